@@ -1,0 +1,13 @@
+/* weir.h - the whole public interface of Weir; include this one header.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include "weir/base.h"
+#include "weir/device.h"
+#include "weir/graph.h"
+#include "weir/model.h"
+#include "weir/op.h"
+#include "weir/tensor.h"
+
+#endif

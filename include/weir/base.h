@@ -1,0 +1,119 @@
+/* base.h - what every other public header stands on: statuses, element types, descriptors, version.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Errors. A function that can fail returns a weir_status, or NULL where it returns a pointer. The
+ * calling thread then holds one sentence about it (weir_error) naming operation, argument, shapes and
+ * numbers. NULL flows through operations: weir_relu(NULL) is NULL and keeps the earlier sentence, so
+ * one check at the end of a chain is enough and reports the first mistake.
+ * Nothing in the library prints, aborts or exits. */
+#ifndef WEIR_BASE_H
+#define WEIR_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_VERSION_MAJOR 0
+#define WEIR_VERSION_MINOR 1
+#define WEIR_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define WEIR_API __attribute__((visibility("default")))
+#else
+#define WEIR_API
+#endif
+
+#define WEIR_STATUS_MAP(X)                                                                         \
+    X(OK, "no error")                                                                              \
+    X(ERR_INVALID, "an argument makes no sense")                                                   \
+    X(ERR_SHAPE, "shapes do not fit")                                                              \
+    X(ERR_DTYPE, "element types do not fit")                                                       \
+    X(ERR_DEVICE, "wrong, closed or failing device")                                               \
+    X(ERR_STATE, "not possible at this moment")                                                    \
+    X(ERR_NOMEM, "out of memory")                                                                  \
+    X(ERR_NOKERNEL, "no kernel for this operation on this device")                                 \
+    X(ERR_IO, "a file is missing, unreadable or malformed")
+
+typedef enum weir_status {
+#define WEIR_STATUS_ENUM(name, text) WEIR_##name,
+    WEIR_STATUS_MAP(WEIR_STATUS_ENUM)
+#undef WEIR_STATUS_ENUM
+} weir_status;
+
+/* Leaves the calling function with the status of `expr` unless that is WEIR_OK. */
+#define WEIR_TRY(expr)                                                                             \
+    do {                                                                                           \
+        const weir_status weir_try_status = (expr);                                                \
+        if (weir_try_status != WEIR_OK)                                                            \
+            return weir_try_status;                                                                \
+    } while (0)
+
+/* The general meaning of a status, a static string. */
+WEIR_API const char *weir_status_text(weir_status s);
+
+/* The sentence of the calling thread's most recent failure, "" if there was none; valid until the next
+ * failure on this thread. Success never clears it. */
+WEIR_API const char *weir_error(void);
+
+/* The status that belongs to weir_error(); what to return when a pointer came back NULL. */
+WEIR_API weir_status weir_error_status(void);
+
+/* "0.1.0" of the library that is running (the macros above are those of the header). */
+WEIR_API const char *weir_version(void);
+
+/* Frees text that the library returned (weir_graph_text and its like). NULL is fine. */
+WEIR_API void weir_text_free(char *text);
+
+typedef enum weir_dtype { WEIR_F32, WEIR_F64, WEIR_I32, WEIR_I64, WEIR_U8, WEIR_BOOL } weir_dtype;
+
+/* Bytes of one element; 0 for a number that is no dtype. */
+WEIR_API size_t weir_dtype_size(weir_dtype t);
+
+/* "f32", "i64", ...; "?" for a number that is no dtype. */
+WEIR_API const char *weir_dtype_name(weir_dtype t);
+
+#define WEIR_MAX_DIMS 8
+
+/* Element type and shape. ndim 0 is a scalar; any dim may be 0. Images are (n, channels, height, width)
+ * whatever the physical layout is. */
+typedef struct weir_desc {
+    weir_dtype dtype;
+    int        ndim;
+    int64_t    dim[WEIR_MAX_DIMS];
+} weir_desc;
+
+static inline weir_desc weir_scalar(weir_dtype t)
+{
+    return (weir_desc){t, 0, {0}};
+}
+static inline weir_desc weir_1d(weir_dtype t, int64_t a)
+{
+    return (weir_desc){t, 1, {a}};
+}
+static inline weir_desc weir_2d(weir_dtype t, int64_t a, int64_t b)
+{
+    return (weir_desc){t, 2, {a, b}};
+}
+static inline weir_desc weir_4d(weir_dtype t, int64_t n, int64_t c, int64_t h, int64_t w)
+{
+    return (weir_desc){t, 4, {n, c, h, w}};
+}
+
+/* Host memory hooks for programs that bring their own allocator. Set before anything else is called;
+ * both functions or neither (NULL, NULL restores libc's). */
+typedef void *(*weir_alloc_fn)(size_t bytes, void *user);
+typedef void (*weir_free_fn)(void *p, void *user);
+WEIR_API weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn release, void *user);
+
+/* Memory from the library's own room, zeroed; NULL after a failure. Freeing NULL is fine. */
+WEIR_API void *weir_host_alloc(size_t bytes);
+WEIR_API void  weir_host_free(void *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
