@@ -1,0 +1,32 @@
+/* elementwise.h - a chain of element-wise rows as data: what fusion builds and one kernel runs. */
+#ifndef WEIR_CORE_ELEMENTWISE_H
+#define WEIR_CORE_ELEMENTWISE_H
+
+#include "core/op.h"
+
+/* Attributes of a recorded element-wise call. */
+typedef struct weir_ew_attr {
+    double s, t;
+} weir_ew_attr;
+
+#define WEIR_EW_MAX_IN    16
+#define WEIR_EW_MAX_STEPS 24
+#define WEIR_EW_MAX_OUT   4
+
+/* One row applied. src[k] < nin of the program: that input; else nin + j: the result of step j. */
+typedef struct weir_ew_step {
+    int64_t  op;                    /* weir_op of a row */
+    int64_t  src[WEIR_MAX_IN];
+    double   s, t;
+    uint64_t rng;                   /* random position, added to the instruction's */
+} weir_ew_step;
+
+/* Attributes of WEIR_OP_FUSED. All steps have one float type; all outputs one shape, dense; inputs
+ * broadcast to it. Output o is the result of step out[o]. */
+typedef struct weir_ew_program {
+    int64_t      nin, nstep, nout;
+    int64_t      out[WEIR_EW_MAX_OUT];
+    weir_ew_step step[WEIR_EW_MAX_STEPS];
+} weir_ew_program;
+
+#endif

@@ -1,0 +1,58 @@
+/* op.c - failures and costs of a call, from its definition. */
+#include "core/op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/status.h"
+
+/* Appends to buf of `room` bytes, of which n are used; returns the bytes used, room - 1 at most. */
+static size_t append(char *buf, size_t room, size_t n, const char *text)
+{
+    n += (size_t)snprintf(buf + n, room - n, "%s", text);
+    return n < room ? n : room - 1;
+}
+
+weir_status weir_call_fail(weir_status s, const weir_call *c, const char *format, ...)
+{
+    char sentence[512], inputs[384] = "", one[WEIR_DESC_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    size_t n = 0;
+    for (int i = 0; i < c->nin; i++) {
+        n = append(inputs, sizeof inputs, n, i == 0 ? " (inputs " : ", ");
+        n = append(inputs, sizeof inputs, n, weir_desc_text(&c->in[i].desc, one));
+    }
+    append(inputs, sizeof inputs, n, c->nin > 0 ? ")" : "");
+    return weir_fail(s, "%s: %s%s", weir_opdefs[c->op]->name, sentence, inputs);
+}
+
+/* Bytes an operand occupies: an axis of stride 0 repeats the same elements. */
+static double operand_bytes(const weir_layout *l)
+{
+    double bytes = (double)weir_dtype_size(l->desc.dtype);
+    for (int i = 0; i < l->desc.ndim; i++)
+        if (l->stride[i] != 0 || l->desc.dim[i] == 0)
+            bytes *= (double)l->desc.dim[i];
+    return bytes;
+}
+
+double weir_call_bytes(const weir_call *c)
+{
+    double sum = 0;
+    for (int i = 0; i < c->nin; i++)
+        sum += operand_bytes(&c->in[i]);
+    for (int i = 0; i < c->nout; i++)
+        sum += operand_bytes(&c->out[i]);
+    return sum;
+}
+
+double weir_call_flops(const weir_call *c)
+{
+    const weir_opdef *def = weir_opdefs[c->op];
+    if (def->flops)
+        return def->flops(c);
+    return c->nout > 0 ? (double)weir_shape_count(&c->out[0].desc) : 0;
+}

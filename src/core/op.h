@@ -1,0 +1,76 @@
+/* op.h - what an operation is: its number, its definition, and a call of it.
+ *
+ * A pass, a device or a dump learns about an op from its definition and the call only. There is
+ * no switch over ops anywhere: ops.def and elementwise.def are the lists, everything else is made
+ * from them. */
+#ifndef WEIR_CORE_OP_H
+#define WEIR_CORE_OP_H
+
+#include "core/shape.h"
+#include "weir/base.h"
+
+typedef enum weir_op {
+#define OP(ID, id) WEIR_OP_##ID,
+#include "core/ops.def"
+#undef OP
+#define ROW(ID, id, ...) WEIR_OP_##ID,
+#include "core/elementwise.def"
+#undef ROW
+    WEIR_OP_COUNT
+} weir_op;
+
+#define WEIR_MAX_IN  8      /* inputs of a recorded call; a fused group may have more */
+#define WEIR_MAX_OUT 4
+
+/* One call of an op. Attributes are a plain struct whose fields are all 8 bytes wide (int64_t,
+ * uint64_t, double), so that it has no padding and can be compared and hashed as bytes. The
+ * random position of a call is not an attribute: it travels beside it. */
+typedef struct weir_call {
+    weir_op            op;
+    int                nin, nout;
+    const weir_layout *in;          /* [nin] */
+    weir_layout       *out;         /* [nout]; infer fills it */
+    const void        *attr;
+    size_t             attr_bytes;
+    int                alias;       /* infer: the input that output 0 is a view of, else -1 */
+} weir_call;
+
+enum {
+    WEIR_PURE        = 1 << 0,      /* same inputs, same bits: may be merged, dropped, repeated */
+    WEIR_ELEMENTWISE = 1 << 1,      /* a row of elementwise.def: may be fused */
+    WEIR_STRIDED     = 1 << 2,      /* kernels take any strides; other ops get dense inputs */
+    WEIR_RANDOM      = 1 << 3,      /* draws: reserves weir_rng_blocks(elements of output 0) */
+    WEIR_VIEW        = 1 << 4,      /* infer may answer with a view of input 0: nothing to run */
+    WEIR_UPDATE      = 1 << 5       /* writes its mutated inputs: keeps its place, runs once */
+};
+
+struct weir_grad;       /* what a gradient function is given: graph/op/op.h */
+
+typedef struct weir_opdef {
+    const char *name;
+    uint32_t    flags;
+    int         nin_min, nin_max, nout;
+    uint32_t    mutates;            /* bit i: input i is overwritten */
+    uint32_t    inplace;            /* bit i: output 0 may take input i's memory, if sizes agree */
+    uint32_t    reads_in;           /* bit i: the gradient reads input i's elements */
+    uint32_t    reads_out;          /* bit i: the gradient reads output i's elements */
+    uint32_t    differentiable;     /* bit i: a gradient flows to input i */
+    weir_status (*infer)(weir_call *c);                 /* checks, fills out layouts and alias */
+    weir_status (*grad)(struct weir_grad *g);           /* records gradients; NULL: none */
+    double      (*flops)(const weir_call *c);           /* NULL: one per element of output 0 */
+} weir_opdef;
+
+/* The table, made in graph/op/ops.c. */
+extern const weir_opdef *const weir_opdefs[WEIR_OP_COUNT];
+
+/* A failure of a call: remembers "NAME: <sentence> (inputs f32(2,3), f32(4))" and returns the
+ * status. */
+weir_status weir_call_fail(weir_status s, const weir_call *c, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Bytes a call reads and writes, each operand once. */
+double weir_call_bytes(const weir_call *c);
+/* Floating-point operations of a call, by its definition. */
+double weir_call_flops(const weir_call *c);
+
+#endif

@@ -1,0 +1,68 @@
+/* status.c - the calling thread's last failure, in a buffer of its own: failing never allocates. */
+#include "core/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+#define TEXT_BYTES 1024
+
+static _Thread_local struct {
+    weir_status status;
+    char        text[TEXT_BYTES];
+} last;
+
+weir_status weir_fail(weir_status s, const char *format, ...)
+{
+    /* Formatted aside first: an argument may be the earlier sentence itself. */
+    char text[TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    memcpy(last.text, text, sizeof text);
+    last.status = s;
+    return s;
+}
+
+weir_status weir_fail_null(const char *function, const char *argument)
+{
+    if (last.status != WEIR_OK)
+        return last.status;
+    return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", function, argument);
+}
+
+const char *weir_error(void)
+{
+    return last.text;
+}
+
+weir_status weir_error_status(void)
+{
+    return last.status;
+}
+
+const char *weir_status_text(weir_status s)
+{
+    static const char *const text[] = {
+#define STATUS_TEXT(name, meaning) [WEIR_##name] = meaning,
+        WEIR_STATUS_MAP(STATUS_TEXT)
+#undef STATUS_TEXT
+    };
+    return (size_t)s < sizeof text / sizeof *text ? text[s] : "unknown status";
+}
+
+#define QUOTE_(x) #x
+#define QUOTE(x)  QUOTE_(x)
+
+const char *weir_version(void)
+{
+    return QUOTE(WEIR_VERSION_MAJOR) "." QUOTE(WEIR_VERSION_MINOR) "." QUOTE(WEIR_VERSION_PATCH);
+}
+
+void weir_text_free(char *text)
+{
+    weir_mem_free(text);
+}

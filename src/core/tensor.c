@@ -1,0 +1,89 @@
+/* tensor.c - tensor handles: made, referenced, asked. What they look at is the device room's. */
+#include "core/tensor.h"
+
+#include "core/mem.h"
+#include "core/status.h"
+
+/* The block goes before the device, which must outlive it. */
+static void tensor_destroy(weir_ref *self)
+{
+    weir_tensor *t = (weir_tensor *)self;
+    weir_ref_drop(t->tape);
+    weir_ref_drop(t->block);
+    weir_ref_drop(t->dev);
+    weir_mem_free(t->name);
+    weir_mem_free(t);
+}
+
+weir_tensor *weir_tensor_make(weir_device *dev, const weir_layout *layout, int64_t offset,
+                              void *block)
+{
+    weir_tensor *t = weir_mem_alloc(sizeof *t);
+    if (!t)
+        return NULL;
+    *t = (weir_tensor){
+        .ref = {1, tensor_destroy},
+        .dev = weir_ref_take(dev),
+        .layout = *layout,
+        .offset = offset,
+        .block = weir_ref_take(block),
+    };
+    return t;
+}
+
+weir_tensor *weir_retain(weir_tensor *t)
+{
+    return weir_ref_take(t);
+}
+
+void weir_release(weir_tensor *t)
+{
+    weir_ref_drop(t);
+}
+
+weir_desc weir_tensor_desc(const weir_tensor *t)
+{
+    if (t)
+        return t->layout.desc;
+    weir_fail_null("weir_tensor_desc", "t");
+    return (weir_desc){.ndim = 0};
+}
+
+size_t weir_tensor_bytes(const weir_tensor *t)
+{
+    if (t)
+        return weir_shape_bytes(&t->layout.desc);
+    weir_fail_null("weir_tensor_bytes", "t");
+    return 0;
+}
+
+weir_device *weir_tensor_device(const weir_tensor *t)
+{
+    if (t)
+        return t->dev;
+    weir_fail_null("weir_tensor_device", "t");
+    return NULL;
+}
+
+const char *weir_tensor_name(const weir_tensor *t)
+{
+    return t && t->name ? t->name : "";
+}
+
+bool weir_tensor_needs_grad(const weir_tensor *t)
+{
+    return t && t->needs_grad;
+}
+
+weir_status weir_tensor_set_needs_grad(weir_tensor *t, bool on)
+{
+    char text[WEIR_DESC_TEXT];
+    if (!t)
+        return weir_fail_null("weir_tensor_set_needs_grad", "t");
+    if (!t->leaf)
+        return weir_fail(WEIR_ERR_INVALID,
+                         "weir_tensor_set_needs_grad: %s %s was not made by weir_param",
+                         weir_tensor_name(t), weir_desc_text(&t->layout.desc, text));
+    t->needs_grad = on;
+    return WEIR_OK;
+}

@@ -1,0 +1,29 @@
+/* tensor.h - the tensor handle: a layout over a block, and where the value came from. */
+#ifndef WEIR_CORE_TENSOR_H
+#define WEIR_CORE_TENSOR_H
+
+#include "core/ref.h"
+#include "core/shape.h"
+#include "weir/tensor.h"
+
+/* A handle is cheap; several may look at one block (views). The block is the device room's, the
+ * tape node the graph room's: this room only counts references to them. */
+struct weir_tensor {
+    weir_ref     ref;
+    weir_device *dev;           /* referenced */
+    weir_layout  layout;
+    int64_t      offset;        /* of element 0 in the block, in elements */
+    void        *block;         /* weir_block, referenced; NULL in a hollow handle (desc only) */
+    void        *tape;          /* weir_tape, referenced; NULL: a leaf */
+    uint32_t     out;           /* which output of tape */
+    bool         needs_grad;    /* a gradient flows to or through it */
+    bool         leaf;          /* made by weir_param: gradients are collected for it */
+    char        *name;          /* owned, or NULL */
+};
+
+/* A handle over `block` (referenced by the handle; may be NULL). dev is a weir_device whose first
+ * member is a weir_ref. NULL when memory is short. */
+weir_tensor *weir_tensor_make(weir_device *dev, const weir_layout *layout, int64_t offset,
+                              void *block);
+
+#endif

@@ -1,0 +1,89 @@
+/* text.c - a growing string: formatted additions, and text escaped for JSON. */
+#include "core/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+/* Room for `more` bytes and the terminator. */
+static bool reserve(weir_string *s, size_t more)
+{
+    size_t need, room;
+    if (s->failed)
+        return false;
+    s->failed = !weir_size_add(s->n, more, &need) || !weir_size_add(need, 1, &need);
+    if (s->failed || need <= s->cap)
+        return !s->failed;
+    if (!weir_size_mul(s->cap, 2, &room) || room < need)
+        room = need < 256 ? 256 : need;
+    char *at = weir_mem_realloc(s->at, s->n, room);
+    s->failed = !at;
+    if (!at)
+        return false;
+    s->at = at;
+    s->cap = room;
+    return true;
+}
+
+void weir_string_add(weir_string *s, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    if (n >= 0 && reserve(s, (size_t)n)) {
+        vsnprintf(s->at + s->n, (size_t)n + 1, format, again);
+        s->n += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+/* Bytes of the UTF-8 character at s: 1 to 4, or 0 if it is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+    static const struct {
+        unsigned char end;      /* first bytes below this ... */
+        unsigned char length;   /* ... begin characters of so many */
+    } kind[] = {{0x80, 1}, {0xc2, 0}, {0xe0, 2}, {0xf0, 3}, {0xf5, 4}};
+    size_t k = 0;
+    while (k < sizeof kind / sizeof *kind && s[0] >= kind[k].end)
+        k++;
+    const size_t n = k < sizeof kind / sizeof *kind ? kind[k].length : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    const bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    const bool no_char = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
+    return overlong || no_char ? 0 : n;
+}
+
+void weir_string_add_json(weir_string *s, const char *text)
+{
+    for (const char *p = text; *p;) {
+        const size_t n = utf8_length((const unsigned char *)p);
+        if (n == 0)
+            weir_string_add(s, "\\ufffd");
+        else if (*p == '"' || *p == '\\')
+            weir_string_add(s, "\\%c", *p);
+        else if ((unsigned char)*p < 0x20)
+            weir_string_add(s, "\\u%04x", (unsigned)(unsigned char)*p);
+        else
+            weir_string_add(s, "%.*s", (int)n, p);
+        p += n > 0 ? n : 1;
+    }
+}
+
+char *weir_string_take(weir_string *s)
+{
+    weir_string_add(s, "%s", "");
+    char *at = s->at;
+    if (s->failed) {
+        weir_mem_free(at);
+        at = NULL;
+    }
+    *s = (weir_string){0};
+    return at;
+}

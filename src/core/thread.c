@@ -1,0 +1,257 @@
+/* thread.c - the two back ends of the parallel loop.
+ *
+ * Worker w of n runs tasks first_task(w) .. first_task(w + 1) - 1. Which worker runs a task changes
+ * no result: tasks are cut by shape and write disjoint places. */
+#include "core/thread.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "core/status.h"
+
+#define MAX_WORKERS 1024
+
+/* Which worker of the loop now running this thread is; 0 outside of loops. */
+static _Thread_local int worker_index;
+
+typedef struct job {
+    weir_task_fn fn;
+    void        *ctx;
+    int64_t      tasks;
+} job;
+
+static int64_t first_task(int64_t tasks, int worker, int workers)
+{
+    const int64_t share = tasks / workers, rest = tasks % workers;
+    return worker * share + (worker < rest ? worker : rest);
+}
+
+static void run_share(const job *j, int worker, int workers)
+{
+    const int64_t end = first_task(j->tasks, worker + 1, workers);
+    worker_index = worker;
+    for (int64_t i = first_task(j->tasks, worker, workers); i < end; i++)
+        j->fn(j->ctx, i);
+    worker_index = 0;
+}
+
+int weir_thread_index(void)
+{
+    return worker_index;
+}
+
+int weir_threads_default(void)
+{
+    const char *text = getenv("WEIR_THREADS");
+    char       *end;
+    const long  asked = text ? strtol(text, &end, 10) : 0;
+    if (asked >= 1 && asked <= MAX_WORKERS && *end == '\0')
+        return (int)asked;
+
+    cpu_set_t set;
+    const long cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                                   : sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 1 ? 1 : cores > MAX_WORKERS ? MAX_WORKERS : (int)cores;
+}
+
+#ifdef WEIR_OPENMP
+
+#include <omp.h>
+
+struct weir_threads {
+    int n;
+};
+
+weir_threads *weir_threads_new(int n)
+{
+    weir_threads *t = weir_mem_alloc(sizeof *t);
+    if (!t)
+        return NULL;
+    t->n = n;
+    /* Libraries called from this thread start as many workers, so they share ours. */
+    omp_set_num_threads(n);
+    return t;
+}
+
+void weir_threads_free(weir_threads *t)
+{
+    weir_mem_free(t);
+}
+
+void weir_parallel(weir_threads *t, int64_t tasks, weir_task_fn fn, void *ctx)
+{
+    const job j = {fn, ctx, tasks};
+    if (tasks <= 1 || t->n == 1) {
+        run_share(&j, 0, 1);
+        return;
+    }
+    /* Always all: libgomp ends the threads that a smaller team leaves over. It may give fewer. */
+#pragma omp parallel num_threads(t->n)
+    run_share(&j, omp_get_thread_num(), omp_get_num_threads());
+}
+
+const char *weir_threads_backend(void)
+{
+    return "openmp";
+}
+
+#else
+
+#include <pthread.h>
+
+#define SPINS 2000      /* looks at a counter before going to sleep: a few microseconds */
+
+typedef struct worker {
+    weir_threads *pool;
+    pthread_t     thread;
+    int           index;
+} worker;
+
+/* A round: the caller fills `now`, sets busy to the number of helpers and moves `round` on; each
+ * helper runs its share and takes 1 off busy. The counters publish what the other side reads: `now`
+ * before round, the tasks' writes before busy. Sleepers are woken under the lock, so no wake-up is
+ * lost. */
+struct weir_threads {
+    int             n;          /* workers, the caller included */
+    job             now;
+    bool            quit;
+    atomic_uint     round;
+    atomic_int      busy;
+    pthread_mutex_t lock;
+    pthread_cond_t  started, finished;
+    worker         *worker;     /* [n - 1] helpers 1 .. n-1 */
+};
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Waits until round is no longer `seen`; returns it. */
+static unsigned await_round(weir_threads *t, unsigned seen)
+{
+    for (int i = 0; i < SPINS && atomic_load(&t->round) == seen; i++)
+        relax();
+    if (atomic_load(&t->round) == seen) {
+        pthread_mutex_lock(&t->lock);
+        while (atomic_load(&t->round) == seen)
+            pthread_cond_wait(&t->started, &t->lock);
+        pthread_mutex_unlock(&t->lock);
+    }
+    return atomic_load(&t->round);
+}
+
+static void await_helpers(weir_threads *t)
+{
+    for (int i = 0; i < SPINS && atomic_load(&t->busy) > 0; i++)
+        relax();
+    if (atomic_load(&t->busy) == 0)
+        return;
+    pthread_mutex_lock(&t->lock);
+    while (atomic_load(&t->busy) > 0)
+        pthread_cond_wait(&t->finished, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void begin_round(weir_threads *t)
+{
+    pthread_mutex_lock(&t->lock);
+    atomic_fetch_add(&t->round, 1);
+    pthread_cond_broadcast(&t->started);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void *helper_main(void *arg)
+{
+    const worker *w = arg;
+    weir_threads *t = w->pool;
+    for (unsigned round = 0;;) {
+        round = await_round(t, round);
+        if (t->quit)
+            return NULL;
+        run_share(&t->now, w->index, t->n);
+        if (atomic_fetch_sub(&t->busy, 1) == 1) {
+            pthread_mutex_lock(&t->lock);
+            pthread_cond_signal(&t->finished);
+            pthread_mutex_unlock(&t->lock);
+        }
+    }
+}
+
+/* Stops and joins the first `helpers` helpers, frees everything. */
+static void dissolve(weir_threads *t, int helpers)
+{
+    t->quit = true;
+    begin_round(t);
+    for (int i = 0; i < helpers; i++)
+        pthread_join(t->worker[i].thread, NULL);
+    pthread_cond_destroy(&t->finished);
+    pthread_cond_destroy(&t->started);
+    pthread_mutex_destroy(&t->lock);
+    weir_mem_free(t->worker);
+    weir_mem_free(t);
+}
+
+weir_threads *weir_threads_new(int n)
+{
+    weir_threads *t = weir_mem_zalloc(1, sizeof *t);
+    worker       *w = weir_mem_zalloc((size_t)n, sizeof *w);
+    if (!t || !w) {
+        weir_mem_free(w);
+        weir_mem_free(t);
+        return NULL;
+    }
+    t->n = n;
+    t->worker = w;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->started, NULL);
+    pthread_cond_init(&t->finished, NULL);
+    for (int i = 0; i < n - 1; i++) {
+        w[i].pool = t;
+        w[i].index = i + 1;
+        if (pthread_create(&w[i].thread, NULL, helper_main, &w[i]) != 0) {
+            dissolve(t, i);
+            return WEIR_FAIL_NULL(WEIR_ERR_NOMEM, "only %d of %d worker threads can start", i + 1,
+                                  n);
+        }
+    }
+    return t;
+}
+
+void weir_threads_free(weir_threads *t)
+{
+    if (t)
+        dissolve(t, t->n - 1);
+}
+
+void weir_parallel(weir_threads *t, int64_t tasks, weir_task_fn fn, void *ctx)
+{
+    const job j = {fn, ctx, tasks};
+    if (tasks <= 1 || t->n == 1) {
+        run_share(&j, 0, 1);
+        return;
+    }
+    t->now = j;
+    atomic_store(&t->busy, t->n - 1);
+    begin_round(t);
+    run_share(&j, 0, t->n);
+    await_helpers(t);
+}
+
+const char *weir_threads_backend(void)
+{
+    return "pthread";
+}
+
+#endif
+
+int weir_threads_count(const weir_threads *t)
+{
+    return t->n;
+}

@@ -1,0 +1,90 @@
+/* trace.c - the clock, and events written as Chrome's trace format (also read by Perfetto). */
+#include "core/trace.h"
+
+#include <time.h>
+
+#include "core/text.h"
+#include "core/vec.h"
+
+typedef struct event {
+    const char *name, *category;        /* category NULL: a counter sample */
+    double      begin, end;             /* seconds since the trace began */
+    uint64_t    value;                  /* bytes, or the counter */
+    int         lane;
+} event;
+
+struct weir_trace {
+    WEIR_VEC(event) events;
+    uint64_t lost;
+    double   origin;
+};
+
+double weir_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+weir_trace *weir_trace_new(void)
+{
+    weir_trace *t = weir_mem_zalloc(1, sizeof *t);
+    if (t)
+        t->origin = weir_now();
+    return t;
+}
+
+void weir_trace_free(weir_trace *t)
+{
+    if (!t)
+        return;
+    weir_vec_free(&t->events);
+    weir_mem_free(t);
+}
+
+static void add(weir_trace *t, event e)
+{
+    if (!weir_vec_push(&t->events, e))
+        t->lost++;
+}
+
+void weir_trace_event(weir_trace *t, const char *name, const char *category, int lane, double begin,
+                      double end, uint64_t bytes)
+{
+    add(t, (event){name, category, begin - t->origin, end - t->origin, bytes, lane});
+}
+
+void weir_trace_counter(weir_trace *t, const char *name, double at, uint64_t value)
+{
+    add(t, (event){name, NULL, at - t->origin, at - t->origin, value, 0});
+}
+
+/* One JSON object; times in microseconds, as the format has them. */
+static void event_json(weir_string *s, const event *e)
+{
+    weir_string_add(s, "{\"name\": \"");
+    weir_string_add_json(s, e->name);
+    weir_string_add(s, "\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, ", e->lane, e->begin * 1e6);
+    if (!e->category) {
+        weir_string_add(s, "\"ph\": \"C\", \"args\": {\"value\": %llu}}",
+                        (unsigned long long)e->value);
+        return;
+    }
+    weir_string_add(s, "\"ph\": \"X\", \"cat\": \"");
+    weir_string_add_json(s, e->category);
+    weir_string_add(s, "\", \"dur\": %.3f, \"args\": {\"bytes\": %llu}}", (e->end - e->begin) * 1e6,
+                    (unsigned long long)e->value);
+}
+
+char *weir_trace_json(const weir_trace *t)
+{
+    weir_string s = {0};
+    weir_string_add(&s, "{\"traceEvents\": [");
+    for (uint32_t i = 0; i < t->events.n; i++) {
+        weir_string_add(&s, i > 0 ? ",\n" : "\n");
+        event_json(&s, &t->events.at[i]);
+    }
+    weir_string_add(&s, "\n], \"otherData\": {\"lost_events\": %llu}}\n",
+                    (unsigned long long)t->lost);
+    return weir_string_take(&s);
+}

@@ -1,0 +1,32 @@
+/* vec.c - growth of typed arrays: by doubling, from 8 elements. */
+#include "core/vec.h"
+
+#include <string.h>
+
+#include "core/status.h"
+
+bool weir_vec_reserve_(void **at, uint32_t *cap, uint64_t n, size_t size)
+{
+    if (n <= *cap)
+        return true;
+    uint64_t room = *cap < 4 ? 8 : (uint64_t)*cap * 2;
+    if (room < n)
+        room = n;
+    if (room > UINT32_MAX)
+        room = UINT32_MAX;
+    size_t bytes;
+    if (n > UINT32_MAX || !weir_size_mul(room, size, &bytes)) {
+        weir_fail(WEIR_ERR_NOMEM, "out of memory: an array of %llu elements wanted",
+                  (unsigned long long)n);
+        return false;
+    }
+    /* *at is really a T *: read and written as bytes, so that the compiler need not be told. */
+    void *p;
+    memcpy(&p, at, sizeof p);
+    p = weir_mem_realloc(p, *cap * size, bytes);
+    if (!p)
+        return false;
+    memcpy(at, &p, sizeof p);
+    *cap = (uint32_t)room;
+    return true;
+}

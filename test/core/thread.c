@@ -1,0 +1,119 @@
+/* thread.c - tests of the parallel loop: each task once, workers numbered, failures clean. */
+#include "core/thread.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "core/mem.h"
+
+#define TASKS 1000
+
+typedef struct tally {
+    atomic_int seen[TASKS];
+    atomic_int per_worker[8];
+    atomic_int bad_index;
+    int        workers;
+} tally;
+
+static void count_task(void *ctx, int64_t task)
+{
+    tally    *t = ctx;
+    const int w = weir_thread_index();
+    atomic_fetch_add(&t->seen[task], 1);
+    if (w < 0 || w >= t->workers)
+        atomic_fetch_add(&t->bad_index, 1);
+    else
+        atomic_fetch_add(&t->per_worker[w], 1);
+}
+
+static void each_once(weir_threads *threads, int64_t tasks)
+{
+    tally t = {.workers = weir_threads_count(threads)};
+    weir_parallel(threads, tasks, count_task, &t);
+    for (int i = 0; i < TASKS; i++)
+        CHECK_OR_RETURN(atomic_load(&t.seen[i]) == (i < tasks));
+    CHECK(atomic_load(&t.bad_index) == 0);
+    CHECK(weir_thread_index() == 0);
+}
+
+CASE(each_task_once)
+{
+    for (int n = 1; n <= 5; n++) {
+        weir_threads *t = weir_threads_new(n);
+        CHECK_OR_RETURN(t != NULL);
+        CHECK(weir_threads_count(t) == n);
+        for (int64_t tasks = 0; tasks <= TASKS; tasks += tasks < 12 ? 1 : 247)
+            each_once(t, tasks);
+        weir_threads_free(t);
+    }
+    weir_threads_free(NULL);
+}
+
+CASE(many_rounds)
+{
+    weir_threads *t = weir_threads_new(3);
+    CHECK_OR_RETURN(t != NULL);
+    for (int i = 0; i < 300; i++)
+        each_once(t, i % 9);
+    weir_threads_free(t);
+}
+
+/* What tasks wrote is seen after the loop, without atomics. */
+static void write_task(void *ctx, int64_t task)
+{
+    ((int64_t *)ctx)[task] = task * task;
+}
+
+CASE(results_are_visible)
+{
+    int64_t       v[TASKS];
+    weir_threads *t = weir_threads_new(4);
+    CHECK_OR_RETURN(t != NULL);
+    weir_parallel(t, TASKS, write_task, v);
+    for (int64_t i = 0; i < TASKS; i++)
+        CHECK(v[i] == i * i);
+    weir_threads_free(t);
+}
+
+CASE(two_pools)
+{
+    weir_threads *a = weir_threads_new(2), *b = weir_threads_new(3);
+    CHECK_OR_RETURN(a && b);
+    each_once(a, 50);
+    each_once(b, 50);
+    weir_threads_free(a);
+    each_once(b, 50);
+    weir_threads_free(b);
+}
+
+CASE(defaults)
+{
+    const char *before = getenv("WEIR_THREADS");
+    char        kept[64];
+    snprintf(kept, sizeof kept, "%s", before ? before : "");
+    setenv("WEIR_THREADS", "3", 1);
+    CHECK(weir_threads_default() == 3);
+    setenv("WEIR_THREADS", "3x", 1);
+    CHECK(weir_threads_default() >= 1);
+    setenv("WEIR_THREADS", "-2", 1);
+    CHECK(weir_threads_default() >= 1);
+    if (before)
+        setenv("WEIR_THREADS", kept, 1);
+    else
+        unsetenv("WEIR_THREADS");
+    CHECK(strcmp(weir_threads_backend(), "openmp") == 0 ||
+          strcmp(weir_threads_backend(), "pthread") == 0);
+}
+
+CASE(short_memory)
+{
+    weir_threads *t = NULL;
+    for (int n = 0; n < 10 && !t; n++) {
+        weir_mem_fail_nth(n, true);
+        t = weir_threads_new(3);
+        CHECK(t || weir_error_status() == WEIR_ERR_NOMEM);
+    }
+    CHECK(t != NULL);
+    weir_threads_free(t);
+}

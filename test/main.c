@@ -1,0 +1,90 @@
+/* main.c - runs the registered cases of one test program and counts them. */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/mem.h"
+
+check_case *check_first, **check_last = &check_first;
+int         check_failures;
+uint64_t    check_random;
+
+static const char *volatile running = "";
+
+/* "test/core/shape.c", "views" -> "shape/views". */
+static void label_of(const check_case *c, char *buf, size_t room)
+{
+    const char *slash = strrchr(c->file, '/');
+    const char *base = slash ? slash + 1 : c->file;
+    const char *dot = strrchr(base, '.');
+    const int   n = dot ? (int)(dot - base) : (int)strlen(base);
+    snprintf(buf, room, "%.*s/%s", n, base, c->name);
+}
+
+static void say(const char *text)
+{
+    const ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
+/* Names the case, then dies as the signal wants. Only functions that are safe in a handler. */
+static void on_crash(int number)
+{
+    say("crashed in case ");
+    say(running);
+    say("\n");
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void catch_crashes(void)
+{
+#ifndef WEIR_SANITIZED
+    signal(SIGSEGV, on_crash);
+    signal(SIGBUS, on_crash);
+    signal(SIGFPE, on_crash);
+    signal(SIGABRT, on_crash);
+#endif
+}
+
+static bool run_case(const check_case *c, const char *label, uint64_t seed)
+{
+    running = label;
+    check_failures = 0;
+    check_random = seed;
+    const int64_t before = weir_mem_alive();
+    c->run();
+    weir_mem_fail_nth(-1, false);
+    const int64_t left = weir_mem_alive() - before;
+    if (check_failures == 0)
+        check_that(left == 0, c->file, 0, "%lld allocations are still alive", (long long)left);
+    if (check_failures > 0)
+        printf("FAILED %s\n", label);
+    fflush(stdout);
+    return check_failures == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char    *filter = argc > 1 ? argv[1] : "";
+    const char    *seed_text = getenv("WEIR_TEST_SEED");
+    const uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 1;
+    const char    *slash = strrchr(argv[0], '/');
+    int            passed = 0, failed = 0;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    catch_crashes();
+    for (const check_case *c = check_first; c; c = c->next) {
+        char label[256];
+        label_of(c, label, sizeof label);
+        if (!strstr(label, filter))
+            continue;
+        if (run_case(c, label, seed))
+            passed++;
+        else
+            failed++;
+    }
+    printf("%s: %d passed, %d failed\n", slash ? slash + 1 : argv[0], passed, failed);
+    return failed > 0;
+}
