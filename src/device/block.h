@@ -1,0 +1,41 @@
+/* block.h - a reference-counted piece of device memory, allocated when first written. */
+#ifndef WEIR_DEVICE_BLOCK_H
+#define WEIR_DEVICE_BLOCK_H
+
+#include "core/ref.h"
+#include "device/device.h"
+
+typedef enum weir_kind {
+    WEIR_KIND_PARAM, WEIR_KIND_STATE, WEIR_KIND_INPUT, WEIR_KIND_OUTPUT,    /* persistent */
+    WEIR_KIND_ACTIVATION, WEIR_KIND_GRADIENT, WEIR_KIND_WORKSPACE,          /* the planner's */
+    WEIR_KIND_COUNT
+} weir_kind;
+
+extern const char *const weir_kind_name[WEIR_KIND_COUNT];
+
+typedef struct weir_block {
+    weir_ref     ref;
+    weir_device *dev;           /* referenced */
+    size_t       bytes;         /* asked for */
+    size_t       got;           /* counted by the pool; 0 while data is NULL */
+    void        *data;          /* NULL until first written */
+    weir_kind    kind;          /* when it is given memory; may change later */
+    bool         persistent;    /* data was taken as persistent memory */
+    bool         written;       /* holds a value */
+    /* While a graph that made this value is being recorded: the graph and its storage number. The
+     * graph is told (orphan) when the last handle goes. */
+    void        *owner;
+    uint32_t     store;
+    void       (*orphan)(struct weir_block *b);
+} weir_block;
+
+/* A block without memory. NULL when memory is short. */
+weir_block *weir_block_new(weir_device *d, size_t bytes, weir_kind kind);
+
+/* Gives it memory if it has none. */
+weir_status weir_block_touch(weir_block *b);
+
+/* Takes its memory away now (nobody reads it any more); handles stay valid, unwritten. */
+void weir_block_empty(weir_block *b);
+
+#endif

@@ -1,0 +1,131 @@
+/* cpu.c - the CPU as a device: host memory, plain copies, and the table of its kernels. */
+#include "device/cpu/cpu.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/cpu/kernels.h"
+
+#define CHUNK ((size_t)1 << 20)     /* bytes one task of a fill or copy handles */
+
+static weir_status cpu_open(weir_device *d)
+{
+    weir_cpu *cpu = weir_mem_zalloc(1, sizeof *cpu);
+    if (!cpu)
+        return WEIR_ERR_NOMEM;
+    cpu->isa = weir_cpu_isa();
+    d->impl = cpu;
+    return WEIR_OK;
+}
+
+static void cpu_close(weir_device *d)
+{
+    weir_cpu *cpu = d->impl;
+    weir_cpu_blas_close(cpu->blas);
+    weir_cpu_onednn_close(cpu->onednn);
+    weir_mem_free(cpu);
+}
+
+static void cpu_space(const weir_device *d, size_t *unused, size_t *total)
+{
+    (void)d;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    *total = (size_t)sysconf(_SC_PHYS_PAGES) * page;
+    *unused = (size_t)sysconf(_SC_AVPHYS_PAGES) * page;
+}
+
+/* Systems that promise more than they have would kill us at the first touch: more than the machine
+ * has is refused here. */
+static weir_status cpu_alloc(weir_device *d, size_t bytes, bool huge, void **p)
+{
+    size_t unused, total;
+    cpu_space(d, &unused, &total);
+    if (bytes > total)
+        return weir_fail(WEIR_ERR_NOMEM, "device cpu: %zu bytes wanted, the machine has %zu", bytes,
+                         total);
+    *p = weir_mem_pages(bytes, huge);
+    return *p ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+static void cpu_free(weir_device *d, void *p, size_t bytes)
+{
+    (void)d;
+    weir_mem_pages_free(p, bytes);
+}
+
+/* A fill (from NULL) or a copy, cut into chunks. */
+typedef struct transfer {
+    char       *to;
+    const char *from;
+    int         byte;
+    size_t      n;
+} transfer;
+
+static void transfer_chunk(void *ctx, int64_t task)
+{
+    const transfer *t = ctx;
+    const size_t at = (size_t)task * CHUNK;
+    const size_t n = t->n - at < CHUNK ? t->n - at : CHUNK;
+    if (t->from)
+        memcpy(t->to + at, t->from + at, n);
+    else
+        memset(t->to + at, t->byte, n);
+}
+
+static weir_status transfer_run(weir_device *d, transfer t)
+{
+    weir_parallel(d->threads, (int64_t)(t.n / CHUNK + (t.n % CHUNK > 0)), transfer_chunk, &t);
+    return WEIR_OK;
+}
+
+static weir_status cpu_fill(weir_device *d, void *p, int byte, size_t n)
+{
+    return transfer_run(d, (transfer){.to = p, .byte = byte, .n = n});
+}
+
+static weir_status cpu_copy(weir_device *d, void *to, const void *from, size_t n)
+{
+    return transfer_run(d, (transfer){.to = to, .from = from, .n = n});
+}
+
+static weir_status cpu_sync(weir_device *d)
+{
+    (void)d;
+    return WEIR_OK;
+}
+
+static void cpu_info(weir_device *d, weir_string *s)
+{
+    weir_string_add(s, "instruction set %s (best here: %s)\n",
+                    weir_cpu_isa_name(weir_cpu_of(d)->isa),
+                    weir_cpu_isa_name(weir_cpu_isa_best()));
+    weir_cpu_onednn_info(s);
+    weir_cpu_blas_info(s);
+}
+
+static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
+#define OP(ID, id) [WEIR_OP_##ID] = weir_cpu_##id,
+#include "core/ops.def"
+#undef OP
+#define ROW(ID, id, ...) [WEIR_OP_##ID] = weir_cpu_elementwise,
+#include "core/elementwise.def"
+#undef ROW
+};
+
+const weir_device_ops weir_device_cpu = {
+    .name = "cpu",
+    .align = 64,
+    .open = cpu_open,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .space = cpu_space,
+    .fill = cpu_fill,
+    .upload = cpu_copy,
+    .download = cpu_copy,
+    .sync = cpu_sync,
+    .info = cpu_info,
+    .kernel = kernels,
+};

@@ -1,0 +1,22 @@
+/* kernels.h - prototypes of the CPU's choose functions, one per op, made from the lists of ops. */
+#ifndef WEIR_DEVICE_CPU_KERNELS_H
+#define WEIR_DEVICE_CPU_KERNELS_H
+
+#include "device/choice.h"
+#include "device/device.h"
+
+/* Ops that move elements without changing them are one kernel: a strided copy. The layouts of
+ * input and output say which element goes where. */
+#define weir_cpu_reshape   weir_cpu_copy
+#define weir_cpu_transpose weir_cpu_copy
+#define weir_cpu_broadcast weir_cpu_copy
+#define weir_cpu_detach    weir_cpu_copy
+
+#define OP(ID, id) weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_choice *out);
+#include "core/ops.def"
+#undef OP
+
+/* Serves every row of elementwise.def. */
+weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_choice *out);
+
+#endif

@@ -1,0 +1,199 @@
+/* device.c - devices: opened by name, closed, asked; the arena, the random stream, the trace.
+ *
+ * A device is counted: its handle holds one reference, each block and tensor on it another. Closing
+ * frees everything that belongs to the device alone and drops the handle's; the structure, the back
+ * end and the workers stay until the last block or tensor that somebody retained has gone. */
+#include "device/device.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/status.h"
+#include "core/text.h"
+
+#define ARENA_UNIT  ((size_t)2 << 20)   /* the arena is a multiple of this: huge pages */
+#define MAX_THREADS 1024
+
+static const weir_device_ops *const back_ends[] = {&weir_device_cpu};
+
+static const weir_device_ops *back_end_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof back_ends / sizeof *back_ends; i++)
+        if (strcmp(back_ends[i]->name, name) == 0)
+            return back_ends[i];
+    return NULL;
+}
+
+static void device_destroy(weir_ref *self)
+{
+    weir_device *d = (weir_device *)self;
+    d->ops->close(d);
+    weir_threads_free(d->threads);
+    weir_mem_free(d);
+}
+
+static weir_device *device_new(const weir_device_ops *ops, int threads, uint64_t seed)
+{
+    weir_device *d = weir_mem_zalloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->ref = (weir_ref){1, device_destroy};
+    d->ops = ops;
+    d->seed = seed;
+    d->threads = weir_threads_new(threads);
+    if (!d->threads || ops->open(d) != WEIR_OK) {
+        weir_threads_free(d->threads);
+        weir_mem_free(d);
+        return NULL;
+    }
+    return d;
+}
+
+weir_device *weir_device_open(const char *name, const weir_device_options *options)
+{
+    const weir_device_options o = options ? *options : (weir_device_options){0};
+    if (!name)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: name is NULL");
+    const weir_device_ops *ops = back_end_named(name);
+    if (!ops)
+        return WEIR_FAIL_NULL(WEIR_ERR_DEVICE,
+                              "weir_device_open: there is no device \"%s\", only cpu", name);
+    if (o.threads < 0 || o.threads > MAX_THREADS)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: %d threads, not 0 to %d",
+                              o.threads, MAX_THREADS);
+    return device_new(ops, o.threads > 0 ? o.threads : weir_threads_default(),
+                      o.seed > 0 ? o.seed : 1);
+}
+
+static void arena_free(weir_device *d)
+{
+    if (d->arena.at)
+        d->ops->free(d, d->arena.at, d->arena.bytes);
+    d->arena.at = NULL;
+    d->arena.bytes = d->arena.used = 0;
+}
+
+void weir_device_close(weir_device *d)
+{
+    if (!d || d->closed)
+        return;
+    d->closed = true;
+    if (d->session_free)
+        d->session_free(d->session);
+    d->session = NULL;
+    d->session_free = NULL;
+    weir_choices_free(&d->choices);
+    weir_pool_trim(d);
+    arena_free(d);
+    weir_trace_free(d->trace);
+    d->trace = NULL;
+    weir_ref_drop(d);
+}
+
+weir_status weir_device_check(const weir_device *d, const char *who)
+{
+    if (!d)
+        return weir_fail_null(who, "the device");
+    if (d->closed)
+        return weir_fail(WEIR_ERR_DEVICE, "%s: the device is closed", who);
+    return WEIR_OK;
+}
+
+/* Old memory goes first: a large arena would not fit beside its successor. */
+weir_status weir_device_arena(weir_device *d, size_t bytes)
+{
+    size_t room, unused, total;
+    void  *at;
+    if (bytes > d->arena.bytes) {
+        arena_free(d);
+        d->ops->space(d, &unused, &total);
+        if (!weir_size_align(bytes, ARENA_UNIT, &room) ||
+            d->ops->alloc(d, room, true, &at) != WEIR_OK)
+            return weir_fail(WEIR_ERR_NOMEM,
+                             "device %s: no memory for an arena of %zu bytes; the system has %zu, "
+                             "of which %zu are unused",
+                             d->ops->name, bytes, total, unused);
+        d->arena.at = at;
+        d->arena.bytes = room;
+        WEIR_TRY(d->ops->fill(d, at, 0, room));
+    }
+    if (bytes > d->arena.used)
+        d->arena.used = bytes;
+    return WEIR_OK;
+}
+
+uint64_t weir_device_draw(weir_device *d, uint64_t blocks)
+{
+    const uint64_t first = d->rng;
+    d->rng += blocks;
+    return first;
+}
+
+weir_status weir_device_seed(weir_device *d, uint64_t seed)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_seed"));
+    d->seed = seed;
+    d->rng = 0;
+    return WEIR_OK;
+}
+
+void weir_device_memory(const weir_device *d, weir_memory *m)
+{
+    *m = (weir_memory){.core_allocations = weir_mem_calls()};
+    if (!d)
+        return;
+    size_t unused;
+    m->persistent = d->pool.persistent;
+    m->live = d->pool.live;
+    m->live_peak = d->pool.live_peak;
+    m->pool = d->pool.held;
+    m->arena = d->arena.used;
+    d->ops->space(d, &unused, &m->total);
+}
+
+void weir_device_reset_peak(weir_device *d)
+{
+    if (d)
+        d->pool.live_peak = d->pool.live;
+}
+
+int weir_device_threads(const weir_device *d)
+{
+    return d ? weir_threads_count(d->threads) : 0;
+}
+
+char *weir_info_text(weir_device *d)
+{
+    weir_string s = {0};
+    size_t      unused, total;
+    if (weir_device_check(d, "weir_info_text") != WEIR_OK)
+        return NULL;
+    d->ops->space(d, &unused, &total);
+    weir_string_add(&s, "weir %s\n", weir_version());
+    weir_string_add(&s, "device %s, %d threads (%s), memory %.1f GiB\n", d->ops->name,
+                    weir_threads_count(d->threads), weir_threads_backend(),
+                    (double)total * 0x1p-30);
+    d->ops->info(d, &s);
+    return weir_string_take(&s);
+}
+
+weir_status weir_device_trace_start(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_trace_start"));
+    if (d->trace)
+        return weir_fail(WEIR_ERR_STATE, "weir_device_trace_start: a trace is being taken already");
+    d->trace = weir_trace_new();
+    return d->trace ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+char *weir_device_trace_stop(weir_device *d)
+{
+    if (weir_device_check(d, "weir_device_trace_stop") != WEIR_OK)
+        return NULL;
+    if (!d->trace)
+        return WEIR_FAIL_NULL(WEIR_ERR_STATE, "weir_device_trace_stop: no trace was started");
+    char *text = weir_trace_json(d->trace);
+    weir_trace_free(d->trace);
+    d->trace = NULL;
+    return text;
+}

@@ -1,0 +1,77 @@
+/* device.h - what a device is: a table of functions and kernels, a pool of blocks, one arena, a
+ * random stream, and the table of kernel choices that graph off, graph on and every plan read
+ * alike. */
+#ifndef WEIR_DEVICE_DEVICE_H
+#define WEIR_DEVICE_DEVICE_H
+
+#include "core/op.h"
+#include "core/ref.h"
+#include "core/text.h"
+#include "core/thread.h"
+#include "core/trace.h"
+#include "device/choice.h"
+#include "device/pool.h"
+#include "weir/device.h"
+
+/* Everything a kernel sees. Operands are described by the call that the kernel was chosen for. */
+typedef struct weir_kargs {
+    const weir_call *call;          /* layouts and attributes */
+    void *const     *src;           /* [nin] element 0 of each input */
+    void *const     *dst;           /* [nout] element 0 of each output */
+    void            *work;          /* scratch of choice.work bytes, 64-byte aligned; NULL if 0 */
+    void            *state;         /* choice.state */
+    weir_threads    *threads;
+    uint64_t         seed, rng;     /* random stream: seed, position of this call */
+} weir_kargs;
+
+/* A place in a device's queue of work. */
+typedef struct weir_stream weir_stream;
+
+typedef struct weir_device_ops {
+    const char *name;
+    size_t      align;                                      /* of every block and arena offset */
+    weir_status (*open)(weir_device *d);
+    void        (*close)(weir_device *d);
+    weir_status (*alloc)(weir_device *d, size_t bytes, bool huge, void **p);
+    void        (*free)(weir_device *d, void *p, size_t bytes);
+    void        (*space)(const weir_device *d, size_t *unused, size_t *total);
+    weir_status (*fill)(weir_device *d, void *p, int byte, size_t n);      /* zeroing, canaries */
+    weir_status (*upload)(weir_device *d, void *dev, const void *host, size_t n);
+    weir_status (*download)(weir_device *d, void *host, const void *dev, size_t n);
+    weir_status (*sync)(weir_device *d);                        /* all work given so far is done */
+    void        (*info)(weir_device *d, struct weir_string *s); /* lines for weir_info_text */
+    const weir_choose_fn *kernel;                               /* [WEIR_OP_COUNT] */
+} weir_device_ops;
+
+struct weir_device {
+    weir_ref               ref;         /* the user's handle, every block and tensor on it */
+    const weir_device_ops *ops;
+    void                  *impl;        /* the back end's own */
+    bool                   closed;
+    weir_threads          *threads;
+    weir_pool              pool;
+    weir_choices           choices;
+    uint64_t               seed, rng;   /* random stream and how far it has been used, in blocks */
+    struct {
+        char  *at;
+        size_t bytes, used;             /* used: the largest plan so far */
+    } arena;
+    weir_trace            *trace;       /* NULL unless events are being collected */
+    /* What the graph room keeps per device (scopes, tape switch, the graph being recorded). */
+    void *session;
+    void (*session_free)(void *session);
+};
+
+/* The error for a closed or NULL device, else WEIR_OK; `who` begins the sentence. */
+weir_status weir_device_check(const weir_device *d, const char *who);
+
+/* The arena holds at least `bytes` from now on; it never shrinks. Grown memory is touched once,
+ * so that no run faults. */
+weir_status weir_device_arena(weir_device *d, size_t bytes);
+
+/* Reserves `blocks` positions of the random stream and returns the first. */
+uint64_t weir_device_draw(weir_device *d, uint64_t blocks);
+
+extern const weir_device_ops weir_device_cpu;
+
+#endif

@@ -1,0 +1,163 @@
+/* pool.c - size classes and free lists of device memory.
+ *
+ * Invariants: a free block of class c has exactly class_bytes(c) bytes; held = live + the bytes of
+ * all free blocks (+ one unit per persistent block of 0 bytes); there is one spare list node per
+ * block handed out by weir_pool_take. */
+#include "device/pool.h"
+
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/device.h"
+
+#define SMALL      ((size_t)1024)       /* up to here classes are multiples of the alignment */
+#define SMALL_LOG2 10
+#define STEPS      8                    /* classes per power of two above */
+#define HUGE_FROM  ((size_t)4 << 20)    /* bytes from which huge pages are asked for */
+
+/* Class of a multiple of `unit`: 0 .. SMALL/unit - 1, then STEPS per power of two. */
+static size_t class_of(size_t bytes, size_t unit)
+{
+    if (bytes <= SMALL)
+        return bytes / unit - 1;
+    /* 2^log2 < bytes <= 2^(log2 + 1) */
+    const size_t log2 = 63 - (size_t)__builtin_clzll(bytes - 1);
+    const size_t step = (bytes - 1 - ((size_t)1 << log2)) >> (log2 - 3);
+    return SMALL / unit + (log2 - SMALL_LOG2) * STEPS + step;
+}
+
+static size_t class_bytes(size_t class, size_t unit)
+{
+    if (class < SMALL / unit)
+        return (class + 1) * unit;
+    const size_t above = class - SMALL / unit, low = SMALL << (above / STEPS);
+    return low + (above % STEPS + 1) * (low / STEPS);
+}
+
+static void count_live(weir_pool *pool, size_t bytes)
+{
+    pool->live += bytes;
+    if (pool->live > pool->live_peak)
+        pool->live_peak = pool->live;
+}
+
+/* Memory from the system; if it has none, gives it the free blocks and asks again. */
+static weir_status system_take(weir_device *d, size_t bytes, void **p)
+{
+    const bool huge = bytes >= HUGE_FROM;
+    if (d->ops->alloc(d, bytes, huge, p) != WEIR_OK) {
+        weir_pool_trim(d);
+        WEIR_TRY(d->ops->alloc(d, bytes, huge, p));
+    }
+    d->pool.held += bytes;
+    return WEIR_OK;
+}
+
+static void system_give(weir_device *d, void *p, size_t bytes)
+{
+    d->ops->free(d, p, bytes);
+    d->pool.held -= bytes;
+}
+
+static void push(weir_pool_free **list, weir_pool_free *node)
+{
+    node->next = *list;
+    *list = node;
+}
+
+static weir_pool_free *pop(weir_pool_free **list)
+{
+    weir_pool_free *node = *list;
+    *list = node->next;
+    return node;
+}
+
+/* A new block of a class, with the node its return will need. */
+static weir_status take_new(weir_device *d, size_t bytes, void **p)
+{
+    weir_pool_free *node = weir_mem_alloc(sizeof *node);
+    if (!node)
+        return WEIR_ERR_NOMEM;
+    const weir_status s = system_take(d, bytes, p);
+    if (s != WEIR_OK) {
+        weir_mem_free(node);
+        return s;
+    }
+    push(&d->pool.spare, node);
+    return WEIR_OK;
+}
+
+/* `bytes`, at least one unit, as a multiple of the device's alignment. */
+static weir_status round_up(const weir_device *d, size_t bytes, size_t *out)
+{
+    if (!weir_size_align(bytes > 0 ? bytes : 1, d->ops->align, out) || *out > PTRDIFF_MAX / 2)
+        return weir_fail(WEIR_ERR_NOMEM, "device %s: out of memory: %zu bytes wanted", d->ops->name,
+                         bytes);
+    return WEIR_OK;
+}
+
+weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
+{
+    weir_pool   *pool = &d->pool;
+    const size_t unit = d->ops->align;
+    size_t       size = 0;
+    WEIR_TRY(round_up(d, bytes, &size));
+
+    const size_t own = class_of(size, unit), own_bytes = class_bytes(own, unit);
+    size_t       c = own;
+    while (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / 4 &&
+           !pool->head[c])
+        c++;
+    if (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / 4) {
+        weir_pool_free *node = pop(&pool->head[c]);
+        *p = node->p;
+        *got = class_bytes(c, unit);
+        push(&pool->spare, node);
+    } else {
+        WEIR_TRY(take_new(d, own_bytes, p));
+        *got = own_bytes;
+    }
+    count_live(pool, *got);
+    return WEIR_OK;
+}
+
+void weir_pool_give(weir_device *d, void *p, size_t got)
+{
+    weir_pool_free *node = pop(&d->pool.spare);
+    d->pool.live -= got;
+    if (d->closed) {
+        weir_mem_free(node);
+        system_give(d, p, got);
+        return;
+    }
+    node->p = p;
+    push(&d->pool.head[class_of(got, d->ops->align)], node);
+}
+
+weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, size_t *got)
+{
+    size_t size = 0;
+    WEIR_TRY(round_up(d, bytes, &size));
+    WEIR_TRY(system_take(d, size, p));
+    *got = bytes > 0 ? size : 0;
+    count_live(&d->pool, *got);
+    d->pool.persistent += *got;
+    return WEIR_OK;
+}
+
+void weir_pool_give_persistent(weir_device *d, void *p, size_t got)
+{
+    d->pool.live -= got;
+    d->pool.persistent -= got;
+    system_give(d, p, got > 0 ? got : d->ops->align);
+}
+
+void weir_pool_trim(weir_device *d)
+{
+    for (size_t c = 0; c < WEIR_POOL_CLASSES; c++) {
+        while (d->pool.head[c]) {
+            weir_pool_free *node = pop(&d->pool.head[c]);
+            system_give(d, node->p, class_bytes(c, d->ops->align));
+            weir_mem_free(node);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+/* pool.h - recycles freed blocks of device memory by size class. */
+#ifndef WEIR_DEVICE_POOL_H
+#define WEIR_DEVICE_POOL_H
+
+#include "weir/device.h"
+
+/* Classes: multiples of the alignment up to 1 KiB, then eight per power of two (at most 12.5 %
+ * over). A request takes a free block of its own class or of one up to a quarter larger before it
+ * asks the system. */
+#define WEIR_POOL_CLASSES 400
+
+/* A free block of device memory: described on the host, whatever the device. */
+typedef struct weir_pool_free {
+    struct weir_pool_free *next;
+    void                  *p;
+} weir_pool_free;
+
+typedef struct weir_pool {
+    weir_pool_free *head[WEIR_POOL_CLASSES];
+    weir_pool_free *spare;          /* one per block handed out: giving needs no memory */
+    size_t live, live_peak;         /* bytes handed out, by class size */
+    size_t persistent;              /* of those: parameters, state, inputs, outputs */
+    size_t held;                    /* bytes taken from the system, free ones included */
+} weir_pool;
+
+/* Memory of at least `bytes`; *got is what was counted and must be given back. */
+weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got);
+void        weir_pool_give(weir_device *d, void *p, size_t got);
+
+/* The same for persistent blocks: never recycled, and *got is `bytes` rounded up to the device's
+ * alignment, so that what a plan counts is what is held. */
+weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, size_t *got);
+void        weir_pool_give_persistent(weir_device *d, void *p, size_t got);
+
+/* Gives every free block back to the system. */
+void weir_pool_trim(weir_device *d);
+
+#endif
