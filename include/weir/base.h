@@ -62,6 +62,15 @@ WEIR_API const char *weir_error(void);
 /* The status that belongs to weir_error(); what to return when a pointer came back NULL. */
 WEIR_API weir_status weir_error_status(void);
 
+/* For layers and step functions of a program's own: remembers status and sentence for this thread, as
+ * the library does, and returns the status. Never allocates. */
+WEIR_API weir_status weir_fail(weir_status s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The status to return when an argument is NULL: the earlier mistake that made it so, or
+ * ERR_INVALID naming `function` and `argument` when there was none. */
+WEIR_API weir_status weir_fail_null(const char *function, const char *argument);
+
 /* "0.1.0" of the library that is running (the macros above are those of the header). */
 WEIR_API const char *weir_version(void);
 

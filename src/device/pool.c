@@ -9,28 +9,27 @@
 #include "core/status.h"
 #include "device/device.h"
 
-#define SMALL      ((size_t)1024)       /* up to here classes are multiples of the alignment */
-#define SMALL_LOG2 10
-#define STEPS      8                    /* classes per power of two above */
+#define STEPS      32                   /* classes per power of two; below 32 units every multiple */
+#define REUSE      16                   /* a free block up to 1/16 larger will do */
 #define HUGE_FROM  ((size_t)4 << 20)    /* bytes from which huge pages are asked for */
 
-/* Class of a multiple of `unit`: 0 .. SMALL/unit - 1, then STEPS per power of two. */
+/* Class of a multiple of `unit`: the number of units up to STEPS of them, then STEPS per power of two. */
 static size_t class_of(size_t bytes, size_t unit)
 {
-    if (bytes <= SMALL)
-        return bytes / unit - 1;
-    /* 2^log2 < bytes <= 2^(log2 + 1) */
-    const size_t log2 = 63 - (size_t)__builtin_clzll(bytes - 1);
-    const size_t step = (bytes - 1 - ((size_t)1 << log2)) >> (log2 - 3);
-    return SMALL / unit + (log2 - SMALL_LOG2) * STEPS + step;
+    const size_t units = bytes / unit;
+    if (units <= STEPS)
+        return units - 1;
+    /* STEPS * 2^k < units <= STEPS * 2^(k + 1) */
+    const size_t k = 63 - (size_t)__builtin_clzll((units - 1) / STEPS);
+    return STEPS + k * STEPS + (((units - 1) >> k) - STEPS);
 }
 
 static size_t class_bytes(size_t class, size_t unit)
 {
-    if (class < SMALL / unit)
+    if (class < STEPS)
         return (class + 1) * unit;
-    const size_t above = class - SMALL / unit, low = SMALL << (above / STEPS);
-    return low + (above % STEPS + 1) * (low / STEPS);
+    const size_t k = (class - STEPS) / STEPS;
+    return (((class - STEPS) % STEPS + STEPS + 1) << k) * unit;
 }
 
 static void count_live(weir_pool *pool, size_t bytes)
@@ -104,10 +103,10 @@ weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
 
     const size_t own = class_of(size, unit), own_bytes = class_bytes(own, unit);
     size_t       c = own;
-    while (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / 4 &&
+    while (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / REUSE &&
            !pool->head[c])
         c++;
-    if (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / 4) {
+    if (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / REUSE) {
         weir_pool_free *node = pop(&pool->head[c]);
         *p = node->p;
         *got = class_bytes(c, unit);

@@ -4,10 +4,10 @@
 
 #include "weir/device.h"
 
-/* Classes: multiples of the alignment up to 1 KiB, then eight per power of two (at most 12.5 %
- * over). A request takes a free block of its own class or of one up to a quarter larger before it
- * asks the system. */
-#define WEIR_POOL_CLASSES 400
+/* Classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 % over).
+ * A request takes a free block of its own class or of one up to a sixteenth larger before it asks
+ * the system. */
+#define WEIR_POOL_CLASSES 1920
 
 /* A free block of device memory: described on the host, whatever the device. */
 typedef struct weir_pool_free {
