@@ -1,0 +1,71 @@
+/* define.h - what the definition files of this folder share: checks, outputs, costs. */
+#ifndef WEIR_GRAPH_OP_DEFINE_H
+#define WEIR_GRAPH_OP_DEFINE_H
+
+#include "core/attr.h"
+#include "core/tensor.h"
+#include "graph/op/op.h"
+
+static inline bool weir_is_float(weir_dtype t)
+{
+    return t == WEIR_F32 || t == WEIR_F64;
+}
+
+/* What arithmetic that is exact in integers takes: f32, f64, i32, i64. */
+static inline bool weir_is_number(weir_dtype t)
+{
+    return weir_is_float(t) || t == WEIR_I32 || t == WEIR_I64;
+}
+
+/* ---- for infer functions: each remembers a sentence about the call ---- */
+
+/* Output i gets the desc and dense strides, if it fits into memory at all. */
+weir_status weir_out_checked(weir_call *c, int i, const weir_desc *d);
+
+/* Output i looks like input j. */
+void weir_out_like(weir_call *c, int i, int j);
+
+/* All inputs have one float type. */
+weir_status weir_check_floats(const weir_call *c);
+
+/* Input i, called `name`, has ndim axes. */
+weir_status weir_check_ndim(const weir_call *c, int i, const char *name, int ndim);
+
+/* Input i, called `name`, has exactly the dims d. */
+weir_status weir_check_dims(const weir_call *c, int i, const char *name, const weir_desc *d);
+
+/* The broadcast of all inputs, which have one dtype. */
+weir_status weir_check_broadcast(const weir_call *c, weir_desc *out);
+
+/* infer of calls whose output 0 looks like input 0. */
+weir_status weir_infer_like(weir_call *c);
+
+/* ---- costs ---- */
+
+double weir_flops_none(const weir_call *c);     /* moves data only */
+double weir_flops_input(const weir_call *c);    /* one per element of input 0 */
+
+/* ---- for gradient functions and public functions ---- */
+
+/* dx[i] = t; the failure if t is NULL. */
+weir_status weir_grad_set(weir_grad *g, int i, weir_tensor *t);
+
+/* Gradient of the row bn_apply: norm.c. */
+weir_status weir_bn_apply_grad(weir_grad *g);
+
+static inline bool weir_wants(const weir_grad *g, int i)
+{
+    return (g->want >> i & 1) != 0;
+}
+
+/* NULL, for a public function whose argument is NULL: keeps the earlier message. */
+weir_tensor *weir_null(const char *function, const char *argument);
+
+/* A desc as attributes. WEIR_OK only for a desc that weir_shape_check accepts. */
+weir_status weir_desc_pack(const char *who, const weir_desc *d, weir_desc_attr *out);
+weir_desc   weir_desc_unpack(const weir_desc_attr *a);
+
+/* t with the dims of `to`: t itself if it has them. */
+weir_tensor *weir_reshape_as(weir_tensor *t, const weir_desc *to);
+
+#endif

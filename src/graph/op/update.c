@@ -1,0 +1,159 @@
+/* update.c - definitions of what is written in place: optimiser steps and counters.
+ *
+ * Never differentiated, never merged, repeated or dropped. The recorder checks for all of them that
+ * a mutated input is a whole param, state or input. */
+#include "graph/op/define.h"
+
+/* Inputs `first` to `last` have type and shape of input 0, the parameter. */
+static weir_status check_like_param(const weir_call *c, int first, int last)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (!weir_is_float(c->in[0].desc.dtype))
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "updates f32 or f64");
+    for (int i = first; i <= last; i++)
+        if (!weir_desc_equal(&c->in[i].desc, &c->in[0].desc))
+            return weir_call_fail(c->in[i].desc.dtype == c->in[0].desc.dtype ? WEIR_ERR_SHAPE
+                                                                             : WEIR_ERR_DTYPE,
+                                  c, "input %d must be %s like the parameter", i,
+                                  weir_desc_text(&c->in[0].desc, text));
+    return WEIR_OK;
+}
+
+/* One element. Scalars are tensors, not attributes: a planned step reads the learning rate and the
+ * step count anew at every run. */
+static weir_status check_scalar(const weir_call *c, int i, const char *name)
+{
+    if (weir_shape_count(&c->in[i].desc) != 1)
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "%s must be a scalar", name);
+    if (!weir_is_float(c->in[i].desc.dtype))
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "%s must be f32 or f64", name);
+    return WEIR_OK;
+}
+
+/* ---- param, grad, lr, [momentum buffer] ----
+ *
+ * g = grad + weight_decay param; b = momentum b + (1 - dampening) g;
+ * d = nesterov ? g + momentum b : b, or g without a buffer; param -= lr d. */
+
+static weir_status sgd_update_infer(weir_call *c)
+{
+    WEIR_TRY(check_like_param(c, 1, 1));
+    WEIR_TRY(check_scalar(c, 2, "lr"));
+    return c->nin == 4 ? check_like_param(c, 3, 3) : WEIR_OK;
+}
+
+/* 2 for param -= lr d, and what the options add. */
+static double sgd_update_flops(const weir_call *c)
+{
+    const weir_sgd_attr *const a = c->attr;
+
+    return weir_flops_input(c) *
+           (2 + (a->weight_decay != 0 ? 2 : 0) + (c->nin == 4 ? 3 : 0) + (a->nesterov ? 2 : 0));
+}
+
+const weir_opdef weir_op_sgd_update = {
+    .name = "sgd_update",
+    .flags = WEIR_UPDATE,
+    .nin_min = 3,
+    .nin_max = 4,
+    .nout = 0,
+    .mutates = 1 | 1 << 3,
+    .infer = sgd_update_infer,
+    .flops = sgd_update_flops,
+};
+
+/* ---- param, grad, m, v, step, lr: Kingma and Ba, "Adam", 2015, algorithm 1 ---- */
+
+static weir_status adam_update_infer(weir_call *c)
+{
+    WEIR_TRY(check_like_param(c, 1, 3));
+    WEIR_TRY(check_scalar(c, 4, "step"));
+    if (c->in[4].desc.dtype != WEIR_F64)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "step must be f64, which counts exactly");
+    return check_scalar(c, 5, "lr");
+}
+
+/* m: 3, v: 4, root, division, eps, and 2 for the step. */
+static double adam_update_flops(const weir_call *c)
+{
+    const weir_adam_attr *const a = c->attr;
+
+    return weir_flops_input(c) * (a->weight_decay != 0 ? 14 : 12);
+}
+
+const weir_opdef weir_op_adam_update = {
+    .name = "adam_update",
+    .flags = WEIR_UPDATE,
+    .nin_min = 6,
+    .nin_max = 6,
+    .nout = 0,
+    .mutates = 1 | 1 << 2 | 1 << 3,
+    .infer = adam_update_infer,
+    .flops = adam_update_flops,
+};
+
+/* ---- t ---- */
+
+static weir_status increment_infer(weir_call *c)
+{
+    return weir_check_floats(c);
+}
+
+const weir_opdef weir_op_increment = {
+    .name = "increment",
+    .flags = WEIR_UPDATE,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 0,
+    .mutates = 1,
+    .infer = increment_infer,
+    .flops = weir_flops_input,
+};
+
+/* ---- public functions ---- */
+
+weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *momentum_buffer,
+                            weir_tensor *lr, const weir_sgd_options *options)
+{
+    const weir_sgd_options o = options ? *options : (weir_sgd_options){0};
+    const weir_sgd_attr    a = {.momentum = o.momentum, .weight_decay = o.weight_decay,
+                                .dampening = o.dampening, .nesterov = o.nesterov};
+    const bool             buffered = o.momentum != 0;      /* else a buffer given is left alone */
+
+    if (!param || !grad || !lr)
+        return weir_fail_null("weir_sgd_update", !param ? "param" : !grad ? "grad" : "lr");
+    if (buffered && !momentum_buffer)
+        return weir_fail_null("weir_sgd_update", "momentum_buffer");
+    if (!(o.momentum >= 0) || (o.nesterov && (o.momentum == 0 || o.dampening != 0)))
+        return weir_fail(WEIR_ERR_INVALID, "sgd_update: momentum %g and dampening %g make no sense"
+                         "%s", o.momentum, o.dampening,
+                         o.nesterov ? "; nesterov needs momentum and no dampening" : "");
+    return weir_record(WEIR_OP_SGD_UPDATE, buffered ? 4 : 3,
+                       (weir_tensor *[]){param, grad, lr, momentum_buffer}, &a, sizeof a, NULL);
+}
+
+weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m, weir_tensor *v,
+                             weir_tensor *step, weir_tensor *lr, const weir_adam_options *options)
+{
+    const weir_adam_options o = options ? *options : (weir_adam_options){0};
+    const weir_adam_attr    a = {
+        .beta1 = o.beta1 != 0 ? o.beta1 : 0.9,
+        .beta2 = o.beta2 != 0 ? o.beta2 : 0.999,
+        .eps = o.eps != 0 ? o.eps : 1e-8,
+        .weight_decay = o.weight_decay,
+    };
+
+    if (!(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1 && a.eps > 0))
+        return weir_fail(WEIR_ERR_INVALID, "adam_update: beta1 %g and beta2 %g must be in [0, 1), "
+                         "eps %g > 0", a.beta1, a.beta2, a.eps);
+    return weir_record(WEIR_OP_ADAM_UPDATE, 6,
+                       (weir_tensor *[]){param, grad, m, v, step, lr}, &a, sizeof a, NULL);
+}
+
+weir_status weir_increment(weir_tensor *t, double by)
+{
+    const weir_increment_attr a = {.by = by};
+
+    return weir_record(WEIR_OP_INCREMENT, 1, &t, &a, sizeof a, NULL);
+}
