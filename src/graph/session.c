@@ -1,0 +1,148 @@
+/* session.c - scopes: who holds the results of operations, and the tape switch. */
+#include "graph/session.h"
+
+#include <assert.h>
+
+#include "core/status.h"
+#include "core/tensor.h"
+#include "graph/graph.h"
+
+const char *const weir_phase_name[WEIR_PHASE_COUNT] = {
+    [WEIR_FORWARD] = "forward", [WEIR_BACKWARD] = "backward", [WEIR_UPDATES] = "update"};
+
+static void session_destroy(weir_ref *self)
+{
+    weir_mem_free(self);
+}
+
+/* The device closes: everything held goes. The struct itself stays until the last tape node has gone. */
+static void session_free(void *session)
+{
+    weir_session *s = session;
+
+    weir_graph_free(s->anonymous);
+    weir_scope_unwind(s, 0);
+    while (s->held.n > 0)
+        weir_release(s->held.at[--s->held.n]);
+    if (s->recording)               /* the user still owns it: it can only be freed from now on */
+        s->recording->state = WEIR_GRAPH_BROKEN;
+    weir_vec_free(&s->pairs);
+    weir_vec_free(&s->held);
+    weir_vec_free(&s->mark);
+    weir_ref_drop(s);
+}
+
+weir_session *weir_session_of(weir_device *d)
+{
+    if (!d->session) {
+        weir_session *s = weir_mem_zalloc(1, sizeof *s);
+        if (!s)
+            return NULL;
+        s->ref = (weir_ref){1, session_destroy};
+        s->dev = d;
+        s->skip = 5;
+        d->session = s;
+        d->session_free = session_free;
+    }
+    return d->session;
+}
+
+weir_status weir_scope_hold(weir_session *s, weir_tensor *t)
+{
+    if (weir_vec_push(&s->held, t))
+        return WEIR_OK;
+    weir_release(t);
+    return WEIR_ERR_NOMEM;
+}
+
+void weir_scope_unwind(weir_session *s, uint32_t depth)
+{
+    while (s->mark.n > depth) {
+        const uint32_t mark = s->mark.at[--s->mark.n];
+        while (s->held.n > mark)
+            weir_release(s->held.at[--s->held.n]);
+    }
+}
+
+weir_status weir_scope_begin(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_scope_begin"));
+    weir_session *s = weir_session_of(d);
+    if (!s || !weir_vec_push(&s->mark, s->held.n))
+        return WEIR_ERR_NOMEM;
+    return WEIR_OK;
+}
+
+weir_status weir_scope_end(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_scope_end"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    const uint32_t floor = s->recording ? s->recording->depth + 1 : 0;
+    if (s->mark.n <= floor)
+        return weir_fail(WEIR_ERR_STATE, "weir_scope_end: no scope is open%s",
+                         s->recording ? " inside the graph being recorded" : "");
+    weir_scope_unwind(s, s->mark.n - 1);
+    return WEIR_OK;
+}
+
+/* The handle keeps its reference; it moves below the innermost mark, into the enclosing scope. */
+weir_tensor *weir_escape(weir_tensor *t)
+{
+    if (!t)
+        return NULL;
+    if (weir_device_check(t->dev, "weir_escape") != WEIR_OK)
+        return NULL;
+    weir_session *s = weir_session_of(t->dev);
+    if (!s || s->mark.n == 0)
+        return t;
+    uint32_t *mark = &s->mark.at[s->mark.n - 1];
+    for (uint32_t i = s->held.n; i-- > *mark;) {
+        if (s->held.at[i] == t) {
+            s->held.at[i] = s->held.at[*mark];
+            s->held.at[(*mark)++] = t;
+            break;
+        }
+    }
+    return t;
+}
+
+weir_tensor *weir_keep(weir_tensor *t)
+{
+    if (!t)
+        return NULL;
+    if (weir_device_check(t->dev, "weir_keep") != WEIR_OK)
+        return NULL;
+    weir_session *s = weir_session_of(t->dev);
+    if (!s)
+        return NULL;
+    if (s->recording) {
+        if (!weir_vec_push(&s->recording->kept, t))
+            return NULL;
+        return weir_retain(t);
+    }
+    return weir_step_keep(s, t) == WEIR_OK ? t : NULL;
+}
+
+weir_status weir_no_grad_begin(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_no_grad_begin"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    s->no_grad++;
+    return WEIR_OK;
+}
+
+weir_status weir_no_grad_end(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_no_grad_end"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (s->no_grad == 0)
+        return weir_fail(WEIR_ERR_STATE, "weir_no_grad_end: without a weir_no_grad_begin");
+    s->no_grad--;
+    return WEIR_OK;
+}

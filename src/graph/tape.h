@@ -1,0 +1,45 @@
+/* tape.h - what a gradient needs to know about one call that was made.
+ *
+ * A node keeps elements only of the operands its op's gradient reads (reads_in, reads_out); of the
+ * others it keeps hollow handles: layout and producer. So with the graph off a value lives on after its
+ * scope only if some gradient reads it. */
+#ifndef WEIR_GRAPH_TAPE_H
+#define WEIR_GRAPH_TAPE_H
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "graph/session.h"
+
+typedef struct weir_tape {
+    weir_ref      ref;
+    weir_session *session;          /* referenced */
+    struct weir_tape *next_dying;
+    weir_op       op;
+    int           nin, nout;
+    uint64_t      order;            /* later calls have larger numbers: a topological order */
+    uint64_t      graph;            /* identity of the recording it belongs to; 0: computed at once */
+    uint64_t      rng;
+    weir_tensor  *x[WEIR_MAX_IN];   /* x[i]->tape: the producer; a trainable leaf is the leaf itself */
+    weir_tensor  *y[WEIR_MAX_OUT];  /* never linked back to this node */
+    bool          used;             /* a backward has consumed what it kept */
+    uint64_t      visit;            /* the traversal that saw it last, and its place there */
+    uint32_t      slot;
+    size_t        attr_bytes;
+    max_align_t   attr[];
+} weir_tape;
+
+/* Tapes a call and links out[] to it. in[] and out[] as the op saw them. */
+weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, weir_tensor *const *in,
+                          weir_tensor *const *out);
+
+/* Drops the elements the node kept, once its gradient is recorded. */
+void weir_tape_consume(weir_tape *t);
+
+/* Records gradients of the node's inputs into dx (NULL where none), given dy per output. want: bits of
+ * the inputs to do. Results are borrowed from the innermost scope. */
+weir_status weir_tape_grad(weir_tape *t, uint32_t want, weir_tensor **dy, weir_tensor **dx);
+
+/* Inputs of the node that a gradient flows to. */
+uint32_t weir_tape_wants(const weir_tape *t);
+
+#endif

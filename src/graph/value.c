@@ -1,0 +1,180 @@
+/* value.c - tensors of the user's own, and data between host and tensor.
+ *
+ * The host sees row-major data; a copy kernel converts to and from the dense layout where they differ. */
+#include <string.h>
+
+#include "core/attr.h"
+#include "core/elementwise.h"
+#include "core/status.h"
+#include "core/tensor.h"
+#include "device/block.h"
+#include "graph/execute.h"
+
+static weir_tensor *make_leaf(weir_device *d, const weir_desc *desc, const char *name, weir_kind kind)
+{
+    if (weir_device_check(d, "making a tensor") != WEIR_OK ||
+        weir_shape_check(weir_kind_name[kind], desc) != WEIR_OK)
+        return NULL;
+    weir_layout l = {.desc = *desc};
+    weir_shape_dense(&l);
+    weir_block  *b = weir_block_new(d, weir_shape_bytes(desc), kind);
+    weir_tensor *t = b ? weir_tensor_make(d, &l, 0, b) : NULL;
+    weir_ref_drop(b);
+    if (t && name) {
+        t->name = weir_mem_strdup(name);
+        if (!t->name) {
+            weir_release(t);
+            return NULL;
+        }
+    }
+    return t;
+}
+
+weir_tensor *weir_input(weir_device *d, weir_desc desc)
+{
+    return make_leaf(d, &desc, NULL, WEIR_KIND_INPUT);
+}
+
+weir_tensor *weir_state(weir_device *d, weir_desc desc, const char *name)
+{
+    return make_leaf(d, &desc, name, WEIR_KIND_STATE);
+}
+
+weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *name)
+{
+    if (desc.dtype != WEIR_F32 && desc.dtype != WEIR_F64)
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "weir_param '%s': a parameter is f32 or f64, not %s",
+                              name ? name : "", weir_dtype_name(desc.dtype));
+    weir_tensor *t = make_leaf(d, &desc, name, WEIR_KIND_PARAM);
+    if (t)
+        t->leaf = t->needs_grad = true;
+    return t;
+}
+
+/* ---- data ---- */
+
+static weir_status check_size(const char *who, const weir_tensor *t, const void *data, size_t bytes)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (!t || !data)
+        return weir_fail_null(who, t ? "data" : "the tensor");
+    WEIR_TRY(weir_device_check(t->dev, who));
+    if (bytes != weir_shape_bytes(&t->layout.desc))
+        return weir_fail(WEIR_ERR_SHAPE, "%s: tensor '%s' %s has %zu bytes, not %zu", who,
+                         t->name ? t->name : "", weir_desc_text(&t->layout.desc, text),
+                         weir_shape_bytes(&t->layout.desc), bytes);
+    return WEIR_OK;
+}
+
+/* Only memory of the user's own may be written, not results. */
+static weir_status check_writable(const char *who, const weir_tensor *t)
+{
+    const weir_block *b = t->block;
+
+    if (b->kind > WEIR_KIND_INPUT)
+        return weir_fail(WEIR_ERR_STATE, "%s: the tensor is the result of an operation; only "
+                         "parameters, states and inputs can be written", who);
+    return WEIR_OK;
+}
+
+static void *element0(const weir_tensor *t)
+{
+    return (char *)((weir_block *)t->block)->data +
+           (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
+}
+
+/* Copies between two layouts of the same desc; kernels of this device can read host memory. */
+static weir_status convert(weir_device *d, const weir_layout *from, void *src, weir_layout *to, void *dst)
+{
+    const weir_call c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = from, .out = to, .alias = -1};
+    return weir_run_raw(d, &c, &src, &dst);
+}
+
+weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
+{
+    WEIR_TRY(check_size("weir_write", t, data, bytes));
+    WEIR_TRY(check_writable("weir_write", t));
+    weir_block *b = t->block;
+    weir_layout host = {.desc = t->layout.desc};
+    weir_shape_row_major(&host.desc, host.stride);
+    WEIR_TRY(weir_block_touch(b));
+    if (bytes > 0 && memcmp(host.stride, t->layout.stride, sizeof host.stride) == 0) {
+        WEIR_TRY(t->dev->ops->upload(t->dev, element0(t), data, bytes));
+    } else if (bytes > 0) {
+        void *src;
+        memcpy(&src, &data, sizeof src);    /* the copy kernel only reads it */
+        WEIR_TRY(convert(t->dev, &host, src, &t->layout, element0(t)));
+    }
+    b->written = true;
+    return WEIR_OK;
+}
+
+weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
+{
+    WEIR_TRY(check_size("weir_read", t, data, bytes));
+    const weir_block *b = t->block;
+    if (!b || b->owner)
+        return weir_fail(WEIR_ERR_STATE, "weir_read: the value is recorded, not computed: end and run "
+                         "the graph first");
+    if (!b->written && bytes > 0)
+        return weir_fail(WEIR_ERR_STATE, b->kind == WEIR_KIND_OUTPUT
+                         ? "weir_read: the graph that makes this value has not run yet%s%s"
+                         : "weir_read: tensor '%s'%s has never been written",
+                         t->name ? t->name : "", "");
+    if (bytes == 0)
+        return WEIR_OK;
+    weir_layout host = {.desc = t->layout.desc}, from = t->layout;
+    weir_shape_row_major(&host.desc, host.stride);
+    WEIR_TRY(t->dev->ops->sync(t->dev));
+    if (memcmp(host.stride, from.stride, sizeof host.stride) == 0)
+        return t->dev->ops->download(t->dev, data, element0(t), bytes);
+    return convert(t->dev, &from, element0(t), &host, data);
+}
+
+/* Runs a call without inputs into the whole tensor. */
+static weir_status generate(const char *who, weir_tensor *t, weir_op op, const void *attr, size_t bytes)
+{
+    if (!t)
+        return weir_fail_null(who, "the tensor");
+    WEIR_TRY(weir_device_check(t->dev, who));
+    WEIR_TRY(check_writable(who, t));
+    weir_block *b = t->block;
+    if (!weir_shape_is_dense(&t->layout) || t->offset != 0)
+        return weir_fail(WEIR_ERR_INVALID, "%s: the tensor is a view", who);
+    WEIR_TRY(weir_block_touch(b));
+    weir_layout     out = t->layout;
+    const weir_call c = {.op = op, .nout = 1, .out = &out, .attr = attr, .attr_bytes = bytes,
+                         .alias = -1};
+    void *dst = element0(t);
+    if (weir_shape_count(&out.desc) > 0)
+        WEIR_TRY(weir_run_raw(t->dev, &c, NULL, &dst));
+    b->written = true;
+    return WEIR_OK;
+}
+
+weir_status weir_write_fill(weir_tensor *t, double value)
+{
+    const weir_fill_attr a = {.value = value};
+    return generate("weir_write_fill", t, WEIR_OP_FILL, &a, sizeof a);
+}
+
+static weir_status draw(const char *who, weir_tensor *t, weir_op op, double s, double u)
+{
+    const weir_ew_attr a = {s, u};
+
+    if (t && t->layout.desc.dtype != WEIR_F32 && t->layout.desc.dtype != WEIR_F64)
+        return weir_fail(WEIR_ERR_DTYPE, "%s: random numbers are f32 or f64, not %s", who,
+                         weir_dtype_name(t->layout.desc.dtype));
+    return generate(who, t, op, &a, sizeof a);
+}
+
+weir_status weir_write_uniform(weir_tensor *t, double lo, double hi)
+{
+    return draw("weir_write_uniform", t, WEIR_OP_UNIFORM, lo, hi);
+}
+
+weir_status weir_write_normal(weir_tensor *t, double mean, double stddev)
+{
+    return draw("weir_write_normal", t, WEIR_OP_NORMAL, mean, stddev);
+}
