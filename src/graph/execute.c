@@ -1,0 +1,171 @@
+/* execute.c - runs: one call at once, or a plan instruction by instruction. */
+#include "graph/execute.h"
+
+#include "core/rng.h"
+#include "core/status.h"
+
+static void trace_call(weir_device *d, const weir_call *c, const char *phase, double begin)
+{
+    weir_trace_event(d->trace, weir_opdefs[c->op]->name, phase, 0, begin, weir_now(),
+                     (uint64_t)weir_call_bytes(c));
+}
+
+/* ---- at once ---- */
+
+static char *address(const weir_tensor *t)
+{
+    const weir_block *b = t->block;
+    return (char *)b->data + (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
+}
+
+/* A workspace for the length of one run. */
+static weir_status run_with_work(weir_device *d, const weir_choice *ch, weir_kargs *k)
+{
+    size_t got = 0;
+
+    if (ch->work)
+        WEIR_TRY(weir_pool_take(d, ch->work, &k->work, &got));
+    const weir_status status = ch->run(k);
+    if (ch->work)
+        weir_pool_give(d, k->work, got);
+    return status;
+}
+
+weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const *in,
+                          weir_tensor *const *out, uint64_t rng)
+{
+    void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
+    const weir_choice *ch;
+
+    WEIR_TRY(weir_choice_of(d, c, &ch));
+    for (int i = 0; i < c->nin; i++)
+        src[i] = address(in[i]);
+    for (int i = 0; i < c->nout; i++) {
+        WEIR_TRY(weir_block_touch(out[i]->block));
+        dst[i] = address(out[i]);
+    }
+    weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
+                    .seed = d->seed, .rng = rng};
+    const double begin = d->trace ? weir_now() : 0;
+    WEIR_TRY(run_with_work(d, ch, &k));
+    for (int i = 0; i < c->nout; i++)
+        ((weir_block *)out[i]->block)->written = true;
+    if (d->trace)
+        trace_call(d, c, "graph off", begin);
+    return WEIR_OK;
+}
+
+weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst)
+{
+    const weir_choice *ch;
+
+    WEIR_TRY(weir_choice_of(d, c, &ch));
+    weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
+                    .seed = d->seed};
+    if (weir_opdefs[c->op]->flags & WEIR_RANDOM)
+        k.rng = weir_device_draw(d, weir_rng_blocks(weir_shape_count(&c->out[0].desc)));
+    return run_with_work(d, ch, &k);
+}
+
+/* ---- a plan ---- */
+
+static weir_status check_written(const weir_graph *g)
+{
+    char text[WEIR_DESC_TEXT];
+
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_instr *ins = &g->plan->instr[i];
+        for (int k = 0; k < ins->call.nin; k++) {
+            const weir_store *s = &g->stores.at[ins->in[k].store];
+            if (s->external && s->kind != WEIR_KIND_OUTPUT && s->bytes > 0 && !s->block->written)
+                return weir_fail(WEIR_ERR_STATE, "weir_graph_run: input %d of %s, %s %s, has never "
+                                 "been written", k, weir_opdefs[ins->call.op]->name,
+                                 weir_kind_name[s->kind],
+                                 weir_desc_text(&ins->call.in[k].desc, text));
+        }
+    }
+    return WEIR_OK;
+}
+
+static void *pointer(const weir_graph *g, const weir_operand *o)
+{
+    char *base = o->external ? g->stores.at[o->store].block->data : g->dev->arena.at;
+    return base ? base + o->offset : NULL;
+}
+
+weir_status weir_plan_bind(weir_graph *g)
+{
+    weir_plan   *p = g->plan;
+    weir_device *d = g->dev;
+
+    WEIR_TRY(check_written(g));
+    WEIR_TRY(weir_device_arena(d, p->arena));
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        if (g->stores.at[i].external)
+            WEIR_TRY(weir_block_touch(g->stores.at[i].block));
+    for (uint32_t i = 0; i < p->n; i++) {
+        weir_instr *ins = &p->instr[i];
+        void      **src = p->pointers + (ins->in - p->operands);
+        for (int k = 0; k < ins->call.nin + ins->call.nout; k++)
+            src[k] = pointer(g, &ins->in[k]);
+        ins->args.work = ins->choice->work ? d->arena.at + ins->work : NULL;
+    }
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        if (g->stores.at[i].external && g->stores.at[i].kind == WEIR_KIND_OUTPUT)
+            g->stores.at[i].block->written = true;
+    p->bound = d->arena.at ? d->arena.at : "no arena";
+    return WEIR_OK;
+}
+
+/* The loop of a run that is watched: time per instruction, trace events. */
+static weir_status run_watched(weir_graph *g, uint64_t base, bool profile)
+{
+    weir_plan *p = g->plan;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        weir_instr  *ins = &p->instr[i];
+        const double begin = weir_now();
+        ins->args.seed = g->dev->seed;
+        ins->args.rng = base + ins->rng;
+        WEIR_TRY(ins->choice->run(&ins->args));
+        if (profile)
+            ins->seconds += weir_now() - begin;
+        if (g->dev->trace)
+            trace_call(g->dev, &ins->call, weir_phase_name[ins->phase], begin);
+    }
+    p->profiled += profile;
+    return WEIR_OK;
+}
+
+static weir_status run_plain(weir_graph *g, uint64_t base)
+{
+    const weir_plan *p = g->plan;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        weir_instr *ins = &p->instr[i];
+        ins->args.seed = g->dev->seed;
+        ins->args.rng = base + ins->rng;
+        WEIR_TRY(ins->choice->run(&ins->args));
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_graph_run(weir_graph *g)
+{
+    if (!g)
+        return weir_fail_null("weir_graph_run", "the graph");
+    WEIR_TRY(weir_device_check(g->dev, "weir_graph_run"));
+    if (g->state != WEIR_GRAPH_PLANNED)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is %s",
+                         g->state == WEIR_GRAPH_BROKEN ? "broken: its weir_graph_end failed"
+                                                       : "still being recorded: call weir_graph_end");
+    if (g->plan->bound != (g->dev->arena.at ? g->dev->arena.at : "no arena") || !g->plan->bound)
+        WEIR_TRY(weir_plan_bind(g));
+    weir_session  *s = g->session;
+    const uint64_t base = weir_device_draw(g->dev, g->rng_total);
+    const bool     profile = s->verbosity > 0 && g->runs >= (uint64_t)s->skip;
+
+    s->last_run = g;
+    g->runs++;
+    return profile || g->dev->trace ? run_watched(g, base, profile) : run_plain(g, base);
+}

@@ -1,0 +1,19 @@
+/* execute.h - running: one call at once, a call on bare pointers, a whole plan. */
+#ifndef WEIR_GRAPH_EXECUTE_H
+#define WEIR_GRAPH_EXECUTE_H
+
+#include "core/tensor.h"
+#include "device/device.h"
+#include "graph/plan.h"
+
+/* Graph off: gives the outputs memory, borrows a workspace, runs. */
+weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const *in,
+                          weir_tensor *const *out, uint64_t rng);
+
+/* Runs a call on memory of the caller's, with a random position of its own if the op draws. */
+weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst);
+
+/* Gives the arena and the outputs memory, checks that inputs were written, fills in every pointer. */
+weir_status weir_plan_bind(weir_graph *g);
+
+#endif

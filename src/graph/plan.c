@@ -1,0 +1,185 @@
+/* plan.c - runs the passes over a closed recording and lowers it to the instruction list. */
+#include "graph/plan.h"
+
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/execute.h"
+#include "graph/passes.h"
+
+static const char *const pass_name[WEIR_PASS_COUNT] = {
+#define X(ID, id) #id,
+    WEIR_PASSES(X)
+#undef X
+};
+
+static weir_status disable_one(const char *name, size_t n, uint32_t *set)
+{
+    for (int i = 0; i < WEIR_PASS_COUNT; i++)
+        if (strlen(pass_name[i]) == n && strncmp(pass_name[i], name, n) == 0) {
+            *set &= ~(1u << i);
+            return WEIR_OK;
+        }
+    return weir_fail(WEIR_ERR_INVALID, "plan options: there is no pass '%.*s'; the passes are fold, "
+                     "copies, cse, dce, mask, fuse, order, inplace", (int)n, name);
+}
+
+weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set)
+{
+    const int level = o ? o->level : 0;
+
+    *set = level == WEIR_LEVEL_RECORDED ? 0 : (1u << WEIR_PASS_COUNT) - 1;
+    if (level < WEIR_LEVEL_RECORDED || level > 1)
+        return weir_fail(WEIR_ERR_INVALID, "plan options: level %d is none of -1, 0, 1", level);
+    for (const char *s = o && o->disable ? o->disable : ""; *s;) {
+        const size_t n = strcspn(s, ", ");
+        if (n > 0)
+            WEIR_TRY(disable_one(s, n, set));
+        s += n + strspn(s + n, ", ");
+    }
+    return WEIR_OK;
+}
+
+static weir_status run_passes(weir_graph *g, uint32_t passes)
+{
+    static const struct { weir_pass pass; weir_status (*run)(weir_graph *g); } list[] = {
+        {WEIR_PASS_FOLD, weir_pass_fold}, {WEIR_PASS_COPIES, weir_pass_copies},
+        {WEIR_PASS_CSE, weir_pass_cse},   {WEIR_PASS_DCE, weir_pass_dce},
+        {WEIR_PASS_MASK, weir_pass_mask}, {WEIR_PASS_FUSE, weir_pass_fuse},
+        {WEIR_PASS_ORDER, weir_pass_order}};
+
+    weir_graph_compact(g);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (passes >> list[i].pass & 1)
+            WEIR_TRY(list[i].run(g));
+    return weir_graph_check(g);
+}
+
+/* ---- lowering ---- */
+
+static bool plan_alloc(weir_plan *p, const weir_graph *g)
+{
+    size_t operands = 0;
+
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        operands += (size_t)g->nodes.at[i].nin + g->nodes.at[i].nout;
+    p->n = g->nodes.n;
+    p->instr = weir_mem_zalloc(p->n + 1u, sizeof *p->instr);
+    p->layouts = weir_mem_zalloc(operands + 1, sizeof *p->layouts);
+    p->operands = weir_mem_zalloc(operands + 1, sizeof *p->operands);
+    p->pointers = weir_mem_zalloc(operands + 1, sizeof *p->pointers);
+    return p->instr && p->layouts && p->operands && p->pointers;
+}
+
+/* One instruction per node: its call, and the kernel that the device chose for it. */
+static weir_status lower(weir_graph *g, weir_plan *p)
+{
+    weir_layout  *l = p->layouts;
+    weir_operand *o = p->operands;
+    void        **ptr = p->pointers;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        const weir_node *n = &g->nodes.at[i];
+        weir_instr      *ins = &p->instr[i];
+        ins->call = weir_node_call(g, n, l, l + n->nin);
+        ins->in = o;
+        ins->out = o + n->nin;
+        ins->args.src = ptr;
+        ins->args.dst = ptr + n->nin;
+        ins->rng = n->rng;
+        ins->phase = n->phase;
+        WEIR_TRY(weir_choice_of(g->dev, &ins->call, &ins->choice));
+        l += n->nin + n->nout;
+        o += n->nin + n->nout;
+        ptr += n->nin + n->nout;
+    }
+    return WEIR_OK;
+}
+
+static weir_operand operand(const weir_graph *g, const weir_plan *p, uint32_t value)
+{
+    const weir_value *v = &g->values.at[value];
+    const size_t      at = (size_t)v->offset * weir_dtype_size(v->layout.desc.dtype);
+    const bool        external = g->stores.at[v->store].external;
+
+    return (weir_operand){.store = v->store, .external = external,
+                          .offset = external ? at : p->items.at[p->item_of[v->store]].offset + at};
+}
+
+static void resolve(const weir_graph *g, weir_plan *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        const weir_node *n = &g->nodes.at[i];
+        weir_instr      *ins = &p->instr[i];
+        for (int k = 0; k < n->nin; k++)
+            ins->in[k] = operand(g, p, n->in[k]);
+        for (int k = 0; k < n->nout; k++)
+            ins->out[k] = operand(g, p, n->out[k]);
+        if (ins->choice->work)
+            ins->work = p->items.at[ins->work].offset;
+        ins->args.call = &ins->call;
+        ins->args.state = ins->choice->state;
+        ins->args.threads = g->dev->threads;
+    }
+}
+
+weir_status weir_plan_make(weir_graph *g, uint32_t passes)
+{
+    WEIR_TRY(run_passes(g, passes));
+    weir_plan *p = g->plan = weir_mem_zalloc(1, sizeof *p);
+    if (!p || !plan_alloc(p, g))
+        return WEIR_ERR_NOMEM;
+    p->passes = passes;
+    WEIR_TRY(lower(g, p));
+    WEIR_TRY(weir_live_items(g, p, passes >> WEIR_PASS_INPLACE & 1));
+    WEIR_TRY(weir_place(p));
+    resolve(g, p);
+    return WEIR_OK;
+}
+
+void weir_plan_free(weir_plan *p)
+{
+    if (!p)
+        return;
+    weir_vec_free(&p->items);
+    weir_mem_free(p->item_of);
+    weir_mem_free(p->instr);
+    weir_mem_free(p->layouts);
+    weir_mem_free(p->operands);
+    weir_mem_free(p->pointers);
+    weir_mem_free(p);
+}
+
+/* ---- numbers ---- */
+
+/* Outputs without memory yet get it at the first run; they are persistent then. */
+static size_t unbound_outputs(const weir_graph *g)
+{
+    size_t bytes = 0, one;
+
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        const weir_store *s = &g->stores.at[i];
+        if (s->external && !s->block->data && weir_size_align(s->bytes, g->dev->ops->align, &one))
+            bytes += one;
+    }
+    return bytes;
+}
+
+weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
+{
+    if (!g || !s)
+        return weir_fail_null("weir_graph_stats_of", "the graph or the place for the numbers");
+    if (g->state != WEIR_GRAPH_PLANNED)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_stats_of: the graph is not planned");
+    const weir_plan *p = g->plan;
+    *s = (weir_graph_stats){.nodes = g->recorded, .instructions = p->n, .arena_bytes = p->arena,
+                            .persistent_bytes = g->dev->pool.persistent + unbound_outputs(g),
+                            .lower_bound_bytes = p->lower_bound, .workspace_bytes = p->workspace,
+                            .record_ms = g->record_ms, .plan_ms = g->plan_ms, .runs = g->runs};
+    s->planned_peak_bytes = s->persistent_bytes + p->arena;
+    for (uint32_t i = 0; i < p->n; i++) {
+        s->flops += weir_call_flops(&p->instr[i].call);
+        s->bytes += weir_call_bytes(&p->instr[i].call);
+    }
+    return WEIR_OK;
+}

@@ -1,0 +1,66 @@
+/* plan.h - the plan: a flat list of instructions whose operands are offsets in one arena or external
+ * blocks. What runs is what is printed; a run decides nothing and allocates nothing. */
+#ifndef WEIR_GRAPH_PLAN_H
+#define WEIR_GRAPH_PLAN_H
+
+#include "device/device.h"
+#include "graph/graph.h"
+
+/* A piece of the arena over a span of instructions: a temporary storage (with all that took over its
+ * memory in place) or the workspace of one instruction. */
+typedef struct weir_item {
+    size_t    bytes;            /* aligned */
+    size_t    offset;
+    uint32_t  first, last;      /* instructions, both included */
+    uint32_t  store;            /* that began it; WEIR_NONE: a workspace */
+    weir_kind kind;
+} weir_item;
+
+typedef WEIR_VEC(weir_item) weir_items;
+
+typedef struct weir_operand {
+    uint32_t store;
+    bool     external;
+    size_t   offset;            /* bytes: in the arena, or in the external block */
+} weir_operand;
+
+typedef struct weir_instr {
+    const weir_choice *choice;
+    weir_call          call;    /* layouts owned by the plan */
+    weir_kargs         args;    /* pointers are filled in when the plan is bound */
+    weir_operand      *in, *out;
+    size_t             work;    /* offset of the workspace */
+    uint64_t           rng;     /* relative random position */
+    weir_phase         phase;
+    double             seconds; /* measured, profiled runs only */
+} weir_instr;
+
+typedef struct weir_plan {
+    weir_instr  *instr;
+    uint32_t     n;
+    weir_items   items;
+    uint32_t    *item_of;       /* [stores] item of a temporary storage, else WEIR_NONE */
+    size_t       arena;         /* bytes: the step peak */
+    size_t       lower_bound;
+    size_t       workspace;     /* largest */
+    weir_layout  *layouts;      /* what the calls point to */
+    weir_operand *operands;
+    void        **pointers;
+    const char   *bound;        /* arena address the pointers were made for; NULL: not bound */
+    uint64_t      profiled;     /* runs that `seconds` add up */
+    uint32_t      passes;       /* the passes that ran */
+    const char   *strategy;     /* placement that won */
+} weir_plan;
+
+/* Runs the passes and builds the plan of a closed recording. */
+weir_status weir_plan_make(weir_graph *g, uint32_t passes);
+void        weir_plan_free(weir_plan *p);
+
+/* First and last instruction of every temporary storage and workspace, with results that take over
+ * dying inputs merged into one item if `inplace`. */
+weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace);
+
+/* Offsets for all items; arena, lower_bound and strategy of the plan. */
+weir_status weir_place(weir_plan *p);
+
+#endif
