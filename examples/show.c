@@ -1,0 +1,145 @@
+/* show.c - options, clock, progress bar, files and table of the examples. */
+#include "show.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static void help(const char *program, const char *job, const show_option *options, size_t n)
+{
+    static const char *const values[] = {"", " N", " on|off", " TEXT"};
+
+    printf("%s - %s\n", program, job);
+    for (size_t i = 0; i < n; i++) {
+        char head[40];
+        snprintf(head, sizeof head, "--%s%s", options[i].name, values[options[i].kind]);
+        printf("  %-18s %s\n", head, options[i].meaning);
+    }
+}
+
+static bool set_number(int *out, const char *text)
+{
+    char      *end;
+    const long v = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || v < 0 || v > 1000000)
+        return false;
+    *out = (int)v;
+    return true;
+}
+
+static bool set_switch(int *out, const char *text)
+{
+    *out = strcmp(text, "on") == 0;
+    return *out || strcmp(text, "off") == 0;
+}
+
+static bool set(const show_option *o, const char *text)
+{
+    switch (o->kind) {
+    case SHOW_NUMBER: return set_number(o->value, text);
+    case SHOW_SWITCH: return set_switch(o->value, text);
+    case SHOW_TEXT: *(const char **)o->value = text; return true;
+    case SHOW_FLAG: break;
+    }
+    return false;
+}
+
+static const show_option *find(const show_option *options, size_t n, const char *arg)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(arg, "--", 2) == 0 && strcmp(arg + 2, options[i].name) == 0)
+            return &options[i];
+    return NULL;
+}
+
+bool show_options(int argc, char **argv, const char *job, const show_option *options, size_t n,
+                  int *status)
+{
+    for (int i = 1; i < argc; i++) {
+        const show_option *o = find(options, n, argv[i]);
+        if (strcmp(argv[i], "--help") == 0) {
+            help(argv[0], job, options, n);
+            *status = 0;
+            return false;
+        }
+        if (o && o->kind == SHOW_FLAG) {
+            *(bool *)o->value = true;
+        } else if (!o || i + 1 == argc || !set(o, argv[i + 1])) {
+            fprintf(stderr, "%s: %s %s; --help lists the options\n", argv[0], argv[i],
+                    o ? "has no value, or one that makes no sense" : "is no option");
+            *status = 2;
+            return false;
+        } else {
+            i++;
+        }
+    }
+    return true;
+}
+
+double show_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double show_median(double *values, size_t n)
+{
+    if (n == 0)
+        return 0;
+    qsort(values, n, sizeof *values, by_value);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+void show_progress(const char *label, int done, int total, double loss)
+{
+    enum { WIDTH = 30 };
+    if (!isatty(STDERR_FILENO) || total < 1)
+        return;
+
+    const int filled = (int)((long long)done * WIDTH / total);
+    char      bar[WIDTH + 1];
+    memset(bar, '.', WIDTH);
+    memset(bar, '#', (size_t)filled);
+    bar[WIDTH] = '\0';
+    fprintf(stderr, "\r%s [%s] %d/%d  loss %.4f\033[K%s", label, bar, done, total, loss,
+            done == total ? "\n" : "");
+    fflush(stderr);
+}
+
+void show_write(const char *dir, const char *name, const char *text)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%.400s/%.100s", dir, name);
+    FILE *f = mkdir(dir, 0777) == 0 || errno == EEXIST ? fopen(path, "w") : NULL;
+    bool  good = f && fputs(text, f) >= 0;
+    if (f && fclose(f) != 0)
+        good = false;
+    fprintf(good ? stdout : stderr, "%s %s\n", good ? "wrote" : "could not write", path);
+}
+
+void show_table(size_t rows, size_t columns, char (*cells)[SHOW_CELL])
+{
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t c = 0; c < columns; c++) {
+            size_t width = 0;
+            for (size_t i = 0; i < rows; i++) {
+                const size_t n = strlen(cells[i * columns + c]);
+                width = n > width ? n : width;
+            }
+            printf("%s%*s", c ? "  " : "", (int)width, cells[r * columns + c]);
+        }
+        printf("\n");
+    }
+}

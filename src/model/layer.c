@@ -1,0 +1,169 @@
+/* layer.c - linear, convolution, batch norm and dropout: how they start and what they apply.
+ *
+ * Starting values: He et al., "Delving deep into rectifiers", 2015 (normal, fan in) for
+ * convolutions; uniform in +-1/sqrt(fan in) for linear layers; biases 0, batch-norm scales 1. */
+#include "model/model.h"
+
+#include <math.h>
+
+weir_tensor *weir_apply(weir_layer *l, weir_tensor *x)
+{
+    if (!l || !x)
+        return (void)weir_fail_null("apply", l ? "x" : "layer"), NULL;
+    if (!l->scoped)
+        return l->apply(l, x);
+
+    weir_device *dev = weir_tensor_device(x);
+    if (weir_scope_begin(dev) != WEIR_OK)
+        return NULL;
+    weir_tensor *y = l->apply(l, x);
+    if (y)
+        y = weir_escape(y);
+    return weir_scope_end(dev) == WEIR_OK ? y : NULL;
+}
+
+/* ---- linear ---- */
+
+typedef struct linear {
+    weir_layer   base;
+    weir_tensor *w, *bias;      /* (out,in), (out) or NULL */
+} linear;
+
+static weir_tensor *linear_apply(const weir_layer *base, weir_tensor *x)
+{
+    const linear *l = (const linear *)base;
+    return weir_linear(x, l->w, l->bias);
+}
+
+weir_layer *weir_linear_new(weir_model *m, const char *name, int64_t in, int64_t out, bool bias)
+{
+    const weir_mark mark = weir_model_mark(m);
+
+    if (in < 1 || out < 1) {
+        weir_fail(WEIR_ERR_INVALID, "linear %s: in %lld and out %lld must be 1 or more",
+                  name ? name : "", (long long)in, (long long)out);
+        return NULL;
+    }
+    linear *l = weir_layer_new(m, sizeof *l, linear_apply);
+    if (!l)
+        return NULL;
+    const double bound = 1.0 / sqrt((double)in);
+    l->w = weir_model_new_param(m, name, "weight", weir_2d(WEIR_F32, out, in), 0);
+    if (!l->w || weir_write_uniform(l->w, -bound, bound) != WEIR_OK)
+        return weir_model_undo(m, mark);
+    if (bias && !(l->bias = weir_model_new_param(m, name, "bias", weir_1d(WEIR_F32, out), 0)))
+        return weir_model_undo(m, mark);
+    return &l->base;
+}
+
+/* ---- convolution ---- */
+
+typedef struct conv2d {
+    weir_layer          base;
+    weir_tensor        *w, *bias;       /* (out, in/groups, k, k), (out) or NULL */
+    weir_conv2d_options options;
+} conv2d;
+
+static weir_tensor *conv2d_apply(const weir_layer *base, weir_tensor *x)
+{
+    const conv2d *l = (const conv2d *)base;
+    return weir_conv2d(x, l->w, l->bias, &l->options);
+}
+
+static weir_status conv2d_check(const char *name, int64_t in, int64_t out, int64_t kernel,
+                                int64_t groups)
+{
+    if (in < 1 || out < 1 || kernel < 1)
+        return weir_fail(WEIR_ERR_INVALID,
+                         "conv2d %s: in %lld, out %lld and kernel %lld must be 1 or more", name,
+                         (long long)in, (long long)out, (long long)kernel);
+    if (groups < 1 || in % groups || out % groups)
+        return weir_fail(WEIR_ERR_INVALID,
+                         "conv2d %s: %lld groups do not divide in %lld and out %lld", name,
+                         (long long)groups, (long long)in, (long long)out);
+    return WEIR_OK;
+}
+
+weir_layer *weir_conv2d_new(weir_model *m, const char *name, int64_t in, int64_t out,
+                            int64_t kernel, const weir_conv2d_options *options, bool bias)
+{
+    const weir_conv2d_options o = options ? *options : (weir_conv2d_options){.groups = 1};
+    const int64_t             groups = o.groups ? o.groups : 1;
+    const weir_mark           mark = weir_model_mark(m);
+
+    if (conv2d_check(name ? name : "", in, out, kernel, groups) != WEIR_OK)
+        return NULL;
+    conv2d *l = weir_layer_new(m, sizeof *l, conv2d_apply);
+    if (!l)
+        return NULL;
+    l->options = o;
+    const double fan_in = (double)(in / groups) * (double)kernel * (double)kernel;
+    l->w = weir_model_new_param(m, name, "weight",
+                                weir_4d(WEIR_F32, out, in / groups, kernel, kernel), 0);
+    if (!l->w || weir_write_normal(l->w, 0, sqrt(2.0 / fan_in)) != WEIR_OK)
+        return weir_model_undo(m, mark);
+    if (bias && !(l->bias = weir_model_new_param(m, name, "bias", weir_1d(WEIR_F32, out), 0)))
+        return weir_model_undo(m, mark);
+    return &l->base;
+}
+
+/* ---- batch normalisation ---- */
+
+typedef struct batch_norm {
+    weir_layer   base;
+    weir_tensor *scale, *bias, *mean, *var;     /* (channels) each */
+} batch_norm;
+
+static weir_tensor *batch_norm_apply(const weir_layer *base, weir_tensor *x)
+{
+    const batch_norm *l = (const batch_norm *)base;
+    return weir_batch_norm(x, l->scale, l->bias, l->mean, l->var,
+                           &(weir_batch_norm_options){.train = base->model->training});
+}
+
+weir_layer *weir_batch_norm_new(weir_model *m, const char *name, int64_t channels)
+{
+    const weir_mark mark = weir_model_mark(m);
+    const weir_desc desc = weir_1d(WEIR_F32, channels);
+
+    if (channels < 1) {
+        weir_fail(WEIR_ERR_INVALID, "batch_norm %s: %lld channels, must be 1 or more",
+                  name ? name : "", (long long)channels);
+        return NULL;
+    }
+    batch_norm *l = weir_layer_new(m, sizeof *l, batch_norm_apply);
+    if (!l)
+        return NULL;
+    if (!(l->scale = weir_model_new_param(m, name, "weight", desc, 1)) ||
+        !(l->bias = weir_model_new_param(m, name, "bias", desc, 0)) ||
+        !(l->mean = weir_model_new_state(m, name, "running_mean", desc, 0)) ||
+        !(l->var = weir_model_new_state(m, name, "running_var", desc, 1)))
+        return weir_model_undo(m, mark);
+    return &l->base;
+}
+
+/* ---- dropout ---- */
+
+typedef struct dropout {
+    weir_layer base;
+    double     p;
+} dropout;
+
+static weir_tensor *dropout_apply(const weir_layer *base, weir_tensor *x)
+{
+    const dropout *l = (const dropout *)base;
+    return base->model->training ? weir_dropout(x, l->p) : x;
+}
+
+weir_layer *weir_dropout_new(weir_model *m, double p)
+{
+    if (!(p >= 0 && p < 1)) {
+        weir_fail(WEIR_ERR_INVALID, "dropout: p is %g, must be at least 0 and below 1", p);
+        return NULL;
+    }
+    dropout *l = weir_layer_new(m, sizeof *l, dropout_apply);
+    if (!l)
+        return NULL;
+    l->p = p;
+    return &l->base;
+}

@@ -1,0 +1,59 @@
+/* model.h - what the files of the model room share: growing lists, what a layer is, rolling back.
+ *
+ * A model owns everything made on it and is the only one that frees. A layer is one host
+ * allocation that begins with a weir_layer and borrows its tensors and children. A constructor
+ * takes a mark first and rolls the model back to it when it fails, so a failed layer leaves no
+ * parameters behind. */
+#ifndef WEIR_MODEL_MODEL_H
+#define WEIR_MODEL_MODEL_H
+
+#include "weir.h"
+
+/* Pointers in the order they were added. */
+typedef struct weir_list {
+    void  **at;
+    size_t  n, room;
+} weir_list;
+
+/* The list with room for one more element, so that adding it cannot fail. */
+weir_status weir_list_reserve(weir_list *l);
+void        weir_list_free(weir_list *l);
+
+struct weir_layer {
+    weir_model *model;          /* borrowed */
+    bool        scoped;         /* a network: weir_apply closes a scope around it */
+    weir_tensor *(*apply)(const weir_layer *l, weir_tensor *x);
+};
+
+struct weir_model {
+    weir_device *dev;           /* borrowed */
+    bool         training;
+    weir_list    layers, params, states;
+};
+
+/* How much the model held when a constructor began. */
+typedef struct weir_mark {
+    size_t layers, params, states;
+} weir_mark;
+
+weir_mark weir_model_mark(const weir_model *m);
+
+/* Frees what was made since the mark; NULL, to be returned by the constructor that failed. */
+weir_layer *weir_model_undo(weir_model *m, weir_mark mark);
+
+/* A layer of `bytes` bytes in all, owned by m; NULL after a failure. */
+void *weir_layer_new(weir_model *m, size_t bytes,
+                     weir_tensor *(*apply)(const weir_layer *l, weir_tensor *x));
+
+/* A parameter or state "LAYER.PART" (PART alone if layer is NULL), filled with `value`, owned by
+ * m. */
+weir_tensor *weir_model_new_param(weir_model *m, const char *layer, const char *part,
+                                  weir_desc desc, double value);
+weir_tensor *weir_model_new_state(weir_model *m, const char *layer, const char *part,
+                                  weir_desc desc, double value);
+
+/* "A.B" (B alone if a is NULL) into buf; fails when it is longer. */
+#define WEIR_NAME_ROOM 256
+weir_status weir_name_join(char buf[WEIR_NAME_ROOM], const char *a, const char *b);
+
+#endif

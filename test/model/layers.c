@@ -1,0 +1,214 @@
+/* layers.c - layers: how parameters start, training and evaluation, mistakes, nothing left
+ * behind. */
+#include "check.h"
+#include "core/mem.h"
+#include "weir.h"
+
+enum { MOST = 4096 };
+
+static weir_device *open_cpu(void)
+{
+    return weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 3});
+}
+
+/* Elements of an f32 tensor into `out` (at most MOST); their number, 0 after a failure. */
+static size_t read_all(const weir_tensor *t, float *out)
+{
+    const size_t bytes = weir_tensor_bytes(t);
+    if (!CHECK(t != NULL && bytes <= MOST * sizeof *out) || !CHECK_OK(weir_read(t, out, bytes)))
+        return 0;
+    return bytes / sizeof *out;
+}
+
+static void all_equal(const weir_tensor *t, double value)
+{
+    float        v[MOST];
+    const size_t n = read_all(t, v);
+    bool         equal = n > 0;
+    for (size_t i = 0; i < n; i++)
+        equal = equal && v[i] == (float)value;
+    CHECK(equal);
+}
+
+CASE(linear_starts_uniform)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+    float        v[MOST], low = 0, high = 0;
+
+    CHECK(weir_linear_new(m, "fc1", 25, 100, true) != NULL);
+    CHECK(weir_model_param_count(m) == 2 && weir_model_state_count(m) == 0);
+    CHECK_TEXT(weir_tensor_name(weir_model_param(m, 0)), "fc1.weight");
+    CHECK_TEXT(weir_tensor_name(weir_model_param(m, 1)), "fc1.bias");
+    const weir_desc w = weir_tensor_desc(weir_model_param(m, 0));
+    CHECK(w.ndim == 2 && w.dim[0] == 100 && w.dim[1] == 25);
+    const size_t n = read_all(weir_model_param(m, 0), v);
+    for (size_t i = 0; i < n; i++) {
+        low = v[i] < low ? v[i] : low;
+        high = v[i] > high ? v[i] : high;
+    }
+    CHECK(low >= -0.2f && low < -0.19f && high <= 0.2f && high > 0.19f);   /* 1/sqrt(25) */
+    all_equal(weir_model_param(m, 1), 0);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+CASE(conv2d_starts_he_normal)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+    float        v[MOST];
+    double       sum = 0, squares = 0;
+
+    CHECK(weir_conv2d_new(m, "c", 8, 32, 3, &(weir_conv2d_options){.groups = 2}, true) != NULL);
+    const weir_desc w = weir_tensor_desc(weir_model_param(m, 0));
+    CHECK(w.ndim == 4 && w.dim[0] == 32 && w.dim[1] == 4 && w.dim[2] == 3 && w.dim[3] == 3);
+    const size_t n = read_all(weir_model_param(m, 0), v);
+    for (size_t i = 0; i < n; i++) {
+        sum += (double)v[i];
+        squares += (double)v[i] * (double)v[i];
+    }
+    const double stddev = sqrt(2.0 / (4 * 3 * 3));      /* fan in of a group */
+    CHECK_NEAR(sum / (double)n, 0, 4 * stddev / sqrt((double)n));
+    CHECK(fabs(sqrt(squares / (double)n) / stddev - 1) < 0.1);
+    all_equal(weir_model_param(m, 1), 0);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+/* The running mean moves in training and is used, unmoved, in evaluation. */
+CASE(batch_norm_trains_and_evaluates)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+    weir_layer  *bn = weir_batch_norm_new(m, "bn", 1);
+    weir_tensor *x = weir_input(d, weir_2d(WEIR_F32, 4, 1));
+    const float  values[] = {2, 4, 6, 8};
+    float        y[MOST], mean;
+
+    CHECK(weir_model_param_count(m) == 2 && weir_model_state_count(m) == 2);
+    all_equal(weir_model_param(m, 0), 1);
+    all_equal(weir_model_param(m, 1), 0);
+    all_equal(weir_model_state(m, 0), 0);
+    all_equal(weir_model_state(m, 1), 1);
+    CHECK_OK(weir_write(x, values, sizeof values));
+    CHECK_OK(weir_scope_begin(d));
+    CHECK(weir_model_training(m));
+    if (read_all(weir_apply(bn, x), y) == 4)
+        CHECK_NEAR(y[0], -3 / sqrt(5.0 + 1e-5), 1e-5);
+    CHECK_OK(weir_read(weir_model_state(m, 0), &mean, sizeof mean));
+    CHECK_NEAR(mean, 0.5, 1e-6);                        /* 0.9 * 0 + 0.1 * 5 */
+    weir_model_train(m, false);
+    if (read_all(weir_apply(bn, x), y) == 4)            /* unbiased variance 20/3 */
+        CHECK_NEAR(y[0], 1.5 / sqrt(0.9 + 2.0 / 3 + 1e-5), 1e-5);
+    all_equal(weir_model_state(m, 0), (double)mean);
+    CHECK_OK(weir_scope_end(d));
+    weir_release(x);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+CASE(dropout_only_in_training)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+    weir_layer  *drop = weir_dropout_new(m, 0.5);
+    weir_tensor *x = weir_input(d, weir_1d(WEIR_F32, 1000));
+    float        y[MOST];
+    int          zeros = 0, others = 0;
+
+    CHECK_OK(weir_write_fill(x, 1));
+    CHECK_OK(weir_scope_begin(d));
+    const size_t n = read_all(weir_apply(drop, x), y);
+    for (size_t i = 0; i < n; i++) {
+        zeros += y[i] == 0.0f;
+        others += y[i] != 0.0f && y[i] != 2.0f;
+    }
+    CHECK(zeros > 400 && zeros < 600 && others == 0);
+    weir_model_train(m, false);
+    all_equal(weir_apply(drop, x), 1);
+    CHECK_OK(weir_scope_end(d));
+    weir_release(x);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+CASE(mistakes_are_named_and_leave_nothing)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+    char         name[400];
+
+    CHECK(weir_linear_new(m, "fc9", 0, 3, true) == NULL);
+    CHECK_TEXT(weir_error(), "linear fc9");
+    CHECK(weir_error_status() == WEIR_ERR_INVALID);
+    CHECK(weir_conv2d_new(m, "c", 3, 4, 0, NULL, false) == NULL);
+    CHECK_TEXT(weir_error(), "kernel 0");
+    CHECK(weir_conv2d_new(m, "c", 3, 4, 3, &(weir_conv2d_options){.groups = 2}, false) == NULL);
+    CHECK_TEXT(weir_error(), "2 groups");
+    CHECK(weir_batch_norm_new(m, "bn", -1) == NULL);
+    CHECK_TEXT(weir_error(), "-1 channels");
+    CHECK(weir_dropout_new(m, 1.0) == NULL && weir_dropout_new(m, (double)NAN) == NULL);
+    CHECK_TEXT(weir_error(), "dropout");
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    CHECK(weir_linear_new(m, name, 2, 2, true) == NULL);
+    CHECK_TEXT(weir_error(), "characters");
+    CHECK(weir_model_param(m, 0) == NULL);
+    CHECK_TEXT(weir_error(), "index 0");
+    CHECK(weir_model_param_count(m) == 0 && weir_model_state_count(m) == 0);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+CASE(null_flows)
+{
+    CHECK(weir_model_new(NULL) == NULL);
+    CHECK(weir_linear_new(NULL, "fc", 2, 2, true) == NULL);
+    CHECK(weir_apply(NULL, NULL) == NULL);
+    CHECK(weir_model_param_count(NULL) == 0 && !weir_model_training(NULL));
+    CHECK(weir_model_state(NULL, 0) == NULL);
+    weir_model_train(NULL, true);
+    weir_model_free(NULL);
+}
+
+/* A retained parameter outlives its model. */
+CASE(retained_parameter_lives_on)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+
+    CHECK_OR_RETURN(weir_batch_norm_new(m, "bn", 3) != NULL);
+    weir_tensor *scale = weir_retain(weir_model_param(m, 0));
+    weir_model_free(m);
+    all_equal(scale, 1);
+    weir_release(scale);
+    weir_device_close(d);
+}
+
+/* Whichever allocation of a constructor fails: NULL and the model as it was, nothing lost - or
+ * all is well, when the device found the memory elsewhere. */
+CASE(constructors_roll_back)
+{
+    weir_device *d = open_cpu();
+    bool         failed = true;
+    int          refused = 0;
+
+    for (int n = 0; failed && n < 2000; n++) {
+        weir_model *m = weir_model_new(d);
+        weir_mem_fail_nth(n, false);
+        const weir_layer *l = weir_digits_cnn_new(m, 10);
+        failed = weir_mem_failed();
+        weir_mem_fail_nth(-1, false);
+        if (l) {
+            CHECK(weir_model_param_count(m) == 8 && weir_model_state_count(m) == 4);
+        } else {
+            CHECK(failed && weir_error_status() == WEIR_ERR_NOMEM);
+            CHECK(weir_model_param_count(m) == 0 && weir_model_state_count(m) == 0);
+            refused++;
+        }
+        weir_model_free(m);
+    }
+    CHECK(!failed && refused > 10);
+    weir_device_close(d);
+}
