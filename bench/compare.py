@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""compare.py - Weir against PyTorch on the CPU: rounds alternate between processes that stay alive.
+
+Each case is a process of its own (`weir bench worker`, bench/pytorch.py) that trains on command.
+A round asks every case for K steps, one case at a time, the order turning from round to round; a
+case's time in a round is the median of its K steps. Ratios are taken within a round and their
+median over the rounds is printed, with the ratio of the minima in parentheses: on a shared
+machine absolute times drift by far more than these. The table is markdown. Needs nothing but
+Python; PyTorch lives in the interpreter given.
+"""
+import argparse
+import datetime
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PEER = ROOT / "bench" / "pytorch.py"
+STEPS = {"mlp": 20, "cnn": 20, "lenet": 10, "tiny": 300, "resnet18": 2, "resnet50": 1}
+LIBRARIES = [Path(p) for p in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+                               "/usr/lib64", "/usr/lib", "/usr/local/lib")]
+PAUSE = 0.05        # seconds until a finished case's idle worker threads have stopped spinning
+
+
+class Case:
+    """A worker process and the times it has answered."""
+
+    def __init__(self, name, command, preload=None, threads=2):
+        self.name = name
+        self.times = []         # of all steps, ms
+        self.rounds = []        # median of each round
+        env = dict(os.environ, OMP_NUM_THREADS=str(threads))
+        if preload:
+            env["LD_PRELOAD"] = str(preload)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env=env)
+        self.version, self.batch = self.answer("ready")
+        self.persistent = self.step_peak = 0
+
+    def answer(self, word):
+        words = self.process.stdout.readline().split()
+        if not words or words[0] != word:
+            sys.exit(f"compare.py: {self.name} answered {words or 'nothing'}, not '{word} ...'")
+        return words[1:]
+
+    def ask(self, line, word):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.answer(word)
+
+    def run(self, steps):
+        times = [float(t) for t in self.ask(f"run {steps}", "ms")]
+        self.times += times
+        self.rounds.append(statistics.median(times))
+
+    def measure(self):
+        self.persistent, self.step_peak = (int(n) for n in self.ask("memory", "memory"))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def find_tcmalloc():
+    for folder in LIBRARIES:
+        for name in ("libtcmalloc_minimal.so.4", "libtcmalloc.so.4"):
+            if (folder / name).exists():
+                return folder / name
+    return None
+
+
+def open_cases(args, model):
+    batch = ["--batch", str(args.batch)] if args.batch else []
+    image = ["--image", str(args.image)] if args.image and model.startswith("resnet") else []
+    common = ["--model", model, *batch, *image, "--threads", str(args.threads)]
+    weir = [args.weir, "bench", "worker", *common]
+    cases = [Case("Weir, graph on", [*weir, "--case", "on"], None, args.threads),
+             Case("Weir, graph off", [*weir, "--case", "off"], None, args.threads)]
+    if args.python:
+        torch = [args.python, str(PEER), *common]
+        cases.append(Case("eager", torch, None, args.threads))
+        if args.tcmalloc:
+            cases.append(Case("eager, tcmalloc", torch, args.tcmalloc, args.threads))
+            cases.append(Case("eager, channels_last, fused SGD, tcmalloc",
+                              [*torch, "--variant", "tuned"], args.tcmalloc, args.threads))
+        else:
+            cases.append(Case("eager, channels_last, fused SGD", [*torch, "--variant", "tuned"],
+                              None, args.threads))
+    return cases
+
+
+def race(cases, rounds, steps):
+    for r in range(rounds):
+        turn = r % len(cases)
+        for case in cases[turn:] + cases[:turn]:
+            time.sleep(PAUSE)
+            case.run(steps)
+            print(f"  round {r + 1}/{rounds}  {case.name:45s} {case.rounds[-1]:10.3f} ms",
+                  file=sys.stderr)
+    for case in cases:
+        case.measure()
+
+
+def ratio(case, base):
+    if case is base:
+        return "1"
+    paired = statistics.median(a / b for a, b in zip(case.rounds, base.rounds))
+    return f"{paired:.3f} ({min(case.times) / min(base.times):.3f})"
+
+
+def table(cases):
+    """Rows: the cases. Columns: times, memory, and the ratio to every case but the first."""
+    bases = cases[1:]
+    head = ["case", "median ms", "min ms", "step peak MB", "persistent MB",
+            *(f"/ {b.name}" for b in bases)]
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    for case in cases:
+        cells = [case.name, f"{statistics.median(case.times):.4g}", f"{min(case.times):.4g}",
+                 f"{case.step_peak / 1e6:.4g}", f"{case.persistent / 1e6:.4g}",
+                 *(ratio(case, b) for b in bases)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def machine():
+    facts = {}
+    listing = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout
+    for line in listing.splitlines():
+        key, _, value = line.partition(":")
+        facts.setdefault(key.strip(), value.strip())
+    flags = facts.get("Flags", "").split()
+    best = next((f for f in ("avx512f", "avx2", "avx") if f in flags), "no AVX")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (f"{facts.get('Model name', 'unknown CPU')} (family {facts.get('CPU family', '?')}, "
+            f"model {facts.get('Model', '?')}), {len(os.sched_getaffinity(0))} logical cores, "
+            f"{best}, {memory:.0f} GiB")
+
+
+def report(args, model, cases, steps):
+    image = f", {args.image or 224} px" if model.startswith("resnet") else ""
+    versions = f"Weir {cases[0].version}"
+    if len(cases) > 2:
+        versions += f", PyTorch {cases[2].version}"
+    return (f"### {model}, batch {cases[0].batch}{image}\n\n"
+            f"{machine()}; {args.threads} threads; {versions}; "
+            f"{args.rounds} rounds of {steps} steps; {datetime.date.today()}. "
+            f"Ratio: paired median (of minima).\n\n{table(cases)}\n")
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="+", choices=STEPS, metavar="MODEL",
+                        help="any of " + ", ".join(STEPS))
+    parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
+    parser.add_argument("--python", help="interpreter that has torch; left out: Weir alone")
+    parser.add_argument("--tcmalloc", type=Path, default=find_tcmalloc(),
+                        help="library to preload (found: %(default)s)")
+    parser.add_argument("--batch", type=int, default=0)
+    parser.add_argument("--image", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7, help="at least 5 for a table that is kept")
+    parser.add_argument("--steps", type=int, default=0, help="of a round; default by model")
+    parser.add_argument("--out", type=Path, help="append the tables to this file")
+    return parser.parse_args()
+
+
+def main():
+    args = options()
+    for model in args.models:
+        print(f"{model}: starting the workers", file=sys.stderr)
+        steps = args.steps or STEPS[model]
+        cases = open_cases(args, model)
+        race(cases, args.rounds, steps)
+        text = report(args, model, cases, steps)
+        for case in cases:
+            case.close()
+        print(text)
+        if args.out:
+            args.out.parent.mkdir(parents=True, exist_ok=True)
+            with args.out.open("a") as to:
+                to.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

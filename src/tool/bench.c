@@ -1,0 +1,313 @@
+/* bench.c - weir bench graph: a model trained graph off and on, interleaved in one process.
+ *
+ * Two trials of equal seeds on devices of their own take two steps to warm up (allocation,
+ * planning, momentum), then timed steps in rounds - some with the graph off, some with it on, the
+ * order turning from round to round - so that whatever else the machine does meets both alike. The
+ * paired ratio is the median over the rounds of (time on / time off); minima are given beside it. A
+ * last step measures memory:
+ *
+ *   on   live blocks outside the arena + highest arena byte whose canary changed
+ *        + what anybody held through malloc or mmap above the level before a step (interpose.c)
+ *   off  the most bytes of live blocks during a step
+ *
+ * Both cases have then taken equally many steps and are compared bit for bit. */
+#include "tool/tool.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum { OFF, ON, CASES, WARM_UP = 2 };
+
+static const char *const case_name[CASES] = {"off", "on"};
+
+typedef struct bench_case {
+    tool_trial       trial;
+    double          *step_ms, *round_ms; /* [steps], [rounds]: mean of the round's steps */
+    int64_t          done;               /* timed steps so far */
+    uint64_t         core_allocations;   /* all of these: sums over the timed steps */
+    uint64_t         heap_calls, heap_bytes, faults;
+    int64_t          heap_over; /* most held above the level before a step */
+    weir_graph_stats stats;     /* zeros with the graph off */
+    size_t           persistent, measured_peak, pool;
+    double           median, min;
+    float            loss;
+} bench_case;
+
+typedef struct bench {
+    const tool_options *o;
+    int64_t             rounds;
+    bench_case          of[CASES];
+    double              ratio_paired, ratio_min; /* time on / off */
+    bool                identical;
+} bench;
+
+static uint64_t minor_faults(void)
+{
+    struct rusage r;
+    getrusage(RUSAGE_SELF, &r);
+    return (uint64_t)r.ru_minflt;
+}
+
+static uint64_t core_allocations(const bench_case *c)
+{
+    weir_memory m;
+    weir_device_memory(c->trial.dev, &m);
+    return m.core_allocations;
+}
+
+/* The counters are read outside the timed stretch; they cost system calls. */
+static weir_status timed_step(bench_case *c)
+{
+    tool_heap      before, after;
+    const uint64_t faults = minor_faults(), core = core_allocations(c);
+    tool_heap_mark(&before);
+
+    const double begin = tool_now_ms();
+    WEIR_TRY(weir_step_run(c->trial.step));
+    c->step_ms[c->done++] = tool_now_ms() - begin;
+
+    tool_heap_read(&after);
+    c->core_allocations += core_allocations(c) - core;
+    c->faults += minor_faults() - faults;
+    c->heap_calls += after.calls - before.calls;
+    c->heap_bytes += after.bytes - before.bytes;
+    if (after.live_peak - before.live > c->heap_over)
+        c->heap_over = after.live_peak - before.live;
+    return WEIR_OK;
+}
+
+/* Round r runs its share of the steps of one case. */
+static weir_status run_round(const bench *b, bench_case *c, int64_t r)
+{
+    const int64_t n = b->o->steps * (r + 1) / b->rounds - b->o->steps * r / b->rounds;
+    double        sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        WEIR_TRY(timed_step(c));
+        sum += c->step_ms[c->done - 1];
+    }
+    c->round_ms[r] = sum / (double)n;
+    return WEIR_OK;
+}
+
+/* Allocation, planning and momentum buffers belong to the first step, not to a steady one. */
+static weir_status warm_up(bench *b)
+{
+    for (int i = 0; i < WARM_UP; i++)
+        for (int k = 0; k < CASES; k++)
+            WEIR_TRY(weir_step_run(b->of[k].trial.step));
+    return WEIR_OK;
+}
+
+/* One more step of either case, under observation. */
+static weir_status measure(bench_case *c)
+{
+    const weir_graph *const g = weir_step_graph(c->trial.step);
+    weir_memory             m;
+    size_t                  arena = 0;
+
+    if (g)
+        WEIR_TRY(weir_graph_stats_of(g, &c->stats));
+    WEIR_TRY(tool_trial_measure(&c->trial, &m, &arena));
+    c->persistent = m.persistent;
+    c->pool = m.pool;
+    c->measured_peak = m.live_peak + arena + (g ? (size_t)c->heap_over : 0);
+    return tool_trial_loss(&c->trial, &c->loss);
+}
+
+/* Both cases take steps + WARM_UP + 1 steps, so their bits must agree at the end. */
+static weir_status run_all(bench *b)
+{
+    WEIR_TRY(warm_up(b));
+    for (int64_t r = 0; r < b->rounds; r++)
+        for (int64_t k = 0; k < CASES; k++)
+            WEIR_TRY(run_round(b, &b->of[(k + r) % CASES], r));
+    for (int k = 0; k < CASES; k++)
+        WEIR_TRY(measure(&b->of[k]));
+    return tool_trial_equal(&b->of[OFF].trial, &b->of[ON].trial, &b->identical);
+}
+
+/* Medians, minima and ratios; sorts the steps' times. */
+static weir_status summarise(bench *b)
+{
+    double *const ratio = malloc((size_t)b->rounds * sizeof *ratio);
+    if (!ratio)
+        return WEIR_ERR_NOMEM;
+    for (int64_t r = 0; r < b->rounds; r++)
+        ratio[r] = b->of[ON].round_ms[r] / b->of[OFF].round_ms[r];
+    b->ratio_paired = tool_median(ratio, b->rounds);
+    free(ratio);
+    for (int k = 0; k < CASES; k++) {
+        b->of[k].median = tool_median(b->of[k].step_ms, b->of[k].done);
+        b->of[k].min = b->of[k].step_ms[0];
+    }
+    b->ratio_min = b->of[ON].min / b->of[OFF].min;
+    return WEIR_OK;
+}
+
+/* Per step, rounded up: 0 means none at all. */
+static uint64_t per_step(const bench_case *c, uint64_t sum)
+{
+    const uint64_t n = (uint64_t)c->done;
+    return (sum + n - 1) / n;
+}
+
+/* ---- the JSON rows ---- */
+
+/* One object on one line; the fields are explained in bench/README.md. */
+static void row_json(const bench *b, int k, FILE *to)
+{
+    const bench_case *const c = &b->of[k];
+    char                    heap[32] = "null"; /* not counted in this build */
+    if (tool_heap_counts())
+        snprintf(heap, sizeof heap, "%llu", (unsigned long long)per_step(c, c->heap_bytes));
+
+    fprintf(to, "  {\"model\": \"%s\", \"batch\": %lld, \"case\": \"%s\", ", b->o->model,
+            (long long)c->trial.batch, case_name[k]);
+    fprintf(to, "\"persistent_bytes\": %zu, \"planned_peak_bytes\": %zu, ", c->persistent,
+            c->stats.planned_peak_bytes);
+    fprintf(to, "\"measured_peak_bytes\": %zu, \"step_peak_bytes\": %zu, ", c->measured_peak,
+            c->measured_peak - c->persistent);
+    fprintf(to, "\"lower_bound_bytes\": %zu, \"arena_bytes\": %zu, \"pool_bytes\": %zu, ",
+            c->stats.lower_bound_bytes, c->stats.arena_bytes, c->pool);
+    fprintf(to, "\"step_ms_median\": %.6g, \"step_ms_min\": %.6g, ", c->median, c->min);
+    fprintf(to, "\"record_ms\": %.6g, \"plan_ms\": %.6g, ", c->stats.record_ms, c->stats.plan_ms);
+    fprintf(to, "\"core_allocations_after_step_2\": %llu, \"library_malloc_bytes_per_step\": %s, ",
+            (unsigned long long)c->core_allocations, heap);
+    fprintf(to, "\"minor_faults_per_step\": %.4g, \"bit_identical\": %s, ",
+            (double)c->faults / (double)c->done, b->identical ? "true" : "false");
+    fprintf(to, "\"time_ratio_paired\": %.4f, \"time_ratio_min\": %.4f}",
+            k == ON ? b->ratio_paired : 1.0, k == ON ? b->ratio_min : 1.0);
+}
+
+static int write_json(const bench *b)
+{
+    FILE *const to = fopen(b->o->json, "w");
+    if (!to)
+        return tool_say(b->o, TOOL_FAILED, "--json: cannot write '%s'", b->o->json);
+    fputs("[\n", to);
+    for (int k = 0; k < CASES; k++) {
+        row_json(b, k, to);
+        fputs(k + 1 < CASES ? ",\n" : "\n", to);
+    }
+    fputs("]\n", to);
+    const bool bad = ferror(to) != 0;
+    if (fclose(to) != 0 || bad)
+        return tool_say(b->o, TOOL_FAILED, "--json: '%s' could not be written whole", b->o->json);
+    return TOOL_DONE;
+}
+
+/* ---- the table ---- */
+
+static void line_bytes(const char *what, size_t off, size_t on)
+{
+    printf("  %-34s %14.3f %14.3f  MiB\n", what, (double)off / 0x1p20, (double)on / 0x1p20);
+}
+
+static void line_ms(const char *what, double off, double on)
+{
+    printf("  %-34s %14.4g %14.4g  ms\n", what, off, on);
+}
+
+static void line_count(const char *what, uint64_t off, uint64_t on)
+{
+    printf("  %-34s %14llu %14llu\n", what, (unsigned long long)off, (unsigned long long)on);
+}
+
+static void print_head(const bench *b)
+{
+    const tool_trial *const t = &b->of[ON].trial;
+    printf("%s, batch %lld", b->o->model, (long long)t->batch);
+    if (t->image)
+        printf(", %lld px", (long long)t->image);
+    printf(", %d threads: %lld steps of each case in %lld rounds\n\n", weir_device_threads(t->dev),
+           (long long)b->o->steps, (long long)b->rounds);
+    printf("  %-34s %14s %14s\n", "graph", case_name[OFF], case_name[ON]);
+}
+
+static void print_table(const bench *b)
+{
+    const bench_case *const off = &b->of[OFF], *const on = &b->of[ON];
+
+    print_head(b);
+    line_bytes("parameters, state, inputs", off->persistent, on->persistent);
+    line_bytes("step peak (beyond them)", off->measured_peak - off->persistent,
+               on->measured_peak - on->persistent);
+    line_bytes("measured peak", off->measured_peak, on->measured_peak);
+    line_bytes("planned peak", 0, on->stats.planned_peak_bytes);
+    line_bytes("arena", 0, on->stats.arena_bytes);
+    line_bytes("lower bound of the arena", 0, on->stats.lower_bound_bytes);
+    line_bytes("pool", off->pool, on->pool);
+    line_ms("step, median", off->median, on->median);
+    line_ms("step, minimum", off->min, on->min);
+    line_ms("recording", 0, on->stats.record_ms);
+    line_ms("planning", 0, on->stats.plan_ms);
+    line_count("core allocations after step 2", off->core_allocations, on->core_allocations);
+    if (tool_heap_counts()) {
+        line_count("bytes malloc'ed by anybody a step", per_step(off, off->heap_bytes),
+                   per_step(on, on->heap_bytes));
+        line_count("... in so many calls", per_step(off, off->heap_calls),
+                   per_step(on, on->heap_calls));
+    }
+    line_count("minor page faults a step", per_step(off, off->faults), per_step(on, on->faults));
+    printf("  %-34s %14.6f %14.6f\n", "loss", (double)off->loss, (double)on->loss);
+    printf("\non/off: time %.3f (paired median of %lld rounds), %.3f (minima); step peak %.3f\n",
+           b->ratio_paired, (long long)b->rounds, b->ratio_min,
+           (double)(on->measured_peak - on->persistent) /
+               fmax(1, (double)(off->measured_peak - off->persistent)));
+    printf("planned peak = measured peak: %s; bits identical: %s\n",
+           on->stats.planned_peak_bytes == on->measured_peak ? "yes" : "no",
+           b->identical ? "yes" : "no");
+}
+
+/* ---- the command ---- */
+
+/* Everything the loop needs is allocated here: the tool's own requests must not be counted. */
+static weir_status open_all(bench *b)
+{
+    const size_t steps = (size_t)b->o->steps, rounds = (size_t)b->rounds;
+    for (int k = 0; k < CASES; k++) {
+        bench_case *const c = &b->of[k];
+        c->step_ms = malloc(steps * sizeof *c->step_ms);
+        c->round_ms = malloc(rounds * sizeof *c->round_ms);
+        if (!c->step_ms || !c->round_ms)
+            return WEIR_ERR_NOMEM;
+        WEIR_TRY(tool_trial_open(&c->trial, b->o, k == ON));
+    }
+    return WEIR_OK;
+}
+
+static void close_all(bench *b)
+{
+    for (int k = 0; k < CASES; k++) {
+        tool_trial_close(&b->of[k].trial);
+        free(b->of[k].step_ms);
+        free(b->of[k].round_ms);
+    }
+}
+
+/* Differing bits break a promise of the library: the command fails after it has said everything. */
+static int report(const bench *b)
+{
+    print_table(b);
+    const int code = b->o->json ? write_json(b) : TOOL_DONE;
+    if (code == TOOL_DONE && !b->identical)
+        return tool_say(b->o, TOOL_FAILED, "graph off and graph on differ after %lld steps",
+                        (long long)(b->o->steps + WARM_UP + 1));
+    return code;
+}
+
+int tool_bench_graph(const tool_options *o)
+{
+    bench       b = {.o = o, .rounds = o->rounds < o->steps ? o->rounds : o->steps};
+    weir_status s = open_all(&b);
+
+    if (s == WEIR_OK)
+        s = run_all(&b);
+    if (s == WEIR_OK)
+        s = summarise(&b);
+    const int code = s == WEIR_OK ? report(&b) : tool_failed(o);
+    close_all(&b);
+    return code;
+}

@@ -1,0 +1,91 @@
+/* dump.c - weir dump: a model's training step as graph, plan, costs, pictures, profile or trace. */
+#include "tool/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Profile and trace need runs; the first ones are not typical. */
+enum { SKIPPED = 2, RUNS = 4 };
+
+static weir_status run(weir_graph *g, int times)
+{
+    for (int i = 0; i < times; i++)
+        WEIR_TRY(weir_graph_run(g));
+    return WEIR_OK;
+}
+
+/* Per-operation times and bytes over RUNS runs; the device does the counting and the skipping. */
+static char *profile(weir_graph *g, weir_device *d)
+{
+    weir_device_set_verbosity(d, 2);
+    weir_device_set_skip(d, SKIPPED);
+    return run(g, SKIPPED + RUNS) == WEIR_OK ? weir_device_profile_text(d) : NULL;
+}
+
+/* Chrome/Perfetto events of RUNS runs. */
+static char *trace(weir_graph *g, weir_device *d)
+{
+    if (run(g, SKIPPED) != WEIR_OK || weir_device_trace_start(d) != WEIR_OK ||
+        run(g, RUNS) != WEIR_OK)
+        return NULL;
+    return weir_device_trace_stop(d);
+}
+
+/* NULL after a failure the library remembers. */
+static char *text_of(weir_graph *g, weir_device *d, const char *what)
+{
+    static const struct {
+        const char *name;
+        weir_text   text;
+    } texts[] = {
+        {"graph", WEIR_TEXT_GRAPH},
+        {"plan", WEIR_TEXT_PLAN},
+        {"cost", WEIR_TEXT_COST},
+        {"dot", WEIR_TEXT_DOT},
+        {"timeline", WEIR_TEXT_TIMELINE_SVG},
+        {"addresses", WEIR_TEXT_ADDRESSES_SVG},
+        {"json", WEIR_TEXT_JSON},
+    };
+    if (strcmp(what, "profile") == 0)
+        return profile(g, d);
+    if (strcmp(what, "trace") == 0)
+        return trace(g, d);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strcmp(texts[i].name, what) == 0)
+            return weir_graph_text(g, texts[i].text);
+    return NULL;
+}
+
+static int write_out(const tool_options *o, const char *text)
+{
+    if (!o->out) {
+        fputs(text, stdout);
+        return TOOL_DONE;
+    }
+    FILE *const to = fopen(o->out, "w");
+    if (!to)
+        return tool_say(o, TOOL_FAILED, "--out: cannot write '%s'", o->out);
+    const bool bad = fputs(text, to) < 0;
+    if (fclose(to) != 0 || bad)
+        return tool_say(o, TOOL_FAILED, "--out: '%s' could not be written whole", o->out);
+    return TOOL_DONE;
+}
+
+/* The step is recorded and planned; it runs only where the text needs runs. */
+int tool_dump(const tool_options *o)
+{
+    tool_trial t;
+    if (tool_trial_open(&t, o, true) != WEIR_OK)
+        return tool_failed(o);
+
+    weir_graph *const g = weir_graph_begin(t.dev);
+    char             *text = NULL;
+    if (g && tool_trial_record(&t) == WEIR_OK &&
+        weir_graph_end(g, &(weir_plan_options){.disable = o->disable}) == WEIR_OK)
+        text = text_of(g, t.dev, o->what);
+    const int code = text ? write_out(o, text) : tool_failed(o);
+    weir_text_free(text);
+    weir_graph_free(g);
+    tool_trial_close(&t);
+    return code;
+}

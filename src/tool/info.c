@@ -1,0 +1,18 @@
+/* info.c - weir info: what this build and this machine have. */
+#include "tool/tool.h"
+
+#include <stdio.h>
+
+int tool_info(const tool_options *o)
+{
+    const weir_device_options options = {.threads = (int)o->threads, .seed = TOOL_SEED};
+    weir_device *const        dev = weir_device_open("cpu", &options);
+    char *const               text = dev ? weir_info_text(dev) : NULL;
+    const int                 code = text ? TOOL_DONE : tool_failed(o);
+
+    if (text)
+        fputs(text, stdout);
+    weir_text_free(text);
+    weir_device_close(dev);
+    return code;
+}

@@ -1,0 +1,175 @@
+/* options.c - the options of all commands: one table from which reading, checking and help are
+ * made. */
+#include "tool/tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A number has a range; a text has a list of the words allowed, or none (anything goes). */
+typedef struct row {
+    const char *name, *value, *meaning;
+    unsigned    commands;
+    size_t      at;       /* of the field in tool_options */
+    int64_t     min, max; /* max 0: a text */
+    const char *words;
+    int64_t     number; /* defaults */
+    const char *text;
+} row;
+
+enum { TRAIN = TOOL_BIT_GRAPH | TOOL_BIT_WORKER | TOOL_BIT_DUMP };
+
+#define AT(field) .at = offsetof(tool_options, field)
+
+static const row rows[] = {
+    {"model", "M", "the network", TRAIN, AT(model), .text = "mlp"},
+    {"batch", "N", "samples of a step (default: the model's own)", TRAIN, AT(batch), 1, 65536},
+    {"image", "PX", "size of a resnet's images (default 224; up to 64: the CIFAR stem, 10 classes)",
+     TRAIN, AT(image), 8, 1024},
+    {"threads", "T", "worker threads (default: WEIR_THREADS, else one per core)",
+     TRAIN | TOOL_BIT_INFO, AT(threads), 1, 1024},
+    {"steps", "K", "timed steps of each case", TOOL_BIT_GRAPH, AT(steps), 1, 1000000, .number = 20},
+    {"rounds", "R", "rounds the steps are spread over, off and on alternating", TOOL_BIT_GRAPH,
+     AT(rounds), 1, 10000, .number = 10},
+    {"json", "FILE", "write one row per case there", TOOL_BIT_GRAPH, AT(json)},
+    {"case", "C", "with the graph on or off", TOOL_BIT_WORKER, AT(graph), .words = "on, off",
+     .text = "on"},
+    {"disable", "PASSES", "passes to leave out: dce,cse,fold,copies,mask,fuse,inplace,order", TRAIN,
+     AT(disable)},
+    {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
+     .words = "graph, plan, cost, dot, timeline, addresses, json, profile, trace", .text = "plan"},
+    {"out", "FILE", "where to write it (default: stdout)", TOOL_BIT_DUMP, AT(out)},
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static void print_help(const tool_command *c)
+{
+    printf("usage: weir %s [OPTIONS]\n%s\n\n", c->name, c->meaning);
+    for (int i = 0; i < ROWS; i++) {
+        const row *const r = &rows[i];
+        if (!(r->commands & c->bit))
+            continue;
+        char name[32];
+        snprintf(name, sizeof name, "--%s %s", r->name, r->value);
+        const char *const words = strcmp(r->name, "model") == 0 ? tool_model_names() : r->words;
+        printf("  %-17s %s%s%s", name, r->meaning, words ? ": " : "", words ? words : "");
+        if (r->number)
+            printf(" (default %lld)", (long long)r->number);
+        if (r->text)
+            printf(" (default %s)", r->text);
+        putchar('\n');
+    }
+}
+
+/* Is `word` one of "a, b, c"? */
+static bool among(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = words; at && n > 0; at = strchr(at, ',')) {
+        at += strspn(at, ", ");
+        if (strcspn(at, ",") == n && strncmp(at, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whole decimal numbers within the row's range; nothing may follow them. */
+static int read_number(tool_options *o, const row *r, const char *value)
+{
+    char *end = NULL;
+    errno = 0;
+    const long long n = strtoll(value, &end, 10);
+    if (end == value || *end != '\0' || errno != 0 || n < r->min || n > r->max)
+        return tool_say(o, TOOL_USAGE, "--%s must be a whole number from %lld to %lld, not '%s'",
+                        r->name, (long long)r->min, (long long)r->max, value);
+    *(int64_t *)(void *)((char *)o + r->at) = n;
+    return TOOL_DONE;
+}
+
+static int read_text(tool_options *o, const row *r, const char *value)
+{
+    if (r->words && !among(r->words, value))
+        return tool_say(o, TOOL_USAGE, "--%s must be one of %s, not '%s'", r->name, r->words,
+                        value);
+    if (*value == '\0')
+        return tool_say(o, TOOL_USAGE, "--%s needs a value, not ''", r->name);
+    *(const char **)(void *)((char *)o + r->at) = value;
+    return TOOL_DONE;
+}
+
+/* What getopt_long found wrong, in our words. */
+static int complain(const tool_options *o, const tool_command *c, int found, char **argv)
+{
+    const char *const token = argv[optind - 1];
+    if (found == ':')
+        return tool_say(o, TOOL_USAGE, "%s needs a value", token);
+    fprintf(stderr, "weir %s: no option '%s'; allowed are", o->command, token);
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].commands & c->bit)
+            fprintf(stderr, " --%s", rows[i].name);
+    fputs(" --help\n", stderr);
+    return TOOL_USAGE;
+}
+
+static void set_defaults(tool_options *o, const tool_command *c)
+{
+    *o = (tool_options){.command = c->name};
+    for (int i = 0; i < ROWS; i++) {
+        char *const field = (char *)o + rows[i].at;
+        if (rows[i].number)
+            *(int64_t *)(void *)field = rows[i].number;
+        if (rows[i].text)
+            *(const char **)(void *)field = rows[i].text;
+    }
+}
+
+/* What one option alone cannot know. */
+static int check(const tool_options *o, const tool_command *c)
+{
+    if (!(c->bit & TRAIN))
+        return TOOL_DONE;
+    if (!tool_model_known(o->model))
+        return tool_say(o, TOOL_USAGE, "--model must be one of %s, not '%s'", tool_model_names(),
+                        o->model);
+    if (o->image && !tool_model_scales(o->model))
+        return tool_say(o, TOOL_USAGE,
+                        "--image is for resnet18 and resnet50; '%s' has one input size", o->model);
+    return TOOL_DONE;
+}
+
+/* getopt_long is given the rows of this command only, so that no option is silently ignored. */
+int tool_options_read(tool_options *o, const tool_command *c, int argc, char **argv, bool *help)
+{
+    struct option known[ROWS + 2] = {{0}};
+    int           n = 0, index[ROWS] = {0};
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].commands & c->bit) {
+            known[n] = (struct option){rows[i].name, required_argument, NULL, 0};
+            index[n++] = i;
+        }
+    known[n] = (struct option){"help", no_argument, NULL, 'h'};
+
+    set_defaults(o, c);
+    *help = false;
+    opterr = 0;
+    for (int found, at = 0; (found = getopt_long(argc, argv, ":h", known, &at)) != -1;) {
+        if (found == 'h') {
+            *help = true;
+            print_help(c);
+            return TOOL_DONE;
+        }
+        if (found != 0)
+            return complain(o, c, found, argv);
+        const row *const r = &rows[index[at]];
+        const int        code = r->max ? read_number(o, r, optarg) : read_text(o, r, optarg);
+        if (code != TOOL_DONE)
+            return code;
+    }
+    if (optind < argc)
+        return tool_say(o, TOOL_USAGE, "'%s' is not an option; options begin with --",
+                        argv[optind]);
+    return check(o, c);
+}

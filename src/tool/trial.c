@@ -1,0 +1,245 @@
+/* trial.c - a model in training on a device of its own: networks, synthetic data, the step,
+ * equality.
+ *
+ * Data are drawn from a generator of the tool's own (SplitMix64; Steele, Lea and Flood 2014), so
+ * that they do not depend on the library under test; weights come from the device's stream. Both
+ * are fixed by TOOL_SEED. */
+#include "tool/tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct network {
+    const char *name;
+    int64_t     batch, classes;
+    int64_t     channels, px; /* channels 0: x is (n, px), else (n, channels, px, px) */
+    int         depth;        /* of a resnet, else 0 */
+    weir_layer *(*make)(weir_model *m, const struct network *n, bool small);
+} network;
+
+/* Up to this size a resnet has the CIFAR stem and ten classes. */
+enum { SMALL_IMAGE = 64, SMALL_CLASSES = 10 };
+
+static weir_layer *make_mlp(weir_model *m, const network *n, bool small)
+{
+    (void)small;
+    return weir_mlp_new(m, 4, (const int64_t[]){n->px, 1024, 1024, n->classes});
+}
+
+/* Six layers of width 8: next to no arithmetic, so a step's time is the engine's own cost. */
+static weir_layer *make_tiny(weir_model *m, const network *n, bool small)
+{
+    (void)n;
+    (void)small;
+    return weir_mlp_new(m, 7, (const int64_t[]){8, 8, 8, 8, 8, 8, 8});
+}
+
+static weir_layer *make_cnn(weir_model *m, const network *n, bool small)
+{
+    (void)small;
+    return weir_digits_cnn_new(m, n->classes);
+}
+
+static weir_layer *make_lenet(weir_model *m, const network *n, bool small)
+{
+    (void)small;
+    return weir_lenet_new(m, n->classes);
+}
+
+static weir_layer *make_resnet(weir_model *m, const network *n, bool small)
+{
+    return weir_resnet_new(m, n->depth, small ? SMALL_CLASSES : n->classes, small);
+}
+
+#define NETWORKS(X)                                                                                \
+    X("mlp", 128, 10, 0, 784, 0, make_mlp)                                                         \
+    X("cnn", 64, 10, 1, 8, 0, make_cnn)                                                            \
+    X("lenet", 64, 10, 1, 28, 0, make_lenet)                                                       \
+    X("resnet18", 16, 1000, 3, 224, 18, make_resnet)                                               \
+    X("resnet50", 16, 1000, 3, 224, 50, make_resnet)                                               \
+    X("tiny", 8, 8, 0, 8, 0, make_tiny)
+
+#define NETWORK(...)    {__VA_ARGS__},
+#define NAME(name, ...) ", " name
+
+static const network networks[] = {NETWORKS(NETWORK)};
+
+static const network *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++)
+        if (strcmp(networks[i].name, name) == 0)
+            return &networks[i];
+    return NULL;
+}
+
+const char *tool_model_names(void)
+{
+    return &(NETWORKS(NAME))[2];
+}
+
+bool tool_model_known(const char *name)
+{
+    return find(name) != NULL;
+}
+
+bool tool_model_scales(const char *name)
+{
+    const network *const n = find(name);
+    return n && n->depth > 0;
+}
+
+static uint64_t next(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+/* x uniform in [-1, 1) with 24 bits, y uniform among the classes. */
+static weir_status write_data(tool_trial *t, int64_t classes)
+{
+    const size_t   nx = weir_tensor_bytes(t->x) / sizeof(float), ny = (size_t)t->batch;
+    float *const   x = malloc(nx * sizeof *x);
+    int32_t *const y = malloc(ny * sizeof *y);
+    uint64_t       state = TOOL_SEED;
+    weir_status    s = WEIR_ERR_NOMEM;
+
+    if (x && y) {
+        for (size_t i = 0; i < nx; i++)
+            x[i] = (float)(next(&state) >> 40) * 0x1p-23f - 1.0f;
+        for (size_t i = 0; i < ny; i++)
+            y[i] = (int32_t)(next(&state) % (uint64_t)classes);
+        s = weir_write(t->x, x, nx * sizeof *x);
+        if (s == WEIR_OK)
+            s = weir_write(t->y, y, ny * sizeof *y);
+    }
+    free(x);
+    free(y);
+    return s;
+}
+
+weir_status tool_trial_record(void *ctx)
+{
+    tool_trial *const t = ctx;
+    t->loss = weir_keep(weir_cross_entropy(weir_apply(t->net, t->x), t->y));
+    return weir_minimize(t->optim, t->loss);
+}
+
+/* What was made before a failure stays in t: tool_trial_close takes it apart. */
+static weir_status build(tool_trial *t, const tool_options *o, bool graph)
+{
+    const network *const n = find(o->model);
+    const int64_t        px = o->image ? o->image : n->px;
+    const bool           small = n->depth > 0 && px <= SMALL_IMAGE;
+    t->batch = o->batch ? o->batch : n->batch;
+    t->image = n->depth > 0 ? px : 0;
+
+    t->dev = weir_device_open("cpu", &(weir_device_options){(int)o->threads, TOOL_SEED});
+    t->model = t->dev ? weir_model_new(t->dev) : NULL;
+    t->net = t->model ? n->make(t->model, n, small) : NULL;
+    if (!t->net)
+        return weir_error_status();
+    t->x = weir_input(t->dev, n->channels ? weir_4d(WEIR_F32, t->batch, n->channels, px, px)
+                                          : weir_2d(WEIR_F32, t->batch, px));
+    t->y = weir_input(t->dev, weir_1d(WEIR_I32, t->batch));
+    t->optim = weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
+    t->step = weir_step_new(t->dev, tool_trial_record, t,
+                            &(weir_step_options){graph, {.disable = o->disable}});
+    if (!t->x || !t->y || !t->optim || !t->step)
+        return weir_error_status();
+    return write_data(t, small ? SMALL_CLASSES : n->classes);
+}
+
+weir_status tool_trial_open(tool_trial *t, const tool_options *o, bool graph)
+{
+    *t = (tool_trial){0};
+    const weir_status s = build(t, o, graph);
+    if (s != WEIR_OK)
+        tool_trial_close(t);
+    return s;
+}
+
+void tool_trial_close(tool_trial *t)
+{
+    weir_step_free(t->step);
+    weir_optim_free(t->optim);
+    weir_release(t->x);
+    weir_release(t->y);
+    weir_model_free(t->model);
+    weir_device_close(t->dev);
+    *t = (tool_trial){0};
+}
+
+weir_status tool_trial_loss(const tool_trial *t, float *loss)
+{
+    return weir_read(t->loss, loss, sizeof *loss);
+}
+
+weir_status tool_trial_measure(tool_trial *t, weir_memory *m, size_t *arena)
+{
+    weir_graph *const g = weir_step_graph(t->step);
+    *arena = 0;
+    weir_device_reset_peak(t->dev);
+    WEIR_TRY(g ? weir_graph_measure(g, arena) : weir_step_run(t->step));
+    weir_device_memory(t->dev, m);
+    return WEIR_OK;
+}
+
+/* Clears *equal if the elements differ; leaves it alone otherwise. */
+static weir_status compare(const weir_tensor *a, const weir_tensor *b, bool *equal)
+{
+    const size_t bytes = weir_tensor_bytes(a);
+    if (bytes != weir_tensor_bytes(b)) {
+        *equal = false;
+        return WEIR_OK;
+    }
+    char *const room = malloc(2 * bytes + 1);
+    if (!room)
+        return WEIR_ERR_NOMEM;
+    weir_status s = weir_read(a, room, bytes);
+    if (s == WEIR_OK)
+        s = weir_read(b, room + bytes, bytes);
+    if (s == WEIR_OK && memcmp(room, room + bytes, bytes) != 0)
+        *equal = false;
+    free(room);
+    return s;
+}
+
+weir_status tool_trial_equal(const tool_trial *a, const tool_trial *b, bool *equal)
+{
+    const size_t params = weir_model_param_count(a->model),
+                 states = weir_model_state_count(a->model);
+    const size_t slots = weir_optim_state_count(a->optim);
+
+    *equal = params == weir_model_param_count(b->model) &&
+             states == weir_model_state_count(b->model) &&
+             slots == weir_optim_state_count(b->optim);
+    for (size_t i = 0; *equal && i < params; i++)
+        WEIR_TRY(compare(weir_model_param(a->model, i), weir_model_param(b->model, i), equal));
+    for (size_t i = 0; *equal && i < states; i++)
+        WEIR_TRY(compare(weir_model_state(a->model, i), weir_model_state(b->model, i), equal));
+    for (size_t i = 0; *equal && i < slots; i++)
+        WEIR_TRY(compare(weir_optim_state(a->optim, i), weir_optim_state(b->optim, i), equal));
+    return *equal ? compare(a->loss, b->loss, equal) : WEIR_OK;
+}
+
+double tool_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double tool_median(double *v, int64_t n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_size);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}

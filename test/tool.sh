@@ -1,0 +1,122 @@
+#!/bin/sh
+# tool.sh - the command-line tool: info, a small benchmark, dumps, the worker, bad options.
+#
+# Usage: tool.sh [BUILD]. Ends with "tool: N passed, N failed".
+set -u
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
+build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
+weir="$build/weir"
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+passed=0
+failed=0
+
+check() {
+    if [ "$1" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED %s\n' "$2"
+    fi
+}
+
+# good NAME OPTION...: ends with code 0; its words go to $work/NAME.
+good() {
+    name=$1
+    shift
+    "$weir" "$@" >"$work/$name" 2>"$work/$name.err"
+    code=$?
+    [ "$code" -eq 0 ] || cat "$work/$name.err"
+    check "$code" "weir $* ends with code 0 (it was $code)"
+}
+
+# bad CODE TEXT OPTION...: ends with CODE, says TEXT on stderr, nothing on stdout.
+bad() {
+    want=$1 text=$2
+    shift 2
+    "$weir" "$@" >"$work/bad" 2>"$work/bad.err"
+    code=$?
+    [ "$code" -eq "$want" ] && grep -qF -- "$text" "$work/bad.err" && [ ! -s "$work/bad" ]
+    check "$?" "weir $*: code $want and '$text' (it was $code: $(head -n 1 "$work/bad.err"))"
+}
+
+# says NAME PATTERN: the words of an earlier good NAME hold a line like PATTERN.
+says() {
+    grep -qE -- "$2" "$work/$1"
+    check "$?" "$1 says '$2'"
+}
+
+good info info
+says info '[0-9]+\.[0-9]+\.[0-9]+'
+says info '[Tt]hreads'
+good help --help
+says help 'bench graph'
+good help_graph bench graph --help
+says help_graph '--json FILE'
+
+# A benchmark: the fields of both rows, and the promises that do not depend on the machine.
+rows="$work/rows.json"
+good bench bench graph --model tiny --steps 3 --threads 2 --json "$rows"
+says bench 'bits identical: yes'
+says bench 'planned peak = measured peak: yes'
+for field in model batch case persistent_bytes planned_peak_bytes measured_peak_bytes \
+    step_peak_bytes lower_bound_bytes arena_bytes step_ms_median step_ms_min record_ms plan_ms \
+    core_allocations_after_step_2 library_malloc_bytes_per_step minor_faults_per_step \
+    bit_identical; do
+    [ "$(grep -c "\"$field\": " "$rows")" -eq 2 ]
+    check "$?" "both rows have $field"
+done
+grep '"case": "on"' "$rows" | grep -q '"bit_identical": true'
+check "$?" "the row of graph on says that the bits are equal"
+grep '"case": "on"' "$rows" | grep -q '"core_allocations_after_step_2": 0,'
+check "$?" "with the graph on nothing is allocated after step 2"
+grep '"case": "on"' "$rows" | grep -qE '"library_malloc_bytes_per_step": (0|null),'
+check "$?" "with the graph on nobody asks malloc for anything in a step"
+if command -v python3 >/dev/null 2>&1; then
+    python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))) == 2' "$rows"
+    check "$?" "the rows are JSON"
+fi
+good small bench graph --model cnn --batch 4 --steps 2 --threads 1
+says small 'bits identical: yes'
+good disabled bench graph --model tiny --steps 2 --disable fuse,inplace
+says disabled 'bits identical: yes'
+
+for what in graph plan cost dot timeline addresses json profile trace; do
+    good "dump_$what" dump --model tiny --what "$what"
+    [ -s "$work/dump_$what" ]
+    check "$?" "dump --what $what prints something"
+done
+good dump_out dump --model tiny --what dot --out "$work/step.dot"
+cmp -s "$work/step.dot" "$work/dump_dot"
+check "$?" "dump --out writes what it prints otherwise"
+
+for mode in on off; do
+    printf 'run 2\nwhat\nmemory\nquit\n' |
+        "$weir" bench worker --model tiny --case "$mode" >"$work/worker" 2>&1
+    check "$?" "bench worker --case $mode ends with code 0"
+    says worker '^ready [0-9.]+ 8$'
+    says worker '^ms [0-9.]+ [0-9.]+$'
+    says worker '^error: send'
+    says worker '^memory [0-9]+ [0-9]+$'
+done
+
+bad 2 'usage: weir'
+bad 2 "no command 'nonsense'" nonsense
+bad 2 "no command 'bench nonsense'" bench nonsense
+bad 2 "no option '--nonsense'; allowed are --model" bench graph --nonsense
+bad 2 '--batch needs a value' bench graph --batch
+bad 2 "--batch must be a whole number from 1 to 65536, not 'many'" bench graph --batch many
+bad 2 "--batch must be a whole number from 1 to 65536, not '0'" bench graph --batch 0
+bad 2 "--steps must be a whole number from 1 to 1000000, not '3x'" bench graph --steps 3x
+bad 2 "--model must be one of mlp, cnn," bench graph --model vgg
+bad 2 '--image is for resnet18 and resnet50' bench graph --model mlp --image 32
+bad 2 "--what must be one of graph, plan," dump --what everything
+bad 2 "--case must be one of on, off, not 'maybe'" bench worker --case maybe
+bad 2 "'stray' is not an option" info stray
+bad 1 'nosuchpass' dump --model tiny --disable nosuchpass
+bad 1 "cannot write" dump --model tiny --out "$work/no/such/folder"
+
+printf 'tool: %s passed, %s failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
