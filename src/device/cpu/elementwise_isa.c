@@ -1,0 +1,189 @@
+/* elementwise_isa.c - one vectorised function per row of elementwise.def and type.
+ *
+ * The list is included once per type. Plain loops for the compiler to vectorise; no contraction
+ * and no approximations, so every instruction set gives the same bits. Integers are computed
+ * unsigned: they wrap. */
+#include "device/cpu/elementwise.h"
+
+#include "core/rng.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/math_isa.h"
+#include "device/cpu/run.h"
+
+#define ROW_PASTE_(a, b, c) a##_##b##_##c
+#define ROW_PASTE(a, b, c)  ROW_PASTE_(a, b, c)
+#define ROW_NAME(id)        ROW_PASTE(row, id, SUFFIX)
+
+/* Folded when compiling: the text of the row says whether it draws. */
+#define ROW_DRAWS(text)  (__builtin_strstr(text, "DRAW") != NULL)
+#define ROW_NORMAL(text) (__builtin_strstr(text, "DRAW_NORMAL") != NULL)
+
+#define ROW_OPERANDS(arity)                                                                        \
+    const T *const pa = (arity) > 0 ? in[0] : NULL, *const pb = (arity) > 1 ? in[1] : NULL;        \
+    const T *const pc = (arity) > 2 ? in[2] : NULL, *const pd = (arity) > 3 ? in[3] : NULL;        \
+    const T *const pe = (arity) > 4 ? in[4] : NULL, *const pf = (arity) > 5 ? in[5] : NULL;        \
+    const T *const pg = (arity) > 6 ? in[6] : NULL;                                                \
+    const T        s = (T)r->s, t = (T)r->t;                                                       \
+    T *const       to = out;                                                                       \
+    (void)s, (void)t, (void)pa, (void)pb, (void)pc, (void)pd, (void)pe, (void)pf, (void)pg
+
+#define ROW_BIND(arity, i)                                                                         \
+    const T a = (arity) > 0 ? pa[i] : 0, b = (arity) > 1 ? pb[i] : 0, c = (arity) > 2 ? pc[i] : 0; \
+    const T d = (arity) > 3 ? pd[i] : 0, e = (arity) > 4 ? pe[i] : 0, f = (arity) > 5 ? pf[i] : 0; \
+    const T g = (arity) > 6 ? pg[i] : 0;                                                           \
+    (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)g
+
+/* Draws are made in chunks of whole 16-block groups, into a buffer that stays in cache. */
+enum { DRAW_CHUNK = 256, DRAW_GROUP = 16 };
+
+/* The words of elements [at, at + some) of the row; element at + j has word
+ * lead + j, and words [0, 4 * blocks) are set. */
+typedef struct draw_span {
+    int64_t  lead, some, blocks;
+    uint32_t word[DRAW_CHUNK];
+} draw_span;
+
+static inline void draw_words(draw_span *w, const weir_row_args *r, int64_t at, int64_t n)
+{
+    const int64_t  first = r->first + at;
+    const uint64_t counter = r->counter + (uint64_t)(first / 4);
+
+    w->lead = first % 4;
+    w->some = n - at < DRAW_CHUNK - w->lead ? n - at : DRAW_CHUNK - w->lead;
+    w->blocks = (w->lead + w->some + 3) / 4;
+    for (int64_t group = 0; group < w->blocks; group += DRAW_GROUP) {
+        uint32_t *const to = w->word + 4 * group;
+        for (uint64_t j = 0; j < DRAW_GROUP; j++)
+            weir_philox(r->seed, counter + (uint64_t)group + j, to + 4 * j);
+    }
+}
+
+#define ROW_FLOATS_FUNCTION(id, arity, value, text)                                                \
+    static void ROW_NAME(id)(int64_t n, void *out, const void *const *in, const weir_row_args *r)  \
+    {                                                                                              \
+        ROW_OPERANDS(arity);                                                                       \
+        if (!ROW_DRAWS(text)) {                                                                    \
+            const T uniform = 0, normal = 0;                                                       \
+            (void)uniform, (void)normal, (void)in;                                                 \
+            RUN_LOOP                                                                               \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                ROW_BIND(arity, i);                                                                \
+                to[i] = value;                                                                     \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        draw_span w;                                                                               \
+        T         drawn[DRAW_CHUNK];                                                               \
+        for (int64_t at = 0; at < n; at += w.some) {                                              \
+            draw_words(&w, r, at, n);                                                              \
+            if (ROW_NORMAL(text))                                                                  \
+                ROW_PASTE(draw, normal, SUFFIX)(&w, drawn);                                        \
+            else                                                                                   \
+                ROW_PASTE(draw, uniform, SUFFIX)(&w, drawn);                                       \
+            RUN_LOOP                                                                               \
+            for (int64_t j = 0; j < w.some; j++) {                                                \
+                const T uniform = drawn[w.lead + j], normal = uniform;                             \
+                ROW_BIND(arity, at + j);                                                           \
+                (void)uniform, (void)normal;                                                       \
+                to[at + j] = value;                                                                \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+#define ROW_NUMBERS_FUNCTION(id, arity, value)                                                     \
+    static void ROW_NAME(id)(int64_t n, void *out, const void *const *in, const weir_row_args *r)  \
+    {                                                                                              \
+        ROW_OPERANDS(arity);                                                                       \
+        RUN_LOOP                                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            ROW_BIND(arity, i);                                                                    \
+            to[i] = value;                                                                         \
+        }                                                                                          \
+    }
+
+/* Box and Muller's transform of the uniforms of words 0, 1 and of words 2, 3 of each block. */
+#define ROW_DRAW_FUNCTIONS                                                                         \
+    static void ROW_PASTE(draw, uniform, SUFFIX)(const draw_span *w, T *to)                        \
+    {                                                                                              \
+        for (int64_t j = 0; j < 4 * w->blocks; j++)                                                \
+            to[j] = K(weir_uniform_from(w->word[j]));                                              \
+    }                                                                                              \
+    static void ROW_PASTE(draw, normal, SUFFIX)(const draw_span *w, T *to)                         \
+    {                                                                                              \
+        for (int64_t j = 0; j < 2 * w->blocks; j++) {                                              \
+            const T u = K(weir_uniform_from(w->word[2 * j]));                                      \
+            const T v = K(weir_uniform_from(w->word[2 * j + 1]));                                  \
+            const T radius = M_sqrt(K(-2) * M_log(K(1) - u));                                      \
+            T       cosine, sine;                                                                  \
+            M_circle(v, &cosine, &sine);                                                           \
+            to[2 * j] = radius * cosine;                                                           \
+            to[2 * j + 1] = radius * sine;                                                         \
+        }                                                                                          \
+    }
+
+#define DRAW        uniform
+#define DRAW_NORMAL normal
+#define K(x)        ((T)(x))
+
+/* ---- floats ---- */
+#define ROW(ID, id, arity, types, value) ROW_FLOATS_FUNCTION(id, arity, value, #value)
+
+#define T         float
+#define SUFFIX    f32
+#define M_exp     weir_exp_f32
+#define M_log     weir_log_f32
+#define M_tanh    weir_tanh_f32
+#define M_sqrt    __builtin_sqrtf
+#define M_abs     __builtin_fabsf
+#define M_circle  weir_circle_f32
+ROW_DRAW_FUNCTIONS
+#include "core/elementwise.def"
+#undef T
+#undef SUFFIX
+#undef M_exp
+#undef M_log
+#undef M_tanh
+#undef M_sqrt
+#undef M_abs
+#undef M_circle
+
+#define T         double
+#define SUFFIX    f64
+#define M_exp     weir_exp_f64
+#define M_log     weir_log_f64
+#define M_tanh    weir_tanh_f64
+#define M_sqrt    __builtin_sqrt
+#define M_abs     __builtin_fabs
+#define M_circle  weir_circle_f64
+ROW_DRAW_FUNCTIONS
+#include "core/elementwise.def"
+#undef T
+#undef SUFFIX
+#undef ROW
+
+/* ---- integers: the rows of NUMBERS only ---- */
+#define ROW(ID, id, arity, types, value)  ROW_OF_##types(id, arity, value)
+#define ROW_OF_FLOATS(id, arity, value)
+#define ROW_OF_NUMBERS(id, arity, value)  ROW_NUMBERS_FUNCTION(id, arity, value)
+
+#define T      uint32_t
+#define SUFFIX i32
+#include "core/elementwise.def"
+#undef T
+#undef SUFFIX
+
+#define T      uint64_t
+#define SUFFIX i64
+#include "core/elementwise.def"
+#undef T
+#undef SUFFIX
+#undef ROW
+
+/* ---- the table ---- */
+#define ROW(ID, id, arity, types, value) [WEIR_OP_##ID] = {.fn = {ROW_ENTRY_##types(id)}},
+#define ROW_ENTRY_FLOATS(id)             row_##id##_f32, row_##id##_f64
+#define ROW_ENTRY_NUMBERS(id)            ROW_ENTRY_FLOATS(id), row_##id##_i32, row_##id##_i64
+
+const weir_row_entry WEIR_ISA_NAME(weir_rows)[WEIR_OP_COUNT] = {
+#include "core/elementwise.def"
+};

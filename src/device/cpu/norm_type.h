@@ -1,0 +1,76 @@
+/* norm_type.h - the loops of norm_isa.c for one float type: T, and FN(name).
+ *
+ * Four rows at a time as a tree; a piece has few rows, so lanes of T collect few rounding errors.
+ * Every column is added in the same order whatever the vector width. */
+
+/* No include guard: that is the point. */
+
+/* The second pass knows the first one's mean m only to a rounding; s, which would be 0,
+ * corrects both. */
+static void FN(stats)(const void *at, int64_t rows, int64_t row, int64_t cols, int64_t done,
+                      double *restrict mean, double *restrict m2)
+{
+    const T *x = at, *p = x;
+    T        m[WEIR_NORM_COLS], s[WEIR_NORM_COLS], q[WEIR_NORM_COLS];
+    double   mean_n[WEIR_NORM_COLS], m2_n[WEIR_NORM_COLS];
+    for (int64_t c = 0; c < cols; c++)
+        m[c] = s[c] = q[c] = 0;
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4, p += 4 * row)
+        for (int64_t c = 0; c < cols; c++)
+            m[c] += (p[c] + p[c + row]) + (p[c + 2 * row] + p[c + 3 * row]);
+    for (; r < rows; r++, p += row)
+        for (int64_t c = 0; c < cols; c++)
+            m[c] += p[c];
+    for (int64_t c = 0; c < cols; c++)
+        m[c] /= (T)rows;
+    for (r = 0, p = x; r + 4 <= rows; r += 4, p += 4 * row)
+        for (int64_t c = 0; c < cols; c++) {
+            const T a = p[c] - m[c], b = p[c + row] - m[c];
+            const T d = p[c + 2 * row] - m[c], e = p[c + 3 * row] - m[c];
+            s[c] += (a + b) + (d + e);
+            q[c] += (a * a + b * b) + (d * d + e * e);
+        }
+    for (; r < rows; r++, p += row)
+        for (int64_t c = 0; c < cols; c++) {
+            s[c] += p[c] - m[c];
+            q[c] += (p[c] - m[c]) * (p[c] - m[c]);
+        }
+    for (int64_t c = 0; c < cols; c++) {
+        const double off = (double)s[c] / (double)rows;
+        mean_n[c] = (double)m[c] + off;
+        m2_n[c] = (double)q[c] - (double)s[c] * off;
+    }
+    join(cols, done, mean, m2, rows, mean_n, m2_n);
+}
+
+static void FN(grads)(const void *dys, const void *xs, int64_t rows, int64_t row, int64_t cols,
+                      const void *means, double *restrict ds, double *restrict db)
+{
+    const T *dy = dys, *x = xs, *mean = means;
+    T        m[WEIR_NORM_COLS], s[WEIR_NORM_COLS], b[WEIR_NORM_COLS];
+    for (int64_t c = 0; c < cols; c++) {
+        m[c] = mean[c];
+        s[c] = b[c] = 0;
+    }
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4, dy += 4 * row, x += 4 * row)
+        for (int64_t c = 0; c < cols; c++) {
+            const T g0 = dy[c], g1 = dy[c + row], g2 = dy[c + 2 * row], g3 = dy[c + 3 * row];
+            b[c] += (g0 + g1) + (g2 + g3);
+            s[c] += (g0 * (x[c] - m[c]) + g1 * (x[c + row] - m[c])) +
+                    (g2 * (x[c + 2 * row] - m[c]) + g3 * (x[c + 3 * row] - m[c]));
+        }
+    for (; r < rows; r++, dy += row, x += row)
+        for (int64_t c = 0; c < cols; c++) {
+            b[c] += dy[c];
+            s[c] += dy[c] * (x[c] - m[c]);
+        }
+    for (int64_t c = 0; c < cols; c++) {
+        ds[c] += (double)s[c];
+        db[c] += (double)b[c];
+    }
+}
+
+#undef T
+#undef FN
