@@ -1,0 +1,50 @@
+/* conv.h - the geometry of a 2-D convolution, and the implementation by matrix products.
+ *
+ * Physical layouts, all dense: x (n,h,w,c), y (n,oh,ow,o), weights (o,kh,kw,c/groups). A pixel is a
+ * position of the output, numbered over the whole batch: 0 .. n*oh*ow-1. */
+#ifndef WEIR_CPU_CONV_H
+#define WEIR_CPU_CONV_H
+
+#include "device/choice.h"
+#include "device/cpu/gemm.h"
+#include "device/device.h"
+
+typedef struct weir_conv {
+    weir_dtype dtype;
+    int64_t    n, c, h, w;        /* x */
+    int64_t    o, kh, kw, groups; /* weights */
+    int64_t    oh, ow;            /* y */
+    int64_t    stride[2], pad[2], dilation[2];
+} weir_conv;
+
+/* Input channels and output channels of a group, columns of a group's patch matrix, pixels. */
+static inline int64_t weir_conv_cg(const weir_conv *c)
+{
+    return c->c / c->groups;
+}
+static inline int64_t weir_conv_og(const weir_conv *c)
+{
+    return c->o / c->groups;
+}
+static inline int64_t weir_conv_patch(const weir_conv *c)
+{
+    return c->kh * c->kw * weir_conv_cg(c);
+}
+static inline int64_t weir_conv_pixels(const weir_conv *c)
+{
+    return c->n * c->oh * c->ow;
+}
+
+typedef enum weir_conv_pass {
+    WEIR_CONV_FORWARD,
+    WEIR_CONV_GRAD_X,
+    WEIR_CONV_GRAD_W
+} weir_conv_pass;
+
+/* Chooses patch matrix and product (im2col) for a pass; works for every convolution. blas may
+ * be NULL. */
+weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias,
+                              const struct weir_openblas *blas, weir_gemm_want want,
+                              weir_choice *out);
+
+#endif

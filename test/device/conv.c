@@ -1,0 +1,229 @@
+/* conv.c - convolution and its gradients, all implementations, against plain loops in double. */
+#include "drive.h"
+
+typedef struct geometry {
+    int64_t n, c, h, w, o, kh, kw, sh, sw, ph, pw, dh, dw, groups;
+} geometry;
+
+static const geometry cases[] = {
+    {1, 1, 5, 5, 1, 3, 3, 1, 1, 0, 0, 1, 1, 1},    {2, 3, 11, 9, 20, 5, 5, 1, 1, 0, 0, 1, 1, 1},
+    {2, 3, 15, 13, 16, 7, 7, 2, 2, 3, 3, 1, 1, 1}, {3, 20, 8, 8, 50, 5, 5, 1, 1, 0, 0, 1, 1, 1},
+    {2, 64, 7, 7, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1},  {2, 64, 7, 9, 20, 1, 1, 1, 1, 0, 0, 1, 1, 1},
+    {2, 17, 8, 7, 33, 1, 1, 2, 2, 0, 0, 1, 1, 1},  {1, 20, 9, 9, 20, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {2, 4, 10, 12, 6, 3, 2, 2, 1, 1, 0, 1, 1, 1},  {2, 5, 12, 11, 7, 3, 3, 1, 2, 2, 2, 2, 2, 1},
+    {1, 6, 13, 9, 4, 2, 5, 3, 1, 0, 4, 2, 1, 1},   {2, 8, 9, 9, 12, 3, 3, 1, 1, 1, 1, 1, 1, 2},
+    {2, 12, 7, 8, 6, 3, 3, 2, 1, 1, 1, 1, 2, 3},   {2, 32, 9, 9, 32, 3, 3, 1, 1, 1, 1, 1, 1, 32},
+    {1, 7, 6, 6, 14, 3, 3, 2, 2, 1, 1, 1, 1, 7},   {2, 16, 6, 5, 24, 1, 1, 1, 1, 0, 0, 1, 1, 4},
+    {1, 3, 4, 4, 5, 4, 4, 1, 1, 0, 0, 1, 1, 1},    {1, 2, 3, 3, 3, 1, 1, 4, 4, 0, 0, 1, 1, 1},
+    {1, 2, 3, 3, 3, 3, 3, 1, 1, 5, 5, 1, 1, 1},    {0, 3, 6, 6, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+    {0, 4, 6, 6, 4, 1, 1, 1, 1, 0, 0, 1, 1, 2},
+};
+
+/* Large enough for several blocks of the patch matrix. */
+static const geometry blocks = {2, 40, 31, 33, 5, 5, 5, 1, 1, 2, 2, 1, 1, 1};
+
+static int64_t out_size(int64_t in, int64_t k, int64_t s, int64_t p, int64_t d)
+{
+    return (in + 2 * p - d * (k - 1) - 1) / s + 1;
+}
+
+/* The operands of all three passes. */
+typedef struct set {
+    geometry g;
+    int64_t  oh, ow;
+    operand  x, w, b, y, dy, dx, dw, db;
+} set;
+
+static set set_of(weir_dtype t, geometry g)
+{
+    set s = {.g = g,
+             .oh = out_size(g.h, g.kh, g.sh, g.ph, g.dh),
+             .ow = out_size(g.w, g.kw, g.sw, g.pw, g.dw)};
+    s.x = operand_of(weir_4d(t, g.n, g.c, g.h, g.w));
+    s.dx = operand_of(weir_4d(t, g.n, g.c, g.h, g.w));
+    s.w = operand_of(weir_4d(t, g.o, g.c / g.groups, g.kh, g.kw));
+    s.dw = operand_of(weir_4d(t, g.o, g.c / g.groups, g.kh, g.kw));
+    s.b = operand_of(weir_1d(t, g.o));
+    s.db = operand_of(weir_1d(t, g.o));
+    s.y = operand_of(weir_4d(t, g.n, g.o, s.oh, s.ow));
+    s.dy = operand_of(weir_4d(t, g.n, g.o, s.oh, s.ow));
+    operand_random(&s.x);
+    operand_random(&s.w);
+    operand_random(&s.b);
+    operand_random(&s.dy);
+    return s;
+}
+
+static void set_free(set *s)
+{
+    operand *const all[] = {&s->x, &s->w, &s->b, &s->y, &s->dy, &s->dx, &s->dw, &s->db};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        operand_free(all[i]);
+}
+
+static double *value(const operand *o, int64_t i0, int64_t i1, int64_t i2, int64_t i3)
+{
+    const int64_t *const s = o->layout.stride;
+    return &o->value[i0 * s[0] + i1 * s[1] + i2 * s[2] + i3 * s[3]];
+}
+
+static void expect_pixel(set *s, int64_t n, int64_t o, int64_t oh, int64_t ow)
+{
+    const geometry *const g = &s->g;
+    const int64_t         cg = g->c / g->groups, c0 = o / (g->o / g->groups) * cg;
+    const double          dy = *value(&s->dy, n, o, oh, ow);
+    double                sum = s->b.value[o];
+    s->db.value[o] += dy;
+    for (int64_t kh = 0; kh < g->kh; kh++)
+        for (int64_t kw = 0; kw < g->kw; kw++) {
+            const int64_t ih = oh * g->sh - g->ph + kh * g->dh,
+                          iw = ow * g->sw - g->pw + kw * g->dw;
+            if (ih < 0 || ih >= g->h || iw < 0 || iw >= g->w)
+                continue;
+            for (int64_t c = 0; c < cg; c++) {
+                const double x = *value(&s->x, n, c0 + c, ih, iw), w = *value(&s->w, o, c, kh, kw);
+                sum += x * w;
+                *value(&s->dx, n, c0 + c, ih, iw) += dy * w;
+                *value(&s->dw, o, c, kh, kw) += dy * x;
+            }
+        }
+    *value(&s->y, n, o, oh, ow) = sum;
+}
+
+static void expect(set *s)
+{
+    for (int64_t n = 0; n < s->g.n; n++)
+        for (int64_t o = 0; o < s->g.o; o++)
+            for (int64_t oh = 0; oh < s->oh; oh++)
+                for (int64_t ow = 0; ow < s->ow; ow++)
+                    expect_pixel(s, n, o, oh, ow);
+}
+
+static weir_conv2d_attr attr_of(const geometry *g)
+{
+    return (weir_conv2d_attr){{g->sh, g->sw}, {g->ph, g->pw}, {g->dh, g->dw}, g->groups};
+}
+
+/* y without the bias is y minus b. */
+static void forward(drive *v, set *s, bool bias, double tol, const char *what)
+{
+    const weir_conv2d_attr a = attr_of(&s->g);
+    operand                in[3] = {s->x, s->w, s->b};
+    char                   impl[64] = "", text[160];
+    CHECK_OK(drive_run(v, weir_cpu_conv2d, WEIR_OP_CONV2D, bias ? 3 : 2, in, 1, &s->y, &a, sizeof a,
+                       impl));
+    const double sign = bias ? 0 : 1;
+    for (int64_t i = 0; i < s->y.n; i++)
+        s->y.value[i] -= sign * s->b.value[i % s->g.o];
+    snprintf(text, sizeof text, "%s, forward, bias %d: %s", what, bias, impl);
+    operand_check(&s->y, tol, text);
+    for (int64_t i = 0; i < s->y.n; i++)
+        s->y.value[i] += sign * s->b.value[i % s->g.o];
+}
+
+static void gradients(drive *v, set *s, bool bias, double tol, const char *what)
+{
+    const weir_conv2d_grad_attr  ax = {attr_of(&s->g), s->g.h, s->g.w};
+    const weir_conv2d_gradw_attr aw = {attr_of(&s->g), s->g.kh, s->g.kw, bias};
+    operand                      inx[2] = {s->dy, s->w}, inw[2] = {s->x, s->dy};
+    operand                      outw[2] = {s->dw, s->db};
+    char                         impl[64] = "", text[160];
+    CHECK_OK(drive_run(v, weir_cpu_conv2d_grad_x, WEIR_OP_CONV2D_GRAD_X, 2, inx, 1, &s->dx, &ax,
+                       sizeof ax, impl));
+    snprintf(text, sizeof text, "%s, grad_x: %s", what, impl);
+    operand_check(&s->dx, tol, text);
+    CHECK_OK(drive_run(v, weir_cpu_conv2d_grad_w, WEIR_OP_CONV2D_GRAD_W, 2, inw, bias ? 2 : 1, outw,
+                       &aw, sizeof aw, impl));
+    snprintf(text, sizeof text, "%s, grad_w, bias %d: %s", what, bias, impl);
+    operand_check(&s->dw, tol, text);
+    if (bias)
+        operand_check(&s->db, tol, text);
+}
+
+static void one(drive *v, weir_dtype t, const geometry *g)
+{
+    set  s = set_of(t, *g);
+    char what[100];
+    expect(&s);
+    snprintf(what, sizeof what, "%s (%d,%d,%d,%d) k %dx%d o %d groups %d", weir_dtype_name(t),
+             (int)g->n, (int)g->c, (int)g->h, (int)g->w, (int)g->kh, (int)g->kw, (int)g->o,
+             (int)g->groups);
+    const double tol = t == WEIR_F32 ? 2e-5 : 1e-12;
+    for (int bias = 0; bias < 2; bias++) {
+        forward(v, &s, bias, tol, what);
+        gradients(v, &s, bias, tol, what);
+    }
+    set_free(&s);
+}
+
+/* True if the wish of the environment can be granted here. */
+static bool granted(drive *v)
+{
+    set                    s = set_of(WEIR_F32, cases[0]);
+    const weir_conv2d_attr a = attr_of(&s.g);
+    operand                in[2] = {s.x, s.w};
+    const weir_status      status =
+        drive_run(v, weir_cpu_conv2d, WEIR_OP_CONV2D, 2, in, 1, &s.y, &a, sizeof a, NULL);
+    set_free(&s);
+    return status != WEIR_ERR_NOKERNEL;
+}
+
+static void everything(const char *wish, int threads)
+{
+    drive v;
+    drive_env("WEIR_CONV", wish);
+    if (drive_open(&v, threads)) {
+        if (granted(&v)) {
+            for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+                for (int t = WEIR_F32; t <= WEIR_F64; t++)
+                    one(&v, (weir_dtype)t, &cases[i]);
+            one(&v, WEIR_F32, &blocks);
+        }
+        drive_close(&v);
+    }
+    drive_env("WEIR_CONV", NULL);
+}
+
+CASE(as_chosen)
+{
+    everything(NULL, 2);
+    everything(NULL, 1);
+    everything(NULL, 3);
+}
+
+CASE(own)
+{
+    everything("own", 2);
+    everything("own", 1);
+}
+
+CASE(openblas)
+{
+    everything("openblas", 2);
+}
+
+CASE(onednn)
+{
+    everything("onednn", 2);
+}
+
+CASE(choosing_without_memory_fails_cleanly)
+{
+    set                          s = set_of(WEIR_F32, cases[4]);
+    operand                      in[2] = {s.x, s.dy}, out[2] = {s.dw, s.db};
+    const weir_conv2d_gradw_attr a = {attr_of(&s.g), s.g.kh, s.g.kw, 1};
+    for (int64_t n = 0; n < 20; n++) {
+        drive v;
+        CHECK_OR_RETURN(drive_open(&v, 1));
+        weir_mem_fail_nth(n, false);
+        const weir_status status = drive_run(&v, weir_cpu_conv2d_grad_w, WEIR_OP_CONV2D_GRAD_W, 2,
+                                             in, 2, out, &a, sizeof a, NULL);
+        const bool        failed = weir_mem_failed();
+        weir_mem_fail_nth(-1, false);
+        CHECK(status == (failed ? WEIR_ERR_NOMEM : WEIR_OK));
+        drive_close(&v);
+        if (!failed)
+            break;
+    }
+    set_free(&s);
+}
