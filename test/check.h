@@ -32,7 +32,8 @@ typedef struct check_case {
 
 /* State of the running program, in main.c. */
 extern check_case *check_first, **check_last;
-extern int         check_failures;      /* in the running case */
+extern const check_case *check_current; /* the running case */
+extern int         check_failures;      /* in it */
 extern uint64_t    check_random;        /* state of the generator */
 
 #define CASE(id)                                                                                   \

@@ -7,6 +7,7 @@
 #include "core/mem.h"
 
 check_case *check_first, **check_last = &check_first;
+const check_case *check_current;
 int         check_failures;
 uint64_t    check_random;
 
@@ -22,6 +23,12 @@ static void label_of(const check_case *c, char *buf, size_t room)
     snprintf(buf, room, "%.*s/%s", n, base, c->name);
 }
 
+#ifdef WEIR_SANITIZED
+/* Sanitizers report crashes themselves. */
+static void catch_crashes(void)
+{
+}
+#else
 static void say(const char *text)
 {
     const ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
@@ -40,17 +47,17 @@ static void on_crash(int number)
 
 static void catch_crashes(void)
 {
-#ifndef WEIR_SANITIZED
     signal(SIGSEGV, on_crash);
     signal(SIGBUS, on_crash);
     signal(SIGFPE, on_crash);
     signal(SIGABRT, on_crash);
-#endif
 }
+#endif
 
 static bool run_case(const check_case *c, const char *label, uint64_t seed)
 {
     running = label;
+    check_current = c;
     check_failures = 0;
     check_random = seed;
     const int64_t before = weir_mem_alive();

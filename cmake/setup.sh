@@ -1,0 +1,128 @@
+# setup.sh - installs what is missing and builds into build/; sourced by the two run.sh.
+#
+# The caller sets `root` to the repository and calls weir_setup. POSIX sh. Environment:
+#   WEIR_NO_INSTALL=1      install nothing, say what is missing
+#   WEIR_CMAKE_OPTIONS     more options for cmake, separated by spaces
+# shellcheck shell=sh disable=SC2154
+
+weir_say() {
+    printf '== %s\n' "$*"
+}
+
+# Compiles (to nothing) a program of one line that includes header $1.
+weir_has_header() {
+    printf '#include <%s>\nint main(void) { return 0; }\n' "$1" |
+        "${CC:-cc}" -x c -fsyntax-only - >/dev/null 2>&1
+}
+
+# The OpenBLAS that shares our OpenMP threads: Debian's flavour, or libopenblaso elsewhere.
+weir_has_openblas() {
+    for weir_file in /usr/lib/*/openblas-openmp/libopenblas.so.0 /usr/lib*/libopenblaso.so.0; do
+        [ -e "$weir_file" ] && return 0
+    done
+    return 1
+}
+
+# Packages without which nothing builds, and those that make it faster or test more.
+weir_missing_required() {
+    weir_has_header stdio.h || echo gcc libc6-dev
+    command -v cmake >/dev/null 2>&1 || echo cmake
+    command -v make >/dev/null 2>&1 || echo make
+}
+weir_missing_optional() {
+    weir_has_header dnnl.h || echo libdnnl-dev
+    weir_has_openblas || echo libopenblas0-openmp
+    command -v python3 >/dev/null 2>&1 || echo python3
+}
+
+# Prints the prefix that makes a command run as root ("env" when we are root); fails if there is none.
+weir_as_root() {
+    [ -z "${WEIR_NO_INSTALL:-}" ] && command -v apt-get >/dev/null 2>&1 || return 1
+    if [ "$(id -u)" = 0 ]; then
+        echo env
+    elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+        echo sudo -n env
+    else
+        return 1
+    fi
+}
+
+weir_apt() {
+    $weir_root DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::http::Timeout=30 \
+        -o Acquire::Retries=2 "$@" </dev/null >>"$weir_log" 2>&1
+}
+
+# Installs the packages named; refreshes the package lists only when the first attempt fails.
+weir_install() {
+    weir_say "installing $*"
+    weir_apt install -y --no-install-recommends "$@" && return 0
+    if [ -z "${weir_updated:-}" ]; then
+        weir_updated=1
+        weir_apt update
+        weir_apt install -y --no-install-recommends "$@" && return 0
+    fi
+    return 1
+}
+
+# Leaves with 1 when something required stays missing; optional parts are installed one by one, so that
+# one that is not to be had does not take the others with it.
+weir_packages() {
+    weir_root=$(weir_as_root) || weir_root=
+    weir_need=$(weir_missing_required | tr '\n' ' ')
+    if [ -n "$weir_need" ] && [ -n "$weir_root" ]; then
+        # shellcheck disable=SC2086
+        weir_install $weir_need || weir_say "installing failed: see $weir_log"
+    fi
+    weir_need=$(weir_missing_required | tr '\n' ' ')
+    if [ -n "$weir_need" ]; then
+        weir_say "missing; install it with: apt-get update && apt-get install -y $weir_need"
+        exit 1
+    fi
+    for weir_package in $(weir_missing_optional); do
+        if [ -n "$weir_root" ] && weir_install "$weir_package"; then
+            weir_installed=1
+        else
+            weir_say "going on without $weir_package (apt-get install -y $weir_package)"
+        fi
+    done
+}
+
+# Runs a long command into the log; shows the end of it when the command fails, then leaves.
+weir_quietly() {
+    "$@" >>"$weir_log" 2>&1 && return 0
+    tail -n 60 "$weir_log"
+    weir_say "failed: $*"
+    weir_say "whole log: $weir_log"
+    exit 1
+}
+
+# Configures when there is nothing yet, the folder was moved, the options changed or a package came;
+# cmake itself sees changed files.
+weir_build() {
+    weir_stamp="$build/.configured"
+    weir_wanted="$root ${WEIR_CMAKE_OPTIONS:-}"
+    if [ ! -f "$weir_stamp" ] || [ "$(cat "$weir_stamp")" != "$weir_wanted" ] ||
+        [ -n "${weir_installed:-}" ]; then
+        if [ ! -f "$build/CMakeCache.txt" ] ||
+            ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
+            rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles"
+        fi
+        rm -f "$weir_stamp"
+        weir_say "configuring"
+        # shellcheck disable=SC2086
+        weir_quietly cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release \
+            ${WEIR_CMAKE_OPTIONS:-}
+        printf '%s\n' "$weir_wanted" >"$weir_stamp"
+    fi
+    weir_say "building (log: $weir_log)"
+    weir_quietly cmake --build "$build" --parallel "$(getconf _NPROCESSORS_ONLN)"
+}
+
+weir_setup() {
+    build="$root/build"
+    mkdir -p "$build" || exit 1
+    weir_log="$build/setup.log"
+    : >"$weir_log"
+    weir_packages
+    weir_build
+}

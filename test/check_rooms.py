@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+# check_rooms.py - the rules of the rooms as a test: who includes whom, how long things may be.
+"""Usage: check_rooms.py [ROOT]. Prints each violation; one check per file and rule.
+
+Rules: include (direction), cycle, file-length, function-length, first-line, tabs, columns, quiet
+(the library neither prints nor exits), listed (each .c file is built). Standard library only.
+Begins by testing its own parser.
+"""
+import os
+import re
+import sys
+import tempfile
+
+MAX_FILE = 600
+MAX_FUNCTION = 80
+MAX_KERNEL = 120
+MAX_COLUMNS = 100
+C_SUFFIXES = (".c", ".h", ".def")
+SCRIPT_SUFFIXES = (".py", ".sh")
+FOLDERS = ("include", "src", "examples", "test")
+
+# Whose headers each room may include: a name of this table (its whole folder) or a single file. The
+# room of a file is its folder; "include" is the public headers.
+MAY_INCLUDE = {
+    "include": ("include",),
+    "src/core": ("include", "src/core"),
+    "src/device": ("include", "src/core", "src/device"),
+    "src/device/cpu": ("include", "src/core", "src/device", "src/device/cpu"),
+    "src/device/cuda": ("include", "src/core", "src/device", "src/device/cuda"),
+    "src/graph": ("include", "src/core", "src/device", "src/graph", "src/graph/op"),
+    "src/graph/op": ("include", "src/core", "src/graph/op"),
+    "src/graph/policy": ("include", "src/core", "src/graph", "src/graph/policy"),
+    "src/model": ("include/weir.h", "src/model"),
+    "src/tool": ("include/weir.h", "src/tool"),
+    "examples": ("include/weir.h", "examples"),
+    "test": ("include", "src/core", "src/device", "src/device/cpu", "src/graph", "src/graph/op",
+             "src/graph/policy", "test"),
+}
+# Words that may not be called in the library, which returns text and statuses.
+LOUD = re.compile(r"\b(?:printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|perror|abort|_?exit|"
+                  r"quick_exit)\s*\(")
+LOUD_ROOMS = ("src/tool", "examples", "test")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def blank(match):
+    """A comment or literal replaced by as many lines of nothing."""
+    text = match.group(0)
+    if text[0] in "\"'":
+        return text[0] + text[0]
+    return " " + "\n" * text.count("\n")
+
+
+def functions(text):
+    """Yields (name, first line, last line) of each function defined in C source `text`.
+
+    Braces are counted outside comments, literals and preprocessor lines. Both branches of an #if
+    are read, each starting with the braces that were open at the #if.
+    """
+    open_braces = []    # per open brace: None, or (name, first line) of a function
+    saved = []          # per open #if: (open_braces, head)
+    head = []           # (line number, text) since the last ; or } of the file level
+    continued = False
+    for number, line in enumerate(TOKENS.sub(blank, text).split("\n"), 1):
+        directive = line.lstrip().startswith("#")
+        if directive or continued:
+            continued = line.rstrip().endswith("\\")
+            if directive:
+                word = re.match(r"\s*#\s*(\w*)", line).group(1)
+                if word in ("if", "ifdef", "ifndef"):
+                    saved.append((list(open_braces), list(head)))
+                elif word in ("else", "elif") and saved:
+                    open_braces, head = list(saved[-1][0]), list(saved[-1][1])
+                elif word == "endif" and saved:
+                    saved.pop()
+            continue
+        for piece in re.findall(r"[{};]|[^{};]+", line):
+            depth = sum(1 for b in open_braces if b != "transparent")
+            if piece == "{":
+                open_braces.append(opened(head) if depth == 0 else None)
+                if depth == 0:
+                    head = []
+            elif piece == "}":
+                closed = open_braces.pop() if open_braces else None
+                if isinstance(closed, tuple):
+                    yield closed[0], closed[1], number
+                if depth <= 1:
+                    head = []
+            elif piece == ";":
+                if depth == 0:
+                    head = []
+            elif depth == 0 and piece.strip():
+                head.append((number, piece))
+
+
+def opened(head):
+    """What a brace at file level opens, given the text before it."""
+    text = " ".join(piece for _, piece in head).strip()
+    if re.match(r'extern\s+""$', text):
+        return "transparent"
+    name = re.search(r"(\w+)\s*\(", re.sub(r"__attribute__\s*\(\(.*?\)\)\s*", "", text))
+    if name and "=" not in text and text.endswith(")"):
+        return name.group(1), head[0][0]
+    return None
+
+
+def listed_in(cmake):
+    """The .c files that the text of CMakeLists.txt names, in the calls of its own functions."""
+    calls = re.findall(r"^\s*(weir_\w+)\(([^()]*)\)", re.sub(r"#[^\n]*", "", cmake), re.M)
+    files = {"test/main.c"}
+    for function, words in calls:
+        words = words.split()
+        if function == "weir_sources":
+            files.update(f"{words[1]}/{name}.c" for name in words[2:])
+        elif function == "weir_test":
+            files.update(f"test/{words[0]}/{name}.c" for name in words[1:])
+        elif function == "weir_example":
+            files.update(f"examples/{name}.c" for name in words)
+    return files
+
+
+class Tree:
+    """The files of a repository by path, what they include, and what is built."""
+
+    def __init__(self, root):
+        self.root = root
+        self.text = {}
+        with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as f:
+            self.listed = listed_in(f.read())
+        for folder in FOLDERS:
+            for base, dirs, names in os.walk(os.path.join(root, folder)):
+                dirs[:] = sorted(d for d in dirs if d != "__pycache__")
+                for name in sorted(names):
+                    if name.endswith(C_SUFFIXES + SCRIPT_SUFFIXES):
+                        path = os.path.join(base, name)
+                        with open(path, encoding="utf-8") as f:
+                            self.text[os.path.relpath(path, root)] = f.read()
+
+    def includes(self, path):
+        """Yields (line, name, file it means or None, in quotes) for each #include."""
+        text = self.text[path]
+        for match in INCLUDE.finditer(text):
+            name = match.group(2)
+            places = ["include", "src"] + (["test"] if path.startswith("test/") else [])
+            if match.group(1) == '"':
+                places.insert(0, os.path.dirname(path))
+            found = (os.path.normpath(os.path.join(place, name)) for place in places)
+            target = next((f for f in found if f in self.text), None)
+            yield text.count("\n", 0, match.start(1)) + 1, name, target, match.group(1) == '"'
+
+
+def room_of(path):
+    """The innermost room that a path is in."""
+    folder = os.path.dirname(path)
+    while folder and folder not in MAY_INCLUDE:
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def rule_include(tree, path):
+    room = room_of(path)
+    if not room:
+        yield 1, "no room has this folder: add it to MAY_INCLUDE"
+        return
+    for line, name, target, quoted in tree.includes(path):
+        if target is None:
+            if quoted:
+                yield line, f'"{name}" is no file of the tree'
+            elif re.match(r"(cuda|cublas|cudnn|nvrtc)", name) and room != "src/device/cuda":
+                yield line, f"<{name}> belongs to src/device/cuda"
+        elif target not in MAY_INCLUDE[room] and room_of(target) not in MAY_INCLUDE[room]:
+            yield line, f"{room} may not include {target}"
+
+
+def rule_cycle(tree, path):
+    """An include chain from path back to itself."""
+    stack, seen = [(path, [path])], set()
+    while stack:
+        at, chain = stack.pop()
+        for _, _, target, _ in tree.includes(at):
+            if target == path:
+                yield 1, "include cycle: " + " -> ".join(chain + [path])
+                return
+            if target and target not in seen:
+                seen.add(target)
+                stack.append((target, chain + [target]))
+
+
+def rule_file_length(tree, path):
+    lines = tree.text[path].count("\n")
+    if lines > MAX_FILE:
+        yield lines, f"{lines} lines, at most {MAX_FILE}"
+
+
+def rule_function_length(tree, path):
+    limit = MAX_KERNEL if path.startswith("src/device/cpu/") else MAX_FUNCTION
+    for name, first, last in functions(tree.text[path]):
+        if last - first + 1 > limit:
+            yield first, f"{name} has {last - first + 1} lines, at most {limit}"
+
+
+def rule_first_line(tree, path):
+    lines = tree.text[path].split("\n")
+    mark = "/*" if path.endswith(C_SUFFIXES) else "#"
+    line = 1 if lines[0].startswith("#!") else 0
+    wanted = f"{mark} {os.path.basename(path)} - "
+    job = lines[line] if line < len(lines) else ""
+    if not job.startswith(wanted) or job == wanted:
+        yield line + 1, f'should begin "{wanted}" and say the job of the file'
+
+
+def rule_tabs(tree, path):
+    for number, line in enumerate(tree.text[path].split("\n"), 1):
+        if "\t" in line:
+            yield number, "a tab"
+
+
+def rule_columns(tree, path):
+    for number, line in enumerate(tree.text[path].split("\n"), 1):
+        if len(line) > MAX_COLUMNS:
+            yield number, f"{len(line)} columns, at most {MAX_COLUMNS}"
+
+
+def rule_quiet(tree, path):
+    if room_of(path) in LOUD_ROOMS:
+        return
+    for number, line in enumerate(TOKENS.sub(blank, tree.text[path]).split("\n"), 1):
+        if LOUD.search(line):
+            yield number, "the library neither prints nor exits"
+
+
+def rule_listed(tree, path):
+    if path.endswith(".c") and path not in tree.listed:
+        yield 1, "CMakeLists.txt does not build it"
+
+
+RULES_ALL = {"file-length": rule_file_length, "first-line": rule_first_line, "tabs": rule_tabs,
+             "columns": rule_columns}
+RULES_C = {"include": rule_include, "cycle": rule_cycle, "function-length": rule_function_length,
+           "quiet": rule_quiet, "listed": rule_listed}
+
+
+def check(tree, say):
+    """Returns (passed, [(path, rule)] of what failed); say(text) is told each violation."""
+    passed, failed = 0, []
+    for path in tree.text:
+        rules = dict(RULES_ALL, **(RULES_C if path.endswith(C_SUFFIXES) else {}))
+        for name, rule in rules.items():
+            found = list(rule(tree, path))
+            for line, what in found:
+                say(f"{path}:{line}: {name}: {what}")
+            if found:
+                failed.append((path, name))
+            else:
+                passed += 1
+    return passed, failed
+
+
+# ---- self-test: planted violations, and what must not be taken for one ----
+
+def guarded(name, body):
+    return f"/* {name} - x. */\n#ifndef WEIR_X_H\n#define WEIR_X_H\n{body}\n#endif\n"
+
+
+def long_function(signature, lines):
+    return signature + "\n{\n" + "    x();\n" * (lines - 3) + "}\n"
+
+
+CMAKE = """# weir_sources(a src/core commented)
+weir_sources(core src/core up missing
+    comment loud) # x
+weir_sources(device src/device side inner)
+weir_sources(cpu src/device/cpu gpu kernel kernel2)
+weir_sources(graph src/graph ok inner)
+weir_sources(op src/graph/op pass)
+weir_sources(model src/model ok deep)
+weir_sources(tool src/tool main)
+weir_example(net)
+    weir_test(core fits long table big tab wide name)
+"""
+PLANTED = {
+    "CMakeLists.txt": CMAKE,
+    "include/weir.h": guarded("weir.h", '#include "weir/base.h"'),
+    "include/weir/base.h": guarded("base.h", 'extern "C" {\nint f(void);\n}'),
+    "include/weir/bad.h": guarded("bad.h", '#include "core/mem.h"'),
+    "src/core/mem.h": guarded("mem.h", ""),
+    "src/core/up.c": '/* up.c - x. */\n#include "device/device.h"\n',
+    "src/core/missing.c": '/* missing.c - x. */\n#include "core/nowhere.h"\n',
+    "src/core/a.h": guarded("a.h", '#include "core/b.h"'),
+    "src/core/b.h": guarded("b.h", '#include "core/a.h"'),
+    "src/core/comment.c": '/* comment.c - #include "x.h" printf(1) */\n// exit(1)\n'
+                          'char *s = "printf(\\"{\\")";\n',
+    "src/core/commented.c": "/* commented.c - x. */\n",
+    "src/core/loud.c": "/* loud.c - x. */\nint f(void)\n{\n    return printf(0);\n}\n",
+    "src/device/device.h": guarded("device.h", '#include "core/mem.h"'),
+    "src/device/side.c": '/* side.c - x. */\n#include "graph/graph.h"\n',
+    "src/device/inner.c": '/* inner.c - x. */\n#include "device/cpu/cpu.h"\n',
+    "src/device/cpu/cpu.h": guarded("cpu.h", '#include "device/device.h"'),
+    "src/device/cpu/gpu.c": "/* gpu.c - x. */\n#include <cuda_runtime.h>\n",
+    "src/device/cpu/kernel.c": "/* kernel.c - x. */\n" + long_function("void k(void)", 120),
+    "src/device/cpu/kernel2.c": "/* kernel2.c - x. */\n" + long_function("void k(void)", 121),
+    "src/graph/graph.h": guarded("graph.h", '#include "device/device.h"'),
+    "src/graph/ok.c": '/* ok.c - x. */\n#include "graph/op/op.h"\n#include "graph/graph.h"\n',
+    "src/graph/inner.c": '/* inner.c - x. */\n#include "device/cpu/cpu.h"\n',
+    "src/graph/op/op.h": guarded("op.h", '#include "core/mem.h"'),
+    "src/graph/op/pass.c": '/* pass.c - x. */\n#include "graph/graph.h"\n',
+    "src/model/layer.h": guarded("layer.h", "#include <weir.h>"),
+    "src/model/ok.c": '/* ok.c - x. */\n#include "model/layer.h"\n#include "weir.h"\n',
+    "src/model/deep.c": '/* deep.c - x. */\n#include "core/mem.h"\n',
+    "src/tool/main.c": '/* main.c - x. */\n#include "model/layer.h"\n',
+    "examples/net.c": '/* net.c - x. */\n#include <stdio.h>\n#include "weir/base.h"\n',
+    "examples/run.sh": "#!/bin/sh\n# run.sh - x.\n",
+    "examples/bad.sh": "#!/bin/sh\n# something\n",
+    "test/core/fits.c": "/* fits.c - x. */\n" + long_function("int f(int a,\n      int b)", 79)
+                        + long_function("int g(void)", 80),
+    "test/core/long.c": "/* long.c - x. */\n#define M(x) \\\n    {{{ x\n"
+                        + "static const int t[] = {1, 2};\nstruct s {\n    int (*f)(void);\n};\n"
+                        + "#if A\nint f(void)\n{\n#else\nint f(int x)\n{\n#endif\n    g();\n}\n"
+                        + long_function("__attribute__((cold)) CASE(deep)", 81),
+    "test/core/table.c": "/* table.c - x. */\nconst row t[] = {\n"
+                         + "    {F(1), {2}},\n" * 100 + "};\n",
+    "test/core/big.c": "/* big.c - x. */\n" + "int x;\n" * 600,
+    "test/core/tab.c": "/* tab.c - x. */\n\tint x;\n",
+    "test/core/wide.c": "/* wide.c - x. */\n// " + "x" * 98 + "\n",
+    "test/core/name.c": "/* other.c - x. */\n",
+}
+EXPECTED = {
+    ("include/weir/bad.h", "include"), ("src/core/up.c", "include"),
+    ("src/core/missing.c", "include"), ("src/core/a.h", "cycle"), ("src/core/b.h", "cycle"),
+    ("src/core/commented.c", "listed"), ("src/core/loud.c", "quiet"),
+    ("src/device/side.c", "include"), ("src/device/inner.c", "include"),
+    ("src/device/cpu/gpu.c", "include"), ("src/device/cpu/kernel2.c", "function-length"),
+    ("src/graph/inner.c", "include"), ("src/graph/op/pass.c", "include"),
+    ("src/model/deep.c", "include"), ("src/tool/main.c", "include"), ("examples/net.c", "include"),
+    ("examples/bad.sh", "first-line"), ("test/core/long.c", "function-length"),
+    ("test/core/big.c", "file-length"), ("test/core/tab.c", "tabs"),
+    ("test/core/wide.c", "columns"), ("test/core/name.c", "first-line"),
+}
+
+
+def self_test():
+    """Returns (passed, failed) over the planted files."""
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in PLANTED.items():
+            os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                f.write(text)
+        tree = Tree(root)
+        found = set(check(tree, lambda text: None)[1])
+    wrong = found ^ EXPECTED
+    for path, rule in sorted(wrong):
+        verb = "missed" if (path, rule) in EXPECTED else "seen where there is none"
+        print(f"self-test: {path}: {rule} {verb}")
+    names = [f[0] for f in functions(PLANTED["test/core/long.c"])]
+    if names != ["f", "CASE"]:
+        print(f"self-test: functions of long.c are {names}")
+    return len(EXPECTED - wrong) + (names == ["f", "CASE"]), len(wrong) + (names != ["f", "CASE"])
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(here)
+    self_passed, self_failed = self_test()
+    passed, failed = check(Tree(root), print)
+    passed += self_passed
+    bad = len(failed) + self_failed
+    print(f"check_rooms: {passed} passed, {bad} failed")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+#!/bin/sh
+# examples.sh - runs each example with the graph off and on, in two processes: the same bits.
+#
+# Usage: examples.sh [BUILD]. Compares the dumped parameters and the printed losses.
+set -u
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
+build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
+cd "$root" || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+passed=0
+failed=0
+
+check() {
+    if [ "$1" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED %s\n' "$2"
+    fi
+}
+
+# train EXAMPLE off|on STEPS OPTION...: one process; its dump and its words go to $work.
+train() {
+    program=$1 mode=$2 steps=$3
+    shift 3
+    "$build/$program" --graph "$mode" --steps "$steps" --dump "$work/$program.$mode" --quick "$@" \
+        >"$work/$program.$mode.txt" 2>&1
+    code=$?
+    [ "$code" -eq 0 ] || cat "$work/$program.$mode.txt"
+    check "$code" "$program --graph $mode ends with code 0 (it was $code)"
+    [ -s "$work/$program.$mode" ]
+    check "$?" "$program --graph $mode dumps its parameters"
+}
+
+# Every "loss NUMBER" of an example's words, without the times beside it.
+losses() {
+    grep -oE 'loss[ =:]+[-+0-9.einfa]+' "$1"
+}
+
+compare() {
+    train "$1" off "$2"
+    train "$1" on "$2"
+    cmp "$work/$1.off" "$work/$1.on"
+    check "$?" "$1: parameters after $2 steps are equal with the graph off and on"
+    losses "$work/$1.off.txt" >"$work/off.losses"
+    losses "$work/$1.on.txt" >"$work/on.losses"
+    [ -s "$work/off.losses" ] && diff "$work/off.losses" "$work/on.losses"
+    check "$?" "$1: losses over $2 steps are printed and equal with the graph off and on"
+}
+
+compare mlp 40
+compare cnn 20
+compare resnet 2
+
+printf 'examples: %s passed, %s failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
