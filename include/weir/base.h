@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Errors. A function that can fail returns a weir_status, or NULL where it returns a pointer. The
- * calling thread then holds one sentence about it (weir_error) naming operation, argument, shapes and
- * numbers. NULL flows through operations: weir_relu(NULL) is NULL and keeps the earlier sentence, so
- * one check at the end of a chain is enough and reports the first mistake.
- * Nothing in the library prints, aborts or exits. */
+ * calling thread then holds one sentence about it (weir_error) naming operation, argument, shapes
+ * and numbers. NULL flows through operations: weir_relu(NULL) is NULL and keeps the earlier
+ * sentence, so one check at the end of a chain is enough and reports the first mistake. Nothing in
+ * the library prints, aborts or exits. */
 #ifndef WEIR_BASE_H
 #define WEIR_BASE_H
 
@@ -55,15 +55,15 @@ typedef enum weir_status {
 /* The general meaning of a status, a static string. */
 WEIR_API const char *weir_status_text(weir_status s);
 
-/* The sentence of the calling thread's most recent failure, "" if there was none; valid until the next
- * failure on this thread. Success never clears it. */
+/* The sentence of the calling thread's most recent failure, "" if there was none; valid until the
+ * next failure on this thread. Success never clears it. */
 WEIR_API const char *weir_error(void);
 
 /* The status that belongs to weir_error(); what to return when a pointer came back NULL. */
 WEIR_API weir_status weir_error_status(void);
 
-/* For layers and step functions of a program's own: remembers status and sentence for this thread, as
- * the library does, and returns the status. Never allocates. */
+/* For layers and step functions of a program's own: remembers status and sentence for this thread,
+ * as the library does, and returns the status. Never allocates. */
 WEIR_API weir_status weir_fail(weir_status s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -87,8 +87,8 @@ WEIR_API const char *weir_dtype_name(weir_dtype t);
 
 #define WEIR_MAX_DIMS 8
 
-/* Element type and shape. ndim 0 is a scalar; any dim may be 0. Images are (n, channels, height, width)
- * whatever the physical layout is. */
+/* Element type and shape. ndim 0 is a scalar; any dim may be 0. Images are (n, channels, height,
+ * width) whatever the physical layout is. */
 typedef struct weir_desc {
     weir_dtype dtype;
     int        ndim;
@@ -112,8 +112,8 @@ static inline weir_desc weir_4d(weir_dtype t, int64_t n, int64_t c, int64_t h, i
     return (weir_desc){t, 4, {n, c, h, w}};
 }
 
-/* Host memory hooks for programs that bring their own allocator. Set before anything else is called;
- * both functions or neither (NULL, NULL restores libc's). */
+/* Host memory hooks for programs that bring their own allocator. Set before anything else is
+ * called; both functions or neither (NULL, NULL restores libc's). */
 typedef void *(*weir_alloc_fn)(size_t bytes, void *user);
 typedef void (*weir_free_fn)(void *p, void *user);
 WEIR_API weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn release, void *user);

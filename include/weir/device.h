@@ -1,8 +1,8 @@
 /* device.h - open a device, ask what it is and what it holds, seed it, watch it work.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Threads: a device and everything made on it belong to one thread at a time; different devices may be
- * used by different threads at once. Kernels use the device's own worker threads. */
+ * Threads: a device and everything made on it belong to one thread at a time; different devices
+ * may be used by different threads at once. Kernels use the device's own worker threads. */
 #ifndef WEIR_DEVICE_PUBLIC_H
 #define WEIR_DEVICE_PUBLIC_H
 
@@ -22,21 +22,21 @@ typedef struct weir_device_options {
 /* Opens a device by name ("cpu"). You own the result: weir_device_close. options may be NULL. */
 WEIR_API weir_device *weir_device_open(const char *name, const weir_device_options *options);
 
-/* Closes the device: everything made on it that nobody retained is freed, retained handles stay valid
- * only for weir_release and for the error "the device is closed". NULL is fine. */
+/* Closes the device: everything made on it that nobody retained is freed, retained handles stay
+ * valid only for weir_release and for the error "the device is closed". NULL is fine. */
 WEIR_API void weir_device_close(weir_device *d);
 
 /* Restarts the random stream (initialisers, dropout) at `seed`, position 0. */
 WEIR_API weir_status weir_device_seed(weir_device *d, uint64_t seed);
 
 typedef struct weir_memory {
-    size_t persistent;      /* parameters, optimiser state, inputs, kept outputs: bytes now live */
-    size_t live;            /* all live blocks outside the arena, persistent ones included */
-    size_t live_peak;       /* the most `live` has been since weir_device_reset_peak */
-    size_t pool;            /* bytes held from the system for blocks, free ones included */
-    size_t arena;           /* bytes of the arena shared by all graphs of the device; 0 before a run */
-    size_t total;           /* of the machine */
-    uint64_t core_allocations; /* calls through the library's own host allocation so far, whole process */
+    size_t   persistent;        /* parameters, state, inputs, kept outputs: bytes now live */
+    size_t   live;              /* all live blocks outside the arena, persistent ones included */
+    size_t   live_peak;         /* the most `live` has been since weir_device_reset_peak */
+    size_t   pool;              /* held from the system for blocks, free ones included */
+    size_t   arena;             /* arena shared by all graphs of the device; 0 before a run */
+    size_t   total;             /* of the machine */
+    uint64_t core_allocations;  /* calls of the library's own host allocation, whole process */
 } weir_memory;
 
 WEIR_API void weir_device_memory(const weir_device *d, weir_memory *m);
@@ -45,28 +45,29 @@ WEIR_API void weir_device_reset_peak(weir_device *d);
 /* Worker threads of the device. */
 WEIR_API int weir_device_threads(const weir_device *d);
 
-/* Version, instruction sets, libraries found and chosen (with OpenBLAS's core type), threads, devices,
- * optional parts; several lines. You own the text: weir_text_free. NULL when memory is short. */
+/* Version, instruction sets, libraries found and chosen (with OpenBLAS's core type), threads,
+ * devices, optional parts; several lines. You own the text: weir_text_free. NULL when memory is
+ * short. */
 WEIR_API char *weir_info_text(weir_device *d);
 
-/* Recording as a switch of the device (SINGA's SetBufferFlag, GetBufferFlag, ExecBuffOps): on begins
- * an anonymous graph or goes on recording it; off stops recording; exec plans it at first and runs it;
- * reset (ResetGraph) forgets it. Switching on after an exec begins a new graph. */
+/* Recording as a switch of the device (SINGA's SetBufferFlag, GetBufferFlag, ExecBuffOps): on
+ * begins an anonymous graph or goes on recording it; off stops recording; exec plans it at first
+ * and runs it; reset (ResetGraph) forgets it. Switching on after an exec begins a new graph. */
 WEIR_API weir_status weir_device_set_buffering(weir_device *d, bool on);
 WEIR_API bool        weir_device_buffering(const weir_device *d);
 WEIR_API weir_status weir_device_exec(weir_device *d);
 WEIR_API weir_status weir_device_reset_graph(weir_device *d);
 
-/* Profiling of graph runs (SINGA's SetVerbosity, SetSkipIteration, PrintTimeProfiling).
- * level 0: nothing; 1: forward, backward and update time; 2: each operation as well, with bytes, GB/s,
- * GFLOP/s and share. The first `skip` runs of a graph are not counted (default 5). The text is a table
- * of the graph run last; you own it. */
+/* Profiling of graph runs (SINGA's SetVerbosity, SetSkipIteration, PrintTimeProfiling). level 0:
+ * nothing; 1: forward, backward and update time; 2: each operation as well, with bytes, GB/s,
+ * GFLOP/s and share. The first `skip` runs of a graph are not counted (default 5). The text is a
+ * table of the graph run last; you own it. */
 WEIR_API void  weir_device_set_verbosity(weir_device *d, int level);
 WEIR_API void  weir_device_set_skip(weir_device *d, int runs);
 WEIR_API char *weir_device_profile_text(weir_device *d);
 
-/* Timed events of every operation, graph on and off, from start to stop. The text is Chrome/Perfetto
- * trace JSON; you own it. */
+/* Timed events of every operation, graph on and off, from start to stop. The text is
+ * Chrome/Perfetto trace JSON; you own it. */
 WEIR_API weir_status weir_device_trace_start(weir_device *d);
 WEIR_API char       *weir_device_trace_stop(weir_device *d);
 

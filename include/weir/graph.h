@@ -1,10 +1,11 @@
 /* graph.h - record a step, plan it, run it again and again; gradients; what the plan looks like.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Between weir_graph_begin and weir_graph_end operations on the device are written down, not computed.
- * weir_graph_end simplifies, fuses, orders and places them; weir_graph_run then allocates and decides
- * nothing. Parameters updated by one run are the inputs of the next. Several graphs of a device (train,
- * evaluate) share its parameters and one arena: total memory = persistent + the largest arena. */
+ * Between weir_graph_begin and weir_graph_end operations on the device are written down, not
+ * computed. weir_graph_end simplifies, fuses, orders and places them; weir_graph_run then allocates
+ * and decides nothing. Parameters updated by one run are the inputs of the next. Several graphs of
+ * a device (train, evaluate) share its parameters and one arena: total memory = persistent + the
+ * largest arena. */
 #ifndef WEIR_GRAPH_PUBLIC_H
 #define WEIR_GRAPH_PUBLIC_H
 
@@ -21,11 +22,12 @@ typedef struct weir_graph weir_graph;
 #define WEIR_LEVEL_RECORDED (-1)
 
 typedef struct weir_plan_options {
-    /* WEIR_LEVEL_RECORDED: no pass, recorded order. 0 (so that {0} is the default) or 1: every pass that
-     * keeps all bits. */
+    /* WEIR_LEVEL_RECORDED: no pass, recorded order. 0 (so that {0} is the default) or 1: every pass
+     * that keeps all bits. */
     int level;
-    /* Passes to leave out, by name, separated by commas: "dce,cse,fold,copies,mask,fuse,inplace,order".
-     * NULL: none left out. An unknown name is an error. */
+    /* Passes to leave out, by name, separated by commas:
+     * "dce,cse,fold,copies,mask,fuse,inplace,order". NULL: none left out. An unknown name is an
+     * error. */
     const char *disable;
 } weir_plan_options;
 
@@ -42,29 +44,29 @@ WEIR_API weir_status weir_graph_run(weir_graph *g);
 WEIR_API void weir_graph_free(weir_graph *g);
 
 typedef struct weir_graph_stats {
-    size_t nodes;                 /* recorded operations */
-    size_t instructions;          /* of the plan */
-    size_t persistent_bytes;      /* parameters, state, inputs and outputs the graph touches, aligned */
-    size_t arena_bytes;           /* the plan's arena: the step peak */
-    size_t planned_peak_bytes;    /* persistent + arena */
-    size_t lower_bound_bytes;     /* largest sum of live bytes over the instructions: no placement does better */
-    size_t workspace_bytes;       /* the largest kernel workspace */
-    double record_ms, plan_ms;    /* begin to end; inside end */
-    double flops, bytes;          /* of one run, by the operations' own cost formulas */
+    size_t   nodes;                 /* recorded operations */
+    size_t   instructions;          /* of the plan */
+    size_t   persistent_bytes;      /* parameters, states, inputs and outputs of the device */
+    size_t   arena_bytes;           /* the plan's arena: the step peak */
+    size_t   planned_peak_bytes;    /* persistent + arena */
+    size_t   lower_bound_bytes;     /* largest sum of live bytes: no placement does better */
+    size_t   workspace_bytes;       /* the largest kernel workspace */
+    double   record_ms, plan_ms;    /* begin to end; inside end */
+    double   flops, bytes;          /* of one run, by the operations' own cost formulas */
     uint64_t runs;
 } weir_graph_stats;
 
 WEIR_API weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s);
 
 /* Runs the step once over an arena full of canaries and reports the highest arena byte that changed
- * (counted to the end of its alignment unit): the measured step peak. Equal to arena_bytes, or there is
- * a bug. It is a real run: parameters move on. */
+ * (counted to the end of its alignment unit): the measured step peak. Equal to arena_bytes, or
+ * there is a bug. It is a real run: parameters move on. */
 WEIR_API weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak);
 
 typedef enum weir_text {
     WEIR_TEXT_GRAPH,            /* nodes after the passes, one line each */
-    WEIR_TEXT_PLAN,             /* instructions with offsets, one line each: what runs is what is printed */
-    WEIR_TEXT_COST,             /* flops, bytes and chosen kernel of each instruction, sums by operation */
+    WEIR_TEXT_PLAN,             /* instructions with offsets: what runs is what is printed */
+    WEIR_TEXT_COST,             /* flops, bytes, chosen kernel of each; sums by operation */
     WEIR_TEXT_DOT,              /* the graph for Graphviz */
     WEIR_TEXT_TIMELINE_SVG,     /* live bytes by kind over the instructions, planned peak marked */
     WEIR_TEXT_ADDRESSES_SVG,    /* address map: lifetime x offset rectangles */
@@ -81,18 +83,20 @@ typedef struct weir_pair {
     weir_tensor *grad;      /* borrowed from the innermost scope */
 } weir_pair;
 
-/* Gradients of the scalar `loss` for every trainable tensor it depends on, as recorded (or, with the
- * graph off, computed) operations. *pairs is owned by the device until the next call of weir_backward on
- * it or its close. Consumes the tape: what only a gradient needed is dropped. */
+/* Gradients of the scalar `loss` for every trainable tensor it depends on, as recorded (or, with
+ * the graph off, computed) operations. *pairs is owned by the device until the next call of
+ * weir_backward on it or its close. Consumes the tape: what only a gradient needed is dropped. */
 WEIR_API weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, size_t *count);
 
-/* Gradients of the scalar `loss` for the n given tensors (trainable, or results on the way to loss);
- * grads[i] is borrowed from the innermost scope, NULL where loss does not depend on wrt[i]. */
+/* Gradients of the scalar `loss` for the n given tensors (trainable, or results on the way to
+ * loss); grads[i] is borrowed from the innermost scope, NULL where loss does not depend on wrt[i].
+ */
 WEIR_API weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt,
                                     weir_tensor **grads);
 
-/* The vector-Jacobian product of the one call that made y: given dy (shape of y) fills dx[i] for the
- * call's inputs, NULL where an input has no gradient. *n is in: room in dx, out: number of inputs. */
+/* The vector-Jacobian product of the one call that made y: given dy (shape of y) fills dx[i] for
+ * the call's inputs, NULL where an input has no gradient. *n is in: room in dx, out: number of
+ * inputs. */
 WEIR_API weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **dx);
 
 /* No tape between off (false) and the matching on (true) on this device; nests. */
@@ -116,7 +120,9 @@ typedef struct weir_step_options {
 WEIR_API weir_step *weir_step_new(weir_device *d, weir_step_fn fn, void *ctx,
                                   const weir_step_options *options);
 WEIR_API weir_status weir_step_run(weir_step *s);
-WEIR_API weir_graph *weir_step_graph(const weir_step *s);  /* borrowed; NULL with the graph off or before run 1 */
+
+/* Borrowed; NULL with the graph off or before the first run. */
+WEIR_API weir_graph *weir_step_graph(const weir_step *s);
 WEIR_API void        weir_step_free(weir_step *s);
 
 #ifdef __cplusplus

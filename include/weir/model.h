@@ -1,8 +1,8 @@
 /* model.h - layers, models, optimisers: parameters with names, and the networks of the examples.
  * SPDX-License-Identifier: Apache-2.0
  *
- * A model owns its layers, their parameters and states; a layer is borrowed from its model. Made with
- * the rest of the public interface only: whatever it does, a program can do as well. */
+ * A model owns its layers, their parameters and states; a layer is borrowed from its model. Made
+ * with the rest of the public interface only: whatever it does, a program can do as well. */
 #ifndef WEIR_MODEL_PUBLIC_H
 #define WEIR_MODEL_PUBLIC_H
 
@@ -19,11 +19,12 @@ typedef struct weir_model weir_model;
 typedef struct weir_layer weir_layer;
 typedef struct weir_optim weir_optim;
 
-/* You own the model: weir_model_free frees its layers, parameters and states (retained ones live on). */
+/* You own the model: weir_model_free frees its layers, parameters and states (retained ones live
+ * on). */
 WEIR_API weir_model *weir_model_new(weir_device *d);
 WEIR_API void        weir_model_free(weir_model *m);
 
-/* Training (default) or evaluation: batch norm and dropout differ. Affects what is recorded next. */
+/* Training (default) or evaluation: batch norm and dropout differ. For what is recorded next. */
 WEIR_API void weir_model_train(weir_model *m, bool on);
 WEIR_API bool weir_model_training(const weir_model *m);
 
@@ -33,10 +34,11 @@ WEIR_API weir_tensor *weir_model_param(const weir_model *m, size_t i);
 WEIR_API size_t       weir_model_state_count(const weir_model *m);
 WEIR_API weir_tensor *weir_model_state(const weir_model *m, size_t i);
 
-/* Layers; names (copied) prefix their parameters' ("fc1.weight"). Weights start He-normal (He et al.
- * 2015, fan in, gain for ReLU) for conv2d and uniform in +-1/sqrt(fan in) for linear, drawn from the
- * device's stream. NULL after a mistake. */
-WEIR_API weir_layer *weir_linear_new(weir_model *m, const char *name, int64_t in, int64_t out, bool bias);
+/* Layers; names (copied) prefix their parameters' ("fc1.weight"). Weights start He-normal (He et
+ * al. 2015, fan in, gain for ReLU) for conv2d and uniform in +-1/sqrt(fan in) for linear, drawn
+ * from the device's stream; biases start at 0. NULL after a mistake. */
+WEIR_API weir_layer *weir_linear_new(weir_model *m, const char *name, int64_t in, int64_t out,
+                                     bool bias);
 WEIR_API weir_layer *weir_conv2d_new(weir_model *m, const char *name, int64_t in, int64_t out,
                                      int64_t kernel, const weir_conv2d_options *options, bool bias);
 WEIR_API weir_layer *weir_batch_norm_new(weir_model *m, const char *name, int64_t channels);
@@ -45,14 +47,23 @@ WEIR_API weir_layer *weir_dropout_new(weir_model *m, double p);
 /* The layer's function of x: recorded or computed. Borrowed result. */
 WEIR_API weir_tensor *weir_apply(weir_layer *l, weir_tensor *x);
 
-/* Whole networks as layers, logits out. Each closes its own scope: only what is returned (and the tape)
- * stays alive. */
-WEIR_API weir_layer *weir_mlp_new(weir_model *m, int n, const int64_t *widths); /* n widths: input, hidden ..., output; ReLU between */
-WEIR_API weir_layer *weir_lenet_new(weir_model *m, int64_t classes);            /* x (n,1,28,28); 20-50-500 */
-WEIR_API weir_layer *weir_digits_cnn_new(weir_model *m, int64_t classes);       /* x (n,1,8,8); batch norm, dropout */
-WEIR_API weir_layer *weir_resnet_new(weir_model *m, int depth, int64_t classes, bool cifar); /* 18 34 50 101; x (n,3,h,w) */
+/* Whole networks as layers, logits out. Each closes its own scope: only what is returned (and the
+ * tape) stays alive. */
 
-/* Optimisers own their state; lr is a tensor, so that it can change between runs of a graph. */
+/* n widths: input, hidden ..., output; ReLU between. */
+WEIR_API weir_layer *weir_mlp_new(weir_model *m, int n, const int64_t *widths);
+
+/* x (n,1,28,28); 20 and 50 channels, 500 hidden. */
+WEIR_API weir_layer *weir_lenet_new(weir_model *m, int64_t classes);
+
+/* x (n,1,8,8); batch norm, dropout. */
+WEIR_API weir_layer *weir_digits_cnn_new(weir_model *m, int64_t classes);
+
+/* depth 18, 34, 50 or 101; x (n,3,h,w); cifar: the stem for small images. */
+WEIR_API weir_layer *weir_resnet_new(weir_model *m, int depth, int64_t classes, bool cifar);
+
+/* Optimisers own their state and keep the parameters they updated alive; lr is a tensor, so that it
+ * can change between runs of a graph. */
 WEIR_API weir_optim *weir_sgd_new(weir_device *d, double lr, const weir_sgd_options *options);
 WEIR_API weir_optim *weir_adam_new(weir_device *d, double lr, const weir_adam_options *options);
 WEIR_API weir_status weir_optim_set_lr(weir_optim *o, double lr);
@@ -62,8 +73,8 @@ WEIR_API void        weir_optim_free(weir_optim *o);
 WEIR_API size_t       weir_optim_state_count(const weir_optim *o);
 WEIR_API weir_tensor *weir_optim_state(const weir_optim *o, size_t i);
 
-/* Gradients of the scalar loss and one update of every trainable tensor it depends on. State tensors are
- * made at the first call for a parameter. */
+/* Gradients of the scalar loss and one update of every trainable tensor it depends on. State
+ * tensors are made at the first call for a parameter. */
 WEIR_API weir_status weir_minimize(weir_optim *o, weir_tensor *loss);
 
 #ifdef __cplusplus

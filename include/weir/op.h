@@ -1,9 +1,10 @@
 /* op.h - the operations: one prototype and one line of meaning each.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Each returns a result borrowed from the device's innermost scope, NULL after a mistake (weir_error).
- * With the graph on it is recorded, with the graph off computed at once. Shapes are written (rows,
- * columns) or (n, channels, height, width). "Broadcast" is NumPy's rule. f32 and f64 unless said. */
+ * Each returns a result borrowed from the device's innermost scope, NULL after a mistake
+ * (weir_error). With the graph on it is recorded, with the graph off computed at once. Shapes are
+ * written (rows, columns) or (n, channels, height, width). "Broadcast" is NumPy's rule. f32 and f64
+ * unless said. */
 #ifndef WEIR_OP_PUBLIC_H
 #define WEIR_OP_PUBLIC_H
 
@@ -27,35 +28,57 @@ WEIR_API weir_tensor *weir_neg(weir_tensor *x);
 WEIR_API weir_tensor *weir_square(weir_tensor *x);
 WEIR_API weir_tensor *weir_affine(weir_tensor *x, double mul, double add);     /* mul * x + add */
 
-/* ---- element-wise, two inputs, broadcast ---- */
-WEIR_API weir_tensor *weir_add(weir_tensor *a, weir_tensor *b);     /* i32 and i64 too */
-WEIR_API weir_tensor *weir_sub(weir_tensor *a, weir_tensor *b);     /* i32 and i64 too */
-WEIR_API weir_tensor *weir_mul(weir_tensor *a, weir_tensor *b);     /* i32 and i64 too */
+/* ---- element-wise, two inputs, broadcast; add, sub and mul take i32 and i64 too ---- */
+WEIR_API weir_tensor *weir_add(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_sub(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_mul(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_div(weir_tensor *a, weir_tensor *b);
-WEIR_API weir_tensor *weir_max(weir_tensor *a, weir_tensor *b);     /* a tie gives each half the gradient */
-WEIR_API weir_tensor *weir_min(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_max(weir_tensor *a, weir_tensor *b);     /* a tie: half the gradient */
+WEIR_API weir_tensor *weir_min(weir_tensor *a, weir_tensor *b);     /* to each */
 
-/* ---- reductions: dims is a bit set of axes (bit i is axis i), 0 means all; keep leaves size-1 axes ---- */
+/* ---- reductions ----
+ * dims is a bit set of axes (bit i is axis i), 0 means all; keep leaves axes of size 1. The
+ * gradient of amax goes to the first maximum. */
 WEIR_API weir_tensor *weir_sum(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep);
-WEIR_API weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep);     /* gradient to the first maximum */
+WEIR_API weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep);
 
 /* ---- shape and type ---- */
-WEIR_API weir_tensor *weir_reshape(weir_tensor *x, int ndim, const int64_t *dim);  /* one dim may be -1 */
-WEIR_API weir_tensor *weir_flatten(weir_tensor *x);                 /* (n, ...) -> (n, product) */
-WEIR_API weir_tensor *weir_transpose(weir_tensor *x, const int *axes);  /* a view; axes[i]: source of axis i; NULL reverses */
-WEIR_API weir_tensor *weir_broadcast_to(weir_tensor *x, weir_desc desc);   /* a view */
-WEIR_API weir_tensor *weir_copy(weir_tensor *x);                    /* a dense tensor of its own; any dtype */
-WEIR_API weir_tensor *weir_cast(weir_tensor *x, weir_dtype dtype);  /* any to any; float to int truncates */
-WEIR_API weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value);     /* any dtype */
+
+/* The same elements, in row-major order, with other dims; one of them may be -1. */
+WEIR_API weir_tensor *weir_reshape(weir_tensor *x, int ndim, const int64_t *dim);
+
+/* (n, ...) -> (n, product of the rest) */
+WEIR_API weir_tensor *weir_flatten(weir_tensor *x);
+
+/* A view; axes[i] is the source of axis i, NULL reverses all. */
+WEIR_API weir_tensor *weir_transpose(weir_tensor *x, const int *axes);
+
+/* A view that repeats x; dtype of desc must be x's. */
+WEIR_API weir_tensor *weir_broadcast_to(weir_tensor *x, weir_desc desc);
+
+/* A dense tensor of its own; any dtype. */
+WEIR_API weir_tensor *weir_copy(weir_tensor *x);
+
+/* Any type to any; float to integer truncates, to bool is x != 0. */
+WEIR_API weir_tensor *weir_cast(weir_tensor *x, weir_dtype dtype);
+
+/* A view that gradients do not pass. */
+WEIR_API weir_tensor *weir_detach(weir_tensor *x);
+
+/* One value everywhere, any dtype; uniform in [lo, hi); normal. */
+WEIR_API weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value);
 WEIR_API weir_tensor *weir_uniform(weir_device *d, weir_desc desc, double lo, double hi);
 WEIR_API weir_tensor *weir_normal(weir_device *d, weir_desc desc, double mean, double stddev);
-WEIR_API weir_tensor *weir_detach(weir_tensor *x);                  /* a view that gradients do not pass */
 
 /* ---- matrices ---- */
-WEIR_API weir_tensor *weir_matmul(weir_tensor *a, weir_tensor *b);                      /* (m,k)(k,n) -> (m,n) */
-WEIR_API weir_tensor *weir_matmul_t(weir_tensor *a, weir_tensor *b, bool ta, bool tb);  /* op(a) op(b) */
-WEIR_API weir_tensor *weir_linear(weir_tensor *x, weir_tensor *w, weir_tensor *bias);   /* x(n,i) w(o,i)^T + bias(o); bias may be NULL */
+
+/* (m,k) (k,n) -> (m,n); matmul_t takes a transposed if ta, b transposed if tb. */
+WEIR_API weir_tensor *weir_matmul(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_matmul_t(weir_tensor *a, weir_tensor *b, bool ta, bool tb);
+
+/* x (n,i), w (o,i), bias (o) or NULL -> x w^T + bias (n,o) */
+WEIR_API weir_tensor *weir_linear(weir_tensor *x, weir_tensor *w, weir_tensor *bias);
 
 /* ---- convolution and pooling, x (n,c,h,w) ---- */
 typedef struct weir_conv2d_options {
@@ -80,7 +103,7 @@ WEIR_API weir_tensor *weir_global_avg_pool2d(weir_tensor *x);       /* (n,c,h,w)
 typedef struct weir_batch_norm_options {
     double eps;             /* 0: 1e-5 */
     double momentum;        /* weight of the new statistics; 0: 0.1 */
-    bool   train;           /* statistics of the batch, running ones updated; else the running ones */
+    bool   train;           /* the batch's statistics, running ones updated; else the running */
 } weir_batch_norm_options;
 
 /* Batch normalisation over all axes but 1 (Ioffe and Szegedy 2015). x (n,c,...), the others (c).
@@ -89,8 +112,8 @@ WEIR_API weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_t
                                       weir_tensor *running_mean, weir_tensor *running_var,
                                       const weir_batch_norm_options *options);
 
-/* Zeroes each element with probability p and scales the rest by 1/(1-p) (Srivastava et al. 2014). The
- * mask is never stored: it is drawn again from the counter-based stream. */
+/* Zeroes each element with probability p and scales the rest by 1/(1-p) (Srivastava et al. 2014).
+ * The mask is never stored: it is drawn again from the counter-based stream. */
 WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 
 /* ---- losses ---- */
@@ -107,17 +130,19 @@ typedef struct weir_sgd_options {
     bool   nesterov;
 } weir_sgd_options;
 
-/* One step of SGD as PyTorch defines it. lr: scalar tensor; momentum_buffer: shape of param, NULL when
- * momentum is 0, all zero before the first step. (With dampening the first step is dampened too.) */
-WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *momentum_buffer,
-                                     weir_tensor *lr, const weir_sgd_options *options);
+/* One step of SGD as PyTorch defines it. lr: scalar tensor; momentum_buffer: shape of param, NULL
+ * when momentum is 0, all zero before the first step. (With dampening the first step is dampened
+ * too.) */
+WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad,
+                                     weir_tensor *momentum_buffer, weir_tensor *lr,
+                                     const weir_sgd_options *options);
 
 typedef struct weir_adam_options {
     double beta1, beta2, eps, weight_decay;     /* 0 means 0.9, 0.999, 1e-8; weight_decay is L2 */
 } weir_adam_options;
 
-/* One step of Adam (Kingma and Ba 2015). m, v: shape of param; step: scalar f64, steps done including
- * this one (weir_increment it first); lr: scalar tensor of param's type. */
+/* One step of Adam (Kingma and Ba 2015). m, v: shape of param; step: scalar f64, steps done
+ * including this one (weir_increment it first); lr: scalar tensor of param's type. */
 WEIR_API weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m,
                                       weir_tensor *v, weir_tensor *step, weir_tensor *lr,
                                       const weir_adam_options *options);

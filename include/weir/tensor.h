@@ -1,9 +1,9 @@
-/* tensor.h - make, write, read, keep, retain and release tensors.
- * SPDX-License-Identifier: Apache-2.0
+/* tensor.h - make, write, read, keep, retain and release tensors. SPDX-License-Identifier:
+ * Apache-2.0
  *
- * Ownership: weir_input, weir_param and weir_state give a reference you own (weir_release). Results of
- * operations are borrowed from the innermost scope of the device and die with it; weir_retain makes one
- * yours. A graph being recorded is a scope. */
+ * Ownership: weir_input, weir_param and weir_state give a reference you own (weir_release).
+ * Results of operations are borrowed from the innermost scope of the device and die with it;
+ * weir_retain makes one yours. A graph being recorded is a scope. */
 #ifndef WEIR_TENSOR_PUBLIC_H
 #define WEIR_TENSOR_PUBLIC_H
 
@@ -23,25 +23,28 @@ WEIR_API weir_tensor *weir_input(weir_device *d, weir_desc desc);
  * name (copied, may be NULL) is used in messages, dumps and checkpoints. */
 WEIR_API weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *name);
 
-/* A tensor that operations update but nothing differentiates (momentum, running mean). You own it. */
+/* A tensor that operations update but nothing differentiates (momentum, running mean). You own it.
+ */
 WEIR_API weir_tensor *weir_state(weir_device *d, weir_desc desc, const char *name);
 
-/* Copies `bytes` of host data, row-major in the order of the dims, into the tensor, at once - while a
- * graph is being recorded too. bytes must be exactly the tensor's. A recorded result cannot be written. */
+/* Copies `bytes` of host data, row-major in the order of the dims, into the tensor, at once - while
+ * a graph is being recorded too. bytes must be exactly the tensor's. A recorded result cannot be
+ * written. */
 WEIR_API weir_status weir_write(weir_tensor *t, const void *data, size_t bytes);
 
-/* Copies the tensor to the host, row-major. A recorded result can be read after its graph has run, if
- * it was kept. Never runs anything by itself. */
+/* Copies the tensor to the host, row-major. A recorded result can be read after its graph has run,
+ * if it was kept. Never runs anything by itself. */
 WEIR_API weir_status weir_read(const weir_tensor *t, void *data, size_t bytes);
 
-/* Fill at once, for parameters, state and inputs: a constant; uniform in [lo, hi); normal. The random
- * ones draw from the device's stream. */
+/* Fill at once, for parameters, state and inputs: a constant; uniform in [lo, hi); normal. The
+ * random ones draw from the device's stream. */
 WEIR_API weir_status weir_write_fill(weir_tensor *t, double value);
 WEIR_API weir_status weir_write_uniform(weir_tensor *t, double lo, double hi);
 WEIR_API weir_status weir_write_normal(weir_tensor *t, double mean, double stddev);
 
-/* Marks a result as wanted after the step. In a graph it becomes an output that lives until the graph is
- * freed; in a weir_step it lives until the step's next run; otherwise its scope decides. Returns t. */
+/* Marks a result as wanted after the step. In a graph it becomes an output that lives until the
+ * graph is freed; in a weir_step it lives until the step's next run; otherwise its scope decides.
+ * Returns t. */
 WEIR_API weir_tensor *weir_keep(weir_tensor *t);
 
 /* One more reference to hold / one less; release(NULL) is fine. retain returns t. */
@@ -57,8 +60,8 @@ WEIR_API bool         weir_tensor_needs_grad(const weir_tensor *t);
 /* Trainable or not, for a param (frozen layers). */
 WEIR_API weir_status weir_tensor_set_needs_grad(weir_tensor *t, bool on);
 
-/* Results made between begin and end die at end, unless retained. Scopes nest. With the graph off one
- * training step should be a scope, or its results pile up until the device closes. */
+/* Results made between begin and end die at end, unless retained. Scopes nest. With the graph off
+ * one training step should be a scope, or its results pile up until the device closes. */
 WEIR_API weir_status weir_scope_begin(weir_device *d);
 WEIR_API weir_status weir_scope_end(weir_device *d);
 

@@ -9,11 +9,12 @@
 #include "core/status.h"
 #include "device/device.h"
 
-#define STEPS      32                   /* classes per power of two; below 32 units every multiple */
+#define STEPS      32 /* classes per power of two; below 32 units every multiple */
 #define REUSE      16                   /* a free block up to 1/16 larger will do */
 #define HUGE_FROM  ((size_t)4 << 20)    /* bytes from which huge pages are asked for */
 
-/* Class of a multiple of `unit`: the number of units up to STEPS of them, then STEPS per power of two. */
+/* Class of a multiple of `unit`: the number of units up to STEPS of them, then STEPS per power of
+ * two. */
 static size_t class_of(size_t bytes, size_t unit)
 {
     const size_t units = bytes / unit;

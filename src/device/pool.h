@@ -4,9 +4,9 @@
 
 #include "weir/device.h"
 
-/* Classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 % over).
- * A request takes a free block of its own class or of one up to a sixteenth larger before it asks
- * the system. */
+/* Classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 %
+ * over). A request takes a free block of its own class or of one up to a sixteenth larger before it
+ * asks the system. */
 #define WEIR_POOL_CLASSES 1920
 
 /* A free block of device memory: described on the host, whatever the device. */

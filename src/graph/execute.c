@@ -69,6 +69,20 @@ weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, v
 
 /* ---- a plan ---- */
 
+/* Stands in p->bound for the address of an arena of no bytes. */
+static const char no_arena[] = "no arena";
+
+/* Does an instruction before number i make the storage? */
+static bool made_before(const weir_plan *p, uint32_t i, uint32_t store)
+{
+    for (uint32_t j = 0; j < i; j++)
+        for (int k = 0; k < p->instr[j].call.nout; k++)
+            if (p->instr[j].out[k].store == store)
+                return true;
+    return false;
+}
+
+/* What the step reads holds a value by then: the user's, another graph's, or made before. */
 static weir_status check_written(const weir_graph *g)
 {
     char text[WEIR_DESC_TEXT];
@@ -77,7 +91,8 @@ static weir_status check_written(const weir_graph *g)
         const weir_instr *ins = &g->plan->instr[i];
         for (int k = 0; k < ins->call.nin; k++) {
             const weir_store *s = &g->stores.at[ins->in[k].store];
-            if (s->external && s->kind != WEIR_KIND_OUTPUT && s->bytes > 0 && !s->block->written)
+            if (s->external && s->bytes > 0 && !s->block->written &&
+                !made_before(g->plan, i, ins->in[k].store))
                 return weir_fail(WEIR_ERR_STATE, "weir_graph_run: input %d of %s, %s %s, has never "
                                  "been written", k, weir_opdefs[ins->call.op]->name,
                                  weir_kind_name[s->kind],
@@ -113,7 +128,7 @@ weir_status weir_plan_bind(weir_graph *g)
     for (uint32_t i = 0; i < g->stores.n; i++)
         if (g->stores.at[i].external && g->stores.at[i].kind == WEIR_KIND_OUTPUT)
             g->stores.at[i].block->written = true;
-    p->bound = d->arena.at ? d->arena.at : "no arena";
+    p->bound = d->arena.at ? d->arena.at : no_arena;
     return WEIR_OK;
 }
 
@@ -157,9 +172,10 @@ weir_status weir_graph_run(weir_graph *g)
     WEIR_TRY(weir_device_check(g->dev, "weir_graph_run"));
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is %s",
-                         g->state == WEIR_GRAPH_BROKEN ? "broken: its weir_graph_end failed"
-                                                       : "still being recorded: call weir_graph_end");
-    if (g->plan->bound != (g->dev->arena.at ? g->dev->arena.at : "no arena") || !g->plan->bound)
+                         g->state == WEIR_GRAPH_BROKEN
+                             ? "broken: its weir_graph_end failed"
+                             : "still being recorded: call weir_graph_end");
+    if (g->plan->bound != (g->dev->arena.at ? g->dev->arena.at : no_arena))
         WEIR_TRY(weir_plan_bind(g));
     weir_session  *s = g->session;
     const uint64_t base = weir_device_draw(g->dev, g->rng_total);

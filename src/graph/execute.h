@@ -13,7 +13,8 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
 /* Runs a call on memory of the caller's, with a random position of its own if the op draws. */
 weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst);
 
-/* Gives the arena and the outputs memory, checks that inputs were written, fills in every pointer. */
+/* Gives the arena and the outputs memory, checks that inputs were written, fills in every pointer.
+ */
 weir_status weir_plan_bind(weir_graph *g);
 
 #endif

@@ -1,9 +1,9 @@
-/* fuse.c - element-wise chains become one node, run tile by tile in cache: same arithmetic, same order,
- * but one pass over memory.
+/* fuse.c - element-wise chains become one node, run tile by tile in cache: same arithmetic, same
+ * order, but one pass over memory.
  *
- * Nodes are visited in list order; each joins the groups of its producers. A group runs where its last
- * member stood, so it may grow only if nobody outside reads a member's result before that place and no
- * update changes what a member reads in between. */
+ * Nodes are visited in list order; each joins the groups of its producers. A group runs where its
+ * last member stood, so it may grow only if nobody outside reads a member's result before that
+ * place and no update changes what a member reads in between. */
 #include <string.h>
 
 #include "core/status.h"
@@ -17,7 +17,7 @@ typedef struct weir_group {
 
 typedef struct weir_fuser {
     weir_graph *g;
-    uint32_t   *group_of;                   /* [nodes] index into groups, WEIR_NONE: not element-wise */
+    uint32_t   *group_of; /* [nodes] index into groups, WEIR_NONE: not element-wise */
     weir_group *groups;                     /* [nodes] */
     uint32_t   *maker;                      /* [stores] node that makes it */
     uint32_t   *reader_first, *reader;      /* CSR: nodes that read a storage, in list order */
@@ -89,7 +89,8 @@ static bool in_group(const weir_group *a, uint32_t node)
 }
 
 /* Does a member of `a` or `b` make this storage? */
-static bool made_inside(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t store)
+static bool made_inside(const weir_fuser *f, const weir_group *a, const weir_group *b,
+                        uint32_t store)
 {
     const uint32_t m = f->maker[store];
     return m != WEIR_NONE && (in_group(a, m) || in_group(b, m));
@@ -137,7 +138,8 @@ static uint32_t outside_inputs(const weir_fuser *f, const weir_group *a, const w
     return n;
 }
 
-static bool needed_outside(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t m)
+static bool needed_outside(const weir_fuser *f, const weir_group *a, const weir_group *b,
+                           uint32_t m)
 {
     const uint32_t out = weir_store_of(f->g, f->g->nodes.at[m].out[0]);
 
@@ -149,8 +151,8 @@ static bool needed_outside(const weir_fuser *f, const weir_group *a, const weir_
     return false;
 }
 
-/* Every view of a storage made inside must be the whole value as made: the kernel passes it along in
- * tiles. */
+/* Every view of a storage made inside must be the whole value as made: the kernel passes it along
+ * in tiles. */
 static bool views_plain(const weir_fuser *f, const weir_group *a, const weir_group *b)
 {
     const weir_group *both[2] = {a, b};
@@ -160,7 +162,8 @@ static bool views_plain(const weir_fuser *f, const weir_group *a, const weir_gro
             const weir_node *m = &f->g->nodes.at[both[side]->member[i]];
             for (int k = 0; k < m->nin; k++) {
                 const uint32_t s = weir_store_of(f->g, m->in[k]);
-                if (made_inside(f, a, b, s) && !weir_view_equal(f->g, m->in[k], f->g->nodes.at[f->maker[s]].out[0]))
+                if (made_inside(f, a, b, s) &&
+                    !weir_view_equal(f->g, m->in[k], f->g->nodes.at[f->maker[s]].out[0]))
                     return false;
             }
         }
@@ -218,8 +221,8 @@ static void join_producers(weir_fuser *f, uint32_t i)
 }
 
 /* Where step `s` of the program finds the operand: an input of the program or an earlier step. */
-static int64_t operand_of(const weir_fuser *f, const weir_group *a, const uint32_t *in, uint32_t nin,
-                          uint32_t value)
+static int64_t operand_of(const weir_fuser *f, const weir_group *a, const uint32_t *in,
+                          uint32_t nin, uint32_t value)
 {
     for (uint32_t j = 0; j < nin; j++)
         if (weir_view_equal(f->g, in[j], value))

@@ -1,8 +1,9 @@
 /* grad.c - walks the tape backwards from a scalar and records each call's gradient (reverse-mode
  * differentiation: Linnainmaa 1970; Griewank and Walther 2008).
  *
- * A node is processed after all its consumers, so its output gradients are final. Each node's work is a
- * scope of its own: only gradients that still wait for their node, or belong to the answer, stay alive. */
+ * A node is processed after all its consumers, so its output gradients are final. Each node's
+ * work is a scope of its own: only gradients that still wait for their node, or belong to the
+ * answer, stay alive. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ typedef struct weir_walk {
     bool          all;                  /* every trainable leaf is a target; else wrt[] */
     size_t        nwrt;
     weir_tensor *const *wrt;
-    WEIR_VEC(weir_pair) answer;         /* per target reached: target and its gradient, referenced */
+    WEIR_VEC(weir_pair)      answer; /* per target reached: target and its gradient, referenced */
 } weir_walk;
 
 static bool same_value(const weir_tensor *a, const weir_tensor *b)
@@ -50,9 +51,10 @@ static weir_status visit(weir_walk *w, weir_tape *t)
         return WEIR_OK;
     const uint64_t now = w->s->recording ? w->s->recording->id : 0;
     if (t->graph != now)
-        return weir_fail(WEIR_ERR_STATE, "%s: %s was computed with the graph %s; forward and backward "
-                         "belong into the same recording", w->who, weir_opdefs[t->op]->name,
-                         t->graph ? "on" : "off");
+        return weir_fail(WEIR_ERR_STATE,
+                         "%s: %s was computed with the graph %s; forward and backward "
+                         "belong into the same recording",
+                         w->who, weir_opdefs[t->op]->name, t->graph ? "on" : "off");
     if (!weir_vec_push(&w->nodes, (weir_walk_node){.tape = t}))
         return WEIR_ERR_NOMEM;
     weir_ref_take(t);
@@ -193,7 +195,8 @@ static weir_status seed_and_walk(weir_walk *w, weir_tensor *loss)
     return walk_nodes(w);
 }
 
-/* Gradients of loss for the walk's targets into w->answer, in the backward phase and without a tape. */
+/* Gradients of loss for the walk's targets into w->answer, in the backward phase and without a
+ * tape. */
 static weir_status walk_back(weir_walk *w, weir_tensor *loss)
 {
     char text[WEIR_DESC_TEXT];
@@ -265,7 +268,8 @@ weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, size_t *co
     return status;
 }
 
-weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt, weir_tensor **grads)
+weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt,
+                           weir_tensor **grads)
 {
     weir_walk w = {.nwrt = n, .wrt = wrt};
 
@@ -304,8 +308,10 @@ weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **d
     if (!t)
         return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by no differentiable call");
     if (*n < (size_t)t->nin)
-        return weir_fail(WEIR_ERR_INVALID, "weir_vjp: dx has room for %zu gradients, the call has %d "
-                         "inputs", *n, t->nin);
+        return weir_fail(WEIR_ERR_INVALID,
+                         "weir_vjp: dx has room for %zu gradients, the call has %d "
+                         "inputs",
+                         *n, t->nin);
     *n = (size_t)t->nin;
     dys[y->out] = dy;
     const weir_phase phase = w.s->phase;

@@ -146,8 +146,10 @@ weir_status weir_graph_check(const weir_graph *g)
         for (int k = 0; k < n->nin && status == WEIR_OK; k++) {
             const uint32_t store = g->values.at[n->in[k]].store;
             if (!g->stores.at[store].external && !there[store])
-                status = weir_fail(WEIR_ERR_STATE, "internal: node %u %s reads storage %u before it "
-                                   "is made", i, weir_opdefs[n->op]->name, store);
+                status = weir_fail(WEIR_ERR_STATE,
+                                   "internal: node %u %s reads storage %u before it "
+                                   "is made",
+                                   i, weir_opdefs[n->op]->name, store);
         }
         for (int k = 0; k < n->nout && status == WEIR_OK; k++) {
             const uint32_t store = g->values.at[n->out[k]].store;
@@ -171,7 +173,8 @@ weir_graph *weir_graph_begin(weir_device *d)
     if (!s)
         return NULL;
     if (s->recording)
-        return WEIR_FAIL_NULL(WEIR_ERR_STATE, "weir_graph_begin: a graph is being recorded already");
+        return WEIR_FAIL_NULL(WEIR_ERR_STATE,
+                              "weir_graph_begin: a graph is being recorded already");
     weir_graph *g = weir_mem_zalloc(1, sizeof *g);
     if (!g)
         return NULL;
@@ -224,7 +227,8 @@ weir_status weir_graph_resume(weir_graph *g)
     return WEIR_OK;
 }
 
-/* Handles that outlive the recording keep no tape: what only gradients read is the planner's again. */
+/* Handles that outlive the recording keep no tape: what only gradients read is the planner's again.
+ */
 static void cut_tapes(weir_graph *g)
 {
     while (g->tapes.n > 0) {
@@ -234,8 +238,8 @@ static void cut_tapes(weir_graph *g)
     }
 }
 
-/* Closes the graph's scope. Values that somebody outside still holds become outputs: persistent blocks
- * the graph references. */
+/* Closes the graph's scope. Values that somebody outside still holds become outputs: persistent
+ * blocks the graph references. */
 static void close_recording(weir_graph *g)
 {
     weir_session *s = g->session;

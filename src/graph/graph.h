@@ -1,12 +1,13 @@
 /* graph.h - a recorded step: nodes, values, storages in index arrays.
  *
- * A storage is a piece of memory: external (a block somebody outside holds: parameter, state, input,
- * output) or temporary (the planner's). A value is a view of a storage: layout and offset; views cost
- * nothing and are never nodes. A node reads values, writes new values whose storages it alone creates,
- * and, if its op mutates inputs, overwrites external storages in place.
+ * A storage is a piece of memory: external (a block somebody outside holds: parameter, state,
+ * input, output) or temporary (the planner's). A value is a view of a storage: layout and offset;
+ * views cost nothing and are never nodes. A node reads values, writes new values whose storages it
+ * alone creates, and, if its op mutates inputs, overwrites external storages in place.
  *
- * Invariants (weir_graph_check): every temporary storage is written by exactly one live node, before any
- * live node reads it; the list of nodes is a valid order; inputs and outputs name existing values. */
+ * Invariants (weir_graph_check): every temporary storage is written by exactly one live node,
+ * before any live node reads it; the list of nodes is a valid order; inputs and outputs name
+ * existing values. */
 #ifndef WEIR_GRAPH_GRAPH_H
 #define WEIR_GRAPH_GRAPH_H
 
@@ -68,7 +69,7 @@ struct weir_graph {
         uint32_t *slot;
         uint32_t  cap, n;
     } externals;
-    bool              backward;     /* gradients have been recorded: updates are the last phase now */
+    bool              backward; /* gradients have been recorded: updates are the last phase now */
     uint64_t          rng_total;
     size_t            recorded;         /* nodes recorded */
     double            began, record_ms, plan_ms;
@@ -76,11 +77,12 @@ struct weir_graph {
     uint64_t          runs;
 };
 
-/* The storage of a block as this recording sees it, WEIR_NONE when memory is short. A block of another
- * recording is an error (ERR_STATE). */
+/* The storage of a block as this recording sees it, WEIR_NONE when memory is short. A block of
+ * another recording is an error (ERR_STATE). */
 uint32_t weir_graph_store_of(weir_graph *g, weir_block *b);
 
-/* The value for a view of a storage: an equal one if there is one. WEIR_NONE when memory is short. */
+/* The value for a view of a storage: an equal one if there is one. WEIR_NONE when memory is short.
+ */
 uint32_t weir_graph_value_of(weir_graph *g, uint32_t store, const weir_layout *l, int64_t offset);
 
 /* A new temporary storage. */
@@ -89,7 +91,8 @@ uint32_t weir_graph_store_new(weir_graph *g, size_t bytes, weir_kind kind);
 /* Appends a node with a copy of attr and no operands; NULL when memory is short. */
 weir_node *weir_graph_node_new(weir_graph *g, weir_op op, const void *attr, size_t attr_bytes);
 
-/* All views of `from` become views of `to`, shifted by `offset` elements; both have the same type. */
+/* All views of `from` become views of `to`, shifted by `offset` elements; both have the same type.
+ */
 void weir_graph_redirect(weir_graph *g, uint32_t from, uint32_t to, int64_t offset);
 
 static inline uint32_t weir_store_of(const weir_graph *g, uint32_t value)
@@ -106,7 +109,8 @@ static inline weir_store *weir_store_at(const weir_graph *g, uint32_t value)
 }
 
 /* A node as a call: layouts copied into in/out (room for WEIR_EW_MAX_IN and WEIR_MAX_OUT). */
-weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *in, weir_layout *out);
+weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *in,
+                         weir_layout *out);
 
 /* Checks the invariants above; an assert-like sentence about the first violation. */
 weir_status weir_graph_check(const weir_graph *g);

@@ -1,8 +1,8 @@
 /* live.c - from where to where every storage is needed, and which results take over a dying input.
  *
- * The lifetimes are those of the instruction list, one instruction per node. In place: an output may
- * take over the memory of an input that dies there, if the op allows it (opdef.inplace), both are dense
- * and equally large, and no other operand looks at that memory in another way. */
+ * The lifetimes are those of the instruction list, one instruction per node. In place: an output
+ * may take over the memory of an input that dies there, if the op allows it (opdef.inplace), both
+ * are dense and equally large, and no other operand looks at that memory in another way. */
 #include <string.h>
 
 #include "core/status.h"
@@ -55,12 +55,13 @@ static bool sole_view(const weir_graph *g, const weir_plan *p, const weir_node *
     return true;
 }
 
-static bool can_take_over(const weir_graph *g, const weir_plan *p, uint32_t i, uint32_t in, uint32_t out)
+static bool can_take_over(const weir_graph *g, const weir_plan *p, uint32_t i, uint32_t in,
+                          uint32_t out)
 {
     const weir_value *x = &g->values.at[in], *y = &g->values.at[out];
 
-    return temporary(g, x->store) && p->items.at[p->item_of[x->store]].last == i && x->offset == 0 &&
-           x->layout.desc.dtype == y->layout.desc.dtype &&
+    return temporary(g, x->store) && p->items.at[p->item_of[x->store]].last == i &&
+           x->offset == 0 && x->layout.desc.dtype == y->layout.desc.dtype &&
            weir_shape_equal(&x->layout.desc, &y->layout.desc) && weir_shape_is_dense(&x->layout) &&
            p->items.at[p->item_of[x->store]].bytes == g->stores.at[y->store].bytes &&
            sole_view(g, p, &g->nodes.at[i], in);
@@ -119,7 +120,8 @@ weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace)
         return WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < p->items.n; i++)
         if (!weir_size_align(p->items.at[i].bytes, align, &p->items.at[i].bytes))
-            return weir_fail(WEIR_ERR_NOMEM, "planning: a storage of %zu bytes is too large to align",
+            return weir_fail(WEIR_ERR_NOMEM,
+                             "planning: a storage of %zu bytes is too large to align",
                              p->items.at[i].bytes);
     return WEIR_OK;
 }

@@ -1,9 +1,9 @@
 /* mask.c - a value that after the forward only ReLU gradients read is kept as one bit per element.
  *
- * The gradient of ReLU needs the sign of its result only (Jain et al., "Gist", ISCA 2018, binarize). If
- * nothing else in the backward reads the result, a SIGN_PACK behind its producer makes the bits, the
- * gradients read those, and the value itself dies with its last forward reader. Costs one read of the
- * value, so small values are left alone. */
+ * The gradient of ReLU needs the sign of its result only (Jain et al., "Gist", ISCA 2018,
+ * binarize). If nothing else in the backward reads the result, a SIGN_PACK behind its producer
+ * makes the bits, the gradients read those, and the value itself dies with its last forward reader.
+ * Costs one read of the value, so small values are left alone. */
 #include <string.h>
 
 #include "core/status.h"
@@ -67,15 +67,16 @@ static weir_status append_pack(weir_graph *g, uint32_t y, uint32_t *bits)
     return WEIR_OK;
 }
 
-/* Packs behind the producer and lets the gradients read the bits. Only gradients that read the value
- * exactly as it was made can do so. */
+/* Packs behind the producer and lets the gradients read the bits. Only gradients that read the
+ * value exactly as it was made can do so. */
 static weir_status pack(weir_graph *g, uint32_t producer, uint32_t y)
 {
     const uint32_t store = weir_store_of(g, y);
     uint32_t       bits;
 
     for (uint32_t i = 0; i < g->nodes.n; i++)
-        if (g->nodes.at[i].op == WEIR_OP_RELU_GRAD && weir_store_of(g, g->nodes.at[i].in[1]) == store &&
+        if (g->nodes.at[i].op == WEIR_OP_RELU_GRAD &&
+            weir_store_of(g, g->nodes.at[i].in[1]) == store &&
             (g->nodes.at[i].in[1] != y ||
              !weir_shape_is_dense(&g->values.at[g->nodes.at[i].in[0]].layout)))
             return WEIR_OK;

@@ -1,7 +1,8 @@
-/* measure.c - the step peak as it really is: canaries in the arena, one run, the highest byte changed.
+/* measure.c - the step peak as it really is: canaries in the arena, one run, the highest byte
+ * changed.
  *
- * The pattern differs from byte to byte. The answer is counted to the end of its alignment unit, so a
- * kernel would have to write the pattern's own values into a whole unit to go unseen. */
+ * The pattern differs from byte to byte. The answer is counted to the end of its alignment unit,
+ * so a kernel would have to write the pattern's own values into a whole unit to go unseen. */
 #include "core/status.h"
 #include "graph/execute.h"
 

@@ -1,8 +1,9 @@
 /* order.c - dependencies of the recorded list, and an order with a small peak.
  *
- * List scheduling: of the calls that are ready, one that frees at least as much as it allocates goes
- * first (updates and accumulations, so that gradients of all parameters never coexist); otherwise the
- * one recorded first. The recorded order is kept when the new one's peak is not smaller. */
+ * List scheduling: of the calls that are ready, one that frees at least as much as it allocates
+ * goes first (updates and accumulations, so that gradients of all parameters never coexist);
+ * otherwise the one recorded first. The recorded order is kept when the new one's peak is not
+ * smaller. */
 #include <string.h>
 
 #include "core/status.h"

@@ -1,6 +1,7 @@
 /* passes.h - the passes between recording and the plan, one file each; all keep every bit.
  *
- * Each works in place on g's nodes and values and marks nodes dead. ERR_NOMEM leaves a valid graph. */
+ * Each works in place on g's nodes and values and marks nodes dead. ERR_NOMEM leaves a valid
+ * graph. */
 #ifndef WEIR_GRAPH_PASSES_H
 #define WEIR_GRAPH_PASSES_H
 

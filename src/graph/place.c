@@ -1,9 +1,13 @@
 /* place.c - offsets in one arena for items with lifetimes (dynamic storage allocation).
  *
- * Several greedy orders are tried; each item goes to the lowest (or tightest) gap among the items already
- * placed whose lifetimes overlap. Where the best height is above the lower bound (largest sum of live
- * bytes), the order is repaired: the item that made the height goes first, again and again. Training
- * steps are nearly nested, so the bound is usually met. */
+ * Several greedy orders are tried; each item goes to the lowest (or tightest) gap among the items
+ * already placed whose lifetimes overlap. Where the best height is above the lower bound (largest
+ * sum of live bytes), the order is repaired: the item that made the height goes first, again and
+ * again. Training steps are nearly nested, so the bound is usually met.
+ *
+ * Of equal heights one with a storage at the top is preferred to one with only workspaces there:
+ * a storage is written to its last byte, a library may leave the end of its workspace alone, and
+ * the peak that is measured should be the peak that was planned. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +27,8 @@ typedef struct weir_placer {
     size_t    *best;            /* [n] offsets of the best try */
     uint32_t  *placed;          /* items placed so far, by offset */
     size_t     height, best_height;
-    uint32_t   top;             /* item that made the height */
+    bool       loose, best_loose;   /* only workspaces reach the top */
+    uint32_t   top;             /* place in the order of the item that made the height */
     const char *strategy;
 } weir_placer;
 
@@ -87,18 +92,24 @@ static void insert_placed(weir_placer *p, uint32_t n, uint32_t item)
 static void try_order(weir_placer *p, bool tight, const char *strategy)
 {
     p->height = 0;
+    p->loose = true;
     for (uint32_t i = 0; i < p->n; i++) {
         const uint32_t   k = p->key[i].item;
         const weir_item *it = &p->item[k];
         p->offset[k] = find_gap(p, i, it, tight);
         insert_placed(p, i, k);
-        if (p->offset[k] + it->bytes > p->height) {
-            p->height = p->offset[k] + it->bytes;
+        const size_t end = p->offset[k] + it->bytes;
+        if (end > p->height) {
+            p->height = end;
+            p->loose = true;
             p->top = i;
         }
+        if (end == p->height && it->kind != WEIR_KIND_WORKSPACE)
+            p->loose = false;
     }
-    if (p->height < p->best_height) {
+    if (p->height < p->best_height || (p->height == p->best_height && p->best_loose && !p->loose)) {
         p->best_height = p->height;
+        p->best_loose = p->loose;
         p->strategy = strategy;
         memcpy(p->best, p->offset, p->n * sizeof *p->best);
     }
@@ -142,10 +153,15 @@ static const struct {
 
 #define REPAIRS 40
 
+static bool perfect(const weir_placer *p, size_t bound)
+{
+    return p->best_height <= bound && !p->best_loose;
+}
+
 /* The item at the top of the last try goes first in the next one. */
 static void repair(weir_placer *p, size_t bound, bool tight, const char *strategy)
 {
-    for (int r = 0; r < REPAIRS && p->best_height > bound; r++) {
+    for (int r = 0; r < REPAIRS && !perfect(p, bound); r++) {
         const weir_key top = p->key[p->top];
         memmove(&p->key[1], &p->key[0], p->top * sizeof top);
         p->key[0] = top;
@@ -156,7 +172,7 @@ static void repair(weir_placer *p, size_t bound, bool tight, const char *strateg
 static void search(weir_placer *p, size_t bound)
 {
     for (size_t s = 0; s < sizeof strategies / sizeof *strategies; s++) {
-        if (p->best_height <= bound)
+        if (perfect(p, bound))
             return;
         for (uint32_t i = 0; i < p->n; i++)
             p->key[i] = (weir_key){strategies[s].rank(&p->item[i]), i};
@@ -169,7 +185,7 @@ static void search(weir_placer *p, size_t bound)
 weir_status weir_place(weir_plan *plan)
 {
     const uint32_t n = plan->items.n;
-    weir_placer    p = {.item = plan->items.at, .n = n, .best_height = SIZE_MAX, .strategy = "empty"};
+    weir_placer p = {.item = plan->items.at, .n = n, .best_height = SIZE_MAX, .strategy = "empty"};
 
     plan->lower_bound = lower_bound(&plan->items, plan->n);
     p.key = weir_mem_alloc((n + 1) * sizeof *p.key);

@@ -20,8 +20,10 @@ static weir_status disable_one(const char *name, size_t n, uint32_t *set)
             *set &= ~(1u << i);
             return WEIR_OK;
         }
-    return weir_fail(WEIR_ERR_INVALID, "plan options: there is no pass '%.*s'; the passes are fold, "
-                     "copies, cse, dce, mask, fuse, order, inplace", (int)n, name);
+    return weir_fail(WEIR_ERR_INVALID,
+                     "plan options: there is no pass '%.*s'; the passes are fold, "
+                     "copies, cse, dce, mask, fuse, order, inplace",
+                     (int)n, name);
 }
 
 weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set)

@@ -1,13 +1,13 @@
-/* plan.h - the plan: a flat list of instructions whose operands are offsets in one arena or external
- * blocks. What runs is what is printed; a run decides nothing and allocates nothing. */
+/* plan.h - the plan: a flat list of instructions whose operands are offsets in one arena or
+ * external blocks. What runs is what is printed; a run decides nothing and allocates nothing. */
 #ifndef WEIR_GRAPH_PLAN_H
 #define WEIR_GRAPH_PLAN_H
 
 #include "device/device.h"
 #include "graph/graph.h"
 
-/* A piece of the arena over a span of instructions: a temporary storage (with all that took over its
- * memory in place) or the workspace of one instruction. */
+/* A piece of the arena over a span of instructions: a temporary storage (with all that took over
+ * its memory in place) or the workspace of one instruction. */
 typedef struct weir_item {
     size_t    bytes;            /* aligned */
     size_t    offset;

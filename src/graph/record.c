@@ -1,7 +1,7 @@
 /* record.c - turns a call into a node of the graph being recorded, or runs it at once.
  *
- * Both ways share everything but the last step: checks, dense copies, shape inference, views, random
- * positions, the tape. Graph off is the same engine with a graph of one op. */
+ * Both ways share everything but the last step: checks, dense copies, shape inference, views,
+ * random positions, the tape. Graph off is the same engine with a graph of one op. */
 #include <assert.h>
 #include <string.h>
 
@@ -40,13 +40,14 @@ static weir_status check_input(const weir_recording *r, int i)
         return weir_fail(WEIR_ERR_STATE, "%s: the elements of input %d %s are not kept",
                          r->def->name, i, weir_desc_text(&t->layout.desc, text));
     if (b->owner && b->owner != r->s->recording)
-        return weir_fail(WEIR_ERR_STATE,
-                         "%s: input %d %s is recorded in a graph, not computed: run that graph, and "
-                         "weir_keep the value before weir_graph_end", r->def->name, i,
-                         weir_desc_text(&t->layout.desc, text));
+        return weir_fail(
+            WEIR_ERR_STATE,
+            "%s: input %d %s is recorded in a graph, not computed: run that graph, and "
+            "weir_keep the value before weir_graph_end",
+            r->def->name, i, weir_desc_text(&t->layout.desc, text));
     if (!r->s->recording && !b->written && b->bytes > 0)
-        return weir_fail(WEIR_ERR_STATE, "%s: input %d '%s' %s has never been written", r->def->name,
-                         i, name_of(t), weir_desc_text(&t->layout.desc, text));
+        return weir_fail(WEIR_ERR_STATE, "%s: input %d '%s' %s has never been written",
+                         r->def->name, i, name_of(t), weir_desc_text(&t->layout.desc, text));
     return WEIR_OK;
 }
 
@@ -63,9 +64,10 @@ static weir_status check_mutated(const weir_recording *r, int i)
                          weir_desc_text(&t->layout.desc, text));
     for (int k = 0; k < r->call.nin; k++)
         if (k != i && r->in[k]->block == b)
-            return weir_fail(WEIR_ERR_INVALID, "%s: inputs %d and %d %s share memory, and input %d is "
-                             "updated in place", r->def->name, i, k,
-                             weir_desc_text(&t->layout.desc, text), i);
+            return weir_fail(WEIR_ERR_INVALID,
+                             "%s: inputs %d and %d %s share memory, and input %d is "
+                             "updated in place",
+                             r->def->name, i, k, weir_desc_text(&t->layout.desc, text), i);
     return WEIR_OK;
 }
 
@@ -89,7 +91,8 @@ static weir_status check_inputs(weir_recording *r, weir_device *d)
     return WEIR_OK;
 }
 
-/* Ops that cannot take strides get dense copies of strided inputs; a scope of our own drops them. */
+/* Ops that cannot take strides get dense copies of strided inputs; a scope of our own drops them.
+ */
 static weir_status make_dense(weir_recording *r)
 {
     for (int i = 0; i < r->call.nin; i++) {
@@ -175,7 +178,8 @@ static weir_status append_node(weir_recording *r)
     return WEIR_OK;
 }
 
-/* Reserves the call's part of the random stream: relative to the run in a graph, absolute at once. */
+/* Reserves the call's part of the random stream: relative to the run in a graph, absolute at once.
+ */
 static void reserve_random(weir_recording *r)
 {
     const uint64_t blocks = weir_rng_blocks(weir_shape_count(&r->out_layout[0].desc));

@@ -15,17 +15,19 @@ static void session_destroy(weir_ref *self)
     weir_mem_free(self);
 }
 
-/* The device closes: everything held goes. The struct itself stays until the last tape node has gone. */
+/* The device closes: everything held goes. The struct itself stays until the last tape node has
+ * gone. */
 static void session_free(void *session)
 {
     weir_session *s = session;
 
+    if (s->recording)               /* if the user owns it, it can only be freed from now on */
+        s->recording->state = WEIR_GRAPH_BROKEN;
+    s->recording = NULL;
     weir_graph_free(s->anonymous);
     weir_scope_unwind(s, 0);
     while (s->held.n > 0)
         weir_release(s->held.at[--s->held.n]);
-    if (s->recording)               /* the user still owns it: it can only be freed from now on */
-        s->recording->state = WEIR_GRAPH_BROKEN;
     weir_vec_free(&s->pairs);
     weir_vec_free(&s->held);
     weir_vec_free(&s->mark);

@@ -1,4 +1,5 @@
-/* session.h - what the graph room keeps per device: scopes, the tape switch, the graph being recorded. */
+/* session.h - what the graph room keeps per device: scopes, the tape switch, the graph being
+ * recorded. */
 #ifndef WEIR_GRAPH_SESSION_H
 #define WEIR_GRAPH_SESSION_H
 
@@ -13,29 +14,30 @@ typedef enum weir_phase { WEIR_FORWARD, WEIR_BACKWARD, WEIR_UPDATES, WEIR_PHASE_
 extern const char *const weir_phase_name[WEIR_PHASE_COUNT];
 
 typedef struct weir_session {
-    weir_ref     ref;                       /* the device, and every tape node */
-    weir_device *dev;                       /* not referenced: the device owns the session */
-    WEIR_VEC(weir_tensor *) held;           /* results of all open scopes, innermost last */
-    WEIR_VEC(uint32_t) mark;                /* where each open scope begins in held; the root has none */
-    weir_graph *recording;                  /* NULL: operations run at once */
-    weir_graph *anonymous;                  /* the graph of weir_device_set_buffering, owned */
-    weir_graph *last_run;                   /* for the profile; not owned, cleared when it is freed */
-    weir_step  *step;                       /* the step being computed with the graph off: collects keeps */
-    weir_phase  phase;
-    int         no_grad;                    /* > 0: no tape */
-    uint64_t    tapes;                      /* tape nodes made: their order */
-    uint64_t    visits;                     /* traversals of the tape so far */
-    uint64_t    graphs;                     /* recordings begun: their identity */
-    struct weir_tape *dying;                /* tape nodes waiting to be freed (no deep recursion) */
-    bool        draining;
-    WEIR_VEC(weir_pair) pairs;              /* the answer of the last weir_backward; handles borrowed */
-    int         verbosity, skip;
+    weir_ref     ref;               /* the device, and every tape node */
+    weir_device *dev;               /* not referenced: the device owns the session */
+    WEIR_VEC(weir_tensor *) held;   /* results of all open scopes, innermost last */
+    WEIR_VEC(uint32_t) mark;        /* where each open scope begins in held; the root has none */
+    weir_graph  *recording;         /* NULL: operations run at once */
+    weir_graph  *anonymous;         /* the graph of weir_device_set_buffering, owned */
+    weir_graph  *last_run;          /* for the profile; not owned, cleared when it is freed */
+    weir_step   *step;              /* being computed with the graph off: collects keeps */
+    weir_phase   phase;
+    int          no_grad;           /* > 0: no tape */
+    uint64_t     tapes;             /* tape nodes made: their order */
+    uint64_t     visits;            /* traversals of the tape so far */
+    uint64_t     graphs;            /* recordings begun: their identity */
+    struct weir_tape *dying;        /* tape nodes waiting to be freed (no deep recursion) */
+    bool         draining;
+    WEIR_VEC(weir_pair) pairs;      /* answer of the last weir_backward; handles borrowed */
+    int          verbosity, skip;   /* of the profile */
 } weir_session;
 
 /* The device's session, made at first use. NULL when memory is short. */
 weir_session *weir_session_of(weir_device *d);
 
-/* Puts a handle into the innermost scope, which takes over the caller's reference (also on failure). */
+/* Puts a handle into the innermost scope, which takes over the caller's reference (also on
+ * failure). */
 weir_status weir_scope_hold(weir_session *s, weir_tensor *t);
 
 /* Closes scopes until `depth` are open. */

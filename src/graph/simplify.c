@@ -1,4 +1,5 @@
 /* simplify.c - drops what nobody sees, merges equal calls, folds constants, removes copies. */
+#include <math.h>
 #include <string.h>
 
 #include "core/attr.h"
@@ -91,7 +92,8 @@ static bool node_equal(const weir_cse *c, uint32_t a, uint32_t b)
 
 static bool mergeable(const weir_graph *g, const weir_node *n)
 {
-    if (n->dead || !(def_of(n)->flags & WEIR_PURE) || def_of(n)->flags & (WEIR_RANDOM | WEIR_UPDATE))
+    if (n->dead || !(def_of(n)->flags & WEIR_PURE) ||
+        def_of(n)->flags & (WEIR_RANDOM | WEIR_UPDATE))
         return false;
     for (int k = 0; k < n->nout; k++)
         if (weir_store_at(g, n->out[k])->external)
@@ -113,7 +115,8 @@ static void cse_visit(weir_cse *c, uint32_t i)
         if (c->slot[h & c->mask]) {
             const weir_node *first = &g->nodes.at[c->slot[h & c->mask] - 1];
             for (int k = 0; k < n->nout; k++)
-                weir_graph_redirect(g, weir_store_of(g, n->out[k]), weir_store_of(g, first->out[k]), 0);
+                weir_graph_redirect(g, weir_store_of(g, n->out[k]), weir_store_of(g, first->out[k]),
+                                    0);
             n->dead = true;
         } else {
             c->slot[h & c->mask] = i + 1;
@@ -172,18 +175,20 @@ static bool is_float(weir_dtype t)
 static bool foldable(const weir_graph *g, const weir_node *n, const uint32_t *fill)
 {
     const uint32_t flags = def_of(n)->flags;
-    const bool     moves = n->op == WEIR_OP_COPY || n->op == WEIR_OP_RESHAPE || n->op == WEIR_OP_CAST;
+    const bool moves = n->op == WEIR_OP_COPY || n->op == WEIR_OP_RESHAPE || n->op == WEIR_OP_CAST;
 
     if (n->dead || n->nin == 0 || flags & WEIR_RANDOM || !(flags & WEIR_ELEMENTWISE || moves))
         return false;
     for (int k = 0; k < n->nin; k++)
-        if (fill[weir_store_of(g, n->in[k])] == WEIR_NONE || !is_float(g->values.at[n->in[k]].layout.desc.dtype))
+        if (fill[weir_store_of(g, n->in[k])] == WEIR_NONE ||
+            !is_float(g->values.at[n->in[k]].layout.desc.dtype))
             return false;
     return is_float(g->values.at[n->out[0]].layout.desc.dtype);
 }
 
 /* Runs the call's own kernel on scalars, so that folding gives the kernel's bits. */
-static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t *fill, double *value)
+static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t *fill,
+                              double *value)
 {
     weir_layout in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
     weir_call   call = weir_node_call(g, n, in, out);
@@ -210,7 +215,8 @@ static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t 
     return WEIR_OK;
 }
 
-/* A fill that only element-wise calls read needs one element: everybody repeats it with stride 0. */
+/* A fill that only element-wise calls read needs one element: everybody repeats it with stride 0.
+ */
 static void shrink_fill(weir_graph *g, weir_node *n, const bool *elementwise_only)
 {
     const uint32_t store = weir_store_of(g, n->out[0]);
@@ -218,17 +224,17 @@ static void shrink_fill(weir_graph *g, weir_node *n, const bool *elementwise_onl
 
     if (s->external || !elementwise_only[store] || s->bytes == 0)
         return;
+    const weir_layout one = {.desc = weir_scalar(g->values.at[n->out[0]].layout.desc.dtype)};
+    const uint32_t    scalar = weir_graph_value_of(g, store, &one, 0);
+    if (scalar == WEIR_NONE)
+        return;                     /* short of memory: the fill stays as it is */
     for (uint32_t v = s->values; v != WEIR_NONE; v = g->values.at[v].next) {
         weir_value *x = &g->values.at[v];
         memset(x->layout.stride, 0, sizeof x->layout.stride);
         x->offset = 0;
     }
-    const weir_layout one = {.desc = weir_scalar(g->values.at[n->out[0]].layout.desc.dtype)};
-    const uint32_t    v = weir_graph_value_of(g, store, &one, 0);
-    if (v == WEIR_NONE)
-        return;                     /* short of memory: the fill stays as it is, still correct */
-    n->out[0] = v;
-    g->stores.at[store].bytes = weir_dtype_size(one.desc.dtype);
+    n->out[0] = scalar;
+    s->bytes = weir_dtype_size(one.desc.dtype);
 }
 
 static weir_status shrink_fills(weir_graph *g)
@@ -263,7 +269,9 @@ weir_status weir_pass_fold(weir_graph *g)
         if (!foldable(g, n, fill))
             continue;
         status = fold_value(g, n, fill, &a.value);
-        void *attr = status == WEIR_OK ? weir_mem_alloc(sizeof a) : NULL;
+        if (status != WEIR_OK)
+            break;
+        void *attr = weir_mem_alloc(sizeof a);
         if (!attr) {
             status = WEIR_ERR_NOMEM;
             break;
@@ -282,8 +290,8 @@ weir_status weir_pass_fold(weir_graph *g)
 
 /* ---- copies and identities ---- */
 
-/* The input that the call's result equals bit for bit, or -1: a dense copy; x * 1; x / 1; x - 0 (but not
- * x + 0, which turns -0 into +0). */
+/* The input that the call's result equals bit for bit, or -1: a dense copy; x * 1; x / 1; x - 0
+ * (but not x + 0 or x - (-0), which turn -0 into +0). */
 static int identity_of(const weir_graph *g, const weir_node *n, const uint32_t *fill)
 {
     static const struct { weir_op op; double neutral; bool either; } rule[] = {
@@ -294,7 +302,8 @@ static int identity_of(const weir_graph *g, const weir_node *n, const uint32_t *
     for (size_t r = 0; r < sizeof rule / sizeof *rule; r++)
         for (int k = 1; k >= 0 && n->op == rule[r].op; k--) {
             const uint32_t f = fill[weir_store_of(g, n->in[k])];
-            if ((k == 1 || rule[r].either) && f != WEIR_NONE && !(fill_value(g, f) != rule[r].neutral))
+            if ((k == 1 || rule[r].either) && f != WEIR_NONE &&
+                fill_value(g, f) == rule[r].neutral && !signbit(fill_value(g, f)))
                 return 1 - k;
         }
     return -1;

@@ -12,7 +12,8 @@ struct weir_step {
     WEIR_VEC(weir_tensor *) kept;   /* graph off: results of the last run, referenced */
 };
 
-weir_step *weir_step_new(weir_device *d, weir_step_fn fn, void *ctx, const weir_step_options *options)
+weir_step *weir_step_new(weir_device *d, weir_step_fn fn, void *ctx,
+                         const weir_step_options *options)
 {
     if (weir_device_check(d, "weir_step_new") != WEIR_OK)
         return NULL;
@@ -53,7 +54,8 @@ static weir_status run_off(weir_step *s)
     if (!session)
         return WEIR_ERR_NOMEM;
     if (session->step || session->recording)
-        return weir_fail(WEIR_ERR_STATE, "weir_step_run: inside another step or a graph being recorded");
+        return weir_fail(WEIR_ERR_STATE,
+                         "weir_step_run: inside another step or a graph being recorded");
     drop_kept(s);
     WEIR_TRY(weir_scope_begin(s->dev));
     const uint32_t depth = session->mark.n - 1;
@@ -124,7 +126,8 @@ weir_status weir_device_set_buffering(weir_device *d, bool on)
     if (g && g->state == WEIR_GRAPH_SUSPENDED)
         return weir_graph_resume(g);
     if (s->recording)
-        return weir_fail(WEIR_ERR_STATE, "weir_device_set_buffering: a graph is being recorded already");
+        return weir_fail(WEIR_ERR_STATE,
+                         "weir_device_set_buffering: a graph is being recorded already");
     weir_graph_free(g);
     s->anonymous = weir_graph_begin(d);
     return s->anonymous ? WEIR_OK : weir_error_status();
@@ -144,7 +147,8 @@ weir_status weir_device_exec(weir_device *d)
     if (!s)
         return WEIR_ERR_NOMEM;
     if (!s->anonymous)
-        return weir_fail(WEIR_ERR_STATE, "weir_device_exec: nothing was recorded: switch buffering on "
+        return weir_fail(WEIR_ERR_STATE,
+                         "weir_device_exec: nothing was recorded: switch buffering on "
                          "and call operations first");
     if (s->anonymous->state == WEIR_GRAPH_RECORDING || s->anonymous->state == WEIR_GRAPH_SUSPENDED)
         WEIR_TRY(weir_graph_end(s->anonymous, NULL));

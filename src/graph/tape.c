@@ -7,8 +7,8 @@
 #include "graph/graph.h"
 #include "graph/op/op.h"
 
-/* Freeing a node frees its producers' last references; a queue instead of recursion keeps the stack flat
- * however long the chain is. */
+/* Freeing a node frees its producers' last references; a queue instead of recursion keeps the stack
+ * flat however long the chain is. */
 static void tape_destroy(weir_ref *self)
 {
     weir_tape    *t = (weir_tape *)self;
@@ -123,12 +123,22 @@ weir_status weir_tape_grad(weir_tape *t, uint32_t want, weir_tensor **dy, weir_t
 
     memset(dx, 0, sizeof *dx * (size_t)t->nin);
     if (t->used)
-        return weir_fail(WEIR_ERR_STATE,
-                         "gradient of %s: an earlier backward has dropped what it needs; compute the "
-                         "forward again", def->name);
+        return weir_fail(
+            WEIR_ERR_STATE,
+            "gradient of %s: an earlier backward has dropped what it needs; compute the "
+            "forward again",
+            def->name);
     if (!def->grad || !want)
         return WEIR_OK;
-    weir_grad g = {.def = def, .attr = t->attr, .nin = t->nin, .nout = t->nout, .x = t->x, .y = t->y,
-                   .dy = dy, .dx = dx, .want = want, .rng = t->rng};
+    weir_grad g = {.def = def,
+                   .attr = t->attr,
+                   .nin = t->nin,
+                   .nout = t->nout,
+                   .x = t->x,
+                   .y = t->y,
+                   .dy = dy,
+                   .dx = dx,
+                   .want = want,
+                   .rng = t->rng};
     return def->grad(&g);
 }

@@ -1,8 +1,8 @@
 /* tape.h - what a gradient needs to know about one call that was made.
  *
- * A node keeps elements only of the operands its op's gradient reads (reads_in, reads_out); of the
- * others it keeps hollow handles: layout and producer. So with the graph off a value lives on after its
- * scope only if some gradient reads it. */
+ * A node keeps elements only of the operands its op's gradient reads (reads_in, reads_out); of
+ * the others it keeps hollow handles: layout and producer. So with the graph off a value lives on
+ * after its scope only if some gradient reads it. */
 #ifndef WEIR_GRAPH_TAPE_H
 #define WEIR_GRAPH_TAPE_H
 
@@ -17,9 +17,9 @@ typedef struct weir_tape {
     weir_op       op;
     int           nin, nout;
     uint64_t      order;            /* later calls have larger numbers: a topological order */
-    uint64_t      graph;            /* identity of the recording it belongs to; 0: computed at once */
+    uint64_t          graph; /* identity of the recording it belongs to; 0: computed at once */
     uint64_t      rng;
-    weir_tensor  *x[WEIR_MAX_IN];   /* x[i]->tape: the producer; a trainable leaf is the leaf itself */
+    weir_tensor *x[WEIR_MAX_IN]; /* x[i]->tape: the producer; a trainable leaf is the leaf itself */
     weir_tensor  *y[WEIR_MAX_OUT];  /* never linked back to this node */
     bool          used;             /* a backward has consumed what it kept */
     uint64_t      visit;            /* the traversal that saw it last, and its place there */
@@ -35,8 +35,8 @@ weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, wei
 /* Drops the elements the node kept, once its gradient is recorded. */
 void weir_tape_consume(weir_tape *t);
 
-/* Records gradients of the node's inputs into dx (NULL where none), given dy per output. want: bits of
- * the inputs to do. Results are borrowed from the innermost scope. */
+/* Records gradients of the node's inputs into dx (NULL where none), given dy per output. want: bits
+ * of the inputs to do. Results are borrowed from the innermost scope. */
 weir_status weir_tape_grad(weir_tape *t, uint32_t want, weir_tensor **dy, weir_tensor **dx);
 
 /* Inputs of the node that a gradient flows to. */

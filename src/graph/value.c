@@ -1,6 +1,7 @@
 /* value.c - tensors of the user's own, and data between host and tensor.
  *
- * The host sees row-major data; a copy kernel converts to and from the dense layout where they differ. */
+ * The host sees row-major data; a copy kernel converts to and from the dense layout where they
+ * differ. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -10,7 +11,8 @@
 #include "device/block.h"
 #include "graph/execute.h"
 
-static weir_tensor *make_leaf(weir_device *d, const weir_desc *desc, const char *name, weir_kind kind)
+static weir_tensor *make_leaf(weir_device *d, const weir_desc *desc, const char *name,
+                              weir_kind kind)
 {
     if (weir_device_check(d, "making a tensor") != WEIR_OK ||
         weir_shape_check(weir_kind_name[kind], desc) != WEIR_OK)
@@ -85,9 +87,11 @@ static void *element0(const weir_tensor *t)
 }
 
 /* Copies between two layouts of the same desc; kernels of this device can read host memory. */
-static weir_status convert(weir_device *d, const weir_layout *from, void *src, weir_layout *to, void *dst)
+static weir_status convert(weir_device *d, const weir_layout *from, void *src, weir_layout *to,
+                           void *dst)
 {
-    const weir_call c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = from, .out = to, .alias = -1};
+    const weir_call c = {
+        .op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = from, .out = to, .alias = -1};
     return weir_run_raw(d, &c, &src, &dst);
 }
 
@@ -115,7 +119,8 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
     WEIR_TRY(check_size("weir_read", t, data, bytes));
     const weir_block *b = t->block;
     if (!b || b->owner)
-        return weir_fail(WEIR_ERR_STATE, "weir_read: the value is recorded, not computed: end and run "
+        return weir_fail(WEIR_ERR_STATE,
+                         "weir_read: the value is recorded, not computed: end and run "
                          "the graph first");
     if (!b->written && bytes > 0)
         return weir_fail(WEIR_ERR_STATE, b->kind == WEIR_KIND_OUTPUT
@@ -133,7 +138,8 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
 }
 
 /* Runs a call without inputs into the whole tensor. */
-static weir_status generate(const char *who, weir_tensor *t, weir_op op, const void *attr, size_t bytes)
+static weir_status generate(const char *who, weir_tensor *t, weir_op op, const void *attr,
+                            size_t bytes)
 {
     if (!t)
         return weir_fail_null(who, "the tensor");

@@ -12,14 +12,19 @@ weir_tensor *weir_apply(weir_layer *l, weir_tensor *x)
         return (void)weir_fail_null("apply", l ? "x" : "layer"), NULL;
     if (!l->scoped)
         return l->apply(l, x);
+    return weir_unit_begin(x) ? weir_unit_end(x, l->apply(l, x)) : NULL;
+}
 
-    weir_device *dev = weir_tensor_device(x);
-    if (weir_scope_begin(dev) != WEIR_OK)
-        return NULL;
-    weir_tensor *y = l->apply(l, x);
+bool weir_unit_begin(const weir_tensor *x)
+{
+    return x && weir_scope_begin(weir_tensor_device(x)) == WEIR_OK;
+}
+
+weir_tensor *weir_unit_end(const weir_tensor *x, weir_tensor *y)
+{
     if (y)
         y = weir_escape(y);
-    return weir_scope_end(dev) == WEIR_OK ? y : NULL;
+    return weir_scope_end(weir_tensor_device(x)) == WEIR_OK ? y : NULL;
 }
 
 /* ---- linear ---- */

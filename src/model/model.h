@@ -45,6 +45,11 @@ weir_layer *weir_model_undo(weir_model *m, weir_mark mark);
 void *weir_layer_new(weir_model *m, size_t bytes,
                      weir_tensor *(*apply)(const weir_layer *l, weir_tensor *x));
 
+/* Around a few operations on x whose intermediate results should not outlive them: false (NULL x,
+ * or memory is short) means do not begin; end hands y to the caller's scope and returns it. */
+bool         weir_unit_begin(const weir_tensor *x);
+weir_tensor *weir_unit_end(const weir_tensor *x, weir_tensor *y);
+
 /* A parameter or state "LAYER.PART" (PART alone if layer is NULL), filled with `value`, owned by
  * m. */
 weir_tensor *weir_model_new_param(weir_model *m, const char *layer, const char *part,

@@ -17,6 +17,12 @@ static weir_layer *finish(weir_model *m, weir_mark mark, weir_layer *l, bool mad
     return l;
 }
 
+/* relu(l(x)); what the layer computes dies here, unless a gradient reads it. */
+static weir_tensor *relu_of(weir_layer *l, weir_tensor *x)
+{
+    return weir_unit_begin(x) ? weir_unit_end(x, weir_relu(weir_apply(l, x))) : NULL;
+}
+
 /* ---- MLP ---- */
 
 typedef struct mlp {
@@ -28,11 +34,8 @@ typedef struct mlp {
 static weir_tensor *mlp_apply(const weir_layer *base, weir_tensor *x)
 {
     const mlp *l = (const mlp *)base;
-    for (int i = 0; i < l->n; i++) {
-        x = weir_apply(l->fc[i], x);
-        if (i + 1 < l->n)
-            x = weir_relu(x);
-    }
+    for (int i = 0; i < l->n; i++)
+        x = i + 1 < l->n ? relu_of(l->fc[i], x) : weir_apply(l->fc[i], x);
     return x;
 }
 
@@ -75,9 +78,9 @@ static weir_tensor *half(weir_tensor *x)
 static weir_tensor *lenet_apply(const weir_layer *base, weir_tensor *x)
 {
     const lenet *l = (const lenet *)base;
-    x = half(weir_relu(weir_apply(l->conv1, x)));
-    x = half(weir_relu(weir_apply(l->conv2, x)));
-    x = weir_relu(weir_apply(l->fc1, weir_flatten(x)));
+    x = half(relu_of(l->conv1, x));
+    x = half(relu_of(l->conv2, x));
+    x = relu_of(l->fc1, weir_flatten(x));
     return weir_apply(l->fc2, x);
 }
 
@@ -103,6 +106,11 @@ typedef struct conv_bn {
 static weir_tensor *conv_bn_apply(const conv_bn *l, weir_tensor *x)
 {
     return weir_apply(l->bn, weir_apply(l->conv, x));
+}
+
+static weir_tensor *conv_bn_relu(const conv_bn *l, weir_tensor *x)
+{
+    return weir_unit_begin(x) ? weir_unit_end(x, weir_relu(conv_bn_apply(l, x))) : NULL;
 }
 
 /* "Same" padding for odd kernels; names PREFIX.conv and PREFIX.bn. */
@@ -134,8 +142,8 @@ typedef struct digits_cnn {
 static weir_tensor *digits_cnn_apply(const weir_layer *base, weir_tensor *x)
 {
     const digits_cnn *l = (const digits_cnn *)base;
-    x = weir_relu(conv_bn_apply(&l->first, x));
-    x = weir_relu(conv_bn_apply(&l->second, x));
+    x = conv_bn_relu(&l->first, x);
+    x = conv_bn_relu(&l->second, x);
     x = weir_apply(l->drop, weir_flatten(half(x)));
     return weir_apply(l->fc, x);
 }
@@ -169,11 +177,9 @@ static weir_tensor *block_apply(const weir_layer *base, weir_tensor *x)
 {
     const block *l = (const block *)base;
     weir_tensor *y = x;
-    for (int i = 0; i < l->n; i++) {
-        y = conv_bn_apply(&l->part[i], y);
-        if (i + 1 < l->n)
-            y = weir_relu(y);
-    }
+    for (int i = 0; i + 1 < l->n; i++)
+        y = conv_bn_relu(&l->part[i], y);
+    y = conv_bn_apply(&l->part[l->n - 1], y);
     return weir_relu(weir_add(y, l->project ? conv_bn_apply(&l->shortcut, x) : x));
 }
 
@@ -234,7 +240,7 @@ typedef struct resnet {
 static weir_tensor *resnet_apply(const weir_layer *base, weir_tensor *x)
 {
     const resnet *l = (const resnet *)base;
-    x = weir_relu(conv_bn_apply(&l->stem, x));
+    x = conv_bn_relu(&l->stem, x);
     if (!l->cifar)
         x = weir_max_pool2d(x, &(weir_pool2d_options){
                                    .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}});

@@ -35,6 +35,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The build hides symbols by default; these must be seen by the libraries. */
+#pragma GCC visibility push(default)
+
 static _Atomic uint64_t heap_calls, heap_bytes;
 static _Atomic int64_t  heap_live, heap_peak;
 
@@ -170,6 +173,8 @@ void *mremap(void *at, size_t before, size_t bytes, int flags, ...)
     moved((int64_t)bytes - (int64_t)before);
     return (void *)r;
 }
+
+#pragma GCC visibility pop
 
 bool tool_heap_counts(void)
 {

@@ -29,12 +29,12 @@ CASE(classes)
     CHECK_OR_RETURN(d != NULL);
     CHECK(class_size(d, 0) == 64 && class_size(d, 1) == 64 && class_size(d, 64) == 64);
     CHECK(class_size(d, 65) == 128 && class_size(d, 1024) == 1024);
-    CHECK(class_size(d, 1025) == 1152 && class_size(d, 1152) == 1152);
-    CHECK(class_size(d, 1153) == 1280);
-    CHECK(class_size(d, 2048) == 2048 && class_size(d, 2049) == 2304);
+    CHECK(class_size(d, 1025) == 1088 && class_size(d, 2048) == 2048);
+    CHECK(class_size(d, 2049) == 2112 && class_size(d, 4096) == 4096);
+    CHECK(class_size(d, 4097) == 4224 && class_size(d, 4225) == 4352);
     for (size_t bytes = 1; bytes < (size_t)40 << 20; bytes += bytes / 3 + 1) {
         const size_t got = class_size(d, bytes), unit = (bytes + 63) / 64 * 64;
-        CHECK(got >= unit && (double)got <= (double)unit * 1.125 && class_size(d, got) == got);
+        CHECK(got >= unit && (double)got <= (double)unit * 1.032 && class_size(d, got) == got);
     }
     CHECK(d->pool.held == 0 && d->pool.live == 0);
     weir_device_close(d);

@@ -181,7 +181,7 @@ static void run_empty(const weir_gemm *g, const void *a, const void *b, void *c,
 {
     (void)a, (void)b, (void)work, (void)t;
     const weir_gemm_shape *const s = &g->shape;
-    for (int64_t i = 0; i < s->m && !add; i++)
+    for (int64_t i = 0; i < s->m && s->n > 0 && !add; i++)
         memset((char *)c + (size_t)(i * s->ldc) * g->size, 0, (size_t)s->n * g->size);
 }
 
@@ -229,7 +229,8 @@ void weir_gemm_bias(void *c, const void *bias, int64_t m, size_t row_bytes, weir
     enum { TASK_BYTES = 64 * 1024 };
     rows r = {.c = c, .bias = bias, .bytes = row_bytes, .m = m};
     r.each = 1 + (int64_t)(TASK_BYTES / (row_bytes + 1));
-    weir_parallel(t, (m + r.each - 1) / r.each, bias_task, &r);
+    if (row_bytes > 0)
+        weir_parallel(t, (m + r.each - 1) / r.each, bias_task, &r);
 }
 
 /* ---- plan ---- */

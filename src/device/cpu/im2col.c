@@ -81,6 +81,8 @@ static void copy_patch(const job *j, int64_t pixel)
     const int64_t ow = pixel % c->ow, oh = pixel / c->ow % c->oh, n = pixel / c->ow / c->oh;
     const size_t  cg = (size_t)weir_conv_cg(c), line = (size_t)c->kw * cg * p->size;
     char         *dst = j->patches + (size_t)((pixel - j->first) * weir_conv_patch(c)) * p->size;
+    if (line == 0)                  /* no channels: nothing is there, not even an address */
+        return;
     for (int64_t kh = 0; kh < c->kh; kh++, dst += line) {
         const int64_t ih = oh * c->stride[0] - c->pad[0] + kh * c->dilation[0];
         if (ih < 0 || ih >= c->h) {

@@ -204,7 +204,7 @@ typedef struct operand {
     void         *last; /* the address it has */
 } operand;
 
-enum { MAX_OPERANDS = 6 };
+enum { MAX_OPERANDS = 6, WORK_UNIT = 64 };
 
 struct weir_onednn {
     engine          *e;
@@ -255,6 +255,9 @@ weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, 
                             weir_threads *t)
 {
     weir_cpu_team(t);
+    /* The library leaves the end of its scratchpad unused; what was asked for counts as used. */
+    if (p->work > 0)
+        memset((char *)work + p->work - WORK_UNIT, 0, WORK_UNIT);
     for (int i = 0; i < p->noperands; i++) {
         operand *const o = &p->operand[i];
         void *const    at = o->from == SRC   ? src[o->at]
@@ -299,7 +302,7 @@ static bool add_arg(weir_onednn *p, int id, seen m, place from, size_t at)
 static size_t add_work(weir_onednn *p, seen m)
 {
     const size_t at = p->work;
-    p->work += (dnnl_memory_desc_get_size(m) + 63) & ~(size_t)63;
+    p->work += (dnnl_memory_desc_get_size(m) + WORK_UNIT - 1) / WORK_UNIT * WORK_UNIT;
     return at;
 }
 

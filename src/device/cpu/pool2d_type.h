@@ -52,9 +52,12 @@ static void FN(max)(const weir_pool_cell *cell, int64_t n, int64_t c, void *to, 
         FN(max_block)(cell, n, at, c - at < BLOCK ? c - at : BLOCK, y + at, winner + at);
 }
 
+/* n is 0 for a cell of the image that no window covers. */
 static void FN(max_grad)(const weir_pool_cell *cell, int64_t n, int64_t c, void *to, bool first)
 {
     T *restrict y = to;
+    for (int64_t j = 0; j < c && n == 0; j++)
+        y[j] = 0;
     for (int64_t k = 0; k < n; k++) {
         const T       *dy = cell[k].at;
         const uint8_t *winner = cell[k].winner;
@@ -94,6 +97,8 @@ static void FN(sum)(const weir_pool_cell *cell, int64_t n, int64_t c, void *to, 
 static void FN(scaled)(const weir_pool_cell *cell, int64_t n, int64_t c, void *to, bool first)
 {
     T *restrict y = to;
+    for (int64_t j = 0; j < c && n == 0; j++)
+        y[j] = 0;
     for (int64_t k = 0; k < n; k++) {
         const T *dy = cell[k].at;
         const T  s = (T)cell[k].scale;

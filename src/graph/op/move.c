@@ -175,6 +175,9 @@ static weir_status cast_infer(weir_call *c)
     weir_desc                   d = c->in[0].desc;
 
     d.dtype = (weir_dtype)a->dtype;
+    if (weir_dtype_size(d.dtype) == 0)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "there is no element type number %lld",
+                              (long long)a->dtype);
     return weir_out_checked(c, 0, &d);
 }
 
@@ -216,36 +219,50 @@ const weir_opdef weir_op_fill = {
 
 /* ---- public functions ---- */
 
+/* The product of the dims but for a -1, whose axis goes to *open (else -1). */
+static weir_status reshape_known(const char *from, int ndim, const int64_t *dim, int64_t *known,
+                                 int *open)
+{
+    *known = 1;
+    *open = -1;
+    for (int i = 0; i < ndim; i++) {
+        if (dim[i] == -1 && *open >= 0)
+            return weir_fail(WEIR_ERR_INVALID, "reshape: axes %d and %d for %s are both -1", *open,
+                             i, from);
+        if (dim[i] == -1)
+            *open = i;
+        else if (dim[i] < 0 || __builtin_mul_overflow(*known, dim[i], known))
+            return weir_fail(WEIR_ERR_SHAPE, "reshape: axis %d cannot have size %lld, x is %s", i,
+                             (long long)dim[i], from);
+    }
+    return WEIR_OK;
+}
+
 /* Replaces a -1 among the dims by what the element count leaves for it. */
 static weir_status reshape_attr(const weir_desc *from, int ndim, const int64_t *dim,
                                 weir_shape_attr *a)
 {
-    int64_t known = 1;
-    int     open = -1;
+    int64_t known;
+    int     open;
+    char    text[WEIR_DESC_TEXT];
 
     if (ndim < 0 || ndim > WEIR_MAX_DIMS)
         return weir_fail(WEIR_ERR_INVALID, "reshape: %d axes, it takes 0 to %d", ndim,
                          WEIR_MAX_DIMS);
     if (ndim > 0 && !dim)
         return weir_fail(WEIR_ERR_INVALID, "reshape: dim is NULL");
+    WEIR_TRY(reshape_known(weir_desc_text(from, text), ndim, dim, &known, &open));
     *a = (weir_shape_attr){.ndim = ndim};
-    for (int i = 0; i < ndim; i++) {
+    for (int i = 0; i < ndim; i++)
         a->dim[i] = dim[i];
-        if (dim[i] == -1 && open >= 0)
-            return weir_fail(WEIR_ERR_INVALID, "reshape: axes %d and %d are both -1", open, i);
-        if (dim[i] == -1)
-            open = i;
-        else if (dim[i] < 0 || __builtin_mul_overflow(known, dim[i], &known))
-            return weir_fail(WEIR_ERR_SHAPE, "reshape: axis %d cannot have size %lld", i,
-                             (long long)dim[i]);
-    }
     if (open < 0)
         return WEIR_OK;
 
     const int64_t count = weir_shape_count(from);
     if (known == 0 || count % known != 0)
-        return weir_fail(WEIR_ERR_SHAPE, "reshape: axis %d is -1, but %lld elements do not divide "
-                         "by the other axes' %lld", open, (long long)count, (long long)known);
+        return weir_fail(WEIR_ERR_SHAPE, "reshape: axis %d is -1, but %lld elements of %s do not "
+                         "divide by the other axes' %lld", open, (long long)count, text,
+                         (long long)known);
     a->dim[open] = count / known;
     return WEIR_OK;
 }
@@ -300,11 +317,13 @@ weir_tensor *weir_broadcast_to(weir_tensor *x, weir_desc desc)
 {
     if (!x)
         return weir_null("weir_broadcast_to", "x");
+    char text[WEIR_DESC_TEXT];
+    weir_desc_text(&x->layout.desc, text);
     if (desc.dtype != x->layout.desc.dtype)
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "broadcast: x is %s, it cannot become %s",
-                              weir_dtype_name(x->layout.desc.dtype), weir_dtype_name(desc.dtype));
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "broadcast: x is %s, it cannot become %s", text,
+                              weir_dtype_name(desc.dtype));
     if (weir_shape_check("broadcast", &desc) != WEIR_OK)
-        return NULL;
+        return WEIR_FAIL_NULL(weir_error_status(), "%s; x is %s", weir_error(), text);
 
     weir_shape_attr a = {.ndim = desc.ndim};
     for (int i = 0; i < desc.ndim; i++)

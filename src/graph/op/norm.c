@@ -228,11 +228,13 @@ static weir_tensor *bn_train(const bn_args *a)
     const weir_bn_attr        stats = {.eps = a->eps};
     const weir_bn_update_attr update = {.momentum = a->momentum, .count = a->count};
     weir_tensor              *out[WEIR_MAX_OUT] = {NULL};      /* mean, var, rstd */
+    char                      text[WEIR_DESC_TEXT];
 
     /* One element has no variance; its unbiased estimate would put a NaN into the running one. */
     if (a->count < 2)
         return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "batch_norm: training needs at least 2 elements per "
-                              "channel, x has %g", a->count);
+                              "channel, x %s has %g", weir_desc_text(&a->x->layout.desc, text),
+                              a->count);
     if (weir_record(WEIR_OP_BN_STATS, 1, &a->x, &stats, sizeof stats, out) != WEIR_OK)
         return NULL;
     weir_tensor *const in[] = {a->running_mean, a->running_var, out[0], out[1]};

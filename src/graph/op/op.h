@@ -14,9 +14,10 @@
 #include "core/elementwise.def"
 #undef ROW
 
-/* Records (graph on) or runs (graph off) a call: checks devices and NULLs, makes strided inputs dense
- * where the op wants that, infers shapes, tapes the call if a gradient may flow. in[] are borrowed,
- * out[nout] borrowed from the innermost scope. An optional last input may be left out by nin. */
+/* Records (graph on) or runs (graph off) a call: checks devices and NULLs, makes strided inputs
+ * dense where the op wants that, infers shapes, tapes the call if a gradient may flow. in[] are
+ * borrowed, out[nout] borrowed from the innermost scope. An optional last input may be left out by
+ * nin. */
 weir_status weir_record(weir_op op, int nin, weir_tensor *const *in, const void *attr,
                         size_t attr_bytes, weir_tensor **out);
 
@@ -24,7 +25,8 @@ weir_status weir_record(weir_op op, int nin, weir_tensor *const *in, const void 
 weir_status weir_record_on(weir_device *d, weir_op op, int nin, weir_tensor *const *in,
                            const void *attr, size_t attr_bytes, weir_tensor **out);
 
-/* A random call again at position `rng` of an earlier one (dropout's gradient): reserves nothing. */
+/* A random call again at position `rng` of an earlier one (dropout's gradient): reserves nothing.
+ */
 weir_status weir_record_again(weir_op op, int nin, weir_tensor *const *in, const void *attr,
                               size_t attr_bytes, uint64_t rng, weir_tensor **out);
 
@@ -37,8 +39,9 @@ weir_tensor *weir_row1(weir_op op, weir_tensor *a, double s, double t);
 weir_tensor *weir_row2(weir_op op, weir_tensor *a, weir_tensor *b);
 weir_tensor *weir_row3(weir_op op, weir_tensor *a, weir_tensor *b, weir_tensor *c);
 
-/* What a gradient function is given. x[i] and y[i] hold elements only where the definition's reads_in
- * and reads_out say so; elsewhere they are hollow: layout only. It fills dx[i] for the bits of want. */
+/* What a gradient function is given. x[i] and y[i] hold elements only where the definition's
+ * reads_in and reads_out say so; elsewhere they are hollow: layout only. It fills dx[i] for the
+ * bits of want. */
 typedef struct weir_grad {
     const weir_opdef *def;
     const void       *attr;
@@ -50,7 +53,8 @@ typedef struct weir_grad {
     uint64_t          rng;      /* random position of the call */
 } weir_grad;
 
-/* Sums g over the axes that broadcasting `to` into g's shape repeated. Returns g itself if none was. */
+/* Sums g over the axes that broadcasting `to` into g's shape repeated. Returns g itself if none
+ * was. */
 weir_tensor *weir_sum_to(weir_tensor *g, const weir_desc *to);
 
 /* Result check for grad functions: WEIR_OK if t, else the remembered failure. */

@@ -61,7 +61,12 @@ void weir_out_dense(weir_call *c, int i, const weir_desc *d)
 /* Checked first: strides of sizes that are too large would overflow. */
 weir_status weir_out_checked(weir_call *c, int i, const weir_desc *d)
 {
-    WEIR_TRY(weir_shape_check(weir_opdefs[c->op]->name, d));
+    const weir_status status = weir_shape_check(weir_opdefs[c->op]->name, d);
+    char              text[WEIR_DESC_TEXT];
+
+    if (status == WEIR_ERR_SHAPE)
+        return weir_call_fail(status, c, "a result of %s is too large", weir_desc_text(d, text));
+    WEIR_TRY(status);
     weir_out_dense(c, i, d);
     return WEIR_OK;
 }

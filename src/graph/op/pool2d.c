@@ -195,5 +195,8 @@ weir_tensor *weir_global_avg_pool2d(weir_tensor *x)
     if (x->layout.desc.ndim != 4)
         return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "global_avg_pool2d: x must be (n,c,h,w), it is %s",
                               weir_desc_text(&x->layout.desc, text));
+    if (!weir_is_float(x->layout.desc.dtype))
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "global_avg_pool2d: takes f32 or f64, x is %s",
+                              weir_desc_text(&x->layout.desc, text));
     return weir_mean(x, 1u << 2 | 1u << 3, true);
 }

@@ -190,9 +190,10 @@ weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep)
         return NULL;
 
     const weir_desc *const d = &x->layout.desc;
+    char                   text[WEIR_DESC_TEXT];
     if (!weir_is_float(d->dtype))
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "mean: takes f32 or f64, not %s",
-                              weir_dtype_name(d->dtype));
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "mean: takes f32 or f64, x is %s",
+                              weir_desc_text(d, text));
 
     double count = 1;
     for (int i = 0; i < d->ndim; i++)

@@ -1,0 +1,64 @@
+/* show.h - what the texts about a planned graph share: names, operands, sums by operation.
+ *
+ * Every writer appends to a string and only reads the graph; after a shortage of memory the
+ * string is marked failed. Instruction i and node i are the same call. */
+#ifndef WEIR_GRAPH_SHOW_H
+#define WEIR_GRAPH_SHOW_H
+
+#include "core/text.h"
+#include "graph/plan.h"
+
+/* One writer per weir_text; the graph is planned. */
+void weir_show_graph(const weir_graph *g, weir_string *s);
+void weir_show_plan(const weir_graph *g, weir_string *s);
+void weir_show_cost(const weir_graph *g, weir_string *s);
+void weir_show_dot(const weir_graph *g, weir_string *s);
+void weir_show_timeline(const weir_graph *g, weir_string *s);
+void weir_show_addresses(const weir_graph *g, weir_string *s);
+void weir_show_json(const weir_graph *g, weir_string *s);
+
+/* The name of the op called; a fused call is the chain of its rows, "bn_apply+add+relu", with
+ * `plus` between them. */
+void weir_show_op(weir_string *s, const weir_call *c, const char *plus);
+
+/* A letter for the kind and the number of the storage: p3, s4, i0, o7, t45 (t: temporary). */
+void weir_show_store(weir_string *s, const weir_graph *g, uint32_t store);
+
+/* "f32(2,3)", and the strides in brackets if the layout is not dense. */
+void weir_show_layout(weir_string *s, const weir_layout *l);
+
+/* Spaces until `width` bytes stand after position `start`. */
+void weir_show_pad(weir_string *s, size_t start, int width);
+
+/* The input of instruction i whose memory its output o takes over, or -1. */
+int weir_show_taken(const weir_graph *g, uint32_t i, int o);
+
+/* Does the call, or a row of its chain, draw random numbers? */
+bool weir_show_draws(const weir_call *c);
+
+/* "#rrggbb" for a kind of storage and for a phase. */
+extern const char *const weir_kind_colour[WEIR_KIND_COUNT];
+extern const char *const weir_phase_colour[WEIR_PHASE_COUNT];
+
+/* All instructions of one operation (and, fused, one chain) that one implementation runs. */
+typedef struct weir_op_sum {
+    uint32_t instr;             /* the first of them */
+    uint32_t count;
+    double   flops, bytes;      /* of one run */
+    double   seconds;           /* of all profiled runs */
+} weir_op_sum;
+
+typedef WEIR_VEC(weir_op_sum) weir_op_sums;
+
+/* False when memory is short; the list is the caller's either way. `order` is a qsort comparison.
+ */
+bool weir_show_sums(const weir_plan *p, int (*order)(const void *, const void *),
+                    weir_op_sums    *sums);
+
+/* a / b, 0 where nothing was counted. */
+static inline double weir_show_ratio(double a, double b)
+{
+    return b > 0 ? a / b : 0;
+}
+
+#endif

@@ -1,0 +1,207 @@
+/* fuse.c - element-wise chains as one instruction: what is joined, where it must stop. */
+#include "lab.h"
+
+enum { N = 1000 };
+
+static const weir_plan_options apart = {.disable = "fuse"};
+
+/* Records `body` fused and not; outputs must have the same bits. Returns the fused instructions. */
+static uint32_t fused(int (*body)(weir_device *d, weir_tensor *const *in, weir_tensor **out),
+                      uint32_t *largest)
+{
+    static float want[8][N], got[N];
+    uint32_t     instructions = 0;
+
+    for (int i = 0; i < 2; i++) {
+        weir_device *d = lab_open();
+        float        v[N];
+        check_random = 3;
+        check_floats(v, N, -1, 1);
+        weir_tensor *in[] = {lab_input(d, N, v), lab_state(d, N, v)}, *out[8];
+        weir_graph  *g = weir_graph_begin(d);
+        const int    n = body(d, in, out);
+        for (int k = 0; k < n; k++)
+            weir_keep(out[k]);
+        lab_finish(g, i == 0 ? &apart : NULL);
+        for (int k = 0; k < n; k++) {
+            CHECK_OK(weir_read(out[k], i ? got : want[k], weir_tensor_bytes(out[k])));
+            if (i)
+                CHECK_BITS(got, want[k], weir_tensor_bytes(out[k]));
+        }
+        instructions = g->plan->n;
+        for (uint32_t k = 0; k < g->plan->n && i && largest; k++) {
+            const weir_call *c = &g->plan->instr[k].call;
+            if (c->op == WEIR_OP_FUSED) {
+                const weir_ew_program *p = c->attr;
+                *largest = p->nstep > *largest ? (uint32_t)p->nstep : *largest;
+                CHECK(c->nin <= WEIR_EW_MAX_IN && c->nout <= WEIR_EW_MAX_OUT);
+            }
+        }
+        weir_graph_free(g);
+        weir_release(in[0]);
+        weir_release(in[1]);
+        weir_device_close(d);
+    }
+    return instructions;
+}
+
+static int chain(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *h = weir_affine(in[0], 2, 1);
+    out[0] = weir_mul(weir_tanh(weir_relu(weir_sub(h, in[1]))), h);
+    return 1;
+}
+
+CASE(a_chain_is_one_instruction)
+{
+    uint32_t largest = 0;
+    CHECK(fused(chain, &largest) == 1);
+    CHECK(largest == 5);
+}
+
+static int long_chain(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *h = in[0];
+    for (int i = 0; i < 3 * WEIR_EW_MAX_STEPS; i++)
+        h = weir_tanh(weir_affine(h, 1.01, 0.01 * i));
+    out[0] = h;
+    return 1;
+}
+
+CASE(groups_have_a_largest_size)
+{
+    uint32_t largest = 0;
+    const uint32_t n = fused(long_chain, &largest);
+    CHECK(largest == WEIR_EW_MAX_STEPS);
+    CHECK(n == 6);
+}
+
+static int many_inputs(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    weir_tensor *all[40], *h = in[0];
+    for (int i = 0; i < 40; i++)        /* reductions: not element-wise, so inputs from outside */
+        all[i] = weir_sum(weir_broadcast_to(weir_affine(in[i % 2], 1, 0.1 * i),
+                                            weir_2d(WEIR_F32, 2, N)), 1, false);
+    for (int i = 0; i < 40; i++)
+        h = i % 3 ? weir_add(h, all[i]) : weir_tanh(weir_mul(all[i], h));
+    (void)d;
+    out[0] = h;
+    return 1;
+}
+
+CASE(groups_have_most_inputs)
+{
+    uint32_t largest = 0;
+    fused(many_inputs, &largest);
+    CHECK(largest >= WEIR_EW_MAX_IN - 2);
+}
+
+static int many_outputs(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *h = in[0];
+    for (int i = 0; i < 8; i++)
+        out[i] = h = weir_tanh(weir_affine(h, 1.5, 0.1));
+    return 8;
+}
+
+CASE(groups_have_most_outputs)
+{
+    CHECK(fused(many_outputs, NULL) >= 2);
+}
+
+/* The value between is read by a reduction as well: it must be there. */
+static int needed_outside(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *h = weir_affine(in[0], 2, 1), *k = weir_relu(h);
+    out[0] = weir_affine(k, 3, 0);
+    out[1] = weir_sum(h, 0, false);
+    out[2] = weir_sum(k, 0, false);
+    return 3;
+}
+
+CASE(values_needed_outside_are_written)
+{
+    CHECK(fused(needed_outside, NULL) == 3);
+}
+
+/* a -> sum -> c, and a -> c: joining a and c would need the sum of a before a is made. */
+static int around(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *a = weir_exp(in[0]), *s = weir_sum(a, 0, false);
+    weir_tensor *b = weir_exp(in[1]), *t = weir_amax(weir_mul(b, s), 0, false);
+    out[0] = weir_div(a, s);
+    out[1] = weir_add(weir_div(b, t), out[0]);
+    return 2;
+}
+
+CASE(no_cycles)
+{
+    CHECK(fused(around, NULL) >= 4);
+}
+
+/* The first half reads the state before the update, the second after it. */
+static int update_between(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *a = weir_mul(in[0], in[1]), *early = weir_affine(in[1], 1, 0.5);
+    CHECK_OK(weir_increment(in[1], 1));
+    out[0] = weir_add(a, in[1]);
+    out[1] = weir_sub(weir_mul(early, out[0]), in[1]);
+    return 2;
+}
+
+CASE(updates_stay_between)
+{
+    CHECK(fused(update_between, NULL) >= 3);
+}
+
+static int broadcasts(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    weir_tensor *row = weir_reshape(in[0], 2, (int64_t[]){1, N});
+    weir_tensor *s = weir_exp(weir_mean(in[1], 0, false));
+    weir_tensor *h = weir_add(weir_mul(row, s), weir_fill(d, weir_2d(WEIR_F32, 1, 1), 2));
+    out[0] = weir_relu(weir_sub(h, weir_reshape(in[1], 2, (int64_t[]){1, N})));
+    weir_tensor *square = weir_reshape(weir_tanh(in[0]), 2, (int64_t[]){N / 10, 10});
+    weir_tensor *turned = weir_transpose(square, NULL);
+    out[1] = weir_add(weir_affine(turned, 2, 0), weir_neg(turned));
+    out[2] = weir_mul(weir_affine(square, 2, 0), weir_neg(square));
+    return 3;
+}
+
+CASE(broadcasts_and_views)
+{
+    fused(broadcasts, NULL);
+}
+
+static int drawing(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    weir_tensor *u = weir_uniform(d, weir_1d(WEIR_F32, N), -1, 1);
+    weir_tensor *h = weir_dropout(weir_mul(weir_relu(in[0]), u), 0.3);
+    out[0] = weir_add(weir_dropout(h, 0.5), weir_normal(d, weir_1d(WEIR_F32, N), 0, 1));
+    return 1;
+}
+
+CASE(random_calls_draw_the_same)
+{
+    CHECK(fused(drawing, NULL) == 1);
+}
+
+static int types(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *wide = weir_cast(weir_affine(in[0], 2, 1), WEIR_F64);
+    out[0] = weir_cast(weir_tanh(weir_square(wide)), WEIR_F32);
+    weir_tensor *i = weir_cast(weir_affine(in[0], 100, 0), WEIR_I32);
+    out[1] = weir_mul(weir_add(i, i), i);
+    return 2;
+}
+
+CASE(types_are_not_mixed)
+{
+    fused(types, NULL);
+}

@@ -1,0 +1,178 @@
+/* draw.c - how random numbers are spread, that they follow the seed, that each run draws anew. */
+#include <stdlib.h>
+
+#include "check.h"
+#include "weir.h"
+
+enum { COUNT = 20000, BINS = 20 };
+
+static weir_device *open(void)
+{
+    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 2, .seed = 3});
+    CHECK(d != NULL);
+    return d;
+}
+
+static void read_floats(const weir_tensor *t, float *v)
+{
+    memset(v, 0, COUNT * sizeof *v);
+    CHECK_OK(weir_read(t, v, COUNT * sizeof *v));
+}
+
+/* Mean and standard deviation lie within five standard errors. */
+static void check_moments(const float *v, double mean, double deviation, double kurtosis)
+{
+    const double n = COUNT;
+    double       sum = 0, squares = 0;
+
+    for (int i = 0; i < COUNT; i++)
+        sum += (double)v[i];
+    for (int i = 0; i < COUNT; i++)
+        squares += ((double)v[i] - mean) * ((double)v[i] - mean);
+    CHECK_NEAR(sum / n - mean, 0, 5 * deviation / sqrt(n));
+    CHECK_NEAR(squares / n / (deviation * deviation), 1, 5 * sqrt((kurtosis - 1) / n));
+}
+
+/* Chi square over equally likely bins; u[i] in [0, 1). 19 degrees of freedom: 51 is 1 in 10,000. */
+static void check_even(const double *u)
+{
+    double count[BINS] = {0}, chi = 0;
+
+    for (int i = 0; i < COUNT; i++)
+        if (CHECK(u[i] >= 0 && u[i] < 1))
+            count[(int)(u[i] * BINS)]++;
+    for (int i = 0; i < BINS; i++)
+        chi += (count[i] - COUNT / BINS) * (count[i] - COUNT / BINS) / (COUNT / BINS);
+    CHECK(chi < 51);
+}
+
+static void check_uniform(const float *v, double lo, double hi)
+{
+    double *const u = malloc(COUNT * sizeof *u);
+
+    for (int i = 0; i < COUNT; i++) {
+        CHECK((double)v[i] >= lo && (double)v[i] < hi);
+        u[i] = ((double)v[i] - lo) / (hi - lo);
+    }
+    check_even(u);
+    check_moments(v, (lo + hi) / 2, (hi - lo) / sqrt(12), 1.8);
+    free(u);
+}
+
+static void check_normal(const float *v, double mean, double deviation)
+{
+    double *const u = malloc(COUNT * sizeof *u);
+
+    for (int i = 0; i < COUNT; i++)
+        u[i] = 0.5 * erfc(-((double)v[i] - mean) / deviation / sqrt(2));
+    check_even(u);
+    check_moments(v, mean, deviation, 3);
+    free(u);
+}
+
+CASE(spread)
+{
+    const weir_desc    desc = weir_1d(WEIR_F32, COUNT);
+    weir_device *const d = open();
+    weir_tensor *const t = weir_state(d, desc, "t");
+    float *const       v = malloc(COUNT * sizeof *v);
+
+    read_floats(weir_uniform(d, desc, -2, 6), v);
+    check_uniform(v, -2, 6);
+    read_floats(weir_normal(d, desc, 3, 0.5), v);
+    check_normal(v, 3, 0.5);
+    CHECK_OK(weir_write_uniform(t, 0, 1));
+    read_floats(t, v);
+    check_uniform(v, 0, 1);
+    CHECK_OK(weir_write_normal(t, -1, 2));
+    read_floats(t, v);
+    check_normal(v, -1, 2);
+    weir_release(t);
+    weir_device_close(d);
+    free(v);
+}
+
+CASE(dropout_rate)
+{
+    weir_device *const d = open();
+    weir_tensor *const ones = weir_fill(d, weir_1d(WEIR_F32, COUNT), 1);
+    float *const       v = malloc(COUNT * sizeof *v);
+
+    for (int tenth = 1; tenth < 10; tenth += 4) {
+        const double p = tenth / 10.0;
+        double       dropped = 0;
+        read_floats(weir_dropout(ones, p), v);
+        for (int i = 0; i < COUNT; i++) {
+            CHECK(v[i] == 0 || fabs((double)v[i] * (1 - p) - 1) < 1e-6);
+            dropped += v[i] == 0;
+        }
+        CHECK_NEAR(dropped / COUNT, p, 5 * sqrt(p * (1 - p) / COUNT));
+    }
+    weir_device_close(d);
+    free(v);
+}
+
+/* Two draws differ; the same seed draws the same again, also when the first draw is left out. */
+CASE(follow_the_seed)
+{
+    const weir_desc    desc = weir_1d(WEIR_F32, COUNT);
+    weir_device *const d = open();
+    float *const       v = malloc(4 * COUNT * sizeof *v);
+
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(weir_device_seed(d, 11));
+        for (int k = 0; k < 2; k++)
+            read_floats(weir_normal(d, desc, 0, 1), v + (2 * i + k) * COUNT);
+    }
+    CHECK_BITS(v, v + 2 * COUNT, 2 * COUNT * sizeof *v);
+    CHECK(memcmp(v, v + COUNT, COUNT * sizeof *v) != 0);
+    CHECK_OK(weir_device_seed(d, 12));
+    read_floats(weir_normal(d, desc, 0, 1), v + COUNT);
+    CHECK(memcmp(v, v + COUNT, COUNT * sizeof *v) != 0);
+    weir_device_close(d);
+    free(v);
+}
+
+/* Each run moves on in the stream, by as much as the calls of a run draw, used or not. */
+CASE(runs_draw_anew)
+{
+    const weir_desc    desc = weir_1d(WEIR_F32, COUNT);
+    weir_device *const d = open();
+    float *const       v = malloc(4 * COUNT * sizeof *v);
+
+    CHECK_OK(weir_device_seed(d, 9));
+    for (int run = 0; run < 2; run++) {
+        CHECK(weir_uniform(d, desc, 5, 6) != NULL);
+        read_floats(weir_uniform(d, desc, 0, 1), v + run * COUNT);
+    }
+    weir_graph *const g = weir_graph_begin(d);
+    CHECK(weir_uniform(d, desc, 5, 6) != NULL);
+    const weir_tensor *const y = weir_keep(weir_uniform(d, desc, 0, 1));
+    CHECK_OK(weir_graph_end(g, NULL));
+    CHECK_OK(weir_device_seed(d, 9));
+    for (int run = 2; run < 4; run++) {
+        CHECK_OK(weir_graph_run(g));
+        read_floats(y, v + run * COUNT);
+    }
+    CHECK_BITS(v, v + 2 * COUNT, 2 * COUNT * sizeof *v);
+    CHECK(memcmp(v, v + COUNT, COUNT * sizeof *v) != 0);
+    weir_graph_free(g);
+    weir_device_close(d);
+    free(v);
+}
+
+CASE(refused)
+{
+    weir_device *const d = open();
+    weir_tensor *const t = weir_state(d, weir_1d(WEIR_I64, 3), "t");
+
+    CHECK(weir_uniform(d, weir_1d(WEIR_I32, 3), 0, 1) == NULL);
+    CHECK_TEXT(weir_error(), "uniform: makes f32 or f64, not i32");
+    CHECK(weir_normal(d, weir_1d(WEIR_BOOL, 3), 0, 1) == NULL);
+    CHECK_TEXT(weir_error(), "normal: makes f32 or f64, not bool");
+    CHECK_STATUS(weir_write_uniform(t, 0, 1), WEIR_ERR_DTYPE);
+    CHECK_STATUS(weir_write_normal(t, 0, 1), WEIR_ERR_DTYPE);
+    CHECK_OK(weir_write_fill(t, 5));
+    weir_release(t);
+    weir_device_close(d);
+}

@@ -1,0 +1,114 @@
+/* run.c - makes a case of every (row, shape set, way, element type) and prints a summary.
+ *
+ *     test_op conv2d            the cases of one row
+ *     test_op "stride 2"        those of shape sets with this note
+ *     test_op gradient          one way of all rows */
+#include <stdlib.h>
+
+#include "op/way.h"
+
+static const op_row *const families[] = {op_elementwise, op_reduce, op_matmul, op_conv, op_pool2d,
+                                         op_norm,        op_loss,   op_move,   op_update};
+
+/* Shape sets of a row that go through the plans with a pass left out: not all, that takes long. */
+enum { PLANNED_SETS = 3, MAX_ROWS = 128 };
+
+static op_score scores[MAX_ROWS];
+static int      rows;
+
+static void run_check(void)
+{
+    const op_check *const c = (const op_check *)check_current;
+    c->way(c);
+}
+
+/* Lives as long as the program, in its list of cases. type may be -1: all or none in particular. */
+static void add(op_score *score, const op_set *set, const char *way_name,
+                void (*way)(const op_check *c), int type)
+{
+    const op_row *const row = score->row;
+    op_check *const     c = calloc(1, sizeof *c);
+
+    *c = (op_check){.base = {.file = row->name, .name = c->label, .run = run_check},
+                    .row = row, .set = set, .score = score, .way = way,
+                    .type = type < 0 ? WEIR_F32 : (weir_dtype)type};
+    snprintf(c->label, sizeof c->label, "%s%s%s: %s%s%s", set->in, set->note ? " " : "",
+             set->note ? set->note : "", way_name, type < 0 ? "" : " ",
+             type < 0 ? "" : weir_dtype_name((weir_dtype)type));
+    *check_last = &c->base;
+    check_last = &c->base.next;
+}
+
+/* Inputs that gradients are checked for. */
+static int differentiated(const op_row *row)
+{
+    int n = 0;
+    for (int i = 0; i < OP_MAX_IN; i++)
+        n += row->in[i].kind == OP_PARAM && (row->types & OP_F64) != 0;
+    return n;
+}
+
+static void add_set(op_score *score, const op_set *set)
+{
+    const op_row *const row = score->row;
+
+    add(score, set, "desc", op_way_desc, -1);
+    for (int type = 0; type <= WEIR_BOOL; type++) {
+        if (!(row->types >> type & 1))
+            continue;
+        add(score, set, "values", op_way_values, type);
+        add(score, set, "graph", op_way_graph, type);
+        add(score, set, "threads", op_way_threads, type);
+        if (type == WEIR_F32 && set < row->sets + PLANNED_SETS)
+            add(score, set, "plans", op_way_plans, type);
+    }
+    if (differentiated(row) > 0 && !set->flat)
+        add(score, set, "gradient", op_way_gradient, WEIR_F64);
+    if (differentiated(row) > 1)
+        add(score, set, "frozen", op_way_frozen, WEIR_F64);
+}
+
+static void add_row(const op_row *row)
+{
+    op_score *const score = &scores[rows++];
+    const int       type = row->types & OP_F32 ? WEIR_F32 : WEIR_I32;
+
+    score->row = row;
+    for (const op_set *set = row->sets; set->in; set++)
+        add_set(score, set);
+    for (const op_set *set = row->wrong; set && set->in; set++)
+        add(score, set, "mistake", op_way_mistake, type);
+    if (!(row->types >> WEIR_BOOL & 1) && row->in[0].kind != OP_NONE)
+        add(score, row->sets, "types", op_way_types, type);
+    add(score, row->sets, "NULL", op_way_null, type);
+}
+
+/* One line per row of what ran, and the totals. */
+static void summarise(void)
+{
+    int values = 0, gradients = 0;
+
+    for (const op_score *s = scores; s < scores + rows; s++) {
+        if (s->values + s->gradients == 0)
+            continue;
+        printf("%-21s values %3d, worst %5.2f eps in f32, %5.2f eps in f64, allowed %2.0f",
+               s->row->name, s->values, s->worst_f32, s->worst_f64, s->row->eps);
+        if (s->gradients)
+            printf("; gradients %2d, worst %.1e of allowed", s->gradients, s->worst_gradient);
+        printf("\n");
+        values += s->values;
+        gradients += s->gradients;
+    }
+    printf("op table: %d rows, %d value cases, %d gradient cases\n", rows, values, gradients);
+}
+
+__attribute__((constructor)) static void add_table(void)
+{
+    static check_case summary = {.file = "table.c", .name = "summary", .run = summarise};
+
+    for (size_t i = 0; i < OP_COUNT_OF(families); i++)
+        for (const op_row *row = families[i]; row->name; row++)
+            add_row(row);
+    *check_last = &summary;
+    check_last = &summary.next;
+}

@@ -1,0 +1,131 @@
+/* table_matmul.c - rows of matrix products and the linear layer. */
+#include "op/table.h"
+
+#define T_NONE {.ta = false}
+#define T_A    {.ta = true}
+#define T_B    {.tb = true}
+#define T_BOTH {.ta = true, .tb = true}
+
+static const op_set matmul_sets[] = {
+    {.in = "(3,4)(4,5)"},
+    {.in = "(1,1)(1,1)"},
+    {.in = "(7,7)(7,7)"},
+    {.in = "(0,4)(4,5)", "no rows"},
+    {.in = "(3,4)(4,0)", "no columns"},
+    {.in = "(3,0)(0,5)", "no terms"},
+    {.in = "(3,4)t(4,5)", "transposed view"},
+    {.in = "(3,4)t(4,5)t", "transposed views"},
+    {.in = "(3,4)b(4,5)l", "repeating views"},
+    {.in = "(1,300)(300,1)", "inner product"},
+    {.in = "(64,1)(1,33)", "outer product"},
+    {.in = "(1,257)(257,19)", "vector by matrix"},
+    {.in = "(19,257)(257,1)", "matrix by vector"},
+    {.in = "(5,1500)(1500,3)", "long sum"},
+    {.in = "(130,70)(70,150)", "several tiles"},
+    {.in = "(97,131)(131,113)", "primes"},
+    {0},
+};
+
+static const op_set matmul_t_sets[] = {
+    {.in = "(4,3)(4,5)", "a^T", T_A},
+    {.in = "(3,4)(5,4)", "b^T", T_B},
+    {.in = "(4,3)(5,4)", "a^T b^T", T_BOTH},
+    {.in = "(3,4)(4,5)", "plain", T_NONE},
+    {.in = "(1,1)(1,1)", "a^T b^T", T_BOTH},
+    {.in = "(7,7)(7,7)", "a^T", T_A},
+    {.in = "(0,3)(0,5)", "a^T, no terms", T_A},
+    {.in = "(4,0)(5,4)", "a^T b^T, no rows", T_BOTH},
+    {.in = "(4,3)t(4,5)", "a^T of a view", T_A},
+    {.in = "(3,4)(5,4)t", "b^T of a view", T_B},
+    {.in = "(4,3)b(5,4)l", "a^T b^T of views", T_BOTH},
+    {.in = "(1500,5)(1500,3)", "a^T, long sum", T_A},
+    {.in = "(5,1500)(3,1500)", "b^T, long sum", T_B},
+    {.in = "(70,130)(70,150)", "a^T, several tiles", T_A},
+    {.in = "(130,70)(150,70)", "b^T, several tiles", T_B},
+    {.in = "(131,97)(113,131)", "a^T b^T, primes", T_BOTH},
+    {0},
+};
+
+static const op_set matmul_wrong[] = {
+    {.in = "(3,4)(5,6)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "4 and 5"},
+    {.in = "(3,4)(4)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "b must have 2 axes"},
+    {.in = "(2,3,4)(4,5)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "a must have 2 axes"},
+    {.in = "()(4,5)", NULL, T_NONE, .status = WEIR_ERR_SHAPE},
+    {0},
+};
+
+static const op_set matmul_t_wrong[] = {
+    {.in = "(3,4)(4,5)", "a^T", T_A, .status = WEIR_ERR_SHAPE, .says = "3 and 4"},
+    {.in = "(3,4)(4,5)", "b^T", T_B, .status = WEIR_ERR_SHAPE, .says = "4 and 5"},
+    {.in = "(3,4)(4,5)", "a^T b^T", T_BOTH, .status = WEIR_ERR_SHAPE, .says = "3 and 5"},
+    {0},
+};
+
+static const op_set linear_sets[] = {
+    {.in = "(3,4)(5,4)(5)"},
+    {.in = "(1,1)(1,1)(1)"},
+    {.in = "(7,7)(7,7)(7)"},
+    {.in = "(0,4)(5,4)(5)", "no rows"},
+    {.in = "(3,4)(0,4)(0)", "no outputs"},
+    {.in = "(3,0)(5,0)(5)", "no inputs: the bias alone"},
+    {.in = "(3,4)t(5,4)(5)", "transposed x"},
+    {.in = "(3,4)(5,4)t(5)b", "transposed w, repeated bias"},
+    {.in = "(3,4)b(5,4)l(5)", "repeating views"},
+    {.in = "(2,1500)(3,1500)(3)", "long sum"},
+    {.in = "(1,70)(150,70)(150)", "one row"},
+    {.in = "(130,70)(90,70)(90)", "several tiles"},
+    {0},
+};
+
+static const op_set linear_plain_sets[] = {
+    {.in = "(3,4)(5,4)"},
+    {.in = "(1,1)(1,1)"},
+    {.in = "(7,7)(7,7)"},
+    {.in = "(0,4)(5,4)", "no rows"},
+    {.in = "(3,0)(5,0)", "no inputs"},
+    {.in = "(3,4)t(5,4)", "transposed x"},
+    {.in = "(3,4)(5,4)t", "transposed w"},
+    {.in = "(2,1500)(3,1500)", "long sum"},
+    {.in = "(130,70)(90,70)", "several tiles"},
+    {0},
+};
+
+static const op_set linear_wrong[] = {
+    {.in = "(3,4)(5,6)(5)", .status = WEIR_ERR_SHAPE, .says = "4 columns but w takes 6"},
+    {.in = "(3,4)(5,4)(4)", .status = WEIR_ERR_SHAPE, .says = "bias"},
+    {.in = "(3,4)(5,4)(1,5)", .status = WEIR_ERR_SHAPE, .says = "bias"},
+    {.in = "(4)(5,4)(5)", .status = WEIR_ERR_SHAPE, .says = "x must have 2 axes"},
+    {.in = "(3,4)(4)(4)", .status = WEIR_ERR_SHAPE, .says = "w must have 2 axes"},
+    {0},
+};
+
+static weir_tensor *matmul(const op_call *c)
+{
+    return weir_matmul(c->in[0], c->in[1]);
+}
+
+static weir_tensor *matmul_t(const op_call *c)
+{
+    return weir_matmul_t(c->in[0], c->in[1], c->o->ta, c->o->tb);
+}
+
+static weir_tensor *linear(const op_call *c)
+{
+    return weir_linear(c->in[0], c->in[1], c->in[2]);
+}
+
+const op_row op_matmul[] = {
+    {.name = "matmul", .build = matmul, .reference = ref_matmul, .types = OP_FLOATS,
+     .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}}, .eps = 16, .rms = true, .library = true,
+     .sets = matmul_sets, .wrong = matmul_wrong},
+    {.name = "matmul_t", .says = "matmul", .build = matmul_t, .reference = ref_matmul,
+     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}}, .eps = 16, .rms = true,
+     .library = true, .sets = matmul_t_sets, .wrong = matmul_t_wrong},
+    {.name = "linear", .build = linear, .reference = ref_linear, .types = OP_FLOATS,
+     .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}}, .eps = 16, .rms = true,
+     .library = true, .optional = 1 << 2, .sets = linear_sets, .wrong = linear_wrong},
+    {.name = "linear (no bias)", .says = "linear", .build = linear, .reference = ref_linear,
+     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}}, .eps = 16, .rms = true,
+     .library = true, .sets = linear_plain_sets},
+    {0},
+};

@@ -1,0 +1,144 @@
+/* table_update.c - rows of updates in place: five steps each, state compared after each. */
+#include "op/table.h"
+
+#define SGD(...)  {.sgd = {__VA_ARGS__}}
+#define ADAM(...) {.adam = {__VA_ARGS__}}
+
+/* param, grad, lr. */
+static const op_set sgd_sets[] = {
+    {.in = "(3,5)(3,5)()"},
+    {.in = "()()()", "scalars"},
+    {.in = "(7)(7)(1)"},
+    {.in = "(0,4)(0,4)()", "nothing"},
+    {.in = "(3,5)(3,5)t()", "transposed gradient"},
+    {.in = "(3,5)(3,5)b()", "repeated gradient"},
+    {.in = "(2,3,4,5)(2,3,4,5)()", "filters", SGD(.weight_decay = 0.1)},
+    {.in = "(1500)(1500)()", NULL, SGD(.weight_decay = 0.01)},
+    {.in = "(191,211)(191,211)()", "several tasks"},
+    {0},
+};
+
+/* param, grad, lr, momentum buffer. */
+static const op_set momentum_sets[] = {
+    {.in = "(3,5)(3,5)()(3,5)", "momentum", SGD(.momentum = 0.9)},
+    {.in = "()()()()", "scalars", SGD(.momentum = 0.5)},
+    {.in = "(7)(7)(1)(7)", "dampening", SGD(.momentum = 0.9, .dampening = 0.3)},
+    {.in = "(7)(7)()(7)", "nesterov", SGD(.momentum = 0.9, .nesterov = true)},
+    {.in = "(0,4)(0,4)()(0,4)", "nothing", SGD(.momentum = 0.9)},
+    {.in = "(3,5)(3,5)t()(3,5)", "decay", SGD(.momentum = 0.9, .weight_decay = 0.1)},
+    {.in = "(2,3,4,5)(2,3,4,5)()(2,3,4,5)", "nesterov, decay",
+     SGD(.momentum = 0.8, .nesterov = true, .weight_decay = 0.1)},
+    {.in = "(1500)(1500)()(1500)", "dampening, decay",
+     SGD(.momentum = 0.9, .dampening = 0.5, .weight_decay = 0.01)},
+    {.in = "(191,211)(191,211)()(191,211)", "several tasks", SGD(.momentum = 0.9)},
+    {0},
+};
+
+static const op_set sgd_wrong[] = {
+    {.in = "(3,5)(5,3)()", .status = WEIR_ERR_SHAPE},
+    {.in = "(3,5)(5)()", .status = WEIR_ERR_SHAPE},
+    {.in = "(3,5)(3,5)(2)", .status = WEIR_ERR_SHAPE, .says = "lr"},
+    {0},
+};
+
+static const op_set momentum_wrong[] = {
+    {.in = "(7)(7)()(7)", "negative momentum", SGD(.momentum = -0.5), .status = WEIR_ERR_INVALID,
+     .says = "momentum -0.5"},
+    {.in = "(7)(7)()(7)", "nesterov without momentum", SGD(.nesterov = true),
+     .status = WEIR_ERR_INVALID, .says = "nesterov"},
+    {.in = "(7)(7)()(7)", "nesterov with dampening",
+     SGD(.momentum = 0.9, .nesterov = true, .dampening = 0.1), .status = WEIR_ERR_INVALID,
+     .says = "nesterov"},
+    {.in = "(3,5)(3,5)()(5)", NULL, SGD(.momentum = 0.9), .status = WEIR_ERR_SHAPE},
+    {0},
+};
+
+/* param, grad, m, v, step, lr. */
+static const op_set adam_sets[] = {
+    {.in = "(3,5)(3,5)(3,5)(3,5)()()"},
+    {.in = "()()()()()()", "scalars"},
+    {.in = "(7)(7)(7)(7)(1)(1)", "betas", ADAM(.beta1 = 0.5, .beta2 = 0.9)},
+    {.in = "(7)(7)(7)(7)()()", "decay", ADAM(.weight_decay = 0.1)},
+    {.in = "(0,4)(0,4)(0,4)(0,4)()()", "nothing"},
+    {.in = "(3,5)(3,5)t(3,5)(3,5)()()", "transposed gradient"},
+    {.in = "(2,3,4,5)(2,3,4,5)(2,3,4,5)(2,3,4,5)()()", "filters", ADAM(.eps = 1e-3)},
+    {.in = "(1500)(1500)(1500)(1500)()()", "all options",
+     ADAM(.beta1 = 0.8, .beta2 = 0.99, .eps = 1e-5, .weight_decay = 0.01)},
+    {.in = "(191,211)(191,211)(191,211)(191,211)()()", "several tasks"},
+    {0},
+};
+
+static const op_set adam_wrong[] = {
+    {.in = "(7)(7)(7)(7)()()", "beta1 1", ADAM(.beta1 = 1), .status = WEIR_ERR_INVALID,
+     .says = "beta1 1"},
+    {.in = "(7)(7)(7)(7)()()", "beta2 -1", ADAM(.beta2 = -1), .status = WEIR_ERR_INVALID,
+     .says = "beta2 -1"},
+    {.in = "(7)(7)(7)(7)()()", "eps -1", ADAM(.eps = -1), .status = WEIR_ERR_INVALID,
+     .says = "eps -1"},
+    {.in = "(3,5)(5,3)(3,5)(3,5)()()", .status = WEIR_ERR_SHAPE},
+    {.in = "(3,5)(3,5)(3)(3,5)()()", .status = WEIR_ERR_SHAPE},
+    {.in = "(3,5)(3,5)(3,5)(5)()()", .status = WEIR_ERR_SHAPE},
+    {.in = "(3,5)(3,5)(3,5)(3,5)(2)()", .status = WEIR_ERR_SHAPE, .says = "step"},
+    {.in = "(3,5)(3,5)(3,5)(3,5)()(3)", .status = WEIR_ERR_SHAPE, .says = "lr"},
+    {0},
+};
+
+static const op_set increment_sets[] = {
+    {.in = "()", "scalar", {.s = 1}},
+    {.in = "(1)", NULL, {.s = -0.5}},
+    {.in = "(7)", NULL, {.s = 0}},
+    {.in = "(0,4)", "nothing", {.s = 1}},
+    {.in = "(3,5)", NULL, {.s = 0.1}},
+    {.in = "(2,3,4,5)", "image", {.s = 2}},
+    {.in = "(1500)", NULL, {.s = 1e-3}},
+    {.in = "(191,211)", "several tasks", {.s = 3}},
+    {0},
+};
+
+/* The parameter as it is after the update. */
+static weir_tensor *after(weir_status status, weir_tensor *param)
+{
+    return status == WEIR_OK ? weir_copy(param) : NULL;
+}
+
+static weir_tensor *sgd_update(const op_call *c)
+{
+    return after(weir_sgd_update(c->in[0], c->in[1], c->in[3], c->in[2], &c->o->sgd), c->in[0]);
+}
+
+/* The step counts itself first, as a training program does. */
+static weir_tensor *adam_update(const op_call *c)
+{
+    weir_status s = WEIR_OK;
+    if (c->in[4])
+        s = weir_increment(c->in[4], 1);
+    if (s != WEIR_OK)
+        return NULL;
+    return after(weir_adam_update(c->in[0], c->in[1], c->in[2], c->in[3], c->in[4], c->in[5],
+                                  &c->o->adam), c->in[0]);
+}
+
+static weir_tensor *increment(const op_call *c)
+{
+    return after(weir_increment(c->in[0], c->o->s), c->in[0]);
+}
+
+#define PARAM {OP_STATE, -1, 1}
+#define GRAD  {OP_DATA, -2, 1}
+#define LR    {OP_DATA, 0.05, 0.2}
+#define ZEROS {OP_STATE, 0, 0}
+
+const op_row op_update[] = {
+    {.name = "sgd_update", .build = sgd_update, .reference = ref_sgd_update, .types = OP_FLOATS,
+     .in = {PARAM, GRAD, LR}, .eps = 8, .rms = true, .any_float = 1 << 2, .runs = 5,
+     .sets = sgd_sets, .wrong = sgd_wrong},
+    {.name = "sgd_update (momentum)", .says = "sgd_update", .build = sgd_update,
+     .reference = ref_sgd_update, .types = OP_FLOATS, .in = {PARAM, GRAD, LR, ZEROS}, .eps = 8,
+     .rms = true, .any_float = 1 << 2, .runs = 5, .sets = momentum_sets, .wrong = momentum_wrong},
+    {.name = "adam_update", .build = adam_update, .reference = ref_adam_update, .types = OP_FLOATS,
+     .in = {PARAM, GRAD, ZEROS, ZEROS, {.kind = OP_COUNTER}, LR}, .eps = 16, .rms = true,
+     .any_float = 1 << 5, .runs = 5, .sets = adam_sets, .wrong = adam_wrong},
+    {.name = "increment", .build = increment, .reference = ref_increment, .types = OP_FLOATS,
+     .in = {PARAM}, .eps = 4, .rms = true, .runs = 5, .sets = increment_sets},
+    {0},
+};
