@@ -4,6 +4,8 @@
 #define WEIR_H
 
 #include "weir/base.h"
+#include "weir/callback.h"
+#include "weir/data.h"
 #include "weir/device.h"
 #include "weir/graph.h"
 #include "weir/model.h"

@@ -42,6 +42,7 @@ for folder in core device op graph model; do
 done
 part tool sh test/tool.sh "$build"
 part examples sh test/examples.sh "$build"
+part install sh test/install.sh "$build"
 if command -v python3 >/dev/null 2>&1; then
     part check_rooms python3 test/check_rooms.py
 else

@@ -80,6 +80,14 @@ if command -v python3 >/dev/null 2>&1; then
 fi
 good small bench graph --model cnn --batch 4 --steps 2 --threads 1
 says small 'bits identical: yes'
+for model in vgg16 densenet121 mobilenetv2 unet; do
+    good "dump_$model" dump --model "$model" --batch 2 --image 32 --what cost
+    [ -s "$work/dump_$model" ]
+    check "$?" "dump --model $model prints something"
+done
+good unet bench graph --model unet --batch 2 --image 16 --steps 1 --rounds 1 --threads 1
+says unet 'bits identical: yes'
+bad 1 'image size 48' dump --model vgg16 --image 48
 good disabled bench graph --model tiny --steps 2 --disable fuse,inplace
 says disabled 'bits identical: yes'
 
@@ -111,7 +119,7 @@ bad 2 "--batch must be a whole number from 1 to 65536, not 'many'" bench graph -
 bad 2 "--batch must be a whole number from 1 to 65536, not '0'" bench graph --batch 0
 bad 2 "--steps must be a whole number from 1 to 1000000, not '3x'" bench graph --steps 3x
 bad 2 "--model must be one of mlp, cnn," bench graph --model vgg
-bad 2 '--image is for resnet18 and resnet50' bench graph --model mlp --image 32
+bad 2 "--image is for networks whose images scale; 'mlp'" bench graph --model mlp --image 32
 bad 2 "--what must be one of graph, plan," dump --what everything
 bad 2 "--case must be one of on, off, not 'maybe'" bench worker --case maybe
 bad 2 "'stray' is not an option" info stray

@@ -21,6 +21,15 @@ extern "C" {
 #define WEIR_VERSION_MINOR 1
 #define WEIR_VERSION_PATCH 0
 
+/* The version as text, and as a number for #if WEIR_VERSION_NUMBER >= WEIR_VERSION_OF(0, 1, 0). */
+#define WEIR_VERSION_TEXT_(a, b, c) #a "." #b "." #c
+#define WEIR_VERSION_TEXT(a, b, c)  WEIR_VERSION_TEXT_(a, b, c)
+#define WEIR_VERSION_STRING                                                                        \
+    WEIR_VERSION_TEXT(WEIR_VERSION_MAJOR, WEIR_VERSION_MINOR, WEIR_VERSION_PATCH)
+#define WEIR_VERSION_OF(major, minor, patch) ((major) * 1000000 + (minor) * 1000 + (patch))
+#define WEIR_VERSION_NUMBER                                                                        \
+    WEIR_VERSION_OF(WEIR_VERSION_MAJOR, WEIR_VERSION_MINOR, WEIR_VERSION_PATCH)
+
 #if defined(__GNUC__)
 #define WEIR_API __attribute__((visibility("default")))
 #else

@@ -94,10 +94,29 @@ WEIR_API weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, s
 WEIR_API weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt,
                                     weir_tensor **grads);
 
+/* The same from any result y, given the gradient dy of y (same shape and type): vector-Jacobian
+ * products through all calls that led to y. dy NULL: ones. */
+WEIR_API weir_status weir_backward_from(weir_tensor *y, weir_tensor *dy, const weir_pair **pairs,
+                                        size_t *count);
+WEIR_API weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t n,
+                                         weir_tensor *const *wrt, weir_tensor **grads);
+
 /* The vector-Jacobian product of the one call that made y: given dy (shape of y) fills dx[i] for
  * the call's inputs, NULL where an input has no gradient. *n is in: room in dx, out: number of
  * inputs. */
 WEIR_API weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **dx);
+
+/* Each gradient of the n pairs with its elements limited to [-limit, limit]; a NaN stays one.
+ * clipped (room for n; may be pairs itself if that is writable) gets the pairs with the new
+ * gradients, which are borrowed from the innermost scope. */
+WEIR_API weir_status weir_clip_value(const weir_pair *pairs, size_t n, double limit,
+                                     weir_pair *clipped);
+
+/* All gradients times min(1, limit / (norm + 1e-6)), where norm, the root of the sum of the squares
+ * of all elements of all of them, is summed in the order of the pairs (Pascanu et al. 2013). *norm
+ * (may be NULL) gets it, a scalar f64; NULL when n is 0. */
+WEIR_API weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double limit,
+                                    weir_pair *clipped, weir_tensor **norm);
 
 /* No tape between off (false) and the matching on (true) on this device; nests. */
 WEIR_API weir_status weir_no_grad_begin(weir_device *d);

@@ -8,6 +8,7 @@
 
 #include "weir/base.h"
 #include "weir/device.h"
+#include "weir/graph.h"
 #include "weir/op.h"
 #include "weir/tensor.h"
 
@@ -42,6 +43,13 @@ WEIR_API weir_layer *weir_linear_new(weir_model *m, const char *name, int64_t in
 WEIR_API weir_layer *weir_conv2d_new(weir_model *m, const char *name, int64_t in, int64_t out,
                                      int64_t kernel, const weir_conv2d_options *options, bool bias);
 WEIR_API weir_layer *weir_batch_norm_new(weir_model *m, const char *name, int64_t channels);
+
+/* x (steps, n, in) -> (steps, n, hidden), or 2 * hidden if bidirectional; see weir_lstm. */
+WEIR_API weir_layer *weir_lstm_new(weir_model *m, const char *name, int64_t in, int64_t hidden,
+                                   int layers, bool bidirectional);
+WEIR_API weir_layer *weir_gru_new(weir_model *m, const char *name, int64_t in, int64_t hidden,
+                                  int layers, bool bidirectional);
+
 WEIR_API weir_layer *weir_dropout_new(weir_model *m, double p);
 
 /* The layer's function of x: recorded or computed. Borrowed result. */
@@ -62,11 +70,35 @@ WEIR_API weir_layer *weir_digits_cnn_new(weir_model *m, int64_t classes);
 /* depth 18, 34, 50 or 101; x (n,3,h,w); cifar: the stem for small images. */
 WEIR_API weir_layer *weir_resnet_new(weir_model *m, int depth, int64_t classes, bool cifar);
 
+/* x (n,3,image,image), image a multiple of 32; two hidden layers of 4096 with dropout 0.5. */
+WEIR_API weir_layer *weir_vgg16_new(weir_model *m, int64_t classes, int64_t image);
+
+/* x (n,3,h,w); inverted residuals, ReLU6, dropout 0.2. */
+WEIR_API weir_layer *weir_mobilenet_v2_new(weir_model *m, int64_t classes);
+
+/* x (n,3,h,w), h and w at least 29. */
+WEIR_API weir_layer *weir_densenet121_new(weir_model *m, int64_t classes);
+
+/* x (n,channels,h,w), h and w multiples of 16 -> (n,classes,h,w): a class for each pixel. width:
+ * channels of the first level (64 in the paper); upsample: nearest neighbour and a convolution on
+ * the way up in place of transposed convolutions. */
+WEIR_API weir_layer *weir_unet_new(weir_model *m, int64_t channels, int64_t classes, int64_t width,
+                                   bool upsample);
+
 /* Optimisers own their state and keep the parameters they updated alive; lr is a tensor, so that it
  * can change between runs of a graph. */
 WEIR_API weir_optim *weir_sgd_new(weir_device *d, double lr, const weir_sgd_options *options);
 WEIR_API weir_optim *weir_adam_new(weir_device *d, double lr, const weir_adam_options *options);
+WEIR_API weir_optim *weir_adamw_new(weir_device *d, double lr, const weir_adam_options *options);
+WEIR_API weir_optim *weir_adagrad_new(weir_device *d, double lr,
+                                      const weir_adagrad_options *options);
+WEIR_API weir_optim *weir_rmsprop_new(weir_device *d, double lr,
+                                      const weir_rmsprop_options *options);
 WEIR_API weir_status weir_optim_set_lr(weir_optim *o, double lr);
+
+/* The rate that parameters of this type (f32, f64) read, a borrowed scalar: for schedules inside a
+ * graph (weir_lr_cosine and its like). */
+WEIR_API weir_tensor *weir_optim_lr(weir_optim *o, weir_dtype dtype);
 WEIR_API void        weir_optim_free(weir_optim *o);
 
 /* State tensors (momentum buffers, moments) made so far; borrowed. */
@@ -76,6 +108,16 @@ WEIR_API weir_tensor *weir_optim_state(const weir_optim *o, size_t i);
 /* Gradients of the scalar loss and one update of every trainable tensor it depends on. State
  * tensors are made at the first call for a parameter. */
 WEIR_API weir_status weir_minimize(weir_optim *o, weir_tensor *loss);
+
+/* The second half of it, for gradients that were changed on the way (weir_clip_norm): one update
+ * for each of the n pairs. */
+WEIR_API weir_status weir_optim_update(weir_optim *o, const weir_pair *pairs, size_t n);
+
+/* The same in two parts, for micro-batches: accumulate adds the gradients of a loss to buffers
+ * (states), apply updates every parameter that has one with the sum and zeroes it. Scale the losses
+ * by 1 / their number for a mean. Each part may be a graph of its own, run as often as wanted. */
+WEIR_API weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss);
+WEIR_API weir_status weir_optim_apply(weir_optim *o);
 
 #ifdef __cplusplus
 }

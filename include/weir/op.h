@@ -28,6 +28,43 @@ WEIR_API weir_tensor *weir_neg(weir_tensor *x);
 WEIR_API weir_tensor *weir_square(weir_tensor *x);
 WEIR_API weir_tensor *weir_affine(weir_tensor *x, double mul, double add);     /* mul * x + add */
 
+/* Slopes at kinks are those of PyTorch. */
+WEIR_API weir_tensor *weir_leaky_relu(weir_tensor *x, double slope);    /* x > 0 ? x : slope x */
+WEIR_API weir_tensor *weir_elu(weir_tensor *x, double alpha);   /* x > 0 ? x : alpha expm1(x) */
+WEIR_API weir_tensor *weir_selu(weir_tensor *x);        /* the elu of Klambauer et al. 2017 */
+WEIR_API weir_tensor *weir_gelu(weir_tensor *x);        /* x/2 (1 + erf(x / sqrt 2)) */
+WEIR_API weir_tensor *weir_silu(weir_tensor *x);        /* x sigmoid(x) */
+WEIR_API weir_tensor *weir_hardsigmoid(weir_tensor *x); /* x/6 + 1/2, clamped to [0, 1] */
+WEIR_API weir_tensor *weir_softplus(weir_tensor *x);    /* log(1 + exp(x)) */
+WEIR_API weir_tensor *weir_softsign(weir_tensor *x);    /* x / (1 + |x|) */
+
+/* x > 0 ? x : slope x; slope is one number, or one per channel (axis 1 of x). */
+WEIR_API weir_tensor *weir_prelu(weir_tensor *x, weir_tensor *slope);
+
+/* Steps have slope 0 everywhere. */
+WEIR_API weir_tensor *weir_floor(weir_tensor *x);
+WEIR_API weir_tensor *weir_ceil(weir_tensor *x);
+WEIR_API weir_tensor *weir_round(weir_tensor *x);       /* half away from zero */
+WEIR_API weir_tensor *weir_round_even(weir_tensor *x);  /* half to even */
+WEIR_API weir_tensor *weir_sign(weir_tensor *x);        /* -1, 0 or 1; NaN stays */
+
+WEIR_API weir_tensor *weir_clamp(weir_tensor *x, double lo, double hi);     /* slope 1 at lo, hi */
+WEIR_API weir_tensor *weir_reciprocal(weir_tensor *x);  /* 1 / x */
+WEIR_API weir_tensor *weir_erf(weir_tensor *x);
+WEIR_API weir_tensor *weir_sin(weir_tensor *x);
+WEIR_API weir_tensor *weir_cos(weir_tensor *x);
+WEIR_API weir_tensor *weir_tan(weir_tensor *x);
+WEIR_API weir_tensor *weir_asin(weir_tensor *x);
+WEIR_API weir_tensor *weir_acos(weir_tensor *x);
+WEIR_API weir_tensor *weir_atan(weir_tensor *x);
+WEIR_API weir_tensor *weir_sinh(weir_tensor *x);
+WEIR_API weir_tensor *weir_cosh(weir_tensor *x);
+WEIR_API weir_tensor *weir_asinh(weir_tensor *x);
+WEIR_API weir_tensor *weir_acosh(weir_tensor *x);
+WEIR_API weir_tensor *weir_atanh(weir_tensor *x);
+WEIR_API weir_tensor *weir_log1p(weir_tensor *x);       /* log(1 + x) */
+WEIR_API weir_tensor *weir_expm1(weir_tensor *x);       /* exp(x) - 1 */
+
 /* ---- element-wise, two inputs, broadcast; add, sub and mul take i32 and i64 too ---- */
 WEIR_API weir_tensor *weir_add(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_sub(weir_tensor *a, weir_tensor *b);
@@ -36,12 +73,52 @@ WEIR_API weir_tensor *weir_div(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_max(weir_tensor *a, weir_tensor *b);     /* a tie: half the gradient */
 WEIR_API weir_tensor *weir_min(weir_tensor *a, weir_tensor *b);     /* to each */
 
+/* a to the power b, as C's pow. Slope in a: 0 where b is 0; in b: 0 where a is 0 and b is not
+ * negative, NaN where a is negative. */
+WEIR_API weir_tensor *weir_pow(weir_tensor *a, weir_tensor *b);
+
+/* ---- comparisons -> bool, broadcast; any number type, eq and ne bool too. No gradient. ---- */
+WEIR_API weir_tensor *weir_eq(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_ne(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_lt(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_le(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_gt(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_ge(weir_tensor *a, weir_tensor *b);
+
+/* bool -> bool */
+WEIR_API weir_tensor *weir_logical_and(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_logical_or(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_logical_xor(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_logical_not(weir_tensor *a);
+
+/* cond ? a : b, broadcast; cond is bool, a and b are of one type, any. */
+WEIR_API weir_tensor *weir_where(weir_tensor *cond, weir_tensor *a, weir_tensor *b);
+
 /* ---- reductions ----
  * dims is a bit set of axes (bit i is axis i), 0 means all; keep leaves axes of size 1. The
  * gradient of amax goes to the first maximum. */
 WEIR_API weir_tensor *weir_sum(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep);
+WEIR_API weir_tensor *weir_amin(weir_tensor *x, uint32_t dims, bool keep);      /* as amax */
+
+/* The product; its gradient is right where factors are 0 too. */
+WEIR_API weir_tensor *weir_prod(weir_tensor *x, uint32_t dims, bool keep);
+
+/* The first index (i64) of the maximum, minimum along one axis; a negative axis counts from the
+ * end, NaN counts as the largest, smallest. */
+WEIR_API weir_tensor *weir_argmax(weir_tensor *x, int axis, bool keep);
+WEIR_API weir_tensor *weir_argmin(weir_tensor *x, int axis, bool keep);
+
+/* Mean squared distance from the mean, with n - correction (0 or 1) as the divisor. */
+WEIR_API weir_tensor *weir_var(weir_tensor *x, uint32_t dims, int correction, bool keep);
+
+/* p 1: the sum of absolute values; p 2: the root of the sum of squares. Slope 0 at 0. */
+WEIR_API weir_tensor *weir_norm(weir_tensor *x, int p, uint32_t dims, bool keep);
+
+/* exp(x) / sum(exp(x)) along an axis (negative: from the end), and its log; no overflow. */
+WEIR_API weir_tensor *weir_softmax(weir_tensor *x, int axis);
+WEIR_API weir_tensor *weir_log_softmax(weir_tensor *x, int axis);
 
 /* ---- shape and type ---- */
 
@@ -71,33 +148,170 @@ WEIR_API weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value);
 WEIR_API weir_tensor *weir_uniform(weir_device *d, weir_desc desc, double lo, double hi);
 WEIR_API weir_tensor *weir_normal(weir_device *d, weir_desc desc, double mean, double stddev);
 
+/* 1 with probability p, else 0; f32 or f64. */
+WEIR_API weir_tensor *weir_bernoulli(weir_device *d, weir_desc desc, double p);
+
+/* (count): start, start + step, ...; f32, f64, i32, i64. Computed in f64, then converted. */
+WEIR_API weir_tensor *weir_arange(weir_device *d, weir_dtype dtype, int64_t count, double start,
+                                  double step);
+
+/* ---- parts, joins and repeats: any dtype; an axis may be negative, -1 is the last ---- */
+
+/* NumPy's x[begin:end:step] on every axis: negative begin and end count from the end, both are
+ * clipped. NULL: from the first (or last) element, to the end, by 1; INT64_MAX and INT64_MIN go as
+ * far as there is. A view if all steps are positive, else a tensor of its own. */
+WEIR_API weir_tensor *weir_slice(weir_tensor *x, const int64_t *begin, const int64_t *end,
+                                 const int64_t *step);
+
+/* A view of size elements of one axis, from begin on. */
+WEIR_API weir_tensor *weir_narrow(weir_tensor *x, int axis, int64_t begin, int64_t size);
+
+/* n views side by side along one axis into out[n]: size[i] elements each, NULL: equal parts. */
+WEIR_API weir_status weir_split(weir_tensor *x, int axis, int n, const int64_t *size,
+                                weir_tensor **out);
+
+/* n tensors one after the other along an axis; stack: along a new axis. */
+WEIR_API weir_tensor *weir_concat(int n, weir_tensor *const *x, int axis);
+WEIR_API weir_tensor *weir_stack(int n, weir_tensor *const *x, int axis);
+
+/* Views without the axis, which has size 1, and with a new axis of size 1 there. */
+WEIR_API weir_tensor *weir_squeeze(weir_tensor *x, int axis);
+WEIR_API weir_tensor *weir_unsqueeze(weir_tensor *x, int axis);
+
+/* weir_broadcast_to with x's dtype; -1 keeps the size of an axis. */
+WEIR_API weir_tensor *weir_expand(weir_tensor *x, int ndim, const int64_t *dim);
+
+/* The whole x times[i] times along axis i (NumPy's tile); each element times times in a row along
+ * one axis (NumPy's repeat). */
+WEIR_API weir_tensor *weir_tile(weir_tensor *x, const int64_t *times);
+WEIR_API weir_tensor *weir_repeat(weir_tensor *x, int axis, int64_t times);
+
+typedef enum weir_pad_mode {
+    WEIR_PAD_CONSTANT,      /* value */
+    WEIR_PAD_REFLECT,       /* mirrored at the outermost element, which is not repeated */
+    WEIR_PAD_EDGE           /* the outermost element */
+} weir_pad_mode;
+
+/* before[i] elements before and after[i] behind axis i. */
+WEIR_API weir_tensor *weir_pad(weir_tensor *x, const int64_t *before, const int64_t *after,
+                               weir_pad_mode mode, double value);
+
+/* Each pixel of x (n,c,h,w) fh x fw times: the nearest neighbour. */
+WEIR_API weir_tensor *weir_upsample(weir_tensor *x, int64_t fh, int64_t fw);
+
+/* (n, b b c, h, w) <-> (n, c, b h, b w); channel (i b + j) c + k is pixel (i, j) of channel k of
+ * each block of b x b pixels. */
+WEIR_API weir_tensor *weir_depth_to_space(weir_tensor *x, int64_t b);
+WEIR_API weir_tensor *weir_space_to_depth(weir_tensor *x, int64_t b);
+
+/* ---- indexing: indices are i32 or i64 of any shape ---- */
+
+/* table (v, d...), index (...) -> (..., d...): rows of the table, an embedding. An index outside
+ * 0..v-1 gives NaN, 0 in integers; the gradient leaves it out. */
+WEIR_API weir_tensor *weir_gather(weir_tensor *table, weir_tensor *index);
+
+/* x (v, d...) plus update (..., d...) at the rows index (...), one after the other where an index
+ * comes twice; f32, f64, i32, i64. An index outside 0..v-1 is left out. */
+WEIR_API weir_tensor *weir_scatter_add(weir_tensor *x, weir_tensor *index, weir_tensor *update);
+
+/* index (...) -> (..., depth): 1 at the index, 0 elsewhere; all 0 for an index outside. */
+WEIR_API weir_tensor *weir_one_hot(weir_tensor *index, int64_t depth, weir_dtype dtype);
+
 /* ---- matrices ---- */
 
-/* (m,k) (k,n) -> (m,n); matmul_t takes a transposed if ta, b transposed if tb. */
+/* (...,m,k) (...,k,n) -> (...,m,n), leading axes broadcast; a vector a is one row, b one column,
+ * an axis that the result then lacks. matmul_t takes a transposed if ta, b transposed if tb. */
 WEIR_API weir_tensor *weir_matmul(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_matmul_t(weir_tensor *a, weir_tensor *b, bool ta, bool tb);
 
+/* alpha a b + beta c, c broadcast to the product or NULL; a and b as in weir_matmul_t. */
+WEIR_API weir_tensor *weir_gemm(weir_tensor *a, weir_tensor *b, weir_tensor *c, double alpha,
+                                double beta, bool ta, bool tb);
+
+/* Scaled dot-product attention (Vaswani et al. 2017): softmax(q k^T / sqrt(d)) v for each of the
+ * heads, which lie side by side in the last axis: q (b,t,heads*d), k (b,s,heads*d),
+ * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v. Neither scores
+ * nor probabilities are stored. */
+WEIR_API weir_tensor *weir_attention(weir_tensor *q, weir_tensor *k, weir_tensor *v, int64_t heads,
+                                     bool causal);
+
 /* x (n,i), w (o,i), bias (o) or NULL -> x w^T + bias (n,o) */
 WEIR_API weir_tensor *weir_linear(weir_tensor *x, weir_tensor *w, weir_tensor *bias);
+
+/* ---- recurrent networks, x (steps, n, columns) ---- */
+
+/* Of one layer in one direction. LSTM: 4 gates in the order i, f, g, o; GRU: 3, r, z, n. */
+typedef struct weir_rnn_weights {
+    weir_tensor *w_ih, *w_hh;       /* (gates*hidden, columns of x), (gates*hidden, hidden) */
+    weir_tensor *b_ih, *b_hh;       /* (gates*hidden) or NULL */
+} weir_rnn_weights;
+
+typedef struct weir_rnn_options {
+    int          layers;            /* 0 means 1 */
+    bool         bidirectional;     /* outputs of both directions side by side */
+    weir_tensor *mask;              /* NULL, or (steps, n) of x's type: 1 while a sequence lasts,
+                                     * 0 where it has ended: the state stays, outputs are 0 */
+} weir_rnn_options;
+
+/* Outputs of the last layer (steps, n, hidden or 2*hidden), by PyTorch's definition. w: one per
+ * layer and direction, directions side by side. h0, c0: (layers*directions, n, hidden), NULL: 0.
+ * The last states go to *hn and *cn unless these are NULL. */
+WEIR_API weir_tensor *weir_lstm(weir_tensor *x, const weir_rnn_weights *w, weir_tensor *h0,
+                                weir_tensor *c0, const weir_rnn_options *options, weir_tensor **hn,
+                                weir_tensor **cn);
+WEIR_API weir_tensor *weir_gru(weir_tensor *x, const weir_rnn_weights *w, weir_tensor *h0,
+                               const weir_rnn_options *options, weir_tensor **hn);
 
 /* ---- convolution and pooling, x (n,c,h,w) ---- */
 typedef struct weir_conv2d_options {
     int64_t stride[2], pad[2], dilation[2];     /* height, width; stride and dilation 0 mean 1 */
     int64_t groups;                             /* 0 means 1 */
+    bool    asymmetric;                         /* pad is at the top and left only, and */
+    int64_t pad_end[2];                         /* at the bottom and right; else pad is both */
 } weir_conv2d_options;
 
 /* w (out, c/groups, kh, kw), bias (out) or NULL -> (n, out, oh, ow); options NULL: all defaults. */
 WEIR_API weir_tensor *weir_conv2d(weir_tensor *x, weir_tensor *w, weir_tensor *bias,
                                   const weir_conv2d_options *options);
 
+typedef struct weir_conv_transpose2d_options {
+    int64_t stride[2], pad[2], dilation[2];     /* of the convolution whose gradient this is */
+    int64_t output_pad[2];                      /* rows and columns more, less than the stride */
+    int64_t groups;
+} weir_conv_transpose2d_options;
+
+/* Transposed convolution: x (n,c,h,w), w (c, out/groups, kh, kw), bias (out) or NULL ->
+ * (n, out, (h-1) stride - 2 pad + dilation (kh-1) + 1 + output_pad, ...). */
+WEIR_API weir_tensor *weir_conv_transpose2d(weir_tensor *x, weir_tensor *w, weir_tensor *bias,
+                                            const weir_conv_transpose2d_options *options);
+
+typedef struct weir_conv1d_options {
+    int64_t stride, pad, dilation, groups;      /* 0 means 1, but for pad */
+} weir_conv1d_options;
+
+/* x (n,c,l), w (out, c/groups, k), bias (out) or NULL -> (n, out, ol). */
+WEIR_API weir_tensor *weir_conv1d(weir_tensor *x, weir_tensor *w, weir_tensor *bias,
+                                  const weir_conv1d_options *options);
+
 typedef struct weir_pool2d_options {
     int64_t kernel[2], stride[2], pad[2];       /* stride 0: the kernel */
     bool    exclude_pad;                        /* average: divide by the cells inside the image */
+    bool    asymmetric;                         /* pad is at the top and left only, and */
+    int64_t pad_end[2];                         /* at the bottom and right; else pad is both */
 } weir_pool2d_options;
 
 WEIR_API weir_tensor *weir_max_pool2d(weir_tensor *x, const weir_pool2d_options *options);
 WEIR_API weir_tensor *weir_avg_pool2d(weir_tensor *x, const weir_pool2d_options *options);
 WEIR_API weir_tensor *weir_global_avg_pool2d(weir_tensor *x);       /* (n,c,h,w) -> (n,c,1,1) */
+
+typedef struct weir_pool1d_options {
+    int64_t kernel, stride, pad;                /* stride 0: the kernel */
+    bool    exclude_pad;
+} weir_pool1d_options;
+
+/* x (n,c,l) -> (n,c,ol). */
+WEIR_API weir_tensor *weir_max_pool1d(weir_tensor *x, const weir_pool1d_options *options);
+WEIR_API weir_tensor *weir_avg_pool1d(weir_tensor *x, const weir_pool1d_options *options);
 
 /* ---- normalisation ---- */
 typedef struct weir_batch_norm_options {
@@ -112,6 +326,16 @@ WEIR_API weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_t
                                       weir_tensor *running_mean, weir_tensor *running_var,
                                       const weir_batch_norm_options *options);
 
+/* Layer normalisation over the last axes, those of scale and bias; group normalisation of the
+ * channels of x (n,c) or (n,c,h,w) in equal groups, scale and bias (c); RMS normalisation, without
+ * a mean and a bias, over the axes of scale. eps 0: 1e-5. Recorded as statistics (reductions) + an
+ * element-wise apply. */
+WEIR_API weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias,
+                                      double eps);
+WEIR_API weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale,
+                                      weir_tensor *bias, double eps);
+WEIR_API weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps);
+
 /* Zeroes each element with probability p and scales the rest by 1/(1-p) (Srivastava et al. 2014).
  * The mask is never stored: it is drawn again from the counter-based stream. */
 WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
@@ -120,6 +344,20 @@ WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 /* Mean softmax cross-entropy of logits (n,c) with class numbers (n) in i32 or i64, or with
  * probabilities (n,c) of the logits' type. A class number outside 0..c-1 makes the loss NaN. */
 WEIR_API weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target);
+
+/* Mean of (a - b)^2 over all elements; a and b have one shape. */
+WEIR_API weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b);
+
+/* Mean binary cross entropy with targets in [0, 1] of the same shape, which have no gradient: of
+ * logits, of probabilities (whose logs end at -100). */
+WEIR_API weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target);
+WEIR_API weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target);
+
+/* Mean of max(0, margin - (pos - neg)) over all elements; pos and neg have one shape. */
+WEIR_API weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin);
+
+/* a b / (max(|a|, eps) max(|b|, eps)) along the last axis, which goes; eps 0: 1e-8. */
+WEIR_API weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps);
 
 /* Number of rows of logits (n,c) whose largest entry is at the class number (n): a scalar, i64. */
 WEIR_API weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target);
@@ -147,8 +385,52 @@ WEIR_API weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, wei
                                       weir_tensor *v, weir_tensor *step, weir_tensor *lr,
                                       const weir_adam_options *options);
 
+/* The same with decoupled weight decay: param *= 1 - lr weight_decay (Loshchilov, Hutter 2019). */
+WEIR_API weir_status weir_adamw_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m,
+                                       weir_tensor *v, weir_tensor *step, weir_tensor *lr,
+                                       const weir_adam_options *options);
+
+typedef struct weir_adagrad_options {
+    double eps, weight_decay;                   /* eps 0 means 1e-10; weight_decay is L2 */
+} weir_adagrad_options;
+
+/* One step of Adagrad (Duchi et al. 2011). square: shape of param, the sum of squared gradients. */
+WEIR_API weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad,
+                                         weir_tensor *square, weir_tensor *lr,
+                                         const weir_adagrad_options *options);
+
+typedef struct weir_rmsprop_options {
+    double alpha, eps, weight_decay, momentum;  /* 0 means 0.99, 1e-8; weight_decay is L2 */
+    bool   centered;                            /* divide by the deviation, not the mean square */
+} weir_rmsprop_options;
+
+/* One step of RMSProp (Tieleman and Hinton 2012) as PyTorch defines it. square, momentum_buffer
+ * (NULL when momentum is 0) and mean (NULL unless centered): shape of param, zero at first. */
+WEIR_API weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad,
+                                         weir_tensor *square, weir_tensor *momentum_buffer,
+                                         weir_tensor *mean, weir_tensor *lr,
+                                         const weir_rmsprop_options *options);
+
+/* Learning rates that go on inside a graph: lr, a scalar state or input, is set at every run from
+ * n = step (scalar f64; weir_increment it). step: base gamma^floor(n / every); exponential: base
+ * gamma^n; cosine: base to least in `steps` steps along half a cosine, then least. */
+WEIR_API weir_status weir_lr_step(weir_tensor *lr, weir_tensor *step, double base, double gamma,
+                                  int64_t every);
+WEIR_API weir_status weir_lr_exponential(weir_tensor *lr, weir_tensor *step, double base,
+                                         double gamma);
+WEIR_API weir_status weir_lr_cosine(weir_tensor *lr, weir_tensor *step, double base, double least,
+                                    int64_t steps);
+
 /* t += by, in place; t a state of any float type. */
 WEIR_API weir_status weir_increment(weir_tensor *t, double by);
+
+/* buffer += grad, in place; same shape and type. What gradients of several micro-batches add up
+ * in. */
+WEIR_API weir_status weir_accumulate(weir_tensor *buffer, weir_tensor *grad);
+
+/* t = value everywhere, in place, in its turn among the recorded calls; any float type. The first
+ * value ever comes from weir_write_fill. */
+WEIR_API weir_status weir_reset(weir_tensor *t, double value);
 
 #ifdef __cplusplus
 }

@@ -28,6 +28,13 @@ typedef struct weir_bn_apply_attr {
     int64_t      train;
 } weir_bn_apply_attr;
 
+/* LN_APPLY; ew is all zero. groups: of channels, each normalised together; 0: the axes of the
+ * scale are. */
+typedef struct weir_ln_apply_attr {
+    weir_ew_attr ew;
+    int64_t      groups;
+} weir_ln_apply_attr;
+
 /* ---- move ---- */
 
 /* RESHAPE and BROADCAST: the new dims. TRANSPOSE: dim[i] is the source of axis i. */
@@ -45,10 +52,38 @@ typedef struct weir_fill_attr {
     weir_desc_attr desc;
 } weir_fill_attr;
 
+/* SLICE: element i of an axis is element begin + i * step of the input's, 0 <= i < dim. PLACE:
+ * element i of the input goes to begin + i * step of an axis of size dim; elsewhere is value. */
+typedef struct weir_slice_attr {
+    int64_t ndim, begin[WEIR_MAX_DIMS], step[WEIR_MAX_DIMS], dim[WEIR_MAX_DIMS];
+    double  value;
+} weir_slice_attr;
+
+typedef struct weir_axis_attr {
+    int64_t axis;
+} weir_axis_attr;
+
+/* GATHER: what stands in the row of an index that is none. GATHER_GRAD: rows of the table. */
+typedef struct weir_gather_attr {
+    double  missing;
+    int64_t rows;
+} weir_gather_attr;
+
+typedef struct weir_one_hot_attr {
+    int64_t dtype, depth;
+} weir_one_hot_attr;
+
+/* ARANGE: element i is start + i * step. */
+typedef struct weir_arange_attr {
+    double  start, step;
+    int64_t dtype, count;
+} weir_arange_attr;
+
 /* ---- reduce ---- */
 
-/* SUM, AMAX, AMAX_GRAD. Bit i of dims: axis i is reduced (0 only for a scalar). keep: reduced axes
- * stay with size 1. scale multiplies the finished sum: 1, or 1 / elements reduced for a mean. */
+/* All reductions and gradients of such. Bit i of dims: axis i is reduced (0 only for a scalar).
+ * keep: reduced axes stay with size 1. scale multiplies the finished sum: 1, or 1 / elements
+ * reduced for a mean. */
 typedef struct weir_reduce_attr {
     uint64_t dims;
     int64_t  keep;
@@ -57,18 +92,26 @@ typedef struct weir_reduce_attr {
 
 /* ---- matmul ---- */
 
-/* MATMUL: operand a, b is stored transposed. */
+/* MATMUL, BATCH_MATMUL: operand a, b is stored transposed. */
 typedef struct weir_matmul_attr {
     int64_t ta, tb;
 } weir_matmul_attr;
 
+/* ---- attention ---- */
+
+/* ATTENTION, ATTENTION_GRAD: heads side by side in the last axis; row i sees keys 0..i only. */
+typedef struct weir_attention_attr {
+    int64_t heads, causal;
+} weir_attention_attr;
+
 /* ---- conv ---- */
 
+/* pad is before, pad_end after the image; kernels need pad alone, as operands tell the rest. */
 typedef struct weir_conv2d_attr {
-    int64_t stride[2], pad[2], dilation[2], groups;
+    int64_t stride[2], pad[2], pad_end[2], dilation[2], groups;
 } weir_conv2d_attr;
 
-/* CONV2D_GRAD_X; h, w of x, which dy does not tell. */
+/* CONV2D_GRAD_X, CONV_TRANSPOSE2D; h, w of x, which dy does not tell. */
 typedef struct weir_conv2d_grad_attr {
     weir_conv2d_attr conv;
     int64_t          h, w;
@@ -81,7 +124,7 @@ typedef struct weir_conv2d_gradw_attr {
 } weir_conv2d_gradw_attr;
 
 typedef struct weir_pool2d_attr {
-    int64_t kernel[2], stride[2], pad[2], exclude_pad;
+    int64_t kernel[2], stride[2], pad[2], pad_end[2], exclude_pad;
 } weir_pool2d_attr;
 
 /* MAX_POOL2D_GRAD, AVG_POOL2D_GRAD; h, w of x. */
@@ -113,8 +156,43 @@ typedef struct weir_adam_attr {
     double beta1, beta2, eps, weight_decay;
 } weir_adam_attr;
 
+typedef struct weir_adagrad_attr {
+    double eps, weight_decay;
+} weir_adagrad_attr;
+
+/* momentum != 0: a buffer follows the mean square; centered: the mean follows that. */
+typedef struct weir_rmsprop_attr {
+    double  alpha, eps, weight_decay, momentum;
+    int64_t centered;
+} weir_rmsprop_attr;
+
+/* LR_SCHEDULE: the rate at step n. */
+enum { WEIR_LR_STEP, WEIR_LR_EXPONENTIAL, WEIR_LR_COSINE };
+
+/* STEP: base to^floor(n / period); EXPONENTIAL: base to^n; COSINE: from base to `to` in period
+ * steps along half a cosine, then `to`. */
+typedef struct weir_lr_attr {
+    int64_t kind;
+    double  base, to, period;
+} weir_lr_attr;
+
 typedef struct weir_increment_attr {
     double by;
 } weir_increment_attr;
+
+typedef struct weir_reset_attr {
+    double value;
+} weir_reset_attr;
+
+/* ---- callback ---- */
+
+/* CALLBACK and CALLBACK_GRAD. def, ctx: the caller's pointers; desc: of nx inputs, then of ny
+ * results; want: bit i asks for the gradient of input i (CALLBACK: 0). */
+typedef struct weir_callback_attr {
+    uint64_t       def, ctx;
+    int64_t        nx, ny;
+    uint64_t       want;
+    weir_desc_attr desc[12];    /* WEIR_MAX_IN + WEIR_MAX_OUT */
+} weir_callback_attr;
 
 #endif

@@ -33,6 +33,7 @@ typedef struct weir_call {
     const void        *attr;
     size_t             attr_bytes;
     int                alias;       /* infer: the input that output 0 is a view of, else -1 */
+    int64_t            alias_offset;    /* infer: element of that input where the view begins */
 } weir_call;
 
 enum {
@@ -41,7 +42,8 @@ enum {
     WEIR_STRIDED     = 1 << 2,      /* kernels take any strides; other ops get dense inputs */
     WEIR_RANDOM      = 1 << 3,      /* draws: reserves weir_rng_blocks(elements of output 0) */
     WEIR_VIEW        = 1 << 4,      /* infer may answer with a view of input 0: nothing to run */
-    WEIR_UPDATE      = 1 << 5       /* writes its mutated inputs: keeps its place, runs once */
+    WEIR_UPDATE      = 1 << 5,      /* writes its mutated inputs: keeps its place, runs once */
+    WEIR_CALLER      = 1 << 6       /* runs the caller's code: calls keep their order */
 };
 
 struct weir_grad;       /* what a gradient function is given: graph/op/op.h */

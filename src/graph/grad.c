@@ -1,4 +1,4 @@
-/* grad.c - walks the tape backwards from a scalar and records each call's gradient (reverse-mode
+/* grad.c - walks the tape backwards from a result and records each call's gradient (reverse-mode
  * differentiation: Linnainmaa 1970; Griewank and Walther 2008).
  *
  * A node is processed after all its consumers, so its output gradients are final. Each node's
@@ -22,6 +22,8 @@ typedef struct weir_walk_node {
 typedef struct weir_walk {
     weir_session *s;
     const char   *who;
+    weir_tensor  *from, *dy;            /* where it starts; dy NULL: ones */
+    bool          scalar;               /* from must be one: a loss */
     WEIR_VEC(weir_walk_node) nodes;     /* latest call first */
     uint64_t      visit;
     bool          all;                  /* every trainable leaf is a target; else wrt[] */
@@ -185,34 +187,50 @@ static void walk_free(weir_walk *w)
     weir_vec_free(&w->answer);
 }
 
-static weir_status seed_and_walk(weir_walk *w, weir_tensor *loss)
+static weir_status seed_and_walk(weir_walk *w)
 {
-    WEIR_TRY(collect(w, loss));
-    weir_tensor *one = weir_fill(loss->dev, loss->layout.desc, 1.0);
-    if (!one)
+    weir_tensor *const y = w->from;
+
+    WEIR_TRY(collect(w, y));
+    weir_tensor *const dy = w->dy ? w->dy : weir_fill(y->dev, y->layout.desc, 1.0);
+    if (!dy)
         return weir_error_status();
-    WEIR_TRY(arrive(w, loss, one));
+    WEIR_TRY(arrive(w, y, dy));
     return walk_nodes(w);
 }
 
-/* Gradients of loss for the walk's targets into w->answer, in the backward phase and without a
- * tape. */
-static weir_status walk_back(weir_walk *w, weir_tensor *loss)
+/* May a walk start at w->from, with w->dy? */
+static weir_status check_start(const weir_walk *w)
 {
-    char text[WEIR_DESC_TEXT];
+    const weir_desc *const d = &w->from->layout.desc;
+    char                   a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
 
-    if (weir_shape_count(&loss->layout.desc) != 1)
+    if (w->scalar && weir_shape_count(d) != 1)
         return weir_fail(WEIR_ERR_SHAPE, "%s: the loss must be a scalar, not %s", w->who,
-                         weir_desc_text(&loss->layout.desc, text));
-    if (!loss->needs_grad)
-        return weir_fail(WEIR_ERR_INVALID, "%s: the loss depends on no trainable tensor", w->who);
+                         weir_desc_text(d, a));
+    if (w->dy && w->dy->dev != w->from->dev)
+        return weir_fail(WEIR_ERR_DEVICE, "%s: y and dy are on different devices", w->who);
+    if (w->dy && !weir_desc_equal(&w->dy->layout.desc, d))
+        return weir_fail(w->dy->layout.desc.dtype == d->dtype ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
+                         "%s: dy is %s but y is %s", w->who,
+                         weir_desc_text(&w->dy->layout.desc, a), weir_desc_text(d, b));
+    if (!w->from->needs_grad)
+        return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor", w->who,
+                         w->scalar ? "the loss" : "y");
+    return WEIR_OK;
+}
+
+/* Gradients for the walk's targets into w->answer, in the backward phase and without a tape. */
+static weir_status walk_back(weir_walk *w)
+{
+    WEIR_TRY(check_start(w));
     weir_session    *s = w->s;
     const weir_phase phase = s->phase;
 
     WEIR_TRY(weir_scope_begin(s->dev));
     s->no_grad++;
     s->phase = WEIR_BACKWARD;
-    const weir_status status = seed_and_walk(w, loss);
+    const weir_status status = seed_and_walk(w);
     s->phase = phase;
     s->no_grad--;
     weir_scope_unwind(s, s->mark.n - 1);
@@ -221,13 +239,14 @@ static weir_status walk_back(weir_walk *w, weir_tensor *loss)
     return status;
 }
 
-static weir_status walk_begin(weir_walk *w, const char *who, weir_tensor *loss)
+static weir_status walk_begin(weir_walk *w, const char *who, weir_tensor *from)
 {
-    if (!loss)
-        return weir_fail_null(who, "loss");
-    WEIR_TRY(weir_device_check(loss->dev, who));
+    if (!from)
+        return weir_fail_null(who, w->scalar ? "loss" : "y");
+    WEIR_TRY(weir_device_check(from->dev, who));
     w->who = who;
-    w->s = weir_session_of(loss->dev);
+    w->from = from;
+    w->s = weir_session_of(from->dev);
     return w->s ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
@@ -248,48 +267,69 @@ static weir_status give_pairs(weir_walk *w)
     return WEIR_OK;
 }
 
-weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, size_t *count)
+static weir_status backward(weir_walk *w, const char *who, weir_tensor *from,
+                            const weir_pair **pairs, size_t *count)
 {
-    weir_walk w = {.all = true};
-
     if (!pairs || !count)
-        return weir_fail(WEIR_ERR_INVALID, "weir_backward: pairs or count is NULL");
+        return weir_fail(WEIR_ERR_INVALID, "%s: pairs or count is NULL", who);
     *pairs = NULL;
     *count = 0;
-    WEIR_TRY(walk_begin(&w, "weir_backward", loss));
-    weir_status status = walk_back(&w, loss);
+    WEIR_TRY(walk_begin(w, who, from));
+    weir_status status = walk_back(w);
     if (status == WEIR_OK)
-        status = give_pairs(&w);
-    walk_free(&w);
+        status = give_pairs(w);
+    walk_free(w);
     if (status == WEIR_OK) {
-        *pairs = w.s->pairs.at;
-        *count = w.s->pairs.n;
+        *pairs = w->s->pairs.at;
+        *count = w->s->pairs.n;
     }
+    return status;
+}
+
+weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, size_t *count)
+{
+    return backward(&(weir_walk){.all = true, .scalar = true}, "weir_backward", loss, pairs, count);
+}
+
+weir_status weir_backward_from(weir_tensor *y, weir_tensor *dy, const weir_pair **pairs,
+                               size_t *count)
+{
+    return backward(&(weir_walk){.all = true, .dy = dy}, "weir_backward_from", y, pairs, count);
+}
+
+static weir_status gradients(weir_walk *w, const char *who, weir_tensor *from, weir_tensor **grads)
+{
+    if (w->nwrt > 0 && (!w->wrt || !grads))
+        return weir_fail(WEIR_ERR_INVALID, "%s: wrt or grads is NULL", who);
+    for (size_t i = 0; i < w->nwrt; i++) {
+        grads[i] = NULL;
+        if (!w->wrt[i])
+            return weir_fail_null(who, "a tensor of wrt");
+    }
+    WEIR_TRY(walk_begin(w, who, from));
+    weir_status status = walk_back(w);
+    for (size_t i = 0; i < w->nwrt && status == WEIR_OK; i++)
+        for (uint32_t k = 0; k < w->answer.n; k++)
+            if (same_value(w->answer.at[k].param, w->wrt[i]) && !grads[i]) {
+                status = weir_scope_hold(w->s, weir_retain(w->answer.at[k].grad));
+                grads[i] = status == WEIR_OK ? w->answer.at[k].grad : NULL;
+            }
+    walk_free(w);
     return status;
 }
 
 weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt,
                            weir_tensor **grads)
 {
-    weir_walk w = {.nwrt = n, .wrt = wrt};
+    return gradients(&(weir_walk){.nwrt = n, .wrt = wrt, .scalar = true}, "weir_gradients", loss,
+                     grads);
+}
 
-    if (n > 0 && (!wrt || !grads))
-        return weir_fail(WEIR_ERR_INVALID, "weir_gradients: wrt or grads is NULL");
-    for (size_t i = 0; i < n; i++) {
-        grads[i] = NULL;
-        if (!wrt[i])
-            return weir_fail_null("weir_gradients", "a tensor of wrt");
-    }
-    WEIR_TRY(walk_begin(&w, "weir_gradients", loss));
-    weir_status status = walk_back(&w, loss);
-    for (size_t i = 0; i < n && status == WEIR_OK; i++)
-        for (uint32_t k = 0; k < w.answer.n; k++)
-            if (same_value(w.answer.at[k].param, wrt[i]) && !grads[i]) {
-                status = weir_scope_hold(w.s, weir_retain(w.answer.at[k].grad));
-                grads[i] = status == WEIR_OK ? w.answer.at[k].grad : NULL;
-            }
-    walk_free(&w);
-    return status;
+weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t n, weir_tensor *const *wrt,
+                                weir_tensor **grads)
+{
+    return gradients(&(weir_walk){.nwrt = n, .wrt = wrt, .dy = dy}, "weir_gradients_from", y,
+                     grads);
 }
 
 weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **dx)

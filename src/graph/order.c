@@ -30,6 +30,7 @@ typedef struct weir_deps_work {
     weir_edges            edges;
     weir_access          *access;
     WEIR_VEC(weir_reader) readers;
+    uint32_t              caller;   /* last node that runs the caller's code */
 } weir_deps_work;
 
 static bool add_edge(weir_deps_work *w, uint32_t from, uint32_t to)
@@ -66,6 +67,11 @@ static bool note_node(weir_deps_work *w, const weir_graph *g, uint32_t i)
     const weir_node *n = &g->nodes.at[i];
     const uint32_t   mutates = weir_opdefs[n->op]->mutates;
 
+    if (weir_opdefs[n->op]->flags & WEIR_CALLER) {
+        if (!add_edge(w, w->caller, i))
+            return false;
+        w->caller = i;
+    }
     for (int k = 0; k < n->nin; k++)
         if (!note_read(w, weir_store_of(g, n->in[k]), i))
             return false;
@@ -106,7 +112,7 @@ void weir_deps_free(weir_deps *d)
 
 weir_status weir_deps_of(const weir_graph *g, weir_deps *d)
 {
-    weir_deps_work w = {0};
+    weir_deps_work w = {.caller = WEIR_NONE};
     bool           ok = false;
 
     *d = (weir_deps){0};

@@ -58,7 +58,8 @@ static weir_status check_mutated(const weir_recording *r, int i)
     const weir_block  *b = t->block;
     char               text[WEIR_DESC_TEXT];
 
-    if (b->kind > WEIR_KIND_INPUT || b->owner || t->offset != 0 || !weir_shape_is_dense(&t->layout))
+    if (b->kind > WEIR_KIND_INPUT || b->owner || t->offset != 0 ||
+        weir_shape_bytes(&t->layout.desc) != b->bytes || !weir_shape_is_dense(&t->layout))
         return weir_fail(WEIR_ERR_INVALID, "%s: input %d %s is updated in place, so it must be a "
                          "parameter, state or input, not a result or a view", r->def->name, i,
                          weir_desc_text(&t->layout.desc, text));
@@ -120,7 +121,7 @@ static weir_status make_output(weir_recording *r, int i)
 
     if (i == 0 && r->call.alias >= 0) {
         b = weir_ref_take(r->in[r->call.alias]->block);
-        offset = r->in[r->call.alias]->offset;
+        offset = r->in[r->call.alias]->offset + r->call.alias_offset;
     } else {
         b = weir_block_new(s->dev, weir_shape_bytes(&l->desc),
                            s->phase == WEIR_FORWARD ? WEIR_KIND_ACTIVATION : WEIR_KIND_GRADIENT);

@@ -95,6 +95,17 @@ static weir_status convert(weir_device *d, const weir_layout *from, void *src, w
     return weir_run_raw(d, &c, &src, &dst);
 }
 
+/* Memory to write to; zero around a view if nothing was written before. */
+static weir_status touch(const weir_tensor *t)
+{
+    weir_block *b = t->block;
+
+    WEIR_TRY(weir_block_touch(b));
+    if (!b->written && weir_shape_bytes(&t->layout.desc) < b->bytes)
+        WEIR_TRY(t->dev->ops->fill(t->dev, b->data, 0, b->bytes));
+    return WEIR_OK;
+}
+
 weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
 {
     WEIR_TRY(check_size("weir_write", t, data, bytes));
@@ -102,7 +113,7 @@ weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
     weir_block *b = t->block;
     weir_layout host = {.desc = t->layout.desc};
     weir_shape_row_major(&host.desc, host.stride);
-    WEIR_TRY(weir_block_touch(b));
+    WEIR_TRY(touch(t));
     if (bytes > 0 && memcmp(host.stride, t->layout.stride, sizeof host.stride) == 0) {
         WEIR_TRY(t->dev->ops->upload(t->dev, element0(t), data, bytes));
     } else if (bytes > 0) {
@@ -146,7 +157,7 @@ static weir_status generate(const char *who, weir_tensor *t, weir_op op, const v
     WEIR_TRY(weir_device_check(t->dev, who));
     WEIR_TRY(check_writable(who, t));
     weir_block *b = t->block;
-    if (!weir_shape_is_dense(&t->layout) || t->offset != 0)
+    if (!weir_shape_is_dense(&t->layout) || weir_shape_bytes(&t->layout.desc) != b->bytes)
         return weir_fail(WEIR_ERR_INVALID, "%s: the tensor is a view", who);
     WEIR_TRY(weir_block_touch(b));
     weir_layout     out = t->layout;

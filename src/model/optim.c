@@ -1,4 +1,4 @@
-/* optim.c - SGD and Adam: one update per gradient that weir_backward hands out.
+/* optim.c - SGD, Adam, AdamW, Adagrad, RMSProp: one update per gradient of weir_backward.
  *
  * State belongs to a parameter, found by pointer; a slot holds a reference to its parameter, so
  * that a pointer never comes to mean another one. Gradients come in the same order step after
@@ -10,20 +10,34 @@
 
 enum { F32_RATE, F64_RATE, RATES };
 
+enum { PARTS = 3 };     /* state tensors of a parameter, at most */
+
 typedef struct slot {
     weir_tensor *param;         /* referenced */
-    weir_tensor *state[2];      /* SGD: momentum or none; Adam: m, v. Listed in optim.states */
+    weir_tensor *state[PARTS];  /* as the method names them, NULL for unused. In optim.states */
+    weir_tensor *sum;           /* of gradients not applied yet, or none. Listed there too */
 } slot;
 
+/* What makes one optimiser differ from another. */
+typedef struct method {
+    const char *name;
+    const char *part[PARTS];            /* names of a parameter's states */
+    bool        counts;                 /* reads the number of steps */
+    bool      (*uses)(const weir_optim *o, int part);       /* NULL: all of them */
+    weir_status (*update)(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr);
+} method;
+
 struct weir_optim {
-    weir_device      *dev;              /* borrowed */
-    bool              is_adam;
-    weir_sgd_options  sgd;
-    weir_adam_options adam;
-    double            rate;
-    weir_tensor      *lr[RATES];        /* scalar inputs, one per type of parameter */
-    weir_tensor      *step;             /* Adam: scalar f64, also the first of states */
-    weir_list         slots, states;    /* of slot, of weir_tensor (referenced) */
+    weir_device         *dev;           /* borrowed */
+    const method        *method;
+    weir_sgd_options     sgd;           /* each read by its method alone */
+    weir_adam_options    adam;
+    weir_adagrad_options adagrad;
+    weir_rmsprop_options rmsprop;
+    double               rate;
+    weir_tensor         *lr[RATES];     /* scalar inputs, one per type of parameter */
+    weir_tensor         *step;          /* if counted: scalar f64, also the first of states */
+    weir_list            slots, states; /* of slot, of weir_tensor (referenced) */
 };
 
 /* A zeroed state tensor named PARAM.PART, owned by the optimiser. */
@@ -43,43 +57,88 @@ static weir_tensor *state_new(weir_optim *o, weir_desc desc, const char *param, 
     return t;
 }
 
-static weir_optim *optim_new(weir_device *d, double lr, const char *who)
+/* ---- the methods ---- */
+
+static bool sgd_uses(const weir_optim *o, int part)
+{
+    (void)part;
+    return o->sgd.momentum != 0;
+}
+
+static weir_status sgd_step(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr)
+{
+    return weir_sgd_update(s->param, grad, s->state[0], lr, &o->sgd);
+}
+
+static weir_status adam_step(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr)
+{
+    return weir_adam_update(s->param, grad, s->state[0], s->state[1], o->step, lr, &o->adam);
+}
+
+static weir_status adamw_step(const weir_optim *o, const slot *s, weir_tensor *grad,
+                              weir_tensor *lr)
+{
+    return weir_adamw_update(s->param, grad, s->state[0], s->state[1], o->step, lr, &o->adam);
+}
+
+static weir_status adagrad_step(const weir_optim *o, const slot *s, weir_tensor *grad,
+                                weir_tensor *lr)
+{
+    return weir_adagrad_update(s->param, grad, s->state[0], lr, &o->adagrad);
+}
+
+static bool rmsprop_uses(const weir_optim *o, int part)
+{
+    return part == 0 || (part == 1 ? o->rmsprop.momentum != 0 : o->rmsprop.centered);
+}
+
+static weir_status rmsprop_step(const weir_optim *o, const slot *s, weir_tensor *grad,
+                                weir_tensor *lr)
+{
+    return weir_rmsprop_update(s->param, grad, s->state[0], s->state[1], s->state[2], lr,
+                               &o->rmsprop);
+}
+
+static const method sgd = {"sgd", {"momentum"}, false, sgd_uses, sgd_step},
+                    adam = {"adam", {"m", "v"}, true, NULL, adam_step},
+                    adamw = {"adamw", {"m", "v"}, true, NULL, adamw_step},
+                    adagrad = {"adagrad", {"square"}, false, NULL, adagrad_step},
+                    rmsprop = {"rmsprop", {"square", "momentum", "mean"}, false, rmsprop_uses,
+                               rmsprop_step};
+
+static weir_optim *optim_new(weir_device *d, double lr, const method *m)
 {
     if (!d)
-        return (void)weir_fail_null(who, "device"), NULL;
+        return (void)weir_fail_null(m->name, "device"), NULL;
     if (!isfinite(lr)) {
-        weir_fail(WEIR_ERR_INVALID, "%s: the learning rate is %g, must be finite", who, lr);
+        weir_fail(WEIR_ERR_INVALID, "%s_new: the learning rate is %g, must be finite", m->name, lr);
         return NULL;
     }
     weir_optim *o = weir_host_alloc(sizeof *o);
-    if (o)
-        *o = (weir_optim){.dev = d, .rate = lr};
-    return o;
-}
-
-weir_optim *weir_sgd_new(weir_device *d, double lr, const weir_sgd_options *options)
-{
-    weir_optim *o = optim_new(d, lr, "sgd_new");
-    if (o && options)
-        o->sgd = *options;
-    return o;
-}
-
-weir_optim *weir_adam_new(weir_device *d, double lr, const weir_adam_options *options)
-{
-    weir_optim *o = optim_new(d, lr, "adam_new");
     if (!o)
         return NULL;
-    o->is_adam = true;
-    if (options)
-        o->adam = *options;
-    o->step = state_new(o, weir_scalar(WEIR_F64), "adam", "step");
-    if (!o->step) {
+    *o = (weir_optim){.dev = d, .rate = lr, .method = m};
+    if (m->counts && !(o->step = state_new(o, weir_scalar(WEIR_F64), m->name, "step"))) {
         weir_optim_free(o);
         return NULL;
     }
     return o;
 }
+
+#define OPTIM(id, options_type, field)                                                             \
+    weir_optim *weir_##id##_new(weir_device *d, double lr, const options_type *options)            \
+    {                                                                                              \
+        weir_optim *o = optim_new(d, lr, &id);                                                     \
+        if (o && options)                                                                          \
+            o->field = *options;                                                                   \
+        return o;                                                                                  \
+    }
+
+OPTIM(sgd, weir_sgd_options, sgd)
+OPTIM(adam, weir_adam_options, adam)
+OPTIM(adamw, weir_adam_options, adam)
+OPTIM(adagrad, weir_adagrad_options, adagrad)
+OPTIM(rmsprop, weir_rmsprop_options, rmsprop)
 
 void weir_optim_free(weir_optim *o)
 {
@@ -120,19 +179,29 @@ weir_status weir_optim_set_lr(weir_optim *o, double lr)
     return WEIR_OK;
 }
 
-/* The rate as a tensor of the parameter's type. */
-static weir_tensor *rate_for(weir_optim *o, const weir_tensor *param)
+/* The rate as a tensor of f32 or f64. */
+static weir_tensor *rate_of(weir_optim *o, weir_dtype dtype)
 {
-    const bool    wide = weir_tensor_desc(param).dtype == WEIR_F64;
-    weir_tensor **lr = &o->lr[wide ? F64_RATE : F32_RATE];
+    weir_tensor **lr = &o->lr[dtype == WEIR_F64 ? F64_RATE : F32_RATE];
     if (*lr)
         return *lr;
-    weir_tensor *t = weir_input(o->dev, weir_scalar(wide ? WEIR_F64 : WEIR_F32));
+    weir_tensor *t = weir_input(o->dev, weir_scalar(dtype));
     if (t && rate_write(t, o->rate) != WEIR_OK) {
         weir_release(t);
         return NULL;
     }
     return *lr = t;
+}
+
+weir_tensor *weir_optim_lr(weir_optim *o, weir_dtype dtype)
+{
+    if (!o)
+        return (void)weir_fail_null("optim_lr", "optimiser"), NULL;
+    if (dtype != WEIR_F32 && dtype != WEIR_F64) {
+        weir_fail(WEIR_ERR_DTYPE, "optim_lr: a rate is f32 or f64, not %s", weir_dtype_name(dtype));
+        return NULL;
+    }
+    return rate_of(o, dtype);
 }
 
 /* ---- state of a parameter ---- */
@@ -155,13 +224,14 @@ weir_tensor *weir_optim_state(const weir_optim *o, size_t i)
 
 static bool slot_fill(weir_optim *o, slot *s)
 {
-    const weir_desc desc = weir_tensor_desc(s->param);
-    const char     *name = weir_tensor_name(s->param);
+    const weir_desc     desc = weir_tensor_desc(s->param);
+    const method *const m = o->method;
 
-    if (!o->is_adam)
-        return o->sgd.momentum == 0 || (s->state[0] = state_new(o, desc, name, "momentum"));
-    return (s->state[0] = state_new(o, desc, name, "m")) &&
-           (s->state[1] = state_new(o, desc, name, "v"));
+    for (int i = 0; i < PARTS && m->part[i]; i++)
+        if ((!m->uses || m->uses(o, i)) &&
+            !(s->state[i] = state_new(o, desc, weir_tensor_name(s->param), m->part[i])))
+            return false;
+    return true;
 }
 
 static slot *slot_new(weir_optim *o, weir_tensor *param)
@@ -197,15 +267,29 @@ static slot *slot_of(weir_optim *o, weir_tensor *param, size_t hint)
 
 /* ---- a step ---- */
 
-static weir_status update(weir_optim *o, const weir_pair *p, size_t i)
+/* One update of the parameter in slot s. */
+static weir_status update(weir_optim *o, const slot *s, weir_tensor *grad)
 {
-    slot        *s = slot_of(o, p->param, i);
-    weir_tensor *lr = s ? rate_for(o, p->param) : NULL;
+    weir_tensor *lr = rate_of(o, weir_tensor_desc(s->param).dtype);
     if (!lr)
         return weir_error_status();
-    if (o->is_adam)
-        return weir_adam_update(p->param, p->grad, s->state[0], s->state[1], o->step, lr, &o->adam);
-    return weir_sgd_update(p->param, p->grad, s->state[0], lr, &o->sgd);
+    return o->method->update(o, s, grad, lr);
+}
+
+weir_status weir_optim_update(weir_optim *o, const weir_pair *pairs, size_t n)
+{
+    if (!o || (n > 0 && !pairs))
+        return weir_fail_null("optim_update", o ? "pairs" : "optimiser");
+    for (size_t i = 0; i < n; i++)
+        if (!pairs[i].param || !pairs[i].grad)
+            return weir_fail_null("optim_update", "a tensor of pairs");
+    if (o->step)
+        WEIR_TRY(weir_increment(o->step, 1));
+    for (size_t i = 0; i < n; i++) {
+        const slot *s = slot_of(o, pairs[i].param, i);
+        WEIR_TRY(s ? update(o, s, pairs[i].grad) : weir_error_status());
+    }
+    return WEIR_OK;
 }
 
 static weir_status minimize(weir_optim *o, weir_tensor *loss)
@@ -214,20 +298,70 @@ static weir_status minimize(weir_optim *o, weir_tensor *loss)
     size_t           n;
 
     WEIR_TRY(weir_backward(loss, &pairs, &n));
-    if (o->is_adam)
-        WEIR_TRY(weir_increment(o->step, 1));
-    for (size_t i = 0; i < n; i++)
-        WEIR_TRY(update(o, &pairs[i], i));
-    return WEIR_OK;
+    return weir_optim_update(o, pairs, n);
+}
+
+/* A step in a scope of its own: gradients die here, not at the end of the caller's step. */
+static weir_status in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_tensor *),
+                            weir_tensor *loss)
+{
+    WEIR_TRY(weir_scope_begin(o->dev));
+    const weir_status s = fn(o, loss);
+    const weir_status end = weir_scope_end(o->dev);
+    return s != WEIR_OK ? s : end;
 }
 
 weir_status weir_minimize(weir_optim *o, weir_tensor *loss)
 {
     if (!o || !loss)
         return weir_fail_null("minimize", o ? "loss" : "optimiser");
-    /* Gradients die here, not at the end of the caller's step. */
-    WEIR_TRY(weir_scope_begin(o->dev));
-    const weir_status s = minimize(o, loss);
-    const weir_status end = weir_scope_end(o->dev);
-    return s != WEIR_OK ? s : end;
+    return in_scope(o, minimize, loss);
+}
+
+/* ---- a step over several losses ---- */
+
+static weir_status accumulate(weir_optim *o, weir_tensor *loss)
+{
+    const weir_pair *pairs;
+    size_t           n;
+
+    WEIR_TRY(weir_backward(loss, &pairs, &n));
+    for (size_t i = 0; i < n; i++) {
+        slot *s = slot_of(o, pairs[i].param, i);
+        if (s && !s->sum)
+            s->sum = state_new(o, weir_tensor_desc(s->param), weir_tensor_name(s->param), "sum");
+        if (!s || !s->sum)
+            return weir_error_status();
+        WEIR_TRY(weir_accumulate(s->sum, pairs[i].grad));
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss)
+{
+    if (!o || !loss)
+        return weir_fail_null("optim_accumulate", o ? "loss" : "optimiser");
+    return in_scope(o, accumulate, loss);
+}
+
+weir_status weir_optim_apply(weir_optim *o)
+{
+    size_t sums = 0;
+
+    if (!o)
+        return weir_fail_null("optim_apply", "optimiser");
+    for (size_t i = 0; i < o->slots.n; i++)
+        sums += ((const slot *)o->slots.at[i])->sum != NULL;
+    if (sums == 0)
+        return weir_fail(WEIR_ERR_STATE, "optim_apply: nothing was accumulated yet");
+    if (o->step)
+        WEIR_TRY(weir_increment(o->step, 1));
+    for (size_t i = 0; i < o->slots.n; i++) {
+        const slot *s = o->slots.at[i];
+        if (s->sum) {
+            WEIR_TRY(update(o, s, s->sum));
+            WEIR_TRY(weir_reset(s->sum, 0));
+        }
+    }
+    return WEIR_OK;
 }

@@ -26,8 +26,9 @@ enum { TRAIN = TOOL_BIT_GRAPH | TOOL_BIT_WORKER | TOOL_BIT_DUMP };
 static const row rows[] = {
     {"model", "M", "the network", TRAIN, AT(model), .text = "mlp"},
     {"batch", "N", "samples of a step (default: the model's own)", TRAIN, AT(batch), 1, 65536},
-    {"image", "PX", "size of a resnet's images (default 224; up to 64: the CIFAR stem, 10 classes)",
-     TRAIN, AT(image), 8, 1024},
+    {"image", "PX",
+     "size of images (default 224, unet 256; a resnet up to 64: the CIFAR stem, 10 classes)", TRAIN,
+     AT(image), 8, 1024},
     {"threads", "T", "worker threads (default: WEIR_THREADS, else one per core)",
      TRAIN | TOOL_BIT_INFO, AT(threads), 1, 1024},
     {"steps", "K", "timed steps of each case", TOOL_BIT_GRAPH, AT(steps), 1, 1000000, .number = 20},
@@ -136,7 +137,8 @@ static int check(const tool_options *o, const tool_command *c)
                         o->model);
     if (o->image && !tool_model_scales(o->model))
         return tool_say(o, TOOL_USAGE,
-                        "--image is for resnet18 and resnet50; '%s' has one input size", o->model);
+                        "--image is for networks whose images scale; '%s' has one input size",
+                        o->model);
     return TOOL_DONE;
 }
 

@@ -66,6 +66,7 @@ typedef struct tool_trial {
     weir_tensor *loss; /* of the last step; kept by it */
     weir_step   *step;
     int64_t      batch, image; /* as trained; image 0: the model takes no images of another size */
+    bool         pixels;       /* a class for each pixel */
 } tool_trial;
 
 /* On failure everything is closed again. Nothing has run yet when it returns. */

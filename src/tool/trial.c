@@ -15,50 +15,89 @@ typedef struct network {
     int64_t     batch, classes;
     int64_t     channels, px; /* channels 0: x is (n, px), else (n, channels, px, px) */
     int         depth;        /* of a resnet, else 0 */
-    weir_layer *(*make)(weir_model *m, const struct network *n, bool small);
+    bool        scales;       /* --image gives x another size */
+    bool        pixels;       /* logits (n, classes, px, px): a class for each pixel */
+    weir_layer *(*make)(weir_model *m, const struct network *n, int64_t px);
 } network;
 
 /* Up to this size a resnet has the CIFAR stem and ten classes. */
 enum { SMALL_IMAGE = 64, SMALL_CLASSES = 10 };
 
-static weir_layer *make_mlp(weir_model *m, const network *n, bool small)
+static bool is_small(const network *n, int64_t px)
 {
-    (void)small;
+    return n->depth > 0 && px <= SMALL_IMAGE;
+}
+
+static int64_t classes_of(const network *n, int64_t px)
+{
+    return is_small(n, px) ? SMALL_CLASSES : n->classes;
+}
+
+static weir_layer *make_mlp(weir_model *m, const network *n, int64_t px)
+{
+    (void)px;
     return weir_mlp_new(m, 4, (const int64_t[]){n->px, 1024, 1024, n->classes});
 }
 
 /* Six layers of width 8: next to no arithmetic, so a step's time is the engine's own cost. */
-static weir_layer *make_tiny(weir_model *m, const network *n, bool small)
+static weir_layer *make_tiny(weir_model *m, const network *n, int64_t px)
 {
     (void)n;
-    (void)small;
+    (void)px;
     return weir_mlp_new(m, 7, (const int64_t[]){8, 8, 8, 8, 8, 8, 8});
 }
 
-static weir_layer *make_cnn(weir_model *m, const network *n, bool small)
+static weir_layer *make_cnn(weir_model *m, const network *n, int64_t px)
 {
-    (void)small;
+    (void)px;
     return weir_digits_cnn_new(m, n->classes);
 }
 
-static weir_layer *make_lenet(weir_model *m, const network *n, bool small)
+static weir_layer *make_lenet(weir_model *m, const network *n, int64_t px)
 {
-    (void)small;
+    (void)px;
     return weir_lenet_new(m, n->classes);
 }
 
-static weir_layer *make_resnet(weir_model *m, const network *n, bool small)
+static weir_layer *make_resnet(weir_model *m, const network *n, int64_t px)
 {
-    return weir_resnet_new(m, n->depth, small ? SMALL_CLASSES : n->classes, small);
+    return weir_resnet_new(m, n->depth, classes_of(n, px), is_small(n, px));
+}
+
+static weir_layer *make_vgg(weir_model *m, const network *n, int64_t px)
+{
+    return weir_vgg16_new(m, n->classes, px);
+}
+
+static weir_layer *make_mobilenet(weir_model *m, const network *n, int64_t px)
+{
+    (void)px;
+    return weir_mobilenet_v2_new(m, n->classes);
+}
+
+static weir_layer *make_densenet(weir_model *m, const network *n, int64_t px)
+{
+    (void)px;
+    return weir_densenet121_new(m, n->classes);
+}
+
+static weir_layer *make_unet(weir_model *m, const network *n, int64_t px)
+{
+    (void)px;
+    return weir_unet_new(m, n->channels, n->classes, 64, false);
 }
 
 #define NETWORKS(X)                                                                                \
-    X("mlp", 128, 10, 0, 784, 0, make_mlp)                                                         \
-    X("cnn", 64, 10, 1, 8, 0, make_cnn)                                                            \
-    X("lenet", 64, 10, 1, 28, 0, make_lenet)                                                       \
-    X("resnet18", 16, 1000, 3, 224, 18, make_resnet)                                               \
-    X("resnet50", 16, 1000, 3, 224, 50, make_resnet)                                               \
-    X("tiny", 8, 8, 0, 8, 0, make_tiny)
+    X("mlp", 128, 10, 0, 784, 0, false, false, make_mlp)                                           \
+    X("cnn", 64, 10, 1, 8, 0, false, false, make_cnn)                                              \
+    X("lenet", 64, 10, 1, 28, 0, false, false, make_lenet)                                         \
+    X("resnet18", 16, 1000, 3, 224, 18, true, false, make_resnet)                                  \
+    X("resnet50", 16, 1000, 3, 224, 50, true, false, make_resnet)                                  \
+    X("vgg16", 8, 1000, 3, 224, 0, true, false, make_vgg)                                          \
+    X("densenet121", 16, 1000, 3, 224, 0, true, false, make_densenet)                              \
+    X("mobilenetv2", 16, 1000, 3, 224, 0, true, false, make_mobilenet)                             \
+    X("unet", 2, 2, 3, 256, 0, true, true, make_unet)                                              \
+    X("tiny", 8, 8, 0, 8, 0, false, false, make_tiny)
 
 #define NETWORK(...)    {__VA_ARGS__},
 #define NAME(name, ...) ", " name
@@ -86,7 +125,7 @@ bool tool_model_known(const char *name)
 bool tool_model_scales(const char *name)
 {
     const network *const n = find(name);
-    return n && n->depth > 0;
+    return n && n->scales;
 }
 
 static uint64_t next(uint64_t *state)
@@ -100,7 +139,8 @@ static uint64_t next(uint64_t *state)
 /* x uniform in [-1, 1) with 24 bits, y uniform among the classes. */
 static weir_status write_data(tool_trial *t, int64_t classes)
 {
-    const size_t   nx = weir_tensor_bytes(t->x) / sizeof(float), ny = (size_t)t->batch;
+    const size_t   nx = weir_tensor_bytes(t->x) / sizeof(float);
+    const size_t   ny = weir_tensor_bytes(t->y) / sizeof(int32_t);
     float *const   x = malloc(nx * sizeof *x);
     int32_t *const y = malloc(ny * sizeof *y);
     uint64_t       state = TOOL_SEED;
@@ -120,10 +160,19 @@ static weir_status write_data(tool_trial *t, int64_t classes)
     return s;
 }
 
+/* One row of logits for each label: pixels become rows. */
+static weir_tensor *rows_of(weir_tensor *logits, bool pixels)
+{
+    if (!pixels || !logits)
+        return logits;
+    return weir_reshape(weir_transpose(logits, (const int[]){0, 2, 3, 1}), 2,
+                        (const int64_t[]){-1, weir_tensor_desc(logits).dim[1]});
+}
+
 weir_status tool_trial_record(void *ctx)
 {
     tool_trial *const t = ctx;
-    t->loss = weir_keep(weir_cross_entropy(weir_apply(t->net, t->x), t->y));
+    t->loss = weir_keep(weir_cross_entropy(rows_of(weir_apply(t->net, t->x), t->pixels), t->y));
     return weir_minimize(t->optim, t->loss);
 }
 
@@ -132,24 +181,24 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
 {
     const network *const n = find(o->model);
     const int64_t        px = o->image ? o->image : n->px;
-    const bool           small = n->depth > 0 && px <= SMALL_IMAGE;
     t->batch = o->batch ? o->batch : n->batch;
-    t->image = n->depth > 0 ? px : 0;
+    t->image = n->scales ? px : 0;
+    t->pixels = n->pixels;
 
     t->dev = weir_device_open("cpu", &(weir_device_options){(int)o->threads, TOOL_SEED});
     t->model = t->dev ? weir_model_new(t->dev) : NULL;
-    t->net = t->model ? n->make(t->model, n, small) : NULL;
+    t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)
         return weir_error_status();
     t->x = weir_input(t->dev, n->channels ? weir_4d(WEIR_F32, t->batch, n->channels, px, px)
                                           : weir_2d(WEIR_F32, t->batch, px));
-    t->y = weir_input(t->dev, weir_1d(WEIR_I32, t->batch));
+    t->y = weir_input(t->dev, weir_1d(WEIR_I32, t->pixels ? t->batch * px * px : t->batch));
     t->optim = weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
     t->step = weir_step_new(t->dev, tool_trial_record, t,
                             &(weir_step_options){graph, {.disable = o->disable}});
     if (!t->x || !t->y || !t->optim || !t->step)
         return weir_error_status();
-    return write_data(t, small ? SMALL_CLASSES : n->classes);
+    return write_data(t, classes_of(n, px));
 }
 
 weir_status tool_trial_open(tool_trial *t, const tool_options *o, bool graph)

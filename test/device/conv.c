@@ -101,7 +101,11 @@ static void expect(set *s)
 
 static weir_conv2d_attr attr_of(const geometry *g)
 {
-    return (weir_conv2d_attr){{g->sh, g->sw}, {g->ph, g->pw}, {g->dh, g->dw}, g->groups};
+    return (weir_conv2d_attr){.stride = {g->sh, g->sw},
+                              .pad = {g->ph, g->pw},
+                              .pad_end = {g->ph, g->pw},
+                              .dilation = {g->dh, g->dw},
+                              .groups = g->groups};
 }
 
 /* y without the bias is y minus b. */

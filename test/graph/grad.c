@@ -139,6 +139,40 @@ CASE(vector_jacobian_product)
     both_ways(products);
 }
 
+/* From a result that is no scalar, through several calls, with a gradient given. */
+static void given_gradient(weir_device *d, weir_tensor *x, weir_tensor *w)
+{
+    const weir_pair *pairs;
+    size_t           n;
+    weir_tensor     *grads[3], *dy = weir_affine(w, 1, 1);
+
+    weir_tensor *h = weir_mul(x, w);
+    CHECK_OK(weir_gradients_from(weir_square(h), dy, 3, (weir_tensor *[]){x, w, h}, grads));
+    expect(grads[0], 4 * 2 * 3 * 3);
+    expect(grads[1], 4 * 2 * 3 * 1);
+    expect(grads[2], 4 * 2 * 3);
+    h = weir_mul(x, w);
+    CHECK_OK(weir_backward_from(h, NULL, &pairs, &n));
+    CHECK_OR_RETURN(n == 2);
+    for (size_t i = 0; i < n; i++)
+        expect(pairs[i].grad, pairs[i].param == x ? 3 : 1);
+    h = weir_mul(x, w);
+    CHECK_OK(weir_gradients_from(h, dy, 1, &h, grads));
+    expect(grads[0], 4);
+    CHECK_STATUS(weir_backward_from(h, weir_fill(d, weir_1d(WEIR_F32, 3), 1), &pairs, &n),
+                 WEIR_ERR_SHAPE);
+    CHECK_TEXT(weir_error(), "weir_backward_from: dy is f32(3) but y is f32(2)");
+    CHECK_STATUS(weir_backward_from(h, weir_fill(d, weir_1d(WEIR_F64, 2), 1), &pairs, &n),
+                 WEIR_ERR_DTYPE);
+    CHECK_STATUS(weir_backward_from(dy = weir_detach(h), NULL, &pairs, &n), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_backward_from(NULL, NULL, &pairs, &n), weir_error_status());
+}
+
+CASE(from_a_given_gradient)
+{
+    both_ways(given_gradient);
+}
+
 /* Forward at once, backward recorded, and the other way round: a sentence, not a wrong number. */
 CASE(forward_and_backward_belong_together)
 {

@@ -121,6 +121,97 @@ CASE(resnet_shapes)
     }
 }
 
+/* A network on a device of its own: the numbers of parameters and tensors, some names. */
+typedef struct known {
+    weir_layer *(*make)(weir_model *m);
+    int64_t     count;
+    size_t      tensors;
+    const char *names[4];
+} known;
+
+static weir_layer *vgg16(weir_model *m)
+{
+    return weir_vgg16_new(m, 1000, 224);
+}
+
+static weir_layer *mobilenet_v2(weir_model *m)
+{
+    return weir_mobilenet_v2_new(m, 1000);
+}
+
+static weir_layer *densenet121(weir_model *m)
+{
+    return weir_densenet121_new(m, 1000);
+}
+
+static weir_layer *unet(weir_model *m)
+{
+    return weir_unet_new(m, 3, 2, 64, false);
+}
+
+static weir_layer *unet_upsample(weir_model *m)
+{
+    return weir_unet_new(m, 3, 2, 4, true);
+}
+
+/* torchvision 0.20's vgg16(), mobilenet_v2(), densenet121(); U-Net's by hand: two convolutions of a
+ * level 9 (i o + o o) + 4 o, a transposed one 2 c c + c / 2, its other form 9 c c / 2 + c / 2. */
+CASE(large_network_parameters)
+{
+    static const known nets[] = {
+        {vgg16, 138357544, 32, {"features.0.weight", "features.28.bias", "classifier.0.weight",
+                                "classifier.6.bias"}},
+        {mobilenet_v2, 3504872, 158, {"features.0.0.weight", "features.1.conv.1.weight",
+                                      "features.17.conv.3.bias", "classifier.1.weight"}},
+        {densenet121, 7978856, 364, {"features.conv0.weight", "features.norm5.bias",
+                                     "features.denseblock4.denselayer16.conv2.weight",
+                                     "features.transition3.conv.weight"}},
+        {unet, 31037698, 64, {"down4.conv2.weight", "rise3.bias", "up0.bn1.weight", "out.bias"}},
+        {unet_upsample, 0, 64, {"down0.conv1.weight", "rise0.weight", "rise0.bias", "out.weight"}},
+    };
+    int64_t small = 4 * 2 + 2;          /* of the last one, of width 4: out */
+
+    for (int64_t o = 4, i = 3; o <= 64; i = o, o *= 2)
+        small += 9 * (i * o + o * o) + 4 * o;
+    for (int64_t o = 4; o <= 32; o *= 2)
+        small += 9 * (2 * o * o + o * o) + 4 * o + 9 * 2 * o * o + o;
+    for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++) {
+        weir_device *d = open_cpu();
+        weir_model  *m = weir_model_new(d);
+        CHECK(nets[i].make(m) != NULL);
+        CHECK(elements(m) == (nets[i].count ? nets[i].count : small));
+        CHECK(weir_model_param_count(m) == nets[i].tensors);
+        for (int name = 0; name < 4; name++)
+            CHECK(has_param(m, nets[i].names[name]));
+        weir_model_free(m);
+        weir_device_close(d);
+    }
+}
+
+CASE(large_network_mistakes)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+    weir_tensor *x = weir_input(d, weir_4d(WEIR_F32, 1, 3, 40, 32));
+
+    CHECK(weir_vgg16_new(m, 10, 48) == NULL);
+    CHECK_TEXT(weir_error(), "image size 48, must be a multiple of 32");
+    CHECK(weir_vgg16_new(m, 10, 0) == NULL && weir_vgg16_new(m, 10, INT64_MAX) == NULL);
+    CHECK(weir_mobilenet_v2_new(m, 0) == NULL);
+    CHECK_TEXT(weir_error(), "classifier.1");
+    CHECK(weir_densenet121_new(m, -1) == NULL);
+    CHECK(weir_unet_new(m, 3, 2, 0, false) == NULL);
+    CHECK_TEXT(weir_error(), "width 0");
+    CHECK(weir_unet_new(m, 0, 2, 4, false) == NULL);
+    CHECK(weir_unet_new(m, 3, 0, 4, true) == NULL);
+    CHECK(weir_model_param_count(m) == 0 && weir_model_state_count(m) == 0);
+    CHECK(weir_apply(weir_unet_new(m, 3, 2, 2, false), x) == NULL);
+    CHECK_TEXT(weir_error(), "height 40 and width 32 must be multiples of 16");
+    weir_release(x);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
 /* Without a tape nothing but the logits is alive after a network was applied. */
 CASE(networks_close_their_scope)
 {

@@ -1,4 +1,4 @@
-/* optim.c - SGD and Adam against their formulas in double, and what an optimiser owns. */
+/* optim.c - optimisers against their formulas in double, and what an optimiser owns. */
 #include "check.h"
 #include "weir.h"
 
@@ -162,6 +162,134 @@ CASE(adam)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         agrees(adam_make, adam_reference, &cases[i]);
+}
+
+/* ---- AdamW, Adagrad, RMSProp as PyTorch defines them ---- */
+
+static weir_optim *adamw_make(weir_device *d, const void *options)
+{
+    return weir_adamw_new(d, 1.0, options);
+}
+
+static void adamw_reference(const void *options, double w[N])
+{
+    const double decay = ((const weir_adam_options *)options)->weight_decay;
+    double       m[N] = {0}, v[N] = {0};
+
+    for (int s = 0; s < STEPS; s++) {
+        for (int i = 0; i < N; i++) {
+            const double g = 2 * slope[i] * w[i];
+            w[i] -= rate_of(s) * decay * w[i];
+            m[i] = 0.9 * m[i] + 0.1 * g;
+            v[i] = 0.999 * v[i] + 0.001 * g * g;
+            const double mean = m[i] / (1 - pow(0.9, s + 1));
+            w[i] -= rate_of(s) * mean / (sqrt(v[i] / (1 - pow(0.999, s + 1))) + 1e-8);
+        }
+    }
+}
+
+CASE(adamw)
+{
+    static const weir_adam_options cases[] = {{0}, {.weight_decay = 0.1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        agrees(adamw_make, adamw_reference, &cases[i]);
+}
+
+static weir_optim *adagrad_make(weir_device *d, const void *options)
+{
+    return weir_adagrad_new(d, 1.0, options);
+}
+
+static void adagrad_reference(const void *options, double w[N])
+{
+    const weir_adagrad_options *o = options;
+    double                      square[N] = {0};
+
+    for (int s = 0; s < STEPS; s++)
+        for (int i = 0; i < N; i++) {
+            const double g = 2 * slope[i] * w[i] + o->weight_decay * w[i];
+            square[i] += g * g;
+            w[i] -= rate_of(s) * g / (sqrt(square[i]) + (o->eps != 0 ? o->eps : 1e-10));
+        }
+}
+
+CASE(adagrad)
+{
+    static const weir_adagrad_options cases[] = {{0}, {.eps = 1e-3, .weight_decay = 0.1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        agrees(adagrad_make, adagrad_reference, &cases[i]);
+}
+
+static weir_optim *rmsprop_make(weir_device *d, const void *options)
+{
+    return weir_rmsprop_new(d, 1.0, options);
+}
+
+static void rmsprop_reference(const void *options, double w[N])
+{
+    const weir_rmsprop_options *o = options;
+    const double alpha = o->alpha != 0 ? o->alpha : 0.99, eps = o->eps != 0 ? o->eps : 1e-8;
+    double       square[N] = {0}, mean[N] = {0}, buf[N] = {0};
+
+    for (int s = 0; s < STEPS; s++)
+        for (int i = 0; i < N; i++) {
+            const double g = 2 * slope[i] * w[i] + o->weight_decay * w[i];
+            square[i] = alpha * square[i] + (1 - alpha) * g * g;
+            mean[i] = o->centered ? alpha * mean[i] + (1 - alpha) * g : 0;
+            buf[i] = o->momentum * buf[i] + g / (sqrt(square[i] - mean[i] * mean[i]) + eps);
+            w[i] -= rate_of(s) * buf[i];
+        }
+}
+
+CASE(rmsprop)
+{
+    static const weir_rmsprop_options cases[] = {
+        {0},
+        {.alpha = 0.9, .eps = 1e-3, .weight_decay = 0.1},
+        {.momentum = 0.9},
+        {.centered = true},
+        {.alpha = 0.9, .momentum = 0.5, .centered = true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        agrees(rmsprop_make, rmsprop_reference, &cases[i]);
+}
+
+/* A schedule inside the graph that an optimiser's rate follows. */
+CASE(scheduled_rate)
+{
+    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_tensor *w = weir_param(d, weir_1d(WEIR_F32, N), "w");
+    weir_tensor *a = weir_input(d, weir_1d(WEIR_F32, N));
+    weir_tensor *n = weir_state(d, weir_scalar(WEIR_F64), "n");
+    weir_optim  *sgd = weir_sgd_new(d, 0.5, NULL);
+    problem      p = {d, w, a, sgd};
+    double       want[N], got[N];
+
+    write_real(w, start);
+    write_real(a, slope);
+    CHECK_OK(weir_write_fill(n, 0));
+    memcpy(want, start, sizeof want);
+    weir_graph *g = weir_graph_begin(d);
+    CHECK_OK(weir_increment(n, 1));
+    CHECK_OK(weir_lr_exponential(weir_optim_lr(sgd, WEIR_F32), n, 0.1, 0.5));
+    CHECK_OK(step(&p));
+    CHECK_OK(weir_graph_end(g, NULL));
+    for (int s = 1; s <= 4; s++) {
+        CHECK_OK(weir_graph_run(g));
+        for (int i = 0; i < N; i++)
+            want[i] -= 0.1 * pow(0.5, s) * 2 * slope[i] * want[i];
+    }
+    read_real(w, got);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(got[i], want[i], 2e-6);
+    CHECK(weir_optim_lr(sgd, WEIR_I32) == NULL);
+    CHECK_TEXT(weir_error(), "i32");
+    weir_graph_free(g);
+    weir_optim_free(sgd);
+    weir_release(n);
+    weir_release(w);
+    weir_release(a);
+    weir_device_close(d);
 }
 
 /* ---- what an optimiser owns ---- */

@@ -89,7 +89,8 @@ void op_way_mistake(const op_check *c)
 
 static bool is_class(op_kind kind)
 {
-    return kind == OP_CLASS_I32 || kind == OP_CLASS_I64;
+    return kind == OP_CLASS_I32 || kind == OP_CLASS_I64 || kind == OP_ROW_I32 ||
+           kind == OP_ROW_I64;
 }
 
 static bool has_type_under_test(op_kind kind)

@@ -53,8 +53,6 @@ static double broadcast_at(const ref_array *a, const int64_t *index, int ndim)
 
 /* ---- element-wise ---- */
 
-typedef double (*scalar_fn)(const double *v, const ref_options *o);
-
 /* NumPy: aligned at the last axis, an axis of size 1 repeats. */
 static weir_desc broadcast_desc(const ref_call *c)
 {
@@ -73,12 +71,12 @@ static weir_desc broadcast_desc(const ref_call *c)
     return d;
 }
 
-static void each(ref_call *c, scalar_fn f)
+void ref_each(ref_call *c, ref_scalar f)
 {
     c->out = ref_new(broadcast_desc(c));
     for (int64_t i = 0; i < ref_count(&c->out.desc); i++) {
         int64_t index[WEIR_MAX_DIMS] = {0};
-        double  v[2] = {0, 0};
+        double  v[3] = {0, 0, 0};
         ref_unravel(&c->out.desc, i, index);
         for (int k = 0; k < c->nin; k++)
             v[k] = broadcast_at(&c->in[k], index, c->out.desc.ndim);
@@ -86,35 +84,23 @@ static void each(ref_call *c, scalar_fn f)
     }
 }
 
-#define EACH(id, expr)                                                                             \
-    static double each_##id(const double *v, const ref_options *o)                                 \
-    {                                                                                              \
-        const double a = v[0], b = v[1];                                                           \
-        (void)b, (void)o;                                                                          \
-        return expr;                                                                               \
-    }                                                                                              \
-    void ref_##id(ref_call *c)                                                                     \
-    {                                                                                              \
-        each(c, each_##id);                                                                        \
-    }
-
-EACH(relu, a > 0 ? a : 0)
-EACH(sigmoid, 1 / (1 + exp(-a)))
-EACH(tanh, tanh(a))
-EACH(exp, exp(a))
-EACH(log, log(a))
-EACH(sqrt, sqrt(a))
-EACH(rsqrt, 1 / sqrt(a))
-EACH(abs, fabs(a))
-EACH(neg, -a)
-EACH(square, a * a)
-EACH(affine, o->s * a + o->t)
-EACH(add, a + b)
-EACH(sub, a - b)
-EACH(mul, a * b)
-EACH(div, a / b)
-EACH(max, fmax(a, b))
-EACH(min, fmin(a, b))
+REF_EACH(relu, a > 0 ? a : 0)
+REF_EACH(sigmoid, 1 / (1 + exp(-a)))
+REF_EACH(tanh, tanh(a))
+REF_EACH(exp, exp(a))
+REF_EACH(log, log(a))
+REF_EACH(sqrt, sqrt(a))
+REF_EACH(rsqrt, 1 / sqrt(a))
+REF_EACH(abs, fabs(a))
+REF_EACH(neg, -a)
+REF_EACH(square, a * a)
+REF_EACH(affine, o->s * a + o->t)
+REF_EACH(add, a + b)
+REF_EACH(sub, a - b)
+REF_EACH(mul, a * b)
+REF_EACH(div, a / b)
+REF_EACH(max, fmax(a, b))
+REF_EACH(min, fmin(a, b))
 
 /* ---- reductions ---- */
 
@@ -123,7 +109,7 @@ static bool reduces(const ref_options *o, int axis)
     return o->dims == 0 || (o->dims >> axis & 1) != 0;
 }
 
-static weir_desc reduced_desc(const ref_call *c)
+weir_desc ref_reduced_desc(const ref_call *c)
 {
     const weir_desc *const d = &c->in[0].desc;
     weir_desc              out = {.dtype = c->type};
@@ -135,8 +121,7 @@ static weir_desc reduced_desc(const ref_call *c)
     return out;
 }
 
-/* Position in the result of element i of the input. */
-static int64_t reduced_place(const ref_call *c, int64_t i)
+int64_t ref_reduced_place(const ref_call *c, int64_t i)
 {
     int64_t index[WEIR_MAX_DIMS] = {0}, place = 0;
     ref_unravel(&c->in[0].desc, i, index);
@@ -148,11 +133,11 @@ static int64_t reduced_place(const ref_call *c, int64_t i)
 
 void ref_sum(ref_call *c)
 {
-    c->out = ref_new(reduced_desc(c));
+    c->out = ref_new(ref_reduced_desc(c));
     const int64_t      n = ref_count(&c->out.desc);
     long double *const sum = calloc((size_t)n + 1, sizeof *sum);
     for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++)
-        sum[reduced_place(c, i)] += (long double)c->in[0].at[i];
+        sum[ref_reduced_place(c, i)] += (long double)c->in[0].at[i];
     for (int64_t i = 0; i < n; i++)
         c->out.at[i] = (double)sum[i];
     free(sum);
@@ -171,11 +156,11 @@ void ref_mean(ref_call *c)
 
 void ref_amax(ref_call *c)
 {
-    c->out = ref_new(reduced_desc(c));
+    c->out = ref_new(ref_reduced_desc(c));
     for (int64_t i = 0; i < ref_count(&c->out.desc); i++)
         c->out.at[i] = -HUGE_VAL;
     for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++) {
-        double *const at = &c->out.at[reduced_place(c, i)];
+        double *const at = &c->out.at[ref_reduced_place(c, i)];
         *at = fmax(*at, c->in[0].at[i]);
     }
 }
@@ -426,5 +411,19 @@ void ref_increment(ref_call *c)
 {
     for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++)
         c->in[0].at[i] += c->o->s;
+    ref_same(c);
+}
+
+void ref_accumulate(ref_call *c)
+{
+    for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++)
+        c->in[0].at[i] += c->in[1].at[i];
+    ref_same(c);
+}
+
+void ref_reset(ref_call *c)
+{
+    for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++)
+        c->in[0].at[i] = c->o->s;
     ref_same(c);
 }

@@ -22,12 +22,25 @@ typedef struct ref_options {
     bool                    ta, tb;         /* matmul */
     int                     ndim;           /* reshape, broadcast, transpose (0 here: reversed) */
     int64_t                 to[WEIR_MAX_DIMS];
+    int64_t                 from[WEIR_MAX_DIMS], by[WEIR_MAX_DIMS];     /* slice: from, to, by */
     weir_dtype              cast;
+    int64_t                 heads;          /* attention */
+    bool                    causal;
+    int                     layers;         /* recurrent networks */
+    bool                    both;           /* directions */
     weir_conv2d_options     conv;
+    weir_conv1d_options     conv1d;
+    weir_pool1d_options     pool1d;
+    weir_conv_transpose2d_options conv_transpose;
     weir_pool2d_options     pool;
     weir_batch_norm_options norm;
     weir_sgd_options        sgd;
     weir_adam_options       adam;
+    weir_adagrad_options    adagrad;
+    weir_rmsprop_options    rmsprop;
+    int                     axis;           /* argmax, softmax, joins; pad: the mode */
+    int                     which;          /* norm: p; var: correction; lr_schedule: 0, 1, 2 */
+    int64_t                 groups;         /* group_norm */
 } ref_options;
 
 typedef struct ref_call {
@@ -48,16 +61,54 @@ void      ref_free(ref_array *a);
 void    ref_unravel(const weir_desc *d, int64_t i, int64_t *index);
 int64_t ref_ravel(const weir_desc *d, const int64_t *index);
 
+/* Element by element over the broadcast inputs, v[k] of input k; the result has c->type. */
+typedef double (*ref_scalar)(const double *v, const ref_options *o);
+void ref_each(ref_call *c, ref_scalar f);
+
+/* ref_<id> from an expression of a, b (and v[2]) and the options o. */
+#define REF_EACH(id, expr)                                                                         \
+    static double each_##id(const double *v, const ref_options *o)                                 \
+    {                                                                                              \
+        const double a = v[0], b = v[1];                                                           \
+        (void)a, (void)b, (void)o;                                                                 \
+        return expr;                                                                               \
+    }                                                                                              \
+    void ref_##id(ref_call *c)                                                                     \
+    {                                                                                              \
+        ref_each(c, each_##id);                                                                    \
+    }
+
+/* Of a reduction: the result's desc, and where in it element i of the input goes. */
+weir_desc ref_reduced_desc(const ref_call *c);
+int64_t   ref_reduced_place(const ref_call *c, int64_t i);
+
 #define REF_LIST(X)                                                                                \
+    X(slice) X(split) X(concat) X(stack) X(squeeze) X(unsqueeze) X(tile) X(repeat) X(pad)          \
+    X(depth_to_space) X(space_to_depth) X(gather) X(scatter_add) X(one_hot) X(arange)              \
     X(relu) X(sigmoid) X(tanh) X(exp) X(log) X(sqrt) X(rsqrt) X(abs) X(neg) X(square) X(affine)    \
     X(add) X(sub) X(mul) X(div) X(max) X(min)                                                      \
     X(sum) X(mean) X(amax) X(count_correct)                                                        \
     X(same) X(reshape) X(flatten) X(transpose) X(broadcast_to) X(cast) X(fill) X(drawn) X(dropout) \
+    X(lstm) X(gru) X(batch_matmul) X(gemm) X(attention)                                            \
+    X(conv_transpose2d) X(conv1d) X(max_pool1d) X(avg_pool1d)                                      \
     X(matmul) X(linear) X(conv2d) X(max_pool2d) X(avg_pool2d) X(global_avg_pool2d)                 \
-    X(batch_norm) X(cross_entropy) X(sgd_update) X(adam_update) X(increment)
+    X(batch_norm) X(cross_entropy) X(sgd_update) X(adam_update) X(increment)        \
+    X(amin) X(prod) X(argmax) X(argmin) X(var) X(norm) X(softmax) X(log_softmax)                   \
+    X(mse_loss) X(bce_logits_loss) X(bce_loss) X(ranking_loss) X(cosine_similarity)                \
+    X(layer_norm) X(group_norm) X(rms_norm)                                                        \
+    X(adamw_update) X(adagrad_update) X(rmsprop_update) X(lr_schedule)                       \
+    X(accumulate) X(reset)
+
+#define REF_MATH_LIST(X)                                                                           \
+    X(leaky_relu) X(elu) X(selu) X(gelu) X(silu) X(hardsigmoid) X(softplus) X(softsign) X(prelu)   \
+    X(erf) X(floor) X(ceil) X(round) X(round_even) X(sign) X(reciprocal) X(clamp) X(sin) X(cos)    \
+    X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) X(log1p) X(expm1)    \
+    X(pow) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or) X(logical_xor)         \
+    X(logical_not) X(where)
 
 #define REF_PROTOTYPE(id) void ref_##id(ref_call *c);
 REF_LIST(REF_PROTOTYPE)
+REF_MATH_LIST(REF_PROTOTYPE)
 #undef REF_PROTOTYPE
 
 #endif

@@ -21,11 +21,11 @@ static int64_t or_else(int64_t option, int64_t preset)
     return option != 0 ? option : preset;
 }
 
-/* How often a window fits: both ends padded, the last place that still fits whole. */
-static int64_t places(int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation)
+/* How often a window fits into `room`, padding included: the last place that still fits whole. */
+static int64_t places(int64_t room, int64_t kernel, int64_t stride, int64_t dilation)
 {
     int64_t n = 0;
-    while (n * stride + dilation * (kernel - 1) < size + 2 * pad)
+    while (n * stride + dilation * (kernel - 1) < room)
         n++;
     return n;
 }
@@ -62,14 +62,115 @@ void ref_conv2d(ref_call *c)
     int64_t                          o[2];
 
     for (int k = 0; k < 2; k++)
-        o[k] = places(x[2 + k], w[2 + k], or_else(v->stride[k], 1), v->pad[k],
-                      or_else(v->dilation[k], 1));
+        o[k] = places(x[2 + k] + v->pad[k] + (v->asymmetric ? v->pad_end : v->pad)[k], w[2 + k],
+                      or_else(v->stride[k], 1), or_else(v->dilation[k], 1));
     c->out = ref_new(weir_4d(c->type, x[0], w[0], o[0], o[1]));
     for (int64_t i = 0; i < ref_count(&c->out.desc); i++) {
         int64_t at[4];
         ref_unravel(&c->out.desc, i, at);
         c->out.at[i] = window_sum(c, at[0], at[1], at[2], at[3]);
     }
+}
+
+/* ---- transposed convolution: x (n,c,h,w), w (c,o/groups,kh,kw), [bias (o)] ---- */
+
+/* Adds what element `at` of x gives to channel o, which is number j of its group. */
+static void spread_window(ref_call *c, const int64_t at[4], int64_t o, int64_t j)
+{
+    const weir_conv_transpose2d_options *const v = &c->o->conv_transpose;
+    const ref_array *const                     x = &c->in[0], *const w = &c->in[1];
+
+    for (int64_t p = 0; p < w->desc.dim[2]; p++)
+        for (int64_t q = 0; q < w->desc.dim[3]; q++) {
+            const int64_t y = at[2] * or_else(v->stride[0], 1) - v->pad[0] +
+                              p * or_else(v->dilation[0], 1);
+            const int64_t z = at[3] * or_else(v->stride[1], 1) - v->pad[1] +
+                              q * or_else(v->dilation[1], 1);
+            if (inside(&c->out, y, z))
+                c->out.at[place(&c->out, at[0], o, y, z)] +=
+                    x->at[place(x, at[0], at[1], at[2], at[3])] * w->at[place(w, at[1], j, p, q)];
+        }
+}
+
+void ref_conv_transpose2d(ref_call *c)
+{
+    const weir_conv_transpose2d_options *const v = &c->o->conv_transpose;
+    const int64_t *const x = c->in[0].desc.dim, *const w = c->in[1].desc.dim;
+    const int64_t        groups = or_else(v->groups, 1);
+    int64_t              at[4], size[2];
+
+    for (int k = 0; k < 2; k++)
+        size[k] = (x[2 + k] - 1) * or_else(v->stride[k], 1) - 2 * v->pad[k] +
+                  or_else(v->dilation[k], 1) * (w[2 + k] - 1) + 1 + v->output_pad[k];
+    c->out = ref_new(weir_4d(c->type, x[0], w[1] * groups, size[0], size[1]));
+    for (int64_t i = 0; i < ref_count(&c->out.desc) && c->nin == 3; i++) {
+        ref_unravel(&c->out.desc, i, at);
+        c->out.at[i] = c->in[2].at[at[1]];
+    }
+    for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++) {
+        ref_unravel(&c->in[0].desc, i, at);
+        const int64_t group = at[1] / (x[1] / groups);
+        for (int64_t j = 0; j < w[1]; j++)
+            spread_window(c, at, group * w[1] + j, j);
+    }
+}
+
+/* ---- along lines: x (n,c,l), w (o,c/groups,k), [bias (o)] ---- */
+
+void ref_conv1d(ref_call *c)
+{
+    const weir_conv1d_options *const v = &c->o->conv1d;
+    const int64_t *const             x = c->in[0].desc.dim, *const w = c->in[1].desc.dim;
+    const int64_t stride = or_else(v->stride, 1), dilation = or_else(v->dilation, 1);
+    const int64_t each = w[0] / or_else(v->groups, 1);
+    const int64_t l = places(x[2] + 2 * v->pad, w[2], stride, dilation);
+
+    c->out = ref_new((weir_desc){c->type, 3, {x[0], w[0], l}});
+    for (int64_t i = 0; i < ref_count(&c->out.desc); i++) {
+        const int64_t j = i % l, o = i / l % w[0], n = i / l / w[0];
+        long double   sum = c->nin == 3 ? (long double)c->in[2].at[o] : 0;
+        for (int64_t k = 0; k < w[1] * w[2]; k++) {
+            const int64_t at = j * stride - v->pad + k % w[2] * dilation;
+            if (at >= 0 && at < x[2])
+                sum += (long double)c->in[0].at[(n * x[1] + o / each * w[1] + k / w[2]) * x[2] +
+                                                at] *
+                       (long double)c->in[1].at[o * w[1] * w[2] + k];
+        }
+        c->out.at[i] = (double)sum;
+    }
+}
+
+static void pool_lines(ref_call *c, bool max)
+{
+    const weir_pool1d_options *const v = &c->o->pool1d;
+    const int64_t *const             x = c->in[0].desc.dim;
+    const int64_t                    stride = or_else(v->stride, v->kernel);
+    const int64_t                    l = places(x[2] + 2 * v->pad, v->kernel, stride, 1);
+
+    c->out = ref_new((weir_desc){c->type, 3, {x[0], x[1], l}});
+    for (int64_t i = 0; i < ref_count(&c->out.desc); i++) {
+        double  sum = 0, most = -HUGE_VAL;
+        int64_t cells = 0;
+        for (int64_t k = 0; k < v->kernel; k++) {
+            const int64_t at = i % l * stride - v->pad + k;
+            if (at < 0 || at >= x[2])
+                continue;
+            sum += c->in[0].at[i / l * x[2] + at];
+            most = fmax(most, c->in[0].at[i / l * x[2] + at]);
+            cells++;
+        }
+        c->out.at[i] = max ? most : sum / (double)(v->exclude_pad ? cells : v->kernel);
+    }
+}
+
+void ref_max_pool1d(ref_call *c)
+{
+    pool_lines(c, true);
+}
+
+void ref_avg_pool1d(ref_call *c)
+{
+    pool_lines(c, false);
 }
 
 /* ---- pooling ---- */
@@ -81,7 +182,8 @@ static void pool_out(ref_call *c)
     int64_t                          o[2];
 
     for (int k = 0; k < 2; k++)
-        o[k] = places(x[2 + k], v->kernel[k], or_else(v->stride[k], v->kernel[k]), v->pad[k], 1);
+        o[k] = places(x[2 + k] + v->pad[k] + (v->asymmetric ? v->pad_end : v->pad)[k],
+                      v->kernel[k], or_else(v->stride[k], v->kernel[k]), 1);
     c->out = ref_new(weir_4d(c->type, x[0], x[1], o[0], o[1]));
 }
 

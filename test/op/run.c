@@ -7,11 +7,13 @@
 
 #include "op/way.h"
 
-static const op_row *const families[] = {op_elementwise, op_reduce, op_matmul, op_conv, op_pool2d,
-                                         op_norm,        op_loss,   op_move,   op_update};
+static const op_row *const families[] = {
+    op_elementwise, op_math, op_compare, op_reduce, op_matmul, op_attention, op_recurrent,
+    op_conv, op_pool2d, op_norm, op_loss, op_move, op_slice, op_gather, op_update,
+};
 
 /* Shape sets of a row that go through the plans with a pass left out: not all, that takes long. */
-enum { PLANNED_SETS = 3, MAX_ROWS = 128 };
+enum { PLANNED_SETS = 3, MAX_ROWS = 512 };
 
 static op_score scores[MAX_ROWS];
 static int      rows;
@@ -71,7 +73,8 @@ static void add_set(op_score *score, const op_set *set)
 static void add_row(const op_row *row)
 {
     op_score *const score = &scores[rows++];
-    const int       type = row->types & OP_F32 ? WEIR_F32 : WEIR_I32;
+    const int       type = row->types & OP_F32 ? WEIR_F32 : row->types & OP_I32 ? WEIR_I32
+                                                                                : WEIR_BOOL;
 
     score->row = row;
     for (const op_set *set = row->sets; set->in; set++)

@@ -21,7 +21,10 @@ typedef enum op_kind {
     OP_STATE,       /* the same, drawn once; compared after each call, as the call may write it */
     OP_COUNTER,     /* f64 scalar state that starts at 0 */
     OP_CLASS_I32,   /* class numbers below the last dim of input 0 */
-    OP_CLASS_I64
+    OP_CLASS_I64,
+    OP_ROW_I32,     /* row numbers: below the first dim of input 0 */
+    OP_ROW_I64,
+    OP_MASK         /* bool */
 } op_kind;
 
 typedef struct op_in {
@@ -76,8 +79,9 @@ typedef struct op_row {
     const op_set *wrong;                /* mistakes beside those that every row is tried with */
 } op_row;
 
-extern const op_row op_elementwise[], op_reduce[], op_matmul[], op_conv[], op_pool2d[], op_norm[],
-    op_loss[], op_move[], op_update[];
+extern const op_row op_elementwise[], op_reduce[], op_matmul[], op_attention[], op_recurrent[],
+    op_conv[], op_pool2d[], op_norm[], op_math[], op_compare[], op_loss[], op_move[], op_slice[],
+    op_gather[], op_update[];
 
 #define OP_COUNT_OF(a) (sizeof(a) / sizeof *(a))
 

@@ -48,9 +48,7 @@ static const op_set matmul_t_sets[] = {
 
 static const op_set matmul_wrong[] = {
     {.in = "(3,4)(5,6)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "4 and 5"},
-    {.in = "(3,4)(4)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "b must have 2 axes"},
-    {.in = "(2,3,4)(4,5)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "a must have 2 axes"},
-    {.in = "()(4,5)", NULL, T_NONE, .status = WEIR_ERR_SHAPE},
+    {.in = "()(4,5)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "1 axis or more"},
     {0},
 };
 
@@ -58,6 +56,72 @@ static const op_set matmul_t_wrong[] = {
     {.in = "(3,4)(4,5)", "a^T", T_A, .status = WEIR_ERR_SHAPE, .says = "3 and 4"},
     {.in = "(3,4)(4,5)", "b^T", T_B, .status = WEIR_ERR_SHAPE, .says = "4 and 5"},
     {.in = "(3,4)(4,5)", "a^T b^T", T_BOTH, .status = WEIR_ERR_SHAPE, .says = "3 and 5"},
+    {.in = "(3)(4,5)", "a^T, a vector", T_A, .status = WEIR_ERR_SHAPE, .says = "vector"},
+    {0},
+};
+
+static const op_set batch_sets[] = {
+    {.in = "(2,3,4)(2,4,5)", "batches"},
+    {.in = "(2,3,4)(4,5)", "one b for all"},
+    {.in = "(3,4)(2,4,5)", "one a for all"},
+    {.in = "(2,3,4)(1,4,5)", "b repeated"},
+    {.in = "(3,1,2,4)(5,4,3)", "both repeated"},
+    {.in = "(2,3,4,5)(2,3,5,4)", "4 axes"},
+    {.in = "(2,3,4,5)(5,4)", "4 axes, one b for all"},
+    {.in = "(2,1,3,2,3)(4,1,3,2)", "5 axes and 4"},
+    {.in = "(4)(4)", "vectors"},
+    {.in = "(4)(4,5)", "vector by matrix"},
+    {.in = "(3,4)(4)", "matrix by vector"},
+    {.in = "(4)(2,4,5)", "vector by matrices"},
+    {.in = "(2,3,4)(4)", "matrices by vector"},
+    {.in = "(2,3,4,5)(5)", "4 axes by vector"},
+    {.in = "(2,4,3)(2,4,5)", "a^T", T_A},
+    {.in = "(2,3,4)(2,5,4)", "b^T", T_B},
+    {.in = "(2,4,3)(2,5,4)", "a^T b^T", T_BOTH},
+    {.in = "(2,4,3)(4,5)", "a^T, one b for all", T_A},
+    {.in = "(2,3,4)(5,4)", "b^T, one for all", T_B},
+    {.in = "(2,3,4,2)(2,3,5,4)b", "a^T b^T, 4 axes", T_BOTH},
+    {.in = "(2,3,4)t(2,4,5)b", "views"},
+    {.in = "(0,3,4)(0,4,5)", "no batches"},
+    {.in = "(2,0,4)(2,4,5)", "no rows"},
+    {.in = "(2,3,0)(2,0,5)", "no terms"},
+    {.in = "(0)(0)", "vectors, no terms"},
+    {.in = "(9,40,30)(9,30,20)", "several tasks"},
+    {.in = "(2,70,65)(2,65,80)", "few large ones"},
+    {.in = "(3,1,300)(3,300,1)", "inner products"},
+    {0},
+};
+
+static const op_set batch_wrong[] = {
+    {.in = "(2,3,4)(2,5,4)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "4 and 5"},
+    {.in = "(2,3,4)(3,4,5)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "do not broadcast"},
+    {.in = "(2,3,4)(5)", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "4 and 5"},
+    {.in = "(2,3,4)()", NULL, T_NONE, .status = WEIR_ERR_SHAPE, .says = "1 axis or more"},
+    {.in = "(4)(4,5)", "a vector", T_A, .status = WEIR_ERR_SHAPE, .says = "vector"},
+    {0},
+};
+
+#define SCALED(a, b)   {.s = a, .t = b}
+#define SCALED_TURNED  {.s = 0.5, .t = -2, .ta = true, .tb = true}
+
+static const op_set gemm_sets[] = {
+    {.in = "(3,4)(4,5)(3,5)", "plain", SCALED(1, 1)},
+    {.in = "(3,4)(4,5)(5)", "a row", SCALED(0.5, 2)},
+    {.in = "(3,4)(4,5)(3,1)", "a column", SCALED(1, -1)},
+    {.in = "(3,4)(4,5)()", "one value", SCALED(-2, 1)},
+    {.in = "(4,3)(5,4)(3,5)", "a^T b^T", SCALED_TURNED},
+    {.in = "(2,3,4)(2,4,5)(3,5)", "batches", SCALED(0.5, 3)},
+    {.in = "(0,4)(4,5)(5)", "no rows", SCALED(2, 2)},
+    {.in = "(3,0)(0,5)(3,5)", "no terms: c alone", SCALED(2, 2)},
+    {.in = "(3,4)t(4,5)b(3,5)l", "views", SCALED(2, 0.5)},
+    {.in = "(70,40)(40,30)(30)", "several tiles", SCALED(2, 0.5)},
+    {0},
+};
+
+static const op_set gemm_wrong[] = {
+    {.in = "(3,4)(5,6)(3,6)", NULL, SCALED(1, 1), .status = WEIR_ERR_SHAPE, .says = "4 and 5"},
+    {.in = "(3,4)(4,5)(4)", NULL, SCALED(1, 1), .status = WEIR_ERR_SHAPE, .says = "c is"},
+    {.in = "(3,4)(4,5)(2,3,5)", NULL, SCALED(1, 1), .status = WEIR_ERR_SHAPE, .says = "c is"},
     {0},
 };
 
@@ -109,6 +173,11 @@ static weir_tensor *matmul_t(const op_call *c)
     return weir_matmul_t(c->in[0], c->in[1], c->o->ta, c->o->tb);
 }
 
+static weir_tensor *gemm(const op_call *c)
+{
+    return weir_gemm(c->in[0], c->in[1], c->in[2], c->o->s, c->o->t, c->o->ta, c->o->tb);
+}
+
 static weir_tensor *linear(const op_call *c)
 {
     return weir_linear(c->in[0], c->in[1], c->in[2]);
@@ -121,6 +190,12 @@ const op_row op_matmul[] = {
     {.name = "matmul_t", .says = "matmul", .build = matmul_t, .reference = ref_matmul,
      .types = OP_FLOATS, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}}, .eps = 16, .rms = true,
      .library = true, .sets = matmul_t_sets, .wrong = matmul_t_wrong},
+    {.name = "batch_matmul", .says = "matmul", .build = matmul_t, .reference = ref_batch_matmul,
+     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}}, .eps = 16, .rms = true,
+     .library = true, .sets = batch_sets, .wrong = batch_wrong},
+    {.name = "gemm", .build = gemm, .reference = ref_gemm, .types = OP_FLOATS,
+     .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}}, .eps = 16, .rms = true,
+     .library = true, .optional = 1 << 2, .sets = gemm_sets, .wrong = gemm_wrong},
     {.name = "linear", .build = linear, .reference = ref_linear, .types = OP_FLOATS,
      .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}}, .eps = 16, .rms = true,
      .library = true, .optional = 1 << 2, .sets = linear_sets, .wrong = linear_wrong},

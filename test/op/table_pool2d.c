@@ -1,4 +1,4 @@
-/* table_pool2d.c - rows of pooling over height and width. */
+/* table_pool2d.c - rows of pooling, of images and of lines. */
 #include "op/table.h"
 
 #define WINDOW(...) {.pool = {__VA_ARGS__}}
@@ -22,6 +22,10 @@
     {.in = "(2,0,4,4)", "no channels", WINDOW(.kernel = BOTH(2))},                                 \
     {.in = "(5,4,3,2)t", "transposed", WINDOW(.kernel = BOTH(2))},                                 \
     {.in = "(4,3,5,4)b", "repeated images", WINDOW(.kernel = BOTH(2), .stride = BOTH(1))},         \
+    {.in = "(2,3,7,6)", "padded at the end only",                                                  \
+     WINDOW(.kernel = BOTH(3), .stride = BOTH(2), .asymmetric = true, .pad_end = PAIR(2, 1))},     \
+    {.in = "(2,3,6,6)", "padded at the start only",                                                \
+     WINDOW(.kernel = BOTH(3), .stride = BOTH(1), .pad = PAIR(1, 2), .asymmetric = true)},         \
     {.in = "(2,70,40,9)", "several tasks",                                                         \
      WINDOW(.kernel = BOTH(3), .stride = BOTH(2), .pad = BOTH(1))}
 
@@ -33,6 +37,30 @@ static const op_set avg_sets[] = {
      WINDOW(.kernel = BOTH(3), .stride = BOTH(2), .pad = BOTH(1), .exclude_pad = true)},
     {.in = "(1,2,2,3)", "window larger than the image, cells inside count",
      WINDOW(.kernel = BOTH(4), .pad = BOTH(2), .exclude_pad = true)},
+    {0},
+};
+
+#define LINE(...) {.pool1d = {__VA_ARGS__}}
+
+static const op_set line_sets[] = {
+    {.in = "(2,3,8)", "side by side", LINE(.kernel = 2)},
+    {.in = "(1,1,1)", "one cell", LINE(.kernel = 1)},
+    {.in = "(7,7,7)", "a rim left out", LINE(.kernel = 2)},
+    {.in = "(2,3,7)", "overlapping, padded", LINE(.kernel = 3, .stride = 2, .pad = 1)},
+    {.in = "(2,3,5)", "the whole line", LINE(.kernel = 5)},
+    {.in = "(0,3,4)", "no lines", LINE(.kernel = 2)},
+    {.in = "(2,0,4)", "no channels", LINE(.kernel = 2)},
+    {.in = "(5,4,3)t", "transposed", LINE(.kernel = 2, .stride = 1)},
+    {.in = "(2,40,70)", "longer", LINE(.kernel = 3, .stride = 2, .pad = 1, .exclude_pad = true)},
+    {0},
+};
+
+static const op_set line_wrong[] = {
+    {.in = "(2,3,4,4)", NULL, LINE(.kernel = 2), .status = WEIR_ERR_SHAPE,
+     .says = "x must have 3 axes"},
+    {.in = "(2,3,4)", "no kernel", .status = WEIR_ERR_INVALID, .says = "kernel"},
+    {.in = "(2,3,4)", "too large", LINE(.kernel = 5), .status = WEIR_ERR_SHAPE,
+     .says = "does not fit"},
     {0},
 };
 
@@ -89,6 +117,16 @@ static weir_tensor *avg_pool2d(const op_call *c)
     return weir_avg_pool2d(c->in[0], &c->o->pool);
 }
 
+static weir_tensor *max_pool1d(const op_call *c)
+{
+    return weir_max_pool1d(c->in[0], &c->o->pool1d);
+}
+
+static weir_tensor *avg_pool1d(const op_call *c)
+{
+    return weir_avg_pool1d(c->in[0], &c->o->pool1d);
+}
+
 static weir_tensor *global_avg_pool2d(const op_call *c)
 {
     return weir_global_avg_pool2d(c->in[0]);
@@ -99,6 +137,12 @@ const op_row op_pool2d[] = {
      .in = {{OP_PARAM, -3, 3}}, .eps = 0, .sets = max_sets, .wrong = max_wrong},
     {.name = "avg_pool2d", .build = avg_pool2d, .reference = ref_avg_pool2d, .types = OP_FLOATS,
      .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = avg_sets, .wrong = avg_wrong},
+    {.name = "max_pool1d", .build = max_pool1d, .reference = ref_max_pool1d,
+     .types = OP_FLOATS, .in = {{OP_PARAM, -3, 3}}, .eps = 0, .sets = line_sets,
+     .wrong = line_wrong},
+    {.name = "avg_pool1d", .build = avg_pool1d, .reference = ref_avg_pool1d,
+     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = line_sets,
+     .wrong = line_wrong},
     {.name = "global_avg_pool2d", .build = global_avg_pool2d, .reference = ref_global_avg_pool2d,
      .types = OP_FLOATS, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = global_sets,
      .wrong = global_wrong},

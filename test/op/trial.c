@@ -73,8 +73,10 @@ static ref_array seen_through(const op_shape *s, ref_array *leaf, bool *own)
 
 static weir_dtype type_of(op_kind kind, weir_dtype type)
 {
-    return kind == OP_COUNTER ? WEIR_F64 : kind == OP_CLASS_I32 ? WEIR_I32
-         : kind == OP_CLASS_I64 ? WEIR_I64 : type;
+    return kind == OP_COUNTER ? WEIR_F64
+         : kind == OP_CLASS_I32 || kind == OP_ROW_I32 ? WEIR_I32
+         : kind == OP_CLASS_I64 || kind == OP_ROW_I64 ? WEIR_I64
+         : kind == OP_MASK ? WEIR_BOOL : type;
 }
 
 /* As the element type holds it. */
@@ -117,8 +119,10 @@ static void draw_leaf(op_trial *t, int i)
     ref_array *const   a = &t->leaf[i];
     const weir_desc   *logits = &t->shape[0].desc;
 
-    if (in->kind == OP_CLASS_I32 || in->kind == OP_CLASS_I64) {
-        const int64_t classes = logits->ndim > 0 ? logits->dim[logits->ndim - 1] : 1;
+    const bool row = in->kind == OP_ROW_I32 || in->kind == OP_ROW_I64;
+
+    if (row || in->kind == OP_CLASS_I32 || in->kind == OP_CLASS_I64) {
+        const int64_t classes = logits->ndim > 0 ? logits->dim[row ? 0 : logits->ndim - 1] : 1;
         for (int64_t k = 0; k < ref_count(&a->desc); k++)
             a->at[k] = (double)check_int(0, classes > 0 ? classes - 1 : 0);
     } else {

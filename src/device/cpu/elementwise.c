@@ -17,6 +17,7 @@
 #include "device/cpu/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/physical.h"
 #include "device/cpu/run.h"
 
 /* A tile is TILE_BYTES, or a little less; TASK_SMALL, TASK_LARGE and LARGE are elements. */
@@ -226,21 +227,6 @@ static weir_status run_chain(const weir_kargs *k)
 }
 
 /* ---- choosing ---- */
-
-/* Axes of more than one element, outermost in memory first. Returns how many. */
-static int physical_order(const weir_layout *out, int axis[WEIR_MAX_DIMS])
-{
-    int n = 0;
-    for (int i = 0; i < out->desc.ndim; i++) {
-        if (out->desc.dim[i] == 1)
-            continue;
-        int at = n++;
-        for (; at > 0 && out->stride[axis[at - 1]] < out->stride[i]; at--)
-            axis[at] = axis[at - 1];
-        axis[at] = i;
-    }
-    return n;
-}
 
 static void operand_axes(const weir_layout *out, const weir_layout *in, operand *o)
 {

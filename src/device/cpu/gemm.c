@@ -299,6 +299,12 @@ void weir_gemm_plan(weir_gemm *g, const weir_gemm_shape *shape, const weir_openb
     }
 }
 
+void weir_gemm_plan_alone(weir_gemm *g, const weir_gemm_shape *shape)
+{
+    weir_gemm_plan(g, shape, NULL, WEIR_GEMM_OWN);
+    g->serial = true;
+}
+
 /* Measured with 2 threads: on Zen 4 oneDNN 2.6 leads by 5-20 % at nearly all sizes above a million
  * operations; on Intel with AVX-512 OpenBLAS leads where all sides are long. */
 static bool onednn_leads(const weir_gemm *g)

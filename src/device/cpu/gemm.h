@@ -80,6 +80,10 @@ weir_status weir_gemm_libraries(weir_device *d, const char *variable, weir_gemm_
 void weir_gemm_plan(weir_gemm *g, const weir_gemm_shape *shape, const struct weir_openblas *blas,
                     weir_gemm_want want);
 
+/* Plans a product by our own code that one task does alone: run it with `work` of the task's own
+ * and no threads. */
+void weir_gemm_plan_alone(weir_gemm *g, const weir_gemm_shape *shape);
+
 /* Whether oneDNN should be asked for this product (f32) before the plan is used. */
 bool weir_gemm_asks_onednn(const weir_gemm *g, weir_gemm_want want);
 

@@ -272,7 +272,7 @@ static weir_status run_grad_x(const weir_kargs *k)
     const plan *const p = k->state;
     job               j = {.p = p, .x = k->dst[0], .patches = k->work};
     void *const       products = (char *)k->work + p->patches;
-    if (!p->direct)
+    if (!p->direct && j.x)          /* NULL: no elements */
         memset(j.x, 0, (size_t)(p->c.n * p->c.h * p->c.w * p->c.c) * p->size);
     for (int64_t b = 0; b < p->blocks; b++) {
         const weir_gemm *const g = next_block(p, &j, b);
@@ -356,7 +356,7 @@ weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias
                 .add = f32 ? add_f32 : add_f64,
                 .sum = f32 ? sum_f32 : sum_f64};
     p->direct = c->kh == 1 && c->kw == 1 && c->stride[0] == 1 && c->stride[1] == 1 &&
-                c->pad[0] == 0 && c->pad[1] == 0;
+                c->pad[0] == 0 && c->pad[1] == 0 && c->oh == c->h && c->ow == c->w;
     plan_blocks(p);
     const weir_gemm_shape full = product(p, pass, p->block);
     const weir_gemm_shape last = product(p, pass, weir_conv_pixels(c) - (p->blocks - 1) * p->block);

@@ -12,6 +12,9 @@
 #define weir_cpu_broadcast weir_cpu_copy
 #define weir_cpu_detach    weir_cpu_copy
 
+/* The transposed convolution is the gradient of a convolution by its input. */
+#define weir_cpu_conv_transpose2d weir_cpu_conv2d_grad_x
+
 #define OP(ID, id) weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_choice *out);
 #include "core/ops.def"
 #undef OP

@@ -199,11 +199,10 @@ static inline double weir_tanh_f64(double x)
     return copysign(a < 0.625 ? small : large, x);
 }
 
-static inline void weir_circle_f64(double u, double *cosine, double *sine)
+/* Cosine and sine of q quarter turns and x more, |x| <= pi / 4. */
+static inline void weir_quarter_f64(double x, uint64_t q, double *cosine, double *sine)
 {
-    const double   k = 4.0 * u + WEIR_ROUND_F64;
-    const uint64_t q = weir_bits_f64(k) & 3u;
-    const double   x = (4.0 * u - (k - WEIR_ROUND_F64)) * 1.57079632679489661923, z = x * x;
+    const double z = x * x;
 
     double s = 1.58962301576546568060e-10;
     s = s * z - 2.50507477628578072866e-8;
@@ -222,6 +221,14 @@ static inline void weir_circle_f64(double u, double *cosine, double *sine)
     const double cq = (q & 1u) != 0 ? s : c, sq = (q & 1u) != 0 ? c : s;
     *cosine = ((q + 1) & 2u) != 0 ? -cq : cq;
     *sine = (q & 2u) != 0 ? -sq : sq;
+}
+
+static inline void weir_circle_f64(double u, double *cosine, double *sine)
+{
+    const double k = 4.0 * u + WEIR_ROUND_F64;
+    const double x = (4.0 * u - (k - WEIR_ROUND_F64)) * 1.57079632679489661923;
+
+    weir_quarter_f64(x, weir_bits_f64(k) & 3u, cosine, sine);
 }
 
 #endif

@@ -4,9 +4,10 @@
  * stride, output stride) and then goes through them in the output's physical order. That covers
  * equal dims with any two physical orders, and a reshape whose dims factor into common ones:
  * channels-last (n,c,h,w) to (n, c*h*w) becomes n transposes of (c, h*w). Where no common factors
- * exist both sides count on their own. Two axes are special: `inner` is adjacent in the output,
+ * exist both sides count on their own. Two axes are special: `inner` is nearest in the output,
  * `row` adjacent in the input if any other than inner is; blocks of both keep the cache lines of
- * both sides in use. */
+ * both sides in use. Inner is adjacent in a dense output, but not in a part of one (see slice.c).
+ * Strides may be negative on either side. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -36,6 +37,7 @@ typedef struct move {
     int64_t row_block, inner_block, row_blocks, inner_blocks;
     axis    row, inner;
     bool    square;             /* row is adjacent in the input; 4 bytes, copied as they are */
+    bool    spread;             /* inner is not adjacent in the output: no conversion then */
     int     nouter;
     axis    outer[MAX_AXES];
 } move;
@@ -128,6 +130,26 @@ static run_fn run_of(weir_dtype from, weir_dtype to)
     return size == 1 ? copy_1 : size == 4 ? copy_4 : copy_8;
 }
 
+#define SPREAD(T)                                                                                  \
+    do {                                                                                           \
+        const T *const f = from;                                                                   \
+        T *const       t = to;                                                                     \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            t[i * to_stride] = f[i * stride];                                                      \
+    } while (0)
+
+/* to[i * to_stride] = from[i * stride] */
+static void copy_spread(int64_t n, void *to, int64_t to_stride, const void *from, int64_t stride,
+                        size_t size)
+{
+    if (size == 1)
+        SPREAD(uint8_t);
+    else if (size == 4)
+        SPREAD(uint32_t);
+    else
+        SPREAD(uint64_t);
+}
+
 /* ---- running ---- */
 
 typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
@@ -184,9 +206,14 @@ static void run_unit(const move *m, const char *src, char *dst, int64_t unit)
     if (m->square)
         j = transpose(rows, n, (uint32_t *)(void *)dst + out, m->row.out,
                       (const uint32_t *)(const void *)src + in, m->inner.in);
-    for (; j < rows; j++)
-        m->run(n, dst + (size_t)(out + j * m->row.out) * m->out_size,
-               src + (size_t)(in + j * m->row.in) * m->in_size, m->inner.in);
+    for (; j < rows; j++) {
+        char *const       to = dst + (out + j * m->row.out) * (int64_t)m->out_size;
+        const char *const from = src + (in + j * m->row.in) * (int64_t)m->in_size;
+        if (m->spread)
+            copy_spread(n, to, m->inner.out, from, m->inner.in, m->out_size);
+        else
+            m->run(n, to, from, m->inner.in);
+    }
 }
 
 static void move_task(void *ctx, int64_t task)
@@ -363,8 +390,8 @@ static void count_task(void *ctx, int64_t task)
     const int64_t            end = min64(s->n, (task + 1) * TASK);
 
     for (int64_t i = task * TASK; i < end; i++)
-        memcpy((char *)k->dst[0] + (size_t)offset_at(&s->out, i) * s->size,
-               (const char *)k->src[0] + (size_t)offset_at(&s->in, i) * s->size, s->size);
+        memcpy((char *)k->dst[0] + offset_at(&s->out, i) * (int64_t)s->size,
+               (const char *)k->src[0] + offset_at(&s->in, i) * (int64_t)s->size, s->size);
 }
 
 static weir_status count_run(const weir_kargs *k)
@@ -406,7 +433,8 @@ weir_status weir_cpu_copy(weir_device *d, const weir_call *c, weir_choice *out)
                 .out_size = weir_dtype_size(to->desc.dtype)};
     if (!empty)
         cut(m, pair, physical_axes(pair, n));
-    m->square = m->run == copy_4 && m->row.in == 1 && m->inner.in != 1;
+    m->spread = m->inner.out != 1;
+    m->square = m->run == copy_4 && m->row.in == 1 && m->inner.in != 1 && !m->spread;
     *out = (weir_choice){.run = move_run, .state = m, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }

@@ -26,7 +26,7 @@
 /* ---- the two interfaces ---- */
 
 typedef struct conv_geometry {
-    dnnl_dims_t strides, dilates, pad; /* dilates: 0 is none */
+    dnnl_dims_t strides, dilates, pad, end; /* dilates: 0 is none */
 } conv_geometry;
 
 #if DNNL_VERSION_MAJOR >= 3
@@ -57,7 +57,7 @@ static bool forward_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen x, seen 
 {
     return dnnl_convolution_forward_primitive_desc_create(
                pd, e, dnnl_forward_training, dnnl_convolution_direct, x, w, b, y, g->strides,
-               g->dilates, g->pad, g->pad, attr) == dnnl_success;
+               g->dilates, g->pad, g->end, attr) == dnnl_success;
 }
 
 static bool grad_x_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen dx, seen w, seen dy,
@@ -65,7 +65,7 @@ static bool grad_x_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen dx, seen 
                       const_dnnl_primitive_attr_t attr)
 {
     return dnnl_convolution_backward_data_primitive_desc_create(
-               pd, e, dnnl_convolution_direct, dx, w, dy, g->strides, g->dilates, g->pad, g->pad,
+               pd, e, dnnl_convolution_direct, dx, w, dy, g->strides, g->dilates, g->pad, g->end,
                hint, attr) == dnnl_success;
 }
 
@@ -75,7 +75,7 @@ static bool grad_w_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen x, seen d
 {
     return dnnl_convolution_backward_weights_primitive_desc_create(
                pd, e, dnnl_convolution_direct, x, dw, db, dy, g->strides, g->dilates, g->pad,
-               g->pad, hint, attr) == dnnl_success;
+               g->end, hint, attr) == dnnl_success;
 }
 
 static bool matmul_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen a, seen b, seen bias, seen c,
@@ -112,7 +112,7 @@ static bool forward_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen x, seen 
     dnnl_convolution_desc_t d;
     return dnnl_dilated_convolution_forward_desc_init(
                &d, dnnl_forward_training, dnnl_convolution_direct, x, w, b, y, g->strides,
-               g->dilates, g->pad, g->pad) == dnnl_success &&
+               g->dilates, g->pad, g->end) == dnnl_success &&
            dnnl_primitive_desc_create(pd, &d, attr, e, NULL) == dnnl_success;
 }
 
@@ -123,7 +123,7 @@ static bool grad_x_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen dx, seen 
     dnnl_convolution_desc_t d;
     return dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, dx, w, dy,
                                                             g->strides, g->dilates, g->pad,
-                                                            g->pad) == dnnl_success &&
+                                                            g->end) == dnnl_success &&
            dnnl_primitive_desc_create(pd, &d, attr, e, hint) == dnnl_success;
 }
 
@@ -134,7 +134,7 @@ static bool grad_w_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen x, seen d
     dnnl_convolution_desc_t d;
     return dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, x, dw,
                                                                db, dy, g->strides, g->dilates,
-                                                               g->pad, g->pad) == dnnl_success &&
+                                                               g->pad, g->end) == dnnl_success &&
            dnnl_primitive_desc_create(pd, &d, attr, e, hint) == dnnl_success;
 }
 
@@ -386,6 +386,18 @@ static bool weights(conv_descs *m, const weir_conv *c)
            desc_make(&m->any, 5 - skip, five + skip, NULL);
 }
 
+/* Padding after the image along axis i: as before it where that makes the output's size, else what
+ * the last window needs. */
+static int64_t pad_after(const weir_conv *c, int i)
+{
+    const int64_t in = i == 0 ? c->h : c->w, out = i == 0 ? c->oh : c->ow;
+    const int64_t span = c->dilation[i] * ((i == 0 ? c->kh : c->kw) - 1) + 1;
+    const int64_t room = in + 2 * c->pad[i] - span, need = (out - 1) * c->stride[i] + span - in;
+    if (room >= 0 && room / c->stride[i] + 1 == out)
+        return c->pad[i];
+    return need > c->pad[i] ? need - c->pad[i] : 0;
+}
+
 static bool describe(conv_descs *m, const weir_conv *c, bool bias)
 {
     *m = (conv_descs){0};
@@ -393,6 +405,7 @@ static bool describe(conv_descs *m, const weir_conv *c, bool bias)
         m->g.strides[i] = c->stride[i];
         m->g.dilates[i] = c->dilation[i] - 1;
         m->g.pad[i] = c->pad[i];
+        m->g.end[i] = pad_after(c, i);
     }
     return activation(&m->x, c->n, c->c, c->h, c->w) &&
            activation(&m->y, c->n, c->o, c->oh, c->ow) && weights(m, c) &&

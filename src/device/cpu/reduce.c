@@ -1,99 +1,23 @@
-/* reduce.c - sums and maxima over axes, the gradient of a maximum, and counting right answers.
+/* reduce.c - sums, products, maxima, minima and sums over two inputs; counting right answers.
  *
- * Axes are sorted by stride (largest first) and merged where they lie side by side, so every
- * reduction is one of two loops: if the innermost axis is kept, rows are added into columns;
- * if it is reduced, lines become one number each. What is reduced is cut into pieces,
- * consecutive pieces into chunks; chunks run in parallel into accumulators of 8 bytes and meet
- * in order. All cuts follow from the shape, so thread counts and instruction sets give the
- * same bits. */
+ * With axes sorted and merged (axes.h) every reduction is one of two loops: if the innermost axis
+ * is kept, rows are added into columns; if it is reduced, lines become one number each. What is
+ * reduced is cut into pieces, consecutive pieces into chunks; chunks run in parallel into
+ * accumulators of 8 bytes and meet in order. All cuts follow from the shape, so thread counts and
+ * instruction sets give the same bits. */
 #include "device/cpu/reduce.h"
 
 #include <math.h>
 
-#include "core/attr.h"
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/cpu/axes.h"
 #include "device/cpu/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/real.h"
 
-/* ---- axes ---- */
-
-typedef struct axis {
-    int64_t size, in, out;          /* steps in elements; out is 0 when reduced */
-    bool    reduced;
-} axis;
-
-typedef struct axes {
-    int  n;
-    axis at[WEIR_MAX_DIMS];
-} axes;
-
-static int64_t axes_count(const axes *a)
-{
-    int64_t n = 1;
-    for (int i = 0; i < a->n; i++)
-        n *= a->at[i].size;
-    return n;
-}
-
-/* Where index `i` of the (row-major) product of the axes lies. */
-static int64_t axes_offset(const axes *a, int64_t i, int64_t *out)
-{
-    int64_t in = 0, to = 0;
-    for (int k = a->n - 1; k >= 0; k--) {
-        const int64_t q = k > 0 ? i / a->at[k].size : 0, at = i - q * a->at[k].size;
-        in += at * a->at[k].in;
-        to += at * a->at[k].out;
-        i = q;
-    }
-    if (out)
-        *out = to;
-    return in;
-}
-
-static int64_t step_of(const axis *a)
-{
-    const int64_t s = a->in < 0 ? -a->in : a->in;
-    return s == 0 ? INT64_MAX : s;      /* a repeated axis is best outermost */
-}
-
-/* The axes of more than one element of x, reduced to y; as written, or the widest step first. */
-static axes axes_of(const weir_layout *x, const weir_layout *y, const weir_reduce_attr *attr,
-                    bool sorted)
-{
-    axes a = {0};
-    for (int i = 0, o = 0; i < x->desc.ndim; i++) {
-        const bool    reduced = (attr->dims >> i & 1) != 0;
-        const int64_t out = reduced ? 0 : y->stride[o];
-        const axis    new = {x->desc.dim[i], x->stride[i], out, reduced};
-        o += !reduced || attr->keep;
-        if (new.size == 1)
-            continue;
-        int k = a.n++;
-        for (; sorted && k > 0 && step_of(&a.at[k - 1]) < step_of(&new); k--)
-            a.at[k] = a.at[k - 1];
-        a.at[k] = new;
-    }
-    return a;
-}
-
-static void axes_merge(axes *a)
-{
-    int n = 0;
-    for (int i = 0; i < a->n; i++) {
-        const axis in = a->at[i], *last = n > 0 ? &a->at[n - 1] : NULL;
-        if (last && last->reduced == in.reduced && last->in == in.size * in.in &&
-            last->out == in.size * in.out)
-            a->at[n - 1] = (axis){last->size * in.size, in.in, in.out, in.reduced};
-        else
-            a->at[n++] = in;
-    }
-    a->n = n;
-}
-
-/* ---- the plan of a sum or maximum ---- */
+/* ---- the plan of a reduction ---- */
 
 typedef union accumulator {
     double  f;
@@ -102,10 +26,12 @@ typedef union accumulator {
 
 typedef struct plan {
     weir_reduce_loops loops, meet;  /* of elements, of accumulators */
+    weir_pair_loops   pair;         /* of elements of two inputs, where line is not NULL */
     weir_dtype        in, out;
     size_t            size;         /* bytes of an input element */
     accumulator       start;
     double            scale;
+    bool              root;         /* of the scaled sum */
     axes              keep, over;   /* outer axes: one result (row of columns) each, pieces each */
     axis              inner;        /* the reduced axis that a piece runs along */
     axis              col;          /* columns; size 1 when lines are reduced */
@@ -139,7 +65,7 @@ static void plan_axes(plan *p, const axes *a)
 /* Cuts pieces, chunks and tasks. */
 static void plan_cut(plan *p)
 {
-    const bool fold = p->col.in == 1 && p->inner.in == p->col.size;
+    const bool fold = !p->pair.line && p->col.in == 1 && p->inner.in == p->col.size;
     p->piece = !p->columns ? WEIR_REDUCE_LINE
                : fold      ? max64(WEIR_REDUCE_ROWS, WEIR_REDUCE_LINE / p->col.size)
                            : WEIR_REDUCE_ROWS;
@@ -171,18 +97,29 @@ static void plan_empty(plan *p, int64_t results)
 static accumulator neutral(weir_dtype t, int op)
 {
     if (real_type(t))
-        return (accumulator){.f = op == WEIR_REDUCE_MAX ? (double)-INFINITY : 0};
-    return (accumulator){.i = op != WEIR_REDUCE_MAX ? 0 : t == WEIR_I32 ? INT32_MIN : INT64_MIN};
+        return (accumulator){.f = op == WEIR_REDUCE_MAX   ? (double)-INFINITY
+                                  : op == WEIR_REDUCE_MIN ? (double)INFINITY
+                                                          : (double)(op == WEIR_REDUCE_PROD)};
+    if (op == WEIR_REDUCE_MAX)
+        return (accumulator){.i = t == WEIR_I32 ? INT32_MIN : INT64_MIN};
+    if (op == WEIR_REDUCE_MIN)
+        return (accumulator){.i = t == WEIR_I32 ? INT32_MAX : INT64_MAX};
+    return (accumulator){.i = op == WEIR_REDUCE_PROD};
 }
 
 /* ---- running it ---- */
 
 typedef struct job {
     const plan  *p;
-    const char  *x;
+    const char  *x, *x2;    /* x2 NULL: one input */
     char        *y;
     accumulator *part;      /* [chunks][outs][columns]; NULL with one chunk */
 } job;
+
+static double finished(const plan *p, double sum)
+{
+    return p->root ? sqrt(sum * p->scale) : sum * p->scale;
+}
 
 /* Puts finished accumulators where they belong. */
 static void store(const plan *p, const accumulator *acc, char *y, int64_t cols)
@@ -190,26 +127,46 @@ static void store(const plan *p, const accumulator *acc, char *y, int64_t cols)
     const int64_t step = p->col.out;
     for (int64_t c = 0; c < cols; c++)
         switch (p->out) {
-        case WEIR_F32: ((float *)(void *)y)[c * step] = (float)(acc[c].f * p->scale); break;
-        case WEIR_F64: ((double *)(void *)y)[c * step] = acc[c].f * p->scale; break;
+        case WEIR_F32: ((float *)(void *)y)[c * step] = (float)finished(p, acc[c].f); break;
+        case WEIR_F64: ((double *)(void *)y)[c * step] = finished(p, acc[c].f); break;
         case WEIR_I32: ((int32_t *)(void *)y)[c * step] = (int32_t)acc[c].i; break;
         default: ((int64_t *)(void *)y)[c * step] = acc[c].i;
         }
 }
 
-/* Adds pieces [from, to) at x into acc. */
-static void pieces(const plan *p, const char *x, int64_t from, int64_t to, int64_t cols,
-                   accumulator *acc)
+/* One piece of n steps along the inner axis. */
+static void piece_of_one(const plan *p, const char *x, int64_t n, int64_t cols, accumulator *acc)
 {
+    if (p->columns)
+        p->loops.columns(x, n, p->inner.in, cols, p->col.in, acc);
+    else
+        p->loops.line(x, n, p->inner.in, acc);
+}
+
+static void piece_of_two(const plan *p, const char *x, const char *x2, int64_t n, int64_t cols,
+                         accumulator *acc)
+{
+    const weir_pair_step s = {p->inner.in, p->col.in, p->inner.in2, p->col.in2};
+    if (p->columns)
+        p->pair.columns(x, x2, n, s, cols, &acc->f);
+    else
+        p->pair.line(x, x2, n, p->inner.in, p->inner.in2, &acc->f);
+}
+
+/* Adds pieces [from, to) at x, x2 into acc. */
+static void pieces(const plan *p, const char *x, const char *x2, int64_t from, int64_t to,
+                   int64_t cols, accumulator *acc)
+{
+    const int64_t size = (int64_t)p->size;
     for (int64_t i = from; i < to; i++) {
-        const int64_t line = i / p->per_line, at = (i - line * p->per_line) * p->piece;
-        const int64_t n = min64(p->piece, p->inner.size - at);
-        const int64_t offset = axes_offset(&p->over, line, NULL) + at * p->inner.in;
-        const char   *from_x = x + offset * (int64_t)p->size;
-        if (p->columns)
-            p->loops.columns(from_x, n, p->inner.in, cols, p->col.in, acc);
+        const int64_t    line = i / p->per_line, at = (i - line * p->per_line) * p->piece;
+        const int64_t    n = min64(p->piece, p->inner.size - at);
+        const axes_place o = axes_at(&p->over, line);
+        const char      *from_x = x + (o.in + at * p->inner.in) * size;
+        if (x2)
+            piece_of_two(p, from_x, x2 + (o.in2 + at * p->inner.in2) * size, n, cols, acc);
         else
-            p->loops.line(from_x, n, p->inner.in, acc);
+            piece_of_one(p, from_x, n, cols, acc);
     }
 }
 
@@ -233,16 +190,17 @@ static void reduce_task(void *ctx, int64_t task)
     const int64_t    from = t.chunk * p->chunk, to = min64(p->pieces, from + p->chunk);
     accumulator      own[WEIR_REDUCE_COLS];
     for (int64_t o = t.first; o < t.last; o++) {
-        int64_t       out;
-        const int64_t in = axes_offset(&p->keep, o, &out) + t.col * p->col.in;
-        accumulator  *acc =
+        const axes_place at = axes_at(&p->keep, o);
+        const int64_t    in = at.in + t.col * p->col.in, in2 = at.in2 + t.col * p->col.in2;
+        const int64_t    to_y = at.out + t.col * p->col.out;
+        const char      *x2 = j->x2 ? j->x2 + in2 * (int64_t)p->size : NULL;
+        accumulator     *acc =
             j->part ? j->part + (t.chunk * p->outs + o) * p->col.size + t.col : own;
         for (int64_t c = 0; c < t.cols; c++)
             acc[c] = p->start;
-        pieces(p, j->x + in * (int64_t)p->size, from, to, t.cols, acc);
-        out += t.col * p->col.out;
+        pieces(p, j->x + in * (int64_t)p->size, x2, from, to, t.cols, acc);
         if (!j->part)
-            store(p, acc, j->y + out * (int64_t)weir_dtype_size(p->out), t.cols);
+            store(p, acc, j->y + to_y * (int64_t)weir_dtype_size(p->out), t.cols);
     }
 }
 
@@ -255,12 +213,10 @@ static void meet_task(void *ctx, int64_t task)
     const int64_t    step = p->outs * p->col.size;
     accumulator      acc[WEIR_REDUCE_COLS];
     for (int64_t o = t.first; o < t.last; o++) {
-        int64_t out;
-        (void)axes_offset(&p->keep, o, &out);
         for (int64_t c = 0; c < t.cols; c++)
             acc[c] = p->start;
         p->meet.columns(j->part + o * p->col.size + t.col, p->chunks, step, t.cols, 1, acc);
-        out += t.col * p->col.out;
+        const int64_t out = axes_at(&p->keep, o).out + t.col * p->col.out;
         store(p, acc, j->y + out * (int64_t)weir_dtype_size(p->out), t.cols);
     }
 }
@@ -268,7 +224,10 @@ static void meet_task(void *ctx, int64_t task)
 static weir_status reduce_run(const weir_kargs *k)
 {
     const plan   *p = k->state;
-    job           j = {p, k->src[0], k->dst[0], p->chunks > 1 ? k->work : NULL};
+    job           j = {.p = p, .x = k->src[0], .y = k->dst[0],
+                       .part = p->chunks > 1 ? k->work : NULL};
+    if (p->pair.line)
+        j.x2 = k->src[k->call->nin - 1];    /* with one input it is both */
     const int64_t tasks = p->groups * p->blocks;
     weir_parallel(k->threads, tasks * p->chunks, reduce_task, &j);
     if (j.part)
@@ -276,26 +235,18 @@ static weir_status reduce_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-static weir_status reduce_choose(const weir_call *c, int op, weir_choice *out)
+/* Fills in what the loops leave open and cuts the work. x2 may be NULL. */
+static weir_status choose_plan(const weir_call *c, const plan *from, const weir_layout *x2,
+                               weir_choice *out)
 {
-    static const weir_reduce_loops (*const table[])[4] = WEIR_ISA_TABLE(weir_reduce_loops);
-    const weir_reduce_attr *attr = c->attr;
-    const weir_dtype        in = c->in[0].desc.dtype, to = c->out[0].desc.dtype;
-    if (in > WEIR_I64 || to > WEIR_I64 || real_type(in) != real_type(to))
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "cannot reduce %s to %s on the CPU",
-                              weir_dtype_name(in), weir_dtype_name(to));
-    plan *p = weir_mem_zalloc(1, sizeof *p);
+    plan *p = weir_mem_alloc(sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;
-    const weir_reduce_loops(*loops)[4] = table[weir_cpu_isa()];
-    p->loops = loops[op][in];
-    p->meet = loops[op][real_type(in) ? WEIR_F64 : WEIR_I64];
-    p->in = in;
-    p->out = to;
-    p->size = weir_dtype_size(in);
-    p->start = neutral(in, op);
-    p->scale = op == WEIR_REDUCE_SUM ? attr->scale : 1;
-    axes a = axes_of(&c->in[0], &c->out[0], attr, true);
+    *p = *from;
+    p->in = c->in[0].desc.dtype;
+    p->out = c->out[0].desc.dtype;
+    p->size = weir_dtype_size(p->in);
+    axes a = axes_of(&c->in[0], x2, &c->out[0], c->attr, true);
     axes_merge(&a);
     if (axes_count(&a) > 0)
         plan_axes(p, &a);
@@ -311,6 +262,40 @@ static weir_status reduce_choose(const weir_call *c, int op, weir_choice *out)
     return WEIR_OK;
 }
 
+static weir_status reduce_choose(const weir_call *c, int op, weir_choice *out)
+{
+    static const weir_reduce_loops (*const table[])[4] = WEIR_ISA_TABLE(weir_reduce_loops);
+    const weir_reduce_attr *attr = c->attr;
+    const weir_dtype        in = c->in[0].desc.dtype, to = c->out[0].desc.dtype;
+    if (in > WEIR_I64 || to > WEIR_I64 || real_type(in) != real_type(to))
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "cannot reduce %s to %s on the CPU",
+                              weir_dtype_name(in), weir_dtype_name(to));
+    const weir_reduce_loops(*loops)[4] = table[weir_cpu_isa()];
+    const plan p = {.loops = loops[op][in],
+                    .meet = loops[op][real_type(in) ? WEIR_F64 : WEIR_I64],
+                    .start = neutral(in, op),
+                    .scale = op == WEIR_REDUCE_SUM ? attr->scale : 1};
+    return choose_plan(c, &p, NULL, out);
+}
+
+/* A second input broadcasts to the first; with one input both are the same. */
+static weir_status pair_choose(const weir_call *c, int op, bool root, weir_choice *out)
+{
+    static const weir_reduce_loops (*const sums[])[4] = WEIR_ISA_TABLE(weir_reduce_loops);
+    static const weir_pair_loops (*const pairs[])[2] = WEIR_ISA_TABLE(weir_pair_loops);
+    const weir_reduce_attr *attr = c->attr;
+    const weir_dtype        type = c->in[0].desc.dtype;
+    if (!real_type(type))
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CPU kernel for %s", weir_dtype_name(type));
+    weir_layout x2;
+    weir_shape_expand(&c->in[c->nin - 1], &c->in[0].desc, &x2);
+    const plan p = {.pair = pairs[weir_cpu_isa()][op][type],
+                    .meet = sums[weir_cpu_isa()][WEIR_REDUCE_SUM][WEIR_F64],
+                    .scale = attr->scale,
+                    .root = root};
+    return choose_plan(c, &p, &x2, out);
+}
+
 weir_status weir_cpu_sum(weir_device *d, const weir_call *c, weir_choice *out)
 {
     (void)d;
@@ -323,103 +308,40 @@ weir_status weir_cpu_amax(weir_device *d, const weir_call *c, weir_choice *out)
     return reduce_choose(c, WEIR_REDUCE_MAX, out);
 }
 
-/* ---- gradient of a maximum: to the first element that equals it, in row-major order ---- */
-
-#define GRAD_COLS 256
-
-typedef struct grad_plan {
-    weir_dtype type;
-    size_t     size;
-    axes       keep, over;              /* outer kept axes; reduced axes in logical order */
-    axis       col;                     /* the innermost kept axis */
-    int64_t    outs, blocks, reduced;   /* results along keep; column blocks; elements of each */
-    int64_t    group, groups;           /* of outs per task; tasks along them */
-} grad_plan;
-
-/* One element of each column; dx may be x itself. */
-#define GRAD_STEP(name, T)                                                                         \
-    static void name(const void *xs, const void *ys, const void *dys, void *dxs, const axis *col,  \
-                     int64_t cols, unsigned char *found)                                           \
-    {                                                                                              \
-        const T *x = xs, *y = ys, *dy = dys;                                                       \
-        T       *dx = dxs;                                                                         \
-        for (int64_t c = 0; c < cols; c++) {                                                       \
-            const T    v = x[c * col->in], top = y[c * col->out];                                  \
-            const bool hit = found[c] == 0 && (v == top || (v != v && top != top));                \
-            dx[c * col->in] = hit ? dy[c * col->out] : 0;                                          \
-            found[c] |= hit;                                                                       \
-        }                                                                                          \
-    }
-GRAD_STEP(grad_step_f32, float)
-GRAD_STEP(grad_step_f64, double)
-
-static void grad_block(const grad_plan *p, const weir_kargs *k, int64_t o, int64_t col)
-{
-    const int64_t size = (int64_t)p->size, cols = min64(GRAD_COLS, p->col.size - col);
-    unsigned char found[GRAD_COLS] = {0};
-    int64_t       y;
-    const int64_t x = axes_offset(&p->keep, o, &y) + col * p->col.in;
-    y += col * p->col.out;
-    const char *top = (const char *)k->src[2] + y * size, *dy = (const char *)k->src[0] + y * size;
-    for (int64_t r = 0; r < p->reduced; r++) {
-        const int64_t at = (x + axes_offset(&p->over, r, NULL)) * size;
-        (p->type == WEIR_F32 ? grad_step_f32 : grad_step_f64)(
-            (const char *)k->src[1] + at, top, dy, (char *)k->dst[0] + at, &p->col, cols, found);
-    }
-}
-
-static void grad_task(void *ctx, int64_t task)
-{
-    const weir_kargs *k = ctx;
-    const grad_plan  *p = k->state;
-    const int64_t     block = task % p->blocks, first = task / p->blocks * p->group;
-    for (int64_t o = first; o < min64(p->outs, first + p->group); o++)
-        grad_block(p, k, o, block * GRAD_COLS);
-}
-
-static weir_status grad_run(const weir_kargs *k)
-{
-    const grad_plan *p = k->state;
-    weir_kargs       own = *k;
-    weir_parallel(k->threads, p->groups * p->blocks, grad_task, &own);
-    return WEIR_OK;
-}
-
-/* Inputs dy, x, y, all dense, as dx is: x and dx share offsets, so do y and dy. */
-static void grad_plan_of(grad_plan *p, const weir_call *c)
-{
-    const axes sorted = axes_of(&c->in[1], &c->in[2], c->attr, true);
-    const axes listed = axes_of(&c->in[1], &c->in[2], c->attr, false);
-    for (int i = 0; i < sorted.n; i++)
-        if (!sorted.at[i].reduced)
-            p->keep.at[p->keep.n++] = sorted.at[i];
-    for (int i = 0; i < listed.n; i++)
-        if (listed.at[i].reduced)
-            p->over.at[p->over.n++] = listed.at[i];
-    axes_merge(&p->keep);
-    axes_merge(&p->over);
-    p->col = p->keep.n > 0 ? p->keep.at[--p->keep.n] : (axis){.size = 1};
-    p->outs = axes_count(&p->keep);
-    p->reduced = axes_count(&p->over);
-    p->blocks = ceil_div(p->col.size, GRAD_COLS);
-    p->group = rows_per_task(p->reduced * min64(p->col.size, GRAD_COLS));
-    p->groups = ceil_div(p->outs, p->group);
-}
-
-weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_amin(weir_device *d, const weir_call *c, weir_choice *out)
 {
     (void)d;
-    const weir_dtype type = c->in[1].desc.dtype;
-    if (!real_type(type))
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "%s has no gradient", weir_dtype_name(type));
-    grad_plan *p = weir_mem_zalloc(1, sizeof *p);
-    if (!p)
-        return WEIR_ERR_NOMEM;
-    p->type = type;
-    p->size = weir_dtype_size(type);
-    grad_plan_of(p, c);
-    *out = (weir_choice){.run = grad_run, .state = p, .destroy = weir_mem_free, .impl = "c"};
-    return WEIR_OK;
+    return reduce_choose(c, WEIR_REDUCE_MIN, out);
+}
+
+weir_status weir_cpu_prod(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    return reduce_choose(c, WEIR_REDUCE_PROD, out);
+}
+
+weir_status weir_cpu_dot(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    return pair_choose(c, WEIR_PAIR_DOT, false, out);
+}
+
+weir_status weir_cpu_dist(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    return pair_choose(c, WEIR_PAIR_DIST, false, out);
+}
+
+weir_status weir_cpu_norm1(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    return pair_choose(c, WEIR_PAIR_ABS, false, out);
+}
+
+weir_status weir_cpu_norm2(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    return pair_choose(c, WEIR_PAIR_DOT, true, out);
 }
 
 /* ---- rows whose first largest entry is where the target says ---- */

@@ -1,4 +1,4 @@
-/* reduce_isa.c - the loops of sums and maxima, compiled once per instruction set. */
+/* reduce_isa.c - the loops of reductions of one input, compiled once per instruction set. */
 #include "device/cpu/reduce.h"
 
 #include <math.h>
@@ -6,8 +6,11 @@
 #include "device/cpu/isa.h"
 
 #define ADD(a, b)       ((a) + (b))
+#define MUL(a, b)       ((a) * (b))
 #define MAX_INT(a, b)   ((b) > (a) ? (b) : (a))
 #define MAX_FLOAT(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))      /* NaN stays */
+#define MIN_INT(a, b)   ((b) < (a) ? (b) : (a))
+#define MIN_FLOAT(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
 
 #define T        float
 #define L        float
@@ -74,6 +77,71 @@
 #define FN(name) name##_max_i64
 #include "device/cpu/reduce_type.h"
 
+#define T        float
+#define L        float
+#define A        double
+#define OP       MIN_FLOAT
+#define START    INFINITY
+#define FN(name) name##_min_f32
+#include "device/cpu/reduce_type.h"
+
+#define T        double
+#define L        double
+#define A        double
+#define OP       MIN_FLOAT
+#define START    ((double)INFINITY)
+#define FN(name) name##_min_f64
+#include "device/cpu/reduce_type.h"
+
+#define T        int32_t
+#define L        int32_t
+#define A        int64_t
+#define OP       MIN_INT
+#define START    INT32_MAX
+#define FN(name) name##_min_i32
+#include "device/cpu/reduce_type.h"
+
+#define T        int64_t
+#define L        int64_t
+#define A        int64_t
+#define OP       MIN_INT
+#define START    INT64_MAX
+#define FN(name) name##_min_i64
+#include "device/cpu/reduce_type.h"
+
+/* Products collect in f64: a part may overflow where the whole does not. Integers wrap around. */
+#define T        float
+#define L        double
+#define A        double
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_f32
+#include "device/cpu/reduce_type.h"
+
+#define T        double
+#define L        double
+#define A        double
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_f64
+#include "device/cpu/reduce_type.h"
+
+#define T        int32_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_i32
+#include "device/cpu/reduce_type.h"
+
+#define T        int64_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_i64
+#include "device/cpu/reduce_type.h"
+
 const weir_reduce_loops WEIR_ISA_NAME(weir_reduce_loops)[WEIR_REDUCE_OPS][4] = {
     [WEIR_REDUCE_SUM] = {{columns_sum_f32, line_sum_f32},
                          {columns_sum_f64, line_sum_f64},
@@ -83,4 +151,12 @@ const weir_reduce_loops WEIR_ISA_NAME(weir_reduce_loops)[WEIR_REDUCE_OPS][4] = {
                          {columns_max_f64, line_max_f64},
                          {columns_max_i32, line_max_i32},
                          {columns_max_i64, line_max_i64}},
+    [WEIR_REDUCE_MIN] = {{columns_min_f32, line_min_f32},
+                        {columns_min_f64, line_min_f64},
+                        {columns_min_i32, line_min_i32},
+                        {columns_min_i64, line_min_i64}},
+    [WEIR_REDUCE_PROD] = {{columns_prod_f32, line_prod_f32},
+                         {columns_prod_f64, line_prod_f64},
+                         {columns_prod_i32, line_prod_i32},
+                         {columns_prod_i64, line_prod_i64}},
 };

@@ -1,4 +1,4 @@
-/* update.c - SGD_UPDATE, ADAM_UPDATE and INCREMENT: parameters and state overwritten in one pass.
+/* update.c - optimiser steps, learning rates, counters, sums: memory overwritten in one pass.
  *
  * All operands of a call are dense and equally laid out, but for the scalars (lr, step), which are
  * read when the call runs. */
@@ -20,10 +20,14 @@ typedef struct update {
     int                      lr_type;
     size_t                   size;
     int64_t                  n;
-    bool                     buffer;    /* SGD has a momentum buffer */
+    bool                     buffer;    /* a momentum buffer is there */
+    bool                     mean;      /* RMSProp is centered */
+    double                   decouple;  /* AdamW: weight decay beside the gradient */
     weir_sgd_args            sgd;
     weir_adam_args           adam;
-    double                   by;
+    weir_square_args         square;    /* Adagrad, RMSProp */
+    weir_lr_attr             rate;
+    double                   by;        /* INCREMENT; the value of RESET */
 } update;
 
 /* A run's arguments, with the scalars of this run. */
@@ -31,6 +35,7 @@ typedef struct update_run {
     const weir_kargs *k;
     weir_sgd_args     sgd;
     weir_adam_args    adam;
+    weir_square_args  square;
 } update_run;
 
 static double scalar(const void *at, int type)
@@ -121,7 +126,9 @@ static weir_status adam_run(const weir_kargs *k)
     const update *const u = k->state;
     const double        t = *(const double *)k->src[4];
     update_run          r = {.k = k, .adam = u->adam};
-    r.adam.step = scalar(k->src[5], u->lr_type) / (1 - pow(u->adam.beta1, t));
+    const double        lr = scalar(k->src[5], u->lr_type);
+    r.adam.keep = 1 - lr * u->decouple;
+    r.adam.step = lr / (1 - pow(u->adam.beta1, t));
     r.adam.root = sqrt(1 - pow(u->adam.beta2, t));
     over_tasks(&r, adam_task);
     return WEIR_OK;
@@ -136,6 +143,108 @@ weir_status weir_cpu_adam_update(weir_device *d, const weir_call *c, weir_choice
                                               .weight_decay = a->weight_decay}};
     (void)d;
     return choose(c, &u, 5, adam_run, out);
+}
+
+/* The decay is the parameter's own, not the gradient's. */
+weir_status weir_cpu_adamw_update(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_adam_attr *const a = c->attr;
+    const update                u = {.decouple = a->weight_decay,
+                                     .adam = {.beta1 = a->beta1, .beta2 = a->beta2, .eps = a->eps}};
+    (void)d;
+    return choose(c, &u, 5, adam_run, out);
+}
+
+/* ---- Adagrad: param, grad, lr, sum of squares ---- */
+
+static void adagrad_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    u->loops->adagrad[u->type](part_count(u, task), part(u, r->k, 0, task),
+                               part(u, r->k, 1, task), part(u, r->k, 3, task), &r->square);
+}
+
+static weir_status adagrad_run(const weir_kargs *k)
+{
+    const update *const u = k->state;
+    update_run          r = {.k = k, .square = u->square};
+    r.square.lr = scalar(k->src[2], u->lr_type);
+    over_tasks(&r, adagrad_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_adagrad_update(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_adagrad_attr *const a = c->attr;
+    const update u = {.square = {.eps = a->eps, .weight_decay = a->weight_decay}};
+    (void)d;
+    return choose(c, &u, 2, adagrad_run, out);
+}
+
+/* ---- RMSProp: param, grad, lr, mean square [, momentum buffer] [, mean] ---- */
+
+static void rmsprop_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    void *const buffer = u->buffer ? part(u, r->k, 4, task) : NULL;
+    void *const mean = u->mean ? part(u, r->k, 4 + u->buffer, task) : NULL;
+    u->loops->rmsprop[u->type](part_count(u, task), part(u, r->k, 0, task),
+                               part(u, r->k, 1, task), part(u, r->k, 3, task), buffer, mean,
+                               &r->square);
+}
+
+static weir_status rmsprop_run(const weir_kargs *k)
+{
+    const update *const u = k->state;
+    update_run          r = {.k = k, .square = u->square};
+    r.square.lr = scalar(k->src[2], u->lr_type);
+    over_tasks(&r, rmsprop_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_rmsprop_update(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_rmsprop_attr *const a = c->attr;
+    const update                   u = {.buffer = a->momentum != 0,
+                                        .mean = a->centered != 0,
+                                        .square = {.alpha = a->alpha,
+                                                   .eps = a->eps,
+                                                   .weight_decay = a->weight_decay,
+                                                   .momentum = a->momentum}};
+    (void)d;
+    return choose(c, &u, 2, rmsprop_run, out);
+}
+
+/* ---- learning rate: lr, step ---- */
+
+static double rate_at(const weir_lr_attr *a, double n)
+{
+    if (a->kind == WEIR_LR_STEP)
+        return a->base * pow(a->to, floor(n / a->period));
+    if (a->kind == WEIR_LR_EXPONENTIAL)
+        return a->base * pow(a->to, n);
+    const double part = n < a->period ? n / a->period : 1;
+    return a->to + (a->base - a->to) * 0.5 * (1 + cos(part * 3.14159265358979323846));
+}
+
+static weir_status lr_run(const weir_kargs *k)
+{
+    const update *const u = k->state;
+    const double        rate = rate_at(&u->rate, *(const double *)k->src[1]);
+    if (u->type == 0)
+        *(float *)k->src[0] = (float)rate;
+    else
+        *(double *)k->src[0] = rate;
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_lr_schedule(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const update u = {.rate = *(const weir_lr_attr *)c->attr};
+    (void)d;
+    return choose(c, &u, 0, lr_run, out);
 }
 
 /* ---- increment ---- */
@@ -160,4 +269,52 @@ weir_status weir_cpu_increment(weir_device *d, const weir_call *c, weir_choice *
     const update                     u = {.by = a->by};
     (void)d;
     return choose(c, &u, 0, increment_run, out);
+}
+
+/* ---- accumulate: buffer, grad ---- */
+
+static void accumulate_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    u->loops->accumulate[u->type](part_count(u, task), part(u, r->k, 0, task),
+                                  part(u, r->k, 1, task));
+}
+
+static weir_status accumulate_run(const weir_kargs *k)
+{
+    update_run r = {.k = k};
+    over_tasks(&r, accumulate_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_accumulate(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const update u = {.loops = NULL};
+    (void)d;
+    return choose(c, &u, 0, accumulate_run, out);
+}
+
+/* ---- reset ---- */
+
+static void reset_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    u->loops->reset[u->type](part_count(u, task), part(u, r->k, 0, task), u->by);
+}
+
+static weir_status reset_run(const weir_kargs *k)
+{
+    update_run r = {.k = k};
+    over_tasks(&r, reset_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_reset(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_reset_attr *const a = c->attr;
+    const update                 u = {.by = a->value};
+    (void)d;
+    return choose(c, &u, 0, reset_run, out);
 }

@@ -1,4 +1,4 @@
-/* conv.c - definitions of 2-D convolution and its two gradients.
+/* conv.c - definitions of convolution, its two gradients, and transposed convolution.
  *
  * Shapes: x (n,c,h,w), w (o,c/groups,kh,kw), bias (o), y (n,o,oh,ow). Like every library's it is a
  * correlation: the kernel is not flipped. Both gradients are ops of their own rather than
@@ -50,9 +50,10 @@ static weir_status conv2d_infer(weir_call *c)
     WEIR_TRY(weir_check_ndim(c, 1, "w", 4));
 
     const int64_t *const kernel = image_of(&c->in[1]);
-    WEIR_TRY(weir_window_check(c, kernel, a->stride, a->pad, a->dilation));
+    const weir_window    v = {kernel, a->stride, a->pad, a->pad_end, a->dilation};
+    WEIR_TRY(weir_window_check(c, &v));
     WEIR_TRY(check_channels(c, a));
-    WEIR_TRY(weir_window_places(c, image_of(&c->in[0]), kernel, a->stride, a->pad, a->dilation, o));
+    WEIR_TRY(weir_window_places(c, &v, image_of(&c->in[0]), o));
 
     const weir_desc *const x = &c->in[0].desc;
     const weir_desc out = weir_4d(x->dtype, x->dim[0], c->in[1].desc.dim[0], o[0], o[1]);
@@ -185,7 +186,73 @@ const weir_opdef weir_op_conv2d_grad_w = {
     .flops = conv2d_grad_w_flops,
 };
 
-/* ---- public function ---- */
+/* ---- transposed: x (n,c,h,w), w (c,o/groups,kh,kw) -> y (n,o,H,W) ----
+ *
+ * It is the gradient of a convolution from y's shape to x's by its input, with the convolution's
+ * weights; its own gradients are that convolution and its gradient by the weights. */
+
+static weir_status conv_transpose2d_infer(weir_call *c)
+{
+    const weir_conv2d_grad_attr *const a = c->attr;
+    int64_t                            back[2];
+
+    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
+    WEIR_TRY(weir_check_ndim(c, 1, "w", 4));
+
+    const weir_desc *const x = &c->in[0].desc, *const w = &c->in[1].desc;
+    const weir_window      v = {image_of(&c->in[1]), a->conv.stride, a->conv.pad, a->conv.pad_end,
+                                a->conv.dilation};
+    if (a->conv.groups < 1 || a->conv.groups > WEIR_WINDOW_MAX)
+        return weir_call_fail(WEIR_ERR_INVALID, c, "groups is %lld, it must be at least 1",
+                              (long long)a->conv.groups);
+    if (x->dim[1] % a->conv.groups != 0 || w->dim[0] != x->dim[1])
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "w takes %lld channels in %lld groups but x has "
+                              "%lld", (long long)w->dim[0], (long long)a->conv.groups,
+                              (long long)x->dim[1]);
+    WEIR_TRY(weir_window_check(c, &v));
+    if (a->h < 0 || a->w < 0)
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "the padding leaves nothing of %lld x %lld",
+                              (long long)x->dim[2], (long long)x->dim[3]);
+    WEIR_TRY(weir_window_places(c, &v, &a->h, back));
+    if (back[0] != x->dim[2] || back[1] != x->dim[3])
+        return weir_call_fail(WEIR_ERR_INVALID, c, "output_pad must be less than the stride");
+
+    const weir_desc out = weir_4d(x->dtype, x->dim[0], w->dim[1] * a->conv.groups, a->h, a->w);
+    return weir_out_checked(c, 0, &out);
+}
+
+static weir_status conv_transpose2d_grad(weir_grad *g)
+{
+    const weir_conv2d_grad_attr *const a = g->attr;
+    const int64_t *const               kernel = image_of(&g->x[1]->layout);
+    const weir_conv2d_gradw_attr       attr = {.conv = a->conv, .kh = kernel[0], .kw = kernel[1]};
+    weir_tensor *const                 in[] = {g->dy[0], g->x[1]};
+    weir_tensor *const                 both[] = {g->dy[0], g->x[0]};
+
+    if (weir_wants(g, 0))
+        WEIR_TRY(weir_grad_set(g, 0, weir_record1(WEIR_OP_CONV2D, 2, in, &a->conv,
+                                                  sizeof a->conv)));
+    if (weir_wants(g, 1))
+        WEIR_TRY(weir_grad_set(g, 1, weir_record1(WEIR_OP_CONV2D_GRAD_W, 2, both, &attr,
+                                                  sizeof attr)));
+    return WEIR_OK;
+}
+
+const weir_opdef weir_op_conv_transpose2d = {
+    .name = "conv_transpose2d",
+    .flags = WEIR_PURE,
+    .nin_min = 2,
+    .nin_max = 2,
+    .nout = 1,
+    .reads_in = 3,
+    .differentiable = 3,
+    .infer = conv_transpose2d_infer,
+    .grad = conv_transpose2d_grad,
+    .flops = conv2d_grad_x_flops,
+};
+
+/* ---- public functions ---- */
 
 /* An option left at 0 means 1. */
 static int64_t or_1(int64_t v)
@@ -197,12 +264,88 @@ weir_tensor *weir_conv2d(weir_tensor *x, weir_tensor *w, weir_tensor *bias,
                          const weir_conv2d_options *options)
 {
     const weir_conv2d_options o = options ? *options : (weir_conv2d_options){.groups = 1};
+    const int64_t *const      end = o.asymmetric ? o.pad_end : o.pad;
     const weir_conv2d_attr    a = {
         .stride = {or_1(o.stride[0]), or_1(o.stride[1])},
         .pad = {o.pad[0], o.pad[1]},
+        .pad_end = {end[0], end[1]},
         .dilation = {or_1(o.dilation[0]), or_1(o.dilation[1])},
         .groups = or_1(o.groups),
     };
 
     return weir_record1(WEIR_OP_CONV2D, bias ? 3 : 2, (weir_tensor *[]){x, w, bias}, &a, sizeof a);
+}
+
+/* y + bias, a value per channel. */
+static weir_tensor *add_bias(weir_tensor *y, weir_tensor *bias)
+{
+    char text[2][WEIR_DESC_TEXT];
+
+    if (!y || !bias)
+        return y;
+
+    const weir_desc *const d = &y->layout.desc, *const b = &bias->layout.desc;
+    if (b->ndim != 1 || b->dim[0] != d->dim[1])
+        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "bias must have one value per channel of the result "
+                              "%s, it is %s", weir_desc_text(d, text[0]),
+                              weir_desc_text(b, text[1]));
+    return weir_add(y, weir_reshape(bias, 4, (int64_t[]){1, b->dim[0], 1, 1}));
+}
+
+/* Size along axis k of what a transposed convolution makes; -1 where a number is beyond
+ * WEIR_WINDOW_MAX, which infer refuses before it looks at sizes. */
+static int64_t grown(int64_t n, int64_t kernel, const weir_conv2d_attr *a, int k, int64_t more)
+{
+    const int64_t arg[] = {n, kernel, a->stride[k], a->pad[k], a->dilation[k], more};
+
+    for (int i = 0; i < 6; i++)
+        if (arg[i] < -WEIR_WINDOW_MAX || arg[i] > WEIR_WINDOW_MAX)
+            return -1;
+    return (n - 1) * a->stride[k] - 2 * a->pad[k] + a->dilation[k] * (kernel - 1) + 1 + more;
+}
+
+weir_tensor *weir_conv_transpose2d(weir_tensor *x, weir_tensor *w, weir_tensor *bias,
+                                   const weir_conv_transpose2d_options *options)
+{
+    const weir_conv_transpose2d_options o =
+        options ? *options : (weir_conv_transpose2d_options){.groups = 1};
+
+    char text[2][WEIR_DESC_TEXT];
+    if (!x || !w)
+        return weir_null("weir_conv_transpose2d", x ? "w" : "x");
+
+    weir_conv2d_grad_attr a = {.conv = {.groups = or_1(o.groups)}};
+    for (int k = 0; k < 2; k++) {
+        if (o.output_pad[k] < 0)
+            return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "conv_transpose2d: output_pad is %lld, it must "
+                                  "be at least 0 (inputs %s, %s)", (long long)o.output_pad[k],
+                                  weir_desc_text(&x->layout.desc, text[0]),
+                                  weir_desc_text(&w->layout.desc, text[1]));
+        a.conv.stride[k] = or_1(o.stride[k]);
+        a.conv.pad[k] = a.conv.pad_end[k] = o.pad[k];
+        a.conv.dilation[k] = or_1(o.dilation[k]);
+    }
+    const int64_t *const image = image_of(&x->layout), *const kernel = image_of(&w->layout);
+    a.h = grown(image[0], kernel[0], &a.conv, 0, o.output_pad[0]);
+    a.w = grown(image[1], kernel[1], &a.conv, 1, o.output_pad[1]);
+    weir_tensor *const y =
+        weir_record1(WEIR_OP_CONV_TRANSPOSE2D, 2, (weir_tensor *[]){x, w}, &a, sizeof a);
+    return weir_retold(add_bias(y, bias), "conv_transpose2d", 3, (weir_tensor *[]){x, w, bias});
+}
+
+/* A convolution of images one row high. */
+weir_tensor *weir_conv1d(weir_tensor *x, weir_tensor *w, weir_tensor *bias,
+                         const weir_conv1d_options *options)
+{
+    const weir_conv1d_options o = options ? *options : (weir_conv1d_options){.groups = 1};
+    const weir_conv2d_options two = {.stride = {1, o.stride},
+                                     .pad = {0, o.pad},
+                                     .dilation = {1, o.dilation},
+                                     .groups = o.groups};
+
+    if (!x || !w)
+        return weir_null("weir_conv1d", x ? "w" : "x");
+    weir_tensor *const image = weir_line_to_row("x", x), *const filter = weir_line_to_row("w", w);
+    weir_tensor *const y = image && filter ? weir_conv2d(image, filter, bias, &two) : NULL;
+    return weir_retold(weir_row_to_line(y), "conv1d", 3, (weir_tensor *[]){x, w, bias});
 }

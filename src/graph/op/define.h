@@ -50,16 +50,30 @@ double weir_flops_input(const weir_call *c);    /* one per element of input 0 */
 /* dx[i] = t; the failure if t is NULL. */
 weir_status weir_grad_set(weir_grad *g, int i, weir_tensor *t);
 
+/* dx[i] = t, summed to the shape of input i. */
+weir_status weir_grad_set_summed(weir_grad *g, int i, weir_tensor *t);
+
 /* Gradient of the row bn_apply: norm.c. */
 weir_status weir_bn_apply_grad(weir_grad *g);
+
+/* Gradients of the rows ln_apply and rms_apply: layer_norm.c. */
+weir_status weir_ln_apply_grad(weir_grad *g);
+weir_status weir_rms_apply_grad(weir_grad *g);
 
 static inline bool weir_wants(const weir_grad *g, int i)
 {
     return (g->want >> i & 1) != 0;
 }
 
+/* *out = an axis of x that may be counted from the end (-1: the last); fails, naming `who`. */
+weir_status weir_axis_of(const char *who, const weir_desc *d, int axis, int *out);
+
 /* NULL, for a public function whose argument is NULL: keeps the earlier message. */
 weir_tensor *weir_null(const char *function, const char *argument);
+
+/* y; where it is NULL the failure of one of the calls that `who` is made of is told again with the
+ * inputs of `who`, of which optional ones may be NULL. */
+weir_tensor *weir_retold(weir_tensor *y, const char *who, int nin, weir_tensor *const *in);
 
 /* A desc as attributes. WEIR_OK only for a desc that weir_shape_check accepts. */
 weir_status weir_desc_pack(const char *who, const weir_desc *d, weir_desc_attr *out);

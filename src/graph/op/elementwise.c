@@ -3,7 +3,8 @@
  * A row's inputs broadcast (NumPy); its output is dense. Name, number of inputs and types come from
  * the row itself; what is added here, one macro DEF_<ROW> each, is flags and gradient. A row whose
  * gradient can be taken from its result reads that, so that the input need not be kept. Gradient
- * rows are not differentiated again. The gradient of bn_apply stands in norm.c. */
+ * rows are not differentiated again. The gradient of bn_apply stands in norm.c, activations and
+ * functions of one number in activation.c. */
 #include "graph/op/define.h"
 
 /* ---- infer and cost ---- */
@@ -43,7 +44,9 @@ static weir_status draw_infer(weir_call *c)
 /* Rows that do more than about one operation per element. */
 static double row_cost(int64_t op)
 {
-    return op == WEIR_OP_BN_APPLY ? 5 : op == WEIR_OP_BN_GRAD_APPLY ? 10 : 1;
+    return op == WEIR_OP_BN_APPLY || op == WEIR_OP_LN_APPLY                ? 5
+           : op == WEIR_OP_BN_GRAD_APPLY || op == WEIR_OP_LN_GRAD_APPLY ? 10
+                                                                        : 1;
 }
 
 static double row_flops(const weir_call *c)
@@ -122,17 +125,11 @@ static weir_status dropout_grad(weir_grad *g)
 
 /* ---- gradients of two inputs: what broadcasting repeated is summed ---- */
 
-/* dx[i] = t, summed to the shape of input i. */
-static weir_status set_summed(weir_grad *g, int i, weir_tensor *t)
-{
-    return weir_grad_set(g, i, weir_sum_to(t, &g->x[i]->layout.desc));
-}
-
 static weir_status add_grad(weir_grad *g)
 {
     for (int i = 0; i < 2; i++)
         if (weir_wants(g, i))
-            WEIR_TRY(set_summed(g, i, g->dy[0]));
+            WEIR_TRY(weir_grad_set_summed(g, i, g->dy[0]));
     return WEIR_OK;
 }
 
@@ -140,7 +137,7 @@ static weir_status add_grad(weir_grad *g)
 static weir_status sub_grad(weir_grad *g)
 {
     if (weir_wants(g, 0))
-        WEIR_TRY(set_summed(g, 0, g->dy[0]));
+        WEIR_TRY(weir_grad_set_summed(g, 0, g->dy[0]));
     if (weir_wants(g, 1))
         WEIR_TRY(weir_grad_set(g, 1, weir_neg(weir_sum_to(g->dy[0], &g->x[1]->layout.desc))));
     return WEIR_OK;
@@ -150,7 +147,7 @@ static weir_status mul_grad(weir_grad *g)
 {
     for (int i = 0; i < 2; i++)
         if (weir_wants(g, i))
-            WEIR_TRY(set_summed(g, i, weir_mul(g->dy[0], g->x[1 - i])));
+            WEIR_TRY(weir_grad_set_summed(g, i, weir_mul(g->dy[0], g->x[1 - i])));
     return WEIR_OK;
 }
 
@@ -158,7 +155,7 @@ static weir_status mul_grad(weir_grad *g)
 static weir_status div_grad(weir_grad *g)
 {
     if (weir_wants(g, 0))
-        WEIR_TRY(set_summed(g, 0, weir_div(g->dy[0], g->x[1])));
+        WEIR_TRY(weir_grad_set_summed(g, 0, weir_div(g->dy[0], g->x[1])));
     if (weir_wants(g, 1)) {
         weir_tensor *const t = weir_mul(g->dy[0], weir_div(g->y[0], g->x[1]));
         WEIR_TRY(weir_grad_set(g, 1, weir_neg(weir_sum_to(t, &g->x[1]->layout.desc))));
@@ -171,7 +168,7 @@ static weir_status chosen_grad(weir_grad *g, weir_op op)
 {
     for (int i = 0; i < 2; i++)
         if (weir_wants(g, i))
-            WEIR_TRY(set_summed(g, i, weir_row3(op, g->dy[0], g->x[i], g->x[1 - i])));
+            WEIR_TRY(weir_grad_set_summed(g, i, weir_row3(op, g->dy[0], g->x[i], g->x[1 - i])));
     return WEIR_OK;
 }
 
@@ -183,6 +180,17 @@ static weir_status max_grad(weir_grad *g)
 static weir_status min_grad(weir_grad *g)
 {
     return chosen_grad(g, WEIR_OP_MIN_GRAD);
+}
+
+/* Binary cross entropy: the target is a constant, of the shape of the first input. */
+static weir_status bce_logits_grad(weir_grad *g)
+{
+    return weir_grad_set(g, 0, weir_row3(WEIR_OP_BCE_LOGITS_GRAD, g->dy[0], g->x[0], g->x[1]));
+}
+
+static weir_status bce_grad(weir_grad *g)
+{
+    return weir_grad_set(g, 0, weir_row3(WEIR_OP_BCE_GRAD, g->dy[0], g->x[0], g->x[1]));
 }
 
 /* ---- the definitions ---- */
@@ -228,8 +236,21 @@ enum {
 #define DEF_DROPOUT       RANDOM(row_infer), GRAD(dropout_grad, 1, 0, 0)
 #define DEF_UNIFORM       RANDOM(draw_infer)
 #define DEF_NORMAL        RANDOM(draw_infer)
+#define DEF_BERNOULLI     RANDOM(draw_infer)
+#define DEF_NORM_GRAD     PLAIN
+#define DEF_BCE_LOGITS      PLAIN, GRAD(bce_logits_grad, 1, 3, 0)
+#define DEF_BCE_LOGITS_GRAD PLAIN
+#define DEF_BCE             PLAIN, GRAD(bce_grad, 1, 3, 0)
+#define DEF_BCE_GRAD        PLAIN
+#define DEF_LN_APPLY        PLAIN, GRAD(weir_ln_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
+#define DEF_LN_XHAT         PLAIN
+#define DEF_LN_GRAD_APPLY   PLAIN
+#define DEF_RMS_APPLY       PLAIN, GRAD(weir_rms_apply_grad, 1 | 1 << 2, 7, 0)
+#define DEF_RMS_GRAD_APPLY  PLAIN
 #define DEF_BN_APPLY      PLAIN, GRAD(weir_bn_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
 #define DEF_BN_GRAD_APPLY PLAIN
+
+#include "graph/op/activation.h"
 
 /* Any input of the output's size may give its memory to it. */
 #define ROW(ID, id, nin, ...)                                                                      \
@@ -373,4 +394,11 @@ weir_tensor *weir_uniform(weir_device *d, weir_desc desc, double lo, double hi)
 weir_tensor *weir_normal(weir_device *d, weir_desc desc, double mean, double stddev)
 {
     return draw(d, WEIR_OP_NORMAL, &desc, mean, stddev);
+}
+
+weir_tensor *weir_bernoulli(weir_device *d, weir_desc desc, double p)
+{
+    if (!(p >= 0 && p <= 1))
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "bernoulli: p must be in [0, 1], it is %g", p);
+    return draw(d, WEIR_OP_BERNOULLI, &desc, p, 0);
 }

@@ -1,9 +1,10 @@
-/* loss.c - definitions of softmax cross-entropy and its gradient.
+/* loss.c - definitions of the losses.
  *
- * One op, computed from the log of the summed exponentials of each row (lse), which is also all
- * that the gradient needs beside logits and target: (exp(logit - lse) sum(target) - target) dloss
- * / n, where a class number stands for a target of one 1. */
-#include "graph/op/define.h"
+ * Softmax cross-entropy is one op, computed from the log of the summed exponentials of each row
+ * (lse), which is also all that the gradient needs beside logits and target: (exp(logit - lse)
+ * sum(target) - target) dloss / n, where a class number stands for a target of one 1. The others
+ * are reductions over two inputs (moment.c) and means of rows. */
+#include "graph/op/axes.h"
 
 /* logits (n,c); target (n) of class numbers, or (n,c) of probabilities. */
 static weir_status check_operands(const weir_call *c)
@@ -93,9 +94,79 @@ const weir_opdef weir_op_cross_entropy_grad = {
     .flops = cross_entropy_flops,
 };
 
-/* ---- public function ---- */
+/* ---- public functions ---- */
 
 weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target)
 {
     return weir_record1(WEIR_OP_CROSS_ENTROPY, 2, (weir_tensor *[]){logits, target}, NULL, 0);
+}
+
+/* a and b are of one float type and shape; `an` and `bn` are their names. */
+static bool fit(const char *who, const weir_tensor *a, const char *an, const weir_tensor *b,
+                const char *bn)
+{
+    char at[WEIR_DESC_TEXT], bt[WEIR_DESC_TEXT];
+
+    if (!a || !b) {
+        (void)weir_fail_null(who, a ? bn : an);
+        return false;
+    }
+
+    const weir_desc *const d = &a->layout.desc, *const e = &b->layout.desc;
+    if (weir_is_float(d->dtype) && weir_desc_equal(d, e))
+        return true;
+    (void)weir_fail(!weir_is_float(d->dtype) || d->dtype != e->dtype ? WEIR_ERR_DTYPE
+                                                                     : WEIR_ERR_SHAPE,
+                    "%s: %s %s and %s %s must have one shape and one type, f32 or f64", who, an,
+                    weir_desc_text(d, at), bn, weir_desc_text(e, bt));
+    return false;
+}
+
+weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b)
+{
+    if (!fit("mse_loss", a, "a", b, "b"))
+        return NULL;
+    return weir_dist(a, b, 0, false, 1 / (double)weir_shape_count(&a->layout.desc));
+}
+
+weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target)
+{
+    if (!fit("bce_logits_loss", logits, "logits", target, "target"))
+        return NULL;
+    return weir_mean(weir_row2(WEIR_OP_BCE_LOGITS, logits, target), 0, false);
+}
+
+weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target)
+{
+    if (!fit("bce_loss", p, "p", target, "target"))
+        return NULL;
+    return weir_mean(weir_row2(WEIR_OP_BCE, p, target), 0, false);
+}
+
+weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin)
+{
+    if (!fit("ranking_loss", pos, "pos", neg, "neg"))
+        return NULL;
+    return weir_mean(weir_relu(weir_affine(weir_sub(pos, neg), -1, margin)), 0, false);
+}
+
+weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps)
+{
+    if (!fit("cosine_similarity", a, "a", b, "b"))
+        return NULL;
+
+    const weir_desc *const d = &a->layout.desc;
+    const double           least = eps != 0 ? eps : 1e-8;
+    char                   text[WEIR_DESC_TEXT];
+    if (d->ndim == 0)
+        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "cosine_similarity: %s has no last axis",
+                              weir_desc_text(d, text));
+    if (!(least > 0))
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "cosine_similarity: eps %g must be > 0", least);
+
+    const uint32_t     last = 1u << (d->ndim - 1);
+    weir_tensor *const floor = weir_fill(weir_tensor_device(a), weir_scalar(d->dtype), least);
+    weir_tensor *const over = weir_mul(weir_max(weir_norm(a, 2, last, false), floor),
+                                       weir_max(weir_norm(b, 2, last, false), floor));
+    return weir_div(weir_dot(a, b, last, false, 1), over);
 }

@@ -1,6 +1,8 @@
 /* ops.c - the table of definitions, and what definitions share.
  *
  * It is made from ops.def and elementwise.def: an op without a definition is a link error. */
+#include <stdio.h>
+
 #include "graph/op/define.h"
 
 const weir_opdef *const weir_opdefs[WEIR_OP_COUNT] = {
@@ -48,6 +50,20 @@ weir_tensor *weir_null(const char *function, const char *argument)
 {
     (void)weir_fail_null(function, argument);
     return NULL;
+}
+
+weir_tensor *weir_retold(weir_tensor *y, const char *who, int nin, weir_tensor *const *in)
+{
+    char   inputs[WEIR_MAX_IN * (WEIR_DESC_TEXT + 2)] = "", text[WEIR_DESC_TEXT];
+    size_t used = 0;
+
+    for (int i = 0; i < nin && i < WEIR_MAX_IN && !y; i++)
+        if (in[i])
+            used += (size_t)snprintf(inputs + used, sizeof inputs - used, "%s%s", used ? ", " : "",
+                                     weir_desc_text(&in[i]->layout.desc, text));
+    if (used > 0)
+        (void)weir_fail(weir_error_status(), "%s (%s): %s", who, inputs, weir_error());
+    return y;
 }
 
 /* ---- infer ---- */
@@ -173,6 +189,11 @@ weir_tensor *weir_sum_to(weir_tensor *g, const weir_desc *to)
         if (from->dim[i] != 1 && (i < lead || to->dim[i - lead] == 1))
             dims |= 1u << i;
     return weir_reshape_as(dims ? weir_sum(g, dims, true) : g, to);
+}
+
+weir_status weir_grad_set_summed(weir_grad *g, int i, weir_tensor *t)
+{
+    return weir_grad_set(g, i, weir_sum_to(t, &g->x[i]->layout.desc));
 }
 
 /* ---- descs as attributes ---- */

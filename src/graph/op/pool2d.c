@@ -19,16 +19,18 @@ static weir_status pool_shape(const weir_call *c, weir_desc *out)
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
 
     const weir_desc *const x = &c->in[0].desc;
-    WEIR_TRY(weir_window_check(c, a->kernel, a->stride, a->pad, no_dilation));
+    const weir_window      v = {a->kernel, a->stride, a->pad, a->pad_end, no_dilation};
+    WEIR_TRY(weir_window_check(c, &v));
     for (int k = 0; k < 2; k++) {
-        if (a->pad[k] >= a->kernel[k])
+        const int64_t pad = a->pad[k] > a->pad_end[k] ? a->pad[k] : a->pad_end[k];
+        if (pad >= a->kernel[k])
             return weir_call_fail(WEIR_ERR_INVALID, c, "pad %lld must be less than the kernel %lld",
-                                  (long long)a->pad[k], (long long)a->kernel[k]);
+                                  (long long)pad, (long long)a->kernel[k]);
         if (x->dim[2 + k] == 0)
             return weir_call_fail(WEIR_ERR_SHAPE, c, "an image of %lld x %lld has nothing to pool",
                                   (long long)x->dim[2], (long long)x->dim[3]);
     }
-    WEIR_TRY(weir_window_places(c, &x->dim[2], a->kernel, a->stride, a->pad, no_dilation, o));
+    WEIR_TRY(weir_window_places(c, &v, &x->dim[2], o));
     *out = weir_4d(x->dtype, x->dim[0], x->dim[1], o[0], o[1]);
     return WEIR_OK;
 }
@@ -171,6 +173,7 @@ static weir_tensor *pool(const char *who, weir_op op, weir_tensor *x, const weir
         a.kernel[k] = o->kernel[k];
         a.stride[k] = o->stride[k] != 0 ? o->stride[k] : o->kernel[k];
         a.pad[k] = o->pad[k];
+        a.pad_end[k] = o->asymmetric ? o->pad_end[k] : o->pad[k];
     }
     return weir_record1(op, 1, &x, &a, sizeof a);
 }
@@ -183,6 +186,33 @@ weir_tensor *weir_max_pool2d(weir_tensor *x, const weir_pool2d_options *options)
 weir_tensor *weir_avg_pool2d(weir_tensor *x, const weir_pool2d_options *options)
 {
     return pool("weir_avg_pool2d", WEIR_OP_AVG_POOL2D, x, options);
+}
+
+/* Pooling of images one row high. */
+static weir_tensor *pool_line(const char *who, weir_op op, weir_tensor *x,
+                              const weir_pool1d_options *o)
+{
+    if (!x)
+        return weir_null(who, "x");
+    if (!o)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "%s: options is NULL", who);
+
+    const weir_pool2d_options two = {.kernel = {1, o->kernel},
+                                     .stride = {1, o->stride},
+                                     .pad = {0, o->pad},
+                                     .exclude_pad = o->exclude_pad};
+    weir_tensor *const row = weir_line_to_row("x", x);
+    return weir_retold(row ? weir_row_to_line(pool(who, op, row, &two)) : NULL, who, 1, &x);
+}
+
+weir_tensor *weir_max_pool1d(weir_tensor *x, const weir_pool1d_options *options)
+{
+    return pool_line("max_pool1d", WEIR_OP_MAX_POOL2D, x, options);
+}
+
+weir_tensor *weir_avg_pool1d(weir_tensor *x, const weir_pool1d_options *options)
+{
+    return pool_line("avg_pool1d", WEIR_OP_AVG_POOL2D, x, options);
 }
 
 /* A mean, so that the reduction kernels serve it. */

@@ -1,32 +1,7 @@
-/* reduce.c - definitions of sums, means and maxima over axes, and of counting correct answers.
+/* reduce.c - definitions of sums, products, maxima and their places; of counting right answers.
  *
  * A mean is a sum whose scale is 1 / elements reduced: one op, one kernel, one final rounding. */
-#include "graph/op/define.h"
-
-/* ---- axes ---- */
-
-/* The shape of d after the reduction a. */
-static weir_desc reduced(const weir_desc *d, const weir_reduce_attr *a)
-{
-    weir_desc out = {.dtype = d->dtype, .ndim = 0};
-
-    for (int i = 0; i < d->ndim; i++) {
-        const bool drop = (a->dims >> i & 1) != 0;
-        if (!drop)
-            out.dim[out.ndim++] = d->dim[i];
-        else if (a->keep)
-            out.dim[out.ndim++] = 1;
-    }
-    return out;
-}
-
-/* The shape of x with reduced axes as 1: what a gradient broadcasts from. */
-static weir_desc kept(const weir_desc *d, const weir_reduce_attr *a)
-{
-    const weir_reduce_attr keep = {.dims = a->dims, .keep = 1};
-
-    return reduced(d, &keep);
-}
+#include "graph/op/axes.h"
 
 /* ---- sum ---- */
 
@@ -34,7 +9,7 @@ static weir_desc kept(const weir_desc *d, const weir_reduce_attr *a)
 static weir_status reduce_infer(weir_call *c)
 {
     const weir_desc *const d = &c->in[0].desc;
-    const weir_desc        out = reduced(d, c->attr);
+    const weir_desc        out = weir_reduced(d, c->attr);
 
     if (!weir_is_number(d->dtype))
         return weir_call_fail(WEIR_ERR_DTYPE, c, "takes f32, f64, i32, i64");
@@ -47,7 +22,7 @@ static weir_status sum_grad(weir_grad *g)
 {
     const weir_reduce_attr *const a = g->attr;
     const weir_desc *const        d = &g->x[0]->layout.desc;
-    const weir_desc               k = kept(d, a);
+    const weir_desc               k = weir_reduced_kept(d, a);
     weir_tensor *const t = weir_reshape_as(g->dy[0], &k);
 
     return weir_grad_set(g, 0, weir_broadcast_to(a->scale == 1 ? t : weir_affine(t, a->scale, 0),
@@ -68,12 +43,13 @@ const weir_opdef weir_op_sum = {
 
 /* ---- maximum ---- */
 
-/* A sum over nothing is 0; a maximum of nothing does not exist (as in NumPy). */
+/* A sum over nothing is 0; a maximum or minimum of nothing does not exist (as in NumPy). */
 static weir_status amax_infer(weir_call *c)
 {
     WEIR_TRY(reduce_infer(c));
     if (weir_shape_count(&c->in[0].desc) == 0 && weir_shape_count(&c->out[0].desc) > 0)
-        return weir_call_fail(WEIR_ERR_SHAPE, c, "no elements have no maximum");
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "no elements have no %s",
+                              c->op == WEIR_OP_AMIN ? "minimum" : "maximum");
     return WEIR_OK;
 }
 
@@ -98,10 +74,25 @@ const weir_opdef weir_op_amax = {
     .flops = weir_flops_input,
 };
 
+/* Of amax but for the name. */
+const weir_opdef weir_op_amin = {
+    .name = "amin",
+    .flags = WEIR_PURE | WEIR_STRIDED,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .reads_in = 1,
+    .reads_out = 1,
+    .differentiable = 1,
+    .infer = amax_infer,
+    .grad = amax_grad,
+    .flops = weir_flops_input,
+};
+
 /* dy, x, y -> dx: dy at the first place of each maximum, 0 elsewhere. */
 static weir_status amax_grad_infer(weir_call *c)
 {
-    const weir_desc small = reduced(&c->in[1].desc, c->attr);
+    const weir_desc small = weir_reduced(&c->in[1].desc, c->attr);
 
     WEIR_TRY(weir_check_floats(c));
     WEIR_TRY(weir_check_dims(c, 0, "dy", &small));
@@ -118,6 +109,83 @@ const weir_opdef weir_op_amax_grad = {
     .nout = 1,
     .infer = amax_grad_infer,
 };
+
+/* ---- product ---- */
+
+static weir_status prod_grad(weir_grad *g)
+{
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_PROD_GRAD, 2,
+                                            (weir_tensor *[]){g->dy[0], g->x[0]}, g->attr,
+                                            sizeof(weir_reduce_attr)));
+}
+
+const weir_opdef weir_op_prod = {
+    .name = "prod",
+    .flags = WEIR_PURE | WEIR_STRIDED,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .reads_in = 1,      /* y / x would be wrong at a 0 */
+    .differentiable = 1,
+    .infer = reduce_infer,
+    .grad = prod_grad,
+    .flops = weir_flops_input,
+};
+
+/* dy, x -> dx: dy times the product of the others. */
+static weir_status prod_grad_infer(weir_call *c)
+{
+    const weir_desc small = weir_reduced(&c->in[1].desc, c->attr);
+
+    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_dims(c, 0, "dy", &small));
+    weir_out_like(c, 0, 1);
+    return WEIR_OK;
+}
+
+static double prod_grad_flops(const weir_call *c)
+{
+    return 3 * (double)weir_shape_count(&c->in[1].desc);
+}
+
+const weir_opdef weir_op_prod_grad = {
+    .name = "prod_grad",
+    .flags = WEIR_PURE,
+    .nin_min = 2,
+    .nin_max = 2,
+    .nout = 1,
+    .infer = prod_grad_infer,
+    .flops = prod_grad_flops,
+};
+
+/* ---- the first place of a maximum or minimum along one axis: i64 ---- */
+
+static weir_status arg_infer(weir_call *c)
+{
+    weir_desc out = weir_reduced(&c->in[0].desc, c->attr);
+
+    if (!weir_is_number(c->in[0].desc.dtype))
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes f32, f64, i32, i64");
+    if (weir_shape_count(&c->in[0].desc) == 0 && weir_shape_count(&out) > 0)
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "no elements have no %s",
+                              c->op == WEIR_OP_ARGMIN ? "minimum" : "maximum");
+    out.dtype = WEIR_I64;
+    return weir_out_checked(c, 0, &out);
+}
+
+#define ARG(id)                                                                                    \
+    const weir_opdef weir_op_##id = {                                                              \
+        .name = #id,                                                                               \
+        .flags = WEIR_PURE | WEIR_STRIDED,                                                         \
+        .nin_min = 1,                                                                              \
+        .nin_max = 1,                                                                              \
+        .nout = 1,                                                                                 \
+        .infer = arg_infer,                                                                        \
+        .flops = weir_flops_input,                                                                 \
+    }
+
+ARG(argmax);
+ARG(argmin);
 
 /* ---- counting correct answers: logits (n,c), target (n) -> i64 ---- */
 
@@ -150,9 +218,8 @@ const weir_opdef weir_op_count_correct = {
 
 /* ---- public functions ---- */
 
-/* The attributes of reducing x over dims; false, with the message, if that makes no sense. */
-static bool reduce_attr(const char *who, const weir_tensor *x, uint32_t dims, bool keep,
-                        weir_reduce_attr *a)
+bool weir_reduce_axes(const char *who, const weir_tensor *x, uint32_t dims, bool keep,
+                      weir_reduce_attr *a)
 {
     if (!x) {
         (void)weir_fail_null(who, "x");
@@ -176,7 +243,7 @@ weir_tensor *weir_sum(weir_tensor *x, uint32_t dims, bool keep)
 {
     weir_reduce_attr a;
 
-    if (!reduce_attr("sum", x, dims, keep, &a))
+    if (!weir_reduce_axes("sum", x, dims, keep, &a))
         return NULL;
     return weir_record1(WEIR_OP_SUM, 1, &x, &a, sizeof a);
 }
@@ -186,7 +253,7 @@ weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep)
     weir_reduce_attr a;
 
     /* Integers have no mean of their own type. */
-    if (!reduce_attr("mean", x, dims, keep, &a))
+    if (!weir_reduce_axes("mean", x, dims, keep, &a))
         return NULL;
 
     const weir_desc *const d = &x->layout.desc;
@@ -195,11 +262,7 @@ weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep)
         return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "mean: takes f32 or f64, x is %s",
                               weir_desc_text(d, text));
 
-    double count = 1;
-    for (int i = 0; i < d->ndim; i++)
-        if (a.dims >> i & 1)
-            count *= (double)d->dim[i];
-    a.scale = 1 / count;    /* of nothing: 0 * inf, a NaN, as in NumPy */
+    a.scale = 1 / weir_reduced_count(d, &a);    /* of nothing: 0 * inf, a NaN, as in NumPy */
     return weir_record1(WEIR_OP_SUM, 1, &x, &a, sizeof a);
 }
 
@@ -207,9 +270,52 @@ weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep)
 {
     weir_reduce_attr a;
 
-    if (!reduce_attr("amax", x, dims, keep, &a))
+    if (!weir_reduce_axes("amax", x, dims, keep, &a))
         return NULL;
     return weir_record1(WEIR_OP_AMAX, 1, &x, &a, sizeof a);
+}
+
+weir_tensor *weir_amin(weir_tensor *x, uint32_t dims, bool keep)
+{
+    weir_reduce_attr a;
+
+    if (!weir_reduce_axes("amin", x, dims, keep, &a))
+        return NULL;
+    return weir_record1(WEIR_OP_AMIN, 1, &x, &a, sizeof a);
+}
+
+weir_tensor *weir_prod(weir_tensor *x, uint32_t dims, bool keep)
+{
+    weir_reduce_attr a;
+
+    if (!weir_reduce_axes("prod", x, dims, keep, &a))
+        return NULL;
+    return weir_record1(WEIR_OP_PROD, 1, &x, &a, sizeof a);
+}
+
+static weir_tensor *arg(weir_op op, weir_tensor *x, int axis, bool keep)
+{
+    const char *const who = weir_opdefs[op]->name;
+
+    if (!x)
+        return weir_null(who, "x");
+
+    int at;
+    if (weir_axis_of(who, &x->layout.desc, axis, &at) != WEIR_OK)
+        return NULL;
+
+    const weir_reduce_attr a = {.dims = (uint64_t)1 << at, .keep = keep, .scale = 1};
+    return weir_record1(op, 1, &x, &a, sizeof a);
+}
+
+weir_tensor *weir_argmax(weir_tensor *x, int axis, bool keep)
+{
+    return arg(WEIR_OP_ARGMAX, x, axis, keep);
+}
+
+weir_tensor *weir_argmin(weir_tensor *x, int axis, bool keep)
+{
+    return arg(WEIR_OP_ARGMIN, x, axis, keep);
 }
 
 weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target)

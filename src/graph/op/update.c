@@ -1,4 +1,4 @@
-/* update.c - definitions of what is written in place: optimiser steps and counters.
+/* update.c - definitions of what is written in place: optimiser steps, learning rates, counters.
  *
  * Never differentiated, never merged, repeated or dropped. The recorder checks for all of them that
  * a mutated input is a whole param, state or input. */
@@ -15,7 +15,7 @@ static weir_status check_like_param(const weir_call *c, int first, int last)
         if (!weir_desc_equal(&c->in[i].desc, &c->in[0].desc))
             return weir_call_fail(c->in[i].desc.dtype == c->in[0].desc.dtype ? WEIR_ERR_SHAPE
                                                                              : WEIR_ERR_DTYPE,
-                                  c, "input %d must be %s like the parameter", i,
+                                  c, "input %d must be %s like input 0", i,
                                   weir_desc_text(&c->in[0].desc, text));
     return WEIR_OK;
 }
@@ -82,15 +82,81 @@ static double adam_update_flops(const weir_call *c)
     return weir_flops_input(c) * (a->weight_decay != 0 ? 14 : 12);
 }
 
-const weir_opdef weir_op_adam_update = {
-    .name = "adam_update",
+#define ADAM(id)                                                                                   \
+    const weir_opdef weir_op_##id = {                                                              \
+        .name = #id,                                                                               \
+        .flags = WEIR_UPDATE,                                                                      \
+        .nin_min = 6,                                                                              \
+        .nin_max = 6,                                                                              \
+        .nout = 0,                                                                                 \
+        .mutates = 1 | 1 << 2 | 1 << 3,                                                            \
+        .infer = adam_update_infer,                                                                \
+        .flops = adam_update_flops,                                                                \
+    }
+
+ADAM(adam_update);
+ADAM(adamw_update);     /* Loshchilov and Hutter, "Decoupled weight decay", 2019 */
+
+/* ---- param, grad, lr, sum of squares: Duchi et al., "Adaptive subgradient methods", 2011 ----
+ *
+ * Of RMSProp (Tieleman and Hinton 2012; centered: Graves 2013) a mean instead, and then a momentum
+ * buffer and the gradient's mean, if its options ask for them. */
+
+static weir_status square_update_infer(weir_call *c)
+{
+    WEIR_TRY(check_like_param(c, 1, 1));
+    WEIR_TRY(check_scalar(c, 2, "lr"));
+    return check_like_param(c, 3, c->nin - 1);
+}
+
+/* Square, root, eps, division, rate; RMSProp: both means, momentum. */
+static double square_update_flops(const weir_call *c)
+{
+    return weir_flops_input(c) * (7 + 3 * (c->nin - 4));
+}
+
+const weir_opdef weir_op_adagrad_update = {
+    .name = "adagrad_update",
     .flags = WEIR_UPDATE,
-    .nin_min = 6,
+    .nin_min = 4,
+    .nin_max = 4,
+    .nout = 0,
+    .mutates = 1 | 1 << 3,
+    .infer = square_update_infer,
+    .flops = square_update_flops,
+};
+
+const weir_opdef weir_op_rmsprop_update = {
+    .name = "rmsprop_update",
+    .flags = WEIR_UPDATE,
+    .nin_min = 4,
     .nin_max = 6,
     .nout = 0,
-    .mutates = 1 | 1 << 2 | 1 << 3,
-    .infer = adam_update_infer,
-    .flops = adam_update_flops,
+    .mutates = 1 | 7 << 3,
+    .infer = square_update_infer,
+    .flops = square_update_flops,
+};
+
+/* ---- lr, step ---- */
+
+static weir_status lr_schedule_infer(weir_call *c)
+{
+    WEIR_TRY(check_scalar(c, 0, "lr"));
+    WEIR_TRY(check_scalar(c, 1, "step"));
+    if (c->in[1].desc.dtype != WEIR_F64)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "step must be f64, which counts exactly");
+    return WEIR_OK;
+}
+
+const weir_opdef weir_op_lr_schedule = {
+    .name = "lr_schedule",
+    .flags = WEIR_UPDATE,
+    .nin_min = 2,
+    .nin_max = 2,
+    .nout = 0,
+    .mutates = 1,
+    .infer = lr_schedule_infer,
+    .flops = weir_flops_none,
 };
 
 /* ---- t ---- */
@@ -109,6 +175,37 @@ const weir_opdef weir_op_increment = {
     .mutates = 1,
     .infer = increment_infer,
     .flops = weir_flops_input,
+};
+
+/* ---- buffer, grad: buffer += grad ---- */
+
+static weir_status accumulate_infer(weir_call *c)
+{
+    return check_like_param(c, 1, 1);
+}
+
+const weir_opdef weir_op_accumulate = {
+    .name = "accumulate",
+    .flags = WEIR_UPDATE,
+    .nin_min = 2,
+    .nin_max = 2,
+    .nout = 0,
+    .mutates = 1,
+    .infer = accumulate_infer,
+    .flops = weir_flops_input,
+};
+
+/* ---- t = value ---- */
+
+const weir_opdef weir_op_reset = {
+    .name = "reset",
+    .flags = WEIR_UPDATE,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 0,
+    .mutates = 1,
+    .infer = increment_infer,
+    .flops = weir_flops_none,
 };
 
 /* ---- public functions ---- */
@@ -133,8 +230,7 @@ weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *
                        (weir_tensor *[]){param, grad, lr, momentum_buffer}, &a, sizeof a, NULL);
 }
 
-weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m, weir_tensor *v,
-                             weir_tensor *step, weir_tensor *lr, const weir_adam_options *options)
+static weir_status adam(weir_op op, weir_tensor *const in[6], const weir_adam_options *options)
 {
     const weir_adam_options o = options ? *options : (weir_adam_options){0};
     const weir_adam_attr    a = {
@@ -145,10 +241,85 @@ weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, weir_tensor 
     };
 
     if (!(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1 && a.eps > 0))
-        return weir_fail(WEIR_ERR_INVALID, "adam_update: beta1 %g and beta2 %g must be in [0, 1), "
-                         "eps %g > 0", a.beta1, a.beta2, a.eps);
-    return weir_record(WEIR_OP_ADAM_UPDATE, 6,
-                       (weir_tensor *[]){param, grad, m, v, step, lr}, &a, sizeof a, NULL);
+        return weir_fail(WEIR_ERR_INVALID, "%s: beta1 %g and beta2 %g must be in [0, 1), "
+                         "eps %g > 0", weir_opdefs[op]->name, a.beta1, a.beta2, a.eps);
+    return weir_record(op, 6, in, &a, sizeof a, NULL);
+}
+
+weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m, weir_tensor *v,
+                             weir_tensor *step, weir_tensor *lr, const weir_adam_options *options)
+{
+    return adam(WEIR_OP_ADAM_UPDATE, (weir_tensor *[]){param, grad, m, v, step, lr}, options);
+}
+
+weir_status weir_adamw_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m,
+                              weir_tensor *v, weir_tensor *step, weir_tensor *lr,
+                              const weir_adam_options *options)
+{
+    return adam(WEIR_OP_ADAMW_UPDATE, (weir_tensor *[]){param, grad, m, v, step, lr}, options);
+}
+
+weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad, weir_tensor *square,
+                                weir_tensor *lr, const weir_adagrad_options *options)
+{
+    const weir_adagrad_options o = options ? *options : (weir_adagrad_options){0};
+    const weir_adagrad_attr    a = {.eps = o.eps != 0 ? o.eps : 1e-10,
+                                    .weight_decay = o.weight_decay};
+
+    if (!(a.eps > 0))
+        return weir_fail(WEIR_ERR_INVALID, "adagrad_update: eps %g must be > 0", a.eps);
+    return weir_record(WEIR_OP_ADAGRAD_UPDATE, 4, (weir_tensor *[]){param, grad, lr, square}, &a,
+                       sizeof a, NULL);
+}
+
+weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad, weir_tensor *square,
+                                weir_tensor *momentum_buffer, weir_tensor *mean, weir_tensor *lr,
+                                const weir_rmsprop_options *options)
+{
+    const weir_rmsprop_options o = options ? *options : (weir_rmsprop_options){0};
+    const weir_rmsprop_attr    a = {.alpha = o.alpha != 0 ? o.alpha : 0.99,
+                                    .eps = o.eps != 0 ? o.eps : 1e-8,
+                                    .weight_decay = o.weight_decay,
+                                    .momentum = o.momentum,
+                                    .centered = o.centered};
+    weir_tensor *in[6] = {param, grad, lr, square};
+    int          n = 4;
+
+    if (!(a.alpha >= 0 && a.alpha < 1 && a.eps > 0 && a.momentum >= 0))
+        return weir_fail(WEIR_ERR_INVALID, "rmsprop_update: alpha %g must be in [0, 1), eps %g > 0,"
+                         " momentum %g >= 0", a.alpha, a.eps, a.momentum);
+    if (a.momentum != 0)
+        in[n++] = momentum_buffer;
+    if (a.centered)
+        in[n++] = mean;
+    return weir_record(WEIR_OP_RMSPROP_UPDATE, n, in, &a, sizeof a, NULL);
+}
+
+/* ---- learning rates ---- */
+
+static weir_status schedule(weir_tensor *lr, weir_tensor *step, const weir_lr_attr *a)
+{
+    if (!(a->base >= 0 && a->to >= 0 && a->period > 0))
+        return weir_fail(WEIR_ERR_INVALID, "lr_schedule: the first rate %g, what it is to become %g"
+                         " and the number of steps %g make no sense", a->base, a->to, a->period);
+    return weir_record(WEIR_OP_LR_SCHEDULE, 2, (weir_tensor *[]){lr, step}, a, sizeof *a, NULL);
+}
+
+weir_status weir_lr_step(weir_tensor *lr, weir_tensor *step, double base, double gamma,
+                         int64_t every)
+{
+    return schedule(lr, step, &(weir_lr_attr){WEIR_LR_STEP, base, gamma, (double)every});
+}
+
+weir_status weir_lr_exponential(weir_tensor *lr, weir_tensor *step, double base, double gamma)
+{
+    return schedule(lr, step, &(weir_lr_attr){WEIR_LR_EXPONENTIAL, base, gamma, 1});
+}
+
+weir_status weir_lr_cosine(weir_tensor *lr, weir_tensor *step, double base, double least,
+                           int64_t steps)
+{
+    return schedule(lr, step, &(weir_lr_attr){WEIR_LR_COSINE, base, least, (double)steps});
 }
 
 weir_status weir_increment(weir_tensor *t, double by)
@@ -156,4 +327,16 @@ weir_status weir_increment(weir_tensor *t, double by)
     const weir_increment_attr a = {.by = by};
 
     return weir_record(WEIR_OP_INCREMENT, 1, &t, &a, sizeof a, NULL);
+}
+
+weir_status weir_accumulate(weir_tensor *buffer, weir_tensor *grad)
+{
+    return weir_record(WEIR_OP_ACCUMULATE, 2, (weir_tensor *[]){buffer, grad}, NULL, 0, NULL);
+}
+
+weir_status weir_reset(weir_tensor *t, double value)
+{
+    const weir_reset_attr a = {.value = value};
+
+    return weir_record(WEIR_OP_RESET, 1, &t, &a, sizeof a, NULL);
 }

@@ -1,0 +1,156 @@
+/* clip.c - gradient clipping by value and by global norm, made of recorded operations.
+ *
+ * Nothing here is differentiated: the calls are made without a tape, in the backward phase. The
+ * norm and the factor are f64 whatever the gradients are, so that the pairs' order alone decides
+ * the bits. */
+#include <math.h>
+
+#include "core/status.h"
+#include "core/tensor.h"
+#include "graph/session.h"
+#include "weir/graph.h"
+#include "weir/op.h"
+
+/* Work between enter and leave is a part of the backward. */
+typedef struct weir_clip {
+    weir_session *s;
+    weir_phase    phase;
+} weir_clip;
+
+static weir_status check(const char *who, const weir_pair *pairs, size_t n, double limit,
+                         const weir_pair *clipped)
+{
+    if (!(limit > 0) || isinf(limit))
+        return weir_fail(WEIR_ERR_INVALID, "%s: the limit is %g, must be above 0 and finite", who,
+                         limit);
+    if (n > 0 && (!pairs || !clipped))
+        return weir_fail_null(who, pairs ? "clipped" : "pairs");
+    for (size_t i = 0; i < n; i++) {
+        if (!pairs[i].grad)
+            return weir_fail_null(who, "a gradient of pairs");
+        if (pairs[i].grad->dev != pairs[0].grad->dev)
+            return weir_fail(WEIR_ERR_DEVICE, "%s: gradients 0 and %zu are on different devices",
+                             who, i);
+    }
+    return WEIR_OK;
+}
+
+static weir_status enter(weir_clip *c, const char *who, weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, who));
+    c->s = weir_session_of(d);
+    if (!c->s)
+        return WEIR_ERR_NOMEM;
+    c->phase = c->s->phase;
+    c->s->phase = WEIR_BACKWARD;
+    c->s->no_grad++;
+    return WEIR_OK;
+}
+
+static weir_status leave(const weir_clip *c, weir_status status)
+{
+    c->s->phase = c->phase;
+    c->s->no_grad--;
+    return status;
+}
+
+/* clipped[i] = the pair with another gradient. */
+static weir_status set(weir_pair *clipped, const weir_pair *pair, weir_tensor *grad)
+{
+    if (!grad)
+        return weir_error_status();
+    *clipped = (weir_pair){pair->param, grad};
+    return WEIR_OK;
+}
+
+static weir_tensor *scalar(const weir_tensor *like, double value)
+{
+    return weir_fill(like->dev, weir_scalar(like->layout.desc.dtype), value);
+}
+
+/* What fn makes of a gradient, in a scope of its own: with the graph off steps in between die. */
+static weir_tensor *alone(weir_tensor *(*fn)(weir_tensor *g, double limit), weir_tensor *g,
+                          double limit)
+{
+    weir_device *const d = g->dev;
+
+    if (weir_scope_begin(d) != WEIR_OK)
+        return NULL;
+    weir_tensor *const made = weir_escape(fn(g, limit));
+    return weir_scope_end(d) == WEIR_OK ? made : NULL;
+}
+
+/* The gradient is the second operand of both, which is what a NaN takes through. */
+static weir_tensor *limited(weir_tensor *g, double limit)
+{
+    return weir_min(scalar(g, limit), weir_max(scalar(g, -limit), g));
+}
+
+static weir_tensor *squares(weir_tensor *g, double limit)
+{
+    (void)limit;
+    return weir_cast(weir_sum(weir_square(g), 0, false), WEIR_F64);
+}
+
+static weir_status clip_value(const weir_pair *pairs, size_t n, double limit, weir_pair *clipped)
+{
+    for (size_t i = 0; i < n; i++)
+        WEIR_TRY(set(&clipped[i], &pairs[i], alone(limited, pairs[i].grad, limit)));
+    return WEIR_OK;
+}
+
+weir_status weir_clip_value(const weir_pair *pairs, size_t n, double limit, weir_pair *clipped)
+{
+    weir_clip c;
+
+    WEIR_TRY(check("weir_clip_value", pairs, n, limit, clipped));
+    if (n == 0)
+        return WEIR_OK;
+    WEIR_TRY(enter(&c, "weir_clip_value", pairs[0].grad->dev));
+    return leave(&c, clip_value(pairs, n, limit, clipped));
+}
+
+/* The root of the sum of all squares; NULL after a failure. */
+static weir_tensor *norm_of(const weir_pair *pairs, size_t n)
+{
+    weir_tensor *total = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        weir_tensor *const part = alone(squares, pairs[i].grad, 0);
+        total = i == 0 ? part : weir_add(total, part);
+    }
+    return weir_sqrt(total);
+}
+
+static weir_status clip_norm(const weir_pair *pairs, size_t n, double limit, weir_pair *clipped,
+                             weir_tensor **norm)
+{
+    weir_tensor *const whole = norm_of(pairs, n);
+    if (!whole)
+        return weir_error_status();
+    weir_tensor *const ratio = weir_div(scalar(whole, limit), weir_affine(whole, 1, 1e-6));
+    weir_tensor *const factor = weir_min(scalar(whole, 1), ratio);      /* a NaN stays one */
+
+    for (size_t i = 0; i < n; i++) {
+        weir_tensor *const g = pairs[i].grad;
+        weir_tensor *const by = weir_cast(factor, g->layout.desc.dtype);
+        WEIR_TRY(set(&clipped[i], &pairs[i], weir_mul(g, by)));
+    }
+    if (norm)
+        *norm = whole;
+    return WEIR_OK;
+}
+
+weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double limit, weir_pair *clipped,
+                           weir_tensor **norm)
+{
+    weir_clip c;
+
+    if (norm)
+        *norm = NULL;
+    WEIR_TRY(check("weir_clip_norm", pairs, n, limit, clipped));
+    if (n == 0)
+        return WEIR_OK;
+    WEIR_TRY(enter(&c, "weir_clip_norm", pairs[0].grad->dev));
+    return leave(&c, clip_norm(pairs, n, limit, clipped, norm));
+}

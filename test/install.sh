@@ -1,0 +1,123 @@
+#!/bin/sh
+# install.sh - installs the build into a folder, moves it, and uses it as another project would.
+#
+# Usage: install.sh [BUILD]. Ends with "install: N passed, N failed". The consumer is built with
+# CMake and with pkg-config (left out where there is none).
+set -u
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
+build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+unset LD_LIBRARY_PATH CMAKE_PREFIX_PATH PKG_CONFIG_LIBDIR DESTDIR
+
+passed=0
+failed=0
+
+check() {
+    if [ "$1" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED %s\n' "$2"
+    fi
+}
+
+finish() {
+    printf 'install: %s passed, %s failed\n' "$passed" "$failed"
+    [ "$failed" -eq 0 ]
+    exit
+}
+
+# good TEXT COMMAND...: ends with code 0; its words are shown when it does not.
+good() {
+    text=$1
+    shift
+    "$@" >"$work/out" 2>&1
+    code=$?
+    [ "$code" -eq 0 ] || tail -n 20 "$work/out"
+    check "$code" "$text"
+}
+
+cached() {
+    sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"
+}
+
+if [ "$(cached WEIR_SANITIZE)" != none ]; then
+    echo "install: left out, a sanitizer's library is for no other program"
+    finish
+fi
+cc=$(cached CMAKE_C_COMPILER)
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
+
+# Moved after the installation: nothing in it may know where it was.
+good "cmake --install" cmake --install "$build" --prefix "$work/staged"
+mv "$work/staged" "$work/prefix"
+prefix="$work/prefix"
+library=$(find "$prefix" -name 'libweir.so')
+lib=$(dirname -- "$library")
+[ -f "$library" ] && [ -f "$lib/libweir.so.$version" ]
+check "$?" "libweir.so and libweir.so.$version are there"
+! grep -rqF -e "$build" -e "$work/staged" "$prefix"
+check "$?" "nothing installed names the build folder"
+
+# Headers: the same ones, each whole on its own, none of the inside.
+good "headers are those of the tree" diff -r "$root/include" "$prefix/include"
+for header in "$prefix"/include/weir.h "$prefix"/include/weir/*.h; do
+    good "$(basename -- "$header") compiles alone" "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror \
+        -I"$prefix/include" -x c -fsyntax-only "$header"
+done
+
+# Exactly the functions that the headers mark WEIR_API are exported.
+cat "$prefix"/include/weir/*.h | sed -n 's/^WEIR_API[^(]*[ *]\(weir_[a-z0-9_]*\)(.*/\1/p' |
+    sort -u >"$work/declared"
+nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ { print $3 }' | sort -u >"$work/exported"
+[ -s "$work/declared" ]
+check "$?" "the headers declare functions"
+good "what is exported is what WEIR_API marks" diff "$work/declared" "$work/exported"
+[ "$(grep -ch '^WEIR_API' "$prefix"/include/weir/*.h | awk '{ n += $1 } END { print n }')" -eq \
+    "$(wc -l <"$work/declared")" ]
+check "$?" "every WEIR_API line is one function"
+
+good "the installed tool runs" "$prefix/bin/weir" info
+
+# consumer NAME: the program of that name under $work runs and learns the factor 3.
+consumer() {
+    good "the consumer built with $1 runs" "$work/$1/consumer"
+    grep -qxF "weir $version: weight 3.000 after 200 steps" "$work/out"
+    check "$?" "the consumer built with $1 prints what it learnt"
+}
+
+good "the consumer configures" cmake -S "$root/test/consumer" -B "$work/cmake" \
+    -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc"
+good "the consumer builds" cmake --build "$work/cmake"
+consumer cmake
+
+# Until 1.0 another minor version is another library.
+for wanted in 0.0 0.2 1.0; do
+    mkdir "$work/want$wanted"
+    sed "s/find_package(weir 0.1/find_package(weir $wanted/" "$root/test/consumer/CMakeLists.txt" \
+        >"$work/want$wanted/CMakeLists.txt"
+    cp "$root/test/consumer/consumer.c" "$work/want$wanted"
+    cmake -S "$work/want$wanted" -B "$work/want$wanted/build" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DCMAKE_C_COMPILER="$cc" >"$work/out" 2>&1
+    code=$?
+    [ "$code" -ne 0 ] && grep -q "requested version \"$wanted\"" "$work/out"
+    check "$?" "find_package(weir $wanted) is refused"
+done
+
+if command -v pkg-config >/dev/null 2>&1; then
+    PKG_CONFIG_PATH="$lib/pkgconfig"
+    export PKG_CONFIG_PATH
+    [ "$(pkg-config --modversion weir)" = "$version" ]
+    check "$?" "pkg-config knows version $version"
+    good "pkg-config --exists 'weir >= 0.1'" pkg-config --exists 'weir >= 0.1'
+    mkdir "$work/pkg-config"
+    # shellcheck disable=SC2046
+    good "the consumer builds" "$cc" -o "$work/pkg-config/consumer" \
+        "$root/test/consumer/consumer.c" $(pkg-config --cflags --libs weir) -Wl,-rpath,"$lib"
+    consumer pkg-config
+else
+    echo "install: the part with pkg-config is left out, there is none"
+fi
+finish

@@ -1,0 +1,299 @@
+/* data.c - data sets from files: what is read, what is refused and how it is said, batches. */
+#include "data_files.h"
+
+/* The call failed as a malformed file, and the sentence holds `text`. */
+static void refused(weir_data *d, const char *text)
+{
+    CHECK(d == NULL);
+    CHECK(weir_error_status() == WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), text);
+    weir_data_free(d);
+}
+
+/* ---- idx ---- */
+
+CASE(idx_reads_images_and_labels)
+{
+    folder        f;
+    unsigned char image[16 + 5 * 12], label[8 + 5];
+    CHECK_OR_RETURN(folder_make(&f));
+    file_write(&f, 0, image, idx_images(image, 5, 3, 4));
+    file_write(&f, 1, label, idx_labels(label, 5));
+
+    weir_data *d = weir_data_idx(f.file[0], f.file[1]);
+    if (CHECK(d != NULL)) {
+        const weir_desc s = weir_data_sample(d);
+        CHECK(weir_data_count(d) == 5 && weir_data_elements(d) == 12);
+        CHECK(s.dtype == WEIR_U8 && s.ndim == 3 && s.dim[0] == 1 && s.dim[1] == 3 && s.dim[2] == 4);
+        CHECK(weir_data_labels(d) == 1 && weir_data_classes(d) == 5);
+        CHECK(memcmp(weir_data_values(d), image + 16, 60) == 0);
+    }
+    weir_data_free(d);
+    d = weir_data_idx(f.file[0], NULL);
+    CHECK(weir_data_count(d) == 5 && weir_data_labels(d) == 0 && weir_data_classes(d) == 0);
+    weir_data_free(d);
+    folder_remove(&f);
+}
+
+CASE(idx_refuses_what_lies)
+{
+    folder        f;
+    unsigned char b[16 + 5 * 12], label[8 + 6];
+    CHECK_OR_RETURN(folder_make(&f));
+    const size_t n = idx_images(b, 5, 3, 4);
+    const char  *path = f.file[0];
+
+    refused(weir_data_idx(path, NULL), "cannot be opened");
+    refused(weir_data_idx(f.path, NULL), "not a regular file");
+    refused(weir_data_idx(file_write(&f, 0, b, 0), NULL), "has 0 bytes");
+    refused(weir_data_idx(file_write(&f, 0, b, 3), NULL), "has 3 bytes");
+    refused(weir_data_idx(file_write(&f, 0, b, 15), NULL),
+            "has 15 bytes, too few for a head of 16");
+    refused(weir_data_idx(file_write(&f, 0, b, n - 1), NULL),
+            "offset 4: 5 x 3 x 4 bytes are named, but 59 follow");
+    put_big_endian(b + 4, 0xffffffffu);
+    put_big_endian(b + 8, 0xffffffffu);
+    put_big_endian(b + 12, 0xffffffffu);
+    refused(weir_data_idx(file_write(&f, 0, b, n), NULL),
+            "4294967295 x 4294967295 x 4294967295 bytes are named, but 60 follow");
+    put_big_endian(b + 4, 0x80000000u); /* the product is 2^64 + ...: 0 if it wrapped */
+    put_big_endian(b + 8, 0x80000000u);
+    put_big_endian(b + 12, 4);
+    refused(weir_data_idx(file_write(&f, 0, b, 16), NULL), "but 0 follow");
+    put_big_endian(b + 8, 0);
+    refused(weir_data_idx(file_write(&f, 0, b, n), NULL), "offset 8: dim 1 is 0");
+    put_big_endian(b, 0x801);
+    refused(weir_data_idx(file_write(&f, 0, b, n), NULL), "begins with 0x00000801");
+    put_big_endian(b, 0x1f8b0800);
+    refused(weir_data_idx(file_write(&f, 0, b, n), NULL), "gzip");
+
+    file_write(&f, 0, b, idx_images(b, 5, 3, 4));
+    refused(weir_data_idx(path, file_write(&f, 1, label, idx_labels(label, 6))),
+            "6 labels for 5 images");
+    refused(weir_data_idx(path, path), "begins with 0x00000803");
+    CHECK_TEXT(weir_error(), path);
+    folder_remove(&f);
+}
+
+/* ---- CIFAR-10 ---- */
+
+CASE(cifar_reads_files_one_after_the_other)
+{
+    static unsigned char b[3 * CIFAR_RECORD];
+    folder               f;
+    CHECK_OR_RETURN(folder_make(&f));
+    const char *const paths[] = {file_write(&f, 0, b, cifar_records(b, 0, 3)),
+                                 file_write(&f, 1, b, cifar_records(b, 3, 2))};
+    weir_data        *d = weir_data_cifar10(2, paths);
+    if (CHECK(d != NULL)) {
+        const unsigned char *v = weir_data_values(d);
+        CHECK(weir_data_count(d) == 5 && weir_data_elements(d) == 3072);
+        CHECK(weir_data_classes(d) == 10 && weir_data_sample(d).dim[0] == 3);
+        for (int i = 0; i < 5; i++)
+            CHECK(v[i * 3072] == i && v[i * 3072 + 3071] == i);
+    }
+    weir_data_free(d);
+    folder_remove(&f);
+}
+
+CASE(cifar_refuses_what_does_not_fit)
+{
+    static unsigned char b[2 * CIFAR_RECORD];
+    folder               f;
+    CHECK_OR_RETURN(folder_make(&f));
+    const char *const path = f.file[0];
+    const size_t      n = cifar_records(b, 0, 2);
+
+    refused(weir_data_cifar10(1, &path), "cannot be opened");
+    file_write(&f, 0, b, 0);
+    refused(weir_data_cifar10(1, &path), "has 0 bytes");
+    file_write(&f, 0, b, n - 1);
+    refused(weir_data_cifar10(1, &path), "has 6145 bytes, not a multiple of records of 3073");
+    b[CIFAR_RECORD] = 10;
+    file_write(&f, 0, b, n);
+    refused(weir_data_cifar10(1, &path), "offset 3073: label 10");
+    CHECK(weir_data_cifar10(0, &path) == NULL);
+    CHECK(weir_error_status() == WEIR_ERR_INVALID);
+    folder_remove(&f);
+}
+
+/* ---- CSV ---- */
+
+static void csv_refused(const folder *f, const char *text, const weir_csv_options *o,
+                        const char *sentence)
+{
+    refused(weir_data_csv(file_text(f, 0, text), o), sentence);
+}
+
+CASE(csv_reads_numbers)
+{
+    folder f;
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data *d = weir_data_csv(file_text(&f, 0, "1.5,-2e3,0\r\n\n .25 ,\"7\",2\n+3,4.,1"), NULL);
+    if (CHECK(d != NULL)) {
+        const float *v = weir_data_values(d);
+        CHECK(weir_data_count(d) == 3 && weir_data_elements(d) == 2 && weir_data_labels(d) == 1);
+        CHECK(weir_data_classes(d) == 3 && weir_data_sample(d).dtype == WEIR_F32);
+        CHECK(v[0] == 1.5f && v[1] == -2000 && v[2] == 0.25f && v[3] == 7 && v[4] == 3 &&
+              v[5] == 4);
+    }
+    weir_data_free(d);
+    folder_remove(&f);
+}
+
+CASE(csv_header_names_the_label)
+{
+    const weir_csv_options o = {.header = true, .separator = ';', .label = "kind"};
+    const char            *text = "\xef\xbb\xbf\"a\"; kind ;b\n1;0.5;2\n3;-4;5\n";
+    folder                 f;
+    float                  x[4], y[2];
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data    *d = weir_data_csv(file_text(&f, 0, text), &o);
+    weir_batches *b = weir_batches_new(d, 2, NULL);
+    CHECK_OK(weir_batches_next(b, &(weir_batch){.x = x, .y_real = y}));
+    CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3 && x[3] == 5 && y[0] == 0.5f && y[1] == -4);
+    CHECK(weir_data_classes(d) == 0);
+    CHECK_STATUS(weir_batches_next(b, &(weir_batch){.y = &(int32_t){0}}), WEIR_ERR_DTYPE);
+    CHECK_STATUS(weir_batches_next(b, &(weir_batch){.x_whole = &(int32_t){0}}), WEIR_ERR_DTYPE);
+    weir_batches_free(b);
+    weir_data_free(d);
+
+    d = weir_data_csv(f.file[0], &(weir_csv_options){true, ';', NULL, true});
+    CHECK(weir_data_elements(d) == 3 && weir_data_labels(d) == 0);
+    weir_data_free(d);
+    csv_refused(&f, "a;b\n1;2\n", &o, "names 2 columns, none of them \"kind\"");
+    CHECK(weir_data_csv(f.file[0], &(weir_csv_options){.label = "a"}) == NULL);
+    CHECK_TEXT(weir_error(), "needs a header");
+    CHECK(weir_data_csv(f.file[0], &(weir_csv_options){.separator = '.'}) == NULL);
+    CHECK_TEXT(weir_error(), "character 46");
+    folder_remove(&f);
+}
+
+CASE(csv_refuses_what_is_no_number)
+{
+    const weir_csv_options header = {.header = true};
+    folder                 f;
+    CHECK_OR_RETURN(folder_make(&f));
+    csv_refused(&f, "", NULL, "has 0 bytes, but no line of numbers");
+    csv_refused(&f, " \n\r\n\n", NULL, "no line of numbers");
+    csv_refused(&f, "a,b\n", &header, "no line of numbers");
+    csv_refused(&f, "1,2\n3,4,5\n", NULL, "line 2 (offset 4): 3 columns, but 2 before");
+    csv_refused(&f, "1\n2\n", NULL, "has 1 column");
+    csv_refused(&f, "a,b\n1,2\n", NULL, "'a' is no number; is line 1 a header?");
+    csv_refused(&f, "1,2\n3,x\x01y\n", NULL, "line 2, column 2 (offset 6): 'x?y' is no number");
+    csv_refused(&f, "1,2\n,4\n", NULL, "'' is no number");
+    csv_refused(&f, "1,0x10\n", NULL, "'0x10' is no number");
+    csv_refused(&f, "1,nan\n", NULL, "'nan' is no number");
+    csv_refused(&f, "1,1e\n", NULL, "'1e' is no number");
+    csv_refused(&f, "1,1-2\n", NULL, "'1-2' is no number");
+    csv_refused(&f, "1,1e39\n", NULL, "'1e39' is too large for f32");
+    csv_refused(&f, "1,-1e999\n", NULL, "'-1e999' is too large for f32");
+    refused(weir_data_csv(file_write(&f, 0, "1,2\0,3\n", 7), NULL), "is no number");
+    folder_remove(&f);
+}
+
+/* A first line of many columns and many short ones: refused before rows x columns take memory. */
+CASE(csv_counts_before_it_allocates)
+{
+    enum { HALF = 1 << 20 };
+    folder f;
+    char  *text = weir_host_alloc(2 * HALF + 1);
+    if (CHECK(text != NULL) && folder_make(&f)) {
+        memset(text, ',', HALF);
+        for (int i = HALF; i < 2 * HALF; i += 2)
+            memcpy(text + i, "\n1", 2);
+        csv_refused(&f, text, NULL, "line 2 (offset 1048577): 1 columns, but 1048577 before");
+        folder_remove(&f);
+    }
+    weir_host_free(text);
+}
+
+/* ---- text ---- */
+
+CASE(text_labels_are_the_next_bytes)
+{
+    folder  f;
+    int32_t x[8], y[8];
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data *d = weir_data_text(file_text(&f, 0, "hello world"), 4);
+    CHECK(weir_data_count(d) == 2 && weir_data_labels(d) == 4 && weir_data_classes(d) == 256);
+    weir_batches *b = weir_batches_new(d, 2, NULL);
+    CHECK_OK(weir_batches_next(b, &(weir_batch){.x_whole = x, .y = y}));
+    for (int i = 0; i < 8; i++)
+        CHECK(x[i] == "hello world"[i] && y[i] == "hello world"[i + 1]);
+    weir_batches_free(b);
+    weir_data_free(d);
+    refused(weir_data_text(file_text(&f, 0, "abcd"), 4), "has 4 bytes, too few for a piece of 4");
+    refused(weir_data_text(f.file[0], INT64_MAX), "too few for a piece of 9223372036854775807");
+    CHECK(weir_data_text(f.file[0], 0) == NULL && weir_error_status() == WEIR_ERR_INVALID);
+    folder_remove(&f);
+}
+
+/* ---- batches ---- */
+
+/* Appends the labels of one epoch to got. */
+static void deal(weir_batches *b, int32_t *got)
+{
+    for (int64_t i = 0; i < weir_batches_per_epoch(b); i++)
+        CHECK_OK(weir_batches_next(b, &(weir_batch){.y = got + 3 * i}));
+}
+
+CASE(batches_are_shuffled_by_seed_and_epoch)
+{
+    enum { N = 24 };
+    char    text[N * 16] = "";
+    folder  f;
+    int32_t y[4][N];
+    CHECK_OR_RETURN(folder_make(&f));
+    for (int i = 0; i < N; i++)
+        snprintf(text + strlen(text), 16, "0,%d\n", i);
+    weir_data *d = weir_data_csv(file_text(&f, 0, text), NULL);
+    for (int run = 0; run < 2; run++) {
+        weir_batches *b = weir_batches_new(d, 3, &(weir_batches_options){true, 7});
+        CHECK(weir_batches_per_epoch(b) == 8);
+        deal(b, y[2 * run]);
+        CHECK(weir_batches_epoch(b) == 1);
+        deal(b, y[2 * run + 1]);
+        CHECK(weir_batches_epoch(b) == 2);
+        weir_batches_free(b);
+    }
+    CHECK(memcmp(y[0], y[2], sizeof y[0]) == 0 && memcmp(y[1], y[3], sizeof y[0]) == 0);
+    CHECK(memcmp(y[0], y[1], sizeof y[0]) != 0);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        int seen[N] = {0};
+        for (int i = 0; i < N; i++)
+            seen[y[epoch][i]]++;
+        for (int i = 0; i < N; i++)
+            CHECK(seen[i] == 1);
+    }
+    CHECK(weir_batches_new(d, N + 1, NULL) == NULL);
+    CHECK_TEXT(weir_error(), "size 25, must be from 1 to the 24 samples");
+    CHECK(weir_batches_new(d, 0, NULL) == NULL);
+    weir_data_free(d);
+    folder_remove(&f);
+}
+
+CASE(batches_scale_bytes_and_leave_the_rest)
+{
+    folder        f;
+    unsigned char image[16 + 5 * 4];
+    float         x[8];
+    int32_t       whole[8];
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data    *d = weir_data_idx(file_write(&f, 0, image, idx_images(image, 5, 2, 2)), NULL);
+    weir_batches *b = weir_batches_new(d, 2, NULL);
+    CHECK(weir_batches_per_epoch(b) == 2);
+    for (int step = 0; step < 6; step++) {
+        CHECK(weir_batches_epoch(b) == step / 2);
+        CHECK_OK(weir_batches_next(b, &(weir_batch){.x = x, .x_whole = whole}));
+        for (int i = 0; i < 8; i++)
+            CHECK(whole[i] == step % 2 * 8 + i && x[i] == (float)whole[i] / 255.0f);
+    }
+    CHECK_STATUS(weir_batches_next(b, &(weir_batch){.y = whole}), WEIR_ERR_STATE);
+    CHECK(weir_batches_next(b, NULL) != WEIR_OK && weir_batches_next(NULL, NULL) != WEIR_OK);
+    weir_batches_free(b);
+    weir_data_free(d);
+    weir_data_free(NULL);
+    weir_batches_free(NULL);
+    folder_remove(&f);
+}
