@@ -53,7 +53,7 @@ compare() {
 
 compare mlp 40
 compare cnn 20
-compare resnet 2
+compare resnet 20
 
 printf 'examples: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -93,9 +93,9 @@ static weir_status run_round(const bench *b, bench_case *c, int64_t r)
     return WEIR_OK;
 }
 
-/* Allocation, planning and momentum buffers belong to the first step, not to a steady one. Graph on
- * first: then its planning time holds the building of every primitive, which the other case finds
- * in the library's cache. */
+/* Allocation, planning and momentum buffers belong to the first step, not to a steady one. Graph
+ * on first: then its planning time holds the building of every primitive, which the other case
+ * finds in the library's cache. */
 static weir_status warm_up(bench *b)
 {
     for (int i = 0; i < WARM_UP; i++)

@@ -107,10 +107,12 @@ static inline weir_status train_open(train *t, train_net net, int64_t batch, int
 /* New data, one step; the loss goes into the fingerprint. */
 static inline weir_status train_step(train *t, int number)
 {
-    float   x[4 * 3 * 64 * 64];
+    float   x[16 * 3 * 64 * 64];
     int32_t y[64];
     float   loss;
 
+    if (!CHECK(weir_tensor_bytes(t->x) <= sizeof x && weir_tensor_bytes(t->y) <= sizeof y))
+        return WEIR_ERR_INVALID;
     check_random = 1000 + (uint64_t)number;
     check_floats(x, weir_tensor_bytes(t->x) / sizeof *x, -1, 1);
     for (int64_t i = 0; i < weir_tensor_desc(t->y).dim[0]; i++)

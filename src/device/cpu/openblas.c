@@ -94,6 +94,9 @@ static const char *load(weir_openblas *b)
     const char *const named = getenv("WEIR_OPENBLAS");
     if (named && strcmp(named, "0") == 0)
         return "switched off by WEIR_OPENBLAS=0";
+#ifdef __SANITIZE_THREAD__
+    return "left out under ThreadSanitizer, which cannot see how its threads wait";
+#endif
     void *const lib = open_with_core();
     if (!lib)
         return "not found";
