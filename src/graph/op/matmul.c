@@ -7,36 +7,47 @@
 
 /* ---- matmul ---- */
 
-/* Rows and columns of operand i as the product sees it. */
-static void operand(const weir_call *c, int i, bool transposed, int64_t *rows, int64_t *cols)
+/* Rows and columns of operand i as the product sees it: its last two axes. */
+static void matrix_of(const weir_call *c, int i, bool transposed, int64_t *rows, int64_t *cols)
 {
-    const int64_t *const d = c->in[i].desc.dim;
+    const weir_desc *const d = &c->in[i].desc;
 
-    *rows = d[transposed];
-    *cols = d[!transposed];
+    *rows = d->dim[d->ndim - 2 + transposed];
+    *cols = d->dim[d->ndim - 1 - transposed];
+}
+
+/* Rows and columns of the product. */
+static weir_status product_of(const weir_call *c, int64_t *m, int64_t *n)
+{
+    const weir_matmul_attr *const a = c->attr;
+    int64_t                       k, k2;
+
+    matrix_of(c, 0, a->ta != 0, m, &k);
+    matrix_of(c, 1, a->tb != 0, &k2, n);
+    if (k != k2)
+        return weir_call_fail(WEIR_ERR_SHAPE, c,
+                              "inner sizes %lld and %lld differ (a%s is %lld x %lld, b%s is %lld x "
+                              "%lld)", (long long)k, (long long)k2, a->ta ? "^T" : "",
+                              (long long)*m, (long long)k, a->tb ? "^T" : "", (long long)k2,
+                              (long long)*n);
+    return WEIR_OK;
 }
 
 static weir_status matmul_infer(weir_call *c)
 {
-    const weir_matmul_attr *const a = c->attr;
-    int64_t                       m, k, k2, n;
+    int64_t m, n;
 
     WEIR_TRY(weir_check_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "a", 2));
     WEIR_TRY(weir_check_ndim(c, 1, "b", 2));
-    operand(c, 0, a->ta != 0, &m, &k);
-    operand(c, 1, a->tb != 0, &k2, &n);
-    if (k != k2)
-        return weir_call_fail(WEIR_ERR_SHAPE, c,
-                              "inner sizes %lld and %lld differ (a%s is %lld x %lld, b%s is %lld x "
-                              "%lld)", (long long)k, (long long)k2, a->ta ? "^T" : "", (long long)m,
-                              (long long)k, a->tb ? "^T" : "", (long long)k2, (long long)n);
+    WEIR_TRY(product_of(c, &m, &n));
 
     const weir_desc out = weir_2d(c->in[0].desc.dtype, m, n);
     return weir_out_checked(c, 0, &out);
 }
 
-/* y = A B with A = a or a^T, B = b or b^T: dA = dy B^T, dB = A^T dy, each in operand order. */
+/* y = A B with A = a or a^T, B = b or b^T: dA = dy B^T, dB = A^T dy, each in operand order; batches
+ * that were repeated sum. */
 static weir_status matmul_grad(weir_grad *g)
 {
     const weir_matmul_attr *const attr = g->attr;
@@ -44,21 +55,21 @@ static weir_status matmul_grad(weir_grad *g)
     weir_tensor *const            a = g->x[0], *const b = g->x[1], *const dy = g->dy[0];
 
     if (weir_wants(g, 0))
-        WEIR_TRY(weir_grad_set(g, 0, ta ? weir_matmul_t(b, dy, tb, true)
-                                        : weir_matmul_t(dy, b, false, !tb)));
+        WEIR_TRY(weir_grad_set_summed(g, 0, ta ? weir_matmul_t(b, dy, tb, true)
+                                               : weir_matmul_t(dy, b, false, !tb)));
     if (weir_wants(g, 1))
-        WEIR_TRY(weir_grad_set(g, 1, tb ? weir_matmul_t(dy, a, true, ta)
-                                        : weir_matmul_t(a, dy, !ta, false)));
+        WEIR_TRY(weir_grad_set_summed(g, 1, tb ? weir_matmul_t(dy, a, true, ta)
+                                               : weir_matmul_t(a, dy, !ta, false)));
     return WEIR_OK;
 }
 
-/* 2 m n k. */
+/* 2 m n k for each matrix of the result. */
 static double matmul_flops(const weir_call *c)
 {
     const weir_matmul_attr *const a = c->attr;
     int64_t                       m, k;
 
-    operand(c, 0, a->ta != 0, &m, &k);
+    matrix_of(c, 0, a->ta != 0, &m, &k);
     return 2 * (double)k * (double)weir_shape_count(&c->out[0].desc);
 }
 
@@ -90,63 +101,18 @@ static weir_desc with_matrix(const weir_desc *d, int64_t rows, int64_t cols)
     return r;
 }
 
-/* Rows and columns of operand i as the product sees it. */
-static void matrix_of(const weir_call *c, int i, bool transposed, int64_t *rows, int64_t *cols)
-{
-    const weir_desc *const d = &c->in[i].desc;
-
-    *rows = d->dim[d->ndim - 2 + transposed];
-    *cols = d->dim[d->ndim - 1 - transposed];
-}
-
 static weir_status batch_matmul_infer(weir_call *c)
 {
-    const weir_matmul_attr *const t = c->attr;
-    int64_t                       m, k, k2, n;
-    weir_desc                     both;
+    int64_t   m, n;
+    weir_desc both;
 
     WEIR_TRY(weir_check_floats(c));
-    matrix_of(c, 0, t->ta != 0, &m, &k);
-    matrix_of(c, 1, t->tb != 0, &k2, &n);
-    if (k != k2)
-        return weir_call_fail(WEIR_ERR_SHAPE, c, "inner sizes %lld and %lld differ (a%s is %lld x "
-                              "%lld, b%s is %lld x %lld)", (long long)k, (long long)k2,
-                              t->ta ? "^T" : "", (long long)m, (long long)k, t->tb ? "^T" : "",
-                              (long long)k2, (long long)n);
+    WEIR_TRY(product_of(c, &m, &n));
 
     const weir_desc a = with_matrix(&c->in[0].desc, m, n), b = with_matrix(&c->in[1].desc, m, n);
     if (!weir_shape_broadcast(&a, &b, &both))
         return weir_call_fail(WEIR_ERR_SHAPE, c, "the axes before the matrices do not broadcast");
     return weir_out_checked(c, 0, &both);
-}
-
-/* As of matmul; batches that were repeated sum. */
-static weir_status batch_matmul_grad(weir_grad *g)
-{
-    const weir_matmul_attr *const attr = g->attr;
-    const bool                    ta = attr->ta != 0, tb = attr->tb != 0;
-    weir_tensor *const            a = g->x[0], *const b = g->x[1], *const dy = g->dy[0];
-
-    if (weir_wants(g, 0)) {
-        weir_tensor *const da = ta ? weir_matmul_t(b, dy, tb, true)
-                                   : weir_matmul_t(dy, b, false, !tb);
-        WEIR_TRY(weir_grad_set(g, 0, weir_sum_to(da, &a->layout.desc)));
-    }
-    if (weir_wants(g, 1)) {
-        weir_tensor *const db = tb ? weir_matmul_t(dy, a, true, ta)
-                                   : weir_matmul_t(a, dy, !ta, false);
-        WEIR_TRY(weir_grad_set(g, 1, weir_sum_to(db, &b->layout.desc)));
-    }
-    return WEIR_OK;
-}
-
-static double batch_matmul_flops(const weir_call *c)
-{
-    const weir_matmul_attr *const t = c->attr;
-    int64_t                       m, k;
-
-    matrix_of(c, 0, t->ta != 0, &m, &k);
-    return 2 * (double)k * (double)weir_shape_count(&c->out[0].desc);
 }
 
 const weir_opdef weir_op_batch_matmul = {
@@ -158,8 +124,8 @@ const weir_opdef weir_op_batch_matmul = {
     .reads_in = 3,
     .differentiable = 3,
     .infer = batch_matmul_infer,
-    .grad = batch_matmul_grad,
-    .flops = batch_matmul_flops,
+    .grad = matmul_grad,
+    .flops = matmul_flops,
 };
 
 /* ---- linear: x (n,i), w (o,i), bias (o) -> (n,o) ---- */
