@@ -6,22 +6,8 @@
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 unset LD_LIBRARY_PATH CMAKE_PREFIX_PATH PKG_CONFIG_LIBDIR DESTDIR
-
-passed=0
-failed=0
-
-check() {
-    if [ "$1" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED %s\n' "$2"
-    fi
-}
+. "$root/test/check.sh"
 
 finish() {
     printf 'install: %s passed, %s failed\n' "$passed" "$failed"

@@ -1,0 +1,18 @@
+# check.sh - what the shell tests share: a folder $work that goes at the end, and counting.
+# shellcheck shell=sh disable=SC2034
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+passed=0
+failed=0
+
+# check CODE SENTENCE: counts; says the sentence if CODE is not 0.
+check() {
+    if [ "$1" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED %s\n' "$2"
+    fi
+}
