@@ -26,20 +26,25 @@ losses() {
     grep -oE 'loss[ =:]+[-+0-9.einfa]+' "$1"
 }
 
+# compare EXAMPLE STEPS OPTION...
 compare() {
-    train "$1" off "$2"
-    train "$1" on "$2"
-    cmp "$work/$1.off" "$work/$1.on"
-    check "$?" "$1: parameters after $2 steps are equal with the graph off and on"
-    losses "$work/$1.off.txt" >"$work/off.losses"
-    losses "$work/$1.on.txt" >"$work/on.losses"
+    name=$1 count=$2
+    shift 2
+    train "$name" off "$count" "$@"
+    train "$name" on "$count" "$@"
+    cmp "$work/$name.off" "$work/$name.on"
+    check "$?" "$name $*: parameters after $count steps are equal with the graph off and on"
+    losses "$work/$name.off.txt" >"$work/off.losses"
+    losses "$work/$name.on.txt" >"$work/on.losses"
     [ -s "$work/off.losses" ] && diff "$work/off.losses" "$work/on.losses"
-    check "$?" "$1: losses over $2 steps are printed and equal with the graph off and on"
+    check "$?" "$name $*: losses over $count steps are printed and equal with the graph off and on"
 }
 
 compare mlp 40
 compare cnn 20
 compare resnet 20
+compare charlm 20 --model gpt
+compare charlm 20 --model lstm
 
 printf 'examples: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -73,6 +73,10 @@ for model in vgg16 densenet121 mobilenetv2 unet; do
 done
 good unet bench graph --model unet --batch 2 --image 16 --steps 1 --rounds 1 --threads 1
 says unet 'bits identical: yes'
+good gpt dump --model gpt --batch 1 --what cost
+says gpt 'attention'
+good lstm bench graph --model lstm --batch 2 --steps 1 --rounds 1 --threads 1
+says lstm 'bits identical: yes'
 bad 1 'image size 48' dump --model vgg16 --image 48
 good disabled bench graph --model tiny --steps 2 --disable fuse,inplace
 says disabled 'bits identical: yes'

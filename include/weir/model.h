@@ -85,6 +85,16 @@ WEIR_API weir_layer *weir_densenet121_new(weir_model *m, int64_t classes);
 WEIR_API weir_layer *weir_unet_new(weir_model *m, int64_t channels, int64_t classes, int64_t width,
                                    bool upsample);
 
+/* Text: token numbers x (n,t), i32 or i64 below vocab -> logits (n*t,vocab) of the token that comes
+ * next, row i*t + s for position s of sequence i. */
+
+/* A transformer decoder, layer norm first: t at most context, heads divide width. */
+WEIR_API weir_layer *weir_gpt_new(weir_model *m, int64_t vocab, int64_t context, int64_t width,
+                                  int64_t heads, int layers);
+
+/* An embedding, LSTM layers that start from zero states, a linear layer; any t. */
+WEIR_API weir_layer *weir_char_lstm_new(weir_model *m, int64_t vocab, int64_t width, int layers);
+
 /* Optimisers own their state and keep the parameters they updated alive; lr is a tensor, so that it
  * can change between runs of a graph. */
 WEIR_API weir_optim *weir_sgd_new(weir_device *d, double lr, const weir_sgd_options *options);

@@ -17,6 +17,7 @@ typedef struct network {
     int         depth;        /* of a resnet, else 0 */
     bool        scales;       /* --image gives x another size */
     bool        pixels;       /* logits (n, classes, px, px): a class for each pixel */
+    bool        text;         /* x is (n, px) tokens below classes, a label for each */
     weir_layer *(*make)(weir_model *m, const struct network *n, int64_t px);
 } network;
 
@@ -87,17 +88,31 @@ static weir_layer *make_unet(weir_model *m, const network *n, int64_t px)
     return weir_unet_new(m, n->channels, n->classes, 64, false);
 }
 
+/* Six layers of width 384 and six heads, over bytes. */
+static weir_layer *make_gpt(weir_model *m, const network *n, int64_t px)
+{
+    return weir_gpt_new(m, n->classes, px, 384, 6, 6);
+}
+
+static weir_layer *make_lstm(weir_model *m, const network *n, int64_t px)
+{
+    (void)px;
+    return weir_char_lstm_new(m, n->classes, 128, 1);
+}
+
 #define NETWORKS(X)                                                                                \
-    X("mlp", 128, 10, 0, 784, 0, false, false, make_mlp)                                           \
-    X("cnn", 64, 10, 1, 8, 0, false, false, make_cnn)                                              \
-    X("lenet", 64, 10, 1, 28, 0, false, false, make_lenet)                                         \
-    X("resnet18", 16, 1000, 3, 224, 18, true, false, make_resnet)                                  \
-    X("resnet50", 16, 1000, 3, 224, 50, true, false, make_resnet)                                  \
-    X("vgg16", 8, 1000, 3, 224, 0, true, false, make_vgg)                                          \
-    X("densenet121", 16, 1000, 3, 224, 0, true, false, make_densenet)                              \
-    X("mobilenetv2", 16, 1000, 3, 224, 0, true, false, make_mobilenet)                             \
-    X("unet", 2, 2, 3, 256, 0, true, true, make_unet)                                              \
-    X("tiny", 8, 8, 0, 8, 0, false, false, make_tiny)
+    X("mlp", 128, 10, 0, 784, 0, false, false, false, make_mlp)                                    \
+    X("cnn", 64, 10, 1, 8, 0, false, false, false, make_cnn)                                       \
+    X("lenet", 64, 10, 1, 28, 0, false, false, false, make_lenet)                                  \
+    X("resnet18", 16, 1000, 3, 224, 18, true, false, false, make_resnet)                           \
+    X("resnet50", 16, 1000, 3, 224, 50, true, false, false, make_resnet)                           \
+    X("vgg16", 8, 1000, 3, 224, 0, true, false, false, make_vgg)                                   \
+    X("densenet121", 16, 1000, 3, 224, 0, true, false, false, make_densenet)                       \
+    X("mobilenetv2", 16, 1000, 3, 224, 0, true, false, false, make_mobilenet)                      \
+    X("unet", 2, 2, 3, 256, 0, true, true, false, make_unet)                                       \
+    X("tiny", 8, 8, 0, 8, 0, false, false, false, make_tiny)                                       \
+    X("gpt", 8, 256, 0, 256, 0, false, false, true, make_gpt)                                      \
+    X("lstm", 16, 128, 0, 32, 0, false, false, true, make_lstm)
 
 #define NETWORK(...)    {__VA_ARGS__},
 #define NAME(name, ...) ", " name
@@ -136,28 +151,46 @@ static uint64_t next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* x uniform in [-1, 1) with 24 bits, y uniform among the classes. */
+/* Writes t: floats uniform in [-1, 1) with 24 bits, i32 uniform among the classes. */
+static weir_status write_random(weir_tensor *t, int64_t classes, uint64_t *state)
+{
+    const size_t bytes = weir_tensor_bytes(t), n = bytes / sizeof(float);
+    const bool   whole = weir_tensor_desc(t).dtype == WEIR_I32;
+    void *const  v = malloc(bytes);
+    if (!v)
+        return WEIR_ERR_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t z = next(state);
+        if (whole)
+            ((int32_t *)v)[i] = (int32_t)(z % (uint64_t)classes);
+        else
+            ((float *)v)[i] = (float)(z >> 40) * 0x1p-23f - 1.0f;
+    }
+    const weir_status s = weir_write(t, v, bytes);
+    free(v);
+    return s;
+}
+
 static weir_status write_data(tool_trial *t, int64_t classes)
 {
-    const size_t   nx = weir_tensor_bytes(t->x) / sizeof(float);
-    const size_t   ny = weir_tensor_bytes(t->y) / sizeof(int32_t);
-    float *const   x = malloc(nx * sizeof *x);
-    int32_t *const y = malloc(ny * sizeof *y);
-    uint64_t       state = TOOL_SEED;
-    weir_status    s = WEIR_ERR_NOMEM;
+    uint64_t state = TOOL_SEED;
 
-    if (x && y) {
-        for (size_t i = 0; i < nx; i++)
-            x[i] = (float)(next(&state) >> 40) * 0x1p-23f - 1.0f;
-        for (size_t i = 0; i < ny; i++)
-            y[i] = (int32_t)(next(&state) % (uint64_t)classes);
-        s = weir_write(t->x, x, nx * sizeof *x);
-        if (s == WEIR_OK)
-            s = weir_write(t->y, y, ny * sizeof *y);
-    }
-    free(x);
-    free(y);
-    return s;
+    WEIR_TRY(write_random(t->x, classes, &state));
+    return write_random(t->y, classes, &state);
+}
+
+/* Of x and of the labels. */
+static weir_desc input_of(const network *n, int64_t batch, int64_t px)
+{
+    if (n->text)
+        return weir_2d(WEIR_I32, batch, px);
+    return n->channels ? weir_4d(WEIR_F32, batch, n->channels, px, px)
+                       : weir_2d(WEIR_F32, batch, px);
+}
+
+static int64_t labels_of(const network *n, int64_t batch, int64_t px)
+{
+    return n->pixels ? batch * px * px : n->text ? batch * px : batch;
 }
 
 /* One row of logits for each label: pixels become rows. */
@@ -190,9 +223,8 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)
         return weir_error_status();
-    t->x = weir_input(t->dev, n->channels ? weir_4d(WEIR_F32, t->batch, n->channels, px, px)
-                                          : weir_2d(WEIR_F32, t->batch, px));
-    t->y = weir_input(t->dev, weir_1d(WEIR_I32, t->pixels ? t->batch * px * px : t->batch));
+    t->x = weir_input(t->dev, input_of(n, t->batch, px));
+    t->y = weir_input(t->dev, weir_1d(WEIR_I32, labels_of(n, t->batch, px)));
     t->optim = weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
     t->step = weir_step_new(t->dev, tool_trial_record, t,
                             &(weir_step_options){graph, {.disable = o->disable}});

@@ -212,6 +212,92 @@ CASE(large_network_mistakes)
     weir_device_close(d);
 }
 
+/* Blocks have 12 w w + 13 w parameters: 4 + 8 square matrices, norms 4, biases 3 + 1 + 4 + 1. */
+CASE(gpt_parameters)
+{
+    enum { VOCAB = 50, CONTEXT = 20, WIDTH = 24, LAYERS = 3 };
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+
+    CHECK(weir_gpt_new(m, VOCAB, CONTEXT, WIDTH, 4, LAYERS) != NULL);
+    CHECK(elements(m) ==
+          (2 * VOCAB + CONTEXT + 2) * WIDTH + LAYERS * (12 * WIDTH * WIDTH + 13 * WIDTH));
+    CHECK(weir_model_param_count(m) == 2 + 12 * LAYERS + 2 + 1);
+    CHECK(has_param(m, "token.weight") && has_param(m, "block2.qkv.bias"));
+    CHECK(has_param(m, "block0.norm2.weight") && has_param(m, "norm.bias"));
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+CASE(char_lstm_parameters)
+{
+    enum { VOCAB = 30, WIDTH = 12, LAYERS = 2 };
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+
+    CHECK(weir_char_lstm_new(m, VOCAB, WIDTH, LAYERS) != NULL);
+    CHECK(elements(m) == 2 * VOCAB * WIDTH + VOCAB + LAYERS * (8 * WIDTH * WIDTH + 8 * WIDTH));
+    CHECK(has_param(m, "token.weight") && has_param(m, "lstm.weight_hh_l1"));
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+/* Row i*t + s is position s of sequence i, and it depends on tokens 0..s of sequence i only. */
+static void looks_back_only(weir_device *d, weir_layer *net)
+{
+    enum { N = 2, T = 4, VOCAB = 9, CHANGED = 1 * T + 2 };
+    int32_t      token[N * T] = {1, 2, 3, 4, 5, 6, 7, 8};
+    float        before[N * T][VOCAB], after[N * T][VOCAB];
+    weir_tensor *x = weir_input(d, weir_2d(WEIR_I32, N, T));
+
+    CHECK_OK(weir_no_grad_begin(d));
+    CHECK_OK(weir_write(x, token, sizeof token));
+    CHECK_OK(weir_read(weir_apply(net, x), before, sizeof before));
+    token[CHANGED] = 0;
+    CHECK_OK(weir_write(x, token, sizeof token));
+    CHECK_OK(weir_read(weir_apply(net, x), after, sizeof after));
+    for (int i = 0; i < N * T; i++)
+        CHECK((memcmp(before[i], after[i], sizeof before[i]) == 0) == (i < CHANGED));
+    CHECK_OK(weir_no_grad_end(d));
+    weir_release(x);
+}
+
+CASE(text_networks_look_back_only)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+
+    looks_back_only(d, weir_gpt_new(m, 9, 5, 16, 2, 2));
+    looks_back_only(d, weir_char_lstm_new(m, 9, 16, 2));
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+CASE(text_network_mistakes)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+    weir_tensor *x = weir_input(d, weir_2d(WEIR_I32, 2, 6));
+    weir_tensor *flat = weir_input(d, weir_1d(WEIR_I32, 6));
+
+    CHECK(weir_gpt_new(NULL, 9, 5, 16, 2, 2) == NULL && weir_char_lstm_new(NULL, 9, 5, 1) == NULL);
+    CHECK(weir_gpt_new(m, 9, 5, 16, 3, 2) == NULL);
+    CHECK_TEXT(weir_error(), "3 heads do not divide the width 16");
+    CHECK(weir_gpt_new(m, 9, 0, 16, 2, 2) == NULL);
+    CHECK_TEXT(weir_error(), "context 0");
+    CHECK(weir_char_lstm_new(m, 9, 16, 0) == NULL);
+    CHECK_TEXT(weir_error(), "layers 0");
+    CHECK(weir_model_param_count(m) == 0);
+    CHECK(weir_apply(weir_gpt_new(m, 9, 5, 16, 2, 2), x) == NULL);
+    CHECK_TEXT(weir_error(), "6 positions, must be 1 to the context 5");
+    CHECK(weir_apply(weir_char_lstm_new(m, 9, 16, 1), flat) == NULL);
+    CHECK_TEXT(weir_error(), "must be tokens");
+    weir_release(x);
+    weir_release(flat);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
 /* Without a tape nothing but the logits is alive after a network was applied. */
 CASE(networks_close_their_scope)
 {

@@ -1,15 +1,16 @@
-/* nets_step.c - a training step of each large network on small images: graph off = on to the bit,
- * an arena near the lower bound. */
+/* nets_step.c - training steps of each large network on small images, and of those over text: graph
+ * off = on to the bit, an arena near the lower bound. */
 #include "check.h"
 #include "core/mem.h"
 #include "weir.h"
 
-enum { STEPS = 2, CLASSES = 10 };
+enum { STEPS = 2, TEXT_STEPS = 5, CLASSES = 10 };
 
 typedef struct job {
     const char *name;
     int64_t     batch, px;
     bool        pixels; /* logits (n,classes,h,w): a class for each pixel */
+    bool        text;   /* x is tokens (batch,px), a label for each */
     weir_layer *(*make)(weir_model *m, int64_t px);
 } job;
 
@@ -42,6 +43,23 @@ static weir_layer *make_unet_upsample(weir_model *m, int64_t px)
     return weir_unet_new(m, 3, CLASSES, 4, true);
 }
 
+static weir_layer *make_gpt(weir_model *m, int64_t px)
+{
+    return weir_gpt_new(m, CLASSES, px, 24, 3, 2);
+}
+
+/* A context longer than the text: positions are a part of their table. */
+static weir_layer *make_long_gpt(weir_model *m, int64_t px)
+{
+    return weir_gpt_new(m, CLASSES, 2 * px + 1, 16, 1, 1);
+}
+
+static weir_layer *make_lstm(weir_model *m, int64_t px)
+{
+    (void)px;
+    return weir_char_lstm_new(m, CLASSES, 24, 2);
+}
+
 typedef struct train {
     const job   *job;
     weir_device *d;
@@ -71,18 +89,20 @@ static weir_status record(void *ctx)
 static void train_open(train *t, const job *j, bool graph)
 {
     static int32_t label[1 << 12];
-    const int64_t  labels = j->pixels ? j->batch * j->px * j->px : j->batch;
+    const int64_t  labels = j->batch * (j->pixels ? j->px * j->px : j->text ? j->px : 1);
 
     *t = (train){.job = j, .d = weir_device_open("cpu", &(weir_device_options){1, 5})};
     t->m = weir_model_new(t->d);
     t->net = j->make(t->m, j->px);
-    t->x = weir_input(t->d, weir_4d(WEIR_F32, j->batch, 3, j->px, j->px));
+    t->x = weir_input(t->d, j->text ? weir_2d(WEIR_I32, j->batch, j->px)
+                                    : weir_4d(WEIR_F32, j->batch, 3, j->px, j->px));
     t->y = weir_input(t->d, weir_1d(WEIR_I32, labels));
     t->optim = weir_sgd_new(t->d, 0.01, &(weir_sgd_options){.momentum = 0.9});
     t->step = weir_step_new(t->d, record, t, &(weir_step_options){.graph = graph});
     for (int64_t i = 0; i < labels; i++)
         label[i] = (int32_t)(i * 7 % CLASSES);
-    CHECK_OK(weir_write_normal(t->x, 0, 1));
+    CHECK_OK(j->text ? weir_write(t->x, label, (size_t)labels * sizeof *label)
+                     : weir_write_normal(t->x, 0, 1));
     CHECK_OK(weir_write(t->y, label, (size_t)labels * sizeof *label));
 }
 
@@ -118,7 +138,7 @@ static void same_training(const train *off, const train *on)
         same_bits(weir_model_state(off->m, i), weir_model_state(on->m, i));
 }
 
-/* Two steps graph off and on; the last one measured. */
+/* Some steps graph off and on; the last one measured. */
 static void off_is_on(const job *j)
 {
     train            off, on;
@@ -127,9 +147,11 @@ static void off_is_on(const job *j)
 
     train_open(&off, j, false);
     train_open(&on, j, true);
-    for (int i = 0; i < STEPS; i++)
+    const int steps = j->text ? TEXT_STEPS : STEPS;
+    for (int i = 0; i < steps; i++)
         CHECK_OK(weir_step_run(off.step));
-    CHECK_OK(weir_step_run(on.step));
+    for (int i = 0; i + 1 < steps; i++)
+        CHECK_OK(weir_step_run(on.step));
     weir_graph *g = weir_step_graph(on.step);
     if (CHECK(g != NULL)) {
         CHECK_OK(weir_graph_measure(g, &peak));
@@ -146,27 +168,38 @@ static void off_is_on(const job *j)
 
 CASE(vgg16)
 {
-    off_is_on(&(job){"vgg16", 2, 32, false, make_vgg});
+    off_is_on(&(job){"vgg16", 2, 32, false, false, make_vgg});
 }
 
 CASE(mobilenet_v2)
 {
-    off_is_on(&(job){"mobilenet_v2", 2, 64, false, make_mobilenet});
+    off_is_on(&(job){"mobilenet_v2", 2, 64, false, false, make_mobilenet});
 }
 
 CASE(densenet121)
 {
-    off_is_on(&(job){"densenet121", 2, 64, false, make_densenet});
+    off_is_on(&(job){"densenet121", 2, 64, false, false, make_densenet});
 }
 
 CASE(unet)
 {
-    off_is_on(&(job){"unet", 2, 32, true, make_unet});
+    off_is_on(&(job){"unet", 2, 32, true, false, make_unet});
 }
 
 CASE(unet_upsample)
 {
-    off_is_on(&(job){"unet upsample", 2, 32, true, make_unet_upsample});
+    off_is_on(&(job){"unet upsample", 2, 32, true, false, make_unet_upsample});
+}
+
+CASE(gpt)
+{
+    off_is_on(&(job){"gpt", 3, 16, false, true, make_gpt});
+    off_is_on(&(job){"gpt, long context", 2, 7, false, true, make_long_gpt});
+}
+
+CASE(char_lstm)
+{
+    off_is_on(&(job){"char_lstm", 3, 12, false, true, make_lstm});
 }
 
 /* Every step-th allocation of a constructor fails: NULL and a model without parameters. */
@@ -199,4 +232,6 @@ CASE(constructors_roll_back)
     rolls_back(make_densenet, 211);
     rolls_back(make_unet, 7);
     rolls_back(make_unet_upsample, 7);
+    rolls_back(make_gpt, 5);
+    rolls_back(make_lstm, 2);
 }
