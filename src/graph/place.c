@@ -151,7 +151,14 @@ static const struct {
     {"first needed first, tightest gap", rank_start, true},
 };
 
-#define REPAIRS 40
+/* Repairs of one order: 200, fewer for large plans, so that planning stays quick. By size only:
+ * plans are reproducible. */
+static uint64_t repairs(uint64_t n)
+{
+    const uint64_t affordable = 200000000 / (n * n + 1);
+
+    return affordable > 200 ? 200 : affordable < 20 ? 20 : affordable;
+}
 
 static bool perfect(const weir_placer *p, size_t bound)
 {
@@ -161,7 +168,7 @@ static bool perfect(const weir_placer *p, size_t bound)
 /* The item at the top of the last try goes first in the next one. */
 static void repair(weir_placer *p, size_t bound, bool tight, const char *strategy)
 {
-    for (int r = 0; r < REPAIRS && !perfect(p, bound); r++) {
+    for (uint64_t r = repairs(p->n); r > 0 && !perfect(p, bound); r--) {
         const weir_key top = p->key[p->top];
         memmove(&p->key[1], &p->key[0], p->top * sizeof top);
         p->key[0] = top;
