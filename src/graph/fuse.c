@@ -3,7 +3,8 @@
  *
  * Nodes are visited in list order; each joins the groups of its producers. A group runs where its
  * last member stood, so it may grow only if nobody outside reads a member's result before that
- * place and no update changes what a member reads in between. */
+ * place, no update changes what a member reads in between, and waiting keeps no more memory alive
+ * than it saves. */
 #include <string.h>
 
 #include "core/status.h"
@@ -170,13 +171,60 @@ static bool views_plain(const weir_fuser *f, const weir_group *a, const weir_gro
     return true;
 }
 
+/* Storages that would have to outlive their last reader until `last`, in bytes: those that members
+ * of `a` read from outside, each once. */
+static size_t kept_longer(const weir_fuser *f, const weir_group *a, const weir_group *b,
+                          uint32_t last)
+{
+    static const weir_group none = {0};
+    uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
+    size_t   bytes = 0;
+
+    const uint32_t n = outside_inputs(f, a, &none, in);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t s = weir_store_of(f->g, in[i]);
+        bool           first = !f->g->stores.at[s].external && !made_inside(f, a, b, s);
+        for (uint32_t j = 0; j < i && first; j++)
+            first = weir_store_of(f->g, in[j]) != s;
+        if (first && f->reader[f->reader_first[s + 1] - 1] < last)
+            bytes += f->g->stores.at[s].bytes;
+    }
+    return bytes;
+}
+
+/* Results of `a` that the merged group passes along in cache only, in bytes. */
+static size_t not_stored(const weir_fuser *f, const weir_group *a, const weir_group *b)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < a->n; i++)
+        if (!needed_outside(f, a, b, a->member[i]) && needed_outside(f, a, a, a->member[i]))
+            bytes += weir_store_at(f->g, f->g->nodes.at[a->member[i]].out[0])->bytes;
+    return bytes;
+}
+
+/* Does `early`, run as late as `late`, keep more memory alive in between than it saves? A sum of
+ * gradients that waits for the last of them would keep them all. Nothing in between: no matter. */
+static bool hoards(const weir_fuser *f, const weir_group *early, const weir_group *late)
+{
+    uint32_t between = late->last - early->last - 1;
+
+    for (uint32_t i = 0; i < late->n; i++)
+        between -= late->member[i] > early->last && late->member[i] < late->last;
+    if (between == 0)
+        return false;
+    const size_t saved = not_stored(f, early, late);
+    return kept_longer(f, early, late, late->last) > saved + saved / 16;
+}
+
 static bool can_merge(const weir_fuser *f, const weir_group *a, const weir_group *b)
 {
     const uint32_t last = a->last > b->last ? a->last : b->last;
     const weir_group *both[2] = {a, b};
     uint32_t inputs[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN], outs = 0;
 
-    if (a->n + b->n > WEIR_EW_MAX_STEPS || !views_plain(f, a, b))
+    if (a->n + b->n > WEIR_EW_MAX_STEPS || !views_plain(f, a, b) ||
+        (a->last < b->last ? hoards(f, a, b) : hoards(f, b, a)))
         return false;
     for (int side = 0; side < 2; side++)
         for (uint32_t i = 0; i < both[side]->n; i++) {

@@ -205,3 +205,39 @@ CASE(types_are_not_mixed)
 {
     fused(types, NULL);
 }
+
+/* Gradients of one weight from many products: y = sum of relu(x w) over and over. */
+static size_t arena_of_a_shared_weight(const weir_plan_options *o)
+{
+    enum { SIDE = 64, TIMES = 8 };
+    static float v[SIDE * SIDE];
+    weir_device *d = lab_open();
+    check_random = 4;
+    check_floats(v, SIDE * SIDE, -0.1, 0.1);
+    weir_tensor *w = weir_param(d, weir_2d(WEIR_F32, SIDE, SIDE), "w");
+    weir_tensor *lr = weir_state(d, weir_scalar(WEIR_F32), "lr");
+    CHECK_OK(weir_write(w, v, sizeof v));
+    CHECK_OK(weir_write_fill(lr, 0.1));
+    weir_graph  *g = weir_graph_begin(d);
+    weir_tensor *h = weir_fill(d, weir_2d(WEIR_F32, 2, SIDE), 1);
+    for (int i = 0; i < TIMES; i++)
+        h = weir_tanh(weir_matmul(h, w));
+    const weir_pair *pairs = NULL;
+    size_t           n = 0;
+    CHECK_OK(weir_backward(weir_sum(h, 0, false), &pairs, &n));
+    if (CHECK(n == 1))
+        CHECK_OK(weir_sgd_update(w, pairs[0].grad, NULL, lr, NULL));
+    lab_finish(g, o);
+    const size_t arena = g->plan->arena;
+    weir_graph_free(g);
+    weir_release(w);
+    weir_release(lr);
+    weir_device_close(d);
+    return arena;
+}
+
+/* Joined into one late sum, the adds would keep all eight gradients of w alive. */
+CASE(sums_of_gradients_do_not_wait_for_each_other)
+{
+    CHECK(arena_of_a_shared_weight(NULL) <= arena_of_a_shared_weight(&apart));
+}
