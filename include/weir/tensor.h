@@ -65,6 +65,10 @@ WEIR_API weir_status weir_tensor_set_needs_grad(weir_tensor *t, bool on);
 WEIR_API weir_status weir_scope_begin(weir_device *d);
 WEIR_API weir_status weir_scope_end(weir_device *d);
 
+/* Releases what the innermost scope holds so far - the root's, if none is open; that of the graph
+ * being recorded inside one - and leaves it open. For bindings that retain every handle they use. */
+WEIR_API weir_status weir_scope_clear(weir_device *d);
+
 /* Moves a result to the enclosing scope, so that a function can close its scope and return it. */
 WEIR_API weir_tensor *weir_escape(weir_tensor *t);
 

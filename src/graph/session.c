@@ -15,6 +15,12 @@ static void session_destroy(weir_ref *self)
     weir_mem_free(self);
 }
 
+static void release_down_to(weir_session *s, uint32_t n)
+{
+    while (s->held.n > n)
+        weir_release(s->held.at[--s->held.n]);
+}
+
 /* The device closes: everything held goes. The struct itself stays until the last tape node has
  * gone. */
 static void session_free(void *session)
@@ -26,8 +32,7 @@ static void session_free(void *session)
     s->recording = NULL;
     weir_graph_free(s->anonymous);
     weir_scope_unwind(s, 0);
-    while (s->held.n > 0)
-        weir_release(s->held.at[--s->held.n]);
+    release_down_to(s, 0);
     weir_vec_free(&s->pairs);
     weir_vec_free(&s->held);
     weir_vec_free(&s->mark);
@@ -59,11 +64,8 @@ weir_status weir_scope_hold(weir_session *s, weir_tensor *t)
 
 void weir_scope_unwind(weir_session *s, uint32_t depth)
 {
-    while (s->mark.n > depth) {
-        const uint32_t mark = s->mark.at[--s->mark.n];
-        while (s->held.n > mark)
-            weir_release(s->held.at[--s->held.n]);
-    }
+    while (s->mark.n > depth)
+        release_down_to(s, s->mark.at[--s->mark.n]);
 }
 
 weir_status weir_scope_begin(weir_device *d)
@@ -86,6 +88,16 @@ weir_status weir_scope_end(weir_device *d)
         return weir_fail(WEIR_ERR_STATE, "weir_scope_end: no scope is open%s",
                          s->recording ? " inside the graph being recorded" : "");
     weir_scope_unwind(s, s->mark.n - 1);
+    return WEIR_OK;
+}
+
+weir_status weir_scope_clear(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_scope_clear"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    release_down_to(s, s->mark.n > 0 ? s->mark.at[s->mark.n - 1] : 0);
     return WEIR_OK;
 }
 

@@ -121,6 +121,56 @@ CASE(escape_from_a_graph)
     weir_device_close(d);
 }
 
+/* What is cleared is what the innermost scope holds: not what is outside, not what is retained. */
+CASE(clearing_keeps_the_scope_open)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_input(d, 2, two);
+    const size_t before = live(d);
+
+    weir_relu(x);
+    weir_tensor *root = weir_retain(weir_affine(x, 3, 0));
+    CHECK_OK(weir_scope_clear(d));                      /* the root */
+    CHECK(live(d) == before + 64 && lab_value(root) == 3);
+    weir_tensor *outer = weir_affine(x, 5, 0);
+    CHECK_OK(weir_scope_begin(d));
+    weir_relu(x);
+    CHECK(live(d) == before + 3 * 64);
+    CHECK_OK(weir_scope_clear(d));
+    CHECK_OK(weir_scope_clear(d));
+    CHECK(live(d) == before + 2 * 64 && lab_value(outer) == 5);
+    CHECK_OK(weir_scope_end(d));                        /* it was still open */
+    CHECK_OK(weir_scope_clear(d));
+    CHECK(live(d) == before + 64);
+    weir_release(root);
+    weir_release(x);
+    CHECK_STATUS(weir_scope_clear(NULL), weir_error_status());
+    weir_device_close(d);
+}
+
+CASE(clearing_inside_a_graph)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_input(d, 2, two), *outside = weir_affine(x, 7, 0);
+    weir_graph  *g = weir_graph_begin(d);
+
+    weir_tensor *y = weir_retain(weir_affine(x, 2, 0));
+    weir_affine(x, 9, 0);                               /* nobody's: no output */
+    CHECK_OK(weir_scope_clear(d));
+    weir_tensor *z = weir_retain(weir_affine(y, 2, 0));
+    CHECK_OK(weir_scope_clear(d));
+    weir_release(y);
+    CHECK(lab_finish(g, NULL));
+    CHECK(lab_value(z) == 4 && lab_value(outside) == 7);
+    weir_graph_stats s;
+    CHECK_OK(weir_graph_stats_of(g, &s));
+    CHECK(s.instructions <= 2);                         /* that of 9 is dead */
+    weir_release(z);
+    weir_graph_free(g);
+    weir_release(x);
+    weir_device_close(d);
+}
+
 CASE(no_grad_nests)
 {
     weir_device *d = lab_open();
