@@ -57,8 +57,13 @@ WEIR_API weir_device *weir_tensor_device(const weir_tensor *t);     /* borrowed 
 WEIR_API const char  *weir_tensor_name(const weir_tensor *t);       /* "" if it has none */
 WEIR_API bool         weir_tensor_needs_grad(const weir_tensor *t);
 
-/* Trainable or not, for a param (frozen layers). */
+/* Whether calls made from now on carry a gradient to t, so that weir_gradients and the like may be
+ * asked for it: of any f32 or f64 tensor that no taped call made. Params do; off freezes one. */
 WEIR_API weir_status weir_tensor_set_needs_grad(weir_tensor *t, bool on);
+
+/* Whether weir_backward (so weir_minimize too) collects the gradient of t, in calls made from now
+ * on. Params are trainable. On makes it need a gradient as well; off leaves that as it is. */
+WEIR_API weir_status weir_tensor_set_trainable(weir_tensor *t, bool on);
 
 /* Results made between begin and end die at end, unless retained. Scopes nest. With the graph off
  * one training step should be a scope, or its results pile up until the device closes. */

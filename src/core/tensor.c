@@ -74,16 +74,3 @@ bool weir_tensor_needs_grad(const weir_tensor *t)
 {
     return t && t->needs_grad;
 }
-
-weir_status weir_tensor_set_needs_grad(weir_tensor *t, bool on)
-{
-    char text[WEIR_DESC_TEXT];
-    if (!t)
-        return weir_fail_null("weir_tensor_set_needs_grad", "t");
-    if (!t->leaf)
-        return weir_fail(WEIR_ERR_INVALID,
-                         "weir_tensor_set_needs_grad: %s %s was not made by weir_param",
-                         weir_tensor_name(t), weir_desc_text(&t->layout.desc, text));
-    t->needs_grad = on;
-    return WEIR_OK;
-}

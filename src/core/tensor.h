@@ -17,7 +17,9 @@ struct weir_tensor {
     void        *tape;          /* weir_tape, referenced; NULL: a leaf */
     uint32_t     out;           /* which output of tape */
     bool         needs_grad;    /* a gradient flows to or through it */
-    bool         leaf;          /* made by weir_param: gradients are collected for it */
+    uint64_t     leaf;          /* its number among the device's tensors that no call made and that
+                                 * a gradient may be asked for; 0: none of these */
+    bool         trainable;     /* weir_backward collects its gradient */
     char        *name;          /* owned, or NULL */
 };
 

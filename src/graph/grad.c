@@ -26,7 +26,7 @@ typedef struct weir_walk {
     bool          scalar;               /* from must be one: a loss */
     WEIR_VEC(weir_walk_node) nodes;     /* latest call first */
     uint64_t      visit;
-    bool          all;                  /* every trainable leaf is a target; else wrt[] */
+    bool          all;                  /* every trainable tensor is a target; else wrt[] */
     size_t        nwrt;
     weir_tensor *const *wrt;
     WEIR_VEC(weir_pair)      answer; /* per target reached: target and its gradient, referenced */
@@ -34,17 +34,24 @@ typedef struct weir_walk {
 
 static bool same_value(const weir_tensor *a, const weir_tensor *b)
 {
-    return a == b || (a->tape && a->tape == b->tape && a->out == b->out);
+    return a == b || (a->tape && a->tape == b->tape && a->out == b->out) ||
+           (a->leaf != 0 && a->leaf == b->leaf && a->dev == b->dev);
 }
 
 static bool is_target(const weir_walk *w, const weir_tensor *x)
 {
     if (w->all)
-        return x->leaf;
+        return x->trainable;
     for (size_t i = 0; i < w->nwrt; i++)
         if (same_value(w->wrt[i], x))
             return true;
     return false;
+}
+
+static weir_status no_trainable(const weir_walk *w)
+{
+    return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor", w->who,
+                     w->scalar ? "the loss" : "y");
 }
 
 static weir_status visit(weir_walk *w, weir_tape *t)
@@ -187,11 +194,21 @@ static void walk_free(weir_walk *w)
     weir_vec_free(&w->answer);
 }
 
+/* Does a gradient of y get anywhere? */
+static bool leads_on(const weir_walk *w, const weir_tensor *y)
+{
+    const weir_tape *up = y->tape;
+
+    return is_target(w, y) || (up && w->nodes.at[up->slot].want);
+}
+
 static weir_status seed_and_walk(weir_walk *w)
 {
     weir_tensor *const y = w->from;
 
     WEIR_TRY(collect(w, y));
+    if (w->all && !leads_on(w, y))
+        return no_trainable(w);
     weir_tensor *const dy = w->dy ? w->dy : weir_fill(y->dev, y->layout.desc, 1.0);
     if (!dy)
         return weir_error_status();
@@ -214,10 +231,7 @@ static weir_status check_start(const weir_walk *w)
         return weir_fail(w->dy->layout.desc.dtype == d->dtype ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
                          "%s: dy is %s but y is %s", w->who,
                          weir_desc_text(&w->dy->layout.desc, a), weir_desc_text(d, b));
-    if (!w->from->needs_grad)
-        return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor", w->who,
-                         w->scalar ? "the loss" : "y");
-    return WEIR_OK;
+    return w->from->needs_grad ? WEIR_OK : no_trainable(w);
 }
 
 /* Gradients for the walk's targets into w->answer, in the backward phase and without a tape. */

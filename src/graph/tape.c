@@ -37,16 +37,24 @@ static void tape_destroy(weir_ref *self)
 /* A handle for the tape: with the block if the gradient reads it, else hollow. */
 static weir_tensor *shadow(weir_tensor *t, bool reads, bool link)
 {
-    if (t->leaf)
-        return weir_retain(t);
     weir_tensor *h = weir_tensor_make(t->dev, &t->layout, t->offset, reads ? t->block : NULL);
     if (!h)
         return NULL;
     h->needs_grad = t->needs_grad;
+    h->leaf = t->leaf;
     h->out = t->out;
     if (link)
         h->tape = weir_ref_take(t->tape);
     return h;
+}
+
+/* A trainable leaf is kept as it is: it is what weir_backward answers with. */
+static bool add_input(weir_tape *t, weir_tensor *x, bool reads)
+{
+    if (x->trainable)
+        t->lent |= 1u << t->nin;
+    t->x[t->nin] = x->trainable ? weir_retain(x) : shadow(x, reads, true);
+    return t->x[t->nin++] != NULL;
 }
 
 /* Integers (pooling winners, class numbers) carry no gradient. */
@@ -73,8 +81,8 @@ weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, wei
     if (c->attr_bytes)
         memcpy(t->attr, c->attr, c->attr_bytes);
     bool ok = true;
-    for (t->nin = 0; t->nin < c->nin && ok; t->nin++)
-        ok = (t->x[t->nin] = shadow(in[t->nin], def->reads_in >> t->nin & 1, true)) != NULL;
+    while (t->nin < c->nin && ok)
+        ok = add_input(t, in[t->nin], def->reads_in >> t->nin & 1);
     for (t->nout = 0; t->nout < c->nout && ok; t->nout++)
         ok = (t->y[t->nout] = shadow(out[t->nout], def->reads_out >> t->nout & 1, false)) != NULL;
     for (int i = 0; i < c->nout && ok; i++) {
@@ -93,7 +101,7 @@ weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, wei
 
 static void hollow(weir_tensor *t)
 {
-    if (t && !t->leaf) {
+    if (t) {
         weir_ref_drop(t->block);
         t->block = NULL;
     }
@@ -103,7 +111,8 @@ void weir_tape_consume(weir_tape *t)
 {
     t->used = true;
     for (int i = 0; i < t->nin; i++)
-        hollow(t->x[i]);
+        if (!(t->lent >> i & 1))
+            hollow(t->x[i]);
     for (int i = 0; i < t->nout; i++)
         hollow(t->y[i]);
 }

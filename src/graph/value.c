@@ -11,8 +11,8 @@
 #include "device/block.h"
 #include "graph/execute.h"
 
-static weir_tensor *make_leaf(weir_device *d, const weir_desc *desc, const char *name,
-                              weir_kind kind)
+static weir_tensor *make_own(weir_device *d, const weir_desc *desc, const char *name,
+                             weir_kind kind)
 {
     if (weir_device_check(d, "making a tensor") != WEIR_OK ||
         weir_shape_check(weir_kind_name[kind], desc) != WEIR_OK)
@@ -34,12 +34,12 @@ static weir_tensor *make_leaf(weir_device *d, const weir_desc *desc, const char 
 
 weir_tensor *weir_input(weir_device *d, weir_desc desc)
 {
-    return make_leaf(d, &desc, NULL, WEIR_KIND_INPUT);
+    return make_own(d, &desc, NULL, WEIR_KIND_INPUT);
 }
 
 weir_tensor *weir_state(weir_device *d, weir_desc desc, const char *name)
 {
-    return make_leaf(d, &desc, name, WEIR_KIND_STATE);
+    return make_own(d, &desc, name, WEIR_KIND_STATE);
 }
 
 weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *name)
@@ -47,10 +47,46 @@ weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *name)
     if (desc.dtype != WEIR_F32 && desc.dtype != WEIR_F64)
         return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "weir_param '%s': a parameter is f32 or f64, not %s",
                               name ? name : "", weir_dtype_name(desc.dtype));
-    weir_tensor *t = make_leaf(d, &desc, name, WEIR_KIND_PARAM);
-    if (t)
-        t->leaf = t->needs_grad = true;
+    weir_tensor *t = make_own(d, &desc, name, WEIR_KIND_PARAM);
+    if (t) {
+        t->leaf = ++d->leaves;
+        t->needs_grad = t->trainable = true;
+    }
     return t;
+}
+
+/* Numbers t, if it is none of the leaves yet. */
+static weir_status number_leaf(const char *who, weir_tensor *t)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (!t)
+        return weir_fail_null(who, "t");
+    WEIR_TRY(weir_device_check(t->dev, who));
+    if (t->layout.desc.dtype != WEIR_F32 && t->layout.desc.dtype != WEIR_F64)
+        return weir_fail(WEIR_ERR_DTYPE, "%s: a gradient is f32 or f64, the tensor '%s' is %s", who,
+                         weir_tensor_name(t), weir_desc_text(&t->layout.desc, text));
+    if (t->tape)
+        return weir_fail(WEIR_ERR_INVALID, "%s: %s is the result of a call that a gradient flows "
+                         "through; detach it first", who, weir_desc_text(&t->layout.desc, text));
+    if (t->leaf == 0)
+        t->leaf = ++t->dev->leaves;
+    return WEIR_OK;
+}
+
+weir_status weir_tensor_set_needs_grad(weir_tensor *t, bool on)
+{
+    WEIR_TRY(number_leaf("weir_tensor_set_needs_grad", t));
+    t->needs_grad = on;
+    return WEIR_OK;
+}
+
+weir_status weir_tensor_set_trainable(weir_tensor *t, bool on)
+{
+    WEIR_TRY(number_leaf("weir_tensor_set_trainable", t));
+    t->trainable = on;
+    t->needs_grad |= on;
+    return WEIR_OK;
 }
 
 /* ---- data ---- */

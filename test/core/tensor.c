@@ -40,20 +40,6 @@ CASE(answers)
     CHECK(strcmp(weir_tensor_name(NULL), "") == 0 && !weir_tensor_needs_grad(NULL));
 }
 
-CASE(only_params_are_trainable)
-{
-    weir_tensor *t = made();
-    CHECK_OR_RETURN(t != NULL);
-    CHECK_STATUS(weir_tensor_set_needs_grad(t, true), WEIR_ERR_INVALID);
-    CHECK_TEXT(weir_error(), "f32(2,3)");
-    t->leaf = true;
-    CHECK_OK(weir_tensor_set_needs_grad(t, true));
-    CHECK(weir_tensor_needs_grad(t));
-    CHECK_OK(weir_tensor_set_needs_grad(t, false));
-    CHECK(!weir_tensor_needs_grad(t));
-    weir_release(t);
-}
-
 CASE(short_memory)
 {
     weir_mem_fail_nth(0, false);
