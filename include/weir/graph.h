@@ -106,6 +106,15 @@ WEIR_API weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t
  * inputs. */
 WEIR_API weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **dx);
 
+/* The vector-Jacobian product of all calls between x and y, each x taken as independent: what made
+ * one is not looked at, whatever else it leads to (of y = add(x, relu(x)) with both operands given
+ * as x each gets dy). dy[i] has shape and type of y[i]; NULL: nothing comes from y[i]. dy NULL, or
+ * all NULL, with one scalar y: 1. dx[i] is borrowed from the innermost scope; NULL where nothing
+ * flows, for an integer x, and for a value that stands in x earlier, which then has the whole
+ * gradient. A y that is one of x gives it its dy. Consumes the calls between. */
+WEIR_API weir_status weir_vjp_from(size_t ny, weir_tensor *const *y, weir_tensor *const *dy,
+                                   size_t nx, weir_tensor *const *x, weir_tensor **dx);
+
 /* Each gradient of the n pairs with its elements limited to [-limit, limit]; a NaN stays one.
  * clipped (room for n; may be pairs itself if that is writable) gets the pairs with the new
  * gradients, which are borrowed from the innermost scope. */

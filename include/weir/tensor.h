@@ -51,6 +51,11 @@ WEIR_API weir_tensor *weir_keep(weir_tensor *t);
 WEIR_API weir_tensor *weir_retain(weir_tensor *t);
 WEIR_API void         weir_release(weir_tensor *t);
 
+/* A handle of the same value that keeps none of its elements alive; you own it. It tells its desc
+ * and stands for the value in gradient functions (y, loss, wrt, x); operations and weir_read refuse
+ * it. For a binding whose own tape names results that the planner may still drop. */
+WEIR_API weir_tensor *weir_hollow(weir_tensor *t);
+
 WEIR_API weir_desc    weir_tensor_desc(const weir_tensor *t);
 WEIR_API size_t       weir_tensor_bytes(const weir_tensor *t);      /* of the elements, row-major */
 WEIR_API weir_device *weir_tensor_device(const weir_tensor *t);     /* borrowed */
@@ -70,8 +75,8 @@ WEIR_API weir_status weir_tensor_set_trainable(weir_tensor *t, bool on);
 WEIR_API weir_status weir_scope_begin(weir_device *d);
 WEIR_API weir_status weir_scope_end(weir_device *d);
 
-/* Releases what the innermost scope holds so far - the root's, if none is open; that of the graph
- * being recorded inside one - and leaves it open. For bindings that retain every handle they use. */
+/* Releases what the innermost scope holds so far (the root's, if none is open; that of the graph
+ * being recorded inside one) and leaves it open. For bindings that retain every handle they use. */
 WEIR_API weir_status weir_scope_clear(weir_device *d);
 
 /* Moves a result to the enclosing scope, so that a function can close its scope and return it. */

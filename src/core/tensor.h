@@ -23,6 +23,12 @@ struct weir_tensor {
     char        *name;          /* owned, or NULL */
 };
 
+/* Integers (pooling winners, class numbers) carry no gradient. */
+static inline bool weir_tensor_is_float(const weir_tensor *t)
+{
+    return t->layout.desc.dtype == WEIR_F32 || t->layout.desc.dtype == WEIR_F64;
+}
+
 /* A handle over `block` (referenced by the handle; may be NULL). dev is a weir_device whose first
  * member is a weir_ref. NULL when memory is short. */
 weir_tensor *weir_tensor_make(weir_device *dev, const weir_layout *layout, int64_t offset,

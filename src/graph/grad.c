@@ -3,7 +3,8 @@
  *
  * A node is processed after all its consumers, so its output gradients are final. Each node's
  * work is a scope of its own: only gradients that still wait for their node, or belong to the
- * answer, stay alive. */
+ * answer, stay alive. A walk may stop at its targets (weir_vjp_from): they are independent then,
+ * and what made them is not visited. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +23,13 @@ typedef struct weir_walk_node {
 typedef struct weir_walk {
     weir_session *s;
     const char   *who;
-    weir_tensor  *from, *dy;            /* where it starts; dy NULL: ones */
-    bool          scalar;               /* from must be one: a loss */
+    size_t        ny;                   /* where it starts */
+    weir_tensor *const *y, *const *dy;  /* dy[i] NULL: no gradient of y[i]; see ones */
+    bool          ones;                 /* no dy at all: that of the only y is ones */
+    bool          scalar;               /* y must be one: a loss */
     WEIR_VEC(weir_walk_node) nodes;     /* latest call first */
     uint64_t      visit;
+    bool          stops;                /* at its targets */
     bool          all;                  /* every trainable tensor is a target; else wrt[] */
     size_t        nwrt;
     weir_tensor *const *wrt;
@@ -54,6 +58,12 @@ static weir_status no_trainable(const weir_walk *w)
                      w->scalar ? "the loss" : "y");
 }
 
+/* The call that a gradient of x goes on to, or none. */
+static weir_tape *maker_of(const weir_walk *w, const weir_tensor *x)
+{
+    return w->stops && is_target(w, x) ? NULL : x->tape;
+}
+
 static weir_status visit(weir_walk *w, weir_tape *t)
 {
     if (!t || t->visit == w->visit)
@@ -77,26 +87,32 @@ static int latest_first(const void *a, const void *b)
     return (x->tape->order < y->tape->order) - (x->tape->order > y->tape->order);
 }
 
-/* All calls the value depends on; then, earliest first, which of their inputs lead to a target. */
-static weir_status collect(weir_walk *w, weir_tensor *from)
+/* Does a gradient of x get anywhere? Known once the call that made it has been looked at. */
+static bool leads_on(const weir_walk *w, const weir_tensor *x)
+{
+    const weir_tape *up = maker_of(w, x);
+
+    return is_target(w, x) || (up && w->nodes.at[up->slot].want);
+}
+
+/* All calls the values depend on; then, earliest first, which of their inputs lead to a target. */
+static weir_status collect(weir_walk *w)
 {
     w->visit = ++w->s->visits;
-    WEIR_TRY(visit(w, from->tape));
+    for (size_t i = 0; i < w->ny; i++)
+        WEIR_TRY(visit(w, maker_of(w, w->y[i])));
     for (uint32_t i = 0; i < w->nodes.n; i++)
         for (int k = 0; k < w->nodes.at[i].tape->nin; k++)
-            WEIR_TRY(visit(w, w->nodes.at[i].tape->x[k]->tape));
+            WEIR_TRY(visit(w, maker_of(w, w->nodes.at[i].tape->x[k])));
     if (w->nodes.n)
         qsort(w->nodes.at, w->nodes.n, sizeof *w->nodes.at, latest_first);
     for (uint32_t i = w->nodes.n; i-- > 0;) {
         weir_walk_node *n = &w->nodes.at[i];
         const uint32_t  can = weir_tape_wants(n->tape);
         n->tape->slot = i;
-        for (int k = 0; k < n->tape->nin; k++) {
-            const weir_tensor *x = n->tape->x[k];
-            const weir_tape   *up = x->tape;
-            if (can >> k & 1 && (is_target(w, x) || (up && w->nodes.at[up->slot].want)))
+        for (int k = 0; k < n->tape->nin; k++)
+            if (can >> k & 1 && leads_on(w, n->tape->x[k]))
                 n->want |= 1u << k;
-        }
     }
     return WEIR_OK;
 }
@@ -128,11 +144,11 @@ static weir_status arrive_target(weir_walk *w, weir_tensor *x, weir_tensor *g)
 /* A gradient g of the value x: to the answer if x is a target, and on to the call that made x. */
 static weir_status arrive(weir_walk *w, weir_tensor *x, weir_tensor *g)
 {
-    weir_tape *up = x->tape;
+    weir_tape *up = maker_of(w, x);
 
     if (is_target(w, x))
         WEIR_TRY(arrive_target(w, x, g));
-    if (up && up->visit == w->visit && w->nodes.at[up->slot].want)
+    if (up && w->nodes.at[up->slot].want)
         WEIR_TRY(accumulate(&w->nodes.at[up->slot].dy[x->out], g));
     return WEIR_OK;
 }
@@ -175,7 +191,8 @@ static weir_status walk_nodes(weir_walk *w)
             WEIR_TRY(status);
         }
         drop_dy(n);
-        weir_tape_consume(n->tape);
+        if (!w->stops || n->want)
+            weir_tape_consume(n->tape);
     }
     return WEIR_OK;
 }
@@ -194,44 +211,55 @@ static void walk_free(weir_walk *w)
     weir_vec_free(&w->answer);
 }
 
-/* Does a gradient of y get anywhere? */
-static bool leads_on(const weir_walk *w, const weir_tensor *y)
+/* Starts at y[i]. */
+static weir_status seed(weir_walk *w, size_t i)
 {
-    const weir_tape *up = y->tape;
+    weir_tensor *const y = w->y[i];
+    weir_tensor *const dy = w->ones ? weir_fill(y->dev, y->layout.desc, 1.0) : w->dy[i];
 
-    return is_target(w, y) || (up && w->nodes.at[up->slot].want);
+    if (!dy)
+        return w->ones ? weir_error_status() : WEIR_OK;
+    return arrive(w, y, dy);
 }
 
 static weir_status seed_and_walk(weir_walk *w)
 {
-    weir_tensor *const y = w->from;
-
-    WEIR_TRY(collect(w, y));
-    if (w->all && !leads_on(w, y))
+    WEIR_TRY(collect(w));
+    if (w->all && !leads_on(w, w->y[0]))
         return no_trainable(w);
-    weir_tensor *const dy = w->dy ? w->dy : weir_fill(y->dev, y->layout.desc, 1.0);
-    if (!dy)
-        return weir_error_status();
-    WEIR_TRY(arrive(w, y, dy));
+    for (size_t i = 0; i < w->ny; i++)
+        if (weir_tensor_is_float(w->y[i]))
+            WEIR_TRY(seed(w, i));
     return walk_nodes(w);
 }
 
-/* May a walk start at w->from, with w->dy? */
-static weir_status check_start(const weir_walk *w)
+/* Does dy fit y? */
+static weir_status check_seed(const weir_walk *w, const weir_tensor *y, const weir_tensor *dy)
 {
-    const weir_desc *const d = &w->from->layout.desc;
+    const weir_desc *const d = &y->layout.desc, *const e = &dy->layout.desc;
     char                   a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
 
-    if (w->scalar && weir_shape_count(d) != 1)
-        return weir_fail(WEIR_ERR_SHAPE, "%s: the loss must be a scalar, not %s", w->who,
-                         weir_desc_text(d, a));
-    if (w->dy && w->dy->dev != w->from->dev)
+    if (dy->dev != y->dev)
         return weir_fail(WEIR_ERR_DEVICE, "%s: y and dy are on different devices", w->who);
-    if (w->dy && !weir_desc_equal(&w->dy->layout.desc, d))
-        return weir_fail(w->dy->layout.desc.dtype == d->dtype ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
-                         "%s: dy is %s but y is %s", w->who,
-                         weir_desc_text(&w->dy->layout.desc, a), weir_desc_text(d, b));
-    return w->from->needs_grad ? WEIR_OK : no_trainable(w);
+    if (!weir_desc_equal(e, d))
+        return weir_fail(e->dtype == d->dtype ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
+                         "%s: dy is %s but y is %s", w->who, weir_desc_text(e, a),
+                         weir_desc_text(d, b));
+    return WEIR_OK;
+}
+
+/* May a walk start at w->y, with w->dy? */
+static weir_status check_start(const weir_walk *w)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (w->scalar && weir_shape_count(&w->y[0]->layout.desc) != 1)
+        return weir_fail(WEIR_ERR_SHAPE, "%s: the loss must be a scalar, not %s", w->who,
+                         weir_desc_text(&w->y[0]->layout.desc, text));
+    for (size_t i = 0; i < w->ny; i++)
+        if (!w->ones && w->dy[i])
+            WEIR_TRY(check_seed(w, w->y[i], w->dy[i]));
+    return w->stops || w->y[0]->needs_grad ? WEIR_OK : no_trainable(w);
 }
 
 /* Gradients for the walk's targets into w->answer, in the backward phase and without a tape. */
@@ -253,14 +281,23 @@ static weir_status walk_back(weir_walk *w)
     return status;
 }
 
-static weir_status walk_begin(weir_walk *w, const char *who, weir_tensor *from)
+/* A walk from the values y; of one y with dy NULL, ones. */
+static weir_status walk_begin(weir_walk *w, const char *who, size_t ny, weir_tensor *const *y,
+                              weir_tensor *const *dy)
 {
-    if (!from)
-        return weir_fail_null(who, w->scalar ? "loss" : "y");
-    WEIR_TRY(weir_device_check(from->dev, who));
+    for (size_t i = 0; i < ny; i++)
+        if (!y[i])
+            return weir_fail_null(who, w->scalar ? "loss" : "y");
+    WEIR_TRY(weir_device_check(y[0]->dev, who));
+    for (size_t i = 1; i < ny; i++)
+        if (y[i]->dev != y[0]->dev)
+            return weir_fail(WEIR_ERR_DEVICE, "%s: y 0 and %zu are on different devices", who, i);
     w->who = who;
-    w->from = from;
-    w->s = weir_session_of(from->dev);
+    w->ny = ny;
+    w->y = y;
+    w->dy = dy;
+    w->ones = ny == 1 && (!dy || !dy[0]);
+    w->s = weir_session_of(y[0]->dev);
     return w->s ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
@@ -281,14 +318,14 @@ static weir_status give_pairs(weir_walk *w)
     return WEIR_OK;
 }
 
-static weir_status backward(weir_walk *w, const char *who, weir_tensor *from,
+static weir_status backward(weir_walk *w, const char *who, weir_tensor *y, weir_tensor *dy,
                             const weir_pair **pairs, size_t *count)
 {
     if (!pairs || !count)
         return weir_fail(WEIR_ERR_INVALID, "%s: pairs or count is NULL", who);
     *pairs = NULL;
     *count = 0;
-    WEIR_TRY(walk_begin(w, who, from));
+    WEIR_TRY(walk_begin(w, who, 1, &y, &dy));
     weir_status status = walk_back(w);
     if (status == WEIR_OK)
         status = give_pairs(w);
@@ -302,32 +339,57 @@ static weir_status backward(weir_walk *w, const char *who, weir_tensor *from,
 
 weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, size_t *count)
 {
-    return backward(&(weir_walk){.all = true, .scalar = true}, "weir_backward", loss, pairs, count);
+    return backward(&(weir_walk){.all = true, .scalar = true}, "weir_backward", loss, NULL, pairs,
+                    count);
 }
 
 weir_status weir_backward_from(weir_tensor *y, weir_tensor *dy, const weir_pair **pairs,
                                size_t *count)
 {
-    return backward(&(weir_walk){.all = true, .dy = dy}, "weir_backward_from", y, pairs, count);
+    return backward(&(weir_walk){.all = true}, "weir_backward_from", y, dy, pairs, count);
 }
 
-static weir_status gradients(weir_walk *w, const char *who, weir_tensor *from, weir_tensor **grads)
+static weir_status check_wrt(const weir_walk *w, const char *who, weir_tensor **grads)
 {
     if (w->nwrt > 0 && (!w->wrt || !grads))
-        return weir_fail(WEIR_ERR_INVALID, "%s: wrt or grads is NULL", who);
+        return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", who,
+                         w->stops ? "x or dx" : "wrt or grads");
     for (size_t i = 0; i < w->nwrt; i++) {
         grads[i] = NULL;
         if (!w->wrt[i])
-            return weir_fail_null(who, "a tensor of wrt");
+            return weir_fail_null(who, w->stops ? "a tensor of x" : "a tensor of wrt");
     }
-    WEIR_TRY(walk_begin(w, who, from));
-    weir_status status = walk_back(w);
-    for (size_t i = 0; i < w->nwrt && status == WEIR_OK; i++)
-        for (uint32_t k = 0; k < w->answer.n; k++)
-            if (same_value(w->answer.at[k].param, w->wrt[i]) && !grads[i]) {
-                status = weir_scope_hold(w->s, weir_retain(w->answer.at[k].grad));
-                grads[i] = status == WEIR_OK ? w->answer.at[k].grad : NULL;
+    return WEIR_OK;
+}
+
+/* Stands wrt[i] earlier in wrt as well? */
+static bool named_before(const weir_walk *w, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (same_value(w->wrt[k], w->wrt[i]))
+            return true;
+    return false;
+}
+
+/* The answer into grads, held by the caller's scope. A walk that stops tells each value once. */
+static weir_status give_grads(const weir_walk *w, weir_tensor **grads)
+{
+    for (size_t i = 0; i < w->nwrt; i++)
+        for (uint32_t k = 0; k < w->answer.n && !grads[i]; k++)
+            if (same_value(w->answer.at[k].param, w->wrt[i]) &&
+                !(w->stops && named_before(w, i))) {
+                WEIR_TRY(weir_scope_hold(w->s, weir_retain(w->answer.at[k].grad)));
+                grads[i] = w->answer.at[k].grad;
             }
+    return WEIR_OK;
+}
+
+static weir_status gradients(weir_walk *w, weir_tensor **grads)
+{
+    weir_status status = walk_back(w);
+
+    if (status == WEIR_OK)
+        status = give_grads(w, grads);
     walk_free(w);
     return status;
 }
@@ -335,15 +397,50 @@ static weir_status gradients(weir_walk *w, const char *who, weir_tensor *from, w
 weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt,
                            weir_tensor **grads)
 {
-    return gradients(&(weir_walk){.nwrt = n, .wrt = wrt, .scalar = true}, "weir_gradients", loss,
-                     grads);
+    weir_walk w = {.nwrt = n, .wrt = wrt, .scalar = true};
+
+    WEIR_TRY(check_wrt(&w, "weir_gradients", grads));
+    WEIR_TRY(walk_begin(&w, "weir_gradients", 1, &loss, NULL));
+    return gradients(&w, grads);
 }
 
 weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t n, weir_tensor *const *wrt,
                                 weir_tensor **grads)
 {
-    return gradients(&(weir_walk){.nwrt = n, .wrt = wrt, .dy = dy}, "weir_gradients_from", y,
-                     grads);
+    weir_walk w = {.nwrt = n, .wrt = wrt};
+
+    WEIR_TRY(check_wrt(&w, "weir_gradients_from", grads));
+    WEIR_TRY(walk_begin(&w, "weir_gradients_from", 1, &y, &dy));
+    return gradients(&w, grads);
+}
+
+/* Is there a gradient to start from? */
+static weir_status check_seeds(const weir_walk *w)
+{
+    char text[WEIR_DESC_TEXT];
+
+    for (size_t i = 0; i < w->ny && w->dy; i++)
+        if (w->dy[i])
+            return WEIR_OK;
+    if (w->ny != 1)
+        return weir_fail(WEIR_ERR_INVALID, "%s: none of the %zu y has a dy", w->who, w->ny);
+    if (weir_shape_count(&w->y[0]->layout.desc) != 1)
+        return weir_fail(WEIR_ERR_SHAPE, "%s: y is %s, so it needs a dy; only that of a scalar is "
+                         "1 by itself", w->who, weir_desc_text(&w->y[0]->layout.desc, text));
+    return WEIR_OK;
+}
+
+weir_status weir_vjp_from(size_t ny, weir_tensor *const *y, weir_tensor *const *dy, size_t nx,
+                          weir_tensor *const *x, weir_tensor **dx)
+{
+    weir_walk w = {.nwrt = nx, .wrt = x, .stops = true};
+
+    WEIR_TRY(check_wrt(&w, "weir_vjp_from", dx));
+    if (ny == 0 || !y)
+        return weir_fail(WEIR_ERR_INVALID, "weir_vjp_from: there is no y");
+    WEIR_TRY(walk_begin(&w, "weir_vjp_from", ny, y, dy));
+    WEIR_TRY(check_seeds(&w));
+    return gradients(&w, dx);
 }
 
 weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **dx)
@@ -354,7 +451,7 @@ weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **d
 
     if (!dy || !n || !dx)
         return weir_fail_null("weir_vjp", "dy, n or dx");
-    WEIR_TRY(walk_begin(&w, "weir_vjp", y));
+    WEIR_TRY(walk_begin(&w, "weir_vjp", 1, &y, &dy));
     if (!weir_desc_equal(&y->layout.desc, &dy->layout.desc))
         return weir_fail(WEIR_ERR_SHAPE, "weir_vjp: dy is %s but y is %s",
                          weir_desc_text(&dy->layout.desc, a), weir_desc_text(&y->layout.desc, b));

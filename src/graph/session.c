@@ -131,6 +131,8 @@ weir_tensor *weir_keep(weir_tensor *t)
     weir_session *s = weir_session_of(t->dev);
     if (!s)
         return NULL;
+    if (!t->block)
+        return WEIR_FAIL_NULL(WEIR_ERR_STATE, "weir_keep: the elements of the tensor are not kept");
     if (s->recording) {
         if (!weir_vec_push(&s->recording->kept, t))
             return NULL;

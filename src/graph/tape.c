@@ -57,12 +57,6 @@ static bool add_input(weir_tape *t, weir_tensor *x, bool reads)
     return t->x[t->nin++] != NULL;
 }
 
-/* Integers (pooling winners, class numbers) carry no gradient. */
-static bool dtype_flows(const weir_tensor *t)
-{
-    return t->layout.desc.dtype == WEIR_F32 || t->layout.desc.dtype == WEIR_F64;
-}
-
 weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, weir_tensor *const *in,
                           weir_tensor *const *out)
 {
@@ -88,7 +82,7 @@ weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, wei
     for (int i = 0; i < c->nout && ok; i++) {
         out[i]->tape = weir_ref_take(t);
         out[i]->out = (uint32_t)i;
-        out[i]->needs_grad = dtype_flows(out[i]);
+        out[i]->needs_grad = weir_tensor_is_float(out[i]);
     }
     if (ok && s->recording) {
         ok = weir_vec_push(&s->recording->tapes, t);

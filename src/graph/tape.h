@@ -20,7 +20,7 @@ typedef struct weir_tape {
     uint64_t          graph; /* identity of the recording it belongs to; 0: computed at once */
     uint64_t      rng;
     weir_tensor  *x[WEIR_MAX_IN];   /* x[i]->tape: the producer */
-    uint32_t      lent;             /* bit i: x[i] is the caller's own handle, of a trainable leaf */
+    uint32_t      lent;             /* bit i: x[i] is the caller's handle of a trainable leaf */
     weir_tensor  *y[WEIR_MAX_OUT];  /* never linked back to this node */
     bool          used;             /* a backward has consumed what it kept */
     uint64_t      visit;            /* the traversal that saw it last, and its place there */

@@ -63,7 +63,7 @@ static weir_status number_leaf(const char *who, weir_tensor *t)
     if (!t)
         return weir_fail_null(who, "t");
     WEIR_TRY(weir_device_check(t->dev, who));
-    if (t->layout.desc.dtype != WEIR_F32 && t->layout.desc.dtype != WEIR_F64)
+    if (!weir_tensor_is_float(t))
         return weir_fail(WEIR_ERR_DTYPE, "%s: a gradient is f32 or f64, the tensor '%s' is %s", who,
                          weir_tensor_name(t), weir_desc_text(&t->layout.desc, text));
     if (t->tape)
@@ -89,7 +89,34 @@ weir_status weir_tensor_set_trainable(weir_tensor *t, bool on)
     return WEIR_OK;
 }
 
+weir_tensor *weir_hollow(weir_tensor *t)
+{
+    if (!t)
+        return (void)weir_fail_null("weir_hollow", "t"), NULL;
+    if (weir_device_check(t->dev, "weir_hollow") != WEIR_OK)
+        return NULL;
+    weir_tensor *h = weir_tensor_make(t->dev, &t->layout, t->offset, NULL);
+    if (!h)
+        return NULL;
+    h->tape = weir_ref_take(t->tape);
+    h->out = t->out;
+    h->leaf = t->leaf;
+    h->needs_grad = t->needs_grad;
+    return h;
+}
+
 /* ---- data ---- */
+
+/* Elements that can be looked at: not a hollow handle. */
+static weir_status check_kept(const char *who, const weir_tensor *t)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (t->block)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_STATE, "%s: the elements of %s are not kept", who,
+                     weir_desc_text(&t->layout.desc, text));
+}
 
 static weir_status check_size(const char *who, const weir_tensor *t, const void *data, size_t bytes)
 {
@@ -110,6 +137,7 @@ static weir_status check_writable(const char *who, const weir_tensor *t)
 {
     const weir_block *b = t->block;
 
+    WEIR_TRY(check_kept(who, t));
     if (b->kind > WEIR_KIND_INPUT)
         return weir_fail(WEIR_ERR_STATE, "%s: the tensor is the result of an operation; only "
                          "parameters, states and inputs can be written", who);
@@ -164,8 +192,9 @@ weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
 weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
 {
     WEIR_TRY(check_size("weir_read", t, data, bytes));
+    WEIR_TRY(check_kept("weir_read", t));
     const weir_block *b = t->block;
-    if (!b || b->owner)
+    if (b->owner)
         return weir_fail(WEIR_ERR_STATE,
                          "weir_read: the value is recorded, not computed: end and run "
                          "the graph first");
