@@ -1,0 +1,362 @@
+/* glue_api.h - functions of weir.capi in place of those whose arguments are arrays, structs of
+ * arrays or function pointers. Everything here is wrapped. */
+
+%{
+/* A sequence of tensors (None: NULL) as an array; *out is freed by weir_py_free. */
+static bool weir_py_tensors(PyObject *o, swig_type_info *type, Py_ssize_t *n, weir_tensor ***out)
+{
+    const Py_ssize_t count = PySequence_Check(o) ? PySequence_Size(o) : -1;
+    *out = NULL;
+    if (count < 0 || count > INT32_MAX) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "expected a sequence of tensors, got %R", o);
+        return false;
+    }
+    weir_tensor **const list = calloc((size_t)count + 1, sizeof *list);
+    bool                ok = list != NULL;
+    if (!list)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count && ok; i++) {
+        PyObject *const item = PySequence_GetItem(o, i);
+        void           *p = NULL;
+        ok = item && SWIG_IsOK(SWIG_ConvertPtr(item, &p, type, 0));
+        if (item && !ok)
+            PyErr_Format(PyExc_TypeError, "item %zd is %R, not a tensor", i, item);
+        list[i] = p;
+        Py_XDECREF(item);
+    }
+    if (!ok) {
+        free(list);
+        return false;
+    }
+    *n = count;
+    *out = list;
+    return true;
+}
+
+/* A Python reference of its own to t; None for NULL. */
+static PyObject *weir_py_wrap(weir_tensor *t)
+{
+    if (!t)
+        Py_RETURN_NONE;
+    return SWIG_NewPointerObj(weir_retain(t), SWIGTYPE_p_weir_tensor, SWIG_POINTER_OWN);
+}
+
+/* A list of references to n tensors, whose scope is then cleared. */
+static PyObject *weir_py_list(weir_device *d, Py_ssize_t n, weir_tensor *const *t)
+{
+    PyObject *const list = PyList_New(n);
+    for (Py_ssize_t i = 0; list && i < n; i++)
+        PyList_SetItem(list, i, weir_py_wrap(t[i]));
+    weir_scope_clear(d);
+    return list;
+}
+
+static PyObject *weir_py_failed(weir_status s)
+{
+    weir_py_raise(s);
+    return NULL;
+}
+
+static PyObject *weir_py_none(weir_status s)
+{
+    if (s != WEIR_OK)
+        return weir_py_failed(s);
+    Py_RETURN_NONE;
+}
+
+/* ---- a callback op whose functions are Python's ---- */
+
+typedef struct weir_py_call {
+    PyObject         *forward, *backward;
+    int               nin, nout;
+    weir_callback_def def;
+} weir_py_call;
+
+static bool weir_py_push(PyObject *list, const weir_desc *d, const void *data, bool writes)
+{
+    PyObject *view = Py_None;
+    Py_INCREF(view);
+    if (data) {
+        Py_ssize_t bytes = (Py_ssize_t)weir_dtype_size(d->dtype);
+        for (int i = 0; i < d->ndim; i++)
+            bytes *= (Py_ssize_t)d->dim[i];
+        Py_DECREF(view);
+        view = PyMemoryView_FromMemory((char *)(uintptr_t)data, bytes,
+                                       writes ? PyBUF_WRITE : PyBUF_READ);
+    }
+    PyObject *const desc = view ? weir_py_from_desc(d) : NULL;
+    PyObject *const item = desc ? Py_BuildValue("(NN)", desc, view) : NULL;
+    const bool      ok = item && PyList_Append(list, item) == 0;
+    Py_XDECREF(item);
+    return ok;
+}
+
+/* Calls f(reads, writes), lists of (desc, memoryview or None). The exception stays set for
+ * weir_py_raise if the thread goes on holding the interpreter lock; a run without it carries it. */
+static weir_status weir_py_invoke(const char *name, PyObject *f, PyObject *reads, PyObject *writes,
+                                  bool ok)
+{
+    PyObject *const done =
+        ok && reads && writes ? PyObject_CallFunctionObjArgs(f, reads, writes, NULL) : NULL;
+    Py_XDECREF(reads);
+    Py_XDECREF(writes);
+    Py_XDECREF(done);
+    return done ? WEIR_OK : weir_fail(WEIR_ERR_STATE, "%s: its Python function failed", name);
+}
+
+static weir_status weir_py_forward(void *ctx, const weir_host_in *x, const weir_host_out *y)
+{
+    const weir_py_call    *c = ctx;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *const        reads = PyList_New(0), *const writes = PyList_New(0);
+    bool                   ok = reads && writes;
+
+    for (int i = 0; i < c->nin && ok; i++)
+        ok = weir_py_push(reads, &x[i].desc, x[i].data, false);
+    for (int i = 0; i < c->nout && ok; i++)
+        ok = weir_py_push(writes, &y[i].desc, y[i].data, true);
+    const weir_status s = weir_py_invoke(c->def.name, c->forward, reads, writes, ok);
+    PyGILState_Release(state);
+    return s;
+}
+
+static weir_status weir_py_backward(void *ctx, const weir_host_in *x, const weir_host_in *y,
+                                    const weir_host_in *dy, const weir_host_out *dx)
+{
+    const weir_py_call    *c = ctx;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *const        reads = PyList_New(0), *const writes = PyList_New(0);
+    bool                   ok = reads && writes;
+
+    (void)x;
+    (void)y;
+    for (int i = 0; i < c->nout && ok; i++)
+        ok = weir_py_push(reads, &dy[i].desc, dy[i].data, false);
+    for (int i = 0; i < c->nin && ok; i++)
+        ok = weir_py_push(writes, &dx[i].desc, dx[i].data, true);
+    const weir_status s = weir_py_invoke(c->def.name, c->backward, reads, writes, ok);
+    PyGILState_Release(state);
+    return s;
+}
+
+static void weir_py_call_free(PyObject *capsule)
+{
+    weir_py_call *const c = PyCapsule_GetPointer(capsule, NULL);
+    Py_XDECREF(c->forward);
+    Py_XDECREF(c->backward);
+    free((char *)(uintptr_t)c->def.name);
+    free(c);
+}
+%}
+
+%rename(write) tensor_write;
+%rename(read) tensor_read;
+%rename(memory) tensor_memory;
+%rename(split) tensor_split;
+%inline %{
+/* The exception classes, by status number. */
+PyObject *set_errors(PyObject *classes)
+{
+    Py_INCREF(classes);
+    Py_XDECREF(weir_py_errors);
+    weir_py_errors = classes;
+    Py_RETURN_NONE;
+}
+
+/* The address that names the handle. */
+size_t address(weir_tensor *t)
+{
+    return (size_t)t;
+}
+
+/* t from a C-contiguous buffer of exactly its bytes; the caller has checked the element type. */
+PyObject *tensor_write(weir_tensor *t, PyObject *buffer)
+{
+    Py_buffer b;
+    if (PyObject_GetBuffer(buffer, &b, PyBUF_C_CONTIGUOUS) != 0)
+        return NULL;
+    const weir_status s = weir_write(t, b.buf, (size_t)b.len);
+    PyBuffer_Release(&b);
+    return weir_py_none(s);
+}
+
+PyObject *tensor_read(weir_tensor *t, PyObject *buffer)
+{
+    Py_buffer b;
+    if (PyObject_GetBuffer(buffer, &b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0)
+        return NULL;
+    const weir_status s = weir_read(t, b.buf, (size_t)b.len);
+    PyBuffer_Release(&b);
+    return weir_py_none(s);
+}
+
+/* (address, strides in elements) of the elements where they lie; good while t is held. */
+#if 0
+PyObject *tensor_memory(weir_tensor *t)
+{
+    int64_t           stride[WEIR_MAX_DIMS];
+    void             *data;
+    const weir_status s = weir_tensor_memory(t, &data, stride);
+    if (s != WEIR_OK)
+        return weir_py_failed(s);
+    weir_desc like = weir_tensor_desc(t);
+    memcpy(like.dim, stride, sizeof like.dim);
+    PyObject *const both = weir_py_from_desc(&like);
+    PyObject *const result = both ? Py_BuildValue("(KO)", (unsigned long long)(uintptr_t)data,
+                                                  PyTuple_GetItem(both, 1))
+                                  : NULL;
+    Py_XDECREF(both);
+    return result;
+}
+#endif
+
+/* Parts of x along an axis, sizes one after the other. */
+PyObject *tensor_split(weir_tensor *x, int axis, int ndim, const int64_t *dim)
+{
+    weir_tensor      *out[WEIR_MAX_DIMS];
+    const weir_status s = weir_split(x, axis, ndim, dim, out);
+    return s == WEIR_OK ? weir_py_list(weir_tensor_device(x), ndim, out) : weir_py_failed(s);
+}
+%}
+
+%apply (Py_ssize_t n, weir_tensor **list) { (Py_ssize_t ny, weir_tensor **y),
+                                            (Py_ssize_t nx, weir_tensor **x),
+                                            (Py_ssize_t ndy, weir_tensor **dy),
+                                            (Py_ssize_t nparam, weir_tensor **param),
+                                            (Py_ssize_t ngrad, weir_tensor **grad) };
+%inline %{
+/* Gradients of x, given those of y, of all that was computed between them; None where none flows. */
+PyObject *vjp(Py_ssize_t ny, weir_tensor **y, Py_ssize_t ndy, weir_tensor **dy, Py_ssize_t nx,
+              weir_tensor **x)
+{
+    if (ny != ndy || ny == 0) {
+        PyErr_Format(PyExc_ValueError, "%zd results need as many gradients, got %zd", ny, ndy);
+        return NULL;
+    }
+    weir_tensor **const dx = calloc((size_t)nx + 1, sizeof *dx);
+    if (!dx)
+        return PyErr_NoMemory();
+    weir_device *const d = weir_tensor_device(y[0]);
+    const weir_status  s = weir_vjp_from((size_t)ny, y, dy, (size_t)nx, x, dx);
+    PyObject *const    list = s == WEIR_OK ? weir_py_list(d, nx, dx) : weir_py_failed(s);
+    free(dx);
+    return list;
+}
+
+/* Gradients of the n tensors x from y, given dy (None: ones); None where y does not depend on one. */
+PyObject *gradients(weir_tensor *y, weir_tensor *dy, Py_ssize_t nx, weir_tensor **x)
+{
+    weir_tensor **const dx = calloc((size_t)nx + 1, sizeof *dx);
+    if (!dx)
+        return PyErr_NoMemory();
+    const weir_status s = weir_gradients_from(y, dy, (size_t)nx, x, dx);
+    PyObject *const   list = s == WEIR_OK ? weir_py_list(weir_tensor_device(y), nx, dx)
+                                          : weir_py_failed(s);
+    free(dx);
+    return list;
+}
+
+/* ([clipped gradient, ...], norm or None): by value if `norm` is false. */
+PyObject *clip(Py_ssize_t nparam, weir_tensor **param, Py_ssize_t ngrad, weir_tensor **grad,
+               double limit, bool norm)
+{
+    weir_pair *const pairs = calloc((size_t)nparam + 1, sizeof *pairs);
+    weir_tensor     *total = NULL;
+    PyObject        *list = NULL;
+
+    if (!pairs)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < nparam && i < ngrad; i++)
+        pairs[i] = (weir_pair){param[i], grad[i]};
+    const size_t      n = (size_t)(nparam < ngrad ? nparam : ngrad);
+    const weir_status s = norm ? weir_clip_norm(pairs, n, limit, pairs, &total)
+                               : weir_clip_value(pairs, n, limit, pairs);
+    if (s != WEIR_OK)
+        weir_py_raise(s);
+    else if (n > 0) {
+        for (size_t i = 0; i < n; i++)
+            grad[i] = pairs[i].grad;
+        PyObject *const sum = weir_py_wrap(total);
+        list = Py_BuildValue("(NN)", weir_py_list(weir_tensor_device(grad[0]), (Py_ssize_t)n, grad),
+                             sum);
+    } else {
+        list = Py_BuildValue("([]O)", Py_None);
+    }
+    free(pairs);
+    return list;
+}
+
+/* [y, hn, cn] of an LSTM, [y, hn] of a GRU. w: (w_ih, w_hh, b_ih, b_hh) of each layer and direction
+ * in a row. */
+PyObject *rnn(bool lstm, weir_tensor *input, Py_ssize_t nx, weir_tensor **x, weir_tensor *h0,
+              weir_tensor *c0, int layers, bool bidirectional, weir_tensor *mask)
+{
+    const Py_ssize_t       cells = (Py_ssize_t)layers * (bidirectional ? 2 : 1);
+    const weir_rnn_options options = {.layers = layers, .bidirectional = bidirectional, .mask = mask};
+    weir_rnn_weights      *w;
+    weir_tensor           *out[3] = {NULL};
+
+    if (layers < 1 || nx != 4 * cells) {
+        PyErr_Format(PyExc_ValueError, "%d layers need %zd weights, got %zd", layers, 4 * cells, nx);
+        return NULL;
+    }
+    if (!(w = calloc((size_t)cells, sizeof *w)))
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < cells; i++)
+        w[i] = (weir_rnn_weights){x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]};
+    out[0] = lstm ? weir_lstm(input, w, h0, c0, &options, &out[1], &out[2])
+                  : weir_gru(input, w, h0, &options, &out[1]);
+    free(w);
+    if (!out[0])
+        return weir_py_failed(weir_error_status());
+    return weir_py_list(weir_tensor_device(input), lstm ? 3 : 2, out);
+}
+
+/* (owner, [result, ...]): forward(x, y) and backward(dy, dx) get lists of (desc, memoryview or
+ * None) and fill the second. backward None: no gradient. The owner must be held as long as any
+ * graph or result that may call them. */
+PyObject *callback(const char *name, PyObject *forward, PyObject *backward, Py_ssize_t nx,
+                   weir_tensor **x, PyObject *descs)
+{
+    enum { MOST = 4 };
+    weir_desc        desc[MOST];
+    weir_tensor     *out[MOST] = {NULL};
+    const Py_ssize_t nout = PyList_Check(descs) ? PyList_Size(descs) : 0;
+
+    if (nx < 1 || nout < 1 || nout > MOST) {
+        PyErr_Format(PyExc_ValueError, "%s: needs an input and 1 to %d results, has %zd and %zd",
+                     name, MOST, nx, nout);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < nout; i++)
+        if (!weir_py_desc(PyList_GetItem(descs, i), &desc[i]))
+            return NULL;
+    weir_py_call *const c = calloc(1, sizeof *c);
+    PyObject *const     owner = c ? PyCapsule_New(c, NULL, weir_py_call_free) : NULL;
+    if (!owner) {
+        free(c);
+        return PyErr_NoMemory();
+    }
+    Py_INCREF(forward);
+    *c = (weir_py_call){.forward = forward, .nin = (int)nx, .nout = (int)nout};
+    c->def = (weir_callback_def){.name = strdup(name),
+                                 .forward = weir_py_forward,
+                                 .backward_without_x = true,
+                                 .backward_without_y = true};
+    if (backward != Py_None) {
+        Py_INCREF(backward);
+        c->backward = backward;
+        c->def.backward = weir_py_backward;
+    }
+    const weir_status s = c->def.name
+                              ? weir_callback(&c->def, c, (int)nx, x, (int)nout, desc, out)
+                              : WEIR_ERR_NOMEM;
+    if (s != WEIR_OK) {
+        weir_py_raise(s);
+        Py_DECREF(owner);
+        return NULL;
+    }
+    return Py_BuildValue("(NN)", owner, weir_py_list(weir_tensor_device(x[0]), nout, out));
+}
+%}

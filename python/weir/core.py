@@ -1,0 +1,402 @@
+"""core - devices, element types and values: what every module of the package stands on.
+
+A Device wraps one of the core. Its tape is off except inside Device.taped(): raw functions
+(weir.singa_wrap) compute, operators (weir.autograd) compute and remember.
+
+A Value is the memory behind a raw tensor: shallow copies share it, so an in-place change of one is
+seen by all. It holds a handle of the core. What is concrete (computed or written, not recorded in
+the graph at hand) changes in its memory, so graphs that read it see the change; a recorded result
+is replaced by the newer one.
+"""
+import atexit
+import contextlib
+import weakref
+
+import numpy as np
+
+from . import capi
+from . import errors
+
+# Element types by SINGA's numbers (the first five) and ours, in the order of the numbers.
+kFloat32, kFloat16, kInt, kChar, kDouble, kUChar, kInt64, kBool, kBFloat16 = range(9)
+
+_CORE_TYPE = {
+    kFloat32: capi.WEIR_F32,
+    kFloat16: getattr(capi, "WEIR_F16", None),
+    kInt: capi.WEIR_I32,
+    kDouble: capi.WEIR_F64,
+    kUChar: capi.WEIR_U8,
+    kInt64: capi.WEIR_I64,
+    kBool: capi.WEIR_BOOL,
+    kBFloat16: getattr(capi, "WEIR_BF16", None),
+}
+_SINGA_TYPE = {core: number for number, core in _CORE_TYPE.items() if core is not None}
+_NUMPY_TYPE = {
+    kFloat32: np.float32,
+    kFloat16: np.float16,
+    kInt: np.int32,
+    kDouble: np.float64,
+    kUChar: np.uint8,
+    kInt64: np.int64,
+    kBool: np.bool_,
+}
+_NAMES = {"float32": kFloat32, "float": kFloat32, "float16": kFloat16, "int32": kInt, "int": kInt,
+          "float64": kDouble, "double": kDouble, "uint8": kUChar, "int64": kInt64, "bool": kBool,
+          "bfloat16": kBFloat16}
+
+
+def dtype_number(dtype):
+    """SINGA's number of an element type given as number, name or NumPy type."""
+    if isinstance(dtype, int) and not isinstance(dtype, bool) and dtype in _CORE_TYPE:
+        return dtype
+    if isinstance(dtype, str) and dtype in _NAMES:
+        return _NAMES[dtype]
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = None
+    if name in _NAMES:
+        return _NAMES[name]
+    raise TypeError(f"{dtype!r} is no element type")
+
+
+def core_dtype(number):
+    """The core's number for SINGA's."""
+    core = _CORE_TYPE.get(number)
+    if core is None:
+        raise errors.DtypeError(f"element type {number} is not supported")
+    return core
+
+
+def singa_dtype(core):
+    return _SINGA_TYPE[core]
+
+
+def numpy_dtype(number):
+    """The NumPy type of SINGA's number; bfloat16, which NumPy lacks, becomes float32."""
+    return np.dtype(_NUMPY_TYPE.get(number, np.float32))
+
+
+def is_float(number):
+    return number in (kFloat32, kFloat16, kDouble, kBFloat16)
+
+
+def options(kind, **fields):
+    """An options struct of the core with these fields, all others 0."""
+    struct = kind()
+    for name, value in fields.items():
+        setattr(struct, name, value)
+    return struct
+
+
+class Device:
+    """A device of the core under SINGA's names (both ages); see weir.device for how to get one."""
+
+    lazy_alloc = True
+
+    def __init__(self, name="cpu", number=-1, threads=0, seed=0):
+        self.handle = capi.weir_device_open(
+            name, options(capi.weir_device_options, threads=threads, seed=seed))
+        self.name = name
+        self._id = number
+        self._graph = 0             # recordings so far: names the one at hand
+        self._model_graph = None    # being recorded by a model; see begin_graph
+        self._held = []             # what callbacks of the graph at hand need
+        self._exec_held = []        # the same for the device's own graph
+        capi.weir_no_grad_begin(self.handle)
+
+    def __repr__(self):
+        return f"<weir.Device {self.name} {self._id}>"
+
+    # -- what it is --
+
+    def id(self):
+        return self._id
+
+    get_id = id
+
+    def host(self):
+        return self
+
+    get_host = host
+
+    def lang(self):
+        return "cpp"
+
+    @property
+    def threads(self):
+        return capi.weir_device_threads(self.handle)
+
+    def memory(self):
+        """A capi.weir_memory: bytes that live on the device, peaks, arena."""
+        counts = capi.weir_memory()
+        capi.weir_device_memory(self.handle, counts)
+        return counts
+
+    def info(self):
+        """Version, instruction sets, libraries chosen: several lines of text."""
+        return capi.weir_info_text(self.handle)
+
+    def Sync(self):
+        """Everything submitted is done when a call returns; kept for SINGA's scripts."""
+
+    sync = Sync
+
+    def SetRandSeed(self, seed):
+        capi.weir_device_seed(self.handle, int(seed))
+
+    set_rand_seed = SetRandSeed
+
+    @classmethod
+    def EnableLazyAlloc(cls, enable):
+        """Blocks are always allocated at their first use; the switch is remembered only."""
+        cls.lazy_alloc = bool(enable)
+
+    # -- the device's own graph: SINGA's switch --
+
+    def EnableGraph(self, on):
+        """Record what follows (True) or compute it at once (False)."""
+        on = bool(on)
+        if on and not self.recording:
+            self._graph += 1
+        capi.weir_device_set_buffering(self.handle, on)
+        if not on:
+            self._exec_held += self._held
+            self._held = []
+
+    SetBufferFlag = EnableGraph
+    set_buffer_flag = EnableGraph
+
+    def graph_enabled(self):
+        return self.recording
+
+    GetBufferFlag = graph_enabled
+    get_buffer_flag = graph_enabled
+
+    @property
+    def recording(self):
+        return capi.weir_device_buffering(self.handle)
+
+    def RunGraph(self, serial=False):
+        """Runs the recorded graph once; plans it at the first time. serial is SINGA's order flag:
+        the planner's order gives the same bits, so it changes nothing here."""
+        del serial
+        on = self.recording
+        if on:
+            capi.weir_device_set_buffering(self.handle, False)
+        capi.weir_device_exec(self.handle)
+
+    def ExecBuffOps(self):
+        self.RunGraph(False)
+
+    def ResetGraph(self):
+        capi.weir_device_reset_graph(self.handle)
+        self._exec_held = []
+
+    def Reset(self):
+        """Forgets the graph, stops recording, restores profiling's defaults."""
+        self.EnableGraph(False)
+        self.ResetGraph()
+        self.SetVerbosity(0)
+        self.SetSkipIteration(5)
+
+    # -- profiling --
+
+    def SetVerbosity(self, level):
+        """0: nothing; 1: forward, backward and update time; 2 and more: every operation."""
+        capi.weir_device_set_verbosity(self.handle, int(level))
+
+    def SetSkipIteration(self, runs=5):
+        """The first runs of a graph are not counted."""
+        capi.weir_device_set_skip(self.handle, int(runs))
+
+    def profile_text(self):
+        """The table of the graph that ran last."""
+        return capi.weir_device_profile_text(self.handle)
+
+    def PrintTimeProfiling(self):
+        print(self.profile_text(), flush=True)
+
+    # -- graphs of models --
+
+    def begin_graph(self):
+        """Starts a graph of its own; end_graph gives it, planned."""
+        self._model_graph = capi.weir_graph_begin(self.handle)
+        self._graph += 1
+
+    def end_graph(self, plan=None):
+        """(graph, what must be held as long as it): plan is a capi.weir_plan_options or None."""
+        graph, self._model_graph = self._model_graph, None
+        held, self._held = self._held, []
+        capi.weir_graph_end(graph, plan)
+        return graph, held
+
+    def drop_graph(self):
+        """Ends a recording and forgets it."""
+        self._model_graph = None
+        self._held = []
+
+    @contextlib.contextmanager
+    def at_once(self):
+        """Computes at once what is done inside, in the middle of a recording."""
+        if not self.recording:
+            yield
+        elif self._model_graph is not None:
+            capi.weir_graph_pause(self._model_graph)
+            try:
+                yield
+            finally:
+                capi.weir_graph_resume(self._model_graph)
+        else:
+            capi.weir_device_set_buffering(self.handle, False)
+            try:
+                yield
+            finally:
+                capi.weir_device_set_buffering(self.handle, True)
+
+    @property
+    def graph_number(self):
+        """Names the recording at hand; 0 when computing at once."""
+        return self._graph if self.recording else 0
+
+    def hold(self, owner):
+        """Keeps a callback's owner alive as long as the graph being recorded."""
+        if self.recording:
+            self._held.append(owner)
+
+    # -- the tape --
+
+    @contextlib.contextmanager
+    def taped(self):
+        """Calls made inside are remembered for gradients."""
+        capi.weir_no_grad_end(self.handle)
+        try:
+            yield
+        finally:
+            capi.weir_no_grad_begin(self.handle)
+
+
+_open_devices = weakref.WeakSet()
+
+
+@atexit.register
+def _close_devices():
+    for device in list(_open_devices):
+        capi.weir_device_close(device.handle)
+
+
+def open_device(name, number, **kwargs):
+    device = Device(name, number, **kwargs)
+    _open_devices.add(device)
+    return device
+
+
+_cpu = None
+
+
+def cpu():
+    """The CPU device, opened at the first call."""
+    global _cpu
+    if _cpu is None:
+        _cpu = open_device("cpu", -1)
+    return _cpu
+
+
+_scratch = None
+
+
+def scratch():
+    """A CPU device for the operators of scripts, which run in the middle of another's graph."""
+    global _scratch
+    if _scratch is None:
+        _scratch = open_device("cpu", -1, threads=1)
+    return _scratch
+
+
+class Value:
+    """Elements of one type and shape on a device, made at the first need."""
+
+    __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph")
+
+    def __init__(self, device, dtype, shape):
+        self.device = device
+        self.dtype = dtype
+        self.shape = shape
+        self._handle = None
+        self._written = False
+        self._state = True
+        self._graph = 0
+
+    @classmethod
+    def of(cls, handle, device):
+        """The value of a result of the core."""
+        dtype, shape = capi.weir_tensor_desc(handle)
+        value = cls(device, singa_dtype(dtype), shape)
+        value._handle = handle
+        value._written = True
+        value._state = False
+        value._graph = device.graph_number
+        return value
+
+    @property
+    def desc(self):
+        return core_dtype(self.dtype), self.shape
+
+    @property
+    def written(self):
+        return self._written
+
+    @property
+    def count(self):
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def room(self):
+        """The handle, for writing: never filled before."""
+        if self._handle is None:
+            self._handle = capi.weir_state(self.device.handle, self.desc, None)
+        self._written = True
+        return self._handle
+
+    @property
+    def handle(self):
+        """The handle, for reading; what nobody has written yet is 0."""
+        if not self._written:
+            capi.weir_write_fill(self.room(), 0.0)
+        return self._handle
+
+    def put(self, handle):
+        """Takes over the elements of a result of this shape and type: see the module's head."""
+        if self._handle is None and not self.device.recording:
+            self._handle, self._written, self._state, self._graph = handle, True, False, 0
+            return
+        now = self.device.graph_number
+        if self._graph and self._graph == now or not self._can_change():
+            self._handle, self._written, self._state, self._graph = handle, True, False, now
+            return
+        capi.weir_assign(self.handle, handle)
+
+    def _can_change(self):
+        """May the memory be written in place? A result becomes a state of the device for it."""
+        if not self._state:
+            try:
+                capi.weir_tensor_make_state(self._handle)
+            except errors.Error:
+                return False
+            self._state = True
+        return True
+
+    def write(self, array):
+        """Copies a NumPy array of the right type and size, at once."""
+        if not self._state and (self._graph and self._graph == self.device.graph_number
+                                or not self._can_change()):
+            raise errors.StateError("a recorded result cannot be written")
+        capi.write(self.room(), np.ascontiguousarray(array))
+
+    def read(self):
+        """A new NumPy array. While the value is only recorded: StateError."""
+        if self.dtype == kBFloat16:
+            wide = capi.weir_cast(self.handle, capi.WEIR_F32)
+            return Value.of(wide, self.device).read()
+        out = np.empty(self.shape, numpy_dtype(self.dtype))
+        capi.read(self.handle, out)
+        return out

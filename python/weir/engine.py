@@ -1,0 +1,241 @@
+"""engine - operators and gradients: a call, the tape behind it, the way back.
+
+An operator of the package (Core) records its call on the core's tape; its backward is the core's
+vector-Jacobian product between its inputs and its results. An operator of a script (a direct
+subclass of Operator with a forward and a backward of its own) runs as one callback of the core.
+
+An operator holds no elements but those of tensors that store gradients: of its inputs and results
+it keeps hollow handles, so a value dies when the script drops it.
+"""
+import sys
+import weakref
+from collections import Counter, deque
+
+import numpy as np
+
+from . import capi
+from . import core
+from . import singa_wrap as singa
+from .tensor import Tensor
+
+
+def is_training():
+    """autograd.training, which scripts assign."""
+    return sys.modules["weir.autograd"].training
+
+
+class Operator:
+    """What a script derives from: forward(*raw) -> raw or tuple, backward(*raw dy) -> the same.
+
+    Calling the operator with Tensors gives a tuple of Tensors whose creator it is.
+    """
+
+    op_count = 0
+
+    def __init__(self, name=None):
+        if name is None:
+            kind = type(self)
+            name = f"{kind.__name__}#{kind.op_count}"
+            kind.op_count += 1
+        self.name = name
+        self.src = []
+        self.y_id2idx = {}
+        self.requires_grad = True
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.op_count = 0
+
+    def __call__(self, *xs):
+        return self._do_forward(*xs)
+
+    def _do_forward(self, *xs):
+        for x in xs:
+            if not isinstance(x, Tensor):
+                raise TypeError(f"{self.name}: its inputs must be Tensors, one is {type(x)}")
+        self.src = [(x.creator, id(x), x if x.stores_grad else None, x.stores_grad) for x in xs]
+        self.requires_grad = any(x.requires_grad for x in xs)
+        results = self._run(xs)
+        ys = tuple(Tensor(data=y, requires_grad=self.requires_grad, creator=self,
+                          name=self.output_name(i)) for i, y in enumerate(results))
+        self.y_id2idx = {id(y): i for i, y in enumerate(ys)}
+        return ys
+
+    def _run(self, xs):
+        """Raw results of a call with these Tensors."""
+        from . import script_operator
+        return script_operator.run(self, xs)
+
+    def _do_backward(self, *dys):
+        dxs = self.backward(*dys)
+        return dxs if isinstance(dxs, tuple) else (dxs,)
+
+    def forward(self, *xs):
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def backward(self, *dys):
+        raise NotImplementedError(f"{type(self).__name__} has no backward")
+
+    def output_name(self, idx):
+        return f"{self.name}:{idx}"
+
+    def grad_name(self, idx):
+        return f"{self.name}_g"
+
+    def get_params(self):
+        return []
+
+
+Operation = Operator
+
+
+class Dummy(Operator):
+    """The creator of a tensor that no operator made; its attributes are the tensor's."""
+
+    def __init__(self, tensor, name=None):
+        self._tensor = weakref.ref(tensor)
+        super().__init__(tensor.name if name is None else name)
+        self.requires_grad = False
+
+    def output_name(self, idx):
+        return self.name
+
+    def __getattr__(self, attr):
+        tensor = self.__dict__["_tensor"]()
+        if tensor is None:
+            raise AttributeError(f"the tensor of {self.name} is gone")
+        return getattr(tensor, attr)
+
+
+def prepare(x):
+    """The handle of an input of a taped call, watched by the core if x wants a gradient."""
+    handle = x.data.handle
+    if x.requires_grad:
+        if not capi.weir_tensor_needs_grad(handle) and core.is_float(x.dtype):
+            capi.weir_tensor_set_needs_grad(handle, True)
+    elif capi.weir_tensor_needs_grad(handle):
+        return capi.weir_detach(handle)
+    return handle
+
+
+class Core(Operator):
+    """An operator of the package: forward calls the core, backward is the same for all."""
+
+    single = True       # forward of one input: backward gives one gradient, not a tuple of one
+
+    def _run(self, xs):
+        raws = [x.data for x in xs]
+        if not (is_training() and self.requires_grad):
+            return self._results(self.forward(*raws))
+        device = raws[0].device()
+        capi.weir_no_grad_end(device.handle)
+        try:
+            seen = set()
+            for i, x in enumerate(xs):
+                handle = prepare(x)
+                if id(raws[i]) in seen:         # the same input twice: each its own gradient
+                    handle = capi.weir_reshape(handle, x.shape)
+                seen.add(id(raws[i]))
+                if handle is not raws[i].value._handle:
+                    raws[i] = singa.result(handle, device)
+            results = self._results(self.forward(*raws))
+        finally:
+            capi.weir_no_grad_begin(device.handle)
+        self._device = device
+        self._inputs = [capi.weir_hollow(raw.handle) for raw in raws]
+        self._outputs = [capi.weir_hollow(y.handle) for y in results]
+        return results
+
+    @staticmethod
+    def _results(ys):
+        return ys if isinstance(ys, (tuple, list)) else (ys,)
+
+    def backward(self, *dys):
+        """Gradients of the inputs as raw tensors, given those of the results (None: none)."""
+        if not hasattr(self, "_outputs"):
+            raise RuntimeError(f"{self.name} was not called in training: it has no gradient")
+        handles = [None if dy is None else self._gradient_handle(dy, i)
+                   for i, dy in enumerate(dys)]
+        handles += [None] * (len(self._outputs) - len(handles))
+        dxs = capi.vjp(self._outputs, handles, self._inputs)
+        dxs = tuple(None if dx is None else singa.result(dx, self._device) for dx in dxs)
+        return dxs[0] if len(dxs) == 1 and self.single else dxs
+
+    def _gradient_handle(self, dy, i):
+        if isinstance(dy, (int, float, np.number)):
+            return capi.weir_fill(self._device.handle, capi.weir_tensor_desc(self._outputs[i]),
+                                  float(dy))
+        handle = (dy.data if isinstance(dy, Tensor) else dy).handle
+        shape = capi.weir_tensor_desc(self._outputs[i])[1]
+        if capi.weir_tensor_desc(handle)[1] != shape:
+            handle = capi.weir_reshape(handle, shape)
+        return handle
+
+
+class Loss(Core):
+    """An operator whose backward may be called without a gradient: 1."""
+
+    def backward(self, dy=1.0):
+        return super().backward(dy)
+
+
+# ---- the way back ----
+
+def infer_dependency(op):
+    """(Counter operator -> consumers, Counter tensor id -> uses) of what op was made from."""
+    consumers, uses = Counter({op: 0}), Counter()
+    waiting = deque([op])
+    while waiting:
+        for source, tensor_id, _, _ in waiting.pop().src:
+            if source not in consumers:
+                waiting.append(source)
+            consumers[source] += 1
+            uses[tensor_id] += 1
+    return consumers, uses
+
+
+def _stored(op):
+    """Tensors among the sources of op, near and far, that store a gradient."""
+    found, seen, waiting = {}, {op}, deque([op])
+    while waiting:
+        for source, tensor_id, tensor, stores in waiting.pop().src:
+            if stores and tensor is not None:
+                found[tensor_id] = tensor
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return list(found.values())
+
+
+def backward(y, dy=None):
+    """Yields (tensor, gradient) for every tensor that y depends on and that stores_grad.
+
+    y has one element; dy is its gradient, a number or a Tensor (1 by default). The core computes or
+    records all gradients at the first step of the iteration.
+    """
+    if y.data.Size() != 1:
+        raise ValueError(f"backward: y must have one element, its shape is {y.shape}")
+    tensors = _stored(y.creator)
+    if not tensors:
+        return
+    handle = y.data.handle
+    seed = None
+    if isinstance(dy, Tensor):
+        seed = capi.weir_reshape(dy.data.handle, y.shape)
+    elif dy is not None:
+        seed = capi.weir_fill(y.device.handle, y.data.value.desc, float(dy))
+    grads = capi.gradients(handle, seed, [t.data.handle for t in tensors])
+    del handle, seed
+    grads.reverse()
+    tensors.reverse()
+    while tensors:
+        tensor, grad = tensors.pop(), grads.pop()
+        if grad is not None:
+            yield tensor, Tensor(data=singa.result(grad, tensor.device), requires_grad=False,
+                                 name=f"{tensor.name}_g")
+            del grad
+
+
+def gradients(y, dy=None):
+    """{id(tensor): gradient} of backward's pairs."""
+    return {id(tensor): grad for tensor, grad in backward(y, dy)}

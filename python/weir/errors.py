@@ -1,0 +1,57 @@
+"""errors - the exceptions of the package, one for each status of the core.
+
+Each is also the built-in exception that says the same, so `except ValueError` catches a wrong
+shape. The message is the core's sentence: operation, argument, shapes, numbers.
+"""
+from . import capi
+
+
+class Error(Exception):
+    """Whatever the core refuses."""
+
+
+class InvalidError(Error, ValueError):
+    """An argument makes no sense."""
+
+
+class ShapeError(Error, ValueError):
+    """Shapes do not fit."""
+
+
+class DtypeError(Error, TypeError):
+    """Element types do not fit."""
+
+
+class DeviceError(Error, RuntimeError):
+    """Wrong, closed or failing device."""
+
+
+class StateError(Error, RuntimeError):
+    """Not possible at this moment: reading a value that is only recorded, for example."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Out of memory."""
+
+
+class NoKernelError(Error, NotImplementedError):
+    """No kernel for this operation on this device."""
+
+
+class FileError(Error, OSError):
+    """A file is missing, unreadable or malformed."""
+
+
+BY_STATUS = {
+    capi.WEIR_OK: Error,
+    capi.WEIR_ERR_INVALID: InvalidError,
+    capi.WEIR_ERR_SHAPE: ShapeError,
+    capi.WEIR_ERR_DTYPE: DtypeError,
+    capi.WEIR_ERR_DEVICE: DeviceError,
+    capi.WEIR_ERR_STATE: StateError,
+    capi.WEIR_ERR_NOMEM: OutOfMemoryError,
+    capi.WEIR_ERR_NOKERNEL: NoKernelError,
+    capi.WEIR_ERR_IO: FileError,
+}
+
+capi.set_errors([BY_STATUS.get(status, Error) for status in range(max(BY_STATUS) + 1)])
