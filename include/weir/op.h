@@ -432,6 +432,11 @@ WEIR_API weir_status weir_accumulate(weir_tensor *buffer, weir_tensor *grad);
  * value ever comes from weir_write_fill. */
 WEIR_API weir_status weir_reset(weir_tensor *t, double value);
 
+/* to = from, in place, in its turn among the recorded calls: from of any type (as by weir_cast), a
+ * view or not, broadcast to the shape of `to`, whose elements it must not share. `to` need not have
+ * been written before. */
+WEIR_API weir_status weir_assign(weir_tensor *to, weir_tensor *from);
+
 #ifdef __cplusplus
 }
 #endif

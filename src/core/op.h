@@ -53,6 +53,7 @@ typedef struct weir_opdef {
     uint32_t    flags;
     int         nin_min, nin_max, nout;
     uint32_t    mutates;            /* bit i: input i is overwritten */
+    uint32_t    blind;              /* bit i: and not read: it may hold no value before */
     uint32_t    inplace;            /* bit i: output 0 may take input i's memory, if sizes agree */
     uint32_t    reads_in;           /* bit i: the gradient reads input i's elements */
     uint32_t    reads_out;          /* bit i: the gradient reads output i's elements */

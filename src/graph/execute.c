@@ -37,9 +37,14 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
     void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
     const weir_choice *ch;
 
+    const weir_opdef *const def = weir_opdefs[c->op];
+
     WEIR_TRY(weir_choice_of(d, c, &ch));
-    for (int i = 0; i < c->nin; i++)
+    for (int i = 0; i < c->nin; i++) {
+        if (def->blind >> i & 1)
+            WEIR_TRY(weir_block_touch(in[i]->block));
         src[i] = address(in[i]);
+    }
     for (int i = 0; i < c->nout; i++) {
         WEIR_TRY(weir_block_touch(out[i]->block));
         dst[i] = address(out[i]);
@@ -50,6 +55,9 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
     WEIR_TRY(run_with_work(d, ch, &k));
     for (int i = 0; i < c->nout; i++)
         ((weir_block *)out[i]->block)->written = true;
+    for (int i = 0; i < c->nin; i++)
+        if (def->blind >> i & 1)
+            ((weir_block *)in[i]->block)->written = true;
     if (d->trace)
         trace_call(d, c, "graph off", begin);
     return WEIR_OK;
@@ -72,13 +80,24 @@ weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, v
 /* Stands in p->bound for the address of an arena of no bytes. */
 static const char no_arena[] = "no arena";
 
-/* Does an instruction before number i make the storage? */
+/* Is input k of the instruction overwritten without being read? */
+static bool is_blind(const weir_instr *ins, int k)
+{
+    return weir_opdefs[ins->call.op]->blind >> k & 1;
+}
+
+/* Does an instruction before number i make the storage, or overwrite it? */
 static bool made_before(const weir_plan *p, uint32_t i, uint32_t store)
 {
-    for (uint32_t j = 0; j < i; j++)
-        for (int k = 0; k < p->instr[j].call.nout; k++)
-            if (p->instr[j].out[k].store == store)
+    for (uint32_t j = 0; j < i; j++) {
+        const weir_instr *ins = &p->instr[j];
+        for (int k = 0; k < ins->call.nout; k++)
+            if (ins->out[k].store == store)
                 return true;
+        for (int k = 0; k < ins->call.nin; k++)
+            if (ins->in[k].store == store && is_blind(ins, k))
+                return true;
+    }
     return false;
 }
 
@@ -91,7 +110,7 @@ static weir_status check_written(const weir_graph *g)
         const weir_instr *ins = &g->plan->instr[i];
         for (int k = 0; k < ins->call.nin; k++) {
             const weir_store *s = &g->stores.at[ins->in[k].store];
-            if (s->external && s->bytes > 0 && !s->block->written &&
+            if (s->external && s->bytes > 0 && !s->block->written && !is_blind(ins, k) &&
                 !made_before(g->plan, i, ins->in[k].store))
                 return weir_fail(WEIR_ERR_STATE, "weir_graph_run: input %d of %s, %s %s, has never "
                                  "been written", k, weir_opdefs[ins->call.op]->name,
@@ -123,6 +142,9 @@ weir_status weir_plan_bind(weir_graph *g)
         void      **src = p->pointers + (ins->in - p->operands);
         for (int k = 0; k < ins->call.nin + ins->call.nout; k++)
             src[k] = pointer(g, &ins->in[k]);
+        for (int k = 0; k < ins->call.nin; k++)
+            if (is_blind(ins, k))
+                g->stores.at[ins->in[k].store].block->written = true;
         ins->args.work = ins->choice->work ? d->arena.at + ins->work : NULL;
     }
     for (uint32_t i = 0; i < g->stores.n; i++)

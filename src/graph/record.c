@@ -45,7 +45,7 @@ static weir_status check_input(const weir_recording *r, int i)
             "%s: input %d %s is recorded in a graph, not computed: run that graph, and "
             "weir_keep the value before weir_graph_end",
             r->def->name, i, weir_desc_text(&t->layout.desc, text));
-    if (!r->s->recording && !b->written && b->bytes > 0)
+    if (!r->s->recording && !b->written && b->bytes > 0 && !(r->def->blind >> i & 1))
         return weir_fail(WEIR_ERR_STATE, "%s: input %d '%s' %s has never been written",
                          r->def->name, i, name_of(t), weir_desc_text(&t->layout.desc, text));
     return WEIR_OK;

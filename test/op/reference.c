@@ -427,3 +427,14 @@ void ref_reset(ref_call *c)
         c->in[0].at[i] = c->o->s;
     ref_same(c);
 }
+
+/* Into input 0, of whose type both are. */
+void ref_assign(ref_call *c)
+{
+    for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++) {
+        int64_t index[WEIR_MAX_DIMS] = {0};
+        ref_unravel(&c->in[0].desc, i, index);
+        c->in[0].at[i] = broadcast_at(&c->in[1], index, c->in[0].desc.ndim);
+    }
+    ref_same(c);
+}

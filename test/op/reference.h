@@ -97,7 +97,7 @@ int64_t   ref_reduced_place(const ref_call *c, int64_t i);
     X(mse_loss) X(bce_logits_loss) X(bce_loss) X(ranking_loss) X(cosine_similarity)                \
     X(layer_norm) X(group_norm) X(rms_norm)                                                        \
     X(adamw_update) X(adagrad_update) X(rmsprop_update) X(lr_schedule)                       \
-    X(accumulate) X(reset)
+    X(accumulate) X(reset) X(assign)
 
 #define REF_MATH_LIST(X)                                                                           \
     X(leaky_relu) X(elu) X(selu) X(gelu) X(silu) X(hardsigmoid) X(softplus) X(softsign) X(prelu)   \

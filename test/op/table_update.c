@@ -127,6 +127,31 @@ static const op_set reset_sets[] = {
     {0},
 };
 
+/* to, from. */
+static const op_set assign_sets[] = {
+    {.in = "(3,5)(3,5)"},
+    {.in = "()()", "scalars"},
+    {.in = "(7)()", "a scalar everywhere"},
+    {.in = "(0,4)(0,4)", "nothing"},
+    {.in = "(3,5)(3,5)t", "transposed"},
+    {.in = "(3,5)(3,5)b", "a view that repeats"},
+    {.in = "(3,5)(5)", "broadcast rows"},
+    {.in = "(3,5)(3,1)", "broadcast columns"},
+    {.in = "(2,3,4,5)(2,3,4,5)", "filters"},
+    {.in = "(2,3,4,5)(2,3,4,5)t", "transposed filters"},
+    {.in = "(2,3,4,5)(3,1,1)", "one per channel"},
+    {.in = "(191,211)(191,211)t", "several tasks"},
+    {.in = "(191,211)(211)", "several tasks, broadcast"},
+    {0},
+};
+
+static const op_set assign_wrong[] = {
+    {.in = "(3,5)(5,3)", .status = WEIR_ERR_SHAPE, .says = "does not broadcast"},
+    {.in = "(5)(3,5)", .status = WEIR_ERR_SHAPE, .says = "does not broadcast"},
+    {.in = "(5)(1,5)", .status = WEIR_ERR_SHAPE},
+    {0},
+};
+
 #define ADAGRAD(...) {.adagrad = {__VA_ARGS__}}
 #define RMSPROP(...) {.rmsprop = {__VA_ARGS__}}
 
@@ -267,6 +292,11 @@ static weir_tensor *reset(const op_call *c)
     return after(weir_reset(c->in[0], c->o->s), c->in[0]);
 }
 
+static weir_tensor *assign(const op_call *c)
+{
+    return after(weir_assign(c->in[0], c->in[1]), c->in[0]);
+}
+
 #define PARAM {OP_STATE, -1, 1}
 #define GRAD  {OP_DATA, -2, 1}
 #define LR    {OP_DATA, 0.05, 0.2}
@@ -301,5 +331,7 @@ const op_row op_update[] = {
      .wrong = accumulate_wrong},
     {.name = "reset", .build = reset, .reference = ref_reset, .types = OP_FLOATS, .in = {PARAM},
      .eps = 1, .runs = 2, .sets = reset_sets},
+    {.name = "assign", .build = assign, .reference = ref_assign, .types = OP_ALL,
+     .in = {{OP_STATE, 0, 99}, {OP_DATA, 0, 99}}, .eps = 1, .runs = 2, .sets = assign_sets, .wrong = assign_wrong},
     {0},
 };

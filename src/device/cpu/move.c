@@ -445,6 +445,29 @@ weir_status weir_cpu_cast(weir_device *d, const weir_call *c, weir_choice *out)
     return weir_cpu_copy(d, c, out);
 }
 
+/* Input 1, broadcast, into input 0. */
+static weir_status assign_run(const weir_kargs *k)
+{
+    weir_kargs args = *k;
+
+    args.src = k->src + 1;
+    args.dst = k->src;
+    return move_run(&args);
+}
+
+/* Equal dims once more, so what is chosen is move_run. */
+weir_status weir_cpu_assign(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    weir_layout     from, to = c->in[0];
+    const weir_call cast = {
+        .op = WEIR_OP_CAST, .nin = 1, .nout = 1, .in = &from, .out = &to, .alias = -1};
+
+    weir_shape_expand(&c->in[1], &to.desc, &from);
+    WEIR_TRY(weir_cpu_cast(d, &cast, out));
+    out->run = assign_run;
+    return WEIR_OK;
+}
+
 typedef struct fill_state {
     size_t  size;
     int64_t n;

@@ -208,6 +208,30 @@ const weir_opdef weir_op_reset = {
     .flops = weir_flops_none,
 };
 
+/* ---- to, from: to = from ---- */
+
+static weir_status assign_infer(weir_call *c)
+{
+    weir_desc both;
+
+    if (!weir_shape_broadcast(&c->in[0].desc, &c->in[1].desc, &both) ||
+        !weir_shape_equal(&both, &c->in[0].desc))
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "input 1 does not broadcast to input 0");
+    return WEIR_OK;
+}
+
+const weir_opdef weir_op_assign = {
+    .name = "assign",
+    .flags = WEIR_UPDATE | WEIR_STRIDED,
+    .nin_min = 2,
+    .nin_max = 2,
+    .nout = 0,
+    .mutates = 1,
+    .blind = 1,
+    .infer = assign_infer,
+    .flops = weir_flops_none,
+};
+
 /* ---- public functions ---- */
 
 weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *momentum_buffer,
@@ -339,4 +363,11 @@ weir_status weir_reset(weir_tensor *t, double value)
     const weir_reset_attr a = {.value = value};
 
     return weir_record(WEIR_OP_RESET, 1, &t, &a, sizeof a, NULL);
+}
+
+weir_status weir_assign(weir_tensor *to, weir_tensor *from)
+{
+    if (!to || !from)
+        return weir_fail_null("weir_assign", to ? "from" : "to");
+    return weir_record(WEIR_OP_ASSIGN, 2, (weir_tensor *[]){to, from}, NULL, 0, NULL);
 }
