@@ -42,6 +42,22 @@ WEIR_API weir_status weir_write_fill(weir_tensor *t, double value);
 WEIR_API weir_status weir_write_uniform(weir_tensor *t, double lo, double hi);
 WEIR_API weir_status weir_write_normal(weir_tensor *t, double mean, double stddev);
 
+/* A result that was computed with the graph off becomes a state, as if made by weir_state and
+ * written: operations may update it, graphs read and update it from run to run, its memory counts
+ * as persistent. Other handles of the same elements see the updates. Refuses results of graphs,
+ * results that a gradient flows through, and views; params, states and inputs stay what they are.
+ */
+WEIR_API weir_status weir_tensor_make_state(weir_tensor *t);
+
+/* Where the elements lie, in the address space of the host, and how many elements apart along each
+ * axis (4-D floats are channels-last; an axis of a view may have 0). Of params, states and inputs,
+ * which are zero then if nothing was written before and count as written; of results computed with
+ * the graph off; of outputs of a planned graph, which each run writes. The address stays good as
+ * long as the handle is held and the device open. Devices whose memory the host cannot reach:
+ * ERR_DEVICE; recorded results: ERR_STATE. */
+WEIR_API weir_status weir_tensor_memory(weir_tensor *t, void **data,
+                                        int64_t stride[WEIR_MAX_DIMS]);
+
 /* Marks a result as wanted after the step. In a graph it becomes an output that lives until the
  * graph is freed; in a weir_step it lives until the step's next run; otherwise its scope decides.
  * Returns t. */

@@ -46,6 +46,14 @@ weir_status weir_block_touch(weir_block *b)
                          : weir_pool_take(b->dev, b->bytes, &b->data, &b->got);
 }
 
+void weir_block_persist(weir_block *b, weir_kind kind)
+{
+    if (b->data && !b->persistent)
+        weir_pool_adopt(b->dev, b->got);
+    b->persistent |= b->data != NULL;
+    b->kind = kind;
+}
+
 void weir_block_empty(weir_block *b)
 {
     if (b->data && b->persistent)

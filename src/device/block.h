@@ -35,6 +35,9 @@ weir_block *weir_block_new(weir_device *d, size_t bytes, weir_kind kind);
 /* Gives it memory if it has none. */
 weir_status weir_block_touch(weir_block *b);
 
+/* It becomes a persistent block of the kind; memory it has stays where it is. */
+void weir_block_persist(weir_block *b, weir_kind kind);
+
 /* Takes its memory away now (nobody reads it any more); handles stay valid, unwritten. */
 void weir_block_empty(weir_block *b);
 

@@ -30,6 +30,7 @@ typedef struct weir_stream weir_stream;
 typedef struct weir_device_ops {
     const char *name;
     size_t      align;                                      /* of every block and arena offset */
+    bool        host;           /* its memory is the host's: programs may look and write there */
     weir_status (*open)(weir_device *d);
     void        (*close)(weir_device *d);
     weir_status (*alloc)(weir_device *d, size_t bytes, bool huge, void **p);

@@ -151,6 +151,12 @@ void weir_pool_give_persistent(weir_device *d, void *p, size_t got)
     system_give(d, p, got > 0 ? got : d->ops->align);
 }
 
+void weir_pool_adopt(weir_device *d, size_t got)
+{
+    weir_mem_free(pop(&d->pool.spare));     /* it is never given back to a list */
+    d->pool.persistent += got;
+}
+
 void weir_pool_trim(weir_device *d)
 {
     for (size_t c = 0; c < WEIR_POOL_CLASSES; c++) {

@@ -32,6 +32,9 @@ void        weir_pool_give(weir_device *d, void *p, size_t got);
 weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, size_t *got);
 void        weir_pool_give_persistent(weir_device *d, void *p, size_t got);
 
+/* A block of weir_pool_take of `got` bytes becomes persistent where it lies. */
+void weir_pool_adopt(weir_device *d, size_t got);
+
 /* Gives every free block back to the system. */
 void weir_pool_trim(weir_device *d);
 

@@ -192,8 +192,21 @@ weir_graph *weir_graph_begin(weir_device *d)
     return g;
 }
 
-weir_status weir_graph_suspend(weir_graph *g)
+static weir_status check_recording(const char *who, const weir_graph *g, weir_graph_state want)
 {
+    static const char *const why[] = {"being recorded", "paused", "planned already", "broken"};
+
+    if (!g)
+        return weir_fail_null(who, "the graph");
+    WEIR_TRY(weir_device_check(g->dev, who));
+    if (g->state != want)
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph is %s", who, why[g->state]);
+    return WEIR_OK;
+}
+
+weir_status weir_graph_pause(weir_graph *g)
+{
+    WEIR_TRY(check_recording("weir_graph_pause", g, WEIR_GRAPH_RECORDING));
     weir_session *s = g->session;
 
     weir_scope_unwind(s, g->depth + 1);
@@ -211,10 +224,12 @@ weir_status weir_graph_suspend(weir_graph *g)
 
 weir_status weir_graph_resume(weir_graph *g)
 {
+    WEIR_TRY(check_recording("weir_graph_resume", g, WEIR_GRAPH_SUSPENDED));
     weir_session *s = g->session;
 
     if (s->recording)
-        return weir_fail(WEIR_ERR_STATE, "recording: another graph is being recorded already");
+        return weir_fail(WEIR_ERR_STATE,
+                         "weir_graph_resume: another graph is being recorded already");
     g->depth = s->mark.n;
     if (!weir_vec_reserve(&s->held, s->held.n + g->parked.n))
         return WEIR_ERR_NOMEM;
@@ -273,9 +288,8 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
     if (g->state != WEIR_GRAPH_RECORDING && g->state != WEIR_GRAPH_SUSPENDED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_end: the graph is not being recorded%s",
                          g->state == WEIR_GRAPH_PLANNED ? ", it has been planned already" : "");
-    weir_status status = weir_device_check(g->dev, "weir_graph_end");
-    if (status == WEIR_OK)
-        status = weir_passes_from(options, &passes);
+    WEIR_TRY(weir_device_check(g->dev, "weir_graph_end"));
+    weir_status  status = weir_passes_from(options, &passes);
     const double now = weir_now();
     g->record_ms = (now - g->began) * 1e3;
     g->recorded = g->nodes.n;

@@ -115,8 +115,4 @@ weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *i
 /* Checks the invariants above; an assert-like sentence about the first violation. */
 weir_status weir_graph_check(const weir_graph *g);
 
-/* Stops and resumes recording (the device switch). */
-weir_status weir_graph_suspend(weir_graph *g);
-weir_status weir_graph_resume(weir_graph *g);
-
 #endif

@@ -120,7 +120,7 @@ weir_status weir_device_set_buffering(weir_device *d, bool on)
         return WEIR_ERR_NOMEM;
     weir_graph *g = s->anonymous;
     if (!on)
-        return g && g->state == WEIR_GRAPH_RECORDING ? weir_graph_suspend(g) : WEIR_OK;
+        return g && g->state == WEIR_GRAPH_RECORDING ? weir_graph_pause(g) : WEIR_OK;
     if (g && g->state == WEIR_GRAPH_RECORDING)
         return WEIR_OK;
     if (g && g->state == WEIR_GRAPH_SUSPENDED)

@@ -132,6 +132,15 @@ static weir_status check_size(const char *who, const weir_tensor *t, const void 
     return WEIR_OK;
 }
 
+/* Does t look at its whole block in the dense order? */
+static bool owns_block(const weir_tensor *t)
+{
+    const weir_block *b = t->block;
+
+    return t->offset == 0 && weir_shape_bytes(&t->layout.desc) == b->bytes &&
+           weir_shape_is_dense(&t->layout);
+}
+
 /* Only memory of the user's own may be written, not results. */
 static weir_status check_writable(const char *who, const weir_tensor *t)
 {
@@ -222,7 +231,7 @@ static weir_status generate(const char *who, weir_tensor *t, weir_op op, const v
     WEIR_TRY(weir_device_check(t->dev, who));
     WEIR_TRY(check_writable(who, t));
     weir_block *b = t->block;
-    if (!weir_shape_is_dense(&t->layout) || weir_shape_bytes(&t->layout.desc) != b->bytes)
+    if (!owns_block(t))
         return weir_fail(WEIR_ERR_INVALID, "%s: the tensor is a view", who);
     WEIR_TRY(weir_block_touch(b));
     weir_layout     out = t->layout;
@@ -259,4 +268,63 @@ weir_status weir_write_uniform(weir_tensor *t, double lo, double hi)
 weir_status weir_write_normal(weir_tensor *t, double mean, double stddev)
 {
     return draw("weir_write_normal", t, WEIR_OP_NORMAL, mean, stddev);
+}
+
+/* ---- memory looked at and written from outside ---- */
+
+weir_status weir_tensor_make_state(weir_tensor *t)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (!t)
+        return weir_fail_null("weir_tensor_make_state", "t");
+    WEIR_TRY(weir_device_check(t->dev, "weir_tensor_make_state"));
+    WEIR_TRY(check_kept("weir_tensor_make_state", t));
+    weir_block       *b = t->block;
+    const char *const why =
+        b->owner || b->kind == WEIR_KIND_OUTPUT ? "is the result of a graph, which writes it itself"
+        : t->tape ? "is the result of a call that a gradient flows through"
+        : !owns_block(t) ? "is a view" : NULL;
+    if (why)
+        return weir_fail(WEIR_ERR_STATE, "weir_tensor_make_state: %s %s; copy it first",
+                         weir_desc_text(&t->layout.desc, text), why);
+    if (b->kind > WEIR_KIND_INPUT)
+        weir_block_persist(b, WEIR_KIND_STATE);
+    return WEIR_OK;
+}
+
+/* Memory that is there to be looked at: zero where nothing was written yet. What the user writes
+ * counts as written from now on; an output is not before its graph has run. */
+static weir_status settle(weir_tensor *t)
+{
+    weir_block *b = t->block;
+
+    WEIR_TRY(weir_block_touch(b));
+    if (!b->written)
+        WEIR_TRY(t->dev->ops->fill(t->dev, b->data, 0, b->bytes));
+    b->written |= b->kind <= WEIR_KIND_INPUT;
+    return t->dev->ops->sync(t->dev);
+}
+
+weir_status weir_tensor_memory(weir_tensor *t, void **data, int64_t stride[WEIR_MAX_DIMS])
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (!t || !data || !stride)
+        return weir_fail_null("weir_tensor_memory", !t ? "t" : !data ? "data" : "stride");
+    *data = NULL;
+    WEIR_TRY(weir_device_check(t->dev, "weir_tensor_memory"));
+    WEIR_TRY(check_kept("weir_tensor_memory", t));
+    if (!t->dev->ops->host)
+        return weir_fail(WEIR_ERR_DEVICE, "weir_tensor_memory: the host cannot reach memory of "
+                         "device %s", t->dev->ops->name);
+    if (((const weir_block *)t->block)->owner)
+        return weir_fail(WEIR_ERR_STATE, "weir_tensor_memory: %s is recorded in a graph, not "
+                         "computed: weir_keep it before weir_graph_end",
+                         weir_desc_text(&t->layout.desc, text));
+    WEIR_TRY(settle(t));
+    *data = element0(t);
+    for (int i = 0; i < t->layout.desc.ndim; i++)
+        stride[i] = t->layout.stride[i];
+    return WEIR_OK;
 }

@@ -149,3 +149,18 @@ CASE(random_traffic)
     CHECK(d->pool.live == 0);
     weir_device_close(d);
 }
+
+CASE(adopted_blocks_stay_where_they_are)
+{
+    weir_device *d = opened();
+    CHECK_OR_RETURN(d != NULL);
+    void  *p;
+    size_t got;
+    CHECK_OK(weir_pool_take(d, 1025, &p, &got));
+    const size_t live = d->pool.live;
+    weir_pool_adopt(d, got);
+    CHECK(d->pool.live == live && d->pool.persistent == got && got == 1088);
+    weir_pool_give_persistent(d, p, got);
+    CHECK(d->pool.live == 0 && d->pool.persistent == 0 && d->pool.held == 0);
+    weir_device_close(d);
+}

@@ -135,3 +135,63 @@ CASE(reset_at_any_time)
         weir_device_close(d);
     }
 }
+
+/* ---- a graph of one's own, paused ---- */
+
+CASE(pause_and_resume)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_param(d, 2, two);
+    weir_graph  *g = weir_graph_begin(d);
+
+    CHECK_STATUS(weir_graph_resume(g), WEIR_ERR_STATE);
+    CHECK_TEXT(weir_error(), "weir_graph_resume: the graph is being recorded");
+    weir_tensor *y = weir_square(x);
+    CHECK_OK(weir_graph_pause(g));
+    CHECK(!weir_device_buffering(d));
+    CHECK_STATUS(weir_graph_pause(g), WEIR_ERR_STATE);
+    CHECK_TEXT(weir_error(), "weir_graph_pause: the graph is paused");
+    CHECK(lab_value(weir_affine(x, 3, 0)) == 3);            /* at once */
+    weir_graph *other = weir_graph_begin(d);
+    CHECK_STATUS(weir_graph_resume(g), WEIR_ERR_STATE);
+    CHECK_TEXT(weir_error(), "another graph");
+    CHECK_OK(weir_graph_end(other, NULL));
+    weir_graph_free(other);
+    CHECK_OK(weir_graph_resume(g));
+    weir_tensor *z = weir_keep(weir_affine(y, 10, 0));
+    CHECK(lab_finish(g, NULL));
+    CHECK(lab_value(z) == 10);
+    CHECK_STATUS(weir_graph_pause(g), WEIR_ERR_STATE);
+    CHECK_TEXT(weir_error(), "planned already");
+    CHECK_STATUS(weir_graph_pause(NULL), weir_error_status());
+    CHECK_STATUS(weir_graph_resume(NULL), weir_error_status());
+    weir_graph_free(g);
+    weir_release(x);
+    weir_device_close(d);
+}
+
+/* Ended while paused; freed while paused; the device closed while paused. */
+CASE(paused_to_the_end)
+{
+    for (int how = 0; how < 3; how++) {
+        weir_device *d = lab_open();
+        weir_tensor *s = lab_state(d, 2, NULL);
+        weir_graph  *g = weir_graph_begin(d);
+        CHECK_OK(weir_increment(s, 1));
+        weir_exp(s);
+        CHECK_OK(weir_graph_pause(g));
+        if (how == 0) {
+            CHECK(lab_finish(g, NULL));
+            CHECK(lab_value(s) == 1);
+        }
+        if (how == 2) {
+            weir_device_close(d);
+            CHECK_STATUS(weir_graph_resume(g), WEIR_ERR_DEVICE);
+            CHECK_STATUS(weir_graph_end(g, NULL), WEIR_ERR_DEVICE);
+        }
+        weir_graph_free(g);
+        weir_release(s);
+        if (how < 2)
+            weir_device_close(d);
+    }
+}

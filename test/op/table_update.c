@@ -332,6 +332,7 @@ const op_row op_update[] = {
     {.name = "reset", .build = reset, .reference = ref_reset, .types = OP_FLOATS, .in = {PARAM},
      .eps = 1, .runs = 2, .sets = reset_sets},
     {.name = "assign", .build = assign, .reference = ref_assign, .types = OP_ALL,
-     .in = {{OP_STATE, 0, 99}, {OP_DATA, 0, 99}}, .eps = 1, .runs = 2, .sets = assign_sets, .wrong = assign_wrong},
+     .in = {{OP_STATE, 0, 99}, {OP_DATA, 0, 99}}, .eps = 1, .runs = 2, .sets = assign_sets,
+     .wrong = assign_wrong},
     {0},
 };

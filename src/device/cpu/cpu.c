@@ -117,6 +117,7 @@ static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 const weir_device_ops weir_device_cpu = {
     .name = "cpu",
     .align = 64,
+    .host = true,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,
