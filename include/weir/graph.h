@@ -34,9 +34,9 @@ typedef struct weir_plan_options {
 /* Starts recording on d. One graph records at a time. You own the result: weir_graph_free. */
 WEIR_API weir_graph *weir_graph_begin(weir_device *d);
 
-/* Stops recording for a while: operations compute at once until weir_graph_resume, another graph may
- * be recorded meanwhile. Scopes opened since the recording began are closed. A paused graph can
- * be ended as well. (weir_device_set_buffering does the same for the device's anonymous graph.) */
+/* Stops recording for a while: operations compute at once until weir_graph_resume, and other graphs
+ * may be recorded. Scopes opened since the recording began are closed. A paused graph can be ended
+ * as well. (weir_device_set_buffering does the same for the device's anonymous graph.) */
 WEIR_API weir_status weir_graph_pause(weir_graph *g);
 WEIR_API weir_status weir_graph_resume(weir_graph *g);
 

@@ -228,6 +228,11 @@ WEIR_API weir_tensor *weir_matmul_t(weir_tensor *a, weir_tensor *b, bool ta, boo
 WEIR_API weir_tensor *weir_gemm(weir_tensor *a, weir_tensor *b, weir_tensor *c, double alpha,
                                 double beta, bool ta, bool tb);
 
+/* Einstein's summation of a, or of a and b: "bij,bkj->bik". A term is the labels of its axes, all
+ * different letters; what the result, in any order, lacks is summed over. A label has one size. A
+ * product with a sum is one batched weir_matmul. b NULL: one operand. */
+WEIR_API weir_tensor *weir_einsum(const char *equation, weir_tensor *a, weir_tensor *b);
+
 /* Scaled dot-product attention (Vaswani et al. 2017): softmax(q k^T / sqrt(d)) v for each of the
  * heads, which lie side by side in the last axis: q (b,t,heads*d), k (b,s,heads*d),
  * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v. Neither scores

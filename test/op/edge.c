@@ -224,3 +224,21 @@ CASE(each_allocation_fails_once)
     weir_release(c);
     weir_device_close(d);
 }
+
+/* Spaces and capitals; an equation for two that is given one. */
+CASE(einsum_of_another_spelling)
+{
+    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_tensor *a = weir_input(d, weir_2d(WEIR_F32, 2, 3));
+    float        v[6], got[4], want[4];
+
+    check_floats(v, 6, -1, 1);
+    CHECK_OK(weir_write(a, v, sizeof v));
+    CHECK_OK(weir_read(weir_einsum(" Ij, kj -> Ik ", a, a), got, sizeof got));
+    CHECK_OK(weir_read(weir_matmul_t(a, a, false, true), want, sizeof want));
+    CHECK_BITS(got, want, sizeof got);
+    CHECK(weir_einsum("ij,jk->ik", a, NULL) == NULL);
+    CHECK(weir_einsum(NULL, a, a) == NULL);
+    weir_release(a);
+    weir_device_close(d);
+}

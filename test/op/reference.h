@@ -24,6 +24,7 @@ typedef struct ref_options {
     int64_t                 to[WEIR_MAX_DIMS];
     int64_t                 from[WEIR_MAX_DIMS], by[WEIR_MAX_DIMS];     /* slice: from, to, by */
     weir_dtype              cast;
+    const char             *equation;       /* einsum */
     int64_t                 heads;          /* attention */
     bool                    causal;
     int                     layers;         /* recurrent networks */
@@ -89,7 +90,7 @@ int64_t   ref_reduced_place(const ref_call *c, int64_t i);
     X(add) X(sub) X(mul) X(div) X(max) X(min)                                                      \
     X(sum) X(mean) X(amax) X(count_correct)                                                        \
     X(same) X(reshape) X(flatten) X(transpose) X(broadcast_to) X(cast) X(fill) X(drawn) X(dropout) \
-    X(lstm) X(gru) X(batch_matmul) X(gemm) X(attention)                                            \
+    X(lstm) X(gru) X(batch_matmul) X(gemm) X(attention) X(einsum)                                  \
     X(conv_transpose2d) X(conv1d) X(max_pool1d) X(avg_pool1d)                                      \
     X(matmul) X(linear) X(conv2d) X(max_pool2d) X(avg_pool2d) X(global_avg_pool2d)                 \
     X(batch_norm) X(cross_entropy) X(sgd_update) X(adam_update) X(increment)        \

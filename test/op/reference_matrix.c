@@ -1,5 +1,6 @@
 /* reference_matrix.c - the reference of products in batches and of attention. */
 #include <math.h>
+#include <string.h>
 
 #include "op/reference.h"
 
@@ -89,6 +90,48 @@ void ref_gemm(ref_call *c)
             place = place * d->dim[k] + (d->dim[k] == 1 ? 0 : index);
         }
         c->out.at[i] += c->o->t * c->in[2].at[place];
+    }
+}
+
+/* ---- einsum: one loop per letter ---- */
+
+/* Position in array k of `a` at the values of all letters, as its term of the equation says. */
+static int64_t at_letters(const weir_desc *d, const char *term, const int64_t *value)
+{
+    int64_t place = 0;
+    for (int i = 0; i < d->ndim; i++)
+        place = place * d->dim[i] + value[term[i] - 'a'];
+    return place;
+}
+
+void ref_einsum(ref_call *c)
+{
+    const char *const comma = strchr(c->o->equation, ',');
+    const char *const term[] = {c->o->equation, comma ? comma + 1 : NULL};
+    const char *const result = strstr(c->o->equation, "->") + 2;
+    int64_t           size[26], value[26], loops = 1;
+    weir_desc         d = {.dtype = c->type, .ndim = (int)strlen(result)};
+
+    for (int l = 0; l < 26; l++)
+        size[l] = 1;
+    for (int k = 0; k < c->nin; k++)
+        for (int i = 0; i < c->in[k].desc.ndim; i++)
+            size[term[k][i] - 'a'] = c->in[k].desc.dim[i];
+    for (int i = 0; i < d.ndim; i++)
+        d.dim[i] = size[result[i] - 'a'];
+    for (int l = 0; l < 26; l++)
+        loops *= size[l];
+    c->out = ref_new(d);
+    for (int64_t n = 0; n < loops; n++) {
+        int64_t rest = n;
+        double  product = 1;
+        for (int l = 0; l < 26; l++) {
+            value[l] = rest % size[l];
+            rest /= size[l];
+        }
+        for (int k = 0; k < c->nin; k++)
+            product *= c->in[k].at[at_letters(&c->in[k].desc, term[k], value)];
+        c->out.at[at_letters(&d, result, value)] += product;
     }
 }
 

@@ -163,6 +163,61 @@ static const op_set linear_wrong[] = {
     {0},
 };
 
+#define EQ(text) {.equation = text}
+
+static const op_set einsum_sets[] = {
+    {.in = "(3,4)(4,5)", "product", EQ("ij,jk->ik")},
+    {.in = "(3,4)(5,4)", "second transposed", EQ("ij,kj->ik")},
+    {.in = "(4,3)(4,5)", "result turned", EQ("ji,jk->ki")},
+    {.in = "(2,3,4)(2,4,5)", "batch", EQ("bij,bjk->bik")},
+    {.in = "(3,2,4)(5,4,2)", "batch in the middle", EQ("ibj,kjb->bki")},
+    {.in = "(2,3,4,5)(2,3,6,5)", "heads", EQ("bhqd,bhkd->bhqk")},
+    {.in = "(2,4,3,5)(2,6,3,5)", "heads inside", EQ("bqhd,bkhd->bhqk")},
+    {.in = "(2,3,4)(4,3,5)", "two inner labels", EQ("bij,jik->bk")},
+    {.in = "(7)(7)", "inner product", EQ("i,i->")},
+    {.in = "(3)(4)", "outer product", EQ("i,j->ji")},
+    {.in = "(3,4)(4,3)t", "element-wise", EQ("ij,ji->ij")},
+    {.in = "(3,4)(4)", "columns scaled", EQ("ij,j->ij")},
+    {.in = "(2,3,4)(3,5)", "sums in each alone", EQ("abc,bd->b")},
+    {.in = "(2,3,4)(3,5,2)", "all summed", EQ("abc,bda->")},
+    {.in = "(2,3)(4)", "nothing shared, summed", EQ("ij,k->k")},
+    {.in = "()(3,2)", "scalar", EQ(",ij->ji")},
+    {.in = "(2,3,4,5)", "axes moved", EQ("abcd->dbac")},
+    {.in = "(2,3,4,5)t", "sums of one", EQ("abcd->ca")},
+    {.in = "(3,4)", "sum", EQ("ij->")},
+    {.in = "(3,4)b(4,5)l", "views that repeat", EQ("ij,jk->ik")},
+    {.in = "(0,4)(4,5)", "no rows", EQ("ij,jk->ik")},
+    {.in = "(3,0)(0,5)", "nothing summed", EQ("ij,jk->ik")},
+    {.in = "(37,29)(41,29)", "larger", EQ("ij,kj->ki")},
+    {0},
+};
+
+static const op_set einsum_wrong[] = {
+    {.in = "(3,4)(5,6)", NULL, EQ("ij,jk->ik"), .status = WEIR_ERR_SHAPE,
+     .says = "'ij,jk->ik': j is 4 in operand 0, 5 in operand 1"},
+    {.in = "(3,4)(4,5)", NULL, EQ("ijl,jk->ik"), .status = WEIR_ERR_SHAPE,
+     .says = "3 labels for operand 0 of 2 axes"},
+    {.in = "(3,4)(4,5)", NULL, EQ("ij,j->i"), .status = WEIR_ERR_SHAPE,
+     .says = "1 labels for operand 1 of 2 axes"},
+    {.in = "(3,4)(4,5)", NULL, EQ("ij,jk->iz"), .status = WEIR_ERR_INVALID,
+     .says = "no operand has the label z"},
+    {.in = "(3,4)(4,5)", NULL, EQ("ij,jk"), .status = WEIR_ERR_INVALID, .says = "->"},
+    {.in = "(3,3)(3,5)", NULL, EQ("ii,ik->k"), .status = WEIR_ERR_INVALID,
+     .says = "the label i stands twice"},
+    {.in = "(3,4)(4,5)", NULL, EQ("ij,jk->ii"), .status = WEIR_ERR_INVALID, .says = "twice"},
+    {.in = "(3,4)(4,5)", NULL, EQ("ij,jk,k->i"), .status = WEIR_ERR_INVALID,
+     .says = "more than 2 operands"},
+    {.in = "(3,4)(4,5)", NULL, EQ("ij->i"), .status = WEIR_ERR_INVALID,
+     .says = "one operand is named"},
+    {.in = "(3,4)(4,5)", NULL, EQ("i...,jk->ik"), .status = WEIR_ERR_INVALID,
+     .says = "'.' is no label"},
+    {.in = "(3,4)(4,5)", NULL, EQ("ij,jk->i,k"), .status = WEIR_ERR_INVALID,
+     .says = "',' is no label"},
+    {.in = "(3,4)(4,5)", NULL, EQ("abcdefghi,jk->ik"), .status = WEIR_ERR_INVALID,
+     .says = "more than 8 labels"},
+    {0},
+};
+
 static weir_tensor *matmul(const op_call *c)
 {
     return weir_matmul(c->in[0], c->in[1]);
@@ -176,6 +231,11 @@ static weir_tensor *matmul_t(const op_call *c)
 static weir_tensor *gemm(const op_call *c)
 {
     return weir_gemm(c->in[0], c->in[1], c->in[2], c->o->s, c->o->t, c->o->ta, c->o->tb);
+}
+
+static weir_tensor *einsum(const op_call *c)
+{
+    return weir_einsum(c->o->equation, c->in[0], c->in[1]);
 }
 
 static weir_tensor *linear(const op_call *c)
@@ -196,6 +256,9 @@ const op_row op_matmul[] = {
     {.name = "gemm", .build = gemm, .reference = ref_gemm, .types = OP_FLOATS,
      .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}}, .eps = 16, .rms = true,
      .library = true, .optional = 1 << 2, .sets = gemm_sets, .wrong = gemm_wrong},
+    {.name = "einsum", .build = einsum, .reference = ref_einsum, .types = OP_FLOATS,
+     .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}}, .eps = 16, .rms = true, .library = true,
+     .optional = 1 << 1, .sets = einsum_sets, .wrong = einsum_wrong},
     {.name = "linear", .build = linear, .reference = ref_linear, .types = OP_FLOATS,
      .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}}, .eps = 16, .rms = true,
      .library = true, .optional = 1 << 2, .sets = linear_sets, .wrong = linear_wrong},
