@@ -226,3 +226,87 @@ CASE(passes_at_every_point)
         }
     }
 }
+
+/* ---- what bindings call: hollow handles, products between values, memory, pauses ---- */
+
+typedef struct binding {
+    weir_device *d;
+    weir_tensor *x, *w, *s;     /* a watched input, a param, a state that nothing has written */
+    weir_graph  *g;             /* NULL: the graph is off */
+} binding;
+
+static weir_status products(const binding *b, weir_tensor *h)
+{
+    weir_tensor *dx[2], *const dy = weir_fill(b->d, weir_1d(WEIR_F32, 2), 2);
+
+    if (!h || !dy)
+        return weir_error_status();
+    WEIR_TRY(weir_vjp_from(1, &h, &dy, 2, (weir_tensor *[]){b->x, b->w}, dx));
+    return weir_assign(b->s, weir_einsum("i,j->i", dx[0], dx[1]));
+}
+
+static weir_status at_once(const binding *b)
+{
+    weir_tensor *const r = weir_detach(weir_copy(b->s));
+    void              *at;
+    int64_t            stride[WEIR_MAX_DIMS];
+
+    if (!r)
+        return weir_error_status();
+    WEIR_TRY(weir_tensor_make_state(r));
+    return weir_tensor_memory(r, &at, stride);
+}
+
+static weir_status binding_calls(const binding *b)
+{
+    weir_tensor *const h = weir_hollow(weir_mul(b->x, b->w));
+    const weir_status  status = products(b, h);
+
+    weir_release(h);
+    WEIR_TRY(status);
+    WEIR_TRY(weir_scope_clear(b->d));
+    if (!b->g)
+        return at_once(b);
+    WEIR_TRY(weir_graph_pause(b->g));
+    WEIR_TRY(weir_graph_resume(b->g));
+    WEIR_TRY(weir_graph_end(b->g, NULL));
+    WEIR_TRY(weir_graph_run(b->g));
+    return at_once(b);
+}
+
+/* (2, 2) (3, 3) -> dx = dy w = (6, 6), dw = dy x = (4, 4): the sum of dw times dx is 48. */
+static bool binding_at(int64_t n, bool on, bool *over)
+{
+    binding b = {.d = lab_open()};
+    b.x = lab_input(b.d, 2, (float[]){2, 2});
+    b.w = lab_param(b.d, 2, (float[]){3, 3});
+    b.s = weir_state(b.d, weir_1d(WEIR_F32, 2), "s");
+    CHECK_OK(weir_tensor_set_needs_grad(b.x, true));
+    weir_mem_fail_nth(n, false);
+    b.g = on ? weir_graph_begin(b.d) : NULL;
+    const weir_status status = on && !b.g ? weir_error_status() : binding_calls(&b);
+    *over = !weir_mem_failed();
+    weir_mem_fail_nth(-1, false);
+    const bool good = CHECK(status == WEIR_OK ? lab_value(b.s) == 48
+                                              : !*over && status == WEIR_ERR_NOMEM);
+    weir_graph_free(b.g);
+    weir_release(b.x);
+    weir_release(b.w);
+    weir_release(b.s);
+    weir_device_close(b.d);
+    if (!good)
+        printf("    allocation %lld, graph %s: %s\n", (long long)n, on ? "on" : "off",
+               weir_error());
+    return good;
+}
+
+CASE(what_bindings_call)
+{
+    for (int on = 0; on < 2; on++) {
+        bool over = false;
+        int  bad = 0;
+        for (int64_t n = 0; !over && bad < 5 && n < 5000; n++)
+            bad += !binding_at(n, on, &over);
+        CHECK(over);
+    }
+}
