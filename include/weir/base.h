@@ -45,7 +45,8 @@ extern "C" {
     X(ERR_STATE, "not possible at this moment")                                                    \
     X(ERR_NOMEM, "out of memory")                                                                  \
     X(ERR_NOKERNEL, "no kernel for this operation on this device")                                 \
-    X(ERR_IO, "a file is missing, unreadable or malformed")
+    X(ERR_IO, "a file is missing, unreadable or malformed")                                        \
+    X(ERR_BUDGET, "the step does not fit the byte budget")
 
 typedef enum weir_status {
 #define WEIR_STATUS_ENUM(name, text) WEIR_##name,

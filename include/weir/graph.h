@@ -29,7 +29,18 @@ typedef struct weir_plan_options {
      * "dce,cse,fold,copies,mask,fuse,inplace,order". NULL: none left out. An unknown name is an
      * error. */
     const char *disable;
+    /* The most that the whole step may take at any moment - parameters, states, inputs, outputs and
+     * all that is made in between (the total peak): "512MB", "0.5GiB", "4096" bytes, or "75%" of
+     * what it takes without a budget. NULL: any. Values are then dropped and made anew where
+     * needed, with the same bits, at the least extra time found. ERR_BUDGET if it cannot be done:
+     * the sentence names the smallest budget that works. */
+    const char *budget;
+    /* How: "auto" or NULL. */
+    const char *policy;
 } weir_plan_options;
+
+/* Bytes that a text such as "512MB" or "0.5GiB" stands for. */
+WEIR_API weir_status weir_bytes(const char *text, size_t *bytes);
 
 /* Starts recording on d. One graph records at a time. You own the result: weir_graph_free. */
 WEIR_API weir_graph *weir_graph_begin(weir_device *d);
@@ -57,6 +68,10 @@ typedef struct weir_graph_stats {
     size_t   planned_peak_bytes;    /* persistent + arena */
     size_t   lower_bound_bytes;     /* largest sum of live bytes: no placement does better */
     size_t   workspace_bytes;       /* the largest kernel workspace */
+    size_t   budget_bytes;          /* 0: none */
+    size_t   unbudgeted_peak_bytes; /* planned_peak_bytes without the budget */
+    size_t   again;                 /* instructions that make dropped values anew */
+    double   extra_ms;              /* what they take, as estimated */
     double   record_ms, plan_ms;    /* begin to end; inside end */
     double   flops, bytes;          /* of one run, by the operations' own cost formulas */
     uint64_t runs;

@@ -296,7 +296,7 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
     close_recording(g);
     g->state = WEIR_GRAPH_BROKEN;
     if (status == WEIR_OK)
-        status = weir_plan_make(g, passes);
+        status = weir_plan_make(g, passes, options);
     if (status == WEIR_OK)
         g->state = WEIR_GRAPH_PLANNED;
     g->plan_ms = (weir_now() - now) * 1e3;

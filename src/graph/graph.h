@@ -40,6 +40,7 @@ typedef struct weir_node {
     weir_phase phase;
     uint8_t    nin, nout;
     bool       dead;
+    bool       again;           /* runs a node before it once more: a budget's doing */
     uint32_t   in[WEIR_EW_MAX_IN];
     uint32_t   out[WEIR_MAX_OUT];
     void      *attr;            /* owned copy */
@@ -72,6 +73,7 @@ struct weir_graph {
     bool              backward; /* gradients have been recorded: updates are the last phase now */
     uint64_t          rng_total;
     size_t            recorded;         /* nodes recorded */
+    size_t            budget, unbudgeted;   /* total peak allowed (0: any), and without it */
     double            began, record_ms, plan_ms;
     struct weir_plan *plan;
     uint64_t          runs;

@@ -6,6 +6,7 @@
 #include "core/status.h"
 #include "graph/execute.h"
 #include "graph/passes.h"
+#include "graph/policy/budget.h"
 
 static const char *const pass_name[WEIR_PASS_COUNT] = {
 #define X(ID, id) #id,
@@ -125,9 +126,9 @@ static void resolve(const weir_graph *g, weir_plan *p)
     }
 }
 
-weir_status weir_plan_make(weir_graph *g, uint32_t passes)
+weir_status weir_plan_build(weir_graph *g, uint32_t passes)
 {
-    WEIR_TRY(run_passes(g, passes));
+    weir_plan_free(g->plan);
     weir_plan *p = g->plan = weir_mem_zalloc(1, sizeof *p);
     if (!p || !plan_alloc(p, g))
         return WEIR_ERR_NOMEM;
@@ -137,6 +138,13 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes)
     WEIR_TRY(weir_place(p));
     resolve(g, p);
     return WEIR_OK;
+}
+
+weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
+{
+    WEIR_TRY(run_passes(g, passes));
+    WEIR_TRY(weir_plan_build(g, passes));
+    return options && options->budget ? weir_budget_apply(g, passes, options) : WEIR_OK;
 }
 
 void weir_plan_free(weir_plan *p)
@@ -167,6 +175,11 @@ static size_t unbound_outputs(const weir_graph *g)
     return bytes;
 }
 
+size_t weir_plan_resident(const weir_graph *g)
+{
+    return g->dev->pool.persistent + unbound_outputs(g);
+}
+
 weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
 {
     if (!g || !s)
@@ -175,11 +188,15 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_stats_of: the graph is not planned");
     const weir_plan *p = g->plan;
     *s = (weir_graph_stats){.nodes = g->recorded, .instructions = p->n, .arena_bytes = p->arena,
-                            .persistent_bytes = g->dev->pool.persistent + unbound_outputs(g),
+                            .persistent_bytes = weir_plan_resident(g),
                             .lower_bound_bytes = p->lower_bound, .workspace_bytes = p->workspace,
                             .record_ms = g->record_ms, .plan_ms = g->plan_ms, .runs = g->runs};
     s->planned_peak_bytes = s->persistent_bytes + p->arena;
+    s->budget_bytes = g->budget;
+    s->unbudgeted_peak_bytes = g->unbudgeted ? g->unbudgeted : s->planned_peak_bytes;
+    s->extra_ms = p->extra_seconds * 1e3;
     for (uint32_t i = 0; i < p->n; i++) {
+        s->again += g->nodes.at[i].again;
         s->flops += weir_call_flops(&p->instr[i].call);
         s->bytes += weir_call_bytes(&p->instr[i].call);
     }

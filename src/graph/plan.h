@@ -49,11 +49,19 @@ typedef struct weir_plan {
     const char   *bound;        /* arena address the pointers were made for; NULL: not bound */
     uint64_t      profiled;     /* runs that `seconds` add up */
     uint32_t      passes;       /* the passes that ran */
+    double        extra_seconds;    /* of what runs again, as planned */
     const char   *strategy;     /* placement that won */
 } weir_plan;
 
-/* Runs the passes and builds the plan of a closed recording. */
-weir_status weir_plan_make(weir_graph *g, uint32_t passes);
+/* Runs the passes and builds the plan of a closed recording, within a budget if there is one. */
+weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options);
+
+/* Lowers, places and resolves the graph's nodes as they are; a plan that exists is replaced. */
+weir_status weir_plan_build(weir_graph *g, uint32_t passes);
+
+/* Bytes outside the arena: parameters, states, inputs and outputs of the device. */
+size_t weir_plan_resident(const weir_graph *g);
+
 void        weir_plan_free(weir_plan *p);
 
 /* First and last instruction of every temporary storage and workspace, with results that take over

@@ -39,6 +39,7 @@ static const row rows[] = {
      .text = "on"},
     {"disable", "PASSES", "passes to leave out: dce,cse,fold,copies,mask,fuse,inplace,order", TRAIN,
      AT(disable)},
+    {"budget", "BYTES", "most the whole step may take: 512MB, 0.5GiB, 75%", TRAIN, AT(budget)},
     {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
      .words = "graph, plan, cost, dot, timeline, addresses, json, profile, trace", .text = "plan"},
     {"out", "FILE", "where to write it (default: stdout)", TOOL_BIT_DUMP, AT(out)},

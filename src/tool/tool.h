@@ -16,7 +16,7 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
  * has no default of its own. */
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
-    const char *model, *json, *disable, *graph, *what, *out;
+    const char *model, *json, *disable, *budget, *graph, *what, *out;
     int64_t     batch, steps, rounds, threads, image;
 } tool_options;
 

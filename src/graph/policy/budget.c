@@ -1,0 +1,177 @@
+/* budget.c - a graph is made to fit a number of bytes: search, expand, place, until addresses fit.
+ *
+ * The search knows live bytes only. Where the placed arena is larger than they are, the search is
+ * asked for as much less. The tightest plan there is (a search with no room at all) is the last
+ * resort, so the budget that the error names works when it is given. */
+#include "graph/policy/budget.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/status.h"
+#include "graph/passes.h"
+#include "graph/policy/recorded.h"
+#include "graph/policy/search.h"
+
+/* ---- "512MB" ---- */
+
+static const struct { const char *name; double bytes; } units[] = {
+    {"", 1},       {"b", 1},        {"k", 1e3},          {"kb", 1e3},          {"m", 1e6},
+    {"mb", 1e6},   {"g", 1e9},      {"gb", 1e9},         {"t", 1e12},          {"tb", 1e12},
+    {"kib", 1024}, {"mib", 0x1p20}, {"gib", 0x1p30},     {"tib", 0x1p40}};
+
+weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
+{
+    char  *end = NULL;
+    double value = text ? strtod(text, &end) : 0;
+
+    if (!text || end == text || !isfinite(value) || value < 0 || strpbrk(text, "xXpP"))
+        return weir_fail(WEIR_ERR_INVALID, "budget '%s': must be a number of bytes such as "
+                         "\"512MB\", \"0.5GiB\" or \"75%%\"", text ? text : "(null)");
+    end += strspn(end, " ");
+    double unit = -1;
+    if (strcmp(end, "%") == 0)
+        unit = (double)whole / 100;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcasecmp(end, units[i].name) == 0)
+            unit = units[i].bytes;
+    if (unit < 0)
+        return weir_fail(WEIR_ERR_INVALID, "budget '%s': there is no unit '%s'; the units are B, "
+                         "kB, MB, GB, TB, KiB, MiB, GiB, TiB and %%", text, end);
+    if (value * unit >= 0x1p63)
+        return weir_fail(WEIR_ERR_INVALID, "budget '%s' is larger than any memory", text);
+    *bytes = (size_t)(value * unit);
+    return WEIR_OK;
+}
+
+weir_status weir_bytes(const char *text, size_t *bytes)
+{
+    if (!bytes)
+        return weir_fail_null("weir_bytes", "bytes");
+    if (text && strchr(text, '%'))
+        return weir_fail(WEIR_ERR_INVALID, "weir_bytes: '%s' is a share of nothing known", text);
+    return weir_budget_parse(text, 0, bytes);
+}
+
+/* ---- fitting ---- */
+
+/* Moves per task and at most: seconds for thousands of tasks. A count, never a clock. */
+enum { MOVES_PER_TASK = 400, MOST_WORK = 60000000, LEAST_MOVES = 2000, MOST_TRIES = 8 };
+
+typedef struct weir_fitter {
+    weir_graph     *g;
+    uint32_t        passes;
+    weir_problem    problem;
+    uint32_t       *piece_of;
+    weir_unexpanded old;
+    size_t          limit;          /* of the arena */
+    size_t          least;          /* smallest arena met */
+    uint32_t        peak_task;      /* of the plan with that arena */
+} weir_fitter;
+
+static uint64_t moves_for(uint32_t tasks)
+{
+    const uint64_t wanted = (uint64_t)MOVES_PER_TASK * tasks, most = MOST_WORK / (tasks + 1u);
+    const uint64_t moves = wanted < most ? wanted : most;
+    return moves < LEAST_MOVES ? LEAST_MOVES : moves;
+}
+
+/* Searches for `target` bytes, expands and places. *fits: the arena is within the limit, and the
+ * graph stays expanded; else it is as it was. */
+static weir_status try_target(weir_fitter *f, size_t target, size_t *live, size_t *arena,
+                              bool *fits)
+{
+    weir_search s = {.p = &f->problem, .budget = target, .moves = moves_for(f->problem.tasks.n)};
+    weir_status status = weir_search_run(&s);
+
+    *fits = false;
+    if (status == WEIR_OK)
+        status = weir_graph_expand(f->g, &s.room, f->piece_of, &f->old);
+    if (status == WEIR_OK)
+        status = weir_plan_build(f->g, f->passes);
+    if (status == WEIR_OK) {
+        *live = s.best_peak;
+        *arena = f->g->plan->arena;
+        *fits = *arena <= f->limit;
+        f->g->plan->extra_seconds = s.best_extra;
+        if (*arena < f->least) {
+            f->least = *arena;
+            f->peak_task = s.room.events.at[s.room.peak_event].task;
+        }
+    }
+    if (!*fits)
+        weir_graph_unexpand(f->g, &f->old);
+    weir_search_free(&s);
+    return status;
+}
+
+static weir_status fit(weir_fitter *f, bool *fits)
+{
+    size_t target = f->limit, live = 0, arena = 0;
+
+    for (int i = 0; i < MOST_TRIES && target > 0; i++) {
+        WEIR_TRY(try_target(f, target, &live, &arena, fits));
+        if (*fits || live > target)
+            break;
+        target = live - (arena - f->limit < live ? arena - f->limit : live);
+    }
+    return *fits ? WEIR_OK : try_target(f, 0, &live, &arena, fits);
+}
+
+/* Bytes that one task needs by itself: no plan does with less. */
+static size_t floor_of(const weir_problem *p)
+{
+    size_t most = 0;
+
+    for (uint32_t i = 0; i < p->tasks.n; i++) {
+        const weir_task *t = &p->tasks.at[i];
+        size_t           bytes = t->work, made = 0;
+        for (uint32_t k = 0; k < t->in.n; k++)
+            bytes += p->pieces.at[weir_refs(p, t->in)[k]].bytes;
+        for (uint32_t k = 0; k < t->out.n; k++)
+            made += p->pieces.at[weir_refs(p, t->out)[k]].bytes;
+        bytes += t->pairs.n ? 0 : made;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static weir_status too_small(const weir_fitter *f, size_t budget, size_t resident)
+{
+    const weir_node *n = &f->g->nodes.at[f->peak_task];
+
+    return weir_fail(WEIR_ERR_BUDGET,
+                     "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
+                     "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
+                     "of any kind needs less than %zu",
+                     budget, resident + f->least, resident, f->least, weir_opdefs[n->op]->name,
+                     weir_phase_name[n->phase], resident + floor_of(&f->problem));
+}
+
+weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
+{
+    const size_t resident = weir_plan_resident(g), whole = resident + g->plan->arena;
+    weir_fitter  f = {.g = g, .passes = passes, .least = SIZE_MAX};
+    size_t       budget;
+    bool         fits = false;
+
+    if (options->policy && strcmp(options->policy, "auto") != 0)
+        return weir_fail(WEIR_ERR_INVALID, "plan options: there is no policy '%s'; it is auto",
+                         options->policy);
+    WEIR_TRY(weir_budget_parse(options->budget, whole, &budget));
+    g->budget = budget;
+    g->unbudgeted = whole;
+    if (whole <= budget)
+        return WEIR_OK;
+    f.limit = budget > resident ? budget - resident : 0;
+    WEIR_TRY(weir_problem_of(g, NULL, passes >> WEIR_PASS_INPLACE & 1, &f.problem, &f.piece_of));
+    weir_status status = fit(&f, &fits);
+    if (status == WEIR_OK && !fits)
+        status = too_small(&f, budget, resident);
+    weir_unexpanded_free(&f.old);
+    weir_problem_free(&f.problem);
+    weir_mem_free(f.piece_of);
+    return status;
+}

@@ -1,0 +1,152 @@
+/* recorded.c - a recorded graph as a planning problem. */
+#include "graph/policy/recorded.h"
+
+#include <string.h>
+
+#include "core/status.h"
+#include "device/device.h"
+#include "graph/plan.h"
+
+/* Until times are measured: what two cores of a server do, and what a call costs at least. */
+#define FLOPS_PER_SECOND 1.5e11
+#define BYTES_PER_SECOND 1.5e10
+#define CALL_SECONDS     2e-6
+
+static double estimate(const weir_call *c)
+{
+    const double compute = weir_call_flops(c) / FLOPS_PER_SECOND,
+                 move = weir_call_bytes(c) / BYTES_PER_SECOND;
+    return CALL_SECONDS + (compute > move ? compute : move);
+}
+
+/* For every storage the first node that overwrites it in place, else the number of nodes. */
+static void first_writers(const weir_graph *g, uint32_t *first)
+{
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        first[i] = g->nodes.n;
+    for (uint32_t i = g->nodes.n; i-- > 0;) {
+        const weir_node *n = &g->nodes.at[i];
+        for (int k = 0; k < n->nin; k++)
+            if (weir_opdefs[n->op]->mutates >> k & 1)
+                first[weir_store_of(g, n->in[k])] = i;
+    }
+}
+
+/* From which node on it is wrong to run node i again. */
+static uint32_t until_of(const weir_graph *g, uint32_t i, const uint32_t *first)
+{
+    const weir_node   *n = &g->nodes.at[i];
+    const weir_opdef  *def = weir_opdefs[n->op];
+    uint32_t           until = g->nodes.n;
+
+    if (def->mutates || def->flags & (WEIR_UPDATE | WEIR_CALLER))
+        return 0;
+    for (int k = 0; k < n->nin; k++) {
+        const uint32_t at = first[weir_store_of(g, n->in[k])];
+        until = at < until ? at : until;
+    }
+    return until;
+}
+
+/* May output o take over input k, as far as one node can say? The rest is live.c's. */
+static bool may_take_over(const weir_graph *g, const weir_node *n, int k, int o)
+{
+    const weir_value *x = &g->values.at[n->in[k]], *y = &g->values.at[n->out[o]];
+    const weir_store *from = &g->stores.at[x->store], *to = &g->stores.at[y->store];
+
+    if (!(weir_opdefs[n->op]->inplace >> k & 1) || (o > 0 && n->op != WEIR_OP_FUSED) ||
+        from->external || to->external || from->bytes != to->bytes || from->bytes == 0 ||
+        x->offset != 0 || x->layout.desc.dtype != y->layout.desc.dtype ||
+        !weir_shape_equal(&x->layout.desc, &y->layout.desc) || !weir_shape_is_dense(&x->layout))
+        return false;
+    for (int j = 0; j < n->nin; j++)
+        if (weir_store_of(g, n->in[j]) == x->store && !weir_view_equal(g, n->in[j], n->in[k]))
+            return false;
+    return true;
+}
+
+static bool add_task(weir_problem *p, const weir_graph *g, uint32_t i, double seconds, size_t work,
+                     bool inplace, uint32_t until, const uint32_t *piece_of)
+{
+    const weir_node *n = &g->nodes.at[i];
+    uint32_t         in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
+    uint32_t         pairs[2 * WEIR_EW_MAX_IN * WEIR_MAX_OUT], nin = 0, nout = 0, npairs = 0;
+
+    for (int k = 0; k < n->nin; k++)
+        if (piece_of[weir_store_of(g, n->in[k])] != WEIR_NO_PIECE)
+            in[nin++] = piece_of[weir_store_of(g, n->in[k])];
+    for (int o = 0; o < n->nout; o++)
+        if (piece_of[weir_store_of(g, n->out[o])] != WEIR_NO_PIECE)
+            out[nout++] = piece_of[weir_store_of(g, n->out[o])];
+    for (int o = 0; o < n->nout && inplace; o++)
+        for (int k = 0; k < n->nin; k++)
+            if (may_take_over(g, n, k, o)) {
+                pairs[npairs++] = piece_of[weir_store_of(g, n->in[k])];
+                pairs[npairs++] = piece_of[weir_store_of(g, n->out[o])];
+            }
+    return weir_problem_task(p, seconds, work, until, nin, in, nout, out, npairs, pairs);
+}
+
+static weir_status add_tasks(const weir_graph *g, const double *seconds, bool inplace,
+                             weir_problem *p, const uint32_t *piece_of, const uint32_t *first)
+{
+    weir_layout in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
+
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_call    call = weir_node_call(g, &g->nodes.at[i], in, out);
+        const weir_choice *choice;
+        size_t             work;
+        WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
+        if (!weir_size_align(choice->work, g->dev->ops->align, &work))
+            return weir_fail(WEIR_ERR_NOMEM, "planning: a workspace of %zu bytes", choice->work);
+        if (!add_task(p, g, i, seconds ? seconds[i] : estimate(&call), work, inplace,
+                      until_of(g, i, first), piece_of))
+            return WEIR_ERR_NOMEM;
+    }
+    return weir_problem_end(p) ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+/* A piece for every temporary storage that a node makes. */
+static weir_status add_pieces(const weir_graph *g, weir_problem *p, uint32_t *piece_of)
+{
+    memset(piece_of, 0xff, g->stores.n * sizeof *piece_of);
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_node *n = &g->nodes.at[i];
+        for (int o = 0; o < n->nout; o++) {
+            const uint32_t s = weir_store_of(g, n->out[o]);
+            size_t         bytes;
+            if (g->stores.at[s].external)
+                continue;
+            if (!weir_size_align(g->stores.at[s].bytes, g->dev->ops->align, &bytes))
+                return weir_fail(WEIR_ERR_NOMEM, "planning: a storage of %zu bytes",
+                                 g->stores.at[s].bytes);
+            piece_of[s] = p->pieces.n;
+            if (!weir_problem_piece(p, bytes, false))
+                return WEIR_ERR_NOMEM;
+        }
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
+                            weir_problem *p, uint32_t **piece_of)
+{
+    uint32_t *const first = weir_mem_alloc((g->stores.n + 1) * sizeof *first);
+    weir_status     status = WEIR_ERR_NOMEM;
+
+    *p = (weir_problem){0};
+    *piece_of = weir_mem_alloc((g->stores.n + 1) * sizeof **piece_of);
+    if (first && *piece_of) {
+        first_writers(g, first);
+        status = add_pieces(g, p, *piece_of);
+        if (status == WEIR_OK)
+            status = add_tasks(g, seconds, inplace, p, *piece_of, first);
+    }
+    weir_mem_free(first);
+    if (status != WEIR_OK) {
+        weir_problem_free(p);
+        weir_mem_free(*piece_of);
+        *piece_of = NULL;
+    }
+    return status;
+}

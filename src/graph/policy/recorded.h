@@ -1,0 +1,28 @@
+/* recorded.h - between a recorded graph and the planner: the graph as a problem, decisions as nodes
+ * of the graph. */
+#ifndef WEIR_GRAPH_POLICY_RECORDED_H
+#define WEIR_GRAPH_POLICY_RECORDED_H
+
+#include "graph/graph.h"
+#include "graph/policy/walk.h"
+
+/* The graph's nodes as tasks, its temporary storages as pieces: piece_of[store] (owned by the
+ * caller, WEIR_NO_PIECE for others). seconds[node]: measured times, NULL: estimated from flops and
+ * bytes. inplace: results may take over dying inputs. */
+weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
+                            weir_problem *p, uint32_t **piece_of);
+
+/* Replaces the graph's nodes by the runs of a walk: a task that runs again becomes a copy of its
+ * node with storages of its own. *old gets the nodes as they were, for weir_graph_unexpand. */
+typedef struct weir_unexpanded {
+    weir_node *nodes;
+    uint32_t   n, cap, stores, values;
+} weir_unexpanded;
+
+weir_status weir_graph_expand(weir_graph *g, const weir_walk_room *w, const uint32_t *piece_of,
+                              weir_unexpanded *old);
+void        weir_graph_unexpand(weir_graph *g, weir_unexpanded *old);
+/* Frees what unexpand would need: the expansion stays. */
+void        weir_unexpanded_free(weir_unexpanded *old);
+
+#endif
