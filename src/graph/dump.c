@@ -97,6 +97,10 @@ static void plan_header(weir_string *s, const weir_graph *g)
                     stats.workspace_bytes);
     weir_string_add(s, "# persistent %zu bytes, planned peak %zu; offsets (@) are aligned to %zu\n",
                     stats.persistent_bytes, stats.planned_peak_bytes, g->dev->ops->align);
+    if (g->budget)
+        weir_string_add(s, "# budget %zu bytes, %zu without it; %zu instructions make values anew, "
+                        "%.3g ms as estimated\n", stats.budget_bytes, stats.unbudgeted_peak_bytes,
+                        stats.again, stats.extra_ms);
     weir_string_add(s, "# placement: %s; passes:", g->plan->strategy);
     passes(s, g->plan->passes);
     legend(s);
@@ -109,6 +113,8 @@ void weir_show_plan(const weir_graph *g, weir_string *s)
         const weir_instr *ins = &g->plan->instr[i];
         line(s, g, i, true);
         weir_string_add(s, "  [%s", ins->choice->impl);
+        if (g->nodes.at[i].again)
+            weir_string_add(s, ", again");
         if (ins->choice->work > 0)
             weir_string_add(s, ", workspace %zu@%zu", ins->choice->work, ins->work);
         if (weir_show_draws(&ins->call))

@@ -173,6 +173,8 @@ static void row_json(const bench *b, int k, FILE *to)
             c->stats.planned_peak_bytes);
     fprintf(to, "\"measured_peak_bytes\": %zu, \"step_peak_bytes\": %zu, ", c->measured_peak,
             c->measured_peak - c->persistent);
+    fprintf(to, "\"budget_bytes\": %zu, \"unbudgeted_peak_bytes\": %zu, \"again\": %zu, ",
+            c->stats.budget_bytes, c->stats.unbudgeted_peak_bytes, c->stats.again);
     fprintf(to, "\"lower_bound_bytes\": %zu, \"arena_bytes\": %zu, \"pool_bytes\": %zu, ",
             c->stats.lower_bound_bytes, c->stats.arena_bytes, c->pool);
     fprintf(to, "\"step_ms_median\": %.6g, \"step_ms_min\": %.6g, ", c->median, c->min);
@@ -241,6 +243,11 @@ static void print_table(const bench *b)
                on->measured_peak - on->persistent);
     line_bytes("measured peak", off->measured_peak, on->measured_peak);
     line_bytes("planned peak", 0, on->stats.planned_peak_bytes);
+    if (on->stats.budget_bytes) {
+        line_bytes("budget", 0, on->stats.budget_bytes);
+        line_bytes("planned peak without it", 0, on->stats.unbudgeted_peak_bytes);
+        line_count("instructions that run again", 0, on->stats.again);
+    }
     line_bytes("arena", 0, on->stats.arena_bytes);
     line_bytes("lower bound of the arena", 0, on->stats.lower_bound_bytes);
     line_bytes("pool", off->pool, on->pool);

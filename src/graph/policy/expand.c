@@ -2,7 +2,7 @@
  *
  * A copy writes storages of its own and draws the same random numbers (its position in the stream
  * is that of the node). From then on every reader of the piece reads the copy's storage. Nothing
- * after this pass knows of budgets: lifetimes, places and instructions come from the longer list. */
+ * after this knows of budgets: lifetimes, places and instructions come from the longer list. */
 #include <string.h>
 
 #include "core/status.h"

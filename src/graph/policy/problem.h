@@ -22,7 +22,7 @@ typedef struct weir_task {
     double     time;            /* seconds of one run */
     size_t     work;            /* bytes of workspace while it runs */
     weir_range in, out;         /* pieces, each once */
-    weir_range pairs;           /* piece read, piece made, ...: the second may take over the first */
+    weir_range pairs;           /* read, made, ...: the made one may take over the read one */
     uint32_t   until;           /* number of the task from which on running it again is wrong */
 } weir_task;
 

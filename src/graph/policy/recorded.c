@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "device/device.h"
 #include "graph/plan.h"
 
 /* Until times are measured: what two cores of a server do, and what a call costs at least. */

@@ -1,8 +1,8 @@
-/* search.c - greedy construction, restoration and simulated annealing over the decisions of walk.h.
+/* search.c - greedy construction, restoration and simulated annealing over walk.h's decisions.
  *
  * Greedy: while the peak is too high, of the pieces that lie idle across it those go that save most
- * bytes for the time it takes to make them anew (the ratio of Capuchin's MSPS, Peng et al. 2020, and
- * of DTR, Kirisame et al. 2021, but counted to the end of the gap and knowing the future). Restored:
+ * bytes for the time it takes to make them anew (the ratio of Capuchin, Peng et al. 2020, and of
+ * DTR, Kirisame et al. 2021, but counted to the end of the gap and knowing the future). Restored:
  * the dearest drops are taken back where the peak allows it. Annealing (Kirkpatrick et al. 1983)
  * flips decisions, mostly around the peak and in windows of neighbouring tasks, from the best of
  * the greedy plans. */
@@ -129,7 +129,7 @@ static void note_best(weir_anneal *a)
 {
     weir_search *s = a->s;
     const bool   fits = s->room.valid && s->room.peak <= s->budget;
-    const bool   best_fits = s->best_peak <= s->budget;
+    const bool   best_fits = isfinite(s->best_extra) && s->best_peak <= s->budget;
 
     if (!s->room.valid || (best_fits && (!fits || s->room.extra >= s->best_extra)) ||
         (!best_fits && !fits && s->room.peak >= s->best_peak))
@@ -285,7 +285,7 @@ static void take_back(weir_anneal *a)
     }
 }
 
-/* Another decision for a gap; what cannot be made anew by then is kept. */
+/* Another decision for a gap; what cannot be made anew in it is kept. */
 static bool flip(weir_anneal *a, uint32_t gap)
 {
     const weir_problem *p = a->s->p;
@@ -296,7 +296,8 @@ static bool flip(weir_anneal *a, uint32_t gap)
         return true;
     if (j == k->uses.n)
         return set(a, gap, a->gap[gap] == WEIR_TAIL ? WEIR_KEEP : WEIR_TAIL);
-    if (p->tasks.at[k->maker].until <= weir_refs(p, k->uses)[j])
+    const uint32_t from = j > 0 ? weir_refs(p, k->uses)[j - 1] : k->maker;
+    if (p->tasks.at[k->maker].until <= from + 1)
         return set(a, gap, WEIR_KEEP);
     if (a->gap[gap] == WEIR_KEEP)
         return set(a, gap, draw(a) & 3 ? WEIR_DROP : WEIR_DROP_AGAIN);
@@ -396,7 +397,7 @@ static bool anneal(weir_anneal *a)
 {
     enum { ROUNDS = 8 };
     weir_search *s = a->s;
-    const double   hot = 1e-2, cold = 1e-5;
+    const double   hot = 1e-2 + 0.5 / (a->s->p->tasks.n + 1.0), cold = 1e-5;   /* of the step */
     const uint64_t round = s->moves / ROUNDS + 1;
     double         now = 0;
 
@@ -465,6 +466,7 @@ weir_status weir_search_run(weir_search *s)
             for (uint32_t g = s->room.first_gap[k]; g < s->room.first_gap[k + 1]; g++)
                 a.piece_of[g] = k;
         s->best_peak = SIZE_MAX;
+        s->best_extra = INFINITY;
         ok = run(&a) && weir_walk(&s->room, s->best);
     }
     weir_mem_free(a.gap);

@@ -1,0 +1,155 @@
+/* policy.c - the planner on random steps: what it decides is checked by a replay of its own. */
+#include "check.h"
+#include "core/mem.h"
+#include "graph/policy/search.h"
+
+enum { MOST_TASKS = 40, MOST_WIDTH = 3 };
+
+static uint32_t below(uint32_t n)
+{
+    return (uint32_t)check_int(0, (int64_t)n - 1);
+}
+
+/* A chain with side branches, like a forward and a backward pass: task i reads the last piece and
+ * some earlier ones. */
+static void make_problem(weir_problem *p, uint32_t n)
+{
+    *p = (weir_problem){0};
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t in[MOST_WIDTH + 1], nin = 0;
+        CHECK(weir_problem_piece(p, 64 * (1 + below(16)), i + 1 == n));
+        if (i > 0)
+            in[nin++] = i - 1;
+        if (i > n / 2)                          /* the mirror image is what a gradient reads */
+            in[nin++] = n - 1 - i;
+        for (uint32_t k = below(MOST_WIDTH); k > 0 && i > 0 && nin < MOST_WIDTH; k--)
+            in[nin++] = below(i);
+        const uint32_t until = below(4) ? n : below(n + 1);
+        const uint32_t pairs[2] = {i > 0 ? i - 1 : 0, i};
+        const bool     pair = i > 0 && below(3) == 0;
+        CHECK(weir_problem_task(p, 1.0 + below(9), below(2) ? 0 : 64 * below(8), until, nin, in, 1,
+                                &i, pair ? 2 : 0, pairs));
+    }
+    CHECK(weir_problem_end(p));
+}
+
+/* Replays the walk's events: everything read is there, every first run comes once and in order, no
+ * task runs again too late; and the peak is not above what the lives add up to. */
+static void replay(const weir_problem *p, const weir_walk_room *w)
+{
+    int64_t  live[MOST_TASKS * 8] = {0};
+    uint32_t first_runs = 0;
+
+    CHECK_OR_RETURN(w->events.n < MOST_TASKS * 8);
+    for (uint32_t i = 0; i < w->lives.n; i++) {
+        const weir_life l = w->lives.at[i];
+        CHECK(l.first <= l.last && l.last < w->events.n);
+        CHECK(p->pieces.at[l.piece].maker == w->events.at[l.first].task);
+        for (uint32_t e = l.first; e <= l.last; e++)
+            live[e] += (int64_t)p->pieces.at[l.piece].bytes;
+    }
+    for (uint32_t e = 0; e < w->events.n; e++) {
+        const weir_event ev = w->events.at[e];
+        const weir_task *t = &p->tasks.at[ev.task];
+        if (ev.again)
+            CHECK(ev.task < first_runs && t->until > first_runs);
+        else
+            CHECK(ev.task == first_runs++);
+        for (uint32_t k = 0; k < t->in.n; k++) {
+            const weir_life l = w->lives.at[w->life_of.at[w->life_first.at[e] + k]];
+            CHECK(l.piece == weir_refs(p, t->in)[k] && l.first < e && l.last >= e);
+        }
+        live[e] += (int64_t)t->work;
+        CHECK(w->live.at[e] <= live[e] && (t->pairs.n > 0 || w->live.at[e] == live[e]));
+        CHECK(w->live.at[e] <= (int64_t)w->peak);
+    }
+    CHECK(first_runs == p->tasks.n);
+}
+
+CASE(random_steps_at_many_budgets)
+{
+    for (int round = 0; round < 120; round++) {
+        weir_problem p;
+        make_problem(&p, 4 + below(MOST_TASKS - 4));
+        size_t whole = 0, before = 0;
+        for (int tenth = 10; tenth >= 0; tenth -= 2) {
+            weir_search s = {.p = &p, .budget = whole * (size_t)tenth / 10, .moves = 300};
+            if (tenth == 10)
+                s.budget = SIZE_MAX;
+            if (!CHECK_OK(weir_search_run(&s)))
+                break;
+            replay(&p, &s.room);
+            if (!CHECK(s.room.peak == s.best_peak && s.room.extra == s.best_extra))
+                printf("    round %d, %d/10: peak %zu, %zu; extra %.17g, %.17g\n", round, tenth,
+                       s.room.peak, s.best_peak, s.room.extra, s.best_extra);
+            if (tenth == 10) {
+                whole = before = s.best_peak;
+                CHECK(s.best_extra == 0 && s.room.events.n == p.tasks.n);
+            } else {
+                CHECK(s.best_peak <= whole);
+            }
+            before = s.best_peak;
+            weir_search_free(&s);
+        }
+        weir_problem_free(&p);
+    }
+}
+
+/* Equal input, equal plan. */
+CASE(plans_are_reproducible)
+{
+    weir_problem p;
+    make_problem(&p, 30);
+    weir_search a = {.p = &p, .budget = 64 * 40, .moves = 2000}, b = a;
+    CHECK_OK(weir_search_run(&a));
+    CHECK_OK(weir_search_run(&b));
+    CHECK(a.best_peak == b.best_peak && a.best_extra == b.best_extra);
+    CHECK(memcmp(a.best, b.best, a.room.gaps) == 0);
+    weir_search_free(&a);
+    weir_search_free(&b);
+    weir_problem_free(&p);
+}
+
+/* The least extra time over all plans in which each gap is kept or dropped. */
+static double best_of_all(const weir_problem *p, size_t budget)
+{
+    weir_walk_room w;
+    double         best = INFINITY;
+
+    CHECK(weir_walk_init(&w, p));
+    uint8_t *gap = weir_mem_zalloc(w.gaps + 1u, 1);
+    CHECK(gap != NULL);
+    for (uint32_t set = 0; gap && set < 1u << (w.gaps < 16 ? w.gaps : 16); set++) {
+        for (uint32_t g = 0; g < w.gaps; g++)
+            gap[g] = set >> g & 1 ? WEIR_DROP : WEIR_KEEP;
+        CHECK(weir_walk(&w, gap));
+        if (w.valid && w.peak <= budget && w.extra < best)
+            best = w.extra;
+    }
+    weir_mem_free(gap);
+    weir_walk_free(&w);
+    return best;
+}
+
+/* On steps small enough to try everything, the search finds what is best or better (it knows more
+ * decisions than keep and drop). */
+CASE(small_steps_are_solved)
+{
+    for (int round = 0; round < 60; round++) {
+        weir_problem p;
+        make_problem(&p, 4 + below(3));
+        weir_search all = {.p = &p, .budget = SIZE_MAX, .moves = 1};
+        CHECK_OK(weir_search_run(&all));
+        for (size_t percent = 50; percent < 100; percent += 10) {
+            weir_search  s = {.p = &p, .budget = all.best_peak * percent / 100, .moves = 4000};
+            const double best = best_of_all(&p, s.budget);
+            CHECK_OK(weir_search_run(&s));
+            if (isfinite(best) && !CHECK(s.best_peak <= s.budget && s.best_extra <= best))
+                printf("    round %d, %zu %%: peak %zu of %zu, extra %g, possible %g\n", round,
+                       percent, s.best_peak, s.budget, s.best_extra, best);
+            weir_search_free(&s);
+        }
+        weir_search_free(&all);
+        weir_problem_free(&p);
+    }
+}
