@@ -17,6 +17,8 @@ import sys
 import time
 from pathlib import Path
 
+from machine import machine
+
 ROOT = Path(__file__).resolve().parent.parent
 PEER = ROOT / "bench" / "pytorch.py"
 STEPS = {"mlp": 20, "cnn": 20, "lenet": 10, "tiny": 300, "resnet18": 2, "resnet50": 1}
@@ -123,20 +125,6 @@ def table(cases):
                  *(ratio(case, b) for b in bases)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def machine():
-    facts = {}
-    listing = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout
-    for line in listing.splitlines():
-        key, _, value = line.partition(":")
-        facts.setdefault(key.strip(), value.strip())
-    flags = facts.get("Flags", "").split()
-    best = next((f for f in ("avx512f", "avx2", "avx") if f in flags), "no AVX")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (f"{facts.get('Model name', 'unknown CPU')} (family {facts.get('CPU family', '?')}, "
-            f"model {facts.get('Model', '?')}), {len(os.sched_getaffinity(0))} logical cores, "
-            f"{best}, {memory:.0f} GiB")
 
 
 def report(args, model, cases, steps):

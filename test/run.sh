@@ -44,9 +44,10 @@ part tool sh test/tool.sh "$build"
 part examples sh test/examples.sh "$build"
 part install sh test/install.sh "$build"
 if command -v python3 >/dev/null 2>&1; then
+    part bench sh test/bench.sh "$build"
     part check_rooms python3 test/check_rooms.py
 else
-    echo "check_rooms: left out, there is no python3"
+    echo "bench, check_rooms: left out, there is no python3"
 fi
 
 [ "$failed" -eq 0 ]
