@@ -1,38 +1,13 @@
-/* reference_math.c - the reference of activations, functions of one number, comparisons, where. */
+/* reference_math.c - the reference of activations with options, pow, comparisons, where.
+ *
+ * Functions of one number have theirs in their rows: table_math.c. */
 #include <math.h>
 
 #include "op/reference.h"
 
 REF_EACH(leaky_relu, a > 0 ? a : o->s * a)
 REF_EACH(elu, a > 0 ? a : o->s * expm1(a))
-REF_EACH(selu, 1.0507009873554804934193349852946 *
-               (a > 0 ? a : 1.6732632423543772848170429916717 * expm1(a)))
-REF_EACH(gelu, 0.5 * a * erfc(-a * sqrt(0.5)))
-REF_EACH(silu, a / (1 + exp(-a)))
-REF_EACH(hardsigmoid, fmin(fmax(a + 3, 0), 6) / 6)
-REF_EACH(softplus, a > 40 ? a : log1p(exp(a)))
-REF_EACH(softsign, a / (1 + fabs(a)))
-REF_EACH(erf, erf(a))
-REF_EACH(floor, floor(a))
-REF_EACH(ceil, ceil(a))
-REF_EACH(round, round(a))
-REF_EACH(round_even, a - remainder(a, 1))
-REF_EACH(sign, (a > 0) - (a < 0))
-REF_EACH(reciprocal, 1 / a)
 REF_EACH(clamp, fmin(fmax(a, o->s), o->t))
-REF_EACH(sin, sin(a))
-REF_EACH(cos, cos(a))
-REF_EACH(tan, tan(a))
-REF_EACH(asin, asin(a))
-REF_EACH(acos, acos(a))
-REF_EACH(atan, atan(a))
-REF_EACH(sinh, sinh(a))
-REF_EACH(cosh, cosh(a))
-REF_EACH(asinh, asinh(a))
-REF_EACH(acosh, acosh(a))
-REF_EACH(atanh, atanh(a))
-REF_EACH(log1p, log1p(a))
-REF_EACH(expm1, expm1(a))
 REF_EACH(pow, pow(a, b))
 REF_EACH(where, a != 0 ? b : v[2])
 

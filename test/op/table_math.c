@@ -1,4 +1,6 @@
 /* table_math.c - rows of activations and functions of one number, of prelu and pow. */
+#include <math.h>
+
 #include "op/table.h"
 
 #define UNARY_SETS(...)                                                                            \
@@ -66,38 +68,44 @@ static const op_set pow_wrong[] = {
     {0},
 };
 
-#define UNARY(id)                                                                                  \
+/* Functions of one number, whole: name, range, allowed error in eps, what it is of a. */
+#define CURVES(X)                                                                                  \
+    X(selu, -3, 3, 2, 1.0507009873554804934193349852946 *                                          \
+      (a > 0 ? a : 1.6732632423543772848170429916717 * expm1(a)))                                  \
+    X(gelu, -2, 3, 40, 0.5 * a * erfc(-a * sqrt(0.5)))                                             \
+    X(silu, -4, 4, 4, a / (1 + exp(-a)))                                                           \
+    X(hardsigmoid, -5, 5, 1, fmin(fmax(a + 3, 0), 6) / 6)                                          \
+    X(softplus, -4, 4, 4, a > 40 ? a : log1p(exp(a)))                                              \
+    X(softsign, -3, 3, 2, a / (1 + fabs(a)))                                                       \
+    X(erf, -3, 3, 4, erf(a))                                                                       \
+    X(floor, -3, 3, 0, floor(a))                                                                   \
+    X(ceil, -3, 3, 0, ceil(a))                                                                     \
+    X(round, -3, 3, 0, round(a))                                                                   \
+    X(round_even, -3, 3, 0, a - remainder(a, 1))                                                   \
+    X(sign, -2, 2, 0, (a > 0) - (a < 0))                                                           \
+    X(reciprocal, 0.3, 4, 1, 1 / a)                                                                \
+    X(sin, -4, 4, 2, sin(a))                                                                       \
+    X(cos, -4, 4, 2, cos(a))                                                                       \
+    X(tan, -1.2, 1.2, 2, tan(a))                                                                   \
+    X(asin, -0.9, 0.9, 2, asin(a))                                                                 \
+    X(acos, -0.9, 0.9, 2, acos(a))                                                                 \
+    X(atan, -4, 4, 3, atan(a))                                                                     \
+    X(sinh, -3, 3, 2, sinh(a))                                                                     \
+    X(cosh, -3, 3, 2, cosh(a))                                                                     \
+    X(asinh, -3, 3, 2, asinh(a))                                                                   \
+    X(acosh, 1.2, 9, 2, acosh(a))                                                                  \
+    X(atanh, -0.9, 0.9, 2, atanh(a))                                                               \
+    X(log1p, -0.7, 4, 2, log1p(a))                                                                 \
+    X(expm1, -3, 3, 2, expm1(a))
+
+#define FUNCTIONS(id, a, b, error, expr)                                                           \
+    void ref_##id(ref_call *c);                                                                    \
+    REF_EACH(id, expr)                                                                             \
     static weir_tensor *build_##id(const op_call *c)                                               \
     {                                                                                              \
         return weir_##id(c->in[0]);                                                                \
     }
-
-UNARY(selu)
-UNARY(gelu)
-UNARY(silu)
-UNARY(hardsigmoid)
-UNARY(softplus)
-UNARY(softsign)
-UNARY(erf)
-UNARY(floor)
-UNARY(ceil)
-UNARY(round)
-UNARY(round_even)
-UNARY(sign)
-UNARY(reciprocal)
-UNARY(sin)
-UNARY(cos)
-UNARY(tan)
-UNARY(asin)
-UNARY(acos)
-UNARY(atan)
-UNARY(sinh)
-UNARY(cosh)
-UNARY(asinh)
-UNARY(acosh)
-UNARY(atanh)
-UNARY(log1p)
-UNARY(expm1)
+CURVES(FUNCTIONS)
 
 static weir_tensor *build_leaky_relu(const op_call *c)
 {
@@ -129,47 +137,22 @@ static weir_tensor *build_pow(const op_call *c)
 #define ROW_OF(id, title, kind, a, b, error, shapes)                                               \
     .name = title, .says = #id, .build = build_##id, .reference = ref_##id, .types = OP_FLOATS,    \
     .in = {{kind, a, b}}, .eps = error, .sets = shapes
-#define UNARY_ROW(id, a, b, error)       {ROW_OF(id, #id, OP_PARAM, a, b, error, unary_sets)}
+#define UNARY_ROW(id, a, b, error, expr) {ROW_OF(id, #id, OP_PARAM, a, b, error, unary_sets)},
 #define WIDE_ROW(id, title, a, b, error) {ROW_OF(id, title, OP_DATA, a, b, error, unary_sets)}
 
 const op_row op_math[] = {
+    CURVES(UNARY_ROW)
     {ROW_OF(leaky_relu, "leaky_relu", OP_PARAM, -2, 2, 1, slope_sets)},
     {ROW_OF(elu, "elu", OP_PARAM, -3, 3, 2, alpha_sets)},
     {ROW_OF(clamp, "clamp", OP_PARAM, -2, 2, 0, clamp_sets), .wrong = clamp_wrong},
-    UNARY_ROW(selu, -3, 3, 2),
-    UNARY_ROW(gelu, -2, 3, 40),
-    UNARY_ROW(silu, -4, 4, 4),
-    UNARY_ROW(hardsigmoid, -5, 5, 1),
-    UNARY_ROW(softplus, -4, 4, 4),
     WIDE_ROW(softplus, "softplus (wide)", -80, 80, 4),
-    UNARY_ROW(softsign, -3, 3, 2),
-    UNARY_ROW(erf, -3, 3, 4),
     WIDE_ROW(erf, "erf (near 0)", -1e-3, 1e-3, 4),
-    UNARY_ROW(floor, -3, 3, 0),
-    UNARY_ROW(ceil, -3, 3, 0),
-    UNARY_ROW(round, -3, 3, 0),
-    UNARY_ROW(round_even, -3, 3, 0),
-    UNARY_ROW(sign, -2, 2, 0),
-    UNARY_ROW(reciprocal, 0.3, 4, 1),
-    UNARY_ROW(sin, -4, 4, 2),
     WIDE_ROW(sin, "sin (wide)", -1e12, 1e12, 2),
-    UNARY_ROW(cos, -4, 4, 2),
     WIDE_ROW(cos, "cos (wide)", -1e30, 1e30, 2),
-    UNARY_ROW(tan, -1.2, 1.2, 2),
     WIDE_ROW(tan, "tan (wide)", -1e6, 1e6, 2),
-    UNARY_ROW(asin, -0.9, 0.9, 2),
-    UNARY_ROW(acos, -0.9, 0.9, 2),
-    UNARY_ROW(atan, -4, 4, 3),
-    UNARY_ROW(sinh, -3, 3, 2),
     WIDE_ROW(sinh, "sinh (near 0)", -2e-3, 2e-3, 2),
-    UNARY_ROW(cosh, -3, 3, 2),
-    UNARY_ROW(asinh, -3, 3, 2),
     WIDE_ROW(asinh, "asinh (near 0)", -2e-3, 2e-3, 2),
-    UNARY_ROW(acosh, 1.2, 9, 2),
-    UNARY_ROW(atanh, -0.9, 0.9, 2),
-    UNARY_ROW(log1p, -0.7, 4, 2),
     WIDE_ROW(log1p, "log1p (near 0)", -1e-5, 1e-5, 2),
-    UNARY_ROW(expm1, -3, 3, 2),
     WIDE_ROW(expm1, "expm1 (near 0)", -1e-5, 1e-5, 2),
     {.name = "prelu", .build = build_prelu, .reference = ref_prelu, .types = OP_FLOATS,
      .in = {{OP_PARAM, -2, 2}, {OP_PARAM, -0.5, 1}}, .eps = 1, .sets = prelu_sets,

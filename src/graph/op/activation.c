@@ -1,46 +1,13 @@
-/* activation.c - gradients and public functions of activations, functions of one number, powers.
+/* activation.c - gradients and public functions of activations, functions of one number, powers:
+ * those that a CURVE of elementwise.def does not make.
  *
  * The definitions are rows of elementwise.def; which gradient is whose and what it reads stands in
- * activation.h. A gradient row takes the attributes of the call whose gradient it is. */
+ * activation.h. */
 #include "graph/op/activation.h"
 
 #include "graph/op/define.h"
 
 /* ---- gradients ---- */
-
-/* dx = row(dy, t), t the call's input or result. */
-static weir_status through(weir_grad *g, weir_op row, weir_tensor *t)
-{
-    weir_tensor *const in[] = {g->dy[0], t};
-
-    return weir_grad_set(g, 0, weir_record1(row, 2, in, g->attr, sizeof(weir_ew_attr)));
-}
-
-#define THROUGH(ID, id, from)                                                                      \
-    weir_status weir_##id##_grad_of(weir_grad *g)                                                  \
-    {                                                                                              \
-        return through(g, WEIR_OP_##ID##_GRAD, g->from[0]);                                        \
-    }
-
-THROUGH(LEAKY_RELU, leaky_relu, x)
-THROUGH(ELU, elu, x)
-THROUGH(SELU, selu, x)
-THROUGH(GELU, gelu, x)
-THROUGH(SILU, silu, x)
-THROUGH(HARDSIGMOID, hardsigmoid, x)
-THROUGH(SOFTPLUS, softplus, x)
-THROUGH(SOFTSIGN, softsign, x)
-THROUGH(ERF, erf, x)
-THROUGH(RECIPROCAL, reciprocal, y)
-THROUGH(CLAMP, clamp, x)
-THROUGH(TAN, tan, y)
-THROUGH(ASIN, asin, x)
-THROUGH(ATAN, atan, x)
-THROUGH(ASINH, asinh, x)
-THROUGH(ACOSH, acosh, x)
-THROUGH(ATANH, atanh, x)
-THROUGH(LOG1P, log1p, x)
-THROUGH(EXPM1, expm1, y)
 
 weir_status weir_sin_grad_of(weir_grad *g)
 {
@@ -105,31 +72,16 @@ weir_status weir_pow_grad_of(weir_grad *g)
         return weir_row1(WEIR_OP_##ID, x, 0, 0);                                                   \
     }
 
-UNARY(GELU, gelu)
-UNARY(SILU, silu)
-UNARY(HARDSIGMOID, hardsigmoid)
-UNARY(SOFTPLUS, softplus)
-UNARY(SOFTSIGN, softsign)
-UNARY(ERF, erf)
 UNARY(FLOOR, floor)
 UNARY(CEIL, ceil)
 UNARY(ROUND, round)
 UNARY(ROUND_EVEN, round_even)
 UNARY(SIGN, sign)
-UNARY(RECIPROCAL, reciprocal)
 UNARY(SIN, sin)
 UNARY(COS, cos)
-UNARY(TAN, tan)
-UNARY(ASIN, asin)
 UNARY(ACOS, acos)
-UNARY(ATAN, atan)
 UNARY(SINH, sinh)
 UNARY(COSH, cosh)
-UNARY(ASINH, asinh)
-UNARY(ACOSH, acosh)
-UNARY(ATANH, atanh)
-UNARY(LOG1P, log1p)
-UNARY(EXPM1, expm1)
 
 weir_tensor *weir_leaky_relu(weir_tensor *x, double slope)
 {

@@ -1,10 +1,10 @@
 /* elementwise.c - definitions of the rows of elementwise.def, their gradients, fused groups.
  *
  * A row's inputs broadcast (NumPy); its output is dense. Name, number of inputs and types come from
- * the row itself; what is added here, one macro DEF_<ROW> each, is flags and gradient. A row whose
- * gradient can be taken from its result reads that, so that the input need not be kept. Gradient
- * rows are not differentiated again. The gradient of bn_apply stands in norm.c, activations and
- * functions of one number in activation.c. */
+ * the row itself; what is added here, one macro DEF_<ROW> each, is flags and gradient; a CURVE says
+ * all that itself. A row whose gradient can be taken from its result reads that, so that the input
+ * need not be kept. Gradient rows are not differentiated again. The gradient of bn_apply stands in
+ * norm.c, those of further functions of one number in activation.c. */
 #include "graph/op/define.h"
 
 /* ---- infer and cost ---- */
@@ -55,36 +55,6 @@ static double row_flops(const weir_call *c)
 }
 
 /* ---- gradients of one input: from the result where that suffices, else from the input ---- */
-
-static weir_status relu_grad(weir_grad *g)
-{
-    return weir_grad_set(g, 0, weir_row2(WEIR_OP_RELU_GRAD, g->dy[0], g->y[0]));
-}
-
-static weir_status sigmoid_grad(weir_grad *g)
-{
-    return weir_grad_set(g, 0, weir_row2(WEIR_OP_SIGMOID_GRAD, g->dy[0], g->y[0]));
-}
-
-static weir_status tanh_grad(weir_grad *g)
-{
-    return weir_grad_set(g, 0, weir_row2(WEIR_OP_TANH_GRAD, g->dy[0], g->y[0]));
-}
-
-static weir_status sqrt_grad(weir_grad *g)
-{
-    return weir_grad_set(g, 0, weir_row2(WEIR_OP_SQRT_GRAD, g->dy[0], g->y[0]));
-}
-
-static weir_status rsqrt_grad(weir_grad *g)
-{
-    return weir_grad_set(g, 0, weir_row2(WEIR_OP_RSQRT_GRAD, g->dy[0], g->y[0]));
-}
-
-static weir_status abs_grad(weir_grad *g)
-{
-    return weir_grad_set(g, 0, weir_row2(WEIR_OP_ABS_GRAD, g->dy[0], g->x[0]));
-}
 
 static weir_status square_grad(weir_grad *g)
 {
@@ -206,21 +176,8 @@ enum {
 /* Gradient f for the inputs `to`, from the elements of inputs `in` and of the output if `out`. */
 #define GRAD(f, to, in, out) .grad = f, .differentiable = to, .reads_in = in, .reads_out = out
 
-/* Only the result's sign is needed of relu, which lets a pass keep bits instead (sign_pack). */
-#define DEF_RELU          PLAIN, GRAD(relu_grad, 1, 0, 1)
-#define DEF_RELU_GRAD     PLAIN
-#define DEF_SIGMOID       PLAIN, GRAD(sigmoid_grad, 1, 0, 1)
-#define DEF_SIGMOID_GRAD  PLAIN
-#define DEF_TANH          PLAIN, GRAD(tanh_grad, 1, 0, 1)
-#define DEF_TANH_GRAD     PLAIN
 #define DEF_EXP           PLAIN, GRAD(exp_grad, 1, 0, 1)
 #define DEF_LOG           PLAIN, GRAD(log_grad, 1, 1, 0)
-#define DEF_SQRT          PLAIN, GRAD(sqrt_grad, 1, 0, 1)
-#define DEF_SQRT_GRAD     PLAIN
-#define DEF_RSQRT         PLAIN, GRAD(rsqrt_grad, 1, 0, 1)
-#define DEF_RSQRT_GRAD    PLAIN
-#define DEF_ABS           PLAIN, GRAD(abs_grad, 1, 1, 0)
-#define DEF_ABS_GRAD      PLAIN
 #define DEF_NEG           PLAIN, GRAD(neg_grad, 1, 0, 0)
 #define DEF_SQUARE        PLAIN, GRAD(square_grad, 1, 1, 0)
 #define DEF_SQUARE_GRAD   PLAIN
@@ -253,10 +210,36 @@ enum {
 #include "graph/op/activation.h"
 
 /* Any input of the output's size may give its memory to it. */
-#define ROW(ID, id, nin, ...)                                                                      \
+#define OPDEF(id, nin, ...)                                                                        \
     const weir_opdef weir_op_##id = {.name = #id, .nin_min = nin, .nin_max = nin, .nout = 1,       \
-                                     .inplace = ALL_IN >> (WEIR_MAX_IN - nin),                     \
-                                     .flops = row_flops, DEF_##ID};
+                                     .inplace = ALL_IN >> (WEIR_MAX_IN - (nin)),                   \
+                                     .flops = row_flops, __VA_ARGS__};
+
+/* A curve's gradient takes the attributes of the call whose gradient it is. (Of relu only the sign
+ * of the result is needed, which lets a pass keep bits instead: sign_pack.) */
+static weir_status curve_grad(weir_grad *g, weir_op row, weir_tensor *t)
+{
+    weir_tensor *const in[] = {g->dy[0], t};
+
+    return weir_grad_set(g, 0, weir_record1(row, 2, in, g->attr, sizeof(weir_ew_attr)));
+}
+
+enum { READS_x = 1, READS_y = 0 };
+
+#define CURVE_ST(ID, id, from, ...)                                                                \
+    static weir_status id##_grad_of(weir_grad *g)                                                  \
+    {                                                                                              \
+        return curve_grad(g, WEIR_OP_##ID##_GRAD, g->from[0]);                                     \
+    }                                                                                              \
+    OPDEF(id, 1, PLAIN, GRAD(id##_grad_of, 1, READS_##from, !READS_##from))                        \
+    OPDEF(id##_grad, 2, PLAIN)
+#define CURVE(ID, id, from, ...)                                                                   \
+    CURVE_ST(ID, id, from, )                                                                       \
+    weir_tensor *weir_##id(weir_tensor *x)                                                         \
+    {                                                                                              \
+        return weir_row1(WEIR_OP_##ID, x, 0, 0);                                                   \
+    }
+#define ROW(ID, id, nin, ...) OPDEF(id, nin, DEF_##ID)
 #include "core/elementwise.def"
 #undef ROW
 
@@ -342,14 +325,8 @@ const weir_opdef weir_op_sign_relu_grad = {
         return weir_row2(WEIR_OP_##ID, a, b);                                                      \
     }
 
-UNARY(RELU, relu)
-UNARY(SIGMOID, sigmoid)
-UNARY(TANH, tanh)
 UNARY(EXP, exp)
 UNARY(LOG, log)
-UNARY(SQRT, sqrt)
-UNARY(RSQRT, rsqrt)
-UNARY(ABS, abs)
 UNARY(NEG, neg)
 UNARY(SQUARE, square)
 BINARY(ADD, add)
