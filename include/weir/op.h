@@ -29,6 +29,7 @@ WEIR_API weir_tensor *weir_square(weir_tensor *x);
 WEIR_API weir_tensor *weir_affine(weir_tensor *x, double mul, double add);     /* mul * x + add */
 
 /* Slopes at kinks are those of PyTorch. */
+WEIR_API weir_tensor *weir_relu6(weir_tensor *x);       /* min(max(x, 0), 6); slope 0 at both */
 WEIR_API weir_tensor *weir_leaky_relu(weir_tensor *x, double slope);    /* x > 0 ? x : slope x */
 WEIR_API weir_tensor *weir_elu(weir_tensor *x, double alpha);   /* x > 0 ? x : alpha expm1(x) */
 WEIR_API weir_tensor *weir_selu(weir_tensor *x);        /* the elu of Klambauer et al. 2017 */

@@ -17,7 +17,7 @@ enum { STAGES = sizeof stages / sizeof stages[0], BLOCKS = 17, STEM = 32, LAST =
 /* min(max(f(x), 0), 6) as one unit. */
 static weir_tensor *conv_bn_relu6(const weir_conv_bn *l, weir_tensor *x)
 {
-    return weir_unit_begin(x) ? weir_unit_end(x, weir_clamp(weir_conv_bn_apply(l, x), 0, 6)) : NULL;
+    return weir_unit_begin(x) ? weir_unit_end(x, weir_relu6(weir_conv_bn_apply(l, x))) : NULL;
 }
 
 /* 1x1 that widens (not if it would not), 3x3 on each channel alone, 1x1 that narrows without an

@@ -70,6 +70,7 @@ static const op_set pow_wrong[] = {
 
 /* Functions of one number, whole: name, range, allowed error in eps, what it is of a. */
 #define CURVES(X)                                                                                  \
+    X(relu6, -2, 9, 0, fmin(fmax(a, 0), 6))                                                        \
     X(selu, -3, 3, 2, 1.0507009873554804934193349852946 *                                          \
       (a > 0 ? a : 1.6732632423543772848170429916717 * expm1(a)))                                  \
     X(gelu, -2, 3, 40, 0.5 * a * erfc(-a * sqrt(0.5)))                                             \
