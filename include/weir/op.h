@@ -36,6 +36,7 @@ WEIR_API weir_tensor *weir_selu(weir_tensor *x);        /* the elu of Klambauer 
 WEIR_API weir_tensor *weir_gelu(weir_tensor *x);        /* x/2 (1 + erf(x / sqrt 2)) */
 WEIR_API weir_tensor *weir_silu(weir_tensor *x);        /* x sigmoid(x) */
 WEIR_API weir_tensor *weir_hardsigmoid(weir_tensor *x); /* x/6 + 1/2, clamped to [0, 1] */
+WEIR_API weir_tensor *weir_hardswish(weir_tensor *x);   /* x hardsigmoid(x) */
 WEIR_API weir_tensor *weir_softplus(weir_tensor *x);    /* log(1 + exp(x)) */
 WEIR_API weir_tensor *weir_softsign(weir_tensor *x);    /* x / (1 + |x|) */
 

@@ -76,6 +76,7 @@ static const op_set pow_wrong[] = {
     X(gelu, -2, 3, 40, 0.5 * a * erfc(-a * sqrt(0.5)))                                             \
     X(silu, -4, 4, 4, a / (1 + exp(-a)))                                                           \
     X(hardsigmoid, -5, 5, 1, fmin(fmax(a + 3, 0), 6) / 6)                                          \
+    X(hardswish, -5, 5, 2, a * fmin(fmax(a + 3, 0), 6) / 6)                                        \
     X(softplus, -4, 4, 4, a > 40 ? a : log1p(exp(a)))                                              \
     X(softsign, -3, 3, 2, a / (1 + fabs(a)))                                                       \
     X(erf, -3, 3, 4, erf(a))                                                                       \
