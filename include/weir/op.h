@@ -112,6 +112,10 @@ WEIR_API weir_tensor *weir_prod(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_argmax(weir_tensor *x, int axis, bool keep);
 WEIR_API weir_tensor *weir_argmin(weir_tensor *x, int axis, bool keep);
 
+/* Running sums along an axis (negative: from the end), own element included; reverse: from its
+ * end. i32 and i64 too. Floats add up in f64. */
+WEIR_API weir_tensor *weir_cumsum(weir_tensor *x, int axis, bool reverse);
+
 /* Mean squared distance from the mean, with n - correction (0 or 1) as the divisor. */
 WEIR_API weir_tensor *weir_var(weir_tensor *x, uint32_t dims, int correction, bool keep);
 

@@ -90,6 +90,12 @@ typedef struct weir_reduce_attr {
     double   scale;
 } weir_reduce_attr;
 
+/* CUMSUM: along the one axis of reduce.dims, kept; reverse: from its end. */
+typedef struct weir_cumsum_attr {
+    weir_reduce_attr reduce;
+    int64_t          reverse;
+} weir_cumsum_attr;
+
 /* ---- matmul ---- */
 
 /* MATMUL, BATCH_MATMUL: operand a, b is stored transposed. */

@@ -108,6 +108,16 @@ static const op_set softmax_wrong[] = {
     {0},
 };
 
+static const op_set cumsum_sets[] = {
+    AXIS_SETS,
+    {.in = "(4,0)", "of nothing", ALONG(1)},
+    {.in = "(7)", "from the end", {.axis = -1, .keep = true}},
+    {.in = "(2,3,4,5)", "image, channels from the end", {.axis = 1, .keep = true}},
+    {.in = "(2,3,4)t", "transposed, from the end", {.axis = 0, .keep = true}},
+    {.in = "(191,211)", "several tasks, from the end", {.axis = 0, .keep = true}},
+    {0},
+};
+
 static const op_set arg_wrong[] = {
     {.in = "(3,4)", "no axis 2", ALONG(2), .status = WEIR_ERR_INVALID, .says = "axis 2"},
     {.in = "(0,4)", "over nothing", ALONG(0), .status = WEIR_ERR_SHAPE},
@@ -202,6 +212,28 @@ static weir_tensor *log_softmax(const op_call *c)
     return weir_log_softmax(c->in[0], c->o->axis);
 }
 
+/* keep: from the end. */
+static weir_tensor *cumsum(const op_call *c)
+{
+    return weir_cumsum(c->in[0], c->o->axis, c->o->keep);
+}
+
+static void ref_cumsum(ref_call *c)
+{
+    const weir_desc *const d = &c->in[0].desc;
+    const int              axis = c->o->axis < 0 ? c->o->axis + d->ndim : c->o->axis;
+
+    c->out = ref_new(*d);
+    for (int64_t i = 0; i < ref_count(d); i++) {
+        int64_t at[WEIR_MAX_DIMS];
+        ref_unravel(d, i, at);
+        const int64_t first = c->o->keep ? at[axis] : 0;
+        const int64_t last = c->o->keep ? d->dim[axis] - 1 : at[axis];
+        for (at[axis] = first; at[axis] <= last; at[axis]++)
+            c->out.at[i] += c->in[0].at[ref_ravel(d, at)];
+    }
+}
+
 static weir_tensor *sum(const op_call *c)
 {
     return weir_sum(c->in[0], c->o->dims, c->o->keep);
@@ -269,5 +301,11 @@ const op_row op_reduce[] = {
     {.name = "log_softmax (wide)", .says = "log_softmax", .build = log_softmax,
      .reference = ref_log_softmax, .types = OP_FLOATS, .in = {{OP_PARAM, -900, 700}}, .eps = 8,
      .rms = true, .sets = softmax_sets, .wrong = softmax_wrong},
+    {.name = "cumsum", .build = cumsum, .reference = ref_cumsum, .types = OP_FLOATS,
+     .in = {{OP_PARAM, -1, 2}}, .eps = 8, .rms = true, .sets = cumsum_sets,
+     .wrong = softmax_wrong},
+    {.name = "cumsum (integers)", .says = "cumsum", .build = cumsum, .reference = ref_cumsum,
+     .types = OP_INTEGERS, .in = {{OP_DATA, -50, 99}}, .sets = cumsum_sets,
+     .wrong = softmax_wrong},
     {0},
 };

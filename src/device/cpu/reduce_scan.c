@@ -1,5 +1,5 @@
 /* reduce_scan.c - along the reduced axes element by element: gradients of a maximum and of a
- * product, and where a maximum or minimum is.
+ * product, where a maximum or minimum is, and running sums.
  *
  * A block is up to 256 results side by side in memory; each keeps its own small state while the
  * reduced elements pass in logical (row-major) order. Blocks are independent, so any number of
@@ -23,6 +23,7 @@ typedef struct scan {
     block_fn block;
     int      x, small[2];               /* inputs: the large one, and the small ones or -1 */
     bool     large;                     /* the result is as large as x */
+    bool     reverse;                   /* running sums from the end */
     int64_t  size, to_size;             /* bytes of an element of x, of the result */
     axes     keep, over;                /* outer kept axes; reduced axes in logical order */
     axis     col;                       /* the innermost kept axis */
@@ -237,4 +238,41 @@ weir_status weir_cpu_argmin(weir_device *d, const weir_call *c, weir_choice *out
     static const block_fn by_type[] = {argmin_f32, argmin_f64, argmin_i32, argmin_i64};
     (void)d;
     return choose_arg(c, by_type, out);
+}
+
+/* ---- running sums along one axis; integers wrap ---- */
+
+/* The result may be x itself. */
+#define CUMSUM(name, T, SUM)                                                                       \
+    static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
+                     int64_t cols)                                                                 \
+    {                                                                                              \
+        const T      *x = (const void *)xs;                                                        \
+        const int64_t in = s->col.in;                                                              \
+        T            *y = (void *)to;                                                              \
+        SUM           sum[SCAN_COLS] = {0};                                                        \
+        (void)small;                                                                               \
+        for (int64_t r = 0; r < s->reduced; r++) {                                                 \
+            const int64_t at = axes_at(&s->over, s->reverse ? s->reduced - 1 - r : r).in;          \
+            for (int64_t c = 0; c < cols; c++) {                                                   \
+                sum[c] += (SUM)x[at + c * in];                                                     \
+                y[at + c * in] = (T)sum[c];                                                        \
+            }                                                                                      \
+        }                                                                                          \
+    }
+CUMSUM(cumsum_f32, float, double)
+CUMSUM(cumsum_f64, double, double)
+CUMSUM(cumsum_i32, int32_t, uint32_t)
+CUMSUM(cumsum_i64, int64_t, uint64_t)
+
+/* x: dense, as the result is. */
+weir_status weir_cpu_cumsum(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    static const block_fn         by_type[] = {cumsum_f32, cumsum_f64, cumsum_i32, cumsum_i64};
+    const weir_cumsum_attr *const a = c->attr;
+    const weir_dtype              t = c->in[0].desc.dtype;
+    const scan s = {.block = t <= WEIR_I64 ? by_type[t] : NULL, .x = 0, .small = {-1, -1},
+                    .large = true, .reverse = a->reverse != 0};
+    (void)d;
+    return choose(c, &s, &c->out[0], out);
 }

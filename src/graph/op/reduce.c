@@ -1,4 +1,4 @@
-/* reduce.c - definitions of sums, products, maxima and their places; of counting right answers.
+/* reduce.c - definitions of sums, products, maxima and their places, running sums, right answers.
  *
  * A mean is a sum whose scale is 1 / elements reduced: one op, one kernel, one final rounding. */
 #include "graph/op/axes.h"
@@ -187,6 +187,36 @@ static weir_status arg_infer(weir_call *c)
 ARG(argmax);
 ARG(argmin);
 
+/* ---- running sums: the gradient runs the other way ---- */
+
+static weir_status cumsum_infer(weir_call *c)
+{
+    if (!weir_is_number(c->in[0].desc.dtype))
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes f32, f64, i32, i64");
+    return weir_infer_like(c);
+}
+
+static weir_status cumsum_grad(weir_grad *g)
+{
+    weir_cumsum_attr a = *(const weir_cumsum_attr *)g->attr;
+
+    a.reverse = !a.reverse;
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_CUMSUM, 1, g->dy, &a, sizeof a));
+}
+
+const weir_opdef weir_op_cumsum = {
+    .name = "cumsum",
+    .flags = WEIR_PURE,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .inplace = 1,
+    .differentiable = 1,
+    .infer = cumsum_infer,
+    .grad = cumsum_grad,
+    .flops = weir_flops_input,
+};
+
 /* ---- counting correct answers: logits (n,c), target (n) -> i64 ---- */
 
 static weir_status count_correct_infer(weir_call *c)
@@ -316,6 +346,19 @@ weir_tensor *weir_argmax(weir_tensor *x, int axis, bool keep)
 weir_tensor *weir_argmin(weir_tensor *x, int axis, bool keep)
 {
     return arg(WEIR_OP_ARGMIN, x, axis, keep);
+}
+
+weir_tensor *weir_cumsum(weir_tensor *x, int axis, bool reverse)
+{
+    int at;
+
+    if (!x)
+        return weir_null("cumsum", "x");
+    if (weir_axis_of("cumsum", &x->layout.desc, axis, &at) != WEIR_OK)
+        return NULL;
+
+    const weir_cumsum_attr a = {{.dims = (uint64_t)1 << at, .keep = true, .scale = 1}, reverse};
+    return weir_record1(WEIR_OP_CUMSUM, 1, &x, &a, sizeof a);
 }
 
 weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target)
