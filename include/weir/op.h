@@ -359,8 +359,8 @@ WEIR_API weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *targe
 /* Mean of (a - b)^2 over all elements; a and b have one shape. */
 WEIR_API weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b);
 
-/* Mean binary cross entropy with targets in [0, 1] of the same shape, which have no gradient: of
- * logits, of probabilities (whose logs end at -100). */
+/* Mean binary cross entropy with targets in [0, 1] of the same shape: of logits, of probabilities
+ * (whose logs end at -100, in the targets' gradient too). */
 WEIR_API weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target);
 WEIR_API weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target);
 

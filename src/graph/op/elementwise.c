@@ -152,15 +152,24 @@ static weir_status min_grad(weir_grad *g)
     return chosen_grad(g, WEIR_OP_MIN_GRAD);
 }
 
-/* Binary cross entropy: the target is a constant, of the shape of the first input. */
+/* Binary cross entropy: the target, linear in both, has the shape of the first input. */
 static weir_status bce_logits_grad(weir_grad *g)
 {
-    return weir_grad_set(g, 0, weir_row3(WEIR_OP_BCE_LOGITS_GRAD, g->dy[0], g->x[0], g->x[1]));
+    weir_tensor *const dy = g->dy[0], *const logit = g->x[0];
+
+    if (weir_wants(g, 0))
+        WEIR_TRY(weir_grad_set(g, 0, weir_row3(WEIR_OP_BCE_LOGITS_GRAD, dy, logit, g->x[1])));
+    return weir_wants(g, 1) ? weir_grad_set(g, 1, weir_neg(weir_mul(dy, logit))) : WEIR_OK;
 }
 
 static weir_status bce_grad(weir_grad *g)
 {
-    return weir_grad_set(g, 0, weir_row3(WEIR_OP_BCE_GRAD, g->dy[0], g->x[0], g->x[1]));
+    weir_tensor *const dy = g->dy[0], *const p = g->x[0];
+
+    if (weir_wants(g, 0))
+        WEIR_TRY(weir_grad_set(g, 0, weir_row3(WEIR_OP_BCE_GRAD, dy, p, g->x[1])));
+    return weir_wants(g, 1) ? weir_grad_set(g, 1, weir_row2(WEIR_OP_BCE_GRAD_TARGET, dy, p))
+                            : WEIR_OK;
 }
 
 /* ---- the definitions ---- */
@@ -195,10 +204,11 @@ enum {
 #define DEF_NORMAL        RANDOM(draw_infer)
 #define DEF_BERNOULLI     RANDOM(draw_infer)
 #define DEF_NORM_GRAD     PLAIN
-#define DEF_BCE_LOGITS      PLAIN, GRAD(bce_logits_grad, 1, 3, 0)
+#define DEF_BCE_LOGITS      PLAIN, GRAD(bce_logits_grad, 3, 3, 0)
 #define DEF_BCE_LOGITS_GRAD PLAIN
-#define DEF_BCE             PLAIN, GRAD(bce_grad, 1, 3, 0)
+#define DEF_BCE             PLAIN, GRAD(bce_grad, 3, 3, 0)
 #define DEF_BCE_GRAD        PLAIN
+#define DEF_BCE_GRAD_TARGET PLAIN
 #define DEF_LN_APPLY        PLAIN, GRAD(weir_ln_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
 #define DEF_LN_XHAT         PLAIN
 #define DEF_LN_GRAD_APPLY   PLAIN
