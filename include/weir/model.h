@@ -100,6 +100,9 @@ WEIR_API weir_layer *weir_char_lstm_new(weir_model *m, int64_t vocab, int64_t wi
 WEIR_API weir_optim *weir_sgd_new(weir_device *d, double lr, const weir_sgd_options *options);
 WEIR_API weir_optim *weir_adam_new(weir_device *d, double lr, const weir_adam_options *options);
 WEIR_API weir_optim *weir_adamw_new(weir_device *d, double lr, const weir_adam_options *options);
+
+/* lr_decay: step n (from 1) has the rate lr / (1 + (n - 1) lr_decay); sums of squares start at
+ * initial_accumulator. */
 WEIR_API weir_optim *weir_adagrad_new(weir_device *d, double lr,
                                       const weir_adagrad_options *options);
 WEIR_API weir_optim *weir_rmsprop_new(weir_device *d, double lr,

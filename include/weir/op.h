@@ -403,6 +403,7 @@ WEIR_API weir_status weir_adamw_update(weir_tensor *param, weir_tensor *grad, we
 
 typedef struct weir_adagrad_options {
     double eps, weight_decay;                   /* eps 0 means 1e-10; weight_decay is L2 */
+    double lr_decay, initial_accumulator;       /* of an optimiser alone: weir_adagrad_new */
 } weir_adagrad_options;
 
 /* One step of Adagrad (Duchi et al. 2011). square: shape of param, the sum of squared gradients. */

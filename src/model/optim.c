@@ -34,21 +34,23 @@ struct weir_optim {
     weir_adam_options    adam;
     weir_adagrad_options adagrad;
     weir_rmsprop_options rmsprop;
+    double               first;         /* what states of parameters start with */
     double               rate;
     weir_tensor         *lr[RATES];     /* scalar inputs, one per type of parameter */
     weir_tensor         *step;          /* if counted: scalar f64, also the first of states */
     weir_list            slots, states; /* of slot, of weir_tensor (referenced) */
 };
 
-/* A zeroed state tensor named PARAM.PART, owned by the optimiser. */
-static weir_tensor *state_new(weir_optim *o, weir_desc desc, const char *param, const char *part)
+/* A state tensor named PARAM.PART, `value` everywhere, owned by the optimiser. */
+static weir_tensor *state_new(weir_optim *o, weir_desc desc, const char *param, const char *part,
+                              double value)
 {
     char name[WEIR_NAME_ROOM];
     if (weir_name_join(name, *param ? param : NULL, part) != WEIR_OK ||
         weir_list_reserve(&o->states) != WEIR_OK)
         return NULL;
     weir_tensor *t = weir_state(o->dev, desc, name);
-    if (t && weir_write_fill(t, 0) != WEIR_OK) {
+    if (t && weir_write_fill(t, value) != WEIR_OK) {
         weir_release(t);
         return NULL;
     }
@@ -84,7 +86,20 @@ static weir_status adamw_step(const weir_optim *o, const slot *s, weir_tensor *g
 static weir_status adagrad_step(const weir_optim *o, const slot *s, weir_tensor *grad,
                                 weir_tensor *lr)
 {
-    return weir_adagrad_update(s->param, grad, s->state[0], lr, &o->adagrad);
+    const weir_adagrad_options one = {.eps = o->adagrad.eps,
+                                      .weight_decay = o->adagrad.weight_decay};
+    return weir_adagrad_update(s->param, grad, s->state[0], lr, &one);
+}
+
+/* With the rate lr / (1 + (n - 1) decay), computed in f64: equal calls for all parameters. */
+static weir_status decaying_step(const weir_optim *o, const slot *s, weir_tensor *grad,
+                                 weir_tensor *lr)
+{
+    const double       decay = o->adagrad.lr_decay;
+    const weir_dtype   type = weir_tensor_desc(lr).dtype;
+    weir_tensor *const by = weir_affine(o->step, decay, 1 - decay);
+
+    return adagrad_step(o, s, grad, weir_cast(weir_div(weir_cast(lr, WEIR_F64), by), type));
 }
 
 static bool rmsprop_uses(const weir_optim *o, int part)
@@ -103,6 +118,7 @@ static const method sgd = {"sgd", {"momentum"}, false, sgd_uses, sgd_step},
                     adam = {"adam", {"m", "v"}, true, NULL, adam_step},
                     adamw = {"adamw", {"m", "v"}, true, NULL, adamw_step},
                     adagrad = {"adagrad", {"square"}, false, NULL, adagrad_step},
+                    decaying = {"adagrad", {"square"}, true, NULL, decaying_step},
                     rmsprop = {"rmsprop", {"square", "momentum", "mean"}, false, rmsprop_uses,
                                rmsprop_step};
 
@@ -118,7 +134,7 @@ static weir_optim *optim_new(weir_device *d, double lr, const method *m)
     if (!o)
         return NULL;
     *o = (weir_optim){.dev = d, .rate = lr, .method = m};
-    if (m->counts && !(o->step = state_new(o, weir_scalar(WEIR_F64), m->name, "step"))) {
+    if (m->counts && !(o->step = state_new(o, weir_scalar(WEIR_F64), m->name, "step", 0))) {
         weir_optim_free(o);
         return NULL;
     }
@@ -137,8 +153,25 @@ static weir_optim *optim_new(weir_device *d, double lr, const method *m)
 OPTIM(sgd, weir_sgd_options, sgd)
 OPTIM(adam, weir_adam_options, adam)
 OPTIM(adamw, weir_adam_options, adam)
-OPTIM(adagrad, weir_adagrad_options, adagrad)
 OPTIM(rmsprop, weir_rmsprop_options, rmsprop)
+
+weir_optim *weir_adagrad_new(weir_device *d, double lr, const weir_adagrad_options *options)
+{
+    const weir_adagrad_options a = options ? *options : (weir_adagrad_options){0};
+
+    if (!(a.lr_decay >= 0 && a.lr_decay < HUGE_VAL && a.initial_accumulator >= 0 &&
+          a.initial_accumulator < HUGE_VAL)) {
+        weir_fail(WEIR_ERR_INVALID, "adagrad_new: lr_decay %g and initial_accumulator %g must be 0 "
+                  "or more, and finite", a.lr_decay, a.initial_accumulator);
+        return NULL;
+    }
+    weir_optim *o = optim_new(d, lr, a.lr_decay != 0 ? &decaying : &adagrad);
+    if (o) {
+        o->adagrad = a;
+        o->first = a.initial_accumulator;
+    }
+    return o;
+}
 
 void weir_optim_free(weir_optim *o)
 {
@@ -229,7 +262,8 @@ static bool slot_fill(weir_optim *o, slot *s)
 
     for (int i = 0; i < PARTS && m->part[i]; i++)
         if ((!m->uses || m->uses(o, i)) &&
-            !(s->state[i] = state_new(o, desc, weir_tensor_name(s->param), m->part[i])))
+            !(s->state[i] = state_new(o, desc, weir_tensor_name(s->param), m->part[i],
+                                       o->first)))
             return false;
     return true;
 }
@@ -329,7 +363,8 @@ static weir_status accumulate(weir_optim *o, weir_tensor *loss)
     for (size_t i = 0; i < n; i++) {
         slot *s = slot_of(o, pairs[i].param, i);
         if (s && !s->sum)
-            s->sum = state_new(o, weir_tensor_desc(s->param), weir_tensor_name(s->param), "sum");
+            s->sum = state_new(o, weir_tensor_desc(s->param), weir_tensor_name(s->param), "sum",
+                               0);
         if (!s || !s->sum)
             return weir_error_status();
         WEIR_TRY(weir_accumulate(s->sum, pairs[i].grad));

@@ -203,19 +203,24 @@ static weir_optim *adagrad_make(weir_device *d, const void *options)
 static void adagrad_reference(const void *options, double w[N])
 {
     const weir_adagrad_options *o = options;
-    double                      square[N] = {0};
+    double                      square[N];
 
+    for (int i = 0; i < N; i++)
+        square[i] = o->initial_accumulator;
     for (int s = 0; s < STEPS; s++)
         for (int i = 0; i < N; i++) {
             const double g = 2 * slope[i] * w[i] + o->weight_decay * w[i];
+            const double rate = rate_of(s) / (1 + s * o->lr_decay);
             square[i] += g * g;
-            w[i] -= rate_of(s) * g / (sqrt(square[i]) + (o->eps != 0 ? o->eps : 1e-10));
+            w[i] -= rate * g / (sqrt(square[i]) + (o->eps != 0 ? o->eps : 1e-10));
         }
 }
 
 CASE(adagrad)
 {
-    static const weir_adagrad_options cases[] = {{0}, {.eps = 1e-3, .weight_decay = 0.1}};
+    static const weir_adagrad_options cases[] = {
+        {0}, {.eps = 1e-3, .weight_decay = 0.1}, {.lr_decay = 0.25}, {.initial_accumulator = 0.5},
+        {.lr_decay = 0.1, .initial_accumulator = 2, .weight_decay = 0.1}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         agrees(adagrad_make, adagrad_reference, &cases[i]);
 }
@@ -371,6 +376,10 @@ CASE(mistakes_are_named)
     CHECK(weir_minimize(o, NULL) != WEIR_OK);
     CHECK(weir_minimize(NULL, NULL) != WEIR_OK);
     CHECK(weir_adam_new(NULL, 0.1, NULL) == NULL);
+    CHECK(!weir_adagrad_new(d, 0.1, &(weir_adagrad_options){.lr_decay = -1}));
+    CHECK_TEXT(weir_error(), "lr_decay -1");
+    CHECK(!weir_adagrad_new(d, 0.1, &(weir_adagrad_options){.initial_accumulator = (double)NAN}));
+    CHECK_TEXT(weir_error(), "initial_accumulator nan");
     CHECK(weir_optim_state_count(NULL) == 0);
     weir_optim_free(NULL);
     weir_optim_free(o);

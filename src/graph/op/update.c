@@ -292,6 +292,10 @@ weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad, weir_tens
 
     if (!(a.eps > 0))
         return weir_fail(WEIR_ERR_INVALID, "adagrad_update: eps %g must be > 0", a.eps);
+    if (o.lr_decay != 0 || o.initial_accumulator != 0)
+        return weir_fail(WEIR_ERR_INVALID, "adagrad_update: lr_decay %g and initial_accumulator %g "
+                         "are an optimiser's (weir_adagrad_new): one update takes the rate and the "
+                         "sum as they are", o.lr_decay, o.initial_accumulator);
     return weir_record(WEIR_OP_ADAGRAD_UPDATE, 4, (weir_tensor *[]){param, grad, lr, square}, &a,
                        sizeof a, NULL);
 }
