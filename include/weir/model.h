@@ -114,6 +114,11 @@ WEIR_API weir_status weir_optim_set_lr(weir_optim *o, double lr);
 WEIR_API weir_tensor *weir_optim_lr(weir_optim *o, weir_dtype dtype);
 WEIR_API void        weir_optim_free(weir_optim *o);
 
+/* Gradients limited on their way into weir_minimize and weir_optim_apply, as weir_clip_value and
+ * then weir_clip_norm do; in what is recorded from here on. 0, as at first: not limited. */
+WEIR_API weir_status weir_optim_set_clip_norm(weir_optim *o, double limit);
+WEIR_API weir_status weir_optim_set_clip_value(weir_optim *o, double limit);
+
 /* State tensors (momentum buffers, moments) made so far; borrowed. */
 WEIR_API size_t       weir_optim_state_count(const weir_optim *o);
 WEIR_API weir_tensor *weir_optim_state(const weir_optim *o, size_t i);

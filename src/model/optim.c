@@ -7,6 +7,7 @@
 #include "model/model.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { F32_RATE, F64_RATE, RATES };
 
@@ -35,6 +36,7 @@ struct weir_optim {
     weir_adagrad_options adagrad;
     weir_rmsprop_options rmsprop;
     double               first;         /* what states of parameters start with */
+    double               clip_norm, clip_value;     /* 0: gradients are not limited */
     double               rate;
     weir_tensor         *lr[RATES];     /* scalar inputs, one per type of parameter */
     weir_tensor         *step;          /* if counted: scalar f64, also the first of states */
@@ -237,6 +239,37 @@ weir_tensor *weir_optim_lr(weir_optim *o, weir_dtype dtype)
     return rate_of(o, dtype);
 }
 
+/* ---- limits of the gradients ---- */
+
+static weir_status limit_set(const weir_optim *o, const char *who, double limit, double *to)
+{
+    if (!o)
+        return weir_fail_null(who, "optimiser");
+    if (!(limit >= 0 && limit < HUGE_VAL))
+        return weir_fail(WEIR_ERR_INVALID, "%s: the limit is %g, must be 0 (none) or more, and "
+                         "finite", who, limit);
+    *to = limit;
+    return WEIR_OK;
+}
+
+weir_status weir_optim_set_clip_norm(weir_optim *o, double limit)
+{
+    return limit_set(o, "optim_set_clip_norm", limit, o ? &o->clip_norm : NULL);
+}
+
+weir_status weir_optim_set_clip_value(weir_optim *o, double limit)
+{
+    return limit_set(o, "optim_set_clip_value", limit, o ? &o->clip_value : NULL);
+}
+
+/* The gradients of the pairs as an update takes them. */
+static weir_status limit_all(const weir_optim *o, weir_pair *pairs, size_t n)
+{
+    if (o->clip_value != 0)
+        WEIR_TRY(weir_clip_value(pairs, n, o->clip_value, pairs));
+    return o->clip_norm != 0 ? weir_clip_norm(pairs, n, o->clip_norm, pairs, NULL) : WEIR_OK;
+}
+
 /* ---- state of a parameter ---- */
 
 size_t weir_optim_state_count(const weir_optim *o)
@@ -332,7 +365,17 @@ static weir_status minimize(weir_optim *o, weir_tensor *loss)
     size_t           n;
 
     WEIR_TRY(weir_backward(loss, &pairs, &n));
-    return weir_optim_update(o, pairs, n);
+    if (n == 0 || (o->clip_norm == 0 && o->clip_value == 0))
+        return weir_optim_update(o, pairs, n);
+    weir_pair *const own = weir_host_alloc(n * sizeof *own);
+    if (!own)
+        return weir_error_status();
+    memcpy(own, pairs, n * sizeof *own);
+    weir_status s = limit_all(o, own, n);
+    if (s == WEIR_OK)
+        s = weir_optim_update(o, own, n);
+    weir_host_free(own);
+    return s;
 }
 
 /* A step in a scope of its own: gradients die here, not at the end of the caller's step. */
@@ -379,24 +422,46 @@ weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss)
     return in_scope(o, accumulate, loss);
 }
 
-weir_status weir_optim_apply(weir_optim *o)
+/* Parameters with their sums into pairs[], which has room for all slots; how many. */
+static size_t summed(const weir_optim *o, weir_pair *pairs)
 {
-    size_t sums = 0;
+    size_t n = 0;
 
-    if (!o)
-        return weir_fail_null("optim_apply", "optimiser");
-    for (size_t i = 0; i < o->slots.n; i++)
-        sums += ((const slot *)o->slots.at[i])->sum != NULL;
-    if (sums == 0)
-        return weir_fail(WEIR_ERR_STATE, "optim_apply: nothing was accumulated yet");
-    if (o->step)
-        WEIR_TRY(weir_increment(o->step, 1));
     for (size_t i = 0; i < o->slots.n; i++) {
         const slot *s = o->slots.at[i];
-        if (s->sum) {
-            WEIR_TRY(update(o, s, s->sum));
-            WEIR_TRY(weir_reset(s->sum, 0));
-        }
+        if (s->sum)
+            pairs[n++] = (weir_pair){s->param, s->sum};
     }
+    return n;
+}
+
+static weir_status apply(weir_optim *o, weir_pair *pairs)
+{
+    const size_t n = summed(o, pairs);
+
+    if (n == 0)
+        return weir_fail(WEIR_ERR_STATE, "optim_apply: nothing was accumulated yet");
+    WEIR_TRY(limit_all(o, pairs, n));
+    WEIR_TRY(weir_optim_update(o, pairs, n));
+    for (size_t i = 0; i < o->slots.n; i++)
+        if (((slot *)o->slots.at[i])->sum)
+            WEIR_TRY(weir_reset(((slot *)o->slots.at[i])->sum, 0));
     return WEIR_OK;
+}
+
+weir_status weir_optim_apply(weir_optim *o)
+{
+    if (!o)
+        return weir_fail_null("optim_apply", "optimiser");
+    weir_pair *const pairs = weir_host_alloc((o->slots.n + 1) * sizeof *pairs);
+    if (!pairs)
+        return weir_error_status();
+    weir_status s = weir_scope_begin(o->dev);
+    if (s == WEIR_OK) {
+        s = apply(o, pairs);
+        const weir_status end = weir_scope_end(o->dev);
+        s = s != WEIR_OK ? s : end;
+    }
+    weir_host_free(pairs);
+    return s;
 }

@@ -260,6 +260,76 @@ CASE(rmsprop)
 }
 
 /* A schedule inside the graph that an optimiser's rate follows. */
+/* ---- gradients that the optimiser limits ---- */
+
+typedef struct limits {
+    double norm, value;
+} limits;
+
+static weir_optim *limited_make(weir_device *d, const void *options)
+{
+    const limits *const l = options;
+    weir_optim *const   o = weir_sgd_new(d, 1.0, NULL);
+
+    CHECK_OK(weir_optim_set_clip_norm(o, l->norm));
+    CHECK_OK(weir_optim_set_clip_value(o, l->value));
+    return o;
+}
+
+static void limited_reference(const void *options, double w[N])
+{
+    const limits *const l = options;
+
+    for (int s = 0; s < STEPS; s++) {
+        double g[N], squares = 0;
+        for (int i = 0; i < N; i++) {
+            g[i] = 2 * slope[i] * w[i];
+            if (l->value != 0)
+                g[i] = fmin(fmax(g[i], -l->value), l->value);
+            squares += g[i] * g[i];
+        }
+        const double by = l->norm != 0 ? fmin(1, l->norm / (sqrt(squares) + 1e-6)) : 1;
+        for (int i = 0; i < N; i++)
+            w[i] -= rate_of(s) * g[i] * by;
+    }
+}
+
+CASE(limited_gradients)
+{
+    static const limits cases[] = {{1, 0}, {0, 0.8}, {0.9, 0.8}, {100, 0}, {0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        agrees(limited_make, limited_reference, &cases[i]);
+}
+
+/* One loss added up and applied is the loss minimised: the sum is limited as the gradient is. */
+CASE(limited_sums)
+{
+    static const limits l = {0.9, 0.8};
+    double              got[2][N];
+
+    for (int sums = 0; sums < 2; sums++) {
+        weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+        problem p = {d, weir_param(d, weir_1d(WEIR_F64, N), "w"),
+                     weir_input(d, weir_1d(WEIR_F64, N)), limited_make(d, &l)};
+        write_real(p.w, start);
+        write_real(p.a, slope);
+        for (int i = 0; i < STEPS; i++) {
+            CHECK_OK(weir_scope_begin(d));
+            weir_tensor *const loss = weir_sum(weir_mul(p.a, weir_square(p.w)), 0, false);
+            CHECK_OK(sums ? weir_optim_accumulate(p.optim, loss) : weir_minimize(p.optim, loss));
+            CHECK_OK(sums ? weir_optim_apply(p.optim) : WEIR_OK);
+            CHECK_OK(weir_scope_end(d));
+        }
+        read_real(p.w, got[sums]);
+        weir_optim_free(p.optim);
+        weir_release(p.w);
+        weir_release(p.a);
+        weir_device_close(d);
+    }
+    CHECK(got[0][0] != start[0]);
+    CHECK_BITS(got[0], got[1], sizeof got[0]);
+}
+
 CASE(scheduled_rate)
 {
     weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
@@ -373,6 +443,10 @@ CASE(mistakes_are_named)
     CHECK(weir_sgd_new(d, (double)NAN, NULL) == NULL);
     CHECK_TEXT(weir_error(), "sgd_new");
     CHECK_STATUS(weir_optim_set_lr(o, (double)INFINITY), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_optim_set_clip_norm(o, -1), WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "optim_set_clip_norm: the limit is -1");
+    CHECK_STATUS(weir_optim_set_clip_value(o, (double)NAN), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_optim_set_clip_value(NULL, 1), WEIR_ERR_INVALID);
     CHECK(weir_minimize(o, NULL) != WEIR_OK);
     CHECK(weir_minimize(NULL, NULL) != WEIR_OK);
     CHECK(weir_adam_new(NULL, 0.1, NULL) == NULL);
