@@ -262,6 +262,8 @@ typedef struct weir_rnn_options {
     bool         bidirectional;     /* outputs of both directions side by side */
     weir_tensor *mask;              /* NULL, or (steps, n) of x's type: 1 while a sequence lasts,
                                      * 0 where it has ended: the state stays, outputs are 0 */
+    weir_tensor *lengths;           /* or, in its place, (n) of i32 or i64: steps of each sequence,
+                                     * limited to those that there are */
 } weir_rnn_options;
 
 /* Outputs of the last layer (steps, n, hidden or 2*hidden), by PyTorch's definition. w: one per

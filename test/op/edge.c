@@ -242,3 +242,27 @@ CASE(einsum_of_another_spelling)
     weir_release(a);
     weir_device_close(d);
 }
+
+/* Lengths beyond the steps are all of them, below 0 none; beside a mask they are refused. */
+CASE(lengths_out_of_range)
+{
+    weir_device *const     d = weir_device_open("cpu", NULL);
+    weir_tensor *const     x = weir_input(d, (weir_desc){WEIR_F32, 3, {3, 2, 1}});
+    weir_tensor *const     n = weir_input(d, weir_1d(WEIR_I64, 2));
+    weir_tensor *const     mask = weir_fill(d, weir_2d(WEIR_F32, 3, 2), 1);
+    weir_tensor *const     one = weir_fill(d, weir_2d(WEIR_F32, 3, 1), 1);
+    const weir_rnn_weights w = {one, one, NULL, NULL};
+    float                  y[6];
+
+    CHECK_OK(weir_write_fill(x, 1));
+    CHECK_OK(weir_write(n, (int64_t[]){-5, 99}, 2 * sizeof(int64_t)));
+    CHECK_OK(weir_read(weir_gru(x, &w, NULL, &(weir_rnn_options){.lengths = n}, NULL), y,
+                       sizeof y));
+    for (int i = 0; i < 6; i += 2)
+        CHECK(y[i] == 0 && y[i + 1] != 0);
+    CHECK(!weir_gru(x, &w, NULL, &(weir_rnn_options){.lengths = n, .mask = mask}, NULL));
+    CHECK_TEXT(weir_error(), "mask and lengths are both given");
+    weir_release(x);
+    weir_release(n);
+    weir_device_close(d);
+}

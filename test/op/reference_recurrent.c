@@ -3,8 +3,8 @@
 
 #include "op/reference.h"
 
-/* Inputs of a call: x (t,n,in), w_ih, w_hh, b_ih, b_hh, then a mask (t,n) or first states. The same
- * weights serve all layers and directions. */
+/* Inputs of a call: x (t,n,in), w_ih, w_hh, b_ih, b_hh, then a mask (t,n), lengths (n) or first
+ * states. The same weights serve all layers and directions. */
 enum { X, W_IH, W_HH, B_IH, B_HH, LAST };
 
 typedef struct cell {
@@ -58,7 +58,9 @@ static void row(const cell *s, const ref_array *x, const ref_array *mask, int64_
 
     for (int64_t i = 0; i < t; i++) {
         const int64_t at = (backward ? t - 1 - i : i) * batch + n;
-        const double  m = mask ? mask->at[at] : 1;
+        const double  m = !mask                 ? 1
+                          : mask->desc.ndim == 2 ? mask->at[at]
+                                                 : (double)(at / batch) < mask->at[n];
         double *const out = y->at + at * y->desc.dim[2] + (backward ? s->hidden : 0);
         for (int64_t j = 0; j < s->hidden; j++) {
             double next = state[j];
@@ -75,7 +77,7 @@ static void row(const cell *s, const ref_array *x, const ref_array *mask, int64_
 /* `keep`: the last states of h, and of c, follow the outputs along axis 0. */
 static void recurrent(ref_call *c, int gates)
 {
-    const bool      masked = c->o->ndim == 2;
+    const bool      masked = c->o->ndim > 0;
     const int64_t   ways = c->o->both ? 2 : 1, layers = c->o->layers ? c->o->layers : 1;
     const cell      s = {c, gates, c->in[W_HH].desc.dim[1]};
     const int64_t   t = c->in[X].desc.dim[0], n = c->in[X].desc.dim[1];

@@ -6,6 +6,9 @@
 #define KEPT(n)   {.layers = n, .keep = true}
 #define MASKED    {.ndim = 2}
 #define MASKED_IN {.ndim = 2, .layers = 2, .both = true}
+#define LENGTHS   {.ndim = 1}
+#define LENGTHS_IN {.ndim = 1, .layers = 2, .both = true}
+#define LENGTHS_KEPT {.ndim = 1, .layers = 2, .keep = true}
 
 /* G1, G2, G3: gates for 1, 2 and 3 hidden units. Inputs: x, w_ih, w_hh, b_ih, b_hh, and a mask or
  * first states. */
@@ -38,6 +41,24 @@
      .status = WEIR_ERR_SHAPE, .says = "mask"},                                                    \
     {.in = "(3,2,4)(" G2 ",4)(" G2 ",2)(5)(" G2 ")", .status = WEIR_ERR_SHAPE, .says = "bias"}
 
+/* Lengths in place of the mask. */
+#define LENGTH_SETS(G2, G3)                                                                        \
+    {.in = "(4,3,3)(" G3 ",3)(" G3 ",3)(" G3 ")(" G3 ")(3)", "lengths", LENGTHS},                  \
+    {.in = "(5,4,6)(" G3 ",6)(" G3 ",3)(" G3 ")(" G3 ")(4)", "2 layers, both directions",          \
+     LENGTHS_IN},                                                                                  \
+    {.in = "(4,3,3)(" G3 ",3)(" G3 ",3)(" G3 ")(" G3 ")(3)", "last states", LENGTHS_KEPT},         \
+    {.in = "(3,0,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")(0)", "no rows", LENGTHS}
+#define LENGTH_WRONG(G2)                                                                           \
+    {.in = "(3,2,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")(3)", NULL, LENGTHS,                        \
+     .status = WEIR_ERR_SHAPE, .says = "lengths must be (n)"},                                     \
+    {.in = "(3,2,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")(3,2)", NULL, LENGTHS,                      \
+     .status = WEIR_ERR_SHAPE, .says = "lengths must be (n)"}
+
+static const op_set lstm_lengths[] = {LENGTH_SETS("8", "12"), {0}};
+static const op_set gru_lengths[] = {LENGTH_SETS("6", "9"), {0}};
+static const op_set lstm_lengths_wrong[] = {LENGTH_WRONG("8"), {0}};
+static const op_set gru_lengths_wrong[] = {LENGTH_WRONG("6"), {0}};
+
 static const op_set lstm_sets[] = {SETS("4", "8", "12"), {0}};
 static const op_set gru_sets[] = {SETS("3", "6", "9"), {0}};
 static const op_set lstm_wrong[] = {WRONG("8"), {0}};
@@ -48,10 +69,11 @@ static weir_tensor *recurrent(const op_call *c, bool lstm)
 {
     const weir_rnn_weights one = {c->in[1], c->in[2], c->in[3], c->in[4]};
     const weir_rnn_weights w[] = {one, one, one, one};
-    const bool             masked = c->o->ndim == 2, keep = c->o->keep;
+    const bool             keep = c->o->keep;
     const weir_rnn_options o = {.layers = c->o->layers, .bidirectional = c->o->both,
-                                .mask = masked ? c->in[5] : NULL};
-    weir_tensor *const     first = masked ? NULL : c->in[5];
+                                .mask = c->o->ndim == 2 ? c->in[5] : NULL,
+                                .lengths = c->o->ndim == 1 ? c->in[5] : NULL};
+    weir_tensor *const     first = c->o->ndim > 0 ? NULL : c->in[5];
     weir_tensor           *last[] = {NULL, NULL, NULL};
 
     last[0] = lstm ? weir_lstm(c->in[0], w, first, first, &o, keep ? &last[1] : NULL,
@@ -70,9 +92,11 @@ static weir_tensor *gru(const op_call *c)
     return recurrent(c, false);
 }
 
-#define INPUTS                                                                                     \
-    {{OP_PARAM, -1, 2}, {OP_PARAM, -1, 1}, {OP_PARAM, -1.5, 1}, {OP_PARAM, -1, 1},                 \
-     {OP_PARAM, -0.5, 1}, {OP_PARAM, 0, 1}}
+#define FIVE                                                                                       \
+    {OP_PARAM, -1, 2}, {OP_PARAM, -1, 1}, {OP_PARAM, -1.5, 1}, {OP_PARAM, -1, 1},                  \
+        {OP_PARAM, -0.5, 1}
+#define INPUTS       {FIVE, {OP_PARAM, 0, 1}}
+#define WITH(length) {FIVE, {length, 0, 1}}
 
 const op_row op_recurrent[] = {
     {.name = "lstm", .build = lstm, .reference = ref_lstm, .types = OP_FLOATS, .in = INPUTS,
@@ -81,5 +105,11 @@ const op_row op_recurrent[] = {
     {.name = "gru", .build = gru, .reference = ref_gru, .types = OP_FLOATS, .in = INPUTS,
      .eps = 16, .rms = true, .library = true, .optional = 7 << 3, .sets = gru_sets,
      .wrong = gru_wrong},
+    {.name = "lstm (lengths)", .says = "lstm", .build = lstm, .reference = ref_lstm,
+     .types = OP_FLOATS, .in = WITH(OP_ROW_I32), .eps = 16, .rms = true, .library = true,
+     .optional = 7 << 3, .sets = lstm_lengths, .wrong = lstm_lengths_wrong},
+    {.name = "gru (lengths)", .says = "gru", .build = gru, .reference = ref_gru,
+     .types = OP_FLOATS, .in = WITH(OP_ROW_I64), .eps = 16, .rms = true, .library = true,
+     .optional = 7 << 3, .sets = gru_lengths, .wrong = gru_lengths_wrong},
     {0},
 };

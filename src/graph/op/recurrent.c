@@ -139,6 +139,7 @@ typedef struct net {
     pass                    pass;
     const weir_rnn_weights *w;
     int                     layers, ways;
+    weir_tensor            *lengths;    /* (n), from which the mask is made, or NULL */
     weir_tensor            *h0, *c0;
     weir_tensor           **hn, **cn;   /* [layers * ways]: last states */
 } net;
@@ -164,7 +165,34 @@ static weir_tensor *one_layer(net *f, int layer, weir_tensor *x)
     return f->ways == 1 ? y[0] : weir_concat(2, y, 2);
 }
 
-/* (t,n,in) of floats with a step at least; mask (t,n). */
+/* Lengths (n) of whole numbers, in the place of a mask. */
+static weir_status check_lengths(const net *f, const weir_desc *x)
+{
+    const weir_desc *const d = &f->lengths->layout.desc;
+    char                   text[2][WEIR_DESC_TEXT];
+
+    if (f->pass.mask)
+        return weir_fail(WEIR_ERR_INVALID, "%s: mask and lengths are both given, which is right?",
+                         f->pass.who);
+    if (d->dtype != WEIR_I32 && d->dtype != WEIR_I64)
+        return weir_fail(WEIR_ERR_DTYPE, "%s: lengths must be i32 or i64, they are %s", f->pass.who,
+                         weir_desc_text(d, text[0]));
+    if (d->ndim != 1 || d->dim[0] != x->dim[1])
+        return weir_fail(WEIR_ERR_SHAPE, "%s: lengths must be (n) of x, they are %s and x %s",
+                         f->pass.who, weir_desc_text(d, text[0]), weir_desc_text(x, text[1]));
+    return WEIR_OK;
+}
+
+/* (t,n) of x's type: 1 where step t is below the length of sequence n, else 0. */
+static weir_tensor *mask_of(const net *f, const weir_tensor *x)
+{
+    weir_tensor *const step = weir_arange(x->dev, f->lengths->layout.desc.dtype, f->pass.t, 0, 1);
+
+    return weir_cast(weir_lt(weir_reshape(step, 2, (int64_t[]){f->pass.t, 1}), f->lengths),
+                     x->layout.desc.dtype);
+}
+
+/* (t,n,in) of floats with a step at least; mask (t,n) or lengths (n). */
 static weir_status check_input(const net *f, const weir_tensor *x)
 {
     const weir_desc *const d = &x->layout.desc;
@@ -182,7 +210,7 @@ static weir_status check_input(const net *f, const weir_tensor *x)
         return weir_fail(WEIR_ERR_SHAPE, "%s: mask must be (steps,n) of x, it is %s and x %s",
                          f->pass.who, weir_desc_text(&m->layout.desc, text[0]),
                          weir_desc_text(d, text[1]));
-    return WEIR_OK;
+    return f->lengths ? check_lengths(f, d) : WEIR_OK;
 }
 
 /* ---- public functions ---- */
@@ -193,6 +221,8 @@ static weir_tensor *run(net *f, weir_tensor *x, weir_tensor **hn, weir_tensor **
     const int    states = f->layers * f->ways;
     weir_tensor *y = x;
 
+    if (f->lengths && !(f->pass.mask = mask_of(f, x)))
+        return NULL;
     for (int i = 0; i < f->layers && y; i++)
         y = one_layer(f, i, y);
     if (y && hn && !(*hn = weir_stack(states, f->hn, 0)))
@@ -206,7 +236,8 @@ static weir_tensor *run(net *f, weir_tensor *x, weir_tensor **hn, weir_tensor **
 static weir_tensor *retold(const net *f, weir_tensor *y, weir_tensor *x)
 {
     const weir_rnn_weights w = f->w ? f->w[0] : (weir_rnn_weights){NULL};
-    weir_tensor *const     in[] = {x, w.w_ih, w.w_hh, w.b_ih, w.b_hh, f->h0, f->c0, f->pass.mask};
+    weir_tensor *const     in[] = {x, w.w_ih, w.w_hh, w.b_ih, w.b_hh, f->h0, f->c0,
+                                          f->lengths ? f->lengths : f->pass.mask};
 
     return weir_retold(y, f->pass.who, 8, in);
 }
@@ -224,6 +255,7 @@ static weir_tensor *recurrent(net *f, weir_tensor *x, const weir_rnn_options *o,
     f->layers = o && o->layers ? o->layers : 1;
     f->ways = o && o->bidirectional ? 2 : 1;
     f->pass.mask = o ? o->mask : NULL;
+    f->lengths = o ? o->lengths : NULL;
     if (check_input(f, x) != WEIR_OK)
         return retold(f, NULL, x);
     f->pass.t = x->layout.desc.dim[0];
