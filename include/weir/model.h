@@ -44,6 +44,24 @@ WEIR_API weir_layer *weir_conv2d_new(weir_model *m, const char *name, int64_t in
                                      int64_t kernel, const weir_conv2d_options *options, bool bias);
 WEIR_API weir_layer *weir_batch_norm_new(weir_model *m, const char *name, int64_t channels);
 
+/* Transposed: weights start normal with the variance 1 / terms of an element that comes out
+ * (in / groups * kernel^2 / stride^2), as what follows need not be a ReLU. */
+WEIR_API weir_layer *weir_conv_transpose2d_new(weir_model *m, const char *name, int64_t in,
+                                               int64_t out, int64_t kernel,
+                                               const weir_conv_transpose2d_options *options,
+                                               bool bias);
+
+/* Over the last axis of size width; over groups of channels; scales start at 1, biases at 0. */
+WEIR_API weir_layer *weir_layer_norm_new(weir_model *m, const char *name, int64_t width);
+WEIR_API weir_layer *weir_rms_norm_new(weir_model *m, const char *name, int64_t width);
+WEIR_API weir_layer *weir_group_norm_new(weir_model *m, const char *name, int64_t groups,
+                                         int64_t channels);
+
+/* Token numbers (...) in i32 or i64 -> (..., width): rows of a table (rows, width) that starts
+ * normal with the deviation; 0 means 1. */
+WEIR_API weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows,
+                                        int64_t width, double deviation);
+
 /* x (steps, n, in) -> (steps, n, hidden), or 2 * hidden if bidirectional; see weir_lstm. */
 WEIR_API weir_layer *weir_lstm_new(weir_model *m, const char *name, int64_t in, int64_t hidden,
                                    int layers, bool bidirectional);

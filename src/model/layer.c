@@ -1,4 +1,4 @@
-/* layer.c - linear, convolution, batch norm and dropout: how they start and what they apply.
+/* layer.c - linear, convolutions, batch norm and dropout: how they start and what they apply.
  *
  * Starting values: He et al., "Delving deep into rectifiers", 2015 (normal, fan in) for
  * convolutions; uniform in +-1/sqrt(fan in) for linear layers; biases 0, batch-norm scales 1. */
@@ -75,17 +75,16 @@ static weir_tensor *conv2d_apply(const weir_layer *base, weir_tensor *x)
     return weir_conv2d(x, l->w, l->bias, &l->options);
 }
 
-static weir_status conv2d_check(const char *name, int64_t in, int64_t out, int64_t kernel,
-                                int64_t groups)
+static weir_status conv_check(const char *op, const char *name, int64_t in, int64_t out,
+                              int64_t kernel, int64_t groups)
 {
     if (in < 1 || out < 1 || kernel < 1)
         return weir_fail(WEIR_ERR_INVALID,
-                         "conv2d %s: in %lld, out %lld and kernel %lld must be 1 or more", name,
+                         "%s %s: in %lld, out %lld and kernel %lld must be 1 or more", op, name,
                          (long long)in, (long long)out, (long long)kernel);
     if (groups < 1 || in % groups || out % groups)
-        return weir_fail(WEIR_ERR_INVALID,
-                         "conv2d %s: %lld groups do not divide in %lld and out %lld", name,
-                         (long long)groups, (long long)in, (long long)out);
+        return weir_fail(WEIR_ERR_INVALID, "%s %s: %lld groups do not divide in %lld and out %lld",
+                         op, name, (long long)groups, (long long)in, (long long)out);
     return WEIR_OK;
 }
 
@@ -96,7 +95,7 @@ weir_layer *weir_conv2d_new(weir_model *m, const char *name, int64_t in, int64_t
     const int64_t             groups = o.groups ? o.groups : 1;
     const weir_mark           mark = weir_model_mark(m);
 
-    if (conv2d_check(name ? name : "", in, out, kernel, groups) != WEIR_OK)
+    if (conv_check("conv2d", name ? name : "", in, out, kernel, groups) != WEIR_OK)
         return NULL;
     conv2d *l = weir_layer_new(m, sizeof *l, conv2d_apply);
     if (!l)
@@ -106,6 +105,47 @@ weir_layer *weir_conv2d_new(weir_model *m, const char *name, int64_t in, int64_t
     l->w = weir_model_new_param(m, name, "weight",
                                 weir_4d(WEIR_F32, out, in / groups, kernel, kernel), 0);
     if (!l->w || weir_write_normal(l->w, 0, sqrt(2.0 / fan_in)) != WEIR_OK)
+        return weir_model_undo(m, mark);
+    if (bias && !(l->bias = weir_model_new_param(m, name, "bias", weir_1d(WEIR_F32, out), 0)))
+        return weir_model_undo(m, mark);
+    return &l->base;
+}
+
+/* ---- transposed convolution ---- */
+
+typedef struct conv_transpose2d {
+    weir_layer                    base;
+    weir_tensor                  *w, *bias;     /* (in, out/groups, k, k), (out) or NULL */
+    weir_conv_transpose2d_options options;
+} conv_transpose2d;
+
+static weir_tensor *conv_transpose2d_apply(const weir_layer *base, weir_tensor *x)
+{
+    const conv_transpose2d *l = (const conv_transpose2d *)base;
+    return weir_conv_transpose2d(x, l->w, l->bias, &l->options);
+}
+
+weir_layer *weir_conv_transpose2d_new(weir_model *m, const char *name, int64_t in, int64_t out,
+                                      int64_t kernel, const weir_conv_transpose2d_options *options,
+                                      bool bias)
+{
+    const weir_conv_transpose2d_options o =
+        options ? *options : (weir_conv_transpose2d_options){.groups = 1};
+    const int64_t   groups = o.groups ? o.groups : 1;
+    const double    step = (double)(o.stride[0] ? o.stride[0] : 1) *
+                           (double)(o.stride[1] ? o.stride[1] : 1);
+    const weir_mark mark = weir_model_mark(m);
+
+    if (conv_check("conv_transpose2d", name ? name : "", in, out, kernel, groups) != WEIR_OK)
+        return NULL;
+    conv_transpose2d *l = weir_layer_new(m, sizeof *l, conv_transpose2d_apply);
+    if (!l)
+        return NULL;
+    l->options = o;
+    const double terms = (double)(in / groups) * (double)kernel * (double)kernel / step;
+    l->w = weir_model_new_param(m, name, "weight",
+                                weir_4d(WEIR_F32, in, out / groups, kernel, kernel), 0);
+    if (!l->w || weir_write_normal(l->w, 0, sqrt(1 / terms)) != WEIR_OK)
         return weir_model_undo(m, mark);
     if (bias && !(l->bias = weir_model_new_param(m, name, "bias", weir_1d(WEIR_F32, out), 0)))
         return weir_model_undo(m, mark);

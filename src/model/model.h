@@ -57,6 +57,15 @@ weir_tensor *weir_model_new_param(weir_model *m, const char *layer, const char *
 weir_tensor *weir_model_new_state(weir_model *m, const char *layer, const char *part,
                                   weir_desc desc, double value);
 
+/* A parameter "LAYER.weight" (rows, width), normal with the deviation: a vector for each row. */
+weir_tensor *weir_model_new_table(weir_model *m, const char *layer, int64_t rows, int64_t width,
+                                  double deviation);
+
+/* Each of the n sizes is 1 or more and fits into 32 bits; else a failure that names layer and
+ * size. */
+weir_status weir_sizes_check(const char *op, const char *layer, int n, const char *const *names,
+                             const int64_t *sizes);
+
 /* "A.B" (B alone if a is NULL) into buf; fails when it is longer. */
 #define WEIR_NAME_ROOM 256
 weir_status weir_name_join(char buf[WEIR_NAME_ROOM], const char *a, const char *b);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /* Embeddings start normal with this deviation, as GPT-2's. */
-#define EMBEDDING_DEVIATION 0.02
+#define DEVIATION 0.02
 
 /* x must be token numbers (n, t). */
 static weir_status tokens_check(const char *op, const weir_tensor *x)
@@ -22,51 +22,10 @@ static weir_status tokens_check(const char *op, const weir_tensor *x)
     return WEIR_OK;
 }
 
-/* All sizes must be 1 or more, and few enough layers. */
-static weir_status sizes_check(const char *op, int n, const char *const *names,
-                               const int64_t *sizes)
-{
-    enum { MOST = INT32_MAX };
-
-    for (int i = 0; i < n; i++)
-        if (sizes[i] < 1 || sizes[i] > MOST)
-            return weir_fail(WEIR_ERR_INVALID, "%s: %s %lld, must be 1 to %d", op, names[i],
-                             (long long)sizes[i], MOST);
-    return WEIR_OK;
-}
-
-/* A table (rows, width) of vectors. */
-static weir_tensor *embedding_new(weir_model *m, const char *name, int64_t rows, int64_t width)
-{
-    weir_tensor *t = weir_model_new_param(m, name, "weight", weir_2d(WEIR_F32, rows, width), 0);
-    return t && weir_write_normal(t, 0, EMBEDDING_DEVIATION) == WEIR_OK ? t : NULL;
-}
-
-/* ---- layer norm ---- */
-
-typedef struct norm {
-    weir_tensor *scale, *bias;      /* (width) */
-} norm;
-
-static weir_tensor *norm_apply(const norm *l, weir_tensor *x)
-{
-    return weir_layer_norm(x, l->scale, l->bias, 0);
-}
-
-static bool norm_new(weir_model *m, const char *prefix, const char *name, int64_t width, norm *out)
-{
-    const weir_desc desc = weir_1d(WEIR_F32, width);
-    char            full[WEIR_NAME_ROOM];
-
-    return weir_name_join(full, prefix, name) == WEIR_OK &&
-           (out->scale = weir_model_new_param(m, full, "weight", desc, 1)) &&
-           (out->bias = weir_model_new_param(m, full, "bias", desc, 0));
-}
-
 /* ---- a block of the transformer ---- */
 
 typedef struct block {
-    norm        norm1, norm2;
+    weir_layer *norm1, *norm2;
     weir_layer *qkv, *proj;     /* width -> 3 width, width -> width */
     weir_layer *up, *down;      /* width -> 4 width -> width */
 } block;
@@ -75,9 +34,9 @@ typedef struct gpt {
     weir_layer   base;
     int64_t      context, width, heads;
     int          layers;
-    weir_tensor *token, *position;      /* (vocab, width), (context, width) */
-    norm         norm;
-    weir_layer  *out;
+    weir_layer  *token;         /* embedding */
+    weir_tensor *position;      /* (context, width) */
+    weir_layer  *norm, *out;
     block        block[];
 } gpt;
 
@@ -88,7 +47,7 @@ static weir_tensor *attend(const gpt *l, const block *b, weir_tensor *x, int64_t
 
     if (!weir_unit_begin(x))
         return NULL;
-    weir_tensor *y = weir_apply(b->qkv, norm_apply(&b->norm1, x));
+    weir_tensor *y = weir_apply(b->qkv, weir_apply(b->norm1, x));
     y = weir_reshape(y, 3, (const int64_t[]){-1, t, 3 * l->width});
     if (weir_split(y, 2, 3, NULL, part) != WEIR_OK)
         return weir_unit_end(x, NULL);
@@ -102,7 +61,7 @@ static weir_tensor *think(const block *b, weir_tensor *x)
 {
     if (!weir_unit_begin(x))
         return NULL;
-    weir_tensor *y = weir_gelu(weir_apply(b->up, norm_apply(&b->norm2, x)));
+    weir_tensor *y = weir_gelu(weir_apply(b->up, weir_apply(b->norm2, x)));
     return weir_unit_end(x, weir_add(x, weir_apply(b->down, y)));
 }
 
@@ -112,7 +71,7 @@ static weir_tensor *embed(const gpt *l, weir_tensor *x, int64_t t)
     if (!weir_unit_begin(x))
         return NULL;
     weir_tensor *at = t < l->context ? weir_narrow(l->position, 0, 0, t) : l->position;
-    weir_tensor *y = weir_add(weir_gather(l->token, x), at);
+    weir_tensor *y = weir_add(weir_apply(l->token, x), at);
     return weir_unit_end(x, weir_reshape(y, 2, (const int64_t[]){-1, l->width}));
 }
 
@@ -131,15 +90,18 @@ static weir_tensor *gpt_apply(const weir_layer *base, weir_tensor *x)
     x = embed(l, x, t);
     for (int i = 0; i < l->layers; i++)
         x = think(&l->block[i], attend(l, &l->block[i], x, t));
-    return x ? weir_apply(l->out, norm_apply(&l->norm, x)) : NULL;
+    return x ? weir_apply(l->out, weir_apply(l->norm, x)) : NULL;
 }
 
+/* A linear layer; in 0: a layer norm. */
 static weir_layer *part_new(weir_model *m, const char *prefix, const char *name, int64_t in,
                             int64_t out)
 {
     char full[WEIR_NAME_ROOM];
-    return weir_name_join(full, prefix, name) == WEIR_OK ? weir_linear_new(m, full, in, out, true)
-                                                         : NULL;
+
+    if (weir_name_join(full, prefix, name) != WEIR_OK)
+        return NULL;
+    return in ? weir_linear_new(m, full, in, out, true) : weir_layer_norm_new(m, full, out);
 }
 
 static bool block_new(weir_model *m, int i, int64_t width, block *b)
@@ -147,10 +109,10 @@ static bool block_new(weir_model *m, int i, int64_t width, block *b)
     char name[24];
 
     snprintf(name, sizeof name, "block%d", i);
-    return norm_new(m, name, "norm1", width, &b->norm1) &&
+    return (b->norm1 = part_new(m, name, "norm1", 0, width)) &&
            (b->qkv = part_new(m, name, "qkv", width, 3 * width)) &&
            (b->proj = part_new(m, name, "proj", width, width)) &&
-           norm_new(m, name, "norm2", width, &b->norm2) &&
+           (b->norm2 = part_new(m, name, "norm2", 0, width)) &&
            (b->up = part_new(m, name, "up", width, 4 * width)) &&
            (b->down = part_new(m, name, "down", 4 * width, width));
 }
@@ -163,7 +125,8 @@ weir_layer *weir_gpt_new(weir_model *m, int64_t vocab, int64_t context, int64_t 
     if (!m)
         return (void)weir_fail_null("gpt", "model"), NULL;
     const weir_mark mark = weir_model_mark(m);
-    if (sizes_check("gpt", 5, names, (const int64_t[]){vocab, context, width, heads, layers}))
+    if (weir_sizes_check("gpt", NULL, 5, names,
+                         (const int64_t[]){vocab, context, width, heads, layers}))
         return NULL;
     if (width % heads) {
         weir_fail(WEIR_ERR_INVALID, "gpt: %lld heads do not divide the width %lld",
@@ -177,11 +140,11 @@ weir_layer *weir_gpt_new(weir_model *m, int64_t vocab, int64_t context, int64_t 
     l->width = width;
     l->heads = heads;
     l->layers = layers;
-    bool made = (l->token = embedding_new(m, "token", vocab, width)) &&
-                (l->position = embedding_new(m, "position", context, width));
+    bool made = (l->token = weir_embedding_new(m, "token", vocab, width, DEVIATION)) &&
+                (l->position = weir_model_new_table(m, "position", context, width, DEVIATION));
     for (int i = 0; made && i < layers; i++)
         made = block_new(m, i, width, &l->block[i]);
-    made = made && norm_new(m, NULL, "norm", width, &l->norm) &&
+    made = made && (l->norm = weir_layer_norm_new(m, "norm", width)) &&
            (l->out = weir_linear_new(m, "out", width, vocab, false));
     return weir_net_finish(m, mark, &l->base, made);
 }
@@ -191,8 +154,7 @@ weir_layer *weir_gpt_new(weir_model *m, int64_t vocab, int64_t context, int64_t 
 typedef struct char_lstm {
     weir_layer   base;
     int64_t      width;
-    weir_tensor *token;         /* (vocab, width) */
-    weir_layer  *lstm, *out;
+    weir_layer  *token, *lstm, *out;
 } char_lstm;
 
 /* The recurrence goes over (t, n, width); its outputs are put back in the order of the tokens. */
@@ -202,7 +164,7 @@ static weir_tensor *char_lstm_apply(const weir_layer *base, weir_tensor *x)
 
     if (tokens_check("char_lstm", x) != WEIR_OK)
         return NULL;
-    x = weir_apply(l->lstm, weir_gather(l->token, weir_transpose(x, NULL)));
+    x = weir_apply(l->lstm, weir_apply(l->token, weir_transpose(x, NULL)));
     x = weir_transpose(x, (const int[]){1, 0, 2});
     x = weir_reshape(x, 2, (const int64_t[]){-1, l->width});
     return x ? weir_apply(l->out, x) : NULL;
@@ -215,13 +177,13 @@ weir_layer *weir_char_lstm_new(weir_model *m, int64_t vocab, int64_t width, int 
     if (!m)
         return (void)weir_fail_null("char_lstm", "model"), NULL;
     const weir_mark mark = weir_model_mark(m);
-    if (sizes_check("char_lstm", 3, names, (const int64_t[]){vocab, width, layers}))
+    if (weir_sizes_check("char_lstm", NULL, 3, names, (const int64_t[]){vocab, width, layers}))
         return NULL;
     char_lstm *l = weir_layer_new(m, sizeof *l, char_lstm_apply);
     if (!l)
         return NULL;
     l->width = width;
-    const bool made = (l->token = embedding_new(m, "token", vocab, width)) &&
+    const bool made = (l->token = weir_embedding_new(m, "token", vocab, width, DEVIATION)) &&
                       (l->lstm = weir_lstm_new(m, "lstm", width, width, layers, false)) &&
                       (l->out = weir_linear_new(m, "out", width, vocab, true));
     return weir_net_finish(m, mark, &l->base, made);

@@ -6,7 +6,6 @@
  * made. */
 #include "model/nets.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum { LEVELS = 4 };
@@ -32,30 +31,27 @@ static bool twice_new(weir_model *m, const char *name, int64_t in, int64_t out, 
 /* (n,c,h,w) -> (n,c/2,2h,2w): a transposed convolution, or the nearest neighbour and a 3x3
  * convolution. */
 typedef struct rise {
-    weir_tensor *w, *bias; /* (c,c/2,2,2), (c/2) */
-    weir_layer  *conv;     /* in their place: NULL if they are there */
+    weir_layer *layer;
+    bool        upsample; /* before the layer */
 } rise;
 
 static weir_tensor *rise_apply(const rise *l, weir_tensor *x)
 {
-    if (!l->conv)
-        return weir_conv_transpose2d(x, l->w, l->bias,
-                                     &(weir_conv_transpose2d_options){.stride = {2, 2}});
-    return weir_unit_begin(x) ? weir_unit_end(x, weir_apply(l->conv, weir_upsample(x, 2, 2)))
+    if (!l->upsample)
+        return weir_apply(l->layer, x);
+    return weir_unit_begin(x) ? weir_unit_end(x, weir_apply(l->layer, weir_upsample(x, 2, 2)))
                               : NULL;
 }
 
-/* With stride 2 and a 2x2 kernel a pixel that comes out has c terms, and no ReLU follows. */
 static bool rise_new(weir_model *m, const char *name, int64_t c, bool upsample, rise *l)
 {
-    if (upsample) {
-        l->conv = weir_conv2d_new(m, name, c, c / 2, 3,
-                                  &(weir_conv2d_options){.pad = {1, 1}, .groups = 1}, true);
-        return l->conv != NULL;
-    }
-    l->w = weir_model_new_param(m, name, "weight", weir_4d(WEIR_F32, c, c / 2, 2, 2), 0);
-    return l->w && weir_write_normal(l->w, 0, sqrt(1.0 / (double)c)) == WEIR_OK &&
-           (l->bias = weir_model_new_param(m, name, "bias", weir_1d(WEIR_F32, c / 2), 0));
+    l->upsample = upsample;
+    l->layer = upsample ? weir_conv2d_new(m, name, c, c / 2, 3,
+                                          &(weir_conv2d_options){.pad = {1, 1}, .groups = 1}, true)
+                        : weir_conv_transpose2d_new(
+                              m, name, c, c / 2, 2,
+                              &(weir_conv_transpose2d_options){.stride = {2, 2}}, true);
+    return l->layer != NULL;
 }
 
 typedef struct unet {

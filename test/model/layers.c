@@ -53,25 +53,111 @@ CASE(linear_starts_uniform)
     weir_device_close(d);
 }
 
-CASE(conv2d_starts_he_normal)
+/* Root of the mean square, and the mean, of a tensor that starts normal. */
+static void starts_normal(const weir_tensor *t, double stddev)
 {
-    weir_device *d = open_cpu();
-    weir_model  *m = weir_model_new(d);
     float        v[MOST];
     double       sum = 0, squares = 0;
+    const size_t n = read_all(t, v);
 
-    CHECK(weir_conv2d_new(m, "c", 8, 32, 3, &(weir_conv2d_options){.groups = 2}, true) != NULL);
-    const weir_desc w = weir_tensor_desc(weir_model_param(m, 0));
-    CHECK(w.ndim == 4 && w.dim[0] == 32 && w.dim[1] == 4 && w.dim[2] == 3 && w.dim[3] == 3);
-    const size_t n = read_all(weir_model_param(m, 0), v);
     for (size_t i = 0; i < n; i++) {
         sum += (double)v[i];
         squares += (double)v[i] * (double)v[i];
     }
-    const double stddev = sqrt(2.0 / (4 * 3 * 3));      /* fan in of a group */
     CHECK_NEAR(sum / (double)n, 0, 4 * stddev / sqrt((double)n));
     CHECK(fabs(sqrt(squares / (double)n) / stddev - 1) < 0.1);
+}
+
+CASE(conv2d_starts_he_normal)
+{
+    weir_device *d = open_cpu();
+    weir_model  *m = weir_model_new(d);
+
+    CHECK(weir_conv2d_new(m, "c", 8, 32, 3, &(weir_conv2d_options){.groups = 2}, true) != NULL);
+    const weir_desc w = weir_tensor_desc(weir_model_param(m, 0));
+    CHECK(w.ndim == 4 && w.dim[0] == 32 && w.dim[1] == 4 && w.dim[2] == 3 && w.dim[3] == 3);
+    starts_normal(weir_model_param(m, 0), sqrt(2.0 / (4 * 3 * 3)));     /* fan in of a group */
     all_equal(weir_model_param(m, 1), 0);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+CASE(conv_transpose2d_starts_normal)
+{
+    weir_device *const d = open_cpu();
+    weir_model *const  m = weir_model_new(d);
+    const weir_conv_transpose2d_options o = {.stride = {2, 2}, .pad = {1, 1}, .groups = 2};
+    weir_layer *const  l = weir_conv_transpose2d_new(m, "up", 16, 24, 4, &o, true);
+    weir_tensor *const x = weir_input(d, weir_4d(WEIR_F32, 2, 16, 3, 5));
+
+    const weir_desc w = weir_tensor_desc(weir_model_param(m, 0));
+    CHECK(w.ndim == 4 && w.dim[0] == 16 && w.dim[1] == 12 && w.dim[2] == 4 && w.dim[3] == 4);
+    CHECK_TEXT(weir_tensor_name(weir_model_param(m, 0)), "up.weight");
+    CHECK_TEXT(weir_tensor_name(weir_model_param(m, 1)), "up.bias");
+    starts_normal(weir_model_param(m, 0), sqrt(1 / (8.0 * 16 / 4)));
+    all_equal(weir_model_param(m, 1), 0);
+    CHECK_OK(weir_write_fill(x, 1));
+    CHECK_OK(weir_scope_begin(d));
+    weir_tensor *const y = weir_apply(l, x);
+    if (CHECK(y)) {
+        const weir_desc out = weir_tensor_desc(y);
+        CHECK(out.dim[0] == 2 && out.dim[1] == 24 && out.dim[2] == 6 && out.dim[3] == 10);
+    }
+    CHECK_OK(weir_scope_end(d));
+    weir_release(x);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+/* Layer, RMS and group norm of (1, 4) with values 2 4 6 9, groups of two. */
+CASE(norms_normalise)
+{
+    static const float values[] = {2, 4, 6, 9};
+    weir_device *const d = open_cpu();
+    weir_model *const  m = weir_model_new(d);
+    weir_layer *const  l[] = {weir_layer_norm_new(m, "ln", 4), weir_rms_norm_new(m, "rms", 4),
+                              weir_group_norm_new(m, "gn", 2, 4)};
+    weir_tensor *const x = weir_input(d, weir_2d(WEIR_F32, 1, 4));
+    const double       want[] = {-3.25 / sqrt(6.6875 + 1e-5), 2 / sqrt(34.25 + 1e-5),
+                                 -1 / sqrt(1 + 1e-5)};
+    float              y[MOST];
+
+    CHECK(weir_model_param_count(m) == 5 && weir_model_state_count(m) == 0);
+    CHECK_TEXT(weir_tensor_name(weir_model_param(m, 1)), "ln.bias");
+    CHECK_TEXT(weir_tensor_name(weir_model_param(m, 2)), "rms.weight");
+    for (size_t i = 0; i < 5; i++)
+        all_equal(weir_model_param(m, i), i == 0 || i == 2 || i == 3);
+    CHECK_OK(weir_write(x, values, sizeof values));
+    CHECK_OK(weir_scope_begin(d));
+    for (int i = 0; i < 3; i++)
+        if (read_all(weir_apply(l[i], x), y) == 4)
+            CHECK_NEAR(y[0], want[i], 1e-5);
+    CHECK_OK(weir_scope_end(d));
+    weir_release(x);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+CASE(embedding_looks_up)
+{
+    static const int32_t tokens[] = {7, 0, 7};
+    weir_device *const   d = open_cpu();
+    weir_model *const    m = weir_model_new(d);
+    weir_layer *const    l = weir_embedding_new(m, "token", 50, 40, 0.25);
+    weir_tensor *const   x = weir_input(d, weir_1d(WEIR_I32, 3));
+    float                table[MOST], y[MOST];
+
+    CHECK_TEXT(weir_tensor_name(weir_model_param(m, 0)), "token.weight");
+    starts_normal(weir_model_param(m, 0), 0.25);
+    CHECK(weir_embedding_new(m, "wide", 50, 40, 0) != NULL);
+    starts_normal(weir_model_param(m, 1), 1);
+    CHECK_OK(weir_write(x, tokens, sizeof tokens));
+    CHECK_OK(weir_scope_begin(d));
+    if (read_all(weir_model_param(m, 0), table) == 2000 && read_all(weir_apply(l, x), y) == 120)
+        for (int i = 0; i < 3; i++)
+            CHECK_BITS(y + 40 * i, table + 40 * tokens[i], 40 * sizeof *y);
+    CHECK_OK(weir_scope_end(d));
+    weir_release(x);
     weir_model_free(m);
     weir_device_close(d);
 }
@@ -148,6 +234,16 @@ CASE(mistakes_are_named_and_leave_nothing)
     CHECK_TEXT(weir_error(), "2 groups");
     CHECK(weir_batch_norm_new(m, "bn", -1) == NULL);
     CHECK_TEXT(weir_error(), "-1 channels");
+    CHECK(weir_conv_transpose2d_new(m, "up", 3, 0, 3, NULL, false) == NULL);
+    CHECK_TEXT(weir_error(), "conv_transpose2d up: in 3, out 0");
+    CHECK(weir_layer_norm_new(m, "ln", 0) == NULL && weir_rms_norm_new(m, NULL, -4) == NULL);
+    CHECK_TEXT(weir_error(), "rms_norm: width -4");
+    CHECK(weir_group_norm_new(m, "gn", 3, 4) == NULL);
+    CHECK_TEXT(weir_error(), "group_norm gn: 3 groups do not divide 4 channels");
+    CHECK(weir_embedding_new(m, "e", 0, 4, 0) == NULL);
+    CHECK_TEXT(weir_error(), "embedding e: rows 0");
+    CHECK(weir_embedding_new(m, "e", 4, 4, (double)NAN) == NULL);
+    CHECK_TEXT(weir_error(), "deviation nan");
     CHECK(weir_dropout_new(m, 1.0) == NULL && weir_dropout_new(m, (double)NAN) == NULL);
     CHECK_TEXT(weir_error(), "dropout");
     memset(name, 'x', sizeof name);
