@@ -139,6 +139,11 @@ typedef struct weir_pool2d_grad_attr {
     int64_t          h, w;
 } weir_pool2d_grad_attr;
 
+/* UPSAMPLE_BILINEAR and its gradient: pixels that come out for each. */
+typedef struct weir_upsample_attr {
+    int64_t factor[2];
+} weir_upsample_attr;
+
 /* ---- norm ---- */
 
 /* BN_STATS: rstd = 1 / sqrt(var + eps). */

@@ -1,4 +1,6 @@
-/* table_pool2d.c - rows of pooling, of images and of lines. */
+/* table_pool2d.c - rows of pooling and of bilinear upsampling. */
+#include <math.h>
+
 #include "op/table.h"
 
 #define WINDOW(...) {.pool = {__VA_ARGS__}}
@@ -132,6 +134,74 @@ static weir_tensor *global_avg_pool2d(const op_call *c)
     return weir_global_avg_pool2d(c->in[0]);
 }
 
+static weir_tensor *upsample_bilinear(const op_call *c)
+{
+    return weir_upsample_bilinear(c->in[0], c->o->to[0], c->o->to[1]);
+}
+
+/* What lies at `at` (y, x) of channel k of image n, between pixels; outside are the outermost. */
+static double between(const ref_array *a, int64_t n, int64_t k, const double at[2])
+{
+    double sum = 0;
+
+    for (int i = 0; i < 4; i++) {
+        double  weight = 1;
+        int64_t index[4] = {n, k};
+        for (int axis = 0; axis < 2; axis++) {
+            const int64_t last = a->desc.dim[2 + axis] - 1;
+            const double  low = floor(at[axis]), place = low + (i >> axis & 1);
+            weight *= i >> axis & 1 ? at[axis] - low : 1 - (at[axis] - low);
+            index[2 + axis] = place < 0 ? 0 : place > (double)last ? last : (int64_t)place;
+        }
+        sum += weight * a->at[ref_ravel(&a->desc, index)];
+    }
+    return sum;
+}
+
+static void ref_upsample_bilinear(ref_call *c)
+{
+    const int64_t *const f = c->o->to;
+    weir_desc            d = c->in[0].desc;
+
+    d.dim[2] *= f[0];
+    d.dim[3] *= f[1];
+    c->out = ref_new(d);
+    for (int64_t i = 0; i < ref_count(&d); i++) {
+        int64_t to[4];
+        ref_unravel(&d, i, to);
+        const double at[2] = {((double)to[2] + 0.5) / (double)f[0] - 0.5,
+                              ((double)to[3] + 0.5) / (double)f[1] - 0.5};
+        c->out.at[i] = between(&c->in[0], to[0], to[1], at);
+    }
+}
+
+#define TIMES(h, w) {.to = {h, w}}
+
+static const op_set upsample_sets[] = {
+    {.in = "(1,1,2,2)", NULL, TIMES(2, 2)},
+    {.in = "(2,3,4,5)", "height", TIMES(3, 1)},
+    {.in = "(2,3,4,5)", "uneven", TIMES(2, 3)},
+    {.in = "(2,3,4,5)", "as it is", TIMES(1, 1)},
+    {.in = "(1,2,1,1)", "one pixel", TIMES(4, 4)},
+    {.in = "(1,2,1,3)", "one row", TIMES(5, 2)},
+    {.in = "(2,3,4,5)t", "transposed", TIMES(2, 2)},
+    {.in = "(2,3,4,5)b", "repeated", TIMES(2, 2)},
+    {.in = "(0,3,4,5)", "no images", TIMES(2, 2)},
+    {.in = "(2,0,4,5)", "no channels", TIMES(2, 2)},
+    {.in = "(2,3,0,5)", "no rows", TIMES(2, 2)},
+    {.in = "(1,1,2,2)", "more pixels than a list holds", TIMES(40, 20)},
+    {.in = "(2,8,30,25)", "several tasks", TIMES(2, 2)},
+    {0},
+};
+
+static const op_set upsample_wrong[] = {
+    {.in = "(3,4)", "no image", TIMES(2, 2), .status = WEIR_ERR_SHAPE, .says = "4 axes"},
+    {.in = "(1,1,2,2)", "factor 0", TIMES(0, 2), .status = WEIR_ERR_INVALID, .says = "0 and 2"},
+    {.in = "(1,1,2,2)", "too large", TIMES(INT64_MAX, 2), .status = WEIR_ERR_SHAPE,
+     .says = "too large"},
+    {0},
+};
+
 const op_row op_pool2d[] = {
     {.name = "max_pool2d", .build = max_pool2d, .reference = ref_max_pool2d, .types = OP_FLOATS,
      .in = {{OP_PARAM, -3, 3}}, .eps = 0, .sets = max_sets, .wrong = max_wrong},
@@ -146,5 +216,8 @@ const op_row op_pool2d[] = {
     {.name = "global_avg_pool2d", .build = global_avg_pool2d, .reference = ref_global_avg_pool2d,
      .types = OP_FLOATS, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = global_sets,
      .wrong = global_wrong},
+    {.name = "upsample_bilinear", .build = upsample_bilinear, .reference = ref_upsample_bilinear,
+     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = upsample_sets,
+     .wrong = upsample_wrong},
     {0},
 };

@@ -1,4 +1,5 @@
-/* pool2d.c - maximum and average pooling of channels-last images, and their gradients.
+/* pool2d.c - maximum and average pooling of channels-last images, bilinear upsampling, and their
+ * gradients.
  *
  * Every output cell, of an image as of its gradient, is gathered from the cells that touch it:
  * nothing is scattered, so rows of outputs run in parallel and the order of sums is that of
@@ -176,6 +177,79 @@ static void average_grad_row(const plan *p, const weir_kargs *k, place at)
     gradient_row(p, k, at, false);
 }
 
+/* ---- bilinear upsampling: `pooled` is the larger image, the stride how much larger ---- */
+
+/* Between which cells of the image pixel o lies along axis k: first and the one after it, which has
+ * the weight `next` (0 where there is none). */
+typedef struct between {
+    int64_t first;
+    double  next;
+} between;
+
+static between between_of(const plan *p, int k, int64_t o)
+{
+    const double  at = ((double)o + 0.5) / (double)p->a.stride[k] - 0.5;
+    const int64_t first = at > 0 ? (int64_t)at : 0;
+    const bool    inside = at > 0 && first + 1 < p->image[k];
+    return (between){first, inside ? at - (double)first : 0};
+}
+
+static double weight_of(between b, int64_t i)
+{
+    return i == b.first ? 1 - b.next : i == b.first + 1 ? b.next : 0;
+}
+
+static void bilinear_row(const plan *p, const weir_kargs *k, place at)
+{
+    const between high = between_of(p, 0, at.row);
+    const int64_t bytes = p->c * p->size;
+    list          l;
+    l.c = p->c;
+    l.add = p->loops.scaled;
+    for (int64_t q = 0; q < p->pooled[1]; q++) {
+        const between wide = between_of(p, 1, q);
+        list_begin(&l, (char *)k->dst[0] + cell_at(p->pooled, at.image, at.row, q) * bytes);
+        for (int64_t i = high.first; i <= high.first + (high.next != 0); i++)
+            for (int64_t j = wide.first; j <= wide.first + (wide.next != 0); j++) {
+                const int64_t in = cell_at(p->image, at.image, i, j);
+                list_add(&l, (weir_pool_cell){.at = (const char *)k->src[0] + in * bytes,
+                                              .scale = weight_of(high, i) * weight_of(wide, j)});
+            }
+        list_flush(&l);
+    }
+}
+
+/* The pixels that cell i of the image may have a weight in along axis k: (o + 1/2) / f - 1/2 is
+ * between i - 1 and i + 1, or beyond the outermost cells. */
+static span pixels_of(const plan *p, int k, int64_t i)
+{
+    const int64_t f = p->a.stride[k];
+    return (span){max64(0, (2 * f * i - f) / 2), min64(p->pooled[k], (2 * f * i + 3 * f + 1) / 2)};
+}
+
+static void bilinear_grad_row(const plan *p, const weir_kargs *k, place at)
+{
+    const span    high = pixels_of(p, 0, at.row);
+    const int64_t bytes = p->c * p->size;
+    list          l;
+    l.c = p->c;
+    l.add = p->loops.scaled;
+    for (int64_t j = 0; j < p->image[1]; j++) {
+        const span wide = pixels_of(p, 1, j);
+        list_begin(&l, (char *)k->dst[0] + cell_at(p->image, at.image, at.row, j) * bytes);
+        for (int64_t o = high.first; o < high.last; o++)
+            for (int64_t q = wide.first; q < wide.last; q++) {
+                const int64_t in = cell_at(p->pooled, at.image, o, q);
+                const double  weight = weight_of(between_of(p, 0, o), at.row) *
+                                      weight_of(between_of(p, 1, q), j);
+                if (weight != 0)
+                    list_add(&l, (weir_pool_cell){.at = (const char *)k->src[0] + in * bytes,
+                                                  .scale = weight});
+            }
+        list_flush(&l);
+    }
+}
+
 /* ---- tasks ---- */
 
 typedef struct job {
@@ -221,6 +295,16 @@ static weir_status average_grad_run(const weir_kargs *k)
     return run_rows(k, average_grad_row, true);
 }
 
+static weir_status bilinear_run(const weir_kargs *k)
+{
+    return run_rows(k, bilinear_row, false);
+}
+
+static weir_status bilinear_grad_run(const weir_kargs *k)
+{
+    return run_rows(k, bilinear_grad_row, true);
+}
+
 /* ---- choosing ---- */
 
 /* image and pooled: the descs of both; out is that of the output. */
@@ -243,7 +327,7 @@ static weir_status choose(const weir_call *c, const weir_pool2d_attr *a, const w
                 .c = image->dim[1],
                 .image = {image->dim[2], image->dim[3]},
                 .pooled = {pooled->dim[2], pooled->dim[3]},
-                .rows = to->dim[0] * to->dim[2]};
+                .rows = weir_shape_count(to) > 0 ? to->dim[0] * to->dim[2] : 0};
     const int64_t reads = max64(image->dim[2] * image->dim[3], pooled->dim[2] * pooled->dim[3]);
     p->group = rows_per_task(p->c * reads / max64(1, to->dim[2]));
     *out = (weir_choice){.run = run, .state = p, .destroy = weir_mem_free, .impl = "c"};
@@ -274,4 +358,20 @@ weir_status weir_cpu_avg_pool2d_grad(weir_device *d, const weir_call *c, weir_ch
     (void)d;
     const weir_pool2d_grad_attr *a = c->attr;
     return choose(c, &a->pool, &c->out[0].desc, &c->in[0].desc, average_grad_run, out);
+}
+
+weir_status weir_cpu_upsample_bilinear(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    const weir_upsample_attr *a = c->attr;
+    const weir_pool2d_attr    by = {.stride = {a->factor[0], a->factor[1]}};
+    return choose(c, &by, &c->in[0].desc, &c->out[0].desc, bilinear_run, out);
+}
+
+weir_status weir_cpu_upsample_bilinear_grad(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    const weir_upsample_attr *a = c->attr;
+    const weir_pool2d_attr    by = {.stride = {a->factor[0], a->factor[1]}};
+    return choose(c, &by, &c->out[0].desc, &c->in[0].desc, bilinear_grad_run, out);
 }

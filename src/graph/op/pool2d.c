@@ -1,4 +1,4 @@
-/* pool2d.c - definitions of maximum and average pooling over (h,w), and their gradients.
+/* pool2d.c - definitions of maximum and average pooling over (h,w), bilinear upsampling, gradients.
  *
  * Padding is smaller than the kernel, so that every window holds a cell of the image. Maximum
  * pooling also returns, per output cell, which cell of the window won (row-major, u8): all that the
@@ -158,7 +158,79 @@ const weir_opdef weir_op_avg_pool2d_grad = {
     .flops = pool_grad_flops,
 };
 
+/* ---- bilinear upsampling: the windows are the pixels between which one lies ---- */
+
+static weir_status upsample_infer(weir_call *c)
+{
+    const weir_upsample_attr *const a = c->attr;
+    weir_desc                       d = c->in[0].desc;
+
+    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
+    for (int k = 0; k < 2; k++) {
+        if (a->factor[k] < 1)
+            return weir_call_fail(WEIR_ERR_INVALID, c, "factors must be 1 or more, they are %lld "
+                                  "and %lld", (long long)a->factor[0], (long long)a->factor[1]);
+        if (__builtin_mul_overflow(d.dim[2 + k], a->factor[k], &d.dim[2 + k]))
+            d.dim[2 + k] = INT64_MAX;
+    }
+    return weir_out_checked(c, 0, &d);
+}
+
+static weir_status upsample_grad(weir_grad *g)
+{
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_UPSAMPLE_BILINEAR_GRAD, 1, g->dy, g->attr,
+                                            sizeof(weir_upsample_attr)));
+}
+
+static weir_status upsample_grad_infer(weir_call *c)
+{
+    const weir_upsample_attr *const a = c->attr;
+    weir_desc                       d = c->in[0].desc;
+
+    for (int k = 0; k < 2; k++)
+        d.dim[2 + k] /= a->factor[k];
+    return weir_out_checked(c, 0, &d);
+}
+
+/* Four products and sums for each pixel of the larger image. */
+static double upsample_flops(const weir_call *c)
+{
+    const double in = (double)weir_shape_count(&c->in[0].desc);
+    const double out = (double)weir_shape_count(&c->out[0].desc);
+
+    return 8 * (in > out ? in : out);
+}
+
+const weir_opdef weir_op_upsample_bilinear = {
+    .name = "upsample_bilinear",
+    .flags = WEIR_PURE,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .differentiable = 1,
+    .infer = upsample_infer,
+    .grad = upsample_grad,
+    .flops = upsample_flops,
+};
+
+const weir_opdef weir_op_upsample_bilinear_grad = {
+    .name = "upsample_bilinear_grad",
+    .flags = WEIR_PURE,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .infer = upsample_grad_infer,
+    .flops = upsample_flops,
+};
+
 /* ---- public functions ---- */
+
+weir_tensor *weir_upsample_bilinear(weir_tensor *x, int64_t fh, int64_t fw)
+{
+    return weir_record1(WEIR_OP_UPSAMPLE_BILINEAR, 1, &x, &(weir_upsample_attr){{fh, fw}},
+                        sizeof(weir_upsample_attr));
+}
 
 /* A stride left at 0 is the kernel: windows side by side. */
 static weir_tensor *pool(const char *who, weir_op op, weir_tensor *x, const weir_pool2d_options *o)
