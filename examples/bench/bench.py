@@ -25,18 +25,19 @@ sys.path.insert(0, str(ROOT / "bench"))
 from machine import machine     # in bench/, found by the line above
 
 # What is trained when nothing else is asked for: batch, image size, steps, rounds. The large ones
-# have small batches, so that all models together take minutes and fit in 8 GiB.
+# have small batches and images, so that all models together take minutes; --batch and --image say
+# otherwise.
 MODELS = {
     "mlp": (128, None, 40, 10),
     "cnn": (64, None, 60, 10),
     "lenet": (64, None, 40, 10),
-    "resnet18": (2, 224, 20, 5),
-    "resnet50": (2, 224, 20, 5),
-    "vgg16": (2, 224, 20, 5),
-    "unet": (2, 128, 20, 5),
-    "densenet121": (2, 224, 20, 5),
-    "mobilenetv2": (2, 224, 20, 5),
-    "gpt": (2, None, 20, 5),
+    "resnet18": (2, 96, 20, 5),
+    "resnet50": (2, 96, 20, 5),
+    "vgg16": (2, 96, 20, 5),
+    "unet": (1, 64, 20, 5),
+    "densenet121": (2, 96, 20, 5),
+    "mobilenetv2": (2, 96, 20, 5),
+    "gpt": (1, None, 20, 5),
     "lstm": (16, None, 20, 5),
     "tiny": (8, None, 2000, 10),
 }
@@ -201,8 +202,8 @@ def write_promises(path, facts, rows, command):
 
 {where_measured(facts)}
 Made by `{command}`.
-A step is forward, cross entropy, backward, SGD with momentum 0.9; f32. Images of large networks
-come in batches of two, so that the table takes minutes. *Arena*: all intermediates, gradients and
+A step is forward, cross entropy, backward, SGD with momentum 0.9; f32. Images and batches of the
+large networks are small, so that the table takes minutes. *Arena*: all intermediates, gradients and
 workspaces of a step; *lower bound*: the largest sum of bytes that live at once, below which no
 placement gets. *Planned peak*: arena + parameters, momentum, statistics, inputs. *Measured*: live
 blocks + the highest arena byte whose canary changed. *Bits*: parameters, states, momentum and loss
@@ -286,12 +287,19 @@ def options():
 
 
 def run(args):
+    """Rows and profiles; of the models so far when the user has had enough (Ctrl-C)."""
     rows, profiles = [], {}
     for i, model in enumerate(args.models, 1):
         print(f"[{i}/{len(args.models)}] {model} ...", end=" ", file=sys.stderr, flush=True)
-        off, on = measure(args, model)
+        try:
+            off, on = measure(args, model)
+            profiles[model] = profile(args, model)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            if not rows:
+                sys.exit(130)
+            break
         rows += [off, on]
-        profiles[model] = profile(args, model)
         print(f"off {off['step_ms_median']:.4g} ms, on {on['step_ms_median']:.4g} ms",
               file=sys.stderr)
     return rows, profiles

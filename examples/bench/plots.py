@@ -48,7 +48,7 @@ def off_on_bars(axes, names, off, on, text):
     for row, (a, b) in enumerate(zip(off, on)):
         for value, y, colour, what in ((a, row - 0.2, OFF, "off"), (b, row + 0.2, ON, "on")):
             percent = 100 * value / max(a, 1e-12)
-            axes.barh(y, percent, 0.38, color=colour, label=what if row == 0 else None)
+            axes.barh(y, percent, 0.38, color=colour, label=f"graph {what}" if row == 0 else None)
             note = f" {text(value)}" + ("" if what == "off" else f"  ({percent:.0f} %)")
             axes.text(percent, y, note, va="center", fontsize=8.5)
     axes.set_yticks(range(len(names)), names)
@@ -63,7 +63,7 @@ def time_picture(folder, cases, names):
     off_on_bars(axes, names, [off["step_ms_median"] for off, _ in cases],
                 [on["step_ms_median"] for _, on in cases], milliseconds)
     axes.set_title("Time of a training step, graph off and on (median)")
-    axes.legend(title="graph", loc="lower right", framealpha=1)
+    axes.legend(loc="lower right", framealpha=1)
     return save(figure, folder, "time")
 
 
@@ -94,6 +94,7 @@ def planned_measured(axes, cases, names):
     exact = sum(p == m for p, m, _ in points)
     axes.set_title(f"Planned and measured: equal to the byte\nfor {exact} of {len(points)}")
     plain(axes)
+    axes.grid(axis="y", color="#e3e6ea")
 
 
 def memory_picture(folder, cases, names):
@@ -102,9 +103,9 @@ def memory_picture(folder, cases, names):
                 [on["step_peak_bytes"] for _, on in cases], size)
     bound_marks(left, cases)
     left.set_title("Memory of a step beyond parameters,\nstate and inputs")
-    left.legend(title="graph", loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3,
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.5 / max(len(names), 6) - 0.03), ncols=3,
                 frameon=False)
-    planned_measured(right, cases, names)
+    planned_measured(right, cases, [on["model"] for _, on in cases])
     return save(figure, folder, "memory")
 
 
