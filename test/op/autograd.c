@@ -443,6 +443,7 @@ CASE(slopes_at_kinks)
     slopes(weir_relu, x, (double[]){0, 0, 1});
     slopes(weir_abs, x, (double[]){-1, 0, 1});
     slopes(weir_relu6, (double[]){0, 3, 6}, (double[]){0, 1, 0});
+    slopes(weir_hardswish, (double[]){-3, 0, 3}, (double[]){0, 0.5, 1});
     slopes(larger_than_zero, x, (double[]){0, 0.5, 1});
     slopes(smaller_than_zero, x, (double[]){1, 0.5, 0});
     slopes(first_maximum, twice, (double[]){0, 1, 0});
