@@ -77,6 +77,11 @@ def numpy_dtype(number):
     return np.dtype(_NUMPY_TYPE.get(number, np.float32))
 
 
+def dtype_name(number):
+    """"float32", "int32", ..., of SINGA's number."""
+    return "bfloat16" if number == kBFloat16 else numpy_dtype(number).name
+
+
 def is_float(number):
     return number in (kFloat32, kFloat16, kDouble, kBFloat16)
 
@@ -316,9 +321,10 @@ def scratch():
 class Value:
     """Elements of one type and shape on a device, made at the first need."""
 
-    __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph")
+    __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph", "_version")
 
     def __init__(self, device, dtype, shape):
+        self._version = 0           # goes up when elements change: views look again
         self.device = device
         self.dtype = dtype
         self.shape = shape
@@ -347,6 +353,28 @@ class Value:
         return self._written
 
     @property
+    def version(self):
+        return self._version
+
+    @property
+    def recorded(self):
+        """Is it a result of the recording at hand?"""
+        return self._graph != 0 and self._graph == self.device.graph_number
+
+    @property
+    def owned(self):
+        """Has it memory of its own that it may be written in, or none yet?"""
+        return self._state
+
+    def state(self):
+        """The handle, for updates in place by the core."""
+        if not self._can_change():
+            raise errors.StateError("the result of a graph cannot be updated")
+        handle = self.handle
+        self._version += 1
+        return handle
+
+    @property
     def count(self):
         return int(np.prod(self.shape, dtype=np.int64))
 
@@ -355,6 +383,7 @@ class Value:
         if self._handle is None:
             self._handle = capi.weir_state(self.device.handle, self.desc, None)
         self._written = True
+        self._version += 1
         return self._handle
 
     @property
@@ -366,6 +395,7 @@ class Value:
 
     def put(self, handle):
         """Takes over the elements of a result of this shape and type: see the module's head."""
+        self._version += 1
         if self._handle is None and not self.device.recording:
             self._handle, self._written, self._state, self._graph = handle, True, False, 0
             return
@@ -374,6 +404,15 @@ class Value:
             self._handle, self._written, self._state, self._graph = handle, True, False, now
             return
         capi.weir_assign(self.handle, handle)
+
+    def fill(self, x):
+        """One value everywhere. A value nobody has written yet has it at once; while recording it
+        is set again at each run, so what the graph changes afterwards starts from it."""
+        if not self._written or not self.device.recording and self._state:
+            capi.weir_write_fill(self.room(), x)
+            if not self.device.recording:
+                return
+        self.put(capi.weir_fill(self.device.handle, self.desc, x))
 
     def _can_change(self):
         """May the memory be written in place? A result becomes a state of the device for it."""

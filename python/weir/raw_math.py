@@ -1,0 +1,434 @@
+"""raw_math - SINGA's low-level arithmetic, reductions, random fills and losses of raw tensors.
+
+Each function is one composition of calls of the core, computed at once or recorded; the rules of
+element types are in weir.arith.
+"""
+import math
+
+from . import arith
+from . import capi
+from .core import core_dtype, is_float, kBool, kDouble, kFloat32
+from .errors import ShapeError
+from .raw import Tensor, _less, _over, _read_number, result
+
+FLT_MIN = 1.17549435e-38
+
+
+def _of(handle, like):
+    return result(handle, like.value.device)
+
+
+# ---- one input ----
+
+def _unary(name, op, whole=False):
+    def function(t):
+        return _of(arith.unary(op, t, whole), t)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name.lower()} of each element."
+    return function
+
+
+Abs = _unary("Abs", capi.weir_abs, whole=True)
+Ceil = _unary("Ceil", capi.weir_ceil, whole=True)
+Floor = _unary("Floor", capi.weir_floor, whole=True)
+Round = _unary("Round", capi.weir_round, whole=True)            # half away from zero
+RoundE = _unary("RoundE", capi.weir_round_even, whole=True)     # half to even
+Sign = _unary("Sign", capi.weir_sign, whole=True)
+Square = _unary("Square", capi.weir_square, whole=True)
+Negative = _unary("Negative", capi.weir_neg, whole=True)
+Exp = _unary("Exp", capi.weir_exp)
+Erf = _unary("Erf", capi.weir_erf)
+Log = _unary("Log", capi.weir_log)
+ReLU = _unary("ReLU", capi.weir_relu)
+Sigmoid = _unary("Sigmoid", capi.weir_sigmoid)
+Sqrt = _unary("Sqrt", capi.weir_sqrt)
+Cos = _unary("Cos", capi.weir_cos)
+Cosh = _unary("Cosh", capi.weir_cosh)
+Acos = _unary("Acos", capi.weir_acos)
+Acosh = _unary("Acosh", capi.weir_acosh)
+Sin = _unary("Sin", capi.weir_sin)
+Sinh = _unary("Sinh", capi.weir_sinh)
+Asin = _unary("Asin", capi.weir_asin)
+Asinh = _unary("Asinh", capi.weir_asinh)
+Tan = _unary("Tan", capi.weir_tan)
+Tanh = _unary("Tanh", capi.weir_tanh)
+Atan = _unary("Atan", capi.weir_atan)
+Atanh = _unary("Atanh", capi.weir_atanh)
+
+
+# ---- two inputs ----
+
+def _into(out, handle):
+    """The result, in the tensor given for it."""
+    out.put(handle)
+    return out
+
+
+def _binary(name, op, number_op):
+    """function(a, b or number[, out])"""
+    def function(a, b, out=None):
+        handle = arith.binary(op, a, b) if isinstance(b, Tensor) else number_op(a, b)
+        return _of(handle, a) if out is None else _into(out, handle)
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def _power(x, c):
+    return arith.with_number(capi.weir_pow, x, c)
+
+
+Add = AddFloat = AddFloatWithRet = _binary("Add", capi.weir_add, arith.add_number)
+Sub = SubFloat = SubFloatWithRet = _binary("Sub", capi.weir_sub, _less)
+EltwiseMult = MultFloat = EltwiseMultFloatWithRet = _binary("EltwiseMult", capi.weir_mul,
+                                                            arith.mul_number)
+Div = DivFloat = DivFloatWithRet = _binary("Div", capi.weir_div, _over)
+Pow = PowFloat = PowWithRet = PowFloatWithRet = _binary("Pow", capi.weir_pow, _power)
+Maximum = _binary("Maximum", capi.weir_max,
+                  lambda x, c: arith.with_number(capi.weir_max, x, c))
+Minimum = _binary("Minimum", capi.weir_min,
+                  lambda x, c: arith.with_number(capi.weir_min, x, c))
+
+
+
+def FloorDiv(a, b):
+    """The quotient rounded down; integers by integers give integers."""
+    return _of(_floor_div(a, b), a)
+
+
+def _floor_div(a, b):
+    if not isinstance(b, Tensor):
+        return capi.weir_floor(_over(a, b))
+    number = arith.result_type(a.data_type(), b.data_type())
+    within = number if is_float(number) else kDouble
+    floor = capi.weir_floor(capi.weir_div(arith.cast(a, within), arith.cast(b, within)))
+    return arith.to(floor, number)
+
+
+def Mod(a, b):
+    """a - FloorDiv(a, b) b: of b's sign, as Python's %."""
+    return Sub(a, EltwiseMult(FloorDiv(a, b), b))
+
+
+def Scalar(x, like):
+    """A number as a raw tensor without axes, of the type that a tensor meets numbers in."""
+    number = kDouble if like.data_type() == kDouble else kFloat32
+    device = like.device()
+    return _of(capi.weir_fill(device.handle, (core_dtype(number), ()), float(x)), like)
+
+
+def Clip(t, low=None, high=None):
+    """Limited to [low, high]; None: no limit."""
+    low = -math.inf if low is None else float(low)
+    high = math.inf if high is None else float(high)
+    return _of(arith.unary(lambda x: capi.weir_clamp(x, low, high), t, whole=True), t)
+
+
+def _logical(name, op):
+    """function(a, b or number) of which elements are not 0: 0 and 1 in float32."""
+    def function(a, b):
+        b = b if isinstance(b, Tensor) else Scalar(b, a)
+        for x in (a, b):
+            if not is_float(x.data_type()) and x.data_type() != kBool:
+                raise TypeError(f"{name}: integers have no bit operations here; compare them first")
+        return _of(capi.weir_cast(op(arith.flags(a), arith.flags(b)), arith.F32), a)
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+And = _logical("And", capi.weir_logical_and)
+Or = _logical("Or", capi.weir_logical_or)
+Xor = _logical("Xor", capi.weir_logical_xor)
+
+
+def Not(a):
+    """1 where an element is 0, else 0."""
+    return _of(capi.weir_cast(capi.weir_logical_not(arith.flags(a)), arith.F32), a)
+
+
+# SINGA's wrapper exports the C++ operators under these names.
+__add__, __sub__, __mul__, __div__ = Add, Sub, EltwiseMult, Div
+
+
+def _compare(name, op):
+    """function(a, b or number): 0 and 1 in float32."""
+    def function(a, b):
+        if isinstance(b, Tensor):
+            return _of(arith.compare(op, a, b), a)
+        return _of(arith.compare_number(op, a, b), a)
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+LT = LTFloat = _compare("LT", capi.weir_lt)
+LE = LEFloat = _compare("LE", capi.weir_le)
+GT = GTFloat = _compare("GT", capi.weir_gt)
+GE = GEFloat = _compare("GE", capi.weir_ge)
+EQ = EQFloat = _compare("EQ", capi.weir_eq)
+NE = NEFloat = _compare("NE", capi.weir_ne)
+__lt__, __le__, __gt__, __ge__, __eq__ = LT, LE, GT, GE, EQ
+
+
+def Axpy(alpha, x, y):
+    """y += alpha x, in place; alpha is a number or a raw tensor of one element."""
+    if isinstance(alpha, Tensor):
+        factor = _of(capi.weir_reshape(alpha.handle, (1,) * max(1, x.nDim())), x)
+        scaled = _of(arith.binary(capi.weir_mul, x, factor), x)
+    else:
+        scaled = _of(arith.mul_number(x, alpha), x)
+    y.put(arith.binary(capi.weir_add, y, scaled))
+
+
+# ---- reductions ----
+
+def _dims(t, axis):
+    """The core's bit set of one axis, several, or None: all. Negative axes count from the end."""
+    if axis is None:
+        return (1 << t.nDim()) - 1
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    bits = 0
+    for a in axes:
+        if not -t.nDim() <= a < t.nDim():
+            raise ValueError(f"axis {a} of a tensor of shape {t.shape()}")
+        bits |= 1 << (a % t.nDim())
+    return bits
+
+
+def reduced(op, t, axis=None, keepdims=False, *args):
+    """A reduction of the core; of no axes left the shape is (1,), as SINGA has no others."""
+    bits = _dims(t, axis)
+    if bits == 0 and t.nDim() > 0:
+        return t.Clone()
+    handle = arith.reduce(op, t, bits, *args, bool(keepdims))
+    if capi.weir_tensor_desc(handle)[1] == ():
+        handle = capi.weir_reshape(handle, (1,))
+    return _of(handle, t)
+
+
+def ArgReduce(op, t, axis=None, keepdims=False):
+    """weir_argmax or weir_argmin, of all elements without an axis, as int32."""
+    handle, shape = arith.real(t), t.shape()
+    if axis is None:
+        handle, axis = capi.weir_reshape(handle, (-1,)), 0
+        shape = (1,) * max(1, len(shape)) if keepdims else (1,)
+        handle = capi.weir_reshape(op(handle, 0, False), shape)
+    else:
+        handle = op(handle, int(axis), bool(keepdims))
+    if capi.weir_tensor_desc(handle)[1] == ():
+        handle = capi.weir_reshape(handle, (1,))
+    return _of(capi.weir_cast(handle, capi.WEIR_I32), t)
+
+
+def Sum(t, axis=None):
+    """Sum along one axis, several or all."""
+    return reduced(capi.weir_sum, t, axis)
+
+
+def SumAll(t):
+    """Sum of all elements, shape (1,): added in blocks, not one after the other as in SINGA."""
+    return reduced(capi.weir_sum, t)
+
+
+def SumAsFloat(t):
+    return _read_number(capi.weir_sum(arith.real(t), 0, False))
+
+
+def Average(t, axis=None):
+    """Mean along an axis; of integers in float32."""
+    t = t if is_float(t.data_type()) else t.AsType(kFloat32)
+    return reduced(capi.weir_mean, t, axis)
+
+
+def SumRows(M, out):
+    """out (columns) = the sum of the rows of M."""
+    return _into(out, capi.weir_reshape(Sum(_matrix(M, "SumRows"), 0).handle, out.shape()))
+
+
+def SumColumns(M, out):
+    """out (rows) = the sum of the columns of M."""
+    return _into(out, capi.weir_reshape(Sum(_matrix(M, "SumColumns"), 1).handle, out.shape()))
+
+
+# ---- matrices ----
+
+def _matrix(M, name):
+    if M.nDim() != 2:
+        raise ShapeError(f"{name}: M has shape {M.shape()}, must have 2 axes")
+    return M
+
+
+def Mult(A, B):
+    """Matrix product: of matrices, a matrix and a vector, or batches that broadcast."""
+    return _of(arith.binary(capi.weir_matmul, A, B), A)
+
+
+def MultWithRet(A, B, C):
+    return _into(C, arith.binary(capi.weir_matmul, A, B))
+
+
+def MultWithScale(alpha, A, B, beta, C):
+    """C = alpha A B + beta C, in place. With beta 0 what C holds is not read."""
+    number = kDouble if kDouble in (A.data_type(), B.data_type()) else kFloat32
+    old = arith.cast(C, number) if beta != 0 else None
+    return _into(C, capi.weir_gemm(arith.cast(A, number), arith.cast(B, number), old, float(alpha),
+                                   float(beta), False, False))
+
+
+def _vector(op, name, shape, v, M):
+    """M = M op v, in place; v reshaped to `shape` first."""
+    _matrix(M, name)
+    v = _of(capi.weir_reshape(v.handle, shape), M)
+    return _into(M, arith.binary(op, M, v))
+
+
+def AddRow(v, M):
+    """v is added to each row of M, in place; the others subtract, multiply, divide by it."""
+    return _vector(capi.weir_add, "AddRow", (1, -1), v, M)
+
+
+def SubRow(v, M):
+    return _vector(capi.weir_sub, "SubRow", (1, -1), v, M)
+
+
+def MultRow(v, M):
+    return _vector(capi.weir_mul, "MultRow", (1, -1), v, M)
+
+
+def DivRow(v, M):
+    return _vector(capi.weir_div, "DivRow", (1, -1), v, M)
+
+
+def AddColumn(v, M):
+    """v is added to each column of M, in place; the others subtract, multiply, divide by it."""
+    return _vector(capi.weir_add, "AddColumn", (-1, 1), v, M)
+
+
+def SubColumn(v, M):
+    return _vector(capi.weir_sub, "SubColumn", (-1, 1), v, M)
+
+
+def MultColumn(v, M):
+    return _vector(capi.weir_mul, "MultColumn", (-1, 1), v, M)
+
+
+def DivColumn(v, M):
+    return _vector(capi.weir_div, "DivColumn", (-1, 1), v, M)
+
+
+def AddRowWithScale(alpha, beta, v, M):
+    """Each row of M becomes alpha v + beta row."""
+    return _scaled(AddRow, alpha, beta, v, M)
+
+
+def AddColumnWithScale(alpha, beta, v, M):
+    """Each column of M becomes alpha v + beta column."""
+    return _scaled(AddColumn, alpha, beta, v, M)
+
+
+def _scaled(add, alpha, beta, v, M):
+    _matrix(M, add.__name__ + "WithScale")
+    if beta != 1:
+        M.put(arith.mul_number(M, beta))
+    return add(v if alpha == 1 else EltwiseMult(v, alpha), M)
+
+
+# ---- random fills, in place ----
+
+def _draw(out, at_once, draw, *args):
+    """Fills out. While recording, the numbers are drawn anew at each run of the graph."""
+    value = out.value
+    device = value.device
+    if at_once and is_float(value.dtype) and not device.recording and value.owned:
+        at_once(value.room(), *args)
+        return out
+    dtype = capi.WEIR_F64 if value.dtype == kDouble else capi.WEIR_F32
+    return _into(out, draw(device.handle, (dtype, value.shape), *args))
+
+
+def Bernoulli(p, out):
+    """1 with probability p, else 0."""
+    return _draw(out, None, capi.weir_bernoulli, float(p))
+
+
+def Gaussian(mean, std, out):
+    return _draw(out, capi.weir_write_normal, capi.weir_normal, float(mean), float(std))
+
+
+def Uniform(low, high, out):
+    """Numbers in [low, high)."""
+    return _draw(out, capi.weir_write_uniform, capi.weir_uniform, float(low), float(high))
+
+
+# ---- softmax and losses ----
+
+def _rows(t, axis):
+    """(handle of t as a matrix whose rows softmax is over, shape of t)"""
+    shape = t.shape()
+    if axis is None:
+        if len(shape) not in (1, 2):
+            raise ShapeError(f"SoftMax: shape {shape} needs an axis")
+        axis = len(shape) - 1
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(f"SoftMax: axis {axis} of shape {shape}")
+    before = 1
+    for size in shape[:axis % len(shape)]:
+        before *= size
+    return capi.weir_reshape(arith.real(t), (before, t.Size() // max(before, 1)))
+
+
+def SoftMax(t, axis=None):
+    """Softmax of each row of the matrix (axes before `axis`, the others), in t's shape."""
+    y = capi.weir_softmax(_rows(t, axis), 1)
+    return _of(capi.weir_reshape(y, t.shape()), t)
+
+
+def LogSoftMax(t, axis=None):
+    y = capi.weir_log_softmax(_rows(t, axis), 1)
+    return _of(capi.weir_reshape(y, t.shape()), t)
+
+
+def _vjp(device, forward, x, dy):
+    """The core's gradient of y = forward(x) at the handle x, given that of y."""
+    x = capi.weir_reshape(x, capi.weir_tensor_desc(x)[1])       # a handle of our own
+    with device.taped():
+        capi.weir_tensor_set_needs_grad(x, True)
+        y = forward(x)
+    return capi.vjp([y], [dy], [x])[0]
+
+
+def ReLUBackward(dy, x):
+    """dy where x is above 0, else 0."""
+    return _of(_vjp(x.device(), capi.weir_relu, x.handle, dy.handle), x)
+
+
+def SoftMaxBackward(dy, axis, y):
+    """Gradient of SoftMax's input, given its result y: taken at log y, whose softmax y is."""
+    dx = _vjp(y.device(), lambda x: capi.weir_softmax(x, 1), capi.weir_log(_rows(y, axis)),
+              _rows(dy, axis))
+    return _of(capi.weir_reshape(dx, y.shape()), y)
+
+
+def _shares(p, t):
+    """Targets for the probabilities p as rows that add up to 1, of class numbers or of weights.
+
+    Class numbers and weights may be of any type; SINGA reads floats as the bits of integers.
+    """
+    rows, classes = (1, p.shape(0)) if p.nDim() == 1 else p.shape()
+    dtype = capi.weir_tensor_desc(p.handle)[0]
+    if t.Size() == rows and classes != 1 or t.Size() == rows and t.nDim() == 1:
+        labels = capi.weir_reshape(capi.weir_cast(t.handle, capi.WEIR_I32), (rows,))
+        return capi.weir_one_hot(labels, classes, dtype)
+    weights = capi.weir_reshape(capi.weir_cast(t.handle, dtype), (rows, classes))
+    return capi.weir_div(weights, capi.weir_sum(weights, 2, True))
+
+
+def CrossEntropyFwd(p, t):
+    """Loss of each row of the probabilities p: the log ends at the smallest normal float."""
+    shares = _shares(p, t)
+    log = capi.weir_log(capi.weir_clamp(p.handle, FLT_MIN, math.inf))
+    log = capi.weir_reshape(log, capi.weir_tensor_desc(shares)[1])
+    return _of(capi.weir_neg(capi.weir_sum(capi.weir_mul(shares, log), 2, False)), p)
+
+
+def SoftmaxCrossEntropyBwd(p, t):
+    """p - t / (sum of t), row by row."""
+    return _of(capi.weir_sub(p.handle, capi.weir_reshape(_shares(p, t), p.shape())), p)

@@ -1,0 +1,133 @@
+"""view - values that look at the elements of another in a different order or shape.
+
+What is written through a view goes to the value it looks at, and what happens to that is seen
+through the view: it looks again whenever the elements changed since.
+"""
+import numpy as np
+
+from . import capi
+from . import errors
+from .core import Value, is_float
+
+
+class View(Value):
+    """A value whose elements are another's. A view of a view looks at the same value."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base, shape):
+        super().__init__(base.device, base.dtype, shape)
+        self.base = base
+        self._state = False
+        if base.written:
+            self._look()
+
+    def look(self, handle):
+        """The view of a handle of the base's value."""
+        raise NotImplementedError
+
+    def back(self, handle):
+        """The handle of the base's shape whose view is the given one."""
+        raise NotImplementedError
+
+    def _look(self):
+        self._handle = self.look(self.base.handle)
+        self._graph = self.base._graph
+        self._version = self.base.version
+
+    @property
+    def written(self):
+        return self.base.written
+
+    @property
+    def version(self):
+        return self.base.version
+
+    @property
+    def handle(self):
+        if self._handle is None or self._version != self.base.version:
+            self._look()
+        return self._handle
+
+    def room(self):
+        raise errors.StateError("a view has no memory of its own")
+
+    def put(self, handle):
+        self.base.put(self.back(handle))
+
+    def fill(self, x):
+        self.base.fill(x)
+
+    def write(self, array):
+        self.base.write(self._host_back(np.asarray(array)))
+
+    def _host_back(self, array):
+        return array.reshape(self.base.shape)
+
+
+class Transposed(View):
+    """The base with axis axes[i] as axis i."""
+
+    __slots__ = ("axes",)
+
+    def __init__(self, base, axes):
+        self.axes = axes
+        super().__init__(base, tuple(base.shape[a] for a in axes))
+
+    @property
+    def inverse(self):
+        return tuple(int(a) for a in np.argsort(self.axes))
+
+    def look(self, handle):
+        return capi.weir_transpose(handle, self.axes)
+
+    def back(self, handle):
+        return capi.weir_transpose(handle, self.inverse)
+
+    def _host_back(self, array):
+        return array.transpose(self.inverse)
+
+
+class Reshaped(View):
+    """The base's elements in the same order with another shape."""
+
+    __slots__ = ()
+
+    def look(self, handle):
+        return capi.weir_reshape(handle, self.shape)
+
+    def back(self, handle):
+        return capi.weir_reshape(handle, self.base.shape)
+
+
+def _channels_last(dtype, shape):
+    """Do the core's elements of this shape lie in another order than the row-major one?"""
+    return is_float(dtype) and len(shape) == 4 and shape[1] > 1 and shape[2] * shape[3] > 1
+
+
+def transposed(value, axes):
+    """The value with axis axes[i] as axis i; the value itself if that is no change."""
+    if isinstance(value, Transposed):
+        axes = tuple(value.axes[a] for a in axes)
+        value = value.base
+    if axes == tuple(range(len(axes))):
+        return value
+    return Transposed(value, axes)
+
+
+def reshaped(value, shape):
+    """The value with another shape; elements of its own if the order in memory must change.
+
+    Of a transposed value a copy, as in SINGA. Of an image that is only recorded a copy too: images
+    lie channels-last, so a view would keep two of them alive.
+    """
+    if isinstance(value, Reshaped):
+        value = value.base
+    if value.shape == shape:
+        return value
+    if isinstance(value, Transposed):
+        return Value.of(capi.weir_reshape(capi.weir_copy(value.handle), shape), value.device)
+    moves = _channels_last(value.dtype, value.shape) or _channels_last(value.dtype, shape)
+    if moves and value.written and value.recorded:
+        return Value.of(capi.weir_reshape(value.handle, shape), value.device)
+    return Reshaped(value, shape)
