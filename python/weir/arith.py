@@ -5,8 +5,7 @@ tensor with a Python number does. Beyond SINGA: float64 stays float64, int64 sta
 are added, subtracted and multiplied as integers; SINGA goes through float32.
 """
 from . import capi
-from .core import (core_dtype, is_float, kBool, kChar, kDouble, kFloat16, kFloat32, kInt,  # noqa
-                   kInt64, kBFloat16)
+from .core import core_dtype, is_float, kBool, kChar, kDouble, kFloat32, kInt, kInt64
 
 F32, F64 = capi.WEIR_F32, capi.WEIR_F64
 _EXACT = (capi.weir_add, capi.weir_sub, capi.weir_mul)

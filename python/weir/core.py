@@ -307,6 +307,22 @@ def cpu():
     return _cpu
 
 
+_default = None
+
+
+def default_device():
+    """The device of what is made without one: the CPU unless it was set."""
+    return cpu() if _default is None else _default
+
+
+def set_default_device(device):
+    """None: the CPU."""
+    global _default
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"{device!r} is no device")
+    _default = device
+
+
 _scratch = None
 
 

@@ -40,7 +40,7 @@ class Tensor:
             return
         if isinstance(device, int):
             device, dtype = None, device
-        device = core.cpu() if device is None else device
+        device = core.default_device() if device is None else device
         dtype = core.kFloat32 if dtype is None else dtype
         self.value = Value(device, dtype, () if shape is None else to_shape(shape))
 
@@ -75,8 +75,10 @@ class Tensor:
                 self.value = Value.of(capi.weir_copy(value.handle), value.device)
 
     def state(self):
-        """The handle for updates in place by the core."""
-        self.own()
+        """The handle for updates in place by the core, which takes whole tensors in their order in
+        memory: other views get elements of their own first."""
+        if isinstance(self.value, view.View) and self.value.moves:
+            self.own()
         return self.value.state()
 
     def __repr__(self):

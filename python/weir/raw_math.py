@@ -273,6 +273,38 @@ def MultWithScale(alpha, A, B, beta, C):
                                    float(beta), False, False))
 
 
+def Einsum(equation, A, B=None):
+    """Einstein's summation of one or two tensors, with a "->"; of a scalar the shape is (1,)."""
+    equation = equation.replace(" ", "")
+    dtypes = [t.data_type() for t in (A, B) if t is not None]
+    number = arith.result_type(dtypes[0], dtypes[-1])
+    within = number if is_float(number) else kDouble
+    handle = capi.weir_einsum(equation, arith.cast(A, within),
+                              None if B is None else arith.cast(B, within))
+    if capi.weir_tensor_desc(handle)[1] == ():
+        handle = capi.weir_reshape(handle, (1,))
+    return _of(arith.to(handle, number), A)
+
+
+def TensorDot(A, B, axes=2):
+    """The sum over pairs of axes of A and B; axes: how many (the last of A with the first of B), or
+    (axes of A, axes of B)."""
+    if isinstance(axes, int):
+        ours, theirs = range(A.nDim() - axes, A.nDim()), range(axes)
+    else:
+        ours, theirs = ([a] if isinstance(a, int) else a for a in axes)
+    ours, theirs = list(ours), list(theirs)
+    if len(ours) != len(theirs) or any(A.shape(a) != B.shape(b) for a, b in zip(ours, theirs)):
+        raise ShapeError(f"tensordot: axes {ours} of {A.shape()} and {theirs} of {B.shape()} do "
+                         "not fit")
+    left = [chr(ord("a") + i) for i in range(A.nDim())]
+    right = [chr(ord("a") + A.nDim() + i) for i in range(B.nDim())]
+    for a, b in zip(ours, theirs):
+        right[b] = left[a]
+    kept = [x for x in left if x not in right] + [x for x in right if x not in left]
+    return Einsum("".join(left) + "," + "".join(right) + "->" + "".join(kept), A, B)
+
+
 def _vector(op, name, shape, v, M):
     """M = M op v, in place; v reshaped to `shape` first."""
     _matrix(M, name)
@@ -360,7 +392,7 @@ def Uniform(low, high, out):
 
 # ---- softmax and losses ----
 
-def _rows(t, axis):
+def softmax_rows(t, axis):
     """(handle of t as a matrix whose rows softmax is over, shape of t)"""
     shape = t.shape()
     if axis is None:
@@ -377,34 +409,13 @@ def _rows(t, axis):
 
 def SoftMax(t, axis=None):
     """Softmax of each row of the matrix (axes before `axis`, the others), in t's shape."""
-    y = capi.weir_softmax(_rows(t, axis), 1)
+    y = capi.weir_softmax(softmax_rows(t, axis), 1)
     return _of(capi.weir_reshape(y, t.shape()), t)
 
 
 def LogSoftMax(t, axis=None):
-    y = capi.weir_log_softmax(_rows(t, axis), 1)
+    y = capi.weir_log_softmax(softmax_rows(t, axis), 1)
     return _of(capi.weir_reshape(y, t.shape()), t)
-
-
-def _vjp(device, forward, x, dy):
-    """The core's gradient of y = forward(x) at the handle x, given that of y."""
-    x = capi.weir_reshape(x, capi.weir_tensor_desc(x)[1])       # a handle of our own
-    with device.taped():
-        capi.weir_tensor_set_needs_grad(x, True)
-        y = forward(x)
-    return capi.vjp([y], [dy], [x])[0]
-
-
-def ReLUBackward(dy, x):
-    """dy where x is above 0, else 0."""
-    return _of(_vjp(x.device(), capi.weir_relu, x.handle, dy.handle), x)
-
-
-def SoftMaxBackward(dy, axis, y):
-    """Gradient of SoftMax's input, given its result y: taken at log y, whose softmax y is."""
-    dx = _vjp(y.device(), lambda x: capi.weir_softmax(x, 1), capi.weir_log(_rows(y, axis)),
-              _rows(dy, axis))
-    return _of(capi.weir_reshape(dx, y.shape()), y)
 
 
 def _shares(p, t):

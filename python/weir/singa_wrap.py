@@ -7,22 +7,27 @@ operator of weir.autograd calls them.
 from . import core
 from .core import (Device, Value, kBFloat16, kBool, kChar, kDouble, kFloat16,  # noqa: F401
                    kFloat32, kInt, kInt64, kUChar)
+from .errors import DeviceError
 from .raw import CTensor, SizeOf, Tensor, result, to_shape  # noqa: F401
-from .raw_einsum import Einsum, TensorDot  # noqa: F401
+from .raw_handles import (BatchNormHandle, ConvHandle, CpuBatchNormBackwardx,  # noqa: F401
+                          CpuBatchNormForwardInference, CpuBatchNormForwardTraining,
+                          CpuConvBackwardb, CpuConvBackwardW, CpuConvBackwardx, CpuConvForward,
+                          CpuPoolingBackward, CpuPoolingForward, PoolingHandle, ReLUBackward,
+                          SoftMaxBackward)
 from .raw_math import (Abs, Acos, Acosh, Add, AddColumn, AddColumnWithScale,  # noqa: F401
                        AddFloat, AddFloatWithRet, And, ArgReduce, Clip, FloorDiv, Mod, Not, Or,
                        Scalar, Xor, AddRow, AddRowWithScale, Asin, Asinh, Atan,
                        Atanh, Average, Axpy, Bernoulli, Ceil, Cos, Cosh, CrossEntropyFwd, Div,
-                       DivColumn, DivFloat, DivFloatWithRet, DivRow, EltwiseMult,
+                       DivColumn, DivFloat, DivFloatWithRet, DivRow, Einsum, EltwiseMult,
                        EltwiseMultFloatWithRet, EQ, EQFloat, Erf, Exp, Floor, Gaussian, GE,
                        GEFloat, GT, GTFloat, LE, LEFloat, Log, LogSoftMax, LT, LTFloat, Maximum,
                        Minimum, Mult, MultColumn, MultFloat, MultRow, MultWithRet, MultWithScale,
                        NE, NEFloat, Negative, Pow, PowFloat, PowFloatWithRet, PowWithRet, ReLU,
-                       ReLUBackward, Round, RoundE, Sigmoid, Sign, Sin, Sinh, SoftMax,
-                       SoftMaxBackward, SoftmaxCrossEntropyBwd, Sqrt, Square, Sub, SubColumn,
-                       SubFloat, SubFloatWithRet, SubRow, Sum, SumAll, SumAsFloat, SumColumns,
-                       SumRows, Tan, Tanh, Uniform, __add__, __div__, __eq__, __ge__, __gt__,
-                       __le__, __lt__, __mul__, __sub__, reduced)
+                       Round, RoundE, Sigmoid, Sign, Sin, Sinh, SoftMax, SoftmaxCrossEntropyBwd,
+                       Sqrt, Square, Sub, SubColumn, SubFloat, SubFloatWithRet, SubRow, Sum,
+                       SumAll, SumAsFloat, SumColumns, SumRows, Tan, Tanh, TensorDot, Uniform,
+                       __add__, __div__, __eq__, __ge__, __gt__, __le__, __lt__, __mul__, __sub__,
+                       reduced)
 from .raw_shape import (Broadcast, ConcatColumns, ConcatOn, ConcatRows, Contiguous,  # noqa: F401
                         CopyDataToFrom, CopyRows, DefaultTranspose, Product, RepeatDataToFrom,
                         Reshape, Slice, SliceColumns, SliceOn, SliceRows, Transpose, squeezed)
@@ -38,8 +43,21 @@ USE_JAVA = 0
 SINGA_VERSION = 5100        # of the interface this one stands in for
 
 
+def __getattr__(name):
+    """Says why a name of SINGA is absent."""
+    if name.startswith(("Gpu", "GPU", "Cudnn")):
+        raise AttributeError(f"singa_wrap.{name} needs CUDA, which this build has not")
+    if name in ("Communicator", "NcclIdHolder"):
+        raise AttributeError(f"singa_wrap.{name} needs NCCL, which this build has not")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _no_cuda(*args, **kwargs):
+    raise DeviceError("this build has no CUDA")
+
+
 class Platform:
-    """What devices there are. Names of CUDA devices are here only where USE_CUDA is 1."""
+    """What devices there are: no CUDA devices in this build."""
 
     @staticmethod
     def GetDefaultDevice():
@@ -52,6 +70,9 @@ class Platform:
     @staticmethod
     def GetGPUIDs():
         return []
+
+    GetGPUMemSize = DeviceQuery = staticmethod(_no_cuda)
+    CreateCudaGPUs = CreateCudaGPUsOn = staticmethod(_no_cuda)
 
 
 def InitLogging(name=""):

@@ -6,7 +6,7 @@ import numpy as np
 
 from . import core
 from . import singa_wrap as singa
-from .raw import CTensor, host_constant  # noqa: F401
+from .raw import CTensor  # noqa: F401
 from .tensor_class import Tensor, plain_array
 
 float32 = core.kFloat32
@@ -71,7 +71,7 @@ def _call_singa_func(func, *args):
 # ---- making Tensors ----
 
 def _filled(shape, device, x, dtype):
-    device = core.cpu() if device is None else device
+    device = core.default_device() if device is None else device
     t = Tensor(shape, device, dtype)
     t.set_value(x)
     return t

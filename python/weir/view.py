@@ -52,6 +52,9 @@ class View(Value):
     def room(self):
         raise errors.StateError("a view has no memory of its own")
 
+    def state(self):
+        raise errors.StateError("a transposed tensor cannot be updated by the core; copy it first")
+
     def put(self, handle):
         self.base.put(self.back(handle))
 
@@ -69,6 +72,8 @@ class Transposed(View):
     """The base with axis axes[i] as axis i."""
 
     __slots__ = ("axes",)
+
+    moves = True        # its order is another than the base's in memory
 
     def __init__(self, base, axes):
         self.axes = axes
@@ -93,6 +98,15 @@ class Reshaped(View):
 
     __slots__ = ()
 
+    @property
+    def moves(self):
+        return moves(self.dtype, self.base.shape, self.shape)
+
+    def state(self):
+        """The base's memory under this shape: the core updates what is whole and dense."""
+        self.base.state()
+        return self.handle
+
     def look(self, handle):
         return capi.weir_reshape(handle, self.shape)
 
@@ -100,9 +114,9 @@ class Reshaped(View):
         return capi.weir_reshape(handle, self.base.shape)
 
 
-def _channels_last(dtype, shape):
-    """Do the core's elements of this shape lie in another order than the row-major one?"""
-    return is_float(dtype) and len(shape) == 4 and shape[1] > 1 and shape[2] * shape[3] > 1
+def moves(dtype, old, new):
+    """Do the core's elements lie in another order in one of two shapes? Images of floats do."""
+    return is_float(dtype) and any(len(s) == 4 and s[1] > 1 and s[2] * s[3] > 1 for s in (old, new))
 
 
 def transposed(value, axes):
@@ -127,7 +141,6 @@ def reshaped(value, shape):
         return value
     if isinstance(value, Transposed):
         return Value.of(capi.weir_reshape(capi.weir_copy(value.handle), shape), value.device)
-    moves = _channels_last(value.dtype, value.shape) or _channels_last(value.dtype, shape)
-    if moves and value.written and value.recorded:
+    if value.written and value.recorded and moves(value.dtype, value.shape, shape):
         return Value.of(capi.weir_reshape(value.handle, shape), value.device)
     return Reshaped(value, shape)
