@@ -90,23 +90,27 @@ Minimum = _binary("Minimum", capi.weir_min,
 
 
 
+def _floor(a, b):
+    """(number of the result's type, a, b and the quotient rounded down as handles of float64).
+
+    In float64 the quotient of float32 and of int32 numbers is never rounded up to a whole one.
+    """
+    b = b if isinstance(b, Tensor) else Scalar(b, a)
+    wide = arith.cast(a, kDouble), arith.cast(b, kDouble)
+    return arith.result_type(a.data_type(), b.data_type()), *wide, capi.weir_floor(
+        capi.weir_div(*wide))
+
+
 def FloorDiv(a, b):
     """The quotient rounded down; integers by integers give integers."""
-    return _of(_floor_div(a, b), a)
-
-
-def _floor_div(a, b):
-    if not isinstance(b, Tensor):
-        return capi.weir_floor(_over(a, b))
-    number = arith.result_type(a.data_type(), b.data_type())
-    within = number if is_float(number) else kDouble
-    floor = capi.weir_floor(capi.weir_div(arith.cast(a, within), arith.cast(b, within)))
-    return arith.to(floor, number)
+    number, _, _, floor = _floor(a, b)
+    return _of(arith.to(floor, number), a)
 
 
 def Mod(a, b):
     """a - FloorDiv(a, b) b: of b's sign, as Python's %."""
-    return Sub(a, EltwiseMult(FloorDiv(a, b), b))
+    number, x, y, floor = _floor(a, b)
+    return _of(arith.to(capi.weir_sub(x, capi.weir_mul(floor, y)), number), a)
 
 
 def Scalar(x, like):

@@ -294,7 +294,8 @@ def test_axis_out_of_range():
 def test_reshape_and_transpose(mode):
     x = f32(2, 3, 4)
     check(mode, lambda x: (singa.Reshape(x, (6, -1)), singa.Transpose(x, (2, 0, 1)),
-                           singa.DefaultTranspose(x), singa.Reshape(singa.DefaultTranspose(x), (24,)),
+                           singa.DefaultTranspose(x),
+                           singa.Reshape(singa.DefaultTranspose(x), (24,)),
                            singa.Contiguous(singa.DefaultTranspose(x))),
           (x.reshape(6, -1), x.transpose(2, 0, 1), x.T, x.T.reshape(24), x.T), x)
 

@@ -1,0 +1,210 @@
+"""test_device - weir.device: getting devices, SINGA's switches of both ages, memory, profiling."""
+import gc
+
+import numpy as np
+import pytest
+
+from weir import core, device, errors, tensor
+from weir import singa_wrap as singa
+from weir.tensor import Tensor
+
+
+@pytest.fixture
+def dev():
+    """The CPU, left as it was."""
+    yield device.get_default_device()
+    device.set_default_device(None)
+    core.cpu().Reset()
+
+
+def test_the_cpu_is_one(dev):
+    assert device.create_cpu_device() is dev and device.default_device is dev
+    assert singa.Platform.GetDefaultDevice() is dev and dev.host() is dev
+    assert dev.id() == -1 and dev.get_id() == -1 and dev.get_host() is dev
+    assert isinstance(dev, singa.Device) and isinstance(dev, device.Device)
+
+
+def test_the_wrapper_of_2020_is_the_device(dev):
+    assert device.Device(-1, dev) is dev
+
+
+def test_a_device_of_its_own():
+    own = device.open_cpu(threads=1, seed=3)
+    assert own is not core.cpu() and own.threads == 1
+    a = Tensor((100,), own).gaussian(0, 1).numpy()
+    assert a.std() > 0.5
+    own.SetRandSeed(3)
+    np.testing.assert_array_equal(Tensor((100,), own).gaussian(0, 1).numpy(), a)
+
+
+def test_default_device(dev):
+    own = device.open_cpu(threads=1)
+    device.set_default_device(own)
+    assert device.get_default_device() is own and device.default_device is own
+    assert Tensor((2,)).device is own and tensor.from_numpy(np.zeros(2)).device is own
+    assert singa.Tensor((2,)).device() is own and tensor.zeros((2,)).device is own
+    assert device.create_cpu_device() is dev
+    device.set_default_device(dev)
+    assert Tensor((2,)).device is dev
+    with pytest.raises(TypeError, match="no device"):
+        device.set_default_device("cpu")
+
+
+def test_no_cuda_and_no_opencl():
+    for make in (device.create_cuda_gpu, lambda: device.create_cuda_gpu_on(0),
+                 lambda: device.create_cuda_gpu_on(0, set_default=False),
+                 lambda: device.create_cuda_gpus(2), lambda: device.create_cuda_gpus_on([0]),
+                 lambda: device.get_gpu_mem_size(0), lambda: device.device_query(0, verbose=True),
+                 device.create_opencl_device, device.get_num_opencl_devices,
+                 device.get_num_opencl_platforms):
+        with pytest.raises(AssertionError, match="CUDA|OpenCL"):
+            make()
+    assert device.get_num_gpus() == 0 and list(device.get_gpu_ids()) == []
+    assert singa.Platform.GetNumGPUs() == 0 and list(singa.Platform.GetGPUIDs()) == []
+    for name in ("CreateCudaGPUs", "CreateCudaGPUsOn", "DeviceQuery", "GetGPUMemSize"):
+        with pytest.raises(errors.DeviceError, match="CUDA"):
+            getattr(singa.Platform, name)(1)
+
+
+def test_lazy_allocation_is_a_switch_to_remember():
+    device.enable_lazy_alloc(False)
+    assert not singa.Device.lazy_alloc
+    singa.Device.EnableLazyAlloc(True)
+    assert singa.Device.lazy_alloc
+
+
+@pytest.mark.parametrize("names", [("EnableGraph", "graph_enabled", "RunGraph"),
+                                   ("SetBufferFlag", "GetBufferFlag", "ExecBuffOps"),
+                                   ("set_buffer_flag", "get_buffer_flag", "ExecBuffOps")])
+def test_recording_under_the_names_of_both_ages(dev, names):
+    switch, asked, execute = (getattr(dev, name) for name in names)
+    x = tensor.from_numpy(np.zeros(3, np.float32))
+    assert not asked()
+    switch(True)
+    assert asked()
+    x += 1.0
+    y = x * 2.0
+    switch(False)
+    assert not asked() and x.numpy().tolist() == [0, 0, 0]
+    with pytest.raises(errors.StateError, match="recorded"):
+        y.numpy()
+    for run in (1, 2, 3):
+        execute()
+        assert x.numpy().tolist() == [run] * 3 and y.numpy().tolist() == [2 * run] * 3
+    dev.Sync()
+
+
+def test_run_graph_while_recording_restores_the_switch(dev):
+    x = tensor.from_numpy(np.zeros(2, np.float32))
+    dev.EnableGraph(True)
+    x += 1.0
+    dev.RunGraph(True)
+    assert x.numpy().tolist() == [1, 1]
+
+
+def test_reset_graph_forgets(dev):
+    x = tensor.from_numpy(np.zeros(2, np.float32))
+    dev.EnableGraph(True)
+    x += 1.0
+    dev.EnableGraph(False)
+    dev.ResetGraph()
+    dev.EnableGraph(True)
+    x += 5.0
+    dev.EnableGraph(False)
+    dev.RunGraph()
+    assert x.numpy().tolist() == [5, 5]
+
+
+def test_reset_stops_recording(dev):
+    dev.EnableGraph(True)
+    dev.Reset()
+    assert not dev.graph_enabled()
+    assert (tensor.ones((2,)) + 1).numpy().tolist() == [2, 2]
+
+
+def test_profile(dev, capfd):
+    dev.SetVerbosity(2)
+    dev.SetSkipIteration(1)
+    x = tensor.from_numpy(np.ones((4, 4), np.float32))
+    dev.EnableGraph(True)
+    y = x @ x
+    dev.EnableGraph(False)
+    for _ in range(3):
+        dev.RunGraph()
+    dev.PrintTimeProfiling()
+    assert "matmul" in capfd.readouterr().out
+    assert y.numpy()[0, 0] == 4
+
+
+def test_info_names_the_version(dev):
+    import weir
+    assert weir.__version__ in dev.info()
+
+
+def test_memory_counts_what_lives():
+    own = device.open_cpu(threads=1)
+    before = device.memory(own)
+    assert set(before) == {"persistent", "live", "live_peak", "pool", "arena", "total"}
+    t = Tensor((1024, 256), own).set_value(1)
+    assert device.memory(own)["persistent"] - before["persistent"] == 1 << 20
+    u = t + t
+    assert device.memory(own)["live"] - before["live"] == 2 << 20
+    del t, u
+    after = device.memory(own)
+    assert after["live"] == before["live"] and after["live_peak"] - before["live"] == 2 << 20
+    device.reset_peak(own)
+    assert device.memory(own)["live_peak"] == after["live"]
+    assert device.memory()["total"] > 0
+
+
+def test_dropped_tensors_leave_nothing():
+    """Without the garbage collector: no temporary is part of a reference cycle."""
+    own = device.open_cpu(threads=1)
+    a = Tensor((64, 64), own).set_value(1)
+    before = device.memory(own)["live"]
+    gc.disable()
+    try:
+        for _ in range(50):
+            b = (a @ a.T() + 1).reshape((-1,)).sum().clone()
+            b += a.mean()
+            b = a.T()
+            b *= 0.5
+    finally:
+        gc.enable()
+    del b
+    assert device.memory(own)["live"] == before
+
+
+def test_a_temporary_of_a_recording_is_no_output():
+    """Only what a script still holds after the recording costs memory outside the arena."""
+    own = device.open_cpu(threads=1)
+    x = Tensor((256, 256), own).set_value(1)
+
+    def persistent(hold):
+        own.ResetGraph()
+        own.EnableGraph(True)
+        y = x
+        held = []
+        for _ in range(10):
+            y = (y @ x).tanh()
+            held.append(y if hold else None)
+        own.EnableGraph(False)
+        own.RunGraph()
+        return device.memory(own)["persistent"]
+    assert persistent(True) - persistent(False) == 9 * 4 * 256 * 256
+
+
+def test_error_classes():
+    """Each is also the built-in exception that says the same."""
+    a, b = tensor.zeros((2, 3)), tensor.zeros((4, 5))
+    with pytest.raises(ValueError, match="add"):
+        a + b
+    with pytest.raises(errors.ShapeError):
+        a @ b
+    with pytest.raises(TypeError):
+        singa.Tensor((2,), singa.kChar).SetFloatValue(1)
+    for error, base in [(errors.StateError, RuntimeError), (errors.DtypeError, TypeError),
+                        (errors.OutOfMemoryError, MemoryError), (errors.FileError, OSError),
+                        (errors.DeviceError, RuntimeError), (errors.InvalidError, ValueError),
+                        (errors.NoKernelError, NotImplementedError)]:
+        assert issubclass(error, base) and issubclass(error, errors.Error)

@@ -1,0 +1,773 @@
+"""test_tensor - weir.tensor against NumPy: the Tensor, its operators and methods, the functions."""
+import copy
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+from conftest import run
+from weir import autograd, core, device, errors, tensor
+from weir import singa_wrap as singa
+from weir.tensor import Tensor
+
+R = np.random.default_rng(11)
+
+
+def f32(*shape):
+    return R.standard_normal(shape).astype(np.float32)
+
+
+def i32(*shape):
+    return R.integers(-9, 10, shape).astype(np.int32)
+
+
+def same(t, expected, rtol=1e-5, atol=1e-6):
+    """The Tensor has shape, type and values of the array; truth values are 0 and 1 in float32."""
+    expected = np.asarray(expected)
+    kind = {"b": np.float32, "f": np.float32, "i": np.int32}[expected.dtype.kind]
+    assert isinstance(t, Tensor) and t.shape == expected.shape
+    assert t.numpy().dtype == kind and t.dtype == core.dtype_number(kind)
+    np.testing.assert_allclose(t.numpy(), expected, rtol, atol)
+
+
+def check(mode, function, expected, *arrays, **tolerance):
+    """function of Tensors against an array, or a tuple of them against as many."""
+    ts = [tensor.from_numpy(a) for a in arrays]
+    ys = run(lambda: function(*ts), core.cpu(), mode)
+    if not isinstance(expected, tuple):
+        ys, expected = (ys,), (expected,)
+    assert len(ys) == len(expected)
+    for y, e in zip(ys, expected):
+        same(y, e, **tolerance)
+
+
+# ---- operators ----
+
+ARITHMETIC = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow,
+}
+COMPARISONS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+               "eq": operator.eq, "ne": operator.ne}
+POSITIVE = np.abs(f32(3, 4)) + 0.5
+
+
+@pytest.mark.parametrize("op", ARITHMETIC.values(), ids=ARITHMETIC)
+def test_arithmetic(mode, op):
+    a, b = POSITIVE, POSITIVE[1] * 3
+    two = np.float32(2)
+    check(mode, lambda x, y: (op(x, y), op(y, x), op(x, 2.0), op(2.0, x), op(x, np.float32(2))),
+          (op(a, b), op(b, a), op(a, two), op(two, a), op(a, two)), a, b, atol=3e-6)
+
+
+@pytest.mark.parametrize("op", COMPARISONS.values(), ids=COMPARISONS)
+def test_comparisons(mode, op):
+    a, b = i32(5, 4).astype(np.float32), i32(4).astype(np.float32)
+    check(mode, lambda x, y: (op(x, y), op(x, 1), op(1, x)), (op(a, b), op(a, 1), op(1, a)), a, b)
+
+
+@pytest.mark.parametrize("op", [ARITHMETIC[x] for x in ("add", "sub", "mul", "floordiv", "mod")])
+def test_integers_stay_integers(mode, op):
+    a, b = i32(4, 3), np.abs(i32(3)) + 1
+    check(mode, lambda x, y: op(x, y), op(a, b), a, b)
+
+
+def test_division_of_integers_cuts_towards_zero(mode):
+    a, b = i32(4, 3), i32(4, 3) | 1
+    check(mode, operator.truediv, np.trunc(a / b).astype(np.int32), a, b)
+
+
+@pytest.mark.parametrize("op", [ARITHMETIC[x] for x in ("add", "sub", "mul", "div")])
+def test_integers_with_numbers_become_floats(mode, op):
+    a = np.abs(i32(4, 3)) + 1
+    x = a.astype(np.float32)
+    two = np.float32(2)
+    check(mode, lambda t: (op(t, 2), op(2, t)), (op(x, two), op(two, x)), a)
+
+
+@pytest.mark.parametrize("op, symbol", [
+    (operator.iadd, "+="), (operator.isub, "-="), (operator.imul, "*="), (operator.itruediv, "/="),
+    (operator.ifloordiv, "//="), (operator.imod, "%="), (operator.ipow, "**=")])
+@pytest.mark.parametrize("other", ["tensor", "number"])
+def test_in_place(mode, op, symbol, other):
+    a, b = POSITIVE, POSITIVE[0] if other == "tensor" else 2.0
+
+    def call(x, *ys):
+        own = x.clone()
+        shared, kept = own.copy(), own
+        own = op(own, ys[0] if ys else b)
+        assert own is kept
+        return own, shared, x + 0.0
+    expected = op(a.copy(), np.float32(b))
+    check(mode, call, (expected, expected, a), *((a, b) if other == "tensor" else (a,)), atol=3e-6)
+
+
+def test_in_place_keeps_the_type(mode):
+    def call(x):
+        own = x.clone()
+        own += 1.7
+        return own
+    check(mode, call, np.array([1, 2, 3], np.int32), np.array([0, 1, 2], np.int32))
+
+
+def test_in_place_to_another_shape():
+    t = Tensor((3,))
+    with pytest.raises(errors.ShapeError, match=r"\(2, 3\)"):
+        t += tensor.from_numpy(f32(2, 3))
+
+
+def test_matmul(mode):
+    a, b = f32(3, 3), f32(3, 3)
+
+    def call(x, y):
+        own = x.clone()
+        own @= y
+        return x @ y, own
+    check(mode, call, (a @ b, a @ b), a, b)
+
+
+def test_arrays_as_operands(mode):
+    a, b = f32(3, 4), f32(3, 4)
+    check(mode, lambda x: (x + b, b + x, b - x, b / x, x @ b.T, b < x, np.float64(3) * x),
+          (a + b, b + a, b - a, b / a, a @ b.T, b < a, 3 * a), a, rtol=1e-4)
+
+
+def test_unary_operators(mode):
+    a = f32(3, 4)
+    check(mode, lambda x: (-x, +x, abs(x), ~(x > 0), (x > 0) & (x < 1), (x > 1) | (x < 0),
+                           (x > 0) ^ (x > 1)),
+          (-a, a, abs(a), ~(a > 0), (a > 0) & (a < 1), (a > 1) | (a < 0), (a > 0) ^ (a > 1)), a)
+
+
+def test_truth_and_none():
+    t = tensor.zeros((2,))
+    assert t and tensor.Tensor((0,)) and not t == None and t != None     # noqa: E711
+    with pytest.raises(TypeError):
+        hash(t)
+    with pytest.raises(TypeError):
+        t + "text"
+    assert (t == "text") is False
+
+
+@pytest.mark.parametrize("written", ["base", "view"])
+def test_views(written):
+    """A transposed or reshaped Tensor shares the elements; a transposed one's reshape does not."""
+    a = f32(2, 3)
+    t = tensor.from_numpy(a)
+    turned, flat, copied = t.T(), t.reshape((6,)), t.T().reshape((6,))
+    if written == "base":
+        t += 1
+    else:
+        flat += 1
+    same(t, a + 1)
+    same(turned, a.T + 1)
+    same(flat, a.reshape(6) + 1)
+    same(copied, a.T.reshape(6))
+
+
+# ---- attributes and conversions ----
+
+def test_constructor():
+    t = Tensor()
+    assert t.shape == () and t.is_empty() and t.requires_grad and not t.stores_grad
+    assert t.is_dummy() and not Tensor(name="W").is_dummy()
+    t = Tensor((2, 3), device.get_default_device(), tensor.int32, requires_grad=False)
+    assert (t.ndim(), t.size(), t.memsize(), t.dtype) == (2, 6, 24, tensor.int32)
+    assert not t.is_empty() and Tensor((0, 2)).is_empty() and not t.requires_grad
+    assert tensor.PlaceHolder is Tensor
+    before = Tensor.tensor_count
+    assert Tensor().name == f"Dummy#{before}"
+
+
+def test_data_is_converted_to_the_type_given():
+    same(Tensor(data=np.array([1, 2])), np.array([1, 2], np.float32))
+    same(Tensor(data=np.array([1, 2]), dtype=tensor.int32), np.array([1, 2], np.int32))
+    a = np.array([0.1, 2.0])
+    t = Tensor(data=a, dtype=tensor.float64)
+    assert t.numpy().dtype == np.float64 and t.numpy().tolist() == a.tolist()
+    raw = singa.Tensor((2,))
+    assert Tensor(data=raw).data is raw
+
+
+def test_creator_of_a_leaf():
+    t = Tensor((2,), name="leaf")
+    assert t.creator.name == "leaf" and t.creator.shape == (2,)
+
+
+@pytest.mark.parametrize("dtype, expected", [(np.float32, np.float32), (np.float64, np.float32),
+                                             (np.int32, np.int32), (np.int64, np.int32)])
+def test_from_numpy(dtype, expected):
+    a = np.arange(6).reshape(2, 3).astype(dtype)
+    t = tensor.from_numpy(a)
+    same(t, a.astype(expected))
+    a += 1
+    assert t.numpy()[0, 0] == 0 and tensor.to_numpy(t).dtype == expected
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.bool_, np.complex64, np.int16])
+def test_from_numpy_of_other_types(dtype):
+    with pytest.raises(AssertionError, match="conversion"):
+        tensor.from_numpy(np.zeros(3, dtype))
+
+
+def test_numpy_functions_on_tensors():
+    a = f32(3, 4)
+    t = tensor.from_numpy(a)
+    np.testing.assert_array_equal(np.asarray(t), a)
+    assert np.asarray(t, np.float64).dtype == np.float64
+    np.testing.assert_allclose(np.exp(t), np.exp(a))
+    for name in ("sum", "mean", "max", "min", "prod", "var", "std", "argmax"):
+        np.testing.assert_allclose(np.asarray(getattr(np, name)(t, axis=1)),
+                                   getattr(np, name)(a, axis=1), 1e-4)
+    np.testing.assert_allclose(np.array(t, copy=True), a)
+    with pytest.raises(ValueError, match="copy"):
+        t.__array__(copy=False)
+
+
+def test_python_values():
+    t = tensor.from_numpy(np.array([2.75], np.float32))
+    assert (t.item(), float(t), int(t), f"{t:.1f}") == (2.75, 2.75, 2, "2.8")
+    assert tensor.from_numpy(np.array([[1, 2]])).tolist() == [[1, 2]]
+    for wrong in (float, int, Tensor.item):
+        with pytest.raises(ValueError, match="2 elements"):
+            wrong(tensor.zeros((2,)))
+
+
+def test_repr():
+    assert repr(tensor.from_numpy(np.array([1.5, 2]))) == "[1.5, 2. ], float32"
+    assert repr(tensor.from_numpy(np.array([1, 2]))) == "[1, 2], int32"
+    dev = core.cpu()
+    dev.EnableGraph(True)
+    assert "recorded" in repr(tensor.ones((2,)) + 1)
+    dev.Reset()
+
+
+def test_length_and_iteration():
+    a = f32(3, 2)
+    t = tensor.from_numpy(a)
+    assert len(t) == 3
+    for row, expected in zip(t, a):
+        same(row, expected)
+    assert [float(x) for x in tensor.from_numpy(a[0])] == a[0].tolist()
+    with pytest.raises(TypeError):
+        len(Tensor())
+
+
+# ---- parts ----
+
+@pytest.mark.parametrize("keys", [0, -1, slice(1, 3), slice(None, -1), (0, slice(1, 2)),
+                                  (slice(None), -2), (Ellipsis, 1), (1, 2, 3),
+                                  (slice(None), slice(None, None, 2)),
+                                  (slice(None, None, -1),)], ids=str)
+def test_getitem(mode, keys):
+    a = f32(3, 4, 5)
+    # an integer keeps its axis
+    kept = tuple(slice(k, k + 1 or None) if isinstance(k, int) else k
+                 for k in (keys if isinstance(keys, tuple) else (keys,)))
+
+    def call(t):
+        part = t[keys]
+        part += 1
+        return part, t + 0.0
+    check(mode, call, (a[kept] + 1, a), a)
+
+
+@pytest.mark.parametrize("keys", [3, -4, slice(0, 9), (0, 0, 0, 0), (Ellipsis, Ellipsis)], ids=str)
+def test_getitem_out_of_range(keys):
+    with pytest.raises(ValueError):
+        tensor.zeros((3, 4))[keys]
+
+
+def test_getitem_of_another_kind():
+    with pytest.raises(TypeError):
+        tensor.zeros((3,))["a"]
+
+
+# ---- shapes ----
+
+def test_shapes(mode):
+    a = f32(2, 3, 4)
+    check(mode, lambda t: (t.transpose(), t.T(), t.transpose((2, 0, 1)), t.reshape((6, 4)),
+                           t.reshape(4, -1), t.T().contiguous(), t.view(24), t.permute(1, 0, 2),
+                           t.flatten(), t.flatten(1)),
+          (a.T, a.T, a.transpose(2, 0, 1), a.reshape(6, 4), a.reshape(4, -1), a.T, a.reshape(24),
+           a.transpose(1, 0, 2), a.reshape(24), a.reshape(2, 12)), a)
+
+
+def test_squeeze_unsqueeze_expand(mode):
+    a = f32(2, 1, 3, 1)
+    check(mode, lambda t: (t.squeeze(), t.squeeze(1), t.squeeze((1, -1)), t.unsqueeze(0),
+                           t.unsqueeze(-1), t.expand(2, 4, 3, 5), t.expand((7, -1, -1, -1, 2))),
+          (a.squeeze(), a.squeeze(1), a.squeeze((1, -1)), a[None], a[..., None],
+           np.broadcast_to(a, (2, 4, 3, 5)), np.broadcast_to(a, (7, 2, 1, 3, 2))), a)
+    t = tensor.from_numpy(a)
+    with pytest.raises(ValueError, match="squeeze"):
+        t.squeeze(0)
+    with pytest.raises(ValueError, match="unsqueeze"):
+        t.unsqueeze(6)
+
+
+def test_shape_functions(mode):
+    a, b = f32(2, 3), f32(2, 3)
+    check(mode, lambda t, u: (tensor.reshape(t, (3, 2)), tensor.transpose(t),
+                              tensor.transpose(t, (1, 0)), tensor.contiguous(tensor.transpose(t)),
+                              tensor.concatenate([t, u], 0), tensor.concatenate((t, u), 1)),
+          (a.reshape(3, 2), a.T, a.T, a.T, np.concatenate([a, b], 0), np.concatenate([a, b], 1)),
+          a, b)
+
+
+def test_reshape_to_another_size():
+    with pytest.raises(AssertionError):
+        tensor.zeros((2, 3)).reshape((4, 2))
+
+
+def test_is_transpose():
+    t = tensor.zeros((2, 3))
+    assert not t.is_transpose() and t.T().is_transpose() and not t.T().T().is_transpose()
+
+
+@pytest.mark.parametrize("repeats, axis", [(2, None), (2, 0), (3, 1), ([1, 2, 0], 1), ([2, 1], -2)],
+                         ids=str)
+def test_repeat(mode, repeats, axis):
+    a = f32(2, 3)
+    check(mode, lambda t: (t.repeat(repeats, axis), tensor.repeat(t, repeats, axis)),
+          (np.repeat(a, repeats, axis),) * 2, a)
+
+
+def test_repeat_counts_need_an_axis():
+    with pytest.raises(ValueError, match="axis"):
+        tensor.zeros((2,)).repeat([1, 2])
+
+
+# ---- types, devices, copies ----
+
+@pytest.mark.parametrize("dtype, kind", [("int", np.int32), (tensor.int32, np.int32),
+                                         ("float", np.float32), (singa.kFloat32, np.float32),
+                                         (np.int32, np.int32)], ids=str)
+def test_as_type(mode, dtype, kind):
+    a = f32(3, 4) * 4
+    expected = np.trunc(a).astype(kind) if kind == np.int32 else a
+
+    def call(t):
+        own = t.clone()
+        assert own.to_type(dtype) is own
+        return t.as_type(dtype), own, t.astype(dtype)
+    check(mode, call, (expected,) * 3, a)
+
+
+def test_as_type_of_no_type():
+    with pytest.raises(TypeError):
+        tensor.zeros((2,)).as_type("no type")
+    with pytest.raises(TypeError):
+        tensor.zeros((2,)).to_type(77)
+
+
+def test_reset_like():
+    t = tensor.zeros((2,))
+    t.reset_like(Tensor((3, 4), dtype=tensor.int32))
+    assert t.shape == (3, 4) and t.dtype == tensor.int32
+
+
+def test_devices():
+    other = device.open_cpu(threads=1)
+    a = f32(2, 3, 4, 5)
+    t = tensor.from_numpy(a, other)
+    assert t.device is other
+    t.to_device(core.cpu())
+    assert t.device is core.cpu()
+    same(t, a)
+    host = tensor.to_host(t)
+    t.to_host()
+    t += 1
+    same(host, a)
+    with pytest.raises(errors.DeviceError):
+        tensor.ones((2,), other) + tensor.ones((2,))
+
+
+def test_copies(mode):
+    a = f32(2, 3)
+
+    def call(t):
+        own = t.clone()
+        deep, shared, other, more = own.deepcopy(), own.copy(), Tensor((2, 3)), Tensor((2, 3))
+        other.copy_data(own)
+        more.copy_from(own)
+        own += 1
+        return own, deep, shared, other, more
+    check(mode, call, (a + 1, a, a + 1, a, a), a)
+
+
+def test_copies_keep_what_autograd_knows():
+    t = Tensor((2,), requires_grad=False)
+    assert not t.clone().requires_grad and not t.copy().requires_grad
+    p = Tensor((2,), stores_grad=True)
+    assert p.clone().stores_grad
+
+
+def test_python_copies():
+    a = f32(2, 3)
+    t = Tensor(data=a, name="w", stores_grad=True)
+    deep, shared, back = copy.deepcopy(t), copy.copy(t), pickle.loads(pickle.dumps(t))
+    t += 1
+    same(deep, a)
+    same(shared, a + 1)
+    same(back, a)
+    assert back.name == "w" and back.stores_grad
+
+
+def test_copy_from_numpy():
+    t, a = tensor.zeros((2, 3)), f32(2, 3)
+    t.copy_from_numpy(a)
+    same(t, a)
+    t.copy_from_numpy(np.arange(6))
+    same(t, np.arange(6, dtype=np.float32).reshape(2, 3))
+    t.copy_from_numpy(np.array([9.0, 8.0]), offset=2)
+    same(t, np.array([[0, 1, 9], [8, 4, 5]], np.float32))
+    raw = singa.Tensor((6,))
+    tensor.copy_from_numpy(raw, a)
+    np.testing.assert_array_equal(raw.to_numpy(), a.reshape(6))
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(5, np.float32), np.zeros(6, np.uint8), [0] * 6],
+                         ids=["size", "type", "list"])
+def test_copy_from_numpy_refuses(wrong):
+    with pytest.raises(AssertionError):
+        tensor.zeros((2, 3)).copy_from_numpy(wrong)
+
+
+def test_copy_data_of_another_size():
+    with pytest.raises(AssertionError):
+        tensor.zeros((2, 3)).copy_data(tensor.zeros((5,)))
+    with pytest.raises(ValueError):
+        tensor.zeros((2, 3)).copy_from("text")
+
+
+def test_copy_data_to_from(mode):
+    a, b = f32(2, 3), f32(8)
+    expected = a.copy().reshape(-1)
+    expected[1:4] = b[5:]
+
+    def call(t, u):
+        own = t.clone()
+        tensor.copy_data_to_from(own, u, 3, 1, 5)
+        return own
+    check(mode, call, expected.reshape(2, 3), a, b)
+
+
+def test_host_data_is_written_at_once_while_recording():
+    """The same placeholder is refreshed before each run."""
+    dev, x = core.cpu(), tensor.from_numpy(np.zeros(3, np.float32))
+    dev.EnableGraph(True)
+    y = x * 2.0
+    dev.EnableGraph(False)
+    for _ in range(2):
+        a = f32(3)
+        x.copy_from_numpy(a)
+        dev.RunGraph()
+        same(y, a * 2)
+    dev.Reset()
+
+
+# ---- fills ----
+
+def test_fills_return_the_tensor(mode):
+    def call():
+        t = Tensor((3, 4))
+        assert t.set_value(2.5) is t and t.set_value(3, inplace=True) is t
+        u, v, w = Tensor((300, 40)), Tensor((300, 40)), Tensor((300, 40))
+        assert u.gaussian(1, 2) is u and v.uniform(-1, 1) is v and w.bernoulli(0.25) is w
+        return t, u, v, w
+    t, u, v, w = (x.numpy() for x in run(call, core.cpu(), mode))
+    assert (t == 3).all()
+    assert abs(u.mean() - 1) < 0.1 and abs(u.std() - 2) < 0.1
+    assert -1 <= v.min() < -0.99 and 0.99 < v.max() < 1 and abs(w.mean() - 0.25) < 0.05
+
+
+@pytest.mark.parametrize("name, args", [("set_value", (1,)), ("gaussian", (0, 1)),
+                                        ("uniform", (0, 1)), ("bernoulli", (0.5,))])
+def test_fills_are_in_place_only(name, args):
+    with pytest.raises(NotImplementedError):
+        getattr(Tensor((2,)), name)(*args, inplace=False)
+
+
+def test_fill_functions(mode):
+    def call():
+        ts = [Tensor((50, 40)) for _ in range(3)]
+        return (tensor.gaussian(0, 1, ts[0]), tensor.uniform(0, 1, ts[1]),
+                tensor.bernoulli(0.5, ts[2]), tensor.random((50, 40)))
+    for t in run(call, core.cpu(), mode):
+        assert t.numpy().std() > 0.25
+
+
+def test_constants(mode):
+    a = i32(2, 3)
+    check(mode, lambda t: (tensor.zeros((2,)), tensor.ones((2, 2)), tensor.full((2,), 3.5),
+                           tensor.zeros_like(t), tensor.ones_like(t)),
+          (np.zeros(2, np.float32), np.ones((2, 2), np.float32), np.full(2, 3.5, np.float32),
+           np.zeros_like(a), np.ones_like(a)), a)
+
+
+# ---- functions of elements ----
+
+FUNCTIONS = {"abs": np.abs, "exp": np.exp, "ceil": np.ceil, "floor": np.floor, "sign": np.sign,
+             "square": np.square, "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+             "relu": lambda x: np.maximum(x, 0), "log": np.log, "sqrt": np.sqrt}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_and_methods(mode, name):
+    a = POSITIVE if name in ("log", "sqrt") else f32(3, 4) * 2
+    expected = FUNCTIONS[name](a)
+    check(mode, lambda t: (getattr(tensor, name)(t), getattr(t, name)()), (expected,) * 2, a)
+
+
+@pytest.mark.parametrize("name, reference", [("sin", np.sin), ("cos", np.cos), ("tan", np.tan),
+                                             ("round", np.round)])
+def test_methods(mode, name, reference):
+    a = f32(3, 4)
+    check(mode, lambda t: getattr(t, name)(), reference(a), a)
+
+
+def test_clip_and_pow(mode):
+    a = f32(3, 4)
+    check(mode, lambda t: (t.clip(-0.5, 0.5), t.clamp(min=0), t.pow(2), t.matmul(t.T())),
+          (np.clip(a, -0.5, 0.5), np.maximum(a, 0), a ** 2, a @ a.T), a)
+
+
+BINARY = {"add": np.add, "sub": np.subtract, "eltwise_mult": np.multiply, "div": np.divide,
+          "pow": np.power, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+          "ge": np.greater_equal, "eq": np.equal}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_functions(mode, name):
+    a, b = POSITIVE, np.round(POSITIVE)
+    function, reference = getattr(tensor, name), BINARY[name]
+
+    def call(t, u):
+        out = Tensor((3, 4))
+        assert function(t, u, out) is out
+        return function(t, u), function(t, 1.5), out
+    check(mode, call, (reference(a, b), reference(a, np.float32(1.5)),
+                       reference(a, b).astype(np.float32)), a, b)
+
+
+def test_call_singa_func(mode):
+    a = f32(3, 4)
+    check(mode, lambda t: (tensor._call_singa_func(singa.Abs, t.data),
+                           tensor.from_raw_tensor(singa.Exp(t.data)),
+                           tensor.from_raw_tensors([singa.Exp(t.data)])[0]),
+          (np.abs(a), np.exp(a), np.exp(a)), a)
+
+
+# ---- reductions ----
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 2)], ids=str)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions(mode, axis, keepdims):
+    a = f32(2, 3, 4)
+    names = ("sum", "mean", "max", "min", "prod", "var", "std")
+    expected = tuple(np.atleast_1d(getattr(a, n)(axis, keepdims=keepdims)) for n in names)
+    check(mode, lambda t: tuple(getattr(t, n)(axis, keepdims=keepdims) for n in names), expected,
+          a, rtol=1e-4)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1], ids=str)
+def test_arg_reductions(mode, axis):
+    a = f32(3, 4)
+    check(mode, lambda t: (t.argmax(axis), t.argmin(axis)),
+          tuple(np.atleast_1d(f(axis)).astype(np.int32) for f in (a.argmax, a.argmin)), a)
+
+
+def test_variance_of_a_sample(mode):
+    a = f32(3, 4)
+    check(mode, lambda t: (t.var(1, ddof=1), t.std(0, ddof=1)),
+          (a.var(1, ddof=1), a.std(0, ddof=1)), a)
+
+
+def test_reductions_of_integers(mode):
+    a = i32(3, 4)
+    check(mode, lambda t: (t.sum(0), t.max(1), t.mean(0)),
+          (a.sum(0).astype(np.int32), a.max(1), a.mean(0).astype(np.float32)), a)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)], ids=str)
+def test_sum_function(mode, axis):
+    a = f32(3, 4)
+    expected = np.atleast_1d(a.sum(axis))
+
+    def call(t):
+        out = Tensor(expected.shape)
+        assert tensor.sum(t, axis, out) is out
+        return tensor.sum(t, axis), out
+    check(mode, call, (expected, expected), a)
+
+
+def test_average():
+    a = f32(3, 4)
+    t = tensor.from_numpy(a)
+    same(tensor.average(t, 0), a.mean(0))
+    same(tensor.average(t, 1), a.mean(1))
+    mean = tensor.average(tensor.from_numpy(a[0]))
+    assert isinstance(mean, float) and abs(mean - a[0].mean()) < 1e-6
+
+
+def test_sums_of_rows_and_columns(mode):
+    a = f32(3, 4)
+    check(mode, lambda t: (tensor.sum_rows(t), tensor.sum_columns(t)),
+          (a.sum(0, keepdims=True), a.sum(1, keepdims=True)), a)
+
+
+def test_softmax(mode):
+    a = f32(3, 4)
+    e = np.exp(a - a.max(1, keepdims=True))
+
+    def call(t):
+        out = Tensor((3, 4))
+        assert tensor.softmax(t, out) is out
+        return tensor.softmax(t), out
+    check(mode, call, (e / e.sum(1, keepdims=True),) * 2, a)
+
+
+def test_norms():
+    a = f32(3, 4)
+    t = tensor.from_numpy(a)
+    assert abs(t.l1() - np.abs(a).mean()) < 1e-6
+    assert abs(t.l2() - np.linalg.norm(a) / 12) < 1e-6
+
+
+# ---- matrices ----
+
+def test_mult(mode):
+    a, b, c = f32(3, 4), f32(4, 5), f32(3, 5)
+
+    def call(t, u, v):
+        out = v.clone()
+        assert tensor.mult(t, u, out, 0.5, 2.0) is out
+        return tensor.mult(t, u), tensor.mult(t, u, alpha=3.0), out
+    check(mode, call, (a @ b, 3 * (a @ b), 0.5 * (a @ b) + 2 * c), a, b, c, atol=1e-5)
+
+
+def test_axpy(mode):
+    a, b = f32(3, 4), f32(3, 4)
+
+    def call(t, u):
+        y, z = u.clone(), u.clone()
+        return tensor.axpy(0.5, t, y), tensor.axpy(tensor.full((1,), 0.5), t, z)
+    check(mode, call, (b + 0.5 * a,) * 2, a, b)
+
+
+@pytest.mark.parametrize("shapes, axes", [(((2, 3, 4), (3, 4, 5)), 2), (((2, 3), (3, 4)), 1),
+                                          (((2, 3, 4), (4, 2, 5)), ([0, 2], [1, 0])),
+                                          (((2, 3), (2, 3)), 2), (((2,), (3,)), 0)], ids=str)
+def test_tensordot(mode, shapes, axes):
+    a, b = f32(*shapes[0]), f32(*shapes[1])
+    check(mode, lambda t, u: tensor.tensordot(t, u, axes),
+          np.atleast_1d(np.tensordot(a, b, axes)), a, b)
+
+
+def test_tensordot_of_axes_that_do_not_fit():
+    with pytest.raises(ValueError, match="tensordot"):
+        tensor.tensordot(tensor.zeros((2, 3)), tensor.zeros((4, 5)), 1)
+
+
+@pytest.mark.parametrize("ops", ["ij,jk->ik", "ki,kj->kij", "kij,kj->ki", "ij, kj -> ik"])
+def test_einsum(mode, ops):
+    sizes = {"i": 2, "j": 3, "k": 4}
+    a, b = (f32(*[sizes[x] for x in part.strip()]) for part in ops.split("->")[0].split(","))
+    check(mode, lambda t, u: tensor.einsum(ops, t, u), np.einsum(ops, a, b), a, b)
+
+
+def test_einsum_of_three():
+    with pytest.raises(TypeError):
+        tensor.einsum("i,i,i->i", *[tensor.zeros((2,))] * 3)
+    with pytest.raises(ValueError):
+        tensor.einsum("ij,jk", tensor.zeros((2, 2)), tensor.zeros((2, 2)))
+
+
+def test_rows_and_columns(mode):
+    m, row, column = f32(3, 4), POSITIVE[0], POSITIVE[:, 0].copy()
+    c = column[:, None]
+
+    def call(t, r, c):
+        ts = [t.clone() for _ in range(6)]
+        for name, own in zip(("add", "div", "mult"), ts):
+            getattr(own, name + "_row")(r)
+        for name, own in zip(("add", "div", "mult"), ts[3:]):
+            getattr(own, name + "_column")(c)
+        return (*ts, tensor.add_row(2.0, r, 3.0, t.clone()),
+                tensor.add_column(2.0, c, 3.0, t.clone()))
+    check(mode, call, (m + row, m / row, m * row, m + c, m / c, m * c, 2 * row + 3 * m,
+                       2 * c + 3 * m), m, row, column)
+
+
+def test_sizes():
+    assert tensor.product((2, 3)) == 6 and tensor.sizeof(tensor.float32) == 4
+    assert tensor.sizeof(tensor.int32) == 4 and tensor.CTensor is singa.Tensor
+    assert (tensor.float32, tensor.float16, tensor.int32) == (0, 1, 2)
+
+
+# ---- gradients through operators and methods ----
+
+GRADIENTS = {
+    "add": (lambda t: t + 2.0 * t, lambda x: np.full_like(x, 3)),
+    "mul": (lambda t: t * t, lambda x: 2 * x),
+    "reflected": (lambda t: 1.0 / t - (3.0 - t), lambda x: 1 - 1 / x ** 2),
+    "pow": (lambda t: t ** 3, lambda x: 3 * x ** 2),
+    "matmul": (lambda t: t @ t.detach().T(), lambda x: np.tile(x.sum(0), (3, 1))),
+    "methods": (lambda t: t.exp().log().sqrt().square().abs(), lambda x: np.ones_like(x)),
+    "mean": (lambda t: t.mean(1).sum(), lambda x: np.full_like(x, 0.25)),
+    "shapes": (lambda t: t.flatten().unsqueeze(0).squeeze().expand(2, 12) * 2.0,
+               lambda x: np.full_like(x, 4)),
+    "permute": (lambda t: t.permute(1, 0) * t.permute(1, 0), lambda x: 2 * x),
+    "clip": (lambda t: t.clip(0, 1), lambda x: ((x > 0) & (x < 1)).astype(np.float32)),
+    "negative": (lambda t: -t, lambda x: -np.ones_like(x)),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(mode, training, name):
+    function, gradient = GRADIENTS[name]
+    a = POSITIVE
+    t = Tensor(data=a, stores_grad=True)
+
+    def call():
+        pairs = list(autograd.backward(function(t).sum()))
+        assert [p for p, _ in pairs][0] is t and len(pairs) == 1
+        return pairs[0][1]
+    same(run(call, core.cpu(), mode), gradient(a), rtol=1e-4)
+
+
+def test_gradient_through_in_place_addition(mode, training):
+    """y = 2 t; y += t: SINGA drops the second."""
+    t = Tensor(data=POSITIVE, stores_grad=True)
+
+    def call():
+        y = t * 2.0
+        y += t
+        y *= 3.0
+        return list(autograd.backward(y.sum()))[0][1]
+    same(run(call, core.cpu(), mode), np.full_like(POSITIVE, 9))
+
+
+def test_operators_of_plain_tensors_are_not_taped(training):
+    t = Tensor(data=POSITIVE)
+    assert (t + t).is_dummy() and (t * 2.0).sum().is_dummy()
+    p = Tensor(data=POSITIVE, stores_grad=True)
+    assert not (p + t).is_dummy() and (p.detach() + t).is_dummy()
+    autograd.training = False
+    assert list((p * 2.0).sum().backward()) == []
+
+
+def test_a_view_becomes_a_parameter(mode, training):
+    """It gets elements of its own then, so that updates in place find them."""
+    base = tensor.from_numpy(POSITIVE)
+    w = base.T()
+    w.requires_grad = w.stores_grad = True
+
+    def call():
+        return list(autograd.backward((w * w).sum()))[0][1]
+    same(run(call, core.cpu(), mode), 2 * POSITIVE.T)
+    base += 1
+    same(w, POSITIVE.T)
