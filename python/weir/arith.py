@@ -5,7 +5,8 @@ tensor with a Python number does. Beyond SINGA: float64 stays float64, int64 sta
 are added, subtracted and multiplied as integers; SINGA goes through float32.
 """
 from . import capi
-from .core import core_dtype, is_float, kBool, kChar, kDouble, kFloat32, kInt, kInt64
+from .core import (core_dtype, is_float, kBFloat16, kBool, kChar, kDouble, kFloat16, kFloat32,
+                   kInt, kInt64)
 
 F32, F64 = capi.WEIR_F32, capi.WEIR_F64
 _EXACT = (capi.weir_add, capi.weir_sub, capi.weir_mul)
@@ -37,6 +38,8 @@ def result_type(a, b):
 
 def binary(op, a, b):
     """op of two raw tensors, in the type of the rule."""
+    if a.value.dtype == kFloat32 == b.value.dtype:
+        return op(a.value.handle, b.value.handle)
     number = result_type(a.value.dtype, b.value.dtype)
     if is_float(number) or op in _EXACT:
         return op(cast(a, number), cast(b, number))
@@ -96,6 +99,8 @@ def unary(op, x, whole=False):
 def reduce(op, x, *args):
     """A reduction op(handle, *args); of integers exact, as integers."""
     dtype = x.value.dtype
+    if dtype in (kFloat16, kBFloat16) and op is capi.weir_var:
+        return to(op(cast(x, kFloat32), *args), dtype)
     if is_float(dtype):
         return op(x.handle, *args)
     back = kInt if dtype in (kBool, kChar) else dtype

@@ -10,6 +10,7 @@ is replaced by the newer one.
 """
 import atexit
 import contextlib
+import math
 import weakref
 
 import numpy as np
@@ -392,7 +393,7 @@ class Value:
 
     @property
     def count(self):
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def room(self):
         """The handle, for writing: never filled before."""
@@ -445,7 +446,14 @@ class Value:
         if not self._state and (self._graph and self._graph == self.device.graph_number
                                 or not self._can_change()):
             raise errors.StateError("a recorded result cannot be written")
-        capi.write(self.room(), np.ascontiguousarray(array))
+        array = np.ascontiguousarray(array)
+        if self.dtype == kBFloat16:             # NumPy has none: by way of float32
+            wide = capi.weir_input(self.device.handle, (capi.WEIR_F32, self.shape))
+            capi.write(wide, array)
+            with self.device.at_once():
+                capi.weir_assign(self.room(), wide)
+        else:
+            capi.write(self.room(), array)
 
     def read(self):
         """A new NumPy array. While the value is only recorded: StateError."""

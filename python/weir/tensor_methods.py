@@ -23,9 +23,10 @@ def _taped(x):
 
 def call(function, *xs):
     """function(*raw tensors) of Tensors as a Tensor, differentiated where a gradient is wanted."""
-    if any(_taped(x) for x in xs):
-        from .engine import Core
-        return _function(Core)(function)(*xs)[0]
+    for x in xs:
+        if _taped(x):
+            from .engine import Core
+            return _function(Core)(function)(*xs)[0]
     return xs[0].of(function(*[x.data for x in xs]))
 
 

@@ -771,3 +771,31 @@ def test_a_view_becomes_a_parameter(mode, training):
     same(run(call, core.cpu(), mode), 2 * POSITIVE.T)
     base += 1
     same(w, POSITIVE.T)
+
+
+# ---- halves ----
+
+HALVES = [pytest.param(number, step, marks=pytest.mark.skipif(
+    core._CORE_TYPE[number] is None, reason="this core has no halves"))
+    for number, step in ((tensor.float16, 2 ** -10), (tensor.bfloat16, 2 ** -7))]
+
+
+@pytest.mark.parametrize("number, step", HALVES)
+def test_halves(mode, number, step):
+    """Numbers of few bits are kept; arithmetic of two goes to float32, as SINGA's rule has it."""
+    a = np.array([[1.5, -2.0, 0.25], [3.0, 1 + step, -8.0]], np.float32)
+    t = Tensor(data=a, dtype=number)
+    assert t.memsize() == 12
+    np.testing.assert_array_equal(t.numpy().astype(np.float32), a)
+
+    def call(t):
+        own = t.clone()
+        own += 1.0
+        return own, t + t, t * 2.0, t.as_type("float"), abs(t), t.sum(), t.var(1), t @ t.T()
+    own, both, twice, wide, size, total, var, product = run(lambda: call(t), core.cpu(), mode)
+    assert own.dtype == size.dtype == var.dtype == number
+    assert both.dtype == twice.dtype == wide.dtype == product.dtype == tensor.float32
+    for y, e in [(both, 2 * a), (twice, 2 * a), (wide, a), (size, abs(a)), (product, a @ a.T)]:
+        np.testing.assert_allclose(y.numpy(), e, 1e-6)
+    for y, e in [(own, a + 1), (total, a.sum()), (var, a.var(1))]:
+        np.testing.assert_allclose(y.numpy().astype(np.float32), np.broadcast_to(e, y.shape), step)
