@@ -384,9 +384,12 @@ class Value:
         return self._state
 
     def state(self):
-        """The handle, for updates in place by the core."""
+        """The handle, for updates in place by the core. Memory that a graph or a gradient owns is
+        copied first, recorded or at once."""
         if not self._can_change():
-            raise errors.StateError("the result of a graph cannot be updated")
+            own = capi.weir_state(self.device.handle, self.desc, None)
+            capi.weir_assign(own, self._handle)
+            self._handle, self._state, self._graph = own, True, 0
         handle = self.handle
         self._version += 1
         return handle
