@@ -208,6 +208,9 @@ def rule_first_line(tree, path):
     line = 1 if lines[0].startswith("#!") else 0
     wanted = f"{mark} {os.path.basename(path)} - "
     job = lines[line] if line < len(lines) else ""
+    docstring = f'"""{os.path.basename(path)[:-3]} - '      # what a Python module may have instead
+    if path.endswith(".py") and job.startswith(docstring) and job != docstring:
+        return
     if not job.startswith(wanted) or job == wanted:
         yield line + 1, f'should begin "{wanted}" and say the job of the file'
 
@@ -314,6 +317,8 @@ PLANTED = {
     "examples/net.c": '/* net.c - x. */\n#include <stdio.h>\n#include "weir/base.h"\n',
     "examples/run.sh": "#!/bin/sh\n# run.sh - x.\n",
     "examples/bad.sh": "#!/bin/sh\n# something\n",
+    "examples/good.py": '"""good - a module."""\n',
+    "examples/bad.py": '"""good - a module."""\n',
     "test/core/fits.c": "/* fits.c - x. */\n" + long_function("int f(int a,\n      int b)", 79)
                         + long_function("int g(void)", 80),
     "test/core/long.c": "/* long.c - x. */\n#define M(x) \\\n    {{{ x\n"
@@ -335,7 +340,8 @@ EXPECTED = {
     ("src/device/cpu/gpu.c", "include"), ("src/device/cpu/kernel2.c", "function-length"),
     ("src/graph/inner.c", "include"), ("src/graph/op/pass.c", "include"),
     ("src/model/deep.c", "include"), ("src/tool/main.c", "include"), ("examples/net.c", "include"),
-    ("examples/bad.sh", "first-line"), ("test/core/long.c", "function-length"),
+    ("examples/bad.sh", "first-line"), ("examples/bad.py", "first-line"),
+    ("test/core/long.c", "function-length"),
     ("test/core/big.c", "file-length"), ("test/core/tab.c", "tabs"),
     ("test/core/wide.c", "columns"), ("test/core/name.c", "first-line"),
 }

@@ -5,8 +5,8 @@ Values against NumPy written out, gradients against central differences in float
 import numpy as np
 import pytest
 
+from arraycheck import f32, raw, same
 from conftest import run
-from test_raw import f32, raw, same
 from weir import core
 from weir import singa_wrap as singa
 
