@@ -1,8 +1,9 @@
 """tensor_class - the Tensor of scripts: a raw tensor, what autograd knows of it, its operators.
 
-Functions and methods of SINGA's are not differentiated, as there. Operators (+, @, **, ...) and the
-methods of weir.tensor_methods are differentiated while autograd.training is on and an operand
-stores its gradient or was made by an operator of autograd; SINGA drops such gradients silently.
+Functions of weir.tensor, copies and changes in place of SINGA's are not differentiated, as there.
+Operators (+, @, **, [...]), methods that give another shape or type, and those of
+weir.tensor_methods are, while autograd.training is on and an operand stores its gradient or was
+made by an operator of autograd; SINGA drops such gradients silently.
 """
 import re
 import weakref
@@ -13,7 +14,7 @@ from . import core
 from . import singa_wrap as singa
 from .errors import StateError
 from .raw import CTensor
-from .tensor_methods import Methods, in_place, operator, reflected
+from .tensor_methods import Methods, call, in_place, operator, reflected
 
 float32 = core.kFloat32
 _NARROW = {"int64": np.int32, "float64": np.float32}
@@ -128,8 +129,9 @@ class Tensor(Methods):
 
     def transpose(self, axes=None):
         """A view with the axes in another order, reversed by default."""
-        raw = self.data
-        return self.of(singa.DefaultTranspose(raw) if axes is None else singa.Transpose(raw, axes))
+        if axes is None:
+            return call(singa.DefaultTranspose, self)
+        return call(lambda x: singa.Transpose(x, axes), self)
 
     def T(self):
         return self.transpose()
@@ -140,20 +142,21 @@ class Tensor(Methods):
         shape = singa.to_shape(shape)
         if -1 not in shape:
             assert singa.Product(shape) == self.size(), f"{self.shape} cannot become {shape}"
-        return self.of(singa.Reshape(self.data, shape))
+        return call(lambda x: singa.Reshape(x, shape), self)
 
     def contiguous(self):
-        return self.of(singa.Contiguous(self.data))
+        return call(singa.Contiguous, self)
 
     def repeat(self, repeats, axis=None):
         """NumPy's repeat; without an axis, of the elements in a row."""
         if not isinstance(repeats, (int, np.integer)) and axis is None:
             raise ValueError("repeat: several counts need an axis")
-        return self.of(self.data.Repeat(repeats, axis))
+        return call(lambda x: x.Repeat(repeats, axis), self)
 
     def __getitem__(self, keys):
         """A copy of a part. An integer keeps its axis, with size 1, as in SINGA."""
-        return self.of(_part(self.data, keys if isinstance(keys, tuple) else (keys,)))
+        keys = keys if isinstance(keys, tuple) else (keys,)
+        return call(lambda x: _part(x, keys), self)
 
     # -- conversions --
 
@@ -164,7 +167,8 @@ class Tensor(Methods):
 
     def as_type(self, dtype):
         """A new Tensor of another type."""
-        return self.of(self.data.AsType(core.dtype_number(dtype)))
+        number = core.dtype_number(dtype)
+        return call(lambda x: x.AsType(number), self)
 
     def to_type(self, dtype):
         """The same in place."""

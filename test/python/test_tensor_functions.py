@@ -252,6 +252,16 @@ def test_sizes():
 
 # ---- gradients through operators and methods ----
 
+def repeat_slope(x):
+    """Of the sum of rows 0 0 1 1 2 2 times rows 0 1 1 2 2 2."""
+    pairs = [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 2)]
+    out = np.zeros_like(x)
+    for a, b in pairs:
+        out[a] += x[b]
+        out[b] += x[a]
+    return out
+
+
 GRADIENTS = {
     "add": (lambda t: t + 2.0 * t, lambda x: np.full_like(x, 3)),
     "mul": (lambda t: t * t, lambda x: 2 * x),
@@ -263,6 +273,14 @@ GRADIENTS = {
     "shapes": (lambda t: t.flatten().unsqueeze(0).squeeze().expand(2, 12) * 2.0,
                lambda x: np.full_like(x, 4)),
     "permute": (lambda t: t.permute(1, 0) * t.permute(1, 0), lambda x: 2 * x),
+    "transpose": (lambda t: t.detach() @ t.T(), lambda x: np.tile(x.sum(0), (3, 1))),
+    "reshape": (lambda t: t.transpose((1, 0)).reshape((2, 6)).contiguous() * 3.0,
+                lambda x: np.full_like(x, 3)),
+    "parts": (lambda t: t[1:, 0] + t[2, :2].sum(), lambda x: np.array(
+        [[0, 0, 0, 0], [1, 0, 0, 0], [3, 2, 0, 0]], np.float32)),
+    "repeat": (lambda t: t.repeat(2, 0) * t.repeat([1, 2, 3], 0), repeat_slope),
+    "types": (lambda t: (t.as_type(tensor.float64) * 2.0).astype("float"),
+              lambda x: np.full_like(x, 2)),
     "clip": (lambda t: t.clip(0, 1), lambda x: ((x > 0) & (x < 1)).astype(np.float32)),
     "negative": (lambda t: -t, lambda x: -np.ones_like(x)),
 }
