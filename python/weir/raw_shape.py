@@ -84,6 +84,26 @@ def Slice(t, begin, end, step):
     return result(capi.weir_copy(capi.weir_slice(t.handle, begin, end, step)), t.device())
 
 
+def AssignSlice(t, begin, end, value):
+    """Elements begin to end (exclusive) of every axis become value, in place: a number, or a raw
+    tensor that broadcasts to the part or has as many elements."""
+    full, dtype = t.shape(), capi.weir_tensor_desc(t.handle)[0]
+    part = tuple(max(0, e - b) for b, e in zip(begin, end))
+    if 0 in part:
+        return
+    after = [size - b - n for size, b, n in zip(full, begin, part)]
+    if isinstance(value, Tensor):
+        source = capi.weir_cast(value.handle, dtype)
+        source = capi.weir_reshape(source, part) if value.Size() == Product(part) else source
+    else:
+        source = capi.weir_fill(t.device().handle, (dtype, ()), float(value))
+    new = capi.weir_pad(capi.weir_broadcast_to(source, (dtype, part)), begin, after,
+                        capi.WEIR_PAD_CONSTANT, 0.0)
+    inside = capi.weir_pad(capi.weir_fill(t.device().handle, (capi.WEIR_F32, part), 1.0), begin,
+                           after, capi.WEIR_PAD_CONSTANT, 0.0)
+    t.put(capi.weir_where(capi.weir_cast(inside, capi.WEIR_BOOL), new, t.handle))
+
+
 def squeezed(shape, axis=None):
     """The shape without axes of size 1: one, several or all."""
     axes = [a for a, size in enumerate(shape) if size == 1] if axis is None else axis

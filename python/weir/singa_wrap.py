@@ -28,9 +28,10 @@ from .raw_math import (Abs, Acos, Acosh, Add, AddColumn, AddColumnWithScale,  # 
                        SumAll, SumAsFloat, SumColumns, SumRows, Tan, Tanh, TensorDot, Uniform,
                        __add__, __div__, __eq__, __ge__, __gt__, __le__, __lt__, __mul__, __sub__,
                        reduced)
-from .raw_shape import (Broadcast, ConcatColumns, ConcatOn, ConcatRows, Contiguous,  # noqa: F401
-                        CopyDataToFrom, CopyRows, DefaultTranspose, Product, RepeatDataToFrom,
-                        Reshape, Slice, SliceColumns, SliceOn, SliceRows, Transpose, squeezed)
+from .raw_shape import (AssignSlice, Broadcast, ConcatColumns, ConcatOn,  # noqa: F401
+                        ConcatRows, Contiguous, CopyDataToFrom, CopyRows, DefaultTranspose,
+                        Product, RepeatDataToFrom, Reshape, Slice, SliceColumns, SliceOn,
+                        SliceRows, Transpose, squeezed)
 
 USE_CUDA = 0
 USE_CUDNN = 0

@@ -14,7 +14,7 @@ from . import core
 from . import singa_wrap as singa
 from .errors import StateError
 from .raw import CTensor
-from .tensor_methods import Methods, call, in_place, operator, reflected
+from .tensor_methods import Methods, call, in_place, operand, operator, reflected
 
 float32 = core.kFloat32
 _NARROW = {"int64": np.int32, "float64": np.float32}
@@ -157,6 +157,17 @@ class Tensor(Methods):
         """A copy of a part. An integer keeps its axis, with size 1, as in SINGA."""
         keys = keys if isinstance(keys, tuple) else (keys,)
         return call(lambda x: _part(x, keys), self)
+
+    def __setitem__(self, keys, value):
+        """A part by steps of 1 becomes a number, an array or a Tensor, in place."""
+        bounds = _all_bounds(self.shape, keys if isinstance(keys, tuple) else (keys,))
+        if any(step != 1 for _, _, step in bounds):
+            raise ValueError("only parts by steps of 1 can be set")
+        value = operand(value, self)
+        if value is None:
+            raise TypeError("a part becomes a number, an array or a Tensor")
+        begin, end, _ = zip(*bounds) if bounds else ((), (), ())
+        singa.AssignSlice(self.data, begin, end, value.data if isinstance(value, Tensor) else value)
 
     # -- conversions --
 
@@ -331,17 +342,21 @@ def _bounds(key, size):
     return key.indices(size)
 
 
-def _part(raw, keys):
-    """A copy of a part of a raw tensor."""
-    shape = raw.shape()
-    if sum(key is Ellipsis for key in keys) > 1:
+def _all_bounds(shape, keys):
+    """_bounds of every axis."""
+    dots = [i for i, key in enumerate(keys) if key is Ellipsis]
+    if len(dots) > 1:
         raise ValueError("an index has one ... at most")
-    if Ellipsis in [key for key in keys if not isinstance(key, Tensor)]:
-        at = [key is Ellipsis for key in keys].index(True)
+    if dots:
         missing = len(shape) - len(keys) + 1
-        keys = keys[:at] + (slice(None),) * missing + keys[at + 1:]
+        keys = keys[:dots[0]] + (slice(None),) * missing + keys[dots[0] + 1:]
     if len(keys) > len(shape):
         raise ValueError(f"{len(keys)} indices for shape {shape}")
-    bounds = [_bounds(key, size) for key, size in zip(keys, shape)]
-    bounds += [(0, size, 1) for size in shape[len(keys):]]
+    keys += (slice(None),) * (len(shape) - len(keys))
+    return [_bounds(key, size) for key, size in zip(keys, shape)]
+
+
+def _part(raw, keys):
+    """A copy of a part of a raw tensor."""
+    bounds = _all_bounds(raw.shape(), keys)
     return singa.Slice(raw, *zip(*bounds)) if bounds else raw.Clone()

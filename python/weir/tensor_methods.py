@@ -49,7 +49,7 @@ def _is_number(x):
         isinstance(x, np.ndarray) and x.ndim == 0
 
 
-def _operand(x, like):
+def operand(x, like):
     """A Tensor or a number as it is, an array as a Tensor of the other's device; else None."""
     if isinstance(x, type(like)) or _is_number(x):
         return x
@@ -69,7 +69,7 @@ def raw_of(array, device):
 def operator(function):
     """A binary operator of Tensors from a function of raw tensors."""
     def method(self, other):
-        other = _operand(other, self)
+        other = operand(other, self)
         if other is None:
             return NotImplemented
         if _is_number(other):
@@ -81,7 +81,7 @@ def operator(function):
 def reflected(function):
     """The operator with the operands exchanged: a number or an array before it."""
     def method(self, other):
-        other = _operand(other, self)
+        other = operand(other, self)
         if other is None:
             return NotImplemented
         if _is_number(other):
@@ -97,7 +97,7 @@ def in_place(function):
     to it in its memory would lose the gradient.
     """
     def method(self, other):
-        other = _operand(other, self)
+        other = operand(other, self)
         if other is None:
             return NotImplemented
         tape = self._creator is not None and _taped(self)

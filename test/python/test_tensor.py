@@ -243,6 +243,34 @@ def test_getitem(mode, keys):
     check(mode, call, (a[kept] + 1, a), a)
 
 
+@pytest.mark.parametrize("keys, value", [
+    (0, 2.5), ((slice(1, 3), slice(None, 2)), np.array([7, 8])), ((Ellipsis, -1), 1),
+    ((slice(None), 1), np.arange(3)), (slice(2, 2), 9), (slice(None), f32(3, 4))], ids=str)
+def test_setitem(mode, keys, value):
+    a = f32(3, 4)
+    expected = a.copy()
+    expected[keys] = value
+
+    def call(t):
+        own = t.clone()
+        shared = own.T()
+        own[keys] = value
+        return own, shared, t + 0.0
+    check(mode, call, (expected, expected.T, a), a)
+
+
+def test_setitem_refuses():
+    t = tensor.zeros((4,))
+    with pytest.raises(ValueError, match="steps of 1"):
+        t[::2] = 1
+    with pytest.raises(ValueError, match="out of range"):
+        t[4] = 1
+    with pytest.raises(TypeError, match="number"):
+        t[0] = "text"
+    with pytest.raises(errors.ShapeError):
+        t[:2] = np.zeros(3)
+
+
 @pytest.mark.parametrize("keys", [3, -4, slice(0, 9), (0, 0, 0, 0), (Ellipsis, Ellipsis)], ids=str)
 def test_getitem_out_of_range(keys):
     with pytest.raises(ValueError):
