@@ -119,19 +119,22 @@ def copy_data_to_from(dst, src, size, dst_offset=0, src_offset=0):
 
 
 def reshape(tensor, shape):
-    return tensor.reshape(shape)
+    return from_raw_tensor(singa.Reshape(tensor.data, shape))
 
 
 def contiguous(tensor):
-    return tensor.contiguous()
+    return from_raw_tensor(singa.Contiguous(tensor.data))
 
 
 def transpose(t, axes=None):
-    return t.transpose(axes)
+    """A view with the axes in another order, reversed by default."""
+    return from_raw_tensor(singa.DefaultTranspose(t.data) if axes is None
+                           else singa.Transpose(t.data, axes))
 
 
 def repeat(t, repeats, axis=None):
-    return t.repeat(repeats, axis)
+    """NumPy's repeat; without an axis, of the elements in a row."""
+    return t.detach().repeat(repeats, axis)
 
 
 def concatenate(tensors, axis):

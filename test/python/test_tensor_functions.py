@@ -316,6 +316,8 @@ def test_operators_of_plain_tensors_are_not_taped(training):
     assert (t + t).is_dummy() and (t * 2.0).sum().is_dummy()
     p = Tensor(data=POSITIVE, stores_grad=True)
     assert not (p + t).is_dummy() and (p.detach() + t).is_dummy()
+    assert not p.T().is_dummy() and tensor.transpose(p).is_dummy()
+    assert tensor.reshape(p, (12,)).is_dummy() and tensor.repeat(p, 2).is_dummy()
     autograd.training = False
     assert list((p * 2.0).sum().backward()) == []
 
