@@ -32,6 +32,7 @@ weir_missing_required() {
 weir_missing_optional() {
     weir_has_header dnnl.h || echo libdnnl-dev
     weir_has_openblas || echo libopenblas0-openmp
+    weir_has_header jansson.h || echo libjansson-dev
     command -v python3 >/dev/null 2>&1 || echo python3
 }
 

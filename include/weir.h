@@ -10,6 +10,7 @@
 #include "weir/graph.h"
 #include "weir/model.h"
 #include "weir/op.h"
+#include "weir/plan.h"
 #include "weir/tensor.h"
 
 #endif

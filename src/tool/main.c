@@ -14,6 +14,8 @@ static const tool_command commands[] = {
      "train on command from stdin, for programs that compare (bench/compare.py)"},
     {"dump", TOOL_BIT_DUMP, tool_dump,
      "what a model's training step becomes: graph, plan, costs, pictures"},
+    {"plan", TOOL_BIT_PLAN, tool_plan,
+     "plan a step described in a JSON file within a byte budget: weir plan GRAPH.json"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

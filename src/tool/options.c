@@ -39,10 +39,17 @@ static const row rows[] = {
      .text = "on"},
     {"disable", "PASSES", "passes to leave out: dce,cse,fold,copies,mask,fuse,inplace,order", TRAIN,
      AT(disable)},
-    {"budget", "BYTES", "most the whole step may take: 512MB, 0.5GiB, 75%", TRAIN, AT(budget)},
+    {"budget", "BYTES", "most the whole step may take: 512MB, 0.5GiB, 75%",
+     TRAIN | TOOL_BIT_PLAN, AT(budget)},
+    {"policy", "P", "how to fit the budget", TOOL_BIT_PLAN, AT(policy), .words = "auto",
+     .text = "auto"},
+    {"align", "BYTES", "alignment of offsets, a power of two", TOOL_BIT_PLAN, AT(align), 1, 1 << 20,
+     .number = 1},
+    {"moves", "N", "decisions the search tries (default: by the step's size)", TOOL_BIT_PLAN,
+     AT(moves), 1, INT64_MAX},
     {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
      .words = "graph, plan, cost, dot, timeline, addresses, json, profile, trace", .text = "plan"},
-    {"out", "FILE", "where to write it (default: stdout)", TOOL_BIT_DUMP, AT(out)},
+    {"out", "FILE", "where to write it (default: stdout)", TOOL_BIT_DUMP | TOOL_BIT_PLAN, AT(out)},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -171,6 +178,8 @@ int tool_options_read(tool_options *o, const tool_command *c, int argc, char **a
         if (code != TOOL_DONE)
             return code;
     }
+    if (optind + 1 == argc && c->bit == TOOL_BIT_PLAN)
+        o->file = argv[optind++];
     if (optind < argc)
         return tool_say(o, TOOL_USAGE, "'%s' is not an option; options begin with --",
                         argv[optind]);

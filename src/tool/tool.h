@@ -16,8 +16,9 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
  * has no default of its own. */
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
-    const char *model, *json, *disable, *budget, *graph, *what, *out;
-    int64_t     batch, steps, rounds, threads, image;
+    const char *model, *json, *disable, *budget, *graph, *what, *out, *policy;
+    const char *file; /* the one word that is no option, for commands that take it */
+    int64_t     batch, steps, rounds, threads, image, align, moves;
 } tool_options;
 
 typedef struct tool_command {
@@ -27,7 +28,8 @@ typedef struct tool_command {
     const char *meaning;
 } tool_command;
 
-enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8 };
+enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
+       TOOL_BIT_PLAN = 16 };
 
 /* Reads the options of command c from argv[1..]. Returns TOOL_DONE, or TOOL_USAGE after a message.
  * *help is set when help was asked for and has been printed: nothing else is to be done. */
@@ -44,6 +46,7 @@ int tool_info(const tool_options *o);
 int tool_bench_graph(const tool_options *o);
 int tool_bench_worker(const tool_options *o);
 int tool_dump(const tool_options *o);
+int tool_plan(const tool_options *o);
 
 /* ---- a model in training ---- */
 

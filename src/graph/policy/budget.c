@@ -71,7 +71,7 @@ typedef struct weir_fitter {
     uint32_t        peak_task;      /* of the plan with that arena */
 } weir_fitter;
 
-static uint64_t moves_for(uint32_t tasks)
+uint64_t weir_budget_moves(uint32_t tasks)
 {
     const uint64_t wanted = (uint64_t)MOVES_PER_TASK * tasks, most = MOST_WORK / (tasks + 1u);
     const uint64_t moves = wanted < most ? wanted : most;
@@ -83,7 +83,7 @@ static uint64_t moves_for(uint32_t tasks)
 static weir_status try_target(weir_fitter *f, size_t target, size_t *live, size_t *arena,
                               bool *fits)
 {
-    weir_search s = {.p = &f->problem, .budget = target, .moves = moves_for(f->problem.tasks.n)};
+    weir_search s = {.p = &f->problem, .budget = target, .moves = weir_budget_moves(f->problem.tasks.n)};
     weir_status status = weir_search_run(&s);
 
     *fits = false;
@@ -120,8 +120,7 @@ static weir_status fit(weir_fitter *f, bool *fits)
     return *fits ? WEIR_OK : try_target(f, 0, &live, &arena, fits);
 }
 
-/* Bytes that one task needs by itself: no plan does with less. */
-static size_t floor_of(const weir_problem *p)
+size_t weir_budget_floor(const weir_problem *p)
 {
     size_t most = 0;
 
@@ -147,7 +146,14 @@ static weir_status too_small(const weir_fitter *f, size_t budget, size_t residen
                      "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
                      "of any kind needs less than %zu",
                      budget, resident + f->least, resident, f->least, weir_opdefs[n->op]->name,
-                     weir_phase_name[n->phase], resident + floor_of(&f->problem));
+                     weir_phase_name[n->phase], resident + weir_budget_floor(&f->problem));
+}
+
+weir_status weir_budget_policy(const char *name)
+{
+    if (name && strcmp(name, "auto") != 0)
+        return weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; it is auto", name);
+    return WEIR_OK;
 }
 
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
@@ -157,9 +163,7 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     size_t       budget;
     bool         fits = false;
 
-    if (options->policy && strcmp(options->policy, "auto") != 0)
-        return weir_fail(WEIR_ERR_INVALID, "plan options: there is no policy '%s'; it is auto",
-                         options->policy);
+    WEIR_TRY(weir_budget_policy(options->policy));
     WEIR_TRY(weir_budget_parse(options->budget, whole, &budget));
     g->budget = budget;
     g->unbudgeted = whole;

@@ -11,4 +11,14 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes);
  * least extra time; ERR_BUDGET with the smallest budget known to work if that is not possible. */
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
+/* WEIR_OK if there is such a policy (NULL: the default). */
+weir_status weir_budget_policy(const char *name);
+
+/* Moves of a search for so many tasks: a count, so that plans are reproducible. */
+uint64_t weir_budget_moves(uint32_t tasks);
+
+/* Bytes that one task needs by itself: no plan does with less. */
+struct weir_problem;
+size_t weir_budget_floor(const struct weir_problem *p);
+
 #endif

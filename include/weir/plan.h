@@ -1,0 +1,49 @@
+/* plan.h - memory plans for training steps that are described in a file, not recorded: for cards one
+ * does not have and graphs of other systems. SPDX-License-Identifier: Apache-2.0
+ *
+ * The format of graphs and plans is JSON: tensors with bytes and kind, operations in a valid order
+ * with time, inputs, outputs, workspace; a plan is a list of actions (compute, free) with offsets.
+ * Reading needs jansson when the library is built; weir_outline_read says so where it is missing. */
+#ifndef WEIR_PLAN_PUBLIC_H
+#define WEIR_PLAN_PUBLIC_H
+
+#include "weir/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_outline weir_outline;
+
+/* A described step. The file is trusted in nothing: ERR_IO with place and reason. You own it. */
+WEIR_API weir_outline *weir_outline_read(const char *path);
+WEIR_API void          weir_outline_free(weir_outline *o);
+
+typedef struct weir_outline_options {
+    const char *budget;         /* as in weir_plan_options; "%" of peak_bytes without it */
+    const char *policy;         /* NULL or "auto" */
+    size_t      alignment;      /* of offsets, a power of two; 0: 1 */
+    uint64_t    moves;          /* of the search; 0: by the step's size */
+} weir_outline_options;
+
+typedef struct weir_outline_plan_stats {
+    size_t   tensors, operations;
+    size_t   resident_bytes;    /* of what lives before and after the step */
+    size_t   whole_bytes;       /* live peak in the given order, nothing dropped, nothing in place */
+    size_t   budget_bytes;
+    size_t   live_bytes;        /* peak of the plan: live bytes */
+    size_t   peak_bytes;        /* and addresses: what must be within the budget */
+    size_t   floor_bytes;       /* one operation with all it needs: no plan does with less */
+    size_t   again;             /* operations that run again */
+    double   step_ms, extra_ms; /* of all operations once; of those that run again */
+} weir_outline_plan_stats;
+
+/* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none
+ * was found: stats (may be NULL) then tells about the smallest one met. */
+WEIR_API char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
+                                 weir_outline_plan_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

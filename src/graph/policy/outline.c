@@ -1,0 +1,286 @@
+/* outline.c - reads a described step: JSON of tensors and operations, checked number by number. */
+#include "graph/policy/outline.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/status.h"
+
+#ifdef WEIR_JANSSON
+#include <jansson.h>
+
+enum { MOST = 1 << 24 };                /* tensors, operations, entries of a list */
+
+/* Where a tensor of the file went. */
+typedef struct weir_place {
+    uint32_t piece;                     /* WEIR_NO_PIECE: resident */
+    uint32_t overwritten;               /* resident: first task that overwrites it, else all */
+} weir_place;
+
+typedef struct weir_reader {
+    const char   *path;
+    weir_outline *o;
+    json_t       *tensors, *ops;
+    int64_t      *id;                   /* [tensors] sorted, */
+    uint32_t     *number;               /* [tensors] with the tensors they belong to */
+    weir_place   *place;                /* [tensors] */
+    uint32_t     *made;                 /* [pieces] task that made it so far */
+    WEIR_VEC(uint32_t) in, out, pairs;
+} weir_reader;
+
+static weir_status wrong(const weir_reader *r, const char *what, size_t i, const char *why)
+{
+    return weir_fail(WEIR_ERR_IO, "%s: %s %zu: %s", r->path, what, i, why);
+}
+
+/* A whole number from 0 to 2^62 of the object; `fallback` where the key is missing, -1: it must be
+ * there. */
+static bool whole(const json_t *object, const char *key, int64_t fallback, int64_t *out)
+{
+    const json_t *v = json_object_get(object, key);
+    if (!v && fallback >= 0) {
+        *out = fallback;
+        return true;
+    }
+    if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > INT64_MAX / 2)
+        return false;
+    *out = json_integer_value(v);
+    return true;
+}
+
+/* The tensor with that number of the file; UINT32_MAX if there is none. */
+static uint32_t find(const weir_reader *r, const json_t *id)
+{
+    size_t lo = 0, hi = r->o->tensors;
+
+    if (!json_is_integer(id))
+        return UINT32_MAX;
+    while (lo < hi) {
+        const size_t mid = (lo + hi) / 2;
+        if (r->id[mid] < json_integer_value(id))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < r->o->tensors && r->id[lo] == json_integer_value(id) ? r->number[lo] : UINT32_MAX;
+}
+
+static bool is_resident(const char *kind)
+{
+    return kind && (strcmp(kind, "param") == 0 || strcmp(kind, "state") == 0 ||
+                    strcmp(kind, "input") == 0);
+}
+
+static weir_status read_tensor(weir_reader *r, uint32_t i)
+{
+    weir_outline *o = r->o;
+    const json_t *t = json_array_get(r->tensors, i);
+    const char   *kind = json_string_value(json_object_get(t, "kind"));
+    int64_t       id, bytes;
+
+    if (!whole(t, "id", -1, &id) || !whole(t, "bytes", -1, &bytes) || !kind)
+        return wrong(r, "tensor", i, "needs id, bytes and kind");
+    r->place[i] = (weir_place){WEIR_NO_PIECE, UINT32_MAX};
+    uint32_t at = i;                    /* insertion into the sorted numbers */
+    for (; at > 0 && r->id[at - 1] > id; at--) {
+        r->id[at] = r->id[at - 1];
+        r->number[at] = r->number[at - 1];
+    }
+    if (at > 0 && r->id[at - 1] == id)
+        return wrong(r, "tensor", i, "its id is taken");
+    r->id[at] = id;
+    r->number[at] = i;
+    o->tensors = i + 1;
+    if (is_resident(kind)) {
+        if (!weir_size_add(o->problem.resident, (size_t)bytes, &o->problem.resident))
+            return wrong(r, "tensor", i, "too many bytes");
+        return weir_vec_push(&o->resident_id, id) && weir_vec_push(&o->resident_bytes, (size_t)bytes)
+                   ? WEIR_OK : WEIR_ERR_NOMEM;
+    }
+    if (strcmp(kind, "activation") != 0 && strcmp(kind, "gradient") != 0)
+        return wrong(r, "tensor", i, "kind is none of param, state, input, activation, gradient");
+    r->place[i].piece = o->problem.pieces.n;
+    return weir_problem_piece(&o->problem, (size_t)bytes,
+                              json_is_true(json_object_get(t, "output"))) &&
+                   weir_vec_push(&o->piece_id, id)
+               ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+/* Resident tensors that an operation without results overwrites. */
+static void note_overwritten(weir_reader *r, uint32_t i)
+{
+    const json_t *op = json_array_get(r->ops, i);
+    const json_t *mutates = json_object_get(op, "mutates");
+
+    if (json_array_size(json_object_get(op, "outputs")) > 0)
+        return;
+    for (size_t k = 0; k < json_array_size(mutates); k++) {
+        const uint32_t t = find(r, json_array_get(mutates, k));
+        if (t != UINT32_MAX && r->place[t].overwritten > i)
+            r->place[t].overwritten = i;
+    }
+}
+
+/* The pieces of a list of tensors; *until: the first overwriting of a resident one. */
+static weir_status read_list(weir_reader *r, uint32_t i, const char *key, bool outputs,
+                             uint32_t *until)
+{
+    const json_t *list = json_object_get(json_array_get(r->ops, i), key);
+
+    if (!json_is_array(list) || json_array_size(list) > MOST)
+        return wrong(r, "operation", i, "needs the lists inputs and outputs");
+    for (size_t k = 0; k < json_array_size(list); k++) {
+        const uint32_t t = find(r, json_array_get(list, k));
+        if (t == UINT32_MAX)
+            return wrong(r, "operation", i, "names a tensor that is not there");
+        const weir_place p = r->place[t];
+        if (p.piece == WEIR_NO_PIECE) {
+            if (outputs)
+                return wrong(r, "operation", i, "makes a tensor that is there before the step");
+            *until = p.overwritten < *until ? p.overwritten : *until;
+            continue;
+        }
+        if (outputs ? r->made[p.piece] != WEIR_NO_PIECE : r->made[p.piece] == WEIR_NO_PIECE)
+            return wrong(r, "operation", i,
+                         outputs ? "makes a tensor a second time" : "reads what is not made yet");
+        if (outputs)
+            r->made[p.piece] = i;
+        if (outputs ? !weir_vec_push(&r->out, p.piece) : !weir_vec_push(&r->in, p.piece))
+            return WEIR_ERR_NOMEM;
+    }
+    return WEIR_OK;
+}
+
+static bool among(uint32_t n, const uint32_t *v, uint32_t x)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (v[i] == x)
+            return true;
+    return false;
+}
+
+/* Pairs (input, output) of pieces that may share memory. */
+static weir_status read_pairs(weir_reader *r, uint32_t i)
+{
+    const json_t *list = json_object_get(json_array_get(r->ops, i), "inplace");
+
+    for (size_t k = 0; k < json_array_size(list); k++) {
+        const json_t  *pair = json_array_get(list, k);
+        const uint32_t a = find(r, json_array_get(pair, 0)), b = find(r, json_array_get(pair, 1));
+        if (a == UINT32_MAX || b == UINT32_MAX)
+            return wrong(r, "operation", i, "inplace names a tensor that is not there");
+        const uint32_t x = r->place[a].piece, y = r->place[b].piece;
+        if (!among(r->in.n, r->in.at, x) || !among(r->out.n, r->out.at, y))
+            continue;                   /* resident tensors stay where they are */
+        if (!weir_vec_push(&r->pairs, x) || !weir_vec_push(&r->pairs, y))
+            return WEIR_ERR_NOMEM;
+    }
+    return WEIR_OK;
+}
+
+static weir_status read_op(weir_reader *r, uint32_t i)
+{
+    const json_t *op = json_array_get(r->ops, i);
+    const json_t *time = json_object_get(op, "time_us");
+    uint32_t      until = (uint32_t)json_array_size(r->ops);
+    int64_t       id, work;
+
+    if (!whole(op, "id", -1, &id) || !whole(op, "workspace_bytes", 0, &work) ||
+        !json_is_number(time) || !(json_number_value(time) >= 0) ||
+        !isfinite(json_number_value(time)))
+        return wrong(r, "operation", i, "needs id and time_us; workspace_bytes is a number");
+    r->in.n = r->out.n = r->pairs.n = 0;
+    WEIR_TRY(read_list(r, i, "inputs", false, &until));
+    WEIR_TRY(read_list(r, i, "outputs", true, &until));
+    WEIR_TRY(read_pairs(r, i));
+    if (r->out.n == 0)
+        until = 0;
+    return weir_problem_task(&r->o->problem, json_number_value(time) * 1e-6, (size_t)work, until,
+                             r->in.n, r->in.at, r->out.n, r->out.at, r->pairs.n, r->pairs.at) &&
+                   weir_vec_push(&r->o->task_id, id)
+               ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+static weir_status read_all(weir_reader *r, const json_t *root)
+{
+    const char *name = json_string_value(json_object_get(root, "name"));
+
+    r->tensors = json_object_get(root, "tensors");
+    r->ops = json_object_get(root, "ops");
+    const size_t nt = json_array_size(r->tensors), no = json_array_size(r->ops);
+    if (!json_is_array(r->tensors) || !json_is_array(r->ops) || no == 0 || nt > MOST || no > MOST)
+        return weir_fail(WEIR_ERR_IO, "%s: needs the lists tensors and ops", r->path);
+    r->o->name = weir_mem_strdup(name ? name : "");
+    r->id = weir_mem_alloc((nt + 1) * sizeof *r->id);
+    r->number = weir_mem_alloc((nt + 1) * sizeof *r->number);
+    r->place = weir_mem_alloc((nt + 1) * sizeof *r->place);
+    r->made = weir_mem_alloc((nt + 1) * sizeof *r->made);
+    if (!r->o->name || !r->id || !r->number || !r->place || !r->made)
+        return WEIR_ERR_NOMEM;
+    memset(r->made, 0xff, (nt + 1) * sizeof *r->made);
+    for (uint32_t i = 0; i < nt; i++)
+        WEIR_TRY(read_tensor(r, i));
+    for (uint32_t i = 0; i < no; i++)
+        note_overwritten(r, i);
+    for (uint32_t i = 0; i < no; i++)
+        WEIR_TRY(read_op(r, i));
+    for (uint32_t k = 0; k < r->o->problem.pieces.n; k++)
+        if (r->made[k] == WEIR_NO_PIECE)
+            return wrong(r, "tensor", (size_t)r->o->piece_id.at[k], "(its id) is made by nobody");
+    return weir_problem_end(&r->o->problem) ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+static weir_status read_file(const char *path, weir_outline *o)
+{
+    json_error_t  e;
+    json_t *const root = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
+    weir_reader   r = {.path = path, .o = o};
+
+    if (!root)
+        return weir_fail(WEIR_ERR_IO, "%s: line %d: %s", path, e.line, e.text);
+    const weir_status status = read_all(&r, root);
+    weir_mem_free(r.id);
+    weir_mem_free(r.number);
+    weir_mem_free(r.place);
+    weir_mem_free(r.made);
+    weir_vec_free(&r.in);
+    weir_vec_free(&r.out);
+    weir_vec_free(&r.pairs);
+    json_decref(root);
+    return status;
+}
+#else
+static weir_status read_file(const char *path, weir_outline *o)
+{
+    (void)o;
+    return weir_fail(WEIR_ERR_NOKERNEL,
+                     "%s cannot be read: this library was built without jansson", path);
+}
+#endif
+
+weir_outline *weir_outline_read(const char *path)
+{
+    if (!path) {
+        (void)weir_fail_null("weir_outline_read", "the path");
+        return NULL;
+    }
+    weir_outline *o = weir_mem_zalloc(1, sizeof *o);
+    if (o && read_file(path, o) != WEIR_OK) {
+        weir_outline_free(o);
+        o = NULL;
+    }
+    return o;
+}
+
+void weir_outline_free(weir_outline *o)
+{
+    if (!o)
+        return;
+    weir_problem_free(&o->problem);
+    weir_mem_free(o->name);
+    weir_vec_free(&o->piece_id);
+    weir_vec_free(&o->task_id);
+    weir_vec_free(&o->resident_id);
+    weir_vec_free(&o->resident_bytes);
+    weir_mem_free(o);
+}

@@ -1,0 +1,18 @@
+/* outline.h - a described step: its problem, and the names of the file it came from. */
+#ifndef WEIR_GRAPH_POLICY_OUTLINE_H
+#define WEIR_GRAPH_POLICY_OUTLINE_H
+
+#include "graph/policy/problem.h"
+#include "weir/plan.h"
+
+struct weir_outline {
+    weir_problem problem;               /* bytes as in the file: not aligned */
+    char        *name;
+    uint32_t     tensors;               /* of the file, resident ones included */
+    WEIR_VEC(int64_t) piece_id;         /* [pieces] the file's numbers */
+    WEIR_VEC(int64_t) task_id;          /* [tasks] */
+    WEIR_VEC(int64_t) resident_id;      /* and bytes, in the file's order: */
+    WEIR_VEC(size_t) resident_bytes;
+};
+
+#endif

@@ -1,0 +1,52 @@
+/* plan.c - weir plan: a memory plan for a step described in a JSON file. */
+#include "tool/tool.h"
+
+#include <stdio.h>
+
+static void report(const tool_options *o, const weir_outline_plan_stats *s, double seconds)
+{
+    fprintf(stderr, "%s: %zu tensors, %zu operations, %.3f ms a step\n", o->file, s->tensors,
+            s->operations, s->step_ms);
+    fprintf(stderr, "  without a budget %15zu bytes\n", s->whole_bytes);
+    if (o->budget)
+        fprintf(stderr, "  budget           %15zu bytes (%.1f %%)\n", s->budget_bytes,
+                100 * (double)s->budget_bytes / ((double)s->whole_bytes + 1e-9));
+    fprintf(stderr, "  planned peak     %15zu bytes (live %zu, resident %zu, floor %zu)\n",
+            s->peak_bytes, s->live_bytes, s->resident_bytes, s->floor_bytes);
+    fprintf(stderr, "  extra time       %15.3f %%     (%zu operations run again)\n",
+            100 * s->extra_ms / (s->step_ms + 1e-30), s->again);
+    fprintf(stderr, "  planned in       %15.3f s\n", seconds);
+}
+
+static int write_text(const tool_options *o, const char *text)
+{
+    FILE *const to = o->out ? fopen(o->out, "w") : stdout;
+    if (!to)
+        return tool_say(o, TOOL_FAILED, "--out: cannot write '%s'", o->out);
+    fputs(text, to);
+    const bool bad = ferror(to) != 0;
+    if ((o->out ? fclose(to) : fflush(to)) != 0 || bad)
+        return tool_say(o, TOOL_FAILED, "the plan could not be written whole");
+    return TOOL_DONE;
+}
+
+int tool_plan(const tool_options *o)
+{
+    if (!o->file)
+        return tool_say(o, TOOL_USAGE, "needs a file: weir plan GRAPH.json --budget 75%%");
+    weir_outline *const outline = weir_outline_read(o->file);
+    if (!outline)
+        return tool_failed(o);
+    const weir_outline_options how = {o->budget, o->policy, (size_t)o->align, (uint64_t)o->moves};
+    weir_outline_plan_stats    stats;
+    const double               begin = tool_now_ms();
+    char *const                text = weir_outline_plan(outline, &how, &stats);
+    const double               seconds = (tool_now_ms() - begin) / 1e3;
+    weir_outline_free(outline);
+    if (!text)
+        return tool_failed(o);
+    report(o, &stats, seconds);
+    const int code = write_text(o, text);
+    weir_text_free(text);
+    return code;
+}
