@@ -116,5 +116,46 @@ bad 2 "'stray' is not an option" info stray
 bad 1 'nosuchpass' dump --model tiny --disable nosuchpass
 bad 1 "cannot write" dump --model tiny --out "$work/no/such/folder"
 
+# Budgets: what is planned is within them, and the error names one that works.
+good budget bench graph --model cnn --batch 16 --steps 2 --budget 80%
+says budget 'bits identical: yes'
+says budget 'planned peak = measured peak: yes'
+says budget 'instructions that run again +0 +[1-9]'
+bad 1 "the smallest that works is" bench graph --model cnn --batch 16 --steps 2 --budget 5%
+least=$(sed -n 's/.*the smallest that works is \([0-9]*\).*/\1/p' "$work/bad.err")
+good least bench graph --model cnn --batch 16 --steps 2 --budget "$least"
+says least 'bits identical: yes'
+bad 1 "there is no unit 'leagues'" dump --model tiny --budget '12 leagues'
+
+# Plans of described steps, and files that are not what they say.
+if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err"; then
+    good plan_chain plan test/data/chain.json --budget 60% --out "$work/plan.json"
+    [ "$(grep -c '"a":"compute"' "$work/plan.json")" -gt 29 ]
+    check "$?" "within 60 % some of the 29 operations run again"
+    if command -v python3 >/dev/null 2>&1; then
+        python3 test/check_plan.py test/data/chain.json "$work/plan.json" >"$work/judged" 2>&1
+        check "$?" "the plan holds: $(head -n 1 "$work/judged")"
+    fi
+    bad 1 'no plan found within' plan test/data/chain.json --budget 5%
+    bad 1 'cannot write' plan test/data/chain.json --out "$work/no/such/folder"
+    for text in '' '[]' '{"tensors": [], "ops": []}' \
+        '{"tensors": [{"id": 0, "bytes": -1, "kind": "param"}], "ops": [{}]}' \
+        '{"tensors": [{"id": 0, "bytes": 1, "kind": "magic"}], "ops": [{}]}' \
+        '{"tensors": [{"id": 0, "bytes": 1, "kind": "gradient"}], "ops": [{"id": 0, "time_us": 1,
+          "inputs": [0], "outputs": []}]}' \
+        '{"tensors": [{"id": 0, "bytes": 1, "kind": "gradient"}], "ops": [{"id": 0, "time_us": 1,
+          "inputs": [], "outputs": [0, 0]}]}' \
+        '{"tensors": [{"id": 0, "bytes": 1, "kind": "gradient"}], "ops": [{"id": 0, "time_us": "x",
+          "inputs": [], "outputs": [7]}]}'; do
+        printf '%s' "$text" >"$work/hostile.json"
+        bad 1 "hostile.json" plan "$work/hostile.json"
+    done
+else
+    grep -q 'built without jansson' "$work/plan.err"
+    check "$?" "plan says what is missing: $(head -n 1 "$work/plan.err")"
+fi
+bad 2 'needs a file' plan
+bad 1 'nowhere.json' plan nowhere.json
+
 printf 'tool: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

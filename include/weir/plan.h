@@ -1,9 +1,9 @@
-/* plan.h - memory plans for training steps that are described in a file, not recorded: for cards one
- * does not have and graphs of other systems. SPDX-License-Identifier: Apache-2.0
+/* plan.h - memory plans for training steps that are described in a file, not recorded: for cards
+ * one does not have and graphs of other systems. SPDX-License-Identifier: Apache-2.0
  *
  * The format of graphs and plans is JSON: tensors with bytes and kind, operations in a valid order
  * with time, inputs, outputs, workspace; a plan is a list of actions (compute, free) with offsets.
- * Reading needs jansson when the library is built; weir_outline_read says so where it is missing. */
+ * Reading needs jansson when the library is built; weir_outline_read says so if it was missing. */
 #ifndef WEIR_PLAN_PUBLIC_H
 #define WEIR_PLAN_PUBLIC_H
 
@@ -29,7 +29,7 @@ typedef struct weir_outline_options {
 typedef struct weir_outline_plan_stats {
     size_t   tensors, operations;
     size_t   resident_bytes;    /* of what lives before and after the step */
-    size_t   whole_bytes;       /* live peak in the given order, nothing dropped, nothing in place */
+    size_t   whole_bytes;       /* live peak in the given order, all kept, nothing in place */
     size_t   budget_bytes;
     size_t   live_bytes;        /* peak of the plan: live bytes */
     size_t   peak_bytes;        /* and addresses: what must be within the budget */
@@ -39,7 +39,7 @@ typedef struct weir_outline_plan_stats {
 } weir_outline_plan_stats;
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none
- * was found: stats (may be NULL) then tells about the smallest one met. */
+ * was found: stats (may be NULL) then tells of the smallest one met. */
 WEIR_API char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
                                  weir_outline_plan_stats *stats);
 

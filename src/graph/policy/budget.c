@@ -83,7 +83,8 @@ uint64_t weir_budget_moves(uint32_t tasks)
 static weir_status try_target(weir_fitter *f, size_t target, size_t *live, size_t *arena,
                               bool *fits)
 {
-    weir_search s = {.p = &f->problem, .budget = target, .moves = weir_budget_moves(f->problem.tasks.n)};
+    weir_search s = {.p = &f->problem, .budget = target,
+                     .moves = weir_budget_moves(f->problem.tasks.n)};
     weir_status status = weir_search_run(&s);
 
     *fits = false;

@@ -94,8 +94,9 @@ static weir_status read_tensor(weir_reader *r, uint32_t i)
     if (is_resident(kind)) {
         if (!weir_size_add(o->problem.resident, (size_t)bytes, &o->problem.resident))
             return wrong(r, "tensor", i, "too many bytes");
-        return weir_vec_push(&o->resident_id, id) && weir_vec_push(&o->resident_bytes, (size_t)bytes)
-                   ? WEIR_OK : WEIR_ERR_NOMEM;
+        const bool ok = weir_vec_push(&o->resident_id, id) &&
+                        weir_vec_push(&o->resident_bytes, (size_t)bytes);
+        return ok ? WEIR_OK : WEIR_ERR_NOMEM;
     }
     if (strcmp(kind, "activation") != 0 && strcmp(kind, "gradient") != 0)
         return wrong(r, "tensor", i, "kind is none of param, state, input, activation, gradient");

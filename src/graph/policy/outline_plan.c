@@ -259,8 +259,8 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
             *text = to_json(l, &s.room, how->budget ? budget : stats->peak_bytes);
         else
             status = weir_fail(WEIR_ERR_BUDGET,
-                               "%s: no plan found within %zu bytes; the smallest met needs %zu, one "
-                               "operation with all it needs %zu", o->name, budget,
+                               "%s: no plan found within %zu bytes; the smallest met needs %zu, "
+                               "one operation with all it needs %zu", o->name, budget,
                                stats->peak_bytes, stats->floor_bytes);
     }
     weir_search_free(&s);
