@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_plan.py GRAPH.json PLAN.json - replays a plan against the step it is for, byte by byte.
+"""check_plan - replays a plan against the step it is for, byte by byte: check_plan.py GRAPH PLAN.
 
 Nothing is read before it is there, no two live ranges share a byte, all lies within the budget,
 every operation runs, updates once and after their readers, outputs are there at the end. Shares no
