@@ -70,7 +70,7 @@ WEIR_ACTIVATIONS(WEIR_ACTIVATION_GRAD)
 #define DEF_LOG1P_GRAD       PLAIN
 #define DEF_EXPM1            BY_RESULT(expm1)
 #define DEF_EXPM1_GRAD       PLAIN
-#define DEF_POW              PLAIN, GRAD(weir_pow_grad_of, 3, 3, 1)
+#define DEF_POW              PROMOTED, GRAD(weir_pow_grad_of, 3, 3, 1)
 #define DEF_POW_GRAD_BASE    PLAIN
 #define DEF_POW_GRAD_EXP     PLAIN
 
