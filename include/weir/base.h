@@ -87,13 +87,20 @@ WEIR_API const char *weir_version(void);
 /* Frees text that the library returned (weir_graph_text and its like). NULL is fine. */
 WEIR_API void weir_text_free(char *text);
 
-typedef enum weir_dtype { WEIR_F32, WEIR_F64, WEIR_I32, WEIR_I64, WEIR_U8, WEIR_BOOL } weir_dtype;
+/* f16 is IEEE 754 binary16, bf16 the upper half of an f32; on the host both are uint16_t. */
+typedef enum weir_dtype {
+    WEIR_F32, WEIR_F64, WEIR_I32, WEIR_I64, WEIR_U8, WEIR_BOOL, WEIR_F16, WEIR_BF16
+} weir_dtype;
 
 /* Bytes of one element; 0 for a number that is no dtype. */
 WEIR_API size_t weir_dtype_size(weir_dtype t);
 
 /* "f32", "i64", ...; "?" for a number that is no dtype. */
 WEIR_API const char *weir_dtype_name(weir_dtype t);
+
+/* The type that elements of types a and b meet in, as PyTorch has it for tensors: the later one in
+ * bool, u8, i32, i64, f16 and bf16, f32, f64; f16 and bf16 meet in f32. */
+WEIR_API weir_dtype weir_dtype_promote(weir_dtype a, weir_dtype b);
 
 #define WEIR_MAX_DIMS 8
 

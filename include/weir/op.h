@@ -3,8 +3,26 @@
  *
  * Each returns a result borrowed from the device's innermost scope, NULL after a mistake
  * (weir_error). With the graph on it is recorded, with the graph off computed at once. Shapes are
- * written (rows, columns) or (n, channels, height, width). "Broadcast" is NumPy's rule. f32 and f64
- * unless said. */
+ * written (rows, columns) or (n, channels, height, width). "Broadcast" is NumPy's rule.
+ *
+ * Element types. All operations take f32 and f64; what else is said here or at the operation, and
+ * the sentence of a refusal (WEIR_ERR_DTYPE) names operation and type.
+ * f16 and bf16 are computed in f32 and rounded once, to nearest even, where a result is stored.
+ * They go through everything element-wise (draws and dropout too), comparisons, where, sum, mean,
+ * amax, amin, prod, argmax, argmin, softmax, log_softmax, matrix products, gemm, linear, LSTM and
+ * GRU, and all that moves data; gradients pass. Their trainable tensors are not updated: keep
+ * parameters in f32 and weir_cast them.
+ * i32, i64 and u8 wrap around. They are added, subtracted, multiplied, divided (below), compared,
+ * reduced (sum, prod, amax, amin, argmax, argmin), moved, and go through neg, abs, sign, square,
+ * max, min and clamp. A sum or product of integers or bools is i64, as PyTorch's.
+ * bool is no number: it is counted (sum, prod), combined (logical_...), chosen by and moved.
+ *
+ * Two types. add, sub, mul, div, max, min, pow, the comparisons and where (a and b) first cast
+ * operands of different types to the one that weir_dtype_promote gives: the later one in bool, u8,
+ * i32, i64, f16 and bf16, f32, f64, but f32 for f16 with bf16. These are PyTorch's rules for
+ * tensors of one axis or more; scalars (no axes) are no exception here. The casts are recorded, so
+ * gradients return in the type they left. div of integers is true division, in f32. All other
+ * operations want one type. */
 #ifndef WEIR_OP_PUBLIC_H
 #define WEIR_OP_PUBLIC_H
 
@@ -50,7 +68,8 @@ WEIR_API weir_tensor *weir_round(weir_tensor *x);       /* half away from zero *
 WEIR_API weir_tensor *weir_round_even(weir_tensor *x);  /* half to even */
 WEIR_API weir_tensor *weir_sign(weir_tensor *x);        /* -1, 0 or 1; NaN stays */
 
-WEIR_API weir_tensor *weir_clamp(weir_tensor *x, double lo, double hi);     /* slope 1 at lo, hi */
+/* Slope 1 at lo and hi. Of integers: to those from lo to hi, of which there must be one. */
+WEIR_API weir_tensor *weir_clamp(weir_tensor *x, double lo, double hi);
 WEIR_API weir_tensor *weir_reciprocal(weir_tensor *x);  /* 1 / x */
 WEIR_API weir_tensor *weir_erf(weir_tensor *x);
 WEIR_API weir_tensor *weir_sin(weir_tensor *x);
@@ -67,7 +86,7 @@ WEIR_API weir_tensor *weir_atanh(weir_tensor *x);
 WEIR_API weir_tensor *weir_log1p(weir_tensor *x);       /* log(1 + x) */
 WEIR_API weir_tensor *weir_expm1(weir_tensor *x);       /* exp(x) - 1 */
 
-/* ---- element-wise, two inputs, broadcast; add, sub and mul take i32 and i64 too ---- */
+/* ---- element-wise, two inputs, broadcast; all but pow take integers too ---- */
 WEIR_API weir_tensor *weir_add(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_sub(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_mul(weir_tensor *a, weir_tensor *b);
@@ -93,7 +112,7 @@ WEIR_API weir_tensor *weir_logical_or(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_logical_xor(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_logical_not(weir_tensor *a);
 
-/* cond ? a : b, broadcast; cond is bool, a and b are of one type, any. */
+/* cond ? a : b, broadcast; cond is bool, a and b of any type. */
 WEIR_API weir_tensor *weir_where(weir_tensor *cond, weir_tensor *a, weir_tensor *b);
 
 /* ---- reductions ----
@@ -143,21 +162,23 @@ WEIR_API weir_tensor *weir_broadcast_to(weir_tensor *x, weir_desc desc);
 /* A dense tensor of its own; any dtype. */
 WEIR_API weir_tensor *weir_copy(weir_tensor *x);
 
-/* Any type to any; float to integer truncates, to bool is x != 0. */
+/* Any type to any; float to integer truncates (0 where it does not fit), to bool is x != 0; to f16
+ * and bf16 rounds once, to nearest even. */
 WEIR_API weir_tensor *weir_cast(weir_tensor *x, weir_dtype dtype);
 
 /* A view that gradients do not pass. */
 WEIR_API weir_tensor *weir_detach(weir_tensor *x);
 
-/* One value everywhere, any dtype; uniform in [lo, hi); normal. */
+/* One value everywhere, any dtype; uniform in [lo, hi), which f16 and bf16 may round up to hi;
+ * normal. */
 WEIR_API weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value);
 WEIR_API weir_tensor *weir_uniform(weir_device *d, weir_desc desc, double lo, double hi);
 WEIR_API weir_tensor *weir_normal(weir_device *d, weir_desc desc, double mean, double stddev);
 
-/* 1 with probability p, else 0; f32 or f64. */
+/* 1 with probability p, else 0. */
 WEIR_API weir_tensor *weir_bernoulli(weir_device *d, weir_desc desc, double p);
 
-/* (count): start, start + step, ...; f32, f64, i32, i64. Computed in f64, then converted. */
+/* (count): start, start + step, ...; any type but bool. Computed in f64, then converted. */
 WEIR_API weir_tensor *weir_arange(weir_device *d, weir_dtype dtype, int64_t count, double start,
                                   double step);
 
@@ -222,7 +243,7 @@ WEIR_API weir_tensor *weir_space_to_depth(weir_tensor *x, int64_t b);
 WEIR_API weir_tensor *weir_gather(weir_tensor *table, weir_tensor *index);
 
 /* x (v, d...) plus update (..., d...) at the rows index (...), one after the other where an index
- * comes twice; f32, f64, i32, i64. An index outside 0..v-1 is left out. */
+ * comes twice; any type but bool. An index outside 0..v-1 is left out. */
 WEIR_API weir_tensor *weir_scatter_add(weir_tensor *x, weir_tensor *index, weir_tensor *update);
 
 /* index (...) -> (..., depth): 1 at the index, 0 elsewhere; all 0 for an index outside. */

@@ -19,7 +19,8 @@ typedef struct weir_tensor weir_tensor;
 /* A tensor the host writes: data, labels. Not differentiated. You own it. */
 WEIR_API weir_tensor *weir_input(weir_device *d, weir_desc desc);
 
-/* A trainable tensor: gradients are computed for it. Its memory lives until released. You own it.
+/* A trainable tensor of floats: gradients are computed for it. Its memory lives until released. You
+ * own it.
  * name (copied, may be NULL) is used in messages, dumps and checkpoints. */
 WEIR_API weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *name);
 
@@ -36,8 +37,8 @@ WEIR_API weir_status weir_write(weir_tensor *t, const void *data, size_t bytes);
  * if it was kept. Never runs anything by itself. */
 WEIR_API weir_status weir_read(const weir_tensor *t, void *data, size_t bytes);
 
-/* Fill at once, for parameters, state and inputs: a constant; uniform in [lo, hi); normal. The
- * random ones draw from the device's stream. */
+/* Fill at once, for parameters, state and inputs: a constant; uniform in [lo, hi), which f16 and
+ * bf16 may round up to hi; normal. The random ones draw from the device's stream. */
 WEIR_API weir_status weir_write_fill(weir_tensor *t, double value);
 WEIR_API weir_status weir_write_uniform(weir_tensor *t, double lo, double hi);
 WEIR_API weir_status weir_write_normal(weir_tensor *t, double mean, double stddev);

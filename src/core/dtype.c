@@ -1,12 +1,16 @@
-/* dtype.c - size and name of the element types. */
+/* dtype.c - size, name and order of the element types. */
 #include "weir/base.h"
 
+/* rank: a type takes the values of those of lower rank; none of two of equal rank takes the
+ * other's. */
 static const struct {
     size_t      size;
     const char *name;
+    int         rank;
 } dtypes[] = {
-    [WEIR_F32] = {4, "f32"}, [WEIR_F64] = {8, "f64"}, [WEIR_I32] = {4, "i32"},
-    [WEIR_I64] = {8, "i64"}, [WEIR_U8] = {1, "u8"},   [WEIR_BOOL] = {1, "bool"},
+    [WEIR_F32] = {4, "f32", 5}, [WEIR_F64] = {8, "f64", 6}, [WEIR_I32] = {4, "i32", 2},
+    [WEIR_I64] = {8, "i64", 3}, [WEIR_U8] = {1, "u8", 1},   [WEIR_BOOL] = {1, "bool", 0},
+    [WEIR_F16] = {2, "f16", 4}, [WEIR_BF16] = {2, "bf16", 4},
 };
 
 static bool known(weir_dtype t)
@@ -22,4 +26,12 @@ size_t weir_dtype_size(weir_dtype t)
 const char *weir_dtype_name(weir_dtype t)
 {
     return known(t) ? dtypes[t].name : "?";
+}
+
+weir_dtype weir_dtype_promote(weir_dtype a, weir_dtype b)
+{
+    if (a == b || !known(a) || !known(b))
+        return a;
+    const int ra = dtypes[a].rank, rb = dtypes[b].rank;
+    return ra == rb ? WEIR_F32 : ra > rb ? a : b;
 }

@@ -43,7 +43,8 @@ enum {
     WEIR_RANDOM      = 1 << 3,      /* draws: reserves weir_rng_blocks(elements of output 0) */
     WEIR_VIEW        = 1 << 4,      /* infer may answer with a view of input 0: nothing to run */
     WEIR_UPDATE      = 1 << 5,      /* writes its mutated inputs: keeps its place, runs once */
-    WEIR_CALLER      = 1 << 6       /* runs the caller's code: calls keep their order */
+    WEIR_CALLER      = 1 << 6,      /* runs the caller's code: calls keep their order */
+    WEIR_DIVIDES     = 1 << 7       /* of what promotes: integers become f32 */
 };
 
 struct weir_grad;       /* what a gradient function is given: graph/op/op.h */
@@ -58,6 +59,8 @@ typedef struct weir_opdef {
     uint32_t    reads_in;           /* bit i: the gradient reads input i's elements */
     uint32_t    reads_out;          /* bit i: the gradient reads output i's elements */
     uint32_t    differentiable;     /* bit i: a gradient flows to input i */
+    uint32_t    promotes;           /* bit i: input i is cast to the type that all of these meet in
+                                     * (weir_dtype_promote) before the call is recorded */
     weir_status (*infer)(weir_call *c);                 /* checks, fills out layouts and alias */
     weir_status (*grad)(struct weir_grad *g);           /* records gradients; NULL: none */
     double      (*flops)(const weir_call *c);           /* NULL: one per element of output 0 */

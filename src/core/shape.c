@@ -2,6 +2,7 @@
  *
  * Strides of empty tensors are those of the same tensor with each 0 replaced by 1: nothing is ever
  * read through them, but they stay defined and bounded. */
+#include "core/dtype.h"
 #include "core/shape.h"
 
 #include <stdio.h>
@@ -75,7 +76,7 @@ void weir_shape_row_major(const weir_desc *d, int64_t stride[WEIR_MAX_DIMS])
 void weir_shape_dense(weir_layout *l)
 {
     const weir_desc *d = &l->desc;
-    if (d->ndim != 4 || (d->dtype != WEIR_F32 && d->dtype != WEIR_F64)) {
+    if (d->ndim != 4 || !weir_is_any_float(d->dtype)) {
         weir_shape_row_major(d, l->stride);
         return;
     }

@@ -1,7 +1,7 @@
 /* shape.h - dims, strides, broadcasting, checked byte sizes.
  *
- * Dense means: strides as weir_shape_dense gives them. That is row-major, except for 4-D f32 and
- * f64 tensors (n,c,h,w), which are channels-last in memory: (n,h,w,c). So activations and
+ * Dense means: strides as weir_shape_dense gives them. That is row-major, except for 4-D
+ * tensors of floats (n,c,h,w), which are channels-last in memory: (n,h,w,c). So activations and
  * convolution weights need one kernel layout only; conversion happens where the host writes or
  * reads. */
 #ifndef WEIR_CORE_SHAPE_H

@@ -2,6 +2,7 @@
 #ifndef WEIR_CORE_TENSOR_H
 #define WEIR_CORE_TENSOR_H
 
+#include "core/dtype.h"
 #include "core/ref.h"
 #include "core/shape.h"
 #include "weir/tensor.h"
@@ -26,7 +27,7 @@ struct weir_tensor {
 /* Integers (pooling winners, class numbers) carry no gradient. */
 static inline bool weir_tensor_is_float(const weir_tensor *t)
 {
-    return t->layout.desc.dtype == WEIR_F32 || t->layout.desc.dtype == WEIR_F64;
+    return weir_is_any_float(t->layout.desc.dtype);
 }
 
 /* A handle over `block` (referenced by the handle; may be NULL). dev is a weir_device whose first

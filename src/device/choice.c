@@ -92,8 +92,7 @@ static weir_status reserve(weir_choices *t)
 
 static void entry_free(entry *e)
 {
-    if (e->choice.destroy)
-        e->choice.destroy(e->choice.state);
+    weir_choice_drop(&e->choice);
     weir_mem_free(e);
 }
 

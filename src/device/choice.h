@@ -16,6 +16,13 @@ typedef struct weir_choice {
     const char *impl;                   /* static name for dumps: "c", "onednn", "openblas" */
 } weir_choice;
 
+/* Frees what a choice owns; one that was never made, all zero, is fine. */
+static inline void weir_choice_drop(const weir_choice *c)
+{
+    if (c->destroy)
+        c->destroy(c->state);
+}
+
 /* Fills *out for the call, or fails with ERR_NOKERNEL / ERR_NOMEM and leaves nothing behind.
  * Layouts of outputs are dense unless the op says otherwise. */
 typedef weir_status (*weir_choose_fn)(weir_device *d, const weir_call *c, weir_choice *out);

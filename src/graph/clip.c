@@ -5,6 +5,7 @@
  * the bits. */
 #include <math.h>
 
+#include "core/dtype.h"
 #include "core/status.h"
 #include "core/tensor.h"
 #include "graph/session.h"
@@ -86,9 +87,12 @@ static weir_tensor *limited(weir_tensor *g, double limit)
     return weir_min(scalar(g, limit), weir_max(scalar(g, -limit), g));
 }
 
+/* Squares of halves overflow or vanish. */
 static weir_tensor *squares(weir_tensor *g, double limit)
 {
     (void)limit;
+    if (weir_is_half(g->layout.desc.dtype))
+        g = weir_cast(g, WEIR_F32);
     return weir_cast(weir_sum(weir_square(g), 0, false), WEIR_F64);
 }
 

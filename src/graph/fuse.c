@@ -7,6 +7,7 @@
  * than it saves. */
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/status.h"
 #include "graph/passes.h"
 
@@ -30,7 +31,7 @@ static bool fusable(const weir_graph *g, const weir_node *n)
     if (!(weir_opdefs[n->op]->flags & WEIR_ELEMENTWISE) || n->nout != 1)
         return false;
     const weir_desc *d = &g->values.at[n->out[0]].layout.desc;
-    return (d->dtype == WEIR_F32 || d->dtype == WEIR_F64) && weir_shape_count(d) > 0;
+    return weir_is_any_float(d->dtype) && weir_shape_count(d) > 0;
 }
 
 /* Turns counts in first[1..n] into offsets. */

@@ -6,6 +6,7 @@
  * Costs one read of the value, so small values are left alone. */
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/status.h"
 #include "graph/passes.h"
 
@@ -43,7 +44,8 @@ static bool worth(const weir_graph *g, uint32_t store, const weir_mask_use *u)
         u->producer == WEIR_NONE)
         return false;
     const weir_node *n = &g->nodes.at[u->producer];
-    return n->phase == WEIR_FORWARD && weir_store_of(g, n->out[0]) == store;
+    return n->phase == WEIR_FORWARD && weir_store_of(g, n->out[0]) == store &&
+           weir_is_float(g->values.at[n->out[0]].layout.desc.dtype);
 }
 
 /* Appends bits = SIGN_PACK(y) at the end of the list; the caller moves it. */

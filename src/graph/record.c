@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/rng.h"
 #include "core/status.h"
 #include "core/tensor.h"
@@ -21,7 +22,7 @@ typedef struct weir_recording {
     weir_tensor      *in[WEIR_MAX_IN];
     weir_tensor      *out[WEIR_MAX_OUT];
     uint64_t          rng;
-    bool              scoped;       /* a scope of our own holds the dense copies */
+    bool              scoped;       /* a scope of our own holds casts and copies */
 } weir_recording;
 
 static const char *name_of(const weir_tensor *t)
@@ -92,19 +93,63 @@ static weir_status check_inputs(weir_recording *r, weir_device *d)
     return WEIR_OK;
 }
 
-/* Ops that cannot take strides get dense copies of strided inputs; a scope of our own drops them.
- */
+/* Replaces input i by `by`, which a scope of our own holds. */
+static weir_status replace(weir_recording *r, int i, weir_tensor *by)
+{
+    r->in[i] = by;
+    return by ? WEIR_OK : weir_error_status();
+}
+
+static weir_status begin_scope(weir_recording *r)
+{
+    if (!r->scoped)
+        WEIR_TRY(weir_scope_begin(r->s->dev));
+    r->scoped = true;
+    return WEIR_OK;
+}
+
+/* The type that the inputs meet in; false where shapes do not fit: the call then fails, and tells
+ * the types as they were given. */
+static bool meeting_type(const weir_recording *r, weir_dtype *type)
+{
+    weir_desc all = {.dtype = WEIR_BOOL};
+
+    for (int i = 0; i < r->call.nin; i++) {
+        const weir_desc so_far = all, *const d = &r->in[i]->layout.desc;
+        if (!(r->def->promotes >> i & 1))
+            continue;
+        if (!weir_shape_broadcast(&so_far, d, &all))
+            return false;
+        all.dtype = weir_dtype_promote(so_far.dtype, d->dtype);
+    }
+    const bool whole = !weir_is_any_float(all.dtype) && all.dtype != WEIR_BOOL;
+    *type = whole && r->def->flags & WEIR_DIVIDES ? WEIR_F32 : all.dtype;
+    return true;
+}
+
+/* Inputs of several types become one by recorded casts, which gradients pass back through. */
+static weir_status promote(weir_recording *r)
+{
+    weir_dtype type;
+
+    if (!r->def->promotes || !meeting_type(r, &type))
+        return WEIR_OK;
+    for (int i = 0; i < r->call.nin; i++)
+        if (r->def->promotes >> i & 1 && r->in[i]->layout.desc.dtype != type) {
+            WEIR_TRY(begin_scope(r));
+            WEIR_TRY(replace(r, i, weir_cast(r->in[i], type)));
+        }
+    return WEIR_OK;
+}
+
+/* Ops that cannot take strides get dense copies of strided inputs. */
 static weir_status make_dense(weir_recording *r)
 {
     for (int i = 0; i < r->call.nin; i++) {
         if (!(r->def->flags & (WEIR_STRIDED | WEIR_VIEW)) &&
             !weir_shape_is_dense(&r->in[i]->layout)) {
-            if (!r->scoped)
-                WEIR_TRY(weir_scope_begin(r->s->dev));
-            r->scoped = true;
-            r->in[i] = weir_copy(r->in[i]);
-            if (!r->in[i])
-                return weir_error_status();
+            WEIR_TRY(begin_scope(r));
+            WEIR_TRY(replace(r, i, weir_copy(r->in[i])));
         }
         r->in_layout[i] = r->in[i]->layout;
     }
@@ -207,6 +252,7 @@ static bool flows_gradient(const weir_recording *r)
 static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *again)
 {
     WEIR_TRY(check_inputs(r, d));
+    WEIR_TRY(promote(r));
     WEIR_TRY(make_dense(r));
     r->call.alias = -1;
     WEIR_TRY(r->def->infer(&r->call));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/hash.h"
 #include "core/status.h"
 #include "graph/execute.h"
@@ -167,11 +168,6 @@ static double fill_value(const weir_graph *g, uint32_t node)
     return ((const weir_fill_attr *)g->nodes.at[node].attr)->value;
 }
 
-static bool is_float(weir_dtype t)
-{
-    return t == WEIR_F32 || t == WEIR_F64;
-}
-
 static bool foldable(const weir_graph *g, const weir_node *n, const uint32_t *fill)
 {
     const uint32_t flags = def_of(n)->flags;
@@ -181,9 +177,9 @@ static bool foldable(const weir_graph *g, const weir_node *n, const uint32_t *fi
         return false;
     for (int k = 0; k < n->nin; k++)
         if (fill[weir_store_of(g, n->in[k])] == WEIR_NONE ||
-            !is_float(g->values.at[n->in[k]].layout.desc.dtype))
+            !weir_is_float(g->values.at[n->in[k]].layout.desc.dtype))
             return false;
-    return is_float(g->values.at[n->out[0]].layout.desc.dtype);
+    return weir_is_float(g->values.at[n->out[0]].layout.desc.dtype);
 }
 
 /* Runs the call's own kernel on scalars, so that folding gives the kernel's bits. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/elementwise.h"
 #include "core/status.h"
 #include "core/tensor.h"
@@ -44,8 +45,8 @@ weir_tensor *weir_state(weir_device *d, weir_desc desc, const char *name)
 
 weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *name)
 {
-    if (desc.dtype != WEIR_F32 && desc.dtype != WEIR_F64)
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "weir_param '%s': a parameter is f32 or f64, not %s",
+    if (!weir_is_any_float(desc.dtype))
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "weir_param '%s': a parameter is a float, not %s",
                               name ? name : "", weir_dtype_name(desc.dtype));
     weir_tensor *t = make_own(d, &desc, name, WEIR_KIND_PARAM);
     if (t) {
@@ -64,8 +65,8 @@ static weir_status number_leaf(const char *who, weir_tensor *t)
         return weir_fail_null(who, "t");
     WEIR_TRY(weir_device_check(t->dev, who));
     if (!weir_tensor_is_float(t))
-        return weir_fail(WEIR_ERR_DTYPE, "%s: a gradient is f32 or f64, the tensor '%s' is %s", who,
-                         weir_tensor_name(t), weir_desc_text(&t->layout.desc, text));
+        return weir_fail(WEIR_ERR_DTYPE, "%s: only floats have a gradient, the tensor '%s' is %s",
+                         who, weir_tensor_name(t), weir_desc_text(&t->layout.desc, text));
     if (t->tape)
         return weir_fail(WEIR_ERR_INVALID, "%s: %s is the result of a call that a gradient flows "
                          "through; detach it first", who, weir_desc_text(&t->layout.desc, text));
@@ -254,8 +255,8 @@ static weir_status draw(const char *who, weir_tensor *t, weir_op op, double s, d
 {
     const weir_ew_attr a = {s, u};
 
-    if (t && t->layout.desc.dtype != WEIR_F32 && t->layout.desc.dtype != WEIR_F64)
-        return weir_fail(WEIR_ERR_DTYPE, "%s: random numbers are f32 or f64, not %s", who,
+    if (t && !weir_is_any_float(t->layout.desc.dtype))
+        return weir_fail(WEIR_ERR_DTYPE, "%s: random numbers are floats, not %s", who,
                          weir_dtype_name(t->layout.desc.dtype));
     return generate(who, t, op, &a, sizeof a);
 }

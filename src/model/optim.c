@@ -214,13 +214,13 @@ weir_status weir_optim_set_lr(weir_optim *o, double lr)
     return WEIR_OK;
 }
 
-/* The rate as a tensor of f32 or f64. */
+/* The rate as a tensor: f64 for parameters of f64, else f32. */
 static weir_tensor *rate_of(weir_optim *o, weir_dtype dtype)
 {
     weir_tensor **lr = &o->lr[dtype == WEIR_F64 ? F64_RATE : F32_RATE];
     if (*lr)
         return *lr;
-    weir_tensor *t = weir_input(o->dev, weir_scalar(dtype));
+    weir_tensor *t = weir_input(o->dev, weir_scalar(dtype == WEIR_F64 ? WEIR_F64 : WEIR_F32));
     if (t && rate_write(t, o->rate) != WEIR_OK) {
         weir_release(t);
         return NULL;

@@ -246,7 +246,7 @@ CASE(integer_rows_wrap)
     c.op = WEIR_OP_SUB;
     CHECK_OK(run(weir_cpu_elementwise, weir_cpu_isa_best(), 1, &c, src, dst));
     CHECK(y[0] == 2 && y[1] == -10);
-    c.op = WEIR_OP_MAX;
+    c.op = WEIR_OP_DIV;
     CHECK_STATUS(run(weir_cpu_elementwise, WEIR_ISA_BASE, 1, &c, src, dst), WEIR_ERR_NOKERNEL);
 
     const weir_layout wide = kernel_dense(weir_1d(WEIR_I64, 2));

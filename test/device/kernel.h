@@ -10,6 +10,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "check.h"
+#include "half.h"
 
 /* A call with its operands. Memory is the kernel_case's own. */
 typedef struct kernel_case {
@@ -78,6 +79,8 @@ static inline double kernel_get(const weir_layout *l, const void *p, int64_t i)
     case WEIR_F64: return ((const double *)p)[at];
     case WEIR_I32: return (double)((const int32_t *)p)[at];
     case WEIR_I64: return (double)((const int64_t *)p)[at];
+    case WEIR_F16:
+    case WEIR_BF16: return half_decode(((const uint16_t *)p)[at], l->desc.dtype);
     default: return (double)((const uint8_t *)p)[at];
     }
 }
@@ -90,6 +93,8 @@ static inline void kernel_set(const weir_layout *l, void *p, int64_t i, double v
     case WEIR_F64: ((double *)p)[at] = v; break;
     case WEIR_I32: ((int32_t *)p)[at] = (int32_t)v; break;
     case WEIR_I64: ((int64_t *)p)[at] = (int64_t)v; break;
+    case WEIR_F16:
+    case WEIR_BF16: ((uint16_t *)p)[at] = half_encode(v, l->desc.dtype); break;
     default: ((uint8_t *)p)[at] = (uint8_t)v;
     }
 }

@@ -49,6 +49,8 @@ static void check_move(weir_choose_fn choose, weir_op op, weir_layout from, weir
         const double x = kernel_get(&k.in[0], k.src[0], i), y = kernel_get(&k.out[0], k.dst[0], i);
         const double cut = to.dtype == WEIR_BOOL && from.desc.dtype != WEIR_BOOL
                                ? (double)(x != 0)
+                           : to.dtype == WEIR_F16 || to.dtype == WEIR_BF16
+                               ? half_round(x, to.dtype)
                                : to.dtype == WEIR_F32 || to.dtype == WEIR_F64 ? x : trunc(x);
         bad += fabs(y - cut) > 1e-5 * fabs(cut);
     }
@@ -60,9 +62,9 @@ static void check_move(weir_choose_fn choose, weir_op op, weir_layout from, weir
 
 CASE(copies_of_any_strides)
 {
-    const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_I32, WEIR_U8};
-    for (int round = 0; round < 150 && check_failures == 0; round++) {
-        const weir_desc d = random_desc(types[round % 4], (int)check_int(0, 6));
+    const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_I32, WEIR_U8, WEIR_BF16};
+    for (int round = 0; round < 200 && check_failures == 0; round++) {
+        const weir_desc d = random_desc(types[round % 5], (int)check_int(0, 6));
         check_move(weir_cpu_copy, WEIR_OP_COPY, random_layout(&d), d);
     }
 }
@@ -99,8 +101,8 @@ CASE(reshape_without_common_factors)
 /* Images may change their memory order with the type: only floats are channels-last. */
 CASE(casts_of_all_pairs)
 {
-    for (int from = WEIR_F32; from <= WEIR_BOOL; from++)
-        for (int to = WEIR_F32; to <= WEIR_BOOL; to++)
+    for (int from = WEIR_F32; from <= WEIR_BF16; from++)
+        for (int to = WEIR_F32; to <= WEIR_BF16; to++)
             for (int round = 0; round < 4; round++) {
                 weir_desc         d = random_desc((weir_dtype)from, round);
                 const weir_layout l = random_layout(&d);
@@ -108,7 +110,7 @@ CASE(casts_of_all_pairs)
                 check_move(weir_cpu_cast, WEIR_OP_CAST, l, d);
             }
     weir_desc image = weir_4d(WEIR_F32, 3, 5, 40, 41);
-    for (int to = WEIR_F32; to <= WEIR_BOOL; to++) {
+    for (int to = WEIR_F32; to <= WEIR_BF16; to++) {
         weir_desc d = image;
         d.dtype = (weir_dtype)to;
         check_move(weir_cpu_cast, WEIR_OP_CAST, kernel_dense(image), d);
@@ -168,8 +170,8 @@ CASE(casts_of_integers_wrap)
 
 CASE(fills_every_type)
 {
-    const double value[] = {1.75, 1.75, 1, 1, 1, 1};
-    for (int type = WEIR_F32; type <= WEIR_BOOL; type++)
+    const double value[] = {1.75, 1.75, 1, 1, 1, 1, 1.75, 1.75};
+    for (int type = WEIR_F32; type <= WEIR_BF16; type++)
         for (int64_t n = 0; n <= 70000; n = n * 7 + 1) {
             const weir_fill_attr attr = {.value = 1.75};
             kernel_case          k = {.choose = weir_cpu_fill, .op = WEIR_OP_FILL, .attr = &attr,

@@ -461,6 +461,29 @@ CASE(mistakes_are_named)
 }
 
 /* Model and optimiser may be freed in any order; the device's memory is empty afterwards. */
+/* Halves are stored and computed with, not trained: a step in f32 updates, and is cast. */
+CASE(half_parameters_are_refused_by_name)
+{
+    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_tensor *const half = weir_param(d, weir_1d(WEIR_BF16, N), "half");
+    weir_tensor *const p = weir_param(d, weir_1d(WEIR_F32, N), "p");
+    weir_optim *const  sgd = weir_sgd_new(d, 0.5, NULL);
+    float              v[N];
+
+    CHECK_OK(weir_write_fill(half, 1));
+    CHECK_OK(weir_write_fill(p, 1));
+    CHECK_STATUS(weir_minimize(sgd, weir_sum(weir_square(half), 0, false)), WEIR_ERR_DTYPE);
+    CHECK_TEXT(weir_error(), "sgd_update: updates f32 or f64, the parameter is bf16");
+    weir_tensor *const narrow = weir_cast(p, WEIR_BF16);
+    CHECK_OK(weir_minimize(sgd, weir_sum(weir_square(narrow), 0, false)));
+    CHECK_OK(weir_read(p, v, sizeof v));
+    CHECK(v[0] == 0 && v[N - 1] == 0);
+    weir_release(half);
+    weir_release(p);
+    weir_optim_free(sgd);
+    weir_device_close(d);
+}
+
 CASE(freed_in_any_order)
 {
     for (int order = 0; order < 2; order++) {

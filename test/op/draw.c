@@ -167,9 +167,9 @@ CASE(refused)
     weir_tensor *const t = weir_state(d, weir_1d(WEIR_I64, 3), "t");
 
     CHECK(weir_uniform(d, weir_1d(WEIR_I32, 3), 0, 1) == NULL);
-    CHECK_TEXT(weir_error(), "uniform: makes f32 or f64, not i32");
+    CHECK_TEXT(weir_error(), "uniform: makes f32, f64, f16 or bf16, not i32");
     CHECK(weir_normal(d, weir_1d(WEIR_BOOL, 3), 0, 1) == NULL);
-    CHECK_TEXT(weir_error(), "normal: makes f32 or f64, not bool");
+    CHECK_TEXT(weir_error(), "normal: makes f32, f64, f16 or bf16, not bool");
     CHECK_STATUS(weir_write_uniform(t, 0, 1), WEIR_ERR_DTYPE);
     CHECK_STATUS(weir_write_normal(t, 0, 1), WEIR_ERR_DTYPE);
     CHECK_OK(weir_write_fill(t, 5));

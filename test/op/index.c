@@ -260,7 +260,9 @@ CASE(a_range_that_does_not_fit_is_refused)
     CHECK_STATUS(weir_error_status(), WEIR_ERR_INVALID);
     CHECK_TEXT(weir_error(), "arange");
     CHECK(weir_arange(d, WEIR_I64, 3, (double)NAN, 1) == NULL);
-    CHECK(weir_arange(d, WEIR_U8, 3, 0, 1) == NULL);
+    CHECK(weir_arange(d, WEIR_U8, 3, 254, 1) == NULL);
+    CHECK_STATUS(weir_error_status(), WEIR_ERR_INVALID);
+    CHECK(weir_arange(d, WEIR_BOOL, 3, 0, 1) == NULL);
     CHECK_STATUS(weir_error_status(), WEIR_ERR_DTYPE);
     weir_device_close(d);
 }

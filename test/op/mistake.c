@@ -71,7 +71,7 @@ static void try_mistake(const op_check *c, const op_set *set, const int *types, 
     weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
     op_trial           bad, good;
 
-    if (op_open_on(&bad, d, c->row, set, c->type, types)) {
+    if (op_open_on(&bad, d, c->row, set, c->asked >= 0 ? (weir_dtype)c->asked : c->type, types)) {
         if (op_open_on(&good, d, c->row, c->row->sets, c->type, NULL))
             refused_both_ways(&bad, &good, status, set->says);
         op_close(&good);
@@ -109,20 +109,53 @@ static void try_one_wrong(const op_check *c, int which)
     try_mistake(c, c->set, types, WEIR_ERR_DTYPE);
 }
 
-void op_way_types(const op_check *c)
+/* The types that some row of the operation takes. */
+static unsigned types_of(const op_row *row)
 {
-    int types[OP_MAX_IN], typed = 0;
+    unsigned types = 0;
+
+    for (const op_row *const *family = op_families; *family; family++)
+        for (const op_row *r = *family; r->name; r++)
+            types |= r->build == row->build ? r->types : 0;
+    return types;
+}
+
+/* All inputs of the type under test, or what is asked for, of a type that the operation lacks: the
+ * sentence names that. */
+static void try_all_wrong(const op_check *c, weir_dtype type)
+{
+    const bool given = c->row->in[0].kind == OP_NONE;
+    op_check   own = *c;
+    op_set     set = *c->set;
+    int        types[OP_MAX_IN], typed = 0;
 
     for (int i = 0; i < OP_MAX_IN; i++) {
-        const bool own = has_type_under_test(c->row->in[i].kind);
-        types[i] = own ? WEIR_BOOL : -1;
-        typed += own;
+        const bool under_test = has_type_under_test(c->row->in[i].kind);
+        types[i] = under_test ? (int)type : -1;
+        typed += under_test;
     }
-    try_mistake(c, c->set, types, WEIR_ERR_DTYPE);
-    for (int i = 0; i < OP_MAX_IN; i++) {
+    set.says = weir_dtype_name(type);
+    own.asked = given ? (int)type : -1;
+    if (given || typed > 0)
+        try_mistake(&own, &set, types, WEIR_ERR_DTYPE);
+}
+
+void op_way_types(const op_check *c)
+{
+    const unsigned taken = types_of(c->row);
+    op_shape       shape[OP_MAX_IN];
+    const int      nin = op_parse(c->set->in, c->type, shape);
+    int            typed = 0;
+
+    for (weir_dtype type = 0; weir_dtype_size(type) > 0; type++)
+        if (!(taken >> type & 1))
+            try_all_wrong(c, type);
+    for (int i = 0; i < nin; i++)
+        typed += has_type_under_test(c->row->in[i].kind);
+    for (int i = 0; i < nin; i++) {
         const op_kind kind = c->row->in[i].kind;
         if (is_class(kind) || kind == OP_COUNTER ||
-            (has_type_under_test(kind) && typed > 1 && !(c->row->any_float >> i & 1)))
+            (has_type_under_test(kind) && typed > 1 && !(c->row->any_type >> i & 1)))
             try_one_wrong(c, i);
     }
 }

@@ -95,6 +95,13 @@ REF_EACH(abs, fabs(a))
 REF_EACH(neg, -a)
 REF_EACH(square, a * a)
 REF_EACH(affine, o->s * a + o->t)
+/* Of integers: in f32. */
+void ref_div_whole(ref_call *c)
+{
+    ref_div(c);
+    c->out.desc.dtype = WEIR_F32;
+}
+
 REF_EACH(add, a + b)
 REF_EACH(sub, a - b)
 REF_EACH(mul, a * b)
@@ -121,6 +128,14 @@ weir_desc ref_reduced_desc(const ref_call *c)
     return out;
 }
 
+weir_desc ref_counted_desc(const ref_call *c)
+{
+    weir_desc d = ref_reduced_desc(c);
+    if (d.dtype == WEIR_I32 || d.dtype == WEIR_U8 || d.dtype == WEIR_BOOL)
+        d.dtype = WEIR_I64;
+    return d;
+}
+
 int64_t ref_reduced_place(const ref_call *c, int64_t i)
 {
     int64_t index[WEIR_MAX_DIMS] = {0}, place = 0;
@@ -133,7 +148,7 @@ int64_t ref_reduced_place(const ref_call *c, int64_t i)
 
 void ref_sum(ref_call *c)
 {
-    c->out = ref_new(ref_reduced_desc(c));
+    c->out = ref_new(ref_counted_desc(c));
     const int64_t      n = ref_count(&c->out.desc);
     long double *const sum = calloc((size_t)n + 1, sizeof *sum);
     for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++)
@@ -254,7 +269,7 @@ void ref_broadcast_to(ref_call *c)
     }
 }
 
-/* Truncates towards zero; true is what is not 0. */
+/* Truncates towards zero; true is what is not 0. Halves are rounded with the answer. */
 static double cast_value(double v, weir_dtype to)
 {
     switch (to) {
@@ -264,6 +279,9 @@ static double cast_value(double v, weir_dtype to)
         return (double)(float)v;
     case WEIR_BOOL:
         return v != 0;
+    case WEIR_F16:
+    case WEIR_BF16:
+        return v;
     default:
         return trunc(v);
     }

@@ -81,13 +81,14 @@ void ref_each(ref_call *c, ref_scalar f);
 
 /* Of a reduction: the result's desc, and where in it element i of the input goes. */
 weir_desc ref_reduced_desc(const ref_call *c);
+weir_desc ref_counted_desc(const ref_call *c);     /* of a sum or product: i64 of integers */
 int64_t   ref_reduced_place(const ref_call *c, int64_t i);
 
 #define REF_LIST(X)                                                                                \
     X(slice) X(split) X(concat) X(stack) X(squeeze) X(unsqueeze) X(tile) X(repeat) X(pad)          \
     X(depth_to_space) X(space_to_depth) X(gather) X(scatter_add) X(one_hot) X(arange)              \
     X(relu) X(sigmoid) X(tanh) X(exp) X(log) X(sqrt) X(rsqrt) X(abs) X(neg) X(square) X(affine)    \
-    X(add) X(sub) X(mul) X(div) X(max) X(min)                                                      \
+    X(add) X(sub) X(mul) X(div) X(div_whole) X(max) X(min)                                         \
     X(sum) X(mean) X(amax) X(count_correct)                                                        \
     X(same) X(reshape) X(flatten) X(transpose) X(broadcast_to) X(cast) X(fill) X(drawn) X(dropout) \
     X(lstm) X(gru) X(batch_matmul) X(gemm) X(attention) X(einsum)                                  \

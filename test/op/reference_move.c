@@ -317,7 +317,7 @@ void ref_one_hot(ref_call *c)
 
 void ref_arange(ref_call *c)
 {
-    const bool whole = c->type == WEIR_I32 || c->type == WEIR_I64;
+    const bool whole = c->type == WEIR_I32 || c->type == WEIR_I64 || c->type == WEIR_U8;
 
     c->out = ref_new(c->desc);
     for (int64_t i = 0; i < ref_count(&c->desc); i++) {

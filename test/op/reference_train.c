@@ -27,7 +27,7 @@ void ref_amin(ref_call *c)
 
 void ref_prod(ref_call *c)
 {
-    c->out = ref_new(ref_reduced_desc(c));
+    c->out = ref_new(ref_counted_desc(c));
     const int64_t      n = ref_count(&c->out.desc);
     long double *const product = calloc((size_t)n + 1, sizeof *product);
     for (int64_t i = 0; i < n; i++)

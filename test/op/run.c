@@ -7,9 +7,9 @@
 
 #include "op/way.h"
 
-static const op_row *const families[] = {
+const op_row *const op_families[] = {
     op_elementwise, op_math, op_compare, op_reduce, op_matmul, op_attention, op_recurrent,
-    op_conv, op_pool2d, op_norm, op_loss, op_move, op_slice, op_gather, op_update,
+    op_conv, op_pool2d, op_norm, op_loss, op_move, op_slice, op_gather, op_update, NULL,
 };
 
 /* Shape sets of a row that go through the plans with a pass left out: not all, that takes long. */
@@ -32,7 +32,7 @@ static void add(op_score *score, const op_set *set, const char *way_name,
     op_check *const     c = calloc(1, sizeof *c);
 
     *c = (op_check){.base = {.file = row->name, .name = c->label, .run = run_check},
-                    .row = row, .set = set, .score = score, .way = way,
+                    .row = row, .set = set, .score = score, .way = way, .asked = -1,
                     .type = type < 0 ? WEIR_F32 : (weir_dtype)type};
     snprintf(c->label, sizeof c->label, "%s%s%s: %s%s%s", set->in, set->note ? " " : "",
              set->note ? set->note : "", way_name, type < 0 ? "" : " ",
@@ -55,13 +55,18 @@ static void add_set(op_score *score, const op_set *set)
     const op_row *const row = score->row;
 
     add(score, set, "desc", op_way_desc, -1);
-    for (int type = 0; type <= WEIR_BOOL; type++) {
+    for (int type = 0; weir_dtype_size((weir_dtype)type) > 0; type++) {
+        const bool half = (OP_HALVES >> type & 1) != 0;
         if (!(row->types >> type & 1))
             continue;
         add(score, set, "values", op_way_values, type);
+        if (half && differentiated(row) > 0 && !set->flat)
+            add(score, set, "half gradient", op_way_half_gradient, type);
+        if (half && set >= row->sets + PLANNED_SETS)
+            continue;
         add(score, set, "graph", op_way_graph, type);
         add(score, set, "threads", op_way_threads, type);
-        if (type == WEIR_F32 && set < row->sets + PLANNED_SETS)
+        if ((type == WEIR_F32 || type == WEIR_BF16) && set < row->sets + PLANNED_SETS)
             add(score, set, "plans", op_way_plans, type);
     }
     if (differentiated(row) > 0 && !set->flat)
@@ -73,16 +78,16 @@ static void add_set(op_score *score, const op_set *set)
 static void add_row(const op_row *row)
 {
     op_score *const score = &scores[rows++];
-    const int       type = row->types & OP_F32 ? WEIR_F32 : row->types & OP_I32 ? WEIR_I32
-                                                                                : WEIR_BOOL;
+    const int       type = row->types & OP_F32   ? WEIR_F32
+                         : row->types & OP_I32 ? WEIR_I32
+                         : row->types & OP_U8  ? WEIR_U8 : WEIR_BOOL;
 
     score->row = row;
     for (const op_set *set = row->sets; set->in; set++)
         add_set(score, set);
     for (const op_set *set = row->wrong; set && set->in; set++)
         add(score, set, "mistake", op_way_mistake, type);
-    if (!(row->types >> WEIR_BOOL & 1) && row->in[0].kind != OP_NONE)
-        add(score, row->sets, "types", op_way_types, type);
+    add(score, row->sets, "types", op_way_types, type);
     add(score, row->sets, "NULL", op_way_null, type);
 }
 
@@ -96,6 +101,8 @@ static void summarise(void)
             continue;
         printf("%-21s values %3d, worst %5.2f eps in f32, %5.2f eps in f64, allowed %2.0f",
                s->row->name, s->values, s->worst_f32, s->worst_f64, s->row->eps);
+        if (s->row->types & OP_HALVES)
+            printf("; %4.2f in f16, bf16", s->worst_half);
         if (s->gradients)
             printf("; gradients %2d, worst %.1e of allowed", s->gradients, s->worst_gradient);
         printf("\n");
@@ -109,8 +116,8 @@ __attribute__((constructor)) static void add_table(void)
 {
     static check_case summary = {.file = "table.c", .name = "summary", .run = summarise};
 
-    for (size_t i = 0; i < OP_COUNT_OF(families); i++)
-        for (const op_row *row = families[i]; row->name; row++)
+    for (const op_row *const *family = op_families; *family; family++)
+        for (const op_row *row = *family; row->name; row++)
             add_row(row);
     *check_last = &summary;
     check_last = &summary.next;

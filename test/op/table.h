@@ -54,10 +54,16 @@ enum {
     OP_F64 = 1 << WEIR_F64,
     OP_I32 = 1 << WEIR_I32,
     OP_I64 = 1 << WEIR_I64,
+    OP_U8 = 1 << WEIR_U8,
+    OP_BOOL = 1 << WEIR_BOOL,
+    OP_F16 = 1 << WEIR_F16,
+    OP_BF16 = 1 << WEIR_BF16,
+    OP_HALVES = OP_F16 | OP_BF16,
     OP_FLOATS = OP_F32 | OP_F64,
-    OP_INTEGERS = OP_I32 | OP_I64,
-    OP_NUMBERS = OP_FLOATS | OP_INTEGERS,
-    OP_ALL = OP_NUMBERS | 1 << WEIR_U8 | 1 << WEIR_BOOL
+    OP_ANY_FLOAT = OP_FLOATS | OP_HALVES,
+    OP_INTEGERS = OP_I32 | OP_I64 | OP_U8,
+    OP_NUMBERS = OP_ANY_FLOAT | OP_INTEGERS,
+    OP_ALL = OP_NUMBERS | OP_BOOL
 };
 
 typedef struct op_row {
@@ -70,10 +76,12 @@ typedef struct op_row {
     /* Largest error in units of the element type's epsilon: of each element relative to itself, or,
      * if `rms`, root mean square error relative to the root mean square of the result. */
     double        eps;
+    double        half_eps;             /* the same for f16 and bf16, where an exact answer is
+                                         * rounded to them; 0: 1 */
     bool          rms;
     bool          library;              /* may be a library: bits promised per thread count */
     unsigned      optional;             /* bit i: input i may be NULL */
-    unsigned      any_float;            /* bit i: input i may be of the other float type */
+    unsigned      any_type;             /* bit i: input i may be of another type */
     int           runs;                 /* calls in a row on the same state; 0: 1 */
     const op_set *sets;
     const op_set *wrong;                /* mistakes beside those that every row is tried with */
@@ -82,6 +90,9 @@ typedef struct op_row {
 extern const op_row op_elementwise[], op_reduce[], op_matmul[], op_attention[], op_recurrent[],
     op_conv[], op_pool2d[], op_norm[], op_math[], op_compare[], op_loss[], op_move[], op_slice[],
     op_gather[], op_update[];
+
+/* All of them, NULL at the end. */
+extern const op_row *const op_families[];
 
 #define OP_COUNT_OF(a) (sizeof(a) / sizeof *(a))
 

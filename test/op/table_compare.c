@@ -88,9 +88,10 @@ static weir_tensor *build_where(const op_call *c)
 /* A range of few whole numbers, so that integers are often equal. */
 #define ROW_OF(id, all)                                                                            \
     {.name = #id, .build = build_##id, .reference = ref_##id, .types = all,                        \
-     .in = {{OP_DATA, -3, 3}, {OP_DATA, -3, 3}}, .sets = binary_sets, .wrong = binary_wrong}
+     .in = {{OP_DATA, -3, 3}, {OP_DATA, -3, 3}}, .sets = binary_sets, .wrong = binary_wrong,       \
+     .any_type = (all) & OP_F32 ? 3 : 0}
 
-enum { ORDERED = OP_NUMBERS | 1 << WEIR_U8, TRUTH = 1 << WEIR_BOOL };
+enum { ORDERED = OP_NUMBERS, TRUTH = OP_BOOL };
 
 const op_row op_compare[] = {
     ROW_OF(eq, OP_ALL),
@@ -106,6 +107,6 @@ const op_row op_compare[] = {
      .types = TRUTH, .in = {{OP_DATA, -3, 3}}, .sets = unary_sets},
     {.name = "where", .build = build_where, .reference = ref_where, .types = OP_ALL,
      .in = {{OP_MASK, 0, 1}, {OP_PARAM, -2, 2}, {OP_PARAM, -3, 3}}, .sets = where_sets,
-     .wrong = where_wrong},
+     .wrong = where_wrong, .any_type = 6},
     {0},
 };

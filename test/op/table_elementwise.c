@@ -130,19 +130,22 @@ static weir_tensor *build_dropout(const op_call *c)
 
 /* Name in messages, range, allowed error in eps; "wide" rows go where a formula would overflow. */
 #define UNARY_ROW(id, title, a, b, error)                                                          \
-    {.name = title, .says = #id, .build = build_##id, .reference = ref_##id, .types = OP_FLOATS,   \
-     .in = {{OP_PARAM, a, b}}, .eps = error, .sets = unary_sets}
+    {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
+     .types = OP_ANY_FLOAT, .in = {{OP_PARAM, a, b}}, .eps = error, .sets = unary_sets}
 #define WIDE_ROW(id, title, a, b, error)                                                           \
-    {.name = title, .says = #id, .build = build_##id, .reference = ref_##id, .types = OP_FLOATS,   \
-     .in = {{OP_DATA, a, b}}, .eps = error, .sets = unary_sets}
+    {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
+     .types = OP_ANY_FLOAT, .in = {{OP_DATA, a, b}}, .eps = error, .sets = unary_sets}
 #define BINARY_ROW(id, low, high, error)                                                           \
-    {.name = #id, .build = build_##id, .reference = ref_##id, .types = OP_FLOATS,                  \
+    {.name = #id, .build = build_##id, .reference = ref_##id, .types = OP_ANY_FLOAT,               \
      .in = {{OP_PARAM, -2, 2}, {OP_PARAM, low, high}}, .eps = error, .sets = binary_sets,          \
-     .wrong = binary_wrong}
+     .wrong = binary_wrong, .any_type = 3}
 #define INTEGER_ROW(id, title)                                                                     \
     {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
      .types = OP_INTEGERS, .in = {{OP_DATA, -90, 90}, {OP_DATA, -70, 110}}, .sets = binary_sets,   \
-     .wrong = binary_wrong}
+     .wrong = binary_wrong, .any_type = 3}
+#define INTEGERS_ROW(id, title)                                                                    \
+    {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
+     .types = OP_INTEGERS, .in = {{OP_DATA, -90, 90}}, .sets = unary_sets}
 
 const op_row op_elementwise[] = {
     UNARY_ROW(relu, "relu", -2, 2, 0),
@@ -160,7 +163,7 @@ const op_row op_elementwise[] = {
     WIDE_ROW(tanh, "tanh (near 0)", -1e-3, 1e-3, 4),
     WIDE_ROW(exp, "exp (wide)", -85, 85, 4),
     WIDE_ROW(log, "log (wide)", 1e-30, 1e30, 4),
-    {.name = "affine", .build = build_affine, .reference = ref_affine, .types = OP_FLOATS,
+    {.name = "affine", .build = build_affine, .reference = ref_affine, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -2, 2}}, .eps = 2, .rms = true, .sets = affine_sets},
     BINARY_ROW(add, -3, 3, 1),
     BINARY_ROW(sub, -3, 3, 1),
@@ -171,7 +174,15 @@ const op_row op_elementwise[] = {
     INTEGER_ROW(add, "add (integers)"),
     INTEGER_ROW(sub, "sub (integers)"),
     INTEGER_ROW(mul, "mul (integers)"),
-    {.name = "dropout", .build = build_dropout, .reference = ref_dropout, .types = OP_FLOATS,
+    {.name = "div (integers)", .says = "div", .build = build_div, .reference = ref_div_whole,
+     .types = OP_INTEGERS, .in = {{OP_DATA, -90, 90}, {OP_DATA, 1, 110}}, .eps = 1,
+     .sets = binary_sets, .wrong = binary_wrong, .any_type = 3},
+    INTEGER_ROW(max, "max (integers)"),
+    INTEGER_ROW(min, "min (integers)"),
+    INTEGERS_ROW(abs, "abs (integers)"),
+    INTEGERS_ROW(neg, "neg (integers)"),
+    INTEGERS_ROW(square, "square (integers)"),
+    {.name = "dropout", .build = build_dropout, .reference = ref_dropout, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, 1, 3}}, .eps = 2, .sets = dropout_sets,
      .wrong = dropout_wrong},
     {0},

@@ -72,6 +72,13 @@ static const op_set one_hot_wrong[] = {
     {0},
 };
 
+static const op_set arange_up_sets[] = {
+    {.in = "(7)", "0 to 6", {.s = 0, .t = 1}},
+    {.in = "(256)", "all there are", {.s = 0, .t = 1}},
+    {.in = "(5)", "halves", {.s = 253, .t = 0.5}},
+    {0},
+};
+
 static const op_set arange_sets[] = {
     {.in = "(7)", "0 to 6", {.s = 0, .t = 1}},
     {.in = "(1)", NULL, {.s = 3, .t = 0.5}},
@@ -145,11 +152,13 @@ const op_row op_gather[] = {
      .reference = ref_scatter_add, .types = OP_F32 | OP_F64,
      .in = {{OP_PARAM, 1, 2}, {OP_ROW_I32, 0, 0}, {OP_PARAM, 2, 3}}, .eps = 24,
      .sets = scatter_sets},
-    {.name = "one_hot", .build = one_hot, .reference = ref_one_hot, .types = OP_INTEGERS,
+    {.name = "one_hot", .build = one_hot, .reference = ref_one_hot, .types = OP_I32 | OP_I64,
      .in = {{OP_DATA, -2, 7}}, .sets = one_hot_sets, .wrong = one_hot_wrong},
-    {.name = "arange", .build = arange, .reference = ref_arange, .types = OP_NUMBERS, .eps = 1,
-     .sets = arange_sets, .wrong = arange_wrong},
-    {.name = "bernoulli", .build = bernoulli, .reference = ref_drawn, .types = OP_FLOATS,
+    {.name = "arange (u8)", .says = "arange", .build = arange, .reference = ref_arange,
+     .types = OP_U8, .sets = arange_up_sets},
+    {.name = "arange", .build = arange, .reference = ref_arange,
+     .types = OP_ANY_FLOAT | OP_I32 | OP_I64, .eps = 1, .sets = arange_sets, .wrong = arange_wrong},
+    {.name = "bernoulli", .build = bernoulli, .reference = ref_drawn, .types = OP_ANY_FLOAT,
      .sets = bernoulli_sets, .wrong = bernoulli_wrong},
     {0},
 };

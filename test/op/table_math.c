@@ -22,6 +22,14 @@ static const op_set slope_sets[] = UNARY_SETS(.s = 0.125);
 static const op_set alpha_sets[] = UNARY_SETS(.s = 1.5);
 static const op_set clamp_sets[] = UNARY_SETS(.s = -0.5, .t = 1.25);
 
+static const op_set clamp_whole_sets[] = UNARY_SETS(.s = -20, .t = 30);
+
+static const op_set clamp_whole_wrong[] = {
+    {.in = "(3)", "nothing between", {.s = 0.25, .t = 0.75}, .status = WEIR_ERR_INVALID,
+     .says = "no integer"},
+    {0},
+};
+
 static const op_set clamp_wrong[] = {
     {.in = "(3)", "lo above hi", {.s = 1, .t = -1}, .status = WEIR_ERR_INVALID, .says = "lo"},
     {0},
@@ -136,9 +144,11 @@ static weir_tensor *build_pow(const op_call *c)
 
 /* Name in messages, range, allowed error in eps; a row of DATA goes where slopes are too steep for
  * differences. */
-#define ROW_OF(id, title, kind, a, b, error, shapes)                                               \
-    .name = title, .says = #id, .build = build_##id, .reference = ref_##id, .types = OP_FLOATS,    \
+#define ROW_OF_TYPES(id, title, all, kind, a, b, error, shapes)                                    \
+    .name = title, .says = #id, .build = build_##id, .reference = ref_##id, .types = all,          \
     .in = {{kind, a, b}}, .eps = error, .sets = shapes
+#define ROW_OF(id, title, kind, a, b, error, shapes)                                               \
+    ROW_OF_TYPES(id, title, OP_ANY_FLOAT, kind, a, b, error, shapes)
 #define UNARY_ROW(id, a, b, error, expr) {ROW_OF(id, #id, OP_PARAM, a, b, error, unary_sets)},
 #define WIDE_ROW(id, title, a, b, error) {ROW_OF(id, title, OP_DATA, a, b, error, unary_sets)}
 
@@ -147,6 +157,9 @@ const op_row op_math[] = {
     {ROW_OF(leaky_relu, "leaky_relu", OP_PARAM, -2, 2, 1, slope_sets)},
     {ROW_OF(elu, "elu", OP_PARAM, -3, 3, 2, alpha_sets)},
     {ROW_OF(clamp, "clamp", OP_PARAM, -2, 2, 0, clamp_sets), .wrong = clamp_wrong},
+    {ROW_OF_TYPES(clamp, "clamp (integers)", OP_INTEGERS, OP_DATA, -60, 60, 0, clamp_whole_sets),
+     .wrong = clamp_whole_wrong},
+    {ROW_OF_TYPES(sign, "sign (integers)", OP_INTEGERS, OP_DATA, -2, 3, 0, unary_sets)},
     WIDE_ROW(softplus, "softplus (wide)", -80, 80, 4),
     WIDE_ROW(erf, "erf (near 0)", -1e-3, 1e-3, 4),
     WIDE_ROW(sin, "sin (wide)", -1e12, 1e12, 2),
@@ -156,10 +169,11 @@ const op_row op_math[] = {
     WIDE_ROW(asinh, "asinh (near 0)", -2e-3, 2e-3, 2),
     WIDE_ROW(log1p, "log1p (near 0)", -1e-5, 1e-5, 2),
     WIDE_ROW(expm1, "expm1 (near 0)", -1e-5, 1e-5, 2),
-    {.name = "prelu", .build = build_prelu, .reference = ref_prelu, .types = OP_FLOATS,
+    {.name = "prelu", .build = build_prelu, .reference = ref_prelu, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -2, 2}, {OP_PARAM, -0.5, 1}}, .eps = 1, .sets = prelu_sets,
      .wrong = prelu_wrong},
-    {.name = "pow", .build = build_pow, .reference = ref_pow, .types = OP_FLOATS,
-     .in = {{OP_PARAM, 0.2, 3}, {OP_PARAM, -2, 3}}, .eps = 2, .sets = pow_sets, .wrong = pow_wrong},
+    {.name = "pow", .build = build_pow, .reference = ref_pow, .types = OP_ANY_FLOAT,
+     .in = {{OP_PARAM, 0.2, 3}, {OP_PARAM, -2, 3}}, .eps = 2, .sets = pow_sets, .wrong = pow_wrong,
+     .any_type = 3},
     {0},
 };

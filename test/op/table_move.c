@@ -134,6 +134,10 @@ static const op_set cast_sets[] = {
     {.in = "(2,3,4,5)", "to i32", AS(WEIR_I32), .flat = true},
     {.in = "(191,211)", "several tasks to f32", AS(WEIR_F32), .flat = true},
     {.in = "(191,211)", "several tasks to u8", AS(WEIR_U8), .flat = true},
+    {.in = "(2,3,4,5)t", "to f16", AS(WEIR_F16), .flat = true},
+    {.in = "(191,211)", "several tasks to f16", AS(WEIR_F16), .flat = true},
+    {.in = "(4,5)b", "to bf16", AS(WEIR_BF16), .flat = true},
+    {.in = "(191,211)t", "several tasks to bf16", AS(WEIR_BF16), .flat = true},
     {0},
 };
 
@@ -261,9 +265,9 @@ const op_row op_move[] = {
      .types = OP_ALL, .in = {{OP_DATA, -90, 90}}, .sets = negative_sets},
     {.name = "fill", .build = fill, .reference = ref_fill, .types = OP_ALL, .sets = fill_sets,
      .wrong = wrong_descs},
-    {.name = "uniform", .build = uniform, .reference = ref_drawn, .types = OP_FLOATS,
+    {.name = "uniform", .build = uniform, .reference = ref_drawn, .types = OP_ANY_FLOAT,
      .sets = draw_sets, .wrong = wrong_descs},
-    {.name = "normal", .build = normal, .reference = ref_drawn, .types = OP_FLOATS,
+    {.name = "normal", .build = normal, .reference = ref_drawn, .types = OP_ANY_FLOAT,
      .sets = draw_sets, .wrong = wrong_descs},
     {0},
 };

@@ -99,11 +99,11 @@ static weir_tensor *gru(const op_call *c)
 #define WITH(length) {FIVE, {length, 0, 1}}
 
 const op_row op_recurrent[] = {
-    {.name = "lstm", .build = lstm, .reference = ref_lstm, .types = OP_FLOATS, .in = INPUTS,
-     .eps = 16, .rms = true, .library = true, .optional = 7 << 3, .sets = lstm_sets,
+    {.name = "lstm", .build = lstm, .reference = ref_lstm, .types = OP_ANY_FLOAT, .in = INPUTS,
+     .eps = 16, .half_eps = 8, .rms = true, .library = true, .optional = 7 << 3, .sets = lstm_sets,
      .wrong = lstm_wrong},
-    {.name = "gru", .build = gru, .reference = ref_gru, .types = OP_FLOATS, .in = INPUTS,
-     .eps = 16, .rms = true, .library = true, .optional = 7 << 3, .sets = gru_sets,
+    {.name = "gru", .build = gru, .reference = ref_gru, .types = OP_ANY_FLOAT, .in = INPUTS,
+     .eps = 16, .half_eps = 8, .rms = true, .library = true, .optional = 7 << 3, .sets = gru_sets,
      .wrong = gru_wrong},
     {.name = "lstm (lengths)", .says = "lstm", .build = lstm, .reference = ref_lstm,
      .types = OP_FLOATS, .in = WITH(OP_ROW_I32), .eps = 16, .rms = true, .library = true,

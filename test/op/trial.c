@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "half.h"
 
 /* ---- shapes ---- */
 
@@ -87,8 +88,11 @@ static double rounded(double v, weir_dtype type, double middle)
         return v;
     case WEIR_F32:
         return (double)(float)v;
+    case WEIR_F16:
+    case WEIR_BF16:
+        return half_round(v, type);
     case WEIR_U8:
-        return floor(fabs(v));
+        return fmod(floor(fabs(v)), 256);
     case WEIR_BOOL:
         return v > middle;
     default:
@@ -146,6 +150,10 @@ static void encode(const double *from, int64_t n, weir_dtype type, void *to)
         case WEIR_I64:
             ((int64_t *)to)[i] = (int64_t)from[i];
             break;
+        case WEIR_F16:
+        case WEIR_BF16:
+            ((uint16_t *)to)[i] = half_encode(from[i], type);
+            break;
         default:
             ((uint8_t *)to)[i] = (uint8_t)from[i];
         }
@@ -162,6 +170,9 @@ static double decode(const void *from, int64_t i, weir_dtype type)
         return ((const int32_t *)from)[i];
     case WEIR_I64:
         return (double)((const int64_t *)from)[i];
+    case WEIR_F16:
+    case WEIR_BF16:
+        return half_decode(((const uint16_t *)from)[i], type);
     default:
         return ((const uint8_t *)from)[i];
     }
@@ -181,6 +192,18 @@ static bool write_values(weir_tensor *t, const ref_array *a)
 bool op_write(op_trial *t, int i)
 {
     return write_values(t->tensor[i], &t->leaf[i]);
+}
+
+bool op_write_like(op_trial *t, const op_trial *like)
+{
+    for (int i = 0; i < t->nin; i++) {
+        memcpy(t->leaf[i].at, like->leaf[i].at,
+               (size_t)ref_count(&t->leaf[i].desc) * sizeof(double));
+        if (!op_write(t, i))
+            return false;
+    }
+    memcpy(t->weight.at, like->weight.at, (size_t)ref_count(&t->weight.desc) * sizeof(double));
+    return write_values(t->weights, &t->weight);
 }
 
 double *op_read(const weir_tensor *t)
@@ -215,7 +238,7 @@ bool op_draw(op_trial *t, bool states)
 
 static weir_tensor *make_leaf(const op_trial *t, int i, weir_desc d)
 {
-    const bool is_float = d.dtype == WEIR_F32 || d.dtype == WEIR_F64;
+    const bool is_float = (OP_ANY_FLOAT >> d.dtype & 1) != 0;
 
     if (op_is_state(t, i))
         return weir_state(t->dev, d, "state");
@@ -292,7 +315,7 @@ bool op_is_state(const op_trial *t, int i)
 bool op_is_wrt(const op_trial *t, int i)
 {
     return t->row->in[i].kind == OP_PARAM && t->leaf[i].at && !t->set->flat &&
-           (t->type == WEIR_F32 || t->type == WEIR_F64);
+           (OP_ANY_FLOAT >> t->type & 1) != 0;
 }
 
 weir_tensor *op_apply(const op_trial *t)
@@ -329,6 +352,13 @@ weir_status op_record(const op_trial *t, bool keep_y, op_result *r)
     return WEIR_OK;
 }
 
+/* An exact answer as the element type stores it; f32 and f64 are left to the allowed error. */
+static double stored(double v, weir_dtype type)
+{
+    return OP_HALVES >> type & 1 ? half_round(v, type)
+         : type == WEIR_U8       ? v - 256 * floor(v / 256) : v;
+}
+
 ref_array op_expect(op_trial *t, const double *got)
 {
     ref_array in[OP_MAX_IN];
@@ -342,6 +372,8 @@ ref_array op_expect(op_trial *t, const double *got)
     for (int i = 0; i < c.nin; i++)
         if (own[i])
             ref_free(&in[i]);
+    for (int64_t i = 0; i < ref_count(&c.out.desc); i++)
+        c.out.at[i] = stored(c.out.at[i], c.out.desc.dtype);
     return c.out;
 }
 

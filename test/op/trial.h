@@ -53,6 +53,9 @@ bool op_draw(op_trial *t, bool states);
 /* Writes leaf i as it is now. */
 bool op_write(op_trial *t, int i);
 
+/* All inputs and loss weights get the values of another trial of the row. */
+bool op_write_like(op_trial *t, const op_trial *like);
+
 /* The result of the row's operation, through the views. */
 weir_tensor *op_apply(const op_trial *t);
 

@@ -14,7 +14,7 @@ static bool same_desc(const weir_desc *a, const weir_desc *b)
 
 void op_way_desc(const op_check *c)
 {
-    for (weir_dtype type = 0; type <= WEIR_BOOL; type++) {
+    for (weir_dtype type = 0; weir_dtype_size(type) > 0; type++) {
         op_trial t;
         if (!(c->row->types >> type & 1))
             continue;
@@ -39,7 +39,16 @@ void op_way_desc(const op_check *c)
 
 static double epsilon(weir_dtype type)
 {
-    return type == WEIR_F32 ? (double)FLT_EPSILON : type == WEIR_F64 ? DBL_EPSILON : 0;
+    return type == WEIR_F32    ? (double)FLT_EPSILON
+         : type == WEIR_F64  ? DBL_EPSILON
+         : type == WEIR_F16  ? 0x1p-10
+         : type == WEIR_BF16 ? 0x1p-7 : 0;
+}
+
+/* Below this a number's unit does not become smaller with it. */
+static double least_normal(weir_dtype type)
+{
+    return type == WEIR_F16 ? 0x1p-14 : 0;
 }
 
 /* 0 where both are equal, NaNs included; infinite where only one is a number. */
@@ -50,12 +59,12 @@ static double gap(double got, double want)
     return isfinite(got) && isfinite(want) ? fabs(got - want) : HUGE_VAL;
 }
 
-static double worst_relative(const double *got, const double *want, int64_t n)
+static double worst_relative(const double *got, const double *want, int64_t n, double least)
 {
     double worst = 0;
     for (int64_t i = 0; i < n; i++)
         if (gap(got[i], want[i]) > 0)
-            worst = fmax(worst, gap(got[i], want[i]) / fabs(want[i]));
+            worst = fmax(worst, gap(got[i], want[i]) / fmax(fabs(want[i]), least));
     return worst;
 }
 
@@ -74,13 +83,17 @@ static void compare(const op_check *c, const char *what, weir_dtype type, const 
                     const double *want, int64_t n)
 {
     const bool   rms = c->row->rms;
-    const double relative = rms ? rms_relative(got, want, n) : worst_relative(got, want, n);
+    const bool   half = (OP_HALVES >> type & 1) != 0;
+    const double relative = rms ? rms_relative(got, want, n)
+                                : worst_relative(got, want, n, least_normal(type));
     const double error = relative > 0 ? relative / epsilon(type) : 0;
-    double      *worst = type == WEIR_F64 ? &c->score->worst_f64 : &c->score->worst_f32;
+    const double allowed = half ? fmax(1, c->row->half_eps) : c->row->eps;
+    double      *worst = half               ? &c->score->worst_half
+                       : type == WEIR_F64 ? &c->score->worst_f64 : &c->score->worst_f32;
 
     *worst = fmax(*worst, error);
-    check_that(error <= c->row->eps, __FILE__, __LINE__, "%s off by %g eps, allowed %g", what,
-               error, c->row->eps);
+    check_that(error <= allowed, __FILE__, __LINE__, "%s off by %g eps, allowed %g", what, error,
+               allowed);
 }
 
 static void compare_states(const op_check *c, const op_trial *t)
@@ -232,6 +245,46 @@ void op_way_gradient(const op_check *c)
         free(gradient[i]);
     op_close(&t);
     c->score->gradients++;
+}
+
+/* In units of epsilon of f16 and bf16, root mean square: a gradient is a chain of a few calls, each
+ * of which rounds. */
+static const double half_gradient = 8;
+
+/* Relative to the larger of the answer and 0.1: terms of a sum that cancel leave their errors. */
+static double half_error(const double *got, const double *want, int64_t n)
+{
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        error += gap(got[i], want[i]) * gap(got[i], want[i]);
+        size += isfinite(want[i]) ? want[i] * want[i] : 0;
+    }
+    return error > 0 ? sqrt(error / fmax(size, 0.01 * (double)n)) : 0;
+}
+
+/* Gradients in f16 or bf16 against those in f64 at the same values. */
+void op_way_half_gradient(const op_check *c)
+{
+    op_trial  half, wide;
+    op_result r, exact;
+
+    if (op_open(&half, c->row, c->set, c->type, 1) && op_open(&wide, c->row, c->set, WEIR_F64, 1) &&
+        op_write_like(&wide, &half) && CHECK_OK(op_record(&half, true, &r)) &&
+        CHECK_OK(op_record(&wide, true, &exact)))
+        for (int i = 0; i < half.nin; i++) {
+            if (!op_is_wrt(&half, i) || !CHECK(r.grad[i] && exact.grad[i]))
+                continue;
+            const weir_desc d = weir_tensor_desc(r.grad[i]);
+            double *const   got = op_read(r.grad[i]), *const want = op_read(exact.grad[i]);
+            CHECK(same_desc(&d, &half.leaf[i].desc));
+            const double error = half_error(got, want, ref_count(&d)) / epsilon(c->type);
+            check_that(error <= half_gradient, __FILE__, __LINE__, "gradient of input %d off by "
+                       "%g eps, allowed %g", i, error, half_gradient);
+            free(got);
+            free(want);
+        }
+    op_close(&half);
+    op_close(&wide);
 }
 
 /* Trainable are all inputs, or input `alone` only; the gradients as doubles. */

@@ -10,7 +10,7 @@
 typedef struct op_score {
     const op_row *row;
     int           values, gradients;
-    double        worst_f32, worst_f64, worst_gradient;
+    double        worst_f32, worst_f64, worst_half, worst_gradient;
 } op_score;
 
 typedef struct op_check {
@@ -18,6 +18,7 @@ typedef struct op_check {
     const op_row *row;
     const op_set *set;
     weir_dtype    type;
+    int           asked;        /* -1, or a type that a call without inputs is wrongly asked for */
     op_score     *score;
     void        (*way)(const struct op_check *c);
     char          label[160];
@@ -26,6 +27,7 @@ typedef struct op_check {
 void op_way_desc(const op_check *c);        /* inferred desc = the reference's, graph off and on */
 void op_way_values(const op_check *c);      /* values and states against the reference */
 void op_way_gradient(const op_check *c);    /* gradients against central differences */
+void op_way_half_gradient(const op_check *c);   /* gradients in f16, bf16 against those in f64 */
 void op_way_frozen(const op_check *c);       /* each gradient, the other inputs not trainable */
 void op_way_graph(const op_check *c);       /* graph on = graph off, bit for bit */
 void op_way_plans(const op_check *c);       /* the same with each pass left out, and with none */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cpu/kernels.h"
@@ -217,7 +218,7 @@ weir_status weir_cpu_callback_grad(weir_device *d, const weir_call *c, weir_choi
     for (int i = 0; i < s->ny; i++)
         s->y_in[i] = s->def->backward_without_y ? NONE : n++;
     for (int i = 0; i < s->ny; i++)
-        s->dy_in[i] = s->y[i].dtype == WEIR_F32 || s->y[i].dtype == WEIR_F64 ? n++ : NONE;
+        s->dy_in[i] = weir_is_any_float(s->y[i].dtype) ? n++ : NONE;
     for (int i = 0; i < s->nx; i++)
         s->dx_out[i] = (a->want >> i & 1) != 0 ? made++ : NONE;
     return WEIR_OK;

@@ -4,6 +4,7 @@
  * stretch of the innermost axis; tasks are stretches of output positions, cut by shape only. A bool
  * is 0 or 1 when written, anything but 0 is true when read. An output may start where an input of
  * the same layout starts: an element is read before it is written. */
+#include "core/half.h"
 #include "core/mem.h"
 #include "device/cpu/cut.h"
 #include "device/cpu/kernels.h"
@@ -58,7 +59,9 @@ typedef struct compare {
     RUN(id##_f64, double, uint8_t, a op b)                                                         \
     RUN(id##_i32, int32_t, uint8_t, a op b)                                                        \
     RUN(id##_i64, int64_t, uint8_t, a op b)                                                        \
-    RUN(id##_u8, uint8_t, uint8_t, a op b)
+    RUN(id##_u8, uint8_t, uint8_t, a op b)                                                         \
+    RUN(id##_f16, uint16_t, uint8_t, weir_from_f16(a) op weir_from_f16(b))                         \
+    RUN(id##_bf16, uint16_t, uint8_t, weir_from_bf16(a) op weir_from_bf16(b))
 
 COMPARE(eq, ==)
 COMPARE(ne, !=)
@@ -101,6 +104,7 @@ static void not_b8(int64_t n, void *out, const void *const *from, const int64_t 
     }
 
 WHERE(where_1, uint8_t)
+WHERE(where_2, uint16_t)
 WHERE(where_4, uint32_t)
 WHERE(where_8, uint64_t)
 
@@ -213,7 +217,8 @@ static weir_status choose(const weir_call *c, run_fn run, weir_choice *out)
 #define KERNEL(id, b8)                                                                             \
     weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_choice *out)                \
     {                                                                                              \
-        static const run_fn run[] = {id##_f32, id##_f64, id##_i32, id##_i64, id##_u8, b8};         \
+        static const run_fn run[] = {id##_f32, id##_f64, id##_i32, id##_i64,                       \
+                                     id##_u8,  b8,       id##_f16, id##_bf16};                     \
         (void)d;                                                                                   \
         return choose(c, run[c->in[0].desc.dtype], out);                                           \
     }
@@ -239,8 +244,8 @@ LOGIC(not, not_b8)
 
 weir_status weir_cpu_where(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    const size_t size = weir_dtype_size(c->out[0].desc.dtype);
+    static const run_fn by_size[] = {[1] = where_1, [2] = where_2, [4] = where_4, [8] = where_8};
 
     (void)d;
-    return choose(c, size == 1 ? where_1 : size == 4 ? where_4 : where_8, out);
+    return choose(c, by_size[weir_dtype_size(c->out[0].desc.dtype)], out);
 }

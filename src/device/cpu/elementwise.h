@@ -15,8 +15,8 @@ typedef struct weir_row_args {
 /* out[i] = row(in[0][i], in[1][i], ...), all contiguous. out may start where an input starts. */
 typedef void (*weir_row_fn)(int64_t n, void *out, const void *const *in, const weir_row_args *r);
 
-/* f32, f64, i32, i64: the number of a dtype is its column. */
-#define WEIR_ROW_TYPES 4
+/* The number of a dtype is its column. */
+#define WEIR_ROW_TYPES 8
 
 typedef struct weir_row_entry {
     weir_row_fn fn[WEIR_ROW_TYPES];     /* NULL: the row has no such type */

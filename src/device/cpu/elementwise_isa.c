@@ -2,7 +2,8 @@
  *
  * The list is included once per type. Plain loops for the compiler to vectorise; no contraction
  * and no approximations, so every instruction set gives the same bits. Integers are computed
- * unsigned: they wrap. */
+ * unsigned where they may wrap. Rows of f16 and bf16 are those of f32 between conversions of a few
+ * hundred elements, rounded once. */
 #include "device/cpu/elementwise.h"
 
 /* Rows of libm's functions stay scalar in f64, which clang would report. */
@@ -10,6 +11,7 @@
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
+#include "core/half.h"
 #include "core/rng.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/run.h"
@@ -28,7 +30,8 @@
     const T *const pc = (arity) > 2 ? in[2] : NULL, *const pd = (arity) > 3 ? in[3] : NULL;        \
     const T *const pe = (arity) > 4 ? in[4] : NULL, *const pf = (arity) > 5 ? in[5] : NULL;        \
     const T *const pg = (arity) > 6 ? in[6] : NULL;                                                \
-    const T        s = (T)r->s, t = (T)r->t;                                                       \
+    const T        s = (T)ROW_PASTE(attr, of, SUFFIX)(r->s);                                       \
+    const T        t = (T)ROW_PASTE(attr, of, SUFFIX)(r->t);                                       \
     T *const       to = out;                                                                       \
     (void)s, (void)t, (void)pa, (void)pb, (void)pc, (void)pd, (void)pe, (void)pf, (void)pg
 
@@ -37,6 +40,32 @@
     const T d = (arity) > 3 ? pd[i] : 0, e = (arity) > 4 ? pe[i] : 0, f = (arity) > 5 ? pf[i] : 0; \
     const T g = (arity) > 6 ? pg[i] : 0;                                                           \
     (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)g
+
+/* An attribute as an element: integers that do not fit are the nearest that do. */
+static inline float attr_of_f32(double v)
+{
+    return (float)v;
+}
+
+static inline double attr_of_f64(double v)
+{
+    return v;
+}
+
+static inline int64_t attr_of_i64(double v)
+{
+    return v >= 0x1p63 ? INT64_MAX : v > -0x1p63 ? (int64_t)v : INT64_MIN;
+}
+
+static inline int32_t attr_of_i32(double v)
+{
+    return v >= 0x1p31 ? INT32_MAX : v > -0x1p31 ? (int32_t)v : INT32_MIN;
+}
+
+static inline uint8_t attr_of_u8(double v)
+{
+    return v >= 255 ? UINT8_MAX : v > 0 ? (uint8_t)v : (uint8_t)0;
+}
 
 /* Draws are made in chunks of whole 16-block groups, into a buffer that stays in cache. */
 enum { DRAW_CHUNK = 256, DRAW_GROUP = 16 };
@@ -102,7 +131,7 @@ static inline void draw_words(draw_span *w, const weir_row_args *r, int64_t at, 
         RUN_LOOP                                                                                   \
         for (int64_t i = 0; i < n; i++) {                                                          \
             ROW_BIND(arity, i);                                                                    \
-            to[i] = value;                                                                         \
+            to[i] = (T)(value);                                                                    \
         }                                                                                          \
     }
 
@@ -175,10 +204,50 @@ ROW_DRAW_FUNCTIONS
 #undef SUFFIX
 #undef ROW
 
-/* ---- integers: the rows of NUMBERS only ---- */
+/* ---- halves: blocks of f32, whose first element's position is passed on to draws ---- */
+enum { HALF_BLOCK = 256 };
+
+#define ROW_THROUGH(id)                                                                            \
+    static void through_##id(weir_row_fn row, int arity, int64_t n, void *out,                     \
+                             const void *const *in, const weir_row_args *r)                        \
+    {                                                                                              \
+        float         block[WEIR_MAX_IN + 1][HALF_BLOCK];                                          \
+        const void   *from[WEIR_MAX_IN];                                                           \
+        weir_row_args own = *r;                                                                    \
+        for (int64_t at = 0; at < n; at += HALF_BLOCK, own.first += HALF_BLOCK) {                  \
+            const int64_t some = n - at < HALF_BLOCK ? n - at : HALF_BLOCK;                        \
+            for (int k = 0; k < arity; k++) {                                                      \
+                const uint16_t *const half = (const uint16_t *)in[k] + at;                         \
+                from[k] = block[k];                                                                \
+                for (int64_t i = 0; i < some; i++)                                                 \
+                    block[k][i] = weir_from_##id(half[i]);                                         \
+            }                                                                                      \
+            row(some, block[WEIR_MAX_IN], from, &own);                                             \
+            uint16_t *const to = (uint16_t *)out + at;                                             \
+            for (int64_t i = 0; i < some; i++)                                                     \
+                to[i] = weir_to_##id(block[WEIR_MAX_IN][i]);                                       \
+        }                                                                                          \
+    }
+ROW_THROUGH(f16)
+ROW_THROUGH(bf16)
+
+#define ROW_HALF_FUNCTION(id, arity, half)                                                         \
+    static void row_##id##_##half(int64_t n, void *out, const void *const *in,                     \
+                                  const weir_row_args *r)                                          \
+    {                                                                                              \
+        through_##half(row_##id##_f32, arity, n, out, in, r);                                      \
+    }
+#define ROW(ID, id, arity, types, value)                                                           \
+    ROW_HALF_FUNCTION(id, arity, f16)                                                              \
+    ROW_HALF_FUNCTION(id, arity, bf16)
+#include "core/elementwise.def"
+#undef ROW
+
+/* ---- integers: rows of NUMBERS in unsigned types, rows of ORDERED in signed ones ---- */
 #define ROW(ID, id, arity, types, value)  ROW_OF_##types(id, arity, value)
 #define ROW_OF_FLOATS(id, arity, value)
 #define ROW_OF_NUMBERS(id, arity, value)  ROW_NUMBERS_FUNCTION(id, arity, value)
+#define ROW_OF_ORDERED(id, arity, value)
 
 #define T      uint32_t
 #define SUFFIX i32
@@ -191,12 +260,70 @@ ROW_DRAW_FUNCTIONS
 #include "core/elementwise.def"
 #undef T
 #undef SUFFIX
+
+#define T      uint8_t
+#define SUFFIX u8
+#include "core/elementwise.def"
+#undef T
+#undef SUFFIX
+
+/* The least number's absolute value is itself, as in the unsigned types. */
+static inline int32_t weir_abs_i32(int32_t a)
+{
+    return a < 0 ? (int32_t)(0u - (uint32_t)a) : a;
+}
+
+static inline int64_t weir_abs_i64(int64_t a)
+{
+    return a < 0 ? (int64_t)(UINT64_C(0) - (uint64_t)a) : a;
+}
+
+static inline uint8_t weir_abs_u8(uint8_t a)
+{
+    return a;
+}
+
+#undef ROW_OF_NUMBERS
+#undef ROW_OF_ORDERED
+#define ROW_OF_NUMBERS(id, arity, value)
+#define ROW_OF_ORDERED(id, arity, value)  ROW_NUMBERS_FUNCTION(id, arity, value)
+
+#define T      int32_t
+#define SUFFIX i32
+#include "core/elementwise.def"
+#undef T
+#undef SUFFIX
+
+#define T      int64_t
+#define SUFFIX i64
+#include "core/elementwise.def"
+#undef T
+#undef SUFFIX
+
+/* Rows ask whether a number is below 0, which these never are. */
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtype-limits"
+#endif
+#define T      uint8_t
+#define SUFFIX u8
+#include "core/elementwise.def"
+#undef T
+#undef SUFFIX
 #undef ROW
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* ---- the table ---- */
 #define ROW(ID, id, arity, types, value) [WEIR_OP_##ID] = {.fn = {ROW_ENTRY_##types(id)}},
-#define ROW_ENTRY_FLOATS(id)             row_##id##_f32, row_##id##_f64
-#define ROW_ENTRY_NUMBERS(id)            ROW_ENTRY_FLOATS(id), row_##id##_i32, row_##id##_i64
+#define ROW_ENTRY_FLOATS(id)                                                                       \
+    [WEIR_F32] = row_##id##_f32, [WEIR_F64] = row_##id##_f64, [WEIR_F16] = row_##id##_f16,         \
+    [WEIR_BF16] = row_##id##_bf16
+#define ROW_ENTRY_NUMBERS(id)                                                                      \
+    ROW_ENTRY_FLOATS(id), [WEIR_I32] = row_##id##_i32, [WEIR_I64] = row_##id##_i64,                \
+    [WEIR_U8] = row_##id##_u8
+#define ROW_ENTRY_ORDERED(id) ROW_ENTRY_NUMBERS(id)
 
 const weir_row_entry WEIR_ISA_NAME(weir_rows)[WEIR_OP_COUNT] = {
 #include "core/elementwise.def"

@@ -7,10 +7,13 @@
 #include <string.h>
 
 #include "core/attr.h"
+#include "core/dtype.h"
+#include "core/half.h"
 #include "core/mem.h"
 #include "device/cpu/cut.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/run.h"
+#include "device/cpu/widen.h"
 
 enum { RANGES = 16 };           /* tasks of a scatter at most: each reads all indices */
 
@@ -52,6 +55,8 @@ static void encode(double value, weir_dtype type, char element[8])
     case WEIR_F64: memcpy(element, &value, sizeof value); break;
     case WEIR_I32: memcpy(element, &j, sizeof j); break;
     case WEIR_I64: memcpy(element, &i, sizeof i); break;
+    case WEIR_F16: memcpy(element, &(uint16_t){weir_to_f16(f)}, sizeof(uint16_t)); break;
+    case WEIR_BF16: memcpy(element, &(uint16_t){weir_to_bf16(f)}, sizeof(uint16_t)); break;
     default: memcpy(element, &b, sizeof b);
     }
 }
@@ -121,13 +126,14 @@ weir_status weir_cpu_gather(weir_device *d, const weir_call *c, weir_choice *out
         const T *const f = from;                                                                   \
         RUN_LOOP                                                                                   \
         for (int64_t i = 0; i < n; i++)                                                            \
-            t[i] += f[i];                                                                          \
+            t[i] = (T)(t[i] + f[i]);                                                               \
     }
 
 ADD(f32, float)
 ADD(f64, double)
 ADD(i32, uint32_t)
 ADD(i64, uint64_t)
+ADD(u8, uint8_t)
 
 /* Table rows [first, last): those of x (all zero without x), then what is added to them. */
 static void scatter_task(void *ctx, int64_t task)
@@ -165,10 +171,10 @@ static weir_status scatter_run(const weir_kargs *k)
 /* The inputs from `index` on are indices (n) and updates (n,d). */
 static weir_status scatter_choose(const weir_call *c, int index, weir_choice *out)
 {
-    static const add_fn    add[] = {add_f32, add_f64, add_i32, add_i64};    /* as in weir_dtype */
+    static const add_fn    add[] = {add_f32, add_f64, add_i32, add_i64, add_u8};
     const weir_desc *const to = &c->out[0].desc;
 
-    if (to->dtype > WEIR_I64)
+    if (to->dtype > WEIR_U8)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CPU kernel adds rows of %s",
                               weir_dtype_name(to->dtype));
     rows_state s = {.type = to->dtype, .wide = c->in[index].desc.dtype == WEIR_I64,
@@ -181,15 +187,18 @@ static weir_status scatter_choose(const weir_call *c, int index, weir_choice *ou
     return rows_choose(&s, scatter_run, out);
 }
 
+/* Halves are summed in f32 and rounded once. */
 weir_status weir_cpu_gather_grad(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
+    if (weir_is_half(c->out[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_gather_grad, out);
     return scatter_choose(c, 0, out);
 }
 
 weir_status weir_cpu_scatter_add(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
+    if (weir_is_half(c->out[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_scatter_add, out);
     return scatter_choose(c, 1, out);
 }
 
@@ -237,9 +246,9 @@ weir_status weir_cpu_one_hot(weir_device *d, const weir_call *c, weir_choice *ou
 
 /* ---- range ---- */
 
-#define ARANGE(T)                                                                                  \
+#define ARANGE(T, convert)                                                                         \
     for (int64_t i = begin; i < end; i++)                                                          \
-    ((T *)k->dst[0])[i] = (T)(a->start + (double)i * a->step)
+    ((T *)k->dst[0])[i] = convert(a->start + (double)i * a->step)
 
 static void arange_task(void *ctx, int64_t task)
 {
@@ -249,10 +258,13 @@ static void arange_task(void *ctx, int64_t task)
     const int64_t                 end = min64(a->count, begin + WEIR_TASK_ELEMENTS);
 
     switch ((weir_dtype)a->dtype) {
-    case WEIR_F32: ARANGE(float); break;
-    case WEIR_F64: ARANGE(double); break;
-    case WEIR_I32: ARANGE(int32_t); break;
-    default: ARANGE(int64_t);
+    case WEIR_F32: ARANGE(float, (float)); break;
+    case WEIR_F64: ARANGE(double, (double)); break;
+    case WEIR_I32: ARANGE(int32_t, (int32_t)); break;
+    case WEIR_U8: ARANGE(uint8_t, (uint8_t)); break;
+    case WEIR_F16: ARANGE(uint16_t, weir_to_f16_from_f64); break;
+    case WEIR_BF16: ARANGE(uint16_t, weir_to_bf16_from_f64); break;
+    default: ARANGE(int64_t, (int64_t));
     }
 }
 

@@ -1,13 +1,15 @@
 /* matmul.c - chooses and runs the matrix product, alone and in batches, and the linear layer.
  *
  * Small products are our own: libraries take longer to begin. Larger ones go to the library
- * that was faster on this kind of processor. f64 never goes to oneDNN.
+ * that was faster on this kind of processor. f64 never goes to oneDNN. Halves
+ * are widened (widen.h).
  *
  * Batches: few large products one after the other, each by all workers; many or small ones side by
  * side, each by one worker and our own code. Which of the two follows from the shapes. */
 #include <string.h>
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cpu/cut.h"
@@ -15,6 +17,7 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/onednn.h"
 #include "device/cpu/openblas.h"
+#include "device/cpu/widen.h"
 
 /* State of a choice: a product by lib, or by gemm with the bias laid down first. */
 typedef struct product {
@@ -89,6 +92,8 @@ weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_choice *out
                                .lda = a->dim[1],
                                .ldb = b->dim[1],
                                .ldc = b->dim[t->tb ? 0 : 1]};
+    if (weir_is_half(s.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_matmul, out);
     return choose(d, &s, false, out);
 }
 
@@ -103,6 +108,8 @@ weir_status weir_cpu_linear(weir_device *d, const weir_call *c, weir_choice *out
                                .lda = x->dim[1],
                                .ldb = x->dim[1],
                                .ldc = w->dim[0]};
+    if (weir_is_half(s.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_linear, out);
     return choose(d, &s, c->nin == 3, out);
 }
 
@@ -232,6 +239,8 @@ weir_status weir_cpu_batch_matmul(weir_device *d, const weir_call *c, weir_choic
                                 .lda = da[1],
                                 .ldb = db[1],
                                 .ldc = db[t->tb ? 0 : 1]};
+    if (weir_is_half(s.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_batch_matmul, out);
     batches *const p = weir_mem_zalloc(1, sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/attr.h"
+#include "core/half.h"
 #include "core/mem.h"
 #include "device/cpu/cut.h"
 #include "device/cpu/kernels.h"
@@ -49,6 +50,11 @@ static void copy_1(int64_t n, void *to, const void *from, int64_t stride)
     run_copy(to, from, stride, n, 1);
 }
 
+static void copy_2(int64_t n, void *to, const void *from, int64_t stride)
+{
+    run_copy(to, from, stride, n, 2);
+}
+
 static void copy_4(int64_t n, void *to, const void *from, int64_t stride)
 {
     run_copy(to, from, stride, n, 4);
@@ -59,9 +65,9 @@ static void copy_8(int64_t n, void *to, const void *from, int64_t stride)
     run_copy(to, from, stride, n, 8);
 }
 
-/* Conversions TO_<to>_<class of from>: F floats, I integers. Integers wrap; floats truncate, and
- * what does not fit (NaN too) is 0. A bool is 0 or 1 when written, anything but 0 is true when
- * read. */
+/* Conversions TO_<to>_<class of from>: F f64, S f32 (a half, too, is read as one), I integers.
+ * Integers wrap; floats truncate, and what does not fit (NaN too) is 0; halves are rounded once. A
+ * bool is 0 or 1 when written, anything but 0 is true when read. */
 #define TO_f32_F(x)  ((float)(x))
 #define TO_f32_I(x)  ((float)(x))
 #define TO_f64_F(x)  ((double)(x))
@@ -75,6 +81,21 @@ static void copy_8(int64_t n, void *to, const void *from, int64_t stride)
 #define TO_b8_F(x)   ((x) != 0)
 #define TO_b8_I(x)   ((x) != 0)
 
+#define TO_f16_F     weir_to_f16_from_f64
+#define TO_f16_I(x)  (weir_to_f16_from_f64(weir_odd_from_i64((int64_t)(x))))
+#define TO_f16_S     weir_to_f16
+#define TO_bf16_F    weir_to_bf16_from_f64
+#define TO_bf16_I(x) (weir_to_bf16_from_f64(weir_odd_from_i64((int64_t)(x))))
+#define TO_bf16_S    weir_to_bf16
+#define TO_f32_S(x)  (x)
+#define TO_f64_S     TO_f64_F
+#define TO_i32_S     TO_i32_F
+#define TO_i64_S     TO_i64_F
+#define TO_u8_S      TO_u8_F
+#define TO_b8_S      TO_b8_F
+
+#define FROM_f16     weir_from_f16
+#define FROM_bf16    weir_from_bf16
 #define FROM_f32(x)  (x)
 #define FROM_f64(x)  (x)
 #define FROM_i32(x)  (x)
@@ -103,23 +124,28 @@ static void copy_8(int64_t n, void *to, const void *from, int64_t stride)
     CONVERT(id, class, T, i32, int32_t)                                                            \
     CONVERT(id, class, T, i64, int64_t)                                                            \
     CONVERT(id, class, T, u8, uint8_t)                                                             \
-    CONVERT(id, class, T, b8, uint8_t)
+    CONVERT(id, class, T, b8, uint8_t)                                                             \
+    CONVERT(id, class, T, f16, uint16_t)                                                 \
+    CONVERT(id, class, T, bf16, uint16_t)
 
-#define DTYPES 6
+#define DTYPES 8
 
-CONVERT_FROM(f32, F, float)
+CONVERT_FROM(f32, S, float)
 CONVERT_FROM(f64, F, double)
 CONVERT_FROM(i32, I, int32_t)
 CONVERT_FROM(i64, I, int64_t)
 CONVERT_FROM(u8, I, uint8_t)
 CONVERT_FROM(b8, I, uint8_t)
+CONVERT_FROM(f16, S, uint16_t)
+CONVERT_FROM(bf16, S, uint16_t)
 
 #define CONVERT_ROW(id)                                                                            \
-    {id##_to_f32, id##_to_f64, id##_to_i32, id##_to_i64, id##_to_u8, id##_to_b8}
+    {id##_to_f32, id##_to_f64, id##_to_i32, id##_to_i64, id##_to_u8, id##_to_b8, id##_to_f16,      \
+     id##_to_bf16}
 
 static const run_fn convert[DTYPES][DTYPES] = {
-    CONVERT_ROW(f32), CONVERT_ROW(f64), CONVERT_ROW(i32),
-    CONVERT_ROW(i64), CONVERT_ROW(u8),  CONVERT_ROW(b8),
+    CONVERT_ROW(f32), CONVERT_ROW(f64), CONVERT_ROW(i32), CONVERT_ROW(i64),
+    CONVERT_ROW(u8),  CONVERT_ROW(b8),  CONVERT_ROW(f16), CONVERT_ROW(bf16),
 };
 
 static run_fn run_of(weir_dtype from, weir_dtype to)
@@ -127,7 +153,7 @@ static run_fn run_of(weir_dtype from, weir_dtype to)
     if (from != to)
         return convert[from][to];
     const size_t size = weir_dtype_size(from);
-    return size == 1 ? copy_1 : size == 4 ? copy_4 : copy_8;
+    return size == 1 ? copy_1 : size == 2 ? copy_2 : size == 4 ? copy_4 : copy_8;
 }
 
 #define SPREAD(T)                                                                                  \
@@ -144,6 +170,8 @@ static void copy_spread(int64_t n, void *to, int64_t to_stride, const void *from
 {
     if (size == 1)
         SPREAD(uint8_t);
+    else if (size == 2)
+        SPREAD(uint16_t);
     else if (size == 4)
         SPREAD(uint32_t);
     else

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cpu/axes.h"
@@ -16,6 +17,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/real.h"
+#include "device/cpu/widen.h"
 
 /* ---- the plan of a reduction ---- */
 
@@ -101,9 +103,11 @@ static accumulator neutral(weir_dtype t, int op)
                                   : op == WEIR_REDUCE_MIN ? (double)INFINITY
                                                           : (double)(op == WEIR_REDUCE_PROD)};
     if (op == WEIR_REDUCE_MAX)
-        return (accumulator){.i = t == WEIR_I32 ? INT32_MIN : INT64_MIN};
+        return (accumulator){.i = t == WEIR_U8 ? 0 : t == WEIR_I32 ? INT32_MIN : INT64_MIN};
     if (op == WEIR_REDUCE_MIN)
-        return (accumulator){.i = t == WEIR_I32 ? INT32_MAX : INT64_MAX};
+        return (accumulator){.i = t == WEIR_U8    ? UINT8_MAX
+                                  : t == WEIR_I32 ? INT32_MAX
+                                                  : INT64_MAX};
     return (accumulator){.i = op == WEIR_REDUCE_PROD};
 }
 
@@ -130,6 +134,7 @@ static void store(const plan *p, const accumulator *acc, char *y, int64_t cols)
         case WEIR_F32: ((float *)(void *)y)[c * step] = (float)finished(p, acc[c].f); break;
         case WEIR_F64: ((double *)(void *)y)[c * step] = finished(p, acc[c].f); break;
         case WEIR_I32: ((int32_t *)(void *)y)[c * step] = (int32_t)acc[c].i; break;
+        case WEIR_U8: ((uint8_t *)y)[c * step] = (uint8_t)acc[c].i; break;
         default: ((int64_t *)(void *)y)[c * step] = acc[c].i;
         }
 }
@@ -264,13 +269,14 @@ static weir_status choose_plan(const weir_call *c, const plan *from, const weir_
 
 static weir_status reduce_choose(const weir_call *c, int op, weir_choice *out)
 {
-    static const weir_reduce_loops (*const table[])[4] = WEIR_ISA_TABLE(weir_reduce_loops);
+    static const weir_reduce_loops (*const table[])[WEIR_REDUCE_TYPES] =
+        WEIR_ISA_TABLE(weir_reduce_loops);
     const weir_reduce_attr *attr = c->attr;
     const weir_dtype        in = c->in[0].desc.dtype, to = c->out[0].desc.dtype;
-    if (in > WEIR_I64 || to > WEIR_I64 || real_type(in) != real_type(to))
+    if (in > WEIR_U8 || to > WEIR_U8 || real_type(in) != real_type(to))
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "cannot reduce %s to %s on the CPU",
                               weir_dtype_name(in), weir_dtype_name(to));
-    const weir_reduce_loops(*loops)[4] = table[weir_cpu_isa()];
+    const weir_reduce_loops(*loops)[WEIR_REDUCE_TYPES] = table[weir_cpu_isa()];
     const plan p = {.loops = loops[op][in],
                     .meet = loops[op][real_type(in) ? WEIR_F64 : WEIR_I64],
                     .start = neutral(in, op),
@@ -281,7 +287,8 @@ static weir_status reduce_choose(const weir_call *c, int op, weir_choice *out)
 /* A second input broadcasts to the first; with one input both are the same. */
 static weir_status pair_choose(const weir_call *c, int op, bool root, weir_choice *out)
 {
-    static const weir_reduce_loops (*const sums[])[4] = WEIR_ISA_TABLE(weir_reduce_loops);
+    static const weir_reduce_loops (*const sums[])[WEIR_REDUCE_TYPES] =
+        WEIR_ISA_TABLE(weir_reduce_loops);
     static const weir_pair_loops (*const pairs[])[2] = WEIR_ISA_TABLE(weir_pair_loops);
     const weir_reduce_attr *attr = c->attr;
     const weir_dtype        type = c->in[0].desc.dtype;
@@ -296,28 +303,31 @@ static weir_status pair_choose(const weir_call *c, int op, bool root, weir_choic
     return choose_plan(c, &p, &x2, out);
 }
 
+static weir_status reduce_or_widen(weir_device *d, const weir_call *c, int op, weir_choose_fn self,
+                                   weir_choice *out)
+{
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, self, out)
+                                             : reduce_choose(c, op, out);
+}
+
 weir_status weir_cpu_sum(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
-    return reduce_choose(c, WEIR_REDUCE_SUM, out);
+    return reduce_or_widen(d, c, WEIR_REDUCE_SUM, weir_cpu_sum, out);
 }
 
 weir_status weir_cpu_amax(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
-    return reduce_choose(c, WEIR_REDUCE_MAX, out);
+    return reduce_or_widen(d, c, WEIR_REDUCE_MAX, weir_cpu_amax, out);
 }
 
 weir_status weir_cpu_amin(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
-    return reduce_choose(c, WEIR_REDUCE_MIN, out);
+    return reduce_or_widen(d, c, WEIR_REDUCE_MIN, weir_cpu_amin, out);
 }
 
 weir_status weir_cpu_prod(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
-    return reduce_choose(c, WEIR_REDUCE_PROD, out);
+    return reduce_or_widen(d, c, WEIR_REDUCE_PROD, weir_cpu_prod, out);
 }
 
 weir_status weir_cpu_dot(weir_device *d, const weir_call *c, weir_choice *out)

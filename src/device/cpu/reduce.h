@@ -26,10 +26,12 @@ static inline int64_t weir_reduce_fold(int64_t cols)
     return cols <= 32 ? 64 / cols : 1;
 }
 
-/* Indexed by operation and by weir_dtype (f32, f64, i32, i64). */
-extern const weir_reduce_loops weir_reduce_loops_base[WEIR_REDUCE_OPS][4];
-extern const weir_reduce_loops weir_reduce_loops_avx2[WEIR_REDUCE_OPS][4];
-extern const weir_reduce_loops weir_reduce_loops_avx512[WEIR_REDUCE_OPS][4];
+#define WEIR_REDUCE_TYPES 5
+
+/* Indexed by operation and by weir_dtype (f32, f64, i32, i64, u8). */
+extern const weir_reduce_loops weir_reduce_loops_base[WEIR_REDUCE_OPS][WEIR_REDUCE_TYPES];
+extern const weir_reduce_loops weir_reduce_loops_avx2[WEIR_REDUCE_OPS][WEIR_REDUCE_TYPES];
+extern const weir_reduce_loops weir_reduce_loops_avx512[WEIR_REDUCE_OPS][WEIR_REDUCE_TYPES];
 
 /* ---- sums over two inputs a, b: of a b, (a - b)^2, |a| ---- */
 

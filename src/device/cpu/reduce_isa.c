@@ -45,6 +45,14 @@
 #define FN(name) name##_sum_i64
 #include "device/cpu/reduce_type.h"
 
+#define T        uint8_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       ADD
+#define START    0
+#define FN(name) name##_sum_u8
+#include "device/cpu/reduce_type.h"
+
 #define T        float
 #define L        float
 #define A        double
@@ -77,6 +85,14 @@
 #define FN(name) name##_max_i64
 #include "device/cpu/reduce_type.h"
 
+#define T        uint8_t
+#define L        uint8_t
+#define A        int64_t
+#define OP       MAX_INT
+#define START    0
+#define FN(name) name##_max_u8
+#include "device/cpu/reduce_type.h"
+
 #define T        float
 #define L        float
 #define A        double
@@ -107,6 +123,14 @@
 #define OP       MIN_INT
 #define START    INT64_MAX
 #define FN(name) name##_min_i64
+#include "device/cpu/reduce_type.h"
+
+#define T        uint8_t
+#define L        uint8_t
+#define A        int64_t
+#define OP       MIN_INT
+#define START    UINT8_MAX
+#define FN(name) name##_min_u8
 #include "device/cpu/reduce_type.h"
 
 /* Products collect in f64: a part may overflow where the whole does not. Integers wrap around. */
@@ -142,21 +166,33 @@
 #define FN(name) name##_prod_i64
 #include "device/cpu/reduce_type.h"
 
-const weir_reduce_loops WEIR_ISA_NAME(weir_reduce_loops)[WEIR_REDUCE_OPS][4] = {
+#define T        uint8_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_u8
+#include "device/cpu/reduce_type.h"
+
+const weir_reduce_loops WEIR_ISA_NAME(weir_reduce_loops)[WEIR_REDUCE_OPS][WEIR_REDUCE_TYPES] = {
     [WEIR_REDUCE_SUM] = {{columns_sum_f32, line_sum_f32},
                          {columns_sum_f64, line_sum_f64},
                          {columns_sum_i32, line_sum_i32},
-                         {columns_sum_i64, line_sum_i64}},
+                         {columns_sum_i64, line_sum_i64},
+                         {columns_sum_u8, line_sum_u8}},
     [WEIR_REDUCE_MAX] = {{columns_max_f32, line_max_f32},
                          {columns_max_f64, line_max_f64},
                          {columns_max_i32, line_max_i32},
-                         {columns_max_i64, line_max_i64}},
+                         {columns_max_i64, line_max_i64},
+                         {columns_max_u8, line_max_u8}},
     [WEIR_REDUCE_MIN] = {{columns_min_f32, line_min_f32},
                         {columns_min_f64, line_min_f64},
                         {columns_min_i32, line_min_i32},
-                        {columns_min_i64, line_min_i64}},
+                        {columns_min_i64, line_min_i64},
+                        {columns_min_u8, line_min_u8}},
     [WEIR_REDUCE_PROD] = {{columns_prod_f32, line_prod_f32},
                          {columns_prod_f64, line_prod_f64},
                          {columns_prod_i32, line_prod_i32},
-                         {columns_prod_i64, line_prod_i64}},
+                         {columns_prod_i64, line_prod_i64},
+                         {columns_prod_u8, line_prod_u8}},
 };

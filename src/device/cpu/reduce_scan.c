@@ -4,12 +4,14 @@
  * A block is up to 256 results side by side in memory; each keeps its own small state while the
  * reduced elements pass in logical (row-major) order. Blocks are independent, so any number of
  * threads makes the same bits. */
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cpu/axes.h"
 #include "device/cpu/cut.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/real.h"
+#include "device/cpu/widen.h"
 
 #define SCAN_COLS 256
 
@@ -130,7 +132,8 @@ weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_choice *
     const scan       s = {.block = t == WEIR_F32 ? amax_grad_f32 : t == WEIR_F64 ? amax_grad_f64
                                                                                  : NULL,
                           .x = 1, .small = {2, 0}, .large = true};
-    (void)d;
+    if (weir_is_half(t))
+        return weir_cpu_widened(d, c, weir_cpu_amax_grad, out);
     return choose(c, &s, &c->in[2], out);
 }
 
@@ -180,7 +183,8 @@ weir_status weir_cpu_prod_grad(weir_device *d, const weir_call *c, weir_choice *
     const scan       s = {.block = t == WEIR_F32 ? prod_grad_f32 : t == WEIR_F64 ? prod_grad_f64
                                                                                  : NULL,
                           .x = 1, .small = {0, -1}, .large = true};
-    (void)d;
+    if (weir_is_half(t))
+        return weir_cpu_widened(d, c, weir_cpu_prod_grad, out);
     return choose(c, &s, &c->in[0], out);
 }
 
@@ -214,30 +218,32 @@ ARG(argmax_f32, float, >)
 ARG(argmax_f64, double, >)
 ARG(argmax_i32, int32_t, >)
 ARG(argmax_i64, int64_t, >)
+ARG(argmax_u8, uint8_t, >)
 ARG(argmin_f32, float, <)
 ARG(argmin_f64, double, <)
 ARG(argmin_i32, int32_t, <)
 ARG(argmin_i64, int64_t, <)
+ARG(argmin_u8, uint8_t, <)
 
 static weir_status choose_arg(const weir_call *c, const block_fn *by_type, weir_choice *out)
 {
     const weir_dtype t = c->in[0].desc.dtype;
-    const scan       s = {.block = t <= WEIR_I64 ? by_type[t] : NULL, .x = 0, .small = {-1, -1}};
+    const scan       s = {.block = t <= WEIR_U8 ? by_type[t] : NULL, .x = 0, .small = {-1, -1}};
     return choose(c, &s, &c->out[0], out);
 }
 
 weir_status weir_cpu_argmax(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    static const block_fn by_type[] = {argmax_f32, argmax_f64, argmax_i32, argmax_i64};
-    (void)d;
-    return choose_arg(c, by_type, out);
+    static const block_fn by_type[] = {argmax_f32, argmax_f64, argmax_i32, argmax_i64, argmax_u8};
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_argmax, out)
+                                             : choose_arg(c, by_type, out);
 }
 
 weir_status weir_cpu_argmin(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    static const block_fn by_type[] = {argmin_f32, argmin_f64, argmin_i32, argmin_i64};
-    (void)d;
-    return choose_arg(c, by_type, out);
+    static const block_fn by_type[] = {argmin_f32, argmin_f64, argmin_i32, argmin_i64, argmin_u8};
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_argmin, out)
+                                             : choose_arg(c, by_type, out);
 }
 
 /* ---- running sums along one axis; integers wrap ---- */

@@ -1,6 +1,6 @@
 /* run.h - one run of elements: loops over it, copies of it.
  *
- * Copies do not care for the type: only the size (1, 4 or 8 bytes) counts. */
+ * Copies do not care for the type: only the size (1, 2, 4 or 8 bytes) counts. */
 #ifndef WEIR_DEVICE_CPU_RUN_H
 #define WEIR_DEVICE_CPU_RUN_H
 
@@ -20,6 +20,11 @@ static inline void run_splat(void *to, const void *from, int64_t n, size_t size)
 {
     if (size == 1) {
         memset(to, *(const unsigned char *)from, (size_t)n);
+    } else if (size == 2) {
+        uint16_t v, *const t = to;
+        memcpy(&v, from, sizeof v);
+        for (int64_t i = 0; i < n; i++)
+            t[i] = v;
     } else if (size == 4) {
         uint32_t v, *const t = to;
         memcpy(&v, from, sizeof v);
@@ -50,6 +55,8 @@ static inline void run_copy(void *to, const void *from, int64_t stride, int64_t 
         run_splat(to, from, n, size);
     else if (size == 1)
         RUN_STRIDED(uint8_t);
+    else if (size == 2)
+        RUN_STRIDED(uint16_t);
     else if (size == 4)
         RUN_STRIDED(uint32_t);
     else

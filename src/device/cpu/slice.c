@@ -38,18 +38,12 @@ static weir_status parts_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-static void choice_drop(weir_choice *c)
-{
-    if (c->run && c->destroy)
-        c->destroy(c->state);
-}
-
 static void parts_free(void *state)
 {
     parts *const p = state;
-    choice_drop(&p->fill);
+    weir_choice_drop(&p->fill);
     for (int i = 0; i < p->n; i++)
-        choice_drop(&p->at[i].copy);
+        weir_choice_drop(&p->at[i].copy);
     weir_mem_free(p);
 }
 

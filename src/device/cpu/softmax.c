@@ -6,12 +6,14 @@
 #include "device/cpu/softmax.h"
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cpu/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/real.h"
+#include "device/cpu/widen.h"
 
 typedef struct plan {
     weir_softmax_loops loops;
@@ -88,24 +90,25 @@ static weir_status choose(const weir_call *c, bool grad, bool log, weir_choice *
 
 weir_status weir_cpu_softmax(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
-    return choose(c, false, false, out);
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_softmax, out)
+                                             : choose(c, false, false, out);
 }
 
 weir_status weir_cpu_softmax_grad(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
-    return choose(c, true, false, out);
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_softmax_grad, out)
+                                             : choose(c, true, false, out);
 }
 
 weir_status weir_cpu_log_softmax(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
-    return choose(c, false, true, out);
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_log_softmax, out)
+                                             : choose(c, false, true, out);
 }
 
 weir_status weir_cpu_log_softmax_grad(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
-    return choose(c, true, true, out);
+    return weir_is_half(c->in[0].desc.dtype)
+               ? weir_cpu_widened(d, c, weir_cpu_log_softmax_grad, out)
+               : choose(c, true, true, out);
 }

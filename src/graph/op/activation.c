@@ -5,6 +5,8 @@
  * activation.h. */
 #include "graph/op/activation.h"
 
+#include <math.h>
+
 #include "graph/op/define.h"
 
 /* ---- gradients ---- */
@@ -106,7 +108,12 @@ weir_tensor *weir_clamp(weir_tensor *x, double lo, double hi)
     if (!(lo <= hi))
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "clamp: lo must be at most hi, they are %g and %g",
                               lo, hi);
-    return weir_row1(WEIR_OP_CLAMP, x, lo, hi);
+    if (!x || weir_is_any_float(x->layout.desc.dtype))
+        return weir_row1(WEIR_OP_CLAMP, x, lo, hi);
+    if (!(ceil(lo) <= floor(hi)))
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "clamp: x is %s, and no integer is from %g to %g",
+                              weir_dtype_name(x->layout.desc.dtype), lo, hi);
+    return weir_row1(WEIR_OP_CLAMP, x, ceil(lo), floor(hi));
 }
 
 weir_tensor *weir_pow(weir_tensor *a, weir_tensor *b)

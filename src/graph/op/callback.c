@@ -48,7 +48,7 @@ static weir_status add_dy(const weir_grad *g, weir_tensor **in, int *n)
 {
     for (int i = 0; i < g->nout; i++) {
         const weir_desc d = g->y[i]->layout.desc;
-        if (!weir_is_float(d.dtype))
+        if (!weir_is_any_float(d.dtype))
             continue;
         in[*n] = g->dy[i] ? g->dy[i] : weir_fill(g->y[i]->dev, d, 0);
         WEIR_TRY(weir_made(in[(*n)++]));
@@ -128,7 +128,7 @@ static weir_status check_counts(const weir_callback_def *def, const char *name, 
         return WEIR_OK;
     int given = (def->backward_without_x ? 0 : nin) + (def->backward_without_y ? 0 : nout);
     for (int i = 0; i < nout; i++)
-        given += weir_is_float(out_desc[i].dtype);
+        given += weir_is_any_float(out_desc[i].dtype);
     if (nin > WEIR_MAX_OUT || given > WEIR_MAX_IN)
         return weir_fail(WEIR_ERR_INVALID, "callback '%s': a backward takes at most %d inputs, and "
                          "x, y and dy together at most %d; here they are %d and %d", name,

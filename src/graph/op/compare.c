@@ -25,8 +25,7 @@ static weir_status order_infer(weir_call *c)
     weir_desc d;
 
     WEIR_TRY(weir_check_broadcast(c, &d));
-    if (d.dtype == WEIR_BOOL)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes f32, f64, i32, i64, u8");
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
     return bool_out(c, d);
 }
 
@@ -35,8 +34,7 @@ static weir_status logical_infer(weir_call *c)
     weir_desc d;
 
     WEIR_TRY(weir_check_broadcast(c, &d));
-    if (d.dtype != WEIR_BOOL)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes bool");
+    WEIR_TRY(weir_check_types(c, 1u << WEIR_BOOL));
     return bool_out(c, d);
 }
 
@@ -49,9 +47,6 @@ static weir_status where_infer(weir_call *c)
     if (cond->dtype != WEIR_BOOL)
         return weir_call_fail(WEIR_ERR_DTYPE, c, "the condition must be bool, it is %s",
                               weir_dtype_name(cond->dtype));
-    if (a->dtype != b->dtype)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "input 1 is %s but input 2 is %s",
-                              weir_dtype_name(a->dtype), weir_dtype_name(b->dtype));
     if (!weir_shape_broadcast(a, b, &both) || !weir_shape_broadcast(&both, cond, &d))
         return weir_call_fail(WEIR_ERR_SHAPE, c, "the inputs do not broadcast to one shape");
     return weir_out_checked(c, 0, &d);
@@ -75,23 +70,23 @@ static weir_status where_grad(weir_grad *g)
 
 #define FLAGS .flags = WEIR_PURE | WEIR_STRIDED, .nout = 1
 
-#define COMPARISON(ID, id, infer_fn)                                                               \
+#define COMPARISON(ID, id, infer_fn, mixed)                                                        \
     const weir_opdef weir_op_##id = {.name = #id, FLAGS, .nin_min = 2, .nin_max = 2,               \
-                                     .infer = infer_fn};                                           \
+                                     .infer = infer_fn, .promotes = mixed};                        \
     weir_tensor     *weir_##id(weir_tensor *a, weir_tensor *b)                                     \
     {                                                                                              \
         return weir_record1(WEIR_OP_##ID, 2, (weir_tensor *[]){a, b}, NULL, 0);                    \
     }
 
-COMPARISON(EQ, eq, equal_infer)
-COMPARISON(NE, ne, equal_infer)
-COMPARISON(LT, lt, order_infer)
-COMPARISON(LE, le, order_infer)
-COMPARISON(GT, gt, order_infer)
-COMPARISON(GE, ge, order_infer)
-COMPARISON(LOGICAL_AND, logical_and, logical_infer)
-COMPARISON(LOGICAL_OR, logical_or, logical_infer)
-COMPARISON(LOGICAL_XOR, logical_xor, logical_infer)
+COMPARISON(EQ, eq, equal_infer, 3)
+COMPARISON(NE, ne, equal_infer, 3)
+COMPARISON(LT, lt, order_infer, 3)
+COMPARISON(LE, le, order_infer, 3)
+COMPARISON(GT, gt, order_infer, 3)
+COMPARISON(GE, ge, order_infer, 3)
+COMPARISON(LOGICAL_AND, logical_and, logical_infer, 0)
+COMPARISON(LOGICAL_OR, logical_or, logical_infer, 0)
+COMPARISON(LOGICAL_XOR, logical_xor, logical_infer, 0)
 
 const weir_opdef weir_op_logical_not = {
     .name = "logical_not",
@@ -115,6 +110,7 @@ const weir_opdef weir_op_where = {
     .inplace = 1 << 1 | 1 << 2,
     .reads_in = 1,
     .differentiable = 1 << 1 | 1 << 2,
+    .promotes = 1 << 1 | 1 << 2,
     .infer = where_infer,
     .grad = where_grad,
     .flops = weir_flops_none,

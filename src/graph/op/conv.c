@@ -285,6 +285,9 @@ static weir_tensor *add_bias(weir_tensor *y, weir_tensor *bias)
         return y;
 
     const weir_desc *const d = &y->layout.desc, *const b = &bias->layout.desc;
+    if (b->dtype != d->dtype)
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "bias is %s but x is %s", weir_dtype_name(b->dtype),
+                              weir_dtype_name(d->dtype));
     if (b->ndim != 1 || b->dim[0] != d->dim[1])
         return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "bias must have one value per channel of the result "
                               "%s, it is %s", weir_desc_text(d, text[0]),

@@ -3,19 +3,9 @@
 #define WEIR_GRAPH_OP_DEFINE_H
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/tensor.h"
 #include "graph/op/op.h"
-
-static inline bool weir_is_float(weir_dtype t)
-{
-    return t == WEIR_F32 || t == WEIR_F64;
-}
-
-/* What arithmetic that is exact in integers takes: f32, f64, i32, i64. */
-static inline bool weir_is_number(weir_dtype t)
-{
-    return weir_is_float(t) || t == WEIR_I32 || t == WEIR_I64;
-}
 
 /* ---- for infer functions: each remembers a sentence about the call ---- */
 
@@ -25,8 +15,23 @@ weir_status weir_out_checked(weir_call *c, int i, const weir_desc *d);
 /* Output i looks like input j. */
 void weir_out_like(weir_call *c, int i, int j);
 
-/* All inputs have one float type. */
+/* Sets of element types, bit t for type t. */
+enum {
+    WEIR_TYPES_FLOAT = 1 << WEIR_F32 | 1 << WEIR_F64,
+    WEIR_TYPES_ANY_FLOAT = WEIR_TYPES_FLOAT | 1 << WEIR_F16 | 1 << WEIR_BF16,
+    WEIR_TYPES_NUMBER = WEIR_TYPES_ANY_FLOAT | 1 << WEIR_I32 | 1 << WEIR_I64 | 1 << WEIR_U8
+};
+
+/* The type of each input is one of the set. */
+weir_status weir_check_types(const weir_call *c, uint32_t types);
+
+/* "f32, f64 or i32" into buf; returns buf. */
+#define WEIR_TYPES_TEXT 64
+char *weir_types_text(uint32_t types, char buf[WEIR_TYPES_TEXT]);
+
+/* All inputs have one type: f32 or f64; any float. */
 weir_status weir_check_floats(const weir_call *c);
+weir_status weir_check_any_floats(const weir_call *c);
 
 /* Input i, called `name`, has ndim axes. */
 weir_status weir_check_ndim(const weir_call *c, int i, const char *name, int ndim);

@@ -111,6 +111,11 @@ static int64_t size_of(const weir_einsum_terms *t, char label)
 
 static weir_status check_terms(const weir_einsum_terms *t)
 {
+    const weir_dtype a = t->x[0]->layout.desc.dtype, b = t->x[t->n - 1]->layout.desc.dtype;
+
+    if (a != b)
+        return weir_fail(WEIR_ERR_DTYPE, "'%s': operand 0 is %s but operand 1 %s", t->text,
+                         weir_dtype_name(a), weir_dtype_name(b));
     for (int k = 0; k < t->n; k++) {
         const weir_desc *const d = &t->x[k]->layout.desc;
         if (t->side[k].n != d->ndim)

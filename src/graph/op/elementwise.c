@@ -9,9 +9,9 @@
 
 /* ---- infer and cost ---- */
 
-enum { FLOATS, NUMBERS };
+enum { FLOATS = WEIR_TYPES_ANY_FLOAT, NUMBERS = WEIR_TYPES_NUMBER, ORDERED = NUMBERS };
 
-static const uint8_t row_types[WEIR_OP_COUNT] = {
+static const uint32_t row_types[WEIR_OP_COUNT] = {
 #define ROW(ID, id, nin, types, ...) [WEIR_OP_##ID] = types,
 #include "core/elementwise.def"
 #undef ROW
@@ -19,13 +19,10 @@ static const uint8_t row_types[WEIR_OP_COUNT] = {
 
 static weir_status row_infer(weir_call *c)
 {
-    const bool numbers = row_types[c->op] == NUMBERS;
-    weir_desc  d;
+    weir_desc d;
 
     WEIR_TRY(weir_check_broadcast(c, &d));
-    if (!weir_is_float(d.dtype) && !(numbers && weir_is_number(d.dtype)))
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes %s", numbers ? "f32, f64, i32, i64"
-                                                                     : "f32, f64");
+    WEIR_TRY(weir_check_types(c, row_types[c->op]));
     return weir_out_checked(c, 0, &d);
 }
 
@@ -35,9 +32,11 @@ static weir_status draw_infer(weir_call *c)
     const weir_draw_attr *const a = c->attr;
     const weir_desc             d = weir_desc_unpack(&a->desc);
 
-    if (!weir_is_float(d.dtype))
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "makes f32 or f64, not %s",
-                              weir_dtype_name(d.dtype));
+    char                        text[WEIR_TYPES_TEXT];
+
+    if (!weir_is_any_float(d.dtype))
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "makes %s, not %s",
+                              weir_types_text(FLOATS, text), weir_dtype_name(d.dtype));
     return weir_out_checked(c, 0, &d);
 }
 
@@ -181,6 +180,8 @@ enum {
 
 #define PLAIN     .flags = ROW_FLAGS, .infer = row_infer
 #define RANDOM(f) .flags = ROW_FLAGS | WEIR_RANDOM, .infer = f
+#define PROMOTED  PLAIN, .promotes = 3
+#define DIVIDING  .flags = ROW_FLAGS | WEIR_DIVIDES, .infer = row_infer, .promotes = 3
 
 /* Gradient f for the inputs `to`, from the elements of inputs `in` and of the output if `out`. */
 #define GRAD(f, to, in, out) .grad = f, .differentiable = to, .reads_in = in, .reads_out = out
@@ -191,13 +192,13 @@ enum {
 #define DEF_SQUARE        PLAIN, GRAD(square_grad, 1, 1, 0)
 #define DEF_SQUARE_GRAD   PLAIN
 #define DEF_AFFINE        PLAIN, GRAD(affine_grad, 1, 0, 0)
-#define DEF_ADD           PLAIN, GRAD(add_grad, 3, 0, 0)
-#define DEF_SUB           PLAIN, GRAD(sub_grad, 3, 0, 0)
-#define DEF_MUL           PLAIN, GRAD(mul_grad, 3, 3, 0)
-#define DEF_DIV           PLAIN, GRAD(div_grad, 3, 2, 1)
-#define DEF_MAX           PLAIN, GRAD(max_grad, 3, 3, 0)
+#define DEF_ADD           PROMOTED, GRAD(add_grad, 3, 0, 0)
+#define DEF_SUB           PROMOTED, GRAD(sub_grad, 3, 0, 0)
+#define DEF_MUL           PROMOTED, GRAD(mul_grad, 3, 3, 0)
+#define DEF_DIV           DIVIDING, GRAD(div_grad, 3, 2, 1)
+#define DEF_MAX           PROMOTED, GRAD(max_grad, 3, 3, 0)
 #define DEF_MAX_GRAD      PLAIN
-#define DEF_MIN           PLAIN, GRAD(min_grad, 3, 3, 0)
+#define DEF_MIN           PROMOTED, GRAD(min_grad, 3, 3, 0)
 #define DEF_MIN_GRAD      PLAIN
 #define DEF_DROPOUT       RANDOM(row_infer), GRAD(dropout_grad, 1, 0, 0)
 #define DEF_UNIFORM       RANDOM(draw_infer)
@@ -249,6 +250,8 @@ enum { READS_x = 1, READS_y = 0 };
     {                                                                                              \
         return weir_row1(WEIR_OP_##ID, x, 0, 0);                                                   \
     }
+#define CURVE_ORDERED    CURVE
+#define CURVE_ST_ORDERED CURVE_ST
 #define ROW(ID, id, nin, ...) OPDEF(id, nin, DEF_##ID)
 #include "core/elementwise.def"
 #undef ROW

@@ -87,8 +87,7 @@ static weir_status scatter_add_infer(weir_call *c)
     WEIR_TRY(weir_check_ndim(c, 0, "x", 2));
     WEIR_TRY(check_index(c, 1));
     if (!weir_is_number(x->dtype) || c->in[2].desc.dtype != x->dtype)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes x and update of one type, f32, f64, i32 or "
-                              "i64");
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes x and update of one type, not bool");
     const weir_desc rows = weir_2d(x->dtype, c->in[1].desc.dim[0], x->dim[1]);
     WEIR_TRY(weir_check_dims(c, 2, "update", &rows));
     weir_out_like(c, 0, 0);
@@ -239,8 +238,8 @@ weir_tensor *weir_scatter_add(weir_tensor *x, weir_tensor *index, weir_tensor *u
         return NULL;
     if (!weir_is_number(to.dtype) || !weir_desc_equal(&d, &update->layout.desc)) {
         const bool type = !weir_is_number(to.dtype) || update->layout.desc.dtype != to.dtype;
-        return WEIR_FAIL_NULL(type ? WEIR_ERR_DTYPE : WEIR_ERR_SHAPE, "scatter_add: x must be f32, "
-                              "f64, i32 or i64, and the update what gathering rows of x would give "
+        return WEIR_FAIL_NULL(type ? WEIR_ERR_DTYPE : WEIR_ERR_SHAPE, "scatter_add: x must not be "
+                              "bool, and the update what gathering rows of x would give "
                               "(inputs %s, %s, %s)", weir_desc_text(&to, text[0]),
                               weir_desc_text(&index->layout.desc, text[1]),
                               weir_desc_text(&update->layout.desc, text[2]));
@@ -277,9 +276,9 @@ weir_tensor *weir_one_hot(weir_tensor *index, int64_t depth, weir_dtype dtype)
 /* Is v within the type's range? */
 static bool fits(double v, weir_dtype t)
 {
-    const double limit = t == WEIR_I32 ? 0x1p31 : t == WEIR_I64 ? 0x1p63 : __builtin_inf();
+    const double limit = t == WEIR_U8 ? 0x1p8 : t == WEIR_I32 ? 0x1p31 : 0x1p63;
 
-    return weir_is_float(t) || (v > -limit && v < limit);
+    return weir_is_any_float(t) || (v > (t == WEIR_U8 ? -1 : -limit) && v < limit);
 }
 
 weir_tensor *weir_arange(weir_device *d, weir_dtype dtype, int64_t count, double start, double step)
@@ -294,7 +293,7 @@ weir_tensor *weir_arange(weir_device *d, weir_dtype dtype, int64_t count, double
     if (weir_shape_check("arange", &to) != WEIR_OK)
         return NULL;
     if (!weir_is_number(dtype))
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "arange: makes f32, f64, i32 or i64, not %s",
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "arange: makes numbers, not %s",
                               weir_dtype_name(dtype));
     if (!fits(start, dtype) || !fits(start + (double)(count > 0 ? count - 1 : 0) * step, dtype))
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "arange: %lld numbers from %g by %g do not fit "

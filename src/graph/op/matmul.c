@@ -37,7 +37,7 @@ static weir_status matmul_infer(weir_call *c)
 {
     int64_t m, n;
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "a", 2));
     WEIR_TRY(weir_check_ndim(c, 1, "b", 2));
     WEIR_TRY(product_of(c, &m, &n));
@@ -106,7 +106,7 @@ static weir_status batch_matmul_infer(weir_call *c)
     int64_t   m, n;
     weir_desc both;
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(product_of(c, &m, &n));
 
     const weir_desc a = with_matrix(&c->in[0].desc, m, n), b = with_matrix(&c->in[1].desc, m, n);
@@ -132,7 +132,7 @@ const weir_opdef weir_op_batch_matmul = {
 
 static weir_status linear_infer(weir_call *c)
 {
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "x", 2));
     WEIR_TRY(weir_check_ndim(c, 1, "w", 2));
 
@@ -287,6 +287,10 @@ static weir_tensor *add_scaled(weir_tensor *product, weir_tensor *c, double beta
 
     if (!product || !c)
         return product;
+    if (c->layout.desc.dtype != product->layout.desc.dtype)
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "c is %s but the product %s",
+                              weir_dtype_name(c->layout.desc.dtype),
+                              weir_dtype_name(product->layout.desc.dtype));
     if (!weir_shape_broadcast(&product->layout.desc, &c->layout.desc, &both) ||
         !weir_shape_equal(&both, &product->layout.desc))
         return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "c is %s, it does not broadcast to the product %s",

@@ -98,12 +98,50 @@ weir_status weir_infer_like(weir_call *c)
     return WEIR_OK;
 }
 
+char *weir_types_text(uint32_t types, char buf[WEIR_TYPES_TEXT])
+{
+    size_t n = 0;
+
+    buf[0] = '\0';
+    for (weir_dtype t = 0; weir_dtype_size(t) > 0 && n < WEIR_TYPES_TEXT; t++) {
+        const char *const gap = n == 0 ? "" : types >> t == 1 ? " or " : ", ";
+        if (types >> t & 1)
+            n += (size_t)snprintf(buf + n, WEIR_TYPES_TEXT - n, "%s%s", gap, weir_dtype_name(t));
+    }
+    return buf;
+}
+
+weir_status weir_check_types(const weir_call *c, uint32_t types)
+{
+    char text[WEIR_TYPES_TEXT];
+
+    for (int i = 0; i < c->nin; i++)
+        if (!(types >> c->in[i].desc.dtype & 1))
+            return weir_call_fail(WEIR_ERR_DTYPE, c, "input %d is %s, must be %s", i,
+                                  weir_dtype_name(c->in[i].desc.dtype),
+                                  weir_types_text(types, text));
+    return WEIR_OK;
+}
+
+static weir_status check_one_type(const weir_call *c, uint32_t types)
+{
+    WEIR_TRY(weir_check_types(c, types));
+    for (int i = 1; i < c->nin; i++)
+        if (c->in[i].desc.dtype != c->in[0].desc.dtype)
+            return weir_call_fail(WEIR_ERR_DTYPE, c, "input 0 is %s but input %d is %s",
+                                  weir_dtype_name(c->in[0].desc.dtype), i,
+                                  weir_dtype_name(c->in[i].desc.dtype));
+    return WEIR_OK;
+}
+
 weir_status weir_check_floats(const weir_call *c)
 {
-    for (int i = 0; i < c->nin; i++)
-        if (!weir_is_float(c->in[i].desc.dtype) || c->in[i].desc.dtype != c->in[0].desc.dtype)
-            return weir_call_fail(WEIR_ERR_DTYPE, c, "takes inputs of one type, f32 or f64");
-    return WEIR_OK;
+    return check_one_type(c, WEIR_TYPES_FLOAT);
+}
+
+weir_status weir_check_any_floats(const weir_call *c)
+{
+    return check_one_type(c, WEIR_TYPES_ANY_FLOAT);
 }
 
 weir_status weir_check_ndim(const weir_call *c, int i, const char *name, int ndim)
@@ -132,12 +170,12 @@ weir_status weir_check_broadcast(const weir_call *c, weir_desc *out)
     *out = c->in[0].desc;
     for (int i = 1; i < c->nin; i++) {
         const weir_desc so_far = *out, *const d = &c->in[i].desc;
-        if (d->dtype != out->dtype)
-            return weir_call_fail(WEIR_ERR_DTYPE, c, "input 0 is %s but input %d is %s",
-                                  weir_dtype_name(out->dtype), i, weir_dtype_name(d->dtype));
         if (!weir_shape_broadcast(&so_far, d, out))
             return weir_call_fail(WEIR_ERR_SHAPE, c,
                                   "input %d does not broadcast to those before it", i);
+        if (d->dtype != out->dtype)
+            return weir_call_fail(WEIR_ERR_DTYPE, c, "input 0 is %s but input %d is %s",
+                                  weir_dtype_name(out->dtype), i, weir_dtype_name(d->dtype));
     }
     return WEIR_OK;
 }

@@ -192,6 +192,20 @@ static weir_tensor *mask_of(const net *f, const weir_tensor *x)
                      x->layout.desc.dtype);
 }
 
+/* States and mask have x's type: element-wise steps would promote them. */
+static weir_status check_types(const net *f, const weir_tensor *x)
+{
+    static const char *const name[] = {"h0", "c0", "mask"};
+    const weir_tensor *const given[] = {f->h0, f->c0, f->pass.mask};
+    const weir_dtype         type = x->layout.desc.dtype;
+
+    for (int i = 0; i < 3; i++)
+        if (given[i] && given[i]->layout.desc.dtype != type)
+            return weir_fail(WEIR_ERR_DTYPE, "%s: %s is %s but x is %s", f->pass.who, name[i],
+                             weir_dtype_name(given[i]->layout.desc.dtype), weir_dtype_name(type));
+    return WEIR_OK;
+}
+
 /* (t,n,in) of floats with a step at least; mask (t,n) or lengths (n). */
 static weir_status check_input(const net *f, const weir_tensor *x)
 {
@@ -210,6 +224,7 @@ static weir_status check_input(const net *f, const weir_tensor *x)
         return weir_fail(WEIR_ERR_SHAPE, "%s: mask must be (steps,n) of x, it is %s and x %s",
                          f->pass.who, weir_desc_text(&m->layout.desc, text[0]),
                          weir_desc_text(d, text[1]));
+    WEIR_TRY(check_types(f, x));
     return f->lengths ? check_lengths(f, d) : WEIR_OK;
 }
 

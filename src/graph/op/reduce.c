@@ -5,16 +5,20 @@
 
 /* ---- sum ---- */
 
-/* Integers sum in their own type. */
-static weir_status reduce_infer(weir_call *c)
+static weir_status reduce_infer(weir_call *c, bool wide)
 {
-    const weir_desc *const d = &c->in[0].desc;
-    const weir_desc        out = weir_reduced(d, c->attr);
+    weir_desc out = weir_reduced(&c->in[0].desc, c->attr);
 
-    if (!weir_is_number(d->dtype))
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes f32, f64, i32, i64");
-    weir_out_dense(c, 0, &out);
-    return WEIR_OK;
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
+    if (wide && !weir_is_any_float(out.dtype))
+        out.dtype = WEIR_I64;
+    return weir_out_checked(c, 0, &out);
+}
+
+/* Of a sum or product: integers of all kinds make i64. */
+static weir_status sum_infer(weir_call *c)
+{
+    return reduce_infer(c, true);
 }
 
 /* Scaled while it is small, then a view that repeats it. */
@@ -36,7 +40,7 @@ const weir_opdef weir_op_sum = {
     .nin_max = 1,
     .nout = 1,
     .differentiable = 1,
-    .infer = reduce_infer,
+    .infer = sum_infer,
     .grad = sum_grad,
     .flops = weir_flops_input,
 };
@@ -46,7 +50,7 @@ const weir_opdef weir_op_sum = {
 /* A sum over nothing is 0; a maximum or minimum of nothing does not exist (as in NumPy). */
 static weir_status amax_infer(weir_call *c)
 {
-    WEIR_TRY(reduce_infer(c));
+    WEIR_TRY(reduce_infer(c, false));
     if (weir_shape_count(&c->in[0].desc) == 0 && weir_shape_count(&c->out[0].desc) > 0)
         return weir_call_fail(WEIR_ERR_SHAPE, c, "no elements have no %s",
                               c->op == WEIR_OP_AMIN ? "minimum" : "maximum");
@@ -94,7 +98,7 @@ static weir_status amax_grad_infer(weir_call *c)
 {
     const weir_desc small = weir_reduced(&c->in[1].desc, c->attr);
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_dims(c, 0, "dy", &small));
     WEIR_TRY(weir_check_dims(c, 2, "y", &small));
     weir_out_like(c, 0, 1);
@@ -127,7 +131,7 @@ const weir_opdef weir_op_prod = {
     .nout = 1,
     .reads_in = 1,      /* y / x would be wrong at a 0 */
     .differentiable = 1,
-    .infer = reduce_infer,
+    .infer = sum_infer,
     .grad = prod_grad,
     .flops = weir_flops_input,
 };
@@ -137,7 +141,7 @@ static weir_status prod_grad_infer(weir_call *c)
 {
     const weir_desc small = weir_reduced(&c->in[1].desc, c->attr);
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_dims(c, 0, "dy", &small));
     weir_out_like(c, 0, 1);
     return WEIR_OK;
@@ -164,8 +168,7 @@ static weir_status arg_infer(weir_call *c)
 {
     weir_desc out = weir_reduced(&c->in[0].desc, c->attr);
 
-    if (!weir_is_number(c->in[0].desc.dtype))
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes f32, f64, i32, i64");
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
     if (weir_shape_count(&c->in[0].desc) == 0 && weir_shape_count(&out) > 0)
         return weir_call_fail(WEIR_ERR_SHAPE, c, "no elements have no %s",
                               c->op == WEIR_OP_ARGMIN ? "minimum" : "maximum");
@@ -269,13 +272,21 @@ bool weir_reduce_axes(const char *who, const weir_tensor *x, uint32_t dims, bool
     return true;
 }
 
+/* Truths count as 0 and 1. */
+static weir_tensor *record_counted(weir_op op, weir_tensor *x, const weir_reduce_attr *a)
+{
+    weir_tensor *const in = x->layout.desc.dtype == WEIR_BOOL ? weir_cast(x, WEIR_U8) : x;
+
+    return weir_record1(op, 1, &in, a, sizeof *a);
+}
+
 weir_tensor *weir_sum(weir_tensor *x, uint32_t dims, bool keep)
 {
     weir_reduce_attr a;
 
     if (!weir_reduce_axes("sum", x, dims, keep, &a))
         return NULL;
-    return weir_record1(WEIR_OP_SUM, 1, &x, &a, sizeof a);
+    return record_counted(WEIR_OP_SUM, x, &a);
 }
 
 weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep)
@@ -288,8 +299,8 @@ weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep)
 
     const weir_desc *const d = &x->layout.desc;
     char                   text[WEIR_DESC_TEXT];
-    if (!weir_is_float(d->dtype))
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "mean: takes f32 or f64, x is %s",
+    if (!weir_is_any_float(d->dtype))
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "mean: takes f32, f64, f16 or bf16, x is %s",
                               weir_desc_text(d, text));
 
     a.scale = 1 / weir_reduced_count(d, &a);    /* of nothing: 0 * inf, a NaN, as in NumPy */
@@ -320,7 +331,7 @@ weir_tensor *weir_prod(weir_tensor *x, uint32_t dims, bool keep)
 
     if (!weir_reduce_axes("prod", x, dims, keep, &a))
         return NULL;
-    return weir_record1(WEIR_OP_PROD, 1, &x, &a, sizeof a);
+    return record_counted(WEIR_OP_PROD, x, &a);
 }
 
 static weir_tensor *arg(weir_op op, weir_tensor *x, int axis, bool keep)

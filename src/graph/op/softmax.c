@@ -6,14 +6,14 @@
 
 static weir_status softmax_infer(weir_call *c)
 {
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     weir_out_like(c, 0, 0);
     return WEIR_OK;
 }
 
 static weir_status softmax_grad_infer(weir_call *c)
 {
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_dims(c, 1, "y", &c->in[0].desc));
     weir_out_like(c, 0, 0);
     return WEIR_OK;

@@ -10,7 +10,8 @@ static weir_status check_like_param(const weir_call *c, int first, int last)
     char text[WEIR_DESC_TEXT];
 
     if (!weir_is_float(c->in[0].desc.dtype))
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "updates f32 or f64");
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "updates f32 or f64, the parameter is %s",
+                              weir_dtype_name(c->in[0].desc.dtype));
     for (int i = first; i <= last; i++)
         if (!weir_desc_equal(&c->in[i].desc, &c->in[0].desc))
             return weir_call_fail(c->in[i].desc.dtype == c->in[0].desc.dtype ? WEIR_ERR_SHAPE
