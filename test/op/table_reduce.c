@@ -305,7 +305,7 @@ const op_row op_reduce[] = {
     {.name = "log_softmax (wide)", .says = "log_softmax", .build = log_softmax,
      .reference = ref_log_softmax, .types = OP_ANY_FLOAT, .in = {{OP_PARAM, -900, 700}}, .eps = 8,
      .rms = true, .sets = softmax_sets, .wrong = softmax_wrong},
-    {.name = "cumsum", .build = cumsum, .reference = ref_cumsum, .types = OP_FLOATS,
+    {.name = "cumsum", .build = cumsum, .reference = ref_cumsum, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -1, 2}}, .eps = 8, .rms = true, .sets = cumsum_sets,
      .wrong = softmax_wrong},
     {.name = "cumsum (integers)", .says = "cumsum", .build = cumsum, .reference = ref_cumsum,

@@ -270,15 +270,18 @@ CUMSUM(cumsum_f32, float, double)
 CUMSUM(cumsum_f64, double, double)
 CUMSUM(cumsum_i32, int32_t, uint32_t)
 CUMSUM(cumsum_i64, int64_t, uint64_t)
+CUMSUM(cumsum_u8, uint8_t, uint8_t)
 
 /* x: dense, as the result is. */
 weir_status weir_cpu_cumsum(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    static const block_fn         by_type[] = {cumsum_f32, cumsum_f64, cumsum_i32, cumsum_i64};
+    static const block_fn         by_type[] = {cumsum_f32, cumsum_f64, cumsum_i32, cumsum_i64,
+                                               cumsum_u8};
     const weir_cumsum_attr *const a = c->attr;
     const weir_dtype              t = c->in[0].desc.dtype;
-    const scan s = {.block = t <= WEIR_I64 ? by_type[t] : NULL, .x = 0, .small = {-1, -1},
+    const scan s = {.block = t <= WEIR_U8 ? by_type[t] : NULL, .x = 0, .small = {-1, -1},
                     .large = true, .reverse = a->reverse != 0};
-    (void)d;
+    if (weir_is_half(t))
+        return weir_cpu_widened(d, c, weir_cpu_cumsum, out);
     return choose(c, &s, &c->out[0], out);
 }

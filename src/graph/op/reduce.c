@@ -194,8 +194,7 @@ ARG(argmin);
 
 static weir_status cumsum_infer(weir_call *c)
 {
-    if (!weir_is_number(c->in[0].desc.dtype))
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes f32, f64, i32, i64");
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
     return weir_infer_like(c);
 }
 
