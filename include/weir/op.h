@@ -380,14 +380,18 @@ WEIR_API weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, dou
 /* Number of rows of logits (n,c) whose largest entry is at the class number (n): a scalar, i64. */
 WEIR_API weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target);
 
-/* ---- updates: in place, never differentiated; every tensor is a param, state or input ---- */
+/* ---- updates: in place, never differentiated; every tensor is a param, state or input ----
+ *
+ * lr of an optimiser is a scalar tensor, or a vector of the rate and then the numbers of its
+ * options in their order, which take their place as they are when the update runs (0 is 0): for
+ * what changes from step to step within a graph. */
 typedef struct weir_sgd_options {
     double momentum, weight_decay, dampening;
     bool   nesterov;
 } weir_sgd_options;
 
-/* One step of SGD as PyTorch defines it. lr: scalar tensor; momentum_buffer: shape of param, NULL
- * when momentum is 0, all zero before the first step. (With dampening the first step is dampened
+/* One step of SGD as PyTorch defines it. momentum_buffer: shape of param, NULL when momentum is 0
+ * (always, if lr is a vector), all zero before the first step. (With dampening the first step is dampened
  * too.) */
 WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad,
                                      weir_tensor *momentum_buffer, weir_tensor *lr,
@@ -411,6 +415,7 @@ WEIR_API weir_status weir_adamw_update(weir_tensor *param, weir_tensor *grad, we
 typedef struct weir_adagrad_options {
     double eps, weight_decay;                   /* eps 0 means 1e-10; weight_decay is L2 */
     double lr_decay, initial_accumulator;       /* of an optimiser alone: weir_adagrad_new */
+    bool   eps_inside;                          /* / sqrt(square + eps), not sqrt(square) + eps */
 } weir_adagrad_options;
 
 /* One step of Adagrad (Duchi et al. 2011). square: shape of param, the sum of squared gradients. */
@@ -421,6 +426,7 @@ WEIR_API weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad,
 typedef struct weir_rmsprop_options {
     double alpha, eps, weight_decay, momentum;  /* 0 means 0.99, 1e-8; weight_decay is L2 */
     bool   centered;                            /* divide by the deviation, not the mean square */
+    bool   eps_inside;                          /* as in weir_adagrad_options */
 } weir_rmsprop_options;
 
 /* One step of RMSProp (Tieleman and Hinton 2012) as PyTorch defines it. square, momentum_buffer
