@@ -4,6 +4,7 @@ from collections import OrderedDict
 
 from . import capi
 from . import singa_wrap as singa
+from .raw_handles import vjp
 
 
 def update_progress(progress, info):
@@ -59,14 +60,13 @@ def handle_odd_pad_bwd(dx, odd_padding, is_pool=False):
     cells get goes to the outermost ones, which SINGA leaves out."""
     top, bottom, left, right = odd_padding
     shape = dx.shape()
-    size = (shape[0], shape[1], shape[2] - top - bottom, shape[3] - left - right)
-    dtype = capi.weir_tensor_desc(dx.handle)[0]
-    x = capi.weir_state(dx.device().handle, (dtype, size), None)
-    capi.weir_write_fill(x, 0.0)
-    capi.weir_tensor_set_needs_grad(x, True)
-    with dx.device().taped():
-        padded = handle_odd_pad_fwd(singa.result(x, dx.device()), odd_padding, is_pool)
-    return singa.result(capi.vjp([padded.handle], [dx.handle], [x])[0], dx.device())
+    x = singa.Tensor((shape[0], shape[1], shape[2] - top - bottom, shape[3] - left - right),
+                     dx.device(), dx.data_type())
+
+    def forward(handle):
+        return handle_odd_pad_fwd(singa.result(handle, dx.device()), odd_padding, is_pool).handle
+
+    return singa.result(vjp(dx.device(), forward, [x.handle], dx.handle)[0], dx.device())
 
 
 def same_pad_shape_check(handle, pad_mode, x):
