@@ -8,7 +8,7 @@ import random
 try:
     from PIL import Image, ImageEnhance
 except ImportError:
-    Image = ImageEnhance = None
+    Image = ImageEnhance = None     # type: ignore[assignment]
 
 
 def _need_pillow():

@@ -4,10 +4,11 @@ import math
 from . import autograd
 from . import tensor
 from .layer_base import Layer, copy_into, param
-from .layer_image import (AvgPool1d, AvgPool2d, BatchNorm2d, Conv2d, ConvTranspose2d,  # noqa: F401
-                          GroupNorm, MaxPool1d, MaxPool2d, Pooling2d, SeparableConv2d)
-from .layer_sequence import (GRU, LSTM, RNN, CudnnRNN, LayerNorm,  # noqa: F401
-                             MultiHeadAttention, RMSNorm, RNN_Base)
+from .layer_image import (  # noqa: F401
+    AvgPool1d, AvgPool2d, BatchNorm2d, Conv2d, ConvTranspose2d, GroupNorm, MaxPool1d, MaxPool2d,
+    Pooling2d, SeparableConv2d)
+from .layer_sequence import (  # noqa: F401
+    GRU, LSTM, RNN, CudnnRNN, LayerNorm, MultiHeadAttention, RMSNorm, RNN_Base)
 
 
 class Linear(Layer):

@@ -56,7 +56,7 @@ class Layer:
     """
 
     sep = "."
-    state_names = ()
+    state_names: tuple = ()
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)

@@ -41,7 +41,7 @@ class Model(Layer):
 
     MODEL_STATE_TYPE = 0
     AUX_STATE_TYPE = 1
-    _captured_names = ("train_one_batch",)
+    _captured_names: tuple = ("train_one_batch",)
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)

@@ -85,8 +85,8 @@ class Optimizer:
     each element.
     """
 
-    numbers = ()    # (attribute, the core's field) of what may be schedules, in the core's order
-    tables = ()     # of state tensors, by the names of get_states
+    numbers: tuple = ()     # (attribute, the core's field) of what may be schedules, in the core's order
+    tables: tuple = ()      # of state tensors, by the names of get_states
 
     def __init__(self, lr, dtype=float32, clip_norm=None, clip_value=None):
         self._lr = _schedule(lr, "lr")

@@ -1,4 +1,4 @@
-"""utils - SINGA's helpers of layers and of its ONNX reader: padding, progress, walks over a graph."""
+"""utils - SINGA's helpers of layers and its ONNX reader: padding, progress, walks over graphs."""
 import sys
 from collections import OrderedDict
 

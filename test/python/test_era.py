@@ -4,8 +4,8 @@ import pytest
 
 from weir import autograd, core, layer, module, opt, optimizer, tensor
 
-# Losses of SINGA 5.1 at steps 0, 100, ..., 1000 of this program; its weights are drawn from the same
-# distribution by its own generator, so the numbers are near, not equal.
+# Losses of SINGA 5.1 at steps 0, 100, ..., 1000 of this program. Its weights come from its own
+# generator, of the same distribution, so the numbers are near, not equal.
 SINGA = [0.683, 0.573, 0.553, 0.531, 0.490, 0.388, 0.301, 0.214, 0.171, 0.145, 0.127]
 
 
