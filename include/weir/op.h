@@ -390,9 +390,9 @@ typedef struct weir_sgd_options {
     bool   nesterov;
 } weir_sgd_options;
 
-/* One step of SGD as PyTorch defines it. momentum_buffer: shape of param, NULL when momentum is 0
- * (always, if lr is a vector), all zero before the first step. (With dampening the first step is dampened
- * too.) */
+/* One step of SGD as PyTorch defines it. momentum_buffer: shape of param, NULL when momentum is 0;
+ * if lr is a vector, NULL for none; all zero before the first step. (With dampening the first step is
+ * dampened too.) */
 WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad,
                                      weir_tensor *momentum_buffer, weir_tensor *lr,
                                      const weir_sgd_options *options);

@@ -8,6 +8,8 @@ into which they are copied at every call from then on. (SINGA would run on the o
 """
 import functools
 
+import numpy as np
+
 from . import capi
 from . import core
 from . import errors
@@ -16,19 +18,24 @@ from .tensor import Tensor
 _SEQUENTIAL = core.options(capi.weir_plan_options, disable="order")
 
 
-def _flatten(arg, tensors):
-    """The signature of an argument; its Tensors are appended to the list."""
+def _flatten(arg, tensors, kept):
+    """The signature of an argument; its Tensors are appended to the list. kept gets objects that
+    are known by their identity, which holds as long as they live."""
     if isinstance(arg, Tensor):
         tensors.append(arg)
         return Tensor, arg.shape, arg.dtype, arg.device.id()
     if isinstance(arg, (list, tuple)):
-        return type(arg), tuple(_flatten(a, tensors) for a in arg)
+        return type(arg), tuple(_flatten(a, tensors, kept) for a in arg)
     if isinstance(arg, dict):
-        return dict, tuple((key, _flatten(arg[key], tensors)) for key in sorted(arg, key=str))
+        return dict, tuple((key, _flatten(arg[key], tensors, kept))
+                           for key in sorted(arg, key=str))
+    if isinstance(arg, np.ndarray):
+        return np.ndarray, arg.shape, arg.dtype.str, arg.tobytes()
     try:
         hash(arg)
     except TypeError:
-        return id(arg)
+        kept.append(arg)
+        return object, id(arg)
     return type(arg), arg
 
 
@@ -126,14 +133,15 @@ class Capture:
         if (last is not None and not kwargs and last.sequential == sequential and last.fits(args)
                 and not last.device.recording):
             return last.run()
-        tensors = []
-        key = sequential, _flatten(args, tensors), _flatten(kwargs, tensors)
+        tensors, kept = [], []
+        key = sequential, _flatten(args, tensors, kept), _flatten(kwargs, tensors, kept)
         assert tensors, "a graph needs a Tensor, or a list of them, among its arguments"
         if tensors[0].device.recording:         # a part of the graph at hand
             return function(*args, **kwargs)
         found = self._by_signature.get(key)
         if found is None or not found.private and not found.reads(tensors):
             found = self._record(key, function, args, kwargs, tensors, found is not None)
+            found.kept = kept
         if found.private:
             for t, value in zip(tensors, found.values):
                 value.put(t.data.handle)

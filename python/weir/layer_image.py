@@ -224,10 +224,8 @@ class ConvTranspose2d(Layer):
         super().__init__()
         self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
         self.kernel_size = pair(kernel_size, "kernel_size")
-        self.options = core.options(
-            capi.weir_conv_transpose2d_options, stride=pair(stride, "stride"),
-            pad=pair(padding, "padding"), output_pad=pair(output_padding, "output_padding"),
-            groups=group)
+        self.stride, self.padding = pair(stride, "stride"), pair(padding, "padding")
+        self.output_padding = pair(output_padding, "output_padding")
 
     def initialize(self, x):
         shape = (x.shape[1], self.nb_kernels // self.group) + self.kernel_size
@@ -236,7 +234,9 @@ class ConvTranspose2d(Layer):
 
     def forward(self, x):
         weights = (self.W,) if self.b is None else (self.W, self.b)
-        return _ConvTranspose(self.options)(x, *weights)[0]
+        options = core.options(capi.weir_conv_transpose2d_options, stride=self.stride,
+                               pad=self.padding, output_pad=self.output_padding, groups=self.group)
+        return _ConvTranspose(options)(x, *weights)[0]
 
 
 class _GroupNorm(Core):

@@ -74,6 +74,10 @@ class Model(Layer):
     def _forget_graphs(self):
         self.__dict__.update(_captures={}, _results=None, _buffered=False)
 
+    def __getstate__(self):
+        """For copies: graphs are this model's own."""
+        return self.__dict__ | {"_captures": {}, "_results": None, "_buffered": False}
+
     def __setattr__(self, name, value):
         if name == "optimizer" and self.__dict__.get("optimizer") is not value:
             self._forget_graphs()       # they update by the old one

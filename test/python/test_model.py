@@ -1,5 +1,7 @@
 """test_model - models eagerly, as graphs and in recorded order against NumPy; capture."""
+import copy
 import gc
+import pickle
 
 import numpy as np
 import pytest
@@ -227,6 +229,72 @@ def test_lists_and_plain_arguments():
     assert net.recorded == 2
     assert host(net(xs, tt, factor=1.0)["loss"])[0] == host(twin(xs, tt, factor=1.0)["loss"])[0]
     assert host(net(xs, t=tt)["loss"])[0] == host(twin(xs, t=tt)["loss"])[0]
+
+
+def test_arrays_and_objects_as_arguments():
+    class Shifted(MLP):
+        def train_one_batch(self, x, t, shift, notes=None):
+            return super().train_one_batch(autograd.add(x, tensor.from_numpy(shift)), t)[1]
+
+    net, tx, tt = ready(True, make=Shifted)
+    twin, ex, et = ready(False, make=Shifted)
+    notes = bytearray(b"not hashable")
+    shift = np.zeros(4, np.float32)
+    for i in (0, 1, 0, 1):
+        shift[:] = i
+        assert host(net(tx, tt, shift, notes))[0] == host(twin(ex, et, shift, notes))[0]
+    assert net.recorded == 2
+    assert host(net(tx, tt, shift, bytearray(3)))[0] == host(twin(ex, et, shift))[0]
+    assert net.recorded == 3
+
+
+def test_a_plan_that_fails_leaves_the_device_as_it_was(monkeypatch):
+    from weir import capture
+    net, tx, tt = ready(True, sequential=True)
+    twin, ex, et = ready(False)
+    with monkeypatch.context() as patch:
+        patch.setattr(capture, "_SEQUENTIAL", core.options(capi.weir_plan_options, disable="none"))
+        with pytest.raises(Error, match="none"):
+            net(tx, tt)
+    assert not core.cpu().recording
+    for _ in range(3):
+        assert host(net(tx, tt)[1])[0] == host(twin(ex, et)[1])[0]
+
+
+class Cube(autograd.Operator):
+    """An operator of a script."""
+
+    def forward(self, x):
+        self.x = x.to_numpy()
+        return tensor.from_numpy(self.x ** 3).data
+
+    def backward(self, dy):
+        return tensor.from_numpy(3 * self.x ** 2 * dy.to_numpy()).data
+
+
+def test_an_operator_of_a_script_in_a_graph():
+    class Cubed(MLP):
+        def forward(self, x):
+            return self.l2(Cube()(self.l1(x))[0])
+
+    net, tx, tt = ready(True, make=Cubed, lr=0.01)
+    twin, ex, et = ready(False, make=Cubed, lr=0.01)
+    for _ in range(4):
+        gc.collect()
+        assert host(net(tx, tt)[1])[0] == host(twin(ex, et)[1])[0]
+
+
+def test_copies_of_a_model():
+    net, tx, tt = ready(True)
+    net(tx, tt)
+    del net.optimizer
+    for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert twin.graphs == [] and list(twin.get_params()) == list(net.get_params())
+        before = params(net)
+        twin.optimizer = opt.SGD(0.1)
+        twin(tx, tt)
+        for name, p in params(net).items():
+            np.testing.assert_array_equal(p, before[name])
 
 
 def test_two_graph_models_on_one_device():
