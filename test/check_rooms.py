@@ -207,8 +207,6 @@ def rule_first_line(tree, path):
     mark = "/*" if path.endswith(C_SUFFIXES) else "#"
     line = 1 if lines[0].startswith("#!") else 0
     wanted = f"{mark} {os.path.basename(path)} - "
-    if path.startswith("test/python/"):     # a module says its job in its docstring
-        wanted = f'"""{os.path.basename(path)[:-3]} - '
     job = lines[line] if line < len(lines) else ""
     docstring = f'"""{os.path.basename(path)[:-3]} - '      # what a Python module may have instead
     if path.endswith(".py") and job.startswith(docstring) and job != docstring:
@@ -333,8 +331,6 @@ PLANTED = {
     "test/core/tab.c": "/* tab.c - x. */\n\tint x;\n",
     "test/core/wide.c": "/* wide.c - x. */\n// " + "x" * 98 + "\n",
     "test/core/name.c": "/* other.c - x. */\n",
-    "test/python/test_ok.py": '"""test_ok - x."""\n',
-    "test/python/test_name.py": '"""other - x."""\n',
 }
 EXPECTED = {
     ("include/weir/bad.h", "include"), ("src/core/up.c", "include"),
@@ -348,7 +344,6 @@ EXPECTED = {
     ("test/core/long.c", "function-length"),
     ("test/core/big.c", "file-length"), ("test/core/tab.c", "tabs"),
     ("test/core/wide.c", "columns"), ("test/core/name.c", "first-line"),
-    ("test/python/test_name.py", "first-line"),
 }
 
 
