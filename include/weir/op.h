@@ -382,17 +382,17 @@ WEIR_API weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *targe
 
 /* ---- updates: in place, never differentiated; every tensor is a param, state or input ----
  *
- * lr of an optimiser is a scalar tensor, or a vector of the rate and then the numbers of its
- * options in their order, which take their place as they are when the update runs (0 is 0): for
- * what changes from step to step within a graph. */
+ * lr of an optimiser is a scalar tensor, or a vector of the rate and then the numbers in the first
+ * line of its options, whose place they take as they are when the update runs (0 is 0): for what
+ * changes from step to step within a graph. */
 typedef struct weir_sgd_options {
     double momentum, weight_decay, dampening;
     bool   nesterov;
 } weir_sgd_options;
 
-/* One step of SGD as PyTorch defines it. momentum_buffer: shape of param, NULL when momentum is 0;
- * if lr is a vector, NULL for none; all zero before the first step. (With dampening the first step is
- * dampened too.) */
+/* One step of SGD as PyTorch defines it. momentum_buffer: shape of param, zero before the first
+ * step, NULL when momentum is 0 (which it is too if lr is a vector and the buffer NULL). (With
+ * dampening the first step is dampened too.) */
 WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad,
                                      weir_tensor *momentum_buffer, weir_tensor *lr,
                                      const weir_sgd_options *options);
@@ -402,7 +402,7 @@ typedef struct weir_adam_options {
 } weir_adam_options;
 
 /* One step of Adam (Kingma and Ba 2015). m, v: shape of param; step: scalar f64, steps done
- * including this one (weir_increment it first); lr: scalar tensor of param's type. */
+ * including this one (weir_increment it first). */
 WEIR_API weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m,
                                       weir_tensor *v, weir_tensor *step, weir_tensor *lr,
                                       const weir_adam_options *options);

@@ -1,4 +1,4 @@
-"""test_layer_gradient - gradients of layers in f64 against central differences, graph off and on."""
+"""test_layer_gradient - gradients of layers in f64 against differences, graph off and on."""
 import numpy as np
 import pytest
 
