@@ -96,6 +96,7 @@ class Optimizer:
         self.step_counter = _zeros((1,), core.cpu(), core.kDouble)
         with core.cpu().at_once():
             self.lr_value = self._lr(self.step_counter)
+            self.lr_value.data.value.state()        # its memory is the device's from now on
         self._schedules = []
         self._vector = None         # rate and numbers, where the core is to read them anew
         self._keys = {}             # (name, id of a parameter's value) -> key of its state
@@ -121,6 +122,7 @@ class Optimizer:
         if not self._constant or any(values[field] == 0 for field in presets):
             with self.step_counter.device.at_once():
                 self._vector = singa.result(self._numbers_now(), self.step_counter.device)
+                self._vector.value.state()
         return core.options(kind, **values, **flags)
 
     @property
