@@ -6,6 +6,7 @@ which has none: "block.conv1"; its parameters are "block.conv1.W". Every Tensor 
 stores gradients is a parameter; state_names lists attributes that are states beside them.
 """
 import functools
+import weakref
 from collections import OrderedDict
 
 import numpy as np
@@ -60,7 +61,7 @@ class Layer:
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
-        self.__dict__.update(_name=None, _parent=None, _layers={}, _initialized=False)
+        self.__dict__.update(_name=None, _above=None, _layers={}, _initialized=False)
         return self
 
     def __init__(self):
@@ -85,6 +86,19 @@ class Layer:
     # -- names and sublayers --
 
     @property
+    def _parent(self):
+        """The layer it is a part of: known weakly, so that layers die when a script drops them."""
+        return self._above and self._above()
+
+    def __getstate__(self):
+        return self.__dict__ | {"_above": None}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        for layer in self._layers.values():
+            layer.__dict__["_above"] = weakref.ref(self)
+
+    @property
     def name(self):
         return self._name
 
@@ -100,7 +114,7 @@ class Layer:
 
     def _register(self, attribute, layer):
         self._layers[attribute] = layer
-        layer.__dict__["_parent"] = self
+        layer.__dict__["_above"] = weakref.ref(self)
         layer.name = _path(self._name, attribute)
 
     def __setattr__(self, attribute, value):

@@ -76,7 +76,7 @@ class Model(Layer):
 
     def __getstate__(self):
         """For copies: graphs are this model's own."""
-        return self.__dict__ | {"_captures": {}, "_results": None, "_buffered": False}
+        return super().__getstate__() | {"_captures": {}, "_results": None, "_buffered": False}
 
     def __setattr__(self, name, value):
         if name == "optimizer" and self.__dict__.get("optimizer") is not value:
