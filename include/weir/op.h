@@ -401,15 +401,19 @@ WEIR_API weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, dou
 /* Number of rows of logits (n,c) whose largest entry is at the class number (n): a scalar, i64. */
 WEIR_API weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target);
 
-/* ---- updates: in place, never differentiated; every tensor is a param, state or input ---- */
+/* ---- updates: in place, never differentiated; every tensor is a param, state or input ----
+ *
+ * lr of an optimiser is a scalar tensor, or a vector of the rate and then the numbers in the first
+ * line of its options, whose place they take as they are when the update runs (0 is 0): for what
+ * changes from step to step within a graph. */
 typedef struct weir_sgd_options {
     double momentum, weight_decay, dampening;
     bool   nesterov;
 } weir_sgd_options;
 
-/* One step of SGD as PyTorch defines it. lr: scalar tensor; momentum_buffer: shape of param, NULL
- * when momentum is 0, all zero before the first step. (With dampening the first step is dampened
- * too.) */
+/* One step of SGD as PyTorch defines it. momentum_buffer: shape of param, zero before the first
+ * step, NULL when momentum is 0 (which it is too if lr is a vector and the buffer NULL). (With
+ * dampening the first step is dampened too.) */
 WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad,
                                      weir_tensor *momentum_buffer, weir_tensor *lr,
                                      const weir_sgd_options *options);
@@ -419,7 +423,7 @@ typedef struct weir_adam_options {
 } weir_adam_options;
 
 /* One step of Adam (Kingma and Ba 2015). m, v: shape of param; step: scalar f64, steps done
- * including this one (weir_increment it first); lr: scalar tensor of param's type. */
+ * including this one (weir_increment it first). */
 WEIR_API weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m,
                                       weir_tensor *v, weir_tensor *step, weir_tensor *lr,
                                       const weir_adam_options *options);
@@ -432,6 +436,7 @@ WEIR_API weir_status weir_adamw_update(weir_tensor *param, weir_tensor *grad, we
 typedef struct weir_adagrad_options {
     double eps, weight_decay;                   /* eps 0 means 1e-10; weight_decay is L2 */
     double lr_decay, initial_accumulator;       /* of an optimiser alone: weir_adagrad_new */
+    bool   eps_inside;                          /* / sqrt(square + eps), not sqrt(square) + eps */
 } weir_adagrad_options;
 
 /* One step of Adagrad (Duchi et al. 2011). square: shape of param, the sum of squared gradients. */
@@ -442,6 +447,7 @@ WEIR_API weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad,
 typedef struct weir_rmsprop_options {
     double alpha, eps, weight_decay, momentum;  /* 0 means 0.99, 1e-8; weight_decay is L2 */
     bool   centered;                            /* divide by the deviation, not the mean square */
+    bool   eps_inside;                          /* as in weir_adagrad_options */
 } weir_rmsprop_options;
 
 /* One step of RMSProp (Tieleman and Hinton 2012) as PyTorch defines it. square, momentum_buffer

@@ -11,6 +11,7 @@ is replaced by the newer one.
 import atexit
 import contextlib
 import math
+import threading
 import weakref
 
 import numpy as np
@@ -109,6 +110,7 @@ class Device:
         self._model_graph = None    # being recorded by a model; see begin_graph
         self._held = []             # what callbacks of the graph at hand need
         self._exec_held = []        # the same for the device's own graph
+        self._ran = False           # has the device's own graph run?
         capi.weir_no_grad_begin(self.handle)
 
     def __repr__(self):
@@ -165,6 +167,9 @@ class Device:
         on = bool(on)
         if on and not self.recording:
             self._graph += 1
+            if self._ran:           # the core begins a new graph and forgets the one that ran
+                self._ran = False
+                self._exec_held = []
         capi.weir_device_set_buffering(self.handle, on)
         if not on:
             self._exec_held += self._held
@@ -190,6 +195,7 @@ class Device:
         on = self.recording
         if on:
             capi.weir_device_set_buffering(self.handle, False)
+        self._ran = True
         capi.weir_device_exec(self.handle)
 
     def ExecBuffOps(self):
@@ -312,7 +318,10 @@ _default = None
 
 
 def default_device():
-    """The device of what is made without one: the CPU unless it was set."""
+    """The device of what is made without one: the CPU unless it was set; in an operator of a script
+    the scratch device."""
+    if in_operator():
+        return scratch()
     return cpu() if _default is None else _default
 
 
@@ -325,6 +334,23 @@ def set_default_device(device):
 
 
 _scratch = None
+_inside = threading.local()
+
+
+def in_operator():
+    """Does an operator of a script run on this thread?"""
+    return getattr(_inside, "operator", False)
+
+
+@contextlib.contextmanager
+def on_scratch():
+    """An operator of a script runs inside: what it makes is on the scratch device."""
+    before = in_operator()
+    _inside.operator = True
+    try:
+        yield
+    finally:
+        _inside.operator = before
 
 
 def scratch():
@@ -338,9 +364,11 @@ def scratch():
 class Value:
     """Elements of one type and shape on a device, made at the first need."""
 
-    __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph", "_version")
+    __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph", "_version",
+                 "_shared")
 
     def __init__(self, device, dtype, shape):
+        self._shared = False        # others may have the same elements: copied before a change
         self._version = 0           # goes up when elements change: views look again
         self.device = device
         self.dtype = dtype
@@ -351,14 +379,15 @@ class Value:
         self._graph = 0
 
     @classmethod
-    def of(cls, handle, device):
-        """The value of a result of the core."""
+    def of(cls, handle, device, shared=False):
+        """The value of a result of the core; shared: its elements may be those of others too."""
         dtype, shape = capi.weir_tensor_desc(handle)
         value = cls(device, singa_dtype(dtype), shape)
         value._handle = handle
         value._written = True
         value._state = False
         value._graph = device.graph_number
+        value._shared = shared
         return value
 
     @property
@@ -377,6 +406,10 @@ class Value:
     def recorded(self):
         """Is it a result of the recording at hand?"""
         return self._graph != 0 and self._graph == self.device.graph_number
+
+    def share(self):
+        """Others have these elements and are not to see changes: those happen in a copy."""
+        self._shared = not self._state
 
     @property
     def owned(self):
@@ -411,6 +444,8 @@ class Value:
         """The handle, for reading; what nobody has written yet is 0."""
         if not self._written:
             capi.weir_write_fill(self.room(), 0.0)
+        if self._shared and self.device.recording and not self.recorded:
+            self._can_change()      # a graph is to see changes: they happen in this memory
         return self._handle
 
     def put(self, handle):
@@ -438,6 +473,10 @@ class Value:
         """May the memory be written in place? A result becomes a state of the device for it."""
         if not self._state:
             try:
+                if self._shared and not self.recorded:
+                    with self.device.at_once():
+                        self._handle = capi.weir_copy(self._handle)
+                    self._shared = False
                 capi.weir_tensor_make_state(self._handle)
             except errors.Error:
                 return False

@@ -168,13 +168,14 @@ typedef struct weir_adam_attr {
 } weir_adam_attr;
 
 typedef struct weir_adagrad_attr {
-    double eps, weight_decay;
+    double  eps, weight_decay;
+    int64_t eps_inside;         /* under the root */
 } weir_adagrad_attr;
 
 /* momentum != 0: a buffer follows the mean square; centered: the mean follows that. */
 typedef struct weir_rmsprop_attr {
     double  alpha, eps, weight_decay, momentum;
-    int64_t centered;
+    int64_t centered, eps_inside;
 } weir_rmsprop_attr;
 
 /* LR_SCHEDULE: the rate at step n. */

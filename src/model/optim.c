@@ -89,7 +89,8 @@ static weir_status adagrad_step(const weir_optim *o, const slot *s, weir_tensor 
                                 weir_tensor *lr)
 {
     const weir_adagrad_options one = {.eps = o->adagrad.eps,
-                                      .weight_decay = o->adagrad.weight_decay};
+                                      .weight_decay = o->adagrad.weight_decay,
+                                      .eps_inside = o->adagrad.eps_inside};
     return weir_adagrad_update(s->param, grad, s->state[0], lr, &one);
 }
 

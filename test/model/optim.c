@@ -212,7 +212,8 @@ static void adagrad_reference(const void *options, double w[N])
             const double g = 2 * slope[i] * w[i] + o->weight_decay * w[i];
             const double rate = rate_of(s) / (1 + s * o->lr_decay);
             square[i] += g * g;
-            w[i] -= rate * g / (sqrt(square[i]) + (o->eps != 0 ? o->eps : 1e-10));
+            const double eps = o->eps != 0 ? o->eps : 1e-10;
+            w[i] -= rate * g / (o->eps_inside ? sqrt(square[i] + eps) : sqrt(square[i]) + eps);
         }
 }
 
@@ -220,7 +221,8 @@ CASE(adagrad)
 {
     static const weir_adagrad_options cases[] = {
         {0}, {.eps = 1e-3, .weight_decay = 0.1}, {.lr_decay = 0.25}, {.initial_accumulator = 0.5},
-        {.lr_decay = 0.1, .initial_accumulator = 2, .weight_decay = 0.1}};
+        {.lr_decay = 0.1, .initial_accumulator = 2, .weight_decay = 0.1},
+        {.eps = 0.3, .eps_inside = true}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         agrees(adagrad_make, adagrad_reference, &cases[i]);
 }

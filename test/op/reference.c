@@ -383,18 +383,27 @@ void ref_cross_entropy(ref_call *c)
 
 /* ---- updates: the written inputs change, the result is the first of them ---- */
 
+/* Number i behind the rate, input lr, if there is one; else the option. */
+double ref_number(const ref_call *c, int lr, int i, double option)
+{
+    return ref_count(&c->in[lr].desc) > 1 ? c->in[lr].at[1 + i] : option;
+}
+
 /* param, grad, lr, [momentum buffer]. */
 void ref_sgd_update(ref_call *c)
 {
     const weir_sgd_options *const o = &c->o->sgd;
     double *const                 p = c->in[0].at;
+    const double momentum = c->nin > 3 ? ref_number(c, 2, 0, o->momentum) : 0;
+    const double decay = ref_number(c, 2, 1, o->weight_decay);
+    const double dampening = ref_number(c, 2, 2, o->dampening);
 
     for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++) {
-        double step = c->in[1].at[i] + o->weight_decay * p[i];
-        if (o->momentum != 0) {
+        double step = c->in[1].at[i] + decay * p[i];
+        if (momentum != 0) {
             double *const b = &c->in[3].at[i];
-            *b = o->momentum * *b + (1 - o->dampening) * step;
-            step = o->nesterov ? step + o->momentum * *b : *b;
+            *b = momentum * *b + (1 - dampening) * step;
+            step = o->nesterov ? step + momentum * *b : *b;
         }
         p[i] -= c->in[2].at[0] * step;
     }
@@ -410,13 +419,15 @@ static double or_else(double option, double preset)
 void ref_adam_update(ref_call *c)
 {
     const weir_adam_options *const o = &c->o->adam;
-    const double beta1 = or_else(o->beta1, 0.9), beta2 = or_else(o->beta2, 0.999),
-                 eps = or_else(o->eps, 1e-8), lr = c->in[5].at[0];
+    const double beta1 = ref_number(c, 5, 0, or_else(o->beta1, 0.9)),
+                 beta2 = ref_number(c, 5, 1, or_else(o->beta2, 0.999)),
+                 eps = ref_number(c, 5, 2, or_else(o->eps, 1e-8)),
+                 decay = ref_number(c, 5, 3, o->weight_decay), lr = c->in[5].at[0];
     const double t = ++c->in[4].at[0];
 
     for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++) {
         double *const p = &c->in[0].at[i], *const m = &c->in[2].at[i], *const v = &c->in[3].at[i];
-        const double  g = c->in[1].at[i] + o->weight_decay * *p;
+        const double  g = c->in[1].at[i] + decay * *p;
         *m = beta1 * *m + (1 - beta1) * g;
         *v = beta2 * *v + (1 - beta2) * g * g;
         const double m_hat = *m / (1 - pow(beta1, t)), v_hat = *v / (1 - pow(beta2, t));

@@ -55,6 +55,7 @@ typedef struct ref_call {
 } ref_call;
 
 int64_t   ref_count(const weir_desc *d);
+double    ref_number(const ref_call *c, int lr, int i, double option);
 ref_array ref_new(weir_desc d);                 /* zeroed */
 void      ref_free(ref_array *a);
 

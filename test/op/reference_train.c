@@ -259,27 +259,35 @@ void ref_group_norm(ref_call *c)
 /* Decoupled decay first, then Adam without. */
 void ref_adamw_update(ref_call *c)
 {
-    ref_options o = *c->o;
-    ref_call    adam = *c;
+    const bool   numbers = ref_count(&c->in[5].desc) > 1;
+    const double decay = ref_number(c, 5, 3, c->o->adam.weight_decay);
+    ref_options  o = *c->o;
+    ref_call     adam = *c;
 
     for (int64_t i = 0; i < elements(c, 0); i++)
-        c->in[0].at[i] *= 1 - c->in[5].at[0] * o.adam.weight_decay;
+        c->in[0].at[i] *= 1 - c->in[5].at[0] * decay;
     o.adam.weight_decay = 0;
     adam.o = &o;
+    if (numbers)
+        c->in[5].at[4] = 0;
     ref_adam_update(&adam);
+    if (numbers)
+        c->in[5].at[4] = decay;
     c->out = adam.out;
 }
 
 /* param, grad, lr, square. */
 void ref_adagrad_update(ref_call *c)
 {
-    const double eps = c->o->adagrad.eps != 0 ? c->o->adagrad.eps : 1e-10;
+    const weir_adagrad_options *const o = &c->o->adagrad;
+    const double eps = ref_number(c, 2, 0, o->eps != 0 ? o->eps : 1e-10),
+                 decay = ref_number(c, 2, 1, o->weight_decay);
 
     for (int64_t i = 0; i < elements(c, 0); i++) {
         double *const p = &c->in[0].at[i], *const s = &c->in[3].at[i];
-        const double  g = c->in[1].at[i] + c->o->adagrad.weight_decay * *p;
+        const double  g = c->in[1].at[i] + decay * *p;
         *s += g * g;
-        *p -= c->in[2].at[0] * g / (sqrt(*s) + eps);
+        *p -= c->in[2].at[0] * g / (o->eps_inside ? sqrt(*s + eps) : sqrt(*s) + eps);
     }
     ref_same(c);
 }
@@ -288,20 +296,23 @@ void ref_adagrad_update(ref_call *c)
 void ref_rmsprop_update(ref_call *c)
 {
     const weir_rmsprop_options *const o = &c->o->rmsprop;
-    const double alpha = o->alpha != 0 ? o->alpha : 0.99, eps = o->eps != 0 ? o->eps : 1e-8;
+    const double alpha = ref_number(c, 2, 0, o->alpha != 0 ? o->alpha : 0.99),
+                 eps = ref_number(c, 2, 1, o->eps != 0 ? o->eps : 1e-8),
+                 decay = ref_number(c, 2, 2, o->weight_decay),
+                 momentum = ref_number(c, 2, 3, o->momentum);
 
     for (int64_t i = 0; i < elements(c, 0); i++) {
         double *const p = &c->in[0].at[i], *const s = &c->in[3].at[i];
-        const double  g = c->in[1].at[i] + o->weight_decay * *p;
+        const double  g = c->in[1].at[i] + decay * *p;
         double        square = *s = alpha * *s + (1 - alpha) * g * g;
         if (o->centered) {
             double *const m = &c->in[o->momentum != 0 ? 5 : 4].at[i];
             *m = alpha * *m + (1 - alpha) * g;
             square -= *m * *m;
         }
-        double step = g / (sqrt(square) + eps);
+        double step = g / (o->eps_inside ? sqrt(square + eps) : sqrt(square) + eps);
         if (o->momentum != 0)
-            step = c->in[4].at[i] = o->momentum * c->in[4].at[i] + step;
+            step = c->in[4].at[i] = momentum * c->in[4].at[i] + step;
         *p -= c->in[2].at[0] * step;
     }
     ref_same(c);

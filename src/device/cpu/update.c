@@ -1,7 +1,7 @@
 /* update.c - optimiser steps, learning rates, counters, sums: memory overwritten in one pass.
  *
- * All operands of a call are dense and equally laid out, but for the scalars (lr, step), which are
- * read when the call runs. */
+ * All operands of a call are dense and equally laid out, but for the rate (with numbers of the
+ * options behind it) and the step, which are read when the call runs. */
 #include "device/cpu/update.h"
 
 #include <math.h>
@@ -18,11 +18,12 @@ typedef struct update {
     const weir_update_loops *loops;
     int                      type;      /* 0: f32, 1: f64 */
     int                      lr_type;
+    bool                     numbers;   /* behind the rate, in place of the options' */
     size_t                   size;
     int64_t                  n;
     bool                     buffer;    /* a momentum buffer is there */
     bool                     mean;      /* RMSProp is centered */
-    double                   decouple;  /* AdamW: weight decay beside the gradient */
+    bool                     decouple;  /* AdamW: weight decay beside the gradient */
     weir_sgd_args            sgd;
     weir_adam_args           adam;
     weir_square_args         square;    /* Adagrad, RMSProp */
@@ -41,6 +42,13 @@ typedef struct update_run {
 static double scalar(const void *at, int type)
 {
     return type == 0 ? (double)*(const float *)at : *(const double *)at;
+}
+
+/* Number i behind the rate at `lr`, or the option's if the rate stands alone. */
+static double number(const update *u, const void *lr, int i, double option)
+{
+    const size_t size = u->lr_type == 0 ? sizeof(float) : sizeof(double);
+    return u->numbers ? scalar((const char *)lr + (size_t)(1 + i) * size, u->lr_type) : option;
 }
 
 static void *part(const update *u, const weir_kargs *k, int input, int64_t task)
@@ -74,6 +82,7 @@ static weir_status choose(const weir_call *c, const update *from, int lr,
     u->loops = table[weir_cpu_isa()];
     u->type = type == WEIR_F64;
     u->lr_type = c->in[lr].desc.dtype == WEIR_F64;
+    u->numbers = weir_shape_count(&c->in[lr].desc) > 1;
     u->size = weir_dtype_size(type);
     u->n = weir_shape_count(&c->in[0].desc);
     *out = (weir_choice){.run = run, .state = u, .destroy = weir_mem_free, .impl = "c"};
@@ -95,6 +104,9 @@ static weir_status sgd_run(const weir_kargs *k)
     const update *const u = k->state;
     update_run          r = {.k = k, .sgd = u->sgd};
     r.sgd.lr = scalar(k->src[2], u->lr_type);
+    r.sgd.momentum = number(u, k->src[2], 0, u->sgd.momentum);
+    r.sgd.weight_decay = number(u, k->src[2], 1, u->sgd.weight_decay);
+    r.sgd.take = u->numbers ? 1 - number(u, k->src[2], 2, 0) : u->sgd.take;
     over_tasks(&r, sgd_task);
     return WEIR_OK;
 }
@@ -127,32 +139,40 @@ static weir_status adam_run(const weir_kargs *k)
     const double        t = *(const double *)k->src[4];
     update_run          r = {.k = k, .adam = u->adam};
     const double        lr = scalar(k->src[5], u->lr_type);
-    r.adam.keep = 1 - lr * u->decouple;
-    r.adam.step = lr / (1 - pow(u->adam.beta1, t));
-    r.adam.root = sqrt(1 - pow(u->adam.beta2, t));
+    const double        decay = number(u, k->src[5], 3, u->adam.weight_decay);
+    r.adam.beta1 = number(u, k->src[5], 0, u->adam.beta1);
+    r.adam.beta2 = number(u, k->src[5], 1, u->adam.beta2);
+    r.adam.eps = number(u, k->src[5], 2, u->adam.eps);
+    r.adam.weight_decay = u->decouple ? 0 : decay;
+    r.adam.keep = 1 - lr * (u->decouple ? decay : 0);
+    r.adam.step = lr / (1 - pow(r.adam.beta1, t));
+    r.adam.root = sqrt(1 - pow(r.adam.beta2, t));
     over_tasks(&r, adam_task);
     return WEIR_OK;
 }
 
-weir_status weir_cpu_adam_update(weir_device *d, const weir_call *c, weir_choice *out)
+static weir_status choose_adam(const weir_call *c, bool decouple, weir_choice *out)
 {
     const weir_adam_attr *const a = c->attr;
-    const update                u = {.adam = {.beta1 = a->beta1,
+    const update                u = {.decouple = decouple,
+                                     .adam = {.beta1 = a->beta1,
                                               .beta2 = a->beta2,
                                               .eps = a->eps,
                                               .weight_decay = a->weight_decay}};
-    (void)d;
     return choose(c, &u, 5, adam_run, out);
+}
+
+weir_status weir_cpu_adam_update(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    return choose_adam(c, false, out);
 }
 
 /* The decay is the parameter's own, not the gradient's. */
 weir_status weir_cpu_adamw_update(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    const weir_adam_attr *const a = c->attr;
-    const update                u = {.decouple = a->weight_decay,
-                                     .adam = {.beta1 = a->beta1, .beta2 = a->beta2, .eps = a->eps}};
     (void)d;
-    return choose(c, &u, 5, adam_run, out);
+    return choose_adam(c, true, out);
 }
 
 /* ---- Adagrad: param, grad, lr, sum of squares ---- */
@@ -170,6 +190,8 @@ static weir_status adagrad_run(const weir_kargs *k)
     const update *const u = k->state;
     update_run          r = {.k = k, .square = u->square};
     r.square.lr = scalar(k->src[2], u->lr_type);
+    r.square.eps = number(u, k->src[2], 0, u->square.eps);
+    r.square.weight_decay = number(u, k->src[2], 1, u->square.weight_decay);
     over_tasks(&r, adagrad_task);
     return WEIR_OK;
 }
@@ -177,7 +199,9 @@ static weir_status adagrad_run(const weir_kargs *k)
 weir_status weir_cpu_adagrad_update(weir_device *d, const weir_call *c, weir_choice *out)
 {
     const weir_adagrad_attr *const a = c->attr;
-    const update u = {.square = {.eps = a->eps, .weight_decay = a->weight_decay}};
+    const update u = {.square = {.eps = a->eps,
+                                 .weight_decay = a->weight_decay,
+                                 .eps_inside = a->eps_inside != 0}};
     (void)d;
     return choose(c, &u, 2, adagrad_run, out);
 }
@@ -200,6 +224,10 @@ static weir_status rmsprop_run(const weir_kargs *k)
     const update *const u = k->state;
     update_run          r = {.k = k, .square = u->square};
     r.square.lr = scalar(k->src[2], u->lr_type);
+    r.square.alpha = number(u, k->src[2], 0, u->square.alpha);
+    r.square.eps = number(u, k->src[2], 1, u->square.eps);
+    r.square.weight_decay = number(u, k->src[2], 2, u->square.weight_decay);
+    r.square.momentum = number(u, k->src[2], 3, u->square.momentum);
     over_tasks(&r, rmsprop_task);
     return WEIR_OK;
 }
@@ -212,7 +240,8 @@ weir_status weir_cpu_rmsprop_update(weir_device *d, const weir_call *c, weir_cho
                                         .square = {.alpha = a->alpha,
                                                    .eps = a->eps,
                                                    .weight_decay = a->weight_decay,
-                                                   .momentum = a->momentum}};
+                                                   .momentum = a->momentum,
+                                                   .eps_inside = a->eps_inside != 0}};
     (void)d;
     return choose(c, &u, 2, rmsprop_run, out);
 }

@@ -17,9 +17,10 @@ typedef struct weir_adam_args {
     double beta1, beta2, eps, weight_decay, step, root, keep;
 } weir_adam_args;
 
-/* alpha, momentum: RMSProp's alone. */
+/* alpha, momentum: RMSProp's alone. eps_inside: under the root. */
 typedef struct weir_square_args {
     double lr, alpha, eps, weight_decay, momentum;
+    bool   eps_inside;
 } weir_square_args;
 
 /* p, m, v, square, buffer, mean are overwritten; m of sgd, buffer and mean may be NULL. Index 0 is

@@ -55,11 +55,11 @@
         const T *restrict const g = grad;                                                          \
         T *restrict const       s = square;                                                        \
         const T    lr = (T)a->lr, eps = (T)a->eps, decay = (T)a->weight_decay;                     \
-        const bool decays = a->weight_decay != 0;                                                  \
+        const bool decays = a->weight_decay != 0, inside = a->eps_inside;                          \
         for (int64_t i = 0; i < n; i++) {                                                          \
             const T d = decays ? g[i] + decay * p[i] : g[i];                                       \
             s[i] += d * d;                                                                         \
-            p[i] -= lr * (d / (root_of(s[i]) + eps));                                              \
+            p[i] -= lr * (d / (inside ? root_of(s[i] + eps) : root_of(s[i]) + eps));               \
         }                                                                                          \
     }                                                                                              \
     /* The step before the rate; mean and buffer may be NULL. */                                   \
@@ -69,7 +69,7 @@
     {                                                                                              \
         const T    lr = (T)a->lr, eps = (T)a->eps, decay = (T)a->weight_decay;                     \
         const T    keep = (T)a->alpha, take = (T)(1 - a->alpha), momentum = (T)a->momentum;        \
-        const bool decays = a->weight_decay != 0;                                                  \
+        const bool decays = a->weight_decay != 0, inside = a->eps_inside;                          \
         for (int64_t i = 0; i < n; i++) {                                                          \
             const T d = decays ? g[i] + decay * p[i] : g[i];                                       \
             T       square = s[i] = keep * s[i] + take * (d * d);                                  \
@@ -77,7 +77,7 @@
                 mean[i] = keep * mean[i] + take * d;                                               \
                 square -= mean[i] * mean[i];                                                       \
             }                                                                                      \
-            T step = d / (root_of(square) + eps);                                                  \
+            T step = d / (inside ? root_of(square + eps) : root_of(square) + eps);                 \
             if (buffer)                                                                            \
                 step = buffer[i] = momentum * buffer[i] + step;                                    \
             p[i] -= lr * step;                                                                     \

@@ -32,6 +32,19 @@ static weir_status check_scalar(const weir_call *c, int i, const char *name)
     return WEIR_OK;
 }
 
+/* The learning rate, alone or with the options' n numbers behind it. */
+static weir_status check_rate(const weir_call *c, int i, int n)
+{
+    const int64_t count = weir_shape_count(&c->in[i].desc);
+
+    if (count != 1 && (count != 1 + n || c->in[i].desc.ndim != 1))
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "lr must be a scalar or a vector of %d: the rate "
+                              "and the numbers of the options", 1 + n);
+    if (!weir_is_float(c->in[i].desc.dtype))
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "lr must be f32 or f64");
+    return WEIR_OK;
+}
+
 /* ---- param, grad, lr, [momentum buffer] ----
  *
  * g = grad + weight_decay param; b = momentum b + (1 - dampening) g;
@@ -40,7 +53,7 @@ static weir_status check_scalar(const weir_call *c, int i, const char *name)
 static weir_status sgd_update_infer(weir_call *c)
 {
     WEIR_TRY(check_like_param(c, 1, 1));
-    WEIR_TRY(check_scalar(c, 2, "lr"));
+    WEIR_TRY(check_rate(c, 2, 3));
     return c->nin == 4 ? check_like_param(c, 3, 3) : WEIR_OK;
 }
 
@@ -72,7 +85,7 @@ static weir_status adam_update_infer(weir_call *c)
     WEIR_TRY(check_scalar(c, 4, "step"));
     if (c->in[4].desc.dtype != WEIR_F64)
         return weir_call_fail(WEIR_ERR_DTYPE, c, "step must be f64, which counts exactly");
-    return check_scalar(c, 5, "lr");
+    return check_rate(c, 5, 4);
 }
 
 /* m: 3, v: 4, root, division, eps, and 2 for the step. */
@@ -103,11 +116,18 @@ ADAM(adamw_update);     /* Loshchilov and Hutter, "Decoupled weight decay", 2019
  * Of RMSProp (Tieleman and Hinton 2012; centered: Graves 2013) a mean instead, and then a momentum
  * buffer and the gradient's mean, if its options ask for them. */
 
-static weir_status square_update_infer(weir_call *c)
+static weir_status rmsprop_update_infer(weir_call *c)
 {
     WEIR_TRY(check_like_param(c, 1, 1));
-    WEIR_TRY(check_scalar(c, 2, "lr"));
+    WEIR_TRY(check_rate(c, 2, 4));
     return check_like_param(c, 3, c->nin - 1);
+}
+
+static weir_status adagrad_update_infer(weir_call *c)
+{
+    WEIR_TRY(check_like_param(c, 1, 1));
+    WEIR_TRY(check_rate(c, 2, 2));
+    return check_like_param(c, 3, 3);
 }
 
 /* Square, root, eps, division, rate; RMSProp: both means, momentum. */
@@ -123,7 +143,7 @@ const weir_opdef weir_op_adagrad_update = {
     .nin_max = 4,
     .nout = 0,
     .mutates = 1 | 1 << 3,
-    .infer = square_update_infer,
+    .infer = adagrad_update_infer,
     .flops = square_update_flops,
 };
 
@@ -134,7 +154,7 @@ const weir_opdef weir_op_rmsprop_update = {
     .nin_max = 6,
     .nout = 0,
     .mutates = 1 | 7 << 3,
-    .infer = square_update_infer,
+    .infer = rmsprop_update_infer,
     .flops = square_update_flops,
 };
 
@@ -241,13 +261,15 @@ weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *
     const weir_sgd_options o = options ? *options : (weir_sgd_options){0};
     const weir_sgd_attr    a = {.momentum = o.momentum, .weight_decay = o.weight_decay,
                                 .dampening = o.dampening, .nesterov = o.nesterov};
-    const bool             buffered = o.momentum != 0;      /* else a buffer given is left alone */
 
     if (!param || !grad || !lr)
         return weir_fail_null("weir_sgd_update", !param ? "param" : !grad ? "grad" : "lr");
+    const weir_desc rate = weir_tensor_desc(lr);
+    const bool      numbers = rate.ndim == 1 && rate.dim[0] > 1;
+    const bool      buffered = numbers ? momentum_buffer != NULL : o.momentum != 0;
     if (buffered && !momentum_buffer)
         return weir_fail_null("weir_sgd_update", "momentum_buffer");
-    if (!(o.momentum >= 0) || (o.nesterov && (o.momentum == 0 || o.dampening != 0)))
+    if (!(o.momentum >= 0) || (!numbers && o.nesterov && (o.momentum == 0 || o.dampening != 0)))
         return weir_fail(WEIR_ERR_INVALID, "sgd_update: momentum %g and dampening %g make no sense"
                          "%s", o.momentum, o.dampening,
                          o.nesterov ? "; nesterov needs momentum and no dampening" : "");
@@ -289,7 +311,8 @@ weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad, weir_tens
 {
     const weir_adagrad_options o = options ? *options : (weir_adagrad_options){0};
     const weir_adagrad_attr    a = {.eps = o.eps != 0 ? o.eps : 1e-10,
-                                    .weight_decay = o.weight_decay};
+                                    .weight_decay = o.weight_decay,
+                                    .eps_inside = o.eps_inside};
 
     if (!(a.eps > 0))
         return weir_fail(WEIR_ERR_INVALID, "adagrad_update: eps %g must be > 0", a.eps);
@@ -310,7 +333,8 @@ weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad, weir_tens
                                     .eps = o.eps != 0 ? o.eps : 1e-8,
                                     .weight_decay = o.weight_decay,
                                     .momentum = o.momentum,
-                                    .centered = o.centered};
+                                    .centered = o.centered,
+                                    .eps_inside = o.eps_inside};
     weir_tensor *in[6] = {param, grad, lr, square};
     int          n = 4;
 

@@ -1,0 +1,135 @@
+"""data - ImageBatchIter: batches of images from a list of files, read ahead in the background.
+
+The background is a thread: reading files and decoding images let other threads go on, and a process
+forked while others compute is not safe.
+"""
+import os
+import queue
+import random
+import threading
+
+import numpy as np
+
+
+class ImageBatchIter:
+    """(images (n, 3, height, width) float32, labels) for ever.
+
+    Each line of the list is a path and a label or other text, parted by the delimiter; labels that
+    are integers come as an int32 array, else the texts as a list. image_transform(path) gives a
+    list of Pillow images of one size (weir.image_tool); all of them count in the batch.
+    """
+
+    def __init__(self, img_list_file, batch_size, image_transform, shuffle=True, delimiter=" ",
+                 image_folder=None, capacity=10):
+        self.img_list_file = img_list_file
+        self.batch_size = batch_size
+        self.image_transform = image_transform
+        self.shuffle = shuffle
+        self.delimiter = delimiter
+        self.image_folder = image_folder
+        self.queue = queue.Queue(capacity)
+        self.samples = self._read_list()
+        self.num_samples = len(self.samples)
+        self._stop = threading.Event()
+        self.p = None
+
+    def _read_list(self):
+        samples = []
+        with open(self.img_list_file, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                path, found, meta = line.strip().partition(self.delimiter)
+                if not found:
+                    raise ValueError(f"{self.img_list_file}:{number}: no delimiter "
+                                     f"{self.delimiter!r}")
+                if self.image_folder:
+                    path = os.path.join(self.image_folder, path)
+                samples.append((path, meta.strip()))
+        if not samples:
+            raise ValueError(f"{self.img_list_file}: no images")
+        return samples
+
+    def start(self):
+        """Starts reading ahead."""
+        self._stop.clear()
+        self.p = threading.Thread(target=self._run, daemon=True)
+        self.p.start()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        """The next batch; an error of the background comes here."""
+        if self.p is None:
+            raise RuntimeError("ImageBatchIter: start() comes first")
+        batch = self.queue.get()
+        if isinstance(batch, Exception):
+            self.end()
+            raise batch
+        return batch
+
+    def end(self):
+        """Stops reading; what was read ahead is dropped."""
+        self._stop.set()
+        if self.p is not None:
+            while self.p.is_alive():
+                self._drain()
+                self.p.join(0.01)
+            self._drain()
+            self.p = None
+
+    stop = end
+
+    def _drain(self):
+        try:
+            while True:
+                self.queue.get_nowait()
+        except queue.Empty:
+            pass
+
+    def _put(self, item):
+        while not self._stop.is_set():
+            try:
+                self.queue.put(item, timeout=0.05)
+                return
+            except queue.Full:
+                continue
+
+    def _order(self):
+        """Samples, epoch after epoch."""
+        while True:
+            samples = list(self.samples)
+            if self.shuffle:
+                random.shuffle(samples)
+            yield from samples
+
+    def _run(self):
+        try:
+            samples = self._order()
+            while not self._stop.is_set():
+                self._put(self._batch(samples))
+        except Exception as error:      # for the thread that asks
+            self._put(error)
+
+    def _batch(self, samples):
+        images, metas = [], []
+        while len(images) < self.batch_size:
+            path, meta = next(samples)
+            made = self.image_transform(path)
+            if len(images) + len(made) > self.batch_size:
+                raise ValueError(f"{len(made)} images of {path} do not fit a batch of "
+                                 f"{self.batch_size} that has {len(images)}")
+            for image in made:
+                array = np.asarray(image.convert("RGB"), np.float32)
+                images.append(array.transpose(2, 0, 1))
+                metas.append(meta)
+        return np.stack(images), _labels(metas)
+
+
+def _labels(metas):
+    """int32 if all are integers."""
+    try:
+        return np.asarray([int(meta) for meta in metas], np.int32)
+    except ValueError:
+        return metas

@@ -1,0 +1,218 @@
+"""image_tool - loading, cropping and changing images with Pillow, for training data.
+
+Functions take and give a Pillow image. An ImageTool holds a list of images; its methods replace
+each by one or several changed ones, or with inplace=False return these, and can be chained.
+"""
+import random
+
+try:
+    from PIL import Image, ImageEnhance
+except ImportError:
+    Image = ImageEnhance = None     # type: ignore[assignment]
+
+
+def _need_pillow():
+    if Image is None:
+        raise ImportError("weir.image_tool needs Pillow: pip install pillow")
+
+
+# ---- one image ----
+
+def load_img(path, grayscale=False):
+    """An image file, in RGB or in gray."""
+    _need_pillow()
+    with Image.open(path) as image:
+        return image.convert("L" if grayscale else "RGB")
+
+
+def crop(img, patch, position):
+    """The part of size patch (width, height) at left_top, left_bottom, right_top, right_bottom or
+    center."""
+    width, height = img.size
+    w, h = patch
+    if w > width or h > height:
+        raise ValueError(f"crop: {patch} of an image of {img.size}")
+    places = {"left_top": (0, 0), "left_bottom": (0, height - h), "right_top": (width - w, 0),
+              "right_bottom": (width - w, height - h),
+              "center": ((width - w) // 2, (height - h) // 2)}
+    if position not in places:
+        raise ValueError(f"crop: position {position!r}: {', '.join(places)}")
+    left, top = places[position]
+    return img.crop((left, top, left + w, top + h))
+
+
+def crop_and_resize(img, patch, position):
+    """The largest square at left or top, center (or middle), right or bottom, resized to patch."""
+    width, height = img.size
+    size = min(width, height)
+    spare = (width - size, height - size)
+    parts = {"left": 0.0, "top": 0.0, "center": 0.5, "middle": 0.5, "right": 1.0, "bottom": 1.0}
+    if position not in parts:
+        raise ValueError(f"crop_and_resize: position {position!r}: {', '.join(parts)}")
+    left, top = (int(s * parts[position]) for s in spare)
+    return img.crop((left, top, left + size, top + size)).resize(tuple(patch), Image.BILINEAR)
+
+
+def resize(img, small_size):
+    """The shorter side becomes small_size, the other keeps the proportion."""
+    width, height = img.size
+    if width < height:
+        return img.resize((small_size, round(small_size * height / width)), Image.BILINEAR)
+    return img.resize((round(small_size * width / height), small_size), Image.BILINEAR)
+
+
+def scale(img, small_size):
+    """resize, under SINGA's other name."""
+    return resize(img, small_size)
+
+
+def resize_by_hw(img, size):
+    """To (height, width)."""
+    return img.resize((size[1], size[0]), Image.BILINEAR)
+
+
+def color_cast(img, offset):
+    """A random number of -offset..offset is added to each channel."""
+    shifts = [random.randint(-offset, offset) for _ in img.getbands()]
+    bands = [band.point(lambda v, shift=shift: min(max(v + shift, 0), 255))
+             for band, shift in zip(img.split(), shifts)]
+    return Image.merge(img.mode, bands)
+
+
+def enhance(img, scale):
+    """Colour, brightness, contrast and sharpness times a random factor of 1 - scale..1 + scale."""
+    for kind in (ImageEnhance.Color, ImageEnhance.Brightness, ImageEnhance.Contrast,
+                 ImageEnhance.Sharpness):
+        img = kind(img).enhance(random.uniform(1 - scale, 1 + scale))
+    return img
+
+
+def flip(img):
+    """Left becomes right."""
+    return img.transpose(Image.FLIP_LEFT_RIGHT)
+
+
+def flip_down(img):
+    """Top becomes bottom."""
+    return img.transpose(Image.FLIP_TOP_BOTTOM)
+
+
+def get_list_sample(items, sample_size):
+    """As many different ones."""
+    return random.sample(list(items), sample_size)
+
+
+# ---- a list of them ----
+
+class ImageTool:
+    """Images that every method changes; num_case: how many results of each image."""
+
+    def __init__(self):
+        _need_pillow()
+        self.imgs = []
+
+    def load(self, path, grayscale=False):
+        self.imgs = [load_img(path, grayscale)]
+        return self
+
+    def set(self, imgs):
+        self.imgs = list(imgs)
+        return self
+
+    def append(self, img):
+        self.imgs.append(img)
+        return self
+
+    def get(self):
+        return self.imgs
+
+    def _each(self, change, choices, num_case, inplace):
+        """Every image by num_case of the choices."""
+        choices = list(choices)
+        if not 0 < num_case <= len(choices):
+            raise ValueError(f"{num_case} cases of {len(choices)}")
+        new = [change(img, choice) for img in self.imgs
+               for choice in (choices if num_case == len(choices)
+                              else get_list_sample(choices, num_case))]
+        if not inplace:
+            return new
+        self.imgs = new
+        return self
+
+    def resize_by_range(self, rng, inplace=True):
+        """The shorter side: a random size of rng[0]..rng[1] - 1."""
+        return self._each(resize, range(*rng), 1, inplace)
+
+    def resize_by_list(self, size_list, num_case=1, inplace=True):
+        return self._each(resize, size_list, num_case, inplace)
+
+    def scale_by_range(self, rng, inplace=True):
+        return self._each(scale, range(*rng), 1, inplace)
+
+    def scale_by_list(self, size_list, num_case=1, inplace=True):
+        return self._each(scale, size_list, num_case, inplace)
+
+    def resize_by_hw(self, size, inplace=True):
+        """To (height, width)."""
+        return self._each(resize_by_hw, [size], 1, inplace)
+
+    def rotate_by_range(self, rng, inplace=True):
+        """By a random angle of rng[0]..rng[1] - 1 degrees."""
+        return self._each(lambda img, angle: img.rotate(angle), range(*rng), 1, inplace)
+
+    def rotate_by_list(self, angle_list, num_case=1, inplace=True):
+        return self._each(lambda img, angle: img.rotate(angle), angle_list, num_case, inplace)
+
+    def crop3(self, patch, num_case=1, inplace=True):
+        """Of the largest squares at both ends and in the middle, resized to patch."""
+        return self._each(lambda img, place: crop_and_resize(img, patch, place),
+                          ("left", "center", "right"), num_case, inplace)
+
+    def crop5(self, patch, num_case=1, inplace=True):
+        """Of the four corners and the centre."""
+        return self._each(lambda img, place: crop(img, patch, place),
+                          ("left_top", "left_bottom", "right_top", "right_bottom", "center"),
+                          num_case, inplace)
+
+    def crop8(self, patch, num_case=1, inplace=True):
+        """Of crop5's and crop3's."""
+        choices = [(crop, p) for p in ("left_top", "left_bottom", "right_top", "right_bottom",
+                                       "center")]
+        choices += [(crop_and_resize, p) for p in ("left", "center", "right")]
+        return self._each(lambda img, choice: choice[0](img, patch, choice[1]), choices, num_case,
+                          inplace)
+
+    def random_crop(self, patch, inplace=True):
+        """A part of size patch (width, height) anywhere."""
+        def at_random(img, size):
+            left, top = (random.randint(0, have - want) for have, want in zip(img.size, size))
+            return img.crop((left, top, left + size[0], top + size[1]))
+        return self._each(at_random, [tuple(patch)], 1, inplace)
+
+    def random_crop_resize(self, patch, inplace=True):
+        """A part of 8 to 100 % of the area and sides of 3:4 to 4:3, resized to patch."""
+        def at_random(img, size):
+            area = random.uniform(0.08, 1.0) * img.size[0] * img.size[1]
+            ratio = random.uniform(3 / 4, 4 / 3)
+            w = min(max(int((area * ratio) ** 0.5), 1), img.size[0])
+            h = min(max(int((area / ratio) ** 0.5), 1), img.size[1])
+            left, top = random.randint(0, img.size[0] - w), random.randint(0, img.size[1] - h)
+            return img.crop((left, top, left + w, top + h)).resize(size, Image.BILINEAR)
+        return self._each(at_random, [tuple(patch)], 1, inplace)
+
+    def _maybe(self, change, num_case, inplace):
+        """The image changed (or not, at random), or both."""
+        return self._each(lambda img, yes: change(img) if yes else img, (True, False), num_case,
+                          inplace)
+
+    def flip(self, num_case=1, inplace=True):
+        return self._maybe(flip, num_case, inplace)
+
+    def flip_down(self, num_case=1, inplace=True):
+        return self._maybe(flip_down, num_case, inplace)
+
+    def color_cast(self, offset=20, num_case=1, inplace=True):
+        return self._maybe(lambda img: color_cast(img, offset), num_case, inplace)
+
+    def enhance(self, scale=0.2, num_case=1, inplace=True):
+        return self._maybe(lambda img: enhance(img, scale), num_case, inplace)

@@ -1,0 +1,175 @@
+"""test_layer_sequence - recurrent layers and attention against NumPy, at once and recorded."""
+import numpy as np
+import pytest
+
+from weir import autograd, core, layer
+
+from conftest import run
+from layers import array, check, given, host, set_params, sigmoid
+
+
+@pytest.mark.parametrize("kind", ["tanh", "relu"])
+def test_rnn(kind, mode):
+    xs, h0 = [array(2, 3) for _ in range(3)], array(2, 4)
+    net = layer.RNN(3, 4, nonlinearity=kind)
+    net.initialize([given(x) for x in xs], given(h0))
+    p = {"Wx": array(3, 4), "Wh": array(4, 4), "b": array(4)}
+    set_params(net, **p)
+    h, wanted = h0, []
+    for x in xs:
+        h = x @ p["Wx"] + h @ p["Wh"] + p["b"]
+        h = np.tanh(h) if kind == "tanh" else np.maximum(h, 0)
+        wanted.append(h)
+    hs, last = run(lambda: net([given(x) for x in xs], given(h0)), core.cpu(), mode)
+    np.testing.assert_allclose(host(hs), wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(host(last), wanted[-1], rtol=1e-5, atol=1e-5)
+
+
+def lstm_numpy(xs, h, c, p):
+    hs = []
+    for x in xs:
+        gate = {k: x @ p[f"Wx_{k}"] + h @ p[f"Wh_{k}"] + p[f"Bx_{k}"] + p[f"Bh_{k}"]
+                for k in "ifog"}
+        c = sigmoid(gate["f"]) * c + sigmoid(gate["i"]) * np.tanh(gate["g"])
+        h = sigmoid(gate["o"]) * np.tanh(c)
+        hs.append(h)
+    return hs, h, c
+
+
+def test_lstm(mode):
+    xs, h0, c0 = [array(2, 3) for _ in range(4)], array(2, 5), array(2, 5)
+    net = layer.LSTM(3, 5)
+    net.initialize([given(x) for x in xs], (given(h0), given(c0)))
+    p = {name: array(*t.shape) for name, t in net.get_params().items()}
+    assert sorted(p) == sorted(f"{kind}_{k}" for kind in ("Wx", "Wh", "Bx", "Bh") for k in "ifog")
+    set_params(net, **p)
+    hs, h, c = run(lambda: net([given(x) for x in xs], (given(h0), given(c0))), core.cpu(), mode)
+    wanted = lstm_numpy(xs, h0, c0, p)
+    np.testing.assert_allclose(host(hs), wanted[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(host(h), wanted[1], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(host(c), wanted[2], rtol=1e-5, atol=1e-5)
+
+
+def test_gradient_of_an_lstm(training):
+    xs, h0 = [array(2, 3) for _ in range(3)], array(2, 4)
+    net = layer.LSTM(3, 4)
+
+    def loss():
+        hs, _, c = net([given(x) for x in xs], (given(h0), given(h0)))
+        return autograd.mse_loss(autograd.add(hs[1], c), given(np.zeros((2, 4), np.float32)))
+
+    grads = {p.name: host(g) for p, g in autograd.backward(loss())}
+    assert len(grads) == 16
+    for name in ("Wx_i", "Wh_f", "Bx_o", "Bh_g"):
+        t, eps = net.get_params()[name], 1e-2
+        at = np.zeros(t.shape, np.float32)
+        at.flat[1] = eps
+        w, around = host(t), []
+        for sign in (1, -1):
+            set_params(net, **{name: w + sign * at})
+            around.append(host(loss())[0])
+        set_params(net, **{name: w})
+        np.testing.assert_allclose(grads[name].flat[1], (around[0] - around[1]) / (2 * eps),
+                                   rtol=2e-2, atol=1e-4)
+
+
+def flat_lstm(net, features, hidden):
+    """The vector W of a one-layer LSTM, and NumPy's weights by SINGA's names."""
+    w_ih, w_hh, b_ih, b_hh = (array(4 * hidden, features), array(4 * hidden, hidden),
+                              array(4 * hidden), array(4 * hidden))
+    set_params(net, W=np.concatenate([a.ravel() for a in (w_ih, w_hh, b_ih, b_hh)]))
+    p = {}
+    for i, k in enumerate("ifgo"):
+        rows = slice(i * hidden, (i + 1) * hidden)
+        p |= {f"Wx_{k}": w_ih[rows].T, f"Wh_{k}": w_hh[rows].T, f"Bx_{k}": b_ih[rows],
+              f"Bh_{k}": b_hh[rows]}
+    return p
+
+
+@pytest.mark.parametrize("sequences", [True, False])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_cudnn_rnn_on_every_device(sequences, batch_first, mode):
+    x = array(3, 2, 4)
+    net = layer.CudnnRNN(5, batch_first=batch_first, return_sequences=sequences)
+    data = x.transpose(1, 0, 2) if batch_first else x
+    net.initialize(given(data))
+    p = flat_lstm(net, 4, 5)
+    zero = np.zeros((2, 5), np.float32)
+    hs, h, _ = lstm_numpy(list(x), zero, zero, p)
+    wanted = h if not sequences else np.stack(hs, 1 if batch_first else 0)
+    check(lambda: net(given(np.ascontiguousarray(data))), wanted, mode)
+
+
+def test_cudnn_rnn_with_lengths(mode):
+    x, lengths = array(3, 2, 4), np.int32([2, 3])
+    net = layer.CudnnRNN(5, batch_first=False, use_mask=True, return_sequences=False)
+    net.initialize(given(x))
+    p = flat_lstm(net, 4, 5)
+    zero = np.zeros((2, 5), np.float32)
+    hs, _, _ = lstm_numpy(list(x), zero, zero, p)
+    wanted = np.stack([hs[1][0], hs[2][1]])
+    check(lambda: net(given(x), seq_lengths=given(lengths)), wanted, mode)
+    with pytest.raises(AssertionError):
+        net(given(x))
+
+
+@pytest.mark.parametrize("kwargs", [dict(rnn_mode="gru"), dict(num_layers=2),
+                                    dict(bidirectional=True),
+                                    dict(bidirectional=True, num_layers=2, rnn_mode="gru")])
+def test_shapes_of_cudnn_rnn(kwargs, training):
+    ways = 2 if kwargs.get("bidirectional") else 1
+    net = layer.CudnnRNN(5, **kwargs)
+    y = net(given(array(2, 3, 4)))
+    assert y.shape == (2, 3, 5 * ways)
+    loss = autograd.mse_loss(y, given(np.zeros(y.shape, np.float32)))
+    assert [p.name for p, _ in autograd.backward(loss)] == ["W"]
+    net.return_sequences = False
+    assert net(given(array(2, 3, 4))).shape == (2, 5 * ways)
+
+
+@pytest.mark.parametrize("kwargs", [dict(rnn_mode="relu"), dict(dropout=0.5), dict(bias=False)])
+def test_cudnn_rnn_refuses(kwargs):
+    with pytest.raises(NotImplementedError):
+        layer.CudnnRNN(5, **kwargs)
+
+
+def test_gru(mode):
+    x, h0, hidden = array(3, 2, 4), array(1, 2, 5), 5
+    net = layer.GRU(5)
+    net.initialize(given(x))
+    parts = [array(15, 4), array(15, 5), array(15), array(15)]
+    set_params(net, W=np.concatenate([a.ravel() for a in parts]))
+    h, wanted = h0[0], []
+    for step in x:
+        a, b = step @ parts[0].T + parts[2], h @ parts[1].T + parts[3]
+        r, z = (sigmoid(a[:, i:i + hidden] + b[:, i:i + hidden]) for i in (0, hidden))
+        n = np.tanh(a[:, 2 * hidden:] + r * b[:, 2 * hidden:])
+        h = (1 - z) * n + z * h
+        wanted.append(h)
+    y, last = run(lambda: net(given(x), given(h0)), core.cpu(), mode)
+    np.testing.assert_allclose(host(y), wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(host(last)[0], wanted[-1], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(causal, mode):
+    x, heads, width = array(2, 4, 6), 2, 6
+    net = layer.MultiHeadAttention(heads, causal)
+    net.initialize(given(x))
+    p = {name: array(*t.shape) for name, t in net.get_params().items()}
+    set_params(net, **p)
+
+    def split(part):
+        y = x @ p[f"W{part}"] + p[f"b{part}"]
+        return y.reshape(2, 4, heads, -1).transpose(0, 2, 1, 3)
+
+    q, k, v = (split(part) for part in "qkv")
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(width / heads)
+    if causal:
+        scores = np.where(np.tril(np.ones((4, 4))) > 0, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    y = (weights @ v).transpose(0, 2, 1, 3).reshape(2, 4, width) @ p["Wo"] + p["bo"]
+    check(lambda: net(given(x)), y, mode, 2e-5)
+    with pytest.raises(ValueError):
+        layer.MultiHeadAttention(4)(given(x))
