@@ -133,10 +133,10 @@ class Core(Operator):
             seen = set()
             for i, x in enumerate(xs):
                 handle = prepare(x)
-                if id(raws[i]) in seen:         # the same input twice: each its own gradient
+                if capi.address(handle) in seen:    # the same input twice: each its own gradient
                     handle = capi.weir_reshape(handle, x.shape)
-                seen.add(id(raws[i]))
-                if handle is not raws[i].value._handle:
+                seen.add(capi.address(handle))
+                if handle is not raws[i].value.handle:
                     raws[i] = singa.result(handle, device)
             results = self._results(self.forward(*raws))
         finally:
@@ -239,3 +239,32 @@ def backward(y, dy=None):
 def gradients(y, dy=None):
     """{id(tensor): gradient} of backward's pairs."""
     return {id(tensor): grad for tensor, grad in backward(y, dy)}
+
+
+# ---- helpers that operators of scripts use ----
+
+def axis_helper(y_shape, x_shape):
+    """The axes of y along which x was repeated to be broadcast to it, as a tuple."""
+    new = len(y_shape) - len(x_shape)
+    return tuple(i for i, size in enumerate(y_shape) if i < new or x_shape[i - new] != size)
+
+
+def back_broadcast(y_shape, x_shape, x):
+    """A raw tensor of y's shape summed to the shape of what was broadcast to y."""
+    axes = axis_helper(y_shape, x_shape)
+    handle = x.handle
+    if axes:
+        handle = capi.weir_sum(handle, sum(1 << axis for axis in axes), True)
+    return singa.result(capi.weir_reshape(handle, x_shape), x.device())
+
+
+def ctensor2numpy(x):
+    """A NumPy array of a raw tensor."""
+    return x.to_numpy()
+
+
+def make_slice(arr, axis, i):
+    """What indexes an array at i of one axis, all of the others."""
+    index = [slice(None)] * arr.ndim
+    index[axis] = i
+    return tuple(index)

@@ -1,0 +1,92 @@
+"""operators_image - convolution, pooling and batch normalisation of images (n, c, h, w).
+
+Their handles are ConvHandle, PoolingHandle and BatchNormHandle of singa_wrap; only numbers are read
+from them. odd_padding is (top, bottom, left, right), what a "same" padding has more on one side.
+"""
+import sys
+
+from . import capi
+from . import core
+from .engine import Core, is_training
+from .operators_base import floating, out
+
+
+class _Conv2d(Core):
+    """Convolution with w (out, c / groups, kh, kw) and, if given, b (out)."""
+
+    def __init__(self, handle, odd_padding=(0, 0, 0, 0)):
+        super().__init__()
+        self.handle = handle
+        self.odd_padding = tuple(odd_padding)
+
+    def forward(self, x, W, b=None):
+        assert x.nDim() == 4, f"{self.name}: x has {x.nDim()} axes, must have 4"
+        handle = self.handle
+        top, bottom, left, right = self.odd_padding
+        options = core.options(
+            capi.weir_conv2d_options, asymmetric=True, groups=handle.group,
+            stride=(handle.stride_h, handle.stride_w),
+            pad=(handle.pad_h + top, handle.pad_w + left),
+            pad_end=(handle.pad_h + bottom, handle.pad_w + right))
+        bias = None if b is None else capi.weir_reshape(floating(b), (-1,))
+        return out(capi.weir_conv2d(floating(x), floating(W), bias, options), x)
+
+
+def conv2d(handle, x, W, b=None, odd_padding=(0, 0, 0, 0)):
+    xs = (x, W) if b is None else (x, W, b)
+    return _Conv2d(handle, odd_padding)(*xs)[0]
+
+
+class _Pooling2d(Core):
+    """The largest, or the mean of the cells inside the image, of each window.
+
+    Odd padding repeats the outermost rows and columns.
+    """
+
+    def __init__(self, handle, odd_padding=(0, 0, 0, 0)):
+        super().__init__()
+        self.handle = handle
+        self.odd_padding = tuple(odd_padding)
+
+    def forward(self, x):
+        handle = self.handle
+        top, bottom, left, right = self.odd_padding
+        cells = floating(x)
+        if any(self.odd_padding):
+            cells = capi.weir_pad(cells, (0, 0, top, left), (0, 0, bottom, right),
+                                  capi.WEIR_PAD_EDGE, 0.0)
+        options = core.options(
+            capi.weir_pool2d_options, kernel=(handle.kernel_h, handle.kernel_w),
+            stride=(handle.stride_h, handle.stride_w), pad=(handle.pad_h, handle.pad_w),
+            exclude_pad=True)
+        pool = capi.weir_max_pool2d if handle.is_max_pooling else capi.weir_avg_pool2d
+        return out(pool(cells, options), x)
+
+
+def pooling_2d(handle, x, odd_padding=(0, 0, 0, 0)):
+    return _Pooling2d(handle, odd_padding)(x)[0]
+
+
+class _BatchNorm2d(Core):
+    """Batch normalisation; in training the running statistics move on by the handle's factor.
+
+    The factor is the weight of the new batch, 0.9 by default of the layer, as in SINGA.
+    """
+
+    def __init__(self, handle, running_mean, running_var, name=None):
+        super().__init__(name)
+        self.handle = handle
+        self.running_mean = running_mean.data
+        self.running_var = running_var.data
+
+    def forward(self, x, scale, bias):
+        # The core takes 0 for its own default; a factor this small changes no statistics.
+        factor = float(self.handle.factor) or sys.float_info.min
+        options = core.options(capi.weir_batch_norm_options, momentum=factor, train=is_training())
+        vectors = [capi.weir_reshape(v.handle, (-1,)) if v.nDim() != 1 else v.handle
+                   for v in (scale, bias, self.running_mean, self.running_var)]
+        return out(capi.weir_batch_norm(floating(x), *vectors, options), x)
+
+
+def batchnorm_2d(handle, x, scale, bias, running_mean, running_var):
+    return _BatchNorm2d(handle, running_mean, running_var)(x, scale, bias)[0]
