@@ -127,6 +127,8 @@ class Core(Operator):
         raws = [x.data for x in xs]
         if not (is_training() and self.requires_grad):
             return self._results(self.forward(*raws))
+        for raw in raws:
+            raw.handle              # a view looks at its base outside the tape
         device = raws[0].device()
         capi.weir_no_grad_end(device.handle)
         try:

@@ -30,11 +30,6 @@ def floating(x):
     return x.handle if core.is_float(x.data_type()) else arith.cast(x, core.kFloat32)
 
 
-def mask(x):
-    """The handle of a raw tensor as truth values: all but 0 is true."""
-    return arith.cast(x, core.kBool)
-
-
 def constant(values, number, device):
     """The handle of host data as a tensor of the device."""
     array = np.asarray(values)
@@ -103,9 +98,7 @@ def define(name, function, forward, doc, base=Core):
 def unary(name, function, call, doc, keeps=False):
     """One call of the core on one input; keeps: the result of integers is of their type."""
     def forward(self, x):
-        if keeps and not core.is_float(x.data_type()):
-            return out(arith.to(call(arith.cast(x, core.kDouble)), x.data_type()), x)
-        return out(call(floating(x)), x)
+        return out(arith.unary(call, x, keeps), x)
 
     return define(name, function, forward, doc)
 

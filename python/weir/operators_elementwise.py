@@ -6,7 +6,7 @@ from . import arith
 from . import capi
 from . import core
 from .engine import Core, is_training
-from .operators_base import (NoGradient, binary, comparison, define, floating, mask, out, unary)
+from .operators_base import (NoGradient, binary, comparison, define, floating, out, unary)
 
 ReLU, relu = unary("ReLU", "relu", capi.weir_relu, "max(x, 0).", keeps=True)
 Sigmoid, sigmoid = unary("Sigmoid", "sigmoid", capi.weir_sigmoid, "1 / (1 + exp(-x)).")
@@ -140,10 +140,7 @@ class Clip(Core):
         self.max = math.inf if max is None else float(max)
 
     def forward(self, x):
-        if core.is_float(x.data_type()):
-            return out(capi.weir_clamp(x.handle, self.min, self.max), x)
-        clipped = capi.weir_clamp(arith.cast(x, core.kDouble), self.min, self.max)
-        return out(arith.to(clipped, x.data_type()), x)
+        return out(arith.unary(lambda h: capi.weir_clamp(h, self.min, self.max), x, True), x)
 
 
 def clip(x, min=None, max=None):
@@ -172,7 +169,7 @@ def add_all(*xs):
 def _logical(name, function, call, doc):
     """Of truth values: all but 0 is true, the result is 0 or 1."""
     def forward(self, *xs):
-        return out(capi.weir_cast(call(*[mask(x) for x in xs]), capi.WEIR_F32), xs[0])
+        return out(capi.weir_cast(call(*[arith.flags(x) for x in xs]), capi.WEIR_F32), xs[0])
 
     return define(name, function, forward, doc, NoGradient)
 

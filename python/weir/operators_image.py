@@ -8,7 +8,7 @@ import sys
 from . import capi
 from . import core
 from .engine import Core, is_training
-from .operators_base import floating, out
+from .operators_base import floating, out, shape_of
 
 
 class _Conv2d(Core):
@@ -83,8 +83,10 @@ class _BatchNorm2d(Core):
         # The core takes 0 for its own default; a factor this small changes no statistics.
         factor = float(self.handle.factor) or sys.float_info.min
         options = core.options(capi.weir_batch_norm_options, momentum=factor, train=is_training())
-        vectors = [capi.weir_reshape(v.handle, (-1,)) if v.nDim() != 1 else v.handle
-                   for v in (scale, bias, self.running_mean, self.running_var)]
+        statistics = [v.state() if options.train else v.handle
+                      for v in (self.running_mean, self.running_var)]
+        vectors = [v if len(shape_of(v)) == 1 else capi.weir_reshape(v, (-1,))
+                   for v in (scale.handle, bias.handle, *statistics)]
         return out(capi.weir_batch_norm(floating(x), *vectors, options), x)
 
 

@@ -6,7 +6,7 @@ from . import capi
 from . import core
 from . import singa_wrap as singa
 from .engine import Core
-from .operators_base import (NoGradient, TO_END, axis_of, constant, host, index, mask, out, shape_of)
+from .operators_base import (NoGradient, TO_END, axis_of, constant, host, index, out, shape_of)
 from .tensor import Tensor
 
 
@@ -399,7 +399,7 @@ class Where(Core):
 
     def forward(self, a, b):
         if isinstance(self.condition, Tensor):
-            condition = mask(self.condition.data)
+            condition = arith.flags(self.condition.data)
         else:
             condition = constant(np.asarray(self.condition) != 0, core.kBool, a.device())
         number = arith.result_type(a.data_type(), b.data_type())

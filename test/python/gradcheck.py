@@ -100,7 +100,7 @@ def check_creator(case, mode):
 
     grads = run(both, core.cpu(), mode)
     grads = grads if isinstance(grads, tuple) else (grads,)
-    assert len(grads) == len(xs)
+    assert len(grads) in (len(xs), len(case.floats))
     for i in case.floats:
         assert tuple(grads[i].shape()) == xs[i].shape
         case.close(grads[i].to_numpy(), case.differences(i))
