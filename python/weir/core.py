@@ -338,9 +338,11 @@ def scratch():
 class Value:
     """Elements of one type and shape on a device, made at the first need."""
 
-    __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph", "_version")
+    __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph", "_version",
+                 "_shared")
 
     def __init__(self, device, dtype, shape):
+        self._shared = False        # others may have the same elements: copied before a change
         self._version = 0           # goes up when elements change: views look again
         self.device = device
         self.dtype = dtype
@@ -351,14 +353,15 @@ class Value:
         self._graph = 0
 
     @classmethod
-    def of(cls, handle, device):
-        """The value of a result of the core."""
+    def of(cls, handle, device, shared=False):
+        """The value of a result of the core; shared: its elements may be those of others too."""
         dtype, shape = capi.weir_tensor_desc(handle)
         value = cls(device, singa_dtype(dtype), shape)
         value._handle = handle
         value._written = True
         value._state = False
         value._graph = device.graph_number
+        value._shared = shared
         return value
 
     @property
@@ -377,6 +380,10 @@ class Value:
     def recorded(self):
         """Is it a result of the recording at hand?"""
         return self._graph != 0 and self._graph == self.device.graph_number
+
+    def share(self):
+        """Others have these elements and are not to see changes: those happen in a copy."""
+        self._shared = not self._state
 
     @property
     def owned(self):
@@ -411,6 +418,8 @@ class Value:
         """The handle, for reading; what nobody has written yet is 0."""
         if not self._written:
             capi.weir_write_fill(self.room(), 0.0)
+        if self._shared and self.device.recording and not self.recorded:
+            self._can_change()      # a graph is to see changes: they happen in this memory
         return self._handle
 
     def put(self, handle):
@@ -438,6 +447,10 @@ class Value:
         """May the memory be written in place? A result becomes a state of the device for it."""
         if not self._state:
             try:
+                if self._shared and not self.recorded:
+                    with self.device.at_once():
+                        self._handle = capi.weir_copy(self._handle)
+                    self._shared = False
                 capi.weir_tensor_make_state(self._handle)
             except errors.Error:
                 return False

@@ -118,6 +118,22 @@ def prepare(x):
     return handle
 
 
+def _gradient(handle, device):
+    """The raw tensor of a gradient: often the very elements of another one."""
+    return singa.CTensor.over(core.Value.of(handle, device, shared=True))
+
+
+def _given(dy, shape):
+    """The handle of a gradient that a script gives, safe from later changes of dy."""
+    value = (dy.data if isinstance(dy, Tensor) else dy).value
+    handle = value.handle
+    if value.owned and not value.device.recording:
+        handle = capi.weir_copy(handle)
+    else:
+        value.share()
+    return handle if value.shape == shape else capi.weir_reshape(handle, shape)
+
+
 class Core(Operator):
     """An operator of the package: forward calls the core, backward is the same for all."""
 
@@ -160,18 +176,14 @@ class Core(Operator):
                    for i, dy in enumerate(dys)]
         handles += [None] * (len(self._outputs) - len(handles))
         dxs = capi.vjp(self._outputs, handles, self._inputs)
-        dxs = tuple(None if dx is None else singa.result(dx, self._device) for dx in dxs)
+        dxs = tuple(None if dx is None else _gradient(dx, self._device) for dx in dxs)
         return dxs[0] if len(dxs) == 1 and self.single else dxs
 
     def _gradient_handle(self, dy, i):
         if isinstance(dy, (int, float, np.number)):
             return capi.weir_fill(self._device.handle, capi.weir_tensor_desc(self._outputs[i]),
                                   float(dy))
-        handle = (dy.data if isinstance(dy, Tensor) else dy).handle
-        shape = capi.weir_tensor_desc(self._outputs[i])[1]
-        if capi.weir_tensor_desc(handle)[1] != shape:
-            handle = capi.weir_reshape(handle, shape)
-        return handle
+        return _given(dy, capi.weir_tensor_desc(self._outputs[i])[1])
 
 
 class Loss(Core):
@@ -223,7 +235,7 @@ def backward(y, dy=None):
     handle = y.data.handle
     seed = None
     if isinstance(dy, Tensor):
-        seed = capi.weir_reshape(dy.data.handle, y.shape)
+        seed = _given(dy, y.shape)
     elif dy is not None:
         seed = capi.weir_fill(y.device.handle, y.data.value.desc, float(dy))
     grads = capi.gradients(handle, seed, [t.data.handle for t in tensors])
@@ -233,8 +245,9 @@ def backward(y, dy=None):
     while tensors:
         tensor, grad = tensors.pop(), grads.pop()
         if grad is not None:
-            yield tensor, Tensor(data=singa.result(grad, tensor.device), requires_grad=False,
-                                 name=f"{tensor.name}_g")
+            grad = Tensor(data=_gradient(grad, tensor.device), requires_grad=False,
+                          name=f"{tensor.name}_g")
+            yield tensor, grad
             del grad
 
 

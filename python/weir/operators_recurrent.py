@@ -16,7 +16,7 @@ _GATES = {LSTM: 4, GRU: 3}
 
 
 def weight_shapes(handle, features):
-    """Shapes of the parts of the vector of weights, in their order."""
+    """Shapes of the parts of the vector of weights, in their order; x has so many features."""
     assert handle.mode in _GATES, f"an RNN of mode {handle.mode}, must be 2 (LSTM) or 3 (GRU)"
     ways = 2 if handle.bidirectional else 1
     rows, hidden = _GATES[handle.mode] * handle.hidden_size, handle.hidden_size
@@ -53,6 +53,8 @@ class _RNN(Core):
         if use_mask:
             assert isinstance(seq_lengths, Tensor), "_RNN: a mask needs seq_lengths, a Tensor"
         self.lengths = seq_lengths.data if use_mask else None
+
+    weight_shapes = staticmethod(weight_shapes)
 
     def _mask(self, x):
         if self.lengths is None:

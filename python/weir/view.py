@@ -49,6 +49,13 @@ class View(Value):
             self._look()
         return self._handle
 
+    @property
+    def owned(self):
+        return self.base.owned
+
+    def share(self):
+        self.base.share()
+
     def room(self):
         raise errors.StateError("a view has no memory of its own")
 
