@@ -148,6 +148,33 @@ static void weir_py_call_free(PyObject *capsule)
     free((char *)(uintptr_t)c->def.name);
     free(c);
 }
+
+/* A capsule; NULL with an exception set. */
+static PyObject *weir_py_call_new(const char *name, PyObject *forward, PyObject *backward,
+                                  Py_ssize_t nin, Py_ssize_t nout)
+{
+    weir_py_call *const c = calloc(1, sizeof *c);
+    char *const         copy = c ? strdup(name) : NULL;
+    PyObject *const     owner = copy ? PyCapsule_New(c, NULL, weir_py_call_free) : NULL;
+
+    if (!owner) {
+        free(copy);
+        free(c);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    *c = (weir_py_call){.forward = forward,
+                        .backward = backward == Py_None ? NULL : backward,
+                        .nin = (int)nin,
+                        .nout = (int)nout,
+                        .def = {.name = copy,
+                                .forward = weir_py_forward,
+                                .backward = backward == Py_None ? NULL : weir_py_backward,
+                                .backward_without_x = true,
+                                .backward_without_y = true}};
+    Py_INCREF(forward);
+    Py_XINCREF(c->backward);
+    return owner;
+}
 %}
 
 %rename(write) tensor_write;
@@ -314,10 +341,11 @@ PyObject *rnn(bool lstm, weir_tensor *input, Py_ssize_t nx, weir_tensor **x, wei
 }
 
 /* (owner, [result, ...]): forward(x, y) and backward(dy, dx) get lists of (desc, memoryview or
- * None) and fill the second. backward None: no gradient. The owner must be held as long as any
- * graph or result that may call them. */
-PyObject *callback(const char *name, PyObject *forward, PyObject *backward, Py_ssize_t nx,
-                   weir_tensor **x, PyObject *descs)
+ * None) and fill the second. backward None: no gradient. The owner, a new one or the one given for
+ * equal numbers of inputs and results, must be held as long as any graph or result that may call
+ * them. */
+PyObject *callback(PyObject *owner, const char *name, PyObject *forward, PyObject *backward,
+                   Py_ssize_t nx, weir_tensor **x, PyObject *descs)
 {
     enum { MOST = 4 };
     weir_desc        desc[MOST];
@@ -332,29 +360,18 @@ PyObject *callback(const char *name, PyObject *forward, PyObject *backward, Py_s
     for (Py_ssize_t i = 0; i < nout; i++)
         if (!weir_py_desc(PyList_GetItem(descs, i), &desc[i]))
             return NULL;
-    weir_py_call *const c = calloc(1, sizeof *c);
-    PyObject *const     owner = c ? PyCapsule_New(c, NULL, weir_py_call_free) : NULL;
-    if (!owner) {
-        free(c);
-        return PyErr_NoMemory();
-    }
-    Py_INCREF(forward);
-    *c = (weir_py_call){.forward = forward, .nin = (int)nx, .nout = (int)nout};
-    c->def = (weir_callback_def){.name = strdup(name),
-                                 .forward = weir_py_forward,
-                                 .backward_without_x = true,
-                                 .backward_without_y = true};
-    if (backward != Py_None) {
-        Py_INCREF(backward);
-        c->backward = backward;
-        c->def.backward = weir_py_backward;
-    }
-    const weir_status s = c->def.name
-                              ? weir_callback(&c->def, c, (int)nx, x, (int)nout, desc, out)
-                              : WEIR_ERR_NOMEM;
-    if (s != WEIR_OK) {
-        weir_py_raise(s);
-        Py_DECREF(owner);
+    if (owner == Py_None)
+        owner = weir_py_call_new(name, forward, backward, nx, nout);
+    else
+        Py_INCREF(owner);
+    weir_py_call *const c = owner ? PyCapsule_GetPointer(owner, NULL) : NULL;
+    if (c && (c->nin != nx || c->nout != nout))
+        PyErr_Format(PyExc_ValueError, "%s: this owner is for %d inputs and %d results", name,
+                     c->nin, c->nout);
+    else if (c && weir_callback(&c->def, c, (int)nx, x, (int)nout, desc, out) != WEIR_OK)
+        weir_py_raise(weir_error_status());
+    if (!out[0]) {
+        Py_XDECREF(owner);
         return NULL;
     }
     return Py_BuildValue("(NN)", owner, weir_py_list(weir_tensor_device(x[0]), nout, out));

@@ -11,6 +11,7 @@ is replaced by the newer one.
 import atexit
 import contextlib
 import math
+import threading
 import weakref
 
 import numpy as np
@@ -109,6 +110,7 @@ class Device:
         self._model_graph = None    # being recorded by a model; see begin_graph
         self._held = []             # what callbacks of the graph at hand need
         self._exec_held = []        # the same for the device's own graph
+        self._ran = False           # has the device's own graph run?
         capi.weir_no_grad_begin(self.handle)
 
     def __repr__(self):
@@ -165,6 +167,9 @@ class Device:
         on = bool(on)
         if on and not self.recording:
             self._graph += 1
+            if self._ran:           # the core begins a new graph and forgets the one that ran
+                self._ran = False
+                self._exec_held = []
         capi.weir_device_set_buffering(self.handle, on)
         if not on:
             self._exec_held += self._held
@@ -190,6 +195,7 @@ class Device:
         on = self.recording
         if on:
             capi.weir_device_set_buffering(self.handle, False)
+        self._ran = True
         capi.weir_device_exec(self.handle)
 
     def ExecBuffOps(self):
@@ -312,7 +318,10 @@ _default = None
 
 
 def default_device():
-    """The device of what is made without one: the CPU unless it was set."""
+    """The device of what is made without one: the CPU unless it was set; in an operator of a script
+    the scratch device."""
+    if in_operator():
+        return scratch()
     return cpu() if _default is None else _default
 
 
@@ -325,6 +334,23 @@ def set_default_device(device):
 
 
 _scratch = None
+_inside = threading.local()
+
+
+def in_operator():
+    """Does an operator of a script run on this thread?"""
+    return getattr(_inside, "operator", False)
+
+
+@contextlib.contextmanager
+def on_scratch():
+    """An operator of a script runs inside: what it makes is on the scratch device."""
+    before = in_operator()
+    _inside.operator = True
+    try:
+        yield
+    finally:
+        _inside.operator = before
 
 
 def scratch():

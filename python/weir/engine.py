@@ -7,6 +7,7 @@ subclass of Operator with a forward and a backward of its own) runs as one callb
 An operator holds no elements but those of tensors that store gradients: of its inputs and results
 it keeps hollow handles, so a value dies when the script drops it.
 """
+import functools
 import sys
 import weakref
 from collections import Counter, deque
@@ -41,10 +42,13 @@ class Operator:
         self.src = []
         self.y_id2idx = {}
         self.requires_grad = True
+        self._call = None       # of the last call in training: (device, its inputs, its results)
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         cls.op_count = 0
+        if "backward" in vars(cls) and cls._run is Operator._run:
+            cls.backward = _through_core(cls.backward)
 
     def __call__(self, *xs):
         return self._do_forward(*xs)
@@ -64,7 +68,23 @@ class Operator:
     def _run(self, xs):
         """Raw results of a call with these Tensors."""
         from . import script_operator
-        return script_operator.run(self, xs)
+        taped = is_training() and self.requires_grad
+        handles, results = script_operator.run(self, xs, taped)
+        self._remember(xs[0].device, handles, results if taped else None)
+        return results
+
+    def _remember(self, device, handles, results):
+        """What a gradient of this call is asked for with: hollow handles."""
+        self._call = results and (device, [capi.weir_hollow(handle) for handle in handles],
+                                  [capi.weir_hollow(y.handle) for y in results])
+
+    def _product(self, dys):
+        """The core's vector-Jacobian product of the last call: a list of handles or None."""
+        device, inputs, outputs = self._call
+        handles = [None if dy is None else _given(dy, y) for dy, y in zip(dys, outputs)]
+        handles += [None] * (len(outputs) - len(handles))
+        return tuple(None if dx is None else _gradient(dx, device)
+                     for dx in capi.vjp(outputs, handles, inputs))
 
     def _do_backward(self, *dys):
         dxs = self.backward(*dys)
@@ -118,13 +138,28 @@ def prepare(x):
     return handle
 
 
+def _through_core(backward):
+    """The backward of a script's operator: called by a script it is the core's product of the call,
+    which calls it on the scratch device, or records that."""
+    @functools.wraps(backward)
+    def wrapper(self, *dys):
+        if self._call is None or core.in_operator():
+            return backward(self, *dys)
+        dxs = self._product(dys)
+        return dxs[0] if len(dxs) == 1 else dxs
+    return wrapper
+
+
 def _gradient(handle, device):
     """The raw tensor of a gradient: often the very elements of another one."""
     return singa.CTensor.over(core.Value.of(handle, device, shared=True))
 
 
-def _given(dy, shape):
-    """The handle of a gradient that a script gives, safe from later changes of dy."""
+def _given(dy, y):
+    """The handle of a gradient of y that a script gives, safe from later changes of dy."""
+    dtype, shape = capi.weir_tensor_desc(y)
+    if isinstance(dy, (int, float, np.number)):
+        return capi.weir_fill(capi.weir_tensor_device(y), (dtype, shape), float(dy))
     value = (dy.data if isinstance(dy, Tensor) else dy).value
     handle = value.handle
     if value.owned and not value.device.recording:
@@ -159,9 +194,7 @@ class Core(Operator):
             results = self._results(self.forward(*raws))
         finally:
             capi.weir_no_grad_begin(device.handle)
-        self._device = device
-        self._inputs = [capi.weir_hollow(raw.handle) for raw in raws]
-        self._outputs = [capi.weir_hollow(y.handle) for y in results]
+        self._remember(device, [raw.handle for raw in raws], results)
         return results
 
     @staticmethod
@@ -170,20 +203,10 @@ class Core(Operator):
 
     def backward(self, *dys):
         """Gradients of the inputs as raw tensors, given those of the results (None: none)."""
-        if not hasattr(self, "_outputs"):
+        if self._call is None:
             raise RuntimeError(f"{self.name} was not called in training: it has no gradient")
-        handles = [None if dy is None else self._gradient_handle(dy, i)
-                   for i, dy in enumerate(dys)]
-        handles += [None] * (len(self._outputs) - len(handles))
-        dxs = capi.vjp(self._outputs, handles, self._inputs)
-        dxs = tuple(None if dx is None else _gradient(dx, self._device) for dx in dxs)
+        dxs = self._product(dys)
         return dxs[0] if len(dxs) == 1 and self.single else dxs
-
-    def _gradient_handle(self, dy, i):
-        if isinstance(dy, (int, float, np.number)):
-            return capi.weir_fill(self._device.handle, capi.weir_tensor_desc(self._outputs[i]),
-                                  float(dy))
-        return _given(dy, capi.weir_tensor_desc(self._outputs[i])[1])
 
 
 class Loss(Core):
@@ -233,11 +256,7 @@ def backward(y, dy=None):
     if not tensors:
         return
     handle = y.data.handle
-    seed = None
-    if isinstance(dy, Tensor):
-        seed = _given(dy, y.shape)
-    elif dy is not None:
-        seed = capi.weir_fill(y.device.handle, y.data.value.desc, float(dy))
+    seed = None if dy is None else _given(dy, handle)
     grads = capi.gradients(handle, seed, [t.data.handle for t in tensors])
     del handle, seed
     grads.reverse()

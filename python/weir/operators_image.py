@@ -1,12 +1,8 @@
 """operators_image - convolution, pooling and batch normalisation of images (n, c, h, w).
 
-Their handles are ConvHandle, PoolingHandle and BatchNormHandle of singa_wrap; only numbers are read
-from them. odd_padding is (top, bottom, left, right), what a "same" padding has more on one side.
+Their handles are ConvHandle, PoolingHandle and BatchNormHandle of singa_wrap. odd_padding is (top, bottom, left, right), what a "same" padding has more on one side.
 """
-import sys
-
 from . import capi
-from . import core
 from .engine import Core, is_training
 from .operators_base import floating, out, shape_of
 
@@ -23,11 +19,10 @@ class _Conv2d(Core):
         assert x.nDim() == 4, f"{self.name}: x has {x.nDim()} axes, must have 4"
         handle = self.handle
         top, bottom, left, right = self.odd_padding
-        options = core.options(
-            capi.weir_conv2d_options, asymmetric=True, groups=handle.group,
-            stride=(handle.stride_h, handle.stride_w),
-            pad=(handle.pad_h + top, handle.pad_w + left),
-            pad_end=(handle.pad_h + bottom, handle.pad_w + right))
+        options = handle.options()
+        options.asymmetric = True
+        options.pad = handle.pad_h + top, handle.pad_w + left
+        options.pad_end = handle.pad_h + bottom, handle.pad_w + right
         bias = None if b is None else capi.weir_reshape(floating(b), (-1,))
         return out(capi.weir_conv2d(floating(x), floating(W), bias, options), x)
 
@@ -49,18 +44,12 @@ class _Pooling2d(Core):
         self.odd_padding = tuple(odd_padding)
 
     def forward(self, x):
-        handle = self.handle
         top, bottom, left, right = self.odd_padding
         cells = floating(x)
         if any(self.odd_padding):
             cells = capi.weir_pad(cells, (0, 0, top, left), (0, 0, bottom, right),
                                   capi.WEIR_PAD_EDGE, 0.0)
-        options = core.options(
-            capi.weir_pool2d_options, kernel=(handle.kernel_h, handle.kernel_w),
-            stride=(handle.stride_h, handle.stride_w), pad=(handle.pad_h, handle.pad_w),
-            exclude_pad=True)
-        pool = capi.weir_max_pool2d if handle.is_max_pooling else capi.weir_avg_pool2d
-        return out(pool(cells, options), x)
+        return out(self.handle.pool(cells), x)
 
 
 def pooling_2d(handle, x, odd_padding=(0, 0, 0, 0)):
@@ -80,14 +69,12 @@ class _BatchNorm2d(Core):
         self.running_var = running_var.data
 
     def forward(self, x, scale, bias):
-        # The core takes 0 for its own default; a factor this small changes no statistics.
-        factor = float(self.handle.factor) or sys.float_info.min
-        options = core.options(capi.weir_batch_norm_options, momentum=factor, train=is_training())
-        statistics = [v.state() if options.train else v.handle
+        train = is_training()
+        statistics = [v.state() if train else v.handle
                       for v in (self.running_mean, self.running_var)]
         vectors = [v if len(shape_of(v)) == 1 else capi.weir_reshape(v, (-1,))
                    for v in (scale.handle, bias.handle, *statistics)]
-        return out(capi.weir_batch_norm(floating(x), *vectors, options), x)
+        return out(capi.weir_batch_norm(floating(x), *vectors, self.handle.options(train)), x)
 
 
 def batchnorm_2d(handle, x, scale, bias, running_mean, running_var):

@@ -1,7 +1,7 @@
 """script_operator - operators that a script derives from Operator, as callbacks of the core.
 
 Their forward and backward get raw tensors of a device of their own, whatever device the call is
-made on: they may run in the middle of a graph. At once, forward runs on the real values; while the
+made on: they may run in the middle of a graph. What they make without a device is there too. At once, forward runs on the real values; while the
 device records, it runs once on zeros first, to learn the results' shapes, and then at every run.
 """
 import weakref
@@ -14,7 +14,7 @@ from . import singa_wrap as singa
 
 
 def _raw(desc, data):
-    """A raw tensor of the scratch device with these bytes (None: zeros)."""
+    """A raw tensor of the scratch device with these elements (None: zeros)."""
     dtype, shape = desc
     raw = singa.Tensor(shape, core.scratch(), core.singa_dtype(dtype))
     if data is None:
@@ -29,14 +29,15 @@ def _tuple(ys):
 
 
 class _Call:
-    """One call of one operator; what it computed at once waits here for the core to ask.
+    """What the core calls for an operator; what was computed at once waits here to be asked for.
 
-    The operator owns what the core calls, so it is referenced weakly here; a graph holds both.
+    The operator owns it and what the core calls, so it is referenced weakly; a graph holds both.
     """
 
     def __init__(self, operator):
         self._operator = weakref.ref(operator)
         self.ready = None
+        self.owner = None           # keeps the core's side of it
 
     @property
     def operator(self):
@@ -45,24 +46,24 @@ class _Call:
             raise RuntimeError("an operator of the script is gone, but its gradient is asked for")
         return operator
 
-    def compute(self, reads):
-        raws = [_raw(desc, data) for desc, data in reads]
-        return _tuple(self.operator.forward(*raws))
-
     def forward(self, reads, writes):
         ys, self.ready = self.ready, None
-        self._give(self.compute(reads) if ys is None else ys, writes, "forward")
+        if ys is None:
+            with core.on_scratch():
+                ys = self.operator.forward(*[_raw(desc, data) for desc, data in reads])
+        self._give(_tuple(ys), writes, "forward")
 
     def backward(self, reads, writes):
-        dys = [_raw(desc, data) for desc, data in reads]
-        self._give(_tuple(self.operator.backward(*dys)), writes, "backward")
+        with core.on_scratch():
+            dxs = self.operator.backward(*[_raw(desc, data) for desc, data in reads])
+        self._give(_tuple(dxs), writes, "backward")
 
     def _give(self, raws, writes, what):
         if len(raws) != len(writes):
             raise ValueError(f"{self.operator.name}: {what} gave {len(raws)} tensors, "
                              f"{len(writes)} are wanted")
         for raw, (desc, data) in zip(raws, writes):
-            if data is None:
+            if data is None or not data.nbytes:
                 continue
             dtype, shape = desc
             array = np.zeros(shape, np.float32) if raw is None else raw.to_numpy()
@@ -73,30 +74,39 @@ class _Call:
             data[:] = memoryview(np.ascontiguousarray(array, kind)).cast("B")
 
 
-def run(operator, xs):
-    """Raw results of a call of the operator with these Tensors."""
-    from .engine import is_training, prepare
+def _call_of(operator, nin, nout, taped):
+    """One for all calls of the operator with as many inputs and results."""
+    calls = operator.__dict__.setdefault("_calls", {})
+    return calls.setdefault((nin, nout, taped), _Call(operator))
+
+
+def _probe(operator, xs):
+    """The results of the operator, on zeros while the device records."""
+    recording = xs[0].device.recording
+    raws = [_raw(x.data.value.desc, None if recording else x.data.to_numpy()) for x in xs]
+    with core.on_scratch():
+        return _tuple(operator.forward(*raws))
+
+
+def run(operator, xs, taped):
+    """(handles of inputs, raw results) of a call of the operator with these Tensors."""
+    from .engine import prepare
     device = xs[0].device
-    call = _Call(operator)
-    if device.recording:
-        probe = call.compute([(x.data.value.desc, None) for x in xs])
-    else:
-        probe = call.compute([(x.data.value.desc, memoryview(x.data.to_numpy()).cast("B"))
-                              for x in xs])
-        call.ready = probe
-    descs = [y.value.desc for y in probe]
-    taped = is_training() and any(x.requires_grad for x in xs)
+    results = _probe(operator, xs)
+    descs = [y.value.desc for y in results]
+    call = _call_of(operator, len(xs), len(descs), taped)
     handles = [x.data.handle for x in xs]
+    call.ready = None if device.recording else results
     if taped:
         capi.weir_no_grad_end(device.handle)
     try:
         if taped:
             handles = [prepare(x) for x in xs]
-        owner, results = capi.callback(operator.name, call.forward,
-                                       call.backward if taped else None, handles, descs)
+        call.owner, results = capi.callback(call.owner, operator.name, call.forward,
+                                            call.backward if taped else None, handles, descs)
     finally:
+        call.ready = None
         if taped:
             capi.weir_no_grad_begin(device.handle)
-    operator._owner = owner
-    device.hold((owner, operator))
-    return tuple(singa.result(y, device) for y in results)
+    device.hold((call, operator))
+    return handles, tuple(singa.result(y, device) for y in results)

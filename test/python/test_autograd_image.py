@@ -6,7 +6,7 @@ import pytest
 
 from conftest import run
 from gradcheck import Case, check_backward, check_creator, check_value, flat
-from weir import autograd, core, tensor
+from weir import autograd, core, singa_wrap, tensor
 from weir.tensor import Tensor
 
 pytestmark = pytest.mark.usefixtures("training")
@@ -14,16 +14,19 @@ pytestmark = pytest.mark.usefixtures("training")
 A = autograd
 X = flat((1, 4, 5, 4))
 B = flat((3,), seed=5)
+RAW = singa_wrap.Tensor(X.shape)
 
 
 def conv_handle(kernel, stride=(1, 1), pad=(0, 0), group=1):
-    return SimpleNamespace(kernel_h=kernel[0], kernel_w=kernel[1], stride_h=stride[0],
-                           stride_w=stride[1], pad_h=pad[0], pad_w=pad[1], group=group)
+    return singa_wrap.ConvHandle(RAW, kernel, stride, pad, 4, 3, True, group)
 
 
 def pool_handle(kernel, stride, pad=(0, 0), is_max=True):
-    return SimpleNamespace(kernel_h=kernel[0], kernel_w=kernel[1], stride_h=stride[0],
-                           stride_w=stride[1], pad_h=pad[0], pad_w=pad[1], is_max_pooling=is_max)
+    return singa_wrap.PoolingHandle(RAW, kernel, stride, pad, is_max)
+
+
+def norm_handle(factor):
+    return singa_wrap.BatchNormHandle(factor, RAW)
 
 
 def windows(x, h):
@@ -128,7 +131,7 @@ def statistics(shape=(4,)):
 
 def norm_case(x, known=()):
     (mean_t, var_t), *_ = statistics()
-    return Case("batchnorm_2d", lambda *xs: A.batchnorm_2d(SimpleNamespace(factor=0.9), *xs, mean_t,
+    return Case("batchnorm_2d", lambda *xs: A.batchnorm_2d(norm_handle(0.9), *xs, mean_t,
                                                            var_t),
                 lambda *xs: normed(*xs, *known), x, SCALE, BIAS, rtol=1e-3, atol=1e-4)
 
@@ -150,7 +153,7 @@ def test_batchnorm_outside_training(x, mode):
 def test_batchnorm_moves_its_statistics(shape, factor, mode):
     (mean_t, var_t), mean, var = statistics(shape)
     x, scale, bias = Case("", None, None, X, SCALE.reshape(shape), BIAS.reshape(shape)).tensors()
-    run(lambda: A.batchnorm_2d(SimpleNamespace(factor=factor), x, scale, bias, mean_t, var_t),
+    run(lambda: A.batchnorm_2d(norm_handle(factor), x, scale, bias, mean_t, var_t),
         core.cpu(), mode)
     for _ in range(1 if mode == "off" else 2):
         mean = mean * (1 - factor) + X.mean((0, 2, 3)) * factor
@@ -164,7 +167,7 @@ def test_batchnorm_outside_training_leaves_its_statistics():
     autograd.training = False
     (mean_t, var_t), mean, var = statistics()
     xs = Case("", None, None, X, SCALE, BIAS).tensors()
-    A.batchnorm_2d(SimpleNamespace(factor=0.9), *xs, mean_t, var_t)
+    A.batchnorm_2d(norm_handle(0.9), *xs, mean_t, var_t)
     np.testing.assert_array_equal(tensor.to_numpy(mean_t), mean.astype(np.float32))
     np.testing.assert_array_equal(tensor.to_numpy(var_t), var.astype(np.float32))
 
