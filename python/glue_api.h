@@ -149,7 +149,8 @@ static void weir_py_call_free(PyObject *capsule)
     free(c);
 }
 
-/* A capsule; NULL with an exception set. */
+/* A capsule; NULL with an exception set. Its backward takes y, though Python's does not see it: so a
+ * graph whose gradients are wanted runs forward too, which sets what backward goes by. */
 static PyObject *weir_py_call_new(const char *name, PyObject *forward, PyObject *backward,
                                   Py_ssize_t nin, Py_ssize_t nout)
 {
@@ -169,8 +170,7 @@ static PyObject *weir_py_call_new(const char *name, PyObject *forward, PyObject 
                         .def = {.name = copy,
                                 .forward = weir_py_forward,
                                 .backward = backward == Py_None ? NULL : weir_py_backward,
-                                .backward_without_x = true,
-                                .backward_without_y = true}};
+                                .backward_without_x = true}};
     Py_INCREF(forward);
     Py_XINCREF(c->backward);
     return owner;

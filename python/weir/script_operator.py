@@ -37,7 +37,6 @@ class _Call:
     def __init__(self, operator):
         self._operator = weakref.ref(operator)
         self.ready = None
-        self.owner = None           # keeps the core's side of it
 
     @property
     def operator(self):
@@ -74,12 +73,6 @@ class _Call:
             data[:] = memoryview(np.ascontiguousarray(array, kind)).cast("B")
 
 
-def _call_of(operator, nin, nout, taped):
-    """One for all calls of the operator with as many inputs and results."""
-    calls = operator.__dict__.setdefault("_calls", {})
-    return calls.setdefault((nin, nout, taped), _Call(operator))
-
-
 def _probe(operator, xs):
     """The results of the operator, on zeros while the device records."""
     recording = xs[0].device.recording
@@ -94,7 +87,9 @@ def run(operator, xs, taped):
     device = xs[0].device
     results = _probe(operator, xs)
     descs = [y.value.desc for y in results]
-    call = _call_of(operator, len(xs), len(descs), taped)
+    calls = operator.__dict__.setdefault("_calls", {})      # one for all calls that look alike
+    alike = len(xs), len(descs), taped
+    call, owner = calls.get(alike) or (_Call(operator), None)
     handles = [x.data.handle for x in xs]
     call.ready = None if device.recording else results
     if taped:
@@ -102,11 +97,12 @@ def run(operator, xs, taped):
     try:
         if taped:
             handles = [prepare(x) for x in xs]
-        call.owner, results = capi.callback(call.owner, operator.name, call.forward,
-                                            call.backward if taped else None, handles, descs)
+        owner, results = capi.callback(owner, operator.name, call.forward,
+                                       call.backward if taped else None, handles, descs)
     finally:
         call.ready = None
         if taped:
             capi.weir_no_grad_begin(device.handle)
-    device.hold((call, operator))
+    calls[alike] = call, owner
+    device.hold((owner, operator))
     return handles, tuple(singa.result(y, device) for y in results)
