@@ -1,4 +1,4 @@
-"""test_autograd_shape - operators of autograd that move elements, reduce them, or multiply matrices."""
+"""test_autograd_shape - operators of autograd that move elements, reduce or multiply matrices."""
 import numpy as np
 import pytest
 
