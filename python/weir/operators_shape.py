@@ -252,6 +252,24 @@ _PAD_MODES = {"constant": capi.WEIR_PAD_CONSTANT, "reflect": capi.WEIR_PAD_REFLE
               "edge": capi.WEIR_PAD_EDGE}
 
 
+def _mirrored(handle, before, after):
+    """(handle, pads left) after whole mirror images, as long as a pad is wider than one."""
+    shape = shape_of(handle)
+    one = [1 if size == 1 else 0 for size in shape]         # its own image: repeated
+    if any(n for n, alone in zip(before + after, one + one) if alone):
+        handle = capi.weir_pad(handle, [n * alone for n, alone in zip(before, one)],
+                               [n * alone for n, alone in zip(after, one)], capi.WEIR_PAD_EDGE, 0.0)
+        before = [0 if alone else n for n, alone in zip(before, one)]
+        after = [0 if alone else n for n, alone in zip(after, one)]
+    while any(n >= size > 0 for n, size in zip(before + after, shape + shape)):
+        wide = [[size - 1 if n >= size > 0 else 0 for n, size in zip(pads, shape)]
+                for pads in (before, after)]
+        handle = capi.weir_pad(handle, *wide, capi.WEIR_PAD_REFLECT, 0.0)
+        before, after = ([n - w for n, w in zip(pads, widths)]
+                         for pads, widths in zip((before, after), wide))
+    return handle, before, after
+
+
 class Pad(Core):
     """x with pads in ONNX's order: before each axis, then behind each axis."""
 
@@ -267,8 +285,10 @@ class Pad(Core):
     def forward(self, x):
         ndim = x.nDim()
         assert len(self.pads) == 2 * ndim, f"{self.name}: {len(self.pads)} pads for {ndim} axes"
-        return out(capi.weir_pad(x.handle, self.pads[:ndim], self.pads[ndim:],
-                                 _PAD_MODES[self.mode], self.constant), x)
+        handle, before, after = x.handle, self.pads[:ndim], self.pads[ndim:]
+        if self.mode == "reflect":
+            handle, before, after = _mirrored(handle, before, after)
+        return out(capi.weir_pad(handle, before, after, _PAD_MODES[self.mode], self.constant), x)
 
 
 def pad(x, mode, pads, constant=0.):
