@@ -193,8 +193,6 @@ def _common(xs, real=False):
 class _Fold(Core):
     """The inputs taken together from the left, two at a time."""
 
-    single = False
-
     def forward(self, *xs):
         assert xs, f"{self.name}: there is no input"
         return out(functools.reduce(self.pair, _common(xs)), xs[0])
@@ -223,13 +221,17 @@ class Min(_Fold):
 class Sum(_Fold):
     """The sum of the inputs; backward gives a tuple (SINGA: a list, which its engine refuses)."""
 
+    single = False
+
     @staticmethod
     def pair(a, b):
         return capi.weir_add(a, b)
 
 
 class Mean(_Fold):
-    """The mean of the inputs."""
+    """The mean of the inputs; backward gives a tuple."""
+
+    single = False
 
     def forward(self, *xs):
         total = functools.reduce(capi.weir_add, _common(xs, real=True))

@@ -3,7 +3,7 @@ from . import arith
 from . import capi
 from . import core
 from .engine import Core, Loss
-from .operators_base import floating, out
+from .operators_base import bits, floating, out
 
 _LEAST = 2.0**-126          # what logarithms are taken of at least
 
@@ -27,12 +27,15 @@ def _scalar(handle):
 class SoftMaxCrossEntropy(_Target):
     """Mean cross entropy of the rows of x with class numbers (n) or (n, 1), or rows of weights.
 
-    Labels of float types are numbers; SINGA takes their bits for integers.
+    A row of weights is divided by its sum; one of zeros counts nothing. Labels of float types are
+    numbers; SINGA takes their bits for integers.
     """
 
     def forward(self, x):
         if self.t.nDim() == 2 and (self.t.shape(1) != 1 or x.shape(1) == 1):
-            return out(capi.weir_cross_entropy(x.handle, self.target(x)), x)
+            t = self.target(x)
+            total = capi.weir_clamp(capi.weir_sum(t, bits([1]), True), _LEAST, float("inf"))
+            return out(capi.weir_cross_entropy(x.handle, capi.weir_div(t, total)), x)
         return out(capi.weir_cross_entropy(x.handle, _classes(self.t)), x)
 
 

@@ -90,6 +90,7 @@ SMOOTH = [
     Case("sum", A.sum, lambda a, b, c: a + b + c, X, UNIT, POSITIVE),
     Case("sum-one", A.sum, lambda a: a, X),
     Case("mean", A.mean, lambda a, b, c: (a + b + c) / 3, X, UNIT, POSITIVE),
+    Case("max-one", A.max, lambda a: a, X),
     Case("max", A.max, np.maximum, X, UNIT),
     Case("max-row", A.max, np.maximum, X, ROW),
     Case("max-three", A.max, lambda a, b, c: np.maximum(np.maximum(a, b), c), X, UNIT, BROAD),
@@ -201,6 +202,17 @@ def test_ties(name, mode):
     first = np.argmax(np.stack([a, b, c]) * (1 if name == "max" else -1), axis=0)
     for i, got in enumerate(grads):
         np.testing.assert_array_equal(got.to_numpy(), dy * (first == i))
+
+
+@pytest.mark.parametrize("name, kind", [("max", A.CTensor), ("min", A.CTensor), ("sum", tuple),
+                                        ("mean", tuple)])
+def test_one_input(name, kind):
+    """SINGA's max and min give one gradient of one input; a sum gives a tuple however many."""
+    x, = Case("", None, None, X).tensors()
+    y = getattr(A, name)(x)
+    dx = y.creator.backward(x.data)
+    np.testing.assert_array_equal(tensor.to_numpy(y), X.astype(np.float32))
+    assert isinstance(dx, kind)
 
 
 # ---- dropout ----

@@ -16,6 +16,7 @@ CLASSES = np.array([2, 0, 1, 2])
 ONE_HOT = np.eye(3)[CLASSES]
 SOFT = np.random.default_rng(3).dirichlet(np.ones(3), 4)
 TWO_HOT = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
+NO_HOT = np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]])
 POS, NEG = flat((3, 2), seed=1), flat((3, 2), -1.9, 2.2, seed=2)
 
 
@@ -38,8 +39,9 @@ CASES = [Case(f"softmax_cross_entropy-{name}",
              ("floats", CLASSES, np.float32, ONE_HOT),
              ("float-column", CLASSES[:, None], np.float32, ONE_HOT),
              ("one-hot-int", ONE_HOT, np.int32, ONE_HOT), ("one-hot", ONE_HOT, np.float32, ONE_HOT),
-             ("soft", SOFT, np.float32, SOFT), ("weights", 3 * SOFT, np.float32, 3 * SOFT),
-             ("two-hot", TWO_HOT, np.int32, TWO_HOT)]] + [
+             ("soft", SOFT, np.float32, SOFT), ("weights", 3 * SOFT, np.float32, SOFT),
+             ("two-hot", TWO_HOT, np.int32, TWO_HOT / TWO_HOT.sum(1, keepdims=True)),
+             ("no-hot", NO_HOT, np.float32, NO_HOT)]] + [
     Case("cross_entropy", lambda p: A.cross_entropy(p, target(SOFT, np.float32)),
          lambda p: -(SOFT * np.log(p)).sum() / 4, P),
     Case("cross_entropy-int", lambda p: A.cross_entropy(p, target(ONE_HOT, np.int32)),
