@@ -1,6 +1,6 @@
 """operators_base - what the families of operators share: results, constants, simple classes.
 
-A class whose forward is one call of the core comes from unary or binary, together with its function.
+A class whose forward is one call of the core comes from unary or binary, with its function.
 """
 import numpy as np
 
@@ -15,7 +15,7 @@ TO_END = 2**63 - 1          # as the end of a slice
 
 
 def out(handle, like):
-    """The raw result of a core call on the device of the raw tensor `like`, with an axis at least."""
+    """The raw result of a core call on the device of the raw tensor `like`; of at least one axis."""
     if not capi.weir_tensor_desc(handle)[1]:
         handle = capi.weir_reshape(handle, (1,))
     return singa.result(handle, like.device())

@@ -1,6 +1,7 @@
 """operators_image - convolution, pooling and batch normalisation of images (n, c, h, w).
 
-Their handles are ConvHandle, PoolingHandle and BatchNormHandle of singa_wrap. odd_padding is (top, bottom, left, right), what a "same" padding has more on one side.
+Their handles are ConvHandle, PoolingHandle and BatchNormHandle of singa_wrap. odd_padding is (top,
+bottom, left, right), what a "same" padding has more on one side.
 """
 from . import capi
 from .engine import Core, is_training

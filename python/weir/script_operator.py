@@ -1,8 +1,9 @@
 """script_operator - operators that a script derives from Operator, as callbacks of the core.
 
 Their forward and backward get raw tensors of a device of their own, whatever device the call is
-made on: they may run in the middle of a graph. What they make without a device is there too. At once, forward runs on the real values; while the
-device records, it runs once on zeros first, to learn the results' shapes, and then at every run.
+made on: they may run in the middle of a graph. What they make without a device is there too. At
+once, forward runs on the real values; while the device records, it runs once on zeros first, to
+learn the results' shapes, and then at every run.
 """
 import weakref
 

@@ -74,7 +74,8 @@ CASES = [
     conv_case("conv2d-odd", flat((3, 4, 2, 2), seed=4), conv_handle((2, 2), (2, 2)), (0, 1, 0, 1)),
     conv_case("conv2d-odd-bias", flat((3, 4, 2, 3), seed=4), conv_handle((2, 3), pad=(0, 1)),
               (1, 0, 0, 0), b=B),
-    conv_case("conv2d-groups", flat((6, 2, 3, 3), seed=4), conv_handle((3, 3), pad=(1, 1), group=2)),
+    conv_case("conv2d-groups", flat((6, 2, 3, 3), seed=4),
+              conv_handle((3, 3), pad=(1, 1), group=2)),
     conv_case("conv2d-depthwise", flat((4, 1, 3, 3), seed=4), conv_handle((3, 3), group=4)),
     conv_case("conv2d-1x1", flat((3, 4, 1, 1), seed=4), conv_handle((1, 1)), b=B),
     pool_case("max", pool_handle((2, 2), (2, 2))),
@@ -161,6 +162,13 @@ def test_batchnorm_moves_its_statistics(shape, factor, mode):
     assert mean_t.shape == shape
     np.testing.assert_allclose(tensor.to_numpy(mean_t).ravel(), mean, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(tensor.to_numpy(var_t).ravel(), var, rtol=1e-4)
+
+
+def test_batchnorm_of_one_channel(mode):
+    """SINGA ends the process."""
+    mean, var = Tensor((1,)), Tensor((1,))
+    check_backward(Case("one", lambda *xs: A.batchnorm_2d(norm_handle(0.9), *xs, mean, var), normed,
+                        X[:, :1], SCALE[:1], BIAS[:1], rtol=1e-3, atol=1e-4), mode)
 
 
 def test_batchnorm_outside_training_leaves_its_statistics():

@@ -35,7 +35,8 @@ CASES = [Case(f"softmax_cross_entropy-{name}",
               lambda x, v=values, k=kind: A.softmax_cross_entropy(x, target(v, k)),
               lambda x, t=weights: softmax_ce(x, t), X)
          for name, values, kind, weights in [
-             ("classes", CLASSES, np.int32, ONE_HOT), ("column", CLASSES[:, None], np.int32, ONE_HOT),
+             ("classes", CLASSES, np.int32, ONE_HOT),
+             ("column", CLASSES[:, None], np.int32, ONE_HOT),
              ("floats", CLASSES, np.float32, ONE_HOT),
              ("float-column", CLASSES[:, None], np.float32, ONE_HOT),
              ("one-hot-int", ONE_HOT, np.int32, ONE_HOT), ("one-hot", ONE_HOT, np.float32, ONE_HOT),
