@@ -85,6 +85,12 @@ def test_unknown_names_are_attribute_errors():
         A.Linearr
 
 
+@pytest.mark.parametrize("name", A._LAYERS)
+def test_layers_under_their_older_names(name):
+    layer = pytest.importorskip("weir.layer")
+    assert getattr(A, name) is getattr(layer, name)
+
+
 # ---- the way back ----
 
 def test_backward_is_a_generator_of_pairs(mode):
