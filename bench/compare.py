@@ -21,7 +21,10 @@ from machine import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 PEER = ROOT / "bench" / "pytorch.py"
-STEPS = {"mlp": 20, "cnn": 20, "lenet": 10, "tiny": 300, "resnet18": 2, "resnet50": 1}
+STEPS = {"mlp": 20, "cnn": 20, "lenet": 10, "tiny": 300, "resnet18": 2, "resnet50": 1, "vgg16": 1,
+         "densenet121": 1, "mobilenetv2": 1, "unet": 1, "gpt": 2, "lstm": 20}
+IMAGE = {"resnet18": 224, "resnet50": 224, "vgg16": 224, "densenet121": 224, "mobilenetv2": 224,
+         "unet": 256}       # size of the images, where it may vary
 LIBRARIES = [Path(p) for p in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                "/usr/lib64", "/usr/lib", "/usr/local/lib")]
 PAUSE = 0.05        # seconds until a finished case's idle worker threads have stopped spinning
@@ -76,7 +79,7 @@ def find_tcmalloc():
 
 def open_cases(args, model):
     batch = ["--batch", str(args.batch)] if args.batch else []
-    image = ["--image", str(args.image)] if args.image and model.startswith("resnet") else []
+    image = ["--image", str(args.image)] if args.image and model in IMAGE else []
     common = ["--model", model, *batch, *image, "--threads", str(args.threads)]
     weir = [args.weir, "bench", "worker", *common]
     cases = [Case("Weir, graph on", [*weir, "--case", "on"], None, args.threads),
@@ -128,7 +131,7 @@ def table(cases):
 
 
 def report(args, model, cases, steps):
-    image = f", {args.image or 224} px" if model.startswith("resnet") else ""
+    image = f", {args.image or IMAGE[model]} px" if model in IMAGE else ""
     versions = f"Weir {cases[0].version}"
     if len(cases) > 2:
         versions += f", PyTorch {cases[2].version}"

@@ -8,7 +8,7 @@ Speaks the protocol of `weir bench worker` (src/tool/worker.c) on stdin and stdo
     quit     leaves
 
 A step is forward, cross entropy, backward and SGD with momentum 0.9 on one fixed synthetic batch,
-in f32: the models and steps of src/tool/trial.c. Needs torch; the networks are written out here.
+in f32: the steps of src/tool/trial.c on the networks of networks.py. Needs torch.
 """
 import argparse
 import os
@@ -18,103 +18,18 @@ import time
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")     # the profiler's remarks about missing GPUs
 
 import torch                                         # noqa: E402
-from torch import nn                                 # noqa: E402
 from torch.nn import functional as F                 # noqa: E402
+from networks import MODELS, build                   # noqa: E402
 
 WARM_UP = 2
-SMALL_IMAGE = 64        # up to this size a resnet has the CIFAR stem and ten classes
-
-
-def mlp(widths):
-    layers = []
-    for i in range(len(widths) - 1):
-        layers.append(nn.Linear(widths[i], widths[i + 1]))
-        layers.append(nn.ReLU())
-    return nn.Sequential(*layers[:-1])
-
-
-def lenet():
-    return nn.Sequential(
-        nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))
-
-
-def conv_bn(inside, out, kernel, stride=1):
-    return nn.Sequential(
-        nn.Conv2d(inside, out, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(out))
-
-
-def digits_cnn():
-    return nn.Sequential(
-        conv_bn(1, 32, 3), nn.ReLU(), conv_bn(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Dropout(0.25), nn.Linear(1024, 10))
-
-
-class Block(nn.Module):
-    """y = relu(f(x) + shortcut(x)), ResNet v1.5; ReLU overwrites its input, as torchvision's."""
-
-    def __init__(self, inside, width, stride, bottleneck):
-        super().__init__()
-        out = 4 * width if bottleneck else width
-        if bottleneck:
-            parts = [conv_bn(inside, width, 1), conv_bn(width, width, 3, stride),
-                     conv_bn(width, out, 1)]
-        else:
-            parts = [conv_bn(inside, width, 3, stride), conv_bn(width, out, 3)]
-        self.parts = nn.ModuleList(parts)
-        project = stride != 1 or inside != out
-        self.shortcut = conv_bn(inside, out, 1, stride) if project else nn.Identity()
-
-    def forward(self, x):
-        y = x
-        for i, part in enumerate(self.parts):
-            y = part(y)
-            if i + 1 < len(self.parts):
-                y = F.relu(y, inplace=True)
-        y += self.shortcut(x)
-        return F.relu(y, inplace=True)
-
-
-def resnet(depth, image):
-    small = image <= SMALL_IMAGE
-    counts = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}[depth]
-    layers = [conv_bn(3, 64, 3) if small else conv_bn(3, 64, 7, 2), nn.ReLU(inplace=True)]
-    if not small:
-        layers.append(nn.MaxPool2d(3, 2, 1))
-    inside = 64
-    for stage, count in enumerate(counts):
-        width = 64 << stage
-        for i in range(count):
-            layers.append(Block(inside, width, 2 if stage and not i else 1, depth == 50))
-            inside = 4 * width if depth == 50 else width
-    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inside, 10 if small else 1000)]
-    return nn.Sequential(*layers)
-
-
-# name: (default batch, network of an image size, input shape of an image size, classes)
-MODELS = {
-    "mlp": (128, lambda px: mlp([784, 1024, 1024, 10]), lambda px: (784,), 10),
-    "cnn": (64, lambda px: digits_cnn(), lambda px: (1, 8, 8), 10),
-    "lenet": (64, lambda px: lenet(), lambda px: (1, 28, 28), 10),
-    "resnet18": (16, lambda px: resnet(18, px), lambda px: (3, px, px), 1000),
-    "resnet50": (16, lambda px: resnet(50, px), lambda px: (3, px, px), 1000),
-    "tiny": (8, lambda px: mlp([8] * 7), lambda px: (8,), 8),
-}
 
 
 class Trial:
     """A model in training with its one batch."""
 
     def __init__(self, args):
-        batch, make, shape, classes = MODELS[args.model]
-        if args.model.startswith("resnet") and args.image <= SMALL_IMAGE:
-            classes = 10
-        batch = args.batch or batch
         torch.manual_seed(1)
-        self.net = make(args.image)
-        self.x = torch.rand(batch, *shape(args.image)) * 2 - 1
-        self.y = torch.randint(0, classes, (batch,))
+        self.net, self.x, self.y = build(args.model, args.batch, args.image)
         if args.variant == "tuned":
             self.net = self.net.to(memory_format=torch.channels_last)
             if self.x.dim() == 4:
@@ -155,7 +70,7 @@ class Trial:
 
 
 def serve(trial):
-    print("ready", torch.__version__, len(trial.y), flush=True)
+    print("ready", torch.__version__, len(trial.x), flush=True)
     for line in sys.stdin:
         words = line.split()
         if words == ["quit"]:
@@ -177,7 +92,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=MODELS, default="mlp")
     parser.add_argument("--batch", type=int, default=0, help="default: the model's own")
-    parser.add_argument("--image", type=int, default=224, help="size of a resnet's images")
+    parser.add_argument("--image", type=int, default=0,
+                        help="size of the images, where it may vary; default: the model's own")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--variant", choices=("default", "tuned"), default="default",
                         help="tuned: channels_last and fused SGD")

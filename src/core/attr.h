@@ -110,6 +110,13 @@ typedef struct weir_attention_attr {
     int64_t heads, causal;
 } weir_attention_attr;
 
+/* ---- lstm ---- */
+
+/* LSTM, LSTM_GRAD: the sequence is read from its last step to its first. */
+typedef struct weir_lstm_attr {
+    int64_t backward;
+} weir_lstm_attr;
+
 /* ---- conv ---- */
 
 /* pad is before, pad_end after the image; kernels need pad alone, as operands tell the rest. */

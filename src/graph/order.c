@@ -2,8 +2,8 @@
  *
  * List scheduling: of the calls that are ready, one that frees at least as much as it allocates
  * goes first (updates and accumulations, so that gradients of all parameters never coexist);
- * otherwise the one recorded first. The recorded order is kept when the new one's peak is not
- * smaller. */
+ * otherwise the one recorded first. The recorded order is kept when the new one's peak is larger;
+ * of equal ones the new one leaves more room for workspaces, which are not counted here. */
 #include <string.h>
 
 #include "core/status.h"
@@ -278,7 +278,7 @@ weir_status weir_pass_order(weir_graph *g)
         const int64_t recorded = peak_of(g, NULL, s.left);
         count_readers(g, s.left);
         schedule(&s, &d);
-        status = peak_of(g, s.order, s.left) < recorded ? apply_order(g, s.order) : WEIR_OK;
+        status = peak_of(g, s.order, s.left) <= recorded ? apply_order(g, s.order) : WEIR_OK;
     }
     weir_mem_free(s.left);
     weir_mem_free(s.order);

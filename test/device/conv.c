@@ -16,11 +16,21 @@ static const geometry cases[] = {
     {1, 7, 6, 6, 14, 3, 3, 2, 2, 1, 1, 1, 1, 7},   {2, 16, 6, 5, 24, 1, 1, 1, 1, 0, 0, 1, 1, 4},
     {1, 3, 4, 4, 5, 4, 4, 1, 1, 0, 0, 1, 1, 1},    {1, 2, 3, 3, 3, 1, 1, 4, 4, 0, 0, 1, 1, 1},
     {1, 2, 3, 3, 3, 3, 3, 1, 1, 5, 5, 1, 1, 1},    {0, 3, 6, 6, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1},
-    {0, 4, 6, 6, 4, 1, 1, 1, 1, 0, 0, 1, 1, 2},
+    {0, 4, 6, 6, 4, 1, 1, 1, 1, 0, 0, 1, 1, 2},    {2, 20, 9, 11, 19, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+    {3, 33, 12, 9, 17, 3, 2, 1, 1, 0, 1, 2, 1, 1}, {1, 16, 9, 14, 40, 5, 5, 1, 1, 2, 0, 1, 2, 1},
+    {1, 18, 8, 8, 16, 3, 3, 1, 1, 3, 2, 1, 1, 1},  {1, 16, 8, 9, 16, 3, 3, 1, 1, 1, 3, 1, 1, 1},
+    {1, 17, 3, 50, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1},
 };
 
 /* Large enough for several blocks of the patch matrix. */
 static const geometry blocks = {2, 40, 31, 33, 5, 5, 5, 1, 1, 2, 2, 1, 1, 1};
+
+/* So wide that the packed rows make several chunks. */
+static const geometry chunks = {1, 16, 24, 1100, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+
+/* So many channels that the gradient by x is taken as a convolution. */
+static const geometry turned[] = {{1, 130, 10, 11, 127, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+                                  {1, 128, 11, 10, 128, 3, 2, 1, 1, 0, 1, 2, 1, 1}};
 
 static int64_t out_size(int64_t in, int64_t k, int64_t s, int64_t p, int64_t d)
 {
@@ -182,6 +192,9 @@ static void everything(const char *wish, int threads)
                 for (int t = WEIR_F32; t <= WEIR_F64; t++)
                     one(&v, (weir_dtype)t, &cases[i]);
             one(&v, WEIR_F32, &blocks);
+            one(&v, WEIR_F32, &chunks);
+            for (size_t i = 0; i < sizeof turned / sizeof *turned; i++)
+                one(&v, WEIR_F32, &turned[i]);
         }
         drive_close(&v);
     }

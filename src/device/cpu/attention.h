@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define WEIR_ATTENTION_ROWS 64      /* of q in a block of scores, at most */
-#define WEIR_ATTENTION_COLS 128     /* of k */
+#define WEIR_ATTENTION_COLS 64     /* of k */
 
 /* A block of scores is rows x cols, `cols` elements from row to row, not yet scaled. Row r sees
  * its first clamp(seen + r) columns. */

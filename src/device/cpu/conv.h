@@ -15,6 +15,7 @@ typedef struct weir_conv {
     int64_t    o, kh, kw, groups; /* weights */
     int64_t    oh, ow;            /* y */
     int64_t    stride[2], pad[2], dilation[2];
+    bool       turned;            /* weights are stored (c,kh,kw,o); groups is 1 */
 } weir_conv;
 
 /* Input channels and output channels of a group, columns of a group's patch matrix, pixels. */
@@ -41,10 +42,20 @@ typedef enum weir_conv_pass {
     WEIR_CONV_GRAD_W
 } weir_conv_pass;
 
-/* Chooses patch matrix and product (im2col) for a pass; works for every convolution. blas may
- * be NULL. */
+/* Chooses patch matrix and product (im2col) for a pass; works for every convolution that is not
+ * turned. blas may be NULL. */
 weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias,
                               const struct weir_openblas *blas, weir_gemm_want want,
                               weir_choice *out);
+
+/* Chooses our own code for the gradient by the weights, for what suits it: f32 and f64, stride 1, a
+ * kernel larger than 1 x 1, channels enough to fill vectors. */
+bool        weir_conv_grad_w_suits(const weir_conv *c);
+weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_choice *out);
+
+/* The gradient by the bias: db = sums of dy over all pixels. work: weir_conv_bias_work bytes. */
+size_t weir_conv_bias_work(const weir_conv *c);
+void   weir_conv_bias_grad(const weir_conv *c, const void *dy, void *db, void *work,
+                           weir_threads *t);
 
 #endif

@@ -19,6 +19,7 @@
 
 enum {
     SMALL = 32 * 1024,   /* multiply-adds below which nothing is packed */
+    ALONE = 1024 * 1024, /* ... by a worker alone */
     SERIAL = 256 * 1024, /* ... below which one worker does it all */
     DEPTH_BYTES = 1024,  /* of a row of a panel */
     ROWS_AT_A_TIME = 1792,
@@ -303,6 +304,10 @@ void weir_gemm_plan_alone(weir_gemm *g, const weir_gemm_shape *shape)
 {
     weir_gemm_plan(g, shape, NULL, WEIR_GEMM_OWN);
     g->serial = true;
+    if (g->run == run_large && (double)shape->m * (double)shape->n * (double)shape->k <= ALONE) {
+        g->run = run_small;
+        g->work = 0;
+    }
 }
 
 /* Measured with 2 threads: on Zen 4 oneDNN 2.6 leads by 5-20 % at nearly all sizes above a million

@@ -124,6 +124,16 @@ static void NAME(pack_along)(T *dst, int width, int count, int64_t k, const T *s
             dst[p * width + j] = j < count ? src[j * ld + p] : 0;
 }
 
+/* Rows of 8 to 16 elements side by side: two copies of 8 that overlap. */
+static void NAME(pack_rows)(T *dst, int width, int64_t k, const T *src, int64_t ld)
+{
+    enum { HALF = 8 };
+    for (int64_t p = 0; p < k; p++, dst += width, src += ld) {
+        memcpy(dst, src, HALF * sizeof(T));
+        memcpy(dst + width - HALF, src + width - HALF, HALF * sizeof(T));
+    }
+}
+
 static void NAME(pack)(void *to, int width, int count, int64_t k, const void *from, int64_t ld,
                        bool along)
 {
@@ -134,6 +144,8 @@ static void NAME(pack)(void *to, int width, int count, int64_t k, const void *fr
     } else if (count == NAME(nr) && width == NAME(nr)) {
         for (int64_t p = 0; p < k; p++)
             memcpy(dst + p * NAME(nr), src + p * ld, NAME(nr) * sizeof(T));
+    } else if (count == width && width >= 8 && width <= 16) {
+        NAME(pack_rows)(dst, width, k, src, ld);
     } else {
         for (int64_t p = 0; p < k; p++) {
             for (int j = 0; j < count; j++)

@@ -31,7 +31,6 @@ typedef struct plan {
     weir_gemm full, last;     /* the product of a block, and of the last */
     size_t patches, products; /* bytes in the work buffer: patch matrix, scratch of the product */
     add_fn add;
-    sum_fn sum;
 } plan;
 
 /* One block of one group in flight. */
@@ -176,10 +175,11 @@ static void add_f64(void *dst, const void *src, int64_t n)
 /* ---- the bias gradient: sums of dy over all pixels ---- */
 
 typedef struct sums {
-    const plan *p;
-    const char *dy;
-    double     *part;  /* [chunks][o] */
-    int64_t     chunk; /* pixels */
+    const weir_conv *c;
+    size_t           size;
+    const char      *dy;
+    double          *part;  /* [chunks][o] */
+    int64_t          chunk; /* pixels */
 } sums;
 
 static void sum_f32(double *acc, const void *row, int64_t n)
@@ -199,24 +199,31 @@ static void sum_f64(double *acc, const void *row, int64_t n)
 static void sum_task(void *ctx, int64_t task)
 {
     const sums *const s = ctx;
-    const int64_t     o = s->p->c.o, pixels = weir_conv_pixels(&s->p->c);
+    const sum_fn      sum = s->c->dtype == WEIR_F32 ? sum_f32 : sum_f64;
+    const int64_t     o = s->c->o, pixels = weir_conv_pixels(s->c);
     const int64_t     first = task * s->chunk;
     double *const     acc = s->part + task * o;
     memset(acc, 0, (size_t)o * sizeof *acc);
     for (int64_t q = first; q < pixels && q < first + s->chunk; q++)
-        s->p->sum(acc, s->dy + (size_t)(q * o) * s->p->size, o);
+        sum(acc, s->dy + (size_t)(q * o) * s->size, o);
 }
 
-static void bias_gradient(const plan *p, const void *dy, void *db, double *part, weir_threads *t)
+size_t weir_conv_bias_work(const weir_conv *c)
 {
-    sums s = {.p = p, .dy = dy, .part = part};
-    s.chunk = weir_conv_pixels(&p->c) / SUM_CHUNKS + 1;
+    return (size_t)(SUM_CHUNKS * c->o) * sizeof(double);
+}
+
+void weir_conv_bias_grad(const weir_conv *c, const void *dy, void *db, void *work, weir_threads *t)
+{
+    double *const part = work;
+    sums          s = {.c = c, .size = weir_dtype_size(c->dtype), .dy = dy, .part = part};
+    s.chunk = weir_conv_pixels(c) / SUM_CHUNKS + 1;
     weir_parallel(t, SUM_CHUNKS, sum_task, &s);
-    for (int64_t i = 0; i < p->c.o; i++) {
+    for (int64_t i = 0; i < c->o; i++) {
         double sum = 0;
         for (int64_t k = 0; k < SUM_CHUNKS; k++)
-            sum += part[k * p->c.o + i];
-        if (p->c.dtype == WEIR_F32)
+            sum += part[k * c->o + i];
+        if (c->dtype == WEIR_F32)
             ((float *)db)[i] = (float)sum;
         else
             ((double *)db)[i] = sum;
@@ -304,8 +311,8 @@ static weir_status run_grad_w(const weir_kargs *k)
         }
     }
     if (p->bias)
-        bias_gradient(p, k->src[1], k->dst[1], (double *)((char *)products + p->products),
-                      k->threads);
+        weir_conv_bias_grad(&p->c, k->src[1], k->dst[1], (char *)products + p->products,
+                            k->threads);
     return WEIR_OK;
 }
 
@@ -353,8 +360,7 @@ weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias
     *p = (plan){.c = *c,
                 .bias = bias,
                 .size = weir_dtype_size(c->dtype),
-                .add = f32 ? add_f32 : add_f64,
-                .sum = f32 ? sum_f32 : sum_f64};
+                .add = f32 ? add_f32 : add_f64};
     p->direct = c->kh == 1 && c->kw == 1 && c->stride[0] == 1 && c->stride[1] == 1 &&
                 c->pad[0] == 0 && c->pad[1] == 0 && c->oh == c->h && c->ow == c->w;
     plan_blocks(p);
@@ -364,7 +370,7 @@ weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias
     weir_gemm_plan(&p->last, &last, blas, want);
     p->products = p->full.work > p->last.work ? p->full.work : p->last.work;
     const size_t sum_bytes =
-        bias && pass == WEIR_CONV_GRAD_W ? (size_t)(SUM_CHUNKS * c->o) * sizeof(double) : 0;
+        bias && pass == WEIR_CONV_GRAD_W ? weir_conv_bias_work(c) : 0;
     *out = (weir_choice){.run = run[pass],
                          .work = p->patches + p->products + sum_bytes,
                          .state = p,

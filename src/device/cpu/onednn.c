@@ -380,9 +380,10 @@ static bool weights(conv_descs *m, const weir_conv *c)
     const int64_t     cg = weir_conv_cg(c), og = weir_conv_og(c), row = c->kh * c->kw * cg;
     const bool        grouped = c->groups > 1;
     const dnnl_dims_t five = {c->groups, og, cg, c->kh, c->kw};
-    const dnnl_dims_t strides = {og * row, row, 1, c->kw * cg, cg};
+    const dnnl_dims_t plain = {og * row, row, 1, c->kw * cg, cg};
+    const dnnl_dims_t turned = {0, 1, c->kh * c->kw * og, c->kw * og, og};
     const int         skip = grouped ? 0 : 1;
-    return desc_make(&m->w, 5 - skip, five + skip, strides + skip) &&
+    return desc_make(&m->w, 5 - skip, five + skip, (c->turned ? turned : plain) + skip) &&
            desc_make(&m->any, 5 - skip, five + skip, NULL);
 }
 

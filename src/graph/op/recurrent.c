@@ -1,8 +1,9 @@
-/* recurrent.c - LSTM and GRU over a sequence, written down as the operations of every time step.
+/* recurrent.c - LSTM and GRU: an op of its own, or the operations of every time step.
  *
  * Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000); Cho et al. (2014),
  * both in PyTorch's form and order of gates (i,f,g,o and r,z,n). What the input adds to the gates
- * is one product for all steps. It is handed to the steps by halving: then the gradients of the
+ * is one product for all steps. An LSTM whose sequences are all equally long goes through them as
+ * one call (lstm.c). Otherwise the sum is handed to the steps by halving: then the gradients of the
  * steps meet in log2(steps) passes over the sequence, where views of single steps would each need
  * one of their own. */
 #include "core/mem.h"
@@ -94,6 +95,17 @@ static void hand_out(pass *p, weir_tensor *x, int64_t first, int64_t count)
 
 /* ---- layers ---- */
 
+static weir_status check_bias(const pass *p, const char *name, const weir_tensor *bias)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (bias && (bias->layout.desc.ndim != 1 || bias->layout.desc.dim[0] != p->gates * p->hidden))
+        return weir_fail(WEIR_ERR_SHAPE, "%s: bias %s must be (%lld), it is %s", p->who, name,
+                         (long long)(p->gates * p->hidden),
+                         weir_desc_text(&bias->layout.desc, text));
+    return WEIR_OK;
+}
+
 /* Weights (gates * hidden, in) and (gates * hidden, hidden); linear checks the rest. */
 static weir_status check_weights(pass *p, const weir_rnn_weights *w)
 {
@@ -108,7 +120,14 @@ static weir_status check_weights(pass *p, const weir_rnn_weights *w)
         w->w_ih->layout.desc.ndim != 2 || w->w_ih->layout.desc.dim[0] != d->dim[0])
         return weir_fail(WEIR_ERR_SHAPE, "%s: w_hh must be (%d*hidden,hidden) and w_ih have as "
                          "many rows, w_hh is %s", p->who, p->gates, weir_desc_text(d, text));
-    return WEIR_OK;
+    return check_bias(p, "b_ih", w->b_ih) == WEIR_OK ? check_bias(p, "b_hh", w->b_hh)
+                                                      : weir_error_status();
+}
+
+/* State i of (states,n,hidden). */
+static weir_tensor *state_at(const pass *p, weir_tensor *all, int64_t i)
+{
+    return weir_reshape(weir_narrow(all, 0, i, 1), 2, (int64_t[]){p->n, p->hidden});
 }
 
 /* State i of (layers * directions, n, hidden), or zeros. */
@@ -116,17 +135,51 @@ static weir_tensor *state_of(const pass *p, weir_tensor *all, int64_t i, const w
 {
     if (!all)
         return weir_fill(x->dev, weir_2d(x->layout.desc.dtype, p->n, p->hidden), 0);
-    return weir_reshape(weir_narrow(all, 0, i, 1), 2, (int64_t[]){p->n, p->hidden});
+    return state_at(p, all, i);
+}
+
+/* Both biases as one, or the one there is, or NULL; *ok is cleared by a failure. */
+static weir_tensor *bias_of(const weir_rnn_weights *w, bool *ok)
+{
+    if (!w->b_ih || !w->b_hh)
+        return w->b_ih ? w->b_ih : w->b_hh;
+    weir_tensor *const both = weir_add(w->b_ih, w->b_hh);
+    *ok = both != NULL;
+    return both;
+}
+
+/* An LSTM's direction of a layer as one call. */
+static weir_tensor *at_once(pass *p, weir_tensor *x)
+{
+    bool                 ok = true;
+    weir_tensor *const   bias = bias_of(p->w, &ok);
+    weir_tensor *const   sums = ok ? weir_linear(x, p->w->w_ih, bias) : NULL;
+    const weir_lstm_attr a = {.backward = p->backward};
+    weir_tensor         *out[WEIR_MAX_OUT] = {NULL};
+
+    if (!sums)
+        return NULL;
+    weir_tensor *const in[] = {
+        weir_reshape(sums, 3, (int64_t[]){p->t, p->n, 4 * p->hidden}), p->w->w_hh, p->h, p->c};
+    if (weir_record(WEIR_OP_LSTM, 4, in, &a, sizeof a, out) != WEIR_OK)
+        return NULL;
+    p->h = state_at(p, out[1], p->backward ? 0 : p->t - 1);
+    p->c = state_at(p, out[2], p->backward ? 0 : p->t - 1);
+    return p->h && p->c ? out[1] : NULL;
 }
 
 /* One direction of a layer: x (t,n,in) -> (t,n,hidden). */
 static weir_tensor *one_pass(pass *p, weir_tensor *x)
 {
-    const int64_t      in = x->layout.desc.dim[2];
-    weir_tensor *const all = weir_linear(weir_reshape(x, 2, (int64_t[]){p->t * p->n, in}),
-                                         p->w->w_ih, p->w->b_ih);
+    weir_tensor *const rows =
+        weir_reshape(x, 2, (int64_t[]){p->t * p->n, x->layout.desc.dim[2]});
 
-    if (!all || !p->h)
+    if (!rows || !p->h || (p->gates == 4 && !p->c))
+        return NULL;
+    if (p->gates == 4 && !p->mask)
+        return at_once(p, rows);
+    weir_tensor *const all = weir_linear(rows, p->w->w_ih, p->w->b_ih);
+    if (!all)
         return NULL;
     hand_out(p, all, 0, p->t);
     for (int64_t i = 0; i < p->t; i++)
