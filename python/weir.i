@@ -14,6 +14,7 @@
 #define WEIR_API
 #define __attribute__(x)
 %pythonnondynamic;
+%feature("python:annotations", "c");     /* read by make_stubs.py */
 
 /* ---- every call: waits while another thread's graph runs; a pending error comes first ---- */
 
@@ -127,6 +128,13 @@ LONG_CALL(weir_device_exec)
     $1 = room;
 }
 
+/* A size is the result. */
+%typemap(in, numinputs=0) size_t *arena_peak (size_t room) "$1 = &room;"
+%typemap(argout) size_t *arena_peak {
+    Py_XDECREF($result);
+    $result = PyLong_FromSize_t(*$1);
+}
+
 /* A sequence of tensors. */
 %typemap(in) (int n, weir_tensor *const *x) (weir_tensor **list = NULL) {
     Py_ssize_t count;
@@ -191,6 +199,9 @@ LONG_CALL(weir_device_exec)
 %nodefaultctor weir_graph;
 typedef struct weir_tensor {} weir_tensor;
 typedef struct weir_graph {} weir_graph;
+/* Never wait: see weir_py_release. */
+%exception ~weir_tensor "$action"
+%exception ~weir_graph "$action"
 %extend weir_tensor {
     ~weir_tensor() { weir_py_release($self); }
 }
