@@ -215,3 +215,4 @@ typedef struct weir_graph {} weir_graph;
 %include "weir/op.h"
 %include "weir/graph.h"
 %include "glue_api.h"
+%include "glue_dlpack.h"
