@@ -18,8 +18,10 @@
 
 /* ---- every call: waits while another thread's graph runs; a pending error comes first ---- */
 
+/* Destructors never wait: who runs them may hold what the run is waiting for. */
 %exception {
-    weir_py_enter();
+    if (strncmp("$symname", "delete_", 7) != 0)
+        weir_py_enter();
     $action
     if (PyErr_Occurred())
         SWIG_fail;
@@ -199,9 +201,6 @@ LONG_CALL(weir_device_exec)
 %nodefaultctor weir_graph;
 typedef struct weir_tensor {} weir_tensor;
 typedef struct weir_graph {} weir_graph;
-/* Never wait: see weir_py_release. */
-%exception ~weir_tensor "$action"
-%exception ~weir_graph "$action"
 %extend weir_tensor {
     ~weir_tensor() { weir_py_release($self); }
 }
