@@ -218,9 +218,10 @@ def save_npz(path, tensors, compress=False):
 def load_npz(path, device=None):
     """{name: Tensor} of an .npz file; element types stay what they are."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise FileError(f"{path}: a single array, no .npz file")
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise FileError(f"{path}: a single array, no .npz file")
+        with loaded as archive:
             return {name: interop.array(archive[name], device=device) for name in archive.files}
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
         if isinstance(error, FileError):

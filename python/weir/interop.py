@@ -130,7 +130,8 @@ def wrap(handle, device, requires_grad=False):
     from .tensor import Tensor
     raw = singa.Tensor(capi.weir_tensor_desc(handle)[1], device,
                        core.singa_dtype(capi.weir_tensor_desc(handle)[0]))
-    raw.value.put(handle)
+    with device.at_once():              # taken over, not assigned
+        raw.value.put(handle)
     return Tensor(data=raw, device=device, requires_grad=requires_grad, stores_grad=requires_grad)
 
 
