@@ -17,7 +17,7 @@ DIMS = ("ndim",)
 TENSORS = {"int": ("n",), "Py_ssize_t": ("n", "nx", "ny", "ndx", "ndy", "nparam", "ngrad")}
 INTEGERS = re.compile(r"int(64_t)? (const \*|\[\d\]|\*)")
 # Functions that give what the header fills through a pointer.
-RESULTS = {"weir_graph_measure": "int"}
+RESULTS = {"weir_bytes": "int", "weir_graph_measure": "int"}
 HEAD = '''"""The C core, as made from its headers by SWIG: see include/weir/*.h for what each name does."""
 from collections.abc import Sequence
 from typing import Any

@@ -136,6 +136,7 @@ LONG_CALL(weir_device_exec)
     Py_XDECREF($result);
     $result = PyLong_FromSize_t(*$1);
 }
+%apply size_t *arena_peak { size_t *bytes };
 
 /* A sequence of tensors. */
 %typemap(in) (int n, weir_tensor *const *x) (weir_tensor **list = NULL) {
@@ -155,7 +156,7 @@ LONG_CALL(weir_device_exec)
 
 /* ---- what the headers have and Python does not need, or has through glue.h ---- */
 
-%warnfilter(451) weir_plan_options;    /* disable: the caller holds the text */
+%warnfilter(451) weir_plan_options;    /* texts: SWIG copies them */
 %ignore weir_alloc_fn;
 %ignore weir_free_fn;
 %ignore weir_set_allocator;

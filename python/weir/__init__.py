@@ -9,8 +9,8 @@ import types
 from . import capi
 from . import errors
 from . import tensor
-from .errors import (DeviceError, DtypeError, Error, FileError, InvalidError,  # noqa: F401
-                     NoKernelError, OutOfMemoryError, ShapeError, StateError)
+from .errors import (BudgetError, DeviceError, DtypeError, Error, FileError,  # noqa: F401
+                     InvalidError, NoKernelError, OutOfMemoryError, ShapeError, StateError)
 
 __version__ = capi.weir_version()
 

@@ -20,13 +20,21 @@ STATS = tuple(name for name, kind in vars(capi.weir_graph_stats).items()
 
 
 class Graph:
-    """A step of a device. Inside its block calls are written down; afterwards it runs."""
+    """A step of a device. Inside its block calls are written down; afterwards it runs.
 
-    def __init__(self, device, level=0, disable=None):
+    budget: bytes that the whole step may take, a number or a text ("512MB", "75%"); policy: how.
+    disable: names of passes to leave out. See weir_plan_options.
+    """
+
+    def __init__(self, device, level=0, disable=None, budget=None, policy=None):
         self.device = device
         self._plan = core.options(capi.weir_plan_options, level=level)
         if disable is not None:
             self._plan.disable = disable if isinstance(disable, str) else ",".join(disable)
+        if budget is not None:
+            self._plan.budget = str(budget)
+        if policy is not None:
+            self._plan.policy = policy
         self._handle = None
         self._held = []             # what callbacks of the graph need
 

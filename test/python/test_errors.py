@@ -36,7 +36,13 @@ def huge():
     capi.weir_write_fill(capi.weir_state(weir.cpu().handle, (capi.WEIR_F32, shape), None), 1.0)
 
 
+def poor():
+    with weir.cpu().graph(budget=1):
+        capi.weir_keep(capi.weir_relu(f32(1000)))
+
+
 MISTAKES = [
+    (errors.BudgetError, MemoryError, r"\d", poor),
     (errors.InvalidError, ValueError, "softmax: there is no axis 5",
      lambda: capi.weir_softmax(f32(2, 3), 5)),
     (errors.ShapeError, ValueError, r"matmul.*\(2,3\)",
