@@ -1,8 +1,8 @@
 #!/bin/sh
 # wheel.sh - builds the wheel of the Python package as pip does, installs it, uses it.
 #
-# Usage: wheel.sh. Ends with "wheel: N passed, N failed". Left out, with a sentence, where there is no
-# Python 3.11 or later with venv, or no way to the build's requirements. Environment:
+# Usage: wheel.sh. Ends with "wheel: N passed, N failed". Left out, with a sentence, where there is
+# no Python 3.11 or later with venv, or no way to the build's requirements. Environment:
 #   WEIR_PYTHONS   interpreters to try the wheel on (default: those of python3.11 ... that run)
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
@@ -31,7 +31,7 @@ usable() {
 }
 
 pythons=
-for python in ${WEIR_PYTHONS:-python3.11 python3.12 python3.13 python3.14 python3 /usr/bin/python3}; do
+for python in ${WEIR_PYTHONS:-python3.11 python3.12 python3.13 python3.14 /usr/bin/python3}; do
     usable "$python" && pythons="$pythons $(command -v "$python")"
 done
 # shellcheck disable=SC2086

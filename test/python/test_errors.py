@@ -1,4 +1,4 @@
-# test_errors.py - every status of the core arrives as its exception class, with the core's sentence.
+# test_errors.py - every status of the core arrives as its exception class, with its sentence.
 import ctypes
 import re
 import subprocess
@@ -37,8 +37,10 @@ def huge():
 
 
 def poor():
+    x = f32(64, 64)
     with weir.cpu().graph(budget=1):
-        capi.weir_keep(capi.weir_relu(f32(1000)))
+        y = capi.weir_matmul(capi.weir_softmax(capi.weir_matmul(x, x), 1), x)
+    return y
 
 
 MISTAKES = [

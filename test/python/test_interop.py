@@ -391,16 +391,19 @@ def test_safetensors_failed_write_leaves_the_old_file(tmp_path):
 
 GOOD = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 HOSTILE = {
-    "not an object": b"[1]", "leading space": b' {"a":1}', "no json": b"{", "deep": b'{"a":' * 100_000,
+    "not an object": b"[1]", "leading space": b' {"a":1}', "no json": b"{",
+    "deep": b'{"a":' * 100_000,
     "not utf-8": b'{"\xff":1}', "twice": b'{"a":1,"a":2}', "nan": b'{"a":NaN}',
     "long number": b'{"a":' + b"9" * 5000 + b"}",
     "no entry": {"a": 3}, "missing": {"a": {"dtype": "F32", "shape": [2]}},
     "more": {"a": {**GOOD, "x": 1}}, "type": {"a": {**GOOD, "dtype": "F31"}},
     "type list": {"a": {**GOOD, "dtype": ["F32"]}}, "negative": {"a": {**GOOD, "shape": [-2]}},
     "fraction": {"a": {**GOOD, "shape": [2.0]}}, "bool": {"a": {**GOOD, "shape": [True, 2]}},
-    "shape text": {"a": {**GOOD, "shape": "2"}}, "three": {"a": {**GOOD, "data_offsets": [0, 4, 8]}},
+    "shape text": {"a": {**GOOD, "shape": "2"}},
+    "three": {"a": {**GOOD, "data_offsets": [0, 4, 8]}},
     "backwards": {"a": {**GOOD, "data_offsets": [8, 0]}},
-    "small": {"a": {**GOOD, "data_offsets": [0, 4]}}, "big": {"a": {**GOOD, "shape": [2**40, 2**40]}},
+    "small": {"a": {**GOOD, "data_offsets": [0, 4]}},
+    "big": {"a": {**GOOD, "shape": [2**40, 2**40]}},
     "wraps": {"a": {**GOOD, "shape": [2**62, 4, 2], "data_offsets": [0, 0]}},
     "hole": {"a": {**GOOD, "shape": [1], "data_offsets": [4, 8]}},
     "overlap": {"a": GOOD, "b": {**GOOD, "shape": [1], "data_offsets": [4, 8]}},
