@@ -1,8 +1,8 @@
 #!/bin/sh
 # python.sh - the tests of the Python package against the module in the build folder.
 #
-# Usage: python.sh [BUILD] [PYTEST OPTION...]. Ends with "python: N passed, N failed". Left out, with
-# a sentence, where the build made no module or its interpreter has no NumPy or pytest.
+# Usage: python.sh [BUILD] [OPTION OF PYTEST...]. Ends with "python: N passed, N failed". Left out,
+# with a sentence, where the build made no module or its interpreter has no NumPy or pytest.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
