@@ -12,6 +12,10 @@ import pytest
 import weir
 from weir import autograd, capi, errors, files, interop, tensor
 
+# Before NumPy 2.1 DLPack is the old one, whose arrays are read-only.
+VERSIONED = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+shown = np.from_dlpack if VERSIONED else np.asarray
+
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool"]
 SHAPES = [(), (1,), (5,), (2, 3), (2, 0, 3), (2, 3, 4), (2, 3, 4, 5), (1, 3, 1, 1), (2, 1, 2, 1, 3)]
 
@@ -78,7 +82,7 @@ def test_dlpack_both_ways(shape, dtype):
     t = weir.array(a)
     view = np.from_dlpack(t)
     assert view.dtype == a.dtype and np.array_equal(view, a)
-    back = weir.from_dlpack(view)           # 4-D floats: strided
+    back = weir.from_dlpack(view if VERSIONED else view.copy("K"))     # 4-D floats: strided
     assert back.shape == shape and np.array_equal(back.data.to_numpy(), a)
     assert np.array_equal(np.asarray(t), a)
 
@@ -111,7 +115,7 @@ def test_shared_memory(share, shape):
 
 def test_writes_are_seen_by_a_graph():
     x = weir.ones((4,))
-    view = np.from_dlpack(x)
+    view = shown(x)
     with weir.cpu().graph() as step:
         y = capi.weir_add(x.data.handle, x.data.handle)
     out = np.empty(4, np.float32)
@@ -126,7 +130,7 @@ def test_computed_results_may_be_written():
     x = weir.ones((4,))
     autograd.training = False
     y = autograd.relu(x)
-    np.from_dlpack(y)[:] = 9
+    shown(y)[:] = 9
     assert (y.data.to_numpy() == 9).all() and (x.data.to_numpy() == 1).all()
 
 
@@ -135,7 +139,7 @@ def test_kept_results_are_read_only_and_follow_the_runs():
     with weir.cpu().graph() as step:
         y = autograd.relu(x)
     step.run()
-    view = np.from_dlpack(y)
+    view = shown(y)
     assert not view.flags.writeable and not np.asarray(y).flags.writeable
     x.copy_from_numpy(np.full((2, 3), 4, np.float32))
     step.run()
@@ -167,6 +171,7 @@ def test_recorded_values_are_not_shown():
     assert (np.from_dlpack(y) == 1).all()
 
 
+@pytest.mark.skipif(not VERSIONED, reason="NumPy asks for no version")
 def test_copy_argument():
     t = weir.ones((3,))
     same = np.from_dlpack(Asked(t, copy=False))
