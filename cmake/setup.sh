@@ -1,7 +1,9 @@
 # setup.sh - installs what is missing and builds into build/; sourced by the two run.sh.
 #
-# The caller sets `root` to the repository and calls weir_setup. POSIX sh. Environment:
+# The caller sets `root` to the repository and calls weir_setup; with weir_want_python=1 the packages of
+# the Python module are installed, too (it is built when they are there). POSIX sh. Environment:
 #   WEIR_NO_INSTALL=1      install nothing, say what is missing
+#   WEIR_PYTHON_EXECUTABLE the interpreter to build the Python module for, if it has NumPy and pytest
 #   WEIR_CMAKE_OPTIONS     more options for cmake, separated by spaces
 # shellcheck shell=sh disable=SC2154
 
@@ -23,6 +25,20 @@ weir_has_openblas() {
     return 1
 }
 
+# Prints an interpreter that has what the Python module and its tests need.
+weir_python() {
+    for weir_file in "${WEIR_PYTHON_EXECUTABLE:-python3}" /usr/bin/python3; do
+        "$weir_file" - 2>/dev/null <<'EOF' && return 0
+import os, sys, sysconfig
+import numpy, pytest
+if not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")):
+    sys.exit(1)
+print(sys.executable)
+EOF
+    done
+    return 1
+}
+
 # Packages without which nothing builds, and those that make it faster or test more.
 weir_missing_required() {
     weir_has_header stdio.h || echo gcc libc6-dev
@@ -34,6 +50,10 @@ weir_missing_optional() {
     weir_has_openblas || echo libopenblas0-openmp
     weir_has_header jansson.h || echo libjansson-dev
     command -v python3 >/dev/null 2>&1 || echo python3
+    if [ -n "${weir_want_python:-}" ]; then
+        command -v swig >/dev/null 2>&1 || echo swig
+        weir_python >/dev/null || echo python3-dev python3-numpy python3-pytest
+    fi
 }
 
 # Prints the prefix that makes a command run as root ("env" when we are root); fails if there is none.
@@ -101,7 +121,8 @@ weir_quietly() {
 # cmake itself sees changed files.
 weir_build() {
     weir_stamp="$build/.configured"
-    weir_wanted="$root ${WEIR_CMAKE_OPTIONS:-}"
+    weir_interpreter=$(weir_python) || weir_interpreter=
+    weir_wanted="$root $weir_interpreter ${WEIR_CMAKE_OPTIONS:-}"
     if [ ! -f "$weir_stamp" ] || [ "$(cat "$weir_stamp")" != "$weir_wanted" ] ||
         [ -n "${weir_installed:-}" ]; then
         if [ ! -f "$build/CMakeCache.txt" ] ||
@@ -112,7 +133,7 @@ weir_build() {
         weir_say "configuring"
         # shellcheck disable=SC2086
         weir_quietly cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release \
-            ${WEIR_CMAKE_OPTIONS:-}
+            ${weir_interpreter:+"-DPython_EXECUTABLE=$weir_interpreter"} ${WEIR_CMAKE_OPTIONS:-}
         printf '%s\n' "$weir_wanted" >"$weir_stamp"
     fi
     weir_say "building (log: $weir_log)"

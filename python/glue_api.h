@@ -219,7 +219,6 @@ PyObject *tensor_read(weir_tensor *t, PyObject *buffer)
 }
 
 /* (address, strides in elements) of the elements where they lie; good while t is held. */
-#if 0
 PyObject *tensor_memory(weir_tensor *t)
 {
     int64_t           stride[WEIR_MAX_DIMS];
@@ -236,7 +235,6 @@ PyObject *tensor_memory(weir_tensor *t)
     Py_XDECREF(both);
     return result;
 }
-#endif
 
 /* Parts of x along an axis, sizes one after the other. */
 PyObject *tensor_split(weir_tensor *x, int axis, int ndim, const int64_t *dim)

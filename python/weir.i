@@ -14,11 +14,14 @@
 #define WEIR_API
 #define __attribute__(x)
 %pythonnondynamic;
+%feature("python:annotations", "c");     /* read by make_stubs.py */
 
 /* ---- every call: waits while another thread's graph runs; a pending error comes first ---- */
 
+/* Destructors never wait: who runs them may hold what the run is waiting for. */
 %exception {
-    weir_py_enter();
+    if (strncmp("$symname", "delete_", 7) != 0)
+        weir_py_enter();
     $action
     if (PyErr_Occurred())
         SWIG_fail;
@@ -127,6 +130,14 @@ LONG_CALL(weir_device_exec)
     $1 = room;
 }
 
+/* A size is the result. */
+%typemap(in, numinputs=0) size_t *arena_peak (size_t room) "$1 = &room;"
+%typemap(argout) size_t *arena_peak {
+    Py_XDECREF($result);
+    $result = PyLong_FromSize_t(*$1);
+}
+%apply size_t *arena_peak { size_t *bytes };
+
 /* A sequence of tensors. */
 %typemap(in) (int n, weir_tensor *const *x) (weir_tensor **list = NULL) {
     Py_ssize_t count;
@@ -145,7 +156,7 @@ LONG_CALL(weir_device_exec)
 
 /* ---- what the headers have and Python does not need, or has through glue.h ---- */
 
-%warnfilter(451) weir_plan_options;    /* disable: the caller holds the text */
+%warnfilter(451) weir_plan_options;    /* texts: SWIG copies them */
 %ignore weir_alloc_fn;
 %ignore weir_free_fn;
 %ignore weir_set_allocator;
@@ -204,3 +215,4 @@ typedef struct weir_graph {} weir_graph;
 %include "weir/op.h"
 %include "weir/graph.h"
 %include "glue_api.h"
+%include "glue_dlpack.h"

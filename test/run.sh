@@ -34,6 +34,7 @@ part() {
     failed=$((failed + bad))
 }
 
+weir_want_python=1
 weir_setup
 cd "$root" || exit 1
 failed=0
@@ -43,6 +44,8 @@ done
 part tool sh test/tool.sh "$build"
 part examples sh test/examples.sh "$build"
 part install sh test/install.sh "$build"
+part python sh test/python.sh "$build"
+part wheel sh test/wheel.sh
 if command -v python3 >/dev/null 2>&1; then
     part bench sh test/bench.sh "$build"
     part check_rooms python3 test/check_rooms.py

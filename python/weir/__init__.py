@@ -1,4 +1,54 @@
-"""weir - lazy-execution deep learning with a planned memory; SINGA's names, see README."""
+"""weir - lazy-execution deep learning with a planned memory; SINGA's names, see README.
+
+Modules are imported when they are first used: `weir.layer` and `from weir import layer` are the same.
+`weir.tensor` is SINGA's module and, called, makes a tensor like `weir.array`.
+"""
+import importlib
+import types
+
 from . import capi
+from . import errors
+from . import tensor
+from .errors import (BudgetError, DeviceError, DtypeError, Error, FileError,  # noqa: F401
+                     InvalidError, NoKernelError, OutOfMemoryError, ShapeError, StateError)
 
 __version__ = capi.weir_version()
+
+# The modules of scripts, and where the other names come from.
+MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "model", "module",
+           "opt", "optimizer", "plot", "singa_wrap", "snapshot", "tensor", "utils")
+_NAMES = {
+    "create": ("arange", "array", "empty", "eye", "from_dlpack", "full", "full_like", "ones",
+               "ones_like", "rand", "randn", "zeros", "zeros_like"),
+    "files": ("load_npz", "load_safetensors", "save_npz", "save_safetensors"),
+    "graph": ("Graph",),
+    "settings": ("checkpoint", "cpu", "no_grad", "progress", "set_seed", "show_config"),
+}
+_HOME = {name: home for home, names in _NAMES.items() for name in names}
+
+__all__ = ["Error", "errors", *MODULES, *_HOME]
+
+
+class _TensorModule(types.ModuleType):
+    """weir.tensor: a module that can be called."""
+
+    def __call__(self, data, dtype=None, device=None, requires_grad=False):
+        from .create import array
+        return array(data, dtype, device, requires_grad)
+
+
+tensor.__class__ = _TensorModule
+
+
+def __getattr__(name):
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"weir.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in MODULES:
+        return importlib.import_module(f"weir.{name}")
+    raise AttributeError(f"module 'weir' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -248,6 +248,11 @@ class Device:
         self._model_graph = None
         self._held = []
 
+    def graph(self, **options):
+        """`with dev.graph() as step:` records and plans a step; see weir.graph."""
+        from .graph import Graph
+        return Graph(self, **options)
+
     @contextlib.contextmanager
     def at_once(self):
         """Computes at once what is done inside, in the middle of a recording."""

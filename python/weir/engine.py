@@ -7,6 +7,7 @@ subclass of Operator with a forward and a backward of its own) runs as one callb
 An operator holds no elements but those of tensors that store gradients: of its inputs and results
 it keeps hollow handles, so a value dies when the script drops it.
 """
+import contextlib
 import functools
 import sys
 import weakref
@@ -23,6 +24,26 @@ from .tensor import Tensor
 def is_training():
     """autograd.training, which scripts assign."""
     return sys.modules["weir.autograd"].training
+
+
+_quiet = 0      # blocks of no_grad that are open
+
+
+@contextlib.contextmanager
+def no_grad():
+    """Inside, nothing is remembered for gradients, whatever autograd.training says; the other
+    things it decides (dropout, statistics of batches) stay as they are."""
+    global _quiet
+    _quiet += 1
+    try:
+        yield
+    finally:
+        _quiet -= 1
+
+
+def taping():
+    """Are calls remembered for gradients?"""
+    return is_training() and not _quiet
 
 
 class Operator:
@@ -68,7 +89,7 @@ class Operator:
     def _run(self, xs):
         """Raw results of a call with these Tensors."""
         from . import script_operator
-        taped = is_training() and self.requires_grad
+        taped = taping() and self.requires_grad
         handles, results = script_operator.run(self, xs, taped)
         self._remember(xs[0].device, handles, results if taped else None)
         return results
@@ -176,7 +197,7 @@ class Core(Operator):
 
     def _run(self, xs):
         raws = [x.data for x in xs]
-        if not (is_training() and self.requires_grad):
+        if not (taping() and self.requires_grad):
             return self._results(self.forward(*raws))
         for raw in raws:
             raw.handle              # a view looks at its base outside the tape

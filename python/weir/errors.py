@@ -34,6 +34,10 @@ class OutOfMemoryError(Error, MemoryError):
     """Out of memory."""
 
 
+class BudgetError(Error, MemoryError):
+    """No plan needs as little memory as the budget; the sentence names the smallest that works."""
+
+
 class NoKernelError(Error, NotImplementedError):
     """No kernel for this operation on this device."""
 
@@ -50,6 +54,7 @@ BY_STATUS = {
     capi.WEIR_ERR_DEVICE: DeviceError,
     capi.WEIR_ERR_STATE: StateError,
     capi.WEIR_ERR_NOMEM: OutOfMemoryError,
+    capi.WEIR_ERR_BUDGET: BudgetError,
     capi.WEIR_ERR_NOKERNEL: NoKernelError,
     capi.WEIR_ERR_IO: FileError,
 }

@@ -11,6 +11,7 @@ import weakref
 import numpy as np
 
 from . import core
+from . import interop
 from . import singa_wrap as singa
 from .errors import StateError
 from .raw import CTensor
@@ -30,7 +31,7 @@ def plain_array(array):
     return array
 
 
-class Tensor(Methods):
+class Tensor(Methods, interop.Exchange):
     """A tensor of a device: `data` is the raw tensor, `creator` the operator that made it.
 
     data may be a NumPy array, which is copied and converted to `dtype`, or a raw tensor, which is

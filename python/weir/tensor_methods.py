@@ -141,11 +141,6 @@ class Methods:
         """A new array of the elements."""
         return self.data.to_numpy()
 
-    def __array__(self, dtype=None, copy=None):
-        if copy is False:
-            raise ValueError("an array of a Tensor is always a copy")
-        return self.data.to_numpy().astype(dtype or core.numpy_dtype(self.dtype), copy=False)
-
     def tolist(self):
         return self.data.to_numpy().tolist()
 

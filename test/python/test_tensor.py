@@ -192,7 +192,7 @@ def test_numpy_functions_on_tensors():
                                    getattr(np, name)(a, axis=1), 1e-4)
     np.testing.assert_allclose(np.array(t, copy=True), a)
     with pytest.raises(ValueError, match="copy"):
-        t.__array__(copy=False)
+        t.__array__(np.float64, copy=False)
 
 
 def test_python_values():

@@ -1,0 +1,89 @@
+"""create - tensors for who comes from NumPy or PyTorch: zeros, ones, full, arange, rand, randn...
+
+All are made at once, while the device records, too. dtype is a name, a NumPy type or SINGA's
+number, float32 by default; requires_grad makes autograd.backward give the gradient.
+"""
+import math
+
+from . import capi
+from . import core
+from . import interop
+from .interop import array, from_dlpack  # noqa: F401
+
+
+def full(shape, value, dtype="float32", device=None, requires_grad=False):
+    t = interop.empty(shape, dtype, device, requires_grad)
+    capi.weir_write_fill(t.data.value.room(), float(value))
+    return t
+
+
+def zeros(shape, dtype="float32", device=None, requires_grad=False):
+    return full(shape, 0, dtype, device, requires_grad)
+
+
+def ones(shape, dtype="float32", device=None, requires_grad=False):
+    return full(shape, 1, dtype, device, requires_grad)
+
+
+def empty(shape, dtype="float32", device=None, requires_grad=False):
+    """A tensor to be written; 0 until then."""
+    return interop.empty(shape, dtype, device, requires_grad)
+
+
+def full_like(t, value):
+    return full(t.shape, value, t.dtype, t.device)
+
+
+def zeros_like(t):
+    return full_like(t, 0)
+
+
+def ones_like(t):
+    return full_like(t, 1)
+
+
+def arange(start, stop=None, step=1, dtype=None, device=None):
+    """start, start + step, ... before stop; int64 if all three are integers, else float32."""
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ValueError("arange: step is 0")
+    if dtype is None:
+        whole = all(isinstance(x, int) for x in (start, stop, step))
+        dtype = core.kInt64 if whole else core.kFloat32
+    device = core.cpu() if device is None else device
+    count = max(0, math.ceil((stop - start) / step))
+    kind = core.core_dtype(core.dtype_number(dtype))
+    with device.at_once():
+        handle = capi.weir_arange(device.handle, kind, count, start, step)
+    return interop.wrap(handle, device)
+
+
+def rand(*shape, lo=0.0, hi=1.0, dtype="float32", device=None, requires_grad=False):
+    """Uniform in [lo, hi)."""
+    t = interop.empty(_sizes(shape), dtype, device, requires_grad)
+    capi.weir_write_uniform(t.data.value.room(), lo, hi)
+    return t
+
+
+def randn(*shape, mean=0.0, std=1.0, dtype="float32", device=None, requires_grad=False):
+    """Normal."""
+    t = interop.empty(_sizes(shape), dtype, device, requires_grad)
+    capi.weir_write_normal(t.data.value.room(), mean, std)
+    return t
+
+
+def _sizes(shape):
+    """randn(2, 3) and randn((2, 3)) are the same."""
+    return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+
+
+def eye(n, m=None, dtype="float32", device=None):
+    """Ones on the diagonal."""
+    device = core.cpu() if device is None else device
+    kind = core.core_dtype(core.dtype_number(dtype))
+    with device.at_once():
+        rows = capi.weir_reshape(capi.weir_arange(device.handle, capi.WEIR_I64, n, 0, 1), (n, 1))
+        columns = capi.weir_arange(device.handle, capi.WEIR_I64, m or n, 0, 1)
+        handle = capi.weir_cast(capi.weir_eq(rows, columns), kind)
+    return interop.wrap(handle, device)

@@ -1,0 +1,100 @@
+"""graph - a recorded, planned step as an object: run it, ask what it needs, look at its plan.
+
+    with dev.graph() as step:
+        loss = ...
+    step.run()
+
+Tensors that are alive at the end of the block are kept: each run writes them anew.
+"""
+import json
+import os
+
+from . import capi
+from . import core
+
+KINDS = {"graph": capi.WEIR_TEXT_GRAPH, "plan": capi.WEIR_TEXT_PLAN, "cost": capi.WEIR_TEXT_COST,
+         "dot": capi.WEIR_TEXT_DOT, "timeline": capi.WEIR_TEXT_TIMELINE_SVG,
+         "addresses": capi.WEIR_TEXT_ADDRESSES_SVG, "json": capi.WEIR_TEXT_JSON}
+STATS = tuple(name for name, kind in vars(capi.weir_graph_stats).items()
+              if isinstance(kind, property) and name != "thisown")
+
+
+class Graph:
+    """A step of a device. Inside its block calls are written down; afterwards it runs.
+
+    budget: bytes that the whole step may take, a number or a text ("512MB", "75%"); policy: how.
+    disable: names of passes to leave out. See weir_plan_options.
+    """
+
+    def __init__(self, device, level=0, disable=None, budget=None, policy=None):
+        self.device = device
+        self._plan = core.options(capi.weir_plan_options, level=level)
+        if disable is not None:
+            self._plan.disable = disable if isinstance(disable, str) else ",".join(disable)
+        if budget is not None:
+            self._plan.budget = str(budget)
+        if policy is not None:
+            self._plan.policy = policy
+        self._handle = None
+        self._held = []             # what callbacks of the graph need
+
+    def __repr__(self):
+        return f"<weir.Graph of {self.device!r}, {'planned' if self._handle else 'not planned'}>"
+
+    def __enter__(self):
+        if self._handle is not None:
+            raise RuntimeError("a graph is recorded once; make another")
+        self.device.begin_graph()
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        if kind is not None:
+            self.device.drop_graph()
+            return
+        self._handle, self._held = self.device.end_graph(self._plan)
+
+    @property
+    def handle(self):
+        """The core's graph."""
+        if self._handle is None:
+            raise RuntimeError("the graph is not planned yet: it is at the end of its block")
+        return self._handle
+
+    def run(self, times=1):
+        """Runs the step; other Python threads go on meanwhile."""
+        handle = self.handle
+        for _ in range(times):
+            capi.weir_graph_run(handle)
+
+    def measure(self):
+        """One real run that tells the highest byte of the arena it touched: stats' arena_bytes."""
+        return capi.weir_graph_measure(self.handle)
+
+    @property
+    def stats(self):
+        """A dict: nodes, instructions, planned bytes, times, runs; see weir_graph_stats."""
+        numbers = capi.weir_graph_stats()
+        capi.weir_graph_stats_of(self.handle, numbers)
+        return {name: getattr(numbers, name) for name in STATS}
+
+    def text(self, kind="plan"):
+        """Text of one of KINDS: the plan, costs, DOT, JSON, two pictures as SVG."""
+        if kind not in KINDS:
+            raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
+        return capi.weir_graph_text(self.handle, KINDS[kind])
+
+    def json(self):
+        """Graph and plan as a dict."""
+        return json.loads(self.text("json"))
+
+    def save(self, path, kind):
+        """Writes text(kind) into a file."""
+        text = self.text(kind)
+        with open(os.fspath(path), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def save_svg(self, path, kind="timeline"):
+        """Writes a picture: 'timeline' (live bytes) or 'addresses' (lifetime x offset)."""
+        if kind not in ("timeline", "addresses"):
+            raise ValueError(f"kind is timeline or addresses, not {kind!r}")
+        self.save(path, kind)

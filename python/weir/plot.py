@@ -1,0 +1,88 @@
+"""plot - pictures of a planned step with matplotlib: timeline, address map, budget curve.
+
+Each function draws into the axes given, or into new ones, and returns them. What is drawn comes from
+the plan itself (weir.Graph.json).
+"""
+COLOURS = {"activation": "#4c78a8", "gradient": "#f58518", "workspace": "#b0b0b0",
+           "param": "#54a24b", "state": "#72b7b2", "input": "#eeca3b", "output": "#e45756"}
+OTHER = "#9d755d"
+MIB = 2.0**20
+
+
+def _axes(ax):
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("weir.plot needs matplotlib: pip install weir[plot]") from error
+    return pyplot.subplots(figsize=(10, 5))[1]
+
+
+def _plan(graph):
+    """The plan of a weir.Graph, or of its JSON."""
+    document = graph if isinstance(graph, dict) else graph.json()
+    return document["plan"]
+
+
+def live_bytes(graph):
+    """{kind: bytes of the arena that live during each instruction}."""
+    plan = _plan(graph)
+    steps = len(plan["instructions"])
+    live = {}
+    for item in plan["items"]:
+        row = live.setdefault(item["kind"], [0] * steps)
+        for i in range(item["first"], min(item["last"] + 1, steps)):
+            row[i] += item["bytes"]
+    return live
+
+
+def timeline(graph, ax=None):
+    """Live bytes of the arena by kind over the instructions; the planned peak as a line."""
+    ax = _axes(ax)
+    live = live_bytes(graph)
+    steps = range(len(_plan(graph)["instructions"]))
+    if live:
+        ax.stackplot(steps, *([b / MIB for b in row] for row in live.values()), labels=list(live),
+                     colors=[COLOURS.get(kind, OTHER) for kind in live], step="mid")
+    peak = _plan(graph)["arena_bytes"] / MIB
+    ax.axhline(peak, color="black", linewidth=1, linestyle="--",
+               label=f"planned peak {peak:.3f} MiB")
+    ax.set(xlabel="instruction", ylabel="live in the arena, MiB", ylim=(0, None))
+    ax.legend(loc="upper right")
+    return ax
+
+
+def addresses(graph, ax=None):
+    """Lifetime x offset of everything in the arena, as rectangles."""
+    from matplotlib.patches import Rectangle
+    ax = _axes(ax)
+    plan = _plan(graph)
+    seen = set()
+    for item in plan["items"]:
+        kind = item["kind"]
+        ax.add_patch(Rectangle(
+            (item["first"] - 0.5, item["offset"] / MIB), item["last"] - item["first"] + 1,
+            item["bytes"] / MIB, facecolor=COLOURS.get(kind, OTHER), edgecolor="white",
+            linewidth=0.5, label=None if kind in seen else kind))
+        seen.add(kind)
+    ax.set(xlabel="instruction", ylabel="offset in the arena, MiB",
+           xlim=(-0.5, max(len(plan["instructions"]), 1) - 0.5),
+           ylim=(0, max(plan["arena_bytes"], 1) / MIB))
+    if seen:
+        ax.legend(loc="upper right")
+    return ax
+
+
+def budget(points, ax=None, label=None, floor=None):
+    """Time of a step against its memory: points are (bytes, seconds); floor: bytes below which no
+    plan exists."""
+    ax = _axes(ax)
+    points = sorted(points)
+    ax.plot([b / MIB for b, _ in points], [s * 1e3 for _, s in points], marker="o", label=label)
+    if floor is not None:
+        ax.axvline(floor / MIB, color="black", linewidth=1, linestyle="--", label="smallest budget")
+    ax.set(xlabel="budget, MiB", ylabel="time of a step, ms")
+    if label is not None or floor is not None:
+        ax.legend()
+    return ax

@@ -1,0 +1,32 @@
+#!/bin/sh
+# python.sh - the tests of the Python package against the module in the build folder.
+#
+# Usage: python.sh [BUILD] [OPTION OF PYTEST...]. Ends with "python: N passed, N failed". Left out,
+# with a sentence, where the build made no module or its interpreter has no NumPy or pytest.
+set -u
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
+build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
+[ $# -eq 0 ] || shift
+. "$root/test/check.sh"
+
+python=$(sed -n 's/^WEIR_PYTHON_EXECUTABLE:INTERNAL=//p' "$build/CMakeCache.txt")
+if [ -z "$python" ] || ! "$python" -c 'import numpy, pytest' 2>/dev/null; then
+    echo "python: left out, SWIG or a Python with headers, NumPy and pytest is missing"
+    echo "python: 0 passed, 0 failed"
+    exit 0
+fi
+cd "$root/test/python" || exit 1
+PYTHONPATH="$build/python" "$python" -m pytest -q -p no:cacheprovider "$@" . >"$work/log" 2>&1
+code=$?
+cat "$work/log"
+
+# "3 failed, 57 passed, 1 error in 9.99s": the number before a word of the last line.
+count() {
+    tail -n 1 "$work/log" | tr ',=' '\n\n' |
+        sed -n "s/^ *\([0-9][0-9]*\) $1.*/\1/p" | grep . || echo 0
+}
+passed=$(count passed)
+failed=$(($(count failed) + $(count error)))
+[ "$code" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+printf 'python: %s passed, %s failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]

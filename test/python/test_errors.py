@@ -1,0 +1,171 @@
+# test_errors.py - every status of the core arrives as its exception class, with its sentence.
+import ctypes
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import weir
+from weir import capi, core, errors
+
+
+def f32(*shape):
+    return weir.ones(shape).data.handle
+
+
+def open_named():
+    capi.weir_device_open("toaster", None)
+
+
+def closed():
+    device = core.Device("cpu")
+    capi.weir_device_close(device.handle)
+    device.handle = None
+    device.SetRandSeed(1)
+
+
+def read_recorded():
+    with weir.cpu().graph():
+        capi.read(capi.weir_relu(f32(3)), bytearray(12))
+
+
+def huge():
+    shape = (1 << 20, 1 << 20, 1 << 4)
+    capi.weir_write_fill(capi.weir_state(weir.cpu().handle, (capi.WEIR_F32, shape), None), 1.0)
+
+
+def poor():
+    x = f32(64, 64)
+    with weir.cpu().graph(budget=1):
+        y = capi.weir_matmul(capi.weir_softmax(capi.weir_matmul(x, x), 1), x)
+    return y
+
+
+MISTAKES = [
+    (errors.BudgetError, MemoryError, r"\d", poor),
+    (errors.InvalidError, ValueError, "softmax: there is no axis 5",
+     lambda: capi.weir_softmax(f32(2, 3), 5)),
+    (errors.ShapeError, ValueError, r"matmul.*\(2,3\)",
+     lambda: capi.weir_matmul(f32(2, 3), f32(2, 3))),
+    (errors.DtypeError, TypeError, "i32",
+     lambda: capi.weir_matmul(f32(2, 2), weir.ones((2, 2), "int32").data.handle)),
+    (errors.DeviceError, RuntimeError, "toaster", open_named),
+    (errors.StateError, RuntimeError, "weir_read", read_recorded),
+    (errors.OutOfMemoryError, MemoryError, "", huge),
+    (errors.ShapeError, ValueError, "weir_write.*16 bytes",
+     lambda: capi.write(f32(4), np.zeros(3, np.float32))),
+]
+
+
+@pytest.mark.parametrize("kind, builtin, text, mistake", MISTAKES,
+                         ids=[f"{m[0].__name__}-{i}" for i, m in enumerate(MISTAKES)])
+def test_mistake(kind, builtin, text, mistake):
+    with pytest.raises(builtin) as caught:
+        mistake()
+    assert type(caught.value) is kind
+    assert isinstance(caught.value, weir.Error)
+    assert str(caught.value) == capi.weir_error()
+    assert re.search(text, str(caught.value)), str(caught.value)
+
+
+def test_no_status_is_without_a_class():
+    numbers = {name: value for name, value in vars(capi).items()
+               if name.startswith("WEIR_ERR_") or name == "WEIR_OK"}
+    assert set(errors.BY_STATUS) == set(numbers.values())
+    classes = [errors.BY_STATUS[n] for n in sorted(numbers.values()) if n != capi.WEIR_OK]
+    assert len(set(classes)) == len(classes)
+    for kind in classes:
+        assert issubclass(kind, errors.Error) and len(kind.__mro__) > 4    # and a built-in one
+
+
+def test_classes_are_exported():
+    for kind in set(errors.BY_STATUS.values()):
+        assert getattr(weir, kind.__name__) is kind
+
+
+def test_chain_reports_the_first_mistake():
+    with pytest.raises(errors.ShapeError, match="weir_matmul|matmul"):
+        capi.weir_relu(capi.weir_matmul(f32(2, 3), f32(2, 3)))
+
+
+def test_after_an_error_all_goes_on():
+    with pytest.raises(errors.ShapeError):
+        capi.weir_matmul(f32(2, 3), f32(2, 3))
+    assert capi.weir_tensor_desc(capi.weir_matmul(f32(2, 3), f32(3, 2)))[1] == (2, 2)
+
+
+@pytest.mark.parametrize("bad", [None, 3, "x", (1,), (capi.WEIR_F32,), (capi.WEIR_F32, 5),
+                                 (capi.WEIR_F32, (1,) * 9), (capi.WEIR_F32, ("a",))])
+def test_bad_desc(bad):
+    with pytest.raises((TypeError, ValueError)):
+        capi.weir_state(weir.cpu().handle, bad, None)
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("weir_relu", (None,)), ("weir_tensor_desc", (None,)), ("address", (None,)),
+    ("memory", (None,)), ("weir_keep", (None,)), ("weir_hollow", (None,)),
+    ("dlpack_export", (None, True, False, False)), ("weir_concat", ([None], 0)),
+    ("weir_graph_run", (None,)), ("weir_graph_stats_of", (None, None)),
+    ("weir_graph_text", (None, 0)), ("read", (None, bytearray(4))), ("write", (None, b"1234")),
+    ("gradients", (None, None, [])), ("vjp", ([None], [None], [None])), ("split", (None, 0, (1,))),
+    ("clip", ([None], [None], 1.0, True)), ("weir_tensor_make_state", (None,)),
+    ("weir_tensor_device", (None,)), ("weir_tensor_bytes", (None,)), ("weir_tensor_name", (None,)),
+    ("weir_write_fill", (None, 1.0)), ("weir_device_seed", (None, 1)),
+    ("weir_fill", (None, (0, (1,)), 1.0)), ("weir_arange", (None, 0, 3, 0, 1)),
+])
+def test_none_never_crashes(name, arguments):
+    """In a process of its own: a crash would take the other tests along."""
+    code = ("import sys, weir\nfrom weir import capi\n"
+            f"try:\n    capi.{name}(*{arguments!r})\n"
+            "except Exception as error:\n    print(type(error).__name__)\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"{name}: code {done.returncode} {done.stderr[-300:]}"
+
+
+def test_exception_of_a_callback_is_the_script_s():
+    def forward(reads, writes):
+        raise KeyError("mine")
+
+    x = f32(3)
+    with pytest.raises(KeyError, match="mine"):
+        capi.callback("bad", forward, None, [x], [(capi.WEIR_F32, (3,))])
+
+
+def test_exception_of_a_callback_in_a_graph():
+    calls = []
+
+    def forward(reads, writes):
+        calls.append(1)
+        raise KeyError("in the run")
+
+    device = weir.cpu()
+    with device.graph() as step:
+        owner, (y,) = capi.callback("bad", forward, None, [f32(3)], [(capi.WEIR_F32, (3,))])
+        device.hold(owner)
+    with pytest.raises(KeyError, match="in the run"):
+        step.run()
+    assert calls == [1]
+
+
+def test_memory_error_leaks_nothing():
+    device = weir.cpu()
+    before = device.memory().live
+    for _ in range(20):
+        with pytest.raises(MemoryError):
+            huge()
+    assert device.memory().live == before
+
+
+def test_wrong_buffers():
+    x = f32(2, 2)
+    with pytest.raises(BufferError):
+        capi.read(x, b"0123456789abcdef")               # read-only
+    with pytest.raises((ValueError, BufferError)):
+        capi.write(x, np.zeros((4, 4), np.float32)[::2, ::2])
+    with pytest.raises(TypeError):
+        capi.write(x, 3.0)
+    room = (ctypes.c_float * 4)()
+    capi.read(x, room)
+    assert list(room) == [1, 1, 1, 1]
