@@ -130,7 +130,7 @@ def test_exception_of_a_callback_is_the_script_s():
 
     x = f32(3)
     with pytest.raises(KeyError, match="mine"):
-        capi.callback("bad", forward, None, [x], [(capi.WEIR_F32, (3,))])
+        capi.callback(None, "bad", forward, None, [x], [(capi.WEIR_F32, (3,))])
 
 
 def test_exception_of_a_callback_in_a_graph():
@@ -142,7 +142,8 @@ def test_exception_of_a_callback_in_a_graph():
 
     device = weir.cpu()
     with device.graph() as step:
-        owner, (y,) = capi.callback("bad", forward, None, [f32(3)], [(capi.WEIR_F32, (3,))])
+        owner, (y,) = capi.callback(None, "bad", forward, None, [f32(3)],
+                                    [(capi.WEIR_F32, (3,))])
         device.hold(owner)
     with pytest.raises(KeyError, match="in the run"):
         step.run()

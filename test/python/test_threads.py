@@ -25,8 +25,8 @@ class Gate:
             writes[0][1][:] = memoryview(np.full(4, 7, np.float32)).cast("B")
 
         with device.graph() as self.step:
-            owner, (self.y,) = capi.callback("gate", forward, None, [self.x.data.handle],
-                                             [(capi.WEIR_F32, (4,))])
+            owner, (self.y,) = capi.callback(None, "gate", forward, None,
+                                             [self.x.data.handle], [(capi.WEIR_F32, (4,))])
             device.hold(owner)
         self.go.set()
         self.step.run()                 # its result has memory from now on
@@ -231,7 +231,8 @@ def test_a_script_s_error_in_a_thread_stays_there(device):
 
     x = weir.ones((4,), device=device)
     with device.graph() as step:
-        owner, (y,) = capi.callback("bad", forward, None, [x.data.handle], [(capi.WEIR_F32, (4,))])
+        owner, (y,) = capi.callback(None, "bad", forward, None, [x.data.handle],
+                                    [(capi.WEIR_F32, (4,))])
         device.hold(owner)
     caught = []
 
