@@ -152,6 +152,24 @@ CASE(wrong_budgets_and_policies)
     }
 }
 
+/* A step without temporaries takes what is resident: less than that cannot be promised. */
+CASE(resident_bytes_count)
+{
+    for (int fits = 0; fits < 2; fits++) {
+        weir_device *d = lab_open();
+        weir_tensor *x = lab_input(d, 64, NULL);
+        weir_graph  *g = weir_graph_begin(d);
+        weir_keep(weir_exp(x));
+        CHECK_STATUS(weir_graph_end(g, &(weir_plan_options){.budget = fits ? "512" : "511"}),
+                     fits ? WEIR_OK : WEIR_ERR_BUDGET);
+        if (!fits)
+            CHECK(number_after("the smallest that works is ") == 512);
+        weir_graph_free(g);
+        weir_release(x);
+        weir_device_close(d);
+    }
+}
+
 /* Each allocation of planning within a budget fails once: a status, nothing leaks, and the next
  * step works. */
 CASE(fails_at_every_point)

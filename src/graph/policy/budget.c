@@ -173,7 +173,7 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     f.limit = budget > resident ? budget - resident : 0;
     WEIR_TRY(weir_problem_of(g, NULL, passes >> WEIR_PASS_INPLACE & 1, &f.problem, &f.piece_of));
     weir_status status = fit(&f, &fits);
-    if (status == WEIR_OK && !fits)
+    if (status == WEIR_OK && (!fits || resident > budget))
         status = too_small(&f, budget, resident);
     weir_unexpanded_free(&f.old);
     weir_problem_free(&f.problem);
