@@ -58,6 +58,10 @@ WEIR_API bool        weir_device_buffering(const weir_device *d);
 WEIR_API weir_status weir_device_exec(weir_device *d);
 WEIR_API weir_status weir_device_reset_graph(weir_device *d);
 
+/* The budget (see weir_plan_options) of graphs that are planned from now on and name none of their
+ * own; NULL: none. At most 31 characters. */
+WEIR_API weir_status weir_device_set_budget(weir_device *d, const char *budget);
+
 /* Profiling of graph runs (SINGA's SetVerbosity, SetSkipIteration, PrintTimeProfiling). level 0:
  * nothing; 1: forward, backward and update time; 2: each operation as well, with bytes, GB/s,
  * GFLOP/s and share. The first `skip` runs of a graph are not counted (default 5). The text is a

@@ -201,6 +201,13 @@ class Device:
     def ExecBuffOps(self):
         self.RunGraph(False)
 
+    def SetBudget(self, budget):
+        """The most that a whole step may take, of graphs planned from now on: bytes as a number or
+        a text ("512MB", "0.5GiB", "75%" of what the step takes without); None: any."""
+        capi.weir_device_set_budget(self.handle, None if budget is None else str(budget))
+
+    set_budget = SetBudget
+
     def ResetGraph(self):
         capi.weir_device_reset_graph(self.handle)
         self._exec_held = []

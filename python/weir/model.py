@@ -46,7 +46,7 @@ class Model(Layer):
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
         self.__dict__.update(training=True, graph_mode=False, sequential=False, _buffered=False,
-                             _results=None, _captures={}, _inside=False)
+                             _results=None, _captures={}, _inside=False, budget=None)
         return self
 
     def __init_subclass__(cls, **kwargs):
@@ -85,8 +85,13 @@ class Model(Layer):
 
     # -- how it runs --
 
-    def compile(self, inputs, is_train=True, use_graph=False, sequential=False):
-        """Runs forward(*inputs) once, recorded and forgotten, which makes all parameters."""
+    def compile(self, inputs, is_train=True, use_graph=False, sequential=False, budget=None):
+        """Runs forward(*inputs) once, recorded and forgotten, which makes all parameters.
+
+        budget: the most that a whole training step may take when it is a graph, bytes as a number
+        or a text ("512MB", "75%" of what it takes without); the bits stay the same. BudgetError, at
+        the first step, names the smallest that works.
+        """
         assert isinstance(inputs, (list, tuple)) and first_tensor(inputs) is not None, \
             "compile: inputs must be a list of Tensors"
         device = first_tensor(inputs).device
@@ -99,6 +104,7 @@ class Model(Layer):
             device.drop_graph()
         self.train(is_train)
         self.graph(use_graph, sequential)
+        self.budget = budget
 
     def train(self, mode=True):
         """Training, or evaluation: of this model, and of operators called from now on."""

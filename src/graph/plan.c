@@ -144,7 +144,10 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
 {
     WEIR_TRY(run_passes(g, passes));
     WEIR_TRY(weir_plan_build(g, passes));
-    return options && options->budget ? weir_budget_apply(g, passes, options) : WEIR_OK;
+    weir_plan_options within = options ? *options : (weir_plan_options){0};
+    if (!within.budget && g->session->budget[0])
+        within.budget = g->session->budget;
+    return within.budget ? weir_budget_apply(g, passes, &within) : WEIR_OK;
 }
 
 void weir_plan_free(weir_plan *p)

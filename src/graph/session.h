@@ -31,6 +31,7 @@ typedef struct weir_session {
     bool         draining;
     WEIR_VEC(weir_pair) pairs;      /* answer of the last weir_backward; handles borrowed */
     int          verbosity, skip;   /* of the profile */
+    char         budget[32];        /* of graphs that name none; "": none */
 } weir_session;
 
 /* The device's session, made at first use. NULL when memory is short. */

@@ -170,6 +170,33 @@ CASE(resident_bytes_count)
     }
 }
 
+CASE(of_a_device)
+{
+    const weir_step_options how = {.graph = true};
+    weir_graph_stats        s;
+    train                   t;
+
+    CHECK_OR_RETURN(train_open(&t, TRAIN_DIGITS, 16, 0, &how) == WEIR_OK);
+    CHECK_STATUS(weir_device_set_budget(t.d, "much"), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_device_set_budget(t.d, "1000000000000000000000000000000000"),
+                 WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_device_set_budget(NULL, "1MB"), WEIR_ERR_INVALID);
+    CHECK_OK(weir_device_set_budget(t.d, "75%"));
+    CHECK_OK(train_step(&t, 0));
+    CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
+    CHECK(s.again > 0 && s.planned_peak_bytes <= s.budget_bytes);
+    CHECK(s.budget_bytes == s.unbudgeted_peak_bytes * 75 / 100);
+    train_close(&t);
+
+    CHECK_OR_RETURN(train_open(&t, TRAIN_DIGITS, 16, 0, &how) == WEIR_OK);
+    CHECK_OK(weir_device_set_budget(t.d, "75%"));
+    CHECK_OK(weir_device_set_budget(t.d, NULL));
+    CHECK_OK(train_step(&t, 0));
+    CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
+    CHECK(s.again == 0 && s.budget_bytes == 0);
+    train_close(&t);
+}
+
 /* Each allocation of planning within a budget fails once: a status, nothing leaks, and the next
  * step works. */
 CASE(fails_at_every_point)

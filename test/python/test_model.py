@@ -253,7 +253,8 @@ def test_a_plan_that_fails_leaves_the_device_as_it_was(monkeypatch):
     net, tx, tt = ready(True, sequential=True)
     twin, ex, et = ready(False)
     with monkeypatch.context() as patch:
-        patch.setattr(capture, "_SEQUENTIAL", core.options(capi.weir_plan_options, disable="none"))
+        wrong = core.options(capi.weir_plan_options, disable="none")
+        patch.setattr(capture, "_plan", lambda sequential, budget: wrong)
         with pytest.raises(Error, match="none"):
             net(tx, tt)
     assert not core.cpu().recording

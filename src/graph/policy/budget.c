@@ -150,6 +150,22 @@ static weir_status too_small(const weir_fitter *f, size_t budget, size_t residen
                      weir_phase_name[n->phase], resident + weir_budget_floor(&f->problem));
 }
 
+weir_status weir_device_set_budget(weir_device *d, const char *budget)
+{
+    size_t bytes;
+
+    WEIR_TRY(weir_device_check(d, "weir_device_set_budget"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (budget)
+        WEIR_TRY(weir_budget_parse(budget, 0, &bytes));
+    if (budget && strlen(budget) >= sizeof s->budget)
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_set_budget: '%s' is too long", budget);
+    strcpy(s->budget, budget ? budget : "");
+    return WEIR_OK;
+}
+
 weir_status weir_budget_policy(const char *name)
 {
     if (name && strcmp(name, "auto") != 0)

@@ -1,0 +1,100 @@
+"""Budgets: of a model, of a device, of a graph; the same bits, and an exception that helps."""
+import re
+
+import numpy as np
+import pytest
+
+import weir
+from weir import autograd, capi, device, errors, layer, model, opt, tensor
+
+
+class Net(model.Model):
+    """Convolutions with batch norm, dropout: what runs again must not count or draw twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = layer.Conv2d(8, 3, padding=1)
+        self.bn = layer.BatchNorm2d()
+        self.conv2 = layer.Conv2d(8, 3, padding=1)
+        self.flatten = layer.Flatten()
+        self.drop = layer.Dropout(0.3)
+        self.fc = layer.Linear(4)
+
+    def forward(self, x):
+        y = autograd.relu(self.bn(self.conv1(x)))
+        y = autograd.tanh(self.conv2(y))
+        return self.fc(self.drop(self.flatten(autograd.relu(y))))
+
+    def train_one_batch(self, x, t):
+        out = self.forward(x)
+        loss = autograd.softmax_cross_entropy(out, t)
+        self.optimizer(loss)
+        return out, loss
+
+
+def train(budget=None, use_graph=True, of_device=None, steps=5):
+    """(losses, every state's bytes, stats of the graph or None)"""
+    dev = device.create_cpu_device()
+    dev.SetRandSeed(3)
+    dev.SetBudget(of_device)
+    rng = np.random.default_rng(1)
+    x = tensor.Tensor(data=rng.normal(size=(8, 3, 12, 12)).astype(np.float32), device=dev,
+                      requires_grad=False)
+    t = tensor.Tensor(data=rng.integers(0, 4, 8).astype(np.int32), dtype=tensor.int32, device=dev,
+                      requires_grad=False)
+    net = Net()
+    net.optimizer = opt.SGD(lr=0.1, momentum=0.9)
+    try:
+        net.compile([x], is_train=True, use_graph=use_graph, budget=budget)
+        losses = [float(tensor.to_numpy(net(x, t)[1])[0]) for _ in range(steps)]
+        states = {name: tensor.to_numpy(s).tobytes() for name, s in net.get_states().items()}
+        if not net.graphs:
+            return losses, states, None
+        stats = capi.weir_graph_stats()
+        capi.weir_graph_stats_of(net.graphs[0], stats)
+        return losses, states, stats
+    finally:
+        dev.SetBudget(None)
+        autograd.training = False
+
+
+def test_bits_at_every_budget():
+    losses, states, _ = train(use_graph=False)
+    whole = None
+    for percent in range(100, 0, -8):
+        try:
+            mine = train(f"{percent}%")
+        except errors.BudgetError as error:
+            smallest = int(re.search(r"the smallest that works is (\d+)", str(error)).group(1))
+            break
+        assert mine[0] == losses and mine[1] == states, f"{percent} %"
+        stats = mine[2]
+        whole = whole or stats.unbudgeted_peak_bytes
+        assert stats.planned_peak_bytes <= stats.budget_bytes
+        assert percent == 100 or stats.budget_bytes < whole
+    else:
+        pytest.fail("every budget worked")
+    mine = train(smallest)
+    assert mine[0] == losses and mine[1] == states
+    assert mine[2].planned_peak_bytes <= smallest and mine[2].again > 0
+
+
+def test_of_a_device():
+    losses, states, _ = train(use_graph=False)
+    mine = train(of_device="90%")
+    assert mine[:2] == (losses, states)
+    assert mine[2].again > 0 and mine[2].planned_peak_bytes <= mine[2].budget_bytes
+
+
+@pytest.mark.parametrize("budget", ["", "much", "-1", "5 parsecs", "nan"])
+def test_what_is_no_budget(budget):
+    with pytest.raises(ValueError, match="budget"):
+        device.create_cpu_device().SetBudget(budget)
+
+
+def test_graph_within_a_budget():
+    x = weir.ones((4, 4))
+    with device.create_cpu_device().graph(budget=10**6) as step:
+        y = autograd.relu(x)
+    step.run()
+    assert np.all(tensor.to_numpy(y) == 1)
