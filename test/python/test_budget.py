@@ -1,4 +1,4 @@
-"""test_budget - budgets of a model, of a device, of a graph; the same bits, and an exception that helps."""
+"""test_budget - budgets of a model, of a device, of a graph: the same bits, helpful errors."""
 import re
 
 import numpy as np
