@@ -37,6 +37,10 @@ typedef struct weir_plan_options {
     const char *budget;
     /* How: "auto" or NULL. */
     const char *policy;
+    /* With a budget: the kernels are timed while planning, in the memory that the budget leaves,
+     * and the plan follows those times; so plans, not bits, may differ from run to run. Else times
+     * are estimated. */
+    bool measure;
 } weir_plan_options;
 
 /* Bytes that a text such as "512MB" or "0.5GiB" stands for. */

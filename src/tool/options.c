@@ -41,6 +41,8 @@ static const row rows[] = {
      AT(disable)},
     {"budget", "BYTES", "most the whole step may take: 512MB, 0.5GiB, 75%",
      TRAIN | TOOL_BIT_PLAN, AT(budget)},
+    {"measure", "W", "time kernels while planning for a budget", TRAIN, AT(measure),
+     .words = "yes, no", .text = "no"},
     {"policy", "P", "how to fit the budget", TOOL_BIT_PLAN, AT(policy), .words = "auto",
      .text = "auto"},
     {"align", "BYTES", "alignment of offsets, a power of two", TOOL_BIT_PLAN, AT(align), 1, 1 << 20,

@@ -79,7 +79,7 @@ CASE(dropout_and_statistics_under_a_budget)
     for (int percent = 80; percent >= 60; percent -= 10) {
         char budget[16];
         snprintf(budget, sizeof budget, "%d%%", percent);
-        const weir_step_options how = {.graph = true, .plan = {.budget = budget}};
+        const weir_step_options how = {.graph = true, .plan = {.budget = budget, .measure = true}};
         train                   a, b;
         CHECK_OR_RETURN(train_open(&a, TRAIN_DIGITS, 16, 0, &(weir_step_options){0}) == WEIR_OK);
         CHECK_OR_RETURN(train_open(&b, TRAIN_DIGITS, 16, 0, &how) == WEIR_OK);
@@ -201,7 +201,7 @@ CASE(of_a_device)
  * step works. */
 CASE(fails_at_every_point)
 {
-    const weir_step_options how = {.graph = true, .plan = {.budget = "80%"}};
+    const weir_step_options how = {.graph = true, .plan = {.budget = "80%", .measure = true}};
 
     for (int64_t nth = 0;; nth += 1 + nth / 6) {
         train t;

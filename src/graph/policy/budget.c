@@ -187,8 +187,14 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     if (whole <= budget)
         return WEIR_OK;
     f.limit = budget > resident ? budget - resident : 0;
-    WEIR_TRY(weir_problem_of(g, NULL, passes >> WEIR_PASS_INPLACE & 1, &f.problem, &f.piece_of));
-    weir_status status = fit(&f, &fits);
+    double *seconds = NULL;
+    if (options->measure)
+        WEIR_TRY(weir_graph_time(g, f.limit, &seconds));
+    weir_status status = weir_problem_of(g, seconds, passes >> WEIR_PASS_INPLACE & 1, &f.problem,
+                                         &f.piece_of);
+    weir_mem_free(seconds);
+    if (status == WEIR_OK)
+        status = fit(&f, &fits);
     if (status == WEIR_OK && (!fits || resident > budget))
         status = too_small(&f, budget, resident);
     weir_unexpanded_free(&f.old);

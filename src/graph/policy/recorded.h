@@ -6,9 +6,13 @@
 #include "graph/graph.h"
 #include "graph/policy/walk.h"
 
+/* Seconds of each node's kernel, run on zeros in at most `room` bytes; below 0 where it was not
+ * measured. *seconds is the caller's. */
+weir_status weir_graph_time(const weir_graph *g, size_t room, double **seconds);
+
 /* The graph's nodes as tasks, its temporary storages as pieces: piece_of[store] (owned by the
- * caller, WEIR_NO_PIECE for others). seconds[node]: measured times, NULL: estimated from flops and
- * bytes. inplace: results may take over dying inputs. */
+ * caller, WEIR_NO_PIECE for others). seconds[node]: measured times; NULL, or below 0:
+ * estimated from flops and bytes. inplace: results may take over dying inputs. */
 weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
                             weir_problem *p, uint32_t **piece_of);
 
