@@ -80,10 +80,9 @@ int tool_dump(const tool_options *o)
 
     weir_graph *const g = weir_graph_begin(t.dev);
     char             *text = NULL;
-    if (g && tool_trial_record(&t) == WEIR_OK &&
-        weir_graph_end(g, &(weir_plan_options){.disable = o->disable,
-                                               .budget = o->budget,
-                                               .measure = o->measure && *o->measure == 'y'}) == WEIR_OK)
+    const weir_plan_options how = {.disable = o->disable, .budget = o->budget,
+                                   .measure = o->measure && *o->measure == 'y'};
+    if (g && tool_trial_record(&t) == WEIR_OK && weir_graph_end(g, &how) == WEIR_OK)
         text = text_of(g, t.dev, o->what);
     const int code = text ? write_out(o, text) : tool_failed(o);
     weir_text_free(text);

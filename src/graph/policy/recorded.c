@@ -98,8 +98,8 @@ static weir_status add_tasks(const weir_graph *g, const double *seconds, bool in
         WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
         if (!weir_size_align(choice->work, g->dev->ops->align, &work))
             return weir_fail(WEIR_ERR_NOMEM, "planning: a workspace of %zu bytes", choice->work);
-        if (!add_task(p, g, i, seconds && seconds[i] >= 0 ? seconds[i] : estimate(&call), work, inplace,
-                      until_of(g, i, first), piece_of))
+        const double time = seconds && seconds[i] >= 0 ? seconds[i] : estimate(&call);
+        if (!add_task(p, g, i, time, work, inplace, until_of(g, i, first), piece_of))
             return WEIR_ERR_NOMEM;
     }
     return weir_problem_end(p) ? WEIR_OK : WEIR_ERR_NOMEM;
