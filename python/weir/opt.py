@@ -212,6 +212,8 @@ class Optimizer:
     # -- state --
 
     def _key(self, name, param):
+        if isinstance(name, Tensor):        # SINGA takes the parameter in place of its name, too
+            name = name.name
         value = param.data.value
         key = self._keys.get((name, id(value)))
         if key is None:

@@ -97,3 +97,12 @@ def test_usage(tmp_path):
     assert done.returncode == 0 and done.stdout.startswith("usage: python -m weir.singa SCRIPT")
     done = run("-m", "weir.singa", str(tmp_path / "none.py"))
     assert done.returncode == 2 and "there is no file" in done.stderr
+
+
+def test_element_types_of_the_messages():
+    done = subprocess.run(
+        [sys.executable, "-c", "import weir.singa\nfrom singa.proto import core_pb2\n"
+         "from singa import singa_wrap\n"
+         "print(core_pb2.kFloat32 == singa_wrap.kFloat32, core_pb2.kInt == singa_wrap.kInt)"],
+        capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]

@@ -420,3 +420,13 @@ def test_older_apply_with_lr():
     np.testing.assert_allclose(tensor.to_numpy(w), p - 0.3 * g, rtol=1e-5, atol=1e-6)
     with pytest.raises(TypeError, match="epoch, grad, value"):
         sgd.apply_with_lr(0, 0.1, "w", w)
+
+
+def test_a_parameter_names_itself():
+    sgd = opt.SGD(lr=0.5, momentum=0.9)
+    p = tensor.from_numpy(np.ones((2, 3), np.float32))
+    for _ in range(2):
+        sgd.apply(p, p, tensor.from_numpy(np.ones((2, 3), np.float32)))
+        sgd.step()
+    np.testing.assert_allclose(tensor.to_numpy(p), 1 - 0.5 - 0.5 * 1.9, rtol=1e-6)
+    sgd.set_states(sgd.get_states())
