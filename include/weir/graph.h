@@ -156,6 +156,30 @@ WEIR_API weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double lim
 WEIR_API weir_status weir_no_grad_begin(weir_device *d);
 WEIR_API weir_status weir_no_grad_end(weir_device *d);
 
+/* ---- memory for time: parts that are computed again ---- */
+
+/* A part of a forward computation: from in to out[], which it fills with results. It computes the
+ * same whenever it is called with the same elements: what it reads through ctx must not change
+ * before the gradient. Trainable tensors read through ctx get their gradients; other results that
+ * a gradient flows through must come in by in. It keeps nothing (weir_keep). */
+typedef weir_status (*weir_checkpoint_fn)(void *ctx, weir_tensor *const *in, weir_tensor **out);
+
+/* Calls fn once, of which only in and out stay; the gradient calls it again and goes back through
+ * that (Chen et al. 2016). All bits are those of a plain call of fn: the second call draws the same
+ * random numbers and leaves updates (running statistics) out, gradients add up in the same order.
+ * A callback inside runs twice. nin is 1 to 8, nout 1 to 4; nests. fn and ctx must live until the
+ * gradient is taken, or nothing refers to out any more. out[i] is borrowed from the innermost
+ * scope. */
+WEIR_API weir_status weir_checkpoint(weir_checkpoint_fn fn, void *ctx, int nin,
+                                     weir_tensor *const *in, int nout, weir_tensor **out);
+
+/* fn[n - 1](... fn[0](in)): a chain of functions of one input and one result, cut into `segments`
+ * parts of n / segments functions, each a checkpoint but the last, which takes what is left over
+ * and is run plainly. ctx may be NULL, or has n pointers; the two arrays are copied. */
+WEIR_API weir_status weir_checkpoint_sequential(int n, const weir_checkpoint_fn *fn,
+                                                void *const *ctx, int segments, weir_tensor *in,
+                                                weir_tensor **out);
+
 /* ---- a step that runs either way ---- */
 
 typedef struct weir_step weir_step;

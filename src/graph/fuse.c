@@ -304,6 +304,7 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
     weir_graph      *g = f->g;
     uint32_t         in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
     weir_node        fused = {.op = WEIR_OP_FUSED, .phase = g->nodes.at[a->last].phase,
+                              .segment = g->nodes.at[a->last].segment,
                               .attr_bytes = sizeof(weir_ew_program)};
     weir_ew_program *p = weir_mem_zalloc(1, sizeof *p);
 

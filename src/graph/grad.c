@@ -4,12 +4,17 @@
  * A node is processed after all its consumers, so its output gradients are final. Each node's
  * work is a scope of its own: only gradients that still wait for their node, or belong to the
  * answer, stay alive. A walk may stop at its targets (weir_vjp_from): they are independent then,
- * and what made them is not visited. */
+ * and what made them is not visited.
+ *
+ * At a checkpoint its function runs once more, and a walk of its own goes back through that (Chen et
+ * al. 2016). What arrives at the borders - inputs, tensors read besides - arrives in the outer walk
+ * at once: so all gradients add up in the order of the plain walk. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/status.h"
 #include "core/tensor.h"
+#include "graph/checkpoint.h"
 #include "graph/graph.h"
 #include "graph/op/op.h"
 #include "graph/tape.h"
@@ -19,6 +24,9 @@ typedef struct weir_walk_node {
     uint32_t     want;
     weir_tensor *dy[WEIR_MAX_OUT];      /* referenced; NULL: no gradient so far */
 } weir_walk_node;
+
+/* In want: tensors that a checkpoint reads besides its inputs lead to a target. */
+#define WANT_BESIDES (1u << 31)
 
 typedef struct weir_walk {
     weir_session *s;
@@ -34,6 +42,8 @@ typedef struct weir_walk {
     size_t        nwrt;
     weir_tensor *const *wrt;
     WEIR_VEC(weir_pair)      answer; /* per target reached: target and its gradient, referenced */
+    struct weir_walk        *outer; /* at whose checkpoint it goes back; else NULL */
+    weir_again              *again; /* the second run there */
 } weir_walk;
 
 static bool same_value(const weir_tensor *a, const weir_tensor *b)
@@ -44,6 +54,8 @@ static bool same_value(const weir_tensor *a, const weir_tensor *b)
 
 static bool is_target(const weir_walk *w, const weir_tensor *x)
 {
+    if (w->outer)
+        return false;
     if (w->all)
         return x->trainable;
     for (size_t i = 0; i < w->nwrt; i++)
@@ -56,6 +68,15 @@ static weir_status no_trainable(const weir_walk *w)
 {
     return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor", w->who,
                      w->scalar ? "the loss" : "y");
+}
+
+/* What a leaf of a second run is outside. */
+static weir_tensor *outside(const weir_walk *w, weir_tensor *x)
+{
+    for (int i = 0; i < w->again->nin; i++)
+        if (w->again->x[i]->leaf != 0 && w->again->x[i]->leaf == x->leaf)
+            return w->again->t->x[i];
+    return x;
 }
 
 /* The call that a gradient of x goes on to, or none. */
@@ -73,7 +94,9 @@ static weir_status visit(weir_walk *w, weir_tape *t)
         return weir_fail(WEIR_ERR_STATE,
                          "%s: %s was computed with the graph %s; forward and backward "
                          "belong into the same recording",
-                         w->who, weir_opdefs[t->op]->name, t->graph ? "on" : "off");
+                         w->who, weir_tape_name(t), t->graph ? "on" : "off");
+    if (w->outer && t->order <= w->again->order)
+        return weir_segment_captured(weir_tape_name(t));
     if (!weir_vec_push(&w->nodes, (weir_walk_node){.tape = t}))
         return WEIR_ERR_NOMEM;
     weir_ref_take(t);
@@ -88,11 +111,28 @@ static int latest_first(const void *a, const void *b)
 }
 
 /* Does a gradient of x get anywhere? Known once the call that made it has been looked at. */
-static bool leads_on(const weir_walk *w, const weir_tensor *x)
+static bool leads_on(const weir_walk *w, weir_tensor *x)
 {
     const weir_tape *up = maker_of(w, x);
 
+    if (w->outer && !up)
+        return leads_on(w->outer, outside(w, x));
     return is_target(w, x) || (up && w->nodes.at[up->slot].want);
+}
+
+/* Which inputs of a call lead to a target, as bits. */
+static uint32_t wanted_of(const weir_walk *w, const weir_tape *t)
+{
+    const uint32_t can = weir_tape_wants(t);
+    uint32_t       want = 0;
+
+    for (int k = 0; k < t->nin; k++)
+        if (can >> k & 1 && leads_on(w, t->x[k]))
+            want |= 1u << k;
+    for (uint32_t k = 0; t->segment && k < t->segment->leaves.n; k++)
+        if (leads_on(w, t->segment->leaves.at[k]))
+            want |= WANT_BESIDES;
+    return want;
 }
 
 /* All calls the values depend on; then, earliest first, which of their inputs lead to a target. */
@@ -108,11 +148,8 @@ static weir_status collect(weir_walk *w)
         qsort(w->nodes.at, w->nodes.n, sizeof *w->nodes.at, latest_first);
     for (uint32_t i = w->nodes.n; i-- > 0;) {
         weir_walk_node *n = &w->nodes.at[i];
-        const uint32_t  can = weir_tape_wants(n->tape);
         n->tape->slot = i;
-        for (int k = 0; k < n->tape->nin; k++)
-            if (can >> k & 1 && leads_on(w, n->tape->x[k]))
-                n->want |= 1u << k;
+        n->want = wanted_of(w, n->tape);
     }
     return WEIR_OK;
 }
@@ -146,6 +183,8 @@ static weir_status arrive(weir_walk *w, weir_tensor *x, weir_tensor *g)
 {
     weir_tape *up = maker_of(w, x);
 
+    if (w->outer && !up)
+        return arrive(w->outer, outside(w, x), g);
     if (is_target(w, x))
         WEIR_TRY(arrive_target(w, x, g));
     if (up && w->nodes.at[up->slot].want)
@@ -153,10 +192,14 @@ static weir_status arrive(weir_walk *w, weir_tensor *x, weir_tensor *g)
     return WEIR_OK;
 }
 
+static weir_status walk_again(weir_walk *w, weir_walk_node *n);
+
 static weir_status step_back(weir_walk *w, weir_walk_node *n)
 {
     weir_tensor *dx[WEIR_MAX_IN];
 
+    if (n->tape->segment)
+        return walk_again(w, n);
     WEIR_TRY(weir_tape_grad(n->tape, n->want, n->dy, dx));
     for (int k = 0; k < n->tape->nin; k++)
         if (n->want >> k & 1 && dx[k])
@@ -209,6 +252,46 @@ static void walk_free(weir_walk *w)
     }
     weir_vec_free(&w->nodes);
     weir_vec_free(&w->answer);
+}
+
+/* Back through the second run, from the results that have a gradient. They are let go before the
+ * walk: it knows the calls. */
+static weir_status walk_inner(weir_walk *w, weir_walk_node *n)
+{
+    weir_again  *a = w->again;
+    weir_tensor *y[WEIR_MAX_OUT];
+
+    for (int i = 0; i < n->tape->nout; i++)
+        if (n->dy[i])
+            y[w->ny++] = a->y[i];
+    w->y = y;
+    const weir_status status = collect(w);
+    w->y = NULL;
+    WEIR_TRY(status);
+    for (int i = 0; i < n->tape->nout; i++)
+        if (n->dy[i])
+            WEIR_TRY(arrive(w, a->y[i], n->dy[i]));
+    weir_again_drop_results(a);
+    drop_dy(n);
+    return walk_nodes(w);
+}
+
+/* At a checkpoint: its second run is recorded, or computed, and its gradient with it. */
+static weir_status walk_again(weir_walk *w, weir_walk_node *n)
+{
+    weir_again     a = {.t = n->tape};
+    weir_walk      inner = {.s = w->s, .who = w->who, .outer = w, .again = &a};
+    const uint32_t replay = w->s->replay;
+
+    WEIR_TRY(weir_tape_check_unused(n->tape));
+    w->s->replay = ++w->s->replays;
+    weir_status status = weir_again_run(&a, w->s);
+    if (status == WEIR_OK)
+        status = walk_inner(&inner, n);
+    w->s->replay = replay;
+    walk_free(&inner);
+    weir_again_free(&a);
+    return status;
 }
 
 /* Starts at y[i]. */
@@ -458,6 +541,9 @@ weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **d
     weir_tape *t = y->tape;
     if (!t)
         return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by no differentiable call");
+    if (t->segment)
+        return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by weir_checkpoint, which is more "
+                         "than one call: weir_vjp_from goes through it");
     if (*n < (size_t)t->nin)
         return weir_fail(WEIR_ERR_INVALID,
                          "weir_vjp: dx has room for %zu gradients, the call has %d "

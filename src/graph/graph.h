@@ -41,6 +41,7 @@ typedef struct weir_node {
     uint8_t    nin, nout;
     bool       dead;
     bool       again;           /* runs a node before it once more: a budget's doing */
+    uint32_t   segment;         /* the second run of a checkpoint it belongs to; 0: none */
     uint32_t   in[WEIR_EW_MAX_IN];
     uint32_t   out[WEIR_MAX_OUT];
     void      *attr;            /* owned copy */

@@ -3,7 +3,9 @@
  * List scheduling: of the calls that are ready, one that frees at least as much as it allocates
  * goes first (updates and accumulations, so that gradients of all parameters never coexist);
  * otherwise the one recorded first. The recorded order is kept when the new one's peak is larger;
- * of equal ones the new one leaves more room for workspaces, which are not counted here. */
+ * of equal ones the new one leaves more room for workspaces, which are not counted here. What a
+ * checkpoint runs again stays behind the call recorded before it: its inputs are there long before
+ * its gradient comes, and started early it would save nothing. */
 #include <string.h>
 
 #include "core/status.h"
@@ -31,6 +33,8 @@ typedef struct weir_deps_work {
     weir_access          *access;
     WEIR_VEC(weir_reader) readers;
     uint32_t              caller;   /* last node that runs the caller's code */
+    uint32_t              segment;  /* the newest second run so far, and the node before it */
+    uint32_t              gate;
 } weir_deps_work;
 
 static bool add_edge(weir_deps_work *w, uint32_t from, uint32_t to)
@@ -62,6 +66,16 @@ static bool note_write(weir_deps_work *w, uint32_t store, uint32_t node)
     return true;
 }
 
+/* Second runs are numbered in recorded order. */
+static bool note_segment(weir_deps_work *w, const weir_node *n, uint32_t i)
+{
+    if (n->segment > w->segment) {
+        w->segment = n->segment;
+        w->gate = i > 0 ? i - 1 : WEIR_NONE;
+    }
+    return n->segment == 0 || n->segment != w->segment || add_edge(w, w->gate, i);
+}
+
 static bool note_node(weir_deps_work *w, const weir_graph *g, uint32_t i)
 {
     const weir_node *n = &g->nodes.at[i];
@@ -72,6 +86,8 @@ static bool note_node(weir_deps_work *w, const weir_graph *g, uint32_t i)
             return false;
         w->caller = i;
     }
+    if (!note_segment(w, n, i))
+        return false;
     for (int k = 0; k < n->nin; k++)
         if (!note_read(w, weir_store_of(g, n->in[k]), i))
             return false;
@@ -112,7 +128,7 @@ void weir_deps_free(weir_deps *d)
 
 weir_status weir_deps_of(const weir_graph *g, weir_deps *d)
 {
-    weir_deps_work w = {.caller = WEIR_NONE};
+    weir_deps_work w = {.caller = WEIR_NONE, .gate = WEIR_NONE};
     bool           ok = false;
 
     *d = (weir_deps){0};

@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "core/status.h"
 #include "core/tensor.h"
+#include "graph/checkpoint.h"
 #include "graph/execute.h"
 #include "graph/graph.h"
 #include "graph/op/op.h"
@@ -195,6 +196,7 @@ static weir_status append_node(weir_recording *r)
     const uint32_t id = g->nodes.n - 1;
     n->phase = r->def->flags & WEIR_UPDATE && g->backward ? WEIR_UPDATES : r->s->phase;
     n->rng = r->rng;
+    n->segment = r->s->replay;
     n->dead = true;             /* until it is whole */
     for (int i = 0; i < r->call.nin; i++) {
         const uint32_t store = weir_graph_store_of(g, r->in[i]->block);
@@ -256,6 +258,8 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *ag
     WEIR_TRY(make_dense(r));
     r->call.alias = -1;
     WEIR_TRY(r->def->infer(&r->call));
+    if (r->s->again && r->def->flags & WEIR_UPDATE)
+        return WEIR_OK;             /* the first run did it */
     for (int i = 0; i < r->call.nout; i++) {
         WEIR_TRY(weir_shape_check(r->def->name, &r->out_layout[i].desc));
         WEIR_TRY(make_output(r, i));
@@ -270,9 +274,11 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *ag
         else
             WEIR_TRY(weir_run_once(d, &r->call, r->in, r->out, r->rng));
     }
-    if (flows_gradient(r))
-        WEIR_TRY(weir_tape_add(r->s, &r->call, r->rng, r->in, r->out));
-    return WEIR_OK;
+    if (!flows_gradient(r))
+        return WEIR_OK;
+    if (r->s->segment)
+        return weir_segment_note(r->s->segment, &r->call, r->in, r->out);
+    return weir_tape_add(r->s, &r->call, r->rng, r->in, r->out);
 }
 
 /* Closes our own scope and hands the results to the caller's. */

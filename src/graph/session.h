@@ -8,6 +8,7 @@
 #include "weir/graph.h"
 
 struct weir_tape;
+struct weir_segment;
 
 typedef enum weir_phase { WEIR_FORWARD, WEIR_BACKWARD, WEIR_UPDATES, WEIR_PHASE_COUNT } weir_phase;
 
@@ -24,6 +25,10 @@ typedef struct weir_session {
     weir_step   *step;              /* being computed with the graph off: collects keeps */
     weir_phase   phase;
     int          no_grad;           /* > 0: no tape */
+    struct weir_segment *segment;   /* whose first run this is: it notes what it reads, no tape */
+    int          again;             /* > 0: a second run, which updates nothing */
+    uint32_t     replay, replays;   /* the second run being recorded with its gradient (0: none),
+                                     * and how many there were */
     uint64_t     tapes;             /* tape nodes made: their order */
     uint64_t     visits;            /* traversals of the tape so far */
     uint64_t     graphs;            /* recordings begun: their identity */

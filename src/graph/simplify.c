@@ -64,6 +64,7 @@ static uint64_t node_hash(const weir_cse *c, const weir_node *n)
 {
     uint64_t h = weir_hash_u64(WEIR_HASH_SEED, (uint64_t)n->op);
 
+    h = weir_hash_u64(h, n->segment);
     h = weir_hash_bytes(h, n->attr, n->attr_bytes);
     for (int k = 0; k < n->nin; k++) {
         const uint32_t s = weir_store_of(c->g, n->in[k]);
@@ -72,11 +73,12 @@ static uint64_t node_hash(const weir_cse *c, const weir_node *n)
     return h;
 }
 
+/* Never across the border of a checkpoint's second run: it is there to be short-lived. */
 static bool node_equal(const weir_cse *c, uint32_t a, uint32_t b)
 {
     const weir_node *x = &c->g->nodes.at[a], *y = &c->g->nodes.at[b];
 
-    if (x->op != y->op || x->nin != y->nin || x->nout != y->nout ||
+    if (x->op != y->op || x->segment != y->segment || x->nin != y->nin || x->nout != y->nout ||
         x->attr_bytes != y->attr_bytes ||
         (x->attr_bytes && memcmp(x->attr, y->attr, x->attr_bytes) != 0))
         return false;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/checkpoint.h"
 #include "graph/graph.h"
 #include "graph/op/op.h"
 
@@ -27,6 +28,7 @@ static void tape_destroy(weir_ref *self)
             weir_release(d->x[i]);
         for (int i = 0; i < d->nout; i++)
             weir_release(d->y[i]);
+        weir_segment_free(d->segment);
         weir_mem_free(d);
         weir_ref_drop(s);           /* not the last: we hold one meanwhile */
     }
@@ -57,40 +59,94 @@ static bool add_input(weir_tape *t, weir_tensor *x, bool reads)
     return t->x[t->nin++] != NULL;
 }
 
-weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, weir_tensor *const *in,
-                          weir_tensor *const *out)
+static weir_tape *tape_new(weir_session *s, size_t attr_bytes)
 {
-    const weir_opdef *def = weir_opdefs[c->op];
-    weir_tape        *t = weir_mem_zalloc(1, sizeof *t + c->attr_bytes);
+    weir_tape *t = weir_mem_zalloc(1, sizeof *t + attr_bytes);
 
     if (!t)
-        return WEIR_ERR_NOMEM;
+        return NULL;
     t->ref = (weir_ref){1, tape_destroy};
     t->session = weir_ref_take(s);
-    t->op = c->op;
     t->order = ++s->tapes;
     t->graph = s->recording ? s->recording->id : 0;
-    t->rng = rng;
-    t->attr_bytes = c->attr_bytes;
-    if (c->attr_bytes)
-        memcpy(t->attr, c->attr, c->attr_bytes);
-    bool ok = true;
-    while (t->nin < c->nin && ok)
-        ok = add_input(t, in[t->nin], def->reads_in >> t->nin & 1);
-    for (t->nout = 0; t->nout < c->nout && ok; t->nout++)
-        ok = (t->y[t->nout] = shadow(out[t->nout], def->reads_out >> t->nout & 1, false)) != NULL;
-    for (int i = 0; i < c->nout && ok; i++) {
-        out[i]->tape = weir_ref_take(t);
-        out[i]->out = (uint32_t)i;
-        out[i]->needs_grad = weir_tensor_is_float(out[i]);
-    }
+    t->attr_bytes = attr_bytes;
+    return t;
+}
+
+/* Links the node to its operands. */
+static bool link_up(weir_tape *t, int nin, weir_tensor *const *in, uint32_t reads_in, int nout,
+                    weir_tensor *const *out, uint32_t reads_out)
+{
+    weir_session *s = t->session;
+    bool          ok = true;
+
+    while (t->nin < nin && ok)
+        ok = add_input(t, in[t->nin], reads_in >> t->nin & 1);
+    for (t->nout = 0; t->nout < nout && ok; t->nout++)
+        ok = (t->y[t->nout] = shadow(out[t->nout], reads_out >> t->nout & 1, false)) != NULL;
     if (ok && s->recording) {
         ok = weir_vec_push(&s->recording->tapes, t);
         if (ok)
             weir_ref_take(t);
     }
+    return ok;
+}
+
+static void made_by(weir_tensor *y, weir_tape *t, int i)
+{
+    y->tape = weir_ref_take(t);
+    y->out = (uint32_t)i;
+    y->needs_grad = weir_tensor_is_float(y);
+}
+
+weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, weir_tensor *const *in,
+                          weir_tensor *const *out)
+{
+    const weir_opdef *def = weir_opdefs[c->op];
+    weir_tape        *t = tape_new(s, c->attr_bytes);
+
+    if (!t)
+        return WEIR_ERR_NOMEM;
+    t->op = c->op;
+    t->rng = rng;
+    if (c->attr_bytes)
+        memcpy(t->attr, c->attr, c->attr_bytes);
+    const bool ok = link_up(t, c->nin, in, def->reads_in, c->nout, out, def->reads_out);
+    for (int i = 0; i < c->nout && ok; i++)
+        made_by(out[i], t, i);
     weir_ref_drop(t);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+/* Results that come from outside, or stand in out[] earlier, are linked already. */
+weir_status weir_tape_add_segment(weir_session *s, weir_segment *segment, int nin,
+                                  weir_tensor *const *in, int nout, weir_tensor *const *out)
+{
+    weir_tape *t = tape_new(s, 0);
+
+    if (!t)
+        return WEIR_ERR_NOMEM;
+    const bool ok = link_up(t, nin, in, UINT32_MAX, nout, out, 0);
+    if (ok)
+        t->segment = segment;
+    for (int i = 0; i < nout && ok; i++)
+        if (weir_segment_made(out[i]))
+            made_by(out[i], t, i);
+    weir_ref_drop(t);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+const char *weir_tape_name(const weir_tape *t)
+{
+    return t->segment ? "checkpoint" : weir_opdefs[t->op]->name;
+}
+
+weir_status weir_tape_check_unused(const weir_tape *t)
+{
+    if (!t->used)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_STATE, "gradient of %s: an earlier backward has dropped what it "
+                     "needs; compute the forward again", weir_tape_name(t));
 }
 
 static void hollow(weir_tensor *t)
@@ -117,7 +173,7 @@ uint32_t weir_tape_wants(const weir_tape *t)
     for (int i = 0; i < t->nin; i++)
         if (t->x[i]->needs_grad)
             want |= 1u << i;
-    return want & weir_opdefs[t->op]->differentiable;
+    return t->segment ? want : want & weir_opdefs[t->op]->differentiable;
 }
 
 weir_status weir_tape_grad(weir_tape *t, uint32_t want, weir_tensor **dy, weir_tensor **dx)
@@ -125,12 +181,7 @@ weir_status weir_tape_grad(weir_tape *t, uint32_t want, weir_tensor **dy, weir_t
     const weir_opdef *def = weir_opdefs[t->op];
 
     memset(dx, 0, sizeof *dx * (size_t)t->nin);
-    if (t->used)
-        return weir_fail(
-            WEIR_ERR_STATE,
-            "gradient of %s: an earlier backward has dropped what it needs; compute the "
-            "forward again",
-            def->name);
+    WEIR_TRY(weir_tape_check_unused(t));
     if (!def->grad || !want)
         return WEIR_OK;
     weir_grad g = {.def = def,

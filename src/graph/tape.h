@@ -25,6 +25,7 @@ typedef struct weir_tape {
     bool          used;             /* a backward has consumed what it kept */
     uint64_t      visit;            /* the traversal that saw it last, and its place there */
     uint32_t      slot;
+    struct weir_segment *segment;   /* owned: a checkpoint, not a call of op; else NULL */
     size_t        attr_bytes;
     max_align_t   attr[];
 } weir_tape;
@@ -32,6 +33,17 @@ typedef struct weir_tape {
 /* Tapes a call and links out[] to it. in[] and out[] as the op saw them. */
 weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, weir_tensor *const *in,
                           weir_tensor *const *out);
+
+/* The same for a checkpoint, which the node takes over (on failure it is the caller's): all of in[]
+ * is kept. */
+weir_status weir_tape_add_segment(weir_session *s, struct weir_segment *segment, int nin,
+                                  weir_tensor *const *in, int nout, weir_tensor *const *out);
+
+/* What was called, for messages. */
+const char *weir_tape_name(const weir_tape *t);
+
+/* An error if an earlier walk has consumed the node. */
+weir_status weir_tape_check_unused(const weir_tape *t);
 
 /* Drops the elements the node kept, once its gradient is recorded. */
 void weir_tape_consume(weir_tape *t);
