@@ -29,8 +29,9 @@ void weir_segment_free(weir_segment *s)
 
 weir_status weir_segment_captured(const char *maker)
 {
-    return weir_fail(WEIR_ERR_INVALID, "weir_checkpoint: the function reads a result of %s that was "
-                     "made outside it and that a gradient flows through; pass it in `in`", maker);
+    return weir_fail(WEIR_ERR_INVALID, "weir_checkpoint: the function reads a result of %s that "
+                     "was made outside it and that a gradient flows through; pass it in `in`",
+                     maker);
 }
 
 bool weir_segment_made(const weir_tensor *y)
@@ -256,7 +257,7 @@ static weir_status check(const char *who, bool fn, int nin, weir_tensor *const *
                          weir_tensor **out)
 {
     if (!fn || !in || !out)
-        return weir_fail_null(who, !fn ? "fn" : !in ? "in" : "out");
+        return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", who, !fn ? "fn" : !in ? "in" : "out");
     if (nin < 1 || nin > WEIR_MAX_IN || nout < 1 || nout > WEIR_MAX_OUT)
         return weir_fail(WEIR_ERR_INVALID, "%s: %d inputs and %d results, it takes 1 to %d and 1 "
                          "to %d", who, nin, nout, WEIR_MAX_IN, WEIR_MAX_OUT);
@@ -367,7 +368,7 @@ weir_status weir_checkpoint_sequential(int n, const weir_checkpoint_fn *fn, void
                          "many segments as functions", who, n, segments);
     for (int i = 0; i < n; i++)
         if (!fn[i])
-            return weir_fail_null(who, "a function");
+            return weir_fail(WEIR_ERR_INVALID, "%s: function %d is NULL", who, i);
     weir_session *const s = weir_session_of(in->dev);
     weir_link *const    link = s ? weir_mem_alloc((size_t)n * sizeof *link) : NULL;
     if (!link)

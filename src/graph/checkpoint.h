@@ -17,7 +17,7 @@ typedef struct weir_segment {
     int                no_grad;     /* of the session then */
     int                nin;
     weir_tensor *const *in;         /* during the first run */
-    WEIR_VEC(weir_tensor *) leaves; /* read besides: tensors a gradient may be asked for, referenced */
+    WEIR_VEC(weir_tensor *) leaves; /* read besides: a gradient may be asked for; referenced */
 } weir_segment;
 
 /* NULL is fine. */
@@ -28,7 +28,7 @@ void weir_segment_free(weir_segment *s);
 weir_status weir_segment_note(weir_segment *s, const weir_call *c, weir_tensor *const *in,
                               weir_tensor *const *out);
 
-/* Was the result made by the function, and does a gradient flow to it? (No: it came from outside.) */
+/* Was the result made by the function, and does a gradient flow to it? */
 bool weir_segment_made(const weir_tensor *y);
 
 /* The error of reading a result from outside that is not an input. */

@@ -6,8 +6,8 @@
  * answer, stay alive. A walk may stop at its targets (weir_vjp_from): they are independent then,
  * and what made them is not visited.
  *
- * At a checkpoint its function runs once more, and a walk of its own goes back through that (Chen et
- * al. 2016). What arrives at the borders - inputs, tensors read besides - arrives in the outer walk
+ * At a checkpoint its function runs once more, and a walk of its own goes back through that (Chen
+ * et al. 2016). What arrives at the borders - inputs, tensors read besides - arrives in the outer walk
  * at once: so all gradients add up in the order of the plain walk. */
 #include <stdlib.h>
 #include <string.h>
