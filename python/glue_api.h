@@ -175,6 +175,45 @@ static PyObject *weir_py_call_new(const char *name, PyObject *forward, PyObject 
     Py_XINCREF(c->backward);
     return owner;
 }
+
+/* ---- a checkpoint whose function is Python's ---- */
+
+enum { WEIR_PY_RESULTS = 4 };
+
+/* Calls f([input, ...]) -> [result, ...]. Results become views that the scope holds, as the list
+ * goes at once; places left over repeat the first. */
+static weir_status weir_py_part(void *ctx, weir_tensor *const *in, weir_tensor **out)
+{
+    PyObject *const  f = PyTuple_GetItem(ctx, 0);
+    const Py_ssize_t nin = PyLong_AsSsize_t(PyTuple_GetItem(ctx, 1));
+    PyObject *const  inputs = PyList_New(nin);
+
+    for (Py_ssize_t i = 0; inputs && i < nin; i++)
+        PyList_SetItem(inputs, i, weir_py_wrap(in[i]));
+    PyObject *const  made = inputs ? PyObject_CallFunctionObjArgs(f, inputs, NULL) : NULL;
+    weir_tensor    **list = NULL;
+    Py_ssize_t       n = 0;
+    weir_status      s = WEIR_ERR_STATE;
+    Py_XDECREF(inputs);
+    if (made && weir_py_tensors(made, SWIGTYPE_p_weir_tensor, &n, &list) && n <= WEIR_PY_RESULTS) {
+        s = WEIR_OK;
+        for (Py_ssize_t i = 0; i < n && s == WEIR_OK; i++) {
+            const weir_desc d = weir_tensor_desc(list[i]);
+            out[i] = weir_reshape(list[i], d.ndim, d.dim);
+            s = out[i] ? WEIR_OK : weir_error_status();
+        }
+        for (Py_ssize_t i = n; i < WEIR_PY_RESULTS; i++)
+            out[i] = out[0];
+    }
+    weir_py_free(list);
+    Py_XDECREF(made);
+    return s != WEIR_ERR_STATE ? s : weir_fail(s, "checkpoint: its Python function failed");
+}
+
+static void weir_py_part_free(PyObject *capsule)
+{
+    Py_DECREF((PyObject *)PyCapsule_GetPointer(capsule, NULL));
+}
 %}
 
 %rename(write) tensor_write;
@@ -336,6 +375,28 @@ PyObject *rnn(bool lstm, weir_tensor *input, Py_ssize_t nx, weir_tensor **x, wei
     if (!out[0])
         return weir_py_failed(weir_error_status());
     return weir_py_list(weir_tensor_device(input), lstm ? 3 : 2, out);
+}
+
+/* (owner, [result, ...]): function([input, ...]) gives 1 to 4 results, and runs once more for the
+ * gradient; the list has 4, the first again where there are fewer. The owner must be held as long as
+ * any graph or result that may call it. */
+PyObject *checkpoint(PyObject *function, Py_ssize_t nx, weir_tensor **x)
+{
+    weir_tensor    *out[WEIR_PY_RESULTS];
+    PyObject *const part = Py_BuildValue("(On)", function, nx);
+    PyObject *const owner = part ? PyCapsule_New(part, NULL, weir_py_part_free) : NULL;
+
+    if (!owner) {
+        Py_XDECREF(part);
+        return NULL;
+    }
+    const weir_status s = weir_checkpoint(weir_py_part, part, (int)nx, x, WEIR_PY_RESULTS, out);
+    if (s != WEIR_OK) {
+        Py_DECREF(owner);
+        return weir_py_failed(s);
+    }
+    return Py_BuildValue("(NN)", owner,
+                         weir_py_list(weir_tensor_device(x[0]), WEIR_PY_RESULTS, out));
 }
 
 /* (owner, [result, ...]): forward(x, y) and backward(dy, dx) get lists of (desc, memoryview or

@@ -187,6 +187,9 @@ LONG_CALL(weir_device_exec)
 %ignore weir_gradients_from;
 %ignore weir_vjp;
 %ignore weir_vjp_from;
+%ignore weir_checkpoint_fn;
+%ignore weir_checkpoint;
+%ignore weir_checkpoint_sequential;
 %ignore weir_tensor_memory;
 %ignore weir_clip_value;
 %ignore weir_clip_norm;

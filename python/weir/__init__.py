@@ -18,11 +18,12 @@ __version__ = capi.weir_version()
 MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "model", "module",
            "opt", "optimizer", "plot", "singa_wrap", "snapshot", "tensor", "utils")
 _NAMES = {
+    "checkpoint": ("checkpoint",),
     "create": ("arange", "array", "empty", "eye", "from_dlpack", "full", "full_like", "ones",
                "ones_like", "rand", "randn", "zeros", "zeros_like"),
     "files": ("load_npz", "load_safetensors", "save_npz", "save_safetensors"),
     "graph": ("Graph",),
-    "settings": ("checkpoint", "cpu", "no_grad", "progress", "set_seed", "show_config"),
+    "settings": ("cpu", "no_grad", "progress", "set_seed", "show_config"),
 }
 _HOME = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -19,12 +19,6 @@ def set_seed(seed, device=None):
     (core.cpu() if device is None else device).SetRandSeed(seed)
 
 
-def checkpoint():
-    """Will be a block whose results are computed again for the gradient. Not in this version."""
-    raise NotImplementedError("checkpoint: this version of Weir keeps every result that a gradient "
-                              "reads and computes none again")
-
-
 def config():
     """What show_config prints, as a string."""
     cuda = "yes" if singa.USE_CUDA else "not in this build"

@@ -7,8 +7,8 @@
  * and what made them is not visited.
  *
  * At a checkpoint its function runs once more, and a walk of its own goes back through that (Chen
- * et al. 2016). What arrives at the borders - inputs, tensors read besides - arrives in the outer walk
- * at once: so all gradients add up in the order of the plain walk. */
+ * et al. 2016). What arrives at the borders - inputs, tensors read besides - arrives in the outer
+ * walk at once: so all gradients add up in the order of the plain walk. */
 #include <stdlib.h>
 #include <string.h>
 

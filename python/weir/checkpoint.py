@@ -1,0 +1,89 @@
+"""checkpoint - memory for time: a function whose results are computed again for the gradient.
+
+In training the core runs the function once, keeps its inputs and results only, and runs it again
+when the gradient comes (Chen et al. 2016), with the same random numbers and without updates of
+running statistics: all bits are those of a plain call.
+"""
+from . import capi
+from . import singa_wrap as singa
+from .engine import Core, _stored, prepare, taping
+from .tensor import Tensor
+
+MOST = 4        # results of a function
+
+
+class _Part:
+    """What the core calls, with handles; knows nothing of the operator, whom the core's owner must
+    not keep alive."""
+
+    def __init__(self, function, xs):
+        self.function = function
+        self.device = xs[0].device
+        self.wanted = [x.requires_grad for x in xs]
+        self.first = None       # the Tensors of the first run, until they have been looked at
+
+    def __call__(self, handles):
+        xs = [Tensor(data=singa.result(handle, self.device), requires_grad=wanted)
+              for handle, wanted in zip(handles, self.wanted)]
+        ys = self.function(*xs)
+        if self.first is None:
+            self.first = ys
+        return [y.data.handle for y in _checked(ys)]
+
+
+def _checked(ys):
+    """The results of a function as a tuple."""
+    ys = tuple(ys) if isinstance(ys, (tuple, list)) else (ys,)
+    if not 1 <= len(ys) <= MOST:
+        raise ValueError(f"checkpoint: the function gave {len(ys)} results, it may give 1 to {MOST}")
+    for y in ys:
+        if not isinstance(y, Tensor):
+            raise TypeError(f"checkpoint: the function must give Tensors, it gave {type(y)}")
+    return ys
+
+
+class Checkpoint(Core):
+    """The call of a function, as one operator. Tensors that the function reads besides its inputs
+    and that store gradients get theirs."""
+
+    single = False
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def _run(self, xs):
+        part = _Part(self.function, xs)
+        device = xs[0].device
+        with device.taped():
+            handles = [prepare(x) for x in xs]
+        self._owner, results = capi.checkpoint(part, handles)
+        device.hold((self._owner, self))
+        self.many = isinstance(part.first, (tuple, list))
+        ys, part.first = _checked(part.first), ()
+        self.requires_grad = any(y.requires_grad for y in ys)
+        inside = {id(t): t for y in ys for t in _stored(y.creator)}
+        self.src += [(t.creator, id(t), t, True) for t in inside.values()]
+        results = tuple(singa.result(handle, device) for handle in results[:len(ys)])
+        self._remember(device, handles, results if self.requires_grad else None)
+        return results
+
+
+def checkpoint(function, *tensors):
+    """function(*tensors), which gives a Tensor or up to 4 of them, in less memory: of what it
+    computes only the results stay, and it runs again when the gradient comes.
+
+    It must compute the same both times. Other results that it reads must be among the tensors;
+    parameters need not. For a block without a function, give its lines a name:
+    def block(x): ...; y = weir.checkpoint(block, x).
+    """
+    if not callable(function):
+        raise TypeError("checkpoint: its first argument is a function; it is not a context manager: "
+                        "y = weir.checkpoint(function, x)")
+    if not tensors:
+        raise ValueError("checkpoint: the function needs at least one Tensor as input")
+    if not taping():
+        return function(*tensors)
+    part = Checkpoint(function)
+    ys = part(*tensors)
+    return ys[0] if len(ys) == 1 and not part.many else ys
