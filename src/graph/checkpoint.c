@@ -135,10 +135,14 @@ static weir_status make_inputs(weir_again *a)
     return WEIR_OK;
 }
 
-static weir_status check_alike(const weir_again *a)
+static weir_status check_alike(const weir_again *a, uint64_t drawn)
 {
     char first[WEIR_DESC_TEXT], second[WEIR_DESC_TEXT];
 
+    if (drawn != a->t->segment->drawn)
+        return weir_fail(WEIR_ERR_STATE, "weir_checkpoint: the function drew other random numbers "
+                         "when it was called again for the gradient; parameters must be made and "
+                         "filled before it");
     for (int i = 0; i < a->t->nout; i++) {
         const weir_desc *const y = &a->t->y[i]->layout.desc, *const z = &a->y[i]->layout.desc;
         if (!weir_desc_equal(y, z))
@@ -163,8 +167,9 @@ weir_status weir_again_run(weir_again *a, weir_session *s)
     weir_status status = run(s, seg, a->x, a->t->nout, a->y);
     s->again--;
     s->no_grad = no_grad;
+    const uint64_t drawn = *stream(s) - seg->rng;
     *stream(s) = rng;
-    return status == WEIR_OK ? check_alike(a) : status;
+    return status == WEIR_OK ? check_alike(a, drawn) : status;
 }
 
 void weir_again_drop_results(weir_again *a)
@@ -215,6 +220,7 @@ static weir_status run_outermost(weir_session *s, weir_segment *seg, int nout, w
     s->segment = seg;
     weir_status status = run(s, seg, seg->in, nout, y);
     s->segment = NULL;
+    seg->drawn = *stream(s) - seg->rng;
     if (status == WEIR_OK)
         status = make_results(nout, y, out);
     for (int i = 0; i < nout; i++)

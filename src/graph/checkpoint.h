@@ -14,6 +14,7 @@ typedef struct weir_segment {
     void              *ctx;
     void              *owned;       /* freed with it, or NULL */
     uint64_t           rng;         /* position in the random stream where the first run began */
+    uint64_t           drawn;       /* how far it moved on */
     int                no_grad;     /* of the session then */
     int                nin;
     weir_tensor *const *in;         /* during the first run */

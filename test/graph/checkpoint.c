@@ -396,22 +396,24 @@ static weir_status wrong_fn(void *ctx, weir_tensor *const *in, weir_tensor **out
         return WEIR_OK;
     if (w->how == 0)
         return weir_fail(WEIR_ERR_INVALID, "as ordered");
-    out[0] = w->how == 1 ? NULL : weir_sum(out[0], 0, false);
+    out[0] = w->how == 1 ? NULL : w->how == 2 ? weir_sum(out[0], 0, false)
+                                              : weir_dropout(out[0], 0.5);
     return WEIR_OK;
 }
 
 /* A failure in either run is that of the call; the next one works. */
 CASE(mistakes_in_the_function)
 {
-    static const char *const text[] = {"as ordered", "left result 0 of 1 empty", "called again"};
+    static const char *const text[] = {"as ordered", "left result 0 of 1 empty", "called again",
+                                       "other random numbers"};
 
     for (int graph = 0; graph < 2; graph++)
-        for (int i = 0; i < 6; i++) {
+        for (int i = 0; i < 8; i++) {
             weir_device *d = lab_open();
             weir_tensor *w = lab_param(d, 2, (float[]){1, 2}), *y, *grad;
             weir_graph  *g = graph ? weir_graph_begin(d) : NULL;
-            wrong        c = {.fail_at = 1 + i / 3, .how = i % 3};
-            if (i == 2)         /* any shape will do in the first run */
+            wrong        c = {.fail_at = 1 + i / 4, .how = i % 4};
+            if (i > 1)         /* the first run is what the second is held to */
                 c.fail_at = 2;
             weir_status status = weir_checkpoint(wrong_fn, &c, 1, &w, 1, &y);
             if (i != 0 && i != 1) {
@@ -419,7 +421,7 @@ CASE(mistakes_in_the_function)
                 status = weir_gradients(weir_sum(y, 0, false), 1, &w, &grad);
             }
             CHECK(status != WEIR_OK);
-            CHECK_TEXT(weir_error(), text[i % 3]);
+            CHECK_TEXT(weir_error(), text[i % 4]);
             c.calls = 10;
             CHECK_OK(weir_checkpoint(wrong_fn, &c, 1, &w, 1, &y));
             CHECK_OK(weir_gradients(weir_sum(y, 0, false), 1, &w, &grad));

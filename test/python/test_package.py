@@ -115,11 +115,6 @@ def test_no_grad():
         autograd.training = False
 
 
-def test_checkpoint_says_what_is_missing():
-    with pytest.raises(NotImplementedError, match="computes none again"):
-        weir.checkpoint()
-
-
 def test_progress():
     assert list(weir.progress(range(3), disable=True)) == [0, 1, 2]
     done = python("import sys; sys.modules['tqdm'] = None\nimport weir\n"
