@@ -180,8 +180,26 @@ static PyObject *weir_py_call_new(const char *name, PyObject *forward, PyObject 
 
 enum { WEIR_PY_RESULTS = 4 };
 
-/* Calls f([input, ...]) -> [result, ...]. Results become views that the scope holds, as the list
- * goes at once; places left over repeat the first. */
+/* Views of the results, which the scope holds when their list is gone; places left over repeat the
+ * first. The tape is closed between Python's operators: not here. */
+static weir_status weir_py_part_results(Py_ssize_t n, weir_tensor *const *list, weir_tensor **out)
+{
+    weir_device *const d = weir_tensor_device(list[0]);
+    weir_status        s = weir_no_grad_end(d);
+
+    if (s != WEIR_OK)
+        return s;
+    for (Py_ssize_t i = 0; i < WEIR_PY_RESULTS; i++) {
+        const weir_desc desc = weir_tensor_desc(list[i < n ? i : 0]);
+        out[i] = i < n ? weir_reshape(list[i], desc.ndim, desc.dim) : out[0];
+        if (!out[i])
+            s = weir_error_status();
+    }
+    const weir_status end = weir_no_grad_begin(d);
+    return s != WEIR_OK ? s : end;
+}
+
+/* Calls f([input, ...]) -> [result, ...]. */
 static weir_status weir_py_part(void *ctx, weir_tensor *const *in, weir_tensor **out)
 {
     PyObject *const  f = PyTuple_GetItem(ctx, 0);
@@ -190,24 +208,20 @@ static weir_status weir_py_part(void *ctx, weir_tensor *const *in, weir_tensor *
 
     for (Py_ssize_t i = 0; inputs && i < nin; i++)
         PyList_SetItem(inputs, i, weir_py_wrap(in[i]));
-    PyObject *const  made = inputs ? PyObject_CallFunctionObjArgs(f, inputs, NULL) : NULL;
-    weir_tensor    **list = NULL;
-    Py_ssize_t       n = 0;
-    weir_status      s = WEIR_ERR_STATE;
+    PyObject *const made = inputs ? PyObject_CallFunctionObjArgs(f, inputs, NULL) : NULL;
+    weir_tensor   **list = NULL;
+    Py_ssize_t      n = 0;
+    weir_status     s = WEIR_ERR_STATE;
+    const bool      fine = made && weir_py_tensors(made, SWIGTYPE_p_weir_tensor, &n, &list) &&
+                           n >= 1 && n <= WEIR_PY_RESULTS;
     Py_XDECREF(inputs);
-    if (made && weir_py_tensors(made, SWIGTYPE_p_weir_tensor, &n, &list) && n <= WEIR_PY_RESULTS) {
-        s = WEIR_OK;
-        for (Py_ssize_t i = 0; i < n && s == WEIR_OK; i++) {
-            const weir_desc d = weir_tensor_desc(list[i]);
-            out[i] = weir_reshape(list[i], d.ndim, d.dim);
-            s = out[i] ? WEIR_OK : weir_error_status();
-        }
-        for (Py_ssize_t i = n; i < WEIR_PY_RESULTS; i++)
-            out[i] = out[0];
-    }
+    if (fine)
+        s = weir_py_part_results(n, list, out);
+    else
+        s = weir_fail(s, "checkpoint: its Python function failed");
     weir_py_free(list);
     Py_XDECREF(made);
-    return s != WEIR_ERR_STATE ? s : weir_fail(s, "checkpoint: its Python function failed");
+    return s;
 }
 
 static void weir_py_part_free(PyObject *capsule)

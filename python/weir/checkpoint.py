@@ -69,7 +69,7 @@ class Checkpoint(Core):
         return results
 
 
-def checkpoint(function, *tensors):
+def checkpoint(function=None, *tensors):
     """function(*tensors), which gives a Tensor or up to 4 of them, in less memory: of what it
     computes only the results stay, and it runs again when the gradient comes.
 
