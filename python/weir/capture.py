@@ -15,7 +15,15 @@ from . import core
 from . import errors
 from .tensor import Tensor
 
-_SEQUENTIAL = core.options(capi.weir_plan_options, disable="order")
+
+def _plan(sequential, budget):
+    """How to plan: the core's options, None for its own."""
+    options = core.options(capi.weir_plan_options)
+    if sequential:
+        options.disable = "order"
+    if budget is not None:
+        options.budget = str(budget)
+    return options
 
 
 def _flatten(arg, tensors, kept):
@@ -128,13 +136,13 @@ class Capture:
         self._by_signature = {}
         self._last = None
 
-    def __call__(self, function, args, kwargs, sequential=False):
-        last = self._last
-        if (last is not None and not kwargs and last.sequential == sequential and last.fits(args)
+    def __call__(self, function, args, kwargs, sequential=False, budget=None):
+        how, last = (sequential, budget), self._last
+        if (last is not None and not kwargs and last.how == how and last.fits(args)
                 and not last.device.recording):
             return last.run()
         tensors, kept = [], []
-        key = sequential, _flatten(args, tensors, kept), _flatten(kwargs, tensors, kept)
+        key = how, _flatten(args, tensors, kept), _flatten(kwargs, tensors, kept)
         assert tensors, "a graph needs a Tensor, or a list of them, among its arguments"
         if tensors[0].device.recording:         # a part of the graph at hand
             return function(*args, **kwargs)
@@ -152,8 +160,8 @@ class Capture:
         self._by_signature.pop(key, None)       # its memory goes before the new one is planned
         self._last = None
         found = Recording(tensors[0].device, function, args, kwargs, tensors, private,
-                          _SEQUENTIAL if key[0] else None)
-        found.sequential = key[0]
+                          _plan(*key[0]))
+        found.how = key[0]
         self._by_signature[key] = found
         return found
 
@@ -175,5 +183,6 @@ def captured(method):
         capture = captures.get(name)
         if capture is None:
             capture = captures[name] = Capture()
-        return capture(functools.partial(self._recorded, method), args, kwargs, self.sequential)
+        return capture(functools.partial(self._recorded, method), args, kwargs,
+                       self.sequential, self.budget)
     return call

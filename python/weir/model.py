@@ -45,8 +45,8 @@ class Model(Layer):
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
-        self.__dict__.update(training=True, graph_mode=False, sequential=False, _buffered=False,
-                             _results=None, _captures={}, _inside=False)
+        self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None,
+                             _buffered=False, _results=None, _captures={}, _inside=False)
         return self
 
     def __init_subclass__(cls, **kwargs):
@@ -85,7 +85,7 @@ class Model(Layer):
 
     # -- how it runs --
 
-    def compile(self, inputs, is_train=True, use_graph=False, sequential=False):
+    def compile(self, inputs, is_train=True, use_graph=False, sequential=False, budget=None):
         """Runs forward(*inputs) once, recorded and forgotten, which makes all parameters."""
         assert isinstance(inputs, (list, tuple)) and first_tensor(inputs) is not None, \
             "compile: inputs must be a list of Tensors"
@@ -98,7 +98,7 @@ class Model(Layer):
         finally:
             device.drop_graph()
         self.train(is_train)
-        self.graph(use_graph, sequential)
+        self.graph(use_graph, sequential, budget)
 
     def train(self, mode=True):
         """Training, or evaluation: of this model, and of operators called from now on."""
@@ -108,10 +108,12 @@ class Model(Layer):
     def eval(self):
         self.train(False)
 
-    def graph(self, mode=True, sequential=False):
-        """Training steps as graphs; sequential keeps the recorded order of operations."""
+    def graph(self, mode=True, sequential=False, budget=None):
+        """Training steps as graphs; sequential keeps the recorded order of operations; budget:
+        what a whole step may take, as in weir.Graph."""
         self.graph_mode = bool(mode)
         self.sequential = bool(sequential)
+        self.budget = budget
 
     def __call__(self, *args, **kwargs):
         if self.training:

@@ -527,3 +527,27 @@ def test_dropout_and_batch_norm_in_a_graph():
         traces.append([host(net(tx, tt)[1])[0] for _ in range(6)]
                       + list(host(net.bn.running_var)))
     assert traces[0] == traces[1] == traces[2]
+
+
+def test_budget():
+    """A budget is kept to the byte and changes no bit; one that is too small is refused."""
+    wanted, x, t = ready(use_graph=True, n=512)
+    free = graph_stats(wanted(x, t) and wanted)
+    net, x, t = ready(n=512)
+    net.graph(True, budget=free.planned_peak_bytes)
+    for _ in range(2):
+        net(x, t)
+    wanted(x, t)
+    assert graph_stats(net).budget_bytes == free.planned_peak_bytes
+    assert graph_stats(net).planned_peak_bytes <= free.planned_peak_bytes
+    for name, value in params(wanted).items():
+        np.testing.assert_array_equal(params(net)[name], value)
+    net.graph(True, budget=1000)
+    with pytest.raises(errors.BudgetError, match="the smallest that works"):
+        net(x, t)
+
+
+def graph_stats(net):
+    stats = capi.weir_graph_stats()
+    capi.weir_graph_stats_of(net.graphs[-1], stats)
+    return stats
