@@ -46,15 +46,16 @@ class Case:
         net.compile(inputs, is_train=True, use_graph=self.graph,
                     budget=self.args.budget if self.graph else None)
 
-    def train(self, net, inputs, batch, every=20):
-        """Steps of net(*inputs), which gives (..., loss); batch(i) gives the arrays of step i."""
+    def train(self, net, inputs, batch, every=20, step=None):
+        """Steps of net(*inputs), or of step(*inputs), which gives (..., loss); batch(i) gives the
+        arrays of step i."""
         times = []
         steps = weir.progress(range(self.args.steps), desc=self.label, leave=False, disable=None)
         for i in steps:
             begin = time.perf_counter()
             for t, array in zip(inputs, batch(i)):
                 t.copy_from_numpy(array)
-            self.loss = float(tensor.to_numpy(net(*inputs)[-1])[0])
+            self.loss = float(tensor.to_numpy((step or net)(*inputs)[-1])[0])
             times.append(time.perf_counter() - begin)
             if i % every == 0 or i + 1 == self.args.steps:
                 print(f"{self.label:9}  step {i:4d}  loss {self.loss:.9g}", flush=True)
