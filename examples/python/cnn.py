@@ -4,7 +4,7 @@ Graph off and on, from equal seeds, then a table; pictures of the plan. The rate
 after two thirds of the steps: it is a tensor, so the plan stays.
 """
 import common
-from networks import DigitsCNN
+from models import DigitsCNN
 from weir import opt, tensor
 
 SHAPE = (1, 8, 8)

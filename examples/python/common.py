@@ -1,4 +1,4 @@
-"""common - what the examples share: options, training that is measured, a table of graph off and on.
+"""common - what the examples share: options, training that is measured, a table of off and on.
 """
 import argparse
 import gc

@@ -1,6 +1,6 @@
 """resnet - trains a ResNet on made-up images, as a benchmark of memory and time per step."""
 import common
-from networks import ResNet
+from models import ResNet
 from weir import opt, tensor
 
 

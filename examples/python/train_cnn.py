@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 import common
-from networks import MODELS
+from models import MODELS
 
 try:
     from singa import opt, tensor

@@ -1,4 +1,4 @@
-"""networks - convolutional models in SINGA's manner: CNN, AlexNet, ResNet, Xception."""
+"""models - convolutional models in SINGA's manner: CNN, AlexNet, ResNet, Xception."""
 from weir import autograd, layer, model
 
 
@@ -94,7 +94,8 @@ class Block(layer.Layer):
         super().__init__()
         if bottleneck:
             out = 4 * width
-            self.body = Chain(ConvBN(width, 1), ConvBN(width, 3, stride), ConvBN(out, 1, relu=False))
+            self.body = Chain(ConvBN(width, 1), ConvBN(width, 3, stride),
+                              ConvBN(out, 1, relu=False))
         else:
             out = width
             self.body = Chain(ConvBN(width, 3, stride), ConvBN(out, 3, relu=False))
