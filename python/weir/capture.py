@@ -17,11 +17,13 @@ from .tensor import Tensor
 
 
 def _plan(sequential, budget):
-    """How a recording is planned: in the recorded order, within a budget, or as it comes."""
-    if not sequential and budget is None:
-        return None
-    return core.options(capi.weir_plan_options, disable="order" if sequential else None,
-                        budget=None if budget is None else str(budget))
+    """How to plan: the core's options, None for its own."""
+    options = core.options(capi.weir_plan_options)
+    if sequential:
+        options.disable = "order"
+    if budget is not None:
+        options.budget = str(budget)
+    return options
 
 
 def _flatten(arg, tensors, kept):
@@ -135,8 +137,7 @@ class Capture:
         self._last = None
 
     def __call__(self, function, args, kwargs, sequential=False, budget=None):
-        last = self._last
-        how = sequential, budget
+        how, last = (sequential, budget), self._last
         if (last is not None and not kwargs and last.how == how and last.fits(args)
                 and not last.device.recording):
             return last.run()
@@ -182,6 +183,6 @@ def captured(method):
         capture = captures.get(name)
         if capture is None:
             capture = captures[name] = Capture()
-        return capture(functools.partial(self._recorded, method), args, kwargs, self.sequential,
-                       self.budget)
+        return capture(functools.partial(self._recorded, method), args, kwargs,
+                       self.sequential, self.budget)
     return call

@@ -45,8 +45,8 @@ class Model(Layer):
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
-        self.__dict__.update(training=True, graph_mode=False, sequential=False, _buffered=False,
-                             _results=None, _captures={}, _inside=False, budget=None)
+        self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None,
+                             _buffered=False, _results=None, _captures={}, _inside=False)
         return self
 
     def __init_subclass__(cls, **kwargs):
@@ -103,8 +103,7 @@ class Model(Layer):
         finally:
             device.drop_graph()
         self.train(is_train)
-        self.graph(use_graph, sequential)
-        self.budget = budget
+        self.graph(use_graph, sequential, budget)
 
     def train(self, mode=True):
         """Training, or evaluation: of this model, and of operators called from now on."""
@@ -114,10 +113,12 @@ class Model(Layer):
     def eval(self):
         self.train(False)
 
-    def graph(self, mode=True, sequential=False):
-        """Training steps as graphs; sequential keeps the recorded order of operations."""
+    def graph(self, mode=True, sequential=False, budget=None):
+        """Training steps as graphs; sequential keeps the recorded order of operations; budget:
+        what a whole step may take, as in weir.Graph."""
         self.graph_mode = bool(mode)
         self.sequential = bool(sequential)
+        self.budget = budget
 
     def __call__(self, *args, **kwargs):
         if self.training:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from weir import autograd, capi, core, layer, model, opt, tensor
-from weir.errors import Error, StateError
+from weir.errors import BudgetError, Error, StateError
 
 from mlp import MLP, WAYS, data, host, params, ready
 
@@ -253,8 +253,8 @@ def test_a_plan_that_fails_leaves_the_device_as_it_was(monkeypatch):
     net, tx, tt = ready(True, sequential=True)
     twin, ex, et = ready(False)
     with monkeypatch.context() as patch:
-        wrong = core.options(capi.weir_plan_options, disable="none")
-        patch.setattr(capture, "_plan", lambda sequential, budget: wrong)
+        patch.setattr(capture, "_plan", lambda *how: core.options(capi.weir_plan_options,
+                                                                disable="none"))
         with pytest.raises(Error, match="none"):
             net(tx, tt)
     assert not core.cpu().recording
@@ -528,3 +528,27 @@ def test_dropout_and_batch_norm_in_a_graph():
         traces.append([host(net(tx, tt)[1])[0] for _ in range(6)]
                       + list(host(net.bn.running_var)))
     assert traces[0] == traces[1] == traces[2]
+
+
+def test_budget():
+    """A budget is kept to the byte and changes no bit; one that is too small is refused."""
+    net, x, t = ready(use_graph=True, n=512)
+    net(x, t)
+    free, wanted = graph_stats(net).planned_peak_bytes, params(net)
+    del net, x, t
+    net, x, t = ready(n=512)
+    net.graph(True, budget=free)
+    net(x, t)
+    stats = graph_stats(net)
+    assert stats.planned_peak_bytes <= stats.budget_bytes == free
+    for name, value in params(net).items():
+        np.testing.assert_array_equal(value, wanted[name])
+    net.graph(True, budget=1000)
+    with pytest.raises(BudgetError, match="the smallest that works"):
+        net(x, t)
+
+
+def graph_stats(net):
+    stats = capi.weir_graph_stats()
+    capi.weir_graph_stats_of(net.graphs[-1], stats)
+    return stats

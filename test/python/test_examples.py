@@ -1,0 +1,103 @@
+"""test_examples - every example in Python runs: equal losses off and on, budgets, goals."""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "..", "..", "examples", "python")
+LM = ["--width", "32", "--layers", "2", "--length", "16", "--sample", "20", "--steps", "4"]
+SMALL = {
+    "mlp": ["mlp.py", "--steps", "20"],
+    "cnn": ["cnn.py", "--steps", "6"],
+    "resnet18": ["resnet.py", "--steps", "2", "--batch", "2", "--size", "16", "--cifar"],
+    "gpt": ["charlm.py", *LM],
+    "lstm": ["charlm.py", "--model", "lstm", *LM],
+    "char_rnn": ["char_rnn.py", "--steps", "4", "--batch", "8", "--length", "6"],
+    "transformer": ["transformer.py", "--steps", "6"],
+    "train cnn": ["train_cnn.py", "cnn", "--steps", "2", "--batch", "4"],
+    "train alexnet": ["train_cnn.py", "alexnet", "--steps", "2", "--batch", "2"],
+    "train xceptionnet": ["train_cnn.py", "xceptionnet", "--steps", "2", "--batch", "2"],
+}
+LAUNCHED = ("char_rnn", "transformer", "train cnn")     # those that say singa
+
+
+def run(script, *options, launcher=False, code=0):
+    """What an example printed."""
+    start = [sys.executable] + (["-m", "weir.singa"] if launcher else [])
+    done = subprocess.run([*start, os.path.join(EXAMPLES, script), *options], capture_output=True,
+                          text=True, timeout=300, env=os.environ | {"OMP_WAIT_POLICY": "passive"})
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def losses(text, label=""):
+    """(step, loss) of the lines that begin so, the numbers as they were printed."""
+    return re.findall(rf"^{label} *step +(\d+)  loss (\S+)$", text, re.M)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_off_and_on_agree(name):
+    text = run(*SMALL[name])
+    off, on = losses(text, "graph off"), losses(text, "graph on")
+    assert off and off == on
+    assert "equal bits" in text
+    planned, measured = re.search(r"planned (\d+) = measured (\d+) bytes", text).groups()
+    assert planned == measured
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_launcher_changes_nothing(name):
+    command = [*SMALL[name], "--graph", "on"]
+    assert losses(run(*command, launcher=True), "graph on") == losses(run(*command), "graph on")
+
+
+@pytest.mark.parametrize("launcher", [False, True])
+def test_mlp_buffer(launcher):
+    off = losses(run("mlp_buffer.py", "--graph", "off", launcher=launcher))
+    on = losses(run("mlp_buffer.py", launcher=launcher))
+    assert off == on and len(on) == 11
+    assert float(on[-1][1]) < 0.3 < 0.6 < float(on[0][1])
+
+
+@pytest.mark.parametrize("name, budget", [("cnn", "75%"), ("char_rnn", "95%")])
+def test_budget_is_kept(name, budget):
+    text = run(*SMALL[name], "--budget", budget)
+    numbers = re.search(r"planned (\d+) = measured (\d+) <= budget (\d+) bytes", text).groups()
+    planned, measured, budget = map(int, numbers)
+    assert planned == measured <= budget
+    assert "equal bits" in text
+
+
+def test_impossible_budget_is_one_sentence():
+    text = run(*SMALL["mlp"], "--graph", "on", "--budget", "1KB", code=1)
+    assert "the smallest that works" in text and "Traceback" not in text
+
+
+@pytest.mark.parametrize("script, options, wanted", [
+    ("mlp.py", [], 96), ("transformer.py", ["--steps", "300"], 95)])
+def test_accuracy(script, options, wanted):
+    text = run(script, "--graph", "on", *options)
+    assert float(re.search(r"accuracy (\S+) %", text).group(1)) >= wanted
+
+
+def test_pictures(tmp_path):
+    run("cnn.py", "--graph", "on", "--steps", "1", "--out", str(tmp_path))
+    for kind in ("timeline", "addresses"):
+        assert (tmp_path / f"digits-{kind}.svg").read_text().lstrip().startswith("<svg")
+
+
+def test_cifar_files(tmp_path):
+    (tmp_path / "data_batch_1.bin").write_bytes(bytes(range(10)) * 3073)
+    text = run("train_cnn.py", "--data", str(tmp_path), "--steps", "1", "--batch", "2",
+               "--graph", "on")
+    assert len(losses(text, "graph on")) == 1
+    assert "no files data_batch" in run("train_cnn.py", "--data", EXAMPLES, code=1)
+
+
+@pytest.mark.parametrize("script", sorted(
+    {command[0] for command in SMALL.values()} | {"mlp_buffer.py"}))
+def test_help(script):
+    assert "--graph" in run(script, "--help")
