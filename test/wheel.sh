@@ -4,6 +4,7 @@
 # Usage: wheel.sh. Ends with "wheel: N passed, N failed". Left out, with a sentence, where there is
 # no Python 3.11 or later with venv, or no way to the build's requirements. Environment:
 #   WEIR_PYTHONS   interpreters to try the wheel on (default: those of python3.11 ... that run)
+# The wheel is built once, with the first of them, and tried on one of each version.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 unset PYTHONPATH PYTHONHOME
@@ -30,9 +31,18 @@ usable() {
     "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 }
 
+version() {
+    "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+}
+
+# One interpreter of each version; a version is seen with blanks around it.
 pythons=
-for python in ${WEIR_PYTHONS:-python3.11 python3.12 python3.13 python3.14 /usr/bin/python3}; do
-    usable "$python" && pythons="$pythons $(command -v "$python")"
+seen=' '
+for python in ${WEIR_PYTHONS:-/usr/bin/python3 python3.11 python3.12 python3.13 python3.14}; do
+    usable "$python" || continue
+    case $seen in *" $(version "$python") "*) continue ;; esac
+    seen="$seen$(version "$python") "
+    pythons="$pythons $(command -v "$python")"
 done
 # shellcheck disable=SC2086
 set -- $pythons
@@ -40,14 +50,13 @@ if [ $# -eq 0 ]; then
     echo "wheel: left out, there is no Python 3.11 or later with venv"
     finish
 fi
-oldest=$1
-for newest in "$@"; do :; done
+builder=$1
 
 pip="-m pip --disable-pip-version-check --no-input --retries 1 --timeout 15"
-"$oldest" -m venv "$work/build" >"$work/out" 2>&1
+"$builder" -m venv "$work/build" >"$work/out" 2>&1
 # shellcheck disable=SC2086
-if ! "$work/build/bin/python" $pip download -q --no-deps -d "$work/try" scikit-build-core numpy \
-    >"$work/out" 2>&1; then
+if ! "$work/build/bin/python" $pip download -q --no-deps -d "$work/try" scikit-build-core \
+    swig numpy >"$work/out" 2>&1; then
     echo "wheel: left out, its requirements cannot be had"
     finish
 fi
@@ -57,20 +66,43 @@ wheel=$(find "$work/wheel" -name 'weir-*-cp311-abi3-*.whl')
 [ -f "$wheel" ]
 check "$?" "the wheel is for the stable ABI of 3.11: $(ls "$work/wheel")"
 
-# try NAME PYTHON: a new environment with the wheel alone in it.
+# Beside libc nothing but what README names: no JSON reader, no BLAS, no libpython.
+"$builder" -m zipfile -e "$wheel" "$work/flat"
+module=$(find "$work/flat/weir" -name '_capi*.so')
+if command -v readelf >/dev/null 2>&1; then
+    others=$(readelf -d "$module" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+        grep -Ev '^(libc|libm|libdl|libpthread|libgomp|libdnnl|ld-linux-[^.]*)\.so')
+    [ -n "$module" ] && [ -z "$others" ]
+    check "$?" "the module is linked to no more than it may: $others"
+fi
+! LC_ALL=C ldd "$module" | grep 'not found'
+check "$?" "what the module is linked to is there"
+
+# shellcheck disable=SC2086
+if "$work/build/bin/python" $pip install -q abi3audit >"$work/out" 2>&1; then
+    good "abi3audit --strict" "$work/build/bin/abi3audit" --strict "$wheel"
+else
+    echo "wheel: the stable ABI is not audited, abi3audit cannot be had"
+fi
+
+# try PYTHON NUMPY: a new environment with the wheel alone in it, and such a NumPy.
 try() {
-    "$2" -m venv "$work/$1" >"$work/out" 2>&1
+    name="$1 with $2"
+    rm -rf "$work/env"
+    "$1" -m venv "$work/env" >"$work/out" 2>&1
     # shellcheck disable=SC2086
-    good "$2: pip install" "$work/$1/bin/python" $pip install -q "$wheel" || return
-    good "$2: python -c 'import weir; weir.show_config()'" \
-        "$work/$1/bin/python" -c 'import weir; weir.show_config()'
+    good "$name: pip install" "$work/env/bin/python" $pip install -q "$wheel" "$2" || return
+    good "$name: python -c 'import weir; weir.show_config()'" \
+        "$work/env/bin/python" -c 'import weir; weir.show_config()'
     grep -q '^weir [0-9]' "$work/out" && grep -q 'CUDA' "$work/out" && grep -q 'NumPy' "$work/out"
-    check "$?" "$2: show_config names version, CUDA, NumPy"
-    good "$2: a graph runs" "$work/$1/bin/python" "$root/test/wheel_use.py"
+    check "$?" "$name: show_config names version, CUDA, NumPy"
+    good "$name: a graph runs" "$work/env/bin/python" "$root/test/wheel_use.py"
     printf 'from singa import autograd, tensor\nprint(autograd.__name__)\n' >"$work/script.py"
-    good "$2: python -m weir.singa" "$work/$1/bin/python" -m weir.singa "$work/script.py"
+    good "$name: python -m weir.singa" "$work/env/bin/python" -m weir.singa "$work/script.py"
 }
 cd "$work" || exit 1
-try oldest "$oldest"
-[ "$newest" = "$oldest" ] || try newest "$newest"
+for python in "$@"; do
+    try "$python" 'numpy>=2'
+done
+case $(version "$builder") in 3.11 | 3.12) try "$builder" 'numpy==1.26.*' ;; esac
 finish

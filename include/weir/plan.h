@@ -22,7 +22,7 @@ WEIR_API void          weir_outline_free(weir_outline *o);
 typedef struct weir_outline_options {
     const char *budget;         /* as in weir_plan_options; "%" of peak_bytes without it */
     const char *policy;         /* NULL or "auto" */
-    size_t      alignment;      /* of offsets, a power of two; 0: 1 */
+    size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
     uint64_t    moves;          /* of the search; 0: by the step's size */
 } weir_outline_options;
 

@@ -218,11 +218,13 @@ def save_npz(path, tensors, compress=False):
 def load_npz(path, device=None):
     """{name: Tensor} of an .npz file; element types stay what they are."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise FileError(f"{path}: a single array, no .npz file")
-        with loaded as archive:
-            return {name: interop.array(archive[name], device=device) for name in archive.files}
+        with open(path, "rb") as f:         # NumPy may leave a damaged file open that it opened
+            loaded = np.load(f, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                raise FileError(f"{path}: a single array, no .npz file")
+            with loaded as archive:
+                return {name: interop.array(archive[name], device=device)
+                        for name in archive.files}
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
         if isinstance(error, FileError):
             raise

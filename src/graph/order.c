@@ -273,7 +273,8 @@ static weir_status apply_order(weir_graph *g, const uint32_t *order)
         return WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < g->nodes.n; i++)
         nodes[i] = g->nodes.at[order[i]];
-    memcpy(g->nodes.at, nodes, g->nodes.n * sizeof *nodes);
+    if (g->nodes.n > 0)                 /* an empty list is at NULL, which memcpy does not take */
+        memcpy(g->nodes.at, nodes, g->nodes.n * sizeof *nodes);
     weir_mem_free(nodes);
     return WEIR_OK;
 }

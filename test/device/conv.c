@@ -123,7 +123,7 @@ static void forward(drive *v, set *s, bool bias, double tol, const char *what)
 {
     const weir_conv2d_attr a = attr_of(&s->g);
     operand                in[3] = {s->x, s->w, s->b};
-    char                   impl[64] = "", text[160];
+    char                   impl[64] = "", text[256];
     CHECK_OK(drive_run(v, weir_cpu_conv2d, WEIR_OP_CONV2D, bias ? 3 : 2, in, 1, &s->y, &a, sizeof a,
                        impl));
     const double sign = bias ? 0 : 1;
@@ -141,7 +141,7 @@ static void gradients(drive *v, set *s, bool bias, double tol, const char *what)
     const weir_conv2d_gradw_attr aw = {attr_of(&s->g), s->g.kh, s->g.kw, bias};
     operand                      inx[2] = {s->dy, s->w}, inw[2] = {s->x, s->dy};
     operand                      outw[2] = {s->dw, s->db};
-    char                         impl[64] = "", text[160];
+    char                         impl[64] = "", text[256];
     CHECK_OK(drive_run(v, weir_cpu_conv2d_grad_x, WEIR_OP_CONV2D_GRAD_X, 2, inx, 1, &s->dx, &ax,
                        sizeof ax, impl));
     snprintf(text, sizeof text, "%s, grad_x: %s", what, impl);

@@ -3,6 +3,7 @@ import array as stdlib_array
 import gc
 import io
 import json
+import os
 import resource
 import zipfile
 
@@ -15,6 +16,7 @@ from weir import autograd, capi, errors, files, interop, tensor
 # Before NumPy 2.1 DLPack is the old one, whose arrays are read-only.
 VERSIONED = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 shown = np.from_dlpack if VERSIONED else np.asarray
+BOOLS = np.lib.NumpyVersion(np.__version__) >= "1.25.0"     # before it DLPack had no bool there
 
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool"]
 SHAPES = [(), (1,), (5,), (2, 3), (2, 0, 3), (2, 3, 4), (2, 3, 4, 5), (1, 3, 1, 1), (2, 1, 2, 1, 3)]
@@ -80,6 +82,10 @@ def test_requires_grad():
 def test_dlpack_both_ways(shape, dtype):
     a = values(shape, dtype)
     t = weir.array(a)
+    if dtype == "bool" and not BOOLS:
+        with pytest.raises(RuntimeError, match="Unsupported dtype"):
+            np.from_dlpack(t)
+        return
     view = np.from_dlpack(t)
     assert view.dtype == a.dtype and np.array_equal(view, a)
     back = weir.from_dlpack(view if VERSIONED else view.copy("K"))     # 4-D floats: strided
@@ -325,6 +331,16 @@ def test_npz_never_unpickles(tmp_path):
         path.write_bytes(junk)
         with pytest.raises(errors.FileError):
             weir.load_npz(path)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks into /proc")
+def test_npz_closes_what_it_refuses(tmp_path):
+    path = tmp_path / "t.npz"
+    path.write_bytes(b"PK\x03\x04junk")
+    with pytest.raises(errors.FileError) as refused:        # it holds the frames of the failure
+        weir.load_npz(path)
+    links = [os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")]
+    assert refused.value and os.path.realpath(path) not in links
 
 
 def test_npz_cut(tmp_path):

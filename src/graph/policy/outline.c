@@ -1,7 +1,7 @@
 /* outline.c - reads a described step: JSON of tensors and operations, checked number by number. */
 #include "graph/policy/outline.h"
 
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/status.h"
@@ -9,7 +9,18 @@
 #ifdef WEIR_JANSSON
 #include <jansson.h>
 
-enum { MOST = 1 << 24 };                /* tensors, operations, entries of a list */
+enum { MOST = 1 << 24, MOST_LIST = 1 << 16 };   /* tensors, operations; entries of a list */
+
+/* All bytes of a file together, and microseconds of one operation: sums of sums of them, runs
+ * repeated, stay far from the ends of their types. */
+#define MOST_BYTES (INT64_C(1) << 53)
+#define MOST_TIME  1e18
+
+/* A tensor by the file's number. */
+typedef struct weir_named {
+    int64_t  id;
+    uint32_t number;
+} weir_named;
 
 /* Where a tensor of the file went. */
 typedef struct weir_place {
@@ -21,8 +32,8 @@ typedef struct weir_reader {
     const char   *path;
     weir_outline *o;
     json_t       *tensors, *ops;
-    int64_t      *id;                   /* [tensors] sorted, */
-    uint32_t     *number;               /* [tensors] with the tensors they belong to */
+    weir_named   *named;                /* [tensors] sorted when all are read */
+    int64_t       bytes;                /* of all tensors and workspaces so far */
     weir_place   *place;                /* [tensors] */
     uint32_t     *made;                 /* [pieces] task that made it so far */
     WEIR_VEC(uint32_t) in, out, pairs;
@@ -48,6 +59,23 @@ static bool whole(const json_t *object, const char *key, int64_t fallback, int64
     return true;
 }
 
+/* Counts n bytes; false: too many. */
+static bool count_bytes(weir_reader *r, int64_t n)
+{
+    if (n > MOST_BYTES - r->bytes)
+        return false;
+    r->bytes += n;
+    return true;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const weir_named *x = a, *y = b;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
 /* The tensor with that number of the file; UINT32_MAX if there is none. */
 static uint32_t find(const weir_reader *r, const json_t *id)
 {
@@ -57,12 +85,13 @@ static uint32_t find(const weir_reader *r, const json_t *id)
         return UINT32_MAX;
     while (lo < hi) {
         const size_t mid = (lo + hi) / 2;
-        if (r->id[mid] < json_integer_value(id))
+        if (r->named[mid].id < json_integer_value(id))
             lo = mid + 1;
         else
             hi = mid;
     }
-    return lo < r->o->tensors && r->id[lo] == json_integer_value(id) ? r->number[lo] : UINT32_MAX;
+    return lo < r->o->tensors && r->named[lo].id == json_integer_value(id) ? r->named[lo].number
+                                                                           : UINT32_MAX;
 }
 
 static bool is_resident(const char *kind)
@@ -81,19 +110,12 @@ static weir_status read_tensor(weir_reader *r, uint32_t i)
     if (!whole(t, "id", -1, &id) || !whole(t, "bytes", -1, &bytes) || !kind)
         return wrong(r, "tensor", i, "needs id, bytes and kind");
     r->place[i] = (weir_place){WEIR_NO_PIECE, UINT32_MAX};
-    uint32_t at = i;                    /* insertion into the sorted numbers */
-    for (; at > 0 && r->id[at - 1] > id; at--) {
-        r->id[at] = r->id[at - 1];
-        r->number[at] = r->number[at - 1];
-    }
-    if (at > 0 && r->id[at - 1] == id)
-        return wrong(r, "tensor", i, "its id is taken");
-    r->id[at] = id;
-    r->number[at] = i;
+    if (!count_bytes(r, bytes))
+        return wrong(r, "tensor", i, "too many bytes");
+    r->named[i] = (weir_named){id, i};
     o->tensors = i + 1;
     if (is_resident(kind)) {
-        if (!weir_size_add(o->problem.resident, (size_t)bytes, &o->problem.resident))
-            return wrong(r, "tensor", i, "too many bytes");
+        o->problem.resident += (size_t)bytes;
         const bool ok = weir_vec_push(&o->resident_id, id) &&
                         weir_vec_push(&o->resident_bytes, (size_t)bytes);
         return ok ? WEIR_OK : WEIR_ERR_NOMEM;
@@ -128,8 +150,10 @@ static weir_status read_list(weir_reader *r, uint32_t i, const char *key, bool o
 {
     const json_t *list = json_object_get(json_array_get(r->ops, i), key);
 
-    if (!json_is_array(list) || json_array_size(list) > MOST)
+    if (!json_is_array(list))
         return wrong(r, "operation", i, "needs the lists inputs and outputs");
+    if (json_array_size(list) > MOST_LIST)
+        return wrong(r, "operation", i, "has too long a list");
     for (size_t k = 0; k < json_array_size(list); k++) {
         const uint32_t t = find(r, json_array_get(list, k));
         if (t == UINT32_MAX)
@@ -165,6 +189,8 @@ static weir_status read_pairs(weir_reader *r, uint32_t i)
 {
     const json_t *list = json_object_get(json_array_get(r->ops, i), "inplace");
 
+    if (json_array_size(list) > MOST_LIST)
+        return wrong(r, "operation", i, "has too long a list");
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t  *pair = json_array_get(list, k);
         const uint32_t a = find(r, json_array_get(pair, 0)), b = find(r, json_array_get(pair, 1));
@@ -188,8 +214,10 @@ static weir_status read_op(weir_reader *r, uint32_t i)
 
     if (!whole(op, "id", -1, &id) || !whole(op, "workspace_bytes", 0, &work) ||
         !json_is_number(time) || !(json_number_value(time) >= 0) ||
-        !isfinite(json_number_value(time)))
+        json_number_value(time) > MOST_TIME)
         return wrong(r, "operation", i, "needs id and time_us; workspace_bytes is a number");
+    if (!count_bytes(r, work))
+        return wrong(r, "operation", i, "too many bytes");
     r->in.n = r->out.n = r->pairs.n = 0;
     WEIR_TRY(read_list(r, i, "inputs", false, &until));
     WEIR_TRY(read_list(r, i, "outputs", true, &until));
@@ -212,15 +240,18 @@ static weir_status read_all(weir_reader *r, const json_t *root)
     if (!json_is_array(r->tensors) || !json_is_array(r->ops) || no == 0 || nt > MOST || no > MOST)
         return weir_fail(WEIR_ERR_IO, "%s: needs the lists tensors and ops", r->path);
     r->o->name = weir_mem_strdup(name ? name : "");
-    r->id = weir_mem_alloc((nt + 1) * sizeof *r->id);
-    r->number = weir_mem_alloc((nt + 1) * sizeof *r->number);
+    r->named = weir_mem_alloc((nt + 1) * sizeof *r->named);
     r->place = weir_mem_alloc((nt + 1) * sizeof *r->place);
     r->made = weir_mem_alloc((nt + 1) * sizeof *r->made);
-    if (!r->o->name || !r->id || !r->number || !r->place || !r->made)
+    if (!r->o->name || !r->named || !r->place || !r->made)
         return WEIR_ERR_NOMEM;
     memset(r->made, 0xff, (nt + 1) * sizeof *r->made);
     for (uint32_t i = 0; i < nt; i++)
         WEIR_TRY(read_tensor(r, i));
+    qsort(r->named, nt, sizeof *r->named, by_id);
+    for (uint32_t i = 1; i < nt; i++)
+        if (r->named[i].id == r->named[i - 1].id)
+            return wrong(r, "tensor", r->named[i].number, "its id is taken");
     for (uint32_t i = 0; i < no; i++)
         note_overwritten(r, i);
     for (uint32_t i = 0; i < no; i++)
@@ -240,8 +271,7 @@ static weir_status read_file(const char *path, weir_outline *o)
     if (!root)
         return weir_fail(WEIR_ERR_IO, "%s: line %d: %s", path, e.line, e.text);
     const weir_status status = read_all(&r, root);
-    weir_mem_free(r.id);
-    weir_mem_free(r.number);
+    weir_mem_free(r.named);
     weir_mem_free(r.place);
     weir_mem_free(r.made);
     weir_vec_free(&r.in);

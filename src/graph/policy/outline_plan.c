@@ -8,6 +8,8 @@
 #include "graph/policy/outline.h"
 #include "graph/policy/search.h"
 
+#define MOST_ALIGN ((size_t)1 << 30)    /* so that sums of aligned bytes never overflow */
+
 typedef struct weir_layouter {
     const weir_outline         *o;
     size_t                      align;
@@ -284,8 +286,9 @@ char *weir_outline_plan(const weir_outline *o, const weir_outline_options *optio
     *stats = (weir_outline_plan_stats){.tensors = o->tensors, .operations = o->problem.tasks.n,
                                        .resident_bytes = o->problem.resident,
                                        .step_ms = o->problem.time * 1e3};
-    if (l.align & (l.align - 1))
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "alignment %zu, must be a power of two", l.align);
+    if (l.align & (l.align - 1) || l.align > MOST_ALIGN)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "alignment %zu, must be a power of two up to %zu",
+                              l.align, MOST_ALIGN);
     if (weir_budget_policy(how->policy) == WEIR_OK)
         (void)plan(o, how, &l, stats, &text);
     weir_vec_free(&l.plan.items);

@@ -1,0 +1,203 @@
+/* outline.c - described steps that are not what they say, with failing memory, too: a plan or a
+ * sentence, never a crash.
+ *
+ * Run under AddressSanitizer this is a fuzzer with a fixed seed. WEIR_TEST_FULL=1 tries more. */
+#include "core/mem.h"
+#include "model/data_files.h"
+
+#ifdef WEIR_JANSSON
+enum { ROOM = 1 << 14 };
+
+/* The sound file, with its size: 0 if it cannot be read. */
+static size_t chain(char at[ROOM])
+{
+    FILE *const  from = fopen(WEIR_TEST_DIR "/data/chain.json", "rb");
+    const size_t n = from ? fread(at, 1, ROOM / 2, from) : 0;
+    if (from)
+        fclose(from);
+    return n;
+}
+
+/* Some bytes changed, sometimes the end cut off. Returns the new size. */
+static size_t damage_bytes(char *at, size_t n)
+{
+    static const char special[] = "0123456789-.eE\"\\{}[],:tfn\x01\xff ";
+    for (int64_t changes = check_int(1, 4); changes > 0; changes--)
+        at[check_int(0, (int64_t)n - 1)] =
+            check_int(0, 3) ? special[check_int(0, (int64_t)sizeof special - 2)]
+                            : (char)check_int(-128, 127);
+    return check_int(0, 7) ? n : (size_t)check_int(0, (int64_t)n);
+}
+
+static bool in_number(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Puts another value where one begins at or behind a random byte: JSON as before, but for what it
+ * says. Strings are values, too, and so keys change. */
+static size_t damage_value(char *at, size_t n)
+{
+    static const char *const values[] = {
+        "-1", "0", "1", "3", "14", "29", "30", "4611686018427387903", "9223372036854775807",
+        "18446744073709551616", "9007199254740992", "1.5", "1e308", "1e999", "null", "true",
+        "\"param\"", "\"outputs\"", "\"\"", "[]", "[0, 0]", "[[6, 7], 7]", "{}"};
+    const int64_t kinds = (int64_t)(sizeof values / sizeof values[0]);
+    const bool    strings = check_int(0, 5) == 0;
+    size_t        from = (size_t)check_int(0, (int64_t)n - 1), end;
+    char          value[24];
+
+    if (check_int(0, 2))
+        snprintf(value, sizeof value, "%d", (int)check_int(0, check_int(0, 1) ? 20000 : 29));
+    else
+        snprintf(value, sizeof value, "%s", values[check_int(0, kinds - 1)]);
+    while (from > 0 && in_number(at[from]) && in_number(at[from - 1]))
+        from--;
+    while (from < n && !in_number(at[from]) && !(strings && at[from] == '"'))
+        from++;
+    if (from == n)
+        return n;
+    for (end = from + 1; end < n && (at[from] == '"' ? at[end] != '"' : in_number(at[end]));)
+        end++;
+    end += at[from] == '"' && end < n;
+    const size_t length = strlen(value);
+    memmove(at + from + length, at + end, n - end);
+    memcpy(at + from, value, length);
+    return n - (end - from) + length;
+}
+
+/* Reads and plans. 1: a plan, 0: refused with a sentence, -1: neither. */
+static int try_file(const char *path, const char *budget)
+{
+    const weir_outline_options how = {.budget = budget, .moves = 100,
+                                      .alignment = (size_t)1 << check_int(0, 30)};
+    weir_outline *const o = weir_outline_read(path);
+    if (!o)
+        return weir_error_status() == WEIR_ERR_IO && strlen(weir_error()) > 20 ? 0 : -1;
+    char *const text = weir_outline_plan(o, &how, NULL);
+    const bool  refused = weir_error_status() == WEIR_ERR_BUDGET && strlen(weir_error()) > 40;
+    weir_outline_free(o);
+    if (!text)
+        return refused ? 0 : -1;
+    const bool whole = strncmp(text, "{\"graph\":", 9) == 0 &&
+                       strcmp(text + strlen(text) - 4, "\n]}\n") == 0;
+    weir_text_free(text);
+    return whole ? 1 : -1;
+}
+
+CASE(damaged_steps_never_crash)
+{
+    static char          at[ROOM];
+    static const char   *budgets[] = {NULL, "100%", "70%", "40%", "12345"};
+    const char          *full = getenv("WEIR_TEST_FULL");
+    const int            rounds = full && strcmp(full, "1") == 0 ? 20000 : 300;
+    int                  seen[2] = {0, 0};
+    folder               f;
+    CHECK_OR_RETURN(chain(at) > 1000 && folder_make(&f));
+    for (int i = 0; i < rounds; i++) {
+        size_t n = chain(at);
+        for (int64_t k = check_int(0, 3) ? 1 : 3; k > 0 && n > 0; k--)
+            n = i % 4 ? damage_value(at, n) : damage_bytes(at, n);
+        const int how = try_file(file_write(&f, 0, at, n), budgets[check_int(0, 4)]);
+        if (!CHECK(how >= 0)) {
+            printf("    round %d, %s:\n%.*s\n", i, weir_error(), (int)n, at);
+            break;
+        }
+        seen[how]++;
+    }
+    if (!CHECK(seen[0] > rounds / 4 && seen[1] > rounds / 20))
+        printf("    %d refused, %d planned\n", seen[0], seen[1]);
+    folder_remove(&f);
+}
+
+/* One tensor with these bytes, one operation that makes another. */
+static const char *step(const folder *f, const char *bytes, const char *made, const char *time)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"tensors\": [{\"id\": 9, \"bytes\": %s, \"kind\": \"param\"},"
+             "{\"id\": 4, \"bytes\": %s, \"kind\": \"activation\"}], \"ops\": [{\"id\": 0,"
+             "\"time_us\": %s, \"inputs\": [9], \"outputs\": [4], \"workspace_bytes\": 8}]}",
+             bytes, made, time);
+    return file_text(f, 0, text);
+}
+
+/* Sums of what a file says stay within their types: it is refused before they are made. */
+CASE(numbers_too_large)
+{
+    static const struct { const char *bytes, *made, *time, *says; } hostile[] = {
+        {"4611686018427387903", "1", "1", "tensor 0: too many bytes"},
+        {"9007199254740992", "1", "1", "tensor 1: too many bytes"},
+        {"1", "9007199254740990", "1", "operation 0: too many bytes"},
+        {"1", "1", "1e300", "operation 0: needs id and time_us"},
+        {"1", "1", "-1", "operation 0: needs id and time_us"}};
+    folder f;
+    CHECK_OR_RETURN(folder_make(&f));
+    for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
+        CHECK(!weir_outline_read(step(&f, hostile[i].bytes, hostile[i].made, hostile[i].time)));
+        CHECK_TEXT(weir_error(), hostile[i].says);
+    }
+    weir_outline *o = weir_outline_read(step(&f, "9007199254740000", "900", "1e18"));
+    CHECK_OR_RETURN(o != NULL);
+    weir_outline_plan_stats stats;
+    char *text = weir_outline_plan(o, &(weir_outline_options){.alignment = 1 << 30}, &stats);
+    CHECK(text && stats.live_bytes == 9007199254740908);
+    CHECK(stats.peak_bytes > stats.live_bytes && stats.peak_bytes >> 54 == 0);
+    weir_text_free(text);
+    CHECK(!weir_outline_plan(o, &(weir_outline_options){.alignment = (size_t)1 << 31}, NULL));
+    CHECK_TEXT(weir_error(), "alignment 2147483648, must be a power of two up to 1073741824");
+    weir_outline_free(o);
+    folder_remove(&f);
+}
+
+/* Numbers in any order; one that is there twice is named. */
+CASE(tensors_in_any_order)
+{
+    enum { MANY = 60000 };
+    static char at[MANY * 48 + 200];
+    folder      f;
+    CHECK_OR_RETURN(folder_make(&f));
+    for (int twice = 0; twice < 2; twice++) {
+        size_t n = (size_t)snprintf(at, sizeof at, "{\"tensors\": [");
+        for (int i = MANY; i > 0; i--)
+            n += (size_t)snprintf(at + n, sizeof at - n, "{\"id\": %d, \"bytes\": 1, \"kind\": "
+                                  "\"input\"},\n", twice && i == 3 ? 7 : i);
+        n += (size_t)snprintf(at + n, sizeof at - n, "{\"id\": 0, \"bytes\": 64, \"kind\": "
+                              "\"gradient\"}], \"ops\": [{\"id\": 0, \"time_us\": 1, "
+                              "\"inputs\": [5, 1], \"outputs\": [0]}]}");
+        weir_outline *o = weir_outline_read(file_write(&f, 0, at, n));
+        CHECK((o != NULL) == !twice);
+        if (twice)
+            CHECK_TEXT(weir_error(), "tensor 59997: its id is taken");
+        weir_outline_free(o);
+    }
+    folder_remove(&f);
+}
+
+/* Every allocation of ours fails in turn; the harness looks for leaks. */
+CASE(failing_memory_is_a_status)
+{
+    bool good = false;
+    for (int64_t nth = 0; !good && nth < 4000; nth++) {
+        weir_mem_fail_nth(nth, false);
+        weir_outline *o = weir_outline_read(WEIR_TEST_DIR "/data/chain.json");
+        char *text = o ? weir_outline_plan(o, &(weir_outline_options){.budget = "60%", .moves = 50},
+                                           NULL) : NULL;
+        good = !weir_mem_failed();
+        weir_mem_fail_nth(-1, false);
+        if (!good && !text)
+            CHECK(weir_error_status() == WEIR_ERR_NOMEM);
+        CHECK(!good || text);
+        weir_text_free(text);
+        weir_outline_free(o);
+    }
+    CHECK(good);
+}
+#else
+CASE(reading_needs_jansson)
+{
+    CHECK(!weir_outline_read(WEIR_TEST_DIR "/data/chain.json"));
+    CHECK(weir_error_status() == WEIR_ERR_NOKERNEL);
+    CHECK_TEXT(weir_error(), "built without jansson");
+}
+#endif
