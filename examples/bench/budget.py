@@ -36,7 +36,7 @@ def bench(args, model, budget):
         command = [args.weir, "bench", "graph", "--model", model, *options, "--steps",
                    str(args.steps), "--rounds", str(args.rounds), "--json", out.name]
         if budget:
-            command += ["--budget", budget]
+            command += ["--budget", budget, "--measure", "yes" if args.measure else "no"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         found = SMALLEST.search(done.stderr)
         if done.returncode and found:
@@ -84,6 +84,7 @@ def main():
     parser.add_argument("--image", type=int)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--measure", action="store_true", help="time the kernels while planning")
     parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
     parser.add_argument("--out", type=Path, help="append the tables to this file")
     args = parser.parse_args()

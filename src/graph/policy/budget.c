@@ -1,8 +1,9 @@
 /* budget.c - a graph is made to fit a number of bytes: search, expand, place, until addresses fit.
  *
  * The search knows live bytes only. Where the placed arena is larger than they are, the search is
- * asked for as much less. The tightest plan there is (a search with no room at all) is the last
- * resort, so the budget that the error names works when it is given. */
+ * asked for as much less. The tightest plan there is (a search with no room at all, by estimated
+ * times, which are the same in every run) is the last resort, so the budget that the error names
+ * works when it is given. */
 #include "graph/policy/budget.h"
 
 #include <math.h>
@@ -63,7 +64,8 @@ enum { MOVES_PER_TASK = 400, MOST_WORK = 60000000, LEAST_MOVES = 2000, MOST_TRIE
 typedef struct weir_fitter {
     weir_graph     *g;
     uint32_t        passes;
-    weir_problem    problem;
+    weir_problem    problem;        /* by estimated times */
+    weir_problem    timed;          /* by measured ones, if asked for */
     uint32_t       *piece_of;
     weir_unexpanded old;
     size_t          limit;          /* of the arena */
@@ -80,11 +82,10 @@ uint64_t weir_budget_moves(uint32_t tasks)
 
 /* Searches for `target` bytes, expands and places. *fits: the arena is within the limit, and the
  * graph stays expanded; else it is as it was. */
-static weir_status try_target(weir_fitter *f, size_t target, size_t *live, size_t *arena,
-                              bool *fits)
+static weir_status try_target(weir_fitter *f, const weir_problem *p, size_t target, size_t *live,
+                              size_t *arena, bool *fits)
 {
-    weir_search s = {.p = &f->problem, .budget = target,
-                     .moves = weir_budget_moves(f->problem.tasks.n)};
+    weir_search s = {.p = p, .budget = target, .moves = weir_budget_moves(p->tasks.n)};
     weir_status status = weir_search_run(&s);
 
     *fits = false;
@@ -110,15 +111,16 @@ static weir_status try_target(weir_fitter *f, size_t target, size_t *live, size_
 
 static weir_status fit(weir_fitter *f, bool *fits)
 {
-    size_t target = f->limit, live = 0, arena = 0;
+    const weir_problem *p = f->timed.tasks.n ? &f->timed : &f->problem;
+    size_t              target = f->limit, live = 0, arena = 0;
 
     for (int i = 0; i < MOST_TRIES && target > 0; i++) {
-        WEIR_TRY(try_target(f, target, &live, &arena, fits));
+        WEIR_TRY(try_target(f, p, target, &live, &arena, fits));
         if (*fits || live > target)
             break;
         target = live - (arena - f->limit < live ? arena - f->limit : live);
     }
-    return *fits ? WEIR_OK : try_target(f, 0, &live, &arena, fits);
+    return *fits ? WEIR_OK : try_target(f, &f->problem, 0, &live, &arena, fits);
 }
 
 size_t weir_budget_floor(const weir_problem *p)
@@ -148,6 +150,23 @@ static weir_status too_small(const weir_fitter *f, size_t budget, size_t residen
                      "of any kind needs less than %zu",
                      budget, resident + f->least, resident, f->least, weir_opdefs[n->op]->name,
                      weir_phase_name[n->phase], resident + weir_budget_floor(&f->problem));
+}
+
+static weir_status make_problems(weir_fitter *f, bool measure)
+{
+    const bool inplace = f->passes >> WEIR_PASS_INPLACE & 1;
+    double    *seconds = NULL;
+    uint32_t  *same;
+
+    WEIR_TRY(weir_problem_of(f->g, NULL, inplace, &f->problem, &f->piece_of));
+    if (!measure)
+        return WEIR_OK;
+    WEIR_TRY(weir_graph_time(f->g, f->limit, &seconds));
+    const weir_status status = weir_problem_of(f->g, seconds, inplace, &f->timed, &same);
+    weir_mem_free(seconds);
+    if (status == WEIR_OK)
+        weir_mem_free(same);
+    return status;
 }
 
 weir_status weir_device_set_budget(weir_device *d, const char *budget)
@@ -187,18 +206,14 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     if (whole <= budget)
         return WEIR_OK;
     f.limit = budget > resident ? budget - resident : 0;
-    double *seconds = NULL;
-    if (options->measure)
-        WEIR_TRY(weir_graph_time(g, f.limit, &seconds));
-    weir_status status = weir_problem_of(g, seconds, passes >> WEIR_PASS_INPLACE & 1, &f.problem,
-                                         &f.piece_of);
-    weir_mem_free(seconds);
+    weir_status status = make_problems(&f, options->measure);
     if (status == WEIR_OK)
         status = fit(&f, &fits);
     if (status == WEIR_OK && (!fits || resident > budget))
         status = too_small(&f, budget, resident);
     weir_unexpanded_free(&f.old);
     weir_problem_free(&f.problem);
+    weir_problem_free(&f.timed);
     weir_mem_free(f.piece_of);
     return status;
 }
