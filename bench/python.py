@@ -27,7 +27,7 @@ class Worker:
     def __init__(self, tool, batch, image):
         self.process = subprocess.Popen(
             [tool, "bench", "worker", "--model", "resnet18", "--batch", str(batch), "--image",
-             str(image), "--graph", "on"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+             str(image), "--case", "on"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._answer()
 
     def _answer(self):
