@@ -20,6 +20,8 @@ from models import ResNet  # noqa: E402
 from weir import capi, opt, tensor  # noqa: E402
 import weir  # noqa: E402
 
+PAUSE = 0.05        # seconds until the idle worker threads of the other process have stopped spinning
+
 
 class Worker:
     """`weir bench worker`: trains when asked."""
@@ -70,13 +72,15 @@ def race(calls, rounds, steps):
     """{name: (median, minimum)}, and the paired ratio of the first to the second."""
     all_times = {name: [] for name in calls}
     ratios = []
-    for _ in range(rounds):
-        middles = []
-        for name, call in calls.items():
-            times = call(steps)
+    names = list(calls)
+    for turn in range(rounds):
+        middle = {}
+        for name in names if turn % 2 == 0 else reversed(names):
+            time.sleep(PAUSE)
+            times = calls[name](steps)
             all_times[name] += times
-            middles.append(statistics.median(times))
-        ratios.append(middles[0] / middles[1])
+            middle[name] = statistics.median(times)
+        ratios.append(middle[names[0]] / middle[names[1]])
     return ({name: (statistics.median(t), min(t)) for name, t in all_times.items()},
             statistics.median(ratios))
 
