@@ -158,6 +158,14 @@ WEIR_API weir_status weir_no_grad_end(weir_device *d);
 
 /* ---- memory for time: parts that are computed again ---- */
 
+/* What is recorded between begin and end is dropped when the forward pass is done with it and
+ * computed again where a gradient reads it; what forward operations outside read stays, being its
+ * results. A mark for the planner, with a graph being recorded only (else ERR_STATE: use
+ * weir_checkpoint); a region inside another belongs to it. Where the graph has a budget that is too
+ * small for the whole step, the budget's plan decides instead. */
+WEIR_API weir_status weir_region_begin(weir_device *d);
+WEIR_API weir_status weir_region_end(weir_device *d);
+
 /* A part of a forward computation: from in to out[], which it fills with results. It computes the
  * same whenever it is called with the same elements: what it reads through ctx must not change
  * before the gradient. Trainable tensors read through ctx get their gradients; other results that

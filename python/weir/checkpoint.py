@@ -4,7 +4,10 @@ In training the core runs the function once, keeps its inputs and results only, 
 when the gradient comes (Chen et al. 2016), with the same random numbers and without updates of
 running statistics: all bits are those of a plain call.
 """
+import contextlib
+
 from . import capi
+from . import core
 from . import singa_wrap as singa
 from .engine import Core, _stored, prepare, taping
 from .tensor import Tensor
@@ -69,17 +72,31 @@ class Checkpoint(Core):
         return results
 
 
+@contextlib.contextmanager
+def _region():
+    device = core.default_device()
+    capi.weir_region_begin(device.handle)
+    try:
+        yield
+    finally:
+        capi.weir_region_end(device.handle)
+
+
 def checkpoint(function=None, *tensors):
     """function(*tensors), which gives a Tensor or up to 4 of them, in less memory: of what it
     computes only the results stay, and it runs again when the gradient comes.
 
     It must compute the same both times. Other results that it reads must be among the tensors;
-    parameters need not. For a block without a function, give its lines a name:
-    def block(x): ...; y = weir.checkpoint(block, x).
+    parameters need not.
+
+    `with weir.checkpoint():` marks the lines inside in the same sense, in a graph being recorded
+    only: what they compute is dropped after the forward pass and computed again for the gradient,
+    but for what lines outside read.
     """
+    if function is None and not tensors:
+        return _region()
     if not callable(function):
-        raise TypeError("checkpoint: its first argument is a function; it is not a context manager: "
-                        "y = weir.checkpoint(function, x)")
+        raise TypeError("checkpoint: its first argument is a function: weir.checkpoint(f, x)")
     if not tensors:
         raise ValueError("checkpoint: the function needs at least one Tensor as input")
     if not taping():

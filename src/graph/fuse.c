@@ -314,8 +314,10 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
     p->nin = nin;
     memcpy(fused.in, in, nin * sizeof *in);
     fused.nin = (uint8_t)nin;
+    fused.region = g->nodes.at[a->member[0]].region;
     for (uint32_t i = 0; i < a->n; i++) {
         const weir_node *n = &g->nodes.at[a->member[i]];
+        fused.region = n->region == fused.region ? fused.region : 0;
         p->step[p->nstep++] = step_of(f, a, in, nin, n);
         if (needed_outside(f, a, &none, a->member[i])) {
             p->out[p->nout++] = i;

@@ -263,6 +263,8 @@ static void close_recording(weir_graph *g)
         weir_scope_unwind(s, g->depth);
         s->recording = NULL;
         s->phase = WEIR_FORWARD;
+        s->region = 0;
+        s->region_depth = 0;
     }
     while (g->parked.n > 0)
         weir_release(g->parked.at[--g->parked.n]);

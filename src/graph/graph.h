@@ -40,6 +40,7 @@ typedef struct weir_node {
     weir_phase phase;
     uint8_t    nin, nout;
     bool       dead;
+    uint32_t   region;          /* to be computed again for gradients; 0: not */
     bool       again;           /* runs a node before it once more: a budget's doing */
     uint32_t   segment;         /* the second run of a checkpoint it belongs to; 0: none */
     uint32_t   in[WEIR_EW_MAX_IN];

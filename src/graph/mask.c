@@ -93,7 +93,8 @@ static weir_status pack(weir_graph *g, uint32_t producer, uint32_t y)
             n->attr_bytes = 0;
         }
     }
-    const weir_node made = g->nodes.at[g->nodes.n - 1];
+    weir_node made = g->nodes.at[g->nodes.n - 1];
+    made.region = g->nodes.at[producer].region;
     memmove(&g->nodes.at[producer + 2], &g->nodes.at[producer + 1],
             sizeof made * (g->nodes.n - producer - 2));
     g->nodes.at[producer + 1] = made;

@@ -147,7 +147,9 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
     weir_plan_options within = options ? *options : (weir_plan_options){0};
     if (!within.budget && g->session->budget[0])
         within.budget = g->session->budget;
-    return within.budget ? weir_budget_apply(g, passes, &within) : WEIR_OK;
+    if (within.budget)
+        WEIR_TRY(weir_budget_apply(g, passes, &within));
+    return weir_region_apply(g, passes);
 }
 
 void weir_plan_free(weir_plan *p)

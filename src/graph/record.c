@@ -197,6 +197,7 @@ static weir_status append_node(weir_recording *r)
     n->phase = r->def->flags & WEIR_UPDATE && g->backward ? WEIR_UPDATES : r->s->phase;
     n->rng = r->rng;
     n->segment = r->s->replay;
+    n->region = r->s->phase == WEIR_FORWARD ? r->s->region : 0;
     n->dead = true;             /* until it is whole */
     for (int i = 0; i < r->call.nin; i++) {
         const uint32_t store = weir_graph_store_of(g, r->in[i]->block);

@@ -151,6 +151,33 @@ weir_status weir_no_grad_begin(weir_device *d)
     return WEIR_OK;
 }
 
+weir_status weir_region_begin(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_region_begin"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (!s->recording)
+        return weir_fail(WEIR_ERR_STATE, "weir_region_begin: no graph is being recorded; with the "
+                         "graph off a checkpoint is a function: weir_checkpoint");
+    if (s->region_depth++ == 0)
+        s->region = ++s->regions;
+    return WEIR_OK;
+}
+
+weir_status weir_region_end(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_region_end"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (s->region_depth == 0)
+        return weir_fail(WEIR_ERR_STATE, "weir_region_end: without a weir_region_begin");
+    if (--s->region_depth == 0)
+        s->region = 0;
+    return WEIR_OK;
+}
+
 weir_status weir_no_grad_end(weir_device *d)
 {
     WEIR_TRY(weir_device_check(d, "weir_no_grad_end"));

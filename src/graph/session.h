@@ -29,6 +29,8 @@ typedef struct weir_session {
     int          again;             /* > 0: a second run, which updates nothing */
     uint32_t     replay, replays;   /* the second run being recorded with its gradient (0: none),
                                      * and how many there were */
+    uint32_t     region, regions;   /* being recorded (0: none); how many there were */
+    int          region_depth;
     uint64_t     tapes;             /* tape nodes made: their order */
     uint64_t     visits;            /* traversals of the tape so far */
     uint64_t     graphs;            /* recordings begun: their identity */

@@ -8,10 +8,11 @@
 /* ---- networks as chains of blocks ---- */
 
 typedef enum net { MLP, DIGITS, RESIDUAL, NETS } net;
-typedef enum way { PLAIN, EACH, SEQUENTIAL, NESTED, WAYS } way;
+typedef enum way { PLAIN, EACH, SEQUENTIAL, NESTED, REGION, WAYS } way;
 
 static const char *const net_name[NETS] = {"mlp", "digits", "residual"};
-static const char *const way_name[WAYS] = {"plain", "each", "sequential", "nested"};
+static const char *const way_name[WAYS] = {"plain", "each", "sequential", "nested",
+                                             "region"};
 
 enum { MOST = 12, BATCH = 8, SIDE = 8 };
 
@@ -77,8 +78,12 @@ static weir_tensor *chain(trial *t, weir_tensor *x)
         weir_tensor *y = NULL;
         if (t->how == PLAIN)
             y = block_apply(&t->block[i], x);
+        else if (t->how == REGION)
+            y = weir_region_begin(t->d) == WEIR_OK ? block_apply(&t->block[i], x) : NULL;
         else if (weir_checkpoint(t->how == NESTED ? nested_fn : block_fn, &t->block[i], 1, &x, 1,
                                  &y) != WEIR_OK)
+            return NULL;
+        if (t->how == REGION && weir_region_end(t->d) != WEIR_OK)
             return NULL;
         x = y;
     }
@@ -227,12 +232,41 @@ CASE(bits_of_plain_training)
             const uint64_t want = train(kind, PLAIN, 6, 20, graph, &peak[PLAIN]);
             CHECK(want != 0);
             for (way how = EACH; how < WAYS; how++) {
+                if (how == REGION && !graph)
+                    continue;
                 CHECK(train(kind, how, 6, 20, graph, &peak[how]) == want);
                 CHECK(peak[how] < peak[PLAIN]);
                 printf("    %s, %s, graph %s: peak %zu, plain %zu\n", net_name[kind],
                        way_name[how], graph ? "on" : "off", peak[how], peak[PLAIN]);
             }
         }
+}
+
+/* A region left open ends with its graph; one inside another belongs to it. */
+CASE(regions_and_their_ends)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_input(d, 8, NULL);
+
+    CHECK_STATUS(weir_region_begin(NULL), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_region_end(NULL), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_region_end(d), WEIR_ERR_STATE);
+    CHECK_STATUS(weir_region_begin(d), WEIR_ERR_STATE);
+    CHECK_TEXT(weir_error(), "weir_checkpoint");
+    for (int round = 0; round < 2; round++) {
+        weir_graph *g = weir_graph_begin(d);
+        CHECK_STATUS(weir_region_end(d), WEIR_ERR_STATE);
+        CHECK_OK(weir_region_begin(d));
+        CHECK_OK(weir_region_begin(d));
+        weir_tensor *y = weir_keep(weir_exp(weir_sin(x)));
+        CHECK_OK(weir_region_end(d));
+        CHECK_OK(weir_graph_end(g, NULL));
+        CHECK_OK(weir_graph_run(g));
+        CHECK(lab_value(y) == 1);
+        weir_graph_free(g);
+    }
+    weir_release(x);
+    weir_device_close(d);
 }
 
 /* ---- memory ---- */

@@ -131,9 +131,11 @@ def test_goes_when_its_result_goes(training):
 def test_mistakes(training):
     x = weir.array([1.0, 2.0], requires_grad=True)
     outside = autograd.relu(x)
-    with pytest.raises(TypeError, match="not a context manager"):
+    with pytest.raises(errors.StateError, match="no graph is being recorded"):
         with weir.checkpoint():
             pass
+    with pytest.raises(TypeError, match="is a function"):
+        weir.checkpoint(x)
     with pytest.raises(ValueError, match="at least one Tensor"):
         weir.checkpoint(autograd.relu)
     with pytest.raises(ZeroDivisionError):
@@ -154,3 +156,29 @@ def test_mistakes(training):
         autograd.gradients(y)
     y = autograd.reduce_sum(weir.checkpoint(autograd.relu, x))
     assert autograd.gradients(y)[id(x)].data.to_numpy().tolist() == [1, 1]
+
+
+def recorded_step(marked):
+    """(gradient, arena bytes) of a chain whose blocks are lines in a `with weir.checkpoint()`."""
+    device = core.cpu()
+    w = weir.array(np.linspace(-1, 1, 4096, dtype=np.float32), requires_grad=True)
+    w.stores_grad = True
+    with device.graph(disable="fuse") as step:      # or all becomes one pass
+        y = w
+        for _ in range(4):
+            if marked:
+                with weir.checkpoint():
+                    y = autograd.sin(autograd.exp(autograd.tanh(autograd.sin(y))))
+            else:
+                y = autograd.sin(autograd.exp(autograd.tanh(autograd.sin(y))))
+        (_, grad), = autograd.backward(autograd.reduce_sum(y, keepdims=0))
+        del y, _
+    step.run()
+    return grad.data.to_numpy().tobytes(), step.stats["arena_bytes"]
+
+
+def test_lines_of_a_recording(training):
+    plain, whole = recorded_step(False)
+    marked, less = recorded_step(True)
+    assert marked == plain
+    assert less < whole

@@ -11,6 +11,9 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes);
  * least extra time; ERR_BUDGET with the smallest budget known to work if that is not possible. */
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
+/* Drops what regions (weir_region_begin) made, where the graph is as it was recorded so far. */
+weir_status weir_region_apply(weir_graph *g, uint32_t passes);
+
 /* WEIR_OK if there is such a policy (NULL: the default). */
 weir_status weir_budget_policy(const char *name);
 
