@@ -181,15 +181,15 @@ CASE(of_a_device)
     CHECK_STATUS(weir_device_set_budget(t.d, "1000000000000000000000000000000000"),
                  WEIR_ERR_INVALID);
     CHECK_STATUS(weir_device_set_budget(NULL, "1MB"), WEIR_ERR_INVALID);
-    CHECK_OK(weir_device_set_budget(t.d, "75%"));
+    CHECK_OK(weir_device_set_budget(t.d, "96%"));
     CHECK_OK(train_step(&t, 0));
     CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
     CHECK(s.again > 0 && s.planned_peak_bytes <= s.budget_bytes);
-    CHECK(s.budget_bytes == s.unbudgeted_peak_bytes * 75 / 100);
+    CHECK(s.budget_bytes == s.unbudgeted_peak_bytes * 96 / 100);
     train_close(&t);
 
     CHECK_OR_RETURN(train_open(&t, TRAIN_DIGITS, 16, 0, &how) == WEIR_OK);
-    CHECK_OK(weir_device_set_budget(t.d, "75%"));
+    CHECK_OK(weir_device_set_budget(t.d, "96%"));
     CHECK_OK(weir_device_set_budget(t.d, NULL));
     CHECK_OK(train_step(&t, 0));
     CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
@@ -201,7 +201,7 @@ CASE(of_a_device)
  * step works. */
 CASE(fails_at_every_point)
 {
-    const weir_step_options how = {.graph = true, .plan = {.budget = "80%", .measure = true}};
+    const weir_step_options how = {.graph = true, .plan = {.budget = "96%", .measure = true}};
 
     for (int64_t nth = 0;; nth += 1 + nth / 6) {
         train t;

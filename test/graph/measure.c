@@ -96,7 +96,7 @@ CASE(a_planted_overrun_in_training)
     train  t;
     size_t peak;
 
-    if (!CHECK_OK(train_open(&t, TRAIN_DIGITS, 8, 0, &how)))
+    if (!CHECK_OK(train_open(&t, TRAIN_MLP, 8, 0, &how)))
         return;
     CHECK_OK(train_step(&t, 0));
     weir_graph *g = weir_step_graph(t.step);
