@@ -13,7 +13,6 @@ import sys
 import types
 
 USAGE = "usage: python -m weir.singa SCRIPT [ARGUMENT...] | -m MODULE [ARGUMENT...]"
-LATER = {"sonnx": "Weir reads and writes no ONNX yet: sonnx comes in a later version"}
 
 
 class _Package(types.ModuleType):
@@ -51,8 +50,6 @@ class _Finder(importlib.abc.MetaPathFinder):
         if not fullname.startswith("singa."):
             return None
         name = fullname.removeprefix("singa.")
-        if name in LATER:
-            raise ImportError(LATER[name], name=fullname)
         if importlib.util.find_spec(f"weir.{name}") is None:
             return None
         return importlib.machinery.ModuleSpec(fullname, _Loader())

@@ -54,7 +54,8 @@ def test_script_without_launcher(script):
     assert "weir.device" in done.stdout
 
 
-@pytest.mark.parametrize("line", ["from singa import sonnx", "import singa.sonnx"])
+@pytest.mark.parametrize("line", ["from singa import sonnx", "import singa.sonnx",
+                                  "from weir import sonnx"])
 def test_sonnx_comes_later(line):
     done = run("-c", f"import weir.singa\n{line}")
     assert done.returncode == 1
