@@ -71,7 +71,7 @@ CASE(random_steps_at_many_budgets)
     for (int round = 0; round < 120; round++) {
         weir_problem p;
         make_problem(&p, 4 + below(MOST_TASKS - 4));
-        size_t whole = 0, before = 0;
+        size_t whole = 0;
         for (int tenth = 10; tenth >= 0; tenth -= 2) {
             weir_search s = {.p = &p, .budget = whole * (size_t)tenth / 10, .moves = 300};
             if (tenth == 10)
@@ -83,12 +83,11 @@ CASE(random_steps_at_many_budgets)
                 printf("    round %d, %d/10: peak %zu, %zu; extra %.17g, %.17g\n", round, tenth,
                        s.room.peak, s.best_peak, s.room.extra, s.best_extra);
             if (tenth == 10) {
-                whole = before = s.best_peak;
+                whole = s.best_peak;
                 CHECK(s.best_extra == 0 && s.room.events.n == p.tasks.n);
             } else {
                 CHECK(s.best_peak <= whole);
             }
-            before = s.best_peak;
             weir_search_free(&s);
         }
         weir_problem_free(&p);
