@@ -89,7 +89,8 @@ static const op_set adam_wrong[] = {
     {0},
 };
 
-static const op_set increment_sets[] = {
+/* One tensor and a number. */
+static const op_set number_sets[] = {
     {.in = "()", "scalar", {.s = 1}},
     {.in = "(1)", NULL, {.s = -0.5}},
     {.in = "(7)", NULL, {.s = 0}},
@@ -118,18 +119,6 @@ static const op_set accumulate_sets[] = {
 static const op_set accumulate_wrong[] = {
     {.in = "(3,5)(5,3)", .status = WEIR_ERR_SHAPE},
     {.in = "(3,5)(5)", .status = WEIR_ERR_SHAPE, .says = "like input 0"},
-    {0},
-};
-
-static const op_set reset_sets[] = {
-    {.in = "()", "scalar", {.s = 1}},
-    {.in = "(1)", NULL, {.s = -0.5}},
-    {.in = "(7)", NULL, {.s = 0}},
-    {.in = "(0,4)", "nothing", {.s = 1}},
-    {.in = "(3,5)", NULL, {.s = 0.1}},
-    {.in = "(2,3,4,5)", "image", {.s = 2}},
-    {.in = "(1500)", NULL, {.s = 1e-3}},
-    {.in = "(191,211)", "several tasks", {.s = 3}},
     {0},
 };
 
@@ -336,12 +325,12 @@ const op_row op_update[] = {
      .types = OP_FLOATS, .in = {PARAM, {.kind = OP_COUNTER}}, .eps = 4, .rms = true, .runs = 5,
      .sets = rate_sets, .wrong = rate_wrong},
     {.name = "increment", .build = increment, .reference = ref_increment, .types = OP_FLOATS,
-     .in = {PARAM}, .eps = 4, .rms = true, .runs = 5, .sets = increment_sets},
+     .in = {PARAM}, .eps = 4, .rms = true, .runs = 5, .sets = number_sets},
     {.name = "accumulate", .build = accumulate, .reference = ref_accumulate, .types = OP_FLOATS,
      .in = {PARAM, GRAD}, .eps = 4, .rms = true, .runs = 5, .sets = accumulate_sets,
      .wrong = accumulate_wrong},
     {.name = "reset", .build = reset, .reference = ref_reset, .types = OP_FLOATS, .in = {PARAM},
-     .eps = 1, .runs = 2, .sets = reset_sets},
+     .eps = 1, .runs = 2, .sets = number_sets},
     {.name = "assign", .build = assign, .reference = ref_assign, .types = OP_ALL,
      .in = {{OP_STATE, 0, 99}, {OP_DATA, 0, 99}}, .eps = 1, .runs = 2, .sets = assign_sets,
      .wrong = assign_wrong, .any_type = 3},
