@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/attr.h"
 #include "core/status.h"
 #include "graph/execute.h"
+#include "graph/op/spill.h"
 #include "graph/passes.h"
 #include "graph/policy/budget.h"
 
@@ -160,9 +160,8 @@ weir_status weir_plan_spill(const weir_graph *g)
     uint64_t tickets = 0;
 
     for (uint32_t i = 0; i < g->nodes.n; i++) {
-        const weir_node       *n = &g->nodes.at[i];
-        const weir_spill_attr *a = n->attr;
-        if (n->op != WEIR_OP_SPILL_OUT && n->op != WEIR_OP_SPILL_IN && n->op != WEIR_OP_SPILL_WAIT)
+        const weir_spill_attr *a = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr);
+        if (!a)
             continue;
         bytes = a->slot + a->bytes > bytes ? a->slot + a->bytes : bytes;
         tickets = a->ticket + 1 > tickets ? a->ticket + 1 : tickets;

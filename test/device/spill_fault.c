@@ -192,10 +192,10 @@ CASE(a_full_disk)
 /* A device says so when it plans, and goes on without. */
 CASE(a_device_without_room)
 {
-    weir_device *d = weir_device_open("cpu", &(weir_device_options){.spill_dir = "/no/such/folder"});
+    weir_device *d = weir_device_open("cpu", &(weir_device_options){.spill_dir = "/no/folder"});
 
     CHECK_STATUS(weir_device_spill(d, 10, 1), WEIR_ERR_IO);
-    CHECK_TEXT(weir_error(), "spill file in \"/no/such/folder\": cannot be made (No such file");
+    CHECK_TEXT(weir_error(), "spill file in \"/no/folder\": cannot be made (No such file");
     CHECK(d->spill == NULL);
     weir_device_close(d);
 }
