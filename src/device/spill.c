@@ -375,6 +375,11 @@ weir_status weir_spill_tickets(weir_spill *s, uint32_t n)
     return WEIR_OK;
 }
 
+uint32_t weir_spill_places(const weir_spill *s)
+{
+    return s->tickets;
+}
+
 uint64_t *weir_spill_ticket(weir_spill *s, uint32_t i)
 {
     assert(i < s->tickets);

@@ -58,6 +58,7 @@ weir_status weir_spill_settle(weir_spill *s, weir_status so_far);
 
 /* Places for the tickets of a plan, numbered from 0: at least n of them; waits as settle does. */
 weir_status weir_spill_tickets(weir_spill *s, uint32_t n);
+uint32_t    weir_spill_places(const weir_spill *s);
 uint64_t   *weir_spill_ticket(weir_spill *s, uint32_t i);
 
 /* Bytes of memory that the store holds now: a constant, and what reserve and tickets added. */

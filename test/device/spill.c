@@ -431,7 +431,7 @@ CASE(no_growth_over_100000_round_trips)
     fill(a[0], sizeof a, 4);
     CHECK(round_trips(s, a[0], b[0], N));
     const uint64_t calls = weir_mem_calls();
-    const size_t   pages = resident_pages(), memory = weir_spill_memory(s);
+    const size_t   memory = weir_spill_memory(s), pages = resident_pages();
     const int      files = files_open();
     bool           good = true;
     for (size_t i = 0; i < TRIPS / 8 && good; i++) {
@@ -439,7 +439,9 @@ CASE(no_growth_over_100000_round_trips)
         good = CHECK(round_trips(s, a[0], b[0], N)) && CHECK_BITS(a, b, sizeof a);
     }
     CHECK(weir_mem_calls() == calls && files_open() == files && weir_spill_memory(s) == memory);
+#ifndef WEIR_SANITIZED                  /* which keep books of their own */
     CHECK(resident_pages() <= pages + 64);
+#endif
     weir_spill_free(s);
 }
 
@@ -503,15 +505,20 @@ CASE(lz4_when_it_pays)
     char *const a = malloc(N), *const b = malloc(N), *const file = malloc(N);
     s = open_with(o);
     for (int kind = 0; s && kind < 3; kind++) {
-        fill(a, N, 8);                  /* does not shrink */
-        for (size_t i = 0; i < N && kind > 0; i++)
-            a[i] = (char)(kind == 2 && i < N / 3 ? check_u64() : i / 100);
+        for (size_t i = 0; i < N; i++)  /* does not shrink; does; does but for some blocks */
+            a[i] = (char)(kind == 0 || (kind == 2 && i < N / 3) ? check_u64() : i / 100);
         CHECK_OK(round_trip(s, 0, a, b, N));
         CHECK_BITS(a, b, N);
         CHECK(pread(weir_spill_file(s), file, N, 0) == N);
         CHECK((memcmp(a, file, N) == 0) == (kind == 0));
     }
     CHECK(s && weir_spill_memory(s) > 4 * MIB);
+    a[0] = (char)(a[0] + 1);            /* in the file now: another beginning */
+    CHECK(s && pwrite(weir_spill_file(s), a, 1, 0) == 1);
+    uint64_t t;
+    CHECK_OK(weir_spill_in(s, 0, b, N, &t));
+    CHECK_STATUS(weir_spill_wait(s, t), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "the block at 0 is not what was written");
     weir_spill_free(s);
     free(a);
     free(b);

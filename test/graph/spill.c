@@ -278,6 +278,8 @@ CASE(attributes_must_fit)
     const weir_choice *choice;
 
     CHECK_OK(weir_choice_of(d, &c, &choice));
+    CHECK_STATUS(choice->run(&(weir_kargs){.call = &c}), WEIR_ERR_STATE);
+    CHECK_TEXT(weir_error(), "spill_out: runs in a plan only (inputs f32(10))");
     a.bytes = 36;
     CHECK_STATUS(weir_choice_of(d, &c, &choice), WEIR_ERR_SHAPE);
     CHECK_TEXT(weir_error(), "spill_out: 40 bytes do not fill a copy of 36 (inputs f32(10))");

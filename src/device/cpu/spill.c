@@ -6,24 +6,39 @@
 #include "core/status.h"
 #include "device/cpu/kernels.h"
 
+/* The place of the call's ticket: a plan has made it, a kernel that is run alone has none. */
+static uint64_t *ticket_of(const weir_kargs *k)
+{
+    const weir_spill_attr *const a = k->call->attr;
+
+    if (k->spill && a->ticket < weir_spill_places(k->spill))
+        return weir_spill_ticket(k->spill, (uint32_t)a->ticket);
+    (void)weir_call_fail(WEIR_ERR_STATE, k->call, "runs in a plan only");
+    return NULL;
+}
+
 static weir_status out_run(const weir_kargs *k)
 {
     const weir_spill_attr *const a = k->call->attr;
-    return weir_spill_out(k->spill, a->slot, k->src[0], a->bytes,
-                          weir_spill_ticket(k->spill, (uint32_t)a->ticket));
+    uint64_t *const              ticket = ticket_of(k);
+
+    return ticket ? weir_spill_out(k->spill, a->slot, k->src[0], a->bytes, ticket)
+                  : weir_error_status();
 }
 
 static weir_status in_run(const weir_kargs *k)
 {
     const weir_spill_attr *const a = k->call->attr;
-    return weir_spill_in(k->spill, a->slot, k->dst[0], a->bytes,
-                         weir_spill_ticket(k->spill, (uint32_t)a->ticket));
+    uint64_t *const              ticket = ticket_of(k);
+
+    return ticket ? weir_spill_in(k->spill, a->slot, k->dst[0], a->bytes, ticket)
+                  : weir_error_status();
 }
 
 static weir_status wait_run(const weir_kargs *k)
 {
-    const weir_spill_attr *const a = k->call->attr;
-    return weir_spill_wait(k->spill, *weir_spill_ticket(k->spill, (uint32_t)a->ticket));
+    const uint64_t *const ticket = ticket_of(k);
+    return ticket ? weir_spill_wait(k->spill, *ticket) : weir_error_status();
 }
 
 /* The operand is all of its memory, as large as the attributes say. */
