@@ -50,7 +50,10 @@ static const row rows[] = {
     {"moves", "N", "decisions the search tries (default: by the step's size)", TOOL_BIT_PLAN,
      AT(moves), 1, INT64_MAX},
     {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
-     .words = "graph, plan, cost, dot, timeline, addresses, json, profile, trace", .text = "plan"},
+     .words = "graph, plan, cost, dot, timeline, addresses, json, outline, profile, trace",
+     .text = "plan"},
+    {"times", "T", "of the operations in an outline", TOOL_BIT_DUMP, AT(times),
+     .words = "roofline, estimate, measured", .text = "roofline"},
     {"out", "FILE", "where to write it (default: stdout)", TOOL_BIT_DUMP | TOOL_BIT_PLAN, AT(out)},
 };
 

@@ -222,7 +222,7 @@ static weir_status read_op(weir_reader *r, uint32_t i)
     WEIR_TRY(read_list(r, i, "inputs", false, &until));
     WEIR_TRY(read_list(r, i, "outputs", true, &until));
     WEIR_TRY(read_pairs(r, i));
-    if (r->out.n == 0)
+    if (r->out.n == 0 || json_is_true(json_object_get(op, "once")))
         until = 0;
     return weir_problem_task(&r->o->problem, json_number_value(time) * 1e-6, (size_t)work, until,
                              r->in.n, r->in.at, r->out.n, r->out.at, r->pairs.n, r->pairs.at) &&
