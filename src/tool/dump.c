@@ -31,12 +31,16 @@ static char *trace(weir_graph *g, weir_device *d)
     return weir_device_trace_stop(d);
 }
 
-/* For other planners; named after the model and its batch. */
+/* For other planners; named after the model and its sizes. */
 static char *outline(const tool_options *o, const tool_trial *t, const weir_graph *g)
 {
-    char name[64];
+    const char size = o->length ? 't' : o->depth ? 'l' : o->image ? 'i' : '\0';
+    char       name[64];
 
-    snprintf(name, sizeof name, "%s_b%lld", o->model, (long long)t->batch);
+    const int n = snprintf(name, sizeof name, "%s_b%lld", o->model, (long long)t->batch);
+    if (size && n > 0 && (size_t)n < sizeof name)
+        snprintf(name + n, sizeof name - (size_t)n, "_%c%lld", size,
+                 (long long)(o->length + o->depth + o->image));
     return weir_graph_outline(g, name,
                               *o->times == 'm'   ? WEIR_TIMES_MEASURED
                               : *o->times == 'e' ? WEIR_TIMES_ESTIMATED

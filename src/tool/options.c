@@ -29,6 +29,8 @@ static const row rows[] = {
     {"image", "PX",
      "size of images (default 224, unet 256; a resnet up to 64: the CIFAR stem, 10 classes)", TRAIN,
      AT(image), 8, 1024},
+    {"length", "T", "tokens of a text, leaves of a tree", TRAIN, AT(length), 1, 65536},
+    {"depth", "L", "layers of resnet, 6 k + 2 (default 110)", TRAIN, AT(depth), 8, 6002},
     {"threads", "T", "worker threads (default: WEIR_THREADS, else one per core)",
      TRAIN | TOOL_BIT_INFO, AT(threads), 1, 1024},
     {"steps", "K", "timed steps of each case", TOOL_BIT_GRAPH, AT(steps), 1, 1000000, .number = 20},
@@ -152,6 +154,11 @@ static int check(const tool_options *o, const tool_command *c)
         return tool_say(o, TOOL_USAGE,
                         "--image is for networks whose images scale; '%s' has one input size",
                         o->model);
+    if (o->length && !tool_model_is_text(o->model))
+        return tool_say(o, TOOL_USAGE, "--length is for networks over text; '%s' is none",
+                        o->model);
+    if (o->depth && !tool_model_is_deep(o->model))
+        return tool_say(o, TOOL_USAGE, "--depth is for resnet; '%s' has one depth", o->model);
     return TOOL_DONE;
 }
 
