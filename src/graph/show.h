@@ -19,10 +19,11 @@ void weir_show_dot(const weir_graph *g, weir_string *s);
 void weir_show_timeline(const weir_graph *g, weir_string *s);
 void weir_show_addresses(const weir_graph *g, weir_string *s);
 void weir_show_json(const weir_graph *g, weir_string *s);
-void weir_show_outline(const weir_graph *g, weir_string *s);
+void weir_show_outline(const weir_graph *g, weir_string *s);       /* policy/outline_text.c */
 
-/* "tensors": [...], "ops": [...] of the exchange format. seconds[instruction]: NULL, or below 0:
- * the roofline's. again: with what a budget made run again, else as the step was before. */
+/* "tensors": [...], "ops": [...] of the exchange format, from there, too. seconds[instruction]:
+ * NULL, or below 0: the roofline's. again: with what a budget made run again, else as the step was
+ * before. */
 void weir_show_lists(const weir_graph *g, const double *seconds, bool again, weir_string *s);
 
 /* The name of the op called; a fused call is the chain of its rows, "bn_apply+add+relu", with

@@ -172,8 +172,8 @@ weir_layer *weir_resnet_cifar_new(weir_model *m, int depth, int64_t classes)
     const int blocks = (depth - 2) / 6;
 
     if (depth < 8 || depth > MOST_DEPTH || depth % 6 != 2) {
-        weir_fail(WEIR_ERR_INVALID, "resnet_cifar: depth %d, must be 6 k + 2 for a k of 1 to 100000",
-                  depth);
+        weir_fail(WEIR_ERR_INVALID,
+                  "resnet_cifar: depth %d, must be 6 k + 2 for a k of 1 to 100000", depth);
         return NULL;
     }
     return resnet_new(m, (const int[STAGES]){blocks, blocks, blocks, 0}, 16, false, classes, true);

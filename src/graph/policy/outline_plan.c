@@ -101,7 +101,8 @@ static size_t offset_of(const weir_layouter *l, uint32_t item)
     return l->base + l->plan.items.at[item].offset;
 }
 
-/* "out" (which = false) or "scratch" of an event: its results that live on, or not. */
+/* "out" or "scratch" of an event: its results that live on, or not. Of an output's lives the last
+ * one does, even if nobody reads it. */
 static void add_results(const weir_layouter *l, const weir_walk_room *w, uint32_t e, bool scratch,
                         weir_string *s)
 {
@@ -112,7 +113,8 @@ static void add_results(const weir_layouter *l, const weir_walk_room *w, uint32_
     for (uint32_t k = 0; k < t->out.n; k++) {
         const uint32_t  y = w->life_of.at[w->life_first.at[e] + t->in.n + k];
         const weir_life v = w->lives.at[y];
-        const bool      stays = v.last > e || w->p->pieces.at[v.piece].output;
+        const bool      stays = v.last > e ||
+                           (w->p->pieces.at[v.piece].output && w->now[v.piece] == y);
         if (stays == scratch)
             continue;
         weir_string_add(s, "%s\"%lld\":%zu", any ? "," : gap,
