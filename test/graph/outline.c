@@ -110,7 +110,7 @@ CASE(damaged_steps_never_crash)
     folder_remove(&f);
 }
 
-/* Operation 0 makes an output, 1, and 2, which is dropped and made anew: 1 is there already then. */
+/* Operation 0 makes an output, 1, and 2, which is dropped and made anew: 1 is there then. */
 CASE(an_output_is_made_anew_beside_itself)
 {
     static const char text[] =

@@ -1,8 +1,7 @@
 /* outline_text.c - a planned step as the JSON that planners exchange (weir_outline_read).
  *
  * Tensors are storages: views are collapsed onto them, bytes are not aligned. What is there before
- * the step is param, state or input; a kept result is made in the step and an output; one that is
- * made and overwritten later is a state that both calls overwrite. Calls that run the caller's code
+ * the step is param, state or input; a kept result is an output. Calls that run the caller's code
  * carry "once": they may not be run again. Without `again` the copies a budget added are left out,
  * and their readers read what was copied. */
 #include <string.h>
@@ -20,7 +19,6 @@ typedef struct weir_uses {
     bool      again;
     uint32_t *maker;            /* number of the op that makes it, WEIR_NONE: none does */
     bool     *used;             /* an op names it */
-    bool     *overwritten;      /* an op overwrites it */
 } weir_uses;
 
 static bool shown(const weir_uses *u, uint32_t i)
@@ -38,22 +36,14 @@ static uint32_t tensor_of(const weir_uses *u, uint32_t value)
     return store;
 }
 
-static bool persistent(const weir_uses *u, uint32_t store)
-{
-    return u->maker[store] == WEIR_NONE || u->overwritten[store];
-}
-
 static void note_uses(weir_uses *u)
 {
     for (uint32_t i = 0, op = 0; i < u->g->nodes.n; i++) {
         const weir_node *n = &u->g->nodes.at[i];
         if (!shown(u, i))
             continue;
-        for (int k = 0; k < n->nin; k++) {
-            const uint32_t t = tensor_of(u, n->in[k]);
-            u->used[t] = true;
-            u->overwritten[t] = u->overwritten[t] || weir_opdefs[n->op]->mutates >> k & 1;
-        }
+        for (int k = 0; k < n->nin; k++)
+            u->used[tensor_of(u, n->in[k])] = true;
         for (int k = 0; k < n->nout; k++) {
             u->used[tensor_of(u, n->out[k])] = true;
             u->maker[tensor_of(u, n->out[k])] = op;
@@ -67,9 +57,8 @@ static bool uses_of(const weir_graph *g, bool again, weir_uses *u)
     const size_t n = (size_t)g->stores.n + 1;
 
     *u = (weir_uses){.g = g, .again = again, .maker = weir_mem_alloc(n * sizeof *u->maker),
-                     .used = weir_mem_zalloc(n, sizeof *u->used),
-                     .overwritten = weir_mem_zalloc(n, sizeof *u->overwritten)};
-    if (!u->maker || !u->used || !u->overwritten)
+                     .used = weir_mem_zalloc(n, sizeof *u->used)};
+    if (!u->maker || !u->used)
         return false;
     memset(u->maker, 0xff, n * sizeof *u->maker);
     note_uses(u);
@@ -80,7 +69,6 @@ static void uses_free(weir_uses *u)
 {
     weir_mem_free(u->maker);
     weir_mem_free(u->used);
-    weir_mem_free(u->overwritten);
 }
 
 /* ---- tensors ---- */
@@ -89,11 +77,9 @@ static weir_kind kind_of(const weir_uses *u, uint32_t store)
 {
     const weir_kind kind = u->g->stores.at[store].kind;
 
-    if (!persistent(u, store))
+    if (u->maker[store] != WEIR_NONE)
         return kind == WEIR_KIND_GRADIENT ? kind : WEIR_KIND_ACTIVATION;
-    if (kind == WEIR_KIND_PARAM || kind == WEIR_KIND_STATE)
-        return kind;
-    return u->overwritten[store] ? WEIR_KIND_STATE : WEIR_KIND_INPUT;
+    return kind == WEIR_KIND_PARAM || kind == WEIR_KIND_STATE ? kind : WEIR_KIND_INPUT;
 }
 
 static void tensor(const weir_uses *u, uint32_t store, weir_string *s)
@@ -102,10 +88,9 @@ static void tensor(const weir_uses *u, uint32_t store, weir_string *s)
 
     weir_string_add(s, "{\"id\": %u, \"bytes\": %zu, \"kind\": \"%s\"", store, st->bytes,
                     weir_kind_name[kind_of(u, store)]);
-    if (!persistent(u, store)) {
-        weir_string_add(s, ", \"producer\": %u", u->maker[store]);
-        weir_string_add(s, st->external ? ", \"output\": true" : "");
-    }
+    if (u->maker[store] != WEIR_NONE)
+        weir_string_add(s, ", \"producer\": %u%s", u->maker[store],
+                        st->external ? ", \"output\": true" : "");
     weir_string_add(s, "}");
 }
 
@@ -160,10 +145,8 @@ static void operands(const weir_uses *u, const weir_node *n, weir_string *s)
         if (weir_opdefs[n->op]->mutates >> k & 1)
             add(&overwritten, tensor_of(u, n->in[k]));
     }
-    for (int k = 0; k < n->nout; k++) {
-        const uint32_t t = tensor_of(u, n->out[k]);
-        add(persistent(u, t) ? &overwritten : &out, t);
-    }
+    for (int k = 0; k < n->nout; k++)
+        add(&out, tensor_of(u, n->out[k]));
     list(s, "inputs", &in, true);
     list(s, "outputs", &out, true);
     list(s, "mutates", &overwritten, false);
