@@ -22,6 +22,13 @@ typedef struct weir_writing {
 
 /* ---- JSON ---- */
 
+/* Is the life there behind the event that makes it? Else it is scratch. */
+static bool lives_on(const weir_schedule *s, const weir_life *l)
+{
+    return l->last > l->first ||
+           (s->p->pieces.at[l->piece].output && l->last + 1 == s->events.n);
+}
+
 static const char *const form_suffix[WEIR_FORMS] = {"", "", "#pack", "#mask"};
 
 static void add_name(weir_writing *w, const weir_life *l)
@@ -29,13 +36,6 @@ static void add_name(weir_writing *w, const weir_life *l)
     const char *const suffix = form_suffix[l->form], *const quote = *suffix ? "\"" : "";
     weir_string_add(&w->text, "%s%lld%s%s", quote, (long long)w->o->piece_id.at[l->piece], suffix,
                     quote);
-}
-
-/* Is the result dropped as soon as it is made? Of an output's lives the last one is not. */
-static bool is_scratch(const weir_schedule *s, const weir_life *l)
-{
-    return l->first == l->last && !l->before && s->events.at[l->first].act == WEIR_RUN &&
-           !(s->p->pieces.at[l->piece].output && l->last + 1 == s->events.n);
 }
 
 /* "out" (scratch = false) or "scratch" of a run: its results that live on, or not. */
@@ -48,7 +48,7 @@ static void add_results(weir_writing *w, uint32_t e, bool scratch)
 
     for (uint32_t k = 0; k < nout; k++) {
         const weir_life *l = &w->s->lives.at[life[k]];
-        if (is_scratch(w->s, l) != scratch)
+        if (lives_on(w->s, l) == scratch)
             continue;
         weir_string_add(&w->text, "%s\"%lld\":%zu", any ? "," : gap,
                         (long long)w->o->piece_id.at[l->piece], w->lay->offset[life[k]]);
@@ -142,7 +142,8 @@ static bool sort_by_end(const weir_schedule *s, uint32_t **first, uint32_t **lis
 
     for (uint32_t i = 0; f && l && skip && i < s->lives.n; i++) {
         const weir_life *v = &s->lives.at[i];
-        skip[i] |= s->events.n && is_scratch(s, v);
+        const bool       made = s->events.n && s->events.at[v->first].act == WEIR_RUN && !v->before;
+        skip[i] |= made && !lives_on(s, v);
         if (v->over != WEIR_NO_LIFE)
             skip[v->over] = 1;
     }

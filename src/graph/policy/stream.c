@@ -41,6 +41,29 @@ static bool fits(const weir_streamer *x, uint32_t e, size_t more)
     return (size_t)x->s->live.at[e] + more <= x->room;
 }
 
+/* The first place where each copy in may be issued, in x->order: behind the making of the copy it
+ * reads, and behind the end of the plain one before it. */
+static void find_earliest(weir_streamer *x)
+{
+    weir_schedule *s = x->s;
+
+    memset(s->now, 0xff, (size_t)s->p->pieces.n * WEIR_FORMS * sizeof *s->now);
+    for (uint32_t i = 0; i < s->lives.n; i++) {
+        const weir_life *l = &s->lives.at[i];
+        uint32_t *const  before = &s->now[l->piece * WEIR_FORMS + WEIR_PLAIN];
+        if (l->form != WEIR_PLAIN)
+            continue;
+        if (!l->before && s->events.at[l->first].act == WEIR_IN) {
+            const weir_life *host = &s->lives.at[s->refs.at[s->first.at[l->first]]];
+            uint32_t         from = host->before ? 0 : host->first + 1;
+            if (*before != WEIR_NO_LIFE && s->lives.at[*before].last >= from)
+                from = s->lives.at[*before].last + 1;
+            x->order[l->first] = from;
+        }
+        *before = i;
+    }
+}
+
 /* Where each copy in is issued: as late as it is in time, no earlier than there is room. */
 static void issue_early(weir_streamer *x)
 {
@@ -53,17 +76,15 @@ static void issue_early(weir_streamer *x)
         x->start[e] = time;
         time += v->act == WEIR_OUT || v->act == WEIR_IN ? 0 : weir_event_seconds(s->p, v);
     }
+    find_earliest(x);
     for (uint32_t e = s->events.n; e-- > 0;) {
         if (s->events.at[e].act != WEIR_IN)
             continue;
-        const uint32_t  *life = s->refs.at + s->first.at[e];
-        const weir_life *host = &s->lives.at[life[0]];
-        const size_t     bytes = s->p->pieces.at[s->events.at[e].what].bytes;
-        const uint32_t   from = host->before ? 0 : host->first + 1;
-        const double     seconds = weir_event_seconds(s->p, &s->events.at[e]);
-        const double     begin = fmin(x->start[e], link) - seconds;
-        uint32_t         q = e;
-        while (q > from && x->start[q] > begin && fits(x, q - 1, bytes)) {
+        const size_t bytes = s->p->pieces.at[s->events.at[e].what].bytes;
+        const double seconds = weir_event_seconds(s->p, &s->events.at[e]);
+        const double begin = fmin(x->start[e], link) - seconds;
+        uint32_t     q = e;
+        while (q > x->order[e] && x->start[q] > begin && fits(x, q - 1, bytes)) {
             q--;
             s->live.at[q] += (int64_t)bytes;
         }
@@ -163,21 +184,27 @@ static double make_room(weir_streamer *x, weir_clocks *c, uint32_t e, double tim
     return time;
 }
 
+/* Event e takes no memory that a copy out still needs: compute waits where it would, so that what
+ * runs later finds the room, too. Only copies out take none. */
 static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
     weir_schedule    *s = x->s;
     const weir_event *v = &s->events.at[e];
-    const double      seconds = weir_event_seconds(s->p, v);
     uint32_t          nin, nout;
     const uint32_t   *life = weir_schedule_refs(s, e, &nin, &nout);
-    double            begin = v->act == WEIR_OUT ? fmax(c->out, c->compute) : c->compute;
+    double            begin = c->compute;
 
     for (uint32_t i = 0; i < nin; i++)
         begin = fmax(begin, x->ready[life[i]]);
-    begin = make_room(x, c, e, begin);
-    if (v->act == WEIR_IN)
+    if (v->act != WEIR_OUT)
+        begin = make_room(x, c, e, begin);
+    if (v->act == WEIR_IN) {
+        c->compute = begin;
         begin = fmax(begin, c->in);
-    const double end = begin + seconds;
+    } else if (v->act == WEIR_OUT) {
+        begin = fmax(begin, c->out);
+    }
+    const double end = begin + weir_event_seconds(s->p, v);
     *(v->act == WEIR_OUT ? &c->out : v->act == WEIR_IN ? &c->in : &c->compute) = end;
     for (uint32_t i = 0; i < nout; i++)
         x->ready[life[nin + i]] = v->act == WEIR_RUN ? 0 : end;
