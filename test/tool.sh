@@ -144,6 +144,17 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
         check "$?" "the plan holds: $(head -n 1 "$work/judged")"
     fi
     bad 1 'no plan found within' plan test/data/chain.json --budget 5%
+    good curve plan test/data/chain.json --curve "$work/curve" --policy all --moves 300
+    says curve '100\.0 % +0\.000'
+    good curve_auto plan test/data/chain.json --curve "$work/curve" --moves 300 \
+        --out "$work/curve.txt"
+    [ "$(grep -c '^auto,' "$work/curve.csv")" -gt 9 ] && grep -q '</svg>' "$work/curve.svg" &&
+        [ "$(grep -c ' %' "$work/curve.txt")" -gt 10 ]
+    check "$?" "a curve has a table, a CSV and a picture"
+    bad 1 "no policy 'magic'" plan test/data/chain.json --curve "$work/curve" --policy auto,magic
+    bad 1 'cannot write' plan test/data/chain.json --curve "$work/no/such" --policy recycle \
+        --out /dev/null
+    bad 1 "the budgets are its own" plan test/data/chain.json --curve "$work/curve" --budget 50%
     # Every network is recorded, exported and planned; some are planned tightly, and judged.
     for model in $("$weir" dump --help | sed -n 's/.*the network: \(.*\) (default.*/\1/p' |
             tr -d ,); do
