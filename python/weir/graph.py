@@ -79,7 +79,7 @@ class Graph:
         return {name: getattr(numbers, name) for name in STATS}
 
     def text(self, kind="plan"):
-        """Text of one of KINDS: the plan, costs, DOT, JSON, two pictures as SVG."""
+        """Text of one of KINDS: plan, costs, DOT, JSON, outline, two pictures as SVG."""
         if kind not in KINDS:
             raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
         return capi.weir_graph_text(self.handle, KINDS[kind])
