@@ -28,16 +28,16 @@ static void table(const weir_curve *c, weir_string *s)
     weir_string_add(s, "%s: %zu operations, %.3f ms a step; extra time in %% within each budget\n\n"
                     "%15s %8s", c->name, c->whole.operations, c->whole.step_ms, "bytes", "share");
     for (uint32_t i = 0; i < c->lines.n; i++)
-        weir_string_add(s, " %12s", c->lines.at[i].policy);
+        weir_string_add(s, " %15s", c->lines.at[i].policy);
     weir_string_add(s, "\n");
     for (uint32_t k = 0; k < rows; k++) {
         const size_t budget = c->lines.at[widest].points.at[k].budget_bytes;
         weir_string_add(s, "%15zu %6.1f %%", budget, share_of(c, budget));
         for (uint32_t i = 0; i < c->lines.n; i++)
             if (k < c->lines.at[i].points.n)
-                weir_string_add(s, " %12.3f", weir_curve_extra(&c->lines.at[i].points.at[k]));
+                weir_string_add(s, " %15.3f", weir_curve_extra(&c->lines.at[i].points.at[k]));
             else
-                weir_string_add(s, " %12s", "-");
+                weir_string_add(s, " %15s", "-");
         weir_string_add(s, "\n");
     }
     weir_string_add(s, "%15zu %6.1f %%  one operation with all it needs\n", c->whole.floor_bytes,
@@ -79,7 +79,7 @@ static double top_of(const weir_curve *c)
     return fmax(1, first > 0 ? fmin(most, 2 * first) : most);
 }
 
-/* The smallest budget that the policy fitted, beside its point. */
+/* The smallest budget that the policy fitted, above its point. */
 static void label_last(weir_chart *chart, const weir_curve *c, const weir_curve_line *l,
                        const char *colour)
 {
@@ -89,9 +89,10 @@ static void label_last(weir_chart *chart, const weir_curve *c, const weir_curve_
     const double share = share_of(c, p->budget_bytes), extra = weir_curve_extra(p);
 
     if (l->points.n > 1 && extra <= chart->ymax)
-        weir_string_add(chart->s, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"end\" fill=\"%s\" "
-                        "font-size=\"11\">%.0f %%</text>\n", weir_svg_x(chart, share) - 8,
-                        weir_svg_y(chart, extra) + 4, colour, share);
+        weir_string_add(chart->s, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\" fill=\"%s\" "
+                        "font-size=\"11\" font-weight=\"bold\" stroke=\"#fff\" stroke-width=\"3\" "
+                        "paint-order=\"stroke\">%.0f %%</text>\n", weir_svg_x(chart, share),
+                        weir_svg_y(chart, extra) - 11, colour, share);
 }
 
 /* Points of later lines lie below those of earlier ones, and are larger: all are seen. */
@@ -120,7 +121,6 @@ static void draw_line(weir_chart *chart, const weir_curve *c, uint32_t i, const 
                         p->again);
     }
     weir_string_add(chart->s, "</g>\n");
-    label_last(chart, c, l, colour);
 }
 
 /* What lies always in memory, and what one operation needs beyond: no plan goes below. */
@@ -147,13 +147,15 @@ static void picture(const weir_curve *c, weir_string *s)
                       (double)c->whole.whole_bytes / 1e6, (double)c->whole.resident_bytes / 1e6,
                       c->link_out > 0 ? "; with swapping" : "");
     weir_string_add(s, "<clipPath id=\"plot\"><path d=\"M%g %gh%gv%gh%gZ\"/></clipPath>\n",
-                    WEIR_SVG_X - 4, WEIR_SVG_Y, WEIR_SVG_W + 8, WEIR_SVG_H + 4, -WEIR_SVG_W - 8);
+                    WEIR_SVG_X - 9, WEIR_SVG_Y, WEIR_SVG_W + 18, WEIR_SVG_H + 9, -WEIR_SVG_W - 18);
     draw_floor(&chart, share_of(c, c->whole.floor_bytes));
     weir_svg_axes(&chart, "budget, % of the peak without one", "extra time");
     for (uint32_t i = c->lines.n; i-- > 0;)
         draw_line(&chart, c, i, colours[i % COLOURS]);
-    for (uint32_t i = 0; i < c->lines.n; i++)
+    for (uint32_t i = 0; i < c->lines.n; i++) {
+        label_last(&chart, c, &c->lines.at[i], colours[i % COLOURS]);
         weir_svg_legend(&chart, colours[i % COLOURS], c->lines.at[i].policy);
+    }
     weir_svg_legend(&chart, "#edf0f3", "below any plan");
     weir_svg_end(&chart);
 }
