@@ -78,6 +78,7 @@ static weir_status map_outputs(weir_expander *x, uint32_t event, weir_node *n, b
             store = weir_graph_store_new(x->g, x->g->stores.at[old].bytes, kind);
             if (store == WEIR_NONE)
                 return WEIR_ERR_NOMEM;
+            x->g->stores.at[store].origin = old;
             n->out[k] = view_in(x->g, n->out[k], store);
             if (n->out[k] == WEIR_NONE)
                 return WEIR_ERR_NOMEM;
