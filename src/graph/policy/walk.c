@@ -141,13 +141,22 @@ static void list_early(weir_walk_room *w, const uint8_t *gap, uint32_t piece)
     w->early[at] = piece;
 }
 
-/* After the first run of a task: what it read and made is kept or dropped as decided. */
-static void settle(weir_walk_room *w, const uint8_t *gap, const weir_task *t)
+/* Is the task the next one that reads the piece? */
+static bool reads_next(const weir_walk_room *w, uint32_t task, uint32_t piece)
 {
+    const weir_range uses = w->p->pieces.at[piece].uses;
+    return w->next[piece] < uses.n && weir_refs(w->p, uses)[w->next[piece]] == task;
+}
+
+/* After the first run of a task: what it read and made is kept or dropped as decided, by the gap
+ * that begins here if it was made anew for the task itself. */
+static void settle(weir_walk_room *w, const uint8_t *gap, uint32_t task)
+{
+    const weir_task *t = &w->p->tasks.at[task];
     const uint32_t *in = weir_refs(w->p, t->in), *out = weir_refs(w->p, t->out);
 
     for (uint32_t i = 0; i < w->burst.n; i++)
-        if (!stays(w, gap, w->burst.at[i], true))
+        if (!reads_next(w, task, w->burst.at[i]) && !stays(w, gap, w->burst.at[i], true))
             w->now[w->burst.at[i]] = WEIR_NO_PIECE;
     w->burst.n = 0;
     for (uint32_t i = 0; i < t->in.n; i++) {
@@ -179,7 +188,8 @@ static int64_t taken_over(const weir_walk_room *w, uint32_t e)
             a++;
         while (out[b] != pair[i + 1])
             b++;
-        bool free = w->lives.at[life[a]].last == e && w->lives.at[life[a]].first != e;
+        bool free = w->lives.at[life[a]].last == e && w->lives.at[life[a]].first != e &&
+                    !(w->p->pieces.at[pair[i]].output && e + 1 == w->events.n);
         for (uint32_t k = 0; k < used; k++)
             free = free && used_in[k] != a && used_out[k] != b;
         if (!free || w->p->pieces.at[pair[i]].bytes != w->p->pieces.at[pair[i + 1]].bytes)
@@ -248,7 +258,7 @@ bool weir_walk(weir_walk_room *w, const uint8_t *gap)
         if (w->valid && !run(w, i, false))
             return false;
         if (w->valid)
-            settle(w, gap, t);
+            settle(w, gap, i);
     }
     if (!w->valid) {
         w->peak = SIZE_MAX;
