@@ -129,7 +129,7 @@ static void mark_own(weir_cut *c)
     const uint32_t  *pair = weir_refs(c->p, t->pairs);
     bool             whole;
 
-    c->must = must_of(c->p, &c->levers, c->stage, &whole);
+    c->own = c->must = must_of(c->p, &c->levers, c->stage, &whole);
     for (uint32_t k = 0; k < t->in.n; k++)
         c->there[weir_refs(c->p, t->in)[k]] = 1;
     for (uint32_t k = 0; k < t->out.n; k++)

@@ -30,7 +30,8 @@ typedef struct weir_cut {
     const weir_problem *p;
     weir_levers         levers;
     uint32_t            stage;
-    size_t              must;           /* of the stage itself, and what nothing can make anew */
+    size_t              own;            /* bytes of the stage itself */
+    size_t              must;           /* and of what nothing can make anew */
     size_t              least;          /* must + the fewest bytes that keep all the rest possible */
     size_t              all;            /* must + everything read later */
     double              extra;          /* the answer: seconds; INFINITY: not at this budget */

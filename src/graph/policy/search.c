@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/policy/mincut.h"
 
 /* Weight of bytes above the budget (relative to it) against extra time (relative to the step's). */
 #define EXCESS_WEIGHT 20.0
@@ -431,6 +432,15 @@ static bool anneal(weir_anneal *a)
 
 /* ---- all together ---- */
 
+/* The minimal cut as a start; what does not fit elsewhere in the step is dropped greedily. */
+static bool start_at_cut(weir_anneal *a)
+{
+    weir_search *s = a->s;
+
+    return weir_mincut(&s->room, s->budget, 0, a->gap) == WEIR_OK && greedy(a, 1.0) &&
+           (!s->room.valid || s->room.peak > s->budget || restore(a));
+}
+
 static bool run(weir_anneal *a)
 {
     static const double powers[] = {0.7, 1.0, 1.4};
@@ -445,7 +455,7 @@ static bool run(weir_anneal *a)
         if (s->room.valid && s->room.peak <= s->budget && !restore(a))
             return false;
     }
-    return anneal(a);
+    return start_at_cut(a) && anneal(a);
 }
 
 weir_status weir_search_run(weir_search *s)
