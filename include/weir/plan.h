@@ -21,7 +21,7 @@ WEIR_API void          weir_outline_free(weir_outline *o);
 
 typedef struct weir_outline_options {
     const char *budget;         /* as in weir_plan_options; "%" of peak_bytes without it */
-    const char *policy;         /* NULL or "auto" */
+    const char *policy;         /* NULL, "auto", "mincut" or "mincut:ratio=0.5" */
     size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
     uint64_t    moves;          /* of the search; 0: by the step's size */
 } weir_outline_options;
@@ -33,9 +33,10 @@ typedef struct weir_outline_plan_stats {
     size_t   budget_bytes;
     size_t   live_bytes;        /* peak of the plan: live bytes */
     size_t   peak_bytes;        /* and addresses: what must be within the budget */
-    size_t   floor_bytes;       /* one operation with all it needs: no plan does with less */
+    size_t   floor_bytes;       /* proven: no plan does with less */
     size_t   again;             /* operations that run again */
     double   step_ms, extra_ms; /* of all operations once; of those that run again */
+    double   least_extra_ms;    /* proven: no plan within the budget has less; may be INFINITY */
 } weir_outline_plan_stats;
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none

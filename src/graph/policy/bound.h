@@ -7,7 +7,7 @@
 typedef struct weir_bound {
     double   extra_seconds;     /* every plan within the budget takes longer by so much */
     size_t   feasible_bytes;    /* every plan needs so many, whatever it costs */
-    uint32_t task;              /* at whose first run extra_seconds was found */
+    uint32_t task;              /* the first run that by itself asks for most of it */
 } weir_bound;
 
 /* Bounds for plans of first runs in the problem's order, by pieces and workspace (no `resident`,
@@ -15,6 +15,10 @@ typedef struct weir_bound {
  * may do besides dropping and running again; NULL: nothing. ERR_NOMEM, or WEIR_OK. */
 weir_status weir_bound_of(const weir_problem *p, size_t budget, const weir_levers *levers,
                           weir_bound *b);
+
+/* Likewise, in a tenth of the time and lower: one moment, with pieces kept in part. */
+weir_status weir_bound_quick(const weir_problem *p, size_t budget, const weir_levers *levers,
+                             weir_bound *b);
 
 /* Bytes that some task needs by itself: cheap, and at most feasible_bytes. */
 size_t weir_bound_floor(const weir_problem *p, const weir_levers *levers);

@@ -13,6 +13,8 @@
 
 #include "core/status.h"
 #include "graph/passes.h"
+#include "graph/policy/bound.h"
+#include "graph/policy/mincut.h"
 #include "graph/policy/recorded.h"
 #include "graph/policy/search.h"
 
@@ -64,6 +66,7 @@ enum { MOVES_PER_TASK = 400, MOST_WORK = 60000000, LEAST_MOVES = 2000, MOST_TRIE
 typedef struct weir_fitter {
     weir_graph     *g;
     uint32_t        passes;
+    const char     *policy;
     weir_problem    problem;        /* by estimated times */
     weir_problem    timed;          /* by measured ones, if asked for */
     uint32_t       *piece_of;
@@ -85,7 +88,8 @@ uint64_t weir_budget_moves(uint32_t tasks)
 static weir_status try_target(weir_fitter *f, const weir_problem *p, size_t target, size_t *live,
                               size_t *arena, bool *fits)
 {
-    weir_search s = {.p = p, .budget = target, .moves = weir_budget_moves(p->tasks.n)};
+    weir_search s = {.p = p, .budget = target, .moves = weir_budget_moves(p->tasks.n),
+                     .policy = f->policy};
     weir_status status = weir_search_run(&s);
 
     *fits = false;
@@ -123,33 +127,18 @@ static weir_status fit(weir_fitter *f, bool *fits)
     return *fits ? WEIR_OK : try_target(f, &f->problem, 0, &live, &arena, fits);
 }
 
-size_t weir_budget_floor(const weir_problem *p)
-{
-    size_t most = 0;
-
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
-        const weir_task *t = &p->tasks.at[i];
-        size_t           bytes = t->work, made = 0;
-        for (uint32_t k = 0; k < t->in.n; k++)
-            bytes += p->pieces.at[weir_refs(p, t->in)[k]].bytes;
-        for (uint32_t k = 0; k < t->out.n; k++)
-            made += p->pieces.at[weir_refs(p, t->out)[k]].bytes;
-        bytes += t->pairs.n ? 0 : made;
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 static weir_status too_small(const weir_fitter *f, size_t budget, size_t resident)
 {
     const weir_node *n = &f->g->nodes.at[f->peak_task];
+    weir_bound       b;
 
+    WEIR_TRY(weir_bound_quick(&f->problem, f->limit, NULL, &b));
     return weir_fail(WEIR_ERR_BUDGET,
                      "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
                      "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
                      "of any kind needs less than %zu",
                      budget, resident + f->least, resident, f->least, weir_opdefs[n->op]->name,
-                     weir_phase_name[n->phase], resident + weir_budget_floor(&f->problem));
+                     weir_phase_name[n->phase], resident + b.feasible_bytes);
 }
 
 static weir_status make_problems(weir_fitter *f, bool measure)
@@ -187,15 +176,18 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
 
 weir_status weir_budget_policy(const char *name)
 {
-    if (name && strcmp(name, "auto") != 0)
-        return weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; it is auto", name);
+    double ratio;
+
+    if (name && strcmp(name, "auto") != 0 && !weir_mincut_parse(name, &ratio))
+        return weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; it is auto, mincut or "
+                         "mincut:ratio=R with 0 < R <= 1", name);
     return WEIR_OK;
 }
 
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
     const size_t resident = weir_plan_resident(g), whole = resident + g->plan->arena;
-    weir_fitter  f = {.g = g, .passes = passes, .least = SIZE_MAX};
+    weir_fitter  f = {.g = g, .passes = passes, .policy = options->policy, .least = SIZE_MAX};
     size_t       budget;
     bool         fits = false;
 

@@ -20,8 +20,4 @@ weir_status weir_budget_policy(const char *name);
 /* Moves of a search for so many tasks: a count, so that plans are reproducible. */
 uint64_t weir_budget_moves(uint32_t tasks);
 
-/* Bytes that one task needs by itself: no plan does with less. */
-struct weir_problem;
-size_t weir_budget_floor(const struct weir_problem *p);
-
 #endif

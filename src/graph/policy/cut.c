@@ -13,11 +13,6 @@
 #define FEWEST_SCALE  0x1p16        /* of all tasks together, when a byte is dearer than they */
 #define ROUNDING      1e-12         /* relative, of the sums of doubles */
 
-/* A choice as a line over lambda: seconds + lambda * slope. */
-typedef struct weir_line {
-    double seconds, slope;
-} weir_line;
-
 static size_t bytes_of(const weir_cut *c, uint32_t piece)
 {
     return c->levers.least ? c->levers.least[piece] : c->p->pieces.at[piece].bytes;
@@ -32,9 +27,12 @@ bool weir_cut_init(weir_cut *c, const weir_problem *p, const weir_levers *levers
     c->fate = weir_mem_zalloc(pieces, sizeof *c->fate);
     c->there = weir_mem_zalloc(pieces, sizeof *c->there);
     c->again = weir_mem_zalloc(tasks, sizeof *c->again);
+    c->fixed = weir_mem_zalloc(tasks, sizeof *c->fixed);
+    c->dear = weir_mem_zalloc(tasks, sizeof *c->dear);
     c->piece_node = weir_mem_zalloc(pieces, sizeof *c->piece_node);
     c->task_node = weir_mem_zalloc(tasks, sizeof *c->task_node);
-    return c->fate && c->there && c->again && c->piece_node && c->task_node;
+    return c->fate && c->there && c->again && c->fixed && c->dear && c->piece_node &&
+           c->task_node;
 }
 
 void weir_cut_free(weir_cut *c)
@@ -42,10 +40,11 @@ void weir_cut_free(weir_cut *c)
     weir_flow_free(&c->flow);
     weir_vec_free(&c->pieces);
     weir_vec_free(&c->tasks);
-    weir_vec_free(&c->free_in);
     weir_mem_free(c->fate);
     weir_mem_free(c->there);
     weir_mem_free(c->again);
+    weir_mem_free(c->fixed);
+    weir_mem_free(c->dear);
     weir_mem_free(c->piece_node);
     weir_mem_free(c->task_node);
 }
@@ -118,7 +117,13 @@ static bool may_run_again(const weir_cut *c, uint32_t task)
 static bool wanted_later(const weir_cut *c, uint32_t piece)
 {
     const weir_piece *k = &c->p->pieces.at[piece];
-    return k->output || (k->uses.n > 0 && weir_refs(c->p, k->uses)[k->uses.n - 1] > c->stage);
+
+    if (c->end >= c->p->tasks.n && k->output)
+        return true;
+    for (uint32_t i = k->uses.n; i-- > 0 && weir_refs(c->p, k->uses)[i] > c->stage;)
+        if (weir_refs(c->p, k->uses)[i] <= c->end)
+            return true;
+    return false;
 }
 
 /* Marks what is in memory while the stage runs: its results, and its inputs but for one that may be
@@ -187,7 +192,8 @@ static bool add_makers(weir_cut *c)
     return true;
 }
 
-/* First an edge for each piece, then for each task: their numbers are their places in the lists. */
+/* First an edge for each piece, then two for each task, from the source and to the sink: their
+ * numbers follow the lists. */
 static bool add_edges(weir_cut *c)
 {
     const weir_problem *p = c->p;
@@ -198,6 +204,8 @@ static bool add_edges(weir_cut *c)
                                 c->piece_node[c->pieces.at[i]], 0);
     for (uint32_t i = 0; i < c->tasks.n && ok; i++)
         ok = weir_flow_edge_add(&c->flow, 0, c->task_node[c->tasks.at[i]], 0);
+    for (uint32_t i = 0; i < c->tasks.n && ok; i++)
+        ok = weir_flow_edge_add(&c->flow, c->task_node[c->tasks.at[i]], 1, 0);
     for (uint32_t i = 0; i < c->wanted && ok; i++)
         ok = weir_flow_edge_add(&c->flow, c->piece_node[c->pieces.at[i]], 1, WEIR_FLOW_MOST);
     for (uint32_t i = 0; i < c->tasks.n && ok; i++) {
@@ -220,10 +228,15 @@ static bool cut(weir_cut *c, double second, double byte, double most, int64_t *v
         const double price = byte * (double)bytes_of(c, c->pieces.at[i]);
         weir_flow_set(&c->flow, i, (int64_t)fmin(price, most));
     }
-    for (uint32_t i = 0; i < c->tasks.n; i++)
-        weir_flow_set(&c->flow, c->pieces.n + i,
-                      (int64_t)(second * c->p->tasks.at[c->tasks.at[i]].time));
-    for (uint32_t e = c->pieces.n + c->tasks.n; 2 * e < c->flow.edges.n; e++)
+    for (uint32_t i = 0; i < c->tasks.n; i++) {
+        const uint32_t o = c->tasks.at[i];
+        const uint8_t  fixed = c->fixed[o];
+        const int64_t  price = (int64_t)(second * c->p->tasks.at[o].time);
+        weir_flow_set(&c->flow, c->pieces.n + i, fixed == WEIR_CUT_NEVER ? WEIR_FLOW_MOST : price);
+        weir_flow_set(&c->flow, c->pieces.n + c->tasks.n + i,
+                      fixed == WEIR_CUT_ALWAYS ? WEIR_FLOW_MOST : 0);
+    }
+    for (uint32_t e = c->pieces.n + 2 * c->tasks.n; 2 * e < c->flow.edges.n; e++)
         weir_flow_set(&c->flow, e, WEIR_FLOW_MOST);
     return weir_flow_run(&c->flow, value);
 }
@@ -259,20 +272,27 @@ static void keep_choice(weir_cut *c)
         c->again[c->tasks.at[i]] = weir_flow_far(&c->flow, c->task_node[c->tasks.at[i]]);
 }
 
-bool weir_cut_at(weir_cut *c, uint32_t stage)
+/* The cheapest of the choices with the fewest bytes; *value: a whole number of times those. */
+static bool cut_to_fewest(weir_cut *c, int64_t *value)
+{
+    return cut(c, c->scale * (FEWEST_SCALE / SECONDS_SCALE), 2 * FEWEST_SCALE,
+               0x1p60 / (c->pieces.n + 1), value);
+}
+
+bool weir_cut_at(weir_cut *c, uint32_t stage, uint32_t end)
 {
     size_t  all = 0;
     int64_t value;
 
     c->stage = stage;
+    c->end = end;
     c->pieces.n = c->tasks.n = 0;
     memset(c->there, 0, c->p->pieces.n);
     memset(c->piece_node, 0, c->p->pieces.n * sizeof *c->piece_node);
     memset(c->task_node, 0, c->p->tasks.n * sizeof *c->task_node);
     mark_own(c);
     if (!weir_flow_begin(&c->flow) || !add_wanted(c) || !add_makers(c) || !add_edges(c) ||
-        !cut(c, c->scale * (FEWEST_SCALE / SECONDS_SCALE), 2 * FEWEST_SCALE,
-             0x1p60 / (c->pieces.n + 1), &value))
+        !cut_to_fewest(c, &value))
         return false;
     for (size_t i = 0; i < c->wanted; i++)
         all += bytes_of(c, c->pieces.at[i]);
@@ -284,53 +304,117 @@ bool weir_cut_at(weir_cut *c, uint32_t stage)
 
 /* ---- the climb ---- */
 
-/* `room` bytes are left for pieces; with a link, more left before. */
-bool weir_cut_solve(weir_cut *c, size_t budget, double known)
+/* A choice as a line over lambda: seconds + lambda * slope. */
+typedef struct weir_line {
+    double seconds, slope;
+} weir_line;
+
+typedef struct weir_climb {
+    double    room;             /* bytes for pieces that idle; with a link, more that left before */
+    double    most;             /* lambda */
+    weir_line left, right;      /* of choices that do not fit, and do */
+    double    value;            /* at the lambda looked at last: of its choice */
+} weir_climb;
+
+/* Line of the last cut. */
+static weir_line line_of(const weir_cut *c, double room)
+{
+    double seconds, bytes;
+
+    weigh(c, &seconds, &bytes);
+    return (weir_line){seconds, bytes - room - c->levers.link * seconds};
+}
+
+static void keep_dear(weir_cut *c)
+{
+    memset(c->dear, 0, c->p->tasks.n);
+    for (uint32_t i = 0; i < c->tasks.n; i++)
+        c->dear[c->tasks.at[i]] = weir_flow_far(&c->flow, c->task_node[c->tasks.at[i]]);
+}
+
+/* Raises `extra` to the function's value at lambda; the choice there replaces one of the lines. */
+static bool look_at(weir_cut *c, weir_climb *k, double lambda)
+{
+    const double second = c->scale * fmax(0, 1 - lambda * c->levers.link);
+    int64_t      value;
+
+    if (!cut(c, second, c->scale * lambda, MOST_CAPACITY, &value))
+        return false;
+    const double whole = (double)value / c->scale;
+    const double below = whole - lambda * k->room - ROUNDING * (whole + lambda * fabs(k->room));
+    c->extra = fmax(c->extra, below);
+    const weir_line now = line_of(c, k->room);
+    k->value = now.seconds + lambda * now.slope;
+    if (now.slope > 0) {
+        k->left = now;
+        keep_dear(c);
+    } else {
+        k->right = now;
+        c->seconds = now.seconds;
+        keep_choice(c);
+    }
+    return true;
+}
+
+/* The two choices of the top disagree over it, and it takes longest. */
+static uint32_t open_task(const weir_cut *c)
+{
+    uint32_t open = WEIR_NO_TASK;
+
+    for (uint32_t i = 0; i < c->tasks.n; i++) {
+        const uint32_t o = c->tasks.at[i];
+        if (c->again[o] != c->dear[o] && c->fixed[o] == WEIR_CUT_FREE &&
+            (open == WEIR_NO_TASK || c->p->tasks.at[o].time > c->p->tasks.at[open].time))
+            open = o;
+    }
+    return open;
+}
+
+static bool climb(weir_cut *c, weir_climb *k, double known)
 {
     enum { MOST_TANGENTS = 40 };
-    const double link = c->levers.link, most = link > 0 ? 1 / link : HUGE_VAL;
-    double       room = (double)budget + (double)c->levers.away - (double)c->must, bytes;
-    weir_line    left = {0}, right;
+
+    for (int i = 0; i < MOST_TANGENTS && k->left.slope > 0; i++) {
+        const weir_line l = k->left, r = k->right;
+        const double    meet = r.slope < l.slope ? (r.seconds - l.seconds) / (l.slope - r.slope)
+                                                 : k->most;
+        const double    lambda = r.slope > 0 || meet > k->most ? k->most : meet;
+        const double    above = fmin(l.seconds + lambda * l.slope, r.seconds + lambda * r.slope);
+        if (above <= known || above <= c->extra * (1 + 1e-9))
+            break;
+        if (!look_at(c, k, lambda))
+            return false;
+        if (k->value >= above * (1 - 1e-9) || (lambda == k->most && k->left.slope > 0))
+            break;
+    }
+    return true;
+}
+
+bool weir_cut_solve(weir_cut *c, size_t budget, double known)
+{
+    const double link = c->levers.link;
+    weir_climb   k = {.room = (double)budget + (double)c->levers.away - (double)c->must,
+                      .most = link > 0 ? 1 / link : HUGE_VAL};
     int64_t      value;
 
     for (uint32_t i = 0; i < c->stage && link > 0; i++)
-        room += link * c->p->tasks.at[i].time;
-    weigh(c, &right.seconds, &bytes);       /* of the fewest bytes, from weir_cut_at */
+        k.room += link * c->p->tasks.at[i].time;
     c->extra = 0;
-    left.slope = (double)(c->all - c->must) - room;
-    right.slope = bytes - room - link * right.seconds;
-    if (left.slope <= 0 || c->scale == 0)
-        return true;
-    if (bytes > room && link == 0) {
+    c->seconds = INFINITY;
+    c->open = WEIR_NO_TASK;
+    if (!cut_to_fewest(c, &value))
+        return false;
+    keep_choice(c);
+    k.right = line_of(c, k.room);
+    if (k.right.slope <= 0)
+        c->seconds = k.right.seconds;
+    else if (link == 0)
         c->extra = INFINITY;
+    if (isinf(c->extra) || c->scale == 0)
         return true;
-    }
-    for (int i = 0; i < MOST_TANGENTS; i++) {
-        const double meet = right.slope < left.slope
-                                ? (right.seconds - left.seconds) / (left.slope - right.slope) : most;
-        const double lambda = right.slope > 0 || meet > most ? most : meet;
-        const double above = fmin(left.seconds + lambda * left.slope,
-                                  right.seconds + lambda * right.slope);
-        if (above <= known || above <= c->extra * (1 + 1e-9))
-            break;
-        if (!cut(c, c->scale * fmax(0, 1 - lambda * link), c->scale * lambda, MOST_CAPACITY,
-                 &value))
-            return false;
-        weir_line    now;
-        const double whole = (double)value / c->scale;
-        const double below = whole - lambda * room - ROUNDING * (whole + lambda * fabs(room));
-        c->extra = fmax(c->extra, below);
-        weigh(c, &now.seconds, &bytes);
-        now.slope = bytes - room - link * now.seconds;
-        if (now.seconds + lambda * now.slope >= above * (1 - 1e-9) ||
-            (lambda == most && now.slope >= 0))
-            break;
-        if (now.slope > 0) {
-            left = now;
-        } else {
-            right = now;
-            keep_choice(c);
-        }
-    }
+    const double low = 1e-5 * c->p->time / (double)(c->all + 1);
+    if (!look_at(c, &k, fmin(low, k.most)) || !climb(c, &k, known))
+        return false;
+    c->open = open_task(c);
     return true;
 }

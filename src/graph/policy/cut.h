@@ -16,6 +16,8 @@
 #include "graph/policy/maxflow.h"
 #include "graph/policy/problem.h"
 
+#define WEIR_NO_TASK UINT32_MAX
+
 /* What plans may do besides dropping and running again; all zero: nothing. */
 typedef struct weir_levers {
     const size_t *least;        /* [pieces] smallest form a piece may lie in; NULL: its bytes */
@@ -25,16 +27,20 @@ typedef struct weir_levers {
 } weir_levers;
 
 typedef enum weir_cut_fate { WEIR_CUT_NOT_ASKED, WEIR_CUT_KEPT, WEIR_CUT_AGAIN } weir_cut_fate;
+typedef enum weir_cut_fix { WEIR_CUT_FREE, WEIR_CUT_NEVER, WEIR_CUT_ALWAYS } weir_cut_fix;
 
 typedef struct weir_cut {
     const weir_problem *p;
     weir_levers         levers;
-    uint32_t            stage;
+    uint32_t            stage, end;
     size_t              own;            /* bytes of the stage itself */
     size_t              must;           /* and of what nothing can make anew */
-    size_t              least;          /* must + the fewest bytes that keep all the rest possible */
+    size_t              least;          /* must + the fewest bytes that keep the rest possible */
     size_t              all;            /* must + everything read later */
     double              extra;          /* the answer: seconds; INFINITY: not at this budget */
+    double              seconds;        /* of the cheapest choice met that fits, INFINITY: none */
+    uint32_t            open;           /* a task that decides it, WEIR_NO_TASK: none does */
+    uint8_t            *fixed;          /* [tasks] weir_cut_fix, to be set by the caller */
     uint8_t            *fate;           /* [pieces] weir_cut_fate at the cheapest way that fits */
     uint8_t            *again;          /* [tasks] runs again behind the stage, likewise */
     /* private */
@@ -42,21 +48,23 @@ typedef struct weir_cut {
     double     scale;                   /* capacity of a second */
     uint32_t  *piece_node, *task_node;  /* 0: none */
     uint8_t   *there;                   /* [pieces] in memory at no cost */
+    uint8_t   *dear;                    /* [tasks] runs again where bytes are too cheap to fit */
     WEIR_VEC(uint32_t) pieces;          /* with a node, in order of their edges from the maker */
     WEIR_VEC(uint32_t) tasks;           /* likewise: edges from the source, behind them */
-    WEIR_VEC(uint32_t) free_in;         /* inputs of the stage that a result may take over */
     size_t     wanted;                  /* pieces.at[0..wanted) are read later */
 } weir_cut;
 
 bool weir_cut_init(weir_cut *c, const weir_problem *p, const weir_levers *levers);
 void weir_cut_free(weir_cut *c);
 
-/* Looks at the moment when task `stage` first runs; fills must, least, all. False when memory is
- * short. */
-bool weir_cut_at(weir_cut *c, uint32_t stage);
+/* Looks at the moment when task `stage` first runs, with what tasks after it up to `end` read, for
+ * `end` = tasks.n also what the step leaves; fills own, must, least, all. The runs that it counts
+ * lie between the first runs of `stage` and `end`. False when memory is short. */
+bool weir_cut_at(weir_cut *c, uint32_t stage, uint32_t end);
 
-/* Then, once, the extra time at that budget. Stops early, with less, where it will not be above `known`.
- * `fate` and `again` are a choice that fits if any does (else that with the fewest bytes). */
+/* Then the extra time at that budget, of choices in which tasks run again as `fixed` says. Stops
+ * early, with less, where it will not be above `known`. `fate` and `again` are the cheapest choice
+ * met that fits (that with the fewest bytes if none does). */
 bool weir_cut_solve(weir_cut *c, size_t budget, double known);
 
 /* Bytes that the task itself needs: inputs, results, workspace, with what may be in place. */

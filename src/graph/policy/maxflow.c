@@ -1,4 +1,4 @@
-/* maxflow.c - Dinic's algorithm (1970): breadth-first levels, then a blocking flow along them, until
+/* maxflow.c - Dinic's algorithm (1970): breadth-first levels and a blocking flow along them, until
  * the sink is out of reach. Integer capacities, so a flow and its cut are equal exactly. No
  * recursion: paths are as long as the network is deep. */
 #include "graph/policy/maxflow.h"

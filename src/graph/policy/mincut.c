@@ -1,10 +1,10 @@
 /* mincut.c - a cut becomes a plan: what it does not keep is dropped where it would lie idle across
  * the moment.
  *
- * The partitioner is that of He and Yu, "Transcending Runtime-Memory Tradeoffs in Checkpointing by
- * being Fusion Aware" (MLSys 2023; PyTorch's AOTAutograd), with seconds of recomputation to be least
- * instead of bytes kept, and a number of bytes instead of a list of what may be repeated. A cut
- * knows one moment only, so its bytes are lowered until the peak of the whole walk fits. */
+ * The partitioner is that of He and Yu, "Transcending Runtime-Memory Tradeoffs in Checkpointing
+ * by being Fusion Aware" (MLSys 2023; PyTorch's AOTAutograd), with seconds of recomputation to be
+ * least instead of bytes kept, and a number of bytes instead of a list of what may be repeated. A
+ * cut knows one moment only, so its bytes are lowered until the peak of the whole walk fits. */
 #include "graph/policy/mincut.h"
 
 #include <math.h>
@@ -12,6 +12,9 @@
 #include <string.h>
 
 #include "graph/policy/bound.h"
+#include "graph/policy/branch.h"
+
+enum { CLOSE_WORK = 4000 };     /* tasks in a cut times cuts of branch.h */
 
 typedef struct weir_mincutter {
     weir_walk_room *w;
@@ -73,8 +76,10 @@ static void decide(weir_mincutter *m)
 static bool try_target(weir_mincutter *m, uint32_t stage, size_t target)
 {
     weir_walk_room *const w = m->w;
+    double                extra;
 
-    if (!weir_cut_at(&m->cut, stage) || !weir_cut_solve(&m->cut, target, 0))
+    if (!weir_cut_at(&m->cut, stage, w->p->tasks.n) ||
+        !weir_cut_close(&m->cut, target, CLOSE_WORK / (m->cut.tasks.n + 1), &extra))
         return false;
     decide(m);
     if (!weir_walk(w, m->gap))
@@ -165,7 +170,8 @@ static bool fullest(const weir_problem *p, uint32_t *stage, size_t *bytes)
     for (uint32_t k = 0; k < p->pieces.n; k++) {
         const weir_piece *piece = &p->pieces.at[k];
         const uint32_t    n = piece->uses.n;
-        const uint32_t    last = piece->output ? p->tasks.n : n ? weir_refs(p, piece->uses)[n - 1] : 0;
+        const uint32_t    read = n ? weir_refs(p, piece->uses)[n - 1] : 0;
+        const uint32_t    last = piece->output ? p->tasks.n : read;
         if (last <= piece->maker)
             continue;
         change[piece->maker + 1] += (int64_t)piece->bytes;
@@ -194,7 +200,7 @@ static bool run_ratio(weir_mincutter *m, double ratio)
 
     if (ok) {
         m->cut.levers.banned = banned;
-        ok = weir_cut_at(&m->cut, stage);
+        ok = weir_cut_at(&m->cut, stage, p->tasks.n);
     }
     if (ok) {
         const size_t idle = m->cut.all - m->cut.own;
@@ -213,7 +219,7 @@ static bool run_budget(weir_mincutter *m)
     uint32_t            stage = 0;
     size_t              bytes;
 
-    if (weir_bound_of(p, m->budget, NULL, &b) != WEIR_OK || !fullest(p, &stage, &bytes) ||
+    if (weir_bound_quick(p, m->budget, NULL, &b) != WEIR_OK || !fullest(p, &stage, &bytes) ||
         !search_target(m, stage))
         return false;
     return b.task == stage || search_target(m, b.task);

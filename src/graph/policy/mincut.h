@@ -1,4 +1,4 @@
-/* mincut.h - decisions read off the cheapest minimal cut: policy "mincut", and a start for searches.
+/* mincut.h - decisions read off the cheapest minimal cut: policy "mincut", a start for searches.
  *
  * "mincut": at one moment of the step the kept pieces fit the budget and the repeated tasks take
  * least time. "mincut:ratio=R": as a partitioner between forward and backward does it; tasks that

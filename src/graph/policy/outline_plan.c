@@ -4,6 +4,7 @@
 #include "core/status.h"
 #include "core/text.h"
 #include "graph/plan.h"
+#include "graph/policy/bound.h"
 #include "graph/policy/budget.h"
 #include "graph/policy/outline.h"
 #include "graph/policy/search.h"
@@ -244,7 +245,9 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
                         weir_outline_plan_stats *stats, char **text)
 {
     weir_search s = {.p = &o->problem, .moves = how->moves ? how->moves
-                                                           : weir_budget_moves(o->problem.tasks.n)};
+                                                           : weir_budget_moves(o->problem.tasks.n),
+                     .policy = how->policy};
+    weir_bound  b;
     bool        fits = false;
 
     WEIR_TRY(whole_of(&o->problem, &stats->whole_bytes));
@@ -252,8 +255,10 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
         WEIR_TRY(weir_budget_parse(how->budget, stats->whole_bytes, &stats->budget_bytes));
     for (uint32_t i = 0; i < o->resident_bytes.n; i++)
         l->base += (o->resident_bytes.at[i] + l->align - 1) & ~(l->align - 1);
-    stats->floor_bytes = l->base + weir_budget_floor(&o->problem);
     const size_t budget = how->budget ? stats->budget_bytes : SIZE_MAX;
+    WEIR_TRY(weir_bound_of(&o->problem, budget > l->base ? budget - l->base : 0, NULL, &b));
+    stats->floor_bytes = l->base + b.feasible_bytes;
+    stats->least_extra_ms = b.extra_seconds * 1e3;
     weir_status  status = fit(l, &s, budget > l->base ? budget - l->base : 0, &fits);
     if (status == WEIR_OK) {
         tell(o, l, &s, stats);
@@ -262,7 +267,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
         else
             status = weir_fail(WEIR_ERR_BUDGET,
                                "%s: no plan found within %zu bytes; the smallest met needs %zu, "
-                               "one operation with all it needs %zu", o->name, budget,
+                               "no plan of any kind less than %zu", o->name, budget,
                                stats->peak_bytes, stats->floor_bytes);
     }
     weir_search_free(&s);

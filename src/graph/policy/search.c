@@ -441,11 +441,23 @@ static bool start_at_cut(weir_anneal *a)
            (!s->room.valid || s->room.peak > s->budget || restore(a));
 }
 
+/* The plan of that ratio, whether it fits or not. */
+static bool take_ratio(weir_anneal *a, double ratio)
+{
+    if (weir_mincut(&a->s->room, a->s->budget, ratio, a->gap) != WEIR_OK)
+        return false;
+    note_best(a);
+    return true;
+}
+
 static bool run(weir_anneal *a)
 {
     static const double powers[] = {0.7, 1.0, 1.4};
     weir_search        *s = a->s;
+    double              ratio;
 
+    if (weir_mincut_parse(s->policy, &ratio))
+        return ratio > 0 ? take_ratio(a, ratio) : start_at_cut(a);
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
         memset(a->gap, WEIR_KEEP, s->room.gaps);
         if (!greedy(a, powers[i]))

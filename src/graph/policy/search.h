@@ -9,6 +9,7 @@ typedef struct weir_search {
     const weir_problem *p;
     size_t         budget;      /* bytes of pieces and workspace */
     uint64_t       moves;       /* tried by annealing: a count, so that plans are reproducible */
+    const char    *policy;      /* NULL or "auto": all of it; else one of mincut.h alone */
     weir_walk_room room;        /* holds the answer's walk afterwards */
     uint8_t       *best;        /* [gaps] the answer */
     size_t         best_peak;
