@@ -72,14 +72,15 @@ static void decide(weir_mincutter *m)
             keep_inputs(m, i);
 }
 
-/* The plan of `target` bytes at that moment; remembered if it is the best so far. */
-static bool try_target(weir_mincutter *m, uint32_t stage, size_t target)
+/* The plan of `target` bytes at that moment, from a single cut or with so much work (CLOSE_WORK) of
+ * branching: which needs less elsewhere is luck. Remembered if it is the best so far. */
+static bool try_target(weir_mincutter *m, uint32_t stage, size_t target, uint32_t most)
 {
     weir_walk_room *const w = m->w;
     double                extra;
 
     if (!weir_cut_at(&m->cut, stage, w->p->tasks.n) ||
-        !weir_cut_close(&m->cut, target, CLOSE_WORK / (m->cut.tasks.n + 1), &extra))
+        !weir_cut_close(&m->cut, target, most / (m->cut.tasks.n + 1), &extra))
         return false;
     decide(m);
     if (!weir_walk(w, m->gap))
@@ -95,13 +96,13 @@ static bool try_target(weir_mincutter *m, uint32_t stage, size_t target)
 }
 
 /* The largest target whose walk fits, by halving: peaks rise with the target, more or less. */
-static bool search_target(weir_mincutter *m, uint32_t stage)
+static bool search_target(weir_mincutter *m, uint32_t stage, uint32_t most)
 {
     enum { TRIES = 10 };
     size_t low = 0, high = m->budget, target = high;
 
     for (int i = 0; i < TRIES && low < high; i++) {
-        if (!try_target(m, stage, target))
+        if (!try_target(m, stage, target, most))
             return false;
         if (m->w->peak <= m->budget)
             low = target;
@@ -204,7 +205,7 @@ static bool run_ratio(weir_mincutter *m, double ratio)
     }
     if (ok) {
         const size_t idle = m->cut.all - m->cut.own;
-        ok = try_target(m, stage, m->cut.own + (size_t)(ratio * (double)idle));
+        ok = try_target(m, stage, m->cut.own + (size_t)(ratio * (double)idle), CLOSE_WORK);
     }
     m->cut.levers.banned = NULL;
     weir_mem_free(banned);
@@ -220,9 +221,10 @@ static bool run_budget(weir_mincutter *m)
     size_t              bytes;
 
     if (weir_bound_quick(p, m->budget, NULL, &b) != WEIR_OK || !fullest(p, &stage, &bytes) ||
-        !search_target(m, stage))
+        !search_target(m, stage, 0) || !search_target(m, stage, CLOSE_WORK))
         return false;
-    return b.task == stage || search_target(m, b.task);
+    return b.task == stage || (search_target(m, b.task, 0) &&
+                               search_target(m, b.task, CLOSE_WORK));
 }
 
 weir_status weir_mincut(weir_walk_room *w, size_t budget, double ratio, uint8_t *gap)
