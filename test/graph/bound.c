@@ -2,7 +2,9 @@
 #include "check.h"
 #include "core/mem.h"
 #include "graph/policy/bound.h"
-#include "graph/policy/walk.h"
+#include "graph/policy/branch.h"
+#include "graph/policy/mincut.h"
+#include "graph/policy/search.h"
 
 static uint32_t below(uint32_t n)
 {
@@ -77,7 +79,7 @@ CASE(long_paths_need_no_stack)
 }
 
 /* Steps as in policy.c, small: a chain with side branches and a mirror image. */
-static void make_problem(weir_problem *p, uint32_t n)
+static void make_problem(weir_problem *p, uint32_t n, bool in_place)
 {
     *p = (weir_problem){0};
     for (uint32_t i = 0; i < n; i++) {
@@ -91,7 +93,7 @@ static void make_problem(weir_problem *p, uint32_t n)
             in[nin++] = below(i - 1);
         const uint32_t until = below(4) ? n : below(n + 1);
         const uint32_t pairs[4] = {nin ? in[nin - 1] : 0, i, nin ? in[0] : 0, i};
-        const uint32_t npairs = nin && below(2) ? 2 + 2 * below(2) : 0;
+        const uint32_t npairs = in_place && nin && below(2) ? 2 + 2 * below(2) : 0;
         for (uint32_t k = 0; k < npairs && below(2); k += 2)
             p->pieces.at[i].bytes = p->pieces.at[pairs[k]].bytes;
         CHECK(weir_problem_task(p, below(8), below(2) ? 0 : 64 * below(6), until, nin, in, 1, &i,
@@ -144,7 +146,7 @@ CASE(no_plan_is_better_than_the_bounds)
     for (int round = 0; round < ROUNDS; round++) {
         weir_problem p;
         all_plans    a = {0};
-        make_problem(&p, 3 + below(4));
+        make_problem(&p, 3 + below(4), round % 3 > 0);
         try_all(&p, &a);
         size_t whole = 0, least = SIZE_MAX;
         for (uint32_t i = 0; i < a.peak.n; i++) {
@@ -173,4 +175,249 @@ CASE(no_plan_is_better_than_the_bounds)
     printf("    of %d budgets with extra time: %d bounds above 0, %d exact; of %d steps the least "
            "bytes of %d\n", looked, useful, exact, ROUNDS, tight);
     CHECK(tight * 4 > 3 * ROUNDS && looked > 100 && useful * 4 > 3 * looked && exact > 10);
+}
+
+/* ---- one moment ---- */
+
+typedef struct choice {
+    double seconds, bytes;
+} choice;
+
+/* Bytes that must idle across `stage` if the tasks of the set run again behind it; -1: one of them
+ * may not. */
+static double idle_bytes(const weir_problem *p, uint32_t stage, uint32_t set)
+{
+    const weir_task *own = &p->tasks.at[stage];
+    double           bytes = 0;
+
+    for (uint32_t i = 0; i < stage; i++)
+        if (set >> i & 1 && p->tasks.at[i].until <= stage + 1)
+            return -1;
+    for (uint32_t k = 0; k < p->pieces.n; k++) {
+        const weir_piece *piece = &p->pieces.at[k];
+        bool              asked = piece->output, there = piece->maker >= stage;
+        for (uint32_t i = 0; i < own->in.n; i++)
+            there = there || weir_refs(p, own->in)[i] == k;
+        for (uint32_t j = 0; j < piece->uses.n; j++) {
+            const uint32_t reader = weir_refs(p, piece->uses)[j];
+            asked = asked || reader > stage || (reader < stage && set >> reader & 1);
+        }
+        if (asked && !there && !(set >> piece->maker & 1))
+            bytes += (double)piece->bytes;
+    }
+    return bytes;
+}
+
+/* All choices at that moment; returns how many. */
+static uint32_t all_choices(const weir_problem *p, uint32_t stage, choice *c)
+{
+    uint32_t n = 0;
+
+    for (uint32_t set = 0; set < 1u << stage; set++) {
+        const double bytes = idle_bytes(p, stage, set);
+        double       seconds = 0;
+        for (uint32_t i = 0; i < stage; i++)
+            seconds += set >> i & 1 ? p->tasks.at[i].time : 0;
+        if (bytes >= 0)
+            c[n++] = (choice){seconds, bytes};
+    }
+    return n;
+}
+
+/* The cheapest choice within `room` bytes; in_part: or mixture of two. */
+static double cheapest(const choice *c, uint32_t n, double room, bool in_part)
+{
+    double best = INFINITY;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (c[i].bytes <= room)
+            best = fmin(best, c[i].seconds);
+        for (uint32_t j = 0; j < n && in_part && c[i].bytes <= room; j++)
+            if (c[j].bytes > room) {
+                const double share = (room - c[i].bytes) / (c[j].bytes - c[i].bytes);
+                best = fmin(best, c[i].seconds + share * (c[j].seconds - c[i].seconds));
+            }
+    }
+    return best;
+}
+
+CASE(one_moment_is_solved)
+{
+    enum { TASKS = 9 };
+    static choice c[1 << TASKS];
+
+    for (int round = 0; round < 60; round++) {
+        weir_problem p;
+        weir_cut     cut;
+        make_problem(&p, 4 + below(TASKS - 4), false);
+        CHECK_OR_RETURN(weir_cut_init(&cut, &p, NULL));
+        for (uint32_t stage = 1; stage < p.tasks.n; stage++) {
+            const uint32_t n = all_choices(&p, stage, c);
+            CHECK_OR_RETURN(weir_cut_at(&cut, stage, p.tasks.n));
+            for (size_t budget = cut.own; budget <= cut.all; budget += 64) {
+                const double room = (double)(budget - cut.own);
+                const double part = cheapest(c, n, room, true);
+                const double best = cheapest(c, n, room, false);
+                double       closed;
+                CHECK(isfinite(best) == (budget >= cut.least));
+                CHECK_OR_RETURN(weir_cut_solve(&cut, budget, 0));
+                CHECK(cut.extra == part ||
+                      (cut.extra <= part && part - cut.extra <= 1e-5 * (part + 1)));
+                CHECK_OR_RETURN(weir_cut_close(&cut, budget, 1000, &closed));
+                CHECK(closed == best || (closed <= best && best - closed <= 1e-5 * (best + 1)));
+                CHECK(cut.seconds == best || fabs(cut.seconds - best) <= 1e-9 * best);
+            }
+        }
+        weir_cut_free(&cut);
+        weir_problem_free(&p);
+    }
+}
+
+/* 100 bytes idle across a task that leaves 10: they go at `link` bytes a second, one of which has
+ * passed, or lie on the host from the start, or are made anew for a second where that is right. */
+CASE(what_leaves_takes_its_time)
+{
+    static const struct {
+        double   link, extra;
+        size_t   away;
+        uint32_t until;
+    } cases[] = {{0, 1, 0, 4},   {0, HUGE_VAL, 0, 0},  {50, 0.8, 0, 0}, {20, 3.5, 0, 0},
+                 {100, 0, 0, 0}, {0, HUGE_VAL, 90, 0}, {0, 0, 100, 0},  {1e-6, 1, 0, 4}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const weir_levers levers = {.link = cases[i].link, .away = cases[i].away};
+        weir_problem      p = {0};
+        weir_bound        b;
+        CHECK(weir_problem_piece(&p, 100, false) && weir_problem_piece(&p, 1000, false) &&
+              weir_problem_piece(&p, 10, false) && weir_problem_piece(&p, 10, true));
+        CHECK(weir_problem_task(&p, 1, 0, cases[i].until, 0, NULL, 1, (uint32_t[]){0}, 0, NULL) &&
+              weir_problem_task(&p, 1, 0, 4, 0, NULL, 1, (uint32_t[]){1}, 0, NULL) &&
+              weir_problem_task(&p, 1, 0, 4, 1, (uint32_t[]){1}, 1, (uint32_t[]){2}, 0, NULL) &&
+              weir_problem_task(&p, 1, 0, 4, 2, (uint32_t[]){0, 2}, 1, (uint32_t[]){3}, 0, NULL));
+        CHECK(weir_problem_end(&p));
+        CHECK_OK(weir_bound_of(&p, 1010, &levers, &b));
+        CHECK_NEAR(b.extra_seconds, cases[i].extra, 1e-3);
+        weir_problem_free(&p);
+    }
+}
+
+/* ---- cuts as plans ---- */
+
+/* Forward tasks i make piece i from piece i - 1; backward ones, from the last, read piece i and the
+ * gradient before them. */
+static void make_training(weir_problem *p, uint32_t layers)
+{
+    *p = (weir_problem){0};
+    for (uint32_t i = 0; i < 2 * layers; i++) {
+        const bool     back = i >= layers;
+        const uint32_t in[2] = {i - 1, 2 * layers - 1 - i};
+        const uint32_t nin = !back ? i > 0 : in[0] == in[1] ? 1 : 2;
+        CHECK(weir_problem_piece(p, back ? 64 : 64 * (1 + below(30)), i + 1 == 2 * layers));
+        CHECK(weir_problem_task(p, 1 + below(20), 0, 2 * layers, nin, in, 1, &i, 0, NULL));
+    }
+    CHECK(weir_problem_end(p));
+}
+
+/* Policy mincut alone fits chains into nearly what the search does, and neither is below the bound
+ * of theirs. */
+CASE(cuts_are_plans)
+{
+    int fits = 0, equal = 0, looked = 0;
+
+    for (int round = 0; round < 20; round++) {
+        weir_problem p;
+        make_training(&p, 8 + below(12));
+        weir_search all = {.p = &p, .budget = SIZE_MAX, .moves = 1};
+        CHECK_OK(weir_search_run(&all));
+        for (size_t percent = 60; percent <= 95; percent += 7) {
+            const size_t budget = all.best_peak * percent / 100;
+            weir_search  cut = {.p = &p, .budget = budget, .policy = "mincut"}, s = cut;
+            weir_bound   b;
+            s.policy = NULL;
+            s.moves = 2000;
+            CHECK_OK(weir_search_run(&cut));
+            CHECK_OK(weir_search_run(&s));
+            CHECK_OK(weir_bound_of(&p, budget, NULL, &b));
+            CHECK(s.best_peak > budget || s.best_extra >= b.extra_seconds);
+            CHECK(cut.best_peak > budget || s.best_extra <= cut.best_extra);
+            looked += s.best_peak <= budget;
+            fits += cut.best_peak <= budget;
+            equal += cut.best_peak <= budget && cut.best_extra == s.best_extra;
+            weir_search_free(&cut);
+            weir_search_free(&s);
+        }
+        weir_search_free(&all);
+        weir_problem_free(&p);
+    }
+    printf("    of %d budgets mincut fits %d, %d of them as well as the search\n", looked, fits,
+           equal);
+    CHECK(looked > 80 && fits * 10 > looked * 9 && equal * 4 > looked);
+}
+
+/* More is kept with a larger ratio; with all of it nothing runs again. */
+CASE(ratios_keep_their_share)
+{
+    weir_problem   p;
+    weir_walk_room w;
+    double         last = INFINITY;
+
+    make_training(&p, 20);
+    CHECK_OR_RETURN(weir_walk_init(&w, &p));
+    uint8_t *const gap = weir_mem_zalloc(w.gaps + 1u, 1);
+    CHECK_OR_RETURN(gap != NULL);
+    for (int tenth = 1; tenth <= 10; tenth++) {
+        CHECK_OK(weir_mincut(&w, 0, tenth / 10.0, gap));
+        CHECK(w.valid && w.extra <= last && (w.extra > 0 || tenth == 10));
+        last = w.extra;
+    }
+    CHECK(last == 0);
+    weir_mem_free(gap);
+    weir_walk_free(&w);
+    weir_problem_free(&p);
+}
+
+CASE(names_of_policies)
+{
+    static const struct { const char *name; bool good; double ratio; } names[] = {
+        {"mincut", true, 0},            {"mincut:ratio=0.5", true, 0.5},
+        {"mincut:ratio=1", true, 1},    {"mincut:ratio=0", false, 0},
+        {"mincut:", false, 0},          {"mincut:ratio=1.01", false, 0},
+        {"mincuts", false, 0},          {"mincut:ratio=nan", false, 0},
+        {"auto", false, 0},             {"mincut:ratio=", false, 0},
+        {NULL, false, 0},               {"mincut:ratio=.5x", false, 0}};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        double ratio;
+        CHECK(weir_mincut_parse(names[i].name, &ratio) == names[i].good);
+        CHECK(!names[i].good || ratio == names[i].ratio);
+    }
+}
+
+/* Each allocation fails once: a status, and nothing leaks. */
+CASE(bounds_and_cuts_fail_at_every_point)
+{
+    weir_problem   p;
+    weir_walk_room w;
+    bool           failed = true;
+
+    make_training(&p, 8);
+    CHECK_OR_RETURN(weir_walk_init(&w, &p));
+    uint8_t *const gap = weir_mem_zalloc(w.gaps + 1u, 1);
+    CHECK_OR_RETURN(gap != NULL && weir_walk(&w, gap));
+    const size_t budget = w.peak * 7 / 10;
+    for (int64_t nth = 0; failed; nth++) {
+        weir_bound b;
+        weir_mem_fail_nth(nth, false);
+        weir_status status = weir_bound_of(&p, budget, NULL, &b);
+        if (status == WEIR_OK)
+            status = weir_mincut(&w, budget, 0, gap);
+        if (status == WEIR_OK)
+            status = weir_mincut(&w, budget, 0.5, gap);
+        failed = weir_mem_failed();
+        weir_mem_fail_nth(-1, false);
+        CHECK(status == (failed ? WEIR_ERR_NOMEM : WEIR_OK));
+    }
+    weir_mem_free(gap);
+    weir_walk_free(&w);
+    weir_problem_free(&p);
 }

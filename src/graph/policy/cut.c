@@ -412,7 +412,7 @@ bool weir_cut_solve(weir_cut *c, size_t budget, double known)
         c->extra = INFINITY;
     if (isinf(c->extra) || c->scale == 0)
         return true;
-    const double low = 1e-5 * c->p->time / (double)(c->all + 1);
+    const double low = 1e-7 * c->p->time / (double)(c->all + 1);
     if (!look_at(c, &k, fmin(low, k.most)) || !climb(c, &k, known))
         return false;
     c->open = open_task(c);
