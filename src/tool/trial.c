@@ -228,7 +228,7 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->optim = weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
     t->step = weir_step_new(t->dev, tool_trial_record, t,
                             &(weir_step_options){graph, {.disable = o->disable,
-                                                         .budget = o->budget,
+                                                         .budget = o->budget, .policy = o->policy,
                                                          .measure = o->measure &&
                                                                     *o->measure == 'y'}});
     if (!t->x || !t->y || !t->optim || !t->step)

@@ -4,6 +4,7 @@
 #include "graph/policy/bound.h"
 #include "graph/policy/branch.h"
 #include "graph/policy/mincut.h"
+#include "graph/policy/policy.h"
 #include "graph/policy/search.h"
 
 static uint32_t below(uint32_t n)
@@ -84,7 +85,7 @@ static void make_problem(weir_problem *p, uint32_t n, bool in_place)
     *p = (weir_problem){0};
     for (uint32_t i = 0; i < n; i++) {
         uint32_t in[4], nin = 0;
-        CHECK(weir_problem_piece(p, 64 * below(12), i + 1 == n || below(12) == 0));
+        CHECK(weir_problem_piece(p, 64 * below(12), 0, i + 1 == n || below(12) == 0));
         if (i > 0)
             in[nin++] = i - 1;
         if (i > n / 2 && n - 1 - i < i - 1)
@@ -96,8 +97,9 @@ static void make_problem(weir_problem *p, uint32_t n, bool in_place)
         const uint32_t npairs = in_place && nin && below(2) ? 2 + 2 * below(2) : 0;
         for (uint32_t k = 0; k < npairs && below(2); k += 2)
             p->pieces.at[i].bytes = p->pieces.at[pairs[k]].bytes;
-        CHECK(weir_problem_task(p, below(8), below(2) ? 0 : 64 * below(6), until, nin, in, 1, &i,
-                                npairs, pairs));
+        CHECK(weir_problem_task(p, &(weir_task_def){
+            .time = below(8), .work = below(2) ? 0 : 64 * below(6), .until = until, .nin = nin,
+            .in = in, .nout = 1, .out = &i, .npairs = npairs, .pairs = pairs}));
     }
     CHECK(weir_problem_end(p));
 }
@@ -274,28 +276,34 @@ CASE(one_moment_is_solved)
 }
 
 /* 100 bytes idle across a task that leaves 10: they go at `link` bytes a second, one of which has
- * passed, or lie on the host from the start, or are made anew for a second where that is right. */
+ * passed, or lie packed, or are made anew for a second where that is right. */
 CASE(what_leaves_takes_its_time)
 {
     static const struct {
         double   link, extra;
-        size_t   away;
+        size_t   packed;
         uint32_t until;
-    } cases[] = {{0, 1, 0, 4},   {0, HUGE_VAL, 0, 0},  {50, 0.8, 0, 0}, {20, 3.5, 0, 0},
-                 {100, 0, 0, 0}, {0, HUGE_VAL, 90, 0}, {0, 0, 100, 0},  {1e-6, 1, 0, 4}};
+    } cases[] = {{0, 1, 0, 4},   {0, HUGE_VAL, 0, 0},  {50, 0.6, 0, 0}, {20, 3, 0, 0},
+                 {100, 0, 0, 0}, {0, HUGE_VAL, 11, 0}, {0, 0, 10, 0},   {1e-6, 0.9, 0, 4}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const weir_levers levers = {.link = cases[i].link, .away = cases[i].away};
-        weir_problem      p = {0};
-        weir_bound        b;
-        CHECK(weir_problem_piece(&p, 100, false) && weir_problem_piece(&p, 1000, false) &&
-              weir_problem_piece(&p, 10, false) && weir_problem_piece(&p, 10, true));
-        CHECK(weir_problem_task(&p, 1, 0, cases[i].until, 0, NULL, 1, (uint32_t[]){0}, 0, NULL) &&
-              weir_problem_task(&p, 1, 0, 4, 0, NULL, 1, (uint32_t[]){1}, 0, NULL) &&
-              weir_problem_task(&p, 1, 0, 4, 1, (uint32_t[]){1}, 1, (uint32_t[]){2}, 0, NULL) &&
-              weir_problem_task(&p, 1, 0, 4, 2, (uint32_t[]){0, 2}, 1, (uint32_t[]){3}, 0, NULL));
+        const weir_task_def defs[] = {
+            {.time = 1, .until = cases[i].until, .nout = 1, .out = (uint32_t[]){0}},
+            {.time = 1, .until = 4, .nout = 1, .out = (uint32_t[]){1}},
+            {.time = 1, .until = 4, .nin = 1, .in = (uint32_t[]){1}, .nout = 1,
+             .out = (uint32_t[]){2}},
+            {.time = 1, .until = 4, .nin = 2, .in = (uint32_t[]){0, 2}, .nout = 1,
+             .out = (uint32_t[]){3}}};
+        weir_problem p = {.link_out = cases[i].link, .link_in = cases[i].link, .codec = 1};
+        weir_bound   b;
+        CHECK(weir_problem_piece(&p, 100, cases[i].packed, false) &&
+              weir_problem_piece(&p, 1000, 0, false) && weir_problem_piece(&p, 10, 0, false) &&
+              weir_problem_piece(&p, 10, 0, true));
+        for (size_t k = 0; k < 4; k++)
+            CHECK(weir_problem_task(&p, &defs[k]));
         CHECK(weir_problem_end(&p));
-        CHECK_OK(weir_bound_of(&p, 1010, &levers, &b));
+        const weir_levers levers = weir_levers_of(&p);
+        CHECK_OK(weir_bound_of(&p, 1020, &levers, &b));
         CHECK_NEAR(b.extra_seconds, cases[i].extra, 1e-3);
         weir_problem_free(&p);
     }
@@ -312,8 +320,9 @@ static void make_training(weir_problem *p, uint32_t layers)
         const bool     back = i >= layers;
         const uint32_t in[2] = {i - 1, 2 * layers - 1 - i};
         const uint32_t nin = !back ? i > 0 : in[0] == in[1] ? 1 : 2;
-        CHECK(weir_problem_piece(p, back ? 64 : 64 * (1 + below(30)), i + 1 == 2 * layers));
-        CHECK(weir_problem_task(p, 1 + below(20), 0, 2 * layers, nin, in, 1, &i, 0, NULL));
+        CHECK(weir_problem_piece(p, back ? 64 : 64 * (1 + below(30)), 0, i + 1 == 2 * layers));
+        CHECK(weir_problem_task(p, &(weir_task_def){.time = 1 + below(20), .until = 2 * layers,
+                                                    .nin = nin, .in = in, .nout = 1, .out = &i}));
     }
     CHECK(weir_problem_end(p));
 }
@@ -331,9 +340,9 @@ CASE(cuts_are_plans)
         CHECK_OK(weir_search_run(&all));
         for (size_t percent = 60; percent <= 95; percent += 7) {
             const size_t budget = all.best_peak * percent / 100;
-            weir_search  cut = {.p = &p, .budget = budget, .policy = "mincut"}, s = cut;
+            weir_search  cut = {.p = &p, .budget = budget, .start = WEIR_START_CUT}, s = cut;
             weir_bound   b;
-            s.policy = NULL;
+            s.start = WEIR_START_ALL;
             s.moves = 2000;
             CHECK_OK(weir_search_run(&cut));
             CHECK_OK(weir_search_run(&s));
@@ -376,21 +385,22 @@ CASE(ratios_keep_their_share)
     weir_problem_free(&p);
 }
 
-CASE(names_of_policies)
+CASE(variants_of_mincut)
 {
-    static const struct { const char *name; bool good; double ratio; } names[] = {
-        {"mincut", true, 0},            {"mincut:ratio=0.5", true, 0.5},
-        {"mincut:ratio=1", true, 1},    {"mincut:ratio=0", false, 0},
-        {"mincut:", false, 0},          {"mincut:ratio=1.01", false, 0},
-        {"mincuts", false, 0},          {"mincut:ratio=nan", false, 0},
-        {"auto", false, 0},             {"mincut:ratio=", false, 0},
-        {NULL, false, 0},               {"mincut:ratio=.5x", false, 0}};
+    static const char *const good[] = {"mincut", "mincut:", "mincut:ratio=0.5", "mincut:ratio=1"};
+    static const char *const bad[] = {"mincut:ratio=0", "mincut:ratio=1.01", "mincut:ratio=nan",
+                                      "mincut:ratio=",  "mincut:ratio=.5x",  "mincut:best"};
+    weir_problem             p;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        double ratio;
-        CHECK(weir_mincut_parse(names[i].name, &ratio) == names[i].good);
-        CHECK(!names[i].good || ratio == names[i].ratio);
+    make_training(&p, 6);
+    for (size_t i = 0; i < 4 + sizeof bad / sizeof bad[0]; i++) {
+        const weir_policy *policy;
+        weir_policy_job    job = {.p = &p, .room = SIZE_MAX};
+        CHECK_OK(weir_policy_find(i < 4 ? good[i] : bad[i - 4], &policy, &job.variant));
+        CHECK_STATUS(policy->plan(&job), i < 4 ? WEIR_OK : WEIR_ERR_INVALID);
+        weir_schedule_free(&job.s);
     }
+    weir_problem_free(&p);
 }
 
 /* Each allocation fails once: a status, and nothing leaks. */

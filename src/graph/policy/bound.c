@@ -134,6 +134,12 @@ static bool close_chain(weir_bounder *r, const weir_chain *h)
     return true;
 }
 
+weir_levers weir_levers_of(const weir_problem *p)
+{
+    const bool linked = p->link_out > 0 && p->link_in > 0;
+    return (weir_levers){.link = linked ? p->link_out : 0, .pack = p->codec > 0};
+}
+
 size_t weir_bound_floor(const weir_problem *p, const weir_levers *levers)
 {
     size_t most = 0;
@@ -152,13 +158,11 @@ static weir_status bound(const weir_problem *p, size_t budget, const weir_levers
     weir_chain   chain;
     bool         ok = weir_cut_init(&r.cut, p, levers);
     const bool   link = levers && levers->link > 0;     /* what leaves early is gone in all links */
-    const size_t away = levers ? levers->away : 0;
 
     *b = (weir_bound){.feasible_bytes = weir_bound_floor(p, levers)};
     ok = ok && look_everywhere(&r);
     if (ok && isfinite(b->extra_seconds) && !quick && !link)
         ok = look_at_chains(&r, &chain) && close_chain(&r, &chain);
-    b->feasible_bytes -= away < b->feasible_bytes ? away : b->feasible_bytes;
     if (budget < b->feasible_bytes)
         b->extra_seconds = INFINITY;
     weir_cut_free(&r.cut);

@@ -10,6 +10,9 @@ typedef struct weir_bound {
     uint32_t task;              /* the first run that by itself asks for most of it */
 } weir_bound;
 
+/* All that plans for this problem may do. */
+weir_levers weir_levers_of(const weir_problem *p);
+
 /* Bounds for plans of first runs in the problem's order, by pieces and workspace (no `resident`,
  * no gaps between addresses); extra_seconds is INFINITY below feasible_bytes. levers: what plans
  * may do besides dropping and running again; NULL: nothing. ERR_NOMEM, or WEIR_OK. */

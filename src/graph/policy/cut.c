@@ -13,9 +13,17 @@
 #define FEWEST_SCALE  0x1p16        /* of all tasks together, when a byte is dearer than they */
 #define ROUNDING      1e-12         /* relative, of the sums of doubles */
 
+/* Of the smallest form in which it may lie idle. */
 static size_t bytes_of(const weir_cut *c, uint32_t piece)
 {
-    return c->levers.least ? c->levers.least[piece] : c->p->pieces.at[piece].bytes;
+    const weir_piece *k = &c->p->pieces.at[piece];
+    size_t            least = k->bytes;
+
+    if (c->levers.pack && k->packed)
+        least = k->packed < least ? k->packed : least;
+    if (c->levers.pack && k->mask)
+        least = k->mask < least ? k->mask : least;
+    return least;
 }
 
 bool weir_cut_init(weir_cut *c, const weir_problem *p, const weir_levers *levers)
@@ -91,8 +99,10 @@ static size_t must_of(const weir_problem *p, const weir_levers *levers, uint32_t
     size_t           bytes = t->work;
 
     for (uint32_t k = 0; k < t->in.n; k++) {
-        const uint32_t in = weir_refs(p, t->in)[k];
-        bytes += levers && levers->least ? levers->least[in] : p->pieces.at[in].bytes;
+        const weir_piece *in = &p->pieces.at[weir_refs(p, t->in)[k]];
+        const bool        masked = levers && levers->pack && in->mask > 0 && in->mask < in->bytes &&
+                            weir_among(p, t->masked, weir_refs(p, t->in)[k]);
+        bytes += masked ? in->mask : in->bytes;
     }
     for (uint32_t k = 0; k < t->out.n; k++)
         bytes += p->pieces.at[weir_refs(p, t->out)[k]].bytes;
@@ -139,7 +149,10 @@ static void mark_own(weir_cut *c)
         c->there[weir_refs(c->p, t->in)[k]] = 1;
     for (uint32_t k = 0; k < t->out.n; k++)
         c->there[weir_refs(c->p, t->out)[k]] = 1;
-    for (uint32_t i = 0; whole && !c->levers.least && i + 1 < t->pairs.n; i += 2)
+    for (uint32_t k = 0; k < c->p->pieces.n; k++)
+        if (weir_piece_resident(c->p, k))
+            c->there[k] = 1;
+    for (uint32_t i = 0; whole && !c->levers.pack && i + 1 < t->pairs.n; i += 2)
         if (pair_fits(c->p, pair, i))
             c->there[pair[i]] = 0;
 }
@@ -393,7 +406,7 @@ static bool climb(weir_cut *c, weir_climb *k, double known)
 bool weir_cut_solve(weir_cut *c, size_t budget, double known)
 {
     const double link = c->levers.link;
-    weir_climb   k = {.room = (double)budget + (double)c->levers.away - (double)c->must,
+    weir_climb   k = {.room = (double)budget - (double)c->must,
                       .most = link > 0 ? 1 / link : HUGE_VAL};
     int64_t      value;
 

@@ -16,14 +16,12 @@
 #include "graph/policy/maxflow.h"
 #include "graph/policy/problem.h"
 
-#define WEIR_NO_TASK UINT32_MAX
-
-/* What plans may do besides dropping and running again; all zero: nothing. */
+/* What plans may do besides dropping and running again; all zero: nothing. Resident pieces that no
+ * task is reading may be on the host, or need nothing: they are counted nowhere. */
 typedef struct weir_levers {
-    const size_t *least;        /* [pieces] smallest form a piece may lie in; NULL: its bytes */
-    const bool   *banned;       /* [tasks] never run again; NULL: none */
-    double        link;         /* bytes a second to the host; 0: nothing leaves */
-    size_t        away;         /* resident bytes that may lie on the host */
+    const bool *banned;         /* [tasks] never run again; NULL: none */
+    double      link;           /* bytes a second to the host; 0: nothing leaves */
+    bool        pack;           /* pieces may lie packed or as masks */
 } weir_levers;
 
 typedef enum weir_cut_fate { WEIR_CUT_NOT_ASKED, WEIR_CUT_KEPT, WEIR_CUT_AGAIN } weir_cut_fate;

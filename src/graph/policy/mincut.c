@@ -11,8 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/status.h"
 #include "graph/policy/bound.h"
 #include "graph/policy/branch.h"
+#include "graph/policy/policy.h"
+#include "graph/policy/search.h"
 
 enum { CLOSE_WORK = 4000 };     /* tasks in a cut times cuts of branch.h */
 
@@ -25,20 +28,6 @@ typedef struct weir_mincutter {
     double          best_extra;
 } weir_mincutter;
 
-bool weir_mincut_parse(const char *policy, double *ratio)
-{
-    static const char name[] = "mincut", key[] = "mincut:ratio=";
-    char             *end;
-
-    *ratio = 0;
-    if (!policy || strcmp(policy, name) == 0)
-        return policy != NULL;
-    if (strncmp(policy, key, sizeof key - 1) != 0)
-        return false;
-    *ratio = strtod(policy + sizeof key - 1, &end);
-    return end != policy + sizeof key - 1 && *end == '\0' && *ratio > 0 && *ratio <= 1;
-}
-
 /* What a repeated task reads and nobody makes anew stays for it, behind its last use, too. */
 static void keep_inputs(weir_mincutter *m, uint32_t task)
 {
@@ -48,7 +37,8 @@ static void keep_inputs(weir_mincutter *m, uint32_t task)
     for (uint32_t i = 0; i < in.n; i++) {
         const uint32_t    k = weir_refs(p, in)[i];
         const weir_range  uses = p->pieces.at[k].uses;
-        if (m->cut.fate[k] != WEIR_CUT_AGAIN && weir_refs(p, uses)[uses.n - 1] <= m->cut.stage)
+        if (!weir_piece_resident(p, k) && m->cut.fate[k] != WEIR_CUT_AGAIN &&
+            weir_refs(p, uses)[uses.n - 1] <= m->cut.stage)
             m->gap[m->w->first_gap[k] + uses.n] = WEIR_TAIL;
     }
 }
@@ -170,6 +160,8 @@ static bool fullest(const weir_problem *p, uint32_t *stage, size_t *bytes)
         return false;
     for (uint32_t k = 0; k < p->pieces.n; k++) {
         const weir_piece *piece = &p->pieces.at[k];
+        if (weir_piece_resident(p, k))
+            continue;
         const uint32_t    n = piece->uses.n;
         const uint32_t    read = n ? weir_refs(p, piece->uses)[n - 1] : 0;
         const uint32_t    last = piece->output ? p->tasks.n : read;
@@ -245,4 +237,23 @@ weir_status weir_mincut(weir_walk_room *w, size_t budget, double ratio, uint8_t 
     weir_cut_free(&m.cut);
     weir_mem_free(m.gap);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+weir_status weir_policy_mincut(weir_policy_job *job)
+{
+    static const char key[] = "ratio=";
+    weir_search       s = {.p = job->p, .budget = job->room, .levers = WEIR_LEVER_RECOMPUTE,
+                           .start = WEIR_START_CUT};
+    char             *end = NULL;
+
+    if (strncmp(job->variant, key, sizeof key - 1) == 0)
+        s.ratio = strtod(job->variant + sizeof key - 1, &end);
+    if (*job->variant && (!end || *end || !(s.ratio > 0 && s.ratio <= 1)))
+        return weir_fail(WEIR_ERR_INVALID, "policy mincut: '%s' is not ratio=R with 0 < R <= 1",
+                         job->variant);
+    const weir_status status = weir_search_run(&s);
+    job->s = s.room.s;
+    s.room.s = (weir_schedule){0};
+    weir_search_free(&s);
+    return status;
 }

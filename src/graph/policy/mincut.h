@@ -9,9 +9,6 @@
 
 #include "graph/policy/walk.h"
 
-/* Reads "mincut" or "mincut:ratio=R": true, and R (0: none given). */
-bool weir_mincut_parse(const char *policy, double *ratio);
-
 /* Fills gap[w->gaps] and leaves w walked by it. The peak fits the budget if this way leads there at
  * all; else it is the smallest that was met. With a ratio, the plan of that ratio, whatever its
  * peak. ERR_NOMEM, or WEIR_OK. */

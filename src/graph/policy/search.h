@@ -5,11 +5,24 @@
 
 #include "graph/policy/walk.h"
 
+/* Ways to make room that a search may use. */
+typedef enum weir_lever {
+    WEIR_LEVER_RECOMPUTE = 1, WEIR_LEVER_SWAP = 2, WEIR_LEVER_PACK = 4, WEIR_LEVER_MASK = 8,
+    WEIR_LEVERS = 15
+} weir_lever;
+
+typedef enum weir_start {
+    WEIR_START_ALL,             /* greedy plans and the minimal cut, then annealing */
+    WEIR_START_CUT              /* the minimal cut alone, greedily lowered to the budget */
+} weir_start;
+
 typedef struct weir_search {
     const weir_problem *p;
+    unsigned       levers;      /* 0: all */
+    weir_start     start;
+    double         ratio;       /* of WEIR_START_CUT: see mincut.h; 0: none */
     size_t         budget;      /* bytes of pieces and workspace */
     uint64_t       moves;       /* tried by annealing: a count, so that plans are reproducible */
-    const char    *policy;      /* NULL or "auto": all of it; else one of mincut.h alone */
     weir_walk_room room;        /* holds the answer's walk afterwards */
     uint8_t       *best;        /* [gaps] the answer */
     size_t         best_peak;
