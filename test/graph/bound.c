@@ -282,9 +282,11 @@ CASE(what_leaves_takes_its_time)
     static const struct {
         double   link, extra;
         size_t   packed;
-        uint32_t until;
-    } cases[] = {{0, 1, 0, 4},   {0, HUGE_VAL, 0, 0},  {50, 0.6, 0, 0}, {20, 3, 0, 0},
-                 {100, 0, 0, 0}, {0, HUGE_VAL, 11, 0}, {0, 0, 10, 0},   {1e-6, 0.9, 0, 4}};
+        uint32_t until, masked;         /* of the one that reads it, at the end */
+    } cases[] = {{0, 1, 0, 4, 0},         {0, HUGE_VAL, 0, 0, 0}, {50, 0.6, 0, 0, 0},
+                 {20, 3, 0, 0, 0},        {100, 0, 0, 0, 0},      {0, HUGE_VAL, 11, 0, 0},
+                 {1e-6, 0.9, 0, 4, 0},    {0, 0, 10, 0, 0},       {0, 0, 0, 0, 1},
+                 {0, HUGE_VAL, 90, 0, 0}, {0, 0, 90, 0, 1}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const weir_task_def defs[] = {
@@ -293,7 +295,7 @@ CASE(what_leaves_takes_its_time)
             {.time = 1, .until = 4, .nin = 1, .in = (uint32_t[]){1}, .nout = 1,
              .out = (uint32_t[]){2}},
             {.time = 1, .until = 4, .nin = 2, .in = (uint32_t[]){0, 2}, .nout = 1,
-             .out = (uint32_t[]){3}}};
+             .out = (uint32_t[]){3}, .nmasked = cases[i].masked, .masked = (uint32_t[]){0}}};
         weir_problem p = {.link_out = cases[i].link, .link_in = cases[i].link, .codec = 1};
         weir_bound   b;
         CHECK(weir_problem_piece(&p, 100, cases[i].packed, false) &&

@@ -13,6 +13,25 @@
 #define FEWEST_SCALE  0x1p16        /* of all tasks together, when a byte is dearer than they */
 #define ROUNDING      1e-12         /* relative, of the sums of doubles */
 
+/* Does a mask of the piece do, as far as first runs behind the stage say? If there are none, for
+ * somebody at least. */
+static bool mask_does(const weir_cut *c, uint32_t piece)
+{
+    const weir_piece *k = &c->p->pieces.at[piece];
+    bool              any = false, later = false, all = !k->output;
+
+    for (uint32_t i = 0; i < k->uses.n; i++) {
+        const uint32_t reader = weir_refs(c->p, k->uses)[i];
+        const bool     masked = weir_among(c->p, c->p->tasks.at[reader].masked, piece);
+        any = any || masked;
+        if (reader > c->stage && reader <= c->end) {
+            later = true;
+            all = all && masked;
+        }
+    }
+    return later ? all : any;
+}
+
 /* Of the smallest form in which it may lie idle. */
 static size_t bytes_of(const weir_cut *c, uint32_t piece)
 {
@@ -21,7 +40,7 @@ static size_t bytes_of(const weir_cut *c, uint32_t piece)
 
     if (c->levers.pack && k->packed)
         least = k->packed < least ? k->packed : least;
-    if (c->levers.pack && k->mask)
+    if (c->levers.pack && k->mask && mask_does(c, piece))
         least = k->mask < least ? k->mask : least;
     return least;
 }
