@@ -342,9 +342,9 @@ CASE(cuts_are_plans)
         CHECK_OK(weir_search_run(&all));
         for (size_t percent = 60; percent <= 95; percent += 7) {
             const size_t budget = all.best_peak * percent / 100;
-            weir_search  cut = {.p = &p, .budget = budget, .start = WEIR_START_CUT}, s = cut;
+            weir_search  cut = {.p = &p, .budget = budget, .cut_only = true}, s = cut;
             weir_bound   b;
-            s.start = WEIR_START_ALL;
+            s.cut_only = false;
             s.moves = 2000;
             CHECK_OK(weir_search_run(&cut));
             CHECK_OK(weir_search_run(&s));

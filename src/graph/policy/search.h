@@ -11,18 +11,16 @@ typedef enum weir_lever {
     WEIR_LEVERS = 15
 } weir_lever;
 
-typedef enum weir_start {
-    WEIR_START_ALL,             /* greedy plans and the minimal cut, then annealing */
-    WEIR_START_CUT              /* the minimal cut alone, greedily lowered to the budget */
-} weir_start;
-
 typedef struct weir_search {
     const weir_problem *p;
     unsigned       levers;      /* 0: all */
-    weir_start     start;
-    double         ratio;       /* of WEIR_START_CUT: see mincut.h; 0: none */
+    bool           cut_only;    /* the minimal cut, greedily lowered to the budget, no annealing */
+    double         ratio;       /* of the cut: see mincut.h; 0: none */
     size_t         budget;      /* bytes of pieces and workspace */
+    size_t         room_bytes;  /* addresses must be below it; 0: they are not looked at */
+    size_t         align;       /* of addresses */
     uint64_t       moves;       /* tried by annealing: a count, so that plans are reproducible */
+    const uint8_t *start;       /* [gaps] decisions to begin with; NULL: find some */
     weir_walk_room room;        /* holds the answer's walk afterwards */
     uint8_t       *best;        /* [gaps] the answer */
     size_t         best_peak;
