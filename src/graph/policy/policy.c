@@ -9,6 +9,7 @@
 static const weir_policy policies[] = {
     {"auto", "recompute swap pack mask", weir_policy_auto},
     {"recycle", "", weir_policy_recycle},
+    {"checkpoint", "manual sequential memory speed", weir_policy_checkpoint},
 };
 
 const weir_policy *weir_policies(size_t *n)
