@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/mem.h"
+#include "graph/policy/keep.h"
 #include "graph/policy/policy.h"
 #include "lab.h"
 #include "problems.h"
@@ -81,8 +82,8 @@ CASE(random_steps_at_many_budgets)
 
 enum { UNIT = 64 };
 
-/* n layers of one second and one unit each; the gradient of layer i reads the gradient behind it and
- * the layer's input. */
+/* n layers of one second and one unit each; the gradient of layer i reads the gradient behind it
+ * and the layer's input. */
 static void make_chain(weir_problem *p, uint32_t n)
 {
     *p = (weir_problem){0};
@@ -139,8 +140,8 @@ CASE(segments_are_counted)
     weir_problem_free(&p);
 }
 
-/* "DTR trains an n-layer linear network within a budget of the order of sqrt n with O(n) operations":
- * the runs per layer do not grow. */
+/* "DTR trains an n-layer linear network within a budget of the order of sqrt n with O(n)
+ * operations": the runs per layer do not grow. */
 CASE(dtr_takes_a_few_runs_per_layer)
 {
     static const char *const names[] = {"dtr", "dtr:eq", "dtr_lookahead"};
@@ -158,6 +159,22 @@ CASE(dtr_takes_a_few_runs_per_layer)
             weir_schedule_free(&s);
             weir_problem_free(&p);
         }
+}
+
+/* Some tasks of a gradient that wait for nothing may run early, some forward ones late. */
+CASE(where_the_forward_pass_is_over)
+{
+    weir_problem p;
+
+    make_chain(&p, 8);
+    CHECK(weir_keep_turn(&p) == 8 && weir_keep_gap(&p, 3, 8) == 1 && weir_keep_gap(&p, 7, 8) == 1);
+    p.tasks.at[2].phase = p.tasks.at[3].phase = WEIR_BACKWARD;
+    p.tasks.at[13].phase = WEIR_FORWARD;
+    CHECK(weir_keep_turn(&p) == 8);
+    for (uint32_t i = 0; i < p.tasks.n; i++)
+        p.tasks.at[i].phase = WEIR_BACKWARD;
+    CHECK(weir_keep_turn(&p) == 0);
+    weir_problem_free(&p);
 }
 
 /* Cheap work runs again, the results of convolutions do not. */
@@ -227,7 +244,7 @@ CASE(fails_at_every_point)
 
 /* ---- training ---- */
 
-enum { STEPS = 20 };
+enum { STEPS = 20, NOTHING_TO_DO = 2 };     /* the first two: nothing is marked */
 
 /* Trains with the policy: planned = measured <= budget, the same bits; ERR_BUDGET: it cannot. */
 static weir_status train_with(const char *policy, const char *budget, uint64_t bits)
@@ -253,7 +270,8 @@ static weir_status train_with(const char *policy, const char *budget, uint64_t b
     return status;
 }
 
-/* The smallest budget in steps of 4 % that each can meet; all but those without a choice meet one. */
+/* The smallest budget in steps of 4 % that each can meet; all but those without a choice meet
+ * one. */
 CASE(training_keeps_the_bits)
 {
     const uint64_t bits = train_run(TRAIN_DIGITS, 16, 0, STEPS,
@@ -267,9 +285,63 @@ CASE(training_keeps_the_bits)
             snprintf(budget, sizeof budget, "%d%%", percent);
             status = train_with(all[i].name, budget, bits);
         }
-        if (strcmp(all[i].name, "recycle") == 0 || strcmp(all[i].name, "checkpoint:manual") == 0)
-            CHECK_STATUS(status, WEIR_ERR_BUDGET);      /* nothing is marked */
+        if (i < NOTHING_TO_DO)
+            CHECK_STATUS(status, WEIR_ERR_BUDGET);
         else if (!CHECK_OK(status))
             printf("    %s\n", all[i].name);
     }
+}
+
+/* ---- regions ---- */
+
+enum { WIDTH = 4096, PARTS = 4, SINES = 4 };
+
+/* A step of PARTS regions of SINES sines each; *dw gets an element of the gradient. */
+static weir_status run_regions(const char *budget, weir_graph_stats *s, float *dw)
+{
+    weir_device *d = lab_open();
+    weir_tensor *w = lab_param(d, WIDTH, NULL), *x = w, *grad;
+    weir_graph  *g = weir_graph_begin(d);
+    float        v[WIDTH];
+
+    CHECK_OK(weir_write_fill(w, 0.7));
+    for (int i = 0; i < PARTS; i++) {
+        CHECK_OK(weir_region_begin(d));
+        for (int k = 0; k < SINES; k++)
+            x = weir_sin(x);
+        CHECK_OK(weir_region_end(d));
+    }
+    CHECK_OK(weir_gradients(weir_sum(x, 0, false), 1, &w, &grad));
+    CHECK(weir_keep(grad) != NULL);
+    weir_status status = weir_graph_end(g, &(weir_plan_options){
+                                               .disable = "fuse,order", .budget = budget,
+                                               .policy = "checkpoint:manual"});
+    if (status == WEIR_OK && CHECK_OK(weir_graph_run(g)) &&
+        CHECK_OK(weir_graph_stats_of(g, s)) && CHECK_OK(weir_read(grad, v, sizeof v)))
+        *dw = v[WIDTH - 1];
+    weir_graph_free(g);
+    weir_release(w);
+    weir_device_close(d);
+    return status;
+}
+
+/* A budget that the regions meet changes nothing; a smaller one is refused, naming that one. */
+CASE(regions_go_the_same_way_within_a_budget)
+{
+    weir_graph_stats s, within;
+    float            want, dw = 0;
+    char             budget[32];
+
+    CHECK_OK(run_regions(NULL, &s, &want));
+    CHECK(s.again == PARTS * (SINES - 1));
+    snprintf(budget, sizeof budget, "%zu", s.planned_peak_bytes);
+    CHECK_OK(run_regions(budget, &within, &dw));
+    CHECK(within.planned_peak_bytes == s.planned_peak_bytes && within.again == s.again);
+    CHECK(within.unbudgeted_peak_bytes > s.planned_peak_bytes);
+    CHECK_BITS(&dw, &want, sizeof dw);
+    snprintf(budget, sizeof budget, "%zu", s.planned_peak_bytes - 1);
+    CHECK_STATUS(run_regions(budget, &within, &dw), WEIR_ERR_BUDGET);
+    char smallest[64];
+    snprintf(smallest, sizeof smallest, "the smallest that works is %zu ", s.planned_peak_bytes);
+    CHECK_TEXT(weir_error(), smallest);
 }

@@ -13,8 +13,8 @@ static inline uint32_t below(uint32_t n)
 }
 
 /* A chain with side branches, like a forward and a backward pass: task i reads the last piece and
- * some earlier ones. `residents` more pieces are there before the step; some tasks read one, the last
- * ones overwrite them. */
+ * some earlier ones. `residents` more pieces are there before the step; some tasks read one, the
+ * last ones overwrite them. */
 static inline void make_problem_with(weir_problem *p, uint32_t n, uint32_t residents)
 {
     *p = (weir_problem){0};

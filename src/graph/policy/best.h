@@ -1,5 +1,5 @@
-/* best.h - the best of several plans for a job: what fits comes before what does not, then time, then
- * bytes. */
+/* best.h - the best of several plans for a job: what fits comes before what does not, then time,
+ * then bytes. */
 #ifndef WEIR_GRAPH_POLICY_BEST_H
 #define WEIR_GRAPH_POLICY_BEST_H
 

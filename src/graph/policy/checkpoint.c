@@ -5,9 +5,9 @@
  *   manual         regions that the program marked, whatever the room
  *   sequential=S   S equal segments of the forward tasks, of which the last one stays as it is
  *                  (PyTorch's checkpoint_sequential); without S: the S that is best
- *   memory         articulation points of the forward pass: every sqrt(n)-th of n, or those at which
- *                  the bytes since the last one exceed a bound; the bound that is best, as in the
- *                  baseline of Checkmate (Jain et al., MLSys 2020)
+ *   memory         articulation points of the forward pass: every sqrt(n)-th of n, or those at
+ *                  which the bytes since the last one exceed a bound; the bound that is best, as in
+ *                  the baseline of Checkmate (Jain et al., MLSys 2020)
  *   speed          results of convolutions and matrix products stay (cybertronai, "gradient
  *                  checkpointing", 2018)
  *
@@ -67,6 +67,7 @@ static bool try_all_segments(weir_best *b, uint32_t *segment)
 static bool try_stay(weir_best *b, const uint8_t *stay)
 {
     const weir_problem *p = b->job->p;
+    const uint32_t      turn = weir_keep_turn(p);
     uint32_t            last = 0;
 
     for (uint32_t k = 0; k < p->pieces.n; k++)
@@ -75,7 +76,7 @@ static bool try_stay(weir_best *b, const uint8_t *stay)
     for (uint32_t k = 0; k < p->pieces.n; k++) {
         const uint32_t maker = p->pieces.at[k].maker;
         const bool     goes = maker < last && !stay[k] && p->tasks.at[maker].phase == WEIR_FORWARD;
-        b->drop[k] = goes ? weir_keep_gap(p, k) : WEIR_STAYS;
+        b->drop[k] = goes ? weir_keep_gap(p, k, turn) : WEIR_STAYS;
     }
     return weir_best_drop(b);
 }
@@ -145,12 +146,13 @@ static bool try_memory(weir_best *b)
 static bool try_speed(weir_best *b)
 {
     const weir_problem *p = b->job->p;
+    const uint32_t      turn = weir_keep_turn(p);
 
     for (uint32_t k = 0; k < p->pieces.n; k++) {
         const uint32_t maker = p->pieces.at[k].maker;
         const bool     goes = maker != WEIR_NO_TASK && p->tasks.at[maker].phase == WEIR_FORWARD &&
                           p->tasks.at[maker].kind == WEIR_WORK_OTHER;
-        b->drop[k] = goes ? weir_keep_gap(p, k) : WEIR_STAYS;
+        b->drop[k] = goes ? weir_keep_gap(p, k, turn) : WEIR_STAYS;
     }
     return weir_best_drop(b);
 }

@@ -1,6 +1,6 @@
-/* dtr.c - dynamic tensor rematerialization (Kirisame et al., ICLR 2021) over a step known in advance:
- * evictor.c runs it, dtr_score.c says who goes. Variants are the scores: eq, local, lru, size, msps;
- * none: e* and all. */
+/* dtr.c - dynamic tensor rematerialization (Kirisame et al., ICLR 2021) over a step known in
+ * advance: evictor.c runs it, dtr_score.c says who goes. Variants are the scores: eq, local, lru,
+ * size, msps; none: e* and all. */
 #include <stdio.h>
 #include <string.h>
 

@@ -51,12 +51,25 @@ bool weir_keep_decide(const weir_walk_room *w, uint32_t *drop, uint8_t *gap)
     return true;
 }
 
-uint32_t weir_keep_gap(const weir_problem *p, uint32_t piece)
+uint32_t weir_keep_turn(const weir_problem *p)
+{
+    uint32_t turn = 0;
+    int64_t  gain = 0, best = 0;
+
+    for (uint32_t i = 0; i < p->tasks.n; i++) {
+        gain += p->tasks.at[i].phase == WEIR_FORWARD ? 1 : -1;
+        turn = gain > best ? i + 1 : turn;
+        best = gain > best ? gain : best;
+    }
+    return turn;
+}
+
+uint32_t weir_keep_gap(const weir_problem *p, uint32_t piece, uint32_t turn)
 {
     const weir_range uses = p->pieces.at[piece].uses;
     uint32_t         j = 0;
 
-    while (j < uses.n && p->tasks.at[weir_refs(p, uses)[j]].phase == WEIR_FORWARD)
+    while (j < uses.n && weir_refs(p, uses)[j] < turn)
         j++;
     return j;
 }
@@ -80,10 +93,12 @@ static bool is_result(const weir_problem *p, uint32_t piece, const uint32_t *seg
 
 void weir_keep_segments(const weir_problem *p, const uint32_t *segment, uint32_t *drop)
 {
+    const uint32_t turn = weir_keep_turn(p);
+
     for (uint32_t k = 0; k < p->pieces.n; k++) {
         const uint32_t maker = p->pieces.at[k].maker;
         const bool     inside = maker != WEIR_NO_TASK && segment_of(p, segment, maker) &&
                             p->tasks.at[maker].phase == WEIR_FORWARD;
-        drop[k] = inside && !is_result(p, k, segment) ? weir_keep_gap(p, k) : WEIR_STAYS;
+        drop[k] = inside && !is_result(p, k, segment) ? weir_keep_gap(p, k, turn) : WEIR_STAYS;
     }
 }

@@ -1,5 +1,5 @@
-/* keep.h - plans as checkpointing makes them: some pieces stay, the others go once and are made anew
- * from those. */
+/* keep.h - plans as checkpointing makes them: some pieces stay, the others go once and are made
+ * anew from those. */
 #ifndef WEIR_GRAPH_POLICY_KEEP_H
 #define WEIR_GRAPH_POLICY_KEEP_H
 
@@ -12,8 +12,12 @@
  * time stays, too: drop[] says so afterwards. False when memory is short. */
 bool weir_keep_decide(const weir_walk_room *w, uint32_t *drop, uint8_t *gap);
 
-/* The gap in which a piece waits for gradients: before its first use outside the forward pass. */
-uint32_t weir_keep_gap(const weir_problem *p, uint32_t piece);
+/* Where the forward pass is over: the number of the task before which fewest tasks belong to later
+ * phases, and behind which fewest are forward. An order may mix the two. */
+uint32_t weir_keep_turn(const weir_problem *p);
+
+/* The gap in which a piece waits for gradients: before its first use from task `turn` on. */
+uint32_t weir_keep_gap(const weir_problem *p, uint32_t piece, uint32_t turn);
 
 /* Forward tasks are in segments: segment[task], 0: in none; NULL: the regions that the program
  * marked. What a segment makes goes, except what forward tasks outside of it read. */

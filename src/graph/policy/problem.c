@@ -110,7 +110,8 @@ static bool settle_task(const weir_problem *p, const weir_task *t, uint32_t end,
     bool          ok = keep_below(p, t->in, end, &in, &nin);
     weir_task_def d = {.time = t->time, .work = t->work, .until = t->until,
                        .region = t->region, .kind = (weir_work)t->kind,
-                       .phase = (weir_phase)t->phase, .nin = nin, .in = in, .nout = t->out.n, .out = weir_refs(p, t->out),
+                       .phase = (weir_phase)t->phase, .nin = nin, .in = in,
+                       .nout = t->out.n, .out = weir_refs(p, t->out),
                        .npairs = t->pairs.n, .pairs = weir_refs(p, t->pairs)};
 
     ok = keep_below(p, t->masked, end, &masked, &nmasked) && ok;

@@ -1,13 +1,13 @@
 /* sublinear.c - blocks between split points, found by a search, as MegEngine's sublinear memory
  * optimiser does (MegEngine, core/impl/graph/seq_sublinear_memory).
  *
- * The forward tasks are cut into blocks. A piece goes for the longest of its gaps if that gap begins
- * in the block that made it and ends outside; then the block is made anew from what it reads. The
- * first blocks end where they hold more bytes than a threshold: it is halved from all bytes down,
- * then the best neighbourhood is searched in equal steps, coarse and fine. Genetic refinement:
- * a pool of split sets, which lose, gain or move a split or switch a block off, and are crossed; a
- * set is as good as the exact peak and time of its walk say. Then whole blocks stay again, as long
- * as that fits. */
+ * The forward tasks are cut into blocks. A piece goes for the longest of its gaps if that gap
+ * begins in the block that made it and ends outside; then the block is made anew from what it
+ * reads. The first blocks end where they hold more bytes than a threshold: it is halved from all
+ * bytes down, then the best neighbourhood is searched in equal steps, coarse and fine. Genetic
+ * refinement: a pool of split sets, which lose, gain or move a split or switch a block off, and are
+ * crossed; a set is as good as the exact peak and time of its walk say. Then whole blocks stay
+ * again, as long as that fits. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ enum { HALVINGS = 24, STEPS = 10, POOL = 20, ROUNDS = 50, SPLIT = 1, STAYS = 2 }
 
 typedef struct weir_blocks {
     weir_best b;
-    uint32_t  n;                /* forward tasks are among the first n */
+    uint32_t  n;                /* tasks of the forward pass: the first ones */
     uint32_t *block;            /* [tasks] block of a task from 1, 0: it stays */
     uint32_t *longest;          /* [pieces] its longest gap */
     uint8_t  *genes;            /* [(POOL + 1) * n] a block begins at the task; it stays */
@@ -283,8 +283,7 @@ static bool search(weir_blocks *x)
 
 static bool init(weir_blocks *x, const weir_problem *p)
 {
-    for (uint32_t i = 0; i < p->tasks.n; i++)
-        x->n = p->tasks.at[i].phase == WEIR_FORWARD ? i + 1 : x->n;
+    x->n = weir_keep_turn(p);
     x->block = weir_mem_alloc((p->tasks.n + 1u) * sizeof *x->block);
     x->longest = weir_mem_alloc((p->pieces.n + 1u) * sizeof *x->longest);
     x->genes = weir_mem_zalloc((POOL + 1) * ((size_t)x->n + 1), 1);
