@@ -33,6 +33,7 @@ typedef struct weir_task {
     weir_range masked;          /* of `in`: a mask of it is enough */
     weir_range changes;         /* of `in`: resident pieces overwritten in place */
     uint32_t   until;           /* number of the task from which on running it again is wrong */
+    uint32_t   region;          /* that the program marked to be made anew; 0: none */
     uint8_t    kind, phase;     /* weir_work, weir_phase */
 } weir_task;
 
@@ -59,7 +60,7 @@ typedef struct weir_problem {
 typedef struct weir_task_def {
     double          time;
     size_t          work;
-    uint32_t        until;
+    uint32_t        until, region;
     weir_work       kind;
     weir_phase      phase;
     uint32_t        nin, nout, npairs, nmasked, nchanges;
