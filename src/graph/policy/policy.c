@@ -14,6 +14,9 @@ static const weir_policy policies[] = {
     {"sublinear", "", weir_policy_sublinear},
     {"dtr", "eq local lru size msps", weir_policy_dtr},
     {"dtr_lookahead", "", weir_policy_dtr_lookahead},
+    {"vdnn", "all conv dyn", weir_policy_vdnn},
+    {"capuchin", "passive guided", weir_policy_capuchin},
+    {"delta", "", weir_policy_delta},
 };
 
 const weir_policy *weir_policies(size_t *n)
@@ -53,6 +56,13 @@ weir_status weir_policy_find(const char *text, const weir_policy **policy, const
         return WEIR_OK;
     }
     return no_such(name);
+}
+
+weir_status weir_policy_needs_link(const weir_problem *p, const char *name)
+{
+    if (p->link_out > 0 && p->link_in > 0)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_INVALID, "policy %s needs a link to the host: --link", name);
 }
 
 uint64_t weir_policy_moves(uint32_t tasks)
