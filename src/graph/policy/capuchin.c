@@ -2,13 +2,13 @@
  * learning", ASPLOS 2020): a measured step tells when each piece is read; then what lies idle over
  * the peak goes.
  *
- *   passive    on demand: where the room does not suffice, what was used least recently goes to the
- *              host and comes back when it is read, and the step waits for both
+ *   passive    the measured step, on demand: capuchin_passive.c
  *   guided     by free time, from the end of the copy out to the latest start of the one back: the
  *              pieces with most go to the host, as long as the link hides them. Then the host
  *              against recomputation, the least seconds for the bytes: the piece to be made anew is
  *              the one with most memory saved per second, looked at again after each choice,
- *              because what went makes others dearer. No variant: this.
+ *              because what went makes others dearer. Where that does not suffice the runtime is
+ *              as passive as before. No variant: this.
  *
  * What was waited for is taken out of the times of the measured step, so they are those of the step
  * without waiting; a measured step under this scheme has nothing else to tell. A copy back is
@@ -18,6 +18,8 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/policy/best.h"
+#include "graph/policy/capuchin.h"
 #include "graph/policy/pressure.h"
 
 static double free_time(const weir_idle *i)
@@ -79,7 +81,7 @@ static uint32_t choose_again(const weir_pressure *x, double *seconds)
     return best;
 }
 
-static uint32_t choose_guided(weir_pressure *x, weir_gap *how)
+static uint32_t choose(weir_pressure *x, weir_gap *how)
 {
     double         wait, again;
     const uint32_t swap = choose_swap(x, &wait), drop = choose_again(x, &again);
@@ -89,27 +91,35 @@ static uint32_t choose_guided(weir_pressure *x, weir_gap *how)
     return swaps ? swap : drop;
 }
 
-/* Used least recently before the pressure. */
-static uint32_t choose_passive(weir_pressure *x, weir_gap *how)
+/* The better one of two answers stays in job->s. */
+static void take_better(weir_policy_job *job, weir_schedule *s)
 {
-    uint32_t best = UINT32_MAX;
-
-    *how = WEIR_SWAP;
-    for (uint32_t i = 0; i < x->idle.n; i++)
-        if (x->idle.at[i].swap &&
-            (best == UINT32_MAX || x->idle.at[i].trip.ready < x->idle.at[best].trip.ready))
-            best = i;
-    return best;
+    if (s->valid && (!job->s.valid || weir_better(job->room, s->peak, s->time, job->s.peak,
+                                                  job->s.time))) {
+        const weir_schedule t = job->s;
+        job->s = *s;
+        *s = t;
+    }
 }
 
 weir_status weir_policy_capuchin(weir_policy_job *job)
 {
     const bool    passive = strcmp(job->variant, "passive") == 0;
-    weir_pressure x = {.choose = passive ? choose_passive : choose_guided, .earliest = passive};
+    weir_pressure x = {.choose = choose};
 
     if (*job->variant && !passive && strcmp(job->variant, "guided") != 0)
         return weir_fail(WEIR_ERR_INVALID, "policy capuchin: '%s' is no way of it; there are "
                          "passive, guided", job->variant);
     WEIR_TRY(weir_policy_needs_link(job->p, "capuchin"));
-    return weir_pressure_plan(&x, job);
+    if (passive)
+        return weir_capuchin_passive(job);
+    weir_status status = weir_pressure_plan(&x, job);
+    if (status != WEIR_OK || job->s.peak <= job->room)
+        return status;
+    weir_schedule guided = job->s;
+    job->s = (weir_schedule){0};
+    status = weir_capuchin_passive(job);
+    take_better(job, &guided);
+    weir_schedule_free(&guided);
+    return status;
 }

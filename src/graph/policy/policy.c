@@ -17,6 +17,7 @@ static const weir_policy policies[] = {
     {"vdnn", "all conv dyn", weir_policy_vdnn},
     {"capuchin", "passive guided", weir_policy_capuchin},
     {"delta", "", weir_policy_delta},
+    {"autotm", "", weir_policy_autotm},
 };
 
 const weir_policy *weir_policies(size_t *n)

@@ -66,5 +66,6 @@ weir_status weir_policy_dtr_lookahead(weir_policy_job *job);
 weir_status weir_policy_vdnn(weir_policy_job *job);
 weir_status weir_policy_capuchin(weir_policy_job *job);
 weir_status weir_policy_delta(weir_policy_job *job);
+weir_status weir_policy_autotm(weir_policy_job *job);
 
 #endif

@@ -69,6 +69,13 @@ static uint32_t where(const weir_pressure *x)
     return w->peak_event;
 }
 
+static bool made_by(const weir_schedule *s, uint32_t e, uint32_t piece)
+{
+    const weir_event v = s->events.at[e];
+    return v.act == WEIR_RUN && weir_among(s->p, s->p->tasks.at[v.what].out, piece);
+}
+
+/* Has event e to have the piece? What it makes anew may come from the host instead. */
 static bool touches(const weir_schedule *s, uint32_t e, uint32_t piece)
 {
     const weir_event v = s->events.at[e];
@@ -76,7 +83,7 @@ static bool touches(const weir_schedule *s, uint32_t e, uint32_t piece)
     if (v.act != WEIR_RUN)
         return v.what == piece;
     return weir_among(s->p, s->p->tasks.at[v.what].in, piece) ||
-           weir_among(s->p, s->p->tasks.at[v.what].out, piece);
+           (!v.again && made_by(s, e, piece));
 }
 
 static weir_trip trip_of(const weir_pressure *x, uint32_t piece, uint32_t j, uint32_t stage)
@@ -90,7 +97,7 @@ static weir_trip trip_of(const weir_pressure *x, uint32_t piece, uint32_t j, uin
         there = there || x->at.gap[x->search.room.first_gap[piece] + i] == WEIR_SWAP;
     return (weir_trip){.ready = x->at.when[(j > 0 ? u[j - 1] : k->maker) + 1],
                        .due = x->at.when[u[j]], .from = x->at.when[stage],
-                       .to = x->at.when[stage + 1],
+                       .to = x->at.when[stage + (u[j] > stage)],
                        .out = there ? 0 : (double)k->bytes / p->link_out,
                        .in = (double)k->bytes / p->link_in};
 }
@@ -105,11 +112,14 @@ static bool add_idle(weir_pressure *x, uint32_t piece, uint32_t e)
     const uint8_t       was = x->at.gap[gap];
 
     if (weir_piece_resident(p, piece) || k->bytes == 0 || j == k->uses.n || x->barred[gap] ||
-        touches(&x->search.room.s, e, piece) || (was != WEIR_KEEP && was != WEIR_DROP))
+        touches(&x->search.room.s, e, piece) || was == WEIR_SWAP)
         return true;
     weir_idle i = {.piece = piece, .number = j, .gap = gap, .bytes = (double)k->bytes,
-                   .swap = was == WEIR_KEEP && k->maker < stage && weir_refs(p, k->uses)[j] > stage,
-                   .again = weir_drop_cost(&x->at, piece, j)};
+                   .swap = k->maker < stage && (was != WEIR_KEEP ||
+                                                weir_refs(p, k->uses)[j] > stage),
+                   .again = INFINITY};
+    if (was != WEIR_DROP_AGAIN && !made_by(&x->search.room.s, e, piece))
+        i.again = weir_drop_cost(&x->at, piece, j);
     i.drop = isfinite(i.again);
     if (i.swap)
         i.trip = trip_of(x, piece, j, stage);
@@ -151,8 +161,9 @@ static bool let_go(weir_pressure *x)
         left -= i.bytes;
         for (uint32_t k = 0; k < x->idle.n; k++) {      /* who goes makes others dearer */
             weir_idle *const o = &x->idle.at[k];
-            o->again = weir_drop_cost(&x->at, o->piece, o->number);
-            o->drop = isfinite(o->again);
+            if (o->drop)
+                o->again = weir_drop_cost(&x->at, o->piece, o->number);
+            o->drop = o->drop && isfinite(o->again);
         }
     }
     return true;
