@@ -201,8 +201,8 @@ CASE(speed_keeps_what_is_dear)
 CASE(wrong_names)
 {
     static const char *const wrong[] = {
-        "nope", "", ":", "dtr:", "dtr:e", "dtr:eq2", "dtr:a very long name of a score",
-        "checkpoint:", "checkpoint:fast", "checkpoint:sequential=",
+        "nope", "", ":", "dtr:e", "dtr:eq2", "dtr:a very long name of a score",
+        "checkpoint:fast", "checkpoint:sequential=",
         "checkpoint:sequential=0", "checkpoint:sequential=-1", "checkpoint:sequential=2x",
         "checkpoint:sequential=99999999999", "checkpoint:speed=2", "recycle:more", "sublinear:2",
         "dtr_lookahead:x", "dtr_look"};
