@@ -15,6 +15,7 @@ static const struct { const char *name; bool asked; } all[] = {
     {"checkpoint:manual", true},
     {"checkpoint:sequential=3", true},
     {"checkpoint:sequential", false},
+    {"checkpoint", false},
     {"checkpoint:memory", false},
     {"checkpoint:speed", false},
     {"sublinear", false},
@@ -167,7 +168,7 @@ CASE(where_the_forward_pass_is_over)
     weir_problem p;
 
     make_chain(&p, 8);
-    CHECK(weir_keep_turn(&p) == 8 && weir_keep_gap(&p, 3, 8) == 1 && weir_keep_gap(&p, 7, 8) == 1);
+    CHECK(weir_keep_turn(&p) == 8 && weir_keep_gap(&p, 3, 8) == 1 && weir_keep_gap(&p, 7, 8) == 0);
     p.tasks.at[2].phase = p.tasks.at[3].phase = WEIR_BACKWARD;
     p.tasks.at[13].phase = WEIR_FORWARD;
     CHECK(weir_keep_turn(&p) == 8);
@@ -200,8 +201,8 @@ CASE(speed_keeps_what_is_dear)
 CASE(wrong_names)
 {
     static const char *const wrong[] = {
-        "nope", "", ":", "dtr:", "dtr:e", "dtr:eq2", "dtr:a very long name of a score",
-        "checkpoint", "checkpoint:", "checkpoint:fast", "checkpoint:sequential=",
+        "nope", "", ":", "dtr:e", "dtr:eq2", "dtr:a very long name of a score",
+        "checkpoint:fast", "checkpoint:sequential=",
         "checkpoint:sequential=0", "checkpoint:sequential=-1", "checkpoint:sequential=2x",
         "checkpoint:sequential=99999999999", "checkpoint:speed=2", "recycle:more", "sublinear:2",
         "dtr_lookahead:x", "dtr_look"};

@@ -14,7 +14,7 @@
  *   speed          results of convolutions and matrix products stay (cybertronai, "gradient
  *                  checkpointing", 2018)
  *
- * Best: what fits at the least time, else the smallest. */
+ * No variant: memory. Best: what fits at the least time, else the smallest. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +173,9 @@ static weir_status way_of(const char *text, weir_way *way, uint32_t *n)
     char                    *end = NULL;
 
     *n = 0;
+    *way = MEMORY;
+    if (!*text)
+        return WEIR_OK;
     for (int i = MANUAL; i <= SPEED; i++) {
         *way = (weir_way)i;
         if (strlen(names[i]) != length || strncmp(names[i], text, length) != 0)

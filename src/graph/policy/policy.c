@@ -49,11 +49,9 @@ weir_status weir_policy_find(const char *text, const weir_policy **policy, const
         *policy = &policies[i];
         if (strlen(policies[i].name) != n || strncmp(policies[i].name, name, n) != 0)
             continue;
-        if (name[n] && (!*policies[i].variants || !**variant))
-            return weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; %s has %s%s", name,
-                             policies[i].name,
-                             *policies[i].variants ? "the variants " : "no variants",
-                             policies[i].variants);
+        if (**variant && !*policies[i].variants)
+            return weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; %s has no variants", name,
+                             policies[i].name);
         return WEIR_OK;
     }
     return no_such(name);
