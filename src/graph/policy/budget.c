@@ -9,19 +9,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/status.h"
+#include "core/text.h"
 #include "graph/passes.h"
 #include "graph/policy/recorded.h"
 #include "graph/policy/search.h"
 
 /* ---- "512MB" ---- */
-
-static const struct { const char *name; double bytes; } units[] = {
-    {"", 1},       {"b", 1},        {"k", 1e3},          {"kb", 1e3},          {"m", 1e6},
-    {"mb", 1e6},   {"g", 1e9},      {"gb", 1e9},         {"t", 1e12},          {"tb", 1e12},
-    {"kib", 1024}, {"mib", 0x1p20}, {"gib", 0x1p30},     {"tib", 0x1p40}};
 
 weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
 {
@@ -32,12 +27,7 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': must be a number of bytes such as "
                          "\"512MB\", \"0.5GiB\" or \"75%%\"", text ? text : "(null)");
     end += strspn(end, " ");
-    double unit = -1;
-    if (strcmp(end, "%") == 0)
-        unit = (double)whole / 100;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcasecmp(end, units[i].name) == 0)
-            unit = units[i].bytes;
+    const double unit = strcmp(end, "%") == 0 ? (double)whole / 100 : weir_unit_bytes(end);
     if (unit < 0)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': there is no unit '%s'; the units are B, "
                          "kB, MB, GB, TB, KiB, MiB, GiB, TiB and %%", text, end);
