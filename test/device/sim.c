@@ -202,7 +202,7 @@ CASE(copies_beside_compute)
     const double    first = weir_sim_copy_out(d, 30, 0);
     CHECK(first == 5 && sim->compute == 0 && weir_device_clock(d) == 5);
     CHECK(weir_sim_copy_out(d, 10, 0) == 8);            /* in its queue behind the first */
-    const double back = weir_sim_copy_in(d, 30, first); /* beside the second, not before the first */
+    const double back = weir_sim_copy_in(d, 30, first); /* beside the second, after the first */
     CHECK(back == 13 && sim->in == 13 && sim->out == 8);
     sim->compute = 10;
     CHECK(weir_sim_copy_out(d, 10, 0) == 13);           /* what it copies was made by then */
