@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""capacity - the largest batch that a card holds, graph off and on and by policy, on a simulated one.
+"""capacity - the largest batch that a card holds, by policy, on a simulated card.
 
 Each case is a training step on `sim:...` (see weir/device.h): nothing is computed, but memory is
 planned and counted and time is simulated as on the card, so a laptop answers for any card. A batch
