@@ -68,10 +68,12 @@ def test_a_simulated_machine():
         device.create_sim("capacity=much")
 
 
-def test_a_model_on_a_simulated_machine():
+def test_a_model_on_a_simulated_machine(dev):
+    del dev
     seconds = []
     for use_graph in (False, True):
         sim = device.create_sim("laptop")
+        device.set_default_device(sim)
         model = MLP()
         model.optimizer = opt.SGD(lr=0.1, momentum=0.9)
         x = Tensor(data=np.ones((64, 4), np.float32), device=sim, requires_grad=False)
