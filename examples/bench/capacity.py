@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 MOST = 65536        # what --batch takes
 # In the sentences of the errors that mean: too large.
 TOO_LARGE = ("no memory for an arena", "are unused", "the smallest that works is")
-# Largest batches on a P100 of 16 GB under TensorFlow 1.11 (Peng et al., Capuchin, ASPLOS 2020).
-SYSTEMS = ("TensorFlow", "vDNN", "OpenAI checkpointing", "Capuchin")
+# Largest batches on a P100 of 16 GB, all under TensorFlow (Peng et al., Capuchin, ASPLOS 2020).
+SYSTEMS = ("TensorFlow 1.11", "vDNN", "OpenAI checkpointing", "Capuchin")
 PUBLISHED = {"vgg16": (228, 272, 260, 350), "resnet50": (190, 520, 540, 1014)}
 # SINGA 3, ResNet-50 on an RTX 2080 Ti: (batch, graph) -> peak in MB, images a second (its
 # documentation of the graph mode; off is its run as layers, on the order bfs).
@@ -27,7 +27,7 @@ SINGA = {(16, "off"): (4975, 225.4), (16, "on"): (3283, 232.8),
 
 
 class Step:
-    """One step of a case: `fits`, and if it does milliseconds, peak and beyond-persistent bytes."""
+    """A step of a case: `fits`, and if so `ms` it takes and `peak` bytes."""
 
     def __init__(self, args, model, case, batch, device, budget):
         command = [args.weir, "bench", "worker", "--model", model, "--batch", str(batch),
@@ -45,8 +45,7 @@ class Step:
             if word == "ms":
                 self.ms = float(rest[0])
             elif word == "memory":
-                self.step_peak = int(rest[1])
-                self.peak = int(rest[0]) + self.step_peak
+                self.peak = int(rest[0]) + int(rest[1])
 
 
 def largest(probe, start, within):
@@ -76,7 +75,7 @@ def capacity_of(args, model):
     """The lines of one model's table."""
     device = f"{args.device},capacity={args.capacity}"
     yield f"### {model} on {args.device}, {args.capacity}\n"
-    yield "| case | largest batch | x graph off | peak, MB | step, ms | images/s | found in, s |"
+    yield "| case | largest batch | x the first | peak, MB | step, ms | images/s | found in, s |"
     yield "|---|" + "---:|" * 6
     start, first = args.start, None
     for case in args.cases:
@@ -90,9 +89,9 @@ def capacity_of(args, model):
         start, first = best.batch, first or best.batch
         yield (f"| {case} | {best.batch} | {best.batch / first:.2f} | {best.peak / 1e6:.0f} | "
                f"{best.ms:.1f} | {best.batch / best.ms * 1e3:.0f} | {seconds:.0f} |")
-    if model in PUBLISHED:
-        yield ("\nPublished for a P100 of 16 GB: " + ", ".join(
-            f"{name} {batch}" for name, batch in zip(SYSTEMS, PUBLISHED[model])) + ".")
+    for name, batch in zip(SYSTEMS, PUBLISHED.get(model, ())):
+        yield (f"| published, P100 of 16 GB: {name} | {batch} | {batch / PUBLISHED[model][0]:.2f} "
+               "| | | | |")
     yield ""
 
 
