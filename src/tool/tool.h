@@ -16,7 +16,8 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
  * has no default of its own. */
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
-    const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy;
+    const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
+        *link;
     const char *file; /* the one word that is no option, for commands that take it */
     int64_t     batch, steps, rounds, threads, image, align, moves;
 } tool_options;

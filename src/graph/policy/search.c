@@ -20,6 +20,7 @@
 typedef struct weir_candidate {
     double   score;
     uint32_t gap, piece;
+    uint8_t  to;                /* decision */
 } weir_candidate;
 
 typedef struct weir_anneal {
@@ -29,6 +30,7 @@ typedef struct weir_anneal {
     uint32_t    *stamp;         /* [pieces] the call that counted it */
     uint32_t     call;
     uint64_t     random;
+    double      *when;          /* [tasks + 1] seconds before each, all first runs */
     WEIR_VEC(weir_candidate) candidates;
     WEIR_VEC(uint64_t) undo;    /* gap << 8 | decision it had */
 } weir_anneal;
@@ -76,6 +78,8 @@ static bool held_at(const weir_anneal *a, uint32_t piece, uint32_t stage)
     const uint32_t        j = gap_at(a->s->p, piece, stage);
     const uint8_t         d = a->gap[w->first_gap[piece] + j];
 
+    if (k->maker == WEIR_NO_TASK || (j < k->uses.n && (d == WEIR_SWAP || d == WEIR_CODE)))
+        return true;                    /* it comes back without a run */
     return j == k->uses.n ? d == WEIR_TAIL || k->output : d == WEIR_KEEP;
 }
 
@@ -84,6 +88,8 @@ static double closure_cost(weir_anneal *a, uint32_t piece, uint32_t stage, int d
 {
     enum { DEEPEST = 200 };
     const weir_problem *p = a->s->p;
+    if (weir_piece_resident(p, piece))
+        return INFINITY;
     const weir_task    *t = &p->tasks.at[p->pieces.at[piece].maker];
     const uint32_t     *in = weir_refs(p, t->in);
 
@@ -162,31 +168,128 @@ static bool touches(const weir_problem *p, uint32_t task, uint32_t piece)
     return false;
 }
 
+static bool lever(const weir_anneal *a, weir_lever l)
+{
+    return !a->s->levers || a->s->levers & l;
+}
+
+/* Can the decision be made for gap j of the piece at all, and is it allowed? */
+static bool possible(const weir_anneal *a, uint32_t piece, uint32_t j, weir_gap d)
+{
+    const weir_problem *p = a->s->p;
+    const weir_piece   *k = &p->pieces.at[piece];
+
+    switch (d) {
+    case WEIR_KEEP:
+        return true;
+    case WEIR_SWAP:
+        return lever(a, WEIR_LEVER_SWAP) && p->link_out > 0 && p->link_in > 0 &&
+               (j < k->uses.n || k->maker == WEIR_NO_TASK);
+    case WEIR_CODE:
+        return lever(a, WEIR_LEVER_PACK) && p->codec > 0 && k->packed && j < k->uses.n;
+    case WEIR_MASKED:
+        return lever(a, WEIR_LEVER_MASK) && p->codec > 0 && k->mask && j < k->uses.n &&
+               weir_among(p, p->tasks.at[weir_refs(p, k->uses)[j]].masked, piece);
+    default:
+        return lever(a, WEIR_LEVER_RECOMPUTE) && k->maker != WEIR_NO_TASK;
+    }
+}
+
+/* Seconds on the link to the host so far. */
+static double link_load(const weir_anneal *a)
+{
+    const weir_schedule *s = &a->s->room.s;
+    double               sum = 0;
+
+    for (uint32_t e = 0; s->copies && e < s->events.n; e++)
+        if (s->events.at[e].act == WEIR_OUT)
+            sum += weir_event_seconds(s->p, &s->events.at[e]);
+    return sum;
+}
+
+/* About what it costs to swap the piece out over gap j: little while the link is idle. */
+static double swap_cost(const weir_anneal *a, uint32_t piece, uint32_t j, double load)
+{
+    const weir_problem *p = a->s->p;
+    const weir_piece   *k = &p->pieces.at[piece];
+    const uint32_t     *u = weir_refs(p, k->uses);
+    const double        out = (double)k->bytes / p->link_out, in = (double)k->bytes / p->link_in;
+    const double        end = j < k->uses.n ? a->when[u[j]] : p->time;
+    const double        begin = j > 0 ? a->when[u[j - 1]]
+                                : k->maker == WEIR_NO_TASK ? 0 : a->when[k->maker];
+
+    if (end - begin > out + in && load + out < 0.45 * p->time)
+        return 0.02 * (out + in);
+    return out + in;
+}
+
+static double code_cost(const weir_problem *p, const weir_piece *k, weir_gap d)
+{
+    return d == WEIR_MASKED ? (double)(k->bytes + k->mask) / p->codec
+                            : 2 * (double)(k->bytes + k->packed) / p->codec;
+}
+
+/* The cheapest way to let the piece go in gap j, and its seconds; WEIR_KEEP: there is none. */
+static weir_gap cheapest(weir_anneal *a, uint32_t piece, uint32_t j, double load, double *seconds)
+{
+    const weir_piece *k = &a->s->p->pieces.at[piece];
+    weir_gap          best = WEIR_KEEP;
+
+    *seconds = INFINITY;
+    if (possible(a, piece, j, WEIR_DROP)) {
+        *seconds = drop_cost(a, piece, j);
+        best = isinf(*seconds) ? WEIR_KEEP : WEIR_DROP;
+    }
+    for (weir_gap d = WEIR_SWAP; d <= WEIR_MASKED; d++) {
+        if (!possible(a, piece, j, d))
+            continue;
+        const double cost = d == WEIR_SWAP ? swap_cost(a, piece, j, load)
+                                           : code_cost(a->s->p, k, d);
+        if (cost < *seconds) {
+            *seconds = cost;
+            best = d;
+        }
+    }
+    return best;
+}
+
+/* Has the gap been let go already? Then only once more, for good. */
+static bool gone(const weir_anneal *a, uint32_t gap, uint32_t piece, uint32_t j)
+{
+    const uint8_t d = a->gap[gap];
+    const bool    last = j == a->s->p->pieces.at[piece].uses.n;
+
+    if (weir_piece_resident(a->s->p, piece))
+        return d != WEIR_KEEP;
+    return d == WEIR_DROP_AGAIN || d == WEIR_SWAP || d == WEIR_CODE || (last && d != WEIR_TAIL);
+}
+
 /* Gaps of pieces that lie idle across the peak, best first. */
 static bool collect(weir_anneal *a, double power)
 {
     const weir_search    *s = a->s;
     const weir_walk_room *w = &s->room;
     const uint32_t        e = w->peak_event, stage = weir_walk_stage(w, e);
-    const double          excess = (double)(w->peak - s->budget);
+    const double          excess = (double)(w->peak - s->budget), load = link_load(a);
 
     a->candidates.n = 0;
-    for (uint32_t i = 0; i < w->lives.n; i++) {
-        const weir_life l = w->lives.at[i];
-        if (l.first > e || l.last < e || touches(s->p, w->events.at[e].task, l.piece) ||
+    for (uint32_t i = 0; i < w->s.lives.n; i++) {
+        const weir_life l = w->s.lives.at[i];
+        if (l.first > e || l.last < e || l.form != WEIR_PLAIN ||
+            (w->s.events.at[e].act == WEIR_RUN && touches(s->p, w->s.events.at[e].what, l.piece)) ||
             s->p->pieces.at[l.piece].bytes == 0)
             continue;
-        const uint32_t j = gap_at(s->p, l.piece, stage);
-        const uint32_t gap = w->first_gap[l.piece] + j;
-        if (a->gap[gap] == WEIR_DROP_AGAIN ||
-            (j == s->p->pieces.at[l.piece].uses.n && a->gap[gap] != WEIR_TAIL))
+        const uint32_t j = gap_at(s->p, l.piece, stage), gap = w->first_gap[l.piece] + j;
+        if (gone(a, gap, l.piece, j))
             continue;
-        const double cost = drop_cost(a, l.piece, j);
-        if (isinf(cost))
+        double         cost = 0;
+        const bool     tail = j == s->p->pieces.at[l.piece].uses.n && a->gap[gap] == WEIR_TAIL;
+        const weir_gap way = tail ? WEIR_DROP_AGAIN : cheapest(a, l.piece, j, load, &cost);
+        if (way == WEIR_KEEP)
             continue;
         const double bytes = fmin((double)s->p->pieces.at[l.piece].bytes, 2 * excess);
-        if (!weir_vec_push(&a->candidates, (weir_candidate){pow(bytes, power) / (cost + 1e-12), gap,
-                                                           l.piece}))
+        const double score = pow(bytes, power) / (cost + 1e-12);
+        if (!weir_vec_push(&a->candidates, (weir_candidate){score, gap, l.piece, (uint8_t)way}))
             return false;
     }
     if (a->candidates.n)
@@ -194,12 +297,20 @@ static bool collect(weir_anneal *a, double power)
     return true;
 }
 
-static uint8_t lower(const weir_anneal *a, uint32_t gap)
+/* Lets a candidate go. */
+static void let_go(weir_anneal *a, const weir_candidate *c)
 {
-    const uint32_t piece = a->piece_of[gap];
-    if (gap + 1 == a->s->room.first_gap[piece + 1])
-        return WEIR_KEEP;               /* behind the last use: no tail any more */
-    return a->gap[gap] == WEIR_KEEP || a->gap[gap] >= WEIR_EARLY ? WEIR_DROP : WEIR_DROP_AGAIN;
+    const uint32_t first = a->s->room.first_gap[c->piece];
+    const uint8_t  was = a->gap[c->gap];
+
+    if (weir_piece_resident(a->s->p, c->piece))
+        a->gap[first] = a->gap[c->gap] = WEIR_SWAP;
+    else if (c->gap + 1 == a->s->room.first_gap[c->piece + 1])
+        a->gap[c->gap] = WEIR_KEEP;     /* behind the last use: no tail any more */
+    else if (c->to == WEIR_DROP && (was == WEIR_DROP || was == WEIR_TAIL))
+        a->gap[c->gap] = WEIR_DROP_AGAIN;
+    else
+        a->gap[c->gap] = c->to;
 }
 
 /* From the plan at hand: drops until the peak fits or nothing is left to drop. */
@@ -221,7 +332,7 @@ static bool greedy(weir_anneal *a, double power)
             return true;
         for (uint32_t i = 0; i < a->candidates.n && (i == 0 || left > 0); i++) {
             const weir_candidate c = a->candidates.at[i];
-            a->gap[c.gap] = lower(a, c.gap);
+            let_go(a, &c);
             left -= (double)s->p->pieces.at[c.piece].bytes;
         }
     }
@@ -240,8 +351,8 @@ static bool restore(weir_anneal *a)
         if (a->gap[g] == WEIR_KEEP || a->gap[g] == WEIR_TAIL)
             continue;
         const uint32_t piece = a->piece_of[g];
-        const double   cost = drop_cost(a, piece, g - s->room.first_gap[piece]);
-        if (!weir_vec_push(&a->candidates, (weir_candidate){cost, g, piece}))
+        const double   cost = fmin(drop_cost(a, piece, g - s->room.first_gap[piece]), 1e30);
+        if (!weir_vec_push(&a->candidates, (weir_candidate){cost, g, piece, 0}))
             return false;
     }
     if (a->candidates.n)
@@ -285,34 +396,56 @@ static void take_back(weir_anneal *a)
     }
 }
 
+/* One of the decisions that can be made for gap j of the piece, or the one it has. */
+static uint8_t other(weir_anneal *a, uint32_t piece, uint32_t j)
+{
+    const weir_problem *p = a->s->p;
+    const weir_piece   *k = &p->pieces.at[piece];
+    const uint8_t       now = a->gap[a->s->room.first_gap[piece] + j];
+    const uint32_t      from = j > 0 ? weir_refs(p, k->uses)[j - 1] : k->maker;
+    const bool          drop = possible(a, piece, j, WEIR_DROP) &&
+                      p->tasks.at[k->maker].until > from + 1;
+    const uint8_t ways[] = {WEIR_SWAP, WEIR_CODE, WEIR_MASKED};
+    uint8_t       can[4], n = 0;
+
+    for (size_t i = 0; i < sizeof ways; i++)
+        if (ways[i] != now && possible(a, piece, j, (weir_gap)ways[i]))
+            can[n++] = ways[i];
+    if (n > 0 && (!drop || draw(a) & 1))
+        return now != WEIR_KEEP && draw(a) & 1 ? (uint8_t)WEIR_KEEP : can[below(a, n)];
+    if (!drop)
+        return WEIR_KEEP;
+    if (now == WEIR_KEEP)
+        return draw(a) & 3 ? WEIR_DROP : WEIR_DROP_AGAIN;
+    switch (below(a, 8)) {
+    case 0:
+        return WEIR_DROP;
+    case 1:
+        return WEIR_DROP_AGAIN;
+    case 2: case 3: case 4:
+        return (uint8_t)(WEIR_EARLY + below(a, below(a, 2) ? 8 : UINT8_MAX - WEIR_EARLY));
+    default:
+        return WEIR_KEEP;
+    }
+}
+
 /* Another decision for a gap; what cannot be made anew in it is kept. */
 static bool flip(weir_anneal *a, uint32_t gap)
 {
-    const weir_problem *p = a->s->p;
-    const uint32_t      piece = a->piece_of[gap], j = gap - a->s->room.first_gap[piece];
-    const weir_piece   *k = &p->pieces.at[piece];
+    const uint32_t    piece = a->piece_of[gap], first = a->s->room.first_gap[piece];
+    const weir_piece *k = &a->s->p->pieces.at[piece];
+    const uint32_t    j = gap - first;
 
     if (k->bytes == 0)
         return true;
+    if (k->maker == WEIR_NO_TASK) {
+        const uint8_t to = other(a, piece, j == k->uses.n ? 0 : j);
+        return set(a, j == k->uses.n ? first : gap, to) &&
+               (to != WEIR_SWAP || set(a, first, WEIR_SWAP));
+    }
     if (j == k->uses.n)
         return set(a, gap, a->gap[gap] == WEIR_TAIL ? WEIR_KEEP : WEIR_TAIL);
-    const uint32_t from = j > 0 ? weir_refs(p, k->uses)[j - 1] : k->maker;
-    if (p->tasks.at[k->maker].until <= from + 1)
-        return set(a, gap, WEIR_KEEP);
-    if (a->gap[gap] == WEIR_KEEP)
-        return set(a, gap, draw(a) & 3 ? WEIR_DROP : WEIR_DROP_AGAIN);
-    switch (below(a, 8)) {
-    case 0:
-        return set(a, gap, WEIR_DROP);
-    case 1:
-        return set(a, gap, WEIR_DROP_AGAIN);
-    case 2: case 3: case 4: {
-        const uint32_t reach = below(a, 2) ? 8 : UINT8_MAX - WEIR_EARLY;
-        return set(a, gap, (uint8_t)(WEIR_EARLY + below(a, reach)));
-    }
-    default:
-        return set(a, gap, WEIR_KEEP);
-    }
+    return set(a, gap, other(a, piece, j));
 }
 
 /* Longest gap of the piece, the one that usually spans forward and backward. */
@@ -320,7 +453,7 @@ static uint32_t longest_gap(const weir_walk_room *w, uint32_t piece)
 {
     const weir_piece *k = &w->p->pieces.at[piece];
     const uint32_t   *u = weir_refs(w->p, k->uses);
-    uint32_t          best = 0, from = k->maker, length = 0;
+    uint32_t          best = 0, from = k->maker == WEIR_NO_TASK ? 0 : k->maker, length = 0;
 
     for (uint32_t j = 0; j < k->uses.n; from = u[j++])
         if (u[j] - from > length) {
@@ -337,7 +470,8 @@ static bool move_window(weir_anneal *a)
     const weir_walk_room *w = &a->s->room;
     const uint32_t        n = p->tasks.n, length = 1 + below(a, draw(a) & 1 ? 6 : 25);
     const uint32_t        from = below(a, n);
-    const uint8_t         to = draw(a) & 1 ? WEIR_KEEP : WEIR_DROP;
+    static const uint8_t  ways[] = {WEIR_DROP, WEIR_SWAP, WEIR_CODE, WEIR_MASKED};
+    const uint8_t         to = draw(a) & 1 ? (uint8_t)WEIR_KEEP : ways[draw(a) & 1 ? 0 : below(a, 4)];
 
     for (uint32_t i = from; i < n && i < from + length; i++) {
         const uint32_t *out = weir_refs(p, p->tasks.at[i].out);
@@ -346,8 +480,10 @@ static bool move_window(weir_anneal *a)
             if (piece->uses.n == 0)
                 continue;
             const uint32_t gap = longest_gap(w, out[k]);
-            const uint32_t use = weir_refs(p, piece->uses)[gap - w->first_gap[out[k]]];
-            if (!set(a, gap, p->tasks.at[i].until <= use ? WEIR_KEEP : to))
+            const uint32_t j = gap - w->first_gap[out[k]], use = weir_refs(p, piece->uses)[j];
+            const bool     can = possible(a, out[k], j, (weir_gap)to) &&
+                             (to != WEIR_DROP || p->tasks.at[i].until > use);
+            if (!set(a, gap, can ? to : WEIR_KEEP))
                 return false;
         }
     }
@@ -362,8 +498,8 @@ static bool move_gaps(weir_anneal *a)
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t gap = below(a, w->gaps);
-        if (draw(a) & 1 && w->lives.n > 0) {
-            const uint32_t piece = w->lives.at[below(a, w->lives.n)].piece;
+        if (draw(a) & 1 && w->s.lives.n > 0) {
+            const uint32_t piece = w->s.lives.at[below(a, w->s.lives.n)].piece;
             gap = draw(a) & 3 ? longest_gap(w, piece)
                               : w->first_gap[piece] + below(a, w->p->pieces.at[piece].uses.n + 1);
         }
@@ -459,9 +595,14 @@ weir_status weir_search_run(weir_search *s)
         a.gap = weir_mem_zalloc(gaps, 1);
         a.piece_of = weir_mem_alloc(gaps * sizeof *a.piece_of);
         a.stamp = weir_mem_zalloc(pieces, sizeof *a.stamp);
-        ok = s->best && a.gap && a.piece_of && a.stamp;
+        a.when = weir_mem_alloc((s->p->tasks.n + 1u) * sizeof *a.when);
+        ok = s->best && a.gap && a.piece_of && a.stamp && a.when;
     }
     if (ok) {
+        double when = 0;
+        for (uint32_t i = 0; i < s->p->tasks.n; when += s->p->tasks.at[i++].time)
+            a.when[i] = when;
+        s->room.budget = s->budget;
         for (uint32_t k = 0; k < s->p->pieces.n; k++)
             for (uint32_t g = s->room.first_gap[k]; g < s->room.first_gap[k + 1]; g++)
                 a.piece_of[g] = k;
@@ -472,6 +613,7 @@ weir_status weir_search_run(weir_search *s)
     weir_mem_free(a.gap);
     weir_mem_free(a.piece_of);
     weir_mem_free(a.stamp);
+    weir_mem_free(a.when);
     weir_vec_free(&a.candidates);
     weir_vec_free(&a.undo);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;

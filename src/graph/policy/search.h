@@ -5,8 +5,15 @@
 
 #include "graph/policy/walk.h"
 
+/* Ways to make room that a search may use. */
+typedef enum weir_lever {
+    WEIR_LEVER_RECOMPUTE = 1, WEIR_LEVER_SWAP = 2, WEIR_LEVER_PACK = 4, WEIR_LEVER_MASK = 8,
+    WEIR_LEVERS = 15
+} weir_lever;
+
 typedef struct weir_search {
     const weir_problem *p;
+    unsigned       levers;      /* 0: all */
     size_t         budget;      /* bytes of pieces and workspace */
     uint64_t       moves;       /* tried by annealing: a count, so that plans are reproducible */
     weir_walk_room room;        /* holds the answer's walk afterwards */
