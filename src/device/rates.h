@@ -4,6 +4,10 @@
 
 #include "core/op.h"
 
+/* The machine by which the sample steps of the exchange format are timed, and steps exported. */
+#define WEIR_FORMAT_FLOPS 10e12
+#define WEIR_FORMAT_BYTES 600e9
+
 /* Per second; call and copy in seconds. */
 typedef struct weir_rates {
     double flops;               /* f32 operations */

@@ -6,10 +6,8 @@
  * pieces of the arena. */
 #include <string.h>
 
+#include "device/rates.h"
 #include "graph/show.h"
-
-#define ROOF_FLOPS 10e12
-#define ROOF_BYTES 600e9
 
 /* A comma before every element of a list but the first. */
 static void comma(weir_string *s, bool *first)
@@ -132,7 +130,8 @@ static void op(weir_string *s, const weir_graph *g, uint32_t i)
         [WEIR_FORWARD] = "fwd", [WEIR_BACKWARD] = "bwd", [WEIR_UPDATES] = "opt"};
     const weir_instr *ins = &g->plan->instr[i];
     const weir_call  *c = &ins->call;
-    const double      seconds = weir_call_flops(c) / ROOF_FLOPS + weir_call_bytes(c) / ROOF_BYTES;
+    const double      seconds =
+        weir_call_flops(c) / WEIR_FORMAT_FLOPS + weir_call_bytes(c) / WEIR_FORMAT_BYTES;
 
     weir_string_add(s, "{\"id\": %u, \"name\": \"", i);
     weir_show_op(s, c, "+");

@@ -21,8 +21,7 @@ static const struct {
     const char *name;
     double      flops, bytes, link, capacity;
 } presets[] = {
-    /* The roofline in which the sample steps of the exchange format are timed. */
-    {"format", 10e12, 600e9, 12e9, 16e9},
+    {"format", WEIR_FORMAT_FLOPS, WEIR_FORMAT_BYTES, 12e9, 16e9},
     /* GeForce RTX 4060 Laptop: 3072 cores x 2 x 1.89 GHz, 128 bit of GDDR6 at 16 Gbit/s (NVIDIA,
      * GeForce laptop comparison, 2023). */
     {"laptop", 11.6e12, 256e9, 12e9, 8e9},
