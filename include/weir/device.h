@@ -24,7 +24,8 @@ typedef struct weir_device_options {
  * "cpu" computes. "sim:..." only moves a clock on, by the numbers that a machine is known for:
  * programs run on it as on a machine one does not have, memory plans and capacity included, but
  * every value reads as zeros. What follows the colon is a preset (format laptop p100 v100
- * rtx2080ti h200), numbers, or a preset and then numbers, separated by commas:
+ * rtx2080ti h200), numbers, or a preset and then numbers, separated by commas; "sim" alone is
+ * "sim:format":
  *
  *     sim:v100    sim:p100,capacity=12GB
  *     sim:flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6

@@ -554,6 +554,25 @@ CASE(deterministic)
     weir_text_free(text[1]);
 }
 
+/* Folding reads what a kernel made: nothing, here. */
+CASE(constants_stay_calls)
+{
+    weir_device *d = opened("sim");
+    CHECK_OR_RETURN(d != NULL);
+    weir_tensor *x = filled(d, weir_1d(WEIR_F32, 1000));
+    weir_graph  *g = weir_graph_begin(d);
+    weir_keep(weir_matmul(weir_reshape(x, 2, (const int64_t[]){10, 100}),
+                          weir_exp(weir_fill(d, weir_2d(WEIR_F32, 100, 10), 1))));
+    CHECK_OK(weir_graph_end(g, NULL));
+    char *text = weir_graph_text(g, WEIR_TEXT_PLAN);
+    CHECK_TEXT(text, " exp");
+    CHECK_OK(weir_graph_run(g));
+    weir_text_free(text);
+    weir_graph_free(g);
+    weir_release(x);
+    weir_device_close(d);
+}
+
 static weir_status never(void *ctx, const weir_host_in *x, const weir_host_out *y)
 {
     (void)ctx;
