@@ -202,7 +202,7 @@ static weir_status read_pairs(weir_reader *r, uint32_t i)
     return WEIR_OK;
 }
 
-/* Inputs of which a mask is enough; resident tensors that are overwritten, which count as inputs. */
+/* Inputs of which a mask is enough; resident tensors that are overwritten: they count as inputs. */
 static weir_status read_more(weir_reader *r, uint32_t i)
 {
     const json_t *op = json_array_get(r->ops, i);

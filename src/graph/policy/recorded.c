@@ -73,8 +73,8 @@ static bool add_task(weir_problem *p, const weir_graph *g, uint32_t i, double se
             }
     const weir_task_def def = {
         .time = seconds, .work = work, .until = until, .phase = n->phase,
-        .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in, .nout = nout, .out = out, .npairs = npairs,
-        .pairs = pairs};
+        .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in, .nout = nout,
+        .out = out, .npairs = npairs, .pairs = pairs};
     return weir_problem_task(p, &def);
 }
 

@@ -16,8 +16,8 @@ weir_status weir_graph_time(const weir_graph *g, size_t room, double **seconds);
 weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
                             weir_problem *p, uint32_t **piece_of);
 
-/* Replaces the graph's nodes by the runs of a schedule: a task that runs again becomes a copy of its
- * node with storages of its own. *old gets the nodes as they were, for weir_graph_unexpand. */
+/* Replaces the graph's nodes by the runs of a schedule: a task that runs again becomes a copy of
+ * its node with storages of its own. *old gets the nodes as they were, for weir_graph_unexpand. */
 typedef struct weir_unexpanded {
     weir_node *nodes;
     uint32_t   n, cap, stores, values;

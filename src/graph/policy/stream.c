@@ -135,7 +135,7 @@ static bool reorder(weir_streamer *x)
         events.at[i] = s->events.at[e];
         first.at[i] = s->first.at[e];
     }
-    for (uint32_t i = 0; i < n; i++)            /* a moved copy sees what the event behind it does */
+    for (uint32_t i = 0; i < n; i++)        /* a moved copy sees what the event behind it does */
         live.at[i] = s->live.at[x->at[x->order[i]]];
     memcpy(s->events.at, events.at, n * sizeof *events.at);
     memcpy(s->first.at, first.at, n * sizeof *first.at);
@@ -184,6 +184,22 @@ static double make_room(weir_streamer *x, weir_clocks *c, uint32_t e, double tim
     return time;
 }
 
+/* A run that makes again what is still on its way out waits: there is one copy of a piece. */
+static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
+{
+    const weir_schedule *s = x->s;
+    uint32_t             nin, nout, until = c->head;
+    const uint32_t      *life = weir_schedule_refs(s, e, &nin, &nout) + nin;
+
+    for (uint32_t q = c->head; q < c->tail; q++)
+        for (uint32_t i = 0; i < nout; i++)
+            if (s->lives.at[life[i]].piece == s->events.at[x->leaving[q]].what)
+                until = q + 1;
+    while (c->head < until)
+        time = fmax(time, leave(x, c, e));
+    return time;
+}
+
 /* Event e takes no memory that a copy out still needs: compute waits where it would, so that what
  * runs later finds the room, too. Only copies out take none. */
 static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
@@ -196,6 +212,8 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 
     for (uint32_t i = 0; i < nin; i++)
         begin = fmax(begin, x->ready[life[i]]);
+    if (v->again && c->head < c->tail)
+        begin = wait_for_twin(x, c, e, begin);
     if (v->act != WEIR_OUT)
         begin = make_room(x, c, e, begin);
     if (v->act == WEIR_IN) {
