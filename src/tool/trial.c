@@ -228,7 +228,8 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->image = n->scales ? px : 0;
     t->pixels = n->pixels;
 
-    t->dev = weir_device_open(o->device, &(weir_device_options){(int)o->threads, TOOL_SEED});
+    t->dev = weir_device_open(o->device, &(weir_device_options){.threads = (int)o->threads,
+                                                              .seed = TOOL_SEED});
     t->model = t->dev ? weir_model_new(t->dev) : NULL;
     t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)

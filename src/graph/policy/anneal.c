@@ -125,7 +125,7 @@ static bool move_gaps(weir_searcher *a)
     const uint32_t        n = 1 + weir_below(a, 3);
 
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t gap = weir_below(a, w->gaps);
+        uint32_t gap = a->worth.at[weir_below(a, a->worth.n)];
         if (weir_draw(a) & 1 && w->s.lives.n > 0) {
             const uint32_t piece = w->s.lives.at[weir_below(a, w->s.lives.n)].piece;
             const uint32_t any = weir_below(a, w->p->pieces.at[piece].uses.n + 1);
@@ -185,7 +185,8 @@ bool weir_search_anneal(weir_searcher *a, uint64_t moves)
         const double then = weir_search_objective(s);
         if (then <= now || weir_unit(a) < exp((now - then) / temperature)) {
             now = then;
-            weir_search_note(a);
+            if (!weir_search_note(a))
+                return false;
         } else {
             take_back(a);
         }

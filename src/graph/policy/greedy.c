@@ -87,7 +87,8 @@ bool weir_search_greedy(weir_searcher *a, double power)
     for (size_t r = 0; r < rounds; r++) {
         if (!weir_search_walk(a))
             return false;
-        weir_search_note(a);
+        if (!weir_search_note(a))
+            return false;
         if (!s->room.valid || s->room.peak <= s->budget)
             return true;
         if (!collect(a, power))
@@ -131,7 +132,8 @@ bool weir_search_restore(weir_searcher *a)
             return false;
         if (s->room.valid && s->room.peak <= s->budget && s->room.extra <= extra) {
             extra = s->room.extra;
-            weir_search_note(a);
+            if (!weir_search_note(a))
+                return false;
         } else {
             a->gap[g] = was;
         }

@@ -39,15 +39,27 @@ static bool better(const weir_search *s, size_t peak, double extra, const weir_f
     return fits ? extra < than->extra : peak < than->peak;
 }
 
-void weir_search_note(weir_searcher *a)
+/* Are there addresses for the plan walked last? */
+static bool has_addresses(weir_searcher *a)
+{
+    const weir_search *s = a->s;
+
+    if (s->room_bytes == 0 || s->room.peak > s->budget)
+        return true;                    /* it is too large anyway */
+    a->status = weir_lay_out(&s->room.s, s->align, &a->lay);
+    return a->status == WEIR_OK && a->lay.height <= s->room_bytes;
+}
+
+bool weir_search_note(weir_searcher *a)
 {
     const weir_walk_room *w = &a->s->room;
 
-    if (!w->valid || !better(a->s, w->peak, w->extra, &a->best))
-        return;
+    if (!w->valid || !better(a->s, w->peak, w->extra, &a->best) || !has_addresses(a))
+        return a->status == WEIR_OK;
     memcpy(a->best.gap, a->gap, w->gaps);
     a->best.peak = w->peak;
     a->best.extra = w->extra;
+    return true;
 }
 
 /* The best of the line becomes the answer if it is better. */
@@ -63,15 +75,30 @@ static void close_line(weir_searcher *a)
     s->best_extra = a->best.extra;
 }
 
-/* A line from greedy plans; all == false: only what a search without annealing does. */
+static void open_line(weir_searcher *a, unsigned levers)
+{
+    a->levers = levers;
+    a->best.peak = SIZE_MAX;
+    a->best.extra = INFINITY;
+}
+
+/* A line from a plan that is nearly what is wanted. */
+static bool run_from(weir_searcher *a, const uint8_t *start, unsigned levers, uint64_t moves)
+{
+    open_line(a, levers);
+    memcpy(a->gap, start, a->s->room.gaps);
+    const bool ok = weir_search_greedy(a, 1.0) && weir_search_anneal(a, moves);
+    close_line(a);
+    return ok;
+}
+
+/* A line from greedy plans. */
 static bool run_line(weir_searcher *a, unsigned levers, uint64_t moves)
 {
     static const double powers[] = {0.7, 1.0, 1.4};
     weir_search        *s = a->s;
 
-    a->levers = levers;
-    a->best.peak = SIZE_MAX;
-    a->best.extra = INFINITY;
+    open_line(a, levers);
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
         memset(a->gap, WEIR_KEEP, s->room.gaps);
         if (!weir_search_greedy(a, powers[i]))
@@ -81,7 +108,7 @@ static bool run_line(weir_searcher *a, unsigned levers, uint64_t moves)
         if (s->room.valid && s->room.peak <= s->budget && !weir_search_restore(a))
             return false;
     }
-    const bool done = a->best.extra <= 0 && a->best.peak <= s->budget;
+    const bool done = a->worth.n == 0 || (a->best.extra <= 0 && a->best.peak <= s->budget);
     const bool ok = done || weir_search_anneal(a, moves);
     close_line(a);
     return ok;
@@ -105,6 +132,10 @@ static bool run(weir_searcher *a)
     const unsigned levers = levers_of(a->s);
     weir_search   *s = a->s;
 
+    if (s->start && !run_from(a, s->start, levers, s->moves / 2))
+        return false;
+    if (s->start && s->best_peak <= s->budget)
+        return true;
     if (levers == WEIR_LEVER_RECOMPUTE || !(levers & WEIR_LEVER_RECOMPUTE))
         return run_line(a, levers, s->moves);
     if (!run_line(a, WEIR_LEVER_RECOMPUTE, s->moves / 4))
@@ -123,12 +154,24 @@ static bool run(weir_searcher *a)
     return ok;
 }
 
+/* One in a few thousand parts of what the largest task needs. */
+static size_t smallest_worth(const weir_problem *p)
+{
+    enum { PARTS = 4096 };
+    size_t most = 0;
+
+    for (uint32_t k = 0; k < p->pieces.n; k++)
+        most = p->pieces.at[k].bytes > most ? p->pieces.at[k].bytes : most;
+    return most / PARTS;
+}
+
 static bool prepare(weir_searcher *a)
 {
     weir_search *s = a->s;
     const size_t gaps = s->room.gaps + 1u, pieces = s->p->pieces.n + 1u;
     double       when = 0;
 
+    a->small = smallest_worth(s->p) + 1;
     s->best = weir_mem_zalloc(gaps, 1);
     a->best.gap = weir_mem_zalloc(gaps, 1);
     a->gap = weir_mem_zalloc(gaps, 1);
@@ -140,8 +183,11 @@ static bool prepare(weir_searcher *a)
     for (uint32_t i = 0; i < s->p->tasks.n; when += s->p->tasks.at[i++].time)
         a->when[i] = when;
     for (uint32_t k = 0; k < s->p->pieces.n; k++)
-        for (uint32_t g = s->room.first_gap[k]; g < s->room.first_gap[k + 1]; g++)
+        for (uint32_t g = s->room.first_gap[k]; g < s->room.first_gap[k + 1]; g++) {
             a->piece_of[g] = k;
+            if (s->p->pieces.at[k].bytes >= a->small && !weir_vec_push(&a->worth, g))
+                return false;
+        }
     s->room.budget = s->budget;
     s->best_peak = SIZE_MAX;
     s->best_extra = INFINITY;
@@ -159,9 +205,11 @@ weir_status weir_search_run(weir_search *s)
     weir_mem_free(a.piece_of);
     weir_mem_free(a.stamp);
     weir_mem_free(a.when);
+    weir_lay_free(&a.lay);
+    weir_vec_free(&a.worth);
     weir_vec_free(&a.candidates);
     weir_vec_free(&a.undo);
-    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+    return ok ? WEIR_OK : a.status != WEIR_OK ? a.status : WEIR_ERR_NOMEM;
 }
 
 void weir_search_free(weir_search *s)

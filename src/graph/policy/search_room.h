@@ -2,6 +2,7 @@
 #ifndef WEIR_GRAPH_POLICY_SEARCH_ROOM_H
 #define WEIR_GRAPH_POLICY_SEARCH_ROOM_H
 
+#include "graph/policy/lay.h"
 #include "graph/policy/search.h"
 
 /* Plans are compared first by whether they fit, then by time. */
@@ -20,11 +21,15 @@ typedef struct weir_candidate {
 typedef struct weir_searcher {
     weir_search *s;
     unsigned     levers;        /* allowed at the moment */
+    size_t       small;         /* pieces of fewer bytes stay: they cost moves, not room */
     uint8_t     *gap;           /* [gaps] the plan at hand */
     weir_found   best;          /* of the line at hand */
     uint32_t    *piece_of;      /* [gaps] */
+    WEIR_VEC(uint32_t) worth;   /* gaps of pieces that are not small */
     uint32_t    *stamp;         /* [pieces] the call that counted it */
     uint32_t     call;
+    weir_lay     lay;
+    weir_status  status;        /* of the last look at addresses */
     uint64_t     random;
     double      *when;          /* [tasks + 1] seconds before each, all first runs */
     WEIR_VEC(weir_candidate) candidates;
@@ -55,8 +60,8 @@ static inline double weir_unit(weir_searcher *a)
 bool   weir_search_walk(weir_searcher *a);
 /* Of the plan walked last: extra time and bytes above the budget, both relative. */
 double weir_search_objective(const weir_search *s);
-/* Remembers the plan at hand if it is the best of its line. */
-void   weir_search_note(weir_searcher *a);
+/* Remembers the plan at hand if it is the best of its line. False when memory is short. */
+bool   weir_search_note(weir_searcher *a);
 
 /* ---- ways.c: how a piece may go, and what that costs ---- */
 

@@ -77,9 +77,11 @@ bool weir_way_possible(const weir_searcher *a, uint32_t piece, uint32_t j, weir_
     const weir_problem *p = a->s->p;
     const weir_piece   *k = &p->pieces.at[piece];
 
-    switch (d) {
-    case WEIR_KEEP:
+    if (d == WEIR_KEEP)
         return true;
+    if (k->bytes < a->small)
+        return false;
+    switch (d) {
     case WEIR_SWAP:
         return lever(a, WEIR_LEVER_SWAP) && p->link_out > 0 && p->link_in > 0 &&
                (j < k->uses.n || k->maker == WEIR_NO_TASK);
