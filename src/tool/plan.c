@@ -18,18 +18,6 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
     fprintf(stderr, "  planned in       %15.3f s\n", seconds);
 }
 
-static int write_text(const tool_options *o, const char *text)
-{
-    FILE *const to = o->out ? fopen(o->out, "w") : stdout;
-    if (!to)
-        return tool_say(o, TOOL_FAILED, "--out: cannot write '%s'", o->out);
-    fputs(text, to);
-    const bool bad = ferror(to) != 0;
-    if ((o->out ? fclose(to) : fflush(to)) != 0 || bad)
-        return tool_say(o, TOOL_FAILED, "the plan could not be written whole");
-    return TOOL_DONE;
-}
-
 int tool_plan(const tool_options *o)
 {
     if (!o->file)
@@ -46,7 +34,7 @@ int tool_plan(const tool_options *o)
     if (!text)
         return tool_failed(o);
     report(o, &stats, seconds);
-    const int code = write_text(o, text);
+    const int code = tool_write(o, text);
     weir_text_free(text);
     return code;
 }

@@ -16,9 +16,10 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
  * has no default of its own. */
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
-    const char *model, *json, *disable, *budget, *measure, *graph, *what, *out, *policy;
+    const char *model, *json, *disable, *budget, *measure, *graph, *what, *out, *policy, *placement,
+        *capacity;
     const char *file; /* the one word that is no option, for commands that take it */
-    int64_t     batch, steps, rounds, threads, image, align, moves;
+    int64_t     batch, steps, rounds, threads, image, align, moves, nodes;
 } tool_options;
 
 typedef struct tool_command {
@@ -29,7 +30,7 @@ typedef struct tool_command {
 } tool_command;
 
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
-       TOOL_BIT_PLAN = 16 };
+       TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32 };
 
 /* Reads the options of command c from argv[1..]. Returns TOOL_DONE, or TOOL_USAGE after a message.
  * *help is set when help was asked for and has been printed: nothing else is to be done. */
@@ -42,11 +43,15 @@ int tool_failed(const tool_options *o);
 int tool_say(const tool_options *o, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The text to --out, or stdout; returns TOOL_DONE, or TOOL_FAILED after a message. */
+int tool_write(const tool_options *o, const char *text);
+
 int tool_info(const tool_options *o);
 int tool_bench_graph(const tool_options *o);
 int tool_bench_worker(const tool_options *o);
 int tool_dump(const tool_options *o);
 int tool_plan(const tool_options *o);
+int tool_place(const tool_options *o);
 
 /* ---- a model in training ---- */
 
