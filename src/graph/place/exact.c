@@ -20,7 +20,7 @@
 #include "core/status.h"
 #include "graph/place/section.h"
 
-enum { MEMO_BITS = 20, FIRST_NODES = 2, ORDERS = 4 };
+enum { MEMO_BITS = 20, FIRST_NODES = 6, ORDERS = 8 };
 
 
 typedef enum weir_found { FOUND, DEAD, CUT } weir_found;
@@ -50,6 +50,7 @@ typedef struct weir_exact {
     int64_t       *high;                /* [spans] the highest floor below it */
     int64_t        least;               /* bytes of the smallest item of the run */
     double        *rank;                /* [spans] larger is tried first */
+    bool           lowest;              /* the lowest section is next, not the one of fewest cases */
     uint64_t      *memo;                /* hashes of dead runs */
     WEIR_VEC(weir_undo) undo;
     WEIR_VEC(uint32_t) placed;          /* spans, in order */
@@ -161,21 +162,31 @@ static void count_cases(weir_exact *x, uint32_t lo, uint32_t hi)
     }
 }
 
-/* The open section with the fewest cases, the lowest of them. The lowest of all is open. */
+/* The open section with the fewest cases, of equal ones the lowest; or, unless there is one without
+ * a choice, the lowest section, of equal ones that with the least room. The first finds dead ends
+ * soon where there is no room to spare, the second leaves nothing behind where there is some. The
+ * lowest of all is open. */
 static uint32_t pick(const weir_exact *x, uint32_t lo, uint32_t hi)
 {
     uint32_t best = hi;
     uint64_t best_cases = UINT64_MAX;
+    int64_t  best_floor = 0, best_room = 0;
 
     for (uint32_t s = lo; s < hi; s++) {
         const weir_view *w = &x->view[s];
         if (x->total[s] == 0 || w->closed)
             continue;
         const int64_t  rise = w->gap < x->least ? w->gap : x->least;
-        const uint64_t cases = w->cases + (x->cap - x->floor[s] - x->total[s] >= rise ? 1u : 0u);
-        if (cases < best_cases || (cases == best_cases && x->floor[s] < x->floor[best])) {
+        const int64_t  room = x->cap - x->floor[s] - x->total[s];
+        const uint64_t all = w->cases + (room >= rise ? 1u : 0u);
+        const uint64_t cases = x->lowest && all > 2 ? 2 : all;
+        if (cases < best_cases ||
+            (cases == best_cases && (x->floor[s] < best_floor ||
+                                     (x->floor[s] == best_floor && room < best_room)))) {
             best = s;
             best_cases = cases;
+            best_floor = x->floor[s];
+            best_room = room;
         }
     }
     return best;
@@ -340,19 +351,26 @@ static weir_found solve(weir_exact *x, uint32_t lo, uint32_t hi)
 
 /* ---- attempts ---- */
 
-/* Which items are tried first: round by round another order, later ones shaken. */
+/* Which items are tried first: round by round another order, later ones shaken. The first one is
+ * MiniMalloc's: those in the fullest section, the widest of them. */
 static void rank_spans(weir_exact *x, uint64_t round)
 {
+    static const double by[4] = {0.1, 4, 0.5, 0};
+    const double shake = round < 2 * ORDERS ? 0 : by[round / ORDERS % 4];
+
+    x->lowest = round % 2 == 0;
     for (uint32_t i = 0; i < x->s.spans; i++) {
         const weir_span *v = &x->s.span[i];
         const double     wide = v->b - v->a, bytes = (double)v->bytes;
-        const double     ranks[ORDERS] = {wide + bytes * 1e-18, wide * bytes, bytes,
-                                          wide * wide * bytes};
-        x->rank[i] = ranks[round % ORDERS];
-        if (round >= ORDERS) {
-            const uint64_t random = mix(v->kind * 0x9e3779b97f4a7c15u + round);
-            x->rank[i] *= 0.25 + (double)(random >> 11) * 0x1p-53;
-        }
+        int64_t          most = 0;
+        for (uint32_t s = v->a; s < v->b; s++)
+            most = x->total[s] > most ? x->total[s] : most;
+        const double full = (double)most / (double)x->cap;
+        const double ranks[ORDERS / 2] = {full * 1e6 + wide, wide + bytes / (double)x->cap,
+                                          wide * bytes, bytes};
+        x->rank[i] = ranks[round % ORDERS / 2];
+        const uint64_t random = mix(v->kind * 0x9e3779b97f4a7c15u + round);
+        x->rank[i] *= 1 + shake * (double)(random >> 11) * 0x1p-53;
     }
 }
 
