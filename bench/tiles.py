@@ -6,8 +6,8 @@ A rectangle of time x memory is cut again and again - across time, across memory
 parts of a pinwheel, which no straight cut takes apart - until there are as many pieces as wanted. A
 piece is a buffer, its place along the memory axis is then forgotten, so the largest live sum is the
 height of the rectangle at every time and there is a placement of just that height.
-`--thin P` takes P percent off sizes at random after the cutting: the known height is then within a
-few percent above the largest live sum.
+`--spare P` leaves low pieces out until P percent of the rectangle's height are free at every time:
+the height of the rectangle, which still is enough, is then a few percent above the largest live sum.
 """
 import argparse
 import random
@@ -60,15 +60,26 @@ class Cutter:
         self.random.shuffle(self.pieces)
 
 
+def leave_out(pieces, options):
+    """The pieces without low ones, so that P percent are free at every time."""
+    wanted = round(options.memory * options.spare / 100)
+    free = [0] * options.time
+    kept = []
+    for piece in sorted(pieces, key=lambda p: (p[3] - p[2]) / (p[1] - p[0]) ** 0.5):
+        lower, upper, bottom, top = piece
+        if any(f < wanted for f in free[lower:upper]) and top - bottom <= 3 * wanted:
+            free[lower:upper] = [f + top - bottom for f in free[lower:upper]]
+        else:
+            kept.append(piece)
+    return [p for p in pieces if p in kept]
+
+
 def make(options):
     """Rows (lower, upper, size)."""
     cutter = Cutter(options)
     cutter.cut(options.buffers)
-    rows = []
-    for lower, upper, bottom, top in cutter.pieces:
-        less = cutter.random.random() * 2 * options.thin / 100 * (top - bottom)
-        rows.append((lower, upper, (top - bottom - round(less)) * options.unit))
-    return rows
+    pieces = leave_out(cutter.pieces, options) if options.spare else cutter.pieces
+    return [(lower, upper, (top - bottom) * options.unit) for lower, upper, bottom, top in pieces]
 
 
 def main():
@@ -77,7 +88,7 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--style", choices=("guillotine", "pinwheel", "mixed"), default="mixed")
     p.add_argument("--wide", type=float, default=0.5, help="share of cuts across time")
-    p.add_argument("--thin", type=float, default=0, help="percent taken off, on average")
+    p.add_argument("--spare", type=float, default=0, help="percent of the memory left free")
     p.add_argument("--time", type=int, default=1024)
     p.add_argument("--memory", type=int, default=1024)
     p.add_argument("--unit", type=int, default=1024, help="bytes of one unit of memory")

@@ -11,16 +11,18 @@
  * sections none of whose items reaches down to a lower floor, and its cases exclude each other. Of
  * these sections the one with the fewest cases is taken; one case is no choice, none a dead end.
  * Exchangeable items are tried once. What has been proven dead - floors and items left of a run -
- * is remembered by a 64-bit hash, so orders of one pile are not tried one after the other. Items
- * are tried in several orders in turn, each for twice the nodes of the last time, later ones with
- * pseudo-random changes: the time of such searches varies widely with the order. */
+ * is remembered by a 64-bit hash, so orders of one pile are not tried one after the other. Cases
+ * are tried in several orders in turn - by the room they cost, one step ahead, or by sizes - each
+ * for twice the nodes of the last time, later ones with pseudo-random changes: the time of such
+ * searches varies widely with the order. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/status.h"
 #include "graph/place/section.h"
 
-enum { MEMO_BITS = 20, FIRST_NODES = 6, ORDERS = 8 };
+enum { MEMO_BITS = 20, FIRST_NODES = 6, ORDERS = 10 };
 
 
 typedef enum weir_found { FOUND, DEAD, CUT } weir_found;
@@ -40,6 +42,14 @@ typedef struct weir_view {
     bool     closed;            /* one of its items reaches down to a lower floor */
 } weir_view;
 
+/* A section where the search branches: an item comes at its floor, or the floor rises. */
+typedef struct weir_fork {
+    uint32_t section;
+    int64_t  floor, above;      /* above: INT64_MAX if no room is left over */
+} weir_fork;
+
+#define NOTHING UINT32_MAX      /* among the cases: no item at the floor */
+
 typedef struct weir_exact {
     weir_placer   *p;
     weir_sections  s;
@@ -51,6 +61,9 @@ typedef struct weir_exact {
     int64_t        least;               /* bytes of the smallest item of the run */
     double        *rank;                /* [spans] larger is tried first */
     bool           lowest;              /* the lowest section is next, not the one of fewest cases */
+    bool           look;                /* cases are tried by what they cost, not by rank */
+    int64_t       *room;                /* [sections] and */
+    double        *loss;                /* [spans + 1] of one look ahead */
     uint64_t      *memo;                /* hashes of dead runs */
     WEIR_VEC(weir_undo) undo;
     WEIR_VEC(uint32_t) placed;          /* spans, in order */
@@ -246,18 +259,23 @@ static int64_t floor_above(weir_exact *x, uint32_t lo, uint32_t hi, uint32_t sec
     return above;
 }
 
-/* Pushes the items that can lie at the floor of a section, the best first. */
-static bool list_cases(weir_exact *x, uint32_t lo, uint32_t section)
+static bool push_case(weir_exact *x, uint32_t i)
+{
+    const bool ok = weir_vec_push(&x->cases, i);
+    x->short_of_memory = x->short_of_memory || !ok;
+    return ok;
+}
+
+/* Pushes the items that can lie at the floor, the best first, then that nothing does. */
+static bool list_cases(weir_exact *x, uint32_t lo, weir_fork f)
 {
     const uint32_t base = x->cases.n;
 
-    for (uint32_t i = x->s.from[lo]; i < x->s.from[section + 1]; i++) {
-        if (x->at[i] >= 0 || x->s.span[i].b <= section || x->high[i] != x->floor[section])
+    for (uint32_t i = x->s.from[lo]; i < x->s.from[f.section + 1]; i++) {
+        if (x->at[i] >= 0 || x->s.span[i].b <= f.section || x->high[i] != f.floor)
             continue;
-        if (!weir_vec_push(&x->cases, i)) {
-            x->short_of_memory = true;
+        if (!push_case(x, i))
             return false;
-        }
         uint32_t k = x->cases.n - 1;
         for (; k > base; k--) {
             const uint32_t before = x->cases.at[k - 1];
@@ -267,42 +285,107 @@ static bool list_cases(weir_exact *x, uint32_t lo, uint32_t section)
         }
         x->cases.at[k] = i;
     }
-    return true;
+    const bool room = f.above != INT64_MAX && f.above + x->total[f.section] <= x->cap;
+    return !room || push_case(x, NOTHING);
+}
+
+static bool make_case(weir_exact *x, uint32_t i, weir_fork f)
+{
+    return i == NOTHING ? set_floor(x, f.section, f.above) : put(x, i, f.floor);
+}
+
+/* Room that a case, which has been made, costs the sections of [lo, hi), in parts of what they had;
+ * infinite: it is a dead end. */
+static double loss_of(weir_exact *x, uint32_t lo, uint32_t hi)
+{
+    double loss = 0;
+
+    if (!raise_floors(x, lo, hi))
+        return HUGE_VAL;
+    for (uint32_t s = lo; s < hi; s++) {
+        const int64_t room = x->cap - x->floor[s] - x->total[s];
+        if (x->total[s] > 0 && room < x->room[s])
+            loss += (double)(x->room[s] - room) / (double)(x->room[s] + 1);
+    }
+    return loss;
+}
+
+/* Makes each case from `base` on, leaves dead ends out and sorts the others by what they cost. */
+static bool look_ahead(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f, uint32_t base)
+{
+    const uint32_t placed = x->placed.n, undo = x->undo.n;
+    uint32_t      *at = x->cases.at + base, kept = 0;
+
+    for (uint32_t s = lo; s < hi; s++)
+        x->room[s] = x->cap - x->floor[s] - x->total[s];
+    for (uint32_t c = 0; c < x->cases.n - base; c++) {
+        const uint32_t i = at[c];
+        const double   loss = make_case(x, i, f) ? loss_of(x, lo, hi) : HUGE_VAL;
+        take_back(x, placed, undo);
+        if (loss == HUGE_VAL)
+            continue;
+        uint32_t k = kept++;
+        for (; k > 0 && x->loss[k - 1] > loss; k--) {
+            x->loss[k] = x->loss[k - 1];
+            at[k] = at[k - 1];
+        }
+        x->loss[k] = loss;
+        at[k] = i;
+    }
+    x->cases.n = base + kept;
+    return !x->short_of_memory;
 }
 
 static weir_found solve(weir_exact *x, uint32_t lo, uint32_t hi);
 
-/* Tries the cases from `base` on, then none of them. */
-static weir_found try_cases(weir_exact *x, uint32_t lo, uint32_t hi, uint32_t section,
-                            int64_t above, uint32_t base)
+/* An exchangeable item was tried before. */
+static bool tried(const weir_exact *x, uint32_t base, uint32_t c)
+{
+    for (uint32_t k = base; k < c; k++) {
+        const uint32_t i = x->cases.at[k], j = x->cases.at[c];
+        if (i != NOTHING && j != NOTHING && x->s.span[i].kind == x->s.span[j].kind)
+            return true;
+    }
+    return false;
+}
+
+static weir_found try_cases(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f, uint32_t base)
 {
     const uint32_t placed = x->placed.n, undo = x->undo.n, end = x->cases.n;
-    const int64_t  floor = x->floor[section];
 
     for (uint32_t c = base; c < end; c++) {
-        const uint32_t i = x->cases.at[c];
-        bool           again = false;
-        for (uint32_t k = base; k < c; k++)
-            again = again || x->s.span[x->cases.at[k]].kind == x->s.span[i].kind;
-        if (again)
+        if (tried(x, base, c))
             continue;
-        const weir_found r = put(x, i, floor) ? solve(x, lo, hi) : CUT;
+        const weir_found r = make_case(x, x->cases.at[c], f) ? solve(x, lo, hi) : CUT;
         if (r != DEAD)
             return r;
         take_back(x, placed, undo);
     }
-    if (above == INT64_MAX || above + x->total[section] > x->cap)
-        return DEAD;
-    const weir_found r = set_floor(x, section, above) ? solve(x, lo, hi) : CUT;
-    if (r == DEAD)
-        take_back(x, placed, undo);
+    return DEAD;
+}
+
+/* Chooses a section of a surveyed run and tries its cases. */
+static weir_found branch(weir_exact *x, uint32_t lo, uint32_t hi)
+{
+    const uint32_t base = x->cases.n;
+    weir_fork      f = {.section = pick(x, lo, hi), .above = INT64_MAX};
+
+    f.floor = x->floor[f.section];
+    if (f.floor + x->total[f.section] < x->cap)
+        f.above = floor_above(x, lo, hi, f.section);
+    if (!list_cases(x, lo, f))
+        return CUT;
+    if (x->look && x->cases.n > base + 1 && !look_ahead(x, lo, hi, f, base))
+        return CUT;
+    const weir_found r = try_cases(x, lo, hi, f, base);
+    x->cases.n = base;
     return r;
 }
 
 /* A run of sections in one piece. */
 static weir_found search(weir_exact *x, uint32_t lo, uint32_t hi)
 {
-    const uint32_t placed = x->placed.n, undo = x->undo.n, base = x->cases.n;
+    const uint32_t placed = x->placed.n, undo = x->undo.n;
     weir_found     r = DEAD;
 
     if (x->nodes >= x->limit)
@@ -313,11 +396,7 @@ static weir_found search(weir_exact *x, uint32_t lo, uint32_t hi)
         uint64_t      *slot = &x->memo[hash >> (64 - MEMO_BITS)];
         if (*slot != hash) {
             count_cases(x, lo, hi);
-            const uint32_t section = pick(x, lo, hi);
-            const bool     slack = x->floor[section] + x->total[section] < x->cap;
-            const int64_t  above = slack ? floor_above(x, lo, hi, section) : INT64_MAX;
-            r = list_cases(x, lo, section) ? try_cases(x, lo, hi, section, above, base) : CUT;
-            x->cases.n = base;
+            r = branch(x, lo, hi);
             if (r == DEAD)
                 *slot = hash;
         }
@@ -356,9 +435,11 @@ static weir_found solve(weir_exact *x, uint32_t lo, uint32_t hi)
 static void rank_spans(weir_exact *x, uint64_t round)
 {
     static const double by[4] = {0.1, 4, 0.5, 0};
-    const double shake = round < 2 * ORDERS ? 0 : by[round / ORDERS % 4];
+    const double   shake = round < 2 * ORDERS ? 0 : by[round / ORDERS % 4];
+    const uint64_t seed = round / ORDERS * (ORDERS - 2) + round % ORDERS - 2;
 
     x->lowest = round % 2 == 0;
+    x->look = round % ORDERS < 2;
     for (uint32_t i = 0; i < x->s.spans; i++) {
         const weir_span *v = &x->s.span[i];
         const double     wide = v->b - v->a, bytes = (double)v->bytes;
@@ -366,10 +447,10 @@ static void rank_spans(weir_exact *x, uint64_t round)
         for (uint32_t s = v->a; s < v->b; s++)
             most = x->total[s] > most ? x->total[s] : most;
         const double full = (double)most / (double)x->cap;
-        const double ranks[ORDERS / 2] = {full * 1e6 + wide, wide + bytes / (double)x->cap,
-                                          wide * bytes, bytes};
-        x->rank[i] = ranks[round % ORDERS / 2];
-        const uint64_t random = mix(v->kind * 0x9e3779b97f4a7c15u + round);
+        const double ranks[] = {full * 1e6 + wide, wide + bytes / (double)x->cap, wide * bytes,
+                                bytes};
+        x->rank[i] = ranks[round % ORDERS < 2 ? 0 : round % ORDERS / 2 - 1];
+        const uint64_t random = mix(v->kind * 0x9e3779b97f4a7c15u + seed);
         x->rank[i] *= 1 + shake * (double)(random >> 11) * 0x1p-53;
     }
 }
@@ -415,10 +496,11 @@ static weir_found attempt(weir_exact *x, size_t cap, uint64_t nodes)
     x->cap = (int64_t)cap;
     for (uint64_t round = 0; r == CUT && x->nodes < end && !x->short_of_memory; round++) {
         const uint64_t share = (uint64_t)(x->s.spans + 32) * FIRST_NODES << round / ORDERS;
-        x->limit = share < end - x->nodes ? x->nodes + share : end;
         begin(x);
         keep_low(x);
         rank_spans(x, round);
+        const uint64_t mine = x->look ? share / 4 : share;      /* a look costs several nodes */
+        x->limit = mine < end - x->nodes ? x->nodes + mine : end;
         r = solve(x, 0, x->s.n);
     }
     if (r == FOUND) {
@@ -481,8 +563,11 @@ static bool alloc(weir_exact *x)
     x->at = weir_mem_alloc(spans * sizeof *x->at);
     x->high = weir_mem_alloc(spans * sizeof *x->high);
     x->rank = weir_mem_alloc(spans * sizeof *x->rank);
+    x->room = weir_mem_alloc(n * sizeof *x->room);
+    x->loss = weir_mem_alloc((spans + 1) * sizeof *x->loss);
     x->memo = weir_mem_zalloc((size_t)1 << MEMO_BITS, sizeof *x->memo);
-    return x->floor && x->total && x->view && x->at && x->high && x->rank && x->memo;
+    return x->floor && x->total && x->view && x->at && x->high && x->rank && x->room && x->loss &&
+           x->memo;
 }
 
 static void release(weir_exact *x)
@@ -493,6 +578,8 @@ static void release(weir_exact *x)
     weir_mem_free(x->at);
     weir_mem_free(x->high);
     weir_mem_free(x->rank);
+    weir_mem_free(x->room);
+    weir_mem_free(x->loss);
     weir_mem_free(x->memo);
     weir_vec_free(&x->undo);
     weir_vec_free(&x->placed);
