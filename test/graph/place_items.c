@@ -141,7 +141,7 @@ static size_t area(const weir_item *a)
 /* Cuts a square of SIDE steps x SIDE bytes into n items whose offsets are forgotten. */
 static void tiles(weir_item *item, uint32_t n)
 {
-    item[0] = (weir_item){.bytes = SIDE, .first = 0, .last = SIDE - 1, .kind = WEIR_KIND_ACTIVATION};
+    item[0] = (weir_item){.bytes = SIDE, .last = SIDE - 1, .kind = WEIR_KIND_ACTIVATION};
     for (uint32_t made = 1; made < n;) {
         weir_item *a = &item[check_int(0, made - 1)];
         for (int k = 0; k < 3; k++) {                           /* the largest of four */
@@ -188,8 +188,8 @@ CASE(nodes_are_limited)
     weir_placed r;
     uint64_t    most = 0;
 
-    tiles(item, MOST);
     for (uint64_t nodes = 1; nodes < 200; nodes += 23) {
+        tiles(item, MOST);
         const weir_place_how how = {.strategy = "exact", .nodes = nodes};
         CHECK_OK(weir_place_items(item, MOST, SIDE, &how, &r));
         judge(item, MOST, SIDE, &r);
