@@ -39,16 +39,15 @@ int tool_failed(const tool_options *o)
     return tool_say(o, TOOL_FAILED, "%s", *sentence ? sentence : "out of memory");
 }
 
-int tool_write(const tool_options *o, const char *text)
+int tool_write(const tool_options *o, const char *path, const char *text)
 {
-    FILE *const to = o->out ? fopen(o->out, "w") : stdout;
+    FILE *const to = path ? fopen(path, "w") : stdout;
     if (!to)
-        return tool_say(o, TOOL_FAILED, "--out: cannot write '%s'", o->out);
+        return tool_say(o, TOOL_FAILED, "cannot write '%s'", path);
     fputs(text, to);
     const bool bad = ferror(to) != 0;
-    if ((o->out ? fclose(to) : fflush(to)) != 0 || bad)
-        return tool_say(o, TOOL_FAILED, "'%s' could not be written whole",
-                        o->out ? o->out : "stdout");
+    if ((path ? fclose(to) : fflush(to)) != 0 || bad)
+        return tool_say(o, TOOL_FAILED, "'%s' could not be written whole", path ? path : "stdout");
     return TOOL_DONE;
 }
 

@@ -66,7 +66,7 @@ int tool_place(const tool_options *o)
     if (!placed)
         return tool_say(o, TOOL_FAILED, "%s: %s", o->file, weir_error());
     report(o, &stats, seconds);
-    const int code = tool_write(o, placed);
+    const int code = tool_write(o, o->out, placed);
     weir_text_free(placed);
     return code;
 }

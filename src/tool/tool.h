@@ -17,9 +17,10 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
-        *link, *placement, *capacity;
+        *times, *placement, *capacity, *link, *curve;
     const char *file; /* the one word that is no option, for commands that take it */
-    int64_t     batch, steps, rounds, threads, image, align, moves, nodes;
+    int64_t     batch, steps, rounds, threads, image, length, depth, align, moves,
+        nodes;
 } tool_options;
 
 typedef struct tool_command {
@@ -43,8 +44,9 @@ int tool_failed(const tool_options *o);
 int tool_say(const tool_options *o, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The text to --out, or stdout; returns TOOL_DONE, or TOOL_FAILED after a message. */
-int tool_write(const tool_options *o, const char *text);
+/* The text to a file, or stdout where path is NULL; returns TOOL_DONE, or TOOL_FAILED after a
+ * message. */
+int tool_write(const tool_options *o, const char *path, const char *text);
 
 int tool_info(const tool_options *o);
 int tool_bench_graph(const tool_options *o);
@@ -62,9 +64,12 @@ const char *tool_model_names(void);
 bool        tool_model_known(const char *name);
 /* Images of this model can have another size (--image). */
 bool tool_model_scales(const char *name);
+/* Its x is tokens (--length); it has any depth (--depth). */
+bool tool_model_is_text(const char *name);
+bool tool_model_is_deep(const char *name);
 
-/* One model on a device of its own, with synthetic data, SGD with momentum 0.9 and a step that is
- * ready to run. Two trials of equal options hold equal bits. */
+/* One model on a device of its own, with synthetic data, SGD with momentum 0.9 (gpt2: Adam) and a
+ * step that is ready to run. Two trials of equal options hold equal bits. */
 typedef struct tool_trial {
     weir_device *dev;
     weir_model  *model;
