@@ -29,15 +29,17 @@ MAY_INCLUDE = {
     "src/device/sim": ("include", "src/core", "src/device", "src/device/sim"),
     "src/device/cuda": ("include", "src/core", "src/device", "src/device/cuda"),
     "src/graph": ("include", "src/core", "src/device", "src/graph", "src/graph/op",
+                  "src/graph/place/place.h",
                   "src/graph/policy/budget.h"),
     "src/graph/op": ("include", "src/core", "src/graph/op"),
     "src/graph/policy": ("include", "src/core", "src/graph", "src/graph/policy"),
+    "src/graph/place": ("include", "src/core", "src/graph", "src/graph/place"),
     "src/model": ("include/weir.h", "src/model"),
     "src/tool": ("include/weir.h", "src/tool"),
     "examples": ("include/weir.h", "examples"),
     "test": ("include", "src/core", "src/device", "src/device/cpu", "src/device/sim",
              "src/graph", "src/graph/op",
-             "src/graph/policy", "test"),
+             "src/graph/policy", "src/graph/place", "test"),
     "test/consumer": ("include/weir.h",),
 }
 # Words that may not be called in the library, which returns text and statuses.

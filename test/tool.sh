@@ -211,6 +211,35 @@ else
     grep -q 'built without jansson' "$work/plan.err"
     check "$?" "plan says what is missing: $(head -n 1 "$work/plan.err")"
 fi
+# Offsets for the buffers of a CSV file.
+for way in auto exact tstack life; do
+    good "place_$way" place test/data/tiles_a.csv --placement "$way" --out "$work/placed.csv"
+    says "place_$way.err" "height"
+    if command -v python3 >/dev/null 2>&1; then
+        python3 test/check_place.py "$work/placed.csv" >"$work/judged" 2>&1
+        check "$?" "$way: offsets hold: $(head -n 1 "$work/judged")"
+    fi
+done
+good place_again place "$work/placed.csv" --capacity 64KiB --out "$work/again.csv"
+[ "$(head -n 1 "$work/again.csv")" = "$(head -n 1 "$work/placed.csv")" ]
+check "$?" "an offset that is there is replaced"
+if command -v python3 >/dev/null 2>&1; then
+    python3 test/check_place.py "$work/again.csv" 65536 >"$work/judged" 2>&1
+    check "$?" "and the capacity is kept: $(head -n 1 "$work/judged")"
+fi
+bad 1 'bytes are live at one time' place test/data/tiles_a.csv --capacity 65535
+bad 1 'cannot write' place test/data/tiles_a.csv --out "$work/no/such/folder"
+bad 1 'cannot be read' place "$work/nowhere.csv"
+bad 2 'needs a file' place
+bad 2 '--placement must be one of auto,' place test/data/tiles_a.csv --placement best
+bad 2 '--capacity must be more than 0' place test/data/tiles_a.csv --capacity 0
+bad 1 'must be a number of bytes' place test/data/tiles_a.csv --capacity much
+printf 'id,lower,upper,size\n0,0,4,x\n' >"$work/hostile.csv"
+bad 1 "line 2: size 'x' is no whole number" place "$work/hostile.csv"
+good placement bench graph --model tiny --steps 2 --placement tstack
+says placement 'bits identical: yes'
+good dump_exact dump --model cnn --what plan --placement exact
+says dump_exact '# placement: (exact|life)'
 bad 2 'needs a file' plan
 bad 1 'nowhere.json' plan nowhere.json
 

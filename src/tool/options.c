@@ -54,16 +54,25 @@ static const row rows[] = {
     {"curve", "BASE",
      "plan for ever smaller budgets by each policy (a,b,c or all): a table, BASE.csv, BASE.svg",
      TOOL_BIT_PLAN, AT(curve)},
-    {"align", "BYTES", "alignment of offsets, a power of two", TOOL_BIT_PLAN, AT(align), 1, 1 << 20,
+    {"align", "BYTES", "alignment of offsets, a power of two", TOOL_BIT_PLAN | TOOL_BIT_PLACE,
+     AT(align), 1, 1 << 20,
      .number = 1},
     {"moves", "N", "decisions the search tries (default: by the step's size)", TOOL_BIT_PLAN,
      AT(moves), 1, INT64_MAX},
+    {"capacity", "BYTES", "a height that is low enough (default: as low as possible)",
+     TOOL_BIT_PLACE, AT(capacity)},
+    {"placement", "P", "how offsets are found", TOOL_BIT_GRAPH | TOOL_BIT_DUMP | TOOL_BIT_PLACE,
+     AT(placement), .words = "auto, life, size, area, start, end, life-best, size-best, area-best, "
+                             "start-best, tstack, exact"},
+    {"nodes", "N", "of the exact search, at most (default: by the number of buffers)",
+     TOOL_BIT_PLACE, AT(nodes), 1, INT64_MAX},
     {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
      .words = "graph, plan, cost, dot, timeline, addresses, json, outline, profile, trace",
      .text = "plan"},
     {"times", "T", "of the operations in an outline", TOOL_BIT_DUMP, AT(times),
      .words = "roofline, estimate, measured", .text = "roofline"},
-    {"out", "FILE", "where to write it (default: stdout)", TOOL_BIT_DUMP | TOOL_BIT_PLAN, AT(out)},
+    {"out", "FILE", "where to write it (default: stdout)",
+     TOOL_BIT_DUMP | TOOL_BIT_PLAN | TOOL_BIT_PLACE, AT(out)},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -197,7 +206,7 @@ int tool_options_read(tool_options *o, const tool_command *c, int argc, char **a
         if (code != TOOL_DONE)
             return code;
     }
-    if (optind + 1 == argc && c->bit == TOOL_BIT_PLAN)
+    if (optind + 1 == argc && (c->bit == TOOL_BIT_PLAN || c->bit == TOOL_BIT_PLACE))
         o->file = argv[optind++];
     if (optind < argc)
         return tool_say(o, TOOL_USAGE, "'%s' is not an option; options begin with --",

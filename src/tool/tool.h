@@ -17,9 +17,10 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
-        *times, *link, *curve;
+        *times, *placement, *capacity, *link, *curve;
     const char *file; /* the one word that is no option, for commands that take it */
-    int64_t     batch, steps, rounds, threads, image, length, depth, align, moves;
+    int64_t     batch, steps, rounds, threads, image, length, depth, align, moves,
+        nodes;
 } tool_options;
 
 typedef struct tool_command {
@@ -30,7 +31,7 @@ typedef struct tool_command {
 } tool_command;
 
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
-       TOOL_BIT_PLAN = 16 };
+       TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32 };
 
 /* Reads the options of command c from argv[1..]. Returns TOOL_DONE, or TOOL_USAGE after a message.
  * *help is set when help was asked for and has been printed: nothing else is to be done. */
@@ -43,11 +44,16 @@ int tool_failed(const tool_options *o);
 int tool_say(const tool_options *o, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The text to a file, or stdout where path is NULL; returns TOOL_DONE, or TOOL_FAILED after a
+ * message. */
+int tool_write(const tool_options *o, const char *path, const char *text);
+
 int tool_info(const tool_options *o);
 int tool_bench_graph(const tool_options *o);
 int tool_bench_worker(const tool_options *o);
 int tool_dump(const tool_options *o);
 int tool_plan(const tool_options *o);
+int tool_place(const tool_options *o);
 
 /* ---- a model in training ---- */
 

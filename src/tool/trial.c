@@ -299,6 +299,7 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->step = weir_step_new(t->dev, tool_trial_record, t,
                             &(weir_step_options){graph, {.disable = o->disable,
                                                          .budget = o->budget, .policy = o->policy,
+                                                         .placement = o->placement,
                                                          .measure = o->measure &&
                                                                     *o->measure == 'y'}});
     if (!t->x || !t->y || !t->optim || !t->step)

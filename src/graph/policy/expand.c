@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "device/spill.h"
+
 #include "core/attr.h"
 #include "graph/policy/recorded.h"
 
