@@ -40,6 +40,7 @@ static weir_device *device_new(const weir_device_ops *ops, int threads, uint64_t
     d->ref = (weir_ref){1, device_destroy};
     d->ops = ops;
     d->seed = seed;
+    d->pool.limit = SIZE_MAX;
     d->threads = weir_threads_new(threads);
     if (!d->threads || ops->open(d) != WEIR_OK) {
         weir_threads_free(d->threads);
@@ -148,6 +149,8 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->live_peak = d->pool.live_peak;
     m->pool = d->pool.held;
     m->arena = d->arena.used;
+    m->evicted = d->evicted;
+    m->again = d->again;
     d->ops->space(d, &unused, &m->total);
 }
 

@@ -40,10 +40,21 @@ static void count_live(weir_pool *pool, size_t bytes)
         pool->live_peak = pool->live;
 }
 
-/* Memory from the system; if it has none, gives it the free blocks and asks again. */
+/* Is there room for `bytes` more under the limit? */
+static weir_status make_room(weir_device *d, size_t bytes)
+{
+    const weir_pool *pool = &d->pool;
+    return bytes <= pool->limit && pool->live <= pool->limit - bytes
+               ? WEIR_OK : pool->make_room(d, bytes);
+}
+
+/* Memory from the system; if it has none, gives it the free blocks and asks again. Under a limit
+ * free blocks go back before more is taken than the limit. */
 static weir_status system_take(weir_device *d, size_t bytes, void **p)
 {
     const bool huge = bytes >= HUGE_FROM;
+    if (d->pool.held > d->pool.limit - bytes)
+        weir_pool_trim_to(d, d->pool.limit - bytes);
     if (d->ops->alloc(d, bytes, huge, p) != WEIR_OK) {
         weir_pool_trim(d);
         WEIR_TRY(d->ops->alloc(d, bytes, huge, p));
@@ -103,11 +114,13 @@ weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
     WEIR_TRY(round_up(d, bytes, &size));
 
     const size_t own = class_of(size, unit), own_bytes = class_bytes(own, unit);
+    WEIR_TRY(make_room(d, own_bytes));
+    const size_t room = pool->limit - pool->live, wide = own_bytes + own_bytes / REUSE;
+    const size_t most = wide < room ? wide : room;
     size_t       c = own;
-    while (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / REUSE &&
-           !pool->head[c])
+    while (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= most && !pool->head[c])
         c++;
-    if (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / REUSE) {
+    if (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= most) {
         weir_pool_free *node = pop(&pool->head[c]);
         *p = node->p;
         *got = class_bytes(c, unit);
@@ -137,6 +150,7 @@ weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, si
 {
     size_t size = 0;
     WEIR_TRY(round_up(d, bytes, &size));
+    WEIR_TRY(make_room(d, bytes > 0 ? size : 0));
     WEIR_TRY(system_take(d, size, p));
     *got = bytes > 0 ? size : 0;
     count_live(&d->pool, *got);
@@ -159,8 +173,13 @@ void weir_pool_adopt(weir_device *d, size_t got)
 
 void weir_pool_trim(weir_device *d)
 {
-    for (size_t c = 0; c < WEIR_POOL_CLASSES; c++) {
-        while (d->pool.head[c]) {
+    weir_pool_trim_to(d, 0);
+}
+
+void weir_pool_trim_to(weir_device *d, size_t most)
+{
+    for (size_t c = WEIR_POOL_CLASSES; c-- > 0;) {
+        while (d->pool.head[c] && d->pool.held > most) {
             weir_pool_free *node = pop(&d->pool.head[c]);
             system_give(d, node->p, class_bytes(c, d->ops->align));
             weir_mem_free(node);

@@ -21,6 +21,9 @@ typedef struct weir_pool {
     size_t live, live_peak;         /* bytes handed out, by class size */
     size_t persistent;              /* of those: parameters, state, inputs, outputs */
     size_t held;                    /* bytes taken from the system, free ones included */
+    size_t limit;                   /* of live, and of held; SIZE_MAX: none */
+    /* With a limit: makes live + bytes fit, or fails. */
+    weir_status (*make_room)(weir_device *d, size_t bytes);
 } weir_pool;
 
 /* Memory of at least `bytes`; *got is what was counted and must be given back. */
@@ -35,7 +38,8 @@ void        weir_pool_give_persistent(weir_device *d, void *p, size_t got);
 /* A block of weir_pool_take of `got` bytes becomes persistent where it lies. */
 void weir_pool_adopt(weir_device *d, size_t got);
 
-/* Gives every free block back to the system. */
+/* Gives every free block back to the system; only until at most `most` bytes are held. */
 void weir_pool_trim(weir_device *d);
+void weir_pool_trim_to(weir_device *d, size_t most);
 
 #endif

@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "graph/checkpoint.h"
+#include "graph/evict.h"
 #include "graph/execute.h"
 #include "graph/graph.h"
 #include "graph/op/op.h"
@@ -272,6 +273,8 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *ag
             reserve_random(r);
         if (r->s->recording)
             WEIR_TRY(append_node(r));
+        else if (r->s->evict)
+            WEIR_TRY(weir_evict_run(r->s->evict, &r->call, r->in, r->out, r->rng));
         else
             WEIR_TRY(weir_run_once(d, &r->call, r->in, r->out, r->rng));
     }

@@ -6,18 +6,6 @@
 #include "core/status.h"
 #include "graph/plan.h"
 
-/* Until times are measured: what two cores of a server do, and what a call costs at least. */
-#define FLOPS_PER_SECOND 1.5e11
-#define BYTES_PER_SECOND 1.5e10
-#define CALL_SECONDS     2e-6
-
-static double estimate(const weir_call *c)
-{
-    const double compute = weir_call_flops(c) / FLOPS_PER_SECOND,
-                 move = weir_call_bytes(c) / BYTES_PER_SECOND;
-    return CALL_SECONDS + (compute > move ? compute : move);
-}
-
 /* For every storage the first node that overwrites it in place, else the number of nodes. */
 static void first_writers(const weir_graph *g, uint32_t *first)
 {
@@ -98,7 +86,7 @@ static weir_status add_tasks(const weir_graph *g, const double *seconds, bool in
         WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
         if (!weir_size_align(choice->work, g->dev->ops->align, &work))
             return weir_fail(WEIR_ERR_NOMEM, "planning: a workspace of %zu bytes", choice->work);
-        const double time = seconds && seconds[i] >= 0 ? seconds[i] : estimate(&call);
+        const double time = seconds && seconds[i] >= 0 ? seconds[i] : weir_call_seconds(&call);
         if (!add_task(p, g, i, time, work, inplace, until_of(g, i, first), piece_of))
             return WEIR_ERR_NOMEM;
     }
