@@ -25,9 +25,11 @@ enum { AGAIN_PER_MAKING = 50, AGAIN_AT_LEAST = 1000 };
 /* Idle seconds of what was used just now: there is no division by 0. */
 #define LEAST_IDLE 1e-7
 
-typedef struct weir_frame {         /* a making whose inputs are being collected */
-    weir_making *m;
-    int          held;              /* inputs locked so far */
+typedef struct weir_frame {         /* values that are needed at once */
+    weir_making *m;                 /* the call that reads them; NULL: the user's */
+    int          n, begun;          /* begun: times that one of them had to be made */
+    uint32_t     locked;            /* bit i: of[i] is, by this frame */
+    weir_origin *of[WEIR_MAX_IN];
 } weir_frame;
 
 struct weir_evict {
@@ -37,6 +39,7 @@ struct weir_evict {
     WEIR_VEC(weir_origin *) fixed;  /* values to become constant */
     double        now;              /* estimated seconds of all calls so far */
     uint64_t      again;            /* calls run again for the present one */
+    bool          late;             /* what is there is locked last */
     const char   *doing;            /* the call that memory is taken for; NULL: none */
 };
 
@@ -201,64 +204,115 @@ static weir_status run_again(weir_evict *e, weir_making *m)
     return WEIR_OK;
 }
 
-static weir_status begin_frame(weir_evict *e, weir_making *m)
+static weir_status check_progress(const weir_evict *e)
 {
     const uint64_t most = AGAIN_AT_LEAST + (uint64_t)AGAIN_PER_MAKING * e->lineage.makings;
 
-    if (e->again > most)
-        return weir_fail(WEIR_ERR_BUDGET, "%s: the budget of %zu bytes is so small that more than "
-                         "%llu calls would have to be run again for it",
-                         e->doing ? e->doing : "reading a value", e->s->dev->pool.limit,
-                         (unsigned long long)most);
-    return weir_vec_push(&e->frames, (weir_frame){.m = m}) ? WEIR_OK : WEIR_ERR_NOMEM;
+    if (e->again <= most)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_BUDGET, "%s: the budget of %zu bytes is so small that more than %llu "
+                     "calls would have to be run again for it",
+                     e->doing ? e->doing : "reading a value", e->s->dev->pool.limit,
+                     (unsigned long long)most);
+}
+
+/* Collects the inputs of a making that is to be run again. */
+static weir_status begin_frame(weir_evict *e, weir_making *m)
+{
+    weir_frame f = {.m = m, .n = m->nin};
+
+    for (int i = 0; i < m->nin; i++)
+        f.of[i] = m->use[i].of;
+    WEIR_TRY(check_progress(e));
+    return weir_vec_push(&e->frames, f) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
 static void end_frame(weir_evict *e)
 {
     const weir_frame *const f = &e->frames.at[--e->frames.n];
 
-    for (int i = 0; i < f->held; i++)
-        f->m->use[i].of->locks--;
+    for (int i = 0; i < f->n; i++)
+        if (f->locked >> i & 1)
+            f->of[i]->locks--;
 }
 
-/* One input more, or a call. */
-static weir_status advance(weir_evict *e)
+static void lock(weir_evict *e, weir_frame *f, int i)
 {
-    weir_frame *const f = &e->frames.at[e->frames.n - 1];
+    f->of[i]->locks++;
+    f->of[i]->used = e->now;
+    f->locked |= 1u << i;
+}
 
-    if (f->held == f->m->nin) {
-        const weir_status status = run_again(e, f->m);
-        if (status == WEIR_OK)
-            end_frame(e);
-        return status;
+/* Locks what is there, if it is time to, and tells an input that is not; -1: all are locked. */
+static int next_missing(weir_evict *e, weir_frame *f)
+{
+    const bool early = !e->late || f->begun > 2 * f->n;
+    int        missing = -1;
+
+    for (int i = 0; i < f->n; i++) {
+        if (f->locked >> i & 1)
+            continue;
+        if (!weir_origin_there(f->of[i]))
+            missing = missing < 0 ? i : missing;
+        else if (early)
+            lock(e, f, i);
     }
-    weir_origin *const of = f->m->use[f->held].of;
-    if (!weir_origin_there(of))
-        return begin_frame(e, of->making);
-    of->locks++;
-    of->used = e->now;
-    f->held++;
-    return WEIR_OK;
+    for (int i = 0; i < f->n && missing < 0; i++)
+        if (!(f->locked >> i & 1))
+            lock(e, f, i);
+    return missing;
 }
 
-/* The value is there afterwards; a stack of our own: chains may be long. */
-static weir_status bring_back(weir_evict *e, weir_origin *o)
+/* Works on the innermost frame until `base` are left with all they need. A stack of our own: chains
+ * may be long. */
+static weir_status work(weir_evict *e, uint32_t base)
 {
-    weir_status status = weir_origin_there(o) ? WEIR_OK : begin_frame(e, o->making);
+    for (;;) {
+        weir_frame *const f = &e->frames.at[e->frames.n - 1];
+        const int         missing = next_missing(e, f);
+        if (missing >= 0) {
+            f->begun++;
+            WEIR_TRY(begin_frame(e, f->of[missing]->making));
+        } else if (e->frames.n > base) {
+            WEIR_TRY(run_again(e, f->m));
+            end_frame(e);
+        } else {
+            return WEIR_OK;
+        }
+    }
+}
 
-    while (status == WEIR_OK && e->frames.n > 0)
-        status = advance(e);
+/* One try: the values are there and locked. */
+static weir_status try_hold(weir_evict *e, const weir_frame *all)
+{
+    if (!weir_vec_push(&e->frames, *all))
+        return WEIR_ERR_NOMEM;
+    const weir_status status = work(e, 1);
+    if (status == WEIR_OK)
+        e->frames.n = 0;            /* its locks are the caller's */
     while (e->frames.n > 0)
         end_frame(e);
     return status;
 }
 
+/* The values are there and locked afterwards. What is there already is locked first, so that it
+ * need not be made again; if that leaves too little room, last. */
+static weir_status hold_all(weir_evict *e, const weir_frame *all)
+{
+    weir_status status = try_hold(e, all);
+
+    if (status == WEIR_ERR_BUDGET) {
+        e->late = true;
+        e->again = 0;
+        status = try_hold(e, all);
+        e->late = false;
+    }
+    return status;
+}
+
 static weir_status hold(weir_evict *e, weir_origin *o)
 {
-    WEIR_TRY(bring_back(e, o));
-    o->locks++;
-    o->used = e->now;
-    return WEIR_OK;
+    return hold_all(e, &(weir_frame){.n = 1, .of = {o}});
 }
 
 /* ---- before memory is overwritten ---- */
@@ -344,18 +398,25 @@ weir_status weir_evict_fix(weir_block *b)
 
     if (!o || !o->making)
         return WEIR_OK;
-    WEIR_TRY(bring_back(begin(b), o));
+    WEIR_TRY(hold(begin(b), o));
+    o->locks--;
     weir_origin_cut(o);
     return WEIR_OK;
 }
 
 /* ---- calls ---- */
 
-static weir_status hold_inputs(const weir_call *c, weir_tensor *const *in, int *held)
+/* The frame of a call's inputs, as far as they are known. */
+static weir_frame inputs_of(const weir_call *c, weir_tensor *const *in)
 {
-    for (*held = 0; *held < c->nin; ++*held)
-        WEIR_TRY(weir_evict_hold(in[*held]->block));
-    return WEIR_OK;
+    weir_frame f = {.n = 0};
+
+    for (int i = 0; i < c->nin; i++) {
+        weir_origin *const o = ((const weir_block *)in[i]->block)->origin;
+        if (o)
+            f.of[f.n++] = o;
+    }
+    return f;
 }
 
 static weir_status overwrite_inputs(const weir_call *c, weir_tensor *const *in)
@@ -379,20 +440,30 @@ static bool repeatable(const weir_call *c, weir_tensor *const *in)
     return true;
 }
 
+/* A call with its inputs locked. Those that are overwritten are constant, and may be forgotten when
+ * nothing is made from them any more. */
+static weir_status run_held(weir_evict *e, const weir_call *c, weir_tensor *const *in,
+                            weir_tensor *const *out, uint64_t rng)
+{
+    const weir_frame inputs = inputs_of(c, in);
+
+    e->again = 0;
+    WEIR_TRY(hold_all(e, &inputs));
+    weir_status status = overwrite_inputs(c, in);
+    if (status == WEIR_OK)
+        status = weir_run_once(e->s->dev, c, in, out, rng);
+    for (int i = 0; i < c->nin; i++)
+        weir_evict_let_go(in[i]->block);
+    return status;
+}
+
 weir_status weir_evict_run(weir_evict *e, const weir_call *c, weir_tensor *const *in,
                            weir_tensor *const *out, uint64_t rng)
 {
     weir_device *const d = e->s->dev;
-    int                held;
 
     e->doing = weir_opdefs[c->op]->name;
-    weir_status status = hold_inputs(c, in, &held);
-    if (status == WEIR_OK)
-        status = overwrite_inputs(c, in);
-    if (status == WEIR_OK)
-        status = weir_run_once(d, c, in, out, rng);
-    while (held-- > 0)
-        weir_evict_let_go(in[held]->block);
+    const weir_status status = run_held(e, c, in, out, rng);
     e->doing = NULL;
     WEIR_TRY(status);
     e->now += weir_call_seconds(c);
