@@ -66,8 +66,7 @@ WEIR_API weir_status weir_device_reset_graph(weir_device *d);
  * With the graph off a budget of bytes (not a share) holds from now on as well: live bytes, kernel
  * workspaces included, never exceed it. When memory is to be taken that would, results are dropped
  * and made anew when somebody reads them, with the same bits (Kirisame et al. 2021). What a result
- * is made from stays alive with it; before memory of the user's is overwritten, results that
- * somebody still holds and that were made from it are made once more and stay. ERR_BUDGET where one
+ * is made from stays alive with it, in a copy if it is overwritten meanwhile. ERR_BUDGET where one
  * call with all it needs does not fit: the call has not happened, and nothing is lost. */
 WEIR_API weir_status weir_device_set_budget(weir_device *d, const char *budget);
 

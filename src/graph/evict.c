@@ -8,9 +8,10 @@
  * counted in estimated seconds of the calls run, so that a program drops the same values in every
  * run.
  *
- * Before memory is overwritten that values were made from, those of them that somebody holds are
- * made (if they are gone) and become constant; the others go. So what is remembered is always
- * true. */
+ * Before memory is overwritten that values were made from, either its old elements are copied, for
+ * as long as one of the values may have to be made again; or those of the values that somebody
+ * holds are made (if they are gone) and become constant, and the others go. So what is remembered
+ * is always true. */
 #include "graph/evict.h"
 
 #include "core/status.h"
@@ -83,10 +84,14 @@ static weir_origin *first_to_go(const weir_evict *e)
     return best;
 }
 
-static void drop(weir_evict *e, weir_origin *o)
+/* False if no value may go. */
+static bool drop_one(weir_evict *e)
 {
-    weir_block *const b = o->block;
+    weir_origin *const o = first_to_go(e);
+    weir_block *const  b = o ? o->block : NULL;
 
+    if (!o)
+        return false;
     weir_block_evict(b);
     if (o->owned) {                 /* nobody outside needs even the block */
         o->block = NULL;
@@ -96,6 +101,7 @@ static void drop(weir_evict *e, weir_origin *o)
     }
     weir_making_gone(&e->lineage, o->making);
     e->s->dev->evicted++;
+    return true;
 }
 
 static weir_status no_room(const weir_evict *e, size_t bytes)
@@ -121,12 +127,9 @@ static weir_status make_room(weir_device *d, size_t bytes)
     weir_evict *const e = ((weir_session *)d->session)->evict;
     const weir_pool  *pool = &d->pool;
 
-    while (bytes > pool->limit || pool->live > pool->limit - bytes) {
-        weir_origin *const o = bytes > pool->limit ? NULL : first_to_go(e);
-        if (!o)
+    while (bytes > pool->limit || pool->live > pool->limit - bytes)
+        if (bytes > pool->limit || !drop_one(e))
             return no_room(e, bytes);
-        drop(e, o);
-    }
     return WEIR_OK;
 }
 
@@ -344,10 +347,11 @@ static weir_status find_fixed(weir_evict *e, const weir_origin *o)
     return WEIR_OK;
 }
 
-static weir_status overwrite(weir_evict *e, const weir_origin *o)
+/* Values of e->fixed are there and become constant. */
+static weir_status fix_all(weir_evict *e)
 {
     uint32_t    held = 0;
-    weir_status status = find_fixed(e, o);
+    weir_status status = WEIR_OK;
 
     while (status == WEIR_OK && held < e->fixed.n) {
         status = hold(e, e->fixed.at[held]);
@@ -357,6 +361,54 @@ static weir_status overwrite(weir_evict *e, const weir_origin *o)
         e->fixed.at[i]->locks--;
     for (uint32_t i = 0; i < e->fixed.n && status == WEIR_OK; i++)
         weir_origin_cut(e->fixed.at[i]);
+    return status;
+}
+
+/* Makings go on reading the old elements, in a copy; the block is free of them. */
+static weir_status move_away(weir_origin *o)
+{
+    weir_block *const b = o->block, *const old = weir_block_new(b->dev, b->bytes,
+                                                                WEIR_KIND_ACTIVATION);
+    weir_layout       bytes = {.desc = weir_1d(WEIR_U8, (int64_t)b->bytes), .stride = {1}};
+    const weir_call   c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = &bytes, .out = &bytes,
+                           .alias = -1};
+    weir_status       status = old ? weir_block_touch(old) : WEIR_ERR_NOMEM;
+
+    if (status == WEIR_OK && b->bytes > 0)
+        status = weir_run_raw(b->dev, &c, &b->data, &old->data);
+    if (status != WEIR_OK) {
+        weir_ref_drop(old);
+        return status;
+    }
+    old->written = true;
+    old->origin = o;
+    o->block = old;
+    o->locks = 0;
+    b->origin = NULL;
+    weir_ref_drop(b);
+    return WEIR_OK;
+}
+
+/* Bytes that fixing takes from what may be dropped. */
+static size_t bytes_of_fixed(const weir_evict *e)
+{
+    size_t sum = 0;
+
+    for (uint32_t i = 0; i < e->fixed.n; i++)
+        if (e->fixed.at[i]->locks == 0)
+            sum += e->fixed.at[i]->block->bytes;
+    return sum;
+}
+
+/* The way that takes less memory for what may not be dropped; if there is no room, the other. */
+static weir_status overwrite(weir_evict *e, weir_origin *o)
+{
+    WEIR_TRY(find_fixed(e, o));
+    const bool  copy_first = o->block->bytes < bytes_of_fixed(e);
+    weir_status status = copy_first ? move_away(o) : fix_all(e);
+
+    if (status == WEIR_ERR_BUDGET)
+        status = copy_first ? fix_all(e) : move_away(o);
     return status;
 }
 
@@ -495,6 +547,10 @@ weir_status weir_evict_limit(weir_session *s, size_t bytes)
     d->forget = forget;
     d->pool.make_room = make_room;
     d->pool.limit = bytes;
+    while (d->pool.live > bytes && drop_one(s->evict))
+        continue;
+    if (d->pool.held > bytes)
+        weir_pool_trim_to(d, bytes);
     return WEIR_OK;
 }
 

@@ -20,8 +20,8 @@ void        weir_evict_let_go(const weir_block *b);
 /* The value is there and is never dropped, from now on. */
 weir_status weir_evict_fix(weir_block *b);
 
-/* To be called before elements change in place: what somebody still holds and could be made only
- * from the old ones is there, and is never dropped. */
+/* To be called before elements change in place: what somebody still holds and was made from the old
+ * ones keeps its value. */
 weir_status weir_evict_overwrite(weir_block *b);
 
 #endif
