@@ -66,9 +66,9 @@ static bool make_layers(job *j)
 
 static weir_desc input_of(deep net)
 {
-    return net == DEEP_MLP   ? weir_2d(WEIR_F32, 256, 16)
+    return net == DEEP_MLP   ? weir_2d(WEIR_F32, 640, 16)
            : net == DEEP_CNN ? weir_4d(WEIR_F32, 4, 3, 12, 12)
-                             : weir_2d(WEIR_I32, 8, 24);
+                             : weir_2d(WEIR_I32, 16, 24);
 }
 
 static weir_status job_open(job *j, deep net)
@@ -101,8 +101,8 @@ static weir_status job_open(job *j, deep net)
 static weir_status job_step(job *j, int number)
 {
     train *const t = &j->t;
-    float        x[256 * 16];
-    int32_t      y[256], chars[256];
+    float        x[640 * 16];
+    int32_t      y[640], chars[640];
     float        loss;
     const size_t n = weir_tensor_bytes(t->x) / sizeof *x;
 
