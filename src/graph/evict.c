@@ -84,14 +84,10 @@ static weir_origin *first_to_go(const weir_evict *e)
     return best;
 }
 
-/* False if no value may go. */
-static bool drop_one(weir_evict *e)
+static void drop(weir_evict *e, weir_origin *o)
 {
-    weir_origin *const o = first_to_go(e);
-    weir_block *const  b = o ? o->block : NULL;
+    weir_block *const b = o->block;
 
-    if (!o)
-        return false;
     weir_block_evict(b);
     if (o->owned) {                 /* nobody outside needs even the block */
         o->block = NULL;
@@ -100,6 +96,16 @@ static bool drop_one(weir_evict *e)
         weir_ref_drop(b);
     }
     weir_making_gone(&e->lineage, o->making);
+}
+
+/* False if no value may go. */
+static bool drop_one(weir_evict *e)
+{
+    weir_origin *const o = first_to_go(e);
+
+    if (!o)
+        return false;
+    drop(e, o);
     e->s->dev->evicted++;
     return true;
 }
@@ -158,7 +164,7 @@ static void settle_outputs(const weir_making *m, weir_tensor *t, const bool *the
             weir_block_evict(b);
         if (made && o)
             o->used = now;
-        if (made && o && !o->block) {
+        if (made && o && !o->block && weir_origin_wanted(o)) {
             o->block = weir_ref_take(b);
             o->owned = true;
             b->origin = o;
@@ -207,6 +213,16 @@ static weir_status run_again(weir_evict *e, weir_making *m)
     return WEIR_OK;
 }
 
+/* What the making was made from goes, if it served for nothing else. */
+static void drop_unwanted(weir_evict *e, const weir_making *m)
+{
+    for (int i = 0; i < m->nin; i++) {
+        weir_origin *const o = m->use[i].of;
+        if (o->owned && may_go(o) && !weir_origin_wanted(o))
+            drop(e, o);
+    }
+}
+
 static weir_status check_progress(const weir_evict *e)
 {
     const uint64_t most = AGAIN_AT_LEAST + (uint64_t)AGAIN_PER_MAKING * e->lineage.makings;
@@ -227,7 +243,10 @@ static weir_status begin_frame(weir_evict *e, weir_making *m)
     for (int i = 0; i < m->nin; i++)
         f.of[i] = m->use[i].of;
     WEIR_TRY(check_progress(e));
-    return weir_vec_push(&e->frames, f) ? WEIR_OK : WEIR_ERR_NOMEM;
+    if (!weir_vec_push(&e->frames, f))
+        return WEIR_ERR_NOMEM;
+    m->asked = true;
+    return WEIR_OK;
 }
 
 static void end_frame(weir_evict *e)
@@ -237,6 +256,8 @@ static void end_frame(weir_evict *e)
     for (int i = 0; i < f->n; i++)
         if (f->locked >> i & 1)
             f->of[i]->locks--;
+    if (f->m)
+        f->m->asked = false;
 }
 
 static void lock(weir_evict *e, weir_frame *f, int i)
@@ -277,8 +298,10 @@ static weir_status work(weir_evict *e, uint32_t base)
             f->begun++;
             WEIR_TRY(begin_frame(e, f->of[missing]->making));
         } else if (e->frames.n > base) {
+            const weir_making *const m = f->m;
             WEIR_TRY(run_again(e, f->m));
             end_frame(e);
+            drop_unwanted(e, m);
         } else {
             return WEIR_OK;
         }

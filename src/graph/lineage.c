@@ -6,6 +6,9 @@
 /* Calls in a chain that are remembered: state that is carried on for ever would keep them all. */
 enum { MOST_DEPTH = 10000 };
 
+/* Makings looked at to find out whether a value is wanted. */
+enum { WANTED_STEPS = 100 };
+
 /* ---- union-find ---- */
 
 static void class_drop(weir_class *c)
@@ -154,10 +157,31 @@ void weir_origin_cut(weir_origin *o)
     origin_drop(o);
 }
 
+/* A block of the origin's own takes over the memory of the one that dies. */
+static bool take_over(weir_origin *o, weir_block *b)
+{
+    weir_block *const mine = weir_block_new(b->dev, b->bytes, b->kind);
+
+    if (!mine)
+        return false;
+    mine->data = b->data;
+    mine->got = b->got;
+    mine->written = true;
+    mine->origin = o;
+    b->data = NULL;
+    b->got = 0;
+    o->block = mine;
+    o->owned = true;
+    return true;
+}
+
 void weir_origin_orphaned(weir_origin *o)
 {
+    weir_block *const b = o->block;
+    const bool        there = weir_origin_there(o);
+
     o->block = NULL;
-    if (o->uses)
+    if (o->uses && !(there && weir_origin_wanted(o) && take_over(o, b)))
         weir_making_gone(o->lineage, o->making);
     origin_drop(o);
 }
@@ -339,8 +363,34 @@ static void push_gone_inputs(weir_lineage *l, const weir_making *m)
 static void push_gone_readers(const weir_origin *o)
 {
     for (const weir_use *u = o->uses; u; u = u->next)
-        if (u->by->gone)
+        if (u->by->gone || u->by->asked)
             push(o->lineage, u->by);
+}
+
+/* Is m needed for itself? Where it is not, those that read what it lacks are pushed. */
+static bool needed(const weir_making *m)
+{
+    bool need = m->asked;
+
+    for (int i = 0; i < m->nout && !need; i++)
+        if (m->out[i] && !weir_origin_there(m->out[i])) {
+            need = weir_origin_held(m->out[i]);
+            push_gone_readers(m->out[i]);
+        }
+    return need;
+}
+
+bool weir_origin_wanted(const weir_origin *o)
+{
+    weir_lineage *const l = o->lineage;
+    bool                wanted = false;
+
+    l->visits++;
+    l->stack.n = 0;
+    push_gone_readers(o);
+    for (int steps = 0; steps < WANTED_STEPS && l->stack.n > 0 && !wanted; steps++)
+        wanted = needed(l->stack.at[--l->stack.n]);
+    return wanted;
 }
 
 double weir_origin_above(const weir_origin *o)

@@ -5,13 +5,15 @@
  * its making - or constant: memory of the user's, or what cannot be made again. Who refers to whom:
  *
  *     made, somebody outside holds the block     block -> origin; the origin only knows the block
- *     made, nobody outside does                  the origin owns a block while the value is there
+ *     made, nobody outside does                  the origin owns a block, if the value is there
  *     constant                                   origin -> block: its readers keep it
  *     each                                       making -> origins it reads; origin -> its making
  *
- * So the memory of a value goes with its last handle, what made it stays while another value may
- * have to be made from it, and makings that nobody can need are freed. A making without outputs
- * does not exist. */
+ * So what made a value stays while another value may have to be made from it, and makings that
+ * nobody can need are freed. A making without outputs does not exist.
+ *
+ * The memory of a value that nobody outside holds stays only while it is wanted: while a value that
+ * somebody holds is gone and would be made from it, by way of others that are gone. */
 #ifndef WEIR_GRAPH_LINEAGE_H
 #define WEIR_GRAPH_LINEAGE_H
 
@@ -58,6 +60,7 @@ typedef struct weir_making {
     int                 nin, nout, outs;    /* outs: outputs that have an origin */
     uint32_t            depth;      /* 1 + the most of what it reads */
     bool                gone;       /* a value of it was dropped */
+    bool                asked;      /* about to run again */
     uint64_t            seed, rng;
     double              seconds;    /* what a run takes, estimated */
     uint64_t            visit;
@@ -86,10 +89,10 @@ static inline bool weir_origin_there(const weir_origin *o)
     return o->block && o->block->data;
 }
 
-/* Does somebody outside hold the value? */
+/* Does somebody outside hold the made value? */
 static inline bool weir_origin_held(const weir_origin *o)
 {
-    return o->block && (!o->owned || !o->making);
+    return o->block && !o->owned;
 }
 
 /* Remembers that the call c made the blocks of out[] from those of in[]. Values that lie too many
@@ -97,10 +100,13 @@ static inline bool weir_origin_held(const weir_origin *o)
 weir_status weir_lineage_note(weir_lineage *l, const weir_call *c, weir_tensor *const *in,
                               weir_tensor *const *out, uint64_t rng, double now);
 
+/* Is o wanted (see above), as far as a short walk sees? */
+bool weir_origin_wanted(const weir_origin *o);
+
 /* A made value whose block is held outside becomes constant: it is there. */
 void weir_origin_cut(weir_origin *o);
 
-/* The last handle of a made value goes, and its memory with it. */
+/* The last handle of a made value goes, and its memory with it unless it is wanted. */
 void weir_origin_orphaned(weir_origin *o);
 
 /* A value of the making was dropped; all of them are there again. */

@@ -180,6 +180,7 @@ CASE(training_within_a_budget)
 }
 
 /* Each rule, at a budget that all of them keep; the same values go in every run. */
+CASE(one){ const outcome plain = run(0, 0, NULL, 1); run(0, plain.memory.live_peak*6/10, "dtr", 1);}
 CASE(every_policy)
 {
     const outcome plain = run(DEEP_CNN, 0, NULL, 3);
