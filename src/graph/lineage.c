@@ -157,6 +157,20 @@ void weir_origin_cut(weir_origin *o)
     origin_drop(o);
 }
 
+void weir_origin_evict(weir_origin *o)
+{
+    weir_block *const b = o->block;
+
+    weir_block_evict(b);
+    if (o->owned) {                 /* nobody outside needs even the block */
+        o->block = NULL;
+        o->owned = false;
+        b->origin = NULL;
+        weir_ref_drop(b);
+    }
+    weir_making_gone(o->lineage, o->making);
+}
+
 /* A block of the origin's own takes over the memory of the one that dies. */
 static bool take_over(weir_origin *o, weir_block *b)
 {

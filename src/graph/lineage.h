@@ -95,10 +95,19 @@ static inline bool weir_origin_held(const weir_origin *o)
     return o->block && !o->owned;
 }
 
+/* May its memory be taken away? */
+static inline bool weir_origin_may_go(const weir_origin *o)
+{
+    return o->making && o->locks == 0 && weir_origin_there(o);
+}
+
 /* Remembers that the call c made the blocks of out[] from those of in[]. Values that lie too many
  * calls deep stay constant. Nothing has happened on failure. */
 weir_status weir_lineage_note(weir_lineage *l, const weir_call *c, weir_tensor *const *in,
                               weir_tensor *const *out, uint64_t rng, double now);
+
+/* Takes the memory of a made value away. */
+void weir_origin_evict(weir_origin *o);
 
 /* Is o wanted (see above), as far as a short walk sees? */
 bool weir_origin_wanted(const weir_origin *o);

@@ -17,6 +17,7 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *json, *disable, *budget, *measure, *graph, *what, *out, *policy;
+    const char *off_budget, *off_policy;
     const char *file; /* the one word that is no option, for commands that take it */
     int64_t     batch, steps, rounds, threads, image, align, moves;
 } tool_options;
@@ -82,6 +83,11 @@ weir_status tool_trial_record(void *ctx);
 /* One more step under observation: m of the device afterwards, its live_peak that of the step, and
  * the highest arena byte used (0 with the graph off). The graph has run before. */
 weir_status tool_trial_measure(tool_trial *t, weir_memory *m, size_t *arena);
+
+/* Limits the bytes of the device from now on; graph off. A share ("75%") is of `whole`; *bytes is
+ * what it comes to. */
+weir_status tool_trial_limit(tool_trial *t, const char *budget, const char *policy, size_t whole,
+                             size_t *bytes);
 
 /* The loss of the last step. */
 weir_status tool_trial_loss(const tool_trial *t, float *loss);

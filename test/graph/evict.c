@@ -1,4 +1,4 @@
-/* evict.c - a budget with the graph off: live bytes stay within it, the bits stay what they were. */
+/* evict.c - a budget with the graph off: live bytes stay within it, bits stay what they were. */
 #include "core/status.h"
 #include "graph/policy/dtr_score.h"
 #include "lab.h"
@@ -344,6 +344,9 @@ CASE(fails_at_every_point)
 CASE(one_call_that_does_not_fit)
 {
     weir_device *d = lab_open();
+    const float  first = lab_value(weir_uniform(d, weir_1d(WEIR_F32, 1), 0, 1));
+    weir_device_close(d);
+    d = lab_open();
     weir_tensor *x = lab_input(d, 1000, NULL);
     weir_memory  before, after;
 
@@ -358,7 +361,9 @@ CASE(one_call_that_does_not_fit)
                "that cannot be made again");
     weir_device_memory(d, &after);
     CHECK(after.live == before.live);
+    CHECK(weir_uniform(d, weir_1d(WEIR_F32, 2000), 0, 1) == NULL);
     set_budget(d, 12100);
+    CHECK(lab_value(weir_uniform(d, weir_1d(WEIR_F32, 1), 0, 1)) == first);   /* nothing drawn */
     CHECK(weir_add(x, y) != NULL);
     CHECK_OK(weir_device_set_budget(d, "10"));          /* too small for what is there already */
     CHECK_STATUS(weir_write_fill(x, 1), WEIR_ERR_BUDGET);
