@@ -51,7 +51,7 @@ weir_status weir_block_touch(weir_block *b)
 void weir_block_persist(weir_block *b, weir_kind kind)
 {
     if (b->data && !b->persistent)
-        weir_pool_adopt(b->dev, b->got);
+        weir_pool_adopt(b->dev, b->data, b->got);
     b->persistent |= b->data != NULL;
     b->kind = kind;
 }

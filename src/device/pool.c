@@ -11,6 +11,7 @@
 
 #define STEPS      32 /* classes per power of two; below 32 units every multiple */
 #define REUSE      16                   /* a free block up to 1/16 larger will do */
+#define SMALL_SHARE 256 /* of the slab: up to that a block is small */
 #define HUGE_FROM  ((size_t)4 << 20)    /* bytes from which huge pages are asked for */
 
 /* Class of a multiple of `unit`: the number of units up to STEPS of them, then STEPS per power of
@@ -48,13 +49,10 @@ static weir_status make_room(weir_device *d, size_t bytes)
                ? WEIR_OK : pool->make_room(d, bytes);
 }
 
-/* Memory from the system; if it has none, gives it the free blocks and asks again. Under a limit
- * free blocks go back before more is taken than the limit. */
+/* Memory from the system; if it has none, gives it the free blocks and asks again. */
 static weir_status system_take(weir_device *d, size_t bytes, void **p)
 {
     const bool huge = bytes >= HUGE_FROM;
-    if (d->pool.held > d->pool.limit - bytes)
-        weir_pool_trim_to(d, d->pool.limit - bytes);
     if (d->ops->alloc(d, bytes, huge, p) != WEIR_OK) {
         weir_pool_trim(d);
         WEIR_TRY(d->ops->alloc(d, bytes, huge, p));
@@ -67,6 +65,80 @@ static void system_give(weir_device *d, void *p, size_t bytes)
 {
     d->ops->free(d, p, bytes);
     d->pool.held -= bytes;
+}
+
+static void release_slab(weir_device *d)
+{
+    weir_slab *s = &d->pool.slab;
+    system_give(d, s->at, s->bytes);
+    weir_slab_close(s);
+}
+
+/* All that the limit leaves; nothing where the system has not that much, or memory is short. */
+static void open_slab(weir_device *d)
+{
+    weir_pool *pool = &d->pool;
+    void      *at;
+    weir_pool_trim(d);
+    const size_t unit = d->ops->align;
+    const size_t bytes = pool->held < pool->limit ? (pool->limit - pool->held) / unit * unit : 0;
+    if (bytes == 0 || d->ops->alloc(d, bytes, bytes >= HUGE_FROM, &at) != WEIR_OK)
+        return;
+    if (weir_slab_open(&pool->slab, at, bytes))
+        pool->held += bytes;
+    else
+        d->ops->free(d, at, bytes);
+    pool->stale = false;
+}
+
+/* Fits into the limit on held bytes, free blocks gone? */
+static bool system_has_room(weir_device *d, size_t bytes)
+{
+    weir_pool *pool = &d->pool;
+    if (bytes > pool->limit)
+        return false;
+    if (pool->held > pool->limit - bytes)
+        weir_pool_trim_to(d, pool->limit - bytes);
+    return pool->held <= pool->limit - bytes;
+}
+
+/* Under a limit, with bytes enough: memory cut from the slab, or *p NULL if the system is to be
+ * asked. Where they do not lie side by side, values go until they do, as many bytes again at most;
+ * then more is held than the limit rather than much made anew. Small and persistent blocks are cut
+ * from the top, out of the way of large ones. */
+static weir_status take_limited(weir_device *d, size_t bytes, bool high, void **p)
+{
+    weir_pool   *pool = &d->pool;
+    const size_t least = pool->live > bytes ? pool->live - bytes : 0;
+    *p = NULL;
+    if (!pool->slab.at)
+        open_slab(d);
+    high |= bytes <= pool->slab.bytes / SMALL_SHARE;
+    for (;;) {
+        weir_span *span = weir_slab_find(&pool->slab, bytes, high);
+        if (span) {
+            *p = weir_slab_cut(&pool->slab, span, bytes, high);
+            return *p ? WEIR_OK : WEIR_ERR_NOMEM;
+        }
+        if (system_has_room(d, bytes) || pool->live <= least || !pool->drop_one(d))
+            return WEIR_OK;
+    }
+}
+
+static void slab_give(weir_device *d, const void *p)
+{
+    weir_slab_give(&d->pool.slab, p);
+    if (d->pool.slab.used == 0 && (d->pool.stale || d->closed))
+        release_slab(d);
+}
+
+void weir_pool_set_limit(weir_device *d, size_t limit)
+{
+    weir_pool *pool = &d->pool;
+    pool->stale |= limit != pool->limit;
+    pool->limit = limit;
+    if (pool->slab.at && pool->slab.used == 0 && pool->stale)
+        release_slab(d);
 }
 
 static void push(weir_pool_free **list, weir_pool_free *node)
@@ -114,7 +186,15 @@ weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
     WEIR_TRY(round_up(d, bytes, &size));
 
     const size_t own = class_of(size, unit), own_bytes = class_bytes(own, unit);
-    WEIR_TRY(make_room(d, own_bytes));
+    if (pool->limit < SIZE_MAX) {
+        WEIR_TRY(make_room(d, own_bytes));
+        WEIR_TRY(take_limited(d, size, false, p));
+        if (*p) {
+            *got = size;
+            count_live(pool, *got);
+            return WEIR_OK;
+        }
+    }
     const size_t room = pool->limit - pool->live, wide = own_bytes + own_bytes / REUSE;
     const size_t most = wide < room ? wide : room;
     size_t       c = own;
@@ -135,8 +215,12 @@ weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
 
 void weir_pool_give(weir_device *d, void *p, size_t got)
 {
-    weir_pool_free *node = pop(&d->pool.spare);
     d->pool.live -= got;
+    if (weir_slab_holds(&d->pool.slab, p)) {
+        slab_give(d, p);
+        return;
+    }
+    weir_pool_free *node = pop(&d->pool.spare);
     if (d->closed) {
         weir_mem_free(node);
         system_give(d, p, got);
@@ -150,8 +234,13 @@ weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, si
 {
     size_t size = 0;
     WEIR_TRY(round_up(d, bytes, &size));
-    WEIR_TRY(make_room(d, bytes > 0 ? size : 0));
-    WEIR_TRY(system_take(d, size, p));
+    *p = NULL;
+    if (d->pool.limit < SIZE_MAX) {
+        WEIR_TRY(make_room(d, bytes > 0 ? size : 0));
+        WEIR_TRY(take_limited(d, size, true, p));
+    }
+    if (!*p)
+        WEIR_TRY(system_take(d, size, p));
     *got = bytes > 0 ? size : 0;
     count_live(&d->pool, *got);
     d->pool.persistent += *got;
@@ -162,12 +251,16 @@ void weir_pool_give_persistent(weir_device *d, void *p, size_t got)
 {
     d->pool.live -= got;
     d->pool.persistent -= got;
-    system_give(d, p, got > 0 ? got : d->ops->align);
+    if (weir_slab_holds(&d->pool.slab, p))
+        slab_give(d, p);
+    else
+        system_give(d, p, got > 0 ? got : d->ops->align);
 }
 
-void weir_pool_adopt(weir_device *d, size_t got)
+void weir_pool_adopt(weir_device *d, const void *p, size_t got)
 {
-    weir_mem_free(pop(&d->pool.spare));     /* it is never given back to a list */
+    if (!weir_slab_holds(&d->pool.slab, p))
+        weir_mem_free(pop(&d->pool.spare));     /* it is never given back to a list */
     d->pool.persistent += got;
 }
 

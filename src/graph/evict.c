@@ -69,6 +69,11 @@ static bool drop_one(weir_evict *e)
     return true;
 }
 
+static bool drop_any(weir_device *d)
+{
+    return drop_one(((weir_session *)d->session)->evict);
+}
+
 static weir_status no_room(const weir_evict *e, size_t bytes)
 {
     const weir_pool *pool = &e->s->dev->pool;
@@ -325,11 +330,10 @@ weir_status weir_evict_limit(weir_session *s, size_t bytes)
     }
     d->forget = forget;
     d->pool.make_room = make_room;
-    d->pool.limit = bytes;
+    d->pool.drop_one = drop_any;
+    weir_pool_set_limit(d, bytes);
     while (d->pool.live > bytes && drop_one(s->evict))
         continue;
-    if (d->pool.held > bytes)
-        weir_pool_trim_to(d, bytes);
     return WEIR_OK;
 }
 
@@ -355,7 +359,7 @@ void weir_evict_free(weir_evict *e)
 {
     if (!e)
         return;
-    e->s->dev->pool.limit = SIZE_MAX;
+    weir_pool_set_limit(e->s->dev, SIZE_MAX);
     weir_lineage_free(&e->lineage);
     weir_vec_free(&e->frames);
     weir_vec_free(&e->fixed);

