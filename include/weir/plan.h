@@ -21,9 +21,11 @@ WEIR_API void          weir_outline_free(weir_outline *o);
 
 typedef struct weir_outline_options {
     const char *budget;         /* as in weir_plan_options; "%" of peak_bytes without it */
-    const char *policy;         /* NULL or "auto" */
+    const char *policy;         /* as in weir_plan_options */
     size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
     uint64_t    moves;          /* of the search; 0: by the step's size */
+    double      link_out, link_in;  /* GB/s to the host and back; 0: no swapping */
+    double      memory;         /* GB/s of packing and unpacking; 0: 600 */
 } weir_outline_options;
 
 typedef struct weir_outline_plan_stats {
@@ -35,7 +37,8 @@ typedef struct weir_outline_plan_stats {
     size_t   peak_bytes;        /* and addresses: what must be within the budget */
     size_t   floor_bytes;       /* one operation with all it needs: no plan does with less */
     size_t   again;             /* operations that run again */
-    double   step_ms, extra_ms; /* of all operations once; of those that run again */
+    size_t   out_bytes, in_bytes;   /* copied to the host and back */
+    double   step_ms, extra_ms; /* of all operations once; what the plan takes more */
 } weir_outline_plan_stats;
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none

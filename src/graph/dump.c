@@ -1,6 +1,7 @@
 /* dump.c - the planned graph as text: the nodes after the passes, and the instructions with
  * offsets. */
 #include "core/status.h"
+#include "graph/op/spill.h"
 #include "graph/passes.h"
 #include "graph/show.h"
 
@@ -106,6 +107,17 @@ static void plan_header(weir_string *s, const weir_graph *g)
     legend(s);
 }
 
+/* Which copy to or from the spill file it starts or awaits. */
+static void spilled(weir_string *s, const weir_call *c)
+{
+    const weir_spill_attr *a = weir_spill_attr_of(c->op, c->attr);
+
+    if (a && a->bytes > 0)
+        weir_string_add(s, ", %zu bytes at %zu", (size_t)a->bytes, (size_t)a->slot);
+    if (a)
+        weir_string_add(s, ", ticket %u", (unsigned)a->ticket);
+}
+
 void weir_show_plan(const weir_graph *g, weir_string *s)
 {
     plan_header(s, g);
@@ -119,6 +131,7 @@ void weir_show_plan(const weir_graph *g, weir_string *s)
             weir_string_add(s, ", workspace %zu@%zu", ins->choice->work, ins->work);
         if (weir_show_draws(&ins->call))
             weir_string_add(s, ", random position %llu", (unsigned long long)ins->rng);
+        spilled(s, &ins->call);
         weir_string_add(s, "]\n");
     }
 }

@@ -80,7 +80,7 @@ int tool_dump(const tool_options *o)
 
     weir_graph *const g = weir_graph_begin(t.dev);
     char             *text = NULL;
-    const weir_plan_options how = {.disable = o->disable, .budget = o->budget,
+    const weir_plan_options how = {.disable = o->disable, .budget = o->budget, .policy = o->policy,
                                    .measure = o->measure && *o->measure == 'y'};
     if (g && tool_trial_record(&t) == WEIR_OK && weir_graph_end(g, &how) == WEIR_OK)
         text = text_of(g, t.dev, o->what);

@@ -2,6 +2,9 @@
 #include "tool/tool.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 static void report(const tool_options *o, const weir_outline_plan_stats *s, double seconds)
 {
@@ -15,6 +18,8 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
             s->peak_bytes, s->live_bytes, s->resident_bytes, s->floor_bytes);
     fprintf(stderr, "  extra time       %15.3f %%     (%zu operations run again)\n",
             100 * s->extra_ms / (s->step_ms + 1e-30), s->again);
+    if (s->out_bytes || s->in_bytes)
+        fprintf(stderr, "  copied           %15zu bytes out, %zu in\n", s->out_bytes, s->in_bytes);
     fprintf(stderr, "  planned in       %15.3f s\n", seconds);
 }
 
@@ -30,6 +35,23 @@ static int write_text(const tool_options *o, const char *text)
     return TOOL_DONE;
 }
 
+/* "12", "12GB/s" or "12,25GB/s": gigabytes per second out and in. */
+static bool read_link(const char *text, double *out, double *in)
+{
+    char *end;
+
+    *out = *in = strtod(text, &end);
+    if (end == text)
+        return false;
+    if (*end == ',') {
+        const char *const second = end + 1;
+        *in = strtod(second, &end);
+        if (end == second)
+            return false;
+    }
+    return *out > 0 && *in > 0 && (*end == 0 || strcasecmp(end, "GB/s") == 0);
+}
+
 int tool_plan(const tool_options *o)
 {
     if (!o->file)
@@ -37,7 +59,12 @@ int tool_plan(const tool_options *o)
     weir_outline *const outline = weir_outline_read(o->file);
     if (!outline)
         return tool_failed(o);
-    const weir_outline_options how = {o->budget, o->policy, (size_t)o->align, (uint64_t)o->moves};
+    weir_outline_options how = {.budget = o->budget, .policy = o->policy,
+                                .alignment = (size_t)o->align, .moves = (uint64_t)o->moves};
+    if (o->link && !read_link(o->link, &how.link_out, &how.link_in)) {
+        weir_outline_free(outline);
+        return tool_say(o, TOOL_USAGE, "--link: '%s' is no speed such as 12GB/s or 12,25", o->link);
+    }
     weir_outline_plan_stats    stats;
     const double               begin = tool_now_ms();
     char *const                text = weir_outline_plan(outline, &how, &stats);

@@ -219,7 +219,8 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->image = n->scales ? px : 0;
     t->pixels = n->pixels;
 
-    t->dev = weir_device_open("cpu", &(weir_device_options){(int)o->threads, TOOL_SEED});
+    t->dev = weir_device_open("cpu", &(weir_device_options){.threads = (int)o->threads,
+                                                          .seed = TOOL_SEED});
     t->model = t->dev ? weir_model_new(t->dev) : NULL;
     t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)
@@ -229,7 +230,7 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->optim = weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
     t->step = weir_step_new(t->dev, tool_trial_record, t,
                             &(weir_step_options){graph, {.disable = o->disable,
-                                                         .budget = o->budget,
+                                                         .budget = o->budget, .policy = o->policy,
                                                          .measure = o->measure &&
                                                                     *o->measure == 'y'}});
     if (!t->x || !t->y || !t->optim || !t->step)

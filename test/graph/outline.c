@@ -127,7 +127,7 @@ CASE(numbers_too_large)
 {
     static const struct { const char *bytes, *made, *time, *says; } hostile[] = {
         {"4611686018427387903", "1", "1", "tensor 0: too many bytes"},
-        {"9007199254740992", "1", "1", "tensor 1: too many bytes"},
+        {"9007199254740992", "1", "1", "tensor 0: too many bytes"},
         {"1", "9007199254740990", "1", "operation 0: too many bytes"},
         {"1", "1", "1e300", "operation 0: needs id and time_us"},
         {"1", "1", "-1", "operation 0: needs id and time_us"}};

@@ -17,7 +17,7 @@ static void make_problem(weir_problem *p, uint32_t n)
     *p = (weir_problem){0};
     for (uint32_t i = 0; i < n; i++) {
         uint32_t in[MOST_WIDTH + 1], nin = 0;
-        CHECK(weir_problem_piece(p, 64 * (1 + below(16)), i + 1 == n));
+        CHECK(weir_problem_piece(p, 64 * (1 + below(16)), 0, i + 1 == n));
         if (i > 0)
             in[nin++] = i - 1;
         if (i > n / 2)                          /* the mirror image is what a gradient reads */
@@ -27,15 +27,17 @@ static void make_problem(weir_problem *p, uint32_t n)
         const uint32_t until = below(4) ? n : below(n + 1);
         const uint32_t pairs[2] = {i > 0 ? i - 1 : 0, i};
         const bool     pair = i > 0 && below(3) == 0;
-        CHECK(weir_problem_task(p, 1.0 + below(9), below(2) ? 0 : 64 * below(8), until, nin, in, 1,
-                                &i, pair ? 2 : 0, pairs));
+        const weir_task_def def = {
+            .time = 1.0 + below(9), .work = below(2) ? 0 : 64 * below(8), .until = until,
+            .nin = nin, .in = in, .nout = 1, .out = &i, .npairs = pair ? 2 : 0, .pairs = pairs};
+        CHECK(weir_problem_task(p, &def));
     }
     CHECK(weir_problem_end(p));
 }
 
 /* Replays the walk's events: everything read is there, every first run comes once and in order, no
  * task runs again too late; and the peak is not above what the lives add up to. */
-static void replay(const weir_problem *p, const weir_walk_room *w)
+static void replay(const weir_problem *p, const weir_schedule *w, size_t peak)
 {
     int64_t  live[MOST_TASKS * 8] = {0};
     uint32_t first_runs = 0;
@@ -44,24 +46,24 @@ static void replay(const weir_problem *p, const weir_walk_room *w)
     for (uint32_t i = 0; i < w->lives.n; i++) {
         const weir_life l = w->lives.at[i];
         CHECK(l.first <= l.last && l.last < w->events.n);
-        CHECK(p->pieces.at[l.piece].maker == w->events.at[l.first].task);
+        CHECK(p->pieces.at[l.piece].maker == w->events.at[l.first].what);
         for (uint32_t e = l.first; e <= l.last; e++)
             live[e] += (int64_t)p->pieces.at[l.piece].bytes;
     }
     for (uint32_t e = 0; e < w->events.n; e++) {
         const weir_event ev = w->events.at[e];
-        const weir_task *t = &p->tasks.at[ev.task];
+        const weir_task *t = &p->tasks.at[ev.what];
         if (ev.again)
-            CHECK(ev.task < first_runs && t->until > first_runs);
+            CHECK(ev.what < first_runs && t->until > first_runs);
         else
-            CHECK(ev.task == first_runs++);
+            CHECK(ev.what == first_runs++);
         for (uint32_t k = 0; k < t->in.n; k++) {
-            const weir_life l = w->lives.at[w->life_of.at[w->life_first.at[e] + k]];
+            const weir_life l = w->lives.at[w->refs.at[w->first.at[e] + k]];
             CHECK(l.piece == weir_refs(p, t->in)[k] && l.first < e && l.last >= e);
         }
         live[e] += (int64_t)t->work;
         CHECK(w->live.at[e] <= live[e] && (t->pairs.n > 0 || w->live.at[e] == live[e]));
-        CHECK(w->live.at[e] <= (int64_t)w->peak);
+        CHECK(w->live.at[e] <= (int64_t)peak);
     }
     CHECK(first_runs == p->tasks.n);
 }
@@ -78,13 +80,13 @@ CASE(random_steps_at_many_budgets)
                 s.budget = SIZE_MAX;
             if (!CHECK_OK(weir_search_run(&s)))
                 break;
-            replay(&p, &s.room);
+            replay(&p, &s.room.s, s.room.peak);
             if (!CHECK(s.room.peak == s.best_peak && s.room.extra == s.best_extra))
                 printf("    round %d, %d/10: peak %zu, %zu; extra %.17g, %.17g\n", round, tenth,
                        s.room.peak, s.best_peak, s.room.extra, s.best_extra);
             if (tenth == 10) {
                 whole = s.best_peak;
-                CHECK(s.best_extra == 0 && s.room.events.n == p.tasks.n);
+                CHECK(s.best_extra == 0 && s.room.s.events.n == p.tasks.n);
             } else {
                 CHECK(s.best_peak <= whole);
             }

@@ -15,7 +15,7 @@
 #include "graph/evict.h"
 #include "graph/passes.h"
 #include "graph/policy/recorded.h"
-#include "graph/policy/search.h"
+#include "graph/policy/policy.h"
 
 /* ---- "512MB" ---- */
 
@@ -59,9 +59,6 @@ weir_status weir_bytes(const char *text, size_t *bytes)
 
 /* ---- fitting ---- */
 
-/* Moves per task and at most: seconds for thousands of tasks. A count, never a clock. */
-enum { MOVES_PER_TASK = 400, MOST_WORK = 60000000, LEAST_MOVES = 2000, MOST_TRIES = 8 };
-
 typedef struct weir_fitter {
     weir_graph     *g;
     uint32_t        passes;
@@ -74,54 +71,46 @@ typedef struct weir_fitter {
     uint32_t        peak_task;      /* of the plan with that arena */
 } weir_fitter;
 
-uint64_t weir_budget_moves(uint32_t tasks)
+/* Expands and places; the graph stays expanded if that is within the limit. */
+static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
 {
-    const uint64_t wanted = (uint64_t)MOVES_PER_TASK * tasks, most = MOST_WORK / (tasks + 1u);
-    const uint64_t moves = wanted < most ? wanted : most;
-    return moves < LEAST_MOVES ? LEAST_MOVES : moves;
-}
+    weir_fitter *const f = ctx;
+    bool               fits = false;
 
-/* Searches for `target` bytes, expands and places. *fits: the arena is within the limit, and the
- * graph stays expanded; else it is as it was. */
-static weir_status try_target(weir_fitter *f, const weir_problem *p, size_t target, size_t *live,
-                              size_t *arena, bool *fits)
-{
-    weir_search s = {.p = p, .budget = target, .moves = weir_budget_moves(p->tasks.n)};
-    weir_status status = weir_search_run(&s);
-
-    *fits = false;
-    if (status == WEIR_OK)
-        status = weir_graph_expand(f->g, &s.room, f->piece_of, &f->old);
+    weir_status status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
     if (status == WEIR_OK)
         status = weir_plan_build(f->g, f->passes);
     if (status == WEIR_OK) {
-        *live = s.best_peak;
-        *arena = f->g->plan->arena;
-        *fits = *arena <= f->limit;
-        f->g->plan->extra_seconds = s.best_extra;
-        if (*arena < f->least) {
-            f->least = *arena;
-            f->peak_task = s.room.events.at[s.room.peak_event].task;
+        *height = f->g->plan->arena;
+        fits = *height <= f->limit;
+        f->g->plan->extra_seconds = s->time - s->p->time;
+        if (*height < f->least) {
+            f->least = *height;
+            f->peak_task = s->events.at[s->peak_event].what;
         }
     }
-    if (!*fits)
+    if (!fits)
         weir_graph_unexpand(f->g, &f->old);
-    weir_search_free(&s);
     return status;
 }
 
-static weir_status fit(weir_fitter *f, bool *fits)
+static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
 {
-    const weir_problem *p = f->timed.tasks.n ? &f->timed : &f->problem;
-    size_t              target = f->limit, live = 0, arena = 0;
+    weir_fit a = {.p = f->timed.tasks.n ? &f->timed : &f->problem, .room = f->limit,
+                  .lay = lay_out, .ctx = f};
 
-    for (int i = 0; i < MOST_TRIES && target > 0; i++) {
-        WEIR_TRY(try_target(f, p, target, &live, &arena, fits));
-        if (*fits || live > target)
-            break;
-        target = live - (arena - f->limit < live ? arena - f->limit : live);
-    }
-    return *fits ? WEIR_OK : try_target(f, &f->problem, 0, &live, &arena, fits);
+    WEIR_TRY(weir_policy_find(policy, &a.policy, &a.variant));
+    weir_status status = weir_fit_run(&a);
+    *fits = a.fits;
+    weir_fit_free(&a);
+    if (status != WEIR_OK || *fits)
+        return status;
+    weir_fit b = {.p = &f->problem, .policy = a.policy, .variant = a.variant, .lay = lay_out,
+                  .ctx = f};            /* no room at all: the tightest plan there is */
+    status = weir_fit_run(&b);
+    *fits = b.height <= f->limit && b.s.valid;
+    weir_fit_free(&b);
+    return status;
 }
 
 size_t weir_budget_floor(const weir_problem *p)
@@ -187,13 +176,6 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
     return WEIR_OK;
 }
 
-weir_status weir_budget_policy(const char *name)
-{
-    if (name && strcmp(name, "auto") != 0)
-        return weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; it is auto", name);
-    return WEIR_OK;
-}
-
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
     const size_t resident = weir_plan_resident(g), whole = resident + g->plan->arena;
@@ -201,7 +183,6 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     size_t       budget;
     bool         fits = false;
 
-    WEIR_TRY(weir_budget_policy(options->policy));
     WEIR_TRY(weir_budget_parse(options->budget, whole, &budget));
     g->budget = budget;
     g->unbudgeted = whole;
@@ -210,7 +191,7 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     f.limit = budget > resident ? budget - resident : 0;
     weir_status status = make_problems(&f, options->measure);
     if (status == WEIR_OK)
-        status = fit(&f, &fits);
+        status = fit(&f, options->policy, &fits);
     if (status == WEIR_OK && (!fits || resident > budget))
         status = too_small(&f, budget, resident);
     weir_unexpanded_free(&f.old);

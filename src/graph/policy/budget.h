@@ -14,12 +14,6 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
 /* Drops what regions (weir_region_begin) made, where the graph is as it was recorded so far. */
 weir_status weir_region_apply(weir_graph *g, uint32_t passes);
 
-/* WEIR_OK if there is such a policy (NULL: the default). */
-weir_status weir_budget_policy(const char *name);
-
-/* Moves of a search for so many tasks: a count, so that plans are reproducible. */
-uint64_t weir_budget_moves(uint32_t tasks);
-
 /* Bytes that one task needs by itself: no plan does with less. */
 struct weir_problem;
 size_t weir_budget_floor(const struct weir_problem *p);

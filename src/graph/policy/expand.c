@@ -10,7 +10,7 @@
 
 typedef struct weir_expander {
     weir_graph           *g;
-    const weir_walk_room *w;
+    const weir_schedule  *s;
     const uint32_t       *piece_of;
     uint32_t             *store_of_life;    /* [lives] */
     WEIR_VEC(weir_node) nodes;
@@ -19,13 +19,14 @@ typedef struct weir_expander {
 /* The piece's life among an event's inputs or outputs. */
 static uint32_t life_of(const weir_expander *x, uint32_t event, uint32_t piece, bool output)
 {
-    const weir_task *t = &x->w->p->tasks.at[x->w->events.at[event].task];
-    const uint32_t  *of = weir_refs(x->w->p, output ? t->out : t->in);
-    uint32_t         i = 0;
+    uint32_t        nin, nout;
+    const uint32_t *life = weir_schedule_refs(x->s, event, &nin, &nout) + (output ? nin : 0);
+    uint32_t        i = 0;
 
-    while (of[i] != piece)
+    nin = output ? nout : nin;
+    while (i + 1 < nin && x->s->lives.at[life[i]].piece != piece)
         i++;
-    return x->w->life_of.at[x->w->life_first.at[event] + (output ? t->in.n : 0) + i];
+    return life[i];
 }
 
 /* The same view of another storage. */
@@ -76,14 +77,14 @@ static weir_status map_outputs(weir_expander *x, uint32_t event, weir_node *n, b
 
 static weir_status add_event(weir_expander *x, uint32_t event)
 {
-    const weir_event e = x->w->events.at[event];
-    weir_node        n = x->g->nodes.at[e.task];
+    const weir_event e = x->s->events.at[event];
+    weir_node        n = x->g->nodes.at[e.what];
 
     if (e.again && n.attr_bytes) {
         n.attr = weir_mem_alloc(n.attr_bytes);
         if (!n.attr)
             return WEIR_ERR_NOMEM;
-        memcpy(n.attr, x->g->nodes.at[e.task].attr, n.attr_bytes);
+        memcpy(n.attr, x->g->nodes.at[e.what].attr, n.attr_bytes);
     }
     n.again = e.again;
     if (!weir_vec_push(&x->nodes, n)) {
@@ -110,17 +111,17 @@ static void forget_new(weir_graph *g, const weir_unexpanded *old)
     g->values.n = old->values;
 }
 
-weir_status weir_graph_expand(weir_graph *g, const weir_walk_room *w, const uint32_t *piece_of,
+weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
                               weir_unexpanded *old)
 {
-    weir_expander x = {.g = g, .w = w, .piece_of = piece_of};
+    weir_expander x = {.g = g, .s = s, .piece_of = piece_of};
     weir_status   status = WEIR_OK;
 
     *old = (weir_unexpanded){.stores = g->stores.n, .values = g->values.n};
-    x.store_of_life = weir_mem_alloc(((size_t)w->lives.n + 1) * sizeof *x.store_of_life);
+    x.store_of_life = weir_mem_alloc(((size_t)s->lives.n + 1) * sizeof *x.store_of_life);
     if (!x.store_of_life)
         return WEIR_ERR_NOMEM;
-    for (uint32_t e = 0; e < w->events.n && status == WEIR_OK; e++)
+    for (uint32_t e = 0; e < s->events.n && status == WEIR_OK; e++)
         status = add_event(&x, e);
     weir_mem_free(x.store_of_life);
     if (status != WEIR_OK) {

@@ -22,9 +22,10 @@ typedef struct weir_named {
     uint32_t number;
 } weir_named;
 
-/* Where a tensor of the file went. */
+/* What became of a tensor of the file. */
 typedef struct weir_place {
-    uint32_t piece;                     /* WEIR_NO_PIECE: resident */
+    uint32_t piece;
+    bool     resident;
     uint32_t overwritten;               /* resident: first task that overwrites it, else all */
 } weir_place;
 
@@ -36,7 +37,7 @@ typedef struct weir_reader {
     int64_t       bytes;                /* of all tensors and workspaces so far */
     weir_place   *place;                /* [tensors] */
     uint32_t     *made;                 /* [pieces] task that made it so far */
-    WEIR_VEC(uint32_t) in, out, pairs;
+    WEIR_VEC(uint32_t) in, out, pairs, masked, changes;
 } weir_reader;
 
 static weir_status wrong(const weir_reader *r, const char *what, size_t i, const char *why)
@@ -79,7 +80,7 @@ static int by_id(const void *a, const void *b)
 /* The tensor with that number of the file; UINT32_MAX if there is none. */
 static uint32_t find(const weir_reader *r, const json_t *id)
 {
-    size_t lo = 0, hi = r->o->tensors;
+    size_t lo = 0, hi = json_array_size(r->tensors);
 
     if (!json_is_integer(id))
         return UINT32_MAX;
@@ -90,8 +91,8 @@ static uint32_t find(const weir_reader *r, const json_t *id)
         else
             hi = mid;
     }
-    return lo < r->o->tensors && r->named[lo].id == json_integer_value(id) ? r->named[lo].number
-                                                                           : UINT32_MAX;
+    return lo < json_array_size(r->tensors) && r->named[lo].id == json_integer_value(id)
+               ? r->named[lo].number : UINT32_MAX;
 }
 
 static bool is_resident(const char *kind)
@@ -100,30 +101,27 @@ static bool is_resident(const char *kind)
                     strcmp(kind, "input") == 0);
 }
 
-static weir_status read_tensor(weir_reader *r, uint32_t i)
+/* Tensor i becomes a piece, if it is resident or not as asked for. */
+static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
 {
     weir_outline *o = r->o;
     const json_t *t = json_array_get(r->tensors, i);
     const char   *kind = json_string_value(json_object_get(t, "kind"));
-    int64_t       id, bytes;
+    int64_t       id, bytes, packed;
 
     if (!whole(t, "id", -1, &id) || !whole(t, "bytes", -1, &bytes) || !kind)
         return wrong(r, "tensor", i, "needs id, bytes and kind");
-    r->place[i] = (weir_place){WEIR_NO_PIECE, UINT32_MAX};
+    if (!whole(t, "enc_bytes", 0, &packed) || packed > bytes)
+        return wrong(r, "tensor", i, "enc_bytes is a number up to bytes");
+    if (!is_resident(kind) && strcmp(kind, "activation") != 0 && strcmp(kind, "gradient") != 0)
+        return wrong(r, "tensor", i, "kind is none of param, state, input, activation, gradient");
+    if (is_resident(kind) != resident)
+        return WEIR_OK;
     if (!count_bytes(r, bytes))
         return wrong(r, "tensor", i, "too many bytes");
+    r->place[i] = (weir_place){o->problem.pieces.n, resident, UINT32_MAX};
     r->named[i] = (weir_named){id, i};
-    o->tensors = i + 1;
-    if (is_resident(kind)) {
-        o->problem.resident += (size_t)bytes;
-        const bool ok = weir_vec_push(&o->resident_id, id) &&
-                        weir_vec_push(&o->resident_bytes, (size_t)bytes);
-        return ok ? WEIR_OK : WEIR_ERR_NOMEM;
-    }
-    if (strcmp(kind, "activation") != 0 && strcmp(kind, "gradient") != 0)
-        return wrong(r, "tensor", i, "kind is none of param, state, input, activation, gradient");
-    r->place[i].piece = o->problem.pieces.n;
-    return weir_problem_piece(&o->problem, (size_t)bytes,
+    return weir_problem_piece(&o->problem, (size_t)bytes, (size_t)packed,
                               json_is_true(json_object_get(t, "output"))) &&
                    weir_vec_push(&o->piece_id, id)
                ? WEIR_OK : WEIR_ERR_NOMEM;
@@ -159,13 +157,11 @@ static weir_status read_list(weir_reader *r, uint32_t i, const char *key, bool o
         if (t == UINT32_MAX)
             return wrong(r, "operation", i, "names a tensor that is not there");
         const weir_place p = r->place[t];
-        if (p.piece == WEIR_NO_PIECE) {
-            if (outputs)
-                return wrong(r, "operation", i, "makes a tensor that is there before the step");
+        if (p.resident && outputs)
+            return wrong(r, "operation", i, "makes a tensor that is there before the step");
+        if (p.resident)
             *until = p.overwritten < *until ? p.overwritten : *until;
-            continue;
-        }
-        if (outputs ? r->made[p.piece] != WEIR_NO_PIECE : r->made[p.piece] == WEIR_NO_PIECE)
+        else if (outputs ? r->made[p.piece] != WEIR_NO_PIECE : r->made[p.piece] == WEIR_NO_PIECE)
             return wrong(r, "operation", i,
                          outputs ? "makes a tensor a second time" : "reads what is not made yet");
         if (outputs)
@@ -197,12 +193,46 @@ static weir_status read_pairs(weir_reader *r, uint32_t i)
         if (a == UINT32_MAX || b == UINT32_MAX)
             return wrong(r, "operation", i, "inplace names a tensor that is not there");
         const uint32_t x = r->place[a].piece, y = r->place[b].piece;
-        if (!among(r->in.n, r->in.at, x) || !among(r->out.n, r->out.at, y))
+        if (r->place[a].resident || !among(r->in.n, r->in.at, x) ||
+            !among(r->out.n, r->out.at, y))
             continue;                   /* resident tensors stay where they are */
         if (!weir_vec_push(&r->pairs, x) || !weir_vec_push(&r->pairs, y))
             return WEIR_ERR_NOMEM;
     }
     return WEIR_OK;
+}
+
+/* Inputs of which a mask is enough; resident tensors that are overwritten: they count as inputs. */
+static weir_status read_more(weir_reader *r, uint32_t i)
+{
+    const json_t *op = json_array_get(r->ops, i);
+    const json_t *masks = json_object_get(op, "mask_inputs");
+    const json_t *mutates = json_object_get(op, "mutates");
+
+    if (json_array_size(masks) > MOST_LIST || json_array_size(mutates) > MOST_LIST)
+        return wrong(r, "operation", i, "has too long a list");
+    for (size_t k = 0; k < json_array_size(masks); k++) {
+        const uint32_t t = find(r, json_array_get(masks, k));
+        if (t == UINT32_MAX || !among(r->in.n, r->in.at, r->place[t].piece))
+            return wrong(r, "operation", i, "mask_inputs names what is no input");
+        if (!r->place[t].resident && !weir_vec_push(&r->masked, r->place[t].piece))
+            return WEIR_ERR_NOMEM;
+    }
+    for (size_t k = 0; k < json_array_size(mutates); k++) {
+        const uint32_t t = find(r, json_array_get(mutates, k));
+        if (t == UINT32_MAX || !r->place[t].resident)
+            return wrong(r, "operation", i, "mutates what is not there before the step");
+        if (!weir_vec_push(&r->in, r->place[t].piece) ||
+            !weir_vec_push(&r->changes, r->place[t].piece))
+            return WEIR_ERR_NOMEM;
+    }
+    return WEIR_OK;
+}
+
+static weir_phase phase_of(const char *phase)
+{
+    return !phase || strcmp(phase, "fwd") == 0 ? WEIR_FORWARD
+           : strcmp(phase, "bwd") == 0         ? WEIR_BACKWARD : WEIR_UPDATES;
 }
 
 static weir_status read_op(weir_reader *r, uint32_t i)
@@ -218,15 +248,21 @@ static weir_status read_op(weir_reader *r, uint32_t i)
         return wrong(r, "operation", i, "needs id and time_us; workspace_bytes is a number");
     if (!count_bytes(r, work))
         return wrong(r, "operation", i, "too many bytes");
-    r->in.n = r->out.n = r->pairs.n = 0;
+    r->in.n = r->out.n = r->pairs.n = r->masked.n = r->changes.n = 0;
     WEIR_TRY(read_list(r, i, "inputs", false, &until));
     WEIR_TRY(read_list(r, i, "outputs", true, &until));
     WEIR_TRY(read_pairs(r, i));
-    if (r->out.n == 0)
-        until = 0;
-    return weir_problem_task(&r->o->problem, json_number_value(time) * 1e-6, (size_t)work, until,
-                             r->in.n, r->in.at, r->out.n, r->out.at, r->pairs.n, r->pairs.at) &&
-                   weir_vec_push(&r->o->task_id, id)
+    WEIR_TRY(read_more(r, i));
+    const char *const   name = json_string_value(json_object_get(op, "name"));
+    const weir_task_def def = {
+        .time = json_number_value(time) * 1e-6, .work = (size_t)work,
+        .until = r->out.n ? until : 0,
+        .kind = weir_work_of(name ? name : ""),
+        .phase = phase_of(json_string_value(json_object_get(op, "phase"))),
+        .nin = r->in.n, .in = r->in.at, .nout = r->out.n, .out = r->out.at,
+        .npairs = r->pairs.n, .pairs = r->pairs.at, .nmasked = r->masked.n,
+        .masked = r->masked.at, .nchanges = r->changes.n, .changes = r->changes.at};
+    return weir_problem_task(&r->o->problem, &def) && weir_vec_push(&r->o->task_id, id)
                ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
@@ -247,7 +283,10 @@ static weir_status read_all(weir_reader *r, const json_t *root)
         return WEIR_ERR_NOMEM;
     memset(r->made, 0xff, (nt + 1) * sizeof *r->made);
     for (uint32_t i = 0; i < nt; i++)
-        WEIR_TRY(read_tensor(r, i));
+        WEIR_TRY(read_tensor(r, i, false));
+    const uint32_t temporary = r->o->problem.pieces.n;
+    for (uint32_t i = 0; i < nt; i++)
+        WEIR_TRY(read_tensor(r, i, true));
     qsort(r->named, nt, sizeof *r->named, by_id);
     for (uint32_t i = 1; i < nt; i++)
         if (r->named[i].id == r->named[i - 1].id)
@@ -256,7 +295,7 @@ static weir_status read_all(weir_reader *r, const json_t *root)
         note_overwritten(r, i);
     for (uint32_t i = 0; i < no; i++)
         WEIR_TRY(read_op(r, i));
-    for (uint32_t k = 0; k < r->o->problem.pieces.n; k++)
+    for (uint32_t k = 0; k < temporary; k++)
         if (r->made[k] == WEIR_NO_PIECE)
             return wrong(r, "tensor", (size_t)r->o->piece_id.at[k], "(its id) is made by nobody");
     return weir_problem_end(&r->o->problem) ? WEIR_OK : WEIR_ERR_NOMEM;
@@ -277,6 +316,8 @@ static weir_status read_file(const char *path, weir_outline *o)
     weir_vec_free(&r.in);
     weir_vec_free(&r.out);
     weir_vec_free(&r.pairs);
+    weir_vec_free(&r.masked);
+    weir_vec_free(&r.changes);
     json_decref(root);
     return status;
 }
@@ -311,7 +352,5 @@ void weir_outline_free(weir_outline *o)
     weir_mem_free(o->name);
     weir_vec_free(&o->piece_id);
     weir_vec_free(&o->task_id);
-    weir_vec_free(&o->resident_id);
-    weir_vec_free(&o->resident_bytes);
     weir_mem_free(o);
 }

@@ -6,13 +6,11 @@
 #include "weir/plan.h"
 
 struct weir_outline {
-    weir_problem problem;               /* bytes as in the file: not aligned */
+    weir_problem problem;               /* bytes as in the file: not aligned; resident tensors are
+                                         * its last pieces */
     char        *name;
-    uint32_t     tensors;               /* of the file, resident ones included */
     WEIR_VEC(int64_t) piece_id;         /* [pieces] the file's numbers */
     WEIR_VEC(int64_t) task_id;          /* [tasks] */
-    WEIR_VEC(int64_t) resident_id;      /* and bytes, in the file's order: */
-    WEIR_VEC(size_t) resident_bytes;
 };
 
 #endif

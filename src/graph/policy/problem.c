@@ -3,10 +3,23 @@
 
 #include <string.h>
 
-bool weir_problem_piece(weir_problem *p, size_t bytes, bool output)
+weir_work weir_work_of(const char *name)
 {
-    return weir_vec_push(&p->pieces, (weir_piece){.bytes = bytes, .maker = WEIR_NO_PIECE,
-                                                  .output = output});
+    static const char *const matmuls[] = {"mm", "addmm", "bmm", "baddbmm", "matmul",
+                                          "batch_matmul", "linear", "attention"};
+
+    if (strncmp(name, "conv", 4) == 0)
+        return WEIR_WORK_CONV;
+    for (size_t i = 0; i < sizeof matmuls / sizeof *matmuls; i++)
+        if (strcmp(name, matmuls[i]) == 0)
+            return WEIR_WORK_MATMUL;
+    return WEIR_WORK_OTHER;
+}
+
+bool weir_problem_piece(weir_problem *p, size_t bytes, size_t packed, bool output)
+{
+    return weir_vec_push(&p->pieces, (weir_piece){.bytes = bytes, .packed = packed,
+                                                  .maker = WEIR_NO_TASK, .output = output});
 }
 
 /* Appends the numbers, each once. */
@@ -24,17 +37,22 @@ static bool append(weir_problem *p, uint32_t n, const uint32_t *v, bool once, we
     return true;
 }
 
-bool weir_problem_task(weir_problem *p, double time, size_t work, uint32_t until, uint32_t nin,
-                       const uint32_t *in, uint32_t nout, const uint32_t *out, uint32_t npairs,
-                       const uint32_t *pairs)
+bool weir_problem_task(weir_problem *p, const weir_task_def *d)
 {
-    weir_task t = {.time = time, .work = work, .until = until};
+    weir_task t = {.time = d->time, .work = d->work, .until = d->until, .kind = (uint8_t)d->kind,
+                   .phase = (uint8_t)d->phase};
 
-    if (!append(p, nin, in, true, &t.in) || !append(p, nout, out, true, &t.out) ||
-        !append(p, npairs, pairs, false, &t.pairs))
+    if (!append(p, d->nin, d->in, true, &t.in) || !append(p, d->nout, d->out, true, &t.out) ||
+        !append(p, d->npairs, d->pairs, false, &t.pairs) ||
+        !append(p, d->nmasked, d->masked, true, &t.masked) ||
+        !append(p, d->nchanges, d->changes, true, &t.changes))
         return false;
     for (uint32_t i = 0; i < t.out.n; i++)
         p->pieces.at[weir_refs(p, t.out)[i]].maker = p->tasks.n;
+    for (uint32_t i = 0; i < t.masked.n; i++) {     /* one bit for every float */
+        weir_piece *k = &p->pieces.at[weir_refs(p, t.masked)[i]];
+        k->mask = (k->bytes / 4 + 7) / 8;
+    }
     return weir_vec_push(&p->tasks, t);
 }
 
@@ -68,6 +86,59 @@ bool weir_problem_end(weir_problem *p)
     }
     p->refs.n = ok ? at : p->refs.n;
     weir_mem_free(count);
+    return ok;
+}
+
+/* The numbers of a range that are below `end`, appended to v. */
+static bool keep_below(const weir_problem *p, weir_range r, uint32_t end, uint32_t **v,
+                       uint32_t *n)
+{
+    uint32_t *const kept = weir_mem_alloc((r.n + 1u) * sizeof *kept);
+
+    *v = kept;
+    *n = 0;
+    for (uint32_t i = 0; kept && i < r.n; i++)
+        if (weir_refs(p, r)[i] < end)
+            kept[(*n)++] = weir_refs(p, r)[i];
+    return kept != NULL;
+}
+
+static bool settle_task(const weir_problem *p, const weir_task *t, uint32_t end,
+                        weir_problem *settled)
+{
+    uint32_t     *in, *masked, nin, nmasked;
+    bool          ok = keep_below(p, t->in, end, &in, &nin);
+    weir_task_def d = {.time = t->time, .work = t->work, .until = t->until,
+                       .kind = (weir_work)t->kind, .phase = (weir_phase)t->phase, .nin = nin,
+                       .in = in, .nout = t->out.n, .out = weir_refs(p, t->out),
+                       .npairs = t->pairs.n, .pairs = weir_refs(p, t->pairs)};
+
+    ok = keep_below(p, t->masked, end, &masked, &nmasked) && ok;
+    d.nmasked = nmasked;
+    d.masked = masked;
+    ok = ok && weir_problem_task(settled, &d);
+    weir_mem_free(in);
+    weir_mem_free(masked);
+    return ok;
+}
+
+bool weir_problem_settled(const weir_problem *p, weir_problem *settled)
+{
+    uint32_t end = p->pieces.n;
+    bool     ok = true;
+
+    *settled = (weir_problem){.resident = p->resident, .codec = p->codec};
+    while (end > 0 && weir_piece_resident(p, end - 1))
+        settled->resident += p->pieces.at[--end].bytes;
+    for (uint32_t k = 0; k < end && ok; k++) {
+        const weir_piece *x = &p->pieces.at[k];
+        ok = weir_problem_piece(settled, x->bytes, x->packed, x->output);
+    }
+    for (uint32_t i = 0; i < p->tasks.n && ok; i++)
+        ok = settle_task(p, &p->tasks.at[i], end, settled);
+    ok = ok && weir_problem_end(settled);
+    if (!ok)
+        weir_problem_free(settled);
     return ok;
 }
 

@@ -71,7 +71,11 @@ static bool add_task(weir_problem *p, const weir_graph *g, uint32_t i, double se
                 pairs[npairs++] = piece_of[weir_store_of(g, n->in[k])];
                 pairs[npairs++] = piece_of[weir_store_of(g, n->out[o])];
             }
-    return weir_problem_task(p, seconds, work, until, nin, in, nout, out, npairs, pairs);
+    const weir_task_def def = {
+        .time = seconds, .work = work, .until = until, .phase = n->phase,
+        .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in, .nout = nout,
+        .out = out, .npairs = npairs, .pairs = pairs};
+    return weir_problem_task(p, &def);
 }
 
 static weir_status add_tasks(const weir_graph *g, const double *seconds, bool inplace,
@@ -108,7 +112,7 @@ static weir_status add_pieces(const weir_graph *g, weir_problem *p, uint32_t *pi
                 return weir_fail(WEIR_ERR_NOMEM, "planning: a storage of %zu bytes",
                                  g->stores.at[s].bytes);
             piece_of[s] = p->pieces.n;
-            if (!weir_problem_piece(p, bytes, false))
+            if (!weir_problem_piece(p, bytes, 0, false))
                 return WEIR_ERR_NOMEM;
         }
     }

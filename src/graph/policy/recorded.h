@@ -4,7 +4,7 @@
 #define WEIR_GRAPH_POLICY_RECORDED_H
 
 #include "graph/graph.h"
-#include "graph/policy/walk.h"
+#include "graph/policy/schedule.h"
 
 /* Seconds of each node's kernel, run on zeros in at most `room` bytes; below 0 where it was not
  * measured. *seconds is the caller's. */
@@ -16,14 +16,14 @@ weir_status weir_graph_time(const weir_graph *g, size_t room, double **seconds);
 weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
                             weir_problem *p, uint32_t **piece_of);
 
-/* Replaces the graph's nodes by the runs of a walk: a task that runs again becomes a copy of its
- * node with storages of its own. *old gets the nodes as they were, for weir_graph_unexpand. */
+/* Replaces the graph's nodes by the runs of a schedule: a task that runs again becomes a copy of
+ * its node with storages of its own. *old gets the nodes as they were, for weir_graph_unexpand. */
 typedef struct weir_unexpanded {
     weir_node *nodes;
     uint32_t   n, cap, stores, values;
 } weir_unexpanded;
 
-weir_status weir_graph_expand(weir_graph *g, const weir_walk_room *w, const uint32_t *piece_of,
+weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
                               weir_unexpanded *old);
 void        weir_graph_unexpand(weir_graph *g, weir_unexpanded *old);
 /* Frees what unexpand would need: the expansion stays. */

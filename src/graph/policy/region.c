@@ -7,6 +7,7 @@
 #include "graph/passes.h"
 #include "graph/policy/budget.h"
 #include "graph/policy/recorded.h"
+#include "graph/policy/walk.h"
 
 /* Does a forward call outside the region read the piece? Then it is one of the region's results. */
 static bool is_result(const weir_graph *g, const weir_problem *p, const weir_piece *k,
@@ -73,8 +74,8 @@ weir_status weir_region_apply(weir_graph *g, uint32_t passes)
         decide(g, &p, &w, gap);
         status = weir_walk(&w, gap) ? WEIR_OK : WEIR_ERR_NOMEM;
     }
-    if (status == WEIR_OK && w.valid && w.events.n > p.tasks.n) {
-        status = weir_graph_expand(g, &w, piece_of, &old);
+    if (status == WEIR_OK && w.valid && w.s.events.n > p.tasks.n) {
+        status = weir_graph_expand(g, &w.s, piece_of, &old);
         if (status == WEIR_OK)
             status = weir_plan_build(g, passes);
         if (status == WEIR_OK)

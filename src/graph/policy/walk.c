@@ -1,8 +1,7 @@
-/* walk.c - one forward walk over the step: runs tasks, makes dropped pieces anew, adds up memory.
+/* walk.c - one forward walk over the step: runs tasks and brings back what went.
  *
  * Lives end at the last event that reads them, whatever a decision would have kept longer, so a
- * useless decision costs nothing. A result that takes over the memory of an input which dies there
- * counts once. */
+ * useless decision costs nothing. */
 #include "graph/policy/walk.h"
 
 #include <string.h>
@@ -12,14 +11,15 @@ enum { MOST_RUNS = 6 };
 
 bool weir_walk_init(weir_walk_room *w, const weir_problem *p)
 {
-    *w = (weir_walk_room){.p = p};
+    *w = (weir_walk_room){.p = p, .budget = SIZE_MAX};
     w->first_gap = weir_mem_alloc(((size_t)p->pieces.n + 1) * sizeof *w->first_gap);
-    w->now = weir_mem_alloc(((size_t)p->pieces.n + 1) * sizeof *w->now);
+    w->at_home = weir_mem_alloc((size_t)p->pieces.n + 1);
     w->next = weir_mem_alloc(((size_t)p->pieces.n + 1) * sizeof *w->next);
     w->early = weir_mem_alloc(((size_t)p->tasks.n + 1) * sizeof *w->early);
     w->early_next = weir_mem_alloc(((size_t)p->pieces.n + 1) * sizeof *w->early_next);
     w->step = p->tasks.n / (UINT8_MAX - WEIR_EARLY) + 1;
-    if (!w->first_gap || !w->now || !w->next || !w->early || !w->early_next)
+    if (!weir_schedule_init(&w->s, p) || !w->first_gap || !w->at_home || !w->next || !w->early ||
+        !w->early_next)
         return false;
     for (uint32_t k = 0; k < p->pieces.n; k++) {
         w->first_gap[k] = w->gaps;
@@ -32,15 +32,11 @@ bool weir_walk_init(weir_walk_room *w, const weir_problem *p)
 void weir_walk_free(weir_walk_room *w)
 {
     weir_mem_free(w->first_gap);
-    weir_mem_free(w->now);
+    weir_mem_free(w->at_home);
     weir_mem_free(w->next);
     weir_mem_free(w->early);
     weir_mem_free(w->early_next);
-    weir_vec_free(&w->events);
-    weir_vec_free(&w->lives);
-    weir_vec_free(&w->live);
-    weir_vec_free(&w->life_of);
-    weir_vec_free(&w->life_first);
+    weir_schedule_free(&w->s);
     weir_vec_free(&w->burst);
     weir_vec_free(&w->stack);
 }
@@ -49,68 +45,95 @@ void weir_walk_free(weir_walk_room *w)
 static bool run(weir_walk_room *w, uint32_t task, bool again)
 {
     const weir_task *t = &w->p->tasks.at[task];
-    const uint32_t  *in = weir_refs(w->p, t->in), *out = weir_refs(w->p, t->out);
-    const uint32_t   e = w->events.n;
+    const uint32_t  *out = weir_refs(w->p, t->out);
 
-    if (!weir_vec_push(&w->events, (weir_event){task, again}) ||
-        !weir_vec_push(&w->life_first, w->life_of.n) ||
-        !weir_vec_reserve(&w->life_of, (uint64_t)w->life_of.n + t->in.n + t->out.n) ||
-        !weir_vec_reserve(&w->lives, (uint64_t)w->lives.n + t->out.n))
-        return false;
+    for (uint32_t i = 0; again && i < t->out.n; i++)
+        if (!weir_schedule_has(&w->s, out[i], WEIR_PLAIN) && !weir_vec_push(&w->burst, out[i]))
+            return false;
+    return weir_schedule_run(&w->s, task, again);
+}
+
+/* Is input `piece` of the task there, in a form that does for it? */
+static bool there(const weir_walk_room *w, const weir_task *t, uint32_t piece)
+{
+    return weir_schedule_has(&w->s, piece, WEIR_PLAIN) ||
+           (weir_schedule_has(&w->s, piece, WEIR_MASK) && weir_among(w->p, t->masked, piece));
+}
+
+/* Brings the piece back from another form of it; *back says whether there is one. */
+static bool bring_back(weir_walk_room *w, uint32_t piece, bool *back)
+{
+    const weir_act act = weir_schedule_has(&w->s, piece, WEIR_PACKED) ? WEIR_UNPACK : WEIR_IN;
+
+    *back = act == WEIR_UNPACK || weir_schedule_has(&w->s, piece, WEIR_HOST);
+    return !*back || (weir_vec_push(&w->burst, piece) && weir_schedule_copy(&w->s, piece, act));
+}
+
+/* Asks for the inputs of a task on top of the stack. */
+static bool ask(weir_walk_room *w, const weir_task *t)
+{
+    const weir_problem *p = w->p;
+    const uint32_t     *in = weir_refs(p, t->in);
+    bool                back;
+
     for (uint32_t i = 0; i < t->in.n; i++) {
-        w->lives.at[w->now[in[i]]].last = e;
-        w->life_of.at[w->life_of.n++] = w->now[in[i]];
-    }
-    for (uint32_t i = 0; i < t->out.n; i++) {
-        const uint32_t life = w->lives.n++;
-        w->lives.at[life] = (weir_life){out[i], e, e};
-        w->life_of.at[w->life_of.n++] = life;
-        if (w->now[out[i]] != WEIR_NO_PIECE)
-            continue;                   /* there already: this copy is scratch */
-        w->now[out[i]] = life;
-        if (again && !weir_vec_push(&w->burst, out[i]))
+        if (there(w, t, in[i]))
+            continue;
+        if (!bring_back(w, in[i], &back))
+            return false;
+        if (!back && weir_piece_resident(p, in[i]))
+            w->valid = false;
+        else if (!back && !weir_vec_push(&w->stack, p->pieces.at[in[i]].maker))
             return false;
     }
-    if (again)
-        w->extra += t->time;
     return true;
 }
 
-/* Makes the piece be there, by running again whatever is missing, depth first. */
-static bool need(weir_walk_room *w, uint32_t piece, uint32_t stage)
+/* Runs what is on the stack, and before it whatever that misses, depth first. */
+static bool run_stack(weir_walk_room *w, uint32_t stage)
 {
     const weir_problem *p = w->p;
 
-    if (w->now[piece] != WEIR_NO_PIECE)
-        return true;
-    w->stack.n = 0;
-    if (!weir_vec_push(&w->stack, p->pieces.at[piece].maker))
-        return false;
     while (w->stack.n > 0 && w->valid) {
-        const uint32_t   task = w->stack.at[w->stack.n - 1];
+        const uint32_t   task = w->stack.at[w->stack.n - 1], depth = w->stack.n;
         const weir_task *t = &p->tasks.at[task];
-        const uint32_t  *in = weir_refs(p, t->in);
-        const uint32_t   depth = w->stack.n;
+        bool             wanted = false;        /* two may have asked for it */
 
-        if (t->until <= stage || w->events.n + depth > MOST_RUNS * (p->tasks.n + 1)) {
+        if (t->until <= stage || w->s.events.n + depth > MOST_RUNS * (p->tasks.n + 1)) {
             w->valid = false;
             break;
         }
-        for (uint32_t i = 0; i < t->in.n; i++)
-            if (w->now[in[i]] == WEIR_NO_PIECE &&
-                !weir_vec_push(&w->stack, p->pieces.at[in[i]].maker))
-                return false;
+        if (!ask(w, t))
+            return false;
         if (w->stack.n > depth)
             continue;
         w->stack.n--;
-        bool wanted = false;            /* two may have asked for it */
-        const uint32_t *out = weir_refs(p, t->out);
         for (uint32_t i = 0; i < t->out.n; i++)
-            wanted = wanted || w->now[out[i]] == WEIR_NO_PIECE;
-        if (wanted && !run(w, task, true))
+            wanted = wanted || !weir_schedule_has(&w->s, weir_refs(p, t->out)[i], WEIR_PLAIN);
+        if (wanted && w->valid && !run(w, task, true))
             return false;
     }
     return true;
+}
+
+/* Makes the piece be there. */
+static bool need(weir_walk_room *w, uint32_t piece, uint32_t stage)
+{
+    bool back;
+
+    if (weir_schedule_has(&w->s, piece, WEIR_PLAIN))
+        return true;
+    if (!bring_back(w, piece, &back) || back)
+        return back;
+    w->stack.n = 0;
+    return weir_vec_push(&w->stack, w->p->pieces.at[piece].maker) && run_stack(w, stage);
+}
+
+/* Makes the inputs of task i be there. */
+static bool need_inputs(weir_walk_room *w, uint32_t i)
+{
+    w->stack.n = 0;
+    return ask(w, &w->p->tasks.at[i]) && run_stack(w, i);
 }
 
 /* Is the piece kept now, its use number `next` being the next one? */
@@ -119,6 +142,8 @@ static bool stays(const weir_walk_room *w, const uint8_t *gap, uint32_t piece, b
     const weir_piece *k = &w->p->pieces.at[piece];
     const uint8_t     d = gap[w->first_gap[piece] + w->next[piece]];
 
+    if (k->maker == WEIR_NO_TASK && !w->at_home[piece])
+        return true;
     if (w->next[piece] == k->uses.n)
         return d == WEIR_TAIL || k->output;
     return d == WEIR_KEEP || (burst && d != WEIR_DROP_AGAIN);
@@ -131,7 +156,7 @@ static void list_early(weir_walk_room *w, const uint8_t *gap, uint32_t piece)
     const weir_piece *k = &w->p->pieces.at[piece];
     const uint32_t    j = w->next[piece];
 
-    if (j >= k->uses.n || gap[w->first_gap[piece] + j] < WEIR_EARLY)
+    if (j >= k->uses.n || gap[w->first_gap[piece] + j] < WEIR_EARLY || k->maker == WEIR_NO_TASK)
         return;
     const uint32_t use = weir_refs(w->p, k->uses)[j];
     const uint32_t from = j > 0 ? weir_refs(w->p, k->uses)[j - 1] : k->maker;
@@ -141,80 +166,49 @@ static void list_early(weir_walk_room *w, const uint8_t *gap, uint32_t piece)
     w->early[at] = piece;
 }
 
-/* After the first run of a task: what it read and made is kept or dropped as decided. */
-static void settle(weir_walk_room *w, const uint8_t *gap, const weir_task *t)
+/* A gap of the piece begins: it stays, or goes as decided. Nobody makes a resident piece: it goes
+ * to the host. */
+static bool decide(weir_walk_room *w, const uint8_t *gap, uint32_t piece)
+{
+    static const uint8_t act[] = {[WEIR_SWAP] = WEIR_OUT, [WEIR_CODE] = WEIR_PACK,
+                                  [WEIR_MASKED] = WEIR_MARK, [WEIR_EARLY] = WEIR_RUN};
+    static const uint8_t form[] = {[WEIR_OUT] = WEIR_FORMS, [WEIR_PACK] = WEIR_PACKED,
+                                   [WEIR_MARK] = WEIR_MASK};
+    const uint8_t d = gap[w->first_gap[piece] + w->next[piece]];
+    uint8_t       to = d < WEIR_EARLY ? act[d] : WEIR_RUN;
+
+    list_early(w, gap, piece);
+    if (stays(w, gap, piece, false) || !weir_schedule_has(&w->s, piece, WEIR_PLAIN))
+        return true;
+    if (weir_piece_resident(w->p, piece))
+        to = WEIR_OUT;
+    else if (w->next[piece] == w->p->pieces.at[piece].uses.n)
+        to = WEIR_RUN;
+    if (to != WEIR_RUN &&
+        (to == WEIR_OUT || !weir_schedule_has(&w->s, piece, (weir_form)form[to])) &&
+        !weir_schedule_copy(&w->s, piece, (weir_act)to))
+        return false;
+    weir_schedule_drop(&w->s, piece);
+    return true;
+}
+
+/* After the first run of a task: what it read and made is kept or goes as decided. */
+static bool settle(weir_walk_room *w, const uint8_t *gap, const weir_task *t)
 {
     const uint32_t *in = weir_refs(w->p, t->in), *out = weir_refs(w->p, t->out);
 
+    for (uint32_t i = 0; i < t->in.n; i++)
+        w->next[in[i]]++;
+    for (uint32_t i = 0; i < t->in.n; i++)
+        if (!decide(w, gap, in[i]))
+            return false;
+    for (uint32_t i = 0; i < t->out.n; i++)
+        if (!decide(w, gap, out[i]))
+            return false;
     for (uint32_t i = 0; i < w->burst.n; i++)
         if (!stays(w, gap, w->burst.at[i], true))
-            w->now[w->burst.at[i]] = WEIR_NO_PIECE;
+            weir_schedule_drop(&w->s, w->burst.at[i]);
     w->burst.n = 0;
-    for (uint32_t i = 0; i < t->in.n; i++) {
-        w->next[in[i]]++;
-        list_early(w, gap, in[i]);
-        if (!stays(w, gap, in[i], false))
-            w->now[in[i]] = WEIR_NO_PIECE;
-    }
-    for (uint32_t i = 0; i < t->out.n; i++) {
-        list_early(w, gap, out[i]);
-        if (!stays(w, gap, out[i], false))
-            w->now[out[i]] = WEIR_NO_PIECE;
-    }
-}
-
-/* Bytes that results of event e take over from inputs that die in it; each input once. */
-static int64_t taken_over(const weir_walk_room *w, uint32_t e)
-{
-    const weir_task *t = &w->p->tasks.at[w->events.at[e].task];
-    const uint32_t  *pair = weir_refs(w->p, t->pairs);
-    const uint32_t  *life = &w->life_of.at[w->life_first.at[e]];
-    const uint32_t  *in = weir_refs(w->p, t->in), *out = weir_refs(w->p, t->out);
-    int64_t          bytes = 0;
-    uint32_t         used_in[8], used_out[8], used = 0;
-
-    for (uint32_t i = 0; i + 1 < t->pairs.n && used < 8; i += 2) {
-        uint32_t a = 0, b = 0;
-        while (in[a] != pair[i])
-            a++;
-        while (out[b] != pair[i + 1])
-            b++;
-        bool free = w->lives.at[life[a]].last == e && w->lives.at[life[a]].first != e;
-        for (uint32_t k = 0; k < used; k++)
-            free = free && used_in[k] != a && used_out[k] != b;
-        if (!free || w->p->pieces.at[pair[i]].bytes != w->p->pieces.at[pair[i + 1]].bytes)
-            continue;
-        used_in[used] = a;
-        used_out[used++] = b;
-        bytes += (int64_t)w->p->pieces.at[pair[i]].bytes;
-    }
-    return bytes;
-}
-
-/* Live bytes during every event, and the peak. */
-static bool add_up(weir_walk_room *w)
-{
-    int64_t live = 0, peak = -1;
-
-    if (!weir_vec_reserve(&w->live, (uint64_t)w->events.n + 1))
-        return false;
-    memset(w->live.at, 0, ((size_t)w->events.n + 1) * sizeof *w->live.at);
-    for (uint32_t i = 0; i < w->lives.n; i++) {
-        const int64_t bytes = (int64_t)w->p->pieces.at[w->lives.at[i].piece].bytes;
-        w->live.at[w->lives.at[i].first] += bytes;
-        w->live.at[w->lives.at[i].last + 1] -= bytes;
-    }
-    for (uint32_t e = 0; e < w->events.n; e++) {
-        const weir_task *t = &w->p->tasks.at[w->events.at[e].task];
-        live += w->live.at[e];
-        w->live.at[e] = live + (int64_t)t->work - (t->pairs.n ? taken_over(w, e) : 0);
-        if (w->live.at[e] > peak) {
-            peak = w->live.at[e];
-            w->peak_event = e;
-        }
-    }
-    w->live.n = w->events.n;
-    w->peak = peak < 0 ? 0 : (size_t)peak;
     return true;
 }
 
@@ -227,42 +221,50 @@ static bool make_early(weir_walk_room *w, uint32_t i)
     return true;
 }
 
+static bool begin(weir_walk_room *w, const uint8_t *gap)
+{
+    const weir_problem *p = w->p;
+
+    w->burst.n = 0;
+    memset(w->next, 0, p->pieces.n * sizeof *w->next);
+    memset(w->early, 0xff, p->tasks.n * sizeof *w->early);
+    for (uint32_t k = 0; k < p->pieces.n; k++)
+        w->at_home[k] = weir_piece_resident(p, k) && gap[w->first_gap[k]] == WEIR_SWAP;
+    return weir_schedule_begin(&w->s, w->at_home);
+}
+
 bool weir_walk(weir_walk_room *w, const uint8_t *gap)
 {
     const weir_problem *p = w->p;
 
-    w->events.n = w->lives.n = w->life_of.n = w->life_first.n = w->burst.n = 0;
-    w->extra = 0;
     w->valid = true;
-    memset(w->now, 0xff, p->pieces.n * sizeof *w->now);
-    memset(w->next, 0, p->pieces.n * sizeof *w->next);
-    memset(w->early, 0xff, p->tasks.n * sizeof *w->early);
+    if (!begin(w, gap))
+        return false;
     for (uint32_t i = 0; i < p->tasks.n && w->valid; i++) {
-        const weir_task *t = &p->tasks.at[i];
-        const uint32_t  *in = weir_refs(p, t->in);
         if (!make_early(w, i))
             return false;
-        for (uint32_t k = 0; k < t->in.n && w->valid; k++)
-            if (!need(w, in[k], i))
-                return false;
+        if (w->valid && !need_inputs(w, i))
+            return false;
         if (w->valid && !run(w, i, false))
             return false;
-        if (w->valid)
-            settle(w, gap, t);
+        w->valid = w->valid && w->s.valid;
+        if (w->valid && !settle(w, gap, &p->tasks.at[i]))
+            return false;
     }
-    if (!w->valid) {
-        w->peak = SIZE_MAX;
-        return true;
-    }
-    for (uint32_t k = 0; k < p->pieces.n; k++)      /* outputs are there to the end */
-        if (p->pieces.at[k].output && w->now[k] != WEIR_NO_PIECE && w->events.n)
-            w->lives.at[w->now[k]].last = w->events.n - 1;
-    return add_up(w);
+    w->s.valid = w->valid;
+    if (!weir_schedule_end(&w->s, w->budget))
+        return false;
+    w->peak = w->s.peak;
+    w->peak_event = w->s.peak_event;
+    w->extra = w->s.time - p->time;
+    return true;
 }
 
 uint32_t weir_walk_stage(const weir_walk_room *w, uint32_t event)
 {
-    while (event < w->events.n && w->events.at[event].again)
+    const weir_event *v = w->s.events.at;
+
+    while (event < w->s.events.n && (v[event].act != WEIR_RUN || v[event].again))
         event++;
-    return event < w->events.n ? w->events.at[event].task : 0;
+    return event < w->s.events.n ? v[event].what : w->p->tasks.n - 1;
 }

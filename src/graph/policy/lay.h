@@ -1,0 +1,18 @@
+/* lay.h - addresses for a schedule. */
+#ifndef WEIR_GRAPH_POLICY_LAY_H
+#define WEIR_GRAPH_POLICY_LAY_H
+
+#include "graph/policy/schedule.h"
+
+typedef struct weir_lay {
+    size_t *offset;         /* [lives] of those on the device */
+    size_t *work;           /* [events] of the workspace of a run that has one */
+    size_t  height;         /* bytes from 0 to the end of the highest */
+} weir_lay;
+
+/* Offsets that are multiples of `align` (a power of two) for an ended schedule. Free it, also after
+ * a failure. */
+weir_status weir_lay_out(const weir_schedule *s, size_t align, weir_lay *l);
+void        weir_lay_free(weir_lay *l);
+
+#endif

@@ -1,0 +1,80 @@
+/* policy.c - the table of policies, and how any of them is made to fit. */
+#include "graph/policy/policy.h"
+
+#include <string.h>
+
+#include "core/status.h"
+#include "core/text.h"
+
+static const weir_policy policies[] = {
+    {"auto", "recompute swap pack mask", weir_policy_auto},
+    {"recycle", "", weir_policy_recycle},
+};
+
+const weir_policy *weir_policies(size_t *n)
+{
+    *n = sizeof policies / sizeof *policies;
+    return policies;
+}
+
+weir_status weir_policy_find(const char *text, const weir_policy **policy, const char **variant)
+{
+    const char  *name = text ? text : "auto";
+    const size_t n = strcspn(name, ":");
+    weir_string  names = {0};
+
+    *variant = name[n] ? name + n + 1 : "";
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        *policy = &policies[i];
+        if (strlen(policies[i].name) == n && strncmp(policies[i].name, name, n) == 0)
+            return WEIR_OK;
+        weir_string_add(&names, "%s%s", i ? ", " : "", policies[i].name);
+    }
+    char *const     all = weir_string_take(&names);
+    const weir_status status = weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; there are %s",
+                                         name, all ? all : "none");
+    weir_mem_free(all);
+    return status;
+}
+
+uint64_t weir_policy_moves(uint32_t tasks)
+{
+    /* Moves per task and at most: seconds for thousands of tasks. A count, never a clock. */
+    enum { MOVES_PER_TASK = 1000, MOST_WORK = 60000000, LEAST_MOVES = 2000 };
+    const uint64_t wanted = (uint64_t)MOVES_PER_TASK * tasks, most = MOST_WORK / (tasks + 1u);
+    const uint64_t moves = wanted < most ? wanted : most;
+    return moves < LEAST_MOVES ? LEAST_MOVES : moves;
+}
+
+weir_status weir_fit_run(weir_fit *f)
+{
+    enum { MOST_TRIES = 8 };
+    size_t target = f->room;
+
+    for (int i = 0; i < MOST_TRIES && !f->fits; i++) {
+        weir_policy_job job = {.p = f->p, .room = target, .addresses = f->room,
+                               .align = f->align, .variant = f->variant, .moves = f->moves,
+                               .gap = f->gap};
+        weir_status     status = f->policy->plan(&job);
+        f->gap = job.gap;
+        weir_schedule_free(&f->s);
+        f->s = job.s;
+        if (status == WEIR_OK && !f->s.valid)
+            return WEIR_OK;
+        if (status == WEIR_OK)
+            status = f->lay(f->ctx, &f->s, &f->height);
+        WEIR_TRY(status);
+        f->fits = f->height <= f->room;
+        if (f->s.peak > target || target == 0)
+            break;
+        const size_t over = f->fits ? 0 : f->height - f->room;
+        target = f->s.peak > over ? f->s.peak - over : 0;
+    }
+    return WEIR_OK;
+}
+
+void weir_fit_free(weir_fit *f)
+{
+    weir_schedule_free(&f->s);
+    weir_mem_free(f->gap);
+}

@@ -1,0 +1,59 @@
+/* policy.h - memory policies by name: each makes a schedule for a problem and a number of bytes. */
+#ifndef WEIR_GRAPH_POLICY_POLICY_H
+#define WEIR_GRAPH_POLICY_POLICY_H
+
+#include "graph/policy/schedule.h"
+
+typedef struct weir_policy_job {
+    const weir_problem *p;
+    size_t         room;        /* bytes of pieces and workspace to stay within */
+    size_t         addresses;   /* the same for addresses, multiples of align; 0: any */
+    size_t         align;
+    const char    *variant;     /* what follows the name's colon; "" if nothing does */
+    uint64_t       moves;       /* of a search, if there is one; 0: by the size of the step */
+    uint8_t       *gap;         /* walk.h's decisions to begin with, or NULL; then those made, if
+                                 * the policy makes such. Freed by the caller. */
+    weir_schedule  s;           /* the answer, ended; s.peak > room: as small as it gets, s.valid
+                                 * false: there is none at all */
+} weir_policy_job;
+
+typedef struct weir_policy {
+    const char *name;
+    const char *variants;       /* separated by spaces; "" if there are none */
+    weir_status (*plan)(weir_policy_job *job);
+} weir_policy;
+
+/* The policy of a text such as "auto" or "checkpoint:speed" (NULL: auto), and what follows the
+ * colon. ERR_INVALID, naming all there are. */
+weir_status weir_policy_find(const char *text, const weir_policy **policy, const char **variant);
+
+/* The policies, in the order in which tables list them. */
+const weir_policy *weir_policies(size_t *n);
+
+/* Runs policy `text` on a problem, then again for fewer bytes until `lay` finds addresses within
+ * `room`. */
+typedef struct weir_fit {
+    const weir_problem *p;
+    const weir_policy  *policy;
+    const char         *variant;
+    size_t              room, align;
+    uint64_t            moves;
+    weir_status (*lay)(void *ctx, const weir_schedule *s, size_t *height);
+    void               *ctx;
+    weir_schedule       s;      /* the last schedule that was laid out */
+    uint8_t            *gap;    /* decisions to begin with, or NULL; then the last ones */
+    size_t              height; /* of it */
+    bool                fits;   /* height <= room */
+} weir_fit;
+
+weir_status weir_fit_run(weir_fit *f);
+void        weir_fit_free(weir_fit *f);
+
+/* Moves of a search for so many tasks: a count, so that plans are reproducible. */
+uint64_t weir_policy_moves(uint32_t tasks);
+
+/* Each in a file of its name. */
+weir_status weir_policy_auto(weir_policy_job *job);
+weir_status weir_policy_recycle(weir_policy_job *job);
+
+#endif
