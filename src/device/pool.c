@@ -11,6 +11,7 @@
 
 #define STEPS      32 /* classes per power of two; below 32 units every multiple */
 #define REUSE      16                   /* a free block up to 1/16 larger will do */
+#define BESIDE      8   /* of the limit: what may be held beyond it */
 #define SMALL_SHARE 256 /* of the slab: up to that a block is small */
 #define HUGE_FROM  ((size_t)4 << 20)    /* bytes from which huge pages are asked for */
 
@@ -91,20 +92,39 @@ static void open_slab(weir_device *d)
     pool->stale = false;
 }
 
-/* Fits into the limit on held bytes, free blocks gone? */
+/* May as much be taken beside the slab? Free blocks go for it. */
 static bool system_has_room(weir_device *d, size_t bytes)
 {
     weir_pool *pool = &d->pool;
-    if (bytes > pool->limit)
+    const size_t most = pool->limit + pool->limit / BESIDE;
+    if (bytes > most)
         return false;
-    if (pool->held > pool->limit - bytes)
-        weir_pool_trim_to(d, pool->limit - bytes);
-    return pool->held <= pool->limit - bytes;
+    if (pool->held > most - bytes)
+        weir_pool_trim_to(d, most - bytes);
+    return pool->held <= most - bytes;
 }
 
-/* Under a limit, with bytes enough: memory cut from the slab, or *p NULL if the system is to be
- * asked. Where they do not lie side by side, values go until they do, as many bytes again at most;
- * then more is held than the limit rather than much made anew. Small and persistent blocks are cut
+/* The class of a free block for `bytes`, up to `most`; else WEIR_POOL_CLASSES. */
+static size_t class_with_block(const weir_device *d, size_t bytes, size_t most)
+{
+    const size_t unit = d->ops->align;
+    size_t       c = class_of(bytes, unit);
+    while (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= most && !d->pool.head[c])
+        c++;
+    return c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= most ? c : WEIR_POOL_CLASSES;
+}
+
+/* The largest free block that may stand in for one of own_bytes. */
+static size_t most_for(const weir_pool *pool, size_t own_bytes)
+{
+    const size_t room = pool->limit - pool->live, wide = own_bytes + own_bytes / REUSE;
+    return wide < room ? wide : room;
+}
+
+/* Under a limit, with bytes enough: memory cut from the slab, or *p NULL if free blocks or the
+ * system are to be asked. Where they do not lie side by side, a little is taken beside the slab;
+ * then values go until they do, as many bytes again at most: rather is more held than the limit
+ * than much made anew. Small and persistent blocks are cut
  * from the top, out of the way of large ones. */
 static weir_status take_limited(weir_device *d, size_t bytes, bool high, void **p)
 {
@@ -120,6 +140,8 @@ static weir_status take_limited(weir_device *d, size_t bytes, bool high, void **
             *p = weir_slab_cut(&pool->slab, span, bytes, high);
             return *p ? WEIR_OK : WEIR_ERR_NOMEM;
         }
+        if (class_with_block(d, bytes, most_for(pool, bytes)) < WEIR_POOL_CLASSES && !high)
+            return WEIR_OK;
         if (system_has_room(d, bytes) || pool->live <= least || !pool->drop_one(d))
             return WEIR_OK;
     }
@@ -195,12 +217,8 @@ weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
             return WEIR_OK;
         }
     }
-    const size_t room = pool->limit - pool->live, wide = own_bytes + own_bytes / REUSE;
-    const size_t most = wide < room ? wide : room;
-    size_t       c = own;
-    while (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= most && !pool->head[c])
-        c++;
-    if (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= most) {
+    const size_t c = class_with_block(d, size, most_for(pool, own_bytes));
+    if (c < WEIR_POOL_CLASSES) {
         weir_pool_free *node = pop(&pool->head[c]);
         *p = node->p;
         *got = class_bytes(c, unit);
