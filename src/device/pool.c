@@ -11,7 +11,7 @@
 
 #define STEPS      32 /* classes per power of two; below 32 units every multiple */
 #define REUSE      16                   /* a free block up to 1/16 larger will do */
-#define BESIDE      8   /* of the limit: what may be held beyond it */
+#define BESIDE      4   /* of the limit: what may be held beyond it */
 #define SMALL_SHARE 256 /* of the slab: up to that a block is small */
 #define HUGE_FROM  ((size_t)4 << 20)    /* bytes from which huge pages are asked for */
 

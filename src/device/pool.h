@@ -42,7 +42,7 @@ void        weir_pool_give_persistent(weir_device *d, void *p, size_t got);
 /* A block of weir_pool_take of `got` bytes becomes persistent where it lies. */
 void weir_pool_adopt(weir_device *d, const void *p, size_t got);
 
-/* Limits live bytes from now on (make_room and drop_one are set), and held ones to an eighth more
+/* Limits live bytes from now on (make_room and drop_one are set), and held ones to a quarter more
  * unless free bytes lie in many pieces. Blocks are cut from a slab then: classes would have to give blocks to the system
  * and take others, at every call, to stay within the limit. */
 void weir_pool_set_limit(weir_device *d, size_t limit);
