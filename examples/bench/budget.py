@@ -68,8 +68,8 @@ def line_off(name, rows, base, whole):
     budget, peak = off["budget_bytes"], off["measured_peak_bytes"]
     kept = not budget or peak <= budget
     return (f"| {name} | {budget / 1e6:.3f} | {peak / 1e6:.3f} | {100 * peak / whole:.1f} % | "
-            f"{'yes' if kept else 'NO'} | {off['pool_bytes'] / 1e6:.3f} | {off['again']} | {time:+.1f} % | "
-            f"{'yes' if off['bit_identical'] else 'NO'} |")
+            f"{'yes' if kept else 'NO'} | {off['pool_bytes'] / 1e6:.3f} | {off['again']} | "
+            f"{time:+.1f} % | {'yes' if off['bit_identical'] else 'NO'} |")
 
 
 def run_off(args, model):

@@ -35,7 +35,7 @@ typedef struct weir_plan_options {
      * needed, with the same bits, at the least extra time found. ERR_BUDGET if it cannot be done:
      * the sentence names the smallest budget that works. */
     const char *budget;
-    /* How: "auto" or NULL. */
+    /* How: "auto" or NULL; "mincut", "mincut:ratio=0.5" for comparison. */
     const char *policy;
     /* With a budget: the kernels are timed while planning, in the memory that the budget leaves,
      * and the plan follows those times; so plans, not bits, may differ from run to run. Else times
@@ -95,11 +95,23 @@ typedef enum weir_text {
     WEIR_TEXT_DOT,              /* the graph for Graphviz */
     WEIR_TEXT_TIMELINE_SVG,     /* live bytes by kind over the instructions, planned peak marked */
     WEIR_TEXT_ADDRESSES_SVG,    /* address map: lifetime x offset rectangles */
-    WEIR_TEXT_JSON              /* graph and plan as JSON */
+    WEIR_TEXT_JSON,             /* graph and plan as JSON */
+    WEIR_TEXT_OUTLINE           /* weir_graph_outline(g, NULL, WEIR_TIMES_ROOFLINE) */
 } weir_text;
 
 /* Text of a planned graph; you own it (weir_text_free). NULL on failure. */
 WEIR_API char *weir_graph_text(const weir_graph *g, weir_text what);
+
+typedef enum weir_times {
+    WEIR_TIMES_ROOFLINE,        /* flops / 10 TFLOP/s + bytes / 600 GB/s: of no machine */
+    WEIR_TIMES_ESTIMATED,       /* as a budget's plan estimates them */
+    WEIR_TIMES_MEASURED         /* each kernel is run on zeros; what cannot be is estimated */
+} weir_times;
+
+/* The planned step, as it is without a budget, in the JSON that weir_outline_read takes: for other
+ * planners, and for planning elsewhere. name NULL: "step" and its number. You own the text
+ * (weir_text_free). NULL on failure. */
+WEIR_API char *weir_graph_outline(const weir_graph *g, const char *name, weir_times times);
 
 /* ---- gradients ---- */
 

@@ -35,16 +35,29 @@ typedef struct weir_outline_plan_stats {
     size_t   budget_bytes;
     size_t   live_bytes;        /* peak of the plan: live bytes */
     size_t   peak_bytes;        /* and addresses: what must be within the budget */
-    size_t   floor_bytes;       /* one operation with all it needs: no plan does with less */
+    size_t   floor_bytes;       /* proven: no plan does with less */
     size_t   again;             /* operations that run again */
     size_t   out_bytes, in_bytes;   /* copied to the host and back */
     double   step_ms, extra_ms; /* of all operations once; what the plan takes more */
+    double   least_extra_ms;    /* proven: no plan within the budget has less; may be INFINITY */
 } weir_outline_plan_stats;
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none
  * was found: stats (may be NULL) then tells of the smallest one met. */
 WEIR_API char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
                                  weir_outline_plan_stats *stats);
+
+/* Plans for budgets from whole_bytes down in steps of 1/32 of it, until one does not fit.
+ * options->policy: several, separated by commas; NULL: every one. options->budget is NULL. You own
+ * the curve: weir_curve_free. NULL on failure. */
+typedef struct weir_curve weir_curve;
+WEIR_API weir_curve *weir_outline_curve(const weir_outline *o, const weir_outline_options *options);
+WEIR_API void        weir_curve_free(weir_curve *c);
+
+typedef enum weir_curve_form { WEIR_CURVE_TABLE, WEIR_CURVE_CSV, WEIR_CURVE_SVG } weir_curve_form;
+
+/* Budgets against extra time; you own the text (weir_text_free). */
+WEIR_API char *weir_curve_text(const weir_curve *c, weir_curve_form form);
 
 #ifdef __cplusplus
 }

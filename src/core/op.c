@@ -62,7 +62,7 @@ double weir_call_flops(const weir_call *c)
 #define BYTES_PER_SECOND 1.5e10
 #define CALL_SECONDS     2e-6
 
-double weir_call_seconds(const weir_call *c)
+double weir_call_estimate(const weir_call *c)
 {
     const double compute = weir_call_flops(c) / FLOPS_PER_SECOND,
                  move = weir_call_bytes(c) / BYTES_PER_SECOND;

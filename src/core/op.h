@@ -79,6 +79,6 @@ double weir_call_bytes(const weir_call *c);
 /* Floating-point operations of a call, by its definition. */
 double weir_call_flops(const weir_call *c);
 /* What a run takes, roughly, where times are not measured: the same in every run. */
-double weir_call_seconds(const weir_call *c);
+double weir_call_estimate(const weir_call *c);
 
 #endif

@@ -43,8 +43,8 @@ void        weir_pool_give_persistent(weir_device *d, void *p, size_t got);
 void weir_pool_adopt(weir_device *d, const void *p, size_t got);
 
 /* Limits live bytes from now on (make_room and drop_one are set), and held ones to a quarter more
- * unless free bytes lie in many pieces. Blocks are cut from a slab then: classes would have to give blocks to the system
- * and take others, at every call, to stay within the limit. */
+ * unless free bytes lie in many pieces. Blocks are cut from a slab then: classes would have to give
+ * blocks to the system and take others, at every call, to stay within the limit. */
 void weir_pool_set_limit(weir_device *d, size_t limit);
 
 /* Gives every free block back to the system; only until at most `most` bytes are held. */

@@ -136,6 +136,18 @@ void weir_show_plan(const weir_graph *g, weir_string *s)
     }
 }
 
+weir_status weir_show_check(const weir_graph *g, const char *function)
+{
+    if (!g)
+        return weir_fail_null(function, "the graph");
+    WEIR_TRY(weir_device_check(g->dev, function));
+    if (g->state != WEIR_GRAPH_PLANNED)
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph is not planned: %s", function,
+                         g->state == WEIR_GRAPH_BROKEN ? "its weir_graph_end failed"
+                                                       : "call weir_graph_end first");
+    return WEIR_OK;
+}
+
 char *weir_graph_text(const weir_graph *g, weir_text what)
 {
     static void (*const writer[])(const weir_graph *g, weir_string *s) = {
@@ -146,19 +158,12 @@ char *weir_graph_text(const weir_graph *g, weir_text what)
         [WEIR_TEXT_TIMELINE_SVG] = weir_show_timeline,
         [WEIR_TEXT_ADDRESSES_SVG] = weir_show_addresses,
         [WEIR_TEXT_JSON] = weir_show_json,
+        [WEIR_TEXT_OUTLINE] = weir_show_outline,
     };
     weir_string s = {0};
 
-    if (!g) {
-        (void)weir_fail_null("weir_graph_text", "the graph");
+    if (weir_show_check(g, "weir_graph_text") != WEIR_OK)
         return NULL;
-    }
-    if (weir_device_check(g->dev, "weir_graph_text") != WEIR_OK)
-        return NULL;
-    if (g->state != WEIR_GRAPH_PLANNED)
-        return WEIR_FAIL_NULL(WEIR_ERR_STATE, "weir_graph_text: the graph is not planned: %s",
-                              g->state == WEIR_GRAPH_BROKEN ? "its weir_graph_end failed"
-                                                            : "call weir_graph_end first");
     if ((size_t)what >= sizeof writer / sizeof *writer)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_text: there is no text number %d",
                               (int)what);

@@ -302,7 +302,7 @@ weir_status weir_evict_run(weir_evict *e, const weir_call *c, weir_tensor *const
     const weir_status status = run_held(e, c, in, out, rng);
     e->doing = NULL;
     WEIR_TRY(status);
-    e->now += weir_call_seconds(c);
+    e->now += weir_call_estimate(c);
     return d->pool.limit < SIZE_MAX && repeatable(c, in)
                ? weir_lineage_note(&e->lineage, c, in, out, rng, e->now) : WEIR_OK;
 }

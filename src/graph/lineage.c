@@ -314,7 +314,7 @@ weir_status weir_lineage_note(weir_lineage *l, const weir_call *c, weir_tensor *
         return WEIR_ERR_NOMEM;
     m->rng = rng;
     m->seed = out[0]->dev->seed;
-    m->seconds = weir_call_seconds(c);
+    m->seconds = weir_call_estimate(c);
     if (!link_inputs(l, m, c->nin, in)) {
         undo(l, m);
         return WEIR_ERR_NOMEM;

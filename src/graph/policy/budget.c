@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "graph/evict.h"
 #include "graph/passes.h"
+#include "graph/policy/bound.h"
 #include "graph/policy/recorded.h"
 #include "graph/policy/policy.h"
 
@@ -86,7 +87,7 @@ static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
         f->g->plan->extra_seconds = s->time - s->p->time;
         if (*height < f->least) {
             f->least = *height;
-            f->peak_task = s->events.at[s->peak_event].what;
+            f->peak_task = weir_schedule_stage(s, s->peak_event);
         }
     }
     if (!fits)
@@ -113,33 +114,28 @@ static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
     return status;
 }
 
-size_t weir_budget_floor(const weir_problem *p)
-{
-    size_t most = 0;
-
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
-        const weir_task *t = &p->tasks.at[i];
-        size_t           bytes = t->work, made = 0;
-        for (uint32_t k = 0; k < t->in.n; k++)
-            bytes += p->pieces.at[weir_refs(p, t->in)[k]].bytes;
-        for (uint32_t k = 0; k < t->out.n; k++)
-            made += p->pieces.at[weir_refs(p, t->out)[k]].bytes;
-        bytes += t->pairs.n ? 0 : made;
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 static weir_status too_small(const weir_fitter *f, size_t budget, size_t resident)
 {
-    const weir_node *n = &f->g->nodes.at[f->peak_task];
+    const weir_node  *n = &f->g->nodes.at[f->peak_task];
+    const weir_levers levers = weir_levers_of(&f->problem);
+    weir_bound        b;
 
+    WEIR_TRY(weir_bound_quick(&f->problem, f->limit, &levers, &b));
     return weir_fail(WEIR_ERR_BUDGET,
                      "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
                      "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
                      "of any kind needs less than %zu",
                      budget, resident + f->least, resident, f->least, weir_opdefs[n->op]->name,
-                     weir_phase_name[n->phase], resident + weir_budget_floor(&f->problem));
+                     weir_phase_name[n->phase], resident + b.feasible_bytes);
+}
+
+/* What swapping costs: as measured, or about what a file in the system's cache does. Its threads
+ * take time from those that compute. */
+static weir_status set_link(weir_fitter *f, bool measure, weir_problem *p)
+{
+    p->link_out = p->link_in = 1e9;
+    p->steal = 1.0 / weir_threads_count(f->g->dev->threads);
+    return measure ? weir_device_spill_speed(f->g->dev, &p->link_out, &p->link_in) : WEIR_OK;
 }
 
 static weir_status make_problems(weir_fitter *f, bool measure)
@@ -149,13 +145,18 @@ static weir_status make_problems(weir_fitter *f, bool measure)
     uint32_t  *same;
 
     WEIR_TRY(weir_problem_of(f->g, NULL, inplace, &f->problem, &f->piece_of));
+    WEIR_TRY(set_link(f, measure, &f->problem));
     if (!measure)
         return WEIR_OK;
     WEIR_TRY(weir_graph_time(f->g, f->limit, &seconds));
     const weir_status status = weir_problem_of(f->g, seconds, inplace, &f->timed, &same);
     weir_mem_free(seconds);
-    if (status == WEIR_OK)
+    if (status == WEIR_OK) {
         weir_mem_free(same);
+        f->timed.link_out = f->problem.link_out;
+        f->timed.link_in = f->problem.link_in;
+        f->timed.steal = f->problem.steal;
+    }
     return status;
 }
 

@@ -34,7 +34,7 @@ static bool collect(weir_searcher *a, double power)
 {
     const weir_search    *s = a->s;
     const weir_walk_room *w = &s->room;
-    const uint32_t        e = w->peak_event, stage = weir_walk_stage(w, e);
+    const uint32_t        e = w->peak_event, stage = weir_schedule_stage(&w->s, e);
     const double          excess = (double)(w->peak - s->budget), load = weir_link_load(a);
 
     a->candidates.n = 0;

@@ -256,7 +256,7 @@ static weir_status read_op(weir_reader *r, uint32_t i)
     const char *const   name = json_string_value(json_object_get(op, "name"));
     const weir_task_def def = {
         .time = json_number_value(time) * 1e-6, .work = (size_t)work,
-        .until = r->out.n ? until : 0,
+        .until = r->out.n && !json_is_true(json_object_get(op, "once")) ? until : 0,
         .kind = weir_work_of(name ? name : ""),
         .phase = phase_of(json_string_value(json_object_get(op, "phase"))),
         .nin = r->in.n, .in = r->in.at, .nout = r->out.n, .out = r->out.at,

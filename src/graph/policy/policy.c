@@ -8,6 +8,7 @@
 
 static const weir_policy policies[] = {
     {"auto", "recompute swap pack mask", weir_policy_auto},
+    {"mincut", "ratio=0.5", weir_policy_mincut},
     {"recycle", "", weir_policy_recycle},
 };
 
@@ -28,8 +29,9 @@ weir_status weir_policy_find(const char *text, const weir_policy **policy, const
         *policy = &policies[i];
         if (strlen(policies[i].name) == n && strncmp(policies[i].name, name, n) == 0)
             return WEIR_OK;
-        weir_string_add(&names, "%s%s", i ? ", " : "", policies[i].name);
     }
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        weir_string_add(&names, "%s%s", i ? ", " : "", policies[i].name);
     char *const     all = weir_string_take(&names);
     const weir_status status = weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; there are %s",
                                          name, all ? all : "none");

@@ -222,7 +222,8 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     } else if (v->act == WEIR_OUT) {
         begin = fmax(begin, c->out);
     }
-    const double end = begin + weir_event_seconds(s->p, v);
+    const double seconds = weir_event_seconds(s->p, v), end = begin + seconds;
+    c->compute += v->act == WEIR_OUT || v->act == WEIR_IN ? s->p->steal * seconds : 0;
     *(v->act == WEIR_OUT ? &c->out : v->act == WEIR_IN ? &c->in : &c->compute) = end;
     for (uint32_t i = 0; i < nout; i++)
         x->ready[life[nin + i]] = v->act == WEIR_RUN ? 0 : end;
