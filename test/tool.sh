@@ -132,6 +132,10 @@ bad 1 "the smallest that works is" bench graph --model cnn --batch 16 --steps 2 
 least=$(sed -n 's/.*the smallest that works is \([0-9]*\).*/\1/p' "$work/bad.err")
 good least bench graph --model cnn --batch 16 --steps 2 --budget "$least"
 says least 'bits identical: yes'
+good dropping bench graph --model cnn --batch 16 --steps 2 --off-budget 80% --off-policy dtr:eq
+says dropping 'bits identical: yes'
+says dropping 'instructions that run again +[1-9][0-9]* +0'
+bad 1 "do not fit into the budget of" bench graph --model cnn --batch 16 --steps 2 --off-budget 20%
 bad 1 "there is no unit 'leagues'" dump --model tiny --budget '12 leagues'
 
 # A machine to simulate: sizes no machine has, capacity, budgets; specs that make no sense.

@@ -12,6 +12,7 @@
 
 #include "core/status.h"
 #include "core/text.h"
+#include "graph/evict.h"
 #include "graph/passes.h"
 #include "graph/policy/bound.h"
 #include "graph/policy/recorded.h"
@@ -167,6 +168,7 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
         WEIR_TRY(weir_budget_parse(budget, 0, &bytes));
     if (budget && strlen(budget) >= sizeof s->budget)
         return weir_fail(WEIR_ERR_INVALID, "weir_device_set_budget: '%s' is too long", budget);
+    WEIR_TRY(weir_evict_limit(s, budget && !strchr(budget, '%') ? bytes : SIZE_MAX));
     strcpy(s->budget, budget ? budget : "");
     return WEIR_OK;
 }
