@@ -184,6 +184,20 @@ static double make_room(weir_streamer *x, weir_clocks *c, uint32_t e, double tim
     return time;
 }
 
+/* Is a plain copy that the event makes anew still on its way out? Two of a piece are never there. */
+static bool meets(const weir_streamer *x, const weir_clocks *c, uint32_t nout,
+                  const uint32_t *made)
+{
+    const weir_schedule *s = x->s;
+
+    for (uint32_t i = c->head; i < c->tail; i++)
+        for (uint32_t k = 0; k < nout; k++)
+            if (s->lives.at[made[k]].form == WEIR_PLAIN &&
+                s->lives.at[made[k]].piece == s->events.at[x->leaving[i]].what)
+                return true;
+    return false;
+}
+
 /* Event e takes no memory that a copy out still needs: compute waits where it would, so that what
  * runs later finds the room, too. Only copies out take none. */
 static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
@@ -196,6 +210,8 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 
     for (uint32_t i = 0; i < nin; i++)
         begin = fmax(begin, x->ready[life[i]]);
+    while (v->act != WEIR_OUT && meets(x, c, nout, life + nin))
+        begin = fmax(begin, leave(x, c, e));
     if (v->act != WEIR_OUT)
         begin = make_room(x, c, e, begin);
     if (v->act == WEIR_IN) {
