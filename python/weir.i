@@ -75,6 +75,7 @@ LONG_CALL(weir_device_exec)
 %typemap(newfree) char * "weir_text_free($1);"
 %newobject weir_info_text;
 %newobject weir_graph_text;
+%newobject weir_graph_outline;
 %newobject weir_device_profile_text;
 %newobject weir_device_trace_stop;
 

@@ -77,11 +77,18 @@ good gpt dump --model gpt --batch 1 --what cost
 says gpt 'attention'
 good lstm bench graph --model lstm --batch 2 --steps 1 --rounds 1 --threads 1
 says lstm 'bits identical: yes'
+good tree bench graph --model treelstm --batch 3 --length 5 --steps 1 --rounds 1 --threads 1
+says tree 'bits identical: yes'
+good deep bench graph --model resnet --depth 8 --batch 2 --steps 1 --rounds 1 --threads 1
+says deep 'bits identical: yes'
+bad 2 "--length is for networks over text; 'mlp'" dump --model mlp --length 4
+bad 2 "--depth is for resnet; 'resnet18'" dump --model resnet18 --depth 20
+bad 1 'depth 9, must be 6 k + 2' dump --model resnet --depth 9
 bad 1 'image size 48' dump --model vgg16 --image 48
 good disabled bench graph --model tiny --steps 2 --disable fuse,inplace
 says disabled 'bits identical: yes'
 
-for what in graph plan cost dot timeline addresses json profile trace; do
+for what in graph plan cost dot timeline addresses json outline profile trace; do
     good "dump_$what" dump --model tiny --what "$what"
     [ -s "$work/dump_$what" ]
     check "$?" "dump --what $what prints something"
@@ -137,6 +144,41 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
         check "$?" "the plan holds: $(head -n 1 "$work/judged")"
     fi
     bad 1 'no plan found within' plan test/data/chain.json --budget 5%
+    good curve plan test/data/chain.json --curve "$work/curve" --policy all --moves 300
+    says curve '100\.0 % +0\.000'
+    good curve_auto plan test/data/chain.json --curve "$work/curve" --moves 300 \
+        --out "$work/curve.txt"
+    [ "$(grep -c '^auto,' "$work/curve.csv")" -gt 9 ] && grep -q '</svg>' "$work/curve.svg" &&
+        [ "$(grep -c ' %' "$work/curve.txt")" -gt 10 ]
+    check "$?" "a curve has a table, a CSV and a picture"
+    bad 1 "no policy 'magic'" plan test/data/chain.json --curve "$work/curve" --policy auto,magic
+    bad 1 'cannot write' plan test/data/chain.json --curve "$work/no/such" --policy recycle \
+        --out /dev/null
+    bad 1 "the budgets are its own" plan test/data/chain.json --curve "$work/curve" --budget 50%
+    # Every network is recorded, exported and planned; some are planned tightly, and judged.
+    for model in $("$weir" dump --help | sed -n 's/.*the network: \(.*\) (default.*/\1/p' |
+            tr -d ,); do
+        "$weir" dump --model "$model" --batch 2 --what outline --out "$work/$model.json" \
+            2>"$work/dump.err" &&
+            "$weir" plan "$work/$model.json" --moves 1 --out "$work/plan.json" 2>"$work/plan.err"
+        check "$?" "$model is exported and planned: $(cat "$work/dump.err" "$work/plan.err" |
+            tail -n 1)"
+    done
+    for case in 'resnet 60 --depth 20 --batch 4' 'treelstm 85 --length 9' 'gpt 60 --batch 8' \
+        'cnn 75 --times measured' 'lenet 90 --times estimate'; do
+        set -- $case
+        model=$1 budget=$2
+        rm -f "$work/plan.json"
+        shift 2
+        "$weir" dump --model "$model" "$@" --what outline --out "$work/step.json" &&
+            "$weir" plan "$work/step.json" --budget "$budget%" --moves 3000 \
+                --out "$work/plan.json" 2>"$work/plan.err"
+        check "$?" "a plan of $case: $(tail -n 1 "$work/plan.err")"
+        if command -v python3 >/dev/null 2>&1; then
+            python3 test/check_plan.py "$work/step.json" "$work/plan.json" >"$work/judged" 2>&1
+            check "$?" "which holds: $(head -n 1 "$work/judged")"
+        fi
+    done
     bad 1 'cannot write' plan test/data/chain.json --out "$work/no/such/folder"
     for text in '' '[]' '{"tensors": [], "ops": []}' \
         '{"tensors": [{"id": 0, "bytes": -1, "kind": "param"}], "ops": [{}]}' \

@@ -17,6 +17,8 @@ typedef struct weir_device weir_device;
 typedef struct weir_device_options {
     int      threads;   /* worker threads; 0: WEIR_THREADS, else one per available core */
     uint64_t seed;      /* of the random stream; 0: 1 */
+    const char *spill_dir;  /* where values go that a budget swaps out; NULL: $WEIR_SPILL_DIR, else
+                             * $TMPDIR, else /tmp */
 } weir_device_options;
 
 /* Opens a device by name ("cpu"). You own the result: weir_device_close. options may be NULL. */

@@ -95,11 +95,23 @@ typedef enum weir_text {
     WEIR_TEXT_DOT,              /* the graph for Graphviz */
     WEIR_TEXT_TIMELINE_SVG,     /* live bytes by kind over the instructions, planned peak marked */
     WEIR_TEXT_ADDRESSES_SVG,    /* address map: lifetime x offset rectangles */
-    WEIR_TEXT_JSON              /* graph and plan as JSON */
+    WEIR_TEXT_JSON,             /* graph and plan as JSON */
+    WEIR_TEXT_OUTLINE           /* weir_graph_outline(g, NULL, WEIR_TIMES_ROOFLINE) */
 } weir_text;
 
 /* Text of a planned graph; you own it (weir_text_free). NULL on failure. */
 WEIR_API char *weir_graph_text(const weir_graph *g, weir_text what);
+
+typedef enum weir_times {
+    WEIR_TIMES_ROOFLINE,        /* flops / 10 TFLOP/s + bytes / 600 GB/s: of no machine */
+    WEIR_TIMES_ESTIMATED,       /* as a budget's plan estimates them */
+    WEIR_TIMES_MEASURED         /* each kernel is run on zeros; what cannot be is estimated */
+} weir_times;
+
+/* The planned step, as it is without a budget, in the JSON that weir_outline_read takes: for other
+ * planners, and for planning elsewhere. name NULL: "step" and its number. You own the text
+ * (weir_text_free). NULL on failure. */
+WEIR_API char *weir_graph_outline(const weir_graph *g, const char *name, weir_times times);
 
 /* ---- gradients ---- */
 

@@ -88,6 +88,10 @@ WEIR_API weir_layer *weir_digits_cnn_new(weir_model *m, int64_t classes);
 /* depth 18, 34, 50 or 101; x (n,3,h,w); cifar: the stem for small images. */
 WEIR_API weir_layer *weir_resnet_new(weir_model *m, int depth, int64_t classes, bool cifar);
 
+/* The networks for small images: depth 6 k + 2 (20, 56, 110, 1202), three stages of 16, 32 and 64
+ * channels. */
+WEIR_API weir_layer *weir_resnet_cifar_new(weir_model *m, int depth, int64_t classes);
+
 /* x (n,3,image,image), image a multiple of 32; two hidden layers of 4096 with dropout 0.5. */
 WEIR_API weir_layer *weir_vgg16_new(weir_model *m, int64_t classes, int64_t image);
 
@@ -112,6 +116,14 @@ WEIR_API weir_layer *weir_gpt_new(weir_model *m, int64_t vocab, int64_t context,
 
 /* An embedding, LSTM layers that start from zero states, a linear layer; any t. */
 WEIR_API weir_layer *weir_char_lstm_new(weir_model *m, int64_t vocab, int64_t width, int layers);
+
+/* How the leaves of a tree are put together: neighbours pair by pair, any two neighbours (the same
+ * ones each time), or one after another from the left, which is an LSTM over steps. */
+typedef enum weir_tree { WEIR_TREE_BALANCED, WEIR_TREE_RANDOM, WEIR_TREE_CHAIN } weir_tree;
+
+/* A binary tree-LSTM over tokens x (n,leaves) below vocab: logits (n,classes) of the whole tree. */
+WEIR_API weir_layer *weir_tree_lstm_new(weir_model *m, int64_t vocab, int64_t width,
+                                        int64_t classes, int64_t leaves, weir_tree shape);
 
 /* Optimisers own their state and keep the parameters they updated alive; lr is a tensor, so that it
  * can change between runs of a graph. */

@@ -68,6 +68,18 @@ WEIR_API weir_status weir_outline_check(const weir_outline *o, const char *path,
                                         const weir_outline_options *options,
                                         weir_outline_verdict *verdict);
 
+/* Plans for budgets from whole_bytes down in steps of 1/32 of it, until one does not fit.
+ * options->policy: several, separated by commas; NULL: every one. options->budget is NULL. You own
+ * the curve: weir_curve_free. NULL on failure. */
+typedef struct weir_curve weir_curve;
+WEIR_API weir_curve *weir_outline_curve(const weir_outline *o, const weir_outline_options *options);
+WEIR_API void        weir_curve_free(weir_curve *c);
+
+typedef enum weir_curve_form { WEIR_CURVE_TABLE, WEIR_CURVE_CSV, WEIR_CURVE_SVG } weir_curve_form;
+
+/* Budgets against extra time; you own the text (weir_text_free). */
+WEIR_API char *weir_curve_text(const weir_curve *c, weir_curve_form form);
+
 #ifdef __cplusplus
 }
 #endif

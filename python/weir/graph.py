@@ -14,7 +14,8 @@ from . import core
 
 KINDS = {"graph": capi.WEIR_TEXT_GRAPH, "plan": capi.WEIR_TEXT_PLAN, "cost": capi.WEIR_TEXT_COST,
          "dot": capi.WEIR_TEXT_DOT, "timeline": capi.WEIR_TEXT_TIMELINE_SVG,
-         "addresses": capi.WEIR_TEXT_ADDRESSES_SVG, "json": capi.WEIR_TEXT_JSON}
+         "addresses": capi.WEIR_TEXT_ADDRESSES_SVG, "json": capi.WEIR_TEXT_JSON,
+         "outline": capi.WEIR_TEXT_OUTLINE}
 STATS = tuple(name for name, kind in vars(capi.weir_graph_stats).items()
               if isinstance(kind, property) and name != "thisown")
 
@@ -78,7 +79,7 @@ class Graph:
         return {name: getattr(numbers, name) for name in STATS}
 
     def text(self, kind="plan"):
-        """Text of one of KINDS: the plan, costs, DOT, JSON, two pictures as SVG."""
+        """Text of one of KINDS: plan, costs, DOT, JSON, outline, two pictures as SVG."""
         if kind not in KINDS:
             raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
         return capi.weir_graph_text(self.handle, KINDS[kind])

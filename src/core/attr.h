@@ -203,6 +203,14 @@ typedef struct weir_reset_attr {
     double value;
 } weir_reset_attr;
 
+/* ---- spill ---- */
+
+/* SPILL_OUT, SPILL_IN: where in the spill file, and how much; SPILL_WAIT: 0, 0. ticket: the number
+ * under which the copy is started and awaited, from 0. */
+typedef struct weir_spill_attr {
+    uint64_t slot, bytes, ticket;
+} weir_spill_attr;
+
 /* ---- callback ---- */
 
 /* CALLBACK and CALLBACK_GRAD. def, ctx: the caller's pointers; desc: of nx inputs, then of ny

@@ -29,10 +29,12 @@ static void device_destroy(weir_ref *self)
     weir_device *d = (weir_device *)self;
     d->ops->close(d);
     weir_threads_free(d->threads);
+    weir_mem_free(d->spill_dir);
     weir_mem_free(d);
 }
 
-static weir_device *device_new(const weir_device_ops *ops, int threads, uint64_t seed)
+static weir_device *device_new(const weir_device_ops *ops, int threads, uint64_t seed,
+                               const char *spill_dir)
 {
     weir_device *d = weir_mem_zalloc(1, sizeof *d);
     if (!d)
@@ -41,8 +43,10 @@ static weir_device *device_new(const weir_device_ops *ops, int threads, uint64_t
     d->ops = ops;
     d->seed = seed;
     d->threads = weir_threads_new(threads);
-    if (!d->threads || ops->open(d) != WEIR_OK) {
+    d->spill_dir = spill_dir ? weir_mem_strdup(spill_dir) : NULL;
+    if (!d->threads || (spill_dir && !d->spill_dir) || ops->open(d) != WEIR_OK) {
         weir_threads_free(d->threads);
+        weir_mem_free(d->spill_dir);
         weir_mem_free(d);
         return NULL;
     }
@@ -62,7 +66,7 @@ weir_device *weir_device_open(const char *name, const weir_device_options *optio
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: %d threads, not 0 to %d",
                               o.threads, MAX_THREADS);
     return device_new(ops, o.threads > 0 ? o.threads : weir_threads_default(),
-                      o.seed > 0 ? o.seed : 1);
+                      o.seed > 0 ? o.seed : 1, o.spill_dir);
 }
 
 static void arena_free(weir_device *d)
@@ -82,6 +86,8 @@ void weir_device_close(weir_device *d)
         d->session_free(d->session);
     d->session = NULL;
     d->session_free = NULL;
+    weir_spill_free(d->spill);
+    d->spill = NULL;
     weir_choices_free(&d->choices);
     weir_pool_trim(d);
     arena_free(d);
@@ -119,6 +125,24 @@ weir_status weir_device_arena(weir_device *d, size_t bytes)
     }
     if (bytes > d->arena.used)
         d->arena.used = bytes;
+    return WEIR_OK;
+}
+
+weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets)
+{
+    if (!d->spill)
+        WEIR_TRY(weir_spill_new(&(weir_spill_options){.dir = d->spill_dir}, &d->spill));
+    WEIR_TRY(weir_spill_reserve(d->spill, bytes));
+    return weir_spill_tickets(d->spill, tickets);
+}
+
+weir_status weir_device_spill_speed(weir_device *d, double *out, double *in)
+{
+    if (!(d->spill_out > 0))
+        WEIR_TRY(weir_spill_measure(&(weir_spill_options){.dir = d->spill_dir}, &d->spill_out,
+                                    &d->spill_in));
+    *out = d->spill_out;
+    *in = d->spill_in;
     return WEIR_OK;
 }
 
@@ -174,6 +198,7 @@ char *weir_info_text(weir_device *d)
                     weir_threads_count(d->threads), weir_threads_backend(),
                     (double)total * 0x1p-30);
     d->ops->info(d, &s);
+    weir_spill_info(&s, d->spill_dir);
     return weir_string_take(&s);
 }
 

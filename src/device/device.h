@@ -11,6 +11,7 @@
 #include "core/trace.h"
 #include "device/choice.h"
 #include "device/pool.h"
+#include "device/spill.h"
 #include "weir/device.h"
 
 /* Everything a kernel sees. Operands are described by the call that the kernel was chosen for. */
@@ -22,6 +23,7 @@ typedef struct weir_kargs {
     void            *state;         /* choice.state */
     weir_threads    *threads;
     uint64_t         seed, rng;     /* random stream: seed, position of this call */
+    weir_spill      *spill;         /* the device's store; NULL: nothing has been spilled yet */
 } weir_kargs;
 
 /* A place in a device's queue of work. */
@@ -59,6 +61,9 @@ struct weir_device {
         size_t bytes, used;             /* used: the largest plan so far */
     } arena;
     weir_trace            *trace;       /* NULL unless events are being collected */
+    char                  *spill_dir;   /* as asked for when opening; NULL: the usual one */
+    weir_spill            *spill;       /* NULL until a plan wants one */
+    double                 spill_out, spill_in;     /* bytes per second; 0: not measured yet */
     /* What the graph room keeps per device (scopes, tape switch, the graph being recorded). */
     void *session;
     void (*session_free)(void *session);
@@ -73,6 +78,12 @@ weir_status weir_device_arena(weir_device *d, size_t bytes);
 
 /* Reserves `blocks` positions of the random stream and returns the first. */
 uint64_t weir_device_draw(weir_device *d, uint64_t blocks);
+
+/* The device's spill store has room for `bytes` and places for so many tickets from now on. */
+weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets);
+
+/* Its bandwidths, bytes per second; measured at the first call. */
+weir_status weir_device_spill_speed(weir_device *d, double *out, double *in);
 
 extern const weir_device_ops weir_device_cpu;
 

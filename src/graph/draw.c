@@ -191,7 +191,7 @@ static void draw_timeline(const weir_graph *g, weir_timeline *t, weir_string *s)
     weir_svg_subtitle(&c, "%u instructions; persistent %s + arena %s (lower bound %s)", p->n,
                       weir_svg_bytes(&c, t->persistent, a), weir_svg_bytes(&c, (double)p->arena, b),
                       weir_svg_bytes(&c, (double)p->lower_bound, d));
-    weir_svg_axes(&c, "live");
+    weir_svg_axes(&c, "instruction", "live");
     for (int k = 0; k < LAYERS; k++)
         draw_layer(&c, t, layer_order[k]);
     draw_phases(&c, p);
@@ -277,7 +277,7 @@ void weir_show_addresses(const weir_graph *g, weir_string *s)
     weir_chart c = weir_svg_begin(s, p->n, (double)p->arena, "Address map of the arena");
     weir_svg_subtitle(&c, "%u pieces over %u instructions; placed by: %s", pieces, p->n,
                       p->strategy);
-    weir_svg_axes(&c, "offset");
+    weir_svg_axes(&c, "instruction", "offset");
     for (uint32_t i = 0; i < p->items.n; i++)
         if (p->items.at[i].bytes > 0)       /* else empty, or taken over by another */
             draw_item(&c, g, &p->items.at[i]);

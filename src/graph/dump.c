@@ -1,6 +1,7 @@
 /* dump.c - the planned graph as text: the nodes after the passes, and the instructions with
  * offsets. */
 #include "core/status.h"
+#include "graph/op/spill.h"
 #include "graph/passes.h"
 #include "graph/show.h"
 
@@ -106,6 +107,17 @@ static void plan_header(weir_string *s, const weir_graph *g)
     legend(s);
 }
 
+/* Which copy to or from the spill file it starts or awaits. */
+static void spilled(weir_string *s, const weir_call *c)
+{
+    const weir_spill_attr *a = weir_spill_attr_of(c->op, c->attr);
+
+    if (a && a->bytes > 0)
+        weir_string_add(s, ", %zu bytes at %zu", (size_t)a->bytes, (size_t)a->slot);
+    if (a)
+        weir_string_add(s, ", ticket %u", (unsigned)a->ticket);
+}
+
 void weir_show_plan(const weir_graph *g, weir_string *s)
 {
     plan_header(s, g);
@@ -119,8 +131,21 @@ void weir_show_plan(const weir_graph *g, weir_string *s)
             weir_string_add(s, ", workspace %zu@%zu", ins->choice->work, ins->work);
         if (weir_show_draws(&ins->call))
             weir_string_add(s, ", random position %llu", (unsigned long long)ins->rng);
+        spilled(s, &ins->call);
         weir_string_add(s, "]\n");
     }
+}
+
+weir_status weir_show_check(const weir_graph *g, const char *function)
+{
+    if (!g)
+        return weir_fail_null(function, "the graph");
+    WEIR_TRY(weir_device_check(g->dev, function));
+    if (g->state != WEIR_GRAPH_PLANNED)
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph is not planned: %s", function,
+                         g->state == WEIR_GRAPH_BROKEN ? "its weir_graph_end failed"
+                                                       : "call weir_graph_end first");
+    return WEIR_OK;
 }
 
 char *weir_graph_text(const weir_graph *g, weir_text what)
@@ -133,19 +158,12 @@ char *weir_graph_text(const weir_graph *g, weir_text what)
         [WEIR_TEXT_TIMELINE_SVG] = weir_show_timeline,
         [WEIR_TEXT_ADDRESSES_SVG] = weir_show_addresses,
         [WEIR_TEXT_JSON] = weir_show_json,
+        [WEIR_TEXT_OUTLINE] = weir_show_outline,
     };
     weir_string s = {0};
 
-    if (!g) {
-        (void)weir_fail_null("weir_graph_text", "the graph");
+    if (weir_show_check(g, "weir_graph_text") != WEIR_OK)
         return NULL;
-    }
-    if (weir_device_check(g->dev, "weir_graph_text") != WEIR_OK)
-        return NULL;
-    if (g->state != WEIR_GRAPH_PLANNED)
-        return WEIR_FAIL_NULL(WEIR_ERR_STATE, "weir_graph_text: the graph is not planned: %s",
-                              g->state == WEIR_GRAPH_BROKEN ? "its weir_graph_end failed"
-                                                            : "call weir_graph_end first");
     if ((size_t)what >= sizeof writer / sizeof *writer)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_text: there is no text number %d",
                               (int)what);

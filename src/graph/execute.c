@@ -146,6 +146,7 @@ weir_status weir_plan_bind(weir_graph *g)
             if (is_blind(ins, k))
                 g->stores.at[ins->in[k].store].block->written = true;
         ins->args.work = ins->choice->work ? d->arena.at + ins->work : NULL;
+        ins->args.spill = d->spill;
     }
     for (uint32_t i = 0; i < g->stores.n; i++)
         if (g->stores.at[i].external && g->stores.at[i].kind == WEIR_KIND_OUTPUT)
@@ -205,5 +206,8 @@ weir_status weir_graph_run(weir_graph *g)
 
     s->last_run = g;
     g->runs++;
-    return profile || g->dev->trace ? run_watched(g, base, profile) : run_plain(g, base);
+    const weir_status status = profile || g->dev->trace ? run_watched(g, base, profile)
+                                                        : run_plain(g, base);
+    /* A run that ended early leaves no copy behind that goes on in the arena. */
+    return g->dev->spill ? weir_spill_settle(g->dev->spill, status) : status;
 }

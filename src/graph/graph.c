@@ -13,7 +13,7 @@
 
 uint32_t weir_graph_store_new(weir_graph *g, size_t bytes, weir_kind kind)
 {
-    const weir_store s = {.bytes = bytes, .kind = kind, .values = WEIR_NONE};
+    const weir_store s = {.bytes = bytes, .kind = kind, .values = WEIR_NONE, .origin = WEIR_NONE};
 
     return weir_vec_push(&g->stores, s) ? g->stores.n - 1 : WEIR_NONE;
 }

@@ -26,6 +26,7 @@ typedef struct weir_store {
     weir_block *block;          /* external: referenced; temporary being recorded: not; else NULL */
     bool        external;
     uint32_t    values;         /* first value of the list of views of this storage */
+    uint32_t    origin;         /* holds again what that one held; WEIR_NONE: no other's copy */
 } weir_store;
 
 typedef struct weir_value {

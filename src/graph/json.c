@@ -1,148 +1,14 @@
 /* json.c - graph and plan in one JSON document.
  *
- * "tensors" and "ops" are a neutral description of the step that any planner can read: storages
- * with bytes and kind, operations in a valid order with a time from a roofline of 10 TFLOP/s and
- * 600 GB/s. "plan" is what runs: instructions with their operands' shapes and offsets, and the
- * pieces of the arena. */
-#include <string.h>
-
+ * "tensors" and "ops" are those of the outline, with what a budget added. "plan" is what runs:
+ * instructions with their operands' shapes and offsets, and the pieces of the arena. */
 #include "graph/show.h"
-
-#define ROOF_FLOPS 10e12
-#define ROOF_BYTES 600e9
-
-/* A comma before every element of a list but the first. */
-static void comma(weir_string *s, bool *first)
-{
-    weir_string_add(s, *first ? "" : ", ");
-    *first = false;
-}
 
 static void quoted(weir_string *s, const char *text)
 {
     weir_string_add(s, "\"");
     weir_string_add_json(s, text);
     weir_string_add(s, "\"");
-}
-
-/* ---- tensors ---- */
-
-/* The node that makes each storage and whether any node names it. */
-typedef struct weir_uses {
-    uint32_t *maker;            /* [stores] */
-    bool     *used;             /* [stores] */
-} weir_uses;
-
-static bool uses_of(const weir_graph *g, weir_uses *u)
-{
-    u->maker = weir_mem_alloc((g->stores.n + 1) * sizeof *u->maker);
-    u->used = weir_mem_zalloc(g->stores.n + 1, sizeof *u->used);
-    if (!u->maker || !u->used)
-        return false;
-    memset(u->maker, 0xff, (g->stores.n + 1) * sizeof *u->maker);
-    for (uint32_t i = 0; i < g->plan->n; i++) {
-        const weir_instr *ins = &g->plan->instr[i];
-        for (int k = 0; k < ins->call.nin; k++)
-            u->used[ins->in[k].store] = true;
-        for (int k = 0; k < ins->call.nout; k++) {
-            u->used[ins->out[k].store] = true;
-            u->maker[ins->out[k].store] = i;
-        }
-    }
-    return true;
-}
-
-/* A kept result is an activation that must be there at the end. */
-static void tensor(weir_string *s, const weir_graph *g, uint32_t store, uint32_t maker)
-{
-    const weir_store *st = &g->stores.at[store];
-    const bool        made = maker != WEIR_NONE;
-    const weir_kind   kind = st->kind != WEIR_KIND_OUTPUT ? st->kind
-                           : made ? WEIR_KIND_ACTIVATION : WEIR_KIND_INPUT;
-
-    weir_string_add(s, "{\"id\": %u, \"bytes\": %zu, \"kind\": \"%s\"", store, st->bytes,
-                    weir_kind_name[kind]);
-    if (made)
-        weir_string_add(s, ", \"producer\": %u", maker);
-    if (made && st->external)
-        weir_string_add(s, ", \"output\": true");
-    weir_string_add(s, "}");
-}
-
-static void tensors(weir_string *s, const weir_graph *g)
-{
-    weir_uses u = {0};
-    bool      first = true;
-
-    if (!uses_of(g, &u))
-        s->failed = true;
-    weir_string_add(s, "\"tensors\": [");
-    for (uint32_t i = 0; i < g->stores.n && !s->failed; i++) {
-        if (!u.used[i])
-            continue;
-        weir_string_add(s, first ? "\n" : ",\n");
-        first = false;
-        tensor(s, g, i, u.maker[i]);
-    }
-    weir_string_add(s, "\n]");
-    weir_mem_free(u.maker);
-    weir_mem_free(u.used);
-}
-
-/* ---- ops ---- */
-
-/* Storages of the operands whose bit is set, each once. */
-static void storages(weir_string *s, const char *key, const weir_operand *o, int n, uint32_t bits)
-{
-    bool first = true;
-
-    weir_string_add(s, ", \"%s\": [", key);
-    for (int k = 0; k < n; k++) {
-        bool again = !(bits >> k & 1);
-        for (int j = 0; j < k && !again; j++)
-            again = o[j].store == o[k].store && bits >> j & 1;
-        if (again)
-            continue;
-        comma(s, &first);
-        weir_string_add(s, "%u", o[k].store);
-    }
-    weir_string_add(s, "]");
-}
-
-/* Pairs [in, out] of equal size: out may take over the memory of in. */
-static void permissions(weir_string *s, const weir_graph *g, const weir_instr *ins)
-{
-    const uint32_t allowed = weir_opdefs[ins->call.op]->inplace;
-    bool           first = true;
-
-    weir_string_add(s, ", \"inplace\": [");
-    for (int k = 0; k < ins->call.nin && ins->call.nout > 0; k++) {
-        if (!(allowed >> k & 1) || ins->in[k].external || ins->out[0].external ||
-            g->stores.at[ins->in[k].store].bytes != g->stores.at[ins->out[0].store].bytes)
-            continue;
-        comma(s, &first);
-        weir_string_add(s, "[%u, %u]", ins->in[k].store, ins->out[0].store);
-    }
-    weir_string_add(s, "]");
-}
-
-static void op(weir_string *s, const weir_graph *g, uint32_t i)
-{
-    static const char *const phase[WEIR_PHASE_COUNT] = {
-        [WEIR_FORWARD] = "fwd", [WEIR_BACKWARD] = "bwd", [WEIR_UPDATES] = "opt"};
-    const weir_instr *ins = &g->plan->instr[i];
-    const weir_call  *c = &ins->call;
-    const double      seconds = weir_call_flops(c) / ROOF_FLOPS + weir_call_bytes(c) / ROOF_BYTES;
-
-    weir_string_add(s, "{\"id\": %u, \"name\": \"", i);
-    weir_show_op(s, c, "+");
-    weir_string_add(s, "\", \"time_us\": %.6g, \"workspace_bytes\": %zu, \"phase\": \"%s\"",
-                    seconds * 1e6, ins->choice->work, phase[ins->phase]);
-    storages(s, "inputs", ins->in, c->nin, UINT32_MAX);
-    storages(s, "outputs", ins->out, c->nout, UINT32_MAX);
-    storages(s, "mutates", ins->in, c->nin, weir_opdefs[c->op]->mutates);
-    permissions(s, g, ins);
-    weir_string_add(s, ", \"rng\": %s}", weir_show_draws(c) ? "true" : "false");
 }
 
 /* ---- plan ---- */
@@ -234,13 +100,8 @@ void weir_show_json(const weir_graph *g, weir_string *s)
 {
     weir_string_add(s, "{\"format\": 1, \"name\": \"step %llu\", \"source\": \"weir %s\",\n",
                     (unsigned long long)g->id, weir_version());
-    tensors(s, g);
-    weir_string_add(s, ",\n\"ops\": [");
-    for (uint32_t i = 0; i < g->plan->n; i++) {
-        weir_string_add(s, i ? ",\n" : "\n");
-        op(s, g, i);
-    }
-    weir_string_add(s, "\n],\n");
+    weir_show_lists(g, NULL, true, s);
+    weir_string_add(s, ",\n");
     plan(s, g);
     weir_string_add(s, "}\n");
 }

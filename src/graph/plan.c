@@ -5,6 +5,7 @@
 
 #include "core/status.h"
 #include "graph/execute.h"
+#include "graph/op/spill.h"
 #include "graph/passes.h"
 #include "graph/policy/budget.h"
 
@@ -149,7 +150,23 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
         within.budget = g->session->budget;
     if (within.budget)
         WEIR_TRY(weir_budget_apply(g, passes, &within));
-    return weir_region_apply(g, passes);
+    WEIR_TRY(weir_region_apply(g, passes));
+    return weir_plan_spill(g);
+}
+
+weir_status weir_plan_spill(const weir_graph *g)
+{
+    size_t   bytes = 0;
+    uint64_t tickets = 0;
+
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_spill_attr *a = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr);
+        if (!a)
+            continue;
+        bytes = a->slot + a->bytes > bytes ? a->slot + a->bytes : bytes;
+        tickets = a->ticket + 1 > tickets ? a->ticket + 1 : tickets;
+    }
+    return tickets ? weir_device_spill(g->dev, bytes, (uint32_t)tickets) : WEIR_OK;
 }
 
 void weir_plan_free(weir_plan *p)

@@ -62,6 +62,9 @@ weir_status weir_plan_build(weir_graph *g, uint32_t passes);
 /* Bytes outside the arena: parameters, states, inputs and outputs of the device. */
 size_t weir_plan_resident(const weir_graph *g);
 
+/* The device's spill store has the room and the tickets that the plan's copies name. */
+weir_status weir_plan_spill(const weir_graph *g);
+
 void        weir_plan_free(weir_plan *p);
 
 /* First and last instruction of every temporary storage and workspace, with results that take over

@@ -8,6 +8,9 @@
 #include "core/text.h"
 #include "graph/plan.h"
 
+/* Is the graph there and planned? Else a failure that names the function. */
+weir_status weir_show_check(const weir_graph *g, const char *function);
+
 /* One writer per weir_text; the graph is planned. */
 void weir_show_graph(const weir_graph *g, weir_string *s);
 void weir_show_plan(const weir_graph *g, weir_string *s);
@@ -16,6 +19,12 @@ void weir_show_dot(const weir_graph *g, weir_string *s);
 void weir_show_timeline(const weir_graph *g, weir_string *s);
 void weir_show_addresses(const weir_graph *g, weir_string *s);
 void weir_show_json(const weir_graph *g, weir_string *s);
+void weir_show_outline(const weir_graph *g, weir_string *s);       /* policy/outline_text.c */
+
+/* "tensors": [...], "ops": [...] of the exchange format, from there, too. seconds[instruction]:
+ * NULL, or below 0: the roofline's. again: with what a budget made run again, else as the step was
+ * before. */
+void weir_show_lists(const weir_graph *g, const double *seconds, bool again, weir_string *s);
 
 /* The name of the op called; a fused call is the chain of its rows, "bn_apply+add+relu", with
  * `plus` between them. */

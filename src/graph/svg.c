@@ -16,7 +16,7 @@ void weir_svg_text(weir_string *s, const char *text)
         case '<': weir_string_add(s, "&lt;"); break;
         case '>': weir_string_add(s, "&gt;"); break;
         case '"': weir_string_add(s, "&quot;"); break;
-        default: weir_string_add(s, "%c", *text);
+        default: weir_string_add(s, "%c", (unsigned char)*text < ' ' ? ' ' : *text);
         }
     }
 }
@@ -35,7 +35,7 @@ static void choose_unit(weir_chart *c, double top)
 
 weir_chart weir_svg_begin(weir_string *s, unsigned n, double top, const char *title)
 {
-    weir_chart c = {.s = s, .xmax = n > 0 ? n : 1, .ymax = top > 0 ? top * 1.1 : 1};
+    weir_chart c = {.s = s, .xmax = n > 0 ? n : 1, .ymax = top > 0 ? top * 1.1 : 1, .strip = 16};
 
     choose_unit(&c, top);
     weir_string_add(s,
@@ -102,7 +102,7 @@ static void y_axis(weir_chart *c, const char *name)
     weir_string_add(c->s, ", %s</text>\n", c->unit_name);
 }
 
-void weir_svg_axes(weir_chart *c, const char *yname)
+void weir_svg_axes(weir_chart *c, const char *xname, const char *yname)
 {
     const double step = fmax(1, tick_step(c->xmax, 12)), foot = WEIR_SVG_Y + WEIR_SVG_H;
 
@@ -112,10 +112,10 @@ void weir_svg_axes(weir_chart *c, const char *yname)
         weir_string_add(c->s,
                         "<path d=\"M%.2f %gv5\" stroke=\"" FAINT "\"/>"
                         "<text x=\"%.2f\" y=\"%g\" text-anchor=\"middle\">%g</text>\n",
-                        x, foot + 16, x, foot + 35, i * step);
+                        x, foot + c->strip, x, foot + c->strip + 19, i * step);
     }
-    weir_string_add(c->s, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">instruction</text>\n",
-                    WEIR_SVG_X + WEIR_SVG_W / 2, foot + 55);
+    weir_string_add(c->s, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%s</text>\n",
+                    WEIR_SVG_X + WEIR_SVG_W / 2, foot + c->strip + 39, xname);
 }
 
 void weir_svg_level(weir_chart *c, double bytes, const char *colour, bool right, const char *text)

@@ -1,4 +1,4 @@
-/* svg.h - a chart as standalone SVG: frame, axes in bytes over instructions, marks, legend. */
+/* svg.h - a chart as standalone SVG: frame, axes, marks, legend; mostly bytes over instructions. */
 #ifndef WEIR_GRAPH_SVG_H
 #define WEIR_GRAPH_SVG_H
 
@@ -19,6 +19,7 @@ typedef struct weir_chart {
     double       unit;          /* bytes of one unit_name */
     const char  *unit_name;     /* B, kB, MB, GB */
     int          legend;        /* entries so far */
+    double       strip;         /* pixels below the plot that are drawn on */
 } weir_chart;
 
 static inline double weir_svg_x(const weir_chart *c, double x)
@@ -42,7 +43,7 @@ void weir_svg_subtitle(weir_chart *c, const char *format, ...)
 const char *weir_svg_bytes(const weir_chart *c, double bytes, char buf[WEIR_SVG_BYTES]);
 
 /* Grid, ticks and names of both axes; drawn before the content. */
-void weir_svg_axes(weir_chart *c, const char *yname);
+void weir_svg_axes(weir_chart *c, const char *xname, const char *yname);
 
 /* A dashed level across the plot with its name above, at the right end or at the left. */
 void weir_svg_level(weir_chart *c, double bytes, const char *colour, bool right, const char *text);

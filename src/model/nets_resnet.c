@@ -1,7 +1,8 @@
-/* nets_resnet.c - ResNet 18, 34, 50 and 101.
+/* nets_resnet.c - ResNet 18, 34, 50 and 101, and the ones of any depth for small images.
  *
  * He et al., "Deep residual learning for image recognition", 2016, as v1.5: a bottleneck strides in
- * its 3x3 convolution. Parameter names are those of torchvision. */
+ * its 3x3 convolution. Parameter names are those of torchvision. Where channels double the shortcut
+ * is a 1x1 convolution, in the ones for small images, too (the paper's option B). */
 #include "model/nets.h"
 
 #include <stdio.h>
@@ -99,11 +100,12 @@ static weir_tensor *resnet_apply(const weir_layer *base, weir_tensor *x)
     return weir_apply(l->fc, weir_flatten(weir_global_avg_pool2d(x)));
 }
 
-/* Four stages of widths 64, 128, 256, 512; the first block of the later ones halves the image.
+/* Up to four stages, each of twice the width; the first block of the later ones halves the image.
  * Returns the channels that come out, 0 after a failure. */
-static int64_t resnet_stages(weir_model *m, resnet *l, const int count[STAGES], bool bottleneck)
+static int64_t resnet_stages(weir_model *m, resnet *l, const int count[STAGES], int64_t width,
+                             bool bottleneck)
 {
-    shape s = {.in = 64, .width = 64, .bottleneck = bottleneck};
+    shape s = {.in = width, .width = width, .bottleneck = bottleneck};
 
     for (int stage = 0; stage < STAGES; stage++, s.width *= 2) {
         for (int i = 0; i < count[stage]; i++) {
@@ -137,21 +139,42 @@ static const struct depth *depth_find(int depth)
     return NULL;
 }
 
-weir_layer *weir_resnet_new(weir_model *m, int depth, int64_t classes, bool cifar)
+/* count[i] blocks in stage i; cifar: a stem for small images. */
+static weir_layer *resnet_new(weir_model *m, const int count[STAGES], int64_t width,
+                              bool bottleneck, int64_t classes, bool cifar)
 {
-    const weir_mark     mark = weir_model_mark(m);
-    const struct depth *d = depth_find(depth);
-    if (!d)
-        return NULL;
-    const int blocks = d->count[0] + d->count[1] + d->count[2] + d->count[3];
-    resnet   *l = weir_layer_new(m, sizeof *l + (size_t)blocks * sizeof l->block[0], resnet_apply);
+    const weir_mark mark = weir_model_mark(m);
+    const size_t    blocks = (size_t)count[0] + (size_t)count[1] + (size_t)count[2] +
+                          (size_t)count[3];
+    resnet *l = weir_layer_new(m, sizeof *l + blocks * sizeof l->block[0], resnet_apply);
     if (!l)
         return NULL;
     l->cifar = cifar;
-    const weir_conv_bn_form stem = {NULL, "conv1", "bn1", 3, 64, cifar ? 3 : 7, cifar ? 1 : 2, 1};
+    const weir_conv_bn_form stem = {NULL,          "conv1",       "bn1", 3, width,
+                                    cifar ? 3 : 7, cifar ? 1 : 2, 1};
     int64_t                 channels = 0;
     const bool              made = weir_conv_bn_new(m, &stem, &l->stem) &&
-                      (channels = resnet_stages(m, l, d->count, d->bottleneck)) > 0 &&
+                      (channels = resnet_stages(m, l, count, width, bottleneck)) > 0 &&
                       (l->fc = weir_linear_new(m, "fc", channels, classes, true));
     return weir_net_finish(m, mark, &l->base, made);
+}
+
+weir_layer *weir_resnet_new(weir_model *m, int depth, int64_t classes, bool cifar)
+{
+    const struct depth *d = depth_find(depth);
+
+    return d ? resnet_new(m, d->count, 64, d->bottleneck, classes, cifar) : NULL;
+}
+
+weir_layer *weir_resnet_cifar_new(weir_model *m, int depth, int64_t classes)
+{
+    enum { MOST_DEPTH = 6 * 100000 + 2 };
+    const int blocks = (depth - 2) / 6;
+
+    if (depth < 8 || depth > MOST_DEPTH || depth % 6 != 2) {
+        weir_fail(WEIR_ERR_INVALID,
+                  "resnet_cifar: depth %d, must be 6 k + 2 for a k of 1 to 100000", depth);
+        return NULL;
+    }
+    return resnet_new(m, (const int[STAGES]){blocks, blocks, blocks, 0}, 16, false, classes, true);
 }

@@ -31,9 +31,26 @@ static char *trace(weir_graph *g, weir_device *d)
     return weir_device_trace_stop(d);
 }
 
-/* NULL after a failure the library remembers. */
-static char *text_of(weir_graph *g, weir_device *d, const char *what)
+/* For other planners; named after the model and its sizes. */
+static char *outline(const tool_options *o, const tool_trial *t, const weir_graph *g)
 {
+    const char size = o->length ? 't' : o->depth ? 'l' : o->image ? 'i' : '\0';
+    char       name[64];
+
+    const int n = snprintf(name, sizeof name, "%s_b%lld", o->model, (long long)t->batch);
+    if (size && n > 0 && (size_t)n < sizeof name)
+        snprintf(name + n, sizeof name - (size_t)n, "_%c%lld", size,
+                 (long long)(o->length + o->depth + o->image));
+    return weir_graph_outline(g, name,
+                              *o->times == 'm'   ? WEIR_TIMES_MEASURED
+                              : *o->times == 'e' ? WEIR_TIMES_ESTIMATED
+                                                 : WEIR_TIMES_ROOFLINE);
+}
+
+/* NULL after a failure the library remembers. */
+static char *text_of(const tool_options *o, const tool_trial *t, weir_graph *g)
+{
+    const char *const what = o->what;
     static const struct {
         const char *name;
         weir_text   text;
@@ -47,9 +64,11 @@ static char *text_of(weir_graph *g, weir_device *d, const char *what)
         {"json", WEIR_TEXT_JSON},
     };
     if (strcmp(what, "profile") == 0)
-        return profile(g, d);
+        return profile(g, t->dev);
     if (strcmp(what, "trace") == 0)
-        return trace(g, d);
+        return trace(g, t->dev);
+    if (strcmp(what, "outline") == 0)
+        return outline(o, t, g);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (strcmp(texts[i].name, what) == 0)
             return weir_graph_text(g, texts[i].text);
@@ -83,7 +102,7 @@ int tool_dump(const tool_options *o)
     const weir_plan_options how = {.disable = o->disable, .budget = o->budget, .policy = o->policy,
                                    .measure = o->measure && *o->measure == 'y'};
     if (g && tool_trial_record(&t) == WEIR_OK && weir_graph_end(g, &how) == WEIR_OK)
-        text = text_of(g, t.dev, o->what);
+        text = text_of(o, &t, g);
     const int code = text ? write_out(o, text) : tool_failed(o);
     weir_text_free(text);
     weir_graph_free(g);

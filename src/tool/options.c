@@ -29,6 +29,8 @@ static const row rows[] = {
     {"image", "PX",
      "size of images (default 224, unet 256; a resnet up to 64: the CIFAR stem, 10 classes)", TRAIN,
      AT(image), 8, 1024},
+    {"length", "T", "tokens of a text, leaves of a tree", TRAIN, AT(length), 1, 65536},
+    {"depth", "L", "layers of resnet, 6 k + 2 (default 110)", TRAIN, AT(depth), 8, 6002},
     {"threads", "T", "worker threads (default: WEIR_THREADS, else one per core)",
      TRAIN | TOOL_BIT_INFO, AT(threads), 1, 1024},
     {"steps", "K", "timed steps of each case", TOOL_BIT_GRAPH, AT(steps), 1, 1000000, .number = 20},
@@ -47,6 +49,9 @@ static const row rows[] = {
      TRAIN | TOOL_BIT_PLAN, AT(policy), .text = "auto"},
     {"link", "GB/S", "to the host and back, such as 12 or 12,25 (default: no swapping)",
      TOOL_BIT_PLAN, AT(link)},
+    {"curve", "BASE",
+     "plan for ever smaller budgets by each policy (a,b,c or all): a table, BASE.csv, BASE.svg",
+     TOOL_BIT_PLAN, AT(curve)},
     {"align", "BYTES", "alignment of offsets, a power of two", TOOL_BIT_PLAN, AT(align), 1, 1 << 20,
      .number = 1},
     {"check", "GRAPH", "judge a plan for that step: weir plan --check GRAPH.json PLAN.json",
@@ -54,7 +59,10 @@ static const row rows[] = {
     {"moves", "N", "decisions the search tries (default: by the step's size)", TOOL_BIT_PLAN,
      AT(moves), 1, INT64_MAX},
     {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
-     .words = "graph, plan, cost, dot, timeline, addresses, json, profile, trace", .text = "plan"},
+     .words = "graph, plan, cost, dot, timeline, addresses, json, outline, profile, trace",
+     .text = "plan"},
+    {"times", "T", "of the operations in an outline", TOOL_BIT_DUMP, AT(times),
+     .words = "roofline, estimate, measured", .text = "roofline"},
     {"out", "FILE", "where to write it (default: stdout)", TOOL_BIT_DUMP | TOOL_BIT_PLAN, AT(out)},
 };
 
@@ -153,6 +161,11 @@ static int check(const tool_options *o, const tool_command *c)
         return tool_say(o, TOOL_USAGE,
                         "--image is for networks whose images scale; '%s' has one input size",
                         o->model);
+    if (o->length && !tool_model_is_text(o->model))
+        return tool_say(o, TOOL_USAGE, "--length is for networks over text; '%s' is none",
+                        o->model);
+    if (o->depth && !tool_model_is_deep(o->model))
+        return tool_say(o, TOOL_USAGE, "--depth is for resnet; '%s' has one depth", o->model);
     return TOOL_DONE;
 }
 

@@ -24,16 +24,50 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
     fprintf(stderr, "  planned in       %15.3f s\n", seconds);
 }
 
-static int write_text(const tool_options *o, const char *text)
+/* path NULL: to stdout. */
+static int write_text(const tool_options *o, const char *path, const char *text)
 {
-    FILE *const to = o->out ? fopen(o->out, "w") : stdout;
+    FILE *const to = path ? fopen(path, "w") : stdout;
     if (!to)
-        return tool_say(o, TOOL_FAILED, "--out: cannot write '%s'", o->out);
+        return tool_say(o, TOOL_FAILED, "cannot write '%s'", path);
     fputs(text, to);
     const bool bad = ferror(to) != 0;
-    if ((o->out ? fclose(to) : fflush(to)) != 0 || bad)
-        return tool_say(o, TOOL_FAILED, "the plan could not be written whole");
+    if ((path ? fclose(to) : fflush(to)) != 0 || bad)
+        return tool_say(o, TOOL_FAILED, "'%s' could not be written whole", path ? path : "stdout");
     return TOOL_DONE;
+}
+
+/* The table to stdout (or --out), the rest beside BASE. */
+static int write_curve(const tool_options *o, const weir_curve *c)
+{
+    static const char *const suffix[] = {[WEIR_CURVE_CSV] = "csv", [WEIR_CURVE_SVG] = "svg"};
+    char                     path[4096];
+    int                      code = TOOL_DONE;
+
+    for (int form = WEIR_CURVE_TABLE; form <= WEIR_CURVE_SVG && code == TOOL_DONE; form++) {
+        const bool  table = form == WEIR_CURVE_TABLE;
+        char *const text = weir_curve_text(c, (weir_curve_form)form);
+        const int   n = table ? 0 : snprintf(path, sizeof path, "%s.%s", o->curve, suffix[form]);
+        if (!text)
+            code = tool_failed(o);
+        else if (n < 0 || (size_t)n >= sizeof path)
+            code = tool_say(o, TOOL_USAGE, "--curve: the name is too long");
+        else
+            code = write_text(o, table ? o->out : path, text);
+        weir_text_free(text);
+    }
+    return code;
+}
+
+static int plan_curve(const tool_options *o, const weir_outline *outline,
+                      weir_outline_options how)
+{
+    if (strcmp(o->policy, "all") == 0)
+        how.policy = NULL;
+    weir_curve *const c = weir_outline_curve(outline, &how);
+    const int         code = c ? write_curve(o, c) : tool_failed(o);
+    weir_curve_free(c);
+    return code;
 }
 
 /* "12", "12GB/s" or "12,25GB/s": gigabytes per second out and in. */
@@ -83,7 +117,7 @@ static int plan(const tool_options *o, const weir_outline *outline,
     if (!text)
         return tool_failed(o);
     report(o, &stats, seconds);
-    const int code = write_text(o, text);
+    const int code = write_text(o, o->out, text);
     weir_text_free(text);
     return code;
 }
@@ -101,7 +135,8 @@ int tool_plan(const tool_options *o)
     weir_outline *const outline = weir_outline_read(o->check ? o->check : o->file);
     if (!outline)
         return tool_failed(o);
-    const int code = o->check ? check(o, outline, &how) : plan(o, outline, &how);
+    const int code = o->check   ? check(o, outline, &how)
+                     : o->curve ? plan_curve(o, outline, how) : plan(o, outline, &how);
     weir_outline_free(outline);
     return code;
 }

@@ -17,9 +17,9 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
-        *link, *check;
+        *times, *link, *curve, *check;
     const char *file; /* the one word that is no option, for commands that take it */
-    int64_t     batch, steps, rounds, threads, image, align, moves;
+    int64_t     batch, steps, rounds, threads, image, length, depth, align, moves;
 } tool_options;
 
 typedef struct tool_command {
@@ -58,9 +58,12 @@ const char *tool_model_names(void);
 bool        tool_model_known(const char *name);
 /* Images of this model can have another size (--image). */
 bool tool_model_scales(const char *name);
+/* Its x is tokens (--length); it has any depth (--depth). */
+bool tool_model_is_text(const char *name);
+bool tool_model_is_deep(const char *name);
 
-/* One model on a device of its own, with synthetic data, SGD with momentum 0.9 and a step that is
- * ready to run. Two trials of equal options hold equal bits. */
+/* One model on a device of its own, with synthetic data, SGD with momentum 0.9 (gpt2: Adam) and a
+ * step that is ready to run. Two trials of equal options hold equal bits. */
 typedef struct tool_trial {
     weir_device *dev;
     weir_model  *model;

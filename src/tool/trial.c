@@ -15,14 +15,23 @@ typedef struct network {
     int64_t     batch, classes;
     int64_t     channels, px; /* channels 0: x is (n, px), else (n, channels, px, px) */
     int         depth;        /* of a resnet, else 0 */
-    bool        scales;       /* --image gives x another size */
-    bool        pixels;       /* logits (n, classes, px, px): a class for each pixel */
-    bool        text;         /* x is (n, px) tokens below classes, a label for each */
+    unsigned    form;
     weir_layer *(*make)(weir_model *m, const struct network *n, int64_t px);
 } network;
 
+enum {
+    SCALES = 1,     /* --image gives x another size */
+    PIXELS = 2,     /* logits (n, classes, px, px): a class for each pixel */
+    TEXT = 4,       /* x is (n, px) tokens below classes, a label for each; --length gives px */
+    TREE = 8,       /* x is (n, px) tokens below TREE_VOCAB, a label for all; --length gives px */
+    DEEP = 16,      /* --depth gives depth */
+    ADAM = 32       /* trained with Adam, not SGD */
+};
+
 /* Up to this size a resnet has the CIFAR stem and ten classes. */
 enum { SMALL_IMAGE = 64, SMALL_CLASSES = 10 };
+
+enum { TREE_VOCAB = 2000 };
 
 static bool is_small(const network *n, int64_t px)
 {
@@ -100,19 +109,53 @@ static weir_layer *make_lstm(weir_model *m, const network *n, int64_t px)
     return weir_char_lstm_new(m, n->classes, 128, 1);
 }
 
+/* GPT-2 small, with an output layer of its own. */
+static weir_layer *make_gpt2(weir_model *m, const network *n, int64_t px)
+{
+    return weir_gpt_new(m, n->classes, px, 768, 12, 12);
+}
+
+static weir_layer *make_deep(weir_model *m, const network *n, int64_t px)
+{
+    (void)px;
+    return weir_resnet_cifar_new(m, n->depth, n->classes);
+}
+
+/* The sizes of Tai et al. 2015 for sentiment. */
+static weir_layer *make_tree(weir_model *m, const network *n, int64_t px)
+{
+    return weir_tree_lstm_new(m, TREE_VOCAB, 150, n->classes, px, WEIR_TREE_BALANCED);
+}
+
+static weir_layer *make_random_tree(weir_model *m, const network *n, int64_t px)
+{
+    return weir_tree_lstm_new(m, TREE_VOCAB, 150, n->classes, px, WEIR_TREE_RANDOM);
+}
+
+/* An LSTM, step by step. */
+static weir_layer *make_chain(weir_model *m, const network *n, int64_t px)
+{
+    return weir_tree_lstm_new(m, TREE_VOCAB, 150, n->classes, px, WEIR_TREE_CHAIN);
+}
+
 #define NETWORKS(X)                                                                                \
-    X("mlp", 128, 10, 0, 784, 0, false, false, false, make_mlp)                                    \
-    X("cnn", 64, 10, 1, 8, 0, false, false, false, make_cnn)                                       \
-    X("lenet", 64, 10, 1, 28, 0, false, false, false, make_lenet)                                  \
-    X("resnet18", 16, 1000, 3, 224, 18, true, false, false, make_resnet)                           \
-    X("resnet50", 16, 1000, 3, 224, 50, true, false, false, make_resnet)                           \
-    X("vgg16", 8, 1000, 3, 224, 0, true, false, false, make_vgg)                                   \
-    X("densenet121", 16, 1000, 3, 224, 0, true, false, false, make_densenet)                       \
-    X("mobilenetv2", 16, 1000, 3, 224, 0, true, false, false, make_mobilenet)                      \
-    X("unet", 2, 2, 3, 256, 0, true, true, false, make_unet)                                       \
-    X("tiny", 8, 8, 0, 8, 0, false, false, false, make_tiny)                                       \
-    X("gpt", 8, 256, 0, 256, 0, false, false, true, make_gpt)                                      \
-    X("lstm", 16, 128, 0, 32, 0, false, false, true, make_lstm)
+    X("mlp", 128, 10, 0, 784, 0, 0, make_mlp)                                                      \
+    X("cnn", 64, 10, 1, 8, 0, 0, make_cnn)                                                         \
+    X("lenet", 64, 10, 1, 28, 0, 0, make_lenet)                                                    \
+    X("resnet18", 16, 1000, 3, 224, 18, SCALES, make_resnet)                                       \
+    X("resnet50", 16, 1000, 3, 224, 50, SCALES, make_resnet)                                       \
+    X("resnet", 128, 10, 3, 32, 110, DEEP, make_deep)                                              \
+    X("vgg16", 8, 1000, 3, 224, 0, SCALES, make_vgg)                                               \
+    X("densenet121", 16, 1000, 3, 224, 0, SCALES, make_densenet)                                   \
+    X("mobilenetv2", 16, 1000, 3, 224, 0, SCALES, make_mobilenet)                                  \
+    X("unet", 2, 2, 3, 256, 0, SCALES | PIXELS, make_unet)                                         \
+    X("tiny", 8, 8, 0, 8, 0, 0, make_tiny)                                                         \
+    X("gpt", 8, 256, 0, 256, 0, TEXT, make_gpt)                                                    \
+    X("gpt2", 4, 50257, 0, 512, 0, TEXT | ADAM, make_gpt2)                                         \
+    X("lstm", 16, 128, 0, 32, 0, TEXT, make_lstm)                                                  \
+    X("treelstm", 25, 5, 0, 32, 0, TREE, make_tree)                                                \
+    X("randomtree", 25, 5, 0, 32, 0, TREE, make_random_tree)                                       \
+    X("chainlstm", 25, 5, 0, 32, 0, TREE, make_chain)
 
 #define NETWORK(...)    {__VA_ARGS__},
 #define NAME(name, ...) ", " name
@@ -140,7 +183,19 @@ bool tool_model_known(const char *name)
 bool tool_model_scales(const char *name)
 {
     const network *const n = find(name);
-    return n && n->scales;
+    return n && n->form & SCALES;
+}
+
+bool tool_model_is_text(const char *name)
+{
+    const network *const n = find(name);
+    return n && n->form & (TEXT | TREE);
+}
+
+bool tool_model_is_deep(const char *name)
+{
+    const network *const n = find(name);
+    return n && n->form & DEEP;
 }
 
 static uint64_t next(uint64_t *state)
@@ -171,18 +226,18 @@ static weir_status write_random(weir_tensor *t, int64_t classes, uint64_t *state
     return s;
 }
 
-static weir_status write_data(tool_trial *t, int64_t classes)
+static weir_status write_data(tool_trial *t, const network *n, int64_t classes)
 {
     uint64_t state = TOOL_SEED;
 
-    WEIR_TRY(write_random(t->x, classes, &state));
+    WEIR_TRY(write_random(t->x, n->form & TREE ? TREE_VOCAB : classes, &state));
     return write_random(t->y, classes, &state);
 }
 
 /* Of x and of the labels. */
 static weir_desc input_of(const network *n, int64_t batch, int64_t px)
 {
-    if (n->text)
+    if (n->form & (TEXT | TREE))
         return weir_2d(WEIR_I32, batch, px);
     return n->channels ? weir_4d(WEIR_F32, batch, n->channels, px, px)
                        : weir_2d(WEIR_F32, batch, px);
@@ -190,7 +245,7 @@ static weir_desc input_of(const network *n, int64_t batch, int64_t px)
 
 static int64_t labels_of(const network *n, int64_t batch, int64_t px)
 {
-    return n->pixels ? batch * px * px : n->text ? batch * px : batch;
+    return n->form & PIXELS ? batch * px * px : n->form & TEXT ? batch * px : batch;
 }
 
 /* One row of logits for each label: pixels become rows. */
@@ -212,20 +267,25 @@ weir_status tool_trial_record(void *ctx)
 /* What was made before a failure stays in t: tool_trial_close takes it apart. */
 static weir_status build(tool_trial *t, const tool_options *o, bool graph)
 {
-    const network *const n = find(o->model);
-    const int64_t        px = o->image ? o->image : n->px;
+    network net = *find(o->model);
+    const network *const n = &net;
+    const int64_t        px = o->image ? o->image : o->length ? o->length : n->px;
+    net.depth = o->depth ? (int)o->depth : net.depth;
     t->batch = o->batch ? o->batch : n->batch;
-    t->image = n->scales ? px : 0;
-    t->pixels = n->pixels;
+    t->image = n->form & SCALES ? px : 0;
+    t->pixels = n->form & PIXELS;
 
-    t->dev = weir_device_open("cpu", &(weir_device_options){(int)o->threads, TOOL_SEED});
+    t->dev = weir_device_open("cpu", &(weir_device_options){.threads = (int)o->threads,
+                                                          .seed = TOOL_SEED});
     t->model = t->dev ? weir_model_new(t->dev) : NULL;
     t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)
         return weir_error_status();
     t->x = weir_input(t->dev, input_of(n, t->batch, px));
     t->y = weir_input(t->dev, weir_1d(WEIR_I32, labels_of(n, t->batch, px)));
-    t->optim = weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
+    t->optim = n->form & ADAM
+                   ? weir_adam_new(t->dev, 0.0003, NULL)
+                   : weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
     t->step = weir_step_new(t->dev, tool_trial_record, t,
                             &(weir_step_options){graph, {.disable = o->disable,
                                                          .budget = o->budget, .policy = o->policy,
@@ -233,7 +293,7 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
                                                                     *o->measure == 'y'}});
     if (!t->x || !t->y || !t->optim || !t->step)
         return weir_error_status();
-    return write_data(t, classes_of(n, px));
+    return write_data(t, n, classes_of(n, px));
 }
 
 weir_status tool_trial_open(tool_trial *t, const tool_options *o, bool graph)

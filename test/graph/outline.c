@@ -110,6 +110,31 @@ CASE(damaged_steps_never_crash)
     folder_remove(&f);
 }
 
+/* Operation 0 makes an output, 1, and 2, which is dropped and made anew: 1 is there then. */
+CASE(an_output_is_made_anew_beside_itself)
+{
+    static const char text[] =
+        "{\"tensors\": [{\"id\": 0, \"bytes\": 16, \"kind\": \"param\"},"
+        "{\"id\": 1, \"bytes\": 16, \"kind\": \"activation\", \"output\": true},"
+        "{\"id\": 2, \"bytes\": 1000, \"kind\": \"activation\"},"
+        "{\"id\": 3, \"bytes\": 1000, \"kind\": \"activation\"},"
+        "{\"id\": 4, \"bytes\": 16, \"kind\": \"activation\"},"
+        "{\"id\": 5, \"bytes\": 16, \"kind\": \"activation\"}], \"ops\": ["
+        "{\"id\": 0, \"time_us\": 1, \"inputs\": [0], \"outputs\": [1, 2]},"
+        "{\"id\": 1, \"time_us\": 1, \"inputs\": [0], \"outputs\": [3]},"
+        "{\"id\": 2, \"time_us\": 9, \"inputs\": [3], \"outputs\": [4]},"
+        "{\"id\": 3, \"time_us\": 1, \"inputs\": [2, 4], \"outputs\": [5]}]}";
+    folder f;
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_outline *const o = weir_outline_read(file_text(&f, 0, text));
+    CHECK_OR_RETURN(o != NULL);
+    char *const plan = weir_outline_plan(o, &(weir_outline_options){.budget = "1200"}, NULL);
+    CHECK_TEXT(plan ? plan : weir_error(), "\"scratch\":{\"1\":");
+    weir_text_free(plan);
+    weir_outline_free(o);
+    folder_remove(&f);
+}
+
 /* One tensor with these bytes, one operation that makes another. */
 static const char *step(const folder *f, const char *bytes, const char *made, const char *time)
 {
@@ -127,7 +152,7 @@ CASE(numbers_too_large)
 {
     static const struct { const char *bytes, *made, *time, *says; } hostile[] = {
         {"4611686018427387903", "1", "1", "tensor 0: too many bytes"},
-        {"9007199254740992", "1", "1", "tensor 1: too many bytes"},
+        {"9007199254740992", "1", "1", "tensor 0: too many bytes"},
         {"1", "9007199254740990", "1", "operation 0: too many bytes"},
         {"1", "1", "1e300", "operation 0: needs id and time_us"},
         {"1", "1", "-1", "operation 0: needs id and time_us"}};

@@ -1,5 +1,6 @@
 # test_package.py - the package as a whole: names, constructors, graphs, settings, pictures, types.
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -155,6 +156,7 @@ def test_graph_says_what_it_needs():
     assert "matmul" in step.text() and "matmul" in step.text("cost")
     assert step.text("dot").startswith("digraph")
     assert len(step.json()["plan"]["instructions"]) == stats["instructions"]
+    assert len(json.loads(step.text("outline"))["ops"]) == stats["instructions"]
     with pytest.raises(ValueError, match="kind is one of"):
         step.text("nonsense")
 

@@ -30,11 +30,16 @@ static weir_status levers_from(const char *text, unsigned *set)
 
 weir_status weir_policy_auto(weir_policy_job *job)
 {
-    weir_search s = {.p = job->p, .budget = job->room,
+    weir_search s = {.p = job->p, .budget = job->room, .room_bytes = job->addresses,
+                     .align = job->align ? job->align : 1,
                      .moves = job->moves ? job->moves : weir_policy_moves(job->p->tasks.n)};
 
     WEIR_TRY(levers_from(job->variant, &s.levers));
+    s.start = job->gap;
     const weir_status status = weir_search_run(&s);
+    weir_mem_free(job->gap);
+    job->gap = s.best;
+    s.best = NULL;
     job->s = s.room.s;
     s.room.s = (weir_schedule){0};
     weir_search_free(&s);

@@ -88,7 +88,7 @@ static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
         f->g->plan->extra_seconds = s->time - s->p->time;
         if (*height < f->least) {
             f->least = *height;
-            f->peak_task = s->events.at[s->peak_event].what;
+            f->peak_task = weir_schedule_stage(s, s->peak_event);
         }
     }
     if (!fits)
@@ -144,6 +144,15 @@ static weir_status too_small(const weir_fitter *f, size_t budget, size_t residen
                      weir_phase_name[n->phase], resident + weir_budget_floor(&f->problem));
 }
 
+/* What swapping costs: as measured, or about what a file in the system's cache does. Its threads
+ * take time from those that compute. */
+static weir_status set_link(weir_fitter *f, bool measure, weir_problem *p)
+{
+    p->link_out = p->link_in = 1e9;
+    p->steal = 1.0 / weir_threads_count(f->g->dev->threads);
+    return measure ? weir_device_spill_speed(f->g->dev, &p->link_out, &p->link_in) : WEIR_OK;
+}
+
 static weir_status make_problems(weir_fitter *f, bool measure)
 {
     const bool inplace = f->passes >> WEIR_PASS_INPLACE & 1;
@@ -151,13 +160,18 @@ static weir_status make_problems(weir_fitter *f, bool measure)
     uint32_t  *same;
 
     WEIR_TRY(weir_problem_of(f->g, NULL, inplace, &f->problem, &f->piece_of));
+    WEIR_TRY(set_link(f, measure, &f->problem));
     if (!measure)
         return WEIR_OK;
     WEIR_TRY(weir_graph_time(f->g, f->limit, &seconds));
     const weir_status status = weir_problem_of(f->g, seconds, inplace, &f->timed, &same);
     weir_mem_free(seconds);
-    if (status == WEIR_OK)
+    if (status == WEIR_OK) {
         weir_mem_free(same);
+        f->timed.link_out = f->problem.link_out;
+        f->timed.link_in = f->problem.link_in;
+        f->timed.steal = f->problem.steal;
+    }
     return status;
 }
 

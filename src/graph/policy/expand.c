@@ -1,18 +1,31 @@
-/* expand.c - decisions become nodes: what runs again is a copy of its node.
+/* expand.c - a schedule becomes nodes: what runs again is a copy of its node, copies to the spill
+ * file and back are operations of their own.
  *
  * A copy writes storages of its own and draws the same random numbers (its position in the stream
- * is that of the node). From then on every reader of the piece reads the copy's storage. Nothing
- * after this knows of budgets: lifetimes, places and instructions come from the longer list. */
+ * is that of the node). From then on every reader of the piece reads the copy's storage. What
+ * is copied out is awaited where its life ends, what comes in before its first reader; the waiting
+ * reads the storage, so it stays as long as the copy may take. Nothing after this knows of budgets:
+ * lifetimes, places and instructions come from the longer list. */
 #include <string.h>
 
 #include "core/status.h"
+#include "device/spill.h"
+#include "graph/op/spill.h"
 #include "graph/policy/recorded.h"
+
+#define NO_TICKET UINT64_MAX
 
 typedef struct weir_expander {
     weir_graph           *g;
     const weir_schedule  *s;
     const uint32_t       *piece_of;
     uint32_t             *store_of_life;    /* [lives] */
+    uint32_t             *store_of_piece;   /* [pieces] as recorded */
+    uint64_t             *leaving, *coming; /* [lives] ticket of a copy under way, or NO_TICKET */
+    uint64_t             *slot;             /* [pieces] in the file; UINT64_MAX: none yet */
+    uint64_t              slots, tickets;   /* bytes and numbers given out */
+    uint32_t             *end_first, *ends; /* [events + 1], [lives]: which end behind which event */
+    weir_phase            phase;            /* of the last run */
     WEIR_VEC(weir_node) nodes;
 } weir_expander;
 
@@ -65,6 +78,7 @@ static weir_status map_outputs(weir_expander *x, uint32_t event, weir_node *n, b
             store = weir_graph_store_new(x->g, x->g->stores.at[old].bytes, kind);
             if (store == WEIR_NONE)
                 return WEIR_ERR_NOMEM;
+            x->g->stores.at[store].origin = old;
             n->out[k] = view_in(x->g, n->out[k], store);
             if (n->out[k] == WEIR_NONE)
                 return WEIR_ERR_NOMEM;
@@ -75,7 +89,8 @@ static weir_status map_outputs(weir_expander *x, uint32_t event, weir_node *n, b
     return WEIR_OK;
 }
 
-static weir_status add_event(weir_expander *x, uint32_t event)
+/* The run of a task, on the lives that the event names. */
+static weir_status add_run(weir_expander *x, uint32_t event)
 {
     const weir_event e = x->s->events.at[event];
     weir_node        n = x->g->nodes.at[e.what];
@@ -97,17 +112,173 @@ static weir_status add_event(weir_expander *x, uint32_t event)
     return map_outputs(x, event, added, e.again);
 }
 
+/* ---- copies ---- */
+
+/* All bytes of a storage as one value. */
+static uint32_t bytes_of(weir_graph *g, uint32_t store)
+{
+    const weir_layout l = {.desc = weir_1d(WEIR_U8, (int64_t)g->stores.at[store].bytes),
+                           .stride = {1}};
+    return weir_graph_value_of(g, store, &l, 0);
+}
+
+/* Appends an operation of the spill file on a life's storage. */
+static weir_status add_spill(weir_expander *x, weir_op op, uint32_t life, weir_spill_attr attr)
+{
+    const uint32_t value = bytes_of(x->g, x->store_of_life[life]);
+    weir_node      n = {.op = op, .phase = x->phase, .attr_bytes = sizeof attr,
+                        .nin = op != WEIR_OP_SPILL_IN, .nout = op == WEIR_OP_SPILL_IN};
+
+    n.attr = weir_mem_alloc(sizeof attr);
+    if (value == WEIR_NONE || !n.attr || !weir_vec_push(&x->nodes, n)) {
+        weir_mem_free(n.attr);
+        return WEIR_ERR_NOMEM;
+    }
+    memcpy(n.attr, &attr, sizeof attr);
+    weir_node *const added = &x->nodes.at[x->nodes.n - 1];
+    *(n.nin ? added->in : added->out) = value;
+    return WEIR_OK;
+}
+
+/* Where a piece lies in the file: it gets a place when it is copied out for the first time. */
+static uint64_t slot_of(weir_expander *x, uint32_t piece, size_t bytes)
+{
+    if (x->slot[piece] == UINT64_MAX) {
+        x->slot[piece] = x->slots;
+        x->slots += (bytes + WEIR_SPILL_ALIGN - 1) / WEIR_SPILL_ALIGN * WEIR_SPILL_ALIGN;
+    }
+    return x->slot[piece];
+}
+
+static weir_status add_copy(weir_expander *x, uint32_t event)
+{
+    const weir_event e = x->s->events.at[event];
+    const uint32_t  *life = x->s->refs.at + x->s->first.at[event];
+    const bool       out = e.act == WEIR_OUT;
+    const uint32_t   on = life[out ? 0 : 1];
+
+    if (!out) {
+        const weir_store like = x->g->stores.at[x->store_of_piece[e.what]];
+        x->store_of_life[on] = weir_graph_store_new(x->g, like.bytes, like.kind);
+        if (x->store_of_life[on] == WEIR_NONE)
+            return WEIR_ERR_NOMEM;
+    }
+    const size_t          bytes = x->g->stores.at[x->store_of_piece[e.what]].bytes;
+    const weir_spill_attr attr = {slot_of(x, e.what, bytes), bytes, x->tickets};
+    (out ? x->leaving : x->coming)[on] = x->tickets++;
+    return add_spill(x, out ? WEIR_OP_SPILL_OUT : WEIR_OP_SPILL_IN, on, attr);
+}
+
+/* The copy of a life with this ticket, if it is one, is awaited; from here on there is none. */
+static weir_status await(weir_expander *x, uint32_t life, uint64_t *ticket)
+{
+    const weir_spill_attr attr = {.ticket = *ticket};
+
+    if (*ticket == NO_TICKET)
+        return WEIR_OK;
+    *ticket = NO_TICKET;
+    return add_spill(x, WEIR_OP_SPILL_WAIT, life, attr);
+}
+
+/* Before an event: what came in and is read now has arrived. */
+static weir_status await_inputs(weir_expander *x, uint32_t event)
+{
+    uint32_t        nin, nout;
+    const uint32_t *life = weir_schedule_refs(x->s, event, &nin, &nout);
+
+    for (uint32_t i = 0; i < nin; i++)
+        WEIR_TRY(await(x, life[i], &x->coming[life[i]]));
+    return WEIR_OK;
+}
+
+static weir_status add_event(weir_expander *x, uint32_t event)
+{
+    const weir_event e = x->s->events.at[event];
+
+    if (e.act == WEIR_RUN)
+        x->phase = x->g->nodes.at[e.what].phase;
+    WEIR_TRY(await_inputs(x, event));
+    WEIR_TRY(e.act == WEIR_RUN ? add_run(x, event) : add_copy(x, event));
+    for (uint32_t i = x->end_first[event]; i < x->end_first[event + 1]; i++)
+        WEIR_TRY(await(x, x->ends[i], &x->leaving[x->ends[i]]));
+    return WEIR_OK;
+}
+
+/* ---- together ---- */
+
+/* Lives by the event they end in: those of e are ends[end_first[e]..end_first[e + 1]). */
+static void sort_ends(weir_expander *x)
+{
+    const weir_schedule *s = x->s;
+    uint32_t *const      first = x->end_first;
+
+    memset(first, 0, (s->events.n + 2u) * sizeof *first);
+    for (uint32_t i = 0; i < s->lives.n; i++)
+        first[s->lives.at[i].last + 2]++;
+    for (uint32_t e = 0; e < s->events.n; e++)
+        first[e + 2] += first[e + 1];
+    for (uint32_t i = 0; i < s->lives.n; i++)
+        x->ends[first[s->lives.at[i].last + 1]++] = i;
+}
+
+static bool expander_init(weir_expander *x)
+{
+    const weir_schedule *s = x->s;
+
+    x->store_of_life = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->store_of_life);
+    x->leaving = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->leaving);
+    x->coming = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->coming);
+    x->store_of_piece = weir_mem_alloc((s->p->pieces.n + 1u) * sizeof *x->store_of_piece);
+    x->slot = weir_mem_alloc((s->p->pieces.n + 1u) * sizeof *x->slot);
+    x->end_first = weir_mem_alloc((s->events.n + 2u) * sizeof *x->end_first);
+    x->ends = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->ends);
+    if (!x->store_of_life || !x->leaving || !x->coming || !x->store_of_piece || !x->slot || !x->end_first ||
+        !x->ends)
+        return false;
+    for (uint32_t i = 0; i < s->lives.n; i++)
+        x->leaving[i] = x->coming[i] = NO_TICKET;
+    for (uint32_t k = 0; k < s->p->pieces.n; k++)
+        x->slot[k] = UINT64_MAX;
+    for (uint32_t i = 0; i < x->g->stores.n; i++)
+        if (x->piece_of[i] != WEIR_NO_PIECE)
+            x->store_of_piece[x->piece_of[i]] = i;
+    sort_ends(x);
+    return true;
+}
+
+static void expander_free(weir_expander *x)
+{
+    weir_mem_free(x->store_of_life);
+    weir_mem_free(x->leaving);
+    weir_mem_free(x->coming);
+    weir_mem_free(x->store_of_piece);
+    weir_mem_free(x->slot);
+    weir_mem_free(x->end_first);
+    weir_mem_free(x->ends);
+}
+
+/* Was the node made here? Then its attributes are its own. */
+static bool made_here(const weir_node *n)
+{
+    return n->again || weir_spill_attr_of(n->op, n->attr);
+}
+
 static void drop_copies(weir_node *nodes, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (nodes[i].again)
+        if (made_here(&nodes[i]))
             weir_mem_free(nodes[i].attr);
 }
 
-/* New storages and values lie behind the old ones; no old list of views has got one of them. */
+/* New storages and values lie behind the old ones; in a list of views the new ones come first. */
 static void forget_new(weir_graph *g, const weir_unexpanded *old)
 {
     g->stores.n = old->stores;
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        uint32_t *const first = &g->stores.at[i].values;
+        while (*first != WEIR_NONE && *first >= old->values)
+            *first = g->values.at[*first].next;
+    }
     g->values.n = old->values;
 }
 
@@ -118,12 +289,11 @@ weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint3
     weir_status   status = WEIR_OK;
 
     *old = (weir_unexpanded){.stores = g->stores.n, .values = g->values.n};
-    x.store_of_life = weir_mem_alloc(((size_t)s->lives.n + 1) * sizeof *x.store_of_life);
-    if (!x.store_of_life)
-        return WEIR_ERR_NOMEM;
+    if (!expander_init(&x))
+        status = WEIR_ERR_NOMEM;
     for (uint32_t e = 0; e < s->events.n && status == WEIR_OK; e++)
         status = add_event(&x, e);
-    weir_mem_free(x.store_of_life);
+    expander_free(&x);
     if (status != WEIR_OK) {
         drop_copies(x.nodes.at, x.nodes.n);
         weir_vec_free(&x.nodes);

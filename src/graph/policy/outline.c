@@ -203,7 +203,7 @@ static weir_status read_pairs(weir_reader *r, uint32_t i)
     return WEIR_OK;
 }
 
-/* Inputs of which a mask is enough; resident tensors that are overwritten, which count as inputs. */
+/* Inputs of which a mask is enough; resident tensors that are overwritten: they count as inputs. */
 static weir_status read_more(weir_reader *r, uint32_t i)
 {
     const json_t *op = json_array_get(r->ops, i);
@@ -259,7 +259,7 @@ static weir_status read_op(weir_reader *r, uint32_t i)
     const char *const   name = json_string_value(json_object_get(op, "name"));
     const weir_task_def def = {
         .time = json_number_value(time) * 1e-6, .work = (size_t)work,
-        .until = r->out.n ? until : 0,
+        .until = r->out.n && !json_is_true(json_object_get(op, "once")) ? until : 0,
         .kind = weir_work_of(name ? name : ""),
         .phase = phase_of(json_string_value(json_object_get(op, "phase"))),
         .nin = r->in.n, .in = r->in.at, .nout = r->out.n, .out = r->out.at,

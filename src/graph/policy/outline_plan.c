@@ -93,7 +93,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how,
                         const weir_problem *p, weir_outline_plan_stats *stats, char **text)
 {
     weir_layouter l = {.align = how->alignment ? how->alignment : 1};
-    weir_fit      f = {.p = p, .moves = how->moves, .lay = lay_out, .ctx = &l};
+    weir_fit      f = {.p = p, .moves = how->moves, .align = l.align, .lay = lay_out, .ctx = &l};
 
     WEIR_TRY(weir_policy_find(how->policy, &f.policy, &f.variant));
     for (uint32_t k = p->pieces.n; k < o->problem.pieces.n; k++)

@@ -28,8 +28,9 @@ weir_status weir_policy_find(const char *text, const weir_policy **policy, const
         *policy = &policies[i];
         if (strlen(policies[i].name) == n && strncmp(policies[i].name, name, n) == 0)
             return WEIR_OK;
-        weir_string_add(&names, "%s%s", i ? ", " : "", policies[i].name);
     }
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        weir_string_add(&names, "%s%s", i ? ", " : "", policies[i].name);
     char *const     all = weir_string_take(&names);
     const weir_status status = weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; there are %s",
                                          name, all ? all : "none");
@@ -40,7 +41,7 @@ weir_status weir_policy_find(const char *text, const weir_policy **policy, const
 uint64_t weir_policy_moves(uint32_t tasks)
 {
     /* Moves per task and at most: seconds for thousands of tasks. A count, never a clock. */
-    enum { MOVES_PER_TASK = 400, MOST_WORK = 60000000, LEAST_MOVES = 2000 };
+    enum { MOVES_PER_TASK = 1000, MOST_WORK = 60000000, LEAST_MOVES = 2000 };
     const uint64_t wanted = (uint64_t)MOVES_PER_TASK * tasks, most = MOST_WORK / (tasks + 1u);
     const uint64_t moves = wanted < most ? wanted : most;
     return moves < LEAST_MOVES ? LEAST_MOVES : moves;
@@ -52,9 +53,11 @@ weir_status weir_fit_run(weir_fit *f)
     size_t target = f->room;
 
     for (int i = 0; i < MOST_TRIES && !f->fits; i++) {
-        weir_policy_job job = {.p = f->p, .room = target, .variant = f->variant,
-                               .moves = f->moves};
+        weir_policy_job job = {.p = f->p, .room = target, .addresses = f->room,
+                               .align = f->align, .variant = f->variant, .moves = f->moves,
+                               .gap = f->gap};
         weir_status     status = f->policy->plan(&job);
+        f->gap = job.gap;
         weir_schedule_free(&f->s);
         f->s = job.s;
         if (status == WEIR_OK && !f->s.valid)
@@ -74,4 +77,5 @@ weir_status weir_fit_run(weir_fit *f)
 void weir_fit_free(weir_fit *f)
 {
     weir_schedule_free(&f->s);
+    weir_mem_free(f->gap);
 }

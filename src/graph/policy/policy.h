@@ -7,8 +7,12 @@
 typedef struct weir_policy_job {
     const weir_problem *p;
     size_t         room;        /* bytes of pieces and workspace to stay within */
+    size_t         addresses;   /* the same for addresses, multiples of align; 0: any */
+    size_t         align;
     const char    *variant;     /* what follows the name's colon; "" if nothing does */
     uint64_t       moves;       /* of a search, if there is one; 0: by the size of the step */
+    uint8_t       *gap;         /* walk.h's decisions to begin with, or NULL; then those made, if
+                                 * the policy makes such. Freed by the caller. */
     weir_schedule  s;           /* the answer, ended; s.peak > room: as small as it gets, s.valid
                                  * false: there is none at all */
 } weir_policy_job;
@@ -32,11 +36,12 @@ typedef struct weir_fit {
     const weir_problem *p;
     const weir_policy  *policy;
     const char         *variant;
-    size_t              room;
+    size_t              room, align;
     uint64_t            moves;
     weir_status (*lay)(void *ctx, const weir_schedule *s, size_t *height);
     void               *ctx;
     weir_schedule       s;      /* the last schedule that was laid out */
+    uint8_t            *gap;    /* decisions to begin with, or NULL; then the last ones */
     size_t              height; /* of it */
     bool                fits;   /* height <= room */
 } weir_fit;

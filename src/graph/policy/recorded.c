@@ -11,7 +11,7 @@
 #define BYTES_PER_SECOND 1.5e10
 #define CALL_SECONDS     2e-6
 
-static double estimate(const weir_call *c)
+double weir_call_estimate(const weir_call *c)
 {
     const double compute = weir_call_flops(c) / FLOPS_PER_SECOND,
                  move = weir_call_bytes(c) / BYTES_PER_SECOND;
@@ -38,7 +38,7 @@ static uint32_t until_of(const weir_graph *g, uint32_t i, const uint32_t *first)
     const weir_opdef  *def = weir_opdefs[n->op];
     uint32_t           until = g->nodes.n;
 
-    if (def->mutates || def->flags & (WEIR_UPDATE | WEIR_CALLER))
+    if (def->mutates || def->flags & WEIR_RUNS_ONCE)
         return 0;
     for (int k = 0; k < n->nin; k++) {
         const uint32_t at = first[weir_store_of(g, n->in[k])];
@@ -47,8 +47,7 @@ static uint32_t until_of(const weir_graph *g, uint32_t i, const uint32_t *first)
     return until;
 }
 
-/* May output o take over input k, as far as one node can say? The rest is live.c's. */
-static bool may_take_over(const weir_graph *g, const weir_node *n, int k, int o)
+bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o)
 {
     const weir_value *x = &g->values.at[n->in[k]], *y = &g->values.at[n->out[o]];
     const weir_store *from = &g->stores.at[x->store], *to = &g->stores.at[y->store];
@@ -79,14 +78,14 @@ static bool add_task(weir_problem *p, const weir_graph *g, uint32_t i, double se
             out[nout++] = piece_of[weir_store_of(g, n->out[o])];
     for (int o = 0; o < n->nout && inplace; o++)
         for (int k = 0; k < n->nin; k++)
-            if (may_take_over(g, n, k, o)) {
+            if (weir_may_take_over(g, n, k, o)) {
                 pairs[npairs++] = piece_of[weir_store_of(g, n->in[k])];
                 pairs[npairs++] = piece_of[weir_store_of(g, n->out[o])];
             }
     const weir_task_def def = {
         .time = seconds, .work = work, .until = until, .phase = n->phase,
-        .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in, .nout = nout, .out = out, .npairs = npairs,
-        .pairs = pairs};
+        .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in, .nout = nout,
+        .out = out, .npairs = npairs, .pairs = pairs};
     return weir_problem_task(p, &def);
 }
 
@@ -102,7 +101,7 @@ static weir_status add_tasks(const weir_graph *g, const double *seconds, bool in
         WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
         if (!weir_size_align(choice->work, g->dev->ops->align, &work))
             return weir_fail(WEIR_ERR_NOMEM, "planning: a workspace of %zu bytes", choice->work);
-        const double time = seconds && seconds[i] >= 0 ? seconds[i] : estimate(&call);
+        const double time = seconds && seconds[i] >= 0 ? seconds[i] : weir_call_estimate(&call);
         if (!add_task(p, g, i, time, work, inplace, until_of(g, i, first), piece_of))
             return WEIR_ERR_NOMEM;
     }

@@ -6,6 +6,16 @@
 #include "graph/graph.h"
 #include "graph/policy/schedule.h"
 
+/* Flags of ops whose calls are never run a second time. */
+#define WEIR_RUNS_ONCE (WEIR_UPDATE | WEIR_CALLER)
+
+/* May output o of the node take over the memory of input k, as far as one node can say? Whether the
+ * input dies there is live.c's to know. */
+bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o);
+
+/* Seconds of the call as long as nothing was measured. */
+double weir_call_estimate(const weir_call *c);
+
 /* Seconds of each node's kernel, run on zeros in at most `room` bytes; below 0 where it was not
  * measured. *seconds is the caller's. */
 weir_status weir_graph_time(const weir_graph *g, size_t room, double **seconds);
@@ -16,8 +26,8 @@ weir_status weir_graph_time(const weir_graph *g, size_t room, double **seconds);
 weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
                             weir_problem *p, uint32_t **piece_of);
 
-/* Replaces the graph's nodes by the runs of a schedule: a task that runs again becomes a copy of its
- * node with storages of its own. *old gets the nodes as they were, for weir_graph_unexpand. */
+/* Replaces the graph's nodes by the runs of a schedule: a task that runs again becomes a copy of
+ * its node with storages of its own. *old gets the nodes as they were, for weir_graph_unexpand. */
 typedef struct weir_unexpanded {
     weir_node *nodes;
     uint32_t   n, cap, stores, values;

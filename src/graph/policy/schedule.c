@@ -121,6 +121,7 @@ bool weir_schedule_copy(weir_schedule *s, uint32_t piece, weir_act act)
     if (!add_event(s, act, piece, false) || !weir_vec_reserve(&s->refs, (uint64_t)s->refs.n + 2))
         return false;
     read_life(s, life, e);
+    s->lives.at[life].copied |= act == WEIR_OUT;
     s->refs.at[s->refs.n++] = s->lives.n;
     s->now[piece * WEIR_FORMS + to[act]] = s->lives.n;
     if (act == WEIR_OUT)
@@ -137,6 +138,14 @@ const uint32_t *weir_schedule_refs(const weir_schedule *s, uint32_t e, uint32_t 
     *nin = v->act == WEIR_RUN ? s->p->tasks.at[v->what].in.n : 1;
     *nout = v->act == WEIR_RUN ? s->p->tasks.at[v->what].out.n : 1;
     return s->refs.at + s->first.at[e];
+}
+
+uint32_t weir_schedule_stage(const weir_schedule *s, uint32_t event)
+{
+    while (event < s->events.n &&
+           (s->events.at[event].act != WEIR_RUN || s->events.at[event].again))
+        event++;
+    return event < s->events.n ? s->events.at[event].what : s->p->tasks.n - 1;
 }
 
 double weir_event_seconds(const weir_problem *p, const weir_event *e)
@@ -172,7 +181,7 @@ static void take_over(weir_schedule *s, uint32_t e)
         const weir_life *x = &s->lives.at[life[a]];
         weir_life *const y = &s->lives.at[life[t->in.n + b]];
         bool free = x->last == e && x->first != e && x->form == WEIR_PLAIN && !x->before &&
-                    y->over == WEIR_NO_LIFE && y->last > e &&
+                    !x->copied && y->over == WEIR_NO_LIFE && y->last > e &&
                     s->p->pieces.at[pair[i]].bytes == s->p->pieces.at[pair[i + 1]].bytes;
         for (uint32_t k = 0; k < t->out.n; k++)
             free = free && s->lives.at[life[t->in.n + k]].over != life[a];

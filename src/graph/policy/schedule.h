@@ -38,6 +38,7 @@ typedef struct weir_life {
     uint32_t over;              /* the life it takes over in place; WEIR_NO_LIFE: none */
     uint8_t  form;
     bool     before;            /* there when the step begins */
+    bool     copied;            /* plain: copied out, so nobody takes it over */
 } weir_life;
 
 typedef struct weir_schedule {
@@ -108,6 +109,9 @@ static inline size_t weir_life_bytes(const weir_problem *p, const weir_life *l)
     return l->form == WEIR_PLAIN ? k->bytes : l->form == WEIR_PACKED ? k->packed
            : l->form == WEIR_MASK ? k->mask : 0;
 }
+
+/* The task whose first run an event belongs to: itself, or the one it prepares. */
+uint32_t weir_schedule_stage(const weir_schedule *s, uint32_t event);
 
 /* Seconds an event takes on its stream, as far as rates and measured times tell. */
 double weir_event_seconds(const weir_problem *p, const weir_event *e);

@@ -15,7 +15,10 @@ typedef struct weir_search {
     const weir_problem *p;
     unsigned       levers;      /* 0: all */
     size_t         budget;      /* bytes of pieces and workspace */
+    size_t         room_bytes;  /* addresses must be below it; 0: they are not looked at */
+    size_t         align;       /* of addresses */
     uint64_t       moves;       /* tried by annealing: a count, so that plans are reproducible */
+    const uint8_t *start;       /* [gaps] decisions to begin with; NULL: find some */
     weir_walk_room room;        /* holds the answer's walk afterwards */
     uint8_t       *best;        /* [gaps] the answer */
     size_t         best_peak;

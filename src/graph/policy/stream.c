@@ -135,7 +135,7 @@ static bool reorder(weir_streamer *x)
         events.at[i] = s->events.at[e];
         first.at[i] = s->first.at[e];
     }
-    for (uint32_t i = 0; i < n; i++)            /* a moved copy sees what the event behind it does */
+    for (uint32_t i = 0; i < n; i++)        /* a moved copy sees what the event behind it does */
         live.at[i] = s->live.at[x->at[x->order[i]]];
     memcpy(s->events.at, events.at, n * sizeof *events.at);
     memcpy(s->first.at, first.at, n * sizeof *first.at);
@@ -184,18 +184,20 @@ static double make_room(weir_streamer *x, weir_clocks *c, uint32_t e, double tim
     return time;
 }
 
-/* Is a plain copy that the event makes anew still on its way out? Two of a piece are never there. */
-static bool meets(const weir_streamer *x, const weir_clocks *c, uint32_t nout,
-                  const uint32_t *made)
+/* What makes again what is still on its way out waits: there is one copy of a piece. */
+static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
+    uint32_t             nin, nout, until = c->head;
+    const uint32_t      *life = weir_schedule_refs(s, e, &nin, &nout) + nin;
 
-    for (uint32_t i = c->head; i < c->tail; i++)
-        for (uint32_t k = 0; k < nout; k++)
-            if (s->lives.at[made[k]].form == WEIR_PLAIN &&
-                s->lives.at[made[k]].piece == s->events.at[x->leaving[i]].what)
-                return true;
-    return false;
+    for (uint32_t q = c->head; q < c->tail; q++)
+        for (uint32_t i = 0; i < nout; i++)
+            if (s->lives.at[life[i]].piece == s->events.at[x->leaving[q]].what)
+                until = q + 1;
+    while (c->head < until)
+        time = fmax(time, leave(x, c, e));
+    return time;
 }
 
 /* Event e takes no memory that a copy out still needs: compute waits where it would, so that what
@@ -210,8 +212,8 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 
     for (uint32_t i = 0; i < nin; i++)
         begin = fmax(begin, x->ready[life[i]]);
-    while (v->act != WEIR_OUT && meets(x, c, nout, life + nin))
-        begin = fmax(begin, leave(x, c, e));
+    if ((v->again || v->act == WEIR_UNPACK) && c->head < c->tail)
+        begin = wait_for_twin(x, c, e, begin);
     if (v->act != WEIR_OUT)
         begin = make_room(x, c, e, begin);
     if (v->act == WEIR_IN) {
@@ -220,7 +222,8 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     } else if (v->act == WEIR_OUT) {
         begin = fmax(begin, c->out);
     }
-    const double end = begin + weir_event_seconds(s->p, v);
+    const double seconds = weir_event_seconds(s->p, v), end = begin + seconds;
+    c->compute += v->act == WEIR_OUT || v->act == WEIR_IN ? s->p->steal * seconds : 0;
     *(v->act == WEIR_OUT ? &c->out : v->act == WEIR_IN ? &c->in : &c->compute) = end;
     for (uint32_t i = 0; i < nout; i++)
         x->ready[life[nin + i]] = v->act == WEIR_RUN ? 0 : end;

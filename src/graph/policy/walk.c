@@ -263,12 +263,3 @@ bool weir_walk(weir_walk_room *w, const uint8_t *gap)
     w->extra = w->s.time - p->time;
     return true;
 }
-
-uint32_t weir_walk_stage(const weir_walk_room *w, uint32_t event)
-{
-    const weir_event *v = w->s.events.at;
-
-    while (event < w->s.events.n && (v[event].act != WEIR_RUN || v[event].again))
-        event++;
-    return event < w->s.events.n ? v[event].what : w->p->tasks.n - 1;
-}

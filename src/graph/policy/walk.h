@@ -48,7 +48,4 @@ void weir_walk_free(weir_walk_room *w);
 /* Walks the step under decisions gap[w->gaps]. False when memory is short. */
 bool weir_walk(weir_walk_room *w, const uint8_t *gap);
 
-/* The task whose first run the event belongs to: itself, or the one it prepares. */
-uint32_t weir_walk_stage(const weir_walk_room *w, uint32_t event);
-
 #endif
