@@ -42,7 +42,8 @@ static bool fits(const weir_streamer *x, uint32_t e, size_t more)
 }
 
 /* The first place where each copy in may be issued, in x->order: behind the making of the copy it
- * reads, and behind the end of the plain one before it. */
+ * reads, and behind the end of the plain ones before it (a scratch one ends before one that was
+ * there already). */
 static void find_earliest(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -60,7 +61,8 @@ static void find_earliest(weir_streamer *x)
                 from = s->lives.at[*before].last + 1;
             x->order[l->first] = from;
         }
-        *before = i;
+        if (*before == WEIR_NO_LIFE || s->lives.at[*before].last <= l->last)
+            *before = i;
     }
 }
 
