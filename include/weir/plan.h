@@ -36,10 +36,11 @@ typedef struct weir_outline_plan_stats {
     size_t   budget_bytes;
     size_t   live_bytes;        /* peak of the plan: live bytes */
     size_t   peak_bytes;        /* and addresses: what must be within the budget */
-    size_t   floor_bytes;       /* one operation with all it needs: no plan does with less */
+    size_t   floor_bytes;       /* proven: no plan does with less */
     size_t   again;             /* operations that run again */
     size_t   out_bytes, in_bytes;   /* copied to the host and back */
     double   step_ms, extra_ms; /* of all operations once; what the plan takes more */
+    double   least_extra_ms;    /* proven: no plan within the budget has less; may be INFINITY */
 } weir_outline_plan_stats;
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none

@@ -15,10 +15,12 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
     if (o->budget)
         fprintf(stderr, "  budget           %15zu bytes (%.1f %%)\n", s->budget_bytes,
                 100 * (double)s->budget_bytes / ((double)s->whole_bytes + 1e-9));
-    fprintf(stderr, "  planned peak     %15zu bytes (live %zu, resident %zu, floor %zu)\n",
-            s->peak_bytes, s->live_bytes, s->resident_bytes, s->floor_bytes);
+    fprintf(stderr, "  planned peak     %15zu bytes (live %zu, resident %zu)\n",
+            s->peak_bytes, s->live_bytes, s->resident_bytes);
     fprintf(stderr, "  extra time       %15.3f %%     (%zu operations run again)\n",
             100 * s->extra_ms / (s->step_ms + 1e-30), s->again);
+    fprintf(stderr, "  no plan has less %15.3f %%     extra time, nor %zu bytes at any\n",
+            100 * s->least_extra_ms / (s->step_ms + 1e-30), s->floor_bytes);
     if (s->out_bytes || s->in_bytes)
         fprintf(stderr, "  copied           %15zu bytes out, %zu in\n", s->out_bytes, s->in_bytes);
     fprintf(stderr, "  planned in       %15.3f s\n", seconds);

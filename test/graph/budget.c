@@ -73,6 +73,29 @@ CASE(every_budget_keeps_the_bits)
     }
 }
 
+/* The same of policies beside the default: bits, peak and budget hold. */
+CASE(other_policies_keep_the_bits)
+{
+    static const struct {
+        const char *policy, *budget;
+    } ways[] = {{"mincut", "97%"}, {"mincut", "92%"}, {"mincut:ratio=0.8", "98%"}};
+
+    const uint64_t bits = train_run(TRAIN_DIGITS, 16, 0, STEPS, &(weir_step_options){0});
+    for (size_t i = 0; i < LAB_COUNT(ways); i++) {
+        const weir_step_options how = {
+            .graph = true, .plan = {.budget = ways[i].budget, .policy = ways[i].policy}};
+        weir_graph_stats s;
+        train            t;
+        CHECK_OR_RETURN(train_open(&t, TRAIN_DIGITS, 16, 0, &how) == WEIR_OK);
+        for (int k = 0; k < STEPS; k++)
+            CHECK_OK(train_step(&t, k));
+        CHECK(train_bits(&t) == bits);
+        CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
+        CHECK(s.again > 0 && s.planned_peak_bytes <= s.budget_bytes);
+        train_close(&t);
+    }
+}
+
 /* Random numbers of what runs again are those of the first run; running statistics move once. */
 CASE(dropout_and_statistics_under_a_budget)
 {

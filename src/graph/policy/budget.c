@@ -13,6 +13,7 @@
 
 #include "core/status.h"
 #include "graph/passes.h"
+#include "graph/policy/bound.h"
 #include "graph/policy/check.h"
 #include "graph/policy/recorded.h"
 #include "graph/policy/policy.h"
@@ -115,33 +116,19 @@ static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
     return status;
 }
 
-size_t weir_budget_floor(const weir_problem *p)
-{
-    size_t most = 0;
-
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
-        const weir_task *t = &p->tasks.at[i];
-        size_t           bytes = t->work, made = 0;
-        for (uint32_t k = 0; k < t->in.n; k++)
-            bytes += p->pieces.at[weir_refs(p, t->in)[k]].bytes;
-        for (uint32_t k = 0; k < t->out.n; k++)
-            made += p->pieces.at[weir_refs(p, t->out)[k]].bytes;
-        bytes += t->pairs.n ? 0 : made;
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 static weir_status too_small(const weir_fitter *f, size_t budget, size_t resident)
 {
-    const weir_node *n = &f->g->nodes.at[f->peak_task];
+    const weir_node  *n = &f->g->nodes.at[f->peak_task];
+    const weir_levers levers = weir_levers_of(&f->problem);
+    weir_bound        b;
 
+    WEIR_TRY(weir_bound_quick(&f->problem, f->limit, &levers, &b));
     return weir_fail(WEIR_ERR_BUDGET,
                      "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
                      "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
                      "of any kind needs less than %zu",
                      budget, resident + f->least, resident, f->least, weir_opdefs[n->op]->name,
-                     weir_phase_name[n->phase], resident + weir_budget_floor(&f->problem));
+                     weir_phase_name[n->phase], resident + b.feasible_bytes);
 }
 
 /* What swapping costs: as measured, or about what a file in the system's cache does. Its threads

@@ -14,8 +14,4 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
 /* Drops what regions (weir_region_begin) made, where the graph is as it was recorded so far. */
 weir_status weir_region_apply(weir_graph *g, uint32_t passes);
 
-/* Bytes that one task needs by itself: no plan does with less. */
-struct weir_problem;
-size_t weir_budget_floor(const struct weir_problem *p);
-
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/policy/bound.h"
 #include "graph/policy/budget.h"
 #include "graph/policy/check.h"
 #include "graph/policy/outline.h"
@@ -94,13 +95,18 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how,
 {
     weir_layouter l = {.align = how->alignment ? how->alignment : 1};
     weir_fit      f = {.p = p, .moves = how->moves, .align = l.align, .lay = lay_out, .ctx = &l};
+    weir_bound    b;
+
+    const weir_levers levers = weir_levers_of(p);
 
     WEIR_TRY(weir_policy_find(how->policy, &f.policy, &f.variant));
     for (uint32_t k = p->pieces.n; k < o->problem.pieces.n; k++)
         l.base += (o->problem.pieces.at[k].bytes + l.align - 1) & ~(l.align - 1);
-    stats->floor_bytes = l.base + weir_budget_floor(p);
     const size_t budget = how->budget ? stats->budget_bytes : SIZE_MAX;
     f.room = budget > l.base ? budget - l.base : 0;
+    WEIR_TRY(weir_bound_of(p, f.room, &levers, &b));
+    stats->floor_bytes = l.base + b.feasible_bytes;
+    stats->least_extra_ms = b.extra_seconds * 1e3;
     weir_status status = weir_fit_run(&f);
     if (status == WEIR_OK)
         status = tell(p, &f, &l, stats);
@@ -111,7 +117,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how,
         } else {
             status = weir_fail(WEIR_ERR_BUDGET,
                                "%s: no plan found within %zu bytes; the smallest met needs %zu, "
-                               "one operation with all it needs %zu", o->name, budget,
+                               "no plan of any kind less than %zu", o->name, budget,
                                stats->peak_bytes, stats->floor_bytes);
         }
     }

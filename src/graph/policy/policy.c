@@ -8,6 +8,7 @@
 
 static const weir_policy policies[] = {
     {"auto", "recompute swap pack mask", weir_policy_auto},
+    {"mincut", "ratio=0.5", weir_policy_mincut},
     {"recycle", "", weir_policy_recycle},
 };
 

@@ -54,6 +54,7 @@ uint64_t weir_policy_moves(uint32_t tasks);
 
 /* Each in a file of its name. */
 weir_status weir_policy_auto(weir_policy_job *job);
+weir_status weir_policy_mincut(weir_policy_job *job);
 weir_status weir_policy_recycle(weir_policy_job *job);
 
 #endif

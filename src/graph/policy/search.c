@@ -1,15 +1,16 @@
 /* search.c - greedy construction, restoration and simulated annealing over walk.h's decisions.
  *
- * A line of search begins with the best of three greedy plans (greedy.c), taken back where that
- * is possible, and goes on annealing (anneal.c). With several levers there are three lines:
- * recomputation alone, which is quick and often best; all levers; and the better of the two once
- * more with all. So more levers are never worse. */
+ * A line of search begins with the best of three greedy plans (greedy.c) and the minimal cut
+ * (mincut.c), taken back where that is possible, and goes on annealing (anneal.c). With several
+ * levers there are three lines: recomputation alone, which is quick and often best; all levers; and
+ * the better of the two once more with all. So more levers are never worse. */
 #include "graph/policy/search.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/policy/mincut.h"
 #include "graph/policy/search_room.h"
 
 /* Weight of bytes above the budget (relative to it) against extra time (relative to the step's). */
@@ -92,6 +93,29 @@ static bool run_from(weir_searcher *a, const uint8_t *start, unsigned levers, ui
     return ok;
 }
 
+/* The minimal cut as a plan; what does not fit elsewhere in the step goes greedily, but for a plan
+ * with a ratio, which is what it is. */
+static bool start_at_cut(weir_searcher *a, double ratio)
+{
+    weir_search *s = a->s;
+
+    if (weir_mincut(&s->room, s->budget, ratio, a->gap) != WEIR_OK)
+        return false;
+    if (ratio > 0)
+        return weir_search_note(a);
+    return weir_search_greedy(a, 1.0) &&
+           (!s->room.valid || s->room.peak > s->budget || weir_search_restore(a));
+}
+
+/* The cut alone. */
+static bool run_cut(weir_searcher *a)
+{
+    open_line(a, WEIR_LEVER_RECOMPUTE);
+    const bool ok = start_at_cut(a, a->s->ratio);
+    close_line(a);
+    return ok;
+}
+
 /* A line from greedy plans. */
 static bool run_line(weir_searcher *a, unsigned levers, uint64_t moves)
 {
@@ -109,7 +133,8 @@ static bool run_line(weir_searcher *a, unsigned levers, uint64_t moves)
             return false;
     }
     const bool done = a->worth.n == 0 || (a->best.extra <= 0 && a->best.peak <= s->budget);
-    const bool ok = done || weir_search_anneal(a, moves);
+    const bool ok = done || ((!(levers & WEIR_LEVER_RECOMPUTE) || start_at_cut(a, 0)) &&
+                             weir_search_anneal(a, moves));
     close_line(a);
     return ok;
 }
@@ -132,6 +157,8 @@ static bool run(weir_searcher *a)
     const unsigned levers = levers_of(a->s);
     weir_search   *s = a->s;
 
+    if (s->cut_only)
+        return run_cut(a);
     if (s->start && !run_from(a, s->start, levers, s->moves / 2))
         return false;
     if (s->start && s->best_peak <= s->budget)

@@ -14,6 +14,8 @@ typedef enum weir_lever {
 typedef struct weir_search {
     const weir_problem *p;
     unsigned       levers;      /* 0: all */
+    bool           cut_only;    /* the minimal cut, greedily lowered to the budget, no annealing */
+    double         ratio;       /* of the cut: see mincut.h; 0: none */
     size_t         budget;      /* bytes of pieces and workspace */
     size_t         room_bytes;  /* addresses must be below it; 0: they are not looked at */
     size_t         align;       /* of addresses */

@@ -127,17 +127,28 @@ static bool need(weir_walk_room *w, uint32_t piece, uint32_t stage)
 
     if (weir_schedule_has(&w->s, piece, WEIR_PLAIN))
         return true;
-    if (!bring_back(w, piece, &back) || back)
-        return back;
+    if (!bring_back(w, piece, &back))
+        return false;
+    if (back)
+        return true;
+    if (weir_piece_resident(w->p, piece)) {
+        w->valid = false;
+        return true;
+    }
     w->stack.n = 0;
     return weir_vec_push(&w->stack, w->p->pieces.at[piece].maker) && run_stack(w, stage);
 }
 
-/* Makes the inputs of task i be there. */
+/* Makes the inputs of task i be there, one after another. */
 static bool need_inputs(weir_walk_room *w, uint32_t i)
 {
-    w->stack.n = 0;
-    return ask(w, &w->p->tasks.at[i]) && run_stack(w, i);
+    const weir_task *t = &w->p->tasks.at[i];
+    const uint32_t  *in = weir_refs(w->p, t->in);
+
+    for (uint32_t k = 0; k < t->in.n && w->valid; k++)
+        if (!there(w, t, in[k]) && !need(w, in[k], i))
+            return false;
+    return true;
 }
 
 /* Is the piece kept now, its use number `next` being the next one? */
