@@ -28,7 +28,8 @@ static bool make_task(weir_problem *p, weir_task_def d, uint32_t nin, const uint
 #define LIST(...) ((const uint32_t[]){__VA_ARGS__})
 #define DEF(...) {.until = 8, __VA_ARGS__}
 
-/* x, w -> a (relu in place) r, masked by m -> d, which moves a statistic; backwards; w is updated. */
+/* x, w -> a (relu in place) r, masked by m -> d, which moves a statistic; backwards; w is
+ * updated. */
 static void make_step(weir_problem *p)
 {
     static const size_t bytes[PIECES] = {128, 128, 128, 128, 128, 128, 128, 32, 4, 64, 32, 16};
@@ -147,7 +148,7 @@ CASE(a_good_plan_and_its_time)
     CHECK(found.again == 0 && found.height == 508);
     CHECK(found.live == 32 + 16 + 128 * 3 + 4);
     CHECK(weir_actions_simulate(&a, &c));
-    /* Packing: 132 bytes at 4 GB/s each time. w goes (32 ns at 1 GB/s) and comes (16) at the end. */
+    /* Packing: 132 bytes at 4 GB/s each time. w goes (32 ns at 1 GB/s) and comes (16 ns). */
     CHECK_NEAR(c.compute, 9e-6, 1e-18);
     CHECK_NEAR(c.codec, 99e-9, 1e-18);
     CHECK(fabs(c.time - (9e-6 + 99e-9 + 32e-9 + 16e-9)) < 1e-15 && c.stall < 1e-15);
@@ -165,7 +166,8 @@ static const char *break_rule(weir_actions *a, int rule)
 
     switch (rule) {
     case 0: a->room = 507; return "action 10: 4 bytes at 504 end beyond the 507 there are";
-    case 1: spot[at[MUL].spots].offset = 364; return "bytes 364 to 492 are those of tensor 2 at 240";
+    case 1: spot[at[MUL].spots].offset = 364;
+        return "bytes 364 to 492 are those of tensor 2 at 240";
     case 2: at[CONV].offset = 112; return "are taken by this very operation";
     case 3: spot[at[MUL].spots].offset = 370; return "offset 370 is no multiple of 4";
     case 4: take_out(a, CONV); return "operation 1 reads tensor 0, which is not there";

@@ -63,7 +63,8 @@ static inline void problem_task(problem_draw *d, uint32_t i)
     const uint32_t pairs[2] = {in[0], d->last[i][0]};
     const bool     pair = i > 0 && problem_below(3) == 0;
     const weir_task_def def = {
-        .time = 1e-6 * (1.0 + problem_below(9)), .work = problem_below(2) ? 0 : 64 * problem_below(8),
+        .time = 1e-6 * (1.0 + problem_below(9)),
+        .work = problem_below(2) ? 0 : 64 * problem_below(8),
         .until = reads ? d->tasks + weight : d->tasks + PROBLEM_RESIDENT, .nin = nin, .in = in,
         .nout = d->n[i], .out = d->last[i], .npairs = pair ? 2 : 0, .pairs = pairs,
         .nmasked = nmasked, .masked = masked, .nchanges = moves, .changes = &changes, .only = only};
