@@ -26,6 +26,7 @@ MAY_INCLUDE = {
     "src/core": ("include", "src/core"),
     "src/device": ("include", "src/core", "src/device"),
     "src/device/cpu": ("include", "src/core", "src/device", "src/device/cpu"),
+    "src/device/sim": ("include", "src/core", "src/device", "src/device/sim"),
     "src/device/cuda": ("include", "src/core", "src/device", "src/device/cuda"),
     "src/graph": ("include", "src/core", "src/device", "src/graph", "src/graph/op",
                   "src/graph/policy/budget.h"),
@@ -34,7 +35,8 @@ MAY_INCLUDE = {
     "src/model": ("include/weir.h", "src/model"),
     "src/tool": ("include/weir.h", "src/tool"),
     "examples": ("include/weir.h", "examples"),
-    "test": ("include", "src/core", "src/device", "src/device/cpu", "src/graph", "src/graph/op",
+    "test": ("include", "src/core", "src/device", "src/device/cpu", "src/device/sim",
+             "src/graph", "src/graph/op",
              "src/graph/policy", "test"),
     "test/consumer": ("include/weir.h",),
 }

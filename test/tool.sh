@@ -134,6 +134,21 @@ good least bench graph --model cnn --batch 16 --steps 2 --budget "$least"
 says least 'bits identical: yes'
 bad 1 "there is no unit 'leagues'" dump --model tiny --budget '12 leagues'
 
+# A machine to simulate: sizes no machine has, capacity, budgets; specs that make no sense.
+good sim_info info --device sim:v100
+says sim_info 'simulated: 14 TFLOP/s'
+good sim bench graph --device sim:h200,capacity=200GB --model resnet50 --batch 1024 --steps 1
+says sim 'simulated on sim:h200,capacity=200GB'
+says sim 'planned peak = measured peak: yes'
+says sim 'bits identical: nothing was computed'
+bad 1 'device sim: ' bench graph --device sim:p100 --model resnet50 --batch 256 --steps 1
+good sim_budget dump --device sim:p100 --model resnet18 --batch 64 --budget 60% --policy auto \
+    --what profile
+says sim_budget 'conv2d'
+bad 1 "'abacus'; the presets are" info --device sim:abacus
+bad 1 "link=fast must be" dump --device sim:v100,link=fast
+bad 1 'no device "gpu"' dump --device gpu
+
 # Plans of described steps, and files that are not what they say.
 if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err"; then
     good plan_chain plan test/data/chain.json --budget 60% --out "$work/plan.json"

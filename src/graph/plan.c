@@ -5,7 +5,7 @@
 
 #include "core/status.h"
 #include "graph/execute.h"
-#include "graph/op/spill.h"
+#include "core/attr.h"
 #include "graph/passes.h"
 #include "graph/policy/budget.h"
 

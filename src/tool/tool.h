@@ -16,7 +16,7 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
  * has no default of its own. */
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
-    const char *model, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
+    const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
         *times, *link, *curve, *check;
     const char *file; /* the one word that is no option, for commands that take it */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves;
@@ -87,6 +87,9 @@ weir_status tool_trial_record(void *ctx);
  * the highest arena byte used (0 with the graph off). The graph has run before. */
 weir_status tool_trial_measure(tool_trial *t, weir_memory *m, size_t *arena);
 
+/* Time and memory are simulated, and there are no values to compare. */
+bool tool_simulated(const tool_options *o);
+
 /* The loss of the last step. */
 weir_status tool_trial_loss(const tool_trial *t, float *loss);
 
@@ -95,8 +98,9 @@ weir_status tool_trial_equal(const tool_trial *a, const tool_trial *b, bool *equ
 
 /* ---- time and heap ---- */
 
-/* Milliseconds of a steady clock. */
+/* Milliseconds of a steady clock, and of the device's. */
 double tool_now_ms(void);
+double tool_clock_ms(const weir_device *d);
 
 /* Median of v[n] (n >= 1); sorts v. */
 double tool_median(double *v, int64_t n);

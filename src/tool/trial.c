@@ -226,10 +226,20 @@ static weir_status write_random(weir_tensor *t, int64_t classes, uint64_t *state
     return s;
 }
 
-static weir_status write_data(tool_trial *t, const network *n, int64_t classes)
+bool tool_simulated(const tool_options *o)
+{
+    return strncmp(o->device, "sim", 3) == 0;
+}
+
+/* A simulated batch may be larger than this machine's memory, and holds nothing. */
+static weir_status write_data(tool_trial *t, const network *n, int64_t classes, bool simulated)
 {
     uint64_t state = TOOL_SEED;
 
+    if (simulated) {
+        WEIR_TRY(weir_write_fill(t->x, 0));
+        return weir_write_fill(t->y, 0);
+    }
     WEIR_TRY(write_random(t->x, n->form & TREE ? TREE_VOCAB : classes, &state));
     return write_random(t->y, classes, &state);
 }
@@ -275,8 +285,8 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->image = n->form & SCALES ? px : 0;
     t->pixels = n->form & PIXELS;
 
-    t->dev = weir_device_open("cpu", &(weir_device_options){.threads = (int)o->threads,
-                                                          .seed = TOOL_SEED});
+    t->dev = weir_device_open(o->device, &(weir_device_options){.threads = (int)o->threads,
+                                                              .seed = TOOL_SEED});
     t->model = t->dev ? weir_model_new(t->dev) : NULL;
     t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)
@@ -293,7 +303,7 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
                                                                     *o->measure == 'y'}});
     if (!t->x || !t->y || !t->optim || !t->step)
         return weir_error_status();
-    return write_data(t, n, classes_of(n, px));
+    return write_data(t, n, classes_of(n, px), tool_simulated(o));
 }
 
 weir_status tool_trial_open(tool_trial *t, const tool_options *o, bool graph)
@@ -374,6 +384,11 @@ double tool_now_ms(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+double tool_clock_ms(const weir_device *d)
+{
+    return weir_device_clock(d) * 1e3;
 }
 
 static int by_size(const void *a, const void *b)
