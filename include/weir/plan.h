@@ -63,8 +63,8 @@ typedef struct weir_outline_verdict {
 } weir_outline_verdict;
 
 /* Judges the plan in a file by a replay that shares nothing with the planner. Of the options only
- * rates count (links of 12 GB/s where they are 0). The file is trusted in nothing: ERR_IO with place
- * and reason where it is no plan, ERR_INVALID where the plan is wrong. */
+ * rates count (links of 12 GB/s where they are 0). The file is trusted in nothing: ERR_IO with
+ * place and reason where it is no plan, ERR_INVALID where the plan is wrong. */
 WEIR_API weir_status weir_outline_check(const weir_outline *o, const char *path,
                                         const weir_outline_options *options,
                                         weir_outline_verdict *verdict);
