@@ -158,10 +158,30 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
     good plan_chain plan test/data/chain.json --budget 60% --out "$work/plan.json"
     [ "$(grep -c '"a":"compute"' "$work/plan.json")" -gt 29 ]
     check "$?" "within 60 % some of the 29 operations run again"
+    good judged plan --check test/data/chain.json "$work/plan.json"
+    says judged '"ok": true, "time_us": [0-9.]+, .*"recomputed_ops": [1-9]'
     if command -v python3 >/dev/null 2>&1; then
-        python3 test/check_plan.py test/data/chain.json "$work/plan.json" >"$work/judged" 2>&1
-        check "$?" "the plan holds: $(head -n 1 "$work/judged")"
+        python3 test/check_plan.py test/data/chain.json "$work/plan.json" 12 "$work/judged" \
+            >"$work/replayed" 2>&1
+        check "$?" "the plan holds: $(head -n 1 "$work/replayed")"
+        # Two judges agree on plans with every lever.
+        for budget in 90% 70% 55% 45%; do
+            for link in '' 12 2,1; do
+                "$weir" plan test/data/levers.json --budget "$budget" --moves 1000 \
+                    ${link:+--link "$link"} --out "$work/plan.json" 2>"$work/plan.err" || continue
+                good judged plan --check test/data/levers.json "$work/plan.json" \
+                    ${link:+--link "$link"}
+                python3 test/check_plan.py test/data/levers.json "$work/plan.json" "${link:-12}" \
+                    "$work/judged" >"$work/replayed" 2>&1
+                check "$?" "at $budget, link '$link': $(tail -n 1 "$work/replayed" | cut -c 1-99)"
+            done
+        done
     fi
+    good plan_levers plan test/data/levers.json --out "$work/plan.json"
+    sed '/"op":103,/d' "$work/plan.json" >"$work/wrong.json"
+    bad 1 'reads tensor' plan --check test/data/levers.json "$work/wrong.json"
+    bad 1 'needs budget_bytes' plan --check test/data/levers.json test/data/chain.json
+    bad 2 'needs two files' plan --check test/data/levers.json
     bad 1 'no plan found within' plan test/data/chain.json --budget 5%
     good curve plan test/data/chain.json --curve "$work/curve" --policy all --moves 300
     says curve '100\.0 % +0\.000'

@@ -61,6 +61,8 @@ static const row rows[] = {
     {"align", "BYTES", "alignment of offsets, a power of two", TOOL_BIT_PLAN | TOOL_BIT_PLACE,
      AT(align), 1, 1 << 20,
      .number = 1},
+    {"check", "GRAPH", "judge a plan for that step: weir plan --check GRAPH.json PLAN.json",
+     TOOL_BIT_PLAN, AT(check)},
     {"moves", "N", "decisions the search tries (default: by the step's size)", TOOL_BIT_PLAN,
      AT(moves), 1, INT64_MAX},
     {"capacity", "BYTES", "a height that is low enough (default: as low as possible)",

@@ -15,6 +15,7 @@
 #include "graph/evict.h"
 #include "graph/passes.h"
 #include "graph/policy/bound.h"
+#include "graph/policy/check.h"
 #include "graph/policy/recorded.h"
 #include "graph/policy/policy.h"
 
@@ -68,7 +69,9 @@ static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
     weir_fitter *const f = ctx;
     bool               fits = false;
 
-    weir_status status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
+    weir_status status = weir_schedule_check(s, NULL, 1, SIZE_MAX);
+    if (status == WEIR_OK)
+        status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
     if (status == WEIR_OK)
         status = weir_plan_build(f->g, f->passes);
     if (status == WEIR_OK) {
