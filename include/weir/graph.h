@@ -38,6 +38,9 @@ typedef struct weir_plan_options {
     /* How: "auto" or NULL; or a policy of the literature, such as "checkpoint:memory", "dtr" or
      * "capuchin" (README.md has a table). ERR_INVALID names all there are. */
     const char *policy;
+    /* How offsets are found, whatever the policy: a strategy of weir_place_options. NULL: "auto".
+     */
+    const char *placement;
     /* With a budget: the kernels are timed while planning, in the memory that the budget leaves,
      * and the plan follows those times; so plans, not bits, may differ from run to run. Else times
      * are estimated. */
