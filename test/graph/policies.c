@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/mem.h"
+#include "graph/graph.h"
 #include "graph/policy/check.h"
 #include "graph/policy/keep.h"
 #include "graph/policy/policy.h"
@@ -14,6 +15,7 @@
 static const struct { const char *name; bool asked; } all[] = {
     {"recycle", false},
     {"checkpoint:manual", true},
+    {"vdnn:conv", true},
     {"checkpoint:sequential=3", true},
     {"checkpoint:sequential", false},
     {"checkpoint", false},
@@ -29,7 +31,6 @@ static const struct { const char *name; bool asked; } all[] = {
     {"dtr_lookahead", false},
     {"checkpoint:offload", false},
     {"vdnn:all", true},
-    {"vdnn:conv", true},
     {"vdnn", false},
     {"capuchin", false},
     {"capuchin:passive", false},
@@ -82,7 +83,8 @@ CASE(random_steps_at_many_budgets)
                     printf("    %s, round %d, %zu/10\n", all[i].name, round, tenth);
                 CHECK_OK(plan_with(all[i].name, &p, room, &same));
                 CHECK(same_events(&s, &same));
-                if (!all[i].asked && !CHECK(s.peak <= plain.peak && (tenth < 10 || (s.again == 0 && s.copies == 0))))
+                const bool idle = s.again == 0 && s.copies == 0;
+                if (!all[i].asked && !CHECK(s.peak <= plain.peak && (tenth < 10 || idle)))
                     printf("    %s, round %d, %zu/10: peak %zu of %zu, again %g\n", all[i].name,
                            round, tenth, s.peak, plain.peak, s.again);
                 weir_schedule_free(&s);
@@ -446,7 +448,17 @@ CASE(fails_at_every_point)
 
 /* ---- training ---- */
 
-enum { STEPS = 20, NOTHING_TO_DO = 2 };     /* the first two: nothing is marked */
+enum { STEPS = 20, NOTHING_TO_DO = 3 };     /* the first ones: nothing is marked, and the one
+                                             * convolution reads what is there before */
+
+static uint32_t copies_of(const weir_graph *g)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        n += g->nodes.at[i].op == WEIR_OP_SPILL_OUT;
+    return n;
+}
 
 /* Trains with the policy: planned = measured <= budget, the same bits; ERR_BUDGET: it cannot. */
 static weir_status train_with(const char *policy, const char *budget, uint64_t bits)
@@ -466,7 +478,7 @@ static weir_status train_with(const char *policy, const char *budget, uint64_t b
         CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
         CHECK(s.planned_peak_bytes <= s.budget_bytes);
         CHECK_OK(weir_graph_measure(weir_step_graph(t.step), &measured));
-        CHECK(measured == s.arena_bytes && s.again > 0);
+        CHECK(measured == s.arena_bytes && (s.again > 0 || copies_of(weir_step_graph(t.step)) > 0));
     }
     train_close(&t);
     return status;

@@ -97,21 +97,33 @@ static bool run(weir_passive *v, uint32_t i)
     return true;
 }
 
+/* Runs the step in `room`. False when memory is short. */
+static bool play(weir_passive *v, size_t room)
+{
+    bool ok = weir_schedule_begin(v->s, NULL);
+
+    v->room = room;
+    v->live = 0;
+    v->s->lockstep = true;
+    memset(v->next, 0, v->p->pieces.n * sizeof *v->next);
+    for (uint32_t k = 0; k < v->p->pieces.n; k++)
+        v->live += weir_piece_resident(v->p, k) ? v->p->pieces.at[k].bytes : 0;
+    for (uint32_t i = 0; i < v->p->tasks.n && ok; i++)
+        ok = run(v, i);
+    return ok && weir_schedule_end(v->s, room);
+}
+
 weir_status weir_capuchin_passive(weir_policy_job *job)
 {
-    const weir_problem *p = job->p;
-    weir_passive        v = {.p = p, .room = job->room, .s = &job->s};
-    bool                ok = weir_schedule_init(v.s, p) && weir_schedule_begin(v.s, NULL);
+    const size_t n = job->p->pieces.n + 1u;
+    weir_passive v = {.p = job->p, .s = &job->s};
+    bool         ok = weir_schedule_init(v.s, job->p);
 
-    v.used = weir_mem_zalloc(p->pieces.n + 1u, sizeof *v.used);
-    v.next = weir_mem_zalloc(p->pieces.n + 1u, sizeof *v.next);
-    ok = ok && v.used && v.next;
-    v.s->lockstep = true;
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        v.live += weir_piece_resident(p, k) ? p->pieces.at[k].bytes : 0;
-    for (uint32_t i = 0; i < p->tasks.n && ok; i++)
-        ok = run(&v, i);
-    ok = ok && weir_schedule_end(v.s, job->room);
+    v.used = weir_mem_zalloc(n, sizeof *v.used);
+    v.next = weir_mem_zalloc(n, sizeof *v.next);
+    ok = ok && v.used && v.next && play(&v, SIZE_MAX);
+    if (ok && job->s.peak > job->room)      /* results in place may be enough */
+        ok = play(&v, job->room);
     weir_mem_free(v.used);
     weir_mem_free(v.next);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;

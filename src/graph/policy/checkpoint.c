@@ -8,9 +8,9 @@
  *   memory         articulation points of the forward pass: every sqrt(n)-th of n, or those at
  *                  which the bytes since the last one exceed a bound; the bound that is best, as in
  *                  the baseline of Checkmate (Jain et al., MLSys 2020)
- *   offload=S      sequential=S, and what segments begin with goes to the host until they run again,
- *                  as in FairScale's checkpoint_wrapper(offload_to_cpu), though copies wait for
- *                  nobody; without S: the regions, or the S, that is best
+ *   offload=S      sequential=S, and what segments begin with is on the host until they run again,
+ *                  as in FairScale's checkpoint_wrapper(offload_to_cpu), though nobody waits for
+ *                  copies out; without S: the regions, or the S, that is best
  *   speed          results of convolutions and matrix products stay (cybertronai, "gradient
  *                  checkpointing", 2018)
  *

@@ -156,7 +156,7 @@ static bool let_go(weir_pressure *x)
         if (!weir_vec_push(&x->at.undo, (uint64_t)i.gap << 8 | *d) ||
             (how == WEIR_SWAP && !weir_trips_add(&x->trips, &i.trip)))
             return false;
-        *d = (uint8_t)(how == WEIR_SWAP ? WEIR_SWAP : *d == WEIR_DROP ? WEIR_DROP_AGAIN : WEIR_DROP);
+        *d = how == WEIR_SWAP ? WEIR_SWAP : *d == WEIR_DROP ? WEIR_DROP_AGAIN : WEIR_DROP;
         x->idle.at[n] = x->idle.at[--x->idle.n];
         left -= i.bytes;
         for (uint32_t k = 0; k < x->idle.n; k++) {      /* who goes makes others dearer */
