@@ -35,6 +35,7 @@ typedef struct weir_task {
     uint32_t   only;            /* the last so many of `in` are changed by the first run and read by
                                  * none (running statistics) */
     uint32_t   until;           /* number of the task from which on running it again is wrong */
+    uint32_t   region;          /* that the program marked to be made anew; 0: none */
     uint8_t    kind, phase;     /* weir_work, weir_phase */
 } weir_task;
 
@@ -62,7 +63,7 @@ typedef struct weir_problem {
 typedef struct weir_task_def {
     double          time;
     size_t          work;
-    uint32_t        until;
+    uint32_t        until, region;
     weir_work       kind;
     weir_phase      phase;
     uint32_t        nin, nout, npairs, nmasked, nchanges;
