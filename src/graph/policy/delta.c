@@ -3,9 +3,9 @@
  * and a director decides for the first one.
  *
  * Filter: large, not used for long, cheap to have again: bytes * seconds since it was used by
- * seconds to make it anew. Director: the cheaper of the host (what the step waits more, with all that goes
- * there already) and recomputation. Copies back are issued in the order in which they are read, as
- * early as they have to be. */
+ * seconds to make it anew. Director: the cheaper of the host (what the step waits more, with all
+ * that goes there already) and recomputation. Copies back are issued in the order in which they
+ * are read, as early as they have to be. */
 #include <math.h>
 
 #include "graph/policy/pressure.h"

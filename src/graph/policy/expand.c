@@ -24,7 +24,7 @@ typedef struct weir_expander {
     uint64_t             *leaving, *coming; /* [lives] ticket of a copy under way, or NO_TICKET */
     uint64_t             *slot;             /* [pieces] in the file; UINT64_MAX: none yet */
     uint64_t              slots, tickets;   /* bytes and numbers given out */
-    uint32_t             *end_first, *ends; /* [events + 1], [lives]: those that end with an event */
+    uint32_t             *end_first, *ends; /* [events + 1], [lives]: which end when */
     weir_phase            phase;            /* of the last run */
     WEIR_VEC(weir_node) nodes;
 } weir_expander;

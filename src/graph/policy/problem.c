@@ -39,9 +39,8 @@ static bool append(weir_problem *p, uint32_t n, const uint32_t *v, bool once, we
 
 bool weir_problem_task(weir_problem *p, const weir_task_def *d)
 {
-    weir_task t = {.time = d->time, .work = d->work, .until = d->until, .region = d->region,
-                   .kind = (uint8_t)d->kind, .phase = (uint8_t)d->phase,
-                   .only = d->only};
+    weir_task t = {.time = d->time, .work = d->work, .until = d->until, .kind = (uint8_t)d->kind,
+                   .phase = (uint8_t)d->phase, .region = d->region, .only = d->only};
 
     if (!append(p, d->nin, d->in, true, &t.in) || !append(p, d->nout, d->out, true, &t.out) ||
         !append(p, d->npairs, d->pairs, false, &t.pairs) ||
