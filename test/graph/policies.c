@@ -7,6 +7,7 @@
 #include "graph/policy/check.h"
 #include "graph/policy/keep.h"
 #include "graph/policy/policy.h"
+#include "graph/policy/trips.h"
 #include "lab.h"
 #include "problems.h"
 #include "train.h"
@@ -319,6 +320,29 @@ CASE(links_without_end_and_links_that_hardly_move)
         weir_schedule_free(&s);
         weir_problem_free(&p);
     }
+}
+
+/* One copy at a time each way: who cannot be out or must be back too early is waited for. */
+CASE(trips_share_a_link)
+{
+    const weir_trip early = {.ready = 0, .due = 20, .from = 4, .to = 16, .out = 2, .in = 2};
+    weir_trip       more = early;
+    weir_trips      t = {0};
+
+    CHECK(weir_trips_wait(&t, NULL) == 0 && weir_trips_wait(&t, &early) == 0);
+    CHECK(weir_trips_add(&t, &early) && weir_trips_add(&t, &early));
+    CHECK(weir_trips_wait(&t, NULL) == 0);              /* out 0 to 4, back 16 to 20 */
+    CHECK(weir_trips_wait(&t, &more) == 4);             /* out until 6, back from 14 */
+    more.ready = 3;
+    more.from = 7;
+    more.due = 16;
+    more.to = 13;
+    CHECK(weir_trips_wait(&t, &more) == 0);
+    more.out = 5;
+    CHECK(weir_trips_wait(&t, &more) == 2);             /* 4 to 9 */
+    more.in = 4;
+    CHECK(weir_trips_wait(&t, &more) == 3);             /* 12 to 16 */
+    weir_trips_free(&t);
 }
 
 /* Copies that take no longer than a layer cost nothing where there is room for them. */

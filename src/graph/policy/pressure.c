@@ -126,6 +126,54 @@ static bool add_idle(weir_pressure *x, uint32_t piece, uint32_t e)
     return (!i.swap && !i.drop) || weir_vec_push(&x->idle, i);
 }
 
+static bool is_listed(const weir_pressure *x, uint32_t gap)
+{
+    for (uint32_t i = 0; i < x->idle.n; i++)
+        if (x->idle.at[i].gap == gap)
+            return true;
+    return false;
+}
+
+/* The first event that reads the life. */
+static uint32_t first_reader(const weir_schedule *s, uint32_t life)
+{
+    uint32_t nin, nout, e = s->lives.at[life].first + 1;
+
+    for (; e < s->lives.at[life].last; e++) {
+        const uint32_t *read = weir_schedule_refs(s, e, &nin, &nout);
+        for (uint32_t i = 0; i < nin; i++)
+            if (read[i] == life)
+                return e;
+    }
+    return e;
+}
+
+/* A piece is back from the host before its own next use: what was made anew from it then, to be
+ * read, may be on the host itself instead. */
+static bool add_instead(weir_pressure *x, uint32_t life)
+{
+    const weir_problem *p = x->job->p;
+    const uint32_t      reader = first_reader(&x->search.room.s, life);
+    const uint32_t      stage = weir_schedule_stage(&x->search.room.s, reader);
+    const weir_range    in = p->tasks.at[stage].in;
+
+    for (uint32_t i = 0; i < in.n; i++) {
+        const uint32_t k = weir_refs(p, in)[i], j = weir_gap_at(p, k, stage);
+        const uint32_t gap = x->search.room.first_gap[k] + j;
+        const uint8_t  was = x->at.gap[gap];
+        if (weir_piece_resident(p, k) || (was != WEIR_DROP && was != WEIR_DROP_AGAIN) ||
+            p->pieces.at[k].bytes == 0 || x->barred[gap] || is_listed(x, gap))
+            continue;
+        const weir_idle instead = {.piece = k, .number = j, .gap = gap, .swap = true,
+                                   .trip = trip_of(x, k, j, stage), .again = INFINITY,
+                                   .bytes = (double)p->pieces.at[k].bytes};
+        if (!weir_vec_push(&x->idle, instead))
+            return false;
+    }
+    return true;
+}
+
+/* What may go so that less is there at the event. */
 static bool collect(weir_pressure *x)
 {
     const weir_schedule *s = &x->search.room.s;
@@ -134,7 +182,11 @@ static bool collect(weir_pressure *x)
     x->idle.n = 0;
     for (uint32_t i = 0; i < s->lives.n; i++) {
         const weir_life l = s->lives.at[i];
-        if (l.form == WEIR_PLAIN && l.first <= e && l.last >= e && !add_idle(x, l.piece, e))
+        if (l.form != WEIR_PLAIN || l.first > e || l.last < e)
+            continue;
+        if (!add_idle(x, l.piece, e))
+            return false;
+        if (!l.before && s->events.at[l.first].act == WEIR_IN && !add_instead(x, i))
             return false;
     }
     return true;
