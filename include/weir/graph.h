@@ -41,6 +41,12 @@ typedef struct weir_plan_options {
      * and the plan follows those times; so plans, not bits, may differ from run to run. Else times
      * are estimated. */
     bool measure;
+    /* With a budget and policy auto: a folder (made if it is not there) in which plans are kept by
+     * step, machine and options, for all budgets: steps planned once are planned at once, with
+     * `measure` by the times that were measured then, and more room is never slower. NULL:
+     * $WEIR_PLAN_CACHE; neither, or "": no cache. What is wrong with it is no error: see
+     * weir_graph_stats. */
+    const char *cache;
 } weir_plan_options;
 
 /* Bytes that a text such as "512MB" or "0.5GiB" stands for. */
@@ -76,6 +82,7 @@ typedef struct weir_graph_stats {
     size_t   unbudgeted_peak_bytes; /* planned_peak_bytes without the budget */
     size_t   again;                 /* instructions that make dropped values anew */
     double   extra_ms;              /* what they take, as estimated */
+    weir_cache_use cache;           /* of the option `cache` */
     double   record_ms, plan_ms;    /* begin to end; inside end */
     double   flops, bytes;          /* of one run, by the operations' own cost formulas */
     uint64_t runs;

@@ -59,6 +59,7 @@ weir_status weir_fit_run(weir_fit *f)
                                .gap = f->gap};
         weir_status     status = f->policy->plan(&job);
         f->gap = job.gap;
+        f->target = target;
         weir_schedule_free(&f->s);
         f->s = job.s;
         if (status == WEIR_OK && !f->s.valid)

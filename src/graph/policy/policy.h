@@ -42,6 +42,7 @@ typedef struct weir_fit {
     void               *ctx;
     weir_schedule       s;      /* the last schedule that was laid out */
     uint8_t            *gap;    /* decisions to begin with, or NULL; then the last ones */
+    size_t              target; /* bytes that the policy was last asked for */
     size_t              height; /* of it */
     bool                fits;   /* height <= room */
 } weir_fit;
