@@ -2,38 +2,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "graph/policy/search.h"
-
-enum { MOST_TASKS = 40, MOST_WIDTH = 3 };
-
-static uint32_t below(uint32_t n)
-{
-    return (uint32_t)check_int(0, (int64_t)n - 1);
-}
-
-/* A chain with side branches, like a forward and a backward pass: task i reads the last piece and
- * some earlier ones. */
-static void make_problem(weir_problem *p, uint32_t n)
-{
-    *p = (weir_problem){0};
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t in[MOST_WIDTH + 1], nin = 0;
-        CHECK(weir_problem_piece(p, 64 * (1 + below(16)), 0, i + 1 == n));
-        if (i > 0)
-            in[nin++] = i - 1;
-        if (i > n / 2)                          /* the mirror image is what a gradient reads */
-            in[nin++] = n - 1 - i;
-        for (uint32_t k = below(MOST_WIDTH); k > 0 && i > 0 && nin < MOST_WIDTH; k--)
-            in[nin++] = below(i);
-        const uint32_t until = below(4) ? n : below(n + 1);
-        const uint32_t pairs[2] = {i > 0 ? i - 1 : 0, i};
-        const bool     pair = i > 0 && below(3) == 0;
-        const weir_task_def def = {
-            .time = 1.0 + below(9), .work = below(2) ? 0 : 64 * below(8), .until = until,
-            .nin = nin, .in = in, .nout = 1, .out = &i, .npairs = pair ? 2 : 0, .pairs = pairs};
-        CHECK(weir_problem_task(p, &def));
-    }
-    CHECK(weir_problem_end(p));
-}
+#include "tasks.h"
 
 /* Replays the walk's events: everything read is there, every first run comes once and in order, no
  * task runs again too late; and the peak is not above what the lives add up to. */
@@ -72,7 +41,7 @@ CASE(random_steps_at_many_budgets)
 {
     for (int round = 0; round < 120; round++) {
         weir_problem p;
-        make_problem(&p, 4 + below(MOST_TASKS - 4));
+        tasks_make(&p, 4 + tasks_below(MOST_TASKS - 4));
         size_t whole = 0;
         for (int tenth = 10; tenth >= 0; tenth -= 2) {
             weir_search s = {.p = &p, .budget = whole * (size_t)tenth / 10, .moves = 300};
@@ -100,7 +69,7 @@ CASE(random_steps_at_many_budgets)
 CASE(plans_are_reproducible)
 {
     weir_problem p;
-    make_problem(&p, 30);
+    tasks_make(&p, 30);
     weir_search a = {.p = &p, .budget = 64 * 40, .moves = 2000}, b = a;
     CHECK_OK(weir_search_run(&a));
     CHECK_OK(weir_search_run(&b));
@@ -138,7 +107,7 @@ CASE(small_steps_are_solved)
 {
     for (int round = 0; round < 60; round++) {
         weir_problem p;
-        make_problem(&p, 4 + below(3));
+        tasks_make(&p, 4 + tasks_below(3));
         weir_search all = {.p = &p, .budget = SIZE_MAX, .moves = 1};
         CHECK_OK(weir_search_run(&all));
         for (size_t percent = 50; percent < 100; percent += 10) {

@@ -17,8 +17,10 @@
 /* Between rungs: a share of the step's time. */
 #define STEP 0.002
 
-/* A rung gets so many parts of the moves of a search for one budget. */
-enum { SHARE = 16 };
+/* One part in so many of the moves of a search for one budget is for a rung that begins with the
+ * plan above it (which uses half of them), or with nothing: a ladder takes a few times as long as
+ * one budget. */
+enum { SHARE_NEAR = 64, SHARE_ANEW = 256 };
 
 void weir_ladder_free(weir_ladder *l)
 {
@@ -88,7 +90,8 @@ static weir_status try_from(weir_ladder *l, const weir_fit *like, size_t room,
     weir_fit       f = *like;
 
     f.room = room;
-    f.moves = all / SHARE + 1;
+    f.quick = true;
+    f.moves = all / (start ? SHARE_NEAR : SHARE_ANEW) + 1;
     f.gap = NULL;
     if (start)
         WEIR_TRY(copy_of(start->gap, gaps, &f.gap));

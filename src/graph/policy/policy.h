@@ -38,6 +38,7 @@ typedef struct weir_fit {
     const char         *variant;
     size_t              room, align;
     uint64_t            moves;
+    bool                quick;  /* addresses are looked at behind the search only, not inside */
     weir_status (*lay)(void *ctx, const weir_schedule *s, size_t *height);
     void               *ctx;
     weir_schedule       s;      /* the last schedule that was laid out */
