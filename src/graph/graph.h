@@ -80,6 +80,9 @@ struct weir_graph {
     weir_cache_use    cache;            /* of the budget's plan */
     double            began, record_ms, plan_ms;
     struct weir_plan *plan;
+    struct weir_guide *guide;           /* while steps are measured to plan again */
+    double            measured;         /* seconds of such a step */
+    size_t            replanned;
     uint64_t          runs;
 };
 

@@ -30,7 +30,8 @@ static inline void tasks_make(weir_problem *p, uint32_t n)
         const uint32_t pairs[2] = {i > 0 ? i - 1 : 0, i};
         const bool     pair = i > 0 && tasks_below(3) == 0;
         const weir_task_def def = {
-            .time = 1.0 + tasks_below(9), .work = tasks_below(2) ? 0 : 64 * tasks_below(8), .until = until,
+            .time = 1.0 + tasks_below(9), .work = tasks_below(2) ? 0 : 64 * tasks_below(8),
+            .until = until,
             .nin = nin, .in = in, .nout = 1, .out = &i, .npairs = pair ? 2 : 0, .pairs = pairs};
         CHECK(weir_problem_task(p, &def));
     }

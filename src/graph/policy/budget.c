@@ -15,7 +15,7 @@
 #include "core/status.h"
 #include "graph/passes.h"
 #include "graph/policy/bound.h"
-#include "graph/policy/fitter.h"
+#include "graph/policy/guide.h"
 
 /* ---- "512MB" ---- */
 
@@ -71,6 +71,7 @@ weir_status weir_fitter_lay(void *ctx, const weir_schedule *s, size_t *height)
         *height = f->g->plan->arena;
         fits = *height <= f->limit;
         f->g->plan->extra_seconds = s->time - s->p->time;
+        f->g->plan->seconds = s->time;
         if (*height < f->least) {
             f->least = *height;
             f->peak_task = weir_schedule_stage(s, s->peak_event);
@@ -95,6 +96,16 @@ static weir_status fit_by_cache(weir_fitter *f, weir_fit *a)
     return status;
 }
 
+/* The decisions outlive the fit. */
+static void keep(weir_fitter *f, weir_fit *a)
+{
+    weir_mem_free(f->gap);
+    f->gap = a->gap;
+    f->target = a->target;
+    a->gap = NULL;
+    weir_fit_free(a);
+}
+
 static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
 {
     weir_fit a = {.p = f->timed.tasks.n ? &f->timed : &f->problem, .room = f->limit,
@@ -104,14 +115,14 @@ static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
     weir_status status = f->cache.path && weir_ladder_suits(a.policy) ? fit_by_cache(f, &a)
                                                                       : weir_fit_run(&a);
     *fits = a.fits;
-    weir_fit_free(&a);
+    keep(f, &a);
     if (status != WEIR_OK || *fits)
         return status;
     weir_fit b = {.p = &f->problem, .policy = a.policy, .variant = a.variant,
                   .lay = weir_fitter_lay, .ctx = f};    /* no room at all: the tightest there is */
     status = weir_fit_run(&b);
     *fits = b.height <= f->limit && b.s.valid;
-    weir_fit_free(&b);
+    keep(f, &b);
     return status;
 }
 
@@ -122,6 +133,7 @@ void weir_fitter_free(weir_fitter *f)
     weir_problem_free(&f->timed);
     weir_cache_close(&f->cache);
     weir_mem_free(f->piece_of);
+    weir_mem_free(f->gap);
 }
 
 static weir_status too_small(const weir_fitter *f, size_t budget, size_t resident)
@@ -237,6 +249,8 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     if (status == WEIR_OK && (!fits || resident > budget))
         status = too_small(&f, budget, resident);
     g->cache = f.cache.use;
+    if (status == WEIR_OK && options->guided > 0 && f.gap)
+        status = weir_guide_new(&f, options);
     weir_fitter_free(&f);
     return status;
 }

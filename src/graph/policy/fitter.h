@@ -17,6 +17,8 @@ typedef struct weir_fitter {
     weir_unexpanded old;            /* the nodes as they were */
     bool            probe;          /* plans are laid out to see their height only */
     size_t          whole, resident;    /* bytes of the step without a budget; beside the arena */
+    uint8_t        *gap;            /* decisions of the plan, where the policy makes such */
+    size_t          target;         /* that they were made for */
     size_t          limit;          /* of the arena */
     size_t          least;          /* smallest arena met */
     uint32_t        peak_task;      /* of the plan with that arena */

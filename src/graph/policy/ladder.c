@@ -184,6 +184,9 @@ weir_status weir_ladder_fit(const weir_ladder *l, weir_fit *f)
     f->fits = false;
     if (!r)
         return WEIR_OK;
+    weir_mem_free(f->gap);
+    f->gap = NULL;
+    WEIR_TRY(copy_of(r->gap, weir_walk_gaps(f->p), &f->gap));
     WEIR_TRY(walk(f, r->target, r->gap));
     WEIR_TRY(f->lay(f->ctx, &f->s, &f->height));
     f->fits = f->height <= f->room;
