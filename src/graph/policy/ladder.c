@@ -18,9 +18,9 @@
 #define STEP 0.002
 
 /* One part in so many of the moves of a search for one budget is for a rung that begins with the
- * plan above it (which uses half of them), or with nothing: a ladder takes a few times as long as
- * one budget. */
-enum { SHARE_NEAR = 64, SHARE_ANEW = 256 };
+ * plan above it (which uses half of them), or with nothing: a ladder takes one to five times
+ * as long as one budget. */
+enum { SHARE_NEAR = 64, SHARE_ANEW = 128 };
 
 void weir_ladder_free(weir_ladder *l)
 {
