@@ -51,7 +51,8 @@ typedef struct weir_plan {
     uint32_t      passes;       /* the passes that ran */
     double        extra_seconds;    /* of what runs again, as planned */
     double        seconds;      /* of a step, as planned; 0: no budget */
-    const char   *strategy;     /* placement that won */
+    const char   *placement;    /* strategy asked for; NULL: auto */
+    const char   *strategy;     /* that won */
 } weir_plan;
 
 /* Runs the passes and builds the plan of a closed recording, within a budget if there is one. */

@@ -11,7 +11,7 @@
 #include "graph/policy/walk.h"
 #include "lab.h"
 #include "model/data_files.h"
-#include "tasks.h"
+#include "problems.h"
 #include "train.h"
 
 enum { ALIGN = 64, HEAD = 80, MOST_FILE = 1 << 20 };
@@ -116,7 +116,7 @@ CASE(found_again)
     CHECK_OR_RETURN(folder_make(&f));
     for (int i = 0; i < 6; i++) {
         weir_problem p;
-        tasks_make(&p, 20);
+        make_problem(&p, 20);
         CHECK_OK(plan_in("", &p, &none));
         CHECK_OK(plan_in(f.path, &p, &first));
         CHECK_OK(plan_in(f.path, &p, &again));
@@ -144,7 +144,7 @@ CASE(wrong_files)
     mode_t               mode;
     plan                 first, again;
     CHECK_OR_RETURN(folder_make(&f));
-    tasks_make(&p, 20);
+    make_problem(&p, 20);
     CHECK_OK(plan_in(f.path, &p, &first));
     CHECK(one_file(f.path, path, sizeof path, &mode) == 1);
     const size_t n = read_file(path, file);
@@ -153,11 +153,11 @@ CASE(wrong_files)
         size_t size = n;
         memcpy(bad, file, n);
         if (way < 20) {
-            bad[tasks_below((uint32_t)n)] ^= (unsigned char)(1u << tasks_below(8));
+            bad[below((uint32_t)n)] ^= (unsigned char)(1u << below(8));
         } else if (way < 40) {
-            size = way == 20 ? 0 : tasks_below((uint32_t)n);
+            size = way == 20 ? 0 : below((uint32_t)n);
         } else if (way < 50) {
-            bad[way < 45 ? 8 : 8 * tasks_below(7)]++;       /* version; any word of the head */
+            bad[way < 45 ? 8 : 8 * below(7)]++;       /* version; any word of the head */
             seal(bad, n);
         } else {
             memset(bad + HEAD + 8, WEIR_TAIL, 4);            /* the first plan's decisions */
@@ -183,7 +183,7 @@ CASE(folders_that_are_none)
     plan         none, here;
     char         path[200];
     CHECK_OR_RETURN(folder_make(&f));
-    tasks_make(&p, 20);
+    make_problem(&p, 20);
     CHECK_OK(plan_in("", &p, &none));
     CHECK_OK(plan_in(file_text(&f, 0, "no folder"), &p, &here));
     CHECK(here.use == WEIR_CACHE_FAILED && same(&none, &here));
@@ -205,7 +205,7 @@ CASE(processes_at_once)
     char         path[400];
     mode_t       mode;
     CHECK_OR_RETURN(folder_make(&f));
-    tasks_make(&p, 24);
+    make_problem(&p, 24);
     CHECK_OK(plan_in("", &p, &none));
     fflush(stdout);
     for (int i = 0; i < CHILDREN; i++) {
@@ -235,7 +235,7 @@ CASE(cache_failing_memory)
     mode_t        mode;
     bool          failed = true;
     CHECK_OR_RETURN(folder_make(&f));
-    tasks_make(&p, 8);
+    make_problem(&p, 8);
     CHECK_OK(plan_in("", &p, &none));
     for (int64_t n = 0; failed && n < 200000; n += 1 + n / 40) {
         const int64_t alive = weir_mem_alive();

@@ -3,7 +3,7 @@
 #include "graph/policy/lay.h"
 #include "graph/policy/ladder.h"
 #include "graph/policy/walk.h"
-#include "tasks.h"
+#include "problems.h"
 
 enum { ALIGN = 64, BUDGETS = 24 };
 
@@ -55,7 +55,7 @@ CASE(rungs_answer_the_same_in_any_order)
 {
     for (int round = 0; round < 12; round++) {
         weir_problem p;
-        tasks_make(&p, 8 + tasks_below(MOST_TASKS - 8));
+        make_problem(&p, 8 + below(MOST_TASKS - 8));
         const size_t whole = whole_of(&p);
         weir_ladder  down = {.whole = whole}, any = {.whole = whole};
         double       answer[WEIR_RUNGS + 1], above = 0;
@@ -66,7 +66,7 @@ CASE(rungs_answer_the_same_in_any_order)
         }
         CHECK(answer[WEIR_RUNGS] == 0);
         for (int i = 0; i < BUDGETS; i++) {
-            const size_t rung = 1 + tasks_below(WEIR_RUNGS);
+            const size_t rung = 1 + below(WEIR_RUNGS);
             CHECK(ask(&any, &p, whole * rung / WEIR_RUNGS) == answer[rung]);
         }
         weir_ladder_free(&down);
@@ -80,12 +80,12 @@ CASE(more_room_is_never_slower)
 {
     for (int round = 0; round < 12; round++) {
         weir_problem p;
-        tasks_make(&p, 8 + tasks_below(MOST_TASKS - 8));
+        make_problem(&p, 8 + below(MOST_TASKS - 8));
         weir_ladder  l = {.whole = whole_of(&p)};
         size_t       room[BUDGETS];
         double       answer[BUDGETS];
         for (int i = 0; i < BUDGETS; i++) {
-            room[i] = 64 * tasks_below((uint32_t)(l.whole / 64 + 2));
+            room[i] = 64 * below((uint32_t)(l.whole / 64 + 2));
             answer[i] = ask(&l, &p, room[i]);
             for (int k = 0; k < i; k++)
                 CHECK(room[k] > room[i] || answer[k] >= answer[i]);
@@ -123,7 +123,7 @@ CASE(beaten_plans_go)
 CASE(foreign_decisions_are_judged)
 {
     weir_problem p;
-    tasks_make(&p, 20);
+    make_problem(&p, 20);
     weir_lay       lay = {0};
     weir_ladder    l = {.whole = whole_of(&p)};
     const weir_fit f = fit_for(&p, &lay, l.whole);
@@ -136,7 +136,7 @@ CASE(foreign_decisions_are_judged)
     CHECK(good && l.rungs.n == 1 && l.rungs.at[0].extra == 0);
     for (int i = 0; i < 50; i++) {
         for (uint32_t g = 0; g < gaps; g++)
-            gap[g] = tasks_below(2) ? WEIR_DROP : WEIR_DROP_AGAIN;
+            gap[g] = below(2) ? WEIR_DROP : WEIR_DROP_AGAIN;
         CHECK_OK(weir_ladder_judge(&l, &f, l.whole, gap, &good));
     }
     for (uint32_t i = 1; i < l.rungs.n; i++)

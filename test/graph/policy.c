@@ -2,46 +2,13 @@
 #include "check.h"
 #include "core/mem.h"
 #include "graph/policy/search.h"
-#include "tasks.h"
-
-/* Replays the walk's events: everything read is there, every first run comes once and in order, no
- * task runs again too late; and the peak is not above what the lives add up to. */
-static void replay(const weir_problem *p, const weir_schedule *w, size_t peak)
-{
-    int64_t  live[MOST_TASKS * 8] = {0};
-    uint32_t first_runs = 0;
-
-    CHECK_OR_RETURN(w->events.n < MOST_TASKS * 8);
-    for (uint32_t i = 0; i < w->lives.n; i++) {
-        const weir_life l = w->lives.at[i];
-        CHECK(l.first <= l.last && l.last < w->events.n);
-        CHECK(p->pieces.at[l.piece].maker == w->events.at[l.first].what);
-        for (uint32_t e = l.first; e <= l.last; e++)
-            live[e] += (int64_t)p->pieces.at[l.piece].bytes;
-    }
-    for (uint32_t e = 0; e < w->events.n; e++) {
-        const weir_event ev = w->events.at[e];
-        const weir_task *t = &p->tasks.at[ev.what];
-        if (ev.again)
-            CHECK(ev.what < first_runs && t->until > first_runs);
-        else
-            CHECK(ev.what == first_runs++);
-        for (uint32_t k = 0; k < t->in.n; k++) {
-            const weir_life l = w->lives.at[w->refs.at[w->first.at[e] + k]];
-            CHECK(l.piece == weir_refs(p, t->in)[k] && l.first < e && l.last >= e);
-        }
-        live[e] += (int64_t)t->work;
-        CHECK(w->live.at[e] <= live[e] && (t->pairs.n > 0 || w->live.at[e] == live[e]));
-        CHECK(w->live.at[e] <= (int64_t)peak);
-    }
-    CHECK(first_runs == p->tasks.n);
-}
+#include "problems.h"
 
 CASE(random_steps_at_many_budgets)
 {
     for (int round = 0; round < 120; round++) {
         weir_problem p;
-        tasks_make(&p, 4 + tasks_below(MOST_TASKS - 4));
+        make_problem(&p, 4 + below(MOST_TASKS - 4));
         size_t whole = 0;
         for (int tenth = 10; tenth >= 0; tenth -= 2) {
             weir_search s = {.p = &p, .budget = whole * (size_t)tenth / 10, .moves = 300};
@@ -69,7 +36,7 @@ CASE(random_steps_at_many_budgets)
 CASE(plans_are_reproducible)
 {
     weir_problem p;
-    tasks_make(&p, 30);
+    make_problem(&p, 30);
     weir_search a = {.p = &p, .budget = 64 * 40, .moves = 2000}, b = a;
     CHECK_OK(weir_search_run(&a));
     CHECK_OK(weir_search_run(&b));
@@ -107,7 +74,7 @@ CASE(small_steps_are_solved)
 {
     for (int round = 0; round < 60; round++) {
         weir_problem p;
-        tasks_make(&p, 4 + tasks_below(3));
+        make_problem(&p, 4 + below(3));
         weir_search all = {.p = &p, .budget = SIZE_MAX, .moves = 1};
         CHECK_OK(weir_search_run(&all));
         for (size_t percent = 50; percent < 100; percent += 10) {

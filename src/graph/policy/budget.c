@@ -9,20 +9,17 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/hash.h"
 #include "core/status.h"
+#include "core/text.h"
+#include "graph/evict.h"
 #include "graph/passes.h"
 #include "graph/policy/bound.h"
+#include "graph/policy/check.h"
 #include "graph/policy/guide.h"
 
 /* ---- "512MB" ---- */
-
-static const struct { const char *name; double bytes; } units[] = {
-    {"", 1},       {"b", 1},        {"k", 1e3},          {"kb", 1e3},          {"m", 1e6},
-    {"mb", 1e6},   {"g", 1e9},      {"gb", 1e9},         {"t", 1e12},          {"tb", 1e12},
-    {"kib", 1024}, {"mib", 0x1p20}, {"gib", 0x1p30},     {"tib", 0x1p40}};
 
 weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
 {
@@ -33,12 +30,7 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': must be a number of bytes such as "
                          "\"512MB\", \"0.5GiB\" or \"75%%\"", text ? text : "(null)");
     end += strspn(end, " ");
-    double unit = -1;
-    if (strcmp(end, "%") == 0)
-        unit = (double)whole / 100;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcasecmp(end, units[i].name) == 0)
-            unit = units[i].bytes;
+    const double unit = strcmp(end, "%") == 0 ? (double)whole / 100 : weir_unit_bytes(end);
     if (unit < 0)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': there is no unit '%s'; the units are B, "
                          "kB, MB, GB, TB, KiB, MiB, GiB, TiB and %%", text, end);
@@ -64,7 +56,9 @@ weir_status weir_fitter_lay(void *ctx, const weir_schedule *s, size_t *height)
     weir_fitter *const f = ctx;
     bool               fits = false;
 
-    weir_status status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
+    weir_status status = weir_schedule_check(s, NULL, 1, SIZE_MAX);
+    if (status == WEIR_OK)
+        status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
     if (status == WEIR_OK)
         status = weir_plan_build(f->g, f->passes);
     if (status == WEIR_OK) {
@@ -159,6 +153,8 @@ static weir_status hash_machine(const weir_graph *g, uint64_t *h)
 
     *h = weir_hash_bytes(WEIR_HASH_SEED, g->dev->ops->name, strlen(g->dev->ops->name));
     *h = weir_hash_u64(*h, (uint64_t)weir_threads_count(g->dev->threads));
+    if (g->placement)
+        *h = weir_hash_bytes(*h, g->placement, strlen(g->placement));
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_call call = weir_node_call(g, &g->nodes.at[i], in, out);
         WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
@@ -188,16 +184,26 @@ static weir_status measure(weir_fitter *f)
     return WEIR_OK;
 }
 
-/* By estimates (swapping costs about what a file in the system's cache does, and its threads take
- * time from those that compute); and by measured times, if they are asked for. */
+/* What copies cost by the device's rates. The threads of a host's store take time from those that
+ * compute. */
+static void set_rates(weir_device *d, weir_problem *p)
+{
+    const weir_rates rates = d->ops->rates(d);
+
+    p->link_out = rates.link_out;
+    p->link_in = rates.link_in;
+    p->copy = rates.copy;
+    p->steal = d->ops->host ? 1.0 / weir_threads_count(d->threads) : 0;
+}
+
+/* By estimates; and by measured times, if they are asked for. */
 static weir_status make_problems(weir_fitter *f, const weir_plan_options *options)
 {
     const bool inplace = f->passes >> WEIR_PASS_INPLACE & 1;
     uint32_t  *same;
 
     WEIR_TRY(weir_problem_of(f->g, NULL, inplace, &f->problem, &f->piece_of));
-    f->problem.link_out = f->problem.link_in = 1e9;
-    f->problem.steal = 1.0 / weir_threads_count(f->g->dev->threads);
+    set_rates(f->g->dev, &f->problem);
     WEIR_TRY(open_cache(f, options));
     if (!options->measure)
         return WEIR_OK;
@@ -209,6 +215,7 @@ static weir_status make_problems(weir_fitter *f, const weir_plan_options *option
     weir_mem_free(same);
     f->timed.link_out = f->cache.rates[0];
     f->timed.link_in = f->cache.rates[1];
+    f->timed.copy = f->problem.copy;
     f->timed.steal = f->problem.steal;
     return WEIR_OK;
 }
@@ -225,6 +232,7 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
         WEIR_TRY(weir_budget_parse(budget, 0, &bytes));
     if (budget && strlen(budget) >= sizeof s->budget)
         return weir_fail(WEIR_ERR_INVALID, "weir_device_set_budget: '%s' is too long", budget);
+    WEIR_TRY(weir_evict_limit(s, budget && !strchr(budget, '%') ? bytes : SIZE_MAX));
     strcpy(s->budget, budget ? budget : "");
     return WEIR_OK;
 }

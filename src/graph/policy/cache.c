@@ -52,6 +52,7 @@ static uint64_t hash_problem(uint64_t h, const weir_problem *p, bool times)
         const weir_task *t = &p->tasks.at[i];
         h = weir_hash_u64(weir_hash_u64(h, t->work), t->until);
         h = weir_hash_u64(h, (uint64_t)t->kind << 8 | t->phase);
+        h = weir_hash_u64(h, (uint64_t)t->only << 32 | t->region);
         h = hash_range(hash_range(h, p, t->in), p, t->out);
         h = hash_range(hash_range(hash_range(h, p, t->pairs), p, t->masked), p, t->changes);
         h = times ? hash_double(h, t->time) : h;
@@ -63,7 +64,8 @@ static uint64_t hash_problem(uint64_t h, const weir_problem *p, bool times)
     }
     if (times)
         h = hash_double(hash_double(h, p->link_out), p->link_in);
-    return weir_hash_u64(hash_double(hash_double(h, p->steal), p->codec), p->resident);
+    h = hash_double(hash_double(hash_double(h, p->steal), p->codec), p->copy);
+    return weir_hash_u64(h, p->resident);
 }
 
 static uint64_t hash_key(uint64_t h, const weir_problem *p, const weir_cache_key *key)

@@ -19,8 +19,8 @@
 
 /* One part in so many of the moves of a search for one budget is for a rung that begins with the
  * plan above it (which uses half of them), or with nothing: a ladder takes one to five times
- * as long as one budget. */
-enum { SHARE_NEAR = 64, SHARE_ANEW = 128 };
+ * as long as one budget. Steps of few tasks, whose searches are short, get more. */
+enum { SHARE_NEAR = 64, SHARE_ANEW = 128, SMALL = 200, SHARE_SMALL = 16 };
 
 void weir_ladder_free(weir_ladder *l)
 {
@@ -81,8 +81,9 @@ static weir_status copy_of(const uint8_t *gap, uint32_t gaps, uint8_t **copy)
     return WEIR_OK;
 }
 
-/* Plans for `room`, beginning with the decisions of a rung (NULL: with none). */
-static weir_status try_from(weir_ladder *l, const weir_fit *like, size_t room,
+/* Plans for `room` with one part in `share` of the moves, beginning with the decisions of a rung
+ * (NULL: with none). */
+static weir_status try_from(weir_ladder *l, const weir_fit *like, size_t room, uint64_t share,
                             const weir_rung *start)
 {
     const uint32_t gaps = weir_walk_gaps(like->p);
@@ -90,8 +91,8 @@ static weir_status try_from(weir_ladder *l, const weir_fit *like, size_t room,
     weir_fit       f = *like;
 
     f.room = room;
-    f.quick = true;
-    f.moves = all / (start ? SHARE_NEAR : SHARE_ANEW) + 1;
+    f.quick = share > 1;
+    f.moves = all / share + 1;
     f.gap = NULL;
     if (start)
         WEIR_TRY(copy_of(start->gap, gaps, &f.gap));
@@ -110,17 +111,23 @@ static size_t room_of(const weir_ladder *l, size_t rung)
     return bytes > l->below ? bytes - l->below : 0;
 }
 
-/* All rungs. The plan above may be of no use below, so each begins with nothing as well. */
+/* All rungs. The plan above may be of no use below, so each begins with nothing as well; the last
+ * one is given up only after the whole search for one budget. */
 static weir_status climb(weir_ladder *l, const weir_fit *f)
 {
+    const bool     small = f->p->tasks.n <= SMALL;
+    const uint64_t near = small ? SHARE_SMALL : SHARE_NEAR, anew = small ? SHARE_SMALL : SHARE_ANEW;
+
     for (size_t rung = WEIR_RUNGS; rung > 0 && !l->climbed; rung--) {
         const size_t     room = room_of(l, rung);
         const weir_rung *best = weir_ladder_best(l, room);
         if (best && best->extra <= 0)
             continue;
         if (l->rungs.n)
-            WEIR_TRY(try_from(l, f, room, &l->rungs.at[l->rungs.n - 1]));
-        WEIR_TRY(try_from(l, f, room, NULL));
+            WEIR_TRY(try_from(l, f, room, near, &l->rungs.at[l->rungs.n - 1]));
+        WEIR_TRY(try_from(l, f, room, anew, NULL));
+        if (!weir_ladder_best(l, room))
+            WEIR_TRY(try_from(l, f, room, 1, NULL));
         if (!weir_ladder_best(l, room))
             break;
     }
@@ -142,7 +149,7 @@ weir_status weir_ladder_climb(weir_ladder *l, const weir_fit *f)
     if (above == f->room || f->room > above || !upper ||
         (best && best->extra <= upper->extra + STEP * f->p->time))
         return WEIR_OK;
-    return try_from(l, f, f->room, upper);
+    return try_from(l, f, f->room, SHARE_SMALL, upper);
 }
 
 /* The schedule that decisions mean. */
