@@ -74,37 +74,6 @@ static bool timeline(const weir_graph *g, weir_timeline *t)
     return true;
 }
 
-/* The area between floor and floor + live as one path of steps; floor rises by live. */
-static void draw_layer(weir_chart *c, weir_timeline *t, int layer)
-{
-    const double *live = row(t, layer);
-    double        most = 0, at = t->floor[0] + live[0];
-
-    for (uint32_t i = 0; i < t->n; i++)
-        most = live[i] > most ? live[i] : most;
-    if (most == 0)
-        return;
-    weir_string_add(c->s, "<path class=\"%s\" fill=\"%s\" d=\"M%g %.2f", layer_name(layer),
-                    layer_colour(layer), WEIR_SVG_X, weir_svg_y(c, at));
-    for (uint32_t i = 1; i < t->n; i++) {
-        if (t->floor[i] + live[i] == at)
-            continue;
-        at = t->floor[i] + live[i];
-        weir_string_add(c->s, "H%.2fV%.2f", weir_svg_x(c, i), weir_svg_y(c, at));
-    }
-    at = t->floor[t->n - 1];
-    weir_string_add(c->s, "H%.2fV%.2f", weir_svg_x(c, t->n), weir_svg_y(c, at));
-    for (uint32_t i = t->n - 1; i-- > 0;) {
-        if (t->floor[i] == at)
-            continue;
-        at = t->floor[i];
-        weir_string_add(c->s, "H%.2fV%.2f", weir_svg_x(c, i + 1), weir_svg_y(c, at));
-    }
-    weir_string_add(c->s, "H%gZ\"/>\n", WEIR_SVG_X);
-    for (uint32_t i = 0; i < t->n; i++)
-        t->floor[i] += live[i];
-}
-
 /* The strip below the plot: which phase each instruction belongs to. */
 static void draw_phases(weir_chart *c, const weir_plan *p)
 {
@@ -187,13 +156,14 @@ static void draw_timeline(const weir_graph *g, weir_timeline *t, weir_string *s)
     const double     peak = t->persistent + (double)p->arena;
     char             a[WEIR_SVG_BYTES], b[WEIR_SVG_BYTES], d[WEIR_SVG_BYTES], text[80];
 
-    weir_chart c = weir_svg_begin(s, p->n, peak, "Live bytes over one step");
+    weir_chart c = weir_svg_begin(s, p->n, peak, 0, "Live bytes over one step");
     weir_svg_subtitle(&c, "%u instructions; persistent %s + arena %s (lower bound %s)", p->n,
                       weir_svg_bytes(&c, t->persistent, a), weir_svg_bytes(&c, (double)p->arena, b),
                       weir_svg_bytes(&c, (double)p->lower_bound, d));
     weir_svg_axes(&c, "instruction", "live");
     for (int k = 0; k < LAYERS; k++)
-        draw_layer(&c, t, layer_order[k]);
+        weir_svg_layer(&c, layer_name(layer_order[k]), layer_colour(layer_order[k]), t->n, NULL,
+                       t->floor, row(t, layer_order[k]));
     draw_phases(&c, p);
     snprintf(text, sizeof text, "planned peak %s", weir_svg_bytes(&c, peak, a));
     weir_svg_level(&c, peak, "#b3261e", true, text);
@@ -274,7 +244,7 @@ void weir_show_addresses(const weir_graph *g, weir_string *s)
 
     for (uint32_t i = 0; i < p->items.n; i++)
         pieces += p->items.at[i].bytes > 0;
-    weir_chart c = weir_svg_begin(s, p->n, (double)p->arena, "Address map of the arena");
+    weir_chart c = weir_svg_begin(s, p->n, (double)p->arena, 0, "Address map of the arena");
     weir_svg_subtitle(&c, "%u pieces over %u instructions; placed by: %s", pieces, p->n,
                       p->strategy);
     weir_svg_axes(&c, "instruction", "offset");

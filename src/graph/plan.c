@@ -8,6 +8,7 @@
 #include "graph/op/spill.h"
 #include "graph/passes.h"
 #include "graph/policy/budget.h"
+#include "graph/policy/recorded.h"
 
 static const char *const pass_name[WEIR_PASS_COUNT] = {
 #define X(ID, id) #id,
@@ -179,6 +180,7 @@ void weir_plan_free(weir_plan *p)
     weir_mem_free(p->layouts);
     weir_mem_free(p->operands);
     weir_mem_free(p->pointers);
+    weir_reasons_free(p->reasons);
     weir_mem_free(p);
 }
 

@@ -51,6 +51,7 @@ typedef struct weir_plan {
     uint32_t      passes;       /* the passes that ran */
     double        extra_seconds;    /* of what runs again, as planned */
     const char   *strategy;     /* placement that won */
+    struct weir_reasons *reasons;   /* policy/recorded.h: what it was expanded from, or NULL */
 } weir_plan;
 
 /* Runs the passes and builds the plan of a closed recording, within a budget if there is one. */

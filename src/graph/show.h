@@ -20,6 +20,7 @@ void weir_show_timeline(const weir_graph *g, weir_string *s);
 void weir_show_addresses(const weir_graph *g, weir_string *s);
 void weir_show_json(const weir_graph *g, weir_string *s);
 void weir_show_outline(const weir_graph *g, weir_string *s);       /* policy/outline_text.c */
+void weir_show_explain(const weir_graph *g, weir_string *s);       /* policy/reasons.c */
 
 /* "tensors": [...], "ops": [...] of the exchange format, from there, too. seconds[instruction]:
  * NULL, or below 0: the roofline's. again: with what a budget made run again, else as the step was

@@ -17,7 +17,7 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
-        *times, *link, *curve;
+        *times, *link, *curve, *explain, *picture;
     const char *file; /* the one word that is no option, for commands that take it */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves;
 } tool_options;

@@ -69,6 +69,8 @@ typedef struct weir_fitter {
     size_t          limit;          /* of the arena */
     size_t          least;          /* smallest arena met */
     uint32_t        peak_task;      /* of the plan with that arena */
+    weir_schedule   answer;         /* what the graph was expanded to ... */
+    weir_problem   *answers;        /* ... and which of the two problems it solves */
 } weir_fitter;
 
 /* Expands and places; the graph stays expanded if that is within the limit. */
@@ -94,14 +96,23 @@ static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
     return status;
 }
 
+static void take(weir_fitter *f, weir_problem *p, weir_fit *from)
+{
+    f->answer = from->s;
+    f->answers = p;
+    from->s = (weir_schedule){0};
+}
+
 static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
 {
-    weir_fit a = {.p = f->timed.tasks.n ? &f->timed : &f->problem, .room = f->limit,
-                  .lay = lay_out, .ctx = f};
+    weir_problem *const p = f->timed.tasks.n ? &f->timed : &f->problem;
+    weir_fit            a = {.p = p, .room = f->limit, .lay = lay_out, .ctx = f};
 
     WEIR_TRY(weir_policy_find(policy, &a.policy, &a.variant));
     weir_status status = weir_fit_run(&a);
     *fits = a.fits;
+    if (status == WEIR_OK && a.fits)
+        take(f, p, &a);
     weir_fit_free(&a);
     if (status != WEIR_OK || *fits)
         return status;
@@ -109,6 +120,8 @@ static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
                   .ctx = f};            /* no room at all: the tightest plan there is */
     status = weir_fit_run(&b);
     *fits = b.height <= f->limit && b.s.valid;
+    if (status == WEIR_OK && *fits)
+        take(f, &f->problem, &b);
     weir_fit_free(&b);
     return status;
 }
@@ -193,6 +206,9 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
         status = fit(&f, options->policy, &fits);
     if (status == WEIR_OK && (!fits || resident > budget))
         status = too_small(&f, budget, resident);
+    else if (status == WEIR_OK)
+        status = weir_reasons_keep(g, f.answers, &f.answer, &f.piece_of, f.old.stores);
+    weir_schedule_free(&f.answer);
     weir_unexpanded_free(&f.old);
     weir_problem_free(&f.problem);
     weir_problem_free(&f.timed);

@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_POLICY_OUTLINE_H
 #define WEIR_GRAPH_POLICY_OUTLINE_H
 
-#include "graph/policy/problem.h"
+#include "graph/policy/explain.h"
 #include "weir/plan.h"
 
 struct weir_outline {
@@ -11,6 +11,11 @@ struct weir_outline {
     char        *name;
     WEIR_VEC(int64_t) piece_id;         /* [pieces] the file's numbers */
     WEIR_VEC(int64_t) task_id;          /* [tasks] */
+    WEIR_VEC(char *) task_name;         /* [tasks] */
+    WEIR_VEC(uint8_t) kind;             /* [pieces] weir_kind */
 };
+
+/* How texts about schedules for the outline name its tensors and operations. */
+weir_naming weir_outline_naming(const weir_outline *o);
 
 #endif

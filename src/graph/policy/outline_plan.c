@@ -274,6 +274,33 @@ static void lift(weir_lay *l, const weir_schedule *s, size_t base)
         l->work[e] += base;
 }
 
+/* The texts about a plan that were asked for. */
+static weir_status show(const weir_outline *o, const weir_outline_options *how,
+                        const weir_schedule *s, const weir_outline_plan_stats *stats)
+{
+    weir_string text = {0}, picture = {0};
+    weir_naming n = weir_outline_naming(o);
+
+    n.base = s->p->resident;
+    n.budget = stats->budget_bytes;
+    n.planned = stats->peak_bytes;
+    n.floor = stats->floor_bytes;
+    n.least = stats->least_extra_ms / 1e3;
+    if (how->explain) {
+        weir_explain(s, &n, &text);
+        *how->explain = weir_string_take(&text);
+    }
+    if (how->picture) {
+        weir_picture(s, &n, &picture);
+        *how->picture = weir_string_take(&picture);
+    }
+    if ((!how->explain || *how->explain) && (!how->picture || *how->picture))
+        return WEIR_OK;
+    if (how->explain)
+        weir_mem_free(*how->explain);
+    return WEIR_ERR_NOMEM;
+}
+
 static weir_status plan(const weir_outline *o, const weir_outline_options *how,
                         const weir_problem *p, weir_outline_plan_stats *stats, char **text)
 {
@@ -297,7 +324,9 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how,
         if (f.fits && budget >= l.base) {
             weir_writing w = {.o = o, .s = &f.s, .lay = &l.lay, .align = l.align};
             lift(&l.lay, &f.s, l.base);
-            *text = to_json(&w, how->budget ? budget : stats->peak_bytes);
+            status = show(o, how, &f.s, stats);
+            if (status == WEIR_OK)
+                *text = to_json(&w, how->budget ? budget : stats->peak_bytes);
         } else {
             status = weir_fail(WEIR_ERR_BUDGET,
                                "%s: no plan found within %zu bytes; the smallest met needs %zu, "
@@ -359,6 +388,10 @@ char *weir_outline_plan(const weir_outline *o, const weir_outline_options *optio
     }
     const weir_outline_options *how = options ? options : &none;
     stats = stats ? stats : &unread;
+    if (how->explain)
+        *how->explain = NULL;
+    if (how->picture)
+        *how->picture = NULL;
     *stats = (weir_outline_plan_stats){.tensors = o->problem.pieces.n,
                                        .operations = o->problem.tasks.n,
                                        .step_ms = o->problem.time * 1e3};

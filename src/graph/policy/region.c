@@ -80,6 +80,8 @@ weir_status weir_region_apply(weir_graph *g, uint32_t passes)
             status = weir_plan_build(g, passes);
         if (status == WEIR_OK)
             g->plan->extra_seconds = w.extra;
+        if (status == WEIR_OK)
+            status = weir_reasons_keep(g, &p, &w.s, &piece_of, old.stores);
     }
     weir_unexpanded_free(&old);
     weir_walk_free(&w);
