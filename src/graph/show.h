@@ -50,6 +50,11 @@ bool weir_show_draws(const weir_call *c);
 extern const char *const weir_kind_colour[WEIR_KIND_COUNT];
 extern const char *const weir_phase_colour[WEIR_PHASE_COUNT];
 
+/* What a budget adds: runs again, copies to the host and back. */
+#define WEIR_AGAIN_COLOUR "#8e63b5"
+#define WEIR_OUT_COLOUR   "#a0694b"
+#define WEIR_IN_COLOUR    "#2fa5b3"
+
 /* All instructions of one operation (and, fused, one chain) that one implementation runs. */
 typedef struct weir_op_sum {
     uint32_t instr;             /* the first of them */

@@ -167,6 +167,28 @@ void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigne
         floor[i] += live[i];
 }
 
+static double lane_y(int lane)
+{
+    return WEIR_SVG_Y + WEIR_SVG_H + 2 + WEIR_SVG_LANE * lane;
+}
+
+void weir_svg_lanes(weir_chart *c, int lanes)
+{
+    static const char *const names[] = {"compute", "copy out", "copy in"};
+
+    for (int i = 0; i < lanes; i++)
+        weir_string_add(c->s, "<text x=\"%g\" y=\"%g\" font-size=\"10\" text-anchor=\"end\">%s"
+                        "</text>\n", WEIR_SVG_X - 8, lane_y(i) + 11.5, names[i]);
+}
+
+void weir_svg_bar(weir_chart *c, int lane, double from, double to, const char *colour)
+{
+    const double x = weir_svg_x(c, from), w = fmax(weir_svg_x(c, to) - x, 0.3);
+
+    weir_string_add(c->s, "<path fill=\"%s\" d=\"M%.2f %gh%.2fv14h%.2fZ\"", colour, x,
+                    lane_y(lane), w, -w);
+}
+
 void weir_svg_legend(weir_chart *c, const char *colour, const char *text)
 {
     const double x = WEIR_SVG_X + WEIR_SVG_W + 16, y = WEIR_SVG_Y + 4 + 20 * c->legend++;

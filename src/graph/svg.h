@@ -54,6 +54,12 @@ void weir_svg_level(weir_chart *c, double bytes, const char *colour, bool right,
 void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigned n,
                     const double *x, double *floor, const double *live);
 
+/* Lanes for streams below the plot, from the top: compute, copies out, copies in. Their names; and
+ * a bar in one of them, as a path element that the caller ends. */
+#define WEIR_SVG_LANE 17
+void weir_svg_lanes(weir_chart *c, int lanes);
+void weir_svg_bar(weir_chart *c, int lane, double from, double to, const char *colour);
+
 /* One more entry of the legend, on the right from top to bottom. */
 void weir_svg_legend(weir_chart *c, const char *colour, const char *text);
 

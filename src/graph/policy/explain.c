@@ -21,7 +21,7 @@ static const char *const fate_name[FATES] = {"on the host", "swapped", "made ane
 
 typedef struct weir_row {
     uint32_t piece, runs, outs, ins;
-    uint32_t first, last;       /* events of its first and last life */
+    uint32_t first;             /* event of its first life */
     uint32_t over;              /* piece whose memory it takes over */
     size_t   bytes;
     size_t   at_peak;           /* bytes that its lives take there */
@@ -59,8 +59,6 @@ static void note_life(weir_table *t, uint32_t i)
     const weir_act       by = (weir_act)s->events.at[l->first].act;
 
     r->first = l->first < r->first ? l->first : r->first;
-    if (l->form != WEIR_HOST)
-        r->last = l->last > r->last ? l->last : r->last;
     if (l->first <= s->peak_event && s->peak_event <= l->last)
         r->at_peak += weir_life_bytes(s->p, l);
     r->fate[AT_HOME] |= l->form == WEIR_HOST && l->before;
@@ -141,14 +139,6 @@ static bool gather(weir_table *t)
 
 /* ---- sentences ---- */
 
-/* Would the piece be there at the peak if it were kept from its making to its last use? */
-static bool across_peak(const weir_table *t, const weir_row *r)
-{
-    const uint32_t peak = t->s->peak_event;
-
-    return r->first <= peak && peak <= r->last;
-}
-
 static bool touched_at_peak(const weir_table *t, uint32_t piece)
 {
     uint32_t        nin, nout;
@@ -196,12 +186,40 @@ static void why_kept(const weir_table *t, const weir_row *r)
                         p->tasks.at[k->maker].time * 1e3);
 }
 
+/* The event with most bytes live between the piece's lives on the device; the number of events if
+ * there is none. */
+static uint32_t tightest_gap(const weir_table *t, const weir_row *r)
+{
+    const weir_schedule *s = t->s;
+    uint32_t             from = r->first, best = s->events.n;
+
+    for (uint32_t i = 0; i < s->lives.n; i++) {     /* in the order in which they begin */
+        const weir_life *l = &s->lives.at[i];
+        if (l->piece != r->piece || l->form != WEIR_PLAIN)
+            continue;
+        for (uint32_t e = from; e < l->first; e++)
+            if (best == s->events.n || s->live.at[e] > s->live.at[best])
+                best = e;
+        from = l->last + 1 > from ? l->last + 1 : from;
+    }
+    for (uint32_t e = from; e < s->events.n && t->s->p->pieces.at[r->piece].output; e++)
+        if (best == s->events.n || s->live.at[e] > s->live.at[best])
+            best = e;
+    return best;
+}
+
+/* What keeping it would have cost. */
 static void add_gain(const weir_table *t, const weir_row *r)
 {
-    const size_t bytes = t->s->p->pieces.at[r->piece].bytes;
+    const uint32_t e = tightest_gap(t, r);
 
-    if (across_peak(t, r) && r->at_peak < bytes)
-        weir_string_add(t->text, "; kept it would add %zu bytes at the peak", bytes - r->at_peak);
+    if (e == t->s->events.n)
+        return;
+    const uint32_t task = weir_schedule_stage(t->s, e);
+    weir_string_add(t->text, "; kept it would make %zu bytes at %lld ",
+                    (size_t)t->s->live.at[e] + t->n->base + r->bytes,
+                    t->n->number(t->n->ctx, task));
+    t->n->task(t->n->ctx, task, t->text);
 }
 
 static void add_times(weir_string *s, uint32_t n)

@@ -20,11 +20,6 @@ static const int layer_order[LAYERS] = {
     ALWAYS, WEIR_KIND_PARAM, WEIR_KIND_STATE, WEIR_KIND_INPUT, WEIR_KIND_OUTPUT,
     WEIR_KIND_ACTIVATION, WEIR_KIND_GRADIENT, PACKED, BACK, ANEW, WEIR_KIND_WORKSPACE};
 
-#define ANEW_COLOUR "#8e63b5"
-#define BACK_COLOUR "#2fa5b3"
-#define OUT_COLOUR  "#a0694b"
-#define INK         "#22303c"
-
 typedef struct weir_drawing {
     const weir_schedule *s;
     const weir_naming   *n;
@@ -50,7 +45,7 @@ static const char *layer_name(int layer)
 
 static const char *layer_colour(int layer)
 {
-    static const char *const own[] = {"#5b6b7b", "#8a8d3a", BACK_COLOUR, ANEW_COLOUR};
+    static const char *const own[] = {"#5b6b7b", "#8a8d3a", WEIR_IN_COLOUR, WEIR_AGAIN_COLOUR};
     return layer < WEIR_KIND_COUNT ? weir_kind_colour[layer] : own[layer - ALWAYS];
 }
 
@@ -164,7 +159,7 @@ static void draw_marks(weir_chart *c, const weir_drawing *d)
         weir_svg_level(c, (double)d->n->budget, "#b3261e", left, text);
     weir_string_add(c->s, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"4\" fill=\"#b3261e\" "
                     "stroke=\"#fff\" stroke-width=\"1.5\"/>\n<text x=\"%.2f\" y=\"%.2f\" "
-                    "text-anchor=\"%s\" fill=\"" INK "\" font-weight=\"bold\" stroke=\"#fff\" "
+                    "text-anchor=\"%s\" font-weight=\"bold\" stroke=\"#fff\" "
                     "stroke-width=\"3\" paint-order=\"stroke\">peak %s at ",
                     x, weir_svg_y(c, bytes), x + (left ? 8 : -8), weir_svg_y(c, bytes) - 8,
                     left ? "start" : "end", weir_svg_bytes(c, bytes, number));
@@ -174,19 +169,6 @@ static void draw_marks(weir_chart *c, const weir_drawing *d)
 }
 
 /* ---- streams ---- */
-
-static double lane_y(int lane)
-{
-    return WEIR_SVG_Y + WEIR_SVG_H + 3 + 17 * lane;
-}
-
-static void draw_bar(weir_chart *c, int lane, double from, double to, const char *colour)
-{
-    const double x = weir_svg_x(c, from), w = weir_svg_x(c, to) - x;
-
-    weir_string_add(c->s, "<path fill=\"%s\" d=\"M%.2f %gh%.2fv14h%.2fZ\"", colour, x,
-                    lane_y(lane), fmax(w, 0.3), -fmax(w, 0.3));
-}
 
 /* First runs by phase; what runs again stands out and is named under the pointer. */
 static void draw_compute(weir_chart *c, const weir_drawing *d)
@@ -209,8 +191,8 @@ static void draw_compute(weir_chart *c, const weir_drawing *d)
                 break;
             last = next;
         }
-        draw_bar(c, 0, d->moment[e].begin / d->unit, d->moment[last].end / d->unit,
-                 v.again ? ANEW_COLOUR : weir_phase_colour[phase]);
+        weir_svg_bar(c, 0, d->moment[e].begin / d->unit, d->moment[last].end / d->unit,
+                 v.again ? WEIR_AGAIN_COLOUR : weir_phase_colour[phase]);
         if (v.again) {
             weir_string_add(c->s, "><title>again: %lld ", d->n->number(d->n->ctx, v.what));
             d->n->task(d->n->ctx, v.what, c->s);
@@ -231,23 +213,14 @@ static void draw_copies(weir_chart *c, const weir_drawing *d)
         if (v.act != WEIR_OUT && v.act != WEIR_IN)
             continue;
         const bool out = v.act == WEIR_OUT;
-        draw_bar(c, out ? 1 : 2, d->moment[e].begin / d->unit, d->moment[e].end / d->unit,
-                 out ? OUT_COLOUR : BACK_COLOUR);
+        weir_svg_bar(c, out ? 1 : 2, d->moment[e].begin / d->unit, d->moment[e].end / d->unit,
+                 out ? WEIR_OUT_COLOUR : WEIR_IN_COLOUR);
         weir_string_add(c->s, " stroke=\"#fff\" stroke-width=\"0.5\"><title>%s: ",
                         out ? "out" : "in");
         d->n->piece(d->n->ctx, v.what, c->s);
         weir_string_add(c->s, ", %s</title></path>\n",
                         weir_svg_bytes(c, (double)d->s->p->pieces.at[v.what].bytes, bytes));
     }
-}
-
-static void name_lanes(weir_chart *c, int lanes)
-{
-    static const char *const names[] = {"compute", "copy out", "copy in"};
-
-    for (int i = 0; i < lanes; i++)
-        weir_string_add(c->s, "<text x=\"%g\" y=\"%g\" font-size=\"10\" text-anchor=\"end\">%s"
-                        "</text>\n", WEIR_SVG_X - 8, lane_y(i) + 10.5, names[i]);
 }
 
 /* ---- together ---- */
@@ -266,10 +239,10 @@ static void add_legend(weir_chart *c, const weir_drawing *d)
     for (int k = 0; k < WEIR_PHASE_COUNT; k++)
         weir_svg_legend(c, weir_phase_colour[k], weir_phase_name[k]);
     if (d->s->again > 0)
-        weir_svg_legend(c, ANEW_COLOUR, "run again");
+        weir_svg_legend(c, WEIR_AGAIN_COLOUR, "run again");
     if (d->s->copies) {
-        weir_svg_legend(c, OUT_COLOUR, "copy out");
-        weir_svg_legend(c, BACK_COLOUR, "copy in");
+        weir_svg_legend(c, WEIR_OUT_COLOUR, "copy out");
+        weir_svg_legend(c, WEIR_IN_COLOUR, "copy in");
     }
 }
 
@@ -277,13 +250,11 @@ static void draw(weir_drawing *d, weir_string *svg)
 {
     const weir_schedule *s = d->s;
     const int            lanes = s->copies ? 3 : 1;
-    const double most = fmax((double)(d->whole.peak + d->n->base), (double)(s->peak + d->n->base));
-    const size_t budget = d->n->budget;
+    const double         most = (double)(d->whole.peak > s->peak ? d->whole.peak : s->peak) +
+                        (double)d->n->base;
     char         a[WEIR_SVG_BYTES], axis[32];
 
-    weir_chart c = weir_svg_begin(svg, 1, (double)budget < 1.2 * most ? fmax(most, (double)budget)
-                                                                      : most,
-                                  17 * (lanes - 1) + 3, d->n->title);
+    weir_chart c = weir_svg_begin(svg, 1, most, WEIR_SVG_LANE * (lanes - 1), d->n->title);
     c.xmax = fmax(s->time / d->unit, 1e-9);
     const double time = s->p->time > 0 ? s->p->time : 1;
     weir_svg_subtitle(&c, "%.4g %s, %.2f %% of them extra; %s without a budget", s->time / d->unit,
@@ -297,7 +268,7 @@ static void draw(weir_drawing *d, weir_string *svg)
                        d->x, d->floor, row(d, layer_order[k]));
     draw_compute(&c, d);
     draw_copies(&c, d);
-    name_lanes(&c, lanes);
+    weir_svg_lanes(&c, lanes);
     draw_marks(&c, d);
     add_legend(&c, d);
     weir_svg_end(&c);
