@@ -88,7 +88,7 @@ bad 1 'image size 48' dump --model vgg16 --image 48
 good disabled bench graph --model tiny --steps 2 --disable fuse,inplace
 says disabled 'bits identical: yes'
 
-for what in graph plan cost dot timeline addresses json outline profile trace; do
+for what in graph plan cost dot timeline addresses json outline explain profile trace; do
     good "dump_$what" dump --model tiny --what "$what"
     [ -s "$work/dump_$what" ]
     check "$?" "dump --what $what prints something"
@@ -98,14 +98,24 @@ cmp -s "$work/step.dot" "$work/dump_dot"
 check "$?" "dump --out writes what it prints otherwise"
 
 for mode in on off; do
-    printf 'run 2\nwhat\nmemory\nquit\n' |
+    printf 'run 2\nwhat\nmemory\nbits\npeak\nquit\n' |
         "$weir" bench worker --model tiny --case "$mode" >"$work/worker" 2>&1
     check "$?" "bench worker --case $mode ends with code 0"
     says worker '^ready [0-9.]+ 8$'
     says worker '^ms [0-9.]+ [0-9.]+$'
     says worker '^error: send'
     says worker '^memory [0-9]+ [0-9]+$'
+    says worker '^bits [0-9a-f]{16}$'
+    says worker '^peak [0-9]+ [0-9]+$'
+    sed -n '/^bits/p' "$work/worker" >"$work/bits_$mode"
 done
+
+cmp -s "$work/bits_on" "$work/bits_off"
+check "$?" "workers with the graph on and off hold the same bits"
+printf 'run 1\nplan\n' | "$weir" bench worker --model tiny --micro 2 >"$work/worker" 2>&1
+check "$?" "bench worker --micro 2 ends with code 0"
+says worker '^plan [0-9]+ 0 [0-9]+ 0 '
+bad 2 '--micro 3 does not divide the batch of 8' bench worker --model tiny --batch 8 --micro 3
 
 bad 2 'usage: weir'
 bad 2 "no command 'nonsense'" nonsense
@@ -134,6 +144,21 @@ good least bench graph --model cnn --batch 16 --steps 2 --budget "$least"
 says least 'bits identical: yes'
 bad 1 "there is no unit 'leagues'" dump --model tiny --budget '12 leagues'
 
+# A machine to simulate: sizes no machine has, capacity, budgets; specs that make no sense.
+good sim_info info --device sim:v100
+says sim_info 'simulated: 14 TFLOP/s'
+good sim bench graph --device sim:h200,capacity=200GB --model resnet50 --batch 1024 --steps 1
+says sim 'simulated on sim:h200,capacity=200GB'
+says sim 'planned peak = measured peak: yes'
+says sim 'bits identical: nothing was computed'
+bad 1 'device sim: ' bench graph --device sim:p100 --model resnet50 --batch 256 --steps 1
+good sim_budget dump --device sim:p100 --model resnet18 --batch 64 --budget 60% --policy auto \
+    --what profile
+says sim_budget 'conv2d'
+bad 1 "'abacus'; the presets are" info --device sim:abacus
+bad 1 "link=fast must be" dump --device sim:v100,link=fast
+bad 1 'no device "gpu"' dump --device gpu
+
 # Plans of described steps, and files that are not what they say.
 if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err"; then
     good plan_chain plan test/data/chain.json --budget 60% --out "$work/plan.json"
@@ -143,6 +168,17 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
         python3 test/check_plan.py test/data/chain.json "$work/plan.json" >"$work/judged" 2>&1
         check "$?" "the plan holds: $(head -n 1 "$work/judged")"
     fi
+    good explain plan test/data/chain.json --budget 60% --explain - --picture "$work/plan.svg"
+    says explain 'made anew (once|[0-9]+ times), [0-9.]+ ms'
+    says explain '^live +[0-9]+$'
+    grep -q '</svg>' "$work/plan.svg"
+    check "$?" "plan --picture draws"
+    good explained plan test/data/chain.json --budget 60% --explain "$work/explained.txt" \
+        --out "$work/beside.json"
+    cmp -s "$work/explained.txt" "$work/explain" && cmp -s "$work/beside.json" "$work/plan.json"
+    check "$?" "plan --explain FILE --out FILE write what they print otherwise"
+    good policies plan --policy help
+    says policies '^auto recompute swap'
     bad 1 'no plan found within' plan test/data/chain.json --budget 5%
     good curve plan test/data/chain.json --curve "$work/curve" --policy all --moves 300
     says curve '100\.0 % +0\.000'
@@ -196,6 +232,35 @@ else
     grep -q 'built without jansson' "$work/plan.err"
     check "$?" "plan says what is missing: $(head -n 1 "$work/plan.err")"
 fi
+# Offsets for the buffers of a CSV file.
+for way in auto exact tstack life; do
+    good "place_$way" place test/data/tiles_a.csv --placement "$way" --out "$work/placed.csv"
+    says "place_$way.err" "height"
+    if command -v python3 >/dev/null 2>&1; then
+        python3 test/check_place.py "$work/placed.csv" >"$work/judged" 2>&1
+        check "$?" "$way: offsets hold: $(head -n 1 "$work/judged")"
+    fi
+done
+good place_again place "$work/placed.csv" --capacity 64KiB --out "$work/again.csv"
+[ "$(head -n 1 "$work/again.csv")" = "$(head -n 1 "$work/placed.csv")" ]
+check "$?" "an offset that is there is replaced"
+if command -v python3 >/dev/null 2>&1; then
+    python3 test/check_place.py "$work/again.csv" 65536 >"$work/judged" 2>&1
+    check "$?" "and the capacity is kept: $(head -n 1 "$work/judged")"
+fi
+bad 1 'bytes are live at one time' place test/data/tiles_a.csv --capacity 65535
+bad 1 'cannot write' place test/data/tiles_a.csv --out "$work/no/such/folder"
+bad 1 'cannot be read' place "$work/nowhere.csv"
+bad 2 'needs a file' place
+bad 2 '--placement must be one of auto,' place test/data/tiles_a.csv --placement best
+bad 2 '--capacity must be more than 0' place test/data/tiles_a.csv --capacity 0
+bad 1 'must be a number of bytes' place test/data/tiles_a.csv --capacity much
+printf 'id,lower,upper,size\n0,0,4,x\n' >"$work/hostile.csv"
+bad 1 "line 2: size 'x' is no whole number" place "$work/hostile.csv"
+good placement bench graph --model tiny --steps 2 --placement tstack
+says placement 'bits identical: yes'
+good dump_exact dump --model cnn --what plan --placement exact
+says dump_exact '# placement: (exact|life)'
 bad 2 'needs a file' plan
 bad 1 'nowhere.json' plan nowhere.json
 

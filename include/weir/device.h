@@ -21,7 +21,19 @@ typedef struct weir_device_options {
                              * $TMPDIR, else /tmp */
 } weir_device_options;
 
-/* Opens a device by name ("cpu"). You own the result: weir_device_close. options may be NULL. */
+/* Opens a device by name. You own the result: weir_device_close. options may be NULL.
+ *
+ * "cpu" computes. "sim:..." only moves a clock on, by the numbers that a machine is known for:
+ * programs run on it as on a machine one does not have, memory plans and capacity included, but
+ * every value reads as zeros. What follows the colon is a preset (format laptop p100 v100
+ * rtx2080ti h200), numbers, or a preset and then numbers, separated by commas; "sim" alone is
+ * "sim:format":
+ *
+ *     sim:v100    sim:p100,capacity=12GB
+ *     sim:flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6
+ *
+ * flops, memory and link are operations and bytes a second (link: or link_out and link_in), call
+ * and copy the seconds that each call and each copy over the link cost at least. */
 WEIR_API weir_device *weir_device_open(const char *name, const weir_device_options *options);
 
 /* Closes the device: everything made on it that nobody retained is freed, retained handles stay
@@ -43,6 +55,9 @@ typedef struct weir_memory {
 
 WEIR_API void weir_device_memory(const weir_device *d, weir_memory *m);
 WEIR_API void weir_device_reset_peak(weir_device *d);
+
+/* Seconds since it was opened: simulated ones on "sim". */
+WEIR_API double weir_device_clock(const weir_device *d);
 
 /* Worker threads of the device. */
 WEIR_API int weir_device_threads(const weir_device *d);

@@ -37,6 +37,9 @@ typedef struct weir_plan_options {
     const char *budget;
     /* How: "auto" or NULL; "mincut", "mincut:ratio=0.5" for comparison. */
     const char *policy;
+    /* How offsets are found, whatever the policy: a strategy of weir_place_options. NULL: "auto".
+     */
+    const char *placement;
     /* With a budget: the kernels are timed while planning, in the memory that the budget leaves,
      * and the plan follows those times; so plans, not bits, may differ from run to run. Else times
      * are estimated. */

@@ -67,6 +67,48 @@ typedef enum weir_curve_form { WEIR_CURVE_TABLE, WEIR_CURVE_CSV, WEIR_CURVE_SVG 
 /* Budgets against extra time; you own the text (weir_text_free). */
 WEIR_API char *weir_curve_text(const weir_curve *c, weir_curve_form form);
 
+/* ---- offsets alone ---- */
+
+/* Memory that is needed from time lower up to, not including, time upper, of any clock. */
+typedef struct weir_buffer {
+    int64_t lower, upper;
+    size_t  size;
+    size_t  offset;             /* the answer */
+} weir_buffer;
+
+typedef struct weir_place_options {
+    /* The lowest height is looked for; one within the capacity is low enough. 0: none is given. */
+    size_t capacity;
+    /* NULL or "auto"; greedy orders with the lowest gap: "life", "size", "area", "start", "end";
+     * with the tightest gap: "life-best", "size-best", "area-best", "start-best"; the two-ended
+     * "tstack"; "exact". */
+    const char *strategy;
+    size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
+    uint64_t    nodes;          /* of the exact search, at most; 0: by the number of buffers */
+} weir_place_options;
+
+typedef struct weir_place_stats {
+    size_t      buffers;
+    size_t      live_bytes;     /* largest sum of sizes at one time: no height is below */
+    size_t      height_bytes;   /* end of the highest buffer */
+    const char *strategy;       /* that found the offsets */
+    uint64_t    nodes;          /* of the exact search */
+    bool        lowest;         /* proven: no placement is lower, or none is within the capacity */
+} weir_place_stats;
+
+/* Offsets such that buffers that are needed at the same time lie apart. ERR_BUDGET if none within
+ * the capacity was found: the offsets are then the lowest met. options and stats may be NULL. */
+WEIR_API weir_status weir_place_buffers(weir_buffer *buffers, size_t n,
+                                        const weir_place_options *options,
+                                        weir_place_stats *stats);
+
+/* The same for text: lines of values with commas between, the first line names the columns, of
+ * which lower, upper and size are read. The result is the text with a column offset (one that it
+ * has is replaced); you own it (weir_text_free). The text is trusted in nothing: ERR_IO with line
+ * and reason. NULL on failure. */
+WEIR_API char *weir_place_csv(const char *text, size_t bytes, const weir_place_options *options,
+                              weir_place_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif

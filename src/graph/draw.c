@@ -2,7 +2,7 @@
  * arena. */
 #include <stdio.h>
 
-#include "graph/op/spill.h"
+#include "core/attr.h"
 #include "graph/show.h"
 #include "graph/svg.h"
 

@@ -6,7 +6,7 @@
 
 static void trace_call(weir_device *d, const weir_call *c, const char *phase, double begin)
 {
-    weir_trace_event(d->trace, weir_opdefs[c->op]->name, phase, 0, begin, weir_now(),
+    weir_trace_event(d->trace, weir_opdefs[c->op]->name, phase, 0, begin, weir_device_clock(d),
                      (uint64_t)weir_call_bytes(c));
 }
 
@@ -51,7 +51,7 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
     }
     weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
                     .seed = d->seed, .rng = rng};
-    const double begin = d->trace ? weir_now() : 0;
+    const double begin = d->trace ? weir_device_clock(d) : 0;
     WEIR_TRY(run_with_work(d, ch, &k));
     for (int i = 0; i < c->nout; i++)
         ((weir_block *)out[i]->block)->written = true;
@@ -162,12 +162,12 @@ static weir_status run_watched(weir_graph *g, uint64_t base, bool profile)
 
     for (uint32_t i = 0; i < p->n; i++) {
         weir_instr  *ins = &p->instr[i];
-        const double begin = weir_now();
+        const double begin = weir_device_clock(g->dev);
         ins->args.seed = g->dev->seed;
         ins->args.rng = base + ins->rng;
         WEIR_TRY(ins->choice->run(&ins->args));
         if (profile)
-            ins->seconds += weir_now() - begin;
+            ins->seconds += weir_device_clock(g->dev) - begin;
         if (g->dev->trace)
             trace_call(g->dev, &ins->call, weir_phase_name[ins->phase], begin);
     }

@@ -50,7 +50,8 @@ typedef struct weir_plan {
     uint64_t      profiled;     /* runs that `seconds` add up */
     uint32_t      passes;       /* the passes that ran */
     double        extra_seconds;    /* of what runs again, as planned */
-    const char   *strategy;     /* placement that won */
+    const char   *placement;    /* strategy asked for; NULL: auto */
+    const char   *strategy;     /* that won */
     struct weir_reasons *reasons;   /* policy/recorded.h: what it was expanded from, or NULL */
 } weir_plan;
 

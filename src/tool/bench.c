@@ -66,9 +66,9 @@ static weir_status timed_step(bench_case *c)
     const uint64_t faults = minor_faults(), core = core_allocations(c);
     tool_heap_mark(&before);
 
-    const double begin = tool_now_ms();
+    const double begin = tool_clock_ms(c->trial.dev);
     WEIR_TRY(weir_step_run(c->trial.step));
-    c->step_ms[c->done++] = tool_now_ms() - begin;
+    c->step_ms[c->done++] = tool_clock_ms(c->trial.dev) - begin;
 
     tool_heap_read(&after);
     c->core_allocations += core_allocations(c) - core;
@@ -183,7 +183,8 @@ static void row_json(const bench *b, int k, FILE *to)
             (unsigned long long)c->core_allocations, heap);
     fprintf(to, "\"library_peak_bytes\": %lld, ", (long long)c->heap_over);
     fprintf(to, "\"minor_faults_per_step\": %.4g, \"bit_identical\": %s, ",
-            (double)c->faults / (double)c->done, b->identical ? "true" : "false");
+            (double)c->faults / (double)c->done,
+            tool_simulated(b->o) ? "null" : b->identical ? "true" : "false");
     fprintf(to, "\"time_ratio_paired\": %.4f, \"time_ratio_min\": %.4f}",
             k == ON ? b->ratio_paired : 1.0, k == ON ? b->ratio_min : 1.0);
 }
@@ -228,6 +229,8 @@ static void print_head(const bench *b)
     printf("%s, batch %lld", b->o->model, (long long)t->batch);
     if (t->image)
         printf(", %lld px", (long long)t->image);
+    if (tool_simulated(b->o))
+        printf(", simulated on %s", b->o->device);
     printf(", %d threads: %lld steps of each case in %lld rounds\n\n", weir_device_threads(t->dev),
            (long long)b->o->steps, (long long)b->rounds);
     printf("  %-34s %14s %14s\n", "graph", case_name[OFF], case_name[ON]);
@@ -273,7 +276,8 @@ static void print_table(const bench *b)
     printf(
         "planned peak = measured peak: %s (libraries hold at most %lld bytes of their own during "
         "a call); bits identical: %s\n",
-        truth ? "yes" : "no", (long long)on->heap_over, b->identical ? "yes" : "no");
+        truth ? "yes" : "no", (long long)on->heap_over,
+        tool_simulated(b->o) ? "nothing was computed" : b->identical ? "yes" : "no");
 }
 
 /* ---- the command ---- */

@@ -25,19 +25,6 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
     fprintf(stderr, "  planned in       %15.3f s\n", seconds);
 }
 
-/* path NULL: to stdout. */
-static int write_text(const tool_options *o, const char *path, const char *text)
-{
-    FILE *const to = path ? fopen(path, "w") : stdout;
-    if (!to)
-        return tool_say(o, TOOL_FAILED, "cannot write '%s'", path);
-    fputs(text, to);
-    const bool bad = ferror(to) != 0;
-    if ((path ? fclose(to) : fflush(to)) != 0 || bad)
-        return tool_say(o, TOOL_FAILED, "'%s' could not be written whole", path ? path : "stdout");
-    return TOOL_DONE;
-}
-
 /* The table to stdout (or --out), the rest beside BASE. */
 static int write_curve(const tool_options *o, const weir_curve *c)
 {
@@ -54,7 +41,7 @@ static int write_curve(const tool_options *o, const weir_curve *c)
         else if (n < 0 || (size_t)n >= sizeof path)
             code = tool_say(o, TOOL_USAGE, "--curve: the name is too long");
         else
-            code = write_text(o, table ? o->out : path, text);
+            code = tool_write(o, table ? o->out : path, text);
         weir_text_free(text);
     }
     return code;
@@ -115,11 +102,11 @@ static int plan_once(const tool_options *o, const weir_outline *outline, weir_ou
     const bool told = o->explain && strcmp(o->explain, "-") == 0;
     int        code = TOOL_DONE;
     if (explain)
-        code = write_text(o, told ? NULL : o->explain, explain);
+        code = tool_write(o, told ? NULL : o->explain, explain);
     if (picture && code == TOOL_DONE)
-        code = write_text(o, o->picture, picture);
+        code = tool_write(o, o->picture, picture);
     if (code == TOOL_DONE && (o->out || !(explain || picture)))
-        code = write_text(o, o->out, text);
+        code = tool_write(o, o->out, text);
     weir_text_free(explain);
     weir_text_free(picture);
     weir_text_free(text);

@@ -14,4 +14,7 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
 /* Drops what regions (weir_region_begin) made, where the graph is as it was recorded so far. */
 weir_status weir_region_apply(weir_graph *g, uint32_t passes);
 
+/* Frees what a plan was expanded from (recorded.h); NULL is fine. */
+void weir_reasons_free(struct weir_reasons *r);
+
 #endif

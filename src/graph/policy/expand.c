@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "device/spill.h"
-#include "graph/op/spill.h"
+
+#include "core/attr.h"
 #include "graph/policy/recorded.h"
 
 #define NO_TICKET UINT64_MAX

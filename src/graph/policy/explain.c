@@ -38,6 +38,7 @@ typedef struct weir_table {
     weir_string         *text;
     weir_moment         *moment;
     weir_row            *row;   /* [pieces] */
+    uint32_t             peak;  /* event */
 } weir_table;
 
 static weir_fate fate_of(const weir_row *r)
@@ -51,6 +52,17 @@ static weir_fate fate_of(const weir_row *r)
 
 /* ---- gathering ---- */
 
+uint32_t weir_peak_event(const weir_schedule *s)
+{
+    uint32_t best = s->events.n;
+
+    for (uint32_t e = 0; e < s->events.n; e++)
+        if (s->events.at[e].act != WEIR_IN &&
+            (best == s->events.n || s->live.at[e] > s->live.at[best]))
+            best = e;
+    return best < s->events.n ? best : 0;
+}
+
 static void note_life(weir_table *t, uint32_t i)
 {
     const weir_schedule *s = t->s;
@@ -59,7 +71,7 @@ static void note_life(weir_table *t, uint32_t i)
     const weir_act       by = (weir_act)s->events.at[l->first].act;
 
     r->first = l->first < r->first ? l->first : r->first;
-    if (l->first <= s->peak_event && s->peak_event <= l->last)
+    if (l->first <= t->peak && t->peak <= l->last)
         r->at_peak += weir_life_bytes(s->p, l);
     r->fate[AT_HOME] |= l->form == WEIR_HOST && l->before;
     r->fate[PACKED] |= l->form == WEIR_PACKED;
@@ -123,6 +135,7 @@ static bool gather(weir_table *t)
 {
     const weir_schedule *s = t->s;
 
+    t->peak = weir_peak_event(s);
     t->moment = weir_schedule_clock(s);
     t->row = weir_mem_zalloc(s->p->pieces.n + 1u, sizeof *t->row);
     if (!t->moment || !t->row)
@@ -142,7 +155,7 @@ static bool gather(weir_table *t)
 static bool touched_at_peak(const weir_table *t, uint32_t piece)
 {
     uint32_t        nin, nout;
-    const uint32_t *life = weir_schedule_refs(t->s, t->s->peak_event, &nin, &nout);
+    const uint32_t *life = weir_schedule_refs(t->s, t->peak, &nin, &nout);
 
     for (uint32_t i = 0; i < nin + nout; i++)
         if (t->s->lives.at[life[i]].piece == piece)
@@ -154,7 +167,7 @@ static bool touched_at_peak(const weir_table *t, uint32_t piece)
 static uint32_t next_use(const weir_table *t, uint32_t piece)
 {
     const weir_range uses = t->s->p->pieces.at[piece].uses;
-    const uint32_t   stage = weir_schedule_stage(t->s, t->s->peak_event);
+    const uint32_t   stage = weir_schedule_stage(t->s, t->peak);
 
     for (uint32_t j = 0; j < uses.n; j++)
         if (weir_refs(t->s->p, uses)[j] >= stage)
@@ -335,8 +348,7 @@ static int by_bytes(const void *a, const void *b)
 static void add_sums(const weir_table *t)
 {
     const weir_schedule *s = t->s;
-    size_t               at_peak = 0;
-
+    const size_t         live = s->events.n ? (size_t)s->live.at[t->peak] : 0;
     weir_string_add(t->text, "\n%-12s %8s %16s %20s %12s %12s\n", "decision", "tensors", "bytes",
                     "of them at the peak", "runs, ms", "copies, ms");
     for (weir_fate f = AT_HOME; f < FATES; f++) {
@@ -356,16 +368,15 @@ static void add_sums(const weir_table *t)
         if (count)
             weir_string_add(t->text, "%-12s %8u %16zu %20zu %12.4g %12.4g\n", fate_name[f], count,
                             bytes, peak, again * 1e3, stall * 1e3);
-        at_peak += peak;
     }
-    const weir_event *v = &s->events.at[s->peak_event];
+    const weir_event *v = &s->events.at[t->peak];
     const size_t work = s->events.n && v->act == WEIR_RUN ? s->p->tasks.at[v->what].work : 0;
     if (work)
         weir_string_add(t->text, "%-12s %8s %16s %20zu\n", "workspace", "", "", work);
     if (t->n->base)
         weir_string_add(t->text, "%-12s %8s %16zu %20zu\n", "always there", "", t->n->base,
                         t->n->base);
-    weir_string_add(t->text, "%-12s %8s %16s %20zu\n", "live", "", "", s->peak + t->n->base);
+    weir_string_add(t->text, "%-12s %8s %16s %20zu\n", "live", "", "", live + t->n->base);
 }
 
 /* "12 conv2d (backward)" */
@@ -392,8 +403,12 @@ static void add_head(const weir_table *t)
 
     weir_string_add(t->text, "%s: %u tensors, %u operations\n", n->title, s->p->pieces.n,
                     s->p->tasks.n);
-    weir_string_add(t->text, "  peak   %15zu bytes live at ", s->peak + n->base);
-    add_event(t, s->peak_event);
+    weir_string_add(t->text, "  peak   %15zu bytes live",
+                    n->base + (s->events.n ? (size_t)s->live.at[t->peak] : 0));
+    if (s->events.n) {
+        weir_string_add(t->text, " at ");
+        add_event(t, t->peak);
+    }
     if (n->planned)
         weir_string_add(t->text, "; %zu with gaps between addresses", n->planned);
     if (n->budget)

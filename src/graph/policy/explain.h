@@ -21,6 +21,10 @@ typedef struct weir_naming {
     weir_kind (*kind)(const void *ctx, uint32_t piece);
 } weir_naming;
 
+/* Where most bytes are live. A copy to the device is counted with what runs behind it, so such an
+ * event is never the answer. */
+uint32_t weir_peak_event(const weir_schedule *s);
+
 /* A table of all pieces, the largest first, and of sums. `s` is ended and valid. After a shortage
  * of memory the string is marked failed. */
 void weir_explain(const weir_schedule *s, const weir_naming *n, weir_string *text);

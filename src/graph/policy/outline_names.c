@@ -10,7 +10,8 @@ static void add_piece(const void *ctx, uint32_t piece, weir_string *s)
 static void add_task(const void *ctx, uint32_t task, weir_string *s)
 {
     const weir_outline *o = ctx;
-    weir_string_add(s, "%s", o->task_name.at[task]);
+    for (const char *c = o->task_name.at[task]; *c; c++)        /* one line stays one */
+        weir_string_add(s, "%c", (unsigned char)*c < ' ' ? ' ' : *c);
 }
 
 static long long number_of(const void *ctx, uint32_t task)

@@ -62,6 +62,18 @@ static int layer_of(const weir_drawing *d, const weir_life *l)
     return (int)d->n->kind(d->n->ctx, l->piece);
 }
 
+/* A name as text of the picture. */
+static void add_name(weir_chart *c, const weir_drawing *d, uint32_t what, bool task)
+{
+    weir_string name = {0};
+
+    (task ? d->n->task : d->n->piece)(d->n->ctx, what, &name);
+    c->s->failed |= name.failed;
+    if (name.at)
+        weir_svg_text(c->s, name.at);
+    weir_mem_free(name.at);
+}
+
 /* ---- numbers ---- */
 
 static void choose_unit(weir_drawing *d)
@@ -148,8 +160,10 @@ static void draw_whole(weir_chart *c, const weir_drawing *d)
 /* A dot where most bytes are live, its numbers beside it; the budget's at the other end. */
 static void draw_marks(weir_chart *c, const weir_drawing *d)
 {
-    const uint32_t peak = d->s->peak_event;
-    const double   bytes = (double)(d->s->peak + d->n->base);
+    if (d->s->events.n == 0)
+        return;
+    const uint32_t peak = weir_peak_event(d->s);
+    const double   bytes = (double)((size_t)d->s->live.at[peak] + d->n->base);
     const double   at = (d->x[peak] + d->x[peak + 1]) / 2, x = weir_svg_x(c, at);
     const bool     left = at < c->xmax / 2;
     char           text[80], number[WEIR_SVG_BYTES];
@@ -163,8 +177,7 @@ static void draw_marks(weir_chart *c, const weir_drawing *d)
                     "stroke-width=\"3\" paint-order=\"stroke\">peak %s at ",
                     x, weir_svg_y(c, bytes), x + (left ? 8 : -8), weir_svg_y(c, bytes) - 8,
                     left ? "start" : "end", weir_svg_bytes(c, bytes, number));
-    const uint32_t task = weir_schedule_stage(d->s, peak);
-    d->n->task(d->n->ctx, task, c->s);
+    add_name(c, d, weir_schedule_stage(d->s, peak), true);
     weir_string_add(c->s, "</text>\n");
 }
 
@@ -195,7 +208,7 @@ static void draw_compute(weir_chart *c, const weir_drawing *d)
                  v.again ? WEIR_AGAIN_COLOUR : weir_phase_colour[phase]);
         if (v.again) {
             weir_string_add(c->s, "><title>again: %lld ", d->n->number(d->n->ctx, v.what));
-            d->n->task(d->n->ctx, v.what, c->s);
+            add_name(c, d, v.what, true);
             weir_string_add(c->s, ", %.4g ms</title></path>\n",
                             s->p->tasks.at[v.what].time * 1e3);
         } else {
@@ -217,7 +230,7 @@ static void draw_copies(weir_chart *c, const weir_drawing *d)
                  out ? WEIR_OUT_COLOUR : WEIR_IN_COLOUR);
         weir_string_add(c->s, " stroke=\"#fff\" stroke-width=\"0.5\"><title>%s: ",
                         out ? "out" : "in");
-        d->n->piece(d->n->ctx, v.what, c->s);
+        add_name(c, d, v.what, false);
         weir_string_add(c->s, ", %s</title></path>\n",
                         weir_svg_bytes(c, (double)d->s->p->pieces.at[v.what].bytes, bytes));
     }

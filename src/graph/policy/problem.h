@@ -51,6 +51,7 @@ typedef struct weir_problem {
     size_t resident;            /* bytes that are always there and are no pieces */
     double time;                /* of all tasks once */
     double link_out, link_in;   /* bytes per second to the host and back; 0: no swapping */
+    double copy;                /* seconds that a copy takes at least */
     double steal;               /* share of a copy's time that it takes from the compute stream */
     double codec;               /* bytes per second, read and written, of packing; 0: none */
 } weir_problem;

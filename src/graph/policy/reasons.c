@@ -1,13 +1,14 @@
 /* reasons.c - what a planned graph does with its tensors, and why, from the schedule it was made
  * from. A graph that nothing was added to has none: it is described as it is, everything kept. */
+#include "core/attr.h"
+#include "core/status.h"
 #include "graph/passes.h"
 #include "graph/policy/bound.h"
+#include "graph/policy/budget.h"
 #include "graph/policy/explain.h"
 #include "graph/policy/policy.h"
 #include "graph/policy/recorded.h"
 #include "graph/show.h"
-#include "graph/op/spill.h"
-#include "core/status.h"
 
 weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,
                               uint32_t **piece_of, uint32_t stores)

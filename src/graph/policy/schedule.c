@@ -155,9 +155,9 @@ double weir_event_seconds(const weir_problem *p, const weir_event *e)
     const weir_piece *k = &p->pieces.at[e->what];
     switch ((weir_act)e->act) {
     case WEIR_OUT:
-        return (double)k->bytes / p->link_out;
+        return p->copy + (double)k->bytes / p->link_out;
     case WEIR_IN:
-        return (double)k->bytes / p->link_in;
+        return p->copy + (double)k->bytes / p->link_in;
     default:
         return (double)(k->bytes + (e->act == WEIR_MARK ? k->mask : k->packed)) / p->codec;
     }
