@@ -30,7 +30,7 @@ MAY_INCLUDE = {
     "src/device/cuda": ("include", "src/core", "src/device", "src/device/cuda"),
     "src/graph": ("include", "src/core", "src/device", "src/graph", "src/graph/op",
                   "src/graph/place/place.h",
-                  "src/graph/policy/budget.h"),
+                  "src/graph/policy/budget.h", "src/graph/policy/dtr_score.h"),
     "src/graph/op": ("include", "src/core", "src/graph/op"),
     "src/graph/policy": ("include", "src/core", "src/graph", "src/graph/policy"),
     "src/graph/place": ("include", "src/core", "src/graph", "src/graph/place"),

@@ -142,6 +142,10 @@ bad 1 "the smallest that works is" bench graph --model cnn --batch 16 --steps 2 
 least=$(sed -n 's/.*the smallest that works is \([0-9]*\).*/\1/p' "$work/bad.err")
 good least bench graph --model cnn --batch 16 --steps 2 --budget "$least"
 says least 'bits identical: yes'
+good dropping bench graph --model cnn --batch 16 --steps 2 --off-budget 80% --off-policy dtr:eq
+says dropping 'bits identical: yes'
+says dropping 'instructions that run again +[1-9][0-9]* +0'
+bad 1 "do not fit into the budget of" bench graph --model cnn --batch 16 --steps 2 --off-budget 20%
 bad 1 "there is no unit 'leagues'" dump --model tiny --budget '12 leagues'
 
 # A machine to simulate: sizes no machine has, capacity, budgets; specs that make no sense.
@@ -164,9 +168,24 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
     good plan_chain plan test/data/chain.json --budget 60% --out "$work/plan.json"
     [ "$(grep -c '"a":"compute"' "$work/plan.json")" -gt 29 ]
     check "$?" "within 60 % some of the 29 operations run again"
+    good judged plan --check test/data/chain.json "$work/plan.json"
+    says judged '"ok": true, "time_us": [0-9.]+, .*"recomputed_ops": [1-9]'
     if command -v python3 >/dev/null 2>&1; then
-        python3 test/check_plan.py test/data/chain.json "$work/plan.json" >"$work/judged" 2>&1
-        check "$?" "the plan holds: $(head -n 1 "$work/judged")"
+        python3 test/check_plan.py test/data/chain.json "$work/plan.json" 12 "$work/judged" \
+            >"$work/replayed" 2>&1
+        check "$?" "the plan holds: $(head -n 1 "$work/replayed")"
+        # Two judges agree on plans with every lever.
+        for budget in 90% 70% 55% 45%; do
+            for link in '' 12 2,1; do
+                "$weir" plan test/data/levers.json --budget "$budget" --moves 1000 \
+                    ${link:+--link "$link"} --out "$work/plan.json" 2>"$work/plan.err" || continue
+                good judged plan --check test/data/levers.json "$work/plan.json" \
+                    ${link:+--link "$link"}
+                python3 test/check_plan.py test/data/levers.json "$work/plan.json" "${link:-12}" \
+                    "$work/judged" >"$work/replayed" 2>&1
+                check "$?" "at $budget, link '$link': $(tail -n 1 "$work/replayed" | cut -c 1-99)"
+            done
+        done
     fi
     good explain plan test/data/chain.json --budget 60% --explain - --picture "$work/plan.svg"
     says explain 'made anew (once|[0-9]+ times), [0-9.]+ ms'
@@ -179,6 +198,11 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
     check "$?" "plan --explain FILE --out FILE write what they print otherwise"
     good policies plan --policy help
     says policies '^auto recompute swap'
+    good plan_levers plan test/data/levers.json --out "$work/plan.json"
+    sed '/"op":103,/d' "$work/plan.json" >"$work/wrong.json"
+    bad 1 'reads tensor' plan --check test/data/levers.json "$work/wrong.json"
+    bad 1 'needs budget_bytes' plan --check test/data/levers.json test/data/chain.json
+    bad 2 'needs two files' plan --check test/data/levers.json
     bad 1 'no plan found within' plan test/data/chain.json --budget 5%
     good curve plan test/data/chain.json --curve "$work/curve" --policy all --moves 300
     says curve '100\.0 % +0\.000'

@@ -26,7 +26,7 @@ MODELS = {      # options that make a step of half a second or less, but for the
     "resnet20": ["--model", "resnet", "--depth", "20", "--batch", "16"],
     "gpt": ["--model", "gpt", "--batch", "2", "--length", "64"],
     "unet": ["--model", "unet", "--batch", "2", "--image", "32"],
-    "lstm": ["--model", "lstm", "--batch", "16"],
+    "lstm": ["--model", "lstm", "--batch", "32", "--length", "64"],
     "resnet50": ["--model", "resnet50", "--batch", "16"],
 }
 BATCH_NORM = ["cnn", "resnet20", "resnet50"]    # statistics of a part of the batch are others
@@ -232,9 +232,13 @@ def picture(model, rows):
     points = [p for line in lines.values() for p in line] or [(100, 0)]
     low, high = min(0, *(p[1] for p in points)), max(10, *(p[1] for p in points))
     left, top, width, height = 70, 60, 620, 340
-    right = max(100, max(p[0] for p in points))
-    at = lambda p: (left + width * p[0] / right,
-                    top + height * (1 - (p[1] - low) / ((high - low) * 1.05)))
+    first = max(0, 10 * int(min(p[0] for p in points) / 10) - 10)
+    right = max(100, max(p[0] for p in points)) + 2
+
+    def at(point):
+        return (left + width * (point[0] - first) / (right - first),
+                top + height * (1 - (point[1] - low) / ((high - low) * 1.05)))
+
     out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 920 480" width="920" height="480" '
            'font-family="Helvetica, Arial, \'DejaVu Sans\', sans-serif" font-size="12" '
            'fill="#22303c">', '<path d="M0 0H920V480H0Z" fill="#fff"/>',
@@ -243,13 +247,13 @@ def picture(model, rows):
            f'<text x="{left}" y="46" fill="#66737f">100 % = {whole / 1e6:.2f} MB, the planned peak '
            'without a budget; filled: bits equal, hollow: bits differ</text>']
     step = nice_step(high - low, 8)
-    tick = step * int(low / step)
+    tick = step * -int(-low / step)
     while tick <= high * 1.05:
         y = at((0, tick))[1]
         out.append(f'<path d="M{left} {y:.1f}h{width}" stroke="#e3e8ed"/><text x="{left - 8}" '
                    f'y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
         tick += step
-    for share in range(0, int(right) + 1, 10):
+    for share in range(first, int(right) + 1, 10):
         x = at((share, 0))[0]
         out.append(f'<path d="M{x:.1f} {top + height}v5" stroke="#66737f"/><text x="{x:.1f}" '
                    f'y="{top + height + 19}" text-anchor="middle">{share}</text>')

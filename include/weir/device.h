@@ -51,6 +51,8 @@ typedef struct weir_memory {
     size_t   arena;             /* arena shared by all graphs of the device; 0 before a run */
     size_t   total;             /* of the machine */
     uint64_t core_allocations;  /* calls of the library's own host allocation, whole process */
+    uint64_t evicted;           /* under a budget, graph off: values that lost their memory */
+    uint64_t again;             /* and calls that were run again, since the device was opened */
 } weir_memory;
 
 WEIR_API void weir_device_memory(const weir_device *d, weir_memory *m);
@@ -76,8 +78,20 @@ WEIR_API weir_status weir_device_exec(weir_device *d);
 WEIR_API weir_status weir_device_reset_graph(weir_device *d);
 
 /* The budget (see weir_plan_options) of graphs that are planned from now on and name none of their
- * own; NULL: none. At most 31 characters. */
+ * own; NULL: none. At most 31 characters.
+ *
+ * With the graph off a budget of bytes (not a share) holds from now on as well: live bytes, kernel
+ * workspaces included, never exceed it. When memory is to be taken that would, results are dropped
+ * and made anew when somebody reads them, with the same bits (Kirisame et al. 2021). What a result
+ * is made from stays alive with it, in a copy if it is overwritten meanwhile. ERR_BUDGET where one
+ * call with all it needs does not fit: the call has not happened, and nothing is lost. */
 WEIR_API weir_status weir_device_set_budget(weir_device *d, const char *budget);
+
+/* Which result goes first with the graph off: "dtr" (or NULL; the default: seconds to make it and
+ * its neighbours that are gone, per byte and per second unused), "dtr:eq" (neighbours kept as
+ * classes: cheaper), "dtr:local" (without neighbours), "dtr:lru" (used longest ago), "dtr:size"
+ * (the largest), "dtr:msps" (seconds to make it per byte). */
+WEIR_API weir_status weir_device_set_policy(weir_device *d, const char *policy);
 
 /* Profiling of graph runs (SINGA's SetVerbosity, SetSkipIteration, PrintTimeProfiling). level 0:
  * nothing; 1: forward, backward and update time; 2: each operation as well, with bytes, GB/s,

@@ -2,8 +2,9 @@
  * one does not have and graphs of other systems. SPDX-License-Identifier: Apache-2.0
  *
  * The format of graphs and plans is JSON: tensors with bytes and kind, operations in a valid order
- * with time, inputs, outputs, workspace; a plan is a list of actions (compute, free) with offsets.
- * Reading needs jansson when the library is built; weir_outline_read says so if it was missing. */
+ * with time, inputs, outputs, workspace; a plan is a list of actions with offsets: compute, free,
+ * swap_out, swap_in, host_free, encode, decode. Reading needs jansson when the library is built;
+ * weir_outline_read says so if it was missing. */
 #ifndef WEIR_PLAN_PUBLIC_H
 #define WEIR_PLAN_PUBLIC_H
 
@@ -54,6 +55,27 @@ WEIR_API char *weir_policy_names(void);
  * was found: stats (may be NULL) then tells of the smallest one met. */
 WEIR_API char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
                                  weir_outline_plan_stats *stats);
+
+/* What a plan, written by anybody, comes to on one compute and two copy streams. */
+typedef struct weir_outline_verdict {
+    double time_ms;             /* of the step: until the last stream ends */
+    double base_ms;             /* of all operations once, without a wait */
+    double compute_ms;          /* of all that run */
+    double stall_ms;            /* in which compute waits for inputs or memory */
+    double codec_ms;            /* of packing, masks and unpacking */
+    size_t again;               /* operations that run again */
+    size_t peak_bytes;          /* end of the highest byte range */
+    size_t live_bytes;          /* most live bytes at a time */
+    size_t out_bytes, in_bytes; /* copied to the host and back */
+    size_t host_bytes;          /* most there at a time */
+} weir_outline_verdict;
+
+/* Judges the plan in a file by a replay that shares nothing with the planner. Of the options only
+ * rates count (links of 12 GB/s where they are 0). The file is trusted in nothing: ERR_IO with
+ * place and reason where it is no plan, ERR_INVALID where the plan is wrong. */
+WEIR_API weir_status weir_outline_check(const weir_outline *o, const char *path,
+                                        const weir_outline_options *options,
+                                        weir_outline_verdict *verdict);
 
 /* Plans for budgets from whole_bytes down in steps of 1/32 of it, until one does not fit.
  * options->policy: several, separated by commas; NULL: every one. options->budget is NULL. You own

@@ -47,6 +47,7 @@ static weir_device *device_new(const weir_device_ops *ops, const char *spec, int
     d->ops = ops;
     d->opened = weir_now();
     d->seed = seed;
+    d->pool.limit = SIZE_MAX;
     d->threads = weir_threads_new(threads);
     d->spill_dir = spill_dir ? weir_mem_strdup(spill_dir) : NULL;
     if (!d->threads || (spill_dir && !d->spill_dir) || ops->open(d, spec) != WEIR_OK) {
@@ -201,6 +202,8 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->live_peak = d->pool.live_peak;
     m->pool = d->pool.held;
     m->arena = d->arena.used;
+    m->evicted = d->evicted;
+    m->again = d->again;
     d->ops->space(d, &unused, &m->total);
 }
 

@@ -54,6 +54,8 @@ typedef struct weir_device_ops {
     const weir_choose_fn *kernel;                               /* [WEIR_OP_COUNT] */
 } weir_device_ops;
 
+struct weir_block;
+
 struct weir_device {
     weir_ref               ref;         /* the user's handle, every block and tensor on it */
     const weir_device_ops *ops;
@@ -76,6 +78,8 @@ struct weir_device {
     /* What the graph room keeps per device (scopes, tape switch, the graph being recorded). */
     void *session;
     void (*session_free)(void *session);
+    void (*forget)(struct weir_block *b);   /* a block with an origin goes */
+    uint64_t evicted, again;    /* under a budget: blocks that lost their memory, calls run again */
 };
 
 /* The error for a closed or NULL device, else WEIR_OK; `who` begins the sentence. */

@@ -3,6 +3,7 @@
 
 #include "core/rng.h"
 #include "core/status.h"
+#include "graph/evict.h"
 
 static void trace_call(weir_device *d, const weir_call *c, const char *phase, double begin)
 {
@@ -188,6 +189,21 @@ static weir_status run_plain(weir_graph *g, uint64_t base)
     return WEIR_OK;
 }
 
+/* Results made with the graph off from what a run overwrites are settled before it. */
+static weir_status settle_readers(const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_instr *ins = &g->plan->instr[i];
+        for (int k = 0; k < ins->call.nin; k++)
+            if (weir_opdefs[ins->call.op]->mutates >> k & 1)
+                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->in[k].store].block));
+        for (int k = 0; k < ins->call.nout; k++)
+            if (ins->out[k].external)
+                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->out[k].store].block));
+    }
+    return WEIR_OK;
+}
+
 weir_status weir_graph_run(weir_graph *g)
 {
     if (!g)
@@ -201,6 +217,8 @@ weir_status weir_graph_run(weir_graph *g)
     if (g->plan->bound != (g->dev->arena.at ? g->dev->arena.at : no_arena))
         WEIR_TRY(weir_plan_bind(g));
     weir_session  *s = g->session;
+    if (s->evict)
+        WEIR_TRY(settle_readers(g));
     const uint64_t base = weir_device_draw(g->dev, g->rng_total);
     const bool     profile = s->verbosity > 0 && g->runs >= (uint64_t)s->skip;
 

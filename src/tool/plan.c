@@ -1,4 +1,5 @@
-/* plan.c - weir plan: a memory plan for a step described in a JSON file. */
+/* plan.c - weir plan: a memory plan for a step described in a JSON file; the judge of any such
+ * plan. */
 #include "tool/tool.h"
 
 #include <stdio.h>
@@ -113,22 +114,42 @@ static int plan_once(const tool_options *o, const weir_outline *outline, weir_ou
     return code;
 }
 
+/* One line of JSON; times in microseconds. */
+static int check(const tool_options *o, const weir_outline *outline,
+                 const weir_outline_options *how)
+{
+    weir_outline_verdict v;
+
+    if (weir_outline_check(outline, o->file, how, &v) != WEIR_OK)
+        return tool_failed(o);
+    const double more = v.base_ms > 0 ? 100 * (v.time_ms / v.base_ms - 1) : 0;
+    printf("{\"ok\": true, \"time_us\": %.17g, \"compute_us\": %.17g, \"base_us\": %.17g, "
+           "\"overhead_pct\": %.17g, \"stall_us\": %.17g, \"codec_us\": %.17g, "
+           "\"recomputed_ops\": %zu, \"peak_addr\": %zu, \"peak_live_bytes\": %zu, "
+           "\"swapped_out_bytes\": %zu, \"swapped_in_bytes\": %zu, \"host_peak_bytes\": %zu}\n",
+           v.time_ms * 1e3, v.compute_ms * 1e3, v.base_ms * 1e3, more, v.stall_ms * 1e3,
+           v.codec_ms * 1e3, v.again, v.peak_bytes, v.live_bytes, v.out_bytes, v.in_bytes,
+           v.host_bytes);
+    return TOOL_DONE;
+}
+
 int tool_plan(const tool_options *o)
 {
+    weir_outline_options how = {.budget = o->budget, .policy = o->policy,
+                                .alignment = (size_t)o->align, .moves = (uint64_t)o->moves};
+
     if (strcmp(o->policy, "help") == 0)
         return list_policies(o);
     if (!o->file)
-        return tool_say(o, TOOL_USAGE, "needs a file: weir plan GRAPH.json --budget 75%%");
-    weir_outline *const outline = weir_outline_read(o->file);
+        return tool_say(o, TOOL_USAGE, o->check ? "needs two files: weir plan --check GRAPH.json "
+                        "PLAN.json" : "needs a file: weir plan GRAPH.json --budget 75%%");
+    if (o->link && !read_link(o->link, &how.link_out, &how.link_in))
+        return tool_say(o, TOOL_USAGE, "--link: '%s' is no speed such as 12GB/s or 12,25", o->link);
+    weir_outline *const outline = weir_outline_read(o->check ? o->check : o->file);
     if (!outline)
         return tool_failed(o);
-    weir_outline_options how = {.budget = o->budget, .policy = o->policy,
-                                .alignment = (size_t)o->align, .moves = (uint64_t)o->moves};
-    if (o->link && !read_link(o->link, &how.link_out, &how.link_in)) {
-        weir_outline_free(outline);
-        return tool_say(o, TOOL_USAGE, "--link: '%s' is no speed such as 12GB/s or 12,25", o->link);
-    }
-    const int code = o->curve ? plan_curve(o, outline, how) : plan_once(o, outline, how);
+    const int code = o->check   ? check(o, outline, &how)
+                     : o->curve ? plan_curve(o, outline, how) : plan_once(o, outline, how);
     weir_outline_free(outline);
     return code;
 }

@@ -17,8 +17,8 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
-        *times, *placement, *capacity, *link, *curve, *explain,
-        *picture;
+        *times, *placement, *capacity, *link, *curve, *check, *off_budget,
+        *off_policy, *explain, *picture;
     const char *file; /* the one word that is no option, for commands that take it */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves,
         nodes, micro;
@@ -105,6 +105,11 @@ weir_status tool_trial_measure(tool_trial *t, weir_memory *m, size_t *arena);
 
 /* Time and memory are simulated, and there are no values to compare. */
 bool tool_simulated(const tool_options *o);
+
+/* Limits the bytes of the device from now on; graph off. A share ("75%") is of `whole`; *bytes is
+ * what it comes to. */
+weir_status tool_trial_limit(tool_trial *t, const char *budget, const char *policy, size_t whole,
+                             size_t *bytes);
 
 /* The loss of the last step. */
 weir_status tool_trial_loss(const tool_trial *t, float *loss);

@@ -6,6 +6,7 @@
  * are fixed by TOOL_SEED. */
 #include "tool/tool.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -357,6 +358,22 @@ void tool_trial_close(tool_trial *t)
     weir_model_free(t->model);
     weir_device_close(t->dev);
     *t = (tool_trial){0};
+}
+
+weir_status tool_trial_limit(tool_trial *t, const char *budget, const char *policy, size_t whole,
+                             size_t *bytes)
+{
+    char        text[32];
+    char       *end;
+    const double share = strtod(budget, &end);
+
+    if (end != budget && strcmp(end, "%") == 0 && share >= 0 && share <= 1000)
+        snprintf(text, sizeof text, "%.0f", (double)whole * share / 100);
+    else
+        snprintf(text, sizeof text, "%s", budget);
+    WEIR_TRY(weir_bytes(text, bytes));
+    WEIR_TRY(weir_device_set_policy(t->dev, policy));
+    return weir_device_set_budget(t->dev, text);
 }
 
 weir_status tool_trial_loss(const tool_trial *t, float *loss)

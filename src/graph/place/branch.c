@@ -38,7 +38,7 @@ static bool set_floor(weir_exact *x, uint32_t section, int64_t floor)
 
 static bool put(weir_exact *x, uint32_t i, int64_t offset)
 {
-    const weir_span *v = &x->s.span[i];
+    const weir_place_span *v = &x->s.span[i];
 
     if (!weir_vec_push(&x->placed, i)) {
         x->short_of_memory = true;
@@ -57,7 +57,7 @@ static void take_back(weir_exact *x, uint32_t placed, uint32_t undo)
 {
     while (x->placed.n > placed) {
         const uint32_t   i = x->placed.at[--x->placed.n];
-        const weir_span *v = &x->s.span[i];
+        const weir_place_span *v = &x->s.span[i];
         x->at[i] = -1;
         for (uint32_t s = v->a; s < v->b; s++)
             x->total[s] += v->bytes;
@@ -79,7 +79,7 @@ static bool raise_floors(weir_exact *x, uint32_t lo, uint32_t hi)
         x->view[s] = (weir_view){.floor = INT64_MAX, .gap = INT64_MAX};
     x->least = INT64_MAX;
     for (uint32_t i = x->s.from[lo]; i < end; i++) {
-        const weir_span *v = &x->s.span[i];
+        const weir_place_span *v = &x->s.span[i];
         if (x->at[i] >= 0)
             continue;
         int64_t high = 0;
@@ -103,7 +103,7 @@ static bool raise_floors(weir_exact *x, uint32_t lo, uint32_t hi)
 static void count_cases(weir_exact *x, uint32_t lo, uint32_t hi)
 {
     for (uint32_t i = x->s.from[lo], end = x->s.from[hi]; i < end; i++) {
-        const weir_span *v = &x->s.span[i];
+        const weir_place_span *v = &x->s.span[i];
         if (x->at[i] >= 0)
             continue;
         const int64_t high = x->high[i];
@@ -174,7 +174,7 @@ static int64_t floor_above(weir_exact *x, uint32_t lo, uint32_t hi, uint32_t sec
     for (uint32_t s = lo; s < hi; s++)
         x->view[s].next = x->view[s].second = INT64_MAX;
     for (uint32_t i = first; i < end; i++) {
-        const weir_span *v = &x->s.span[i];
+        const weir_place_span *v = &x->s.span[i];
         if (x->at[i] >= 0)
             continue;
         const int64_t top = x->high[i] + v->bytes;
@@ -190,7 +190,7 @@ static int64_t floor_above(weir_exact *x, uint32_t lo, uint32_t hi, uint32_t sec
         }
     }
     for (uint32_t i = first; i < end && x->s.span[i].a <= section; i++) {
-        const weir_span *v = &x->s.span[i];
+        const weir_place_span *v = &x->s.span[i];
         if (x->at[i] >= 0 || v->b <= section)
             continue;
         int64_t place = x->high[i] > x->floor[section] ? x->high[i] : INT64_MAX;

@@ -24,7 +24,7 @@ static void rank_spans(weir_exact *x, uint64_t round)
     x->lowest = round % 2 == 0;
     x->look = round % ORDERS < 2;
     for (uint32_t i = 0; i < x->s.spans; i++) {
-        const weir_span *v = &x->s.span[i];
+        const weir_place_span *v = &x->s.span[i];
         const double     wide = v->b - v->a, bytes = (double)v->bytes;
         int64_t          most = 0;
         for (uint32_t s = v->a; s < v->b; s++)
@@ -44,7 +44,7 @@ static void begin(weir_exact *x)
     memset(x->floor, 0, x->s.n * sizeof *x->floor);
     memset(x->total, 0, x->s.n * sizeof *x->total);
     for (uint32_t i = 0; i < x->s.spans; i++) {
-        const weir_span *v = &x->s.span[i];
+        const weir_place_span *v = &x->s.span[i];
         x->at[i] = -1;
         for (uint32_t s = v->a; s < v->b; s++)
             x->total[s] += v->bytes;

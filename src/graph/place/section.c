@@ -8,7 +8,7 @@
 
 static int by_section(const void *a, const void *b)
 {
-    const weir_span *x = a, *y = b;
+    const weir_place_span *x = a, *y = b;
     if (x->a != y->a)
         return x->a < y->a ? -1 : 1;
     if (x->b != y->b)
@@ -49,7 +49,7 @@ static void fill(weir_sections *s, const weir_placer *p, const uint32_t *at)
     for (uint32_t i = 0; i < p->n; i++) {
         const weir_item *it = &p->item[i];
         if (it->bytes > 0)
-            s->span[s->spans++] = (weir_span){.item = i, .a = at[it->first],
+            s->span[s->spans++] = (weir_place_span){.item = i, .a = at[it->first],
                                               .b = at[it->last + 1], .bytes = (int64_t)it->bytes};
     }
     qsort(s->span, s->spans, sizeof *s->span, by_section);
@@ -59,8 +59,8 @@ static void fill(weir_sections *s, const weir_placer *p, const uint32_t *at)
         s->from[i] = k;
     }
     for (uint32_t i = 1; i < s->spans; i++) {
-        const weir_span *x = &s->span[i - 1];
-        weir_span       *y = &s->span[i];
+        const weir_place_span *x = &s->span[i - 1];
+        weir_place_span       *y = &s->span[i];
         y->kind = x->kind + (x->a != y->a || x->b != y->b || x->bytes != y->bytes);
     }
 }

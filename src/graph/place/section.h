@@ -7,15 +7,15 @@
 
 #include "graph/place/place.h"
 
-typedef struct weir_span {
+typedef struct weir_place_span {
     uint32_t item;
     uint32_t a, b;              /* sections [a, b) */
     uint32_t kind;              /* equal for equal sections and bytes: exchangeable items */
     int64_t  bytes;
-} weir_span;
+} weir_place_span;
 
 typedef struct weir_sections {
-    weir_span *span;            /* [spans] by a, then b downwards, then bytes downwards */
+    weir_place_span *span;            /* [spans] by a, then b downwards, then bytes downwards */
     uint32_t   spans;           /* items of more than 0 bytes */
     uint32_t   n;               /* sections */
     uint32_t  *from;            /* [n + 1] first span with a >= section */

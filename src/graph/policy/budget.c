@@ -12,8 +12,10 @@
 
 #include "core/status.h"
 #include "core/text.h"
+#include "graph/evict.h"
 #include "graph/passes.h"
 #include "graph/policy/bound.h"
+#include "graph/policy/check.h"
 #include "graph/policy/recorded.h"
 #include "graph/policy/policy.h"
 
@@ -69,7 +71,9 @@ static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
     weir_fitter *const f = ctx;
     bool               fits = false;
 
-    weir_status status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
+    weir_status status = weir_schedule_check(s, NULL, 1, SIZE_MAX);
+    if (status == WEIR_OK)
+        status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
     if (status == WEIR_OK)
         status = weir_plan_build(f->g, f->passes);
     if (status == WEIR_OK) {
@@ -180,6 +184,7 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
         WEIR_TRY(weir_budget_parse(budget, 0, &bytes));
     if (budget && strlen(budget) >= sizeof s->budget)
         return weir_fail(WEIR_ERR_INVALID, "weir_device_set_budget: '%s' is too long", budget);
+    WEIR_TRY(weir_evict_limit(s, budget && !strchr(budget, '%') ? bytes : SIZE_MAX));
     strcpy(s->budget, budget ? budget : "");
     return WEIR_OK;
 }

@@ -414,8 +414,8 @@ static void add_head(const weir_table *t)
     if (n->budget)
         weir_string_add(t->text, "\n  budget %15zu bytes", n->budget);
     weir_string_add(t->text, "\n  floor  %15zu bytes: no plan of any kind needs less\n", n->floor);
-    weir_string_add(t->text, "  time   %15.4f ms, %.4f ms (%.3f %%) of them extra", s->time * 1e3,
-                    (s->time - s->p->time) * 1e3, 100 * (s->time - s->p->time) / time);
+    weir_string_add(t->text, "  time   %15.4f ms, %.4f ms (%.3f %%) of them extra",
+                    (s->p->time + n->extra) * 1e3, n->extra * 1e3, 100 * n->extra / time);
     if (n->budget && isfinite(n->least))
         weir_string_add(t->text, "; no plan within the budget has less than %.4f ms (%.3f %%)",
                         n->least * 1e3, 100 * n->least / time);

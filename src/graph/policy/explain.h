@@ -12,6 +12,7 @@ typedef struct weir_naming {
     size_t      budget;         /* of all; 0: none */
     size_t      planned;        /* highest address, base included; 0: not laid out */
     size_t      floor;          /* no plan of any kind needs less */
+    double      extra;          /* seconds more than all operations once, as planned */
     double      least;          /* seconds more that any plan within the budget takes; may be
                                  * INFINITY */
     const void *ctx;            /* of the functions below */

@@ -270,8 +270,8 @@ static void draw(weir_drawing *d, weir_string *svg)
     weir_chart c = weir_svg_begin(svg, 1, most, WEIR_SVG_LANE * (lanes - 1), d->n->title);
     c.xmax = fmax(s->time / d->unit, 1e-9);
     const double time = s->p->time > 0 ? s->p->time : 1;
-    weir_svg_subtitle(&c, "%.4g %s, %.2f %% of them extra; %s without a budget", s->time / d->unit,
-                      d->unit_name, 100 * (s->time - s->p->time) / time,
+    weir_svg_subtitle(&c, "%.4g %s, %.2f %% of them extra; %s without a budget",
+                      (s->p->time + d->n->extra) / d->unit, d->unit_name, 100 * d->n->extra / time,
                       weir_svg_bytes(&c, (double)(d->whole.peak + d->n->base), a));
     snprintf(axis, sizeof axis, "time, %s", d->unit_name);
     draw_whole(&c, d);

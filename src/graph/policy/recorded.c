@@ -71,9 +71,9 @@ static bool add_task(weir_problem *p, const weir_graph *g, uint32_t i, double se
                 pairs[npairs++] = piece_of[weir_store_of(g, n->out[o])];
             }
     const weir_task_def def = {
-        .time = seconds, .work = work, .until = until, .phase = n->phase,
-        .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in, .nout = nout,
-        .out = out, .npairs = npairs, .pairs = pairs};
+        .time = seconds, .work = work, .until = until, .region = n->region,
+        .phase = n->phase, .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in,
+        .nout = nout, .out = out, .npairs = npairs, .pairs = pairs};
     return weir_problem_task(p, &def);
 }
 
