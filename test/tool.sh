@@ -192,9 +192,10 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
     says explain '^live +[0-9]+$'
     grep -q '</svg>' "$work/plan.svg"
     check "$?" "plan --picture draws"
+    good plain plan test/data/chain.json --budget 60%
     good explained plan test/data/chain.json --budget 60% --explain "$work/explained.txt" \
         --out "$work/beside.json"
-    cmp -s "$work/explained.txt" "$work/explain" && cmp -s "$work/beside.json" "$work/plan.json"
+    cmp -s "$work/explained.txt" "$work/explain" && cmp -s "$work/beside.json" "$work/plain"
     check "$?" "plan --explain FILE --out FILE write what they print otherwise"
     good policies plan --policy help
     says policies '^auto recompute swap'

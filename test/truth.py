@@ -90,6 +90,21 @@ class Table:
                 f"{case['libraries']} | {'; '.join(wrong) or 'yes'} |")
 
 
+    def write(self, args, seconds):
+        """All cases so far."""
+        if args.out:
+            args.out.write_text("\n".join([
+                "# Planned, measured and bits within byte budgets", "",
+                f"`python3 test/truth.py BUILD --models {' '.join(args.models)} --budgets "
+                f"{args.budgets} --steps {args.steps}`: {self.passed} of "
+                f"{self.passed + self.failed} cases hold, in {seconds:.0f} s.", "",
+                "Each case trains in a process of its own; bits are compared with a process "
+                "without a budget.", "",
+                "| model | policy | budget, % | budget | planned peak | measured peak | run again | "
+                "libraries' own, most | holds |", "|---|---|" + "---:|" * 6 + "---|", *self.rows,
+                ""]))
+
+
 def run_policy(args, table, model, policy, base):
     """The smallest budget first, which the refusal names, then equal steps up to the whole."""
     def options(budget):
@@ -135,16 +150,7 @@ def main():
             sys.exit(f"{model}: {base['error']}")
         for policy in POLICIES:
             run_policy(args, table, model, policy, base)
-    if args.out:
-        args.out.write_text("\n".join([
-            "# Planned, measured and bits within byte budgets", "",
-            f"`python3 test/truth.py BUILD --models {' '.join(args.models)} --budgets "
-            f"{args.budgets} --steps {args.steps}`: {table.passed} of {table.passed + table.failed} "
-            f"cases hold, in {time.monotonic() - begin:.0f} s.", "",
-            "Each case trains in a process of its own; bits are compared with a process without a "
-            "budget.", "",
-            "| model | policy | budget, % | budget | planned peak | measured peak | run again | "
-            "libraries' own, most | holds |", "|---|---|" + "---:|" * 6 + "---|", *table.rows, ""]))
+            table.write(args, time.monotonic() - begin)
     print(f"truth: {table.passed} passed, {table.failed} failed")
     sys.exit(table.failed > 0)
 

@@ -103,7 +103,9 @@ static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_stri
     weir_names        n = {.g = g};
     weir_bound        b;
     weir_naming       naming = {.title = "the step", .base = base, .budget = g->budget,
-                                .planned = base + g->plan->arena, .extra = g->plan->extra_seconds, .ctx = &n, .piece = add_piece,
+                                .planned = base + g->plan->arena,
+                                .extra = g->plan->extra_seconds,
+                                .ctx = &n, .piece = add_piece,
                                 .task = add_task, .number = number_of, .kind = kind_of};
 
     WEIR_TRY(weir_bound_quick(&r->p, g->budget > base ? g->budget - base : SIZE_MAX, &levers, &b));
