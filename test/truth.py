@@ -29,7 +29,7 @@ MODELS = {
     "unet": ["--model", "unet", "--batch", "2", "--image", "16"],
     "gpt": ["--model", "gpt", "--batch", "1", "--length", "32"],
     "lstm": ["--model", "lstm", "--batch", "8", "--length", "16"],
-    "treelstm": ["--model", "treelstm", "--batch", "4", "--length", "8"],
+    "treelstm": ["--model", "treelstm", "--batch", "4", "--length", "4"],
 }
 QUICK = ["cnn", "lstm"]
 POLICIES = ["auto:recompute", "auto:swap", "auto:recompute+swap", "auto"]
@@ -88,7 +88,6 @@ class Table:
                 f"| {model} | {policy} | {100 * budget / base['whole']:.2f} | {budget} | "
                 f"{case['planned']} | {case['measured']} | {case['again']} | "
                 f"{case['libraries']} | {'; '.join(wrong) or 'yes'} |")
-
 
     def write(self, args, seconds):
         """All cases so far."""
