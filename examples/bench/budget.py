@@ -184,10 +184,10 @@ def run_policy(args, model, base, policy, deadline):
 def run_model(args, model, policies):
     """Rows; the unbudgeted process stays alive to the end."""
     base = Case(args, model, None, [])
-    deadline = time.monotonic() + args.seconds
     yield base.row(model, "none", None, base)
     try:
         for policy in policies:
+            deadline = time.monotonic() + args.seconds / len(policies)
             yield from run_policy(args, model, base, policy, deadline)
         for parts in args.micro:
             yield try_case(args, model, base, f"{parts} micro-batches", None,
@@ -294,7 +294,7 @@ def main():
     parser.add_argument("--measure", default="yes", choices=["yes", "no"],
                         help="time the kernels while planning")
     parser.add_argument("--seconds", type=float, default=60,
-                        help="for the budgets of one model; those left then say 'time'")
+                        help="for one model, shared by its policies; budgets left then say 'time'")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one case")
     parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "budget", metavar="BASE",
