@@ -101,7 +101,6 @@ class Table:
                 "without a budget.", "",
                 "| model | policy | budget, % | budget | planned peak | measured peak | run again "
                 "| libraries' own, most | holds |", "|---|---|" + "---:|" * 6 + "---|", *self.rows,
-                "libraries' own, most | holds |", "|---|---|" + "---:|" * 6 + "---|", *self.rows,
                 ""]))
 
 
