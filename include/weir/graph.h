@@ -114,7 +114,8 @@ typedef enum weir_text {
     WEIR_TEXT_TIMELINE_SVG,     /* live bytes by kind over the instructions, planned peak marked */
     WEIR_TEXT_ADDRESSES_SVG,    /* address map: lifetime x offset rectangles */
     WEIR_TEXT_JSON,             /* graph and plan as JSON */
-    WEIR_TEXT_OUTLINE           /* weir_graph_outline(g, NULL, WEIR_TIMES_ROOFLINE) */
+    WEIR_TEXT_OUTLINE,          /* weir_graph_outline(g, NULL, WEIR_TIMES_ROOFLINE) */
+    WEIR_TEXT_EXPLAIN           /* what is done with each tensor, why, and what it costs */
 } weir_text;
 
 /* Text of a planned graph; you own it (weir_text_free). NULL on failure. */

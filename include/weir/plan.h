@@ -28,6 +28,10 @@ typedef struct weir_outline_options {
     double      link_out, link_in;  /* GB/s to the host and back; 0: no swapping */
     double      memory;         /* GB/s of packing and unpacking; 0: 600 */
     const char *cache;          /* as in weir_plan_options */
+    char      **explain;        /* NULL, or where to put what the plan does with each tensor, why,
+                                 * and what it costs: a table */
+    char      **picture;        /* likewise, as SVG: live bytes over time, and the three streams;
+                                 * both texts are yours (weir_text_free), NULL without a plan */
 } weir_outline_options;
 
 typedef struct weir_outline_plan_stats {
@@ -44,6 +48,10 @@ typedef struct weir_outline_plan_stats {
     double   least_extra_ms;    /* proven: no plan within the budget has less; may be INFINITY */
     weir_cache_use cache;
 } weir_outline_plan_stats;
+
+/* The policies that plans can be made by, one a line: its name, then what may follow a colon
+ * behind it ("auto:swap"), separated by spaces. You own the text (weir_text_free). */
+WEIR_API char *weir_policy_names(void);
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none
  * was found: stats (may be NULL) then tells of the smallest one met. */

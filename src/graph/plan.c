@@ -184,6 +184,7 @@ void weir_plan_free(weir_plan *p)
     weir_mem_free(p->layouts);
     weir_mem_free(p->operands);
     weir_mem_free(p->pointers);
+    weir_reasons_free(p->reasons);
     weir_mem_free(p);
 }
 

@@ -53,6 +53,7 @@ typedef struct weir_plan {
     double        seconds;      /* of a step, as planned; 0: no budget */
     const char   *placement;    /* strategy asked for; NULL: auto */
     const char   *strategy;     /* that won */
+    struct weir_reasons *reasons;   /* policy/recorded.h: what it was expanded from, or NULL */
 } weir_plan;
 
 /* Runs the passes and builds the plan of a closed recording, within a budget if there is one. */

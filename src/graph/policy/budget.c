@@ -90,38 +90,44 @@ static weir_status fit_by_cache(weir_fitter *f, weir_fit *a)
     return status;
 }
 
-/* The decisions outlive the fit. */
-static void keep(weir_fitter *f, weir_fit *a)
+/* The decisions outlive the fit, and so does the schedule where it is the answer. */
+static void keep(weir_fitter *f, weir_fit *a, weir_problem *p)
 {
     weir_mem_free(f->gap);
     f->gap = a->gap;
     f->target = a->target;
     a->gap = NULL;
+    if (p) {
+        f->answer = a->s;
+        f->answers = p;
+        a->s = (weir_schedule){0};
+    }
     weir_fit_free(a);
 }
 
 static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
 {
-    weir_fit a = {.p = f->timed.tasks.n ? &f->timed : &f->problem, .room = f->limit,
-                  .lay = weir_fitter_lay, .ctx = f};
+    weir_problem *const p = f->timed.tasks.n ? &f->timed : &f->problem;
+    weir_fit            a = {.p = p, .room = f->limit, .lay = weir_fitter_lay, .ctx = f};
 
     WEIR_TRY(weir_policy_find(policy, &a.policy, &a.variant));
     weir_status status = f->cache.path && weir_ladder_suits(a.policy) ? fit_by_cache(f, &a)
                                                                       : weir_fit_run(&a);
     *fits = a.fits;
-    keep(f, &a);
+    keep(f, &a, status == WEIR_OK && a.fits ? p : NULL);
     if (status != WEIR_OK || *fits)
         return status;
     weir_fit b = {.p = &f->problem, .policy = a.policy, .variant = a.variant,
                   .lay = weir_fitter_lay, .ctx = f};    /* no room at all: the tightest there is */
     status = weir_fit_run(&b);
     *fits = b.height <= f->limit && b.s.valid;
-    keep(f, &b);
+    keep(f, &b, status == WEIR_OK && *fits ? &f->problem : NULL);
     return status;
 }
 
 void weir_fitter_free(weir_fitter *f)
 {
+    weir_schedule_free(&f->answer);
     weir_unexpanded_free(&f->old);
     weir_problem_free(&f->problem);
     weir_problem_free(&f->timed);
@@ -259,6 +265,8 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     g->cache = f.cache.use;
     if (status == WEIR_OK && options->guided > 0 && f.gap)
         status = weir_guide_new(&f, options);
+    else if (status == WEIR_OK && f.answers)
+        status = weir_reasons_keep(g, f.answers, &f.answer, &f.piece_of, f.old.stores);
     weir_fitter_free(&f);
     return status;
 }

@@ -22,6 +22,8 @@ typedef struct weir_fitter {
     size_t          limit;          /* of the arena */
     size_t          least;          /* smallest arena met */
     uint32_t        peak_task;      /* of the plan with that arena */
+    weir_schedule   answer;         /* what the graph was expanded to ... */
+    weir_problem   *answers;        /* ... and which of the two problems it solves; NULL: none */
 } weir_fitter;
 
 /* weir_fit's way of laying out (ctx: the fitter): expands and places; the graph stays expanded if

@@ -91,6 +91,39 @@ static void lift(weir_lay *l, const weir_schedule *s, size_t base)
         l->work[e] += base;
 }
 
+/* The texts about a plan that were asked for. */
+static weir_status show(const weir_outline *o, const weir_outline_options *how,
+                        const weir_schedule *s, const weir_outline_plan_stats *stats)
+{
+    weir_string text = {0}, picture = {0};
+    weir_naming n = weir_outline_naming(o);
+
+    n.base = s->p->resident;
+    n.budget = stats->budget_bytes;
+    n.planned = stats->peak_bytes;
+    n.floor = stats->floor_bytes;
+    n.extra = stats->extra_ms / 1e3;
+    n.least = stats->least_extra_ms / 1e3;
+    if (how->explain) {
+        weir_explain(s, &n, &text);
+        *how->explain = weir_string_take(&text);
+    }
+    if (how->picture) {
+        weir_picture(s, &n, &picture);
+        *how->picture = weir_string_take(&picture);
+    }
+    return (!how->explain || *how->explain) && (!how->picture || *how->picture) ? WEIR_OK
+                                                                                : WEIR_ERR_NOMEM;
+}
+
+static void forget(char **text)
+{
+    if (text) {
+        weir_mem_free(*text);
+        *text = NULL;
+    }
+}
+
 /* By a ladder, if the caller has one or there is a cache of one. */
 static weir_status fit(weir_fit *f, const weir_outline_options *how, weir_ladder *ladder,
                        weir_outline_plan_stats *stats, size_t base)
@@ -142,7 +175,9 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
     if (status == WEIR_OK) {
         if (f.fits && budget >= l.base) {
             lift(&l.lay, &f.s, l.base);
-            status = write_plan(o, &f, &l, how->budget ? budget : stats->peak_bytes, text);
+            status = show(o, how, &f.s, stats);
+            if (status == WEIR_OK)
+                status = write_plan(o, &f, &l, how->budget ? budget : stats->peak_bytes, text);
         } else {
             status = weir_fail(WEIR_ERR_BUDGET,
                                "%s: no plan found within %zu bytes; the smallest met needs %zu, "
@@ -212,6 +247,10 @@ char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *op
     }
     const weir_outline_options *how = options ? options : &none;
     stats = stats ? stats : &unread;
+    if (how->explain)
+        *how->explain = NULL;
+    if (how->picture)
+        *how->picture = NULL;
     *stats = (weir_outline_plan_stats){.tensors = o->problem.pieces.n,
                                        .operations = o->problem.tasks.n,
                                        .step_ms = o->problem.time * 1e3};
@@ -220,6 +259,10 @@ char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *op
             stats->resident_bytes += o->problem.pieces.at[k].bytes;
     if (check_options(how) == WEIR_OK)
         (void)plan_linked(o, how, ladder, stats, &text);
+    if (!text) {
+        forget(how->explain);
+        forget(how->picture);
+    }
     return text;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/status.h"
 #include "core/text.h"
+#include "weir/plan.h"
 
 static const weir_policy policies[] = {
     {"auto", "recompute swap pack mask", weir_policy_auto},
@@ -24,6 +25,16 @@ const weir_policy *weir_policies(size_t *n)
 {
     *n = sizeof policies / sizeof *policies;
     return policies;
+}
+
+char *weir_policy_names(void)
+{
+    weir_string s = {0};
+
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        weir_string_add(&s, "%s%s%s\n", policies[i].name, *policies[i].variants ? " " : "",
+                        policies[i].variants);
+    return weir_string_take(&s);
 }
 
 static weir_status no_such(const char *name)

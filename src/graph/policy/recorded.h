@@ -38,4 +38,16 @@ void        weir_expanded_drop(weir_node *nodes, uint32_t n);
 /* Frees what unexpand would need: the expansion stays. */
 void        weir_unexpanded_free(weir_unexpanded *old);
 
+/* What a plan was expanded from, kept for the texts about it. `s` speaks of `p`. */
+typedef struct weir_reasons {
+    weir_problem  p;
+    weir_schedule s;
+    uint32_t     *piece_of;     /* [stores] as they were */
+    uint32_t      stores;
+} weir_reasons;
+
+/* Moves the three into the graph's plan (those given are empty then); ERR_NOMEM. */
+weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,
+                              uint32_t **piece_of, uint32_t stores);
+
 #endif
