@@ -294,6 +294,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how,
     weir_status status = weir_fit_run(&f);
     if (status == WEIR_OK) {
         tell(p, &f, l.base, stats);
+        stats->proven_extra_ms = f.proven * 1e3;
         if (f.fits && budget >= l.base) {
             weir_writing w = {.o = o, .s = &f.s, .lay = &l.lay, .align = l.align};
             lift(&l.lay, &f.s, l.base);

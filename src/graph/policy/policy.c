@@ -7,9 +7,10 @@
 #include "core/text.h"
 
 static const weir_policy policies[] = {
-    {"auto", "recompute swap pack mask", weir_policy_auto},
-    {"mincut", "ratio=0.5", weir_policy_mincut},
-    {"recycle", "", weir_policy_recycle},
+    {"auto", "recompute swap pack mask", weir_policy_auto, false},
+    {"mincut", "ratio=0.5", weir_policy_mincut, false},
+    {"recycle", "", weir_policy_recycle, false},
+    {"optimal", "nodes=1000", weir_policy_optimal, true},
 };
 
 const weir_policy *weir_policies(size_t *n)
@@ -59,6 +60,7 @@ weir_status weir_fit_run(weir_fit *f)
                                .gap = f->gap};
         weir_status     status = f->policy->plan(&job);
         f->gap = job.gap;
+        f->proven = i ? f->proven : job.proven;
         weir_schedule_free(&f->s);
         f->s = job.s;
         if (status == WEIR_OK && !f->s.valid)
