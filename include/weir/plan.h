@@ -48,6 +48,9 @@ typedef struct weir_outline_plan_stats {
 WEIR_API char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
                                  weir_outline_plan_stats *stats);
 
+/* Name and version of the solver that policy optimal uses into text; false: why there is none. */
+WEIR_API bool weir_solver_name(char *text, size_t bytes);
+
 /* Plans for budgets from whole_bytes down in steps of 1/32 of it, until one does not fit.
  * options->policy: several, separated by commas; NULL: every one. options->budget is NULL. You own
  * the curve: weir_curve_free. NULL on failure. */

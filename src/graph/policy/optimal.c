@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/policy/bound.h"
 #include "graph/policy/policy.h"
 #include "graph/policy/stages.h"
 
@@ -46,10 +47,14 @@ static weir_status take(weir_policy_job *job, const weir_stages *g)
 static weir_status solve(weir_policy_job *job, uint64_t nodes)
 {
     weir_stages g;
-    weir_status status = weir_stages_build(&g, job->p, job->room);
+    weir_bound  b;
 
+    WEIR_TRY(weir_bound_of(job->p, job->room, NULL, &b));
+    weir_status status = weir_stages_build(&g, job->p, job->room, b.task);
     if (status == WEIR_OK && job->s.valid && job->s.peak <= job->room)
         weir_stages_guess(&g, &job->s);
+    if (status == WEIR_OK && g.begin < job->p->tasks.n && isfinite(b.extra_seconds))
+        weir_stages_at_least(&g, b.extra_seconds * (1 - 1e-9));
     g.m.nodes = nodes;
     if (status == WEIR_OK && g.begin < job->p->tasks.n)
         status = weir_milp_solve(&g.m);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "weir/plan.h"
 
 /* ---- building ---- */
 
@@ -161,6 +162,19 @@ bool weir_solver_name(char *text, size_t bytes)
 
 enum { ROWWISE = 2, MINIMISE = 1, FEASIBLE = 2, STATUS_INFEASIBLE = 8, FAILED = -1 };
 
+/* Guesses are good already: time is for the bound. Versions know more or fewer of these. */
+static void switch_off(const weir_highs *s, void *h)
+{
+    static const char *const names[] = {
+        "mip_detect_symmetry", "mip_allow_restart", "mip_heuristic_run_rins",
+        "mip_heuristic_run_rens", "mip_heuristic_run_root_reduced_cost",
+        "mip_heuristic_run_feasibility_jump", "mip_heuristic_run_zi_round",
+        "mip_heuristic_run_shifting"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        (void)s->set_bool(h, names[i], 0);
+}
+
 static bool set_options(const weir_highs *s, void *h, const weir_milp *m)
 {
     const int32_t nodes = m->nodes && m->nodes < INT32_MAX ? (int32_t)m->nodes : INT32_MAX;
@@ -169,7 +183,8 @@ static bool set_options(const weir_highs *s, void *h, const weir_milp *m)
            s->set_text(h, "parallel", "off") != FAILED && s->set_int(h, "threads", 1) != FAILED &&
            s->set_int(h, "random_seed", 1) != FAILED &&
            s->set_int(h, "mip_max_nodes", nodes) != FAILED &&
-           s->set_double(h, "mip_rel_gap", 1e-6) != FAILED &&
+           s->set_double(h, "mip_heuristic_effort", m->start_index.n ? 0 : 0.05) != FAILED &&
+           s->set_double(h, "mip_rel_gap", 1e-5) != FAILED &&
            s->set_double(h, "mip_abs_gap", 1e-6) != FAILED &&
            s->set_double(h, "time_limit", WEIR_SOLVER_SECONDS) != FAILED;
 }
@@ -218,6 +233,8 @@ weir_status weir_milp_solve(weir_milp *m)
     if (status == WEIR_OK && (s.int_bytes(h) != sizeof(int32_t) || !set_options(&s, h, m)))
         status = weir_fail(WEIR_ERR_NOKERNEL, "HiGHS %s is built for indices of %d bytes or lacks "
                            "an option; it is needed with 4", s.version(), (int)s.int_bytes(h));
+    if (status == WEIR_OK && m->start_index.n)
+        switch_off(&s, h);
     if (status == WEIR_OK && (!pass(&s, h, m) || s.run(h) == FAILED))
         status = weir_fail(WEIR_ERR_STATE, "HiGHS %s gave up on %u columns and %u rows",
                            s.version(), m->cost.n, m->row_low.n);

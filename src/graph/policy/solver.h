@@ -43,7 +43,4 @@ void        weir_milp_free(weir_milp *m);
 /* ERR_NOKERNEL, naming what is missing, before there is anything to solve. */
 weir_status weir_solver_needed(void);
 
-/* What solves: name and version into text, or why there is nothing. */
-bool weir_solver_name(char *text, size_t bytes);
-
 #endif

@@ -8,7 +8,7 @@
  *     makes     h <= h' <= h + r      (a first run: h' free)
  *     memory    sum of bytes h + bytes r of results and workspace - bytes v <= room
  *     in place  v <= r, v <= 1 - h' of the input, v <= h' of the result, v <= 1 - h of the result
- * Only r need be whole: for given runs the lives from each reader back to the last making are least
+ * Only r need be whole (what cuts are made of is, too, for the solver to branch on): for given runs the lives from each reader back to the last making are least
  * in everything, and whole. The live bytes are a column that each event changes, so rows are short.
  *
  * Left out without loss: stages in which everything made so far fits have no runs again and drop
@@ -345,6 +345,82 @@ static bool add_event(weir_stages *g, uint32_t task, uint32_t stage)
     return settle(g, &r);
 }
 
+/* ---- cuts ---- */
+
+static bool choose_moments(weir_stages *g, uint32_t best)
+{
+    const uint32_t from = g->begin, to = g->tight, most = WEIR_MOMENTS - 1;
+
+    for (uint32_t i = 0; i < most && from < to; i++) {
+        const uint32_t at = from + (uint32_t)((uint64_t)i * (to - from) / most);
+        const uint32_t next = from + (uint32_t)((uint64_t)(i + 1) * (to - from) / most);
+        if (at == next)
+            continue;
+        g->moment[g->moments++] = at;
+        if (best > at && best < next)
+            g->moment[g->moments++] = best;
+    }
+    g->later = weir_mem_alloc((WEIR_MOMENTS * (size_t)g->p->tasks.n + 1) * sizeof *g->later);
+    return g->later != NULL;
+}
+
+/* held before the moment + run again behind it >= wanted behind it; column WEIR_NO_COLUMN: wanted
+ * by a first run. */
+static void cover(weir_stages *g, const uint32_t *later, uint32_t piece, uint32_t by)
+{
+    weir_milp_row(&g->m, by == WEIR_NO_COLUMN, INFINITY);
+    add_held(g, g->now[piece], 1);
+    add_held(g, later[g->p->pieces.at[piece].maker], 1);
+    add_held(g, by, -1);
+}
+
+/* The cut before the first run of `stage`: what is wanted behind it is held there, or made anew
+ * from what is. It follows for whole runs, but not for parts of runs, which would make a whole
+ * piece out of many runs with a part of an input each. */
+static void add_cut(weir_stages *g, uint32_t moment)
+{
+    const weir_problem *p = g->p;
+    const uint32_t      stage = g->moment[moment];
+    uint32_t *const     later = g->later + (size_t)moment * p->tasks.n;
+
+    for (uint32_t i = 0; i < p->tasks.n; i++)
+        later[i] = i < stage && stage + 1 < g->end && may_repeat(g, i, stage + 1)
+                       ? weir_milp_column(&g->m, 0, 1, 0, true) : WEIR_NO_COLUMN;
+    for (uint32_t k = 0; k < p->pieces.n; k++) {
+        const weir_range uses = p->pieces.at[k].uses;
+        const bool       used = uses.n > 0 && weir_refs(p, uses)[uses.n - 1] > stage;
+        if (weir_piece_resident(p, k) || p->pieces.at[k].maker >= stage)
+            continue;
+        if (used || p->pieces.at[k].output)
+            cover(g, later, k, WEIR_NO_COLUMN);
+    }
+    for (uint32_t i = 0; i < stage; i++)
+        for (uint32_t j = 0; j < p->tasks.at[i].in.n && later[i] != WEIR_NO_COLUMN; j++) {
+            const uint32_t k = weir_refs(p, p->tasks.at[i].in)[j];
+            if (!weir_piece_resident(p, k))
+                cover(g, later, k, later[i]);
+        }
+}
+
+/* Run again behind a moment <= the runs again there. */
+static void count_later(weir_stages *g)
+{
+    const uint32_t n = g->p->tasks.n;
+
+    for (uint32_t c = 0; c < g->moments; c++)
+        for (uint32_t i = 0; i < n; i++) {
+            if (g->later[(size_t)c * n + i] == WEIR_NO_COLUMN)
+                continue;
+            weir_milp_row(&g->m, -INFINITY, 0);
+            weir_milp_entry(&g->m, g->later[(size_t)c * n + i], 1);
+            for (uint32_t j = 0; j < g->runs.n; j++) {
+                const weir_run *r = &g->runs.at[j];
+                if (r->task == i && r->stage > g->moment[c])
+                    add_run(g, r, -1);
+            }
+        }
+}
+
 /* At its beginning, all that was made and may be needed may be there. */
 static void begin(weir_stages *g)
 {
@@ -382,15 +458,20 @@ static bool add_stages(weir_stages *g)
 {
     const weir_problem *p = g->p;
 
+    uint32_t            cut = 0;
+
     begin(g);
     for (uint32_t stage = g->begin; stage < p->tasks.n; stage++) {
         let_go(g, stage);
         for (uint32_t i = 0; i < stage && stage < g->end; i++)
             if (may_repeat(g, i, stage) && !add_event(g, i, stage))
                 return false;
+        if (cut < g->moments && g->moment[cut] == stage)
+            add_cut(g, cut++);
         if (!add_event(g, stage, stage))
             return false;
     }
+    count_later(g);
     for (uint32_t k = 0; k < p->pieces.n; k++)
         if (p->pieces.at[k].output && !weir_piece_resident(p, k) && !g->m.short_of_memory &&
             g->now[k] != WEIR_NO_COLUMN)
@@ -398,7 +479,8 @@ static bool add_stages(weir_stages *g)
     return true;
 }
 
-weir_status weir_stages_build(weir_stages *g, const weir_problem *p, size_t room)
+weir_status weir_stages_build(weir_stages *g, const weir_problem *p, size_t room,
+                              uint32_t best)
 {
     *g = (weir_stages){.p = p, .room = room, .unit = p->time / SCALE + 1e-30};
     for (uint32_t k = 0; k < p->pieces.n; k++)
@@ -412,12 +494,39 @@ weir_status weir_stages_build(weir_stages *g, const weir_problem *p, size_t room
     find_stages(g);
     if (g->begin == p->tasks.n)
         return WEIR_OK;
-    return add_stages(g) && !g->m.short_of_memory ? WEIR_OK : WEIR_ERR_NOMEM;
+    return choose_moments(g, best) && add_stages(g) && !g->m.short_of_memory ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+void weir_stages_at_least(weir_stages *g, double seconds)
+{
+    weir_milp_row(&g->m, seconds / g->unit, INFINITY);
+    for (uint32_t i = 0; i < g->runs.n; i++)
+        add_run(g, &g->runs.at[i], g->p->tasks.at[g->runs.at[i].task].time / g->unit);
+}
+
+static void guess_cuts(weir_stages *g, const weir_schedule *s)
+{
+    const uint32_t n = g->p->tasks.n;
+
+    for (uint32_t c = 0; c < g->moments; c++) {
+        uint32_t e = 0;
+        while (e < s->events.n && (s->events.at[e].again || s->events.at[e].what != g->moment[c]))
+            e++;
+        for (uint32_t i = 0; i < n; i++) {
+            bool again = false;
+            for (uint32_t j = e; j < s->events.n; j++)
+                again = again || (s->events.at[j].again && s->events.at[j].what == i);
+            if (g->later[(size_t)c * n + i] != WEIR_NO_COLUMN)
+                weir_milp_guess(&g->m, g->later[(size_t)c * n + i], again);
+        }
+    }
 }
 
 void weir_stages_guess(weir_stages *g, const weir_schedule *s)
 {
     uint32_t e = 0;
+
+    guess_cuts(g, s);
 
     for (uint32_t i = 0; i < g->runs.n; i++) {
         const weir_run *r = &g->runs.at[i];
@@ -475,4 +584,5 @@ void weir_stages_free(weir_stages *g)
     weir_mem_free(g->needed);
     weir_mem_free(g->now);
     weir_mem_free(g->taker);
+    weir_mem_free(g->later);
 }

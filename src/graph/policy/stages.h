@@ -22,6 +22,8 @@ typedef struct weir_run {       /* of a task before, or as, the first run of `st
     uint32_t first_held;        /* what it reads and makes, afterwards: begins here in `held` */
 } weir_run;
 
+enum { WEIR_MOMENTS = 12 };     /* cuts in the programme, at most */
+
 typedef struct weir_stages {
     const weir_problem *p;
     size_t    room;             /* bytes of pieces and workspace, resident pieces not counted */
@@ -34,11 +36,17 @@ typedef struct weir_stages {
     uint8_t  *needed;           /* [(tasks + 1) * pieces] may somebody want it, from a stage on? */
     uint32_t *now;              /* [pieces] the column at hand */
     uint8_t  *taker;            /* [pieces] may take over another in place */
+    uint32_t  moment[WEIR_MOMENTS], moments;    /* first runs, ascending */
+    uint32_t *later;            /* [WEIR_MOMENTS * tasks] column: run again behind that moment */
     uint32_t  bytes;            /* column of what is held at the moment */
 } weir_stages;
 
-/* Builds the programme. ERR_NOMEM or WEIR_OK; begin == tasks: all fits, nothing is to be solved. */
-weir_status weir_stages_build(weir_stages *g, const weir_problem *p, size_t room);
+/* Builds the programme, with cuts evenly spread and one at `best`. ERR_NOMEM or WEIR_OK; begin == tasks: all fits, nothing is to be solved. */
+weir_status weir_stages_build(weir_stages *g, const weir_problem *p, size_t room,
+                              uint32_t best);
+
+/* No plan takes fewer seconds more: known from elsewhere. */
+void weir_stages_at_least(weir_stages *g, double seconds);
 
 /* Begins with the runs of a schedule of the same problem. */
 void weir_stages_guess(weir_stages *g, const weir_schedule *s);
