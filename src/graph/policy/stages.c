@@ -125,7 +125,7 @@ static double share(const weir_stages *g, size_t bytes)
     return SCALE * (double)bytes / (double)(g->room + 1);
 }
 
-/* Entry r of a row: a column, or for a first run its 1, by which the row's bounds are off. */
+/* The run in a row; of a first run its 1 is in the row's bounds. */
 static void add_run(weir_stages *g, const weir_run *r, double value)
 {
     if (r->column != WEIR_NO_COLUMN)
@@ -209,8 +209,8 @@ static void hold(weir_stages *g, uint32_t piece, const weir_run *r, bool made)
 
 /* ---- memory ---- */
 
-/* A result's bytes saved by taking over an input that ends here; `from`: held before the event,
- * by place in the task's inputs and results. WEIR_NO_COLUMN: impossible. */
+/* Column: result b is saved by taking over input a, which ends here; b_before: b's column before
+ * the event. WEIR_NO_COLUMN: impossible. */
 static uint32_t add_pair(weir_stages *g, const weir_run *r, uint32_t a, uint32_t b,
                          uint32_t b_before)
 {
@@ -218,7 +218,7 @@ static uint32_t add_pair(weir_stages *g, const weir_run *r, uint32_t a, uint32_t
     const bool          first = r->column == WEIR_NO_COLUMN;
 
     if (weir_piece_resident(p, a) || p->pieces.at[a].bytes != p->pieces.at[b].bytes ||
-        g->now[b] == WEIR_NO_COLUMN)
+        g->now[b] == WEIR_NO_COLUMN || r->stage + 1 == p->tasks.n)  /* none in the last event */
         return WEIR_NO_COLUMN;
     const uint32_t v = weir_milp_column(&g->m, 0, 1, 0, false);
     if (!first)
