@@ -35,7 +35,8 @@ typedef struct weir_plan_options {
      * needed, with the same bits, at the least extra time found. ERR_BUDGET if it cannot be done:
      * the sentence names the smallest budget that works. */
     const char *budget;
-    /* How: "auto" or NULL; "mincut", "mincut:ratio=0.5" for comparison. */
+    /* How: "auto" or NULL; "mincut", "mincut:ratio=0.5", "optimal" (small
+     * steps, needs HiGHS) for comparison. */
     const char *policy;
     /* With a budget: the kernels are timed while planning, in the memory that the budget leaves,
      * and the plan follows those times; so plans, not bits, may differ from run to run. Else times

@@ -40,7 +40,7 @@ typedef struct weir_outline_plan_stats {
     size_t   out_bytes, in_bytes;   /* copied to the host and back */
     double   step_ms, extra_ms; /* of all operations once; what the plan takes more */
     double   least_extra_ms;    /* proven: no plan within the budget has less; may be INFINITY */
-    double   proven_extra_ms;   /* by policy optimal, of recomputation alone; 0: nothing */
+    double   proven_extra_ms;   /* policy optimal: least of recomputation alone; 0: nothing */
 } weir_outline_plan_stats;
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none

@@ -179,7 +179,7 @@ static bool set_options(const weir_highs *s, void *h, const weir_milp *m)
 {
     const int32_t nodes = m->nodes && m->nodes < INT32_MAX ? (int32_t)m->nodes : INT32_MAX;
 
-    return s->set_bool(h, "output_flag", getenv("WEIR_SOLVER_TALKS") != NULL) != FAILED &&
+    return s->set_bool(h, "output_flag", 0) != FAILED &&
            s->set_text(h, "parallel", "off") != FAILED && s->set_int(h, "threads", 1) != FAILED &&
            s->set_int(h, "random_seed", 1) != FAILED &&
            s->set_int(h, "mip_max_nodes", nodes) != FAILED &&

@@ -11,7 +11,7 @@
 
 #define WEIR_NO_COLUMN UINT32_MAX
 
-enum { WEIR_SOLVER_SECONDS = 3600 };
+enum { WEIR_SOLVER_SECONDS = 600 };
 
 typedef struct weir_milp {
     WEIR_VEC(double) cost, low, high;           /* [columns] the sum of costs is to be least */

@@ -2,18 +2,21 @@
  *
  * An event is a first run, or a run again that may happen (a column of 0 and 1). Between two
  * accesses of a piece one column says whether it is held; so the pieces cost as many columns as
- * they have accesses, not as there are stages. With r the run, h a piece held before it and h' after
- * it, in units of the budget:
+ * they have accesses, not as there are stages. With r the run, h a piece held before it and h'
+ * after it, in units of the budget:
  *     reads     r <= h,  h' <= h
  *     makes     h <= h' <= h + r      (a first run: h' free)
  *     memory    sum of bytes h + bytes r of results and workspace - bytes v <= room
  *     in place  v <= r, v <= 1 - h' of the input, v <= h' of the result, v <= 1 - h of the result
- * Only r need be whole (what cuts are made of is, too, for the solver to branch on): for given runs the lives from each reader back to the last making are least
- * in everything, and whole. The live bytes are a column that each event changes, so rows are short.
+ * Only r need be whole: for given runs the lives from each reader back to the last making are least
+ * in everything, and whole. (What cuts are made of is whole, too, for the solver to branch on.)
+ * The live bytes are a column that each event changes, so rows are short. A result may take over
+ * one input of several: weir_schedule_end takes the first that it can, the programme the best
+ * choice; where they differ the bound holds, and the plan is checked as all are.
  *
  * Left out without loss: stages in which everything made so far fits have no runs again and drop
- * nothing; of those at the end, from which on all that is needed fits, the first makes anew all that
- * is missing. */
+ * nothing; of those at the end, from which on all that is needed fits, the first makes anew all
+ * that is missing. */
 #include "graph/policy/stages.h"
 
 #include <math.h>
@@ -494,7 +497,8 @@ weir_status weir_stages_build(weir_stages *g, const weir_problem *p, size_t room
     find_stages(g);
     if (g->begin == p->tasks.n)
         return WEIR_OK;
-    return choose_moments(g, best) && add_stages(g) && !g->m.short_of_memory ? WEIR_OK : WEIR_ERR_NOMEM;
+    const bool ok = choose_moments(g, best) && add_stages(g) && !g->m.short_of_memory;
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
 void weir_stages_at_least(weir_stages *g, double seconds)

@@ -41,7 +41,8 @@ typedef struct weir_stages {
     uint32_t  bytes;            /* column of what is held at the moment */
 } weir_stages;
 
-/* Builds the programme, with cuts evenly spread and one at `best`. ERR_NOMEM or WEIR_OK; begin == tasks: all fits, nothing is to be solved. */
+/* Builds the programme, with cuts evenly spread and one at `best`. ERR_NOMEM or WEIR_OK; begin ==
+ * tasks: all fits, nothing is to be solved. */
 weir_status weir_stages_build(weir_stages *g, const weir_problem *p, size_t room,
                               uint32_t best);
 
