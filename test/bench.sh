@@ -36,6 +36,16 @@ kept='^\| cnn \| 4 \| [0-9]+ \| [0-9]+ \| 1\.0[0-9]* \| [0-9]+ \| yes \|.* yes, 
 grep -qE "$kept" "$work/models.md"
 check "$?" "--promises has a row of cnn: $(cat "$work/models.md")"
 
+"$python" "$root/examples/bench/capacity.py" lenet --weir "$build/weir" --capacity 16MB --start 4 \
+    --cases off on auto --out "$work/capacity.md" >"$work/said" 2>"$work/err"
+check "$?" "capacity.py ends with code 0: $(cat "$work/err")"
+grep -qE '^\| off \| [1-9][0-9]* \| 1\.00 \| 1?[0-9] \|' "$work/capacity.md" &&
+    grep -qE '^\| auto \| [1-9][0-9]* \| [1-9]\.[0-9]+ \| 1[0-6] \|' "$work/capacity.md"
+check "$?" "capacity.py finds batches: $(cat "$work/capacity.md")"
+"$python" "$root/examples/bench/capacity.py" lenet --weir "$build/weir" --device sim:abacus \
+    >"$work/said" 2>"$work/err"
+says err "there is no 'abacus'"
+
 cat >"$work/look.py" <<'END'
 import csv, json, sys
 from pathlib import Path

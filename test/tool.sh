@@ -132,17 +132,56 @@ bad 1 "the smallest that works is" bench graph --model cnn --batch 16 --steps 2 
 least=$(sed -n 's/.*the smallest that works is \([0-9]*\).*/\1/p' "$work/bad.err")
 good least bench graph --model cnn --batch 16 --steps 2 --budget "$least"
 says least 'bits identical: yes'
+good dropping bench graph --model cnn --batch 16 --steps 2 --off-budget 80% --off-policy dtr:eq
+says dropping 'bits identical: yes'
+says dropping 'instructions that run again +[1-9][0-9]* +0'
+bad 1 "do not fit into the budget of" bench graph --model cnn --batch 16 --steps 2 --off-budget 20%
 bad 1 "there is no unit 'leagues'" dump --model tiny --budget '12 leagues'
+
+# A machine to simulate: sizes no machine has, capacity, budgets; specs that make no sense.
+good sim_info info --device sim:v100
+says sim_info 'simulated: 14 TFLOP/s'
+good sim bench graph --device sim:h200,capacity=200GB --model resnet50 --batch 1024 --steps 1
+says sim 'simulated on sim:h200,capacity=200GB'
+says sim 'planned peak = measured peak: yes'
+says sim 'bits identical: nothing was computed'
+bad 1 'device sim: ' bench graph --device sim:p100 --model resnet50 --batch 256 --steps 1
+good sim_budget dump --device sim:p100 --model resnet18 --batch 64 --budget 60% --policy auto \
+    --what profile
+says sim_budget 'conv2d'
+bad 1 "'abacus'; the presets are" info --device sim:abacus
+bad 1 "link=fast must be" dump --device sim:v100,link=fast
+bad 1 'no device "gpu"' dump --device gpu
 
 # Plans of described steps, and files that are not what they say.
 if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err"; then
     good plan_chain plan test/data/chain.json --budget 60% --out "$work/plan.json"
     [ "$(grep -c '"a":"compute"' "$work/plan.json")" -gt 29 ]
     check "$?" "within 60 % some of the 29 operations run again"
+    good judged plan --check test/data/chain.json "$work/plan.json"
+    says judged '"ok": true, "time_us": [0-9.]+, .*"recomputed_ops": [1-9]'
     if command -v python3 >/dev/null 2>&1; then
-        python3 test/check_plan.py test/data/chain.json "$work/plan.json" >"$work/judged" 2>&1
-        check "$?" "the plan holds: $(head -n 1 "$work/judged")"
+        python3 test/check_plan.py test/data/chain.json "$work/plan.json" 12 "$work/judged" \
+            >"$work/replayed" 2>&1
+        check "$?" "the plan holds: $(head -n 1 "$work/replayed")"
+        # Two judges agree on plans with every lever.
+        for budget in 90% 70% 55% 45%; do
+            for link in '' 12 2,1; do
+                "$weir" plan test/data/levers.json --budget "$budget" --moves 1000 \
+                    ${link:+--link "$link"} --out "$work/plan.json" 2>"$work/plan.err" || continue
+                good judged plan --check test/data/levers.json "$work/plan.json" \
+                    ${link:+--link "$link"}
+                python3 test/check_plan.py test/data/levers.json "$work/plan.json" "${link:-12}" \
+                    "$work/judged" >"$work/replayed" 2>&1
+                check "$?" "at $budget, link '$link': $(tail -n 1 "$work/replayed" | cut -c 1-99)"
+            done
+        done
     fi
+    good plan_levers plan test/data/levers.json --out "$work/plan.json"
+    sed '/"op":103,/d' "$work/plan.json" >"$work/wrong.json"
+    bad 1 'reads tensor' plan --check test/data/levers.json "$work/wrong.json"
+    bad 1 'needs budget_bytes' plan --check test/data/levers.json test/data/chain.json
+    bad 2 'needs two files' plan --check test/data/levers.json
     bad 1 'no plan found within' plan test/data/chain.json --budget 5%
     good curve plan test/data/chain.json --curve "$work/curve" --policy all --moves 300
     says curve '100\.0 % +0\.000'
@@ -196,6 +235,35 @@ else
     grep -q 'built without jansson' "$work/plan.err"
     check "$?" "plan says what is missing: $(head -n 1 "$work/plan.err")"
 fi
+# Offsets for the buffers of a CSV file.
+for way in auto exact tstack life; do
+    good "place_$way" place test/data/tiles_a.csv --placement "$way" --out "$work/placed.csv"
+    says "place_$way.err" "height"
+    if command -v python3 >/dev/null 2>&1; then
+        python3 test/check_place.py "$work/placed.csv" >"$work/judged" 2>&1
+        check "$?" "$way: offsets hold: $(head -n 1 "$work/judged")"
+    fi
+done
+good place_again place "$work/placed.csv" --capacity 64KiB --out "$work/again.csv"
+[ "$(head -n 1 "$work/again.csv")" = "$(head -n 1 "$work/placed.csv")" ]
+check "$?" "an offset that is there is replaced"
+if command -v python3 >/dev/null 2>&1; then
+    python3 test/check_place.py "$work/again.csv" 65536 >"$work/judged" 2>&1
+    check "$?" "and the capacity is kept: $(head -n 1 "$work/judged")"
+fi
+bad 1 'bytes are live at one time' place test/data/tiles_a.csv --capacity 65535
+bad 1 'cannot write' place test/data/tiles_a.csv --out "$work/no/such/folder"
+bad 1 'cannot be read' place "$work/nowhere.csv"
+bad 2 'needs a file' place
+bad 2 '--placement must be one of auto,' place test/data/tiles_a.csv --placement best
+bad 2 '--capacity must be more than 0' place test/data/tiles_a.csv --capacity 0
+bad 1 'must be a number of bytes' place test/data/tiles_a.csv --capacity much
+printf 'id,lower,upper,size\n0,0,4,x\n' >"$work/hostile.csv"
+bad 1 "line 2: size 'x' is no whole number" place "$work/hostile.csv"
+good placement bench graph --model tiny --steps 2 --placement tstack
+says placement 'bits identical: yes'
+good dump_exact dump --model cnn --what plan --placement exact
+says dump_exact '# placement: (exact|life)'
 bad 2 'needs a file' plan
 bad 1 'nowhere.json' plan nowhere.json
 

@@ -21,7 +21,19 @@ typedef struct weir_device_options {
                              * $TMPDIR, else /tmp */
 } weir_device_options;
 
-/* Opens a device by name ("cpu"). You own the result: weir_device_close. options may be NULL. */
+/* Opens a device by name. You own the result: weir_device_close. options may be NULL.
+ *
+ * "cpu" computes. "sim:..." only moves a clock on, by the numbers that a machine is known for:
+ * programs run on it as on a machine one does not have, memory plans and capacity included, but
+ * every value reads as zeros. What follows the colon is a preset (format laptop p100 v100
+ * rtx2080ti h200), numbers, or a preset and then numbers, separated by commas; "sim" alone is
+ * "sim:format":
+ *
+ *     sim:v100    sim:p100,capacity=12GB
+ *     sim:flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6
+ *
+ * flops, memory and link are operations and bytes a second (link: or link_out and link_in), call
+ * and copy the seconds that each call and each copy over the link cost at least. */
 WEIR_API weir_device *weir_device_open(const char *name, const weir_device_options *options);
 
 /* Closes the device: everything made on it that nobody retained is freed, retained handles stay
@@ -39,10 +51,15 @@ typedef struct weir_memory {
     size_t   arena;             /* arena shared by all graphs of the device; 0 before a run */
     size_t   total;             /* of the machine */
     uint64_t core_allocations;  /* calls of the library's own host allocation, whole process */
+    uint64_t evicted;           /* under a budget, graph off: values that lost their memory */
+    uint64_t again;             /* and calls that were run again, since the device was opened */
 } weir_memory;
 
 WEIR_API void weir_device_memory(const weir_device *d, weir_memory *m);
 WEIR_API void weir_device_reset_peak(weir_device *d);
+
+/* Seconds since it was opened: simulated ones on "sim". */
+WEIR_API double weir_device_clock(const weir_device *d);
 
 /* Worker threads of the device. */
 WEIR_API int weir_device_threads(const weir_device *d);
@@ -61,8 +78,20 @@ WEIR_API weir_status weir_device_exec(weir_device *d);
 WEIR_API weir_status weir_device_reset_graph(weir_device *d);
 
 /* The budget (see weir_plan_options) of graphs that are planned from now on and name none of their
- * own; NULL: none. At most 31 characters. */
+ * own; NULL: none. At most 31 characters.
+ *
+ * With the graph off a budget of bytes (not a share) holds from now on as well: live bytes, kernel
+ * workspaces included, never exceed it. When memory is to be taken that would, results are dropped
+ * and made anew when somebody reads them, with the same bits (Kirisame et al. 2021). What a result
+ * is made from stays alive with it, in a copy if it is overwritten meanwhile. ERR_BUDGET where one
+ * call with all it needs does not fit: the call has not happened, and nothing is lost. */
 WEIR_API weir_status weir_device_set_budget(weir_device *d, const char *budget);
+
+/* Which result goes first with the graph off: "dtr" (or NULL; the default: seconds to make it and
+ * its neighbours that are gone, per byte and per second unused), "dtr:eq" (neighbours kept as
+ * classes: cheaper), "dtr:local" (without neighbours), "dtr:lru" (used longest ago), "dtr:size"
+ * (the largest), "dtr:msps" (seconds to make it per byte). */
+WEIR_API weir_status weir_device_set_policy(weir_device *d, const char *policy);
 
 /* Profiling of graph runs (SINGA's SetVerbosity, SetSkipIteration, PrintTimeProfiling). level 0:
  * nothing; 1: forward, backward and update time; 2: each operation as well, with bytes, GB/s,

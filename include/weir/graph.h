@@ -35,9 +35,12 @@ typedef struct weir_plan_options {
      * needed, with the same bits, at the least extra time found. ERR_BUDGET if it cannot be done:
      * the sentence names the smallest budget that works. */
     const char *budget;
-    /* How: "auto" or NULL; "mincut", "mincut:ratio=0.5", "optimal" (small
-     * steps, needs HiGHS) for comparison. */
+    /* How: "auto" or NULL; or a policy of the literature, such as "checkpoint:memory", "dtr" or
+     * "mincut" (README.md has a table). ERR_INVALID names all there are. */
     const char *policy;
+    /* How offsets are found, whatever the policy: a strategy of weir_place_options. NULL: "auto".
+     */
+    const char *placement;
     /* With a budget: the kernels are timed while planning, in the memory that the budget leaves,
      * and the plan follows those times; so plans, not bits, may differ from run to run. Else times
      * are estimated. */
@@ -175,7 +178,8 @@ WEIR_API weir_status weir_no_grad_end(weir_device *d);
  * computed again where a gradient reads it; what forward operations outside read stays, being its
  * results. A mark for the planner, with a graph being recorded only (else ERR_STATE: use
  * weir_checkpoint); a region inside another belongs to it. Where the graph has a budget that is too
- * small for the whole step, the budget's plan decides instead. */
+ * small for the whole step, the budget's policy decides instead: "checkpoint:manual" does the
+ * same. */
 WEIR_API weir_status weir_region_begin(weir_device *d);
 WEIR_API weir_status weir_region_end(weir_device *d);
 

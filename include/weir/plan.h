@@ -2,8 +2,9 @@
  * one does not have and graphs of other systems. SPDX-License-Identifier: Apache-2.0
  *
  * The format of graphs and plans is JSON: tensors with bytes and kind, operations in a valid order
- * with time, inputs, outputs, workspace; a plan is a list of actions (compute, free) with offsets.
- * Reading needs jansson when the library is built; weir_outline_read says so if it was missing. */
+ * with time, inputs, outputs, workspace; a plan is a list of actions with offsets: compute, free,
+ * swap_out, swap_in, host_free, encode, decode. Reading needs jansson when the library is built;
+ * weir_outline_read says so if it was missing. */
 #ifndef WEIR_PLAN_PUBLIC_H
 #define WEIR_PLAN_PUBLIC_H
 
@@ -48,6 +49,27 @@ typedef struct weir_outline_plan_stats {
 WEIR_API char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
                                  weir_outline_plan_stats *stats);
 
+/* What a plan, written by anybody, comes to on one compute and two copy streams. */
+typedef struct weir_outline_verdict {
+    double time_ms;             /* of the step: until the last stream ends */
+    double base_ms;             /* of all operations once, without a wait */
+    double compute_ms;          /* of all that run */
+    double stall_ms;            /* in which compute waits for inputs or memory */
+    double codec_ms;            /* of packing, masks and unpacking */
+    size_t again;               /* operations that run again */
+    size_t peak_bytes;          /* end of the highest byte range */
+    size_t live_bytes;          /* most live bytes at a time */
+    size_t out_bytes, in_bytes; /* copied to the host and back */
+    size_t host_bytes;          /* most there at a time */
+} weir_outline_verdict;
+
+/* Judges the plan in a file by a replay that shares nothing with the planner. Of the options only
+ * rates count (links of 12 GB/s where they are 0). The file is trusted in nothing: ERR_IO with
+ * place and reason where it is no plan, ERR_INVALID where the plan is wrong. */
+WEIR_API weir_status weir_outline_check(const weir_outline *o, const char *path,
+                                        const weir_outline_options *options,
+                                        weir_outline_verdict *verdict);
+
 /* Name and version of the solver that policy optimal uses into text; false: why there is none. */
 WEIR_API bool weir_solver_name(char *text, size_t bytes);
 
@@ -62,6 +84,48 @@ typedef enum weir_curve_form { WEIR_CURVE_TABLE, WEIR_CURVE_CSV, WEIR_CURVE_SVG 
 
 /* Budgets against extra time; you own the text (weir_text_free). */
 WEIR_API char *weir_curve_text(const weir_curve *c, weir_curve_form form);
+
+/* ---- offsets alone ---- */
+
+/* Memory that is needed from time lower up to, not including, time upper, of any clock. */
+typedef struct weir_buffer {
+    int64_t lower, upper;
+    size_t  size;
+    size_t  offset;             /* the answer */
+} weir_buffer;
+
+typedef struct weir_place_options {
+    /* The lowest height is looked for; one within the capacity is low enough. 0: none is given. */
+    size_t capacity;
+    /* NULL or "auto"; greedy orders with the lowest gap: "life", "size", "area", "start", "end";
+     * with the tightest gap: "life-best", "size-best", "area-best", "start-best"; the two-ended
+     * "tstack"; "exact". */
+    const char *strategy;
+    size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
+    uint64_t    nodes;          /* of the exact search, at most; 0: by the number of buffers */
+} weir_place_options;
+
+typedef struct weir_place_stats {
+    size_t      buffers;
+    size_t      live_bytes;     /* largest sum of sizes at one time: no height is below */
+    size_t      height_bytes;   /* end of the highest buffer */
+    const char *strategy;       /* that found the offsets */
+    uint64_t    nodes;          /* of the exact search */
+    bool        lowest;         /* proven: no placement is lower, or none is within the capacity */
+} weir_place_stats;
+
+/* Offsets such that buffers that are needed at the same time lie apart. ERR_BUDGET if none within
+ * the capacity was found: the offsets are then the lowest met. options and stats may be NULL. */
+WEIR_API weir_status weir_place_buffers(weir_buffer *buffers, size_t n,
+                                        const weir_place_options *options,
+                                        weir_place_stats *stats);
+
+/* The same for text: lines of values with commas between, the first line names the columns, of
+ * which lower, upper and size are read. The result is the text with a column offset (one that it
+ * has is replaced); you own it (weir_text_free). The text is trusted in nothing: ERR_IO with line
+ * and reason. NULL on failure. */
+WEIR_API char *weir_place_csv(const char *text, size_t bytes, const weir_place_options *options,
+                              weir_place_stats *stats);
 
 #ifdef __cplusplus
 }

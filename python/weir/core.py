@@ -203,10 +203,18 @@ class Device:
 
     def SetBudget(self, budget):
         """The most that a whole step may take, of graphs planned from now on: bytes as a number or
-        a text ("512MB", "0.5GiB", "75%" of what the step takes without); None: any."""
+        a text ("512MB", "0.5GiB", "75%" of what the step takes without); None: any. With the graph
+        off bytes (not a share) hold from now on: results are dropped and made anew on demand."""
         capi.weir_device_set_budget(self.handle, None if budget is None else str(budget))
 
     set_budget = SetBudget
+
+    def SetPolicy(self, policy):
+        """Which result the budget drops first with the graph off: "dtr", "dtr:eq", "dtr:local",
+        "dtr:lru", "dtr:size", "dtr:msps"; None: "dtr"."""
+        capi.weir_device_set_policy(self.handle, policy)
+
+    set_policy = SetPolicy
 
     def ResetGraph(self):
         capi.weir_device_reset_graph(self.handle)

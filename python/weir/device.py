@@ -65,6 +65,21 @@ def reset_peak(device=None):
     capi.weir_device_reset_peak((device or core.default_device()).handle)
 
 
+# ---- simulated machines ----
+
+def create_sim(spec="format", seed=0):
+    """A machine that only moves a clock on: a preset ("v100", "p100", "rtx2080ti", "h200", "laptop",
+    "format"), numbers ("flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6"), or a preset
+    and then numbers ("v100,capacity=12GB"). Models run, plan and are refused memory as there; every
+    value reads as zeros."""
+    return open_device(f"sim:{spec}", -1, threads=1, seed=seed)
+
+
+def clock(device=None):
+    """Seconds since the device was opened; simulated ones of create_sim's."""
+    return capi.weir_device_clock((device or core.default_device()).handle)
+
+
 # ---- CUDA ----
 
 def _need_cuda():

@@ -93,8 +93,9 @@ class Optimizer:
         self.dtype = dtype
         self.clip_norm = clip_norm
         self.clip_value = clip_value
-        self.step_counter = _zeros((1,), core.cpu(), core.kDouble)
-        with core.cpu().at_once():
+        device = core.default_device()
+        self.step_counter = _zeros((1,), device, core.kDouble)
+        with device.at_once():
             self.lr_value = self._lr(self.step_counter)
             self.lr_value.data.value.state()        # its memory is the device's from now on
         self._schedules = []

@@ -6,6 +6,7 @@
 #define WEIR_CORE_ATTR_H
 
 #include "core/elementwise.h"
+#include "core/op.h"
 #include "weir/base.h"
 
 /* ---- element-wise (core/elementwise.h has weir_ew_attr and weir_ew_program) ---- */
@@ -210,6 +211,13 @@ typedef struct weir_reset_attr {
 typedef struct weir_spill_attr {
     uint64_t slot, bytes, ticket;
 } weir_spill_attr;
+
+/* The attributes of SPILL_OUT, SPILL_IN or SPILL_WAIT; NULL for any other op. */
+static inline const weir_spill_attr *weir_spill_attr_of(weir_op op, const void *attr)
+{
+    return op == WEIR_OP_SPILL_OUT || op == WEIR_OP_SPILL_IN || op == WEIR_OP_SPILL_WAIT ? attr
+                                                                                         : NULL;
+}
 
 /* ---- callback ---- */
 

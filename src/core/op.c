@@ -56,3 +56,15 @@ double weir_call_flops(const weir_call *c)
         return def->flops(c);
     return c->nout > 0 ? (double)weir_shape_count(&c->out[0].desc) : 0;
 }
+
+/* What two cores of a server do, and what a call costs at least. */
+#define FLOPS_PER_SECOND 1.5e11
+#define BYTES_PER_SECOND 1.5e10
+#define CALL_SECONDS     2e-6
+
+double weir_call_estimate(const weir_call *c)
+{
+    const double compute = weir_call_flops(c) / FLOPS_PER_SECOND,
+                 move = weir_call_bytes(c) / BYTES_PER_SECOND;
+    return CALL_SECONDS + (compute > move ? compute : move);
+}

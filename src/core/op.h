@@ -78,5 +78,7 @@ weir_status weir_call_fail(weir_status s, const weir_call *c, const char *format
 double weir_call_bytes(const weir_call *c);
 /* Floating-point operations of a call, by its definition. */
 double weir_call_flops(const weir_call *c);
+/* What a run takes, roughly, where times are not measured: the same in every run. */
+double weir_call_estimate(const weir_call *c);
 
 #endif

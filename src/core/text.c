@@ -1,9 +1,10 @@
-/* text.c - a growing string: formatted additions, and text escaped for JSON. */
+/* text.c - a growing string: formatted additions, text escaped for JSON; names of units. */
 #include "core/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/mem.h"
 
@@ -74,6 +75,19 @@ void weir_string_add_json(weir_string *s, const char *text)
             weir_string_add(s, "%.*s", (int)n, p);
         p += n > 0 ? n : 1;
     }
+}
+
+double weir_unit_bytes(const char *name)
+{
+    static const struct { const char *name; double bytes; } units[] = {
+        {"", 1},       {"b", 1},        {"k", 1e3},          {"kb", 1e3},          {"m", 1e6},
+        {"mb", 1e6},   {"g", 1e9},      {"gb", 1e9},         {"t", 1e12},          {"tb", 1e12},
+        {"kib", 1024}, {"mib", 0x1p20}, {"gib", 0x1p30},     {"tib", 0x1p40}};
+
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcasecmp(name, units[i].name) == 0)
+            return units[i].bytes;
+    return -1;
 }
 
 char *weir_string_take(weir_string *s)

@@ -17,6 +17,9 @@ void weir_string_add(weir_string *s, const char *format, ...) __attribute__((for
  * raw replaced by escapes. */
 void weir_string_add_json(weir_string *s, const char *text);
 
+/* Bytes of a unit: "", "B", "kB", "MB" ..., "KiB", "GiB" ..., in any case; -1 for anything else. */
+double weir_unit_bytes(const char *name);
+
 /* The text, yours to free with weir_mem_free; NULL (ERR_NOMEM remembered) if memory ran short. The
  * string is empty again afterwards. */
 char *weir_string_take(weir_string *s);

@@ -26,11 +26,11 @@ double weir_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-weir_trace *weir_trace_new(void)
+weir_trace *weir_trace_new(double origin)
 {
     weir_trace *t = weir_mem_zalloc(1, sizeof *t);
     if (t)
-        t->origin = weir_now();
+        t->origin = origin;
     return t;
 }
 

@@ -10,7 +10,8 @@ double weir_now(void);
 
 typedef struct weir_trace weir_trace;
 
-weir_trace *weir_trace_new(void);           /* NULL when memory is short */
+/* Times of events count from `origin`, on whatever clock. NULL when memory is short. */
+weir_trace *weir_trace_new(double origin);
 void        weir_trace_free(weir_trace *t);
 
 /* One finished event. name and category must outlive the trace (static or the graph's). Events

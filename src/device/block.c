@@ -17,6 +17,8 @@ static void block_destroy(weir_ref *self)
     weir_block *b = (weir_block *)self;
     if (b->owner && b->orphan)
         b->orphan(b);
+    if (b->origin)
+        b->dev->forget(b);
     weir_block_empty(b);
     weir_ref_drop(b->dev);
     weir_mem_free(b);
@@ -49,12 +51,12 @@ weir_status weir_block_touch(weir_block *b)
 void weir_block_persist(weir_block *b, weir_kind kind)
 {
     if (b->data && !b->persistent)
-        weir_pool_adopt(b->dev, b->got);
+        weir_pool_adopt(b->dev, b->data, b->got);
     b->persistent |= b->data != NULL;
     b->kind = kind;
 }
 
-void weir_block_empty(weir_block *b)
+void weir_block_evict(weir_block *b)
 {
     if (b->data && b->persistent)
         weir_pool_give_persistent(b->dev, b->data, b->got);
@@ -62,5 +64,10 @@ void weir_block_empty(weir_block *b)
         weir_pool_give(b->dev, b->data, b->got);
     b->data = NULL;
     b->got = 0;
+}
+
+void weir_block_empty(weir_block *b)
+{
+    weir_block_evict(b);
     b->written = false;
 }

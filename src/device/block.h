@@ -27,6 +27,10 @@ typedef struct weir_block {
     void        *owner;
     uint32_t     store;
     void       (*orphan)(struct weir_block *b);
+    /* While a budget holds with the graph off: what the graph room knows of how the value was made.
+     * A value that is written and has no data can be made again from that. */
+    void        *origin;
+    bool         shared;        /* its address was given away: it may change at any time */
 } weir_block;
 
 /* A block without memory. NULL when memory is short. */
@@ -40,5 +44,8 @@ void weir_block_persist(weir_block *b, weir_kind kind);
 
 /* Takes its memory away now (nobody reads it any more); handles stay valid, unwritten. */
 void weir_block_empty(weir_block *b);
+
+/* Takes its memory away until somebody reads it. */
+void weir_block_evict(weir_block *b);
 
 #endif

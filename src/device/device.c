@@ -14,12 +14,16 @@
 #define ARENA_UNIT  ((size_t)2 << 20)   /* the arena is a multiple of this: huge pages */
 #define MAX_THREADS 1024
 
-static const weir_device_ops *const back_ends[] = {&weir_device_cpu};
+static const weir_device_ops *const back_ends[] = {&weir_device_cpu, &weir_device_sim};
 
-static const weir_device_ops *back_end_named(const char *name)
+/* "sim:v100" is sim; *spec is "v100", NULL without a colon. */
+static const weir_device_ops *back_end_named(const char *name, const char **spec)
 {
+    const size_t n = strcspn(name, ":");
+
+    *spec = name[n] ? name + n + 1 : NULL;
     for (size_t i = 0; i < sizeof back_ends / sizeof *back_ends; i++)
-        if (strcmp(back_ends[i]->name, name) == 0)
+        if (strlen(back_ends[i]->name) == n && strncmp(back_ends[i]->name, name, n) == 0)
             return back_ends[i];
     return NULL;
 }
@@ -33,18 +37,20 @@ static void device_destroy(weir_ref *self)
     weir_mem_free(d);
 }
 
-static weir_device *device_new(const weir_device_ops *ops, int threads, uint64_t seed,
-                               const char *spill_dir)
+static weir_device *device_new(const weir_device_ops *ops, const char *spec, int threads,
+                               uint64_t seed, const char *spill_dir)
 {
     weir_device *d = weir_mem_zalloc(1, sizeof *d);
     if (!d)
         return NULL;
     d->ref = (weir_ref){1, device_destroy};
     d->ops = ops;
+    d->opened = weir_now();
     d->seed = seed;
+    d->pool.limit = SIZE_MAX;
     d->threads = weir_threads_new(threads);
     d->spill_dir = spill_dir ? weir_mem_strdup(spill_dir) : NULL;
-    if (!d->threads || (spill_dir && !d->spill_dir) || ops->open(d) != WEIR_OK) {
+    if (!d->threads || (spill_dir && !d->spill_dir) || ops->open(d, spec) != WEIR_OK) {
         weir_threads_free(d->threads);
         weir_mem_free(d->spill_dir);
         weir_mem_free(d);
@@ -58,14 +64,16 @@ weir_device *weir_device_open(const char *name, const weir_device_options *optio
     const weir_device_options o = options ? *options : (weir_device_options){0};
     if (!name)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: name is NULL");
-    const weir_device_ops *ops = back_end_named(name);
+    const char            *spec;
+    const weir_device_ops *ops = back_end_named(name, &spec);
     if (!ops)
         return WEIR_FAIL_NULL(WEIR_ERR_DEVICE,
-                              "weir_device_open: there is no device \"%s\", only cpu", name);
+                              "weir_device_open: there is no device \"%s\", only cpu and "
+                              "sim", name);
     if (o.threads < 0 || o.threads > MAX_THREADS)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: %d threads, not 0 to %d",
                               o.threads, MAX_THREADS);
-    return device_new(ops, o.threads > 0 ? o.threads : weir_threads_default(),
+    return device_new(ops, spec, o.threads > 0 ? o.threads : weir_threads_default(),
                       o.seed > 0 ? o.seed : 1, o.spill_dir);
 }
 
@@ -105,16 +113,30 @@ weir_status weir_device_check(const weir_device *d, const char *who)
     return WEIR_OK;
 }
 
+/* In whole units if there is room for them, else in exactly what is needed; free blocks that the
+ * pool holds are given back before that. */
+static weir_status arena_take(weir_device *d, size_t bytes, size_t *room, void **at)
+{
+    if (!weir_size_align(bytes, ARENA_UNIT, room))
+        return WEIR_ERR_NOMEM;
+    if (d->ops->alloc(d, *room, true, at) == WEIR_OK)
+        return WEIR_OK;
+    weir_pool_trim(d);
+    if (d->ops->alloc(d, *room, true, at) == WEIR_OK)
+        return WEIR_OK;
+    *room = bytes;
+    return d->ops->alloc(d, bytes, true, at);
+}
+
 /* Old memory goes first: a large arena would not fit beside its successor. */
 weir_status weir_device_arena(weir_device *d, size_t bytes)
 {
-    size_t room, unused, total;
+    size_t room = 0, unused, total;
     void  *at;
     if (bytes > d->arena.bytes) {
         arena_free(d);
         d->ops->space(d, &unused, &total);
-        if (!weir_size_align(bytes, ARENA_UNIT, &room) ||
-            d->ops->alloc(d, room, true, &at) != WEIR_OK)
+        if (arena_take(d, bytes, &room, &at) != WEIR_OK)
             return weir_fail(WEIR_ERR_NOMEM,
                              "device %s: no memory for an arena of %zu bytes; the system has %zu, "
                              "of which %zu are unused",
@@ -130,6 +152,8 @@ weir_status weir_device_arena(weir_device *d, size_t bytes)
 
 weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets)
 {
+    if (!d->ops->host)
+        return WEIR_OK;                 /* it keeps what is spilled itself */
     if (!d->spill)
         WEIR_TRY(weir_spill_new(&(weir_spill_options){.dir = d->spill_dir}, &d->spill));
     WEIR_TRY(weir_spill_reserve(d->spill, bytes));
@@ -138,6 +162,12 @@ weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets)
 
 weir_status weir_device_spill_speed(weir_device *d, double *out, double *in)
 {
+    const weir_rates rates = d->ops->rates(d);
+
+    if (!d->ops->host) {
+        d->spill_out = rates.link_out;
+        d->spill_in = rates.link_in;
+    }
     if (!(d->spill_out > 0))
         WEIR_TRY(weir_spill_measure(&(weir_spill_options){.dir = d->spill_dir}, &d->spill_out,
                                     &d->spill_in));
@@ -172,6 +202,8 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->live_peak = d->pool.live_peak;
     m->pool = d->pool.held;
     m->arena = d->arena.used;
+    m->evicted = d->evicted;
+    m->again = d->again;
     d->ops->space(d, &unused, &m->total);
 }
 
@@ -179,6 +211,11 @@ void weir_device_reset_peak(weir_device *d)
 {
     if (d)
         d->pool.live_peak = d->pool.live;
+}
+
+double weir_device_clock(const weir_device *d)
+{
+    return d && !d->closed ? d->ops->clock(d) : 0;
 }
 
 int weir_device_threads(const weir_device *d)
@@ -207,7 +244,7 @@ weir_status weir_device_trace_start(weir_device *d)
     WEIR_TRY(weir_device_check(d, "weir_device_trace_start"));
     if (d->trace)
         return weir_fail(WEIR_ERR_STATE, "weir_device_trace_start: a trace is being taken already");
-    d->trace = weir_trace_new();
+    d->trace = weir_trace_new(d->ops->clock(d));
     return d->trace ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 

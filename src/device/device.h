@@ -11,6 +11,7 @@
 #include "core/trace.h"
 #include "device/choice.h"
 #include "device/pool.h"
+#include "device/rates.h"
 #include "device/spill.h"
 #include "weir/device.h"
 
@@ -33,7 +34,8 @@ typedef struct weir_device_ops {
     const char *name;
     size_t      align;                                      /* of every block and arena offset */
     bool        host;           /* its memory is the host's: programs may look and write there */
-    weir_status (*open)(weir_device *d);
+    /* spec: what follows "name:", NULL if nothing does */
+    weir_status (*open)(weir_device *d, const char *spec);
     void        (*close)(weir_device *d);
     weir_status (*alloc)(weir_device *d, size_t bytes, bool huge, void **p);
     void        (*free)(weir_device *d, void *p, size_t bytes);
@@ -42,15 +44,24 @@ typedef struct weir_device_ops {
     weir_status (*upload)(weir_device *d, void *dev, const void *host, size_t n);
     weir_status (*download)(weir_device *d, void *host, const void *dev, size_t n);
     weir_status (*sync)(weir_device *d);                        /* all work given so far is done */
+    /* Writes canaries to n bytes of the arena; later, how many of them up to the last one that a
+     * kernel has changed. */
+    weir_status (*paint)(weir_device *d, void *p, size_t n);
+    weir_status (*painted)(weir_device *d, const void *p, size_t n, size_t *end);
+    double      (*clock)(const weir_device *d);                 /* seconds */
+    weir_rates  (*rates)(const weir_device *d);                 /* known before anything is timed */
     void        (*info)(weir_device *d, struct weir_string *s); /* lines for weir_info_text */
     const weir_choose_fn *kernel;                               /* [WEIR_OP_COUNT] */
 } weir_device_ops;
+
+struct weir_block;
 
 struct weir_device {
     weir_ref               ref;         /* the user's handle, every block and tensor on it */
     const weir_device_ops *ops;
     void                  *impl;        /* the back end's own */
     bool                   closed;
+    double                 opened;      /* weir_now() then */
     weir_threads          *threads;
     weir_pool              pool;
     weir_choices           choices;
@@ -67,6 +78,8 @@ struct weir_device {
     /* What the graph room keeps per device (scopes, tape switch, the graph being recorded). */
     void *session;
     void (*session_free)(void *session);
+    void (*forget)(struct weir_block *b);   /* a block with an origin goes */
+    uint64_t evicted, again;    /* under a budget: blocks that lost their memory, calls run again */
 };
 
 /* The error for a closed or NULL device, else WEIR_OK; `who` begins the sentence. */
@@ -85,6 +98,6 @@ weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets);
 /* Its bandwidths, bytes per second; measured at the first call. */
 weir_status weir_device_spill_speed(weir_device *d, double *out, double *in);
 
-extern const weir_device_ops weir_device_cpu;
+extern const weir_device_ops weir_device_cpu, weir_device_sim;
 
 #endif

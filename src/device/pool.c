@@ -11,6 +11,8 @@
 
 #define STEPS      32 /* classes per power of two; below 32 units every multiple */
 #define REUSE      16                   /* a free block up to 1/16 larger will do */
+#define BESIDE      4   /* of the limit: what may be held beyond it */
+#define SMALL_SHARE 256 /* of the slab: up to that a block is small */
 #define HUGE_FROM  ((size_t)4 << 20)    /* bytes from which huge pages are asked for */
 
 /* Class of a multiple of `unit`: the number of units up to STEPS of them, then STEPS per power of
@@ -40,6 +42,14 @@ static void count_live(weir_pool *pool, size_t bytes)
         pool->live_peak = pool->live;
 }
 
+/* Is there room for `bytes` more under the limit? */
+static weir_status make_room(weir_device *d, size_t bytes)
+{
+    const weir_pool *pool = &d->pool;
+    return bytes <= pool->limit && pool->live <= pool->limit - bytes
+               ? WEIR_OK : pool->make_room(d, bytes);
+}
+
 /* Memory from the system; if it has none, gives it the free blocks and asks again. */
 static weir_status system_take(weir_device *d, size_t bytes, void **p)
 {
@@ -56,6 +66,101 @@ static void system_give(weir_device *d, void *p, size_t bytes)
 {
     d->ops->free(d, p, bytes);
     d->pool.held -= bytes;
+}
+
+static void release_slab(weir_device *d)
+{
+    weir_slab *s = &d->pool.slab;
+    system_give(d, s->at, s->bytes);
+    weir_slab_close(s);
+}
+
+/* All that the limit leaves; nothing where the system has not that much, or memory is short. */
+static void open_slab(weir_device *d)
+{
+    weir_pool *pool = &d->pool;
+    void      *at;
+    weir_pool_trim(d);
+    const size_t unit = d->ops->align;
+    const size_t bytes = pool->held < pool->limit ? (pool->limit - pool->held) / unit * unit : 0;
+    if (bytes == 0 || d->ops->alloc(d, bytes, bytes >= HUGE_FROM, &at) != WEIR_OK)
+        return;
+    if (weir_slab_open(&pool->slab, at, bytes))
+        pool->held += bytes;
+    else
+        d->ops->free(d, at, bytes);
+    pool->stale = false;
+}
+
+/* May as much be taken beside the slab? Free blocks go for it. */
+static bool system_has_room(weir_device *d, size_t bytes)
+{
+    weir_pool *pool = &d->pool;
+    const size_t most = pool->limit + pool->limit / BESIDE;
+    if (bytes > most)
+        return false;
+    if (pool->held > most - bytes)
+        weir_pool_trim_to(d, most - bytes);
+    return pool->held <= most - bytes;
+}
+
+/* The class of a free block for `bytes`, up to `most`; else WEIR_POOL_CLASSES. */
+static size_t class_with_block(const weir_device *d, size_t bytes, size_t most)
+{
+    const size_t unit = d->ops->align;
+    size_t       c = class_of(bytes, unit);
+    while (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= most && !d->pool.head[c])
+        c++;
+    return c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= most ? c : WEIR_POOL_CLASSES;
+}
+
+/* The largest free block that may stand in for one of own_bytes. */
+static size_t most_for(const weir_pool *pool, size_t own_bytes)
+{
+    const size_t room = pool->limit - pool->live, wide = own_bytes + own_bytes / REUSE;
+    return wide < room ? wide : room;
+}
+
+/* Under a limit, with bytes enough: memory cut from the slab, or *p NULL if free blocks or the
+ * system are to be asked. Where they do not lie side by side, a little is taken beside the slab;
+ * then values go until they do, as many bytes again at most: rather is more held than the limit
+ * than much made anew. Small and persistent blocks are cut
+ * from the top, out of the way of large ones. */
+static weir_status take_limited(weir_device *d, size_t bytes, bool high, void **p)
+{
+    weir_pool   *pool = &d->pool;
+    const size_t least = pool->live > bytes ? pool->live - bytes : 0;
+    *p = NULL;
+    if (!pool->slab.at)
+        open_slab(d);
+    high |= bytes <= pool->slab.bytes / SMALL_SHARE;
+    for (;;) {
+        weir_span *span = weir_slab_find(&pool->slab, bytes, high);
+        if (span) {
+            *p = weir_slab_cut(&pool->slab, span, bytes, high);
+            return *p ? WEIR_OK : WEIR_ERR_NOMEM;
+        }
+        if (class_with_block(d, bytes, most_for(pool, bytes)) < WEIR_POOL_CLASSES && !high)
+            return WEIR_OK;
+        if (system_has_room(d, bytes) || pool->live <= least || !pool->drop_one(d))
+            return WEIR_OK;
+    }
+}
+
+static void slab_give(weir_device *d, const void *p)
+{
+    weir_slab_give(&d->pool.slab, p);
+    if (d->pool.slab.used == 0 && (d->pool.stale || d->closed))
+        release_slab(d);
+}
+
+void weir_pool_set_limit(weir_device *d, size_t limit)
+{
+    weir_pool *pool = &d->pool;
+    pool->stale |= limit != pool->limit;
+    pool->limit = limit;
+    if (pool->slab.at && pool->slab.used == 0 && pool->stale)
+        release_slab(d);
 }
 
 static void push(weir_pool_free **list, weir_pool_free *node)
@@ -103,11 +208,17 @@ weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
     WEIR_TRY(round_up(d, bytes, &size));
 
     const size_t own = class_of(size, unit), own_bytes = class_bytes(own, unit);
-    size_t       c = own;
-    while (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / REUSE &&
-           !pool->head[c])
-        c++;
-    if (c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= own_bytes + own_bytes / REUSE) {
+    if (pool->limit < SIZE_MAX) {
+        WEIR_TRY(make_room(d, own_bytes));
+        WEIR_TRY(take_limited(d, size, false, p));
+        if (*p) {
+            *got = size;
+            count_live(pool, *got);
+            return WEIR_OK;
+        }
+    }
+    const size_t c = class_with_block(d, size, most_for(pool, own_bytes));
+    if (c < WEIR_POOL_CLASSES) {
         weir_pool_free *node = pop(&pool->head[c]);
         *p = node->p;
         *got = class_bytes(c, unit);
@@ -122,8 +233,12 @@ weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
 
 void weir_pool_give(weir_device *d, void *p, size_t got)
 {
-    weir_pool_free *node = pop(&d->pool.spare);
     d->pool.live -= got;
+    if (weir_slab_holds(&d->pool.slab, p)) {
+        slab_give(d, p);
+        return;
+    }
+    weir_pool_free *node = pop(&d->pool.spare);
     if (d->closed) {
         weir_mem_free(node);
         system_give(d, p, got);
@@ -137,7 +252,13 @@ weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, si
 {
     size_t size = 0;
     WEIR_TRY(round_up(d, bytes, &size));
-    WEIR_TRY(system_take(d, size, p));
+    *p = NULL;
+    if (d->pool.limit < SIZE_MAX) {
+        WEIR_TRY(make_room(d, bytes > 0 ? size : 0));
+        WEIR_TRY(take_limited(d, size, true, p));
+    }
+    if (!*p)
+        WEIR_TRY(system_take(d, size, p));
     *got = bytes > 0 ? size : 0;
     count_live(&d->pool, *got);
     d->pool.persistent += *got;
@@ -148,19 +269,28 @@ void weir_pool_give_persistent(weir_device *d, void *p, size_t got)
 {
     d->pool.live -= got;
     d->pool.persistent -= got;
-    system_give(d, p, got > 0 ? got : d->ops->align);
+    if (weir_slab_holds(&d->pool.slab, p))
+        slab_give(d, p);
+    else
+        system_give(d, p, got > 0 ? got : d->ops->align);
 }
 
-void weir_pool_adopt(weir_device *d, size_t got)
+void weir_pool_adopt(weir_device *d, const void *p, size_t got)
 {
-    weir_mem_free(pop(&d->pool.spare));     /* it is never given back to a list */
+    if (!weir_slab_holds(&d->pool.slab, p))
+        weir_mem_free(pop(&d->pool.spare));     /* it is never given back to a list */
     d->pool.persistent += got;
 }
 
 void weir_pool_trim(weir_device *d)
 {
-    for (size_t c = 0; c < WEIR_POOL_CLASSES; c++) {
-        while (d->pool.head[c]) {
+    weir_pool_trim_to(d, 0);
+}
+
+void weir_pool_trim_to(weir_device *d, size_t most)
+{
+    for (size_t c = WEIR_POOL_CLASSES; c-- > 0;) {
+        while (d->pool.head[c] && d->pool.held > most) {
             weir_pool_free *node = pop(&d->pool.head[c]);
             system_give(d, node->p, class_bytes(c, d->ops->align));
             weir_mem_free(node);

@@ -1,7 +1,7 @@
 /* dump.c - the planned graph as text: the nodes after the passes, and the instructions with
  * offsets. */
 #include "core/status.h"
-#include "graph/op/spill.h"
+#include "core/attr.h"
 #include "graph/passes.h"
 #include "graph/show.h"
 

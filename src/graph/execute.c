@@ -3,10 +3,11 @@
 
 #include "core/rng.h"
 #include "core/status.h"
+#include "graph/evict.h"
 
 static void trace_call(weir_device *d, const weir_call *c, const char *phase, double begin)
 {
-    weir_trace_event(d->trace, weir_opdefs[c->op]->name, phase, 0, begin, weir_now(),
+    weir_trace_event(d->trace, weir_opdefs[c->op]->name, phase, 0, begin, weir_device_clock(d),
                      (uint64_t)weir_call_bytes(c));
 }
 
@@ -51,7 +52,7 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
     }
     weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
                     .seed = d->seed, .rng = rng};
-    const double begin = d->trace ? weir_now() : 0;
+    const double begin = d->trace ? weir_device_clock(d) : 0;
     WEIR_TRY(run_with_work(d, ch, &k));
     for (int i = 0; i < c->nout; i++)
         ((weir_block *)out[i]->block)->written = true;
@@ -162,12 +163,12 @@ static weir_status run_watched(weir_graph *g, uint64_t base, bool profile)
 
     for (uint32_t i = 0; i < p->n; i++) {
         weir_instr  *ins = &p->instr[i];
-        const double begin = weir_now();
+        const double begin = weir_device_clock(g->dev);
         ins->args.seed = g->dev->seed;
         ins->args.rng = base + ins->rng;
         WEIR_TRY(ins->choice->run(&ins->args));
         if (profile)
-            ins->seconds += weir_now() - begin;
+            ins->seconds += weir_device_clock(g->dev) - begin;
         if (g->dev->trace)
             trace_call(g->dev, &ins->call, weir_phase_name[ins->phase], begin);
     }
@@ -188,6 +189,21 @@ static weir_status run_plain(weir_graph *g, uint64_t base)
     return WEIR_OK;
 }
 
+/* Results made with the graph off from what a run overwrites are settled before it. */
+static weir_status settle_readers(const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_instr *ins = &g->plan->instr[i];
+        for (int k = 0; k < ins->call.nin; k++)
+            if (weir_opdefs[ins->call.op]->mutates >> k & 1)
+                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->in[k].store].block));
+        for (int k = 0; k < ins->call.nout; k++)
+            if (ins->out[k].external)
+                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->out[k].store].block));
+    }
+    return WEIR_OK;
+}
+
 weir_status weir_graph_run(weir_graph *g)
 {
     if (!g)
@@ -201,6 +217,8 @@ weir_status weir_graph_run(weir_graph *g)
     if (g->plan->bound != (g->dev->arena.at ? g->dev->arena.at : no_arena))
         WEIR_TRY(weir_plan_bind(g));
     weir_session  *s = g->session;
+    if (s->evict)
+        WEIR_TRY(settle_readers(g));
     const uint64_t base = weir_device_draw(g->dev, g->rng_total);
     const bool     profile = s->verbosity > 0 && g->runs >= (uint64_t)s->skip;
 

@@ -5,6 +5,7 @@
 
 #include "core/hash.h"
 #include "core/status.h"
+#include "graph/evict.h"
 #include "graph/passes.h"
 #include "graph/plan.h"
 #include "graph/tape.h"
@@ -43,6 +44,8 @@ static bool externals_grow(weir_graph *g)
 
 uint32_t weir_graph_store_of(weir_graph *g, weir_block *b)
 {
+    if (weir_evict_fix(b) != WEIR_OK)
+        return WEIR_NONE;
     if (b->owner == g)
         return b->store;
     if (2 * (g->externals.n + 1) > g->externals.cap && !externals_grow(g))

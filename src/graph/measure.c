@@ -1,15 +1,10 @@
 /* measure.c - the step peak as it really is: canaries in the arena, one run, the highest byte
  * changed.
  *
- * The pattern differs from byte to byte. The answer is counted to the end of its alignment unit,
- * so a kernel would have to write the pattern's own values into a whole unit to go unseen. */
+ * The device's pattern differs from byte to byte. The answer is counted to the end of its alignment
+ * unit, so a kernel would have to write the pattern's own values into a whole unit to go unseen. */
 #include "core/status.h"
 #include "graph/execute.h"
-
-static unsigned char canary(size_t i)
-{
-    return (unsigned char)(((i + 1) * 0x9E3779B97F4A7C15u) >> 56);
-}
 
 weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
 {
@@ -20,15 +15,13 @@ weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_measure: the graph is not planned");
     WEIR_TRY(weir_plan_bind(g));
-    unsigned char *at = (unsigned char *)g->dev->arena.at;
-    size_t         end = g->dev->arena.bytes;
+    weir_device *const d = g->dev;
+    size_t             end = 0;
 
-    for (size_t i = 0; i < end; i++)
-        at[i] = canary(i);
+    WEIR_TRY(d->ops->paint(d, d->arena.at, d->arena.bytes));
     WEIR_TRY(weir_graph_run(g));
-    while (end > 0 && at[end - 1] == canary(end - 1))
-        end--;
-    if (!weir_size_align(end, g->dev->ops->align, arena_peak))
+    WEIR_TRY(d->ops->painted(d, d->arena.at, d->arena.bytes, &end));
+    if (!weir_size_align(end, d->ops->align, arena_peak))
         return weir_fail(WEIR_ERR_NOMEM, "weir_graph_measure: %zu bytes overflow", end);
     return WEIR_OK;
 }

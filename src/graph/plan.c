@@ -5,8 +5,9 @@
 
 #include "core/status.h"
 #include "graph/execute.h"
-#include "graph/op/spill.h"
+#include "core/attr.h"
 #include "graph/passes.h"
+#include "graph/place/place.h"
 #include "graph/policy/budget.h"
 
 static const char *const pass_name[WEIR_PASS_COUNT] = {
@@ -134,6 +135,7 @@ weir_status weir_plan_build(weir_graph *g, uint32_t passes)
     if (!p || !plan_alloc(p, g))
         return WEIR_ERR_NOMEM;
     p->passes = passes;
+    p->placement = g->placement;
     WEIR_TRY(lower(g, p));
     WEIR_TRY(weir_live_items(g, p, passes >> WEIR_PASS_INPLACE & 1));
     WEIR_TRY(weir_place(p));
@@ -143,6 +145,9 @@ weir_status weir_plan_build(weir_graph *g, uint32_t passes)
 
 weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
+    g->placement = weir_place_named(options ? options->placement : NULL);
+    if (!g->placement)
+        return WEIR_ERR_INVALID;
     WEIR_TRY(run_passes(g, passes));
     WEIR_TRY(weir_plan_build(g, passes));
     weir_plan_options within = options ? *options : (weir_plan_options){0};

@@ -50,7 +50,8 @@ typedef struct weir_plan {
     uint64_t      profiled;     /* runs that `seconds` add up */
     uint32_t      passes;       /* the passes that ran */
     double        extra_seconds;    /* of what runs again, as planned */
-    const char   *strategy;     /* placement that won */
+    const char   *placement;    /* strategy asked for; NULL: auto */
+    const char   *strategy;     /* that won */
 } weir_plan;
 
 /* Runs the passes and builds the plan of a closed recording, within a budget if there is one. */

@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "graph/checkpoint.h"
+#include "graph/evict.h"
 #include "graph/execute.h"
 #include "graph/graph.h"
 #include "graph/op/op.h"
@@ -241,6 +242,19 @@ static void reserve_random(weir_recording *r)
     }
 }
 
+/* Graph off: the call runs. One that fails has drawn nothing. */
+static weir_status run_now(const weir_recording *r, weir_device *d, bool drew)
+{
+    weir_session *const s = r->s;
+    const weir_status status =
+        s->evict ? weir_evict_run(s->evict, &r->call, r->in, r->out, r->rng)
+                 : weir_run_once(d, &r->call, r->in, r->out, r->rng);
+
+    if (status != WEIR_OK && drew)
+        d->rng = r->rng;
+    return status;
+}
+
 static bool flows_gradient(const weir_recording *r)
 {
     if (r->s->no_grad || !r->def->grad)
@@ -266,14 +280,12 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *ag
         WEIR_TRY(make_output(r, i));
     }
     if (r->call.alias < 0) {
+        const bool draws = !again && r->def->flags & WEIR_RANDOM;
         if (again)
             r->rng = *again;
-        else if (r->def->flags & WEIR_RANDOM)
+        else if (draws)
             reserve_random(r);
-        if (r->s->recording)
-            WEIR_TRY(append_node(r));
-        else
-            WEIR_TRY(weir_run_once(d, &r->call, r->in, r->out, r->rng));
+        WEIR_TRY(r->s->recording ? append_node(r) : run_now(r, d, draws));
     }
     if (!flows_gradient(r))
         return WEIR_OK;

@@ -5,6 +5,7 @@
 
 #include "core/status.h"
 #include "core/tensor.h"
+#include "graph/evict.h"
 #include "graph/graph.h"
 
 const char *const weir_phase_name[WEIR_PHASE_COUNT] = {
@@ -33,6 +34,8 @@ static void session_free(void *session)
     weir_graph_free(s->anonymous);
     weir_scope_unwind(s, 0);
     release_down_to(s, 0);
+    weir_evict_free(s->evict);
+    s->evict = NULL;
     weir_vec_free(&s->pairs);
     weir_vec_free(&s->held);
     weir_vec_free(&s->mark);

@@ -10,6 +10,8 @@
 struct weir_tape;
 struct weir_segment;
 
+typedef struct weir_evict weir_evict;
+
 typedef enum weir_phase { WEIR_FORWARD, WEIR_BACKWARD, WEIR_UPDATES, WEIR_PHASE_COUNT } weir_phase;
 
 extern const char *const weir_phase_name[WEIR_PHASE_COUNT];
@@ -39,6 +41,8 @@ typedef struct weir_session {
     WEIR_VEC(weir_pair) pairs;      /* answer of the last weir_backward; handles borrowed */
     int          verbosity, skip;   /* of the profile */
     char         budget[32];        /* of graphs that name none; "": none */
+    int          rule;              /* weir_dtr_rule: what goes first with the graph off */
+    weir_evict  *evict;             /* owned; NULL until a budget is set for the graph off */
 } weir_session;
 
 /* The device's session, made at first use. NULL when memory is short. */

@@ -177,6 +177,8 @@ static bool foldable(const weir_graph *g, const weir_node *n, const uint32_t *fi
 
     if (n->dead || n->nin == 0 || flags & WEIR_RANDOM || !(flags & WEIR_ELEMENTWISE || moves))
         return false;
+    if (!g->dev->ops->host)
+        return false;               /* its kernels could not write the number where we read it */
     for (int k = 0; k < n->nin; k++)
         if (fill[weir_store_of(g, n->in[k])] == WEIR_NONE ||
             !weir_is_float(g->values.at[n->in[k]].layout.desc.dtype))

@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "device/block.h"
+#include "graph/evict.h"
 #include "graph/execute.h"
 
 static weir_tensor *make_own(weir_device *d, const weir_desc *desc, const char *name,
@@ -187,6 +188,7 @@ weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
     weir_block *b = t->block;
     weir_layout host = {.desc = t->layout.desc};
     weir_shape_row_major(&host.desc, host.stride);
+    WEIR_TRY(weir_evict_overwrite(b));
     WEIR_TRY(touch(t));
     if (bytes > 0 && memcmp(host.stride, t->layout.stride, sizeof host.stride) == 0) {
         WEIR_TRY(t->dev->ops->upload(t->dev, element0(t), data, bytes));
@@ -197,6 +199,18 @@ weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
     }
     b->written = true;
     return WEIR_OK;
+}
+
+/* The block has its memory. */
+static weir_status read_there(const weir_tensor *t, void *data, size_t bytes)
+{
+    weir_layout host = {.desc = t->layout.desc}, from = t->layout;
+
+    weir_shape_row_major(&host.desc, host.stride);
+    WEIR_TRY(t->dev->ops->sync(t->dev));
+    if (memcmp(host.stride, from.stride, sizeof host.stride) == 0)
+        return t->dev->ops->download(t->dev, data, element0(t), bytes);
+    return convert(t->dev, &from, element0(t), &host, data);
 }
 
 weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
@@ -215,12 +229,10 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
                          t->name ? t->name : "", "");
     if (bytes == 0)
         return WEIR_OK;
-    weir_layout host = {.desc = t->layout.desc}, from = t->layout;
-    weir_shape_row_major(&host.desc, host.stride);
-    WEIR_TRY(t->dev->ops->sync(t->dev));
-    if (memcmp(host.stride, from.stride, sizeof host.stride) == 0)
-        return t->dev->ops->download(t->dev, data, element0(t), bytes);
-    return convert(t->dev, &from, element0(t), &host, data);
+    WEIR_TRY(weir_evict_hold(t->block));
+    const weir_status status = read_there(t, data, bytes);
+    weir_evict_let_go(t->block);
+    return status;
 }
 
 /* Runs a call without inputs into the whole tensor. */
@@ -234,6 +246,7 @@ static weir_status generate(const char *who, weir_tensor *t, weir_op op, const v
     weir_block *b = t->block;
     if (!owns_block(t))
         return weir_fail(WEIR_ERR_INVALID, "%s: the tensor is a view", who);
+    WEIR_TRY(weir_evict_overwrite(b));
     WEIR_TRY(weir_block_touch(b));
     weir_layout     out = t->layout;
     const weir_call c = {.op = op, .nout = 1, .out = &out, .attr = attr, .attr_bytes = bytes,
@@ -289,6 +302,7 @@ weir_status weir_tensor_make_state(weir_tensor *t)
     if (why)
         return weir_fail(WEIR_ERR_STATE, "weir_tensor_make_state: %s %s; copy it first",
                          weir_desc_text(&t->layout.desc, text), why);
+    WEIR_TRY(weir_evict_fix(b));
     if (b->kind > WEIR_KIND_INPUT)
         weir_block_persist(b, WEIR_KIND_STATE);
     return WEIR_OK;
@@ -300,7 +314,10 @@ static weir_status settle(weir_tensor *t)
 {
     weir_block *b = t->block;
 
+    WEIR_TRY(weir_evict_fix(b));
+    WEIR_TRY(weir_evict_overwrite(b));
     WEIR_TRY(weir_block_touch(b));
+    b->shared = true;
     if (!b->written)
         WEIR_TRY(t->dev->ops->fill(t->dev, b->data, 0, b->bytes));
     b->written |= b->kind <= WEIR_KIND_INPUT;

@@ -31,7 +31,7 @@ typedef struct bench_case {
     uint64_t         core_allocations;   /* all of these: sums over the timed steps */
     uint64_t         heap_calls, heap_bytes, faults;
     int64_t          heap_over; /* most the heap held above its level before a step */
-    weir_graph_stats stats;     /* zeros with the graph off */
+    weir_graph_stats stats;     /* graph off: zeros, but for budget and what runs again */
     size_t           persistent, measured_peak, pool;
     double           median, min;
     float            loss;
@@ -66,9 +66,9 @@ static weir_status timed_step(bench_case *c)
     const uint64_t faults = minor_faults(), core = core_allocations(c);
     tool_heap_mark(&before);
 
-    const double begin = tool_now_ms();
+    const double begin = tool_clock_ms(c->trial.dev);
     WEIR_TRY(weir_step_run(c->trial.step));
-    c->step_ms[c->done++] = tool_now_ms() - begin;
+    c->step_ms[c->done++] = tool_clock_ms(c->trial.dev) - begin;
 
     tool_heap_read(&after);
     c->core_allocations += core_allocations(c) - core;
@@ -104,16 +104,33 @@ static weir_status warm_up(bench *b)
     return WEIR_OK;
 }
 
+/* The budget of graph off, a share of what it is seen to take without; a step more of each case. */
+static weir_status limit_off(bench *b)
+{
+    bench_case *const off = &b->of[OFF];
+    weir_memory       m;
+    size_t            arena;
+
+    WEIR_TRY(tool_trial_measure(&off->trial, &m, &arena));
+    WEIR_TRY(weir_step_run(b->of[ON].trial.step));
+    off->stats.unbudgeted_peak_bytes = m.live_peak;
+    return tool_trial_limit(&off->trial, b->o->off_budget, b->o->off_policy, m.live_peak,
+                            &off->stats.budget_bytes);
+}
+
 /* One more step of either case, under observation. */
 static weir_status measure(bench_case *c)
 {
     const weir_graph *const g = weir_step_graph(c->trial.step);
-    weir_memory             m;
+    weir_memory             before, m;
     size_t                  arena = 0;
 
     if (g)
         WEIR_TRY(weir_graph_stats_of(g, &c->stats));
+    weir_device_memory(c->trial.dev, &before);
     WEIR_TRY(tool_trial_measure(&c->trial, &m, &arena));
+    if (!g)
+        c->stats.again = (size_t)(m.again - before.again);
     c->persistent = m.persistent;
     c->pool = m.pool;
     c->measured_peak = m.live_peak + arena;
@@ -124,6 +141,8 @@ static weir_status measure(bench_case *c)
 static weir_status run_all(bench *b)
 {
     WEIR_TRY(warm_up(b));
+    if (b->o->off_budget)
+        WEIR_TRY(limit_off(b));
     for (int64_t r = 0; r < b->rounds; r++)
         for (int64_t k = 0; k < CASES; k++)
             WEIR_TRY(run_round(b, &b->of[(k + r) % CASES], r));
@@ -183,7 +202,8 @@ static void row_json(const bench *b, int k, FILE *to)
             (unsigned long long)c->core_allocations, heap);
     fprintf(to, "\"library_peak_bytes\": %lld, ", (long long)c->heap_over);
     fprintf(to, "\"minor_faults_per_step\": %.4g, \"bit_identical\": %s, ",
-            (double)c->faults / (double)c->done, b->identical ? "true" : "false");
+            (double)c->faults / (double)c->done,
+            tool_simulated(b->o) ? "null" : b->identical ? "true" : "false");
     fprintf(to, "\"time_ratio_paired\": %.4f, \"time_ratio_min\": %.4f}",
             k == ON ? b->ratio_paired : 1.0, k == ON ? b->ratio_min : 1.0);
 }
@@ -228,6 +248,8 @@ static void print_head(const bench *b)
     printf("%s, batch %lld", b->o->model, (long long)t->batch);
     if (t->image)
         printf(", %lld px", (long long)t->image);
+    if (tool_simulated(b->o))
+        printf(", simulated on %s", b->o->device);
     printf(", %d threads: %lld steps of each case in %lld rounds\n\n", weir_device_threads(t->dev),
            (long long)b->o->steps, (long long)b->rounds);
     printf("  %-34s %14s %14s\n", "graph", case_name[OFF], case_name[ON]);
@@ -243,10 +265,11 @@ static void print_table(const bench *b)
                on->measured_peak - on->persistent);
     line_bytes("measured peak", off->measured_peak, on->measured_peak);
     line_bytes("planned peak", 0, on->stats.planned_peak_bytes);
-    if (on->stats.budget_bytes) {
-        line_bytes("budget", 0, on->stats.budget_bytes);
-        line_bytes("planned peak without it", 0, on->stats.unbudgeted_peak_bytes);
-        line_count("instructions that run again", 0, on->stats.again);
+    if (on->stats.budget_bytes || off->stats.budget_bytes) {
+        line_bytes("budget", off->stats.budget_bytes, on->stats.budget_bytes);
+        line_bytes("peak without it", off->stats.unbudgeted_peak_bytes,
+                   on->stats.unbudgeted_peak_bytes);
+        line_count("instructions that run again", off->stats.again, on->stats.again);
     }
     line_bytes("arena", 0, on->stats.arena_bytes);
     line_bytes("lower bound of the arena", 0, on->stats.lower_bound_bytes);
@@ -273,7 +296,8 @@ static void print_table(const bench *b)
     printf(
         "planned peak = measured peak: %s (libraries hold at most %lld bytes of their own during "
         "a call); bits identical: %s\n",
-        truth ? "yes" : "no", (long long)on->heap_over, b->identical ? "yes" : "no");
+        truth ? "yes" : "no", (long long)on->heap_over,
+        tool_simulated(b->o) ? "nothing was computed" : b->identical ? "yes" : "no");
 }
 
 /* ---- the command ---- */

@@ -75,21 +75,6 @@ static char *text_of(const tool_options *o, const tool_trial *t, weir_graph *g)
     return NULL;
 }
 
-static int write_out(const tool_options *o, const char *text)
-{
-    if (!o->out) {
-        fputs(text, stdout);
-        return TOOL_DONE;
-    }
-    FILE *const to = fopen(o->out, "w");
-    if (!to)
-        return tool_say(o, TOOL_FAILED, "--out: cannot write '%s'", o->out);
-    const bool bad = fputs(text, to) < 0;
-    if (fclose(to) != 0 || bad)
-        return tool_say(o, TOOL_FAILED, "--out: '%s' could not be written whole", o->out);
-    return TOOL_DONE;
-}
-
 /* The step is recorded and planned; it runs only where the text needs runs. */
 int tool_dump(const tool_options *o)
 {
@@ -100,10 +85,11 @@ int tool_dump(const tool_options *o)
     weir_graph *const g = weir_graph_begin(t.dev);
     char             *text = NULL;
     const weir_plan_options how = {.disable = o->disable, .budget = o->budget, .policy = o->policy,
+                                   .placement = o->placement,
                                    .measure = o->measure && *o->measure == 'y'};
     if (g && tool_trial_record(&t) == WEIR_OK && weir_graph_end(g, &how) == WEIR_OK)
         text = text_of(o, &t, g);
-    const int code = text ? write_out(o, text) : tool_failed(o);
+    const int code = text ? tool_write(o, o->out, text) : tool_failed(o);
     weir_text_free(text);
     weir_graph_free(g);
     tool_trial_close(&t);

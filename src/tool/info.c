@@ -6,7 +6,7 @@
 int tool_info(const tool_options *o)
 {
     const weir_device_options options = {.threads = (int)o->threads, .seed = TOOL_SEED};
-    weir_device *const        dev = weir_device_open("cpu", &options);
+    weir_device *const        dev = weir_device_open(o->device, &options);
     char *const               text = dev ? weir_info_text(dev) : NULL;
     const int                 code = text ? TOOL_DONE : tool_failed(o);
 

@@ -16,6 +16,8 @@ static const tool_command commands[] = {
      "what a model's training step becomes: graph, plan, costs, pictures"},
     {"plan", TOOL_BIT_PLAN, tool_plan,
      "plan a step described in a JSON file within a byte budget: weir plan GRAPH.json"},
+    {"place", TOOL_BIT_PLACE, tool_place,
+     "offsets for the buffers of a CSV file (id,lower,upper,size): weir place BUFFERS.csv"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -35,6 +37,18 @@ int tool_failed(const tool_options *o)
 {
     const char *const sentence = weir_error();
     return tool_say(o, TOOL_FAILED, "%s", *sentence ? sentence : "out of memory");
+}
+
+int tool_write(const tool_options *o, const char *path, const char *text)
+{
+    FILE *const to = path ? fopen(path, "w") : stdout;
+    if (!to)
+        return tool_say(o, TOOL_FAILED, "cannot write '%s'", path);
+    fputs(text, to);
+    const bool bad = ferror(to) != 0;
+    if ((path ? fclose(to) : fflush(to)) != 0 || bad)
+        return tool_say(o, TOOL_FAILED, "'%s' could not be written whole", path ? path : "stdout");
+    return TOOL_DONE;
 }
 
 static void print_help(FILE *to)

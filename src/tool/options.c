@@ -31,6 +31,8 @@ static const row rows[] = {
      AT(image), 8, 1024},
     {"length", "T", "tokens of a text, leaves of a tree", TRAIN, AT(length), 1, 65536},
     {"depth", "L", "layers of resnet, 6 k + 2 (default 110)", TRAIN, AT(depth), 8, 6002},
+    {"device", "D", "where: cpu, or a machine to simulate, sim:v100 (see weir/device.h)",
+     TRAIN | TOOL_BIT_INFO, AT(device), .text = "cpu"},
     {"threads", "T", "worker threads (default: WEIR_THREADS, else one per core)",
      TRAIN | TOOL_BIT_INFO, AT(threads), 1, 1024},
     {"steps", "K", "timed steps of each case", TOOL_BIT_GRAPH, AT(steps), 1, 1000000, .number = 20},
@@ -43,6 +45,10 @@ static const row rows[] = {
      AT(disable)},
     {"budget", "BYTES", "most the whole step may take: 512MB, 0.5GiB, 75%",
      TRAIN | TOOL_BIT_PLAN, AT(budget)},
+    {"off-budget", "BYTES", "the same with the graph off: 512MB, 75% of what it takes without",
+     TOOL_BIT_GRAPH, AT(off_budget)},
+    {"off-policy", "P", "what is dropped first with the graph off", TOOL_BIT_GRAPH, AT(off_policy),
+     .words = "dtr, dtr:eq, dtr:local, dtr:lru, dtr:size, dtr:msps", .text = "dtr"},
     {"measure", "W", "time kernels while planning for a budget", TRAIN, AT(measure),
      .words = "yes, no", .text = "no"},
     {"policy", "P", "how to fit the budget, such as auto or auto:recompute",
@@ -52,16 +58,27 @@ static const row rows[] = {
     {"curve", "BASE",
      "plan for ever smaller budgets by each policy (a,b,c or all): a table, BASE.csv, BASE.svg",
      TOOL_BIT_PLAN, AT(curve)},
-    {"align", "BYTES", "alignment of offsets, a power of two", TOOL_BIT_PLAN, AT(align), 1, 1 << 20,
+    {"align", "BYTES", "alignment of offsets, a power of two", TOOL_BIT_PLAN | TOOL_BIT_PLACE,
+     AT(align), 1, 1 << 20,
      .number = 1},
+    {"check", "GRAPH", "judge a plan for that step: weir plan --check GRAPH.json PLAN.json",
+     TOOL_BIT_PLAN, AT(check)},
     {"moves", "N", "decisions the search tries (default: by the step's size)", TOOL_BIT_PLAN,
      AT(moves), 1, INT64_MAX},
+    {"capacity", "BYTES", "a height that is low enough (default: as low as possible)",
+     TOOL_BIT_PLACE, AT(capacity)},
+    {"placement", "P", "how offsets are found", TOOL_BIT_GRAPH | TOOL_BIT_DUMP | TOOL_BIT_PLACE,
+     AT(placement), .words = "auto, life, size, area, start, end, life-best, size-best, area-best, "
+                             "start-best, tstack, exact"},
+    {"nodes", "N", "of the exact search, at most (default: by the number of buffers)",
+     TOOL_BIT_PLACE, AT(nodes), 1, INT64_MAX},
     {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
      .words = "graph, plan, cost, dot, timeline, addresses, json, outline, profile, trace",
      .text = "plan"},
     {"times", "T", "of the operations in an outline", TOOL_BIT_DUMP, AT(times),
      .words = "roofline, estimate, measured", .text = "roofline"},
-    {"out", "FILE", "where to write it (default: stdout)", TOOL_BIT_DUMP | TOOL_BIT_PLAN, AT(out)},
+    {"out", "FILE", "where to write it (default: stdout)",
+     TOOL_BIT_DUMP | TOOL_BIT_PLAN | TOOL_BIT_PLACE, AT(out)},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -195,7 +212,7 @@ int tool_options_read(tool_options *o, const tool_command *c, int argc, char **a
         if (code != TOOL_DONE)
             return code;
     }
-    if (optind + 1 == argc && c->bit == TOOL_BIT_PLAN)
+    if (optind + 1 == argc && (c->bit == TOOL_BIT_PLAN || c->bit == TOOL_BIT_PLACE))
         o->file = argv[optind++];
     if (optind < argc)
         return tool_say(o, TOOL_USAGE, "'%s' is not an option; options begin with --",

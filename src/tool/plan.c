@@ -1,4 +1,5 @@
-/* plan.c - weir plan: a memory plan for a step described in a JSON file. */
+/* plan.c - weir plan: a memory plan for a step described in a JSON file; the judge of any such
+ * plan. */
 #include "tool/tool.h"
 
 #include <stdio.h>
@@ -31,19 +32,6 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
     fprintf(stderr, "  planned in       %15.3f s\n", seconds);
 }
 
-/* path NULL: to stdout. */
-static int write_text(const tool_options *o, const char *path, const char *text)
-{
-    FILE *const to = path ? fopen(path, "w") : stdout;
-    if (!to)
-        return tool_say(o, TOOL_FAILED, "cannot write '%s'", path);
-    fputs(text, to);
-    const bool bad = ferror(to) != 0;
-    if ((path ? fclose(to) : fflush(to)) != 0 || bad)
-        return tool_say(o, TOOL_FAILED, "'%s' could not be written whole", path ? path : "stdout");
-    return TOOL_DONE;
-}
-
 /* The table to stdout (or --out), the rest beside BASE. */
 static int write_curve(const tool_options *o, const weir_curve *c)
 {
@@ -60,7 +48,7 @@ static int write_curve(const tool_options *o, const weir_curve *c)
         else if (n < 0 || (size_t)n >= sizeof path)
             code = tool_say(o, TOOL_USAGE, "--curve: the name is too long");
         else
-            code = write_text(o, table ? o->out : path, text);
+            code = tool_write(o, table ? o->out : path, text);
         weir_text_free(text);
     }
     return code;
@@ -94,33 +82,56 @@ static bool read_link(const char *text, double *out, double *in)
     return *out > 0 && *in > 0 && (*end == 0 || strcasecmp(end, "GB/s") == 0);
 }
 
-int tool_plan(const tool_options *o)
+/* One line of JSON; times in microseconds. */
+static int check(const tool_options *o, const weir_outline *outline,
+                 const weir_outline_options *how)
 {
-    if (!o->file)
-        return tool_say(o, TOOL_USAGE, "needs a file: weir plan GRAPH.json --budget 75%%");
-    weir_outline *const outline = weir_outline_read(o->file);
-    if (!outline)
+    weir_outline_verdict v;
+
+    if (weir_outline_check(outline, o->file, how, &v) != WEIR_OK)
         return tool_failed(o);
-    weir_outline_options how = {.budget = o->budget, .policy = o->policy,
-                                .alignment = (size_t)o->align, .moves = (uint64_t)o->moves};
-    if (o->link && !read_link(o->link, &how.link_out, &how.link_in)) {
-        weir_outline_free(outline);
-        return tool_say(o, TOOL_USAGE, "--link: '%s' is no speed such as 12GB/s or 12,25", o->link);
-    }
-    if (o->curve) {
-        const int code = plan_curve(o, outline, how);
-        weir_outline_free(outline);
-        return code;
-    }
-    weir_outline_plan_stats    stats;
-    const double               begin = tool_now_ms();
-    char *const                text = weir_outline_plan(outline, &how, &stats);
-    const double               seconds = (tool_now_ms() - begin) / 1e3;
-    weir_outline_free(outline);
+    const double more = v.base_ms > 0 ? 100 * (v.time_ms / v.base_ms - 1) : 0;
+    printf("{\"ok\": true, \"time_us\": %.17g, \"compute_us\": %.17g, \"base_us\": %.17g, "
+           "\"overhead_pct\": %.17g, \"stall_us\": %.17g, \"codec_us\": %.17g, "
+           "\"recomputed_ops\": %zu, \"peak_addr\": %zu, \"peak_live_bytes\": %zu, "
+           "\"swapped_out_bytes\": %zu, \"swapped_in_bytes\": %zu, \"host_peak_bytes\": %zu}\n",
+           v.time_ms * 1e3, v.compute_ms * 1e3, v.base_ms * 1e3, more, v.stall_ms * 1e3,
+           v.codec_ms * 1e3, v.again, v.peak_bytes, v.live_bytes, v.out_bytes, v.in_bytes,
+           v.host_bytes);
+    return TOOL_DONE;
+}
+
+static int plan(const tool_options *o, const weir_outline *outline,
+                const weir_outline_options *how)
+{
+    weir_outline_plan_stats stats;
+    const double            begin = tool_now_ms();
+    char *const             text = weir_outline_plan(outline, how, &stats);
+    const double            seconds = (tool_now_ms() - begin) / 1e3;
+
     if (!text)
         return tool_failed(o);
     report(o, &stats, seconds);
-    const int code = write_text(o, o->out, text);
+    const int code = tool_write(o, o->out, text);
     weir_text_free(text);
+    return code;
+}
+
+int tool_plan(const tool_options *o)
+{
+    weir_outline_options how = {.budget = o->budget, .policy = o->policy,
+                                .alignment = (size_t)o->align, .moves = (uint64_t)o->moves};
+
+    if (!o->file)
+        return tool_say(o, TOOL_USAGE, o->check ? "needs two files: weir plan --check GRAPH.json "
+                        "PLAN.json" : "needs a file: weir plan GRAPH.json --budget 75%%");
+    if (o->link && !read_link(o->link, &how.link_out, &how.link_in))
+        return tool_say(o, TOOL_USAGE, "--link: '%s' is no speed such as 12GB/s or 12,25", o->link);
+    weir_outline *const outline = weir_outline_read(o->check ? o->check : o->file);
+    if (!outline)
+        return tool_failed(o);
+    const int code = o->check   ? check(o, outline, &how)
+                     : o->curve ? plan_curve(o, outline, how) : plan(o, outline, &how);
+    weir_outline_free(outline);
     return code;
 }

@@ -16,10 +16,12 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
  * has no default of its own. */
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
-    const char *model, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
-        *times, *link, *curve;
+    const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
+        *times, *placement, *capacity, *link, *curve, *check, *off_budget,
+        *off_policy;
     const char *file; /* the one word that is no option, for commands that take it */
-    int64_t     batch, steps, rounds, threads, image, length, depth, align, moves;
+    int64_t     batch, steps, rounds, threads, image, length, depth, align, moves,
+        nodes;
 } tool_options;
 
 typedef struct tool_command {
@@ -30,7 +32,7 @@ typedef struct tool_command {
 } tool_command;
 
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
-       TOOL_BIT_PLAN = 16 };
+       TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32 };
 
 /* Reads the options of command c from argv[1..]. Returns TOOL_DONE, or TOOL_USAGE after a message.
  * *help is set when help was asked for and has been printed: nothing else is to be done. */
@@ -43,11 +45,16 @@ int tool_failed(const tool_options *o);
 int tool_say(const tool_options *o, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The text to a file, or stdout where path is NULL; returns TOOL_DONE, or TOOL_FAILED after a
+ * message. */
+int tool_write(const tool_options *o, const char *path, const char *text);
+
 int tool_info(const tool_options *o);
 int tool_bench_graph(const tool_options *o);
 int tool_bench_worker(const tool_options *o);
 int tool_dump(const tool_options *o);
 int tool_plan(const tool_options *o);
+int tool_place(const tool_options *o);
 
 /* ---- a model in training ---- */
 
@@ -87,6 +94,14 @@ weir_status tool_trial_record(void *ctx);
  * the highest arena byte used (0 with the graph off). The graph has run before. */
 weir_status tool_trial_measure(tool_trial *t, weir_memory *m, size_t *arena);
 
+/* Time and memory are simulated, and there are no values to compare. */
+bool tool_simulated(const tool_options *o);
+
+/* Limits the bytes of the device from now on; graph off. A share ("75%") is of `whole`; *bytes is
+ * what it comes to. */
+weir_status tool_trial_limit(tool_trial *t, const char *budget, const char *policy, size_t whole,
+                             size_t *bytes);
+
 /* The loss of the last step. */
 weir_status tool_trial_loss(const tool_trial *t, float *loss);
 
@@ -95,8 +110,9 @@ weir_status tool_trial_equal(const tool_trial *a, const tool_trial *b, bool *equ
 
 /* ---- time and heap ---- */
 
-/* Milliseconds of a steady clock. */
+/* Milliseconds of a steady clock, and of the device's. */
 double tool_now_ms(void);
+double tool_clock_ms(const weir_device *d);
 
 /* Median of v[n] (n >= 1); sorts v. */
 double tool_median(double *v, int64_t n);

@@ -6,6 +6,7 @@
  * are fixed by TOOL_SEED. */
 #include "tool/tool.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -226,10 +227,20 @@ static weir_status write_random(weir_tensor *t, int64_t classes, uint64_t *state
     return s;
 }
 
-static weir_status write_data(tool_trial *t, const network *n, int64_t classes)
+bool tool_simulated(const tool_options *o)
+{
+    return strncmp(o->device, "sim", 3) == 0;
+}
+
+/* A simulated batch may be larger than this machine's memory, and holds nothing. */
+static weir_status write_data(tool_trial *t, const network *n, int64_t classes, bool simulated)
 {
     uint64_t state = TOOL_SEED;
 
+    if (simulated) {
+        WEIR_TRY(weir_write_fill(t->x, 0));
+        return weir_write_fill(t->y, 0);
+    }
     WEIR_TRY(write_random(t->x, n->form & TREE ? TREE_VOCAB : classes, &state));
     return write_random(t->y, classes, &state);
 }
@@ -275,8 +286,8 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->image = n->form & SCALES ? px : 0;
     t->pixels = n->form & PIXELS;
 
-    t->dev = weir_device_open("cpu", &(weir_device_options){.threads = (int)o->threads,
-                                                          .seed = TOOL_SEED});
+    t->dev = weir_device_open(o->device, &(weir_device_options){.threads = (int)o->threads,
+                                                              .seed = TOOL_SEED});
     t->model = t->dev ? weir_model_new(t->dev) : NULL;
     t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)
@@ -289,11 +300,12 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->step = weir_step_new(t->dev, tool_trial_record, t,
                             &(weir_step_options){graph, {.disable = o->disable,
                                                          .budget = o->budget, .policy = o->policy,
+                                                         .placement = o->placement,
                                                          .measure = o->measure &&
                                                                     *o->measure == 'y'}});
     if (!t->x || !t->y || !t->optim || !t->step)
         return weir_error_status();
-    return write_data(t, n, classes_of(n, px));
+    return write_data(t, n, classes_of(n, px), tool_simulated(o));
 }
 
 weir_status tool_trial_open(tool_trial *t, const tool_options *o, bool graph)
@@ -314,6 +326,22 @@ void tool_trial_close(tool_trial *t)
     weir_model_free(t->model);
     weir_device_close(t->dev);
     *t = (tool_trial){0};
+}
+
+weir_status tool_trial_limit(tool_trial *t, const char *budget, const char *policy, size_t whole,
+                             size_t *bytes)
+{
+    char        text[32];
+    char       *end;
+    const double share = strtod(budget, &end);
+
+    if (end != budget && strcmp(end, "%") == 0 && share >= 0 && share <= 1000)
+        snprintf(text, sizeof text, "%.0f", (double)whole * share / 100);
+    else
+        snprintf(text, sizeof text, "%s", budget);
+    WEIR_TRY(weir_bytes(text, bytes));
+    WEIR_TRY(weir_device_set_policy(t->dev, policy));
+    return weir_device_set_budget(t->dev, text);
 }
 
 weir_status tool_trial_loss(const tool_trial *t, float *loss)
@@ -374,6 +402,11 @@ double tool_now_ms(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+double tool_clock_ms(const weir_device *d)
+{
+    return weir_device_clock(d) * 1e3;
 }
 
 static int by_size(const void *a, const void *b)

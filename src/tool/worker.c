@@ -22,9 +22,9 @@ static int run(tool_trial *t, const tool_options *o, long steps)
         return tool_failed(o);
     weir_status s = WEIR_OK;
     for (long i = 0; i < steps && s == WEIR_OK; i++) {
-        const double begin = tool_now_ms();
+        const double begin = tool_clock_ms(t->dev);
         s = weir_step_run(t->step);
-        ms[i] = tool_now_ms() - begin;
+        ms[i] = tool_clock_ms(t->dev) - begin;
     }
     if (s == WEIR_OK) {
         fputs("ms", stdout);

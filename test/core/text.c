@@ -60,7 +60,7 @@ CASE(short_memory)
 
 CASE(trace)
 {
-    weir_trace *t = weir_trace_new();
+    weir_trace *t = weir_trace_new(weir_now());
     CHECK_OR_RETURN(t != NULL);
     const double now = weir_now();
     CHECK(weir_now() >= now);
@@ -79,7 +79,7 @@ CASE(trace)
 
 CASE(trace_counts_lost_events)
 {
-    weir_trace *t = weir_trace_new();
+    weir_trace *t = weir_trace_new(weir_now());
     CHECK_OR_RETURN(t != NULL);
     weir_mem_fail_nth(0, false);
     weir_trace_counter(t, "live", 0, 1);

@@ -2,6 +2,7 @@
 #include "device/pool.h"
 #include "check.h"
 #include "core/mem.h"
+#include "core/status.h"
 #include "device/device.h"
 
 static weir_device *opened(void)
@@ -158,9 +159,66 @@ CASE(adopted_blocks_stay_where_they_are)
     size_t got;
     CHECK_OK(weir_pool_take(d, 1025, &p, &got));
     const size_t live = d->pool.live;
-    weir_pool_adopt(d, got);
+    weir_pool_adopt(d, p, got);
     CHECK(d->pool.live == live && d->pool.persistent == got && got == 1088);
     weir_pool_give_persistent(d, p, got);
     CHECK(d->pool.live == 0 && d->pool.persistent == 0 && d->pool.held == 0);
+    weir_device_close(d);
+}
+
+static weir_status no_room(weir_device *d, size_t bytes)
+{
+    (void)d;
+    return weir_fail(WEIR_ERR_BUDGET, "%zu bytes", bytes);
+}
+
+static bool nothing_goes(weir_device *d)
+{
+    (void)d;
+    return false;
+}
+
+/* Under a limit blocks are cut from one slab: none overlap, live bytes stay within it, and all goes
+ * back to the system when the limit is lifted. */
+CASE(within_a_limit)
+{
+    enum { BLOCKS = 24, LIMIT = 40000 };
+    weir_device *d = opened();
+    struct { unsigned char *p; size_t got, bytes; bool persistent; } b[BLOCKS] = {0};
+    uint64_t     refused = 0;
+
+    CHECK_OR_RETURN(d != NULL);
+    d->pool.make_room = no_room;
+    d->pool.drop_one = nothing_goes;
+    weir_pool_set_limit(d, LIMIT);
+    for (int i = 0; i < 4000; i++) {
+        const size_t k = (size_t)check_int(0, BLOCKS - 1);
+        if (b[k].p) {
+            for (size_t j = 0; j < b[k].bytes; j++)
+                CHECK_OR_RETURN(b[k].p[j] == (unsigned char)k);
+            (b[k].persistent ? weir_pool_give_persistent : weir_pool_give)(d, b[k].p, b[k].got);
+            b[k].p = NULL;
+            continue;
+        }
+        void *p = NULL;
+        b[k].bytes = (size_t)check_int(1, check_int(0, 3) ? 900 : 9000);
+        b[k].persistent = check_int(0, 5) == 0;
+        const weir_status s = (b[k].persistent ? weir_pool_take_persistent
+                                               : weir_pool_take)(d, b[k].bytes, &p, &b[k].got);
+        refused += s == WEIR_ERR_BUDGET;
+        if (s != WEIR_OK)
+            continue;
+        b[k].p = p;
+        memset(p, (int)k, b[k].bytes);
+        CHECK((uintptr_t)p % d->ops->align == 0 && b[k].got >= b[k].bytes);
+        CHECK(d->pool.live <= LIMIT);
+    }
+    CHECK(refused > 0 && d->pool.live_peak <= LIMIT);
+    weir_pool_set_limit(d, SIZE_MAX);
+    for (size_t k = 0; k < BLOCKS; k++)
+        if (b[k].p)
+            (b[k].persistent ? weir_pool_give_persistent : weir_pool_give)(d, b[k].p, b[k].got);
+    weir_pool_trim(d);
+    CHECK(d->pool.live == 0 && d->pool.persistent == 0 && d->pool.held == 0 && !d->pool.slab.at);
     weir_device_close(d);
 }

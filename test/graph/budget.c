@@ -35,7 +35,7 @@ static weir_status run_with(size_t i, const char *budget, uint64_t bits, size_t 
         CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
         CHECK(s.planned_peak_bytes <= s.budget_bytes);
         CHECK(s.planned_peak_bytes == s.persistent_bytes + s.arena_bytes);
-        CHECK((s.again > 0) == (s.extra_ms > 0));
+        CHECK(s.again == 0 || s.extra_ms > 0);     /* copies may be waited for, too */
         CHECK_OK(weir_graph_measure(weir_step_graph(t.step), &measured));
         if (!CHECK(measured == s.arena_bytes))
             printf("    %s %s: measured %zu, planned %zu\n", train_name[nets[i].net], budget,

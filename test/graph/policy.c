@@ -2,71 +2,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "graph/policy/search.h"
-
-enum { MOST_TASKS = 40, MOST_WIDTH = 3 };
-
-static uint32_t below(uint32_t n)
-{
-    return (uint32_t)check_int(0, (int64_t)n - 1);
-}
-
-/* A chain with side branches, like a forward and a backward pass: task i reads the last piece and
- * some earlier ones. */
-static void make_problem(weir_problem *p, uint32_t n)
-{
-    *p = (weir_problem){0};
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t in[MOST_WIDTH + 1], nin = 0;
-        CHECK(weir_problem_piece(p, 64 * (1 + below(16)), 0, i + 1 == n));
-        if (i > 0)
-            in[nin++] = i - 1;
-        if (i > n / 2)                          /* the mirror image is what a gradient reads */
-            in[nin++] = n - 1 - i;
-        for (uint32_t k = below(MOST_WIDTH); k > 0 && i > 0 && nin < MOST_WIDTH; k--)
-            in[nin++] = below(i);
-        const uint32_t until = below(4) ? n : below(n + 1);
-        const uint32_t pairs[2] = {i > 0 ? i - 1 : 0, i};
-        const bool     pair = i > 0 && below(3) == 0;
-        const weir_task_def def = {
-            .time = 1.0 + below(9), .work = below(2) ? 0 : 64 * below(8), .until = until,
-            .nin = nin, .in = in, .nout = 1, .out = &i, .npairs = pair ? 2 : 0, .pairs = pairs};
-        CHECK(weir_problem_task(p, &def));
-    }
-    CHECK(weir_problem_end(p));
-}
-
-/* Replays the walk's events: everything read is there, every first run comes once and in order, no
- * task runs again too late; and the peak is not above what the lives add up to. */
-static void replay(const weir_problem *p, const weir_schedule *w, size_t peak)
-{
-    int64_t  live[MOST_TASKS * 8] = {0};
-    uint32_t first_runs = 0;
-
-    CHECK_OR_RETURN(w->events.n < MOST_TASKS * 8);
-    for (uint32_t i = 0; i < w->lives.n; i++) {
-        const weir_life l = w->lives.at[i];
-        CHECK(l.first <= l.last && l.last < w->events.n);
-        CHECK(p->pieces.at[l.piece].maker == w->events.at[l.first].what);
-        for (uint32_t e = l.first; e <= l.last; e++)
-            live[e] += (int64_t)p->pieces.at[l.piece].bytes;
-    }
-    for (uint32_t e = 0; e < w->events.n; e++) {
-        const weir_event ev = w->events.at[e];
-        const weir_task *t = &p->tasks.at[ev.what];
-        if (ev.again)
-            CHECK(ev.what < first_runs && t->until > first_runs);
-        else
-            CHECK(ev.what == first_runs++);
-        for (uint32_t k = 0; k < t->in.n; k++) {
-            const weir_life l = w->lives.at[w->refs.at[w->first.at[e] + k]];
-            CHECK(l.piece == weir_refs(p, t->in)[k] && l.first < e && l.last >= e);
-        }
-        live[e] += (int64_t)t->work;
-        CHECK(w->live.at[e] <= live[e] && (t->pairs.n > 0 || w->live.at[e] == live[e]));
-        CHECK(w->live.at[e] <= (int64_t)peak);
-    }
-    CHECK(first_runs == p->tasks.n);
-}
+#include "problems.h"
 
 CASE(random_steps_at_many_budgets)
 {

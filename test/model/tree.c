@@ -5,6 +5,11 @@
 
 enum { VOCAB = 7, WIDTH = 3, CLASSES = 2, MOST = 4 };
 
+static weir_device *open_seeded(uint64_t seed)
+{
+    return weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = seed});
+}
+
 /* Outputs and cells of a subtree, of one sample. */
 typedef struct state {
     double h[WIDTH], c[WIDTH];
@@ -88,7 +93,7 @@ static state tree(const weights *w, weir_tree shape, int leaves, const int32_t *
 static void check_tree(weir_tree shape, int leaves)
 {
     static const int32_t token[2][MOST] = {{0, 3, 6, 1}, {5, 5, 2, 4}};
-    weir_device *const   d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 4});
+    weir_device *const   d = open_seeded(4);
     weir_model *const    m = weir_model_new(d);
     weir_layer *const    net = weir_tree_lstm_new(m, VOCAB, WIDTH, CLASSES, leaves, shape);
     weir_tensor *const   x = weir_input(d, weir_2d(WEIR_I32, 2, leaves));
@@ -126,7 +131,7 @@ CASE(trees_are_the_formulas)
 /* Logits of a random tree of many leaves. */
 static float random_tree(uint64_t seed)
 {
-    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = seed});
+    weir_device *const d = open_seeded(seed);
     weir_model *const  m = weir_model_new(d);
     weir_layer *const  net = weir_tree_lstm_new(m, VOCAB, WIDTH, 1, 50, WEIR_TREE_RANDOM);
     weir_tensor *const x = weir_input(d, weir_2d(WEIR_I32, 1, 50));
@@ -150,7 +155,7 @@ CASE(random_trees_are_the_same_each_time)
 
 CASE(tree_mistakes)
 {
-    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 4});
+    weir_device *const d = open_seeded(4);
     weir_model *const  m = weir_model_new(d);
     weir_tensor *const x = weir_input(d, weir_2d(WEIR_I32, 2, 6));
     CHECK(weir_tree_lstm_new(NULL, 9, 5, 2, 4, WEIR_TREE_CHAIN) == NULL);
@@ -174,7 +179,7 @@ CASE(resnets_for_small_images)
 {
     static const struct { int depth; int64_t count; } known[] = {{20, 269722}, {110, 1727962}};
     for (size_t i = 0; i < 2; i++) {
-        weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 4});
+        weir_device *const d = open_seeded(4);
         weir_model *const  m = weir_model_new(d);
         int64_t            sum = 0;
         CHECK(weir_resnet_cifar_new(m, known[i].depth, 10) != NULL);

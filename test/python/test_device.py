@@ -4,7 +4,8 @@ import gc
 import numpy as np
 import pytest
 
-from weir import core, device, errors, tensor
+from mlp import MLP
+from weir import core, device, errors, opt, tensor
 from weir import singa_wrap as singa
 from weir.tensor import Tensor
 
@@ -48,6 +49,42 @@ def test_default_device(dev):
     assert Tensor((2,)).device is dev
     with pytest.raises(TypeError, match="no device"):
         device.set_default_device("cpu")
+
+
+def test_a_simulated_machine():
+    sim = device.create_sim("v100,capacity=1GB")
+    assert device.clock(sim) == 0 and device.memory(sim)["total"] == 10**9
+    a = Tensor((1024, 1024), sim).gaussian(0, 1)
+    before = device.clock(sim)
+    product = singa.Mult(a.data, a.data)
+    assert device.clock(sim) - before == pytest.approx(5e-6 + 2 * 1024**3 / 14e12)
+    product.ToDevice(core.cpu())
+    assert not tensor.from_raw_tensor(product).numpy().any()
+    with pytest.raises(errors.OutOfMemoryError, match="of a capacity of 1000000000"):
+        Tensor((1 << 15, 1 << 15), sim).gaussian(0, 1)
+    with pytest.raises(ValueError, match="'abacus'; the presets are"):
+        device.create_sim("abacus")
+    with pytest.raises(ValueError, match="capacity=much must be"):
+        device.create_sim("capacity=much")
+
+
+def test_a_model_on_a_simulated_machine(dev):
+    del dev
+    seconds = []
+    for use_graph in (False, True):
+        sim = device.create_sim("laptop")
+        device.set_default_device(sim)
+        model = MLP()
+        model.optimizer = opt.SGD(lr=0.1, momentum=0.9)
+        x = Tensor(data=np.ones((64, 4), np.float32), device=sim, requires_grad=False)
+        y = Tensor(data=np.ones(64, np.int32), dtype=tensor.int32, device=sim, requires_grad=False)
+        model.compile([x], is_train=True, use_graph=use_graph)
+        for _ in range(3):
+            begin = device.clock(sim)
+            _, loss = model(x, y)
+        seconds.append(device.clock(sim) - begin)
+        assert not tensor.to_numpy(loss).any()
+    assert 0 < seconds[1] <= seconds[0]
 
 
 def test_no_cuda_and_no_opencl():

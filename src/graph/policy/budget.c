@@ -9,20 +9,17 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/status.h"
+#include "core/text.h"
+#include "graph/evict.h"
 #include "graph/passes.h"
 #include "graph/policy/bound.h"
+#include "graph/policy/check.h"
 #include "graph/policy/recorded.h"
 #include "graph/policy/policy.h"
 
 /* ---- "512MB" ---- */
-
-static const struct { const char *name; double bytes; } units[] = {
-    {"", 1},       {"b", 1},        {"k", 1e3},          {"kb", 1e3},          {"m", 1e6},
-    {"mb", 1e6},   {"g", 1e9},      {"gb", 1e9},         {"t", 1e12},          {"tb", 1e12},
-    {"kib", 1024}, {"mib", 0x1p20}, {"gib", 0x1p30},     {"tib", 0x1p40}};
 
 weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
 {
@@ -33,12 +30,7 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': must be a number of bytes such as "
                          "\"512MB\", \"0.5GiB\" or \"75%%\"", text ? text : "(null)");
     end += strspn(end, " ");
-    double unit = -1;
-    if (strcmp(end, "%") == 0)
-        unit = (double)whole / 100;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcasecmp(end, units[i].name) == 0)
-            unit = units[i].bytes;
+    const double unit = strcmp(end, "%") == 0 ? (double)whole / 100 : weir_unit_bytes(end);
     if (unit < 0)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': there is no unit '%s'; the units are B, "
                          "kB, MB, GB, TB, KiB, MiB, GiB, TiB and %%", text, end);
@@ -77,7 +69,9 @@ static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
     weir_fitter *const f = ctx;
     bool               fits = false;
 
-    weir_status status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
+    weir_status status = weir_schedule_check(s, NULL, 1, SIZE_MAX);
+    if (status == WEIR_OK)
+        status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
     if (status == WEIR_OK)
         status = weir_plan_build(f->g, f->passes);
     if (status == WEIR_OK) {
@@ -128,13 +122,18 @@ static weir_status too_small(const weir_fitter *f, size_t budget, size_t residen
                      weir_phase_name[n->phase], resident + b.feasible_bytes);
 }
 
-/* What swapping costs: as measured, or about what a file in the system's cache does. Its threads
+/* What swapping costs: as measured, or as the device's rates say. The threads of a host's store
  * take time from those that compute. */
 static weir_status set_link(weir_fitter *f, bool measure, weir_problem *p)
 {
-    p->link_out = p->link_in = 1e9;
-    p->steal = 1.0 / weir_threads_count(f->g->dev->threads);
-    return measure ? weir_device_spill_speed(f->g->dev, &p->link_out, &p->link_in) : WEIR_OK;
+    weir_device *const d = f->g->dev;
+    const weir_rates   rates = d->ops->rates(d);
+
+    p->link_out = rates.link_out;
+    p->link_in = rates.link_in;
+    p->copy = rates.copy;
+    p->steal = d->ops->host ? 1.0 / weir_threads_count(d->threads) : 0;
+    return measure ? weir_device_spill_speed(d, &p->link_out, &p->link_in) : WEIR_OK;
 }
 
 static weir_status make_problems(weir_fitter *f, bool measure)
@@ -154,6 +153,7 @@ static weir_status make_problems(weir_fitter *f, bool measure)
         weir_mem_free(same);
         f->timed.link_out = f->problem.link_out;
         f->timed.link_in = f->problem.link_in;
+        f->timed.copy = f->problem.copy;
         f->timed.steal = f->problem.steal;
     }
     return status;
@@ -171,6 +171,7 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
         WEIR_TRY(weir_budget_parse(budget, 0, &bytes));
     if (budget && strlen(budget) >= sizeof s->budget)
         return weir_fail(WEIR_ERR_INVALID, "weir_device_set_budget: '%s' is too long", budget);
+    WEIR_TRY(weir_evict_limit(s, budget && !strchr(budget, '%') ? bytes : SIZE_MAX));
     strcpy(s->budget, budget ? budget : "");
     return WEIR_OK;
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "device/spill.h"
-#include "graph/op/spill.h"
+
+#include "core/attr.h"
 #include "graph/policy/recorded.h"
 
 #define NO_TICKET UINT64_MAX
@@ -24,7 +24,7 @@ typedef struct weir_expander {
     uint64_t             *leaving, *coming; /* [lives] ticket of a copy under way, or NO_TICKET */
     uint64_t             *slot;             /* [pieces] in the file; UINT64_MAX: none yet */
     uint64_t              slots, tickets;   /* bytes and numbers given out */
-    uint32_t             *end_first, *ends; /* [events + 1], [lives]: which end behind which event */
+    uint32_t             *end_first, *ends; /* [events + 1], [lives]: which end when */
     weir_phase            phase;            /* of the last run */
     WEIR_VEC(weir_node) nodes;
 } weir_expander;
@@ -232,8 +232,8 @@ static bool expander_init(weir_expander *x)
     x->slot = weir_mem_alloc((s->p->pieces.n + 1u) * sizeof *x->slot);
     x->end_first = weir_mem_alloc((s->events.n + 2u) * sizeof *x->end_first);
     x->ends = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->ends);
-    if (!x->store_of_life || !x->leaving || !x->coming || !x->store_of_piece || !x->slot || !x->end_first ||
-        !x->ends)
+    if (!x->store_of_life || !x->leaving || !x->coming || !x->store_of_piece || !x->slot ||
+        !x->end_first || !x->ends)
         return false;
     for (uint32_t i = 0; i < s->lives.n; i++)
         x->leaving[i] = x->coming[i] = NO_TICKET;

@@ -37,6 +37,7 @@ typedef struct weir_reader {
     int64_t       bytes;                /* of all tensors and workspaces so far */
     weir_place   *place;                /* [tensors] */
     uint32_t     *made;                 /* [pieces] task that made it so far */
+    uint32_t      only;                 /* of `in` of the operation: changed, not read */
     WEIR_VEC(uint32_t) in, out, pairs, masked, changes;
 } weir_reader;
 
@@ -222,9 +223,11 @@ static weir_status read_more(weir_reader *r, uint32_t i)
         const uint32_t t = find(r, json_array_get(mutates, k));
         if (t == UINT32_MAX || !r->place[t].resident)
             return wrong(r, "operation", i, "mutates what is not there before the step");
-        if (!weir_vec_push(&r->in, r->place[t].piece) ||
-            !weir_vec_push(&r->changes, r->place[t].piece))
+        const uint32_t piece = r->place[t].piece;
+        const bool     read = among(r->in.n, r->in.at, piece);
+        if ((!read && !weir_vec_push(&r->in, piece)) || !weir_vec_push(&r->changes, piece))
             return WEIR_ERR_NOMEM;
+        r->only += !read;
     }
     return WEIR_OK;
 }
@@ -248,7 +251,7 @@ static weir_status read_op(weir_reader *r, uint32_t i)
         return wrong(r, "operation", i, "needs id and time_us; workspace_bytes is a number");
     if (!count_bytes(r, work))
         return wrong(r, "operation", i, "too many bytes");
-    r->in.n = r->out.n = r->pairs.n = r->masked.n = r->changes.n = 0;
+    r->only = r->in.n = r->out.n = r->pairs.n = r->masked.n = r->changes.n = 0;
     WEIR_TRY(read_list(r, i, "inputs", false, &until));
     WEIR_TRY(read_list(r, i, "outputs", true, &until));
     WEIR_TRY(read_pairs(r, i));
@@ -261,7 +264,8 @@ static weir_status read_op(weir_reader *r, uint32_t i)
         .phase = phase_of(json_string_value(json_object_get(op, "phase"))),
         .nin = r->in.n, .in = r->in.at, .nout = r->out.n, .out = r->out.at,
         .npairs = r->pairs.n, .pairs = r->pairs.at, .nmasked = r->masked.n,
-        .masked = r->masked.at, .nchanges = r->changes.n, .changes = r->changes.at};
+        .masked = r->masked.at, .nchanges = r->changes.n, .changes = r->changes.at,
+        .only = r->only};
     return weir_problem_task(&r->o->problem, &def) && weir_vec_push(&r->o->task_id, id)
                ? WEIR_OK : WEIR_ERR_NOMEM;
 }

@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_POLICY_OUTLINE_H
 #define WEIR_GRAPH_POLICY_OUTLINE_H
 
-#include "graph/policy/problem.h"
+#include "graph/policy/actions.h"
 #include "weir/plan.h"
 
 struct weir_outline {
@@ -12,5 +12,12 @@ struct weir_outline {
     WEIR_VEC(int64_t) piece_id;         /* [pieces] the file's numbers */
     WEIR_VEC(int64_t) task_id;          /* [tasks] */
 };
+
+/* A plan of it as JSON, the caller's; a->p has its first pieces or all of them. NULL when memory is
+ * short. */
+char *weir_outline_write(const weir_outline *o, const weir_actions *a, size_t budget);
+
+/* Rates of the options, in bytes per second, for the step; ERR_INVALID where they are none. */
+weir_status weir_outline_rates(const weir_outline_options *how, weir_problem *p);
 
 #endif

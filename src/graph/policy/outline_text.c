@@ -10,9 +10,6 @@
 #include "graph/policy/recorded.h"
 #include "graph/show.h"
 
-#define ROOF_FLOPS 10e12
-#define ROOF_BYTES 600e9
-
 /* What the writers need to know of each storage: arrays [stores]. */
 typedef struct weir_uses {
     const weir_graph *g;
@@ -174,7 +171,7 @@ static void permissions(const weir_uses *u, const weir_node *n, weir_string *s)
 
 static double roofline(const weir_call *c)
 {
-    return weir_call_flops(c) / ROOF_FLOPS + weir_call_bytes(c) / ROOF_BYTES;
+    return weir_call_flops(c) / WEIR_FORMAT_FLOPS + weir_call_bytes(c) / WEIR_FORMAT_BYTES;
 }
 
 static void op(const weir_uses *u, uint32_t i, uint32_t number, const double *seconds,
@@ -245,6 +242,8 @@ void weir_show_outline(const weir_graph *g, weir_string *s)
 /* *seconds of each instruction; NULL for the roofline's. */
 static weir_status seconds_of(const weir_graph *g, weir_times times, double **seconds)
 {
+    const weir_rates rates = g->dev->ops->rates(g->dev);
+
     *seconds = NULL;
     if (times == WEIR_TIMES_ROOFLINE)
         return WEIR_OK;
@@ -254,7 +253,7 @@ static weir_status seconds_of(const weir_graph *g, weir_times times, double **se
         return WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < g->plan->n; i++)
         if (times == WEIR_TIMES_ESTIMATED || (*seconds)[i] < 0)
-            (*seconds)[i] = weir_call_estimate(&g->plan->instr[i].call);
+            (*seconds)[i] = weir_rates_seconds(&rates, &g->plan->instr[i].call);
     return WEIR_OK;
 }
 

@@ -10,6 +10,10 @@ static const weir_policy policies[] = {
     {"auto", "recompute swap pack mask", weir_policy_auto, false},
     {"mincut", "ratio=0.5", weir_policy_mincut, false},
     {"recycle", "", weir_policy_recycle, false},
+    {"checkpoint", "manual sequential memory speed", weir_policy_checkpoint, false},
+    {"sublinear", "", weir_policy_sublinear, false},
+    {"dtr", "eq local lru size msps", weir_policy_dtr, false},
+    {"dtr_lookahead", "", weir_policy_dtr_lookahead, false},
     {"optimal", "nodes=1000", weir_policy_optimal, true},
 };
 
@@ -19,25 +23,35 @@ const weir_policy *weir_policies(size_t *n)
     return policies;
 }
 
-weir_status weir_policy_find(const char *text, const weir_policy **policy, const char **variant)
+static weir_status no_such(const char *name)
 {
-    const char  *name = text ? text : "auto";
-    const size_t n = strcspn(name, ":");
-    weir_string  names = {0};
+    weir_string names = {0};
 
-    *variant = name[n] ? name + n + 1 : "";
-    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
-        *policy = &policies[i];
-        if (strlen(policies[i].name) == n && strncmp(policies[i].name, name, n) == 0)
-            return WEIR_OK;
-    }
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
         weir_string_add(&names, "%s%s", i ? ", " : "", policies[i].name);
-    char *const     all = weir_string_take(&names);
+    char *const       all = weir_string_take(&names);
     const weir_status status = weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; there are %s",
                                          name, all ? all : "none");
     weir_mem_free(all);
     return status;
+}
+
+weir_status weir_policy_find(const char *text, const weir_policy **policy, const char **variant)
+{
+    const char  *name = text ? text : "auto";
+    const size_t n = strcspn(name, ":");
+
+    *variant = name[n] ? name + n + 1 : "";
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        *policy = &policies[i];
+        if (strlen(policies[i].name) != n || strncmp(policies[i].name, name, n) != 0)
+            continue;
+        if (**variant && !*policies[i].variants)
+            return weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; %s has no variants", name,
+                             policies[i].name);
+        return WEIR_OK;
+    }
+    return no_such(name);
 }
 
 uint64_t weir_policy_moves(uint32_t tasks)

@@ -60,6 +60,10 @@ uint64_t weir_policy_moves(uint32_t tasks);
 weir_status weir_policy_auto(weir_policy_job *job);
 weir_status weir_policy_mincut(weir_policy_job *job);
 weir_status weir_policy_recycle(weir_policy_job *job);
+weir_status weir_policy_checkpoint(weir_policy_job *job);
+weir_status weir_policy_sublinear(weir_policy_job *job);
+weir_status weir_policy_dtr(weir_policy_job *job);
+weir_status weir_policy_dtr_lookahead(weir_policy_job *job);
 weir_status weir_policy_optimal(weir_policy_job *job);
 
 #endif

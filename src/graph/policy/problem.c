@@ -40,7 +40,7 @@ static bool append(weir_problem *p, uint32_t n, const uint32_t *v, bool once, we
 bool weir_problem_task(weir_problem *p, const weir_task_def *d)
 {
     weir_task t = {.time = d->time, .work = d->work, .until = d->until, .kind = (uint8_t)d->kind,
-                   .phase = (uint8_t)d->phase};
+                   .phase = (uint8_t)d->phase, .region = d->region, .only = d->only};
 
     if (!append(p, d->nin, d->in, true, &t.in) || !append(p, d->nout, d->out, true, &t.out) ||
         !append(p, d->npairs, d->pairs, false, &t.pairs) ||
@@ -49,9 +49,9 @@ bool weir_problem_task(weir_problem *p, const weir_task_def *d)
         return false;
     for (uint32_t i = 0; i < t.out.n; i++)
         p->pieces.at[weir_refs(p, t.out)[i]].maker = p->tasks.n;
-    for (uint32_t i = 0; i < t.masked.n; i++) {     /* one bit for every float */
+    for (uint32_t i = 0; i < t.masked.n; i++) {
         weir_piece *k = &p->pieces.at[weir_refs(p, t.masked)[i]];
-        k->mask = (k->bytes / 4 + 7) / 8;
+        k->mask = weir_mask_bytes(k->bytes);
     }
     return weir_vec_push(&p->tasks, t);
 }
@@ -109,8 +109,9 @@ static bool settle_task(const weir_problem *p, const weir_task *t, uint32_t end,
     uint32_t     *in, *masked, nin, nmasked;
     bool          ok = keep_below(p, t->in, end, &in, &nin);
     weir_task_def d = {.time = t->time, .work = t->work, .until = t->until,
-                       .kind = (weir_work)t->kind, .phase = (weir_phase)t->phase, .nin = nin,
-                       .in = in, .nout = t->out.n, .out = weir_refs(p, t->out),
+                       .region = t->region, .kind = (weir_work)t->kind,
+                       .phase = (weir_phase)t->phase, .nin = nin, .in = in,
+                       .nout = t->out.n, .out = weir_refs(p, t->out),
                        .npairs = t->pairs.n, .pairs = weir_refs(p, t->pairs)};
 
     ok = keep_below(p, t->masked, end, &masked, &nmasked) && ok;

@@ -32,7 +32,10 @@ typedef struct weir_task {
     weir_range pairs;           /* read, made, ...: the made one may take over the read one */
     weir_range masked;          /* of `in`: a mask of it is enough */
     weir_range changes;         /* of `in`: resident pieces overwritten in place */
+    uint32_t   only;            /* the last so many of `in` are changed by the first run and read by
+                                 * none (running statistics) */
     uint32_t   until;           /* number of the task from which on running it again is wrong */
+    uint32_t   region;          /* that the program marked to be made anew; 0: none */
     uint8_t    kind, phase;     /* weir_work, weir_phase */
 } weir_task;
 
@@ -51,6 +54,7 @@ typedef struct weir_problem {
     size_t resident;            /* bytes that are always there and are no pieces */
     double time;                /* of all tasks once */
     double link_out, link_in;   /* bytes per second to the host and back; 0: no swapping */
+    double copy;                /* seconds that a copy takes at least */
     double steal;               /* share of a copy's time that it takes from the compute stream */
     double codec;               /* bytes per second, read and written, of packing; 0: none */
 } weir_problem;
@@ -59,10 +63,11 @@ typedef struct weir_problem {
 typedef struct weir_task_def {
     double          time;
     size_t          work;
-    uint32_t        until;
+    uint32_t        until, region;
     weir_work       kind;
     weir_phase      phase;
     uint32_t        nin, nout, npairs, nmasked, nchanges;
+    uint32_t        only;
     const uint32_t *in, *out, *pairs, *masked, *changes;
 } weir_task_def;
 
@@ -76,6 +81,12 @@ bool weir_problem_end(weir_problem *p);
  * that the others keep their numbers. */
 bool weir_problem_settled(const weir_problem *p, weir_problem *settled);
 void weir_problem_free(weir_problem *p);
+
+/* One bit for every float. */
+static inline size_t weir_mask_bytes(size_t bytes)
+{
+    return (bytes / 4 + 7) / 8;
+}
 
 /* What the name of an operation says about its work. */
 weir_work weir_work_of(const char *name);

@@ -6,18 +6,6 @@
 #include "core/status.h"
 #include "graph/plan.h"
 
-/* Until times are measured: what two cores of a server do, and what a call costs at least. */
-#define FLOPS_PER_SECOND 1.5e11
-#define BYTES_PER_SECOND 1.5e10
-#define CALL_SECONDS     2e-6
-
-double weir_call_estimate(const weir_call *c)
-{
-    const double compute = weir_call_flops(c) / FLOPS_PER_SECOND,
-                 move = weir_call_bytes(c) / BYTES_PER_SECOND;
-    return CALL_SECONDS + (compute > move ? compute : move);
-}
-
 /* For every storage the first node that overwrites it in place, else the number of nodes. */
 static void first_writers(const weir_graph *g, uint32_t *first)
 {
@@ -83,16 +71,17 @@ static bool add_task(weir_problem *p, const weir_graph *g, uint32_t i, double se
                 pairs[npairs++] = piece_of[weir_store_of(g, n->out[o])];
             }
     const weir_task_def def = {
-        .time = seconds, .work = work, .until = until, .phase = n->phase,
-        .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in, .nout = nout,
-        .out = out, .npairs = npairs, .pairs = pairs};
+        .time = seconds, .work = work, .until = until, .region = n->region,
+        .phase = n->phase, .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in,
+        .nout = nout, .out = out, .npairs = npairs, .pairs = pairs};
     return weir_problem_task(p, &def);
 }
 
 static weir_status add_tasks(const weir_graph *g, const double *seconds, bool inplace,
                              weir_problem *p, const uint32_t *piece_of, const uint32_t *first)
 {
-    weir_layout in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
+    weir_layout      in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
+    const weir_rates rates = g->dev->ops->rates(g->dev);     /* until times are measured */
 
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_call    call = weir_node_call(g, &g->nodes.at[i], in, out);
@@ -101,7 +90,8 @@ static weir_status add_tasks(const weir_graph *g, const double *seconds, bool in
         WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
         if (!weir_size_align(choice->work, g->dev->ops->align, &work))
             return weir_fail(WEIR_ERR_NOMEM, "planning: a workspace of %zu bytes", choice->work);
-        const double time = seconds && seconds[i] >= 0 ? seconds[i] : weir_call_estimate(&call);
+        const double time =
+            seconds && seconds[i] >= 0 ? seconds[i] : weir_rates_seconds(&rates, &call);
         if (!add_task(p, g, i, time, work, inplace, until_of(g, i, first), piece_of))
             return WEIR_ERR_NOMEM;
     }

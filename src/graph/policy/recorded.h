@@ -13,9 +13,6 @@
  * input dies there is live.c's to know. */
 bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o);
 
-/* Seconds of the call as long as nothing was measured. */
-double weir_call_estimate(const weir_call *c);
-
 /* Seconds of each node's kernel, run on zeros in at most `room` bytes; below 0 where it was not
  * measured. *seconds is the caller's. */
 weir_status weir_graph_time(const weir_graph *g, size_t room, double **seconds);

@@ -155,9 +155,9 @@ double weir_event_seconds(const weir_problem *p, const weir_event *e)
     const weir_piece *k = &p->pieces.at[e->what];
     switch ((weir_act)e->act) {
     case WEIR_OUT:
-        return (double)k->bytes / p->link_out;
+        return p->copy + (double)k->bytes / p->link_out;
     case WEIR_IN:
-        return (double)k->bytes / p->link_in;
+        return p->copy + (double)k->bytes / p->link_in;
     default:
         return (double)(k->bytes + (e->act == WEIR_MARK ? k->mask : k->packed)) / p->codec;
     }
@@ -202,7 +202,7 @@ static void keep_to_the_end(weir_schedule *s)
     }
 }
 
-/* Live bytes during every event, what is on its way out not counted. */
+/* Live bytes during every event. */
 static bool add_up(weir_schedule *s)
 {
     const weir_problem *p = s->p;
@@ -261,7 +261,9 @@ bool weir_schedule_end(weir_schedule *s, size_t room)
             take_over(s, e);
     s->again = seconds_again(s);
     s->time = s->p->time + s->again;
-    if (!add_up(s) || ((s->copies || s->codecs) && !weir_schedule_stream(s, room)))
+    if (!add_up(s))
+        return false;
+    if ((s->copies || s->codecs) && (!weir_schedule_stream(s, room) || !add_up(s)))
         return false;
     find_peak(s);
     return true;

@@ -42,7 +42,8 @@ static bool fits(const weir_streamer *x, uint32_t e, size_t more)
 }
 
 /* The first place where each copy in may be issued, in x->order: behind the making of the copy it
- * reads, and behind the end of the plain one before it. */
+ * reads, and behind the end of the plain ones before it (a scratch one ends before one that was
+ * there already). */
 static void find_earliest(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -60,7 +61,8 @@ static void find_earliest(weir_streamer *x)
                 from = s->lives.at[*before].last + 1;
             x->order[l->first] = from;
         }
-        *before = i;
+        if (*before == WEIR_NO_LIFE || s->lives.at[*before].last <= l->last)
+            *before = i;
     }
 }
 
@@ -184,7 +186,7 @@ static double make_room(weir_streamer *x, weir_clocks *c, uint32_t e, double tim
     return time;
 }
 
-/* A run that makes again what is still on its way out waits: there is one copy of a piece. */
+/* What makes again what is still on its way out waits: there is one copy of a piece. */
 static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
@@ -212,7 +214,7 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 
     for (uint32_t i = 0; i < nin; i++)
         begin = fmax(begin, x->ready[life[i]]);
-    if (v->again && c->head < c->tail)
+    if ((v->again || v->act == WEIR_UNPACK) && c->head < c->tail)
         begin = wait_for_twin(x, c, e, begin);
     if (v->act != WEIR_OUT)
         begin = make_room(x, c, e, begin);

@@ -5,8 +5,8 @@
 #include "graph/policy/schedule.h"
 
 /* Moves copies to the device to where they are to be issued, lets lives that are copied out last
- * until that is done, and sets `time`. `live` holds the bytes without either; it is brought up to
- * date. False when memory is short. */
+ * until that is done, and sets `time`. `live` holds the bytes without either; afterwards it is
+ * to be added up anew. False when memory is short. */
 bool weir_schedule_stream(weir_schedule *s, size_t room);
 
 #endif

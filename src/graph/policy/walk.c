@@ -53,11 +53,15 @@ static bool run(weir_walk_room *w, uint32_t task, bool again)
     return weir_schedule_run(&w->s, task, again);
 }
 
-/* Is input `piece` of the task there, in a form that does for it? */
+/* Is input `piece` of the task there, in a form that does for it? An output comes back whole for
+ * its last use, since it stays then. */
 static bool there(const weir_walk_room *w, const weir_task *t, uint32_t piece)
 {
+    const weir_piece *k = &w->p->pieces.at[piece];
+
     return weir_schedule_has(&w->s, piece, WEIR_PLAIN) ||
-           (weir_schedule_has(&w->s, piece, WEIR_MASK) && weir_among(w->p, t->masked, piece));
+           (weir_schedule_has(&w->s, piece, WEIR_MASK) && weir_among(w->p, t->masked, piece) &&
+            !(k->output && w->next[piece] + 1 >= k->uses.n));
 }
 
 /* Brings the piece back from another form of it; *back says whether there is one. */
@@ -155,8 +159,8 @@ static bool stays(const weir_walk_room *w, const uint8_t *gap, uint32_t piece, b
 
     if (k->maker == WEIR_NO_TASK && !w->at_home[piece])
         return true;
-    if (w->next[piece] == k->uses.n)
-        return d == WEIR_TAIL || k->output;
+    if (w->next[piece] == k->uses.n)            /* what lives on the host goes back there */
+        return k->maker != WEIR_NO_TASK && (d == WEIR_TAIL || k->output);
     return d == WEIR_KEEP || (burst && d != WEIR_DROP_AGAIN);
 }
 

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""capacity - the largest batch that a card holds, by policy, on a simulated card.
+
+Each case is a training step on `sim:...` (see weir/device.h): nothing is computed, but memory is
+planned and counted and time is simulated as on the card, so a laptop answers for any card. A batch
+fits if a step of it runs; a policy is given the card's whole capacity as its budget. The largest
+batch is found by doubling and bisection. Beside the tables stands what was published for such
+cards. Needs nothing but Python.
+"""
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MOST = 65536        # what --batch takes
+# In the sentences of the errors that mean: too large.
+TOO_LARGE = ("no memory for an arena", "are unused", "the smallest that works is")
+# Largest batches on a P100 of 16 GB, all under TensorFlow (Peng et al., Capuchin, ASPLOS 2020).
+SYSTEMS = ("TensorFlow 1.11", "vDNN", "OpenAI checkpointing", "Capuchin")
+PUBLISHED = {"vgg16": (228, 272, 260, 350), "resnet50": (190, 520, 540, 1014)}
+# SINGA 3, ResNet-50 on an RTX 2080 Ti: (batch, graph) -> peak in MB, images a second (its
+# documentation of the graph mode; off is its run as layers, on the order bfs).
+SINGA = {(16, "off"): (4975, 225.4), (16, "on"): (3283, 232.8),
+         (32, "off"): (10119, 237.8), (32, "on"): (6839, 244.2)}
+
+
+class Step:
+    """A step of a case: `fits`, and if so `ms` it takes and `peak` bytes."""
+
+    def __init__(self, args, model, case, batch, device, budget):
+        command = [args.weir, "bench", "worker", "--model", model, "--batch", str(batch),
+                   "--device", device, "--threads", "1", "--case", "off" if case == "off" else "on"]
+        if case not in ("off", "on"):
+            command += ["--budget", budget, "--policy", case]
+        done = subprocess.run(command, input="run 1\nmemory\nquit\n", capture_output=True,
+                              text=True, check=False)
+        self.fits = done.returncode == 0
+        if not self.fits and not any(text in done.stderr for text in TOO_LARGE):
+            sys.exit(done.stderr.strip() or f"{' '.join(command)} failed")
+        self.batch = batch
+        for line in done.stdout.splitlines():
+            word, *rest = line.split()
+            if word == "ms":
+                self.ms = float(rest[0])
+            elif word == "memory":
+                self.peak = int(rest[0]) + int(rest[1])
+
+
+def largest(probe, start, within):
+    """The largest batch that fits, within so many percent; `start` is one that may."""
+    good, bad, batch = None, None, start
+    while True:
+        step = probe(batch)
+        if step.fits:
+            good = step
+        else:
+            bad = batch
+        if good is None:
+            if batch == 1:
+                return None
+            batch //= 2
+        elif bad is None:
+            if batch == MOST:
+                return good
+            batch = min(2 * batch, MOST)
+        elif bad - good.batch <= max(1, good.batch * within / 100):
+            return good
+        else:
+            batch = (good.batch + bad) // 2
+
+
+def capacity_of(args, model):
+    """The lines of one model's table."""
+    device = f"{args.device},capacity={args.capacity}"
+    yield f"### {model} on {args.device}, {args.capacity}\n"
+    yield "| case | largest batch | x the first | peak, MB | step, ms | images/s | found in, s |"
+    yield "|---|" + "---:|" * 6
+    start, first = args.start, None
+    for case in args.cases:
+        begin = time.monotonic()
+        best = largest(lambda batch, case=case: Step(args, model, case, batch, device,
+                                                     args.capacity), start, args.within)
+        seconds = time.monotonic() - begin
+        if best is None:
+            yield f"| {case} | none | | | | | {seconds:.0f} |"
+            continue
+        start, first = best.batch, first or best.batch
+        yield (f"| {case} | {best.batch} | {best.batch / first:.2f} | {best.peak / 1e6:.0f} | "
+               f"{best.ms:.1f} | {best.batch / best.ms * 1e3:.0f} | {seconds:.0f} |")
+    for name, batch in zip(SYSTEMS, PUBLISHED.get(model, ())):
+        yield (f"| published, P100 of 16 GB: {name} | {batch} | {batch / PUBLISHED[model][0]:.2f} "
+               "| | | | |")
+    yield ""
+
+
+def singa(args):
+    """SINGA's table of 2020, beside the same steps here."""
+    yield "### resnet50 on sim:rtx2080ti, beside SINGA's table\n"
+    yield ("| batch | graph | peak, MB | SINGA's peak, MB | graph on saves | SINGA's saves | "
+           "images/s (simulated) | SINGA's images/s |")
+    yield "|---|---|" + "---:|" * 6
+    for batch in (16, 32):
+        steps = {case: Step(args, "resnet50", case, batch, "sim:rtx2080ti", None)
+                 for case in ("off", "on")}
+        for case, step in steps.items():
+            peak, speed = SINGA[batch, case]
+            saved = "" if case == "off" else f"{100 * (1 - step.peak / steps['off'].peak):.1f} %"
+            theirs = "" if case == "off" else f"{100 * (1 - peak / SINGA[batch, 'off'][0]):.1f} %"
+            yield (f"| {batch} | {case} | {step.peak / 1e6:.0f} | {peak} | {saved} | {theirs} | "
+                   f"{batch / step.ms * 1e3:.0f} | {speed} |")
+    yield ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", metavar="MODEL", default=["resnet50", "vgg16"])
+    parser.add_argument("--device", default="sim:p100", help="default: %(default)s")
+    parser.add_argument("--capacity", default="16GB", help="default: %(default)s")
+    parser.add_argument("--cases", nargs="+", metavar="CASE", default=["off", "on", "auto"],
+                        help="graph off, graph on, or a policy by its name; default: off on auto")
+    parser.add_argument("--within", type=float, default=1, metavar="PERCENT",
+                        help="how exactly the largest batch is found (default: 1)")
+    parser.add_argument("--start", type=int, default=128, help="first batch tried")
+    parser.add_argument("--singa", action="store_true", help="SINGA's table as well")
+    parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
+    parser.add_argument("--out", type=Path, help="append the tables to this file")
+    args = parser.parse_args()
+    tables = [capacity_of(args, model) for model in args.models]
+    for table in tables + ([singa(args)] if args.singa else []):
+        for text in table:
+            print(text, flush=True)
+            if args.out:
+                with args.out.open("a") as to:
+                    to.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

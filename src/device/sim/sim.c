@@ -1,0 +1,335 @@
+/* sim.c - a device without arithmetic: its memory is address ranges, its kernels move a clock on.
+ *
+ * Invariants: `used` is the bytes of all pieces alive, at most `capacity`; no byte of an address
+ * from FIRST on is ever read or written, and no system maps memory there, so whoever tries is
+ * found at once. What would be read is zeros. Every op of the table has one and the same kernel,
+ * without a workspace: it takes what the roofline of the device's rates gives its call. The
+ * caller's own functions (callbacks) are not called, for there are no values to give them. */
+#include "device/sim/sim.h"
+
+#include <string.h>
+
+#include "core/attr.h"
+#include "core/dtype.h"
+#include "core/mem.h"
+#include "core/status.h"
+
+/* Pointers of bit 52 are mapped nowhere: user space ends at 2^47 (with 57-bit addresses, where
+ * memory that high was asked for, at 2^56) on x86-64, at 2^52 on AArch64. */
+#define FIRST ((uintptr_t)1 << 52)
+#define LAST  ((uintptr_t)1 << 55)
+#define ALIGN ((size_t)256)
+
+static weir_status sim_open(weir_device *d, const char *text)
+{
+    weir_sim_spec spec;
+
+    WEIR_TRY(weir_sim_spec_read(text, &spec));
+    weir_sim *sim = weir_mem_zalloc(1, sizeof *sim);
+    if (!sim)
+        return WEIR_ERR_NOMEM;
+    sim->rates = spec.rates;
+    sim->capacity = (size_t)spec.capacity;
+    sim->next = FIRST;
+    d->impl = sim;
+    return WEIR_OK;
+}
+
+static void sim_close(weir_device *d)
+{
+    weir_vec_free(&weir_sim_of(d)->tickets);
+    weir_vec_free(&weir_sim_of(d)->slots);
+    weir_mem_free(d->impl);
+}
+
+/* ---- memory ---- */
+
+static void sim_space(const weir_device *d, size_t *unused, size_t *total)
+{
+    const weir_sim *sim = weir_sim_of(d);
+
+    *total = sim->capacity;
+    *unused = sim->capacity - sim->used;
+}
+
+static weir_status sim_alloc(weir_device *d, size_t bytes, bool huge, void **p)
+{
+    weir_sim *sim = weir_sim_of(d);
+
+    (void)huge;
+    if (bytes > sim->capacity - sim->used)
+        return weir_fail(WEIR_ERR_NOMEM, "device sim: %zu bytes wanted, of a capacity of %zu bytes "
+                         "%zu are unused", bytes, sim->capacity, sim->capacity - sim->used);
+    if (sim->used == 0)
+        sim->next = FIRST;
+    if (bytes > LAST - sim->next)
+        return weir_fail(WEIR_ERR_NOMEM, "device sim: its addresses are used up");
+    *p = (void *)sim->next;
+    sim->next += (bytes + ALIGN - 1) & ~(ALIGN - 1);
+    sim->used += bytes;
+    return WEIR_OK;
+}
+
+static void sim_free(weir_device *d, void *p, size_t bytes)
+{
+    (void)p;
+    weir_sim_of(d)->used -= bytes;
+}
+
+static weir_status sim_fill(weir_device *d, void *p, int byte, size_t n)
+{
+    (void)d;
+    (void)p;
+    (void)byte;
+    (void)n;
+    return WEIR_OK;
+}
+
+/* ---- time ---- */
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double copy_of(weir_sim *sim, double *queue, double rate, size_t bytes, double after)
+{
+    const double begin = later(later(*queue, sim->compute), after);
+
+    *queue = begin + sim->rates.copy + (double)bytes / rate;
+    return *queue;
+}
+
+double weir_sim_copy_out(weir_device *d, size_t bytes, double after)
+{
+    weir_sim *sim = weir_sim_of(d);
+
+    return copy_of(sim, &sim->out, sim->rates.link_out, bytes, after);
+}
+
+double weir_sim_copy_in(weir_device *d, size_t bytes, double after)
+{
+    weir_sim *sim = weir_sim_of(d);
+
+    return copy_of(sim, &sim->in, sim->rates.link_in, bytes, after);
+}
+
+void weir_sim_wait(weir_device *d, double when)
+{
+    weir_sim *sim = weir_sim_of(d);
+
+    if (when > sim->compute) {
+        sim->stalled += when - sim->compute;
+        sim->compute = when;
+    }
+}
+
+static double sim_clock(const weir_device *d)
+{
+    const weir_sim *sim = weir_sim_of(d);
+
+    return later(sim->compute, later(sim->out, sim->in));
+}
+
+/* Whoever waits for all work gives new work only then. */
+static weir_status sim_sync(weir_device *d)
+{
+    weir_sim_of(d)->compute = sim_clock(d);
+    return WEIR_OK;
+}
+
+/* The host waits for its copies. */
+static weir_status sim_upload(weir_device *d, void *dev, const void *host, size_t n)
+{
+    (void)dev;
+    (void)host;
+    weir_sim_wait(d, weir_sim_copy_in(d, n, 0));
+    return WEIR_OK;
+}
+
+static weir_status sim_download(weir_device *d, void *host, const void *dev, size_t n)
+{
+    (void)dev;
+    memset(host, 0, n);
+    weir_sim_wait(d, weir_sim_copy_out(d, n, 0));
+    return WEIR_OK;
+}
+
+/* ---- what kernels were given ---- */
+
+static weir_status sim_paint(weir_device *d, void *p, size_t n)
+{
+    weir_sim *sim = weir_sim_of(d);
+
+    sim->lo = sim->top = (uintptr_t)p;
+    sim->hi = sim->lo + n;
+    return WEIR_OK;
+}
+
+static weir_status sim_painted(weir_device *d, const void *p, size_t n, size_t *end)
+{
+    weir_sim *sim = weir_sim_of(d);
+
+    (void)p;
+    (void)n;
+    *end = sim->top - sim->lo;
+    sim->lo = sim->hi = 0;
+    return WEIR_OK;
+}
+
+/* One past the last byte of an operand whose element 0 is at p. */
+static uintptr_t end_of(const weir_layout *l, const void *p)
+{
+    int64_t last = 0;
+
+    for (int i = 0; i < l->desc.ndim; i++) {
+        if (l->desc.dim[i] == 0)
+            return (uintptr_t)p;
+        last += (l->desc.dim[i] - 1) * l->stride[i];
+    }
+    return (uintptr_t)p + (size_t)(last + 1) * weir_dtype_size(l->desc.dtype);
+}
+
+static void watch(weir_sim *sim, const weir_layout *l, const void *p)
+{
+    const uintptr_t end = end_of(l, p);
+
+    if ((uintptr_t)p >= sim->lo && end <= sim->hi && end > sim->top)
+        sim->top = end;
+}
+
+/* ---- kernels ---- */
+
+typedef struct timed {
+    weir_device *dev;
+    double       seconds;
+} timed;
+
+static weir_status run(const weir_kargs *k)
+{
+    const timed *t = k->state;
+    weir_sim    *sim = weir_sim_of(t->dev);
+
+    sim->compute += t->seconds;
+    if (sim->lo == sim->hi)
+        return WEIR_OK;
+    for (int i = 0; i < k->call->nin; i++)
+        watch(sim, &k->call->in[i], k->src[i]);
+    for (int i = 0; i < k->call->nout; i++)
+        watch(sim, &k->call->out[i], k->dst[i]);
+    return WEIR_OK;
+}
+
+static bool on_host(const void *p)
+{
+    return (uintptr_t)p < FIRST;
+}
+
+/* Copies are also how values of other than row-major layouts come from the host and go there. */
+static weir_status run_copy(const weir_kargs *k)
+{
+    const timed *t = k->state;
+
+    if (on_host(k->src[0]))
+        return sim_upload(t->dev, k->dst[0], k->src[0], weir_shape_bytes(&k->call->in[0].desc));
+    if (on_host(k->dst[0]))
+        return sim_download(t->dev, k->dst[0], k->src[0], weir_shape_bytes(&k->call->out[0].desc));
+    return run(k);
+}
+
+/* The entry of a list of times, which grows with zeros. */
+static double *time_at(weir_sim_times *times, uint64_t i)
+{
+    if (i >= UINT32_MAX)
+        return NULL;
+    while (times->n <= i)
+        if (!weir_vec_push(times, 0))
+            return NULL;
+    return &times->at[i];
+}
+
+/* SPILL_OUT, SPILL_IN, SPILL_WAIT: copies on their own queues; one in begins when what it reads is
+ * out. */
+static weir_status run_spill(const weir_kargs *k)
+{
+    const timed                 *t = k->state;
+    weir_sim                    *sim = weir_sim_of(t->dev);
+    const weir_spill_attr *const a = k->call->attr;
+    double *const done = time_at(&sim->tickets, a->ticket);
+    double *const there = time_at(&sim->slots, a->slot / WEIR_SPILL_ALIGN);
+
+    if (!done || !there)
+        return WEIR_ERR_NOMEM;
+    if (k->call->op == WEIR_OP_SPILL_OUT)
+        *done = *there = weir_sim_copy_out(t->dev, a->bytes, 0);
+    else if (k->call->op == WEIR_OP_SPILL_IN)
+        *done = weir_sim_copy_in(t->dev, a->bytes, *there);
+    else
+        weir_sim_wait(t->dev, *done);
+    return WEIR_OK;
+}
+
+static bool is_spill(weir_op op)
+{
+    return op == WEIR_OP_SPILL_OUT || op == WEIR_OP_SPILL_IN || op == WEIR_OP_SPILL_WAIT;
+}
+
+static weir_status choose(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    timed *t = weir_mem_alloc(sizeof *t);
+
+    if (!t)
+        return WEIR_ERR_NOMEM;
+    *t = (timed){d, weir_rates_seconds(&weir_sim_of(d)->rates, c)};
+    *out = (weir_choice){.run = c->op == WEIR_OP_COPY ? run_copy : is_spill(c->op) ? run_spill
+                                                                                 : run,
+                         .state = t, .destroy = weir_mem_free, .impl = "sim"};
+    return WEIR_OK;
+}
+
+static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
+#define OP(ID, id) [WEIR_OP_##ID] = choose,
+#include "core/ops.def"
+#undef OP
+#define ROW(ID, id, ...) [WEIR_OP_##ID] = choose,
+#include "core/elementwise.def"
+#undef ROW
+};
+
+/* ---- the device ---- */
+
+static weir_rates sim_rates(const weir_device *d)
+{
+    return weir_sim_of(d)->rates;
+}
+
+static void sim_info(weir_device *d, weir_string *s)
+{
+    const weir_sim *sim = weir_sim_of(d);
+
+    weir_string_add(s, "simulated: %.4g TFLOP/s, memory %.4g GB/s, link %.4g GB/s out and %.4g in, "
+                    "%.4g us a call, %.4g a copy, %.4g GB\n", sim->rates.flops * 1e-12,
+                    sim->rates.bytes * 1e-9, sim->rates.link_out * 1e-9, sim->rates.link_in * 1e-9,
+                    sim->rates.call * 1e6, sim->rates.copy * 1e6, (double)sim->capacity * 1e-9);
+}
+
+const weir_device_ops weir_device_sim = {
+    .name = "sim",
+    .align = ALIGN,
+    .host = false,
+    .open = sim_open,
+    .close = sim_close,
+    .alloc = sim_alloc,
+    .free = sim_free,
+    .space = sim_space,
+    .fill = sim_fill,
+    .upload = sim_upload,
+    .download = sim_download,
+    .sync = sim_sync,
+    .paint = sim_paint,
+    .painted = sim_painted,
+    .clock = sim_clock,
+    .rates = sim_rates,
+    .info = sim_info,
+    .kernel = kernels,
+};

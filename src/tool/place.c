@@ -1,0 +1,72 @@
+/* place.c - weir place: offsets for the buffers of a CSV file. */
+#include "tool/tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The whole file, ended by 0; NULL after a message. */
+static char *read_file(const tool_options *o, size_t *bytes)
+{
+    FILE *const from = fopen(o->file, "rb");
+    char       *text = NULL;
+    size_t      room = 0;
+
+    *bytes = 0;
+    while (from && !feof(from) && !ferror(from)) {
+        if (*bytes + 1 >= room) {
+            room = room ? 2 * room : 65536;
+            char *const more = realloc(text, room);
+            if (!more)
+                break;
+            text = more;
+        }
+        *bytes += fread(text + *bytes, 1, room - *bytes - 1, from);
+    }
+    const bool whole = from && feof(from) && !ferror(from);
+    if (from)
+        fclose(from);
+    if (whole)
+        return text;
+    free(text);
+    tool_say(o, TOOL_FAILED, "'%s' cannot be read", o->file);
+    return NULL;
+}
+
+static void report(const tool_options *o, const weir_place_stats *s, double seconds)
+{
+    fprintf(stderr, "%s: %zu buffers\n", o->file, s->buffers);
+    fprintf(stderr, "  largest live sum %15zu bytes\n", s->live_bytes);
+    fprintf(stderr, "  height           %15zu bytes (%.2f %% above%s)\n", s->height_bytes,
+            100 * (double)(s->height_bytes - s->live_bytes) / ((double)s->live_bytes + 1e-9),
+            s->lowest ? "; none is lower" : "");
+    fprintf(stderr, "  strategy         %15s       (%llu nodes of exact search)\n", s->strategy,
+            (unsigned long long)s->nodes);
+    fprintf(stderr, "  placed in        %15.3f s\n", seconds);
+}
+
+int tool_place(const tool_options *o)
+{
+    size_t bytes, capacity = 0;
+
+    if (!o->file)
+        return tool_say(o, TOOL_USAGE, "needs a file: weir place BUFFERS.csv --capacity 1048576");
+    if (o->capacity && weir_bytes(o->capacity, &capacity) != WEIR_OK)
+        return tool_failed(o);
+    if (o->capacity && capacity == 0)
+        return tool_say(o, TOOL_USAGE, "--capacity must be more than 0 bytes");
+    char *const text = read_file(o, &bytes);
+    if (!text)
+        return TOOL_FAILED;
+    const weir_place_options how = {capacity, o->placement, (size_t)o->align, (uint64_t)o->nodes};
+    weir_place_stats         stats;
+    const double             begin = tool_now_ms();
+    char *const              placed = weir_place_csv(text, bytes, &how, &stats);
+    const double             seconds = (tool_now_ms() - begin) / 1e3;
+    free(text);
+    if (!placed)
+        return tool_say(o, TOOL_FAILED, "%s: %s", o->file, weir_error());
+    report(o, &stats, seconds);
+    const int code = tool_write(o, o->out, placed);
+    weir_text_free(placed);
+    return code;
+}
