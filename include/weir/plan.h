@@ -47,6 +47,7 @@ typedef struct weir_outline_plan_stats {
     double   step_ms, extra_ms; /* of all operations once; what the plan takes more */
     double   least_extra_ms;    /* proven: no plan within the budget has less; may be INFINITY */
     weir_cache_use cache;
+    double   proven_extra_ms;   /* policy optimal: least of recomputation alone; 0: nothing */
 } weir_outline_plan_stats;
 
 /* The policies that plans can be made by, one a line: its name, then what may follow a colon
@@ -78,6 +79,9 @@ typedef struct weir_outline_verdict {
 WEIR_API weir_status weir_outline_check(const weir_outline *o, const char *path,
                                         const weir_outline_options *options,
                                         weir_outline_verdict *verdict);
+
+/* Name and version of the solver that policy optimal uses into text; false: why there is none. */
+WEIR_API bool weir_solver_name(char *text, size_t bytes);
 
 /* Plans for budgets from whole_bytes down in steps of 1/32 of it, until one does not fit.
  * options->policy: several, separated by commas; NULL: every one. options->budget is NULL. You own

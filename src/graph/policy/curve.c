@@ -59,7 +59,8 @@ static weir_status add_lines(weir_curve *c, const weir_outline *o,
     const weir_policy *const all = weir_policies(&n);
 
     for (size_t i = 0; i < n && !options->policy; i++)
-        WEIR_TRY(add_line(c, o, all[i].name, strlen(all[i].name), options));
+        if (!all[i].slow)
+            WEIR_TRY(add_line(c, o, all[i].name, strlen(all[i].name), options));
     for (const char *s = options->policy; s && *s; s += strspn(s, ", ")) {
         n = strcspn(s, ", ");
         WEIR_TRY(add_line(c, o, s, n, options));

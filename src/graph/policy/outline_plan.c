@@ -173,6 +173,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
     if (status == WEIR_OK)
         status = tell(p, &f, &l, stats);
     if (status == WEIR_OK) {
+        stats->proven_extra_ms = f.proven * 1e3;
         if (f.fits && budget >= l.base) {
             lift(&l.lay, &f.s, l.base);
             status = show(o, how, &f.s, stats);

@@ -8,17 +8,18 @@
 #include "weir/plan.h"
 
 static const weir_policy policies[] = {
-    {"auto", "recompute swap pack mask", weir_policy_auto},
-    {"mincut", "ratio=0.5", weir_policy_mincut},
-    {"recycle", "", weir_policy_recycle},
-    {"checkpoint", "manual sequential offload memory speed", weir_policy_checkpoint},
-    {"sublinear", "", weir_policy_sublinear},
-    {"dtr", "eq local lru size msps", weir_policy_dtr},
-    {"dtr_lookahead", "", weir_policy_dtr_lookahead},
-    {"vdnn", "all conv dyn", weir_policy_vdnn},
-    {"capuchin", "passive guided", weir_policy_capuchin},
-    {"delta", "", weir_policy_delta},
-    {"autotm", "", weir_policy_autotm},
+    {"auto", "recompute swap pack mask", weir_policy_auto, false},
+    {"mincut", "ratio=0.5", weir_policy_mincut, false},
+    {"recycle", "", weir_policy_recycle, false},
+    {"checkpoint", "manual sequential offload memory speed", weir_policy_checkpoint, false},
+    {"sublinear", "", weir_policy_sublinear, false},
+    {"dtr", "eq local lru size msps", weir_policy_dtr, false},
+    {"dtr_lookahead", "", weir_policy_dtr_lookahead, false},
+    {"vdnn", "all conv dyn", weir_policy_vdnn, false},
+    {"capuchin", "passive guided", weir_policy_capuchin, false},
+    {"delta", "", weir_policy_delta, false},
+    {"autotm", "", weir_policy_autotm, false},
+    {"optimal", "nodes=1000", weir_policy_optimal, true},
 };
 
 const weir_policy *weir_policies(size_t *n)
@@ -96,6 +97,7 @@ weir_status weir_fit_run(weir_fit *f)
         weir_status     status = f->policy->plan(&job);
         f->gap = job.gap;
         f->target = target;
+        f->proven = i ? f->proven : job.proven;
         weir_schedule_free(&f->s);
         f->s = job.s;
         if (status == WEIR_OK && !f->s.valid)

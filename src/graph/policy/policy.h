@@ -13,6 +13,8 @@ typedef struct weir_policy_job {
     uint64_t       moves;       /* of a search, if there is one; 0: by the size of the step */
     uint8_t       *gap;         /* walk.h's decisions to begin with, or NULL; then those made, if
                                  * the policy makes such. Freed by the caller. */
+    double         proven;      /* plans of the policy's kind take so many seconds more, at least;
+                                 * INFINITY: there is none; 0: nothing was proved */
     weir_schedule  s;           /* the answer, ended; s.peak > room: as small as it gets, s.valid
                                  * false: there is none at all */
 } weir_policy_job;
@@ -21,6 +23,7 @@ typedef struct weir_policy {
     const char *name;
     const char *variants;       /* separated by spaces; "" if there are none */
     weir_status (*plan)(weir_policy_job *job);
+    bool        slow;           /* in tables only where it is asked for */
 } weir_policy;
 
 /* The policy of a text such as "auto" or "checkpoint:speed" (NULL: auto), and what follows the
@@ -46,6 +49,7 @@ typedef struct weir_fit {
     size_t              target; /* bytes that the policy was last asked for */
     size_t              height; /* of it */
     bool                fits;   /* height <= room */
+    double              proven; /* of job, for the whole room */
 } weir_fit;
 
 weir_status weir_fit_run(weir_fit *f);
@@ -69,5 +73,6 @@ weir_status weir_policy_vdnn(weir_policy_job *job);
 weir_status weir_policy_capuchin(weir_policy_job *job);
 weir_status weir_policy_delta(weir_policy_job *job);
 weir_status weir_policy_autotm(weir_policy_job *job);
+weir_status weir_policy_optimal(weir_policy_job *job);
 
 #endif
