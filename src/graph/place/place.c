@@ -123,7 +123,7 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
     static const weir_place_how none = {0};
     const weir_place_how *h = how ? how : &none;
     weir_placer p = {.item = items, .n = n, .steps = steps, .best_height = SIZE_MAX,
-                     .nodes = h->nodes, .strategy = "empty"};
+                     .nodes = h->nodes, .repairs = h->repairs, .strategy = "empty"};
 
     if (!weir_place_named(h->strategy))
         return WEIR_ERR_INVALID;
@@ -138,14 +138,32 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
     return WEIR_OK;
 }
 
-weir_status weir_place(weir_plan *plan)
+static weir_status place_plan(weir_plan *plan, const weir_place_how *how)
 {
-    const weir_place_how how = {.strategy = plan->placement};
-    weir_placed          placed;
+    weir_placed placed;
 
-    WEIR_TRY(weir_place_items(plan->items.at, plan->items.n, plan->n, &how, &placed));
+    WEIR_TRY(weir_place_items(plan->items.at, plan->items.n, plan->n, how, &placed));
     plan->arena = placed.height;
     plan->lower_bound = placed.lower_bound;
     plan->strategy = placed.strategy;
     return WEIR_OK;
+}
+
+weir_status weir_place(weir_plan *plan)
+{
+    const weir_place_how how = {.strategy = plan->placement};
+
+    return place_plan(plan, &how);
+}
+
+weir_status weir_place_within(weir_plan *plan, size_t room)
+{
+    enum { NODES = 500, REPAIRS = 20, NEAR = 50 };  /* a fiftieth too high: that is near */
+    const weir_place_how quick = {.strategy = "life", .capacity = room, .repairs = REPAIRS};
+    const weir_place_how near = {.capacity = room, .repairs = REPAIRS / 5, .nodes = NODES};
+
+    WEIR_TRY(place_plan(plan, &quick));
+    if (plan->arena <= room || plan->arena - room > room / NEAR)
+        return WEIR_OK;
+    return place_plan(plan, &near);
 }
