@@ -77,4 +77,7 @@ weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace);
 /* Offsets for all items; arena, lower_bound and strategy of the plan. */
 weir_status weir_place(weir_plan *p);
 
+/* The same for a search, which looks at many: quicker, and no lower than `room` where that does. */
+weir_status weir_place_within(weir_plan *p, size_t room);
+
 #endif

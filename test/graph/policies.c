@@ -43,12 +43,13 @@ static weir_status plan_with(const char *name, const weir_problem *p, size_t roo
                              weir_schedule *s)
 {
     const weir_policy *policy;
-    weir_policy_job    job = {.p = p, .room = room};
+    weir_policy_job    job = {.p = p, .room = room, .moves = 300};
     weir_status        status = weir_policy_find(name, &policy, &job.variant);
 
     if (status == WEIR_OK)
         status = policy->plan(&job);
     *s = job.s;
+    weir_mem_free(job.gap);
     return status;
 }
 
@@ -120,6 +121,38 @@ static void make_chain(weir_problem *p, uint32_t n)
 }
 
 /* "Memory cost O(sqrt n) at one extra forward pass." */
+/* auto is no slower than any policy that plans for a budget and recomputes only, and the same each
+ * time. */
+CASE(auto_is_never_slower)
+{
+    for (int round = 0; round < 40; round++) {
+        weir_problem  p;
+        weir_schedule plain, own, same, s;
+        make_problem_with(&p, 6 + below(MOST_TASKS - 6), round % 3 ? 0 : 1 + below(3));
+        CHECK_OK(plan_with("recycle", &p, SIZE_MAX, &plain));
+        for (size_t percent = 35; percent < 100; percent += 20) {
+            const size_t room = plain.peak * percent / 100;
+            CHECK_OK(plan_with("auto", &p, room, &own));
+            CHECK_OK(plan_with("auto", &p, room, &same));
+            CHECK(same_events(&own, &same));
+            weir_schedule_free(&same);
+            for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+                if (all[i].asked)
+                    continue;
+                CHECK_OK(plan_with(all[i].name, &p, room, &s));
+                const bool fits = s.valid && s.peak <= room;
+                if (fits && !CHECK(own.valid && own.peak <= room && own.time <= s.time))
+                    printf("    round %d, %zu %%: %.9g s, %s %.9g s\n", round, percent, own.time,
+                           all[i].name, s.time);
+                weir_schedule_free(&s);
+            }
+            weir_schedule_free(&own);
+        }
+        weir_schedule_free(&plain);
+        weir_problem_free(&p);
+    }
+}
+
 CASE(checkpoints_take_the_square_root)
 {
     for (uint32_t root = 4; root <= 32; root *= 2) {

@@ -90,7 +90,8 @@ static weir_status place(weir_buffer *b, size_t n, size_t align, const weir_plac
         time[2 * i + 1] = b[i].upper;
     }
     const uint32_t       steps = distinct(time, 2 * n);
-    const weir_place_how how = {o->strategy, o->capacity & ~(align - 1), o->nodes, true};
+    const weir_place_how how = {.strategy = o->strategy, .capacity = o->capacity & ~(align - 1),
+                                .nodes = o->nodes, .thorough = true};
     fill(item, b, n, align, time, steps);
     WEIR_TRY(weir_place_items(item, (uint32_t)n, steps, &how, placed));
     for (size_t i = 0; i < n; i++)

@@ -130,7 +130,9 @@ static uint64_t repairs(uint64_t n)
 /* The item at the top of the last try goes first in the next one. */
 static void repair(weir_order *o, bool tight, const char *name)
 {
-    for (uint64_t r = repairs(o->p->n); r > 0 && !weir_place_done(o->p); r--) {
+    const uint64_t most = o->p->repairs ? o->p->repairs : repairs(o->p->n);
+
+    for (uint64_t r = most; r > 0 && !weir_place_done(o->p); r--) {
         const weir_key top = o->key[o->top];
         memmove(&o->key[1], &o->key[0], o->top * sizeof top);
         o->key[0] = top;

@@ -123,7 +123,7 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
     static const weir_place_how none = {0};
     const weir_place_how *h = how ? how : &none;
     weir_placer p = {.item = items, .n = n, .steps = steps, .best_height = SIZE_MAX,
-                     .nodes = h->nodes, .strategy = "empty"};
+                     .nodes = h->nodes, .repairs = h->repairs, .strategy = "empty"};
 
     if (!weir_place_named(h->strategy))
         return WEIR_ERR_INVALID;
@@ -138,14 +138,35 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
     return WEIR_OK;
 }
 
-weir_status weir_place(weir_plan *plan)
+static weir_status place_plan(weir_plan *plan, const weir_place_how *how)
 {
-    const weir_place_how how = {.strategy = plan->placement};
-    weir_placed          placed;
+    weir_placed placed;
 
-    WEIR_TRY(weir_place_items(plan->items.at, plan->items.n, plan->n, &how, &placed));
+    WEIR_TRY(weir_place_items(plan->items.at, plan->items.n, plan->n, how, &placed));
     plan->arena = placed.height;
     plan->lower_bound = placed.lower_bound;
     plan->strategy = placed.strategy;
     return WEIR_OK;
+}
+
+weir_status weir_place(weir_plan *plan)
+{
+    const weir_place_how how = {.strategy = plan->placement};
+
+    return place_plan(plan, &how);
+}
+
+weir_status weir_place_within(weir_plan *plan, size_t room)
+{
+    enum { WORK = 20000000, MOST = 200, LEAST = 20, NEAR = 20 };    /* within a twentieth: near */
+    const uint64_t n = plan->items.n + 1u, many = WORK / (n * n);
+    const uint32_t repairs = many < LEAST ? LEAST : many > MOST ? MOST : (uint32_t)many;
+    const weir_place_how quick = {.strategy = "life", .capacity = room, .repairs = repairs};
+    const weir_place_how near = {.capacity = room, .repairs = repairs / 4,
+                                 .nodes = 100 * repairs};
+
+    WEIR_TRY(place_plan(plan, &quick));
+    if (plan->arena <= room || plan->arena - room > room / NEAR)
+        return WEIR_OK;
+    return place_plan(plan, &near);
 }

@@ -11,6 +11,7 @@ typedef struct weir_place_how {
     const char *strategy;       /* NULL: "auto" */
     size_t      capacity;       /* a height that is low enough; 0: as low as possible */
     uint64_t    nodes;          /* of the exact search, at most; 0: by the number of items */
+    uint32_t    repairs;        /* of each greedy order, at most; 0: by the number of items */
     bool        thorough;       /* then: so that it takes a minute, not a part of a second */
 } weir_place_how;
 
@@ -36,6 +37,7 @@ typedef struct weir_placer {
     uint32_t         n, steps;
     size_t           bound, target;     /* target: low enough; the bound or the capacity */
     uint64_t         nodes, used;       /* of the exact search: allowed (0: by work), spent */
+    uint32_t         repairs;           /* of each greedy order; 0: by the number of items */
     uint64_t         work;              /* arithmetic it may take if `nodes` is 0 */
     size_t          *offset;            /* [n] of the placement being made */
     size_t          *best;              /* [n] of the lowest one so far */

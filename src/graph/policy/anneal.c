@@ -170,7 +170,7 @@ bool weir_search_anneal(weir_searcher *a, uint64_t moves)
             memcpy(a->gap, a->best.gap, s->room.gaps);
             if (!weir_search_walk(a))
                 return false;
-            now = weir_search_objective(s);
+            now = weir_search_objective(a);
         }
         const double   warm = hot / (1.0 + (double)(m / round));
         const double   temperature = warm * pow(cold / warm, (double)(m % round) / (double)round);
@@ -182,7 +182,7 @@ bool weir_search_anneal(weir_searcher *a, uint64_t moves)
             continue;
         if (!weir_search_walk(a))
             return false;
-        const double then = weir_search_objective(s);
+        const double then = weir_search_objective(a);
         if (then <= now || weir_unit(a) < exp((now - then) / temperature)) {
             now = then;
             if (!weir_search_note(a))

@@ -1,9 +1,13 @@
 /* auto.c - the policy of our own: recomputation, swapping, packing and masks decided together, by
- * search.c. A variant names the levers it may use, joined by '+' ("recompute+swap"); none: all. */
+ * search.c, which begins with the best plan of the policies that recompute only (rivals.c); where
+ * that one is better than anything the search finds, it is the answer.
+ *
+ * A variant names the levers it may use, joined by '+' ("recompute+swap"); none: all. */
 #include <string.h>
 
 #include "core/status.h"
 #include "graph/policy/policy.h"
+#include "graph/policy/rivals.h"
 #include "graph/policy/search.h"
 
 static const struct { const char *name; weir_lever lever; } levers[] = {
@@ -28,6 +32,52 @@ static weir_status levers_from(const char *text, unsigned *set)
     return WEIR_OK;
 }
 
+/* Does everything fit as it is? */
+static weir_status fits_whole(const weir_policy_job *job, bool *fits)
+{
+    weir_policy_job   own = {.p = job->p, .room = job->room, .variant = ""};
+    const weir_status status = weir_policy_recycle(&own);
+
+    *fits = status == WEIR_OK && own.s.peak <= job->room;
+    weir_schedule_free(&own.s);
+    return status;
+}
+
+/* The best rival, and what it decides; none where nothing has to be dropped, or may be. */
+static weir_status find_rival(const weir_policy_job *job, unsigned set, weir_rival *r,
+                              uint8_t **hint)
+{
+    weir_walk_room w = {0};
+    bool           fits;
+
+    *r = (weir_rival){0};
+    WEIR_TRY(fits_whole(job, &fits));
+    if (fits || (set && !(set & WEIR_LEVER_RECOMPUTE)))
+        return WEIR_OK;
+    WEIR_TRY(weir_rivals_run(job, r));
+    if (!r->found)
+        return WEIR_OK;
+    const bool ok = weir_walk_init(&w, job->p) && (*hint = weir_mem_alloc(w.gaps + 1u)) != NULL &&
+                    weir_gap_of_schedule(&w, &r->s, *hint);
+    weir_walk_free(&w);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+static weir_status search(weir_policy_job *job, weir_search *s, const weir_rival *r)
+{
+    const weir_status status = weir_search_run(s);
+
+    weir_mem_free(job->gap);
+    job->gap = s->best;
+    s->best = NULL;
+    if (status == WEIR_OK && r->found && (!s->room.s.valid || s->best_peak > job->room ||
+                                          r->s.time < s->room.s.time))
+        return WEIR_OK;
+    job->s = s->room.s;
+    s->room.s = (weir_schedule){0};
+    return status;
+}
+
 weir_status weir_policy_auto(weir_policy_job *job)
 {
     weir_search s = {.p = job->p, .budget = job->room, .room_bytes = job->addresses,
@@ -35,13 +85,19 @@ weir_status weir_policy_auto(weir_policy_job *job)
                      .moves = job->moves ? job->moves : weir_policy_moves(job->p->tasks.n)};
 
     WEIR_TRY(levers_from(job->variant, &s.levers));
+    weir_rival  rival = {0};
+    uint8_t    *hint = NULL;
+    weir_status status = job->gap ? WEIR_OK : find_rival(job, s.levers, &rival, &hint);
     s.start = job->gap;
-    const weir_status status = weir_search_run(&s);
-    weir_mem_free(job->gap);
-    job->gap = s.best;
-    s.best = NULL;
-    job->s = s.room.s;
-    s.room.s = (weir_schedule){0};
+    s.hint = hint;
+    if (status == WEIR_OK)
+        status = search(job, &s, &rival);
+    if (status == WEIR_OK && !job->s.now) {     /* the rival is better */
+        job->s = rival.s;
+        rival.s = (weir_schedule){0};
+    }
+    weir_mem_free(hint);
+    weir_rival_free(&rival);
     weir_search_free(&s);
     return status;
 }

@@ -35,7 +35,8 @@ static bool collect(weir_searcher *a, double power)
     const weir_search    *s = a->s;
     const weir_walk_room *w = &s->room;
     const uint32_t        e = w->peak_event, stage = weir_schedule_stage(&w->s, e);
-    const double          excess = (double)(w->peak - s->budget), load = weir_link_load(a);
+    const double          load = weir_link_load(a);
+    const double          excess = (double)(w->peak - weir_search_room(a));
 
     a->candidates.n = 0;
     for (uint32_t i = 0; i < w->s.lives.n; i++) {
@@ -89,11 +90,11 @@ bool weir_search_greedy(weir_searcher *a, double power)
             return false;
         if (!weir_search_note(a))
             return false;
-        if (!s->room.valid || s->room.peak <= s->budget)
+        if (!s->room.valid || s->room.peak <= weir_search_room(a))
             return true;
         if (!collect(a, power))
             return false;
-        double left = 0.3 * (double)(s->room.peak - s->budget);
+        double left = 0.3 * (double)(s->room.peak - weir_search_room(a));
         if (a->candidates.n == 0)
             return true;
         for (uint32_t i = 0; i < a->candidates.n && (i == 0 || left > 0); i++) {
@@ -130,7 +131,7 @@ bool weir_search_restore(weir_searcher *a)
         a->gap[g] = WEIR_KEEP;
         if (!weir_search_walk(a))
             return false;
-        if (s->room.valid && s->room.peak <= s->budget && s->room.extra <= extra) {
+        if (s->room.valid && s->room.peak <= weir_search_room(a) && s->room.extra <= extra) {
             extra = s->room.extra;
             if (!weir_search_note(a))
                 return false;

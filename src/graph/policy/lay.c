@@ -76,7 +76,8 @@ static void take_offsets(const weir_schedule *s, const weir_plan *plan, const ui
     l->height = bottom + plan->arena;
 }
 
-weir_status weir_lay_out(const weir_schedule *s, size_t align, weir_lay *l)
+/* room 0: as low as the placer gets. */
+static weir_status lay(const weir_schedule *s, size_t align, size_t room, weir_lay *l)
 {
     weir_plan       plan = {.n = s->events.n};
     uint32_t *const item = weir_mem_alloc((s->lives.n + 1u) * sizeof *item);
@@ -88,12 +89,23 @@ weir_status weir_lay_out(const weir_schedule *s, size_t align, weir_lay *l)
     l->work = weir_mem_alloc((s->events.n + 1u) * sizeof *l->work);
     if (item && l->offset && l->work && lay_bottom(s, align, l, &bottom) &&
         add_items(s, align, &plan, item))
-        status = weir_place(&plan);
+        status = room == 0 ? weir_place(&plan)
+                           : weir_place_within(&plan, room > bottom ? room - bottom : 0);
     if (status == WEIR_OK)
         take_offsets(s, &plan, item, bottom, l);
     weir_vec_free(&plan.items);
     weir_mem_free(item);
     return status;
+}
+
+weir_status weir_lay_out(const weir_schedule *s, size_t align, weir_lay *l)
+{
+    return lay(s, align, 0, l);
+}
+
+weir_status weir_lay_within(const weir_schedule *s, size_t align, size_t room, weir_lay *l)
+{
+    return lay(s, align, room, l);
 }
 
 void weir_lay_free(weir_lay *l)

@@ -13,6 +13,9 @@ typedef struct weir_lay {
 /* Offsets that are multiples of `align` (a power of two) for an ended schedule. Free it, also after
  * a failure. */
 weir_status weir_lay_out(const weir_schedule *s, size_t align, weir_lay *l);
+
+/* The same for a search, which looks at many: quicker, and no lower than `room` where that does. */
+weir_status weir_lay_within(const weir_schedule *s, size_t align, size_t room, weir_lay *l);
 void        weir_lay_free(weir_lay *l);
 
 #endif

@@ -18,13 +18,17 @@
 typedef struct weir_layouter {
     weir_lay lay;
     size_t   align, base;       /* base: of the pieces, above what always lies below them */
+    size_t   room;              /* of the pieces; 0: as little as possible */
 } weir_layouter;
 
 static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
 {
     weir_layouter *const l = ctx;
 
-    WEIR_TRY(weir_lay_out(s, l->align, &l->lay));
+    if (l->room > 0)
+        WEIR_TRY(weir_lay_within(s, l->align, l->room, &l->lay));
+    if (l->room == 0 || l->lay.height > l->room)
+        WEIR_TRY(weir_lay_out(s, l->align, &l->lay));
     *height = l->lay.height;
     return weir_schedule_check(s, &l->lay, l->align, *height);
 }
@@ -166,6 +170,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
         l.base += (o->problem.pieces.at[k].bytes + l.align - 1) & ~(l.align - 1);
     const size_t budget = how->budget ? stats->budget_bytes : SIZE_MAX;
     f.room = budget > l.base ? budget - l.base : 0;
+    l.room = how->budget ? f.room : 0;
     WEIR_TRY(weir_bound_of(p, f.room, &levers, &b));
     stats->floor_bytes = l.base + b.feasible_bytes;
     stats->least_extra_ms = b.extra_seconds * 1e3;

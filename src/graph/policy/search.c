@@ -21,11 +21,14 @@ bool weir_search_walk(weir_searcher *a)
     return weir_walk(&a->s->room, a->gap);
 }
 
-double weir_search_objective(const weir_search *s)
+double weir_search_objective(const weir_searcher *a)
 {
+    const weir_search *s = a->s;
+    const size_t       room = weir_search_room(a);
+
     if (!s->room.valid)
         return INFINITY;
-    const double over = s->room.peak > s->budget ? (double)(s->room.peak - s->budget) : 0;
+    const double over = s->room.peak > room ? (double)(s->room.peak - room) : 0;
     return s->room.extra / (s->p->time + 1e-30) +
            EXCESS_WEIGHT * over / ((double)s->budget + 1);
 }
@@ -40,15 +43,33 @@ static bool better(const weir_search *s, size_t peak, double extra, const weir_f
     return fits ? extra < than->extra : peak < than->peak;
 }
 
-/* Are there addresses for the plan walked last? */
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Are there addresses for the plan walked last? If not, later plans are made for fewer bytes, and
+ * where that failed often in a row, some are passed over: a failure takes long to find. */
 static bool has_addresses(weir_searcher *a)
 {
+    enum { MOST_WAIT = 8, SPARED = 32 };
     const weir_search *s = a->s;
 
     if (s->room_bytes == 0 || s->room.peak > s->budget)
         return true;                    /* it is too large anyway */
-    a->status = weir_lay_out(&s->room.s, s->align, &a->lay);
-    return a->status == WEIR_OK && a->lay.height <= s->room_bytes;
+    if (s->room.peak > weir_search_room(a) || a->wait > 0) {
+        a->wait -= a->wait > 0;
+        return false;
+    }
+    a->status = weir_lay_within(&s->room.s, s->align, s->room_bytes, &a->lay);
+    const bool fits = a->status == WEIR_OK && a->lay.height <= s->room_bytes;
+    if (fits)
+        a->spare -= a->spare / 4;
+    else if (a->spare < s->budget / SPARED && a->status == WEIR_OK)
+        a->spare += smaller((a->lay.height - s->room_bytes) / 2, s->budget / SPARED);
+    a->failed = fits ? 0 : a->failed + 1;
+    a->wait = a->failed > 2 ? 1u << (a->failed < MOST_WAIT ? a->failed : MOST_WAIT) : 0;
+    return fits;
 }
 
 bool weir_search_note(weir_searcher *a)
@@ -79,6 +100,7 @@ static void close_line(weir_searcher *a)
 static void open_line(weir_searcher *a, unsigned levers)
 {
     a->levers = levers;
+    a->spare = a->failed = a->wait = 0;
     a->best.peak = SIZE_MAX;
     a->best.extra = INFINITY;
 }
@@ -103,6 +125,16 @@ static bool start_at_cut(weir_searcher *a, double ratio)
         return false;
     if (ratio > 0)
         return weir_search_note(a);
+    return weir_search_greedy(a, 1.0) &&
+           (!s->room.valid || s->room.peak > s->budget || weir_search_restore(a));
+}
+
+/* What is too much of the hint goes greedily. */
+static bool start_at_hint(weir_searcher *a)
+{
+    weir_search *s = a->s;
+
+    memcpy(a->gap, s->hint, s->room.gaps);
     return weir_search_greedy(a, 1.0) &&
            (!s->room.valid || s->room.peak > s->budget || weir_search_restore(a));
 }
@@ -132,6 +164,8 @@ static bool run_line(weir_searcher *a, unsigned levers, uint64_t moves)
         if (s->room.valid && s->room.peak <= s->budget && !weir_search_restore(a))
             return false;
     }
+    if (s->hint && levers & WEIR_LEVER_RECOMPUTE && !start_at_hint(a))
+        return false;
     const bool done = a->worth.n == 0 || (a->best.extra <= 0 && a->best.peak <= s->budget);
     const bool ok = done || ((!(levers & WEIR_LEVER_RECOMPUTE) || start_at_cut(a, 0)) &&
                              weir_search_anneal(a, moves));

@@ -21,6 +21,7 @@ typedef struct weir_search {
     size_t         align;       /* of addresses */
     uint64_t       moves;       /* tried by annealing: a count, so that plans are reproducible */
     const uint8_t *start;       /* [gaps] decisions to begin with; NULL: find some */
+    const uint8_t *hint;        /* [gaps] a plan that recomputes only, to be improved; or NULL */
     weir_walk_room room;        /* holds the answer's walk afterwards */
     uint8_t       *best;        /* [gaps] the answer */
     size_t         best_peak;

@@ -29,6 +29,8 @@ typedef struct weir_searcher {
     uint32_t    *stamp;         /* [pieces] the call that counted it */
     uint32_t     call;
     weir_lay     lay;
+    size_t       spare;         /* bytes of the budget left free, so that there are addresses */
+    uint32_t     failed, wait;  /* plans without addresses in a row; so many are not looked at */
     weir_status  status;        /* of the last look at addresses */
     uint64_t     random;
     double      *when;          /* [tasks + 1] seconds before each, all first runs */
@@ -59,7 +61,12 @@ static inline double weir_unit(weir_searcher *a)
 /* Walks the plan at hand. False when memory is short. */
 bool   weir_search_walk(weir_searcher *a);
 /* Of the plan walked last: extra time and bytes above the budget, both relative. */
-double weir_search_objective(const weir_search *s);
+double weir_search_objective(const weir_searcher *a);
+/* Bytes that plans are made for: the budget, less what addresses turned out to need. */
+static inline size_t weir_search_room(const weir_searcher *a)
+{
+    return a->s->budget - a->spare;
+}
 /* Remembers the plan at hand if it is the best of its line. False when memory is short. */
 bool   weir_search_note(weir_searcher *a);
 

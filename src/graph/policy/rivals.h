@@ -1,0 +1,22 @@
+/* rivals.h - the best plan of the quick policies that only recompute: to begin with, and to be no
+ * worse than. */
+#ifndef WEIR_GRAPH_POLICY_RIVALS_H
+#define WEIR_GRAPH_POLICY_RIVALS_H
+
+#include "graph/policy/policy.h"
+#include "graph/policy/walk.h"
+
+typedef struct weir_rival {
+    weir_schedule s;            /* ended; it fits the job's room and has addresses */
+    bool          found;
+} weir_rival;
+
+/* Free it, also after a failure. */
+weir_status weir_rivals_run(const weir_policy_job *job, weir_rival *r);
+void        weir_rival_free(weir_rival *r);
+
+/* Decisions [w->gaps] that mean about the schedule, which copies nothing. False when memory is
+ * short. */
+bool weir_gap_of_schedule(const weir_walk_room *w, const weir_schedule *s, uint8_t *gap);
+
+#endif
