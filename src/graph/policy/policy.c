@@ -14,6 +14,7 @@ static const weir_policy policies[] = {
     {"sublinear", "", weir_policy_sublinear},
     {"dtr", "eq local lru size msps", weir_policy_dtr},
     {"dtr_lookahead", "", weir_policy_dtr_lookahead},
+    {"gist", "", weir_policy_gist},
 };
 
 const weir_policy *weir_policies(size_t *n)

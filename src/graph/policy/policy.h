@@ -60,5 +60,6 @@ weir_status weir_policy_checkpoint(weir_policy_job *job);
 weir_status weir_policy_sublinear(weir_policy_job *job);
 weir_status weir_policy_dtr(weir_policy_job *job);
 weir_status weir_policy_dtr_lookahead(weir_policy_job *job);
+weir_status weir_policy_gist(weir_policy_job *job);
 
 #endif
