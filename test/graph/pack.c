@@ -147,7 +147,8 @@ static void there_and_back(const weir_pack_attr *a, void *from, size_t n)
     weir_choice         to, of;
 
     CHECK(n == weir_shape_bytes(&plain.desc));
-    if (CHECK_OK(weir_cpu_pack(NULL, &pack, &to)) && CHECK_OK(weir_cpu_unpack(NULL, &unpack, &of))) {
+    if (CHECK_OK(weir_cpu_pack(NULL, &pack, &to)) &&
+        CHECK_OK(weir_cpu_unpack(NULL, &unpack, &of))) {
         CHECK_OK(to.run(&(weir_kargs){.call = &pack, .src = (void *[]){from},
                                       .dst = (void *[]){code}, .threads = t}));
         CHECK_OK(of.run(&(weir_kargs){.call = &unpack, .src = (void *[]){code},
@@ -298,7 +299,8 @@ CASE(every_allocation_fails)
     for (int64_t nth = 0, step = 1;; nth += step) {
         const int64_t alive = weir_mem_alive();
         train         t;
-        if (!net_open(&t, &how))
+        if (!net_open(&t, &how) || !CHECK_OK(weir_write_fill(t.x, 0.5)) ||
+            !CHECK_OK(weir_write_fill(t.y, 3)))
             break;
         weir_mem_fail_nth(nth, false);
         const weir_status status = weir_step_run(t.step);

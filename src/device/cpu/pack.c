@@ -1,7 +1,8 @@
 /* pack.c - PACK and UNPACK: elements as codes of 1 to 32 bits.
  *
  * Elements become 32-bit codes, chunk by chunk in cache, and codes bits, lowest first; a task
- * begins at a whole byte. Integer work alone, so all builds and thread counts give the same bits. */
+ * begins at a whole byte. All conversions are exact, so every build and thread count gives the same
+ * bits. */
 #include <string.h>
 
 #include "core/attr.h"

@@ -200,7 +200,7 @@ static weir_known rule_mul(const weir_call *c, const weir_known *in, int o)
                : of_type(type_of(c, o));
 }
 
-/* s * a is -0 at most where t is added to it or where s > 0 and a = -0, which is no whole number. */
+/* s * a is -0 only where s <= 0, and then a t that is not 0 is added. */
 static weir_known rule_affine(const weir_call *c, const weir_known *in, int o)
 {
     const weir_ew_attr *const a = c->attr;
