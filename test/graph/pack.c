@@ -1,5 +1,5 @@
 /* pack.c - values that lie packed between their uses: what is known of them holds for all they can
- * be, the same bits in training, planned = measured; policies auto:pack and gist. */
+ * be, the same bits in training, planned = measured; policies auto:pack, gist and actnn. */
 #include <stdlib.h>
 
 #include "core/half.h"
@@ -341,4 +341,55 @@ CASE(gist_packs_what_crosses)
     CHECK_OK(weir_schedule_check(&s, NULL, 1, SIZE_MAX));
     weir_schedule_free(&s);
     weir_problem_free(&p);
+}
+
+/* ---- actnn: results are about the same ---- */
+
+/* The last loss after STEPS steps on the same few images; *s of the plan. */
+static double loss_with(const char *policy, const char *budget, weir_graph_stats *s)
+{
+    const weir_step_options how = {.graph = true, .plan = {.budget = budget, .policy = policy,
+                                                     .disable = "fuse"}};
+    train  t;
+    size_t measured = 0;
+    float  loss = NAN;
+
+    if (!net_open(&t, &how))
+        return NAN;
+    for (int k = 0; k < STEPS; k++)
+        CHECK_OK(train_step(&t, 0));
+    weir_graph *const g = weir_step_graph(t.step);
+    if (CHECK(g != NULL) && CHECK_OK(weir_read(t.loss, &loss, sizeof loss)) &&
+        CHECK_OK(weir_graph_stats_of(g, s)) && CHECK_OK(weir_graph_measure(g, &measured)))
+        CHECK(measured == s->arena_bytes);
+    train_close(&t);
+    return (double)loss;
+}
+
+CASE(quantised_training_converges)
+{
+    static const struct { const char *policy; double within; } ways[] = {
+        {"actnn:16", 0.01}, {"actnn:8", 0.02}, {"actnn", 0.1}, {"actnn:2", 0.5}};
+    weir_graph_stats s;
+    const double     exact = loss_with(NULL, NULL, &s);
+
+    CHECK(s.lossy == 0 && exact < 1.5);         /* it began at about 2.3 */
+    for (size_t i = 0; i < LAB_COUNT(ways); i++) {
+        const double loss = loss_with(ways[i].policy, "80%", &s);
+        CHECK(s.lossy > 0 && s.planned_peak_bytes <= s.budget_bytes);
+        if (!CHECK(fabs(loss - exact) < ways[i].within))
+            printf("    %s: loss %g, exact %g\n", ways[i].policy, loss, exact);
+        CHECK(loss == loss_with(ways[i].policy, "80%", &s));
+    }
+}
+
+CASE(bits_that_there_are_none_of)
+{
+    const weir_step_options how = {.graph = true, .plan = {.budget = "80%", .policy = "actnn:3"}};
+    train t;
+
+    CHECK_OR_RETURN(net_open(&t, &how));
+    CHECK_STATUS(weir_step_run(t.step), WEIR_ERR_INVALID);
+    CHECK(strstr(weir_error(), "2, 4, 8, 16") != NULL);
+    train_close(&t);
 }

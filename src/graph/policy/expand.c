@@ -11,6 +11,7 @@
 #include "core/status.h"
 
 #include "core/attr.h"
+#include "core/rng.h"
 #include "graph/policy/packs.h"
 #include "graph/policy/recorded.h"
 
@@ -191,8 +192,15 @@ static weir_status add_code(weir_expander *x, uint32_t event)
     const bool            packs = e.act == WEIR_PACK;
     const size_t          bytes = weir_pack_bytes(&attr);
     const weir_store      like = x->g->stores.at[origin];
+    const bool            lossy = attr.kind == WEIR_PACK_GROUPS;
     weir_node             n = {.op = packs ? WEIR_OP_PACK : WEIR_OP_UNPACK, .phase = x->phase,
                                .attr_bytes = sizeof attr, .nin = 1, .nout = 1};
+
+    if (lossy) {
+        n.op = packs ? WEIR_OP_QUANTIZE : WEIR_OP_DEQUANTIZE;
+        n.rng = x->g->rng_total;
+        x->g->rng_total += packs ? weir_rng_blocks(attr.count) : 0;
+    }
 
     const uint32_t made = weir_graph_store_new(x->g, packs ? bytes : like.bytes, like.kind);
     if (made == WEIR_NONE)
@@ -329,6 +337,7 @@ static void forget_new(weir_graph *g, const weir_unexpanded *old)
             *first = g->values.at[*first].next;
     }
     g->values.n = old->values;
+    g->rng_total = old->rng;
 }
 
 weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
@@ -337,7 +346,8 @@ weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint3
     weir_expander x = {.g = g, .s = s, .piece_of = piece_of};
     weir_status   status = WEIR_OK;
 
-    *old = (weir_unexpanded){.stores = g->stores.n, .values = g->values.n};
+    *old = (weir_unexpanded){.stores = g->stores.n, .values = g->values.n,
+                             .rng = g->rng_total};
     if (weir_packs_of(g, &x.pack) != WEIR_OK || !expander_init(&x))
         status = WEIR_ERR_NOMEM;
     for (uint32_t e = 0; e < s->events.n && status == WEIR_OK; e++)

@@ -305,15 +305,43 @@ static void follow(const weir_graph *g, uint32_t i, weir_known *known, weir_pack
     }
 }
 
+/* Where values may be rounded: f32 that the forward pass makes and a later one reads. Small ones
+ * are statistics and sums. */
+static void round_waiting(const weir_graph *g, uint8_t *forward, weir_pack_attr *pack)
+{
+    enum { LEAST = 4 * WEIR_QUANT_GROUP };
+
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_node *n = &g->nodes.at[i];
+        for (int o = 0; o < n->nout && n->phase == WEIR_FORWARD; o++) {
+            const weir_value *v = &g->values.at[n->out[o]];
+            const weir_store *s = &g->stores.at[v->store];
+            forward[v->store] = !s->external && v->layout.desc.dtype == WEIR_F32 &&
+                                s->bytes >= LEAST * sizeof(float);
+        }
+        for (int k = 0; k < n->nin && n->phase != WEIR_FORWARD; k++) {
+            const uint32_t s = weir_store_of(g, n->in[k]);
+            if (forward[s] && (pack[s].bits == 0 || pack[s].bits > g->lossy))
+                pack[s] = (weir_pack_attr){
+                    .kind = WEIR_PACK_GROUPS, .dtype = WEIR_F32, .bits = g->lossy,
+                    .count = (int64_t)(g->stores.at[s].bytes / sizeof(float))};
+        }
+    }
+}
+
 weir_status weir_packs_of(const weir_graph *g, weir_pack_attr **pack)
 {
     weir_known *const known = weir_mem_zalloc(g->stores.n + 1u, sizeof *known);
+    uint8_t *const    forward = weir_mem_zalloc(g->stores.n + 1u, 1);
 
     *pack = weir_mem_zalloc(g->stores.n + 1u, sizeof **pack);
     for (uint32_t i = 0; i < g->nodes.n && known && *pack; i++)
         follow(g, i, known, *pack);
-    const weir_status status = known && *pack ? WEIR_OK : WEIR_ERR_NOMEM;
+    const weir_status status = known && *pack && forward ? WEIR_OK : WEIR_ERR_NOMEM;
+    if (status == WEIR_OK && g->lossy)
+        round_waiting(g, forward, *pack);
     weir_mem_free(known);
+    weir_mem_free(forward);
     if (status != WEIR_OK) {
         weir_mem_free(*pack);
         *pack = NULL;

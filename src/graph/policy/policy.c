@@ -15,6 +15,7 @@ static const weir_policy policies[] = {
     {"dtr", "eq local lru size msps", weir_policy_dtr},
     {"dtr_lookahead", "", weir_policy_dtr_lookahead},
     {"gist", "", weir_policy_gist},
+    {"actnn", "2 4 8 16", weir_policy_actnn},
 };
 
 const weir_policy *weir_policies(size_t *n)
