@@ -160,22 +160,24 @@ static void there_and_back(const weir_pack_attr *a, void *from, size_t n)
     free(back);
 }
 
-/* Makes the value and, kept, two copies of it, without passes; what is known of the value is tried
- * on the elements of the first copy. */
-static void check_maker(const sources *s, size_t i)
+/* Makes the value and, kept, two copies of it; what is known of the value is tried on the elements
+ * of the first copy. Returns how many fused groups there were. */
+static uint32_t check_maker(const sources *s, size_t i, const weir_plan_options *passes)
 {
     weir_graph *const  g = weir_graph_begin(s->d);
     weir_tensor *const y = makers[i].make(s);
     weir_tensor *const kept = weir_keep(weir_concat(2, (weir_tensor *[]){y, y}, 0));
     weir_pack_attr    *pack = NULL;
+    uint32_t           fused = 0;
 
-    if (CHECK(kept != NULL) && CHECK_OK(weir_graph_end(g, LAB_RECORDED)) &&
+    if (CHECK(kept != NULL) && CHECK_OK(weir_graph_end(g, passes)) &&
         CHECK_OK(weir_graph_run(g)) && CHECK_OK(weir_packs_of(g, &pack))) {
         uint32_t bits = 0, at = 0;
         for (uint32_t k = 0; k < g->nodes.n; k++)
             if (!g->stores.at[weir_store_of(g, g->nodes.at[k].out[0])].external)
                 at = weir_store_of(g, g->nodes.at[k].out[0]);
         bits = (uint32_t)pack[at].bits;
+        fused = lab_count(g, WEIR_OP_FUSED);
         const size_t bytes = weir_tensor_bytes(kept);
         void *const  data = malloc(bytes);
         CHECK_OK(weir_read(kept, data, bytes));
@@ -187,15 +189,20 @@ static void check_maker(const sources *s, size_t i)
     }
     weir_mem_free(pack);
     weir_graph_free(g);
+    return fused;
 }
 
 CASE(what_is_known_holds)
 {
-    sources s;
+    sources  s;
+    uint32_t fused = 0;
 
     if (CHECK(sources_open(&s)))
-        for (size_t i = 0; i < LAB_COUNT(makers); i++)
-            check_maker(&s, i);
+        for (size_t i = 0; i < LAB_COUNT(makers); i++) {
+            CHECK(check_maker(&s, i, LAB_RECORDED) == 0);
+            fused += check_maker(&s, i, LAB_WITHOUT("cse,fold,copies"));
+        }
+    CHECK(fused > 0);
     sources_close(&s);
 }
 
