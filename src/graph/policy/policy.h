@@ -38,10 +38,12 @@ typedef struct weir_fit {
     const char         *variant;
     size_t              room, align;
     uint64_t            moves;
+    bool                quick;  /* addresses are looked at behind the search only, not inside */
     weir_status (*lay)(void *ctx, const weir_schedule *s, size_t *height);
     void               *ctx;
     weir_schedule       s;      /* the last schedule that was laid out */
     uint8_t            *gap;    /* decisions to begin with, or NULL; then the last ones */
+    size_t              target; /* bytes that the policy was last asked for */
     size_t              height; /* of it */
     bool                fits;   /* height <= room */
 } weir_fit;
@@ -51,6 +53,9 @@ void        weir_fit_free(weir_fit *f);
 
 /* Moves of a search for so many tasks: a count, so that plans are reproducible. */
 uint64_t weir_policy_moves(uint32_t tasks);
+
+/* ERR_INVALID, naming the policy, where nothing can be copied to the host. */
+weir_status weir_policy_needs_link(const weir_problem *p, const char *name);
 
 /* Each in a file of its name. */
 weir_status weir_policy_auto(weir_policy_job *job);
@@ -62,6 +67,10 @@ weir_status weir_policy_dtr(weir_policy_job *job);
 weir_status weir_policy_dtr_lookahead(weir_policy_job *job);
 weir_status weir_policy_gist(weir_policy_job *job);
 weir_status weir_policy_actnn(weir_policy_job *job);
+weir_status weir_policy_vdnn(weir_policy_job *job);
+weir_status weir_policy_capuchin(weir_policy_job *job);
+weir_status weir_policy_delta(weir_policy_job *job);
+weir_status weir_policy_autotm(weir_policy_job *job);
 
 /* Bits to which the policy rounds what waits for the backward pass; 0: it loses nothing. */
 weir_status weir_policy_lossy(const weir_policy *policy, const char *variant, uint32_t *bits);
