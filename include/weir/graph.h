@@ -89,6 +89,7 @@ typedef struct weir_graph_stats {
     size_t   budget_bytes;          /* 0: none */
     size_t   unbudgeted_peak_bytes; /* planned_peak_bytes without the budget */
     size_t   again;                 /* instructions that make dropped values anew */
+    size_t   lossy;                 /* instructions that quantise: 0 unless the policy says so */
     double   extra_ms;              /* what they take, as estimated */
     double   predicted_ms;          /* of a step under its budget's plan; 0: no budget */
     double   measured_ms;           /* of the steps measured by the option `guided`; 0: none yet */

@@ -219,6 +219,46 @@ static inline const weir_spill_attr *weir_spill_attr_of(weir_op op, const void *
                                                                                          : NULL;
 }
 
+/* ---- packed values ---- */
+
+/* How an element is written with fewer bits; nothing is lost for the values that are named. */
+typedef enum weir_pack_kind {
+    WEIR_PACK_WHOLE,        /* whole numbers base..base + 2^bits - 1, of any type, no -0 */
+    WEIR_PACK_BF16,         /* f32 and f64 that are bf16 */
+    WEIR_PACK_F16,          /* that are f16 */
+    WEIR_PACK_F32,          /* f64 that are f32 */
+    WEIR_PACK_KINDS,
+    WEIR_PACK_GROUPS = WEIR_PACK_KINDS  /* QUANTIZE: f32 rounded within the range of its group */
+} weir_pack_kind;
+
+#define WEIR_QUANT_GROUP 256
+
+/* PACK, UNPACK, QUANTIZE, DEQUANTIZE of `count` elements of a dtype, dense. bits: 1, 2, 4, 8, 16 or
+ * 32, lowest first. */
+typedef struct weir_pack_attr {
+    int64_t kind, dtype, count, bits, base;
+} weir_pack_attr;
+
+/* Two floats for each group. */
+static inline size_t weir_quant_ranges(const weir_pack_attr *a)
+{
+    return ((size_t)a->count + WEIR_QUANT_GROUP - 1) / WEIR_QUANT_GROUP * 2 * sizeof(float);
+}
+
+static inline size_t weir_pack_bytes(const weir_pack_attr *a)
+{
+    return (a->kind == WEIR_PACK_GROUPS ? weir_quant_ranges(a) : 0) +
+           ((size_t)a->count * (size_t)a->bits + 7) / 8;
+}
+
+/* Is it an operation that only a planner makes, to move a value or to pack it? */
+static inline bool weir_op_moves(weir_op op)
+{
+    return op == WEIR_OP_SPILL_OUT || op == WEIR_OP_SPILL_IN || op == WEIR_OP_SPILL_WAIT ||
+           op == WEIR_OP_PACK || op == WEIR_OP_UNPACK || op == WEIR_OP_QUANTIZE ||
+           op == WEIR_OP_DEQUANTIZE;
+}
+
 /* ---- callback ---- */
 
 /* CALLBACK and CALLBACK_GRAD. def, ctx: the caller's pointers; desc: of nx inputs, then of ny

@@ -77,6 +77,7 @@ struct weir_graph {
     uint64_t          rng_total;
     size_t            recorded;         /* nodes recorded */
     size_t            budget, unbudgeted;   /* total peak allowed (0: any), and without it */
+    uint32_t          lossy;            /* bits of quantised values; 0: nothing is lost */
     weir_cache_use    cache;            /* of the budget's plan */
     const char       *placement;        /* strategy of its plans; NULL: auto */
     double            began, record_ms, plan_ms;

@@ -229,6 +229,7 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
     s->replanned = g->replanned;
     for (uint32_t i = 0; i < p->n; i++) {
         s->again += g->nodes.at[i].again;
+        s->lossy += g->nodes.at[i].op == WEIR_OP_QUANTIZE;
         s->flops += weir_call_flops(&p->instr[i].call);
         s->bytes += weir_call_bytes(&p->instr[i].call);
     }

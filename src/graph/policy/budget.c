@@ -256,6 +256,10 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     g->unbudgeted = whole;
     if (whole <= budget)
         return WEIR_OK;
+    const weir_policy *policy;
+    const char        *variant;
+    WEIR_TRY(weir_policy_find(options->policy, &policy, &variant));
+    WEIR_TRY(weir_policy_lossy(policy, variant, &g->lossy));
     f.limit = budget > resident ? budget - resident : 0;
     weir_status status = make_problems(&f, options);
     if (status == WEIR_OK)

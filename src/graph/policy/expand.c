@@ -1,5 +1,5 @@
 /* expand.c - a schedule becomes nodes: what runs again is a copy of its node, copies to the spill
- * file and back are operations of their own.
+ * file and back, packing and unpacking are operations of their own.
  *
  * A copy writes storages of its own and draws the same random numbers (its position in the stream
  * is that of the node). From then on every reader of the piece reads the copy's storage. What
@@ -11,6 +11,8 @@
 #include "core/status.h"
 
 #include "core/attr.h"
+#include "core/rng.h"
+#include "graph/policy/packs.h"
 #include "graph/policy/recorded.h"
 
 #define NO_TICKET UINT64_MAX
@@ -23,6 +25,7 @@ typedef struct weir_expander {
     uint32_t             *store_of_piece;   /* [pieces] as recorded */
     uint64_t             *leaving, *coming; /* [lives] ticket of a copy under way, or NO_TICKET */
     uint64_t             *slot;             /* [pieces] in the file; UINT64_MAX: none yet */
+    weir_pack_attr       *pack;             /* [stores] as recorded: how they are packed */
     uint64_t              slots, tickets;   /* bytes and numbers given out */
     uint32_t             *end_first, *ends; /* [events + 1], [lives]: which end when */
     weir_phase            phase;            /* of the last run */
@@ -162,11 +165,62 @@ static weir_status add_copy(weir_expander *x, uint32_t event)
         x->store_of_life[on] = weir_graph_store_new(x->g, like.bytes, like.kind);
         if (x->store_of_life[on] == WEIR_NONE)
             return WEIR_ERR_NOMEM;
+        x->g->stores.at[x->store_of_life[on]].origin = x->store_of_piece[e.what];
     }
     const size_t          bytes = x->g->stores.at[x->store_of_piece[e.what]].bytes;
     const weir_spill_attr attr = {slot_of(x, e.what, bytes), bytes, x->tickets};
     (out ? x->leaving : x->coming)[on] = x->tickets++;
     return add_spill(x, out ? WEIR_OP_SPILL_OUT : WEIR_OP_SPILL_IN, on, attr);
+}
+
+/* ---- packing ---- */
+
+/* The elements of a storage in the order of memory. */
+static uint32_t row_of(weir_graph *g, uint32_t store, weir_dtype dtype, int64_t count)
+{
+    const weir_layout l = {.desc = weir_1d(dtype, count), .stride = {1}};
+    return weir_graph_value_of(g, store, &l, 0);
+}
+
+/* A storage for what an event makes of the piece, and the operation that fills it. */
+static weir_status add_code(weir_expander *x, uint32_t event)
+{
+    const weir_event      e = x->s->events.at[event];
+    const uint32_t       *life = x->s->refs.at + x->s->first.at[event];
+    const uint32_t        origin = x->store_of_piece[e.what];
+    const weir_pack_attr  attr = x->pack[origin];
+    const bool            packs = e.act == WEIR_PACK;
+    const size_t          bytes = weir_pack_bytes(&attr);
+    const weir_store      like = x->g->stores.at[origin];
+    const bool            lossy = attr.kind == WEIR_PACK_GROUPS;
+    weir_node             n = {.op = packs ? WEIR_OP_PACK : WEIR_OP_UNPACK, .phase = x->phase,
+                               .attr_bytes = sizeof attr, .nin = 1, .nout = 1};
+
+    if (lossy) {
+        n.op = packs ? WEIR_OP_QUANTIZE : WEIR_OP_DEQUANTIZE;
+        n.rng = x->g->rng_total;
+        x->g->rng_total += packs ? weir_rng_blocks(attr.count) : 0;
+    }
+
+    const uint32_t made = weir_graph_store_new(x->g, packs ? bytes : like.bytes, like.kind);
+    if (made == WEIR_NONE)
+        return WEIR_ERR_NOMEM;
+    if (!packs)
+        x->g->stores.at[made].origin = origin;
+    x->store_of_life[life[1]] = made;
+    const uint32_t plain = row_of(x->g, packs ? x->store_of_life[life[0]] : made,
+                                  (weir_dtype)attr.dtype, attr.count);
+    const uint32_t code = row_of(x->g, packs ? made : x->store_of_life[life[0]], WEIR_U8,
+                                 (int64_t)bytes);
+    n.in[0] = packs ? plain : code;
+    n.out[0] = packs ? code : plain;
+    n.attr = weir_mem_alloc(sizeof attr);
+    if (plain == WEIR_NONE || code == WEIR_NONE || !n.attr || !weir_vec_push(&x->nodes, n)) {
+        weir_mem_free(n.attr);
+        return WEIR_ERR_NOMEM;
+    }
+    memcpy(x->nodes.at[x->nodes.n - 1].attr, &attr, sizeof attr);
+    return WEIR_OK;
 }
 
 /* The copy of a life with this ticket, if it is one, is awaited; from here on there is none. */
@@ -198,7 +252,9 @@ static weir_status add_event(weir_expander *x, uint32_t event)
     if (e.act == WEIR_RUN)
         x->phase = x->g->nodes.at[e.what].phase;
     WEIR_TRY(await_inputs(x, event));
-    WEIR_TRY(e.act == WEIR_RUN ? add_run(x, event) : add_copy(x, event));
+    WEIR_TRY(e.act == WEIR_RUN                              ? add_run(x, event)
+             : e.act == WEIR_PACK || e.act == WEIR_UNPACK ? add_code(x, event)
+                                                            : add_copy(x, event));
     for (uint32_t i = x->end_first[event]; i < x->end_first[event + 1]; i++)
         WEIR_TRY(await(x, x->ends[i], &x->leaving[x->ends[i]]));
     return WEIR_OK;
@@ -253,6 +309,7 @@ static void expander_free(weir_expander *x)
     weir_mem_free(x->coming);
     weir_mem_free(x->store_of_piece);
     weir_mem_free(x->slot);
+    weir_mem_free(x->pack);
     weir_mem_free(x->end_first);
     weir_mem_free(x->ends);
 }
@@ -260,7 +317,7 @@ static void expander_free(weir_expander *x)
 /* Was the node made here? Then its attributes are its own. */
 static bool made_here(const weir_node *n)
 {
-    return n->again || weir_spill_attr_of(n->op, n->attr);
+    return n->again || weir_op_moves(n->op);
 }
 
 void weir_expanded_drop(weir_node *nodes, uint32_t n)
@@ -280,6 +337,7 @@ static void forget_new(weir_graph *g, const weir_unexpanded *old)
             *first = g->values.at[*first].next;
     }
     g->values.n = old->values;
+    g->rng_total = old->rng;
 }
 
 weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
@@ -288,8 +346,9 @@ weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint3
     weir_expander x = {.g = g, .s = s, .piece_of = piece_of};
     weir_status   status = WEIR_OK;
 
-    *old = (weir_unexpanded){.stores = g->stores.n, .values = g->values.n};
-    if (!expander_init(&x))
+    *old = (weir_unexpanded){.stores = g->stores.n, .values = g->values.n,
+                             .rng = g->rng_total};
+    if (weir_packs_of(g, &x.pack) != WEIR_OK || !expander_init(&x))
         status = WEIR_ERR_NOMEM;
     for (uint32_t e = 0; e < s->events.n && status == WEIR_OK; e++)
         status = add_event(&x, e);

@@ -20,6 +20,8 @@ static const weir_policy policies[] = {
     {"delta", "", weir_policy_delta, false},
     {"autotm", "", weir_policy_autotm, false},
     {"optimal", "nodes=1000", weir_policy_optimal, true},
+    {"gist", "", weir_policy_gist, false},
+    {"actnn", "2 4 8 16", weir_policy_actnn, false},
 };
 
 const weir_policy *weir_policies(size_t *n)

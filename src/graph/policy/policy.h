@@ -69,10 +69,15 @@ weir_status weir_policy_checkpoint(weir_policy_job *job);
 weir_status weir_policy_sublinear(weir_policy_job *job);
 weir_status weir_policy_dtr(weir_policy_job *job);
 weir_status weir_policy_dtr_lookahead(weir_policy_job *job);
+weir_status weir_policy_gist(weir_policy_job *job);
+weir_status weir_policy_actnn(weir_policy_job *job);
 weir_status weir_policy_vdnn(weir_policy_job *job);
 weir_status weir_policy_capuchin(weir_policy_job *job);
 weir_status weir_policy_delta(weir_policy_job *job);
 weir_status weir_policy_autotm(weir_policy_job *job);
 weir_status weir_policy_optimal(weir_policy_job *job);
+
+/* Bits to which the policy rounds what waits for the backward pass; 0: it loses nothing. */
+weir_status weir_policy_lossy(const weir_policy *policy, const char *variant, uint32_t *bits);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "core/status.h"
 #include "graph/plan.h"
+#include "graph/policy/packs.h"
 
 /* For every storage the first node that overwrites it in place, else the number of nodes. */
 static void first_writers(const weir_graph *g, uint32_t *first)
@@ -98,8 +99,18 @@ static weir_status add_tasks(const weir_graph *g, const double *seconds, bool in
     return weir_problem_end(p) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
+/* Bytes of the packed form, 0 where it gains nothing. */
+static size_t packed_bytes(const weir_graph *g, const weir_pack_attr *pack, size_t plain)
+{
+    size_t bytes;
+
+    return pack->bits && weir_size_align(weir_pack_bytes(pack), g->dev->ops->align, &bytes) &&
+           bytes < plain ? bytes : 0;
+}
+
 /* A piece for every temporary storage that a node makes. */
-static weir_status add_pieces(const weir_graph *g, weir_problem *p, uint32_t *piece_of)
+static weir_status add_pieces(const weir_graph *g, const weir_pack_attr *pack, weir_problem *p,
+                              uint32_t *piece_of)
 {
     memset(piece_of, 0xff, g->stores.n * sizeof *piece_of);
     for (uint32_t i = 0; i < g->nodes.n; i++) {
@@ -113,7 +124,7 @@ static weir_status add_pieces(const weir_graph *g, weir_problem *p, uint32_t *pi
                 return weir_fail(WEIR_ERR_NOMEM, "planning: a storage of %zu bytes",
                                  g->stores.at[s].bytes);
             piece_of[s] = p->pieces.n;
-            if (!weir_problem_piece(p, bytes, 0, false))
+            if (!weir_problem_piece(p, bytes, packed_bytes(g, &pack[s], bytes), false))
                 return WEIR_ERR_NOMEM;
         }
     }
@@ -124,17 +135,22 @@ weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inp
                             weir_problem *p, uint32_t **piece_of)
 {
     uint32_t *const first = weir_mem_alloc((g->stores.n + 1) * sizeof *first);
+    weir_pack_attr *pack = NULL;
     weir_status     status = WEIR_ERR_NOMEM;
 
     *p = (weir_problem){0};
     *piece_of = weir_mem_alloc((g->stores.n + 1) * sizeof **piece_of);
-    if (first && *piece_of) {
+    if (first && *piece_of)
+        status = weir_packs_of(g, &pack);
+    if (status == WEIR_OK) {
         first_writers(g, first);
-        status = add_pieces(g, p, *piece_of);
+        p->codec = g->dev->ops->rates(g->dev).bytes;
+        status = add_pieces(g, pack, p, *piece_of);
         if (status == WEIR_OK)
             status = add_tasks(g, seconds, inplace, p, *piece_of, first);
     }
     weir_mem_free(first);
+    weir_mem_free(pack);
     if (status != WEIR_OK) {
         weir_problem_free(p);
         weir_mem_free(*piece_of);

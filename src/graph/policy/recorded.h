@@ -28,6 +28,7 @@ weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inp
 typedef struct weir_unexpanded {
     weir_node *nodes;
     uint32_t   n, cap, stores, values;
+    uint64_t   rng;
 } weir_unexpanded;
 
 weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
