@@ -3,7 +3,10 @@
  * The search knows live bytes only. Where the placed arena is larger than they are, the search is
  * asked for as much less. The tightest plan there is (a search with no room at all, by estimated
  * times, which are the same in every run) is the last resort, so the budget that the error names
- * works when it is given. */
+ * works when it is given.
+ *
+ * Parameters and states stay on the device if the step fits beside them. If it does not, all large
+ * ones become pieces of the problem, and as many of them as have to live in the spill file. */
 #include "graph/policy/budget.h"
 
 #include <math.h>
@@ -58,8 +61,10 @@ typedef struct weir_fitter {
     weir_problem    timed;          /* by measured ones, if asked for */
     uint32_t       *piece_of;
     weir_unexpanded old;
-    size_t          limit;          /* of the arena */
-    size_t          least;          /* smallest arena met */
+    size_t          movable;        /* bytes from which on parameters and states may leave */
+    size_t          resident;       /* bytes that stay outside the arena in any case */
+    size_t          limit;          /* of the arena and what may leave and does not */
+    size_t          least;          /* smallest such number met */
     uint32_t        peak_task;      /* of the plan with that arena */
 } weir_fitter;
 
@@ -75,7 +80,7 @@ static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
     if (status == WEIR_OK)
         status = weir_plan_build(f->g, f->passes);
     if (status == WEIR_OK) {
-        *height = f->g->plan->arena;
+        *height = f->g->plan->arena + (weir_plan_resident(f->g) - f->resident);
         fits = *height <= f->limit;
         f->g->plan->extra_seconds = s->time - s->p->time;
         if (*height < f->least) {
@@ -107,7 +112,7 @@ static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
     return status;
 }
 
-static weir_status too_small(const weir_fitter *f, size_t budget, size_t resident)
+static weir_status too_small(const weir_fitter *f, size_t budget)
 {
     const weir_node  *n = &f->g->nodes.at[f->peak_task];
     const weir_levers levers = weir_levers_of(&f->problem);
@@ -118,8 +123,9 @@ static weir_status too_small(const weir_fitter *f, size_t budget, size_t residen
                      "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
                      "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
                      "of any kind needs less than %zu",
-                     budget, resident + f->least, resident, f->least, weir_opdefs[n->op]->name,
-                     weir_phase_name[n->phase], resident + b.feasible_bytes);
+                     budget, f->resident + f->least, f->resident, f->least,
+                     weir_opdefs[n->op]->name, weir_phase_name[n->phase],
+                     f->resident + b.feasible_bytes);
 }
 
 /* What swapping costs: as measured, or as the device's rates say. The threads of a host's store
@@ -142,12 +148,14 @@ static weir_status make_problems(weir_fitter *f, bool measure)
     double    *seconds = NULL;
     uint32_t  *same;
 
-    WEIR_TRY(weir_problem_of(f->g, NULL, inplace, &f->problem, &f->piece_of));
+    WEIR_TRY(weir_problem_of(f->g, NULL, inplace, f->movable, &f->problem,
+                             &f->piece_of));
     WEIR_TRY(set_link(f, measure, &f->problem));
     if (!measure)
         return WEIR_OK;
     WEIR_TRY(weir_graph_time(f->g, f->limit, &seconds));
-    const weir_status status = weir_problem_of(f->g, seconds, inplace, &f->timed, &same);
+    const weir_status status = weir_problem_of(f->g, seconds, inplace, f->movable, &f->timed,
+                                               &same);
     weir_mem_free(seconds);
     if (status == WEIR_OK) {
         weir_mem_free(same);
@@ -176,10 +184,55 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
     return WEIR_OK;
 }
 
+static void fitter_free(weir_fitter *f)
+{
+    weir_unexpanded_free(&f->old);
+    weir_problem_free(&f->problem);
+    weir_problem_free(&f->timed);
+    weir_mem_free(f->piece_of);
+}
+
+/* What may leave counts in the problem, not beside it. */
+static size_t resident_of(const weir_fitter *f)
+{
+    size_t bytes = weir_plan_resident(f->g);
+
+    for (uint32_t i = 0; i < f->g->stores.n; i++)
+        if (f->g->stores.at[i].external && f->piece_of[i] != WEIR_NO_PIECE)
+            bytes -= weir_plan_taken(f->g, i);
+    return bytes;
+}
+
+/* One attempt, with what may leave as *f says. */
+static weir_status attempt(weir_fitter *f, size_t budget, const weir_plan_options *options,
+                           bool *fits)
+{
+    const size_t now = weir_plan_resident(f->g);
+
+    f->limit = budget > now ? budget - now : 0;
+    WEIR_TRY(make_problems(f, options->measure));
+    f->resident = resident_of(f);
+    f->limit = budget > f->resident ? budget - f->resident : 0;
+    WEIR_TRY(fit(f, options->policy, fits));
+    *fits = *fits && f->resident <= budget;
+    return WEIR_OK;
+}
+
+/* May the policy swap? Others leave parameters and states where they are. */
+static bool swaps(const weir_fitter *f, const char *text)
+{
+    const weir_policy *policy;
+    const char        *variant;
+
+    return f->problem.link_out > 0 && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
+           policy->plan == weir_policy_auto && (!*variant || strstr(variant, "swap"));
+}
+
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
-    const size_t resident = weir_plan_resident(g), whole = resident + g->plan->arena;
-    weir_fitter  f = {.g = g, .passes = passes, .least = SIZE_MAX};
+    enum { PARTS = 1024 };          /* of the whole: what is smaller does not leave */
+    const size_t whole = weir_plan_resident(g) + g->plan->arena;
+    weir_fitter  f = {.g = g, .passes = passes, .least = SIZE_MAX, .movable = SIZE_MAX}, all = f;
     size_t       budget;
     bool         fits = false;
 
@@ -188,15 +241,15 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     g->unbudgeted = whole;
     if (whole <= budget)
         return WEIR_OK;
-    f.limit = budget > resident ? budget - resident : 0;
-    weir_status status = make_problems(&f, options->measure);
-    if (status == WEIR_OK)
-        status = fit(&f, options->policy, &fits);
-    if (status == WEIR_OK && (!fits || resident > budget))
-        status = too_small(&f, budget, resident);
-    weir_unexpanded_free(&f.old);
-    weir_problem_free(&f.problem);
-    weir_problem_free(&f.timed);
-    weir_mem_free(f.piece_of);
+    weir_status status = attempt(&f, budget, options, &fits);
+    if (status == WEIR_OK && !fits && swaps(&f, options->policy)) {
+        all.movable = whole / PARTS + 1;
+        status = attempt(&all, budget, options, &fits);
+    }
+    if (status == WEIR_OK && !fits)
+        status = too_small(all.least < SIZE_MAX && all.resident + all.least <
+                               f.resident + f.least ? &all : &f, budget);
+    fitter_free(&f);
+    fitter_free(&all);
     return status;
 }
