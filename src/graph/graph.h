@@ -3,8 +3,8 @@
  * A storage is a piece of memory: external (a block somebody outside holds: parameter, state,
  * input, output) or temporary (the planner's). A value is a view of a storage: layout and offset;
  * views cost nothing and are never nodes. A node reads values, writes new values whose storages it
- * alone creates, and, if its op mutates inputs, overwrites external storages in place, or the copy of
- * one that lives in the spill file.
+ * alone creates, and, if its op mutates inputs, overwrites external storages in place, or the copy
+ * of one that lives in the spill file.
  *
  * Invariants (weir_graph_check): every temporary storage is written by exactly one live node,
  * before any live node reads it; the list of nodes is a valid order; inputs and outputs name

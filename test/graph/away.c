@@ -1,16 +1,13 @@
 /* away.c - parameters and optimiser state that live in the spill file: the same bits as without a
- * budget, in a budget that they alone exceed; looked at, written, evaluated, saved and freed between
+ * budget, in a budget that they alone exceed; read, written, evaluated, saved and freed between
  * steps; failures half way. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/attr.h"
-#include "device/spill.h"
-#include "lab.h"
-#include "model/model.h"
-#include "check.h"
 #include "core/hash.h"
+#include "lab.h"
 
 enum { WIDTH = 128, LAYERS = 8, BATCH = 4, CLASSES = 10 };
 
@@ -165,4 +162,316 @@ CASE(trains_in_less_than_its_parameters)
     CHECK_OK(weir_graph_measure(weir_step_graph(n.step), &measured));
     CHECK(measured == s.arena_bytes);
     close_net(&n);
+}
+
+/* ---- between steps ---- */
+
+/* Logits of the network as it is, by a graph that knows nothing of budgets or has its own. */
+static weir_graph *record_logits(net *n, const char *budget, weir_tensor **y)
+{
+    weir_graph *g = weir_graph_begin(n->d);
+
+    *y = weir_keep(weir_apply(n->layer, n->x));
+    CHECK_OK(weir_graph_end(g, &(weir_plan_options){.budget = budget}));
+    return g;
+}
+
+static uint64_t logits_at_once(net *n)
+{
+    CHECK_OK(weir_scope_begin(n->d));
+    const uint64_t h = hash_of(1, weir_apply(n->layer, n->x));
+    weir_scope_end(n->d);
+    return h;
+}
+
+/* Both ways of evaluation; `out` gets six numbers per step. */
+static void train_and_look(const char *budget, const char *evaluation, uint64_t out[][6])
+{
+    net          n;
+    weir_graph  *g = NULL;
+    weir_tensor *y = NULL;
+
+    CHECK_OR_RETURN(open_net(&n, budget) == WEIR_OK);
+    for (int i = 0; i < 4; i++) {
+        weir_tensor *const p = weir_model_param(n.m, 2);
+        CHECK_OK(step_net(&n, i));
+        out[i][0] = bits_of(&n);
+        if (i == 0)
+            g = record_logits(&n, evaluation, &y);
+        CHECK_OK(weir_graph_run(g));
+        out[i][1] = hash_of(1, y);
+        out[i][2] = i % 2 ? logits_at_once(&n) : 0;
+        if (i == 1)
+            CHECK_OK(weir_write_fill(p, 0.25));
+        if (i == 2)
+            CHECK_OK(weir_write_uniform(p, -0.1, 0.1));
+        CHECK_OK(weir_graph_run(g));
+        out[i][3] = hash_of(1, y);
+        CHECK_OK(step_net(&n, 10 + i));
+        out[i][4] = i % 2 ? 0 : logits_at_once(&n);
+        CHECK_OK(step_net(&n, 20 + i));
+        if (i == 2)                     /* more of it than the place keeps */
+            CHECK_OK(weir_write_fill(weir_optim_state(n.o, 0), 0));
+        out[i][5] = bits_of(&n);
+        CHECK(!budget || away_of(&n) > 0);
+    }
+    weir_graph_free(g);
+    close_net(&n);
+}
+
+CASE(evaluation_and_writing_between_steps)
+{
+    static const char *const evaluation[] = {NULL, "60%", "1MB"};
+    uint64_t                 plain[4][6], within[4][6];
+
+    train_and_look(NULL, NULL, plain);
+    for (size_t i = 0; i < LAB_COUNT(evaluation); i++) {
+        memset(within, 0, sizeof within);
+        train_and_look("40%", evaluation[i], within);
+        CHECK_BITS(plain, within, sizeof plain);
+    }
+}
+
+/* The budget is the device's, and holds with the graph off, too. */
+CASE(budget_of_the_device)
+{
+    uint64_t bits[3];
+    net      n;
+
+    plain_bits(3, bits);
+    CHECK_OR_RETURN(open_net(&n, NULL) == WEIR_OK);
+    CHECK_OK(weir_device_set_budget(n.d, "40%"));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(step_net(&n, i));
+        CHECK(bits_of(&n) == bits[i]);
+    }
+    CHECK_OK(weir_device_set_budget(n.d, "2MB"));
+    const uint64_t once = logits_at_once(&n);
+    CHECK_OK(step_net(&n, 3));
+    CHECK(away_of(&n) > 0 && once != logits_at_once(&n));
+    CHECK_OK(step_net(&n, 4));
+    close_net(&n);
+    plain_bits(3, bits);
+}
+
+/* A value made with the graph off from a parameter that then goes away keeps its value, and what
+ * such a value is made of is there when it is made anew. */
+CASE(values_made_from_what_goes_away)
+{
+    net          n;
+    weir_tensor *kept;
+
+    CHECK_OR_RETURN(open_net(&n, "40%") == WEIR_OK);
+    CHECK_OK(step_net(&n, 0));
+    CHECK_OK(weir_device_set_budget(n.d, "2MB"));
+    weir_tensor *const p = weir_model_param(n.m, 2);
+    CHECK_OK(weir_scope_begin(n.d));
+    kept = weir_retain(weir_exp(p));
+    weir_scope_end(n.d);
+    const uint64_t before = hash_of(1, kept);
+    CHECK_OK(step_net(&n, 1));
+    CHECK(((const weir_block *)p->block)->away);
+    CHECK(hash_of(1, kept) == before);
+    CHECK_OK(step_net(&n, 2));
+    CHECK(hash_of(1, kept) == before);
+    weir_release(kept);
+    close_net(&n);
+}
+
+CASE(saved_and_loaded)
+{
+    uint64_t bits[4];
+    net      a, b;
+
+    plain_bits(4, bits);
+    CHECK_OR_RETURN(open_net(&a, "40%") == WEIR_OK);
+    CHECK_OR_RETURN(open_net(&b, "45%") == WEIR_OK);
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(step_net(&a, i));
+    CHECK_OK(step_net(&b, 9));
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < weir_model_param_count(a.m); i++) {
+            const weir_tensor *from = k ? weir_optim_state(a.o, i) : weir_model_param(a.m, i);
+            weir_tensor       *to = k ? weir_optim_state(b.o, i) : weir_model_param(b.m, i);
+            const size_t       bytes = weir_tensor_bytes(from);
+            void *const        data = malloc(bytes);
+            CHECK_OK(weir_read(from, data, bytes));
+            CHECK_OK(weir_write(to, data, bytes));
+            free(data);
+        }
+    close_net(&a);
+    CHECK_OK(step_net(&b, 3));
+    CHECK(bits_of(&b) == bits[3]);
+    close_net(&b);
+}
+
+/* Whatever is freed first: step, model, optimiser or device. */
+CASE(freed_in_every_state)
+{
+    for (int way = 0; way < 4; way++) {
+        net   n;
+        float v[WIDTH * WIDTH];
+        CHECK_OR_RETURN(open_net(&n, "40%") == WEIR_OK);
+        for (int i = 0; i < way; i++)
+            CHECK_OK(step_net(&n, i));
+        weir_tensor *const p = weir_retain(weir_model_param(n.m, 2));
+        CHECK(((const weir_block *)p->block)->away == (way > 0));
+        weir_step_free(n.step);
+        n.step = NULL;
+        if (way == 1) {
+            CHECK_OK(weir_read(p, v, sizeof v));
+            CHECK_OK(weir_write(p, v, sizeof v));
+        }
+        close_net(&n);
+        if (way > 0)
+            CHECK_STATUS(weir_read(p, v, sizeof v), WEIR_ERR_DEVICE);
+        weir_release(p);
+    }
+}
+
+CASE(an_address_that_was_given_away)
+{
+    net     n;
+    void   *at;
+    int64_t stride[WEIR_MAX_DIMS];
+
+    CHECK_OR_RETURN(open_net(&n, "40%") == WEIR_OK);
+    CHECK_OK(step_net(&n, 0));
+    const uint64_t bits = bits_of(&n);
+    CHECK_OK(weir_tensor_memory(weir_model_param(n.m, 2), &at, stride));
+    CHECK_STATUS(step_net(&n, 1), WEIR_ERR_STATE);
+    CHECK_TEXT(weir_error(), "its address was given away");
+    CHECK(bits == bits_of(&n));
+    close_net(&n);
+    CHECK_OR_RETURN(open_net(&n, "60%") == WEIR_OK);    /* before the plan: it stays */
+    CHECK_OK(weir_tensor_memory(weir_model_param(n.m, 2), &at, stride));
+    CHECK_OK(step_net(&n, 0));
+    CHECK_OK(step_net(&n, 1));
+    CHECK(away_of(&n) > 0 && !((const weir_block *)weir_model_param(n.m, 2)->block)->away);
+    close_net(&n);
+}
+
+/* ---- failures ---- */
+
+/* The transfer after so many more fails, if `left` was not negative. */
+typedef struct faulty {
+    atomic_int writes, reads;
+} faulty;
+
+static ssize_t faulty_write(void *ctx, int fd, const void *p, size_t n, off_t at)
+{
+    errno = EIO;
+    return atomic_fetch_sub(&((faulty *)ctx)->writes, 1) == 0 ? -1 : pwrite(fd, p, n, at);
+}
+
+static ssize_t faulty_read(void *ctx, int fd, void *p, size_t n, off_t at)
+{
+    errno = EIO;
+    return atomic_fetch_sub(&((faulty *)ctx)->reads, 1) == 0 ? -1 : pread(fd, p, n, at);
+}
+
+/* All tensors of the network. */
+static weir_tensor *tensor_of(const net *n, size_t i)
+{
+    const size_t params = weir_model_param_count(n->m);
+    return i < params ? weir_model_param(n->m, i) : weir_optim_state(n->o, i - params);
+}
+
+/* Each is what it was before or after the step, or says that it is lost. */
+static void check_whole(const net *n, size_t tensors, const uint64_t *before,
+                        const uint64_t *after, uint32_t *lost)
+{
+    static float v[WIDTH * WIDTH];
+
+    for (size_t i = 0; i < tensors; i++) {
+        weir_tensor *const t = tensor_of(n, i);
+        const weir_status  status = weir_read(t, v, weir_tensor_bytes(t));
+        if (status == WEIR_ERR_IO) {
+            *lost += 1;
+            continue;
+        }
+        const uint64_t h = weir_hash_bytes(1, v, weir_tensor_bytes(t));
+        CHECK_OK(status);
+        CHECK(h == before[i] || h == after[i]);
+    }
+}
+
+CASE(input_and_output_fail)
+{
+    enum { TENSORS = 4 * LAYERS, FAULTS = 30 };
+    uint64_t bits[TENSORS][3], before[TENSORS], after[TENSORS];
+    uint32_t lost = 0, failed = 0;
+    net      n;
+
+    CHECK_OR_RETURN(open_net(&n, NULL) == WEIR_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(step_net(&n, i));
+        for (size_t k = 0; k < TENSORS; k++)
+            bits[k][i] = hash_of(1, tensor_of(&n, k));
+    }
+    close_net(&n);
+    for (size_t k = 0; k < TENSORS; k++) {
+        before[k] = bits[k][1];
+        after[k] = bits[k][2];
+    }
+    for (int i = 0; i < FAULTS; i++) {
+        faulty                  f = {-1, -1};
+        const weir_spill_system y = {.ctx = &f, .write = faulty_write, .read = faulty_read};
+        CHECK_OR_RETURN(open_net(&n, "40%") == WEIR_OK);
+        CHECK_OK(weir_spill_new(&(weir_spill_options){.system = &y}, &n.d->spill));
+        CHECK_OK(step_net(&n, 0));
+        CHECK_OK(step_net(&n, 1));
+        atomic_store(i % 2 ? &f.writes : &f.reads, i / 2);
+        const weir_status status = step_net(&n, 2);
+        failed += status != WEIR_OK;
+        CHECK(status == WEIR_OK || status == WEIR_ERR_IO);
+        atomic_store(&f.writes, -1);
+        atomic_store(&f.reads, -1);
+        check_whole(&n, TENSORS, before, after, &lost);
+        for (size_t k = 0; k < TENSORS; k++)
+            CHECK_OK(weir_write_fill(tensor_of(&n, k), 0.01));
+        CHECK_OK(step_net(&n, 3));
+        close_net(&n);
+    }
+    printf("    %u runs of %d failed, %u values lost\n", failed, FAULTS, lost);
+    CHECK(failed > FAULTS / 2);
+}
+
+/* Each allocation of the first or of a later step fails once: a status, nothing leaks, and the next
+ * step works. */
+static bool fails_once(int64_t nth, bool first, const uint64_t *bits)
+{
+    net n;
+
+    if (!CHECK_OK(open_net(&n, "40%")))
+        return false;
+    if (!first) {
+        CHECK_OK(step_net(&n, 0));
+        CHECK_OK(weir_write_fill(weir_model_param(n.m, 2), 0.5));
+    }
+    weir_mem_fail_nth(nth, false);
+    weir_status status = step_net(&n, 0);
+    if (status == WEIR_OK && !first)
+        status = weir_write_fill(weir_model_param(n.m, 2), 0.5);
+    const bool failed = weir_mem_failed();
+    weir_mem_fail_nth(-1, false);
+    if (status != WEIR_OK)
+        CHECK(status == WEIR_ERR_NOMEM);
+    else if (first)
+        CHECK(bits_of(&n) == *bits);
+    CHECK_OK(step_net(&n, 1));
+    CHECK(away_of(&n) > 0);
+    close_net(&n);
+    return failed;
+}
+
+CASE(fails_at_every_point)
+{
+    uint64_t bits[1];
+
+    plain_bits(1, bits);
+    for (int64_t nth = 0; fails_once(nth, true, bits); nth += 1 + nth / 6)
+        ;
+    for (int64_t nth = 0; fails_once(nth, false, bits); nth++)
+        ;
 }
