@@ -218,14 +218,20 @@ static weir_status attempt(weir_fitter *f, size_t budget, const weir_plan_option
     return WEIR_OK;
 }
 
-/* May the policy swap? Others leave parameters and states where they are. */
-static bool swaps(const weir_fitter *f, const char *text)
+/* May parameters and states leave? Only policies that swap move them. */
+static bool may_move(const weir_graph *g, const char *text)
 {
     const weir_policy *policy;
     const char        *variant;
 
-    return f->problem.link_out > 0 && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
+    return g->dev->ops->host && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
            policy->plan == weir_policy_auto && (!*variant || strstr(variant, "swap"));
+}
+
+/* The smallest budget an attempt knows of; SIZE_MAX: it was not made. */
+static size_t needs(const weir_fitter *f)
+{
+    return f->least < SIZE_MAX ? f->resident + f->least : SIZE_MAX;
 }
 
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
@@ -241,14 +247,16 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     g->unbudgeted = whole;
     if (whole <= budget)
         return WEIR_OK;
-    weir_status status = attempt(&f, budget, options, &fits);
-    if (status == WEIR_OK && !fits && swaps(&f, options->policy)) {
+    const bool  move = may_move(g, options->policy);
+    weir_status status = WEIR_OK;
+    if (!move || weir_plan_resident(g) <= budget)
+        status = attempt(&f, budget, options, &fits);
+    if (status == WEIR_OK && !fits && move) {
         all.movable = whole / PARTS + 1;
         status = attempt(&all, budget, options, &fits);
     }
     if (status == WEIR_OK && !fits)
-        status = too_small(all.least < SIZE_MAX && all.resident + all.least <
-                               f.resident + f.least ? &all : &f, budget);
+        status = too_small(needs(&all) < needs(&f) ? &all : &f, budget);
     fitter_free(&f);
     fitter_free(&all);
     return status;
