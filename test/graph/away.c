@@ -143,7 +143,7 @@ CASE(trains_in_less_than_its_parameters)
     size_t           measured;
 
     plain_bits(STEPS, bits);
-    CHECK_OR_RETURN(open_net(&n, "50%") == WEIR_OK);
+    CHECK_OR_RETURN(open_net(&n, "42%") == WEIR_OK);
     for (int i = 0; i < STEPS; i++) {
         if (!CHECK_OK(step_net(&n, i)))
             break;
@@ -155,7 +155,7 @@ CASE(trains_in_less_than_its_parameters)
     printf("    parameters %zu, whole %zu, budget %zu, planned %zu, %u away\n",
            bytes_of_params(&n), s.unbudgeted_peak_bytes, s.budget_bytes, s.planned_peak_bytes,
            away_of(&n));
-    CHECK(s.planned_peak_bytes <= s.budget_bytes && s.budget_bytes < 2 * bytes_of_params(&n));
+    CHECK(s.planned_peak_bytes <= s.budget_bytes && s.budget_bytes < bytes_of_params(&n));
     CHECK(s.planned_peak_bytes == s.persistent_bytes + s.arena_bytes);
     weir_device_memory(n.d, &m);
     CHECK(m.persistent == s.persistent_bytes);
@@ -434,7 +434,7 @@ CASE(input_and_output_fail)
         close_net(&n);
     }
     printf("    %u runs of %d failed, %u values lost\n", failed, FAULTS, lost);
-    CHECK(failed > FAULTS / 2);
+    CHECK(failed > FAULTS / 3 && lost > 0);
 }
 
 /* Each allocation of the first or of a later step fails once: a status, nothing leaks, and the next
