@@ -161,7 +161,29 @@ CASE(trains_in_less_than_its_parameters)
     CHECK(m.persistent == s.persistent_bytes);
     CHECK_OK(weir_graph_measure(weir_step_graph(n.step), &measured));
     CHECK(measured == s.arena_bytes);
+    char *const plan = weir_graph_text(weir_step_graph(n.step), WEIR_TEXT_PLAN);
+    CHECK_TEXT(plan, "bytes at home ");
+    weir_text_free(plan);
     close_net(&n);
+}
+
+/* What a budget added is left out of the step as others see it: parameters are parameters. */
+CASE(outline_is_the_step_without_it)
+{
+    char *text[2];
+
+    for (int i = 0; i < 2; i++) {
+        net n;
+        CHECK_OR_RETURN(open_net(&n, i ? "50%" : NULL) == WEIR_OK);
+        CHECK_OK(step_net(&n, 0));
+        CHECK((away_of(&n) > 0) == (i == 1));
+        text[i] = weir_graph_text(weir_step_graph(n.step), WEIR_TEXT_OUTLINE);
+        CHECK(text[i] && !strstr(text[i], "spill"));
+        close_net(&n);
+    }
+    CHECK(text[0] && text[1] && strcmp(text[0], text[1]) == 0);
+    weir_text_free(text[0]);
+    weir_text_free(text[1]);
 }
 
 /* ---- between steps ---- */

@@ -166,6 +166,7 @@ static weir_status add_copy(weir_expander *x, uint32_t event)
         x->store_of_life[on] = weir_graph_store_new(x->g, like.bytes, like.kind);
         if (x->store_of_life[on] == WEIR_NONE)
             return WEIR_ERR_NOMEM;
+        x->g->stores.at[x->store_of_life[on]].origin = x->store_of_piece[e.what];
     }
     const weir_spill_attr attr = {like.external ? like.block->home
                                                 : slot_of(x, e.what, like.bytes),

@@ -6,6 +6,7 @@
  * and their readers read what was copied. */
 #include <string.h>
 
+#include "core/attr.h"
 #include "core/status.h"
 #include "graph/policy/recorded.h"
 #include "graph/show.h"
@@ -20,7 +21,8 @@ typedef struct weir_uses {
 
 static bool shown(const weir_uses *u, uint32_t i)
 {
-    return u->again || !u->g->nodes.at[i].again;
+    const weir_node *n = &u->g->nodes.at[i];
+    return u->again || (!n->again && !weir_spill_attr_of(n->op, n->attr));
 }
 
 /* The storage of the value, or the one it is a copy of. */
