@@ -10,10 +10,14 @@ static const weir_policy policies[] = {
     {"auto", "recompute swap pack mask", weir_policy_auto},
     {"mincut", "ratio=0.5", weir_policy_mincut},
     {"recycle", "", weir_policy_recycle},
-    {"checkpoint", "manual sequential memory speed", weir_policy_checkpoint},
+    {"checkpoint", "manual sequential offload memory speed", weir_policy_checkpoint},
     {"sublinear", "", weir_policy_sublinear},
     {"dtr", "eq local lru size msps", weir_policy_dtr},
     {"dtr_lookahead", "", weir_policy_dtr_lookahead},
+    {"vdnn", "all conv dyn", weir_policy_vdnn},
+    {"capuchin", "passive guided", weir_policy_capuchin},
+    {"delta", "", weir_policy_delta},
+    {"autotm", "", weir_policy_autotm},
 };
 
 const weir_policy *weir_policies(size_t *n)
@@ -51,6 +55,13 @@ weir_status weir_policy_find(const char *text, const weir_policy **policy, const
         return WEIR_OK;
     }
     return no_such(name);
+}
+
+weir_status weir_policy_needs_link(const weir_problem *p, const char *name)
+{
+    if (p->link_out > 0 && p->link_in > 0)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_INVALID, "policy %s needs a link to the host: --link", name);
 }
 
 uint64_t weir_policy_moves(uint32_t tasks)

@@ -52,6 +52,9 @@ void        weir_fit_free(weir_fit *f);
 /* Moves of a search for so many tasks: a count, so that plans are reproducible. */
 uint64_t weir_policy_moves(uint32_t tasks);
 
+/* ERR_INVALID, naming the policy, where nothing can be copied to the host. */
+weir_status weir_policy_needs_link(const weir_problem *p, const char *name);
+
 /* Each in a file of its name. */
 weir_status weir_policy_auto(weir_policy_job *job);
 weir_status weir_policy_mincut(weir_policy_job *job);
@@ -60,5 +63,9 @@ weir_status weir_policy_checkpoint(weir_policy_job *job);
 weir_status weir_policy_sublinear(weir_policy_job *job);
 weir_status weir_policy_dtr(weir_policy_job *job);
 weir_status weir_policy_dtr_lookahead(weir_policy_job *job);
+weir_status weir_policy_vdnn(weir_policy_job *job);
+weir_status weir_policy_capuchin(weir_policy_job *job);
+weir_status weir_policy_delta(weir_policy_job *job);
+weir_status weir_policy_autotm(weir_policy_job *job);
 
 #endif

@@ -197,7 +197,7 @@ static bool decide(weir_walk_room *w, const uint8_t *gap, uint32_t piece)
         return true;
     if (weir_piece_resident(w->p, piece))
         to = WEIR_OUT;
-    else if (w->next[piece] == w->p->pieces.at[piece].uses.n)
+    else if (w->next[piece] == w->p->pieces.at[piece].uses.n && d != WEIR_SWAP)
         to = WEIR_RUN;
     if (to != WEIR_RUN &&
         (to == WEIR_OUT || !weir_schedule_has(&w->s, piece, (weir_form)form[to])) &&
