@@ -203,16 +203,32 @@ static size_t resident_of(const weir_fitter *f)
     return bytes;
 }
 
-/* One attempt, with what may leave as *f says. */
-static weir_status attempt(weir_fitter *f, size_t budget, const weir_plan_options *options,
-                           bool *fits)
+/* Is it known that no plan fits? */
+static weir_status is_hopeless(const weir_fitter *f, bool *hopeless)
 {
+    const weir_levers levers = weir_levers_of(&f->problem);
+    weir_bound        b;
+
+    WEIR_TRY(weir_bound_quick(&f->problem, f->limit, &levers, &b));
+    *hopeless = b.feasible_bytes > f->limit;
+    return WEIR_OK;
+}
+
+/* One attempt, with what may leave as *f says. `first`: there is another if this one fails. */
+static weir_status attempt(weir_fitter *f, size_t budget, const weir_plan_options *options,
+                           bool first, bool *fits)
+{
+    bool         hopeless = false;
     const size_t now = weir_plan_resident(f->g);
 
     f->limit = budget > now ? budget - now : 0;
     WEIR_TRY(make_problems(f, options->measure));
     f->resident = resident_of(f);
     f->limit = budget > f->resident ? budget - f->resident : 0;
+    if (first)
+        WEIR_TRY(is_hopeless(f, &hopeless));
+    if (hopeless)
+        return WEIR_OK;
     WEIR_TRY(fit(f, options->policy, fits));
     *fits = *fits && f->resident <= budget;
     return WEIR_OK;
@@ -250,10 +266,10 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     const bool  move = may_move(g, options->policy);
     weir_status status = WEIR_OK;
     if (!move || weir_plan_resident(g) <= budget)
-        status = attempt(&f, budget, options, &fits);
+        status = attempt(&f, budget, options, move, &fits);
     if (status == WEIR_OK && !fits && move) {
         all.movable = whole / PARTS + 1;
-        status = attempt(&all, budget, options, &fits);
+        status = attempt(&all, budget, options, false, &fits);
     }
     if (status == WEIR_OK && !fits)
         status = too_small(needs(&all) < needs(&f) ? &all : &f, budget);
