@@ -45,6 +45,16 @@ typedef struct weir_plan_options {
      * and the plan follows those times; so plans, not bits, may differ from run to run. Else times
      * are estimated. */
     bool measure;
+    /* With a budget and policy auto: a folder (made if it is not there) in which plans are kept by
+     * step, machine and options, for all budgets: steps planned once are planned at once, with
+     * `measure` by the times that were measured then, and more room is never slower. NULL:
+     * $WEIR_PLAN_CACHE; neither, or "": no cache. What is wrong with it is no error: see
+     * weir_graph_stats. */
+    const char *cache;
+    /* With a budget and policy auto: so many steps are measured, call by call; if they took 10 %
+     * more or less than predicted, the last of them plans the graph again by what was measured
+     * (within the budget, but for the host's heap while it plans). 0: never. */
+    int guided;
 } weir_plan_options;
 
 /* Bytes that a text such as "512MB" or "0.5GiB" stands for. */
@@ -80,6 +90,10 @@ typedef struct weir_graph_stats {
     size_t   unbudgeted_peak_bytes; /* planned_peak_bytes without the budget */
     size_t   again;                 /* instructions that make dropped values anew */
     double   extra_ms;              /* what they take, as estimated */
+    double   predicted_ms;          /* of a step under its budget's plan; 0: no budget */
+    double   measured_ms;           /* of the steps measured by the option `guided`; 0: none yet */
+    size_t   replanned;             /* plans made by what was measured */
+    weir_cache_use cache;           /* of the option `cache` */
     double   record_ms, plan_ms;    /* begin to end; inside end */
     double   flops, bytes;          /* of one run, by the operations' own cost formulas */
     uint64_t runs;

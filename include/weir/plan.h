@@ -27,6 +27,7 @@ typedef struct weir_outline_options {
     uint64_t    moves;          /* of the search; 0: by the step's size */
     double      link_out, link_in;  /* GB/s to the host and back; 0: no swapping */
     double      memory;         /* GB/s of packing and unpacking; 0: 600 */
+    const char *cache;          /* as in weir_plan_options */
 } weir_outline_options;
 
 typedef struct weir_outline_plan_stats {
@@ -41,6 +42,7 @@ typedef struct weir_outline_plan_stats {
     size_t   out_bytes, in_bytes;   /* copied to the host and back */
     double   step_ms, extra_ms; /* of all operations once; what the plan takes more */
     double   least_extra_ms;    /* proven: no plan within the budget has less; may be INFINITY */
+    weir_cache_use cache;
 } weir_outline_plan_stats;
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none

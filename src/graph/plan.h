@@ -51,6 +51,7 @@ typedef struct weir_plan {
     uint64_t      profiled;     /* runs that `seconds` add up */
     uint32_t      passes;       /* the passes that ran */
     double        extra_seconds;    /* of what runs again, as planned */
+    double        seconds;      /* of a step, as planned; 0: no budget */
     const char   *placement;    /* strategy asked for; NULL: auto */
     const char   *strategy;     /* that won */
 } weir_plan;

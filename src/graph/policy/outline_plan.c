@@ -7,6 +7,7 @@
 #include "core/status.h"
 #include "graph/policy/bound.h"
 #include "graph/policy/budget.h"
+#include "graph/policy/cache.h"
 #include "graph/policy/check.h"
 #include "graph/policy/outline.h"
 #include "graph/policy/policy.h"
@@ -90,7 +91,35 @@ static void lift(weir_lay *l, const weir_schedule *s, size_t base)
         l->work[e] += base;
 }
 
-static weir_status plan(const weir_outline *o, const weir_outline_options *how,
+/* By a ladder, if the caller has one or there is a cache of one. */
+static weir_status fit(weir_fit *f, const weir_outline_options *how, weir_ladder *ladder,
+                       weir_outline_plan_stats *stats, size_t base)
+{
+    const weir_cache_key key = {.policy = how->policy, .align = f->align, .below = base,
+                                .whole = stats->whole_bytes, .moves = f->moves, .times = true};
+    weir_ladder          own = {0};
+    weir_cache           cache;
+
+    if (!how->budget || !weir_ladder_suits(f->policy))
+        return weir_fit_run(f);
+    weir_status status = weir_cache_open(&cache, how->cache, f->p, &key);
+    ladder = ladder ? ladder : cache.path ? &own : NULL;
+    if (ladder && status == WEIR_OK) {
+        ladder->whole = stats->whole_bytes;
+        ladder->below = base;
+        status = weir_cache_climb(&cache, ladder, f);
+        if (status == WEIR_OK)
+            status = weir_cache_fit(&cache, ladder, f);
+    } else if (status == WEIR_OK) {
+        status = weir_fit_run(f);
+    }
+    stats->cache = cache.use;
+    weir_ladder_free(&own);
+    weir_cache_close(&cache);
+    return status;
+}
+
+static weir_status plan(const weir_outline *o, const weir_outline_options *how, weir_ladder *ladder,
                         const weir_problem *p, weir_outline_plan_stats *stats, char **text)
 {
     weir_layouter l = {.align = how->alignment ? how->alignment : 1};
@@ -107,7 +136,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how,
     WEIR_TRY(weir_bound_of(p, f.room, &levers, &b));
     stats->floor_bytes = l.base + b.feasible_bytes;
     stats->least_extra_ms = b.extra_seconds * 1e3;
-    weir_status status = weir_fit_run(&f);
+    weir_status status = fit(&f, how, ladder, stats, l.base);
     if (status == WEIR_OK)
         status = tell(p, &f, &l, stats);
     if (status == WEIR_OK) {
@@ -128,7 +157,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how,
 
 /* With a link resident tensors may be moved, else they are always there. */
 static weir_status plan_linked(const weir_outline *o, const weir_outline_options *how,
-                               weir_outline_plan_stats *stats, char **text)
+                               weir_ladder *ladder, weir_outline_plan_stats *stats, char **text)
 {
     weir_problem p;
     const bool   linked = how->link_out > 0 && how->link_in > 0;
@@ -141,7 +170,7 @@ static weir_status plan_linked(const weir_outline *o, const weir_outline_options
     else if (!weir_problem_settled(&o->problem, &p))
         return WEIR_ERR_NOMEM;
     (void)weir_outline_rates(how, &p);
-    const weir_status status = plan(o, how, &p, stats, text);
+    const weir_status status = plan(o, how, ladder, &p, stats, text);
     if (!linked)
         weir_problem_free(&p);
     return status;
@@ -170,8 +199,8 @@ static weir_status check_options(const weir_outline_options *how)
     return weir_outline_rates(how, &unused);
 }
 
-char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
-                        weir_outline_plan_stats *stats)
+char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *options,
+                           weir_ladder *ladder, weir_outline_plan_stats *stats)
 {
     static const weir_outline_options none;
     weir_outline_plan_stats           unread;
@@ -190,6 +219,12 @@ char *weir_outline_plan(const weir_outline *o, const weir_outline_options *optio
         if (weir_piece_resident(&o->problem, k))
             stats->resident_bytes += o->problem.pieces.at[k].bytes;
     if (check_options(how) == WEIR_OK)
-        (void)plan_linked(o, how, stats, &text);
+        (void)plan_linked(o, how, ladder, stats, &text);
     return text;
+}
+
+char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
+                        weir_outline_plan_stats *stats)
+{
+    return weir_outline_plan_by(o, options, NULL, stats);
 }

@@ -79,11 +79,12 @@ weir_status weir_fit_run(weir_fit *f)
     size_t target = f->room;
 
     for (int i = 0; i < MOST_TRIES && !f->fits; i++) {
-        weir_policy_job job = {.p = f->p, .room = target, .addresses = f->room,
+        weir_policy_job job = {.p = f->p, .room = target, .addresses = f->quick ? 0 : f->room,
                                .align = f->align, .variant = f->variant, .moves = f->moves,
                                .gap = f->gap};
         weir_status     status = f->policy->plan(&job);
         f->gap = job.gap;
+        f->target = target;
         weir_schedule_free(&f->s);
         f->s = job.s;
         if (status == WEIR_OK && !f->s.valid)

@@ -38,10 +38,12 @@ typedef struct weir_fit {
     const char         *variant;
     size_t              room, align;
     uint64_t            moves;
+    bool                quick;  /* addresses are looked at behind the search only, not inside */
     weir_status (*lay)(void *ctx, const weir_schedule *s, size_t *height);
     void               *ctx;
     weir_schedule       s;      /* the last schedule that was laid out */
     uint8_t            *gap;    /* decisions to begin with, or NULL; then the last ones */
+    size_t              target; /* bytes that the policy was last asked for */
     size_t              height; /* of it */
     bool                fits;   /* height <= room */
 } weir_fit;

@@ -34,6 +34,8 @@ typedef struct weir_unexpanded {
 weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
                               weir_unexpanded *old);
 void        weir_graph_unexpand(weir_graph *g, weir_unexpanded *old);
+/* Frees what nodes of an expansion have for themselves. */
+void        weir_expanded_drop(weir_node *nodes, uint32_t n);
 /* Frees what unexpand would need: the expansion stays. */
 void        weir_unexpanded_free(weir_unexpanded *old);
 

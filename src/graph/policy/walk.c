@@ -9,6 +9,15 @@
 /* Plans with more runs than this times the tasks are not looked at further. */
 enum { MOST_RUNS = 6 };
 
+uint32_t weir_walk_gaps(const weir_problem *p)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < p->pieces.n; k++)
+        n += p->pieces.at[k].uses.n + 1;
+    return n;
+}
+
 bool weir_walk_init(weir_walk_room *w, const weir_problem *p)
 {
     *w = (weir_walk_room){.p = p, .budget = SIZE_MAX};

@@ -43,6 +43,9 @@ typedef struct weir_walk_room {
     bool     valid;                     /* false: a task would run again too late, or endlessly */
 } weir_walk_room;
 
+/* Number of all decisions. */
+uint32_t weir_walk_gaps(const weir_problem *p);
+
 bool weir_walk_init(weir_walk_room *w, const weir_problem *p);
 void weir_walk_free(weir_walk_room *w);
 
