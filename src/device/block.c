@@ -20,6 +20,8 @@ static void block_destroy(weir_ref *self)
     if (b->origin)
         b->dev->forget(b);
     weir_block_empty(b);
+    if (b->at_home)
+        weir_device_home_free(b->dev, b->home);
     weir_ref_drop(b->dev);
     weir_mem_free(b);
 }
@@ -38,14 +40,68 @@ weir_block *weir_block_new(weir_device *d, size_t bytes, weir_kind kind)
     return b;
 }
 
-weir_status weir_block_touch(weir_block *b)
+static weir_status take(weir_block *b)
 {
-    if (b->data)
-        return WEIR_OK;
     WEIR_TRY(weir_device_check(b->dev, "memory of a tensor"));
     b->persistent = b->kind <= WEIR_KIND_OUTPUT;
     return b->persistent ? weir_pool_take_persistent(b->dev, b->bytes, &b->data, &b->got)
                          : weir_pool_take(b->dev, b->bytes, &b->data, &b->got);
+}
+
+static weir_status bring_back(weir_block *b)
+{
+    uint64_t    ticket;
+    weir_status status = weir_spill_in(b->dev->spill, b->home, b->data, b->bytes, &ticket);
+
+    if (status == WEIR_OK)
+        status = weir_spill_wait(b->dev->spill, ticket);
+    if (status != WEIR_OK)
+        weir_block_evict(b);
+    b->away = status != WEIR_OK;
+    b->dev->moves++;
+    return status;
+}
+
+weir_status weir_block_touch(weir_block *b)
+{
+    if (b->data)
+        return WEIR_OK;
+    WEIR_TRY(take(b));
+    return b->away ? bring_back(b) : WEIR_OK;
+}
+
+weir_status weir_block_touch_whole(weir_block *b)
+{
+    if (!b->data)
+        WEIR_TRY(take(b));
+    b->dev->moves += b->away;
+    b->away = false;
+    return WEIR_OK;
+}
+
+weir_status weir_block_home(weir_block *b)
+{
+    if (!b->at_home)
+        WEIR_TRY(weir_device_home(b->dev, b->bytes, &b->home));
+    b->at_home = true;
+    return WEIR_OK;
+}
+
+weir_status weir_block_send(weir_block *b)
+{
+    uint64_t ticket;
+
+    WEIR_TRY(weir_spill_out(b->dev->spill, b->home, b->data, b->bytes, &ticket));
+    WEIR_TRY(weir_spill_wait(b->dev->spill, ticket));
+    weir_block_send_again(b);
+    return WEIR_OK;
+}
+
+void weir_block_send_again(weir_block *b)
+{
+    weir_block_evict(b);
+    b->away = true;
+    b->dev->moves++;
 }
 
 void weir_block_persist(weir_block *b, weir_kind kind)
@@ -69,5 +125,6 @@ void weir_block_evict(weir_block *b)
 void weir_block_empty(weir_block *b)
 {
     weir_block_evict(b);
+    b->away = false;
     b->written = false;
 }

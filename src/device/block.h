@@ -31,13 +31,30 @@ typedef struct weir_block {
      * A value that is written and has no data can be made again from that. */
     void        *origin;
     bool         shared;        /* its address was given away: it may change at any time */
+    /* While a graph keeps it in the spill file between steps. */
+    bool         away;          /* the value is there, and data is NULL */
+    bool         at_home;       /* it has a place there */
+    size_t       home;          /* that place */
 } weir_block;
 
 /* A block without memory. NULL when memory is short. */
 weir_block *weir_block_new(weir_device *d, size_t bytes, weir_kind kind);
 
-/* Gives it memory if it has none. */
+/* Gives it memory if it has none; a value that is away comes back into it, or stays away. */
 weir_status weir_block_touch(weir_block *b);
+
+/* A place in the spill file that is the block's own as long as it lives. */
+weir_status weir_block_home(weir_block *b);
+
+/* Its value goes there and its memory away, until it is touched. A failure leaves it as it was. */
+weir_status weir_block_send(weir_block *b);
+
+/* A value that came back goes again, unchanged: what is in the file is still good. */
+void weir_block_send_again(weir_block *b);
+
+/* Gives it memory to overwrite as a whole: a value that is away need not come back. It is there
+ * again after weir_block_send_again, should that fail. */
+weir_status weir_block_touch_whole(weir_block *b);
 
 /* It becomes a persistent block of the kind; memory it has stays where it is. */
 void weir_block_persist(weir_block *b, weir_kind kind);

@@ -34,6 +34,7 @@ static void device_destroy(weir_ref *self)
     d->ops->close(d);
     weir_threads_free(d->threads);
     weir_mem_free(d->spill_dir);
+    weir_vec_free(&d->homes);
     weir_mem_free(d);
 }
 
@@ -156,8 +157,41 @@ weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets)
         return WEIR_OK;                 /* it keeps what is spilled itself */
     if (!d->spill)
         WEIR_TRY(weir_spill_new(&(weir_spill_options){.dir = d->spill_dir}, &d->spill));
-    WEIR_TRY(weir_spill_reserve(d->spill, bytes));
+    size_t all;
+    if (!weir_size_add(d->homes_end, bytes > d->passing ? bytes : d->passing, &all))
+        all = SIZE_MAX;
+    WEIR_TRY(weir_spill_reserve(d->spill, all));
+    d->passing = bytes > d->passing ? bytes : d->passing;
     return weir_spill_tickets(d->spill, tickets);
+}
+
+weir_status weir_device_home(weir_device *d, size_t bytes, size_t *at)
+{
+    weir_home h = {.at = d->homes_end, .taken = true};
+
+    for (uint32_t i = 0; i < d->homes.n; i++) {
+        weir_home *const old = &d->homes.at[i];
+        if (!old->taken && old->bytes >= bytes) {
+            old->taken = true;
+            *at = old->at;
+            return WEIR_OK;
+        }
+    }
+    size_t end;
+    if (!weir_size_align(bytes, WEIR_SPILL_ALIGN, &h.bytes) ||
+        !weir_size_add(h.at, h.bytes, &end) || !weir_vec_push(&d->homes, h))
+        return WEIR_ERR_NOMEM;
+    d->homes_end = end;
+    d->moves++;
+    *at = h.at;
+    return WEIR_OK;
+}
+
+void weir_device_home_free(weir_device *d, size_t at)
+{
+    for (uint32_t i = 0; i < d->homes.n; i++)
+        if (d->homes.at[i].at == at)
+            d->homes.at[i].taken = false;
 }
 
 weir_status weir_device_spill_speed(weir_device *d, double *out, double *in)

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "core/thread.h"
 #include "core/trace.h"
+#include "core/vec.h"
 #include "device/choice.h"
 #include "device/pool.h"
 #include "device/rates.h"
@@ -25,6 +26,7 @@ typedef struct weir_kargs {
     weir_threads    *threads;
     uint64_t         seed, rng;     /* random stream: seed, position of this call */
     weir_spill      *spill;         /* the device's store; NULL: nothing has been spilled yet */
+    size_t           passing;       /* where slots of values that live for a step begin in it */
 } weir_kargs;
 
 /* A place in a device's queue of work. */
@@ -56,6 +58,12 @@ typedef struct weir_device_ops {
 
 struct weir_block;
 
+/* A place in the spill file for a value that stays there between steps. */
+typedef struct weir_home {
+    size_t at, bytes;
+    bool   taken;
+} weir_home;
+
 struct weir_device {
     weir_ref               ref;         /* the user's handle, every block and tensor on it */
     const weir_device_ops *ops;
@@ -75,6 +83,10 @@ struct weir_device {
     char                  *spill_dir;   /* as asked for when opening; NULL: the usual one */
     weir_spill            *spill;       /* NULL until a plan wants one */
     double                 spill_out, spill_in;     /* bytes per second; 0: not measured yet */
+    /* The file holds homes first, then what lives for one step: each plan counts from there. */
+    WEIR_VEC(weir_home)    homes;
+    size_t                 homes_end, passing;      /* bytes of homes; of the largest plan's rest */
+    uint64_t               moves;       /* addresses and slots that plans know have changed */
     /* What the graph room keeps per device (scopes, tape switch, the graph being recorded). */
     void *session;
     void (*session_free)(void *session);
@@ -92,8 +104,13 @@ weir_status weir_device_arena(weir_device *d, size_t bytes);
 /* Reserves `blocks` positions of the random stream and returns the first. */
 uint64_t weir_device_draw(weir_device *d, uint64_t blocks);
 
-/* The device's spill store has room for `bytes` and places for so many tickets from now on. */
+/* The device's spill store has room for all homes and `bytes` more, and places for so many tickets,
+ * from now on. */
 weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets);
+
+/* A place in the spill file for a value that stays; the store itself is told later. */
+weir_status weir_device_home(weir_device *d, size_t bytes, size_t *at);
+void        weir_device_home_free(weir_device *d, size_t at);
 
 /* Its bandwidths, bytes per second; measured at the first call. */
 weir_status weir_device_spill_speed(weir_device *d, double *out, double *in);

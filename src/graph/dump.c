@@ -113,7 +113,8 @@ static void spilled(weir_string *s, const weir_call *c)
     const weir_spill_attr *a = weir_spill_attr_of(c->op, c->attr);
 
     if (a && a->bytes > 0)
-        weir_string_add(s, ", %zu bytes at %zu", (size_t)a->bytes, (size_t)a->slot);
+        weir_string_add(s, ", %zu bytes at %s%zu", (size_t)a->bytes, a->home ? "home " : "",
+                        (size_t)a->slot);
     if (a)
         weir_string_add(s, ", ticket %u", (unsigned)a->ticket);
 }

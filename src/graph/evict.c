@@ -212,6 +212,8 @@ static weir_evict *begin(const weir_block *b)
 
 weir_status weir_evict_overwrite(weir_block *b)
 {
+    if (b->origin && b->away)
+        WEIR_TRY(weir_block_touch(b));
     return b->origin ? overwrite(begin(b), b->origin) : WEIR_OK;
 }
 

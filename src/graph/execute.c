@@ -136,8 +136,10 @@ weir_status weir_plan_bind(weir_graph *g)
 
     WEIR_TRY(check_written(g));
     WEIR_TRY(weir_device_arena(d, p->arena));
+    if (d->spill)                       /* another plan may have made homes and no room */
+        WEIR_TRY(weir_device_spill(d, 0, 0));
     for (uint32_t i = 0; i < g->stores.n; i++)
-        if (g->stores.at[i].external)
+        if (g->stores.at[i].external && !g->stores.at[i].away)
             WEIR_TRY(weir_block_touch(g->stores.at[i].block));
     for (uint32_t i = 0; i < p->n; i++) {
         weir_instr *ins = &p->instr[i];
@@ -145,16 +147,60 @@ weir_status weir_plan_bind(weir_graph *g)
         for (int k = 0; k < ins->call.nin + ins->call.nout; k++)
             src[k] = pointer(g, &ins->in[k]);
         for (int k = 0; k < ins->call.nin; k++)
-            if (is_blind(ins, k))
+            if (is_blind(ins, k) && ins->in[k].external)
                 g->stores.at[ins->in[k].store].block->written = true;
         ins->args.work = ins->choice->work ? d->arena.at + ins->work : NULL;
         ins->args.spill = d->spill;
+        ins->args.passing = d->homes_end;
     }
     for (uint32_t i = 0; i < g->stores.n; i++)
         if (g->stores.at[i].external && g->stores.at[i].kind == WEIR_KIND_OUTPUT)
             g->stores.at[i].block->written = true;
     p->bound = d->arena.at ? d->arena.at : no_arena;
+    p->moves = d->moves;
     return WEIR_OK;
+}
+
+/* One value leaves; what was made from it with the graph off is settled before. */
+static weir_status send(const weir_store *s)
+{
+    weir_block *const b = s->block;
+
+    if (b->away)
+        return WEIR_OK;
+    if (!b->written)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes that lives in the "
+                         "spill file has no value any more", weir_kind_name[s->kind], s->bytes);
+    if (b->shared)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes lives in the spill "
+                         "file within this budget, but its address was given away",
+                         weir_kind_name[s->kind], s->bytes);
+    WEIR_TRY(weir_block_touch(b));
+    WEIR_TRY(weir_evict_fix(b));
+    WEIR_TRY(weir_evict_overwrite(b));
+    return weir_block_send(b);
+}
+
+weir_status weir_plan_send(weir_graph *g)
+{
+    const uint64_t moves = g->dev->moves;
+
+    for (uint32_t i = 0; i < g->stores.n && g->leaving > 0; i++)
+        if (g->stores.at[i].away)
+            WEIR_TRY(send(&g->stores.at[i]));
+    if (g->dev->moves != moves)
+        weir_pool_trim(g->dev);         /* it was to become free, not to be kept */
+    return WEIR_OK;
+}
+
+/* The pointers are those of the device as it is. */
+static weir_status bind_again(weir_graph *g)
+{
+    const weir_device *d = g->dev;
+
+    WEIR_TRY(weir_plan_send(g));
+    return g->plan->bound != (d->arena.at ? d->arena.at : no_arena) || g->plan->moves != d->moves
+               ? weir_plan_bind(g) : WEIR_OK;
 }
 
 /* The loop of a run that is watched: time per instruction, trace events. */
@@ -196,7 +242,7 @@ static weir_status settle_readers(const weir_graph *g)
     for (uint32_t i = 0; i < g->plan->n; i++) {
         const weir_instr *ins = &g->plan->instr[i];
         for (int k = 0; k < ins->call.nin; k++)
-            if (weir_opdefs[ins->call.op]->mutates >> k & 1)
+            if (weir_opdefs[ins->call.op]->mutates >> k & 1 && ins->in[k].external)
                 WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->in[k].store].block));
         for (int k = 0; k < ins->call.nout; k++)
             if (ins->out[k].external)
@@ -215,8 +261,7 @@ weir_status weir_graph_run(weir_graph *g)
                          g->state == WEIR_GRAPH_BROKEN
                              ? "broken: its weir_graph_end failed"
                              : "still being recorded: call weir_graph_end");
-    if (g->plan->bound != (g->dev->arena.at ? g->dev->arena.at : no_arena))
-        WEIR_TRY(weir_plan_bind(g));
+    WEIR_TRY(bind_again(g));
     weir_session  *s = g->session;
     if (s->evict)
         WEIR_TRY(settle_readers(g));

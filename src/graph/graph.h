@@ -3,7 +3,8 @@
  * A storage is a piece of memory: external (a block somebody outside holds: parameter, state,
  * input, output) or temporary (the planner's). A value is a view of a storage: layout and offset;
  * views cost nothing and are never nodes. A node reads values, writes new values whose storages it
- * alone creates, and, if its op mutates inputs, overwrites external storages in place.
+ * alone creates, and, if its op mutates inputs, overwrites external storages in place, or the copy
+ * of one that lives in the spill file.
  *
  * Invariants (weir_graph_check): every temporary storage is written by exactly one live node,
  * before any live node reads it; the list of nodes is a valid order; inputs and outputs name
@@ -27,6 +28,7 @@ typedef struct weir_store {
     bool        external;
     uint32_t    values;         /* first value of the list of views of this storage */
     uint32_t    origin;         /* holds again what that one held; WEIR_NONE: no other's copy */
+    bool        away;           /* external: lives in the spill file; nodes see copies of it */
 } weir_store;
 
 typedef struct weir_value {
@@ -78,6 +80,7 @@ struct weir_graph {
     size_t            recorded;         /* nodes recorded */
     size_t            budget, unbudgeted;   /* total peak allowed (0: any), and without it */
     uint32_t          lossy;            /* bits of quantised values; 0: nothing is lost */
+    uint32_t          leaving;          /* storages that are away */
     weir_cache_use    cache;            /* of the budget's plan */
     const char       *placement;        /* strategy of its plans; NULL: auto */
     double            began, record_ms, plan_ms;

@@ -14,6 +14,7 @@ weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
     WEIR_TRY(weir_device_check(g->dev, "weir_graph_measure"));
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_measure: the graph is not planned");
+    WEIR_TRY(weir_plan_send(g));
     WEIR_TRY(weir_plan_bind(g));
     weir_device *const d = g->dev;
     size_t             end = 0;

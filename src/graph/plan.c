@@ -168,7 +168,8 @@ weir_status weir_plan_spill(const weir_graph *g)
         const weir_spill_attr *a = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr);
         if (!a)
             continue;
-        bytes = a->slot + a->bytes > bytes ? a->slot + a->bytes : bytes;
+        if (!a->home && a->slot + a->bytes > bytes)
+            bytes = a->slot + a->bytes;
         tickets = a->ticket + 1 > tickets ? a->ticket + 1 : tickets;
     }
     return tickets ? weir_device_spill(g->dev, bytes, (uint32_t)tickets) : WEIR_OK;
@@ -190,22 +191,33 @@ void weir_plan_free(weir_plan *p)
 
 /* ---- numbers ---- */
 
-/* Outputs without memory yet get it at the first run; they are persistent then. */
-static size_t unbound_outputs(const weir_graph *g)
+size_t weir_plan_taken(const weir_graph *g, uint32_t i)
 {
-    size_t bytes = 0, one;
+    const weir_store *s = &g->stores.at[i];
+    size_t            bytes = SIZE_MAX;
 
-    for (uint32_t i = 0; i < g->stores.n; i++) {
-        const weir_store *s = &g->stores.at[i];
-        if (s->external && !s->block->data && weir_size_align(s->bytes, g->dev->ops->align, &one))
-            bytes += one;
-    }
+    if (s->block->data)
+        return s->block->got;
+    (void)weir_size_align(s->bytes, g->dev->ops->align, &bytes);
     return bytes;
 }
 
+/* Outputs without memory yet get it at the first run, values that are away come back then; what
+ * leaves before a run does not count. */
 size_t weir_plan_resident(const weir_graph *g)
 {
-    return g->dev->pool.persistent + unbound_outputs(g);
+    size_t bytes = g->dev->pool.persistent, there = 0;
+
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        const weir_store *s = &g->stores.at[i];
+        if (!s->external)
+            continue;
+        if (s->away && s->block->data)
+            there += weir_plan_taken(g, i);
+        else if (!s->away && !s->block->data)
+            bytes += weir_plan_taken(g, i);
+    }
+    return bytes - there;
 }
 
 weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)

@@ -47,6 +47,7 @@ typedef struct weir_plan {
     weir_operand *operands;
     void        **pointers;
     const char   *bound;        /* arena address the pointers were made for; NULL: not bound */
+    uint64_t      moves;        /* of the device when they were made */
     uint64_t      profiled;     /* runs that `seconds` add up */
     uint32_t      passes;       /* the passes that ran */
     double        extra_seconds;    /* of what runs again, as planned */
@@ -62,8 +63,15 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
 /* Lowers, places and resolves the graph's nodes as they are; a plan that exists is replaced. */
 weir_status weir_plan_build(weir_graph *g, uint32_t passes);
 
-/* Bytes outside the arena: parameters, states, inputs and outputs of the device. */
+/* Bytes outside the arena: parameters, states, inputs and outputs of the device, but for those that
+ * the graph keeps in the spill file. */
 size_t weir_plan_resident(const weir_graph *g);
+
+/* What external storage i takes while it is on the device. */
+size_t weir_plan_taken(const weir_graph *g, uint32_t i);
+
+/* Values that the graph keeps in the spill file go there. */
+weir_status weir_plan_send(weir_graph *g);
 
 /* The device's spill store has the room and the tickets that the plan's copies name. */
 weir_status weir_plan_spill(const weir_graph *g);

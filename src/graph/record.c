@@ -246,6 +246,10 @@ static void reserve_random(weir_recording *r)
 static weir_status run_now(const weir_recording *r, weir_device *d, bool drew)
 {
     weir_session *const s = r->s;
+
+    for (int i = 0; i < r->call.nin; i++)
+        if (((const weir_block *)r->in[i]->block)->away)
+            WEIR_TRY(weir_block_touch(r->in[i]->block));
     const weir_status status =
         s->evict ? weir_evict_run(s->evict, &r->call, r->in, r->out, r->rng)
                  : weir_run_once(d, &r->call, r->in, r->out, r->rng);

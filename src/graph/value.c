@@ -175,30 +175,47 @@ static weir_status touch(const weir_tensor *t)
 {
     weir_block *b = t->block;
 
-    WEIR_TRY(weir_block_touch(b));
+    WEIR_TRY(owns_block(t) ? weir_block_touch_whole(b) : weir_block_touch(b));
     if (!b->written && weir_shape_bytes(&t->layout.desc) < b->bytes)
         WEIR_TRY(t->dev->ops->fill(t->dev, b->data, 0, b->bytes));
     return WEIR_OK;
+}
+
+/* The tensor has been written whole, or that failed: one that was away keeps its value then. */
+static weir_status written(const weir_tensor *t, bool was_away, weir_status status)
+{
+    weir_block *b = t->block;
+
+    if (status == WEIR_OK)
+        b->written = true;
+    else if (was_away && owns_block(t))
+        weir_block_send_again(b);
+    return status;
+}
+
+static weir_status write_there(weir_tensor *t, const void *data, size_t bytes)
+{
+    weir_layout host = {.desc = t->layout.desc};
+    void       *src;
+
+    weir_shape_row_major(&host.desc, host.stride);
+    if (bytes == 0)
+        return WEIR_OK;
+    if (memcmp(host.stride, t->layout.stride, sizeof host.stride) == 0)
+        return t->dev->ops->upload(t->dev, element0(t), data, bytes);
+    memcpy(&src, &data, sizeof src);    /* the copy kernel only reads it */
+    return convert(t->dev, &host, src, &t->layout, element0(t));
 }
 
 weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
 {
     WEIR_TRY(check_size("weir_write", t, data, bytes));
     WEIR_TRY(check_writable("weir_write", t));
-    weir_block *b = t->block;
-    weir_layout host = {.desc = t->layout.desc};
-    weir_shape_row_major(&host.desc, host.stride);
+    weir_block *const b = t->block;
     WEIR_TRY(weir_evict_overwrite(b));
+    const bool away = b->away;
     WEIR_TRY(touch(t));
-    if (bytes > 0 && memcmp(host.stride, t->layout.stride, sizeof host.stride) == 0) {
-        WEIR_TRY(t->dev->ops->upload(t->dev, element0(t), data, bytes));
-    } else if (bytes > 0) {
-        void *src;
-        memcpy(&src, &data, sizeof src);    /* the copy kernel only reads it */
-        WEIR_TRY(convert(t->dev, &host, src, &t->layout, element0(t)));
-    }
-    b->written = true;
-    return WEIR_OK;
+    return written(t, away, write_there(t, data, bytes));
 }
 
 /* The block has its memory. */
@@ -217,7 +234,7 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
 {
     WEIR_TRY(check_size("weir_read", t, data, bytes));
     WEIR_TRY(check_kept("weir_read", t));
-    const weir_block *b = t->block;
+    weir_block *b = t->block;
     if (b->owner)
         return weir_fail(WEIR_ERR_STATE,
                          "weir_read: the value is recorded, not computed: end and run "
@@ -229,9 +246,14 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
                          t->name ? t->name : "", "");
     if (bytes == 0)
         return WEIR_OK;
-    WEIR_TRY(weir_evict_hold(t->block));
+    const bool away = b->away;
+    if (away)
+        WEIR_TRY(weir_block_touch(b));
+    WEIR_TRY(weir_evict_hold(b));
     const weir_status status = read_there(t, data, bytes);
-    weir_evict_let_go(t->block);
+    weir_evict_let_go(b);
+    if (away)                   /* reading all parameters takes the room of one */
+        weir_block_send_again(b);
     return status;
 }
 
@@ -247,15 +269,14 @@ static weir_status generate(const char *who, weir_tensor *t, weir_op op, const v
     if (!owns_block(t))
         return weir_fail(WEIR_ERR_INVALID, "%s: the tensor is a view", who);
     WEIR_TRY(weir_evict_overwrite(b));
-    WEIR_TRY(weir_block_touch(b));
+    const bool away = b->away;
+    WEIR_TRY(touch(t));
     weir_layout     out = t->layout;
     const weir_call c = {.op = op, .nout = 1, .out = &out, .attr = attr, .attr_bytes = bytes,
                          .alias = -1};
     void *dst = element0(t);
-    if (weir_shape_count(&out.desc) > 0)
-        WEIR_TRY(weir_run_raw(t->dev, &c, NULL, &dst));
-    b->written = true;
-    return WEIR_OK;
+    return written(t, away, weir_shape_count(&out.desc) > 0 ? weir_run_raw(t->dev, &c, NULL, &dst)
+                                                            : WEIR_OK);
 }
 
 weir_status weir_write_fill(weir_tensor *t, double value)

@@ -107,8 +107,8 @@ static uint32_t spill_all(weir_graph *g, uint32_t gap)
             continue;
         const uint64_t bytes = g->stores.at[s].bytes;
         a.copy = weir_graph_store_new(g, bytes, g->stores.at[s].kind);
-        a.out = (weir_spill_attr){slot, bytes, 2 * list.n};
-        a.in = (weir_spill_attr){slot, bytes, 2 * list.n + 1};
+        a.out = (weir_spill_attr){slot, bytes, 2 * list.n, 0};
+        a.in = (weir_spill_attr){slot, bytes, 2 * list.n + 1, 0};
         slot += (bytes + WEIR_SPILL_ALIGN - 1) / WEIR_SPILL_ALIGN * WEIR_SPILL_ALIGN;
         CHECK(weir_vec_push(&list, a));
     }
@@ -272,7 +272,7 @@ CASE(attributes_must_fit)
     weir_device       *d = lab_open();
     const weir_layout  l = {.desc = weir_1d(WEIR_F32, 10), .stride = {1}};
     weir_layout        out = l;
-    weir_spill_attr    a = {0, 40, 0};
+    weir_spill_attr    a = {0, 40, 0, 0};
     weir_call          c = {.op = WEIR_OP_SPILL_OUT, .nin = 1, .in = &l, .attr = &a,
                             .attr_bytes = sizeof a, .alias = -1};
     const weir_choice *choice;

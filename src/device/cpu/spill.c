@@ -17,12 +17,18 @@ static uint64_t *ticket_of(const weir_kargs *k)
     return NULL;
 }
 
+static size_t slot_of(const weir_kargs *k)
+{
+    const weir_spill_attr *const a = k->call->attr;
+    return (a->home ? 0 : k->passing) + a->slot;
+}
+
 static weir_status out_run(const weir_kargs *k)
 {
     const weir_spill_attr *const a = k->call->attr;
     uint64_t *const              ticket = ticket_of(k);
 
-    return ticket ? weir_spill_out(k->spill, a->slot, k->src[0], a->bytes, ticket)
+    return ticket ? weir_spill_out(k->spill, slot_of(k), k->src[0], a->bytes, ticket)
                   : weir_error_status();
 }
 
@@ -31,7 +37,7 @@ static weir_status in_run(const weir_kargs *k)
     const weir_spill_attr *const a = k->call->attr;
     uint64_t *const              ticket = ticket_of(k);
 
-    return ticket ? weir_spill_in(k->spill, a->slot, k->dst[0], a->bytes, ticket)
+    return ticket ? weir_spill_in(k->spill, slot_of(k), k->dst[0], a->bytes, ticket)
                   : weir_error_status();
 }
 

@@ -3,7 +3,10 @@
  * The search knows live bytes only. Where the placed arena is larger than they are, the search is
  * asked for as much less. The tightest plan there is (a search with no room at all, by estimated
  * times, which are the same in every run) is the last resort, so the budget that the error names
- * works when it is given. */
+ * works when it is given.
+ *
+ * Parameters and states stay on the device if the step fits beside them. If it does not, all large
+ * ones become pieces of the problem, and as many of them as have to live in the spill file. */
 #include "graph/policy/budget.h"
 
 #include <math.h>
@@ -51,6 +54,19 @@ weir_status weir_bytes(const char *text, size_t *bytes)
 
 /* ---- fitting ---- */
 
+/* Of what may leave and, as the graph is now, does not: it counts in the problem. */
+static size_t bytes_of_movable(const weir_fitter *f)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < f->g->stores.n && f->movable < SIZE_MAX; i++) {
+        const weir_store *const s = &f->g->stores.at[i];
+        if (s->external && !s->away && f->piece_of[i] != WEIR_NO_PIECE)
+            bytes += weir_plan_taken(f->g, i);
+    }
+    return bytes;
+}
+
 weir_status weir_fitter_lay(void *ctx, const weir_schedule *s, size_t *height)
 {
     weir_fitter *const f = ctx;
@@ -62,7 +78,7 @@ weir_status weir_fitter_lay(void *ctx, const weir_schedule *s, size_t *height)
     if (status == WEIR_OK)
         status = weir_plan_build(f->g, f->passes);
     if (status == WEIR_OK) {
-        *height = f->g->plan->arena;
+        *height = f->g->plan->arena + bytes_of_movable(f);
         fits = *height <= f->limit;
         f->g->plan->extra_seconds = s->time - s->p->time;
         f->g->plan->seconds = s->time;
@@ -136,7 +152,7 @@ void weir_fitter_free(weir_fitter *f)
     weir_mem_free(f->gap);
 }
 
-static weir_status too_small(const weir_fitter *f, size_t budget, size_t resident)
+static weir_status too_small(const weir_fitter *f, size_t budget)
 {
     const weir_node  *n = &f->g->nodes.at[f->peak_task];
     const weir_levers levers = weir_levers_of(&f->problem);
@@ -147,8 +163,9 @@ static weir_status too_small(const weir_fitter *f, size_t budget, size_t residen
                      "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
                      "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
                      "of any kind needs less than %zu",
-                     budget, resident + f->least, resident, f->least, weir_opdefs[n->op]->name,
-                     weir_phase_name[n->phase], resident + b.feasible_bytes);
+                     budget, f->resident + f->least, f->resident, f->least,
+                     weir_opdefs[n->op]->name, weir_phase_name[n->phase],
+                     f->resident + b.feasible_bytes);
 }
 
 /* Kernels and threads, as far as they are known without running any. */
@@ -203,12 +220,14 @@ static void set_rates(weir_device *d, weir_problem *p)
 }
 
 /* By estimates; and by measured times, if they are asked for. */
-static weir_status make_problems(weir_fitter *f, const weir_plan_options *options)
+static weir_status make_problems(weir_fitter *f, size_t budget, const weir_plan_options *options)
 {
     const bool inplace = f->passes >> WEIR_PASS_INPLACE & 1;
     uint32_t  *same;
 
-    WEIR_TRY(weir_problem_of(f->g, NULL, inplace, &f->problem, &f->piece_of));
+    WEIR_TRY(weir_problem_of(f->g, NULL, inplace, f->movable, &f->problem, &f->piece_of));
+    f->resident = weir_plan_resident(f->g) - bytes_of_movable(f);
+    f->limit = budget > f->resident ? budget - f->resident : 0;
     set_rates(f->g->dev, &f->problem);
     WEIR_TRY(open_cache(f, options));
     if (!options->measure)
@@ -217,7 +236,8 @@ static weir_status make_problems(weir_fitter *f, const weir_plan_options *option
         WEIR_TRY(weir_cache_read_times(&f->cache, &f->problem));
     if (!f->cache.seconds)
         WEIR_TRY(measure(f));
-    WEIR_TRY(weir_problem_of(f->g, f->cache.seconds, inplace, &f->timed, &same));
+    WEIR_TRY(weir_problem_of(f->g, f->cache.seconds, inplace, f->movable, &f->timed,
+                             &same));
     weir_mem_free(same);
     f->timed.link_out = f->cache.rates[0];
     f->timed.link_in = f->cache.rates[1];
@@ -243,11 +263,55 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
     return WEIR_OK;
 }
 
+/* Is it known that no plan fits? */
+static weir_status is_hopeless(const weir_fitter *f, bool *hopeless)
+{
+    const weir_levers levers = weir_levers_of(&f->problem);
+    weir_bound        b;
+
+    WEIR_TRY(weir_bound_quick(&f->problem, f->limit, &levers, &b));
+    *hopeless = b.feasible_bytes > f->limit;
+    return WEIR_OK;
+}
+
+/* One attempt, with what may leave as *f says. `first`: there is another if this one fails. */
+static weir_status attempt(weir_fitter *f, size_t budget, const weir_plan_options *options,
+                           bool first, bool *fits)
+{
+    bool hopeless = false;
+
+    WEIR_TRY(make_problems(f, budget, options));
+    if (first)
+        WEIR_TRY(is_hopeless(f, &hopeless));
+    if (hopeless)
+        return WEIR_OK;
+    WEIR_TRY(fit(f, options->policy, fits));
+    *fits = *fits && f->resident <= budget;
+    return WEIR_OK;
+}
+
+/* May parameters and states leave? Only policies that swap move them. */
+static bool may_move(const weir_graph *g, const char *text)
+{
+    const weir_policy *policy;
+    const char        *variant;
+
+    return g->dev->ops->host && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
+           policy->plan == weir_policy_auto && (!*variant || strstr(variant, "swap"));
+}
+
+/* The smallest budget an attempt knows of; SIZE_MAX: it was not made. */
+static size_t needs(const weir_fitter *f)
+{
+    return f->least < SIZE_MAX ? f->resident + f->least : SIZE_MAX;
+}
+
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
-    const size_t resident = weir_plan_resident(g), whole = resident + g->plan->arena;
-    weir_fitter  f = {.g = g, .passes = passes, .whole = whole, .resident = resident,
-                      .least = SIZE_MAX};
+    enum { PARTS = 1024 };          /* of the whole: what is smaller does not leave */
+    const size_t whole = weir_plan_resident(g) + g->plan->arena;
+    weir_fitter  f = {.g = g, .passes = passes, .whole = whole, .least = SIZE_MAX,
+                      .movable = SIZE_MAX}, all = f;
     size_t       budget;
     bool         fits = false;
 
@@ -260,17 +324,23 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     const char        *variant;
     WEIR_TRY(weir_policy_find(options->policy, &policy, &variant));
     WEIR_TRY(weir_policy_lossy(policy, variant, &g->lossy));
-    f.limit = budget > resident ? budget - resident : 0;
-    weir_status status = make_problems(&f, options);
-    if (status == WEIR_OK)
-        status = fit(&f, options->policy, &fits);
-    if (status == WEIR_OK && (!fits || resident > budget))
-        status = too_small(&f, budget, resident);
-    g->cache = f.cache.use;
-    if (status == WEIR_OK && options->guided > 0 && f.gap)
+    const bool  move = may_move(g, options->policy);
+    weir_status status = WEIR_OK;
+    if (!move || weir_plan_resident(g) <= budget)
+        status = attempt(&f, budget, options, move, &fits);
+    if (status == WEIR_OK && !fits && move) {
+        all.movable = whole / PARTS + 1;
+        status = attempt(&all, budget, options, false, &fits);
+    }
+    if (status == WEIR_OK && !fits)
+        status = too_small(needs(&all) < needs(&f) ? &all : &f, budget);
+    weir_fitter *const won = f.answers ? &f : &all;
+    g->cache = all.cache.use != WEIR_CACHE_OFF ? all.cache.use : f.cache.use;
+    if (status == WEIR_OK && options->guided > 0 && f.gap && all.movable == SIZE_MAX)
         status = weir_guide_new(&f, options);
-    else if (status == WEIR_OK && f.answers)
-        status = weir_reasons_keep(g, f.answers, &f.answer, &f.piece_of, f.old.stores);
+    else if (status == WEIR_OK && won->answers)
+        status = weir_reasons_keep(g, won->answers, &won->answer, &won->piece_of, won->old.stores);
     weir_fitter_free(&f);
+    weir_fitter_free(&all);
     return status;
 }

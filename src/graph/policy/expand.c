@@ -4,7 +4,9 @@
  * A copy writes storages of its own and draws the same random numbers (its position in the stream
  * is that of the node). From then on every reader of the piece reads the copy's storage. What
  * is copied out is awaited where its life ends, what comes in before its first reader; the waiting
- * reads the storage, so it stays as long as the copy may take. Nothing after this knows of budgets:
+ * reads the storage, so it stays as long as the copy may take. A parameter or state that lives in
+ * the file comes into storages of the step's like anything else; what changes it changes those, and
+ * they are copied out to the place where it lives. Nothing after this knows of budgets:
  * lifetimes, places and instructions come from the longer list. */
 #include <string.h>
 
@@ -143,7 +145,8 @@ static weir_status add_spill(weir_expander *x, weir_op op, uint32_t life, weir_s
     return WEIR_OK;
 }
 
-/* Where a piece lies in the file: it gets a place when it is copied out for the first time. */
+/* Where a temporary piece lies in the file: it gets a place when it is copied out for the first
+ * time. */
 static uint64_t slot_of(weir_expander *x, uint32_t piece, size_t bytes)
 {
     if (x->slot[piece] == UINT64_MAX) {
@@ -160,15 +163,17 @@ static weir_status add_copy(weir_expander *x, uint32_t event)
     const bool       out = e.act == WEIR_OUT;
     const uint32_t   on = life[out ? 0 : 1];
 
+    const weir_store  like = x->g->stores.at[x->store_of_piece[e.what]];
+
     if (!out) {
-        const weir_store like = x->g->stores.at[x->store_of_piece[e.what]];
         x->store_of_life[on] = weir_graph_store_new(x->g, like.bytes, like.kind);
         if (x->store_of_life[on] == WEIR_NONE)
             return WEIR_ERR_NOMEM;
         x->g->stores.at[x->store_of_life[on]].origin = x->store_of_piece[e.what];
     }
-    const size_t          bytes = x->g->stores.at[x->store_of_piece[e.what]].bytes;
-    const weir_spill_attr attr = {slot_of(x, e.what, bytes), bytes, x->tickets};
+    const weir_spill_attr attr = {like.external ? like.block->home
+                                                : slot_of(x, e.what, like.bytes),
+                                  like.bytes, x->tickets, like.external};
     (out ? x->leaving : x->coming)[on] = x->tickets++;
     return add_spill(x, out ? WEIR_OP_SPILL_OUT : WEIR_OP_SPILL_IN, on, attr);
 }
@@ -262,6 +267,22 @@ static weir_status add_event(weir_expander *x, uint32_t event)
 
 /* ---- together ---- */
 
+/* What is there before the step is where it always is, or lives in the file. */
+static weir_status settle_resident(weir_expander *x)
+{
+    for (uint32_t i = 0; i < x->s->lives.n && x->s->lives.at[i].before; i++) {
+        const weir_life  *l = &x->s->lives.at[i];
+        weir_store *const s = &x->g->stores.at[x->store_of_piece[l->piece]];
+        x->store_of_life[i] = x->store_of_piece[l->piece];
+        if (l->form != WEIR_HOST)
+            continue;
+        WEIR_TRY(weir_block_home(s->block));
+        s->away = true;
+        x->g->leaving++;
+    }
+    return WEIR_OK;
+}
+
 /* Lives by the event they end in: those of e are ends[end_first[e]..end_first[e + 1]). */
 static void sort_ends(weir_expander *x)
 {
@@ -331,8 +352,10 @@ void weir_expanded_drop(weir_node *nodes, uint32_t n)
 static void forget_new(weir_graph *g, const weir_unexpanded *old)
 {
     g->stores.n = old->stores;
+    g->leaving = 0;
     for (uint32_t i = 0; i < g->stores.n; i++) {
         uint32_t *const first = &g->stores.at[i].values;
+        g->stores.at[i].away = false;
         while (*first != WEIR_NONE && *first >= old->values)
             *first = g->values.at[*first].next;
     }
@@ -350,6 +373,8 @@ weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint3
                              .rng = g->rng_total};
     if (weir_packs_of(g, &x.pack) != WEIR_OK || !expander_init(&x))
         status = WEIR_ERR_NOMEM;
+    if (status == WEIR_OK)
+        status = settle_resident(&x);
     for (uint32_t e = 0; e < s->events.n && status == WEIR_OK; e++)
         status = add_event(&x, e);
     expander_free(&x);

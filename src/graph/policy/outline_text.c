@@ -21,7 +21,8 @@ typedef struct weir_uses {
 
 static bool shown(const weir_uses *u, uint32_t i)
 {
-    return u->again || !(u->g->nodes.at[i].again || weir_op_moves(u->g->nodes.at[i].op));
+    const weir_node *n = &u->g->nodes.at[i];
+    return u->again || (!n->again && !weir_op_moves(n->op));
 }
 
 /* The storage of the value, or the one it is a copy of. */

@@ -128,7 +128,7 @@ static weir_status as_it_is(const weir_graph *g, weir_reasons *r)
 {
     weir_policy_job job = {.p = &r->p, .room = SIZE_MAX, .variant = ""};
 
-    WEIR_TRY(weir_problem_of(g, NULL, g->plan->passes >> WEIR_PASS_INPLACE & 1, &r->p,
+    WEIR_TRY(weir_problem_of(g, NULL, g->plan->passes >> WEIR_PASS_INPLACE & 1, SIZE_MAX, &r->p,
                              &r->piece_of));
     r->stores = g->stores.n;
     const weir_status status = weir_policy_recycle(&job);

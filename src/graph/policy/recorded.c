@@ -1,4 +1,7 @@
-/* recorded.c - a recorded graph as a planning problem. */
+/* recorded.c - a recorded graph as a planning problem.
+ *
+ * Parameters and states may be pieces, too: nobody but this graph's nodes looks at them during a
+ * run, and in between blocks come back when they are asked for. */
 #include "graph/policy/recorded.h"
 
 #include <string.h>
@@ -52,16 +55,32 @@ bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o)
     return true;
 }
 
+/* Is input k overwritten without being read? No other input looks at it then. */
+static bool is_blind(const weir_node *n, int k)
+{
+    return weir_opdefs[n->op]->blind >> k & 1;
+}
+
 static bool add_task(weir_problem *p, const weir_graph *g, uint32_t i, double seconds, size_t work,
                      bool inplace, uint32_t until, const uint32_t *piece_of)
 {
     const weir_node *n = &g->nodes.at[i];
     uint32_t         in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
     uint32_t         pairs[2 * WEIR_EW_MAX_IN * WEIR_MAX_OUT], nin = 0, nout = 0, npairs = 0;
+    uint32_t         changes[WEIR_EW_MAX_IN], nchanges = 0, only;
 
     for (int k = 0; k < n->nin; k++)
-        if (piece_of[weir_store_of(g, n->in[k])] != WEIR_NO_PIECE)
+        if (piece_of[weir_store_of(g, n->in[k])] != WEIR_NO_PIECE && !is_blind(n, k))
             in[nin++] = piece_of[weir_store_of(g, n->in[k])];
+    only = nin;
+    for (int k = 0; k < n->nin; k++)
+        if (piece_of[weir_store_of(g, n->in[k])] != WEIR_NO_PIECE && is_blind(n, k))
+            in[nin++] = piece_of[weir_store_of(g, n->in[k])];
+    only = nin - only;
+    for (int k = 0; k < n->nin; k++)
+        if (piece_of[weir_store_of(g, n->in[k])] != WEIR_NO_PIECE &&
+            weir_opdefs[n->op]->mutates >> k & 1)
+            changes[nchanges++] = piece_of[weir_store_of(g, n->in[k])];
     for (int o = 0; o < n->nout; o++)
         if (piece_of[weir_store_of(g, n->out[o])] != WEIR_NO_PIECE)
             out[nout++] = piece_of[weir_store_of(g, n->out[o])];
@@ -74,7 +93,8 @@ static bool add_task(weir_problem *p, const weir_graph *g, uint32_t i, double se
     const weir_task_def def = {
         .time = seconds, .work = work, .until = until, .region = n->region,
         .phase = n->phase, .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in,
-        .nout = nout, .out = out, .npairs = npairs, .pairs = pairs};
+        .nout = nout, .out = out, .npairs = npairs, .pairs = pairs, .nchanges = nchanges,
+        .changes = changes, .only = only};
     return weir_problem_task(p, &def);
 }
 
@@ -131,8 +151,36 @@ static weir_status add_pieces(const weir_graph *g, const weir_pack_attr *pack, w
     return WEIR_OK;
 }
 
+/* May the storage leave the device between its uses? */
+static bool may_leave(const weir_graph *g, uint32_t s, size_t least)
+{
+    const weir_store *st = &g->stores.at[s];
+
+    return st->external && st->block->kind <= WEIR_KIND_STATE && st->bytes > 0 &&
+           st->bytes >= least && st->block->written && !st->block->shared && g->dev->ops->host;
+}
+
+/* A piece for every parameter and state that a node reads or changes and that may leave. They are
+ * the last ones. */
+static weir_status add_resident(const weir_graph *g, size_t least, weir_problem *p,
+                                uint32_t *piece_of)
+{
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_node *n = &g->nodes.at[i];
+        for (int k = 0; k < n->nin; k++) {
+            const uint32_t s = weir_store_of(g, n->in[k]);
+            if (piece_of[s] != WEIR_NO_PIECE || !may_leave(g, s, least))
+                continue;
+            piece_of[s] = p->pieces.n;
+            if (!weir_problem_piece(p, weir_plan_taken(g, s), 0, false))
+                return WEIR_ERR_NOMEM;
+        }
+    }
+    return WEIR_OK;
+}
+
 weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
-                            weir_problem *p, uint32_t **piece_of)
+                            size_t movable, weir_problem *p, uint32_t **piece_of)
 {
     uint32_t *const first = weir_mem_alloc((g->stores.n + 1) * sizeof *first);
     weir_pack_attr *pack = NULL;
@@ -146,6 +194,8 @@ weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inp
         first_writers(g, first);
         p->codec = g->dev->ops->rates(g->dev).bytes;
         status = add_pieces(g, pack, p, *piece_of);
+        if (status == WEIR_OK && movable < SIZE_MAX)
+            status = add_resident(g, movable, p, *piece_of);
         if (status == WEIR_OK)
             status = add_tasks(g, seconds, inplace, p, *piece_of, first);
     }

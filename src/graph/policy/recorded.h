@@ -19,9 +19,10 @@ weir_status weir_graph_time(const weir_graph *g, size_t room, double **seconds);
 
 /* The graph's nodes as tasks, its temporary storages as pieces: piece_of[store] (owned by the
  * caller, WEIR_NO_PIECE for others). seconds[node]: measured times; NULL, or below 0:
- * estimated from flops and bytes. inplace: results may take over dying inputs. */
+ * estimated from flops and bytes. inplace: results may take over dying inputs. Parameters and
+ * states of at least `movable` bytes are resident pieces; SIZE_MAX: none. */
 weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
-                            weir_problem *p, uint32_t **piece_of);
+                            size_t movable, weir_problem *p, uint32_t **piece_of);
 
 /* Replaces the graph's nodes by the runs of a schedule: a task that runs again becomes a copy of
  * its node with storages of its own. *old gets the nodes as they were, for weir_graph_unexpand. */

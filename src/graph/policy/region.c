@@ -1,5 +1,6 @@
 /* region.c - regions that the program marked: their values are dropped and made anew for gradients,
  * as policy checkpoint:manual does, also where there is no budget. */
+#include "core/attr.h"
 #include "graph/passes.h"
 #include "graph/policy/budget.h"
 #include "graph/policy/policy.h"
@@ -10,7 +11,8 @@ static bool has_regions(const weir_graph *g)
     bool again = false, region = false;
 
     for (uint32_t i = 0; i < g->nodes.n; i++) {
-        again = again || g->nodes.at[i].again;
+        again = again || g->nodes.at[i].again ||
+                weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr);
         region = region || g->nodes.at[i].region;
     }
     return region && !again;
@@ -24,7 +26,7 @@ weir_status weir_region_apply(weir_graph *g, uint32_t passes)
 
     if (!has_regions(g))
         return WEIR_OK;
-    WEIR_TRY(weir_problem_of(g, NULL, passes >> WEIR_PASS_INPLACE & 1, &p, &piece_of));
+    WEIR_TRY(weir_problem_of(g, NULL, passes >> WEIR_PASS_INPLACE & 1, SIZE_MAX, &p, &piece_of));
     weir_policy_job job = {.p = &p, .room = SIZE_MAX, .variant = "manual"};
     weir_status     status = weir_policy_checkpoint(&job);
     if (status == WEIR_OK && job.s.events.n > p.tasks.n) {
