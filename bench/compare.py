@@ -77,6 +77,18 @@ def find_tcmalloc():
     return None
 
 
+def budget_cases(args, weir, torch):
+    """Weir within budgets, and what PyTorch has instead."""
+    cases = [Case(f"Weir, budget {b}", [*weir, "--case", "on", "--budget", b, "--measure", "yes"],
+                  None, args.threads) for b in args.budgets]
+    if args.python and args.budgets:
+        cases += [Case(f"eager, {name}", [*torch, "--variant", variant], None, args.threads)
+                  for name, variant in (("torch.utils.checkpoint", "checkpoint"),
+                                        ("activation_memory_budget 0.5", "budget0.5"))
+                  if variant not in args.without]
+    return cases
+
+
 def open_cases(args, model):
     batch = ["--batch", str(args.batch)] if args.batch else []
     image = ["--image", str(args.image)] if args.image and model in IMAGE else []
@@ -87,6 +99,8 @@ def open_cases(args, model):
     if args.python:
         torch = [args.python, str(PEER), *common]
         cases.append(Case("eager", torch, None, args.threads))
+        if args.budgets:
+            return cases + budget_cases(args, weir, torch)
         if args.tcmalloc:
             cases.append(Case("eager, tcmalloc", torch, args.tcmalloc, args.threads))
             cases.append(Case("eager, channels_last, fused SGD, tcmalloc",
@@ -94,7 +108,7 @@ def open_cases(args, model):
         else:
             cases.append(Case("eager, channels_last, fused SGD", [*torch, "--variant", "tuned"],
                               None, args.threads))
-    return cases
+    return cases + budget_cases(args, weir, [])
 
 
 def race(cases, rounds, steps):
@@ -152,6 +166,9 @@ def options():
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--image", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--budgets", nargs="*", default=[],
+                        help="Weir within these budgets, such as 50%%, beside PyTorch's ways")
+    parser.add_argument("--without", nargs="*", default=[], help="variants of PyTorch to leave out")
     parser.add_argument("--rounds", type=int, default=7, help="at least 5 for a table that is kept")
     parser.add_argument("--steps", type=int, default=0, help="of a round; default by model")
     parser.add_argument("--out", type=Path, help="append the tables to this file")

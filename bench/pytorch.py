@@ -19,6 +19,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")     # the profiler's remarks abo
 
 import torch                                         # noqa: E402
 from torch.nn import functional as F                 # noqa: E402
+from torch.utils.checkpoint import checkpoint_sequential    # noqa: E402
 from networks import MODELS, build                   # noqa: E402
 
 WARM_UP = 2
@@ -36,12 +37,24 @@ class Trial:
                 self.x = self.x.to(memory_format=torch.channels_last)
         fused = {"fused": True} if args.variant == "tuned" else {}
         self.optim = torch.optim.SGD(self.net.parameters(), lr=0.01, momentum=0.9, **fused)
+        self.forward = self.forward_of(args.variant)
         for _ in range(WARM_UP):
             self.step()
 
+    def forward_of(self, variant):
+        """The net as called: checkpointed in sqrt(n) segments of its children, or compiled with a
+        budget of the bytes that are saved for the backward pass (a share, no limit of the peak)."""
+        if variant == "checkpoint":
+            segments = round(len(self.net) ** 0.5)
+            return lambda x: checkpoint_sequential(self.net, segments, x, use_reentrant=False)
+        if variant.startswith("budget"):
+            torch._functorch.config.activation_memory_budget = float(variant[len("budget"):])
+            return torch.compile(self.net)
+        return self.net
+
     def step(self):
         self.optim.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(self.net(self.x), self.y)
+        loss = F.cross_entropy(self.forward(self.x), self.y)
         loss.backward()
         self.optim.step()
 
@@ -95,8 +108,10 @@ def main():
     parser.add_argument("--image", type=int, default=0,
                         help="size of the images, where it may vary; default: the model's own")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--variant", choices=("default", "tuned"), default="default",
-                        help="tuned: channels_last and fused SGD")
+    parser.add_argument("--variant", default="default",
+                        choices=("default", "tuned", "checkpoint", "budget0.5", "budget0.35"),
+                        help="tuned: channels_last and fused SGD; checkpoint: in sqrt(n) "
+                        "segments; budget: torch.compile, activation_memory_budget")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     serve(Trial(args))

@@ -48,9 +48,10 @@ part python sh test/python.sh "$build"
 part wheel sh test/wheel.sh
 if command -v python3 >/dev/null 2>&1; then
     part bench sh test/bench.sh "$build"
+    part truth python3 test/truth.py "$build"
     part check_rooms python3 test/check_rooms.py
 else
-    echo "bench, check_rooms: left out, there is no python3"
+    echo "bench, truth, check_rooms: left out, there is no python3"
 fi
 
 [ "$failed" -eq 0 ]

@@ -88,7 +88,7 @@ bad 1 'image size 48' dump --model vgg16 --image 48
 good disabled bench graph --model tiny --steps 2 --disable fuse,inplace
 says disabled 'bits identical: yes'
 
-for what in graph plan cost dot timeline addresses json outline profile trace; do
+for what in graph plan cost dot timeline addresses json outline explain profile trace; do
     good "dump_$what" dump --model tiny --what "$what"
     [ -s "$work/dump_$what" ]
     check "$?" "dump --what $what prints something"
@@ -98,14 +98,24 @@ cmp -s "$work/step.dot" "$work/dump_dot"
 check "$?" "dump --out writes what it prints otherwise"
 
 for mode in on off; do
-    printf 'run 2\nwhat\nmemory\nquit\n' |
+    printf 'run 2\nwhat\nmemory\nbits\npeak\nquit\n' |
         "$weir" bench worker --model tiny --case "$mode" >"$work/worker" 2>&1
     check "$?" "bench worker --case $mode ends with code 0"
     says worker '^ready [0-9.]+ 8$'
     says worker '^ms [0-9.]+ [0-9.]+$'
     says worker '^error: send'
     says worker '^memory [0-9]+ [0-9]+$'
+    says worker '^bits [0-9a-f]{16}$'
+    says worker '^peak [0-9]+ [0-9]+$'
+    sed -n '/^bits/p' "$work/worker" >"$work/bits_$mode"
 done
+
+cmp -s "$work/bits_on" "$work/bits_off"
+check "$?" "workers with the graph on and off hold the same bits"
+printf 'run 1\nplan\n' | "$weir" bench worker --model tiny --micro 2 >"$work/worker" 2>&1
+check "$?" "bench worker --micro 2 ends with code 0"
+says worker '^plan [0-9]+ 0 [0-9]+ 0 '
+bad 2 '--micro 3 does not divide the batch of 8' bench worker --model tiny --batch 8 --micro 3
 
 bad 2 'usage: weir'
 bad 2 "no command 'nonsense'" nonsense
@@ -177,6 +187,18 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
             done
         done
     fi
+    good explain plan test/data/chain.json --budget 60% --explain - --picture "$work/plan.svg"
+    says explain 'made anew (once|[0-9]+ times), [0-9.]+ ms'
+    says explain '^live +[0-9]+$'
+    grep -q '</svg>' "$work/plan.svg"
+    check "$?" "plan --picture draws"
+    good plain plan test/data/chain.json --budget 60%
+    good explained plan test/data/chain.json --budget 60% --explain "$work/explained.txt" \
+        --out "$work/beside.json"
+    cmp -s "$work/explained.txt" "$work/explain" && cmp -s "$work/beside.json" "$work/plain"
+    check "$?" "plan --explain FILE --out FILE write what they print otherwise"
+    good policies plan --policy help
+    says policies '^auto recompute swap'
     good plan_levers plan test/data/levers.json --out "$work/plan.json"
     sed '/"op":103,/d' "$work/plan.json" >"$work/wrong.json"
     bad 1 'reads tensor' plan --check test/data/levers.json "$work/wrong.json"

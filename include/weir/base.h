@@ -62,6 +62,14 @@ typedef enum weir_status {
             return weir_try_status;                                                                \
     } while (0)
 
+/* What a folder of plans (option `cache`) was good for. */
+typedef enum weir_cache_use {
+    WEIR_CACHE_OFF,         /* there was none, or no need of one */
+    WEIR_CACHE_NEW,         /* it had no plans for the step, now it has */
+    WEIR_CACHE_USED,        /* it had */
+    WEIR_CACHE_FAILED       /* it could not be written; the plans are as good */
+} weir_cache_use;
+
 /* The general meaning of a status, a static string. */
 WEIR_API const char *weir_status_text(weir_status s);
 

@@ -36,7 +36,7 @@ typedef struct weir_plan_options {
      * the sentence names the smallest budget that works. */
     const char *budget;
     /* How: "auto" or NULL; or a policy of the literature, such as "checkpoint:memory", "dtr" or
-     * "mincut" (README.md has a table). ERR_INVALID names all there are. */
+     * "capuchin" (README.md has a table). ERR_INVALID names all there are. */
     const char *policy;
     /* How offsets are found, whatever the policy: a strategy of weir_place_options. NULL: "auto".
      */
@@ -45,6 +45,16 @@ typedef struct weir_plan_options {
      * and the plan follows those times; so plans, not bits, may differ from run to run. Else times
      * are estimated. */
     bool measure;
+    /* With a budget and policy auto: a folder (made if it is not there) in which plans are kept by
+     * step, machine and options, for all budgets: steps planned once are planned at once, with
+     * `measure` by the times that were measured then, and more room is never slower. NULL:
+     * $WEIR_PLAN_CACHE; neither, or "": no cache. What is wrong with it is no error: see
+     * weir_graph_stats. */
+    const char *cache;
+    /* With a budget and policy auto: so many steps are measured, call by call; if they took 10 %
+     * more or less than predicted, the last of them plans the graph again by what was measured
+     * (within the budget, but for the host's heap while it plans). 0: never. */
+    int guided;
 } weir_plan_options;
 
 /* Bytes that a text such as "512MB" or "0.5GiB" stands for. */
@@ -80,6 +90,10 @@ typedef struct weir_graph_stats {
     size_t   unbudgeted_peak_bytes; /* planned_peak_bytes without the budget */
     size_t   again;                 /* instructions that make dropped values anew */
     double   extra_ms;              /* what they take, as estimated */
+    double   predicted_ms;          /* of a step under its budget's plan; 0: no budget */
+    double   measured_ms;           /* of the steps measured by the option `guided`; 0: none yet */
+    size_t   replanned;             /* plans made by what was measured */
+    weir_cache_use cache;           /* of the option `cache` */
     double   record_ms, plan_ms;    /* begin to end; inside end */
     double   flops, bytes;          /* of one run, by the operations' own cost formulas */
     uint64_t runs;
@@ -100,7 +114,8 @@ typedef enum weir_text {
     WEIR_TEXT_TIMELINE_SVG,     /* live bytes by kind over the instructions, planned peak marked */
     WEIR_TEXT_ADDRESSES_SVG,    /* address map: lifetime x offset rectangles */
     WEIR_TEXT_JSON,             /* graph and plan as JSON */
-    WEIR_TEXT_OUTLINE           /* weir_graph_outline(g, NULL, WEIR_TIMES_ROOFLINE) */
+    WEIR_TEXT_OUTLINE,          /* weir_graph_outline(g, NULL, WEIR_TIMES_ROOFLINE) */
+    WEIR_TEXT_EXPLAIN           /* what is done with each tensor, why, and what it costs */
 } weir_text;
 
 /* Text of a planned graph; you own it (weir_text_free). NULL on failure. */

@@ -27,6 +27,11 @@ typedef struct weir_outline_options {
     uint64_t    moves;          /* of the search; 0: by the step's size */
     double      link_out, link_in;  /* GB/s to the host and back; 0: no swapping */
     double      memory;         /* GB/s of packing and unpacking; 0: 600 */
+    const char *cache;          /* as in weir_plan_options */
+    char      **explain;        /* NULL, or where to put what the plan does with each tensor, why,
+                                 * and what it costs: a table */
+    char      **picture;        /* likewise, as SVG: live bytes over time, and the three streams;
+                                 * both texts are yours (weir_text_free), NULL without a plan */
 } weir_outline_options;
 
 typedef struct weir_outline_plan_stats {
@@ -41,7 +46,13 @@ typedef struct weir_outline_plan_stats {
     size_t   out_bytes, in_bytes;   /* copied to the host and back */
     double   step_ms, extra_ms; /* of all operations once; what the plan takes more */
     double   least_extra_ms;    /* proven: no plan within the budget has less; may be INFINITY */
+    weir_cache_use cache;
+    double   proven_extra_ms;   /* policy optimal: least of recomputation alone; 0: nothing */
 } weir_outline_plan_stats;
+
+/* The policies that plans can be made by, one a line: its name, then what may follow a colon
+ * behind it ("auto:swap"), separated by spaces. You own the text (weir_text_free). */
+WEIR_API char *weir_policy_names(void);
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none
  * was found: stats (may be NULL) then tells of the smallest one met. */
@@ -68,6 +79,9 @@ typedef struct weir_outline_verdict {
 WEIR_API weir_status weir_outline_check(const weir_outline *o, const char *path,
                                         const weir_outline_options *options,
                                         weir_outline_verdict *verdict);
+
+/* Name and version of the solver that policy optimal uses into text; false: why there is none. */
+WEIR_API bool weir_solver_name(char *text, size_t bytes);
 
 /* Plans for budgets from whole_bytes down in steps of 1/32 of it, until one does not fit.
  * options->policy: several, separated by commas; NULL: every one. options->budget is NULL. You own

@@ -2,6 +2,7 @@
  * arena. */
 #include <stdio.h>
 
+#include "core/attr.h"
 #include "graph/show.h"
 #include "graph/svg.h"
 
@@ -74,37 +75,6 @@ static bool timeline(const weir_graph *g, weir_timeline *t)
     return true;
 }
 
-/* The area between floor and floor + live as one path of steps; floor rises by live. */
-static void draw_layer(weir_chart *c, weir_timeline *t, int layer)
-{
-    const double *live = row(t, layer);
-    double        most = 0, at = t->floor[0] + live[0];
-
-    for (uint32_t i = 0; i < t->n; i++)
-        most = live[i] > most ? live[i] : most;
-    if (most == 0)
-        return;
-    weir_string_add(c->s, "<path class=\"%s\" fill=\"%s\" d=\"M%g %.2f", layer_name(layer),
-                    layer_colour(layer), WEIR_SVG_X, weir_svg_y(c, at));
-    for (uint32_t i = 1; i < t->n; i++) {
-        if (t->floor[i] + live[i] == at)
-            continue;
-        at = t->floor[i] + live[i];
-        weir_string_add(c->s, "H%.2fV%.2f", weir_svg_x(c, i), weir_svg_y(c, at));
-    }
-    at = t->floor[t->n - 1];
-    weir_string_add(c->s, "H%.2fV%.2f", weir_svg_x(c, t->n), weir_svg_y(c, at));
-    for (uint32_t i = t->n - 1; i-- > 0;) {
-        if (t->floor[i] == at)
-            continue;
-        at = t->floor[i];
-        weir_string_add(c->s, "H%.2fV%.2f", weir_svg_x(c, i + 1), weir_svg_y(c, at));
-    }
-    weir_string_add(c->s, "H%gZ\"/>\n", WEIR_SVG_X);
-    for (uint32_t i = 0; i < t->n; i++)
-        t->floor[i] += live[i];
-}
-
 /* The strip below the plot: which phase each instruction belongs to. */
 static void draw_phases(weir_chart *c, const weir_plan *p)
 {
@@ -124,6 +94,59 @@ static void draw_phases(weir_chart *c, const weir_plan *p)
                             x + w / 2, foot + 12.5, weir_phase_name[phase]);
         weir_string_add(c->s, "\n");
     }
+}
+
+/* In the strip of the phases: what runs again. */
+static void draw_again(weir_chart *c, const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        if (!g->nodes.at[i].again)
+            continue;
+        weir_svg_bar(c, 0, i, i + 1.0, WEIR_AGAIN_COLOUR);
+        weir_string_add(c->s, "><title>again: %u ", i);
+        weir_show_op(c->s, &g->plan->instr[i].call, "+");
+        weir_string_add(c->s, "</title></path>\n");
+    }
+}
+
+/* The instruction that awaits the copy begun by instruction i. */
+static uint32_t awaited(const weir_graph *g, uint32_t i)
+{
+    const uint64_t ticket = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr)->ticket;
+
+    for (uint32_t k = i + 1; k < g->plan->n; k++)
+        if (g->nodes.at[k].op == WEIR_OP_SPILL_WAIT &&
+            weir_spill_attr_of(g->nodes.at[k].op, g->nodes.at[k].attr)->ticket == ticket)
+            return k;
+    return g->plan->n;
+}
+
+/* Copies to the spill file and back, from where they are begun to where they are awaited. */
+static void draw_copies(weir_chart *c, const weir_graph *g)
+{
+    char bytes[WEIR_SVG_BYTES];
+
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_node *n = &g->nodes.at[i];
+        const bool       out = n->op == WEIR_OP_SPILL_OUT;
+        if (!out && n->op != WEIR_OP_SPILL_IN)
+            continue;
+        const weir_spill_attr *a = weir_spill_attr_of(n->op, n->attr);
+        weir_svg_bar(c, out ? 1 : 2, i, awaited(g, i), out ? WEIR_OUT_COLOUR : WEIR_IN_COLOUR);
+        weir_string_add(c->s, " fill-opacity=\"0.7\" stroke=\"#fff\" stroke-width=\"0.5\"><title>"
+                        "%s: ", out ? "out" : "in");
+        weir_show_store(c->s, g, weir_store_of(g, out ? n->in[0] : n->out[0]));
+        weir_string_add(c->s, ", %s, ticket %u</title></path>\n",
+                        weir_svg_bytes(c, (double)a->bytes, bytes), (unsigned)a->ticket);
+    }
+}
+
+static bool has_copies(const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->plan->n; i++)
+        if (g->nodes.at[i].op == WEIR_OP_SPILL_OUT)
+            return true;
+    return false;
 }
 
 /* An invisible bar per instruction, which names it under the pointer. */
@@ -166,8 +189,11 @@ static void draw_highest(weir_chart *c, const weir_graph *g, const weir_timeline
     weir_string_add(c->s, "</title></circle>\n");
 }
 
-static void timeline_legend(weir_chart *c, const weir_timeline *t)
+static void timeline_legend(weir_chart *c, const weir_graph *g, const weir_timeline *t)
 {
+    bool again = false;
+
+
     for (int k = LAYERS - 1; k >= 0; k--) {
         const double *live = row(t, layer_order[k]);
         double        most = 0;
@@ -179,27 +205,61 @@ static void timeline_legend(weir_chart *c, const weir_timeline *t)
     c->legend++;                /* a gap before the phases */
     for (int k = 0; k < WEIR_PHASE_COUNT; k++)
         weir_svg_legend(c, weir_phase_colour[k], weir_phase_name[k]);
+    for (uint32_t i = 0; i < g->plan->n; i++)
+        again = again || g->nodes.at[i].again;
+    if (again)
+        weir_svg_legend(c, WEIR_AGAIN_COLOUR, "run again");
+    if (has_copies(g)) {
+        weir_svg_legend(c, WEIR_OUT_COLOUR, "copy out");
+        weir_svg_legend(c, WEIR_IN_COLOUR, "copy in");
+    }
+}
+
+/* The planned peak and, if there is one, the budget above it: one line where two would touch. */
+static void draw_levels(weir_chart *c, double peak, double budget)
+{
+    enum { TOUCH = 20 };        /* pixels */
+    char       a[WEIR_SVG_BYTES], b[WEIR_SVG_BYTES], text[2 * WEIR_SVG_BYTES + 40];
+    const bool both = budget > 0 && weir_svg_y(c, peak) - weir_svg_y(c, budget) < TOUCH;
+
+    weir_svg_bytes(c, peak, a);
+    weir_svg_bytes(c, budget, b);
+    snprintf(text, sizeof text, "budget %s", b);
+    if (both)
+        snprintf(text, sizeof text, "planned peak %s, budget %s", a, b);
+    if (budget > 0)
+        weir_svg_level(c, budget, both ? "#b3261e" : "#22303c", both, text);
+    snprintf(text, sizeof text, "planned peak %s", a);
+    if (!both)
+        weir_svg_level(c, peak, "#b3261e", true, text);
 }
 
 static void draw_timeline(const weir_graph *g, weir_timeline *t, weir_string *s)
 {
     const weir_plan *p = g->plan;
     const double     peak = t->persistent + (double)p->arena;
-    char             a[WEIR_SVG_BYTES], b[WEIR_SVG_BYTES], d[WEIR_SVG_BYTES], text[80];
+    char             a[WEIR_SVG_BYTES], b[WEIR_SVG_BYTES], d[WEIR_SVG_BYTES];
 
-    weir_chart c = weir_svg_begin(s, p->n, peak, "Live bytes over one step");
+    const int  lanes = has_copies(g) ? 3 : 1;
+    const bool near = (double)g->budget >= peak && (double)g->budget < 1.5 * peak;
+    weir_chart c = weir_svg_begin(s, p->n, near ? (double)g->budget : peak,
+                                  WEIR_SVG_LANE * (lanes - 1), "Live bytes over one step");
     weir_svg_subtitle(&c, "%u instructions; persistent %s + arena %s (lower bound %s)", p->n,
                       weir_svg_bytes(&c, t->persistent, a), weir_svg_bytes(&c, (double)p->arena, b),
                       weir_svg_bytes(&c, (double)p->lower_bound, d));
     weir_svg_axes(&c, "instruction", "live");
     for (int k = 0; k < LAYERS; k++)
-        draw_layer(&c, t, layer_order[k]);
+        weir_svg_layer(&c, layer_name(layer_order[k]), layer_colour(layer_order[k]), t->n, NULL,
+                       t->floor, row(t, layer_order[k]));
     draw_phases(&c, p);
-    snprintf(text, sizeof text, "planned peak %s", weir_svg_bytes(&c, peak, a));
-    weir_svg_level(&c, peak, "#b3261e", true, text);
+    draw_again(&c, g);
+    draw_copies(&c, g);
+    if (lanes > 1)
+        weir_svg_lanes(&c, lanes);
+    draw_levels(&c, peak, near ? (double)g->budget : 0);
     draw_highest(&c, g, t);
     draw_hints(&c, g, t);
-    timeline_legend(&c, t);
+    timeline_legend(&c, g, t);
     weir_svg_end(&c);
 }
 
@@ -274,7 +334,7 @@ void weir_show_addresses(const weir_graph *g, weir_string *s)
 
     for (uint32_t i = 0; i < p->items.n; i++)
         pieces += p->items.at[i].bytes > 0;
-    weir_chart c = weir_svg_begin(s, p->n, (double)p->arena, "Address map of the arena");
+    weir_chart c = weir_svg_begin(s, p->n, (double)p->arena, 0, "Address map of the arena");
     weir_svg_subtitle(&c, "%u pieces over %u instructions; placed by: %s", pieces, p->n,
                       p->strategy);
     weir_svg_axes(&c, "instruction", "offset");

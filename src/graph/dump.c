@@ -159,6 +159,7 @@ char *weir_graph_text(const weir_graph *g, weir_text what)
         [WEIR_TEXT_ADDRESSES_SVG] = weir_show_addresses,
         [WEIR_TEXT_JSON] = weir_show_json,
         [WEIR_TEXT_OUTLINE] = weir_show_outline,
+        [WEIR_TEXT_EXPLAIN] = weir_show_explain,
     };
     weir_string s = {0};
 

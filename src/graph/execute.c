@@ -4,6 +4,7 @@
 #include "core/rng.h"
 #include "core/status.h"
 #include "graph/evict.h"
+#include "graph/policy/budget.h"
 
 static void trace_call(weir_device *d, const weir_call *c, const char *phase, double begin)
 {
@@ -220,12 +221,15 @@ weir_status weir_graph_run(weir_graph *g)
     if (s->evict)
         WEIR_TRY(settle_readers(g));
     const uint64_t base = weir_device_draw(g->dev, g->rng_total);
-    const bool     profile = s->verbosity > 0 && g->runs >= (uint64_t)s->skip;
+    const bool     profile = g->guide || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
 
     s->last_run = g;
     g->runs++;
-    const weir_status status = profile || g->dev->trace ? run_watched(g, base, profile)
-                                                        : run_plain(g, base);
+    weir_status status = profile || g->dev->trace ? run_watched(g, base, profile)
+                                                  : run_plain(g, base);
     /* A run that ended early leaves no copy behind that goes on in the arena. */
-    return g->dev->spill ? weir_spill_settle(g->dev->spill, status) : status;
+    status = g->dev->spill ? weir_spill_settle(g->dev->spill, status) : status;
+    if (g->guide && status == WEIR_OK)
+        weir_guide_step(g);
+    return status;
 }

@@ -8,6 +8,7 @@
 #include "graph/evict.h"
 #include "graph/passes.h"
 #include "graph/plan.h"
+#include "graph/policy/budget.h"
 #include "graph/tape.h"
 
 /* ---- building ---- */
@@ -335,6 +336,7 @@ void weir_graph_free(weir_graph *g)
     }
     for (uint32_t i = 0; i < g->nodes.n; i++)
         weir_mem_free(g->nodes.at[i].attr);
+    weir_guide_free(g);
     weir_plan_free(g->plan);
     weir_vec_free(&g->stores);
     weir_vec_free(&g->values);

@@ -77,9 +77,13 @@ struct weir_graph {
     uint64_t          rng_total;
     size_t            recorded;         /* nodes recorded */
     size_t            budget, unbudgeted;   /* total peak allowed (0: any), and without it */
+    weir_cache_use    cache;            /* of the budget's plan */
     const char       *placement;        /* strategy of its plans; NULL: auto */
     double            began, record_ms, plan_ms;
     struct weir_plan *plan;
+    struct weir_guide *guide;           /* while steps are measured to plan again */
+    double            measured;         /* seconds of such a step */
+    size_t            replanned;
     uint64_t          runs;
 };
 

@@ -184,6 +184,7 @@ void weir_plan_free(weir_plan *p)
     weir_mem_free(p->layouts);
     weir_mem_free(p->operands);
     weir_mem_free(p->pointers);
+    weir_reasons_free(p->reasons);
     weir_mem_free(p);
 }
 
@@ -220,8 +221,12 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
                             .record_ms = g->record_ms, .plan_ms = g->plan_ms, .runs = g->runs};
     s->planned_peak_bytes = s->persistent_bytes + p->arena;
     s->budget_bytes = g->budget;
+    s->cache = g->cache;
     s->unbudgeted_peak_bytes = g->unbudgeted ? g->unbudgeted : s->planned_peak_bytes;
     s->extra_ms = p->extra_seconds * 1e3;
+    s->predicted_ms = p->seconds * 1e3;
+    s->measured_ms = g->measured * 1e3;
+    s->replanned = g->replanned;
     for (uint32_t i = 0; i < p->n; i++) {
         s->again += g->nodes.at[i].again;
         s->flops += weir_call_flops(&p->instr[i].call);

@@ -50,8 +50,10 @@ typedef struct weir_plan {
     uint64_t      profiled;     /* runs that `seconds` add up */
     uint32_t      passes;       /* the passes that ran */
     double        extra_seconds;    /* of what runs again, as planned */
+    double        seconds;      /* of a step, as planned; 0: no budget */
     const char   *placement;    /* strategy asked for; NULL: auto */
     const char   *strategy;     /* that won */
+    struct weir_reasons *reasons;   /* policy/recorded.h: what it was expanded from, or NULL */
 } weir_plan;
 
 /* Runs the passes and builds the plan of a closed recording, within a budget if there is one. */

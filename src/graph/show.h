@@ -20,6 +20,7 @@ void weir_show_timeline(const weir_graph *g, weir_string *s);
 void weir_show_addresses(const weir_graph *g, weir_string *s);
 void weir_show_json(const weir_graph *g, weir_string *s);
 void weir_show_outline(const weir_graph *g, weir_string *s);       /* policy/outline_text.c */
+void weir_show_explain(const weir_graph *g, weir_string *s);       /* policy/reasons.c */
 
 /* "tensors": [...], "ops": [...] of the exchange format, from there, too. seconds[instruction]:
  * NULL, or below 0: the roofline's. again: with what a budget made run again, else as the step was
@@ -48,6 +49,11 @@ bool weir_show_draws(const weir_call *c);
 /* "#rrggbb" for a kind of storage and for a phase. */
 extern const char *const weir_kind_colour[WEIR_KIND_COUNT];
 extern const char *const weir_phase_colour[WEIR_PHASE_COUNT];
+
+/* What a budget adds: runs again, copies to the host and back. */
+#define WEIR_AGAIN_COLOUR "#8e63b5"
+#define WEIR_OUT_COLOUR   "#a0694b"
+#define WEIR_IN_COLOUR    "#2fa5b3"
 
 /* All instructions of one operation (and, fused, one chain) that one implementation runs. */
 typedef struct weir_op_sum {

@@ -33,21 +33,23 @@ static void choose_unit(weir_chart *c, double top)
     c->unit_name = units[i].name;
 }
 
-weir_chart weir_svg_begin(weir_string *s, unsigned n, double top, const char *title)
+weir_chart weir_svg_begin(weir_string *s, unsigned n, double top, double lower, const char *title)
 {
-    weir_chart c = {.s = s, .xmax = n > 0 ? n : 1, .ymax = top > 0 ? top * 1.1 : 1, .strip = 16};
+    weir_chart c = {.s = s, .xmax = n > 0 ? n : 1, .ymax = top > 0 ? top * 1.1 : 1,
+                    .strip = 16 + lower};
+    const int  height = WEIR_SVG_HEIGHT + (int)lower;
 
     choose_unit(&c, top);
     weir_string_add(s,
                     "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
                     "height=\"%d\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" "
                     "font-size=\"12\" fill=\"" INK "\">\n<title>",
-                    WEIR_SVG_WIDTH, WEIR_SVG_HEIGHT, WEIR_SVG_WIDTH, WEIR_SVG_HEIGHT);
+                    WEIR_SVG_WIDTH, height, WEIR_SVG_WIDTH, height);
     weir_svg_text(s, title);
     weir_string_add(s,
                     "</title>\n<path d=\"M0 0H%dV%dH0Z\" fill=\"#fff\"/>\n"
                     "<text x=\"%g\" y=\"26\" font-size=\"17\" font-weight=\"bold\">",
-                    WEIR_SVG_WIDTH, WEIR_SVG_HEIGHT, WEIR_SVG_X);
+                    WEIR_SVG_WIDTH, height, WEIR_SVG_X);
     weir_svg_text(s, title);
     weir_string_add(s, "</text>\n");
     return c;
@@ -132,6 +134,59 @@ void weir_svg_level(weir_chart *c, double bytes, const char *colour, bool right,
         colour);
     weir_svg_text(c->s, text);
     weir_string_add(c->s, "</text>\n");
+}
+
+void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigned n,
+                    const double *x, double *floor, const double *live)
+{
+    double most = 0, at = n ? floor[0] + live[0] : 0;
+
+    for (unsigned i = 0; i < n; i++)
+        most = fmax(most, live[i]);
+    if (most == 0)
+        return;
+    weir_string_add(c->s, "<path class=\"%s\" fill=\"%s\" d=\"M%g %.2f", name, colour, WEIR_SVG_X,
+                    weir_svg_y(c, at));
+    for (unsigned i = 1; i < n; i++) {
+        if (floor[i] + live[i] == at)
+            continue;
+        at = floor[i] + live[i];
+        weir_string_add(c->s, "H%.2fV%.2f", weir_svg_x(c, x ? x[i] : i), weir_svg_y(c, at));
+    }
+    at = floor[n - 1];
+    weir_string_add(c->s, "H%.2fV%.2f", weir_svg_x(c, x ? x[n] : n), weir_svg_y(c, at));
+    for (unsigned i = n - 1; i-- > 0;) {
+        if (floor[i] == at)
+            continue;
+        at = floor[i];
+        weir_string_add(c->s, "H%.2fV%.2f", weir_svg_x(c, x ? x[i + 1] : i + 1.0),
+                        weir_svg_y(c, at));
+    }
+    weir_string_add(c->s, "H%gZ\"/>\n", WEIR_SVG_X);
+    for (unsigned i = 0; i < n; i++)
+        floor[i] += live[i];
+}
+
+static double lane_y(int lane)
+{
+    return WEIR_SVG_Y + WEIR_SVG_H + 2 + WEIR_SVG_LANE * lane;
+}
+
+void weir_svg_lanes(weir_chart *c, int lanes)
+{
+    static const char *const names[] = {"compute", "copy out", "copy in"};
+
+    for (int i = 0; i < lanes; i++)
+        weir_string_add(c->s, "<text x=\"%g\" y=\"%g\" font-size=\"10\" text-anchor=\"end\">%s"
+                        "</text>\n", WEIR_SVG_X - 8, lane_y(i) + 11.5, names[i]);
+}
+
+void weir_svg_bar(weir_chart *c, int lane, double from, double to, const char *colour)
+{
+    const double x = weir_svg_x(c, from), w = fmax(weir_svg_x(c, to) - x, 0.3);
+
+    weir_string_add(c->s, "<path fill=\"%s\" d=\"M%.2f %gh%.2fv14h%.2fZ\"", colour, x,
+                    lane_y(lane), w, -w);
 }
 
 void weir_svg_legend(weir_chart *c, const char *colour, const char *text)

@@ -31,8 +31,9 @@ static inline double weir_svg_y(const weir_chart *c, double bytes)
     return WEIR_SVG_Y + WEIR_SVG_H * (1 - bytes / c->ymax);
 }
 
-/* Begins the picture. n instructions; `top` bytes fit with some room above. */
-weir_chart weir_svg_begin(weir_string *s, unsigned n, double top, const char *title);
+/* Begins the picture. n instructions; `top` bytes fit with some room above. `lower`: pixels more
+ * than usual below the plot, which are drawn on like the strip. */
+weir_chart weir_svg_begin(weir_string *s, unsigned n, double top, double lower, const char *title);
 
 /* A line of text below the title; it may be cut by the picture, never by us. */
 void weir_svg_subtitle(weir_chart *c, const char *format, ...)
@@ -47,6 +48,17 @@ void weir_svg_axes(weir_chart *c, const char *xname, const char *yname);
 
 /* A dashed level across the plot with its name above, at the right end or at the left. */
 void weir_svg_level(weir_chart *c, double bytes, const char *colour, bool right, const char *text);
+
+/* An area of n steps on `floor`, live[i] high, from x[i] to x[i + 1] (NULL: i to i + 1), of class
+ * `name`; floor rises by live. Nothing where all are 0. */
+void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigned n,
+                    const double *x, double *floor, const double *live);
+
+/* Lanes for streams below the plot, from the top: compute, copies out, copies in. Their names; and
+ * a bar in one of them, as a path element that the caller ends. */
+#define WEIR_SVG_LANE 17
+void weir_svg_lanes(weir_chart *c, int lanes);
+void weir_svg_bar(weir_chart *c, int lane, double from, double to, const char *colour);
 
 /* One more entry of the legend, on the right from top to bottom. */
 void weir_svg_legend(weir_chart *c, const char *colour, const char *text);

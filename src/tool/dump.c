@@ -62,6 +62,7 @@ static char *text_of(const tool_options *o, const tool_trial *t, weir_graph *g)
         {"timeline", WEIR_TEXT_TIMELINE_SVG},
         {"addresses", WEIR_TEXT_ADDRESSES_SVG},
         {"json", WEIR_TEXT_JSON},
+        {"explain", WEIR_TEXT_EXPLAIN},
     };
     if (strcmp(what, "profile") == 0)
         return profile(g, t->dev);

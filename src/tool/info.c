@@ -10,8 +10,11 @@ int tool_info(const tool_options *o)
     char *const               text = dev ? weir_info_text(dev) : NULL;
     const int                 code = text ? TOOL_DONE : tool_failed(o);
 
-    if (text)
-        fputs(text, stdout);
+    if (text) {
+        char solver[128];
+        (void)weir_solver_name(solver, sizeof solver);
+        printf("%spolicy optimal: %s\n", text, solver);
+    }
     weir_text_free(text);
     weir_device_close(dev);
     return code;

@@ -41,6 +41,8 @@ static const row rows[] = {
     {"json", "FILE", "write one row per case there", TOOL_BIT_GRAPH, AT(json)},
     {"case", "C", "with the graph on or off", TOOL_BIT_WORKER, AT(graph), .words = "on, off",
      .text = "on"},
+    {"micro", "K", "gradients of K micro-batches are added up, then applied", TOOL_BIT_WORKER,
+     AT(micro), 1, 1024},
     {"disable", "PASSES", "passes to leave out: dce,cse,fold,copies,mask,fuse,inplace,order", TRAIN,
      AT(disable)},
     {"budget", "BYTES", "most the whole step may take: 512MB, 0.5GiB, 75%",
@@ -51,13 +53,17 @@ static const row rows[] = {
      .words = "dtr, dtr:eq, dtr:local, dtr:lru, dtr:size, dtr:msps", .text = "dtr"},
     {"measure", "W", "time kernels while planning for a budget", TRAIN, AT(measure),
      .words = "yes, no", .text = "no"},
-    {"policy", "P", "how to fit the budget, such as auto or auto:recompute",
+    {"policy", "P", "how to fit the budget, such as auto:recompute (weir plan --policy help: all)",
      TRAIN | TOOL_BIT_PLAN, AT(policy), .text = "auto"},
     {"link", "GB/S", "to the host and back, such as 12 or 12,25 (default: no swapping)",
      TOOL_BIT_PLAN, AT(link)},
     {"curve", "BASE",
      "plan for ever smaller budgets by each policy (a,b,c or all): a table, BASE.csv, BASE.svg",
      TOOL_BIT_PLAN, AT(curve)},
+    {"explain", "FILE", "write what is done with each tensor, why, and what it costs (-: stdout)",
+     TOOL_BIT_PLAN, AT(explain)},
+    {"picture", "FILE", "draw the plan there: SVG, live bytes over time, and the streams",
+     TOOL_BIT_PLAN, AT(picture)},
     {"align", "BYTES", "alignment of offsets, a power of two", TOOL_BIT_PLAN | TOOL_BIT_PLACE,
      AT(align), 1, 1 << 20,
      .number = 1},
@@ -73,7 +79,7 @@ static const row rows[] = {
     {"nodes", "N", "of the exact search, at most (default: by the number of buffers)",
      TOOL_BIT_PLACE, AT(nodes), 1, INT64_MAX},
     {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
-     .words = "graph, plan, cost, dot, timeline, addresses, json, outline, profile, trace",
+     .words = "graph, plan, cost, dot, timeline, addresses, json, outline, explain, profile, trace",
      .text = "plan"},
     {"times", "T", "of the operations in an outline", TOOL_BIT_DUMP, AT(times),
      .words = "roofline, estimate, measured", .text = "roofline"},
@@ -172,6 +178,9 @@ static int check(const tool_options *o, const tool_command *c)
     if (!tool_model_known(o->model))
         return tool_say(o, TOOL_USAGE, "--model must be one of %s, not '%s'", tool_model_names(),
                         o->model);
+    if (o->micro && o->batch && o->batch % o->micro)
+        return tool_say(o, TOOL_USAGE, "--micro %lld does not divide the batch of %lld",
+                        (long long)o->micro, (long long)o->batch);
     if (o->image && !tool_model_scales(o->model))
         return tool_say(o, TOOL_USAGE,
                         "--image is for networks whose images scale; '%s' has one input size",

@@ -21,6 +21,12 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
             100 * s->extra_ms / (s->step_ms + 1e-30), s->again);
     fprintf(stderr, "  no plan has less %15.3f %%     extra time, nor %zu bytes at any\n",
             100 * s->least_extra_ms / (s->step_ms + 1e-30), s->floor_bytes);
+    if (s->proven_extra_ms > 0) {
+        const double within = s->extra_ms - s->proven_extra_ms;
+        fprintf(stderr, "  of recomputation %15.3f %%     at least: proved within %.3f %%\n",
+                100 * s->proven_extra_ms / (s->step_ms + 1e-30),
+                100 * (within > 0 ? within : 0) / (s->step_ms + s->proven_extra_ms));
+    }
     if (s->out_bytes || s->in_bytes)
         fprintf(stderr, "  copied           %15zu bytes out, %zu in\n", s->out_bytes, s->in_bytes);
     fprintf(stderr, "  planned in       %15.3f s\n", seconds);
@@ -76,6 +82,44 @@ static bool read_link(const char *text, double *out, double *in)
     return *out > 0 && *in > 0 && (*end == 0 || strcasecmp(end, "GB/s") == 0);
 }
 
+static int list_policies(const tool_options *o)
+{
+    char *const names = weir_policy_names();
+    if (!names)
+        return tool_failed(o);
+    fputs(names, stdout);
+    weir_text_free(names);
+    return TOOL_DONE;
+}
+
+/* One plan, and the texts about it. */
+static int plan_once(const tool_options *o, const weir_outline *outline, weir_outline_options how)
+{
+    weir_outline_plan_stats stats;
+    char                   *explain = NULL, *picture = NULL;
+
+    how.explain = o->explain ? &explain : NULL;
+    how.picture = o->picture ? &picture : NULL;
+    const double begin = tool_now_ms();
+    char *const  text = weir_outline_plan(outline, &how, &stats);
+    const double seconds = (tool_now_ms() - begin) / 1e3;
+    if (!text)
+        return tool_failed(o);
+    report(o, &stats, seconds);
+    const bool told = o->explain && strcmp(o->explain, "-") == 0;
+    int        code = TOOL_DONE;
+    if (explain)
+        code = tool_write(o, told ? NULL : o->explain, explain);
+    if (picture && code == TOOL_DONE)
+        code = tool_write(o, o->picture, picture);
+    if (code == TOOL_DONE && (o->out || !(explain || picture)))
+        code = tool_write(o, o->out, text);
+    weir_text_free(explain);
+    weir_text_free(picture);
+    weir_text_free(text);
+    return code;
+}
+
 /* One line of JSON; times in microseconds. */
 static int check(const tool_options *o, const weir_outline *outline,
                  const weir_outline_options *how)
@@ -95,27 +139,13 @@ static int check(const tool_options *o, const weir_outline *outline,
     return TOOL_DONE;
 }
 
-static int plan(const tool_options *o, const weir_outline *outline,
-                const weir_outline_options *how)
-{
-    weir_outline_plan_stats stats;
-    const double            begin = tool_now_ms();
-    char *const             text = weir_outline_plan(outline, how, &stats);
-    const double            seconds = (tool_now_ms() - begin) / 1e3;
-
-    if (!text)
-        return tool_failed(o);
-    report(o, &stats, seconds);
-    const int code = tool_write(o, o->out, text);
-    weir_text_free(text);
-    return code;
-}
-
 int tool_plan(const tool_options *o)
 {
     weir_outline_options how = {.budget = o->budget, .policy = o->policy,
                                 .alignment = (size_t)o->align, .moves = (uint64_t)o->moves};
 
+    if (strcmp(o->policy, "help") == 0)
+        return list_policies(o);
     if (!o->file)
         return tool_say(o, TOOL_USAGE, o->check ? "needs two files: weir plan --check GRAPH.json "
                         "PLAN.json" : "needs a file: weir plan GRAPH.json --budget 75%%");
@@ -125,7 +155,7 @@ int tool_plan(const tool_options *o)
     if (!outline)
         return tool_failed(o);
     const int code = o->check   ? check(o, outline, &how)
-                     : o->curve ? plan_curve(o, outline, how) : plan(o, outline, &how);
+                     : o->curve ? plan_curve(o, outline, how) : plan_once(o, outline, how);
     weir_outline_free(outline);
     return code;
 }

@@ -18,10 +18,10 @@ typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
         *times, *placement, *capacity, *link, *curve, *check, *off_budget,
-        *off_policy;
+        *off_policy, *explain, *picture;
     const char *file; /* the one word that is no option, for commands that take it */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves,
-        nodes;
+        nodes, micro;
 } tool_options;
 
 typedef struct tool_command {
@@ -79,6 +79,9 @@ typedef struct tool_trial {
     weir_tensor *x, *y;
     weir_tensor *loss; /* of the last step; kept by it */
     weir_step   *step;
+    weir_step   *apply;        /* with micro-batches: the update; step adds gradients up */
+    int64_t      parts;        /* micro-batches of a step; 1: none */
+    char        *x_data, *y_data;   /* of all of them */
     int64_t      batch, image; /* as trained; image 0: the model takes no images of another size */
     bool         pixels;       /* a class for each pixel */
 } tool_trial;
@@ -89,6 +92,12 @@ void        tool_trial_close(tool_trial *t);
 
 /* The training step itself (a weir_step_fn; ctx is the trial). */
 weir_status tool_trial_record(void *ctx);
+
+/* One whole step: of all micro-batches, if there are such. */
+weir_status tool_trial_step(tool_trial *t);
+
+/* A number that all bits of parameters, states, optimiser states and the last loss go into. */
+weir_status tool_trial_bits(const tool_trial *t, uint64_t *bits);
 
 /* One more step under observation: m of the device afterwards, its live_peak that of the step, and
  * the highest arena byte used (0 with the graph off). The graph has run before. */

@@ -207,12 +207,14 @@ static uint64_t next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Writes t: floats uniform in [-1, 1) with 24 bits, i32 uniform among the classes. */
-static weir_status write_random(weir_tensor *t, int64_t classes, uint64_t *state)
+/* Data for `parts` tensors like t, one after another: floats uniform in [-1, 1) with 24 bits, i32
+ * uniform among the classes; the first is written. *data is the caller's. */
+static weir_status write_random(weir_tensor *t, int64_t parts, int64_t classes, uint64_t *state,
+                                char **data)
 {
-    const size_t bytes = weir_tensor_bytes(t), n = bytes / sizeof(float);
+    const size_t bytes = weir_tensor_bytes(t), n = bytes * (size_t)parts / sizeof(float);
     const bool   whole = weir_tensor_desc(t).dtype == WEIR_I32;
-    void *const  v = malloc(bytes);
+    void *const  v = *data = malloc(n * sizeof(float));
     if (!v)
         return WEIR_ERR_NOMEM;
     for (size_t i = 0; i < n; i++) {
@@ -222,9 +224,7 @@ static weir_status write_random(weir_tensor *t, int64_t classes, uint64_t *state
         else
             ((float *)v)[i] = (float)(z >> 40) * 0x1p-23f - 1.0f;
     }
-    const weir_status s = weir_write(t, v, bytes);
-    free(v);
-    return s;
+    return weir_write(t, v, bytes);
 }
 
 bool tool_simulated(const tool_options *o)
@@ -241,8 +241,9 @@ static weir_status write_data(tool_trial *t, const network *n, int64_t classes, 
         WEIR_TRY(weir_write_fill(t->x, 0));
         return weir_write_fill(t->y, 0);
     }
-    WEIR_TRY(write_random(t->x, n->form & TREE ? TREE_VOCAB : classes, &state));
-    return write_random(t->y, classes, &state);
+    WEIR_TRY(write_random(t->x, t->parts, n->form & TREE ? TREE_VOCAB : classes, &state,
+                          &t->x_data));
+    return write_random(t->y, t->parts, classes, &state, &t->y_data);
 }
 
 /* Of x and of the labels. */
@@ -271,8 +272,33 @@ static weir_tensor *rows_of(weir_tensor *logits, bool pixels)
 weir_status tool_trial_record(void *ctx)
 {
     tool_trial *const t = ctx;
-    t->loss = weir_keep(weir_cross_entropy(rows_of(weir_apply(t->net, t->x), t->pixels), t->y));
-    return weir_minimize(t->optim, t->loss);
+    weir_tensor *const loss = weir_cross_entropy(rows_of(weir_apply(t->net, t->x), t->pixels),
+                                                 t->y);
+    t->loss = weir_keep(loss);
+    if (t->parts == 1)
+        return weir_minimize(t->optim, t->loss);
+    return weir_optim_accumulate(t->optim, weir_affine(loss, 1.0 / (double)t->parts, 0));
+}
+
+/* With micro-batches: the update by the sum of their gradients. */
+static weir_status record_apply(void *ctx)
+{
+    const tool_trial *const t = ctx;
+    return weir_optim_apply(t->optim);
+}
+
+weir_status tool_trial_step(tool_trial *t)
+{
+    const size_t x = weir_tensor_bytes(t->x), y = weir_tensor_bytes(t->y);
+
+    for (int64_t i = 0; i < t->parts; i++) {
+        if (t->parts > 1) {
+            WEIR_TRY(weir_write(t->x, t->x_data + (size_t)i * x, x));
+            WEIR_TRY(weir_write(t->y, t->y_data + (size_t)i * y, y));
+        }
+        WEIR_TRY(weir_step_run(t->step));
+    }
+    return t->apply ? weir_step_run(t->apply) : WEIR_OK;
 }
 
 /* What was made before a failure stays in t: tool_trial_close takes it apart. */
@@ -283,6 +309,7 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     const int64_t        px = o->image ? o->image : o->length ? o->length : n->px;
     net.depth = o->depth ? (int)o->depth : net.depth;
     t->batch = o->batch ? o->batch : n->batch;
+    t->parts = o->micro ? o->micro : 1;
     t->image = n->form & SCALES ? px : 0;
     t->pixels = n->form & PIXELS;
 
@@ -292,8 +319,8 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)
         return weir_error_status();
-    t->x = weir_input(t->dev, input_of(n, t->batch, px));
-    t->y = weir_input(t->dev, weir_1d(WEIR_I32, labels_of(n, t->batch, px)));
+    t->x = weir_input(t->dev, input_of(n, t->batch / t->parts, px));
+    t->y = weir_input(t->dev, weir_1d(WEIR_I32, labels_of(n, t->batch / t->parts, px)));
     t->optim = n->form & ADAM
                    ? weir_adam_new(t->dev, 0.0003, NULL)
                    : weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
@@ -303,7 +330,9 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
                                                          .placement = o->placement,
                                                          .measure = o->measure &&
                                                                     *o->measure == 'y'}});
-    if (!t->x || !t->y || !t->optim || !t->step)
+    if (t->parts > 1)
+        t->apply = weir_step_new(t->dev, record_apply, t, &(weir_step_options){graph, {0}});
+    if (!t->x || !t->y || !t->optim || !t->step || (t->parts > 1 && !t->apply))
         return weir_error_status();
     return write_data(t, n, classes_of(n, px), tool_simulated(o));
 }
@@ -320,6 +349,9 @@ weir_status tool_trial_open(tool_trial *t, const tool_options *o, bool graph)
 void tool_trial_close(tool_trial *t)
 {
     weir_step_free(t->step);
+    weir_step_free(t->apply);
+    free(t->x_data);
+    free(t->y_data);
     weir_optim_free(t->optim);
     weir_release(t->x);
     weir_release(t->y);
@@ -354,7 +386,13 @@ weir_status tool_trial_measure(tool_trial *t, weir_memory *m, size_t *arena)
     weir_graph *const g = weir_step_graph(t->step);
     *arena = 0;
     weir_device_reset_peak(t->dev);
+    size_t applied = 0;
     WEIR_TRY(g ? weir_graph_measure(g, arena) : weir_step_run(t->step));
+    if (t->apply && g)
+        WEIR_TRY(weir_graph_measure(weir_step_graph(t->apply), &applied));
+    else if (t->apply)
+        WEIR_TRY(weir_step_run(t->apply));
+    *arena = applied > *arena ? applied : *arena;
     weir_device_memory(t->dev, m);
     return WEIR_OK;
 }
@@ -395,6 +433,32 @@ weir_status tool_trial_equal(const tool_trial *a, const tool_trial *b, bool *equ
     for (size_t i = 0; *equal && i < slots; i++)
         WEIR_TRY(compare(weir_optim_state(a->optim, i), weir_optim_state(b->optim, i), equal));
     return *equal ? compare(a->loss, b->loss, equal) : WEIR_OK;
+}
+
+/* FNV-1a (Fowler, Noll, Vo) over the elements. */
+static weir_status hash(const weir_tensor *t, uint64_t *h)
+{
+    const size_t         bytes = weir_tensor_bytes(t);
+    unsigned char *const v = malloc(bytes + 1);
+    if (!v)
+        return WEIR_ERR_NOMEM;
+    const weir_status s = weir_read(t, v, bytes);
+    for (size_t i = 0; s == WEIR_OK && i < bytes; i++)
+        *h = (*h ^ v[i]) * UINT64_C(0x100000001b3);
+    free(v);
+    return s;
+}
+
+weir_status tool_trial_bits(const tool_trial *t, uint64_t *bits)
+{
+    *bits = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < weir_model_param_count(t->model); i++)
+        WEIR_TRY(hash(weir_model_param(t->model, i), bits));
+    for (size_t i = 0; i < weir_model_state_count(t->model); i++)
+        WEIR_TRY(hash(weir_model_state(t->model, i), bits));
+    for (size_t i = 0; i < weir_optim_state_count(t->optim); i++)
+        WEIR_TRY(hash(weir_optim_state(t->optim, i), bits));
+    return hash(t->loss, bits);
 }
 
 double tool_now_ms(void)

@@ -5,6 +5,11 @@
  *   (start)   -> ready VERSION BATCH
  *   run K     -> ms T1 T2 ... TK          milliseconds of each of K steps
  *   memory    -> memory PERSISTENT STEP   bytes; STEP is the step peak beyond the persistent ones
+ *   bits      -> bits HASH                of parameters, all states and the loss
+ *   plan      -> plan PEAK BUDGET WHOLE AGAIN EXTRA PLANNING   graph on only: bytes, bytes, bytes
+ *                                         without a budget, calls, ms more as planned, ms
+ *   peak      -> peak MEASURED LIBRARIES  bytes of the step and what is persistent, as measured;
+ *                                         the most that malloc held more during the last run
  *   quit, or the end of stdin: leaves. Anything else -> error SENTENCE. */
 #include "tool/tool.h"
 
@@ -14,17 +19,28 @@
 
 enum { WARM_UP = 2, MOST_STEPS = 1000000 };
 
+typedef struct worker {
+    const tool_options *o;
+    tool_trial          t;
+    int64_t             heap_over;  /* the most the heap held above its level before a step */
+} worker;
+
 /* Answers only when all K steps are done: writing between them would be timed with the rest. */
-static int run(tool_trial *t, const tool_options *o, long steps)
+static int run(worker *w, long steps)
 {
     double *const ms = malloc((size_t)steps * sizeof *ms);
     if (!ms)
-        return tool_failed(o);
+        return tool_failed(w->o);
     weir_status s = WEIR_OK;
     for (long i = 0; i < steps && s == WEIR_OK; i++) {
-        const double begin = tool_clock_ms(t->dev);
-        s = weir_step_run(t->step);
-        ms[i] = tool_clock_ms(t->dev) - begin;
+        tool_heap before, after;
+        tool_heap_mark(&before);
+        const double begin = tool_clock_ms(w->t.dev);
+        s = tool_trial_step(&w->t);
+        ms[i] = tool_clock_ms(w->t.dev) - begin;
+        tool_heap_read(&after);
+        if (after.live_peak - before.live > w->heap_over)
+            w->heap_over = after.live_peak - before.live;
     }
     if (s == WEIR_OK) {
         fputs("ms", stdout);
@@ -33,39 +49,73 @@ static int run(tool_trial *t, const tool_options *o, long steps)
         putchar('\n');
     }
     free(ms);
-    return s == WEIR_OK ? TOOL_DONE : tool_failed(o);
+    return s == WEIR_OK ? TOOL_DONE : tool_failed(w->o);
 }
 
-static int memory(tool_trial *t, const tool_options *o)
+/* "memory" or "peak" */
+static int measure(worker *w, bool peak)
 {
     weir_memory m;
     size_t      arena = 0;
 
-    if (tool_trial_measure(t, &m, &arena) != WEIR_OK)
-        return tool_failed(o);
-    printf("memory %zu %zu\n", m.persistent, m.live_peak - m.persistent + arena);
+    if (tool_trial_measure(&w->t, &m, &arena) != WEIR_OK)
+        return tool_failed(w->o);
+    if (peak)
+        printf("peak %zu %lld\n", m.live_peak + arena, (long long)w->heap_over);
+    else
+        printf("memory %zu %zu\n", m.persistent, m.live_peak - m.persistent + arena);
+    return TOOL_DONE;
+}
+
+static int tell_bits(const worker *w)
+{
+    uint64_t bits;
+
+    if (tool_trial_bits(&w->t, &bits) != WEIR_OK)
+        return tool_failed(w->o);
+    printf("bits %016llx\n", (unsigned long long)bits);
+    return TOOL_DONE;
+}
+
+/* With micro-batches there are two graphs in one arena. */
+static int tell_plan(const worker *w)
+{
+    weir_graph_stats s, apply = {0};
+
+    if (weir_graph_stats_of(weir_step_graph(w->t.step), &s) != WEIR_OK ||
+        (w->t.apply && weir_graph_stats_of(weir_step_graph(w->t.apply), &apply) != WEIR_OK))
+        return tool_failed(w->o);
+    if (apply.planned_peak_bytes > s.planned_peak_bytes)
+        s.planned_peak_bytes = apply.planned_peak_bytes;
+    printf("plan %zu %zu %zu %zu %.6f %.3f\n", s.planned_peak_bytes, s.budget_bytes,
+           s.unbudgeted_peak_bytes, s.again, s.extra_ms, s.plan_ms);
     return TOOL_DONE;
 }
 
 /* Answers line by line until stdin ends; a failed step ends it too. */
-static int serve(tool_trial *t, const tool_options *o)
+static int serve(worker *w)
 {
     char line[128];
     int  code = TOOL_DONE;
 
-    printf("ready %s %lld\n", weir_version(), (long long)t->batch);
+    printf("ready %s %lld\n", weir_version(), (long long)w->t.batch);
     fflush(stdout);
     while (code == TOOL_DONE && fgets(line, sizeof line, stdin)) {
         char      *end = NULL;
         const long steps = strncmp(line, "run ", 4) == 0 ? strtol(line + 4, &end, 10) : 0;
         if (strcmp(line, "quit\n") == 0)
             break;
-        if (strcmp(line, "memory\n") == 0)
-            code = memory(t, o);
+        if (strcmp(line, "memory\n") == 0 || strcmp(line, "peak\n") == 0)
+            code = measure(w, *line == 'p');
+        else if (strcmp(line, "bits\n") == 0)
+            code = tell_bits(w);
+        else if (strcmp(line, "plan\n") == 0)
+            code = tell_plan(w);
         else if (end && *end == '\n' && steps >= 1 && steps <= MOST_STEPS)
-            code = run(t, o, steps);
+            code = run(w, steps);
         else
-            printf("error: send 'run K' with K from 1 to %d, 'memory' or 'quit'\n", MOST_STEPS);
+            printf("error: send 'run K' with K from 1 to %d, 'memory', 'peak', 'plan', 'bits' or "
+                   "'quit'\n", MOST_STEPS);
         fflush(stdout);
     }
     return code;
@@ -73,15 +123,15 @@ static int serve(tool_trial *t, const tool_options *o)
 
 int tool_bench_worker(const tool_options *o)
 {
-    tool_trial t;
-    if (tool_trial_open(&t, o, strcmp(o->graph, "on") == 0) != WEIR_OK)
+    worker w = {.o = o};
+    if (tool_trial_open(&w.t, o, strcmp(o->graph, "on") == 0) != WEIR_OK)
         return tool_failed(o);
     int code = TOOL_DONE;
     for (int i = 0; i < WARM_UP && code == TOOL_DONE; i++)
-        if (weir_step_run(t.step) != WEIR_OK)
+        if (tool_trial_step(&w.t) != WEIR_OK)
             code = tool_failed(o);
     if (code == TOOL_DONE)
-        code = serve(&t, o);
-    tool_trial_close(&t);
+        code = serve(&w);
+    tool_trial_close(&w.t);
     return code;
 }

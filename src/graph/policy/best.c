@@ -42,7 +42,11 @@ bool weir_best_gap(weir_best *b)
 
 bool weir_best_drop(weir_best *b)
 {
-    return weir_keep_decide(&b->w, b->drop, b->gap) && weir_best_gap(b);
+    if (!weir_keep_decide(&b->w, b->drop, b->gap))
+        return false;
+    if (b->offload)
+        weir_keep_offload(&b->w, b->drop, b->gap);
+    return weir_best_gap(b);
 }
 
 weir_status weir_best_end(weir_best *b, bool ok, weir_policy_job *job)

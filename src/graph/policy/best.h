@@ -11,6 +11,7 @@ typedef struct weir_best {
     weir_walk_room w;
     uint32_t *drop;         /* [pieces + 1] the plan to try, as in keep.h */
     uint8_t  *gap;          /* [gaps + 1] what it decides */
+    bool      offload;      /* what others are made anew from goes to the host meanwhile */
     uint8_t  *best;         /* [gaps + 1] the best decisions so far */
     size_t    peak;         /* of those; SIZE_MAX: there are none */
     double    time;

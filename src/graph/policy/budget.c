@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/status.h"
 #include "core/text.h"
 #include "graph/evict.h"
 #include "graph/passes.h"
 #include "graph/policy/bound.h"
 #include "graph/policy/check.h"
-#include "graph/policy/recorded.h"
-#include "graph/policy/policy.h"
+#include "graph/policy/guide.h"
 
 /* ---- "512MB" ---- */
 
@@ -51,20 +51,7 @@ weir_status weir_bytes(const char *text, size_t *bytes)
 
 /* ---- fitting ---- */
 
-typedef struct weir_fitter {
-    weir_graph     *g;
-    uint32_t        passes;
-    weir_problem    problem;        /* by estimated times */
-    weir_problem    timed;          /* by measured ones, if asked for */
-    uint32_t       *piece_of;
-    weir_unexpanded old;
-    size_t          limit;          /* of the arena */
-    size_t          least;          /* smallest arena met */
-    uint32_t        peak_task;      /* of the plan with that arena */
-} weir_fitter;
-
-/* Expands and places; the graph stays expanded if that is within the limit. */
-static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
+weir_status weir_fitter_lay(void *ctx, const weir_schedule *s, size_t *height)
 {
     weir_fitter *const f = ctx;
     bool               fits = false;
@@ -78,33 +65,75 @@ static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
         *height = f->g->plan->arena;
         fits = *height <= f->limit;
         f->g->plan->extra_seconds = s->time - s->p->time;
+        f->g->plan->seconds = s->time;
         if (*height < f->least) {
             f->least = *height;
             f->peak_task = weir_schedule_stage(s, s->peak_event);
         }
     }
-    if (!fits)
+    if (!fits || f->probe)
         weir_graph_unexpand(f->g, &f->old);
     return status;
 }
 
+/* The ladder's plans are laid out to see their height; then the best one, to stay. */
+static weir_status fit_by_cache(weir_fitter *f, weir_fit *a)
+{
+    weir_ladder l = {.whole = f->whole, .below = f->resident};
+
+    f->probe = true;
+    weir_status status = weir_cache_climb(&f->cache, &l, a);
+    f->probe = false;
+    if (status == WEIR_OK)
+        status = weir_cache_fit(&f->cache, &l, a);
+    weir_ladder_free(&l);
+    return status;
+}
+
+/* The decisions outlive the fit, and so does the schedule where it is the answer. */
+static void keep(weir_fitter *f, weir_fit *a, weir_problem *p)
+{
+    weir_mem_free(f->gap);
+    f->gap = a->gap;
+    f->target = a->target;
+    a->gap = NULL;
+    if (p) {
+        f->answer = a->s;
+        f->answers = p;
+        a->s = (weir_schedule){0};
+    }
+    weir_fit_free(a);
+}
+
 static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
 {
-    weir_fit a = {.p = f->timed.tasks.n ? &f->timed : &f->problem, .room = f->limit,
-                  .lay = lay_out, .ctx = f};
+    weir_problem *const p = f->timed.tasks.n ? &f->timed : &f->problem;
+    weir_fit            a = {.p = p, .room = f->limit, .lay = weir_fitter_lay, .ctx = f};
 
     WEIR_TRY(weir_policy_find(policy, &a.policy, &a.variant));
-    weir_status status = weir_fit_run(&a);
+    weir_status status = f->cache.path && weir_ladder_suits(a.policy) ? fit_by_cache(f, &a)
+                                                                      : weir_fit_run(&a);
     *fits = a.fits;
-    weir_fit_free(&a);
+    keep(f, &a, status == WEIR_OK && a.fits ? p : NULL);
     if (status != WEIR_OK || *fits)
         return status;
-    weir_fit b = {.p = &f->problem, .policy = a.policy, .variant = a.variant, .lay = lay_out,
-                  .ctx = f};            /* no room at all: the tightest plan there is */
+    weir_fit b = {.p = &f->problem, .policy = a.policy, .variant = a.variant,
+                  .lay = weir_fitter_lay, .ctx = f};    /* no room at all: the tightest there is */
     status = weir_fit_run(&b);
     *fits = b.height <= f->limit && b.s.valid;
-    weir_fit_free(&b);
+    keep(f, &b, status == WEIR_OK && *fits ? &f->problem : NULL);
     return status;
+}
+
+void weir_fitter_free(weir_fitter *f)
+{
+    weir_schedule_free(&f->answer);
+    weir_unexpanded_free(&f->old);
+    weir_problem_free(&f->problem);
+    weir_problem_free(&f->timed);
+    weir_cache_close(&f->cache);
+    weir_mem_free(f->piece_of);
+    weir_mem_free(f->gap);
 }
 
 static weir_status too_small(const weir_fitter *f, size_t budget, size_t resident)
@@ -122,41 +151,79 @@ static weir_status too_small(const weir_fitter *f, size_t budget, size_t residen
                      weir_phase_name[n->phase], resident + b.feasible_bytes);
 }
 
-/* What swapping costs: as measured, or as the device's rates say. The threads of a host's store
- * take time from those that compute. */
-static weir_status set_link(weir_fitter *f, bool measure, weir_problem *p)
+/* Kernels and threads, as far as they are known without running any. */
+static weir_status hash_machine(const weir_graph *g, uint64_t *h)
 {
-    weir_device *const d = f->g->dev;
-    const weir_rates   rates = d->ops->rates(d);
+    weir_layout        in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
+    const weir_choice *choice;
+
+    *h = weir_hash_bytes(WEIR_HASH_SEED, g->dev->ops->name, strlen(g->dev->ops->name));
+    *h = weir_hash_u64(*h, (uint64_t)weir_threads_count(g->dev->threads));
+    if (g->placement)
+        *h = weir_hash_bytes(*h, g->placement, strlen(g->placement));
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_call call = weir_node_call(g, &g->nodes.at[i], in, out);
+        WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
+        *h = weir_hash_bytes(*h, choice->impl, strlen(choice->impl));
+        *h = weir_hash_u64(*h, g->nodes.at[i].op);
+    }
+    return WEIR_OK;
+}
+
+static weir_status open_cache(weir_fitter *f, const weir_plan_options *options)
+{
+    weir_cache_key key = {.policy = options->policy, .align = f->g->dev->ops->align,
+                          .whole = f->whole, .below = f->resident, .times = !options->measure};
+
+    WEIR_TRY(hash_machine(f->g, &key.machine));
+    return weir_cache_open(&f->cache, options->cache, &f->problem, &key);
+}
+
+/* Kernels and the link, timed now; what could not be timed is estimated. */
+static weir_status measure(weir_fitter *f)
+{
+    WEIR_TRY(weir_device_spill_speed(f->g->dev, &f->cache.rates[0], &f->cache.rates[1]));
+    WEIR_TRY(weir_graph_time(f->g, f->limit, &f->cache.seconds));
+    for (uint32_t i = 0; i < f->problem.tasks.n; i++)
+        if (f->cache.seconds[i] < 0)
+            f->cache.seconds[i] = f->problem.tasks.at[i].time;
+    return WEIR_OK;
+}
+
+/* What copies cost by the device's rates. The threads of a host's store take time from those that
+ * compute. */
+static void set_rates(weir_device *d, weir_problem *p)
+{
+    const weir_rates rates = d->ops->rates(d);
 
     p->link_out = rates.link_out;
     p->link_in = rates.link_in;
     p->copy = rates.copy;
     p->steal = d->ops->host ? 1.0 / weir_threads_count(d->threads) : 0;
-    return measure ? weir_device_spill_speed(d, &p->link_out, &p->link_in) : WEIR_OK;
 }
 
-static weir_status make_problems(weir_fitter *f, bool measure)
+/* By estimates; and by measured times, if they are asked for. */
+static weir_status make_problems(weir_fitter *f, const weir_plan_options *options)
 {
     const bool inplace = f->passes >> WEIR_PASS_INPLACE & 1;
-    double    *seconds = NULL;
     uint32_t  *same;
 
     WEIR_TRY(weir_problem_of(f->g, NULL, inplace, &f->problem, &f->piece_of));
-    WEIR_TRY(set_link(f, measure, &f->problem));
-    if (!measure)
+    set_rates(f->g->dev, &f->problem);
+    WEIR_TRY(open_cache(f, options));
+    if (!options->measure)
         return WEIR_OK;
-    WEIR_TRY(weir_graph_time(f->g, f->limit, &seconds));
-    const weir_status status = weir_problem_of(f->g, seconds, inplace, &f->timed, &same);
-    weir_mem_free(seconds);
-    if (status == WEIR_OK) {
-        weir_mem_free(same);
-        f->timed.link_out = f->problem.link_out;
-        f->timed.link_in = f->problem.link_in;
-        f->timed.copy = f->problem.copy;
-        f->timed.steal = f->problem.steal;
-    }
-    return status;
+    if (f->cache.path)
+        WEIR_TRY(weir_cache_read_times(&f->cache, &f->problem));
+    if (!f->cache.seconds)
+        WEIR_TRY(measure(f));
+    WEIR_TRY(weir_problem_of(f->g, f->cache.seconds, inplace, &f->timed, &same));
+    weir_mem_free(same);
+    f->timed.link_out = f->cache.rates[0];
+    f->timed.link_in = f->cache.rates[1];
+    f->timed.copy = f->problem.copy;
+    f->timed.steal = f->problem.steal;
+    return WEIR_OK;
 }
 
 weir_status weir_device_set_budget(weir_device *d, const char *budget)
@@ -179,7 +246,8 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
     const size_t resident = weir_plan_resident(g), whole = resident + g->plan->arena;
-    weir_fitter  f = {.g = g, .passes = passes, .least = SIZE_MAX};
+    weir_fitter  f = {.g = g, .passes = passes, .whole = whole, .resident = resident,
+                      .least = SIZE_MAX};
     size_t       budget;
     bool         fits = false;
 
@@ -189,14 +257,16 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     if (whole <= budget)
         return WEIR_OK;
     f.limit = budget > resident ? budget - resident : 0;
-    weir_status status = make_problems(&f, options->measure);
+    weir_status status = make_problems(&f, options);
     if (status == WEIR_OK)
         status = fit(&f, options->policy, &fits);
     if (status == WEIR_OK && (!fits || resident > budget))
         status = too_small(&f, budget, resident);
-    weir_unexpanded_free(&f.old);
-    weir_problem_free(&f.problem);
-    weir_problem_free(&f.timed);
-    weir_mem_free(f.piece_of);
+    g->cache = f.cache.use;
+    if (status == WEIR_OK && options->guided > 0 && f.gap)
+        status = weir_guide_new(&f, options);
+    else if (status == WEIR_OK && f.answers)
+        status = weir_reasons_keep(g, f.answers, &f.answer, &f.piece_of, f.old.stores);
+    weir_fitter_free(&f);
     return status;
 }

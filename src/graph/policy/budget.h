@@ -11,7 +11,15 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes);
  * least extra time; ERR_BUDGET with the smallest budget known to work if that is not possible. */
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
+/* A graph with a guide (option `guided`) has run a measured step: it is planned again when it has
+ * run enough of them, and has no guide then. What goes wrong leaves its plan as it is. */
+void weir_guide_step(weir_graph *g);
+void weir_guide_free(weir_graph *g);
+
 /* Drops what regions (weir_region_begin) made, where the graph is as it was recorded so far. */
 weir_status weir_region_apply(weir_graph *g, uint32_t passes);
+
+/* Frees what a plan was expanded from (recorded.h); NULL is fine. */
+void weir_reasons_free(struct weir_reasons *r);
 
 #endif

@@ -8,6 +8,9 @@
  *   memory         articulation points of the forward pass: every sqrt(n)-th of n, or those at
  *                  which the bytes since the last one exceed a bound; the bound that is best, as in
  *                  the baseline of Checkmate (Jain et al., MLSys 2020)
+ *   offload=S      sequential=S, and what segments begin with is on the host until they run again,
+ *                  as in FairScale's checkpoint_wrapper(offload_to_cpu), though nobody waits for
+ *                  copies out; without S: the regions, or the S, that is best
  *   speed          results of convolutions and matrix products stay (cybertronai, "gradient
  *                  checkpointing", 2018)
  *
@@ -159,12 +162,12 @@ static bool try_speed(weir_best *b)
 
 /* ---- the policy ---- */
 
-typedef enum weir_way { MANUAL, SEQUENTIAL, MEMORY, SPEED } weir_way;
+typedef enum weir_way { MANUAL, SEQUENTIAL, OFFLOAD, MEMORY, SPEED } weir_way;
 
-/* *n: S of sequential=S; 0: not given. */
+/* *n: S of sequential=S and offload=S; 0: not given. */
 static weir_status way_of(const char *text, weir_way *way, uint32_t *n)
 {
-    static const char *const names[] = {"manual", "sequential", "memory", "speed"};
+    static const char *const names[] = {"manual", "sequential", "offload", "memory", "speed"};
     const size_t             length = strcspn(text, "=");
     const char              *value = text[length] ? text + length + 1 : "";
     char                    *end = NULL;
@@ -179,11 +182,11 @@ static weir_status way_of(const char *text, weir_way *way, uint32_t *n)
             continue;
         const long number = strtol(value, &end, 10);
         *n = number > 0 && number <= INT32_MAX ? (uint32_t)number : 0;
-        if (!text[length] || (*way == SEQUENTIAL && *end == 0 && *n > 0))
+        if (!text[length] || ((*way == SEQUENTIAL || *way == OFFLOAD) && *end == 0 && *n > 0))
             return WEIR_OK;
     }
     return weir_fail(WEIR_ERR_INVALID, "policy checkpoint: '%s' is no way of it; there are manual, "
-                     "sequential, sequential=S for S > 0 segments, memory, speed", text);
+                     "sequential, offload, both with =S for S > 0 segments, memory, speed", text);
 }
 
 weir_status weir_policy_checkpoint(weir_policy_job *job)
@@ -193,15 +196,20 @@ weir_status weir_policy_checkpoint(weir_policy_job *job)
     uint32_t  n;
 
     WEIR_TRY(way_of(job->variant, &way, &n));
+    if (way == OFFLOAD)
+        WEIR_TRY(weir_policy_needs_link(job->p, "checkpoint:offload"));
     uint32_t *const segment = weir_mem_alloc((job->p->tasks.n + 1u) * sizeof *segment);
     bool            ok = segment && weir_best_init(&b, job);
     if (!segment)
         return WEIR_ERR_NOMEM;
     if (ok && (way == MANUAL || n > 0 || !weir_best_fits(&b))) {
         b.peak = way == MANUAL || n > 0 ? SIZE_MAX : b.peak;    /* as asked for, room or not */
-        if (way == MANUAL)
+        b.offload = way == OFFLOAD;
+        if (way == MANUAL || (way == OFFLOAD && n == 0)) {
             weir_keep_segments(job->p, NULL, b.drop);
-        ok = way == MANUAL       ? weir_best_drop(&b)
+            ok = weir_best_drop(&b);
+        }
+        ok = !ok || way == MANUAL ? ok
              : way == MEMORY     ? try_memory(&b)
              : way == SPEED      ? try_speed(&b)
              : n > 0             ? try_segments(&b, segment, n)

@@ -10,7 +10,7 @@
 
 /* Plans rung by rung until one does not fit. */
 static weir_status add_points(weir_curve *c, weir_curve_line *line, const weir_outline *o,
-                              const weir_outline_options *options)
+                              const weir_outline_options *options, weir_ladder *ladder)
 {
     char                 budget[24] = "100%";
     weir_outline_options how = *options;
@@ -19,7 +19,7 @@ static weir_status add_points(weir_curve *c, weir_curve_line *line, const weir_o
     how.budget = budget;
     for (size_t rung = WEIR_RUNGS; rung > 0; rung--) {
         weir_outline_plan_stats s = {0};
-        char *const             plan = weir_outline_plan(o, &how, &s);
+        char *const             plan = weir_outline_plan_by(o, &how, ladder, &s);
         const bool              fits = plan != NULL;
         weir_text_free(plan);
         if (!fits && weir_error_status() != WEIR_ERR_BUDGET)
@@ -46,7 +46,10 @@ static weir_status add_line(weir_curve *c, const weir_outline *o, const char *po
     }
     memcpy(line.policy, policy, n);
     line.policy[n] = '\0';
-    return add_points(c, &c->lines.at[c->lines.n - 1], o, options);
+    weir_ladder       ladder = {0};
+    const weir_status status = add_points(c, &c->lines.at[c->lines.n - 1], o, options, &ladder);
+    weir_ladder_free(&ladder);
+    return status;
 }
 
 static weir_status add_lines(weir_curve *c, const weir_outline *o,
@@ -56,7 +59,8 @@ static weir_status add_lines(weir_curve *c, const weir_outline *o,
     const weir_policy *const all = weir_policies(&n);
 
     for (size_t i = 0; i < n && !options->policy; i++)
-        WEIR_TRY(add_line(c, o, all[i].name, strlen(all[i].name), options));
+        if (!all[i].slow)
+            WEIR_TRY(add_line(c, o, all[i].name, strlen(all[i].name), options));
     for (const char *s = options->policy; s && *s; s += strspn(s, ", ")) {
         n = strcspn(s, ", ");
         WEIR_TRY(add_line(c, o, s, n, options));

@@ -2,11 +2,8 @@
 #ifndef WEIR_GRAPH_POLICY_CURVE_H
 #define WEIR_GRAPH_POLICY_CURVE_H
 
-#include "core/vec.h"
+#include "graph/policy/ladder.h"
 #include "weir/plan.h"
-
-/* Budgets are multiples of 1 / WEIR_RUNGS of the peak without one. */
-#define WEIR_RUNGS 32
 
 /* Plans from rung WEIR_RUNGS down to the last one that fits. */
 typedef struct weir_curve_line {

@@ -137,7 +137,7 @@ static void picture(const weir_curve *c, weir_string *s)
     static const char *const colours[] = {"#c0392b", "#4c86c6", "#ee9440", "#3f9b6d", "#8e63b5",
                                           "#22303c", "#c65b9c", "#8a8d3a", "#2fa5b3", "#a0694b"};
     enum { COLOURS = sizeof colours / sizeof *colours };
-    weir_chart chart = weir_svg_begin(s, 100, top_of(c), c->name);
+    weir_chart chart = weir_svg_begin(s, 100, top_of(c), 0, c->name);
 
     chart.unit = 1;
     chart.unit_name = "% of the step";

@@ -263,7 +263,7 @@ static bool made_here(const weir_node *n)
     return n->again || weir_spill_attr_of(n->op, n->attr);
 }
 
-static void drop_copies(weir_node *nodes, uint32_t n)
+void weir_expanded_drop(weir_node *nodes, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (made_here(&nodes[i]))
@@ -295,7 +295,7 @@ weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint3
         status = add_event(&x, e);
     expander_free(&x);
     if (status != WEIR_OK) {
-        drop_copies(x.nodes.at, x.nodes.n);
+        weir_expanded_drop(x.nodes.at, x.nodes.n);
         weir_vec_free(&x.nodes);
         forget_new(g, old);
         return status;
@@ -313,7 +313,7 @@ void weir_graph_unexpand(weir_graph *g, weir_unexpanded *old)
 {
     if (!old->nodes)
         return;
-    drop_copies(g->nodes.at, g->nodes.n);
+    weir_expanded_drop(g->nodes.at, g->nodes.n);
     weir_mem_free(g->nodes.at);
     g->nodes.at = old->nodes;
     g->nodes.n = old->n;

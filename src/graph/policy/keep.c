@@ -74,6 +74,35 @@ uint32_t weir_keep_gap(const weir_problem *p, uint32_t piece, uint32_t turn)
     return j;
 }
 
+/* Will a forward reader of the piece run again? */
+static bool is_checkpoint(const weir_problem *p, uint32_t piece, const uint32_t *drop)
+{
+    const weir_piece *k = &p->pieces.at[piece];
+
+    for (uint32_t j = 0; j < k->uses.n; j++) {
+        const weir_task *t = &p->tasks.at[weir_refs(p, k->uses)[j]];
+        for (uint32_t i = 0; i < t->out.n && t->phase == WEIR_FORWARD; i++) {
+            const uint32_t made = weir_refs(p, t->out)[i];
+            if (drop[made] < p->pieces.at[made].uses.n)
+                return true;
+        }
+    }
+    return false;
+}
+
+void weir_keep_offload(const weir_walk_room *w, const uint32_t *drop, uint8_t *gap)
+{
+    const weir_problem *p = w->p;
+    const uint32_t      turn = weir_keep_turn(p);
+
+    for (uint32_t k = 0; k < p->pieces.n; k++) {
+        const weir_piece *x = &p->pieces.at[k];
+        if (drop[k] == WEIR_STAYS && !weir_piece_resident(p, k) && !x->output && x->bytes > 0 &&
+            is_checkpoint(p, k, drop))
+            gap[w->first_gap[k] + weir_keep_gap(p, k, turn)] = WEIR_SWAP;
+    }
+}
+
 static uint32_t segment_of(const weir_problem *p, const uint32_t *segment, uint32_t task)
 {
     return segment ? segment[task] : p->tasks.at[task].region;

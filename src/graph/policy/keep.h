@@ -12,6 +12,10 @@
  * time stays, too: drop[] says so afterwards. False when memory is short. */
 bool weir_keep_decide(const weir_walk_room *w, uint32_t *drop, uint8_t *gap);
 
+/* Changes decisions so that what forward tasks read that run again is on the host from its last
+ * forward reader until somebody asks for it. */
+void weir_keep_offload(const weir_walk_room *w, const uint32_t *drop, uint8_t *gap);
+
 /* Where the forward pass is over: the number of the task before which fewest tasks belong to later
  * phases, and behind which fewest are forward. An order may mix the two. */
 uint32_t weir_keep_turn(const weir_problem *p);

@@ -96,10 +96,21 @@ static uint32_t find(const weir_reader *r, const json_t *id)
                ? r->named[lo].number : UINT32_MAX;
 }
 
-static bool is_resident(const char *kind)
+/* WEIR_KIND_COUNT: there is no such kind. */
+static weir_kind kind_of(const char *name)
 {
-    return kind && (strcmp(kind, "param") == 0 || strcmp(kind, "state") == 0 ||
-                    strcmp(kind, "input") == 0);
+    static const weir_kind kinds[] = {WEIR_KIND_PARAM, WEIR_KIND_STATE, WEIR_KIND_INPUT,
+                                      WEIR_KIND_ACTIVATION, WEIR_KIND_GRADIENT};
+
+    for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(name, weir_kind_name[kinds[i]]) == 0)
+            return kinds[i];
+    return WEIR_KIND_COUNT;
+}
+
+static bool is_resident(weir_kind kind)
+{
+    return kind == WEIR_KIND_PARAM || kind == WEIR_KIND_STATE || kind == WEIR_KIND_INPUT;
 }
 
 /* Tensor i becomes a piece, if it is resident or not as asked for. */
@@ -107,14 +118,15 @@ static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
 {
     weir_outline *o = r->o;
     const json_t *t = json_array_get(r->tensors, i);
-    const char   *kind = json_string_value(json_object_get(t, "kind"));
+    const char   *name = json_string_value(json_object_get(t, "kind"));
+    const weir_kind kind = kind_of(name);
     int64_t       id, bytes, packed;
 
-    if (!whole(t, "id", -1, &id) || !whole(t, "bytes", -1, &bytes) || !kind)
+    if (!whole(t, "id", -1, &id) || !whole(t, "bytes", -1, &bytes) || !name)
         return wrong(r, "tensor", i, "needs id, bytes and kind");
     if (!whole(t, "enc_bytes", 0, &packed) || packed > bytes)
         return wrong(r, "tensor", i, "enc_bytes is a number up to bytes");
-    if (!is_resident(kind) && strcmp(kind, "activation") != 0 && strcmp(kind, "gradient") != 0)
+    if (kind == WEIR_KIND_COUNT)
         return wrong(r, "tensor", i, "kind is none of param, state, input, activation, gradient");
     if (is_resident(kind) != resident)
         return WEIR_OK;
@@ -124,7 +136,7 @@ static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
     r->named[i] = (weir_named){id, i};
     return weir_problem_piece(&o->problem, (size_t)bytes, (size_t)packed,
                               json_is_true(json_object_get(t, "output"))) &&
-                   weir_vec_push(&o->piece_id, id)
+                   weir_vec_push(&o->piece_id, id) && weir_vec_push(&o->kind, (uint8_t)kind)
                ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
@@ -238,6 +250,17 @@ static weir_phase phase_of(const char *phase)
            : strcmp(phase, "bwd") == 0         ? WEIR_BACKWARD : WEIR_UPDATES;
 }
 
+static bool add_task(weir_outline *o, int64_t id, const char *name)
+{
+    char *const copy = weir_mem_strdup(name);
+
+    if (!copy || !weir_vec_push(&o->task_name, copy)) {
+        weir_mem_free(copy);
+        return false;
+    }
+    return weir_vec_push(&o->task_id, id);
+}
+
 static weir_status read_op(weir_reader *r, uint32_t i)
 {
     const json_t *op = json_array_get(r->ops, i);
@@ -266,7 +289,7 @@ static weir_status read_op(weir_reader *r, uint32_t i)
         .npairs = r->pairs.n, .pairs = r->pairs.at, .nmasked = r->masked.n,
         .masked = r->masked.at, .nchanges = r->changes.n, .changes = r->changes.at,
         .only = r->only};
-    return weir_problem_task(&r->o->problem, &def) && weir_vec_push(&r->o->task_id, id)
+    return weir_problem_task(&r->o->problem, &def) && add_task(r->o, id, name ? name : "")
                ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
@@ -356,5 +379,9 @@ void weir_outline_free(weir_outline *o)
     weir_mem_free(o->name);
     weir_vec_free(&o->piece_id);
     weir_vec_free(&o->task_id);
+    for (uint32_t i = 0; i < o->task_name.n; i++)
+        weir_mem_free(o->task_name.at[i]);
+    weir_vec_free(&o->task_name);
+    weir_vec_free(&o->kind);
     weir_mem_free(o);
 }

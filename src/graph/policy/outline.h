@@ -3,6 +3,8 @@
 #define WEIR_GRAPH_POLICY_OUTLINE_H
 
 #include "graph/policy/actions.h"
+#include "graph/policy/explain.h"
+#include "graph/policy/ladder.h"
 #include "weir/plan.h"
 
 struct weir_outline {
@@ -11,7 +13,17 @@ struct weir_outline {
     char        *name;
     WEIR_VEC(int64_t) piece_id;         /* [pieces] the file's numbers */
     WEIR_VEC(int64_t) task_id;          /* [tasks] */
+    WEIR_VEC(char *) task_name;         /* [tasks] */
+    WEIR_VEC(uint8_t) kind;             /* [pieces] weir_kind */
 };
+
+/* weir_outline_plan by a ladder that outlives the call, {0} at first, where the policy has a use
+ * for one. It is the same outline's and the same options' but for the budget. */
+char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *options,
+                           weir_ladder *ladder, weir_outline_plan_stats *stats);
+
+/* How texts about schedules for the outline name its tensors and operations. */
+weir_naming weir_outline_naming(const weir_outline *o);
 
 /* A plan of it as JSON, the caller's; a->p has its first pieces or all of them. NULL when memory is
  * short. */

@@ -7,6 +7,7 @@
 #include "core/status.h"
 #include "graph/policy/bound.h"
 #include "graph/policy/budget.h"
+#include "graph/policy/cache.h"
 #include "graph/policy/check.h"
 #include "graph/policy/outline.h"
 #include "graph/policy/policy.h"
@@ -94,7 +95,68 @@ static void lift(weir_lay *l, const weir_schedule *s, size_t base)
         l->work[e] += base;
 }
 
-static weir_status plan(const weir_outline *o, const weir_outline_options *how,
+/* The texts about a plan that were asked for. */
+static weir_status show(const weir_outline *o, const weir_outline_options *how,
+                        const weir_schedule *s, const weir_outline_plan_stats *stats)
+{
+    weir_string text = {0}, picture = {0};
+    weir_naming n = weir_outline_naming(o);
+
+    n.base = s->p->resident;
+    n.budget = stats->budget_bytes;
+    n.planned = stats->peak_bytes;
+    n.floor = stats->floor_bytes;
+    n.extra = stats->extra_ms / 1e3;
+    n.least = stats->least_extra_ms / 1e3;
+    if (how->explain) {
+        weir_explain(s, &n, &text);
+        *how->explain = weir_string_take(&text);
+    }
+    if (how->picture) {
+        weir_picture(s, &n, &picture);
+        *how->picture = weir_string_take(&picture);
+    }
+    return (!how->explain || *how->explain) && (!how->picture || *how->picture) ? WEIR_OK
+                                                                                : WEIR_ERR_NOMEM;
+}
+
+static void forget(char **text)
+{
+    if (text) {
+        weir_mem_free(*text);
+        *text = NULL;
+    }
+}
+
+/* By a ladder, if the caller has one or there is a cache of one. */
+static weir_status fit(weir_fit *f, const weir_outline_options *how, weir_ladder *ladder,
+                       weir_outline_plan_stats *stats, size_t base)
+{
+    const weir_cache_key key = {.policy = how->policy, .align = f->align, .below = base,
+                                .whole = stats->whole_bytes, .moves = f->moves, .times = true};
+    weir_ladder          own = {0};
+    weir_cache           cache;
+
+    if (!how->budget || !weir_ladder_suits(f->policy))
+        return weir_fit_run(f);
+    weir_status status = weir_cache_open(&cache, how->cache, f->p, &key);
+    ladder = ladder ? ladder : cache.path ? &own : NULL;
+    if (ladder && status == WEIR_OK) {
+        ladder->whole = stats->whole_bytes;
+        ladder->below = base;
+        status = weir_cache_climb(&cache, ladder, f);
+        if (status == WEIR_OK)
+            status = weir_cache_fit(&cache, ladder, f);
+    } else if (status == WEIR_OK) {
+        status = weir_fit_run(f);
+    }
+    stats->cache = cache.use;
+    weir_ladder_free(&own);
+    weir_cache_close(&cache);
+    return status;
+}
+
+static weir_status plan(const weir_outline *o, const weir_outline_options *how, weir_ladder *ladder,
                         const weir_problem *p, weir_outline_plan_stats *stats, char **text)
 {
     weir_layouter l = {.align = how->alignment ? how->alignment : 1};
@@ -112,13 +174,16 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how,
     WEIR_TRY(weir_bound_of(p, f.room, &levers, &b));
     stats->floor_bytes = l.base + b.feasible_bytes;
     stats->least_extra_ms = b.extra_seconds * 1e3;
-    weir_status status = weir_fit_run(&f);
+    weir_status status = fit(&f, how, ladder, stats, l.base);
     if (status == WEIR_OK)
         status = tell(p, &f, &l, stats);
     if (status == WEIR_OK) {
+        stats->proven_extra_ms = f.proven * 1e3;
         if (f.fits && budget >= l.base) {
             lift(&l.lay, &f.s, l.base);
-            status = write_plan(o, &f, &l, how->budget ? budget : stats->peak_bytes, text);
+            status = show(o, how, &f.s, stats);
+            if (status == WEIR_OK)
+                status = write_plan(o, &f, &l, how->budget ? budget : stats->peak_bytes, text);
         } else {
             status = weir_fail(WEIR_ERR_BUDGET,
                                "%s: no plan found within %zu bytes; the smallest met needs %zu, "
@@ -133,7 +198,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how,
 
 /* With a link resident tensors may be moved, else they are always there. */
 static weir_status plan_linked(const weir_outline *o, const weir_outline_options *how,
-                               weir_outline_plan_stats *stats, char **text)
+                               weir_ladder *ladder, weir_outline_plan_stats *stats, char **text)
 {
     weir_problem p;
     const bool   linked = how->link_out > 0 && how->link_in > 0;
@@ -146,7 +211,7 @@ static weir_status plan_linked(const weir_outline *o, const weir_outline_options
     else if (!weir_problem_settled(&o->problem, &p))
         return WEIR_ERR_NOMEM;
     (void)weir_outline_rates(how, &p);
-    const weir_status status = plan(o, how, &p, stats, text);
+    const weir_status status = plan(o, how, ladder, &p, stats, text);
     if (!linked)
         weir_problem_free(&p);
     return status;
@@ -175,8 +240,8 @@ static weir_status check_options(const weir_outline_options *how)
     return weir_outline_rates(how, &unused);
 }
 
-char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
-                        weir_outline_plan_stats *stats)
+char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *options,
+                           weir_ladder *ladder, weir_outline_plan_stats *stats)
 {
     static const weir_outline_options none;
     weir_outline_plan_stats           unread;
@@ -188,6 +253,10 @@ char *weir_outline_plan(const weir_outline *o, const weir_outline_options *optio
     }
     const weir_outline_options *how = options ? options : &none;
     stats = stats ? stats : &unread;
+    if (how->explain)
+        *how->explain = NULL;
+    if (how->picture)
+        *how->picture = NULL;
     *stats = (weir_outline_plan_stats){.tensors = o->problem.pieces.n,
                                        .operations = o->problem.tasks.n,
                                        .step_ms = o->problem.time * 1e3};
@@ -195,6 +264,16 @@ char *weir_outline_plan(const weir_outline *o, const weir_outline_options *optio
         if (weir_piece_resident(&o->problem, k))
             stats->resident_bytes += o->problem.pieces.at[k].bytes;
     if (check_options(how) == WEIR_OK)
-        (void)plan_linked(o, how, stats, &text);
+        (void)plan_linked(o, how, ladder, stats, &text);
+    if (!text) {
+        forget(how->explain);
+        forget(how->picture);
+    }
     return text;
+}
+
+char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
+                        weir_outline_plan_stats *stats)
+{
+    return weir_outline_plan_by(o, options, NULL, stats);
 }

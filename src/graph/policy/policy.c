@@ -5,21 +5,37 @@
 
 #include "core/status.h"
 #include "core/text.h"
+#include "weir/plan.h"
 
 static const weir_policy policies[] = {
-    {"auto", "recompute swap pack mask", weir_policy_auto},
-    {"mincut", "ratio=0.5", weir_policy_mincut},
-    {"recycle", "", weir_policy_recycle},
-    {"checkpoint", "manual sequential memory speed", weir_policy_checkpoint},
-    {"sublinear", "", weir_policy_sublinear},
-    {"dtr", "eq local lru size msps", weir_policy_dtr},
-    {"dtr_lookahead", "", weir_policy_dtr_lookahead},
+    {"auto", "recompute swap pack mask", weir_policy_auto, false},
+    {"mincut", "ratio=0.5", weir_policy_mincut, false},
+    {"recycle", "", weir_policy_recycle, false},
+    {"checkpoint", "manual sequential offload memory speed", weir_policy_checkpoint, false},
+    {"sublinear", "", weir_policy_sublinear, false},
+    {"dtr", "eq local lru size msps", weir_policy_dtr, false},
+    {"dtr_lookahead", "", weir_policy_dtr_lookahead, false},
+    {"vdnn", "all conv dyn", weir_policy_vdnn, false},
+    {"capuchin", "passive guided", weir_policy_capuchin, false},
+    {"delta", "", weir_policy_delta, false},
+    {"autotm", "", weir_policy_autotm, false},
+    {"optimal", "nodes=1000", weir_policy_optimal, true},
 };
 
 const weir_policy *weir_policies(size_t *n)
 {
     *n = sizeof policies / sizeof *policies;
     return policies;
+}
+
+char *weir_policy_names(void)
+{
+    weir_string s = {0};
+
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        weir_string_add(&s, "%s%s%s\n", policies[i].name, *policies[i].variants ? " " : "",
+                        policies[i].variants);
+    return weir_string_take(&s);
 }
 
 static weir_status no_such(const char *name)
@@ -53,6 +69,13 @@ weir_status weir_policy_find(const char *text, const weir_policy **policy, const
     return no_such(name);
 }
 
+weir_status weir_policy_needs_link(const weir_problem *p, const char *name)
+{
+    if (p->link_out > 0 && p->link_in > 0)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_INVALID, "policy %s needs a link to the host: --link", name);
+}
+
 uint64_t weir_policy_moves(uint32_t tasks)
 {
     /* Moves per task and at most: seconds for thousands of tasks. A count, never a clock. */
@@ -68,11 +91,13 @@ weir_status weir_fit_run(weir_fit *f)
     size_t target = f->room;
 
     for (int i = 0; i < MOST_TRIES && !f->fits; i++) {
-        weir_policy_job job = {.p = f->p, .room = target, .addresses = f->room,
+        weir_policy_job job = {.p = f->p, .room = target, .addresses = f->quick ? 0 : f->room,
                                .align = f->align, .variant = f->variant, .moves = f->moves,
                                .gap = f->gap};
         weir_status     status = f->policy->plan(&job);
         f->gap = job.gap;
+        f->target = target;
+        f->proven = i ? f->proven : job.proven;
         weir_schedule_free(&f->s);
         f->s = job.s;
         if (status == WEIR_OK && !f->s.valid)

@@ -13,6 +13,8 @@ typedef struct weir_policy_job {
     uint64_t       moves;       /* of a search, if there is one; 0: by the size of the step */
     uint8_t       *gap;         /* walk.h's decisions to begin with, or NULL; then those made, if
                                  * the policy makes such. Freed by the caller. */
+    double         proven;      /* plans of the policy's kind take so many seconds more, at least;
+                                 * INFINITY: there is none; 0: nothing was proved */
     weir_schedule  s;           /* the answer, ended; s.peak > room: as small as it gets, s.valid
                                  * false: there is none at all */
 } weir_policy_job;
@@ -21,6 +23,7 @@ typedef struct weir_policy {
     const char *name;
     const char *variants;       /* separated by spaces; "" if there are none */
     weir_status (*plan)(weir_policy_job *job);
+    bool        slow;           /* in tables only where it is asked for */
 } weir_policy;
 
 /* The policy of a text such as "auto" or "checkpoint:speed" (NULL: auto), and what follows the
@@ -38,12 +41,15 @@ typedef struct weir_fit {
     const char         *variant;
     size_t              room, align;
     uint64_t            moves;
+    bool                quick;  /* addresses are looked at behind the search only, not inside */
     weir_status (*lay)(void *ctx, const weir_schedule *s, size_t *height);
     void               *ctx;
     weir_schedule       s;      /* the last schedule that was laid out */
     uint8_t            *gap;    /* decisions to begin with, or NULL; then the last ones */
+    size_t              target; /* bytes that the policy was last asked for */
     size_t              height; /* of it */
     bool                fits;   /* height <= room */
+    double              proven; /* of job, for the whole room */
 } weir_fit;
 
 weir_status weir_fit_run(weir_fit *f);
@@ -51,6 +57,9 @@ void        weir_fit_free(weir_fit *f);
 
 /* Moves of a search for so many tasks: a count, so that plans are reproducible. */
 uint64_t weir_policy_moves(uint32_t tasks);
+
+/* ERR_INVALID, naming the policy, where nothing can be copied to the host. */
+weir_status weir_policy_needs_link(const weir_problem *p, const char *name);
 
 /* Each in a file of its name. */
 weir_status weir_policy_auto(weir_policy_job *job);
@@ -60,5 +69,10 @@ weir_status weir_policy_checkpoint(weir_policy_job *job);
 weir_status weir_policy_sublinear(weir_policy_job *job);
 weir_status weir_policy_dtr(weir_policy_job *job);
 weir_status weir_policy_dtr_lookahead(weir_policy_job *job);
+weir_status weir_policy_vdnn(weir_policy_job *job);
+weir_status weir_policy_capuchin(weir_policy_job *job);
+weir_status weir_policy_delta(weir_policy_job *job);
+weir_status weir_policy_autotm(weir_policy_job *job);
+weir_status weir_policy_optimal(weir_policy_job *job);
 
 #endif

@@ -33,7 +33,21 @@ typedef struct weir_unexpanded {
 weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
                               weir_unexpanded *old);
 void        weir_graph_unexpand(weir_graph *g, weir_unexpanded *old);
+/* Frees what nodes of an expansion have for themselves. */
+void        weir_expanded_drop(weir_node *nodes, uint32_t n);
 /* Frees what unexpand would need: the expansion stays. */
 void        weir_unexpanded_free(weir_unexpanded *old);
+
+/* What a plan was expanded from, kept for the texts about it. `s` speaks of `p`. */
+typedef struct weir_reasons {
+    weir_problem  p;
+    weir_schedule s;
+    uint32_t     *piece_of;     /* [stores] as they were */
+    uint32_t      stores;
+} weir_reasons;
+
+/* Moves the three into the graph's plan (those given are empty then); ERR_NOMEM. */
+weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,
+                              uint32_t **piece_of, uint32_t stores);
 
 #endif

@@ -33,6 +33,8 @@ weir_status weir_region_apply(weir_graph *g, uint32_t passes)
             status = weir_plan_build(g, passes);
         if (status == WEIR_OK)
             g->plan->extra_seconds = job.s.again;
+        if (status == WEIR_OK)
+            status = weir_reasons_keep(g, &p, &job.s, &piece_of, old.stores);
     }
     weir_unexpanded_free(&old);
     weir_schedule_free(&job.s);

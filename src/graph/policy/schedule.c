@@ -42,6 +42,7 @@ bool weir_schedule_begin(weir_schedule *s, const uint8_t *at_home)
     s->events.n = s->lives.n = s->refs.n = s->first.n = 0;
     s->copies = s->codecs = 0;
     s->valid = true;
+    s->lockstep = false;
     memset(s->now, 0xff, (size_t)p->pieces.n * WEIR_FORMS * sizeof *s->now);
     memset(s->stale, 0, p->pieces.n);
     for (uint32_t k = 0; k < p->pieces.n; k++) {

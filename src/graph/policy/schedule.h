@@ -51,6 +51,8 @@ typedef struct weir_schedule {
     uint32_t *now;              /* [pieces * WEIR_FORMS] the life there is, WEIR_NO_LIFE: none */
     uint8_t  *stale;            /* [pieces] resident: the host's copy is overwritten */
     bool      valid;            /* false: something impossible was asked for */
+    bool      lockstep;         /* a run begins when the copies issued before the run before it are
+                                 * done, and copies are issued where they stand */
     uint32_t  copies, codecs;   /* events of those kinds */
     /* When it is ended: */
     WEIR_VEC(int64_t) live;     /* [events] bytes of pieces and workspace on the device */

@@ -4,14 +4,18 @@
  * first, as far as its link needs (no two at a time) and as the room allows. Then time runs
  * forward over the events: compute, copies out and copies in each have a clock; a run waits for
  * what it reads. What is copied out keeps its bytes until the copy is done; where an event would
- * not fit, it waits for the oldest copies instead. */
+ * not fit, it waits for the oldest copies instead.
+ *
+ * In lockstep nothing is moved, and every run waits for the copies that began with the run before
+ * it. */
 #include "graph/policy/stream.h"
 
 #include <math.h>
 #include <string.h>
 
 /* scratch holds, one after another: the event before which each is issued; the new order; the new
- * numbers; the lives on their way out. clock: starts of the events, when lives are ready. */
+ * numbers, and then copies out of what is still read; the copies on their way out. clock: starts
+ * of the events, when lives are ready. */
 typedef struct weir_streamer {
     weir_schedule *s;
     size_t         room;
@@ -155,7 +159,9 @@ static bool reorder(weir_streamer *x)
 
 typedef struct weir_clocks {
     double   compute, out, in;
+    double   due;               /* lockstep: when the copies with the last run are done */
     uint32_t head, tail;        /* of leaving */
+    uint32_t read;              /* number of copies in x->number whose piece is read further on */
     size_t   leaving;           /* bytes */
 } weir_clocks;
 
@@ -202,6 +208,24 @@ static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double
     return time;
 }
 
+/* What was copied out while it was still read, and is read by event e for the last time, goes. */
+static void let_read_go(weir_streamer *x, weir_clocks *c, uint32_t e)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < c->read; i++) {
+        const uint32_t   out = x->number[i];
+        const weir_life *l = &x->s->lives.at[x->s->refs.at[x->s->first.at[out]]];
+        if (l->last == e) {
+            x->leaving[c->tail++] = out;
+            c->leaving += x->s->p->pieces.at[l->piece].bytes;
+        } else {
+            x->number[kept++] = out;
+        }
+    }
+    c->read = kept;
+}
+
 /* Event e takes no memory that a copy out still needs: compute waits where it would, so that what
  * runs later finds the room, too. Only copies out take none. */
 static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
@@ -214,6 +238,10 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 
     for (uint32_t i = 0; i < nin; i++)
         begin = fmax(begin, x->ready[life[i]]);
+    if (v->act == WEIR_RUN && s->lockstep) {
+        begin = fmax(begin, c->due);
+        c->due = fmax(c->out, c->in);
+    }
     if ((v->again || v->act == WEIR_UNPACK) && c->head < c->tail)
         begin = wait_for_twin(x, c, e, begin);
     if (v->act != WEIR_OUT)
@@ -230,10 +258,9 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     for (uint32_t i = 0; i < nout; i++)
         x->ready[life[nin + i]] = v->act == WEIR_RUN ? 0 : end;
     s->live.at[e] += (int64_t)c->leaving;
-    if (v->act == WEIR_OUT && s->lives.at[life[0]].last == e) {     /* nobody keeps it */
-        x->leaving[c->tail++] = e;
-        c->leaving += s->p->pieces.at[v->what].bytes;
-    }
+    if (v->act == WEIR_OUT)
+        x->number[c->read++] = e;
+    let_read_go(x, c, e);
 }
 
 bool weir_schedule_stream(weir_schedule *s, size_t room)
@@ -243,9 +270,11 @@ bool weir_schedule_stream(weir_schedule *s, size_t room)
 
     if (!init(&x, s, room))
         return false;
-    issue_early(&x);
-    if (!reorder(&x))
-        return false;
+    if (!s->lockstep) {
+        issue_early(&x);
+        if (!reorder(&x))
+            return false;
+    }
     for (uint32_t i = 0; i < s->lives.n; i++)
         x.ready[i] = 0;
     for (uint32_t e = 0; e < s->events.n; e++)

@@ -9,6 +9,15 @@
 /* Plans with more runs than this times the tasks are not looked at further. */
 enum { MOST_RUNS = 6 };
 
+uint32_t weir_walk_gaps(const weir_problem *p)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < p->pieces.n; k++)
+        n += p->pieces.at[k].uses.n + 1;
+    return n;
+}
+
 bool weir_walk_init(weir_walk_room *w, const weir_problem *p)
 {
     *w = (weir_walk_room){.p = p, .budget = SIZE_MAX};
@@ -197,7 +206,7 @@ static bool decide(weir_walk_room *w, const uint8_t *gap, uint32_t piece)
         return true;
     if (weir_piece_resident(w->p, piece))
         to = WEIR_OUT;
-    else if (w->next[piece] == w->p->pieces.at[piece].uses.n)
+    else if (w->next[piece] == w->p->pieces.at[piece].uses.n && d != WEIR_SWAP)
         to = WEIR_RUN;
     if (to != WEIR_RUN &&
         (to == WEIR_OUT || !weir_schedule_has(&w->s, piece, (weir_form)form[to])) &&

@@ -16,7 +16,8 @@ typedef enum weir_gap {
     WEIR_DROP_AGAIN,    /* goes; what is made anew for others goes again at once */
     WEIR_TAIL,          /* behind the last use only: stays for those who make others anew */
     WEIR_SWAP,          /* goes to the host. Gap 0 of a resident piece: it lives there, between
-                         * steps, too; its other gaps may be WEIR_SWAP only then */
+                         * steps, too; its other gaps may be WEIR_SWAP only then. Behind the last
+                         * use of another: goes there for those who make others anew */
     WEIR_CODE,          /* goes, a packed copy stays */
     WEIR_MASKED,        /* goes, a mask of it stays for those who need no more */
     WEIR_EARLY          /* this + s: WEIR_DROP, made anew s + 1 steps before the next use already */
@@ -41,6 +42,9 @@ typedef struct weir_walk_room {
     double   extra;                     /* seconds more than all tasks once */
     bool     valid;                     /* false: a task would run again too late, or endlessly */
 } weir_walk_room;
+
+/* Number of all decisions. */
+uint32_t weir_walk_gaps(const weir_problem *p);
 
 bool weir_walk_init(weir_walk_room *w, const weir_problem *p);
 void weir_walk_free(weir_walk_room *w);

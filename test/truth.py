@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""truth - what is planned within a budget is what is measured, and every bit is kept.
+
+Trains each model without a budget in a process of its own (`weir bench worker`), then once per
+budget and policy in another one, for as many steps. A case holds if
+
+    measured peak = planned peak <= budget      (canaries and live blocks, not the planner's number)
+    libraries hold at most 1 KiB of their own in a step     (malloc and mmap, as seen from outside)
+    parameters, running statistics, optimiser states and loss have the bits of the first process
+
+or if the one sentence that refuses the budget names a smaller one that holds. Budgets go down in
+equal steps from the peak without one to the smallest that each policy says it can meet. Ends with
+"truth: N passed, N failed". --full is the whole table: it takes an hour or so on two cores.
+
+Usage: truth.py [BUILD] [--full] [--out TABLE.md]
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = {
+    "cnn": ["--model", "cnn", "--batch", "16"],
+    "resnet20": ["--model", "resnet", "--depth", "20", "--batch", "4"],
+    "unet": ["--model", "unet", "--batch", "2", "--image", "16"],
+    "gpt": ["--model", "gpt", "--batch", "1", "--length", "32"],
+    "lstm": ["--model", "lstm", "--batch", "8", "--length", "16"],
+    "treelstm": ["--model", "treelstm", "--batch", "4", "--length", "4"],
+}
+QUICK = ["cnn", "lstm"]
+POLICIES = ["auto:recompute", "auto:swap", "auto:recompute+swap", "auto"]
+ROOM = 1024             # bytes that libraries may hold of their own during a call
+SMALLEST = re.compile(r"the smallest that works is (\d+)")
+
+
+class Refused(Exception):
+    """The budget is too small; carries the smallest that works."""
+
+
+def train(weir, options, steps):
+    """Planned and measured peak, unbudgeted peak, heap growth and the bits after so many steps."""
+    done = subprocess.run([weir, "bench", "worker", *options], capture_output=True, text=True,
+                          check=False,
+                          env={"OMP_WAIT_POLICY": "passive", "WEIR_THREADS": "1", **os.environ},
+                          input=f"run {steps - 2}\nbits\nplan\npeak\n")
+    found = SMALLEST.search(done.stderr)
+    if done.returncode and found:
+        raise Refused(int(found.group(1)))
+    if done.returncode:
+        return {"error": done.stderr.strip() or f"exit {done.returncode}"}
+    said = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+    return {"planned": int(said["plan"][0]), "whole": int(said["plan"][2]),
+            "again": int(said["plan"][3]), "measured": int(said["peak"][0]),
+            "libraries": int(said["peak"][1]), "bits": said["bits"][0]}
+
+
+def mistakes(case, base, budget):
+    """What does not hold, in words."""
+    if "error" in case:
+        return [case["error"]]
+    wrong = []
+    if case["planned"] != case["measured"]:
+        wrong.append(f"planned {case['planned']}, measured {case['measured']}")
+    if case["measured"] > budget:
+        wrong.append(f"measured {case['measured']} in a budget of {budget}")
+    if case["libraries"] > ROOM:
+        wrong.append(f"libraries held {case['libraries']} bytes")
+    if case["bits"] != base["bits"]:
+        wrong.append("bits differ")
+    return wrong
+
+
+class Table:
+    def __init__(self):
+        self.rows, self.passed, self.failed = [], 0, 0
+
+    def add(self, model, policy, budget, base, case, wrong):
+        self.passed += not wrong
+        self.failed += bool(wrong)
+        for text in wrong:
+            print(f"FAILED {model}, {policy}, {budget} bytes: {text}", flush=True)
+        if "error" not in case:
+            self.rows.append(
+                f"| {model} | {policy} | {100 * budget / base['whole']:.2f} | {budget} | "
+                f"{case['planned']} | {case['measured']} | {case['again']} | "
+                f"{case['libraries']} | {'; '.join(wrong) or 'yes'} |")
+
+    def write(self, args, seconds):
+        """All cases so far."""
+        if args.out:
+            args.out.write_text("\n".join([
+                "# Planned, measured and bits within byte budgets", "",
+                f"`python3 test/truth.py BUILD --models {' '.join(args.models)} --budgets "
+                f"{args.budgets} --steps {args.steps}`: {self.passed} of "
+                f"{self.passed + self.failed} cases hold, in {seconds:.0f} s.", "",
+                "Each case trains in a process of its own; bits are compared with a process "
+                "without a budget.", "",
+                "| model | policy | budget, % | budget | planned peak | measured peak | run again "
+                "| libraries' own, most | holds |", "|---|---|" + "---:|" * 6 + "---|", *self.rows,
+                ""]))
+
+
+def run_policy(args, table, model, policy, base):
+    """The smallest budget first, which the refusal names, then equal steps up to the whole."""
+    def options(budget):
+        return [*MODELS[model], "--budget", str(budget), "--policy", policy]
+
+    def one(budget):
+        case = train(args.weir, options(budget), args.steps)
+        table.add(model, policy, budget, base, case, mistakes(case, base, budget))
+
+    whole = base["whole"]
+    try:
+        case = train(args.weir, options(1), args.steps)
+        table.add(model, policy, 1, base, case, ["a budget of one byte is met"])
+        return
+    except Refused as refused:
+        smallest = refused.args[0]
+    for i in range(args.budgets):
+        budget = whole - (whole - smallest) * i // max(1, args.budgets - 1)
+        try:
+            one(budget)
+        except Refused as refused:
+            table.add(model, policy, budget, base, {"error": ""},
+                      [f"refused, though {smallest} works: now {refused.args[0]}"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", nargs="?", default=str(ROOT / "build"))
+    parser.add_argument("--full", action="store_true", help="6 models, 12 budgets, 20 steps")
+    parser.add_argument("--models", nargs="+", metavar="M", help="of " + " ".join(MODELS))
+    parser.add_argument("--budgets", type=int, metavar="N")
+    parser.add_argument("--steps", type=int, metavar="N")
+    parser.add_argument("--out", type=Path, help="a table of all cases")
+    args = parser.parse_args()
+    args.weir = str(Path(args.build) / "weir")
+    args.models = args.models or (list(MODELS) if args.full else QUICK)
+    args.budgets = args.budgets or (12 if args.full else 3)
+    args.steps = args.steps or (20 if args.full else 6)
+    table, begin = Table(), time.monotonic()
+    for model in args.models:
+        base = train(args.weir, MODELS[model], args.steps)
+        if "error" in base:
+            sys.exit(f"{model}: {base['error']}")
+        for policy in POLICIES:
+            run_policy(args, table, model, policy, base)
+            table.write(args, time.monotonic() - begin)
+    print(f"truth: {table.passed} passed, {table.failed} failed")
+    sys.exit(table.failed > 0)
+
+
+if __name__ == "__main__":
+    main()
