@@ -9,60 +9,10 @@
 #include "graph/policy/policy.h"
 #include "graph/policy/trips.h"
 #include "lab.h"
+#include "policies.h"
 #include "problems.h"
 #include "train.h"
 
-/* `asked`: does what it is asked for, whatever the room. */
-static const struct { const char *name; bool asked; } all[] = {
-    {"recycle", false},
-    {"checkpoint:manual", true},
-    {"vdnn:conv", true},
-    {"checkpoint:sequential=3", true},
-    {"checkpoint:sequential", false},
-    {"checkpoint", false},
-    {"checkpoint:memory", false},
-    {"checkpoint:speed", false},
-    {"sublinear", false},
-    {"dtr", false},
-    {"dtr:eq", false},
-    {"dtr:local", false},
-    {"dtr:lru", false},
-    {"dtr:size", false},
-    {"dtr:msps", false},
-    {"dtr_lookahead", false},
-    {"checkpoint:offload", false},
-    {"vdnn:all", true},
-    {"vdnn", false},
-    {"capuchin", false},
-    {"capuchin:passive", false},
-    {"delta", false},
-    {"autotm", false}};
-
-/* Plans with policy `name`; s is to be freed. */
-static weir_status plan_with(const char *name, const weir_problem *p, size_t room,
-                             weir_schedule *s)
-{
-    const weir_policy *policy;
-    weir_policy_job    job = {.p = p, .room = room, .moves = 300};
-    weir_status        status = weir_policy_find(name, &policy, &job.variant);
-
-    if (status == WEIR_OK)
-        status = policy->plan(&job);
-    *s = job.s;
-    weir_mem_free(job.gap);
-    return status;
-}
-
-static bool same_events(const weir_schedule *a, const weir_schedule *b)
-{
-    bool same = a->events.n == b->events.n && a->peak == b->peak;
-
-    for (uint32_t e = 0; same && e < a->events.n; e++)
-        same = a->events.at[e].what == b->events.at[e].what &&
-               a->events.at[e].act == b->events.at[e].act &&
-               a->events.at[e].again == b->events.at[e].again;
-    return same;
-}
 
 CASE(random_steps_at_many_budgets)
 {
@@ -73,22 +23,22 @@ CASE(random_steps_at_many_budgets)
         p.link_out = 16 << below(10);
         p.link_in = 16 << below(10);
         CHECK_OK(plan_with("recycle", &p, SIZE_MAX, &plain));
-        for (size_t i = 0; i < LAB_COUNT(all); i++)
+        for (size_t i = 0; i < LAB_COUNT(policies); i++)
             for (size_t tenth = 0; tenth <= 10; tenth += 2) {
                 const size_t room = plain.peak * tenth / 10;
-                CHECK_OK(plan_with(all[i].name, &p, room, &s));
+                CHECK_OK(plan_with(policies[i].name, &p, room, &s));
                 if (!CHECK(s.valid))
-                    printf("    %s, round %d, %zu/10\n", all[i].name, round, tenth);
+                    printf("    %s, round %d, %zu/10\n", policies[i].name, round, tenth);
                 else if (s.copies == 0)
                     replay(&p, &s, s.peak);
                 if (!CHECK_OK(weir_schedule_check(&s, NULL, 1, s.peak)))
-                    printf("    %s, round %d, %zu/10\n", all[i].name, round, tenth);
-                CHECK_OK(plan_with(all[i].name, &p, room, &same));
+                    printf("    %s, round %d, %zu/10\n", policies[i].name, round, tenth);
+                CHECK_OK(plan_with(policies[i].name, &p, room, &same));
                 CHECK(same_events(&s, &same));
                 const bool idle = s.again == 0 && s.copies == 0;
-                if (!all[i].asked && !CHECK(s.peak <= plain.peak && (tenth < 10 || idle)))
-                    printf("    %s, round %d, %zu/10: peak %zu of %zu, again %g\n", all[i].name,
-                           round, tenth, s.peak, plain.peak, s.again);
+                if (!policies[i].asked && !CHECK(s.peak <= plain.peak && (tenth < 10 || idle)))
+                    printf("    %s, round %d, %zu/10: peak %zu of %zu, again %g\n",
+                           policies[i].name, round, tenth, s.peak, plain.peak, s.again);
                 weir_schedule_free(&s);
                 weir_schedule_free(&same);
             }
@@ -121,38 +71,6 @@ static void make_chain(weir_problem *p, uint32_t n)
 }
 
 /* "Memory cost O(sqrt n) at one extra forward pass." */
-/* auto is no slower than any policy that plans for a budget and recomputes only, and the same each
- * time. */
-CASE(auto_is_never_slower)
-{
-    for (int round = 0; round < 40; round++) {
-        weir_problem  p;
-        weir_schedule plain, own, same, s;
-        make_problem_with(&p, 6 + below(MOST_TASKS - 6), round % 3 ? 0 : 1 + below(3));
-        CHECK_OK(plan_with("recycle", &p, SIZE_MAX, &plain));
-        for (size_t percent = 35; percent < 100; percent += 20) {
-            const size_t room = plain.peak * percent / 100;
-            CHECK_OK(plan_with("auto", &p, room, &own));
-            CHECK_OK(plan_with("auto", &p, room, &same));
-            CHECK(same_events(&own, &same));
-            weir_schedule_free(&same);
-            for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-                if (all[i].asked)
-                    continue;
-                CHECK_OK(plan_with(all[i].name, &p, room, &s));
-                const bool fits = s.valid && s.peak <= room;
-                if (fits && !CHECK(own.valid && own.peak <= room && own.time <= s.time))
-                    printf("    round %d, %zu %%: %.9g s, %s %.9g s\n", round, percent, own.time,
-                           all[i].name, s.time);
-                weir_schedule_free(&s);
-            }
-            weir_schedule_free(&own);
-        }
-        weir_schedule_free(&plain);
-        weir_problem_free(&p);
-    }
-}
-
 CASE(checkpoints_take_the_square_root)
 {
     for (uint32_t root = 4; root <= 32; root *= 2) {
@@ -487,10 +405,10 @@ CASE(fails_at_every_point)
     const size_t room = s.peak * 6 / 10;
     p.link_out = p.link_in = 256;
     weir_schedule_free(&s);
-    for (size_t i = 0; i < LAB_COUNT(all); i++)
+    for (size_t i = 0; i < LAB_COUNT(policies); i++)
         for (int64_t nth = 0;; nth++) {
             weir_mem_fail_nth(nth, false);
-            const weir_status status = plan_with(all[i].name, &p, room, &s);
+            const weir_status status = plan_with(policies[i].name, &p, room, &s);
             const bool        failed = weir_mem_failed();
             weir_mem_fail_nth(-1, false);
             weir_schedule_free(&s);
@@ -548,18 +466,18 @@ CASE(training_keeps_the_bits)
     const uint64_t bits = train_run(TRAIN_DIGITS, 16, 0, STEPS,
                                     &(weir_step_options){.graph = false});
 
-    for (size_t i = 0; i < LAB_COUNT(all); i++) {
+    for (size_t i = 0; i < LAB_COUNT(policies); i++) {
         weir_status status = WEIR_ERR_BUDGET;
         int         percent = 64;
         for (; percent < 100 && status == WEIR_ERR_BUDGET; percent += 4) {
             char budget[16];
             snprintf(budget, sizeof budget, "%d%%", percent);
-            status = train_with(all[i].name, budget, bits);
+            status = train_with(policies[i].name, budget, bits);
         }
         if (i < NOTHING_TO_DO)
             CHECK_STATUS(status, WEIR_ERR_BUDGET);
         else if (!CHECK_OK(status))
-            printf("    %s\n", all[i].name);
+            printf("    %s\n", policies[i].name);
     }
 }
 

@@ -55,12 +55,15 @@ static weir_status find_rival(const weir_policy_job *job, unsigned set, weir_riv
     if (fits || (set && !(set & WEIR_LEVER_RECOMPUTE)))
         return WEIR_OK;
     WEIR_TRY(weir_rivals_run(job, r));
-    if (!r->found)
-        return WEIR_OK;
-    const bool ok = weir_walk_init(&w, job->p) && (*hint = weir_mem_alloc(w.gaps + 1u)) != NULL &&
-                    weir_gap_of_schedule(&w, &r->s, *hint);
+    const bool ok = !r->found || (weir_walk_init(&w, job->p) &&
+                                  (*hint = weir_mem_alloc(w.gaps + 1u)) != NULL &&
+                                  weir_gap_of_schedule(&w, &r->s, *hint));
     weir_walk_free(&w);
-    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+    if (!ok)
+        return WEIR_ERR_NOMEM;
+    const bool swap = (!set || set & WEIR_LEVER_SWAP) && job->p->link_out > 0 &&
+                      job->p->link_in > 0;
+    return swap ? weir_rivals_swap(job, r) : WEIR_OK;
 }
 
 static weir_status search(weir_policy_job *job, weir_search *s, const weir_rival *r)

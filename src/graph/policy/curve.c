@@ -57,9 +57,10 @@ static weir_status add_lines(weir_curve *c, const weir_outline *o,
 {
     size_t                   n;
     const weir_policy *const all = weir_policies(&n);
+    const bool               linked = options->link_out > 0 && options->link_in > 0;
 
     for (size_t i = 0; i < n && !options->policy; i++)
-        if (!all[i].slow)
+        if (!all[i].slow && (!all[i].link || linked))
             WEIR_TRY(add_line(c, o, all[i].name, strlen(all[i].name), options));
     for (const char *s = options->policy; s && *s; s += strspn(s, ", ")) {
         n = strcspn(s, ", ");

@@ -8,20 +8,20 @@
 #include "weir/plan.h"
 
 static const weir_policy policies[] = {
-    {"auto", "recompute swap pack mask", weir_policy_auto, false},
-    {"mincut", "ratio=0.5", weir_policy_mincut, false},
-    {"recycle", "", weir_policy_recycle, false},
-    {"checkpoint", "manual sequential offload memory speed", weir_policy_checkpoint, false},
-    {"sublinear", "", weir_policy_sublinear, false},
-    {"dtr", "eq local lru size msps", weir_policy_dtr, false},
-    {"dtr_lookahead", "", weir_policy_dtr_lookahead, false},
-    {"vdnn", "all conv dyn", weir_policy_vdnn, false},
-    {"capuchin", "passive guided", weir_policy_capuchin, false},
-    {"delta", "", weir_policy_delta, false},
-    {"autotm", "", weir_policy_autotm, false},
-    {"optimal", "nodes=1000", weir_policy_optimal, true},
-    {"gist", "", weir_policy_gist, false},
-    {"actnn", "2 4 8 16", weir_policy_actnn, false},
+    {"auto", "recompute swap pack mask", weir_policy_auto, false, false},
+    {"mincut", "ratio=0.5", weir_policy_mincut, false, false},
+    {"recycle", "", weir_policy_recycle, false, false},
+    {"checkpoint", "manual sequential offload memory speed", weir_policy_checkpoint, false, false},
+    {"sublinear", "", weir_policy_sublinear, false, false},
+    {"dtr", "eq local lru size msps", weir_policy_dtr, false, false},
+    {"dtr_lookahead", "", weir_policy_dtr_lookahead, false, false},
+    {"vdnn", "all conv dyn", weir_policy_vdnn, false, true},
+    {"capuchin", "passive guided", weir_policy_capuchin, false, true},
+    {"delta", "", weir_policy_delta, false, true},
+    {"autotm", "", weir_policy_autotm, false, true},
+    {"optimal", "nodes=1000", weir_policy_optimal, true, false},
+    {"gist", "", weir_policy_gist, false, false},
+    {"actnn", "2 4 8 16", weir_policy_actnn, false, false},
 };
 
 const weir_policy *weir_policies(size_t *n)

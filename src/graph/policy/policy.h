@@ -24,6 +24,7 @@ typedef struct weir_policy {
     const char *variants;       /* separated by spaces; "" if there are none */
     weir_status (*plan)(weir_policy_job *job);
     bool        slow;           /* in tables only where it is asked for */
+    bool        link;           /* copies to the host: needs a link */
 } weir_policy;
 
 /* The policy of a text such as "auto" or "checkpoint:speed" (NULL: auto), and what follows the

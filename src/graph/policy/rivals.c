@@ -1,4 +1,5 @@
-/* rivals.c - runs every policy of the table that plans for a budget by dropping alone.
+/* rivals.c - runs the policies of the table that plan for a budget: those that drop alone, and
+ * those that copy.
  *
  * A plan for which no addresses are found is made again for as many bytes less as were too many. */
 #include "graph/policy/rivals.h"
@@ -12,6 +13,8 @@
 static const char *const rivals[] = {
     "dtr_lookahead", "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dtr:msps",
     "sublinear", "checkpoint:speed", "checkpoint:memory", "checkpoint:sequential"};
+
+static const char *const swappers[] = {"delta", "capuchin", "autotm", "checkpoint:offload", "vdnn"};
 
 /* *height: of the schedule's addresses, as far as the job asks for such. */
 static weir_status height_of(const weir_policy_job *job, const weir_schedule *s, size_t *height)
@@ -63,6 +66,13 @@ weir_status weir_rivals_run(const weir_policy_job *job, weir_rival *r)
     *r = (weir_rival){0};
     for (size_t i = 0; i < sizeof rivals / sizeof *rivals; i++)
         WEIR_TRY(try_policy(job, rivals[i], r));
+    return WEIR_OK;
+}
+
+weir_status weir_rivals_swap(const weir_policy_job *job, weir_rival *r)
+{
+    for (size_t i = 0; i < sizeof swappers / sizeof *swappers; i++)
+        WEIR_TRY(try_policy(job, swappers[i], r));
     return WEIR_OK;
 }
 

@@ -1,5 +1,5 @@
-/* rivals.h - the best plan of the quick policies that only recompute: to begin with, and to be no
- * worse than. */
+/* rivals.h - the best plan of the quick policies: to begin with (of those that only recompute), and
+ * to be no worse than. */
 #ifndef WEIR_GRAPH_POLICY_RIVALS_H
 #define WEIR_GRAPH_POLICY_RIVALS_H
 
@@ -13,6 +13,8 @@ typedef struct weir_rival {
 
 /* Free it, also after a failure. */
 weir_status weir_rivals_run(const weir_policy_job *job, weir_rival *r);
+/* Those that copy, too: r becomes the best of them where that is faster. The job has a link. */
+weir_status weir_rivals_swap(const weir_policy_job *job, weir_rival *r);
 void        weir_rival_free(weir_rival *r);
 
 /* Decisions [w->gaps] that mean about the schedule, which copies nothing. False when memory is
