@@ -471,12 +471,6 @@ static bool makes(const weir_schedule *s, uint32_t e, uint32_t life, uint32_t pi
 /* Every event reads and makes lives of its pieces. */
 static weir_status check_refs(const weir_schedule *s)
 {
-    static const uint8_t from[] = {[WEIR_OUT] = WEIR_PLAIN, [WEIR_IN] = WEIR_HOST,
-                                   [WEIR_PACK] = WEIR_PLAIN, [WEIR_MARK] = WEIR_PLAIN,
-                                   [WEIR_UNPACK] = WEIR_PACKED},
-                         to[] = {[WEIR_OUT] = WEIR_HOST, [WEIR_IN] = WEIR_PLAIN,
-                                 [WEIR_PACK] = WEIR_PACKED, [WEIR_MARK] = WEIR_MASK,
-                                 [WEIR_UNPACK] = WEIR_PLAIN};
     const unsigned plain = 1u << WEIR_PLAIN, mask = 1u << WEIR_MASK;
 
     for (uint32_t e = 0; e < s->events.n; e++) {
@@ -492,10 +486,10 @@ static weir_status check_refs(const weir_schedule *s)
         good = (uint64_t)s->first.at[e] + nin + nout <= s->refs.n;
         for (uint32_t i = 0; good && i < nin; i++)
             good = run ? reads(s, e, life[i], weir_refs(s->p, t->in)[i], plain | mask)
-                       : reads(s, e, life[i], v->what, 1u << from[v->act]);
+                       : reads(s, e, life[i], v->what, 1u << weir_act_from[v->act]);
         for (uint32_t i = 0; good && i < nout; i++)
             good = run ? makes(s, e, life[nin + i], weir_refs(s->p, t->out)[i], WEIR_PLAIN)
-                       : makes(s, e, life[nin + i], v->what, to[v->act]);
+                       : makes(s, e, life[nin + i], v->what, weir_act_to[v->act]);
         if (!good)
             return untrue("lives that are not there are those of event", e);
     }

@@ -5,6 +5,13 @@
 
 #include "graph/policy/stream.h"
 
+const uint8_t weir_act_from[] = {[WEIR_OUT] = WEIR_PLAIN, [WEIR_IN] = WEIR_HOST,
+                                 [WEIR_PACK] = WEIR_PLAIN, [WEIR_MARK] = WEIR_PLAIN,
+                                 [WEIR_UNPACK] = WEIR_PACKED};
+const uint8_t weir_act_to[] = {[WEIR_OUT] = WEIR_HOST, [WEIR_IN] = WEIR_PLAIN,
+                               [WEIR_PACK] = WEIR_PACKED, [WEIR_MARK] = WEIR_MASK,
+                               [WEIR_UNPACK] = WEIR_PLAIN};
+
 bool weir_schedule_init(weir_schedule *s, const weir_problem *p)
 {
     *s = (weir_schedule){.p = p};
@@ -105,13 +112,7 @@ bool weir_schedule_run(weir_schedule *s, uint32_t task, bool again)
 
 bool weir_schedule_copy(weir_schedule *s, uint32_t piece, weir_act act)
 {
-    static const uint8_t from[] = {[WEIR_OUT] = WEIR_PLAIN, [WEIR_IN] = WEIR_HOST,
-                                   [WEIR_PACK] = WEIR_PLAIN, [WEIR_MARK] = WEIR_PLAIN,
-                                   [WEIR_UNPACK] = WEIR_PACKED},
-                         to[] = {[WEIR_OUT] = WEIR_HOST, [WEIR_IN] = WEIR_PLAIN,
-                                 [WEIR_PACK] = WEIR_PACKED, [WEIR_MARK] = WEIR_MASK,
-                                 [WEIR_UNPACK] = WEIR_PLAIN};
-    const uint32_t life = weir_schedule_life(s, piece, from[act]), e = s->events.n;
+    const uint32_t life = weir_schedule_life(s, piece, weir_act_from[act]), e = s->events.n;
 
     if (act == WEIR_OUT && weir_schedule_has(s, piece, WEIR_HOST) && !s->stale[piece])
         return true;
@@ -124,11 +125,11 @@ bool weir_schedule_copy(weir_schedule *s, uint32_t piece, weir_act act)
     read_life(s, life, e);
     s->lives.at[life].copied |= act == WEIR_OUT;
     s->refs.at[s->refs.n++] = s->lives.n;
-    s->now[piece * WEIR_FORMS + to[act]] = s->lives.n;
+    s->now[piece * WEIR_FORMS + weir_act_to[act]] = s->lives.n;
     if (act == WEIR_OUT)
         s->stale[piece] = 0;
     *(act == WEIR_OUT || act == WEIR_IN ? &s->copies : &s->codecs) += 1;
-    return add_life(s, piece, to[act], e);
+    return add_life(s, piece, weir_act_to[act], e);
 }
 
 const uint32_t *weir_schedule_refs(const weir_schedule *s, uint32_t e, uint32_t *nin,

@@ -26,6 +26,9 @@ typedef enum weir_form {
     WEIR_PLAIN, WEIR_HOST, WEIR_PACKED, WEIR_MASK, WEIR_FORMS
 } weir_form;
 
+/* The weir_form that an act but WEIR_RUN reads, and the one it makes: [act]. */
+extern const uint8_t weir_act_from[], weir_act_to[];
+
 typedef struct weir_event {
     uint32_t what;      /* WEIR_RUN: task, else piece */
     uint8_t  act;

@@ -196,8 +196,6 @@ static bool decide(weir_walk_room *w, const uint8_t *gap, uint32_t piece)
 {
     static const uint8_t act[] = {[WEIR_SWAP] = WEIR_OUT, [WEIR_CODE] = WEIR_PACK,
                                   [WEIR_MASKED] = WEIR_MARK, [WEIR_EARLY] = WEIR_RUN};
-    static const uint8_t form[] = {[WEIR_OUT] = WEIR_FORMS, [WEIR_PACK] = WEIR_PACKED,
-                                   [WEIR_MARK] = WEIR_MASK};
     const uint8_t d = gap[w->first_gap[piece] + w->next[piece]];
     uint8_t       to = d < WEIR_EARLY ? act[d] : WEIR_RUN;
 
@@ -209,7 +207,7 @@ static bool decide(weir_walk_room *w, const uint8_t *gap, uint32_t piece)
     else if (w->next[piece] == w->p->pieces.at[piece].uses.n && d != WEIR_SWAP)
         to = WEIR_RUN;
     if (to != WEIR_RUN &&
-        (to == WEIR_OUT || !weir_schedule_has(&w->s, piece, (weir_form)form[to])) &&
+        (to == WEIR_OUT || !weir_schedule_has(&w->s, piece, (weir_form)weir_act_to[to])) &&
         !weir_schedule_copy(&w->s, piece, (weir_act)to))
         return false;
     weir_schedule_drop(&w->s, piece);
