@@ -43,28 +43,22 @@ static bool freed(const weir_schedule *s, const weir_life *l)
     return !scratch(s, l) && !stays(s, l);
 }
 
-/* Lives sorted by the event they end in: those of e are list[first[e]..first[e + 1]). */
+/* The lives that an action ends, sorted by the event they end in (weir_schedule_ends). */
 static bool sort_by_end(const weir_schedule *s, uint32_t **first, uint32_t **list)
 {
-    uint32_t *const f = *first = weir_mem_zalloc(s->events.n + 2u, sizeof *f);
-    uint32_t *const l = *list = weir_mem_alloc((s->lives.n + 1u) * sizeof *l);
-    uint8_t *const  skip = weir_mem_zalloc(s->lives.n + 1u, 1);
-    const bool      ok = f && l && skip;
+    uint8_t *const skip = weir_mem_zalloc(s->lives.n + 1u, 1);
 
+    *first = weir_mem_zalloc(s->events.n + 2u, sizeof **first);
+    *list = weir_mem_alloc((s->lives.n + 1u) * sizeof **list);
+    const bool ok = *first && *list && skip;
     for (uint32_t i = 0; ok && i < s->lives.n; i++) {
         const weir_life *v = &s->lives.at[i];
         skip[i] |= s->events.n == 0 || !freed(s, v);
         if (v->over != WEIR_NO_LIFE)
             skip[v->over] = 1;
     }
-    for (uint32_t i = 0; ok && i < s->lives.n; i++)
-        if (!skip[i])
-            f[s->lives.at[i].last + 2]++;
-    for (uint32_t e = 0; ok && e < s->events.n; e++)
-        f[e + 2] += f[e + 1];
-    for (uint32_t i = 0; ok && i < s->lives.n; i++)
-        if (!skip[i])
-            l[f[s->lives.at[i].last + 1]++] = i;
+    if (ok)
+        weir_schedule_ends(s, skip, *first, *list);
     weir_mem_free(skip);
     return ok;
 }

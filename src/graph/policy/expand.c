@@ -283,21 +283,6 @@ static weir_status settle_resident(weir_expander *x)
     return WEIR_OK;
 }
 
-/* Lives by the event they end in: those of e are ends[end_first[e]..end_first[e + 1]). */
-static void sort_ends(weir_expander *x)
-{
-    const weir_schedule *s = x->s;
-    uint32_t *const      first = x->end_first;
-
-    memset(first, 0, (s->events.n + 2u) * sizeof *first);
-    for (uint32_t i = 0; i < s->lives.n; i++)
-        first[s->lives.at[i].last + 2]++;
-    for (uint32_t e = 0; e < s->events.n; e++)
-        first[e + 2] += first[e + 1];
-    for (uint32_t i = 0; i < s->lives.n; i++)
-        x->ends[first[s->lives.at[i].last + 1]++] = i;
-}
-
 static bool expander_init(weir_expander *x)
 {
     const weir_schedule *s = x->s;
@@ -319,7 +304,7 @@ static bool expander_init(weir_expander *x)
     for (uint32_t i = 0; i < x->g->stores.n; i++)
         if (x->piece_of[i] != WEIR_NO_PIECE)
             x->store_of_piece[x->piece_of[i]] = i;
-    sort_ends(x);
+    weir_schedule_ends(s, NULL, x->end_first, x->ends);
     return true;
 }
 

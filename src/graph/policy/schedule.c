@@ -142,6 +142,20 @@ const uint32_t *weir_schedule_refs(const weir_schedule *s, uint32_t e, uint32_t 
     return s->refs.at + s->first.at[e];
 }
 
+void weir_schedule_ends(const weir_schedule *s, const uint8_t *skip, uint32_t *first,
+                        uint32_t *list)
+{
+    memset(first, 0, (s->events.n + 2u) * sizeof *first);
+    for (uint32_t i = 0; i < s->lives.n; i++)
+        if (!skip || !skip[i])
+            first[s->lives.at[i].last + 2]++;
+    for (uint32_t e = 0; e < s->events.n; e++)
+        first[e + 2] += first[e + 1];
+    for (uint32_t i = 0; i < s->lives.n; i++)
+        if (!skip || !skip[i])
+            list[first[s->lives.at[i].last + 1]++] = i;
+}
+
 uint32_t weir_schedule_stage(const weir_schedule *s, uint32_t event)
 {
     while (event < s->events.n &&

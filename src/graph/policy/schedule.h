@@ -115,6 +115,11 @@ static inline size_t weir_life_bytes(const weir_problem *p, const weir_life *l)
            : l->form == WEIR_MASK ? k->mask : 0;
 }
 
+/* Sorts the lives (but those with skip[life] set; NULL: none) by the event they end in: those of e
+ * are list[first[e]..first[e + 1]). first has room for events + 2, list for all lives. */
+void weir_schedule_ends(const weir_schedule *s, const uint8_t *skip, uint32_t *first,
+                        uint32_t *list);
+
 /* The task whose first run an event belongs to: itself, or the one it prepares. */
 uint32_t weir_schedule_stage(const weir_schedule *s, uint32_t event);
 
