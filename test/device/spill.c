@@ -12,18 +12,7 @@
 #include "core/mem.h"
 #include "device/checksum.h"
 #include "device/device.h"
-
-enum { MIB = 1 << 20, SLOT = 64 << 10 };
-
-static const weir_spill_mover movers[] = {WEIR_SPILL_ANY, WEIR_SPILL_THREADS};
-enum { MOVERS = sizeof movers / sizeof *movers };
-
-static weir_spill *open_with(weir_spill_options o)
-{
-    weir_spill *s;
-    CHECK_OK(weir_spill_new(&o, &s));
-    return s;
-}
+#include "stores.h"
 
 static void fill(char *p, size_t n, uint64_t seed)
 {
