@@ -98,7 +98,7 @@ cmp -s "$work/step.dot" "$work/dump_dot"
 check "$?" "dump --out writes what it prints otherwise"
 
 for mode in on off; do
-    printf 'run 2\nwhat\nmemory\nbits\npeak\nquit\n' |
+    printf 'run 2\nwhat\nmemory\nbits\npeak\ngrowth\nquit\n' |
         "$weir" bench worker --model tiny --case "$mode" >"$work/worker" 2>&1
     check "$?" "bench worker --case $mode ends with code 0"
     says worker '^ready [0-9.]+ 8$'
@@ -107,6 +107,7 @@ for mode in on off; do
     says worker '^memory [0-9]+ [0-9]+$'
     says worker '^bits [0-9a-f]{16}$'
     says worker '^peak [0-9]+ [0-9]+$'
+    says worker '^growth (-?[0-9]+ [0-9]+|- -)$'
     sed -n '/^bits/p' "$work/worker" >"$work/bits_$mode"
 done
 

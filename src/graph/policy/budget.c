@@ -342,5 +342,6 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
         status = weir_reasons_keep(g, won->answers, &won->answer, &won->piece_of, won->old.stores);
     weir_fitter_free(&f);
     weir_fitter_free(&all);
+    weir_mem_trim();                        /* a process within a budget keeps no search's pages */
     return status;
 }
