@@ -268,7 +268,7 @@ static void judge_search(const weir_problem *p, size_t budget, unsigned levers, 
     const weir_schedule *w = &s.room.s;
     *peak = w->valid ? w->peak : *peak;
     const size_t align = (size_t)1 << problem_below(8);
-    if (!w->valid || !CHECK_OK(weir_lay_out(w, align, &lay)) ||
+    if (!w->valid || !CHECK_OK(weir_lay_out(w, align, NULL, &lay)) ||
         !CHECK_OK(weir_schedule_check(w, &lay, align, lay.height)) ||
         !CHECK_OK(weir_schedule_check(w, NULL, 1, SIZE_MAX))) {
         weir_lay_free(&lay);
@@ -345,7 +345,7 @@ CASE(untrue_schedules_are_found)
         p.codec = 1e9;
         weir_search s = {.p = &p, .budget = 64 * 90, .moves = 30};
         if (CHECK_OK(weir_search_run(&s)) && s.room.s.valid &&
-            CHECK_OK(weir_lay_out(&s.room.s, 64, &lay)) &&
+            CHECK_OK(weir_lay_out(&s.room.s, 64, NULL, &lay)) &&
             CHECK_OK(weir_schedule_check(&s.room.s, &lay, 64, lay.height)) &&
             tamper(&s.room.s, &lay, how)) {
             tried[how]++;
