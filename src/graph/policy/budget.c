@@ -52,6 +52,17 @@ weir_status weir_bytes(const char *text, size_t *bytes)
     return weir_budget_parse(text, 0, bytes);
 }
 
+weir_status weir_budget_check(const weir_plan_options *o)
+{
+    const weir_policy *policy;
+    const char        *variant;
+
+    if (o->guided < 0)
+        return weir_fail(WEIR_ERR_INVALID, "plan options: guided by %d steps, must be 0 or more",
+                         o->guided);
+    return weir_policy_find(o->policy, &policy, &variant);
+}
+
 /* ---- fitting ---- */
 
 /* Of what may leave and, as the graph is now, does not: it counts in the problem. */
