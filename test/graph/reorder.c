@@ -124,7 +124,8 @@ static char *late_updates(void)
                         "[%d, %d]},", i, i, i ? 199 + i : 300, 100 + i, 200 + i);
     for (int i = 0; i < LAYERS; i++)
         weir_string_add(&s, "%s{\"id\": %d, \"time_us\": 1, \"inputs\": [%d, %d], "
-                        "\"outputs\": [], \"mutates\": [%d]}", i ? "," : "", LAYERS + i, i, 100 + i, i);
+                        "\"outputs\": [], \"mutates\": [%d]}", i ? "," : "", LAYERS + i, i,
+                        100 + i, i);
     weir_string_add(&s, "]}");
     return weir_string_take(&s);
 }
@@ -155,8 +156,8 @@ CASE(updates_need_not_wait)
     CHECK_OR_RETURN(o != NULL);
     CHECK(plans(&f, o, "auto", "60%"));             /* all parameters and one gradient: 9 of 16 */
     CHECK(plans(&f, o, "auto:order", "60%"));
-    CHECK(!plans(&f, o, "auto:recompute", "60%"));  /* in the given order a gradient is made anew, */
-    CHECK(!plans(&f, o, "recycle", "60%"));         /* or cannot: its parameter is overwritten */
+    CHECK(!plans(&f, o, "auto:recompute", "60%"));  /* in the given order gradients all wait: */
+    CHECK(!plans(&f, o, "recycle", "60%"));         /* making one anew takes another of its kind */
     weir_outline_free(o);
     weir_mem_free(text);
     folder_remove(&f);
