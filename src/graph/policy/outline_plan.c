@@ -216,9 +216,6 @@ static weir_status plan_linked(const weir_outline *o, const weir_outline_options
     weir_problem p;
     const bool   linked = how->link_out > 0 && how->link_in > 0;
 
-    WEIR_TRY(whole_of(&o->problem, &stats->whole_bytes));
-    if (how->budget)
-        WEIR_TRY(weir_budget_parse(how->budget, stats->whole_bytes, &stats->budget_bytes));
     if (linked)
         p = o->problem;
     else if (!weir_problem_settled(&o->problem, &p))
@@ -227,6 +224,25 @@ static weir_status plan_linked(const weir_outline *o, const weir_outline_options
     const weir_status status = plan(o, how, ladder, &p, stats, text);
     if (!linked)
         weir_problem_free(&p);
+    return status;
+}
+
+/* In the order the policy likes. */
+static weir_status plan_ordered(const weir_outline *o, const weir_outline_options *how,
+                                weir_ladder *ladder, weir_outline_plan_stats *stats, char **text)
+{
+    const weir_policy *policy;
+    const char        *variant;
+    weir_outline      *ordered = NULL;
+
+    WEIR_TRY(weir_policy_find(how->policy, &policy, &variant));
+    WEIR_TRY(whole_of(&o->problem, &stats->whole_bytes));
+    if (how->budget)
+        WEIR_TRY(weir_budget_parse(how->budget, stats->whole_bytes, &stats->budget_bytes));
+    if (weir_auto_orders(policy, variant))
+        WEIR_TRY(weir_outline_reorder(o, &ordered));
+    const weir_status status = plan_linked(ordered ? ordered : o, how, ladder, stats, text);
+    weir_outline_free(ordered);
     return status;
 }
 
@@ -281,7 +297,7 @@ char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *op
     weir_outline_options by = *how;
     by.placement = how->placement && strcmp(how->placement, "auto") == 0 ? NULL : how->placement;
     if (check_options(how) == WEIR_OK)
-        (void)plan_linked(o, &by, ladder, stats, &text);
+        (void)plan_ordered(o, &by, ladder, stats, &text);
     if (!text) {
         forget(how->explain);
         forget(how->picture);

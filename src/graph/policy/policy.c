@@ -8,7 +8,7 @@
 #include "weir/plan.h"
 
 static const weir_policy policies[] = {
-    {"auto", "recompute swap pack mask", weir_policy_auto, false, false},
+    {"auto", "recompute swap pack mask order", weir_policy_auto, false, false},
     {"mincut", "ratio=0.5", weir_policy_mincut, false, false},
     {"recycle", "", weir_policy_recycle, false, false},
     {"checkpoint", "manual sequential offload memory speed", weir_policy_checkpoint, false, false},
