@@ -280,7 +280,8 @@ static bool prepare(weir_searcher *a)
     a->piece_of = weir_mem_alloc(gaps * sizeof *a->piece_of);
     a->stamp = weir_mem_zalloc(pieces, sizeof *a->stamp);
     a->when = weir_mem_alloc((s->p->tasks.n + 1u) * sizeof *a->when);
-    if (!s->best || !a->best.gap || !a->pending.gap || !a->gap || !a->piece_of || !a->stamp || !a->when)
+    if (!s->best || !a->best.gap || !a->pending.gap || !a->gap || !a->piece_of || !a->stamp ||
+        !a->when)
         return false;
     for (uint32_t i = 0; i < s->p->tasks.n; when += s->p->tasks.at[i++].time)
         a->when[i] = when;
