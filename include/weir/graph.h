@@ -36,7 +36,8 @@ typedef struct weir_plan_options {
      * the sentence names the smallest budget that works. */
     const char *budget;
     /* How: "auto" or NULL; or a policy of the literature, such as "checkpoint:memory", "dtr" or
-     * "capuchin" (README.md has a table). ERR_INVALID names all there are. */
+     * "capuchin" (README.md has a table). Behind a slash: what it keeps waits packed, "dtr/gist",
+     * or rounded, "dtr/actnn:4" (results differ then). ERR_INVALID names all there are. */
     const char *policy;
     /* How offsets are found, whatever the policy: a strategy of weir_place_options. NULL: "auto".
      */

@@ -6,22 +6,38 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/policy/policy.h"
+#include "graph/policy/packing.h"
 
-weir_status weir_policy_lossy(const weir_policy *policy, const char *variant, uint32_t *bits)
+static weir_status bits_of(const char *text, uint32_t *bits)
 {
     static const struct { const char *name; uint32_t bits; } variants[] = {
         {"", 4}, {"2", 2}, {"4", 4}, {"8", 8}, {"16", 16}};
 
-    *bits = 0;
-    if (policy->plan != weir_policy_actnn)
-        return WEIR_OK;
     for (size_t i = 0; i < sizeof variants / sizeof *variants && *bits == 0; i++)
-        if (strcmp(variant, variants[i].name) == 0)
+        if (strcmp(text, variants[i].name) == 0)
             *bits = variants[i].bits;
     return *bits ? WEIR_OK
-                 : weir_fail(WEIR_ERR_INVALID, "policy actnn: '%s' is no number of bits; there are "
-                             "2, 4, 8, 16", variant);
+                 : weir_fail(WEIR_ERR_INVALID, "actnn: '%s' is no number of bits; there are 2, 4, "
+                             "8, 16", text);
+}
+
+weir_status weir_policy_lossy(const weir_policy *policy, const char *variant, uint32_t *bits)
+{
+    static const char actnn[] = "actnn";
+    const size_t      n = sizeof actnn - 1;
+    char              own[WEIR_VARIANT];
+    const char *const packing = weir_packing_split(variant, own);
+
+    *bits = 0;
+    if (policy->plan == weir_policy_actnn)
+        WEIR_TRY(bits_of(own, bits));
+    if (!packing || strcmp(packing, "gist") == 0)
+        return WEIR_OK;
+    if (strncmp(packing, actnn, n) != 0 || (packing[n] != '\0' && packing[n] != ':'))
+        return weir_fail(WEIR_ERR_INVALID, "there is no packing '%s'; there are gist, actnn, "
+                         "actnn:2, actnn:4, actnn:8, actnn:16", packing);
+    *bits = 0;
+    return bits_of(packing[n] ? packing + n + 1 : packing + n, bits);
 }
 
 weir_status weir_policy_actnn(weir_policy_job *job)

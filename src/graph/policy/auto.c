@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/policy/policy.h"
+#include "graph/policy/decisions.h"
+#include "graph/policy/packing.h"
 #include "graph/policy/rivals.h"
 #include "graph/policy/search.h"
 
@@ -38,8 +39,10 @@ static weir_status levers_from(const char *text, unsigned *set)
 bool weir_auto_orders(const weir_policy *policy, const char *variant)
 {
     unsigned set;
+    char     own[WEIR_VARIANT];
 
-    return policy->plan == weir_policy_auto && levers_from(variant, &set) == WEIR_OK &&
+    (void)weir_packing_split(variant, own);
+    return policy->plan == weir_policy_auto && levers_from(own, &set) == WEIR_OK &&
            (set == 0 || set & WEIR_LEVER_ORDER);
 }
 

@@ -56,11 +56,13 @@ weir_status weir_budget_check(const weir_plan_options *o)
 {
     const weir_policy *policy;
     const char        *variant;
+    uint32_t           bits;
 
     if (o->guided < 0)
         return weir_fail(WEIR_ERR_INVALID, "plan options: guided by %d steps, must be 0 or more",
                          o->guided);
-    return weir_policy_find(o->policy, &policy, &variant);
+    WEIR_TRY(weir_policy_find(o->policy, &policy, &variant));
+    return weir_policy_lossy(policy, variant, &bits);
 }
 
 /* ---- fitting ---- */
@@ -308,7 +310,7 @@ static bool may_move(const weir_graph *g, const char *text)
     const char        *variant;
 
     return g->dev->ops->host && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
-           policy->plan == weir_policy_auto && (!*variant || strstr(variant, "swap"));
+           policy->plan == weir_policy_auto && (!*variant || *variant == '/' || strstr(variant, "swap"));
 }
 
 /* The smallest budget an attempt knows of; SIZE_MAX: it was not made. */

@@ -5,8 +5,7 @@
  * packed form becomes that, from its last forward reader to the first one behind. The budget has no
  * influence; it is met or it is not. */
 #include "core/status.h"
-#include "graph/policy/policy.h"
-#include "graph/policy/walk.h"
+#include "graph/policy/packing.h"
 
 /* The number of the piece's first use behind the forward pass, if the piece is of that pass; else
  * none: uses.n. */
@@ -32,14 +31,14 @@ static bool signs_do(const weir_problem *p, uint32_t piece, uint32_t from)
     return enough;
 }
 
-static void decide(const weir_walk_room *w, uint8_t *gap)
+void weir_gist_decide(const weir_walk_room *w, uint8_t *gap)
 {
     const weir_problem *const p = w->p;
 
-    for (uint32_t i = 0; i < p->pieces.n; i++) {
+    for (uint32_t i = 0; i < p->pieces.n && p->codec > 0; i++) {
         const weir_piece *const k = &p->pieces.at[i];
         const uint32_t          j = crossing(p, k);
-        if (j == k->uses.n)
+        if (j == k->uses.n || gap[w->first_gap[i] + j] != WEIR_KEEP)
             continue;
         if (signs_do(p, i, j))
             gap[w->first_gap[i] + j] = WEIR_MASKED;
@@ -54,8 +53,8 @@ weir_status weir_policy_gist(weir_policy_job *job)
     uint8_t       *gap = NULL;
     bool           ok = weir_walk_init(&w, job->p) && (gap = weir_mem_zalloc(w.gaps + 1u, 1));
 
-    if (ok && job->p->codec > 0)
-        decide(&w, gap);
+    if (ok)
+        weir_gist_decide(&w, gap);
     ok = ok && weir_walk(&w, gap);
     job->s = w.s;
     w.s = (weir_schedule){0};

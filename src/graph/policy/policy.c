@@ -5,6 +5,7 @@
 
 #include "core/status.h"
 #include "core/text.h"
+#include "graph/policy/packing.h"
 #include "weir/plan.h"
 
 static const weir_policy policies[] = {
@@ -56,14 +57,14 @@ static weir_status no_such(const char *name)
 weir_status weir_policy_find(const char *text, const weir_policy **policy, const char **variant)
 {
     const char  *name = text ? text : "auto";
-    const size_t n = strcspn(name, ":");
+    const size_t n = strcspn(name, ":/");
 
-    *variant = name[n] ? name + n + 1 : "";
+    *variant = name + n + (name[n] == ':');
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         *policy = &policies[i];
         if (strlen(policies[i].name) != n || strncmp(policies[i].name, name, n) != 0)
             continue;
-        if (**variant && !*policies[i].variants)
+        if (**variant && **variant != '/' && !*policies[i].variants)
             return weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; %s has no variants", name,
                              policies[i].name);
         return WEIR_OK;
@@ -96,7 +97,7 @@ weir_status weir_fit_run(weir_fit *f)
         weir_policy_job job = {.p = f->p, .room = target, .addresses = f->quick ? 0 : f->room,
                                .align = f->align, .variant = f->variant, .moves = f->moves,
                                .gap = f->gap};
-        weir_status     status = f->policy->plan(&job);
+        weir_status     status = weir_packing_plan(f->policy, &job);
         f->gap = job.gap;
         f->target = target;
         f->proven = i ? f->proven : job.proven;

@@ -27,8 +27,8 @@ typedef struct weir_policy {
     bool        link;           /* copies to the host: needs a link */
 } weir_policy;
 
-/* The policy of a text such as "auto" or "checkpoint:speed" (NULL: auto), and what follows the
- * colon. ERR_INVALID, naming all there are. */
+/* The policy of a text such as "auto", "checkpoint:speed" or "dtr/gist" (NULL: auto), and what
+ * follows the colon, with the slash and the packing (packing.h) if there is one. ERR_INVALID, naming all there are. */
 weir_status weir_policy_find(const char *text, const weir_policy **policy, const char **variant);
 
 /* The policies, in the order in which tables list them. */
@@ -81,7 +81,8 @@ weir_status weir_policy_delta(weir_policy_job *job);
 weir_status weir_policy_autotm(weir_policy_job *job);
 weir_status weir_policy_optimal(weir_policy_job *job);
 
-/* Bits to which the policy rounds what waits for the backward pass; 0: it loses nothing. */
+/* Bits to which the policy, or the packing of its variant, rounds what waits for the backward pass;
+ * 0: nothing is lost. ERR_INVALID where the packing is none. */
 weir_status weir_policy_lossy(const weir_policy *policy, const char *variant, uint32_t *bits);
 
 #endif

@@ -17,8 +17,4 @@ weir_status weir_rivals_run(const weir_policy_job *job, weir_rival *r);
 weir_status weir_rivals_swap(const weir_policy_job *job, weir_rival *r);
 void        weir_rival_free(weir_rival *r);
 
-/* Decisions [w->gaps] that mean about the schedule, which copies nothing. False when memory is
- * short. */
-bool weir_gap_of_schedule(const weir_walk_room *w, const weir_schedule *s, uint8_t *gap);
-
 #endif
