@@ -145,12 +145,16 @@ static bool alloc(weir_exact *x)
     x->view = weir_mem_alloc(n * sizeof *x->view);
     x->at = weir_mem_alloc(spans * sizeof *x->at);
     x->high = weir_mem_alloc(spans * sizeof *x->high);
+    x->order = weir_mem_alloc(spans * sizeof *x->order);
+    x->next = weir_mem_alloc(spans * sizeof *x->next);
+    x->by_floor = weir_mem_alloc(n * sizeof *x->by_floor);
+    x->head = weir_mem_alloc(n * sizeof *x->head);
     x->rank = weir_mem_alloc(spans * sizeof *x->rank);
     x->room = weir_mem_alloc(n * sizeof *x->room);
     x->loss = weir_mem_alloc((spans + 1) * sizeof *x->loss);
     x->memo = weir_mem_zalloc((size_t)1 << WEIR_MEMO_BITS, sizeof *x->memo);
-    return x->floor && x->total && x->view && x->at && x->high && x->rank && x->room && x->loss &&
-           x->memo;
+    return x->floor && x->total && x->view && x->at && x->high && x->order && x->next &&
+           x->by_floor && x->head && x->rank && x->room && x->loss && x->memo;
 }
 
 static void release(weir_exact *x)
@@ -160,6 +164,10 @@ static void release(weir_exact *x)
     weir_mem_free(x->view);
     weir_mem_free(x->at);
     weir_mem_free(x->high);
+    weir_mem_free(x->order);
+    weir_mem_free(x->next);
+    weir_mem_free(x->by_floor);
+    weir_mem_free(x->head);
     weir_mem_free(x->rank);
     weir_mem_free(x->room);
     weir_mem_free(x->loss);
