@@ -1,9 +1,8 @@
 /* branch.c - one node of the depth-first search: a run's cases, tried one after the other.
  *
  * Runs of sections that nothing left crosses are solved apart. Where to branch and into what,
- * survey.c says. Exchangeable items are tried once. What has been proven dead - floors and items
- * left of a run - is remembered by a 64-bit hash, so orders of one pile are not tried one after the
- * other. */
+ * survey.c says. What has been proven dead - floors and items left of a run - is remembered by a
+ * 64-bit hash, so orders of one pile are not tried one after the other. */
 #include <math.h>
 
 #include "graph/place/exact.h"
@@ -70,24 +69,11 @@ static bool look_ahead(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f, uin
     return !x->short_of_memory;
 }
 
-/* An exchangeable item was tried before. */
-static bool tried(const weir_exact *x, uint32_t base, uint32_t c)
-{
-    for (uint32_t k = base; k < c; k++) {
-        const uint32_t i = x->cases.at[k], j = x->cases.at[c];
-        if (i != WEIR_NOTHING && j != WEIR_NOTHING && x->s.span[i].kind == x->s.span[j].kind)
-            return true;
-    }
-    return false;
-}
-
 static weir_found try_cases(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f, uint32_t base)
 {
     const uint32_t placed = x->placed.n, undo = x->undo.n, end = x->cases.n;
 
     for (uint32_t c = base; c < end; c++) {
-        if (tried(x, base, c))
-            continue;
         const bool       made = make_case(x, x->cases.at[c], f);
         const weir_found r = made ? weir_exact_solve(x, lo, hi) : WEIR_CUT;
         if (r != WEIR_DEAD)
@@ -139,19 +125,5 @@ static weir_found search(weir_exact *x, uint32_t lo, uint32_t hi)
 
 weir_found weir_exact_solve(weir_exact *x, uint32_t lo, uint32_t hi)
 {
-    weir_found r = WEIR_FOUND;
-
-    for (uint32_t i = x->s.from[lo]; i < x->s.from[hi] && r == WEIR_FOUND;) {
-        if (x->at[i] >= 0) {
-            i++;
-            continue;
-        }
-        const uint32_t begin = x->s.span[i].a;
-        uint32_t       end = x->s.span[i].b;
-        for (; i < x->s.from[hi] && x->s.span[i].a < end; i++)
-            if (x->at[i] < 0 && x->s.span[i].b > end)
-                end = x->s.span[i].b;
-        r = search(x, begin, end);
-    }
-    return r;
+    return weir_exact_runs(x, lo, hi, search);
 }

@@ -1,17 +1,25 @@
 /* exact.c - a placement of at most a given height, or the proof that there is none: depth-first
- * search (branch.c) with a limit on its nodes.
+ * search (branch.c) and beams (beam.c), within a limit on their nodes.
  *
- * The time of such searches varies widely with the order in which cases are tried. So several
- * orders take turns - by the room that a case costs, one step ahead, or by sizes - each for twice
- * the nodes of the last time, later ones with pseudo-random changes; what one has proven dead the
- * others know. */
+ * The time of a depth-first search varies widely with the order in which cases are tried. So
+ * several orders take turns - by the room that a case costs, one step ahead, or by sizes - each for
+ * twice the nodes of the last time, later ones with pseudo-random changes; what one has proven dead
+ * the others know. It proves, and finds what fills its height; what leaves room to spare the beams
+ * find, which take every other turn, ever wider. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/status.h"
 #include "graph/place/exact.h"
 
-enum { FIRST_NODES = 6, ORDERS = 10 };
+enum {
+    FIRST_NODES = 6,
+    ORDERS = 10,
+    FIRST_WIDTH = 8,
+    BEAMS = 4,                  /* of each width */
+    MOST_BEAM = 1 << 22,        /* numbers in its states, or one state */
+    BEAM_CASES = 8              /* of a state, about */
+};
 
 /* Which items are tried first: round by round another order, later ones shaken. The first one is
  * MiniMalloc's: those in the fullest section, the widest of them. */
@@ -70,21 +78,58 @@ static void keep_low(weir_exact *x)
     }
 }
 
-/* One height, within a number of nodes. */
+/* Beams start narrow and double after every BEAMS of them, as far as MOST_BEAM numbers hold. */
+static uint32_t width_of(const weir_exact *x, uint64_t beam)
+{
+    const uint64_t most = MOST_BEAM / (x->s.n + x->s.spans + 1u) + 1;
+    const uint64_t width = (uint64_t)FIRST_WIDTH << (beam / BEAMS < 20 ? beam / BEAMS : 20);
+
+    return (uint32_t)(width < most ? width : most);
+}
+
+static weir_found try_beam(weir_exact *x, uint64_t beam, uint64_t end)
+{
+    static const double spare[4] = {0.002, 0.01, 0.0005, 0.004};
+
+    begin(x);
+    keep_low(x);
+    x->width = width_of(x, beam);
+    x->lowest = beam % 2 == 1;
+    x->spare = spare[beam / 2 % 4];
+    x->limit = end;
+    return weir_exact_runs(x, 0, x->s.n, weir_exact_beam);
+}
+
+static weir_found try_order(weir_exact *x, uint64_t round, uint64_t end)
+{
+    const uint64_t share = (uint64_t)(x->s.spans + 32) * FIRST_NODES << round / ORDERS;
+
+    begin(x);
+    keep_low(x);
+    rank_spans(x, round);
+    const uint64_t mine = x->look ? share / 4 : share;      /* a look costs several nodes */
+    x->limit = mine < end - x->nodes ? x->nodes + mine : end;
+    return weir_exact_solve(x, 0, x->s.n);
+}
+
+/* One height, within a number of nodes. Beams take half of them, where enough are left to end. */
 static weir_found attempt(weir_exact *x, size_t cap, uint64_t nodes)
 {
     const uint64_t end = x->nodes + nodes;
+    uint64_t       rounds = 0, beams = 0, depth = 0, level = 0;
     weir_found     r = WEIR_CUT;
 
     x->cap = (int64_t)cap;
-    for (uint64_t round = 0; r == WEIR_CUT && x->nodes < end && !x->short_of_memory; round++) {
-        const uint64_t share = (uint64_t)(x->s.spans + 32) * FIRST_NODES << round / ORDERS;
-        begin(x);
-        keep_low(x);
-        rank_spans(x, round);
-        const uint64_t mine = x->look ? share / 4 : share;      /* a look costs several nodes */
-        x->limit = mine < end - x->nodes ? x->nodes + mine : end;
-        r = weir_exact_solve(x, 0, x->s.n);
+    while (r == WEIR_CUT && x->nodes < end && !x->short_of_memory) {
+        const uint64_t before = x->nodes;
+        const uint64_t cost = (uint64_t)width_of(x, beams) * x->s.spans * BEAM_CASES;
+        if (level < depth && cost < end - before) {
+            r = try_beam(x, beams++, end);
+            level += x->nodes - before;
+        } else {
+            r = try_order(x, rounds++, end);
+            depth += x->nodes - before;
+        }
     }
     if (r == WEIR_FOUND) {
         memset(x->p->offset, 0, x->p->n * sizeof *x->p->offset);

@@ -1,4 +1,4 @@
-/* exact.h - state of one exact search: what a state says (survey.c), the searches over states, depth
+/* exact.h - state of one exact search: what it says (survey.c), the searches over such states, depth
  * first (branch.c) and level by level (beam.c), and who calls them (exact.c). */
 #ifndef WEIR_GRAPH_PLACE_EXACT_H
 #define WEIR_GRAPH_PLACE_EXACT_H
@@ -49,6 +49,8 @@ typedef struct weir_exact {
     int64_t        least;               /* bytes of the smallest item of the run */
     double        *rank;                /* [spans] larger is tried first */
     bool           lowest;              /* the lowest section is next, not that of fewest cases */
+    uint32_t       width;               /* of the beam */
+    double         spare;               /* room that makes little difference, in parts of cap */
     bool           look;                /* cases are tried by what they cost, not by rank */
     int64_t       *room;                /* [sections] and */
     double        *loss;                /* [spans + 1] of one look ahead */
@@ -84,9 +86,17 @@ bool weir_exact_rise(weir_exact *x, uint32_t lo, uint32_t hi);
 weir_fork weir_exact_fork(weir_exact *x, uint32_t lo, uint32_t hi);
 bool      weir_exact_cases(weir_exact *x, uint32_t lo, weir_fork f);
 
-/* ---- branch.c ---- */
+/* ---- searches: FOUND leaves all that was left of sections [lo, hi) placed ---- */
 
-/* Places all that is left in sections [lo, hi), run by run. FOUND leaves it placed. */
+typedef weir_found (*weir_exact_search)(weir_exact *x, uint32_t lo, uint32_t hi);
+
+/* Calls the search for each run of sections that nothing left crosses, until one is not FOUND. */
+weir_found weir_exact_runs(weir_exact *x, uint32_t lo, uint32_t hi, weir_exact_search search);
+
+/* Depth first, run by run. */
 weir_found weir_exact_solve(weir_exact *x, uint32_t lo, uint32_t hi);
+
+/* Level by level, `width` states of each: of one run. Never DEAD: what it leaves out might do. */
+weir_found weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi);
 
 #endif

@@ -12,7 +12,7 @@
  * then the floor rises to the lowest place where any of its items can lie. That is complete for
  * sections none of whose items reaches down to a lower floor, and its cases exclude each other. Of
  * these sections the one with the fewest cases is taken, or the lowest; one case is no choice, none
- * a dead end. */
+ * a dead end. Exchangeable items are one case. */
 #include "graph/place/exact.h"
 
 /* ---- state ---- */
@@ -61,7 +61,7 @@ void weir_exact_undo(weir_exact *x, uint32_t placed, uint32_t undo)
 
 /* ---- one state ---- */
 
-/* Sections of the run with items to come, by floor: Shell's sort, for floors of neighbours are often
+/* Sections of the run with items to come, by floor. Shell's sort: floors of neighbours are often
  * equal. */
 static uint32_t sort_sections(weir_exact *x, uint32_t lo, uint32_t hi)
 {
@@ -243,12 +243,22 @@ static bool push_case(weir_exact *x, uint32_t i)
     return ok;
 }
 
+/* The same as a case from `base` on. */
+static bool exchangeable(const weir_exact *x, uint32_t base, uint32_t i)
+{
+    for (uint32_t c = base; c < x->cases.n; c++)
+        if (x->s.span[x->cases.at[c]].kind == x->s.span[i].kind)
+            return true;
+    return false;
+}
+
 bool weir_exact_cases(weir_exact *x, uint32_t lo, weir_fork f)
 {
     const uint32_t base = x->cases.n;
 
     for (uint32_t i = x->s.from[lo]; i < x->s.from[f.section + 1]; i++) {
-        if (x->at[i] >= 0 || x->s.span[i].b <= f.section || x->high[i] != f.floor)
+        if (x->at[i] >= 0 || x->s.span[i].b <= f.section || x->high[i] != f.floor ||
+            exchangeable(x, base, i))
             continue;
         if (!push_case(x, i))
             return false;
@@ -273,4 +283,23 @@ weir_fork weir_exact_fork(weir_exact *x, uint32_t lo, uint32_t hi)
     if (x->view[f.section].end < x->cap)
         f.above = floor_above(x, lo, hi, f.section);
     return f;
+}
+
+weir_found weir_exact_runs(weir_exact *x, uint32_t lo, uint32_t hi, weir_exact_search search)
+{
+    weir_found r = WEIR_FOUND;
+
+    for (uint32_t i = x->s.from[lo]; i < x->s.from[hi] && r == WEIR_FOUND;) {
+        if (x->at[i] >= 0) {
+            i++;
+            continue;
+        }
+        const uint32_t begin = x->s.span[i].a;
+        uint32_t       end = x->s.span[i].b;
+        for (; i < x->s.from[hi] && x->s.span[i].a < end; i++)
+            if (x->at[i] < 0 && x->s.span[i].b > end)
+                end = x->s.span[i].b;
+        r = search(x, begin, end);
+    }
+    return r;
 }
