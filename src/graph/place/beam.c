@@ -4,8 +4,8 @@
  * Depth first is stuck where there is room to spare: what wastes too much low down shows high up,
  * and the search tries all that lies between. States with as many items compare well: each section
  * is judged by the room that it will have left if its pile ends as low as it can (survey.c), and
- * one that has lost most of its room weighs as much as all others. A level keeps `width` states
- * with different items left.
+ * one that has lost most of its room weighs as much as all others. What is left to place may count
+ * too, so that large items come soon. A level keeps `width` states with different items left.
  *
  * A state is grown at the section where survey.c branches: by each item that can lie at its floor,
  * and, after its floor has risen past that, by each at the next section, and so on a few times.
@@ -45,12 +45,18 @@ typedef struct weir_beam {
     int64_t    *end;            /* [sections of the run] of a child */
     double     *loss;           /* [sections of the run] of the parent, */
     double      sum;            /* together */
-    uint64_t    left;           /* the parent's */
+    uint64_t    left;           /* the parent's, and */
+    int64_t     area;           /* bytes of its items left, section by section */
 } weir_beam;
 
 static uint64_t hash_of(const weir_exact *x, uint32_t i)
 {
     return weir_exact_mix(x->s.span[i].kind * 0x9e3779b97f4a7c15u + 1);
+}
+
+static int64_t area_of(const weir_place_span *v)
+{
+    return (int64_t)(v->b - v->a) * v->bytes;
 }
 
 /* ---- states ---- */
@@ -65,11 +71,13 @@ static void load(weir_beam *b, const int64_t *state)
     memcpy(x->at + b->first, state + sections, b->items * sizeof *state);
     memset(x->total + b->lo, 0, sections * sizeof *x->total);
     b->left = 0;
+    b->area = 0;
     for (uint32_t i = b->first; i < b->first + b->items; i++) {
         const weir_place_span *v = &x->s.span[i];
         if (x->at[i] >= 0)
             continue;
         b->left += hash_of(x, i);
+        b->area += area_of(v);
         for (uint32_t s = v->a; s < v->b; s++)
             x->total[s] += v->bytes;
     }
@@ -150,7 +158,8 @@ static double judge_child(weir_beam *b, uint32_t i, int64_t offset)
             return -1;
         loss += (end > 0 ? loss_of(b, s, end) : 0) - b->loss[s - b->lo];
     }
-    return loss > 0 ? loss : 0;
+    const double left = (double)(b->area - area_of(v)) / (double)x->cap / (b->hi - b->lo);
+    return (loss > 0 ? loss : 0) * (1 + x->pressing * left);
 }
 
 static int by_loss(const void *a, const void *b)

@@ -17,6 +17,9 @@ enum {
     ORDERS = 10,
     FIRST_WIDTH = 8,
     BEAMS = 4,                  /* of each width */
+    ROOM = 200,
+    SPARE_TURNS = 7,            /* nodes of beams for one of the depth-first search */
+    TIGHT_TURNS = 2,            /* the other way round */
     MOST_BEAM = 1 << 22,        /* numbers in its states, or one state */
     BEAM_CASES = 8              /* of a state, about */
 };
@@ -89,13 +92,14 @@ static uint32_t width_of(const weir_exact *x, uint64_t beam)
 
 static weir_found try_beam(weir_exact *x, uint64_t beam, uint64_t end)
 {
-    static const double spare[4] = {0.002, 0.01, 0.0005, 0.004};
+    static const double spare[3] = {0.002, 0.01, 0.0005};
 
     begin(x);
     keep_low(x);
     x->width = width_of(x, beam);
     x->lowest = beam % 2 == 1;
-    x->spare = spare[beam / 2 % 4];
+    x->pressing = beam / 2 % 2 == 1 ? 1 : 0;
+    x->spare = spare[beam / BEAMS % 3];
     x->limit = end;
     return weir_exact_runs(x, 0, x->s.n, weir_exact_beam);
 }
@@ -112,7 +116,18 @@ static weir_found try_order(weir_exact *x, uint64_t round, uint64_t end)
     return weir_exact_solve(x, 0, x->s.n);
 }
 
-/* One height, within a number of nodes. Beams take half of them, where enough are left to end. */
+/* A part in ROOM of the height, on average, is more than the items need. */
+static bool has_room(const weir_exact *x)
+{
+    double all = 0;
+
+    for (uint32_t s = 0; s < x->s.n; s++)
+        all += (double)x->total[s];
+    return all < (1 - 1.0 / ROOM) * (double)x->cap * x->s.n;
+}
+
+/* One height, within a number of nodes. Beams take most of them where there is room to spare, as
+ * long as enough are left to end. */
 static weir_found attempt(weir_exact *x, size_t cap, uint64_t nodes)
 {
     const uint64_t end = x->nodes + nodes;
@@ -120,10 +135,12 @@ static weir_found attempt(weir_exact *x, size_t cap, uint64_t nodes)
     weir_found     r = WEIR_CUT;
 
     x->cap = (int64_t)cap;
+    begin(x);
+    const bool spare = has_room(x);
     while (r == WEIR_CUT && x->nodes < end && !x->short_of_memory) {
         const uint64_t before = x->nodes;
         const uint64_t cost = (uint64_t)width_of(x, beams) * x->s.spans * BEAM_CASES;
-        if (level < depth && cost < end - before) {
+        if (level < (spare ? SPARE_TURNS * depth : depth / TIGHT_TURNS) && cost < end - before) {
             r = try_beam(x, beams++, end);
             level += x->nodes - before;
         } else {
@@ -152,14 +169,15 @@ static size_t common_divisor(const weir_placer *p)
     return g ? g : 1;
 }
 
-/* The target first, for half the nodes; else heights between it and the best, by halves. Heights
- * are sums of bytes, so multiples of their common divisor. */
+/* The target first, for half the nodes, or for all if it is a capacity above the bound, which is
+ * low enough or nothing; else heights between it and the best, by halves. Heights are sums of
+ * bytes, so multiples of their common divisor. */
 static void lower(weir_exact *x)
 {
     weir_placer *p = x->p;
     const size_t unit = common_divisor(p);
     uint64_t     left = p->nodes - p->nodes / 2;
-    weir_found   r = attempt(x, p->target, p->nodes / 2);
+    weir_found   r = attempt(x, p->target, p->nodes - (p->target > p->bound ? 0 : left));
     bool         all = r == WEIR_DEAD;       /* every height below `low` is impossible */
     size_t       low = p->target / unit + 1;
 

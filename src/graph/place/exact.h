@@ -1,4 +1,4 @@
-/* exact.h - state of one exact search: what it says (survey.c), the searches over such states, depth
+/* exact.h - state of one exact search: what it says (survey.c), the searches over states: depth
  * first (branch.c) and level by level (beam.c), and who calls them (exact.c). */
 #ifndef WEIR_GRAPH_PLACE_EXACT_H
 #define WEIR_GRAPH_PLACE_EXACT_H
@@ -51,6 +51,7 @@ typedef struct weir_exact {
     bool           lowest;              /* the lowest section is next, not that of fewest cases */
     uint32_t       width;               /* of the beam */
     double         spare;               /* room that makes little difference, in parts of cap */
+    double         pressing;            /* what the items left count, 0: nothing */
     bool           look;                /* cases are tried by what they cost, not by rank */
     int64_t       *room;                /* [sections] and */
     double        *loss;                /* [spans + 1] of one look ahead */
