@@ -98,7 +98,7 @@ cmp -s "$work/step.dot" "$work/dump_dot"
 check "$?" "dump --out writes what it prints otherwise"
 
 for mode in on off; do
-    printf 'run 2\nwhat\nmemory\nbits\npeak\nquit\n' |
+    printf 'run 2\nwhat\nmemory\nbits\npeak\ngrowth\nquit\n' |
         "$weir" bench worker --model tiny --case "$mode" >"$work/worker" 2>&1
     check "$?" "bench worker --case $mode ends with code 0"
     says worker '^ready [0-9.]+ 8$'
@@ -107,6 +107,7 @@ for mode in on off; do
     says worker '^memory [0-9]+ [0-9]+$'
     says worker '^bits [0-9a-f]{16}$'
     says worker '^peak [0-9]+ [0-9]+$'
+    says worker '^growth (-?[0-9]+ [0-9]+|- -)$'
     sed -n '/^bits/p' "$work/worker" >"$work/bits_$mode"
 done
 
@@ -197,6 +198,16 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
         --out "$work/beside.json"
     cmp -s "$work/explained.txt" "$work/explain" && cmp -s "$work/beside.json" "$work/plain"
     check "$?" "plan --explain FILE --out FILE write what they print otherwise"
+    for way in tstack life start area-best; do
+        good placed plan test/data/chain.json --budget 70% --placement "$way" \
+            --out "$work/placed.json"
+        says placed.err "offsets by +$way"
+        good judged plan --check test/data/chain.json "$work/placed.json"
+    done
+    good placed plan test/data/chain.json --budget 70% --placement auto
+    good by_any plan test/data/chain.json --budget 70%
+    cmp -s "$work/placed" "$work/by_any"
+    check "$?" "plan --placement auto is what no --placement is"
     good policies plan --policy help
     says policies '^auto recompute swap'
     good plan_levers plan test/data/levers.json --out "$work/plan.json"
@@ -278,6 +289,11 @@ bad 1 'cannot write' place test/data/tiles_a.csv --out "$work/no/such/folder"
 bad 1 'cannot be read' place "$work/nowhere.csv"
 bad 2 'needs a file' place
 bad 2 '--placement must be one of auto,' place test/data/tiles_a.csv --placement best
+bad 2 '--placement must be one of auto,' plan test/data/chain.json --placement best
+for command in plan place dump 'bench graph'; do
+    good placements $command --placement help
+    says placements '^start-best$'
+done
 bad 2 '--capacity must be more than 0' place test/data/tiles_a.csv --capacity 0
 bad 1 'must be a number of bytes' place test/data/tiles_a.csv --capacity much
 printf 'id,lower,upper,size\n0,0,4,x\n' >"$work/hostile.csv"

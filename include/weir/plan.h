@@ -23,6 +23,7 @@ WEIR_API void          weir_outline_free(weir_outline *o);
 typedef struct weir_outline_options {
     const char *budget;         /* as in weir_plan_options; "%" of peak_bytes without it */
     const char *policy;         /* as in weir_plan_options */
+    const char *placement;      /* as in weir_plan_options */
     size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
     uint64_t    moves;          /* of the search; 0: by the step's size */
     double      link_out, link_in;  /* GB/s to the host and back; 0: no swapping */
@@ -41,6 +42,7 @@ typedef struct weir_outline_plan_stats {
     size_t   budget_bytes;
     size_t   live_bytes;        /* peak of the plan: live bytes */
     size_t   peak_bytes;        /* and addresses: what must be within the budget */
+    const char *placement;      /* strategy that found the addresses; NULL: there are none */
     size_t   floor_bytes;       /* proven: no plan does with less */
     size_t   again;             /* operations that run again */
     size_t   out_bytes, in_bytes;   /* copied to the host and back */

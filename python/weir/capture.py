@@ -16,16 +16,6 @@ from . import errors
 from .tensor import Tensor
 
 
-def _plan(sequential, budget):
-    """How to plan: the core's options, None for its own."""
-    options = core.options(capi.weir_plan_options)
-    if sequential:
-        options.disable = "order"
-    if budget is not None:
-        options.budget = str(budget)
-    return options
-
-
 def _flatten(arg, tensors, kept):
     """The signature of an argument; its Tensors are appended to the list. kept gets objects that
     are known by their identity, which holds as long as they live."""
@@ -68,6 +58,14 @@ def _forget_creators(results):
     elif isinstance(results, (list, tuple)):
         for result in results:
             _forget_creators(result)
+
+
+def _plan(sequential, budget, plan):
+    """How to plan: budget, and (name, value) of the other core.plan_options."""
+    plan = dict(plan, budget=budget)
+    if sequential:
+        plan["disable"] = ",".join(filter(None, ("order", plan.get("disable"))))
+    return core.plan_options(**plan)
 
 
 class Recording:
@@ -136,8 +134,9 @@ class Capture:
         self._by_signature = {}
         self._last = None
 
-    def __call__(self, function, args, kwargs, sequential=False, budget=None):
-        how, last = (sequential, budget), self._last
+    def __call__(self, function, args, kwargs, *how):
+        """how: sequential, budget, plan as _plan takes them."""
+        last = self._last
         if (last is not None and not kwargs and last.how == how and last.fits(args)
                 and not last.device.recording):
             return last.run()
@@ -184,5 +183,5 @@ def captured(method):
         if capture is None:
             capture = captures[name] = Capture()
         return capture(functools.partial(self._recorded, method), args, kwargs,
-                       self.sequential, self.budget)
+                       self.sequential, self.budget, self._plan)
     return call

@@ -26,9 +26,12 @@ def create_cpu_device():
     return core.cpu()
 
 
-def open_cpu(threads=0, seed=0):
-    """A CPU device of its own, with its own worker threads (0: one per core) and random stream."""
-    return open_device("cpu", -1, threads=threads, seed=seed)
+def open_cpu(threads=0, seed=0, spill_dir=None):
+    """A CPU device of its own, with its own worker threads (0: one per core) and random stream.
+
+    spill_dir: the folder of the file into which values go that a budget swaps out; None:
+    $WEIR_SPILL_DIR, else $TMPDIR, else /tmp."""
+    return open_device("cpu", -1, threads=threads, seed=seed, spill_dir=spill_dir)
 
 
 def get_default_device():

@@ -23,19 +23,13 @@ STATS = tuple(name for name, kind in vars(capi.weir_graph_stats).items()
 class Graph:
     """A step of a device. Inside its block calls are written down; afterwards it runs.
 
-    budget: bytes that the whole step may take, a number or a text ("512MB", "75%"); policy: how.
-    disable: names of passes to leave out. See weir_plan_options.
+    plan: budget, policy, placement, measure, cache, guided, level, disable; see
+    weir.core.plan_options.
     """
 
-    def __init__(self, device, level=0, disable=None, budget=None, policy=None):
+    def __init__(self, device, **plan):
         self.device = device
-        self._plan = core.options(capi.weir_plan_options, level=level)
-        if disable is not None:
-            self._plan.disable = disable if isinstance(disable, str) else ",".join(disable)
-        if budget is not None:
-            self._plan.budget = str(budget)
-        if policy is not None:
-            self._plan.policy = policy
+        self._plan = core.plan_options(**plan)
         self._handle = None
         self._held = []             # what callbacks of the graph need
 

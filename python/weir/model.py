@@ -45,7 +45,7 @@ class Model(Layer):
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
-        self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None,
+        self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None, _plan=(),
                              _buffered=False, _results=None, _captures={}, _inside=False)
         return self
 
@@ -85,12 +85,14 @@ class Model(Layer):
 
     # -- how it runs --
 
-    def compile(self, inputs, is_train=True, use_graph=False, sequential=False, budget=None):
+    def compile(self, inputs, is_train=True, use_graph=False, sequential=False, budget=None,
+                **plan):
         """Runs forward(*inputs) once, recorded and forgotten, which makes all parameters.
 
         budget: the most that a whole training step may take when it is a graph, bytes as a number
         or a text ("512MB", "75%" of what it takes without); the bits stay the same. BudgetError, at
-        the first step, names the smallest that works.
+        the first step, names the smallest that works. plan: policy, placement, measure, cache,
+        guided, level, disable, as weir.core.plan_options explains them.
         """
         assert isinstance(inputs, (list, tuple)) and first_tensor(inputs) is not None, \
             "compile: inputs must be a list of Tensors"
@@ -103,7 +105,7 @@ class Model(Layer):
         finally:
             device.drop_graph()
         self.train(is_train)
-        self.graph(use_graph, sequential, budget)
+        self.graph(use_graph, sequential, budget, **plan)
 
     def train(self, mode=True):
         """Training, or evaluation: of this model, and of operators called from now on."""
@@ -113,9 +115,13 @@ class Model(Layer):
     def eval(self):
         self.train(False)
 
-    def graph(self, mode=True, sequential=False, budget=None):
-        """Training steps as graphs; sequential keeps the recorded order of operations; budget:
-        what a whole step may take, as in weir.Graph."""
+    def graph(self, mode=True, sequential=False, budget=None, **plan):
+        """Training steps as graphs; sequential keeps the recorded order of operations; budget and
+        plan: what a whole step may take, and how, as in weir.Graph."""
+        core.plan_options(budget=budget, **plan)        # refuses what none of them can be
+        if "disable" in plan:
+            plan["disable"] = core.pass_names(plan["disable"])
+        self.__dict__["_plan"] = tuple(sorted(plan.items()))
         self.graph_mode = bool(mode)
         self.sequential = bool(sequential)
         self.budget = budget

@@ -13,6 +13,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "core/status.h"
 
 #define BIG        ((size_t)1 << 20)    /* bytes from which arrays get pages of their own */
@@ -198,6 +202,14 @@ void weir_mem_pages_free(void *p, size_t bytes)
     void *base;
     memcpy(&base, (char *)p - sizeof(void *), sizeof base);
     weir_mem_free(base);
+}
+
+void weir_mem_trim(void)
+{
+#ifdef __GLIBC__
+    if (!hook.alloc)
+        malloc_trim(0);
+#endif
 }
 
 uint64_t weir_mem_calls(void)

@@ -18,6 +18,9 @@ char *weir_mem_strdup(const char *s);
 void *weir_mem_pages(size_t bytes, bool huge);
 void  weir_mem_pages_free(void *p, size_t bytes);
 
+/* Pages that the heap keeps though nothing lies in them go back to the system, where it can. */
+void weir_mem_trim(void);
+
 /* Calls that allocated, since the process began (all threads). */
 uint64_t weir_mem_calls(void);
 /* Allocations alive now: 0 when everything was given back. */

@@ -24,7 +24,7 @@ bool weir_vec_reserve_(void **at, uint32_t *cap, uint64_t n, size_t size);
 
 /* Appends; false when memory is short. */
 #define weir_vec_push(v, ...)                                                                      \
-    (weir_vec_reserve((v), (uint64_t)(v)->n + 1)                                                   \
+    ((v)->n < (v)->cap || weir_vec_reserve((v), (uint64_t)(v)->n + 1)                              \
          ? ((v)->at[(v)->n++] = (__VA_ARGS__), true)                                               \
          : false)
 

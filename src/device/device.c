@@ -5,6 +5,7 @@
  * end and the workers stay until the last block or tensor that somebody retained has gone. */
 #include "device/device.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -160,6 +161,7 @@ weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets)
     size_t all;
     if (!weir_size_add(d->homes_end, bytes > d->passing ? bytes : d->passing, &all))
         all = SIZE_MAX;
+    assert(weir_spill_staging(d->spill) == 0);      /* else it would count in budgets */
     WEIR_TRY(weir_spill_reserve(d->spill, all));
     d->passing = bytes > d->passing ? bytes : d->passing;
     return weir_spill_tickets(d->spill, tickets);

@@ -396,6 +396,12 @@ size_t weir_spill_memory(const weir_spill *s)
            weir_spill_copier_memory(&s->queue[1].copier);
 }
 
+size_t weir_spill_staging(const weir_spill *s)
+{
+    return weir_spill_copier_staging(&s->queue[0].copier) +
+           weir_spill_copier_staging(&s->queue[1].copier);
+}
+
 size_t weir_spill_bytes(const weir_spill *s)
 {
     return s->bytes;

@@ -61,8 +61,10 @@ weir_status weir_spill_tickets(weir_spill *s, uint32_t n);
 uint32_t    weir_spill_places(const weir_spill *s);
 uint64_t   *weir_spill_ticket(weir_spill *s, uint32_t i);
 
-/* Bytes of memory that the store holds now: a constant, and what reserve and tickets added. */
+/* Bytes of memory that the store holds now: below 128 KiB, 1/4096 of the file and 8 for a ticket,
+ * but for the staging: buffers that values pass through on their way, 0 without LZ4. */
 size_t weir_spill_memory(const weir_spill *s);
+size_t weir_spill_staging(const weir_spill *s);
 
 /* Of the file; its descriptor; how copies are made; copies finished so far. */
 size_t      weir_spill_bytes(const weir_spill *s);

@@ -75,7 +75,7 @@ weir_status weir_spill_copier_open(weir_spill_copier *q, bool lz4)
 
 static size_t packer_memory(const weir_spill_copier *q)
 {
-    return q->packed ? (size_t)DEPTH * BLOCK + (size_t)LZ4_sizeofState() : 0;
+    return q->packed ? (size_t)LZ4_sizeofState() : 0;
 }
 
 const char *weir_spill_lz4(void)
@@ -133,7 +133,13 @@ void weir_spill_copier_close(weir_spill_copier *q)
 size_t weir_spill_copier_memory(const weir_spill_copier *q)
 {
     const weir_spill_ring *r = &q->io.ring;
-    return packer_memory(q) + (r->fd >= 0 ? r->shared_bytes + r->entries_bytes : 0);
+    return packer_memory(q) + weir_spill_copier_staging(q) +
+           (r->fd >= 0 ? r->shared_bytes + r->entries_bytes : 0);
+}
+
+size_t weir_spill_copier_staging(const weir_spill_copier *q)
+{
+    return q->packed ? (size_t)DEPTH * BLOCK : 0;
 }
 
 /* ---- blocks ---- */

@@ -37,8 +37,9 @@ typedef struct weir_spill_copier {
 weir_status weir_spill_copier_open(weir_spill_copier *q, bool lz4);
 void        weir_spill_copier_close(weir_spill_copier *q);
 
-/* Bytes of memory that it holds, io's included. */
+/* Bytes of memory that it holds, io's included; those of them that values pass through. */
 size_t weir_spill_copier_memory(const weir_spill_copier *q);
+size_t weir_spill_copier_staging(const weir_spill_copier *q);
 
 /* "found" or "not found". */
 const char *weir_spill_lz4(void);

@@ -5,6 +5,7 @@
 #ifndef WEIR_GRAPH_PASSES_H
 #define WEIR_GRAPH_PASSES_H
 
+#include "graph/deps.h"
 #include "graph/graph.h"
 
 #define WEIR_PASSES(X)                                                                             \
@@ -38,15 +39,7 @@ weir_status weir_pass_order(weir_graph *g);
 /* Drops dead nodes from the list, keeping order. */
 void weir_graph_compact(weir_graph *g);
 
-/* Dependencies of the list as edges before[i] -> i: read after write, write after read, write after
- * write, for every storage, external ones included. CSR arrays, owned by the caller. */
-typedef struct weir_deps {
-    uint32_t *first;        /* [n + 1] */
-    uint32_t *to;           /* successors of node i: to[first[i] .. first[i+1]) */
-    uint32_t *indegree;     /* [n] */
-} weir_deps;
-
+/* Dependencies of the list: of every storage, external ones included. You own them. */
 weir_status weir_deps_of(const weir_graph *g, weir_deps *d);
-void        weir_deps_free(weir_deps *d);
 
 #endif

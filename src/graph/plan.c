@@ -148,6 +148,8 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
     g->placement = weir_place_named(options ? options->placement : NULL);
     if (!g->placement)
         return WEIR_ERR_INVALID;
+    if (options)
+        WEIR_TRY(weir_budget_check(options));
     WEIR_TRY(run_passes(g, passes));
     WEIR_TRY(weir_plan_build(g, passes));
     weir_plan_options within = options ? *options : (weir_plan_options){0};

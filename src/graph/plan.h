@@ -82,6 +82,9 @@ void        weir_plan_free(weir_plan *p);
  * dying inputs merged into one item if `inplace`. */
 weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace);
 
+/* The placement's own name (NULL: "auto"), which lasts; NULL with ERR_INVALID if there is none. */
+const char *weir_place_named(const char *strategy);
+
 /* Offsets for all items; arena, lower_bound and strategy of the plan. */
 weir_status weir_place(weir_plan *p);
 

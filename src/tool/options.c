@@ -73,9 +73,10 @@ static const row rows[] = {
      AT(moves), 1, INT64_MAX},
     {"capacity", "BYTES", "a height that is low enough (default: as low as possible)",
      TOOL_BIT_PLACE, AT(capacity)},
-    {"placement", "P", "how offsets are found", TOOL_BIT_GRAPH | TOOL_BIT_DUMP | TOOL_BIT_PLACE,
-     AT(placement), .words = "auto, life, size, area, start, end, life-best, size-best, area-best, "
-                             "start-best, tstack, exact"},
+    {"placement", "P", "how offsets are found",
+     TOOL_BIT_GRAPH | TOOL_BIT_DUMP | TOOL_BIT_PLAN | TOOL_BIT_PLACE, AT(placement),
+     .words = "auto, life, size, area, start, end, life-best, size-best, area-best, start-best, "
+              "tstack, exact"},
     {"nodes", "N", "of the exact search, at most (default: by the number of buffers)",
      TOOL_BIT_PLACE, AT(nodes), 1, INT64_MAX},
     {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
@@ -142,6 +143,16 @@ static int read_text(tool_options *o, const row *r, const char *value)
         return tool_say(o, TOOL_USAGE, "--%s needs a value, not ''", r->name);
     *(const char **)(void *)((char *)o + r->at) = value;
     return TOOL_DONE;
+}
+
+/* For --NAME help: the words, a line each. */
+static void list_words(const char *words)
+{
+    for (const char *at = words; *at; at += strspn(at, ", ")) {
+        const int n = (int)strcspn(at, ",");
+        printf("%.*s\n", n, at);
+        at += n;
+    }
 }
 
 /* What getopt_long found wrong, in our words. */
@@ -217,6 +228,11 @@ int tool_options_read(tool_options *o, const tool_command *c, int argc, char **a
         if (found != 0)
             return complain(o, c, found, argv);
         const row *const r = &rows[index[at]];
+        if (r->words && strcmp(optarg, "help") == 0) {
+            *help = true;
+            list_words(r->words);
+            return TOOL_DONE;
+        }
         const int        code = r->max ? read_number(o, r, optarg) : read_text(o, r, optarg);
         if (code != TOOL_DONE)
             return code;

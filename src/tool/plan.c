@@ -17,6 +17,7 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
                 100 * (double)s->budget_bytes / ((double)s->whole_bytes + 1e-9));
     fprintf(stderr, "  planned peak     %15zu bytes (live %zu, resident %zu)\n",
             s->peak_bytes, s->live_bytes, s->resident_bytes);
+    fprintf(stderr, "  offsets by       %15s\n", s->placement ? s->placement : "none");
     fprintf(stderr, "  extra time       %15.3f %%     (%zu operations run again)\n",
             100 * s->extra_ms / (s->step_ms + 1e-30), s->again);
     fprintf(stderr, "  no plan has less %15.3f %%     extra time, nor %zu bytes at any\n",
@@ -142,6 +143,7 @@ static int check(const tool_options *o, const weir_outline *outline,
 int tool_plan(const tool_options *o)
 {
     weir_outline_options how = {.budget = o->budget, .policy = o->policy,
+                                .placement = o->placement,
                                 .alignment = (size_t)o->align, .moves = (uint64_t)o->moves};
 
     if (strcmp(o->policy, "help") == 0)

@@ -81,7 +81,7 @@ typedef struct tool_trial {
     weir_step   *step;
     weir_step   *apply;        /* with micro-batches: the update; step adds gradients up */
     int64_t      parts;        /* micro-batches of a step; 1: none */
-    char        *x_data, *y_data;   /* of all of them */
+    char        *x_data, *y_data;   /* of all of them; NULL: one, and it is in x and y */
     int64_t      batch, image; /* as trained; image 0: the model takes no images of another size */
     bool         pixels;       /* a class for each pixel */
 } tool_trial;
@@ -137,5 +137,16 @@ bool tool_heap_counts(void);
 void tool_heap_read(tool_heap *h);
 /* Reads, and begins a new live_peak. */
 void tool_heap_mark(tool_heap *h);
+
+/* Bytes of the process: those of its own that are in memory, all that are, and the most that were
+ * since the last mark. */
+typedef struct tool_process {
+    int64_t private_bytes, resident, resident_peak;
+} tool_process;
+
+/* False where the system does not tell, and under a sanitizer, whose memory would count. */
+bool tool_process_read(tool_process *p);
+/* Begins a new resident_peak; false where the system does not let us. */
+bool tool_process_mark(void);
 
 #endif

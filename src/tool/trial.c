@@ -232,6 +232,13 @@ bool tool_simulated(const tool_options *o)
     return strncmp(o->device, "sim", 3) == 0;
 }
 
+static void free_data(tool_trial *t)
+{
+    free(t->x_data);
+    free(t->y_data);
+    t->x_data = t->y_data = NULL;
+}
+
 /* A simulated batch may be larger than this machine's memory, and holds nothing. */
 static weir_status write_data(tool_trial *t, const network *n, int64_t classes, bool simulated)
 {
@@ -243,7 +250,10 @@ static weir_status write_data(tool_trial *t, const network *n, int64_t classes, 
     }
     WEIR_TRY(write_random(t->x, t->parts, n->form & TREE ? TREE_VOCAB : classes, &state,
                           &t->x_data));
-    return write_random(t->y, t->parts, classes, &state, &t->y_data);
+    WEIR_TRY(write_random(t->y, t->parts, classes, &state, &t->y_data));
+    if (t->parts == 1)
+        free_data(t);
+    return WEIR_OK;
 }
 
 /* Of x and of the labels. */
@@ -350,8 +360,7 @@ void tool_trial_close(tool_trial *t)
 {
     weir_step_free(t->step);
     weir_step_free(t->apply);
-    free(t->x_data);
-    free(t->y_data);
+    free_data(t);
     weir_optim_free(t->optim);
     weir_release(t->x);
     weir_release(t->y);

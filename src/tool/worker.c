@@ -10,6 +10,10 @@
  *                                         without a budget, calls, ms more as planned, ms
  *   peak      -> peak MEASURED LIBRARIES  bytes of the step and what is persistent, as measured;
  *                                         the most that malloc held more during the last run
+ *   growth    -> growth PRIVATE RESIDENT  bytes of the process (process.c) beyond those before the
+ *                                         device was opened: private ones now, and the most
+ *                                         resident ones since the first two steps, whose planning
+ *                                         is over; - - where they are not known
  *   quit, or the end of stdin: leaves. Anything else -> error SENTENCE. */
 #include "tool/tool.h"
 
@@ -23,6 +27,8 @@ typedef struct worker {
     const tool_options *o;
     tool_trial          t;
     int64_t             heap_over;  /* the most the heap held above its level before a step */
+    tool_process        begin;      /* before the device was opened */
+    bool                marked;     /* the most resident bytes are those since the warm-up */
 } worker;
 
 /* Answers only when all K steps are done: writing between them would be timed with the rest. */
@@ -64,6 +70,18 @@ static int measure(worker *w, bool peak)
         printf("peak %zu %lld\n", m.live_peak + arena, (long long)w->heap_over);
     else
         printf("memory %zu %zu\n", m.persistent, m.live_peak - m.persistent + arena);
+    return TOOL_DONE;
+}
+
+static int tell_growth(const worker *w)
+{
+    tool_process now;
+
+    if (w->marked && tool_process_read(&now))
+        printf("growth %lld %lld\n", (long long)(now.private_bytes - w->begin.private_bytes),
+               (long long)(now.resident_peak - w->begin.resident));
+    else
+        puts("growth - -");
     return TOOL_DONE;
 }
 
@@ -111,11 +129,13 @@ static int serve(worker *w)
             code = tell_bits(w);
         else if (strcmp(line, "plan\n") == 0)
             code = tell_plan(w);
+        else if (strcmp(line, "growth\n") == 0)
+            code = tell_growth(w);
         else if (end && *end == '\n' && steps >= 1 && steps <= MOST_STEPS)
             code = run(w, steps);
         else
-            printf("error: send 'run K' with K from 1 to %d, 'memory', 'peak', 'plan', 'bits' or "
-                   "'quit'\n", MOST_STEPS);
+            printf("error: send 'run K' with K from 1 to %d, 'memory', 'peak', 'growth', 'plan', "
+                   "'bits' or 'quit'\n", MOST_STEPS);
         fflush(stdout);
     }
     return code;
@@ -124,12 +144,14 @@ static int serve(worker *w)
 int tool_bench_worker(const tool_options *o)
 {
     worker w = {.o = o};
+    (void)tool_process_read(&w.begin);
     if (tool_trial_open(&w.t, o, strcmp(o->graph, "on") == 0) != WEIR_OK)
         return tool_failed(o);
     int code = TOOL_DONE;
     for (int i = 0; i < WARM_UP && code == TOOL_DONE; i++)
         if (tool_trial_step(&w.t) != WEIR_OK)
             code = tool_failed(o);
+    w.marked = tool_process_mark();
     if (code == TOOL_DONE)
         code = serve(&w);
     tool_trial_close(&w.t);

@@ -501,7 +501,7 @@ CASE(lz4_when_it_pays)
         CHECK(pread(weir_spill_file(s), file, N, 0) == N);
         CHECK((memcmp(a, file, N) == 0) == (kind == 0));
     }
-    CHECK(s && weir_spill_memory(s) > 4 * MIB);
+    CHECK(s && weir_spill_staging(s) == 4 * MIB && weir_spill_memory(s) > 4 * MIB);
     a[0] = (char)(a[0] + 1);            /* in the file now: another beginning */
     CHECK(s && pwrite(weir_spill_file(s), a, 1, 0) == 1);
     uint64_t t;

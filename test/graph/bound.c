@@ -6,11 +6,7 @@
 #include "graph/policy/mincut.h"
 #include "graph/policy/policy.h"
 #include "graph/policy/search.h"
-
-static uint32_t below(uint32_t n)
-{
-    return (uint32_t)check_int(0, (int64_t)n - 1);
-}
+#include "problems.h"
 
 enum { MOST_NODES = 8, MOST_EDGES = 24 };
 
@@ -79,31 +75,6 @@ CASE(long_paths_need_no_stack)
     weir_flow_free(&f);
 }
 
-/* Steps as in policy.c, small: a chain with side branches and a mirror image. */
-static void make_problem(weir_problem *p, uint32_t n, bool in_place)
-{
-    *p = (weir_problem){0};
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t in[4], nin = 0;
-        CHECK(weir_problem_piece(p, 64 * below(12), 0, i + 1 == n || below(12) == 0));
-        if (i > 0)
-            in[nin++] = i - 1;
-        if (i > n / 2 && n - 1 - i < i - 1)
-            in[nin++] = n - 1 - i;
-        if (i > 2 && below(3) == 0)
-            in[nin++] = below(i - 1);
-        const uint32_t until = below(4) ? n : below(n + 1);
-        const uint32_t pairs[4] = {nin ? in[nin - 1] : 0, i, nin ? in[0] : 0, i};
-        const uint32_t npairs = in_place && nin && below(2) ? 2 + 2 * below(2) : 0;
-        for (uint32_t k = 0; k < npairs && below(2); k += 2)
-            p->pieces.at[i].bytes = p->pieces.at[pairs[k]].bytes;
-        CHECK(weir_problem_task(p, &(weir_task_def){
-            .time = below(8), .work = below(2) ? 0 : 64 * below(6), .until = until, .nin = nin,
-            .in = in, .nout = 1, .out = &i, .npairs = npairs, .pairs = pairs}));
-    }
-    CHECK(weir_problem_end(p));
-}
-
 typedef struct all_plans {
     weir_walk_room w;
     WEIR_VEC(size_t) peak;
@@ -148,7 +119,7 @@ CASE(no_plan_is_better_than_the_bounds)
     for (int round = 0; round < ROUNDS; round++) {
         weir_problem p;
         all_plans    a = {0};
-        make_problem(&p, 3 + below(4), round % 3 > 0);
+        make_small(&p, 3 + below(4), 0, round % 3 > 0);
         try_all(&p, &a);
         size_t whole = 0, least = SIZE_MAX;
         for (uint32_t i = 0; i < a.peak.n; i++) {
@@ -251,7 +222,7 @@ CASE(one_moment_is_solved)
     for (int round = 0; round < 60; round++) {
         weir_problem p;
         weir_cut     cut;
-        make_problem(&p, 4 + below(TASKS - 4), false);
+        make_small(&p, 4 + below(TASKS - 4), 0, false);
         CHECK_OR_RETURN(weir_cut_init(&cut, &p, NULL));
         for (uint32_t stage = 1; stage < p.tasks.n; stage++) {
             const uint32_t n = all_choices(&p, stage, c);

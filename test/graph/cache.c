@@ -19,7 +19,7 @@ enum { ALIGN = 64, HEAD = 80, MOST_FILE = 1 << 20 };
 static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
 {
     weir_lay *const   l = ctx;
-    const weir_status status = weir_lay_out(s, ALIGN, l);
+    const weir_status status = weir_lay_out(s, ALIGN, NULL, l);
     *height = l->height;
     return status;
 }

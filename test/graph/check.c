@@ -267,8 +267,8 @@ static void judge_search(const weir_problem *p, size_t budget, unsigned levers, 
         return;
     const weir_schedule *w = &s.room.s;
     *peak = w->valid ? w->peak : *peak;
-    const size_t align = (size_t)1 << problem_below(8);
-    if (!w->valid || !CHECK_OK(weir_lay_out(w, align, &lay)) ||
+    const size_t align = (size_t)1 << below(8);
+    if (!w->valid || !CHECK_OK(weir_lay_out(w, align, NULL, &lay)) ||
         !CHECK_OK(weir_schedule_check(w, &lay, align, lay.height)) ||
         !CHECK_OK(weir_schedule_check(w, NULL, 1, SIZE_MAX))) {
         weir_lay_free(&lay);
@@ -291,11 +291,11 @@ CASE(random_steps_are_planned_right)
     for (int round = 0; round < 500 && check_failures < 10; round++) {
         weir_problem p, settled;
         size_t       whole = 0, least = 0;
-        problem_make(&p, 4 + problem_below(26));
+        problem_make(&p, 4 + below(26));
         CHECK(weir_problem_settled(&p, &settled));
-        p.link_out = 1e6 * (double)(1 + problem_below(200));
-        p.link_in = 1e6 * (double)(1 + problem_below(200));
-        p.codec = 1e6 * (double)(1 + problem_below(2000));
+        p.link_out = 1e6 * (double)(1 + below(200));
+        p.link_in = 1e6 * (double)(1 + below(200));
+        p.codec = 1e6 * (double)(1 + below(2000));
         settled.codec = p.codec;
         const unsigned lever = levers[round % 4];
         const weir_problem *one = round % 3 ? &p : &settled;
@@ -310,8 +310,8 @@ CASE(random_steps_are_planned_right)
 /* Makes one claim of a good schedule or its addresses untrue; false: it has no such claim. */
 static bool tamper(weir_schedule *s, weir_lay *lay, int how)
 {
-    const uint32_t   e = problem_below(s->events.n), n = s->lives.n;
-    weir_life *const l = &s->lives.at[problem_below(n)];
+    const uint32_t   e = below(s->events.n), n = s->lives.n;
+    weir_life *const l = &s->lives.at[below(n)];
 
     switch (how) {
     case 0: s->live.at[e] += 1; return true;
@@ -325,8 +325,8 @@ static bool tamper(weir_schedule *s, weir_lay *lay, int how)
     case 8: l->before = !l->before; return true;
     case 9: s->events.at[e].what += 1; return true;
     case 10: s->events.n -= 1; return true;
-    case 11: s->refs.at[problem_below(s->refs.n)] += 1; return true;
-    case 12: l->over = problem_below(n); return true;
+    case 11: s->refs.at[below(s->refs.n)] += 1; return true;
+    case 12: l->over = below(n); return true;
     case 13: lay->offset[l - s->lives.at] += 1; return weir_life_bytes(s->p, l) > 0;
     case 14: lay->offset[l - s->lives.at] += lay->height; return weir_life_bytes(s->p, l) > 0;
     default: lay->height -= 64; return true;
@@ -340,12 +340,12 @@ CASE(untrue_schedules_are_found)
         const int    how = round % 16;
         weir_problem p;
         weir_lay     lay = {0};
-        problem_make(&p, 6 + problem_below(10));
+        problem_make(&p, 6 + below(10));
         p.link_out = p.link_in = 2e8;
         p.codec = 1e9;
         weir_search s = {.p = &p, .budget = 64 * 90, .moves = 30};
         if (CHECK_OK(weir_search_run(&s)) && s.room.s.valid &&
-            CHECK_OK(weir_lay_out(&s.room.s, 64, &lay)) &&
+            CHECK_OK(weir_lay_out(&s.room.s, 64, NULL, &lay)) &&
             CHECK_OK(weir_schedule_check(&s.room.s, &lay, 64, lay.height)) &&
             tamper(&s.room.s, &lay, how)) {
             tried[how]++;

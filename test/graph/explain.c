@@ -198,7 +198,7 @@ CASE(plans_fail_with_their_texts)
 CASE(policies_are_named)
 {
     char *const names = weir_policy_names();
-    CHECK_TEXT(names ? names : "", "auto recompute swap pack mask\n");
+    CHECK_TEXT(names ? names : "", "auto recompute swap pack mask order\n");
     CHECK_TEXT(names ? names : "", "\nrecycle");
     weir_text_free(names);
 }

@@ -9,12 +9,8 @@
 #include "graph/policy/policy.h"
 #include "graph/policy/solver.h"
 #include "graph/policy/stages.h"
+#include "problems.h"
 #include "weir/plan.h"
-
-static uint32_t below(uint32_t n)
-{
-    return (uint32_t)check_int(0, (int64_t)n - 1);
-}
 
 static bool have_solver(void)
 {
@@ -23,31 +19,6 @@ static bool have_solver(void)
     if (!there)
         printf("    skipped: %s\n", name);
     return there;
-}
-
-/* A chain with side branches and a mirror image, some pairs for in place, some results of two. */
-static void make_problem(weir_problem *p, uint32_t n, bool in_place)
-{
-    *p = (weir_problem){0};
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t in[3], nin = 0;
-        CHECK(weir_problem_piece(p, 64 * (1 + below(9)), 0, i + 1 == n || below(12) == 0));
-        if (i > 0)
-            in[nin++] = i - 1;
-        if (i > n / 2 && n - 1 - i < i - 1)
-            in[nin++] = n - 1 - i;
-        if (i > 2 && below(3) == 0)
-            in[nin++] = below(i - 1);
-        const uint32_t pairs[4] = {nin ? in[nin - 1] : 0, i, nin ? in[0] : 0, i};
-        const uint32_t npairs = in_place && nin && below(2) ? 2 + 2 * below(2) : 0;
-        for (uint32_t k = 0; k < npairs && below(2); k += 2)
-            p->pieces.at[i].bytes = p->pieces.at[pairs[k]].bytes;
-        CHECK(weir_problem_task(p, &(weir_task_def){
-            .time = 1 + below(8), .work = below(2) ? 0 : 64 * below(6),
-            .until = below(4) ? n : below(n + 1), .nin = nin, .in = in, .nout = 1, .out = &i,
-            .npairs = npairs, .pairs = pairs}));
-    }
-    CHECK(weir_problem_end(p));
 }
 
 /* ---- every plan: states are what is held (a bit per piece) between two events ---- */
@@ -168,7 +139,7 @@ CASE(no_plan_is_better_than_optimal)
     for (int round = 0; round < 24; round++) {
         weir_problem p;
         size_t       most = 0;
-        make_problem(&p, 5 + below(5), round % 3 > 0);
+        make_small(&p, 5 + below(5), 1, round % 3 > 0);
         for (uint32_t k = 0; k < p.pieces.n; k++)
             most += p.pieces.at[k].bytes;
         for (size_t budget = most / 4 / 64 * 64; budget < most * 3 / 4; budget += 128) {
@@ -253,7 +224,7 @@ CASE(auto_is_nearly_optimal)
         make_chain(&p, 4 + below(3), round % 2);
         chains_near += compare(&p, &chains);
         weir_problem_free(&p);
-        make_problem(&p, 8 + 2 * below(4), round % 2);
+        make_small(&p, 8 + 2 * below(4), 1, round % 2);
         nets_near += compare(&p, &nets);
         weir_problem_free(&p);
     }
@@ -268,7 +239,7 @@ CASE(optimal_names_what_it_needs)
     weir_problem p;
     char         name[128];
 
-    make_problem(&p, 6, false);
+    make_small(&p, 6, 1, false);
     setenv("WEIR_HIGHS", "/nowhere/libhighs.so", 1);
     weir_policy_job job = {.p = &p, .room = 1 << 20, .variant = ""};
     CHECK_STATUS(weir_policy_optimal(&job), WEIR_ERR_NOKERNEL);
@@ -292,7 +263,7 @@ CASE(any_allocation_of_optimal_may_fail)
 
     if (!have_solver())
         return;
-    make_problem(&p, 8, true);
+    make_small(&p, 8, 1, true);
     for (int64_t n = 0;; n++) {
         weir_policy_job job = {.p = &p, .room = 1400, .variant = "", .moves = 20};
         weir_mem_fail_nth(n, true);

@@ -162,6 +162,8 @@ CASE(numbers_too_large)
     weir_text_free(text);
     CHECK(!weir_outline_plan(o, &(weir_outline_options){.alignment = (size_t)1 << 31}, NULL));
     CHECK_TEXT(weir_error(), "alignment 2147483648, must be a power of two up to 1073741824");
+    CHECK(!weir_outline_plan(o, &(weir_outline_options){.placement = "best"}, NULL));
+    CHECK_TEXT(weir_error(), "there is no placement 'best'; there are auto, life, size");
     weir_outline_free(o);
     folder_remove(&f);
 }

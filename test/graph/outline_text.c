@@ -152,8 +152,8 @@ static bool numbers_of(const char *text, const char *budget, weir_outline_plan_s
     folder_remove(&f);
     if (!o)
         printf("    %s\n", weir_error());
-    *plan = o ? weir_outline_plan(o, &(weir_outline_options){.budget = budget, .moves = 2000}, s)
-              : NULL;
+    const weir_outline_options how = {.budget = budget, .policy = "auto:recompute", .moves = 2000};
+    *plan = o ? weir_outline_plan(o, &how, s) : NULL;
     weir_outline_free(o);
     return *plan != NULL;
 }

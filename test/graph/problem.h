@@ -4,14 +4,9 @@
 #define WEIR_TEST_GRAPH_PROBLEM_H
 
 #include "check.h"
-#include "graph/policy/problem.h"
+#include "problems.h"
 
 enum { PROBLEM_WIDTH = 4, PROBLEM_RESIDENT = 6 };
-
-static inline uint32_t problem_below(uint32_t n)
-{
-    return (uint32_t)check_int(0, (int64_t)n - 1);
-}
 
 typedef struct problem_draw {
     weir_problem *p;
@@ -26,17 +21,17 @@ typedef struct problem_draw {
 static inline void problem_pieces(problem_draw *d)
 {
     for (uint32_t i = 0; i < d->tasks; i++) {
-        d->n[i] = 1 + (problem_below(5) == 0);
+        d->n[i] = 1 + (below(5) == 0);
         for (uint32_t k = 0; k < d->n[i]; k++) {
-            const size_t bytes = 64 * (1 + problem_below(16));
-            const bool   output = (i + 1 == d->tasks && k == 0) || problem_below(12) == 0;
+            const size_t bytes = 64 * (1 + below(16));
+            const bool   output = (i + 1 == d->tasks && k == 0) || below(12) == 0;
             d->last[i][k] = d->pieces++;
-            CHECK(weir_problem_piece(d->p, bytes, problem_below(4) ? 0 : bytes / 8, output));
+            CHECK(weir_problem_piece(d->p, bytes, below(4) ? 0 : bytes / 8, output));
         }
     }
     d->resident = d->pieces;
     for (uint32_t k = 0; k < PROBLEM_RESIDENT; k++)
-        CHECK(weir_problem_piece(d->p, 64 * problem_below(9), 0, problem_below(9) == 0));
+        CHECK(weir_problem_piece(d->p, 64 * below(9), 0, below(9) == 0));
 }
 
 /* Task i of the chain reads the piece before it, its mirror image and some earlier ones. */
@@ -48,23 +43,23 @@ static inline void problem_task(problem_draw *d, uint32_t i)
         in[nin++] = d->last[i - 1][0];
     if (i > d->tasks / 2)
         in[nin++] = d->last[d->tasks - 1 - i][0];
-    for (uint32_t k = problem_below(PROBLEM_WIDTH - 1); k > 0 && i > 0; k--)
-        in[nin++] = d->last[problem_below(i)][0];
+    for (uint32_t k = below(PROBLEM_WIDTH - 1); k > 0 && i > 0; k--)
+        in[nin++] = d->last[below(i)][0];
     const uint32_t *masked = in + (nin ? nin - 1 : 0);
-    nmasked = i > d->tasks / 2 && problem_below(2);
-    const uint32_t weight = problem_below(PROBLEM_RESIDENT - 2);
-    const bool     reads = problem_below(2), moves = problem_below(6) == 0;
+    nmasked = i > d->tasks / 2 && below(2);
+    const uint32_t weight = below(PROBLEM_RESIDENT - 2);
+    const bool     reads = below(2), moves = below(6) == 0;
     if (reads)
         in[nin++] = d->resident + weight;
     if (moves) {
-        changes = in[nin++] = d->resident + PROBLEM_RESIDENT - 1 - problem_below(2);
+        changes = in[nin++] = d->resident + PROBLEM_RESIDENT - 1 - below(2);
         only = 1;
     }
     const uint32_t pairs[2] = {in[0], d->last[i][0]};
-    const bool     pair = i > 0 && problem_below(3) == 0;
+    const bool     pair = i > 0 && below(3) == 0;
     const weir_task_def def = {
-        .time = 1e-6 * (1.0 + problem_below(9)),
-        .work = problem_below(2) ? 0 : 64 * problem_below(8),
+        .time = 1e-6 * (1.0 + below(9)),
+        .work = below(2) ? 0 : 64 * below(8),
         .until = reads ? d->tasks + weight : d->tasks + PROBLEM_RESIDENT, .nin = nin, .in = in,
         .nout = d->n[i], .out = d->last[i], .npairs = pair ? 2 : 0, .pairs = pairs,
         .nmasked = nmasked, .masked = masked, .nchanges = moves, .changes = &changes, .only = only};
@@ -82,7 +77,7 @@ static inline void problem_make(weir_problem *p, uint32_t tasks)
         problem_task(&d, i);
     for (uint32_t k = 0; k < PROBLEM_RESIDENT - 2; k++) {
         const uint32_t weight = d.resident + k;
-        const uint32_t in[2] = {weight, d.last[tasks - 1 - problem_below(tasks / 2)][0]};
+        const uint32_t in[2] = {weight, d.last[tasks - 1 - below(tasks / 2)][0]};
         const weir_task_def def = {.time = 1e-6, .nin = 2, .in = in, .nchanges = 1,
                                    .changes = &weight, .phase = WEIR_UPDATES};
         CHECK(weir_problem_task(p, &def));

@@ -54,6 +54,32 @@ static inline void make_problem(weir_problem *p, uint32_t n)
     make_problem_with(p, n, 0);
 }
 
+/* A smaller one, without residents, for those that try every plan: a result may be as large as what
+ * it takes over, others may be outputs too; bytes (in units of 64) and times from `least` on. */
+static inline void make_small(weir_problem *p, uint32_t n, uint32_t least, bool in_place)
+{
+    *p = (weir_problem){0};
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t in[3], nin = 0;
+        CHECK(weir_problem_piece(p, 64 * (least + below(12)), 0, i + 1 == n || below(12) == 0));
+        if (i > 0)
+            in[nin++] = i - 1;
+        if (i > n / 2 && n - 1 - i < i - 1)
+            in[nin++] = n - 1 - i;
+        if (i > 2 && below(3) == 0)
+            in[nin++] = below(i - 1);
+        const uint32_t until = below(4) ? n : below(n + 1);
+        const uint32_t pairs[4] = {nin ? in[nin - 1] : 0, i, nin ? in[0] : 0, i};
+        const uint32_t npairs = in_place && nin && below(2) ? 2 + 2 * below(2) : 0;
+        for (uint32_t k = 0; k < npairs && below(2); k += 2)
+            p->pieces.at[i].bytes = p->pieces.at[pairs[k]].bytes;
+        CHECK(weir_problem_task(p, &(weir_task_def){
+            .time = least + below(8), .work = below(2) ? 0 : 64 * below(6), .until = until,
+            .nin = nin, .in = in, .nout = 1, .out = &i, .npairs = npairs, .pairs = pairs}));
+    }
+    CHECK(weir_problem_end(p));
+}
+
 /* Replays the walk's events: everything read is there, every first run comes once and in order, no
  * task runs again too late; and the peak is not above what the lives add up to. */
 static inline void replay(const weir_problem *p, const weir_schedule *w, size_t peak)

@@ -201,6 +201,9 @@ CASE(out_and_in_by_hand)
     }
     CHECK(peak == g->plan->arena);
     CHECK(weir_spill_finished(d->spill, false) == 5 && weir_spill_finished(d->spill, true) == 5);
+    CHECK(weir_spill_staging(d->spill) == 0);       /* the arena's bytes go straight to the file */
+    CHECK(weir_spill_memory(d->spill) <
+          (128 << 10) + weir_spill_bytes(d->spill) / 4096 + 8 * weir_spill_places(d->spill));
     const uint64_t calls = weir_mem_calls();
     CHECK_OK(weir_graph_run(g));
     CHECK(weir_mem_calls() == calls);

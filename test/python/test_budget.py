@@ -32,9 +32,10 @@ class Net(model.Model):
         return out, loss
 
 
-def train(budget=None, use_graph=True, of_device=None, steps=5):
+def train(budget=None, use_graph=True, of_device=None, steps=5, dev=None, **plan):
     """(losses, every state's bytes, stats of the graph or None)"""
-    dev = device.create_cpu_device()
+    dev = dev or device.create_cpu_device()
+    device.set_default_device(dev)
     dev.SetRandSeed(3)
     dev.SetBudget(of_device)
     rng = np.random.default_rng(1)
@@ -45,7 +46,8 @@ def train(budget=None, use_graph=True, of_device=None, steps=5):
     net = Net()
     net.optimizer = opt.SGD(lr=0.1, momentum=0.9)
     try:
-        net.compile([x], is_train=True, use_graph=use_graph, budget=budget)
+        net.compile([x], is_train=True, use_graph=use_graph, budget=budget,
+                    **plan)
         losses = [float(tensor.to_numpy(net(x, t)[1])[0]) for _ in range(steps)]
         states = {name: tensor.to_numpy(s).tobytes() for name, s in net.get_states().items()}
         if not net.graphs:
@@ -55,6 +57,7 @@ def train(budget=None, use_graph=True, of_device=None, steps=5):
         return losses, states, stats
     finally:
         dev.SetBudget(None)
+        device.set_default_device(device.create_cpu_device())
         autograd.training = False
 
 
@@ -84,6 +87,55 @@ def test_of_a_device():
     mine = train(of_device="90%")
     assert mine[:2] == (losses, states)
     assert mine[2].again > 0 and mine[2].planned_peak_bytes <= mine[2].budget_bytes
+
+
+@pytest.mark.parametrize("plan", [
+    {"policy": "dtr"}, {"placement": "tstack"}, {"measure": True}, {"guided": 2}, {"level": -1},
+    {"disable": ["fuse", "mask"]}, {"sequential": True, "disable": "fuse"}], ids=str)
+def test_ways_to_plan(plan):
+    """Each keeps budget and bits."""
+    losses, states, _ = train(use_graph=False)
+    mine = train("90%", **plan)
+    assert mine[:2] == (losses, states)
+    assert mine[2].planned_peak_bytes <= mine[2].budget_bytes < mine[2].unbudgeted_peak_bytes
+    assert (mine[2].measured_ms > 0) == ("guided" in plan)
+
+
+def test_cache_of_plans(tmp_path):
+    used = [train("85%", cache=folder)[2].cache
+            for folder in (tmp_path / "plans", str(tmp_path / "plans"), "")]
+    assert used == [capi.WEIR_CACHE_NEW, capi.WEIR_CACHE_USED, capi.WEIR_CACHE_OFF]
+    assert len(list((tmp_path / "plans").iterdir())) == 1
+
+
+def test_spill_dir(tmp_path):
+    losses, states, _ = train(use_graph=False)
+    mine = train("75%", dev=device.open_cpu(seed=3, spill_dir=tmp_path), policy="auto:swap")
+    assert mine[:2] == (losses, states) and list(tmp_path.iterdir()) == []
+    nowhere = device.open_cpu(spill_dir=tmp_path / "nowhere")
+    with pytest.raises(errors.FileError, match="nowhere"):
+        train("75%", dev=nowhere, policy="auto:swap")
+
+
+@pytest.mark.parametrize("plan, error, words", [
+    ({"policy": "magic"}, ValueError, "no policy 'magic'"),
+    ({"policy": 3}, TypeError, "policy is a text or None, not 3"),
+    ({"policy": "dtr:magic"}, ValueError, "magic"),
+    ({"placement": "best"}, ValueError, "no placement 'best'; there are auto"),
+    ({"placement": 1.5}, TypeError, "placement is a text or None, not 1.5"),
+    ({"guided": -1}, ValueError, "guided by -1 steps, must be 0 or more"),
+    ({"guided": "often"}, TypeError, "integer"),
+    ({"cache": 7}, TypeError, "not int"),
+    ({"level": 5}, ValueError, "level 5 is none of"),
+    ({"disable": ["fusion"]}, ValueError, "no pass 'fusion'"),
+    ({"policies": "auto"}, TypeError, "policies")], ids=str)
+def test_what_is_no_way_to_plan(plan, error, words):
+    with pytest.raises(error, match=words):
+        train("90%", **plan)
+    with pytest.raises(error, match=words):
+        with device.create_cpu_device().graph(budget="90%", **plan):
+            autograd.relu(weir.ones((4, 4)))
+    assert not device.create_cpu_device().recording
 
 
 @pytest.mark.parametrize("budget", ["", "much", "-1", "5 parsecs", "nan"])

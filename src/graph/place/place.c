@@ -163,7 +163,7 @@ weir_status weir_place_within(weir_plan *plan, size_t room)
     const uint32_t repairs = many < LEAST ? LEAST : many > MOST ? MOST : (uint32_t)many;
     const weir_place_how quick = {.strategy = "life", .capacity = room, .repairs = repairs};
     const weir_place_how near = {.capacity = room, .repairs = repairs / 4,
-                                 .nodes = 100 * repairs};
+                                 .nodes = 10 * repairs};
 
     WEIR_TRY(place_plan(plan, &quick));
     if (plan->arena <= room || plan->arena - room > room / NEAR)

@@ -27,9 +27,6 @@ typedef struct weir_placed {
 weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
                              const weir_place_how *how, weir_placed *result);
 
-/* The strategy's own name (NULL: "auto"), which lasts; NULL with ERR_INVALID if there is none. */
-const char *weir_place_named(const char *strategy);
-
 /* ---- between the strategies ---- */
 
 typedef struct weir_placer {

@@ -159,13 +159,15 @@ static bool move_swap(weir_searcher *a)
 
 bool weir_search_anneal(weir_searcher *a, uint64_t moves)
 {
-    enum { ROUNDS = 8 };
+    enum { ROUNDS = 8, SETTLED = 16 };  /* addresses are looked for every so many moves */
     weir_search *s = a->s;
     const double   hot = 1e-2 + 0.5 / (a->s->p->tasks.n + 1.0), cold = 1e-5;   /* of the step */
     const uint64_t round = moves / ROUNDS + 1;
     double         now = 0;
 
     for (uint64_t m = 0; m < moves; m++) {
+        if ((m % SETTLED == 0 || m % round == 0) && !weir_search_settle(a))
+            return false;
         if (m % round == 0) {           /* each round begins at the best plan, a little colder */
             memcpy(a->gap, a->best.gap, s->room.gaps);
             if (!weir_search_walk(a))
@@ -185,11 +187,11 @@ bool weir_search_anneal(weir_searcher *a, uint64_t moves)
         const double then = weir_search_objective(a);
         if (then <= now || weir_unit(a) < exp((now - then) / temperature)) {
             now = then;
-            if (!weir_search_note(a))
+            if (!weir_search_note_later(a))
                 return false;
         } else {
             take_back(a);
         }
     }
-    return true;
+    return weir_search_settle(a);
 }

@@ -2,7 +2,9 @@
  * search.c, which begins with the best plan of the policies that recompute only (rivals.c); where
  * that one is better than anything the search finds, it is the answer.
  *
- * A variant names the levers it may use, joined by '+' ("recompute+swap"); none: all. */
+ * A variant names the levers it may use, joined by '+' ("recompute+swap"); none: all. The order of
+ * tasks is one of them where the step is described in a file (reorder.c); recorded ones are in
+ * such an order already (graph/order.c). */
 #include <string.h>
 
 #include "core/status.h"
@@ -12,7 +14,8 @@
 
 static const struct { const char *name; weir_lever lever; } levers[] = {
     {"recompute", WEIR_LEVER_RECOMPUTE}, {"swap", WEIR_LEVER_SWAP},
-    {"pack", WEIR_LEVER_PACK},           {"mask", WEIR_LEVER_MASK}};
+    {"pack", WEIR_LEVER_PACK},           {"mask", WEIR_LEVER_MASK},
+    {"order", WEIR_LEVER_ORDER}};
 
 static weir_status levers_from(const char *text, unsigned *set)
 {
@@ -25,11 +28,19 @@ static weir_status levers_from(const char *text, unsigned *set)
                 one = levers[i].lever;
         if (!one)
             return weir_fail(WEIR_ERR_INVALID, "policy auto: there is no lever '%.*s'; there are "
-                             "recompute, swap, pack, mask", (int)n, text);
+                             "recompute, swap, pack, mask, order", (int)n, text);
         *set |= one;
         text += n + (text[n] != 0);
     }
     return WEIR_OK;
+}
+
+bool weir_auto_orders(const weir_policy *policy, const char *variant)
+{
+    unsigned set;
+
+    return policy->plan == weir_policy_auto && levers_from(variant, &set) == WEIR_OK &&
+           (set == 0 || set & WEIR_LEVER_ORDER);
 }
 
 /* Does everything fit as it is? */

@@ -52,6 +52,17 @@ weir_status weir_bytes(const char *text, size_t *bytes)
     return weir_budget_parse(text, 0, bytes);
 }
 
+weir_status weir_budget_check(const weir_plan_options *o)
+{
+    const weir_policy *policy;
+    const char        *variant;
+
+    if (o->guided < 0)
+        return weir_fail(WEIR_ERR_INVALID, "plan options: guided by %d steps, must be 0 or more",
+                         o->guided);
+    return weir_policy_find(o->policy, &policy, &variant);
+}
+
 /* ---- fitting ---- */
 
 /* Of what may leave and, as the graph is now, does not: it counts in the problem. */
@@ -342,5 +353,6 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
         status = weir_reasons_keep(g, won->answers, &won->answer, &won->piece_of, won->old.stores);
     weir_fitter_free(&f);
     weir_fitter_free(&all);
+    weir_mem_trim();                        /* a process within a budget keeps no search's pages */
     return status;
 }

@@ -7,6 +7,10 @@
 /* Bytes that "512MB", "0.5GiB", "4096" or a share ("75%" of `whole`) stand for. */
 weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes);
 
+/* Of the options that say how a budget is met: names and numbers that mean nothing are ERR_INVALID,
+ * with a budget or without. */
+weir_status weir_budget_check(const weir_plan_options *options);
+
 /* Changes g's nodes and its plan, which exists, so that persistent bytes + arena <= budget, at the
  * least extra time; ERR_BUDGET with the smallest budget known to work if that is not possible. */
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options);

@@ -74,12 +74,14 @@ static void take_offsets(const weir_schedule *s, const weir_plan *plan, const ui
         l->work[e] = work ? bottom + plan->items.at[--at].offset : 0;
     }
     l->height = bottom + plan->arena;
+    l->strategy = plan->strategy;
 }
 
 /* room 0: as low as the placer gets. */
-static weir_status lay(const weir_schedule *s, size_t align, size_t room, weir_lay *l)
+static weir_status lay(const weir_schedule *s, size_t align, size_t room, const char *placement,
+                       weir_lay *l)
 {
-    weir_plan       plan = {.n = s->events.n};
+    weir_plan       plan = {.n = s->events.n, .placement = placement};
     uint32_t *const item = weir_mem_alloc((s->lives.n + 1u) * sizeof *item);
     weir_status     status = WEIR_ERR_NOMEM;
     size_t          bottom = 0;
@@ -98,14 +100,14 @@ static weir_status lay(const weir_schedule *s, size_t align, size_t room, weir_l
     return status;
 }
 
-weir_status weir_lay_out(const weir_schedule *s, size_t align, weir_lay *l)
+weir_status weir_lay_out(const weir_schedule *s, size_t align, const char *placement, weir_lay *l)
 {
-    return lay(s, align, 0, l);
+    return lay(s, align, 0, placement, l);
 }
 
 weir_status weir_lay_within(const weir_schedule *s, size_t align, size_t room, weir_lay *l)
 {
-    return lay(s, align, room, l);
+    return lay(s, align, room, NULL, l);
 }
 
 void weir_lay_free(weir_lay *l)

@@ -250,17 +250,6 @@ static weir_phase phase_of(const char *phase)
            : strcmp(phase, "bwd") == 0         ? WEIR_BACKWARD : WEIR_UPDATES;
 }
 
-static bool add_task(weir_outline *o, int64_t id, const char *name)
-{
-    char *const copy = weir_mem_strdup(name);
-
-    if (!copy || !weir_vec_push(&o->task_name, copy)) {
-        weir_mem_free(copy);
-        return false;
-    }
-    return weir_vec_push(&o->task_id, id);
-}
-
 static weir_status read_op(weir_reader *r, uint32_t i)
 {
     const json_t *op = json_array_get(r->ops, i);
@@ -289,7 +278,8 @@ static weir_status read_op(weir_reader *r, uint32_t i)
         .npairs = r->pairs.n, .pairs = r->pairs.at, .nmasked = r->masked.n,
         .masked = r->masked.at, .nchanges = r->changes.n, .changes = r->changes.at,
         .only = r->only};
-    return weir_problem_task(&r->o->problem, &def) && add_task(r->o, id, name ? name : "")
+    return weir_problem_task(&r->o->problem, &def) &&
+                   weir_outline_name_task(r->o, id, name ? name : "")
                ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
@@ -369,6 +359,17 @@ weir_outline *weir_outline_read(const char *path)
         o = NULL;
     }
     return o;
+}
+
+bool weir_outline_name_task(weir_outline *o, int64_t id, const char *name)
+{
+    char *const copy = weir_mem_strdup(name);
+
+    if (!copy || !weir_vec_push(&o->task_name, copy)) {
+        weir_mem_free(copy);
+        return false;
+    }
+    return weir_vec_push(&o->task_id, id);
 }
 
 void weir_outline_free(weir_outline *o)

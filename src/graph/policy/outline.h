@@ -22,6 +22,13 @@ struct weir_outline {
 char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *options,
                            weir_ladder *ladder, weir_outline_plan_stats *stats);
 
+/* *ordered: the same step with its operations in an order with a small peak, yours; NULL where the
+ * given one's is as small. */
+weir_status weir_outline_reorder(const weir_outline *o, weir_outline **ordered);
+
+/* The file's number and name of the next task. False when memory is short. */
+bool weir_outline_name_task(weir_outline *o, int64_t id, const char *name);
+
 /* How texts about schedules for the outline name its tensors and operations. */
 weir_naming weir_outline_naming(const weir_outline *o);
 

@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/status.h"
+#include "graph/plan.h"
 #include "graph/policy/bound.h"
 #include "graph/policy/budget.h"
 #include "graph/policy/cache.h"
@@ -19,16 +21,18 @@ typedef struct weir_layouter {
     weir_lay lay;
     size_t   align, base;       /* base: of the pieces, above what always lies below them */
     size_t   room;              /* of the pieces; 0: as little as possible */
+    const char *placement;      /* NULL: any strategy */
 } weir_layouter;
 
 static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
 {
     weir_layouter *const l = ctx;
 
-    if (l->room > 0)
+    const bool           within = l->room > 0 && !l->placement;
+    if (within)
         WEIR_TRY(weir_lay_within(s, l->align, l->room, &l->lay));
-    if (l->room == 0 || l->lay.height > l->room)
-        WEIR_TRY(weir_lay_out(s, l->align, &l->lay));
+    if (!within || l->lay.height > l->room)
+        WEIR_TRY(weir_lay_out(s, l->align, l->placement, &l->lay));
     *height = l->lay.height;
     return weir_schedule_check(s, &l->lay, l->align, *height);
 }
@@ -43,7 +47,7 @@ static weir_status settle(weir_layouter *l, weir_fit *f)
     weir_clock                 before, after;
     size_t                     height;
 
-    if (!s->valid || !f->fits || f->height <= s->peak + s->peak / 100)
+    if (l->placement || !s->valid || !f->fits || f->height <= s->peak + s->peak / 100)
         return WEIR_OK;
     weir_status status = lay_out(&low, s, &height);
     if (status == WEIR_OK && height < f->height) {
@@ -89,6 +93,7 @@ static weir_status tell(const weir_problem *p, const weir_fit *f, const weir_lay
 
     stats->live_bytes = p->resident + f->s.peak;
     stats->peak_bytes = l->base + f->height;
+    stats->placement = l->lay.strategy;
     if (!f->s.valid)
         return WEIR_OK;
     if (!weir_schedule_simulate(&f->s, &l->lay, &clock))
@@ -156,12 +161,19 @@ static void forget(char **text)
     }
 }
 
+/* Plans that must fit by one strategy are not those that may use any. */
+static uint64_t hash_placement(const char *name)
+{
+    return name ? weir_hash_bytes(WEIR_HASH_SEED, name, strlen(name)) : 0;
+}
+
 /* By a ladder, if the caller has one or there is a cache of one. */
 static weir_status fit(weir_fit *f, const weir_outline_options *how, weir_ladder *ladder,
                        weir_outline_plan_stats *stats, size_t base)
 {
     const weir_cache_key key = {.policy = how->policy, .align = f->align, .below = base,
-                                .whole = stats->whole_bytes, .moves = f->moves, .times = true};
+                                .whole = stats->whole_bytes, .moves = f->moves, .times = true,
+                                .machine = hash_placement(how->placement)};
     weir_ladder          own = {0};
     weir_cache           cache;
 
@@ -187,8 +199,9 @@ static weir_status fit(weir_fit *f, const weir_outline_options *how, weir_ladder
 static weir_status plan(const weir_outline *o, const weir_outline_options *how, weir_ladder *ladder,
                         const weir_problem *p, weir_outline_plan_stats *stats, char **text)
 {
-    weir_layouter l = {.align = how->alignment ? how->alignment : 1};
-    weir_fit      f = {.p = p, .moves = how->moves, .align = l.align, .lay = lay_out, .ctx = &l};
+    weir_layouter l = {.align = how->alignment ? how->alignment : 1, .placement = how->placement};
+    weir_fit      f = {.p = p, .moves = how->moves, .align = l.align, .lay = lay_out, .ctx = &l,
+                       .quick = how->placement != NULL};
     weir_bound    b;
 
     const weir_levers levers = weir_levers_of(p);
@@ -233,9 +246,6 @@ static weir_status plan_linked(const weir_outline *o, const weir_outline_options
     weir_problem p;
     const bool   linked = how->link_out > 0 && how->link_in > 0;
 
-    WEIR_TRY(whole_of(&o->problem, &stats->whole_bytes));
-    if (how->budget)
-        WEIR_TRY(weir_budget_parse(how->budget, stats->whole_bytes, &stats->budget_bytes));
     if (linked)
         p = o->problem;
     else if (!weir_problem_settled(&o->problem, &p))
@@ -244,6 +254,25 @@ static weir_status plan_linked(const weir_outline *o, const weir_outline_options
     const weir_status status = plan(o, how, ladder, &p, stats, text);
     if (!linked)
         weir_problem_free(&p);
+    return status;
+}
+
+/* In the order the policy likes. */
+static weir_status plan_ordered(const weir_outline *o, const weir_outline_options *how,
+                                weir_ladder *ladder, weir_outline_plan_stats *stats, char **text)
+{
+    const weir_policy *policy;
+    const char        *variant;
+    weir_outline      *ordered = NULL;
+
+    WEIR_TRY(weir_policy_find(how->policy, &policy, &variant));
+    WEIR_TRY(whole_of(&o->problem, &stats->whole_bytes));
+    if (how->budget)
+        WEIR_TRY(weir_budget_parse(how->budget, stats->whole_bytes, &stats->budget_bytes));
+    if (weir_auto_orders(policy, variant))
+        WEIR_TRY(weir_outline_reorder(o, &ordered));
+    const weir_status status = plan_linked(ordered ? ordered : o, how, ladder, stats, text);
+    weir_outline_free(ordered);
     return status;
 }
 
@@ -264,6 +293,8 @@ static weir_status check_options(const weir_outline_options *how)
 {
     weir_problem unused = {0};
 
+    if (!weir_place_named(how->placement))
+        return WEIR_ERR_INVALID;
     if (how->alignment & (how->alignment - 1) || how->alignment > MOST_ALIGN)
         return weir_fail(WEIR_ERR_INVALID, "alignment %zu, must be a power of two up to %zu",
                          how->alignment, MOST_ALIGN);
@@ -293,8 +324,10 @@ char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *op
     for (uint32_t k = 0; k < o->problem.pieces.n; k++)
         if (weir_piece_resident(&o->problem, k))
             stats->resident_bytes += o->problem.pieces.at[k].bytes;
+    weir_outline_options by = *how;
+    by.placement = how->placement && strcmp(how->placement, "auto") == 0 ? NULL : how->placement;
     if (check_options(how) == WEIR_OK)
-        (void)plan_linked(o, how, ladder, stats, &text);
+        (void)plan_ordered(o, &by, ladder, stats, &text);
     if (!text) {
         forget(how->explain);
         forget(how->picture);

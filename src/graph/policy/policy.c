@@ -8,7 +8,7 @@
 #include "weir/plan.h"
 
 static const weir_policy policies[] = {
-    {"auto", "recompute swap pack mask", weir_policy_auto, false, false},
+    {"auto", "recompute swap pack mask order", weir_policy_auto, false, false},
     {"mincut", "ratio=0.5", weir_policy_mincut, false, false},
     {"recycle", "", weir_policy_recycle, false, false},
     {"checkpoint", "manual sequential offload memory speed", weir_policy_checkpoint, false, false},
@@ -81,7 +81,7 @@ weir_status weir_policy_needs_link(const weir_problem *p, const char *name)
 uint64_t weir_policy_moves(uint32_t tasks)
 {
     /* Moves per task and at most: seconds for thousands of tasks. A count, never a clock. */
-    enum { MOVES_PER_TASK = 1000, MOST_WORK = 60000000, LEAST_MOVES = 2000 };
+    enum { MOVES_PER_TASK = 2000, MOST_WORK = 60000000, LEAST_MOVES = 2000 };
     const uint64_t wanted = (uint64_t)MOVES_PER_TASK * tasks, most = MOST_WORK / (tasks + 1u);
     const uint64_t moves = wanted < most ? wanted : most;
     return moves < LEAST_MOVES ? LEAST_MOVES : moves;

@@ -62,6 +62,9 @@ uint64_t weir_policy_moves(uint32_t tasks);
 /* ERR_INVALID, naming the policy, where nothing can be copied to the host. */
 weir_status weir_policy_needs_link(const weir_problem *p, const char *name);
 
+/* May the tasks of a step go in another order first? Only policy auto looks at that. */
+bool weir_auto_orders(const weir_policy *policy, const char *variant);
+
 /* Each in a file of its name. */
 weir_status weir_policy_auto(weir_policy_job *job);
 weir_status weir_policy_mincut(weir_policy_job *job);

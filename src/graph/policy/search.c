@@ -52,7 +52,7 @@ static size_t smaller(size_t a, size_t b)
  * where that failed often in a row, some are passed over: a failure takes long to find. */
 static bool has_addresses(weir_searcher *a)
 {
-    enum { MOST_WAIT = 8, SPARED = 32 };
+    enum { MOST_WAIT = 1, SPARED = 32 };
     const weir_search *s = a->s;
 
     if (s->room_bytes == 0 || s->room.peak > s->budget)
@@ -72,16 +72,55 @@ static bool has_addresses(weir_searcher *a)
     return fits;
 }
 
+static void remember(const weir_searcher *a, weir_found *f)
+{
+    const weir_walk_room *w = &a->s->room;
+
+    memcpy(f->gap, a->gap, w->gaps);
+    f->peak = w->peak;
+    f->extra = w->extra;
+}
+
 bool weir_search_note(weir_searcher *a)
 {
     const weir_walk_room *w = &a->s->room;
 
     if (!w->valid || !better(a->s, w->peak, w->extra, &a->best) || !has_addresses(a))
         return a->status == WEIR_OK;
-    memcpy(a->best.gap, a->gap, w->gaps);
-    a->best.peak = w->peak;
-    a->best.extra = w->extra;
+    remember(a, &a->best);
     return true;
+}
+
+bool weir_search_note_later(weir_searcher *a)
+{
+    const weir_walk_room *w = &a->s->room;
+
+    if (a->s->room_bytes == 0 || w->peak > a->s->budget)
+        return weir_search_note(a);
+    if (w->valid && w->peak <= weir_search_room(a) &&
+        better(a->s, w->peak, w->extra, &a->best) &&
+        better(a->s, w->peak, w->extra, &a->pending))
+        remember(a, &a->pending);
+    return true;
+}
+
+static void exchange(weir_searcher *a)
+{
+    uint8_t *const gap = a->gap;
+
+    a->gap = a->pending.gap;
+    a->pending.gap = gap;
+}
+
+bool weir_search_settle(weir_searcher *a)
+{
+    if (a->pending.peak == SIZE_MAX)
+        return true;
+    exchange(a);
+    const bool ok = weir_search_walk(a) && weir_search_note(a);
+    exchange(a);
+    a->pending.peak = SIZE_MAX;
+    return ok;
 }
 
 /* The best of the line becomes the answer if it is better. */
@@ -101,6 +140,7 @@ static void open_line(weir_searcher *a, unsigned levers)
 {
     a->levers = levers;
     a->spare = a->failed = a->wait = 0;
+    a->pending.peak = SIZE_MAX;
     a->best.peak = SIZE_MAX;
     a->best.extra = INFINITY;
 }
@@ -235,11 +275,13 @@ static bool prepare(weir_searcher *a)
     a->small = smallest_worth(s->p) + 1;
     s->best = weir_mem_zalloc(gaps, 1);
     a->best.gap = weir_mem_zalloc(gaps, 1);
+    a->pending.gap = weir_mem_zalloc(gaps, 1);
     a->gap = weir_mem_zalloc(gaps, 1);
     a->piece_of = weir_mem_alloc(gaps * sizeof *a->piece_of);
     a->stamp = weir_mem_zalloc(pieces, sizeof *a->stamp);
     a->when = weir_mem_alloc((s->p->tasks.n + 1u) * sizeof *a->when);
-    if (!s->best || !a->best.gap || !a->gap || !a->piece_of || !a->stamp || !a->when)
+    if (!s->best || !a->best.gap || !a->pending.gap || !a->gap || !a->piece_of || !a->stamp ||
+        !a->when)
         return false;
     for (uint32_t i = 0; i < s->p->tasks.n; when += s->p->tasks.at[i++].time)
         a->when[i] = when;
@@ -263,6 +305,7 @@ weir_status weir_search_run(weir_search *s)
 
     weir_mem_free(a.gap);
     weir_mem_free(a.best.gap);
+    weir_mem_free(a.pending.gap);
     weir_mem_free(a.piece_of);
     weir_mem_free(a.stamp);
     weir_mem_free(a.when);

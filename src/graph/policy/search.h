@@ -8,7 +8,8 @@
 /* Ways to make room that a search may use. */
 typedef enum weir_lever {
     WEIR_LEVER_RECOMPUTE = 1, WEIR_LEVER_SWAP = 2, WEIR_LEVER_PACK = 4, WEIR_LEVER_MASK = 8,
-    WEIR_LEVERS = 15
+    WEIR_LEVERS = 15,
+    WEIR_LEVER_ORDER = 16   /* of tasks: decided before the search (reorder.h) */
 } weir_lever;
 
 typedef struct weir_search {

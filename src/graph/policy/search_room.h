@@ -24,6 +24,7 @@ typedef struct weir_searcher {
     size_t       small;         /* pieces of fewer bytes stay: they cost moves, not room */
     uint8_t     *gap;           /* [gaps] the plan at hand */
     weir_found   best;          /* of the line at hand */
+    weir_found   pending;       /* better, but addresses are still to be looked for; or none */
     uint32_t    *piece_of;      /* [gaps] */
     WEIR_VEC(uint32_t) worth;   /* gaps of pieces that are not small */
     uint32_t    *stamp;         /* [pieces] the call that counted it */
@@ -67,8 +68,13 @@ static inline size_t weir_search_room(const weir_searcher *a)
 {
     return a->s->budget - a->spare;
 }
-/* Remembers the plan at hand if it is the best of its line. False when memory is short. */
+/* Remembers the plan at hand if it is the best of its line and has addresses. False when memory is
+ * short. */
 bool   weir_search_note(weir_searcher *a);
+/* The same, but looking for addresses, which takes longer than many walks, waits until
+ * weir_search_settle: of many such plans in between only the best is looked at. */
+bool   weir_search_note_later(weir_searcher *a);
+bool   weir_search_settle(weir_searcher *a);
 
 /* ---- ways.c: how a piece may go, and what that costs ---- */
 
