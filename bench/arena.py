@@ -48,8 +48,10 @@ def main():
              "|---|" + "---:|---:|" * len(names)]
     print(*lines, sep="\n", flush=True)
     ratios = []
+    stems = [path.stem for path in options.graphs]
     for path in options.graphs:
-        cells = [path.stem]
+        twice = stems.count(path.stem) > 1
+        cells = [f"{path.parent.name}/{path.stem}" if twice else path.stem]
         for percent in options.budgets:
             made = plan(options, path, percent)
             cells += [f"{made[0] / 1e6:.3f}", f"{ratio(made):.5f}"] if made else ["no plan", ""]
