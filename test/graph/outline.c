@@ -88,6 +88,44 @@ CASE(an_output_is_made_anew_beside_itself)
     folder_remove(&f);
 }
 
+/* A step of 14 operations; each reads its predecessor's result and one made earlier. */
+static const char *zigzag(const folder *f)
+{
+    enum { OPS = 14 };
+    char   at[ROOM];
+    size_t n = (size_t)snprintf(at, sizeof at, "{\"tensors\": [{\"id\": 0, \"bytes\": 16, "
+                                               "\"kind\": \"param\"}");
+
+    for (int i = 1; i <= OPS; i++)
+        n += (size_t)snprintf(at + n, sizeof at - n, ",{\"id\": %d, \"bytes\": %d, "
+                              "\"kind\": \"activation\"}", i, (int)check_int(1, 50) * 1000);
+    n += (size_t)snprintf(at + n, sizeof at - n, "], \"ops\": [");
+    for (int i = 0; i < OPS; i++)
+        n += (size_t)snprintf(at + n, sizeof at - n, "%s{\"id\": %d, \"time_us\": 1, \"inputs\": "
+                              "[%d, %d], \"outputs\": [%d]}", i ? "," : "", i, i,
+                              (int)check_int(0, i), i + 1);
+    snprintf(at + n, sizeof at - n, "]}");
+    return file_text(f, 0, at);
+}
+
+/* Addresses that would fit a wide budget are not left higher than they need be. */
+CASE(a_wide_budget_wastes_no_addresses)
+{
+    folder f;
+    CHECK_OR_RETURN(folder_make(&f));
+    for (int round = 0; round < 40; round++) {
+        weir_outline_plan_stats stats;
+        weir_outline *const     o = weir_outline_read(zigzag(&f));
+        CHECK_OR_RETURN(o != NULL);
+        char *const plan = weir_outline_plan(o, &(weir_outline_options){.budget = "9000000"},
+                                             &stats);
+        CHECK(plan && stats.peak_bytes <= stats.live_bytes + stats.live_bytes / 100);
+        weir_text_free(plan);
+        weir_outline_free(o);
+    }
+    folder_remove(&f);
+}
+
 /* One tensor with these bytes, one operation that makes another. */
 static const char *step(const folder *f, const char *bytes, const char *made, const char *time)
 {

@@ -1,4 +1,5 @@
-/* exact.h - state of one exact search: the nodes (branch.c) and who calls them (exact.c). */
+/* exact.h - state of one exact search: what it says (survey.c), the searches over states: depth
+ * first (branch.c) and level by level (beam.c), and who calls them (exact.c). */
 #ifndef WEIR_GRAPH_PLACE_EXACT_H
 #define WEIR_GRAPH_PLACE_EXACT_H
 
@@ -18,11 +19,20 @@ typedef struct weir_undo {
 typedef struct weir_view {
     int64_t  floor;             /* lowest place where one of its items can lie */
     int64_t  gap;               /* from there to the next floor below one of its items */
+    int64_t  end;               /* no pile of its items, none below where it can lie, ends lower */
     int64_t  next, second;      /* lowest ends of its items, if they lie as low as they can */
     uint32_t who;               /* the span that ends at `next` */
     uint32_t cases;             /* items that can lie at the floor */
     bool     closed;            /* one of its items reaches down to a lower floor */
 } weir_view;
+
+/* A section where a search branches: an item comes at its floor, or the floor rises. */
+typedef struct weir_fork {
+    uint32_t section;
+    int64_t  floor, above;      /* above: INT64_MAX if no room is left over */
+} weir_fork;
+
+#define WEIR_NOTHING UINT32_MAX /* among the cases: no item at the floor */
 
 typedef struct weir_exact {
     weir_placer   *p;
@@ -32,9 +42,16 @@ typedef struct weir_exact {
     weir_view     *view;                /* [sections] */
     int64_t       *at;                  /* [spans] offset, -1: to come */
     int64_t       *high;                /* [spans] the highest floor below it */
+    uint32_t      *order;               /* [spans] those to come in the run by `high`: the first */
+    uint32_t       orders;              /* so many */
+    uint32_t      *by_floor;            /* [sections] and */
+    uint32_t      *head, *next;         /* [sections], [spans]: lists to sort them by */
     int64_t        least;               /* bytes of the smallest item of the run */
     double        *rank;                /* [spans] larger is tried first */
     bool           lowest;              /* the lowest section is next, not that of fewest cases */
+    uint32_t       width;               /* of the beam */
+    double         spare;               /* room that makes little difference, in parts of cap */
+    double         pressing;            /* what the items left count, 0: nothing */
     bool           look;                /* cases are tried by what they cost, not by rank */
     int64_t       *room;                /* [sections] and */
     double        *loss;                /* [spans + 1] of one look ahead */
@@ -54,7 +71,33 @@ static inline uint64_t weir_exact_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* Places all that is left in sections [lo, hi), run by run. FOUND leaves it placed. */
+/* ---- survey.c ---- */
+
+/* Changes of the state, which weir_exact_undo takes back down to so many placed items and undos.
+ * False: short of memory. */
+bool weir_exact_set_floor(weir_exact *x, uint32_t section, int64_t floor);
+bool weir_exact_put(weir_exact *x, uint32_t span, int64_t offset);
+void weir_exact_undo(weir_exact *x, uint32_t placed, uint32_t undo);
+
+/* Floors of the run [lo, hi) rise to the lowest place of any of its items; fills `order`, `high`
+ * and of each view floor and end. False: a section has no room left. */
+bool weir_exact_rise(weir_exact *x, uint32_t lo, uint32_t hi);
+
+/* Of a run whose floors have risen: where to branch, and (pushed) the cases there, by rank. */
+weir_fork weir_exact_fork(weir_exact *x, uint32_t lo, uint32_t hi);
+bool      weir_exact_cases(weir_exact *x, uint32_t lo, weir_fork f);
+
+/* ---- searches: FOUND leaves all that was left of sections [lo, hi) placed ---- */
+
+typedef weir_found (*weir_exact_search)(weir_exact *x, uint32_t lo, uint32_t hi);
+
+/* Calls the search for each run of sections that nothing left crosses, until one is not FOUND. */
+weir_found weir_exact_runs(weir_exact *x, uint32_t lo, uint32_t hi, weir_exact_search search);
+
+/* Depth first, run by run. */
 weir_found weir_exact_solve(weir_exact *x, uint32_t lo, uint32_t hi);
+
+/* Level by level, `width` states of each: of one run. Never DEAD: what it leaves out might do. */
+weir_found weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi);
 
 #endif

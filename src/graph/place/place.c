@@ -11,7 +11,7 @@
 
 /* Arithmetic of the exact search. */
 #define QUICK_WORK 100000000u
-#define THOROUGH_WORK 20000000000u
+#define THOROUGH_WORK 40000000000u
 
 static weir_status run_auto(weir_placer *p, const char *name)
 {

@@ -310,7 +310,8 @@ static bool may_move(const weir_graph *g, const char *text)
     const char        *variant;
 
     return g->dev->ops->host && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
-           policy->plan == weir_policy_auto && (!*variant || *variant == '/' || strstr(variant, "swap"));
+           policy->plan == weir_policy_auto &&
+           (!*variant || *variant == '/' || strstr(variant, "swap"));
 }
 
 /* The smallest budget an attempt knows of; SIZE_MAX: it was not made. */

@@ -4,8 +4,8 @@
 
 #include "graph/policy/walk.h"
 
-/* Decisions gap[w->gaps] that walk to about the same: what was kept, made anew, copied out and back;
- * packed forms count as made anew. False when memory is short. */
+/* Decisions gap[w->gaps] that walk to about the same: what was kept, made anew, copied out and
+ * back; packed forms count as made anew. False when memory is short. */
 bool weir_gap_of_schedule(const weir_walk_room *w, const weir_schedule *s, uint8_t *gap);
 
 #endif

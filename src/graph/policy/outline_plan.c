@@ -37,6 +37,34 @@ static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
     return weir_schedule_check(s, &l->lay, l->align, *height);
 }
 
+/* Offsets that fit may lie higher than they need: those of a plan that costs more than a hundredth
+ * of what is live are found anew, as low as they get, and kept unless the step takes longer - its
+ * copies wait for other owners then. */
+static weir_status settle(weir_layouter *l, weir_fit *f)
+{
+    const weir_schedule *const s = &f->s;
+    weir_layouter              low = {.align = l->align};
+    weir_clock                 before, after;
+    size_t                     height;
+
+    if (l->placement || !s->valid || !f->fits || f->height <= s->peak + s->peak / 100)
+        return WEIR_OK;
+    weir_status status = lay_out(&low, s, &height);
+    if (status == WEIR_OK && height < f->height) {
+        if (!weir_schedule_simulate(s, &l->lay, &before) ||
+            !weir_schedule_simulate(s, &low.lay, &after))
+            status = WEIR_ERR_NOMEM;
+        else if (after.time <= before.time) {
+            const weir_lay high = l->lay;
+            l->lay = low.lay;
+            low.lay = high;
+            f->height = height;
+        }
+    }
+    weir_lay_free(&low.lay);
+    return status;
+}
+
 /* The peak in the given order with everything kept and nothing in place. */
 static weir_status whole_of(const weir_problem *p, size_t *bytes)
 {
@@ -188,6 +216,8 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
     stats->floor_bytes = l.base + b.feasible_bytes;
     stats->least_extra_ms = b.extra_seconds * 1e3;
     weir_status status = fit(&f, how, ladder, stats, l.base);
+    if (status == WEIR_OK)
+        status = settle(&l, &f);
     if (status == WEIR_OK)
         status = tell(p, &f, &l, stats);
     if (status == WEIR_OK) {

@@ -28,7 +28,8 @@ typedef struct weir_policy {
 } weir_policy;
 
 /* The policy of a text such as "auto", "checkpoint:speed" or "dtr/gist" (NULL: auto), and what
- * follows the colon, with the slash and the packing (packing.h) if there is one. ERR_INVALID, naming all there are. */
+ * follows the colon, with the slash and the packing (packing.h) if there is one. ERR_INVALID,
+ * naming all there are. */
 weir_status weir_policy_find(const char *text, const weir_policy **policy, const char **variant);
 
 /* The policies, in the order in which tables list them. */
