@@ -159,14 +159,14 @@ static bool move_swap(weir_searcher *a)
 
 bool weir_search_anneal(weir_searcher *a, uint64_t moves)
 {
-    enum { ROUNDS = 8, SETTLED = 16 };  /* addresses are looked for every so many moves */
+    enum { ROUNDS = 8 };
     weir_search *s = a->s;
     const double   hot = 1e-2 + 0.5 / (a->s->p->tasks.n + 1.0), cold = 1e-5;   /* of the step */
     const uint64_t round = moves / ROUNDS + 1;
     double         now = 0;
 
     for (uint64_t m = 0; m < moves; m++) {
-        if ((m % SETTLED == 0 || m % round == 0) && !weir_search_settle(a))
+        if ((m % a->every == 0 || m % round == 0) && !weir_search_settle(a))
             return false;
         if (m % round == 0) {           /* each round begins at the best plan, a little colder */
             memcpy(a->gap, a->best.gap, s->room.gaps);

@@ -106,6 +106,12 @@ bool weir_search_greedy(weir_searcher *a, double power)
     return true;
 }
 
+/* Settles, and comes back to the plan at hand. */
+static bool settle_here(weir_searcher *a)
+{
+    return weir_search_settle(a) && weir_search_walk(a);
+}
+
 /* Takes drops back, the dearest first, while the budget holds. */
 bool weir_search_restore(weir_searcher *a)
 {
@@ -124,7 +130,8 @@ bool weir_search_restore(weir_searcher *a)
         qsort(a->candidates.at, a->candidates.n, sizeof *a->candidates.at, by_score);
     if (!weir_search_walk(a))
         return false;
-    double extra = s->room.extra;
+    double   extra = s->room.extra;
+    uint32_t taken = 0;
     for (uint32_t i = 0; i < a->candidates.n; i++) {
         const uint32_t g = a->candidates.at[i].gap;
         const uint8_t  was = a->gap[g];
@@ -133,11 +140,11 @@ bool weir_search_restore(weir_searcher *a)
             return false;
         if (s->room.valid && s->room.peak <= weir_search_room(a) && s->room.extra <= extra) {
             extra = s->room.extra;
-            if (!weir_search_note(a))
+            if (!weir_search_note_later(a) || (++taken % a->every == 0 && !settle_here(a)))
                 return false;
         } else {
             a->gap[g] = was;
         }
     }
-    return true;
+    return settle_here(a);
 }

@@ -266,6 +266,13 @@ static size_t smallest_worth(const weir_problem *p)
     return most / PARTS;
 }
 
+/* Walks take linear, addresses quadratic time. */
+static uint32_t settle_every(uint32_t tasks)
+{
+    enum { LEAST = 16, TASKS = 50000 };
+    return LEAST + (uint32_t)((uint64_t)tasks * tasks / TASKS);
+}
+
 static bool prepare(weir_searcher *a)
 {
     weir_search *s = a->s;
@@ -273,6 +280,7 @@ static bool prepare(weir_searcher *a)
     double       when = 0;
 
     a->small = smallest_worth(s->p) + 1;
+    a->every = settle_every(s->p->tasks.n);
     s->best = weir_mem_zalloc(gaps, 1);
     a->best.gap = weir_mem_zalloc(gaps, 1);
     a->pending.gap = weir_mem_zalloc(gaps, 1);

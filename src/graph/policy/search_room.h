@@ -31,6 +31,7 @@ typedef struct weir_searcher {
     uint32_t     call;
     weir_lay     lay;
     size_t       spare;         /* bytes of the budget left free, so that there are addresses */
+    uint32_t     every;         /* moves after which addresses are looked for */
     uint32_t     failed, wait;  /* plans without addresses in a row; so many are not looked at */
     weir_status  status;        /* of the last look at addresses */
     uint64_t     random;
@@ -72,7 +73,8 @@ static inline size_t weir_search_room(const weir_searcher *a)
  * short. */
 bool   weir_search_note(weir_searcher *a);
 /* The same, but looking for addresses, which takes longer than many walks, waits until
- * weir_search_settle: of many such plans in between only the best is looked at. */
+ * weir_search_settle, after every a->every moves: of the plans in between only the best is looked
+ * at. */
 bool   weir_search_note_later(weir_searcher *a);
 bool   weir_search_settle(weir_searcher *a);
 
