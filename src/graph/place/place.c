@@ -158,10 +158,14 @@ weir_status weir_place(weir_plan *plan)
 
 weir_status weir_place_within(weir_plan *plan, size_t room)
 {
-    enum { WORK = 20000000, MOST = 200, LEAST = 8 };
+    enum { WORK = 20000000, MOST = 200, LEAST = 8, FEW = 1500, NEAR = 20 };
     const uint64_t       n = plan->items.n + 1u, many = WORK / (n * n);
     const uint32_t       repairs = many < LEAST ? LEAST : many > MOST ? MOST : (uint32_t)many;
     const weir_place_how quick = {.strategy = "life", .capacity = room, .repairs = repairs};
+    const weir_place_how near = {.capacity = room, .repairs = repairs / 4, .nodes = 10 * repairs};
 
-    return place_plan(plan, &quick);
+    WEIR_TRY(place_plan(plan, &quick));
+    if (plan->arena <= room || plan->arena - room > room / NEAR || n > FEW)
+        return WEIR_OK;
+    return place_plan(plan, &near);     /* few items, and nearly: all strategies */
 }

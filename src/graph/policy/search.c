@@ -269,7 +269,7 @@ static size_t smallest_worth(const weir_problem *p)
 /* Walks take linear, addresses quadratic time. */
 static uint32_t settle_every(uint32_t tasks)
 {
-    enum { LEAST = 16, TASKS = 50000 };
+    enum { LEAST = 16, TASKS = 5000 };
     return LEAST + (uint32_t)((uint64_t)tasks * tasks / TASKS);
 }
 
