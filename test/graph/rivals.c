@@ -1,4 +1,7 @@
 /* rivals.c - auto beside the other policies on random steps. */
+#include <math.h>
+
+#include "graph/policy/lay.h"
 #include "lab.h"
 #include "policies.h"
 #include "problems.h"
@@ -34,4 +37,62 @@ CASE(auto_is_never_slower)
         weir_schedule_free(&plain);
         weir_problem_free(&p);
     }
+}
+
+/* ---- with addresses ---- */
+
+typedef struct place {
+    weir_lay lay;
+    size_t   room;
+} place;
+
+static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
+{
+    place      *x = ctx;
+    weir_status status = weir_lay_within(s, 64, x->room, &x->lay);
+
+    if (status == WEIR_OK && x->lay.height > x->room)
+        status = weir_lay_out(s, 64, NULL, &x->lay);
+    *height = x->lay.height;
+    return status;
+}
+
+/* Seconds of the policy's plan whose addresses lie within the room; HUGE_VAL: there is none. */
+static double fitted(const char *name, const weir_problem *p, size_t room)
+{
+    place    at = {.room = room};
+    weir_fit f = {.p = p, .room = room, .align = 64, .moves = 1, .lay = lay_out,
+                  .ctx = &at};
+
+    CHECK_OK(weir_policy_find(name, &f.policy, &f.variant));
+    CHECK_OK(weir_fit_run(&f));
+    const double seconds = f.fits && f.s.valid ? f.s.time : HUGE_VAL;
+    weir_fit_free(&f);
+    weir_lay_free(&at.lay);
+    return seconds;
+}
+
+CASE(addresses_count_too)
+{
+    int fit = 0;
+
+    for (int round = 0; round < 40; round++) {
+        weir_problem  p;
+        weir_schedule plain;
+        make_problem_with(&p, 12 + below(MOST_TASKS - 12), 1 + below(3));
+        p.link_out = p.link_in = 64 << below(6);
+        CHECK_OK(plan_with("recycle", &p, SIZE_MAX, &plain));
+        const size_t room = plain.peak * (40 + below(40)) / 100;
+        const double own = fitted("auto", &p, room);
+        for (size_t i = 0; i < LAB_COUNT(policies); i++) {
+            const double other = policies[i].asked ? HUGE_VAL : fitted(policies[i].name, &p, room);
+            fit += other < HUGE_VAL;
+            if (other < HUGE_VAL && !CHECK(own <= other))
+                printf("    round %d, %zu bytes: %.9g s, %s %.9g s\n", round, room, own,
+                       policies[i].name, other);
+        }
+        weir_schedule_free(&plain);
+        weir_problem_free(&p);
+    }
+    CHECK(fit > 0);
 }

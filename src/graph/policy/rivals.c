@@ -1,7 +1,8 @@
 /* rivals.c - runs the policies of the table that plan for a budget: those that drop alone, and
  * those that copy.
  *
- * A plan for which no addresses are found is made again for as many bytes less as were too many. */
+ * A plan for which no addresses are found is made again for half as many bytes less as were too
+ * many: few policies meet every budget. */
 #include "graph/policy/rivals.h"
 
 #include <string.h>
@@ -19,14 +20,15 @@ static const char *const swappers[] = {"delta", "capuchin", "autotm", "checkpoin
 /* *height: of the schedule's addresses, as far as the job asks for such. */
 static weir_status height_of(const weir_policy_job *job, const weir_schedule *s, size_t *height)
 {
-    weir_lay    lay = {0};
-    weir_status status = WEIR_OK;
+    const size_t align = job->align ? job->align : 1;
+    weir_lay     lay = {0};
+    weir_status  status = WEIR_OK;
 
-    *height = 0;
-    if (job->addresses > 0) {
-        status = weir_lay_within(s, job->align ? job->align : 1, job->addresses, &lay);
-        *height = lay.height;
-    }
+    if (job->addresses > 0)
+        status = weir_lay_within(s, align, job->addresses, &lay);
+    if (status == WEIR_OK && lay.height > job->addresses)
+        status = weir_lay_out(s, align, NULL, &lay);
+    *height = lay.height;
     weir_lay_free(&lay);
     return status;
 }
@@ -34,7 +36,7 @@ static weir_status height_of(const weir_policy_job *job, const weir_schedule *s,
 /* The policy's plan becomes the rival if it is faster. */
 static weir_status try_policy(const weir_policy_job *job, const char *name, weir_rival *r)
 {
-    enum { TRIES = 3 };
+    enum { TRIES = 8 };      /* as often as a policy by itself (weir_fit_run) */
     const weir_policy *policy;
     weir_policy_job    own = {.p = job->p, .room = job->room, .align = job->align};
     weir_status        status = weir_policy_find(name, &policy, &own.variant);
@@ -42,7 +44,7 @@ static weir_status try_policy(const weir_policy_job *job, const char *name, weir
     for (int i = 0; i < TRIES && status == WEIR_OK; i++) {
         size_t height;
         status = policy->plan(&own);
-        if (status != WEIR_OK || !own.s.valid || own.s.peak > own.room ||
+        if (status != WEIR_OK || !own.s.valid || own.s.peak > job->room ||
             (r->found && own.s.time >= r->s.time))
             break;
         status = height_of(job, &own.s, &height);
@@ -51,9 +53,10 @@ static weir_status try_policy(const weir_policy_job *job, const char *name, weir
             *r = (weir_rival){.s = own.s, .found = true};
             return WEIR_OK;
         }
-        if (own.s.peak < height - job->addresses)
+        const size_t less = (height - job->addresses) / 2 + 1;
+        if (own.s.peak < less || own.s.peak > own.room)
             break;
-        own.room = own.s.peak - (height - job->addresses);
+        own.room = own.s.peak - less;
         weir_schedule_free(&own.s);
         own.s = (weir_schedule){0};
     }
