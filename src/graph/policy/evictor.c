@@ -492,7 +492,7 @@ weir_status weir_evictor_plan(weir_evictor *v, weir_policy_job *job)
     size_t lo = job->room, hi, peak;
     bool   ok = run_in(v, lo, job, &peak);
 
-    if (!ok || peak <= lo)
+    if (!ok || peak <= lo || job->or_none)
         return ok ? WEIR_OK : WEIR_ERR_NOMEM;
     ok = run_in(v, SIZE_MAX, job, &hi);
     for (int i = 0; i < HALVINGS && ok && hi > lo; i++) {

@@ -11,6 +11,7 @@ typedef struct weir_policy_job {
     size_t         align;
     const char    *variant;     /* what follows the name's colon; "" if nothing does */
     uint64_t       moves;       /* of a search, if there is one; 0: by the size of the step */
+    bool           or_none;     /* a plan that needs more than the room is of no use */
     uint8_t       *gap;         /* walk.h's decisions to begin with, or NULL; then those made, if
                                  * the policy makes such. Freed by the caller. */
     double         proven;      /* plans of the policy's kind take so many seconds more, at least;

@@ -36,9 +36,10 @@ static weir_status height_of(const weir_policy_job *job, const weir_schedule *s,
 /* The policy's plan becomes the rival if it is faster. */
 static weir_status try_policy(const weir_policy_job *job, const char *name, weir_rival *r)
 {
-    enum { TRIES = 8 };      /* as often as a policy by itself (weir_fit_run) */
+    enum { TRIES = 4 };
     const weir_policy *policy;
-    weir_policy_job    own = {.p = job->p, .room = job->room, .align = job->align};
+    weir_policy_job    own = {.p = job->p, .room = job->room, .align = job->align,
+                                 .or_none = true};
     weir_status        status = weir_policy_find(name, &policy, &own.variant);
 
     for (int i = 0; i < TRIES && status == WEIR_OK; i++) {
