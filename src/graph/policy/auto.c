@@ -36,25 +36,14 @@ static weir_status levers_from(const char *text, unsigned *set)
     return WEIR_OK;
 }
 
-bool weir_auto_orders(const weir_policy *policy, const char *variant)
+bool weir_auto_uses(const weir_policy *policy, const char *variant, unsigned lever)
 {
     unsigned set;
     char     own[WEIR_VARIANT];
 
     (void)weir_packing_split(variant, own);
     return policy->plan == weir_policy_auto && levers_from(own, &set) == WEIR_OK &&
-           (set == 0 || set & WEIR_LEVER_ORDER);
-}
-
-/* Does everything fit as it is? */
-static weir_status fits_whole(const weir_policy_job *job, bool *fits)
-{
-    weir_policy_job   own = {.p = job->p, .room = job->room, .variant = ""};
-    const weir_status status = weir_policy_recycle(&own);
-
-    *fits = status == WEIR_OK && own.s.peak <= job->room;
-    weir_schedule_free(&own.s);
-    return status;
+           (set == 0 || set & lever);
 }
 
 /* The best rival, and what it decides; none where nothing has to be dropped, or may be. */
@@ -62,11 +51,11 @@ static weir_status find_rival(const weir_policy_job *job, unsigned set, weir_riv
                               uint8_t **hint)
 {
     weir_walk_room w = {0};
-    bool           fits;
+    size_t         peak;
 
     *r = (weir_rival){0};
-    WEIR_TRY(fits_whole(job, &fits));
-    if (fits || (set && !(set & WEIR_LEVER_RECOMPUTE)))
+    WEIR_TRY(weir_recycled_peak(job->p, &peak));
+    if (peak <= job->room || (set && !(set & WEIR_LEVER_RECOMPUTE)))
         return WEIR_OK;
     WEIR_TRY(weir_rivals_run(job, r));
     const bool ok = !r->found || (weir_walk_init(&w, job->p) &&

@@ -15,6 +15,16 @@ bool weir_better(size_t room, size_t peak, double time, size_t than_peak, double
     return peak < than_peak || (peak == than_peak && time < than_time);
 }
 
+void weir_best_take(weir_policy_job *job, weir_schedule *s)
+{
+    const weir_schedule was = job->s;
+
+    if (!s->valid || (was.valid && !weir_better(job->room, s->peak, s->time, was.peak, was.time)))
+        return;
+    job->s = *s;
+    *s = was;
+}
+
 bool weir_best_init(weir_best *b, const weir_policy_job *job)
 {
     *b = (weir_best){.job = job, .peak = SIZE_MAX};

@@ -20,6 +20,9 @@ typedef struct weir_best {
 /* Is a plan with these numbers better than another one? */
 bool weir_better(size_t room, size_t peak, double time, size_t than_peak, double than_time);
 
+/* An ended schedule becomes the job's answer where it is better; then *s is what was there. */
+void weir_best_take(weir_policy_job *job, weir_schedule *s);
+
 /* All false when memory is short. The first plan is the one that drops nothing. */
 bool weir_best_init(weir_best *b, const weir_policy_job *job);
 

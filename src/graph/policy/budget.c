@@ -21,6 +21,7 @@
 #include "graph/policy/bound.h"
 #include "graph/policy/check.h"
 #include "graph/policy/guide.h"
+#include "graph/policy/search.h"
 
 /* ---- "512MB" ---- */
 
@@ -310,8 +311,7 @@ static bool may_move(const weir_graph *g, const char *text)
     const char        *variant;
 
     return g->dev->ops->host && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
-           policy->plan == weir_policy_auto &&
-           (!*variant || *variant == '/' || strstr(variant, "swap"));
+           weir_auto_uses(policy, variant, WEIR_LEVER_SWAP);
 }
 
 /* The smallest budget an attempt knows of; SIZE_MAX: it was not made. */

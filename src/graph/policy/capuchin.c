@@ -91,17 +91,6 @@ static uint32_t choose(weir_pressure *x, weir_gap *how)
     return swaps ? swap : drop;
 }
 
-/* The better one of two answers stays in job->s. */
-static void take_better(weir_policy_job *job, weir_schedule *s)
-{
-    if (s->valid && (!job->s.valid || weir_better(job->room, s->peak, s->time, job->s.peak,
-                                                  job->s.time))) {
-        const weir_schedule t = job->s;
-        job->s = *s;
-        *s = t;
-    }
-}
-
 weir_status weir_policy_capuchin(weir_policy_job *job)
 {
     const bool    passive = strcmp(job->variant, "passive") == 0;
@@ -119,7 +108,7 @@ weir_status weir_policy_capuchin(weir_policy_job *job)
     weir_schedule guided = job->s;
     job->s = (weir_schedule){0};
     status = weir_capuchin_passive(job);
-    take_better(job, &guided);
+    weir_best_take(job, &guided);
     weir_schedule_free(&guided);
     return status;
 }

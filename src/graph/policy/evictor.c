@@ -477,12 +477,7 @@ static bool run_in(weir_evictor *v, size_t room, weir_policy_job *job, size_t *p
     if (!weir_evictor_run(v))
         return false;
     *peak = v->s.valid ? v->s.peak : SIZE_MAX;
-    if (v->s.valid && (!job->s.valid || weir_better(job->room, v->s.peak, v->s.time, job->s.peak,
-                                                    job->s.time))) {
-        const weir_schedule s = job->s;
-        job->s = v->s;
-        v->s = s;
-    }
+    weir_best_take(job, &v->s);
     return v->s.now || weir_schedule_init(&v->s, v->p);
 }
 

@@ -23,7 +23,7 @@ char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *op
                            weir_ladder *ladder, weir_outline_plan_stats *stats);
 
 /* *ordered: the same step with its operations in an order with a small peak, yours; NULL where the
- * given one's is as small. */
+ * given one's is smaller. */
 weir_status weir_outline_reorder(const weir_outline *o, weir_outline **ordered);
 
 /* The file's number and name of the next task. False when memory is short. */

@@ -13,6 +13,7 @@
 #include "graph/policy/check.h"
 #include "graph/policy/outline.h"
 #include "graph/policy/policy.h"
+#include "graph/policy/search.h"
 #include "graph/policy/simulate.h"
 
 #define MOST_ALIGN ((size_t)1 << 30)    /* so that sums of aligned bytes never overflow */
@@ -27,8 +28,8 @@ typedef struct weir_layouter {
 static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
 {
     weir_layouter *const l = ctx;
-
     const bool           within = l->room > 0 && !l->placement;
+
     if (within)
         WEIR_TRY(weir_lay_within(s, l->align, l->room, &l->lay));
     if (!within || l->lay.height > l->room)
@@ -68,9 +69,9 @@ static weir_status settle(weir_layouter *l, weir_fit *f)
 /* The peak in the given order with everything kept and nothing in place. */
 static weir_status whole_of(const weir_problem *p, size_t *bytes)
 {
-    weir_problem    plain = *p;
-    weir_policy_job job = {.p = &plain, .room = SIZE_MAX, .variant = ""};
-    bool            ok = true;
+    weir_problem plain = *p;
+    size_t       peak = 0;
+    bool         ok = true;
 
     WEIR_VEC(weir_task) tasks = {0};
     for (uint32_t i = 0; i < p->tasks.n && ok; i++) {
@@ -79,9 +80,8 @@ static weir_status whole_of(const weir_problem *p, size_t *bytes)
             tasks.at[i].pairs.n = 0;
     }
     plain.tasks.at = tasks.at;
-    const weir_status status = ok ? weir_policy_recycle(&job) : WEIR_ERR_NOMEM;
-    *bytes = p->resident + job.s.peak;
-    weir_schedule_free(&job.s);
+    const weir_status status = ok ? weir_recycled_peak(&plain, &peak) : WEIR_ERR_NOMEM;
+    *bytes = p->resident + peak;
     weir_vec_free(&tasks);
     return status;
 }
@@ -269,7 +269,7 @@ static weir_status plan_ordered(const weir_outline *o, const weir_outline_option
     WEIR_TRY(whole_of(&o->problem, &stats->whole_bytes));
     if (how->budget)
         WEIR_TRY(weir_budget_parse(how->budget, stats->whole_bytes, &stats->budget_bytes));
-    if (weir_auto_orders(policy, variant))
+    if (weir_auto_uses(policy, variant, WEIR_LEVER_ORDER))
         WEIR_TRY(weir_outline_reorder(o, &ordered));
     const weir_status status = plan_linked(ordered ? ordered : o, how, ladder, stats, text);
     weir_outline_free(ordered);

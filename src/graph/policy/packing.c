@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/policy/best.h"
 #include "graph/policy/decisions.h"
 
 typedef struct weir_packer {
@@ -28,21 +29,6 @@ const char *weir_packing_split(const char *variant, char own[WEIR_VARIANT])
     return variant[n] ? variant + n + 1 : NULL;
 }
 
-/* The schedule becomes the answer if it is better: within the room, then by time, else by bytes. */
-static void offer(weir_packer *x, weir_schedule *s)
-{
-    const weir_schedule *best = &x->job->s;
-    const bool           fits = s->peak <= x->job->room, best_fits = best->peak <= x->job->room;
-    const bool           none = !best->now || !best->valid;
-
-    if (s->valid && (none || (fits != best_fits ? fits : fits ? s->time < best->time
-                                                              : s->peak < best->peak))) {
-        weir_schedule_free(&x->job->s);
-        x->job->s = *s;
-        *s = (weir_schedule){0};
-    }
-}
-
 /* The policy's plan for so many bytes, packed. *fits: within the room. */
 static weir_status try_target(weir_packer *x, size_t target, bool *fits)
 {
@@ -58,25 +44,14 @@ static weir_status try_target(weir_packer *x, size_t target, bool *fits)
     }
     if (status == WEIR_OK && own.s.valid && x->walk.valid) {
         *fits = x->walk.peak <= x->job->room;
-        offer(x, &x->walk.s);
-        offer(x, &own.s);
+        weir_best_take(x->job, &x->walk.s);
         if (!x->walk.s.now && !weir_schedule_init(&x->walk.s, x->job->p))
             status = WEIR_ERR_NOMEM;
-    } else if (status == WEIR_OK) {
-        offer(x, &own.s);
     }
+    if (status == WEIR_OK)
+        weir_best_take(x->job, &own.s);
     weir_schedule_free(&own.s);
     weir_mem_free(own.gap);
-    return status;
-}
-
-static weir_status peak_of(const weir_problem *p, size_t *peak)
-{
-    weir_policy_job   whole = {.p = p, .room = SIZE_MAX, .variant = ""};
-    const weir_status status = weir_policy_recycle(&whole);
-
-    *peak = whole.s.peak;
-    weir_schedule_free(&whole.s);
     return status;
 }
 
@@ -86,7 +61,7 @@ static weir_status search(weir_packer *x)
     size_t low = x->job->room, high;
     bool   fits;
 
-    WEIR_TRY(peak_of(x->job->p, &high));
+    WEIR_TRY(weir_recycled_peak(x->job->p, &high));
     WEIR_TRY(try_target(x, low, &fits));
     if (high <= low)
         return WEIR_OK;

@@ -64,8 +64,11 @@ uint64_t weir_policy_moves(uint32_t tasks);
 /* ERR_INVALID, naming the policy, where nothing can be copied to the host. */
 weir_status weir_policy_needs_link(const weir_problem *p, const char *name);
 
-/* May the tasks of a step go in another order first? Only policy auto looks at that. */
-bool weir_auto_orders(const weir_policy *policy, const char *variant);
+/* Is it policy auto, and may it use the lever (weir_lever, search.h)? */
+bool weir_auto_uses(const weir_policy *policy, const char *variant, unsigned lever);
+
+/* The peak of pieces and workspace with everything kept. */
+weir_status weir_recycled_peak(const weir_problem *p, size_t *peak);
 
 /* Each in a file of its name. */
 weir_status weir_policy_auto(weir_policy_job *job);

@@ -18,3 +18,13 @@ weir_status weir_policy_recycle(weir_policy_job *job)
     weir_mem_free(keep);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
+
+weir_status weir_recycled_peak(const weir_problem *p, size_t *peak)
+{
+    weir_policy_job   job = {.p = p, .room = SIZE_MAX, .variant = ""};
+    const weir_status status = weir_policy_recycle(&job);
+
+    *peak = job.s.peak;
+    weir_schedule_free(&job.s);
+    return status;
+}

@@ -4,7 +4,6 @@
 #define WEIR_GRAPH_POLICY_RIVALS_H
 
 #include "graph/policy/policy.h"
-#include "graph/policy/walk.h"
 
 typedef struct weir_rival {
     weir_schedule s;            /* ended; it fits the job's room and has addresses */

@@ -52,7 +52,7 @@ static size_t smaller(size_t a, size_t b)
  * where that failed often in a row, some are passed over: a failure takes long to find. */
 static bool has_addresses(weir_searcher *a)
 {
-    enum { MOST_WAIT = 1, SPARED = 32 };
+    enum { FAILURES = 2, PASSED = 2, SPARED = 32 };
     const weir_search *s = a->s;
 
     if (s->room_bytes == 0 || s->room.peak > s->budget)
@@ -68,7 +68,7 @@ static bool has_addresses(weir_searcher *a)
     else if (a->spare < s->budget / SPARED && a->status == WEIR_OK)
         a->spare += smaller((a->lay.height - s->room_bytes) / 2, s->budget / SPARED);
     a->failed = fits ? 0 : a->failed + 1;
-    a->wait = a->failed > 2 ? 1u << (a->failed < MOST_WAIT ? a->failed : MOST_WAIT) : 0;
+    a->wait = a->failed > FAILURES ? PASSED : 0;
     return fits;
 }
 

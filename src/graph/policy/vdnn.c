@@ -112,11 +112,7 @@ static bool try_maps(weir_policy_job *job, weir_schedule *s, weir_maps maps, uin
 {
     if (!build(s, maps, job->room, after))
         return false;
-    if (!job->s.valid || weir_better(job->room, s->peak, s->time, job->s.peak, job->s.time)) {
-        const weir_schedule t = job->s;
-        job->s = *s;
-        *s = t;
-    }
+    weir_best_take(job, s);
     return s->now || weir_schedule_init(s, job->p);
 }
 
