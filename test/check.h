@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "weir/base.h"
@@ -66,6 +67,13 @@ extern uint64_t    check_random;        /* state of the generator */
 
 /* `bytes` bytes at a and b are equal. */
 #define CHECK_BITS(a, b, bytes) check_bits((a), (b), (bytes), __FILE__, __LINE__, #a ", " #b)
+
+/* The device that operations, graphs and models are tested on: $WEIR_TEST_DEVICE, else "cpu". */
+static inline const char *check_device(void)
+{
+    const char *const asked = getenv("WEIR_TEST_DEVICE");
+    return asked && *asked ? asked : "cpu";
+}
 
 __attribute__((format(printf, 4, 5))) static inline bool
 check_that(bool held, const char *file, int line, const char *format, ...)

@@ -216,8 +216,9 @@ typedef struct weir_spill_attr {
 /* The attributes of SPILL_OUT, SPILL_IN or SPILL_WAIT; NULL for any other op. */
 static inline const weir_spill_attr *weir_spill_attr_of(weir_op op, const void *attr)
 {
-    return op == WEIR_OP_SPILL_OUT || op == WEIR_OP_SPILL_IN || op == WEIR_OP_SPILL_WAIT ? attr
-                                                                                         : NULL;
+    const bool spills = op == WEIR_OP_SPILL_OUT || op == WEIR_OP_SPILL_IN ||
+                        op == WEIR_OP_SPILL_WAIT;
+    return spills ? (const weir_spill_attr *)attr : NULL;
 }
 
 /* ---- packed values ---- */

@@ -17,7 +17,7 @@ static inline uint64_t weir_hash_u64(uint64_t h, uint64_t v)
 /* Any bytes; the tail is padded with zeros. */
 static inline uint64_t weir_hash_bytes(uint64_t h, const void *p, size_t n)
 {
-    const unsigned char *s = p;
+    const unsigned char *s = (const unsigned char *)p;
     for (; n >= 8; n -= 8, s += 8) {
         uint64_t v;
         memcpy(&v, s, 8);

@@ -66,8 +66,12 @@ typedef struct weir_opdef {
     double      (*flops)(const weir_call *c);           /* NULL: one per element of output 0 */
 } weir_opdef;
 
-/* The table, made in graph/op/ops.c. */
+/* The table, made in graph/op/ops.c; a plugin has its address from the library. */
+#ifdef WEIR_PLUGIN
+extern const weir_opdef *const *weir_opdefs;
+#else
 extern const weir_opdef *const weir_opdefs[WEIR_OP_COUNT];
+#endif
 
 /* A failure of a call: remembers "NAME: <sentence> (inputs f32(2,3), f32(4))" and returns the
  * status. */

@@ -18,7 +18,7 @@ static inline void *weir_ref_take(void *p)
 
 static inline void weir_ref_drop(void *p)
 {
-    weir_ref *r = p;
+    weir_ref *r = (weir_ref *)p;
     if (r && --r->count == 0)
         r->destroy(r);
 }

@@ -11,13 +11,15 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/text.h"
+#include "device/plugin.h"
 
 #define ARENA_UNIT  ((size_t)2 << 20)   /* the arena is a multiple of this: huge pages */
 #define MAX_THREADS 1024
 
 static const weir_device_ops *const back_ends[] = {&weir_device_cpu, &weir_device_sim};
 
-/* "sim:v100" is sim; *spec is "v100", NULL without a colon. */
+/* "sim:v100" is sim; *spec is "v100", NULL without a colon. What is not built in may be a
+ * plugin. */
 static const weir_device_ops *back_end_named(const char *name, const char **spec)
 {
     const size_t n = strcspn(name, ":");
@@ -26,7 +28,7 @@ static const weir_device_ops *back_end_named(const char *name, const char **spec
     for (size_t i = 0; i < sizeof back_ends / sizeof *back_ends; i++)
         if (strlen(back_ends[i]->name) == n && strncmp(back_ends[i]->name, name, n) == 0)
             return back_ends[i];
-    return NULL;
+    return weir_plugin_find(name, n);
 }
 
 static void device_destroy(weir_ref *self)
@@ -69,9 +71,7 @@ weir_device *weir_device_open(const char *name, const weir_device_options *optio
     const char            *spec;
     const weir_device_ops *ops = back_end_named(name, &spec);
     if (!ops)
-        return WEIR_FAIL_NULL(WEIR_ERR_DEVICE,
-                              "weir_device_open: there is no device \"%s\", only cpu and "
-                              "sim", name);
+        return NULL;
     if (o.threads < 0 || o.threads > MAX_THREADS)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: %d threads, not 0 to %d",
                               o.threads, MAX_THREADS);

@@ -25,6 +25,11 @@ typedef struct weir_kargs {
     void            *state;         /* choice.state */
     weir_threads    *threads;
     uint64_t         seed, rng;     /* random stream: seed, position of this call */
+    /* In device memory: a seed to be read instead, and a position to be added to rng, so that a
+     * recording of launches can be played again; NULL: none. */
+    const uint64_t  *draw;
+    struct weir_device *dev;
+    struct weir_stream *stream;     /* where to launch; NULL: the device's first */
     weir_spill      *spill;         /* the device's store; NULL: nothing has been spilled yet */
     size_t           passing;       /* where slots of values that live for a step begin in it */
 } weir_kargs;

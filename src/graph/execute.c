@@ -52,7 +52,7 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
         dst[i] = address(out[i]);
     }
     weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
-                    .seed = d->seed, .rng = rng};
+                    .seed = d->seed, .rng = rng, .dev = d};
     const double begin = d->trace ? weir_device_clock(d) : 0;
     WEIR_TRY(run_with_work(d, ch, &k));
     for (int i = 0; i < c->nout; i++)
@@ -71,7 +71,7 @@ weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, v
 
     WEIR_TRY(weir_choice_of(d, c, &ch));
     weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
-                    .seed = d->seed};
+                    .seed = d->seed, .dev = d};
     if (weir_opdefs[c->op]->flags & WEIR_RANDOM)
         k.rng = weir_device_draw(d, weir_rng_blocks(weir_shape_count(&c->out[0].desc)));
     return run_with_work(d, ch, &k);

@@ -125,6 +125,7 @@ static void resolve(const weir_graph *g, weir_plan *p)
         ins->args.call = &ins->call;
         ins->args.state = ins->choice->state;
         ins->args.threads = g->dev->threads;
+        ins->args.dev = g->dev;
     }
 }
 

@@ -133,7 +133,7 @@ static void trial_close(trial *t)
 static weir_status trial_open(trial *t, net kind, way how, int n, bool graph)
 {
     *t = (trial){.kind = kind, .how = how, .n = n};
-    t->d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 5});
+    t->d = weir_device_open(check_device(), &(weir_device_options){.threads = 1, .seed = 5});
     t->m = weir_model_new(t->d);
     t->table = t->m ? weir_param(t->d, weir_1d(WEIR_F32, 1), "table") : NULL;
     if (t->table && weir_write_fill(t->table, 1.1) == WEIR_OK) {

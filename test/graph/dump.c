@@ -16,7 +16,7 @@ typedef struct small {
 /* A recorded, unplanned training step of an MLP 6-8-3. */
 static bool small_record(small *s)
 {
-    *s = (small){.dev = weir_device_open("cpu", &(weir_device_options){.threads = 1})};
+    *s = (small){.dev = weir_device_open(check_device(), &(weir_device_options){.threads = 1})};
     s->model = weir_model_new(s->dev);
     weir_layer *const mlp = weir_mlp_new(s->model, 3, (const int64_t[]){6, 8, 3});
     s->sgd = weir_sgd_new(s->dev, 0.1, NULL);

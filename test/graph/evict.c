@@ -78,7 +78,7 @@ static weir_status job_open(job *j, deep net)
     train *const t = &j->t;
 
     *j = (job){.net = net};
-    t->d = weir_device_open("cpu", &(weir_device_options){.threads = 2, .seed = 5});
+    t->d = weir_device_open(check_device(), &(weir_device_options){.threads = 2, .seed = 5});
     t->m = weir_model_new(t->d);
     if (t->m && make_layers(j))
         t->o = net == DEEP_CNN

@@ -15,7 +15,7 @@
 
 static inline weir_device *lab_open(void)
 {
-    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 2, .seed = 7});
+    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 2, .seed = 7});
     CHECK(d != NULL);
     return d;
 }

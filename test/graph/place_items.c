@@ -306,7 +306,7 @@ static weir_status record_step(weir_device *d, const char *placement, weir_graph
 CASE(a_plan_by_each_strategy)
 {
     for (int s = 0; s <= EVERY; s++) {
-        weir_device     *d = weir_device_open("cpu", NULL);
+        weir_device     *d = weir_device_open(check_device(), NULL);
         weir_graph      *g = NULL;
         weir_graph_stats stats;
         size_t           measured;
@@ -323,7 +323,7 @@ CASE(a_plan_by_each_strategy)
 
 CASE(an_unknown_strategy)
 {
-    weir_device *d = weir_device_open("cpu", NULL);
+    weir_device *d = weir_device_open(check_device(), NULL);
     weir_graph  *g = NULL;
 
     CHECK_STATUS(record_step(d, "luck", &g), WEIR_ERR_INVALID);

@@ -83,7 +83,7 @@ static inline weir_status train_open(train *t, train_net net, int64_t batch, int
 {
     *t = (train){.net = net};
     /* Large kernels on several threads crawl where other programs share the cores. */
-    t->d = weir_device_open("cpu", &(weir_device_options){
+    t->d = weir_device_open(check_device(), &(weir_device_options){
                                        .threads = net == TRAIN_RESNET18 ? 1 : 2, .seed = 5});
     t->m = weir_model_new(t->d);
     t->layer = t->m ? train_layer(t) : NULL;

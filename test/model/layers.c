@@ -8,7 +8,7 @@ enum { MOST = 4096 };
 
 static weir_device *open_cpu(void)
 {
-    return weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 3});
+    return weir_device_open(check_device(), &(weir_device_options){.threads = 1, .seed = 3});
 }
 
 /* Elements of an f32 tensor into `out` (at most MOST); their number, 0 after a failure. */

@@ -4,7 +4,7 @@
 
 static weir_device *open_cpu(void)
 {
-    return weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 3});
+    return weir_device_open(check_device(), &(weir_device_options){.threads = 1, .seed = 3});
 }
 
 static int64_t elements(const weir_model *m)

@@ -80,7 +80,7 @@ static void agrees(make_fn make, reference_fn reference, const void *options)
     memcpy(want, start, sizeof want);
     reference(options, want);
     for (int t = 0; t < 2; t++) {
-        weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+        weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
         train(d, types[t], false, make(d, options), off);
         train(d, types[t], true, make(d, options), on);
         for (int i = 0; i < N; i++)
@@ -310,7 +310,7 @@ CASE(limited_sums)
     double              got[2][N];
 
     for (int sums = 0; sums < 2; sums++) {
-        weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+        weir_device *const d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
         problem p = {d, weir_param(d, weir_1d(WEIR_F64, N), "w"),
                      weir_input(d, weir_1d(WEIR_F64, N)), limited_make(d, &l)};
         write_real(p.w, start);
@@ -334,7 +334,7 @@ CASE(limited_sums)
 
 CASE(scheduled_rate)
 {
-    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
     weir_tensor *w = weir_param(d, weir_1d(WEIR_F32, N), "w");
     weir_tensor *a = weir_input(d, weir_1d(WEIR_F32, N));
     weir_tensor *n = weir_state(d, weir_scalar(WEIR_F64), "n");
@@ -374,7 +374,7 @@ CASE(scheduled_rate)
 /* State is made once per parameter, zero at first, and not at all without momentum. */
 CASE(states_are_made_once)
 {
-    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
     weir_tensor *w = weir_param(d, weir_1d(WEIR_F32, N), "w");
     weir_tensor *a = weir_input(d, weir_1d(WEIR_F32, N));
     weir_optim  *optims[] = {weir_sgd_new(d, 0.1, NULL),
@@ -409,7 +409,7 @@ CASE(states_are_made_once)
 /* A frozen parameter stays as it was, and parameters of two types train together. */
 CASE(mixed_types_and_frozen)
 {
-    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
     weir_tensor *w32 = weir_param(d, weir_1d(WEIR_F32, N), "w32");
     weir_tensor *w64 = weir_param(d, weir_1d(WEIR_F64, N), "w64");
     weir_tensor *fixed = weir_param(d, weir_1d(WEIR_F64, N), "fixed");
@@ -439,7 +439,7 @@ CASE(mixed_types_and_frozen)
 
 CASE(mistakes_are_named)
 {
-    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
     weir_optim  *o = weir_sgd_new(d, 0.1, NULL);
 
     CHECK(weir_sgd_new(d, (double)NAN, NULL) == NULL);
@@ -466,7 +466,7 @@ CASE(mistakes_are_named)
 /* Halves are stored and computed with, not trained: a step in f32 updates, and is cast. */
 CASE(half_parameters_are_refused_by_name)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const half = weir_param(d, weir_1d(WEIR_BF16, N), "half");
     weir_tensor *const p = weir_param(d, weir_1d(WEIR_F32, N), "p");
     weir_optim *const  sgd = weir_sgd_new(d, 0.5, NULL);
@@ -489,7 +489,7 @@ CASE(half_parameters_are_refused_by_name)
 CASE(freed_in_any_order)
 {
     for (int order = 0; order < 2; order++) {
-        weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+        weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
         weir_model  *m = weir_model_new(d);
         weir_layer  *net = weir_mlp_new(m, 2, (const int64_t[]){4, 2});
         weir_optim  *o = weir_adam_new(d, 0.1, NULL);

@@ -7,7 +7,7 @@ enum { STEPS = 6, BATCH = 8, HIDDEN = 12 };
 
 static weir_device *open_cpu(void)
 {
-    return weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 3});
+    return weir_device_open(check_device(), &(weir_device_options){.threads = 1, .seed = 3});
 }
 
 CASE(recurrent_parameters)

@@ -7,7 +7,7 @@ enum { VOCAB = 7, WIDTH = 3, CLASSES = 2, MOST = 4 };
 
 static weir_device *open_seeded(uint64_t seed)
 {
-    return weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = seed});
+    return weir_device_open(check_device(), &(weir_device_options){.threads = 1, .seed = seed});
 }
 
 /* Outputs and cells of a subtree, of one sample. */

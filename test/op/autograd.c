@@ -23,7 +23,7 @@ static bool open(world *w)
 {
     const weir_desc desc = weir_1d(WEIR_F64, N);
 
-    *w = (world){.d = weir_device_open("cpu", &(weir_device_options){.threads = 1})};
+    *w = (world){.d = weir_device_open(check_device(), &(weir_device_options){.threads = 1})};
     w->a = weir_param(w->d, desc, "a");
     w->b = weir_param(w->d, desc, "b");
     w->c = weir_input(w->d, desc);
@@ -239,7 +239,7 @@ static void check_shared(const weir_tensor *g, const double x[2], const double v
 CASE(parameter_shared_by_two_calls)
 {
     const double       x[2] = {0.5, -1.5}, v[4] = {1, 2, -3, 0.25};
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const weights = weir_param(d, weir_2d(WEIR_F64, 2, 2), "w");
     weir_tensor *const in = weir_input(d, weir_2d(WEIR_F64, 1, 2));
     CHECK_OK(weir_write(weights, v, sizeof v));
@@ -409,7 +409,7 @@ CASE(forward_off_backward_on)
 /* Gradient of sum(f(x)) at three numbers. */
 static void slopes(weir_tensor *(*f)(weir_tensor *), const double x[3], const double want[3])
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const p = weir_param(d, weir_1d(WEIR_F64, 3), "x");
     double             got[3] = {(double)NAN, (double)NAN, (double)NAN};
 
@@ -464,7 +464,7 @@ CASE(gradient_through_a_cast)
 
 CASE(class_number_out_of_range)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const logits = weir_param(d, weir_2d(WEIR_F32, 2, 3), "logits");
     weir_tensor *const target = weir_input(d, weir_1d(WEIR_I32, 2));
     const int32_t      wrong[][2] = {{0, 3}, {-1, 2}, {INT32_MAX, INT32_MIN}};

@@ -43,7 +43,7 @@ static void compare_floats(weir_device *d, weir_dtype type)
 
 CASE(comparisons_follow_ieee_754)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
 
     compare_floats(d, WEIR_F32);
     compare_floats(d, WEIR_F64);
@@ -52,7 +52,7 @@ CASE(comparisons_follow_ieee_754)
 
 CASE(element_types_of_comparisons_are_checked)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const f = given(d, WEIR_F32, (double[N]){0}), *const b = weir_cast(f, WEIR_BOOL);
     weir_tensor *const u = weir_cast(f, WEIR_U8), *const g = weir_cast(f, WEIR_F64);
 
@@ -80,7 +80,7 @@ static void special_powers(weir_device *d, weir_dtype type)
 
 CASE(powers_of_special_numbers)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
 
     special_powers(d, WEIR_F32);
     special_powers(d, WEIR_F64);
@@ -93,7 +93,7 @@ CASE(slopes_of_powers_at_zero_and_below)
     const double       nan = (double)NAN, inf = (double)INFINITY;
     const double       base[N] = {0, 0, 0, -2, -2, 2, 0, -1};
     const double       exponent[N] = {0, 2, 1, 3, 0, 3, -1, 2};
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor       *wrt[2], *slope[2];
 
     for (int i = 0; i < 2; i++) {
@@ -123,7 +123,7 @@ static void edges(weir_device *d, weir_dtype type)
 
 CASE(steps_at_their_edges)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
 
     edges(d, WEIR_F32);
     edges(d, WEIR_F64);

@@ -8,7 +8,7 @@ enum { COUNT = 20000, BINS = 20 };
 
 static weir_device *open(void)
 {
-    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 2, .seed = 3});
+    weir_device *const d = weir_device_open(check_device(), &(weir_device_options){.threads = 2, .seed = 3});
     CHECK(d != NULL);
     return d;
 }

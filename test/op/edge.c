@@ -38,7 +38,7 @@ CASE(product_with_zeros)
     static const double want[] = {12, 8, 6, 0, 8, 0, 0, 0, 0}, value[] = {24, 0, 0};
     double              got[9], y[3];
 
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const x = param_of(d, weir_2d(WEIR_F64, 3, 3), v);
     weir_tensor *const p = weir_prod(x, 1u << 1, false);
     CHECK_OK(weir_read(p, y, sizeof y));
@@ -55,7 +55,7 @@ CASE(norm_at_zero)
     static const double want1[] = {0, 0, 1, -1}, want2[] = {0, 0, 3.0 / 5, -4.0 / 5};
     double              got[4], y[2];
 
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const x = param_of(d, weir_2d(WEIR_F64, 2, 2), v);
     gradient(weir_norm(x, 1, 1u << 1, false), x, got);
     same(got, want1, 4);
@@ -73,7 +73,7 @@ CASE(norm_of_large_numbers)
     static const float v[] = {3e30f, 4e30f};
     float              y = 0;
 
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const x = weir_input(d, weir_1d(WEIR_F32, 2));
     CHECK_OK(weir_write(x, v, sizeof v));
     CHECK_OK(weir_read(weir_norm(x, 2, 0, false), &y, sizeof y));
@@ -89,7 +89,7 @@ CASE(first_place)
     static const int64_t most[] = {1, 0, 1}, least[] = {0, 1, 1};
     int64_t              got[3];
 
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const x = param_of(d, weir_2d(WEIR_F64, 3, 4), v);
     CHECK_OK(weir_read(weir_argmax(x, -1, true), got, sizeof got));
     CHECK_BITS(got, most, sizeof got);
@@ -105,7 +105,7 @@ CASE(binary_cross_entropy_of_certainty)
     static const double v[] = {800, -800, 40}, t[] = {1, 1, 1};
     double              loss = 0, got[3];
 
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const x = param_of(d, weir_1d(WEIR_F64, 3), v);
     weir_tensor *const target = weir_input(d, weir_1d(WEIR_F64, 3));
     CHECK_OK(weir_write(target, t, sizeof t));
@@ -143,7 +143,7 @@ static double formula(int kind, int n)
 /* w -= lr with a gradient of 1: after n runs w is minus the sum of all rates so far. */
 static void follows(int kind)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const lr = weir_state(d, weir_scalar(WEIR_F64), "lr");
     weir_tensor *const step = weir_state(d, weir_scalar(WEIR_F64), "step");
     weir_tensor *const w = weir_param(d, weir_scalar(WEIR_F64), "w");
@@ -208,7 +208,7 @@ CASE(each_allocation_fails_once)
     static const double v[] = {1, 2, -3, 4, 0.5, -6, 7, 8}, scale[] = {1, 2, 3, 4};
     bool                failed = true;
 
-    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_device *const d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
     weir_tensor *const x = param_of(d, weir_2d(WEIR_F64, 2, 4), v);
     weir_tensor *const c = param_of(d, weir_1d(WEIR_F64, 4), scale);
     for (int64_t n = 0; failed && n < 5000; n++) {
@@ -228,7 +228,7 @@ CASE(each_allocation_fails_once)
 /* Spaces and capitals; an equation for two that is given one. */
 CASE(einsum_of_another_spelling)
 {
-    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
     weir_tensor *a = weir_input(d, weir_2d(WEIR_F32, 2, 3));
     float        v[6], got[4], want[4];
 
@@ -246,7 +246,7 @@ CASE(einsum_of_another_spelling)
 /* Lengths beyond the steps are all of them, below 0 none; beside a mask they are refused. */
 CASE(lengths_out_of_range)
 {
-    weir_device *const     d = weir_device_open("cpu", NULL);
+    weir_device *const     d = weir_device_open(check_device(), NULL);
     weir_tensor *const     x = weir_input(d, (weir_desc){WEIR_F32, 3, {3, 2, 1}});
     weir_tensor *const     n = weir_input(d, weir_1d(WEIR_I64, 2));
     weir_tensor *const     mask = weir_fill(d, weir_2d(WEIR_F32, 3, 2), 1);

@@ -10,7 +10,7 @@
 static weir_device *open(int threads)
 {
     weir_device *const d =
-        weir_device_open("cpu", &(weir_device_options){.threads = threads, .seed = 3});
+        weir_device_open(check_device(), &(weir_device_options){.threads = threads, .seed = 3});
     CHECK(d != NULL);
     return d;
 }
@@ -272,7 +272,7 @@ static bool all_of_them(void)
 {
     static const int64_t one[2] = {1, 1}, back[2] = {-1, 1};
     static const int32_t where[2] = {1, 0};
-    weir_device *const   d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_device *const   d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
     weir_tensor *const   x = d ? weir_param(d, weir_2d(WEIR_F32, 2, 3), "x") : NULL;
     weir_tensor *const   index = x ? weir_input(d, weir_1d(WEIR_I32, 2)) : NULL;
     weir_tensor         *part[10], *grad = NULL;

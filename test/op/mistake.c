@@ -68,7 +68,7 @@ static void refused_both_ways(const op_trial *bad, const op_trial *good, weir_st
 /* types[i] is the type of input i, -1 for the usual one; NULL: all are as usual. */
 static void try_mistake(const op_check *c, const op_set *set, const int *types, weir_status status)
 {
-    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_device *const d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
     op_trial           bad, good;
 
     if (op_open_on(&bad, d, c->row, set, c->asked >= 0 ? (weir_dtype)c->asked : c->type, types)) {

@@ -99,7 +99,7 @@ static const binary binaries[] = {
 
 CASE(all_pairs_of_types)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
 
     for (int a = 0; a < TYPES; a++)
         for (int b = 0; b < TYPES; b++) {
@@ -116,7 +116,7 @@ CASE(all_pairs_of_types)
 /* As PyTorch's: integers divide to f32, a float stays what it is. */
 CASE(division_is_true_division)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     const double       half[N] = {-3.5, 0.5, -0.25, 2};
 
     weir_tensor *const a = given(d, I32, (double[N]){-7, 1, -1, 8});
@@ -131,7 +131,7 @@ CASE(division_is_true_division)
 /* What is recorded is what is computed, and the casts are no leaves. */
 CASE(gradients_return_to_the_type_they_came_from)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const p = weir_param(d, weir_1d(F32, N), "p");
     weir_tensor *const q = weir_input(d, weir_1d(F64, N));
     const float        v[N] = {1, -2, 3, 0.5f};
@@ -161,7 +161,7 @@ CASE(gradients_return_to_the_type_they_came_from)
 /* The sentence names the types that were given, not those after casts. */
 CASE(shapes_that_do_not_fit_keep_their_types)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
 
     CHECK(weir_add(weir_fill(d, weir_1d(I32, 3), 1), weir_fill(d, weir_1d(F64, 4), 1)) == NULL);
     CHECK_STATUS(weir_error_status(), WEIR_ERR_SHAPE);
@@ -192,7 +192,7 @@ static weir_tensor *made(weir_device *d, weir_dtype type, const void *v, size_t 
 
 CASE(integers_wrap_around)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const i = MAKE(d, I32, int32_t, INT32_MAX, INT32_MIN, -3, 65536);
     weir_tensor *const j = MAKE(d, I32, int32_t, 1, -1, 5, 65536);
     weir_tensor *const l = MAKE(d, I64, int64_t, INT64_MAX, INT64_MIN, -3, INT64_C(1) << 32);
@@ -219,7 +219,7 @@ CASE(integers_wrap_around)
 
 CASE(sums_and_products_of_integers_are_i64)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const i = MAKE(d, I32, int32_t, INT32_MAX, INT32_MAX, INT32_MAX, -1);
     weir_tensor *const u = MAKE(d, U8, uint8_t, 255, 255, 255, 2);
     const int64_t      want[] = {3 * (int64_t)INT32_MAX - 1, 767, INT64_C(2) * 255 * 255 * 255, 3};
@@ -291,7 +291,7 @@ static double slope_error(const float *a, const float *b, const float *w, const 
 
 CASE(bf16_product_within_an_f32_step)
 {
-    weir_device *const d = weir_device_open("cpu", NULL);
+    weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const p[2] = {weir_param(d, weir_2d(F32, ROWS, INNER), "a"),
                                weir_param(d, weir_2d(F32, INNER, COLS), "b")};
     weir_tensor *const w = weir_input(d, weir_2d(F32, ROWS, COLS));

@@ -279,7 +279,7 @@ bool op_open(op_trial *t, const op_row *row, const op_set *set, weir_dtype type,
     static const op_in range = {OP_DATA, -1, 1};
 
     weir_device *const d =
-        weir_device_open("cpu", &(weir_device_options){.threads = threads, .seed = 7});
+        weir_device_open(check_device(), &(weir_device_options){.threads = threads, .seed = 7});
     const bool ok = op_open_on(t, d, row, set, type, NULL);
 
     t->own = true;

@@ -5,7 +5,7 @@
 #include "device/cpu/attention.h"
 
 #include "device/cpu/isa.h"
-#include "device/cpu/math_isa.h"
+#include "core/maths.h"
 
 enum { LANES = 16 };
 

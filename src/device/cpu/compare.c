@@ -6,9 +6,9 @@
  * the same layout starts: an element is read before it is written. */
 #include "core/half.h"
 #include "core/mem.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/kernels.h"
-#include "device/cpu/physical.h"
+#include "device/physical.h"
 #include "device/cpu/run.h"
 
 enum { OPERANDS = 3, TASK = 32 << 10 };     /* TASK: elements */

@@ -14,7 +14,7 @@
 #include "core/attr.h"
 #include "core/mem.h"
 #include "core/status.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"

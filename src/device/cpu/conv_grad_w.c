@@ -12,7 +12,7 @@
 
 #include "core/mem.h"
 #include "device/cpu/conv.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/isa.h"
 
 enum {

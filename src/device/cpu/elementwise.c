@@ -14,10 +14,10 @@
 
 #include "core/elementwise.h"
 #include "core/mem.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
-#include "device/cpu/physical.h"
+#include "device/physical.h"
 #include "device/cpu/run.h"
 
 /* A tile is TILE_BYTES, or a little less; TASK_SMALL, TASK_LARGE and LARGE are elements. */

@@ -15,7 +15,7 @@
 #include "core/rng.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/run.h"
-#include "device/cpu/special_isa.h"
+#include "core/maths_special.h"
 
 #define ROW_PASTE_(a, b, c) a##_##b##_##c
 #define ROW_PASTE(a, b, c)  ROW_PASTE_(a, b, c)

@@ -10,7 +10,7 @@
 #include "core/dtype.h"
 #include "core/half.h"
 #include "core/mem.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/run.h"
 #include "device/cpu/widen.h"

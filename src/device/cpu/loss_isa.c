@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "device/cpu/isa.h"
-#include "device/cpu/math_isa.h"
+#include "core/maths.h"
 
 #define T        float
 #define M_exp    weir_exp_f32

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "device/cpu/isa.h"
-#include "device/cpu/math_isa.h"
+#include "core/maths.h"
 
 #define T        float
 #define EXP      weir_exp_f32

@@ -12,7 +12,7 @@
 #include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/onednn.h"

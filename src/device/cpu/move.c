@@ -13,7 +13,7 @@
 #include "core/attr.h"
 #include "core/half.h"
 #include "core/mem.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/run.h"
 

@@ -8,7 +8,7 @@
 #include "core/attr.h"
 #include "core/half.h"
 #include "core/status.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/kernels.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "codes are copied as they lie");

@@ -11,7 +11,7 @@
 #include "core/attr.h"
 #include "core/rng.h"
 #include "core/status.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/kernels.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "16-bit codes are copied as they lie");

@@ -5,7 +5,7 @@
 #include "device/cpu/sign.h"
 
 #include "core/mem.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 

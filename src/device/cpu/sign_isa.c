@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/run.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "device/cpu/isa.h"
-#include "device/cpu/math_isa.h"
+#include "core/maths.h"
 #include "device/cpu/run.h"
 
 #define T        float

@@ -8,7 +8,7 @@
 
 #include "core/attr.h"
 #include "core/mem.h"
-#include "device/cpu/cut.h"
+#include "device/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 

@@ -1,4 +1,4 @@
-/* math_isa.h - exp, log, tanh, sine and cosine as plain branch-free arithmetic, f32 and f64.
+/* maths.h - exp, log, tanh, sine and cosine as plain branch-free arithmetic, f32 and f64.
  *
  * Every value takes the same additions and multiplications in the same order whatever the vector
  * width is, so loop body, tail and instruction set agree to the bit. Specials are selects at the
@@ -7,8 +7,8 @@
  * log.c, tanh.c, sin.c); at most 2 units in the last place.
  *
  * Adding 1.5 * 2^23 (f64: 1.5 * 2^52) rounds to an integer and leaves it in the low bits. */
-#ifndef WEIR_DEVICE_CPU_MATH_ISA_H
-#define WEIR_DEVICE_CPU_MATH_ISA_H
+#ifndef WEIR_CORE_MATHS_H
+#define WEIR_CORE_MATHS_H
 
 #include <math.h>
 #include <stdint.h>

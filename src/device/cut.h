@@ -1,6 +1,6 @@
 /* cut.h - arithmetic for cutting work into tasks by shape. */
-#ifndef WEIR_DEVICE_CPU_CUT_H
-#define WEIR_DEVICE_CPU_CUT_H
+#ifndef WEIR_DEVICE_CUT_H
+#define WEIR_DEVICE_CUT_H
 
 #include <stdint.h>
 

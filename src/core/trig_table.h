@@ -3,8 +3,8 @@
  * Row i is 2^(i - 24) * 2 / pi mod 4, cut into a multiple of 2^-27 (29 bits), one of 2^-56 and a
  * rest: a product with a whole number of 24 bits is exact in the first two, and mod 4 changes it by
  * full turns only (Payne and Hanek 1983, Radian reduction for trigonometric functions). */
-#ifndef WEIR_DEVICE_CPU_TRIG_TABLE_H
-#define WEIR_DEVICE_CPU_TRIG_TABLE_H
+#ifndef WEIR_CORE_TRIG_TABLE_H
+#define WEIR_CORE_TRIG_TABLE_H
 
 #define WEIR_TRIG_ROWS 129      /* for floats in [1/2, 2^128) */
 

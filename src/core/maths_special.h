@@ -1,4 +1,4 @@
-/* special_isa.h - error, trigonometric and hyperbolic functions, powers, rounding; f32 and f64.
+/* maths_special.h - error, trigonometric and hyperbolic functions, powers, rounding; f32 and f64.
  *
  * f32 is computed in f64 by branch-free arithmetic and rounded once, so that the loop vectorises
  * and every instruction set agrees to the bit; at most 1 unit in the last place. erf is computed in
@@ -6,11 +6,11 @@
  * functions, one element at a time, which are the same whatever the instruction set of the caller
  * is. Polynomials: Cephes 2.8 by S. L. Moshier (ndtr.c, atan.c). Limits and NaN are those of C's
  * functions. */
-#ifndef WEIR_DEVICE_CPU_SPECIAL_ISA_H
-#define WEIR_DEVICE_CPU_SPECIAL_ISA_H
+#ifndef WEIR_CORE_MATHS_SPECIAL_H
+#define WEIR_CORE_MATHS_SPECIAL_H
 
-#include "device/cpu/math_isa.h"
-#include "device/cpu/trig_table.h"
+#include "core/maths.h"
+#include "core/trig_table.h"
 
 /* ---- exact in both types ---- */
 

@@ -2,8 +2,8 @@
  *
  * Axes are sorted by stride (largest first) and merged where they lie side by side. `in` belongs to
  * the first input, `in2` to a second one (0 without), `out` to the result; steps in elements. */
-#ifndef WEIR_DEVICE_CPU_AXES_H
-#define WEIR_DEVICE_CPU_AXES_H
+#ifndef WEIR_DEVICE_AXES_H
+#define WEIR_DEVICE_AXES_H
 
 #include "core/attr.h"
 #include "core/shape.h"
@@ -59,14 +59,14 @@ static inline axes axes_of(const weir_layout *x, const weir_layout *x2, const we
     for (int i = 0, o = 0; i < x->desc.ndim; i++) {
         const bool    reduced = (attr->dims >> i & 1) != 0;
         const int64_t out = reduced ? 0 : y->stride[o];
-        const axis    new = {x->desc.dim[i], x->stride[i], x2 ? x2->stride[i] : 0, out, reduced};
+        const axis    one = {x->desc.dim[i], x->stride[i], x2 ? x2->stride[i] : 0, out, reduced};
         o += !reduced || attr->keep;
-        if (new.size == 1)
+        if (one.size == 1)
             continue;
         int k = a.n++;
-        for (; sorted && k > 0 && axes_step(&a.at[k - 1]) < axes_step(&new); k--)
+        for (; sorted && k > 0 && axes_step(&a.at[k - 1]) < axes_step(&one); k--)
             a.at[k] = a.at[k - 1];
-        a.at[k] = new;
+        a.at[k] = one;
     }
     return a;
 }

@@ -1,0 +1,208 @@
+/* cuda.c - a card as a device: memory, copies, and the table of its kernels. */
+#include "device/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/cuda/host.h"
+#include "device/cuda/kernels.h"
+
+weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what)
+{
+    if (e == cudaSuccess)
+        return WEIR_OK;
+    (void)cudaGetLastError();
+    const weir_status s = e == cudaErrorMemoryAllocation ? WEIR_ERR_NOMEM : WEIR_ERR_DEVICE;
+    if (c)
+        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
+    return weir_fail(s, "device cuda: %s: %s (%s)", what, cudaGetErrorString(e),
+                     cudaGetErrorName(e));
+}
+
+/* "cuda" is card 0, "cuda:2" card 2. */
+static weir_status ordinal_of(const char *spec, int *ordinal)
+{
+    char *end = NULL;
+    int   cards = 0;
+
+    const cudaError_t e = cudaGetDeviceCount(&cards);
+    if (e != cudaSuccess)
+        return weir_cuda_status(e, NULL, "no card can be used");
+    *ordinal = spec ? (int)strtol(spec, &end, 10) : 0;
+    if (spec && (end == spec || *end))
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: \"cuda:%s\": what follows the colon "
+                         "is the number of a card", spec);
+    if (*ordinal < 0 || *ordinal >= cards)
+        return weir_fail(WEIR_ERR_DEVICE, "weir_device_open: there is no card %d, there are %d",
+                         *ordinal, cards);
+    return WEIR_OK;
+}
+
+static weir_status describe(weir_cuda *u)
+{
+    struct cudaDeviceProp p;
+
+    WEIR_CUDA_TRY(NULL, cudaGetDeviceProperties(&p, u->ordinal));
+    u->major = p.major;
+    u->minor = p.minor;
+    u->processors = p.multiProcessorCount;
+    memcpy(u->name, p.name, sizeof u->name - 1);
+    const char *const tf32 = getenv("WEIR_TF32");
+    u->tf32 = tf32 && strcmp(tf32, "1") == 0;
+    return WEIR_OK;
+}
+
+static weir_status cuda_open(weir_device *d, const char *spec)
+{
+    int ordinal = 0;
+
+    WEIR_TRY(ordinal_of(spec, &ordinal));
+    WEIR_CUDA_TRY(NULL, cudaSetDevice(ordinal));
+    weir_cuda *const u = weir_mem_zalloc(1, sizeof *u);
+    if (!u)
+        return WEIR_ERR_NOMEM;
+    u->ordinal = ordinal;
+    weir_status s = describe(u);
+    if (s == WEIR_OK)
+        s = weir_cuda_status(cudaStreamCreateWithFlags(&u->compute, cudaStreamNonBlocking), NULL,
+                             "cudaStreamCreate");
+    if (s != WEIR_OK) {
+        weir_mem_free(u);
+        return s;
+    }
+    d->impl = u;
+    return WEIR_OK;
+}
+
+static void cuda_close(weir_device *d)
+{
+    weir_cuda *const u = weir_cuda_of(d);
+
+    (void)cudaStreamSynchronize(u->compute);
+    (void)cudaStreamDestroy(u->compute);
+    weir_mem_free(u);
+}
+
+static void cuda_space(const weir_device *d, size_t *unused, size_t *total)
+{
+    (void)d;
+    if (cudaMemGetInfo(unused, total) != cudaSuccess)
+        *unused = *total = 0;
+}
+
+static weir_status cuda_alloc(weir_device *d, size_t bytes, bool huge, void **p)
+{
+    (void)d;
+    (void)huge;
+    return weir_cuda_status(cudaMalloc(p, bytes), NULL, "cudaMalloc");
+}
+
+static void cuda_free(weir_device *d, void *p, size_t bytes)
+{
+    (void)bytes;
+    (void)cudaStreamSynchronize(weir_cuda_of(d)->compute);
+    (void)cudaFree(p);
+}
+
+static weir_status cuda_sync(weir_device *d)
+{
+    WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_of(d)->compute));
+    return WEIR_OK;
+}
+
+static weir_status cuda_fill(weir_device *d, void *p, int byte, size_t n)
+{
+    WEIR_CUDA_TRY(NULL, cudaMemsetAsync(p, byte, n, weir_cuda_of(d)->compute));
+    return WEIR_OK;
+}
+
+static weir_status cuda_upload(weir_device *d, void *to, const void *from, size_t n)
+{
+    WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(to, from, n, cudaMemcpyHostToDevice,
+                                        weir_cuda_of(d)->compute));
+    return cuda_sync(d);
+}
+
+static weir_status cuda_download(weir_device *d, void *to, const void *from, size_t n)
+{
+    WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToHost,
+                                        weir_cuda_of(d)->compute));
+    return cuda_sync(d);
+}
+
+static weir_status cuda_paint(weir_device *d, void *p, size_t n)
+{
+    return cuda_fill(d, p, 0xa5, n);
+}
+
+static weir_status cuda_painted(weir_device *d, const void *p, size_t n, size_t *end)
+{
+    unsigned char *const host = weir_mem_alloc(n + 1);
+
+    if (!host)
+        return WEIR_ERR_NOMEM;
+    const weir_status s = cuda_download(d, host, p, n);
+    while (n > 0 && host[n - 1] == 0xa5)
+        n--;
+    weir_mem_free(host);
+    *end = n;
+    return s;
+}
+
+static double cuda_clock(const weir_device *d)
+{
+    return weir_now() - d->opened;
+}
+
+static weir_rates cuda_rates(const weir_device *d)
+{
+    (void)d;
+    return (weir_rates){.flops = 1e13, .bytes = 8e11, .link_out = 1.2e10, .link_in = 1.2e10,
+                        .call = 4e-6, .copy = 1e-5};
+}
+
+static void cuda_info(weir_device *d, weir_string *s)
+{
+    const weir_cuda *const u = weir_cuda_of(d);
+
+    weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n", u->ordinal,
+                    u->name, u->major, u->minor, u->processors);
+}
+
+static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
+#define OP(ID, id) [WEIR_OP_##ID] = weir_cuda_##id,
+#include "core/ops.def"
+#undef OP
+#define ROW(ID, id, ...) [WEIR_OP_##ID] = weir_cuda_elementwise,
+#include "core/elementwise.def"
+#undef ROW
+};
+
+static const weir_device_ops table = {
+    .name = "cuda",
+    .align = WEIR_CUDA_ALIGN,
+    .open = cuda_open,
+    .close = cuda_close,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .space = cuda_space,
+    .fill = cuda_fill,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .sync = cuda_sync,
+    .paint = cuda_paint,
+    .painted = cuda_painted,
+    .clock = cuda_clock,
+    .rates = cuda_rates,
+    .info = cuda_info,
+    .kernel = kernels,
+};
+
+WEIR_API const weir_device_ops *weir_plugin(const weir_plugin_host *host);
+
+const weir_device_ops *weir_plugin(const weir_plugin_host *host)
+{
+    return weir_cuda_host(host) ? &table : NULL;
+}

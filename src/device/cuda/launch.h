@@ -1,0 +1,41 @@
+/* launch.h - launching kernels from C++: geometry from sizes alone, and failures as statuses. */
+#ifndef WEIR_DEVICE_CUDA_LAUNCH_H
+#define WEIR_DEVICE_CUDA_LAUNCH_H
+
+#include "device/cuda/cuda.h"
+#include "device/cuda/geometry.h"
+
+#ifdef WEIR_EMULATED
+#include "emulate.h"
+#else
+#include <cuda_runtime.h>
+#endif
+
+/* Queues kernel<<<grid, block>>>(args...) on the run's stream; arguments are converted to the
+ * kernel's types. No blocks: nothing to do. */
+template <class... P, class... A>
+static inline weir_status weir_launch(const weir_kargs *k, void (*kernel)(P...), dim3 grid,
+                                      dim3 block, A... args)
+{
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+        return WEIR_OK;
+#ifdef WEIR_EMULATED
+    const cudaError_t e = emulate_launch(grid, block, weir_cuda_stream(k),
+                                         [=]() { kernel(static_cast<P>(args)...); });
+#else
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.stream = weir_cuda_stream(k);
+    const cudaError_t e = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
+#endif
+    return weir_cuda_status(e, k->call, "kernel launch");
+}
+
+/* One thread per element, in loops of the whole grid where there are more:
+ *     WEIR_EACH(i, n) to[i] = from[i]; */
+#define WEIR_EACH(i, n)                                                                            \
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                      \
+         i += (int64_t)gridDim.x * blockDim.x)
+
+#endif

@@ -1,0 +1,88 @@
+/* plugin.c - opens libraries of back ends. See plugin.h. */
+#include "device/plugin.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/status.h"
+
+enum { NAME_MAX_BYTES = 32, PATH_BYTES = 4096 };
+
+static const weir_plugin_host host = {
+    .version = WEIR_VERSION_STRING,
+    .device = sizeof(weir_device),
+    .kargs = sizeof(weir_kargs),
+    .ops = sizeof(weir_device_ops),
+    .opdefs = weir_opdefs,
+    .fail = weir_fail,
+    .error_status = weir_error_status,
+    .alloc = weir_mem_alloc,
+    .realloc = weir_mem_realloc,
+    .free = weir_mem_free,
+    .now = weir_now,
+    .choice_of = weir_choice_of,
+    .spill_new = weir_spill_new,
+    .spill_free = weir_spill_free,
+    .spill_reserve = weir_spill_reserve,
+    .spill_out = weir_spill_out,
+    .spill_in = weir_spill_in,
+    .spill_wait = weir_spill_wait,
+};
+
+/* The folder that this code was loaded from, with its '/'; "" if that is unknown. */
+static void own_folder(char *to, size_t room)
+{
+    Dl_info     info;
+    const char *slash;
+
+    to[0] = '\0';
+    if (!dladdr((const void *)&host, &info) || !info.dli_fname ||
+        !(slash = strrchr(info.dli_fname, '/')))
+        return;
+    const size_t n = (size_t)(slash - info.dli_fname) + 1;
+    if (n < room) {
+        memcpy(to, info.dli_fname, n);
+        to[n] = '\0';
+    }
+}
+
+/* A library that is not there is one thing, one that cannot be loaded another: *why says which. */
+static void *open_at(const char *folder, const char *file, char *why, size_t room)
+{
+    char path[PATH_BYTES];
+
+    snprintf(path, sizeof path, "%s%s%s", folder, *folder && folder[strlen(folder) - 1] != '/'
+                                                      ? "/" : "", file);
+    void *const lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib)
+        snprintf(why, room, "%s", dlerror());
+    return lib;
+}
+
+const weir_device_ops *weir_plugin_find(const char *name, size_t n)
+{
+    char        file[NAME_MAX_BYTES + 32], folder[PATH_BYTES], why[1024] = "";
+    const char *asked = getenv("WEIR_PLUGINS");
+    void       *lib = NULL;
+
+    if (n == 0 || n > NAME_MAX_BYTES ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") < n)
+        return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: there is no device \"%s\"", name);
+    snprintf(file, sizeof file, "libweir_%.*s.so", (int)n, name);
+    own_folder(folder, sizeof folder);
+    if (asked && *asked)
+        lib = open_at(asked, file, why, sizeof why);
+    else if (!(lib = open_at(folder, file, why, sizeof why)))
+        lib = open_at("", file, why, sizeof why);
+    if (!lib)
+        return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: there is no device \"%s\": only "
+                              "cpu and sim are built in, and its library did not open (%s)", name,
+                              why);
+    weir_plugin_fn enter;
+    *(void **)&enter = dlsym(lib, "weir_plugin");
+    return enter ? enter(&host)
+                 : WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: %s has no weir_plugin", file);
+}

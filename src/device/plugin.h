@@ -1,0 +1,39 @@
+/* plugin.h - back ends in libraries of their own, opened when a device of their name is asked for.
+ *
+ * libweir_<name>.so has one symbol, weir_plugin. It is given what it needs of the library (its own
+ * copies would have failures, counters and hooks of their own) and answers with its table. It is
+ * never closed: kernels and threads of libraries below it may outlive the last device. */
+#ifndef WEIR_DEVICE_PLUGIN_H
+#define WEIR_DEVICE_PLUGIN_H
+
+#include "device/device.h"
+
+typedef struct weir_plugin_host {
+    const char              *version;   /* of the library; the plugin's must be the same */
+    size_t                   device, kargs, ops;    /* sizeof the structs that both look into */
+    const weir_opdef *const *opdefs;
+    weir_status (*fail)(weir_status s, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+    weir_status (*error_status)(void);
+    void       *(*alloc)(size_t bytes);
+    void       *(*realloc)(void *p, size_t old_bytes, size_t new_bytes);
+    void        (*free)(void *p);
+    double      (*now)(void);
+    weir_status (*choice_of)(weir_device *d, const weir_call *c, const weir_choice **out);
+    weir_status (*spill_new)(const weir_spill_options *o, weir_spill **s);
+    void        (*spill_free)(weir_spill *s);
+    weir_status (*spill_reserve)(weir_spill *s, size_t bytes);
+    weir_status (*spill_out)(weir_spill *s, size_t slot, const void *p, size_t n, uint64_t *ticket);
+    weir_status (*spill_in)(weir_spill *s, size_t slot, void *p, size_t n, uint64_t *ticket);
+    weir_status (*spill_wait)(weir_spill *s, uint64_t ticket);
+} weir_plugin_host;
+
+/* The type of weir_plugin. NULL, with the failure remembered, where the two do not fit. */
+typedef const weir_device_ops *(*weir_plugin_fn)(const weir_plugin_host *host);
+
+/* Back end `name` of n characters from its library: $WEIR_PLUGINS, then the folder that libweir or
+ * the program is in, then where the system looks. NULL with ERR_DEVICE and a sentence that says
+ * where it was looked for. */
+const weir_device_ops *weir_plugin_find(const char *name, size_t n);
+
+#endif
