@@ -67,7 +67,14 @@ endforeach()
 list(GET WEIR_CUDA_ARCH -1 arch)
 list(APPEND cuda_code -gencode=arch=compute_${arch},code=compute_${arch})
 
+# weir_plugin_exports(<target>): one symbol, see plugin.map.
+function(weir_plugin_exports target)
+    target_link_options(${target} PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/plugin.map)
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/plugin.map)
+endfunction()
+
 add_library(weir_cuda MODULE ${cuda_core} ${cuda_host} ${cuda_kernels})
+weir_plugin_exports(weir_cuda)
 target_link_libraries(weir_cuda PRIVATE weir_cuda_flags)
 target_compile_options(weir_cuda PRIVATE ${cuda_c_options}
     $<$<COMPILE_LANGUAGE:CUDA>:${cuda_code} --fmad=false -Xcompiler=-Wall>)
@@ -92,6 +99,7 @@ if(WEIR_TESTS)
     target_compile_options(weir_emulation PRIVATE -Wall -Wextra)
     list(APPEND emulated $<TARGET_OBJECTS:weir_emulation>)
     add_library(weir_cuda_emulated MODULE ${cuda_core} ${cuda_host} ${emulated})
+    weir_plugin_exports(weir_cuda_emulated)
     set_target_properties(weir_cuda_emulated PROPERTIES OUTPUT_NAME weir_cuda
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)

@@ -1,4 +1,4 @@
-/* failures.c - errors of the emulated card: planted ones, lost contexts, cards that are not there. */
+/* failures.c - errors of the emulated card: planted ones, lost contexts, no cards at all. */
 #include "cuda/lab.h"
 
 CASE(the_nth_call_fails)

@@ -48,7 +48,8 @@ __asm__(".text\n"
 
 namespace {
 
-enum { STACK_BYTES = 256 << 10, SPREAD_BYTES = 64 << 10, MAX_THREADS = 1024, WARP = 32, MAX_WARPS = MAX_THREADS / WARP };
+enum { STACK_BYTES = 256 << 10, SPREAD_BYTES = 64 << 10 };
+enum { MAX_THREADS = 1024, WARP = 32, MAX_WARPS = MAX_THREADS / WARP };
 enum state : unsigned char { NEW, READY, AT_BLOCK, AT_WARP, DONE };
 
 struct warp {
