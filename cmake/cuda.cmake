@@ -54,6 +54,7 @@ set(cuda_c_options
     "$<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:weir_flags,INTERFACE_COMPILE_OPTIONS>>")
 
 weir_sources(cuda_core src/core dtype shape text vec op)
+list(APPEND cuda_core src/device/swap.c src/device/rates.c)
 weir_sources(cuda_host src/device/cuda cuda host)
 set(cuda_kernels)
 foreach(name IN ITEMS fill)
@@ -90,8 +91,8 @@ if(WEIR_TESTS)
     set_target_properties(weir_cuda_emulated PROPERTIES OUTPUT_NAME weir_cuda
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)
-    target_include_directories(weir_cuda_emulated PRIVATE test/cuda)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
+        "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/test/cuda/emulate.h>"
         $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -ffp-contract=off>)
 endif()

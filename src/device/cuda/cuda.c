@@ -16,7 +16,8 @@ weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what
     (void)cudaGetLastError();
     const weir_status s = e == cudaErrorMemoryAllocation ? WEIR_ERR_NOMEM : WEIR_ERR_DEVICE;
     if (c)
-        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
+        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e),
+                              cudaGetErrorName(e));
     return weir_fail(s, "device cuda: %s: %s (%s)", what, cudaGetErrorString(e),
                      cudaGetErrorName(e));
 }
