@@ -163,3 +163,28 @@ weir_status weir_gemm_run(const weir_kargs *k, const weir_product *p, const weir
         return gemm_typed<float, float>(k, p, o, slices);
     }
 }
+
+/* ---- rows ---- */
+
+template <class T>
+static __global__ void gemm_rows(const T *bias, T *to, int64_t n, int64_t count)
+{
+    WEIR_EACH(i, count) to[i] = bias[i % n];
+}
+
+weir_status weir_gemm_lay(const weir_kargs *k, const weir_product *p, const void *bias, void *to)
+{
+    const int64_t  n = weir_product_count(p) * p->m * p->n;
+    const unsigned blocks = weir_cuda_blocks(n);
+    switch (weir_dtype_size(p->dtype)) {
+    case sizeof(double):
+        return weir_launch(k, gemm_rows<double>, blocks, WEIR_CUDA_THREADS, (const double *)bias,
+                           (double *)to, p->n, n);
+    case sizeof(float):
+        return weir_launch(k, gemm_rows<float>, blocks, WEIR_CUDA_THREADS, (const float *)bias,
+                           (float *)to, p->n, n);
+    default:
+        return weir_launch(k, gemm_rows<uint16_t>, blocks, WEIR_CUDA_THREADS,
+                           (const uint16_t *)bias, (uint16_t *)to, p->n, n);
+    }
+}

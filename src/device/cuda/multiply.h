@@ -37,6 +37,9 @@ weir_status weir_multiply_run(const weir_kargs *k, const weir_multiply *m, const
 weir_status weir_gemm_run(const weir_kargs *k, const weir_product *p, const weir_operands *o,
                           int64_t slices);
 
+/* Each row of the results becomes the row at `bias`. */
+weir_status weir_gemm_lay(const weir_kargs *k, const weir_product *p, const void *bias, void *to);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,13 +1,14 @@
-/* product.h - what a matrix product is, and all that follows from its sizes alone: how batches merge,
- * what cuBLASLt is told, how our own kernel cuts it.
+/* product.h - what a matrix product is, and all that follows from its sizes alone: how batches
+ * merge, what cuBLASLt is told, how our own kernel cuts it.
  *
- * C = op(A) op(B), plus a row that is added to all rows, plus a matrix of C's size; a batch of such.
- * All matrices are row-major with a leading dimension; op(A) is m x k, op(B) is k x n. */
+ * C = op(A) op(B), plus a row that is added to all rows, plus a matrix of C's size; a batch of
+ * such. All matrices are row-major with a leading dimension; op(A) is m x k, op(B) is k x n. */
 #ifndef WEIR_DEVICE_CUDA_PRODUCT_H
 #define WEIR_DEVICE_CUDA_PRODUCT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "core/dtype.h"
 #include "device/cut.h"
@@ -191,6 +192,17 @@ static inline weir_lt_shape weir_product_lt(const weir_product *p)
     for (int i = 0; i < p->axes; i++)
         s.calls *= i == along ? 1 : p->dim[i];
     return s;
+}
+
+/* Bytes of a workspace at most: as asked for, else what the library's makers advise for the card's
+ * major version. */
+static inline size_t weir_lt_limit(int major, const char *asked)
+{
+    char *end = NULL;
+    const unsigned long long n = asked ? strtoull(asked, &end, 10) : 0;
+    if (asked && end != asked && !*end)
+        return (size_t)n;
+    return (size_t)(major >= 9 ? 32 : 4) << 20;
 }
 
 enum { WEIR_LT_CALLS = 16 };        /* more for one batch: our own kernel is quicker */
