@@ -90,7 +90,7 @@ if(WEIR_TESTS)
         file(GENERATE OUTPUT ${copy} CONTENT "#include \"${CMAKE_SOURCE_DIR}/${file}\"\n")
         list(APPEND emulated ${copy})
     endforeach()
-    foreach(name IN ITEMS fiber runtime)
+    foreach(name IN ITEMS fiber runtime work)
         list(APPEND emulated test/cuda/${name}.cpp)
     endforeach()
     add_library(weir_cuda_emulated MODULE ${cuda_core} ${cuda_host} ${emulated})
@@ -101,4 +101,13 @@ if(WEIR_TESTS)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
         $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -ffp-contract=off>)
+
+    # Libraries that the emulated plugin finds beside it.
+    add_library(weir_cublas_emulated MODULE test/cuda/blas.cpp test/cuda/work_find.cpp)
+    set_target_properties(weir_cublas_emulated PROPERTIES PREFIX "" OUTPUT_NAME libcublasLt
+        SUFFIX .so.13 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
+    target_include_directories(weir_cublas_emulated PRIVATE test/cuda)
+    target_link_libraries(weir_cublas_emulated PRIVATE weir_cuda_flags)
+    target_compile_options(weir_cublas_emulated PRIVATE -Wall -ffp-contract=off)
+    add_dependencies(weir_cuda_emulated weir_cublas_emulated)
 endif()
