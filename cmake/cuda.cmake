@@ -79,6 +79,15 @@ target_link_libraries(weir_cuda PRIVATE weir_cuda_flags)
 target_compile_options(weir_cuda PRIVATE ${cuda_c_options}
     $<$<COMPILE_LANGUAGE:CUDA>:${cuda_code} --fmad=false -Xcompiler=-Wall>)
 
+# weir_cuda_inside(<target> name...): files of the plugin that a program looks into.
+function(weir_cuda_inside target)
+    weir_sources(files src/device/cuda ${ARGN})
+    target_sources(${target} PRIVATE ${files})
+    target_include_directories(${target} SYSTEM PRIVATE ${WEIR_CUDA_INCLUDE} ${WEIR_CUDNN_INCLUDE})
+    target_compile_definitions(${target} PRIVATE
+        WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
+endfunction()
+
 # ---- the emulation: the same files for the host's compiler, over a runtime of the tests' ----
 
 if(WEIR_TESTS)
