@@ -54,10 +54,11 @@ set(cuda_c_options
     "$<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:weir_flags,INTERFACE_COMPILE_OPTIONS>>")
 
 weir_sources(cuda_core src/core dtype shape text vec op)
-weir_sources(cuda_host src/device/cuda cuda host)
+weir_sources(cuda_host src/device/cuda cuda host
+    slice)
 set(cuda_kernels)
 foreach(name IN ITEMS
-        move
+        compare move
         )
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()

@@ -1,6 +1,6 @@
 /* copy.h - how a copy between two layouts goes: a pure function of the two.
  *
- * Axes are paired (pairs.h) and put into the output's order. One adjacent axis is plain bytes. Where
+ * Axes are paired (pairs.h) and put in the output's order. One adjacent axis is plain bytes. Where
  * an axis other than the innermost one is adjacent in the input, tiles of both go through shared
  * memory: `row` is that axis. All else goes element by element, outputs in their order, in units of
  * up to 16 bytes where the innermost axis is adjacent on both sides. */

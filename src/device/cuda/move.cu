@@ -230,12 +230,6 @@ static weir_status tiles_run(const weir_kargs *k)
     }
 }
 
-static weir_status nothing_run(const weir_kargs *k)
-{
-    (void)k;
-    return WEIR_OK;
-}
-
 static weir_status move_choose(const weir_copy_plan *p, const weir_desc *to,
                                weir_status (*run)(const weir_kargs *), weir_choice *out)
 {
@@ -250,7 +244,7 @@ static weir_status move_choose(const weir_copy_plan *p, const weir_desc *to,
 
 weir_status weir_cuda_copy(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    static weir_status (*const run[])(const weir_kargs *) = {nothing_run, bytes_run, each_run,
+    static weir_status (*const run[])(const weir_kargs *) = {weir_run_nothing, bytes_run, each_run,
                                                              tiles_run};
     const weir_layout *const   in = &c->in[0], *const to = &c->out[0];
     const weir_copy_plan       p = weir_copy_plan_of(in, to, weir_dtype_size(to->desc.dtype));
@@ -320,7 +314,7 @@ weir_status weir_cuda_cast(weir_device *d, const weir_call *c, weir_choice *out)
         return weir_cuda_copy(d, c, out);
     const weir_copy_plan p = weir_copy_plan_of(in, to, weir_dtype_size(type));
     return move_choose(&p, &to->desc,
-                       p.way == WEIR_COPY_NOTHING ? nothing_run : casts[in->desc.dtype][type], out);
+                       p.way == WEIR_COPY_NOTHING ? weir_run_nothing : casts[in->desc.dtype][type], out);
 }
 
 /* ---- fill ---- */
@@ -376,7 +370,7 @@ weir_status weir_cuda_fill(weir_device *d, const weir_call *c, weir_choice *out)
                       weir_dtype_size(to->dtype), weir_shape_count(to), true};
     for (size_t i = 1; i < sizeof s->element.byte; i++)
         s->same = s->same && s->element.byte[i] == s->element.byte[0];
-    *out = (weir_choice){.run = s->n > 0 ? fill_run : nothing_run, .state = s,
+    *out = (weir_choice){.run = s->n > 0 ? fill_run : weir_run_nothing, .state = s,
                          .destroy = weir_mem_free, .impl = "cuda"};
     return WEIR_OK;
 }
