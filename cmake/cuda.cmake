@@ -58,7 +58,7 @@ weir_sources(cuda_host src/device/cuda cuda host
     slice)
 set(cuda_kernels)
 foreach(name IN ITEMS
-        compare move
+        compare gather move
         )
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
