@@ -63,11 +63,16 @@ set(cuda_c_options
 
 weir_sources(cuda_core src/core dtype shape text vec op)
 list(APPEND cuda_core src/device/swap.c src/device/rates.c)
-weir_sources(cuda_host src/device/cuda cuda host libs
-    multiply matmul blas)
+weir_sources(cuda_host src/device/cuda
+    cuda host libs
+    multiply matmul blas
+    slice
+)
 set(cuda_kernels)
-foreach(name IN ITEMS fill
-    gemm)
+foreach(name IN ITEMS
+    compare gather move
+    gemm
+)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
 
