@@ -59,7 +59,9 @@ set(cuda_kernels)
 foreach(name IN ITEMS fill
         reduce
         reduce_arg
-        reduce_pair)
+        reduce_pair
+        softmax
+        loss)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
 

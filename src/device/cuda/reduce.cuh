@@ -77,6 +77,15 @@ template <class A> static __device__ inline A weir_from_lane(A a, int by, int wi
     return __shfl_down_sync(0xffffffffu, a, (unsigned)by, width);
 }
 
+struct weir_add {
+    template <class X> static __device__ X meet(X a, X b) { return a + b; }
+};
+
+/* The larger; NaN is passed over. */
+struct weir_top {
+    template <class X> static __device__ X meet(X a, X b) { return b > a ? b : a; }
+};
+
 /* ---- reductions of threads; F::meet is not commuted: lower threads come first ---- */
 
 /* Of each group of `width` lanes, a power of two up to 32; the result is in its first. All lanes of
