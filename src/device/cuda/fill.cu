@@ -13,7 +13,8 @@ template <class T> static weir_status fill_run(const weir_kargs *k)
     const int64_t            n = weir_shape_count(&y->desc);
     const double             value = ((const weir_fill_attr *)k->call->attr)->value;
 
-    return weir_launch(k, fill<T>, weir_cuda_blocks(n), WEIR_CUDA_THREADS, (T *)k->dst[0], value, n);
+    return weir_launch(k, fill<T>, weir_cuda_blocks(n), WEIR_CUDA_THREADS, (T *)k->dst[0], value,
+                       n);
 }
 
 weir_status weir_cuda_fill(weir_device *d, const weir_call *c, weir_choice *out)

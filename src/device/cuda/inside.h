@@ -28,6 +28,7 @@ extern "C" {
 #include "device/cut.h"
 #include "device/device.h"
 #include "device/physical.h"
+#include "device/swap.h"
 
 #ifdef __cplusplus
 }
