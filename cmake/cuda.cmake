@@ -71,6 +71,7 @@ weir_sources(cuda_host src/device/cuda
 set(cuda_kernels)
 foreach(name IN ITEMS
     compare gather move
+    reduce reduce_arg reduce_pair softmax loss
     gemm
 )
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
@@ -146,7 +147,7 @@ if(WEIR_TESTS)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
         "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/test/cuda/emulate.h>"
-        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -ffp-contract=off>)
+        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -Wno-unknown-pragmas -ffp-contract=off>)
 
     # Libraries that the emulated plugin finds beside it.
     add_library(weir_cublas_emulated MODULE test/cuda/blas.cpp test/cuda/work_find.cpp)
