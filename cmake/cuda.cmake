@@ -54,9 +54,10 @@ set(cuda_c_options
     "$<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:weir_flags,INTERFACE_COMPILE_OPTIONS>>")
 
 weir_sources(cuda_core src/core dtype shape text vec op)
-weir_sources(cuda_host src/device/cuda cuda host)
+weir_sources(cuda_host src/device/cuda conv cuda host)
 set(cuda_kernels)
-foreach(name IN ITEMS fill)
+foreach(name IN ITEMS fill
+    conv_direct pool2d)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
 
@@ -93,5 +94,5 @@ if(WEIR_TESTS)
     target_include_directories(weir_cuda_emulated PRIVATE test/cuda)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
-        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -ffp-contract=off>)
+        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -Wno-unknown-pragmas -ffp-contract=off>)
 endif()
