@@ -28,6 +28,10 @@ else()
     return()
 endif()
 
+# Where libraries are looked for at run time when the system has none: folders with ':'.
+get_filename_component(cuda_home ${nvcc_folder} DIRECTORY)
+set(WEIR_CUDA_LIBRARY_FOLDERS ${cuda_home}/lib64 CACHE STRING "Where the toolkit's libraries are")
+
 set(CMAKE_CUDA_COMPILER ${WEIR_NVCC})
 set(CMAKE_CUDA_ARCHITECTURES OFF)       # given below
 set(CMAKE_CUDA_STANDARD 20)
@@ -46,7 +50,8 @@ target_include_directories(weir_cuda_flags INTERFACE
     ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(weir_cuda_flags SYSTEM INTERFACE
     ${WEIR_CUDA_INCLUDE} ${WEIR_CUDNN_INCLUDE})
-target_compile_definitions(weir_cuda_flags INTERFACE WEIR_PLUGIN _GNU_SOURCE)
+target_compile_definitions(weir_cuda_flags INTERFACE WEIR_PLUGIN _GNU_SOURCE
+    WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
 target_link_libraries(weir_cuda_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 target_link_options(weir_cuda_flags INTERFACE -Wl,--no-undefined)
 
@@ -54,7 +59,8 @@ set(cuda_c_options
     "$<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:weir_flags,INTERFACE_COMPILE_OPTIONS>>")
 
 weir_sources(cuda_core src/core dtype shape text vec op)
-weir_sources(cuda_host src/device/cuda conv cuda host)
+weir_sources(cuda_host src/device/cuda cuda host libs
+    conv)
 set(cuda_kernels)
 foreach(name IN ITEMS fill
     conv_direct pool2d)
