@@ -60,9 +60,11 @@ set(cuda_c_options
 
 weir_sources(cuda_core src/core dtype shape text vec op)
 weir_sources(cuda_host src/device/cuda cuda host libs
+    multiply matmul blas
     conv)
 set(cuda_kernels)
 foreach(name IN ITEMS fill
+    gemm
     conv_direct pool2d)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
@@ -79,6 +81,15 @@ target_link_libraries(weir_cuda PRIVATE weir_cuda_flags)
 target_compile_options(weir_cuda PRIVATE ${cuda_c_options}
     $<$<COMPILE_LANGUAGE:CUDA>:${cuda_code} --fmad=false -Xcompiler=-Wall>)
 
+# weir_cuda_inside(<target> name...): files of the plugin that a program looks into.
+function(weir_cuda_inside target)
+    weir_sources(files src/device/cuda ${ARGN})
+    target_sources(${target} PRIVATE ${files})
+    target_include_directories(${target} SYSTEM PRIVATE ${WEIR_CUDA_INCLUDE} ${WEIR_CUDNN_INCLUDE})
+    target_compile_definitions(${target} PRIVATE
+        WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
+endfunction()
+
 # ---- the emulation: the same files for the host's compiler, over a runtime of the tests' ----
 
 if(WEIR_TESTS)
@@ -90,7 +101,7 @@ if(WEIR_TESTS)
         file(GENERATE OUTPUT ${copy} CONTENT "#include \"${CMAKE_SOURCE_DIR}/${file}\"\n")
         list(APPEND emulated ${copy})
     endforeach()
-    foreach(name IN ITEMS fiber runtime)
+    foreach(name IN ITEMS fiber runtime work capture failure memory queue)
         list(APPEND emulated test/cuda/${name}.cpp)
     endforeach()
     add_library(weir_cuda_emulated MODULE ${cuda_core} ${cuda_host} ${emulated})
@@ -101,4 +112,13 @@ if(WEIR_TESTS)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
         $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -Wno-unknown-pragmas -ffp-contract=off>)
+
+    # Libraries that the emulated plugin finds beside it.
+    add_library(weir_cublas_emulated MODULE test/cuda/blas.cpp test/cuda/work_find.cpp)
+    set_target_properties(weir_cublas_emulated PROPERTIES PREFIX "" OUTPUT_NAME libcublasLt
+        SUFFIX .so.13 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
+    target_include_directories(weir_cublas_emulated PRIVATE test/cuda)
+    target_link_libraries(weir_cublas_emulated PRIVATE weir_cuda_flags)
+    target_compile_options(weir_cublas_emulated PRIVATE -Wall -ffp-contract=off)
+    add_dependencies(weir_cuda_emulated weir_cublas_emulated)
 endif()

@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/cuda/blas.h"
 #include "device/cuda/host.h"
 #include "device/cuda/kernels.h"
 
@@ -81,6 +82,7 @@ static void cuda_close(weir_device *d)
     weir_cuda *const u = weir_cuda_of(d);
 
     (void)cudaStreamSynchronize(u->compute);
+    weir_cuda_blas_close(u);
     (void)cudaStreamDestroy(u->compute);
     weir_mem_free(u);
 }
