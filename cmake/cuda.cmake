@@ -67,12 +67,14 @@ weir_sources(cuda_host src/device/cuda
     cuda host libs
     multiply matmul blas
     slice
+    conv
 )
 set(cuda_kernels)
 foreach(name IN ITEMS
     compare gather move
     reduce reduce_arg reduce_pair softmax loss
     gemm
+    conv_direct pool2d
 )
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
