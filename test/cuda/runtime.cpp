@@ -16,12 +16,14 @@ namespace {
 thread_local int card;
 uint64_t         state;             /* of the generator; 0: not seeded */
 
-const emulate_stream *always(uint64_t id, unsigned flags)
+/* The streams that are always there are those of the card at hand. */
+void always(uint64_t id, unsigned flags)
 {
     emulate_stream *&s = emulate_streams[id];
+    if (s && s->queue.empty())
+        s->card = card;
     if (!s)
-        s = new emulate_stream{id, flags, 0, {}, 0, 0, false, false, NULL, {}};
-    return s;
+        s = new emulate_stream{id, flags, 0, card, {}, 0, 0, false, false, NULL, {}};
 }
 
 void describe(cudaDeviceProp *p)
@@ -99,7 +101,8 @@ cudaError_t stream_new(cudaStream_t *out, unsigned flags, int priority)
     if (emulate_cards() == 0)
         return cudaErrorNoDevice;
     const uint64_t id = emulate_id();
-    emulate_streams[id] = new emulate_stream{id, flags, priority, {}, 0, 0, false, false, NULL, {}};
+    emulate_streams[id] =
+        new emulate_stream{id, flags, priority, card, {}, 0, 0, false, false, NULL, {}};
     *out = (cudaStream_t)(uintptr_t)id;
     return cudaSuccess;
 }
@@ -192,7 +195,13 @@ cudaError_t wait_event(emulate_stream *s, emulate_event *e, uint64_t id, unsigne
 int emulate_cards(void)
 {
     const char *const asked = getenv("WEIR_EMULATED_CARDS");
-    return asked && *asked ? atoi(asked) : 1;
+    const int         n = asked && *asked ? atoi(asked) : 1;
+    return n < EMULATE_MOST_CARDS ? n : EMULATE_MOST_CARDS;
+}
+
+int emulate_card(void)
+{
+    return card;
 }
 
 size_t emulate_bytes(void)
@@ -239,7 +248,7 @@ cudaError_t emulate_queue_kernel(dim3 grid, dim3 block, cudaStream_t stream,
     if (entry.error != cudaSuccess)
         return entry.say(entry.error);
     emulate_stream *const s = emulate_stream_of(stream);
-    if (!s)
+    if (!s || s->card != card)          /* the thread has another one at hand */
         return entry.say(cudaErrorInvalidResourceHandle);
     if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffff || grid.y > 65535 ||
         grid.z > 65535 || block.x < 1 || block.y < 1 || block.z < 1 || block.x > 1024 ||
@@ -264,6 +273,17 @@ void emulate_seed(uint64_t seed)
     emulate_lock();
     state = seed;
     emulate_unlock();
+}
+
+size_t emulate_handles(void)
+{
+    emulate_lock();
+    size_t n = emulate_events.size() + emulate_graphs.size() + emulate_execs.size() +
+               emulate_pinned_ranges();
+    for (const auto &at : emulate_streams)
+        n += at.first > EMULATE_PER_THREAD;
+    emulate_unlock();
+    return n;
 }
 
 /* ---- cards ---- */
@@ -488,7 +508,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
     if (emulate_cards() == 0)
         return entry.say(cudaErrorNoDevice);
     const uint64_t id = emulate_id();
-    emulate_events[id] = new emulate_event{flags, false, false, false, {0, 0}, 0, 0, {}};
+    emulate_events[id] = new emulate_event{flags, card, false, false, false, {0, 0}, 0, 0, {}};
     *out = (cudaEvent_t)(uintptr_t)id;
     return cudaSuccess;
 }
@@ -514,7 +534,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream, un
     EMULATE_ENTER;
     emulate_event *const  e = emulate_find(emulate_events, handle);
     emulate_stream *const s = emulate_stream_of(stream);
-    if (!e || !s)
+    if (!e || !s || e->card != s->card)
         return entry.say(cudaErrorInvalidResourceHandle);
     const cudaError_t implicit = emulate_implicit(s);
     if (implicit != cudaSuccess)
