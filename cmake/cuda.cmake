@@ -146,7 +146,7 @@ if(WEIR_TESTS)
         list(APPEND emulated ${copy})
     endforeach()
     set(emulation)
-    foreach(name IN ITEMS capture failure fiber memory queue runtime
+    foreach(name IN ITEMS capture cards failure fiber memory queue runtime
             work)
         list(APPEND emulation test/cuda/${name}.cpp)
     endforeach()

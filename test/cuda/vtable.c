@@ -6,7 +6,7 @@
 #include "device/device.h"
 #include "weir.h"
 
-/* What the plugin's own emulated card offers: it is not the one that this program is linked with. */
+/* What the emulated card of the plugin offers: not the one that this program is linked with. */
 static struct {
     void (*fail)(const char *function, long nth, cudaError_t error);
     long (*failed)(void);
