@@ -56,7 +56,7 @@ set(cuda_c_options
 weir_sources(cuda_core src/core dtype shape text vec op)
 weir_sources(cuda_host src/device/cuda cuda host)
 set(cuda_kernels)
-foreach(name IN ITEMS fill)
+foreach(name IN ITEMS fill update)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
 

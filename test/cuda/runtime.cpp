@@ -5,10 +5,17 @@
 #include "emulate.h"
 #include "fiber.h"
 
+/* For tests, by dlsym: launches so far, and which one from now on fails (0: none). */
+extern "C" __attribute__((visibility("default"))) long emulate_launches, emulate_failing;
+long emulate_launches, emulate_failing;
+
 cudaError_t emulate_launch(dim3 grid, dim3 block, cudaStream_t stream,
                            const std::function<void()> &thread)
 {
     (void)stream;
+    emulate_launches++;
+    if (emulate_failing > 0 && --emulate_failing == 0)
+        return cudaErrorLaunchOutOfResources;
     emulate_run(grid, block, thread);
     return cudaSuccess;
 }

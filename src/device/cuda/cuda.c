@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "device/cuda/host.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/updates.h"
 
 weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what)
 {
@@ -19,6 +20,35 @@ weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what
         return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
     return weir_fail(s, "device cuda: %s: %s (%s)", what, cudaGetErrorString(e),
                      cudaGetErrorName(e));
+}
+
+static void launch_waiting(weir_cuda *u)
+{
+    const cudaError_t e = u->updates ? weir_cuda_updates_launch(u->updates) : cudaSuccess;
+
+    if (e != cudaSuccess)
+        u->late = e;
+}
+
+cudaStream_t weir_cuda_stream(const weir_kargs *k)
+{
+    launch_waiting(weir_cuda_of(k->dev));
+    return k->stream ? (cudaStream_t)k->stream : weir_cuda_of(k->dev)->compute;
+}
+
+cudaStream_t weir_cuda_compute(const weir_device *d)
+{
+    launch_waiting(weir_cuda_of(d));
+    return weir_cuda_of(d)->compute;
+}
+
+weir_status weir_cuda_late(const weir_device *d)
+{
+    weir_cuda *const  u = weir_cuda_of(d);
+    const cudaError_t e = u->late;
+
+    u->late = cudaSuccess;
+    return weir_cuda_status(e, NULL, "launch of updates that waited");
 }
 
 /* "cuda" is card 0, "cuda:2" card 2. */
@@ -80,8 +110,9 @@ static void cuda_close(weir_device *d)
 {
     weir_cuda *const u = weir_cuda_of(d);
 
-    (void)cudaStreamSynchronize(u->compute);
+    (void)cudaStreamSynchronize(weir_cuda_compute(d));
     (void)cudaStreamDestroy(u->compute);
+    weir_mem_free(u->updates);
     weir_mem_free(u);
 }
 
@@ -102,33 +133,33 @@ static weir_status cuda_alloc(weir_device *d, size_t bytes, bool huge, void **p)
 static void cuda_free(weir_device *d, void *p, size_t bytes)
 {
     (void)bytes;
-    (void)cudaStreamSynchronize(weir_cuda_of(d)->compute);
+    (void)cudaStreamSynchronize(weir_cuda_compute(d));
     (void)cudaFree(p);
 }
 
 static weir_status cuda_sync(weir_device *d)
 {
-    WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_of(d)->compute));
-    return WEIR_OK;
+    WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_compute(d)));
+    return weir_cuda_late(d);
 }
 
 static weir_status cuda_fill(weir_device *d, void *p, int byte, size_t n)
 {
-    WEIR_CUDA_TRY(NULL, cudaMemsetAsync(p, byte, n, weir_cuda_of(d)->compute));
-    return WEIR_OK;
+    WEIR_CUDA_TRY(NULL, cudaMemsetAsync(p, byte, n, weir_cuda_compute(d)));
+    return weir_cuda_late(d);
 }
 
 static weir_status cuda_upload(weir_device *d, void *to, const void *from, size_t n)
 {
     WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(to, from, n, cudaMemcpyHostToDevice,
-                                        weir_cuda_of(d)->compute));
+                                        weir_cuda_compute(d)));
     return cuda_sync(d);
 }
 
 static weir_status cuda_download(weir_device *d, void *to, const void *from, size_t n)
 {
     WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToHost,
-                                        weir_cuda_of(d)->compute));
+                                        weir_cuda_compute(d)));
     return cuda_sync(d);
 }
 
