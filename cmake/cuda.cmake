@@ -64,7 +64,7 @@ set(cuda_c_options
 weir_sources(cuda_core src/core dtype shape text vec op)
 list(APPEND cuda_core src/device/swap.c src/device/rates.c)
 weir_sources(cuda_host src/device/cuda
-    cuda host libs
+    cuda host libs queue store transfer
     multiply matmul blas
     slice
     conv
@@ -75,7 +75,7 @@ foreach(name IN ITEMS
     reduce reduce_arg reduce_pair softmax loss
     gemm
     conv_direct pool2d
-    update
+    update words
 )
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
