@@ -29,6 +29,7 @@ extern "C" {
 #include "device/device.h"
 #include "device/pairs.h"
 #include "device/physical.h"
+#include "device/swap.h"
 
 #ifdef __cplusplus
 }
