@@ -129,6 +129,15 @@ function(weir_cuda_inside target)
         WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
 endfunction()
 
+# weir_cuda_also(<target> name...): cases of test/device/name.c, run on the emulated card, too.
+function(weir_cuda_also target)
+    weir_sources(files test/device ${ARGN})
+    target_sources(${target} PRIVATE ${files})
+    target_compile_definitions(${target} PRIVATE KERNEL_ALSO
+        WEIR_EMULATED_FOLDER="${CMAKE_BINARY_DIR}/emulated")
+    add_dependencies(${target} weir_cuda_emulated)
+endfunction()
+
 # ---- the emulation: the same files for the host's compiler, over a runtime of the tests' ----
 
 if(WEIR_TESTS)
