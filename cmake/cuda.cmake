@@ -59,7 +59,23 @@ set(cuda_c_options
     "$<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:weir_flags,INTERFACE_COMPILE_OPTIONS>>")
 
 weir_sources(cuda_core src/core dtype shape text vec op)
-weir_sources(cuda_host src/device/cuda cuda host libs)
+# The texts that begin generated kernels, as bytes for source.c.
+set(cuda_texts ${CMAKE_BINARY_DIR}/cuda)
+function(weir_cuda_text name)
+    list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/src/)
+    add_custom_command(OUTPUT ${cuda_texts}/${name}.inc
+        COMMAND ${CMAKE_COMMAND} -D OUTPUT=${cuda_texts}/${name}.inc -D "INPUTS=${ARGN}"
+                -P ${CMAKE_SOURCE_DIR}/cmake/text.cmake
+        DEPENDS ${ARGN} cmake/text.cmake VERBATIM)
+endfunction()
+weir_cuda_text(rtc_begin device/cuda/rtc_types.h core/half.h core/maths.h core/trig_table.h
+    core/maths_special.h core/rng.h core/row.h)
+weir_cuda_text(rtc_kernel device/cuda/rtc_kernel.h)
+add_custom_target(weir_cuda_texts DEPENDS ${cuda_texts}/rtc_begin.inc ${cuda_texts}/rtc_kernel.inc)
+target_include_directories(weir_cuda_flags INTERFACE ${cuda_texts})
+
+weir_sources(cuda_host src/device/cuda
+    cuda host libs source nvrtc kernel_file compile elementwise)
 set(cuda_kernels)
 foreach(name IN ITEMS fill)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
@@ -74,6 +90,7 @@ list(APPEND cuda_code -gencode=arch=compute_${arch},code=compute_${arch})
 
 add_library(weir_cuda MODULE ${cuda_core} ${cuda_host} ${cuda_kernels})
 target_link_libraries(weir_cuda PRIVATE weir_cuda_flags)
+add_dependencies(weir_cuda weir_cuda_texts)
 target_compile_options(weir_cuda PRIVATE ${cuda_c_options}
     $<$<COMPILE_LANGUAGE:CUDA>:${cuda_code} --fmad=false -Xcompiler=-Wall>)
 
@@ -81,6 +98,8 @@ target_compile_options(weir_cuda PRIVATE ${cuda_c_options}
 function(weir_cuda_inside target)
     weir_sources(files src/device/cuda ${ARGN})
     target_sources(${target} PRIVATE ${files})
+    add_dependencies(${target} weir_cuda_texts)
+    target_include_directories(${target} PRIVATE ${cuda_texts})
     target_include_directories(${target} SYSTEM PRIVATE ${WEIR_CUDA_INCLUDE} ${WEIR_CUDNN_INCLUDE})
     target_compile_definitions(${target} PRIVATE
         WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
@@ -97,15 +116,30 @@ if(WEIR_TESTS)
         file(GENERATE OUTPUT ${copy} CONTENT "#include \"${CMAKE_SOURCE_DIR}/${file}\"\n")
         list(APPEND emulated ${copy})
     endforeach()
-    foreach(name IN ITEMS fiber runtime)
+    foreach(name IN ITEMS fiber runtime queue)
         list(APPEND emulated test/cuda/${name}.cpp)
     endforeach()
     add_library(weir_cuda_emulated MODULE ${cuda_core} ${cuda_host} ${emulated})
     set_target_properties(weir_cuda_emulated PROPERTIES OUTPUT_NAME weir_cuda
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
+    add_dependencies(weir_cuda_emulated weir_cuda_texts)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)
     target_include_directories(weir_cuda_emulated PRIVATE test/cuda)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
         $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -ffp-contract=off>)
+
+    # Libraries that the emulated plugin opens at run time: weir_cuda_fake(<file> <its name> <and version>).
+    function(weir_cuda_fake name library suffix)
+        add_library(weir_${name} MODULE test/cuda/${name}.c)
+        set_target_properties(weir_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${library}
+            SUFFIX ${suffix} C_VISIBILITY_PRESET default
+            LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
+        target_compile_definitions(weir_${name} PRIVATE WEIR_HOST_CC="${CMAKE_C_COMPILER}")
+        target_link_libraries(weir_${name} PRIVATE weir_cuda_flags)
+        target_compile_options(weir_${name} PRIVATE -Wall)
+        add_dependencies(weir_cuda_emulated weir_${name})
+    endfunction()
+    weir_cuda_fake(fake_nvrtc libnvrtc .so.13)
+    weir_cuda_fake(fake_driver libcuda .so.1)
 endif()

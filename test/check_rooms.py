@@ -37,6 +37,7 @@ MAY_INCLUDE = {
     "src/model": ("include/weir.h", "src/model"),
     "src/tool": ("include/weir.h", "src/tool"),
     "examples": ("include/weir.h", "examples"),
+    "test/cuda": ("include", "src/core", "src/device", "src/device/cuda", "test", "test/cuda"),
     "test": ("include", "src/core", "src/device", "src/device/cpu", "src/device/sim",
              "src/graph", "src/graph/op",
              "src/graph/policy", "src/graph/place", "test"),
@@ -45,7 +46,7 @@ MAY_INCLUDE = {
 # Words that may not be called in the library, which returns text and statuses.
 LOUD = re.compile(r"\b(?:printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|perror|abort|_?exit|"
                   r"quick_exit)\s*\(")
-LOUD_ROOMS = ("src/tool", "examples", "test", "test/consumer")
+LOUD_ROOMS = ("src/tool", "examples", "test", "test/consumer", "test/cuda")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
@@ -121,6 +122,8 @@ def listed_in(cmake):
             files.update(f"{words[1]}/{name}.c" for name in words[2:])
         elif function == "weir_test":
             files.update(f"test/{words[0]}/{name}.c" for name in words[1:])
+        elif function == "weir_cuda_fake":
+            files.add(f"test/cuda/{words[0]}.c")
         elif function == "weir_example":
             files.update(f"examples/{name}.c" for name in words)
     return files
@@ -132,8 +135,11 @@ class Tree:
     def __init__(self, root):
         self.root = root
         self.text = {}
-        with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as f:
-            self.listed = listed_in(f.read())
+        self.listed = set()
+        for name in ("CMakeLists.txt", "cmake/cuda.cmake"):
+            if os.path.exists(os.path.join(root, name)):
+                with open(os.path.join(root, name), encoding="utf-8") as f:
+                    self.listed |= listed_in(f.read())
         for folder in FOLDERS:
             for base, dirs, names in os.walk(os.path.join(root, folder)):
                 dirs[:] = sorted(d for d in dirs if d != "__pycache__")
@@ -173,7 +179,8 @@ def rule_include(tree, path):
         if target is None:
             if quoted:
                 yield line, f'"{name}" is no file of the tree'
-            elif re.match(r"(cuda|cublas|cudnn|nvrtc)", name) and room != "src/device/cuda":
+            elif (re.match(r"(cuda|cublas|cudnn|nvrtc)", name) and
+                  room not in ("src/device/cuda", "test/cuda")):
                 yield line, f"<{name}> belongs to src/device/cuda"
         elif target not in MAY_INCLUDE[room] and room_of(target) not in MAY_INCLUDE[room]:
             yield line, f"{room} may not include {target}"

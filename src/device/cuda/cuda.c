@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/cuda/compile.h"
 #include "device/cuda/host.h"
 #include "device/cuda/kernels.h"
 
@@ -81,6 +82,7 @@ static void cuda_close(weir_device *d)
     weir_cuda *const u = weir_cuda_of(d);
 
     (void)cudaStreamSynchronize(u->compute);
+    weir_cuda_compile_close(u);
     (void)cudaStreamDestroy(u->compute);
     weir_mem_free(u);
 }
@@ -169,6 +171,7 @@ static void cuda_info(weir_device *d, weir_string *s)
 
     weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n", u->ordinal,
                     u->name, u->major, u->minor, u->processors);
+    weir_cuda_compile_info(u, s);
 }
 
 static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
