@@ -155,6 +155,7 @@ if(WEIR_TESTS)
     add_library(weir_cuda_emulated MODULE ${cuda_core} ${cuda_host} ${emulated})
     set_target_properties(weir_cuda_emulated PROPERTIES OUTPUT_NAME weir_cuda
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
+    add_dependencies(weir_cuda_emulated weir_cuda_texts)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
