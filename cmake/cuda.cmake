@@ -64,7 +64,7 @@ weir_sources(cuda_host src/device/cuda cuda host libs
     multiply matmul blas)
 set(cuda_kernels)
 foreach(name IN ITEMS fill
-    reduce reduce_arg reduce_pair softmax loss
+    reduce reduce_arg reduce_pair scan softmax loss norm
     gemm)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
