@@ -52,6 +52,7 @@ typedef struct weir_device_ops {
     const char *name;
     size_t      align;                                      /* of every block and arena offset */
     bool        host;           /* its memory is the host's: programs may look and write there */
+    weir_status (*count)(int *n);           /* devices of this kind that the machine has */
     bool        homes;          /* parameters and states may live in its store between steps */
     /* spec: what follows "name:", NULL if nothing does */
     weir_status (*open)(weir_device *d, const char *spec);

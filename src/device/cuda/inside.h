@@ -27,6 +27,7 @@ extern "C" {
 #include "device/axes.h"
 #include "device/cut.h"
 #include "device/device.h"
+#include "device/pairs.h"
 #include "device/physical.h"
 #include "device/swap.h"
 
