@@ -12,10 +12,10 @@
 
 static constexpr int PIECE = WEIR_CUDA_NORM_PIECE;
 
-typedef struct norm {
+typedef struct bn {
     weir_cuda_norm cut;
     double         eps;
-} norm;
+} bn;
 
 /* ---- statistics ---- */
 
@@ -233,7 +233,7 @@ static dim3 grid_of(const weir_cuda_norm *p)
 
 template <class T> static weir_status stats_run(const weir_kargs *k)
 {
-    const norm *const           s = (const norm *)k->state;
+    const bn *const             s = (const bn *)k->state;
     const weir_cuda_norm *const p = &s->cut;
     const T *const              x = (const T *)k->src[0];
     double *const               part = (double *)k->work;
@@ -249,7 +249,7 @@ template <class T> static weir_status stats_run(const weir_kargs *k)
 
 template <class T> static weir_status grads_run(const weir_kargs *k)
 {
-    const norm *const           s = (const norm *)k->state;
+    const bn *const             s = (const bn *)k->state;
     const weir_cuda_norm *const p = &s->cut;
     const T *const              dy = (const T *)k->src[0], *const x = (const T *)k->src[1];
     const T *const              mean = (const T *)k->src[2];
@@ -276,12 +276,12 @@ static weir_status type_fails(const weir_call *c)
 static weir_status choose(const weir_call *c, const weir_desc *x, double eps,
                           weir_status (*run)(const weir_kargs *), weir_choice *out)
 {
-    norm *const   s = (norm *)weir_mem_alloc(sizeof *s);
+    bn *const     s = (bn *)weir_mem_alloc(sizeof *s);
     const int64_t rows = x->dim[0] * (x->ndim == 4 ? x->dim[2] * x->dim[3] : 1);
 
     if (!s)
         return WEIR_ERR_NOMEM;
-    *s = (norm){weir_cuda_norm_plan(rows, x->dim[1],
+    *s = (bn){weir_cuda_norm_plan(rows, x->dim[1],
                                     x->dtype == WEIR_F32 ? weir_width<float>()
                                                          : weir_width<double>()),
                 eps};

@@ -20,7 +20,7 @@ typedef struct scan {
 /* Element r of a line counted in the order of summation. */
 static __device__ inline int64_t place_of(const scan &s, int64_t line, int64_t r)
 {
-    const int64_t slice = weir_divide(line, s.inner), row = s.reverse ? s.n - 1 - r : r;
+    const int64_t slice = weir_quotient(line, s.inner), row = s.reverse ? s.n - 1 - r : r;
     return (slice * s.n + row) * s.inner + (line - slice * s.inner);
 }
 
