@@ -72,7 +72,7 @@ weir_sources(cuda_host src/device/cuda
 set(cuda_kernels)
 foreach(name IN ITEMS
     compare gather move
-    reduce reduce_arg reduce_pair softmax loss
+    reduce reduce_arg reduce_pair scan softmax loss norm
     gemm
     conv_direct pool2d
     update words
