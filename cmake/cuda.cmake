@@ -63,7 +63,7 @@ weir_sources(cuda_host src/device/cuda cuda host libs
     multiply matmul blas)
 set(cuda_kernels)
 foreach(name IN ITEMS fill
-    gemm)
+    gemm attention lstm)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
 
