@@ -161,13 +161,16 @@ static inline weir_status direct_run(weir_device *d, weir_op op, int nin, const 
     return s;
 }
 
-/* Root mean square of the differences over that of what is wanted, or over `floor`. */
+/* Root mean square of the differences over that of what is wanted and `floor`; infinities must be
+ * equal. */
 static inline double direct_error(const direct_tensor *got, const direct_tensor *want, double floor)
 {
     double error = 0, size = floor * floor * (double)want->n;
     for (int64_t i = 0; i < want->n; i++) {
         const double gap = got->value[i] - want->value[i];
-        error += gap == 0 ? 0 : isfinite(gap) ? gap * gap : HUGE_VAL;
+        if (isinf(want->value[i]) && got->value[i] == want->value[i])
+            continue;
+        error += isfinite(gap) ? gap * gap : HUGE_VAL;
         size += want->value[i] * want->value[i];
     }
     return error > 0 ? sqrt(error / size) : 0;
