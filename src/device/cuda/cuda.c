@@ -7,6 +7,7 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cuda/blas.h"
+#include "device/cuda/dnn.h"
 #include "device/cuda/host.h"
 #include "device/cuda/kernels.h"
 
@@ -83,6 +84,7 @@ static void cuda_close(weir_device *d)
 
     (void)cudaStreamSynchronize(u->compute);
     weir_cuda_blas_close(u);
+    weir_cuda_dnn_close(u);
     (void)cudaStreamDestroy(u->compute);
     weir_mem_free(u);
 }
