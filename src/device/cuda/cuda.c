@@ -18,9 +18,23 @@ weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what
     (void)cudaGetLastError();
     const weir_status s = e == cudaErrorMemoryAllocation ? WEIR_ERR_NOMEM : WEIR_ERR_DEVICE;
     if (c)
-        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
+        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e),
+                              cudaGetErrorName(e));
     return weir_fail(s, "device cuda: %s: %s (%s)", what, cudaGetErrorString(e),
                      cudaGetErrorName(e));
+}
+
+/* A machine without a card or without a driver has none; only a driver that is too old, say, is an
+ * error. */
+static weir_status cuda_count(int *n)
+{
+    const cudaError_t e = cudaGetDeviceCount(n);
+
+    if (e == cudaSuccess)
+        return WEIR_OK;
+    *n = 0;
+    (void)cudaGetLastError();
+    return e == cudaErrorNoDevice ? WEIR_OK : weir_cuda_status(e, NULL, "no card can be used");
 }
 
 /* "cuda" is card 0, "cuda:2" card 2. */
@@ -29,15 +43,13 @@ static weir_status ordinal_of(const char *spec, int *ordinal)
     char *end = NULL;
     int   cards = 0;
 
-    const cudaError_t e = cudaGetDeviceCount(&cards);
-    if (e != cudaSuccess)
-        return weir_cuda_status(e, NULL, "no card can be used");
+    WEIR_TRY(cuda_count(&cards));
     *ordinal = spec ? (int)strtol(spec, &end, 10) : 0;
     if (spec && (end == spec || *end))
         return weir_fail(WEIR_ERR_INVALID, "weir_device_open: \"cuda:%s\": what follows the colon "
                          "is the number of a card", spec);
     if (*ordinal < 0 || *ordinal >= cards)
-        return weir_fail(WEIR_ERR_DEVICE, "weir_device_open: there is no card %d, there are %d",
+        return weir_fail(WEIR_ERR_DEVICE, "weir_device_open: there is no card %d: the machine has %d",
                          *ordinal, cards);
     return WEIR_OK;
 }
@@ -187,6 +199,7 @@ static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 static const weir_device_ops table = {
     .name = "cuda",
     .align = WEIR_CUDA_ALIGN,
+    .count = cuda_count,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,
