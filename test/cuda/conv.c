@@ -1,5 +1,5 @@
-/* conv.c - tests of the choice of a convolution's kernel on cards: rules for cuDNN's engines, padding,
- * slices; what is taken of what the emulated cuDNN offers, and what becomes of its failures. */
+/* conv.c - tests of who runs a convolution on cards: rules for engines of cuDNN, padding, slices;
+ * what is taken of what the emulated cuDNN offers, and what becomes of its failures. */
 #include "device/cuda/conv.h"
 
 #include <dlfcn.h>
@@ -126,9 +126,6 @@ CASE(cudnn_is_asked_for_something_only)
 
 /* ---- the emulated card ---- */
 
-/* Engines of test/cuda/dnn.cpp. */
-enum { UNSTEADY, CORE, WINOGRAD, LARGE, FAILING, GOOD, PLAIN, ENGINES };
-
 static long (*ran)(int);
 static long (*live)(void);
 static void (*fail)(long);
@@ -189,7 +186,7 @@ static void expect(values *v, bool asymmetric)
 static void check_engine(const char *name, const char *value, int engine, double off)
 {
     values v, want;
-    long   before[ENGINES];
+    long   before[DNN_ENGINES];
 
     expect(&want, false);
     v = want;
@@ -197,10 +194,10 @@ static void check_engine(const char *name, const char *value, int engine, double
         setenv(name, value, 1);
     weir_device *const d = open_card();
     CHECK_OR_RETURN(d != NULL);
-    for (int i = 0; i < ENGINES; i++)
+    for (int i = 0; i < DNN_ENGINES; i++)
         before[i] = ran(i);
     CHECK_OK(convolve(d, &v, false));
-    for (int i = 0; i < ENGINES; i++)
+    for (int i = 0; i < DNN_ENGINES; i++)
         check_that(ran(i) - before[i] == (i == engine), __FILE__, __LINE__,
                    "engine %d ran %ld times", i, ran(i) - before[i]);
     for (int i = 0; i < Y; i++)
@@ -213,18 +210,18 @@ static void check_engine(const char *name, const char *value, int engine, double
 
 CASE(first_allowed_engine)
 {
-    check_engine(NULL, NULL, GOOD, 1e-5);
+    check_engine(NULL, NULL, DNN_GOOD, 1e-5);
 }
 
 CASE(options_allow_engines)
 {
-    check_engine("WEIR_TF32", "1", CORE, 0.05);
-    check_engine("WEIR_WINOGRAD", "1", WINOGRAD, 1e-5);
-    check_engine("WEIR_CUDNN_NONDETERMINISTIC", "1", UNSTEADY, 0.05);
-    check_engine("WEIR_CUDNN_WORKSPACE", "1000", GOOD, 1e-5);
-    check_engine("WEIR_CUDNN_WORKSPACE", "999", PLAIN, 1e-5);
+    check_engine("WEIR_TF32", "1", DNN_CORE, 0.05);
+    check_engine("WEIR_WINOGRAD", "1", DNN_WINOGRAD, 1e-5);
+    check_engine("WEIR_CUDNN_NONDETERMINISTIC", "1", DNN_UNSTEADY, 0.05);
+    check_engine("WEIR_CUDNN_WORKSPACE", "1000", DNN_GOOD, 1e-5);
+    check_engine("WEIR_CUDNN_WORKSPACE", "999", DNN_PLAIN, 1e-5);
     check_engine("WEIR_CONV", "own", -1, 1e-5);
-    check_engine("WEIR_CONV", "cudnn", GOOD, 1e-5);
+    check_engine("WEIR_CONV", "cudnn", DNN_GOOD, 1e-5);
 }
 
 /* All that are allowed run a few times when the choice is made, and once more then. */
@@ -237,13 +234,14 @@ CASE(autotuning_times_candidates)
     setenv("WEIR_AUTOTUNE", "1", 1);
     weir_device *const d = open_card();
     CHECK_OR_RETURN(d != NULL);
-    const long good = ran(GOOD), plain = ran(PLAIN), rest = ran(UNSTEADY) + ran(CORE) + ran(LARGE);
+    const long good = ran(DNN_GOOD), plain = ran(DNN_PLAIN), core = ran(DNN_CORE);
+    const long unsteady = ran(DNN_UNSTEADY);
     CHECK_OK(convolve(d, &v, false));
-    CHECK(ran(GOOD) - good >= 4 && ran(PLAIN) - plain >= 4);
-    CHECK(ran(GOOD) - good + ran(PLAIN) - plain == 9);
+    CHECK(ran(DNN_GOOD) - good >= 4 && ran(DNN_PLAIN) - plain >= 4);
+    CHECK(ran(DNN_GOOD) - good + ran(DNN_PLAIN) - plain == 9);
     CHECK_OK(convolve(d, &v, false));
-    CHECK(ran(GOOD) - good + ran(PLAIN) - plain == 10);
-    CHECK(ran(UNSTEADY) + ran(CORE) + ran(LARGE) == rest);
+    CHECK(ran(DNN_GOOD) - good + ran(DNN_PLAIN) - plain == 10);
+    CHECK(ran(DNN_UNSTEADY) == unsteady && ran(DNN_CORE) == core);
     for (int i = 0; i < Y; i++)
         CHECK_NEAR(v.y[i], want.y[i], 1e-5);
     unsetenv("WEIR_AUTOTUNE");
@@ -260,9 +258,9 @@ CASE(refused_by_the_library)
     v = want;
     weir_device *d = open_card();
     CHECK_OR_RETURN(d != NULL);
-    const long good = ran(GOOD), plain = ran(PLAIN);
+    const long good = ran(DNN_GOOD), plain = ran(DNN_PLAIN);
     CHECK_OK(convolve(d, &v, true));
-    CHECK(ran(GOOD) == good && ran(PLAIN) == plain && live() == 0);
+    CHECK(ran(DNN_GOOD) == good && ran(DNN_PLAIN) == plain && live() == 0);
     for (int i = 0; i < Y; i++)
         CHECK_NEAR(v.y[i], want.y[i], 1e-5);
     weir_device_close(d);
@@ -285,7 +283,7 @@ CASE(operands_that_are_not_aligned)
     CHECK_OR_RETURN(cpu && d);
     check_floats(x, IMAGES * EACH, -1, 1);
     check_floats(w, 9, -1, 1);
-    const long good = ran(GOOD);
+    const long good = ran(DNN_GOOD);
     for (int i = 0; i < 2; i++) {
         weir_tensor *const a = weir_input(on[i], weir_4d(WEIR_F32, IMAGES, 1, 5, 5));
         weir_tensor *const b = weir_input(on[i], weir_4d(WEIR_F32, 1, 1, 3, 3));
@@ -297,7 +295,7 @@ CASE(operands_that_are_not_aligned)
         weir_release(a);
         weir_release(b);
     }
-    CHECK(ran(GOOD) == good);
+    CHECK(ran(DNN_GOOD) == good);
     for (int i = 0; i < 2 * OUT; i++)
         CHECK_NEAR(y[1][i], y[0][i], 1e-6);
     weir_device_close(cpu);

@@ -1,13 +1,12 @@
 /* dnn.cpp - an emulated cuDNN: the functions that the plugin calls, on host memory, queued.
  *
- * It believes nothing: an attribute that a descriptor does not have, or of another type or count, or
- * missing when the descriptor is finished, a descriptor used before it is finished or after it is
- * gone ends the program with a sentence. Its heuristics name engines that differ in what they do to
- * numbers, and those that rules forbid do it: sums that change from run to run, operands rounded to
- * TF32. Unequal padding it does not support. */
+ * It believes nothing: an attribute that a descriptor does not have, or of another type or count,
+ * or missing when the descriptor is finished, a descriptor used before it is finished or after it
+ * is gone ends the program with a sentence. Its heuristics name engines that differ in what they do
+ * to numbers, and those that rules forbid do it: sums that change from run to run, operands rounded
+ * to TF32. Unequal padding it does not support. */
 #include <cudnn_backend.h>
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,8 +18,8 @@
 #include <set>
 #include <vector>
 
-#include "core/half.h"
 #include "dnn.h"
+#include "dnn_run.h"
 #include "work.h"
 
 #define API __attribute__((visibility("default")))
@@ -37,27 +36,6 @@ __attribute__((format(printf, 1, 2), noreturn)) void wrong(const char *format, .
     va_end(args);
     abort();
 }
-
-/* ---- engines, in the order that heuristics name them ---- */
-
-struct engine {
-    int64_t notes;
-    int     note[2];
-    bool    f64, fails;         /* takes f64; its plans cannot be made */
-    int64_t work;
-};
-
-enum { UNSTEADY, CORE, WINOGRAD, LARGE, FAILING, GOOD, PLAIN, ENGINES };
-
-const engine engines[ENGINES] = {
-    {1, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, false, false, 0},
-    {1, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, false, false, 131},
-    {2, {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4}, false, false, 0},
-    {0, {}, false, false, (int64_t)1 << 40},
-    {0, {}, false, true, 0},
-    {1, {CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}, false, false, 1000},
-    {0, {}, true, false, 0},
-};
 
 /* ---- descriptors ---- */
 
@@ -82,7 +60,7 @@ struct holder {
 };
 
 std::set<holder *> live;
-long               planted, ran[ENGINES];
+long               planted, ran[DNN_ENGINES];
 int                handles;
 
 bool fails(void)
@@ -193,19 +171,6 @@ const desc &part(const desc &d, int name)
 
 /* ---- the convolution of a graph ---- */
 
-struct geometry {
-    int64_t n, c, h, w, o, cg, kh, kw, oh, ow, stride[2], before[2], dilation[2];
-};
-
-struct problem {
-    geometry        g;
-    cudnnDataType_t type;
-    int             pass, engine;
-    void           *x, *w, *y, *work;
-    int64_t         id[3];
-};
-static_assert(sizeof(problem) <= EMULATE_WORK_BYTES, "problem");
-
 /* What an operation calls its parts. */
 struct names {
     int type, x, w, y, convolution, alpha;
@@ -240,7 +205,7 @@ void check_tensor(const desc &t, cudnnDataType_t type)
 }
 
 /* Places of a window along axis k. */
-void check_places(const geometry &g, int k, int64_t after)
+void check_places(const dnn_geometry &g, int k, int64_t after)
 {
     const int64_t size = k ? g.w : g.h, kernel = k ? g.kw : g.kh, places = k ? g.ow : g.oh;
     const int64_t reach = g.dilation[k] * (kernel - 1) + 1;
@@ -250,9 +215,9 @@ void check_places(const geometry &g, int k, int64_t after)
               (long long)reach);
 }
 
-problem problem_of(const desc &op, int64_t after[2])
+dnn_problem problem_of(const desc &op, int64_t after[2])
 {
-    problem p = {};
+    dnn_problem p = {};
     while (passes[p.pass].type != (int)op.type)
         p.pass++;
     const names &n = passes[p.pass];
@@ -288,7 +253,7 @@ bool check_finished(const desc &d)
         return true;
     const desc   &op = is_operation(d.type) ? d : part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS);
     int64_t       after[2];
-    const problem p = problem_of(op, after);
+    const dnn_problem p = problem_of(op, after);
     const bool    wide = p.type == CUDNN_DATA_DOUBLE;
     const desc   &v = part(op, passes[p.pass].convolution);
     if (*at<int>(v, CUDNN_ATTR_CONVOLUTION_CONV_MODE) != CUDNN_CROSS_CORRELATION ||
@@ -309,91 +274,6 @@ const desc &operation_of(const desc &config)
     return part(part(config, CUDNN_ATTR_ENGINE_OPERATION_GRAPH), CUDNN_ATTR_OPERATIONGRAPH_OPS);
 }
 
-/* ---- running ---- */
-
-double load(const problem &p, const void *at, int64_t i)
-{
-    switch (p.type) {
-    case CUDNN_DATA_HALF:
-        return weir_from_f16(((const uint16_t *)at)[i]);
-    case CUDNN_DATA_BFLOAT16:
-        return weir_from_bf16(((const uint16_t *)at)[i]);
-    case CUDNN_DATA_DOUBLE:
-        return ((const double *)at)[i];
-    default:
-        break;
-    }
-    float    v = ((const float *)at)[i];
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    bits &= p.engine == CORE ? ~UINT32_C(0x1fff) : ~UINT32_C(0);    /* TF32 */
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-void store(const problem &p, void *at, int64_t i, double v)
-{
-    static int unsteady;
-    if (p.engine == UNSTEADY)
-        v *= 1 + 1e-4 * (++unsteady % 7);
-    switch (p.type) {
-    case CUDNN_DATA_HALF:
-        ((uint16_t *)at)[i] = weir_to_f16((float)v);
-        break;
-    case CUDNN_DATA_BFLOAT16:
-        ((uint16_t *)at)[i] = weir_to_bf16((float)v);
-        break;
-    case CUDNN_DATA_DOUBLE:
-        ((double *)at)[i] = v;
-        break;
-    default:
-        ((float *)at)[i] = (float)v;
-    }
-}
-
-/* Adds a product to each result: r numbers x, w, y by the pass, the last one is the result's. */
-template <class F> void each_product(const geometry &g, F add)
-{
-    const int64_t groups = g.c / g.cg, og = g.o / groups;
-    for (int64_t n = 0; n < g.n; n++)
-        for (int64_t i = 0; i < g.oh; i++)
-            for (int64_t j = 0; j < g.ow; j++)
-                for (int64_t a = 0; a < g.kh; a++)
-                    for (int64_t b = 0; b < g.kw; b++) {
-                        const int64_t y = i * g.stride[0] - g.before[0] + a * g.dilation[0];
-                        const int64_t x = j * g.stride[1] - g.before[1] + b * g.dilation[1];
-                        if (y < 0 || y >= g.h || x < 0 || x >= g.w)
-                            continue;
-                        for (int64_t o = 0; o < g.o; o++)
-                            for (int64_t c = 0; c < g.cg; c++)
-                                add(((n * g.h + y) * g.w + x) * g.c + o / og * g.cg + c,
-                                    ((o * g.kh + a) * g.kw + b) * g.cg + c,
-                                    ((n * g.oh + i) * g.ow + j) * g.o + o);
-                    }
-}
-
-void run(const void *arguments)
-{
-    const problem  &p = *(const problem *)arguments;
-    const geometry &g = p.g;
-    const int64_t   size[3] = {g.n * g.h * g.w * g.c, g.o * g.kh * g.kw * g.cg,
-                               g.n * g.oh * g.ow * g.o};
-    const int       to = p.pass == 0 ? 2 : p.pass == 1 ? 0 : 1;
-    void *const     at[3] = {p.x, p.w, p.y};
-    std::vector<double> sum((size_t)size[to], 0.0);
-    if (engines[p.engine].work > 0)
-        memset(p.work, 0xff, (size_t)engines[p.engine].work);
-    each_product(g, [&](int64_t x, int64_t w, int64_t y) {
-        const int64_t i[3] = {x, w, y};
-        double        product = 1;
-        for (int k = 0; k < 3; k++)
-            product *= k == to ? 1 : load(p, at[k], i[k]);
-        sum[(size_t)i[to]] += product;
-    });
-    for (int64_t i = 0; i < size[to]; i++)
-        store(p, at[to], i, sum[(size_t)i]);
-}
-
 /* ---- heuristics ---- */
 
 /* Mode A knows nothing for f64, mode B nothing at all. */
@@ -405,10 +285,10 @@ std::vector<int> engines_for(const desc &heuristics)
                       CUDNN_DATA_DOUBLE;
     const int   mode = *at<int>(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE);
     if (mode == CUDNN_HEUR_MODE_FALLBACK)
-        return {PLAIN};
+        return {DNN_PLAIN};
     if (mode != CUDNN_HEUR_MODE_A || wide)
         return {};
-    return {UNSTEADY, CORE, WINOGRAD, LARGE, FAILING, GOOD, PLAIN};
+    return {DNN_UNSTEADY, DNN_CORE, DNN_WINOGRAD, DNN_LARGE, DNN_FAILING, DNN_GOOD, DNN_PLAIN};
 }
 
 void get_results(const desc &heuristics, int64_t n, int64_t *count, void **config)
@@ -576,7 +456,7 @@ API cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t p)
         return CUDNN_STATUS_NOT_SUPPORTED_PADDING;
     if (d.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
         d.engine = part(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).engine;
-        if (engines[d.engine].fails)
+        if (dnn_engines[d.engine].fails)
             return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
     }
     d.finished = true;
@@ -605,11 +485,11 @@ API cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const p,
         e.finished = true;
     } else if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && type == CUDNN_TYPE_NUMERICAL_NOTE &&
                n >= 2 && d.type == CUDNN_BACKEND_ENGINE_DESCRIPTOR) {
-        *count = engines[d.engine].notes;
-        memcpy(values, engines[d.engine].note, (size_t)*count * sizeof(int));
+        *count = dnn_engines[d.engine].notes;
+        memcpy(values, dnn_engines[d.engine].note, (size_t)*count * sizeof(int));
     } else if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64 &&
                n == 1 && d.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
-        memcpy(values, &engines[d.engine].work, sizeof(int64_t));
+        memcpy(values, &dnn_engines[d.engine].work, sizeof(int64_t));
     } else {
         wrong("a descriptor of type %d is not asked for %lld of attribute %d, type %d",
               (int)d.type, (long long)n, (int)name, (int)type);
@@ -629,7 +509,7 @@ API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t 
     if (fails())
         return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     int64_t after[2];
-    problem p = problem_of(operation_of(part(e, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)), after);
+    dnn_problem p = problem_of(operation_of(part(e, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)), after);
     p.engine = e.engine;
     const int64_t *const id = at<int64_t>(v, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     void *const *const   data = at<void *>(v, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
@@ -641,10 +521,11 @@ API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t 
     if (!p.x || !p.w || !p.y || ((uintptr_t)p.x | (uintptr_t)p.w | (uintptr_t)p.y) % 16 != 0)
         wrong("operands %p, %p, %p: missing or not aligned", p.x, p.w, p.y);
     p.work = *at<void *>(v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-    if (engines[p.engine].work > 0 && (!p.work || (uintptr_t)p.work % 256 != 0))
-        wrong("a workspace of %lld bytes at %p", (long long)engines[p.engine].work, p.work);
+    const int64_t work = dnn_engines[p.engine].work;
+    if (work > 0 && (!p.work || (uintptr_t)p.work % 256 != 0))
+        wrong("a workspace of %lld bytes at %p", (long long)work, p.work);
     ran[p.engine]++;
-    return emulate_work_in_plugin(known_handle(h)->stream, run, &p, sizeof p) == cudaSuccess
+    return emulate_work_in_plugin(known_handle(h)->stream, dnn_run, &p, sizeof p) == cudaSuccess
                ? CUDNN_STATUS_SUCCESS
                : CUDNN_STATUS_EXECUTION_FAILED_CUDART;
 }

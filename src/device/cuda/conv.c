@@ -1,8 +1,8 @@
 /* conv.c - chooses who runs a convolution or one of its gradients: cuDNN where it is there and has
  * an engine that is allowed, else our own kernels. WEIR_CONV = own or cudnn asks for one of them.
  *
- * The choice is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few, each timed
- * on memory of its own. Plans are made for aligned operands; others (a part of a tensor may begin
+ * The choice is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few, timed on
+ * memory of their own. Plans are made for aligned operands; others (a part of a tensor may begin
  * anywhere) go to our own kernels, without a workspace. */
 #include "device/cuda/conv.h"
 
@@ -220,8 +220,8 @@ static weir_status choose(weir_device *d, const weir_call *c, const weir_cuda_co
     if (dnn.dnn)
         return choose_dnn(c, g, pass, &dnn, out);
     if (asked_for("WEIR_CONV", "cudnn"))
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "WEIR_CONV=cudnn, but cuDNN is not there or has "
-                              "nothing for this");
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "WEIR_CONV=cudnn, but cuDNN is not there or "
+                              "has nothing for this");
     return weir_cuda_conv_own(c, g, pass, true, out);
 }
 

@@ -26,8 +26,8 @@ typedef enum weir_cuda_conv_pass {
     WEIR_CUDA_CONV_GRAD_W
 } weir_cuda_conv_pass;
 
-/* Is cuDNN asked? Not for nothing at all, nor for depthwise convolutions of f32 and f64, which it has
- * its most general code for. */
+/* Is cuDNN asked? Not for nothing at all, nor for depthwise convolutions of f32 and f64, for which
+ * it has its most general code alone. */
 static inline bool weir_cuda_conv_suits_dnn(const weir_cuda_conv *g)
 {
     const bool depthwise = g->groups > 1 && g->c == g->groups;

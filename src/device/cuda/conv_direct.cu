@@ -3,11 +3,11 @@
  * Groups of many channels are matrix products whose operands are read where they lie, patch
  * matrices being indices only (implicit GEMM, after Chetlur et al., "cuDNN: efficient primitives
  * for deep learning", 2014):
- *     FORWARD   y[pixel, o]       = sum over (tap, channel) of x[tap of pixel, channel] w[o, tap, channel]
- *     GRAD_X    dx[place, c]      = sum over (tap, output) of dy[place / tap, output] w[output, tap, c]
- *     GRAD_W    dw[o, (tap, c)]   = sum over pixels of dy[pixel, o] x[tap of pixel, c]
- * Groups of few channels, depthwise convolutions above all, have a thread for each result. Sums over
- * pixels are cut into slices by sizes alone; slices are added in order. */
+ *     FORWARD  y[pixel, o]     = sum over (tap, c) of x[tap of pixel, c] w[o, tap, c]
+ *     GRAD_X   dx[place, c]    = sum over (tap, o) of dy[pixel with the tap there, o] w[o, tap, c]
+ *     GRAD_W   dw[o, (tap, c)] = sum over pixels of dy[pixel, o] x[tap of pixel, c]
+ * Groups of few channels, depthwise convolutions above all, have a thread for each result. Sums
+ * over pixels are cut into slices by sizes alone; slices are added in order. */
 #include "device/cuda/conv.h"
 #include "device/cuda/launch.h"
 #include "device/cuda/maths.h"
@@ -450,7 +450,8 @@ template <class T> static weir_status grad_x_run(const weir_kargs *k)
 }
 
 /* What makes dw or its slices. */
-template <class T, class To> static weir_status slices_run(const weir_kargs *k, const conv &c, To *to)
+template <class T, class To>
+static weir_status slices_run(const weir_kargs *k, const conv &c, To *to)
 {
     const T *const x = (const T *)k->src[0], *const dy = (const T *)k->src[1];
     const int64_t  blocks = ceil_div(c.o * c.cg, LANES) * c.taps;

@@ -51,7 +51,8 @@ bool weir_dnn_allows(const weir_dnn_rules *r, weir_dtype t,
 const char *weir_dnn_impl(weir_dtype t, const cudnnBackendNumericalNote_t *note, int64_t notes)
 {
     static const char *const name[2][2][2] = {
-        {{"cudnn", "cudnn nondeterministic"}, {"cudnn transform", "cudnn transform nondeterministic"}},
+        {{"cudnn", "cudnn nondeterministic"},
+         {"cudnn transform", "cudnn transform nondeterministic"}},
         {{"cudnn tf32", "cudnn tf32 nondeterministic"},
          {"cudnn tf32 transform", "cudnn tf32 transform nondeterministic"}}};
     bool tf32 = false, transform = false, nondeterministic = false;
