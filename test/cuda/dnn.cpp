@@ -509,7 +509,8 @@ API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t 
     if (fails())
         return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     int64_t after[2];
-    dnn_problem p = problem_of(operation_of(part(e, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)), after);
+    const desc &config = part(e, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    dnn_problem p = problem_of(operation_of(config), after);
     p.engine = e.engine;
     const int64_t *const id = at<int64_t>(v, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     void *const *const   data = at<void *>(v, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
