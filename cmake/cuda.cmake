@@ -67,7 +67,7 @@ weir_sources(cuda_host src/device/cuda
     cuda host libs queue store transfer
     multiply matmul blas
     slice
-    conv
+    conv dnn
 )
 set(cuda_kernels)
 foreach(name IN ITEMS
@@ -170,4 +170,12 @@ if(WEIR_TESTS)
     target_link_libraries(weir_cublas_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cublas_emulated PRIVATE -Wall -ffp-contract=off)
     add_dependencies(weir_cuda_emulated weir_cublas_emulated)
+    add_library(weir_cudnn_emulated MODULE test/cuda/dnn.cpp test/cuda/dnn_run.cpp
+        test/cuda/work_find.cpp)
+    set_target_properties(weir_cudnn_emulated PROPERTIES PREFIX "" OUTPUT_NAME libcudnn
+        SUFFIX .so.9 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
+    target_include_directories(weir_cudnn_emulated PRIVATE test/cuda)
+    target_link_libraries(weir_cudnn_emulated PRIVATE weir_cuda_flags)
+    target_compile_options(weir_cudnn_emulated PRIVATE -Wall -ffp-contract=off)
+    add_dependencies(weir_cuda_emulated weir_cudnn_emulated)
 endif()

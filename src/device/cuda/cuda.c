@@ -7,6 +7,7 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cuda/blas.h"
+#include "device/cuda/dnn.h"
 #include "device/cuda/host.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/queue.h"
