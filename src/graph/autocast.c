@@ -4,7 +4,7 @@
 #include "core/dtype.h"
 #include "core/status.h"
 #include "core/tensor.h"
-#include "weir/op.h"
+#include "graph/op/op.h"
 
 weir_status weir_autocast_begin(weir_device *d, weir_dtype half)
 {

@@ -13,9 +13,4 @@
 /* The types that the inputs of a call are to be cast to, from what they are. */
 void weir_autocast_types(const weir_session *s, const weir_opdef *def, int n, weir_dtype *type);
 
-/* For functions that are made of several calls. Inside a scope: t, a half as f32; t, an f32 in the
- * type of a half `like`. Else t itself. NULL gives NULL. */
-weir_tensor *weir_raised(weir_tensor *t);
-weir_tensor *weir_lowered(weir_tensor *t, const weir_tensor *like);
-
 #endif

@@ -58,7 +58,8 @@ CASE(calls_have_the_types_of_the_rules)
         weir_tensor *const wants_f32[] = {
             weir_softmax(y, 1), weir_log_softmax(y, 1), weir_sum(y, 0, false),
             weir_mean(y, 1, false), weir_prod(y, 0, false), weir_cumsum(y, 0, false),
-            weir_var(y, 0, 0, false), weir_norm(y, 2, 0, false), weir_exp(y), weir_log(y), weir_pow(y, y),
+            weir_var(y, 0, 0, false), weir_norm(y, 2, 0, false), weir_exp(y), weir_log(y),
+            weir_pow(y, y),
             weir_cross_entropy(y, y), weir_mse_loss(y, y), weir_bce_logits_loss(y, y),
             weir_ranking_loss(y, y, 1), weir_cosine_similarity(y, y, 0),
         };

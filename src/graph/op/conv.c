@@ -4,7 +4,6 @@
  * correlation: the kernel is not flipped. Both gradients are ops of their own rather than
  * convolutions of rearranged operands, so that a device can choose its best kernel for each. They
  * take the forward's attributes plus the sizes that their operands do not tell. */
-#include "graph/autocast.h"
 #include "graph/op/window.h"
 
 /* (h,w) of an operand with 4 axes, or (kh,kw) of the weights. */

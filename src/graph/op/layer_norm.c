@@ -6,7 +6,6 @@
  * statistics are taken of x detached; the gradient of the apply step treats them as functions of x.
  * With g = dy scale, xhat = (x - mean) rstd and means over the m elements normalised together:
  * dx = rstd (g - mean(g) - xhat mean(g xhat)). For that dy xhat is made, as large as x. */
-#include "graph/autocast.h"
 #include "graph/op/axes.h"
 
 /* The last n axes of d as a set of axes. */

@@ -4,7 +4,6 @@
  * (lse), which is also all that the gradient needs beside logits and target: (exp(logit - lse)
  * sum(target) - target) dloss / n, where a class number stands for a target of one 1. The others
  * are reductions over two inputs (moment.c) and means of rows. */
-#include "graph/autocast.h"
 #include "graph/op/axes.h"
 
 /* logits (n,c); target (n) of class numbers, or (n,c) of probabilities. */

@@ -3,7 +3,6 @@
  * A transposed operand is an attribute, not a copy: the gradients of a product are products of the
  * same operands with other flags. linear stores its weights (out,in), as checkpoints of other
  * frameworks do, and takes the bias along, so that one kernel writes the output once. */
-#include "graph/autocast.h"
 #include "graph/op/define.h"
 
 /* ---- matmul ---- */

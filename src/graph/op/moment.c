@@ -3,7 +3,6 @@
  * dot sums a b, dist (a - b)^2 over axes, b broadcasting to a: products and differences are never
  * stored. The variance is a mean and a dist from it: two passes over x, as accurate as it gets. The
  * mean is taken as a constant there, for its gradient is the sum of x - mean, which is 0. */
-#include "graph/autocast.h"
 #include "graph/op/axes.h"
 
 enum { REDUCTION = WEIR_PURE | WEIR_STRIDED };

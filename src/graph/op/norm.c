@@ -5,7 +5,6 @@
  * bn_stats is not differentiated: the gradient of bn_apply treats mean and rstd as functions of x
  * and gives the joint formula. mean, rstd, scale, bias enter bn_apply as views (c,1,1) or (c),
  * which broadcast to x. */
-#include "graph/autocast.h"
 #include "graph/op/define.h"
 
 /* x is (n,c) or (n,c,h,w). */
