@@ -53,7 +53,8 @@ add_library(weir_cuda_flags INTERFACE)
 target_include_directories(weir_cuda_flags INTERFACE
     ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(weir_cuda_flags SYSTEM INTERFACE ${cuda_includes})
-target_compile_definitions(weir_cuda_flags INTERFACE WEIR_PLUGIN _GNU_SOURCE)
+target_compile_definitions(weir_cuda_flags INTERFACE WEIR_PLUGIN _GNU_SOURCE
+    WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
 target_link_libraries(weir_cuda_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 target_link_options(weir_cuda_flags INTERFACE -Wl,--no-undefined)
 
@@ -61,9 +62,20 @@ set(cuda_c_options
     "$<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:weir_flags,INTERFACE_COMPILE_OPTIONS>>")
 
 weir_sources(cuda_core src/core dtype shape text vec op)
-weir_sources(cuda_host src/device/cuda cuda host)
+list(APPEND cuda_core src/device/swap.c src/device/rates.c)
+weir_sources(cuda_host src/device/cuda
+    cuda host libs
+    multiply matmul blas
+    slice
+    conv
+)
 set(cuda_kernels)
-foreach(name IN ITEMS fill)
+foreach(name IN ITEMS
+    compare gather move
+    reduce reduce_arg reduce_pair softmax loss
+    gemm
+    conv_direct pool2d
+)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
 
@@ -107,6 +119,15 @@ if(TARGET weir_python)
     endif()
 endif()
 
+# weir_cuda_inside(<target> name...): files of the plugin that a program looks into.
+function(weir_cuda_inside target)
+    weir_sources(files src/device/cuda ${ARGN})
+    target_sources(${target} PRIVATE ${files})
+    target_include_directories(${target} SYSTEM PRIVATE ${cuda_includes})
+    target_compile_definitions(${target} PRIVATE
+        WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
+endfunction()
+
 # ---- the emulation: the same files for the host's compiler, over a runtime of the tests' ----
 
 if(WEIR_TESTS)
@@ -117,15 +138,25 @@ if(WEIR_TESTS)
         file(GENERATE OUTPUT ${copy} CONTENT "#include \"${CMAKE_SOURCE_DIR}/${file}\"\n")
         list(APPEND emulated ${copy})
     endforeach()
-    foreach(name IN ITEMS fiber runtime)
+    foreach(name IN ITEMS capture failure fiber memory queue runtime
+            work)
         list(APPEND emulated test/cuda/${name}.cpp)
     endforeach()
     add_library(weir_cuda_emulated MODULE ${cuda_core} ${cuda_host} ${emulated})
     set_target_properties(weir_cuda_emulated PROPERTIES OUTPUT_NAME weir_cuda
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)
-    target_include_directories(weir_cuda_emulated PRIVATE test/cuda)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
-        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -ffp-contract=off>)
+        "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/test/cuda/emulate.h>"
+        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -Wno-unknown-pragmas -ffp-contract=off>)
+
+    # Libraries that the emulated plugin finds beside it.
+    add_library(weir_cublas_emulated MODULE test/cuda/blas.cpp test/cuda/work_find.cpp)
+    set_target_properties(weir_cublas_emulated PROPERTIES PREFIX "" OUTPUT_NAME libcublasLt
+        SUFFIX .so.13 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
+    target_include_directories(weir_cublas_emulated PRIVATE test/cuda)
+    target_link_libraries(weir_cublas_emulated PRIVATE weir_cuda_flags)
+    target_compile_options(weir_cublas_emulated PRIVATE -Wall -ffp-contract=off)
+    add_dependencies(weir_cuda_emulated weir_cublas_emulated)
 endif()

@@ -5,7 +5,6 @@
  * end and the workers stay until the last block or tensor that somebody retained has gone. */
 #include "device/device.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -165,17 +164,15 @@ weir_status weir_device_arena(weir_device *d, size_t bytes)
 
 weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets)
 {
-    if (!d->ops->host)
-        return WEIR_OK;                 /* it keeps what is spilled itself */
-    if (!d->spill)
-        WEIR_TRY(weir_spill_new(&(weir_spill_options){.dir = d->spill_dir}, &d->spill));
-    size_t all;
+    const uint32_t most = tickets > d->tickets ? tickets : d->tickets;
+    size_t         all;
+
     if (!weir_size_add(d->homes_end, bytes > d->passing ? bytes : d->passing, &all))
         all = SIZE_MAX;
-    assert(weir_spill_staging(d->spill) == 0);      /* else it would count in budgets */
-    WEIR_TRY(weir_spill_reserve(d->spill, all));
+    WEIR_TRY(d->ops->swap_room(d, all, most));
     d->passing = bytes > d->passing ? bytes : d->passing;
-    return weir_spill_tickets(d->spill, tickets);
+    d->tickets = most;
+    return WEIR_OK;
 }
 
 weir_status weir_device_home(weir_device *d, size_t bytes, size_t *at)
@@ -209,15 +206,8 @@ void weir_device_home_free(weir_device *d, size_t at)
 
 weir_status weir_device_spill_speed(weir_device *d, double *out, double *in)
 {
-    const weir_rates rates = d->ops->rates(d);
-
-    if (!d->ops->host) {
-        d->spill_out = rates.link_out;
-        d->spill_in = rates.link_in;
-    }
     if (!(d->spill_out > 0))
-        WEIR_TRY(weir_spill_measure(&(weir_spill_options){.dir = d->spill_dir}, &d->spill_out,
-                                    &d->spill_in));
+        WEIR_TRY(d->ops->swap_speed(d, &d->spill_out, &d->spill_in));
     *out = d->spill_out;
     *in = d->spill_in;
     return WEIR_OK;

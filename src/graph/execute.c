@@ -136,7 +136,7 @@ weir_status weir_plan_bind(weir_graph *g)
 
     WEIR_TRY(check_written(g));
     WEIR_TRY(weir_device_arena(d, p->arena));
-    if (d->spill)                       /* another plan may have made homes and no room */
+    if (d->tickets)                     /* another plan may have made homes and no room */
         WEIR_TRY(weir_device_spill(d, 0, 0));
     for (uint32_t i = 0; i < g->stores.n; i++)
         if (g->stores.at[i].external && !g->stores.at[i].away)
@@ -150,8 +150,6 @@ weir_status weir_plan_bind(weir_graph *g)
             if (is_blind(ins, k) && ins->in[k].external)
                 g->stores.at[ins->in[k].store].block->written = true;
         ins->args.work = ins->choice->work ? d->arena.at + ins->work : NULL;
-        ins->args.spill = d->spill;
-        ins->args.passing = d->homes_end;
     }
     for (uint32_t i = 0; i < g->stores.n; i++)
         if (g->stores.at[i].external && g->stores.at[i].kind == WEIR_KIND_OUTPUT)
@@ -273,7 +271,7 @@ weir_status weir_graph_run(weir_graph *g)
     weir_status status = profile || g->dev->trace ? run_watched(g, base, profile)
                                                   : run_plain(g, base);
     /* A run that ended early leaves no copy behind that goes on in the arena. */
-    status = g->dev->spill ? weir_spill_settle(g->dev->spill, status) : status;
+    status = g->dev->tickets ? g->dev->ops->swap_settle(g->dev, status) : status;
     if (g->guide && status == WEIR_OK)
         weir_guide_step(g);
     return status;

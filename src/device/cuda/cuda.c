@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/cuda/blas.h"
 #include "device/cuda/host.h"
 #include "device/cuda/kernels.h"
 
@@ -16,7 +17,8 @@ weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what
     (void)cudaGetLastError();
     const weir_status s = e == cudaErrorMemoryAllocation ? WEIR_ERR_NOMEM : WEIR_ERR_DEVICE;
     if (c)
-        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
+        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e),
+                              cudaGetErrorName(e));
     return weir_fail(s, "device cuda: %s: %s (%s)", what, cudaGetErrorString(e),
                      cudaGetErrorName(e));
 }
@@ -92,6 +94,7 @@ static void cuda_close(weir_device *d)
     weir_cuda *const u = weir_cuda_of(d);
 
     (void)cudaStreamSynchronize(u->compute);
+    weir_cuda_blas_close(u);
     (void)cudaStreamDestroy(u->compute);
     weir_mem_free(u);
 }
