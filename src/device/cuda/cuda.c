@@ -9,6 +9,7 @@
 #include "device/cuda/blas.h"
 #include "device/cuda/host.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/libs.h"
 #include "device/cuda/updates.h"
 
 weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what)
@@ -214,6 +215,7 @@ static void cuda_info(weir_device *d, weir_string *s)
 
     weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n", u->ordinal,
                     u->name, u->major, u->minor, u->processors);
+    weir_cuda_libs_info(s);
 }
 
 static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
