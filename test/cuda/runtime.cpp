@@ -341,7 +341,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
     if (emulate_cards() == 0)
         return entry.say(cudaErrorNoDevice);
     const uint64_t id = emulate_id();
-    emulate_events[id] = new emulate_event{flags, emulate_card(), false, false, false, {0, 0}, 0, 0, {}};
+    emulate_events[id] =
+        new emulate_event{flags, emulate_card(), false, false, false, {0, 0}, 0, 0, {}};
     *out = (cudaEvent_t)(uintptr_t)id;
     return cudaSuccess;
 }
