@@ -61,7 +61,7 @@ set(cuda_c_options
 weir_sources(cuda_core src/core dtype shape text vec op)
 list(APPEND cuda_core src/device/swap.c src/device/rates.c)
 weir_sources(cuda_host src/device/cuda cuda host libs
-    slice
+    callback slice
     multiply matmul blas)
 set(cuda_kernels)
 foreach(name IN ITEMS
