@@ -86,6 +86,17 @@ static void arena_free(weir_device *d)
     d->arena.bytes = d->arena.used = 0;
 }
 
+int weir_device_count(const char *name)
+{
+    const char *spec;
+    int         n = 0;
+
+    if (!name)
+        return (int)weir_fail(WEIR_ERR_INVALID, "weir_device_count: name is NULL"), -1;
+    const weir_device_ops *const ops = back_end_named(name, &spec);
+    return ops && ops->count(&n) == WEIR_OK ? n : -1;
+}
+
 void weir_device_close(weir_device *d)
 {
     if (!d || d->closed)
@@ -222,7 +233,6 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     *m = (weir_memory){.core_allocations = weir_mem_calls()};
     if (!d)
         return;
-    size_t unused;
     m->persistent = d->pool.persistent;
     m->live = d->pool.live;
     m->live_peak = d->pool.live_peak;
@@ -230,13 +240,19 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->arena = d->arena.used;
     m->evicted = d->evicted;
     m->again = d->again;
-    d->ops->space(d, &unused, &m->total);
+    d->ops->space(d, &m->unused, &m->total);
 }
 
 void weir_device_reset_peak(weir_device *d)
 {
     if (d)
         d->pool.live_peak = d->pool.live;
+}
+
+weir_status weir_device_sync(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_sync"));
+    return d->ops->sync(d);
 }
 
 double weir_device_clock(const weir_device *d)

@@ -9,7 +9,7 @@ enum { GUARD = 64, POISON = 0x5a };
 
 static weir_device *card(void)
 {
-    setenv("WEIR_PLUGINS", WEIR_EMULATED_FOLDER, 0);
+    setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 0);
     return weir_device_open("cuda", NULL);
 }
 

@@ -21,6 +21,7 @@
 #undef __shared__
 #undef __constant__
 #undef __forceinline__
+#undef __grid_constant__
 #undef __launch_bounds__
 #undef __restrict__
 #define __global__
@@ -30,6 +31,7 @@
 #define __constant__      static const
 #define __forceinline__   inline
 #define __restrict__
+#define __grid_constant__
 #define __launch_bounds__(...)
 
 typedef struct emulate_place {

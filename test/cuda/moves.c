@@ -370,7 +370,7 @@ CASE(bool_rows_are_not_added)
                          .attr = &a, .attr_bytes = sizeof a, .alias = -1};
     const weir_choice *choice;
 
-    setenv("WEIR_PLUGINS", WEIR_EMULATED_FOLDER, 0);
+    setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 0);
     weir_device *const d = weir_device_open("cuda", NULL);
     CHECK_OR_RETURN(d != NULL);
     CHECK_STATUS(weir_choice_of(d, &c, &choice), WEIR_ERR_NOKERNEL);

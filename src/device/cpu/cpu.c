@@ -10,6 +10,12 @@
 
 #define CHUNK ((size_t)1 << 20)     /* bytes one task of a fill or copy handles */
 
+static weir_status cpu_count(int *n)
+{
+    *n = 1;
+    return WEIR_OK;
+}
+
 static weir_status cpu_open(weir_device *d, const char *spec)
 {
     if (spec)
@@ -158,6 +164,7 @@ const weir_device_ops weir_device_cpu = {
     .align = 64,
     .host = true,
     .homes = true,
+    .count = cpu_count,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,

@@ -21,6 +21,12 @@
 #define LAST  ((uintptr_t)1 << 55)
 #define ALIGN ((size_t)256)
 
+static weir_status sim_count(int *n)
+{
+    *n = 1;
+    return WEIR_OK;
+}
+
 static weir_status sim_open(weir_device *d, const char *text)
 {
     weir_sim_spec spec;
@@ -315,6 +321,7 @@ const weir_device_ops weir_device_sim = {
     .name = "sim",
     .align = ALIGN,
     .host = false,
+    .count = sim_count,
     .open = sim_open,
     .close = sim_close,
     .alloc = sim_alloc,

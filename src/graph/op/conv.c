@@ -45,7 +45,7 @@ static weir_status conv2d_infer(weir_call *c)
     const weir_conv2d_attr *const a = c->attr;
     int64_t                       o[2];
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
     WEIR_TRY(weir_check_ndim(c, 1, "w", 4));
 
@@ -112,6 +112,7 @@ const weir_opdef weir_op_conv2d = {
     .nout = 1,
     .reads_in = 3,          /* not the bias */
     .differentiable = 7,
+    .lowers = 7,
     .infer = conv2d_infer,
     .grad = conv2d_grad,
     .flops = conv2d_flops,
@@ -123,7 +124,7 @@ static weir_status conv2d_grad_x_infer(weir_call *c)
 {
     const weir_conv2d_grad_attr *const a = c->attr;
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "dy", 4));
     WEIR_TRY(weir_check_ndim(c, 1, "w", 4));
 
@@ -154,7 +155,7 @@ static weir_status conv2d_grad_w_infer(weir_call *c)
 {
     const weir_conv2d_gradw_attr *const a = c->attr;
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
     WEIR_TRY(weir_check_ndim(c, 1, "dy", 4));
 
@@ -196,7 +197,7 @@ static weir_status conv_transpose2d_infer(weir_call *c)
     const weir_conv2d_grad_attr *const a = c->attr;
     int64_t                            back[2];
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
     WEIR_TRY(weir_check_ndim(c, 1, "w", 4));
 
@@ -247,6 +248,7 @@ const weir_opdef weir_op_conv_transpose2d = {
     .nout = 1,
     .reads_in = 3,
     .differentiable = 3,
+    .lowers = 3,
     .infer = conv_transpose2d_infer,
     .grad = conv_transpose2d_grad,
     .flops = conv2d_grad_x_flops,
@@ -281,6 +283,7 @@ static weir_tensor *add_bias(weir_tensor *y, weir_tensor *bias)
 {
     char text[2][WEIR_DESC_TEXT];
 
+    bias = weir_lowered(bias, y);
     if (!y || !bias)
         return y;
 
