@@ -82,7 +82,7 @@ weir_sources(cuda_host src/device/cuda
     cuda host libs queue store transfer
     source nvrtc kernel_file compile elementwise
     multiply matmul blas
-    slice
+    callback slice
     conv dnn
 )
 set(cuda_kernels)
