@@ -75,6 +75,7 @@ foreach(name IN ITEMS
     reduce reduce_arg reduce_pair scan softmax loss norm
     gemm
     conv_direct pool2d
+    update
 )
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()

@@ -228,7 +228,7 @@ WEIR_API weir_tensor *weir_upsample(weir_tensor *x, int64_t fh, int64_t fw);
 
 /* The same size, interpolated between the four nearest pixels (PyTorch's bilinear with
  * align_corners off): pixel i of an axis lies at (i + 1/2) / f - 1/2 of x, beyond the outermost
- * ones are these. f32, f64. */
+ * ones are these. */
 WEIR_API weir_tensor *weir_upsample_bilinear(weir_tensor *x, int64_t fh, int64_t fw);
 
 /* (n, b b c, h, w) <-> (n, c, b h, b w); channel (i b + j) c + k is pixel (i, j) of channel k of

@@ -46,7 +46,7 @@ static weir_tensor *attention(const op_call *c)
 }
 
 const op_row op_attention[] = {
-    {.name = "attention", .build = attention, .reference = ref_attention, .types = OP_FLOATS,
+    {.name = "attention", .build = attention, .reference = ref_attention, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -1, 2}, {OP_PARAM, -1.5, 1}, {OP_PARAM, -1, 1}}, .eps = 16, .rms = true,
      .sets = sets, .wrong = wrong},
     {0},

@@ -170,18 +170,18 @@ static weir_tensor *conv2d(const op_call *c)
 }
 
 const op_row op_conv[] = {
-    {.name = "conv2d", .build = conv2d, .reference = ref_conv2d, .types = OP_FLOATS,
+    {.name = "conv2d", .build = conv2d, .reference = ref_conv2d, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}}, .eps = 16, .rms = true,
      .library = true, .optional = 1 << 2, .sets = conv_sets, .wrong = wrong},
     {.name = "conv2d (no bias)", .says = "conv2d", .build = conv2d, .reference = ref_conv2d,
-     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}}, .eps = 16, .rms = true,
+     .types = OP_ANY_FLOAT, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}}, .eps = 16, .rms = true,
      .library = true, .sets = plain_sets},
     {.name = "conv_transpose2d", .build = conv_transpose2d, .reference = ref_conv_transpose2d,
-     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}},
+     .types = OP_ANY_FLOAT, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}},
      .eps = 16, .rms = true, .library = true, .optional = 1 << 2, .sets = transpose_sets,
      .wrong = transpose_wrong},
     {.name = "conv1d", .build = conv1d, .reference = ref_conv1d,
-     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}},
+     .types = OP_ANY_FLOAT, .in = {{OP_PARAM, -1, 1}, {OP_PARAM, -1, 1.5}, {OP_PARAM, -1, 1}},
      .eps = 16, .rms = true, .library = true, .optional = 1 << 2, .sets = line_sets,
      .wrong = line_wrong},
     {0},

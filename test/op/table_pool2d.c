@@ -203,21 +203,21 @@ static const op_set upsample_wrong[] = {
 };
 
 const op_row op_pool2d[] = {
-    {.name = "max_pool2d", .build = max_pool2d, .reference = ref_max_pool2d, .types = OP_FLOATS,
+    {.name = "max_pool2d", .build = max_pool2d, .reference = ref_max_pool2d, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -3, 3}}, .eps = 0, .sets = max_sets, .wrong = max_wrong},
-    {.name = "avg_pool2d", .build = avg_pool2d, .reference = ref_avg_pool2d, .types = OP_FLOATS,
+    {.name = "avg_pool2d", .build = avg_pool2d, .reference = ref_avg_pool2d, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = avg_sets, .wrong = avg_wrong},
     {.name = "max_pool1d", .build = max_pool1d, .reference = ref_max_pool1d,
-     .types = OP_FLOATS, .in = {{OP_PARAM, -3, 3}}, .eps = 0, .sets = line_sets,
+     .types = OP_ANY_FLOAT, .in = {{OP_PARAM, -3, 3}}, .eps = 0, .sets = line_sets,
      .wrong = line_wrong},
     {.name = "avg_pool1d", .build = avg_pool1d, .reference = ref_avg_pool1d,
-     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = line_sets,
+     .types = OP_ANY_FLOAT, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = line_sets,
      .wrong = line_wrong},
     {.name = "global_avg_pool2d", .build = global_avg_pool2d, .reference = ref_global_avg_pool2d,
-     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = global_sets,
+     .types = OP_ANY_FLOAT, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = global_sets,
      .wrong = global_wrong},
     {.name = "upsample_bilinear", .build = upsample_bilinear, .reference = ref_upsample_bilinear,
-     .types = OP_FLOATS, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = upsample_sets,
+     .types = OP_ANY_FLOAT, .in = {{OP_PARAM, -1, 2}}, .eps = 4, .rms = true, .sets = upsample_sets,
      .wrong = upsample_wrong},
     {0},
 };

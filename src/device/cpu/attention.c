@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cut.h"
@@ -18,6 +19,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/real.h"
+#include "device/cpu/widen.h"
 
 enum { ROWS = WEIR_ATTENTION_ROWS, COLS = WEIR_ATTENTION_COLS, UNIT = 64 };
 
@@ -293,10 +295,12 @@ static weir_status choose(const weir_device *dev, const weir_call *c, bool back,
 
 weir_status weir_cpu_attention(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    return choose(d, c, false, out);
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_attention, out)
+                                             : choose(d, c, false, out);
 }
 
 weir_status weir_cpu_attention_grad(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    return choose(d, c, true, out);
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_attention_grad, out)
+                                             : choose(d, c, true, out);
 }

@@ -1,7 +1,7 @@
 /* conv.c - chooses the implementation of a convolution and of its gradients.
  *
  * f32: our own gradient by the weights where it leads; oneDNN where it has code for the shape, else
- * patch matrix and product. f64: the latter.
+ * patch matrix and product. f64: the latter. Halves are widened (widen.h).
  *
  * With stride 1 the gradient by x is a convolution itself, of dy with the kernels turned by half a
  * turn and input and output channels exchanged. oneDNN 2.6's forward code for AVX-512 is up to
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cut.h"
@@ -20,6 +21,7 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/onednn.h"
 #include "device/cpu/openblas.h"
+#include "device/cpu/widen.h"
 
 static weir_status run_onednn(const weir_kargs *k)
 {
@@ -187,6 +189,8 @@ static weir_conv geometry(const weir_conv2d_attr *a, const weir_desc *y, int64_t
 
 weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_choice *out)
 {
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_conv2d, out);
     const int64_t *const x = c->in[0].desc.dim, *const w = c->in[1].desc.dim;
     const weir_conv g = geometry(c->attr, &c->out[0].desc, x[1], x[2], x[3], w[2], w[3]);
     return choose(d, &g, WEIR_CONV_FORWARD, c->nin == 3, out);
@@ -194,6 +198,8 @@ weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_choice *out
 
 weir_status weir_cpu_conv2d_grad_x(weir_device *d, const weir_call *c, weir_choice *out)
 {
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_x, out);
     const weir_conv2d_grad_attr *const a = c->attr;
     const int64_t *const               w = c->in[1].desc.dim;
     const weir_conv                    g =
@@ -203,6 +209,8 @@ weir_status weir_cpu_conv2d_grad_x(weir_device *d, const weir_call *c, weir_choi
 
 weir_status weir_cpu_conv2d_grad_w(weir_device *d, const weir_call *c, weir_choice *out)
 {
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_w, out);
     const weir_conv2d_gradw_attr *const a = c->attr;
     const int64_t *const                x = c->in[0].desc.dim;
     const weir_conv g = geometry(&a->conv, &c->in[1].desc, x[1], x[2], x[3], a->kh, a->kw);

@@ -8,12 +8,14 @@
 #include "device/cpu/pool2d.h"
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/real.h"
+#include "device/cpu/widen.h"
 
 typedef struct plan {
     weir_pool_loops  loops;
@@ -336,33 +338,38 @@ static weir_status choose(const weir_call *c, const weir_pool2d_attr *a, const w
 
 weir_status weir_cpu_max_pool2d(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_max_pool2d, out);
     return choose(c, c->attr, &c->in[0].desc, &c->out[0].desc, max_run, out);
 }
 
 weir_status weir_cpu_avg_pool2d(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_avg_pool2d, out);
     return choose(c, c->attr, &c->in[0].desc, &c->out[0].desc, average_run, out);
 }
 
 weir_status weir_cpu_max_pool2d_grad(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_max_pool2d_grad, out);
     const weir_pool2d_grad_attr *a = c->attr;
     return choose(c, &a->pool, &c->out[0].desc, &c->in[0].desc, max_grad_run, out);
 }
 
 weir_status weir_cpu_avg_pool2d_grad(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_avg_pool2d_grad, out);
     const weir_pool2d_grad_attr *a = c->attr;
     return choose(c, &a->pool, &c->out[0].desc, &c->in[0].desc, average_grad_run, out);
 }
 
 weir_status weir_cpu_upsample_bilinear(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_upsample_bilinear, out);
     const weir_upsample_attr *a = c->attr;
     const weir_pool2d_attr    by = {.stride = {a->factor[0], a->factor[1]}};
     return choose(c, &by, &c->in[0].desc, &c->out[0].desc, bilinear_run, out);
@@ -370,7 +377,8 @@ weir_status weir_cpu_upsample_bilinear(weir_device *d, const weir_call *c, weir_
 
 weir_status weir_cpu_upsample_bilinear_grad(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    (void)d;
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_upsample_bilinear_grad, out);
     const weir_upsample_attr *a = c->attr;
     const weir_pool2d_attr    by = {.stride = {a->factor[0], a->factor[1]}};
     return choose(c, &by, &c->out[0].desc, &c->in[0].desc, bilinear_grad_run, out);

@@ -11,6 +11,7 @@
 #include "device/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
+#include "device/rate.h"
 
 enum { TASK = 16 << 10 };   /* elements */
 
@@ -145,8 +146,8 @@ static weir_status adam_run(const weir_kargs *k)
     r.adam.eps = number(u, k->src[5], 2, u->adam.eps);
     r.adam.weight_decay = u->decouple ? 0 : decay;
     r.adam.keep = 1 - lr * (u->decouple ? decay : 0);
-    r.adam.step = lr / (1 - pow(r.adam.beta1, t));
-    r.adam.root = sqrt(1 - pow(r.adam.beta2, t));
+    r.adam.step = lr / (1 - weir_count_power(r.adam.beta1, t));
+    r.adam.root = sqrt(1 - weir_count_power(r.adam.beta2, t));
     over_tasks(&r, adam_task);
     return WEIR_OK;
 }
@@ -248,20 +249,10 @@ weir_status weir_cpu_rmsprop_update(weir_device *d, const weir_call *c, weir_cho
 
 /* ---- learning rate: lr, step ---- */
 
-static double rate_at(const weir_lr_attr *a, double n)
-{
-    if (a->kind == WEIR_LR_STEP)
-        return a->base * pow(a->to, floor(n / a->period));
-    if (a->kind == WEIR_LR_EXPONENTIAL)
-        return a->base * pow(a->to, n);
-    const double part = n < a->period ? n / a->period : 1;
-    return a->to + (a->base - a->to) * 0.5 * (1 + cos(part * 3.14159265358979323846));
-}
-
 static weir_status lr_run(const weir_kargs *k)
 {
     const update *const u = k->state;
-    const double        rate = rate_at(&u->rate, *(const double *)k->src[1]);
+    const double        rate = weir_rate_at(&u->rate, *(const double *)k->src[1]);
     if (u->type == 0)
         *(float *)k->src[0] = (float)rate;
     else

@@ -9,6 +9,7 @@
 #include "device/cuda/blas.h"
 #include "device/cuda/host.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/updates.h"
 
 weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what)
 {
@@ -34,6 +35,35 @@ static weir_status cuda_count(int *n)
     *n = 0;
     (void)cudaGetLastError();
     return e == cudaErrorNoDevice ? WEIR_OK : weir_cuda_status(e, NULL, "no card can be used");
+}
+
+static void launch_waiting(weir_cuda *u)
+{
+    const cudaError_t e = u->updates ? weir_cuda_updates_launch(u->updates) : cudaSuccess;
+
+    if (e != cudaSuccess)
+        u->late = e;
+}
+
+cudaStream_t weir_cuda_stream(const weir_kargs *k)
+{
+    launch_waiting(weir_cuda_of(k->dev));
+    return k->stream ? (cudaStream_t)k->stream : weir_cuda_of(k->dev)->compute;
+}
+
+cudaStream_t weir_cuda_compute(const weir_device *d)
+{
+    launch_waiting(weir_cuda_of(d));
+    return weir_cuda_of(d)->compute;
+}
+
+weir_status weir_cuda_late(const weir_device *d)
+{
+    weir_cuda *const  u = weir_cuda_of(d);
+    const cudaError_t e = u->late;
+
+    u->late = cudaSuccess;
+    return weir_cuda_status(e, NULL, "launch of updates that waited");
 }
 
 /* "cuda" is card 0, "cuda:2" card 2. */
@@ -93,9 +123,10 @@ static void cuda_close(weir_device *d)
 {
     weir_cuda *const u = weir_cuda_of(d);
 
-    (void)cudaStreamSynchronize(u->compute);
+    (void)cudaStreamSynchronize(weir_cuda_compute(d));
     weir_cuda_blas_close(u);
     (void)cudaStreamDestroy(u->compute);
+    weir_mem_free(u->updates);
     weir_mem_free(u);
 }
 
@@ -116,33 +147,33 @@ static weir_status cuda_alloc(weir_device *d, size_t bytes, bool huge, void **p)
 static void cuda_free(weir_device *d, void *p, size_t bytes)
 {
     (void)bytes;
-    (void)cudaStreamSynchronize(weir_cuda_of(d)->compute);
+    (void)cudaStreamSynchronize(weir_cuda_compute(d));
     (void)cudaFree(p);
 }
 
 static weir_status cuda_sync(weir_device *d)
 {
-    WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_of(d)->compute));
-    return WEIR_OK;
+    WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_compute(d)));
+    return weir_cuda_late(d);
 }
 
 static weir_status cuda_fill(weir_device *d, void *p, int byte, size_t n)
 {
-    WEIR_CUDA_TRY(NULL, cudaMemsetAsync(p, byte, n, weir_cuda_of(d)->compute));
-    return WEIR_OK;
+    WEIR_CUDA_TRY(NULL, cudaMemsetAsync(p, byte, n, weir_cuda_compute(d)));
+    return weir_cuda_late(d);
 }
 
 static weir_status cuda_upload(weir_device *d, void *to, const void *from, size_t n)
 {
     WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(to, from, n, cudaMemcpyHostToDevice,
-                                        weir_cuda_of(d)->compute));
+                                        weir_cuda_compute(d)));
     return cuda_sync(d);
 }
 
 static weir_status cuda_download(weir_device *d, void *to, const void *from, size_t n)
 {
     WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToHost,
-                                        weir_cuda_of(d)->compute));
+                                        weir_cuda_compute(d)));
     return cuda_sync(d);
 }
 

@@ -23,6 +23,8 @@ typedef struct weir_cuda {
     struct weir_cuda_rtc  *rtc;             /* compile.h: NVRTC and the modules made by it */
     struct weir_cuda_blas *blas;            /* blas.h: cuBLASLt */
     struct weir_cuda_dnn  *dnn;             /* dnn.h: cuDNN */
+    struct weir_cuda_updates *updates;      /* updates.h: updates that wait to be launched */
+    cudaError_t  late;                      /* why launching them failed, until it is told */
     /* Options that are read when the device is opened. */
     bool tf32;                              /* WEIR_TF32=1: f32 products by TF32 units */
 } weir_cuda;
@@ -32,10 +34,11 @@ static inline weir_cuda *weir_cuda_of(const weir_device *d)
     return (weir_cuda *)d->impl;
 }
 
-static inline cudaStream_t weir_cuda_stream(const weir_kargs *k)
-{
-    return k->stream ? (cudaStream_t)k->stream : weir_cuda_of(k->dev)->compute;
-}
+/* The stream of the run; the device's compute stream. Each launches what waits (updates.h) first;
+ * if that fails, weir_cuda_late says so, once. */
+cudaStream_t weir_cuda_stream(const weir_kargs *k);
+cudaStream_t weir_cuda_compute(const weir_device *d);
+weir_status  weir_cuda_late(const weir_device *d);
 
 /* WEIR_OK for cudaSuccess, else a status whose sentence names what failed; with the call its op and
  * shapes, too (c may be NULL). Memory that ran out is ERR_NOMEM, all else ERR_DEVICE. */

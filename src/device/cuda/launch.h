@@ -9,25 +9,34 @@
 #include <cuda_runtime.h>
 #endif
 
-/* Queues kernel<<<grid, block>>>(args...) on the run's stream; arguments are converted to the
- * kernel's types. No blocks: nothing to do. */
+/* Queues kernel<<<grid, block>>>(args...) on a stream; arguments are converted to the kernel's
+ * types. */
+template <class... P, class... A>
+static inline cudaError_t weir_launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid,
+                                         dim3 block, A... args)
+{
+#ifdef WEIR_EMULATED
+    return emulate_launch(grid, block, stream, [=]() { kernel(static_cast<P>(args)...); });
+#else
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.stream = stream;
+    return cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
+#endif
+}
+
+/* The same on the run's stream. No blocks: nothing to do. */
 template <class... P, class... A>
 static inline weir_status weir_launch(const weir_kargs *k, void (*kernel)(P...), dim3 grid,
                                       dim3 block, A... args)
 {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0)
         return WEIR_OK;
-#ifdef WEIR_EMULATED
-    const cudaError_t e = emulate_launch(grid, block, weir_cuda_stream(k),
-                                         [=]() { kernel(static_cast<P>(args)...); });
-#else
-    cudaLaunchConfig_t config = {};
-    config.gridDim = grid;
-    config.blockDim = block;
-    config.stream = weir_cuda_stream(k);
-    const cudaError_t e = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
-#endif
-    return weir_cuda_status(e, k->call, "kernel launch");
+    const cudaStream_t stream = weir_cuda_stream(k);
+    WEIR_TRY(weir_cuda_late(k->dev));
+    return weir_cuda_status(weir_launch_on(stream, kernel, grid, block, args...), k->call,
+                            "kernel launch");
 }
 
 /* One thread per element, in loops of the whole grid where there are more:

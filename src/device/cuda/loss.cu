@@ -9,7 +9,8 @@ template <class A, class B> static constexpr bool same_type = false;
 template <class A> static constexpr bool          same_type<A, A> = true;
 
 /* The class number of a row, -1 if it is none. */
-template <class I> static __device__ inline int64_t class_of(const I *target, int64_t row, int64_t n)
+template <class I>
+static __device__ inline int64_t class_of(const I *target, int64_t row, int64_t n)
 {
     const int64_t t = (int64_t)target[row];
     return t >= 0 && t < n ? t : -1;

@@ -3,7 +3,8 @@
  * Vaswani et al., "Attention is all you need" (2017): per batch and head softmax(q k^T / sqrt(d))
  * v. Heads lie side by side in the last axis, so that projections need no rearranging. Scores are
  * never stored: beside y the forward returns the logarithm of each row's sum of exponentials, from
- * which the gradient computes the probabilities again (Dao et al., "FlashAttention", 2022). */
+ * which the gradient computes the probabilities again (Dao et al., "FlashAttention", 2022). Of
+ * halves it is f32, as its error becomes that of all probabilities of a row. */
 #include "graph/op/define.h"
 
 /* ---- forward: q (b,t,h*d), k (b,s,h*d), v (b,s,h*e) -> y (b,t,h*e), lse (b,h,t) ---- */
@@ -39,11 +40,12 @@ static weir_status attention_infer(weir_call *c)
 {
     const weir_attention_attr *const a = c->attr;
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(check_attention(c, a->heads));
 
     const weir_desc *const q = &c->in[0].desc;
     weir_desc              y = *q, lse = *q;
+    lse.dtype = weir_is_half(q->dtype) ? WEIR_F32 : q->dtype;
     y.dim[2] = c->in[2].desc.dim[2];
     lse.dim[1] = a->heads;
     lse.dim[2] = q->dim[1];
@@ -103,11 +105,10 @@ const weir_opdef weir_op_attention = {
     .flops = attention_flops,
 };
 
-/* ---- q, k, v, y, lse, dy -> dq, dk, dv ---- */
+/* ---- q, k, v, y, lse, dy -> dq, dk, dv: types are those of the forward call ---- */
 
 static weir_status attention_grad_infer(weir_call *c)
 {
-    WEIR_TRY(weir_check_floats(c));
     for (int i = 0; i < 3; i++)
         weir_out_like(c, i, i);
     return WEIR_OK;

@@ -45,7 +45,7 @@ static weir_status conv2d_infer(weir_call *c)
     const weir_conv2d_attr *const a = c->attr;
     int64_t                       o[2];
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
     WEIR_TRY(weir_check_ndim(c, 1, "w", 4));
 
@@ -123,7 +123,7 @@ static weir_status conv2d_grad_x_infer(weir_call *c)
 {
     const weir_conv2d_grad_attr *const a = c->attr;
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "dy", 4));
     WEIR_TRY(weir_check_ndim(c, 1, "w", 4));
 
@@ -154,7 +154,7 @@ static weir_status conv2d_grad_w_infer(weir_call *c)
 {
     const weir_conv2d_gradw_attr *const a = c->attr;
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
     WEIR_TRY(weir_check_ndim(c, 1, "dy", 4));
 
@@ -196,7 +196,7 @@ static weir_status conv_transpose2d_infer(weir_call *c)
     const weir_conv2d_grad_attr *const a = c->attr;
     int64_t                            back[2];
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
     WEIR_TRY(weir_check_ndim(c, 1, "w", 4));
 

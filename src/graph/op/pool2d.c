@@ -15,7 +15,7 @@ static weir_status pool_shape(const weir_call *c, weir_desc *out)
     const weir_pool2d_attr *const a = c->attr;
     int64_t                       o[2];     /* oh, ow */
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
 
     const weir_desc *const x = &c->in[0].desc;
@@ -165,7 +165,7 @@ static weir_status upsample_infer(weir_call *c)
     const weir_upsample_attr *const a = c->attr;
     weir_desc                       d = c->in[0].desc;
 
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
     for (int k = 0; k < 2; k++) {
         if (a->factor[k] < 1)
@@ -297,8 +297,8 @@ weir_tensor *weir_global_avg_pool2d(weir_tensor *x)
     if (x->layout.desc.ndim != 4)
         return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "global_avg_pool2d: x must be (n,c,h,w), it is %s",
                               weir_desc_text(&x->layout.desc, text));
-    if (!weir_is_float(x->layout.desc.dtype))
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "global_avg_pool2d: takes f32 or f64, x is %s",
+    if (!weir_is_any_float(x->layout.desc.dtype))
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "global_avg_pool2d: takes floats, x is %s",
                               weir_desc_text(&x->layout.desc, text));
     return weir_mean(x, 1u << 2 | 1u << 3, true);
 }
