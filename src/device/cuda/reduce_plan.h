@@ -1,11 +1,11 @@
 /* reduce_plan.h - how a reduction is cut into blocks of threads: pure functions of layouts.
  *
  * With axes sorted and merged (axes.h) a reduction has `outs` x `cols` results of `reduced`
- * elements each. If the innermost axis is kept (`columns`), tx threads stand along it, each with vec
- * columns side by side, and ty threads of a block share what is reduced. Else, and where little is
- * reduced, tx threads share one result (cols is 1) and a block makes ty of them. Where results are
- * few, what is reduced is cut into chunks of whole steps, a block each, whose accumulators meet in a
- * second launch. The card is never asked: results are the same on all. */
+ * elements each. If the innermost axis is kept (`columns`), tx threads stand along it, each with
+ * vec columns side by side, and ty threads of a block share what is reduced. Else, and where
+ * little is reduced, tx threads share one result (cols is 1) and a block makes ty of them. Where
+ * results are few, what is reduced is cut into chunks of whole steps, a block each, whose
+ * accumulators meet in a second launch. The card is never asked: results are the same on all. */
 #ifndef WEIR_DEVICE_CUDA_REDUCE_PLAN_H
 #define WEIR_DEVICE_CUDA_REDUCE_PLAN_H
 
