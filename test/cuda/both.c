@@ -5,7 +5,7 @@
 
 #include "core/half.h"
 
-static weir_device *device[DEVICES];
+weir_device *device[DEVICES];
 
 bool open_both(void)
 {

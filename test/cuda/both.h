@@ -21,6 +21,8 @@ typedef struct trial {
     size_t      attr_bytes;
 } trial;
 
+extern weir_device *device[DEVICES];
+
 bool open_both(void);
 void close_both(void);
 

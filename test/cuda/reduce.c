@@ -242,6 +242,37 @@ CASE(gradients)
     close_both();
 }
 
+/* What begins off a multiple of 16 bytes is read one by one, in the same order. */
+CASE(alignment_changes_no_bit)
+{
+    enum { ROWS = 40, COLS = 1032 };
+    static float v[ROWS * COLS + 1];
+    float        sums[2][2][COLS];
+
+    if (open_both()) {
+        weir_device *const d = device[CARD];
+        check_floats(v, ROWS * COLS + 1, -1, 1);
+        weir_scope_begin(d);
+        weir_tensor *const whole = weir_input(d, weir_1d(WEIR_F32, ROWS * COLS + 1));
+        weir_tensor *const own = weir_input(d, weir_2d(WEIR_F32, ROWS, COLS));
+        CHECK_OK(weir_write(whole, v, sizeof v));
+        CHECK_OK(weir_write(own, v + 1, sizeof v - sizeof *v));
+        const int64_t      begin = 1, end = ROWS * COLS + 1, dims[] = {ROWS, COLS};
+        weir_tensor *const part = weir_slice(whole, &begin, &end, NULL);
+        weir_tensor *const x[] = {weir_reshape(part, 2, dims), own};
+        for (int i = 0; i < 2; i++)
+            for (uint32_t k = 0; k < 2; k++)
+                CHECK_OK(weir_read(weir_sum(x[i], 1u << k, false), sums[i][k],
+                                   (k ? ROWS : COLS) * sizeof(float)));
+        CHECK_BITS(sums[0][0], sums[1][0], sizeof sums[0][0]);
+        CHECK_BITS(sums[0][1], sums[1][1], ROWS * sizeof(float));
+        weir_release(whole);
+        weir_release(own);
+        weir_scope_end(d);
+    }
+    close_both();
+}
+
 /* Thousands of equal f32 added up one by one would stand still or drift. */
 CASE(long_sums_keep_their_bits)
 {

@@ -325,7 +325,8 @@ static __global__ void weir_fold_columns(const __grid_constant__ weir_cuda_reduc
     typedef typename F::A A;
     const int64_t begin = blockIdx.y * p.chunk, width = (int64_t)blockDim.x * V;
     const int64_t end = begin + p.chunk < p.reduced ? begin + p.chunk : p.reduced;
-    const int64_t blocks = (p.cols + width - 1) / width, o = blockIdx.x / blocks;
+    const int64_t blocks = weir_quotient(p.cols + width - 1, width);
+    const int64_t o = weir_quotient(blockIdx.x, blocks);
     const int64_t col = (blockIdx.x - o * blocks) * width + (int64_t)threadIdx.x * V;
     axes_place    at = weir_place_at(&p.keep, o);
     A             a[V];
