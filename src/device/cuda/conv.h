@@ -26,6 +26,16 @@ typedef enum weir_cuda_conv_pass {
     WEIR_CUDA_CONV_GRAD_W
 } weir_cuda_conv_pass;
 
+/* Is cuDNN asked? Not for nothing at all, nor for depthwise convolutions of f32 and f64, for which
+ * it has its most general code alone. */
+static inline bool weir_cuda_conv_suits_dnn(const weir_cuda_conv *g)
+{
+    const bool depthwise = g->groups > 1 && g->c == g->groups;
+    const bool wide = g->dtype == WEIR_F32 || g->dtype == WEIR_F64;
+    return g->n > 0 && g->c > 0 && g->h > 0 && g->w > 0 && g->o > 0 && g->kh > 0 && g->kw > 0 &&
+           g->oh > 0 && g->ow > 0 && !(depthwise && wide);
+}
+
 /* Output pixels of the batch. */
 static inline int64_t weir_cuda_conv_pixels(const weir_cuda_conv *g)
 {
@@ -42,13 +52,14 @@ static inline int64_t weir_cuda_conv_slices(int64_t blocks, int64_t depth)
     return slices > 1 ? slices : 1;
 }
 
-/* Our own kernels; every convolution of floats whose coordinates fit into 32 bits. bias: there is
- * one, or its gradient is wanted. */
+/* Our own kernels; every convolution of floats whose coordinates fit into 30 bits. A bias, or the
+ * wish for its gradient, is the call's. slices: sums over pixels may be cut, which needs a
+ * workspace; without, none is needed. */
 weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g,
-                               weir_cuda_conv_pass pass, bool bias, weir_choice *out);
+                               weir_cuda_conv_pass pass, bool slices, weir_choice *out);
 
-/* Queue y += bias for every pixel, and dbias = sums of dy over all pixels; the latter needs
- * weir_cuda_conv_bias_work bytes at `work`. */
+/* Queue y += bias for every pixel, and dbias = sums of dy over all pixels; the latter uses
+ * weir_cuda_conv_bias_work bytes at `work`, or is slower with NULL. */
 weir_status weir_cuda_conv_add_bias(const weir_kargs *k, const weir_cuda_conv *g, const void *bias,
                                     void *y);
 size_t      weir_cuda_conv_bias_work(const weir_cuda_conv *g);

@@ -3,11 +3,11 @@
  * Groups of many channels are matrix products whose operands are read where they lie, patch
  * matrices being indices only (implicit GEMM, after Chetlur et al., "cuDNN: efficient primitives
  * for deep learning", 2014):
- *     FORWARD   y[pixel, o]       = sum over (tap, channel) of x[tap of pixel, channel] w[o, tap, channel]
- *     GRAD_X    dx[place, c]      = sum over (tap, output) of dy[place / tap, output] w[output, tap, c]
- *     GRAD_W    dw[o, (tap, c)]   = sum over pixels of dy[pixel, o] x[tap of pixel, c]
- * Groups of few channels, depthwise convolutions above all, have a thread for each result. Sums over
- * pixels are cut into slices by sizes alone; slices are added in order. */
+ *     FORWARD  y[pixel, o]     = sum over (tap, c) of x[tap of pixel, c] w[o, tap, c]
+ *     GRAD_X   dx[place, c]    = sum over (tap, o) of dy[pixel with the tap there, o] w[o, tap, c]
+ *     GRAD_W   dw[o, (tap, c)] = sum over pixels of dy[pixel, o] x[tap of pixel, c]
+ * Groups of few channels, depthwise convolutions above all, have a thread for each result. Sums
+ * over pixels are cut into slices by sizes alone; slices are added in order. */
 #include "device/cuda/conv.h"
 #include "device/cuda/launch.h"
 #include "device/cuda/maths.h"
@@ -35,6 +35,7 @@ typedef struct conv {
 typedef struct plan {
     weir_cuda_conv g;
     conv           c;
+    bool           slices;
     size_t         bias_at;     /* bytes: where the bias gradient's partial sums begin */
 } plan;
 
@@ -396,7 +397,8 @@ template <class T> static weir_status bias_grad(const weir_kargs *k, const weir_
 {
     typedef typename weir_real<T>::type R;
     const int64_t pixels = weir_cuda_conv_pixels(g), blocks = ceil_div(g->o, LANES);
-    const int64_t slices = weir_cuda_conv_slices(blocks, pixels), each = ceil_div(pixels, slices);
+    const int64_t slices = work ? weir_cuda_conv_slices(blocks, pixels) : 1;
+    const int64_t each = ceil_div(pixels, slices);
     const dim3    grid((unsigned)blocks, (unsigned)slices), block(LANES, LINES);
     if (slices == 1)
         return weir_launch(k, sum_pixels<T, T>, grid, block, (const T *)dy, g->o, pixels, each,
@@ -448,7 +450,8 @@ template <class T> static weir_status grad_x_run(const weir_kargs *k)
 }
 
 /* What makes dw or its slices. */
-template <class T, class To> static weir_status slices_run(const weir_kargs *k, const conv &c, To *to)
+template <class T, class To>
+static weir_status slices_run(const weir_kargs *k, const conv &c, To *to)
 {
     const T *const x = (const T *)k->src[0], *const dy = (const T *)k->src[1];
     const int64_t  blocks = ceil_div(c.o * c.cg, LANES) * c.taps;
@@ -473,9 +476,8 @@ template <class T> static weir_status grad_w_run(const weir_kargs *k)
         WEIR_TRY(weir_launch(k, add_slices<R, T>, weir_cuda_blocks(n), WEIR_CUDA_THREADS,
                              (const R *)k->work, c.slices, n, (T *)k->dst[0]));
     }
-    return k->call->nout == 2 ? bias_grad<T>(k, &s->g, k->src[1], k->dst[1],
-                                             (char *)k->work + s->bias_at)
-                              : WEIR_OK;
+    void *const work = s->slices && k->work ? (char *)k->work + s->bias_at : NULL;
+    return k->call->nout == 2 ? bias_grad<T>(k, &s->g, k->src[1], k->dst[1], work) : WEIR_OK;
 }
 
 /* ---- choosing ---- */
@@ -497,7 +499,7 @@ static bool fits_32(const weir_cuda_conv *g)
     return true;
 }
 
-static conv conv_of(const weir_cuda_conv *g, pass p)
+static conv conv_of(const weir_cuda_conv *g, pass p, bool slices)
 {
     conv c = {};
     c.n = (int32_t)g->n, c.c = (int32_t)g->c, c.h = (int32_t)g->h, c.w = (int32_t)g->w;
@@ -519,7 +521,7 @@ static conv conv_of(const weir_cuda_conv *g, pass p)
     c.columns = (int32_t)ceil_div(w ? c.taps * c.cg : x ? c.cg : c.og, TILE);
     const int64_t blocks = by_product(&c) ? (int64_t)c.rows * c.columns * c.groups
                                           : ceil_div((int64_t)c.o * c.cg, LANES) * c.taps;
-    c.slices = w ? (int32_t)weir_cuda_conv_slices(blocks, c.pixels) : 1;
+    c.slices = w && slices ? (int32_t)weir_cuda_conv_slices(blocks, c.pixels) : 1;
     c.slice = (int32_t)ceil_div(c.pixels, c.slices);
     return c;
 }
@@ -532,7 +534,7 @@ template <class T> static run_fn run_of(pass p)
            : p == WEIR_CUDA_CONV_GRAD_X ? grad_x_run<T> : grad_w_run<T>;
 }
 
-weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g, pass p, bool bias,
+weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g, pass p, bool slices,
                                weir_choice *out)
 {
     const run_fn run = g->dtype == WEIR_F32    ? run_of<float>(p)
@@ -549,14 +551,15 @@ weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g, pass
     if (!s)
         return WEIR_ERR_NOMEM;
     s->g = *g;
-    s->c = conv_of(g, p);
+    s->c = conv_of(g, p, slices);
+    s->slices = slices;
     *out = (weir_choice){.run = run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
-    if (p == WEIR_CUDA_CONV_GRAD_W) {
+    if (p == WEIR_CUDA_CONV_GRAD_W && slices) {
         const size_t sum = g->dtype == WEIR_F64 ? sizeof(double) : sizeof(float);
         const size_t one = (size_t)s->c.o * (size_t)s->c.taps * (size_t)s->c.cg * sum;
         const size_t all = s->c.slices > 1 ? one * (size_t)s->c.slices : 0;
         s->bias_at = (all + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN;
-        out->work = bias ? s->bias_at + weir_cuda_conv_bias_work(g) : all;
+        out->work = c->nout == 2 ? s->bias_at + weir_cuda_conv_bias_work(g) : all;
     }
     return WEIR_OK;
 }
