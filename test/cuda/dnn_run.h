@@ -29,7 +29,6 @@ struct dnn_problem {
     void           *x, *w, *y, *work;
     int64_t         id[3];
 };
-static_assert(sizeof(dnn_problem) <= EMULATE_WORK_BYTES, "problem");
 
 /* arguments: a dnn_problem. */
 void dnn_run(const void *arguments);
