@@ -61,21 +61,37 @@ target_link_options(weir_cuda_flags INTERFACE -Wl,--no-undefined)
 set(cuda_c_options
     "$<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:weir_flags,INTERFACE_COMPILE_OPTIONS>>")
 
+# The texts that begin generated kernels, as bytes for source.c.
+set(cuda_texts ${CMAKE_BINARY_DIR}/cuda)
+function(weir_cuda_text name)
+    list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/src/)
+    add_custom_command(OUTPUT ${cuda_texts}/${name}.inc
+        COMMAND ${CMAKE_COMMAND} -D OUTPUT=${cuda_texts}/${name}.inc -D "INPUTS=${ARGN}"
+                -P ${CMAKE_SOURCE_DIR}/cmake/text.cmake
+        DEPENDS ${ARGN} cmake/text.cmake VERBATIM)
+endfunction()
+weir_cuda_text(rtc_begin device/cuda/rtc_types.h core/half.h core/maths.h core/trig_table.h
+    core/maths_special.h core/rng.h core/row.h)
+weir_cuda_text(rtc_kernel device/cuda/rtc_kernel.h)
+add_custom_target(weir_cuda_texts DEPENDS ${cuda_texts}/rtc_begin.inc ${cuda_texts}/rtc_kernel.inc)
+target_include_directories(weir_cuda_flags INTERFACE ${cuda_texts})
+
 weir_sources(cuda_core src/core dtype shape text vec op)
 list(APPEND cuda_core src/device/swap.c src/device/rates.c)
 weir_sources(cuda_host src/device/cuda
-    cuda host libs
+    cuda host libs queue store transfer
+    source nvrtc kernel_file compile elementwise
     multiply matmul blas
     slice
     conv dnn
 )
 set(cuda_kernels)
 foreach(name IN ITEMS
-    compare gather move
-    reduce reduce_arg reduce_pair softmax loss
-    gemm
+    compare gather move pack quantize
+    reduce reduce_arg reduce_pair scan softmax loss norm
+    gemm attention lstm
     conv_direct pool2d
-    update
+    update words
 )
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
@@ -106,11 +122,19 @@ foreach(file IN LISTS cuda_kernels)
 endforeach()
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/CMakeFiles/cuda)
 
+# weir_plugin_exports(<target>): one symbol, see plugin.map.
+function(weir_plugin_exports target)
+    target_link_options(${target} PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/plugin.map)
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/plugin.map)
+endfunction()
+
 add_library(weir_cuda MODULE ${cuda_core} ${cuda_host} ${cuda_objects})
 target_link_libraries(weir_cuda PRIVATE weir_cuda_flags ${WEIR_CUDA_RUNTIME} rt)
 target_compile_options(weir_cuda PRIVATE ${cuda_c_options})
 set_target_properties(weir_cuda PROPERTIES LINKER_LANGUAGE CXX)
-target_link_options(weir_cuda PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL)
+target_link_options(weir_cuda PRIVATE -static-libstdc++ -static-libgcc)
+add_dependencies(weir_cuda weir_cuda_texts)
+weir_plugin_exports(weir_cuda)
 install(TARGETS weir_cuda LIBRARY DESTINATION ${plugin_place})
 if(TARGET weir_python)
     add_dependencies(weir_python weir_cuda)
@@ -124,9 +148,20 @@ endif()
 function(weir_cuda_inside target)
     weir_sources(files src/device/cuda ${ARGN})
     target_sources(${target} PRIVATE ${files})
+    add_dependencies(${target} weir_cuda_texts)
+    target_include_directories(${target} PRIVATE ${cuda_texts})
     target_include_directories(${target} SYSTEM PRIVATE ${cuda_includes})
     target_compile_definitions(${target} PRIVATE
         WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
+endfunction()
+
+# weir_cuda_also(<target> name...): cases of test/device/name.c, run on the emulated card, too.
+function(weir_cuda_also target)
+    weir_sources(files test/device ${ARGN})
+    target_sources(${target} PRIVATE ${files})
+    target_compile_definitions(${target} PRIVATE KERNEL_ALSO
+        WEIR_TEST_PLUGINS="${CMAKE_BINARY_DIR}/emulated")
+    add_dependencies(${target} weir_cuda_emulated)
 endfunction()
 
 # ---- the emulation: the same files for the host's compiler, over a runtime of the tests' ----
@@ -139,33 +174,55 @@ if(WEIR_TESTS)
         file(GENERATE OUTPUT ${copy} CONTENT "#include \"${CMAKE_SOURCE_DIR}/${file}\"\n")
         list(APPEND emulated ${copy})
     endforeach()
-    foreach(name IN ITEMS capture failure fiber memory queue runtime
-            work)
-        list(APPEND emulated test/cuda/${name}.cpp)
+    set(emulation)
+    foreach(name IN ITEMS capture failure fiber memory queue runtime work)
+        list(APPEND emulation test/cuda/${name}.cpp)
     endforeach()
+    add_library(weir_emulation OBJECT ${emulation})
+    target_link_libraries(weir_emulation PRIVATE weir_cuda_flags)
+    target_compile_options(weir_emulation PRIVATE -Wall -Wextra)
+    list(APPEND emulated $<TARGET_OBJECTS:weir_emulation>)
     add_library(weir_cuda_emulated MODULE ${cuda_core} ${cuda_host} ${emulated})
+    weir_plugin_exports(weir_cuda_emulated)
     set_target_properties(weir_cuda_emulated PROPERTIES OUTPUT_NAME weir_cuda
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
+    add_dependencies(weir_cuda_emulated weir_cuda_texts)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
         "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/test/cuda/emulate.h>"
         $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -Wno-unknown-pragmas -ffp-contract=off>)
 
-    # Libraries that the emulated plugin finds beside it.
-    add_library(weir_cublas_emulated MODULE test/cuda/blas.cpp test/cuda/work_find.cpp)
-    set_target_properties(weir_cublas_emulated PROPERTIES PREFIX "" OUTPUT_NAME libcublasLt
-        SUFFIX .so.13 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
-    target_include_directories(weir_cublas_emulated PRIVATE test/cuda)
-    target_link_libraries(weir_cublas_emulated PRIVATE weir_cuda_flags)
-    target_compile_options(weir_cublas_emulated PRIVATE -Wall -ffp-contract=off)
-    add_dependencies(weir_cuda_emulated weir_cublas_emulated)
-    add_library(weir_cudnn_emulated MODULE test/cuda/dnn.cpp test/cuda/dnn_run.cpp
-        test/cuda/work_find.cpp)
-    set_target_properties(weir_cudnn_emulated PROPERTIES PREFIX "" OUTPUT_NAME libcudnn
-        SUFFIX .so.9 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
-    target_include_directories(weir_cudnn_emulated PRIVATE test/cuda)
-    target_link_libraries(weir_cudnn_emulated PRIVATE weir_cuda_flags)
-    target_compile_options(weir_cudnn_emulated PRIVATE -Wall -ffp-contract=off)
-    add_dependencies(weir_cuda_emulated weir_cudnn_emulated)
+    # weir_cuda_fake(<its name> <and version> file...): a library that the emulated plugin opens.
+    function(weir_cuda_fake library suffix)
+        list(TRANSFORM ARGN PREPEND test/cuda/)
+        add_library(weir_fake_${library} MODULE ${ARGN})
+        set_target_properties(weir_fake_${library} PROPERTIES PREFIX "" OUTPUT_NAME ${library}
+            SUFFIX ${suffix} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated
+            C_VISIBILITY_PRESET default)
+        target_compile_definitions(weir_fake_${library} PRIVATE WEIR_HOST_CC="${CMAKE_C_COMPILER}")
+        target_include_directories(weir_fake_${library} PRIVATE test/cuda)
+        target_link_libraries(weir_fake_${library} PRIVATE weir_cuda_flags)
+        target_compile_options(weir_fake_${library} PRIVATE -Wall -ffp-contract=off)
+        add_dependencies(weir_cuda_emulated weir_fake_${library})
+    endfunction()
+    weir_cuda_fake(libcublasLt .so.13 blas.cpp work_find.cpp)
+    weir_cuda_fake(libcudnn .so.9 dnn.cpp dnn_run.cpp work_find.cpp)
+    weir_cuda_fake(libnvrtc .so.13 fake_nvrtc.c)
+    weir_cuda_fake(libcuda .so.1 fake_driver.c)
+
+    # weir_cuda_lab(<target>): a test that runs kernels of its own on the emulated card, and opens
+    # the emulated plugin.
+    function(weir_cuda_lab target)
+        add_library(${target}_probe OBJECT test/cuda/probe.cpp)
+        target_link_libraries(${target}_probe PRIVATE weir_cuda_flags)
+        target_include_directories(${target}_probe PRIVATE test/cuda)
+        target_sources(${target} PRIVATE
+            $<TARGET_OBJECTS:weir_emulation> $<TARGET_OBJECTS:${target}_probe>)
+        target_include_directories(${target} SYSTEM PRIVATE ${cuda_includes})
+        target_compile_definitions(${target} PRIVATE
+            WEIR_TEST_PLUGINS="${CMAKE_BINARY_DIR}/emulated")
+        set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+        add_dependencies(${target} weir_cuda_emulated)
+    endfunction()
 endif()

@@ -37,6 +37,7 @@ MAY_INCLUDE = {
     "src/model": ("include/weir.h", "src/model"),
     "src/tool": ("include/weir.h", "src/tool"),
     "examples": ("include/weir.h", "examples"),
+    "test/cuda": ("include", "src/core", "src/device", "src/device/cuda", "test", "test/cuda"),
     "test": ("include", "src/core", "src/device", "src/device/cpu", "src/device/sim",
              "src/graph", "src/graph/op",
              "src/graph/policy", "src/graph/place", "test"),
@@ -125,6 +126,8 @@ def listed_in(cmake):
             files.update(f"{words[1]}/{name}.c" for name in words[2:])
         elif function == "weir_test":
             files.update(f"test/{words[0]}/{name}.c" for name in words[1:])
+        elif function == "weir_cuda_fake":
+            files.add(f"test/cuda/{words[0]}.c")
         elif function == "weir_example":
             files.update(f"examples/{name}.c" for name in words)
     for names, body in re.findall(r"foreach\(name IN ITEMS ([^)]*)\)(.*?)endforeach", cmake, re.S):

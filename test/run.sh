@@ -41,6 +41,7 @@ failed=0
 for folder in core device op graph model; do
     part "test_$folder" "$build/test_$folder"
 done
+[ ! -x "$build/test_cuda" ] || part test_cuda "$build/test_cuda"
 part tool sh test/tool.sh "$build"
 part examples sh test/examples.sh "$build"
 part install sh test/install.sh "$build"

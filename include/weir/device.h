@@ -67,6 +67,11 @@ typedef struct weir_memory {
 WEIR_API void weir_device_memory(const weir_device *d, weir_memory *m);
 WEIR_API void weir_device_reset_peak(weir_device *d);
 
+/* Waits until everything that was asked of the device so far has been done: what runs on a card is
+ * queued only, and a clock is to be read between two of these. A failure on the way is told here,
+ * or by whatever is read next. */
+WEIR_API weir_status weir_device_sync(weir_device *d);
+
 /* Seconds since it was opened: simulated ones on "sim". */
 WEIR_API double weir_device_clock(const weir_device *d);
 

@@ -189,6 +189,22 @@ WEIR_API weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double lim
 WEIR_API weir_status weir_no_grad_begin(weir_device *d);
 WEIR_API weir_status weir_no_grad_end(weir_device *d);
 
+/* ---- mixed precision ---- */
+
+/* From here to the matching end matrix products, linear layers, convolutions and attention run in
+ * `half`, WEIR_BF16 or WEIR_F16: their f32 and half inputs are cast to it by recorded operations,
+ * through which gradients come back. So parameters, their gradients and updates stay f32. Norms are
+ * computed in f32 and return the type they were given; softmax, sums, losses, LSTM steps, exp, log
+ * and pow read halves as f32; all else has the type of what it reads. Gradients are in the types of
+ * the forward calls, wherever they are asked for. In a graph equal casts are one: of a weight, one
+ * per step. Nests; WEIR_F32: as if no scope were open. Gradients of f16 need a scaled loss:
+ * weir_scaler_new. */
+WEIR_API weir_status weir_autocast_begin(weir_device *d, weir_dtype half);
+WEIR_API weir_status weir_autocast_end(weir_device *d);
+
+/* The half type of the innermost scope; WEIR_F32: none is open. */
+WEIR_API weir_dtype weir_autocast_type(weir_device *d);
+
 /* ---- memory for time: parts that are computed again ---- */
 
 /* What is recorded between begin and end is dropped when the forward pass is done with it and

@@ -61,6 +61,8 @@ typedef struct weir_opdef {
     uint32_t    differentiable;     /* bit i: a gradient flows to input i */
     uint32_t    promotes;           /* bit i: input i is cast to the type that all of these meet in
                                      * (weir_dtype_promote) before the call is recorded */
+    uint32_t    lowers, raises;     /* bit i: in mixed precision (weir_autocast_begin) input i is
+                                     * cast to the half type; one in half is cast to f32 */
     weir_status (*infer)(weir_call *c);                 /* checks, fills out layouts and alias */
     weir_status (*grad)(struct weir_grad *g);           /* records gradients; NULL: none */
     double      (*flops)(const weir_call *c);           /* NULL: one per element of output 0 */

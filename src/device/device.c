@@ -249,6 +249,12 @@ void weir_device_reset_peak(weir_device *d)
         d->pool.live_peak = d->pool.live;
 }
 
+weir_status weir_device_sync(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_sync"));
+    return d->ops->sync(d);
+}
+
 double weir_device_clock(const weir_device *d)
 {
     return d && !d->closed ? d->ops->clock(d) : 0;

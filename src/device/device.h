@@ -48,6 +48,28 @@ typedef struct weir_swap {
 
 #define WEIR_SWAP_NOW UINT32_MAX
 
+/* A run's launches, recorded once and queued as one. */
+typedef struct weir_replay weir_replay;
+
+/* What a device has whose calls return when their work is queued. */
+typedef struct weir_device_queues {
+    int (*count)(const weir_device *d);
+    /* 0 is the first: where work goes that names none, and what the host's copies wait for. */
+    weir_stream *(*stream)(const weir_device *d, int i);
+    weir_status (*events)(weir_device *d, uint32_t n);      /* 0..n-1 exist from now on */
+    weir_status (*signal)(weir_device *d, weir_stream *s, uint32_t event);
+    weir_status (*await)(weir_device *d, weir_stream *s, uint32_t event);
+    /* For a run that begins: *draw is what kargs.draw points to, set to the device's seed and to
+     * the position `base` when earlier work is done. */
+    weir_status (*draws)(weir_device *d, uint64_t base, const uint64_t **draw);
+    /* Calls between the two are recorded, not run. recorded gives so_far if that is a failure, and
+     * then no replay. */
+    weir_status (*record)(weir_device *d);
+    weir_status (*recorded)(weir_device *d, weir_status so_far, weir_replay **r);
+    weir_status (*replay)(weir_device *d, weir_replay *r);
+    void        (*replay_free)(weir_device *d, weir_replay *r);
+} weir_device_queues;
+
 typedef struct weir_device_ops {
     const char *name;
     size_t      align;                                      /* of every block and arena offset */
@@ -68,7 +90,7 @@ typedef struct weir_device_ops {
      * kernel has changed. */
     weir_status (*paint)(weir_device *d, void *p, size_t n);
     weir_status (*painted)(weir_device *d, const void *p, size_t n, size_t *end);
-    double      (*clock)(const weir_device *d);                 /* seconds */
+    double      (*clock)(const weir_device *d);     /* seconds, when work given so far is done */
     weir_rates  (*rates)(const weir_device *d);                 /* known before anything is timed */
     void        (*info)(weir_device *d, struct weir_string *s); /* lines for weir_info_text */
     /* The store for values that leave has so many bytes, and places for tickets below `tickets`,
@@ -80,7 +102,8 @@ typedef struct weir_device_ops {
      * Gives so_far if that is a failure, else the first failure that nobody has waited for. */
     weir_status (*swap_settle)(weir_device *d, weir_status so_far);
     weir_status (*swap_speed)(weir_device *d, double *out, double *in);     /* bytes per second */
-    const weir_choose_fn *kernel;                               /* [WEIR_OP_COUNT] */
+    const weir_device_queues *queues;   /* NULL: what a call does is done when it returns */
+    const weir_choose_fn     *kernel;                           /* [WEIR_OP_COUNT] */
 } weir_device_ops;
 
 struct weir_block;

@@ -86,9 +86,10 @@ weir_status weir_segment_note(weir_segment *s, const weir_call *c, weir_tensor *
 static weir_status run(weir_session *s, const weir_segment *seg, weir_tensor *const *x, int nout,
                        weir_tensor **y)
 {
-    const uint32_t depth = s->mark.n;
-    const int      no_grad = s->no_grad;
-    weir_tensor   *made[WEIR_MAX_OUT] = {NULL};
+    const uint32_t   depth = s->mark.n, casts = s->outer_casts.n;
+    const int        no_grad = s->no_grad;
+    const weir_dtype autocast = s->autocast;
+    weir_tensor     *made[WEIR_MAX_OUT] = {NULL};
 
     WEIR_TRY(weir_scope_begin(s->dev));
     weir_status status = seg->fn(seg->ctx, x, made);
@@ -103,6 +104,8 @@ static weir_status run(weir_session *s, const weir_segment *seg, weir_tensor *co
     for (int i = 0; i < nout && status == WEIR_OK; i++)
         y[i] = weir_retain(made[i]);
     s->no_grad = no_grad;
+    s->autocast = autocast;
+    s->outer_casts.n = casts;
     weir_scope_unwind(s, depth);
     return status;
 }
@@ -158,15 +161,18 @@ weir_status weir_again_run(weir_again *a, weir_session *s)
     const weir_segment *const seg = a->t->segment;
     const uint64_t            rng = *stream(s);
     const int                 no_grad = s->no_grad;
+    const weir_dtype          autocast = s->autocast;
 
     WEIR_TRY(make_inputs(a));
     a->order = s->tapes;
     *stream(s) = seg->rng;
     s->no_grad = seg->no_grad;
+    s->autocast = seg->autocast;
     s->again++;
     weir_status status = run(s, seg, a->x, a->t->nout, a->y);
     s->again--;
     s->no_grad = no_grad;
+    s->autocast = autocast;
     const uint64_t drawn = *stream(s) - seg->rng;
     *stream(s) = rng;
     return status == WEIR_OK ? check_alike(a, drawn) : status;
@@ -217,6 +223,7 @@ static weir_status run_outermost(weir_session *s, weir_segment *seg, int nout, w
 
     seg->rng = *stream(s);
     seg->no_grad = s->no_grad;
+    seg->autocast = s->autocast;
     s->segment = seg;
     weir_status status = run(s, seg, seg->in, nout, y);
     s->segment = NULL;

@@ -16,6 +16,7 @@ typedef struct weir_segment {
     uint64_t           rng;         /* position in the random stream where the first run began */
     uint64_t           drawn;       /* how far it moved on */
     int                no_grad;     /* of the session then */
+    weir_dtype         autocast;
     int                nin;
     weir_tensor *const *in;         /* during the first run */
     WEIR_VEC(weir_tensor *) leaves; /* read besides: a gradient may be asked for; referenced */

@@ -351,11 +351,14 @@ static weir_status walk_back(weir_walk *w)
     WEIR_TRY(check_start(w));
     weir_session    *s = w->s;
     const weir_phase phase = s->phase;
+    const weir_dtype autocast = s->autocast;
 
     WEIR_TRY(weir_scope_begin(s->dev));
     s->no_grad++;
     s->phase = WEIR_BACKWARD;
+    s->autocast = WEIR_F32;
     const weir_status status = seed_and_walk(w);
+    s->autocast = autocast;
     s->phase = phase;
     s->no_grad--;
     weir_scope_unwind(s, s->mark.n - 1);
@@ -552,9 +555,12 @@ weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **d
     *n = (size_t)t->nin;
     dys[y->out] = dy;
     const weir_phase phase = w.s->phase;
+    const weir_dtype autocast = w.s->autocast;
     w.s->no_grad++;
     w.s->phase = WEIR_BACKWARD;
+    w.s->autocast = WEIR_F32;
     const weir_status status = weir_tape_grad(t, weir_tape_wants(t), dys, all);
+    w.s->autocast = autocast;
     w.s->phase = phase;
     w.s->no_grad--;
     for (int i = 0; i < t->nin; i++)

@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "core/status.h"
 #include "core/tensor.h"
+#include "graph/autocast.h"
 #include "graph/checkpoint.h"
 #include "graph/evict.h"
 #include "graph/execute.h"
@@ -127,6 +128,22 @@ static bool meeting_type(const weir_recording *r, weir_dtype *type)
     const bool whole = !weir_is_any_float(all.dtype) && all.dtype != WEIR_BOOL;
     *type = whole && r->def->flags & WEIR_DIVIDES ? WEIR_F32 : all.dtype;
     return true;
+}
+
+/* Mixed precision: see autocast.h. */
+static weir_status autocast(weir_recording *r)
+{
+    weir_dtype type[WEIR_MAX_IN];
+
+    for (int i = 0; i < r->call.nin; i++)
+        type[i] = r->in[i]->layout.desc.dtype;
+    weir_autocast_types(r->s, r->def, r->call.nin, type);
+    for (int i = 0; i < r->call.nin; i++)
+        if (r->in[i]->layout.desc.dtype != type[i]) {
+            WEIR_TRY(begin_scope(r));
+            WEIR_TRY(replace(r, i, weir_cast(r->in[i], type[i])));
+        }
+    return WEIR_OK;
 }
 
 /* Inputs of several types become one by recorded casts, which gradients pass back through. */
@@ -273,6 +290,7 @@ static bool flows_gradient(const weir_recording *r)
 static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *again)
 {
     WEIR_TRY(check_inputs(r, d));
+    WEIR_TRY(autocast(r));
     WEIR_TRY(promote(r));
     WEIR_TRY(make_dense(r));
     r->call.alias = -1;

@@ -37,6 +37,7 @@ static void session_free(void *session)
     weir_evict_free(s->evict);
     s->evict = NULL;
     weir_vec_free(&s->pairs);
+    weir_vec_free(&s->outer_casts);
     weir_vec_free(&s->held);
     weir_vec_free(&s->mark);
     weir_ref_drop(s);

@@ -27,6 +27,8 @@ typedef struct weir_session {
     weir_step   *step;              /* being computed with the graph off: collects keeps */
     weir_phase   phase;
     int          no_grad;           /* > 0: no tape */
+    weir_dtype   autocast;          /* of products: a half, or WEIR_F32: no scope is open */
+    WEIR_VEC(weir_dtype) outer_casts;       /* that of each scope around the innermost one */
     struct weir_segment *segment;   /* whose first run this is: it notes what it reads, no tape */
     int          again;             /* > 0: a second run, which updates nothing */
     uint32_t     replay, replays;   /* the second run being recorded with its gradient (0: none),

@@ -131,6 +131,20 @@ void splice(emulate_stream *s, const emulate_body *from)
         s->frontier = ends;
 }
 
+/* From a launch on the event means its node in that launch. */
+uint64_t promise(uint64_t event)
+{
+    emulate_event *const e = emulate_find(emulate_events, (void *)event);
+    const uint64_t       signal = emulate_signal_new();
+
+    if (e) {
+        e->recorded = true;
+        e->captured = e->ended = false;
+        e->at = emulate_mark{0, signal};
+    }
+    return signal;
+}
+
 void launch(emulate_stream *s, emulate_exec *x)
 {
     const std::vector<emulate_node> &nodes = x->body->nodes;
@@ -141,8 +155,10 @@ void launch(emulate_stream *s, emulate_exec *x)
     wait->until = x->last;
     emulate_push(s, wait);
     emulate_work *const w = emulate_work_new(REPLAY, 0);
-    w->run = new emulate_run{x->body, {}, {}, nodes.size()};
+    w->run = new emulate_run{x->body, {}, {}, {}, nodes.size()};
     for (size_t n = 0; n < nodes.size(); n++) {
+        const emulate_work *const node = nodes[n].work;
+        w->run->signals.push_back(node->kind == RECORD ? promise(node->event) : 0);
         w->run->missing.push_back((int)nodes[n].before.size());
         if (nodes[n].before.empty())
             w->run->ready.push_back((int)n);

@@ -21,6 +21,9 @@ CASE(counted_and_opened)
     char *const text = weir_info_text(first);
     CHECK_TEXT(text, "device cuda");
     CHECK_TEXT(text, "card 0");
+    CHECK_TEXT(text, "NVRTC: ");
+    CHECK_TEXT(text, "cuBLASLt: ");
+    CHECK_TEXT(text, "cuDNN: ");
     weir_text_free(text);
     weir_memory m;
     weir_device_memory(first, &m);

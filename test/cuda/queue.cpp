@@ -17,6 +17,7 @@ std::unordered_map<uint64_t, emulate_event *>  emulate_events;
 namespace {
 
 std::vector<emulate_stream *> waiting;      /* those with queued works */
+std::set<uint64_t>            signals;      /* not given yet */
 thread_local bool             inside;       /* a host function: may call nothing */
 
 enum style { ALONE, EVENLY, OTHERS_FIRST, STYLES };
@@ -127,6 +128,7 @@ bool replay(emulate_stream *s, emulate_run *r)
         s->busy = true;
         run(r->body->nodes[node].work);
         s->busy = false;
+        emulate_signal_give(r->signals[node]);
         r->left--;
         for (const int next : r->body->nodes[node].after)
             if (--r->missing[next] == 0)
@@ -244,8 +246,26 @@ void emulate_work_drop(emulate_work *w)
     free(w);
 }
 
+emulate_run::~emulate_run()
+{
+    for (const uint64_t signal : signals)
+        emulate_signal_give(signal);
+}
+
+uint64_t emulate_signal_new(void)
+{
+    return *signals.insert(emulate_id()).first;
+}
+
+void emulate_signal_give(uint64_t signal)
+{
+    signals.erase(signal);
+}
+
 bool emulate_reached(emulate_mark m)
 {
+    if (m.stream == 0)
+        return !signals.count(m.seq);
     const auto at = emulate_streams.find(m.stream);
     return at == emulate_streams.end() || at->second->done >= m.seq;
 }
@@ -298,7 +318,8 @@ cudaError_t emulate_wait(emulate_mark m)
     const style how = (style)emulate_draw(STYLES);
     emulate_access(true);
     while (!emulate_reached(m)) {
-        emulate_stream *const s = emulate_streams.find(m.stream)->second;
+        const auto            at = emulate_streams.find(m.stream);
+        emulate_stream *const s = at == emulate_streams.end() ? NULL : at->second;
         emulate_stream *const c = how == ALONE ? culprit(s) : NULL;
         if (!(c && step(c)) && !step_any(how == OTHERS_FIRST ? s : NULL))
             let_others();

@@ -127,6 +127,16 @@ cudaError_t record(emulate_event *e, uint64_t id, emulate_stream *s, unsigned fl
     return cudaSuccess;
 }
 
+/* Nobody can wait for such an event, and trying to spoils its capture. */
+cudaError_t captured(const emulate_event *e)
+{
+    emulate_capture *const c = emulate_capture_of(e->capture);
+
+    if (c)
+        c->invalid = true;
+    return cudaErrorCapturedEvent;
+}
+
 /* The stream joins the capture that the event was recorded in, or waits for more of it. */
 cudaError_t join(emulate_stream *s, const emulate_event *e)
 {
@@ -533,9 +543,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle)
     const emulate_event *const e = emulate_find(emulate_events, handle);
     if (!e)
         return entry.say(cudaErrorInvalidResourceHandle);
-    if (e->captured)
-        return entry.say(cudaErrorCapturedEvent);
-    const cudaError_t unsafe = emulate_unsafe();
+    const cudaError_t unsafe = e->captured ? captured(e) : emulate_unsafe();
     if (unsafe != cudaSuccess)
         return entry.say(unsafe);
     emulate_some();
@@ -550,9 +558,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle)
     const emulate_event *const e = emulate_find(emulate_events, handle);
     if (!e)
         return entry.say(cudaErrorInvalidResourceHandle);
-    if (e->captured)
-        return entry.say(cudaErrorCapturedEvent);
-    const cudaError_t unsafe = emulate_unsafe();
+    const cudaError_t unsafe = e->captured ? captured(e) : emulate_unsafe();
     if (unsafe != cudaSuccess)
         return entry.say(unsafe);
     return entry.say(e->recorded ? emulate_wait(e->at) : cudaSuccess);

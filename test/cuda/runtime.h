@@ -21,7 +21,8 @@
 
 /* ---- works ---- */
 
-/* All work of a stream up to number `seq`; true of streams that are gone. */
+/* All work of a stream up to number `seq`; true of streams that are gone. Stream 0: the signal
+ * `seq` has been given, by a node of a graph. */
 struct emulate_mark {
     uint64_t stream, seq;
 };
@@ -86,7 +87,9 @@ struct emulate_exec {
 struct emulate_run {
     std::shared_ptr<emulate_body> body;
     std::vector<int>              missing, ready;   /* nodes before each that have not run */
+    std::vector<uint64_t>         signals;          /* of each; 0: none */
     size_t                        left;
+    ~emulate_run();
 };
 
 struct emulate_capture {
@@ -146,6 +149,8 @@ template <class T> static inline T *emulate_find(const std::unordered_map<uint64
 emulate_mark emulate_push(emulate_stream *s, emulate_work *w);
 
 bool        emulate_reached(emulate_mark m);
+uint64_t    emulate_signal_new(void);
+void        emulate_signal_give(uint64_t signal);
 cudaError_t emulate_wait(emulate_mark m);   /* runs works, the stream's and others', until it is */
 cudaError_t emulate_wait_all(void);
 void        emulate_some(void);             /* runs a few works, perhaps none */

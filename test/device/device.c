@@ -45,6 +45,15 @@ CASE(count)
     CHECK_TEXT(weir_error(), "weir_device_count: name is NULL");
 }
 
+CASE(sync)
+{
+    weir_device *d = weir_device_open("sim:v100", NULL);
+    CHECK_OR_RETURN(d != NULL);
+    CHECK_OK(weir_device_sync(d));
+    weir_device_close(d);
+    CHECK_STATUS(weir_device_sync(NULL), WEIR_ERR_INVALID);
+}
+
 CASE(open_short_of_memory)
 {
     weir_device *d = NULL;

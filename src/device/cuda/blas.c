@@ -1,11 +1,11 @@
 /* blas.c - all that knows cuBLASLt: descriptors of a product and the algorithm that runs it.
  *
- * The algorithm is the first that the library's heuristics name whose workspace is within the limit
- * and whose sums are made in one order: split sums are added up by a step of their own in the type
- * they are made in, never in place. It stays what it is for as long as the device is open. Matrices
- * are assumed to be aligned to what their rows are multiples of; who has others must ask elsewhere
- * (weir_lt_fits). A row that is added is the epilogue's, or, where the library has none for the type,
- * laid down before the product is added to it. */
+ * The algorithm is the first that the library's heuristics name whose workspace is within the
+ * limit and whose sums are made in one order: split sums are added up by a step of their own in the
+ * type they are made in, never in place. It stays what it is for as long as the device is open.
+ * Matrices are assumed to be aligned to what their rows are multiples of; who has others must ask
+ * elsewhere (weir_lt_fits). A row that is added is the epilogue's, or, where the library has none
+ * for the type, laid down before the product is added to it. */
 #include "device/cuda/blas.h"
 
 #include "core/mem.h"
@@ -298,8 +298,9 @@ static bool aligned(const void *p, int64_t align)
 
 bool weir_lt_fits(const weir_lt *lt, const weir_operands *o)
 {
-    return aligned(o->a, lt->align_b) && aligned(o->b, lt->align_a) && aligned(o->to, lt->align_c) &&
-           aligned(o->add, lt->align_c) && (lt->laid || aligned(o->bias, MOST_ALIGN));
+    return aligned(o->a, lt->align_b) && aligned(o->b, lt->align_a) &&
+           aligned(o->to, lt->align_c) && aligned(o->add, lt->align_c) &&
+           (lt->laid || aligned(o->bias, MOST_ALIGN));
 }
 
 /* Where the matrices of a call are: `base` moved on by elements. */

@@ -24,9 +24,7 @@ typedef struct compare {
     weir_dtype          type;
 } compare;
 
-template <class T> struct alignas(sizeof(T) * FOUR) four {
-    T at[FOUR];
-};
+template <class T> using four = weir_lot<T, FOUR>;
 
 /* Four elements from `at` on: beside each other, or one and the same. */
 template <class T> static __device__ inline four<T> four_of(const T *at, int beside)

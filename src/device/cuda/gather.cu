@@ -97,7 +97,7 @@ weir_status weir_cuda_gather(weir_device *d, const weir_call *c, weir_choice *ou
               .n = c->in[1].desc.dim[0], .d = table->dim[1], .index = 1};
 
     (void)d;
-    weir_encode(a->missing, s.type, element);
+    weir_encode(weir_is_any_float(s.type) ? a->missing : 0, s.type, element);
     s.element = weir_splat_of(element, s.size);
     return rows_choose(&s, gather_run, out);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "core/text.h"
 
 enum { PATH_BYTES = 4096, MOST_NAMES = 2 };
 
@@ -197,3 +198,28 @@ LIBRARY(driver, "the driver", "libcuda.so.1")
 LIBRARY(nvrtc, "NVRTC", "libnvrtc.so.13", "libnvrtc.so.12")
 LIBRARY(blas, "cuBLASLt", "libcublasLt.so.13", "libcublasLt.so.12")
 LIBRARY(dnn, "cuDNN", "libcudnn.so.9")
+
+/* The file that a function came from. */
+static void say(weir_string *s, const char *title, weir_status opened, const void *function)
+{
+    Dl_info info;
+
+    if (opened != WEIR_OK)
+        weir_string_add(s, "%s: not found ($WEIR_CUDA_LIBS may name its folder)\n", title);
+    else if (dladdr(function, &info) && info.dli_fname)
+        weir_string_add(s, "%s: %s\n", title, info.dli_fname);
+}
+
+void weir_cuda_libs_info(weir_string *s)
+{
+    const weir_cuda_lib_nvrtc *nvrtc;
+    const weir_cuda_lib_blas  *blas;
+    const weir_cuda_lib_dnn   *dnn;
+
+    weir_status opened = weir_cuda_open_nvrtc(&nvrtc);
+    say(s, "NVRTC", opened, *(void *const *)nvrtc);
+    opened = weir_cuda_open_blas(&blas);
+    say(s, "cuBLASLt", opened, *(void *const *)blas);
+    opened = weir_cuda_open_dnn(&dnn);
+    say(s, "cuDNN", opened, *(void *const *)dnn);
+}

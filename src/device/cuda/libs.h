@@ -53,6 +53,10 @@ weir_status weir_cuda_open_nvrtc(const weir_cuda_lib_nvrtc **lib);
 weir_status weir_cuda_open_blas(const weir_cuda_lib_blas **lib);
 weir_status weir_cuda_open_dnn(const weir_cuda_lib_dnn **lib);
 
+/* A line for each that computes: the file it was opened from. */
+struct weir_string;
+void weir_cuda_libs_info(struct weir_string *s);
+
 #ifdef __cplusplus
 }
 #endif

@@ -257,20 +257,16 @@ weir_status weir_cuda_copy(weir_device *d, const weir_call *c, weir_choice *out)
 
 /* ---- casts ---- */
 
-template <class T, int N> struct alignas(sizeof(T) * N) lot {
-    T at[N];
-};
-
 /* N elements at a time of dense operands. */
 template <class From, class To, int N>
 static __global__ void cast_dense(To *to, const From *from, int64_t n)
 {
     WEIR_EACH(i, n / N) {
-        const lot<From, N> in = ((const lot<From, N> *)from)[i];
-        lot<To, N>         out;
+        const weir_lot<From, N> in = ((const weir_lot<From, N> *)from)[i];
+        weir_lot<To, N>         out;
         for (int k = 0; k < N; k++)
             convert(&out.at[k], in.at[k]);
-        ((lot<To, N> *)to)[i] = out;
+        ((weir_lot<To, N> *)to)[i] = out;
     }
     const int64_t rest = n / N * N + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (rest < n)

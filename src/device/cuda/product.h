@@ -200,7 +200,7 @@ static inline size_t weir_lt_limit(int major, const char *asked)
 {
     char *end = NULL;
     const unsigned long long n = asked ? strtoull(asked, &end, 10) : 0;
-    if (asked && end != asked && !*end)
+    if (asked && asked[0] != '-' && end != asked && !*end)
         return (size_t)n;
     return (size_t)(major >= 9 ? 32 : 4) << 20;
 }

@@ -153,7 +153,7 @@ template <class F, int V, class A> static __device__ inline void weir_rows_meet(
 /* ---- places ---- */
 
 /* 64-bit divisions are slow on cards: indices below 2^32 do without. */
-static __device__ inline int64_t weir_divide(int64_t a, int64_t b)
+static __device__ inline int64_t weir_quotient(int64_t a, int64_t b)
 {
     if (((uint64_t)a | (uint64_t)b) >> 32 == 0)
         return (int64_t)((uint32_t)a / (uint32_t)b);
@@ -165,7 +165,7 @@ static __device__ inline axes_place weir_place_at(const axes *a, int64_t i)
 {
     axes_place p = {0, 0, 0};
     for (int k = a->n - 1; k >= 0; k--) {
-        const int64_t q = k > 0 ? weir_divide(i, a->at[k].size) : 0, at = i - q * a->at[k].size;
+        const int64_t q = k > 0 ? weir_quotient(i, a->at[k].size) : 0, at = i - q * a->at[k].size;
         p.in += at * a->at[k].in;
         p.in2 += at * a->at[k].in2;
         p.out += at * a->at[k].out;
@@ -175,26 +175,26 @@ static __device__ inline axes_place weir_place_at(const axes *a, int64_t i)
 }
 
 /* A thread's way through what is reduced: a division only where a line of the inner axis ends. */
-typedef struct weir_walk {
+typedef struct weir_fold_walk {
     int64_t at, inner;      /* of `reduced`; of the line */
     int64_t in, in2;        /* where the line begins */
-} weir_walk;
+} weir_fold_walk;
 
-static __device__ inline weir_walk weir_walk_at(const weir_cuda_reduce *p, int64_t at)
+static __device__ inline weir_fold_walk weir_fold_walk_at(const weir_cuda_reduce *p, int64_t at)
 {
     if (p->over.n == 0)
         return {at, at, 0, 0};
-    const int64_t    line = weir_divide(at, p->inner.size);
+    const int64_t    line = weir_quotient(at, p->inner.size);
     const axes_place o = weir_place_at(&p->over, line);
     return {at, at - line * p->inner.size, o.in, o.in2};
 }
 
-static __device__ inline void weir_walk_on(const weir_cuda_reduce *p, weir_walk *w, int64_t step)
+static __device__ inline void weir_fold_walk_on(const weir_cuda_reduce *p, weir_fold_walk *w, int64_t step)
 {
     w->at += step;
     w->inner += step;
     if (p->over.n > 0 && w->inner >= p->inner.size && w->at < p->reduced)
-        *w = weir_walk_at(p, w->at);
+        *w = weir_fold_walk_at(p, w->at);
 }
 
 /* ---- the kernels ---- */
@@ -227,7 +227,7 @@ static __device__ inline void weir_fold_run(const weir_cuda_reduce *p, const wei
     typedef typename F::A A;
     enum { AHEAD = 4, ROUNDS = 16 };
     const int64_t by = COLUMNS ? p->col.in : p->inner.in, by2 = COLUMNS ? p->col.in2 : p->inner.in2;
-    weir_walk     w = weir_walk_at(p, from);
+    weir_fold_walk     w = weir_fold_walk_at(p, from);
 
     while (w.at < end) {
         L lane[V];
@@ -239,7 +239,7 @@ static __device__ inline void weir_fold_run(const weir_cuda_reduce *p, const wei
             int64_t place[AHEAD];
             int     have[AHEAD];
 #pragma unroll
-            for (int i = 0; i < AHEAD; i++, weir_walk_on(p, &w, step)) {
+            for (int i = 0; i < AHEAD; i++, weir_fold_walk_on(p, &w, step)) {
                 const int64_t left = COLUMNS ? V : end - w.at;
                 const T      *at = f->x + (in + w.in + w.inner * p->inner.in);
                 place[i] = in2 + w.in2 + w.inner * p->inner.in2;
@@ -361,7 +361,7 @@ static __global__ void weir_fold_chunks(const __grid_constant__ weir_cuda_reduce
             a[0] = F::meet(a[0], part[c * results + i]);
     weir_rows_meet<F, 1>(a);
     if (threadIdx.y == 0 && i < results) {
-        const int64_t    o = weir_divide(i, p.cols);
+        const int64_t    o = weir_quotient(i, p.cols);
         const axes_place at = weir_place_at(&p.keep, o);
         weir_store(y + at.out + (i - o * p.cols) * p.col.out, F::last(a[0], end));
     }

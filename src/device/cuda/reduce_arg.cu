@@ -163,7 +163,7 @@ static __global__ void amax_scatter(const __grid_constant__ grad_state s, const 
     const int64_t results = s.plan.outs * s.plan.cols;
 
     WEIR_EACH(i, results) {
-        const int64_t    o = weir_divide(i, s.plan.cols), col = i - o * s.plan.cols;
+        const int64_t    o = weir_quotient(i, s.plan.cols), col = i - o * s.plan.cols;
         const axes_place at = weir_place_at(&s.plan.keep, o);
         const int64_t    out = at.out + col * s.plan.col.out, place = first[out];
         if (place != INT64_MAX)

@@ -9,6 +9,10 @@
 #ifndef WEIR_DEVICE_CUDA_REDUCE_PLAN_H
 #define WEIR_DEVICE_CUDA_REDUCE_PLAN_H
 
+#ifdef __cplusplus
+#include "device/cuda/inside.h"
+#endif
+
 #include "device/axes.h"
 #include "device/cut.h"
 #include "device/cuda/geometry.h"

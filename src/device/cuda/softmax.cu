@@ -190,7 +190,7 @@ template <class T, bool GRAD> static __global__ void columns(softmax s, operands
 {
     typedef typename weir_real<T>::type R;
     const int64_t  i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const int64_t  slice = weir_divide(i, s.inner), step = (int64_t)blockDim.y * s.inner;
+    const int64_t  slice = weir_quotient(i, s.inner), step = (int64_t)blockDim.y * s.inner;
     const int64_t  at = slice * s.n * s.inner + (i - slice * s.inner) + threadIdx.y * s.inner;
     const int64_t  mine = i < s.slices * s.inner && threadIdx.y < s.n
                               ? (s.n - threadIdx.y + blockDim.y - 1) / blockDim.y : 0;

@@ -1,7 +1,7 @@
 /* tile.h - a block of threads multiplies two panels: the heart of the products and of attention.
  *
- * A panel is a matrix of which `wide` indices i belong to the result and p is summed over, in steps
- * of DEPTH: while one step is multiplied out of shared memory, each thread holds its part of the next
+ * A panel is a matrix whose indices i belong to the result and whose p is summed over, in steps of
+ * DEPTH: while one step is multiplied out of shared memory, each thread holds its part of the next
  * in registers. A thread sums TM x TN elements, in groups of four rows and columns so that what it
  * reads from shared memory are vectors. Each sum is made in the order of p by fused multiply-adds,
  * whatever the tile. */
@@ -35,7 +35,8 @@ template <class T> struct weir_panel {
 
 enum { WEIR_QUAD = 4 };
 
-template <class T> struct alignas(sizeof(T) * WEIR_QUAD > 16 ? 16 : sizeof(T) * WEIR_QUAD) weir_quad {
+template <class T>
+struct alignas(sizeof(T) * WEIR_QUAD > 16 ? 16 : sizeof(T) * WEIR_QUAD) weir_quad {
     T at[WEIR_QUAD];
 };
 
@@ -142,8 +143,8 @@ static __device__ inline void weir_tile_step(A (&acc)[TM][TN], const A (*a)[BM +
     }
 }
 
-/* acc += A B over p0 <= p < p1 for rows from i0 and columns from j0; beyond m and n nothing is read.
- * All threads of the block come here; they leave after a barrier. */
+/* acc += A B over p0 <= p < p1 for rows from i0 and columns from j0; beyond m and n nothing is
+ * read. All threads of the block come here; they leave after a barrier. */
 template <class T, class A, int BM, int BN, int DEPTH, int TM, int TN>
 static __device__ inline void
 weir_tile_product(weir_tiles<A, BM, BN, DEPTH> &tiles, A (&acc)[TM][TN], const weir_panel<T> &a,

@@ -100,6 +100,11 @@ static inline size_t weir_unit(uint64_t places, size_t size)
      : (unit) == 2 ? F<uint16_t>(__VA_ARGS__)                                                      \
                    : F<uint8_t>(__VA_ARGS__))
 
+/* N elements side by side that are read or written together. */
+template <class T, int N> struct alignas(sizeof(T) * N) weir_lot {
+    T at[N];
+};
+
 /* An element of `size` bytes repeated up to 16. */
 typedef struct weir_splat {
     alignas(16) char byte[16];

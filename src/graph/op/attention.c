@@ -100,6 +100,7 @@ const weir_opdef weir_op_attention = {
     .reads_in = 7,
     .reads_out = 3,
     .differentiable = 7,
+    .lowers = 7,
     .infer = attention_infer,
     .grad = attention_gradient,
     .flops = attention_flops,

@@ -181,13 +181,14 @@ enum {
 #define PLAIN     .flags = ROW_FLAGS, .infer = row_infer
 #define RANDOM(f) .flags = ROW_FLAGS | WEIR_RANDOM, .infer = f
 #define PROMOTED  PLAIN, .promotes = 3
+#define RAISED    PLAIN, .raises = ALL_IN
 #define DIVIDING  .flags = ROW_FLAGS | WEIR_DIVIDES, .infer = row_infer, .promotes = 3
 
 /* Gradient f for the inputs `to`, from the elements of inputs `in` and of the output if `out`. */
 #define GRAD(f, to, in, out) .grad = f, .differentiable = to, .reads_in = in, .reads_out = out
 
-#define DEF_EXP           PLAIN, GRAD(exp_grad, 1, 0, 1)
-#define DEF_LOG           PLAIN, GRAD(log_grad, 1, 1, 0)
+#define DEF_EXP           RAISED, GRAD(exp_grad, 1, 0, 1)
+#define DEF_LOG           RAISED, GRAD(log_grad, 1, 1, 0)
 #define DEF_NEG           PLAIN, GRAD(neg_grad, 1, 0, 0)
 #define DEF_SQUARE        PLAIN, GRAD(square_grad, 1, 1, 0)
 #define DEF_SQUARE_GRAD   PLAIN
@@ -205,17 +206,17 @@ enum {
 #define DEF_NORMAL        RANDOM(draw_infer)
 #define DEF_BERNOULLI     RANDOM(draw_infer)
 #define DEF_NORM_GRAD     PLAIN
-#define DEF_BCE_LOGITS      PLAIN, GRAD(bce_logits_grad, 3, 3, 0)
+#define DEF_BCE_LOGITS      RAISED, GRAD(bce_logits_grad, 3, 3, 0)
 #define DEF_BCE_LOGITS_GRAD PLAIN
-#define DEF_BCE             PLAIN, GRAD(bce_grad, 3, 3, 0)
+#define DEF_BCE             RAISED, GRAD(bce_grad, 3, 3, 0)
 #define DEF_BCE_GRAD        PLAIN
 #define DEF_BCE_GRAD_TARGET PLAIN
-#define DEF_LN_APPLY        PLAIN, GRAD(weir_ln_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
+#define DEF_LN_APPLY        RAISED, GRAD(weir_ln_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
 #define DEF_LN_XHAT         PLAIN
 #define DEF_LN_GRAD_APPLY   PLAIN
-#define DEF_RMS_APPLY       PLAIN, GRAD(weir_rms_apply_grad, 1 | 1 << 2, 7, 0)
+#define DEF_RMS_APPLY       RAISED, GRAD(weir_rms_apply_grad, 1 | 1 << 2, 7, 0)
 #define DEF_RMS_GRAD_APPLY  PLAIN
-#define DEF_BN_APPLY      PLAIN, GRAD(weir_bn_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
+#define DEF_BN_APPLY      RAISED, GRAD(weir_bn_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
 #define DEF_BN_GRAD_APPLY PLAIN
 
 #include "graph/op/activation.h"

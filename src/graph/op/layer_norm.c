@@ -160,7 +160,7 @@ static weir_status check_scale(const char *who, const weir_tensor *x, const weir
     return check_like(who, x, scale, "scale", &want);
 }
 
-/* ---- public functions ---- */
+/* ---- whole norms ---- */
 
 /* mean and 1 / sqrt(var + eps) of x over dims, axes kept. */
 static weir_tensor *statistics(weir_tensor *x, uint32_t dims, double eps, weir_tensor **mean)
@@ -171,7 +171,7 @@ static weir_tensor *statistics(weir_tensor *x, uint32_t dims, double eps, weir_t
     return weir_rsqrt(weir_affine(weir_var(fixed, dims, 0, true), 1, eps));
 }
 
-weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
+static weir_tensor *layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
 {
     const char *const who = "layer_norm";
     const double      e = eps != 0 ? eps : 1e-5;
@@ -187,7 +187,7 @@ weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bi
                         sizeof attr);
 }
 
-weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
+static weir_tensor *rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
 {
     const char *const who = "rms_norm";
     const double      e = eps != 0 ? eps : 1e-5;
@@ -218,8 +218,8 @@ static weir_status check_groups(const weir_tensor *x, int64_t groups)
     return WEIR_OK;
 }
 
-weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale, weir_tensor *bias,
-                             double eps)
+static weir_tensor *group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale,
+                               weir_tensor *bias, double eps)
 {
     const char *const who = "group_norm";
     const double      e = eps != 0 ? eps : 1e-5;
@@ -244,4 +244,22 @@ weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale,
     weir_tensor *const in[] = {x, per_channel(mean, d, groups), per_channel(rstd, d, groups),
                                weir_reshape_as(scale, &view), weir_reshape_as(bias, &view)};
     return weir_record1(WEIR_OP_LN_APPLY, 5, in, &attr, sizeof attr);
+}
+
+/* ---- public functions: in mixed precision a half is normalised in f32 ---- */
+
+weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
+{
+    return weir_lowered(layer_norm(weir_raised(x), scale, bias, eps), x);
+}
+
+weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
+{
+    return weir_lowered(rms_norm(weir_raised(x), scale, eps), x);
+}
+
+weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale, weir_tensor *bias,
+                             double eps)
+{
+    return weir_lowered(group_norm(weir_raised(x), groups, scale, bias, eps), x);
 }

@@ -60,6 +60,7 @@ const weir_opdef weir_op_cross_entropy = {
     .nin_min = 2,
     .nin_max = 2,
     .nout = 2,
+    .raises = 3,
     .reads_in = 3,
     .reads_out = 2,
     .differentiable = 1,
@@ -124,6 +125,8 @@ static bool fit(const char *who, const weir_tensor *a, const char *an, const wei
 
 weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b)
 {
+    a = weir_raised(a);
+    b = weir_raised(b);
     if (!fit("mse_loss", a, "a", b, "b"))
         return NULL;
     return weir_dist(a, b, 0, false, 1 / (double)weir_shape_count(&a->layout.desc));
@@ -131,6 +134,8 @@ weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b)
 
 weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target)
 {
+    logits = weir_raised(logits);
+    target = weir_raised(target);
     if (!fit("bce_logits_loss", logits, "logits", target, "target"))
         return NULL;
     return weir_mean(weir_row2(WEIR_OP_BCE_LOGITS, logits, target), 0, false);
@@ -138,6 +143,8 @@ weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target)
 
 weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target)
 {
+    p = weir_raised(p);
+    target = weir_raised(target);
     if (!fit("bce_loss", p, "p", target, "target"))
         return NULL;
     return weir_mean(weir_row2(WEIR_OP_BCE, p, target), 0, false);
@@ -145,6 +152,8 @@ weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target)
 
 weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin)
 {
+    pos = weir_raised(pos);
+    neg = weir_raised(neg);
     if (!fit("ranking_loss", pos, "pos", neg, "neg"))
         return NULL;
     return weir_mean(weir_relu(weir_affine(weir_sub(pos, neg), -1, margin)), 0, false);
@@ -152,6 +161,8 @@ weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin
 
 weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps)
 {
+    a = weir_raised(a);
+    b = weir_raised(b);
     if (!fit("cosine_similarity", a, "a", b, "b"))
         return NULL;
 

@@ -91,6 +91,7 @@ const weir_opdef weir_op_lstm = {
     .nin_min = 4,
     .nin_max = 4,
     .nout = 3,
+    .raises = 15,
     .inplace = 1,
     .reads_in = 1 << 1 | 1 << 2 | 1 << 3,
     .reads_out = 7,

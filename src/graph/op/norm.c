@@ -49,6 +49,7 @@ const weir_opdef weir_op_bn_stats = {
     .nin_min = 1,
     .nin_max = 1,
     .nout = 3,
+    .raises = 1,
     .infer = bn_stats_infer,
     .flops = bn_stats_flops,
 };
@@ -248,15 +249,19 @@ weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bi
                              const weir_batch_norm_options *options)
 {
     const weir_batch_norm_options o = options ? *options : (weir_batch_norm_options){0};
-    bn_args a = {x, scale, bias, running_mean, running_var, .eps = o.eps != 0 ? o.eps : 1e-5,
-                 .momentum = o.momentum != 0 ? o.momentum : 0.1, .count = 1};
+    bn_args a = {weir_raised(x), scale, bias, running_mean, running_var,
+                 .eps = o.eps != 0 ? o.eps : 1e-5, .momentum = o.momentum != 0 ? o.momentum : 0.1,
+                 .count = 1};
+    weir_tensor *y;
 
     if (bn_check(&a) != WEIR_OK)
         return NULL;
-    if (!o.train)
-        return bn_apply(&a, running_mean, weir_rsqrt(weir_affine(running_var, 1, a.eps)), false);
     for (int i = 0; i < x->layout.desc.ndim; i++)
         if (i != 1)
             a.count *= (double)x->layout.desc.dim[i];
-    return bn_train(&a);
+    if (o.train)
+        y = bn_train(&a);
+    else
+        y = bn_apply(&a, running_mean, weir_rsqrt(weir_affine(running_var, 1, a.eps)), false);
+    return weir_lowered(y, x);
 }

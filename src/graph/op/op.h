@@ -34,6 +34,11 @@ weir_status weir_record_again(weir_op op, int nin, weir_tensor *const *in, const
 weir_tensor *weir_record1(weir_op op, int nin, weir_tensor *const *in, const void *attr,
                           size_t attr_bytes);
 
+/* For functions made of several calls, in mixed precision (weir_autocast_begin): t, a half as f32;
+ * t, an f32 in the type of a half `like`. Else t itself. NULL gives NULL. */
+weir_tensor *weir_raised(weir_tensor *t);
+weir_tensor *weir_lowered(weir_tensor *t, const weir_tensor *like);
+
 /* Shorthands for rows: attributes s and t, 0 when a row has none. */
 weir_tensor *weir_row1(weir_op op, weir_tensor *a, double s, double t);
 weir_tensor *weir_row2(weir_op op, weir_tensor *a, weir_tensor *b);
