@@ -158,19 +158,22 @@ static direct_tensor *as_f64(const direct_tensor *from, direct_tensor *to, int n
     return to;
 }
 
-/* The call on the card against the CPU's in f64. */
+/* The call on the card, WEIR_CONV=who, against the CPU's in f64. */
 static void check_call(const pair *p, weir_op op, int nin, const direct_tensor *in, int nout,
-                       const void *attr, size_t bytes, const char *impl)
+                       const void *attr, size_t bytes, const char *who, const char *impl)
 {
     const weir_dtype t = in[0].layout.desc.dtype;
     direct_tensor    wide[3], got[2], want[2];
     direct_ran       ran;
 
-    CHECK_OR_RETURN(
-        CHECK_OK(direct_run(p->cpu, op, nin, as_f64(in, wide, nin), nout, want, attr, bytes,
-                            NULL)) &&
-        CHECK_OK(direct_run(p->card, op, nin, in, nout, got, attr, bytes, &ran)));
-    CHECK(strcmp(ran.impl, impl) == 0);
+    direct_env("WEIR_CONV", NULL);
+    bool ok = CHECK_OK(direct_run(p->cpu, op, nin, as_f64(in, wide, nin), nout, want, attr, bytes,
+                                  NULL));
+    direct_env("WEIR_CONV", who);
+    ok = CHECK_OK(direct_run(p->card, op, nin, in, nout, got, attr, bytes, &ran)) && ok;
+    direct_env("WEIR_CONV", NULL);
+    CHECK_OR_RETURN(ok);
+    CHECK_TEXT(ran.impl, impl);
     for (int i = 0; i < nout; i++) {
         const double error = direct_error(&got[i], &want[i], 1e-3);
         check_that(error <= 16 * direct_epsilon(t), __FILE__, __LINE__,
@@ -184,7 +187,7 @@ static void check_call(const pair *p, weir_op op, int nin, const direct_tensor *
 }
 
 static void check_convolution(const pair *p, const geometry *g, weir_dtype t, int64_t shift,
-                              const char *impl)
+                              const char *who, const char *impl)
 {
     const weir_conv2d_attr a = {{g->stride[0], g->stride[1]}, {g->pad[0], g->pad[1]},
                                 {g->pad[0], g->pad[1]}, {g->dilation[0], g->dilation[1]},
@@ -199,11 +202,11 @@ static void check_convolution(const pair *p, const geometry *g, weir_dtype t, in
     direct_tensor dy = direct_random(weir_4d(t, g->n, g->o, oh, ow), -1, 1);
 
     in[0].shift = in[1].shift = in[2].shift = dy.shift = shift;
-    check_call(p, WEIR_OP_CONV2D, 3, in, 1, &a, sizeof a, impl);
+    check_call(p, WEIR_OP_CONV2D, 3, in, 1, &a, sizeof a, who, impl);
     check_call(p, WEIR_OP_CONV2D_GRAD_X, 2, (direct_tensor[]){dy, in[1]}, 1, &by_x, sizeof by_x,
-               impl);
+               who, impl);
     check_call(p, WEIR_OP_CONV2D_GRAD_W, 2, (direct_tensor[]){in[0], dy}, 2, &by_w, sizeof by_w,
-               impl);
+               who, impl);
     for (int i = 0; i < 3; i++)
         direct_free(&in[i]);
     direct_free(&dy);
@@ -213,13 +216,33 @@ CASE(convolution_by_our_own_kernels)
 {
     pair p;
 
-    direct_env("WEIR_CONV", "own");
     CHECK_OR_RETURN(pair_open(&p));
     for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++)
         for (int t = 0; t < TYPES; t++)
-            check_convolution(&p, &convolutions[i], types[t], i % 2, "cuda");
+            check_convolution(&p, &convolutions[i], types[t], i % 2, "own", "cuda");
     pair_close(&p);
-    direct_env("WEIR_CONV", NULL);
+}
+
+/* What is a matrix product is made as one. */
+CASE(convolution_as_a_product)
+{
+    static const geometry g[] = {{2, 24, 7, 8, 40, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1},
+                                 {3, 130, 9, 9, 72, 1, 1, {1, 1}, {0, 0}, {2, 3}, 1}};
+    static const struct {
+        const char *gemm, *conv, *impl;
+    } ways[] = {{NULL, NULL, "cublaslt"}, {NULL, "cudnn", "cudnn"}, {"own", NULL, "cudnn"},
+                {"own", "own", "cuda"}};
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        pair p;
+        direct_env("WEIR_GEMM", ways[i].gemm);
+        CHECK_OR_RETURN(pair_open(&p));
+        for (int t = 0; t < TYPES; t++)
+            for (size_t k = 0; k < sizeof g / sizeof *g; k++)
+                check_convolution(&p, &g[k], types[t], 0, ways[i].conv, ways[i].impl);
+        pair_close(&p);
+    }
+    direct_env("WEIR_GEMM", NULL);
 }
 
 /* The library's plan; where an operand is not aligned our own kernels, in the plan's workspace. */
@@ -230,9 +253,9 @@ CASE(convolution_by_cudnn)
     CHECK_OR_RETURN(pair_open(&p));
     for (int t = 0; t < TYPES; t++)
         for (int64_t shift = 0; shift < 2; shift++)
-            check_convolution(&p, &convolutions[1], types[t], shift, "cudnn");
+            check_convolution(&p, &convolutions[1], types[t], shift, NULL, "cudnn");
     for (int t = 0; t < TYPES; t++)
-        check_convolution(&p, &convolutions[3], types[t], 0,
+        check_convolution(&p, &convolutions[3], types[t], 0, NULL,
                           weir_dtype_size(types[t]) == 2 ? "cudnn" : "cuda");
     pair_close(&p);
 }

@@ -1,7 +1,8 @@
-/* conv.c - chooses who runs a convolution or one of its gradients: cuDNN where it is there and has
- * an engine that is allowed, else our own kernels. WEIR_CONV = own or cudnn asks for one of them.
+/* conv.c - chooses who runs a convolution or one of its gradients: cuBLASLt what is a matrix product
+ * as it stands, else cuDNN where it is there and has an engine that is allowed, else our own
+ * kernels. WEIR_CONV = own or cudnn asks for one of them.
  *
- * The choice is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few, timed on
+ * cuDNN's engine is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few, timed on
  * memory of their own. Plans are made for aligned operands; others (a part of a tensor may begin
  * anywhere) go to our own kernels, without a workspace. */
 #include "device/cuda/conv.h"
@@ -213,16 +214,34 @@ static weir_status choose_dnn(const weir_call *c, const weir_cuda_conv *g, weir_
     return WEIR_OK;
 }
 
+static weir_status or_drop(weir_status s, const weir_choice *c)
+{
+    if (s != WEIR_OK)
+        weir_choice_drop(c);
+    return s;
+}
+
 static weir_status choose(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
                           weir_cuda_conv_pass pass, weir_choice *out)
 {
+    const bool    own = asked_for("WEIR_CONV", "own"), must = asked_for("WEIR_CONV", "cudnn");
+    bool          library = false;
     weir_dnn_plan dnn = {NULL};
+    weir_choice   product = {NULL};
 
-    if (weir_cuda_conv_suits_dnn(g) && !asked_for("WEIR_CONV", "own"))
-        WEIR_TRY(choose_plan(d, c, g, pass, &dnn));
-    if (dnn.dnn)
+    if (weir_cuda_conv_is_product(g) && !own && !must)
+        WEIR_TRY(weir_cuda_conv_product(d, c, g, pass, &library, &product));
+    if (weir_cuda_conv_suits_dnn(g) && !own && !library)
+        WEIR_TRY(or_drop(choose_plan(d, c, g, pass, &dnn), &product));
+    if (dnn.dnn) {
+        weir_choice_drop(&product);
         return choose_dnn(c, g, pass, &dnn, out);
-    if (asked_for("WEIR_CONV", "cudnn"))
+    }
+    if (product.run) {
+        *out = product;
+        return WEIR_OK;
+    }
+    if (must)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "WEIR_CONV=cudnn, but cuDNN is not there or "
                               "has nothing for this");
     return weir_cuda_conv_own(c, g, pass, true, out);
