@@ -1,10 +1,10 @@
-/* conv.c - chooses who runs a convolution or one of its gradients: cuBLASLt what is a matrix product
- * as it stands, else cuDNN where it is there and has an engine that is allowed, else our own
- * kernels. WEIR_CONV = own or cudnn asks for one of them.
+/* conv.c - chooses who runs a convolution or one of its gradients: cuBLASLt what is a matrix
+ * product as it stands, else cuDNN where it is there and has an engine that is allowed, else our
+ * own kernels. WEIR_CONV = own or cudnn asks for one of them.
  *
- * cuDNN's engine is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few, timed on
- * memory of their own. Plans are made for aligned operands; others (a part of a tensor may begin
- * anywhere) go to our own kernels, without a workspace. */
+ * cuDNN's engine is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few,
+ * timed on memory of their own. Plans are made for aligned operands; others (a part of a tensor may
+ * begin anywhere) go to our own kernels, without a workspace. */
 #include "device/cuda/conv.h"
 
 #include "core/attr.h"
