@@ -83,7 +83,7 @@ weir_sources(cuda_host src/device/cuda
     source nvrtc kernel_file compile elementwise
     multiply matmul blas
     callback slice
-    conv dnn
+    conv conv_product dnn
 )
 set(cuda_kernels)
 foreach(name IN ITEMS
