@@ -192,6 +192,11 @@ WEIR_API weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double lim
 WEIR_API weir_status weir_unscale(const weir_pair *pairs, size_t n, weir_tensor *scale,
                                   weir_pair *unscaled, weir_tensor **finite);
 
+/* The scale of the next step, as weir_scaler_options say: `finite` is that of this one, scale and
+ * good (steps in a row that were) are f32 states, which are set. */
+WEIR_API weir_status weir_scale_adjust(weir_tensor *scale, weir_tensor *good, weir_tensor *finite,
+                                       double growth, double backoff, int64_t interval);
+
 /* No tape between off (false) and the matching on (true) on this device; nests. */
 WEIR_API weir_status weir_no_grad_begin(weir_device *d);
 WEIR_API weir_status weir_no_grad_end(weir_device *d);

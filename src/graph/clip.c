@@ -168,6 +168,8 @@ weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double limit, weir_
 
 /* ---- scaled losses ---- */
 
+static const double most = 0x1p100;         /* of a scale; 1 / most is the least */
+
 /* 0, or NaN if an element of g is not finite. */
 static weir_tensor *vanished(weir_tensor *g, double limit)
 {
@@ -211,4 +213,38 @@ weir_status weir_unscale(const weir_pair *pairs, size_t n, weir_tensor *scale, w
         return weir_fail(WEIR_ERR_DEVICE, "%s: gradients and scale are on different devices", who);
     WEIR_TRY(enter(&c, who, scale->dev));
     return leave(&c, unscale(pairs, n, scale, unscaled, finite));
+}
+
+static weir_status adjust(weir_tensor *scale, weir_tensor *good, weir_tensor *finite,
+                          double growth, double backoff, double interval)
+{
+    weir_tensor *const now = weir_mul(weir_affine(good, 1, 1), weir_cast(finite, WEIR_F32));
+    weir_tensor *const grows = weir_ge(now, scalar(scale, interval));
+    weir_tensor *const up = weir_where(grows, scalar(scale, growth), scalar(scale, 1));
+    weir_tensor *const by = weir_where(finite, up, scalar(scale, backoff));
+    weir_tensor *const next = weir_clamp(weir_mul(scale, by), 1 / most, most);
+    weir_tensor *const left = weir_where(grows, scalar(scale, 0), now);
+
+    WEIR_TRY(weir_assign(good, left));
+    return weir_assign(scale, next);
+}
+
+weir_status weir_scale_adjust(weir_tensor *scale, weir_tensor *good, weir_tensor *finite,
+                              double growth, double backoff, int64_t interval)
+{
+    const char *const who = "weir_scale_adjust";
+    weir_clip         c;
+
+    if (!scale || !good || !finite)
+        return weir_fail_null(who, !scale ? "scale" : good ? "finite" : "good");
+    if (!(growth >= 1 && growth <= most && backoff > 0 && backoff < 1) || interval < 1 ||
+        interval > 1 << 24)         /* f32 counts so far */
+        return weir_fail(WEIR_ERR_INVALID, "%s: growth %g must be 1 or more, backoff %g between 0 "
+                         "and 1, interval %lld 1 to 2^24", who, growth, backoff,
+                         (long long)interval);
+    if (finite->layout.desc.dtype != WEIR_BOOL)
+        return weir_fail(WEIR_ERR_DTYPE, "%s: finite is %s, must be bool", who,
+                         weir_dtype_name(finite->layout.desc.dtype));
+    WEIR_TRY(enter(&c, who, scale->dev));
+    return leave(&c, adjust(scale, good, finite, growth, backoff, (double)interval));
 }

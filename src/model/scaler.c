@@ -5,32 +5,12 @@
  * skipped. All of it is device state and recorded calls: the host never looks. */
 #include "model/model.h"
 
-#include <math.h>
-
 enum { SCALE, GOOD, SKIPPED, STATES };
-
-static const double least = 0x1p-100, most = 0x1p100;
 
 struct weir_scaler {
     weir_scaler_options options;
     weir_tensor        *state[STATES];      /* f32 scale, f32 and f64 counts; owned */
 };
-
-static weir_status check(const weir_scaler_options *o)
-{
-    enum { LONGEST = 1 << 24 };             /* f32 counts so far */
-
-    if (!(o->scale >= least && o->scale <= most))
-        return weir_fail(WEIR_ERR_INVALID, "scaler_new: the scale is %g, must be above 0 and below "
-                         "%g", o->scale, most);
-    if (!(o->growth >= 1 && o->growth <= most && o->backoff > 0 && o->backoff < 1))
-        return weir_fail(WEIR_ERR_INVALID, "scaler_new: growth %g must be 1 or more, backoff %g "
-                         "above 0 and below 1", o->growth, o->backoff);
-    if (o->interval < 1 || o->interval > LONGEST)
-        return weir_fail(WEIR_ERR_INVALID, "scaler_new: an interval of %lld steps, must be 1 to %d",
-                         (long long)o->interval, LONGEST);
-    return WEIR_OK;
-}
 
 weir_scaler *weir_scaler_new(weir_device *d, const weir_scaler_options *options)
 {
@@ -43,8 +23,13 @@ weir_scaler *weir_scaler_new(weir_device *d, const weir_scaler_options *options)
     o.growth = o.growth != 0 ? o.growth : 2;
     o.backoff = o.backoff != 0 ? o.backoff : 0.5;
     o.interval = o.interval != 0 ? o.interval : 2000;
-    if (check(&o) != WEIR_OK)
+    if (!(o.scale > 0 && o.scale <= 0x1p100 && o.growth >= 1 && o.growth <= 0x1p100 &&
+          o.backoff > 0 && o.backoff < 1 && o.interval >= 1 && o.interval <= 1 << 24)) {
+        weir_fail(WEIR_ERR_INVALID, "scaler_new: scale %g must be above 0, growth %g 1 or more, "
+                  "backoff %g between 0 and 1, interval %lld 1 to 2^24", o.scale, o.growth,
+                  o.backoff, (long long)o.interval);
         return NULL;
+    }
     weir_scaler *const s = weir_host_alloc(sizeof *s);
     if (!s)
         return NULL;
@@ -99,32 +84,13 @@ weir_status weir_scaler_unscale(const weir_scaler *s, const weir_pair *pairs, si
     return weir_unscale(pairs, n, s->state[SCALE], unscaled, finite);
 }
 
-static weir_tensor *constant(const weir_scaler *s, double value)
-{
-    return weir_fill(weir_tensor_device(s->state[SCALE]), weir_scalar(WEIR_F32), value);
-}
-
-/* Scale and count of good steps after one that was finite or not. */
-static weir_status find_scale(const weir_scaler *s, weir_tensor *finite)
-{
-    const weir_scaler_options *const o = &s->options;
-    weir_tensor *const good = weir_mul(weir_affine(s->state[GOOD], 1, 1),
-                                       weir_cast(finite, WEIR_F32));
-    weir_tensor *const grows = weir_ge(good, constant(s, (double)o->interval));
-    weir_tensor *const up = weir_where(grows, constant(s, o->growth), constant(s, 1));
-    weir_tensor *const by = weir_where(finite, up, constant(s, o->backoff));
-    weir_tensor *const scale = weir_clamp(weir_mul(s->state[SCALE], by), least, most);
-    weir_tensor *const left = weir_where(grows, constant(s, 0), good);
-
-    WEIR_TRY(weir_assign(s->state[GOOD], left));
-    return weir_assign(s->state[SCALE], scale);
-}
-
 weir_status weir_scaler_adjust(weir_scaler *s, weir_tensor *finite)
 {
     if (!s || !finite)
         return weir_fail_null("scaler_adjust", s ? "finite" : "scaler");
-    if (!s->options.fixed)
-        WEIR_TRY(find_scale(s, finite));
+    const weir_scaler_options *const o = &s->options;
+    if (!o->fixed)
+        WEIR_TRY(weir_scale_adjust(s->state[SCALE], s->state[GOOD], finite, o->growth, o->backoff,
+                                   o->interval));
     return weir_accumulate(s->state[SKIPPED], weir_cast(weir_logical_not(finite), WEIR_F64));
 }
