@@ -85,29 +85,14 @@ if [ -f "$plugin" ]; then
     check "$?" "libweir_cuda.so leaves nothing of CUDA or libweir to the linker"
     ! needs_cuda "$plugin"
     check "$?" "libweir_cuda.so needs no library of CUDA"
+    "$prefix/bin/weir" info --device cuda >"$work/out" 2>&1
+    ! grep -E 'did not open|another build' "$work/out" && grep -q 'device cuda' "$work/out"
+    check "$?" "the installed tool opens libweir_cuda.so: $(cat "$work/out")"
 else
     echo "install: the part with the plugin for cards is left out, it was not built"
 fi
 
 good "the installed tool runs" "$prefix/bin/weir" info
-
-# The plugin for cards: beside libweir, found there, needs nothing of CUDA to be opened.
-! nm -D --undefined-only "$library" | grep -E ' (cu[A-Z]|cuda[A-Z]|cublas|cudnn|nvrtc)'
-check "$?" "libweir calls no function of CUDA"
-if [ -f "$build/libweir_cuda.so" ]; then
-    plugin="$lib/libweir_cuda.so"
-    [ -f "$plugin" ]
-    check "$?" "libweir_cuda.so is beside libweir.so"
-    [ "$(nm -D --defined-only "$plugin" | awk '{ print $3 }')" = weir_plugin ]
-    check "$?" "libweir_cuda.so exports weir_plugin alone"
-    others=$(readelf -d "$plugin" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
-        grep -Ev '^(libc|libm|libdl|libpthread|librt|ld-linux-[^.]*)\.so')
-    [ -z "$others" ]
-    check "$?" "libweir_cuda.so is linked to libc alone: $others"
-    "$prefix/bin/weir" info --device cuda >"$work/out" 2>&1
-    ! grep -E 'did not open|another build' "$work/out" && grep -q 'device cuda' "$work/out"
-    check "$?" "the installed tool opens libweir_cuda.so: $(cat "$work/out")"
-fi
 
 # consumer NAME: the program of that name under $work runs and learns the factor 3.
 consumer() {
