@@ -109,7 +109,7 @@ static queue_fn find_queue(void)
     snprintf(path, sizeof path, "%.*s/libweir_cuda.so", n, info.dli_fname);
     void *const plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
     if (plugin)
-        *(void **)&queue = dlsym(plugin, "emulate_queue");
+        *(void **)&queue = dlsym(plugin, "emulate_work");
     return queue;
 }
 
