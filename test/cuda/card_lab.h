@@ -1,4 +1,4 @@
-/* card_lab.h - the emulated card that the emulated plugin has: not the one that the test programs are
+/* card_lab.h - the card that the emulated plugin has: not the one that the test programs are
  * linked with. */
 #ifndef WEIR_TEST_CUDA_CARD_LAB_H
 #define WEIR_TEST_CUDA_CARD_LAB_H
