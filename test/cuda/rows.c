@@ -235,17 +235,18 @@ CASE(rows_dense_are_the_cpu_s)
     weir_device_close(card);
 }
 
-/* Dense, repeated, one element, by columns, transposed, with gaps between rows. */
+/* Dense, repeated, one element, by columns, transposed, with gaps between rows, every other one. */
 static weir_layout mixed(weir_dtype t, int way)
 {
     static const int64_t dim[] = {6, 7, 16}, stride[][3] = {
-        {112, 16, 1}, {0, 0, 1}, {0, 0, 0}, {3, 0, 0}, {1, 6, 42}, {448, 64, 1}};
-    return rows_strided(t, 3, dim, stride[way % 6]);
+        {112, 16, 1}, {0, 0, 1}, {0, 0, 0}, {3, 0, 0}, {1, 6, 42}, {448, 64, 1},
+        {224, 32, 2}};
+    return rows_strided(t, 3, dim, stride[way % 7]);
 }
 
 static void check_mixed(weir_device *cpu, weir_device *card, const rows_row *r, weir_dtype t)
 {
-    for (int first = 0; first < 6; first += r->nin == 1 ? 1 : 2) {
+    for (int first = 0; first < 7; first += r->nin == 1 ? 1 : 2) {
         rows_call c = call_of(r);
         c.out[0] = mixed(t, 0);
         for (int i = 0; i < r->nin; i++)
