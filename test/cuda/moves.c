@@ -2,6 +2,7 @@
  * both are equal, whatever the elements are. */
 #include "core/dtype.h"
 #include "device/cuda/copy.h"
+#include "device/cuda/divide.h"
 #include "device/cuda/scatter.h"
 #include "device/kernel.h"
 
@@ -496,6 +497,24 @@ CASE(where_picks_bits)
 }
 
 /* ---- how copies go ---- */
+
+/* About multiples, where a quotient that is off by one shows, and beyond 32 bits. */
+CASE(quick_division)
+{
+    int64_t bad = 0;
+
+    for (int round = 0; round < 20000; round++) {
+        const int64_t      by = check_int(1, (int64_t)1 << check_int(0, 31));
+        const weir_divisor d = weir_divisor_of(by < WEIR_NARROW_END ? by : WEIR_NARROW_END - 1);
+        const int64_t      most = (WEIR_NARROW_END - 1) / d.by, times = check_int(0, most) * d.by;
+        const int64_t      at[] = {0, times, times - (times > 0), WEIR_NARROW_END - 1};
+        for (int i = 0; i < 4; i++)
+            bad += weir_divide(at[i], d, false) != at[i] / d.by;
+        bad += weir_divide(times + ((int64_t)d.by << 32), d, true) != times / d.by + (1LL << 32);
+    }
+    CHECK(bad == 0);
+    CHECK(weir_divide((int64_t)9 << 40, weir_divisor_of((int64_t)3 << 40), true) == 3);
+}
 
 static weir_copy_way way_of(weir_layout from, weir_desc to)
 {

@@ -79,7 +79,9 @@ typedef struct tiles {
 } tiles;
 
 /* A tile: read along its rows' axis, written along the inner one. */
-template <class T, int MOST> static __global__ void move_tiles(T *to, const T *from, tiles t)
+template <class T, int MOST>
+static __global__ void __launch_bounds__(WEIR_CUDA_THREADS, 4)
+move_tiles(T *to, const T *from, tiles t)
 {
     __shared__ T  tile[MOST + MOST / 2];        /* lines are of odd length */
     const int     rows = (int)t.rows.by, inners = (int)t.inners.by, line = inners | 1;
