@@ -26,10 +26,10 @@ struct dnn_problem {
     dnn_geometry    g;
     cudnnDataType_t type;
     int             pass, engine;
-    void           *x, *w, *y, *work;
-    int64_t         id[3];
+    bool            bias;
+    void           *at[4], *work;           /* x, w, y, bias */
+    int64_t         id[4];
 };
-static_assert(sizeof(dnn_problem) <= EMULATE_WORK_BYTES, "problem");
 
 /* arguments: a dnn_problem. */
 void dnn_run(const void *arguments);
