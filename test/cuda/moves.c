@@ -543,3 +543,21 @@ CASE(ways_of_copies)
     CHECK(way_of(strided(weir_2d(WEIR_F32, 0, 3), (int64_t[]){3, 1}), weir_2d(WEIR_F32, 0, 3)) ==
           WEIR_COPY_NOTHING);
 }
+
+/* Lines of a tile are of odd length: it fits into half as much again as its elements take. */
+CASE(tiles_fit)
+{
+    for (int round = 0; round < 5000; round++) {
+        const weir_dtype     type = types[round % TYPES];
+        const size_t         size = weir_dtype_size(type);
+        const int64_t        most = weir_copy_side(size) * weir_copy_side(size);
+        const weir_desc      d = weir_2d(type, check_int(2, 1 << check_int(1, 20)),
+                                         check_int(2, 1 << check_int(1, 20)));
+        const weir_layout    from = turned(d, (int[]){1, 0}), to = kernel_dense(from.desc);
+        const weir_copy_plan p = weir_copy_plan_of(&from, &to, size);
+        if (p.way != WEIR_COPY_TILES)
+            continue;
+        CHECK_OR_RETURN(p.rows >= 1 && p.inners >= 1 && p.rows * (p.inners | 1) <= most * 3 / 2);
+        CHECK_OR_RETURN(p.rows <= d.dim[1] && p.inners <= d.dim[0]);
+    }
+}
