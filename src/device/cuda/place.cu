@@ -6,8 +6,6 @@
 #include "device/cuda/kernels.h"
 #include "device/cuda/walk.h"
 
-enum { EACH = 4 };              /* elements of a thread */
-
 /* Place i of the axis is element (i - begin) / step of n of the input's, or none of them. */
 typedef struct place_axis {
     int64_t dim, begin, step, n, in;
@@ -53,17 +51,17 @@ static __device__ inline int64_t source_of(const placed &p, int64_t i)
 template <class T>
 static __global__ void place_each(T *to, const T *from, placed p, weir_splat value)
 {
-    const int64_t threads = blockDim.x, chunk = EACH * threads;
+    const int64_t threads = blockDim.x, stride = (int64_t)gridDim.x * WEIR_CHUNK;
     T             other;
 
     memcpy(&other, value.byte, sizeof other);
-    for (int64_t i = blockIdx.x * chunk + threadIdx.x; i < p.count; i += gridDim.x * chunk) {
-        T x[EACH];
-        for (int e = 0; e < EACH; e++) {
+    for (int64_t i = (int64_t)blockIdx.x * WEIR_CHUNK + threadIdx.x; i < p.count; i += stride) {
+        T x[WEIR_SEVERAL];
+        for (int e = 0; e < WEIR_SEVERAL; e++) {
             const int64_t at = i + e * threads < p.count ? source_of(p, i + e * threads) : -1;
             x[e] = at >= 0 ? from[at] : other;
         }
-        for (int e = 0; e < EACH; e++)
+        for (int e = 0; e < WEIR_SEVERAL; e++)
             if (i + e * threads < p.count)
                 to[i + e * threads] = x[e];
     }
@@ -91,11 +89,10 @@ static placed placed_of(const place *p, int64_t unit)
 
 template <class T> static weir_status place_by(const weir_kargs *k, const place *p)
 {
-    const placed  q = placed_of(p, (int64_t)(sizeof(T) / p->size));
-    const int64_t blocks = ceil_div(q.count, EACH * WEIR_CUDA_THREADS);
+    const placed q = placed_of(p, (int64_t)(sizeof(T) / p->size));
 
-    return weir_launch(k, place_each<T>, (unsigned)min64(blocks, WEIR_CUDA_BLOCKS),
-                       WEIR_CUDA_THREADS, (T *)k->dst[0], (const T *)k->src[0], q, p->value);
+    return weir_launch(k, place_each<T>, weir_blocks_of(q.count, WEIR_CHUNK), WEIR_CUDA_THREADS,
+                       (T *)k->dst[0], (const T *)k->src[0], q, p->value);
 }
 
 static weir_status place_run(const weir_kargs *k)

@@ -53,6 +53,15 @@ static __host__ __device__ inline void weir_walk_to(const weir_walk<N> &w, int64
     }
 }
 
+/* Where threads have several elements each, a block's number of threads apart. */
+enum { WEIR_SEVERAL = 4, WEIR_CHUNK = WEIR_SEVERAL * (int)WEIR_CUDA_THREADS };
+
+/* Blocks for n units of work, `per_block` to each up to WEIR_CUDA_BLOCKS blocks. */
+static inline unsigned weir_blocks_of(int64_t n, int64_t per_block)
+{
+    return (unsigned)min64(ceil_div(n, per_block), WEIR_CUDA_BLOCKS);
+}
+
 /* The widest of 16, 8, ... bytes, not below the size of an element, that addresses and distances
  * in bytes, or-ed together, are multiples of: copies do not care what elements are. */
 static inline size_t weir_unit(uint64_t places, size_t size)
