@@ -68,7 +68,7 @@ function(weir_cuda_text name)
     add_custom_command(OUTPUT ${cuda_texts}/${name}.inc
         COMMAND ${CMAKE_COMMAND} -D OUTPUT=${cuda_texts}/${name}.inc -D "INPUTS=${ARGN}"
                 -P ${CMAKE_SOURCE_DIR}/cmake/text.cmake
-        DEPENDS ${ARGN} cmake/text.cmake VERBATIM)
+        DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/text.cmake VERBATIM)
 endfunction()
 weir_cuda_text(rtc_begin device/cuda/rtc_types.h core/half.h core/maths.h core/trig_table.h
     core/maths_special.h core/rng.h core/row.h)
@@ -82,7 +82,7 @@ weir_sources(cuda_host src/device/cuda
     cuda host libs queue store transfer
     source nvrtc kernel_file compile elementwise
     multiply matmul blas
-    slice
+    callback slice
     conv conv_product dnn
 )
 set(cuda_kernels)
@@ -199,7 +199,7 @@ if(WEIR_TESTS)
         add_library(weir_fake_${library} MODULE ${ARGN})
         set_target_properties(weir_fake_${library} PROPERTIES PREFIX "" OUTPUT_NAME ${library}
             SUFFIX ${suffix} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated
-            C_VISIBILITY_PRESET default)
+            C_VISIBILITY_PRESET default CXX_VISIBILITY_PRESET default)
         target_compile_definitions(weir_fake_${library} PRIVATE WEIR_HOST_CC="${CMAKE_C_COMPILER}")
         target_include_directories(weir_fake_${library} PRIVATE test/cuda)
         target_link_libraries(weir_fake_${library} PRIVATE weir_cuda_flags)
@@ -209,7 +209,7 @@ if(WEIR_TESTS)
     weir_cuda_fake(libcublasLt .so.13 blas.cpp work_find.cpp)
     weir_cuda_fake(libcudnn .so.9 dnn.cpp dnn_run.cpp work_find.cpp)
     weir_cuda_fake(libnvrtc .so.13 fake_nvrtc.c)
-    weir_cuda_fake(libcuda .so.1 fake_driver.c)
+    weir_cuda_fake(libcuda .so.1 fake_driver.cpp work_find.cpp)
 
     # weir_cuda_lab(<target>): a test that runs kernels of its own on the emulated card, and opens
     # the emulated plugin.

@@ -127,10 +127,10 @@ def listed_in(cmake):
         elif function == "weir_test":
             files.update(f"test/{words[0]}/{name}.c" for name in words[1:])
         elif function == "weir_cuda_fake":
-            files.add(f"test/cuda/{words[0]}.c")
+            files.update(f"test/cuda/{name}" for name in words[2:])
         elif function == "weir_example":
             files.update(f"examples/{name}.c" for name in words)
-    for names, body in re.findall(r"foreach\(name IN ITEMS ([^)]*)\)(.*?)endforeach", cmake, re.S):
+    for names, body in re.findall(r"foreach\(name IN ITEMS\s([^)]*)\)(.*?)endforeach", cmake, re.S):
         for before, after in re.findall(r"((?:src|test)/[\w/]*)\$\{name\}(\.\w+)", body):
             files.update(before + name + after for name in names.split())
     files.update(re.findall(r"(?:src|test)/[\w/]*\w\.(?:c|cu|cpp)\b", cmake))

@@ -64,7 +64,6 @@ struct problem {
     const void *at_a, *at_b, *at_c;
     void       *at_to, *work;
 };
-static_assert(sizeof(problem) <= EMULATE_WORK_BYTES, "problem");
 
 __attribute__((format(printf, 1, 2), noreturn)) void wrong(const char *format, ...)
 {

@@ -30,7 +30,6 @@ struct dnn_problem {
     void           *at[4], *work;           /* x, w, y, bias */
     int64_t         id[4];
 };
-static_assert(sizeof(dnn_problem) <= EMULATE_WORK_BYTES, "problem");
 
 /* arguments: a dnn_problem. */
 void dnn_run(const void *arguments);

@@ -2,7 +2,7 @@
  *
  * Kernels that Weir generates are C but for what stands before and after them here. The object has
  * two symbols: the bytes of the kernel's parameters, and a function that runs a launch, thread by
- * thread (such kernels have no barriers). fake_driver.c loads it. */
+ * thread (such kernels have no barriers). fake_driver.cpp loads it. */
 #include <nvrtc.h>
 
 #include <stdio.h>

@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 
-enum { EMULATE_WORK_BYTES = 768 };
-
 /* Queues fn(a copy of the n bytes at `arguments`); the emulated plugin exports it. */
 extern "C" cudaError_t emulate_work(cudaStream_t stream, void (*fn)(const void *),
                                     const void *arguments, size_t n)

@@ -39,7 +39,7 @@ template <class T> struct attention_side {
 };
 
 /* RESIDENT: blocks that registers are shared out for. */
-template <class T, int TW> struct attention_shared {
+template <class T, int TW> struct alignas(16) attention_shared {
     static constexpr int SIDE = attention_side<T>::N, WIDE = SIDE / EACH * TW;
     static constexpr int RESIDENT = TW == EACH && sizeof(real<T>) == 4 ? 2 : 1;
     weir_tiles<real<T>, SIDE, SIDE, DEPTH> tiles;
@@ -90,9 +90,12 @@ static __device__ inline void attention_add(attention_shared<T, TW> &m, real<T> 
     constexpr int SIDE = attention_side<T>::N, WIDE = SIDE / EACH * TW;
     constexpr int THREADS = attention_side<T>::THREADS;
     const int     x = (int)threadIdx.x % (SIDE / EACH), y = (int)threadIdx.x / (SIDE / EACH);
-    for (int j = 0; j < EACH; j++)
+    for (int j = 0; j < EACH; j++) {
+        weir_quad<real<T>> four;
         for (int i = 0; i < EACH; i++)
-            m.scores[x * EACH + j][y * EACH + i] = s[i][j];
+            four.at[i] = s[i][j];
+        *(weir_quad<real<T>> *)&m.scores[x * EACH + j][y * EACH] = four;
+    }
     weir_held<real<T>, WIDE, DEPTH, THREADS> held;
     weir_fetch(held, rows, c0, columns, j0, j1);
     for (int p = 0; p < SIDE && j0 + p < j1; p += DEPTH) {

@@ -169,8 +169,10 @@ weir_status weir_cuda_launch(const weir_kargs *k, CUfunction f, unsigned blocks,
 
     if (blocks == 0)
         return WEIR_OK;
+    const CUstream stream = (CUstream)weir_cuda_stream(k);
+    WEIR_TRY(weir_cuda_late(k->dev));
     return status_of(r, r->driver->cuLaunchKernel(f, blocks, 1, 1, WEIR_CUDA_THREADS, 1, 1, 0,
-                                                  (CUstream)weir_cuda_stream(k), list, NULL),
+                                                  stream, list, NULL),
                      k->call, "cuLaunchKernel");
 }
 

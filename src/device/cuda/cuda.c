@@ -7,6 +7,7 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cuda/blas.h"
+#include "device/cuda/compile.h"
 #include "device/cuda/dnn.h"
 #include "device/cuda/host.h"
 #include "device/cuda/kernels.h"
@@ -122,6 +123,7 @@ static void cuda_close(weir_device *d)
     if (u->compute)
         (void)cudaStreamSynchronize(weir_cuda_compute(d));
     weir_cuda_blas_close(u);
+    weir_cuda_compile_close(u);
     weir_cuda_dnn_close(u);
     weir_cuda_store_close(d);
     weir_cuda_transfers_close(d);
@@ -211,6 +213,7 @@ static void cuda_info(weir_device *d, weir_string *s)
     weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n", u->ordinal,
                     u->name, u->major, u->minor, u->processors);
     weir_cuda_libs_info(s);
+    weir_cuda_compile_info(u, s);
     weir_cuda_store_info(d, s);
 }
 

@@ -68,7 +68,8 @@ static __device__ inline void gemm_one(weir_tiles<A, SIDE, SIDE, DEPTH> &tiles,
 }
 
 template <class T, class A, int SIDE, int DEPTH, int EACH>
-static __global__ void __launch_bounds__(SIDE / EACH * (SIDE / EACH))
+static __global__ void
+__launch_bounds__(SIDE / EACH * (SIDE / EACH), SIDE == WEIR_GEMM_LARGE ? 2 : 1)
     gemm_tiles(const gemm_args<T, A> g)
 {
     __shared__ weir_tiles<A, SIDE, SIDE, DEPTH> tiles;

@@ -46,8 +46,9 @@ template <class T> static inline bool weir_quads(const void *p, int64_t ld)
     return (uintptr_t)p % alignof(weir_quad<T>) == 0 && ld % WEIR_QUAD == 0;
 }
 
-/* Shared memory: steps of both panels, as [p][i]; rows of 4 more than needed spread the banks. */
-template <class A, int BM, int BN, int DEPTH> struct weir_tiles {
+/* Shared memory: steps of both panels, as [p][i]; rows of 4 more than needed spread the banks. It is
+ * read in quads. */
+template <class A, int BM, int BN, int DEPTH> struct alignas(16) weir_tiles {
     A a[2][DEPTH][BM + WEIR_QUAD];
     A b[2][DEPTH][BN + WEIR_QUAD];
 };
@@ -55,7 +56,7 @@ template <class A, int BM, int BN, int DEPTH> struct weir_tiles {
 /* What a thread holds of a step of a panel. */
 template <class A, int WIDE, int DEPTH, int THREADS> struct weir_held {
     enum { QUADS = WIDE * DEPTH / WEIR_QUAD / THREADS };
-    A at[QUADS][WEIR_QUAD];
+    weir_quad<A> at[QUADS];
 };
 
 /* Where quad q of a step lies. */
@@ -85,12 +86,12 @@ static __device__ inline void weir_fetch(weir_held<A, WIDE, DEPTH, THREADS> &h,
             const weir_quad<T> four = *(const weir_quad<T> *)from;
             WEIR_UNROLL
             for (int v = 0; v < WEIR_QUAD; v++)
-                h.at[r][v] = weir_load(&four.at[v]);
+                h.at[r].at[v] = weir_load(&four.at[v]);
             continue;
         }
         WEIR_UNROLL
         for (int v = 0; v < WEIR_QUAD; v++)
-            h.at[r][v] = left_i > (along_p ? 0 : v) && left_p > (along_p ? v : 0)
+            h.at[r].at[v] = left_i > (along_p ? 0 : v) && left_p > (along_p ? v : 0)
                              ? weir_load(from + v * (along_p ? x.col : x.row))
                              : (A)0;
     }
@@ -104,12 +105,11 @@ static __device__ inline void weir_put(A (*tile)[WIDE + WEIR_QUAD],
     for (int r = 0; r < h.QUADS; r++) {
         int i, p;
         weir_quad_at<WIDE, DEPTH>(along_p, (int)threadIdx.x + r * THREADS, &i, &p);
+        if (!along_p)
+            *(weir_quad<A> *)&tile[p][i] = h.at[r];
         WEIR_UNROLL
-        for (int v = 0; v < WEIR_QUAD; v++)
-            if (along_p)
-                tile[p + v][i] = h.at[r][v];
-            else
-                tile[p][i + v] = h.at[r][v];
+        for (int v = 0; v < WEIR_QUAD && along_p; v++)
+            tile[p + v][i] = h.at[r].at[v];
     }
 }
 
@@ -127,18 +127,19 @@ static __device__ inline void weir_tile_step(A (&acc)[TM][TN], const A (*a)[BM +
     const int across = BN / TN, x = (int)threadIdx.x % across, y = (int)threadIdx.x / across;
     WEIR_UNROLL
     for (int p = 0; p < DEPTH; p++) {
-        A left[TM], right[TN];
+        weir_quad<A> left[TM / WEIR_QUAD], right[TN / WEIR_QUAD];
         WEIR_UNROLL
-        for (int i = 0; i < TM; i++)
-            left[i] = a[p][weir_tile_at<BM, TM>(y, i)];
+        for (int i = 0; i < TM; i += WEIR_QUAD)
+            left[i / WEIR_QUAD] = *(const weir_quad<A> *)&a[p][weir_tile_at<BM, TM>(y, i)];
         WEIR_UNROLL
-        for (int j = 0; j < TN; j++)
-            right[j] = b[p][weir_tile_at<BN, TN>(x, j)];
+        for (int j = 0; j < TN; j += WEIR_QUAD)
+            right[j / WEIR_QUAD] = *(const weir_quad<A> *)&b[p][weir_tile_at<BN, TN>(x, j)];
         WEIR_UNROLL
         for (int i = 0; i < TM; i++) {
             WEIR_UNROLL
             for (int j = 0; j < TN; j++)
-                acc[i][j] = weir_fma(left[i], right[j], acc[i][j]);
+                acc[i][j] = weir_fma(left[i / WEIR_QUAD].at[i % WEIR_QUAD],
+                                     right[j / WEIR_QUAD].at[j % WEIR_QUAD], acc[i][j]);
         }
     }
 }

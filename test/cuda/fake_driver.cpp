@@ -1,7 +1,6 @@
-/* fake_driver.c - the driver's functions for modules, over what fake_nvrtc.c compiles.
+/* fake_driver.cpp - the driver's functions for modules, over what fake_nvrtc.c compiles.
  *
- * A module is a shared object in memory. A launch is queued on the emulated runtime's stream, which
- * is asked for in the plugin that stands in the same folder. */
+ * A module is a shared object in memory. A launch is a work of the emulated stream. */
 #include <cuda.h>
 
 #include <dlfcn.h>
@@ -12,13 +11,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "work.h"
+
 typedef void (*run_fn)(const void *params, unsigned blocks, unsigned threads);
-typedef int (*queue_fn)(void *stream, void (*run)(const void *launch), const void *launch,
-                        size_t bytes);
 
 /* A module is its function, too: there is one in each. */
 struct CUmod_st {
     void         *lib;
+    int           fd;           /* open as long as lib, which is known by a name with this number */
     run_fn        run;
     const size_t *bytes;
 };
@@ -26,8 +26,10 @@ struct CUmod_st {
 typedef struct launch {
     run_fn   run;
     unsigned blocks, threads;
-    _Alignas(16) char params[];
+    alignas(16) char params[];
 } launch;
+
+extern "C" {
 
 CUresult cuInit(unsigned flags)
 {
@@ -70,17 +72,20 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     void *const lib = write(fd, image, n) == (ssize_t)n ? dlopen(path, RTLD_NOW | RTLD_LOCAL)
                                                         : NULL;
-    close(fd);
-    if (!lib)
+    if (!lib) {
+        close(fd);
         return CUDA_ERROR_INVALID_IMAGE;
-    *module = calloc(1, sizeof **module);
+    }
+    *module = (CUmodule)calloc(1, sizeof **module);
     (*module)->lib = lib;
+    (*module)->fd = fd;
     return CUDA_SUCCESS;
 }
 
 CUresult cuModuleUnload(CUmodule module)
 {
     dlclose(module->lib);
+    close(module->fd);
     free(module);
     return CUDA_SUCCESS;
 }
@@ -92,30 +97,14 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
     snprintf(symbol, sizeof symbol, "%s_run", name);
     *(void **)&m->run = dlsym(m->lib, symbol);
     snprintf(symbol, sizeof symbol, "%s_bytes", name);
-    m->bytes = dlsym(m->lib, symbol);
+    m->bytes = (const size_t *)dlsym(m->lib, symbol);
     *f = (CUfunction)m;
     return m->run && m->bytes ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-static queue_fn find_queue(void)
-{
-    static queue_fn queue;
-    Dl_info         info;
-    char            path[4096];
-
-    if (queue || !dladdr((const void *)&cuInit, &info))
-        return queue;
-    const int n = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
-    snprintf(path, sizeof path, "%.*s/libweir_cuda.so", n, info.dli_fname);
-    void *const plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    if (plugin)
-        *(void **)&queue = dlsym(plugin, "emulate_queue");
-    return queue;
-}
-
 static void run(const void *p)
 {
-    const launch *const l = p;
+    const launch *const l = (const launch *)p;
 
     l->run(l->params, l->blocks, l->threads);
 }
@@ -125,16 +114,18 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
                         void **extra)
 {
     const struct CUmod_st *const m = (const struct CUmod_st *)f;
-    const queue_fn               queue = find_queue();
 
-    if (!queue || gx == 0 || bx == 0 || gy * gz * by * bz != 1 || shared || extra)
+    if (gx == 0 || bx == 0 || gy * gz * by * bz != 1 || shared || extra)
         return CUDA_ERROR_INVALID_VALUE;
-    launch *const l = calloc(1, sizeof *l + *m->bytes);
+    launch *const l = (launch *)calloc(1, sizeof *l + *m->bytes);
     l->run = m->run;
     l->blocks = gx;
     l->threads = bx;
     memcpy(l->params, params[0], *m->bytes);
-    const int e = queue(stream, run, l, sizeof *l + *m->bytes);
+    const cudaError_t e = emulate_work_in_plugin((cudaStream_t)stream, run, l,
+                                                 sizeof *l + *m->bytes);
     free(l);
-    return e == 0 ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+    return e == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+}
+
 }
