@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""compare.py - Weir against PyTorch on the CPU: rounds alternate between processes that stay alive.
+"""compare.py - Weir against PyTorch and JAX, on the CPU or a card, round by round.
 
 Each case is a process of its own (`weir bench worker`, bench/pytorch.py) that trains on command.
 A round asks every case for K steps, one case at a time, the order turning from round to round; a
 case's time in a round is the median of its K steps. Ratios are taken within a round and their
 median over the rounds is printed, with the ratio of the minima in parentheses: on a shared
-machine absolute times drift by far more than these. The table is markdown. Needs nothing but
-Python; PyTorch lives in the interpreter given.
+machine absolute times drift by far more than these. The table is markdown; --csv adds its rows to
+a file. Needs nothing but Python; PyTorch and JAX live in the interpreters given, and one that lacks
+them, or a worker that does not start, is said and left out.
 """
 import argparse
+import csv
 import datetime
 import os
 import statistics
@@ -21,6 +23,8 @@ from machine import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 PEER = ROOT / "bench" / "pytorch.py"
+JAX_PEER = ROOT / "bench" / "jax_peer.py"
+JAX_MODELS = ("mlp", "tiny", "lenet", "resnet18", "resnet50")
 STEPS = {"mlp": 20, "cnn": 20, "lenet": 10, "tiny": 300, "resnet18": 2, "resnet50": 1, "vgg16": 1,
          "densenet121": 1, "mobilenetv2": 1, "unet": 1, "gpt": 2, "lstm": 20}
 IMAGE = {"resnet18": 224, "resnet50": 224, "vgg16": 224, "densenet121": 224, "mobilenetv2": 224,
@@ -28,6 +32,10 @@ IMAGE = {"resnet18": 224, "resnet50": 224, "vgg16": 224, "densenet121": 224, "mo
 LIBRARIES = [Path(p) for p in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                "/usr/lib64", "/usr/lib", "/usr/local/lib")]
 PAUSE = 0.05        # seconds until a finished case's idle worker threads have stopped spinning
+
+
+class Absent(Exception):
+    """A worker that did not start."""
 
 
 class Case:
@@ -42,7 +50,10 @@ class Case:
             env["LD_PRELOAD"] = str(preload)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=env)
-        self.version, self.batch = self.answer("ready")
+        words = self.process.stdout.readline().split()
+        if len(words) != 3 or words[0] != "ready":
+            raise Absent(f"{name} did not start ({' '.join(words) or 'no answer'})")
+        self.version, self.batch = words[1:]
         self.persistent = self.step_peak = 0
 
     def answer(self, word):
@@ -89,7 +100,41 @@ def budget_cases(args, weir, torch):
     return cases
 
 
+def opened(cases):
+    """Cases of (name, command, preload, threads) that start; the others are said."""
+    for case in cases:
+        try:
+            yield Case(*case)
+        except Absent as error:
+            print(f"compare.py: left out: {error}", file=sys.stderr)
+
+
+def on_card(args, model):
+    """Weir on a card, and what is usual there. All have the same precision."""
+    common = ["--model", model, "--threads", str(args.threads), "--device", args.device]
+    common += ["--batch", str(args.batch)] if args.batch else []
+    common += ["--image", str(args.image)] if args.image and model in IMAGE else []
+    tf32 = ["--tf32"] if args.tf32 else []
+    weir = [args.weir, "bench", "worker", *common]
+    cases = [("Weir, graph on", [*weir, "--case", "on"]),
+             ("Weir, graph off", [*weir, "--case", "off"])]
+    cases += [(f"Weir, budget {b}", [*weir, "--case", "on", "--budget", b, "--measure", "yes"])
+              for b in args.budgets]
+    if args.python:
+        torch = [args.python, str(PEER), *common, *tf32]
+        cases += [(f"PyTorch, {name}", [*torch, "--variant", variant])
+                  for name, variant in (("eager", "default"),
+                                        ("eager, channels_last, fused SGD", "tuned"),
+                                        ("torch.compile, channels_last, fused SGD", "compile"))
+                  if variant not in args.without]
+    if args.jax and model in JAX_MODELS:
+        cases.append(("JAX, jit", [args.jax, str(JAX_PEER), *common, *tf32]))
+    return list(opened((name, command, None, args.threads) for name, command in cases))
+
+
 def open_cases(args, model):
+    if args.device != "cpu":
+        return on_card(args, model)
     batch = ["--batch", str(args.batch)] if args.batch else []
     image = ["--image", str(args.image)] if args.image and model in IMAGE else []
     common = ["--model", model, *batch, *image, "--threads", str(args.threads)]
@@ -109,6 +154,23 @@ def open_cases(args, model):
             cases.append(Case("eager, channels_last, fused SGD", [*torch, "--variant", "tuned"],
                               None, args.threads))
     return cases + budget_cases(args, weir, [])
+
+
+def write_csv(path, model, cases):
+    """A row for each case; the head, too, if the file is new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    with path.open("a", newline="") as to:
+        writer = csv.writer(to)
+        if new:
+            writer.writerow(["model", "batch", "case", "version", "median_ms", "min_ms",
+                             "step_peak_bytes", "persistent_bytes", "ratio_to_first"])
+        for case in cases:
+            ratios = [a / b for a, b in zip(case.rounds, cases[0].rounds)]
+            writer.writerow([model, case.batch, case.name, case.version,
+                             f"{statistics.median(case.times):.6g}", f"{min(case.times):.6g}",
+                             case.step_peak, case.persistent,
+                             f"{statistics.median(ratios):.4f}"])
 
 
 def race(cases, rounds, steps):
@@ -144,13 +206,24 @@ def table(cases):
     return "\n".join(lines)
 
 
+def card(args):
+    """What the device is, as weir says it."""
+    done = subprocess.run([args.weir, "info", "--device", args.device], capture_output=True,
+                          text=True, check=False)
+    return next((line for line in done.stdout.splitlines() if line.startswith("card ")),
+                args.device)
+
+
 def report(args, model, cases, steps):
     image = f", {args.image or IMAGE[model]} px" if model in IMAGE else ""
     versions = f"Weir {cases[0].version}"
-    if len(cases) > 2:
-        versions += f", PyTorch {cases[2].version}"
+    peers = {("JAX" if case.name.startswith("JAX") else "PyTorch"): case.version for case in cases
+             if not case.name.startswith("Weir")}
+    versions += "".join(f", {name} {version}" for name, version in peers.items())
+    where = (f"{machine()}; {args.threads} threads" if args.device == "cpu" else
+             f"{card(args)}; f32 {'by TF32 units' if args.tf32 else 'throughout'}")
     return (f"### {model}, batch {cases[0].batch}{image}\n\n"
-            f"{machine()}; {args.threads} threads; {versions}; "
+            f"{where}; {versions}; "
             f"{args.rounds} rounds of {steps} steps; {datetime.date.today()}. "
             f"Ratio: paired median (of minima).\n\n{table(cases)}\n")
 
@@ -161,6 +234,11 @@ def options():
                         help="any of " + ", ".join(STEPS))
     parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
     parser.add_argument("--python", help="interpreter that has torch; left out: Weir alone")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda; default: cpu")
+    parser.add_argument("--jax", help="interpreter that has jax, for --device cuda")
+    parser.add_argument("--tf32", action="store_true",
+                        help="on a card: products of f32 by TF32 units, in all cases")
+    parser.add_argument("--csv", type=Path, help="add the rows to this file")
     parser.add_argument("--tcmalloc", type=Path, default=find_tcmalloc(),
                         help="library to preload (found: %(default)s)")
     parser.add_argument("--batch", type=int, default=0)
@@ -177,15 +255,21 @@ def options():
 
 def main():
     args = options()
+    if args.tf32:
+        os.environ["WEIR_TF32"] = "1"
     for model in args.models:
         print(f"{model}: starting the workers", file=sys.stderr)
         steps = args.steps or STEPS[model]
         cases = open_cases(args, model)
+        if not cases or not cases[0].name.startswith("Weir"):
+            sys.exit("compare.py: no case of Weir started")
         race(cases, args.rounds, steps)
         text = report(args, model, cases, steps)
         for case in cases:
             case.close()
         print(text)
+        if args.csv:
+            write_csv(args.csv, model, cases)
         if args.out:
             args.out.parent.mkdir(parents=True, exist_ok=True)
             with args.out.open("a") as to:

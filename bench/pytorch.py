@@ -8,7 +8,8 @@ Speaks the protocol of `weir bench worker` (src/tool/worker.c) on stdin and stdo
     quit     leaves
 
 A step is forward, cross entropy, backward and SGD with momentum 0.9 on one fixed synthetic batch,
-in f32: the steps of src/tool/trial.c on the networks of networks.py. Needs torch.
+in f32 (products too, unless --tf32): the steps of src/tool/trial.c on the networks of networks.py.
+On a card a step's time ends when the card is done. Needs torch.
 """
 import argparse
 import os
@@ -30,12 +31,17 @@ class Trial:
 
     def __init__(self, args):
         torch.manual_seed(1)
+        self.cuda = args.device != "cpu"
         self.net, self.x, self.y = build(args.model, args.batch, args.image)
-        if args.variant == "tuned":
+        if self.cuda:
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32
+            torch.backends.cudnn.benchmark = args.variant in ("tuned", "compile")
+            self.net, self.x, self.y = (a.to(args.device) for a in (self.net, self.x, self.y))
+        if args.variant in ("tuned", "compile"):
             self.net = self.net.to(memory_format=torch.channels_last)
             if self.x.dim() == 4:
                 self.x = self.x.to(memory_format=torch.channels_last)
-        fused = {"fused": True} if args.variant == "tuned" else {}
+        fused = {"fused": True} if args.variant in ("tuned", "compile") else {}
         self.optim = torch.optim.SGD(self.net.parameters(), lr=0.01, momentum=0.9, **fused)
         self.forward = self.forward_of(args.variant)
         for _ in range(WARM_UP):
@@ -47,6 +53,8 @@ class Trial:
         if variant == "checkpoint":
             segments = round(len(self.net) ** 0.5)
             return lambda x: checkpoint_sequential(self.net, segments, x, use_reentrant=False)
+        if variant == "compile":
+            return torch.compile(self.net)
         if variant.startswith("budget"):
             torch._functorch.config.activation_memory_budget = float(variant[len("budget"):])
             return torch.compile(self.net)
@@ -57,6 +65,11 @@ class Trial:
         loss = F.cross_entropy(self.forward(self.x), self.y)
         loss.backward()
         self.optim.step()
+        self.wait()
+
+    def wait(self):
+        if self.cuda:
+            torch.cuda.synchronize()
 
     def persistent(self):
         """Bytes of parameters, running statistics, momentum and the batch."""
@@ -71,6 +84,11 @@ class Trial:
         keep inside themselves does not go through the allocator and is not seen.
         """
         self.optim.zero_grad(set_to_none=True)
+        if self.cuda:
+            before = torch.cuda.memory_allocated()
+            torch.cuda.reset_peak_memory_stats()
+            self.step()
+            return torch.cuda.max_memory_allocated() - before
         activities = [torch.profiler.ProfilerActivity.CPU]
         with torch.profiler.profile(activities=activities, profile_memory=True) as run:
             self.step()
@@ -109,9 +127,13 @@ def main():
                         help="size of the images, where it may vary; default: the model's own")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--variant", default="default",
-                        choices=("default", "tuned", "checkpoint", "budget0.5", "budget0.35"),
-                        help="tuned: channels_last and fused SGD; checkpoint: in sqrt(n) "
-                        "segments; budget: torch.compile, activation_memory_budget")
+                        choices=("default", "tuned", "compile", "checkpoint", "budget0.5",
+                                 "budget0.35"),
+                        help="tuned: channels_last and fused SGD; compile: and torch.compile; "
+                        "checkpoint: in sqrt(n) segments; budget: torch.compile, "
+                        "activation_memory_budget")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1; default: cpu")
+    parser.add_argument("--tf32", action="store_true", help="products of f32 by TF32 units")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     serve(Trial(args))

@@ -1,62 +1,98 @@
 # cuda.cmake - the plugin for NVIDIA cards, and its emulation on the host for the tests.
 #
-# nvcc and the headers of CUDA 12 or 13 and cuDNN 9 are looked for in the system and in Python's
-# wheels (nvidia-cuda-nvcc, nvidia-cuda-runtime, nvidia-cuda-cccl, nvidia-cublas, nvidia-cudnn-cu13
-# and so on). Only the runtime is linked, statically; libraries are opened at run time.
+# cuda_find.cmake looks for nvcc, headers and the runtime, which is linked statically; libraries are
+# opened at run time. nvcc is run by commands of our own: CMake's CUDA language wants a toolkit whose
+# folders are those of the installer, and gives up the whole configuration where it is not.
 
 set(WEIR_CUDA AUTO CACHE STRING "The plugin for NVIDIA cards: AUTO (when nvcc is found), ON, OFF")
 set(WEIR_CUDA_ARCH "75;80;86;89;90" CACHE STRING "Its architectures; the last one as PTX, too")
+set(WEIR_CUDA_FLAGS "" CACHE STRING "More options of nvcc")
+set(WEIR_CUDA_LIBRARY "" CACHE FILEPATH "A plugin built before, to be installed as it is")
 set_property(CACHE WEIR_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(have_cuda OFF)
+
+# Beside libweir, where it is looked for; in a wheel beside the module.
+if(SKBUILD)
+    set(plugin_place weir COMPONENT python)
+else()
+    set(plugin_place ${CMAKE_INSTALL_LIBDIR})
+endif()
+if(WEIR_CUDA_LIBRARY)
+    install(PROGRAMS ${WEIR_CUDA_LIBRARY} DESTINATION ${plugin_place} RENAME libweir_cuda.so)
+    return()
+endif()
 if(NOT WEIR_CUDA)
     return()
 endif()
-
-find_program(WEIR_NVCC nvcc PATHS /usr/local/cuda/bin)
-if(WEIR_NVCC)
-    get_filename_component(nvcc_folder ${WEIR_NVCC} DIRECTORY)
-    find_path(WEIR_CUDA_INCLUDE cuda_runtime_api.h HINTS ${nvcc_folder}/../include)
-    find_path(WEIR_CUDNN_INCLUDE cudnn_backend.h HINTS ${nvcc_folder}/../include)
-endif()
-if(WEIR_NVCC AND WEIR_CUDA_INCLUDE AND WEIR_CUDNN_INCLUDE)
-    set(have_cuda ON)
-elseif(NOT WEIR_CUDA STREQUAL AUTO)
-    message(FATAL_ERROR "WEIR_CUDA=${WEIR_CUDA}, but nvcc ('${WEIR_NVCC}'), cuda_runtime_api.h "
-                        "('${WEIR_CUDA_INCLUDE}') or cudnn_backend.h ('${WEIR_CUDNN_INCLUDE}') "
-                        "was not found")
-else()
+if(NOT WEIR_SANITIZE STREQUAL none)     # fibers and nvcc's own code are strange to sanitizers
+    if(NOT WEIR_CUDA STREQUAL AUTO)
+        message(FATAL_ERROR "WEIR_CUDA=${WEIR_CUDA} goes without WEIR_SANITIZE")
+    endif()
     return()
 endif()
 
-set(CMAKE_CUDA_COMPILER ${WEIR_NVCC})
-set(CMAKE_CUDA_ARCHITECTURES OFF)       # given below
-set(CMAKE_CUDA_STANDARD 20)
+include(cmake/cuda_find.cmake)
+if(cuda_missing)
+    list(JOIN cuda_missing ", " cuda_missing)
+    if(NOT WEIR_CUDA STREQUAL AUTO)
+        message(FATAL_ERROR "WEIR_CUDA=${WEIR_CUDA}, but this is missing: ${cuda_missing}")
+    endif()
+    message(STATUS "weir: no plugin for NVIDIA cards (missing: ${cuda_missing})")
+    return()
+endif()
+set(have_cuda ON)
+
 set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
-set(CMAKE_CUDA_FLAGS_RELEASE "-O3")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
-enable_language(CXX CUDA)
+enable_language(CXX)
 
 # weir_cuda_flags(<target>): what plugin and emulation have in common. Without contraction kernels
 # round as the CPU's do.
 add_library(weir_cuda_flags INTERFACE)
 target_include_directories(weir_cuda_flags INTERFACE
     ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
-target_include_directories(weir_cuda_flags SYSTEM INTERFACE
-    ${WEIR_CUDA_INCLUDE} ${WEIR_CUDNN_INCLUDE})
-target_compile_definitions(weir_cuda_flags INTERFACE WEIR_PLUGIN _GNU_SOURCE)
+target_include_directories(weir_cuda_flags SYSTEM INTERFACE ${cuda_includes})
+target_compile_definitions(weir_cuda_flags INTERFACE WEIR_PLUGIN _GNU_SOURCE
+    WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
 target_link_libraries(weir_cuda_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 target_link_options(weir_cuda_flags INTERFACE -Wl,--no-undefined)
 
 set(cuda_c_options
     "$<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:weir_flags,INTERFACE_COMPILE_OPTIONS>>")
 
+# The texts that begin generated kernels, as bytes for source.c.
+set(cuda_texts ${CMAKE_BINARY_DIR}/cuda)
+function(weir_cuda_text name)
+    list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/src/)
+    add_custom_command(OUTPUT ${cuda_texts}/${name}.inc
+        COMMAND ${CMAKE_COMMAND} -D OUTPUT=${cuda_texts}/${name}.inc -D "INPUTS=${ARGN}"
+                -P ${CMAKE_SOURCE_DIR}/cmake/text.cmake
+        DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/text.cmake VERBATIM)
+endfunction()
+weir_cuda_text(rtc_begin device/cuda/rtc_types.h core/half.h core/maths.h core/trig_table.h
+    core/maths_special.h core/rng.h core/row.h)
+weir_cuda_text(rtc_kernel device/cuda/rtc_kernel.h)
+add_custom_target(weir_cuda_texts DEPENDS ${cuda_texts}/rtc_begin.inc ${cuda_texts}/rtc_kernel.inc)
+target_include_directories(weir_cuda_flags INTERFACE ${cuda_texts})
+
 weir_sources(cuda_core src/core dtype shape text vec op)
-weir_sources(cuda_host src/device/cuda cuda host)
+list(APPEND cuda_core src/device/swap.c src/device/rates.c)
+weir_sources(cuda_host src/device/cuda
+    cuda host libs queue store transfer
+    source nvrtc kernel_file compile elementwise
+    multiply matmul blas
+    callback slice
+    conv conv_product dnn
+)
 set(cuda_kernels)
-foreach(name IN ITEMS fill update)
+foreach(name IN ITEMS
+    compare gather move pack quantize
+    reduce reduce_arg reduce_pair scan softmax loss norm
+    gemm attention lstm
+    conv_direct pool2d
+    update words
+)
     list(APPEND cuda_kernels src/device/cuda/${name}.cu)
 endforeach()
 
@@ -67,15 +103,70 @@ endforeach()
 list(GET WEIR_CUDA_ARCH -1 arch)
 list(APPEND cuda_code -gencode=arch=compute_${arch},code=compute_${arch})
 
-add_library(weir_cuda MODULE ${cuda_core} ${cuda_host} ${cuda_kernels})
-target_link_libraries(weir_cuda PRIVATE weir_cuda_flags)
-target_compile_options(weir_cuda PRIVATE ${cuda_c_options}
-    $<$<COMPILE_LANGUAGE:CUDA>:${cuda_code} --fmad=false -Xcompiler=-Wall>)
+# Each kernel file, once for all architectures.
+set(cuda_objects)
+list(TRANSFORM cuda_includes PREPEND -isystem= OUTPUT_VARIABLE system_includes)
+foreach(file IN LISTS cuda_kernels)
+    get_filename_component(name ${file} NAME_WE)
+    set(object ${CMAKE_BINARY_DIR}/CMakeFiles/cuda/${name}.o)
+    add_custom_command(OUTPUT ${object} DEPENDS ${CMAKE_SOURCE_DIR}/${file} DEPFILE ${object}.d
+        COMMAND ${CMAKE_CUDA_COMPILER_LAUNCHER} ${WEIR_NVCC} -ccbin ${CMAKE_CXX_COMPILER}
+            -std=c++20 -O3 --fmad=false ${cuda_code}
+            -Xcompiler=-fPIC,-fvisibility=hidden,-Wall$<$<BOOL:${WEIR_WERROR}>:,-Werror>
+            $<$<BOOL:${WEIR_WERROR}>:-Werror=all-warnings> ${WEIR_CUDA_FLAGS}
+            -DWEIR_PLUGIN -D_GNU_SOURCE -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/src
+            ${system_includes} -MD -MF ${object}.d -MT ${object}
+            -c ${CMAKE_SOURCE_DIR}/${file} -o ${object}
+        COMMENT "Building CUDA object ${name}.o" VERBATIM COMMAND_EXPAND_LISTS)
+    list(APPEND cuda_objects ${object})
+endforeach()
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/CMakeFiles/cuda)
+
+# weir_plugin_exports(<target>): one symbol, see plugin.map.
+function(weir_plugin_exports target)
+    target_link_options(${target} PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/plugin.map)
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/plugin.map)
+endfunction()
+
+add_library(weir_cuda MODULE ${cuda_core} ${cuda_host} ${cuda_objects})
+target_link_libraries(weir_cuda PRIVATE weir_cuda_flags ${WEIR_CUDA_RUNTIME} rt)
+target_compile_options(weir_cuda PRIVATE ${cuda_c_options})
+set_target_properties(weir_cuda PROPERTIES LINKER_LANGUAGE CXX)
+target_link_options(weir_cuda PRIVATE -static-libstdc++ -static-libgcc)
+add_dependencies(weir_cuda weir_cuda_texts)
+weir_plugin_exports(weir_cuda)
+install(TARGETS weir_cuda LIBRARY DESTINATION ${plugin_place})
+if(TARGET weir_python)
+    add_dependencies(weir_python weir_cuda)
+    if(NOT SKBUILD)
+        file(CREATE_LINK ${CMAKE_BINARY_DIR}/libweir_cuda.so
+            ${CMAKE_BINARY_DIR}/python/weir/libweir_cuda.so SYMBOLIC)
+    endif()
+endif()
+
+# weir_cuda_inside(<target> name...): files of the plugin that a program looks into.
+function(weir_cuda_inside target)
+    weir_sources(files src/device/cuda ${ARGN})
+    target_sources(${target} PRIVATE ${files})
+    add_dependencies(${target} weir_cuda_texts)
+    target_include_directories(${target} PRIVATE ${cuda_texts})
+    target_include_directories(${target} SYSTEM PRIVATE ${cuda_includes})
+    target_compile_definitions(${target} PRIVATE
+        WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
+endfunction()
+
+# weir_cuda_also(<target> name...): cases of test/device/name.c, run on the emulated card, too.
+function(weir_cuda_also target)
+    weir_sources(files test/device ${ARGN})
+    target_sources(${target} PRIVATE ${files})
+    target_compile_definitions(${target} PRIVATE KERNEL_ALSO
+        WEIR_TEST_PLUGINS="${CMAKE_BINARY_DIR}/emulated")
+    add_dependencies(${target} weir_cuda_emulated)
+endfunction()
 
 # ---- the emulation: the same files for the host's compiler, over a runtime of the tests' ----
 
 if(WEIR_TESTS)
-    set_source_files_properties(${cuda_kernels} PROPERTIES LANGUAGE CUDA)
     set(emulated)
     foreach(file IN LISTS cuda_kernels)
         get_filename_component(name ${file} NAME_WE)
@@ -83,15 +174,55 @@ if(WEIR_TESTS)
         file(GENERATE OUTPUT ${copy} CONTENT "#include \"${CMAKE_SOURCE_DIR}/${file}\"\n")
         list(APPEND emulated ${copy})
     endforeach()
-    foreach(name IN ITEMS fiber runtime)
-        list(APPEND emulated test/cuda/${name}.cpp)
+    set(emulation)
+    foreach(name IN ITEMS capture cards failure fiber memory queue runtime work)
+        list(APPEND emulation test/cuda/${name}.cpp)
     endforeach()
+    add_library(weir_emulation OBJECT ${emulation})
+    target_link_libraries(weir_emulation PRIVATE weir_cuda_flags)
+    target_compile_options(weir_emulation PRIVATE -Wall -Wextra)
+    list(APPEND emulated $<TARGET_OBJECTS:weir_emulation>)
     add_library(weir_cuda_emulated MODULE ${cuda_core} ${cuda_host} ${emulated})
+    weir_plugin_exports(weir_cuda_emulated)
     set_target_properties(weir_cuda_emulated PROPERTIES OUTPUT_NAME weir_cuda
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
+    add_dependencies(weir_cuda_emulated weir_cuda_texts)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)
-    target_include_directories(weir_cuda_emulated PRIVATE test/cuda)
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
-        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -ffp-contract=off>)
+        "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/test/cuda/emulate.h>"
+        $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -Wno-unknown-pragmas -ffp-contract=off>)
+
+    # weir_cuda_fake(<its name> <and version> file...): a library that the emulated plugin opens.
+    function(weir_cuda_fake library suffix)
+        list(TRANSFORM ARGN PREPEND test/cuda/)
+        add_library(weir_fake_${library} MODULE ${ARGN})
+        set_target_properties(weir_fake_${library} PROPERTIES PREFIX "" OUTPUT_NAME ${library}
+            SUFFIX ${suffix} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated
+            C_VISIBILITY_PRESET default CXX_VISIBILITY_PRESET default)
+        target_compile_definitions(weir_fake_${library} PRIVATE WEIR_HOST_CC="${CMAKE_C_COMPILER}")
+        target_include_directories(weir_fake_${library} PRIVATE test/cuda)
+        target_link_libraries(weir_fake_${library} PRIVATE weir_cuda_flags)
+        target_compile_options(weir_fake_${library} PRIVATE -Wall -ffp-contract=off)
+        add_dependencies(weir_cuda_emulated weir_fake_${library})
+    endfunction()
+    weir_cuda_fake(libcublasLt .so.13 blas.cpp work_find.cpp)
+    weir_cuda_fake(libcudnn .so.9 dnn.cpp dnn_run.cpp work_find.cpp)
+    weir_cuda_fake(libnvrtc .so.13 fake_nvrtc.c)
+    weir_cuda_fake(libcuda .so.1 fake_driver.cpp work_find.cpp)
+
+    # weir_cuda_lab(<target>): a test that runs kernels of its own on the emulated card, and opens
+    # the emulated plugin.
+    function(weir_cuda_lab target)
+        add_library(${target}_probe OBJECT test/cuda/probe.cpp)
+        target_link_libraries(${target}_probe PRIVATE weir_cuda_flags)
+        target_include_directories(${target}_probe PRIVATE test/cuda)
+        target_sources(${target} PRIVATE
+            $<TARGET_OBJECTS:weir_emulation> $<TARGET_OBJECTS:${target}_probe>)
+        target_include_directories(${target} SYSTEM PRIVATE ${cuda_includes})
+        target_compile_definitions(${target} PRIVATE
+            WEIR_TEST_PLUGINS="${CMAKE_BINARY_DIR}/emulated")
+        set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+        add_dependencies(${target} weir_cuda_emulated)
+    endfunction()
 endif()

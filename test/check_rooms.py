@@ -15,7 +15,7 @@ MAX_FILE = 600
 MAX_FUNCTION = 80
 MAX_KERNEL = 120
 MAX_COLUMNS = 100
-C_SUFFIXES = (".c", ".h", ".def")
+C_SUFFIXES = (".c", ".h", ".def", ".cu", ".cuh", ".cpp")
 SCRIPT_SUFFIXES = (".py", ".sh")
 FOLDERS = ("include", "src", "examples", "test")
 
@@ -37,15 +37,19 @@ MAY_INCLUDE = {
     "src/model": ("include/weir.h", "src/model"),
     "src/tool": ("include/weir.h", "src/tool"),
     "examples": ("include/weir.h", "examples"),
+    "test/cuda": ("include", "src/core", "src/device", "src/device/cuda", "test", "test/cuda"),
     "test": ("include", "src/core", "src/device", "src/device/cpu", "src/device/sim",
              "src/graph", "src/graph/op",
              "src/graph/policy", "src/graph/place", "test"),
     "test/consumer": ("include/weir.h",),
+    "test/cuda": ("include", "src/core", "src/device", "src/device/cuda", "src/graph",
+                  "src/graph/op", "test", "test/cuda"),
 }
+CUDA_ROOMS = ("src/device/cuda", "test/cuda")
 # Words that may not be called in the library, which returns text and statuses.
 LOUD = re.compile(r"\b(?:printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|perror|abort|_?exit|"
                   r"quick_exit)\s*\(")
-LOUD_ROOMS = ("src/tool", "examples", "test", "test/consumer")
+LOUD_ROOMS = ("src/tool", "examples", "test", "test/consumer", "test/cuda")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
@@ -112,7 +116,8 @@ def opened(head):
 
 
 def listed_in(cmake):
-    """The .c files that the text of CMakeLists.txt names, in the calls of its own functions."""
+    """The files that the text of CMakeLists.txt and cmake/cuda.cmake names: in the calls of its own
+    functions, in loops over names, or whole."""
     calls = re.findall(r"^\s*(weir_\w+)\(([^()]*)\)", re.sub(r"#[^\n]*", "", cmake), re.M)
     files = {"test/main.c", "test/consumer/consumer.c"}     # the latter by test/install.sh
     for function, words in calls:
@@ -121,8 +126,14 @@ def listed_in(cmake):
             files.update(f"{words[1]}/{name}.c" for name in words[2:])
         elif function == "weir_test":
             files.update(f"test/{words[0]}/{name}.c" for name in words[1:])
+        elif function == "weir_cuda_fake":
+            files.update(f"test/cuda/{name}" for name in words[2:])
         elif function == "weir_example":
             files.update(f"examples/{name}.c" for name in words)
+    for names, body in re.findall(r"foreach\(name IN ITEMS\s([^)]*)\)(.*?)endforeach", cmake, re.S):
+        for before, after in re.findall(r"((?:src|test)/[\w/]*)\$\{name\}(\.\w+)", body):
+            files.update(before + name + after for name in names.split())
+    files.update(re.findall(r"(?:src|test)/[\w/]*\w\.(?:c|cu|cpp)\b", cmake))
     return files
 
 
@@ -132,8 +143,11 @@ class Tree:
     def __init__(self, root):
         self.root = root
         self.text = {}
-        with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as f:
-            self.listed = listed_in(f.read())
+        self.listed = set()
+        for name in ("CMakeLists.txt", "cmake/cuda.cmake"):
+            if os.path.exists(os.path.join(root, name)):
+                with open(os.path.join(root, name), encoding="utf-8") as f:
+                    self.listed |= listed_in(f.read())
         for folder in FOLDERS:
             for base, dirs, names in os.walk(os.path.join(root, folder)):
                 dirs[:] = sorted(d for d in dirs if d != "__pycache__")
@@ -173,7 +187,7 @@ def rule_include(tree, path):
         if target is None:
             if quoted:
                 yield line, f'"{name}" is no file of the tree'
-            elif re.match(r"(cuda|cublas|cudnn|nvrtc)", name) and room != "src/device/cuda":
+            elif re.match(r"(cuda|cublas|cudnn|nvrtc)", name) and room not in CUDA_ROOMS:
                 yield line, f"<{name}> belongs to src/device/cuda"
         elif target not in MAY_INCLUDE[room] and room_of(target) not in MAY_INCLUDE[room]:
             yield line, f"{room} may not include {target}"
@@ -200,7 +214,7 @@ def rule_file_length(tree, path):
 
 
 def rule_function_length(tree, path):
-    limit = MAX_KERNEL if path.startswith("src/device/cpu/") else MAX_FUNCTION
+    limit = MAX_KERNEL if path.startswith(("src/device/cpu/", "src/device/cuda/")) else MAX_FUNCTION
     for name, first, last in functions(tree.text[path]):
         if last - first + 1 > limit:
             yield first, f"{name} has {last - first + 1} lines, at most {limit}"
@@ -240,7 +254,7 @@ def rule_quiet(tree, path):
 
 
 def rule_listed(tree, path):
-    if path.endswith(".c") and path not in tree.listed:
+    if path.endswith((".c", ".cu", ".cpp")) and path not in tree.listed:
         yield 1, "CMakeLists.txt does not build it"
 
 

@@ -37,6 +37,7 @@ says() {
 good info info
 says info '[0-9]+\.[0-9]+\.[0-9]+'
 says info '[Tt]hreads'
+says info 'cards for --device cuda: '
 good help --help
 says help 'bench graph'
 good help_graph bench graph --help

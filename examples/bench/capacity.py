@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""capacity - the largest batch that a card holds, by policy, on a simulated card.
+"""capacity - the largest batch that a card holds, by policy, on a simulated card or a real one.
 
 Each case is a training step on `sim:...` (see weir/device.h): nothing is computed, but memory is
 planned and counted and time is simulated as on the card, so a laptop answers for any card. A batch
-fits if a step of it runs; a policy is given the card's whole capacity as its budget. The largest
-batch is found by doubling and bisection. Beside the tables stands what was published for such
-cards. Needs nothing but Python.
+fits if a step of it runs; a policy is given the card's whole capacity as its budget. With --device
+cuda the steps run, and a batch fits if its measured peak is within --capacity. The largest batch is
+found by doubling and bisection, within --seconds: then the largest that was seen to fit counts.
+Beside the tables stands what was published for such cards. Needs nothing but Python.
 """
 import argparse
+import csv
 import subprocess
 import sys
 import time
@@ -16,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 MOST = 65536        # what --batch takes
 # In the sentences of the errors that mean: too large.
-TOO_LARGE = ("no memory for an arena", "are unused", "the smallest that works is")
+TOO_LARGE = ("out of memory", "no memory for an arena", "are unused", "the smallest that works is")
 # Largest batches on a P100 of 16 GB, all under TensorFlow (Peng et al., Capuchin, ASPLOS 2020).
 SYSTEMS = ("TensorFlow 1.11", "vDNN", "OpenAI checkpointing", "Capuchin")
 PUBLISHED = {"vgg16": (228, 272, 260, 350), "resnet50": (190, 520, 540, 1014)}
@@ -37,6 +39,7 @@ class Step:
         done = subprocess.run(command, input="run 1\nmemory\nquit\n", capture_output=True,
                               text=True, check=False)
         self.fits = done.returncode == 0
+        self.peak = 0
         if not self.fits and not any(text in done.stderr for text in TOO_LARGE):
             sys.exit(done.stderr.strip() or f"{' '.join(command)} failed")
         self.batch = batch
@@ -48,10 +51,22 @@ class Step:
                 self.peak = int(rest[0]) + int(rest[1])
 
 
-def largest(probe, start, within):
-    """The largest batch that fits, within so many percent; `start` is one that may."""
+def bytes_of(text):
+    """512MB, 16GB, 11GiB, 1000: the bytes of it."""
+    units = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    for unit, factor in units.items():
+        if text.endswith(unit):
+            return int(float(text.removesuffix(unit)) * factor)
+    return int(text)
+
+
+def largest(probe, start, within, until):
+    """The largest batch that fits, within so many percent or as far as time goes; `start` is one
+    that may."""
     good, bad, batch = None, None, start
     while True:
+        if good is not None and time.monotonic() > until:
+            return good
         step = probe(batch)
         if step.fits:
             good = step
@@ -73,23 +88,33 @@ def largest(probe, start, within):
 
 def capacity_of(args, model):
     """The lines of one model's table."""
-    device = f"{args.device},capacity={args.capacity}"
+    simulated = args.device.startswith("sim")
+    device = f"{args.device},capacity={args.capacity}" if simulated else args.device
+
+    def probe(case, batch):
+        step = Step(args, model, case, batch, device, args.capacity)
+        step.fits = step.fits and step.peak <= bytes_of(args.capacity)
+        return step
+
     yield f"### {model} on {args.device}, {args.capacity}\n"
     yield "| case | largest batch | x the first | peak, MB | step, ms | images/s | found in, s |"
     yield "|---|" + "---:|" * 6
     start, first = args.start, None
     for case in args.cases:
         begin = time.monotonic()
-        best = largest(lambda batch, case=case: Step(args, model, case, batch, device,
-                                                     args.capacity), start, args.within)
+        best = largest(lambda batch, case=case: probe(case, batch), start, args.within,
+                       begin + args.seconds)
         seconds = time.monotonic() - begin
         if best is None:
             yield f"| {case} | none | | | | | {seconds:.0f} |"
             continue
         start, first = best.batch, first or best.batch
+        args.rows.append([model, args.device, args.capacity, case, best.batch, best.peak,
+                          f"{best.ms:.6g}"])
         yield (f"| {case} | {best.batch} | {best.batch / first:.2f} | {best.peak / 1e6:.0f} | "
                f"{best.ms:.1f} | {best.batch / best.ms * 1e3:.0f} | {seconds:.0f} |")
-    for name, batch in zip(SYSTEMS, PUBLISHED.get(model, ())):
+    published = PUBLISHED.get(model, ()) if args.capacity == "16GB" else ()
+    for name, batch in zip(SYSTEMS, published):
         yield (f"| published, P100 of 16 GB: {name} | {batch} | {batch / PUBLISHED[model][0]:.2f} "
                "| | | | |")
     yield ""
@@ -122,11 +147,15 @@ def main():
                         help="graph off, graph on, or a policy by its name; default: off on auto")
     parser.add_argument("--within", type=float, default=1, metavar="PERCENT",
                         help="how exactly the largest batch is found (default: 1)")
+    parser.add_argument("--seconds", type=float, default=1e9,
+                        help="for each case; default: as long as it takes")
+    parser.add_argument("--csv", type=Path, help="write the rows to this file")
     parser.add_argument("--start", type=int, default=128, help="first batch tried")
     parser.add_argument("--singa", action="store_true", help="SINGA's table as well")
     parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
     parser.add_argument("--out", type=Path, help="append the tables to this file")
     args = parser.parse_args()
+    args.rows = []
     tables = [capacity_of(args, model) for model in args.models]
     for table in tables + ([singa(args)] if args.singa else []):
         for text in table:
@@ -134,6 +163,10 @@ def main():
             if args.out:
                 with args.out.open("a") as to:
                     to.write(text + "\n")
+    if args.csv:
+        with args.csv.open("a", newline="") as to:
+            csv.writer(to).writerows([["model", "device", "capacity", "case", "batch",
+                                       "peak_bytes", "step_ms"], *args.rows])
 
 
 if __name__ == "__main__":

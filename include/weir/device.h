@@ -31,10 +31,19 @@ typedef struct weir_device_options {
  *
  *     sim:v100    sim:p100,capacity=12GB
  *     sim:flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6
+ *     cuda                an NVIDIA card, the first; cuda:1 the second
  *
- * flops, memory and link are operations and bytes a second (link: or link_out and link_in), call
+ * "cuda" is a library of its own, opened when it is first asked for (libweir_cuda.so, from the
+ * folder $WEIR_PLUGINS, else where libweir is, else where the system looks).
+ *
+ * Of sim, flops, memory and link are operations and bytes a second (link: or link_out and link_in), call
  * and copy the seconds that each call and each copy over the link cost at least. */
 WEIR_API weir_device *weir_device_open(const char *name, const weir_device_options *options);
+
+/* How many devices of a kind the machine has: 1 "cpu", 1 "sim", as many "cuda" as it has cards that
+ * can be used. -1, with a sentence (weir_error), if that cannot be told, because there is no such
+ * library or no driver. */
+WEIR_API int weir_device_count(const char *name);
 
 /* Closes the device: everything made on it that nobody retained is freed, retained handles stay
  * valid only for weir_release and for the error "the device is closed". NULL is fine. */
@@ -49,7 +58,7 @@ typedef struct weir_memory {
     size_t   live_peak;         /* the most `live` has been since weir_device_reset_peak */
     size_t   pool;              /* held from the system for blocks, free ones included */
     size_t   arena;             /* arena shared by all graphs of the device; 0 before a run */
-    size_t   total;             /* of the machine */
+    size_t   total, unused;     /* of the machine; of that, what nobody has */
     uint64_t core_allocations;  /* calls of the library's own host allocation, whole process */
     uint64_t evicted;           /* under a budget, graph off: values that lost their memory */
     uint64_t again;             /* and calls that were run again, since the device was opened */
@@ -57,6 +66,11 @@ typedef struct weir_memory {
 
 WEIR_API void weir_device_memory(const weir_device *d, weir_memory *m);
 WEIR_API void weir_device_reset_peak(weir_device *d);
+
+/* Waits until everything that was asked of the device so far has been done: what runs on a card is
+ * queued only, and a clock is to be read between two of these. A failure on the way is told here,
+ * or by whatever is read next. */
+WEIR_API weir_status weir_device_sync(weir_device *d);
 
 /* Seconds since it was opened: simulated ones on "sim". */
 WEIR_API double weir_device_clock(const weir_device *d);

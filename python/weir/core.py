@@ -160,12 +160,18 @@ class Device:
     get_id = id
 
     def host(self):
-        return self
+        """Where to_host moves tensors of this device: a card's is the CPU."""
+        return self if self._id < 0 else cpu()
 
     get_host = host
 
     def lang(self):
-        return "cpp"
+        return "cpp" if self._id < 0 else "cuda"
+
+    @property
+    def is_host(self):
+        """Does its memory lie where NumPy and others can see it?"""
+        return self.name == "cpu"
 
     @property
     def threads(self):
@@ -182,7 +188,8 @@ class Device:
         return capi.weir_info_text(self.handle)
 
     def Sync(self):
-        """Everything submitted is done when a call returns; kept for SINGA's scripts."""
+        """Waits until everything that was submitted is done."""
+        capi.weir_device_sync(self.handle)
 
     sync = Sync
 

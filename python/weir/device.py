@@ -1,5 +1,6 @@
 """device - getting devices, and what one holds."""
 from . import capi
+from . import cards
 from . import core
 from . import singa_wrap as singa
 from .core import open_device
@@ -86,18 +87,21 @@ def clock(device=None):
 # ---- CUDA ----
 
 def _need_cuda():
-    assert singa.USE_CUDA, "this build has no CUDA"
+    assert cards.count(), f"there is no CUDA device: {cards.why()}"
 
 
-def create_cuda_gpu(set_default=True):
+def create_cuda_gpu(set_default=False):
     """The first GPU."""
     return create_cuda_gpu_on(0, set_default)
 
 
-def create_cuda_gpu_on(device_id, set_default=True):
-    """A GPU by its number."""
-    del set_default
-    return create_cuda_gpus_on([device_id])[0]
+def create_cuda_gpu_on(device_id, set_default=False):
+    """A GPU by its number, the one device of it; set_default: what is made without a device is on
+    it from now on (the default in SINGA of 2020)."""
+    gpu = create_cuda_gpus_on([device_id])[0]
+    if set_default:
+        set_default_device(gpu)
+    return gpu
 
 
 def create_cuda_gpus(num):
@@ -125,6 +129,7 @@ def get_gpu_mem_size(id):
 
 
 def device_query(id, verbose=False):
+    """What a GPU is; verbose: and which libraries serve it."""
     _need_cuda()
     return singa.Platform.DeviceQuery(id, verbose)
 

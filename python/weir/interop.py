@@ -29,9 +29,18 @@ def may_write(handle):
 
 
 def _copied(raw):
-    """The handle of a copy with elements of its own."""
+    """The handle of a copy with elements of its own, in host memory."""
+    if not raw.device().is_host:
+        return on_host(raw).handle
     with raw.device().at_once():
         return capi.weir_copy(raw.handle)
+
+
+def on_host(raw):
+    """A raw tensor on the CPU with the elements of one elsewhere."""
+    host = singa.Tensor(raw.shape(), core.cpu(), raw.data_type())
+    host.CopyData(raw)
+    return host
 
 
 def _block(handle, strides, address, item):
@@ -63,8 +72,12 @@ class Exchange:
             raise BufferError(f"no export to DLPack device {tuple(dl_device)}")
         versioned = max_version is not None and tuple(max_version) >= _VERSION
         handle = self.data.handle
+        is_host = self.data.device().is_host
+        if copy is False and not is_host:
+            raise BufferError(f"the elements are on {self.data.device().name}, whose memory is not "
+                              "shared: only a copy can be had")
         try:
-            if not copy:
+            if not copy and is_host:
                 read_only = not may_write(handle)
                 if versioned or not read_only:
                     return capi.dlpack_export(handle, versioned, read_only, False)
@@ -81,6 +94,8 @@ class Exchange:
         raw = self.data
         if raw.data_type() == core.kBFloat16:
             raise AttributeError("NumPy has no bfloat16")
+        if not raw.device().is_host:
+            raise AttributeError(f"the elements are on {raw.device().name}: np.asarray copies them")
         kind = core.numpy_dtype(raw.data_type())
         handle = raw.handle
         address, strides = capi.memory(handle)
@@ -96,6 +111,9 @@ class Exchange:
     def __array__(self, dtype=None, copy=None):
         """A NumPy array: a copy unless copy is False."""
         if copy is False:
+            if not self.data.device().is_host:
+                raise ValueError(f"the elements are on {self.data.device().name}: only a copy of "
+                                 "them can be had")
             array = np.asarray(_Shown(self))
             if dtype is not None and array.dtype != dtype:
                 raise ValueError(f"{array.dtype} becomes {np.dtype(dtype)} by a copy only")

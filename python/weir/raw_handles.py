@@ -182,3 +182,37 @@ def CpuBatchNormBackwardx(handle, y, dy, x, scale, bias, mean, var):
                                                      options),
         [x.handle, scale.handle, bias.handle], dy.handle)
     return _of(dx, x), _of(dscale, scale), _of(dbias, bias)
+
+
+# ---- SINGA's names of the same on cards: the core's operators run where their tensors are ----
+
+class CudnnConvHandle(ConvHandle):
+    """A ConvHandle. Which kernel runs, with how much workspace, is the planner's affair."""
+
+    def __init__(self, x, kernel_size, stride, padding, in_channels, out_channels, bias=True,
+                 groups=1, workspace_byte_limit=1 << 30, prefer="fastest"):
+        assert prefer in ("fastest", "limited_workspace", "tensor_ops", "autotune"), prefer
+        del workspace_byte_limit
+        super().__init__(x, kernel_size, stride, padding, in_channels, out_channels, bias, groups)
+
+
+CudnnPoolingHandle = PoolingHandle
+CudnnBatchNormHandle = BatchNormHandle
+GpuConvForward = CpuConvForward
+GpuConvBackwardx = CpuConvBackwardx
+GpuConvBackwardW = CpuConvBackwardW
+GpuConvBackwardb = CpuConvBackwardb
+GpuPoolingForward = CpuPoolingForward
+GpuPoolingBackward = CpuPoolingBackward
+GpuBatchNormForwardInference = CpuBatchNormForwardInference
+
+
+def GpuBatchNormForwardTraining(handle, x, scale, bias, running_mean, running_var):
+    """As on the CPU, but the third result is 1 / sqrt(variance + epsilon), as cuDNN keeps it."""
+    y, mean, var = CpuBatchNormForwardTraining(handle, x, scale, bias, running_mean, running_var)
+    shifted = capi.weir_affine(var.handle, 1.0, 1e-5)
+    return y, mean, _of(capi.weir_rsqrt(shifted), x)
+
+
+def GpuBatchNormBackward(handle, dy, x, scale, mean, var):
+    return CpuBatchNormBackwardx(handle, None, dy, x, scale, scale, mean, var)

@@ -5,8 +5,8 @@ import platform
 import numpy as np
 
 from . import capi
+from . import cards
 from . import core
-from . import singa_wrap as singa
 from .engine import no_grad  # noqa: F401
 
 
@@ -40,7 +40,7 @@ def set_seed(seed, device=None):
 
 def config():
     """What show_config prints, as a string."""
-    cuda = "yes" if singa.USE_CUDA else "not in this build"
+    cuda = "; ".join(cards.query(n) for n in range(cards.count())) or f"none ({cards.why()})"
     return (f"{core.cpu().info().rstrip()}\n"
             f"CUDA: {cuda}\n"
             f"Python {platform.python_version()}, NumPy {np.__version__}, "

@@ -4,15 +4,19 @@ A raw tensor is a Value of weir.core (shared by shallow copies) or a view of one
 at once or, while the device records, become part of the graph; gradients do not pass them unless an
 operator of weir.autograd calls them.
 """
+from . import cards
 from . import core
 from .core import (Device, Value, kBFloat16, kBool, kChar, kDouble, kFloat16,  # noqa: F401
                    kFloat32, kInt, kInt64, kUChar)
-from .errors import DeviceError
 from .raw import CTensor, SizeOf, Tensor, result, to_shape  # noqa: F401
 from .raw_handles import (BatchNormHandle, ConvHandle, CpuBatchNormBackwardx,  # noqa: F401
                           CpuBatchNormForwardInference, CpuBatchNormForwardTraining,
                           CpuConvBackwardb, CpuConvBackwardW, CpuConvBackwardx, CpuConvForward,
-                          CpuPoolingBackward, CpuPoolingForward, PoolingHandle, ReLUBackward,
+                          CpuPoolingBackward, CpuPoolingForward, CudnnBatchNormHandle,
+                          CudnnConvHandle, CudnnPoolingHandle, GpuBatchNormBackward,
+                          GpuBatchNormForwardInference, GpuBatchNormForwardTraining,
+                          GpuConvBackwardb, GpuConvBackwardW, GpuConvBackwardx, GpuConvForward,
+                          GpuPoolingBackward, GpuPoolingForward, PoolingHandle, ReLUBackward,
                           SoftMaxBackward)
 from .raw_math import (Abs, Acos, Acosh, Add, AddColumn, AddColumnWithScale,  # noqa: F401
                        AddFloat, AddFloatWithRet, And, ArgReduce, Clip, FloorDiv, Mod, Not, Or,
@@ -33,8 +37,7 @@ from .raw_shape import (AssignSlice, Broadcast, ConcatColumns, ConcatOn,  # noqa
                         Product, RepeatDataToFrom, Reshape, Slice, SliceColumns, SliceOn,
                         SliceRows, Transpose, squeezed)
 
-USE_CUDA = 0
-USE_CUDNN = 0
+# USE_CUDA and USE_CUDNN are asked of the machine when they are first read: see __getattr__.
 USE_DIST = 0
 USE_OPENCL = 0
 USE_DNNL = 1
@@ -45,20 +48,19 @@ SINGA_VERSION = 5100        # of the interface this one stands in for
 
 
 def __getattr__(name):
-    """Says why a name of SINGA is absent."""
+    """Flags that ask the machine; else says why a name of SINGA is absent."""
+    if name in ("USE_CUDA", "USE_CUDNN"):
+        return int(cards.count() > 0)
     if name.startswith(("Gpu", "GPU", "Cudnn")):
-        raise AttributeError(f"singa_wrap.{name} needs CUDA, which this build has not")
+        raise AttributeError(f"singa_wrap.{name} is not there: operators of the core run on cards "
+                             "under the names of those that run on the CPU")
     if name in ("Communicator", "NcclIdHolder"):
         raise AttributeError(f"singa_wrap.{name} needs NCCL, which this build has not")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _no_cuda(*args, **kwargs):
-    raise DeviceError("this build has no CUDA")
-
-
 class Platform:
-    """What devices there are: no CUDA devices in this build."""
+    """What devices there are."""
 
     @staticmethod
     def GetDefaultDevice():
@@ -66,14 +68,32 @@ class Platform:
 
     @staticmethod
     def GetNumGPUs():
-        return 0
+        return cards.count()
 
     @staticmethod
     def GetGPUIDs():
-        return []
+        return list(range(cards.count()))
 
-    GetGPUMemSize = DeviceQuery = staticmethod(_no_cuda)
-    CreateCudaGPUs = CreateCudaGPUsOn = staticmethod(_no_cuda)
+    @staticmethod
+    def GetGPUMemSize(id=None):
+        """(free, total) bytes of a card; without a number a list of all."""
+        if id is None:
+            return [cards.memory(number) for number in range(cards.count())]
+        return cards.memory(id)
+
+    @staticmethod
+    def DeviceQuery(id, verbose=False):
+        return cards.query(id, verbose)
+
+    @staticmethod
+    def CreateCudaGPUs(num, init_mb=0):
+        """The first `num` cards; memory is taken when it is needed, so init_mb changes nothing."""
+        return Platform.CreateCudaGPUsOn(range(num), init_mb)
+
+    @staticmethod
+    def CreateCudaGPUsOn(device_ids, init_mb=0):
+        del init_mb
+        return [cards.card(number) for number in device_ids]
 
 
 def InitLogging(name=""):

@@ -48,13 +48,17 @@ static weir_status take(weir_block *b)
                          : weir_pool_take(b->dev, b->bytes, &b->data, &b->got);
 }
 
+static weir_status swap(const weir_block *b, bool in)
+{
+    const weir_swap c = {.in = in, .slot = b->home, .at = b->data, .bytes = b->bytes,
+                         .ticket = WEIR_SWAP_NOW};
+    return b->dev->ops->swap(b->dev, &c);
+}
+
 static weir_status bring_back(weir_block *b)
 {
-    uint64_t    ticket;
-    weir_status status = weir_spill_in(b->dev->spill, b->home, b->data, b->bytes, &ticket);
+    const weir_status status = swap(b, true);
 
-    if (status == WEIR_OK)
-        status = weir_spill_wait(b->dev->spill, ticket);
     if (status != WEIR_OK)
         weir_block_evict(b);
     b->away = status != WEIR_OK;
@@ -89,10 +93,7 @@ weir_status weir_block_home(weir_block *b)
 
 weir_status weir_block_send(weir_block *b)
 {
-    uint64_t ticket;
-
-    WEIR_TRY(weir_spill_out(b->dev->spill, b->home, b->data, b->bytes, &ticket));
-    WEIR_TRY(weir_spill_wait(b->dev->spill, ticket));
+    WEIR_TRY(swap(b, false));
     weir_block_send_again(b);
     return WEIR_OK;
 }

@@ -5,7 +5,6 @@
  * end and the workers stay until the last block or tensor that somebody retained has gone. */
 #include "device/device.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -87,6 +86,17 @@ static void arena_free(weir_device *d)
     d->arena.bytes = d->arena.used = 0;
 }
 
+int weir_device_count(const char *name)
+{
+    const char *spec;
+    int         n = 0;
+
+    if (!name)
+        return (int)weir_fail(WEIR_ERR_INVALID, "weir_device_count: name is NULL"), -1;
+    const weir_device_ops *const ops = back_end_named(name, &spec);
+    return ops && ops->count(&n) == WEIR_OK ? n : -1;
+}
+
 void weir_device_close(weir_device *d)
 {
     if (!d || d->closed)
@@ -154,17 +164,15 @@ weir_status weir_device_arena(weir_device *d, size_t bytes)
 
 weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets)
 {
-    if (!d->ops->host)
-        return WEIR_OK;                 /* it keeps what is spilled itself */
-    if (!d->spill)
-        WEIR_TRY(weir_spill_new(&(weir_spill_options){.dir = d->spill_dir}, &d->spill));
-    size_t all;
+    const uint32_t most = tickets > d->tickets ? tickets : d->tickets;
+    size_t         all;
+
     if (!weir_size_add(d->homes_end, bytes > d->passing ? bytes : d->passing, &all))
         all = SIZE_MAX;
-    assert(weir_spill_staging(d->spill) == 0);      /* else it would count in budgets */
-    WEIR_TRY(weir_spill_reserve(d->spill, all));
+    WEIR_TRY(d->ops->swap_room(d, all, most));
     d->passing = bytes > d->passing ? bytes : d->passing;
-    return weir_spill_tickets(d->spill, tickets);
+    d->tickets = most;
+    return WEIR_OK;
 }
 
 weir_status weir_device_home(weir_device *d, size_t bytes, size_t *at)
@@ -198,15 +206,8 @@ void weir_device_home_free(weir_device *d, size_t at)
 
 weir_status weir_device_spill_speed(weir_device *d, double *out, double *in)
 {
-    const weir_rates rates = d->ops->rates(d);
-
-    if (!d->ops->host) {
-        d->spill_out = rates.link_out;
-        d->spill_in = rates.link_in;
-    }
     if (!(d->spill_out > 0))
-        WEIR_TRY(weir_spill_measure(&(weir_spill_options){.dir = d->spill_dir}, &d->spill_out,
-                                    &d->spill_in));
+        WEIR_TRY(d->ops->swap_speed(d, &d->spill_out, &d->spill_in));
     *out = d->spill_out;
     *in = d->spill_in;
     return WEIR_OK;
@@ -232,7 +233,6 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     *m = (weir_memory){.core_allocations = weir_mem_calls()};
     if (!d)
         return;
-    size_t unused;
     m->persistent = d->pool.persistent;
     m->live = d->pool.live;
     m->live_peak = d->pool.live_peak;
@@ -240,13 +240,19 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->arena = d->arena.used;
     m->evicted = d->evicted;
     m->again = d->again;
-    d->ops->space(d, &unused, &m->total);
+    d->ops->space(d, &m->unused, &m->total);
 }
 
 void weir_device_reset_peak(weir_device *d)
 {
     if (d)
         d->pool.live_peak = d->pool.live;
+}
+
+weir_status weir_device_sync(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_sync"));
+    return d->ops->sync(d);
 }
 
 double weir_device_clock(const weir_device *d)

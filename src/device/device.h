@@ -30,17 +30,52 @@ typedef struct weir_kargs {
     const uint64_t  *draw;
     struct weir_device *dev;
     struct weir_stream *stream;     /* where to launch; NULL: the device's first */
-    weir_spill      *spill;         /* the device's store; NULL: nothing has been spilled yet */
-    size_t           passing;       /* where slots of values that live for a step begin in it */
 } weir_kargs;
 
-/* A place in a device's queue of work. */
+/* A queue of work of a device: what was given to one is done in that order. */
 typedef struct weir_stream weir_stream;
+
+/* A copy between device memory and a slot of the store for values that leave. Slots are offsets,
+ * multiples of WEIR_SPILL_ALIGN. It begins when what `stream` was given before is done, and when
+ * earlier copies of the same bytes of the store are. */
+typedef struct weir_swap {
+    bool         in;
+    size_t       slot, bytes;
+    void        *at;
+    uint32_t     ticket;        /* to wait with; WEIR_SWAP_NOW: done when the call returns */
+    weir_stream *stream;        /* NULL: the device's first */
+} weir_swap;
+
+#define WEIR_SWAP_NOW UINT32_MAX
+
+/* A run's launches, recorded once and queued as one. */
+typedef struct weir_replay weir_replay;
+
+/* What a device has whose calls return when their work is queued. */
+typedef struct weir_device_queues {
+    int (*count)(const weir_device *d);
+    /* 0 is the first: where work goes that names none, and what the host's copies wait for. */
+    weir_stream *(*stream)(const weir_device *d, int i);
+    weir_status (*events)(weir_device *d, uint32_t n);      /* 0..n-1 exist from now on */
+    weir_status (*signal)(weir_device *d, weir_stream *s, uint32_t event);
+    weir_status (*await)(weir_device *d, weir_stream *s, uint32_t event);
+    /* For a run that begins: *draw is what kargs.draw points to, set to the device's seed and to
+     * the position `base` when earlier work is done. */
+    weir_status (*draws)(weir_device *d, uint64_t base, const uint64_t **draw);
+    /* Calls between the two are recorded, not run. recorded gives so_far if that is a failure, and
+     * then no replay. */
+    weir_status (*record)(weir_device *d);
+    weir_status (*recorded)(weir_device *d, weir_status so_far, weir_replay **r);
+    weir_status (*replay)(weir_device *d, weir_replay *r);
+    void        (*replay_free)(weir_device *d, weir_replay *r);
+} weir_device_queues;
 
 typedef struct weir_device_ops {
     const char *name;
     size_t      align;                                      /* of every block and arena offset */
     bool        host;           /* its memory is the host's: programs may look and write there */
+    weir_status (*count)(int *n);           /* devices of this kind that the machine has */
+    bool        homes;          /* parameters and states may live in its store between steps */
     /* spec: what follows "name:", NULL if nothing does */
     weir_status (*open)(weir_device *d, const char *spec);
     void        (*close)(weir_device *d);
@@ -55,10 +90,20 @@ typedef struct weir_device_ops {
      * kernel has changed. */
     weir_status (*paint)(weir_device *d, void *p, size_t n);
     weir_status (*painted)(weir_device *d, const void *p, size_t n, size_t *end);
-    double      (*clock)(const weir_device *d);                 /* seconds */
+    double      (*clock)(const weir_device *d);     /* seconds, when work given so far is done */
     weir_rates  (*rates)(const weir_device *d);                 /* known before anything is timed */
     void        (*info)(weir_device *d, struct weir_string *s); /* lines for weir_info_text */
-    const weir_choose_fn *kernel;                               /* [WEIR_OP_COUNT] */
+    /* The store for values that leave has so many bytes, and places for tickets below `tickets`,
+     * from now on; what slots hold stays. */
+    weir_status (*swap_room)(weir_device *d, size_t bytes, uint32_t tickets);
+    weir_status (*swap)(weir_device *d, const weir_swap *copy);
+    weir_status (*swap_wait)(weir_device *d, weir_stream *s, uint32_t ticket);
+    /* The end of a step that may have swapped: no copy goes on that later work does not wait for.
+     * Gives so_far if that is a failure, else the first failure that nobody has waited for. */
+    weir_status (*swap_settle)(weir_device *d, weir_status so_far);
+    weir_status (*swap_speed)(weir_device *d, double *out, double *in);     /* bytes per second */
+    const weir_device_queues *queues;   /* NULL: what a call does is done when it returns */
+    const weir_choose_fn     *kernel;                           /* [WEIR_OP_COUNT] */
 } weir_device_ops;
 
 struct weir_block;
@@ -86,9 +131,10 @@ struct weir_device {
     } arena;
     weir_trace            *trace;       /* NULL unless events are being collected */
     char                  *spill_dir;   /* as asked for when opening; NULL: the usual one */
-    weir_spill            *spill;       /* NULL until a plan wants one */
+    weir_spill            *spill;       /* the back end's: NULL until something goes to a file */
     double                 spill_out, spill_in;     /* bytes per second; 0: not measured yet */
-    /* The file holds homes first, then what lives for one step: each plan counts from there. */
+    uint32_t               tickets;     /* that swaps may have; 0: nothing has been swapped yet */
+    /* The store holds homes first, then what lives for one step: each plan counts from there. */
     WEIR_VEC(weir_home)    homes;
     size_t                 homes_end, passing;      /* bytes of homes; of the largest plan's rest */
     uint64_t               moves;       /* addresses and slots that plans know have changed */
@@ -109,8 +155,8 @@ weir_status weir_device_arena(weir_device *d, size_t bytes);
 /* Reserves `blocks` positions of the random stream and returns the first. */
 uint64_t weir_device_draw(weir_device *d, uint64_t blocks);
 
-/* The device's spill store has room for all homes and `bytes` more, and places for so many tickets,
- * from now on. */
+/* The device's store for values that leave has room for all homes and `bytes` more, and places for
+ * so many tickets, from now on. */
 weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets);
 
 /* A place in the spill file for a value that stays; the store itself is told later. */

@@ -15,6 +15,7 @@ typedef struct weir_rates {
     double link_out, link_in;   /* bytes to where values are swapped out, and from there */
     double call;                /* what a call costs at least */
     double copy;                /* what a copy over the link costs at least */
+    double width;               /* elements that are computed at a time; 0: calls never overlap */
 } weir_rates;
 
 /* Seconds of a call (roofline: Williams, Waterman and Patterson 2009): the longer of computing and

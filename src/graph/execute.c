@@ -134,9 +134,10 @@ weir_status weir_plan_bind(weir_graph *g)
     weir_plan   *p = g->plan;
     weir_device *d = g->dev;
 
+    weir_plan_forget_replay(p);
     WEIR_TRY(check_written(g));
     WEIR_TRY(weir_device_arena(d, p->arena));
-    if (d->spill)                       /* another plan may have made homes and no room */
+    if (d->tickets)                     /* another plan may have made homes and no room */
         WEIR_TRY(weir_device_spill(d, 0, 0));
     for (uint32_t i = 0; i < g->stores.n; i++)
         if (g->stores.at[i].external && !g->stores.at[i].away)
@@ -150,8 +151,6 @@ weir_status weir_plan_bind(weir_graph *g)
             if (is_blind(ins, k) && ins->in[k].external)
                 g->stores.at[ins->in[k].store].block->written = true;
         ins->args.work = ins->choice->work ? d->arena.at + ins->work : NULL;
-        ins->args.spill = d->spill;
-        ins->args.passing = d->homes_end;
     }
     for (uint32_t i = 0; i < g->stores.n; i++)
         if (g->stores.at[i].external && g->stores.at[i].kind == WEIR_KIND_OUTPUT)
@@ -203,17 +202,42 @@ static weir_status bind_again(weir_graph *g)
                ? weir_plan_bind(g) : WEIR_OK;
 }
 
-/* The loop of a run that is watched: time per instruction, trace events. */
-static weir_status run_watched(weir_graph *g, uint64_t base, bool profile)
+/* The random numbers of a run, either way: absolute positions, or relative ones and a base in the
+ * device's memory, so that the same arguments serve every run. */
+typedef struct draws {
+    uint64_t        base;
+    const uint64_t *in_device;
+} draws;
+
+static weir_status draws_of(weir_device *d, uint64_t base, draws *r)
+{
+    const weir_device_queues *const q = d->ops->queues;
+
+    *r = (draws){.base = base};
+    if (!q)
+        return WEIR_OK;
+    r->base = 0;
+    return q->draws(d, base, &r->in_device);
+}
+
+static weir_status run_one(weir_device *d, weir_instr *ins, const draws *r, weir_stream *stream)
+{
+    ins->args.seed = d->seed;
+    ins->args.rng = r->base + ins->rng;
+    ins->args.draw = r->in_device;
+    ins->args.stream = stream;
+    return ins->choice->run(&ins->args);
+}
+
+/* The loop of a run that is watched: time per instruction, trace events; one queue. */
+static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
 {
     weir_plan *p = g->plan;
 
     for (uint32_t i = 0; i < p->n; i++) {
         weir_instr  *ins = &p->instr[i];
         const double begin = weir_device_clock(g->dev);
-        ins->args.seed = g->dev->seed;
-        ins->args.rng = base + ins->rng;
-        WEIR_TRY(ins->choice->run(&ins->args));
+        WEIR_TRY(run_one(g->dev, ins, r, NULL));
         if (profile)
             ins->seconds += weir_device_clock(g->dev) - begin;
         if (g->dev->trace)
@@ -223,17 +247,65 @@ static weir_status run_watched(weir_graph *g, uint64_t base, bool profile)
     return WEIR_OK;
 }
 
-static weir_status run_plain(weir_graph *g, uint64_t base)
+static weir_status run_plain(weir_device *d, const weir_plan *p, const draws *r)
 {
-    const weir_plan *p = g->plan;
-
-    for (uint32_t i = 0; i < p->n; i++) {
-        weir_instr *ins = &p->instr[i];
-        ins->args.seed = g->dev->seed;
-        ins->args.rng = base + ins->rng;
-        WEIR_TRY(ins->choice->run(&ins->args));
-    }
+    for (uint32_t i = 0; i < p->n; i++)
+        WEIR_TRY(run_one(d, &p->instr[i], r, NULL));
     return WEIR_OK;
+}
+
+/* Events order what several queues do; the others begin after the first, and it ends after them. */
+static weir_status run_lanes(weir_device *d, const weir_plan *p, const draws *r)
+{
+    const weir_device_queues *const q = d->ops->queues;
+    weir_stream *const              first = q->stream(d, 0);
+
+    WEIR_TRY(q->events(d, p->events));
+    WEIR_TRY(q->signal(d, first, 0));
+    for (uint32_t i = 0; i < p->n; i++) {
+        weir_instr        *ins = &p->instr[i];
+        weir_stream *const s = q->stream(d, ins->lane);
+        for (uint32_t k = 0; k < ins->waits; k++)
+            WEIR_TRY(q->await(d, s, p->wait[ins->first_wait + k]));
+        WEIR_TRY(run_one(d, ins, r, s));
+        if (ins->signals != WEIR_NONE)
+            WEIR_TRY(q->signal(d, s, ins->signals));
+    }
+    for (uint32_t k = p->ends; k < p->nwait; k++)
+        WEIR_TRY(q->await(d, first, p->wait[k]));
+    return WEIR_OK;
+}
+
+/* A run that ended early leaves no copy behind that goes on in the arena. */
+static weir_status run_list(weir_device *d, const weir_plan *p, const draws *r)
+{
+    const weir_status status = p->events ? run_lanes(d, p, r) : run_plain(d, p, r);
+    return d->tickets ? d->ops->swap_settle(d, status) : status;
+}
+
+/* May launches be recorded? Not where the caller's functions take part. */
+static bool replays(const weir_plan *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (weir_opdefs[p->instr[i].call.op]->flags & WEIR_CALLER)
+            return false;
+    return p->n > 0;
+}
+
+/* The first run launches one by one, so that kernels are loaded; the second is recorded. */
+static weir_status run_queued(weir_device *d, weir_plan *p, const draws *r)
+{
+    const weir_device_queues *const q = d->ops->queues;
+
+    if (!p->replay && (!p->ran || !replays(p))) {
+        p->ran = true;
+        return run_list(d, p, r);
+    }
+    if (!p->replay) {
+        WEIR_TRY(q->record(d));
+        WEIR_TRY(q->recorded(d, run_list(d, p, r), &p->replay));
+    }
+    return q->replay(d, p->replay);
 }
 
 /* Results made with the graph off from what a run overwrites are settled before it. */
@@ -270,10 +342,17 @@ weir_status weir_graph_run(weir_graph *g)
 
     s->last_run = g;
     g->runs++;
-    weir_status status = profile || g->dev->trace ? run_watched(g, base, profile)
-                                                  : run_plain(g, base);
-    /* A run that ended early leaves no copy behind that goes on in the arena. */
-    status = g->dev->spill ? weir_spill_settle(g->dev->spill, status) : status;
+    draws       r;
+    weir_status status = draws_of(g->dev, base, &r);
+    if (status != WEIR_OK)
+        return status;
+    if (profile || g->dev->trace) {
+        status = run_watched(g, &r, profile);
+        status = g->dev->tickets ? g->dev->ops->swap_settle(g->dev, status) : status;
+    } else {
+        status = g->dev->ops->queues ? run_queued(g->dev, g->plan, &r)
+                                     : run_list(g->dev, g->plan, &r);
+    }
     if (g->guide && status == WEIR_OK)
         weir_guide_step(g);
     return status;

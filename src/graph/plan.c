@@ -142,7 +142,10 @@ weir_status weir_plan_build(weir_graph *g, uint32_t passes)
     WEIR_TRY(weir_live_items(g, p, passes >> WEIR_PASS_INPLACE & 1));
     WEIR_TRY(weir_place(p));
     resolve(g, p);
-    return WEIR_OK;
+    p->dev = g->dev;
+    const weir_device_queues *const q = g->dev->ops->queues;
+    const weir_rates                rates = g->dev->ops->rates(g->dev);
+    return q ? weir_lanes(p, q->count(g->dev), &rates) : WEIR_OK;
 }
 
 weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
@@ -179,11 +182,21 @@ weir_status weir_plan_spill(const weir_graph *g)
     return tickets ? weir_device_spill(g->dev, bytes, (uint32_t)tickets) : WEIR_OK;
 }
 
+void weir_plan_forget_replay(weir_plan *p)
+{
+    if (p->replay)
+        p->dev->ops->queues->replay_free(p->dev, p->replay);
+    p->replay = NULL;
+    p->ran = false;
+}
+
 void weir_plan_free(weir_plan *p)
 {
     if (!p)
         return;
+    weir_plan_forget_replay(p);
     weir_vec_free(&p->items);
+    weir_mem_free(p->wait);
     weir_mem_free(p->item_of);
     weir_mem_free(p->instr);
     weir_mem_free(p->layouts);

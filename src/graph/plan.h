@@ -31,6 +31,10 @@ typedef struct weir_instr {
     weir_operand      *in, *out;
     size_t             work;    /* offset of the workspace */
     uint64_t           rng;     /* relative random position */
+    uint8_t            lane;    /* lanes.c: the queue that it goes to, */
+    uint8_t            waits;   /* events that are awaited before, */
+    uint32_t           first_wait;      /* from this one of the plan's list on, */
+    uint32_t           signals; /* and the event that it gives, WEIR_NONE: none */
     weir_phase         phase;
     double             seconds; /* measured, profiled runs only */
 } weir_instr;
@@ -49,6 +53,12 @@ typedef struct weir_plan {
     const char   *bound;        /* arena address the pointers were made for; NULL: not bound */
     uint64_t      moves;        /* of the device when they were made */
     uint64_t      profiled;     /* runs that `seconds` add up */
+    uint32_t     *wait;         /* [nwait] events: those of instructions, then those of the end */
+    uint32_t      nwait, ends;  /* ends: awaited by the first queue at the end */
+    uint32_t      events;       /* that the plan uses; 0: it keeps to the first queue */
+    weir_device  *dev;
+    weir_replay  *replay;       /* of a run with the pointers as they are; NULL: none yet */
+    bool          ran;          /* with these pointers, so that the next run may be recorded */
     uint32_t      passes;       /* the passes that ran */
     double        extra_seconds;    /* of what runs again, as planned */
     double        seconds;      /* of a step, as planned; 0: no budget */
@@ -77,6 +87,14 @@ weir_status weir_plan_send(weir_graph *g);
 weir_status weir_plan_spill(const weir_graph *g);
 
 void        weir_plan_free(weir_plan *p);
+
+/* A recorded run does not fit any more: pointers change. */
+void weir_plan_forget_replay(weir_plan *p);
+
+/* Gives every instruction its queue, out of `lanes`, and the events between queues. Addresses and
+ * storages say what must wait for what; all stay on the first queue where more gain nothing by the
+ * rates. */
+weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates);
 
 /* First and last instruction of every temporary storage and workspace, with results that take over
  * dying inputs merged into one item if `inplace`. */

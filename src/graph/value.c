@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "device/block.h"
+#include "device/stage.h"
 #include "graph/evict.h"
 #include "graph/execute.h"
 
@@ -161,7 +162,7 @@ static void *element0(const weir_tensor *t)
            (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
 }
 
-/* Copies between two layouts of the same desc; kernels of this device can read host memory. */
+/* Copies between two layouts of the same desc, on a device whose kernels can read host memory. */
 static weir_status convert(weir_device *d, const weir_layout *from, void *src, weir_layout *to,
                            void *dst)
 {
@@ -203,6 +204,8 @@ static weir_status write_there(weir_tensor *t, const void *data, size_t bytes)
         return WEIR_OK;
     if (memcmp(host.stride, t->layout.stride, sizeof host.stride) == 0)
         return t->dev->ops->upload(t->dev, element0(t), data, bytes);
+    if (!t->dev->ops->host)
+        return weir_stage_to(t->dev, &t->layout, element0(t), data);
     memcpy(&src, &data, sizeof src);    /* the copy kernel only reads it */
     return convert(t->dev, &host, src, &t->layout, element0(t));
 }
@@ -227,6 +230,8 @@ static weir_status read_there(const weir_tensor *t, void *data, size_t bytes)
     WEIR_TRY(t->dev->ops->sync(t->dev));
     if (memcmp(host.stride, from.stride, sizeof host.stride) == 0)
         return t->dev->ops->download(t->dev, data, element0(t), bytes);
+    if (!t->dev->ops->host)
+        return weir_stage_from(t->dev, &from, element0(t), data);
     return convert(t->dev, &from, element0(t), &host, data);
 }
 

@@ -3,6 +3,17 @@
 
 #include <stdio.h>
 
+/* More about a card: weir info --device cuda. */
+static void print_cards(void)
+{
+    const int cards = weir_device_count("cuda");
+
+    if (cards >= 0)
+        printf("cards for --device cuda: %d\n", cards);
+    else
+        printf("cards for --device cuda: none (%s)\n", weir_error());
+}
+
 int tool_info(const tool_options *o)
 {
     const weir_device_options options = {.threads = (int)o->threads, .seed = TOOL_SEED};
@@ -14,6 +25,7 @@ int tool_info(const tool_options *o)
         char solver[128];
         (void)weir_solver_name(solver, sizeof solver);
         printf("%spolicy optimal: %s\n", text, solver);
+        print_cards();
     }
     weir_text_free(text);
     weir_device_close(dev);

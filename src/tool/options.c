@@ -31,7 +31,7 @@ static const row rows[] = {
      AT(image), 8, 1024},
     {"length", "T", "tokens of a text, leaves of a tree", TRAIN, AT(length), 1, 65536},
     {"depth", "L", "layers of resnet, 6 k + 2 (default 110)", TRAIN, AT(depth), 8, 6002},
-    {"device", "D", "where: cpu, or a machine to simulate, sim:v100 (see weir/device.h)",
+    {"device", "D", "where: cpu, cuda or cuda:1, or a machine to simulate, sim:v100 (see weir/device.h)",
      TRAIN | TOOL_BIT_INFO, AT(device), .text = "cpu"},
     {"threads", "T", "worker threads (default: WEIR_THREADS, else one per core)",
      TRAIN | TOOL_BIT_INFO, AT(threads), 1, 1024},

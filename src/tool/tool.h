@@ -119,9 +119,9 @@ weir_status tool_trial_equal(const tool_trial *a, const tool_trial *b, bool *equ
 
 /* ---- time and heap ---- */
 
-/* Milliseconds of a steady clock, and of the device's. */
+/* Milliseconds of a steady clock; of the device's, once it has done all that it was asked for. */
 double tool_now_ms(void);
-double tool_clock_ms(const weir_device *d);
+double tool_clock_ms(weir_device *d);
 
 /* Median of v[n] (n >= 1); sorts v. */
 double tool_median(double *v, int64_t n);

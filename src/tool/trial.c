@@ -477,8 +477,9 @@ double tool_now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-double tool_clock_ms(const weir_device *d)
+double tool_clock_ms(weir_device *d)
 {
+    (void)weir_device_sync(d);          /* what fails there fails the next call */
     return weir_device_clock(d) * 1e3;
 }
 

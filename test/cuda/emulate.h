@@ -2,9 +2,9 @@
  *
  * Kernel files are compiled by the host's compiler with this header instead of <cuda_runtime.h>.
  * Blocks run one after the other; the threads of a block are fibers that change at barriers and
- * warp operations only, in the order of their numbers. A barrier that some threads never reach is
- * reported and ends the program. Shared memory is static: what a block leaves there the next one
- * finds, as on a card, where it may not rely on it. */
+ * warp operations only, in an order that differs from launch to launch. A barrier that some threads
+ * never reach is reported and ends the program. Shared memory is static: what a block leaves there
+ * the next one finds, as on a card, where it may not rely on it. */
 #ifndef WEIR_TEST_CUDA_EMULATE_H
 #define WEIR_TEST_CUDA_EMULATE_H
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <functional>
+#include <type_traits>
 
 #undef __global__
 #undef __device__
@@ -21,6 +21,7 @@
 #undef __shared__
 #undef __constant__
 #undef __forceinline__
+#undef __grid_constant__
 #undef __launch_bounds__
 #undef __restrict__
 #define __global__
@@ -30,6 +31,7 @@
 #define __constant__      static const
 #define __forceinline__   inline
 #define __restrict__
+#define __grid_constant__
 #define __launch_bounds__(...)
 
 typedef struct emulate_place {
@@ -37,31 +39,64 @@ typedef struct emulate_place {
     dim3  threads, blocks;
 } emulate_place;
 
+#pragma GCC visibility push(hidden)
+
 extern emulate_place emulate_at;        /* of the fiber that runs */
 
 #define threadIdx emulate_at.thread
 #define blockIdx  emulate_at.block
 #define blockDim  emulate_at.threads
 #define gridDim   emulate_at.blocks
-#define warpSize  32
+static const int warpSize = 32;
+
+/* Queues a kernel: thread(arguments) is called for each thread, with a copy of the arguments. */
+cudaError_t emulate_queue_kernel(dim3 grid, dim3 block, cudaStream_t stream,
+                                 void (*thread)(const void *), const void *arguments, size_t bytes);
+
+/* The sum of the predicates of all threads. */
+unsigned    emulate_block_barrier(unsigned predicate);
+/* When the lanes of the mask have come, each may take what each had given (8 bytes); 0 from those
+ * that have ended. */
+void        emulate_warp_barrier(unsigned mask);
+char       *emulate_warp_given(void);
+const char *emulate_warp_taken(int lane);
+int         emulate_lane(void);
+
+#pragma GCC visibility pop
 
 /* Queues the work of one launch on the stream. */
-cudaError_t emulate_launch(dim3 grid, dim3 block, cudaStream_t stream,
-                           const std::function<void()> &thread);
-
-void  emulate_block_barrier(void);
-void  emulate_warp_barrier(void);
-char *emulate_warp_slot(int lane);      /* 8 bytes of the lane in the running fiber's warp */
-int   emulate_lane(void);
+template <class F> static inline cudaError_t emulate_launch(dim3 grid, dim3 block,
+                                                            cudaStream_t stream, const F &thread)
+{
+    static_assert(std::is_trivially_copyable<F>::value && alignof(F) <= 16,
+                  "arguments of kernels are plain values");
+    return emulate_queue_kernel(
+        grid, block, stream, [](const void *f) { (*(const F *)f)(); }, &thread, sizeof thread);
+}
 
 static inline void __syncthreads(void)
 {
-    emulate_block_barrier();
+    emulate_block_barrier(0);
 }
 
-static inline void __syncwarp(unsigned = 0xffffffffu)
+static inline int __syncthreads_count(int predicate)
 {
-    emulate_warp_barrier();
+    return (int)emulate_block_barrier(predicate != 0);
+}
+
+static inline int __syncthreads_or(int predicate)
+{
+    return emulate_block_barrier(predicate != 0) != 0;
+}
+
+static inline int __syncthreads_and(int predicate)
+{
+    return emulate_block_barrier(predicate == 0) == 0;
+}
+
+static inline void __syncwarp(unsigned mask = 0xffffffffu)
+{
+    emulate_warp_barrier(mask);
 }
 
 static inline void __threadfence(void)
@@ -69,42 +104,57 @@ static inline void __threadfence(void)
 }
 
 /* The value that lane `from` has; the lane's own where there is no such lane in its group. */
-template <class T> static inline T emulate_shuffle(T v, int from, int width)
+template <class T> static inline T emulate_shuffle(unsigned mask, T v, int from, int width)
 {
     const int lane = emulate_lane(), group = lane / width * width;
     static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
-    memcpy(emulate_warp_slot(lane), &v, sizeof v);
-    emulate_warp_barrier();
-    T r = v;
+    memcpy(emulate_warp_given(), &v, sizeof v);
+    emulate_warp_barrier(mask);
     if (from >= group && from < group + width)
-        memcpy(&r, emulate_warp_slot(from), sizeof r);
-    emulate_warp_barrier();
-    return r;
+        memcpy(&v, emulate_warp_taken(from), sizeof v);
+    return v;
 }
 
-template <class T> static inline T __shfl_sync(unsigned, T v, int lane, int width = 32)
+template <class T> static inline T __shfl_sync(unsigned mask, T v, int lane, int width = 32)
 {
-    return emulate_shuffle(v, emulate_lane() / width * width + lane % width, width);
+    return emulate_shuffle(mask, v, emulate_lane() / width * width + lane % width, width);
 }
-template <class T> static inline T __shfl_xor_sync(unsigned, T v, int mask, int width = 32)
+template <class T> static inline T __shfl_xor_sync(unsigned mask, T v, int by, int width = 32)
 {
-    return emulate_shuffle(v, emulate_lane() ^ mask, width);
+    return emulate_shuffle(mask, v, emulate_lane() ^ by, width);
 }
-template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned by, int width = 32)
+template <class T> static inline T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32)
 {
-    return emulate_shuffle(v, emulate_lane() + (int)by, width);
+    return emulate_shuffle(mask, v, emulate_lane() + (int)by, width);
 }
-template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned by, int width = 32)
+template <class T> static inline T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32)
 {
-    return emulate_shuffle(v, emulate_lane() - (int)by, width);
+    return emulate_shuffle(mask, v, emulate_lane() - (int)by, width);
 }
 
-static inline unsigned __ballot_sync(unsigned, int predicate)
+static inline unsigned __ballot_sync(unsigned mask, int predicate)
 {
-    unsigned set = 0;
+    const int vote = predicate != 0;
+    unsigned  set = 0;
+    memcpy(emulate_warp_given(), &vote, sizeof vote);
+    emulate_warp_barrier(mask);
     for (int lane = 0; lane < 32; lane++)
-        set |= (unsigned)(emulate_shuffle(predicate != 0, lane, 32)) << lane;
+        if (mask >> lane & 1) {
+            int theirs;
+            memcpy(&theirs, emulate_warp_taken(lane), sizeof theirs);
+            set |= (unsigned)theirs << lane;
+        }
     return set;
+}
+
+static inline int __any_sync(unsigned mask, int predicate)
+{
+    return __ballot_sync(mask, predicate) != 0;
+}
+
+static inline int __all_sync(unsigned mask, int predicate)
+{
+    return __ballot_sync(mask, !predicate) == 0;
 }
 
 template <class T> static inline T emulate_swap(T *at, T value)

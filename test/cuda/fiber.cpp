@@ -1,13 +1,17 @@
-/* fiber.cpp - runs the blocks of a launch: one fiber per thread, see emulate.h.
+/* fiber.cpp - runs the blocks of a kernel: threads are fibers, see emulate.h.
  *
- * A fiber is entered once by swapcontext, which saves signal masks by system calls; from then on it
- * changes by _setjmp and _longjmp, which do not. Threads that meet no barrier use one stack in
- * turn. */
-#include <setjmp.h>
+ * A fiber runs threads one after the other. Where one has to wait, the next that may run goes on,
+ * in the same fiber's successor or where it stopped: so threads that meet no barrier cost no
+ * change of stacks, and fibers are made once. Threads go in the order of their numbers or against
+ * it, from any of them, and blocks forwards or backwards, as `draw` says: what lacks a barrier is
+ * wrong in one of these orders. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#ifndef __x86_64__
 #include <ucontext.h>
+#endif
 
 #include <vector>
 
@@ -16,150 +20,288 @@
 
 emulate_place emulate_at;
 
+#ifdef __x86_64__
+/* Saves the registers that a call keeps, changes stacks, and goes on where the other one did so. */
+extern "C" void emulate_switch(void **save, void *to);
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".type emulate_switch, @function\n"
+        "emulate_switch:\n"
+        "    endbr64\n"
+        "    pushq %rbp\n"
+        "    pushq %rbx\n"
+        "    pushq %r12\n"
+        "    pushq %r13\n"
+        "    pushq %r14\n"
+        "    pushq %r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq %rsi, %rsp\n"
+        "    popq %r15\n"
+        "    popq %r14\n"
+        "    popq %r13\n"
+        "    popq %r12\n"
+        "    popq %rbx\n"
+        "    popq %rbp\n"
+        "    ret\n"
+        ".size emulate_switch, .-emulate_switch\n");
+#endif
+
 namespace {
 
-enum { STACK_BYTES = 256 << 10, MAX_THREADS = 1024 };
-enum state { NEW, READY, AT_BLOCK, AT_WARP, DONE };
+enum { STACK_BYTES = 256 << 10, SPREAD_BYTES = 64 << 10 };
+enum { MAX_THREADS = 1024, WARP = 32, MAX_WARPS = MAX_THREADS / WARP };
+enum state : unsigned char { NEW, READY, AT_BLOCK, AT_WARP, DONE };
 
-struct fiber {
-    state      is;
-    uint3      thread;
-    ucontext_t begin;
-    jmp_buf    at;
-    char      *stack;
+struct warp {
+    unsigned alive, waiting;        /* bits of lanes */
+    unsigned mask[WARP];            /* what each waiting one waits for */
+    char     given[WARP][8], taken[WARP][8];
 };
 
-fiber                        fibers[MAX_THREADS];
-int                          running, count;
-ucontext_t                   outer_begin;
-jmp_buf                      outer;
-std::vector<char *>          stacks;
-const std::function<void()> *body;
-char                         slots[MAX_THREADS][8];
+state               is[MAX_THREADS];
+void               *stopped[MAX_THREADS];       /* where waiting threads go on */
+warp                warps[MAX_WARPS];
+int                 running, count, alive, at_barrier, step_by;
+unsigned            predicates, holding;        /* of __syncthreads_count and so on */
+void               *outer;
+std::vector<void *> idle;                       /* fibers without a thread */
+const void         *arguments;
+void (*body)(const void *);
 
-void enter(void)
-{
-    (*body)();
-    fibers[running].is = DONE;
-    _longjmp(outer, 1);
-}
+void next_thread(bool ended);
 
-/* Runs the fiber until it waits or ends. */
-void resume(int t)
-{
-    fiber *const f = &fibers[t];
-
-    running = t;
-    emulate_at.thread = f->thread;
-    if (_setjmp(outer))
-        return;
-    if (f->is == READY)
-        _longjmp(f->at, 1);
-    if (stacks.empty())
-        stacks.push_back((char *)mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    f->stack = stacks.back();
-    stacks.pop_back();
-    getcontext(&f->begin);
-    f->begin.uc_stack.ss_sp = f->stack;
-    f->begin.uc_stack.ss_size = STACK_BYTES;
-    f->begin.uc_link = NULL;
-    makecontext(&f->begin, enter, 0);
-    f->is = READY;
-    swapcontext(&outer_begin, &f->begin);
-}
-
-void wait(state where)
-{
-    fiber *const f = &fibers[running];
-
-    f->is = where;
-    if (!_setjmp(f->at))
-        _longjmp(outer, 1);
-}
-
-/* Lets those from `first` to `last` go on if all of them that have not ended wait there. */
-bool release(int first, int last, state where)
-{
-    bool any = false;
-
-    for (int t = first; t < last; t++) {
-        if (fibers[t].is != where && fibers[t].is != DONE)
-            return false;
-        any = any || fibers[t].is == where;
-    }
-    for (int t = first; t < last; t++)
-        if (fibers[t].is == where)
-            fibers[t].is = READY;
-    return any;
-}
-
-void run_block(void)
+/* A fiber: begins the thread that it was entered for, and goes on with new ones. */
+void work(void)
 {
     for (;;) {
-        int left = 0;
-        for (int t = 0; t < count; t++) {
-            if (fibers[t].is == NEW || fibers[t].is == READY) {
-                resume(t);
-                if (fibers[t].is == DONE)
-                    stacks.push_back(fibers[t].stack);
-            }
-            left += fibers[t].is != DONE;
-        }
-        if (left == 0)
-            return;
-        bool any = release(0, count, AT_BLOCK);
-        for (int t = 0; t < count; t += 32)
-            any = release(t, t + 32 < count ? t + 32 : count, AT_WARP) || any;
-        if (!any) {
-            fprintf(stderr, "emulated kernel: %d threads of block %u wait at barriers that the "
-                    "others never reach\n", left, emulate_at.block.x);
+        body(arguments);
+        next_thread(true);
+    }
+}
+
+#ifdef __x86_64__
+void *fiber_new(void)
+{
+    char *const stack = (char *)mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED || mprotect(stack, 4096, PROT_NONE) != 0)
+        abort();
+    /* Tops at the same place of every page would share one set of the cache. */
+    static size_t made;
+    char *const   begin = stack + STACK_BYTES - made++ * 320 % SPREAD_BYTES;
+    void **const  top = (void **)begin - 1;     /* 8 below a multiple of 16, as after a call */
+    top[-1] = (void *)work;
+    memset(top - 7, 0, 6 * sizeof *top);
+    return top - 7;
+}
+
+void change(void **save, void *to)
+{
+    emulate_switch(save, to);
+}
+#else
+void *fiber_new(void)
+{
+    ucontext_t *const c = (ucontext_t *)calloc(1, sizeof *c);
+    if (!c || getcontext(c) != 0 || !(c->uc_stack.ss_sp = malloc(STACK_BYTES)))
+        abort();
+    c->uc_stack.ss_size = STACK_BYTES;
+    makecontext(c, work, 0);
+    return c;
+}
+
+void change(void **save, void *to)
+{
+    ucontext_t here;
+    *save = &here;
+    swapcontext(&here, (ucontext_t *)to);
+}
+#endif
+
+void become(int t)
+{
+    running = t;
+    const unsigned x = emulate_at.threads.x, y = emulate_at.threads.y, n = (unsigned)t;
+    emulate_at.thread = y == 1 && emulate_at.threads.z == 1 ? uint3{n, 0, 0}
+                                                            : uint3{n % x, n / x % y, n / x / y};
+}
+
+void report(void)
+{
+    fprintf(stderr, "emulated kernel: %d of %d threads of block %u wait at barriers that the "
+            "others never reach\n", alive, count, emulate_at.block.x);
+    abort();
+}
+
+/* Lets everybody go on who waits at the block's barrier, if all do that are alive. */
+void release_block(void)
+{
+    if (at_barrier < alive || alive == 0)
+        return;
+    for (int t = 0; t < count; t++)
+        is[t] = is[t] == AT_BLOCK ? READY : is[t];
+    at_barrier = 0;
+    holding = predicates;
+    predicates = 0;
+}
+
+/* The same for the lanes that the mask names; what they gave is then theirs to take. */
+void release_warp(int w, unsigned mask)
+{
+    warp *const    p = &warps[w];
+    const unsigned wanted = mask & p->alive;
+
+    if ((p->waiting & wanted) != wanted || wanted == 0)
+        return;
+    for (int lane = 0; lane < WARP; lane++) {
+        if (mask >> lane & 1)
+            memset(p->taken[lane], 0, sizeof p->taken[lane]);
+        if (!(wanted >> lane & 1))
+            continue;
+        if (p->mask[lane] != mask) {
+            fprintf(stderr, "emulated kernel: lanes %#x wait, one of them for %#x\n", mask,
+                    p->mask[lane]);
             abort();
         }
+        memcpy(p->taken[lane], p->given[lane], sizeof p->taken[lane]);
+        is[w * WARP + lane] = READY;
+    }
+    p->waiting &= ~wanted;
+}
+
+int follower(int t)
+{
+    t += step_by;
+    return t == count ? 0 : t < 0 ? count - 1 : t;
+}
+
+/* Goes on with the next thread that may run; returns in the one that called it, or, in a fiber
+ * whose thread has ended, to begin a new one. */
+void next_thread(bool ended)
+{
+    const int self = running;
+
+    if (ended) {
+        is[self] = DONE;
+        alive--;
+        warp *const p = &warps[self / WARP];
+        p->alive &= ~(1u << self % WARP);
+        release_block();
+        for (unsigned w = p->waiting; w; w = p->waiting & (w - 1) & w)
+            release_warp(self / WARP, p->mask[__builtin_ctz(w)]);
+    }
+    if (!ended && is[self] == READY)
+        return;                         /* the last to arrive */
+    void  *here;
+    void **save = ended ? &here : &stopped[self];
+    int    t = follower(self);
+    while (is[t] != NEW && is[t] != READY && t != self)
+        t = follower(t);
+    if (t == self && is[t] != READY) {
+        if (alive > 0)
+            report();
+        idle.push_back(NULL);
+        change(&idle.back(), outer);    /* comes back for a thread of another block */
+        return;
+    }
+    const bool fresh = is[t] == NEW;
+    void      *to = fresh ? NULL : stopped[t];
+    is[t] = READY;
+    become(t);
+    if (fresh && ended)
+        return;
+    if (fresh) {
+        if (idle.empty())
+            idle.push_back(fiber_new());
+        to = idle.back();
+        idle.pop_back();
+    } else if (ended) {
+        idle.push_back(NULL);
+        save = &idle.back();
+    }
+    change(save, to);
+}
+
+void run_block(int first)
+{
+    memset(is, NEW, sizeof is[0] * (size_t)count);
+    alive = count;
+    at_barrier = 0;
+    predicates = 0;
+    for (int w = 0; w * WARP < count; w++) {
+        const int lanes = count - w * WARP < WARP ? count - w * WARP : WARP;
+        warps[w].alive = lanes == WARP ? ~0u : (1u << lanes) - 1;
+        warps[w].waiting = 0;
+    }
+    if (idle.empty())
+        idle.push_back(fiber_new());
+    void *const to = idle.back();
+    idle.pop_back();
+    is[first] = READY;
+    become(first);
+    change(&outer, to);
+}
+
+}
+
+void emulate_run_kernel(uint3 grid, uint3 block, void (*thread)(const void *), const void *given,
+                        uint64_t draw)
+{
+    const uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+
+    emulate_at.blocks = dim3(grid);
+    emulate_at.threads = dim3(block);
+    count = (int)(block.x * block.y * block.z);
+    body = thread;
+    arguments = given;
+    step_by = draw & 1 ? -1 : 1;
+    const bool backwards = draw & 2;
+    const int  first = draw & 4 ? (int)(draw >> 3) % count : step_by > 0 ? 0 : count - 1;
+    for (uint64_t i = 0; i < blocks; i++) {
+        const uint64_t b = backwards ? blocks - 1 - i : i;
+        emulate_at.block = uint3{(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
+                                 (unsigned)(b / grid.x / grid.y)};
+        run_block(first);
     }
 }
 
+unsigned emulate_block_barrier(unsigned predicate)
+{
+    predicates += predicate;
+    is[running] = AT_BLOCK;
+    at_barrier++;
+    release_block();
+    next_thread(false);
+    return holding;
 }
 
-void emulate_run(dim3 grid, dim3 block, const std::function<void()> &thread)
+void emulate_warp_barrier(unsigned mask)
 {
-    emulate_at.blocks = grid;
-    emulate_at.threads = block;
-    count = (int)(block.x * block.y * block.z);
-    if (count > MAX_THREADS || count == 0) {
-        fprintf(stderr, "emulated kernel: a block of %d threads\n", count);
+    const int   lane = running % WARP, w = running / WARP;
+    warp *const p = &warps[w];
+
+    if (!(mask >> lane & 1)) {
+        fprintf(stderr, "emulated kernel: lane %d is not in its own mask %#x\n", lane, mask);
         abort();
     }
-    body = &thread;
-    for (unsigned z = 0; z < grid.z; z++)
-        for (unsigned y = 0; y < grid.y; y++)
-            for (unsigned x = 0; x < grid.x; x++) {
-                emulate_at.block = uint3{x, y, z};
-                for (unsigned t = 0; t < (unsigned)count; t++) {
-                    fibers[t].is = NEW;
-                    fibers[t].thread =
-                        uint3{t % block.x, t / block.x % block.y, t / block.x / block.y};
-                }
-                run_block();
-            }
-}
-
-void emulate_block_barrier(void)
-{
-    wait(AT_BLOCK);
-}
-
-void emulate_warp_barrier(void)
-{
-    wait(AT_WARP);
+    is[running] = AT_WARP;
+    p->waiting |= 1u << lane;
+    p->mask[lane] = mask;
+    release_warp(w, mask);
+    next_thread(false);
 }
 
 int emulate_lane(void)
 {
-    return running % 32;
+    return running % WARP;
 }
 
-char *emulate_warp_slot(int lane)
+char *emulate_warp_given(void)
 {
-    return slots[running / 32 * 32 + lane];
+    return warps[running / WARP].given[running % WARP];
+}
+
+const char *emulate_warp_taken(int lane)
+{
+    return warps[running / WARP].taken[lane];
 }

@@ -91,7 +91,7 @@ static double rate = 0.05;
 /* STEPS updates of `count` parameters; afterwards all their elements are in `to`. Launches of the
  * last step, if `launches` counts them. */
 static long train(weir_device *d, weir_dtype type, updater update, int row, int count,
-                  const long *launches, char *to)
+                  bool launches, char *to)
 {
     static double values[MOST];
     weir_tensor  *x[MANY][TENSORS];
@@ -111,11 +111,11 @@ static long train(weir_device *d, weir_dtype type, updater update, int row, int 
     for (int step = 0; step < STEPS; step++) {
         CHECK_OK(weir_increment(x[0][STEP], 1));
         CHECK_OK(sync(x[0][STEP]));
-        const long before = launches ? *launches : 0;
+        const long before = launches ? card_calls("cudaLaunchKernel") : 0;
         for (int i = 0; i < count; i++)
             CHECK_OK(update(x[i], row));
         CHECK_OK(sync(x[0][STEP]));
-        last = launches ? *launches - before : 0;
+        last = launches ? card_calls("cudaLaunchKernel") - before : 0;
     }
     for (int i = 0; i < count; i++)
         for (int k = P; k <= S2; k++) {
@@ -148,8 +148,8 @@ static void compare_all(int rows)
         for (int row = 0; row < kinds[i].rows && row < rows; row++)
             for (int wide = 0; wide < 2; wide++) {
                 const weir_dtype type = wide ? WEIR_F64 : WEIR_F32;
-                train(cpu, type, kinds[i].update, row, 16, NULL, a);
-                train(card, type, kinds[i].update, row, 16, NULL, b);
+                train(cpu, type, kinds[i].update, row, 16, false, a);
+                train(card, type, kinds[i].update, row, 16, false, b);
                 CHECK(memcmp(a, b, bytes_of(16, type)) == 0);
                 const double first = wide ? *(const double *)(void *)b : (double)*(float *)(void *)b;
                 CHECK(isfinite(first));
@@ -176,12 +176,11 @@ CASE(many_updates_are_few_launches)
 {
     weir_device *const card = card_open();
     CHECK_OR_RETURN(card != NULL);
-    const long *const launches = card_variable("emulate_launches");
     char *const       a = malloc(bytes_of(MANY, WEIR_F32));
-    CHECK_OR_RETURN(launches && a);
+    CHECK_OR_RETURN(a != NULL);
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        CHECK(train(card, WEIR_F32, kinds[i].update, 0, MANY, launches, a) == 3);
+        CHECK(train(card, WEIR_F32, kinds[i].update, 0, MANY, true, a) == 3);
     free(a);
     weir_device_close(card);
 }
@@ -240,19 +239,19 @@ static weir_status shares(weir_tensor *const *x)
 
 /* Launches of the calls, if `launches` counts them. */
 static long order_on(weir_device *d, weir_status (*calls)(weir_tensor *const *x),
-                     const long *launches, float *to)
+                     bool launches, float *to)
 {
     weir_tensor *x[TENSORS];
 
     for (int k = 0; k < TENSORS; k++)
         x[k] = tensor(d, WEIR_F32, 1, (const double[]){0.25 + k});
-    const long before = launches ? *launches : 0;
+    const long before = launches ? card_calls("cudaLaunchKernel") : 0;
     CHECK_OK(calls(x));
     for (int k = 0; k < TENSORS; k++) {
         to[k] = value_of(x[k]);
         weir_release(x[k]);
     }
-    return launches ? *launches - before : 0;
+    return launches ? card_calls("cudaLaunchKernel") - before : 0;
 }
 
 CASE(updates_that_depend_on_another_keep_their_order)
@@ -265,13 +264,11 @@ CASE(updates_that_depend_on_another_keep_their_order)
                  {resets_rate, 3}, {shares, 1}};
     weir_device *const cpu = weir_device_open("cpu", NULL), *const card = card_open();
     CHECK_OR_RETURN(cpu && card);
-    const long *const launches = card_variable("emulate_launches");
-    CHECK_OR_RETURN(launches != NULL);
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float a[TENSORS], b[TENSORS];
-        order_on(cpu, cases[i].calls, NULL, a);
-        CHECK(order_on(card, cases[i].calls, launches, b) == cases[i].launches);
+        order_on(cpu, cases[i].calls, false, a);
+        CHECK(order_on(card, cases[i].calls, true, b) == cases[i].launches);
         CHECK_BITS(a, b, sizeof a);
     }
     weir_device_close(card);
@@ -301,17 +298,15 @@ CASE(a_launch_that_fails_late_is_told)
 {
     weir_device *const card = card_open();
     CHECK_OR_RETURN(card != NULL);
-    long *const        failing = card_variable("emulate_failing");
     weir_tensor *const p = tensor(card, WEIR_F32, 1, (const double[]){3});
     weir_tensor *const q = tensor(card, WEIR_F32, 1, (const double[]){3});
-    CHECK_OR_RETURN(failing != NULL);
 
-    *failing = 1;
+    card_fail("cudaLaunchKernel", 1);
     CHECK_OK(weir_increment(p, 1));
     CHECK_STATUS(sync(q), WEIR_ERR_DEVICE);
     CHECK_TEXT(weir_error(), "updates that waited");
     CHECK_OK(sync(q));
-    *failing = 1;
+    card_fail("cudaLaunchKernel", 1);
     CHECK_OK(weir_increment(p, 1));
     CHECK_STATUS(weir_increment(p, 1), WEIR_ERR_DEVICE);        /* which launches the first */
     CHECK_OK(weir_increment(q, 1));

@@ -34,6 +34,26 @@ CASE(open_refuses)
     CHECK_TEXT(weir_error(), "-1 threads");
 }
 
+CASE(count)
+{
+    CHECK(weir_device_count("cpu") == 1 && weir_device_count("sim") == 1);
+    CHECK(weir_device_count("sim:v100") == 1);
+    CHECK(weir_device_count("abacus") == -1);
+    CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
+    CHECK_TEXT(weir_error(), "libweir_abacus.so");
+    CHECK(weir_device_count(NULL) == -1);
+    CHECK_TEXT(weir_error(), "weir_device_count: name is NULL");
+}
+
+CASE(sync)
+{
+    weir_device *d = weir_device_open("sim:v100", NULL);
+    CHECK_OR_RETURN(d != NULL);
+    CHECK_OK(weir_device_sync(d));
+    weir_device_close(d);
+    CHECK_STATUS(weir_device_sync(NULL), WEIR_ERR_INVALID);
+}
+
 CASE(open_short_of_memory)
 {
     weir_device *d = NULL;

@@ -31,13 +31,19 @@ static inline weir_layout kernel_dense(weir_desc d)
     return l;
 }
 
-/* Zeroed memory that reaches as far as the layout does. */
-static inline void *kernel_memory(const weir_layout *l)
+/* Bytes from the first element to the last one in memory. */
+static inline size_t kernel_extent(const weir_layout *l)
 {
     int64_t last = 0;
     for (int i = 0; i < l->desc.ndim; i++)
         last += l->desc.dim[i] > 0 ? (l->desc.dim[i] - 1) * l->stride[i] : 0;
-    return calloc((size_t)last + 1, weir_dtype_size(l->desc.dtype));
+    return ((size_t)last + 1) * weir_dtype_size(l->desc.dtype);
+}
+
+/* Zeroed memory that reaches as far as the layout does. */
+static inline void *kernel_memory(const weir_layout *l)
+{
+    return calloc(1, kernel_extent(l));
 }
 
 static inline void *kernel_in(kernel_case *k, weir_layout l)
@@ -156,6 +162,17 @@ static inline void kernel_run_once(const kernel_case *k, const weir_call *call,
     weir_threads_free(t);
 }
 
+/* What a program does with the result of each case, too: it compares it with another device's. */
+#ifdef KERNEL_ALSO
+void kernel_also(const kernel_case *k, const weir_call *call);
+#else
+static inline void kernel_also(const kernel_case *k, const weir_call *call)
+{
+    (void)k;
+    (void)call;
+}
+#endif
+
 /* Runs the case in all ways. Afterwards the operands hold its result. */
 static inline void kernel_run(kernel_case *k)
 {
@@ -180,6 +197,7 @@ static inline void kernel_run(kernel_case *k)
             choice.destroy(choice.state);
     }
     unsetenv("WEIR_ISA");
+    kernel_also(k, &call);
     kernel_copy_free(&before);
     kernel_copy_free(&first);
 }

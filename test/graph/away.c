@@ -46,7 +46,8 @@ static weir_status open_net(net *n, const char *budget)
     for (int i = 0; i < LAYERS; i++)
         sizes[i] = WIDTH;
     sizes[LAYERS] = CLASSES;
-    *n = (net){.d = weir_device_open(check_device(), &(weir_device_options){.threads = 1, .seed = 3})};
+    const weir_device_options o = {.threads = 1, .seed = 3};
+    *n = (net){.d = weir_device_open(check_device(), &o)};
     n->m = n->d ? weir_model_new(n->d) : NULL;
     n->layer = n->m ? weir_mlp_new(n->m, LAYERS + 1, sizes) : NULL;
     if (n->layer)

@@ -15,7 +15,8 @@
 
 static inline weir_device *lab_open(void)
 {
-    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 2, .seed = 7});
+    const weir_device_options o = {.threads = 2, .seed = 7};
+    weir_device *d = weir_device_open(check_device(), &o);
     CHECK(d != NULL);
     return d;
 }

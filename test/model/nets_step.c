@@ -91,8 +91,8 @@ static void train_open(train *t, const job *j, bool graph)
     static int32_t label[1 << 12];
     const int64_t  labels = j->batch * (j->pixels ? j->px * j->px : j->text ? j->px : 1);
 
-    *t = (train){.job = j, .d = weir_device_open(check_device(), &(weir_device_options){.threads = 1,
-                                                                             .seed = 5})};
+    const weir_device_options o = {.threads = 1, .seed = 5};
+    *t = (train){.job = j, .d = weir_device_open(check_device(), &o)};
     t->m = weir_model_new(t->d);
     t->net = j->make(t->m, j->px);
     t->x = weir_input(t->d, j->text ? weir_2d(WEIR_I32, j->batch, j->px)
@@ -206,7 +206,8 @@ CASE(char_lstm)
 /* Every step-th allocation of a constructor fails: NULL and a model without parameters. */
 static void rolls_back(weir_layer *(*make)(weir_model *m, int64_t px), int64_t step)
 {
-    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1, .seed = 5});
+    const weir_device_options o = {.threads = 1, .seed = 5};
+    weir_device              *d = weir_device_open(check_device(), &o);
     bool         failed = true;
     int          refused = 0;
 

@@ -310,7 +310,8 @@ CASE(limited_sums)
     double              got[2][N];
 
     for (int sums = 0; sums < 2; sums++) {
-        weir_device *const d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
+        const weir_device_options o = {.threads = 1};
+        weir_device *const d = weir_device_open(check_device(), &o);
         problem p = {d, weir_param(d, weir_1d(WEIR_F64, N), "w"),
                      weir_input(d, weir_1d(WEIR_F64, N)), limited_make(d, &l)};
         write_real(p.w, start);

@@ -8,7 +8,8 @@ enum { COUNT = 20000, BINS = 20 };
 
 static weir_device *open(void)
 {
-    weir_device *const d = weir_device_open(check_device(), &(weir_device_options){.threads = 2, .seed = 3});
+    const weir_device_options o = {.threads = 2, .seed = 3};
+    weir_device *const d = weir_device_open(check_device(), &o);
     CHECK(d != NULL);
     return d;
 }

@@ -60,6 +60,8 @@ static void add_set(op_score *score, const op_set *set)
         if (!(row->types >> type & 1))
             continue;
         add(score, set, "values", op_way_values, type);
+        if (strcmp(check_device(), "cpu") != 0)
+            add(score, set, "peer", op_way_peer, type);
         if (half && differentiated(row) > 0 && !set->flat)
             add(score, set, "half gradient", op_way_half_gradient, type);
         if (half && set >= row->sets + PLANNED_SETS)
@@ -97,7 +99,7 @@ static void summarise(void)
     int values = 0, gradients = 0;
 
     for (const op_score *s = scores; s < scores + rows; s++) {
-        if (s->values + s->gradients == 0)
+        if (s->values + s->gradients + s->peers == 0)
             continue;
         printf("%-21s values %3d, worst %5.2f eps in f32, %5.2f eps in f64, allowed %2.0f",
                s->row->name, s->values, s->worst_f32, s->worst_f64, s->row->eps);
@@ -105,6 +107,8 @@ static void summarise(void)
             printf("; %4.2f in f16, bf16", s->worst_half);
         if (s->gradients)
             printf("; gradients %2d, worst %.1e of allowed", s->gradients, s->worst_gradient);
+        if (s->peers)
+            printf("; against the CPU %3d, worst NMSE %.1e in f32", s->peers, s->worst_peer);
         printf("\n");
         values += s->values;
         gradients += s->gradients;

@@ -274,12 +274,13 @@ static bool has_gradient(const op_trial *t)
     return false;
 }
 
-bool op_open(op_trial *t, const op_row *row, const op_set *set, weir_dtype type, int threads)
+bool op_open_at(op_trial *t, const char *device, const op_row *row, const op_set *set,
+                weir_dtype type, int threads)
 {
     static const op_in range = {OP_DATA, -1, 1};
 
     weir_device *const d =
-        weir_device_open(check_device(), &(weir_device_options){.threads = threads, .seed = 7});
+        weir_device_open(device, &(weir_device_options){.threads = threads, .seed = 7});
     const bool ok = op_open_on(t, d, row, set, type, NULL);
 
     t->own = true;
@@ -291,6 +292,11 @@ bool op_open(op_trial *t, const op_row *row, const op_set *set, weir_dtype type,
     spread(&t->weight, &range, 0.61);
     t->weights = weir_input(t->dev, t->weight.desc);
     return CHECK(t->weights) && write_values(t->weights, &t->weight) && op_draw(t, true);
+}
+
+bool op_open(op_trial *t, const op_row *row, const op_set *set, weir_dtype type, int threads)
+{
+    return op_open_at(t, check_device(), row, set, type, threads);
 }
 
 void op_close(op_trial *t)

@@ -45,6 +45,10 @@ bool op_open_on(op_trial *t, weir_device *d, const op_row *row, const op_set *se
 
 /* The same on a device of its own, and loss weights, so that op_record works. */
 bool op_open(op_trial *t, const op_row *row, const op_set *set, weir_dtype type, int threads);
+
+/* The same on the device of that name instead of the one under test. */
+bool op_open_at(op_trial *t, const char *device, const op_row *row, const op_set *set,
+                weir_dtype type, int threads);
 void op_close(op_trial *t);
 
 /* New values for all tensors (states: only if `states`). */

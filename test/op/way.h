@@ -11,6 +11,8 @@ typedef struct op_score {
     const op_row *row;
     int           values, gradients;
     double        worst_f32, worst_f64, worst_half, worst_gradient;
+    int           peers;        /* cases that ran on two devices */
+    double        worst_peer;   /* normalised mean square error between them, in f32 */
 } op_score;
 
 typedef struct op_check {
@@ -32,6 +34,7 @@ void op_way_frozen(const op_check *c);       /* each gradient, the other inputs 
 void op_way_graph(const op_check *c);       /* graph on = graph off, bit for bit */
 void op_way_plans(const op_check *c);       /* the same with each pass left out, and with none */
 void op_way_threads(const op_check *c);     /* 1, 2 and 3 threads make the same bits */
+void op_way_peer(const op_check *c);        /* the device's values and gradients are the CPU's */
 void op_way_mistake(const op_check *c);     /* a shape set of row->wrong */
 void op_way_types(const op_check *c);       /* types that the operation does not take */
 void op_way_null(const op_check *c);        /* NULL for each input */

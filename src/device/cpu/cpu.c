@@ -10,6 +10,12 @@
 
 #define CHUNK ((size_t)1 << 20)     /* bytes one task of a fill or copy handles */
 
+static weir_status cpu_count(int *n)
+{
+    *n = 1;
+    return WEIR_OK;
+}
+
 static weir_status cpu_open(weir_device *d, const char *spec)
 {
     if (spec)
@@ -157,6 +163,8 @@ const weir_device_ops weir_device_cpu = {
     .name = "cpu",
     .align = 64,
     .host = true,
+    .homes = true,
+    .count = cpu_count,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,
@@ -171,5 +179,10 @@ const weir_device_ops weir_device_cpu = {
     .clock = cpu_clock,
     .rates = cpu_rates,
     .info = cpu_info,
+    .swap_room = weir_cpu_swap_room,
+    .swap = weir_cpu_swap,
+    .swap_wait = weir_cpu_swap_wait,
+    .swap_settle = weir_cpu_swap_settle,
+    .swap_speed = weir_cpu_swap_speed,
     .kernel = kernels,
 };

@@ -25,6 +25,13 @@ static inline weir_cpu *weir_cpu_of(weir_device *d)
 void weir_cpu_blas_close(void *blas);
 void weir_cpu_onednn_close(void *onednn);
 
+/* swap.c: the entries of the device's table. */
+weir_status weir_cpu_swap_room(weir_device *d, size_t bytes, uint32_t tickets);
+weir_status weir_cpu_swap(weir_device *d, const weir_swap *c);
+weir_status weir_cpu_swap_wait(weir_device *d, weir_stream *s, uint32_t ticket);
+weir_status weir_cpu_swap_settle(weir_device *d, weir_status so_far);
+weir_status weir_cpu_swap_speed(weir_device *d, double *out, double *in);
+
 /* Adds one line, newline included: the library, its version, the core type or instruction set it
  * chose. */
 void weir_cpu_blas_info(weir_string *s);

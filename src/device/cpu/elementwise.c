@@ -17,8 +17,8 @@
 #include "device/cut.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
-#include "device/physical.h"
 #include "device/cpu/run.h"
+#include "device/operand.h"
 
 /* A tile is TILE_BYTES, or a little less; TASK_SMALL, TASK_LARGE and LARGE are elements. */
 enum {
@@ -41,11 +41,9 @@ typedef enum operand_mode {
     STRIDED         /* anything else: gathered tile by tile, in place where a tile lies adjacent */
 } operand_mode;
 
-/* An input as the output's order sees it: axes of size 1 dropped, adjacent ones merged. */
 typedef struct operand {
     operand_mode mode;
-    int          naxis;
-    int64_t      dim[WEIR_MAX_DIMS], stride[WEIR_MAX_DIMS];
+    operand_axes axes;
     int64_t      period;
     size_t       buf;                       /* offset of its tile buffer */
 } operand;
@@ -74,10 +72,10 @@ typedef struct chain {
 /* ---- reading inputs ---- */
 
 /* Positions [pos, pos + n) of a STRIDED operand: in place if adjacent, else copied to `to`. */
-static const void *gather(const operand *o, const char *src, int64_t pos, int64_t n, char *to,
+static const void *gather(const operand_axes *o, const char *src, int64_t pos, int64_t n, char *to,
                           size_t size)
 {
-    const int last = o->naxis - 1;
+    const int last = o->n - 1;
     int64_t   at[WEIR_MAX_DIMS], offset = 0;
 
     for (int axis = last; axis >= 0; axis--) {
@@ -139,7 +137,7 @@ static const void *locate(const operand *o, const char *src, int64_t pos, int64_
     case DENSE:    return src + (size_t)pos * size;
     case SCALAR:   return buf + o->buf;
     case PERIODIC: return buf + o->buf + (size_t)(pos % o->period) * size;
-    case STRIDED:  return gather(o, src, pos, n, buf + o->buf, size);
+    case STRIDED:  return gather(&o->axes, src, pos, n, buf + o->buf, size);
     }
     return NULL;
 }
@@ -228,36 +226,17 @@ static weir_status run_chain(const weir_kargs *k)
 
 /* ---- choosing ---- */
 
-static void operand_axes(const weir_layout *out, const weir_layout *in, operand *o)
-{
-    weir_layout view;
-    int         axis[WEIR_MAX_DIMS];
-    const int   n = physical_order(out, axis);
-
-    weir_shape_expand(in, &out->desc, &view);
-    for (int i = 0; i < n; i++) {
-        const int64_t dim = view.desc.dim[axis[i]], stride = view.stride[axis[i]];
-        if (o->naxis > 0 && o->stride[o->naxis - 1] == dim * stride) {
-            o->dim[o->naxis - 1] *= dim;
-            o->stride[o->naxis - 1] = stride;
-        } else {
-            o->dim[o->naxis] = dim;
-            o->stride[o->naxis++] = stride;
-        }
-    }
-}
-
 static void operand_make(const weir_layout *out, const weir_layout *in, int64_t tile, operand *o)
 {
     *o = (operand){.mode = STRIDED};
-    operand_axes(out, in, o);
-    if (o->naxis == 0 || (o->naxis == 1 && o->stride[0] == 1)) {
+    operand_axes_make(out, in, &o->axes);
+    if (operand_is_dense(&o->axes)) {
         o->mode = DENSE;
-    } else if (o->naxis == 1 && o->stride[0] == 0) {
+    } else if (operand_is_scalar(&o->axes)) {
         o->mode = SCALAR;
-    } else if (o->naxis == 2 && o->stride[0] == 0 && o->stride[1] == 1 && o->dim[1] <= tile) {
+    } else if (operand_is_periodic(&o->axes) && o->axes.dim[1] <= tile) {
         o->mode = PERIODIC;
-        o->period = o->dim[1];
+        o->period = o->axes.dim[1];
     }
 }
 
@@ -355,12 +334,6 @@ static void place_results(chain *p)
     }
 }
 
-static const int row_arity[WEIR_OP_COUNT] = {
-#define ROW(ID, id, nin, types, value) [WEIR_OP_##ID] = nin,
-#include "core/elementwise.def"
-#undef ROW
-};
-
 static weir_status bind_steps(chain *p, const weir_call *c, const weir_ew_program *prog,
                               weir_isa isa)
 {
@@ -374,7 +347,7 @@ static weir_status bind_steps(chain *p, const weir_call *c, const weir_ew_progra
         if (!fn)
             return weir_call_fail(WEIR_ERR_NOKERNEL, c, "%s has no CPU kernel for %s",
                                   weir_opdefs[from->op]->name, weir_dtype_name(type));
-        *s = (step){.fn = fn, .nsrc = row_arity[from->op], .s = from->s, .t = from->t,
+        *s = (step){.fn = fn, .nsrc = weir_opdefs[from->op]->nin_min, .s = from->s, .t = from->t,
                     .rng = from->rng};
         for (int i = 0; i < s->nsrc; i++)
             s->src[i] = (int)from->src[i];
@@ -419,16 +392,8 @@ static weir_status choose(const weir_call *c, const weir_ew_program *prog, weir_
 
 weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    weir_ew_program prog = {.nin = c->nin, .nstep = 1, .nout = 1, .step = {{.op = c->op}}};
+    const weir_ew_program prog = weir_ew_program_of(c);
 
-    /* Longer attributes begin with weir_ew_attr. */
-    if (c->attr_bytes >= sizeof(weir_ew_attr)) {
-        const weir_ew_attr *const a = c->attr;
-        prog.step[0].s = a->s;
-        prog.step[0].t = a->t;
-    }
-    for (int i = 0; i < c->nin; i++)
-        prog.step[0].src[i] = i;
     (void)d;
     return choose(c, &prog, out);
 }

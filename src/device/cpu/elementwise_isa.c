@@ -12,14 +12,11 @@
 #endif
 
 #include "core/half.h"
-#include "core/rng.h"
+#include "core/row.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/run.h"
-#include "core/maths_special.h"
 
-#define ROW_PASTE_(a, b, c) a##_##b##_##c
-#define ROW_PASTE(a, b, c)  ROW_PASTE_(a, b, c)
-#define ROW_NAME(id)        ROW_PASTE(row, id, SUFFIX)
+#define ROW_NAME(id) ROW_PASTE(row, id, SUFFIX)
 
 /* Folded when compiling: the text of the row says whether it draws. */
 #define ROW_DRAWS(text)  (__builtin_strstr(text, "DRAW") != NULL)
@@ -40,32 +37,6 @@
     const T d = (arity) > 3 ? pd[i] : 0, e = (arity) > 4 ? pe[i] : 0, f = (arity) > 5 ? pf[i] : 0; \
     const T g = (arity) > 6 ? pg[i] : 0;                                                           \
     (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)g
-
-/* An attribute as an element: integers that do not fit are the nearest that do. */
-static inline float attr_of_f32(double v)
-{
-    return (float)v;
-}
-
-static inline double attr_of_f64(double v)
-{
-    return v;
-}
-
-static inline int64_t attr_of_i64(double v)
-{
-    return v >= 0x1p63 ? INT64_MAX : v > -0x1p63 ? (int64_t)v : INT64_MIN;
-}
-
-static inline int32_t attr_of_i32(double v)
-{
-    return v >= 0x1p31 ? INT32_MAX : v > -0x1p31 ? (int32_t)v : INT32_MIN;
-}
-
-static inline uint8_t attr_of_u8(double v)
-{
-    return v >= 255 ? UINT8_MAX : v > 0 ? (uint8_t)v : (uint8_t)0;
-}
 
 /* Draws are made in chunks of whole 16-block groups, into a buffer that stays in cache. */
 enum { DRAW_CHUNK = 256, DRAW_GROUP = 16 };
@@ -135,7 +106,6 @@ static inline void draw_words(draw_span *w, const weir_row_args *r, int64_t at, 
         }                                                                                          \
     }
 
-/* Box and Muller's transform of the uniforms of words 0, 1 and of words 2, 3 of each block. */
 #define ROW_DRAW_FUNCTIONS                                                                         \
     static void ROW_PASTE(draw, uniform, SUFFIX)(const draw_span *w, T *to)                        \
     {                                                                                              \
@@ -144,47 +114,10 @@ static inline void draw_words(draw_span *w, const weir_row_args *r, int64_t at, 
     }                                                                                              \
     static void ROW_PASTE(draw, normal, SUFFIX)(const draw_span *w, T *to)                         \
     {                                                                                              \
-        for (int64_t j = 0; j < 2 * w->blocks; j++) {                                              \
-            const T u = K(weir_uniform_from(w->word[2 * j]));                                      \
-            const T v = K(weir_uniform_from(w->word[2 * j + 1]));                                  \
-            const T radius = M_sqrt(K(-2) * M_log(K(1) - u));                                      \
-            T       cosine, sine;                                                                  \
-            M_circle(v, &cosine, &sine);                                                           \
-            to[2 * j] = radius * cosine;                                                           \
-            to[2 * j + 1] = radius * sine;                                                         \
-        }                                                                                          \
+        for (int64_t j = 0; j < 2 * w->blocks; j++)                                                \
+            ROW_PASTE(weir, normals, SUFFIX)(w->word[2 * j], w->word[2 * j + 1], &to[2 * j],       \
+                                             &to[2 * j + 1]);                                      \
     }
-
-#define DRAW        uniform
-#define DRAW_NORMAL normal
-#define K(x)        ((T)(x))
-
-/* The functions of the rows: weir_exp_f32, ... */
-#define M_exp     ROW_PASTE(weir, exp, SUFFIX)
-#define M_log     ROW_PASTE(weir, log, SUFFIX)
-#define M_tanh    ROW_PASTE(weir, tanh, SUFFIX)
-#define M_sqrt    ROW_PASTE(weir, sqrt, SUFFIX)
-#define M_abs     ROW_PASTE(weir, abs, SUFFIX)
-#define M_erf     ROW_PASTE(weir, erf, SUFFIX)
-#define M_floor   ROW_PASTE(weir, floor, SUFFIX)
-#define M_ceil    ROW_PASTE(weir, ceil, SUFFIX)
-#define M_round   ROW_PASTE(weir, round, SUFFIX)
-#define M_rint    ROW_PASTE(weir, rint, SUFFIX)
-#define M_sin     ROW_PASTE(weir, sin, SUFFIX)
-#define M_cos     ROW_PASTE(weir, cos, SUFFIX)
-#define M_tan     ROW_PASTE(weir, tan, SUFFIX)
-#define M_asin    ROW_PASTE(weir, asin, SUFFIX)
-#define M_acos    ROW_PASTE(weir, acos, SUFFIX)
-#define M_atan    ROW_PASTE(weir, atan, SUFFIX)
-#define M_sinh    ROW_PASTE(weir, sinh, SUFFIX)
-#define M_cosh    ROW_PASTE(weir, cosh, SUFFIX)
-#define M_asinh   ROW_PASTE(weir, asinh, SUFFIX)
-#define M_acosh   ROW_PASTE(weir, acosh, SUFFIX)
-#define M_atanh   ROW_PASTE(weir, atanh, SUFFIX)
-#define M_log1p   ROW_PASTE(weir, log1p, SUFFIX)
-#define M_expm1   ROW_PASTE(weir, expm1, SUFFIX)
-#define M_pow     ROW_PASTE(weir, pow, SUFFIX)
-#define M_circle  ROW_PASTE(weir, circle, SUFFIX)
 
 /* ---- floats ---- */
 #define ROW(ID, id, arity, types, value) ROW_FLOATS_FUNCTION(id, arity, value, #value)
@@ -266,22 +199,6 @@ ROW_THROUGH(bf16)
 #include "core/elementwise.def"
 #undef T
 #undef SUFFIX
-
-/* The least number's absolute value is itself, as in the unsigned types. */
-static inline int32_t weir_abs_i32(int32_t a)
-{
-    return a < 0 ? (int32_t)(0u - (uint32_t)a) : a;
-}
-
-static inline int64_t weir_abs_i64(int64_t a)
-{
-    return a < 0 ? (int64_t)(UINT64_C(0) - (uint64_t)a) : a;
-}
-
-static inline uint8_t weir_abs_u8(uint8_t a)
-{
-    return a;
-}
 
 #undef ROW_OF_NUMBERS
 #undef ROW_OF_ORDERED

@@ -4,6 +4,7 @@
 
 #include "device/choice.h"
 #include "device/device.h"
+#include "device/swap.h"
 
 /* Ops that move elements without changing them are one kernel: a strided copy. The layouts of
  * input and output say which element goes where. */
@@ -14,6 +15,10 @@
 
 /* The transposed convolution is the gradient of a convolution by its input. */
 #define weir_cpu_conv_transpose2d weir_cpu_conv2d_grad_x
+
+#define weir_cpu_spill_out  weir_swap_choose
+#define weir_cpu_spill_in   weir_swap_choose
+#define weir_cpu_spill_wait weir_swap_choose
 
 #define OP(ID, id) weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_choice *out);
 #include "core/ops.def"

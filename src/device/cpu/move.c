@@ -1,19 +1,17 @@
 /* move.c - COPY, RESHAPE and the rest of the moves, CAST, FILL.
  *
- * A copy pairs the axes of input and output, in logical (row-major) order, into axes (dim, input
- * stride, output stride) and then goes through them in the output's physical order. That covers
- * equal dims with any two physical orders, and a reshape whose dims factor into common ones:
- * channels-last (n,c,h,w) to (n, c*h*w) becomes n transposes of (c, h*w). Where no common factors
- * exist both sides count on their own. Two axes are special: `inner` is nearest in the output,
- * `row` adjacent in the input if any other than inner is; blocks of both keep the cache lines of
- * both sides in use. Inner is adjacent in a dense output, but not in a part of one (see slice.c).
- * Strides may be negative on either side. */
+ * A copy pairs the axes of input and output (pairs.h) and then goes through them in the output's
+ * physical order. Where no common factors exist both sides count on their own. Two axes are
+ * special: `inner` is nearest in the output, `row` adjacent in the input if any other than inner
+ * is; blocks of both keep the cache lines of both sides in use. Inner is adjacent in a dense
+ * output, but not in a part of one (see slice.c). */
 #include <string.h>
 
 #include "core/attr.h"
 #include "core/half.h"
 #include "core/mem.h"
 #include "device/cut.h"
+#include "device/pairs.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/run.h"
 
@@ -21,14 +19,9 @@
 typedef void (*run_fn)(int64_t n, void *to, const void *from, int64_t stride);
 
 enum {
-    MAX_AXES = 2 * WEIR_MAX_DIMS,
     BLOCK    = 32,              /* side of a transposed block */
     TASK     = 16 << 10         /* elements */
 };
-
-typedef struct axis {
-    int64_t dim, in, out;       /* strides in elements */
-} axis;
 
 /* Unit: one block of `row` x `inner` at one place of the other axes. */
 typedef struct move {
@@ -36,11 +29,11 @@ typedef struct move {
     size_t  in_size, out_size;
     int64_t units, per_task;
     int64_t row_block, inner_block, row_blocks, inner_blocks;
-    axis    row, inner;
+    paired  row, inner;
     bool    square;             /* row is adjacent in the input; 4 bytes, copied as they are */
     bool    spread;             /* inner is not adjacent in the output: no conversion then */
     int     nouter;
-    axis    outer[MAX_AXES];
+    paired  outer[PAIRS_MAX];
 } move;
 
 /* ---- runs ---- */
@@ -266,91 +259,6 @@ static weir_status move_run(const weir_kargs *k)
 
 /* ---- choosing ---- */
 
-/* Axes of one layout in logical order, size 1 dropped, merged where memory goes on. `in` holds the
- * stride. */
-static int side_axes(const weir_layout *l, axis side[WEIR_MAX_DIMS])
-{
-    int n = 0;
-    for (int i = 0; i < l->desc.ndim; i++) {
-        const int64_t dim = l->desc.dim[i], stride = l->stride[i];
-        if (dim == 1)
-            continue;
-        if (n > 0 && side[n - 1].in == dim * stride) {
-            side[n - 1].dim *= dim;
-            side[n - 1].in = stride;
-        } else {
-            side[n++] = (axis){dim, stride, 0};
-        }
-    }
-    return n;
-}
-
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        const int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
-/* Common axes of both sides, innermost first; -1 if their dims have no common factors. Each axis
- * found finishes one of either side, so there are at most MAX_AXES. */
-static int pair_axes(const weir_layout *in, const weir_layout *out, axis pair[MAX_AXES])
-{
-    axis a[WEIR_MAX_DIMS], b[WEIR_MAX_DIMS];
-    int  i = side_axes(in, a) - 1, j = side_axes(out, b) - 1, n = 0;
-
-    while (i >= 0 && j >= 0) {
-        const int64_t g = gcd(a[i].dim, b[j].dim);
-        if (g == 1)
-            return -1;
-        pair[n++] = (axis){g, a[i].in, b[j].in};
-        a[i].dim /= g;
-        a[i].in *= g;
-        b[j].dim /= g;
-        b[j].in *= g;
-        if (a[i].dim > 1 && b[j].dim > 1)
-            return -1;
-        i -= a[i].dim == 1;
-        j -= b[j].dim == 1;
-    }
-    return n;
-}
-
-/* Outermost in the output's memory first, merged where both sides go on. */
-static int physical_axes(axis *pair, int n)
-{
-    for (int i = 1; i < n; i++) {
-        const axis x = pair[i];
-        int        at = i;
-        for (; at > 0 && pair[at - 1].out < x.out; at--)
-            pair[at] = pair[at - 1];
-        pair[at] = x;
-    }
-    int m = 0;
-    for (int i = 0; i < n; i++) {
-        axis *const before = &pair[m - 1];
-        if (m > 0 && before->in == pair[i].dim * pair[i].in &&
-            before->out == pair[i].dim * pair[i].out)
-            *before = (axis){before->dim * pair[i].dim, pair[i].in, pair[i].out};
-        else
-            pair[m++] = pair[i];
-    }
-    return m;
-}
-
-/* The axis that is nearest in the input's memory, the last one if none is nearer than that. */
-static int nearest_axis(const axis *pair, int n)
-{
-    int best = n - 1;
-    for (int i = 0; i < n - 1; i++)
-        if (pair[i].in > 0 && pair[i].in < pair[best].in)
-            best = i;
-    return best;
-}
-
 /* Block sizes: long runs, or squares where the input has to be read across. */
 static void cut_blocks(move *m, bool across)
 {
@@ -366,15 +274,15 @@ static void cut_blocks(move *m, bool across)
     m->inner_blocks = ceil_div(m->inner.dim, m->inner_block);
 }
 
-static void cut(move *m, axis *pair, int n)
+static void cut(move *m, const paired *pair, int n)
 {
     int64_t count = 1;
     for (int i = 0; i < n; i++)
         count *= pair[i].dim;
-    m->row = m->inner = (axis){1, 1, 1};
+    m->row = m->inner = (paired){1, 1, 1};
     if (n > 0)
         m->inner = pair[n - 1];
-    const int  near = n > 0 ? nearest_axis(pair, n) : 0;
+    const int  near = n > 0 ? pairs_nearest(pair, n) : 0;
     const bool across = near < n - 1;
     const int  row = across ? near : n - 2;
     if (row >= 0)
@@ -446,9 +354,9 @@ static weir_status choose_count(const weir_call *c, weir_choice *out)
 weir_status weir_cpu_copy(weir_device *d, const weir_call *c, weir_choice *out)
 {
     const weir_layout *const in = &c->in[0], *const to = &c->out[0];
-    axis                     pair[MAX_AXES];
+    paired                   pair[PAIRS_MAX];
     const bool               empty = weir_shape_count(&to->desc) == 0;
-    const int                n = empty ? 0 : pair_axes(in, to, pair);
+    const int                n = empty ? 0 : pairs_of(in, to, pair);
 
     (void)d;
     if (n < 0)
@@ -460,7 +368,7 @@ weir_status weir_cpu_copy(weir_device *d, const weir_call *c, weir_choice *out)
                 .in_size = weir_dtype_size(in->desc.dtype),
                 .out_size = weir_dtype_size(to->desc.dtype)};
     if (!empty)
-        cut(m, pair, physical_axes(pair, n));
+        cut(m, pair, pairs_physical(pair, n));
     m->spread = m->inner.out != 1;
     m->square = m->run == copy_4 && m->row.in == 1 && m->inner.in != 1 && !m->spread;
     *out = (weir_choice){.run = move_run, .state = m, .destroy = weir_mem_free, .impl = "c"};

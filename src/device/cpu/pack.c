@@ -7,8 +7,8 @@
 
 #include "core/attr.h"
 #include "core/half.h"
-#include "core/status.h"
 #include "device/cut.h"
+#include "device/packed.h"
 #include "device/cpu/kernels.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "codes are copied as they lie");
@@ -89,9 +89,6 @@ static const coder coders[WEIR_PACK_KINDS][WEIR_BF16 + 1] = {
 
 static const coder *coder_of(const weir_pack_attr *a)
 {
-    if (a->kind < 0 || a->kind >= WEIR_PACK_KINDS || a->dtype < 0 || a->dtype > WEIR_BF16 ||
-        !coders[a->kind][a->dtype].encode)
-        return NULL;
     return &coders[a->kind][a->dtype];
 }
 
@@ -188,20 +185,10 @@ static weir_status unpack_run(const weir_kargs *k)
     return over_tasks(k, unpack_task);
 }
 
-/* Plain elements and packed bytes are as the attributes say. */
 static weir_status choose(const weir_call *c, const weir_layout *plain, const weir_layout *packed,
                           weir_status (*run)(const weir_kargs *), weir_choice *out)
 {
-    const weir_pack_attr *const a = c->attr;
-
-    if (c->attr_bytes != sizeof *a || !coder_of(a) || a->bits < 1 || a->bits > 32 ||
-        (a->bits & (a->bits - 1)) != 0)
-        return weir_call_fail(WEIR_ERR_INVALID, c, "has no attributes, or no code for its type");
-    if (plain->desc.dtype != (weir_dtype)a->dtype || !weir_shape_is_dense(plain) ||
-        weir_shape_count(&plain->desc) != a->count || !weir_shape_is_dense(packed) ||
-        weir_shape_bytes(&packed->desc) != weir_pack_bytes(a))
-        return weir_call_fail(WEIR_ERR_SHAPE, c, "its operands are not %lld elements and %zu bytes",
-                              (long long)a->count, weir_pack_bytes(a));
+    WEIR_TRY(packed_check(c, plain, packed));
     *out = (weir_choice){.run = run, .impl = "c"};
     return WEIR_OK;
 }

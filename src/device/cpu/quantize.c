@@ -10,8 +10,8 @@
 
 #include "core/attr.h"
 #include "core/rng.h"
-#include "core/status.h"
 #include "device/cut.h"
+#include "device/packed.h"
 #include "device/cpu/kernels.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "16-bit codes are copied as they lie");
@@ -125,16 +125,7 @@ static weir_status dequantize_run(const weir_kargs *k)
 static weir_status choose(const weir_call *c, const weir_layout *plain, const weir_layout *codes,
                           weir_status (*run)(const weir_kargs *), weir_choice *out)
 {
-    const weir_pack_attr *const a = c->attr;
-
-    if (c->attr_bytes != sizeof *a || a->kind != WEIR_PACK_GROUPS || a->dtype != WEIR_F32 ||
-        (a->bits != 2 && a->bits != 4 && a->bits != 8 && a->bits != 16))
-        return weir_call_fail(WEIR_ERR_INVALID, c, "has no attributes, or no code for its type");
-    if (plain->desc.dtype != WEIR_F32 || !weir_shape_is_dense(plain) ||
-        weir_shape_count(&plain->desc) != a->count || !weir_shape_is_dense(codes) ||
-        weir_shape_bytes(&codes->desc) != weir_pack_bytes(a))
-        return weir_call_fail(WEIR_ERR_SHAPE, c, "its operands are not %lld elements and %zu bytes",
-                              (long long)a->count, weir_pack_bytes(a));
+    WEIR_TRY(packed_check_groups(c, plain, codes));
     *out = (weir_choice){.run = run, .impl = "c"};
     return WEIR_OK;
 }

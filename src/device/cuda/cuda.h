@@ -18,7 +18,11 @@ typedef struct weir_cuda {
     int          major, minor;              /* compute capability */
     int          processors;                /* multiprocessors */
     char         name[128];
-    cudaStream_t compute;
+    int          clock, memory_clock, bus;  /* kHz, kHz, bits; 0: unknown */
+    cudaStream_t compute;                   /* the first of queues */
+    struct weir_queues    *queues;          /* queue.c */
+    struct weir_store     *store;           /* store.c; NULL until something is swapped */
+    struct weir_transfers *transfers;       /* transfer.c; NULL until something is copied */
     /* What families of kernels have opened, each by its own functions; NULL until then. */
     struct weir_cuda_rtc  *rtc;             /* compile.h: NVRTC and the modules made by it */
     struct weir_cuda_blas *blas;            /* blas.h: cuBLASLt */

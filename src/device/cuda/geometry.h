@@ -7,7 +7,8 @@
 
 enum { WEIR_CUDA_THREADS = 256, WEIR_CUDA_BLOCKS = 8192 };
 
-/* Blocks of WEIR_CUDA_THREADS for n elements, one each up to WEIR_CUDA_BLOCKS blocks; 0 for none. */
+/* Blocks of WEIR_CUDA_THREADS for n elements, one thread each up to WEIR_CUDA_BLOCKS blocks; 0 for
+ * none. */
 static inline unsigned weir_cuda_blocks(int64_t n)
 {
     const int64_t blocks = (n + WEIR_CUDA_THREADS - 1) / WEIR_CUDA_THREADS;

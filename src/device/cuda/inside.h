@@ -27,7 +27,9 @@ extern "C" {
 #include "device/axes.h"
 #include "device/cut.h"
 #include "device/device.h"
+#include "device/pairs.h"
 #include "device/physical.h"
+#include "device/swap.h"
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,10 @@ extern "C" {
 /* The transposed convolution is the gradient of a convolution by its input. */
 #define weir_cuda_conv_transpose2d weir_cuda_conv2d_grad_x
 
+#define weir_cuda_spill_out  weir_swap_choose
+#define weir_cuda_spill_in   weir_swap_choose
+#define weir_cuda_spill_wait weir_swap_choose
+
 #define OP(ID, id)                                                                                 \
     weir_status weir_cuda_##id(weir_device *d, const weir_call *c, weir_choice *out)               \
         __attribute__((weak));

@@ -5,9 +5,7 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/geometry.h"
 
-#ifdef WEIR_EMULATED
-#include "emulate.h"
-#else
+#ifndef WEIR_EMULATED       /* else the tests' build has put its own before */
 #include <cuda_runtime.h>
 #endif
 

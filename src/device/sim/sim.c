@@ -13,12 +13,19 @@
 #include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/swap.h"
 
 /* Pointers of bit 52 are mapped nowhere: user space ends at 2^47 (with 57-bit addresses, where
  * memory that high was asked for, at 2^56) on x86-64, at 2^52 on AArch64. */
 #define FIRST ((uintptr_t)1 << 52)
 #define LAST  ((uintptr_t)1 << 55)
 #define ALIGN ((size_t)256)
+
+static weir_status sim_count(int *n)
+{
+    *n = 1;
+    return WEIR_OK;
+}
 
 static weir_status sim_open(weir_device *d, const char *text)
 {
@@ -220,72 +227,18 @@ static weir_status run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-static bool on_host(const void *p)
-{
-    return (uintptr_t)p < FIRST;
-}
-
-/* Copies are also how values of other than row-major layouts come from the host and go there. */
-static weir_status run_copy(const weir_kargs *k)
-{
-    const timed *t = k->state;
-
-    if (on_host(k->src[0]))
-        return sim_upload(t->dev, k->dst[0], k->src[0], weir_shape_bytes(&k->call->in[0].desc));
-    if (on_host(k->dst[0]))
-        return sim_download(t->dev, k->dst[0], k->src[0], weir_shape_bytes(&k->call->out[0].desc));
-    return run(k);
-}
-
-/* The entry of a list of times, which grows with zeros. */
-static double *time_at(weir_sim_times *times, uint64_t i)
-{
-    if (i >= UINT32_MAX)
-        return NULL;
-    while (times->n <= i)
-        if (!weir_vec_push(times, 0))
-            return NULL;
-    return &times->at[i];
-}
-
-/* SPILL_OUT, SPILL_IN, SPILL_WAIT: copies on their own queues; one in begins when what it reads is
- * out. */
-static weir_status run_spill(const weir_kargs *k)
-{
-    const timed                 *t = k->state;
-    weir_sim                    *sim = weir_sim_of(t->dev);
-    const weir_spill_attr *const a = k->call->attr;
-    double *const done = time_at(&sim->tickets, a->ticket);
-    double *const there = time_at(&sim->slots, a->slot / WEIR_SPILL_ALIGN);
-
-    if (!done || !there)
-        return WEIR_ERR_NOMEM;
-    if (k->call->op == WEIR_OP_SPILL_OUT)
-        *done = *there = weir_sim_copy_out(t->dev, a->bytes, 0);
-    else if (k->call->op == WEIR_OP_SPILL_IN)
-        *done = weir_sim_copy_in(t->dev, a->bytes, *there);
-    else
-        weir_sim_wait(t->dev, *done);
-    return WEIR_OK;
-}
-
-static bool is_spill(weir_op op)
-{
-    return op == WEIR_OP_SPILL_OUT || op == WEIR_OP_SPILL_IN || op == WEIR_OP_SPILL_WAIT;
-}
-
 static weir_status choose(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    timed *t = weir_mem_alloc(sizeof *t);
-
+    if (weir_spill_attr_of(c->op, c->attr))
+        return weir_swap_choose(d, c, out);
+    timed *const t = weir_mem_alloc(sizeof *t);
     if (!t)
         return WEIR_ERR_NOMEM;
     *t = (timed){d, weir_rates_seconds(&weir_sim_of(d)->rates, c)};
-    *out = (weir_choice){.run = c->op == WEIR_OP_COPY ? run_copy : is_spill(c->op) ? run_spill
-                                                                                 : run,
-                         .state = t, .destroy = weir_mem_free, .impl = "sim"};
+    *out = (weir_choice){.run = run, .state = t, .destroy = weir_mem_free, .impl = "sim"};
     return WEIR_OK;
 }
+
 
 static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 #define OP(ID, id) [WEIR_OP_##ID] = choose,
@@ -295,6 +248,57 @@ static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 #include "core/elementwise.def"
 #undef ROW
 };
+
+/* ---- swapping: copies on their own queues; one in begins when what it reads is out ---- */
+
+/* A list of times grows with zeros. */
+static bool grow(weir_sim_times *times, uint64_t n)
+{
+    while (times->n < n)
+        if (!weir_vec_push(times, 0))
+            return false;
+    return true;
+}
+
+static weir_status sim_swap_room(weir_device *d, size_t bytes, uint32_t tickets)
+{
+    weir_sim *const sim = weir_sim_of(d);
+
+    return bytes / WEIR_SPILL_ALIGN < UINT32_MAX && grow(&sim->tickets, tickets) &&
+                   grow(&sim->slots, bytes / WEIR_SPILL_ALIGN + 1) ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+static weir_status sim_swap(weir_device *d, const weir_swap *c)
+{
+    weir_sim *const sim = weir_sim_of(d);
+    double *const   there = &sim->slots.at[c->slot / WEIR_SPILL_ALIGN];
+
+    if (c->in)
+        sim->tickets.at[c->ticket] = weir_sim_copy_in(d, c->bytes, *there);
+    else
+        sim->tickets.at[c->ticket] = *there = weir_sim_copy_out(d, c->bytes, 0);
+    return WEIR_OK;
+}
+
+static weir_status sim_swap_wait(weir_device *d, weir_stream *s, uint32_t ticket)
+{
+    (void)s;
+    weir_sim_wait(d, weir_sim_of(d)->tickets.at[ticket]);
+    return WEIR_OK;
+}
+
+static weir_status sim_swap_settle(weir_device *d, weir_status so_far)
+{
+    (void)d;
+    return so_far;
+}
+
+static weir_status sim_swap_speed(weir_device *d, double *out, double *in)
+{
+    *out = weir_sim_of(d)->rates.link_out;
+    *in = weir_sim_of(d)->rates.link_in;
+    return WEIR_OK;
+}
 
 /* ---- the device ---- */
 
@@ -317,6 +321,7 @@ const weir_device_ops weir_device_sim = {
     .name = "sim",
     .align = ALIGN,
     .host = false,
+    .count = sim_count,
     .open = sim_open,
     .close = sim_close,
     .alloc = sim_alloc,
@@ -331,5 +336,10 @@ const weir_device_ops weir_device_sim = {
     .clock = sim_clock,
     .rates = sim_rates,
     .info = sim_info,
+    .swap_room = sim_swap_room,
+    .swap = sim_swap,
+    .swap_wait = sim_swap_wait,
+    .swap_settle = sim_swap_settle,
+    .swap_speed = sim_swap_speed,
     .kernel = kernels,
 };

@@ -310,7 +310,7 @@ static bool may_move(const weir_graph *g, const char *text)
     const weir_policy *policy;
     const char        *variant;
 
-    return g->dev->ops->host && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
+    return g->dev->ops->homes && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
            weir_auto_uses(policy, variant, WEIR_LEVER_SWAP);
 }
 

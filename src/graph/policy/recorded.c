@@ -157,7 +157,7 @@ static bool may_leave(const weir_graph *g, uint32_t s, size_t least)
     const weir_store *st = &g->stores.at[s];
 
     return st->external && st->block->kind <= WEIR_KIND_STATE && st->bytes > 0 &&
-           st->bytes >= least && st->block->written && !st->block->shared && g->dev->ops->host;
+           st->bytes >= least && st->block->written && !st->block->shared && g->dev->ops->homes;
 }
 
 /* A piece for every parameter and state that a node reads or changes and that may leave. They are

@@ -36,7 +36,8 @@ static double time_one(const weir_graph *g, const weir_node *n, const weir_call 
     double     best = 1e30;
     weir_kargs k = {.call = call, .src = operand, .dst = operand + n->nin, .state = choice->state,
                     .work = choice->work ? slab + at[n->nin + n->nout] : NULL,
-                    .threads = g->dev->threads, .seed = g->dev->seed, .rng = n->rng};
+                    .threads = g->dev->threads, .seed = g->dev->seed, .rng = n->rng,
+                    .dev = g->dev};
 
     for (int i = 0; i < n->nin + n->nout; i++) {
         const weir_value *v = &g->values.at[i < n->nin ? n->in[i] : n->out[i - n->nin]];

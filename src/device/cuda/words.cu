@@ -1,0 +1,17 @@
+/* words.cu - two words into the device's memory, by value: no host memory has to outlive the call. */
+#include "device/cuda/launch.h"
+#include "device/cuda/queue.h"
+
+static __global__ void words(uint64_t *to, uint64_t first, uint64_t second)
+{
+    to[0] = first;
+    to[1] = second;
+}
+
+weir_status weir_cuda_words(weir_device *d, uint64_t *to, uint64_t first, uint64_t second)
+{
+    weir_kargs k = {};
+
+    k.dev = d;
+    return weir_launch(&k, words, 1, 1, to, first, second);
+}

@@ -1,0 +1,185 @@
+/* fake_nvrtc.c - NVRTC's functions over the host's C compiler: a "cubin" is a shared object.
+ *
+ * Kernels that Weir generates are C but for what stands before and after them here. The object has
+ * two symbols: the bytes of the kernel's parameters, and a function that runs a launch, thread by
+ * thread (such kernels have no barriers). fake_driver.cpp loads it. */
+#include <nvrtc.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char before[] =
+    "#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
+    "#include <string.h>\n"
+    /* Aligned as on a card, so that reads of an address that is not fail here, too. */
+    "typedef struct __attribute__((aligned(16))) uint4 { uint32_t x, y, z, w; } uint4;\n"
+    "static __thread struct { unsigned x, y, z; } threadIdx, blockIdx, blockDim, gridDim;\n"
+    "#define WEIR_KERNEL static\n";
+
+static const char after[] =
+    "const size_t weir_row_bytes = sizeof(weir_args);\n"
+    "void weir_row_run(const void *params, unsigned blocks, unsigned threads)\n{\n"
+    "    weir_args k;\n    memcpy(&k, params, sizeof k);\n"
+    "    gridDim.x = blocks;\n    blockDim.x = threads;\n"
+    "    for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
+    "        for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)\n"
+    "            weir_row(k);\n}\n";
+
+static const char command[] =
+    WEIR_HOST_CC " -x c -std=gnu11 -O1 -w -ffp-contract=off -fno-math-errno -fno-trapping-math "
+    "-fno-strict-aliasing -fPIC -shared '%s/weir.c' -o '%s/weir.so' -lm > '%s/weir.log' 2>&1";
+
+struct _nvrtcProgram {
+    char  *source, *image, *log;
+    size_t image_bytes;
+};
+
+/* What is compiled depends on this file, too. */
+nvrtcResult nvrtcVersion(int *major, int *minor)
+{
+    unsigned h = 2166136261u;
+
+    for (const char *const *part = (const char *const[]){before, after, command, __VERSION__, NULL};
+         *part; part++)
+        for (const char *at = *part; *at; at++)
+            h = (h ^ (unsigned char)*at) * 16777619u;
+    *major = 0;
+    *minor = (int)(h >> 1);
+    return NVRTC_SUCCESS;
+}
+
+const char *nvrtcGetErrorString(nvrtcResult result)
+{
+    return result == NVRTC_SUCCESS ? "NVRTC_SUCCESS" : "NVRTC_ERROR_EMULATED";
+}
+
+static const int architectures[] = {75, 80, 86, 89, 90};
+
+nvrtcResult nvrtcGetNumSupportedArchs(int *n)
+{
+    *n = sizeof architectures / sizeof *architectures;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetSupportedArchs(int *list)
+{
+    memcpy(list, architectures, sizeof architectures);
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcCreateProgram(nvrtcProgram *prog, const char *src, const char *name, int headers,
+                               const char *const *header, const char *const *include)
+{
+    (void)name;
+    (void)headers;
+    (void)header;
+    (void)include;
+    *prog = calloc(1, sizeof **prog);
+    (*prog)->source = strdup(src);
+    return NVRTC_SUCCESS;
+}
+
+static char *read_file(const char *folder, const char *name, size_t *n)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *const f = fopen(path, "rb");
+    if (!f)
+        return NULL;
+    fseek(f, 0, SEEK_END);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    char *const p = calloc(1, *n + 1);
+    *n = fread(p, 1, *n, f);
+    fclose(f);
+    return p;
+}
+
+static void remove_all(const char *folder)
+{
+    static const char *const names[] = {"weir.c", "weir.so", "weir.log"};
+    char                     path[1024];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        remove(path);
+    }
+    rmdir(folder);
+}
+
+static void write_source(const char *folder, const char *source)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s/weir.c", folder);
+    FILE *const f = fopen(path, "wb");
+    if (f) {
+        fprintf(f, "%s%s%s", before, source, after);
+        fclose(f);
+    }
+}
+
+nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int options, const char *const *option)
+{
+    char   folder[] = "/tmp/weir-rtc-XXXXXX", line[2048];
+    size_t n;
+
+    (void)options;
+    (void)option;
+    if (!mkdtemp(folder))
+        return NVRTC_ERROR_COMPILATION;
+    write_source(folder, p->source);
+    snprintf(line, sizeof line, command, folder, folder, folder);
+    if (system(line) == 0)
+        p->image = read_file(folder, "weir.so", &p->image_bytes);
+    p->log = read_file(folder, "weir.log", &n);
+    remove_all(folder);
+    return p->image ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
+}
+
+nvrtcResult nvrtcDestroyProgram(nvrtcProgram *prog)
+{
+    free((*prog)->source);
+    free((*prog)->image);
+    free((*prog)->log);
+    free(*prog);
+    *prog = NULL;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetCUBINSize(nvrtcProgram p, size_t *n)
+{
+    *n = p->image_bytes;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *to)
+{
+    memcpy(to, p->image, p->image_bytes);
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram p, size_t *n)
+{
+    return nvrtcGetCUBINSize(p, n);
+}
+
+nvrtcResult nvrtcGetPTX(nvrtcProgram p, char *to)
+{
+    return nvrtcGetCUBIN(p, to);
+}
+
+nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *n)
+{
+    *n = p->log ? strlen(p->log) + 1 : 1;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *to)
+{
+    strcpy(to, p->log ? p->log : "");
+    return NVRTC_SUCCESS;
+}
