@@ -20,7 +20,14 @@
 
 namespace {
 
-enum magic : uint64_t { HANDLE = 0x4841, DESC = 0x4445, LAYOUT = 0x4c41, PREF = 0x5052, ALGO = 0x414c };
+/* What a struct is, as its first member says. */
+enum magic : uint64_t {
+    HANDLE = 0x4841,
+    DESC = 0x4445,
+    LAYOUT = 0x4c41,
+    PREF = 0x5052,
+    ALGO = 0x414c
+};
 enum { WORK_ALIGN = 256, SPLIT_TERMS = 512, SPLITS = 4 };
 
 struct handle {
@@ -154,8 +161,8 @@ double seen(const problem *p, double v)
 }
 
 /* Element (i, j) of op(m) in product `of`. */
-double element(const problem *p, const layout *m, const void *at, bool turned, int64_t of, int64_t i,
-               int64_t j)
+double element(const problem *p, const layout *m, const void *at, bool turned, int64_t of,
+               int64_t i, int64_t j)
 {
     const int64_t row = turned ? j : i, col = turned ? i : j;
     return seen(p, load(at, of * m->step + col * m->ld + row, m->type));
@@ -276,7 +283,7 @@ uint32_t align_of(const void *p)
 /* What an address and a layout allow. */
 uint32_t align_of(const layout *m, uint32_t at)
 {
-    const int64_t ld = m->ld * (int64_t)size_of(m->type), step = m->step * (int64_t)size_of(m->type);
+    const int64_t size = (int64_t)size_of(m->type), ld = m->ld * size, step = m->step * size;
     while (at > 1 && (ld % at != 0 || (m->batch > 1 && step % at != 0)))
         at /= 2;
     return at;
@@ -364,7 +371,8 @@ API cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaD
                                               uint64_t rows, uint64_t cols, int64_t ld)
 {
     (void)size_of(type);
-    *out = (cublasLtMatrixLayout_t) new layout{LAYOUT, type, 1, (int64_t)rows, (int64_t)cols, ld, 0};
+    *out = (cublasLtMatrixLayout_t) new layout{LAYOUT,        type, 1, (int64_t)rows,
+                                               (int64_t)cols, ld,   0};
     return CUBLAS_STATUS_SUCCESS;
 }
 
