@@ -82,8 +82,8 @@ weir_sources(cuda_host src/device/cuda
     cuda host libs queue store transfer
     source nvrtc kernel_file compile elementwise
     multiply matmul blas
-    slice
-    conv dnn
+    callback slice
+    conv conv_product dnn
 )
 set(cuda_kernels)
 foreach(name IN ITEMS
@@ -175,7 +175,7 @@ if(WEIR_TESTS)
         list(APPEND emulated ${copy})
     endforeach()
     set(emulation)
-    foreach(name IN ITEMS capture failure fiber memory queue runtime work)
+    foreach(name IN ITEMS capture cards failure fiber memory queue runtime work)
         list(APPEND emulation test/cuda/${name}.cpp)
     endforeach()
     add_library(weir_emulation OBJECT ${emulation})

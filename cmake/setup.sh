@@ -1,9 +1,12 @@
 # setup.sh - installs what is missing and builds into build/; sourced by the two run.sh.
 #
 # The caller sets `root` to the repository and calls weir_setup; with weir_want_python=1 the packages of
-# the Python module are installed, too (it is built when they are there). POSIX sh. Environment:
+# the Python module are installed, too (it is built when they are there), with weir_want_cuda=1 CUDA's
+# compiler and headers as Python wheels in build/cuda (1.1 GB, at most ten minutes), if the machine has
+# none. weir_targets: what to build, all if it is not set. POSIX sh. Environment:
 #   WEIR_NO_INSTALL=1      install nothing, say what is missing
 #   WEIR_PYTHON_EXECUTABLE the interpreter to build the Python module for, if it has NumPy and pytest
+#   WEIR_REQUIRE_CUDA=1    without the plugin for NVIDIA cards the build has failed
 #   WEIR_CMAKE_OPTIONS     more options for cmake, separated by spaces
 # shellcheck shell=sh disable=SC2154
 
@@ -53,6 +56,9 @@ weir_missing_optional() {
     if [ -n "${weir_want_python:-}" ]; then
         command -v swig >/dev/null 2>&1 || echo swig
         weir_python >/dev/null || echo python3-dev python3-numpy python3-pytest
+    fi
+    if [ -n "${weir_want_cuda:-}" ]; then
+        command -v "${CXX:-c++}" >/dev/null 2>&1 || echo g++
     fi
 }
 
@@ -117,6 +123,53 @@ weir_quietly() {
     exit 1
 }
 
+# One architecture of cards keeps the build short; the presets have all.
+weir_configure() {
+    # shellcheck disable=SC2086
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEIR_CUDA_ARCH=75 \
+        ${weir_interpreter:+"-DPython_EXECUTABLE=$weir_interpreter"} ${WEIR_CMAKE_OPTIONS:-} "$@"
+}
+
+# The last word of cmake about the plugin; nothing if it will be built, or is not wanted.
+weir_cuda_lacks() {
+    sed -n 's/^-- weir: no plugin for NVIDIA cards (\(.*\))$/\1/p' "$weir_log" | tail -n 1
+}
+
+# Fetches the wheels of CUDA into a place of their own.
+weir_cuda_wheels() {
+    [ -z "${WEIR_NO_INSTALL:-}" ] && command -v timeout >/dev/null 2>&1 || return 1
+    weir_say "fetching CUDA's compiler and headers (1.1 GB)"
+    python3 -m venv "$build/cuda" >>"$weir_log" 2>&1 &&
+        timeout 600 "$build/cuda/bin/python" -m pip --disable-pip-version-check --no-input install \
+            -q --no-deps --no-cache-dir --only-binary=:all: --retries 1 --timeout 30 \
+            "nvidia-cuda-nvcc==13.0.*" "nvidia-cuda-crt==13.0.*" "nvidia-nvvm==13.0.*" \
+            "nvidia-cuda-runtime==13.0.*" "nvidia-cuda-cccl==13.0.*" "nvidia-cuda-nvrtc==13.0.*" \
+            "nvidia-cublas==13.0.*" "nvidia-cudnn-cu13==9.*" >>"$weir_log" 2>&1
+}
+
+# Where nothing was found: tries wheels, says what came of it.
+weir_cuda() {
+    weir_lacks=$(weir_cuda_lacks)
+    [ -n "$weir_lacks" ] && [ -n "${weir_want_cuda:-}" ] || return 0
+    if weir_cuda_wheels; then
+        : >"$weir_log"
+        for weir_file in "$build"/cuda/lib/python3*/site-packages; do
+            weir_quietly weir_configure -DWEIR_CUDA_ROOT="$weir_file"
+        done
+        weir_lacks=$(weir_cuda_lacks)
+    fi
+    [ -n "$weir_lacks" ] || return 0
+    weir_say "going on without the plugin for NVIDIA cards; missing: ${weir_lacks#missing: }"
+}
+
+# With WEIR_REQUIRE_CUDA=1 the plugin and its emulation must be there.
+weir_cuda_required() {
+    [ -n "${WEIR_REQUIRE_CUDA:-}" ] || return 0
+    [ -f "$build/libweir_cuda.so" ] && [ -f "$build/emulated/libweir_cuda.so" ] && return 0
+    weir_say "WEIR_REQUIRE_CUDA is set, but the plugin for NVIDIA cards was not built"
+    exit 1
+}
+
 # Configures when there is nothing yet, the folder was moved, the options changed or a package came;
 # cmake itself sees changed files.
 weir_build() {
@@ -132,12 +185,14 @@ weir_build() {
         rm -f "$weir_stamp"
         weir_say "configuring"
         # shellcheck disable=SC2086
-        weir_quietly cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release \
-            ${weir_interpreter:+"-DPython_EXECUTABLE=$weir_interpreter"} ${WEIR_CMAKE_OPTIONS:-}
+        weir_quietly weir_configure
+        weir_cuda
         printf '%s\n' "$weir_wanted" >"$weir_stamp"
     fi
     weir_say "building (log: $weir_log)"
-    weir_quietly cmake --build "$build" --parallel "$(getconf _NPROCESSORS_ONLN)"
+    # shellcheck disable=SC2086
+    weir_quietly cmake --build "$build" --parallel "$(getconf _NPROCESSORS_ONLN)" \
+        ${weir_targets:+--target $weir_targets}
 }
 
 weir_setup() {
@@ -147,4 +202,5 @@ weir_setup() {
     : >"$weir_log"
     weir_packages
     weir_build
+    weir_cuda_required
 }

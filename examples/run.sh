@@ -6,6 +6,7 @@ set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 . "$root/cmake/setup.sh"
 
+weir_targets=cnn
 weir_setup
 cd "$root" || exit 1
 exec build/cnn "$@"

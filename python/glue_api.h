@@ -65,6 +65,37 @@ static PyObject *weir_py_none(weir_status s)
     Py_RETURN_NONE;
 }
 
+/* Pairs of n parameters and gradients; freed by free. NULL is an exception. */
+static weir_pair *weir_py_pairs(Py_ssize_t n, weir_tensor **param, weir_tensor **grad)
+{
+    weir_pair *const pairs = calloc((size_t)n + 1, sizeof *pairs);
+    if (!pairs)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; pairs && i < n; i++)
+        pairs[i] = (weir_pair){param[i], grad[i]};
+    return pairs;
+}
+
+/* ([gradient of a pair, ...], extra or None), or the exception of a failure; frees pairs. */
+static PyObject *weir_py_changed(weir_status s, weir_pair *pairs, Py_ssize_t n, weir_tensor **grad,
+                                 weir_tensor *extra)
+{
+    PyObject *both = NULL;
+
+    if (s != WEIR_OK)
+        weir_py_raise(s);
+    else if (n > 0) {
+        for (Py_ssize_t i = 0; i < n; i++)
+            grad[i] = pairs[i].grad;
+        PyObject *const last = weir_py_wrap(extra);
+        both = Py_BuildValue("(NN)", weir_py_list(weir_tensor_device(grad[0]), n, grad), last);
+    } else {
+        both = Py_BuildValue("([]N)", weir_py_wrap(extra));
+    }
+    free(pairs);
+    return both;
+}
+
 /* ---- a callback op whose functions are Python's ---- */
 
 typedef struct weir_py_call {
@@ -339,30 +370,29 @@ PyObject *gradients(weir_tensor *y, weir_tensor *dy, Py_ssize_t nx, weir_tensor 
 PyObject *clip(Py_ssize_t nparam, weir_tensor **param, Py_ssize_t ngrad, weir_tensor **grad,
                double limit, bool norm)
 {
-    weir_pair *const pairs = calloc((size_t)nparam + 1, sizeof *pairs);
+    const Py_ssize_t n = nparam < ngrad ? nparam : ngrad;
+    weir_pair *const pairs = weir_py_pairs(n, param, grad);
     weir_tensor     *total = NULL;
-    PyObject        *list = NULL;
 
     if (!pairs)
-        return PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < nparam && i < ngrad; i++)
-        pairs[i] = (weir_pair){param[i], grad[i]};
-    const size_t      n = (size_t)(nparam < ngrad ? nparam : ngrad);
-    const weir_status s = norm ? weir_clip_norm(pairs, n, limit, pairs, &total)
-                               : weir_clip_value(pairs, n, limit, pairs);
-    if (s != WEIR_OK)
-        weir_py_raise(s);
-    else if (n > 0) {
-        for (size_t i = 0; i < n; i++)
-            grad[i] = pairs[i].grad;
-        PyObject *const sum = weir_py_wrap(total);
-        list = Py_BuildValue("(NN)", weir_py_list(weir_tensor_device(grad[0]), (Py_ssize_t)n, grad),
-                             sum);
-    } else {
-        list = Py_BuildValue("([]O)", Py_None);
-    }
-    free(pairs);
-    return list;
+        return NULL;
+    const weir_status s = norm ? weir_clip_norm(pairs, (size_t)n, limit, pairs, &total)
+                               : weir_clip_value(pairs, (size_t)n, limit, pairs);
+    return weir_py_changed(s, pairs, n, grad, total);
+}
+
+/* ([unscaled gradient, ...], finite). */
+PyObject *unscale(Py_ssize_t nparam, weir_tensor **param, Py_ssize_t ngrad, weir_tensor **grad,
+                  weir_tensor *scale)
+{
+    const Py_ssize_t n = nparam < ngrad ? nparam : ngrad;
+    weir_pair *const pairs = weir_py_pairs(n, param, grad);
+    weir_tensor     *finite = NULL;
+
+    if (!pairs)
+        return NULL;
+    const weir_status s = weir_unscale(pairs, (size_t)n, scale, pairs, &finite);
+    return weir_py_changed(s, pairs, n, grad, finite);
 }
 
 /* [y, hn, cn] of an LSTM, [y, hn] of a GRU. w: (w_ih, w_hh, b_ih, b_hh) of each layer and direction

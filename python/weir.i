@@ -195,6 +195,7 @@ LONG_CALL(weir_device_sync)
 %ignore weir_tensor_memory;
 %ignore weir_clip_value;
 %ignore weir_clip_norm;
+%ignore weir_unscale;
 %ignore weir_graph_free;
 %ignore weir_step_fn;
 %ignore weir_step_options;

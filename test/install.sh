@@ -65,6 +65,33 @@ good "what is exported is what WEIR_API marks" diff "$work/declared" "$work/expo
     "$(wc -l <"$work/declared")" ]
 check "$?" "every WEIR_API line is one function"
 
+# Cards: libweir knows nothing of CUDA. The plugin beside it exports what it is asked for, nothing
+# else, and opens what it needs of CUDA when it is there: no library of CUDA has to be.
+knows_cuda() {
+    nm -D "$1" | grep -Eq '[ _](cuda|cublas|cudnn|nvrtc)|[ _]cu[A-Z]'
+}
+needs_cuda() {
+    objdump -p "$1" | grep -E '^ *NEEDED' | grep -Eiq 'cuda|cublas|cudnn|nvrtc|nvidia'
+}
+! knows_cuda "$library"
+check "$?" "libweir.so has no symbol of CUDA"
+! needs_cuda "$library"
+check "$?" "libweir.so needs no library of CUDA"
+plugin="$lib/libweir_cuda.so"
+if [ -f "$plugin" ]; then
+    [ "$(nm -D --defined-only "$plugin" | awk '$2 ~ /[A-Z]/ { print $3 }')" = weir_plugin ]
+    check "$?" "libweir_cuda.so exports weir_plugin alone"
+    ! nm -D --undefined-only "$plugin" | grep -Eq ' U (cuda|cublas|cudnn|nvrtc|weir|cu[A-Z])'
+    check "$?" "libweir_cuda.so leaves nothing of CUDA or libweir to the linker"
+    ! needs_cuda "$plugin"
+    check "$?" "libweir_cuda.so needs no library of CUDA"
+    "$prefix/bin/weir" info --device cuda >"$work/out" 2>&1
+    ! grep -E 'did not open|another build' "$work/out" && grep -q 'device cuda' "$work/out"
+    check "$?" "the installed tool opens libweir_cuda.so: $(cat "$work/out")"
+else
+    echo "install: the part with the plugin for cards is left out, it was not built"
+fi
+
 good "the installed tool runs" "$prefix/bin/weir" info
 
 # consumer NAME: the program of that name under $work runs and learns the factor 3.

@@ -35,6 +35,7 @@ part() {
 }
 
 weir_want_python=1
+weir_want_cuda=${WEIR_WANT_CUDA:-}
 weir_setup
 cd "$root" || exit 1
 failed=0
@@ -42,6 +43,7 @@ for folder in core device op graph model; do
     part "test_$folder" "$build/test_$folder"
 done
 [ ! -x "$build/test_cuda" ] || part test_cuda "$build/test_cuda"
+[ ! -f "$build/emulated/libweir_cuda.so" ] || part emulated sh test/emulated.sh "$build"
 part tool sh test/tool.sh "$build"
 part examples sh test/examples.sh "$build"
 part install sh test/install.sh "$build"

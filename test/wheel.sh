@@ -60,11 +60,25 @@ if ! "$work/build/bin/python" $pip download -q --no-deps -d "$work/try" scikit-b
     echo "wheel: left out, its requirements cannot be had"
     finish
 fi
+# The plugin for cards goes in as the build folder has it; building it again would take minutes.
+plugin="$root/build/libweir_cuda.so"
+if [ -f "$plugin" ]; then
+    how="-C cmake.define.WEIR_CUDA_LIBRARY=$plugin"
+else
+    how="-C cmake.define.WEIR_CUDA=OFF"
+fi
 # shellcheck disable=SC2086
-good "pip wheel" "$work/build/bin/python" $pip wheel -q --no-deps -w "$work/wheel" "$root" || finish
+good "pip wheel" "$work/build/bin/python" $pip wheel -q --no-deps $how -w "$work/wheel" "$root" ||
+    finish
 wheel=$(find "$work/wheel" -name 'weir-*-cp311-abi3-*.whl')
 [ -f "$wheel" ]
 check "$?" "the wheel is for the stable ABI of 3.11: $(ls "$work/wheel")"
+
+if [ -f "$plugin" ]; then
+    unzipped=$("$builder" -m zipfile -l "$wheel" | grep -c 'weir/libweir_cuda.so')
+    [ "$unzipped" -eq 1 ]
+    check "$?" "the wheel has the plugin for cards"
+fi
 
 # Beside libc nothing but what README names: no JSON reader, no BLAS, no libpython.
 "$builder" -m zipfile -e "$wheel" "$work/flat"
@@ -96,6 +110,10 @@ try() {
         "$work/env/bin/python" -c 'import weir; weir.show_config()'
     grep -q '^weir [0-9]' "$work/out" && grep -q 'CUDA' "$work/out" && grep -q 'NumPy' "$work/out"
     check "$?" "$name: show_config names version, CUDA, NumPy"
+    if [ -f "$plugin" ]; then
+        ! grep -E 'did not open|another build' "$work/out"
+        check "$?" "$name: the plugin for cards can be opened"
+    fi
     good "$name: a graph runs" "$work/env/bin/python" "$root/test/wheel_use.py"
     printf 'from singa import autograd, tensor\nprint(autograd.__name__)\n' >"$work/script.py"
     good "$name: python -m weir.singa" "$work/env/bin/python" -m weir.singa "$work/script.py"

@@ -185,6 +185,18 @@ WEIR_API weir_status weir_clip_value(const weir_pair *pairs, size_t n, double li
 WEIR_API weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double limit,
                                     weir_pair *clipped, weir_tensor **norm);
 
+/* Gradients of a loss that was multiplied by `scale` (a scalar f32): each times 1 / scale, in its
+ * type, which is exact for powers of two. *finite gets a scalar bool: no element of any gradient is
+ * an infinity or a NaN. (It is found by sums, so elements near the largest number may count as
+ * such.) For unscaled see weir_clip_value. */
+WEIR_API weir_status weir_unscale(const weir_pair *pairs, size_t n, weir_tensor *scale,
+                                  weir_pair *unscaled, weir_tensor **finite);
+
+/* The scale of the next step, as weir_scaler_options say: `finite` is that of this one, scale and
+ * good (steps in a row that were) are f32 states, which are set. */
+WEIR_API weir_status weir_scale_adjust(weir_tensor *scale, weir_tensor *good, weir_tensor *finite,
+                                       double growth, double backoff, int64_t interval);
+
 /* No tape between off (false) and the matching on (true) on this device; nests. */
 WEIR_API weir_status weir_no_grad_begin(weir_device *d);
 WEIR_API weir_status weir_no_grad_end(weir_device *d);

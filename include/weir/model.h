@@ -19,6 +19,7 @@ extern "C" {
 typedef struct weir_model weir_model;
 typedef struct weir_layer weir_layer;
 typedef struct weir_optim weir_optim;
+typedef struct weir_scaler weir_scaler;
 
 /* You own the model: weir_model_free frees its layers, parameters and states (retained ones live
  * on). */
@@ -149,6 +150,11 @@ WEIR_API void        weir_optim_free(weir_optim *o);
 WEIR_API weir_status weir_optim_set_clip_norm(weir_optim *o, double limit);
 WEIR_API weir_status weir_optim_set_clip_value(weir_optim *o, double limit);
 
+/* weir_minimize, weir_optim_accumulate and weir_optim_apply scale losses and gradients by s, skip
+ * steps whose gradients are not finite, and adjust s; in what is recorded from here on. s is
+ * borrowed: it must outlive o. NULL, as at first: no scale. */
+WEIR_API weir_status weir_optim_set_scaler(weir_optim *o, weir_scaler *s);
+
 /* State tensors (momentum buffers, moments) made so far; borrowed. */
 WEIR_API size_t       weir_optim_state_count(const weir_optim *o);
 WEIR_API weir_tensor *weir_optim_state(const weir_optim *o, size_t i);
@@ -161,11 +167,51 @@ WEIR_API weir_status weir_minimize(weir_optim *o, weir_tensor *loss);
  * for each of the n pairs. */
 WEIR_API weir_status weir_optim_update(weir_optim *o, const weir_pair *pairs, size_t n);
 
-/* The same in two parts, for micro-batches: accumulate adds the gradients of a loss to buffers
+/* The same where the condition, a scalar bool, holds when it runs; else parameters, states and the
+ * number of steps stay as they are. */
+WEIR_API weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition,
+                                          const weir_pair *pairs, size_t n);
+
+/* weir_minimize in two parts, for micro-batches: accumulate adds the gradients of a loss to buffers
  * (states), apply updates every parameter that has one with the sum and zeroes it. Scale the losses
  * by 1 / their number for a mean. Each part may be a graph of its own, run as often as wanted. */
 WEIR_API weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss);
 WEIR_API weir_status weir_optim_apply(weir_optim *o);
+
+/* ---- mixed precision: f32 parameters, products in half ---- */
+
+/* The model's layers work inside weir_autocast_begin(half): WEIR_BF16, WEIR_F16; WEIR_F32, as at
+ * first: not. Parameters stay f32. What weir_apply returns is f32 again, unless it is called inside
+ * a scope of the program's own, whose type then holds. For what is recorded next. */
+WEIR_API weir_status weir_model_set_precision(weir_model *m, weir_dtype half);
+WEIR_API weir_dtype  weir_model_precision(const weir_model *m);
+
+/* A loss is multiplied by a scale, so that gradients in f16 do not vanish; they are divided by it
+ * afterwards. 0 means 65536, 2, 0.5, 2000: after `interval` steps in a row whose gradients were
+ * finite the scale is multiplied by growth; after one that was not by backoff, and that step
+ * updates nothing. fixed: the scale stays. All of it happens on the device: in a graph nothing
+ * waits for the host. bf16 has the range of f32 and needs none of it. */
+typedef struct weir_scaler_options {
+    double  scale, growth, backoff;
+    int64_t interval;
+    bool    fixed;
+} weir_scaler_options;
+
+/* You own it: weir_scaler_free, after the optimisers that use it (weir_optim_set_scaler). */
+WEIR_API weir_scaler *weir_scaler_new(weir_device *d, const weir_scaler_options *options);
+WEIR_API void         weir_scaler_free(weir_scaler *s);
+
+/* Its states, borrowed: 0 the scale (f32), 1 steps in a row that were finite (f32), 2 steps skipped
+ * so far (f64). To be saved with parameters; may be written. */
+WEIR_API size_t       weir_scaler_state_count(const weir_scaler *s);
+WEIR_API weir_tensor *weir_scaler_state(const weir_scaler *s, size_t i);
+
+/* The parts of a step, for a program that goes between them: loss times scale; its gradients by
+ * weir_unscale; then, weir_optim_update_if(finite) being done, the scale of the next step. */
+WEIR_API weir_tensor *weir_scaler_scale(const weir_scaler *s, weir_tensor *loss);
+WEIR_API weir_status  weir_scaler_unscale(const weir_scaler *s, const weir_pair *pairs, size_t n,
+                                          weir_pair *unscaled, weir_tensor **finite);
+WEIR_API weir_status  weir_scaler_adjust(weir_scaler *s, weir_tensor *finite);
 
 #ifdef __cplusplus
 }

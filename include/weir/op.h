@@ -405,7 +405,8 @@ WEIR_API weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *targe
  *
  * lr of an optimiser is a scalar tensor, or a vector of the rate and then the numbers in the first
  * line of its options, whose place they take as they are when the update runs (0 is 0): for what
- * changes from step to step within a graph. */
+ * changes from step to step within a graph. A rate that is NaN when the update runs leaves
+ * everything as it was: so a graph may decide, by weir_where, to skip a step. */
 typedef struct weir_sgd_options {
     double momentum, weight_decay, dampening;
     bool   nesterov;

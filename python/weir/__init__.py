@@ -23,7 +23,7 @@ _NAMES = {
                "ones_like", "rand", "randn", "zeros", "zeros_like"),
     "files": ("load_npz", "load_safetensors", "save_npz", "save_safetensors"),
     "graph": ("Graph",),
-    "settings": ("cpu", "no_grad", "progress", "set_seed", "show_config"),
+    "settings": ("autocast", "cpu", "no_grad", "progress", "set_seed", "show_config"),
 }
 _HOME = {name: home for home, names in _NAMES.items() for name in names}
 

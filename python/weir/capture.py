@@ -177,7 +177,8 @@ def captured(method):
     @functools.wraps(method)
     def call(self, *args, **kwargs):
         if not self._records:
-            return method(self, *args, **kwargs)
+            with self._products(args, kwargs):
+                return method(self, *args, **kwargs)
         captures = self._captures
         capture = captures.get(name)
         if capture is None:

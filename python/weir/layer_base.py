@@ -11,6 +11,7 @@ from collections import OrderedDict
 
 import numpy as np
 
+from . import capi
 from . import core
 from .tensor import Tensor
 
@@ -214,14 +215,23 @@ def copy_into(t, source):
     t.data.from_numpy(array)
 
 
+def _stored_type(like):
+    """The element type of what a layer keeps: that of its input, but float32 for the halves of
+    mixed precision."""
+    half = like.dtype in (core.kFloat16, core.kBFloat16)
+    mixed = capi.weir_autocast_type(like.device.handle) != capi.WEIR_F32
+    return core.kFloat32 if half and mixed else like.dtype
+
+
 def param(shape, like, std=None):
     """A parameter on the device of a Tensor, of its element type: normal around 0, or 0."""
-    t = Tensor(shape, like.device, like.dtype if core.is_float(like.dtype) else core.kFloat32,
+    dtype = _stored_type(like)
+    t = Tensor(shape, like.device, dtype if core.is_float(dtype) else core.kFloat32,
                requires_grad=True, stores_grad=True)
     return t.set_value(0.0) if std is None else t.gaussian(0.0, std)
 
 
 def state(shape, like, value):
     """A Tensor of one value that is no parameter."""
-    t = Tensor(shape, like.device, like.dtype, requires_grad=False, stores_grad=False)
+    t = Tensor(shape, like.device, _stored_type(like), requires_grad=False, stores_grad=False)
     return t.set_value(value)

@@ -19,6 +19,7 @@ from . import core
 from . import errors
 from .capture import captured
 from .layer_base import Layer, first_tensor
+from .settings import autocast
 from .tensor import Tensor
 
 
@@ -46,7 +47,8 @@ class Model(Layer):
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
         self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None, _plan=(),
-                             _buffered=False, _results=None, _captures={}, _inside=False)
+                             precision=None, _buffered=False, _results=None, _captures={},
+                             _inside=False)
         return self
 
     def __init_subclass__(cls, **kwargs):
@@ -64,12 +66,19 @@ class Model(Layer):
         """A call of the method as capture records it."""
         self.__dict__["_inside"] = True
         try:
-            with training_is(True):
+            with training_is(True), self._products(args, kwargs):
                 results = method(self, *args, **kwargs)
         finally:
             self.__dict__["_inside"] = False
         self.__dict__.update(_results=results, _buffered=True)
         return results
+
+    def _products(self, args, kwargs):
+        """The scope of mixed precision, if there is one."""
+        if self.precision is None:
+            return contextlib.nullcontext()
+        first = first_tensor([*args, *kwargs.values()])
+        return autocast(self.precision, None if first is None else first.device)
 
     def _forget_graphs(self):
         self.__dict__.update(_captures={}, _results=None, _buffered=False)
@@ -79,28 +88,30 @@ class Model(Layer):
         return super().__getstate__() | {"_captures": {}, "_results": None, "_buffered": False}
 
     def __setattr__(self, name, value):
-        if name == "optimizer" and self.__dict__.get("optimizer") is not value:
-            self._forget_graphs()       # they update by the old one
+        if name in ("optimizer", "precision") and self.__dict__.get(name) is not value:
+            self._forget_graphs()       # they are made with the old one
         super().__setattr__(name, value)
 
     # -- how it runs --
 
     def compile(self, inputs, is_train=True, use_graph=False, sequential=False, budget=None,
-                **plan):
+                precision=None, **plan):
         """Runs forward(*inputs) once, recorded and forgotten, which makes all parameters.
 
         budget: the most that a whole training step may take when it is a graph, bytes as a number
         or a text ("512MB", "75%" of what it takes without); the bits stay the same. BudgetError, at
-        the first step, names the smallest that works. plan: policy, placement, measure, cache,
-        guided, level, disable, as weir.core.plan_options explains them.
+        the first step, names the smallest that works. precision: "bfloat16" or "float16" for mixed
+        precision, as weir.autocast has it, in training and evaluation. plan: policy, placement,
+        measure, cache, guided, level, disable, as weir.core.plan_options explains them.
         """
         assert isinstance(inputs, (list, tuple)) and first_tensor(inputs) is not None, \
             "compile: inputs must be a list of Tensors"
         device = first_tensor(inputs).device
         self._forget_graphs()
+        self.precision = precision and core.dtype_name(core.dtype_number(precision))
         device.begin_graph()
         try:
-            with training_is(False):
+            with training_is(False), self._products(inputs, {}):
                 self.forward(*inputs)
         finally:
             device.drop_graph()
@@ -129,7 +140,7 @@ class Model(Layer):
     def __call__(self, *args, **kwargs):
         if self.training:
             return self.train_one_batch(*args, **kwargs)
-        with training_is(False):
+        with training_is(False), self._products(args, kwargs):
             return self.forward(*args, **kwargs)
 
     def train_one_batch(self, *args, **kwargs):

@@ -1,5 +1,6 @@
 """operators_matrix - matrix products and biases."""
 from . import capi
+from . import core
 from .engine import Core
 from .operators_base import floating, out
 
@@ -19,6 +20,7 @@ class AddBias(Core):
     """x (r, c) + b: (c) or (1, c) to each row with axis 0, (r) to each column with axis 1.
 
     SINGA adds into x and sums the gradient over the wrong axis with axis 1; x stays as it is here.
+    In mixed precision the bias is in half, as a linear layer's is.
     """
 
     def __init__(self, axis=0):
@@ -26,7 +28,8 @@ class AddBias(Core):
         self.axis = axis
 
     def forward(self, x, b):
-        bias = b.handle
+        half = capi.weir_autocast_type(x.device().handle) == core.core_dtype(x.data_type())
+        bias = capi.weir_cast(b.handle, capi.weir_tensor_desc(x.handle)[0]) if half else b.handle
         if self.axis == 0 and b.nDim() == 2:
             bias = capi.weir_reshape(bias, (-1,))
         if self.axis == 1:

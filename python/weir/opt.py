@@ -76,23 +76,85 @@ def _zeros(shape, device, dtype):
     return Tensor(data=raw, requires_grad=False)
 
 
+# ---- losses of half precision ----
+
+class LossScaler:
+    """Multiplies losses by a scale, so that gradients in float16 do not vanish, and divides the
+    gradients by it: SGD(..., scaler=LossScaler()).
+
+    After `interval` steps in a row whose gradients were finite the scale is multiplied by growth;
+    after one that was not by backoff, and that step updates nothing. fixed: the scale stays.
+    bfloat16 needs none of it. All of it is done by the device, within a graph, too.
+    """
+
+    def __init__(self, scale=65536.0, growth=2.0, backoff=0.5, interval=2000, fixed=False):
+        if not 0 < scale <= 2.0**100:
+            raise ValueError(f"LossScaler: scale is {scale}, must be above 0 and at most 2^100")
+        if not (1 <= growth <= 2.0**100 and 0 < backoff < 1 and 1 <= interval <= 2**24):
+            raise ValueError(f"LossScaler: growth {growth} must be 1 or more, backoff {backoff} "
+                             f"between 0 and 1, interval {interval} 1 to 2^24")
+        self.growth, self.backoff, self.interval = float(growth), float(backoff), int(interval)
+        self.fixed = bool(fixed)
+        device = core.default_device()
+        self.scale_value = _zeros((1,), device, float32)
+        self.scale_value.data.SetFloatValue(float(scale))
+        self.good_steps = _zeros((1,), device, float32)
+        self.skipped_steps = _zeros((1,), device, core.kDouble)
+
+    @property
+    def scale(self):
+        """The scale of the next step, a number."""
+        return float(self.scale_value.data.to_numpy()[0])
+
+    @property
+    def skipped(self):
+        """How many steps were skipped so far."""
+        return int(self.skipped_steps.data.to_numpy()[0])
+
+    def unscale(self, params, grads):
+        """Handles of gradients, divided; that of whether all are finite."""
+        return capi.unscale(params, grads, self.scale_value.data.handle)
+
+    def adjust(self, finite):
+        """The scale of the next step, as this one's gradients were finite or not."""
+        if not self.fixed:
+            capi.weir_scale_adjust(self.scale_value.data.value.state(),
+                                   self.good_steps.data.value.state(), finite, self.growth,
+                                   self.backoff, self.interval)
+        capi.weir_accumulate(self.skipped_steps.data.value.state(),
+                             capi.weir_cast(capi.weir_logical_not(finite), capi.WEIR_F64))
+
+    def get_states(self):
+        """Scale, steps in a row, steps skipped, by name."""
+        return {name: float(getattr(self, name).data.to_numpy()[0])
+                for name in ("scale_value", "good_steps", "skipped_steps")}
+
+    def set_states(self, states):
+        """Takes over what get_states gave."""
+        for name, value in states.items():
+            getattr(self, name).data.SetFloatValue(float(value))
+
+
 # ---- optimisers ----
 
 class Optimizer:
     """What all optimisers share: the rate, the count of steps, state by name.
 
     clip_norm, clip_value limit the gradients first: the root of the sum of all their squares, and
-    each element.
+    each element. scaler: a LossScaler, for models with products in float16.
     """
 
     numbers: tuple = ()     # (attribute, the core's field) of what may be schedules, in the core's order
     tables: tuple = ()      # of state tensors, by the names of get_states
 
-    def __init__(self, lr, dtype=float32, clip_norm=None, clip_value=None):
+    def __init__(self, lr, dtype=float32, clip_norm=None, clip_value=None, scaler=None):
         self._lr = _schedule(lr, "lr")
         self.dtype = dtype
         self.clip_norm = clip_norm
         self.clip_value = clip_value
+        self.scaler = scaler
+        self._finite = None         # of the step at hand, if it is scaled: may it be done?
+        self._rate_if = None        # the rate, or a NaN, by which the core updates nothing
         device = core.default_device()
         self.step_counter = _zeros((1,), device, core.kDouble)
         with device.at_once():
@@ -153,15 +215,42 @@ class Optimizer:
     @property
     def rate(self):
         """What the core reads: the rate, alone or with numbers behind it."""
+        if self._rate_if is not None:
+            return self._rate_if
         return (self.lr_value.data if self._vector is None else self._vector).handle
 
     # -- a step --
 
     def __call__(self, loss):
         """Gradients of loss, an update of every parameter it depends on, and step()."""
+        if self.scaler is not None:
+            return self._scaled(loss)
         for param, grad in self._pairs(loss):
             self.apply(param.name, param, grad)
         self.step()
+        return None
+
+    def _scaled(self, loss):
+        """The same of the scaled loss, in so far as the gradients are finite."""
+        rate = self.rate
+        kind = capi.weir_tensor_desc(rate)[0]
+        seed = capi.weir_cast(self.scaler.scale_value.data.handle, core.core_dtype(loss.dtype))
+        seed = Tensor(data=singa.result(capi.weir_reshape(seed, loss.shape), loss.device),
+                      requires_grad=False)
+        pairs = list(backward(loss, seed))
+        params = [param for param, _ in pairs]
+        grads, finite = self.scaler.unscale([p.data.handle for p in params],
+                                            [grad.data.handle for _, grad in pairs])
+        pairs.clear()
+        nan = capi.weir_fill(loss.device.handle, (kind, (1,)), float("nan"))
+        self._finite, self._rate_if = finite, capi.weir_where(finite, rate, nan)
+        try:
+            for param, grad in self._limited(params, grads):
+                self.apply(param.name, param, grad)
+            self.step()
+        finally:
+            self._finite = self._rate_if = None
+        self.scaler.adjust(finite)
 
     def backward_and_update(self, loss):
         """SINGA's older name of the call."""
@@ -176,6 +265,9 @@ class Optimizer:
         params = [param for param, _ in pairs]
         grads = [grad.data.handle for _, grad in pairs]
         pairs.clear()
+        return self._limited(params, grads)
+
+    def _limited(self, params, grads):
         for limit, norm in ((self.clip_value, False), (self.clip_norm, True)):
             if limit is not None and grads:
                 grads, _ = capi.clip([p.data.handle for p in params], grads, float(limit), norm)
@@ -201,7 +293,11 @@ class Optimizer:
 
     def step(self):
         """Counts a step and renews what depends on the count."""
-        capi.weir_increment(self.step_counter.data.value.state(), 1.0)
+        counter = self.step_counter.data.value.state()
+        if self._finite is None:
+            capi.weir_increment(counter, 1.0)
+        else:
+            capi.weir_accumulate(counter, capi.weir_cast(self._finite, capi.WEIR_F64))
         self._renew()
 
     def device_check(self, *tensors):
@@ -263,8 +359,8 @@ class SGD(Optimizer):
     tables = ("moments",)
 
     def __init__(self, lr=0.1, momentum=0, dampening=0, weight_decay=0, nesterov=False,
-                 dtype=float32, clip_norm=None, clip_value=None):
-        super().__init__(lr, dtype, clip_norm, clip_value)
+                 dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+        super().__init__(lr, dtype, clip_norm, clip_value, scaler)
         for name, value in (("momentum", momentum), ("weight_decay", weight_decay)):
             if isinstance(value, (int, float)) and value < 0:
                 raise ValueError(f"SGD: {name} is {value}, must not be negative")
@@ -289,8 +385,8 @@ class RMSProp(Optimizer):
     momentum = 0
 
     def __init__(self, lr=0.1, rho=0.9, epsilon=1e-8, weight_decay=0, dtype=float32,
-                 clip_norm=None, clip_value=None):
-        super().__init__(lr, dtype, clip_norm, clip_value)
+                 clip_norm=None, clip_value=None, scaler=None):
+        super().__init__(lr, dtype, clip_norm, clip_value, scaler)
         self.rho, self.epsilon, self.weight_decay = rho, epsilon, weight_decay
         self._options = self._set_numbers(capi.weir_rmsprop_options, ("alpha", "eps"),
                                           eps_inside=True)
@@ -308,8 +404,8 @@ class AdaGrad(Optimizer):
     tables = ("history",)
 
     def __init__(self, lr=0.1, epsilon=1e-8, weight_decay=0, dtype=float32, clip_norm=None,
-                 clip_value=None):
-        super().__init__(lr, dtype, clip_norm, clip_value)
+                 clip_value=None, scaler=None):
+        super().__init__(lr, dtype, clip_norm, clip_value, scaler)
         self.epsilon, self.weight_decay = epsilon, weight_decay
         self._options = self._set_numbers(capi.weir_adagrad_options, ("eps",), eps_inside=True)
 
@@ -328,8 +424,8 @@ class Adam(Optimizer):
     core_update = staticmethod(capi.weir_adam_update)
 
     def __init__(self, lr=0.1, beta_1=0.9, beta_2=0.999, epsilon=1e-8, weight_decay=0,
-                 dtype=float32, clip_norm=None, clip_value=None):
-        super().__init__(lr, dtype, clip_norm, clip_value)
+                 dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+        super().__init__(lr, dtype, clip_norm, clip_value, scaler)
         self.beta_1, self.beta_2 = beta_1, beta_2
         self.epsilon, self.weight_decay = epsilon, weight_decay
         self._options = self._set_numbers(capi.weir_adam_options, ("beta1", "beta2", "eps"))
@@ -347,8 +443,9 @@ class AdamW(Adam):
     core_update = staticmethod(capi.weir_adamw_update)
 
     def __init__(self, lr=1e-3, beta_1=0.9, beta_2=0.999, epsilon=1e-8, weight_decay=0.01,
-                 dtype=float32, clip_norm=None, clip_value=None):
-        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, dtype, clip_norm, clip_value)
+                 dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, dtype, clip_norm, clip_value,
+                         scaler)
 
 
 class DistOpt:

@@ -1,4 +1,5 @@
 """settings - what holds for the whole package: seed, gradients on or off, what was built in."""
+import contextlib
 import platform
 
 import numpy as np
@@ -12,6 +13,24 @@ from .engine import no_grad  # noqa: F401
 def cpu():
     """The default device."""
     return core.cpu()
+
+
+@contextlib.contextmanager
+def autocast(dtype="bfloat16", device=None):
+    """Inside, matrix products, linear layers, convolutions and attention of a device (the default
+    one) are computed in bfloat16 or float16: float32 inputs are cast by recorded operations,
+    through which gradients come back in float32. Norms, softmax, sums and losses are computed in
+    float32; parameters stay what they are. "float32": not inside.
+
+    Gradients may be asked for inside or after; those of float16 need a scaled loss: LossScaler of
+    weir.opt.
+    """
+    handle = (core.cpu() if device is None else device).handle
+    capi.weir_autocast_begin(handle, core.core_dtype(core.dtype_number(dtype)))
+    try:
+        yield
+    finally:
+        capi.weir_autocast_end(handle)
 
 
 def set_seed(seed, device=None):

@@ -1,4 +1,5 @@
-/* clip.c - gradient clipping by value and by global norm, made of recorded operations.
+/* clip.c - gradients limited by value and by global norm, and divided by the scale of a loss; made
+ * of recorded operations.
  *
  * Nothing here is differentiated: the calls are made without a tape, in the backward phase. The
  * norm and the factor are f64 whatever the gradients are, so that the pairs' order alone decides
@@ -18,14 +19,11 @@ typedef struct weir_clip {
     weir_phase    phase;
 } weir_clip;
 
-static weir_status check(const char *who, const weir_pair *pairs, size_t n, double limit,
-                         const weir_pair *clipped)
+static weir_status check_pairs(const char *who, const weir_pair *pairs, size_t n,
+                               const weir_pair *made, const char *name)
 {
-    if (!(limit > 0) || isinf(limit))
-        return weir_fail(WEIR_ERR_INVALID, "%s: the limit is %g, must be above 0 and finite", who,
-                         limit);
-    if (n > 0 && (!pairs || !clipped))
-        return weir_fail_null(who, pairs ? "clipped" : "pairs");
+    if (n > 0 && (!pairs || !made))
+        return weir_fail_null(who, pairs ? name : "pairs");
     for (size_t i = 0; i < n; i++) {
         if (!pairs[i].grad)
             return weir_fail_null(who, "a gradient of pairs");
@@ -34,6 +32,15 @@ static weir_status check(const char *who, const weir_pair *pairs, size_t n, doub
                              who, i);
     }
     return WEIR_OK;
+}
+
+static weir_status check(const char *who, const weir_pair *pairs, size_t n, double limit,
+                         const weir_pair *clipped)
+{
+    if (!(limit > 0) || isinf(limit))
+        return weir_fail(WEIR_ERR_INVALID, "%s: the limit is %g, must be above 0 and finite", who,
+                         limit);
+    return check_pairs(who, pairs, n, clipped, "clipped");
 }
 
 static weir_status enter(weir_clip *c, const char *who, weir_device *d)
@@ -157,4 +164,87 @@ weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double limit, weir_
         return WEIR_OK;
     WEIR_TRY(enter(&c, "weir_clip_norm", pairs[0].grad->dev));
     return leave(&c, clip_norm(pairs, n, limit, clipped, norm));
+}
+
+/* ---- scaled losses ---- */
+
+static const double most = 0x1p100;         /* of a scale; 1 / most is the least */
+
+/* 0, or NaN if an element of g is not finite. */
+static weir_tensor *vanished(weir_tensor *g, double limit)
+{
+    (void)limit;
+    if (weir_is_half(g->layout.desc.dtype))
+        g = weir_cast(g, WEIR_F32);
+    return weir_cast(weir_affine(weir_sum(g, 0, false), 0, 0), WEIR_F32);
+}
+
+static weir_status unscale(const weir_pair *pairs, size_t n, weir_tensor *scale,
+                           weir_pair *unscaled, weir_tensor **finite)
+{
+    weir_tensor *const by = weir_reciprocal(scale);
+    weir_tensor       *total = weir_affine(scale, 0, 0);
+
+    for (size_t i = 0; i < n; i++) {
+        weir_tensor *const g = pairs[i].grad;
+        weir_tensor *const by_own = by ? weir_cast(by, g->layout.desc.dtype) : NULL;
+        total = weir_add(total, alone(vanished, g, 0));
+        WEIR_TRY(set(&unscaled[i], &pairs[i], weir_mul(g, by_own)));
+    }
+    *finite = weir_eq(total, total);
+    return *finite ? WEIR_OK : weir_error_status();
+}
+
+weir_status weir_unscale(const weir_pair *pairs, size_t n, weir_tensor *scale, weir_pair *unscaled,
+                         weir_tensor **finite)
+{
+    const char *const who = "weir_unscale";
+    char              text[WEIR_DESC_TEXT];
+    weir_clip         c;
+
+    if (!scale || !finite)
+        return weir_fail_null(who, scale ? "finite" : "scale");
+    *finite = NULL;
+    WEIR_TRY(check_pairs(who, pairs, n, unscaled, "unscaled"));
+    if (scale->layout.desc.dtype != WEIR_F32 || weir_shape_count(&scale->layout.desc) != 1)
+        return weir_fail(WEIR_ERR_SHAPE, "%s: the scale must be one f32, it is %s", who,
+                         weir_desc_text(&scale->layout.desc, text));
+    if (n > 0 && pairs[0].grad->dev != scale->dev)
+        return weir_fail(WEIR_ERR_DEVICE, "%s: gradients and scale are on different devices", who);
+    WEIR_TRY(enter(&c, who, scale->dev));
+    return leave(&c, unscale(pairs, n, scale, unscaled, finite));
+}
+
+static weir_status adjust(weir_tensor *scale, weir_tensor *good, weir_tensor *finite,
+                          double growth, double backoff, double interval)
+{
+    weir_tensor *const now = weir_mul(weir_affine(good, 1, 1), weir_cast(finite, WEIR_F32));
+    weir_tensor *const grows = weir_ge(now, scalar(scale, interval));
+    weir_tensor *const up = weir_where(grows, scalar(scale, growth), scalar(scale, 1));
+    weir_tensor *const by = weir_where(finite, up, scalar(scale, backoff));
+    weir_tensor *const next = weir_clamp(weir_mul(scale, by), 1 / most, most);
+    weir_tensor *const left = weir_where(grows, scalar(scale, 0), now);
+
+    WEIR_TRY(weir_assign(good, left));
+    return weir_assign(scale, next);
+}
+
+weir_status weir_scale_adjust(weir_tensor *scale, weir_tensor *good, weir_tensor *finite,
+                              double growth, double backoff, int64_t interval)
+{
+    const char *const who = "weir_scale_adjust";
+    weir_clip         c;
+
+    if (!scale || !good || !finite)
+        return weir_fail_null(who, !scale ? "scale" : good ? "finite" : "good");
+    if (!(growth >= 1 && growth <= most && backoff > 0 && backoff < 1) || interval < 1 ||
+        interval > 1 << 24)         /* f32 counts so far */
+        return weir_fail(WEIR_ERR_INVALID, "%s: growth %g must be 1 or more, backoff %g between 0 "
+                         "and 1, interval %lld 1 to 2^24", who, growth, backoff,
+                         (long long)interval);
+    if (finite->layout.desc.dtype != WEIR_BOOL)
+        return weir_fail(WEIR_ERR_DTYPE, "%s: finite is %s, must be bool", who,
+                         weir_dtype_name(finite->layout.desc.dtype));
+    WEIR_TRY(enter(&c, who, scale->dev));
+    return leave(&c, adjust(scale, good, finite, growth, backoff, (double)interval));
 }

@@ -6,13 +6,28 @@
 
 #include <math.h>
 
+static weir_tensor *apply(const weir_layer *l, weir_tensor *x)
+{
+    if (!l->scoped)
+        return l->apply(l, x);
+    return weir_unit_begin(x) ? weir_unit_end(x, l->apply(l, x)) : NULL;
+}
+
+/* The outermost layer opens the scope of mixed precision, and returns f32. */
 weir_tensor *weir_apply(weir_layer *l, weir_tensor *x)
 {
     if (!l || !x)
         return (void)weir_fail_null("apply", l ? "x" : "layer"), NULL;
-    if (!l->scoped)
-        return l->apply(l, x);
-    return weir_unit_begin(x) ? weir_unit_end(x, l->apply(l, x)) : NULL;
+    weir_device *const d = weir_tensor_device(x);
+    if (l->model->precision == WEIR_F32 || weir_autocast_type(d) != WEIR_F32)
+        return apply(l, x);
+    if (weir_autocast_begin(d, l->model->precision) != WEIR_OK)
+        return NULL;
+    weir_tensor *const y = apply(l, x);
+    if (weir_autocast_end(d) != WEIR_OK || !y)
+        return NULL;
+    const weir_dtype type = weir_tensor_desc(y).dtype;
+    return type == WEIR_F16 || type == WEIR_BF16 ? weir_cast(y, WEIR_F32) : y;
 }
 
 bool weir_unit_begin(const weir_tensor *x)

@@ -74,6 +74,22 @@ bool weir_model_training(const weir_model *m)
     return m && m->training;
 }
 
+weir_status weir_model_set_precision(weir_model *m, weir_dtype half)
+{
+    if (!m)
+        return weir_fail_null("model_set_precision", "model");
+    if (half != WEIR_F32 && half != WEIR_BF16 && half != WEIR_F16)
+        return weir_fail(WEIR_ERR_DTYPE, "model_set_precision: products are in bf16, f16 or f32, "
+                         "not in %s", weir_dtype_name(half));
+    m->precision = half;
+    return WEIR_OK;
+}
+
+weir_dtype weir_model_precision(const weir_model *m)
+{
+    return m ? m->precision : WEIR_F32;
+}
+
 static weir_tensor *item(const weir_list *l, size_t i, const char *what)
 {
     if (i >= l->n)

@@ -28,6 +28,7 @@ struct weir_layer {
 struct weir_model {
     weir_device *dev;           /* borrowed */
     bool         training;
+    weir_dtype   precision;     /* of products: a half, or f32: no scope is opened */
     weir_list    layers, params, states;
 };
 

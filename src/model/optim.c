@@ -37,6 +37,7 @@ struct weir_optim {
     weir_rmsprop_options rmsprop;
     double               first;         /* what states of parameters start with */
     double               clip_norm, clip_value;     /* 0: gradients are not limited */
+    weir_scaler         *scaler;        /* of losses, borrowed; or NULL */
     double               rate;
     weir_tensor         *lr[RATES];     /* scalar inputs, one per type of parameter */
     weir_tensor         *step;          /* if counted: scalar f64, also the first of states */
@@ -271,6 +272,36 @@ static weir_status limit_all(const weir_optim *o, weir_pair *pairs, size_t n)
     return o->clip_norm != 0 ? weir_clip_norm(pairs, n, o->clip_norm, pairs, NULL) : WEIR_OK;
 }
 
+/* ---- scaled losses ---- */
+
+weir_status weir_optim_set_scaler(weir_optim *o, weir_scaler *s)
+{
+    if (!o)
+        return weir_fail_null("optim_set_scaler", "optimiser");
+    o->scaler = s;
+    return WEIR_OK;
+}
+
+static weir_status backward(const weir_optim *o, weir_tensor *loss, const weir_pair **pairs,
+                            size_t *n)
+{
+    if (o->scaler && !(loss = weir_scaler_scale(o->scaler, loss)))
+        return weir_error_status();
+    return weir_backward(loss, pairs, n);
+}
+
+/* The updates of a step, by gradients as backward gave them, in pairs that may be changed. */
+static weir_status finish(weir_optim *o, weir_pair *pairs, size_t n)
+{
+    weir_tensor *finite = NULL;
+
+    if (o->scaler)
+        WEIR_TRY(weir_scaler_unscale(o->scaler, pairs, n, pairs, &finite));
+    WEIR_TRY(limit_all(o, pairs, n));
+    WEIR_TRY(finite ? weir_optim_update_if(o, finite, pairs, n) : weir_optim_update(o, pairs, n));
+    return finite ? weir_scaler_adjust(o->scaler, finite) : WEIR_OK;
+}
+
 /* ---- state of a parameter ---- */
 
 size_t weir_optim_state_count(const weir_optim *o)
@@ -335,29 +366,67 @@ static slot *slot_of(weir_optim *o, weir_tensor *param, size_t hint)
 
 /* ---- a step ---- */
 
-/* One update of the parameter in slot s. */
-static weir_status update(weir_optim *o, const slot *s, weir_tensor *grad)
+/* The rate where the step counts, a NaN where it is skipped, which updates nothing. Kept in rate[]
+ * for the other parameters of the type. */
+static weir_tensor *rate_if(weir_optim *o, weir_tensor *condition, weir_dtype dtype,
+                            weir_tensor *rate[RATES])
 {
-    weir_tensor *lr = rate_of(o, weir_tensor_desc(s->param).dtype);
-    if (!lr)
-        return weir_error_status();
-    return o->method->update(o, s, grad, lr);
+    weir_tensor **const at = &rate[dtype == WEIR_F64 ? F64_RATE : F32_RATE];
+    weir_tensor *const  lr = *at ? *at : rate_of(o, dtype);
+
+    if (*at || !lr || !condition)
+        return *at = lr;
+    return *at = weir_where(condition, lr,
+                            weir_fill(o->dev, weir_scalar(weir_tensor_desc(lr).dtype), NAN));
+}
+
+static weir_status count_step(const weir_optim *o, weir_tensor *condition)
+{
+    if (!o->step)
+        return WEIR_OK;
+    return condition ? weir_accumulate(o->step, weir_cast(condition, WEIR_F64))
+                     : weir_increment(o->step, 1);
+}
+
+/* One update for each of the pairs, if the condition (NULL: yes) holds when it runs. */
+static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_pair *pairs,
+                              size_t n)
+{
+    weir_tensor *rate[RATES] = {NULL};
+
+    for (size_t i = 0; i < n; i++)
+        if (!pairs[i].param || !pairs[i].grad)
+            return weir_fail_null("optim_update", "a tensor of pairs");
+    WEIR_TRY(count_step(o, condition));
+    for (size_t i = 0; i < n; i++) {
+        const weir_dtype type = weir_tensor_desc(pairs[i].param).dtype;
+        const slot      *s = slot_of(o, pairs[i].param, i);
+        weir_tensor     *lr = s ? rate_if(o, condition, type, rate) : NULL;
+        WEIR_TRY(lr ? o->method->update(o, s, pairs[i].grad, lr) : weir_error_status());
+    }
+    return WEIR_OK;
 }
 
 weir_status weir_optim_update(weir_optim *o, const weir_pair *pairs, size_t n)
 {
     if (!o || (n > 0 && !pairs))
         return weir_fail_null("optim_update", o ? "pairs" : "optimiser");
-    for (size_t i = 0; i < n; i++)
-        if (!pairs[i].param || !pairs[i].grad)
-            return weir_fail_null("optim_update", "a tensor of pairs");
-    if (o->step)
-        WEIR_TRY(weir_increment(o->step, 1));
-    for (size_t i = 0; i < n; i++) {
-        const slot *s = slot_of(o, pairs[i].param, i);
-        WEIR_TRY(s ? update(o, s, pairs[i].grad) : weir_error_status());
-    }
-    return WEIR_OK;
+    return update_all(o, NULL, pairs, n);
+}
+
+weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition, const weir_pair *pairs,
+                                 size_t n)
+{
+    const char *const who = "optim_update_if";
+
+    if (!o || !condition || (n > 0 && !pairs))
+        return weir_fail_null(who, !o ? "optimiser" : condition ? "pairs" : "condition");
+    const weir_desc d = weir_tensor_desc(condition);
+    if (d.dtype != WEIR_BOOL || d.ndim != 0)
+        return weir_fail(d.dtype == WEIR_BOOL ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
+                         "%s: the condition must be a scalar bool, it is a %s of %d axes", who,
+                         weir_dtype_name(d.dtype), d.ndim);
+    return update_all(o, condition, pairs, n);
 }
 
 static weir_status minimize(weir_optim *o, weir_tensor *loss)
@@ -365,16 +434,14 @@ static weir_status minimize(weir_optim *o, weir_tensor *loss)
     const weir_pair *pairs;
     size_t           n;
 
-    WEIR_TRY(weir_backward(loss, &pairs, &n));
-    if (n == 0 || (o->clip_norm == 0 && o->clip_value == 0))
+    WEIR_TRY(backward(o, loss, &pairs, &n));
+    if (n == 0 || (o->clip_norm == 0 && o->clip_value == 0 && !o->scaler))
         return weir_optim_update(o, pairs, n);
     weir_pair *const own = weir_host_alloc(n * sizeof *own);
     if (!own)
         return weir_error_status();
     memcpy(own, pairs, n * sizeof *own);
-    weir_status s = limit_all(o, own, n);
-    if (s == WEIR_OK)
-        s = weir_optim_update(o, own, n);
+    const weir_status s = finish(o, own, n);
     weir_host_free(own);
     return s;
 }
@@ -403,7 +470,7 @@ static weir_status accumulate(weir_optim *o, weir_tensor *loss)
     const weir_pair *pairs;
     size_t           n;
 
-    WEIR_TRY(weir_backward(loss, &pairs, &n));
+    WEIR_TRY(backward(o, loss, &pairs, &n));
     for (size_t i = 0; i < n; i++) {
         slot *s = slot_of(o, pairs[i].param, i);
         if (s && !s->sum)
@@ -442,8 +509,7 @@ static weir_status apply(weir_optim *o, weir_pair *pairs)
 
     if (n == 0)
         return weir_fail(WEIR_ERR_STATE, "optim_apply: nothing was accumulated yet");
-    WEIR_TRY(limit_all(o, pairs, n));
-    WEIR_TRY(weir_optim_update(o, pairs, n));
+    WEIR_TRY(finish(o, pairs, n));
     for (size_t i = 0; i < o->slots.n; i++)
         if (((slot *)o->slots.at[i])->sum)
             WEIR_TRY(weir_reset(((slot *)o->slots.at[i])->sum, 0));

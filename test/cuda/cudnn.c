@@ -64,22 +64,25 @@ static weir_cuda_conv conv(weir_dtype t, int64_t c, int64_t size, int64_t o, int
                             .dilation = {1, 1}};
 }
 
-/* All three passes have a plan; all plans have the name and a workspace within the limit. */
+/* All three passes have a plan, the first one with a bias, too; all plans have the name and a
+ * workspace within the limit. */
 static void check_plans(const weir_cuda_dnn *d, weir_cuda_conv g, const char *impl)
 {
-    for (int pass = WEIR_CUDA_CONV_FORWARD; pass <= WEIR_CUDA_CONV_GRAD_W; pass++) {
+    for (int i = -1; i <= WEIR_CUDA_CONV_GRAD_W; i++) {
+        const bool    bias = i < 0 && g.dtype != WEIR_F64;
+        const int     pass = i < 0 ? WEIR_CUDA_CONV_FORWARD : i;
         weir_dnn_plan plan[4];
         weir_layout   y = {.desc = {.dtype = g.dtype}};
         weir_call     call = {.op = WEIR_OP_CONV2D, .out = &y, .nout = 1};
         int           n = -1;
-        CHECK_OK(weir_dnn_plans(d, &call, &g, (weir_cuda_conv_pass)pass, 4, plan, &n));
-        check_that(n > 0, __FILE__, __LINE__, "pass %d, %s, %lld to %lld channels, %lld x %lld: %d "
-                   "plans", pass, weir_dtype_name(g.dtype), (long long)g.c, (long long)g.o,
-                   (long long)g.kh, (long long)g.kw, n);
-        for (int i = 0; i < n; i++) {
-            CHECK(plan[i].work <= d->rules.work);
-            CHECK(strcmp(plan[i].impl, impl) == 0);
-            weir_dnn_plan_drop(&plan[i]);
+        CHECK_OK(weir_dnn_plans(d, &call, &g, (weir_cuda_conv_pass)pass, bias, 4, plan, &n));
+        check_that(n > 0, __FILE__, __LINE__, "pass %d, %s, %lld to %lld channels, %lld x %lld%s: "
+                   "%d plans", pass, weir_dtype_name(g.dtype), (long long)g.c, (long long)g.o,
+                   (long long)g.kh, (long long)g.kw, bias ? " and a bias" : "", n);
+        for (int k = 0; k < n; k++) {
+            CHECK(plan[k].work <= d->rules.work && plan[k].bias == bias);
+            CHECK(strcmp(plan[k].impl, impl) == 0);
+            weir_dnn_plan_drop(&plan[k]);
         }
     }
 }
@@ -138,7 +141,7 @@ CASE(plans_for_nothing)
     weir_cuda_conv g = conv(WEIR_F32, 64, 56, 64, 3, 1, 1);
     g.oh = 99;                                          /* more windows than there are */
     g.pad[0] = -500;
-    CHECK_OK(weir_dnn_plans(&d, &call, &g, WEIR_CUDA_CONV_FORWARD, 1, &plan, &n));
+    CHECK_OK(weir_dnn_plans(&d, &call, &g, WEIR_CUDA_CONV_FORWARD, false, 1, &plan, &n));
     CHECK(n == 0);
     d.lib->cudnnBackendDestroyDescriptor(d.card);
 }

@@ -46,6 +46,8 @@ static inline void direct_store(weir_dtype t, void *p, int64_t i, double v)
         ((float *)p)[i] = (float)v;
     else if (t == WEIR_F64)
         ((double *)p)[i] = v;
+    else if (t == WEIR_U8)
+        ((uint8_t *)p)[i] = (uint8_t)v;
     else
         ((uint16_t *)p)[i] = t == WEIR_F16 ? weir_to_f16((float)v) : weir_to_bf16((float)v);
 }
@@ -56,6 +58,8 @@ static inline double direct_load(weir_dtype t, const void *p, int64_t i)
         return (double)((const float *)p)[i];
     if (t == WEIR_F64)
         return ((const double *)p)[i];
+    if (t == WEIR_U8)
+        return ((const uint8_t *)p)[i];
     const uint16_t half = ((const uint16_t *)p)[i];
     return (double)(t == WEIR_F16 ? weir_from_f16(half) : weir_from_bf16(half));
 }

@@ -82,25 +82,40 @@ struct rule {
     cudnnBackendAttributeType_t type;
     int64_t                     count;
     int                         of;         /* descriptors: what they must be */
+    int64_t                     more;       /* so many more may be given */
+    bool                        optional;
 };
 
+#define TENSOR_RULE(kind, name)                                                                    \
+    {kind, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, CUDNN_BACKEND_TENSOR_DESCRIPTOR, 0, false}
 #define OPERATION_RULES(kind, prefix, x, w, y)                                                     \
     {kind, prefix##_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,                                   \
-     CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR},                                                        \
-    {kind, prefix##x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, CUDNN_BACKEND_TENSOR_DESCRIPTOR},          \
-    {kind, prefix##w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, CUDNN_BACKEND_TENSOR_DESCRIPTOR},          \
-    {kind, prefix##y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, CUDNN_BACKEND_TENSOR_DESCRIPTOR},          \
-    {kind, prefix##_ALPHA, CUDNN_TYPE_FLOAT, 1, 0},                                                \
-    {kind, prefix##_BETA, CUDNN_TYPE_FLOAT, 1, 0}
+     CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 0, false},                                              \
+    TENSOR_RULE(kind, prefix##x), TENSOR_RULE(kind, prefix##w), TENSOR_RULE(kind, prefix##y),      \
+    {kind, prefix##_ALPHA, CUDNN_TYPE_FLOAT, 1, 0, 0, false},                                      \
+    {kind, prefix##_BETA, CUDNN_TYPE_FLOAT, 1, 0, 0, false}
 
 const rule rules[] = {
 #define RULE(descriptor, name, type, count, of)                                                    \
-    {CUDNN_BACKEND_##descriptor##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, count, of}
+    {CUDNN_BACKEND_##descriptor##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, count, of, 0,  \
+     false}
     RULE(TENSOR, TENSOR_DATA_TYPE, DATA_TYPE, 1, 0),
     RULE(TENSOR, TENSOR_DIMENSIONS, INT64, 4, 0),
     RULE(TENSOR, TENSOR_STRIDES, INT64, 4, 0),
     RULE(TENSOR, TENSOR_UNIQUE_ID, INT64, 1, 0),
     RULE(TENSOR, TENSOR_BYTE_ALIGNMENT, INT64, 1, 0),
+    {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, 0, 0,
+     true},
+    RULE(POINTWISE, POINTWISE_MODE, POINTWISE_MODE, 1, 0),
+    RULE(POINTWISE, POINTWISE_MATH_PREC, DATA_TYPE, 1, 0),
+    RULE(OPERATION_POINTWISE, OPERATION_POINTWISE_PW_DESCRIPTOR, BACKEND_DESCRIPTOR, 1,
+         CUDNN_BACKEND_POINTWISE_DESCRIPTOR),
+    RULE(OPERATION_POINTWISE, OPERATION_POINTWISE_XDESC, BACKEND_DESCRIPTOR, 1,
+         CUDNN_BACKEND_TENSOR_DESCRIPTOR),
+    RULE(OPERATION_POINTWISE, OPERATION_POINTWISE_BDESC, BACKEND_DESCRIPTOR, 1,
+         CUDNN_BACKEND_TENSOR_DESCRIPTOR),
+    RULE(OPERATION_POINTWISE, OPERATION_POINTWISE_YDESC, BACKEND_DESCRIPTOR, 1,
+         CUDNN_BACKEND_TENSOR_DESCRIPTOR),
     RULE(CONVOLUTION, CONVOLUTION_SPATIAL_DIMS, INT64, 1, 0),
     RULE(CONVOLUTION, CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, 0),
     RULE(CONVOLUTION, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1, 0),
@@ -115,15 +130,18 @@ const rule rules[] = {
     OPERATION_RULES(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER, _X, _DW, _DY),
     RULE(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, HANDLE, 1, 0),
-    RULE(OPERATIONGRAPH, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1, -1),
+    {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS,
+     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, -1, 1, false},
     RULE(ENGINEHEUR, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1,
          CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR),
     RULE(ENGINEHEUR, ENGINEHEUR_MODE, HEUR_MODE, 1, 0),
     RULE(EXECUTION_PLAN, EXECUTION_PLAN_HANDLE, HANDLE, 1, 0),
     RULE(EXECUTION_PLAN, EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1,
          CUDNN_BACKEND_ENGINECFG_DESCRIPTOR),
-    RULE(VARIANT_PACK, VARIANT_PACK_UNIQUE_IDS, INT64, 3, 0),
-    RULE(VARIANT_PACK, VARIANT_PACK_DATA_POINTERS, VOID_PTR, 3, 0),
+    {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
+     CUDNN_TYPE_INT64, 3, 0, 1, false},
+    {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+     CUDNN_TYPE_VOID_PTR, 3, 0, 1, false},
     RULE(VARIANT_PACK, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, 0),
 };
 
@@ -135,12 +153,14 @@ size_t bytes_of(cudnnBackendAttributeType_t type)
     case CUDNN_TYPE_VOID_PTR:
     case CUDNN_TYPE_HANDLE:
         return 8;
+    case CUDNN_TYPE_BOOLEAN:
+        return 1;
     default:
         return 4;
     }
 }
 
-bool is_operation(int type)
+bool is_convolution(int type)
 {
     return type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
            type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
@@ -151,7 +171,7 @@ bool is_operation(int type)
 void check_rule(const rule &r, cudnnBackendAttributeType_t type, int64_t count)
 {
     const bool factor = r.type == CUDNN_TYPE_FLOAT && type == CUDNN_TYPE_DOUBLE;
-    if ((type != r.type && !factor) || count != r.count)
+    if ((type != r.type && !factor) || count < r.count || count > r.count + r.more)
         wrong("attribute %d of a descriptor of type %d takes %lld of type %d, not %lld of type %d",
               r.name, r.descriptor, (long long)r.count, (int)r.type, (long long)count, (int)type);
 }
@@ -164,9 +184,15 @@ template <class T> const T *at(const desc &d, int name)
     return (const T *)found->second.bytes.data();
 }
 
-const desc &part(const desc &d, int name)
+const desc &part(const desc &d, int name, size_t i = 0)
 {
-    return *d.has.at(name).descs.at(0);
+    return *d.has.at(name).descs.at(i);
+}
+
+bool is_virtual(const desc &tensor)
+{
+    return tensor.has.count(CUDNN_ATTR_TENSOR_IS_VIRTUAL) &&
+           *at<bool>(tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 }
 
 /* ---- the convolution of a graph ---- */
@@ -192,8 +218,11 @@ const names passes[] = {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA},
 };
 
+/* Sums that are added to are in the wider type. */
 void check_tensor(const desc &t, cudnnDataType_t type)
 {
+    if (is_virtual(t) && type != CUDNN_DATA_DOUBLE)
+        type = CUDNN_DATA_FLOAT;
     const int64_t *const d = at<int64_t>(t, CUDNN_ATTR_TENSOR_DIMENSIONS);
     const int64_t *const s = at<int64_t>(t, CUDNN_ATTR_TENSOR_STRIDES);
     if (*at<cudnnDataType_t>(t, CUDNN_ATTR_TENSOR_DATA_TYPE) != type)
@@ -246,16 +275,47 @@ dnn_problem problem_of(const desc &op, int64_t after[2])
     return p;
 }
 
+/* A convolution, and the addition of a bias to its result if that is no tensor in memory. */
+dnn_problem problem_of_graph(const desc &graph, int64_t after[2])
+{
+    const auto  &all = graph.has.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).descs;
+    const desc  &op = *all[0];
+    dnn_problem  p = problem_of(op, after);
+    const desc  &sum = part(op, passes[p.pass].y);
+    if (is_virtual(sum) != (all.size() == 2))
+        wrong("a result that is nowhere in memory goes into a second operation, no other");
+    if (all.size() == 1)
+        return p;
+    const desc &add = *all[1], &bias = part(add, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+    const desc &to = part(add, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+    const int64_t *const d = at<int64_t>(bias, CUDNN_ATTR_TENSOR_DIMENSIONS);
+    if (p.pass != 0 || &part(add, CUDNN_ATTR_OPERATION_POINTWISE_XDESC) != &sum ||
+        *at<int>(part(add, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR),
+                 CUDNN_ATTR_POINTWISE_MODE) != CUDNN_POINTWISE_ADD)
+        wrong("a second operation that does not add to the convolution's result");
+    check_tensor(bias, p.type);
+    check_tensor(to, p.type);
+    if (d[0] != 1 || d[1] != p.g.o || d[2] != 1 || d[3] != 1 || is_virtual(to) ||
+        memcmp(at<int64_t>(to, CUDNN_ATTR_TENSOR_DIMENSIONS),
+               at<int64_t>(sum, CUDNN_ATTR_TENSOR_DIMENSIONS), 4 * sizeof *d) != 0)
+        wrong("a bias that is not one number per channel of the result");
+    p.bias = true;
+    p.id[2] = *at<int64_t>(to, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+    p.id[3] = *at<int64_t>(bias, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+    return p;
+}
+
 /* Rules between attributes; false: this library has nothing for it. */
 bool check_finished(const desc &d)
 {
-    if (!is_operation(d.type) && d.type != CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
+    const bool graph = d.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR;
+    if (!is_convolution(d.type) && !graph)
         return true;
-    const desc   &op = is_operation(d.type) ? d : part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS);
-    int64_t       after[2];
-    const dnn_problem p = problem_of(op, after);
-    const bool    wide = p.type == CUDNN_DATA_DOUBLE;
-    const desc   &v = part(op, passes[p.pass].convolution);
+    const desc       &op = graph ? part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS) : d;
+    int64_t           after[2];
+    const dnn_problem p = graph ? problem_of_graph(d, after) : problem_of(d, after);
+    const bool        wide = p.type == CUDNN_DATA_DOUBLE;
+    const desc       &v = part(op, passes[p.pass].convolution);
     if (*at<int>(v, CUDNN_ATTR_CONVOLUTION_CONV_MODE) != CUDNN_CROSS_CORRELATION ||
         *at<int64_t>(v, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) != 2)
         wrong("not a correlation of images");
@@ -264,26 +324,21 @@ bool check_finished(const desc &d)
         wrong("sums in another type than that of factors");
     if (op.has.at(passes[p.pass].alpha).type != (wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT))
         wrong("factors of another type than that of sums");
-    return d.type != CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR ||
-           (after[0] == p.g.before[0] && after[1] == p.g.before[1]);
-}
-
-/* The graph that a plan is for, through its configuration. */
-const desc &operation_of(const desc &config)
-{
-    return part(part(config, CUDNN_ATTR_ENGINE_OPERATION_GRAPH), CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    return !graph || (after[0] == p.g.before[0] && after[1] == p.g.before[1]);
 }
 
 /* ---- heuristics ---- */
 
-/* Mode A knows nothing for f64, mode B nothing at all. */
+/* Mode A knows nothing for f64, mode B nothing at all, and none knows biases in f64. */
 std::vector<int> engines_for(const desc &heuristics)
 {
     const desc &graph = part(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
     int64_t     after[2];
-    const bool  wide = problem_of(part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS), after).type ==
-                      CUDNN_DATA_DOUBLE;
+    const dnn_problem p = problem_of_graph(graph, after);
+    const bool  wide = p.type == CUDNN_DATA_DOUBLE;
     const int   mode = *at<int>(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE);
+    if (wide && p.bias)
+        return {};
     if (mode == CUDNN_HEUR_MODE_FALLBACK)
         return {DNN_PLAIN};
     if (mode != CUDNN_HEUR_MODE_A || wide)
@@ -425,11 +480,16 @@ API cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t p,
             return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
         value v = {type, {}, {}};
         if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
-            v.descs.push_back(known(*(const cudnnBackendDescriptor_t *)values));
-            const desc &of = *v.descs[0];
-            if (!of.finished || (r.of >= 0 ? (int)of.type != r.of : !is_operation(of.type)))
-                wrong("attribute %d is a descriptor of type %d, %sfinished", (int)name,
-                      (int)of.type, of.finished ? "" : "not ");
+            for (int64_t i = 0; i < count; i++) {
+                v.descs.push_back(known(((const cudnnBackendDescriptor_t *)values)[i]));
+                const desc &of = *v.descs.back();
+                const int   want = r.of >= 0 ? r.of : CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+                const bool  fits = r.of < 0 && i == 0 ? is_convolution(of.type)
+                                                      : (int)of.type == want;
+                if (!of.finished || !fits)
+                    wrong("attribute %d is a descriptor of type %d, %sfinished", (int)name,
+                          (int)of.type, of.finished ? "" : "not ");
+            }
         } else {
             v.bytes.assign((const char *)values,
                            (const char *)values + (size_t)count * bytes_of(type));
@@ -450,7 +510,7 @@ API cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t p)
     if (fails())
         return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     for (const rule &r : rules)
-        if (r.descriptor == (int)d.type && !d.has.count(r.name))
+        if (r.descriptor == (int)d.type && !d.has.count(r.name) && !r.optional)
             wrong("attribute %d of a descriptor of type %d is not set", r.name, r.descriptor);
     if (!check_finished(d))
         return CUDNN_STATUS_NOT_SUPPORTED_PADDING;
@@ -510,17 +570,20 @@ API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t 
         return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     int64_t after[2];
     const desc &config = part(e, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-    dnn_problem p = problem_of(operation_of(config), after);
+    dnn_problem p = problem_of_graph(part(config, CUDNN_ATTR_ENGINE_OPERATION_GRAPH), after);
     p.engine = e.engine;
     const int64_t *const id = at<int64_t>(v, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     void *const *const   data = at<void *>(v, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-    void **const         to[3] = {&p.x, &p.w, &p.y};
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            if (id[j] == p.id[i])
-                *to[i] = data[j];
-    if (!p.x || !p.w || !p.y || ((uintptr_t)p.x | (uintptr_t)p.w | (uintptr_t)p.y) % 16 != 0)
-        wrong("operands %p, %p, %p: missing or not aligned", p.x, p.w, p.y);
+    const size_t         tensors = p.bias ? 4 : 3;
+    if (v.has.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS).bytes.size() != tensors * sizeof *id ||
+        v.has.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).bytes.size() != tensors * sizeof *data)
+        wrong("so many operands as tensors in memory are wanted: %zu", tensors);
+    for (size_t i = 0; i < tensors; i++) {
+        for (size_t j = 0; j < tensors; j++)
+            p.at[i] = id[j] == p.id[i] ? data[j] : p.at[i];
+        if (!p.at[i] || (uintptr_t)p.at[i] % 16 != 0)
+            wrong("operand %zu, %p: missing or not aligned", i, p.at[i]);
+    }
     p.work = *at<void *>(v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     const int64_t work = dnn_engines[p.engine].work;
     if (work > 0 && (!p.work || (uintptr_t)p.work % 256 != 0))

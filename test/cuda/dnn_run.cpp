@@ -89,7 +89,6 @@ void dnn_run(const void *arguments)
     const int64_t   size[3] = {g.n * g.h * g.w * g.c, g.o * g.kh * g.kw * g.cg,
                                g.n * g.oh * g.ow * g.o};
     const int       to = p.pass == 0 ? 2 : p.pass == 1 ? 0 : 1;
-    void *const     at[3] = {p.x, p.w, p.y};
     std::vector<double> sum((size_t)size[to], 0.0);
     if (dnn_engines[p.engine].work > 0)
         memset(p.work, 0xff, (size_t)dnn_engines[p.engine].work);
@@ -97,9 +96,11 @@ void dnn_run(const void *arguments)
         const int64_t i[3] = {x, w, y};
         double        product = 1;
         for (int k = 0; k < 3; k++)
-            product *= k == to ? 1 : load(p, at[k], i[k]);
+            product *= k == to ? 1 : load(p, p.at[k], i[k]);
         sum[(size_t)i[to]] += product;
     });
-    for (int64_t i = 0; i < size[to]; i++)
-        store(p, at[to], i, sum[(size_t)i]);
+    for (int64_t i = 0; i < size[to]; i++) {
+        const double more = p.bias ? load(p, p.at[3], i % g.o) : 0;
+        store(p, p.at[to], i, sum[(size_t)i] + more);
+    }
 }

@@ -26,8 +26,9 @@ struct dnn_problem {
     dnn_geometry    g;
     cudnnDataType_t type;
     int             pass, engine;
-    void           *x, *w, *y, *work;
-    int64_t         id[3];
+    bool            bias;
+    void           *at[4], *work;           /* x, w, y, bias */
+    int64_t         id[4];
 };
 
 /* arguments: a dnn_problem. */

@@ -82,9 +82,32 @@ CASE(no_card)
     setenv("WEIR_EMULATED_CARDS", "3", 1);
     CHECK_CUDA(cudaGetDeviceCount(&n));
     CHECK(n == 3);
-    CHECK_CUDA(cudaSetDevice(2));
     CHECK_ERROR(cudaSetDevice(3), cudaErrorInvalidDevice);
+    unsetenv("WEIR_EMULATED_CARDS");
+    (void)cudaGetLastError();
+}
+
+/* A kernel goes to a stream of the card at hand. */
+CASE(several_cards)
+{
+    size_t       before, after, total;
+    cudaStream_t zero = lab_stream();
+
+    setenv("WEIR_EMULATED_CARDS", "3", 1);
+    CHECK_CUDA(cudaMemGetInfo(&before, &total));
+    CHECK_CUDA(cudaSetDevice(2));
+    cudaStream_t two = lab_stream();
+    int *const   x = lab_ints(1);
+    CHECK_CUDA(probe_set(two, x, 1, 5));
+    CHECK(lab_int(two, x) == 5);
+    CHECK_ERROR(probe_set(zero, x, 1, 5), cudaErrorInvalidResourceHandle);
     CHECK_CUDA(cudaSetDevice(0));
+    CHECK_ERROR(probe_set(two, x, 1, 5), cudaErrorInvalidResourceHandle);
+    CHECK_CUDA(cudaMemGetInfo(&after, &total));
+    CHECK(before == after);
+    CHECK_CUDA(cudaFree(x));
+    CHECK_CUDA(cudaStreamDestroy(two));
+    CHECK_CUDA(cudaStreamDestroy(zero));
     unsetenv("WEIR_EMULATED_CARDS");
     (void)cudaGetLastError();
 }

@@ -89,7 +89,7 @@ void *fiber_new(void)
     /* Tops at the same place of every page would share one set of the cache. */
     static size_t made;
     char *const   begin = stack + STACK_BYTES - made++ * 320 % SPREAD_BYTES;
-    void **const  top = (void **)begin - 1;     /* after ret: as a call leaves it, 8 past 16 */
+    void **const  top = (void **)begin - 1;     /* 8 below a multiple of 16, as after a call */
     top[-1] = (void *)work;
     memset(top - 7, 0, 6 * sizeof *top);
     return top - 7;

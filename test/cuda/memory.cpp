@@ -20,6 +20,7 @@ namespace {
 enum { ALIGN = 256, TAIL = 256 };
 
 struct block {
+    int    card;
     size_t bytes, room;         /* asked for; charged, a multiple of ALIGN */
     char  *mapped;              /* guarded memory; NULL: of the heap */
     size_t mapped_bytes;
@@ -28,7 +29,7 @@ struct block {
 std::map<const char *, block>  blocks;
 std::map<const char *, size_t> pinned;      /* host ranges */
 std::map<const char *, size_t> registered;  /* those among them that are not ours to free */
-size_t                         used;
+size_t                         used[EMULATE_MOST_CARDS];
 int                            opened;      /* emulate_access, nested */
 
 bool guarded(void)
@@ -61,20 +62,20 @@ char *guarded_new(block *b)
 
 cudaError_t block_new(void **out, size_t bytes)
 {
-    block        b = {bytes, round_up(bytes, ALIGN), NULL, 0};
+    block        b = {emulate_card(), bytes, round_up(bytes, ALIGN), NULL, 0};
     const size_t capacity = emulate_bytes();
 
     *out = NULL;
     if (bytes == 0)
         return cudaSuccess;
-    if (bytes > capacity || b.room > capacity || used > capacity - b.room)
+    if (bytes > capacity || b.room > capacity || used[b.card] > capacity - b.room)
         return cudaErrorMemoryAllocation;
     char *const p = guarded() ? guarded_new(&b) : (char *)aligned_alloc(ALIGN, b.room + TAIL);
     if (!p)
         return cudaErrorMemoryAllocation;
     memset(p, 0xff, b.room + (b.mapped ? 0 : TAIL));
     blocks[p] = b;
-    used += b.room;
+    used[b.card] += b.room;
     *out = p;
     if (b.mapped && !opened)
         mprotect(b.mapped, b.mapped_bytes - page(), PROT_NONE);
@@ -96,7 +97,7 @@ void block_free(char *p, const block *b)
     if (b->mapped)
         mprotect(b->mapped, b->mapped_bytes - page(), PROT_READ | PROT_WRITE);
     check_tail(p, b);
-    used -= b->room;
+    used[b->card] -= b->room;
     if (b->mapped) {
         munmap(b->mapped, b->mapped_bytes);
         return;
@@ -254,6 +255,11 @@ bool emulate_pinned(const void *p, size_t bytes)
     return at != pinned.end() && (const char *)p + bytes <= at->first + at->second;
 }
 
+size_t emulate_pinned_ranges(void)
+{
+    return pinned.size();
+}
+
 void emulate_access(bool open)
 {
     opened += open ? 1 : -1;
@@ -268,7 +274,10 @@ extern "C" {
 
 size_t emulate_allocated(void)
 {
-    return used;
+    size_t all = 0;
+    for (const size_t bytes : used)
+        all += bytes;
+    return all;
 }
 
 cudaError_t cudaMalloc(void **p, size_t bytes)
@@ -303,7 +312,8 @@ cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
     if (emulate_cards() == 0)
         return entry.say(cudaErrorNoDevice);
     *total = emulate_bytes();
-    *unused = used < *total ? *total - used : 0;
+    const size_t taken = used[emulate_card()];
+    *unused = taken < *total ? *total - taken : 0;
     return cudaSuccess;
 }
 

@@ -24,7 +24,9 @@ EMULATE_API long   emulate_calls(const char *function);     /* how often it has 
 EMULATE_API size_t emulate_queued(void);                    /* works that have not run */
 EMULATE_API void   emulate_recover(void);                   /* nothing planted, no error left */
 EMULATE_API void   emulate_seed(uint64_t seed);             /* draws the same orders from here on */
-EMULATE_API size_t emulate_allocated(void);                 /* bytes of the card's memory */
+EMULATE_API size_t emulate_allocated(void);                 /* bytes of the cards' memory */
+/* Streams, events, graphs and pinned ranges that nobody has freed. */
+EMULATE_API size_t emulate_handles(void);
 
 #ifdef __cplusplus
 }

@@ -134,6 +134,20 @@ static __global__ void count(unsigned *to, int *largest)
     atomicMax(largest, (int)(blockIdx.x * blockDim.x + threadIdx.x));
 }
 
+struct alignas(16) four {
+    int of[4];
+};
+
+static __global__ void aligned(int *p)
+{
+    four here = {{1, 2, 3, 4}};
+    four *volatile at = &here;
+
+    p[threadIdx.x] = (int)((uintptr_t)at % 16);
+    __syncthreads();
+    p[threadIdx.x] += (int)((uintptr_t)at % 16);
+}
+
 static __global__ void poke(char *p, int64_t at, char value)
 {
     p[at] = value;
@@ -197,6 +211,11 @@ cudaError_t probe_places(cudaStream_t s, int *to, dim3 grid, dim3 block)
 cudaError_t probe_count(cudaStream_t s, unsigned *to, int *largest, dim3 grid, dim3 block)
 {
     return launch(s, count, grid, block, to, largest);
+}
+
+cudaError_t probe_aligned(cudaStream_t s, int *p, int n)
+{
+    return launch(s, aligned, 1, n, p);
 }
 
 cudaError_t probe_poke(cudaStream_t s, char *p, int64_t at, char value)

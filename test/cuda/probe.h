@@ -37,6 +37,8 @@ cudaError_t probe_hang(cudaStream_t s, int n);
 cudaError_t probe_places(cudaStream_t s, int *to, dim3 grid, dim3 block);
 /* *to = number of threads that ran, *largest = the largest thread number, by atomics. */
 cudaError_t probe_count(cudaStream_t s, unsigned *to, int *largest, dim3 grid, dim3 block);
+/* p[i] = how far 16-byte values on the stack of thread i are from where they should be. */
+cudaError_t probe_aligned(cudaStream_t s, int *p, int n);
 /* Writes to p[at]. */
 cudaError_t probe_poke(cudaStream_t s, char *p, int64_t at, char value);
 

@@ -1,165 +1,9 @@
-/* reduce.c - tests of all that reduces: the emulated card against the CPU over awkward shapes, the
- * same bits from run to run, and the cuts of work, which are functions of shapes. */
-#include <float.h>
+/* reduce.c - tests of reductions and their gradients over awkward shapes: the emulated card against
+ * the CPU, and how work is cut, which is a function of shapes. */
 #include <stdlib.h>
 
-#include "check.h"
-#include "core/attr.h"
-#include "core/half.h"
+#include "cuda/both.h"
 #include "device/cuda/norm_plan.h"
-#include "graph/op/op.h"
-#include "weir.h"
-
-enum { CPU, CARD, DEVICES, INPUTS = 4, OUTPUTS = 3 };
-
-static weir_device *device[DEVICES];
-
-static bool open_both(void)
-{
-    setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);
-    device[CPU] = weir_device_open("cpu", NULL);
-    device[CARD] = weir_device_open("cuda", NULL);
-    return CHECK(device[CPU] && device[CARD]);
-}
-
-static void close_both(void)
-{
-    weir_device_close(device[CPU]);
-    weir_device_close(device[CARD]);
-}
-
-/* ---- values ---- */
-
-static int64_t count_of(const weir_desc *d)
-{
-    int64_t n = 1;
-    for (int i = 0; i < d->ndim; i++)
-        n *= d->dim[i];
-    return n;
-}
-
-static void put(void *at, weir_dtype t, int64_t i, double v)
-{
-    switch (t) {
-    case WEIR_F32:  ((float *)at)[i] = (float)v; break;
-    case WEIR_F64:  ((double *)at)[i] = v; break;
-    case WEIR_I32:  ((int32_t *)at)[i] = (int32_t)v; break;
-    case WEIR_I64:  ((int64_t *)at)[i] = (int64_t)v; break;
-    case WEIR_U8:   ((uint8_t *)at)[i] = (uint8_t)(int)v; break;
-    case WEIR_F16:  ((uint16_t *)at)[i] = weir_to_f16((float)v); break;
-    default:        ((uint16_t *)at)[i] = weir_to_bf16((float)v);
-    }
-}
-
-static double get(const void *at, weir_dtype t, int64_t i)
-{
-    switch (t) {
-    case WEIR_F32:  return (double)((const float *)at)[i];
-    case WEIR_F64:  return ((const double *)at)[i];
-    case WEIR_I32:  return ((const int32_t *)at)[i];
-    case WEIR_I64:  return (double)((const int64_t *)at)[i];
-    case WEIR_U8:   return ((const uint8_t *)at)[i];
-    case WEIR_F16:  return (double)weir_from_f16(((const uint16_t *)at)[i]);
-    default:        return (double)weir_from_bf16(((const uint16_t *)at)[i]);
-    }
-}
-
-/* Normalised mean square error allowed; integers are exact. */
-static double allowed(weir_dtype t)
-{
-    return t == WEIR_F32 ? 1e-12 : t == WEIR_F64 ? 1e-28 : t == WEIR_F16 ? 1e-7
-         : t == WEIR_BF16 ? 1e-5 : 0;
-}
-
-static void compare(const char *what, const weir_desc *d, const void *got, const void *want)
-{
-    const int64_t n = count_of(d);
-    double        error = 0, size = 0;
-    int64_t       wrong = 0;
-    char          text[WEIR_DESC_TEXT];
-
-    for (int64_t i = 0; i < n; i++) {
-        const double a = get(got, d->dtype, i), b = get(want, d->dtype, i);
-        if (a == b || (isnan(a) && isnan(b)))
-            size += isfinite(b) ? b * b : 0;
-        else if (!isfinite(a) || !isfinite(b))
-            wrong++;
-        else {
-            error += (a - b) * (a - b);
-            size += b * b;
-        }
-    }
-    const double nmse = error > 0 ? error / size : 0;
-    check_that(wrong == 0 && nmse <= allowed(d->dtype), __FILE__, __LINE__,
-               "%s to %s: NMSE %g, %lld elements infinite or NaN in one only", what,
-               weir_desc_text(d, text), nmse, (long long)wrong);
-}
-
-/* ---- a call on both devices ---- */
-
-typedef struct trial {
-    weir_op     op;
-    const char *what;
-    int         nin, nout;
-    weir_desc   in[INPUTS];
-    void       *data[INPUTS];           /* row-major */
-    const int  *order;                  /* of axes of input 0, as the op sees it; NULL: as it is */
-    const void *attr;
-    size_t      attr_bytes;
-} trial;
-
-/* Results in row-major order; out[i] must be freed. */
-static bool run_on(const trial *t, int on, weir_desc desc[OUTPUTS], void *out[OUTPUTS])
-{
-    weir_tensor *in[INPUTS], *seen[INPUTS], *y[WEIR_MAX_OUT] = {NULL};
-    bool         ok = true;
-
-    weir_scope_begin(device[on]);
-    for (int i = 0; i < t->nin; i++) {
-        in[i] = seen[i] = weir_input(device[on], t->in[i]);
-        ok = ok && weir_write(in[i], t->data[i], weir_tensor_bytes(in[i])) == WEIR_OK;
-    }
-    if (t->order)
-        seen[0] = weir_transpose(in[0], t->order);
-    ok = ok && weir_record(t->op, t->nin, seen, t->attr, t->attr_bytes, y) == WEIR_OK;
-    for (int i = 0; i < t->nout && ok; i++) {
-        desc[i] = weir_tensor_desc(y[i]);
-        out[i] = malloc(weir_tensor_bytes(y[i]) + 1);
-        ok = weir_read(y[i], out[i], weir_tensor_bytes(y[i])) == WEIR_OK;
-    }
-    check_that(ok, __FILE__, __LINE__, "%s on device %d: %s", t->what, on, weir_error());
-    for (int i = 0; i < t->nin; i++)
-        weir_release(in[i]);
-    weir_scope_end(device[on]);
-    return ok;
-}
-
-/* CPU and card agree, and the card with itself. */
-static void try_call(const trial *t)
-{
-    weir_desc desc[OUTPUTS];
-    void     *want[OUTPUTS] = {NULL}, *got[OUTPUTS] = {NULL}, *again[OUTPUTS] = {NULL};
-
-    if (run_on(t, CPU, desc, want) && run_on(t, CARD, desc, got) && run_on(t, CARD, desc, again))
-        for (int i = 0; i < t->nout; i++) {
-            const size_t bytes = (size_t)count_of(&desc[i]) * weir_dtype_size(desc[i].dtype);
-            compare(t->what, &desc[i], got[i], want[i]);
-            CHECK_BITS(got[i], again[i], bytes);
-        }
-    for (int i = 0; i < OUTPUTS; i++) {
-        free(want[i]);
-        free(got[i]);
-        free(again[i]);
-    }
-}
-
-static void *drawn(const weir_desc *d, double lo, double hi)
-{
-    void *const at = malloc((size_t)count_of(d) * weir_dtype_size(d->dtype) + 1);
-    for (int64_t i = 0; i < count_of(d); i++)
-        put(at, d->dtype, i, check_real(lo, hi));
-    return at;
-}
 
 /* ---- one input, axes reduced ---- */
 
@@ -239,7 +83,7 @@ CASE(columns)
 CASE(many_small_results)
 {
     if (open_both()) {
-        const weir_desc x = weir_2d(WEIR_F32, 70000, 3), y = weir_3d(WEIR_F32, 300, 40, 5);
+        const weir_desc x = weir_2d(WEIR_F32, 70000, 3), y = three(WEIR_F32, 300, 40, 5);
         try_reductions(&x, NULL, 2, true);
         try_reductions(&y, NULL, 2, true);
         try_reductions(&y, NULL, 5, true);
@@ -255,7 +99,7 @@ CASE(axes_in_every_order)
     if (open_both())
         for (int o = 0; o < 6; o++)
             for (uint64_t dims = 1; dims < 8; dims++) {
-                const weir_desc x = weir_3d(o % 2 ? WEIR_F32 : WEIR_I32, 9, 34, 12);
+                const weir_desc x = three(o % 2 ? WEIR_F32 : WEIR_I32, 9, 34, 12);
                 try_reductions(&x, orders[o], dims, dims % 2);
             }
     close_both();
@@ -291,7 +135,7 @@ CASE(element_types)
 CASE(empty)
 {
     if (open_both()) {
-        const weir_desc x = weir_3d(WEIR_F32, 4, 0, 3);
+        const weir_desc x = three(WEIR_F32, 4, 0, 3);
         for (uint64_t dims = 1; dims < 8; dims++) {
             const weir_reduce_attr attr = {.dims = dims, .scale = 1};
             trial sum = {WEIR_OP_SUM, "sum", 1, 1, {x}, {drawn(&x, 0, 1)}, NULL, &attr,
@@ -398,194 +242,33 @@ CASE(gradients)
     close_both();
 }
 
-/* ---- along one axis ---- */
-
-static void try_along(const weir_desc *x)
+/* What begins off a multiple of 16 bytes is read one by one, in the same order. */
+CASE(alignment_changes_no_bit)
 {
-    for (int axis = 0; axis < x->ndim; axis++) {
-        const weir_axis_attr attr = {axis};
-        void *const          v = drawn(x, -5, 5), *const w = drawn(x, -5, 0.9);
-        trial t = {WEIR_OP_SOFTMAX, "softmax", 1, 1, {*x, *x}, {v, w}, NULL, &attr, sizeof attr};
-        try_call(&t);
-        t.op = WEIR_OP_LOG_SOFTMAX;
-        try_call(&t);
-        t.nin = 2;
-        t.op = WEIR_OP_SOFTMAX_GRAD;
-        t.what = "softmax_grad";
-        try_call(&t);
-        t.op = WEIR_OP_LOG_SOFTMAX_GRAD;
-        try_call(&t);
-        free(v);
-        free(w);
-    }
-}
-
-CASE(softmax)
-{
-    static const weir_dtype types[] = {WEIR_F64, WEIR_F16, WEIR_BF16};
+    enum { ROWS = 40, COLS = 1032 };
+    static float v[ROWS * COLS + 1];
+    float        sums[2][2][COLS];
 
     if (open_both()) {
-        for (int i = 0; i < SIZES; i++) {
-            const weir_desc x = weir_2d(WEIR_F32, sizes[i] > 2000 ? 1 : 3, sizes[i]);
-            try_along(&x);
-        }
-        const weir_desc wide = weir_2d(WEIR_F32, 2, 6000), image = weir_4d(WEIR_F32, 2, 3, 9, 5);
-        try_along(&wide);
-        try_along(&image);
-        for (int i = 0; i < 3; i++) {
-            const weir_desc x = weir_3d(types[i], 3, 136, 17);
-            try_along(&x);
-        }
-    }
-    close_both();
-}
-
-static void try_cumsum(const weir_desc *x)
-{
-    for (int axis = 0; axis < x->ndim; axis++)
-        for (int reverse = 0; reverse < 2; reverse++) {
-            const weir_cumsum_attr attr = {{.dims = 1u << axis, .keep = 1, .scale = 1}, reverse};
-            const trial            t = {WEIR_OP_CUMSUM, "cumsum", 1, 1, {*x}, {drawn(x, -5, 9)},
-                                        NULL, &attr, sizeof attr};
-            try_call(&t);
-            free(t.data[0]);
-        }
-}
-
-CASE(cumsum)
-{
-    static const weir_dtype types[] = {WEIR_F64, WEIR_F16, WEIR_BF16, WEIR_I32, WEIR_I64, WEIR_U8};
-
-    if (open_both()) {
-        for (int i = 0; i < SIZES; i++) {
-            const weir_desc x = weir_2d(WEIR_F32, 3, sizes[i]);
-            try_cumsum(&x);
-        }
-        const weir_desc tall = weir_2d(WEIR_F32, 3000, 3), image = weir_4d(WEIR_F32, 2, 3, 9, 5);
-        try_cumsum(&tall);
-        try_cumsum(&image);
-        for (int i = 0; i < 6; i++) {
-            const weir_desc x = weir_2d(types[i], 35, 1030);
-            try_cumsum(&x);
-        }
-    }
-    close_both();
-}
-
-/* ---- losses and batch normalisation ---- */
-
-static void try_losses(int64_t n, int64_t classes, weir_dtype type, weir_dtype target)
-{
-    const weir_desc x = weir_2d(type, n, classes);
-    const weir_desc y = target == type ? x : weir_1d(target, n);
-    const weir_desc rows = weir_1d(type, n), one = weir_scalar(type);
-    trial t = {WEIR_OP_CROSS_ENTROPY, "cross_entropy", 2, 2, {x, y, rows, one},
-               {drawn(&x, -9, 9), drawn(&y, 0, target == type ? 1 : (double)classes - 0.01),
-                drawn(&rows, 3, 9), drawn(&one, 0.5, 2)}, NULL, NULL, 0};
-
-    if (target != type && n > 4)        /* no class: NaN */
-        put(t.data[1], target, 3, (double)classes);
-    try_call(&t);
-    t.op = WEIR_OP_CROSS_ENTROPY_GRAD;
-    t.what = "cross_entropy_grad";
-    t.nin = 4;
-    t.nout = 1;
-    try_call(&t);
-    if (target != type) {
-        t.op = WEIR_OP_COUNT_CORRECT;
-        t.what = "count_correct";
-        t.nin = 2;
-        try_call(&t);
-    }
-    for (int i = 0; i < INPUTS; i++)
-        free(t.data[i]);
-}
-
-CASE(losses)
-{
-    static const weir_dtype targets[] = {WEIR_I32, WEIR_I64, WEIR_F32};
-
-    if (open_both())
-        for (int i = 0; i < 3; i++) {
-            try_losses(0, 4, WEIR_F32, targets[i]);
-            try_losses(1, 1, WEIR_F32, targets[i]);
-            try_losses(70, 10, WEIR_F32, targets[i]);
-            try_losses(3, 1025, WEIR_F32, targets[i]);
-            try_losses(1500, 33, i == 2 ? WEIR_F64 : WEIR_F32, i == 2 ? WEIR_F64 : targets[i]);
-        }
-    close_both();
-}
-
-/* shift: a mean that is large against the deviations. */
-static void try_norm(const weir_desc *x, double shift)
-{
-    const weir_desc           c = weir_1d(x->dtype, x->dim[1]);
-    const weir_bn_attr        stats = {1e-5};
-    const weir_bn_update_attr update = {0.1, (double)(count_of(x) / x->dim[1])};
-    trial t = {WEIR_OP_BN_STATS, "bn_stats", 1, 3, {*x}, {drawn(x, shift - 1, shift + 1)}, NULL,
-               &stats, sizeof stats};
-    weir_desc desc[OUTPUTS];
-    void     *made[OUTPUTS] = {NULL};
-
-    try_call(&t);
-    if (run_on(&t, CPU, desc, made)) {
-        const trial g = {WEIR_OP_BN_GRAD_REDUCE, "bn_grad_reduce", 4, 2, {*x, *x, c, c},
-                         {drawn(x, -1, 1), t.data[0], made[0], made[2]}, NULL, NULL, 0};
-        const trial u = {WEIR_OP_BN_UPDATE, "bn_update", 4, 0, {c, c, c, c},
-                         {made[0], made[1], made[0], made[1]}, NULL, &update, sizeof update};
-        try_call(&g);
-        try_call(&u);
-        free(g.data[0]);
-    }
-    for (int i = 0; i < OUTPUTS; i++)
-        free(made[i]);
-    free(t.data[0]);
-}
-
-CASE(batch_normalisation)
-{
-    static const int64_t rows[] = {1, 7, 8, 9, 33, 1025}, channels[] = {1, 3, 4, 64, 130};
-
-    if (open_both()) {
-        for (int i = 0; i < 6; i++)
-            for (int k = 0; k < 5; k++) {
-                const weir_desc x = weir_2d(k % 2 ? WEIR_F64 : WEIR_F32, rows[i], channels[k]);
-                try_norm(&x, 0.3);
-            }
-        const weir_desc image = weir_4d(WEIR_F32, 3, 6, 31, 33), tall = weir_2d(WEIR_F32, 70000, 2);
-        try_norm(&image, 0);
-        try_norm(&tall, 1);
-    }
-    close_both();
-}
-
-/* Deviations of 1 about a mean of 1000: f32 keeps 14 bits of them, and the variance must not lose
- * more. One far number must not spoil those after it. */
-CASE(variance_is_robust)
-{
-    if (open_both()) {
-        const weir_desc    x = weir_2d(WEIR_F32, 20000, 3), c = weir_1d(WEIR_F32, 3);
-        const weir_bn_attr eps = {1e-5};
-        float *const       v = drawn(&x, -1, 1);
-        double             mean[3] = {0}, var[3] = {0};
-        for (int64_t i = 0; i < 60000; i++)
-            v[i] += i % 3 == 0 ? 1000.0f : 0;
-        v[1] = 1e6f;
-        for (int64_t i = 0; i < 60000; i++)
-            mean[i % 3] += (double)v[i] / 20000;
-        for (int64_t i = 0; i < 60000; i++)
-            var[i % 3] += ((double)v[i] - mean[i % 3]) * ((double)v[i] - mean[i % 3]) / 20000;
-        const trial t = {WEIR_OP_BN_STATS, "bn_stats", 1, 3, {x}, {v}, NULL, &eps, sizeof eps};
-        weir_desc   desc[OUTPUTS];
-        void       *made[OUTPUTS] = {NULL};
-        if (run_on(&t, CARD, desc, made))
-            for (int i = 0; i < 3; i++) {
-                CHECK_NEAR(get(made[0], c.dtype, i), mean[i], 1e-7);
-                CHECK_NEAR(get(made[1], c.dtype, i) / var[i], 1, 2e-7);
-            }
-        for (int i = 0; i < OUTPUTS; i++)
-            free(made[i]);
-        free(v);
+        weir_device *const d = device[CARD];
+        check_floats(v, ROWS * COLS + 1, -1, 1);
+        weir_scope_begin(d);
+        weir_tensor *const whole = weir_input(d, weir_1d(WEIR_F32, ROWS * COLS + 1));
+        weir_tensor *const own = weir_input(d, weir_2d(WEIR_F32, ROWS, COLS));
+        CHECK_OK(weir_write(whole, v, sizeof v));
+        CHECK_OK(weir_write(own, v + 1, sizeof v - sizeof *v));
+        const int64_t      begin = 1, end = ROWS * COLS + 1, dims[] = {ROWS, COLS};
+        weir_tensor *const part = weir_slice(whole, &begin, &end, NULL);
+        weir_tensor *const x[] = {weir_reshape(part, 2, dims), own};
+        for (int i = 0; i < 2; i++)
+            for (uint32_t k = 0; k < 2; k++)
+                CHECK_OK(weir_read(weir_sum(x[i], 1u << k, false), sums[i][k],
+                                   (k ? ROWS : COLS) * sizeof(float)));
+        CHECK_BITS(sums[0][0], sums[1][0], sizeof sums[0][0]);
+        CHECK_BITS(sums[0][1], sums[1][1], ROWS * sizeof(float));
+        weir_release(whole);
+        weir_release(own);
+        weir_scope_end(d);
     }
     close_both();
 }

@@ -8,88 +8,18 @@
 #include "emulate.h"
 #include "plant.h"
 
-/* Whoever emulates functions of the driver defines this. */
-extern "C" void *emulate_driver_function(const char *name) __attribute__((weak));
-
 namespace {
 
-thread_local int card;
 uint64_t         state;             /* of the generator; 0: not seeded */
 
-const emulate_stream *always(uint64_t id, unsigned flags)
+/* The streams that are always there are those of the card at hand. */
+void always(uint64_t id, unsigned flags)
 {
     emulate_stream *&s = emulate_streams[id];
+    if (s && s->queue.empty())
+        s->card = emulate_card();
     if (!s)
-        s = new emulate_stream{id, flags, 0, {}, 0, 0, false, false, NULL, {}};
-    return s;
-}
-
-void describe(cudaDeviceProp *p)
-{
-    memset(p, 0, sizeof *p);
-    strcpy(p->name, "emulated card");
-    p->totalGlobalMem = emulate_bytes();
-    p->sharedMemPerBlock = 48 << 10;
-    p->sharedMemPerMultiprocessor = p->sharedMemPerBlockOptin = 64 << 10;
-    p->regsPerBlock = p->regsPerMultiprocessor = 64 << 10;
-    p->warpSize = 32;
-    p->maxThreadsPerBlock = p->maxThreadsPerMultiProcessor = 1024;
-    p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024;
-    p->maxThreadsDim[2] = 64;
-    p->maxGridSize[0] = 0x7fffffff;
-    p->maxGridSize[1] = p->maxGridSize[2] = 65535;
-    p->totalConstMem = 64 << 10;
-    p->major = 9;
-    p->multiProcessorCount = 4;
-    p->canMapHostMemory = p->unifiedAddressing = p->concurrentKernels = 1;
-    p->asyncEngineCount = 2;
-    p->memoryBusWidth = 256;
-    p->l2CacheSize = 4 << 20;
-    p->streamPrioritiesSupported = p->hostRegisterSupported = 1;
-}
-
-cudaError_t attribute(int *value, cudaDeviceAttr what)
-{
-    cudaDeviceProp p;
-
-    describe(&p);
-    switch (what) {
-    case cudaDevAttrMaxThreadsPerBlock:          *value = p.maxThreadsPerBlock; break;
-    case cudaDevAttrMaxBlockDimX:                *value = p.maxThreadsDim[0]; break;
-    case cudaDevAttrMaxBlockDimY:                *value = p.maxThreadsDim[1]; break;
-    case cudaDevAttrMaxBlockDimZ:                *value = p.maxThreadsDim[2]; break;
-    case cudaDevAttrMaxGridDimX:                 *value = p.maxGridSize[0]; break;
-    case cudaDevAttrMaxGridDimY:                 *value = p.maxGridSize[1]; break;
-    case cudaDevAttrMaxGridDimZ:                 *value = p.maxGridSize[2]; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock:     *value = (int)p.sharedMemPerBlock; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)p.sharedMemPerBlockOptin; break;
-    case cudaDevAttrWarpSize:                    *value = p.warpSize; break;
-    case cudaDevAttrMultiProcessorCount:         *value = p.multiProcessorCount; break;
-    case cudaDevAttrComputeCapabilityMajor:      *value = p.major; break;
-    case cudaDevAttrComputeCapabilityMinor:      *value = p.minor; break;
-    case cudaDevAttrL2CacheSize:                 *value = p.l2CacheSize; break;
-    case cudaDevAttrAsyncEngineCount:            *value = p.asyncEngineCount; break;
-    case cudaDevAttrConcurrentKernels:           *value = p.concurrentKernels; break;
-    case cudaDevAttrUnifiedAddressing:           *value = p.unifiedAddressing; break;
-    case cudaDevAttrCanMapHostMemory:            *value = p.canMapHostMemory; break;
-    case cudaDevAttrGlobalMemoryBusWidth:        *value = p.memoryBusWidth; break;
-    case cudaDevAttrMemoryClockRate:             *value = 1000000; break;     /* kHz */
-    case cudaDevAttrClockRate:                   *value = 1000000; break;
-    case cudaDevAttrIntegrated:
-    case cudaDevAttrManagedMemory:
-    case cudaDevAttrMemoryPoolsSupported:
-    case cudaDevAttrCooperativeLaunch:           *value = 0; break;
-    default:                                     return cudaErrorInvalidValue;
-    }
-    return cudaSuccess;
-}
-
-cudaError_t driver_entry(const char *symbol, void **function, cudaDriverEntryPointQueryResult *how)
-{
-    *function = emulate_driver_function ? emulate_driver_function(symbol) : NULL;
-    if (how)
-        *how = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-    return *function || how ? cudaSuccess : cudaErrorSymbolNotFound;
+        s = new emulate_stream{id, flags, 0, emulate_card(), {}, 0, 0, false, false, NULL, {}};
 }
 
 cudaError_t stream_new(cudaStream_t *out, unsigned flags, int priority)
@@ -99,7 +29,8 @@ cudaError_t stream_new(cudaStream_t *out, unsigned flags, int priority)
     if (emulate_cards() == 0)
         return cudaErrorNoDevice;
     const uint64_t id = emulate_id();
-    emulate_streams[id] = new emulate_stream{id, flags, priority, {}, 0, 0, false, false, NULL, {}};
+    emulate_streams[id] =
+        new emulate_stream{id, flags, priority, emulate_card(), {}, 0, 0, false, false, NULL, {}};
     *out = (cudaStream_t)(uintptr_t)id;
     return cudaSuccess;
 }
@@ -189,12 +120,6 @@ cudaError_t wait_event(emulate_stream *s, emulate_event *e, uint64_t id, unsigne
 
 }
 
-int emulate_cards(void)
-{
-    const char *const asked = getenv("WEIR_EMULATED_CARDS");
-    return asked && *asked ? atoi(asked) : 1;
-}
-
 size_t emulate_bytes(void)
 {
     const char *const asked = getenv("WEIR_EMULATED_BYTES");
@@ -239,7 +164,7 @@ cudaError_t emulate_queue_kernel(dim3 grid, dim3 block, cudaStream_t stream,
     if (entry.error != cudaSuccess)
         return entry.say(entry.error);
     emulate_stream *const s = emulate_stream_of(stream);
-    if (!s)
+    if (!s || s->card != emulate_card())          /* the thread has another one at hand */
         return entry.say(cudaErrorInvalidResourceHandle);
     if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffff || grid.y > 65535 ||
         grid.z > 65535 || block.x < 1 || block.y < 1 || block.z < 1 || block.x > 1024 ||
@@ -266,87 +191,15 @@ void emulate_seed(uint64_t seed)
     emulate_unlock();
 }
 
-/* ---- cards ---- */
-
-cudaError_t cudaGetDeviceCount(int *count)
+size_t emulate_handles(void)
 {
-    EMULATE_ENTER;
-    *count = emulate_cards();
-    return entry.say(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
-}
-
-cudaError_t cudaSetDevice(int n)
-{
-    EMULATE_ENTER;
-    if (emulate_cards() == 0)
-        return entry.say(cudaErrorNoDevice);
-    if (n < 0 || n >= emulate_cards())
-        return entry.say(cudaErrorInvalidDevice);
-    card = n;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDevice(int *n)
-{
-    EMULATE_ENTER;
-    *n = card;
-    return entry.say(emulate_cards() > 0 ? cudaSuccess : cudaErrorNoDevice);
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int n)
-{
-    EMULATE_ENTER;
-    if (n < 0 || n >= emulate_cards())
-        return entry.say(cudaErrorInvalidDevice);
-    describe(p);
-    p->pciBusID = n + 1;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int n)
-{
-    EMULATE_ENTER;
-    if (n < 0 || n >= emulate_cards())
-        return entry.say(cudaErrorInvalidDevice);
-    return entry.say(attribute(value, what));
-}
-
-cudaError_t cudaDeviceGetPCIBusId(char *to, int room, int n)
-{
-    EMULATE_ENTER;
-    if (n < 0 || n >= emulate_cards())
-        return entry.say(cudaErrorInvalidDevice);
-    snprintf(to, (size_t)room, "0000:%02x:00.0", n + 1);
-    return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    EMULATE_ENTER;
-    *version = emulate_cards() > 0 ? CUDART_VERSION : 0;
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    EMULATE_ENTER;
-    *version = CUDART_VERSION;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long,
-                                    cudaDriverEntryPointQueryResult *how)
-{
-    EMULATE_ENTER;
-    return entry.say(driver_entry(symbol, function, how));
-}
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned,
-                                             unsigned long long,
-                                             cudaDriverEntryPointQueryResult *how)
-{
-    EMULATE_ENTER;
-    return entry.say(driver_entry(symbol, function, how));
+    emulate_lock();
+    size_t n = emulate_events.size() + emulate_graphs.size() + emulate_execs.size() +
+               emulate_pinned_ranges();
+    for (const auto &at : emulate_streams)
+        n += at.first > EMULATE_PER_THREAD;
+    emulate_unlock();
+    return n;
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -488,7 +341,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
     if (emulate_cards() == 0)
         return entry.say(cudaErrorNoDevice);
     const uint64_t id = emulate_id();
-    emulate_events[id] = new emulate_event{flags, false, false, false, {0, 0}, 0, 0, {}};
+    emulate_events[id] =
+        new emulate_event{flags, emulate_card(), false, false, false, {0, 0}, 0, 0, {}};
     *out = (cudaEvent_t)(uintptr_t)id;
     return cudaSuccess;
 }
@@ -514,7 +368,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream, un
     EMULATE_ENTER;
     emulate_event *const  e = emulate_find(emulate_events, handle);
     emulate_stream *const s = emulate_stream_of(stream);
-    if (!e || !s)
+    if (!e || !s || e->card != s->card)
         return entry.say(cudaErrorInvalidResourceHandle);
     const cudaError_t implicit = emulate_implicit(s);
     if (implicit != cudaSuccess)

@@ -106,7 +106,7 @@ struct emulate_capture {
 struct emulate_stream {
     uint64_t                   id;
     unsigned                   flags;
-    int                        priority;
+    int                        priority, card;
     std::deque<emulate_work *> queue;
     uint64_t                   pushed, done;
     bool                       busy;        /* a host function of it is running */
@@ -117,6 +117,7 @@ struct emulate_stream {
 
 struct emulate_event {
     unsigned         flags;
+    int              card;
     bool             recorded, captured, ended;     /* ended: its last record has run */
     emulate_mark     at;
     double           time;
@@ -171,6 +172,7 @@ cudaError_t emulate_implicit(emulate_stream *s);        /* work on a stream othe
 bool emulate_on_card(const void *p, size_t bytes);      /* inside one allocation */
 bool emulate_touches_card(const void *p);
 bool emulate_pinned(const void *p, size_t bytes);
+size_t emulate_pinned_ranges(void);
 void emulate_access(bool open);             /* guarded memory is for running works only */
 
 /* ---- failures ---- */
@@ -203,7 +205,9 @@ cudaError_t emulate_kernel_failure(void);
 void        emulate_unlock(void);
 void        emulate_lock(void);
 
+enum { EMULATE_MOST_CARDS = 16 };
 int    emulate_cards(void);                 /* $WEIR_EMULATED_CARDS, 1 */
+int    emulate_card(void);                  /* the thread's */
 size_t emulate_bytes(void);                 /* $WEIR_EMULATED_BYTES, 2 GiB */
 
 #endif

@@ -151,6 +151,18 @@ CASE(places)
     CHECK_CUDA(cudaStreamDestroy(s));
 }
 
+CASE(stacks_are_aligned)
+{
+    cudaStream_t s = lab_stream();
+    int *const   y = lab_ints(N);
+
+    CHECK_CUDA(probe_aligned(s, y, N));
+    for (int t = 0; t < N; t++)
+        CHECK(lab_int(s, y + t) == 0);
+    CHECK_CUDA(cudaFree(y));
+    CHECK_CUDA(cudaStreamDestroy(s));
+}
+
 CASE(atomics)
 {
     cudaStream_t s = lab_stream();

@@ -1,5 +1,5 @@
-"""test_cards - weir.device's cards, on the emulated one of the build folder; in a process of its own,
-since a plugin is looked for once."""
+"""test_cards - weir.device's cards, on the emulated one of the build folder; in processes of their
+own, since a plugin is looked for once."""
 import os
 import pathlib
 import subprocess
@@ -113,7 +113,8 @@ def test_names_of_cards_are_those_of_the_cpu():
     import numpy as np
     from weir import singa_wrap as singa
     from weir import tensor
-    x = tensor.from_numpy(np.random.default_rng(0).normal(size=(2, 3, 5, 5)).astype(np.float32)).data
+    values = np.random.default_rng(0).normal(size=(2, 3, 5, 5)).astype(np.float32)
+    x = tensor.from_numpy(values).data
     w = tensor.from_numpy(np.ones((4, 3, 3, 3), np.float32)).data
     b = tensor.from_numpy(np.zeros(4, np.float32)).data
     handle = singa.CudnnConvHandle(x, (3, 3), (1, 1), (1, 1), 3, 4, True, 1, 1 << 20, "autotune")

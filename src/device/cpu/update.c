@@ -1,7 +1,8 @@
 /* update.c - optimiser steps, learning rates, counters, sums: memory overwritten in one pass.
  *
  * All operands of a call are dense and equally laid out, but for the rate (with numbers of the
- * options behind it) and the step, which are read when the call runs. */
+ * options behind it) and the step, which are read when the call runs. A rate that is NaN: the step
+ * is skipped. */
 #include "device/cpu/update.h"
 
 #include <math.h>
@@ -105,6 +106,8 @@ static weir_status sgd_run(const weir_kargs *k)
     const update *const u = k->state;
     update_run          r = {.k = k, .sgd = u->sgd};
     r.sgd.lr = scalar(k->src[2], u->lr_type);
+    if (isnan(r.sgd.lr))
+        return WEIR_OK;
     r.sgd.momentum = number(u, k->src[2], 0, u->sgd.momentum);
     r.sgd.weight_decay = number(u, k->src[2], 1, u->sgd.weight_decay);
     r.sgd.take = u->numbers ? 1 - number(u, k->src[2], 2, 0) : u->sgd.take;
@@ -141,6 +144,8 @@ static weir_status adam_run(const weir_kargs *k)
     update_run          r = {.k = k, .adam = u->adam};
     const double        lr = scalar(k->src[5], u->lr_type);
     const double        decay = number(u, k->src[5], 3, u->adam.weight_decay);
+    if (isnan(lr))
+        return WEIR_OK;
     r.adam.beta1 = number(u, k->src[5], 0, u->adam.beta1);
     r.adam.beta2 = number(u, k->src[5], 1, u->adam.beta2);
     r.adam.eps = number(u, k->src[5], 2, u->adam.eps);
@@ -191,6 +196,8 @@ static weir_status adagrad_run(const weir_kargs *k)
     const update *const u = k->state;
     update_run          r = {.k = k, .square = u->square};
     r.square.lr = scalar(k->src[2], u->lr_type);
+    if (isnan(r.square.lr))
+        return WEIR_OK;
     r.square.eps = number(u, k->src[2], 0, u->square.eps);
     r.square.weight_decay = number(u, k->src[2], 1, u->square.weight_decay);
     over_tasks(&r, adagrad_task);
@@ -225,6 +232,8 @@ static weir_status rmsprop_run(const weir_kargs *k)
     const update *const u = k->state;
     update_run          r = {.k = k, .square = u->square};
     r.square.lr = scalar(k->src[2], u->lr_type);
+    if (isnan(r.square.lr))
+        return WEIR_OK;
     r.square.alpha = number(u, k->src[2], 0, u->square.alpha);
     r.square.eps = number(u, k->src[2], 1, u->square.eps);
     r.square.weight_decay = number(u, k->src[2], 2, u->square.weight_decay);

@@ -1,8 +1,8 @@
 /* compare.cu - comparisons, logic on bool, where: any strides in, a dense output.
  *
  * Axes are put into the output's physical order and merged where all operands go on. A thread makes
- * four neighbours in the output at a time; where each operand has these side by side or all in one,
- * they are read together. A bool is 0 or 1 when written, anything but 0 is true when read. An output
+ * four neighbours in the output at a time; where an operand has these side by side or all in one,
+ * they are read together. A bool is 0 or 1 when written, anything but 0 is true when read. A result
  * may start where an input of the same layout starts: an element is read before it is written. */
 #include "device/cuda/convert.h"
 #include "device/cuda/kernels.h"

@@ -1,9 +1,10 @@
-/* conv.c - chooses who runs a convolution or one of its gradients: cuDNN where it is there and has
- * an engine that is allowed, else our own kernels. WEIR_CONV = own or cudnn asks for one of them.
+/* conv.c - chooses who runs a convolution or one of its gradients: cuBLASLt what is a matrix
+ * product as it stands, else cuDNN where it is there and has an engine that is allowed, else our
+ * own kernels. WEIR_CONV = own or cudnn asks for one of them.
  *
- * The choice is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few, timed on
- * memory of their own. Plans are made for aligned operands; others (a part of a tensor may begin
- * anywhere) go to our own kernels, without a workspace. */
+ * cuDNN's engine is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few,
+ * timed on memory of their own. Plans are made for aligned operands; others (a part of a tensor may
+ * begin anywhere) go to our own kernels, without a workspace. */
 #include "device/cuda/conv.h"
 
 #include "core/attr.h"
@@ -32,36 +33,34 @@ static void plan_free(void *state)
 
 /* ---- running ---- */
 
-typedef struct operands {
-    void *x, *w, *y;
-} operands;
-
-static operands operands_of(const weir_kargs *k, weir_cuda_conv_pass pass)
+static weir_dnn_operands operands_of(const weir_kargs *k, const plan *p)
 {
-    if (pass == WEIR_CUDA_CONV_FORWARD)
-        return (operands){k->src[0], k->src[1], k->dst[0]};
-    if (pass == WEIR_CUDA_CONV_GRAD_X)
-        return (operands){k->dst[0], k->src[1], k->src[0]};
-    return (operands){k->src[0], k->dst[0], k->src[1]};
+    if (p->pass == WEIR_CUDA_CONV_FORWARD)
+        return (weir_dnn_operands){k->src[0], k->src[1], k->dst[0],
+                                   p->dnn.bias ? k->src[2] : NULL, k->work};
+    if (p->pass == WEIR_CUDA_CONV_GRAD_X)
+        return (weir_dnn_operands){k->dst[0], k->src[1], k->src[0], NULL, k->work};
+    return (weir_dnn_operands){k->src[0], k->dst[0], k->src[1], NULL, k->work};
 }
 
-static bool aligned(const operands *o)
+static bool aligned(const weir_dnn_operands *o)
 {
-    return (((uintptr_t)o->x | (uintptr_t)o->w | (uintptr_t)o->y) & (WEIR_DNN_ALIGN - 1)) == 0;
+    return (((uintptr_t)o->x | (uintptr_t)o->w | (uintptr_t)o->y | (uintptr_t)o->bias) &
+            (WEIR_DNN_ALIGN - 1)) == 0;
 }
 
 static weir_status run(const weir_kargs *k)
 {
-    const plan *const p = k->state;
-    const operands    o = operands_of(k, p->pass);
+    const plan *const       p = k->state;
+    const weir_dnn_operands o = operands_of(k, p);
 
     if (!aligned(&o)) {
         weir_kargs own = *k;
         own.state = p->own.state;
         return p->own.run(&own);
     }
-    WEIR_TRY(weir_dnn_run(&p->dnn, k->call, weir_cuda_stream(k), o.x, o.w, o.y, k->work));
-    if (p->pass == WEIR_CUDA_CONV_FORWARD && k->call->nin == 3)
+    WEIR_TRY(weir_dnn_run(&p->dnn, k->call, weir_cuda_stream(k), &o));
+    if (p->pass == WEIR_CUDA_CONV_FORWARD && k->call->nin == 3 && !p->dnn.bias)
         return weir_cuda_conv_add_bias(k, &p->g, k->src[2], k->dst[0]);
     if (p->pass == WEIR_CUDA_CONV_GRAD_W && k->call->nout == 2)
         return weir_cuda_conv_bias_grad(k, &p->g, k->src[1], k->dst[1],
@@ -75,16 +74,17 @@ enum { CANDIDATES = 8, RUNS = 3 };
 
 /* Memory and events for timing; all of it or nothing. */
 typedef struct bench {
-    void       *x, *w, *y, *work;
-    cudaEvent_t begin, end;
+    weir_dnn_operands at;
+    cudaEvent_t       begin, end;
 } bench;
 
 static void bench_free(bench *b)
 {
-    (void)cudaFree(b->x);
-    (void)cudaFree(b->w);
-    (void)cudaFree(b->y);
-    (void)cudaFree(b->work);
+    (void)cudaFree(b->at.x);
+    (void)cudaFree(b->at.w);
+    (void)cudaFree(b->at.y);
+    (void)cudaFree(b->at.bias);
+    (void)cudaFree(b->at.work);
     if (b->begin)
         (void)cudaEventDestroy(b->begin);
     if (b->end)
@@ -101,10 +101,11 @@ static bool bench_make(bench *b, const weir_cuda_conv *g, size_t work, cudaStrea
 {
     const size_t size = weir_dtype_size(g->dtype);
 
-    return room(&b->x, (size_t)(g->n * g->h * g->w * g->c), size, s) &&
-           room(&b->w, (size_t)(g->o * g->kh * g->kw * (g->c / g->groups)), size, s) &&
-           room(&b->y, (size_t)(weir_cuda_conv_pixels(g) * g->o), size, s) &&
-           room(&b->work, work > 0 ? work : 1, 1, s) &&
+    return room(&b->at.x, (size_t)(g->n * g->h * g->w * g->c), size, s) &&
+           room(&b->at.w, (size_t)(g->o * g->kh * g->kw * (g->c / g->groups)), size, s) &&
+           room(&b->at.y, (size_t)(weir_cuda_conv_pixels(g) * g->o), size, s) &&
+           room(&b->at.bias, (size_t)g->o, size, s) &&
+           room(&b->at.work, work > 0 ? work : 1, 1, s) &&
            cudaEventCreate(&b->begin) == cudaSuccess && cudaEventCreate(&b->end) == cudaSuccess;
 }
 
@@ -116,7 +117,7 @@ static float time_of(const weir_dnn_plan *p, const weir_call *c, const bench *b,
     for (int i = 0; i <= RUNS; i++) {
         if (i == 1 && cudaEventRecord(b->begin, s) != cudaSuccess)
             return -1;
-        if (weir_dnn_run(p, c, s, b->x, b->w, b->y, b->work) != WEIR_OK)
+        if (weir_dnn_run(p, c, s, &b->at) != WEIR_OK)
             return -1;
     }
     return cudaEventRecord(b->end, s) == cudaSuccess &&
@@ -131,7 +132,7 @@ static int quickest(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
                     const weir_dnn_plan *p, int n)
 {
     const cudaStream_t s = weir_cuda_of(d)->compute;
-    bench              b = {NULL};
+    bench              b = {.begin = NULL};
     size_t             work = 0;
     float              least = -1;
     int                best = 0;
@@ -161,7 +162,8 @@ static bool asked_for(const char *variable, const char *value)
     return is && strcmp(is, value) == 0;
 }
 
-/* *out is all zero where cuDNN has no plan. */
+/* With the bias, if there is one and the library adds it in the same pass; *out is all zero where
+ * it has no plan. */
 static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
                                weir_cuda_conv_pass pass, weir_dnn_plan *out)
 {
@@ -170,9 +172,11 @@ static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_cu
     int            n = 0;
 
     WEIR_TRY(weir_cuda_dnn_of(d, c, &dnn));
-    if (dnn->lib)
-        WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, asked_for("WEIR_AUTOTUNE", "1") ? CANDIDATES : 1,
-                                some, &n));
+    const int most = asked_for("WEIR_AUTOTUNE", "1") ? CANDIDATES : 1;
+    if (dnn->lib && pass == WEIR_CUDA_CONV_FORWARD && c->nin == 3)
+        WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, true, most, some, &n));
+    if (dnn->lib && n == 0)
+        WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, false, most, some, &n));
     const int best = n > 1 ? quickest(d, c, g, some, n) : 0;
     *out = some[best];
     some[best] = (weir_dnn_plan){NULL};
@@ -210,16 +214,34 @@ static weir_status choose_dnn(const weir_call *c, const weir_cuda_conv *g, weir_
     return WEIR_OK;
 }
 
+static weir_status or_drop(weir_status s, const weir_choice *c)
+{
+    if (s != WEIR_OK)
+        weir_choice_drop(c);
+    return s;
+}
+
 static weir_status choose(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
                           weir_cuda_conv_pass pass, weir_choice *out)
 {
+    const bool    own = asked_for("WEIR_CONV", "own"), must = asked_for("WEIR_CONV", "cudnn");
+    bool          library = false;
     weir_dnn_plan dnn = {NULL};
+    weir_choice   product = {NULL};
 
-    if (weir_cuda_conv_suits_dnn(g) && !asked_for("WEIR_CONV", "own"))
-        WEIR_TRY(choose_plan(d, c, g, pass, &dnn));
-    if (dnn.dnn)
+    if (weir_cuda_conv_is_product(g) && !own && !must)
+        WEIR_TRY(weir_cuda_conv_product(d, c, g, pass, &library, &product));
+    if (weir_cuda_conv_suits_dnn(g) && !own && !library)
+        WEIR_TRY(or_drop(choose_plan(d, c, g, pass, &dnn), &product));
+    if (dnn.dnn) {
+        weir_choice_drop(&product);
         return choose_dnn(c, g, pass, &dnn, out);
-    if (asked_for("WEIR_CONV", "cudnn"))
+    }
+    if (product.run) {
+        *out = product;
+        return WEIR_OK;
+    }
+    if (must)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "WEIR_CONV=cudnn, but cuDNN is not there or "
                               "has nothing for this");
     return weir_cuda_conv_own(c, g, pass, true, out);

@@ -36,6 +36,14 @@ static inline bool weir_cuda_conv_suits_dnn(const weir_cuda_conv *g)
            g->oh > 0 && g->ow > 0 && !(depthwise && wide);
 }
 
+/* Is it a matrix product as it stands? */
+static inline bool weir_cuda_conv_is_product(const weir_cuda_conv *g)
+{
+    return g->kh == 1 && g->kw == 1 && g->groups == 1 && g->stride[0] == 1 && g->stride[1] == 1 &&
+           g->pad[0] == 0 && g->pad[1] == 0 && g->oh == g->h && g->ow == g->w && g->n > 0 &&
+           g->c > 0 && g->h > 0 && g->w > 0 && g->o > 0;
+}
+
 /* Output pixels of the batch. */
 static inline int64_t weir_cuda_conv_pixels(const weir_cuda_conv *g)
 {
@@ -57,6 +65,10 @@ static inline int64_t weir_cuda_conv_slices(int64_t blocks, int64_t depth)
  * workspace; without, none is needed. */
 weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g,
                                weir_cuda_conv_pass pass, bool slices, weir_choice *out);
+
+/* A matrix product; library: by cuBLASLt, not by our own kernel. */
+weir_status weir_cuda_conv_product(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
+                                   weir_cuda_conv_pass pass, bool *library, weir_choice *out);
 
 /* Queue y += bias for every pixel, and dbias = sums of dy over all pixels; the latter uses
  * weir_cuda_conv_bias_work bytes at `work`, or is slower with NULL. */

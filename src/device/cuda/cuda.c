@@ -124,6 +124,7 @@ static void cuda_close(weir_device *d)
         (void)cudaStreamSynchronize(weir_cuda_compute(d));
     weir_cuda_blas_close(u);
     weir_cuda_compile_close(u);
+    weir_cuda_dnn_close(u);
     weir_cuda_store_close(d);
     weir_cuda_transfers_close(d);
     weir_cuda_queues_close(d);
@@ -211,6 +212,7 @@ static void cuda_info(weir_device *d, weir_string *s)
 
     weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n", u->ordinal,
                     u->name, u->major, u->minor, u->processors);
+    weir_cuda_libs_info(s);
     weir_cuda_compile_info(u, s);
     weir_cuda_store_info(d, s);
 }

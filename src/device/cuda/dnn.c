@@ -194,10 +194,12 @@ static void drop(const weir_cuda_lib_dnn *lib, cudnnBackendDescriptor_t *d)
 
 /* ---- the graph of a convolution ---- */
 
-enum { X, W, Y, CONVOLUTION, OPERATION, GRAPH, PARTS };
+/* SUM, where there is a bias: the convolution's result before the bias is added, a tensor that is
+ * nowhere in memory. */
+enum { X, W, Y, BIAS, SUM, CONVOLUTION, OPERATION, ADDITION, ADD, GRAPH, PARTS };
 
-/* Of the tensors, for the library to know them by. */
-static const int64_t unique_id[] = {[X] = 'x', [W] = 'w', [Y] = 'y'};
+/* Of the tensors, for the library to know them by; those in memory come first. */
+static const int64_t unique_id[] = {[X] = 'x', [W] = 'w', [Y] = 'y', [BIAS] = 'b', [SUM] = 's'};
 
 typedef struct graph {
     cudnnBackendDescriptor_t part[PARTS];
@@ -217,10 +219,17 @@ static cudnnDataType_t type_of(weir_dtype t)
                             : CUDNN_DATA_FLOAT;
 }
 
+/* What sums are made in. */
+static weir_dtype wide_of(weir_dtype t)
+{
+    return t == WEIR_F64 ? WEIR_F64 : WEIR_F32;
+}
+
 /* (n,c,h,w) in memory as (n,h,w,c). */
 static cudnnBackendDescriptor_t tensor(maker *m, int which, weir_dtype t, const int64_t dim[4])
 {
     const cudnnDataType_t type = type_of(t);
+    const bool            nowhere = which == SUM;
     const int64_t         align = WEIR_DNN_ALIGN;
     const int64_t stride[4] = {dim[1] * dim[2] * dim[3], 1, dim[1] * dim[3], dim[1]};
 
@@ -231,13 +240,15 @@ static cudnnBackendDescriptor_t tensor(maker *m, int which, weir_dtype t, const 
     set(m, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1,
         &unique_id[which]);
     set(m, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &align);
+    if (nowhere)
+        set(m, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &nowhere);
     finalize(m, d);
     return d;
 }
 
 static cudnnBackendDescriptor_t convolution(maker *m, const weir_cuda_conv *g)
 {
-    const cudnnDataType_t        sum = g->dtype == WEIR_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+    const cudnnDataType_t        sum = type_of(wide_of(g->dtype));
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const int64_t                spatial = 2;
     const int64_t end[2] = {
@@ -285,7 +296,7 @@ static const struct operation {
 };
 
 static cudnnBackendDescriptor_t operation(maker *m, const weir_cuda_conv *g,
-                                          weir_cuda_conv_pass pass, const graph *of)
+                                          weir_cuda_conv_pass pass, const graph *of, bool bias)
 {
     const struct operation *const   o = &operations[pass];
     const bool                      wide = g->dtype == WEIR_F64;
@@ -297,26 +308,53 @@ static cudnnBackendDescriptor_t operation(maker *m, const weir_cuda_conv *g,
     set_one(m, d, o->convolution, of->part[CONVOLUTION]);
     set_one(m, d, o->x, of->part[X]);
     set_one(m, d, o->w, of->part[W]);
-    set_one(m, d, o->y, of->part[Y]);
+    set_one(m, d, o->y, of->part[bias ? SUM : Y]);
     set(m, d, o->alpha, type, 1, wide ? (const void *)&one : &one_f);
     set(m, d, o->beta, type, 1, wide ? (const void *)&zero : &zero_f);
     finalize(m, d);
     return d;
 }
 
-static void graph_make(maker *m, const weir_cuda_dnn *d, const weir_cuda_conv *g,
-                       weir_cuda_conv_pass pass, graph *out)
+/* Y = SUM + BIAS. */
+static void addition(maker *m, const weir_cuda_conv *g, graph *of)
 {
+    const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
+    const cudnnDataType_t      type = type_of(wide_of(g->dtype));
+
+    cudnnBackendDescriptor_t add = of->part[ADDITION] = make(m, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    set(m, add, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    set(m, add, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    finalize(m, add);
+    cudnnBackendDescriptor_t d = of->part[ADD] =
+        make(m, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, add);
+    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, of->part[SUM]);
+    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, of->part[BIAS]);
+    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, of->part[Y]);
+    finalize(m, d);
+}
+
+static void graph_make(maker *m, const weir_cuda_dnn *d, const weir_cuda_conv *g,
+                       weir_cuda_conv_pass pass, bool bias, graph *out)
+{
+    const int64_t b[4] = {1, g->o, 1, 1};
     const int64_t x[4] = {g->n, g->c, g->h, g->w}, y[4] = {g->n, g->o, g->oh, g->ow};
     const int64_t w[4] = {g->o, g->c / g->groups, g->kh, g->kw};
 
     out->part[X] = tensor(m, X, g->dtype, x);
     out->part[W] = tensor(m, W, g->dtype, w);
     out->part[Y] = tensor(m, Y, g->dtype, y);
+    if (bias) {
+        out->part[SUM] = tensor(m, SUM, wide_of(g->dtype), y);
+        out->part[BIAS] = tensor(m, BIAS, g->dtype, b);
+        addition(m, g, out);
+    }
     out->part[CONVOLUTION] = convolution(m, g);
-    out->part[OPERATION] = operation(m, g, pass, out);
+    out->part[OPERATION] = operation(m, g, pass, out, bias);
     out->part[GRAPH] = make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    set_one(m, out->part[GRAPH], CUDNN_ATTR_OPERATIONGRAPH_OPS, out->part[OPERATION]);
+    const cudnnBackendDescriptor_t all[2] = {out->part[OPERATION], out->part[ADD]};
+    set(m, out->part[GRAPH], CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+        bias ? 2 : 1, all);
     if (d->handle)
         set(m, out->part[GRAPH], CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
             &d->handle);
@@ -401,7 +439,8 @@ static cudnnStatus_t ask(const weir_cuda_dnn *d, weir_dtype t, const graph *g,
 }
 
 weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const weir_cuda_conv *g,
-                           weir_cuda_conv_pass pass, int most, weir_dnn_plan *plan, int *found)
+                           weir_cuda_conv_pass pass, bool bias, int most, weir_dnn_plan *plan,
+                           int *found)
 {
     static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B,
                                                    CUDNN_HEUR_MODE_FALLBACK};
@@ -410,11 +449,13 @@ weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const wei
 
     *found = 0;
     memset(plan, 0, (size_t)most * sizeof *plan);
-    graph_make(&m, d, g, pass, &parts);
+    graph_make(&m, d, g, pass, bias, &parts);
     for (size_t i = 0; i < sizeof modes / sizeof *modes && *found == 0 && !no_memory(m.status) &&
                        (i > 0 || m.status == CUDNN_STATUS_SUCCESS); i++)
         m.status = ask(d, g->dtype, &parts, modes[i], most, plan, found);
     graph_drop(d->lib, &parts);
+    for (int i = 0; i < *found; i++)
+        plan[i].bias = bias;
     if (!no_memory(m.status))
         return WEIR_OK;
     while (*found > 0)
@@ -432,18 +473,19 @@ void weir_dnn_plan_drop(weir_dnn_plan *p)
 
 /* ---- running ---- */
 
-weir_status weir_dnn_run(const weir_dnn_plan *p, const weir_call *c, cudaStream_t stream, void *x,
-                         void *w, void *y, void *work)
+weir_status weir_dnn_run(const weir_dnn_plan *p, const weir_call *c, cudaStream_t stream,
+                         const weir_dnn_operands *o)
 {
     const weir_cuda_lib_dnn *const lib = p->dnn->lib;
-    void *const                    data[3] = {x, w, y};
+    const int                      n = p->bias ? 4 : 3;
+    void *const                    data[] = {[X] = o->x, [W] = o->w, [Y] = o->y, [BIAS] = o->bias};
     maker                          m = {.lib = lib};
 
     m.status = lib->cudnnSetStream(p->dnn->handle, stream);
     cudnnBackendDescriptor_t pack = make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, unique_id);
-    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data);
-    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &work);
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, unique_id);
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, data);
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &o->work);
     finalize(&m, pack);
     if (m.status == CUDNN_STATUS_SUCCESS)
         m.status = lib->cudnnBackendExecute(p->dnn->handle, p->plan, pack);

@@ -1,9 +1,9 @@
 /* dnn.h - convolutions by cuDNN: its graph API in the C ("backend") form.
  *
  * A convolution becomes descriptors of three tensors, of an operation on them, and of a graph of
- * that one operation; heuristics name engines for it, best first; the first that the rules allow
- * becomes an execution plan, and that alone is kept. Images and weights are channels-last, as ours
- * are. */
+ * that one operation, or of two: a bias is added before the result is rounded. Heuristics name
+ * engines for the graph, best first; the first that the rules allow becomes an execution plan, and
+ * that alone is kept. Images and weights are channels-last, as ours are. */
 #ifndef WEIR_DEVICE_CUDA_DNN_H
 #define WEIR_DEVICE_CUDA_DNN_H
 
@@ -56,6 +56,7 @@ void        weir_cuda_dnn_close(weir_cuda *u);
 typedef struct weir_dnn_plan {
     const weir_cuda_dnn     *dnn;
     cudnnBackendDescriptor_t plan, config;      /* owned */
+    bool                     bias;
     size_t                   work;
     const char              *impl;
 } weir_dnn_plan;
@@ -63,14 +64,20 @@ typedef struct weir_dnn_plan {
 enum { WEIR_DNN_ALIGN = 16 };       /* of tensors that plans are made for */
 
 /* Plans for a convolution, the one to be preferred first, at most `most`; *found is 0 where the
- * library has none. */
+ * library has none. bias: FORWARD adds one. */
 weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const weir_cuda_conv *g,
-                           weir_cuda_conv_pass pass, int most, weir_dnn_plan *plan, int *found);
+                           weir_cuda_conv_pass pass, bool bias, int most, weir_dnn_plan *plan,
+                           int *found);
 void        weir_dnn_plan_drop(weir_dnn_plan *p);
 
-/* Queues it. x, w, y: images, weights, outputs, or the gradients in their place. */
-weir_status weir_dnn_run(const weir_dnn_plan *p, const weir_call *c, cudaStream_t stream, void *x,
-                         void *w, void *y, void *work);
+/* Images, weights, outputs, or the gradients in their place; the bias of a plan with one. */
+typedef struct weir_dnn_operands {
+    void *x, *w, *y, *bias, *work;
+} weir_dnn_operands;
+
+/* Queues it. */
+weir_status weir_dnn_run(const weir_dnn_plan *p, const weir_call *c, cudaStream_t stream,
+                         const weir_dnn_operands *o);
 
 #ifdef __cplusplus
 }

@@ -237,8 +237,8 @@ static __device__ inline bool is_first(const numbered &x, int64_t i, int64_t row
 
 enum { AHEAD = 8 };             /* updates that are read before the first of them is added */
 
-/* Element `to` plus those of the updates of its row, from index i on; `update` is the first update's
- * element. Integers wrap. */
+/* Element `to` plus those of the updates of its row, from index i on; `update` is the element of
+ * the first update. Integers wrap. */
 template <class T>
 static __device__ inline void add_up(T *to, const T *update, const numbered &x, int64_t d,
                                      int64_t row, int64_t i)

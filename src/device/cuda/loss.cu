@@ -9,7 +9,8 @@ template <class A, class B> static constexpr bool same_type = false;
 template <class A> static constexpr bool          same_type<A, A> = true;
 
 /* The class number of a row, -1 if it is none. */
-template <class I> static __device__ inline int64_t class_of(const I *target, int64_t row, int64_t n)
+template <class I>
+static __device__ inline int64_t class_of(const I *target, int64_t row, int64_t n)
 {
     const int64_t t = (int64_t)target[row];
     return t >= 0 && t < n ? t : -1;
@@ -42,6 +43,7 @@ static __global__ void loss_rows(const T *logits, const I *target, int64_t rows,
         double         sum = 0;
         if constexpr (same_type<T, I>) {
             T part = 0;
+#pragma unroll 4
             for (int64_t i = threadIdx.x; i < have; i += blockDim.x)
                 part += target[row * n + i] * (l - x[i]);
             sum = (double)weir_line_meet<weir_add>(part, (int)blockDim.x);
@@ -80,15 +82,18 @@ static __global__ void grad_rows(const T *logits, const I *target, const T *lse,
         const T       l = have > 0 ? lse[row] : 0;
         if constexpr (same_type<T, I>) {
             T part = 0;
+#pragma unroll 4
             for (int64_t i = threadIdx.x; i < have; i += blockDim.x)
                 part += target[at + i];
             const double total = (double)weir_line_meet_all<weir_add>(part, (int)blockDim.x);
             const T      p = (T)(total * scale), q = (T)scale;
+#pragma unroll 4
             for (int64_t i = threadIdx.x; i < have; i += blockDim.x)
                 to[at + i] = weir_exp(logits[at + i] - l) * p - target[at + i] * q;
         } else {
             const int64_t right = have > 0 ? class_of(target, row, n) : -1;
             const T       p = right < 0 ? (T)NAN : (T)scale;
+#pragma unroll 4
             for (int64_t i = threadIdx.x; i < have; i += blockDim.x) {
                 const T v = weir_exp(logits[at + i] - l) * p;
                 to[at + i] = i == right ? (T)((double)v - scale) : v;

@@ -309,8 +309,8 @@ weir_status weir_cuda_cast(weir_device *d, const weir_call *c, weir_choice *out)
     if (in->desc.dtype == type)
         return weir_cuda_copy(d, c, out);
     const weir_copy_plan p = weir_copy_plan_of(in, to, weir_dtype_size(type));
-    return move_choose(&p, &to->desc,
-                       p.way == WEIR_COPY_NOTHING ? weir_run_nothing : casts[in->desc.dtype][type], out);
+    const run_fn         run = casts[in->desc.dtype][type];
+    return move_choose(&p, &to->desc, p.way == WEIR_COPY_NOTHING ? weir_run_nothing : run, out);
 }
 
 /* ---- fill ---- */

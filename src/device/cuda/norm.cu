@@ -1,12 +1,12 @@
-/* norm.cu - the reductions of batch normalisation: statistics of a batch, sums for the gradient, and
- * the running statistics.
+/* norm.cu - the reductions of batch normalisation: statistics of a batch, sums for the gradient,
+ * and the running statistics.
  *
  * x, (n,c) or channels-last (n,c,h,w), is rows of c channels side by side. A thread reads 8 rows
- * into registers, takes their mean and what they deviate from it, and corrects both for the rounding
- * of that mean, so no difference of large sums is ever taken; memory is read once. Pieces are joined
- * in f64 about the mean of the first: as that is a mean of some of the numbers themselves, what is
- * lost by it is at most the number of pieces in units of f64. Threads are joined as Chan, Golub and
- * LeVeque (1979) do, chunks about the mean of the first. */
+ * into registers, takes their mean and what they deviate from it, and corrects both for the
+ * rounding of that mean, so no difference of large sums is ever taken; memory is read once. Pieces
+ * are joined in f64 about the mean of the first: as that is a mean of some of the numbers
+ * themselves, what is lost by it is at most the number of pieces in units of f64. Threads are
+ * joined as Chan, Golub and LeVeque (1979) do, chunks about the mean of the first. */
 #include "device/cuda/norm_plan.h"
 #include "device/cuda/reduce.cuh"
 
@@ -53,7 +53,8 @@ static __device__ inline moments moments_of(const shifted &s)
 }
 
 /* Adds x[0..have) of one channel. */
-template <class T> static __device__ inline void add_piece(shifted *to, const T (&x)[PIECE], int have)
+template <class T>
+static __device__ inline void add_piece(shifted *to, const T (&x)[PIECE], int have)
 {
     T mean = 0, s = 0, q = 0;
     if (have == PIECE) {

@@ -1,7 +1,7 @@
 /* norm_plan.h - how rows of channels are cut into blocks of threads: a pure function of sizes.
  *
- * tx threads stand along the channels, each with vec of them; ty threads of a block share a chunk of
- * rows. */
+ * tx threads stand along the channels, each with vec of them; ty threads of a block share a chunk
+ * of rows. */
 #ifndef WEIR_DEVICE_CUDA_NORM_PLAN_H
 #define WEIR_DEVICE_CUDA_NORM_PLAN_H
 

@@ -1,5 +1,5 @@
-/* quantize.cu - QUANTIZE and DEQUANTIZE: f32 numbers as 2, 4, 8 or 16 bits within the range of their
- * group, as the CPU's quantize.c has it, bit for bit.
+/* quantize.cu - QUANTIZE and DEQUANTIZE: f32 numbers as 2, 4, 8 or 16 bits within the range of
+ * their group, as the CPU's quantize.c has it, bit for bit.
  *
  * A block makes a group, a thread each of its numbers. Of equal least numbers (0 and -0) the first
  * is taken, as when going through them in order; a NaN is least only where it comes first. */

@@ -134,9 +134,9 @@ template <class F, class A> static __device__ inline A weir_line_meet_all(A a, i
  * threads of row 0. All threads call; blocks have at most WEIR_CUDA_THREADS threads. */
 template <class F, int V, class A> static __device__ inline void weir_rows_meet(A (&a)[V])
 {
-    __shared__ A    others[WEIR_CUDA_THREADS * V];
-    A *const        own = others + (threadIdx.y * blockDim.x + threadIdx.x);
-    const int       n = (int)(blockDim.x * blockDim.y);
+    __shared__ A others[WEIR_CUDA_THREADS * V];
+    A *const     own = others + (threadIdx.y * blockDim.x + threadIdx.x);
+    const int    n = (int)(blockDim.x * blockDim.y);
     for (int by = (int)blockDim.y / 2; by > 0; by /= 2) {
         __syncthreads();
         if ((int)threadIdx.y < 2 * by)
@@ -189,7 +189,8 @@ static __device__ inline weir_fold_walk weir_fold_walk_at(const weir_cuda_reduce
     return {at, at - line * p->inner.size, o.in, o.in2};
 }
 
-static __device__ inline void weir_fold_walk_on(const weir_cuda_reduce *p, weir_fold_walk *w, int64_t step)
+static __device__ inline void weir_fold_walk_on(const weir_cuda_reduce *p, weir_fold_walk *w,
+                                            int64_t step)
 {
     w->at += step;
     w->inner += step;
@@ -227,7 +228,7 @@ static __device__ inline void weir_fold_run(const weir_cuda_reduce *p, const wei
     typedef typename F::A A;
     enum { AHEAD = 4, ROUNDS = 16 };
     const int64_t by = COLUMNS ? p->col.in : p->inner.in, by2 = COLUMNS ? p->col.in2 : p->inner.in2;
-    weir_fold_walk     w = weir_fold_walk_at(p, from);
+    weir_fold_walk w = weir_fold_walk_at(p, from);
 
     while (w.at < end) {
         L lane[V];
@@ -324,7 +325,8 @@ static __global__ void weir_fold_columns(const __grid_constant__ weir_cuda_reduc
     typedef typename F::A A;
     const int64_t begin = blockIdx.y * p.chunk, width = (int64_t)blockDim.x * V;
     const int64_t end = begin + p.chunk < p.reduced ? begin + p.chunk : p.reduced;
-    const int64_t blocks = (p.cols + width - 1) / width, o = blockIdx.x / blocks;
+    const int64_t blocks = weir_quotient(p.cols + width - 1, width);
+    const int64_t o = weir_quotient(blockIdx.x, blocks);
     const int64_t col = (blockIdx.x - o * blocks) * width + (int64_t)threadIdx.x * V;
     axes_place    at = weir_place_at(&p.keep, o);
     A             a[V];

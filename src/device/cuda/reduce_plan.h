@@ -1,11 +1,11 @@
 /* reduce_plan.h - how a reduction is cut into blocks of threads: pure functions of layouts.
  *
- * With axes sorted and merged (axes.h) a reduction has `outs` x `cols` results of `reduced` elements
- * each. If the innermost axis is kept (`columns`), tx threads stand along it, each with vec columns
- * side by side, and ty threads of a block share what is reduced. Else, and where little is reduced,
- * tx threads share one result (cols is 1) and a block makes ty of them. Where results are few, what
- * is reduced is cut into chunks of whole steps, a block each, whose accumulators meet in a second
- * launch. The card is never asked: results are the same on all. */
+ * With axes sorted and merged (axes.h) a reduction has `outs` x `cols` results of `reduced`
+ * elements each. If the innermost axis is kept (`columns`), tx threads stand along it, each with
+ * vec columns side by side, and ty threads of a block share what is reduced. Else, and where
+ * little is reduced, tx threads share one result (cols is 1) and a block makes ty of them. Where
+ * results are few, what is reduced is cut into chunks of whole steps, a block each, whose
+ * accumulators meet in a second launch. The card is never asked: results are the same on all. */
 #ifndef WEIR_DEVICE_CUDA_REDUCE_PLAN_H
 #define WEIR_DEVICE_CUDA_REDUCE_PLAN_H
 
@@ -21,7 +21,8 @@ enum {
     WEIR_CUDA_REDUCE_BLOCKS = 1024,     /* that are wanted before more would not be quicker */
     WEIR_CUDA_REDUCE_CHUNKS = 1024,     /* at most */
     WEIR_CUDA_REDUCE_STEPS = 8,         /* of each thread in a chunk, at least */
-    WEIR_CUDA_REDUCE_FEW = 32           /* elements that one thread reduces by itself */
+    WEIR_CUDA_REDUCE_FEW = 32,          /* elements that one thread may reduce by itself, */
+    WEIR_CUDA_REDUCE_MANY = 64 * 1024   /* where so many results keep a card busy */
 };
 
 typedef struct weir_cuda_reduce {
@@ -54,6 +55,15 @@ static inline int64_t weir_cuda_reduce_results(const weir_cuda_reduce *p)
     return p->outs * p->cols;
 }
 
+/* Is it worth sharing what is reduced to one of these columns among threads? */
+static inline bool weir_cuda_reduce_shares(const weir_cuda_reduce *p, const axis *last)
+{
+    if (last->reduced)
+        return false;
+    return p->reduced > WEIR_CUDA_REDUCE_FEW ||
+           (p->reduced > 4 && last->size >= 32 && axes_count(&p->keep) < WEIR_CUDA_REDUCE_MANY);
+}
+
 /* Distributes the axes over their roles. */
 static inline void weir_cuda_reduce_axes(weir_cuda_reduce *p, const axes *a)
 {
@@ -72,7 +82,7 @@ static inline void weir_cuda_reduce_axes(weir_cuda_reduce *p, const axes *a)
             to->at[to->n++] = a->at[i];
     }
     p->reduced = axes_count(&p->over) * p->inner.size;
-    p->columns = a->n > 0 && !a->at[a->n - 1].reduced && p->reduced > WEIR_CUDA_REDUCE_FEW;
+    p->columns = a->n > 0 && weir_cuda_reduce_shares(p, &a->at[a->n - 1]);
     if (p->columns)
         p->col = p->keep.at[--p->keep.n];
     p->outs = axes_count(&p->keep);
@@ -110,7 +120,7 @@ static inline void weir_cuda_reduce_threads(weir_cuda_reduce *p)
         p->ty = weir_cuda_power(ceil_div(p->reduced, 4), WEIR_CUDA_THREADS / p->tx);
         return;
     }
-    if (p->reduced <= WEIR_CUDA_REDUCE_FEW && p->inner.in != 1)
+    if (p->inner.in != 1 && p->reduced <= WEIR_CUDA_REDUCE_FEW)
         p->tx = 1;
     else if (units >= 512 || (units >= 128 && p->outs < WEIR_CUDA_REDUCE_BLOCKS))
         p->tx = WEIR_CUDA_THREADS;

@@ -43,7 +43,8 @@ static __global__ void thread_lines(scan s, const T *x, T *y, typename weir_lane
 {
     typedef typename weir_lane<T>::wide A;
     const int64_t line = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const int64_t first = blockIdx.y * s.chunk, last = first + s.chunk < s.n ? first + s.chunk : s.n;
+    const int64_t first = blockIdx.y * s.chunk;
+    const int64_t last = first + s.chunk < s.n ? first + s.chunk : s.n;
     if (line >= s.lines)
         return;
     const int64_t at = place_of(s, line, 0), step = s.reverse ? -s.inner : s.inner;

@@ -1,10 +1,11 @@
 /* softmax.cu - softmax and its log along one axis, and the gradient of each.
  *
- * Operands are dense and equally laid out: slices of n rows by `inner` columns; channels-last images
- * have inner 1 along the channels. A line (inner 1) of up to 8192 elements is held in registers by
- * a group of lanes or a block, so memory is read once; longer ones are read three times by a block.
- * Else threads stand along the columns and share the rows of each. The largest element is subtracted
- * first, so no exponential overflows; NaN is passed over there and comes back through the sum. */
+ * Operands are dense and equally laid out: slices of n rows by `inner` columns; channels-last
+ * images have inner 1 along the channels. A line (inner 1) of up to 8192 elements is held in
+ * registers by a group of lanes or a block, so memory is read once; longer ones are read three
+ * times by a block. Else threads stand along the columns and share the rows of each. The largest
+ * element is subtracted first, so no exponential overflows; NaN is passed over there and comes
+ * back through the sum. */
 #include "device/cuda/reduce.cuh"
 
 typedef struct softmax {

@@ -32,7 +32,7 @@ enum { GRAD = 1 };
  * take2: of the squares; shrink: AdamW's factor of the parameter. */
 template <class T> struct scalars {
     T    lr, decay, keep, take, keep2, take2, momentum, eps, step, root, shrink, by;
-    bool decays, flag, shrinks;
+    bool decays, flag, shrinks, skip;
 };
 
 static __device__ double scalar(const void *at, int64_t type, int i)
@@ -74,6 +74,7 @@ template <class T, int KIND> static __device__ void set(scalars<T> *s, const wei
     const double lr = KIND <= RMSPROP_BOTH ? scalar(a.lr, a.lr_type, 0) : 0;
 
     s->lr = (T)lr;
+    s->skip = lr != lr;
     s->flag = a.flag != 0;
     if (KIND == SGD || KIND == SGD_MOMENTUM) {
         s->momentum = (T)number(a, 0);
@@ -215,6 +216,8 @@ static __global__ void __launch_bounds__(WEIR_CUDA_THREADS) update(const weir_up
         addresses |= (uintptr_t)p[k];
     }
     __syncthreads();
+    if (s.skip)
+        return;
     const int64_t middle = addresses % 16 == 0 ? end - end % wide : begin;
     many<T, KIND, wide>(s, p, begin, middle);
     many<T, KIND, 1>(s, p, middle, end);

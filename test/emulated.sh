@@ -1,0 +1,44 @@
+#!/bin/sh
+# emulated.sh - the plugin for NVIDIA cards on a card that the host emulates (test/cuda): the op
+# table, graphs, budgets and models run there as on a real one.
+#
+# Usage: emulated.sh [BUILD]. Ends with "emulated: N passed, N failed". The emulation is slow, so the
+# table's ways that say nothing new about a card are left out; test/gpu.sh has them all. Environment:
+#   WEIR_EMULATED   what runs: "PROGRAM" or "PROGRAM/FILTER", set apart by blanks
+set -u
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
+build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
+. "$root/test/check.sh"
+export WEIR_PLUGINS="$build/emulated" WEIR_TEST_DEVICE=cuda OMP_WAIT_POLICY=passive
+cores=$(getconf _NPROCESSORS_ONLN)
+limit=
+command -v timeout >/dev/null 2>&1 && limit="timeout 600"
+
+for what in ${WEIR_EMULATED:-test_op/peer test_op/graph test_op/gradient test_graph test_model}; do
+    program=${what%%/*}
+    filter=${what#"$program"}
+    filter=${filter#/}
+    pids=
+    i=0
+    while [ "$((i += 1))" -le "$cores" ]; do
+        WEIR_TEST_PART=$i/$cores $limit "$build/$program" ${filter:+"$filter"} \
+            >"$work/log.$i" 2>&1 &
+        pids="$pids $!"
+    done
+    for pid in $pids; do
+        wait "$pid"
+        code=$?
+        [ "$code" -le 1 ]
+        check "$?" "$what ends by itself (code $code)"
+    done
+    for log in "$work"/log.*; do
+        grep -h -B 3 '^FAILED' "$log"
+        counts=$(sed -n "s/^$program: \([0-9]*\) passed, \([0-9]*\) failed\$/\1 \2/p" "$log")
+        [ -n "$counts" ]
+        check "$?" "$what prints its counts: $(tail -n 2 "$log")"
+        passed=$((passed + ${counts% *}))
+        failed=$((failed + ${counts#* }))
+    done
+done
+printf 'emulated: %s passed, %s failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
