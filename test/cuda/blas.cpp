@@ -1,9 +1,9 @@
 /* blas.cpp - an emulated cuBLASLt: the functions that the plugin calls, on host memory, queued.
  *
  * It believes nothing: an argument that the real library refuses, or that it would read beyond,
- * ends the program with a sentence. Its heuristics answer, best first, with an algorithm that is not
- * supported, sums that are split (in place, then by a step of their own) and plain sums, each if
- * preferences allow. It has no bias for f64. */
+ * ends the program with a sentence. Its heuristics answer, best first, with an algorithm that is
+ * not supported, sums that are split (in place, then by a step of their own) and plain sums, each
+ * if preferences allow. It has no bias for f64. */
 #include <cublasLt.h>
 
 #include <math.h>

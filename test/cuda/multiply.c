@@ -207,6 +207,25 @@ CASE(tf32_says_so)
     weir_device_close(d);
 }
 
+CASE(wishes_are_read)
+{
+    weir_device *const     d = direct_open();
+    const weir_matmul_attr attr = {0, 0};
+    direct_tensor          in[] = {direct_of(weir_2d(WEIR_F32, 2, 2)),
+                                   direct_of(weir_2d(WEIR_F32, 2, 2))}, out;
+    direct_env("WEIR_GEMM", "cublas");
+    CHECK_STATUS(direct_run(d, WEIR_OP_MATMUL, 2, in, 1, &out, &attr, sizeof attr, NULL),
+                 WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "WEIR_GEMM=cublas: expected own or cublaslt");
+    direct_env("WEIR_GEMM", "onednn");
+    if (CHECK_OK(direct_run(d, WEIR_OP_MATMUL, 2, in, 1, &out, &attr, sizeof attr, NULL)))
+        direct_free(&out);
+    direct_env("WEIR_GEMM", NULL);
+    direct_free(&in[0]);
+    direct_free(&in[1]);
+    weir_device_close(d);
+}
+
 /* A plugin that lies alone in its folder finds no library. */
 static bool copy_plugin(const char *folder)
 {
