@@ -3,7 +3,8 @@
  * It believes nothing: an argument that the real library refuses, or that it would read beyond,
  * ends the program with a sentence. Its heuristics answer, best first, with an algorithm that is
  * not supported, sums that are split (in place, then by a step of their own) and plain sums, each
- * if preferences allow. It has no bias for f64. */
+ * if preferences allow. It has no bias for f64. What is described must be gone before the last
+ * handle is. */
 #include <cublasLt.h>
 
 #include <math.h>
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <atomic>
 
 #include "core/half.h"
 #include "work.h"
@@ -82,6 +85,9 @@ __attribute__((format(printf, 1, 2), noreturn)) void wrong(const char *format, .
     va_end(args);
     abort();
 }
+
+/* Handles, and what is described with them, that have not been destroyed. */
+std::atomic<int> handles, described;
 
 /* The struct behind a handle of the library's. */
 template <class T> T *known(const void *p, uint64_t is, const char *what)
@@ -306,6 +312,7 @@ extern "C" {
 API cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
     *out = (cublasLtHandle_t) new handle{HANDLE};
+    handles++;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -314,6 +321,8 @@ API cublasStatus_t cublasLtDestroy(cublasLtHandle_t h)
     handle *const p = known<handle>(h, HANDLE, "the handle");
     p->is = 0;
     delete p;
+    if (--handles == 0 && described != 0)
+        wrong("%d descriptors outlive the last handle", described.load());
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -332,6 +341,7 @@ API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasCom
 {
     *out = (cublasLtMatmulDesc_t) new desc{DESC, compute, scale, 0, 0, CUBLASLT_EPILOGUE_DEFAULT,
                                            NULL};
+    described++;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -340,6 +350,7 @@ API cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
     desc *const p = known<desc>(d, DESC, "the descriptor");
     p->is = 0;
     delete p;
+    described--;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -373,6 +384,7 @@ API cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaD
     (void)size_of(type);
     *out = (cublasLtMatrixLayout_t) new layout{LAYOUT,        type, 1, (int64_t)rows,
                                                (int64_t)cols, ld,   0};
+    described++;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -381,6 +393,7 @@ API cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t m)
     layout *const p = known<layout>(m, LAYOUT, "the layout");
     p->is = 0;
     delete p;
+    described--;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -402,6 +415,7 @@ API cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *ou
 {
     *out = (cublasLtMatmulPreference_t) new pref{PREF, 0, CUBLASLT_REDUCTION_SCHEME_MASK,
                                                  {256, 256, 256, 256}};
+    described++;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -410,6 +424,7 @@ API cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t f)
     pref *const p = known<pref>(f, PREF, "the preference");
     p->is = 0;
     delete p;
+    described--;
     return CUBLAS_STATUS_SUCCESS;
 }
 
