@@ -11,7 +11,7 @@ extern "C" cudaError_t emulate_work(cudaStream_t stream, void (*fn)(const void *
                                     const void *arguments, size_t n)
     __attribute__((visibility("default")));
 
-/* The same from a library in the plugin's folder: finds the plugin, which has opened it. */
+/* The same from a library that the plugin has opened: finds the plugin. */
 cudaError_t emulate_work_in_plugin(cudaStream_t stream, void (*fn)(const void *),
                                    const void *arguments, size_t n);
 
