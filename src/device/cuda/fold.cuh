@@ -55,10 +55,12 @@ template <class Y> static __device__ inline Y weir_sum_end(double sum, const wei
 
 template <class E, int OP> struct weir_fold;
 
+/* Integers, which are rare, are read one by one. */
 template <class E> struct weir_fold_plain {
     typedef E             T;
     static constexpr bool two = false, side = false;
-    static constexpr int  width = weir_width<E>();
+    static constexpr bool real = weir_same<typename weir_lane<E>::wide, double>;
+    static constexpr int  width = real ? weir_width<E>() : 1;
 };
 
 /* What a float sum is rounded to before it is stored, and what it is stored as. */

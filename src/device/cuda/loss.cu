@@ -5,9 +5,6 @@
  * workspace as f64 and meet in one block. I is the type of class numbers, or T: probabilities. */
 #include "device/cuda/reduce.cuh"
 
-template <class A, class B> static constexpr bool same_type = false;
-template <class A> static constexpr bool          same_type<A, A> = true;
-
 /* The class number of a row, -1 if it is none. */
 template <class I>
 static __device__ inline int64_t class_of(const I *target, int64_t row, int64_t n)
@@ -41,7 +38,7 @@ static __global__ void loss_rows(const T *logits, const I *target, int64_t rows,
         const T *const x = logits + row * n;
         const T        l = lse_of(x, have);
         double         sum = 0;
-        if constexpr (same_type<T, I>) {
+        if constexpr (weir_same<T, I>) {
             T part = 0;
 #pragma unroll 4
             for (int64_t i = threadIdx.x; i < have; i += blockDim.x)
@@ -80,7 +77,7 @@ static __global__ void grad_rows(const T *logits, const I *target, const T *lse,
          first += (int64_t)gridDim.x * blockDim.y) {
         const int64_t row = first + threadIdx.y, have = row < rows ? n : 0, at = row * n;
         const T       l = have > 0 ? lse[row] : 0;
-        if constexpr (same_type<T, I>) {
+        if constexpr (weir_same<T, I>) {
             T part = 0;
 #pragma unroll 4
             for (int64_t i = threadIdx.x; i < have; i += blockDim.x)

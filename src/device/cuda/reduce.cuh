@@ -65,10 +65,10 @@ template <class T> static inline bool weir_is_wide(const T *p, int v)
     return (uintptr_t)p % (sizeof(T) * (size_t)v) == 0;
 }
 
-/* How many elements of 16 bytes, at most 8, are moved at once. */
+/* How many floats are moved at once: 16 bytes of them. */
 template <class T> static constexpr int weir_width()
 {
-    return sizeof(T) < 2 ? 8 : 16 / (int)sizeof(T);
+    return 16 / (int)sizeof(T);
 }
 
 /* The value of the lane `by` further on, in groups of `width`; structs have their own. */
@@ -76,6 +76,10 @@ template <class A> static __device__ inline A weir_from_lane(A a, int by, int wi
 {
     return __shfl_down_sync(0xffffffffu, a, (unsigned)by, width);
 }
+
+/* Are both the same type? */
+template <class A, class B> static constexpr bool weir_same = false;
+template <class A> static constexpr bool          weir_same<A, A> = true;
 
 struct weir_add {
     template <class X> static __device__ X meet(X a, X b) { return a + b; }
