@@ -177,7 +177,8 @@ weir_build() {
     weir_interpreter=$(weir_python) || weir_interpreter=
     weir_wanted="$root $weir_interpreter ${WEIR_CMAKE_OPTIONS:-}"
     if [ ! -f "$weir_stamp" ] || [ "$(cat "$weir_stamp")" != "$weir_wanted" ] ||
-        [ -n "${weir_installed:-}" ]; then
+        [ -n "${weir_installed:-}" ] ||
+        { [ -n "${weir_want_cuda:-}" ] && [ ! -f "$build/.cuda" ]; }; then
         if [ ! -f "$build/CMakeCache.txt" ] ||
             ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
             rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles"
@@ -187,6 +188,7 @@ weir_build() {
         # shellcheck disable=SC2086
         weir_quietly weir_configure
         weir_cuda
+        [ -z "${weir_want_cuda:-}" ] || : >"$build/.cuda"
         printf '%s\n' "$weir_wanted" >"$weir_stamp"
     fi
     weir_say "building (log: $weir_log)"

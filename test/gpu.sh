@@ -121,7 +121,7 @@ table() {
 
 # ---- the card and what serves it ----
 
-if [ -z "${WEIR_CUDA_LIBS:-}" ] && command -v "$python" >/dev/null 2>&1; then
+if [ -z "${WEIR_CUDA_LIBS:-}" ] && [ -z "${WEIR_PLUGINS:-}" ] && command -v "$python" >/dev/null 2>&1; then
     WEIR_CUDA_LIBS=$("$python" -c 'import glob, sys
 print(":".join(sorted(f for p in sys.path if p for f in glob.glob(p + "/nvidia/*/lib"))))')
     export WEIR_CUDA_LIBS
@@ -171,10 +171,10 @@ cat "$out/info.txt"
 # ---- operations, graphs, budgets ----
 
 parts=$((cores > 8 ? 8 : cores))
-narrow=${quick:+sigmoid}
+narrow=${quick:+sigmoid/(3,5)}
 if has_part op; then
     say "operations, the card against the CPU"
-    tests op_peer "$(limit 60 150)" "$parts" test_op "${narrow:+$narrow/(3,5): }peer"
+    tests op_peer "$(limit 60 150)" "$parts" test_op "${narrow:+$narrow: }peer"
     cat "$out"/op_peer.*.log | grep 'worst NMSE' | sort >"$out/op_peer.txt"
     say "operations, all ways"
     tests op_table "$(limit 90 120)" "$parts" test_op "$narrow"
@@ -182,7 +182,7 @@ fi
 if has_part suites; then
     say "graphs, budgets, models"
     tests graph "$(limit 90 90)" "$parts" test_graph "${quick:+simplify}"
-    tests model "$(limit 60 75)" "$parts" test_model "${quick:+optim}"
+    tests model "$(limit 60 75)" "$parts" test_model "${quick:+linear}"
 fi
 if has_part sanitizer; then
     if command -v compute-sanitizer >/dev/null 2>&1 && [ -z "$quick" ]; then
