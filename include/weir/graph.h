@@ -26,8 +26,8 @@ typedef struct weir_plan_options {
      * that keeps all bits. */
     int level;
     /* Passes to leave out, by name, separated by commas:
-     * "dce,cse,fold,copies,mask,fuse,inplace,order". NULL: none left out. An unknown name is an
-     * error. */
+     * "dce,cse,fold,copies,mask,recast,fuse,inplace,order". NULL: none left out. An unknown name is
+     * an error. */
     const char *disable;
     /* The most that the whole step may take at any moment - parameters, states, inputs, outputs and
      * all that is made in between (the total peak): "512MB", "0.5GiB", "4096" bytes, or "75%" of

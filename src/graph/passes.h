@@ -14,6 +14,7 @@
     X(CSE, cse)         /* equal calls become one */                                               \
     X(DCE, dce)         /* what nobody outside can see goes */                                     \
     X(MASK, mask)       /* a value only a ReLU's gradient still reads is kept as one bit each */   \
+    X(RECAST, recast)   /* what a cast made for the forward is made again for gradients */        \
     X(FUSE, fuse)       /* element-wise chains become one pass over memory */                      \
     X(ORDER, order)     /* a sound order with a small peak: updates as early as possible */        \
     X(INPLACE, inplace) /* a result takes over the memory of an input that dies */
@@ -33,6 +34,7 @@ weir_status weir_pass_copies(weir_graph *g);
 weir_status weir_pass_cse(weir_graph *g);
 weir_status weir_pass_dce(weir_graph *g);
 weir_status weir_pass_mask(weir_graph *g);
+weir_status weir_pass_recast(weir_graph *g);
 weir_status weir_pass_fuse(weir_graph *g);
 weir_status weir_pass_order(weir_graph *g);
 

@@ -25,7 +25,7 @@ static weir_status disable_one(const char *name, size_t n, uint32_t *set)
         }
     return weir_fail(WEIR_ERR_INVALID,
                      "plan options: there is no pass '%.*s'; the passes are fold, "
-                     "copies, cse, dce, mask, fuse, order, inplace",
+                     "copies, cse, dce, mask, recast, fuse, order, inplace",
                      (int)n, name);
 }
 
@@ -50,7 +50,8 @@ static weir_status run_passes(weir_graph *g, uint32_t passes)
     static const struct { weir_pass pass; weir_status (*run)(weir_graph *g); } list[] = {
         {WEIR_PASS_FOLD, weir_pass_fold}, {WEIR_PASS_COPIES, weir_pass_copies},
         {WEIR_PASS_CSE, weir_pass_cse},   {WEIR_PASS_DCE, weir_pass_dce},
-        {WEIR_PASS_MASK, weir_pass_mask}, {WEIR_PASS_FUSE, weir_pass_fuse},
+        {WEIR_PASS_MASK, weir_pass_mask}, {WEIR_PASS_RECAST, weir_pass_recast},
+        {WEIR_PASS_FUSE, weir_pass_fuse},
         {WEIR_PASS_ORDER, weir_pass_order}};
 
     weir_graph_compact(g);

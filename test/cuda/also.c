@@ -51,9 +51,19 @@ static bool memory_check(weir_device *d, const memory *m, const void *want)
     return good;
 }
 
-static bool run_on(weir_device *d, const kernel_case *k, const weir_call *call, size_t skew)
+/* What a recorded run draws with: seed 0 in the card's memory, and a position that, with that of
+ * the call, is 0, too. */
+static bool draws_new(weir_device *d, memory *m)
+{
+    const weir_layout l = kernel_dense(weir_1d(WEIR_I64, 2));
+    return memory_new(d, &l, 0, (const uint64_t[]){0, 77}, m);
+}
+
+static bool run_on(weir_device *d, const kernel_case *k, const weir_call *call, size_t skew,
+                   bool recorded)
 {
     memory             in[WEIR_MAX_IN] = {{0}}, out[WEIR_MAX_OUT] = {{0}}, work = {0};
+    memory             draw = {0};
     void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
     const weir_choice *choice = NULL;
     bool               good = CHECK_OK(weir_choice_of(d, call, &choice));
@@ -69,8 +79,11 @@ static bool run_on(weir_device *d, const kernel_case *k, const weir_call *call, 
     if (good) {
         const weir_layout l = kernel_dense(weir_1d(WEIR_U8, (int64_t)choice->work));
         good = memory_new(d, &l, 0, NULL, &work);
+        good = good && (!recorded || draws_new(d, &draw));
         const weir_kargs args = {.call = call, .src = src, .dst = dst, .work = work.at,
-                                 .state = choice->state, .threads = d->threads, .dev = d};
+                                 .state = choice->state, .threads = d->threads, .dev = d,
+                                 .seed = recorded ? 99 : 0, .rng = recorded ? (uint64_t)-77 : 0,
+                                 .draw = (const uint64_t *)(const void *)draw.at};
         good = good && CHECK_OK(choice->run(&args));
     }
     for (int i = 0; i < k->nout && good; i++)
@@ -80,6 +93,7 @@ static bool run_on(weir_device *d, const kernel_case *k, const weir_call *call, 
     for (int i = 0; i < k->nout; i++)
         d->ops->free(d, out[i].block, out[i].room);
     d->ops->free(d, work.block, work.room);
+    d->ops->free(d, draw.block, draw.room);
     return good;
 }
 
@@ -89,7 +103,8 @@ void kernel_also(const kernel_case *k, const weir_call *call)
 
     if (!CHECK_OK(d ? WEIR_OK : weir_error_status()))
         return;
-    const bool good = run_on(d, k, call, 0) && (weir_op_moves(k->op) || run_on(d, k, call, 1));
+    const bool packs = weir_op_moves(k->op);
+    const bool good = run_on(d, k, call, 0, packs) && run_on(d, k, call, packs ? 0 : 1, false);
     if (!good) {
         char text[WEIR_DESC_TEXT];
         printf("    op %d, first result %s\n", (int)k->op, weir_desc_text(&k->out[0].desc, text));

@@ -73,8 +73,9 @@ CASE(sizes_and_types)
     static const shape shapes[] = {
         {2, 2, 3, 5, 2, 3, false},      {1, 1, 1, 1, 1, 1, true},      {1, 3, 70, 150, 4, 8, false},
         {1, 1, 150, 150, 8, 4, true},   {1, 2, 64, 256, 3, 3, true},   {1, 1, 200, 20, 4, 8, true},
-        {1, 1, 33, 40, 70, 130, false}, {2, 1, 40, 33, 130, 70, true}, {1, 2, 20, 20, 20, 280, true},
-        {2, 1, 10, 0, 4, 4, false},     {1, 1, 5, 6, 0, 4, false},     {1, 1, 5, 6, 4, 0, false},
+        {1, 1, 33, 40, 70, 130, false}, {2, 1, 40, 33, 130, 70, true},
+        {1, 2, 20, 20, 20, 280, true},  {2, 1, 10, 0, 4, 4, false},    {1, 1, 5, 6, 0, 4, false},
+        {1, 1, 5, 6, 4, 0, false},
     };
     weir_device *const d = direct_open(), *const cpu = weir_device_open("cpu", NULL);
     CHECK_OR_RETURN(d && cpu);

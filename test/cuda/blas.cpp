@@ -1,9 +1,10 @@
 /* blas.cpp - an emulated cuBLASLt: the functions that the plugin calls, on host memory, queued.
  *
  * It believes nothing: an argument that the real library refuses, or that it would read beyond,
- * ends the program with a sentence. Its heuristics answer, best first, with an algorithm that is not
- * supported, sums that are split (in place, then by a step of their own) and plain sums, each if
- * preferences allow. It has no bias for f64. */
+ * ends the program with a sentence. Its heuristics answer, best first, with an algorithm that is
+ * not supported, sums that are split (in place, then by a step of their own) and plain sums, each
+ * if preferences allow. It has no bias for f64. What is described must be gone before the last
+ * handle is. */
 #include <cublasLt.h>
 
 #include <math.h>
@@ -13,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <atomic>
+
 #include "core/half.h"
 #include "work.h"
 
@@ -20,7 +23,14 @@
 
 namespace {
 
-enum magic : uint64_t { HANDLE = 0x4841, DESC = 0x4445, LAYOUT = 0x4c41, PREF = 0x5052, ALGO = 0x414c };
+/* What a struct is, as its first member says. */
+enum magic : uint64_t {
+    HANDLE = 0x4841,
+    DESC = 0x4445,
+    LAYOUT = 0x4c41,
+    PREF = 0x5052,
+    ALGO = 0x414c
+};
 enum { WORK_ALIGN = 256, SPLIT_TERMS = 512, SPLITS = 4 };
 
 struct handle {
@@ -75,6 +85,9 @@ __attribute__((format(printf, 1, 2), noreturn)) void wrong(const char *format, .
     va_end(args);
     abort();
 }
+
+/* Handles, and what is described with them, that have not been destroyed. */
+std::atomic<int> handles, described;
 
 /* The struct behind a handle of the library's. */
 template <class T> T *known(const void *p, uint64_t is, const char *what)
@@ -154,8 +167,8 @@ double seen(const problem *p, double v)
 }
 
 /* Element (i, j) of op(m) in product `of`. */
-double element(const problem *p, const layout *m, const void *at, bool turned, int64_t of, int64_t i,
-               int64_t j)
+double element(const problem *p, const layout *m, const void *at, bool turned, int64_t of,
+               int64_t i, int64_t j)
 {
     const int64_t row = turned ? j : i, col = turned ? i : j;
     return seen(p, load(at, of * m->step + col * m->ld + row, m->type));
@@ -276,7 +289,7 @@ uint32_t align_of(const void *p)
 /* What an address and a layout allow. */
 uint32_t align_of(const layout *m, uint32_t at)
 {
-    const int64_t ld = m->ld * (int64_t)size_of(m->type), step = m->step * (int64_t)size_of(m->type);
+    const int64_t size = (int64_t)size_of(m->type), ld = m->ld * size, step = m->step * size;
     while (at > 1 && (ld % at != 0 || (m->batch > 1 && step % at != 0)))
         at /= 2;
     return at;
@@ -299,6 +312,7 @@ extern "C" {
 API cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
     *out = (cublasLtHandle_t) new handle{HANDLE};
+    handles++;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -307,6 +321,8 @@ API cublasStatus_t cublasLtDestroy(cublasLtHandle_t h)
     handle *const p = known<handle>(h, HANDLE, "the handle");
     p->is = 0;
     delete p;
+    if (--handles == 0 && described != 0)
+        wrong("%d descriptors outlive the last handle", described.load());
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -325,6 +341,7 @@ API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasCom
 {
     *out = (cublasLtMatmulDesc_t) new desc{DESC, compute, scale, 0, 0, CUBLASLT_EPILOGUE_DEFAULT,
                                            NULL};
+    described++;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -333,6 +350,7 @@ API cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
     desc *const p = known<desc>(d, DESC, "the descriptor");
     p->is = 0;
     delete p;
+    described--;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -364,7 +382,9 @@ API cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaD
                                               uint64_t rows, uint64_t cols, int64_t ld)
 {
     (void)size_of(type);
-    *out = (cublasLtMatrixLayout_t) new layout{LAYOUT, type, 1, (int64_t)rows, (int64_t)cols, ld, 0};
+    *out = (cublasLtMatrixLayout_t) new layout{LAYOUT,        type, 1, (int64_t)rows,
+                                               (int64_t)cols, ld,   0};
+    described++;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -373,6 +393,7 @@ API cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t m)
     layout *const p = known<layout>(m, LAYOUT, "the layout");
     p->is = 0;
     delete p;
+    described--;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -394,6 +415,7 @@ API cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *ou
 {
     *out = (cublasLtMatmulPreference_t) new pref{PREF, 0, CUBLASLT_REDUCTION_SCHEME_MASK,
                                                  {256, 256, 256, 256}};
+    described++;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -402,6 +424,7 @@ API cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t f)
     pref *const p = known<pref>(f, PREF, "the preference");
     p->is = 0;
     delete p;
+    described--;
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
-/* blas_real.c - what blas.c tells cuBLASLt is what the installed one takes: descriptors, layouts and
- * preferences need no card. */
+/* blas_real.c - what blas.c tells cuBLASLt is what the installed one takes: descriptors, layouts
+ * and preferences need no card. */
 #include "check.h"
 #include "device/cuda/libs.h"
 

@@ -290,14 +290,23 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
     return cudaSuccess;
 }
 
+/* Whatever it says, the capture is over. */
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph)
 {
-    EMULATE_ENTER;
+    static emulate_point  point = {__func__, 0, NULL};
+    const emulate_entry   entry(&point);
     emulate_stream *const s = emulate_stream_of(handle);
+
+    *graph = NULL;
     if (!s)
         return entry.say(cudaErrorInvalidResourceHandle);
+    const cudaError_t e = s->capture ? capture_end(s, graph) : cudaErrorIllegalState;
+    if (entry.error == cudaSuccess)
+        return entry.say(e);
+    if (*graph)
+        graph_free((uint64_t)(uintptr_t)*graph);
     *graph = NULL;
-    return entry.say(s->capture ? capture_end(s, graph) : cudaErrorIllegalState);
+    return entry.say(entry.error);
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *status)

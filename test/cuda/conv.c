@@ -124,6 +124,27 @@ CASE(cudnn_is_asked_for_something_only)
     CHECK(weir_cuda_conv_suits_dnn(&depthwise));
 }
 
+CASE(sizes_that_are_counted)
+{
+    const weir_cuda_conv g = {WEIR_F32, 2, 4, 5, 5, 6, 3, 3, 1, 3, 3, {1, 1}, {0, 0}, {1, 1}};
+    weir_cuda_conv       none = g, many = g, far = g, wide = g;
+
+    CHECK(weir_cuda_conv_fits(&g));
+    none.n = none.c = 0;
+    CHECK(weir_cuda_conv_fits(&none));
+    many.n = INT64_C(1) << 26;
+    CHECK(!weir_cuda_conv_fits(&many));
+    far.dilation[1] = INT64_C(1) << 29;
+    CHECK(!weir_cuda_conv_fits(&far));
+    far.dilation[1] = 1;
+    far.stride[0] = INT64_C(1) << 29;
+    CHECK(!weir_cuda_conv_fits(&far));
+    wide.c = wide.o = INT64_C(1) << 14;
+    CHECK(!weir_cuda_conv_fits(&wide));
+    wide.groups = wide.c;
+    CHECK(weir_cuda_conv_fits(&wide));
+}
+
 /* ---- the emulated card ---- */
 
 static long (*ran)(int);

@@ -31,12 +31,6 @@ typedef struct launch {
 
 extern "C" {
 
-CUresult cuInit(unsigned flags)
-{
-    (void)flags;
-    return CUDA_SUCCESS;
-}
-
 CUresult cuGetErrorName(CUresult e, const char **name)
 {
     *name = e == CUDA_SUCCESS ? "CUDA_SUCCESS" : "CUDA_ERROR_EMULATED";

@@ -183,6 +183,48 @@ static void run_two(const char *want)
     weir_device_close(d);
 }
 
+/* relu on a new device whose n-th allocation from then on fails. Was there one? */
+static bool relu_short(int n)
+{
+    weir_device *const d = weir_device_open("cuda", NULL);
+    float              x[4] = {-1, 2, -3, 4}, y[4] = {0};
+
+    if (!CHECK(d))
+        return false;
+    weir_tensor *const t = weir_input(d, weir_1d(WEIR_F32, 4));
+    CHECK_OK(weir_write(t, x, sizeof x));
+    weir_mem_fail_nth(n, false);
+    weir_tensor *const r = weir_relu(t);
+    const bool         failed = weir_mem_failed();
+    weir_mem_fail_nth(-1, false);
+    if (r) {
+        CHECK_OK(weir_read(r, y, sizeof y));
+        CHECK(y[0] == 0 && y[1] == 2 && y[2] == 0 && y[3] == 4);
+    } else {
+        CHECK_STATUS(weir_error_status(), WEIR_ERR_NOMEM);
+    }
+    weir_release(t);
+    weir_device_close(d);
+    return failed;
+}
+
+/* Every allocation of choosing, compiling and keeping a kernel fails once: a status, or a kernel
+ * that is not kept. */
+CASE(kernels_short_of_memory)
+{
+    char path[512];
+    int  n = 0;
+
+    setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);
+    folder_new();
+    while (n < 200 && relu_short(n)) {
+        if (n++ % 4 == 0 && file_at(0, path))       /* compiled, and found */
+            remove(path);
+    }
+    CHECK(n > 10 && n < 200);
+    folder_free();
+}
+
 CASE(kernels_are_compiled_once)
 {
     char path[512];

@@ -27,14 +27,26 @@ static const char *const dnn[] = {
 #include "device/cuda/libs.def"
     NULL};
 
-/* The toolkit's library; without it there is nothing to compare with. */
-static void check_names(const char *file, const char *const *name)
+/* The first one in the toolkit's folders. */
+static bool find(const char *file, char path[4096])
 {
-    char path[1024];
+    for (const char *at = WEIR_CUDA_LIBRARY_FOLDERS; *at;) {
+        const size_t n = strcspn(at, ":");
+        snprintf(path, 4096, "%.*s/%s", (int)n, at, file);
+        if (access(path, R_OK) == 0)
+            return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
 
-    snprintf(path, sizeof path, "%s/%s", WEIR_CUDA_LIBRARY_FOLDERS, file);
-    if (access(path, R_OK) != 0) {
-        printf("%s is not installed: its names are not checked\n", path);
+/* The toolkit's library; without it there is nothing to compare with. */
+static void check_names(const char *file, const char *other, const char *const *name)
+{
+    char path[4096];
+
+    if (!find(file, path) && !find(other, path)) {
+        printf("%s is not installed: its names are not checked\n", file);
         return;
     }
     void *const lib = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
@@ -46,10 +58,65 @@ static void check_names(const char *file, const char *const *name)
 
 CASE(libs_names_are_real)
 {
-    check_names("stubs/libcuda.so", driver);
-    check_names("libnvrtc.so", nvrtc);
-    check_names("libcublasLt.so", blas);
-    check_names("libcudnn.so", dnn);
+    check_names("stubs/libcuda.so", "libcuda.so.1", driver);
+    check_names("libnvrtc.so.13", "libnvrtc.so.12", nvrtc);
+    check_names("libcublasLt.so.13", "libcublasLt.so.12", blas);
+    check_names("libcudnn.so.9", "libcudnn.so", dnn);
+}
+
+/* A new folder where libcuda.so.1 is the file. */
+static void link_driver(char folder[24], const char *file)
+{
+    char link[64];
+
+    strcpy(folder, "/tmp/weir-libs-XXXXXX");
+    CHECK(mkdtemp(folder));
+    snprintf(link, sizeof link, "%s/libcuda.so.1", folder);
+    CHECK(symlink(file, link) == 0);
+}
+
+static void unlink_driver(const char *folder)
+{
+    char link[64];
+
+    snprintf(link, sizeof link, "%s/libcuda.so.1", folder);
+    unlink(link);
+    rmdir(folder);
+}
+
+/* On a machine without a driver. */
+static void check_absent(void)
+{
+    const weir_cuda_lib_driver *lib = NULL;
+    char                        wrong[24], right[24], list[128];
+
+    CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
+    CHECK_TEXT(weir_error(), "libcuda.so.1");
+    CHECK_TEXT(weir_error(), "/nowhere");
+    link_driver(wrong, WEIR_TEST_PLUGINS "/libnvrtc.so.13");
+    link_driver(right, WEIR_TEST_PLUGINS "/libcuda.so.1");
+    snprintf(list, sizeof list, "/nowhere::%s:%s", wrong, right);
+    setenv("WEIR_CUDA_LIBS", list, 1);
+    CHECK_STATUS(weir_cuda_open_driver(&lib), WEIR_ERR_DEVICE);
+    CHECK_TEXT(weir_error(), "the driver has no cuGetErrorName");
+    CHECK_TEXT(weir_error(), wrong);
+    setenv("WEIR_CUDA_LIBS", right, 1);
+    CHECK_OK(weir_cuda_open_driver(&lib));
+    unlink_driver(wrong);
+    unlink_driver(right);
+}
+
+CASE(libs_are_looked_for_in_order)
+{
+    const weir_cuda_lib_driver *lib = NULL, *again = NULL;
+
+    setenv("WEIR_CUDA_LIBS", "/nowhere", 1);
+    if (weir_cuda_open_driver(&lib) != WEIR_OK)
+        check_absent();
+    unsetenv("WEIR_CUDA_LIBS");
+    CHECK_OK(weir_cuda_open_driver(&lib));      /* opened once and for all */
+    CHECK_OK(weir_cuda_open_driver(&again));
+    CHECK(again == lib && lib->cuModuleLoadData && lib->cuLaunchKernel);
 }
 
 /* Macros of the headers stand for names with a version. */

@@ -2,6 +2,7 @@
  * both are equal, whatever the elements are. */
 #include "core/dtype.h"
 #include "device/cuda/copy.h"
+#include "device/cuda/divide.h"
 #include "device/cuda/scatter.h"
 #include "device/kernel.h"
 
@@ -497,6 +498,24 @@ CASE(where_picks_bits)
 
 /* ---- how copies go ---- */
 
+/* About multiples, where a quotient that is off by one shows, and beyond 32 bits. */
+CASE(quick_division)
+{
+    int64_t bad = 0;
+
+    for (int round = 0; round < 20000; round++) {
+        const int64_t      by = check_int(1, (int64_t)1 << check_int(0, 31));
+        const weir_divisor d = weir_divisor_of(by < WEIR_NARROW_END ? by : WEIR_NARROW_END - 1);
+        const int64_t      most = (WEIR_NARROW_END - 1) / d.by, times = check_int(0, most) * d.by;
+        const int64_t      at[] = {0, times, times - (times > 0), WEIR_NARROW_END - 1};
+        for (int i = 0; i < 4; i++)
+            bad += weir_divide(at[i], d, false) != at[i] / d.by;
+        bad += weir_divide(times + ((int64_t)d.by << 32), d, true) != times / d.by + (1LL << 32);
+    }
+    CHECK(bad == 0);
+    CHECK(weir_divide((int64_t)9 << 40, weir_divisor_of((int64_t)3 << 40), true) == 3);
+}
+
 static weir_copy_way way_of(weir_layout from, weir_desc to)
 {
     const weir_layout l = kernel_dense(to);
@@ -523,4 +542,22 @@ CASE(ways_of_copies)
           WEIR_COPY_COUNT);
     CHECK(way_of(strided(weir_2d(WEIR_F32, 0, 3), (int64_t[]){3, 1}), weir_2d(WEIR_F32, 0, 3)) ==
           WEIR_COPY_NOTHING);
+}
+
+/* Lines of a tile are of odd length: it fits into half as much again as its elements take. */
+CASE(tiles_fit)
+{
+    for (int round = 0; round < 5000; round++) {
+        const weir_dtype     type = types[round % TYPES];
+        const size_t         size = weir_dtype_size(type);
+        const int64_t        most = weir_copy_side(size) * weir_copy_side(size);
+        const weir_desc      d = weir_2d(type, check_int(2, 1 << check_int(1, 20)),
+                                         check_int(2, 1 << check_int(1, 20)));
+        const weir_layout    from = turned(d, (int[]){1, 0}), to = kernel_dense(from.desc);
+        const weir_copy_plan p = weir_copy_plan_of(&from, &to, size);
+        if (p.way != WEIR_COPY_TILES)
+            continue;
+        CHECK_OR_RETURN(p.rows >= 1 && p.inners >= 1 && p.rows * (p.inners | 1) <= most * 3 / 2);
+        CHECK_OR_RETURN(p.rows <= d.dim[1] && p.inners <= d.dim[0]);
+    }
 }

@@ -206,3 +206,72 @@ CASE(tf32_says_so)
     CHECK(strcmp(ran.impl, "cublaslt") == 0);
     weir_device_close(d);
 }
+
+CASE(wishes_are_read)
+{
+    weir_device *const     d = direct_open();
+    const weir_matmul_attr attr = {0, 0};
+    direct_tensor          in[] = {direct_of(weir_2d(WEIR_F32, 2, 2)),
+                                   direct_of(weir_2d(WEIR_F32, 2, 2))}, out;
+    direct_env("WEIR_GEMM", "cublas");
+    CHECK_STATUS(direct_run(d, WEIR_OP_MATMUL, 2, in, 1, &out, &attr, sizeof attr, NULL),
+                 WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "WEIR_GEMM=cublas: expected own or cublaslt");
+    direct_env("WEIR_GEMM", "onednn");
+    if (CHECK_OK(direct_run(d, WEIR_OP_MATMUL, 2, in, 1, &out, &attr, sizeof attr, NULL)))
+        direct_free(&out);
+    direct_env("WEIR_GEMM", NULL);
+    direct_free(&in[0]);
+    direct_free(&in[1]);
+    weir_device_close(d);
+}
+
+/* A plugin that lies alone in its folder finds no library. */
+static bool copy_plugin(const char *folder)
+{
+    char  from[512], to[512], bytes[1 << 16];
+    snprintf(from, sizeof from, "%s/libweir_cuda.so", WEIR_TEST_PLUGINS);
+    snprintf(to, sizeof to, "%s/libweir_cuda.so", folder);
+    FILE *const in = fopen(from, "rb"), *const out = fopen(to, "wb");
+    bool        ok = in && out;
+    for (size_t n; ok && (n = fread(bytes, 1, sizeof bytes, in)) > 0;)
+        ok = fwrite(bytes, 1, n, out) == n;
+    if (in)
+        fclose(in);
+    return out && fclose(out) == 0 && ok;
+}
+
+static void alone(void)
+{
+    const product      p = {9, 8, 7, false, true, true, WEIR_F32, 0};
+    direct_ran         ran = {"", 0};
+    weir_device *const d = weir_device_open("cuda", NULL), *const other =
+        weir_device_open("cuda", NULL);
+    CHECK_OR_RETURN(d && other);
+    CHECK(run(d, &p, &ran) <= 16 && strcmp(ran.impl, "cuda") == 0);
+    direct_env("WEIR_GEMM", "cublaslt");
+    const weir_matmul_attr attr = {0, 0};
+    direct_tensor          in[] = {direct_of(weir_2d(WEIR_F32, 2, 2)),
+                                   direct_of(weir_2d(WEIR_F32, 2, 2))}, out;
+    CHECK_STATUS(direct_run(other, WEIR_OP_MATMUL, 2, in, 1, &out, &attr, sizeof attr, NULL),
+                 WEIR_ERR_DEVICE);
+    CHECK_TEXT(weir_error(), "cuBLASLt was not found");
+    direct_env("WEIR_GEMM", NULL);
+    direct_free(&in[0]);
+    direct_free(&in[1]);
+    weir_device_close(d);
+    weir_device_close(other);
+}
+
+CASE(without_the_library)
+{
+    char folder[] = "/tmp/weir_alone_XXXXXX", file[64];
+    CHECK_OR_RETURN(mkdtemp(folder) != NULL);
+    if (CHECK(copy_plugin(folder))) {
+        setenv("WEIR_PLUGINS", folder, 1);
+        alone();
+        setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);
+    }
+    snprintf(file, sizeof file, "%s/libweir_cuda.so", folder);
+    CHECK(remove(file) == 0 && remove(folder) == 0);
+}

@@ -129,7 +129,8 @@ static weir_product plain(int64_t m, int64_t n, int64_t k, weir_dtype t)
 CASE(tiles_grow_with_results)
 {
     const weir_product vector = plain(1, 5000, 64, WEIR_F32), some = plain(70, 150, 64, WEIR_F32);
-    const weir_product many = plain(2048, 2048, 64, WEIR_F32), wide = plain(2048, 2048, 64, WEIR_F64);
+    const weir_product many = plain(2048, 2048, 64, WEIR_F32);
+    const weir_product wide = plain(2048, 2048, 64, WEIR_F64);
     CHECK(weir_gemm_tile_of(&vector) == WEIR_GEMM_SMALL);
     CHECK(weir_gemm_tile_of(&some) == WEIR_GEMM_MEDIUM);
     CHECK(weir_gemm_tile_of(&many) == WEIR_GEMM_LARGE);

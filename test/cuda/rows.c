@@ -235,21 +235,25 @@ CASE(rows_dense_are_the_cpu_s)
     weir_device_close(card);
 }
 
-/* Dense, repeated, one element, by columns, transposed, with gaps between rows. */
-static weir_layout mixed(weir_dtype t, int way)
+/* Dense, repeated, one element, by columns, transposed, with gaps between rows, every other one. */
+static weir_layout mixed(weir_dtype t, int way, int64_t n)
 {
-    static const int64_t dim[] = {6, 7, 16}, stride[][3] = {
-        {112, 16, 1}, {0, 0, 1}, {0, 0, 0}, {3, 0, 0}, {1, 6, 42}, {448, 64, 1}};
-    return rows_strided(t, 3, dim, stride[way % 6]);
+    const int64_t dim[] = {6, 7, n}, stride[][3] = {
+        {7 * n, n, 1}, {0, 0, 1}, {0, 0, 0}, {3, 0, 0}, {1, 6, 42}, {28 * n, 4 * n, 1},
+        {14 * n, 2 * n, 2}};
+
+    return rows_strided(t, 3, dim, stride[way % 7]);
 }
 
-static void check_mixed(weir_device *cpu, weir_device *card, const rows_row *r, weir_dtype t)
+/* Rows of n: whether a thread's elements lie in one row. */
+static void check_mixed(weir_device *cpu, weir_device *card, const rows_row *r, weir_dtype t,
+                        int64_t n)
 {
-    for (int first = 0; first < 6; first += r->nin == 1 ? 1 : 2) {
+    for (int first = 0; first < 7; first += r->nin == 1 ? 1 : 2) {
         rows_call c = call_of(r);
-        c.out[0] = mixed(t, 0);
+        c.out[0] = mixed(t, 0, n);
         for (int i = 0; i < r->nin; i++)
-            c.in[i] = mixed(t, first + i);
+            c.in[i] = mixed(t, first + i, n);
         rows_compare(cpu, card, &c, r->name);
         c.at_in[0] = 1;
         rows_compare(cpu, card, &c, r->name);
@@ -264,8 +268,10 @@ CASE(rows_strided_are_the_cpu_s)
     for (const rows_row *r = rows_table; r->name; r++) {
         const bool all = r->op == WEIR_OP_ADD || r->op == WEIR_OP_NEG;
         for (int t = 0; weir_dtype_size((weir_dtype)t) > 0; t++)
-            if (rows_takes(r, (weir_dtype)t) && r->nin > 0 && (all || (r->nin > 2 && t == 0)))
-                check_mixed(cpu, card, r, (weir_dtype)t);
+            if (rows_takes(r, (weir_dtype)t) && r->nin > 0 && (all || (r->nin > 2 && t == 0))) {
+                check_mixed(cpu, card, r, (weir_dtype)t, 16);
+                check_mixed(cpu, card, r, (weir_dtype)t, 9);
+            }
     }
     weir_device_close(cpu);
     weir_device_close(card);

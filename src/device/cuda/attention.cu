@@ -313,6 +313,9 @@ __launch_bounds__(attention_side<T>::THREADS, attention_shared<T, TW>::RESIDENT)
 
 /* ---- runs ---- */
 
+/* Blocks of twice the columns for wide heads; f64 has no registers for them. */
+template <class T> static constexpr bool attention_wider = sizeof(T) < sizeof(double);
+
 static unsigned attention_grid(int64_t blocks)
 {
     return (unsigned)min64(blocks, MOST_BLOCKS);
@@ -352,8 +355,10 @@ template <class T> static weir_status attention_run(const weir_kargs *k)
     attention_args<T> g = attention_args_of<T>(k);
     g.to = (T *)k->dst[0];
     g.to_lse = (real<T> *)k->dst[1];
-    return g.of.e > attention_shared<T, 4>::WIDE ? attention_forward_launch<T, 8>(k, g)
-                                                 : attention_forward_launch<T, 4>(k, g);
+    if constexpr (attention_wider<T>)
+        if (g.of.e > attention_shared<T, 4>::WIDE)
+            return attention_forward_launch<T, 8>(k, g);
+    return attention_forward_launch<T, 4>(k, g);
 }
 
 template <class T, int TW, attention_of OF>
@@ -370,8 +375,10 @@ static weir_status attention_back_run(const weir_kargs *k, attention_args<T> &g,
 {
     const int64_t columns = OF == OF_V ? g.of.e : g.of.d;
     g.to = (T *)to;
-    return columns > attention_shared<T, 4>::WIDE ? attention_back_launch<T, 8, OF>(k, g, columns)
-                                                  : attention_back_launch<T, 4, OF>(k, g, columns);
+    if constexpr (attention_wider<T>)
+        if (columns > attention_shared<T, 4>::WIDE)
+            return attention_back_launch<T, 8, OF>(k, g, columns);
+    return attention_back_launch<T, 4, OF>(k, g, columns);
 }
 
 template <class T> static weir_status attention_grad_run(const weir_kargs *k)

@@ -145,7 +145,7 @@ static weir_status set_epilogue(const weir_lt *lt, const weir_call *c, bool bias
     const uint32_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     TRY(c, lt->blas->lib, cublasLtMatmulDescSetAttribute, lt->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
         &epilogue, sizeof epilogue);
-    return set_bias(lt, c, bias ? (const void *)(uintptr_t)WEIR_CUDA_ALIGN : NULL);
+    return set_bias(lt, c, bias ? (const void *)(uintptr_t)MOST_ALIGN : NULL);
 }
 
 /* ---- the algorithm ---- */

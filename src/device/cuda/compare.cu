@@ -1,9 +1,10 @@
 /* compare.cu - comparisons, logic on bool, where: any strides in, a dense output.
  *
  * Axes are put into the output's physical order and merged where all operands go on. A thread makes
- * four neighbours in the output at a time; where an operand has these side by side or all in one,
- * they are read together. A bool is 0 or 1 when written, anything but 0 is true when read. A result
- * may start where an input of the same layout starts: an element is read before it is written. */
+ * four neighbours in the output at a time, the last ones of a single axis alone; where an operand
+ * has these side by side or all in one, they are read together. A bool is 0 or 1 when written,
+ * anything but 0 is true when read. A result may start where an input of the same layout starts: an
+ * element is read before it is written. */
 #include "device/cuda/convert.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/walk.h"
@@ -74,7 +75,8 @@ static __global__ void compare_each(uint8_t *to, const T *a, const T *b, relatio
 
 template <class T>
 static __global__ void compare_four(uint8_t *to, const T *a, const T *b, relation is,
-                                    weir_walk<OPERANDS> walk, int beside_a, int beside_b)
+                                    weir_walk<OPERANDS> walk, int64_t n, int beside_a,
+                                    int beside_b)
 {
     WEIR_EACH(i, walk.count) {
         int64_t at[OPERANDS];
@@ -85,6 +87,9 @@ static __global__ void compare_four(uint8_t *to, const T *a, const T *b, relatio
             r.at[e] = compare_two(is, x.at[e], y.at[e]);
         ((four<uint8_t> *)to)[i] = r;
     }
+    const int64_t i = walk.count * FOUR + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        to[i] = compare_two(is, a[i * beside_a], b[i * beside_b]);
 }
 
 /* The bits of a or b, whatever the type. */
@@ -102,7 +107,7 @@ static __global__ void where_each(T *to, const uint8_t *c, const T *a, const T *
 
 template <class T>
 static __global__ void where_four(T *to, const uint8_t *c, const T *a, const T *b,
-                                  weir_walk<OPERANDS> walk, int beside_c, int beside_a,
+                                  weir_walk<OPERANDS> walk, int64_t n, int beside_c, int beside_a,
                                   int beside_b)
 {
     WEIR_EACH(i, walk.count) {
@@ -114,6 +119,11 @@ static __global__ void where_four(T *to, const uint8_t *c, const T *a, const T *
         for (int e = 0; e < FOUR; e++)
             r.at[e] = which.at[e] != 0 ? x.at[e] : y.at[e];
         ((four<T> *)to)[i] = r;
+    }
+    const int64_t i = walk.count * FOUR + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        const T x = a[i * beside_a], y = b[i * beside_b];
+        to[i] = c[i * beside_c] != 0 ? x : y;
     }
 }
 
@@ -129,7 +139,7 @@ static bool fours(const weir_kargs *k, const compare *p, size_t out_size)
     return fit;
 }
 
-/* The same walk for groups of four. */
+/* The same walk for groups of four, without the last ones that make none. */
 static weir_walk<OPERANDS> by_four(const compare *p)
 {
     weir_walk<OPERANDS> w = {};
@@ -154,7 +164,8 @@ template <class T> static weir_status compare_by(const weir_kargs *k, const comp
                            (uint8_t *)k->dst[0], a, b, p->is, p->walk);
     const weir_walk<OPERANDS> w = by_four(p);
     return weir_launch(k, compare_four<T>, weir_cuda_blocks(w.count), WEIR_CUDA_THREADS,
-                       (uint8_t *)k->dst[0], a, b, p->is, w, p->beside[0], beside_b);
+                       (uint8_t *)k->dst[0], a, b, p->is, w, p->walk.count, p->beside[0],
+                       beside_b);
 }
 
 template <class T> static weir_status where_by(const weir_kargs *k, const compare *p)
@@ -167,7 +178,8 @@ template <class T> static weir_status where_by(const weir_kargs *k, const compar
                            (T *)k->dst[0], c, a, b, p->walk);
     const weir_walk<OPERANDS> w = by_four(p);
     return weir_launch(k, where_four<T>, weir_cuda_blocks(w.count), WEIR_CUDA_THREADS,
-                       (T *)k->dst[0], c, a, b, w, p->beside[0], p->beside[1], p->beside[2]);
+                       (T *)k->dst[0], c, a, b, w, p->walk.count, p->beside[0], p->beside[1],
+                       p->beside[2]);
 }
 
 static weir_status compare_run(const weir_kargs *k)
@@ -225,7 +237,7 @@ static void plan(const weir_call *c, compare *p)
     p->walk.count = 1;
     for (int i = 0; i < n; i++)
         weir_walk_add(&p->walk, axis[i].dim, axis[i].step);
-    p->together = n > 0 && axis[n - 1].dim % FOUR == 0;
+    p->together = n > 0 && axis[n - 1].dim >= FOUR && (n == 1 || axis[n - 1].dim % FOUR == 0);
     for (int i = 0; i < c->nin && n > 0; i++) {
         const int64_t inner = axis[n - 1].step[i];
         p->beside[i] = inner == 1;

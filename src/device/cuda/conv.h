@@ -50,6 +50,23 @@ static inline int64_t weir_cuda_conv_pixels(const weir_cuda_conv *g)
     return g->n * g->oh * g->ow;
 }
 
+/* Can our own kernels count in 32 bits? Coordinates, taps that reach beyond them, and weights. */
+static inline bool weir_cuda_conv_fits(const weir_cuda_conv *g)
+{
+    const int64_t most = INT64_C(1) << 30, c = g->c > g->o ? g->c : g->o;
+    if (g->n * g->h * g->w >= most || weir_cuda_conv_pixels(g) >= most || g->kh * g->kw >= most ||
+        c >= most || g->kh * g->kw * c >= most || g->o * (g->c / g->groups) >= most ||
+        g->kh * g->kw * g->o * (g->c / g->groups) >= most)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const int64_t kernel = i == 0 ? g->kh : g->kw, places = i == 0 ? g->oh : g->ow;
+        if (g->pad[i] >= most || g->dilation[i] >= most || g->stride[i] >= most ||
+            kernel * g->dilation[i] >= most || places * g->stride[i] >= most)
+            return false;
+    }
+    return true;
+}
+
 /* Into how many slices a sum over `depth` pixels is cut, where `blocks` blocks would each go
  * through all of them: so many that a card is busy, but none without work worth a block. */
 static inline int64_t weir_cuda_conv_slices(int64_t blocks, int64_t depth)

@@ -281,6 +281,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE)
 
 /* ---- few channels in a group ---- */
 
+/* What lies in padding is left out. */
 template <class T>
 static __global__ void direct(conv g, const T *x, const T *w, const T *bias, T *y)
 {
@@ -289,34 +290,44 @@ static __global__ void direct(conv g, const T *x, const T *w, const T *bias, T *
         const int64_t pixel = at / g.o;
         const int32_t o = (int32_t)(at - pixel * g.o), first = o / g.og * g.cg;
         const spot    p = corner_of(g, (uint32_t)pixel);
-        const T      *weight = w + (int64_t)o * g.taps * g.cg;
         R             sum = 0;
-        for (tap t = {0, 0, 0, 0}; t.number < g.taps; t.number++) {
-            t.y = t.number / g.kw * g.dilation[0];
-            t.x = t.number % g.kw * g.dilation[1];
-            for (int32_t c = 0; c < g.cg; c++)
-                sum = fused(pixel_of(g, x, p, t, first + c), (R)weir_load(weight++), sum);
+        for (int32_t a = 0; a < g.kh; a++) {
+            const int32_t i = p.y + a * g.dilation[0];
+            for (int32_t b = 0; b < g.kw && i >= 0 && i < g.h; b++) {
+                const int32_t j = p.x + b * g.dilation[1];
+                const T      *weight = w + ((int64_t)(o * g.kh + a) * g.kw + b) * g.cg;
+                const T *const pixels =
+                    x + (((int64_t)p.image * g.h + i) * g.w + j) * g.c + first;
+                for (int32_t c = 0; c < g.cg && j >= 0 && j < g.w; c++)
+                    sum = fused((R)weir_load(pixels + c), (R)weir_load(weight + c), sum);
+            }
         }
         weir_store(y + at, bias ? sum + weir_load(bias + o) : sum);
     }
 }
 
+/* The windows that have a tap on place p, which is padded. */
 template <class T> static __global__ void direct_x(conv g, const T *dy, const T *w, T *dx)
 {
     typedef typename weir_real<T>::type R;
-    const int32_t patch = g.taps * g.cg;
+    const int64_t patch = (int64_t)g.taps * g.cg;
     WEIR_EACH(at, (int64_t)g.places * g.c) {
         const int64_t place = at / g.c;
         const int32_t c = (int32_t)(at - place * g.c), group = c / g.cg, first = group * g.og;
         const spot    p = padded_of(g, (uint32_t)place);
         R             sum = 0;
-        for (tap t = {0, 0, 0, 0}; t.number < g.taps; t.number++) {
-            t.y = t.number / g.kw * g.dilation[0];
-            t.x = t.number % g.kw * g.dilation[1];
-            const T *const weight = w + t.number * g.cg + (c - group * g.cg);
-            for (int32_t o = first; o < first + g.og; o++)
-                sum = fused(window_of(g, dy, p, t, o), (R)weir_load(weight + (int64_t)o * patch),
-                            sum);
+        for (int32_t a = 0; a < g.kh; a++) {
+            const int32_t i = p.y - a * g.dilation[0], y = i / g.stride[0];
+            const bool    high = i >= 0 && y * g.stride[0] == i && y < g.oh;
+            for (int32_t b = 0; b < g.kw && high; b++) {
+                const int32_t j = p.x - b * g.dilation[1], v = j / g.stride[1];
+                if (j < 0 || v * g.stride[1] != j || v >= g.ow)
+                    continue;
+                const T *const from = dy + (((int64_t)p.image * g.oh + y) * g.ow + v) * g.o;
+                const T *const weight = w + (a * g.kw + b) * g.cg + (c - group * g.cg);
+                for (int32_t o = first; o < first + g.og; o++)
+                    sum = fused((R)weir_load(from + o), (R)weir_load(weight + o * patch), sum);
+            }
         }
         weir_store(dx + at, sum);
     }
@@ -482,23 +493,6 @@ template <class T> static weir_status grad_w_run(const weir_kargs *k)
 
 /* ---- choosing ---- */
 
-/* Coordinates and counts of blocks are 32-bit numbers; taps that reach beyond them, too. */
-static bool fits_32(const weir_cuda_conv *g)
-{
-    const int64_t most = INT64_C(1) << 30;
-    if (g->n * g->h * g->w >= most || weir_cuda_conv_pixels(g) >= most || g->c >= most ||
-        g->o >= most || g->kh * g->kw >= most || g->kh * g->kw * max64(g->c, g->o) >= most ||
-        g->o * (g->c / g->groups) >= most)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        const int64_t kernel = i == 0 ? g->kh : g->kw, places = i == 0 ? g->oh : g->ow;
-        if (g->pad[i] >= most || g->dilation[i] >= most || g->stride[i] >= most ||
-            kernel * g->dilation[i] >= most || places * g->stride[i] >= most)
-            return false;
-    }
-    return true;
-}
-
 static conv conv_of(const weir_cuda_conv *g, pass p, bool slices)
 {
     conv c = {};
@@ -544,7 +538,7 @@ weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g, pass
     if (!run)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s",
                               weir_dtype_name(g->dtype));
-    if (!fits_32(g))
+    if (!weir_cuda_conv_fits(g))
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "the CUDA kernels count pixels and channels in "
                               "30 bits");
     plan *const s = (plan *)weir_mem_zalloc(1, sizeof *s);

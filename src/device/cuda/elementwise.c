@@ -16,7 +16,7 @@ typedef struct parameter {
 typedef struct rows {
     CUfunction f;
     unsigned   blocks;
-    uint64_t   may_be_wide;     /* like WEIR_FIELD_WIDE, if the address is a multiple of 16, too */
+    uint64_t   may_be_wide;     /* like WEIR_FIELD_WIDE; side by side if addresses agree, too */
     int        n;
     parameter  at[];
 } rows;
@@ -30,12 +30,12 @@ static uint64_t address(const void *p)
 
 static uint64_t wide_of(const rows *r, const weir_kargs *k)
 {
-    uint64_t wide = 0;
+    uint64_t wide = ~(uint64_t)0 << WEIR_WIDE_SAME;
 
     for (int i = 0; i < k->call->nin; i++)
         wide |= (uint64_t)(address(k->src[i]) % 16 == 0) << i;
     for (int i = 0; i < k->call->nout; i++)
-        wide |= (uint64_t)(address(k->dst[i]) % 16 == 0) << (16 + i);
+        wide |= (uint64_t)(address(k->dst[i]) % 16 == 0) << (WEIR_WIDE_OUT + i);
     return wide & r->may_be_wide;
 }
 
@@ -82,6 +82,12 @@ static bool adjacent(const operand_axes *o, int64_t width, int64_t size)
     return good;
 }
 
+/* Are `width` positions from any multiple of it on one element? */
+static bool same(const operand_axes *o, int64_t width)
+{
+    return o->n > 0 && o->stride[o->n - 1] == 0 && o->dim[o->n - 1] % width == 0;
+}
+
 /* What a run does not change; of RNG the part that it adds to. */
 static uint64_t word_fixed(const weir_field *f, const weir_source *s, int64_t n,
                            const operand_axes *in)
@@ -112,9 +118,10 @@ static rows *rows_make(const weir_source *s, const weir_call *c, const operand_a
         return NULL;
     r->n = fields;
     r->blocks = weir_cuda_blocks(ceil_div(n, width));
-    r->may_be_wide = (((uint64_t)1 << c->nout) - 1) << 16;
+    r->may_be_wide = (((uint64_t)1 << c->nout) - 1) << WEIR_WIDE_OUT;
     for (int i = 0; i < c->nin; i++)
-        r->may_be_wide |= (uint64_t)adjacent(&in[i], width, size) << i;
+        r->may_be_wide |= (uint64_t)adjacent(&in[i], width, size) << i |
+                          (uint64_t)same(&in[i], width) << (WEIR_WIDE_SAME + i);
     for (int i = 0; i < fields; i++)
         r->at[i] = (parameter){field[i], word_fixed(&field[i], s, n, in)};
     return r;

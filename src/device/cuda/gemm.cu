@@ -1,9 +1,10 @@
 /* gemm.cu - our own matrix product: for cards without cuBLASLt, and for what that refuses.
  *
  * A block of threads makes a square tile of one matrix (tile.h). Where there are too few tiles to
- * fill a card and the sums are long, sums are cut into slices: each tile is made once for each slice,
- * into the workspace, and a second kernel adds the slices up in order. Sums are made in f32, f64 for
- * f64; the row and the matrix that are added come last. Cuts follow from sizes, so bits do. */
+ * fill a card and the sums are long, sums are cut into slices: each tile is made once for each
+ * slice, into the workspace, and a second kernel adds the slices up in order. Sums are made in f32,
+ * f64 for f64; the row and the matrix that are added come last. Cuts follow from sizes, so bits
+ * do. */
 #include "device/cuda/multiply.h"
 #include "device/cuda/tile.h"
 
@@ -40,7 +41,8 @@ static __device__ inline void gemm_one(weir_tiles<A, SIDE, SIDE, DEPTH> &tiles,
     const int64_t each = g.across * g.down, slice = tile / each % g.slices;
     const int64_t product = tile / each / g.slices;
     const int64_t i0 = tile % each / g.across * SIDE, j0 = tile % each % g.across * SIDE;
-    const int64_t p0 = slice * g.slice, rest = g.p.k - p0;
+    const int64_t p0 = slice * g.slice;
+    const int64_t p1 = g.p.k - p0 < g.slice ? g.p.k : p0 + g.slice;
     const int     x = (int)threadIdx.x % (SIDE / EACH), y = (int)threadIdx.x / (SIDE / EACH);
     int64_t       to_a, to_b, to_c;
     A             acc[EACH][EACH] = {};
@@ -49,7 +51,7 @@ static __device__ inline void gemm_one(weir_tiles<A, SIDE, SIDE, DEPTH> &tiles,
     a.at += to_a;
     b.at += to_b;
     weir_tile_product<T, A, SIDE, SIDE, DEPTH, EACH, EACH>(tiles, acc, a, i0, g.p.m, b, j0, g.p.n,
-                                                           p0, p0 + (rest < g.slice ? rest : g.slice));
+                                                           p0, p1);
     A *const parts = g.parts ? g.parts + (slice * g.count + product) * g.p.m * g.p.n : NULL;
     WEIR_UNROLL
     for (int r = 0; r < EACH; r++) {

@@ -6,13 +6,6 @@
 #include "device/cuda/kernels.h"
 #include "device/cuda/walk.h"
 
-enum { EACH = 4, CHUNK = EACH * WEIR_CUDA_THREADS };    /* elements of a thread, of a block */
-
-static unsigned blocks_of(int64_t n, int64_t per_block)
-{
-    return (unsigned)min64(ceil_div(n, per_block), WEIR_CUDA_BLOCKS);
-}
-
 /* ---- element by element ---- */
 
 template <class T> static __device__ inline void convert(T *to, T from)
@@ -28,18 +21,18 @@ template <class To, class From> static __device__ inline void convert(To *to, Fr
 template <class From, class To>
 static __global__ void move_each(To *to, const From *from, weir_walk<2> walk)
 {
-    const int64_t threads = blockDim.x, stride = (int64_t)gridDim.x * CHUNK;
+    const int64_t threads = blockDim.x, stride = (int64_t)gridDim.x * WEIR_CHUNK;
 
-    for (int64_t i = (int64_t)blockIdx.x * CHUNK + threadIdx.x; i < walk.count; i += stride) {
-        From    value[EACH];
-        int64_t place[EACH][2];
-        for (int e = 0; e < EACH; e++) {
+    for (int64_t i = (int64_t)blockIdx.x * WEIR_CHUNK + threadIdx.x; i < walk.count; i += stride) {
+        From    value[WEIR_SEVERAL];
+        int64_t place[WEIR_SEVERAL][2];
+        for (int e = 0; e < WEIR_SEVERAL; e++) {
             if (i + e * threads < walk.count) {
                 weir_walk_to(walk, i + e * threads, place[e]);
                 value[e] = from[place[e][0]];
             }
         }
-        for (int e = 0; e < EACH; e++)
+        for (int e = 0; e < WEIR_SEVERAL; e++)
             if (i + e * threads < walk.count)
                 convert(&to[place[e][1]], value[e]);
     }
@@ -63,7 +56,7 @@ static weir_walk<2> walk_of(const weir_copy_plan *p, int64_t unit)
 
 template <class T> static weir_status each_by(const weir_kargs *k, const weir_walk<2> &w)
 {
-    return weir_launch(k, move_each<T, T>, blocks_of(w.count, CHUNK), WEIR_CUDA_THREADS,
+    return weir_launch(k, move_each<T, T>, weir_blocks_of(w.count, WEIR_CHUNK), WEIR_CUDA_THREADS,
                        (T *)k->dst[0], (const T *)k->src[0], w);
 }
 
@@ -79,7 +72,9 @@ typedef struct tiles {
 } tiles;
 
 /* A tile: read along its rows' axis, written along the inner one. */
-template <class T, int MOST> static __global__ void move_tiles(T *to, const T *from, tiles t)
+template <class T, int MOST>
+static __global__ void __launch_bounds__(WEIR_CUDA_THREADS, 4)
+move_tiles(T *to, const T *from, tiles t)
 {
     __shared__ T  tile[MOST + MOST / 2];        /* lines are of odd length */
     const int     rows = (int)t.rows.by, inners = (int)t.inners.by, line = inners | 1;
@@ -134,7 +129,7 @@ static tiles tiles_of(const weir_copy_plan *p)
 
 template <class T, int MOST> static weir_status tiles_by(const weir_kargs *k, const tiles &t)
 {
-    return weir_launch(k, move_tiles<T, MOST>, blocks_of(t.count, 1), WEIR_CUDA_THREADS,
+    return weir_launch(k, move_tiles<T, MOST>, weir_blocks_of(t.count, 1), WEIR_CUDA_THREADS,
                        (T *)k->dst[0], (const T *)k->src[0], t);
 }
 
@@ -284,8 +279,8 @@ template <class From, class To> static weir_status cast_run(const weir_kargs *k)
         return weir_launch(k, cast_dense<From, To, N>, weir_cuda_blocks(ceil_div(m->count, N)),
                            WEIR_CUDA_THREADS, (To *)k->dst[0], (const From *)k->src[0], m->count);
     const weir_walk<2> w = walk_of(&m->plan, 1);
-    return weir_launch(k, move_each<From, To>, blocks_of(w.count, CHUNK), WEIR_CUDA_THREADS,
-                       (To *)k->dst[0], (const From *)k->src[0], w);
+    return weir_launch(k, move_each<From, To>, weir_blocks_of(w.count, WEIR_CHUNK),
+                       WEIR_CUDA_THREADS, (To *)k->dst[0], (const From *)k->src[0], w);
 }
 
 typedef weir_status (*run_fn)(const weir_kargs *k);

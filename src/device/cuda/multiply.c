@@ -4,12 +4,25 @@
 #include "core/status.h"
 #include "device/cuda/blas.h"
 
+/* The CPU's wishes are none of ours. */
+static weir_status read_wish(bool *own, bool *must)
+{
+    static const char *const known[] = {"", "openblas", "onednn", "own", "cublaslt"};
+    const char *const        text = getenv("WEIR_GEMM");
+    bool                     good = !text;
+    *own = text && strcmp(text, "own") == 0;
+    *must = text && strcmp(text, "cublaslt") == 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known && !good; i++)
+        good = strcmp(text, known[i]) == 0;
+    return good ? WEIR_OK
+                : weir_fail(WEIR_ERR_INVALID, "WEIR_GEMM=%s: expected own or cublaslt", text);
+}
+
 weir_status weir_multiply_plan(weir_device *d, const weir_call *c, const weir_product *p,
                                weir_multiply *out)
 {
-    const char *const want = getenv("WEIR_GEMM");
-    const bool        own = want && strcmp(want, "own") == 0;
-    const bool        must = want && strcmp(want, "cublaslt") == 0;
+    bool own, must;
+    WEIR_TRY(read_wish(&own, &must));
     *out = (weir_multiply){.product = *p};
     weir_product_merge(&out->product);
     if (!own)

@@ -72,7 +72,9 @@ static __device__ inline uint16_t quantized(float x, const float range[2], int b
     uint32_t       word[4];
 
     weir_philox(seed, rng + (uint64_t)i / 4, word);
-    const double v = ((double)x - (double)range[0]) * by + (double)weir_uniform_from(word[i % 4]);
+    const uint32_t low = i % 4 < 2 ? word[0] : word[2], high = i % 4 < 2 ? word[1] : word[3];
+    const uint32_t mine = i % 2 == 0 ? low : high;
+    const double   v = ((double)x - (double)range[0]) * by + (double)weir_uniform_from(mine);
     return (uint16_t)(v > 0 ? v < most ? v : most : 0);
 }
 
@@ -107,8 +109,10 @@ static __global__ void quantize(float *ranges, uint8_t *codes, const float *x, i
         code[t] = t < n ? quantized(mine, both, bits, random, at + t) : (uint16_t)0;
         __syncthreads();
         write_codes(codes + at * bits / 8, code, n, bits);
-        if (t < 2)
-            ranges[at / GROUP * 2 + t] = both[t];
+        if (t == 0) {
+            ranges[at / GROUP * 2] = lo;
+            ranges[at / GROUP * 2 + 1] = step;
+        }
         __syncthreads();
     }
 }

@@ -22,6 +22,13 @@ static inline void weir_read(weir_pack *x, const weir_element *from, int some, b
     }
 }
 
+static inline void weir_fill(weir_pack *x, weir_element v)
+{
+#pragma unroll
+    for (int i = 0; i < WEIR_WIDTH; i++)
+        x->e[i] = v;
+}
+
 static inline void weir_write(const weir_pack *x, weir_element *to, int some, bool wide)
 {
     if (wide && some == WEIR_WIDTH) {

@@ -1,4 +1,4 @@
-/* slice.c - SLICE, PLACE, CONCAT: parts made by this device's copies. */
+/* slice.c - SLICE, CONCAT: parts made by this device's copies. */
 #include "device/cuda/kernels.h"
 #include "device/parts.h"
 
@@ -7,11 +7,6 @@ static const parts_by by = {weir_cuda_copy, weir_cuda_fill, "cuda"};
 weir_status weir_cuda_slice(weir_device *d, const weir_call *c, weir_choice *out)
 {
     return parts_slice(d, &by, c, out);
-}
-
-weir_status weir_cuda_place(weir_device *d, const weir_call *c, weir_choice *out)
-{
-    return parts_place(d, &by, c, out);
 }
 
 weir_status weir_cuda_concat(weir_device *d, const weir_call *c, weir_choice *out)

@@ -269,11 +269,13 @@ static void add_read(int i, int read, weir_string *to)
     else if (read > 0)
         weir_string_add(to, "        weir_pack x%d;\n        if (k.wide >> %d & 1) {\n"
                         "            weir_read(&x%d, k.in%d + weir_place%d(k, (weir_position)at), "
-                        "some, true);\n        } else {\n#pragma unroll\n"
+                        "some, true);\n        } else if (k.wide >> %d & 1) {\n"
+                        "            weir_fill(&x%d, k.in%d[weir_place%d(k, (weir_position)at)]);\n"
+                        "        } else {\n#pragma unroll\n"
                         "            for (int i = 0; i < WEIR_WIDTH; i++)\n"
                         "                x%d.e[i] = i < some ? k.in%d[weir_place%d(k, "
                         "(weir_position)(at + i))] : (weir_element)0;\n        }\n", i, i, i, i, i,
-                        i, i, i);
+                        WEIR_WIDE_SAME + i, i, i, i, i, i, i);
 }
 
 static void add_draw(int j, const row_def *r, const char *suffix, weir_string *to)
@@ -356,7 +358,7 @@ static void add_body(const weir_source *s, const char *suffix, weir_string *to)
     weir_string_add(to, "        }\n");
     for (int o = 0; o < p->nout; o++)
         weir_string_add(to, "        weir_write(&y%d, k.out%d + at, some, k.wide >> %d & 1);\n", o,
-                        o, 16 + o);
+                        o, WEIR_WIDE_OUT + o);
 }
 
 void weir_source_add(const weir_source *s, weir_string *text)

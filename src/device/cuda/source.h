@@ -21,7 +21,7 @@ typedef struct weir_source {
 /* A parameter: 8 bytes. They follow each other as weir_source_fields lists them. */
 typedef enum weir_field_kind {
     WEIR_FIELD_COUNT,       /* of elements */
-    WEIR_FIELD_WIDE,        /* bit i: input i is at a multiple of 16, bit 16 + i: output i is */
+    WEIR_FIELD_WIDE,        /* how to read WEIR_WIDTH positions: enum below */
     WEIR_FIELD_IN,          /* address of input `index` */
     WEIR_FIELD_OUT,         /* address of output `index` */
     WEIR_FIELD_S,           /* of step `index`: an attribute as weir_source_attr writes it */
@@ -33,6 +33,10 @@ typedef enum weir_field_kind {
     WEIR_FIELD_DIM,         /* its size; not of the outermost one, axis 0 */
     WEIR_FIELD_MAGIC        /* for divisions by that: weir_source_magic */
 } weir_field_kind;
+
+/* Bits of WIDE. i: those of input i lie side by side at a multiple of 16 bytes; 16 + i: those of
+ * output i do; 32 + i: they are one element of input i. */
+enum { WEIR_WIDE_OUT = 16, WEIR_WIDE_SAME = 32 };
 
 typedef struct weir_field {
     weir_field_kind kind;

@@ -46,8 +46,8 @@ template <class T> static inline bool weir_quads(const void *p, int64_t ld)
     return (uintptr_t)p % alignof(weir_quad<T>) == 0 && ld % WEIR_QUAD == 0;
 }
 
-/* Shared memory: steps of both panels, as [p][i]; rows of 4 more than needed spread the banks. It is
- * read in quads. */
+/* Shared memory: steps of both panels, as [p][i]; rows of 4 more than needed spread the banks. It
+ * is read in quads. */
 template <class A, int BM, int BN, int DEPTH> struct alignas(16) weir_tiles {
     A a[2][DEPTH][BM + WEIR_QUAD];
     A b[2][DEPTH][BN + WEIR_QUAD];

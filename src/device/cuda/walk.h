@@ -1,10 +1,9 @@
-/* walk.h - from the number of an element to where it lies in operands of any strides.
- *
- * Numbers below 2^31 are divided by a multiplication and a shift (Granlund and Montgomery,
- * "Division by invariant integers using multiplication", PLDI 1994), larger ones plainly. */
+/* walk.h - from the number of an element to where it lies in operands of any strides; elements
+ * that are moved several at a time. */
 #ifndef WEIR_DEVICE_CUDA_WALK_H
 #define WEIR_DEVICE_CUDA_WALK_H
 
+#include "device/cuda/divide.h"
 #include "device/cuda/launch.h"
 
 /* A run of a call without elements. */
@@ -12,36 +11,6 @@ static inline weir_status weir_run_nothing(const weir_kargs *k)
 {
     (void)k;
     return WEIR_OK;
-}
-
-#define WEIR_NARROW_END ((int64_t)1 << 31)      /* numbers below are divided quickly */
-
-typedef struct weir_divisor {
-    int64_t  by;
-    uint32_t mul, shift;
-} weir_divisor;
-
-static inline weir_divisor weir_divisor_of(int64_t by)
-{
-    weir_divisor d = {by, 0, 0};
-
-    assert(by > 0);
-    if (by >= WEIR_NARROW_END)
-        return d;
-    while (((int64_t)1 << d.shift) < by)
-        d.shift++;
-    const uint64_t over = ((uint64_t)1 << d.shift) - (uint64_t)by;
-    d.mul = (uint32_t)((over << 32) / (uint64_t)by + 1);
-    return d;
-}
-
-/* i / d.by; wide: i is 2^31 or more. */
-static __host__ __device__ inline int64_t weir_divide(int64_t i, const weir_divisor &d, bool wide)
-{
-    if (wide)
-        return i / d.by;
-    const uint32_t n = (uint32_t)i, high = (uint32_t)(((uint64_t)n * d.mul) >> 32);
-    return (int64_t)((high + n) >> d.shift);
 }
 
 /* N operands over the same axes, outermost first; steps in elements. */
@@ -82,6 +51,15 @@ static __host__ __device__ inline void weir_walk_to(const weir_walk<N> &w, int64
             place[k] += digit * w.at[a].step[k];
         i = q;
     }
+}
+
+/* Where threads have several elements each, a block's number of threads apart. */
+enum { WEIR_SEVERAL = 4, WEIR_CHUNK = WEIR_SEVERAL * (int)WEIR_CUDA_THREADS };
+
+/* Blocks for n units of work, `per_block` to each up to WEIR_CUDA_BLOCKS blocks. */
+static inline unsigned weir_blocks_of(int64_t n, int64_t per_block)
+{
+    return (unsigned)min64(ceil_div(n, per_block), WEIR_CUDA_BLOCKS);
 }
 
 /* The widest of 16, 8, ... bytes, not below the size of an element, that addresses and distances
