@@ -2,8 +2,8 @@
 # gpu.sh - builds Weir on a machine with an NVIDIA card and tries it there; within nine minutes.
 #
 # Usage: gpu.sh [--build FOLDER] [--out FOLDER] [--only PARTS]
-#   --build FOLDER   where to build, or what was built before (used as it is if there is no compiler,
-#                    or with WEIR_GPU_PREBUILT=1); default: build-gpu
+#   --build FOLDER   where to build, or what was built before (used as it is if there is no
+#                    compiler, or with WEIR_GPU_PREBUILT=1); default: build-gpu
 #   --out FOLDER     tables (markdown, CSV) and logs; default: bench/tables/gpu
 #   --only PARTS     of: build op suites sanitizer bench; default: all
 # Environment:
@@ -121,7 +121,7 @@ table() {
 
 # ---- the card and what serves it ----
 
-if [ -z "${WEIR_CUDA_LIBS:-}" ] && [ -z "${WEIR_PLUGINS:-}" ] && command -v "$python" >/dev/null 2>&1; then
+if [ -z "${WEIR_CUDA_LIBS:-}${WEIR_PLUGINS:-}" ] && command -v "$python" >/dev/null 2>&1; then
     WEIR_CUDA_LIBS=$("$python" -c 'import glob, sys
 print(":".join(sorted(f for p in sys.path if p for f in glob.glob(p + "/nvidia/*/lib"))))')
     export WEIR_CUDA_LIBS
@@ -141,7 +141,8 @@ if has_part build && [ -z "${WEIR_GPU_PREBUILT:-}" ] && command -v cmake >/dev/n
     say "building for sm_$arch"
     seconds=$(limit 200 300)
     if timeout "$seconds" cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEIR_CUDA=ON \
-        -DWEIR_CUDA_ARCH="$arch" -DWEIR_CUDA_FLAGS=-lineinfo -DWEIR_PYTHON=OFF -DWEIR_ONEDNN=OFF \
+        -DWEIR_CUDA_ARCH="$arch" -DWEIR_CUDA_FLAGS=-lineinfo \
+        -DWEIR_PYTHON=OFF -DWEIR_ONEDNN=OFF \
         -DWEIR_JANSSON=OFF ${WEIR_CMAKE_OPTIONS:-} >"$out/build.log" 2>&1 &&
         timeout "$seconds" cmake --build "$build" --parallel "$cores" --target weir_cuda weir_tool \
             test_op test_graph test_model test_device >>"$out/build.log" 2>&1; then
