@@ -2,8 +2,8 @@
 # gpu.sh - builds Weir on a machine with an NVIDIA card and tries it there; within nine minutes.
 #
 # Usage: gpu.sh [--build FOLDER] [--out FOLDER] [--only PARTS]
-#   --build FOLDER   where to build, or what was built before (used as it is if there is no compiler,
-#                    or with WEIR_GPU_PREBUILT=1); default: build-gpu
+#   --build FOLDER   where to build, or what was built before (used as it is if there is no
+#                    compiler, or with WEIR_GPU_PREBUILT=1); default: build-gpu
 #   --out FOLDER     tables (markdown, CSV) and logs; default: bench/tables/gpu
 #   --only PARTS     of: build op suites sanitizer bench; default: all
 # Environment:
@@ -121,7 +121,7 @@ table() {
 
 # ---- the card and what serves it ----
 
-if [ -z "${WEIR_CUDA_LIBS:-}" ] && [ -z "${WEIR_PLUGINS:-}" ] && command -v "$python" >/dev/null 2>&1; then
+if [ -z "${WEIR_CUDA_LIBS:-}${WEIR_PLUGINS:-}" ] && command -v "$python" >/dev/null 2>&1; then
     WEIR_CUDA_LIBS=$("$python" -c 'import glob, sys
 print(":".join(sorted(f for p in sys.path if p for f in glob.glob(p + "/nvidia/*/lib"))))')
     export WEIR_CUDA_LIBS
@@ -139,9 +139,10 @@ case ${arch:-} in '' | *[!0-9]*) arch=75 ;; esac
 if has_part build && [ -z "${WEIR_GPU_PREBUILT:-}" ] && command -v cmake >/dev/null 2>&1 &&
     command -v "${CC:-cc}" >/dev/null 2>&1; then
     say "building for sm_$arch"
-    seconds=$(limit 240 200)
+    seconds=$(limit 200 300)
     if timeout "$seconds" cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEIR_CUDA=ON \
-        -DWEIR_CUDA_ARCH="$arch" -DWEIR_CUDA_FLAGS=-lineinfo -DWEIR_PYTHON=OFF -DWEIR_ONEDNN=OFF \
+        -DWEIR_CUDA_ARCH="$arch" -DWEIR_CUDA_FLAGS=-lineinfo \
+        -DWEIR_PYTHON=OFF -DWEIR_ONEDNN=OFF \
         -DWEIR_JANSSON=OFF ${WEIR_CMAKE_OPTIONS:-} >"$out/build.log" 2>&1 &&
         timeout "$seconds" cmake --build "$build" --parallel "$cores" --target weir_cuda weir_tool \
             test_op test_graph test_model test_device >>"$out/build.log" 2>&1; then
@@ -170,19 +171,19 @@ cat "$out/info.txt"
 
 # ---- operations, graphs, budgets ----
 
-parts=$((cores > 8 ? 8 : cores))
+parts=$((cores > 12 ? 12 : cores))
 narrow=${quick:+sigmoid/(3,5)}
 if has_part op; then
     say "operations, the card against the CPU"
-    tests op_peer "$(limit 60 150)" "$parts" test_op "${narrow:+$narrow: }peer"
+    tests op_peer "$(limit 60 250)" "$parts" test_op "${narrow:+$narrow: }peer"
     cat "$out"/op_peer.*.log | grep 'worst NMSE' | sort >"$out/op_peer.txt"
     say "operations, all ways"
-    tests op_table "$(limit 90 120)" "$parts" test_op "$narrow"
+    tests op_table "$(limit 80 220)" "$parts" test_op "$narrow"
 fi
 if has_part suites; then
     say "graphs, budgets, models"
-    tests graph "$(limit 90 90)" "$parts" test_graph "${quick:+simplify}"
-    tests model "$(limit 60 75)" "$parts" test_model "${quick:+linear}"
+    tests graph "$(limit 70 190)" "$parts" test_graph "${quick:+simplify}"
+    tests model "$(limit 50 175)" "$parts" test_model "${quick:+linear}"
 fi
 if has_part sanitizer; then
     if command -v compute-sanitizer >/dev/null 2>&1 && [ -z "$quick" ]; then
@@ -190,7 +191,7 @@ if has_part sanitizer; then
         printf '#!/bin/sh\nexec compute-sanitizer --tool memcheck --error-exitcode 9 %s "$@"\n' \
             "'$build/test_op'" >"$build/memcheck"
         chmod +x "$build/memcheck"
-        tests memcheck "$(limit 100 60)" "$parts" memcheck "values f32"
+        tests memcheck "$(limit 80 165)" "$parts" memcheck "values f32"
         grep -h 'ERROR SUMMARY' "$out"/memcheck.*.log | sort | uniq -c
     else
         echo "memcheck: left out, there is no compute-sanitizer"
@@ -211,18 +212,18 @@ elif has_part bench; then
     weir="--weir $build/weir --device cuda"
     # shellcheck disable=SC2086
     if [ -n "$quick" ]; then
-        table singa 200 "$python" "$root/bench/cards.py" $weir --model resnet18 --image 32 \
-            --batches 2 --rounds 1 --steps 1 --budgets 0.7 --out "$out/singa.md" \
+        table singa 200 "$python" "$root/bench/cards.py" $weir --model tiny \
+            --batches 8 --rounds 1 --steps 1 --budgets 0.9 --out "$out/singa.md" \
             --csv "$out/singa.csv"
         table peers 200 "$python" "$root/bench/compare.py" tiny $weir $torch $jax --rounds 1 \
             --steps 2 --out "$out/peers.md" --csv "$out/peers.csv"
-        table capacity 200 "$python" "$root/examples/bench/capacity.py" mlp $weir --capacity 40MB \
-            --cases off auto --seconds 1 --start 16 --out "$out/capacity.md" \
+        table capacity 200 "$python" "$root/examples/bench/capacity.py" tiny $weir --capacity 1MB \
+            --cases off auto --seconds 1 --start 256 --out "$out/capacity.md" \
             --csv "$out/capacity.csv"
     else
-        table singa "$(limit 60 60)" "$python" "$root/bench/cards.py" $weir --out "$out/singa.md" \
+        table singa "$(limit 120 90)" "$python" "$root/bench/cards.py" $weir --out "$out/singa.md" \
             --csv "$out/singa.csv"
-        table peers "$(limit 120 40)" "$python" "$root/bench/compare.py" resnet50 mlp lenet $weir \
+        table peers "$(limit 150 35)" "$python" "$root/bench/compare.py" resnet50 mlp lenet $weir \
             $torch $jax --batch 32 --rounds 5 --steps 10 --budgets 63% --out "$out/peers.md" \
             --csv "$out/peers.csv"
         for capacity in 16GB 11GB; do

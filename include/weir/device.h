@@ -36,8 +36,8 @@ typedef struct weir_device_options {
  * "cuda" is a library of its own, opened when it is first asked for (libweir_cuda.so, from the
  * folder $WEIR_PLUGINS, else where libweir is, else where the system looks).
  *
- * Of sim, flops, memory and link are operations and bytes a second (link: or link_out and link_in), call
- * and copy the seconds that each call and each copy over the link cost at least. */
+ * Of sim, flops, memory and link are operations and bytes a second (link: or link_out and
+ * link_in), call and copy the seconds that each call and each copy over the link cost at least. */
 WEIR_API weir_device *weir_device_open(const char *name, const weir_device_options *options);
 
 /* How many devices of a kind the machine has: 1 "cpu", 1 "sim", as many "cuda" as it has cards that
