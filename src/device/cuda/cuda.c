@@ -42,7 +42,8 @@ static weir_status cuda_count(int *n)
     return e == cudaErrorNoDevice ? WEIR_OK : weir_cuda_status(e, NULL, "no card can be used");
 }
 
-/* Work for the card comes from here on: it becomes the thread's own, as programs may have several. */
+/* Work for the card comes from here on: it becomes the thread's current one, as programs may have
+ * several. */
 static void launch_waiting(weir_cuda *u)
 {
     (void)cudaSetDevice(u->ordinal);

@@ -1,4 +1,4 @@
-/* transfer.h - fills and copies between host and card, in the order of the device's first stream. */
+/* transfer.h - fills and copies between host and card, in the order of the first stream. */
 #ifndef WEIR_DEVICE_CUDA_TRANSFER_H
 #define WEIR_DEVICE_CUDA_TRANSFER_H
 

@@ -1,4 +1,4 @@
-/* words.cu - two words into the device's memory, by value: no host memory has to outlive the call. */
+/* words.cu - two words into the card's memory, by value: no host memory must outlive the call. */
 #include "device/cuda/launch.h"
 #include "device/cuda/queue.h"
 
