@@ -235,6 +235,8 @@ static bool place_events(scheduler *s)
 
 static void stay(weir_plan *p)
 {
+    weir_mem_free(p->wait);
+    p->wait = NULL;
     for (uint32_t i = 0; i < p->n; i++) {
         p->instr[i].lane = 0;
         p->instr[i].waits = 0;

@@ -29,8 +29,8 @@ weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what
                      cudaGetErrorName(e));
 }
 
-/* A machine without a card or without a driver has none; only a driver that is too old, say, is an
- * error. */
+/* A machine whose driver finds no card has none; one without a driver, or with one that is too old,
+ * is an error: the sentence says which. */
 static weir_status cuda_count(int *n)
 {
     const cudaError_t e = cudaGetDeviceCount(n);
