@@ -75,6 +75,12 @@ static inline const char *check_device(void)
     return asked && *asked ? asked : "cpu";
 }
 
+/* For cases about the CPU's own memory, file or alignment. */
+static inline bool check_on_cpu(void)
+{
+    return strcmp(check_device(), "cpu") == 0;
+}
+
 __attribute__((format(printf, 4, 5))) static inline bool
 check_that(bool held, const char *file, int line, const char *format, ...)
 {
