@@ -5,7 +5,7 @@
 
 enum { CALLS = 60, LANES = 4, MOST = 512 };
 
-/* seen[i][l]: instructions of queue l, as the number of the last + 1, that are done when i begins. */
+/* seen[i][l]: what of queue l is done when i begins: the number of the last instruction + 1. */
 static uint32_t seen[MOST][LANES];
 
 static bool touches(const weir_plan *p, const weir_operand *a, const weir_operand *b)
