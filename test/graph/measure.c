@@ -78,7 +78,7 @@ CASE(a_planted_overrun_is_seen)
             bad.run = overrun;
             ins->choice = &bad;
             CHECK_OK(weir_graph_measure(g, &peak));
-            CHECK(peak == g->plan->arena + 64);
+            CHECK(peak == g->plan->arena + g->dev->ops->align);
             ins->choice = planted.real;
             CHECK_OK(weir_graph_measure(g, &peak));
             CHECK(peak == g->plan->arena);
@@ -110,7 +110,7 @@ CASE(a_planted_overrun_in_training)
         bad.run = overrun;
         ins->choice = &bad;
         CHECK_OK(weir_graph_measure(g, &peak));
-        CHECK(peak == g->plan->arena + 64);
+        CHECK(peak == g->plan->arena + g->dev->ops->align);
         ins->choice = planted.real;
     }
     train_close(&t);
