@@ -111,7 +111,7 @@ foreach(file IN LISTS cuda_kernels)
     set(object ${CMAKE_BINARY_DIR}/CMakeFiles/cuda/${name}.o)
     add_custom_command(OUTPUT ${object} DEPENDS ${CMAKE_SOURCE_DIR}/${file} DEPFILE ${object}.d
         COMMAND ${CMAKE_CUDA_COMPILER_LAUNCHER} ${WEIR_NVCC} -ccbin ${CMAKE_CXX_COMPILER}
-            -std=c++20 -O3 --fmad=false ${cuda_code}
+            -std=c++20 -O3 --fmad=false -Xfatbin=-compress-all ${cuda_code}
             -Xcompiler=-fPIC,-fvisibility=hidden,-Wall$<$<BOOL:${WEIR_WERROR}>:,-Werror>
             $<$<BOOL:${WEIR_WERROR}>:-Werror=all-warnings> ${WEIR_CUDA_FLAGS}
             -DWEIR_PLUGIN -D_GNU_SOURCE -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/src

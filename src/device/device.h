@@ -59,6 +59,7 @@ typedef struct weir_device_queues {
     weir_status (*events)(weir_device *d, uint32_t n);      /* 0..n-1 exist from now on */
     weir_status (*signal)(weir_device *d, weir_stream *s, uint32_t event);
     weir_status (*await)(weir_device *d, weir_stream *s, uint32_t event);
+    void        (*drain)(weir_device *d);   /* waits for all, after a run that failed half way */
     /* For a run that begins: *draw is what kargs.draw points to, set to the device's seed and to
      * the position `base` when earlier work is done. */
     weir_status (*draws)(weir_device *d, uint64_t base, const uint64_t **draw);

@@ -276,23 +276,10 @@ static weir_status run_lanes(weir_device *d, const weir_plan *p, const draws *r)
     return WEIR_OK;
 }
 
-/* After a failure in the middle of several queues: what the others were given still comes before
- * later work of the first. Failures here are those of the one that is told. */
-static void join_lanes(weir_device *d)
-{
-    const weir_device_queues *const q = d->ops->queues;
-
-    for (int l = 1; l < q->count(d); l++)
-        if (q->signal(d, q->stream(d, l), 0) == WEIR_OK)
-            (void)q->await(d, q->stream(d, 0), 0);
-}
-
 /* A run that ended early leaves no copy behind that goes on in the arena. */
 static weir_status run_list(weir_device *d, const weir_plan *p, const draws *r)
 {
     const weir_status status = p->events ? run_lanes(d, p, r) : run_plain(d, p, r);
-    if (p->events && status != WEIR_OK)
-        join_lanes(d);
     return d->tickets ? d->ops->swap_settle(d, status) : status;
 }
 
@@ -311,8 +298,11 @@ static weir_status run_queued(weir_device *d, weir_plan *p, const draws *r)
     const weir_device_queues *const q = d->ops->queues;
 
     if (!p->replay && (!p->ran || !replays(p))) {
-        p->ran = true;
-        return run_list(d, p, r);
+        const weir_status status = run_list(d, p, r);
+        p->ran = status == WEIR_OK;
+        if (!p->ran)
+            q->drain(d);
+        return status;
     }
     if (!p->replay) {
         WEIR_TRY(q->record(d));

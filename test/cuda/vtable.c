@@ -84,7 +84,7 @@ CASE(no_card)
     card.fail("cudaGetDeviceCount", 1, cudaErrorInsufficientDriver);
     CHECK(!weir_device_open("cuda", NULL));
     CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
-    CHECK_TEXT(weir_error(), "driver version is insufficient");
+    CHECK_TEXT(weir_error(), "the driver is for CUDA");
     card.recover();
 }
 

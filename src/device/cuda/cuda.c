@@ -29,6 +29,19 @@ weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what
                      cudaGetErrorName(e));
 }
 
+/* The runtime calls both of these a driver that is too old. */
+static weir_status no_driver(void)
+{
+    int found = 0;
+
+    if (cudaDriverGetVersion(&found) != cudaSuccess || found == 0)
+        return weir_fail(WEIR_ERR_DEVICE, "device cuda: no card can be used: there is no NVIDIA "
+                         "driver (libcuda.so.1)");
+    return weir_fail(WEIR_ERR_DEVICE, "device cuda: no card can be used: the driver is for CUDA "
+                     "%d.%d, this library for %d.%d", found / 1000, found % 1000 / 10,
+                     CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
+
 /* A machine whose driver finds no card has none; one without a driver, or with one that is too old,
  * is an error: the sentence says which. */
 static weir_status cuda_count(int *n)
@@ -39,6 +52,8 @@ static weir_status cuda_count(int *n)
         return WEIR_OK;
     *n = 0;
     (void)cudaGetLastError();
+    if (e == cudaErrorInsufficientDriver)
+        return no_driver();
     return e == cudaErrorNoDevice ? WEIR_OK : weir_cuda_status(e, NULL, "no card can be used");
 }
 

@@ -103,6 +103,17 @@ static weir_status await(weir_device *d, weir_stream *s, uint32_t event)
     return WEIR_OK;
 }
 
+/* What failed has been told; the sentence stays. */
+static void drain(weir_device *d)
+{
+    struct weir_queues *const q = weir_cuda_of(d)->queues;
+
+    (void)weir_cuda_compute(d);
+    for (int i = 0; i < q->n; i++)
+        (void)cudaStreamSynchronize(q->stream[i]);
+    (void)cudaGetLastError();
+}
+
 static weir_status draws(weir_device *d, uint64_t base, const uint64_t **draw)
 {
     uint64_t *const words = weir_cuda_of(d)->queues->words;
@@ -177,6 +188,7 @@ const weir_device_queues weir_cuda_queues = {
     .events = events,
     .signal = signal,
     .await = await,
+    .drain = drain,
     .draws = draws,
     .record = record,
     .recorded = recorded,
