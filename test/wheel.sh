@@ -63,9 +63,9 @@ fi
 # The plugin for cards goes in as the build folder has it; building it again would take minutes.
 plugin="$root/build/libweir_cuda.so"
 if [ -f "$plugin" ]; then
-    how="-C cmake.define.WEIR_CUDA_LIBRARY=$plugin"
+    how="--config-settings cmake.define.WEIR_CUDA_LIBRARY=$plugin"
 else
-    how="-C cmake.define.WEIR_CUDA=OFF"
+    how="--config-settings cmake.define.WEIR_CUDA=OFF"
 fi
 # shellcheck disable=SC2086
 good "pip wheel" "$work/build/bin/python" $pip wheel -q --no-deps $how -w "$work/wheel" "$root" ||

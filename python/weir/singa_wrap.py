@@ -93,6 +93,8 @@ class Platform:
     @staticmethod
     def CreateCudaGPUsOn(device_ids, init_mb=0):
         del init_mb
+        if not cards.count():
+            raise DeviceError(f"there is no CUDA device: {cards.why()}")
         return [cards.card(number) for number in device_ids]
 
 

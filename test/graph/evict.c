@@ -174,7 +174,7 @@ CASE(training_within_a_budget)
             const size_t  budget = plain.memory.live_peak * (size_t)percent / 100;
             const outcome o = run(net, budget, "dtr", STEPS);
             if (!CHECK_OK(o.status) || !CHECK(o.bits == plain.bits) ||
-                !CHECK((percent > 100) == (o.memory.again == 0)))
+                (check_on_cpu() && !CHECK((percent > 100) == (o.memory.again == 0))))
                 printf("    %s at %d%%\n", deep_name[net], percent);
         }
     }
@@ -346,6 +346,8 @@ CASE(fails_at_every_point)
 
 CASE(one_call_that_does_not_fit)
 {
+    if (!check_on_cpu())        /* its sizes are those of the CPU's alignment */
+        return;
     weir_device *d = lab_open();
     const float  first = lab_value(weir_uniform(d, weir_1d(WEIR_F32, 1), 0, 1));
     weir_device_close(d);
