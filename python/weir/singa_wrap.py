@@ -6,6 +6,7 @@ operator of weir.autograd calls them.
 """
 from . import cards
 from . import core
+from .errors import DeviceError
 from .core import (Device, Value, kBFloat16, kBool, kChar, kDouble, kFloat16,  # noqa: F401
                    kFloat32, kInt, kInt64, kUChar)
 from .raw import CTensor, SizeOf, Tensor, result, to_shape  # noqa: F401
