@@ -106,6 +106,7 @@ void weir_device_close(weir_device *d)
         d->session_free(d->session);
     d->session = NULL;
     d->session_free = NULL;
+    (void)d->ops->sync(d);              /* copies that go on use the file */
     weir_spill_free(d->spill);
     d->spill = NULL;
     weir_choices_free(&d->choices);

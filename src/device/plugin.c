@@ -25,7 +25,6 @@ static const weir_plugin_host host = {
     .now = weir_now,
     .choice_of = weir_choice_of,
     .spill_new = weir_spill_new,
-    .spill_free = weir_spill_free,
     .spill_reserve = weir_spill_reserve,
     .spill_out = weir_spill_out,
     .spill_in = weir_spill_in,

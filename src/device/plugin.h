@@ -21,7 +21,6 @@ typedef struct weir_plugin_host {
     double      (*now)(void);
     weir_status (*choice_of)(weir_device *d, const weir_call *c, const weir_choice **out);
     weir_status (*spill_new)(const weir_spill_options *o, weir_spill **s);
-    void        (*spill_free)(weir_spill *s);
     weir_status (*spill_reserve)(weir_spill *s, size_t bytes);
     weir_status (*spill_out)(weir_spill *s, size_t slot, const void *p, size_t n, uint64_t *ticket);
     weir_status (*spill_in)(weir_spill *s, size_t slot, void *p, size_t n, uint64_t *ticket);

@@ -93,11 +93,6 @@ weir_status weir_spill_new(const weir_spill_options *o, weir_spill **s)
     return host->spill_new(o, s);
 }
 
-void weir_spill_free(weir_spill *s)
-{
-    host->spill_free(s);
-}
-
 weir_status weir_spill_reserve(weir_spill *s, size_t bytes)
 {
     return host->spill_reserve(s, bytes);
