@@ -209,15 +209,16 @@ typedef struct draws {
     const uint64_t *in_device;
 } draws;
 
-static weir_status draws_of(weir_device *d, uint64_t base, draws *r)
+/* A graph that draws nothing needs neither. */
+static weir_status draws_of(const weir_graph *g, uint64_t base, draws *r)
 {
-    const weir_device_queues *const q = d->ops->queues;
+    const weir_device_queues *const q = g->dev->ops->queues;
 
     *r = (draws){.base = base};
-    if (!q)
+    if (!q || g->rng_total == 0)
         return WEIR_OK;
     r->base = 0;
-    return q->draws(d, base, &r->in_device);
+    return q->draws(g->dev, base, &r->in_device);
 }
 
 static weir_status run_one(weir_device *d, weir_instr *ins, const draws *r, weir_stream *stream)
@@ -346,7 +347,7 @@ weir_status weir_graph_run(weir_graph *g)
     s->last_run = g;
     g->runs++;
     draws       r;
-    weir_status status = draws_of(g->dev, base, &r);
+    weir_status status = draws_of(g, base, &r);
     if (status != WEIR_OK)
         return status;
     if (profile || g->dev->trace) {
