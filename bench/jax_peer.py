@@ -7,8 +7,6 @@ networks.py in plain JAX, channels-last, what a step replaces donated to it. Nee
 """
 import argparse
 import os
-import sys
-import time
 
 # Memory is taken as it is needed, so that peaks are those of the step and other programs fit too.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -16,6 +14,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import jax                                  # noqa: E402
 import jax.numpy as jnp                     # noqa: E402
 from jax import lax, nn, random             # noqa: E402
+from serve import serve                     # noqa: E402
 
 WARM_UP = 2
 SMALL_IMAGE = 64        # up to this size a resnet has the CIFAR stem and ten classes
@@ -171,25 +170,6 @@ class Trial:
         return plan.temp_size_in_bytes if plan else 0
 
 
-def serve(trial):
-    print("ready", jax.__version__, trial.batch, flush=True)
-    for line in sys.stdin:
-        words = line.split()
-        if words == ["quit"]:
-            break
-        if words == ["memory"]:
-            print("memory", trial.persistent(), trial.step_peak(), flush=True)
-        elif len(words) == 2 and words[0] == "run" and words[1].isdigit():
-            times = []
-            for _ in range(int(words[1])):
-                begin = time.perf_counter()
-                trial.step()
-                times.append((time.perf_counter() - begin) * 1e3)
-            print("ms", *(f"{t:.6f}" for t in times), flush=True)
-        else:
-            print("error: send 'run K', 'memory' or 'quit'", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=MODELS, default="mlp")
@@ -201,7 +181,8 @@ def main():
     args = parser.parse_args()
     jax.config.update("jax_platforms", args.device)
     jax.config.update("jax_default_matmul_precision", "tensorfloat32" if args.tf32 else "highest")
-    serve(Trial(args))
+    trial = Trial(args)
+    serve(trial, jax.__version__, trial.batch)
 
 
 if __name__ == "__main__":

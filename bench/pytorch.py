@@ -13,8 +13,6 @@ On a card a step's time ends when the card is done. Needs torch.
 """
 import argparse
 import os
-import sys
-import time
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")     # the profiler's remarks about missing GPUs
 
@@ -22,6 +20,7 @@ import torch                                         # noqa: E402
 from torch.nn import functional as F                 # noqa: E402
 from torch.utils.checkpoint import checkpoint_sequential    # noqa: E402
 from networks import MODELS, build                   # noqa: E402
+from serve import serve                              # noqa: E402
 
 WARM_UP = 2
 
@@ -100,25 +99,6 @@ class Trial:
         return peak
 
 
-def serve(trial):
-    print("ready", torch.__version__, len(trial.x), flush=True)
-    for line in sys.stdin:
-        words = line.split()
-        if words == ["quit"]:
-            break
-        if words == ["memory"]:
-            print("memory", trial.persistent(), trial.step_peak(), flush=True)
-        elif len(words) == 2 and words[0] == "run" and words[1].isdigit():
-            times = []
-            for _ in range(int(words[1])):
-                begin = time.perf_counter()
-                trial.step()
-                times.append((time.perf_counter() - begin) * 1e3)
-            print("ms", *(f"{t:.6f}" for t in times), flush=True)
-        else:
-            print("error: send 'run K', 'memory' or 'quit'", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=MODELS, default="mlp")
@@ -136,7 +116,8 @@ def main():
     parser.add_argument("--tf32", action="store_true", help="products of f32 by TF32 units")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    serve(Trial(args))
+    trial = Trial(args)
+    serve(trial, torch.__version__, len(trial.x))
 
 
 if __name__ == "__main__":
