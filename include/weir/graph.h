@@ -87,6 +87,8 @@ typedef struct weir_graph_stats {
     size_t   planned_peak_bytes;    /* persistent + arena */
     size_t   lower_bound_bytes;     /* largest sum of live bytes: no placement does better */
     size_t   workspace_bytes;       /* the largest kernel workspace */
+    size_t   queues;                /* of the device that instructions are on: 1, or more where
+                                     * they run beside each other */
     size_t   budget_bytes;          /* 0: none */
     size_t   unbudgeted_peak_bytes; /* planned_peak_bytes without the budget */
     size_t   again;                 /* instructions that make dropped values anew */

@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "core/text.h"
 #include "device/plugin.h"
+#include "device/stage.h"
 
 #define ARENA_UNIT  ((size_t)2 << 20)   /* the arena is a multiple of this: huge pages */
 #define MAX_THREADS 1024
@@ -112,6 +113,7 @@ void weir_device_close(weir_device *d)
     weir_choices_free(&d->choices);
     weir_pool_trim(d);
     arena_free(d);
+    weir_stage_free(d);
     weir_trace_free(d->trace);
     d->trace = NULL;
     weir_ref_drop(d);

@@ -130,6 +130,10 @@ struct weir_device {
         char  *at;
         size_t bytes, used;             /* used: the largest plan so far */
     } arena;
+    struct {
+        char  *at;
+        size_t bytes;
+    } stage;                            /* stage.h: the host's, kept for the next tensor */
     weir_trace            *trace;       /* NULL unless events are being collected */
     char                  *spill_dir;   /* as asked for when opening; NULL: the usual one */
     weir_spill            *spill;       /* the back end's: NULL until something goes to a file */

@@ -88,6 +88,24 @@ static int64_t span(const weir_layout *l, int64_t *before)
     return high - low + 1;
 }
 
+void weir_stage_free(weir_device *d)
+{
+    weir_mem_pages_free(d->stage.at, d->stage.bytes);
+    d->stage.at = NULL;
+    d->stage.bytes = 0;
+}
+
+/* New pages would cost a step that writes its inputs more than the copy does. */
+static char *buffer_of(weir_device *d, size_t bytes)
+{
+    if (d->stage.bytes >= bytes)
+        return d->stage.at;
+    weir_stage_free(d);
+    d->stage.at = weir_mem_pages(bytes, false);
+    d->stage.bytes = d->stage.at ? bytes : 0;
+    return d->stage.at;
+}
+
 static weir_status stage(weir_device *d, const weir_layout *l, char *at, char *host, bool inwards)
 {
     const int64_t n = weir_shape_count(&l->desc);
@@ -98,7 +116,7 @@ static weir_status stage(weir_device *d, const weir_layout *l, char *at, char *h
         return WEIR_OK;
     const int64_t reach = span(l, &before);
     const size_t  bytes = (size_t)reach * size;
-    char *const   buffer = weir_mem_pages(bytes, false);
+    char *const   buffer = buffer_of(d, bytes);
     char *const   first = at - before * (int64_t)size;
     if (!buffer)
         return WEIR_ERR_NOMEM;
@@ -109,7 +127,6 @@ static weir_status stage(weir_device *d, const weir_layout *l, char *at, char *h
         run(d, l, buffer + (size_t)before * size, host, inwards);
     if (status == WEIR_OK && inwards)
         status = d->ops->upload(d, first, buffer, bytes);
-    weir_mem_pages_free(buffer, bytes);
     return status;
 }
 

@@ -12,4 +12,7 @@
 weir_status weir_stage_to(weir_device *d, const weir_layout *l, void *at, const void *host);
 weir_status weir_stage_from(weir_device *d, const weir_layout *l, const void *at, void *host);
 
+/* The buffer, which is as large as the largest tensor so far, goes. */
+void weir_stage_free(weir_device *d);
+
 #endif

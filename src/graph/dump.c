@@ -102,6 +102,9 @@ static void plan_header(weir_string *s, const weir_graph *g)
         weir_string_add(s, "# budget %zu bytes, %zu without it; %zu instructions make values anew, "
                         "%.3g ms as estimated\n", stats.budget_bytes, stats.unbudgeted_peak_bytes,
                         stats.again, stats.extra_ms);
+    if (g->plan->events)
+        weir_string_add(s, "# queues: %zu of the device's, %u events between them\n",
+                        stats.queues, g->plan->events - 1);
     weir_string_add(s, "# placement: %s; passes:", g->plan->strategy);
     passes(s, g->plan->passes);
     legend(s);
@@ -128,6 +131,8 @@ void weir_show_plan(const weir_graph *g, weir_string *s)
         weir_string_add(s, "  [%s", ins->choice->impl);
         if (g->nodes.at[i].again)
             weir_string_add(s, ", again");
+        if (g->plan->events)
+            weir_string_add(s, ", queue %d", ins->lane);
         if (ins->choice->work > 0)
             weir_string_add(s, ", workspace %zu@%zu", ins->choice->work, ins->work);
         if (weir_show_draws(&ins->call))

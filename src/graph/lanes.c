@@ -7,17 +7,20 @@
  *
  * Queues are filled by list scheduling in the plan's order: each instruction goes where it can
  * begin first. One that fills the device (rates.width) gains nothing from a neighbour and stays on
- * the first queue, as do copies to the store, whose tickets are in the plan's order. */
-#include <string.h>
+ * the first queue, as do copies to the store, whose tickets are in the plan's order, and the
+ * caller's functions.
+ *
+ * The same schedule with every value at a place of its own says how long a value's place must be
+ * left alone for addresses to delay nothing (spread.c). */
+#include <math.h>
 
 #include "core/attr.h"
 #include "graph/plan.h"
 
 enum { MAX_LANES = 8 };
 
-/* What another queue's event costs, in seconds, and the least share of a step to be gained. */
-#define HOP  2e-6
-#define GAIN 0.03
+/* What another queue's event costs, in seconds. */
+#define HOP 2e-6
 
 /* Bytes [lo, hi) of a space: the arena, or one external storage. */
 typedef struct access {
@@ -32,19 +35,28 @@ typedef struct scheduler {
     weir_plan        *p;
     const weir_rates *rates;
     int               lanes;
+    bool              apart;            /* as if no two values shared a place in the arena */
     accesses          live;             /* that later ones may have to wait for */
     double            end[MAX_LANES];   /* seconds at which a queue is free */
-    double           *done;             /* [instructions] */
+    double           *begin, *done;     /* [instructions] */
     uint32_t        (*after)[MAX_LANES];    /* the last of each queue that one waits for, + 1 */
     uint32_t          last[MAX_LANES];  /* instruction of each queue, + 1; 0: none */
 } scheduler;
+
+static access of_item(const scheduler *s, uint32_t i, uint32_t instr, bool write)
+{
+    const weir_item *const item = &s->p->items.at[i];
+
+    if (s->apart)
+        return (access){UINT32_MAX - i, instr, 0, SIZE_MAX, write};
+    return (access){0, instr, item->offset, item->offset + item->bytes, write};
+}
 
 static access of_operand(const scheduler *s, const weir_operand *o, uint32_t instr, bool write)
 {
     if (o->external)
         return (access){o->store + 1, instr, 0, SIZE_MAX, write};
-    const weir_item *const item = &s->p->items.at[s->p->item_of[o->store]];
-    return (access){0, instr, item->offset, item->offset + item->bytes, write};
+    return of_item(s, s->p->item_of[o->store], instr, write);
 }
 
 static bool overlap(const access *a, const access *b)
@@ -94,6 +106,12 @@ static bool is_spill(const weir_instr *ins)
     return weir_spill_attr_of(ins->call.op, ins->call.attr) != NULL;
 }
 
+/* Copies' tickets and the caller's functions have the order of the list. */
+static bool keeps_order(const weir_instr *ins)
+{
+    return is_spill(ins) || weir_opdefs[ins->call.op]->flags & WEIR_CALLER;
+}
+
 /* Calls f for every access of instruction i; false when memory is short. A copy to the store goes
  * on until it is awaited: it counts as writing what it reads. */
 static bool each_access(scheduler *s, uint32_t i, bool (*f)(scheduler *, const access *))
@@ -112,7 +130,7 @@ static bool each_access(scheduler *s, uint32_t i, bool (*f)(scheduler *, const a
             return false;
     }
     const access work = {0, i, ins->work, ins->work + ins->choice->work, true};
-    return !ins->choice->work || f(s, &work);
+    return !ins->choice->work || s->apart || f(s, &work);
 }
 
 /* The seconds at which instruction i could begin on a queue. */
@@ -144,19 +162,21 @@ static bool is_narrow(const scheduler *s, const weir_instr *ins)
 static void choose(scheduler *s, uint32_t i)
 {
     weir_instr *const ins = &s->p->instr[i];
-    const bool        narrow = !is_spill(ins) && is_narrow(s, ins);
+    const bool        ordered = keeps_order(ins);
+    const bool        narrow = !ordered && is_narrow(s, ins);
     int               best = 0;
 
     for (int l = 1; narrow && l < s->lanes; l++)
         if (begin_on(s, i, l) < begin_on(s, i, best))
             best = l;
     double begin = begin_on(s, i, best);
-    for (int l = 0; !narrow && !is_spill(ins) && l < s->lanes; l++)
+    for (int l = 0; !narrow && !ordered && l < s->lanes; l++)
         begin = s->end[l] > begin ? s->end[l] : begin;
     ins->lane = (uint8_t)best;
+    s->begin[i] = begin;
     s->done[i] = begin + weir_rates_seconds(s->rates, &ins->call);
     for (int l = 0; l < s->lanes; l++)
-        if (l == best || (!narrow && !is_spill(ins)))
+        if (l == best || (!narrow && !ordered))
             s->end[l] = s->done[i];
 }
 
@@ -245,25 +265,117 @@ static void stay(weir_plan *p)
     p->events = p->nwait = p->ends = 0;
 }
 
-weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates)
+/* ---- a plan's schedule ---- */
+
+static bool begin(scheduler *s)
+{
+    s->begin = weir_mem_zalloc(s->p->n, sizeof *s->begin);
+    s->done = weir_mem_zalloc(s->p->n, sizeof *s->done);
+    s->after = weir_mem_zalloc(s->p->n, sizeof *s->after);
+    return s->begin && s->done && s->after;
+}
+
+static void end(scheduler *s)
+{
+    weir_vec_free(&s->live);
+    weir_mem_free(s->begin);
+    weir_mem_free(s->done);
+    weir_mem_free(s->after);
+}
+
+static double serial(const weir_plan *p, const weir_rates *rates)
+{
+    double seconds = 0;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        seconds += weir_rates_seconds(rates, &p->instr[i].call);
+    return seconds;
+}
+
+weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates, double *seconds)
 {
     scheduler s = {.p = p, .rates = rates, .lanes = lanes < MAX_LANES ? lanes : MAX_LANES};
-    double    serial = 0;
 
     stay(p);
+    *seconds = serial(p, rates);
     if (lanes < 2 || p->n < 2)
         return WEIR_OK;
-    s.done = weir_mem_zalloc(p->n, sizeof *s.done);
-    s.after = weir_mem_zalloc(p->n, sizeof *s.after);
-    bool ok = s.done && s.after && schedule(&s);
-    for (uint32_t i = 0; i < p->n; i++)
-        serial += weir_rates_seconds(rates, &p->instr[i].call);
-    if (ok && length(&s) < serial * (1 - GAIN))
+    bool ok = begin(&s) && schedule(&s);
+    if (ok && length(&s) < *seconds * WEIR_LANES_WORTH) {
+        *seconds = length(&s);
         ok = place_events(&s);
-    else
+    } else {
         stay(p);
-    weir_vec_free(&s.live);
-    weir_mem_free(s.done);
-    weir_mem_free(s.after);
+    }
+    end(&s);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+int weir_lanes_used(const weir_plan *p)
+{
+    uint32_t used = 0;
+    int      n = 0;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        n += !(used >> p->instr[i].lane & 1);
+        used |= 1u << p->instr[i].lane;
+    }
+    return n;
+}
+
+/* ---- places that delay nothing ---- */
+
+/* When nobody needs the items any more: `until`, [items]. */
+static void note_ends(const scheduler *s, double *until)
+{
+    const weir_plan *const p = s->p;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        const weir_instr *const ins = &p->instr[i];
+        for (int k = 0; k < ins->call.nin + ins->call.nout; k++) {
+            const uint32_t item = ins->in[k].external ? WEIR_NONE : p->item_of[ins->in[k].store];
+            if (item != WEIR_NONE && s->done[i] > until[item])
+                until[item] = s->done[i];
+        }
+    }
+    for (uint32_t i = 0; i < p->items.n; i++)
+        if (p->items.at[i].store == WEIR_NONE)
+            until[i] = s->done[p->items.at[i].first];
+}
+
+/* An item lasts until the last instruction that begins before its end. soonest[i]: when the first
+ * of instruction i and those behind it begins. */
+static void lengthen(const scheduler *s, const double *until, double *soonest, weir_item *items)
+{
+    double at = INFINITY;
+
+    for (uint32_t i = s->p->n; i-- > 0;)
+        soonest[i] = at = s->begin[i] < at ? s->begin[i] : at;
+    for (uint32_t i = 0; i < s->p->items.n; i++)
+        while (items[i].last + 1 < s->p->n && soonest[items[i].last + 1] < until[i])
+            items[i].last++;
+}
+
+weir_status weir_lanes_apart(weir_plan *p, weir_item *items, int lanes, const weir_rates *rates,
+                             weir_began *began, double *seconds)
+{
+    scheduler s = {.p = p, .rates = rates, .lanes = lanes < MAX_LANES ? lanes : MAX_LANES,
+                   .apart = true};
+    double *const until = weir_mem_zalloc(p->items.n + 1u, sizeof *until);
+    double *const soonest = weir_mem_zalloc(p->n + 1u, sizeof *soonest);
+
+    const bool ok = until && soonest && begin(&s) && schedule(&s);
+    if (ok) {
+        *seconds = length(&s);
+        note_ends(&s, until);
+        if (items)
+            lengthen(&s, until, soonest, items);
+        for (uint32_t i = 0; i < p->n; i++)
+            began[i] = (weir_began){s.begin[i], i};
+    }
+    end(&s);
+    stay(p);
+    weir_mem_free(until);
+    weir_mem_free(soonest);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }

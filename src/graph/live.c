@@ -98,7 +98,7 @@ static bool add_workspaces(weir_plan *p)
         if (it.bytes == 0)
             continue;
         p->workspace = it.bytes > p->workspace ? it.bytes : p->workspace;
-        p->instr[i].work = p->items.n;      /* the item, until offsets are known */
+        p->instr[i].work_item = p->items.n;
         if (!weir_vec_push(&p->items, it))
             return false;
     }

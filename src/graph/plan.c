@@ -112,8 +112,10 @@ static weir_operand operand(const weir_graph *g, const weir_plan *p, uint32_t va
                           .offset = external ? at : p->items.at[p->item_of[v->store]].offset + at};
 }
 
-static void resolve(const weir_graph *g, weir_plan *p)
+void weir_plan_resolve(weir_graph *g)
 {
+    weir_plan *const p = g->plan;
+
     for (uint32_t i = 0; i < p->n; i++) {
         const weir_node *n = &g->nodes.at[i];
         weir_instr      *ins = &p->instr[i];
@@ -122,7 +124,7 @@ static void resolve(const weir_graph *g, weir_plan *p)
         for (int k = 0; k < n->nout; k++)
             ins->out[k] = operand(g, p, n->out[k]);
         if (ins->choice->work)
-            ins->work = p->items.at[ins->work].offset;
+            ins->work = p->items.at[ins->work_item].offset;
         ins->args.call = &ins->call;
         ins->args.state = ins->choice->state;
         ins->args.threads = g->dev->threads;
@@ -130,22 +132,26 @@ static void resolve(const weir_graph *g, weir_plan *p)
     }
 }
 
-weir_status weir_plan_build(weir_graph *g, uint32_t passes)
+weir_status weir_plan_lower(weir_graph *g, uint32_t passes)
 {
-    weir_plan_free(g->plan);
     weir_plan *p = g->plan = weir_mem_zalloc(1, sizeof *p);
+
     if (!p || !plan_alloc(p, g))
         return WEIR_ERR_NOMEM;
+    p->dev = g->dev;
     p->passes = passes;
     p->placement = g->placement;
     WEIR_TRY(lower(g, p));
-    WEIR_TRY(weir_live_items(g, p, passes >> WEIR_PASS_INPLACE & 1));
-    WEIR_TRY(weir_place(p));
-    resolve(g, p);
-    p->dev = g->dev;
-    const weir_device_queues *const q = g->dev->ops->queues;
-    const weir_rates                rates = g->dev->ops->rates(g->dev);
-    return q ? weir_lanes(p, q->count(g->dev), &rates) : WEIR_OK;
+    return weir_live_items(g, p, passes >> WEIR_PASS_INPLACE & 1);
+}
+
+weir_status weir_plan_build(weir_graph *g, uint32_t passes)
+{
+    weir_plan_free(g->plan);
+    WEIR_TRY(weir_plan_lower(g, passes));
+    WEIR_TRY(weir_place(g->plan));
+    weir_plan_resolve(g);
+    return WEIR_OK;
 }
 
 weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
@@ -163,10 +169,11 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
     if (within.budget)
         WEIR_TRY(weir_budget_apply(g, passes, &within));
     WEIR_TRY(weir_region_apply(g, passes));
-    return weir_plan_spill(g);
+    return weir_plan_settle(g);
 }
 
-weir_status weir_plan_spill(const weir_graph *g)
+/* The spill store has room for what leaves. */
+static weir_status make_room(const weir_graph *g)
 {
     size_t   bytes = 0;
     uint64_t tickets = 0;
@@ -180,6 +187,16 @@ weir_status weir_plan_spill(const weir_graph *g)
         tickets = a->ticket + 1 > tickets ? a->ticket + 1 : tickets;
     }
     return tickets ? weir_device_spill(g->dev, bytes, (uint32_t)tickets) : WEIR_OK;
+}
+
+weir_status weir_plan_settle(weir_graph *g)
+{
+    const weir_device_queues *const q = g->dev->ops->queues;
+    const weir_rates                rates = g->dev->ops->rates(g->dev);
+
+    if (q)
+        WEIR_TRY(weir_plan_spread(g, q->count(g->dev), &rates));
+    return make_room(g);
 }
 
 void weir_plan_forget_replay(weir_plan *p)
@@ -247,7 +264,8 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
     *s = (weir_graph_stats){.nodes = g->recorded, .instructions = p->n, .arena_bytes = p->arena,
                             .persistent_bytes = weir_plan_resident(g),
                             .lower_bound_bytes = p->lower_bound, .workspace_bytes = p->workspace,
-                            .record_ms = g->record_ms, .plan_ms = g->plan_ms, .runs = g->runs};
+                            .queues = (size_t)weir_lanes_used(p), .record_ms = g->record_ms,
+                            .plan_ms = g->plan_ms, .runs = g->runs};
     s->planned_peak_bytes = s->persistent_bytes + p->arena;
     s->budget_bytes = g->budget;
     s->cache = g->cache;

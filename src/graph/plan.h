@@ -29,7 +29,8 @@ typedef struct weir_instr {
     weir_call          call;    /* layouts owned by the plan */
     weir_kargs         args;    /* pointers are filled in when the plan is bound */
     weir_operand      *in, *out;
-    size_t             work;    /* offset of the workspace */
+    size_t             work;    /* offset of the workspace, */
+    uint32_t           work_item;   /* and its item, if it needs one */
     uint64_t           rng;     /* relative random position */
     uint8_t            lane;    /* lanes.c: the queue that it goes to, */
     uint8_t            waits;   /* events that are awaited before, */
@@ -73,6 +74,9 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
 /* Lowers, places and resolves the graph's nodes as they are; a plan that exists is replaced. */
 weir_status weir_plan_build(weir_graph *g, uint32_t passes);
 
+/* The first part of that: instructions and items without offsets. There is no plan. */
+weir_status weir_plan_lower(weir_graph *g, uint32_t passes);
+
 /* Bytes outside the arena: parameters, states, inputs and outputs of the device, but for those that
  * the graph keeps in the spill file. */
 size_t weir_plan_resident(const weir_graph *g);
@@ -83,18 +87,44 @@ size_t weir_plan_taken(const weir_graph *g, uint32_t i);
 /* Values that the graph keeps in the spill file go there. */
 weir_status weir_plan_send(weir_graph *g);
 
-/* The device's spill store has the room and the tickets that the plan's copies name. */
-weir_status weir_plan_spill(const weir_graph *g);
+/* Offsets of operands and workspaces, from those of the items. */
+void weir_plan_resolve(weir_graph *g);
+
+/* What a plan that is the answer needs besides: queues for its instructions, and in the device's
+ * spill store the room and the tickets that its copies name. */
+weir_status weir_plan_settle(weir_graph *g);
 
 void        weir_plan_free(weir_plan *p);
 
 /* A recorded run does not fit any more: pointers change. */
 void weir_plan_forget_replay(weir_plan *p);
 
+/* Another order and other addresses where `lanes` queues gain by them, within the graph's budget;
+ * and the queues. */
+weir_status weir_plan_spread(weir_graph *g, int lanes, const weir_rates *rates);
+
+/* The largest part of a step's time that more queues may leave it to be worth their events. */
+#define WEIR_LANES_WORTH 0.97
+
 /* Gives every instruction its queue, out of `lanes`, and the events between queues. Addresses and
- * storages say what must wait for what; all stay on the first queue where more gain nothing by the
- * rates. */
-weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates);
+ * storages say what must wait for what; all stay on the first queue where more gain too little by
+ * the rates. seconds: of the step, by these. */
+weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates, double *seconds);
+
+/* Queues that the plan's instructions are on. */
+int weir_lanes_used(const weir_plan *p);
+
+/* When an instruction begins, in seconds. */
+typedef struct weir_began {
+    double   seconds;
+    uint32_t instr;
+} weir_began;
+
+/* The step if no two items shared a place: its seconds, and when each instruction begins, [n].
+ * items: NULL, or the plan's, which then last as long as they must for addresses to delay nothing.
+ * All instructions are on the first queue afterwards. */
+weir_status weir_lanes_apart(weir_plan *p, weir_item *items, int lanes, const weir_rates *rates,
+                             weir_began *began, double *seconds);
 
 /* First and last instruction of every temporary storage and workspace, with results that take over
  * dying inputs merged into one item if `inplace`. */
@@ -106,7 +136,8 @@ const char *weir_place_named(const char *strategy);
 /* Offsets for all items; arena, lower_bound and strategy of the plan. */
 weir_status weir_place(weir_plan *p);
 
-/* The same for a search, which looks at many: quicker, and no lower than `room` where that does. */
+/* The same, quicker and no lower than `room` where that does: for searches, which look at many. A
+ * placement that was asked for is used. */
 weir_status weir_place_within(weir_plan *p, size_t room);
 
 #endif

@@ -29,7 +29,7 @@ void describe(cudaDeviceProp *p)
     p->maxGridSize[1] = p->maxGridSize[2] = 65535;
     p->totalConstMem = 64 << 10;
     p->major = 9;
-    p->multiProcessorCount = 4;
+    p->multiProcessorCount = emulate_processors();
     p->canMapHostMemory = p->unifiedAddressing = p->concurrentKernels = 1;
     p->asyncEngineCount = 2;
     p->memoryBusWidth = 256;
@@ -88,6 +88,12 @@ int emulate_cards(void)
     const char *const asked = getenv("WEIR_EMULATED_CARDS");
     const int         n = asked && *asked ? atoi(asked) : 1;
     return n < EMULATE_MOST_CARDS ? n : EMULATE_MOST_CARDS;
+}
+
+int emulate_processors(void)
+{
+    const char *const asked = getenv("WEIR_EMULATED_PROCESSORS");
+    return asked && *asked ? atoi(asked) : 4;
 }
 
 int emulate_card(void)

@@ -208,6 +208,7 @@ void        emulate_lock(void);
 enum { EMULATE_MOST_CARDS = 16 };
 int    emulate_cards(void);                 /* $WEIR_EMULATED_CARDS, 1 */
 int    emulate_card(void);                  /* the thread's */
+int emulate_processors(void);               /* $WEIR_EMULATED_PROCESSORS, 4 */
 size_t emulate_bytes(void);                 /* $WEIR_EMULATED_BYTES, 2 GiB */
 
 #endif

@@ -1,5 +1,5 @@
 /* lanes.c - instructions on several queues: whatever touches the same bytes keeps its order, by the
- * queues and the events alone; and narrow work does spread. */
+ * queues and the events alone; and narrow work does spread, where addresses that allow it fit. */
 #include "lab.h"
 #include "random.h"
 
@@ -94,6 +94,20 @@ static void check_plan(const weir_plan *p)
     check_ends(p);
 }
 
+/* Items that are needed at the same time lie apart, within the arena. */
+static void check_places(const weir_plan *p)
+{
+    for (uint32_t i = 0; i < p->items.n; i++) {
+        const weir_item *const a = &p->items.at[i];
+        CHECK(a->bytes == 0 || a->offset + a->bytes <= p->arena);
+        for (uint32_t j = 0; j < i; j++) {
+            const weir_item *const b = &p->items.at[j];
+            CHECK(a->last < b->first || b->last < a->first || a->offset + a->bytes <= b->offset ||
+                  b->offset + b->bytes <= a->offset || a->bytes == 0 || b->bytes == 0);
+        }
+    }
+}
+
 /* A machine on which calls take their time and leave room beside them. */
 static const weir_rates roomy = {.flops = 1e12, .bytes = 1e11, .call = 1e-5, .width = 1e9};
 
@@ -108,7 +122,8 @@ CASE(order_is_kept_across_queues)
         weir_graph *g = weir_graph_begin(p.d);
         random_body(&p, CALLS);
         CHECK_OK(weir_graph_end(g, seed % 2 ? NULL : LAB_WITHOUT("fuse")));
-        CHECK_OK(weir_lanes(g->plan, LANES, &roomy));
+        CHECK_OK(weir_plan_spread(g, LANES, &roomy));
+        check_places(g->plan);
         if (g->plan->events > 0) {
             spread++;
             check_plan(g->plan);
@@ -119,33 +134,78 @@ CASE(order_is_kept_across_queues)
     CHECK(spread > 10);
 }
 
-/* Four chains that share no bytes end sooner on four queues; wide ones do not. Each value is kept:
- * addresses that one chain takes over from another would put them in order. */
+/* Four chains, values of N floats each, of `links` links; no value is kept but the last. */
+static weir_graph *chains(weir_device *d, weir_tensor *x, int links, const char *budget)
+{
+    weir_tensor *y[4];
+    weir_graph  *g = weir_graph_begin(d);
+
+    for (int c = 0; c < 4; c++) {
+        y[c] = weir_affine(x, 1, (double)c);
+        for (int i = 0; i < links; i++)
+            y[c] = weir_affine(weir_tanh(y[c]), 2, (double)i);
+        weir_keep(y[c]);
+    }
+    CHECK_OK(weir_graph_end(g, &(weir_plan_options){.disable = "fuse inplace", .budget = budget}));
+    return g;
+}
+
+/* Chains end sooner on four queues, if their values do not take each other's places; wide ones
+ * gain nothing. What is planned stays what it was where it pays nothing. */
 CASE(chains_side_by_side)
 {
     weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 64, NULL), *y[4];
-    weir_graph  *g = weir_graph_begin(d);
+    weir_tensor *x = lab_input(d, 64, NULL);
+    weir_graph  *g = chains(d, x, 6, NULL);
     weir_rates   full = roomy;
+    double       tight, spread;
 
-    for (int c = 0; c < 4; c++) {
-        y[c] = weir_keep(weir_affine(x, 1, (double)c));
-        for (int i = 0; i < 6; i++)
-            y[c] = weir_keep(weir_affine(weir_keep(weir_tanh(y[c])), 2, (double)i));
-    }
-    CHECK_OK(weir_graph_end(g, LAB_WITHOUT("fuse")));
+    const size_t arena = g->plan->arena;
+    CHECK_OK(weir_lanes(g->plan, LANES, &roomy, &tight));
+    CHECK_OK(weir_plan_spread(g, LANES, &roomy));
     weir_plan *const p = g->plan;
-    CHECK_OK(weir_lanes(p, LANES, &roomy));
-    CHECK(p->events > 0);
-    uint32_t used = 0;
-    for (uint32_t i = 0; i < p->n; i++)
-        used |= 1u << p->instr[i].lane;
-    CHECK(used == 15);
+    CHECK(weir_lanes_used(p) == LANES);
+    CHECK(p->arena > arena && p->arena >= p->lower_bound);
     check_plan(p);
+    check_places(p);
+    CHECK_OK(weir_lanes(p, LANES, &roomy, &spread));
+    CHECK(spread < tight / 2);
+    const size_t wider = p->arena;
     full.width = 1;
-    CHECK_OK(weir_lanes(p, LANES, &full));
-    CHECK(p->events == 0);
+    CHECK_OK(weir_plan_spread(g, LANES, &full));
+    CHECK(g->plan->events == 0 && g->plan->arena == wider);
     weir_graph_free(g);
+    weir_release(x);
+    weir_device_close(d);
+}
+
+/* Within a budget addresses spread as far as it reaches. */
+CASE(budget_bounds_what_spreads)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_input(d, 1024, NULL);
+    weir_graph  *g = chains(d, x, 8, NULL);
+    const size_t peak = weir_plan_resident(g) + g->plan->arena;
+    int          before = 0;
+    double       seconds;
+    char         budget[32];
+
+    weir_graph_free(g);
+    for (size_t more = 0; more <= 6; more++) {
+        snprintf(budget, sizeof budget, "%zu", peak + more * 1024 * sizeof(float));
+        g = chains(d, x, 8, budget);
+        CHECK_OK(weir_lanes(g->plan, LANES, &roomy, &seconds));
+        const uint32_t events = g->plan->events;
+        CHECK_OK(weir_plan_spread(g, LANES, &roomy));
+        CHECK(weir_plan_resident(g) + g->plan->arena <= g->budget);
+        const int queues = weir_lanes_used(g->plan);
+        CHECK(queues >= before && (g->plan->events > 0) >= (events > 0));
+        before = queues;
+        check_plan(g->plan);
+        check_places(g->plan);
+        weir_graph_free(g);
+    }
+    CHECK(before == LANES);
     weir_release(x);
     weir_device_close(d);
 }

@@ -39,7 +39,7 @@ static bool replace(nodes *by)
     by->g->nodes.cap = by->list.cap;
     return CHECK_OK(weir_graph_check(by->g)) &&
            CHECK_OK(weir_plan_build(by->g, by->g->plan->passes)) &&
-           CHECK_OK(weir_plan_spill(by->g));
+           CHECK_OK(weir_plan_settle(by->g));
 }
 
 /* All bytes of a storage as one value. */

@@ -57,7 +57,7 @@ const char *weir_place_named(const char *strategy)
                                    "tstack, exact", strategy);
 }
 
-static weir_status lower_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound)
+weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound)
 {
     int64_t *delta = weir_mem_zalloc((size_t)steps + 2, sizeof *delta);
     int64_t  live = 0, most = 0;
@@ -128,7 +128,7 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
     if (!weir_place_named(h->strategy))
         return WEIR_ERR_INVALID;
     p.work = h->thorough ? THOROUGH_WORK : QUICK_WORK;
-    WEIR_TRY(lower_bound(items, n, steps, &p.bound));
+    WEIR_TRY(weir_place_bound(items, n, steps, &p.bound));
     p.target = h->capacity > p.bound ? h->capacity : p.bound;
     if (n > 0)
         WEIR_TRY(place(&p, find(h->strategy), items));
@@ -163,7 +163,10 @@ weir_status weir_place_within(weir_plan *plan, size_t room)
     const uint32_t       repairs = many < LEAST ? LEAST : many > MOST ? MOST : (uint32_t)many;
     const weir_place_how quick = {.strategy = "life", .capacity = room, .repairs = repairs};
     const weir_place_how near = {.capacity = room, .repairs = repairs / 4, .nodes = 10 * repairs};
+    const weir_place_how asked = {.strategy = plan->placement, .capacity = room};
 
+    if (find(plan->placement) != find("auto"))
+        return place_plan(plan, &asked);
     WEIR_TRY(place_plan(plan, &quick));
     if (plan->arena <= room || plan->arena - room > room / NEAR || n > FEW)
         return WEIR_OK;

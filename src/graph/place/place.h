@@ -27,6 +27,9 @@ typedef struct weir_placed {
 weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
                              const weir_place_how *how, weir_placed *result);
 
+/* The largest sum of bytes that are live at one step. */
+weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound);
+
 /* ---- between the strategies ---- */
 
 typedef struct weir_placer {

@@ -187,7 +187,7 @@ static weir_status exchange(weir_guide *guide, const weir_sample *s, uint32_t n)
     weir_status status = set_times(guide, s, n);
     if (status == WEIR_OK)
         status = plan_again(guide, &fits);
-    if (fits && weir_plan_spill(g) == WEIR_OK) {
+    if (fits && weir_plan_settle(g) == WEIR_OK) {
         weir_unexpanded gone = running;
         weir_expanded_drop(running.nodes, running.n);
         weir_unexpanded_free(&gone);
