@@ -186,12 +186,12 @@ if has_part suites; then
     tests model "$(limit 50 175)" "$parts" test_model "${quick:+linear}"
 fi
 if has_part sanitizer; then
-    if command -v compute-sanitizer >/dev/null 2>&1 && [ -z "$quick" ]; then
+    if command -v compute-sanitizer >/dev/null 2>&1; then
         say "operations under compute-sanitizer"
         printf '#!/bin/sh\nexec compute-sanitizer --tool memcheck --error-exitcode 9 %s "$@"\n' \
             "'$build/test_op'" >"$build/memcheck"
         chmod +x "$build/memcheck"
-        tests memcheck "$(limit 80 165)" "$parts" memcheck "values f32"
+        tests memcheck "$(limit 80 165)" "$parts" memcheck "${narrow:+$narrow: }values f32"
         grep -h 'ERROR SUMMARY' "$out"/memcheck.*.log | sort | uniq -c
     else
         echo "memcheck: left out, there is no compute-sanitizer"

@@ -90,7 +90,7 @@ typedef struct weir_graph_stats {
     size_t   queues;                /* of the device that instructions are on: 1, or more where
                                      * they run beside each other */
     size_t   budget_bytes;          /* 0: none */
-    size_t   unbudgeted_peak_bytes; /* planned_peak_bytes without the budget */
+    size_t   unbudgeted_peak_bytes; /* planned_peak_bytes without the budget, on one queue */
     size_t   again;                 /* instructions that make dropped values anew */
     size_t   lossy;                 /* instructions that quantise: 0 unless the policy says so */
     double   extra_ms;              /* what they take, as estimated */

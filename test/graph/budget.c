@@ -130,7 +130,8 @@ CASE(without_a_budget_nothing_runs_again)
         CHECK_OR_RETURN(train_open(&t, TRAIN_LENET, 4, 0, &how) == WEIR_OK);
         CHECK_OK(train_step(&t, 0));
         CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
-        CHECK(s.again == 0 && s.extra_ms == 0 && s.unbudgeted_peak_bytes == s.planned_peak_bytes);
+        CHECK(s.again == 0 && s.extra_ms == 0);
+        CHECK(s.queues > 1 || s.unbudgeted_peak_bytes == s.planned_peak_bytes);
         CHECK((s.budget_bytes == 0) == (plenty[i] == NULL));
         train_close(&t);
     }
@@ -210,7 +211,8 @@ CASE(of_a_device)
     CHECK_OK(weir_device_set_budget(t.d, "96%"));
     CHECK_OK(train_step(&t, 0));
     CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
-    CHECK(s.again > 0 && s.planned_peak_bytes <= s.budget_bytes);
+    CHECK(s.again > 0 || !check_on_cpu());      /* a card's copies may cost less */
+    CHECK(s.planned_peak_bytes <= s.budget_bytes);
     CHECK(s.budget_bytes == s.unbudgeted_peak_bytes * 96 / 100);
     train_close(&t);
 
