@@ -188,7 +188,7 @@ if(WEIR_TESTS)
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
     add_dependencies(weir_cuda_emulated weir_cuda_texts)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)
-    target_include_directories(weir_cuda_emulated PRIVATE test/cuda)    # <mma.h>
+    target_include_directories(weir_cuda_emulated PRIVATE test/cuda)    # <mma.h> ...
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
         "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/test/cuda/emulate.h>"

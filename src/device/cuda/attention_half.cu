@@ -115,7 +115,7 @@ static __device__ inline void half_forward_block(half_shared<C, W> &m, const att
     half_row           r = {g.scale * (float)LOG2_E, -INFINITY, 0};
     half_clear(out);
     half_fetch<C, W>(m.one, half_rows_of<C>(g.of, (T *)g.q, head, g.of.t, d, g.of.t), i0);
-    half_wait<0>();
+    __pipeline_wait_prior(0);
     __syncthreads();
     half_hold<C, W>(q, m.one, d);
     __syncthreads();
@@ -127,7 +127,7 @@ static __device__ inline void half_forward_block(half_shared<C, W> &m, const att
         const int64_t left = first < g.of.t ? last - j0 : 0;
         const int     tiles = (int)half_least(TILES, (left + TILE - 1) / TILE);
         half_sum      s[TILES];
-        half_wait<1>();
+        __pipeline_wait_prior(1);
         __syncthreads();
         WEIR_UNROLL
         for (int c = 0; c < TILES; c++)
@@ -140,13 +140,13 @@ static __device__ inline void half_forward_block(half_shared<C, W> &m, const att
         float fix = 1;
         if (tiles > 0)
             fix = half_soften(m, s, (int)half_least(SIDE, seen - j0), lift, &r);
-        half_wait<1>();
+        __pipeline_wait_prior(1);
         __syncthreads();
         half_gather(m, out, fix, tiles, e, p);
         __syncthreads();
         half_fetch<C, W>(m.two, v, j0 + SIDE);
     }
-    half_wait<0>();
+    __pipeline_wait_prior(0);
     half_finish(m, g, head, first, out, r, p);
     __syncthreads();
 }

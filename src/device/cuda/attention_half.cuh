@@ -8,6 +8,7 @@
 #ifndef WEIR_DEVICE_CUDA_ATTENTION_HALF_CUH
 #define WEIR_DEVICE_CUDA_ATTENTION_HALF_CUH
 
+#include <cuda_pipeline_primitives.h>
 #include <mma.h>
 
 #include "device/cuda/attention.cuh"
@@ -119,32 +120,6 @@ static constexpr int half_resident(int w)
 
 /* ---- memory ---- */
 
-/* 16 bytes to shared memory; where the card can, the thread does not wait for them. */
-static __device__ inline void half_copy(void *to, const void *from)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::
-                 "r"((unsigned)__cvta_generic_to_shared(to)), "l"(__cvta_generic_to_global(from))
-                 : "memory");
-#else
-    *(weir_quad<float> *)to = *(const weir_quad<float> *)from;
-#endif
-}
-
-/* Closes a group of copies; waits for all but the last LATER groups of this thread. */
-static __device__ inline void half_copied(void)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int LATER> static __device__ inline void half_wait(void)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
-#endif
-}
-
 template <class C, class T>
 static __device__ inline half_rows<C> half_rows_of(const attention_sizes &of, T *base, int64_t head,
                                                    int64_t rows, int64_t columns, int64_t end)
@@ -154,8 +129,8 @@ static __device__ inline half_rows<C> half_rows_of(const attention_sizes &of, T 
     return {at, step, end, (int)columns, (uintptr_t)base % 16 == 0 && columns % EIGHT == 0};
 }
 
-/* SIDE rows from `first` to shared memory, zeros around them: a group of copies. None where there
- * are no such rows. */
+/* SIDE rows from `first` to shared memory, zeros around them: a group of copies that go on beside
+ * the threads, where the card can. None where there are no such rows. */
 template <class C, int W>
 static __device__ inline void half_fetch(C (*to)[W + PAD], const half_rows<C> &x, int64_t first)
 {
@@ -167,7 +142,7 @@ static __device__ inline void half_fetch(C (*to)[W + PAD], const half_rows<C> &x
         HALF_UNROLL(2)
         for (int r = row; r < SIDE; r += ROWS, from += ROWS * x.step) {
             if (x.eights && r < rows && left > 0) {
-                half_copy(&to[r][col], from);
+                __pipeline_memcpy_async(&to[r][col], from, sizeof(half_eight<C>));
                 continue;
             }
             HALF_UNROLL(1)
@@ -178,7 +153,7 @@ static __device__ inline void half_fetch(C (*to)[W + PAD], const half_rows<C> &x
                     half_narrow(&to[r][col + v], 0);
         }
     }
-    half_copied();
+    __pipeline_commit();
 }
 
 /* This warp's TILE rows of those in shared memory, into registers. */

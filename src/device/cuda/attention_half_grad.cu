@@ -148,7 +148,7 @@ static __device__ inline void half_back_block(half_shared<C, W> &m, const attent
     half_fetch<C, W>(m.two, BY_ROWS ? dy : v, i0);
     if (BY_ROWS)
         half_lay(m, g, head, i0);
-    half_wait<0>();
+    __pipeline_wait_prior(0);
     __syncthreads();
     half_hold<C, W>(a, m.one, (int)g.of.d);
     half_hold<C, W>(b, m.two, (int)g.of.e);
@@ -158,7 +158,7 @@ static __device__ inline void half_back_block(half_shared<C, W> &m, const attent
         half_fetch<C, W>(m.two, BY_ROWS ? v : dy, j0);
         if (!BY_ROWS)
             half_lay(m, g, head, j0);
-        half_wait<0>();
+        __pipeline_wait_prior(0);
         __syncthreads();
         HALF_UNROLL(1)
         for (int c = 0; c < TILES; c++)
