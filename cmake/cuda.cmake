@@ -89,7 +89,7 @@ set(cuda_kernels)
 foreach(name IN ITEMS
     compare gather move pack place quantize
     reduce reduce_arg reduce_pair scan softmax loss norm
-    gemm attention lstm
+    gemm attention attention_half attention_half_grad lstm
     conv_direct pool2d
     update words
 )
@@ -188,6 +188,7 @@ if(WEIR_TESTS)
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
     add_dependencies(weir_cuda_emulated weir_cuda_texts)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)
+    target_include_directories(weir_cuda_emulated PRIVATE test/cuda)    # <mma.h> ...
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
         "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/test/cuda/emulate.h>"

@@ -21,6 +21,9 @@ static const op_set sets[] = {
     {.in = "(1,150,4)(1,150,4)(1,150,4)", "several blocks, causal", CAUSAL_HEADS(1)},
     {.in = "(1,64,6)(1,256,6)(1,256,6)", "whole blocks, causal", CAUSAL_HEADS(2)},
     {.in = "(1,200,4)(1,20,4)(1,20,8)", "causal, few keys", CAUSAL_HEADS(2)},
+    {.in = "(1,70,64)(1,66,64)(1,66,20)", "wide heads, causal", CAUSAL_HEADS(1)},
+    {.in = "(1,20,256)(1,17,256)(1,17,32)", "wider heads", HEADS(2)},
+    {.in = "(1,5,16)(1,6,16)(1,6,130)", "more columns than rows", CAUSAL_HEADS(1)},
     {0},
 };
 

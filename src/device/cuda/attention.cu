@@ -7,30 +7,13 @@
  *
  * In all four kernels a block of threads owns SIDE rows of one operand of a head and goes through
  * the other's; it makes WIDE columns of the result, a head of more columns has several blocks.
- * Heads have any number of columns. Halves are computed in f32. */
+ * Heads have any number of columns. Halves are computed in f32; those that tensor cores take are
+ * attention_half.cu's. */
+#include "device/cuda/attention.cuh"
 #include "device/cuda/kernels.h"
 #include "device/cuda/tile.h"
 
-enum { DEPTH = 16, EACH = 4, MOST_BLOCKS = 1 << 20 };
-
-/* What elements of type T are computed in. */
-template <class T> using real = typename weir_real<T>::type;
-
-/* b batches of h heads, t rows of q, s of k and v; a head has d columns of q and k, e of v. */
-struct attention_sizes {
-    int64_t b, h, t, s, d, e;
-    bool    causal;
-};
-
-template <class T> struct attention_args {
-    attention_sizes of;
-    real<T>         scale;
-    const T        *q, *k, *v, *y, *dy;
-    const real<T>  *lse, *delta;
-    T              *to;
-    real<T>        *to_lse;
-    int64_t         blocks, parts;      /* of rows that are owned, of columns that are made */
-};
+enum { DEPTH = 16, EACH = 4 };
 
 /* Sides of a block of scores; threads make 4 x 4 of it each. */
 template <class T> struct attention_side {
@@ -57,12 +40,6 @@ static __device__ inline weir_panel<T> attention_panel(const attention_sizes &of
     const T *const at = base + head / of.h * rows * step + head % of.h * columns;
     const bool     quads = (uintptr_t)base % alignof(weir_quad<T>) == 0 && columns % WEIR_QUAD == 0;
     return {at, turned ? 1 : step, turned ? step : 1, quads};
-}
-
-/* Does row i of q see row j of k? */
-static __device__ inline bool attention_sees(const attention_sizes &of, int64_t i, int64_t j)
-{
-    return i < of.t && j < of.s && (!of.causal || j <= i);
 }
 
 /* s = owned rows by other rows, summed over a head's columns. */
@@ -219,26 +196,6 @@ __launch_bounds__(attention_side<T>::THREADS, attention_shared<T, TW>::RESIDENT)
 
 /* ---- gradient ---- */
 
-/* delta = dy . y, a warp for each row of each head. */
-template <class T>
-static __global__ void attention_delta(const attention_args<T> g, real<T> *delta)
-{
-    const int64_t rows = g.of.b * g.of.h * g.of.t, step = (int64_t)gridDim.x * (blockDim.x / 32);
-    const int     lane = (int)threadIdx.x % 32;
-    for (int64_t n = (int64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; n < rows;
-         n += step) {
-        const int64_t head = n / g.of.t, row = n % g.of.t;
-        const int64_t at = ((head / g.of.h * g.of.t + row) * g.of.h + head % g.of.h) * g.of.e;
-        real<T>       sum = 0;
-        for (int64_t j = lane; j < g.of.e; j += 32)
-            sum += weir_load(g.dy + at + j) * weir_load(g.y + at + j);
-        for (int by = 16; by > 0; by /= 2)
-            sum += __shfl_xor_sync(0xffffffffu, sum, by);
-        if (lane == 0)
-            delta[n] = sum;
-    }
-}
-
 enum attention_of { OF_Q, OF_K, OF_V };
 
 /* Scores of owned by other rows become what the gradient's sum is made with: probabilities for v,
@@ -316,11 +273,6 @@ __launch_bounds__(attention_side<T>::THREADS, attention_shared<T, TW>::RESIDENT)
 /* Blocks of twice the columns for wide heads; f64 has no registers for them. */
 template <class T> static constexpr bool attention_wider = sizeof(T) < sizeof(double);
 
-static unsigned attention_grid(int64_t blocks)
-{
-    return (unsigned)min64(blocks, MOST_BLOCKS);
-}
-
 /* Blocks for `rows` that are owned, of which `columns` are made; at least one part, as the rows'
  * sums are written, too. */
 template <class T, int TW>
@@ -329,17 +281,6 @@ static int64_t attention_cut(attention_args<T> *g, int64_t rows, int64_t columns
     g->blocks = ceil_div(rows, attention_shared<T, TW>::SIDE);
     g->parts = max64(1, ceil_div(columns, attention_shared<T, TW>::WIDE));
     return g->blocks * g->of.b * g->of.h * g->parts;
-}
-
-template <class T> static attention_args<T> attention_args_of(const weir_kargs *k)
-{
-    const attention_sizes *const of = (const attention_sizes *)k->state;
-    attention_args<T>            g = {.of = *of};
-    g.scale = of->d > 0 ? (real<T>)(1 / sqrt((double)of->d)) : (real<T>)1;
-    g.q = (const T *)k->src[0];
-    g.k = (const T *)k->src[1];
-    g.v = (const T *)k->src[2];
-    return g;
 }
 
 template <class T, int TW>
@@ -383,14 +324,8 @@ static weir_status attention_back_run(const weir_kargs *k, attention_args<T> &g,
 
 template <class T> static weir_status attention_grad_run(const weir_kargs *k)
 {
-    attention_args<T> g = attention_args_of<T>(k);
-    g.y = (const T *)k->src[3];
-    g.lse = (const real<T> *)k->src[4];
-    g.dy = (const T *)k->src[5];
-    g.delta = (const real<T> *)k->work;
-    const int64_t rows = g.of.b * g.of.h * g.of.t;
-    WEIR_TRY(weir_launch(k, attention_delta<T>, weir_cuda_blocks(rows * 32), WEIR_CUDA_THREADS, g,
-                         (real<T> *)k->work));
+    attention_args<T> g = {};
+    WEIR_TRY(attention_grad_begin(k, &g));
     WEIR_TRY((attention_back_run<T, OF_Q>(k, g, k->dst[0])));
     WEIR_TRY((attention_back_run<T, OF_K>(k, g, k->dst[1])));
     return attention_back_run<T, OF_V>(k, g, k->dst[2]);
@@ -412,8 +347,23 @@ static attention_fn attention_of_type(weir_dtype t, bool back)
            : t == WEIR_BF16 ? attention_either<weir_bf16>(back) : attention_either<float>(back);
 }
 
+/* The capability of what runs: the card's, or the highest that kernels were compiled for. */
+static int attention_code(const weir_device *d)
+{
+    const weir_cuda *const u = weir_cuda_of(d);
+    const int              card = u->major * 10 + u->minor;
+#ifdef __CUDA_ARCH_LIST__
+    const int archs[] = {__CUDA_ARCH_LIST__};
+    const int highest = archs[sizeof archs / sizeof *archs - 1] / 10;
+    return highest < card ? highest : card;
+#else
+    return card;
+#endif
+}
+
 /* Scratch: delta, of the type that is computed in. */
-static weir_status attention_choose(const weir_call *c, bool back, weir_choice *out)
+static weir_status attention_choose(const weir_device *d, const weir_call *c, bool back,
+                                    weir_choice *out)
 {
     const weir_attention_attr *const a = (const weir_attention_attr *)c->attr;
     const weir_desc *const           q = &c->in[0].desc, *const v = &c->in[2].desc;
@@ -423,21 +373,23 @@ static weir_status attention_choose(const weir_call *c, bool back, weir_choice *
         return WEIR_ERR_NOMEM;
     *of = {q->dim[0], a->heads, q->dim[1], v->dim[1], q->dim[2] / a->heads, v->dim[2] / a->heads,
            a->causal != 0};
+    const bool cores = weir_attention_cores(q->dtype, of->d, of->e, attention_code(d));
     *out = {};
-    out->run = attention_of_type(q->dtype, back);
+    out->run = !cores ? attention_of_type(q->dtype, back)
+               : back ? weir_attention_half_grad : weir_attention_half;
     out->work = back ? (size_t)(of->b * of->h * of->t) * size : 0;
     out->state = of;
     out->destroy = weir_mem_free;
-    out->impl = "cuda";
+    out->impl = cores ? "cuda tensor cores" : "cuda";
     return WEIR_OK;
 }
 
-weir_status weir_cuda_attention(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_attention(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    return attention_choose(c, false, out);
+    return attention_choose(d, c, false, out);
 }
 
-weir_status weir_cuda_attention_grad(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_attention_grad(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    return attention_choose(c, true, out);
+    return attention_choose(d, c, true, out);
 }
