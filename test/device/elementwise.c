@@ -353,6 +353,7 @@ static void trial_make(trial *t)
 {
     const weir_dtype type = check_int(0, 2) == 0 ? WEIR_F64 : WEIR_F32;
     trial_program(&t->prog);
+    t->prog.type = type;
     const weir_desc desc = random_desc(type);
     t->n = weir_shape_count(&desc);
     t->bytes = weir_shape_bytes(&desc);
