@@ -247,14 +247,13 @@ weir_status weir_pass_fuse(weir_graph *g)
         weir_fuser_free(&f);
         return WEIR_ERR_NOMEM;
     }
-    for (uint32_t i = 0; i < g->nodes.n; i++) {
-        const bool can = fusable(g, &g->nodes.at[i]);
-        f.group_of[i] = can ? i : WEIR_NONE;
-        if (can) {
+    memset(f.group_of, 0xff, (g->nodes.n + 1) * sizeof *f.group_of);
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        if (fusable(g, &g->nodes.at[i])) {
+            f.group_of[i] = i;
             f.groups[i] = weir_group_alone(i);
             join_producers(&f, i);
         }
-    }
     for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++)
         if (weir_cast_widens(g, &g->nodes.at[i]))
             status = weir_fuse_widen(&f, i);
