@@ -346,3 +346,28 @@ CASE(sums_of_gradients_do_not_wait_for_each_other)
 {
     CHECK(arena_of_a_shared_weight(NULL) <= arena_of_a_shared_weight(&apart));
 }
+
+/* A half from two values that die: as one call all three would be held, not two. */
+static size_t arena_of_a_rounded_sum(const weir_plan_options *o, uint32_t *casts)
+{
+    static float v[N];
+    weir_device *d = lab_open();
+    weir_tensor *in = lab_input(d, N, v);
+    weir_graph  *g = weir_graph_begin(d);
+    weir_tensor *a = weir_cumsum(in, 0, false), *b = weir_cumsum(in, 0, true);
+    weir_keep(weir_sum(weir_cast(weir_add(a, b), WEIR_BF16), 0, false));
+    lab_finish(g, o);
+    const size_t arena = g->plan->arena;
+    *casts = lab_count(g, WEIR_OP_CAST);
+    weir_graph_free(g);
+    weir_release(in);
+    weir_device_close(d);
+    return arena;
+}
+
+CASE(casts_stay_apart_where_a_group_would_hold_more)
+{
+    uint32_t casts[2];
+    CHECK(arena_of_a_rounded_sum(NULL, &casts[0]) <= arena_of_a_rounded_sum(&apart, &casts[1]));
+    CHECK(casts[0] == 1 && casts[1] == 1);
+}
