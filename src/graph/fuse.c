@@ -198,7 +198,8 @@ static weir_ew_step step_of(const weir_fuser *f, const weir_group *a, const uint
     return st;
 }
 
-/* The group becomes one node in the place of its last member. */
+/* The group becomes one node in the place of its last member, whose result it gives if nobody wants
+ * any. */
 static weir_status emit(weir_fuser *f, const weir_group *a)
 {
     weir_graph      *g = f->g;
@@ -222,7 +223,8 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
         const bool       cast = weir_cast_rounds(g, n);
         if (!cast)
             p->step[p->nstep++] = step_of(f, a, in, nin, n);
-        if (weir_group_gives(f, a, &weir_group_nobody, a->member[i])) {
+        const bool       last = i + 1 == a->n && fused.nout == 0;
+        if (last || weir_group_gives(f, a, &weir_group_nobody, a->member[i])) {
             p->out[p->nout++] = cast ? operand_of(f, a, in, nin, n->in[0]) - nin : p->nstep - 1;
             fused.out[fused.nout++] = n->out[0];
         }

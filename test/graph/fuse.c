@@ -309,6 +309,26 @@ CASE(a_cast_stays_for_those_who_need_it)
     CHECK(fused(read_by_others, NULL) == 4);
 }
 
+/* Nobody reads the end of the chain, and nobody removes it. */
+CASE(groups_that_nobody_reads_have_a_result)
+{
+    for (int rounded = 0; rounded < 2; rounded++) {
+        weir_device *d = lab_open();
+        weir_tensor *in = lab_input(d, N, NULL);
+        weir_graph  *g = weir_graph_begin(d);
+        weir_tensor *unread = weir_tanh(weir_affine(in, 2, 1));
+        CHECK(!rounded || weir_cast(unread, WEIR_BF16));
+        weir_keep(weir_sum(in, 0, false));
+        lab_finish(g, LAB_WITHOUT("dce"));
+        CHECK(g->plan->n == 2 && lab_count(g, WEIR_OP_FUSED) == 1);
+        for (uint32_t i = 0; i < g->plan->n; i++)
+            CHECK(g->plan->instr[i].call.nout == 1);
+        weir_graph_free(g);
+        weir_release(in);
+        weir_device_close(d);
+    }
+}
+
 /* ---- memory ---- */
 
 /* Gradients of one weight from many products: y = sum of relu(x w) over and over. */
