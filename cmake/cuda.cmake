@@ -80,7 +80,7 @@ weir_sources(cuda_core src/core dtype shape text vec op)
 list(APPEND cuda_core src/device/swap.c src/device/rates.c)
 weir_sources(cuda_host src/device/cuda
     cuda host libs queue store transfer
-    source nvrtc kernel_file compile elementwise
+    source nvrtc kernel_file kernel_trim compile elementwise
     multiply matmul blas
     callback slice
     conv conv_product dnn

@@ -167,6 +167,7 @@ LONG_CALL(weir_device_sync)
 %ignore weir_text_free;
 %ignore weir_fail;
 %ignore weir_fail_null;
+%ignore weir_spoil;
 %ignore weir_scalar;
 %ignore weir_1d;
 %ignore weir_2d;

@@ -4,8 +4,8 @@
  * Errors. A function that can fail returns a weir_status, or NULL where it returns a pointer. The
  * calling thread then holds one sentence about it (weir_error) naming operation, argument, shapes
  * and numbers. NULL flows through operations: weir_relu(NULL) is NULL and keeps the earlier
- * sentence, so one check at the end of a chain is enough and reports the first mistake. Nothing in
- * the library prints, aborts or exits. */
+ * sentence, so one check at the end of a chain is enough and reports the first mistake; of a step
+ * that is recorded, weir_graph_end. Nothing in the library prints, aborts or exits. */
 #ifndef WEIR_BASE_H
 #define WEIR_BASE_H
 
@@ -86,8 +86,13 @@ WEIR_API weir_status weir_fail(weir_status s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The status to return when an argument is NULL: the earlier mistake that made it so, or
- * ERR_INVALID naming `function` and `argument` when there was none. */
+ * ERR_INVALID naming `function` and `argument` when there was none. Spoils a recording. */
 WEIR_API weir_status weir_fail_null(const char *function, const char *argument);
+
+/* For a failure after which a step that is being recorded is not what was asked for, whether the
+ * caller looks at it or not: an update that is missing. The graph that this thread records will not
+ * be planned, with the last failure's sentence. Returns s. */
+WEIR_API weir_status weir_spoil(weir_status s);
 
 /* "0.1.0" of the library that is running (the macros above are those of the header). */
 WEIR_API const char *weir_version(void);

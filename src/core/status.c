@@ -9,10 +9,13 @@
 
 #define TEXT_BYTES 1024
 
-static _Thread_local struct {
+typedef struct failure {
     weir_status status;
     char        text[TEXT_BYTES];
-} last;
+} failure;
+
+static _Thread_local failure  last, spoiling;   /* spoiling: the last that spoils a recording */
+static _Thread_local uint64_t spoils;
 
 weir_status weir_fail(weir_status s, const char *format, ...)
 {
@@ -30,8 +33,29 @@ weir_status weir_fail(weir_status s, const char *format, ...)
 weir_status weir_fail_null(const char *function, const char *argument)
 {
     if (last.status != WEIR_OK)
-        return last.status;
-    return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", function, argument);
+        return weir_spoil(last.status);
+    return weir_spoil(weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", function, argument));
+}
+
+weir_status weir_spoil(weir_status s)
+{
+    spoiling = last;
+    spoiling.status = s;
+    spoils++;
+    return s;
+}
+
+weir_spoils weir_spoils_now(void)
+{
+    return (weir_spoils){&spoils, spoils};
+}
+
+weir_status weir_spoils_since(const weir_spoils *then)
+{
+    if (then->thread != &spoils || then->n == spoils)
+        return WEIR_OK;
+    last = spoiling;
+    return last.status;
 }
 
 const char *weir_error(void)

@@ -150,6 +150,10 @@ struct weir_device {
     uint64_t evicted, again;    /* under a budget: blocks that lost their memory, calls run again */
 };
 
+/* A library may compute otherwise, with other bits, where an operand's address is no multiple of
+ * this: no pass may change whether it is. */
+enum { WEIR_SEEN_ALIGN = 16 };
+
 /* The error for a closed or NULL device, else WEIR_OK; `who` begins the sentence. */
 weir_status weir_device_check(const weir_device *d, const char *who);
 

@@ -59,7 +59,7 @@ static weir_status leave(const weir_clip *c, weir_status status)
 {
     c->s->phase = c->phase;
     c->s->no_grad--;
-    return status;
+    return status != WEIR_OK ? weir_spoil(status) : WEIR_OK;
 }
 
 /* clipped[i] = the pair with another gradient. */

@@ -191,6 +191,7 @@ weir_graph *weir_graph_begin(weir_device *d)
     g->session = s;
     g->id = ++s->graphs;
     g->began = weir_now();
+    g->spoils = weir_spoils_now();
     s->recording = g;
     s->phase = WEIR_FORWARD;
     return g;
@@ -208,6 +209,25 @@ static weir_status check_recording(const char *who, const weir_graph *g, weir_gr
     return WEIR_OK;
 }
 
+/* Failures that the program may have overlooked since the graph was begun or resumed. */
+static void note_spoils(weir_graph *g)
+{
+    if (g->spoilt_by == WEIR_OK && g->state == WEIR_GRAPH_RECORDING) {
+        g->spoilt_by = weir_spoils_since(&g->spoils);
+        g->spoilt = g->spoilt_by == WEIR_OK ? NULL : weir_mem_strdup(weir_error());
+    }
+}
+
+/* What was recorded is what the program asked for. */
+static weir_status check_whole(weir_graph *g)
+{
+    note_spoils(g);
+    if (g->spoilt_by == WEIR_OK)
+        return WEIR_OK;
+    return weir_fail(g->spoilt_by, "weir_graph_end: a call of the step failed: %s",
+                     g->spoilt ? g->spoilt : "memory was short");
+}
+
 weir_status weir_graph_pause(weir_graph *g)
 {
     WEIR_TRY(check_recording("weir_graph_pause", g, WEIR_GRAPH_RECORDING));
@@ -222,6 +242,7 @@ weir_status weir_graph_pause(weir_graph *g)
     s->held.n = mark;
     s->mark.n = g->depth;
     s->recording = NULL;
+    note_spoils(g);
     g->state = WEIR_GRAPH_SUSPENDED;
     return WEIR_OK;
 }
@@ -242,6 +263,7 @@ weir_status weir_graph_resume(weir_graph *g)
         s->held.at[s->held.n++] = g->parked.at[i];
     g->parked.n = 0;
     s->recording = g;
+    g->spoils = weir_spoils_now();
     g->state = WEIR_GRAPH_RECORDING;
     return WEIR_OK;
 }
@@ -295,7 +317,9 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_end: the graph is not being recorded%s",
                          g->state == WEIR_GRAPH_PLANNED ? ", it has been planned already" : "");
     WEIR_TRY(weir_device_check(g->dev, "weir_graph_end"));
-    weir_status  status = weir_passes_from(options, &passes);
+    weir_status status = check_whole(g);
+    if (status == WEIR_OK)
+        status = weir_passes_from(options, &passes);
     const double now = weir_now();
     g->record_ms = (now - g->began) * 1e3;
     g->recorded = g->nodes.n;
@@ -336,6 +360,7 @@ void weir_graph_free(weir_graph *g)
     }
     for (uint32_t i = 0; i < g->nodes.n; i++)
         weir_mem_free(g->nodes.at[i].attr);
+    weir_mem_free(g->spoilt);
     weir_guide_free(g);
     weir_plan_free(g->plan);
     weir_vec_free(&g->stores);

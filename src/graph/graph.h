@@ -13,6 +13,7 @@
 #define WEIR_GRAPH_GRAPH_H
 
 #include "core/elementwise.h"
+#include "core/status.h"
 #include "core/tensor.h"
 #include "core/vec.h"
 #include "device/block.h"
@@ -75,6 +76,9 @@ struct weir_graph {
         uint32_t *slot;
         uint32_t  cap, n;
     } externals;
+    weir_spoils       spoils;   /* when recording began or went on */
+    char             *spoilt;   /* the sentence of a failure before it was suspended */
+    weir_status       spoilt_by;
     bool              backward; /* gradients have been recorded: updates are the last phase now */
     uint64_t          rng_total;
     size_t            recorded;         /* nodes recorded */

@@ -301,12 +301,13 @@ weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates, double 
     if (lanes < 2 || p->n < 2)
         return WEIR_OK;
     bool ok = begin(&s) && schedule(&s);
-    if (ok && length(&s) < *seconds * WEIR_LANES_WORTH) {
+    const bool gains = ok && length(&s) < *seconds * WEIR_LANES_WORTH;
+    if (gains) {
         *seconds = length(&s);
         ok = place_events(&s);
-    } else {
-        stay(p);
     }
+    if (!gains || !ok)
+        stay(p);
     end(&s);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }

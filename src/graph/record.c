@@ -348,7 +348,8 @@ static weir_status record(weir_device *d, weir_op op, int nin, weir_tensor *cons
     }
     r.call = (weir_call){.op = op, .nin = nin, .nout = r.def->nout, .in = r.in_layout,
                          .out = r.out_layout, .attr = attr, .attr_bytes = attr_bytes};
-    return hand_over(&r, perform(&r, d, again), out);
+    const weir_status status = hand_over(&r, perform(&r, d, again), out);
+    return status != WEIR_OK && r.def->nout == 0 ? weir_spoil(status) : status;
 }
 
 weir_status weir_record_on(weir_device *d, weir_op op, int nin, weir_tensor *const *in,

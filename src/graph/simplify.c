@@ -320,6 +320,12 @@ static bool *mutated_of(const weir_graph *g)
     return mutated;
 }
 
+/* A copy begins at the beginning of its storage; readers may tell (WEIR_SEEN_ALIGN). */
+static bool begins_aligned(const weir_value *x)
+{
+    return (size_t)x->offset * weir_dtype_size(x->layout.desc.dtype) % WEIR_SEEN_ALIGN == 0;
+}
+
 static void drop_copy(weir_graph *g, weir_node *n, const uint32_t *fill, const bool *mutated)
 {
     const int k = n->dead ? -1 : identity_of(g, n, fill);
@@ -327,7 +333,7 @@ static void drop_copy(weir_graph *g, weir_node *n, const uint32_t *fill, const b
     if (k < 0)
         return;
     const weir_value *x = &g->values.at[n->in[k]], *y = &g->values.at[n->out[0]];
-    if (g->stores.at[y->store].external || mutated[x->store] ||
+    if (g->stores.at[y->store].external || mutated[x->store] || !begins_aligned(x) ||
         !weir_desc_equal(&x->layout.desc, &y->layout.desc) || !weir_shape_is_dense(&x->layout))
         return;
     weir_graph_redirect(g, y->store, x->store, x->offset);

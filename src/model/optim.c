@@ -409,7 +409,7 @@ static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_
 
 weir_status weir_optim_update(weir_optim *o, const weir_pair *pairs, size_t n)
 {
-    if (!o || (n > 0 && !pairs))
+    if (!o || !pairs)
         return weir_fail_null("optim_update", o ? "pairs" : "optimiser");
     return update_all(o, NULL, pairs, n);
 }
@@ -419,7 +419,7 @@ weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition, const we
 {
     const char *const who = "optim_update_if";
 
-    if (!o || !condition || (n > 0 && !pairs))
+    if (!o || !condition || !pairs)
         return weir_fail_null(who, !o ? "optimiser" : condition ? "pairs" : "condition");
     const weir_desc d = weir_tensor_desc(condition);
     if (d.dtype != WEIR_BOOL || d.ndim != 0)
@@ -451,9 +451,10 @@ static weir_status in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_
                             weir_tensor *loss)
 {
     WEIR_TRY(weir_scope_begin(o->dev));
-    const weir_status s = fn(o, loss);
+    weir_status       s = fn(o, loss);
     const weir_status end = weir_scope_end(o->dev);
-    return s != WEIR_OK ? s : end;
+    s = s != WEIR_OK ? s : end;
+    return s != WEIR_OK ? weir_spoil(s) : WEIR_OK;
 }
 
 weir_status weir_minimize(weir_optim *o, weir_tensor *loss)

@@ -3,6 +3,7 @@
 #include "device/cuda/kernel_file.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,16 @@ static bool file_at(int n, char path[512])
     return found;
 }
 
+static int files(void)
+{
+    char path[512];
+    int  n = 0;
+
+    while (file_at(n, path))
+        n++;
+    return n;
+}
+
 static void folder_free(void)
 {
     char path[512];
@@ -59,6 +70,16 @@ static bool reads(const weir_kernel_key *k, const char *image)
     return same;
 }
 
+static bool is_there(const weir_kernel_key *k)
+{
+    char  *got = NULL;
+    size_t n = 0;
+
+    CHECK_OK(weir_kernel_file_read(k, &got, &n));
+    weir_mem_free(got);
+    return got != NULL;
+}
+
 CASE(kernel_file_is_found_again)
 {
     const weir_kernel_key a = {"one", "about"}, b = {"two", "about"}, c = {"one", "about more"};
@@ -69,6 +90,37 @@ CASE(kernel_file_is_found_again)
     CHECK(reads(&a, "image") && !reads(&b, "image") && !reads(&c, "image"));
     CHECK_OK(weir_kernel_file_write(&a, "later", 5));
     CHECK(reads(&a, "later"));
+    folder_free();
+}
+
+/* Kernels that were used longest ago go, and no file that is none. */
+CASE(kernel_folder_is_kept_small)
+{
+    enum { FILES = 8, BYTES = 1000 };
+    static const char     image[BYTES];
+    char                  name[FILES][8], other[128];
+    const weir_kernel_key key[FILES] = {{name[0], ""}, {name[1], ""}, {name[2], ""}, {name[3], ""},
+                                        {name[4], ""}, {name[5], ""}, {name[6], ""}, {name[7], ""}};
+
+    folder_new();
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name[i], sizeof name[i], "k%d", i);
+        CHECK_OK(weir_kernel_file_write(&key[i], image, sizeof image));
+        usleep(2000);                   /* file times are not finer than that everywhere */
+    }
+    snprintf(other, sizeof other, "%s/notes", folder);
+    FILE *const notes = fopen(other, "w");
+    CHECK(notes != NULL && fputs("keep", notes) >= 0 && fclose(notes) == 0);
+    const struct timespec before[2] = {{1, 0}, {1, 0}};
+    CHECK(utimensat(AT_FDCWD, other, before, 0) == 0);
+    CHECK(is_there(&key[0]));                               /* used now */
+    weir_kernel_folder_trim(folder, FILES * (BYTES + 200));
+    CHECK(files() == FILES + 1);
+    weir_kernel_folder_trim(folder, FILES * BYTES);         /* over it: down to half */
+    CHECK(files() == 1 + 3);
+    CHECK(is_there(&key[0]) && is_there(&key[FILES - 1]) && is_there(&key[FILES - 2]));
+    CHECK(!is_there(&key[1]) && access(other, F_OK) == 0);
+    weir_kernel_folder_trim("/nowhere/at/all", 1);
     folder_free();
 }
 

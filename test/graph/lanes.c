@@ -209,3 +209,46 @@ CASE(budget_bounds_what_spreads)
     weir_release(x);
     weir_device_close(d);
 }
+
+/* The plan in another order does the same, and where memory is short the one it was stays whole. */
+CASE(spreading_keeps_the_values)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_input(d, 64, NULL);
+    float        want[4], got[4];
+    double       seconds;
+
+    for (int64_t nth = -1;; nth++) {
+        weir_tensor *y[4];
+        weir_graph  *g = weir_graph_begin(d);
+        for (int c = 0; c < 4; c++) {
+            y[c] = weir_affine(x, 1, (double)c);
+            for (int i = 0; i < 5; i++)
+                y[c] = weir_affine(weir_tanh(y[c]), 2, (double)i);
+            y[c] = weir_keep(weir_sum(y[c], 0, false));
+        }
+        CHECK_OK(weir_graph_end(g, LAB_WITHOUT("fuse")));
+        weir_status status = WEIR_OK;
+        if (nth >= 0) {
+            weir_mem_fail_nth(nth, false);
+            status = weir_plan_spread(g, LANES, &roomy);
+            weir_mem_fail_nth(-1, false);
+            CHECK(status == WEIR_OK || status == WEIR_ERR_NOMEM);
+        }
+        const int queues = weir_lanes_used(g->plan);
+        CHECK_OK(weir_graph_check(g));
+        check_places(g->plan);
+        CHECK_OK(weir_lanes(g->plan, 1, &roomy, &seconds));     /* all that the CPU has */
+        CHECK_OK(weir_graph_run(g));
+        for (int c = 0; c < 4; c++)
+            CHECK_OK(weir_read(y[c], nth < 0 ? &want[c] : &got[c], sizeof *got));
+        CHECK(nth < 0 || memcmp(want, got, sizeof want) == 0);
+        const bool done = nth >= 0 && status == WEIR_OK;
+        CHECK(!done || queues == LANES);
+        weir_graph_free(g);
+        if (done)
+            break;
+    }
+    weir_release(x);
+    weir_device_close(d);
+}

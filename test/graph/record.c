@@ -4,15 +4,16 @@
 
 static const float two[] = {1, 2}, three[] = {1, 2, 3};
 
-/* Runs `body` with the graph off and while one is recorded. */
-static void both_ways(void (*body)(weir_device *d))
+/* Runs `body` with the graph off and while one is recorded, which fails with the status that one of
+ * the mistakes leaves behind. */
+static void both_ways(void (*body)(weir_device *d), weir_status end)
 {
     for (int on = 0; on < 2; on++) {
         weir_device *d = lab_open();
         weir_graph  *g = on ? weir_graph_begin(d) : NULL;
         CHECK(!on || g);
         body(d);
-        if (on && CHECK_OK(weir_graph_end(g, NULL)))
+        if (on && CHECK_STATUS(weir_graph_end(g, NULL), end) && end == WEIR_OK)
             CHECK_OK(weir_graph_run(g));
         weir_graph_free(g);
         weir_device_close(d);
@@ -42,7 +43,7 @@ static void shapes_and_types(weir_device *d)
 
 CASE(shape_and_type_mistakes)
 {
-    both_ways(shapes_and_types);
+    both_ways(shapes_and_types, WEIR_OK);
 }
 
 static void null_flow(weir_device *d)
@@ -61,7 +62,7 @@ static void null_flow(weir_device *d)
 
 CASE(null_keeps_the_first_message)
 {
-    both_ways(null_flow);
+    both_ways(null_flow, WEIR_ERR_SHAPE);
 }
 
 static void bad_dims(weir_device *d)
@@ -92,7 +93,7 @@ static void bad_dims(weir_device *d)
 
 CASE(dims_negative_or_too_large)
 {
-    both_ways(bad_dims);
+    both_ways(bad_dims, WEIR_OK);
 }
 
 /* More memory than there is, asked for when it is first written. */
@@ -401,7 +402,7 @@ static void update_targets(weir_device *d)
 
 CASE(what_updates_may_write)
 {
-    both_ways(update_targets);
+    both_ways(update_targets, WEIR_ERR_INVALID);
 }
 
 /* Handles released while their graph is still being recorded, in any order. */
@@ -462,5 +463,98 @@ CASE(zero_sizes)
     weir_graph_free(g);
     weir_release(x);
     weir_release(s);
+    weir_device_close(d);
+}
+
+/* ---- failures that nobody looks at ---- */
+
+static void hand_on_nothing(weir_device *d, weir_tensor *x, weir_tensor *w)
+{
+    (void)d;
+    weir_keep(weir_add(weir_tanh(weir_matmul(x, w)), x));
+}
+
+static void minimize_no_loss(weir_device *d, weir_tensor *x, weir_tensor *w)
+{
+    (void)w;
+    weir_optim *o = weir_sgd_new(d, 0.1, NULL);
+    CHECK(weir_minimize(o, weir_keep(weir_affine(x, 2, 0))) != WEIR_OK);
+    weir_optim_free(o);
+}
+
+static void update_wrongly(weir_device *d, weir_tensor *x, weir_tensor *w)
+{
+    (void)d;
+    weir_keep(weir_tanh(x));
+    CHECK(weir_assign(w, x) != WEIR_OK);
+}
+
+static void update_with_no_pairs(weir_device *d, weir_tensor *x, weir_tensor *w)
+{
+    const weir_pair *pairs;
+    size_t           n;
+    (void)w;
+    weir_optim *o = weir_sgd_new(d, 0.1, NULL);
+    CHECK(weir_backward(weir_keep(weir_tanh(x)), &pairs, &n) != WEIR_OK);
+    CHECK(weir_optim_update(o, pairs, n) != WEIR_OK);
+    weir_optim_free(o);
+}
+
+/* weir_graph_end is the one check that a program needs: what was recorded in spite of a failure is
+ * not planned, and the sentence is that of the failure. Also where recording paused in between. */
+CASE(overlooked_failures_end_the_recording)
+{
+    static const struct {
+        void      (*body)(weir_device *d, weir_tensor *x, weir_tensor *w);
+        const char *text;
+    } bad[] = {{hand_on_nothing, "matmul"}, {minimize_no_loss, "must be a scalar"},
+               {update_wrongly, "assign"}, {update_with_no_pairs, "must be a scalar"}};
+
+    for (size_t i = 0; i < 2 * LAB_COUNT(bad); i++) {
+        weir_device *d = lab_open();
+        weir_tensor *x = lab_input(d, 3, (float[]){1, 2, 3}), *w = lab_state(d, 2, NULL);
+        weir_graph  *g = weir_graph_begin(d);
+        bad[i / 2].body(d, x, w);
+        if (i % 2) {
+            CHECK_OK(weir_graph_pause(g));
+            CHECK_OK(weir_graph_resume(g));
+        }
+        CHECK(weir_graph_end(g, NULL) != WEIR_OK);
+        CHECK_TEXT(weir_error(), "weir_graph_end: a call of the step failed: ");
+        CHECK_TEXT(weir_error(), bad[i / 2].text);
+        CHECK_STATUS(weir_graph_run(g), WEIR_ERR_STATE);
+        weir_graph_free(g);
+
+        g = weir_graph_begin(d);                            /* the next one is a new one */
+        weir_tensor *const y = weir_keep(weir_tanh(x));
+        CHECK_OK(weir_graph_end(g, NULL));
+        CHECK_OK(weir_graph_run(g));
+        CHECK(lab_value(y) == tanhf(1));
+        weir_graph_free(g);
+        weir_release(x);
+        weir_release(w);
+        weir_device_close(d);
+    }
+}
+
+/* A failure that was looked at, before, while recording pauses, or of a call whose result nobody
+ * uses, is none of the step's. */
+CASE(failures_looked_at_spoil_nothing)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_input(d, 3, (float[]){1, 2, 3}), *w = lab_state(d, 2, NULL);
+
+    CHECK(weir_assign(w, x) != WEIR_OK);
+    weir_graph *g = weir_graph_begin(d);
+    CHECK(weir_matmul(x, w) == NULL);
+    CHECK_OK(weir_graph_pause(g));
+    CHECK(weir_assign(w, x) != WEIR_OK);
+    CHECK_OK(weir_graph_resume(g));
+    weir_keep(weir_tanh(x));
+    CHECK_OK(weir_graph_end(g, NULL));
+    CHECK_OK(weir_graph_run(g));
+    weir_graph_free(g);
+    weir_release(x);
+    weir_release(w);
     weir_device_close(d);
 }

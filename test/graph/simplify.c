@@ -256,6 +256,25 @@ static int copies(weir_device *d, weir_tensor *const *in, weir_tensor **out)
     return 4;
 }
 
+/* Rows of N floats: one of them begins where a library may see that it is no whole storage. */
+static int copies_of_rows(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *h = weir_broadcast_to(in[1], weir_2d(WEIR_F32, 9, N));
+    h = weir_tanh(h);
+    for (int i = 0; i < 3; i++) {
+        const int64_t row = i == 1 ? 1 : 4 * i;             /* N * 4 bytes: no multiple of 16 */
+        out[i] = weir_sum(weir_copy(weir_narrow(h, 0, row, 1)), 0, false);
+    }
+    return 3;
+}
+
+CASE(copies_that_align_stay)
+{
+    CHECK(N % 4 != 0);
+    CHECK(agree(copies_of_rows, WEIR_OP_COPY) == 1);
+}
+
 CASE(identities_go)
 {
     CHECK(agree(identities, WEIR_OP_MUL) == 0);

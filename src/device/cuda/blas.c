@@ -18,7 +18,7 @@ typedef struct weir_cuda_blas {
     size_t                    limit;    /* bytes of a workspace */
 } weir_cuda_blas;
 
-enum { TRIED = 8, MOST_ALIGN = 16 };
+enum { TRIED = 8 };
 
 struct weir_lt {
     weir_cuda_blas        *blas;
@@ -145,7 +145,7 @@ static weir_status set_epilogue(const weir_lt *lt, const weir_call *c, bool bias
     const uint32_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     TRY(c, lt->blas->lib, cublasLtMatmulDescSetAttribute, lt->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
         &epilogue, sizeof epilogue);
-    return set_bias(lt, c, bias ? (const void *)(uintptr_t)MOST_ALIGN : NULL);
+    return set_bias(lt, c, bias ? (const void *)(uintptr_t)WEIR_SEEN_ALIGN : NULL);
 }
 
 /* ---- the algorithm ---- */
@@ -238,9 +238,9 @@ static weir_status plan(weir_cuda_blas *b, const weir_call *c, const weir_produc
         return WEIR_ERR_NOMEM;
     lt->blas = b;
     lt->shape = weir_product_lt(p);
-    lt->align_a = weir_product_align(p, p->ldb, p->step_b, MOST_ALIGN);
-    lt->align_b = weir_product_align(p, p->lda, p->step_a, MOST_ALIGN);
-    lt->align_c = weir_product_align(p, p->ldc, p->step_c, MOST_ALIGN);
+    lt->align_a = weir_product_align(p, p->ldb, p->step_b, WEIR_SEEN_ALIGN);
+    lt->align_b = weir_product_align(p, p->lda, p->step_a, WEIR_SEEN_ALIGN);
+    lt->align_c = weir_product_align(p, p->ldc, p->step_c, WEIR_SEEN_ALIGN);
     lt->impl = tf32 ? "cublaslt tf32" : "cublaslt";
     const weir_status s = describe(lt, c, p, tf32, &found);
     if (s != WEIR_OK || !found)
@@ -300,7 +300,7 @@ bool weir_lt_fits(const weir_lt *lt, const weir_operands *o)
 {
     return aligned(o->a, lt->align_b) && aligned(o->b, lt->align_a) &&
            aligned(o->to, lt->align_c) && aligned(o->add, lt->align_c) &&
-           (lt->laid || aligned(o->bias, MOST_ALIGN));
+           (lt->laid || aligned(o->bias, WEIR_SEEN_ALIGN));
 }
 
 /* Where the matrices of a call are: `base` moved on by elements. */

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 #define MAGIC   0x6c656e7265776377u
 #define VERSION 1u
 
-enum { MOST_BYTES = 64 << 20 };
+enum { MOST_BYTES = 64 << 20, MOST_IN_FOLDER = 256 << 20 };
 
 typedef struct head {
     uint64_t magic, version, text, about, image;    /* bytes of the three that follow */
@@ -76,6 +77,15 @@ char *weir_kernel_folder(void)
 }
 #endif
 
+/* Once a process: kernels are written far seldomer than processes begin. */
+static void trim_once(const char *folder)
+{
+    static atomic_flag done = ATOMIC_FLAG_INIT;
+
+    if (!atomic_flag_test_and_set(&done))
+        weir_kernel_folder_trim(folder, MOST_IN_FOLDER);
+}
+
 /* The folder and those above it that are missing. */
 static void make_folders(char *path)
 {
@@ -97,8 +107,10 @@ static char *path_of(const weir_kernel_key *k, bool make)
 
     if (!folder)
         return NULL;
-    if (make)
+    if (make) {
         make_folders(folder);
+        trim_once(folder);
+    }
     weir_string_add(&s, "%s/%016llx%016llx.kernel", folder, (unsigned long long)h.half[0],
                     (unsigned long long)h.half[1]);
     weir_mem_free(folder);
@@ -181,8 +193,10 @@ weir_status weir_kernel_file_read(const weir_kernel_key *k, char **image, size_t
     if (!path)
         return WEIR_OK;
     char *const file = load(path, &n, &status);
-    weir_mem_free(path);
     const char *const at = file ? image_in(k, file, n, bytes) : NULL;
+    if (at)
+        (void)utimensat(AT_FDCWD, path, NULL, 0);       /* kernel_trim.c: used now */
+    weir_mem_free(path);
     if (!at) {
         weir_mem_free(file);
         return status;

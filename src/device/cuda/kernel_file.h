@@ -30,4 +30,8 @@ weir_status weir_kernel_file_write(const weir_kernel_key *k, const char *image, 
 /* Where they are; NULL: nowhere. Yours to free. */
 char *weir_kernel_folder(void);
 
+/* The folder has kernels of at most so many bytes from now on: else those that were used longest
+ * ago go, until half of them is free. What cannot be looked at or removed stays. */
+void weir_kernel_folder_trim(const char *folder, size_t most);
+
 #endif
