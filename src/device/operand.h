@@ -9,7 +9,7 @@
 /* A call of a row as a program of one step. Longer attributes begin with weir_ew_attr. */
 static inline weir_ew_program weir_ew_program_of(const weir_call *c)
 {
-    weir_ew_program p = {.nin = c->nin, .nstep = 1, .nout = 1, .out = {0},
+    weir_ew_program p = {.type = c->out[0].desc.dtype, .nin = c->nin, .nstep = 1, .nout = 1,
                          .step = {{.op = c->op}}};
 
     if (c->attr_bytes >= sizeof(weir_ew_attr)) {

@@ -23,9 +23,11 @@ static void draw_program(weir_ew_program *p, int nin, int nstep, int nout)
         p->out[o] = nstep - nout + o;
 }
 
+/* mixed: some operands are halves beside steps in f32, the first input and output alike. */
 static void check_program(weir_device *cpu, weir_device *card, weir_dtype t, int nin, int nstep,
-                          int nout)
+                          int nout, bool mixed)
 {
+    static const weir_dtype stored[] = {WEIR_BF16, WEIR_F32, WEIR_F16};
     static const int64_t stride[][3] = {{160, 32, 1}, {0, 0, 1}, {0, 0, 0}, {5, 1, 0},
                                         {640, 64, 1}, {1, 9, 45}};
     weir_ew_program      p;
@@ -33,10 +35,11 @@ static void check_program(weir_device *cpu, weir_device *card, weir_dtype t, int
                                        .attr_bytes = sizeof p, .alias = -1}};
 
     draw_program(&p, nin, nstep, nout);
+    p.type = t;
     for (int i = 0; i < nin; i++)
-        c.in[i] = rows_strided(t, 3, dim, stride[i % 6]);
+        c.in[i] = rows_strided(mixed ? stored[(i + nstep) % 3] : t, 3, dim, stride[i % 6]);
     for (int o = 0; o < nout; o++)
-        c.out[o] = rows_dense(t, 3, dim);
+        c.out[o] = rows_dense(mixed ? stored[(o + nstep) % 3] : t, 3, dim);
     rows_compare(cpu, card, &c, "chain");
     c.in_place = true;      /* input 0 is dense */
     rows_compare(cpu, card, &c, "chain in place");
@@ -49,8 +52,20 @@ CASE(chains_are_the_cpu_s)
 
     CHECK_OR_RETURN(rows_open(&cpu, &card));
     for (int i = 0; i < 12; i++)
-        check_program(cpu, card, types[i % 4], 1 + i, 2 + 2 * i, 1 + i % 4);
-    check_program(cpu, card, WEIR_F32, WEIR_EW_MAX_IN, WEIR_EW_MAX_STEPS, WEIR_EW_MAX_OUT);
+        check_program(cpu, card, types[i % 4], 1 + i, 2 + 2 * i, 1 + i % 4, false);
+    check_program(cpu, card, WEIR_F32, WEIR_EW_MAX_IN, WEIR_EW_MAX_STEPS, WEIR_EW_MAX_OUT, false);
+    weir_device_close(cpu);
+    weir_device_close(card);
+}
+
+CASE(chains_between_halves_are_the_cpu_s)
+{
+    weir_device *cpu, *card;
+
+    CHECK_OR_RETURN(rows_open(&cpu, &card));
+    for (int i = 0; i < 9; i++)
+        check_program(cpu, card, WEIR_F32, 1 + i, 2 + 2 * i, 1 + i % 2, true);
+    check_program(cpu, card, WEIR_F32, WEIR_EW_MAX_IN, WEIR_EW_MAX_STEPS, WEIR_EW_MAX_OUT, true);
     weir_device_close(cpu);
     weir_device_close(card);
 }

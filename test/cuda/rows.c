@@ -95,7 +95,6 @@ static size_t bytes_of(const weir_layout *l, int64_t at)
 static weir_status run_on(weir_device *d, const rows_call *c, void *const *in, void *const *out)
 {
     const weir_call *const call = &c->call;
-    const size_t           size = weir_dtype_size(c->out[0].desc.dtype);
     char                  *src[WEIR_EW_MAX_IN], *dst[WEIR_EW_MAX_OUT];
     void                  *from[WEIR_EW_MAX_IN], *to[WEIR_EW_MAX_OUT], *draw = NULL;
     const uint64_t         stream[2] = {ROWS_SEED, ROWS_RNG - 7};
@@ -105,13 +104,14 @@ static weir_status run_on(weir_device *d, const rows_call *c, void *const *in, v
         const size_t n = bytes_of(&c->in[i], c->at_in[i]);
         WEIR_TRY(d->ops->alloc(d, n, false, (void **)&src[i]));
         WEIR_TRY(d->ops->upload(d, src[i], in[i], n));
-        from[i] = src[i] + (size_t)c->at_in[i] * size;
+        from[i] = src[i] + (size_t)c->at_in[i] * weir_dtype_size(c->in[i].desc.dtype);
     }
     for (int i = 0; i < call->nout; i++) {
         const size_t n = bytes_of(&c->out[i], c->at_out);
         WEIR_TRY(d->ops->alloc(d, n, false, (void **)&dst[i]));
         WEIR_TRY(d->ops->fill(d, dst[i], 0xa5, n));
-        to[i] = i == 0 && c->in_place ? from[0] : dst[i] + (size_t)c->at_out * size;
+        to[i] = i == 0 && c->in_place
+                    ? from[0] : dst[i] + (size_t)c->at_out * weir_dtype_size(c->out[i].desc.dtype);
     }
     WEIR_TRY(d->ops->alloc(d, sizeof stream, false, &draw));
     WEIR_TRY(d->ops->upload(d, draw, stream, sizeof stream));
@@ -160,14 +160,14 @@ static void check_same(const void *a, const void *b, size_t bytes, weir_dtype t,
 
 void rows_compare(weir_device *cpu, weir_device *card, rows_call *c, const char *what)
 {
-    const weir_dtype type = c->out[0].desc.dtype;
-    void            *in[WEIR_EW_MAX_IN], *out[2][WEIR_EW_MAX_OUT];
+    void *in[WEIR_EW_MAX_IN], *out[2][WEIR_EW_MAX_OUT];
 
     c->call.in = c->in;
     c->call.out = c->out;
     for (int i = 0; i < c->call.nin; i++) {
         const size_t n = bytes_of(&c->in[i], c->at_in[i]);
         in[i] = malloc(n);
+        const weir_dtype type = c->in[i].desc.dtype;
         for (size_t k = 0; k < n / weir_dtype_size(type); k++)
             put(in[i], (int64_t)k, type, awkward());
     }
@@ -184,7 +184,8 @@ void rows_compare(weir_device *cpu, weir_device *card, rows_call *c, const char 
         for (int i = 0; i < c->call.nout; i++)
             check_same(out[0][i], out[1][i], i == 0 && c->in_place
                                                  ? bytes_of(&c->in[0], c->at_in[0])
-                                                 : bytes_of(&c->out[i], c->at_out), type, what);
+                                                 : bytes_of(&c->out[i], c->at_out),
+                       c->out[i].desc.dtype, what);
     for (int i = 0; i < c->call.nin; i++)
         free(in[i]);
     for (int i = 0; i < c->call.nout; i++) {

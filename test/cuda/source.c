@@ -14,7 +14,7 @@ CASE(source_fields_are_what_the_text_reads)
     const weir_ew_program p = {.nin = 3, .nstep = 2, .nout = 1, .out = {1},
                                .step = {{.op = WEIR_OP_AFFINE},
                                         {.op = WEIR_OP_DROPOUT, .src = {3}}}};
-    const weir_source     s = {.program = &p, .type = WEIR_F32,
+    const weir_source     s = {.program = &p,
                                .read = {WEIR_READ_DENSE, WEIR_READ_SCALAR, 2}};
     static const weir_field want[] = {
         {WEIR_FIELD_COUNT, 0, 0}, {WEIR_FIELD_WIDE, 0, 0}, {WEIR_FIELD_IN, 0, 0},
@@ -48,13 +48,29 @@ CASE(source_magic_divides)
 
 CASE(source_says_which_row_has_no_type)
 {
-    const weir_ew_program p = {.nin = 1, .nstep = 2, .nout = 1, .out = {1},
-                               .step = {{.op = WEIR_OP_NEG}, {.op = WEIR_OP_EXP, .src = {1}}}};
+    weir_ew_program p = {.type = WEIR_F16, .nin = 1, .nstep = 2, .nout = 1, .out = {1},
+                         .step = {{.op = WEIR_OP_NEG}, {.op = WEIR_OP_EXP, .src = {1}}}};
     weir_op op;
 
-    CHECK(weir_source_has(&p, WEIR_F16, &op));
-    CHECK(!weir_source_has(&p, WEIR_I32, &op) && op == WEIR_OP_EXP);
-    CHECK(!weir_source_has(&p, WEIR_BOOL, &op) && op == WEIR_OP_NEG);
+    CHECK(weir_source_has(&p, &op));
+    p.type = WEIR_I32;
+    CHECK(!weir_source_has(&p, &op) && op == WEIR_OP_EXP);
+    p.type = WEIR_BOOL;
+    CHECK(!weir_source_has(&p, &op) && op == WEIR_OP_NEG);
+}
+
+/* 16 bytes of the smallest elements, 4 at least. */
+CASE(source_width_is_that_of_the_smallest_operand)
+{
+    const weir_ew_program p = {.nin = 2, .nout = 1};
+
+    CHECK(weir_source_width(&(weir_source){.program = &p}) == 4);
+    CHECK(weir_source_width(&(weir_source){.program = &p, .in = {WEIR_F64, WEIR_F64},
+                                           .out = {WEIR_F64}}) == 4);
+    CHECK(weir_source_width(&(weir_source){.program = &p, .in = {WEIR_F32, WEIR_BF16}}) == 8);
+    CHECK(weir_source_width(&(weir_source){.program = &p, .out = {WEIR_F16}}) == 8);
+    CHECK(weir_source_width(&(weir_source){.program = &p, .in = {WEIR_U8, WEIR_U8},
+                                           .out = {WEIR_U8}}) == 16);
 }
 
 /* ---- the real compiler ---- */
@@ -75,8 +91,8 @@ static bool have_nvrtc(void)
 /* Many kernels in one text: each in a namespace of its own, its macros taken back at its end. */
 static void add_apart(weir_string *to, const weir_source *s, int number)
 {
-    static const char *const macros[] = {"T", "SUFFIX", "WEIR_WIDTH", "WEIR_LARGE", "WEIR_LOAD",
-                                         "WEIR_STORE", "WEIR_ROUND"};
+    static const char *const macros[] = {"T", "SUFFIX", "WEIR_WIDTH", "WEIR_LARGE", "WEIR_ROUND",
+                                         "WEIR_STORED", "WEIR_UNROLL"};
 
     weir_string_add(to, "#undef WEIR_KERNEL\n#define WEIR_KERNEL __global__\nnamespace n%d {\n",
                     number);
@@ -130,13 +146,15 @@ static void check_type(weir_dtype t)
 
     weir_string_add(&text, "%s", weir_source_begin(&begin));
     for (const rows_row *r = rows_table; r->name; r++) {
-        weir_ew_program p = {.nin = r->nin, .nstep = 1, .nout = 1, .step = {{.op = r->op}}};
-        weir_source     s = {.program = &p, .type = t, .large = n % 8 == 0};
+        weir_ew_program p = {.type = t, .nin = r->nin, .nstep = 1, .nout = 1,
+                             .step = {{.op = r->op}}};
+        weir_source     s = {.program = &p, .out = {t}, .large = n % 8 == 0};
         if (!rows_takes(r, t))
             continue;
         for (int i = 0; i < r->nin; i++) {
             p.step[0].src[i] = i;
             s.read[i] = (i + n) % 4 - 1;
+            s.in[i] = t;
         }
         add_apart(&text, &s, n++);
     }
@@ -152,20 +170,26 @@ CASE(source_compiles_by_nvrtc)
             check_type((weir_dtype)t);
 }
 
-/* Down to the code of cards, one kernel each, as it is done for them. */
+/* Down to the code of cards, one kernel each, as it is done for them: steps in f32, in bf16, and in
+ * f32 between halves. */
 CASE(source_compiles_to_code)
 {
     static const char *const targets[] = {"sm_75", "sm_90"};
-    const weir_ew_program    p = {.nin = 2, .nstep = 3, .nout = 2, .out = {1, 2},
+    static const weir_dtype  types[][4] = {{WEIR_F32, WEIR_F32, WEIR_F32, WEIR_F32},
+                                           {WEIR_BF16, WEIR_BF16, WEIR_BF16, WEIR_BF16},
+                                           {WEIR_BF16, WEIR_F16, WEIR_F32, WEIR_BF16}};
+    weir_ew_program          p = {.nin = 2, .nstep = 3, .nout = 2, .out = {1, 2},
                                   .step = {{.op = WEIR_OP_ADD, .src = {0, 1}},
                                            {.op = WEIR_OP_GELU, .src = {2}},
                                            {.op = WEIR_OP_DROPOUT, .src = {3}}}};
 
     if (!have_nvrtc())
         return;
-    for (int i = 0; i < 4; i++) {
-        weir_string text = {0};
-        weir_source_add(&(weir_source){.program = &p, .type = i < 2 ? WEIR_F32 : WEIR_BF16,
+    for (int i = 0; i < 6; i++) {
+        const weir_dtype *const t = types[i / 2];
+        weir_string             text = {0};
+        p.type = i / 2 == 1 ? WEIR_BF16 : WEIR_F32;
+        weir_source_add(&(weir_source){.program = &p, .in = {t[0], t[1]}, .out = {t[2], t[3]},
                                        .read = {WEIR_READ_DENSE, 2}}, &text);
         check_compiles(&text, "add, gelu, dropout", targets[i % 2]);
     }

@@ -4,6 +4,7 @@
 #include <tgmath.h>
 
 #include "core/elementwise.h"
+#include "core/half.h"
 #include "core/rng.h"
 
 /* Random stream of every run. */
@@ -134,15 +135,22 @@ static draws draws_at(uint64_t base, int64_t pos)
 
 static double get(const void *at, int64_t i, weir_dtype type)
 {
-    return type == WEIR_F32 ? (double)((const float *)at)[i] : ((const double *)at)[i];
+    switch (type) {
+    case WEIR_F32:  return (double)((const float *)at)[i];
+    case WEIR_F16:  return (double)weir_from_f16(((const uint16_t *)at)[i]);
+    case WEIR_BF16: return (double)weir_from_bf16(((const uint16_t *)at)[i]);
+    default:        return ((const double *)at)[i];
+    }
 }
 
 static void put(void *at, int64_t i, weir_dtype type, double value)
 {
-    if (type == WEIR_F32)
-        ((float *)at)[i] = (float)value;
-    else
-        ((double *)at)[i] = value;
+    switch (type) {
+    case WEIR_F32:  ((float *)at)[i] = (float)value; break;
+    case WEIR_F16:  ((uint16_t *)at)[i] = weir_to_f16((float)value); break;
+    case WEIR_BF16: ((uint16_t *)at)[i] = weir_to_bf16((float)value); break;
+    default:        ((double *)at)[i] = value; break;
+    }
 }
 
 static double naive(const weir_ew_step *s, weir_dtype type, const double *x, draws r)
@@ -159,11 +167,11 @@ static double naive(const weir_ew_step *s, weir_dtype type, const double *x, dra
 static void naive_program(const weir_ew_program *p, const weir_call *c, void *const *src, int64_t i,
                           double *value)
 {
-    const weir_dtype type = c->out[0].desc.dtype;
+    const weir_dtype type = (weir_dtype)p->type;
     for (int k = 0; k < p->nin; k++) {
         weir_layout view;
         weir_shape_expand(&c->in[k], &c->out[0].desc, &view);
-        value[k] = get(src[k], kernel_at(&view, i), type);
+        value[k] = get(src[k], kernel_at(&view, i), c->in[k].desc.dtype);
     }
     for (int j = 0; j < p->nstep; j++) {
         double x[WEIR_MAX_IN] = {0};
@@ -314,8 +322,15 @@ typedef struct trial {
     void           *src[WEIR_EW_MAX_IN], *dst[WEIR_EW_MAX_OUT], *want[WEIR_EW_MAX_OUT];
     int             alias[WEIR_EW_MAX_OUT];     /* the input an output overwrites, or -1 */
     int64_t         n;
-    size_t          bytes;
 } trial;
+
+/* f64 throughout; f32; or f32 with operands in half among the others. */
+static weir_dtype trial_type(weir_dtype type, bool mixed)
+{
+    const weir_dtype stored[] = {type, WEIR_F16, WEIR_BF16};
+
+    return mixed ? stored[check_int(0, 2)] : type;
+}
 
 static void trial_program(weir_ew_program *p)
 {
@@ -340,7 +355,7 @@ static void trial_alias(trial *t)
     for (int o = 0; o < t->prog.nout; o++) {
         t->alias[o] = -1;
         for (int k = 0; k < t->prog.nin; k++)
-            if (!taken[k] && weir_shape_equal(&t->in[k].desc, &t->out[0].desc) &&
+            if (!taken[k] && weir_desc_equal(&t->in[k].desc, &t->out[o].desc) &&
                 weir_shape_is_dense(&t->in[k]) && check_int(0, 2) == 0) {
                 taken[k] = true;
                 t->alias[o] = k;
@@ -352,21 +367,24 @@ static void trial_alias(trial *t)
 static void trial_make(trial *t)
 {
     const weir_dtype type = check_int(0, 2) == 0 ? WEIR_F64 : WEIR_F32;
+    const bool       mixed = type == WEIR_F32 && check_int(0, 1);
     trial_program(&t->prog);
+    t->prog.type = type;
     const weir_desc desc = random_desc(type);
     t->n = weir_shape_count(&desc);
-    t->bytes = weir_shape_bytes(&desc);
     for (int k = 0; k < t->prog.nin; k++) {
         t->in[k] = random_operand(&desc);
+        t->in[k].desc.dtype = trial_type(type, mixed);
         const int64_t room = room_of(&t->in[k]);
-        t->src[k] = malloc((size_t)room * weir_dtype_size(type));
+        t->src[k] = malloc((size_t)room * weir_dtype_size(t->in[k].desc.dtype));
         for (int64_t i = 0; i < room; i++)
-            put(t->src[k], i, type, check_real(-2, 2));
+            put(t->src[k], i, t->in[k].desc.dtype, check_real(-2, 2));
     }
     for (int o = 0; o < t->prog.nout; o++) {
         t->out[o] = kernel_dense(desc);
-        t->dst[o] = malloc(t->bytes);
-        t->want[o] = malloc(t->bytes);
+        t->out[o].desc.dtype = trial_type(type, mixed);
+        t->dst[o] = malloc(weir_shape_bytes(&t->out[o].desc));
+        t->want[o] = malloc(weir_shape_bytes(&t->out[o].desc));
     }
     trial_alias(t);
     t->call = (weir_call){.op = WEIR_OP_FUSED, .nin = (int)t->prog.nin, .nout = (int)t->prog.nout,
@@ -380,7 +398,7 @@ static void trial_want(trial *t)
     for (int64_t i = 0; i < t->n; i++) {
         naive_program(&t->prog, &t->call, t->src, i, value);
         for (int o = 0; o < t->prog.nout; o++)
-            put(t->want[o], kernel_at(&t->out[0], i), t->out[0].desc.dtype,
+            put(t->want[o], kernel_at(&t->out[0], i), t->out[o].desc.dtype,
                 value[t->prog.nin + t->prog.out[o]]);
     }
 }
@@ -392,12 +410,12 @@ static void trial_run(trial *t, weir_isa isa, int threads)
     memcpy(src, t->src, sizeof src);
     for (int o = 0; o < t->prog.nout; o++)
         if (t->alias[o] >= 0) {
-            memcpy(t->dst[o], t->src[t->alias[o]], t->bytes);
+            memcpy(t->dst[o], t->src[t->alias[o]], weir_shape_bytes(&t->out[o].desc));
             src[t->alias[o]] = t->dst[o];
         }
     CHECK_OK(run(weir_cpu_fused, isa, threads, &t->call, src, t->dst));
     for (int o = 0; o < t->prog.nout; o++)
-        CHECK_BITS(t->dst[o], t->want[o], t->bytes);
+        CHECK_BITS(t->dst[o], t->want[o], weir_shape_bytes(&t->out[o].desc));
 }
 
 static void trial_free(trial *t)

@@ -1,6 +1,8 @@
 /* autocast.c - scopes of mixed precision: types, gradients, sharing of casts, bits. */
 #include "graph/lab.h"
 
+#include "core/dtype.h"
+
 static weir_dtype type_of(weir_tensor *t)
 {
     return t ? weir_tensor_desc(t).dtype : WEIR_BOOL;
@@ -318,7 +320,7 @@ CASE(halves_wait_as_halves_and_are_widened_again)
         weir_graph *const g = weir_graph_begin(d);
         CHECK_OK(normalised(d, x, w, scale, &grad));
         weir_keep(grad);
-        CHECK_OK(weir_graph_end(g, i == 0 ? LAB_WITHOUT("recast") : NULL));
+        CHECK_OK(weir_graph_end(g, LAB_WITHOUT(i == 0 ? "recast,fuse" : "fuse")));
         casts[i] = count_casts(g);
         CHECK_OK(weir_graph_run(g));
         CHECK_OK(weir_read(grad, on, sizeof on));
@@ -332,4 +334,77 @@ CASE(halves_wait_as_halves_and_are_widened_again)
     weir_release(w);
     weir_release(scale);
     weir_device_close(d);
+}
+
+/* ---- fused ---- */
+
+/* Operands of fused groups that are halves: read, written. */
+static void count_halves(const weir_graph *g, int *in, int *out)
+{
+    *in = *out = 0;
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_call *const c = &g->plan->instr[i].call;
+        for (int k = 0; k < c->nin && c->op == WEIR_OP_FUSED; k++)
+            *in += weir_is_half(c->in[k].desc.dtype);
+        for (int k = 0; k < c->nout && c->op == WEIR_OP_FUSED; k++)
+            *out += weir_is_half(c->out[k].desc.dtype);
+    }
+}
+
+/* Two residual blocks: y = x + w norm(x), and the gradient of the weight. */
+static weir_tensor *blocks(weir_device *d, weir_tensor *x, weir_tensor *w, weir_tensor *scale,
+                           weir_dtype half)
+{
+    weir_tensor *y = x, *grad = NULL;
+
+    CHECK_OK(weir_autocast_begin(d, half));
+    for (int i = 0; i < 2; i++)
+        y = weir_add(y, weir_matmul(weir_layer_norm(y, scale, scale, 0), w));
+    CHECK_OK(weir_autocast_end(d));
+    CHECK_OK(weir_gradients(weir_sum(weir_square(y), 0, false), 1, &w, &grad));
+    return grad;
+}
+
+static void check_blocks(weir_dtype half)
+{
+    enum { N = 192 };
+    static float       off[N * N], on[N * N];
+    weir_device *const d = lab_open();
+    weir_tensor *const x = drawn(d, weir_2d(WEIR_F32, N, N));
+    weir_tensor *const w = drawn(d, weir_2d(WEIR_F32, N, N));
+    weir_tensor *const scale = drawn(d, weir_1d(WEIR_F32, N));
+    uint32_t           n[2];
+    size_t             arena[2];
+    double             bytes[2] = {0, 0};
+    int                casts[2], in[2], out[2];
+
+    CHECK_OK(weir_read(blocks(d, x, w, scale, half), off, sizeof off));
+    for (int i = 0; i < 2; i++) {
+        weir_graph *const  g = weir_graph_begin(d);
+        weir_tensor *const grad = weir_keep(blocks(d, x, w, scale, half));
+        if (!lab_finish(g, i == 0 ? LAB_WITHOUT("fuse") : NULL))
+            break;
+        CHECK_OK(weir_read(grad, on, sizeof on));
+        CHECK_BITS(off, on, sizeof off);
+        n[i] = g->plan->n;
+        arena[i] = g->plan->arena;
+        casts[i] = count_casts(g);
+        count_halves(g, &in[i], &out[i]);
+        for (uint32_t k = 0; k < g->plan->n; k++)
+            bytes[i] += weir_call_bytes(&g->plan->instr[k].call);
+        weir_graph_free(g);
+    }
+    CHECK(in[0] == 0 && out[0] == 0 && in[1] >= 2 && out[1] >= 2);
+    CHECK(casts[1] <= casts[0] - 4 && n[1] <= n[0] - 4);
+    CHECK(bytes[1] < 0.9 * bytes[0] && arena[1] <= arena[0]);
+    weir_release(x);
+    weir_release(w);
+    weir_release(scale);
+    weir_device_close(d);
+}
+
+CASE(casts_are_edges_of_fused_groups)
+{
+    check_blocks(WEIR_BF16);
+    check_blocks(WEIR_F16);
 }

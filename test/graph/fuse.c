@@ -206,6 +206,131 @@ CASE(types_are_not_mixed)
     fused(types, NULL);
 }
 
+/* ---- casts ---- */
+
+/* A half is widened, a result rounded: the steps between them are one group. */
+static int between_halves(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *h = weir_cast(in[0], WEIR_BF16), *wide = weir_cast(h, WEIR_F32);
+    out[0] = weir_cast(weir_tanh(weir_affine(wide, 3, 0.1)), WEIR_F16);
+    return 1;
+}
+
+CASE(casts_are_edges_of_a_group)
+{
+    uint32_t largest = 0;
+    CHECK(fused(between_halves, &largest) == 2);
+    CHECK(largest == 2);
+}
+
+/* One value in three types, each of them kept. */
+static int three_types(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    out[0] = weir_tanh(weir_sub(in[0], weir_square(in[1])));
+    out[1] = weir_cast(out[0], WEIR_BF16);
+    out[2] = weir_cast(out[0], WEIR_F16);
+    out[3] = weir_neg(out[0]);
+    return 4;
+}
+
+CASE(a_value_is_written_in_many_types)
+{
+    CHECK(fused(three_types, NULL) == 1);
+}
+
+/* What is rounded and read again is not what was there before. */
+static int rounded_between(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *h = weir_cast(weir_affine(in[0], 5, 1), WEIR_BF16);
+    out[0] = weir_tanh(weir_mul(weir_cast(h, WEIR_F32), in[1]));
+    out[1] = weir_cast(weir_cast(weir_exp(in[0]), WEIR_F16), WEIR_F32);
+    return 2;
+}
+
+CASE(casts_are_not_inside)
+{
+    CHECK(fused(rounded_between, NULL) == 4);
+}
+
+/* Steps in half round one by one: they are groups of their own. */
+static int halves_beside(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *h = weir_cast(weir_affine(in[0], 2, 1), WEIR_BF16);
+    weir_tensor *k = weir_tanh(weir_affine(h, 1.3, 0.2));
+    out[0] = weir_relu(k);
+    out[1] = weir_add(weir_cast(k, WEIR_F32), in[1]);
+    return 2;
+}
+
+CASE(steps_of_two_types_are_two_groups)
+{
+    CHECK(fused(halves_beside, NULL) == 3);
+}
+
+/* Views of what is widened are views of the half: repeated rows, turned ones, a part. */
+static int widened_views(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    const weir_desc square = weir_2d(WEIR_F32, 10, 10);
+    weir_tensor *h = weir_copy(weir_cast(in[0], WEIR_F16)), *wide = weir_cast(h, WEIR_F32);
+    weir_tensor *x = weir_reshape(in[1], 2, (int64_t[]){N / 10, 10});
+    weir_tensor *table = weir_reshape(wide, 2, (int64_t[]){N / 10, 10});
+    weir_tensor *row = weir_slice(table, (int64_t[]){5, 0}, (int64_t[]){6, 10}, NULL);
+    weir_tensor *part = weir_slice(table, (int64_t[]){20, 0}, (int64_t[]){30, 10}, NULL);
+    out[0] = weir_tanh(weir_mul(weir_affine(x, 2, 0), row));
+    out[1] = weir_add(weir_affine(weir_transpose(part, NULL), 2, 0),
+                      weir_broadcast_to(row, square));
+    out[2] = weir_neg(weir_square(table));
+    return 3;
+}
+
+CASE(views_of_what_is_widened)
+{
+    CHECK(fused(widened_views, NULL) <= 5);
+}
+
+/* The sum needs the value in f32; the half is kept, so that steps may read it all the same. */
+static int read_by_others(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *h = weir_cast(in[0], WEIR_BF16), *wide = weir_cast(h, WEIR_F32);
+    weir_tensor *s = weir_sum(wide, 0, true);
+    out[0] = h;
+    out[1] = weir_tanh(weir_sub(wide, s));
+    return 2;
+}
+
+CASE(a_cast_stays_for_those_who_need_it)
+{
+    CHECK(fused(read_by_others, NULL) == 4);
+}
+
+/* Nobody reads the end of the chain, and nobody removes it. */
+CASE(groups_that_nobody_reads_have_a_result)
+{
+    for (int rounded = 0; rounded < 2; rounded++) {
+        weir_device *d = lab_open();
+        weir_tensor *in = lab_input(d, N, NULL);
+        weir_graph  *g = weir_graph_begin(d);
+        weir_tensor *unread = weir_tanh(weir_affine(in, 2, 1));
+        CHECK(!rounded || weir_cast(unread, WEIR_BF16));
+        weir_keep(weir_sum(in, 0, false));
+        lab_finish(g, LAB_WITHOUT("dce"));
+        CHECK(g->plan->n == 2 && lab_count(g, WEIR_OP_FUSED) == 1);
+        for (uint32_t i = 0; i < g->plan->n; i++)
+            CHECK(g->plan->instr[i].call.nout == 1);
+        weir_graph_free(g);
+        weir_release(in);
+        weir_device_close(d);
+    }
+}
+
+/* ---- memory ---- */
+
 /* Gradients of one weight from many products: y = sum of relu(x w) over and over. */
 static size_t arena_of_a_shared_weight(const weir_plan_options *o)
 {
@@ -240,4 +365,29 @@ static size_t arena_of_a_shared_weight(const weir_plan_options *o)
 CASE(sums_of_gradients_do_not_wait_for_each_other)
 {
     CHECK(arena_of_a_shared_weight(NULL) <= arena_of_a_shared_weight(&apart));
+}
+
+/* A half from two values that die: as one call all three would be held, not two. */
+static size_t arena_of_a_rounded_sum(const weir_plan_options *o, uint32_t *casts)
+{
+    static float v[N];
+    weir_device *d = lab_open();
+    weir_tensor *in = lab_input(d, N, v);
+    weir_graph  *g = weir_graph_begin(d);
+    weir_tensor *a = weir_cumsum(in, 0, false), *b = weir_cumsum(in, 0, true);
+    weir_keep(weir_sum(weir_cast(weir_add(a, b), WEIR_BF16), 0, false));
+    lab_finish(g, o);
+    const size_t arena = g->plan->arena;
+    *casts = lab_count(g, WEIR_OP_CAST);
+    weir_graph_free(g);
+    weir_release(in);
+    weir_device_close(d);
+    return arena;
+}
+
+CASE(casts_stay_apart_where_a_group_would_hold_more)
+{
+    uint32_t casts[2];
+    CHECK(arena_of_a_rounded_sum(NULL, &casts[0]) <= arena_of_a_rounded_sum(&apart, &casts[1]));
+    CHECK(casts[0] == 1 && casts[1] == 1);
 }

@@ -1,5 +1,6 @@
-/* random.h - random programs over a few states: element-wise calls, reductions, views, updates,
- * draws. The generator alone decides, so the same seed makes the same program, graph off or on. */
+/* random.h - random programs over a few states: element-wise calls, reductions, views, casts,
+ * updates, draws. The generator alone decides, so the same seed makes the same program, graph off
+ * or on. */
 #ifndef WEIR_TEST_GRAPH_RANDOM_H
 #define WEIR_TEST_GRAPH_RANDOM_H
 
@@ -54,7 +55,7 @@ static inline weir_tensor *random_call(random_program *p)
 {
     weir_tensor *a = random_value(p), *b = random_value(p);
 
-    switch (check_int(0, 15)) {
+    switch (check_int(0, 17)) {
     case 0:  return weir_add(weir_affine(a, 0.5, 0.01), b);
     case 1:  return weir_tanh(weir_add(a, b));
     case 2:  return weir_mul(weir_tanh(a), weir_tanh(b));
@@ -71,6 +72,8 @@ static inline weir_tensor *random_call(random_program *p)
     case 12: return weir_max(a, weir_neg(b));
     case 13: return weir_add(a, weir_broadcast_to(weir_mean(b, 2, true), weir_tensor_desc(a)));
     case 14: return weir_sub(a, weir_fill(p->d, weir_scalar(WEIR_F32), 0));
+    case 15: return weir_cast(weir_cast(weir_tanh(a), WEIR_BF16), WEIR_F32);
+    case 16: return weir_cast(weir_relu(weir_cast(weir_tanh(b), WEIR_F16)), WEIR_F32);
     default: return weir_square(weir_tanh(a));
     }
 }

@@ -3,7 +3,8 @@
  * The outputs are dense; positions 0..n-1 count in their physical order. Work is cut into tasks
  * and tasks into tiles, by shape only. Each step of the chain is one call of a row function per
  * tile; what a step leaves for later steps stays in a buffer of one tile on the worker's stack, so
- * a chain costs memory traffic for its inputs and outputs only.
+ * a chain costs memory traffic for its inputs and outputs only. A chain in f32 widens the tiles of
+ * inputs in half and rounds those of outputs in half, also in such buffers.
  *
  * In place: an output may start where a DENSE input starts. A step writes to output memory only if
  * no later step reads a DENSE input; otherwise the tile's values wait in a buffer until its end. */
@@ -30,7 +31,7 @@ enum {
     AHEAD       = 2,                        /* tiles that memory is asked for in advance */
     CACHED      = 256 << 10,                /* bytes of an operand up to which it is not */
     STACK_SMALL = 32 << 10,
-    /* Two tiles for an expanded input, one for each step: the most a program can want. */
+    /* Two tiles for an input that is expanded or widened, one for each step: the most there are. */
     STACK_LARGE = (2 * WEIR_EW_MAX_IN + WEIR_EW_MAX_STEPS) * (TILE_BYTES + ALIGN)
 };
 
@@ -45,7 +46,10 @@ typedef struct operand {
     operand_mode mode;
     operand_axes axes;
     int64_t      period;
+    size_t       size;                      /* of an element */
     size_t       buf;                       /* offset of its tile buffer */
+    weir_half_fn widen;                     /* of a half to the chain's type, else NULL */
+    size_t       wide;                      /* DENSE and STRIDED halves: offset of a tile of f32 */
 } operand;
 
 typedef struct step {
@@ -60,12 +64,15 @@ typedef struct step {
 typedef struct chain {
     size_t  size;                           /* of an element */
     int64_t n, tile, task;
-    int     nin, nstep, nout, ncopy;
+    int     nin, nwiden, nstep, nout, ncopy;
     size_t  stack;                          /* bytes of all tile buffers */
     operand in[WEIR_EW_MAX_IN];
+    int     widen[WEIR_EW_MAX_IN];          /* inputs that are widened tile by tile */
     step    step[WEIR_EW_MAX_STEPS];
+    size_t  out_size[WEIR_EW_MAX_OUT];
     struct {
-        int out, value;
+        int          out, value;
+        weir_half_fn narrow;                /* NULL: as it is */
     } copy[WEIR_EW_MAX_OUT];                /* made at the end of a tile */
 } chain;
 
@@ -109,11 +116,22 @@ static int64_t periodic_length(const operand *o, int64_t tile)
 static void repeat(const operand *o, const void *src, char *to, int64_t n, size_t size)
 {
     int64_t have = min64(o->period, n);
-    memcpy(to, src, (size_t)have * size);
+    if (o->widen)
+        o->widen(have, to, src);
+    else
+        memcpy(to, src, (size_t)have * size);
     for (; have < n; have *= 2) {
         const int64_t more = min64(have, n - have);
         memcpy(to + (size_t)have * size, to, (size_t)more * size);
     }
+}
+
+static void splat(const operand *o, const void *src, char *to, int64_t n, size_t size)
+{
+    float wide;
+    if (o->widen)
+        o->widen(1, &wide, src);
+    run_splat(to, o->widen ? &wide : src, n, size);
 }
 
 /* What is made once per task. */
@@ -124,20 +142,21 @@ static void expand(const chain *p, const weir_kargs *k, char *buf)
     for (int i = 0; i < p->nin; i++) {
         const operand *const o = &p->in[i];
         if (o->mode == SCALAR)
-            run_splat(buf + o->buf, k->src[i], tile, p->size);
+            splat(o, k->src[i], buf + o->buf, tile, p->size);
         else if (o->mode == PERIODIC)
             repeat(o, k->src[i], buf + o->buf, periodic_length(o, tile), p->size);
     }
 }
 
+/* size: of an element of the chain. */
 static const void *locate(const operand *o, const char *src, int64_t pos, int64_t n, char *buf,
                           size_t size)
 {
     switch (o->mode) {
-    case DENSE:    return src + (size_t)pos * size;
+    case DENSE:    return src + (size_t)pos * o->size;
     case SCALAR:   return buf + o->buf;
     case PERIODIC: return buf + o->buf + (size_t)(pos % o->period) * size;
-    case STRIDED:  return gather(&o->axes, src, pos, n, buf + o->buf, size);
+    case STRIDED:  return gather(&o->axes, src, pos, n, buf + o->buf, o->size);
     }
     return NULL;
 }
@@ -148,17 +167,17 @@ static const void *locate(const operand *o, const char *src, int64_t pos, int64_
  * what memory gives. Step j asks for its share of a coming tile. */
 static void fetch_ahead(const chain *p, const weir_kargs *k, int64_t pos, int j)
 {
-    const size_t bytes = (size_t)p->tile * p->size, offset = (size_t)pos * p->size;
-    const size_t begin = bytes * (size_t)j / (size_t)p->nstep;
-    const size_t end = bytes * (size_t)(j + 1) / (size_t)p->nstep;
+    const size_t tile = (size_t)p->tile;
+    const size_t begin = (size_t)pos + tile * (size_t)j / (size_t)p->nstep;
+    const size_t end = (size_t)pos + tile * (size_t)(j + 1) / (size_t)p->nstep;
 
     for (int i = 0; i < p->nin; i++)
         if (p->in[i].mode == DENSE)
-            for (size_t at = begin; at < end; at += ALIGN)
-                __builtin_prefetch((const char *)k->src[i] + offset + at, 0, 2);
+            for (size_t at = begin * p->in[i].size; at < end * p->in[i].size; at += ALIGN)
+                __builtin_prefetch((const char *)k->src[i] + at, 0, 2);
     for (int i = 0; i < p->nout; i++)
-        for (size_t at = begin; at < end; at += ALIGN)
-            __builtin_prefetch((const char *)k->dst[i] + offset + at, 1, 2);
+        for (size_t at = begin * p->out_size[i]; at < end * p->out_size[i]; at += ALIGN)
+            __builtin_prefetch((const char *)k->dst[i] + at, 1, 2);
 }
 
 /* Positions [pos, pos + n); `ahead`: a position to be fetched, or -1. */
@@ -170,6 +189,11 @@ static void run_tile(const chain *p, const weir_kargs *k, int64_t pos, int64_t n
 
     for (int i = 0; i < p->nin; i++)
         value[i] = locate(&p->in[i], k->src[i], pos, n, buf, p->size);
+    for (int i = 0; i < p->nwiden; i++) {
+        const operand *const o = &p->in[p->widen[i]];
+        o->widen(n, buf + o->wide, value[p->widen[i]]);
+        value[p->widen[i]] = buf + o->wide;
+    }
     for (int j = 0; j < p->nstep; j++) {
         const step *const   s = &p->step[j];
         const weir_row_args args = {s->s, s->t, k->seed, k->rng + s->rng, pos};
@@ -182,9 +206,15 @@ static void run_tile(const chain *p, const weir_kargs *k, int64_t pos, int64_t n
         s->fn(n, to, src, &args);
         value[p->nin + j] = to;
     }
-    for (int i = 0; i < p->ncopy; i++)
-        memcpy((char *)k->dst[p->copy[i].out] + offset, value[p->copy[i].value],
-               (size_t)n * p->size);
+    for (int i = 0; i < p->ncopy; i++) {
+        const int         o = p->copy[i].out;
+        char *const       to = (char *)k->dst[o] + (size_t)pos * p->out_size[o];
+        const void *const from = value[p->copy[i].value];
+        if (p->copy[i].narrow)
+            p->copy[i].narrow(n, to, from);
+        else
+            memcpy(to, from, (size_t)n * p->size);
+    }
 }
 
 static void run_tiles(const weir_kargs *k, int64_t task, char *buf)
@@ -229,6 +259,7 @@ static weir_status run_chain(const weir_kargs *k)
 static void operand_make(const weir_layout *out, const weir_layout *in, int64_t tile, operand *o)
 {
     *o = (operand){.mode = STRIDED};
+    o->size = weir_dtype_size(in->desc.dtype);
     operand_axes_make(out, in, &o->axes);
     if (operand_is_dense(&o->axes)) {
         o->mode = DENSE;
@@ -262,21 +293,28 @@ static size_t buffer_of(size_t *used, int64_t n, size_t size)
     return at;
 }
 
-/* Tile, task and the buffers of inputs. One step over DENSE inputs needs no tiles. */
+/* Tile, task and the buffers of inputs. One step over DENSE inputs needs no tiles, unless halves
+ * are converted. */
 static void cut(chain *p)
 {
     const int64_t grain = p->n > LARGE ? TASK_LARGE : p->n > 2 * TASK_SMALL ? TASK_SMALL : p->n;
     bool          whole = p->nstep == 1;
 
     for (int i = 0; i < p->nin; i++)
-        whole = whole && p->in[i].mode == DENSE;
+        whole = whole && p->in[i].mode == DENSE && !p->in[i].widen;
+    for (int i = 0; i < p->nout; i++)
+        whole = whole && p->out_size[i] == p->size;
     p->tile = whole ? grain : tile_of(p, TILE_BYTES / (int64_t)p->size);
     p->task = ceil_div(grain, p->tile) * p->tile;
     for (int i = 0; i < p->nin; i++) {
         operand *const o = &p->in[i];
         const int64_t  n = o->mode == PERIODIC ? periodic_length(o, p->tile) : p->tile;
         if (o->mode != DENSE)
-            o->buf = buffer_of(&p->stack, n, p->size);
+            o->buf = buffer_of(&p->stack, n, o->mode == STRIDED ? o->size : p->size);
+        if (o->widen && (o->mode == DENSE || o->mode == STRIDED)) {
+            o->wide = buffer_of(&p->stack, p->tile, p->size);
+            p->widen[p->nwiden++] = i;
+        }
     }
 }
 
@@ -294,22 +332,28 @@ static int last_reader(const chain *p, int j)
     return last;
 }
 
-/* Which outputs are written by their step and which are copied at the end: see the top. */
-static void place_outputs(chain *p, const weir_ew_program *prog)
+/* Which outputs are written by their step and which are copied at the end: see the top. All DENSE
+ * halves of a tile are read before its first step. */
+static void place_outputs(chain *p, const weir_ew_program *prog, const weir_call *c,
+                          const weir_half_entry *half)
 {
     int last_dense = -1;    /* the last step that reads a DENSE input */
     for (int j = 0; j < p->nstep; j++) {
         p->step[j].out = -1;
-        for (int i = 0; i < p->step[j].nsrc; i++)
-            if (p->step[j].src[i] < p->nin && p->in[p->step[j].src[i]].mode == DENSE)
+        for (int i = 0; i < p->step[j].nsrc; i++) {
+            const int from = p->step[j].src[i];
+            if (from < p->nin && p->in[from].mode == DENSE && !p->in[from].widen)
                 last_dense = j;
+        }
     }
     for (int o = 0; o < p->nout; o++) {
-        const int j = (int)prog->out[o];
-        if (p->step[j].out < 0 && j >= last_dense) {
+        const int        j = (int)prog->out[o];
+        const weir_dtype type = c->out[o].desc.dtype;
+        if (p->step[j].out < 0 && j >= last_dense && type == prog->type) {
             p->step[j].out = o;
         } else {
             p->copy[p->ncopy].out = o;
+            p->copy[p->ncopy].narrow = type == prog->type ? NULL : half[type].narrow;
             p->copy[p->ncopy++].value = p->nin + j;
         }
     }
@@ -338,7 +382,7 @@ static weir_status bind_steps(chain *p, const weir_call *c, const weir_ew_progra
                               weir_isa isa)
 {
     static const weir_row_entry *const table[] = WEIR_ISA_TABLE(weir_rows);
-    const weir_dtype                   type = c->out[0].desc.dtype;
+    const weir_dtype                   type = (weir_dtype)prog->type;
 
     for (int j = 0; j < p->nstep; j++) {
         const weir_ew_step *const from = &prog->step[j];
@@ -358,7 +402,9 @@ static weir_status bind_steps(chain *p, const weir_call *c, const weir_ew_progra
 static weir_status chain_make(chain *p, const weir_call *c, const weir_ew_program *prog,
                               weir_isa isa)
 {
-    *p = (chain){.size = weir_dtype_size(c->out[0].desc.dtype),
+    static const weir_half_entry *const table[] = WEIR_ISA_TABLE(weir_halves);
+
+    *p = (chain){.size = weir_dtype_size((weir_dtype)prog->type),
                  .n = weir_shape_count(&c->out[0].desc),
                  .nin = (int)prog->nin,
                  .nstep = (int)prog->nstep,
@@ -367,10 +413,16 @@ static weir_status chain_make(chain *p, const weir_call *c, const weir_ew_progra
     WEIR_TRY(bind_steps(p, c, prog, isa));
     if (p->n == 0)
         return WEIR_OK;
-    for (int i = 0; i < p->nin; i++)
+    for (int i = 0; i < p->nin; i++) {
+        const weir_dtype type = c->in[i].desc.dtype;
         operand_make(&c->out[0], &c->in[i], TILE_BYTES / (int64_t)p->size, &p->in[i]);
+        p->in[i].widen = type == prog->type ? NULL : table[isa][type].widen;
+        assert(type == prog->type || (prog->type == WEIR_F32 && p->in[i].widen));
+    }
+    for (int i = 0; i < p->nout; i++)
+        p->out_size[i] = weir_dtype_size(c->out[i].desc.dtype);
     cut(p);
-    place_outputs(p, prog);
+    place_outputs(p, prog, c, table[isa]);
     place_results(p);
     assert(p->stack <= STACK_LARGE);
     return WEIR_OK;

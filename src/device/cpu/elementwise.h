@@ -25,4 +25,14 @@ typedef struct weir_row_entry {
 /* [WEIR_OP_COUNT]; all NULL for ops that are no rows. */
 extern const weir_row_entry weir_rows_base[], weir_rows_avx2[], weir_rows_avx512[];
 
+/* n halves to f32, exact, and back, rounded once; `to` and `from` do not overlap. */
+typedef void (*weir_half_fn)(int64_t n, void *restrict to, const void *restrict from);
+
+typedef struct weir_half_entry {
+    weir_half_fn widen, narrow;
+} weir_half_entry;
+
+/* [WEIR_ROW_TYPES]; NULL for types that are no halves. */
+extern const weir_half_entry weir_halves_base[], weir_halves_avx2[], weir_halves_avx512[];
+
 #endif

@@ -141,6 +141,20 @@ ROW_DRAW_FUNCTIONS
 enum { HALF_BLOCK = 256 };
 
 #define ROW_THROUGH(id)                                                                            \
+    static void widen_##id(int64_t n, void *restrict to, const void *restrict from)                \
+    {                                                                                              \
+        const uint16_t *const f = from;                                                            \
+        float *const          t = to;                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            t[i] = weir_from_##id(f[i]);                                                           \
+    }                                                                                              \
+    static void narrow_##id(int64_t n, void *restrict to, const void *restrict from)               \
+    {                                                                                              \
+        const float *const f = from;                                                               \
+        uint16_t *const    t = to;                                                                 \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            t[i] = weir_to_##id(f[i]);                                                             \
+    }                                                                                              \
     static void through_##id(weir_row_fn row, int arity, int64_t n, void *out,                     \
                              const void *const *in, const weir_row_args *r)                        \
     {                                                                                              \
@@ -150,15 +164,11 @@ enum { HALF_BLOCK = 256 };
         for (int64_t at = 0; at < n; at += HALF_BLOCK, own.first += HALF_BLOCK) {                  \
             const int64_t some = n - at < HALF_BLOCK ? n - at : HALF_BLOCK;                        \
             for (int k = 0; k < arity; k++) {                                                      \
-                const uint16_t *const half = (const uint16_t *)in[k] + at;                         \
                 from[k] = block[k];                                                                \
-                for (int64_t i = 0; i < some; i++)                                                 \
-                    block[k][i] = weir_from_##id(half[i]);                                         \
+                widen_##id(some, block[k], (const uint16_t *)in[k] + at);                          \
             }                                                                                      \
             row(some, block[WEIR_MAX_IN], from, &own);                                             \
-            uint16_t *const to = (uint16_t *)out + at;                                             \
-            for (int64_t i = 0; i < some; i++)                                                     \
-                to[i] = weir_to_##id(block[WEIR_MAX_IN][i]);                                       \
+            narrow_##id(some, (uint16_t *)out + at, block[WEIR_MAX_IN]);                           \
         }                                                                                          \
     }
 ROW_THROUGH(f16)
@@ -232,7 +242,10 @@ ROW_THROUGH(bf16)
 #pragma GCC diagnostic pop
 #endif
 
-/* ---- the table ---- */
+/* ---- the tables ---- */
+const weir_half_entry WEIR_ISA_NAME(weir_halves)[WEIR_ROW_TYPES] = {
+    [WEIR_F16] = {widen_f16, narrow_f16}, [WEIR_BF16] = {widen_bf16, narrow_bf16}};
+
 #define ROW(ID, id, arity, types, value) [WEIR_OP_##ID] = {.fn = {ROW_ENTRY_##types(id)}},
 #define ROW_ENTRY_FLOATS(id)                                                                       \
     [WEIR_F32] = row_##id##_f32, [WEIR_F64] = row_##id##_f64, [WEIR_F16] = row_##id##_f16,         \

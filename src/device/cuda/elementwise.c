@@ -96,8 +96,8 @@ static uint64_t word_fixed(const weir_field *f, const weir_source *s, int64_t n,
 
     switch (f->kind) {
     case WEIR_FIELD_COUNT:  return (uint64_t)n;
-    case WEIR_FIELD_S:      return weir_source_attr(s->type, step->s);
-    case WEIR_FIELD_T:      return weir_source_attr(s->type, step->t);
+    case WEIR_FIELD_S:      return weir_source_attr((weir_dtype)s->program->type, step->s);
+    case WEIR_FIELD_T:      return weir_source_attr((weir_dtype)s->program->type, step->t);
     case WEIR_FIELD_RNG:    return step->rng;
     case WEIR_FIELD_STRIDE: return (uint64_t)in[f->index].stride[f->axis];
     case WEIR_FIELD_DIM:    return (uint64_t)in[f->index].dim[f->axis];
@@ -108,8 +108,7 @@ static uint64_t word_fixed(const weir_field *f, const weir_source *s, int64_t n,
 
 static rows *rows_make(const weir_source *s, const weir_call *c, const operand_axes *in)
 {
-    const int64_t n = weir_shape_count(&c->out[0].desc), width = weir_source_width(s->type);
-    const int64_t size = (int64_t)weir_dtype_size(s->type);
+    const int64_t n = weir_shape_count(&c->out[0].desc), width = weir_source_width(s);
     weir_field    field[WEIR_FIELDS];
     const int     fields = weir_source_fields(s, field);
     rows *const   r = (rows *)weir_mem_zalloc(1, sizeof *r + (size_t)fields * sizeof *r->at);
@@ -119,9 +118,11 @@ static rows *rows_make(const weir_source *s, const weir_call *c, const operand_a
     r->n = fields;
     r->blocks = weir_cuda_blocks(ceil_div(n, width));
     r->may_be_wide = (((uint64_t)1 << c->nout) - 1) << WEIR_WIDE_OUT;
-    for (int i = 0; i < c->nin; i++)
+    for (int i = 0; i < c->nin; i++) {
+        const int64_t size = (int64_t)weir_dtype_size(s->in[i]);
         r->may_be_wide |= (uint64_t)adjacent(&in[i], width, size) << i |
                           (uint64_t)same(&in[i], width) << (WEIR_WIDE_SAME + i);
+    }
     for (int i = 0; i < fields; i++)
         r->at[i] = (parameter){field[i], word_fixed(&field[i], s, n, in)};
     return r;
@@ -131,17 +132,20 @@ static weir_status choose(weir_device *d, const weir_call *c, const weir_ew_prog
                           weir_choice *out)
 {
     const int64_t n = weir_shape_count(&c->out[0].desc);
-    weir_source   s = {.program = p, .type = c->out[0].desc.dtype, .large = n > INT32_MAX};
+    weir_source   s = {.program = p, .large = n > INT32_MAX};
     operand_axes  in[WEIR_EW_MAX_IN];
     weir_op       op;
 
-    if (!weir_source_has(p, s.type, &op))
+    if (!weir_source_has(p, &op))
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "%s has no CUDA kernel for %s",
-                              weir_opdefs[op]->name, weir_dtype_name(s.type));
+                              weir_opdefs[op]->name, weir_dtype_name((weir_dtype)p->type));
     *out = (weir_choice){.run = nothing_run, .impl = "nvrtc"};
     if (n == 0)
         return WEIR_OK;
+    for (int i = 0; i < c->nout; i++)
+        s.out[i] = c->out[i].desc.dtype;
     for (int i = 0; i < c->nin; i++) {
+        s.in[i] = c->in[i].desc.dtype;
         operand_axes_make(&c->out[0], &c->in[i], &in[i]);
         s.read[i] = operand_is_dense(&in[i])    ? WEIR_READ_DENSE
                     : operand_is_scalar(&in[i]) ? WEIR_READ_SCALAR

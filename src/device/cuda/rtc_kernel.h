@@ -1,47 +1,48 @@
 /* rtc_kernel.h - how generated kernels read and write: WEIR_WIDTH adjacent elements at a time.
  *
  * The text of this file, not the file, is part of every kernel that is compiled at run time, after
- * WEIR_WIDTH, the stored type weir_element and the type of positions weir_position. */
+ * WEIR_WIDTH and the type of positions weir_position. */
 
-typedef union weir_pack {
-    weir_element e[WEIR_WIDTH];
-    uint4        wide[WEIR_WIDTH * sizeof(weir_element) / sizeof(uint4)];
-} weir_pack;
+#define WEIR_UNROLL _Pragma("unroll")
 
-/* `some` elements of WEIR_WIDTH; wide: the address is a multiple of 16. */
-static inline void weir_read(weir_pack *x, const weir_element *from, int some, bool wide)
-{
-    if (wide && some == WEIR_WIDTH) {
-#pragma unroll
-        for (int i = 0; i < (int)(sizeof(weir_pack) / sizeof(uint4)); i++)
-            x->wide[i] = ((const uint4 *)from)[i];
-    } else {
-#pragma unroll
-        for (int i = 0; i < WEIR_WIDTH; i++)
-            x->e[i] = i < some ? from[i] : (weir_element)0;
+/* For operands stored in type S: WEIR_WIDTH of them side by side; `some` of these read, all set to
+ * one, `some` written. wide: the address is a multiple of 16. */
+#define WEIR_STORED(S)                                                                             \
+    typedef union weir_pack_##S {                                                                  \
+        S     e[WEIR_WIDTH];                                                                       \
+        uint4 wide[WEIR_WIDTH * sizeof(S) / sizeof(uint4)];                                        \
+    } weir_pack_##S;                                                                               \
+    static inline void weir_read_##S(weir_pack_##S *x, const S *from, int some, bool wide)         \
+    {                                                                                              \
+        if (wide && some == WEIR_WIDTH) {                                                          \
+            WEIR_UNROLL                                                                            \
+            for (int i = 0; i < (int)(sizeof *x / sizeof(uint4)); i++)                             \
+                x->wide[i] = ((const uint4 *)from)[i];                                             \
+        } else {                                                                                   \
+            WEIR_UNROLL                                                                            \
+            for (int i = 0; i < WEIR_WIDTH; i++)                                                   \
+                x->e[i] = i < some ? from[i] : (S)0;                                               \
+        }                                                                                          \
+    }                                                                                              \
+    static inline void weir_fill_##S(weir_pack_##S *x, S v)                                        \
+    {                                                                                              \
+        WEIR_UNROLL                                                                                \
+        for (int i = 0; i < WEIR_WIDTH; i++)                                                       \
+            x->e[i] = v;                                                                           \
+    }                                                                                              \
+    static inline void weir_write_##S(const weir_pack_##S *x, S *to, int some, bool wide)          \
+    {                                                                                              \
+        if (wide && some == WEIR_WIDTH) {                                                          \
+            WEIR_UNROLL                                                                            \
+            for (int i = 0; i < (int)(sizeof *x / sizeof(uint4)); i++)                             \
+                ((uint4 *)to)[i] = x->wide[i];                                                     \
+        } else {                                                                                   \
+            WEIR_UNROLL                                                                            \
+            for (int i = 0; i < WEIR_WIDTH; i++)                                                   \
+                if (i < some)                                                                      \
+                    to[i] = x->e[i];                                                               \
+        }                                                                                          \
     }
-}
-
-static inline void weir_fill(weir_pack *x, weir_element v)
-{
-#pragma unroll
-    for (int i = 0; i < WEIR_WIDTH; i++)
-        x->e[i] = v;
-}
-
-static inline void weir_write(const weir_pack *x, weir_element *to, int some, bool wide)
-{
-    if (wide && some == WEIR_WIDTH) {
-#pragma unroll
-        for (int i = 0; i < (int)(sizeof(weir_pack) / sizeof(uint4)); i++)
-            ((uint4 *)to)[i] = x->wide[i];
-    } else {
-#pragma unroll
-        for (int i = 0; i < WEIR_WIDTH; i++)
-            if (i < some)
-                to[i] = x->e[i];
-    }
-}
 
 /* i / dim. Below 2^31 by a product with m, 2^(31 + shift) / dim rounded up, with the shift in its
  * upper half (Granlund and Montgomery 1994, Division by invariant integers). */

@@ -6,8 +6,8 @@
  *
  * All reads of a position come before its writes, and a DENSE input is read at this position only,
  * so an output may start where such an input starts. Expressions are the text of the table, and so
- * are the functions that they call: additions and products round as on the CPU. Halves are rounded
- * after every step, like stored values. */
+ * are the functions that they call: additions and products round as on the CPU. Steps in half are
+ * rounded one by one, like stored values; steps in f32 are not, whatever operands are stored in. */
 #include "device/cuda/source.h"
 
 #include <assert.h>
@@ -67,14 +67,22 @@ static const row_def *row_of(const weir_ew_program *p, int64_t step)
     return &rows[p->step[step].op];
 }
 
-int weir_source_width(weir_dtype type)
+/* 16 bytes of the smallest elements. */
+int weir_source_width(const weir_source *s)
 {
-    const int fit = 16 / elements[type].size;
-    return fit < 4 ? 4 : fit;       /* a block of random words is 4 */
+    int size = 4;                   /* a block of random words is 4 */
+
+    for (int i = 0; i < s->program->nin; i++)
+        size = elements[s->in[i]].size < size ? elements[s->in[i]].size : size;
+    for (int i = 0; i < s->program->nout; i++)
+        size = elements[s->out[i]].size < size ? elements[s->out[i]].size : size;
+    return 16 / size;
 }
 
-bool weir_source_has(const weir_ew_program *p, weir_dtype type, weir_op *op)
+bool weir_source_has(const weir_ew_program *p, weir_op *op)
 {
+    const weir_dtype type = (weir_dtype)p->type;
+
     for (int64_t j = 0; j < p->nstep; j++) {
         const row_def *const r = row_of(p, j);
         *op = (weir_op)p->step[j].op;
@@ -194,19 +202,23 @@ uint64_t weir_source_magic(int64_t dim)
     return m | shift << 32;
 }
 
-static void add_field(const element *e, const weir_field *f, weir_string *to)
+static void add_field(const weir_source *s, const weir_field *f, weir_string *to)
 {
+    const char *const attr = elements[s->program->type].attr;
+
     switch (f->kind) {
     case WEIR_FIELD_COUNT:  weir_string_add(to, "    int64_t n;\n"); break;
     case WEIR_FIELD_WIDE:   weir_string_add(to, "    uint64_t wide;\n"); break;
     case WEIR_FIELD_IN:
-        weir_string_add(to, "    const weir_element *in%d;\n", f->index);
+        weir_string_add(to, "    const %s *in%d;\n", elements[s->in[f->index]].stored, f->index);
         break;
-    case WEIR_FIELD_OUT:    weir_string_add(to, "    weir_element *out%d;\n", f->index); break;
+    case WEIR_FIELD_OUT:
+        weir_string_add(to, "    %s *out%d;\n", elements[s->out[f->index]].stored, f->index);
+        break;
     case WEIR_FIELD_S:
     case WEIR_FIELD_T:      /* of 8 bytes all the same */
-        weir_string_add(to, "    %s %c%d%s;\n", e->attr, f->kind == WEIR_FIELD_S ? 's' : 't',
-                        f->index, strcmp(e->attr, "float") == 0 ? "[2]" : "[1]");
+        weir_string_add(to, "    %s %c%d%s;\n", attr, f->kind == WEIR_FIELD_S ? 's' : 't',
+                        f->index, strcmp(attr, "float") == 0 ? "[2]" : "[1]");
         break;
     case WEIR_FIELD_SEED:   weir_string_add(to, "    uint64_t seed;\n"); break;
     case WEIR_FIELD_DRAW:   weir_string_add(to, "    const uint64_t *draw;\n"); break;
@@ -225,26 +237,43 @@ static void add_field(const element *e, const weir_field *f, weir_string *to)
 
 /* ---- the kernel ---- */
 
-static void add_types(const weir_source *s, const element *e, const char *computed, weir_string *to)
+static void add_types(const weir_source *s, const char *computed, weir_string *to)
 {
+    const element *const e = &elements[s->program->type];
+
     weir_string_add(to, "#define T %s\n#define SUFFIX %s\n#define WEIR_WIDTH %d\n", computed,
-                    e->suffix, weir_source_width(s->type));
-    weir_string_add(to, "%stypedef %s weir_element;\ntypedef %s weir_position;\n",
-                    s->large ? "#define WEIR_LARGE\n" : "", e->stored,
+                    e->suffix, weir_source_width(s));
+    weir_string_add(to, "%stypedef %s weir_position;\n", s->large ? "#define WEIR_LARGE\n" : "",
                     s->large ? "uint64_t" : "uint32_t");
-    weir_string_add(to, "#define WEIR_LOAD(x) ((T)%s(x))\n#define WEIR_STORE(x) "
-                    "((weir_element)%s(x))\n#define WEIR_ROUND(x) %s\n", e->load, e->store,
-                    *e->load ? "WEIR_LOAD(WEIR_STORE(x))" : "((T)(x))");
+    weir_string_add(to, "#define WEIR_ROUND(x) ((T)%s(%s(x)))\n", e->load, e->store);
 }
 
-static void add_parameters(const weir_source *s, const element *e, weir_string *to)
+/* How the operands' types are read and written, each once. */
+static void add_stored(const weir_source *s, weir_string *to)
+{
+    const char *seen[WEIR_EW_MAX_IN + WEIR_EW_MAX_OUT];
+    int         n = 0;
+
+    for (int i = 0; i < s->program->nin + s->program->nout; i++) {
+        const weir_dtype type = i < s->program->nin ? s->in[i] : s->out[i - s->program->nin];
+        int              k = 0;
+        while (k < n && strcmp(seen[k], elements[type].stored) != 0)
+            k++;
+        if (k == n) {
+            seen[n++] = elements[type].stored;
+            weir_string_add(to, "WEIR_STORED(%s)\n", elements[type].stored);
+        }
+    }
+}
+
+static void add_parameters(const weir_source *s, weir_string *to)
 {
     weir_field field[WEIR_FIELDS];
     const int  n = weir_source_fields(s, field);
 
     weir_string_add(to, "typedef struct weir_args {\n");
     for (int i = 0; i < n; i++)
-        add_field(e, &field[i], to);
+        add_field(s, &field[i], to);
     weir_string_add(to, "} weir_args;\n");
 }
 
@@ -261,21 +290,22 @@ static void add_place(int i, int axes, weir_string *to)
     weir_string_add(to, "    return at + (int64_t)p * k.stride%d_0;\n}\n", i);
 }
 
-static void add_read(int i, int read, weir_string *to)
+static void add_read(int i, int read, const char *stored, weir_string *to)
 {
     if (read == WEIR_READ_DENSE)
-        weir_string_add(to, "        weir_pack x%d;\n        weir_read(&x%d, k.in%d + at, some, "
-                        "k.wide >> %d & 1);\n", i, i, i, i);
+        weir_string_add(to, "        weir_pack_%s x%d;\n        weir_read_%s(&x%d, k.in%d + at, "
+                        "some, k.wide >> %d & 1);\n", stored, i, stored, i, i, i);
     else if (read > 0)
-        weir_string_add(to, "        weir_pack x%d;\n        if (k.wide >> %d & 1) {\n"
-                        "            weir_read(&x%d, k.in%d + weir_place%d(k, (weir_position)at), "
-                        "some, true);\n        } else if (k.wide >> %d & 1) {\n"
-                        "            weir_fill(&x%d, k.in%d[weir_place%d(k, (weir_position)at)]);\n"
-                        "        } else {\n#pragma unroll\n"
+        weir_string_add(to, "        weir_pack_%s x%d;\n        if (k.wide >> %d & 1) {\n"
+                        "            weir_read_%s(&x%d, k.in%d + weir_place%d(k, "
+                        "(weir_position)at), some, true);\n"
+                        "        } else if (k.wide >> %d & 1) {\n"
+                        "            weir_fill_%s(&x%d, k.in%d[weir_place%d(k, "
+                        "(weir_position)at)]);\n        } else {\n#pragma unroll\n"
                         "            for (int i = 0; i < WEIR_WIDTH; i++)\n"
                         "                x%d.e[i] = i < some ? k.in%d[weir_place%d(k, "
-                        "(weir_position)(at + i))] : (weir_element)0;\n        }\n", i, i, i, i, i,
-                        WEIR_WIDE_SAME + i, i, i, i, i, i, i);
+                        "(weir_position)(at + i))] : (%s)0;\n        }\n", stored, i, i, stored, i,
+                        i, i, WEIR_WIDE_SAME + i, stored, i, i, i, i, i, i, stored);
 }
 
 static void add_draw(int j, const row_def *r, const char *suffix, weir_string *to)
@@ -314,12 +344,12 @@ static void add_step(const weir_ew_program *p, int j, weir_string *to)
 
 static void add_inputs(const weir_source *s, weir_string *to)
 {
-    for (int i = 0; i < s->program->nin; i++) {
-        const char *const format = s->read[i] == WEIR_READ_SCALAR
-                                       ? "            const T i%d = scalar%d;\n"
-                                       : "            const T i%d = WEIR_LOAD(x%d.e[i]);\n";
-        weir_string_add(to, format, i, i);
-    }
+    for (int i = 0; i < s->program->nin; i++)
+        if (s->read[i] == WEIR_READ_SCALAR)
+            weir_string_add(to, "            const T i%d = scalar%d;\n", i, i);
+        else
+            weir_string_add(to, "            const T i%d = (T)%s(x%d.e[i]);\n", i,
+                            elements[s->in[i]].load, i);
 }
 
 /* What does not change from position to position. */
@@ -335,7 +365,8 @@ static void add_constants(const weir_source *s, weir_string *to)
                         "    const uint64_t base = k.draw ? k.draw[1] : 0;\n");
     for (int i = 0; i < p->nin; i++)
         if (s->read[i] == WEIR_READ_SCALAR)
-            weir_string_add(to, "    const T scalar%d = WEIR_LOAD(k.in%d[0]);\n", i, i);
+            weir_string_add(to, "    const T scalar%d = (T)%s(k.in%d[0]);\n", i,
+                            elements[s->in[i]].load, i);
 }
 
 static void add_body(const weir_source *s, const char *suffix, weir_string *to)
@@ -343,32 +374,34 @@ static void add_body(const weir_source *s, const char *suffix, weir_string *to)
     const weir_ew_program *const p = s->program;
 
     for (int i = 0; i < p->nin; i++)
-        add_read(i, s->read[i], to);
+        add_read(i, s->read[i], elements[s->in[i]].stored, to);
     for (int j = 0; j < p->nstep; j++)
         if (draws(row_of(p, j)))
             add_draw(j, row_of(p, j), suffix, to);
     for (int o = 0; o < p->nout; o++)
-        weir_string_add(to, "        weir_pack y%d;\n", o);
+        weir_string_add(to, "        weir_pack_%s y%d;\n", elements[s->out[o]].stored, o);
     weir_string_add(to, "#pragma unroll\n        for (int i = 0; i < WEIR_WIDTH; i++) {\n");
     add_inputs(s, to);
     for (int j = 0; j < p->nstep; j++)
         add_step(p, j, to);
     for (int o = 0; o < p->nout; o++)
-        weir_string_add(to, "            y%d.e[i] = WEIR_STORE(v%d);\n", o, (int)p->out[o]);
+        weir_string_add(to, "            y%d.e[i] = (%s)%s(v%d);\n", o, elements[s->out[o]].stored,
+                        elements[s->out[o]].store, (int)p->out[o]);
     weir_string_add(to, "        }\n");
     for (int o = 0; o < p->nout; o++)
-        weir_string_add(to, "        weir_write(&y%d, k.out%d + at, some, k.wide >> %d & 1);\n", o,
-                        o, WEIR_WIDE_OUT + o);
+        weir_string_add(to, "        weir_write_%s(&y%d, k.out%d + at, some, k.wide >> %d & 1);\n",
+                        elements[s->out[o]].stored, o, o, WEIR_WIDE_OUT + o);
 }
 
 void weir_source_add(const weir_source *s, weir_string *text)
 {
-    const element *const e = &elements[s->type];
+    const element *const e = &elements[s->program->type];
     const row_types      types = row_of(s->program, 0)->types;
 
-    add_types(s, e, types == ORDERED ? e->ordered : e->number, text);
+    add_types(s, types == ORDERED ? e->ordered : e->number, text);
     weir_string_add(text, "%s", kernel_text);
-    add_parameters(s, e, text);
+    add_stored(s, text);
+    add_parameters(s, text);
     for (int i = 0; i < s->program->nin; i++)
         if (s->read[i] > 0)
             add_place(i, s->read[i], text);

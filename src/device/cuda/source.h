@@ -13,7 +13,7 @@ enum { WEIR_READ_DENSE = -1, WEIR_READ_SCALAR = 0 };
 
 typedef struct weir_source {
     const weir_ew_program *program;
-    weir_dtype             type;
+    weir_dtype             in[WEIR_EW_MAX_IN], out[WEIR_EW_MAX_OUT];    /* as stored */
     bool                   large;           /* positions of 64 bits: 2^31 elements or more */
     int                    read[WEIR_EW_MAX_IN];
 } weir_source;
@@ -53,10 +53,10 @@ int weir_source_fields(const weir_source *s, weir_field field[WEIR_FIELDS]);
 #define WEIR_SOURCE_KERNEL "weir_row"
 
 /* Elements that a thread computes at once; threads of a block are WEIR_CUDA_THREADS. */
-int weir_source_width(weir_dtype type);
+int weir_source_width(const weir_source *s);
 
-/* Do all steps have a row of this type? If not, *op is one that has none. */
-bool weir_source_has(const weir_ew_program *p, weir_dtype type, weir_op *op);
+/* Do all steps have a row of their type? If not, *op is one that has none. */
+bool weir_source_has(const weir_ew_program *p, weir_op *op);
 
 /* Adds what is special to this kernel; the text of weir_source_begin comes before it. */
 void weir_source_add(const weir_source *s, weir_string *text);

@@ -260,13 +260,15 @@ enum { READS_x = 1, READS_y = 0 };
 /* ---- groups and packed signs, which only passes make ---- */
 
 /* All outputs have the shape that the inputs broadcast to. A group without inputs (draws alone) has
- * no shape to derive: the pass that makes it keeps the layouts of the rows. */
+ * no shape to derive, nor do operands say which outputs are halves: the pass that makes it keeps
+ * the layouts of the rows and casts. */
 static weir_status fused_infer(weir_call *c)
 {
     const weir_ew_program *const p = c->attr;
     weir_desc                    d;
 
     WEIR_TRY(weir_check_broadcast(c, &d));
+    d.dtype = (weir_dtype)p->type;
     c->nout = (int)p->nout;
     for (int i = 0; i < c->nout; i++)
         WEIR_TRY(weir_out_checked(c, i, &d));

@@ -233,22 +233,33 @@ static const weir_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_MAX] = rule_any, [WEIR_OP_MIN] = rule_any,
 };
 
+/* A value cast from one layout's type to the other's: nothing else if they are the same. */
+static weir_known recast(weir_known k, const weir_layout *from, weir_layout *to)
+{
+    const weir_call c = {.op = WEIR_OP_CAST, .nin = 1, .nout = 1, .in = from, .out = to};
+
+    return from->desc.dtype == to->desc.dtype ? k : rule_cast(&c, &k, 0);
+}
+
 /* Output o of a fused group, member by member. */
 static weir_known of_group(const weir_call *c, const weir_known *in, int o)
 {
     const weir_ew_program *const p = c->attr;
     weir_known                   made[WEIR_EW_MAX_STEPS], from[WEIR_MAX_IN];
+    weir_layout                  computed = c->out[0];
 
+    computed.desc.dtype = (weir_dtype)p->type;
     for (int64_t i = 0; i <= p->out[o]; i++) {
         const weir_ew_step *const s = &p->step[i];
         const weir_ew_attr        attr = {s->s, s->t};
         const weir_call call = {.op = (weir_op)s->op, .nin = weir_opdefs[s->op]->nin_max,
-                                .out = c->out, .attr = &attr, .attr_bytes = sizeof attr};
+                                .out = &computed, .attr = &attr, .attr_bytes = sizeof attr};
         for (int k = 0; k < call.nin; k++)
-            from[k] = s->src[k] < p->nin ? in[s->src[k]] : made[s->src[k] - p->nin];
+            from[k] = s->src[k] < p->nin ? recast(in[s->src[k]], &c->in[s->src[k]], &computed)
+                                         : made[s->src[k] - p->nin];
         made[i] = rules[s->op] ? rules[s->op](&call, from, 0) : nothing;
     }
-    return made[p->out[o]];
+    return recast(made[p->out[o]], &computed, &c->out[o]);
 }
 
 /* ---- codes ---- */
