@@ -144,6 +144,14 @@ bad 1 "the smallest that works is" bench graph --model cnn --batch 16 --steps 2 
 least=$(sed -n 's/.*the smallest that works is \([0-9]*\).*/\1/p' "$work/bad.err")
 good least bench graph --model cnn --batch 16 --steps 2 --budget "$least"
 says least 'bits identical: yes'
+for half in bf16 f16; do
+    good "$half" bench graph --model cnn --batch 8 --steps 2 --rounds 1 --precision "$half" \
+        --json "$work/$half.json"
+    says "$half" 'bits identical: yes'
+    grep -q "\"precision\": \"$half\"" "$work/$half.json"
+    check "$?" "bench graph --precision $half says so in its rows"
+done
+bad 2 "bf16" bench graph --model cnn --precision f8
 good dropping bench graph --model cnn --batch 16 --steps 2 --off-budget 80% --off-policy dtr:eq
 says dropping 'bits identical: yes'
 says dropping 'instructions that run again +[1-9][0-9]* +0'

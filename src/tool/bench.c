@@ -186,8 +186,9 @@ static void row_json(const bench *b, int k, FILE *to)
     if (tool_heap_counts())
         snprintf(heap, sizeof heap, "%llu", (unsigned long long)per_step(c, c->heap_bytes));
 
-    fprintf(to, "  {\"model\": \"%s\", \"batch\": %lld, \"case\": \"%s\", ", b->o->model,
-            (long long)c->trial.batch, case_name[k]);
+    fprintf(to, "  {\"model\": \"%s\", \"precision\": \"%s\", \"batch\": %lld, "
+            "\"case\": \"%s\", ", b->o->model, b->o->precision, (long long)c->trial.batch,
+            case_name[k]);
     fprintf(to, "\"persistent_bytes\": %zu, \"planned_peak_bytes\": %zu, ", c->persistent,
             c->stats.planned_peak_bytes);
     fprintf(to, "\"measured_peak_bytes\": %zu, \"step_peak_bytes\": %zu, ", c->measured_peak,

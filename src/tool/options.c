@@ -36,6 +36,8 @@ static const row rows[] = {
      TRAIN | TOOL_BIT_INFO, AT(device), .text = "cpu"},
     {"threads", "T", "worker threads (default: WEIR_THREADS, else one per core)",
      TRAIN | TOOL_BIT_INFO, AT(threads), 1, 1024},
+    {"precision", "P", "of products, convolutions and attention; parameters stay f32", TRAIN,
+     AT(precision), .words = "f32, bf16, f16", .text = "f32"},
     {"steps", "K", "timed steps of each case", TOOL_BIT_GRAPH, AT(steps), 1, 1000000, .number = 20},
     {"rounds", "R", "rounds the steps are spread over, off and on alternating", TOOL_BIT_GRAPH,
      AT(rounds), 1, 10000, .number = 10},

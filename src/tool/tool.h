@@ -18,7 +18,7 @@ typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
         *times, *placement, *capacity, *link, *curve, *check, *off_budget,
-        *off_policy, *explain, *picture;
+        *off_policy, *explain, *picture, *precision;
     const char *file; /* the one word that is no option, for commands that take it */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves,
         nodes, micro;

@@ -311,6 +311,13 @@ weir_status tool_trial_step(tool_trial *t)
     return t->apply ? weir_step_run(t->apply) : WEIR_OK;
 }
 
+static weir_dtype precision_of(const tool_options *o)
+{
+    const char *const p = o->precision ? o->precision : "f32";
+
+    return strcmp(p, "bf16") == 0 ? WEIR_BF16 : strcmp(p, "f16") == 0 ? WEIR_F16 : WEIR_F32;
+}
+
 /* What was made before a failure stays in t: tool_trial_close takes it apart. */
 static weir_status build(tool_trial *t, const tool_options *o, bool graph)
 {
@@ -329,6 +336,7 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)
         return weir_error_status();
+    WEIR_TRY(weir_model_set_precision(t->model, precision_of(o)));
     t->x = weir_input(t->dev, input_of(n, t->batch / t->parts, px));
     t->y = weir_input(t->dev, weir_1d(WEIR_I32, labels_of(n, t->batch / t->parts, px)));
     t->optim = n->form & ADAM
