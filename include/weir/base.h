@@ -86,12 +86,12 @@ WEIR_API weir_status weir_fail(weir_status s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The status to return when an argument is NULL: the earlier mistake that made it so, or
- * ERR_INVALID naming `function` and `argument` when there was none. Spoils a recording. */
+ * ERR_INVALID naming `function` and `argument` when there was none. */
 WEIR_API weir_status weir_fail_null(const char *function, const char *argument);
 
 /* For a failure after which a step that is being recorded is not what was asked for, whether the
- * caller looks at it or not: an update that is missing. The graph that this thread records will not
- * be planned, with the last failure's sentence. Returns s. */
+ * caller looks at it or not: an update or a kept value is missing. The graph that this thread
+ * records will not be planned, with the last failure's sentence. Returns s. */
 WEIR_API weir_status weir_spoil(weir_status s);
 
 /* "0.1.0" of the library that is running (the macros above are those of the header). */

@@ -71,8 +71,8 @@ WEIR_API weir_status weir_graph_pause(weir_graph *g);
 WEIR_API weir_status weir_graph_resume(weir_graph *g);
 
 /* Ends the recording and plans it. Fails with the sentence of a call that failed while it was
- * recorded if the step is not what was asked for: NULL was handed on, an update or weir_minimize
- * failed. On failure the graph can only be freed. */
+ * recorded if the step is not what was asked for: an update or weir_minimize failed, or weir_keep
+ * was given NULL. On failure the graph can only be freed. */
 WEIR_API weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options);
 
 /* Runs the planned step once. */

@@ -33,8 +33,8 @@ weir_status weir_fail(weir_status s, const char *format, ...)
 weir_status weir_fail_null(const char *function, const char *argument)
 {
     if (last.status != WEIR_OK)
-        return weir_spoil(last.status);
-    return weir_spoil(weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", function, argument));
+        return last.status;
+    return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", function, argument);
 }
 
 weir_status weir_spoil(weir_status s)

@@ -341,14 +341,16 @@ static weir_status record(weir_device *d, weir_op op, int nin, weir_tensor *cons
     assert(nin >= r.def->nin_min && nin <= r.def->nin_max);
     for (int i = 0; i < r.def->nout && out; i++)
         out[i] = NULL;
+    weir_status status = WEIR_OK;
     for (int i = 0; i < nin; i++) {
         if (!in[i])
-            return weir_fail_null(r.def->name, "an input");
+            status = weir_fail_null(r.def->name, "an input");
         r.in[i] = in[i];
     }
     r.call = (weir_call){.op = op, .nin = nin, .nout = r.def->nout, .in = r.in_layout,
                          .out = r.out_layout, .attr = attr, .attr_bytes = attr_bytes};
-    const weir_status status = hand_over(&r, perform(&r, d, again), out);
+    if (status == WEIR_OK)
+        status = hand_over(&r, perform(&r, d, again), out);
     return status != WEIR_OK && r.def->nout == 0 ? weir_spoil(status) : status;
 }
 

@@ -129,7 +129,7 @@ weir_tensor *weir_escape(weir_tensor *t)
 weir_tensor *weir_keep(weir_tensor *t)
 {
     if (!t)
-        return NULL;
+        return (void)weir_spoil(weir_fail_null("weir_keep", "the tensor")), NULL;
     if (weir_device_check(t->dev, "weir_keep") != WEIR_OK)
         return NULL;
     weir_session *s = weir_session_of(t->dev);

@@ -396,7 +396,7 @@ static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_
 
     for (size_t i = 0; i < n; i++)
         if (!pairs[i].param || !pairs[i].grad)
-            return weir_fail_null("optim_update", "a tensor of pairs");
+            return weir_spoil(weir_fail_null("optim_update", "a tensor of pairs"));
     WEIR_TRY(count_step(o, condition));
     for (size_t i = 0; i < n; i++) {
         const weir_dtype type = weir_tensor_desc(pairs[i].param).dtype;
@@ -410,7 +410,7 @@ static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_
 weir_status weir_optim_update(weir_optim *o, const weir_pair *pairs, size_t n)
 {
     if (!o || !pairs)
-        return weir_fail_null("optim_update", o ? "pairs" : "optimiser");
+        return weir_spoil(weir_fail_null("optim_update", o ? "pairs" : "optimiser"));
     return update_all(o, NULL, pairs, n);
 }
 
@@ -420,7 +420,8 @@ weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition, const we
     const char *const who = "optim_update_if";
 
     if (!o || !condition || !pairs)
-        return weir_fail_null(who, !o ? "optimiser" : condition ? "pairs" : "condition");
+        return weir_spoil(weir_fail_null(who, !o ? "optimiser" : condition ? "pairs"
+                                                                          : "condition"));
     const weir_desc d = weir_tensor_desc(condition);
     if (d.dtype != WEIR_BOOL || d.ndim != 0)
         return weir_fail(d.dtype == WEIR_BOOL ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
@@ -460,7 +461,7 @@ static weir_status in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_
 weir_status weir_minimize(weir_optim *o, weir_tensor *loss)
 {
     if (!o || !loss)
-        return weir_fail_null("minimize", o ? "loss" : "optimiser");
+        return weir_spoil(weir_fail_null("minimize", o ? "loss" : "optimiser"));
     return in_scope(o, minimize, loss);
 }
 
@@ -487,7 +488,7 @@ static weir_status accumulate(weir_optim *o, weir_tensor *loss)
 weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss)
 {
     if (!o || !loss)
-        return weir_fail_null("optim_accumulate", o ? "loss" : "optimiser");
+        return weir_spoil(weir_fail_null("optim_accumulate", o ? "loss" : "optimiser"));
     return in_scope(o, accumulate, loss);
 }
 
@@ -520,7 +521,7 @@ static weir_status apply(weir_optim *o, weir_pair *pairs)
 weir_status weir_optim_apply(weir_optim *o)
 {
     if (!o)
-        return weir_fail_null("optim_apply", "optimiser");
+        return weir_spoil(weir_fail_null("optim_apply", "optimiser"));
     weir_pair *const pairs = weir_host_alloc((o->slots.n + 1) * sizeof *pairs);
     if (!pairs)
         return weir_error_status();

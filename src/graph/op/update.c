@@ -255,6 +255,9 @@ const weir_opdef weir_op_assign = {
 
 /* ---- public functions ---- */
 
+/* A recorded step without this update is not what was asked for. */
+#define REFUSE(...) weir_spoil(weir_fail(__VA_ARGS__))
+
 weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *momentum_buffer,
                             weir_tensor *lr, const weir_sgd_options *options)
 {
@@ -263,16 +266,17 @@ weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *
                                 .dampening = o.dampening, .nesterov = o.nesterov};
 
     if (!param || !grad || !lr)
-        return weir_fail_null("weir_sgd_update", !param ? "param" : !grad ? "grad" : "lr");
+        return weir_spoil(weir_fail_null("weir_sgd_update",
+                                         !param ? "param" : !grad ? "grad" : "lr"));
     const weir_desc rate = weir_tensor_desc(lr);
     const bool      numbers = rate.ndim == 1 && rate.dim[0] > 1;
     const bool      buffered = numbers ? momentum_buffer != NULL : o.momentum != 0;
     if (buffered && !momentum_buffer)
-        return weir_fail_null("weir_sgd_update", "momentum_buffer");
+        return weir_spoil(weir_fail_null("weir_sgd_update", "momentum_buffer"));
     if (!(o.momentum >= 0) || (!numbers && o.nesterov && (o.momentum == 0 || o.dampening != 0)))
-        return weir_fail(WEIR_ERR_INVALID, "sgd_update: momentum %g and dampening %g make no sense"
-                         "%s", o.momentum, o.dampening,
-                         o.nesterov ? "; nesterov needs momentum and no dampening" : "");
+        return REFUSE(WEIR_ERR_INVALID, "sgd_update: momentum %g and dampening %g make no sense"
+                      "%s", o.momentum, o.dampening,
+                      o.nesterov ? "; nesterov needs momentum and no dampening" : "");
     return weir_record(WEIR_OP_SGD_UPDATE, buffered ? 4 : 3,
                        (weir_tensor *[]){param, grad, lr, momentum_buffer}, &a, sizeof a, NULL);
 }
@@ -288,8 +292,8 @@ static weir_status adam(weir_op op, weir_tensor *const in[6], const weir_adam_op
     };
 
     if (!(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1 && a.eps > 0))
-        return weir_fail(WEIR_ERR_INVALID, "%s: beta1 %g and beta2 %g must be in [0, 1), "
-                         "eps %g > 0", weir_opdefs[op]->name, a.beta1, a.beta2, a.eps);
+        return REFUSE(WEIR_ERR_INVALID, "%s: beta1 %g and beta2 %g must be in [0, 1), "
+                      "eps %g > 0", weir_opdefs[op]->name, a.beta1, a.beta2, a.eps);
     return weir_record(op, 6, in, &a, sizeof a, NULL);
 }
 
@@ -315,11 +319,11 @@ weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad, weir_tens
                                     .eps_inside = o.eps_inside};
 
     if (!(a.eps > 0))
-        return weir_fail(WEIR_ERR_INVALID, "adagrad_update: eps %g must be > 0", a.eps);
+        return REFUSE(WEIR_ERR_INVALID, "adagrad_update: eps %g must be > 0", a.eps);
     if (o.lr_decay != 0 || o.initial_accumulator != 0)
-        return weir_fail(WEIR_ERR_INVALID, "adagrad_update: lr_decay %g and initial_accumulator %g "
-                         "are an optimiser's (weir_adagrad_new): one update takes the rate and the "
-                         "sum as they are", o.lr_decay, o.initial_accumulator);
+        return REFUSE(WEIR_ERR_INVALID, "adagrad_update: lr_decay %g and initial_accumulator %g "
+                      "are an optimiser's (weir_adagrad_new): one update takes the rate and the "
+                      "sum as they are", o.lr_decay, o.initial_accumulator);
     return weir_record(WEIR_OP_ADAGRAD_UPDATE, 4, (weir_tensor *[]){param, grad, lr, square}, &a,
                        sizeof a, NULL);
 }
@@ -339,8 +343,8 @@ weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad, weir_tens
     int          n = 4;
 
     if (!(a.alpha >= 0 && a.alpha < 1 && a.eps > 0 && a.momentum >= 0))
-        return weir_fail(WEIR_ERR_INVALID, "rmsprop_update: alpha %g must be in [0, 1), eps %g > 0,"
-                         " momentum %g >= 0", a.alpha, a.eps, a.momentum);
+        return REFUSE(WEIR_ERR_INVALID, "rmsprop_update: alpha %g must be in [0, 1), eps %g > 0,"
+                      " momentum %g >= 0", a.alpha, a.eps, a.momentum);
     if (a.momentum != 0)
         in[n++] = momentum_buffer;
     if (a.centered)
@@ -353,8 +357,8 @@ weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad, weir_tens
 static weir_status schedule(weir_tensor *lr, weir_tensor *step, const weir_lr_attr *a)
 {
     if (!(a->base >= 0 && a->to >= 0 && a->period > 0))
-        return weir_fail(WEIR_ERR_INVALID, "lr_schedule: the first rate %g, what it is to become %g"
-                         " and the number of steps %g make no sense", a->base, a->to, a->period);
+        return REFUSE(WEIR_ERR_INVALID, "lr_schedule: the first rate %g, what it is to become %g"
+                      " and the number of steps %g make no sense", a->base, a->to, a->period);
     return weir_record(WEIR_OP_LR_SCHEDULE, 2, (weir_tensor *[]){lr, step}, a, sizeof *a, NULL);
 }
 
@@ -397,6 +401,6 @@ weir_status weir_reset(weir_tensor *t, double value)
 weir_status weir_assign(weir_tensor *to, weir_tensor *from)
 {
     if (!to || !from)
-        return weir_fail_null("weir_assign", to ? "from" : "to");
+        return weir_spoil(weir_fail_null("weir_assign", to ? "from" : "to"));
     return weir_record(WEIR_OP_ASSIGN, 2, (weir_tensor *[]){to, from}, NULL, 0, NULL);
 }
