@@ -16,15 +16,10 @@
 #include "graph/fuse.h"
 #include "graph/passes.h"
 
-static weir_dtype type_of(const weir_graph *g, uint32_t value)
-{
-    return g->values.at[value].layout.desc.dtype;
-}
-
 /* What a member's group computes in. */
 static weir_dtype step_type(const weir_graph *g, const weir_node *n)
 {
-    return weir_cast_rounds(g, n) ? WEIR_F32 : type_of(g, n->out[0]);
+    return weir_cast_rounds(g, n) ? WEIR_F32 : weir_fuse_type(g, n->out[0]);
 }
 
 static bool fusable(const weir_graph *g, const weir_node *n)

@@ -23,6 +23,11 @@ typedef struct weir_fuser {
     uint32_t   *late;   /* [stores] the last group that reads it in place of its widened copy */
 } weir_fuser;
 
+static inline weir_dtype weir_fuse_type(const weir_graph *g, uint32_t value)
+{
+    return g->values.at[value].layout.desc.dtype;
+}
+
 /* Indexes of the graph; false: memory is short. */
 bool weir_fuser_index(weir_fuser *f);
 void weir_fuser_free(weir_fuser *f);

@@ -9,21 +9,16 @@
 #include "core/status.h"
 #include "graph/fuse.h"
 
-static weir_dtype type_of(const weir_graph *g, uint32_t value)
-{
-    return g->values.at[value].layout.desc.dtype;
-}
-
 bool weir_cast_widens(const weir_graph *g, const weir_node *n)
 {
-    return n->op == WEIR_OP_CAST && weir_is_half(type_of(g, n->in[0])) &&
-           type_of(g, n->out[0]) == WEIR_F32;
+    return n->op == WEIR_OP_CAST && weir_is_half(weir_fuse_type(g, n->in[0])) &&
+           weir_fuse_type(g, n->out[0]) == WEIR_F32;
 }
 
 bool weir_cast_rounds(const weir_graph *g, const weir_node *n)
 {
-    return n->op == WEIR_OP_CAST && type_of(g, n->in[0]) == WEIR_F32 &&
-           weir_is_half(type_of(g, n->out[0]));
+    return n->op == WEIR_OP_CAST && weir_fuse_type(g, n->in[0]) == WEIR_F32 &&
+           weir_is_half(weir_fuse_type(g, n->out[0]));
 }
 
 /* ---- the memory that is held while a group runs ---- */
