@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # check_place.py - judges the offsets that weir place wrote, without the library.
-"""Usage: check_place.py FILE.csv [CAPACITY]. Buffers that are live at the same time must lie apart.
+"""Usage: check_place.py FILE.csv [CAPACITY [ALIGNMENT]]. Buffers that are live at the same time
+must lie apart, all of them at multiples of the alignment.
 
 Prints "height H, live L, B buffers", and ends with code 1 and a sentence if the offsets are wrong
 or above the capacity.
@@ -9,13 +10,15 @@ import csv
 import sys
 
 
-def judge(rows, capacity):
+def judge(rows, capacity, alignment):
     """Returns (height, largest live sum); raises ValueError at the first overlap."""
     events = []
     for number, row in enumerate(rows):
         lower, upper, size, offset = (int(row[k]) for k in ("lower", "upper", "size", "offset"))
         if offset < 0 or lower >= upper:
             raise ValueError(f"row {number}: offset {offset}, [{lower}, {upper})")
+        if offset % alignment:
+            raise ValueError(f"row {number}: offset {offset} is no multiple of {alignment}")
         if size > 0:
             events += [(lower, 1, size, offset, number), (upper, 0, size, offset, number)]
     live, total, most, height = {}, 0, 0, 0
@@ -38,8 +41,10 @@ def judge(rows, capacity):
 def main():
     with open(sys.argv[1], newline="", encoding="utf-8") as f:
         rows = list(csv.DictReader(f))
+    capacity = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    alignment = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     try:
-        height, most = judge(rows, int(sys.argv[2]) if len(sys.argv) > 2 else None)
+        height, most = judge(rows, capacity, alignment)
     except ValueError as e:
         print(e)
         return 1

@@ -284,6 +284,10 @@ for way in auto exact tstack life; do
     if command -v python3 >/dev/null 2>&1; then
         python3 test/check_place.py "$work/placed.csv" >"$work/judged" 2>&1
         check "$?" "$way: offsets hold: $(head -n 1 "$work/judged")"
+        "$weir" place test/data/tiles_a.csv --placement "$way" --align 256 --capacity 100001 \
+            --out "$work/aligned.csv" 2>/dev/null
+        python3 test/check_place.py "$work/aligned.csv" 100001 256 >"$work/judged" 2>&1
+        check "$?" "$way: offsets are multiples of 256: $(head -n 1 "$work/judged")"
     fi
 done
 good place_again place "$work/placed.csv" --capacity 64KiB --out "$work/again.csv"

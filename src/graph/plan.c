@@ -145,11 +145,17 @@ weir_status weir_plan_lower(weir_graph *g, uint32_t passes)
     return weir_live_items(g, p, passes >> WEIR_PASS_INPLACE & 1);
 }
 
+weir_status weir_plan_check(const weir_plan *p)
+{
+    return weir_place_check(p->items.at, p->items.n, p->dev->ops->align, p->arena);
+}
+
 weir_status weir_plan_build(weir_graph *g, uint32_t passes)
 {
     weir_plan_free(g->plan);
     WEIR_TRY(weir_plan_lower(g, passes));
     WEIR_TRY(weir_place(g->plan));
+    WEIR_TRY(weir_plan_check(g->plan));
     weir_plan_resolve(g);
     return WEIR_OK;
 }

@@ -136,6 +136,10 @@ const char *weir_place_named(const char *strategy);
 /* Offsets for all items; arena, lower_bound and strategy of the plan. */
 weir_status weir_place(weir_plan *p);
 
+/* Are the offsets of all items multiples of the device's alignment, apart and within the arena?
+ * Else ERR_STATE and a sentence that begins with "internal: ". */
+weir_status weir_plan_check(const weir_plan *p);
+
 /* The same, quicker and no lower than `room` where that does: for searches, which look at many. A
  * placement that was asked for is used. */
 weir_status weir_place_within(weir_plan *p, size_t room);

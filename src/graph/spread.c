@@ -88,6 +88,7 @@ static weir_status try(spread *s, size_t room)
     double           seconds = 0;
 
     WEIR_TRY(weir_place_within(p, room));
+    WEIR_TRY(weir_plan_check(p));
     for (uint32_t i = 0; i < p->items.n; i++)
         p->items.at[i].last = s->items[i].last;
     if (p->arena > room)

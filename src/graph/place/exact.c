@@ -157,25 +157,13 @@ static weir_found attempt(weir_exact *x, size_t cap, uint64_t nodes)
     return r;
 }
 
-static size_t common_divisor(const weir_placer *p)
-{
-    size_t g = 0;
-    for (uint32_t i = 0; i < p->n; i++)
-        for (size_t b = p->item[i].bytes; b > 0;) {
-            const size_t r = g % b;
-            g = b;
-            b = r;
-        }
-    return g ? g : 1;
-}
-
 /* The target first, for half the nodes, or for all if it is a capacity above the bound, which is
  * low enough or nothing; else heights between it and the best, by halves. Heights are sums of
  * bytes, so multiples of their common divisor. */
 static void lower(weir_exact *x)
 {
     weir_placer *p = x->p;
-    const size_t unit = common_divisor(p);
+    const size_t unit = weir_place_unit(p);
     uint64_t     left = p->nodes - p->nodes / 2;
     weir_found   r = attempt(x, p->target, p->nodes - (p->target > p->bound ? 0 : left));
     bool         all = r == WEIR_DEAD;       /* every height below `low` is impossible */

@@ -82,6 +82,18 @@ bool weir_place_done(const weir_placer *p)
     return p->best_height <= p->target && !p->best_loose;
 }
 
+size_t weir_place_unit(const weir_placer *p)
+{
+    size_t g = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        for (size_t b = p->item[i].bytes; b > 0;) {
+            const size_t r = g % b;
+            g = b;
+            b = r;
+        }
+    return g ? g : 1;
+}
+
 void weir_place_offer(weir_placer *p, const char *strategy)
 {
     size_t height = 0;

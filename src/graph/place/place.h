@@ -30,6 +30,10 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
 /* The largest sum of bytes that are live at one step. */
 weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound);
 
+/* Judges offsets: multiples of `align`, items that are live at the same step apart, all of them
+ * within [0, height). Else ERR_STATE and a sentence that begins with "internal: ". */
+weir_status weir_place_check(const weir_item *items, uint32_t n, size_t align, size_t height);
+
 /* ---- between the strategies ---- */
 
 typedef struct weir_placer {
@@ -52,6 +56,10 @@ void weir_place_offer(weir_placer *p, const char *strategy);
 
 /* Low enough, and a storage at its top. */
 bool weir_place_done(const weir_placer *p);
+
+/* The common divisor of all sizes, at least 1. Sizes are aligned, so its multiples are, too: a
+ * strategy that puts items at anything but ends of items puts them at multiples of it. */
+size_t weir_place_unit(const weir_placer *p);
 
 /* Strategies: each offers what it finds. `name` is its row in the table. */
 weir_status weir_place_order(weir_placer *p, const char *name);

@@ -6,7 +6,8 @@
  * that each leaves merges with the free middle. With the whole step known, each item goes to the
  * lowest gap or hangs in the highest one, in the order of their first steps. How short a life is
  * short, and where the ceiling is, are tried: lives of up to 1, 2, 4, ... steps, and ceilings from
- * the target upwards. An item without a gap below the ceiling goes above it. */
+ * the target upwards, multiples of the sizes' common divisor, so that what hangs is aligned. An
+ * item without a gap below the ceiling goes above it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,7 @@ static void try_ceiling(weir_tstack *t, uint32_t soon, size_t ceiling, const cha
 static void search(weir_tstack *t, const char *name)
 {
     weir_placer *p = t->p;
+    const size_t unit = weir_place_unit(p);
 
     for (uint64_t soon = 1; soon / 2 < p->steps && !weir_place_done(p); soon *= 2)
         for (size_t c = 0; c < CEILINGS && !weir_place_done(p); c++) {
@@ -96,7 +98,7 @@ static void search(weir_tstack *t, const char *name)
             const size_t room = p->best_height > low && p->best_height != SIZE_MAX
                                     ? p->best_height - low : low / 2;
             const size_t ceiling = low + room / CEILINGS * c;
-            try_ceiling(t, (uint32_t)(soon - 1), ceiling, name);
+            try_ceiling(t, (uint32_t)(soon - 1), ceiling / unit * unit, name);
         }
 }
 
