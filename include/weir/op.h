@@ -381,7 +381,8 @@ WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 
 /* ---- losses ---- */
 /* Mean softmax cross-entropy of logits (n,c) with class numbers (n) in i32 or i64, or with
- * probabilities (n,c) of the logits' type. A class number outside 0..c-1 makes the loss NaN. */
+ * probabilities (n,c) of the logits' type, which have a gradient, too, as the targets of all losses
+ * have. A class number outside 0..c-1 makes the loss NaN. */
 WEIR_API weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target);
 
 /* Mean of (a - b)^2 over all elements; a and b have one shape. */

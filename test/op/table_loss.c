@@ -1,4 +1,5 @@
 /* table_loss.c - rows of softmax cross-entropy and of losses of two inputs of one shape. */
+#include "check.h"
 #include "op/table.h"
 
 static const op_set class_sets[] = {
@@ -144,7 +145,7 @@ const op_row op_loss[] = {
     ROW("cross_entropy", -3, 3, OP_CLASS_I32, class_sets, class_wrong),
     ROW("cross_entropy (i64)", -3, 3, OP_CLASS_I64, class_sets, class_wrong),
     ROW("cross_entropy (wide)", -900, 700, OP_CLASS_I32, class_sets, class_wrong),
-    ROW("cross_entropy (dense)", -3, 3, OP_DATA, dense_sets, dense_wrong),
+    ROW("cross_entropy (dense)", -3, 3, OP_PARAM, dense_sets, dense_wrong),
     PAIR(mse_loss, RANGE(OP_PARAM, -2, 1), RANGE(OP_PARAM, -1, 2), pair_sets, pair_wrong),
     PAIR(bce_logits_loss, RANGE(OP_PARAM, -9, 9), RANGE(OP_PARAM, 0, 1), pair_sets, pair_wrong),
     PAIR(bce_loss, RANGE(OP_PARAM, 0.05, 0.95), RANGE(OP_PARAM, 0, 1), pair_sets, pair_wrong),
@@ -153,3 +154,13 @@ const op_row op_loss[] = {
          cosine_wrong),
     {0},
 };
+
+/* Targets too: so the ways of the table check the gradient of each. Class numbers have none. */
+CASE(every_input_of_a_loss_that_is_no_class_number_has_a_gradient)
+{
+    for (const op_row *row = op_loss; row->name; row++)
+        for (int i = 0; i < OP_MAX_IN; i++)
+            check_that(row->in[i].kind == OP_NONE || row->in[i].kind == OP_PARAM ||
+                           row->in[i].kind == OP_CLASS_I32 || row->in[i].kind == OP_CLASS_I64,
+                       __FILE__, __LINE__, "input %d of %s is not differentiated", i, row->name);
+}

@@ -2,8 +2,8 @@
  *
  * Softmax cross-entropy is one op, computed from the log of the summed exponentials of each row
  * (lse), which is also all that the gradient needs beside logits and target: (exp(logit - lse)
- * sum(target) - target) dloss / n, where a class number stands for a target of one 1. The others
- * are reductions over two inputs (moment.c) and means of rows. */
+ * sum(target) - target) dloss / n, where a class number stands for a target of one 1. Probabilities
+ * have a gradient, too. The others are reductions over two inputs (moment.c) and means of rows. */
 #include "graph/op/axes.h"
 
 /* logits (n,c); target (n) of class numbers, or (n,c) of probabilities. */
@@ -40,12 +40,24 @@ static weir_status cross_entropy_infer(weir_call *c)
     return WEIR_OK;
 }
 
+/* Of probabilities: (lse - logit) dloss / n, which is minus the log of the softmax. */
+static weir_tensor *target_grad(const weir_grad *g)
+{
+    const int64_t      n = g->x[0]->layout.desc.dim[0];
+    weir_tensor *const lse = weir_reshape(g->y[1], 2, (int64_t[]){n, 1});
+    weir_tensor *const scale = weir_affine(g->dy[0], 1 / (double)n, 0);
+
+    return weir_mul(weir_sub(lse, g->x[0]), scale);
+}
+
 /* lse is output 1: the exponentials are computed once more, but no (n,c) tensor is kept. */
 static weir_status cross_entropy_grad(weir_grad *g)
 {
     weir_tensor *const in[] = {g->x[0], g->x[1], g->y[1], g->dy[0]};
 
-    return weir_grad_set(g, 0, weir_record1(WEIR_OP_CROSS_ENTROPY_GRAD, 4, in, NULL, 0));
+    if (weir_wants(g, 0))
+        WEIR_TRY(weir_grad_set(g, 0, weir_record1(WEIR_OP_CROSS_ENTROPY_GRAD, 4, in, NULL, 0)));
+    return weir_wants(g, 1) ? weir_grad_set(g, 1, target_grad(g)) : WEIR_OK;
 }
 
 /* Maximum, difference, exponential, sum. */
@@ -63,7 +75,7 @@ const weir_opdef weir_op_cross_entropy = {
     .raises = 3,
     .reads_in = 3,
     .reads_out = 2,
-    .differentiable = 1,
+    .differentiable = 3,
     .infer = cross_entropy_infer,
     .grad = cross_entropy_grad,
     .flops = cross_entropy_flops,
