@@ -286,8 +286,10 @@ typedef struct weir_rnn_weights {
 typedef struct weir_rnn_options {
     int          layers;            /* 0 means 1 */
     bool         bidirectional;     /* outputs of both directions side by side */
-    weir_tensor *mask;              /* NULL, or (steps, n) of x's type: 1 while a sequence lasts,
-                                     * 0 where it has ended: the state stays, outputs are 0 */
+    weir_tensor *mask;              /* NULL, or (steps, n) of bool or x's type: not 0 while a
+                                     * sequence lasts, 0 where it has ended: the state stays,
+                                     * outputs are 0, x is not looked at (NaN may stand there). It
+                                     * has no gradient */
     weir_tensor *lengths;           /* or, in its place, (n) of i32 or i64: steps of each sequence,
                                      * limited to those that there are */
 } weir_rnn_options;

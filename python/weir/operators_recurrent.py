@@ -61,11 +61,10 @@ class _RNN(Core):
             return None
         lengths = capi.weir_reshape(arith.cast(self.lengths, core.kInt), (1, -1))
         steps = capi.weir_arange(x.device().handle, capi.WEIR_I32, x.shape(0), 0.0, 1.0)
-        lasts = capi.weir_lt(capi.weir_reshape(steps, (-1, 1)), lengths)
-        return capi.weir_cast(lasts, core.core_dtype(x.data_type()))
+        return capi.weir_lt(capi.weir_reshape(steps, (-1, 1)), lengths)
 
     def _last(self, y, x):
-        """(n, hidden): the output at the last step of each sequence."""
+        """(n, hidden): the output at the last step of each sequence, 0 for one without steps."""
         steps, n = x.shape(0), x.shape(1)
         if self.lengths is None:
             return capi.weir_squeeze(capi.weir_narrow(y, 0, steps - 1, 1), 0)

@@ -23,9 +23,6 @@
     {.in = "(3,0,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")", "no rows"},                              \
     {.in = "(3,2,4)t(" G2 ",4)l(" G2 ",2)(" G2 ")b(" G2 ")", "views"},                             \
     {.in = "(9,2,2)(" G1 ",2)(" G1 ",1)(" G1 ")(" G1 ")", "longer"},                               \
-    {.in = "(3,2,3)(" G3 ",3)(" G3 ",3)(" G3 ")(" G3 ")(3,2)", "mask", MASKED},                    \
-    {.in = "(3,2,6)(" G3 ",6)(" G3 ",3)(" G3 ")(" G3 ")(3,2)", "mask, 2 layers, both directions",  \
-     MASKED_IN},                                                                                   \
     {.in = "(2,2,3)(" G3 ",3)(" G3 ",3)(" G3 ")(" G3 ")(2,2,3)", "first states, 2 layers", DEEP(2)}
 
 #define WRONG(G2)                                                                                  \
@@ -37,9 +34,15 @@
      .says = "4 columns but w takes 5"},                                                           \
     {.in = "(3,2,4)(" G2 ",4)(" G2 ",3)(" G2 ")(" G2 ")", .status = WEIR_ERR_SHAPE,                \
      .says = "w_hh must be"},                                                                      \
-    {.in = "(3,2,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")(2,3)", NULL, MASKED,                       \
-     .status = WEIR_ERR_SHAPE, .says = "mask"},                                                    \
     {.in = "(3,2,4)(" G2 ",4)(" G2 ",2)(5)(" G2 ")", .status = WEIR_ERR_SHAPE, .says = "bias"}
+
+#define MASK_SETS(G3)                                                                              \
+    {.in = "(3,2,3)(" G3 ",3)(" G3 ",3)(" G3 ")(" G3 ")(3,2)", "mask", MASKED},                    \
+    {.in = "(3,2,6)(" G3 ",6)(" G3 ",3)(" G3 ")(" G3 ")(3,2)", "mask, 2 layers, both directions",  \
+     MASKED_IN}
+#define MASK_WRONG(G2)                                                                             \
+    {.in = "(3,2,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")(2,3)", NULL, MASKED,                       \
+     .status = WEIR_ERR_SHAPE, .says = "mask"}
 
 /* Lengths in place of the mask. */
 #define LENGTH_SETS(G2, G3)                                                                        \
@@ -54,6 +57,10 @@
     {.in = "(3,2,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")(3,2)", NULL, LENGTHS,                      \
      .status = WEIR_ERR_SHAPE, .says = "lengths must be (n)"}
 
+static const op_set lstm_masks[] = {MASK_SETS("12"), {0}};
+static const op_set gru_masks[] = {MASK_SETS("9"), {0}};
+static const op_set lstm_masks_wrong[] = {MASK_WRONG("8"), {0}};
+static const op_set gru_masks_wrong[] = {MASK_WRONG("6"), {0}};
 static const op_set lstm_lengths[] = {LENGTH_SETS("8", "12"), {0}};
 static const op_set gru_lengths[] = {LENGTH_SETS("6", "9"), {0}};
 static const op_set lstm_lengths_wrong[] = {LENGTH_WRONG("8"), {0}};
@@ -105,6 +112,12 @@ const op_row op_recurrent[] = {
     {.name = "gru", .build = gru, .reference = ref_gru, .types = OP_ANY_FLOAT, .in = INPUTS,
      .eps = 16, .half_eps = 8, .rms = true, .library = true, .optional = 7 << 3, .sets = gru_sets,
      .wrong = gru_wrong},
+    {.name = "lstm (mask)", .says = "lstm", .build = lstm, .reference = ref_lstm,
+     .types = OP_FLOATS, .in = WITH(OP_MASK), .eps = 16, .rms = true, .library = true,
+     .optional = 7 << 3, .sets = lstm_masks, .wrong = lstm_masks_wrong},
+    {.name = "gru (mask)", .says = "gru", .build = gru, .reference = ref_gru,
+     .types = OP_FLOATS, .in = WITH(OP_MASK), .eps = 16, .rms = true, .library = true,
+     .optional = 7 << 3, .sets = gru_masks, .wrong = gru_masks_wrong},
     {.name = "lstm (lengths)", .says = "lstm", .build = lstm, .reference = ref_lstm,
      .types = OP_FLOATS, .in = WITH(OP_ROW_I32), .eps = 16, .rms = true, .library = true,
      .optional = 7 << 3, .sets = lstm_lengths, .wrong = lstm_lengths_wrong},

@@ -14,7 +14,7 @@ typedef struct pass {
     const char             *who;
     int                     gates;      /* 4: LSTM, 3: GRU */
     const weir_rnn_weights *w;
-    weir_tensor            *mask;       /* (t,n) or NULL */
+    weir_tensor            *mask;       /* (t,n) bool or NULL: where sequences last */
     int64_t                 t, n, hidden;
     bool                    backward;   /* from the last step to the first */
     weir_tensor           **step;       /* [t]: the gates' part of the input, then the outputs */
@@ -53,10 +53,12 @@ static void gru_step(pass *p, weir_tensor *from_x, weir_tensor *from_h)
     p->h = weir_add(n, weir_mul(z, weir_sub(p->h, n)));
 }
 
-/* `now` where the sequence goes on (m is 1), else `before`. */
-static weir_tensor *go_on(weir_tensor *m, weir_tensor *now, weir_tensor *before)
+/* x where the sequence lasts, else 0: chosen, not multiplied, as 0 times a NaN is a NaN. */
+static weir_tensor *while_lasting(weir_tensor *m, weir_tensor *x)
 {
-    return weir_add(weir_mul(m, now), weir_mul(weir_affine(m, -1, 1), before));
+    if (!m || !x)
+        return NULL;
+    return weir_where(m, x, weir_fill(x->dev, weir_scalar(x->layout.desc.dtype), 0));
 }
 
 static void one_step(pass *p, int64_t t)
@@ -74,10 +76,10 @@ static void one_step(pass *p, int64_t t)
 
     weir_tensor *const m =
         weir_reshape(weir_narrow(p->mask, 0, t, 1), 2, (int64_t[]){p->n, 1});
-    p->step[t] = weir_mul(m, p->h);
-    p->h = go_on(m, p->h, h);
+    p->step[t] = while_lasting(m, p->h);
+    p->h = weir_where(m, p->h, h);
     if (p->gates == 4)
-        p->c = go_on(m, p->c, c);
+        p->c = weir_where(m, p->c, c);
 }
 
 /* Steps first .. first + count - 1 of x (count * n, columns) into p->step, by halves. */
@@ -236,16 +238,29 @@ static weir_status check_lengths(const net *f, const weir_desc *x)
     return WEIR_OK;
 }
 
-/* (t,n) of x's type: 1 where step t is below the length of sequence n, else 0. */
+/* (t,n) bool: is step t below the length of sequence n, or the given mask not 0? */
 static weir_tensor *mask_of(const net *f, const weir_tensor *x)
 {
+    if (!f->lengths)
+        return weir_cast(f->pass.mask, WEIR_BOOL);
     weir_tensor *const step = weir_arange(x->dev, f->lengths->layout.desc.dtype, f->pass.t, 0, 1);
 
-    return weir_cast(weir_lt(weir_reshape(step, 2, (int64_t[]){f->pass.t, 1}), f->lengths),
-                     x->layout.desc.dtype);
+    return weir_lt(weir_reshape(step, 2, (int64_t[]){f->pass.t, 1}), f->lengths);
 }
 
-/* States and mask have x's type: element-wise steps would promote them. */
+/* x without what stands beyond the ends of sequences, which then reaches no result and, in the
+ * gradient, no weight: there 0 would be multiplied by it. */
+static weir_tensor *cut_off(net *f, weir_tensor *x)
+{
+    if (!f->lengths && !f->pass.mask)
+        return x;
+    f->pass.mask = mask_of(f, x);
+    if (!f->pass.mask)
+        return NULL;
+    return while_lasting(weir_unsqueeze(f->pass.mask, 2), x);
+}
+
+/* States have x's type: element-wise steps would promote them. The mask may be bool, too. */
 static weir_status check_types(const net *f, const weir_tensor *x)
 {
     static const char *const name[] = {"h0", "c0", "mask"};
@@ -253,7 +268,8 @@ static weir_status check_types(const net *f, const weir_tensor *x)
     const weir_dtype         type = x->layout.desc.dtype;
 
     for (int i = 0; i < 3; i++)
-        if (given[i] && given[i]->layout.desc.dtype != type)
+        if (given[i] && given[i]->layout.desc.dtype != type &&
+            (i < 2 || given[i]->layout.desc.dtype != WEIR_BOOL))
             return weir_fail(WEIR_ERR_DTYPE, "%s: %s is %s but x is %s", f->pass.who, name[i],
                              weir_dtype_name(given[i]->layout.desc.dtype), weir_dtype_name(type));
     return WEIR_OK;
@@ -287,10 +303,8 @@ static weir_status check_input(const net *f, const weir_tensor *x)
 static weir_tensor *run(net *f, weir_tensor *x, weir_tensor **hn, weir_tensor **cn)
 {
     const int    states = f->layers * f->ways;
-    weir_tensor *y = x;
+    weir_tensor *y = cut_off(f, x);
 
-    if (f->lengths && !(f->pass.mask = mask_of(f, x)))
-        return NULL;
     for (int i = 0; i < f->layers && y; i++)
         y = one_layer(f, i, y);
     if (y && hn && !(*hn = weir_stack(states, f->hn, 0)))
