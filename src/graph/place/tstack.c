@@ -7,7 +7,8 @@
  * lowest gap or hangs in the highest one, in the order of their first steps. How short a life is
  * short, and where the ceiling is, are tried: lives of up to 1, 2, 4, ... steps, and ceilings from
  * the target upwards, multiples of the sizes' common divisor, so that what hangs is aligned. An
- * item without a gap below the ceiling goes above it. */
+ * item without a gap below the ceiling goes above it; one of 0 bytes does not hang: it must not
+ * make the height. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,7 +82,8 @@ static void try_ceiling(weir_tstack *t, uint32_t soon, size_t ceiling, const cha
         const uint32_t   k = t->order[i];
         const weir_item *it = &t->p->item[k];
         release(t, it->first);
-        t->p->offset[k] = find_gap(t, it->bytes, ceiling, it->last - it->first <= soon);
+        const bool       hang = it->bytes > 0 && it->last - it->first <= soon;
+        t->p->offset[k] = find_gap(t, it->bytes, ceiling, hang);
         insert(t, k);
     }
     weir_place_offer(t->p, name);
