@@ -7,21 +7,22 @@
 #include "graph/svg.h"
 
 /* Layers of the timeline, from the ground up: persistent kinds, then what else the device holds for
- * good, then the planner's kinds. */
-enum { OTHER = WEIR_KIND_COUNT, LAYERS };
+ * good, then the planner's kinds, and what lies between those when most of them live: so the top of
+ * the picture is the planned peak. */
+enum { OTHER = WEIR_KIND_COUNT, GAPS, LAYERS };
 
 static const int layer_order[LAYERS] = {
     WEIR_KIND_PARAM, WEIR_KIND_STATE, WEIR_KIND_INPUT, WEIR_KIND_OUTPUT, OTHER,
-    WEIR_KIND_ACTIVATION, WEIR_KIND_GRADIENT, WEIR_KIND_WORKSPACE};
+    WEIR_KIND_ACTIVATION, WEIR_KIND_GRADIENT, WEIR_KIND_WORKSPACE, GAPS};
 
 static const char *layer_name(int layer)
 {
-    return layer == OTHER ? "other graphs" : weir_kind_name[layer];
+    return layer == OTHER ? "other graphs" : layer == GAPS ? "gaps" : weir_kind_name[layer];
 }
 
 static const char *layer_colour(int layer)
 {
-    return layer == OTHER ? "#d5dbe0" : weir_kind_colour[layer];
+    return layer == OTHER ? "#d5dbe0" : layer == GAPS ? "#f2c6c2" : weir_kind_colour[layer];
 }
 
 /* ---- live bytes ---- */
@@ -44,12 +45,45 @@ static void pile(const weir_timeline *t, int layer, uint32_t first, uint32_t las
         row(t, layer)[i] += bytes;
 }
 
+/* What is held all the time. A storage that lives in the spill file between steps is not: while it
+ * is on the device it is an item of the arena. */
+static void pile_external(const weir_graph *g, const weir_timeline *t)
+{
+    double known = 0;
+
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        const weir_store *st = &g->stores.at[i];
+        if (!st->external || st->away)
+            continue;
+        const double bytes = (double)weir_plan_taken(g, i);
+        pile(t, (int)st->kind, 0, t->n, bytes);
+        known += bytes;
+    }
+    if (t->persistent > known)
+        pile(t, OTHER, 0, t->n, t->persistent - known);
+}
+
+/* Where most bytes live, addresses may need more than those. */
+static void pile_gaps(const weir_plan *p, const weir_timeline *t)
+{
+    double *const sum = t->floor, most = (double)p->lower_bound;
+
+    if (p->arena == p->lower_bound)
+        return;
+    for (uint32_t i = 0; i < p->items.n; i++)
+        for (uint32_t k = p->items.at[i].first; k <= p->items.at[i].last && k < t->n; k++)
+            sum[k] += (double)p->items.at[i].bytes;
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (sum[i] == most)
+            pile(t, GAPS, i, i, (double)p->arena - most);
+        sum[i] = 0;
+    }
+}
+
 static bool timeline(const weir_graph *g, weir_timeline *t)
 {
     const weir_plan *p = g->plan;
     weir_graph_stats stats;
-    double           known = 0;
-    size_t           bytes;
 
     if (weir_graph_stats_of(g, &stats) != WEIR_OK)
         return false;
@@ -63,15 +97,8 @@ static bool timeline(const weir_graph *g, weir_timeline *t)
         const weir_item *it = &p->items.at[i];
         pile(t, (int)it->kind, it->first, it->last, (double)it->bytes);
     }
-    for (uint32_t i = 0; i < g->stores.n; i++) {
-        const weir_store *st = &g->stores.at[i];
-        if (!st->external || !weir_size_align(st->bytes, g->dev->ops->align, &bytes))
-            continue;
-        pile(t, (int)st->kind, 0, t->n, (double)bytes);
-        known += (double)bytes;
-    }
-    if (t->persistent > known)
-        pile(t, OTHER, 0, t->n, t->persistent - known);
+    pile_external(g, t);
+    pile_gaps(p, t);
     return true;
 }
 
@@ -192,7 +219,6 @@ static void draw_highest(weir_chart *c, const weir_graph *g, const weir_timeline
 static void timeline_legend(weir_chart *c, const weir_graph *g, const weir_timeline *t)
 {
     bool again = false;
-
 
     for (int k = LAYERS - 1; k >= 0; k--) {
         const double *live = row(t, layer_order[k]);
@@ -327,6 +353,21 @@ static void address_levels(weir_chart *c, const weir_plan *p)
     weir_svg_level(c, (double)p->lower_bound, "#22303c", false, text);
 }
 
+/* Kinds that occur: parameters and states too, where they leave between uses. */
+static void address_legend(weir_chart *c, const weir_plan *p)
+{
+    bool met[WEIR_KIND_COUNT] = {false};
+
+    for (uint32_t i = 0; i < p->items.n; i++)
+        met[p->items.at[i].kind] = met[p->items.at[i].kind] || p->items.at[i].bytes > 0;
+    for (int k = 0; k < WEIR_KIND_COUNT; k++)
+        if (met[k])
+            weir_svg_legend(c, weir_kind_colour[k], weir_kind_name[k]);
+    c->legend++;
+    for (int k = 0; k < WEIR_PHASE_COUNT; k++)
+        weir_svg_legend(c, weir_phase_colour[k], weir_phase_name[k]);
+}
+
 void weir_show_addresses(const weir_graph *g, weir_string *s)
 {
     const weir_plan *p = g->plan;
@@ -343,10 +384,6 @@ void weir_show_addresses(const weir_graph *g, weir_string *s)
             draw_item(&c, g, &p->items.at[i]);
     draw_phases(&c, p);
     address_levels(&c, p);
-    for (int k = WEIR_KIND_ACTIVATION; k <= WEIR_KIND_WORKSPACE; k++)
-        weir_svg_legend(&c, weir_kind_colour[k], weir_kind_name[k]);
-    c.legend++;
-    for (int k = 0; k < WEIR_PHASE_COUNT; k++)
-        weir_svg_legend(&c, weir_phase_colour[k], weir_phase_name[k]);
+    address_legend(&c, p);
     weir_svg_end(&c);
 }

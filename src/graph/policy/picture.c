@@ -157,6 +157,15 @@ static void draw_whole(weir_chart *c, const weir_drawing *d)
                     weir_svg_y(c, 0), WEIR_SVG_X);
 }
 
+/* Where the words beside a dot at `y` stand: above the budget's line if it would cross them. */
+static double words_y(const weir_chart *c, const weir_drawing *d, double y)
+{
+    enum { ABOVE = 8, HIGH = 14 };              /* pixels: above the dot; of the words */
+    const double line = weir_svg_y(c, (double)d->n->budget);
+
+    return d->n->budget && line < y && line > y - ABOVE - HIGH ? line - 6 : y - ABOVE;
+}
+
 /* A dot where most bytes are live, its numbers beside it; the budget's at the other end. */
 static void draw_marks(weir_chart *c, const weir_drawing *d)
 {
@@ -175,7 +184,7 @@ static void draw_marks(weir_chart *c, const weir_drawing *d)
                     "stroke=\"#fff\" stroke-width=\"1.5\"/>\n<text x=\"%.2f\" y=\"%.2f\" "
                     "text-anchor=\"%s\" font-weight=\"bold\" stroke=\"#fff\" "
                     "stroke-width=\"3\" paint-order=\"stroke\">peak %s at ",
-                    x, weir_svg_y(c, bytes), x + (left ? 8 : -8), weir_svg_y(c, bytes) - 8,
+                    x, weir_svg_y(c, bytes), x + (left ? 8 : -8), words_y(c, d, weir_svg_y(c, bytes)),
                     left ? "start" : "end", weir_svg_bytes(c, bytes, number));
     add_name(c, d, weir_schedule_stage(d->s, peak), true);
     weir_string_add(c->s, "</text>\n");
