@@ -1,5 +1,6 @@
-/* picture.c - what pictures show is what the numbers say: the top of a timeline is the planned peak,
- * below the budget's line, whatever leaves, runs again or lies between. $WEIR_TEST_COUNT: cases. */
+/* picture.c - what pictures show is what the numbers say: the top of a timeline is the planned
+ * peak, below the budget's line, whatever leaves, runs again or lies between. $WEIR_TEST_COUNT:
+ * cases. */
 #include "graph/svg.h"
 
 #include "lab.h"

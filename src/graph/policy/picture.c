@@ -184,7 +184,8 @@ static void draw_marks(weir_chart *c, const weir_drawing *d)
                     "stroke=\"#fff\" stroke-width=\"1.5\"/>\n<text x=\"%.2f\" y=\"%.2f\" "
                     "text-anchor=\"%s\" font-weight=\"bold\" stroke=\"#fff\" "
                     "stroke-width=\"3\" paint-order=\"stroke\">peak %s at ",
-                    x, weir_svg_y(c, bytes), x + (left ? 8 : -8), words_y(c, d, weir_svg_y(c, bytes)),
+                    x, weir_svg_y(c, bytes), x + (left ? 8 : -8),
+                    words_y(c, d, weir_svg_y(c, bytes)),
                     left ? "start" : "end", weir_svg_bytes(c, bytes, number));
     add_name(c, d, weir_schedule_stage(d->s, peak), true);
     weir_string_add(c->s, "</text>\n");
