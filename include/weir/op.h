@@ -361,7 +361,8 @@ typedef struct weir_batch_norm_options {
     bool   train;           /* the batch's statistics, running ones updated; else the running */
 } weir_batch_norm_options;
 
-/* Batch normalisation over all axes but 1 (Ioffe and Szegedy 2015). x (n,c,...), the others (c).
+/* Batch normalisation over all axes but 1 (Ioffe and Szegedy 2015). x (n,c), (n,c,l), (n,c,h,w),
+ * (n,c,d,h,w), the others (c).
  * Recorded as statistics + apply + an update of the running statistics (unbiased variance). */
 WEIR_API weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias,
                                       weir_tensor *running_mean, weir_tensor *running_var,

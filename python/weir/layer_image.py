@@ -130,7 +130,8 @@ class SeparableConv2d(Layer):
 
 
 class BatchNorm2d(Layer):
-    """Batch normalisation; momentum is the weight of the new batch in the running statistics.
+    """Batch normalisation of x (n, c, ...), any number of axes behind the channels; momentum is the
+    weight of the new batch in the running statistics.
 
     Positional arguments are those of older scripts (channels[, momentum]) and not looked at.
     """

@@ -4,6 +4,7 @@ A handle holds what an operator is called with; shapes are those of the tensors 
 Each gradient is the core's: the forward call is made once more on the tape, and its vector-Jacobian
 product taken. The operators of weir.autograd remember their calls instead and repeat nothing.
 """
+import math
 import sys
 
 from . import capi
@@ -137,7 +138,9 @@ class BatchNormHandle:
         self.factor = float(momentum)
         self.batchsize, self.channels = x.shape(0), x.shape(1)
         self.is_2d = x.nDim() == 2
-        self.height, self.width = (1, 1) if self.is_2d else (x.shape(2), x.shape(3))
+        sizes = tuple(x.shape())[2:]        # of (n, c, l) and (n, c, d, h, w), too
+        self.height = sizes[0] if sizes else 1
+        self.width = math.prod(sizes[1:])
 
     def options(self, train):
         # The core takes 0 for its own default; a factor this small changes no statistics.

@@ -19,6 +19,11 @@ static const op_set train_sets[] = {
     {.in = "(1500,2)(2)(2)(2)(2)", "long rows", TRAIN(.eps = 0)},
     {.in = "(2,5,20,15)(5)(5)(5)(5)", NULL, TRAIN(.eps = 0.1, .momentum = 0.01)},
     {.in = "(3,70,16,17)(70)(70)(70)(70)", "several tasks", TRAIN(.eps = 0)},
+    {.in = "(2,3,5)(3)(3)(3)(3)", "signals", TRAIN(.eps = 0)},
+    {.in = "(2,3,1)(3)(3)(3)(3)", "signals of one number", TRAIN(.momentum = 0.3)},
+    {.in = "(5,4,3)t(4)(4)(4)(4)", "signals transposed", TRAIN(.eps = 0)},
+    {.in = "(2,3,2,4,5)(3)(3)(3)(3)", "volumes", TRAIN(.eps = 0)},
+    {.in = "(2,4,3,2,2)t(4)(4)(4)(4)", "volumes transposed", TRAIN(.eps = 1e-3)},
     {0},
 };
 
@@ -33,6 +38,10 @@ static const op_set eval_sets[] = {
     {.in = "(4,3,2,5)b(3)(3)(3)(3)", "repeated images"},
     {.in = "(1500,2)(2)(2)(2)(2)", "long rows"},
     {.in = "(3,70,16,17)(70)(70)(70)(70)", "several tasks"},
+    {.in = "(2,3,5)(3)(3)(3)(3)", "signals"},
+    {.in = "(2,3,4)b(3)(3)(3)(3)", "repeated signals"},
+    {.in = "(0,3,2,4,5)(3)(3)(3)(3)", "no volumes"},
+    {.in = "(2,3,2,4,5)(3)(3)(3)(3)", "volumes", {.norm = {.eps = 1e-2}}},
     {0},
 };
 
@@ -41,8 +50,8 @@ static const op_set eval_sets[] = {
     {.in = "(4,3)(3)(4)(3)(3)", "bias", o, .status = WEIR_ERR_SHAPE, .says = "bias"},              \
     {.in = "(4,3)(3)(3)(1)(3)", "mean", o, .status = WEIR_ERR_SHAPE, .says = "running_mean"},      \
     {.in = "(4,3)(3)(3)(3)(3,1)", "variance", o, .status = WEIR_ERR_SHAPE, .says = "running_var"}, \
-    {.in = "(3)(3)(3)(3)(3)", "x", o, .status = WEIR_ERR_SHAPE, .says = "(n,c,h,w)"},              \
-    {.in = "(2,3,4)(3)(3)(3)(3)", "x", o, .status = WEIR_ERR_SHAPE, .says = "(n,c,h,w)"}
+    {.in = "(3)(3)(3)(3)(3)", "x", o, .status = WEIR_ERR_SHAPE, .says = "(n,c,...)"},              \
+    {.in = "(2,4,3)(3)(3)(3)(3)", "x", o, .status = WEIR_ERR_SHAPE, .says = "it must be f32(4)"}
 
 static const op_set train_wrong[] = {
     COMMON_WRONG(TRAIN(.eps = 0)),

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from weir import autograd, layer
+from weir import autograd, layer, tensor
 
 from layers import array, check, given, host, set_params
 
@@ -211,3 +211,25 @@ def test_rms_norm(mode):
     net.initialize(given(x))
     set_params(net, scale=scale)
     check(lambda: net(given(x)), x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * scale, mode)
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5), (2, 3, 4, 5), (2, 3, 2, 4, 5)])
+def test_batch_norm_of_any_number_of_axes(shape, training):
+    torch = pytest.importorskip("torch")
+    a = np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+    x = tensor.from_numpy(a)
+    x.requires_grad = x.stores_grad = True
+    net = layer.BatchNorm2d(momentum=0.3)
+    net.initialize(x)
+    y = net(x)
+    grads = {p: g for p, g in autograd.backward(autograd.reduce_sum(autograd.mul(y, y * y)))}
+    t = torch.from_numpy(a.copy()).requires_grad_()
+    theirs = {2: torch.nn.BatchNorm1d, 3: torch.nn.BatchNorm1d, 4: torch.nn.BatchNorm2d,
+              5: torch.nn.BatchNorm3d}[len(shape)](3, momentum=0.3)
+    z = theirs(t)
+    (z * z * z).sum().backward()
+    np.testing.assert_allclose(tensor.to_numpy(y), z.detach().numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(tensor.to_numpy(grads[x]), t.grad.numpy(), rtol=1e-3, atol=1e-4)
+    for ours, other in ((net.running_mean, theirs.running_mean),
+                        (net.running_var, theirs.running_var)):
+        np.testing.assert_allclose(tensor.to_numpy(ours), other.numpy(), rtol=1e-5, atol=1e-6)

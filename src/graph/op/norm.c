@@ -199,8 +199,8 @@ static weir_status bn_check(const bn_args *a)
     if (!weir_is_float(x->dtype))
         return weir_fail(WEIR_ERR_DTYPE, "batch_norm: x is %s, it takes f32 or f64",
                          weir_desc_text(x, text));
-    if (x->ndim != 2 && x->ndim != 4)
-        return weir_fail(WEIR_ERR_SHAPE, "batch_norm: x is %s, it must be (n,c) or (n,c,h,w)",
+    if (x->ndim < 2)
+        return weir_fail(WEIR_ERR_SHAPE, "batch_norm: x is %s, it must be (n,c) or (n,c,...)",
                          weir_desc_text(x, text));
     for (int i = 1; i < 5; i++)
         WEIR_TRY(bn_check_channels(arg[i].t, arg[i].name, x));
@@ -244,6 +244,18 @@ static weir_tensor *bn_train(const bn_args *a)
     return bn_apply(a, out[0], out[2], true);
 }
 
+/* The shape that the ops know: all axes behind the channels of (n,c,l) or (n,c,d,h,w) are one. */
+static weir_desc bn_shape(const weir_desc *x)
+{
+    weir_desc d = weir_4d(x->dtype, x->dim[0], x->dim[1], 1, 1);
+
+    if (x->ndim == 2 || x->ndim == 4)
+        return *x;
+    for (int i = 2; i < x->ndim; i++)
+        d.dim[3] *= x->dim[i];
+    return d;
+}
+
 weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias,
                              weir_tensor *running_mean, weir_tensor *running_var,
                              const weir_batch_norm_options *options)
@@ -259,9 +271,14 @@ weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bi
     for (int i = 0; i < x->layout.desc.ndim; i++)
         if (i != 1)
             a.count *= (double)x->layout.desc.dim[i];
+
+    const weir_desc whole = a.x->layout.desc, known = bn_shape(&whole);
+    a.x = weir_reshape_as(a.x, &known);
+    if (!a.x)
+        return NULL;
     if (o.train)
         y = bn_train(&a);
     else
         y = bn_apply(&a, running_mean, weir_rsqrt(weir_affine(running_var, 1, a.eps)), false);
-    return weir_lowered(y, x);
+    return weir_lowered(y ? weir_reshape_as(y, &whole) : NULL, x);
 }
