@@ -412,13 +412,15 @@ WEIR_API weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *targe
  * changes from step to step within a graph. A rate that is NaN when the update runs leaves
  * everything as it was: so a graph may decide, by weir_where, to skip a step. */
 typedef struct weir_sgd_options {
-    double momentum, weight_decay, dampening;
-    bool   nesterov;
+    double       momentum, weight_decay, dampening;
+    bool         nesterov;
+    weir_tensor *step;      /* scalar f64, or NULL. Of one update alone: an optimiser has its own */
 } weir_sgd_options;
 
-/* One step of SGD as PyTorch defines it. momentum_buffer: shape of param, zero before the first
- * step, NULL when momentum is 0 (which it is too if lr is a vector and the buffer NULL). (With
- * dampening the first step is dampened too.) */
+/* One step of SGD. momentum_buffer: shape of param, zero before the first step, NULL when momentum
+ * is 0 (which it is too if lr is a vector and the buffer NULL). step: updates of param including
+ * this one (weir_increment it first): then the first one is not dampened, as PyTorch defines it.
+ * NULL: dampening is there from the first step on, as SINGA defines it. */
 WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad,
                                      weir_tensor *momentum_buffer, weir_tensor *lr,
                                      const weir_sgd_options *options);

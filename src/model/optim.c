@@ -24,6 +24,7 @@ typedef struct method {
     const char *name;
     const char *part[PARTS];            /* names of a parameter's states */
     bool        counts;                 /* reads the number of steps */
+    int         own;                    /* the part that counts a parameter's updates, or 0 */
     bool      (*uses)(const weir_optim *o, int part);       /* NULL: all of them */
     weir_status (*update)(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr);
 } method;
@@ -64,15 +65,18 @@ static weir_tensor *state_new(weir_optim *o, weir_desc desc, const char *param, 
 
 /* ---- the methods ---- */
 
+/* Updates are counted where the first one differs, as it is not dampened. */
 static bool sgd_uses(const weir_optim *o, int part)
 {
-    (void)part;
-    return o->sgd.momentum != 0;
+    return o->sgd.momentum != 0 && (part == 0 || o->sgd.dampening != 0);
 }
 
 static weir_status sgd_step(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr)
 {
-    return weir_sgd_update(s->param, grad, s->state[0], lr, &o->sgd);
+    weir_sgd_options one = o->sgd;
+
+    one.step = s->state[1];
+    return weir_sgd_update(s->param, grad, s->state[0], lr, &one);
 }
 
 static weir_status adam_step(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr)
@@ -118,12 +122,12 @@ static weir_status rmsprop_step(const weir_optim *o, const slot *s, weir_tensor 
                                &o->rmsprop);
 }
 
-static const method sgd = {"sgd", {"momentum"}, false, sgd_uses, sgd_step},
-                    adam = {"adam", {"m", "v"}, true, NULL, adam_step},
-                    adamw = {"adamw", {"m", "v"}, true, NULL, adamw_step},
-                    adagrad = {"adagrad", {"square"}, false, NULL, adagrad_step},
-                    decaying = {"adagrad", {"square"}, true, NULL, decaying_step},
-                    rmsprop = {"rmsprop", {"square", "momentum", "mean"}, false, rmsprop_uses,
+static const method sgd = {"sgd", {"momentum", "updates"}, false, 1, sgd_uses, sgd_step},
+                    adam = {"adam", {"m", "v"}, true, 0, NULL, adam_step},
+                    adamw = {"adamw", {"m", "v"}, true, 0, NULL, adamw_step},
+                    adagrad = {"adagrad", {"square"}, false, 0, NULL, adagrad_step},
+                    decaying = {"adagrad", {"square"}, true, 0, NULL, decaying_step},
+                    rmsprop = {"rmsprop", {"square", "momentum", "mean"}, false, 0, rmsprop_uses,
                                rmsprop_step};
 
 static weir_optim *optim_new(weir_device *d, double lr, const method *m)
@@ -327,8 +331,8 @@ static bool slot_fill(weir_optim *o, slot *s)
 
     for (int i = 0; i < PARTS && m->part[i]; i++)
         if ((!m->uses || m->uses(o, i)) &&
-            !(s->state[i] = state_new(o, desc, weir_tensor_name(s->param), m->part[i],
-                                       o->first)))
+            !(s->state[i] = state_new(o, m->own && i == m->own ? weir_scalar(WEIR_F64) : desc,
+                                       weir_tensor_name(s->param), m->part[i], o->first)))
             return false;
     return true;
 }
@@ -380,12 +384,13 @@ static weir_tensor *rate_if(weir_optim *o, weir_tensor *condition, weir_dtype dt
                             weir_fill(o->dev, weir_scalar(weir_tensor_desc(lr).dtype), NAN));
 }
 
-static weir_status count_step(const weir_optim *o, weir_tensor *condition)
+/* One more in the counter, if there is one, where the step counts. */
+static weir_status count(weir_tensor *counter, weir_tensor *condition)
 {
-    if (!o->step)
+    if (!counter)
         return WEIR_OK;
-    return condition ? weir_accumulate(o->step, weir_cast(condition, WEIR_F64))
-                     : weir_increment(o->step, 1);
+    return condition ? weir_accumulate(counter, weir_cast(condition, WEIR_F64))
+                     : weir_increment(counter, 1);
 }
 
 /* One update for each of the pairs, if the condition (NULL: yes) holds when it runs. */
@@ -397,12 +402,14 @@ static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_
     for (size_t i = 0; i < n; i++)
         if (!pairs[i].param || !pairs[i].grad)
             return weir_spoil(weir_fail_null("optim_update", "a tensor of pairs"));
-    WEIR_TRY(count_step(o, condition));
+    WEIR_TRY(count(o->step, condition));
     for (size_t i = 0; i < n; i++) {
         const weir_dtype type = weir_tensor_desc(pairs[i].param).dtype;
         const slot      *s = slot_of(o, pairs[i].param, i);
         weir_tensor     *lr = s ? rate_if(o, condition, type, rate) : NULL;
-        WEIR_TRY(lr ? o->method->update(o, s, pairs[i].grad, lr) : weir_error_status());
+        WEIR_TRY(lr ? WEIR_OK : weir_error_status());
+        WEIR_TRY(count(o->method->own ? s->state[o->method->own] : NULL, condition));
+        WEIR_TRY(o->method->update(o, s, pairs[i].grad, lr));
     }
     return WEIR_OK;
 }

@@ -90,7 +90,7 @@ static void agrees(make_fn make, reference_fn reference, const void *options)
     }
 }
 
-/* ---- SGD as PyTorch defines it, but for the first dampened step ---- */
+/* ---- SGD as PyTorch defines it: the first step is not dampened ---- */
 
 static weir_optim *sgd_make(weir_device *d, const void *options)
 {
@@ -105,7 +105,7 @@ static void sgd_reference(const void *options, double w[N])
     for (int s = 0; s < STEPS; s++) {
         for (int i = 0; i < N; i++) {
             double g = 2 * slope[i] * w[i] + o->weight_decay * w[i];
-            buf[i] = o->momentum * buf[i] + (1 - o->dampening) * g;
+            buf[i] = s == 0 ? g : o->momentum * buf[i] + (1 - o->dampening) * g;
             if (o->momentum != 0)
                 g = o->nesterov ? g + o->momentum * buf[i] : buf[i];
             w[i] -= rate_of(s) * g;

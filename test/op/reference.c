@@ -389,7 +389,7 @@ double ref_number(const ref_call *c, int lr, int i, double option)
     return ref_count(&c->in[lr].desc) > 1 ? c->in[lr].at[1 + i] : option;
 }
 
-/* param, grad, lr, [momentum buffer]. */
+/* param, grad, lr, [momentum buffer, [step]]. */
 void ref_sgd_update(ref_call *c)
 {
     const weir_sgd_options *const o = &c->o->sgd;
@@ -397,12 +397,16 @@ void ref_sgd_update(ref_call *c)
     const double momentum = c->nin > 3 ? ref_number(c, 2, 0, o->momentum) : 0;
     const double decay = ref_number(c, 2, 1, o->weight_decay);
     const double dampening = ref_number(c, 2, 2, o->dampening);
+    const bool   whole = c->nin > 4 && c->in[4].at[0] == 0;     /* not yet counted */
+
+    if (c->nin > 4)
+        c->in[4].at[0]++;
 
     for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++) {
         double step = c->in[1].at[i] + decay * p[i];
         if (momentum != 0) {
             double *const b = &c->in[3].at[i];
-            *b = momentum * *b + (1 - dampening) * step;
+            *b = momentum * *b + (whole ? 1 : 1 - dampening) * step;
             step = o->nesterov ? step + momentum * *b : *b;
         }
         p[i] -= c->in[2].at[0] * step;

@@ -37,6 +37,24 @@ static const op_set momentum_sets[] = {
     {0},
 };
 
+/* param, grad, lr, momentum buffer, step. */
+static const op_set counted_sets[] = {
+    {.in = "(7)(7)(1)(7)()", "dampening", SGD(.momentum = 0.9, .dampening = 0.3)},
+    {.in = "(3,5)(3,5)()(3,5)()", "no dampening", SGD(.momentum = 0.9)},
+    {.in = "(7)(7)(4)(7)()", "numbers"},
+    {.in = "(3,5)(3,5)t()(3,5)(1)", "dampening, decay",
+     SGD(.momentum = 0.9, .dampening = 1, .weight_decay = 0.1)},
+    {.in = "(0,4)(0,4)()(0,4)()", "nothing", SGD(.momentum = 0.9, .dampening = 0.3)},
+    {.in = "(191,211)(191,211)()(191,211)()", "several tasks",
+     SGD(.momentum = 0.9, .dampening = 0.5)},
+    {0},
+};
+
+static const op_set counted_wrong[] = {
+    {.in = "(7)(7)()(7)(2)", NULL, SGD(.momentum = 0.9), .status = WEIR_ERR_SHAPE, .says = "step"},
+    {0},
+};
+
 static const op_set sgd_wrong[] = {
     {.in = "(3,5)(5,3)()", .status = WEIR_ERR_SHAPE},
     {.in = "(3,5)(5)()", .status = WEIR_ERR_SHAPE},
@@ -226,6 +244,17 @@ static weir_tensor *sgd_update(const op_call *c)
     return after(weir_sgd_update(c->in[0], c->in[1], c->in[3], c->in[2], &c->o->sgd), c->in[0]);
 }
 
+/* The same with the number of steps behind the buffer. */
+static weir_tensor *sgd_counted(const op_call *c)
+{
+    weir_sgd_options o = c->o->sgd;
+
+    o.step = c->in[4];
+    if (o.step && weir_increment(o.step, 1) != WEIR_OK)
+        return NULL;
+    return after(weir_sgd_update(c->in[0], c->in[1], c->in[3], c->in[2], &o), c->in[0]);
+}
+
 /* The step counts itself first, as a training program does. */
 static weir_tensor *adam_update(const op_call *c)
 {
@@ -309,6 +338,10 @@ const op_row op_update[] = {
     {.name = "sgd_update (momentum)", .says = "sgd_update", .build = sgd_update,
      .reference = ref_sgd_update, .types = OP_FLOATS, .in = {PARAM, GRAD, LR, ZEROS}, .eps = 8,
      .rms = true, .any_type = 1 << 2, .runs = 5, .sets = momentum_sets, .wrong = momentum_wrong},
+    {.name = "sgd_update (first step whole)", .says = "sgd_update", .build = sgd_counted,
+     .reference = ref_sgd_update, .types = OP_FLOATS,
+     .in = {PARAM, GRAD, LR, ZEROS, {.kind = OP_COUNTER}}, .eps = 8, .rms = true,
+     .optional = 1 << 4, .any_type = 1 << 2, .runs = 5, .sets = counted_sets, .wrong = counted_wrong},
     {.name = "adam_update", .build = adam_update, .reference = ref_adam_update, .types = OP_FLOATS,
      .in = {PARAM, GRAD, ZEROS, ZEROS, {.kind = OP_COUNTER}, LR}, .eps = 16, .rms = true,
      .any_type = 1 << 5, .runs = 5, .sets = adam_sets, .wrong = adam_wrong},

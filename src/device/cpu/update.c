@@ -24,6 +24,7 @@ typedef struct update {
     size_t                   size;
     int64_t                  n;
     bool                     buffer;    /* a momentum buffer is there */
+    bool                     steps;     /* the number of steps is there: the first is whole */
     bool                     mean;      /* RMSProp is centered */
     bool                     decouple;  /* AdamW: weight decay beside the gradient */
     weir_sgd_args            sgd;
@@ -91,7 +92,7 @@ static weir_status choose(const weir_call *c, const update *from, int lr,
     return WEIR_OK;
 }
 
-/* ---- SGD: param, grad, lr [, momentum buffer] ---- */
+/* ---- SGD: param, grad, lr [, momentum buffer [, step]] ---- */
 
 static void sgd_task(void *ctx, int64_t task)
 {
@@ -111,6 +112,8 @@ static weir_status sgd_run(const weir_kargs *k)
     r.sgd.momentum = number(u, k->src[2], 0, u->sgd.momentum);
     r.sgd.weight_decay = number(u, k->src[2], 1, u->sgd.weight_decay);
     r.sgd.take = u->numbers ? 1 - number(u, k->src[2], 2, 0) : u->sgd.take;
+    if (u->steps && *(const double *)k->src[4] == 1)
+        r.sgd.take = 1;
     over_tasks(&r, sgd_task);
     return WEIR_OK;
 }
@@ -119,6 +122,7 @@ weir_status weir_cpu_sgd_update(weir_device *d, const weir_call *c, weir_choice 
 {
     const weir_sgd_attr *const a = c->attr;
     const update               u = {.buffer = c->nin > 3,
+                                    .steps = c->nin > 4,
                                     .sgd = {.momentum = a->momentum,
                                             .weight_decay = a->weight_decay,
                                             .take = 1 - a->dampening,

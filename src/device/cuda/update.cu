@@ -79,7 +79,7 @@ template <class T, int KIND> static __device__ void set(scalars<T> *s, const wei
     if (KIND == SGD || KIND == SGD_MOMENTUM) {
         s->momentum = (T)number(a, 0);
         set_decay(s, number(a, 1));
-        s->take = (T)(1 - number(a, 2));
+        s->take = a.step && *a.step == 1 ? (T)1 : (T)(1 - number(a, 2));
     } else if (KIND == ADAM) {
         set_adam(s, a, lr);
     } else if (KIND == ADAGRAD) {
@@ -383,7 +383,7 @@ weir_status weir_cuda_sgd_update(weir_device *d, const weir_call *c, weir_choice
         .args = {.kind = c->nin > 3 ? SGD_MOMENTUM : SGD,
                  .flag = a->nesterov != 0,
                  .number = {a->momentum, a->weight_decay, a->dampening}},
-        .lr = 2, .step = NONE};
+        .lr = 2, .step = c->nin > 4 ? 4 : NONE};
     return choose(d, c, s, 3, out);
 }
 

@@ -32,6 +32,15 @@ static weir_status check_scalar(const weir_call *c, int i, const char *name)
     return WEIR_OK;
 }
 
+/* The number of steps. */
+static weir_status check_step(const weir_call *c, int i)
+{
+    WEIR_TRY(check_scalar(c, i, "step"));
+    if (c->in[i].desc.dtype != WEIR_F64)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "step must be f64, which counts exactly");
+    return WEIR_OK;
+}
+
 /* The learning rate, alone or with the options' n numbers behind it. */
 static weir_status check_rate(const weir_call *c, int i, int n)
 {
@@ -45,16 +54,18 @@ static weir_status check_rate(const weir_call *c, int i, int n)
     return WEIR_OK;
 }
 
-/* ---- param, grad, lr, [momentum buffer] ----
+/* ---- param, grad, lr, [momentum buffer, [step]] ----
  *
- * g = grad + weight_decay param; b = momentum b + (1 - dampening) g;
+ * g = grad + weight_decay param; b = momentum b + (1 - dampening) g, without dampening at step 1;
  * d = nesterov ? g + momentum b : b, or g without a buffer; param -= lr d. */
 
 static weir_status sgd_update_infer(weir_call *c)
 {
     WEIR_TRY(check_like_param(c, 1, 1));
     WEIR_TRY(check_rate(c, 2, 3));
-    return c->nin == 4 ? check_like_param(c, 3, 3) : WEIR_OK;
+    if (c->nin > 3)
+        WEIR_TRY(check_like_param(c, 3, 3));
+    return c->nin > 4 ? check_step(c, 4) : WEIR_OK;
 }
 
 /* 2 for param -= lr d, and what the options add. */
@@ -63,14 +74,14 @@ static double sgd_update_flops(const weir_call *c)
     const weir_sgd_attr *const a = c->attr;
 
     return weir_flops_input(c) *
-           (2 + (a->weight_decay != 0 ? 2 : 0) + (c->nin == 4 ? 3 : 0) + (a->nesterov ? 2 : 0));
+           (2 + (a->weight_decay != 0 ? 2 : 0) + (c->nin > 3 ? 3 : 0) + (a->nesterov ? 2 : 0));
 }
 
 const weir_opdef weir_op_sgd_update = {
     .name = "sgd_update",
     .flags = WEIR_UPDATE,
     .nin_min = 3,
-    .nin_max = 4,
+    .nin_max = 5,
     .nout = 0,
     .mutates = 1 | 1 << 3,
     .infer = sgd_update_infer,
@@ -82,9 +93,7 @@ const weir_opdef weir_op_sgd_update = {
 static weir_status adam_update_infer(weir_call *c)
 {
     WEIR_TRY(check_like_param(c, 1, 3));
-    WEIR_TRY(check_scalar(c, 4, "step"));
-    if (c->in[4].desc.dtype != WEIR_F64)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "step must be f64, which counts exactly");
+    WEIR_TRY(check_step(c, 4));
     return check_rate(c, 5, 4);
 }
 
@@ -163,10 +172,7 @@ const weir_opdef weir_op_rmsprop_update = {
 static weir_status lr_schedule_infer(weir_call *c)
 {
     WEIR_TRY(check_scalar(c, 0, "lr"));
-    WEIR_TRY(check_scalar(c, 1, "step"));
-    if (c->in[1].desc.dtype != WEIR_F64)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "step must be f64, which counts exactly");
-    return WEIR_OK;
+    return check_step(c, 1);
 }
 
 const weir_opdef weir_op_lr_schedule = {
@@ -277,8 +283,9 @@ weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *
         return REFUSE(WEIR_ERR_INVALID, "sgd_update: momentum %g and dampening %g make no sense"
                       "%s", o.momentum, o.dampening,
                       o.nesterov ? "; nesterov needs momentum and no dampening" : "");
-    return weir_record(WEIR_OP_SGD_UPDATE, buffered ? 4 : 3,
-                       (weir_tensor *[]){param, grad, lr, momentum_buffer}, &a, sizeof a, NULL);
+    return weir_record(WEIR_OP_SGD_UPDATE, !buffered ? 3 : o.step ? 5 : 4,
+                       (weir_tensor *[]){param, grad, lr, momentum_buffer, o.step}, &a, sizeof a,
+                       NULL);
 }
 
 static weir_status adam(weir_op op, weir_tensor *const in[6], const weir_adam_options *options)
