@@ -186,6 +186,7 @@ LONG_CALL(weir_device_sync)
 %ignore weir_pair;
 %ignore weir_backward;
 %ignore weir_backward_from;
+%ignore weir_sgd_options::step;      /* its tensor would have to outlive the options */
 %ignore weir_gradients;
 %ignore weir_gradients_from;
 %ignore weir_vjp;
