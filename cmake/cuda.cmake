@@ -71,7 +71,7 @@ function(weir_cuda_text name)
         DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/text.cmake VERBATIM)
 endfunction()
 weir_cuda_text(rtc_begin device/cuda/rtc_types.h core/half.h core/maths.h core/trig_table.h
-    core/maths_special.h core/rng.h core/row.h)
+    core/maths_special.h core/divide.h core/rng.h core/row.h)
 weir_cuda_text(rtc_kernel device/cuda/rtc_kernel.h)
 add_custom_target(weir_cuda_texts DEPENDS ${cuda_texts}/rtc_begin.inc ${cuda_texts}/rtc_kernel.inc)
 target_include_directories(weir_cuda_flags INTERFACE ${cuda_texts})

@@ -14,10 +14,11 @@
  * parameters in f32 and weir_cast them.
  * i32, i64 and u8 wrap around. They are added, subtracted, multiplied, divided (below), compared,
  * reduced (sum, prod, amax, amin, argmax, argmin), moved, and go through neg, abs, sign, square,
- * max, min and clamp. A sum or product of integers or bools is i64, as PyTorch's.
+ * max, min, clamp, pow, div_floor, div_trunc and remainder. A sum or product of integers or bools
+ * is i64, as PyTorch's.
  * bool is no number: it is counted (sum, prod), combined (logical_...), chosen by and moved.
  *
- * Two types. add, sub, mul, div, max, min, pow, the comparisons and where (a and b) first cast
+ * Two types. add, sub, mul, divisions, max, min, pow, comparisons and where (a and b) first cast
  * operands of different types to the one that weir_dtype_promote gives: the later one in bool, u8,
  * i32, i64, f16 and bf16, f32, f64, but f32 for f16 with bf16. These are PyTorch's rules for
  * tensors of one axis or more; scalars (no axes) are no exception here. The casts are recorded, so
@@ -86,16 +87,26 @@ WEIR_API weir_tensor *weir_atanh(weir_tensor *x);
 WEIR_API weir_tensor *weir_log1p(weir_tensor *x);       /* log(1 + x) */
 WEIR_API weir_tensor *weir_expm1(weir_tensor *x);       /* exp(x) - 1 */
 
-/* ---- element-wise, two inputs, broadcast; all but pow take integers too ---- */
+/* ---- element-wise, two inputs, broadcast; of integers too ---- */
 WEIR_API weir_tensor *weir_add(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_sub(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_mul(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_div(weir_tensor *a, weir_tensor *b);
+
+/* Whole quotients, rounded down or towards 0 (slope 0), and what the former leaves:
+ * a - b div_floor(a, b), of b's sign. By the definitions of Python and PyTorch: 1.0 by 0.1 is 9,
+ * 0.1 are left; 5 by infinity is 0, 5 are left; by 0.0 as div, NaN is left. An integer by 0 is 0, 0
+ * is left. */
+WEIR_API weir_tensor *weir_div_floor(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_div_trunc(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_remainder(weir_tensor *a, weir_tensor *b);
+
 WEIR_API weir_tensor *weir_max(weir_tensor *a, weir_tensor *b);     /* a tie: half the gradient */
 WEIR_API weir_tensor *weir_min(weir_tensor *a, weir_tensor *b);     /* to each */
 
-/* a to the power b, as C's pow. Slope in a: 0 where b is 0; in b: 0 where a is 0 and b is not
- * negative, NaN where a is negative. */
+/* a to the power b, as C's pow; of integers wrapped, to a negative power 0 but for 1 and -1.
+ * Slope in a: 0 where b is 0; in b: 0 where a is 0 and b is not negative, NaN where a is negative.
+ */
 WEIR_API weir_tensor *weir_pow(weir_tensor *a, weir_tensor *b);
 
 /* ---- comparisons -> bool, broadcast; any number type, eq and ne bool too. No gradient. ---- */
@@ -172,6 +183,7 @@ WEIR_API weir_tensor *weir_detach(weir_tensor *x);
 /* One value everywhere, any dtype; uniform in [lo, hi), which f16 and bf16 may round up to hi;
  * normal. */
 WEIR_API weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value);
+WEIR_API weir_tensor *weir_fill_int(weir_device *d, weir_desc desc, int64_t value); /* exactly */
 WEIR_API weir_tensor *weir_uniform(weir_device *d, weir_desc desc, double lo, double hi);
 WEIR_API weir_tensor *weir_normal(weir_device *d, weir_desc desc, double mean, double stddev);
 

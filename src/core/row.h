@@ -5,6 +5,7 @@
 #ifndef WEIR_CORE_ROW_H
 #define WEIR_CORE_ROW_H
 
+#include "core/divide.h"
 #include "core/maths_special.h"
 #include "core/rng.h"
 
@@ -40,6 +41,9 @@
 #define M_log1p   ROW_PASTE(weir, log1p, SUFFIX)
 #define M_expm1   ROW_PASTE(weir, expm1, SUFFIX)
 #define M_pow     ROW_PASTE(weir, pow, SUFFIX)
+#define M_div_floor ROW_PASTE(weir, div_floor, SUFFIX)
+#define M_div_trunc ROW_PASTE(weir, div_trunc, SUFFIX)
+#define M_remainder ROW_PASTE(weir, remainder, SUFFIX)
 #define M_circle  ROW_PASTE(weir, circle, SUFFIX)
 
 /* An attribute as an element: integers that do not fit are the nearest that do. */

@@ -72,6 +72,10 @@ static weir_status run(weir_choose_fn choose, weir_isa isa, int threads, const w
 #define M_log1p log1p
 #define M_expm1 expm1
 #define M_pow   pow
+/* Of positive numbers. */
+#define M_remainder fmod
+#define M_div_floor(a, b) floor(((a) - fmod(a, b)) / (b) + K(0.5))
+#define M_div_trunc(a, b) trunc((a) / (b))
 
 /* One element by the naive meaning of a row, libm for the functions. */
 typedef struct draws {

@@ -1,4 +1,5 @@
-/* compare.c - what the op table cannot draw: equal floats, NaN, mixed types, special powers. */
+/* compare.c - what the op table cannot draw: equal floats, NaN, mixed types, special powers and
+ * quotients, integers at their limits. */
 #include "check.h"
 #include "weir.h"
 
@@ -127,5 +128,70 @@ CASE(steps_at_their_edges)
 
     edges(d, WEIR_F32);
     edges(d, WEIR_F64);
+    weir_device_close(d);
+}
+
+static void special_quotients(weir_device *d, weir_dtype type)
+{
+    const double       nan = (double)NAN, inf = (double)INFINITY;
+    weir_tensor *const a = given(d, type, (double[N]){5, -5, 5, -5, 1, -1, 0, inf});
+    weir_tensor *const b = given(d, type, (double[N]){inf, inf, -3, 3, 0, 0, 0, 2});
+
+    IS(weir_div_floor(a, b), 0, -1, -2, -2, inf, -inf, nan, nan);
+    IS(weir_div_trunc(a, b), 0, 0, -1, -1, inf, -inf, nan, inf);
+    IS(weir_remainder(a, b), 5, inf, -1, 1, nan, nan, nan, nan);
+}
+
+/* 1.0 / 0.1 rounds to 10, but 0.1 is above a tenth. */
+CASE(quotients_of_special_numbers)
+{
+    weir_device *const d = weir_device_open(check_device(), NULL);
+    const double       ten[N] = {1, 0.3, 0.6, 0.7, 0.8, -1, 2, 3}, tenth[N] = {
+        0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
+
+    special_quotients(d, WEIR_F32);
+    special_quotients(d, WEIR_F64);
+    IS(weir_div_floor(given(d, WEIR_F64, ten), given(d, WEIR_F64, tenth)),
+       9, 2, 5, 6, 8, -10, 19, 29);
+    weir_device_close(d);
+}
+
+CASE(integers_divide_and_wrap_at_their_limits)
+{
+    const double       least = INT32_MIN;
+    weir_device *const d = weir_device_open(check_device(), NULL);
+    weir_tensor *const a = given(d, WEIR_I32, (double[N]){least, least, 7, -7, 7, -7, 5, 0});
+    weir_tensor *const b = given(d, WEIR_I32, (double[N]){-1, 0, 2, 2, -2, -2, 0, 3});
+
+    IS(weir_div_floor(a, b), least, 0, 3, -4, -4, 3, 0, 0);
+    IS(weir_div_trunc(a, b), least, 0, 3, -3, -3, 3, 0, 0);
+    IS(weir_remainder(a, b), 0, 0, 1, 1, -1, -1, 0, 0);
+    IS(weir_pow(a, b), 0, 1, 49, 49, 0, 0, 1, 0);
+    IS(weir_pow(given(d, WEIR_I32, (double[N]){-1, -1, 1, 3, 2, 2, -2, 65536}),
+                given(d, WEIR_I32, (double[N]){-1, -2, -5, 20, 31, 32, 31, 2})),
+       -1, 1, 1, -808182895, least, 0, least, 0);
+    weir_device_close(d);
+}
+
+/* Numbers that f64 lacks are filled in and compared exactly. */
+CASE(integers_are_filled_in_exactly)
+{
+    const int64_t      odd = (INT64_C(1) << 53) + 1;
+    const int64_t      all[] = {odd, -odd, INT64_MAX, INT64_MIN, 0, -1, odd - 1, 1 - odd};
+    weir_device *const d = weir_device_open(check_device(), NULL);
+
+    for (int i = 0; i < N; i++) {
+        weir_tensor *const t = weir_fill_int(d, weir_1d(WEIR_I64, 1), all[i]);
+        int64_t            got = 7;
+        CHECK_OK(weir_read(t, &got, sizeof got));
+        CHECK(got == all[i]);
+        uint8_t same[2];
+        CHECK_OK(weir_read(weir_eq(t, weir_fill_int(d, weir_1d(WEIR_I64, 2), odd)), same, 2));
+        CHECK(same[0] == (all[i] == odd) && same[1] == same[0]);
+    }
+    CHECK(weir_fill_int(d, weir_1d(WEIR_U8, 1), -1) == NULL);
+    CHECK_TEXT(weir_error(), "u8 has no -1");
+    CHECK(weir_fill_int(d, weir_1d(WEIR_I32, 1), INT64_C(1) << 31) == NULL);
+    CHECK(weir_fill_int(d, weir_1d(WEIR_F32, 1), 3) != NULL);
     weir_device_close(d);
 }

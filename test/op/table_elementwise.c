@@ -115,6 +115,9 @@ BINARY(add)
 BINARY(sub)
 BINARY(mul)
 BINARY(div)
+BINARY(div_floor)
+BINARY(div_trunc)
+BINARY(remainder)
 BINARY(max)
 BINARY(min)
 
@@ -143,6 +146,15 @@ static weir_tensor *build_dropout(const op_call *c)
     {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
      .types = OP_INTEGERS, .in = {{OP_DATA, -90, 90}, {OP_DATA, -70, 110}}, .sets = binary_sets,   \
      .wrong = binary_wrong, .any_type = 3}
+/* Quotients below 1 in size, where the remainder has slopes; steps have none. */
+#define WHOLE_ROW(id, title, kind, from, to, low, high)                                            \
+    {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
+     .types = OP_ANY_FLOAT, .in = {{kind, from, to}, {kind, low, high}}, .eps = 1,                 \
+     .sets = binary_sets, .wrong = binary_wrong, .any_type = 3}
+#define DIVISOR_ROW(id, title)                                                                     \
+    {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
+     .types = OP_INTEGERS, .in = {{OP_DATA, -90, 90}, {OP_DATA, 1, 110}}, .sets = binary_sets,     \
+     .wrong = binary_wrong, .any_type = 3}
 #define INTEGERS_ROW(id, title)                                                                    \
     {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
      .types = OP_INTEGERS, .in = {{OP_DATA, -90, 90}}, .sets = unary_sets}
@@ -169,6 +181,14 @@ const op_row op_elementwise[] = {
     BINARY_ROW(sub, -3, 3, 1),
     BINARY_ROW(mul, -3, 3, 1),
     BINARY_ROW(div, 0.5, 3, 1),
+    WHOLE_ROW(div_floor, "div_floor", OP_DATA, -2, 2, 0.3, 3),
+    WHOLE_ROW(div_trunc, "div_trunc", OP_DATA, -2, 2, 0.3, 3),
+    WHOLE_ROW(remainder, "remainder", OP_DATA, -2, 2, 0.3, 3),
+    WHOLE_ROW(remainder, "remainder (above 0)", OP_PARAM, 0.1, 0.9, 1.1, 3),
+    WHOLE_ROW(remainder, "remainder (below 0)", OP_PARAM, -0.9, -0.1, 1.1, 3),
+    DIVISOR_ROW(div_floor, "div_floor (integers)"),
+    DIVISOR_ROW(div_trunc, "div_trunc (integers)"),
+    DIVISOR_ROW(remainder, "remainder (integers)"),
     BINARY_ROW(max, -3, 3, 0),
     BINARY_ROW(min, -3, 3, 0),
     INTEGER_ROW(add, "add (integers)"),

@@ -175,5 +175,8 @@ const op_row op_math[] = {
     {.name = "pow", .build = build_pow, .reference = ref_pow, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, 0.2, 3}, {OP_PARAM, -2, 3}}, .eps = 2, .sets = pow_sets, .wrong = pow_wrong,
      .any_type = 3},
+    {.name = "pow (integers)", .says = "pow", .build = build_pow, .reference = ref_pow,
+     .types = OP_INTEGERS, .in = {{OP_DATA, -5, 6}, {OP_DATA, 0, 4}}, .sets = pow_sets,
+     .wrong = pow_wrong, .any_type = 3},
     {0},
 };

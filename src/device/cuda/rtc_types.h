@@ -34,6 +34,8 @@ typedef unsigned long long uint64_t;
 #define __builtin_rint      rint
 #define __builtin_truncf    truncf
 #define __builtin_trunc     trunc
+#define __builtin_fmodf     fmodf
+#define __builtin_fmod      fmod
 #define __builtin_copysignf copysignf
 #define __builtin_copysign  copysign
 

@@ -132,6 +132,27 @@ static weir_status div_grad(weir_grad *g)
     return WEIR_OK;
 }
 
+/* Of whole quotients: steps, so 0 wherever there is a slope. */
+static weir_status steps_grad(weir_grad *g)
+{
+    for (int i = 0; i < 2; i++)
+        if (weir_wants(g, i))
+            WEIR_TRY(weir_grad_set(g, i, weir_fill(g->x[i]->dev, g->x[i]->layout.desc, 0)));
+    return WEIR_OK;
+}
+
+/* a - b floor(a / b): the quotient has no slope. */
+static weir_status remainder_grad(weir_grad *g)
+{
+    if (weir_wants(g, 0))
+        WEIR_TRY(weir_grad_set_summed(g, 0, g->dy[0]));
+    if (weir_wants(g, 1)) {
+        weir_tensor *const t = weir_mul(g->dy[0], weir_div_floor(g->x[0], g->x[1]));
+        WEIR_TRY(weir_grad_set(g, 1, weir_neg(weir_sum_to(t, &g->x[1]->layout.desc))));
+    }
+    return WEIR_OK;
+}
+
 /* Of max and min: dy where the own input was chosen, half of it at a tie. */
 static weir_status chosen_grad(weir_grad *g, weir_op op)
 {
@@ -197,6 +218,9 @@ enum {
 #define DEF_SUB           PROMOTED, GRAD(sub_grad, 3, 0, 0)
 #define DEF_MUL           PROMOTED, GRAD(mul_grad, 3, 3, 0)
 #define DEF_DIV           DIVIDING, GRAD(div_grad, 3, 2, 1)
+#define DEF_DIV_FLOOR     PROMOTED, GRAD(steps_grad, 3, 0, 0)
+#define DEF_DIV_TRUNC     DEF_DIV_FLOOR
+#define DEF_REMAINDER     PROMOTED, GRAD(remainder_grad, 3, 3, 0)
 #define DEF_MAX           PROMOTED, GRAD(max_grad, 3, 3, 0)
 #define DEF_MAX_GRAD      PLAIN
 #define DEF_MIN           PROMOTED, GRAD(min_grad, 3, 3, 0)
@@ -349,6 +373,9 @@ BINARY(ADD, add)
 BINARY(SUB, sub)
 BINARY(MUL, mul)
 BINARY(DIV, div)
+BINARY(DIV_FLOOR, div_floor)
+BINARY(DIV_TRUNC, div_trunc)
+BINARY(REMAINDER, remainder)
 BINARY(MAX, max)
 BINARY(MIN, min)
 

@@ -3,6 +3,8 @@
  * A view shares its input's block: infer answers with strides and alias 0, and nothing runs. A
  * reshape is a view where strides allow it (channels-last memory often forbids merging axes), else
  * a dense copy. */
+#include <inttypes.h>
+
 #include "graph/op/define.h"
 
 enum { VIEW = WEIR_PURE | WEIR_STRIDED | WEIR_VIEW, MOVE = WEIR_PURE | WEIR_STRIDED };
@@ -358,4 +360,24 @@ weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value)
     if (weir_desc_pack("fill", &desc, &a.desc) != WEIR_OK)
         return NULL;
     return weir_record_on(d, WEIR_OP_FILL, 0, NULL, &a, sizeof a, out) == WEIR_OK ? out[0] : NULL;
+}
+
+/* A fill's number is an f64: one that it cannot hold is the sum of two that it can. */
+weir_tensor *weir_fill_int(weir_device *d, weir_desc desc, int64_t value)
+{
+    const int64_t least[] = {[WEIR_I32] = INT32_MIN, [WEIR_I64] = INT64_MIN},
+                  most[] = {[WEIR_I32] = INT32_MAX, [WEIR_I64] = INT64_MAX, [WEIR_U8] = UINT8_MAX,
+                            [WEIR_BOOL] = 1};
+    const int64_t low = value & UINT32_MAX, unit = INT64_C(1) << 53;
+
+    if (weir_is_any_float(desc.dtype) || (unsigned)desc.dtype > WEIR_BF16)
+        return weir_fill(d, desc, (double)value);
+    if (value > most[desc.dtype] || (desc.dtype <= WEIR_I64 && value < least[desc.dtype]) ||
+        (desc.dtype > WEIR_I64 && value < 0))
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "fill_int: %s has no %" PRId64,
+                              weir_dtype_name(desc.dtype), value);
+    if (value >= -unit && value <= unit)
+        return weir_fill(d, desc, (double)value);
+    weir_tensor *const high = weir_fill(d, desc, (double)(value - low));
+    return high ? weir_add(high, weir_fill(d, weir_scalar(desc.dtype), (double)low)) : NULL;
 }

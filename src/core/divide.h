@@ -1,0 +1,75 @@
+/* divide.h - whole quotients, remainders and powers of integers, for the rows that say M_div_floor,
+ * M_div_trunc, M_remainder and M_pow.
+ *
+ * Floats: the definitions of Python and PyTorch. fmod is exact, so the quotient is never taken from
+ * a rounded one: 1.0 / 0.1 rounds up to 10, its floor is 9. Integers wrap; what is divided by 0 is
+ * 0, as in NumPy, since no element can stop a planned step (PyTorch raises on a CPU).
+ *
+ * The text of this file is part of kernels that are compiled at run time, too. */
+#ifndef WEIR_CORE_DIVIDE_H
+#define WEIR_CORE_DIVIDE_H
+
+#define WEIR_DIVIDE_FLOATS(T, S, f)                                                                \
+    static inline T weir_remainder_##S(T a, T b)                                                   \
+    {                                                                                              \
+        const T rest = __builtin_fmod##f(a, b);                                                    \
+        return rest != (T)0 && (rest < (T)0) != (b < (T)0) ? rest + b : rest;                      \
+    }                                                                                              \
+    static inline T weir_div_trunc_##S(T a, T b)                                                   \
+    {                                                                                              \
+        const T q = a / b, whole = __builtin_trunc##f(q);                                          \
+        return q != q ? q : whole;                                                                 \
+    }                                                                                              \
+    /* (a - rest) / b is whole but for its rounding. */                                            \
+    static inline T weir_div_floor_##S(T a, T b)                                                   \
+    {                                                                                              \
+        const T    rest = __builtin_fmod##f(a, b), down = (a - rest) / b;                          \
+        const bool below = rest != (T)0 && (rest < (T)0) != (b < (T)0);                            \
+        const T    q = below ? down - (T)1 : down, low = __builtin_floor##f(q);                    \
+        const T    whole = q - low > (T)0.5 ? low + (T)1 : low;                                    \
+        const T    value = q == (T)0 ? __builtin_copysign##f((T)0, a / b) : whole;                 \
+        return b == (T)0 ? a / b : q != q ? q : value;                                             \
+    }
+
+WEIR_DIVIDE_FLOATS(float, f32, f)
+WEIR_DIVIDE_FLOATS(double, f64, )
+
+/* U: the unsigned type of the same size, in which nothing overflows; NEGATIVE(x): x < 0. The least
+ * number by -1 is itself. */
+#define WEIR_DIVIDE_INTEGERS(T, U, S, NEGATIVE)                                                    \
+    static inline T weir_div_trunc_##S(T a, T b)                                                   \
+    {                                                                                              \
+        return b == 0 ? (T)0 : NEGATIVE(b) && b + (T)1 == 0 ? (T)((U)0 - (U)a) : (T)(a / b);       \
+    }                                                                                              \
+    static inline T weir_rest_##S(T a, T b)                                                        \
+    {                                                                                              \
+        return b == 0 || (NEGATIVE(b) && b + (T)1 == 0) ? (T)0 : (T)(a % b);                       \
+    }                                                                                              \
+    static inline T weir_div_floor_##S(T a, T b)                                                   \
+    {                                                                                              \
+        const bool below = weir_rest_##S(a, b) != 0 && NEGATIVE(a) != NEGATIVE(b);                 \
+        return (T)((U)weir_div_trunc_##S(a, b) - (U)below);                                        \
+    }                                                                                              \
+    static inline T weir_remainder_##S(T a, T b)                                                   \
+    {                                                                                              \
+        const T rest = weir_rest_##S(a, b);                                                        \
+        return rest != 0 && NEGATIVE(a) != NEGATIVE(b) ? (T)(rest + b) : rest;                     \
+    }                                                                                              \
+    /* To a negative power: 1 and -1 alone are not 0, rounded towards it. */                       \
+    static inline T weir_pow_##S(T a, T b)                                                         \
+    {                                                                                              \
+        U y = 1, x = (U)a;                                                                         \
+        if (NEGATIVE(b))                                                                           \
+            return a == 1 ? (T)1 : (U)a + (U)1 != 0 ? (T)0 : b % 2 != 0 ? a : (T)1;                \
+        for (U n = (U)b; n != 0; n = (U)(n >> 1), x = (U)(x * x))                                  \
+            y = n & 1 ? (U)(y * x) : y;                                                            \
+        return (T)y;                                                                               \
+    }
+
+#define WEIR_IS_NEGATIVE(x) ((x) < 0)
+#define WEIR_NEVER(x)       ((void)(x), false)
+WEIR_DIVIDE_INTEGERS(int32_t, uint32_t, i32, WEIR_IS_NEGATIVE)
+WEIR_DIVIDE_INTEGERS(int64_t, uint64_t, i64, WEIR_IS_NEGATIVE)
+WEIR_DIVIDE_INTEGERS(uint8_t, uint8_t, u8, WEIR_NEVER)
+
+#endif
