@@ -526,11 +526,17 @@ class Value:
     def fill(self, x):
         """One value everywhere. A value nobody has written yet has it at once; while recording it
         is set again at each run, so what the graph changes afterwards starts from it."""
+        whole = isinstance(x, int) and not is_float(self.dtype)
+        fill = capi.weir_fill_int if whole else capi.weir_fill
         if not self._written or not self.device.recording and self._state:
-            capi.weir_write_fill(self.room(), x)
+            if whole:
+                with self.device.at_once():
+                    capi.weir_assign(self.room(), fill(self.device.handle, self.desc, x))
+            else:
+                capi.weir_write_fill(self.room(), float(x))
             if not self.device.recording:
                 return
-        self.put(capi.weir_fill(self.device.handle, self.desc, x))
+        self.put(fill(self.device.handle, self.desc, x if whole else float(x)))
 
     def _can_change(self):
         """May the memory be written in place? A result becomes a state of the device for it."""

@@ -13,7 +13,8 @@ from .interop import array, from_dlpack  # noqa: F401
 
 def full(shape, value, dtype="float32", device=None, requires_grad=False):
     t = interop.empty(shape, dtype, device, requires_grad)
-    capi.weir_write_fill(t.data.value.room(), float(value))
+    with t.device.at_once():
+        t.data.SetFloatValue(value)
     return t
 
 

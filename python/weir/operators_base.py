@@ -48,7 +48,7 @@ def index(values, size, device):
     if isinstance(values, Tensor):
         values = values.data
     if isinstance(values, singa.Tensor):
-        handle = arith.cast(values, core.kInt)
+        handle = arith.index(values)
         zero, shift = arith.number(0, handle), arith.number(size, handle)
         return capi.weir_where(capi.weir_lt(handle, zero), capi.weir_add(handle, shift), handle)
     array = np.asarray(values).astype(np.int64)
@@ -99,6 +99,14 @@ def unary(name, function, call, doc, keeps=False):
     """One call of the core on one input; keeps: the result of integers is of their type."""
     def forward(self, x):
         return out(arith.unary(call, x, keeps), x)
+
+    return define(name, function, forward, doc)
+
+
+def rounding(name, function, call, doc):
+    """One call that rounds to whole numbers: integers stay as they are."""
+    def forward(self, x):
+        return out(arith.rounded(call, x), x)
 
     return define(name, function, forward, doc)
 

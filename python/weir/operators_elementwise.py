@@ -1,14 +1,14 @@
 """operators_elementwise - operators that work element by element."""
 import functools
-import math
 
 from . import arith
 from . import capi
 from . import core
 from .engine import Core, is_training
-from .operators_base import (NoGradient, binary, comparison, define, floating, out, unary)
+from .operators_base import (NoGradient, binary, comparison, define, floating, out,
+                             rounding, unary)
 
-ReLU, relu = unary("ReLU", "relu", capi.weir_relu, "max(x, 0).", keeps=True)
+ReLU, relu = define("ReLU", "relu", lambda self, x: out(arith.relu(x), x), "max(x, 0).")
 Sigmoid, sigmoid = unary("Sigmoid", "sigmoid", capi.weir_sigmoid, "1 / (1 + exp(-x)).")
 Tanh, tanh = unary("Tanh", "tanh", capi.weir_tanh, "Hyperbolic tangent.")
 Exp, exp = unary("Exp", "exp", capi.weir_exp, "e to the power x.")
@@ -33,12 +33,11 @@ Acosh, acosh = unary("Acosh", "acosh", capi.weir_acosh, "Inverse hyperbolic cosi
 Atanh, atanh = unary("Atanh", "atanh", capi.weir_atanh, "Inverse hyperbolic tangent.")
 
 Sign, sign = unary("Sign", "sign", capi.weir_sign, "-1, 0 or 1; slope 0.", keeps=True)
-Ceil, ceil = unary("Ceil", "ceil", capi.weir_ceil, "Rounded up; slope 0.", keeps=True)
-Floor, floor = unary("Floor", "floor", capi.weir_floor, "Rounded down; slope 0.", keeps=True)
-Round, round = unary("Round", "round", capi.weir_round,
-                     "Rounded, half away from zero; slope 0.", keeps=True)
-Rounde, rounde = unary("Rounde", "rounde", capi.weir_round_even,
-                       "Rounded, half to even; slope 0.", keeps=True)
+Ceil, ceil = rounding("Ceil", "ceil", capi.weir_ceil, "Rounded up; slope 0.")
+Floor, floor = rounding("Floor", "floor", capi.weir_floor, "Rounded down; slope 0.")
+Round, round = rounding("Round", "round", capi.weir_round, "Rounded, half away from zero; slope 0.")
+Rounde, rounde = rounding("Rounde", "rounde", capi.weir_round_even,
+                          "Rounded, half to even; slope 0.")
 
 SoftPlus, softplus = unary("SoftPlus", "softplus", capi.weir_softplus, "log(1 + exp(x)).")
 SoftSign, softsign = unary("SoftSign", "softsign", capi.weir_softsign, "x / (1 + |x|).")
@@ -136,11 +135,10 @@ class Clip(Core):
 
     def __init__(self, min=None, max=None):
         super().__init__()
-        self.min = -math.inf if min is None else float(min)
-        self.max = math.inf if max is None else float(max)
+        self.min, self.max = min, max
 
     def forward(self, x):
-        return out(arith.unary(lambda h: capi.weir_clamp(h, self.min, self.max), x, True), x)
+        return out(arith.clamp(x, self.min, self.max), x)
 
 
 def clip(x, min=None, max=None):

@@ -435,7 +435,7 @@ class Embedding(Core):
 
     def forward(self, x, w):
         self.x = (x.value.desc, x.device())
-        return out(capi.weir_gather(w.handle, arith.cast(x, core.kInt)), x)
+        return out(capi.weir_gather(w.handle, arith.index(x)), x)
 
     def backward(self, dy):
         dx, dw = super().backward(dy)

@@ -22,7 +22,7 @@ class L2Regularizer(Regularizer):
         self.coefficient = coefficient
 
     def apply(self, epoch, value, grad, step=-1):
-        grad += value * float(self.coefficient)
+        grad += value.detach() * float(self.coefficient)
         return grad
 
 

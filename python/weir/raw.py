@@ -114,7 +114,7 @@ class Tensor:
     # -- host data --
 
     def SetFloatValue(self, x):
-        self.value.fill(float(x))
+        self.value.fill(x if isinstance(x, int) else float(x))
 
     SetIntValue = SetFloatValue
 
@@ -238,15 +238,17 @@ class Tensor:
 
     def L1(self):
         """Mean of the absolute values."""
-        return _read_number(capi.weir_norm(arith.real(self), 1, 0, False)) / self.value.count
+        return _norm(self, 1)
 
     def L2(self):
         """Root of the sum of squares, divided by the number of elements as in SINGA."""
-        return _read_number(capi.weir_norm(arith.real(self), 2, 0, False)) / self.value.count
+        return _norm(self, 2)
 
     # -- in place --
 
     def _update(self, op, number_op, x):
+        if not isinstance(x, Tensor) and arith.is_whole(x) and not core.is_float(self.value.dtype):
+            x = result(arith.scalar(x, self), self.value.device)
         if isinstance(x, Tensor):
             self.put(arith.binary(op, self, x))
         else:
@@ -257,7 +259,7 @@ class Tensor:
         return self._update(capi.weir_add, arith.add_number, x)
 
     def __isub__(self, x):
-        return self._update(capi.weir_sub, _less, x)
+        return self._update(capi.weir_sub, arith.less_number, x)
 
     def __imul__(self, x):
         return self._update(capi.weir_mul, arith.mul_number, x)
@@ -269,8 +271,11 @@ class Tensor:
 CTensor = Tensor
 
 
-def _less(x, c):
-    return arith.add_number(x, -float(c))
+def _norm(x, p):
+    """A norm divided by the number of elements; of integers in float64."""
+    handle = x.handle if core.is_float(x.value.dtype) else arith.cast(x, core.kDouble)
+    norm = capi.weir_norm(handle, p, 0, False)
+    return _read_number(capi.weir_div(norm, arith.number(x.value.count, norm)))
 
 
 def _over(x, c):

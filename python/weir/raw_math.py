@@ -7,9 +7,9 @@ import math
 
 from . import arith
 from . import capi
-from .core import core_dtype, is_float, kBool, kDouble, kFloat32
+from .core import is_float, kBool, kDouble, kFloat32
 from .errors import ShapeError
-from .raw import Tensor, _less, _over, _read_number, result
+from .raw import Tensor, _read_number, result
 
 FLT_MIN = 1.17549435e-38
 
@@ -28,11 +28,19 @@ def _unary(name, op, whole=False):
     return function
 
 
+def _rounding(name, op):
+    def function(t):
+        return _of(arith.rounded(op, t), t)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name.lower()} of each element; integers stay as they are."
+    return function
+
+
 Abs = _unary("Abs", capi.weir_abs, whole=True)
-Ceil = _unary("Ceil", capi.weir_ceil, whole=True)
-Floor = _unary("Floor", capi.weir_floor, whole=True)
-Round = _unary("Round", capi.weir_round, whole=True)            # half away from zero
-RoundE = _unary("RoundE", capi.weir_round_even, whole=True)     # half to even
+Ceil = _rounding("Ceil", capi.weir_ceil)
+Floor = _rounding("Floor", capi.weir_floor)
+Round = _rounding("Round", capi.weir_round)            # half away from zero
+RoundE = _rounding("RoundE", capi.weir_round_even)     # half to even
 Sign = _unary("Sign", capi.weir_sign, whole=True)
 Square = _unary("Square", capi.weir_square, whole=True)
 Negative = _unary("Negative", capi.weir_neg, whole=True)
@@ -65,72 +73,56 @@ def _into(out, handle):
 
 
 def _binary(name, op, number_op):
-    """function(a, b or number[, out])"""
+    """function(a, b[, out]) of raw tensors, one of which may be a number"""
     def function(a, b, out=None):
-        handle = arith.binary(op, a, b) if isinstance(b, Tensor) else number_op(a, b)
-        return _of(handle, a) if out is None else _into(out, handle)
+        if not isinstance(a, Tensor):
+            handle = arith.with_number(op, b, a, swap=True)
+        else:
+            handle = arith.binary(op, a, b) if isinstance(b, Tensor) else number_op(a, b)
+        return _of(handle, a if isinstance(a, Tensor) else b) if out is None else _into(out, handle)
     function.__name__ = function.__qualname__ = name
     return function
 
 
-def _power(x, c):
-    return arith.with_number(capi.weir_pow, x, c)
+def _number(op):
+    return lambda x, c: arith.with_number(op, x, c)
 
 
 Add = AddFloat = AddFloatWithRet = _binary("Add", capi.weir_add, arith.add_number)
-Sub = SubFloat = SubFloatWithRet = _binary("Sub", capi.weir_sub, _less)
+Sub = SubFloat = SubFloatWithRet = _binary("Sub", capi.weir_sub, arith.less_number)
 EltwiseMult = MultFloat = EltwiseMultFloatWithRet = _binary("EltwiseMult", capi.weir_mul,
                                                             arith.mul_number)
-Div = DivFloat = DivFloatWithRet = _binary("Div", capi.weir_div, _over)
-Pow = PowFloat = PowWithRet = PowFloatWithRet = _binary("Pow", capi.weir_pow, _power)
-Maximum = _binary("Maximum", capi.weir_max,
-                  lambda x, c: arith.with_number(capi.weir_max, x, c))
-Minimum = _binary("Minimum", capi.weir_min,
-                  lambda x, c: arith.with_number(capi.weir_min, x, c))
+Div = DivFloat = DivFloatWithRet = _binary("Div", capi.weir_div, _number(capi.weir_div))
+Pow = PowFloat = PowWithRet = PowFloatWithRet = _binary("Pow", capi.weir_pow,
+                                                       _number(capi.weir_pow))
+Maximum = _binary("Maximum", capi.weir_max, _number(capi.weir_max))
+Minimum = _binary("Minimum", capi.weir_min, _number(capi.weir_min))
 
-
-
-def _floor(a, b):
-    """(number of the result's type, a, b and the quotient rounded down as handles of float64).
-
-    In float64 the quotient of float32 and of int32 numbers is never rounded up to a whole one.
-    """
-    b = b if isinstance(b, Tensor) else Scalar(b, a)
-    wide = arith.cast(a, kDouble), arith.cast(b, kDouble)
-    return arith.result_type(a.data_type(), b.data_type()), *wide, capi.weir_floor(
-        capi.weir_div(*wide))
-
-
-def FloorDiv(a, b):
-    """The quotient rounded down; integers by integers give integers."""
-    number, _, _, floor = _floor(a, b)
-    return _of(arith.to(floor, number), a)
-
-
-def Mod(a, b):
-    """a - FloorDiv(a, b) b: of b's sign, as Python's %."""
-    number, x, y, floor = _floor(a, b)
-    return _of(arith.to(capi.weir_sub(x, capi.weir_mul(floor, y)), number), a)
+# The quotient rounded down, and a - b times that: of b's sign, as Python's // and %. Integers by
+# integers give integers; by 0 they are 0, as in NumPy.
+FloorDiv = _binary("FloorDiv", capi.weir_div_floor, _number(capi.weir_div_floor))
+Mod = _binary("Mod", capi.weir_remainder, _number(capi.weir_remainder))
 
 
 def Scalar(x, like):
     """A number as a raw tensor without axes, of the type that a tensor meets numbers in."""
-    number = kDouble if like.data_type() == kDouble else kFloat32
-    device = like.device()
-    return _of(capi.weir_fill(device.handle, (core_dtype(number), ()), float(x)), like)
+    return _of(arith.scalar(x, like), like)
 
 
 def Clip(t, low=None, high=None):
-    """Limited to [low, high]; None: no limit."""
-    low = -math.inf if low is None else float(low)
-    high = math.inf if high is None else float(high)
-    return _of(arith.unary(lambda x: capi.weir_clamp(x, low, high), t, whole=True), t)
+    """Limited to [low, high]; None: no limit. Integers to those in between."""
+    return _of(arith.clamp(t, low, high), t)
+
+
+def _truth(x, like):
+    return _of(capi.weir_fill(like.device().handle, (capi.WEIR_BOOL, ()), float(x != 0)), like)
 
 
 def _logical(name, op):
-    """function(a, b or number) of which elements are not 0: 0 and 1 in float32."""
+    """function(a, b) of which elements are not 0, one a number perhaps: 0 and 1 in float32."""
     def function(a, b):
-        b = b if isinstance(b, Tensor) else Scalar(b, a)
+        a, b = (a if isinstance(a, Tensor) else _truth(a, b),
+                b if isinstance(b, Tensor) else _truth(b, a))
         for x in (a, b):
             if not is_float(x.data_type()) and x.data_type() != kBool:
                 raise TypeError(f"{name}: integers have no bit operations here; compare them first")
@@ -153,9 +145,11 @@ def Not(a):
 __add__, __sub__, __mul__, __div__ = Add, Sub, EltwiseMult, Div
 
 
-def _compare(name, op):
-    """function(a, b or number): 0 and 1 in float32."""
+def _compare(name, op, swapped):
+    """function(a, b): 0 and 1 in float32; one may be a number. swapped: op of b and a."""
     def function(a, b):
+        if not isinstance(a, Tensor):
+            return _of(arith.compare_number(swapped, b, a), b)
         if isinstance(b, Tensor):
             return _of(arith.compare(op, a, b), a)
         return _of(arith.compare_number(op, a, b), a)
@@ -163,12 +157,12 @@ def _compare(name, op):
     return function
 
 
-LT = LTFloat = _compare("LT", capi.weir_lt)
-LE = LEFloat = _compare("LE", capi.weir_le)
-GT = GTFloat = _compare("GT", capi.weir_gt)
-GE = GEFloat = _compare("GE", capi.weir_ge)
-EQ = EQFloat = _compare("EQ", capi.weir_eq)
-NE = NEFloat = _compare("NE", capi.weir_ne)
+LT = LTFloat = _compare("LT", capi.weir_lt, capi.weir_gt)
+LE = LEFloat = _compare("LE", capi.weir_le, capi.weir_ge)
+GT = GTFloat = _compare("GT", capi.weir_gt, capi.weir_lt)
+GE = GEFloat = _compare("GE", capi.weir_ge, capi.weir_le)
+EQ = EQFloat = _compare("EQ", capi.weir_eq, capi.weir_eq)
+NE = NEFloat = _compare("NE", capi.weir_ne, capi.weir_ne)
 __lt__, __le__, __gt__, __ge__, __eq__ = LT, LE, GT, GE, EQ
 
 
@@ -210,7 +204,7 @@ def reduced(op, t, axis=None, keepdims=False, *args):
 
 def ArgReduce(op, t, axis=None, keepdims=False):
     """weir_argmax or weir_argmin, of all elements without an axis, as int32."""
-    handle, shape = arith.real(t), t.shape()
+    handle, shape = arith.comparable(t), t.shape()
     if axis is None:
         handle, axis = capi.weir_reshape(handle, (-1,)), 0
         shape = (1,) * max(1, len(shape)) if keepdims else (1,)
@@ -233,12 +227,16 @@ def SumAll(t):
 
 
 def SumAsFloat(t):
-    return _read_number(capi.weir_sum(arith.real(t), 0, False))
+    return _read_number(capi.weir_sum(t.handle, 0, False))
+
+
+def AverageAsFloat(t):
+    """The mean of all elements, as a Python number."""
+    return _read_number(arith.reduce(capi.weir_mean, t, 0, False))
 
 
 def Average(t, axis=None):
     """Mean along an axis; of integers in float32."""
-    t = t if is_float(t.data_type()) else t.AsType(kFloat32)
     return reduced(capi.weir_mean, t, axis)
 
 
@@ -262,11 +260,13 @@ def _matrix(M, name):
 
 def Mult(A, B):
     """Matrix product: of matrices, a matrix and a vector, or batches that broadcast."""
-    return _of(arith.binary(capi.weir_matmul, A, B), A)
+    if not isinstance(A, Tensor) or not isinstance(B, Tensor):
+        raise ShapeError("matmul: a number is no matrix")
+    return _of(arith.matmul(A, B), A)
 
 
 def MultWithRet(A, B, C):
-    return _into(C, arith.binary(capi.weir_matmul, A, B))
+    return _into(C, arith.matmul(A, B))
 
 
 def MultWithScale(alpha, A, B, beta, C):
@@ -279,15 +279,10 @@ def MultWithScale(alpha, A, B, beta, C):
 
 def Einsum(equation, A, B=None):
     """Einstein's summation of one or two tensors, with a "->"; of a scalar the shape is (1,)."""
-    equation = equation.replace(" ", "")
-    dtypes = [t.data_type() for t in (A, B) if t is not None]
-    number = arith.result_type(dtypes[0], dtypes[-1])
-    within = number if is_float(number) else kDouble
-    handle = capi.weir_einsum(equation, arith.cast(A, within),
-                              None if B is None else arith.cast(B, within))
+    handle = arith.einsum(equation.replace(" ", ""), A, B)
     if capi.weir_tensor_desc(handle)[1] == ():
         handle = capi.weir_reshape(handle, (1,))
-    return _of(arith.to(handle, number), A)
+    return _of(handle, A)
 
 
 def TensorDot(A, B, axes=2):

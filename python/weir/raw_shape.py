@@ -3,6 +3,7 @@
 Transpose, Reshape and Broadcast look at the elements of their input (weir.view); Reshape of a
 transposed tensor and all others give elements of their own.
 """
+from . import arith
 from . import capi
 from . import view
 from .errors import ShapeError
@@ -87,21 +88,28 @@ def Slice(t, begin, end, step):
 def AssignSlice(t, begin, end, value):
     """Elements begin to end (exclusive) of every axis become value, in place: a number, or a raw
     tensor that broadcasts to the part or has as many elements."""
+    if all(b < e for b, e in zip(begin, end)):
+        t.put(WithSlice(t, begin, end, value).handle)
+
+
+def WithSlice(t, begin, end, value):
+    """t with other elements from begin to end: see AssignSlice."""
     full, dtype = t.shape(), capi.weir_tensor_desc(t.handle)[0]
     part = tuple(max(0, e - b) for b, e in zip(begin, end))
     if 0 in part:
-        return
+        return t.Clone()
     after = [size - b - n for size, b, n in zip(full, begin, part)]
     if isinstance(value, Tensor):
         source = capi.weir_cast(value.handle, dtype)
         source = capi.weir_reshape(source, part) if value.Size() == Product(part) else source
     else:
-        source = capi.weir_fill(t.device().handle, (dtype, ()), float(value))
+        source = arith.number(value, t.handle)
     new = capi.weir_pad(capi.weir_broadcast_to(source, (dtype, part)), begin, after,
                         capi.WEIR_PAD_CONSTANT, 0.0)
     inside = capi.weir_pad(capi.weir_fill(t.device().handle, (capi.WEIR_F32, part), 1.0), begin,
                            after, capi.WEIR_PAD_CONSTANT, 0.0)
-    t.put(capi.weir_where(capi.weir_cast(inside, capi.WEIR_BOOL), new, t.handle))
+    return result(capi.weir_where(capi.weir_cast(inside, capi.WEIR_BOOL), new, t.handle),
+                  t.device())
 
 
 def squeezed(shape, axis=None):

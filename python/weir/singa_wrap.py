@@ -22,7 +22,7 @@ from .raw_handles import (BatchNormHandle, ConvHandle, CpuBatchNormBackwardx,  #
 from .raw_math import (Abs, Acos, Acosh, Add, AddColumn, AddColumnWithScale,  # noqa: F401
                        AddFloat, AddFloatWithRet, And, ArgReduce, Clip, FloorDiv, Mod, Not, Or,
                        Scalar, Xor, AddRow, AddRowWithScale, Asin, Asinh, Atan,
-                       Atanh, Average, Axpy, Bernoulli, Ceil, Cos, Cosh, CrossEntropyFwd, Div,
+                       Atanh, Average, AverageAsFloat, Axpy, Bernoulli, Ceil, Cos, Cosh, CrossEntropyFwd, Div,
                        DivColumn, DivFloat, DivFloatWithRet, DivRow, Einsum, EltwiseMult,
                        EltwiseMultFloatWithRet, EQ, EQFloat, Erf, Exp, Floor, Gaussian, GE,
                        GEFloat, GT, GTFloat, LE, LEFloat, Log, LogSoftMax, LT, LTFloat, Maximum,
@@ -36,7 +36,7 @@ from .raw_math import (Abs, Acos, Acosh, Add, AddColumn, AddColumnWithScale,  # 
 from .raw_shape import (AssignSlice, Broadcast, ConcatColumns, ConcatOn,  # noqa: F401
                         ConcatRows, Contiguous, CopyDataToFrom, CopyRows, DefaultTranspose,
                         Product, RepeatDataToFrom, Reshape, Slice, SliceColumns, SliceOn,
-                        SliceRows, Transpose, squeezed)
+                        SliceRows, Transpose, WithSlice, squeezed)
 
 # USE_CUDA and USE_CUDNN are asked of the machine when they are first read: see __getattr__.
 USE_DIST = 0

@@ -174,8 +174,7 @@ def _into(raw, out):
 
 def _binary(name, func, doc):
     def function(lhs, rhs, ret=None):
-        lhs = lhs if isinstance(lhs, Tensor) else from_raw_tensor(singa.Scalar(lhs, rhs.data))
-        return _into(func(lhs.data, _raw(rhs)), ret)
+        return _into(func(_raw(lhs), _raw(rhs)), ret)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
@@ -213,7 +212,7 @@ def average(t, axis=None):
     """Mean along an axis; without one a Python number."""
     if axis is not None:
         return from_raw_tensor(singa.Average(t.data, axis))
-    return singa.SumAsFloat(t.data) / t.size()
+    return singa.AverageAsFloat(t.data)
 
 
 def sum_columns(M):

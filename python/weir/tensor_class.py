@@ -15,7 +15,7 @@ from . import interop
 from . import singa_wrap as singa
 from .errors import StateError
 from .raw import CTensor
-from .tensor_methods import Methods, call, in_place, operand, operator, reflected
+from .tensor_methods import Methods, call, in_place, operand, operator, reflected, set_part
 
 float32 = core.kFloat32
 _NARROW = {"int64": np.int32, "float64": np.float32}
@@ -168,7 +168,7 @@ class Tensor(Methods, interop.Exchange):
         if value is None:
             raise TypeError("a part becomes a number, an array or a Tensor")
         begin, end, _ = zip(*bounds) if bounds else ((), (), ())
-        singa.AssignSlice(self.data, begin, end, value.data if isinstance(value, Tensor) else value)
+        set_part(self, begin, end, value)
 
     # -- conversions --
 
@@ -257,7 +257,7 @@ class Tensor(Methods, interop.Exchange):
         return self
 
     def set_value(self, x, inplace=True):
-        return self._filled(inplace, self.data.SetFloatValue, float(x))
+        return self._filled(inplace, self.data.SetFloatValue, x if isinstance(x, int) else float(x))
 
     def gaussian(self, mean, std, inplace=True):
         return self._filled(inplace, singa.Gaussian, mean, std, self.data)

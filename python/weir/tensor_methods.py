@@ -7,9 +7,11 @@ import sys
 
 import numpy as np
 
+from . import arith
 from . import capi
 from . import core
 from . import singa_wrap as singa
+from .errors import ShapeError, StateError
 from .raw import CTensor
 
 
@@ -50,12 +52,16 @@ def _is_number(x):
 
 
 def operand(x, like):
-    """A Tensor or a number as it is, an array as a Tensor of the other's device; else None."""
-    if isinstance(x, type(like)) or _is_number(x):
+    """A Tensor as it is, a number as one of Python, an array as a Tensor of the other's device, in
+    64 bits if the other is; else None."""
+    if isinstance(x, type(like)):
         return x
+    if _is_number(x):
+        return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
     if isinstance(x, np.ndarray):
         from .tensor_class import Tensor, plain_array
-        return Tensor(data=raw_of(plain_array(x), like.device), requires_grad=False)
+        wide = like.dtype in (core.kDouble, core.kInt64) and x.dtype in (np.int64, np.float64)
+        return Tensor(data=raw_of(x if wide else plain_array(x), like.device), requires_grad=False)
     return None
 
 
@@ -73,7 +79,7 @@ def operator(function):
         if other is None:
             return NotImplemented
         if _is_number(other):
-            return call(lambda x: function(x, float(other)), self)
+            return call(lambda x: function(x, other), self)
         return call(function, self, other)
     return method
 
@@ -85,35 +91,57 @@ def reflected(function):
         if other is None:
             return NotImplemented
         if _is_number(other):
-            return call(lambda x: function(singa.Scalar(float(other), x), x), self)
+            return call(lambda x: function(other, x), self)
         return call(function, other, self)
     return method
 
 
 def in_place(function):
-    """An operator that changes its Tensor, and all that share its elements; it keeps its type.
+    """An operator that changes its Tensor; it keeps shape and type.
 
-    A result of autograd's operators, in training, becomes the result of one more instead: adding
-    to it in its memory would lose the gradient.
+    Where no gradient flows it changes the elements, for all that share them. Where one does it
+    becomes, by itself, the result of an operator of autograd: see _become.
     """
     def method(self, other):
         other = operand(other, self)
         if other is None:
             return NotImplemented
-        tape = self._creator is not None and _taped(self)
-        if tape or not _is_number(other) and self._creator is not None and _taped(other):
+        if _taped(self) and self._creator is not None or not _is_number(other) and _taped(other):
             return _become(self, operator(function)(self, other))
-        x = float(other) if _is_number(other) else other.data
-        self.data.put(function(self.data, x).handle)
+        if _is_number(other) and arith.is_whole(other) and not core.is_float(self.dtype):
+            other = self.of(singa.Scalar(other, self.data))     # integers stay exact
+        self.data.put(function(self.data, other if _is_number(other) else other.data).handle)
         return self
     return method
 
 
 def _become(x, y):
-    """x is what y is: its elements and its creator."""
+    """x is what y, a result of autograd, is: its elements, in x's type, and its creator. Elements
+    that gradients need are not written over: those that shared x's stay as they are."""
+    if x._stores_grad:
+        raise StateError(f"{x.name} stores its gradient: a change in place by what has a gradient "
+                         "itself would lose one of them; make a new Tensor")
+    if y.shape != x.shape:
+        raise ShapeError(f"a result of shape {y.shape} for a tensor of shape {x.shape}")
+    if y.dtype != x.dtype:
+        y = y.as_type(x.dtype)
     x.data, x._creator = y.data, y._creator
     x._creator.y_id2idx = {id(x): 0}
+    x.requires_grad = y.requires_grad
     x._describe()
+    return x
+
+
+def set_part(x, begin, end, value):
+    """Elements begin to end of every axis of x become a number or a Tensor, in place."""
+    if _is_number(value):
+        if _taped(x) and x._creator is not None:
+            return _become(x, call(lambda t: singa.WithSlice(t, begin, end, value), x))
+        singa.AssignSlice(x.data, begin, end, value)
+    elif _taped(value) or _taped(x) and x._creator is not None:
+        _become(x, call(lambda t, v: singa.WithSlice(t, begin, end, v), x, value))
+    else:
+        singa.AssignSlice(x.data, begin, end, value.data)
     return x
 
 
@@ -226,6 +254,9 @@ class Methods:
     def _result(y, out):
         if out is None:
             return y
+        if y._creator is not None and y.requires_grad:
+            raise StateError("out= has no gradient, but what is computed has: leave it out, or "
+                             "detach() the operands")
         out.data.put(y.data.handle)
         return out
 
@@ -233,7 +264,7 @@ class Methods:
         return self._typed(dtype)._reduced(capi.weir_sum, axis, keepdims, out)
 
     def mean(self, axis=None, dtype=None, out=None, keepdims=False):
-        return self._typed(dtype)._real()._reduced(capi.weir_mean, axis, keepdims, out)
+        return self._typed(dtype)._reduced(capi.weir_mean, axis, keepdims, out)
 
     def max(self, axis=None, out=None, keepdims=False):
         return self._reduced(capi.weir_amax, axis, keepdims, out)
@@ -246,7 +277,11 @@ class Methods:
 
     def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
         """Mean squared distance from the mean, with n - ddof (0 or 1) as the divisor."""
-        return self._typed(dtype)._real()._reduced(capi.weir_var, axis, keepdims, out, ddof)
+        x = self._typed(dtype)
+        if core.is_float(x.dtype):
+            return x._reduced(capi.weir_var, axis, keepdims, out, ddof)
+        y = x.as_type(core.kDouble)._reduced(capi.weir_var, axis, keepdims, None, ddof)
+        return self._result(y.as_type(core.kFloat32), out)
 
     def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
         return self._result(self.var(axis, dtype, None, ddof, keepdims).sqrt(), out)
@@ -263,9 +298,6 @@ class Methods:
 
     def _typed(self, dtype):
         return self if dtype is None else self.as_type(dtype)
-
-    def _real(self):
-        return self if core.is_float(self.dtype) else self.as_type(core.kFloat32)
 
     # -- shapes --
 

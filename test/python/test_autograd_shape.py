@@ -273,14 +273,19 @@ def test_constant_of_shape(value):
     (lambda x: A.where(x, A.negative(x), [[1, 0, 0, 1]]), lambda x: np.where([1, 0, 0, 1], x, -x)),
     (lambda x: A.scatter_elements(x, [[1, 0]], [[7, 8]]),
      lambda x: scattered(x, [[1, 0]], [[7, 8]], 0)),
-    (lambda x: A.reduce_sum(x, [1], 0), lambda x: x.sum(1)),
-], ids=list("abcdefghij"))
+], ids=list("abcdefghi"))
 def test_integers(call, reference, mode):
     data = np.arange(12, dtype=np.int32).reshape(3, 4)
     x = Tensor(data=data, dtype=tensor.int32)
     y = run(lambda: call(x), core.cpu(), mode)
     assert y.dtype == tensor.int32
     np.testing.assert_array_equal(tensor.to_numpy(y), reference(data))
+
+
+def test_sums_of_integers(mode):
+    data = np.full((2, 3), 2**31 - 1, np.int32)
+    y = run(lambda: A.reduce_sum(Tensor(data=data, dtype=tensor.int32), [1], 0), core.cpu(), mode)
+    assert y.dtype == tensor.int64 and y.tolist() == [3 * (2**31 - 1)] * 2
 
 
 # ---- what is kept as it was ----

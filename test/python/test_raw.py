@@ -224,7 +224,7 @@ def test_sum_of_many_is_exact_enough():
 
 def test_integer_sums_are_integers(mode):
     x = i32(5, 7)
-    check_raw(mode, lambda x: singa.Sum(x, 0), x.sum(0).astype(np.int32), x)
+    check_raw(mode, lambda x: singa.Sum(x, 0), x.sum(0, dtype=np.int64), x)
 
 
 def test_sums_of_rows_and_columns(mode):

@@ -131,7 +131,7 @@ def test_variance_of_a_sample(mode):
 def test_reductions_of_integers(mode):
     a = i32(3, 4)
     check(mode, lambda t: (t.sum(0), t.max(1), t.mean(0)),
-          (a.sum(0).astype(np.int32), a.max(1), a.mean(0).astype(np.float32)), a)
+          (a.sum(0, dtype=np.int64), a.max(1), a.mean(0).astype(np.float32)), a)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)], ids=str)
