@@ -38,7 +38,11 @@ class Constant(DecayScheduler):
     """The same number at every step."""
 
     def __call__(self, step):
-        return _narrow(_wide(self.init_value, step.device), step.device)
+        return _narrow(self.wide(step), step.device)
+
+    def wide(self, step):
+        """The handle of the number in f64."""
+        return _wide(self.init_value, step.device)
 
 
 class ExponentialDecay(DecayScheduler):
@@ -51,13 +55,23 @@ class ExponentialDecay(DecayScheduler):
         self.staircase = staircase
 
     def __call__(self, step):
+        return _narrow(self.wide(step), step.device)
+
+    def wide(self, step):
+        """The handle of the number in f64."""
         periods = capi.weir_div(capi.weir_cast(step.data.handle, capi.WEIR_F64),
                                 _wide(self.decay_steps, step.device))
         if self.staircase:
             periods = capi.weir_floor(periods)
-        value = capi.weir_affine(capi.weir_pow(_wide(self.decay_rate, step.device), periods),
-                                 float(self.init_value), 0.0)
-        return _narrow(value, step.device)
+        return capi.weir_affine(capi.weir_pow(_wide(self.decay_rate, step.device), periods),
+                                float(self.init_value), 0.0)
+
+
+def _now(schedule, step):
+    """The handle of a schedule's number at this step, in f64 (what a script's own gives, widened)."""
+    if hasattr(schedule, "wide"):
+        return schedule.wide(step)
+    return capi.weir_cast(schedule(step).data.handle, capi.WEIR_F64)
 
 
 def _schedule(value, what):
@@ -141,7 +155,8 @@ class Optimizer:
     """What all optimisers share: the rate, the count of steps, state by name.
 
     clip_norm, clip_value limit the gradients first: the root of the sum of all their squares, and
-    each element. scaler: a LossScaler, for models with products in float16.
+    each element. scaler: a LossScaler, for models with products in float16. dtype: that of the
+    parameters; the rate and all numbers behind it are float64 for parameters in float64.
     """
 
     numbers: tuple = ()     # (attribute, the core's field) of what may be schedules, in the core's order
@@ -158,7 +173,7 @@ class Optimizer:
         device = core.default_device()
         self.step_counter = _zeros((1,), device, core.kDouble)
         with device.at_once():
-            self.lr_value = self._lr(self.step_counter)
+            self.lr_value = Tensor(data=singa.result(self._rate_now(), device), requires_grad=False)
             self.lr_value.data.value.state()        # its memory is the device's from now on
         self._schedules = []
         self._vector = None         # rate and numbers, where the core is to read them anew
@@ -200,15 +215,19 @@ class Optimizer:
             if isinstance(s, Constant):
                 parts.append(_wide(s.init_value, device))
             else:
-                parts.append(capi.weir_cast(s(self.step_counter).data.handle, capi.WEIR_F64))
+                parts.append(_now(s, self.step_counter))
         return capi.weir_concat(parts, 0)
+
+    def _rate_now(self):
+        """The rate, in the type in which parameters are updated by it."""
+        kind = capi.WEIR_F64 if self.dtype == core.kDouble else capi.WEIR_F32
+        return capi.weir_cast(_now(self._lr, self.step_counter), kind)
 
     def _renew(self, everything=False):
         """Rate and numbers for the step to come, where they change."""
         changes = everything or not isinstance(self._lr, Constant)
         if changes:
-            value = self._lr(self.step_counter).data.handle
-            self.lr_value.data.value.put(capi.weir_cast(value, capi.WEIR_F32))
+            self.lr_value.data.value.put(self._rate_now())
         if self._vector is not None and (changes or not self._constant):
             self._vector.value.put(self._numbers_now())
 
@@ -377,7 +396,9 @@ class SGD(Optimizer):
 
 
 class RMSProp(Optimizer):
-    """r = rho r + (1 - rho) g^2; p -= lr g / sqrt(r + epsilon)."""
+    """r = rho r + (1 - rho) g^2; p -= lr g / sqrt(r + epsilon).
+
+    SINGA's formula: epsilon is within the root; PyTorch adds it to the root."""
 
     numbers = (("rho", "alpha"), ("epsilon", "eps"), ("weight_decay", "weight_decay"),
                ("momentum", "momentum"))
@@ -398,7 +419,9 @@ class RMSProp(Optimizer):
 
 
 class AdaGrad(Optimizer):
-    """h += g^2; p -= lr g / sqrt(h + epsilon)."""
+    """h += g^2; p -= lr g / sqrt(h + epsilon).
+
+    SINGA's formula: epsilon is within the root; PyTorch adds it to the root (and takes 1e-10)."""
 
     numbers = (("epsilon", "eps"), ("weight_decay", "weight_decay"))
     tables = ("history",)

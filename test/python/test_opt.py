@@ -230,8 +230,35 @@ def test_float64_parameters():
     w, d = param(p, dtype=tensor.float64), param(g, dtype=tensor.float64)
     for _ in range(STEPS):
         sgd.apply("w", w, d)
-    np.testing.assert_allclose(tensor.to_numpy(w), sgd_numpy(p, g, np.float32(0.1), 0.9),
-                               rtol=1e-12)
+    np.testing.assert_allclose(tensor.to_numpy(w), sgd_numpy(p, g, 0.1, 0.9), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name, make, update", [
+    ("sgd", opt.SGD, sgd_numpy), ("adam", opt.Adam, adam_numpy),
+    ("rmsprop", opt.RMSProp, lambda p, g, lr: square_numpy(p, g, lr, 1e-8, 0, 0.9)),
+    ("adagrad", opt.AdaGrad, lambda p, g, lr: square_numpy(p, g, lr, 1e-8, 0))],
+    ids=["sgd", "adam", "rmsprop", "adagrad"])
+@pytest.mark.parametrize("lr", [0.1, opt.ExponentialDecay(0.1, 2, 0.7)], ids=["number", "schedule"])
+def test_rates_of_float64_parameters_are_float64(name, make, update, lr, mode):
+    """A rate that went through float32 would be wrong by 1e-8 of it."""
+    p, g = (a.astype(np.float64) for a in arrays())
+    rate = 0.1 if lr == 0.1 else lambda n: 0.1 * 0.7 ** (n / 2)
+    if name != "sgd" and lr != 0.1:
+        pytest.skip("its reference has a constant rate")
+    method, dev = make(lr, dtype=tensor.float64), core.cpu()
+    w, d = param(p, "p", tensor.float64), param(g, dtype=tensor.float64)
+
+    def step():
+        method.apply("p", w, tensor.Tensor(data=d.data))
+        method.step()
+
+    if mode == "on":
+        dev.EnableGraph(True)
+        step()
+        dev.EnableGraph(False)
+    for _ in range(STEPS):
+        dev.RunGraph() if mode == "on" else step()
+    np.testing.assert_allclose(tensor.to_numpy(w), update(p, g, rate), rtol=1e-14)
 
 
 # ---- state ----
