@@ -232,7 +232,9 @@ def gather(x, axis, indices):
 
 
 class Tile(Core):
-    """x repeated as a whole along each axis, as NumPy's tile."""
+    """x repeated as a whole along each axis: repeats[i] times along axis i, once where there are
+    fewer repeats than axes (NumPy's tile counts these from the last axis); for more repeats than
+    axes x gets new ones in front."""
 
     def __init__(self, repeats):
         super().__init__()
@@ -241,7 +243,7 @@ class Tile(Core):
     def forward(self, x):
         ndim = max(x.nDim(), len(self.repeats))
         handle = capi.weir_reshape(x.handle, (1,) * (ndim - x.nDim()) + x.shape())
-        return out(capi.weir_tile(handle, [1] * (ndim - len(self.repeats)) + self.repeats), x)
+        return out(capi.weir_tile(handle, self.repeats + [1] * (ndim - len(self.repeats))), x)
 
 
 def tile(x, repeats):
@@ -303,6 +305,8 @@ class UpSample(Core):
         if isinstance(mode, bytes):
             mode = mode.decode()
         assert mode == "nearest", f"upsample: mode {mode!r}, must be 'nearest'"
+        if any(scale != int(scale) for scale in host(scales)):
+            raise ValueError(f"upsample: scales {list(host(scales))}, must be whole")
         self.scales = [int(scale) for scale in host(scales)]
 
     def forward(self, x):

@@ -100,7 +100,9 @@ CASES = [
          np.array([[0, -1], [2, 1]])),
     Case("gather-scalar", lambda x: A.gather(x, 1, 2), lambda x: x[:, 2], CUBE),
     Case("tile", lambda x: A.tile(x, [2, 1, 3]), lambda x: np.tile(x, [2, 1, 3]), X),
-    Case("tile-int", lambda x: A.tile(x, 2), lambda x: np.tile(x, 2), CUBE),
+    Case("tile-int", lambda x: A.tile(x, 2), lambda x: np.tile(x, (2, 1, 1)), CUBE),
+    Case("tile-first", lambda x: A.tile(x, [2, 3]), lambda x: np.tile(x, (2, 3, 1)), CUBE),
+    Case("tile-more", lambda x: A.tile(x, [2, 1, 3]), lambda x: np.tile(x, (2, 1, 3)), X[0]),
     Case("pad", lambda x: A.pad(x, "constant", [1, 0, 2, 1], 3.5),
          lambda x: np.pad(x, [(1, 2), (0, 1)], constant_values=3.5), X),
     Case("pad-reflect", lambda x: A.pad(x, "reflect", [0, 1, 2, 1]),
@@ -324,6 +326,7 @@ def test_scatter_of_one_place_twice_takes_the_later(mode):
     (lambda x: A.pad(x, "mirror", [0, 0, 0, 0]), AssertionError),
     (lambda x: A.pad(x, "edge", [0, 0]), AssertionError),
     (lambda x: A.upsample(x, "linear", [1, 2]), AssertionError),
+    (lambda x: A.upsample(x, "nearest", [1, 1.5]), ValueError),
     (lambda x: A.depth_to_space(x, 2, "XYZ"), AssertionError),
     (lambda x: A.scatter_elements(x, [[9]], [[1.]]), ValueError),
     (lambda x: A.reduce_sum(x, [2]), ValueError),
@@ -333,7 +336,7 @@ def test_scatter_of_one_place_twice_takes_the_later(mode):
     (lambda x: A.add_bias(x, x, 2), AssertionError),
     (lambda x: A.cossim(x, A.transpose(x, (1, 0))), AssertionError),
     (lambda x: A.cast(x, "float17"), TypeError),
-], ids=range(22))
+], ids=range(23))
 def test_mistakes(call, kind):
     with pytest.raises(kind):
         call(Tensor(data=X.astype(np.float32)))
