@@ -2,6 +2,7 @@
 import math
 
 from . import autograd
+from . import core
 from . import tensor
 from .layer_base import Layer, copy_into, param
 from .layer_image import (  # noqa: F401
@@ -62,18 +63,21 @@ class Gemm(Layer):
 
 
 class Embedding(Layer):
-    """Rows of W (input_dim, output_dim) by number."""
+    """Rows of W (input_dim, output_dim) by number; dtype: the element type of W."""
 
-    def __init__(self, input_dim, output_dim, initializer="gaussian"):
+    def __init__(self, input_dim, output_dim, initializer="gaussian", dtype="float32"):
         super().__init__()
+        self.dtype = core.dtype_number(dtype)
+        if not core.is_float(self.dtype):
+            raise TypeError(f"Embedding: dtype {dtype!r}, its elements are floats")
         if initializer not in ("gaussian", "uniform"):
             raise ValueError(f"Embedding: initializer {initializer!r}, gaussian or uniform")
         self.input_dim, self.output_dim = input_dim, output_dim
         self.initializer = initializer
 
     def _make(self, device):
-        self.W = tensor.Tensor((self.input_dim, self.output_dim), device, requires_grad=True,
-                               stores_grad=True)
+        self.W = tensor.Tensor((self.input_dim, self.output_dim), device, self.dtype,
+                               requires_grad=True, stores_grad=True)
 
     def initialize(self, x):
         self._make(x.device)

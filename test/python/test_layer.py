@@ -295,3 +295,16 @@ def test_checks_of_types(mode):
                                   "RNN_Base", "RNN", "LSTM"])
 def test_names_in_autograd(name):
     assert getattr(autograd, name) is getattr(layer, name)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_embedding_has_a_type(training, dtype):
+    net = layer.Embedding(5, 3, dtype=dtype)
+    y = net(tensor.Tensor(data=np.array([4, 0, 4]), dtype="int32"))
+    assert net.W.numpy().dtype == y.numpy().dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(y.numpy(), net.W.numpy()[[4, 0, 4]])
+    (w, g), = autograd.backward(y.sum())
+    assert w is net.W and g.numpy().dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(g.numpy()[:, 0], [1, 0, 0, 0, 2])
+    with pytest.raises(TypeError):
+        layer.Embedding(5, 3, dtype="int32")
