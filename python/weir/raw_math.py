@@ -202,6 +202,29 @@ def reduced(op, t, axis=None, keepdims=False, *args):
     return _of(handle, t)
 
 
+def Std(t, axis=None, keepdims=False, ddof=0):
+    """The root of the mean squared distance from the mean, with n - ddof (0 or 1) as the divisor.
+
+    Of equal elements the slope is 0, as PyTorch's: a norm has it there, the root of a variance has
+    none. Integers are computed in float64 and become float32, halves in float32.
+    """
+    if ddof not in (0, 1):
+        raise ValueError(f"std: ddof is {ddof}, must be 0 or 1")
+    number, bits = t.data_type(), _dims(t, axis)
+    within = number if number in (kFloat32, kDouble) else kFloat32 if is_float(number) else kDouble
+    x, count = arith.cast(t, within), 1
+    for i, size in enumerate(t.shape()):
+        count *= size if bits >> i & 1 else 1
+    if bits or not t.nDim():
+        apart = capi.weir_sub(x, capi.weir_mean(x, bits, True))
+        norm = capi.weir_norm(apart, 2, bits, bool(keepdims))
+        y = capi.weir_affine(norm, (count - ddof) ** -0.5 if count > ddof else math.nan, -0.0)
+    else:
+        y = capi.weir_sub(x, x)
+    y = capi.weir_reshape(y, (1,)) if capi.weir_tensor_desc(y)[1] == () else y
+    return _of(arith.to(y, number if is_float(number) else kFloat32), t)
+
+
 def ArgReduce(op, t, axis=None, keepdims=False):
     """weir_argmax or weir_argmin, of all elements without an axis, as int32."""
     handle, shape = arith.comparable(t), t.shape()

@@ -29,7 +29,7 @@ from .raw_math import (Abs, Acos, Acosh, Add, AddColumn, AddColumnWithScale,  # 
                        Minimum, Mult, MultColumn, MultFloat, MultRow, MultWithRet, MultWithScale,
                        NE, NEFloat, Negative, Pow, PowFloat, PowFloatWithRet, PowWithRet, ReLU,
                        Round, RoundE, Sigmoid, Sign, Sin, Sinh, SoftMax, SoftmaxCrossEntropyBwd,
-                       Sqrt, Square, Sub, SubColumn, SubFloat, SubFloatWithRet, SubRow, Sum,
+                       Sqrt, Square, Std, Sub, SubColumn, SubFloat, SubFloatWithRet, SubRow, Sum,
                        SumAll, SumAsFloat, SumColumns, SumRows, Tan, Tanh, TensorDot, Uniform,
                        __add__, __div__, __eq__, __ge__, __gt__, __le__, __lt__, __mul__, __sub__,
                        reduced)

@@ -284,7 +284,9 @@ class Methods:
         return self._result(y.as_type(core.kFloat32), out)
 
     def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
-        return self._result(self.var(axis, dtype, None, ddof, keepdims).sqrt(), out)
+        """The root of var; of equal elements its slope is 0, as PyTorch's."""
+        x = self._typed(dtype)
+        return self._result(call(lambda t: singa.Std(t, axis, keepdims, ddof), x), out)
 
     def argmax(self, axis=None, out=None, keepdims=False):
         """The first index (int32) of the largest element, of all elements or along an axis."""

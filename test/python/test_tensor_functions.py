@@ -286,6 +286,28 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.parametrize("axis, ddof", [(None, 0), (None, 1), (0, 0), (1, 1), ((0, 1), 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+def test_std(mode, axis, ddof, dtype):
+    a = np.array([[1, 2, 4], [3, 3, 3], [7, 0, -5]], dtype)
+    got = run(lambda: Tensor(data=a, dtype=dtype).std(axis, ddof=ddof), core.cpu(), mode)
+    kind = np.float32 if dtype == "int32" else a.dtype
+    expected = np.atleast_1d(a.astype(np.float64).std(axis, ddof=ddof)).astype(kind)
+    same(got, expected, rtol=2e-3 if dtype == "float16" else 1e-6)
+    same(Tensor(data=a, dtype=dtype).std(axis, ddof=ddof, keepdims=True),
+         a.astype(np.float64).std(axis, ddof=ddof, keepdims=True).astype(kind), rtol=2e-3)
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_slope_of_std_of_equal_elements_is_0(mode, training, ddof):
+    """PyTorch's, too; other rows have theirs."""
+    a = np.array([[2, 2, 2, 2], [1, 2, 3, 4]], np.float32)
+    t = Tensor(data=a, stores_grad=True)
+    g = run(lambda: list(autograd.backward(t.std(1, ddof=ddof).sum()))[0][1], core.cpu(), mode)
+    row = (a[1] - 2.5) / (a[1].std(ddof=ddof) * (4 - ddof))
+    same(g, np.stack([np.zeros(4, np.float32), row]), rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(mode, training, name):
     function, gradient = GRADIENTS[name]
