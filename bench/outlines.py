@@ -68,8 +68,8 @@ def table(rows, names):
     return "\n".join([
         "# Graphs recorded by Weir", "",
         "`bench/outlines.py FOLDER` writes them: whole training steps at level 1, in the exchange",
-        "format. SGD with momentum, GPT-2 with Adam. Peak: live bytes in the recorded order, all",
-        "kept, nothing in place; step: sum of flops / 10 TFLOP/s + bytes / 600 GB/s. Nothing here",
+        "format. SGD with momentum, GPT-2 with Adam. Peak: planned without a budget, addresses",
+        "included, results in place of inputs that end; step: sum of flops / 10 TFLOP/s + bytes / 600 GB/s. Nothing here",
         f"depends on a machine. {datetime.date.today().isoformat()}.", "", HEAD, *rows, "",
         "| graph | recorded by `weir dump --what outline` with |", "|---|---|",
         *(f"| {n} | `{SET[n]}` |" for n in names), ""])

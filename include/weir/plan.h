@@ -21,7 +21,7 @@ WEIR_API weir_outline *weir_outline_read(const char *path);
 WEIR_API void          weir_outline_free(weir_outline *o);
 
 typedef struct weir_outline_options {
-    const char *budget;         /* as in weir_plan_options; "%" of peak_bytes without it */
+    const char *budget;         /* as in weir_plan_options; "%" of whole_bytes */
     const char *policy;         /* as in weir_plan_options */
     const char *placement;      /* as in weir_plan_options */
     size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
@@ -38,7 +38,8 @@ typedef struct weir_outline_options {
 typedef struct weir_outline_plan_stats {
     size_t   tensors, operations;
     size_t   resident_bytes;    /* of what lives before and after the step */
-    size_t   whole_bytes;       /* live peak in the given order, all kept, nothing in place */
+    size_t   whole_bytes;       /* planned peak without a budget, addresses included: in the given
+                                 * order, all kept, in place where that is allowed. 100 % */
     size_t   budget_bytes;
     size_t   live_bytes;        /* peak of the plan: live bytes */
     size_t   peak_bytes;        /* and addresses: what must be within the budget */

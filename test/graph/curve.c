@@ -87,6 +87,67 @@ CASE(rungs_down_to_what_fits)
     weir_outline_free(o);
 }
 
+/* 100 % is what the step needs without a budget, and not a byte more: the order of recycle fits it
+ * and nothing less, and what needs less than 100 % has to do something for it. */
+CASE(the_base_is_the_peak_without_a_budget)
+{
+    static const size_t     align[] = {1, 64, 256};
+    weir_outline *const     o = chain();
+    weir_outline_plan_stats s, whole, less;
+
+    CHECK_OR_RETURN(o != NULL);
+    for (size_t i = 0; i < sizeof align / sizeof *align; i++)
+        for (int link = 0; link < 2; link++) {
+            weir_outline_options how = {.policy = "recycle", .alignment = align[i], .moves = 300,
+                                        .link_out = 12 * link, .link_in = 12 * link};
+            char *plan = weir_outline_plan(o, &how, &s);
+            CHECK(plan && s.whole_bytes == s.peak_bytes && s.extra_ms <= 0);
+            weir_text_free(plan);
+            how.budget = "100%";
+            plan = weir_outline_plan(o, &how, &whole);
+            CHECK(plan && whole.budget_bytes == s.peak_bytes && whole.peak_bytes == s.peak_bytes);
+            weir_text_free(plan);
+            how.budget = "99.99%";
+            CHECK(!weir_outline_plan(o, &how, &less));
+            CHECK(less.whole_bytes == s.whole_bytes);
+            how.budget = "75%";
+            how.policy = "auto";
+            plan = weir_outline_plan(o, &how, &less);
+            CHECK(plan && less.budget_bytes == s.peak_bytes * 75 / 100);
+            weir_text_free(plan);
+        }
+    weir_outline_free(o);
+}
+
+/* The rows of a curve are of different plans: each budget below the first is one. */
+CASE(the_first_rows_of_a_curve_differ)
+{
+    weir_outline *const o = chain();
+    CHECK_OR_RETURN(o != NULL);
+    weir_curve *const c =
+        weir_outline_curve(o, &(weir_outline_options){.policy = "auto:recompute", .moves = 300});
+    char *const csv = weir_curve_text(c, WEIR_CURVE_CSV), *const table = weir_curve_text(
+                                                              c, WEIR_CURVE_TABLE);
+    size_t      budget, peak, again, whole = 0, high = SIZE_MAX;
+    double      share, extra;
+    int         rows = 0;
+    if (CHECK(csv && table)) {
+        const char *at = strchr(csv, '\n') + 1;
+        for (; next_row(&at, "auto:recompute", &budget, &share, &peak, &extra, &again); rows++) {
+            whole = rows ? whole : budget;
+            CHECK((rows == 0) == (again == 0) && peak <= budget && peak <= high);
+            high = peak;
+        }
+        char base[64];
+        snprintf(base, sizeof base, "%zu bytes without a budget", whole);
+        CHECK(rows > 2 && count(table, base) == 1);
+    }
+    weir_text_free(csv);
+    weir_text_free(table);
+    weir_curve_free(c);
+    weir_outline_free(o);
+}
+
 CASE(names_in_pictures_are_escaped)
 {
     folder f;

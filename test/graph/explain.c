@@ -119,7 +119,7 @@ static size_t count(const char *text, const char *what)
 CASE(tables_of_described_steps)
 {
     static const weir_outline_options ways[] = {
-        {.budget = NULL}, {.budget = "60%"}, {.budget = "60%", .link_out = 0.1, .link_in = 0.1},
+        {.budget = NULL}, {.budget = "75%"}, {.budget = "60%", .link_out = 0.1, .link_in = 0.1},
         {.budget = "80%", .policy = "mincut"}};
     weir_outline *const o = weir_outline_read(WEIR_TEST_DIR "/data/chain.json");
 

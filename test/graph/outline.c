@@ -199,7 +199,7 @@ CASE(failing_memory_is_a_status)
     for (int64_t nth = 0; !good && nth < 4000; nth++) {
         weir_mem_fail_nth(nth, false);
         weir_outline *o = weir_outline_read(WEIR_TEST_DIR "/data/chain.json");
-        char *text = o ? weir_outline_plan(o, &(weir_outline_options){.budget = "60%", .moves = 50},
+        char *text = o ? weir_outline_plan(o, &(weir_outline_options){.budget = "75%", .moves = 50},
                                            NULL) : NULL;
         good = !weir_mem_failed();
         weir_mem_fail_nth(-1, false);

@@ -34,13 +34,15 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': must be a number of bytes such as "
                          "\"512MB\", \"0.5GiB\" or \"75%%\"", text ? text : "(null)");
     end += strspn(end, " ");
-    const double unit = strcmp(end, "%") == 0 ? (double)whole / 100 : weir_unit_bytes(end);
+    const bool   share = strcmp(end, "%") == 0;
+    const double unit = share ? (double)whole : weir_unit_bytes(end);
     if (unit < 0)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': there is no unit '%s'; the units are B, "
                          "kB, MB, GB, TB, KiB, MiB, GiB, TiB and %%", text, end);
-    if (value * unit >= 0x1p63)
+    const double all = share ? value * unit / 100 : value * unit;   /* 100 % is all of it */
+    if (all >= 0x1p63)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s' is larger than any memory", text);
-    *bytes = (size_t)(value * unit);
+    *bytes = (size_t)all;
     return WEIR_OK;
 }
 

@@ -46,7 +46,7 @@ static weir_status add_line(weir_curve *c, const weir_outline *o, const char *po
     }
     memcpy(line.policy, policy, n);
     line.policy[n] = '\0';
-    weir_ladder       ladder = {0};
+    weir_ladder       ladder = {.whole = c->whole.whole_bytes};
     const weir_status status = add_points(c, &c->lines.at[c->lines.n - 1], o, options, &ladder);
     weir_ladder_free(&ladder);
     return status;

@@ -25,8 +25,9 @@ static void table(const weir_curve *c, weir_string *s)
             rows = c->lines.at[i].points.n;
             widest = i;
         }
-    weir_string_add(s, "%s: %zu operations, %.3f ms a step; extra time in %% within each budget\n\n"
-                    "%15s %8s", c->name, c->whole.operations, c->whole.step_ms, "bytes", "share");
+    weir_string_add(s, "%s: %zu operations, %.3f ms a step, %zu bytes without a budget; extra time "
+                    "in %% within each budget\n\n%15s %8s", c->name, c->whole.operations,
+                    c->whole.step_ms, c->whole.whole_bytes, "bytes", "share");
     for (uint32_t i = 0; i < c->lines.n; i++)
         weir_string_add(s, " %15s", c->lines.at[i].policy);
     weir_string_add(s, "\n");

@@ -9,6 +9,7 @@
 typedef struct weir_naming {
     const char *title;
     size_t      base;           /* bytes that are always there beside s's pieces */
+    size_t      whole;          /* planned peak without a budget */
     size_t      budget;         /* of all; 0: none */
     size_t      planned;        /* highest address, base included; 0: not laid out */
     size_t      floor;          /* no plan of any kind needs less */

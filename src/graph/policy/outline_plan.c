@@ -66,23 +66,26 @@ static weir_status settle(weir_layouter *l, weir_fit *f)
     return status;
 }
 
-/* The peak in the given order with everything kept and nothing in place. */
-static weir_status whole_of(const weir_problem *p, size_t *bytes)
+/* The planned peak without a budget, which "%" is a share of: everything kept, results in place of
+ * inputs that end, addresses as policy recycle gets them. The same with a link as without one. */
+static weir_status whole_of(const weir_outline *o, const weir_outline_options *how, size_t *bytes)
 {
-    weir_problem plain = *p;
-    size_t       peak = 0;
-    bool         ok = true;
+    const size_t    align = how->alignment ? how->alignment : 1;
+    weir_problem    p;
+    weir_policy_job job = {.p = &p, .room = SIZE_MAX, .variant = ""};
+    weir_lay        lay = {0};
 
-    WEIR_VEC(weir_task) tasks = {0};
-    for (uint32_t i = 0; i < p->tasks.n && ok; i++) {
-        ok = weir_vec_push(&tasks, p->tasks.at[i]);
-        if (ok)
-            tasks.at[i].pairs.n = 0;
-    }
-    plain.tasks.at = tasks.at;
-    const weir_status status = ok ? weir_recycled_peak(&plain, &peak) : WEIR_ERR_NOMEM;
-    *bytes = p->resident + peak;
-    weir_vec_free(&tasks);
+    if (!weir_problem_settled(&o->problem, &p))
+        return WEIR_ERR_NOMEM;
+    weir_status status = weir_policy_recycle(&job);
+    if (status == WEIR_OK)
+        status = weir_lay_out(&job.s, align, how->placement, &lay);
+    *bytes = lay.height;
+    for (uint32_t k = p.pieces.n; k < o->problem.pieces.n; k++)
+        *bytes += (o->problem.pieces.at[k].bytes + align - 1) & ~(align - 1);
+    weir_lay_free(&lay);
+    weir_schedule_free(&job.s);
+    weir_problem_free(&p);
     return status;
 }
 
@@ -136,6 +139,7 @@ static weir_status show(const weir_outline *o, const weir_outline_options *how,
     weir_naming n = weir_outline_naming(o);
 
     n.base = s->p->resident;
+    n.whole = stats->whole_bytes;
     n.budget = stats->budget_bytes;
     n.planned = stats->peak_bytes;
     n.floor = stats->floor_bytes;
@@ -266,7 +270,12 @@ static weir_status plan_ordered(const weir_outline *o, const weir_outline_option
     weir_outline      *ordered = NULL;
 
     WEIR_TRY(weir_policy_find(how->policy, &policy, &variant));
-    WEIR_TRY(whole_of(&o->problem, &stats->whole_bytes));
+    if (ladder && ladder->whole)
+        stats->whole_bytes = ladder->whole;
+    else
+        WEIR_TRY(whole_of(o, how, &stats->whole_bytes));
+    if (ladder)
+        ladder->whole = stats->whole_bytes;
     if (how->budget)
         WEIR_TRY(weir_budget_parse(how->budget, stats->whole_bytes, &stats->budget_bytes));
     if (weir_auto_uses(policy, variant, WEIR_LEVER_ORDER))

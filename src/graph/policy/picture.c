@@ -282,7 +282,7 @@ static void draw(weir_drawing *d, weir_string *svg)
     const double time = s->p->time > 0 ? s->p->time : 1;
     weir_svg_subtitle(&c, "%.4g %s, %.2f %% of them extra; %s without a budget",
                       (s->p->time + d->n->extra) / d->unit, d->unit_name, 100 * d->n->extra / time,
-                      weir_svg_bytes(&c, (double)(d->whole.peak + d->n->base), a));
+                      weir_svg_bytes(&c, (double)d->n->whole, a));
     snprintf(axis, sizeof axis, "time, %s", d->unit_name);
     draw_whole(&c, d);
     weir_svg_axes(&c, axis, "live");
