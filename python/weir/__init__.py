@@ -23,6 +23,7 @@ _NAMES = {
                "ones_like", "rand", "randn", "zeros", "zeros_like"),
     "files": ("load_npz", "load_safetensors", "save_npz", "save_safetensors"),
     "graph": ("Graph",),
+    "torch_names": ("load_torch_state_dict",),
     "settings": ("autocast", "cpu", "no_grad", "progress", "set_seed", "show_config"),
 }
 _HOME = {name: home for home, names in _NAMES.items() for name in names}

@@ -171,22 +171,47 @@ class Layer:
         states.update(self.get_params())
         return states
 
-    def set_params(self, params):
-        """Copies Tensors or arrays into the parameters of these names; other names are ignored."""
-        self._set(params, self._own(lambda _, t: t.stores_grad), "set_params")
+    def set_params(self, params, strict=True):
+        """Copies Tensors or arrays into the parameters of these names, all or some; those of states
+        are left out. Unexpected names (but with strict=False) and wrong shapes are one ValueError,
+        and nothing is copied."""
+        self._set(params, "set_params", strict, False)
 
-    def set_states(self, states):
-        """set_params for states too."""
-        self._set(states, self._own(lambda attribute, t: t.stores_grad
-                                    or attribute in self.state_names), "set_states")
+    def set_states(self, states, strict=True):
+        """Copies Tensors or arrays into the parameters and states of these names. Missing and
+        unexpected names (but with strict=False) and wrong shapes are one ValueError, and nothing is
+        copied; see weir.load_torch_state_dict for states of PyTorch."""
+        self._set(states, "set_states", strict, strict)
 
-    def _set(self, given, own, how):
+    def _set(self, given, how, strict, whole):
+        mine = self.get_states()
+        mistakes = [f"{name} has shape {mine[name].shape}, not {tuple(given[name].shape)}"
+                    for name in given if name in mine
+                    and tuple(mine[name].shape) != tuple(given[name].shape)]
+        missing = [name for name in mine if name not in given]
+        unexpected = [name for name in given if name not in mine]
+        if whole and missing:
+            mistakes.append("missing: " + ", ".join(missing))
+        if strict and unexpected:
+            mistakes.append("unexpected: " + ", ".join(unexpected))
+        if mistakes:
+            hint = "" if mine else "; there are no parameters yet, call or compile() first"
+            raise ValueError(f"{how}: " + "; ".join(mistakes) + hint)
+        self._take(given, how)
+
+    def _take(self, given, how):
+        """Copies what is the layer's, and lets its sublayers: those of scripts by their own way."""
+        own = self._own(lambda attribute, t: t.stores_grad
+                        or how == "set_states" and attribute in self.state_names)
         for name, t in own.items():
             if name in given:
                 copy_into(t, given[name])
         for layer in self._ready_layers():
             if any(key.startswith(layer.name) for key in given):
-                getattr(layer, how)(given)
+                if getattr(type(layer), how) is getattr(Layer, how):
+                    layer._take(given, how)
+                else:
+                    getattr(layer, how)(given)
 
     # -- helpers of forward --
 

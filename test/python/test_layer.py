@@ -203,13 +203,39 @@ def test_set_params_from_tensors_and_arrays():
     net = Net()
     net(given(array(5, 4)))
     w, b = array(4, 4), array(4)
-    net.set_params({"block.l1.W": given(w), "block.l1.b": b, "unknown": b})
+    net.set_params({"block.l1.W": given(w), "block.l1.b": b, "bn.running_mean": b})
+    with pytest.raises(ValueError, match="unexpected: unknown"):
+        net.set_params({"block.l1.W": 0 * w, "unknown": b})
+    net.set_params({"unknown": b}, strict=False)
     np.testing.assert_array_equal(host(net.block.l1.W), w)
     np.testing.assert_array_equal(host(net.block.l1.b), b)
     with pytest.raises(ValueError, match="block.l1.W has shape"):
         net.set_params({"block.l1.W": array(16)})
-    net.set_states({"bn.running_mean": b})
+    assert not host(net.bn.running_mean).any()
+    net.set_states({"bn.running_mean": b}, strict=False)
     np.testing.assert_array_equal(host(net.bn.running_mean), b)
+
+
+def test_states_are_set_whole_or_not_at_all():
+    """All mistakes in one sentence, before anything is copied."""
+    net = Net()
+    net(given(array(5, 4)))
+    states = {name: 0 * host(t) for name, t in net.get_states().items()}
+    before = {name: host(t) for name, t in net.get_states().items()}
+    wrong = dict(states, stray=array(1), other=array(1))
+    del wrong["bn.scale"], wrong["bn.running_var"]
+    wrong["block.l1.W"] = array(2, 2)
+    with pytest.raises(ValueError) as error:
+        net.set_states(wrong)
+    for word in ("block.l1.W has shape (4, 4), not (2, 2)", "missing: ", "bn.scale",
+                 "bn.running_var", "unexpected: stray, other"):
+        assert word in str(error.value)
+    for name, t in net.get_states().items():
+        np.testing.assert_array_equal(host(t), before[name])
+    net.set_states(states)
+    assert not any(host(t).any() for t in net.get_states().values())
+    with pytest.raises(ValueError, match="no parameters yet"):
+        Net().set_states(states)
 
 
 def test_a_parameter_of_a_script():
