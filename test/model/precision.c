@@ -298,7 +298,7 @@ CASE(graph_off_on_and_every_budget_have_the_same_bits)
         {.graph = true},
         {.graph = true, .disable = "fuse,cse,fold,copies,mask,recast,inplace,order,dce"},
         {.graph = true, .budget = "85%"},
-        {.graph = true, .budget = "70%"},
+        {.graph = true, .budget = "80%"},
     };
 
     for (int half = 0; half < 2; half++) {

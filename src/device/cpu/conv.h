@@ -36,6 +36,17 @@ static inline int64_t weir_conv_pixels(const weir_conv *c)
     return c->n * c->oh * c->ow;
 }
 
+/* Bytes that own code aims for when it copies a block of pixels: half of what x and y take, so that
+ * a budget is not decided by workspaces, between what keeps a product busy and what stays in a
+ * cache. It follows from shapes alone, as the order of sums does. */
+static inline int64_t weir_conv_block_bytes(const weir_conv *c, size_t size)
+{
+    enum { LEAST = 128 << 10, MOST = 4 << 20 };
+    const int64_t half =
+        (c->n * c->c * c->h * c->w + weir_conv_pixels(c) * c->o) * (int64_t)size / 2;
+    return half < LEAST ? LEAST : half > MOST ? MOST : half;
+}
+
 typedef enum weir_conv_pass {
     WEIR_CONV_FORWARD,
     WEIR_CONV_GRAD_X,

@@ -16,7 +16,6 @@
 #include "device/cpu/isa.h"
 
 enum {
-    CHUNK_BYTES = 4 << 20, /* aim for a chunk, one row of one image at least */
     DEPTH = 256,           /* aim for the length of a product */
     FEW_TILES = 8,         /* below, a task has one row of taps only */
     UNIT = 64              /* bytes that are written behind the last chunk */
@@ -167,15 +166,16 @@ static weir_status run(const weir_kargs *k)
 
 /* ---- choose ---- */
 
-/* Rows of y and images of a chunk, and what they take packed. */
+/* Rows of y and images of a chunk, one row of one image at least, and what they take packed. */
 static void plan_chunk(plan *p)
 {
     const weir_conv *const c = &p->c;
     const int64_t          lanes = p->strips * p->kernel->nr + c->o;
     const int64_t          row = lanes * p->width * (int64_t)p->size;
-    const int64_t          most = max64(1, CHUNK_BYTES / row - halo(p));
+    const int64_t          bytes = weir_conv_block_bytes(c, p->size);
+    const int64_t          most = max64(1, bytes / row - halo(p));
     p->rows = ceil_div(c->oh, ceil_div(c->oh, most));
-    const int64_t fit = max64(1, CHUNK_BYTES / (row * (c->oh + halo(p))));
+    const int64_t fit = max64(1, bytes / (row * (c->oh + halo(p))));
     p->images = p->rows < c->oh ? 1 : ceil_div(c->n, ceil_div(c->n, fit));
     p->run = min64(p->rows, max64(1, DEPTH / p->width));
     p->x_image = (p->rows + halo(p)) * p->width + p->lead;

@@ -13,8 +13,6 @@
 #include "device/cpu/openblas.h"
 
 enum {
-    BLOCK_BYTES =
-        4 << 20, /* aim for the patch matrix: it should stay in a cache; one pixel at least */
     PIXELS_PER_TASK = 64, /* of a copy */
     SUM_CHUNKS = 64       /* of the bias gradient */
 };
@@ -336,12 +334,14 @@ static weir_gemm_shape product(const plan *p, weir_conv_pass pass, int64_t pixel
     return s;
 }
 
-/* Equal blocks, as many as the bound on the patch matrix asks for; one, perhaps empty, at least. */
+/* Equal blocks, as many as the bound on the patch matrix asks for: one at least, perhaps empty, of
+ * one pixel at least. */
 static void plan_blocks(plan *p)
 {
     const int64_t pixels = weir_conv_pixels(&p->c);
     const int64_t row = weir_conv_patch(&p->c) * (int64_t)p->size;
-    const int64_t most = p->direct || row == 0 ? pixels : BLOCK_BYTES / row;
+    const int64_t bytes = weir_conv_block_bytes(&p->c, p->size);
+    const int64_t most = p->direct || row == 0 ? pixels : bytes / row;
     p->block = most > 1 ? most : 1;
     p->blocks = pixels > p->block ? (pixels + p->block - 1) / p->block : 1;
     p->block = (pixels + p->blocks - 1) / p->blocks;
