@@ -8,6 +8,7 @@
 #   WEIR_PYTHON_EXECUTABLE the interpreter to build the Python module for, if it has NumPy and pytest
 #   WEIR_REQUIRE_CUDA=1    without the plugin for NVIDIA cards the build has failed
 #   WEIR_CMAKE_OPTIONS     more options for cmake, separated by spaces
+#   WEIR_BUILD             the folder to build in, if not build/
 # shellcheck shell=sh disable=SC2154
 
 weir_say() {
@@ -198,7 +199,7 @@ weir_build() {
 }
 
 weir_setup() {
-    build="$root/build"
+    build=${WEIR_BUILD:-$root/build}
     mkdir -p "$build" || exit 1
     weir_log="$build/setup.log"
     : >"$weir_log"

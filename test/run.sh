@@ -1,8 +1,11 @@
 #!/bin/sh
 # run.sh - builds Weir and runs every test; the last line is "N passed, N failed".
 #
-# Works from any folder and a clean clone. Each part ends with a line "part: N passed, N failed"; a
-# part that crashes, hangs or leaves that line out counts as one failure more.
+# Usage: run.sh [PART...]. Parts are core device op graph model cuda emulated tool examples install
+# python wheel bench truth rooms; "graph/4" is a quarter of the cases of test_graph, which one
+# WEIR_SEED draws. Works from any folder and a clean clone. Each part ends with a line
+# "part: N passed, N failed"; a part that crashes, hangs or leaves that line out counts as one
+# failure more. Environment: WEIR_SEED, and what cmake/setup.sh names.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 . "$root/cmake/setup.sh"
@@ -34,27 +37,53 @@ part() {
     failed=$((failed + bad))
 }
 
+# cases FOLDER [N]: the test program of a folder, all of it or the drawn Nth of its cases.
+cases() {
+    [ -x "$build/test_$1" ] || return 0
+    if [ -n "${2:-}" ]; then
+        WEIR_TEST_PART=$((${WEIR_SEED:-0} % $2 + 1))/$2
+        export WEIR_TEST_PART
+        echo "test_$1: part $WEIR_TEST_PART"
+    fi
+    part "test_$1" "$build/test_$1"
+    unset WEIR_TEST_PART
+}
+
+# script NAME: a part that is not a test program.
+script() {
+    case $1 in
+    emulated) [ ! -f "$build/emulated/libweir_cuda.so" ] ||
+        part emulated sh test/emulated.sh "$build" ;;
+    tool | examples | install | python | bench) part "$1" sh "test/$1.sh" "$build" ;;
+    wheel) part wheel sh test/wheel.sh ;;
+    truth) part truth python3 test/truth.py "$build" ;;
+    rooms) part check_rooms python3 test/check_rooms.py ;;
+    *)
+        echo "run.sh: unknown part '$1'"
+        failed=$((failed + 1))
+        ;;
+    esac
+}
+
 weir_want_python=1
 weir_want_cuda=${WEIR_WANT_CUDA:-}
 weir_setup
 cd "$root" || exit 1
 failed=0
-for folder in core device op graph model; do
-    part "test_$folder" "$build/test_$folder"
-done
-[ ! -x "$build/test_cuda" ] || part test_cuda "$build/test_cuda"
-[ ! -f "$build/emulated/libweir_cuda.so" ] || part emulated sh test/emulated.sh "$build"
-part tool sh test/tool.sh "$build"
-part examples sh test/examples.sh "$build"
-part install sh test/install.sh "$build"
-part python sh test/python.sh "$build"
-part wheel sh test/wheel.sh
-if command -v python3 >/dev/null 2>&1; then
-    part bench sh test/bench.sh "$build"
-    part truth python3 test/truth.py "$build"
-    part check_rooms python3 test/check_rooms.py
-else
-    echo "bench, truth, check_rooms: left out, there is no python3"
+if [ $# -eq 0 ]; then
+    set -- core device op graph model cuda emulated tool examples install python wheel
+    if command -v python3 >/dev/null 2>&1; then
+        set -- "$@" bench truth rooms
+    else
+        echo "bench, truth, rooms: left out, there is no python3"
+    fi
 fi
+for wanted in "$@"; do
+    case $wanted in
+    */*) cases "${wanted%/*}" "${wanted#*/}" ;;
+    core | device | op | graph | model | cuda) cases "$wanted" ;;
+    *) script "$wanted" ;;
+    esac
+done
 
 [ "$failed" -eq 0 ]
