@@ -43,8 +43,19 @@ compare() {
 compare mlp 40
 compare cnn 20
 compare resnet 20
+compare gan 40
 compare charlm 20 --model gpt
 compare charlm 20 --model lstm
+
+for mode in off on; do
+    "$build/gan" --graph "$mode" >"$work/gan.txt"
+    grep -qE '^draws (2\.[89]|3\.[01])' "$work/gan.txt"
+    check "$?" "gan --graph $mode draws what it should: $(tail -n 1 "$work/gan.txt")"
+    "$build/gan" --graph "$mode" --wrong >"$work/gan.txt" 2>&1
+    code=$?
+    [ "$code" -eq 1 ] && grep -q "which adam_update has changed since" "$work/gan.txt"
+    check "$?" "gan --graph $mode --wrong is told what it did (it ended with code $code)"
+done
 
 printf 'examples: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -138,7 +138,15 @@ typedef enum weir_times {
  * (weir_text_free). NULL on failure. */
 WEIR_API char *weir_graph_outline(const weir_graph *g, const char *name, weir_times times);
 
-/* ---- gradients ---- */
+/* ---- gradients ----
+ *
+ * A gradient reads what the forward read. If an operand whose elements it reads has been changed in
+ * between - by an update, an operation in place, weir_write, the run of a graph, a write to memory
+ * that weir_tensor_memory gave away, of a view as well - asking for it is an error (ERR_STATE) that
+ * names the operand, who changed it and what to do: take all gradients before the change, compute
+ * the forward again after it, or call the operation with a weir_copy of the value. With a graph
+ * being recorded, changes are the updates recorded in it: what the host writes is read by forward
+ * and gradient of the next run alike. The tape is used up to where that was found out. */
 
 typedef struct weir_pair {
     weir_tensor *param;     /* borrowed */
@@ -234,8 +242,9 @@ WEIR_API weir_status weir_region_end(weir_device *d);
 
 /* A part of a forward computation: from in to out[], which it fills with results. It computes the
  * same whenever it is called with the same elements: what it reads through ctx must not change
- * before the gradient. Trainable tensors read through ctx get their gradients; other results that
- * a gradient flows through must come in by in. It keeps nothing (weir_keep). */
+ * before the gradient, which is an error then. Trainable tensors read through ctx get their
+ * gradients; other results that a gradient flows through must come in by in. It keeps nothing
+ * (weir_keep). */
 typedef weir_status (*weir_checkpoint_fn)(void *ctx, weir_tensor *const *in, weir_tensor **out);
 
 /* Calls fn once, of which only in and out stay; the gradient calls it again and goes back through

@@ -54,8 +54,9 @@ WEIR_API weir_status weir_tensor_make_state(weir_tensor *t);
  * axis (4-D floats are channels-last; an axis of a view may have 0). Of params, states and inputs,
  * which are zero then if nothing was written before and count as written; of results computed with
  * the graph off; of outputs of a planned graph, which each run writes. The address stays good as
- * long as the handle is held and the device open. Devices whose memory the host cannot reach:
- * ERR_DEVICE; recorded results: ERR_STATE. */
+ * long as the handle is held and the device open. What is written there counts as a change for
+ * gradients (graph.h): calls on the tape look at all elements of such memory for it. Devices whose
+ * memory the host cannot reach: ERR_DEVICE; recorded results: ERR_STATE. */
 WEIR_API weir_status weir_tensor_memory(weir_tensor *t, void **data,
                                         int64_t stride[WEIR_MAX_DIMS]);
 

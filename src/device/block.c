@@ -4,6 +4,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/checksum.h"
 
 const char *const weir_kind_name[WEIR_KIND_COUNT] = {
     [WEIR_KIND_PARAM] = "param",           [WEIR_KIND_STATE] = "state",
@@ -103,6 +104,24 @@ void weir_block_send_again(weir_block *b)
     weir_block_evict(b);
     b->away = true;
     b->dev->moves++;
+}
+
+void weir_block_changed(weir_block *b, const char *by)
+{
+    b->changed = ++b->dev->changes;
+    b->changed_by = by;
+    b->looked = false;
+}
+
+void weir_block_look(weir_block *b)
+{
+    if (!b->shared || !b->data)
+        return;
+    const uint64_t now = weir_checksum(b->data, b->bytes);
+    if (b->looked && now != b->seen)
+        weir_block_changed(b, "a write to its memory, whose address was given away");
+    b->seen = now;
+    b->looked = true;
 }
 
 void weir_block_persist(weir_block *b, weir_kind kind)

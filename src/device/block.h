@@ -31,6 +31,12 @@ typedef struct weir_block {
      * A value that is written and has no data can be made again from that. */
     void        *origin;
     bool         shared;        /* its address was given away: it may change at any time */
+    /* Its version: dev->changes when its elements changed last, and by what, a static string. Of
+     * one whose address was given away the elements seen last are known by their checksum. */
+    uint64_t     changed;
+    const char  *changed_by;
+    uint64_t     seen;
+    bool         looked;
     /* While a graph keeps it in the spill file between steps. */
     bool         away;          /* the value is there, and data is NULL */
     bool         at_home;       /* it has a place there */
@@ -58,6 +64,12 @@ weir_status weir_block_touch_whole(weir_block *b);
 
 /* It becomes a persistent block of the kind; memory it has stays where it is. */
 void weir_block_persist(weir_block *b, weir_kind kind);
+
+/* Its elements have changed, or will before anybody reads them. */
+void weir_block_changed(weir_block *b, const char *by);
+
+/* Finds changes that were made through an address which was given away. */
+void weir_block_look(weir_block *b);
 
 /* Takes its memory away now (nobody reads it any more); handles stay valid, unwritten. */
 void weir_block_empty(weir_block *b);

@@ -126,6 +126,7 @@ struct weir_device {
     weir_choices           choices;
     uint64_t               seed, rng;   /* random stream and how far it has been used, in blocks */
     uint64_t               leaves;      /* tensors numbered so far: leaf in core/tensor.h */
+    uint64_t               changes;     /* of elements in place so far: the clock of versions */
     struct {
         char  *at;
         size_t bytes, used;             /* used: the largest plan so far */

@@ -156,25 +156,50 @@ static weir_status check_alike(const weir_again *a, uint64_t drawn)
     return WEIR_OK;
 }
 
-weir_status weir_again_run(weir_again *a, weir_session *s)
-{
-    const weir_segment *const seg = a->t->segment;
-    const uint64_t            rng = *stream(s);
-    const int                 no_grad = s->no_grad;
-    const weir_dtype          autocast = s->autocast;
+/* What a second run changes in the session while it lasts. */
+typedef struct weir_outside {
+    uint64_t   rng, seed, frozen_from, frozen_to;
+    int        no_grad;
+    weir_dtype autocast;
+} weir_outside;
 
-    WEIR_TRY(make_inputs(a));
-    a->order = s->tapes;
+/* All is as it was when the first run began; a run of a graph brings its own seed. */
+static weir_outside begin_again(weir_session *s, const weir_segment *seg)
+{
+    const weir_outside before = {*stream(s), s->dev->seed, s->frozen_from,
+                                 s->frozen_to, s->no_grad, s->autocast};
+
     *stream(s) = seg->rng;
+    s->dev->seed = s->recording ? s->dev->seed : seg->seed;
+    s->frozen_from = seg->since;
+    s->frozen_to = s->dev->changes;
     s->no_grad = seg->no_grad;
     s->autocast = seg->autocast;
     s->again++;
-    weir_status status = run(s, seg, a->x, a->t->nout, a->y);
+    return before;
+}
+
+static void end_again(weir_session *s, const weir_outside *before)
+{
     s->again--;
-    s->no_grad = no_grad;
-    s->autocast = autocast;
-    const uint64_t drawn = *stream(s) - seg->rng;
-    *stream(s) = rng;
+    *stream(s) = before->rng;
+    s->dev->seed = before->seed;
+    s->frozen_from = before->frozen_from;
+    s->frozen_to = before->frozen_to;
+    s->no_grad = before->no_grad;
+    s->autocast = before->autocast;
+}
+
+weir_status weir_again_run(weir_again *a, weir_session *s)
+{
+    const weir_segment *const seg = a->t->segment;
+
+    WEIR_TRY(make_inputs(a));
+    a->order = s->tapes;
+    const weir_outside before = begin_again(s, seg);
+    const weir_status  status = run(s, seg, a->x, a->t->nout, a->y);
+    const uint64_t     drawn = *stream(s) - seg->rng;
+    end_again(s, &before);
     return status == WEIR_OK ? check_alike(a, drawn) : status;
 }
 
@@ -222,12 +247,14 @@ static weir_status run_outermost(weir_session *s, weir_segment *seg, int nout, w
     weir_tensor *y[WEIR_MAX_OUT] = {NULL};
 
     seg->rng = *stream(s);
+    seg->seed = s->dev->seed;
     seg->no_grad = s->no_grad;
     seg->autocast = s->autocast;
     s->segment = seg;
     weir_status status = run(s, seg, seg->in, nout, y);
     s->segment = NULL;
     seg->drawn = *stream(s) - seg->rng;
+    seg->since = s->dev->changes;
     if (status == WEIR_OK)
         status = make_results(nout, y, out);
     for (int i = 0; i < nout; i++)

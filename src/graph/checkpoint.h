@@ -15,6 +15,8 @@ typedef struct weir_segment {
     void              *owned;       /* freed with it, or NULL */
     uint64_t           rng;         /* position in the random stream where the first run began */
     uint64_t           drawn;       /* how far it moved on */
+    uint64_t           seed;        /* of the device then */
+    uint64_t           since;       /* dev->changes when the first run ended */
     int                no_grad;     /* of the session then */
     weir_dtype         autocast;
     int                nin;

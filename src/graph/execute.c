@@ -327,6 +327,17 @@ static weir_status settle_readers(const weir_graph *g)
     return WEIR_OK;
 }
 
+/* What a run overwrites has a new version: results made with the graph off may have read the old
+ * one. */
+static void note_changes(const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        const weir_store *const s = &g->stores.at[i];
+        if (s->external && (s->changed_by || s->made))
+            weir_block_changed(s->block, s->changed_by ? s->changed_by : "weir_graph_run");
+    }
+}
+
 weir_status weir_graph_run(weir_graph *g)
 {
     if (!g)
@@ -341,6 +352,7 @@ weir_status weir_graph_run(weir_graph *g)
     weir_session  *s = g->session;
     if (s->evict)
         WEIR_TRY(settle_readers(g));
+    note_changes(g);
     const uint64_t base = weir_device_draw(g->dev, g->rng_total);
     const bool     profile = g->guide || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
 

@@ -299,7 +299,7 @@ static void close_recording(weir_graph *g)
         weir_store *st = &g->stores.at[i];
         if (st->external || !st->block)
             continue;
-        st->external = true;
+        st->external = st->made = true;
         st->kind = WEIR_KIND_OUTPUT;
         st->block->kind = WEIR_KIND_OUTPUT;
         st->block->owner = NULL;

@@ -27,9 +27,12 @@ typedef struct weir_store {
     weir_kind   kind;
     weir_block *block;          /* external: referenced; temporary being recorded: not; else NULL */
     bool        external;
+    bool        made;           /* external: a result of this graph that outlives the recording */
     uint32_t    values;         /* first value of the list of views of this storage */
     uint32_t    origin;         /* holds again what that one held; WEIR_NONE: no other's copy */
     bool        away;           /* external: lives in the spill file; nodes see copies of it */
+    uint64_t    changed;        /* external: dev->changes when a node that overwrites it was */
+    const char *changed_by;     /* recorded last, and that node's operation; NULL: none does */
 } weir_store;
 
 typedef struct weir_value {

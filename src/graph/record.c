@@ -33,6 +33,28 @@ static const char *name_of(const weir_tensor *t)
     return t->name ? t->name : "";
 }
 
+/* Gradients and second runs read what the forward read. */
+static weir_status check_version(const weir_recording *r, int i)
+{
+    const weir_tensor *const t = r->in[i];
+    const char              *by;
+    uint64_t                 when;
+    char                     text[WEIR_DESC_TEXT];
+
+    if (r->s->going_back)
+        return weir_tape_check_unchanged(r->s->going_back, t);
+    if (!r->s->again || r->def->flags & WEIR_UPDATE)
+        return WEIR_OK;
+    WEIR_TRY(weir_changed(r->s, t, &when, &by));
+    if (when <= r->s->frozen_from || when > r->s->frozen_to)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_STATE, "weir_checkpoint: the function is called again for the "
+                     "gradient, and input %d '%s' %s of %s, which it reads, has been changed by %s "
+                     "since: take all gradients before the change, or compute the forward again "
+                     "after it", i, name_of(t), weir_desc_text(&t->layout.desc, text),
+                     r->def->name, by);
+}
+
 /* May this input be read by a call made now? */
 static weir_status check_input(const weir_recording *r, int i)
 {
@@ -52,7 +74,7 @@ static weir_status check_input(const weir_recording *r, int i)
     if (!r->s->recording && !b->written && b->bytes > 0 && !(r->def->blind >> i & 1))
         return weir_fail(WEIR_ERR_STATE, "%s: input %d '%s' %s has never been written",
                          r->def->name, i, name_of(t), weir_desc_text(&t->layout.desc, text));
-    return WEIR_OK;
+    return check_version(r, i);
 }
 
 /* An update may write whole external tensors only, and no memory that another input looks at. */
@@ -224,6 +246,10 @@ static weir_status append_node(weir_recording *r)
         const uint32_t v = weir_graph_value_of(g, store, &r->in[i]->layout, r->in[i]->offset);
         if (v == WEIR_NONE)
             return WEIR_ERR_NOMEM;
+        if (r->def->mutates >> i & 1) {
+            g->stores.at[store].changed = ++r->s->dev->changes;
+            g->stores.at[store].changed_by = r->def->name;
+        }
         n->in[n->nin++] = v;
     }
     for (int i = 0; i < r->call.nout; i++) {
@@ -267,6 +293,9 @@ static weir_status run_now(const weir_recording *r, weir_device *d, bool drew)
     for (int i = 0; i < r->call.nin; i++)
         if (((const weir_block *)r->in[i]->block)->away)
             WEIR_TRY(weir_block_touch(r->in[i]->block));
+    for (int i = 0; i < r->call.nin; i++)
+        if (r->def->mutates >> i & 1)
+            weir_block_changed(r->in[i]->block, r->def->name);
     const weir_status status =
         s->evict ? weir_evict_run(s->evict, &r->call, r->in, r->out, r->rng)
                  : weir_run_once(d, &r->call, r->in, r->out, r->rng);
@@ -284,6 +313,13 @@ static bool flows_gradient(const weir_recording *r)
         if (r->def->differentiable >> i & 1 && r->in[i]->needs_grad)
             return true;
     return false;
+}
+
+/* Memory that was given away is known by what is in it now. */
+static void look_at_inputs(const weir_recording *r)
+{
+    for (int i = 0; i < r->call.nin; i++)
+        weir_block_look(r->in[i]->block);
 }
 
 /* Checks to result handles; on failure whatever was made is in r->out. */
@@ -309,7 +345,10 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *ag
             reserve_random(r);
         WEIR_TRY(r->s->recording ? append_node(r) : run_now(r, d, draws));
     }
-    if (!flows_gradient(r))
+    const bool flows = flows_gradient(r);
+    if (!r->s->recording && (flows || r->s->segment))
+        look_at_inputs(r);
+    if (!flows)
         return WEIR_OK;
     if (r->s->segment)
         return weir_segment_note(r->s->segment, &r->call, r->in, r->out);

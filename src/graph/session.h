@@ -30,7 +30,10 @@ typedef struct weir_session {
     weir_dtype   autocast;          /* of products: a half, or WEIR_F32: no scope is open */
     WEIR_VEC(weir_dtype) outer_casts;       /* that of each scope around the innermost one */
     struct weir_segment *segment;   /* whose first run this is: it notes what it reads, no tape */
-    int          again;             /* > 0: a second run, which updates nothing */
+    int          again;             /* > 0: a second run, which updates nothing and reads nothing
+                                     * that was changed between these dev->changes */
+    uint64_t     frozen_from, frozen_to;
+    const struct weir_tape *going_back;     /* whose gradient is being recorded */
     uint32_t     replay, replays;   /* the second run being recorded with its gradient (0: none),
                                      * and how many there were */
     uint32_t     region, regions;   /* being recorded (0: none); how many there were */

@@ -47,6 +47,10 @@ static weir_tensor *shadow(weir_tensor *t, bool reads, bool link)
     h->out = t->out;
     if (link)
         h->tape = weir_ref_take(t->tape);
+    if (reads && t->name && !(h->name = weir_mem_strdup(t->name))) {
+        weir_release(h);
+        return NULL;
+    }
     return h;
 }
 
@@ -69,6 +73,8 @@ static weir_tape *tape_new(weir_session *s, size_t attr_bytes)
     t->session = weir_ref_take(s);
     t->order = ++s->tapes;
     t->graph = s->recording ? s->recording->id : 0;
+    t->seed = s->dev->seed;
+    t->since = s->dev->changes;
     t->attr_bytes = attr_bytes;
     return t;
 }
@@ -149,6 +155,60 @@ weir_status weir_tape_check_unused(const weir_tape *t)
                      "needs; compute the forward again", weir_tape_name(t));
 }
 
+/* ---- versions ---- */
+
+weir_status weir_changed(weir_session *s, const weir_tensor *t, uint64_t *when, const char **by)
+{
+    weir_block *const b = t->block;
+
+    if (!s->recording) {
+        weir_block_look(b);
+        *when = b->changed;
+        *by = b->changed_by;
+        return WEIR_OK;
+    }
+    const uint32_t store = weir_graph_store_of(s->recording, b);
+    if (store == WEIR_NONE)
+        return weir_error_status();
+    *when = s->recording->stores.at[store].changed;
+    *by = s->recording->stores.at[store].changed_by;
+    return WEIR_OK;
+}
+
+/* "input 1" or "result 0" of the node; false: t is none of its operands. */
+static bool role_of(const weir_tape *t, const weir_tensor *operand, const char **role, int *i)
+{
+    *role = "input";
+    for (*i = 0; *i < t->nin; ++*i)
+        if (t->x[*i] == operand)
+            return true;
+    *role = "result";
+    for (*i = 0; *i < t->nout; ++*i)
+        if (t->y[*i] == operand)
+            return true;
+    return false;
+}
+
+weir_status weir_tape_check_unchanged(const weir_tape *t, const weir_tensor *operand)
+{
+    const char *role, *by;
+    uint64_t    when;
+    int         i;
+    char        text[WEIR_DESC_TEXT];
+
+    if (!role_of(t, operand, &role, &i))
+        return WEIR_OK;
+    WEIR_TRY(weir_changed(t->session, operand, &when, &by));
+    if (when <= t->since)
+        return WEIR_OK;
+    const char *const name = weir_tensor_name(operand), *const quote = *name ? "'" : "";
+    return weir_fail(WEIR_ERR_STATE, "the gradient of %s reads its %s %d, %s%s%s%s%s, which %s has "
+                     "changed since: take all gradients before the change, or compute the forward "
+                     "again after it, or call %s with a copy of the value", weir_tape_name(t), role,
+                     i, quote, name, quote, *name ? " " : "",
+                     weir_desc_text(&operand->layout.desc, text), by, weir_tape_name(t));
+}
+
 static void hollow(weir_tensor *t)
 {
     if (t) {
@@ -176,6 +236,21 @@ uint32_t weir_tape_wants(const weir_tape *t)
     return t->segment ? want : want & weir_opdefs[t->op]->differentiable;
 }
 
+/* Random calls are repeated by the seed that they had; a run of a graph brings its own. */
+static weir_status record_grad(const weir_tape *t, weir_grad *g)
+{
+    weir_session *const    s = t->session;
+    const weir_tape *const outer = s->going_back;
+    const uint64_t         seed = s->dev->seed;
+
+    s->going_back = t;
+    s->dev->seed = t->graph ? seed : t->seed;
+    const weir_status status = g->def->grad(g);
+    s->dev->seed = seed;
+    s->going_back = outer;
+    return status;
+}
+
 weir_status weir_tape_grad(weir_tape *t, uint32_t want, weir_tensor **dy, weir_tensor **dx)
 {
     const weir_opdef *def = weir_opdefs[t->op];
@@ -194,5 +269,5 @@ weir_status weir_tape_grad(weir_tape *t, uint32_t want, weir_tensor **dy, weir_t
                    .dx = dx,
                    .want = want,
                    .rng = t->rng};
-    return def->grad(&g);
+    return record_grad(t, &g);
 }

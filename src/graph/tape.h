@@ -19,6 +19,8 @@ typedef struct weir_tape {
     uint64_t      order;            /* later calls have larger numbers: a topological order */
     uint64_t          graph; /* identity of the recording it belongs to; 0: computed at once */
     uint64_t      rng;
+    uint64_t      seed;             /* of the device then: random calls are repeated by it */
+    uint64_t      since;            /* dev->changes then: operands may not be younger */
     weir_tensor  *x[WEIR_MAX_IN];   /* x[i]->tape: the producer */
     uint32_t      lent;             /* bit i: x[i] is the caller's handle of a trainable leaf */
     weir_tensor  *y[WEIR_MAX_OUT];  /* never linked back to this node */
@@ -41,6 +43,14 @@ weir_status weir_tape_add_segment(weir_session *s, struct weir_segment *segment,
 
 /* What was called, for messages. */
 const char *weir_tape_name(const weir_tape *t);
+
+/* An error if t is an operand that the node kept and whose elements have changed since the call: no
+ * gradient may read them. */
+weir_status weir_tape_check_unchanged(const weir_tape *t, const weir_tensor *operand);
+
+/* dev->changes when the elements of the tensor changed last, as what is recorded or computed now
+ * sees it, and by what. */
+weir_status weir_changed(weir_session *s, const weir_tensor *t, uint64_t *when, const char **by);
 
 /* An error if an earlier walk has consumed the node. */
 weir_status weir_tape_check_unused(const weir_tape *t);

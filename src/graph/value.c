@@ -183,10 +183,11 @@ static weir_status touch(const weir_tensor *t)
 }
 
 /* The tensor has been written whole, or that failed: one that was away keeps its value then. */
-static weir_status written(const weir_tensor *t, bool was_away, weir_status status)
+static weir_status written(const char *who, const weir_tensor *t, bool was_away, weir_status status)
 {
     weir_block *b = t->block;
 
+    weir_block_changed(b, who);
     if (status == WEIR_OK)
         b->written = true;
     else if (was_away && owns_block(t))
@@ -218,7 +219,7 @@ weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
     WEIR_TRY(weir_evict_overwrite(b));
     const bool away = b->away;
     WEIR_TRY(touch(t));
-    return written(t, away, write_there(t, data, bytes));
+    return written("weir_write", t, away, write_there(t, data, bytes));
 }
 
 /* The block has its memory. */
@@ -280,8 +281,8 @@ static weir_status generate(const char *who, weir_tensor *t, weir_op op, const v
     const weir_call c = {.op = op, .nout = 1, .out = &out, .attr = attr, .attr_bytes = bytes,
                          .alias = -1};
     void *dst = element0(t);
-    return written(t, away, weir_shape_count(&out.desc) > 0 ? weir_run_raw(t->dev, &c, NULL, &dst)
-                                                            : WEIR_OK);
+    return written(who, t, away, weir_shape_count(&out.desc) > 0
+                                     ? weir_run_raw(t->dev, &c, NULL, &dst) : WEIR_OK);
 }
 
 weir_status weir_write_fill(weir_tensor *t, double value)
@@ -347,7 +348,9 @@ static weir_status settle(weir_tensor *t)
     if (!b->written)
         WEIR_TRY(t->dev->ops->fill(t->dev, b->data, 0, b->bytes));
     b->written |= b->kind <= WEIR_KIND_INPUT;
-    return t->dev->ops->sync(t->dev);
+    WEIR_TRY(t->dev->ops->sync(t->dev));
+    weir_block_look(b);
+    return WEIR_OK;
 }
 
 weir_status weir_tensor_memory(weir_tensor *t, void **data, int64_t stride[WEIR_MAX_DIMS])

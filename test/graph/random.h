@@ -88,14 +88,18 @@ static inline void random_update(random_program *p)
         CHECK_OK(weir_sgd_update(s, weir_tanh(weir_copy(random_value(p))), NULL, p->lr, NULL));
 }
 
-/* `calls` random calls in the current scope; some results are kept. */
+/* `calls` random calls in the current scope; some results are kept. Updates are among the first
+ * half of them. The second begins from the states again: its gradient reads what no update changes.
+ */
 static inline void random_body(random_program *p, int calls)
 {
     p->n = p->nkept = 0;
     for (int i = 0; i < RANDOM_STATES; i++)
         p->value[p->n++] = p->state[i];
     for (int i = 0; i < calls; i++) {
-        if (check_int(0, 7) == 0)
+        if (i == calls / 2)
+            p->n = RANDOM_STATES;
+        if (i < calls / 2 && check_int(0, 3) == 0)
             random_update(p);
         weir_tensor *t = random_call(p);
         CHECK_OR_RETURN(t != NULL);

@@ -73,6 +73,8 @@ static void add_set(op_score *score, const op_set *set)
     }
     if (differentiated(row) > 0 && !set->flat)
         add(score, set, "gradient", op_way_gradient, WEIR_F64);
+    if (differentiated(row) > 0 && !set->flat && set < row->sets + PLANNED_SETS)
+        add(score, set, "stale", op_way_stale, WEIR_F64);
     if (differentiated(row) > 1)
         add(score, set, "frozen", op_way_frozen, WEIR_F64);
 }

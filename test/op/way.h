@@ -31,6 +31,7 @@ void op_way_values(const op_check *c);      /* values and states against the ref
 void op_way_gradient(const op_check *c);    /* gradients against central differences */
 void op_way_half_gradient(const op_check *c);   /* gradients in f16, bf16 against those in f64 */
 void op_way_frozen(const op_check *c);       /* each gradient, the other inputs not trainable */
+void op_way_stale(const op_check *c);        /* operands that change before the gradient */
 void op_way_graph(const op_check *c);       /* graph on = graph off, bit for bit */
 void op_way_plans(const op_check *c);       /* the same with each pass left out, and with none */
 void op_way_threads(const op_check *c);     /* 1, 2 and 3 threads make the same bits */

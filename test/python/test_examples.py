@@ -17,6 +17,7 @@ SMALL = {
     "lstm": ["charlm.py", "--model", "lstm", *LM],
     "char_rnn": ["char_rnn.py", "--steps", "4", "--batch", "8", "--length", "6"],
     "transformer": ["transformer.py", "--steps", "6"],
+    "gan": ["gan.py", "--steps", "20"],
     "train cnn": ["train_cnn.py", "cnn", "--steps", "2", "--batch", "4"],
     "train alexnet": ["train_cnn.py", "alexnet", "--steps", "2", "--batch", "2"],
     "train xceptionnet": ["train_cnn.py", "xceptionnet", "--steps", "2", "--batch", "2"],
@@ -69,6 +70,18 @@ def test_budget_is_kept(name, budget):
     planned, measured, budget = map(int, numbers)
     assert planned == measured <= budget
     assert "equal bits" in text
+
+
+def test_gan_learns_the_mean():
+    text = run("gan.py", "--steps", "600", "--graph", "on")
+    mean = float(re.search(r"draws (\S+) in the mean, wanted 3.00", text).group(1))
+    assert abs(mean - 3) < 0.3
+
+
+@pytest.mark.parametrize("graph", ["off", "on"])
+def test_gan_in_the_wrong_order(graph):
+    text = run("gan.py", "--wrong", "--steps", "2", "--graph", graph, code=1)
+    assert "which adam_update has changed since" in text
 
 
 def test_impossible_budget_is_one_sentence():
