@@ -3,7 +3,8 @@
 """Usage: check_rooms.py [ROOT]. Prints each violation; one check per file and rule.
 
 Rules: include (direction), cycle, file-length, function-length, first-line, tabs, columns, quiet
-(the library neither prints nor exits), listed (each .c file is built). Standard library only.
+(the library neither prints nor exits), listed (each .c file is built), elements (Python computes
+with none: element_rules.py). Standard library only.
 Begins by testing its own parser.
 """
 import os
@@ -11,13 +12,15 @@ import re
 import sys
 import tempfile
 
+import element_rules
+
 MAX_FILE = 600
 MAX_FUNCTION = 80
 MAX_KERNEL = 120
 MAX_COLUMNS = 100
 C_SUFFIXES = (".c", ".h", ".def", ".cu", ".cuh", ".cpp")
 SCRIPT_SUFFIXES = (".py", ".sh")
-FOLDERS = ("include", "src", "examples", "test")
+FOLDERS = ("include", "src", "examples", "test", "python/weir")
 
 # Whose headers each room may include: a name of this table (its whole folder) or a single file. The
 # room of a file is its folder; "include" is the public headers.
@@ -156,6 +159,8 @@ class Tree:
                         path = os.path.join(base, name)
                         with open(path, encoding="utf-8") as f:
                             self.text[os.path.relpath(path, root)] = f.read()
+        self.elements = element_rules.Elements({path: text for path, text in self.text.items()
+                                                if path.startswith("python/weir/")})
 
     def includes(self, path):
         """Yields (line, name, file it means or None, in quotes) for each #include."""
@@ -226,7 +231,8 @@ def rule_first_line(tree, path):
     line = 1 if lines[0].startswith("#!") else 0
     wanted = f"{mark} {os.path.basename(path)} - "
     job = lines[line] if line < len(lines) else ""
-    docstring = f'"""{os.path.basename(path)[:-3]} - '      # what a Python module may have instead
+    module = os.path.basename(os.path.dirname(path) if path.endswith("__init__.py") else path[:-3])
+    docstring = f'"""{module} - '       # what a Python module may have instead
     if path.endswith(".py") and job.startswith(docstring) and job != docstring:
         return
     if not job.startswith(wanted) or job == wanted:
@@ -258,17 +264,23 @@ def rule_listed(tree, path):
         yield 1, "CMakeLists.txt does not build it"
 
 
+def rule_elements(tree, path):
+    yield from tree.elements.violations(path)
+
+
 RULES_ALL = {"file-length": rule_file_length, "first-line": rule_first_line, "tabs": rule_tabs,
              "columns": rule_columns}
 RULES_C = {"include": rule_include, "cycle": rule_cycle, "function-length": rule_function_length,
            "quiet": rule_quiet, "listed": rule_listed}
+RULES_PACKAGE = {"elements": rule_elements}
 
 
 def check(tree, say):
     """Returns (passed, [(path, rule)] of what failed); say(text) is told each violation."""
     passed, failed = 0, []
     for path in tree.text:
-        rules = dict(RULES_ALL, **(RULES_C if path.endswith(C_SUFFIXES) else {}))
+        rules = dict(RULES_ALL, **(RULES_C if path.endswith(C_SUFFIXES) else {}),
+                     **(RULES_PACKAGE if path.startswith("python/weir/") else {}))
         for name, rule in rules.items():
             found = list(rule(tree, path))
             for line, what in found:
@@ -350,7 +362,29 @@ PLANTED = {
     "test/core/wide.c": "/* wide.c - x. */\n// " + "x" * 98 + "\n",
     "test/core/name.c": "/* other.c - x. */\n",
 }
+PLANTED.update({f"python/weir/{name}.py": f'"""{name} - x."""\n' + text for name, text in {
+    "there": "def f(a, n):\n    return weir_cast(op(cast(a, kDouble)), core_dtype(n))\n",
+    "named": "def f(a, n):\n    wide = kDouble if n else kFloat32\n    y = op(cast(a, wide))\n"
+             "    return arith.to(y, n)\n",
+    "back": "def f(a):\n    return op(helper(a).as_type(kInt))\n",
+    "helper": "def helper(a):\n    return cast(a, kDouble)\n",
+    "floor": "def f(a, b):\n    q = capi.weir_div(a, b)\n    return capi.weir_floor(q)\n",
+    "read": "def f(t):\n    x = t.data.to_numpy()\n    return x[0] / t.size()\n",
+    "ufunc": "def f(t):\n    return np.exp(np.asarray(t.numpy()))\n",
+    "added": "def f(t, h):\n    out = np.empty(3)\n    capi.read(h, out)\n    out += 1\n",
+    "floats": "def f(t):\n    return t.to_numpy().astype(np.float64)\n",
+    "operand": "def f(op):\n    def method(self, other):\n        return op(self, float(other))\n"
+               "    return method\n",
+    "fine": "def f(t, n, x):\n    y = cast(op(cast(t, kDouble)), kFloat32)\n    a = t.numpy()\n"
+            "    kind = kDouble if n else kFloat32\n    size = a.size * 2\n"
+            "    z = to(helper(t), n if is_float(n) else kFloat32)\n"
+            "    return cast(helper(y), kind), np.asarray(a), size, 'a' + ', '.join(a), z\n"
+            "def g(values):\n    return np.sqrt(host(values)) * 2, np.eye(3) * 2\n",
+}.items()})
+PLANTED["python/weir/__init__.py"] = '"""weir - x."""\n'
 EXPECTED = {
+    *((f"python/weir/{name}.py", "elements") for name in
+      ("there", "named", "back", "floor", "read", "ufunc", "added", "floats", "operand")),
     ("include/weir/bad.h", "include"), ("src/core/up.c", "include"),
     ("src/core/missing.c", "include"), ("src/core/a.h", "cycle"), ("src/core/b.h", "cycle"),
     ("src/core/commented.c", "listed"), ("src/core/loud.c", "quiet"),

@@ -1,6 +1,6 @@
 """weir - lazy-execution deep learning with a planned memory; SINGA's names, see README.
 
-Modules are imported when they are first used: `weir.layer` and `from weir import layer` are the same.
+Modules are imported when they are first used: `weir.layer` and `from weir import layer` are one.
 `weir.tensor` is SINGA's module and, called, makes a tensor like `weir.array`.
 """
 import importlib

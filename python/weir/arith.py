@@ -237,7 +237,8 @@ def reduce(op, x, *args):
     the smallest of their type."""
     dtype = x.value.dtype
     if dtype in (kFloat16, kBFloat16) and op is capi.weir_var:
-        return to(op(cast(x, kFloat32), *args), dtype)
+        y = op(cast(x, kFloat32), *args)
+        return to(y, kFloat16 if dtype == kFloat16 else kBFloat16)
     if op is capi.weir_mean and not is_float(dtype):
         return mean(x, *args)
     if op in (capi.weir_amax, capi.weir_amin) and dtype == kBool:

@@ -38,7 +38,7 @@ def _checked(ys):
     """The results of a function as a tuple."""
     ys = tuple(ys) if isinstance(ys, (tuple, list)) else (ys,)
     if not 1 <= len(ys) <= MOST:
-        raise ValueError(f"checkpoint: the function gave {len(ys)} results, it may give 1 to {MOST}")
+        raise ValueError(f"checkpoint: the function gave {len(ys)} results, may give 1 to {MOST}")
     for y in ys:
         if not isinstance(y, Tensor):
             raise TypeError(f"checkpoint: the function must give Tensors, it gave {type(y)}")

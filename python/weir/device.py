@@ -72,7 +72,7 @@ def reset_peak(device=None):
 # ---- simulated machines ----
 
 def create_sim(spec="format", seed=0):
-    """A machine that only moves a clock on: a preset ("v100", "p100", "rtx2080ti", "h200", "laptop",
+    """A machine that only moves a clock: a preset ("v100", "p100", "rtx2080ti", "h200", "laptop",
     "format"), numbers ("flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6"), or a preset
     and then numbers ("v100,capacity=12GB"). Models run, plan and are refused memory as there; every
     value reads as zeros."""

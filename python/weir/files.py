@@ -1,8 +1,8 @@
 """files - tensors by name in files: safetensors and .npz, read strictly, never pickled.
 
-A file is written beside its place and renamed when it is whole. safetensors: 8 bytes of header size,
-a JSON header, the elements without holes (github.com/huggingface/safetensors); whatever does not
-fit to the byte is a FileError.
+A file is written beside its place and renamed when it is whole. safetensors: 8 bytes of header
+size, a JSON header, the elements without holes (github.com/huggingface/safetensors); whatever does
+not fit to the byte is a FileError.
 """
 import contextlib
 import json

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from . import capi
+
 
 def _fans(t, fan_in=0, fan_out=0):
     shape = t.shape
@@ -77,10 +79,27 @@ def orthogonal(t, gain=1.0):
     numbers are those of the device. (SINGA takes anything but a matrix.)"""
     _matrix(t, "orthogonal")
     t.gaussian(0.0, 1.0)
-    normal = t.data.to_numpy().astype(np.float64)
-    q, r = np.linalg.qr(normal if t.shape[0] >= t.shape[1] else normal.T)
-    q = q * np.where(np.diagonal(r) < 0, -1.0, 1.0)      # the distribution is uniform then
-    return _fill(t, gain * (q if t.shape[0] >= t.shape[1] else q.T))
+    if 0 in t.shape:
+        return t
+    with t.device.at_once():
+        normal, wide = capi.weir_cast(t.data.handle, capi.WEIR_F64), t.shape[0] < t.shape[1]
+        q = _orthonormal(capi.weir_transpose(normal, None) if wide else normal)
+        q = capi.weir_affine(q, float(gain), 0.0)
+        t.data.put(capi.weir_transpose(q, None) if wide else q)
+    return t
+
+
+def _orthonormal(columns):
+    """Gram and Schmidt's orthonormal columns, the part along earlier ones taken off twice, which is
+    enough for rounding. As the triangle's diagonal is positive, they are distributed evenly."""
+    q = None
+    for i in range(capi.weir_tensor_desc(columns)[1][1]):
+        v = capi.weir_narrow(columns, 1, i, 1)
+        for _ in range(2 if i > 0 else 0):
+            v = capi.weir_sub(v, capi.weir_matmul(q, capi.weir_matmul_t(q, v, True, False)))
+        v = capi.weir_div(v, capi.weir_norm(v, 2, 0, False))
+        q = capi.weir_copy(v) if q is None else capi.weir_concat([q, v], 1)
+    return q
 
 
 # ---- SINGA's deprecated names ----

@@ -169,6 +169,15 @@ def element_type(array):
         raise errors.DtypeError(f"elements of type {array.dtype} are not supported") from None
 
 
+def _listed(numbers, dtype):
+    """An array of numbers or a buffer; Python's floats in float32 unless a type is asked for."""
+    plain = np.asarray(numbers)
+    script = isinstance(numbers, (int, float, list, tuple))
+    if dtype is None and plain.dtype == np.float64 and script:
+        return np.asarray(numbers, np.float32)
+    return plain
+
+
 def array(data, dtype=None, device=None, requires_grad=False):
     """A Tensor with a copy of data: an array, a tensor of any library, a buffer, nested sequences.
 
@@ -181,10 +190,7 @@ def array(data, dtype=None, device=None, requires_grad=False):
     if foreign:
         data = from_dlpack(data, device).data.to_numpy()
     elif not (hasattr(data, "dtype") or hasattr(data, "__array_interface__")):
-        plain = isinstance(data, (int, float, list, tuple))
-        data = np.asarray(data)
-        if plain and dtype is None and data.dtype == np.float64:
-            data = data.astype(np.float32)
+        data = _listed(data, dtype)
     data = np.asarray(data)
     t = empty(data.shape, element_type(data) if dtype is None else dtype, device, requires_grad)
     t.data.from_numpy(data)

@@ -46,8 +46,8 @@ class Model(Layer):
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
-        self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None, _plan=(),
-                             precision=None, _buffered=False, _results=None, _captures={},
+        self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None,
+                             _plan=(), precision=None, _buffered=False, _results=None, _captures={},
                              _inside=False)
         return self
 

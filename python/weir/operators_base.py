@@ -15,7 +15,7 @@ TO_END = 2**63 - 1          # as the end of a slice
 
 
 def out(handle, like):
-    """The raw result of a core call on the device of the raw tensor `like`; of at least one axis."""
+    """The raw result of a core call on the device of the raw tensor `like`; of one axis or more."""
     if not capi.weir_tensor_desc(handle)[1]:
         handle = capi.weir_reshape(handle, (1,))
     return singa.result(handle, like.device())

@@ -59,16 +59,15 @@ class ExponentialDecay(DecayScheduler):
 
     def wide(self, step):
         """The handle of the number in f64."""
-        periods = capi.weir_div(capi.weir_cast(step.data.handle, capi.WEIR_F64),
-                                _wide(self.decay_steps, step.device))
-        if self.staircase:
-            periods = capi.weir_floor(periods)
+        divide = capi.weir_div_floor if self.staircase else capi.weir_div
+        periods = divide(capi.weir_cast(step.data.handle, capi.WEIR_F64),
+                         _wide(self.decay_steps, step.device))
         return capi.weir_affine(capi.weir_pow(_wide(self.decay_rate, step.device), periods),
                                 float(self.init_value), 0.0)
 
 
 def _now(schedule, step):
-    """The handle of a schedule's number at this step, in f64 (what a script's own gives, widened)."""
+    """The handle of a schedule's number at this step, in f64: what a script's own gives widened."""
     if hasattr(schedule, "wide"):
         return schedule.wide(step)
     return capi.weir_cast(schedule(step).data.handle, capi.WEIR_F64)
@@ -159,7 +158,7 @@ class Optimizer:
     parameters; the rate and all numbers behind it are float64 for parameters in float64.
     """
 
-    numbers: tuple = ()     # (attribute, the core's field) of what may be schedules, in the core's order
+    numbers: tuple = ()     # (attribute, the core's field) of what may be schedules, in its order
     tables: tuple = ()      # of state tensors, by the names of get_states
 
     def __init__(self, lr, dtype=float32, clip_norm=None, clip_value=None, scaler=None):

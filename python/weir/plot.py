@@ -1,7 +1,7 @@
 """plot - pictures of a planned step with matplotlib: timeline, address map, budget curve.
 
-Each function draws into the axes given, or into new ones, and returns them. What is drawn comes from
-the plan itself (weir.Graph.json).
+Each function draws into the axes given, or into new ones, and returns them. What is drawn comes
+from the plan itself (weir.Graph.json).
 """
 COLOURS = {"activation": "#4c78a8", "gradient": "#f58518", "workspace": "#b0b0b0",
            "param": "#54a24b", "state": "#72b7b2", "input": "#eeca3b", "output": "#e45756"}

@@ -1,7 +1,7 @@
 """singa - makes `singa` mean weir: `python -m weir.singa script.py`, or `import weir.singa` first.
 
-A finder at the head of sys.meta_path gives weir's modules for singa's names when they are asked for,
-so `singa.autograd` and `weir.autograd` are one module.
+A finder at the head of sys.meta_path gives weir's modules for singa's names when they are asked
+for, so `singa.autograd` and `weir.autograd` are one module.
 """
 import importlib
 import importlib.abc

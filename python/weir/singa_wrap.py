@@ -22,7 +22,8 @@ from .raw_handles import (BatchNormHandle, ConvHandle, CpuBatchNormBackwardx,  #
 from .raw_math import (Abs, Acos, Acosh, Add, AddColumn, AddColumnWithScale,  # noqa: F401
                        AddFloat, AddFloatWithRet, And, ArgReduce, Clip, FloorDiv, Mod, Not, Or,
                        Scalar, Xor, AddRow, AddRowWithScale, Asin, Asinh, Atan,
-                       Atanh, Average, AverageAsFloat, Axpy, Bernoulli, Ceil, Cos, Cosh, CrossEntropyFwd, Div,
+                       Atanh, Average, AverageAsFloat, Axpy, Bernoulli, Ceil, Cos, Cosh,
+                       CrossEntropyFwd, Div,
                        DivColumn, DivFloat, DivFloatWithRet, DivRow, Einsum, EltwiseMult,
                        EltwiseMultFloatWithRet, EQ, EQFloat, Erf, Exp, Floor, Gaussian, GE,
                        GEFloat, GT, GTFloat, LE, LEFloat, Log, LogSoftMax, LT, LTFloat, Maximum,
