@@ -36,6 +36,7 @@ extern check_case *check_first, **check_last;
 extern const check_case *check_current; /* the running case */
 extern int         check_failures;      /* in it */
 extern uint64_t    check_random;        /* state of the generator */
+extern const char *volatile check_doing;    /* what a crash is said to have happened in, or NULL */
 
 #define CASE(id)                                                                                   \
     static void check_run_##id(void);                                                              \

@@ -10,6 +10,7 @@ check_case *check_first, **check_last = &check_first;
 const check_case *check_current;
 int         check_failures;
 uint64_t    check_random;
+const char *volatile check_doing;
 
 static const char *volatile running = "";
 
@@ -40,6 +41,10 @@ static void on_crash(int number)
 {
     say("crashed in case ");
     say(running);
+    if (check_doing) {
+        say(", in ");
+        say(check_doing);
+    }
     say("\n");
     signal(number, SIG_DFL);
     raise(number);
@@ -60,6 +65,7 @@ static bool run_case(const check_case *c, const char *label, uint64_t seed)
     check_current = c;
     check_failures = 0;
     check_random = seed;
+    check_doing = NULL;
     const int64_t before = weir_mem_alive();
     c->run();
     weir_mem_fail_nth(-1, false);

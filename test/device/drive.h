@@ -1,4 +1,4 @@
-/* drive.h - calls kernels directly: a bare CPU device, hand-made calls, guarded memory. */
+/* drive.h - calls kernels directly: a bare CPU device, hand-made calls, operands in guard zones. */
 #ifndef WEIR_TEST_DRIVE_H
 #define WEIR_TEST_DRIVE_H
 
@@ -9,10 +9,12 @@
 #include "core/mem.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
+#include "zone.h"
 
 typedef struct drive {
     weir_device d;
     weir_cpu    cpu;
+    int         runs; /* how often a call is made */
 } drive;
 
 /* Sets the environment variable for choices to come, NULL removes it. */
@@ -26,7 +28,7 @@ static inline void drive_env(const char *name, const char *value)
 
 static inline bool drive_open(drive *v, int threads)
 {
-    *v = (drive){.cpu = {.isa = weir_cpu_isa()}};
+    *v = (drive){.cpu = {.isa = weir_cpu_isa()}, .runs = 2};
     v->d.impl = &v->cpu;
     v->d.threads = weir_threads_new(threads);
     return CHECK(v->d.threads != NULL);
@@ -39,8 +41,8 @@ static inline void drive_close(drive *v)
     weir_threads_free(v->d.threads);
 }
 
-/* A dense operand with its elements as doubles, in memory order, and as the dtype has them,
- * followed by a guard. */
+/* A dense operand with its elements as doubles, in memory order, and as the dtype has them, between
+ * guard zones. */
 typedef struct operand {
     weir_layout layout;
     int64_t     n;
@@ -49,7 +51,7 @@ typedef struct operand {
     size_t      bytes;
 } operand;
 
-enum { DRIVE_GUARD = 64, DRIVE_POISON = 0xa5 };
+enum { DRIVE_POISON = 0xa5 };
 
 static inline operand operand_of(weir_desc desc)
 {
@@ -58,8 +60,8 @@ static inline operand operand_of(weir_desc desc)
     o.n = weir_shape_count(&desc);
     o.bytes = weir_shape_bytes(&desc);
     o.value = calloc((size_t)o.n + 1, sizeof *o.value);
-    o.data = aligned_alloc(64, (o.bytes + DRIVE_GUARD + 63) & ~(size_t)63);
-    memset(o.data, DRIVE_POISON, o.bytes + DRIVE_GUARD);
+    o.data = zone_new(o.bytes);
+    memset(o.data, DRIVE_POISON, o.bytes);
     return o;
 }
 
@@ -84,33 +86,92 @@ static inline double operand_at(const operand *o, int64_t i)
 static inline void operand_free(operand *o)
 {
     free(o->value);
-    free(o->data);
+    zone_free(o->data);
 }
 
-/* Elements near the expected ones in value, and the guard untouched. */
+/* Elements near the expected ones in value. */
 static inline bool operand_check(const operand *o, double tol, const char *what)
 {
     int64_t bad = -1;
     for (int64_t i = o->n - 1; i >= 0; i--)
         if (!(fabs(operand_at(o, i) - o->value[i]) <= tol * fmax(1, fabs(o->value[i]))))
             bad = i;
-    bool good =
-        check_that(bad < 0, __FILE__, __LINE__, "%s: element %lld is %.9g, not %.9g", what,
-                   (long long)bad, bad < 0 ? 0 : operand_at(o, bad), bad < 0 ? 0 : o->value[bad]);
-    for (int i = 0; i < DRIVE_GUARD; i++)
-        if (((unsigned char *)o->data)[o->bytes + (size_t)i] != DRIVE_POISON)
-            good = check_that(false, __FILE__, __LINE__, "%s: wrote past the end", what);
+    return check_that(bad < 0, __FILE__, __LINE__, "%s: element %lld is %.9g, not %.9g", what,
+                      (long long)bad, bad < 0 ? 0 : operand_at(o, bad),
+                      bad < 0 ? 0 : o->value[bad]);
+}
+
+/* A call made several times: the first results, the zones of everything it was given. */
+typedef struct drive_call {
+    const weir_call   *call;
+    const weir_choice *choice;
+    const operand     *in, *out;
+    void              *work;
+    void              *first[2];
+    const char        *what;
+} drive_call;
+
+/* Nothing outside operands and scratch was written. */
+static inline bool drive_zones(const drive_call *c)
+{
+    char buffer[32];
+    bool good = zone_check(c->work, c->what, "work buffer");
+    for (int i = 0; i < c->call->nin + c->call->nout; i++) {
+        const int out = i - c->call->nin;
+        snprintf(buffer, sizeof buffer, "%s %d", out < 0 ? "input" : "output", out < 0 ? i : out);
+        good &= zone_check(out < 0 ? c->in[i].data : c->out[out].data, c->what, buffer);
+    }
     return good;
 }
 
-/* Chooses and runs the call twice on operands; the second run must give the same bits. impl (may be
- * NULL) receives the name of what ran. */
-static inline weir_status drive_run(drive *v, weir_choose_fn choose, weir_op op, int nin,
-                                    operand *in, int nout, operand *out, const void *attr,
-                                    size_t attr_bytes, char impl[64])
+/* One run of several; false ends them. */
+static inline bool drive_once(const drive_call *c, const weir_kargs *k, int run)
+{
+    for (int i = 0; i < c->call->nout; i++)
+        memset(c->out[i].data, DRIVE_POISON, c->out[i].bytes);
+    if (!CHECK_OK(c->choice->run(k)) || !drive_zones(c))
+        return false;
+    for (int i = 0; i < c->call->nout; i++) {
+        if (run == 0)
+            memcpy(c->first[i], c->out[i].data, c->out[i].bytes);
+        else if (!check_that(memcmp(c->out[i].data, c->first[i], c->out[i].bytes) == 0, __FILE__,
+                             __LINE__, "%s: run %d differs from the first in output %d", c->what,
+                             run + 1, i))
+            return false;
+    }
+    return true;
+}
+
+/* The runs of a chosen call. Between them nothing is restored: inputs are read only. */
+static inline void drive_runs(drive *v, drive_call *c, void **src, void **dst)
+{
+    c->work = zone_new(c->choice->work);
+    memset(c->work, 0x7f, c->choice->work); /* huge numbers: reading them shows */
+    const weir_kargs k = {.call = c->call,
+                          .src = src,
+                          .dst = dst,
+                          .work = c->choice->work ? c->work : NULL,
+                          .state = c->choice->state,
+                          .threads = v->d.threads};
+    for (int i = 0; i < c->call->nout; i++)
+        c->first[i] = malloc(c->out[i].bytes + 1);
+    for (int run = 0; run < v->runs && drive_once(c, &k, run); run++)
+        ;
+    for (int i = 0; i < c->call->nout; i++)
+        free(c->first[i]);
+    zone_free(c->work);
+}
+
+/* Chooses the call and runs it v->runs times on operands: the same bits each time, nothing written
+ * beside operands and scratch. impl (may be NULL) receives the name of what ran; what (may be
+ * NULL) names the call. */
+static inline weir_status drive_named(drive *v, weir_choose_fn choose, weir_op op, int nin,
+                                      operand *in, int nout, operand *out, const void *attr,
+                                      size_t attr_bytes, char impl[64], const char *what)
 {
     weir_layout inl[4], outl[2];
     void       *src[4], *dst[2];
+    char        text[256];
     for (int i = 0; i < nin; i++)
         inl[i] = in[i].layout, src[i] = in[i].data;
     for (int i = 0; i < nout; i++)
@@ -127,35 +188,24 @@ static inline weir_status drive_run(drive *v, weir_choose_fn choose, weir_op op,
     const weir_status status = choose(&v->d, &call, &choice);
     if (status != WEIR_OK)
         return status;
-    const size_t work_bytes = (choice.work + 63) & ~(size_t)63;
-    char *const  work = aligned_alloc(64, work_bytes + DRIVE_GUARD);
-    memset(work, 0x7f, work_bytes + DRIVE_GUARD); /* huge numbers: reading them shows */
-    const weir_kargs k = {.call = &call,
-                          .src = src,
-                          .dst = dst,
-                          .work = choice.work ? work : NULL,
-                          .state = choice.state,
-                          .threads = v->d.threads};
-    CHECK_OK(choice.run(&k));
-    for (int i = 0; i < nout; i++) {
-        void *const first = malloc(out[i].bytes + 1);
-        memcpy(first, out[i].data, out[i].bytes);
-        memset(out[i].data, DRIVE_POISON, out[i].bytes);
-        CHECK_OK(choice.run(&k));
-        CHECK_BITS(out[i].data, first, out[i].bytes);
-        free(first);
-    }
-    for (size_t i = choice.work; i < work_bytes + DRIVE_GUARD; i++)
-        if (work[i] != 0x7f) {
-            check_that(false, __FILE__, __LINE__, "%s wrote past its work buffer", choice.impl);
-            break;
-        }
+    snprintf(text, sizeof text, "%s%s%s, %d threads", what ? what : "", what ? ": " : "",
+             choice.impl, weir_threads_count(v->d.threads));
+    check_doing = text;
+    drive_runs(v, &(drive_call){.call = &call, .choice = &choice, .in = in, .out = out,
+                                .what = text}, src, dst);
+    check_doing = NULL;
     if (impl)
         snprintf(impl, 64, "%s", choice.impl);
     if (choice.destroy)
         choice.destroy(choice.state);
-    free(work);
     return WEIR_OK;
+}
+
+static inline weir_status drive_run(drive *v, weir_choose_fn choose, weir_op op, int nin,
+                                    operand *in, int nout, operand *out, const void *attr,
+                                    size_t attr_bytes, char impl[64])
+{
+    return drive_named(v, choose, op, nin, in, nout, out, attr, attr_bytes, impl, NULL);
 }
 
 #endif

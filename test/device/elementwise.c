@@ -380,14 +380,14 @@ static void trial_make(trial *t)
         t->in[k] = random_operand(&desc);
         t->in[k].desc.dtype = trial_type(type, mixed);
         const int64_t room = room_of(&t->in[k]);
-        t->src[k] = malloc((size_t)room * weir_dtype_size(t->in[k].desc.dtype));
+        t->src[k] = zone_new((size_t)room * weir_dtype_size(t->in[k].desc.dtype));
         for (int64_t i = 0; i < room; i++)
             put(t->src[k], i, t->in[k].desc.dtype, check_real(-2, 2));
     }
     for (int o = 0; o < t->prog.nout; o++) {
         t->out[o] = kernel_dense(desc);
         t->out[o].desc.dtype = trial_type(type, mixed);
-        t->dst[o] = malloc(weir_shape_bytes(&t->out[o].desc));
+        t->dst[o] = zone_new(weir_shape_bytes(&t->out[o].desc));
         t->want[o] = malloc(weir_shape_bytes(&t->out[o].desc));
     }
     trial_alias(t);
@@ -418,6 +418,10 @@ static void trial_run(trial *t, weir_isa isa, int threads)
             src[t->alias[o]] = t->dst[o];
         }
     CHECK_OK(run(weir_cpu_fused, isa, threads, &t->call, src, t->dst));
+    for (int k = 0; k < t->prog.nin; k++)
+        zone_check(t->src[k], "fused", "input");
+    for (int o = 0; o < t->prog.nout; o++)
+        zone_check(t->dst[o], "fused", "output");
     for (int o = 0; o < t->prog.nout; o++)
         CHECK_BITS(t->dst[o], t->want[o], weir_shape_bytes(&t->out[o].desc));
 }
@@ -425,9 +429,9 @@ static void trial_run(trial *t, weir_isa isa, int threads)
 static void trial_free(trial *t)
 {
     for (int k = 0; k < t->prog.nin; k++)
-        free(t->src[k]);
+        zone_free(t->src[k]);
     for (int o = 0; o < t->prog.nout; o++) {
-        free(t->dst[o]);
+        zone_free(t->dst[o]);
         free(t->want[o]);
     }
 }

@@ -11,6 +11,7 @@
 #include "device/cpu/kernels.h"
 #include "check.h"
 #include "half.h"
+#include "zone.h"
 
 /* A call with its operands. Memory is the kernel_case's own. */
 typedef struct kernel_case {
@@ -40,10 +41,10 @@ static inline size_t kernel_extent(const weir_layout *l)
     return ((size_t)last + 1) * weir_dtype_size(l->desc.dtype);
 }
 
-/* Zeroed memory that reaches as far as the layout does. */
+/* Zeroed memory that reaches as far as the layout does, between guard zones. */
 static inline void *kernel_memory(const weir_layout *l)
 {
-    return calloc(1, kernel_extent(l));
+    return zone_new(kernel_extent(l));
 }
 
 static inline void *kernel_in(kernel_case *k, weir_layout l)
@@ -61,9 +62,9 @@ static inline void *kernel_out(kernel_case *k, weir_desc d)
 static inline void kernel_free(kernel_case *k)
 {
     for (int i = 0; i < k->nin; i++)
-        free(k->src[i]);
+        zone_free(k->src[i]);
     for (int i = 0; i < k->nout; i++)
-        free(k->dst[i]);
+        zone_free(k->dst[i]);
 }
 
 /* Offset of logical (row-major) element i. */
@@ -141,12 +142,22 @@ static inline void kernel_copy_free(kernel_copy *c)
         free(c->own[i]);
 }
 
+/* Nothing outside operands and scratch was written. */
+static inline void kernel_zones(const kernel_case *k, void *work, const char *impl)
+{
+    zone_check(work, impl, "work buffer");
+    for (int i = 0; i < k->nin; i++)
+        zone_check(k->src[i], impl, "input");
+    for (int i = 0; i < k->nout; i++)
+        zone_check(k->dst[i], impl, "output");
+}
+
 static inline void kernel_run_once(const kernel_case *k, const weir_call *call,
                                    const weir_choice *choice, int threads)
 {
     weir_threads *t = weir_threads_new(threads);
-    void         *work = weir_mem_pages(choice->work + 64, false);
-    memset(work, 0xff, choice->work + 64);
+    void         *work = zone_new(choice->work);
+    memset(work, 0xff, choice->work);
     for (int i = 0; i < k->nout; i++)
         memset(k->dst[i], 0xa5, weir_shape_bytes(&k->out[i].desc));
     const weir_kargs args = {.call = call,
@@ -156,9 +167,8 @@ static inline void kernel_run_once(const kernel_case *k, const weir_call *call,
                              .state = choice->state,
                              .threads = t};
     CHECK_OK(choice->run(&args));
-    for (size_t i = 0; i < 64; i++)
-        CHECK_OR_RETURN(((const unsigned char *)work)[choice->work + i] == 0xff);
-    weir_mem_pages_free(work, choice->work + 64);
+    kernel_zones(k, work, choice->impl);
+    zone_free(work);
     weir_threads_free(t);
 }
 
