@@ -6,147 +6,20 @@
  * ours, so they are repacked into the work buffer, unless it takes them as they are. The
  * scratchpad is ours too.
  *
- * The two interfaces differ in memory descriptors (a struct, an owned pointer) and in how
- * primitive descriptors are made; `desc`, `seen` and the functions of the first section hide
- * that. */
+ * The two interfaces are made one in onednn_api.h. */
 #include "device/cpu/onednn.h"
 
 #include "device/cpu/cpu.h"
 
 #ifdef WEIR_ONEDNN
 
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/cpu/onednn_api.h"
 #include "device/cpu/team.h"
-
-/* ---- the two interfaces ---- */
-
-typedef struct conv_geometry {
-    dnnl_dims_t strides, dilates, pad, end; /* dilates: 0 is none */
-} conv_geometry;
-
-#if DNNL_VERSION_MAJOR >= 3
-
-typedef dnnl_memory_desc_t       desc; /* owned */
-typedef const_dnnl_memory_desc_t seen; /* borrowed */
-
-static seen see(const desc *d)
-{
-    return *d;
-}
-
-static bool desc_make(desc *d, int ndims, const dnnl_dims_t dims, const dnnl_dims_t strides)
-{
-    return (strides ? dnnl_memory_desc_create_with_strides(d, ndims, dims, dnnl_f32, strides)
-                    : dnnl_memory_desc_create_with_tag(d, ndims, dims, dnnl_f32,
-                                                       dnnl_format_tag_any)) == dnnl_success;
-}
-
-static void desc_free(desc *d)
-{
-    if (*d)
-        dnnl_memory_desc_destroy(*d);
-}
-
-static bool forward_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen x, seen w, seen b, seen y,
-                       const conv_geometry *g, const_dnnl_primitive_attr_t attr)
-{
-    return dnnl_convolution_forward_primitive_desc_create(
-               pd, e, dnnl_forward_training, dnnl_convolution_direct, x, w, b, y, g->strides,
-               g->dilates, g->pad, g->end, attr) == dnnl_success;
-}
-
-static bool grad_x_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen dx, seen w, seen dy,
-                      const conv_geometry *g, const_dnnl_primitive_desc_t hint,
-                      const_dnnl_primitive_attr_t attr)
-{
-    return dnnl_convolution_backward_data_primitive_desc_create(
-               pd, e, dnnl_convolution_direct, dx, w, dy, g->strides, g->dilates, g->pad, g->end,
-               hint, attr) == dnnl_success;
-}
-
-static bool grad_w_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen x, seen dw, seen db, seen dy,
-                      const conv_geometry *g, const_dnnl_primitive_desc_t hint,
-                      const_dnnl_primitive_attr_t attr)
-{
-    return dnnl_convolution_backward_weights_primitive_desc_create(
-               pd, e, dnnl_convolution_direct, x, dw, db, dy, g->strides, g->dilates, g->pad,
-               g->end, hint, attr) == dnnl_success;
-}
-
-static bool matmul_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen a, seen b, seen bias, seen c,
-                      const_dnnl_primitive_attr_t attr)
-{
-    return dnnl_matmul_primitive_desc_create(pd, e, a, b, bias, c, attr) == dnnl_success;
-}
-
-#else
-
-typedef dnnl_memory_desc_t        desc;
-typedef const dnnl_memory_desc_t *seen;
-
-static seen see(const desc *d)
-{
-    return d->ndims ? d : NULL;
-}
-
-static bool desc_make(desc *d, int ndims, const dnnl_dims_t dims, const dnnl_dims_t strides)
-{
-    return (strides ? dnnl_memory_desc_init_by_strides(d, ndims, dims, dnnl_f32, strides)
-                    : dnnl_memory_desc_init_by_tag(d, ndims, dims, dnnl_f32,
-                                                   dnnl_format_tag_any)) == dnnl_success;
-}
-
-static void desc_free(desc *d)
-{
-    (void)d;
-}
-
-static bool forward_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen x, seen w, seen b, seen y,
-                       const conv_geometry *g, const_dnnl_primitive_attr_t attr)
-{
-    dnnl_convolution_desc_t d;
-    return dnnl_dilated_convolution_forward_desc_init(
-               &d, dnnl_forward_training, dnnl_convolution_direct, x, w, b, y, g->strides,
-               g->dilates, g->pad, g->end) == dnnl_success &&
-           dnnl_primitive_desc_create(pd, &d, attr, e, NULL) == dnnl_success;
-}
-
-static bool grad_x_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen dx, seen w, seen dy,
-                      const conv_geometry *g, const_dnnl_primitive_desc_t hint,
-                      const_dnnl_primitive_attr_t attr)
-{
-    dnnl_convolution_desc_t d;
-    return dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, dx, w, dy,
-                                                            g->strides, g->dilates, g->pad,
-                                                            g->end) == dnnl_success &&
-           dnnl_primitive_desc_create(pd, &d, attr, e, hint) == dnnl_success;
-}
-
-static bool grad_w_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen x, seen dw, seen db, seen dy,
-                      const conv_geometry *g, const_dnnl_primitive_desc_t hint,
-                      const_dnnl_primitive_attr_t attr)
-{
-    dnnl_convolution_desc_t d;
-    return dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, x, dw,
-                                                               db, dy, g->strides, g->dilates,
-                                                               g->pad, g->end) == dnnl_success &&
-           dnnl_primitive_desc_create(pd, &d, attr, e, hint) == dnnl_success;
-}
-
-static bool matmul_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen a, seen b, seen bias, seen c,
-                      const_dnnl_primitive_attr_t attr)
-{
-    dnnl_matmul_desc_t d;
-    return dnnl_matmul_desc_init(&d, a, b, bias, c) == dnnl_success &&
-           dnnl_primitive_desc_create(pd, &d, attr, e, NULL) == dnnl_success;
-}
-
-#endif
 
 /* ---- the library's objects, one set per device ---- */
 
@@ -333,8 +206,7 @@ static bool add_weights(weir_onednn *p, int id, seen inner, seen outer, place fr
  * or its product through packed panels ("gemm:"), which takes memory of its own in every run. */
 static bool add_main(weir_onednn *p, const_dnnl_primitive_desc_t pd)
 {
-    const char *info = "";
-    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &info);
+    const char *const info = impl_of(pd);
     if (strstr(info, "ref") || strstr(info, "gemm:"))
         return false;
     snprintf(p->impl, sizeof p->impl, "onednn %s", info);
@@ -448,7 +320,8 @@ static bool add_grad_w(weir_onednn *p, const conv_descs *m, const_dnnl_primitive
 
 /* The pass's primitive descriptor, and everything else from it. Gradients want a forward
  * descriptor as a hint. */
-static bool add_conv(weir_onednn *p, const conv_descs *m, weir_conv_pass pass)
+static bool add_conv(weir_onednn *p, const conv_descs *m, const weir_conv *c,
+                     weir_conv_pass pass)
 {
     const seen                  x = see(&m->x), w = see(&m->any), b = see(&m->b), y = see(&m->y);
     const dnnl_engine_t         e = p->e->cpu;
@@ -460,7 +333,7 @@ static bool add_conv(weir_onednn *p, const conv_descs *m, weir_conv_pass pass)
     else if (made && pass == WEIR_CONV_GRAD_X)
         made = grad_x_pd(&back, e, x, w, y, &m->g, forward, attr) && add_grad_x(p, m, back);
     else if (made)
-        made = grad_w_pd(&back, e, x, w, b, y, &m->g, forward, attr) && add_grad_w(p, m, back);
+        made = grad_w_pd(&back, e, x, w, b, y, &m->g, forward, attr, c) && add_grad_w(p, m, back);
     if (forward)
         dnnl_primitive_desc_destroy(forward);
     if (back)
@@ -475,7 +348,7 @@ weir_status weir_onednn_conv(weir_device *d, const weir_conv *c, weir_conv_pass 
     if (!*out)
         return WEIR_OK;
     conv_descs m;
-    if (!describe(&m, c, bias) || !add_conv(*out, &m, pass)) {
+    if (!describe(&m, c, bias) || !add_conv(*out, &m, c, pass)) {
         weir_onednn_free(*out);
         *out = NULL;
     }
