@@ -22,10 +22,14 @@ _NARROW = {"int64": np.int32, "float64": np.float32}
 
 
 def plain_array(array):
-    """The array, of one of the types that SINGA knows: 64-bit numbers become 32-bit ones."""
+    """The array, of one of the types that SINGA knows: 64-bit numbers become 32-bit ones; integers
+    that do not fit are an error (SINGA wraps them)."""
     array = np.asarray(array)
     narrow = _NARROW.get(array.dtype.name)
     if narrow:
+        if narrow is np.int32 and array.size and not -2**31 <= array.min() <= array.max() < 2**31:
+            raise OverflowError(f"integers from {array.min()} to {array.max()} do not fit int32; "
+                                "weir.array keeps int64")
         array = array.astype(narrow)
     assert array.dtype.name in ("float32", "float16", "int32"), f"no conversion from {array.dtype}"
     return array

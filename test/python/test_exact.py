@@ -252,3 +252,13 @@ def test_quotients_of_tenths(kind):
     np.testing.assert_array_equal((t % c).numpy(), x % c)
     assert (made(np.array([1.0], kind)) // 0.1).tolist() == [9.0]
     assert (made(np.array([5.0], kind)) % float("inf")).tolist() == [5.0]
+
+
+def test_integers_that_do_not_fit_are_refused():
+    fits = np.array([2**31 - 1, -2**31])
+    assert tensor.from_numpy(fits).tolist() == fits.tolist()
+    for wrong in (2**31, -2**31 - 1):
+        with pytest.raises(OverflowError, match="do not fit int32"):
+            tensor.from_numpy(np.array([0, wrong]))
+    wide = made(np.array([1, 2], np.int64))
+    assert (wide + np.array([2**31, BIG])).tolist() == [2**31 + 1, BIG + 2]
