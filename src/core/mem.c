@@ -204,6 +204,18 @@ void weir_mem_pages_free(void *p, size_t bytes)
     weir_mem_free(base);
 }
 
+/* Asks for them, since limits (RLIMIT_AS, RLIMIT_DATA) are not all there is. No page is touched. */
+bool weir_mem_room(size_t bytes)
+{
+    const int   flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *const p = mmap(NULL, bytes > 0 ? bytes : 1, PROT_READ | PROT_WRITE, flags, -1, 0);
+
+    if (p == MAP_FAILED)
+        return false;
+    munmap(p, bytes > 0 ? bytes : 1);
+    return true;
+}
+
 void weir_mem_trim(void)
 {
 #ifdef __GLIBC__

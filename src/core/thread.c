@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/mem.h"
@@ -58,9 +59,27 @@ int weir_threads_default(void)
     return cores < 1 ? 1 : cores > MAX_WORKERS ? MAX_WORKERS : (int)cores;
 }
 
+/* What pthread_create maps: the soft limit of stacks, with its guard page, and what glibc takes
+ * where there is none. */
+size_t weir_threads_stacks(int n)
+{
+    const size_t  guard = 64 << 10, unlimited = 8 << 20;
+    struct rlimit limit;
+    const bool    known = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+
+    return n > 0 ? (size_t)n * ((known ? (size_t)limit.rlim_cur : unlimited) + guard) : 0;
+}
+
 #ifdef WEIR_OPENMP
 
 #include <omp.h>
+
+/* libgomp ends the process where it cannot make a thread: so room for the stacks is looked for
+ * before, with as much again, since what is mapped until the first loop counts too. */
+static bool has_stacks(int n)
+{
+    return n < 2 || weir_mem_room(2 * weir_threads_stacks(n - 1));
+}
 
 struct weir_threads {
     int n;
@@ -68,6 +87,9 @@ struct weir_threads {
 
 weir_threads *weir_threads_new(int n)
 {
+    if (!has_stacks(n))
+        return WEIR_FAIL_NULL(WEIR_ERR_NOMEM, "%d threads: no address space for the stacks of %zu "
+                              "bytes", n, weir_threads_stacks(n - 1));
     weir_threads *t = weir_mem_alloc(sizeof *t);
     if (!t)
         return NULL;

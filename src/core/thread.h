@@ -7,6 +7,7 @@
 #ifndef WEIR_CORE_THREAD_H
 #define WEIR_CORE_THREAD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct weir_threads weir_threads;
@@ -15,6 +16,9 @@ typedef void (*weir_task_fn)(void *ctx, int64_t task);
 
 /* n >= 1 workers, the caller included. NULL when memory is short. */
 weir_threads *weir_threads_new(int n);
+
+/* Bytes of address space for the stacks of n threads more. */
+size_t weir_threads_stacks(int n);
 void          weir_threads_free(weir_threads *t);
 int           weir_threads_count(const weir_threads *t);
 

@@ -8,6 +8,11 @@
  * own product is faster.
  *
  * WEIR_OPENBLAS=0 switches it off, any other value is the name or path of the library to load.
+ * It gives each of its threads a buffer when it is loaded, each caller one more at the first
+ * product, and asks again for ever where the system has none. So address space for all of them is
+ * looked for before, and a product is made at once: buffers that are there stay. Without the room
+ * our own code and oneDNN serve.
+ *
  * The build that uses OpenMP is preferred where we use OpenMP: it shares our team, whereas
  * threads of its own compete with our waiting workers for the cores. */
 #include "device/cpu/openblas.h"
@@ -16,11 +21,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/mem.h"
 #include "device/cpu/cpu.h"
 
 #define CORETYPE "OPENBLAS_CORETYPE"
+
+#define BUFFER ((size_t)32 << 22)       /* BUFFER_SIZE of common_x86_64.h and common_arm64.h */
+#define IMAGE  ((size_t)64 << 20)       /* mapped files: Debian's is 36 MB, those it needs 5 MB */
 
 /* The core type that suits this processor, NULL to leave it to the library. */
 static const char *core_type(void)
@@ -88,8 +97,34 @@ static bool find(void *lib, const char *name, void *function)
     return p != NULL;
 }
 
+/* Threads of the library: as many as processors until it is told how many. */
+static int most_threads(int threads)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > threads ? (int)cores : threads;
+}
+
+/* Address space for all that loading it for so many threads takes, their stacks included. */
+static size_t need_of(int threads)
+{
+    const int n = most_threads(threads);
+    return IMAGE + ((size_t)n + 1) * BUFFER + weir_threads_stacks(n);
+}
+
+/* A product too large for the kernels without buffers: the caller's is there from now on. */
+static void warm(const weir_openblas *b, int threads)
+{
+    enum { N = 128 };
+    static const float zeros[N * N];
+    float              made[N * N];
+
+    b->set_threads(threads);
+    b->sgemm(WEIR_CBLAS_ROW_MAJOR, WEIR_CBLAS_PLAIN, WEIR_CBLAS_PLAIN, N, N, N, 1, zeros, N, zeros,
+             N, 0, made, N);
+}
+
 /* Fills *b; NULL, or the reason why there is nothing to use. */
-static const char *load(weir_openblas *b)
+static const char *load(weir_openblas *b, int threads)
 {
     const char *const named = getenv("WEIR_OPENBLAS");
     if (named && strcmp(named, "0") == 0)
@@ -97,6 +132,11 @@ static const char *load(weir_openblas *b)
 #ifdef __SANITIZE_THREAD__
     return "left out under ThreadSanitizer, which cannot see how its threads wait";
 #endif
+    if (!weir_mem_room(need_of(threads))) {
+        snprintf(b->config, sizeof b->config, "left out: %zu MiB of address space for its buffers "
+                 "are not there (a limit such as ulimit -v)", need_of(threads) >> 20);
+        return b->config;
+    }
     void *const lib = open_with_core();
     if (!lib)
         return "not found";
@@ -118,6 +158,7 @@ static const char *load(weir_openblas *b)
         dlclose(lib);
         return "found, but without kernels for this processor (see " CORETYPE ")";
     }
+    warm(b, threads);
     b->lib = lib;
     return NULL;
 }
@@ -129,7 +170,7 @@ static weir_status loaded(weir_device *d, weir_openblas **out)
         weir_openblas *const b = weir_mem_zalloc(1, sizeof *b);
         if (!b)
             return WEIR_ERR_NOMEM;
-        b->why = load(b);
+        b->why = load(b, weir_threads_count(d->threads));
         cpu->blas = b;
     }
     *out = cpu->blas;
@@ -161,7 +202,7 @@ void weir_cpu_blas_close(void *blas)
 void weir_cpu_blas_info(weir_string *s)
 {
     weir_openblas     b = {0};
-    const char *const why = load(&b);
+    const char *const why = load(&b, weir_threads_default());
     if (why)
         weir_string_add(s, "OpenBLAS: %s\n", why);
     else

@@ -19,14 +19,15 @@ typedef struct weir_openblas {
     char        impl[40];    /* "openblas SkylakeX" */
     char        config[160]; /* its own words about its build */
     bool        openmp;      /* shares our OpenMP team instead of bringing threads of its own */
-    const char *why;         /* static: why lib is NULL */
+    const char *why;         /* why lib is NULL: static, or config */
 } weir_openblas;
 
 /* The library of the device, loaded at the first call; *out is NULL where it cannot or should
  * not be used, which is no failure. Fails only when memory is short. */
 weir_status weir_cpu_blas(weir_device *d, const weir_openblas **out);
 
-/* Why weir_cpu_blas gives none, a static sentence part. */
+/* Why weir_cpu_blas gives none, a part of a sentence that lasts as long as the
+ * device. */
 const char *weir_cpu_blas_why(weir_device *d);
 
 #endif
