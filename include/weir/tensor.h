@@ -62,7 +62,9 @@ WEIR_API weir_status weir_tensor_memory(weir_tensor *t, void **data,
 
 /* Marks a result as wanted after the step. In a graph it becomes an output that lives until the
  * graph is freed; in a weir_step it lives until the step's next run; otherwise its scope decides.
- * Returns t. */
+ * Handles of a graph's scope whose results were not kept live as long as the graph: asking for
+ * their elements is an error that says so. Of freed graphs the device keeps the last 1024 handles
+ * for that. Returns t. */
 WEIR_API weir_tensor *weir_keep(weir_tensor *t);
 
 /* One more reference to hold / one less; release(NULL) is fine. retain returns t. */

@@ -31,6 +31,26 @@ weir_tensor *weir_tensor_make(weir_device *dev, const weir_layout *layout, int64
     return t;
 }
 
+void weir_tensor_leave(weir_tensor *t, const char *gone)
+{
+    weir_ref_drop(t->tape);
+    t->tape = NULL;
+    weir_ref_drop(t->block);
+    t->block = NULL;
+    t->gone = gone;
+}
+
+weir_status weir_tensor_check_there(const char *who, const weir_tensor *t)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (t->block)
+        return WEIR_OK;
+    weir_desc_text(&t->layout.desc, text);
+    return t->gone ? weir_fail(WEIR_ERR_STATE, "%s: %s %s", who, text, t->gone)
+                   : weir_fail(WEIR_ERR_STATE, "%s: the elements of %s are not kept", who, text);
+}
+
 weir_tensor *weir_retain(weir_tensor *t)
 {
     return weir_ref_take(t);

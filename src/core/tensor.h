@@ -22,6 +22,9 @@ struct weir_tensor {
                                  * a gradient may be asked for; 0: none of these */
     bool         trainable;     /* weir_backward collects its gradient */
     char        *name;          /* owned, or NULL */
+    const char  *gone;          /* of a handle that its recording left hollow: why, a static string
+                                 * that follows "the tensor"; else NULL */
+    struct weir_tensor *next;   /* in the list of such handles, that of its graph or the session */
 };
 
 /* Integers (pooling winners, class numbers) carry no gradient. */
@@ -34,5 +37,11 @@ static inline bool weir_tensor_is_float(const weir_tensor *t)
  * member is a weir_ref. NULL when memory is short. */
 weir_tensor *weir_tensor_make(weir_device *dev, const weir_layout *layout, int64_t offset,
                               void *block);
+
+/* The handle becomes hollow; what is asked of its elements is an error that ends in `gone`. */
+void weir_tensor_leave(weir_tensor *t, const char *gone);
+
+/* The error of a handle that has no elements, else WEIR_OK; `who` begins the sentence. */
+weir_status weir_tensor_check_there(const char *who, const weir_tensor *t);
 
 #endif

@@ -22,6 +22,7 @@ typedef struct weir_block {
     weir_kind    kind;          /* when it is given memory; may change later */
     bool         persistent;    /* data was taken as persistent memory */
     bool         written;       /* holds a value */
+    const char  *never;         /* of an output without one: why it will not have any, or NULL */
     /* While a graph that made this value is being recorded: the graph and its storage number. The
      * graph is told (orphan) when the last handle goes. */
     void        *owner;

@@ -310,8 +310,7 @@ static weir_status check(const char *who, bool fn, int nin, weir_tensor *const *
         if (in[i]->dev != in[0]->dev)
             return weir_fail(WEIR_ERR_DEVICE, "%s: inputs 0 and %d are on different devices", who,
                              i);
-        if (!in[i]->block)
-            return weir_fail(WEIR_ERR_STATE, "%s: the elements of input %d are not kept", who, i);
+        WEIR_TRY(weir_tensor_check_there(who, in[i]));
     }
     return WEIR_OK;
 }

@@ -322,6 +322,8 @@ static weir_status check_seed(const weir_walk *w, const weir_tensor *y, const we
     const weir_desc *const d = &y->layout.desc, *const e = &dy->layout.desc;
     char                   a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
 
+    if (dy->gone)
+        return weir_tensor_check_there(w->who, dy);
     if (dy->dev != y->dev)
         return weir_fail(WEIR_ERR_DEVICE, "%s: y and dy are on different devices", w->who);
     if (!weir_desc_equal(e, d))
@@ -374,6 +376,8 @@ static weir_status walk_begin(weir_walk *w, const char *who, size_t ny, weir_ten
     for (size_t i = 0; i < ny; i++)
         if (!y[i])
             return weir_fail_null(who, w->scalar ? "loss" : "y");
+        else if (y[i]->gone)
+            return weir_tensor_check_there(who, y[i]);
     WEIR_TRY(weir_device_check(y[0]->dev, who));
     for (size_t i = 1; i < ny; i++)
         if (y[i]->dev != y[0]->dev)
@@ -444,6 +448,8 @@ static weir_status check_wrt(const weir_walk *w, const char *who, weir_tensor **
         grads[i] = NULL;
         if (!w->wrt[i])
             return weir_fail_null(who, w->stops ? "a tensor of x" : "a tensor of wrt");
+        if (w->wrt[i]->gone)
+            return weir_tensor_check_there(who, w->wrt[i]);
     }
     return WEIR_OK;
 }

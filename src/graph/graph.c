@@ -279,6 +279,67 @@ static void cut_tapes(weir_graph *g)
     }
 }
 
+/* ---- handles that a recording leaves behind ---- */
+
+/* Takes over the reference of a scope. Unless somebody else holds the handle, too, its value is the
+ * planner's; the handle stays and tells so until the graph is freed. */
+static void leave_handle(weir_graph *g, weir_tensor *t)
+{
+    if (t->ref.count > 1) {
+        weir_release(t);
+        return;
+    }
+    weir_tensor_leave(t, "was not kept: call weir_keep before weir_graph_end");
+    t->next = g->left;
+    g->left = t;
+}
+
+static void leave_scopes(weir_graph *g)
+{
+    weir_session *const s = g->session;
+    const uint32_t      mark = s->mark.at[g->depth];
+
+    while (s->held.n > mark)
+        leave_handle(g, s->held.at[--s->held.n]);
+    s->mark.n = g->depth;
+}
+
+void weir_graph_abandon(weir_graph *g)
+{
+    leave_scopes(g);
+    g->state = WEIR_GRAPH_BROKEN;
+    g->session->recording = NULL;
+}
+
+/* The values of a graph that will not run, and the handles of those that nobody kept. */
+static void fail_values(weir_graph *g)
+{
+    static const char gone[] = "belonged to a graph whose weir_graph_end failed";
+
+    for (weir_tensor *t = g->left; t; t = t->next)
+        t->gone = gone;
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        if (g->stores.at[i].made)
+            g->stores.at[i].block->never = gone;
+}
+
+static void bury_handles(weir_graph *g)
+{
+    static const char   gone[] = "belonged to a graph that was freed";
+    weir_session *const s = g->dev->closed ? NULL : g->session;
+
+    while (g->left) {
+        weir_tensor *const t = g->left;
+        g->left = t->next;
+        weir_session_bury(s, t, gone);
+    }
+    while (g->kept.n > 0)
+        weir_session_bury(s, g->kept.at[--g->kept.n], gone);
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        if (g->stores.at[i].made)
+            g->stores.at[i].block->never = "belonged to a graph that was freed before it ran";
+}
+
 /* Closes the graph's scope. Values that somebody outside still holds become outputs: persistent
  * blocks the graph references. */
 static void close_recording(weir_graph *g)
@@ -286,14 +347,14 @@ static void close_recording(weir_graph *g)
     weir_session *s = g->session;
 
     if (s->recording == g) {
-        weir_scope_unwind(s, g->depth);
+        leave_scopes(g);
         s->recording = NULL;
         s->phase = WEIR_FORWARD;
         s->region = 0;
         s->region_depth = 0;
     }
     while (g->parked.n > 0)
-        weir_release(g->parked.at[--g->parked.n]);
+        leave_handle(g, g->parked.at[--g->parked.n]);
     cut_tapes(g);
     for (uint32_t i = 0; i < g->stores.n; i++) {
         weir_store *st = &g->stores.at[i];
@@ -329,6 +390,8 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
         status = weir_plan_make(g, passes, options);
     if (status == WEIR_OK)
         g->state = WEIR_GRAPH_PLANNED;
+    else
+        fail_values(g);
     g->plan_ms = (weir_now() - now) * 1e3;
     return status;
 }
@@ -343,14 +406,13 @@ void weir_graph_free(weir_graph *g)
             g->session->last_run = NULL;
         if (g->session->anonymous == g)
             g->session->anonymous = NULL;
-        if (g->session->recording == g)
+        if (g->state == WEIR_GRAPH_RECORDING || g->state == WEIR_GRAPH_SUSPENDED)
             close_recording(g);
     }
     while (g->parked.n > 0)
         weir_release(g->parked.at[--g->parked.n]);
     cut_tapes(g);
-    while (g->kept.n > 0)
-        weir_release(g->kept.at[--g->kept.n]);
+    bury_handles(g);
     for (uint32_t i = 0; i < g->stores.n; i++) {
         weir_block *b = g->stores.at[i].block;
         if (b && g->stores.at[i].external)

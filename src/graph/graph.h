@@ -73,6 +73,7 @@ struct weir_graph {
     WEIR_VEC(weir_value) values;
     WEIR_VEC(weir_node) nodes;
     WEIR_VEC(weir_tensor *) kept;       /* referenced */
+    weir_tensor     *left;      /* hollow handles of results that nobody kept; referenced */
     WEIR_VEC(weir_tensor *) parked;     /* handles of its scope while suspended */
     WEIR_VEC(void *) tapes;             /* its tape nodes, referenced: cut when recording ends */
     struct {                            /* block -> external storage, open addressing */
@@ -132,6 +133,9 @@ static inline weir_store *weir_store_at(const weir_graph *g, uint32_t value)
 /* A node as a call: layouts copied into in/out (room for WEIR_EW_MAX_IN and WEIR_MAX_OUT). */
 weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *in,
                          weir_layout *out);
+
+/* The device closes while the graph is being recorded: from now on it can only be freed. */
+void weir_graph_abandon(weir_graph *g);
 
 /* Checks the invariants above; an assert-like sentence about the first violation. */
 weir_status weir_graph_check(const weir_graph *g);

@@ -62,6 +62,9 @@ static weir_status check_input(const weir_recording *r, int i)
     const weir_block  *b = t->block;
     char               text[WEIR_DESC_TEXT];
 
+    if (!b && t->gone)
+        return weir_fail(WEIR_ERR_STATE, "%s: input %d, %s, %s", r->def->name, i,
+                         weir_desc_text(&t->layout.desc, text), t->gone);
     if (!b)
         return weir_fail(WEIR_ERR_STATE, "%s: the elements of input %d %s are not kept",
                          r->def->name, i, weir_desc_text(&t->layout.desc, text));
@@ -71,6 +74,9 @@ static weir_status check_input(const weir_recording *r, int i)
             "%s: input %d %s is recorded in a graph, not computed: run that graph, and "
             "weir_keep the value before weir_graph_end",
             r->def->name, i, weir_desc_text(&t->layout.desc, text));
+    if (!b->written && b->never)
+        return weir_fail(WEIR_ERR_STATE, "%s: input %d, '%s' %s, %s", r->def->name, i, name_of(t),
+                         weir_desc_text(&t->layout.desc, text), b->never);
     if (!r->s->recording && !b->written && b->bytes > 0 && !(r->def->blind >> i & 1))
         return weir_fail(WEIR_ERR_STATE, "%s: input %d '%s' %s has never been written",
                          r->def->name, i, name_of(t), weir_desc_text(&t->layout.desc, text));

@@ -22,6 +22,39 @@ static void release_down_to(weir_session *s, uint32_t n)
         weir_release(s->held.at[--s->held.n]);
 }
 
+/* ---- handles of graphs that were freed ---- */
+
+/* So many are kept, to tell what became of their value; a few hundred bytes each. */
+enum { MOST_FREED = 1024 };
+
+static void drop_freed(weir_session *s)
+{
+    weir_tensor *const t = s->freed;
+
+    s->freed = t->next;
+    s->nfreed--;
+    weir_release(t);
+}
+
+void weir_session_bury(weir_session *s, weir_tensor *t, const char *gone)
+{
+    const bool shared = t->ref.count > 1;
+
+    if (!shared || !t->block)
+        weir_tensor_leave(t, gone);
+    if (shared || !s) {
+        weir_release(t);
+        return;
+    }
+    t->next = NULL;
+    *(s->freed ? &s->last_freed->next : &s->freed) = t;
+    s->last_freed = t;
+    if (++s->nfreed > MOST_FREED)
+        drop_freed(s);
+}
+
+/* ---- the end of a session ---- */
+
 /* The device closes: everything held goes. The struct itself stays until the last tape node has
  * gone. */
 static void session_free(void *session)
@@ -29,11 +62,12 @@ static void session_free(void *session)
     weir_session *s = session;
 
     if (s->recording)               /* if the user owns it, it can only be freed from now on */
-        s->recording->state = WEIR_GRAPH_BROKEN;
-    s->recording = NULL;
+        weir_graph_abandon(s->recording);
     weir_graph_free(s->anonymous);
     weir_scope_unwind(s, 0);
     release_down_to(s, 0);
+    while (s->freed)
+        drop_freed(s);
     weir_evict_free(s->evict);
     s->evict = NULL;
     weir_vec_free(&s->pairs);
@@ -135,8 +169,8 @@ weir_tensor *weir_keep(weir_tensor *t)
     weir_session *s = weir_session_of(t->dev);
     if (!s)
         return NULL;
-    if (!t->block)
-        return WEIR_FAIL_NULL(WEIR_ERR_STATE, "weir_keep: the elements of the tensor are not kept");
+    if (weir_tensor_check_there("weir_keep", t) != WEIR_OK)
+        return NULL;
     if (s->recording) {
         if (!weir_vec_push(&s->recording->kept, t))
             return NULL;

@@ -43,6 +43,9 @@ typedef struct weir_session {
     uint64_t     graphs;            /* recordings begun: their identity */
     struct weir_tape *dying;        /* tape nodes waiting to be freed (no deep recursion) */
     bool         draining;
+    weir_tensor *freed, *last_freed;        /* handles of graphs that were freed, the oldest first;
+                                             * referenced */
+    uint32_t     nfreed;
     WEIR_VEC(weir_pair) pairs;      /* answer of the last weir_backward; handles borrowed */
     int          verbosity, skip;   /* of the profile */
     char         budget[32];        /* of graphs that name none; "": none */
@@ -56,6 +59,11 @@ weir_session *weir_session_of(weir_device *d);
 /* Puts a handle into the innermost scope, which takes over the caller's reference (also on
  * failure). */
 weir_status weir_scope_hold(weir_session *s, weir_tensor *t);
+
+/* Takes over a graph's reference to a handle: unless somebody else has one, it becomes hollow and
+ * says from now on what became of its value, in a sentence "the tensor GONE". s NULL: the device is
+ * closed, the handle goes. */
+void weir_session_bury(weir_session *s, weir_tensor *t, const char *gone);
 
 /* Closes scopes until `depth` are open. */
 void weir_scope_unwind(weir_session *s, uint32_t depth);

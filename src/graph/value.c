@@ -66,6 +66,8 @@ static weir_status number_leaf(const char *who, weir_tensor *t)
     if (!t)
         return weir_fail_null(who, "t");
     WEIR_TRY(weir_device_check(t->dev, who));
+    if (t->gone)
+        return weir_tensor_check_there(who, t);
     if (!weir_tensor_is_float(t))
         return weir_fail(WEIR_ERR_DTYPE, "%s: only floats have a gradient, the tensor '%s' is %s",
                          who, weir_tensor_name(t), weir_desc_text(&t->layout.desc, text));
@@ -105,21 +107,11 @@ weir_tensor *weir_hollow(weir_tensor *t)
     h->out = t->out;
     h->leaf = t->leaf;
     h->needs_grad = t->needs_grad;
+    h->gone = t->gone;
     return h;
 }
 
 /* ---- data ---- */
-
-/* Elements that can be looked at: not a hollow handle. */
-static weir_status check_kept(const char *who, const weir_tensor *t)
-{
-    char text[WEIR_DESC_TEXT];
-
-    if (t->block)
-        return WEIR_OK;
-    return weir_fail(WEIR_ERR_STATE, "%s: the elements of %s are not kept", who,
-                     weir_desc_text(&t->layout.desc, text));
-}
 
 static weir_status check_size(const char *who, const weir_tensor *t, const void *data, size_t bytes)
 {
@@ -149,7 +141,7 @@ static weir_status check_writable(const char *who, const weir_tensor *t)
 {
     const weir_block *b = t->block;
 
-    WEIR_TRY(check_kept(who, t));
+    WEIR_TRY(weir_tensor_check_there(who, t));
     if (b->kind > WEIR_KIND_INPUT)
         return weir_fail(WEIR_ERR_STATE, "%s: the tensor is the result of an operation; only "
                          "parameters, states and inputs can be written", who);
@@ -239,12 +231,15 @@ static weir_status read_there(const weir_tensor *t, void *data, size_t bytes)
 weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
 {
     WEIR_TRY(check_size("weir_read", t, data, bytes));
-    WEIR_TRY(check_kept("weir_read", t));
+    WEIR_TRY(weir_tensor_check_there("weir_read", t));
     weir_block *b = t->block;
     if (b->owner)
         return weir_fail(WEIR_ERR_STATE,
                          "weir_read: the value is recorded, not computed: end and run "
                          "the graph first");
+    if (!b->written && b->never)
+        return weir_fail(WEIR_ERR_STATE, "weir_read: the tensor '%s' %s", weir_tensor_name(t),
+                         b->never);
     if (!b->written && bytes > 0)
         return weir_fail(WEIR_ERR_STATE, b->kind == WEIR_KIND_OUTPUT
                          ? "weir_read: the graph that makes this value has not run yet%s%s"
@@ -320,7 +315,7 @@ weir_status weir_tensor_make_state(weir_tensor *t)
     if (!t)
         return weir_fail_null("weir_tensor_make_state", "t");
     WEIR_TRY(weir_device_check(t->dev, "weir_tensor_make_state"));
-    WEIR_TRY(check_kept("weir_tensor_make_state", t));
+    WEIR_TRY(weir_tensor_check_there("weir_tensor_make_state", t));
     weir_block       *b = t->block;
     const char *const why =
         b->owner || b->kind == WEIR_KIND_OUTPUT ? "is the result of a graph, which writes it itself"
@@ -361,7 +356,7 @@ weir_status weir_tensor_memory(weir_tensor *t, void **data, int64_t stride[WEIR_
         return weir_fail_null("weir_tensor_memory", !t ? "t" : !data ? "data" : "stride");
     *data = NULL;
     WEIR_TRY(weir_device_check(t->dev, "weir_tensor_memory"));
-    WEIR_TRY(check_kept("weir_tensor_memory", t));
+    WEIR_TRY(weir_tensor_check_there("weir_tensor_memory", t));
     if (!t->dev->ops->host)
         return weir_fail(WEIR_ERR_DEVICE, "weir_tensor_memory: the host cannot reach memory of "
                          "device %s", t->dev->ops->name);
