@@ -159,8 +159,8 @@ typedef struct weir_pair {
 WEIR_API weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, size_t *count);
 
 /* Gradients of the scalar `loss` for the n given tensors (trainable, or results on the way to
- * loss); grads[i] is borrowed from the innermost scope, NULL where loss does not depend on wrt[i].
- */
+ * loss); grads[i] is borrowed from the innermost scope, NULL where loss does not depend on wrt[i];
+ * ERR_INVALID if it depends on none of them. */
 WEIR_API weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt,
                                     weir_tensor **grads);
 

@@ -18,6 +18,7 @@ import numpy as np
 from . import capi
 from . import core
 from . import singa_wrap as singa
+from .errors import InvalidError
 from .tensor import Tensor
 
 
@@ -265,16 +266,32 @@ def _stored(op):
     return list(found.values())
 
 
+def no_gradient(y):
+    """The error of a y that no gradient comes from."""
+    if not is_training():
+        return InvalidError(
+            "backward: autograd.training is False, so calls are not remembered for gradients: "
+            "before the forward, set weir.autograd.training = True (Model.train() does)")
+    return InvalidError(
+        f"backward: y {y.name}, of shape {y.shape}, depends on no tensor that stores a gradient "
+        "(stores_grad=True; requires_grad=True of weir.randn and the like), or was computed while "
+        "autograd.training was False, inside of no_grad or by what gradients do not pass")
+
+
 def backward(y, dy=None):
     """Yields (tensor, gradient) for every tensor that y depends on and that stores_grad.
 
     y has one element; dy is its gradient, a number or a Tensor (1 by default). The core computes or
-    records all gradients at the first step of the iteration.
+    records all gradients at the first step of the iteration. Outside of training it is an error if
+    there is no such tensor; in training there are no pairs then, as in SINGA. (Tensor.backward and
+    optimisers want at least one.)
     """
     if y.data.Size() != 1:
         raise ValueError(f"backward: y must have one element, its shape is {y.shape}")
     tensors = _stored(y.creator)
     if not tensors:
+        if not is_training():
+            raise no_gradient(y)
         return
     handle = y.data.handle
     seed = None if dy is None else _given(dy, handle)

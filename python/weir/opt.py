@@ -7,7 +7,7 @@ kept by a parameter's name; of several parameters with one name each has its own
 from . import capi
 from . import core
 from . import singa_wrap as singa
-from .engine import backward
+from .engine import backward, no_gradient
 from .tensor import Tensor, float32
 
 
@@ -243,8 +243,12 @@ class Optimizer:
         """Gradients of loss, an update of every parameter it depends on, and step()."""
         if self.scaler is not None:
             return self._scaled(loss)
+        some = False
         for param, grad in self._pairs(loss):
             self.apply(param.name, param, grad)
+            some = True
+        if not some:
+            raise no_gradient(loss)
         self.step()
         return None
 
@@ -256,6 +260,8 @@ class Optimizer:
         seed = Tensor(data=singa.result(capi.weir_reshape(seed, loss.shape), loss.device),
                       requires_grad=False)
         pairs = list(backward(loss, seed))
+        if not pairs:
+            raise no_gradient(loss)
         params = [param for param, _ in pairs]
         grads, finite = self.scaler.unscale([p.data.handle for p in params],
                                             [grad.data.handle for _, grad in pairs])

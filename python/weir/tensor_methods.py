@@ -344,6 +344,9 @@ class Methods:
         return type(self)(data=CTensor(self.data), requires_grad=False)
 
     def backward(self, dy=None):
-        """Pairs (Tensor, gradient) of autograd.backward."""
-        from .engine import backward
-        return list(backward(self, dy))
+        """Pairs (Tensor, gradient) of autograd.backward; that there are none is an error."""
+        from .engine import backward, no_gradient
+        pairs = list(backward(self, dy))
+        if not pairs:
+            raise no_gradient(self)
+        return pairs

@@ -66,8 +66,10 @@ static bool is_target(const weir_walk *w, const weir_tensor *x)
 
 static weir_status no_trainable(const weir_walk *w)
 {
-    return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor", w->who,
-                     w->scalar ? "the loss" : "y");
+    return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor: remembered for "
+                     "gradients are calls that read what weir_param made, or what was marked by "
+                     "weir_tensor_set_trainable or _needs_grad before, and that are outside of "
+                     "weir_no_grad_begin and _end", w->who, w->scalar ? "the loss" : "y");
 }
 
 /* What a leaf of a second run is outside. */
@@ -480,6 +482,9 @@ static weir_status gradients(weir_walk *w, weir_tensor **grads)
 {
     weir_status status = walk_back(w);
 
+    if (status == WEIR_OK && !w->stops && w->nwrt > 0 && w->answer.n == 0)
+        status = weir_fail(WEIR_ERR_INVALID, "%s: %s depends on none of the %zu tensors of wrt",
+                           w->who, w->scalar ? "the loss" : "y", w->nwrt);
     if (status == WEIR_OK)
         status = give_grads(w, grads);
     walk_free(w);

@@ -178,8 +178,11 @@ CASE(no_path_no_gradient)
     world w;
     if (open(&w)) {
         weir_tensor *const other = weir_square(w.b);
-        weir_tensor       *g[3], *const wrt[] = {w.b, w.c, other};
-        CHECK_OK(weir_gradients(total(weir_mul(w.a, w.c)), 3, wrt, g));
+        weir_tensor       *g[4], *const wrt[] = {w.b, w.c, other, w.a};
+        CHECK_OK(weir_gradients(total(weir_mul(w.a, w.c)), 4, wrt, g));
+        CHECK(!g[0] && !g[1] && !g[2] && g[3]);
+        CHECK_STATUS(weir_gradients(total(weir_mul(w.a, w.c)), 3, wrt, g), WEIR_ERR_INVALID);
+        CHECK_TEXT(weir_error(), "the loss depends on none of the 3 tensors of wrt");
         CHECK(!g[0] && !g[1] && !g[2]);
     }
     close(&w);

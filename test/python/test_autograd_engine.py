@@ -4,8 +4,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import weir
 from conftest import run
-from weir import autograd, core, singa_wrap, tensor
+from weir import autograd, core, opt, singa_wrap, tensor
+from weir.errors import InvalidError
 from weir.tensor import Tensor
 
 pytestmark = pytest.mark.usefixtures("training")
@@ -248,6 +250,34 @@ def test_a_gradient_that_does_not_fit(dy, kind):
     y = A.relu(param([1., 2.]))
     with pytest.raises(kind):
         y.creator.backward(Tensor(data=dy).data)
+
+
+# ---- no gradient at all ----
+
+def test_calls_while_training_is_off():
+    w = weir.randn(3, 2, requires_grad=True)
+    x = weir.randn(4, 3)
+    autograd.training = False
+    loss = (x @ w).square().sum()
+    with pytest.raises(InvalidError, match="before the forward, set weir.autograd.training"):
+        loss.backward()
+    with pytest.raises(InvalidError, match="autograd.training is False"):
+        opt.SGD(0.1)(loss)
+    autograd.training = True
+    with pytest.raises(InvalidError, match="depends on no tensor that stores a gradient"):
+        loss.backward()
+    assert [p is w for p, _ in (x @ w).square().sum().backward()] == [True]
+
+
+def test_a_loss_of_no_parameter():
+    loss = (weir.randn(2, 3) * 2.0).sum()
+    with pytest.raises(InvalidError, match="depends on no tensor that stores a gradient"):
+        loss.backward()
+    w = weir.randn(3, requires_grad=True)
+    with pytest.raises(InvalidError):
+        w.detach().sum().backward()
+    with pytest.raises(InvalidError):
+        opt.SGD(0.1)(w.detach().sum())
 
 
 def test_a_failing_call_leaves_the_tape_off():
