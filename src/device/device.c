@@ -92,8 +92,10 @@ int weir_device_count(const char *name)
     const char *spec;
     int         n = 0;
 
-    if (!name)
-        return (int)weir_fail(WEIR_ERR_INVALID, "weir_device_count: name is NULL"), -1;
+    if (!name) {
+        weir_fail(WEIR_ERR_INVALID, "weir_device_count: name is NULL");
+        return -1;
+    }
     const weir_device_ops *const ops = back_end_named(name, &spec);
     return ops && ops->count(&n) == WEIR_OK ? n : -1;
 }

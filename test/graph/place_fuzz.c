@@ -55,7 +55,7 @@ static weir_item random_item(int style, uint32_t steps)
     else if (style == 2)                                        /* read soon */
         it.last = it.first + 2 < steps ? it.first + 2 : steps - 1;
     else if (style == 3)
-        it.bytes = UNIT << check_int(0, 16);
+        it.bytes = (size_t)UNIT << check_int(0, 16);
     return it;
 }
 

@@ -6,6 +6,7 @@
 
 #include "device/cpu/isa.h"
 #include "core/maths.h"
+#include "device/cpu/run.h"
 
 #define T        float
 #define EXP      weir_exp_f32

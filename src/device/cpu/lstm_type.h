@@ -37,7 +37,7 @@ static void FN(back)(const weir_lstm_patch *p, const void *gates, const void *be
         const T *const dy = dh ? (const T *)dh + r * w : NULL;
         const T *const dcell = dc ? (const T *)dc + r * w : NULL;
         T *const       carry = (T *)carry_c + r * w, *const to = (T *)dgates + r * 4 * w;
-#pragma GCC ivdep
+        RUN_LOOP
         for (int64_t j = 0; j < p->cols; j++) {
             const T i = gate[j], f = gate[w + j], g = gate[2 * w + j], o = gate[3 * w + j];
             const T tanh_c = TANH(cell[j]);

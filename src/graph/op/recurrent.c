@@ -317,7 +317,7 @@ static weir_tensor *run(net *f, weir_tensor *x, weir_tensor **hn, weir_tensor **
 /* y, or its failure with the shapes of the inputs. */
 static weir_tensor *retold(const net *f, weir_tensor *y, weir_tensor *x)
 {
-    const weir_rnn_weights w = f->w ? f->w[0] : (weir_rnn_weights){NULL};
+    const weir_rnn_weights w = f->w ? f->w[0] : (weir_rnn_weights){.w_ih = NULL};
     weir_tensor *const     in[] = {x, w.w_ih, w.w_hh, w.b_ih, w.b_hh, f->h0, f->c0,
                                           f->lengths ? f->lengths : f->pass.mask};
 
