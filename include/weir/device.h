@@ -19,7 +19,20 @@ typedef struct weir_device_options {
     uint64_t seed;      /* of the random stream; 0: 1 */
     const char *spill_dir;  /* where values go that a budget swaps out; NULL: $WEIR_SPILL_DIR, else
                              * $TMPDIR, else /tmp */
+    int      guard;     /* 1: guard zones, below; -1: none; 0: $WEIR_GUARD, else none */
 } weir_device_options;
+
+/* Guard zones are for finding a kernel, a library's or a callback of your own, that writes outside
+ * what it was given. Every parameter, state, input, result and kernel workspace lies between two
+ * zones of 256 bytes with a known pattern, which is looked at before and after each call that is
+ * given that memory, recorded or not; behind a workspace as many bytes again as it has, within
+ * 4 KiB and 1 MiB, belong to its zone. What was written there fails the call or run with ERR_DEVICE
+ * and a sentence: the operation and its place in the plan, the operand, how many bytes, on which
+ * side, at which offsets. The device goes on, with the pattern mended; what lies beyond may be
+ * spoilt. Zones count as memory does: planned = measured peak and budgets include them, bits stay,
+ * and a step takes longer. "sim", which has no memory, has none; "cuda" refuses to be opened with
+ * them.
+ * WEIR_GUARD is 0 or 1; anything else is an error of weir_device_open. */
 
 /* Opens a device by name. You own the result: weir_device_close. options may be NULL.
  *

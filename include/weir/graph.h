@@ -89,6 +89,7 @@ typedef struct weir_graph_stats {
     size_t   planned_peak_bytes;    /* persistent + arena */
     size_t   lower_bound_bytes;     /* largest sum of live bytes: no placement does better */
     size_t   workspace_bytes;       /* the largest kernel workspace */
+    size_t   guard_bytes;           /* of each zone round them and storages; 0: none (WEIR_GUARD) */
     size_t   queues;                /* of the device that instructions are on: 1, or more where
                                      * they run beside each other */
     size_t   budget_bytes;          /* 0: none */

@@ -135,8 +135,10 @@ class Device:
 
     lazy_alloc = True
 
-    def __init__(self, name="cpu", number=-1, threads=0, seed=0, spill_dir=None):
-        how = options(capi.weir_device_options, threads=threads, seed=seed)
+    def __init__(self, name="cpu", number=-1, threads=0, seed=0, spill_dir=None,
+                 guard=None):
+        how = options(capi.weir_device_options, threads=threads, seed=seed,
+                      guard=0 if guard is None else 1 if guard else -1)
         if spill_dir is not None:
             how.spill_dir = os.fspath(spill_dir)
         self.handle = capi.weir_device_open(name, how)

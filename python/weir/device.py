@@ -27,12 +27,15 @@ def create_cpu_device():
     return core.cpu()
 
 
-def open_cpu(threads=0, seed=0, spill_dir=None):
+def open_cpu(threads=0, seed=0, spill_dir=None, guard=None):
     """A CPU device of its own, with its own worker threads (0: one per core) and random stream.
 
     spill_dir: the folder of the file into which values go that a budget swaps out; None:
-    $WEIR_SPILL_DIR, else $TMPDIR, else /tmp."""
-    return open_device("cpu", -1, threads=threads, seed=seed, spill_dir=spill_dir)
+    $WEIR_SPILL_DIR, else $TMPDIR, else /tmp.
+
+    guard: True puts guard zones round all that kernels and callbacks are given, so that one which
+    writes outside fails with a DeviceError that names it; None: as $WEIR_GUARD says."""
+    return open_device("cpu", -1, threads=threads, seed=seed, spill_dir=spill_dir, guard=guard)
 
 
 def get_default_device():

@@ -10,6 +10,7 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/text.h"
+#include "device/guard.h"
 #include "device/plugin.h"
 #include "device/stage.h"
 
@@ -42,7 +43,7 @@ static void device_destroy(weir_ref *self)
 }
 
 static weir_device *device_new(const weir_device_ops *ops, const char *spec, int threads,
-                               uint64_t seed, const char *spill_dir)
+                               uint64_t seed, size_t guard, const char *spill_dir)
 {
     weir_device *d = weir_mem_zalloc(1, sizeof *d);
     if (!d)
@@ -52,6 +53,7 @@ static weir_device *device_new(const weir_device_ops *ops, const char *spec, int
     d->opened = weir_now();
     d->seed = seed;
     d->pool.limit = SIZE_MAX;
+    d->guard = guard;
     d->threads = weir_threads_new(threads);
     d->spill_dir = spill_dir ? weir_mem_strdup(spill_dir) : NULL;
     if (!d->threads || (spill_dir && !d->spill_dir) || ops->open(d, spec) != WEIR_OK) {
@@ -75,8 +77,11 @@ weir_device *weir_device_open(const char *name, const weir_device_options *optio
     if (o.threads < 0 || o.threads > MAX_THREADS)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: %d threads, not 0 to %d",
                               o.threads, MAX_THREADS);
+    size_t guard;
+    if (weir_guard_zone(ops, o.guard, &guard) != WEIR_OK)
+        return NULL;
     return device_new(ops, spec, o.threads > 0 ? o.threads : weir_threads_default(),
-                      o.seed > 0 ? o.seed : 1, o.spill_dir);
+                      o.seed > 0 ? o.seed : 1, guard, o.spill_dir);
 }
 
 static void arena_free(weir_device *d)
@@ -281,6 +286,9 @@ char *weir_info_text(weir_device *d)
     weir_string_add(&s, "device %s, %d threads (%s), memory %.1f GiB\n", d->ops->name,
                     weir_threads_count(d->threads), weir_threads_backend(),
                     (double)total * 0x1p-30);
+    if (d->guard > 0)
+        weir_string_add(&s, "guard zones of %zu bytes round every operand and workspace, looked at "
+                        "with each call (WEIR_GUARD)\n", d->guard);
     d->ops->info(d, &s);
     weir_spill_info(&s, d->spill_dir);
     return weir_string_take(&s);

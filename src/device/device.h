@@ -75,6 +75,7 @@ typedef struct weir_device_ops {
     const char *name;
     size_t      align;                                      /* of every block and arena offset */
     bool        host;           /* its memory is the host's: programs may look and write there */
+    bool        unreal;         /* it has no memory, and its kernels write nothing */
     weir_status (*count)(int *n);           /* devices of this kind that the machine has */
     bool        homes;          /* parameters and states may live in its store between steps */
     /* spec: what follows "name:", NULL if nothing does */
@@ -123,6 +124,7 @@ struct weir_device {
     double                 opened;      /* weir_now() then */
     weir_threads          *threads;
     weir_pool              pool;
+    size_t                 guard;       /* guard.h: bytes of each zone round a piece; 0: none */
     weir_choices           choices;
     uint64_t               seed, rng;   /* random stream and how far it has been used, in blocks */
     uint64_t               leaves;      /* tensors numbered so far: leaf in core/tensor.h */
@@ -157,6 +159,14 @@ enum { WEIR_SEEN_ALIGN = 16 };
 
 /* The error for a closed or NULL device, else WEIR_OK; `who` begins the sentence. */
 weir_status weir_device_check(const weir_device *d, const char *who);
+
+/* What a piece of `bytes` takes: a multiple of the alignment, with a guard zone on either side if
+ * the device has them; nothing takes nothing. False where that overflows. */
+bool weir_guard_size(const weir_device *d, size_t bytes, size_t *taken);
+
+/* The piece to ask for where a kernel needs a workspace: it ends in room that belongs to the zone
+ * behind, because libraries overrun scratchpads, and by far. 0 for none. */
+size_t weir_guard_work(const weir_device *d, size_t work);
 
 /* The arena holds at least `bytes` from now on; it never shrinks. Grown memory is touched once,
  * so that no run faults. */

@@ -2,12 +2,14 @@
  *
  * Invariants: a free block of class c has exactly class_bytes(c) bytes; held = live + the bytes of
  * all free blocks (+ one unit per persistent block of 0 bytes); there is one spare list node per
- * block handed out by weir_pool_take. */
+ * block handed out by weir_pool_take. Guard zones are inside what is counted and outside what is
+ * handed out. */
 #include "device/pool.h"
 
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/device.h"
+#include "device/guard.h"
 
 #define STEPS      32 /* classes per power of two; below 32 units every multiple */
 #define REUSE      16                   /* a free block up to 1/16 larger will do */
@@ -191,16 +193,16 @@ static weir_status take_new(weir_device *d, size_t bytes, void **p)
     return WEIR_OK;
 }
 
-/* `bytes`, at least one unit, as a multiple of the device's alignment. */
+/* `bytes`, at least one, as what they take: a multiple of the device's alignment. */
 static weir_status round_up(const weir_device *d, size_t bytes, size_t *out)
 {
-    if (!weir_size_align(bytes > 0 ? bytes : 1, d->ops->align, out) || *out > PTRDIFF_MAX / 2)
+    if (!weir_guard_size(d, bytes > 0 ? bytes : 1, out) || *out > PTRDIFF_MAX / 2)
         return weir_fail(WEIR_ERR_NOMEM, "device %s: out of memory: %zu bytes wanted", d->ops->name,
                          bytes);
     return WEIR_OK;
 }
 
-weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
+static weir_status take(weir_device *d, size_t bytes, void **p, size_t *got)
 {
     weir_pool   *pool = &d->pool;
     const size_t unit = d->ops->align;
@@ -231,7 +233,7 @@ weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
     return WEIR_OK;
 }
 
-void weir_pool_give(weir_device *d, void *p, size_t got)
+static void give(weir_device *d, void *p, size_t got)
 {
     d->pool.live -= got;
     if (weir_slab_holds(&d->pool.slab, p)) {
@@ -248,7 +250,15 @@ void weir_pool_give(weir_device *d, void *p, size_t got)
     push(&d->pool.head[class_of(got, d->ops->align)], node);
 }
 
-weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, size_t *got)
+/* What a persistent block of 0 bytes takes from the system, though nothing is counted. */
+static size_t bytes_of_none(const weir_device *d)
+{
+    size_t bytes = 0;
+    (void)weir_guard_size(d, 1, &bytes);
+    return bytes;
+}
+
+static weir_status take_persistent(weir_device *d, size_t bytes, void **p, size_t *got)
 {
     size_t size = 0;
     WEIR_TRY(round_up(d, bytes, &size));
@@ -265,14 +275,51 @@ weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, si
     return WEIR_OK;
 }
 
-void weir_pool_give_persistent(weir_device *d, void *p, size_t got)
+static void give_persistent(weir_device *d, void *p, size_t got)
 {
     d->pool.live -= got;
     d->pool.persistent -= got;
     if (weir_slab_holds(&d->pool.slab, p))
         slab_give(d, p);
     else
-        system_give(d, p, got > 0 ? got : d->ops->align);
+        system_give(d, p, got > 0 ? got : bytes_of_none(d));
+}
+
+/* ---- handed out: what lies between the zones ---- */
+
+/* From here on *p is the block's own memory, with its zones written. */
+static weir_status dress(weir_device *d, size_t bytes, size_t got, void **p,
+                         void (*give_back)(weir_device *d, void *p, size_t got))
+{
+    char *const       own = (char *)*p + d->guard;
+    const weir_status status = weir_guard_fill(d, own, bytes, bytes);
+
+    if (status != WEIR_OK)
+        give_back(d, *p, got);
+    *p = own;
+    return status;
+}
+
+weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
+{
+    WEIR_TRY(take(d, bytes, p, got));
+    return dress(d, bytes, *got, p, give);
+}
+
+void weir_pool_give(weir_device *d, void *p, size_t got)
+{
+    give(d, (char *)p - d->guard, got);
+}
+
+weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, size_t *got)
+{
+    WEIR_TRY(take_persistent(d, bytes, p, got));
+    return dress(d, bytes, *got, p, give_persistent);
+}
+
+void weir_pool_give_persistent(weir_device *d, void *p, size_t got)
+{
+    give_persistent(d, (char *)p - d->guard, got);
 }
 
 void weir_pool_adopt(weir_device *d, const void *p, size_t got)

@@ -35,7 +35,7 @@ weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got);
 void        weir_pool_give(weir_device *d, void *p, size_t got);
 
 /* The same for persistent blocks: never recycled, and *got is `bytes` rounded up to the device's
- * alignment, so that what a plan counts is what is held. */
+ * alignment, guard zones included, so that what a plan counts is what is held. */
 weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, size_t *got);
 void        weir_pool_give_persistent(weir_device *d, void *p, size_t got);
 

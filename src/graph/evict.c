@@ -159,7 +159,7 @@ static weir_status move_away(weir_origin *o)
     weir_status       status = old ? weir_block_touch(old) : WEIR_ERR_NOMEM;
 
     if (status == WEIR_OK && b->bytes > 0)
-        status = weir_run_raw(b->dev, &c, &b->data, &old->data);
+        status = weir_run_raw(b->dev, &c, &b->data, &old->data, 1, old);
     if (status != WEIR_OK) {
         weir_ref_drop(old);
         return status;

@@ -3,6 +3,7 @@
 
 #include "core/rng.h"
 #include "core/status.h"
+#include "device/guard.h"
 #include "graph/evict.h"
 #include "graph/policy/budget.h"
 
@@ -20,17 +21,49 @@ static char *address(const weir_tensor *t)
     return (char *)b->data + (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
 }
 
-/* A workspace for the length of one run. */
-static weir_status run_with_work(weir_device *d, const weir_choice *ch, weir_kargs *k)
+/* A workspace for the length of one run. w: who looks at its guard zones; NULL: it has none. */
+static weir_status run_with_work(weir_device *d, const weir_choice *ch, weir_kargs *k,
+                                 weir_watch *w)
 {
-    size_t got = 0;
+    const weir_call *const c = k->call;
+    const size_t           piece = weir_guard_work(d, ch->work);
+    size_t                 got = 0;
+    weir_status            status = WEIR_OK;
 
     if (ch->work)
-        WEIR_TRY(weir_pool_take(d, ch->work, &k->work, &got));
-    const weir_status status = ch->run(k);
+        WEIR_TRY(weir_pool_take(d, piece, &k->work, &got));
+    if (w && ch->work)
+        status = weir_guard_fill(d, k->work, ch->work, piece);
+    if (status == WEIR_OK)
+        status = ch->run(k);
+    if (w && ch->work) {
+        const weir_status looked = weir_guard_look(w, c->nin + c->nout, k->work, ch->work, piece);
+        status = status != WEIR_OK ? status : looked;
+    }
     if (ch->work)
         weir_pool_give(d, k->work, got);
     return status;
+}
+
+static weir_status look_at_tensors(weir_watch *w, weir_tensor *const *in, weir_tensor *const *out)
+{
+    for (int i = 0; i < w->call->nin; i++)
+        WEIR_TRY(weir_guard_look_block(w, i, in[i]->block));
+    for (int i = 0; i < w->call->nout; i++)
+        WEIR_TRY(weir_guard_look_block(w, w->call->nin + i, out[i]->block));
+    return WEIR_OK;
+}
+
+/* The same between two looks at the guard zones of its operands. */
+static weir_status run_watched_call(weir_device *d, const weir_choice *ch, weir_kargs *k,
+                                    weir_tensor *const *in, weir_tensor *const *out)
+{
+    weir_watch before = {.dev = d, .call = k->call}, w = {.dev = d, .call = k->call, .ran = true};
+
+    WEIR_TRY(look_at_tensors(&before, in, out));
+    WEIR_TRY(weir_guard_verdict(&before, WEIR_OK));
+    const weir_status status = run_with_work(d, ch, k, &w), looked = look_at_tensors(&w, in, out);
+    return weir_guard_verdict(&w, status != WEIR_OK ? status : looked);
 }
 
 weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const *in,
@@ -54,7 +87,7 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
     weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
                     .seed = d->seed, .rng = rng, .dev = d};
     const double begin = d->trace ? weir_device_clock(d) : 0;
-    WEIR_TRY(run_with_work(d, ch, &k));
+    WEIR_TRY(d->guard ? run_watched_call(d, ch, &k, in, out) : run_with_work(d, ch, &k, NULL));
     for (int i = 0; i < c->nout; i++)
         ((weir_block *)out[i]->block)->written = true;
     for (int i = 0; i < c->nin; i++)
@@ -65,16 +98,22 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
     return WEIR_OK;
 }
 
-weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst)
+weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst,
+                         int operand, const weir_block *b)
 {
     const weir_choice *ch;
+    weir_watch         w = {.dev = d, .call = c, .ran = true};
 
     WEIR_TRY(weir_choice_of(d, c, &ch));
     weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
                     .seed = d->seed, .dev = d};
     if (weir_opdefs[c->op]->flags & WEIR_RANDOM)
         k.rng = weir_device_draw(d, weir_rng_blocks(weir_shape_count(&c->out[0].desc)));
-    return run_with_work(d, ch, &k);
+    if (!d->guard)
+        return run_with_work(d, ch, &k, NULL);
+    const weir_status status = run_with_work(d, ch, &k, &w);
+    const weir_status looked = b ? weir_guard_look_block(&w, operand, b) : WEIR_OK;
+    return weir_guard_verdict(&w, status != WEIR_OK ? status : looked);
 }
 
 /* ---- a plan ---- */
@@ -230,17 +269,49 @@ static weir_status run_one(weir_device *d, weir_instr *ins, const draws *r, weir
     return ins->choice->run(&ins->args);
 }
 
-/* The loop of a run that is watched: time per instruction, trace events; one queue. */
+/* The guard zones round the operands and the workspace of instruction i: `ran` or before that,
+ * when those of what begins with it are written. */
+static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir_status so_far)
+{
+    const weir_plan  *const p = g->plan;
+    const weir_instr *const ins = &p->instr[i];
+    const int               n = ins->call.nin + ins->call.nout;
+    const size_t            work = ins->choice->work, piece = weir_guard_work(g->dev, work);
+    weir_watch w = {.dev = g->dev, .call = &ins->call, .place = i, .of = p->n, .ran = ran};
+
+    for (int k = 0; k < n; k++) {
+        const weir_store *const s = &g->stores.at[ins->in[k].store];
+        if (ins->in[k].external) {
+            WEIR_TRY(weir_guard_look_block(&w, k, s->block));
+            continue;
+        }
+        const weir_item *const it = &p->items.at[p->item_of[ins->in[k].store]];
+        char *const            at = g->dev->arena.at + it->offset + g->dev->guard;
+        WEIR_TRY(!ran && it->first == i ? weir_guard_fill(g->dev, at, s->bytes, s->bytes)
+                                        : weir_guard_look(&w, k, at, s->bytes, s->bytes));
+    }
+    if (work)
+        WEIR_TRY(ran ? weir_guard_look(&w, n, ins->args.work, work, piece)
+                     : weir_guard_fill(g->dev, ins->args.work, work, piece));
+    return weir_guard_verdict(&w, so_far);
+}
+
+/* The loop of a run that is watched: time per instruction, trace events, guard zones; one queue. */
 static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
 {
     weir_plan *p = g->plan;
 
     for (uint32_t i = 0; i < p->n; i++) {
-        weir_instr  *ins = &p->instr[i];
+        weir_instr *ins = &p->instr[i];
+        if (g->dev->guard)
+            WEIR_TRY(look_at_instr(g, i, false, WEIR_OK));
         const double begin = weir_device_clock(g->dev);
-        WEIR_TRY(run_one(g->dev, ins, r, NULL));
+        weir_status  status = run_one(g->dev, ins, r, NULL);
         if (profile)
             ins->seconds += weir_device_clock(g->dev) - begin;
+        if (g->dev->guard)
+            status = look_at_instr(g, i, true, status);
+        WEIR_TRY(status);
         if (g->dev->trace)
             trace_call(g->dev, &ins->call, weir_phase_name[ins->phase], begin);
     }
@@ -362,7 +433,7 @@ weir_status weir_graph_run(weir_graph *g)
     weir_status status = draws_of(g, base, &r);
     if (status != WEIR_OK)
         return status;
-    if (profile || g->dev->trace) {
+    if (profile || g->dev->trace || g->dev->guard) {
         status = run_watched(g, &r, profile);
         status = g->dev->tickets ? g->dev->ops->swap_settle(g->dev, status) : status;
     } else {

@@ -93,11 +93,12 @@ static void take_over(const weir_graph *g, weir_plan *p, uint32_t i)
 static bool add_workspaces(weir_plan *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
-        const weir_item it = {.bytes = p->instr[i].choice->work, .first = i, .last = i,
+        const size_t    work = p->instr[i].choice->work;
+        const weir_item it = {.bytes = weir_guard_work(p->dev, work), .first = i, .last = i,
                               .store = WEIR_NONE, .kind = WEIR_KIND_WORKSPACE};
-        if (it.bytes == 0)
+        if (work == 0)
             continue;
-        p->workspace = it.bytes > p->workspace ? it.bytes : p->workspace;
+        p->workspace = work > p->workspace ? work : p->workspace;
         p->instr[i].work_item = p->items.n;
         if (!weir_vec_push(&p->items, it))
             return false;
@@ -107,8 +108,6 @@ static bool add_workspaces(weir_plan *p)
 
 weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace)
 {
-    const size_t align = g->dev->ops->align;
-
     p->item_of = weir_mem_alloc((g->stores.n + 1) * sizeof *p->item_of);
     if (!p->item_of)
         return WEIR_ERR_NOMEM;
@@ -119,7 +118,7 @@ weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace)
     if (!add_workspaces(p))
         return WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < p->items.n; i++)
-        if (!weir_size_align(p->items.at[i].bytes, align, &p->items.at[i].bytes))
+        if (!weir_guard_size(g->dev, p->items.at[i].bytes, &p->items.at[i].bytes))
             return weir_fail(WEIR_ERR_NOMEM,
                              "planning: a storage of %zu bytes is too large to align",
                              p->items.at[i].bytes);

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/execute.h"
 #include "core/attr.h"
+#include "device/guard.h"
+#include "graph/execute.h"
 #include "graph/passes.h"
 #include "graph/place/place.h"
 #include "graph/policy/budget.h"
@@ -102,6 +103,12 @@ static weir_status lower(weir_graph *g, weir_plan *p)
     return WEIR_OK;
 }
 
+/* Where the memory of an item's storage or workspace begins: after its guard zone. */
+static size_t begin_of(const weir_plan *p, uint32_t item)
+{
+    return p->items.at[item].offset + weir_guard_begin(p->dev, p->items.at[item].bytes);
+}
+
 static weir_operand operand(const weir_graph *g, const weir_plan *p, uint32_t value)
 {
     const weir_value *v = &g->values.at[value];
@@ -109,7 +116,7 @@ static weir_operand operand(const weir_graph *g, const weir_plan *p, uint32_t va
     const bool        external = g->stores.at[v->store].external;
 
     return (weir_operand){.store = v->store, .external = external,
-                          .offset = external ? at : p->items.at[p->item_of[v->store]].offset + at};
+                          .offset = external ? at : begin_of(p, p->item_of[v->store]) + at};
 }
 
 void weir_plan_resolve(weir_graph *g)
@@ -124,7 +131,7 @@ void weir_plan_resolve(weir_graph *g)
         for (int k = 0; k < n->nout; k++)
             ins->out[k] = operand(g, p, n->out[k]);
         if (ins->choice->work)
-            ins->work = p->items.at[ins->work_item].offset;
+            ins->work = begin_of(p, ins->work_item);
         ins->args.call = &ins->call;
         ins->args.state = ins->choice->state;
         ins->args.threads = g->dev->threads;
@@ -238,7 +245,7 @@ size_t weir_plan_taken(const weir_graph *g, uint32_t i)
 
     if (s->block->data)
         return s->block->got;
-    (void)weir_size_align(s->bytes, g->dev->ops->align, &bytes);
+    (void)weir_guard_size(g->dev, s->bytes, &bytes);
     return bytes;
 }
 
@@ -270,6 +277,7 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
     *s = (weir_graph_stats){.nodes = g->recorded, .instructions = p->n, .arena_bytes = p->arena,
                             .persistent_bytes = weir_plan_resident(g),
                             .lower_bound_bytes = p->lower_bound, .workspace_bytes = p->workspace,
+                            .guard_bytes = g->dev->guard,
                             .queues = (size_t)weir_lanes_used(p), .record_ms = g->record_ms,
                             .plan_ms = g->plan_ms, .runs = g->runs};
     s->planned_peak_bytes = s->persistent_bytes + p->arena;

@@ -210,7 +210,7 @@ static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t 
         call.attr = NULL;
         call.attr_bytes = 0;
     }
-    WEIR_TRY(weir_run_raw(g->dev, &call, sp, dp));
+    WEIR_TRY(weir_run_raw(g->dev, &call, sp, dp, 0, NULL));
     *value = out[0].desc.dtype == WEIR_F32 ? (double)dst.f : dst.d;
     return WEIR_OK;
 }

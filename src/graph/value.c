@@ -154,13 +154,14 @@ static void *element0(const weir_tensor *t)
            (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
 }
 
-/* Copies between two layouts of the same desc, on a device whose kernels can read host memory. */
-static weir_status convert(weir_device *d, const weir_layout *from, void *src, weir_layout *to,
-                           void *dst)
+/* Copies between two layouts of the same desc, on a device whose kernels can read host memory.
+ * Operand `operand` is the tensor's. */
+static weir_status convert(const weir_tensor *t, int operand, const weir_layout *from, void *src,
+                           weir_layout *to, void *dst)
 {
     const weir_call c = {
         .op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = from, .out = to, .alias = -1};
-    return weir_run_raw(d, &c, &src, &dst);
+    return weir_run_raw(t->dev, &c, &src, &dst, operand, t->block);
 }
 
 /* Memory to write to; zero around a view if nothing was written before. */
@@ -200,7 +201,7 @@ static weir_status write_there(weir_tensor *t, const void *data, size_t bytes)
     if (!t->dev->ops->host)
         return weir_stage_to(t->dev, &t->layout, element0(t), data);
     memcpy(&src, &data, sizeof src);    /* the copy kernel only reads it */
-    return convert(t->dev, &host, src, &t->layout, element0(t));
+    return convert(t, 1, &host, src, &t->layout, element0(t));
 }
 
 weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
@@ -225,7 +226,7 @@ static weir_status read_there(const weir_tensor *t, void *data, size_t bytes)
         return t->dev->ops->download(t->dev, data, element0(t), bytes);
     if (!t->dev->ops->host)
         return weir_stage_from(t->dev, &from, element0(t), data);
-    return convert(t->dev, &from, element0(t), &host, data);
+    return convert(t, 0, &from, element0(t), &host, data);
 }
 
 weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
@@ -277,7 +278,7 @@ static weir_status generate(const char *who, weir_tensor *t, weir_op op, const v
                          .alias = -1};
     void *dst = element0(t);
     return written(who, t, away, weir_shape_count(&out.desc) > 0
-                                     ? weir_run_raw(t->dev, &c, NULL, &dst) : WEIR_OK);
+                                     ? weir_run_raw(t->dev, &c, NULL, &dst, 0, b) : WEIR_OK);
 }
 
 weir_status weir_write_fill(weir_tensor *t, double value)

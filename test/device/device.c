@@ -147,7 +147,7 @@ CASE(random_stream)
 CASE(memory_figures)
 {
     weir_memory  m;
-    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .guard = -1});
     CHECK_OR_RETURN(d != NULL);
     void  *p, *q;
     size_t got_p, got_q;

@@ -5,9 +5,10 @@
 #include "core/status.h"
 #include "device/device.h"
 
+/* Bytes are counted here, so there are no guard zones. */
 static weir_device *opened(void)
 {
-    return weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    return weir_device_open("cpu", &(weir_device_options){.threads = 1, .guard = -1});
 }
 
 /* Takes, checks, gives back; returns the class size. */

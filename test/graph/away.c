@@ -101,12 +101,13 @@ static uint64_t bits_of(const net *n)
     return h;
 }
 
+/* Guard zones included. */
 static size_t bytes_of_params(const net *n)
 {
     size_t sum = 0;
 
     for (size_t i = 0; i < weir_model_param_count(n->m); i++)
-        sum += weir_tensor_bytes(weir_model_param(n->m, i));
+        sum += lab_taken(n->d, weir_tensor_bytes(weir_model_param(n->m, i)));
     return sum;
 }
 

@@ -183,7 +183,7 @@ CASE(wrong_budgets_and_policies)
 CASE(resident_bytes_count)
 {
     for (int fits = 0; fits < 2; fits++) {
-        weir_device *d = lab_open();
+        weir_device *d = lab_open_bare();
         weir_tensor *x = lab_input(d, 64, NULL);
         weir_graph  *g = weir_graph_begin(d);
         weir_keep(weir_exp(x));

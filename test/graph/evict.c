@@ -156,8 +156,10 @@ static outcome run(deep net, size_t budget, const char *policy, int steps)
         o.status = job_step(&j, k);
         weir_device_memory(j.t.d, &o.memory);
         CHECK(!budget || o.memory.live_peak <= budget);
-        check_that(!budget || o.memory.pool <= budget + (beside > WORK ? beside : WORK), __FILE__,
-                   __LINE__, "%zu bytes are held under a budget of %zu", o.memory.pool, budget);
+        check_that(!budget || o.memory.pool <= budget + (beside > WORK ? beside : WORK) ||
+                       j.t.d->guard,    /* zones make small blocks many times larger */
+                   __FILE__, __LINE__, "%zu bytes are held under a budget of %zu", o.memory.pool,
+                   budget);
     }
     if (o.status == WEIR_OK)
         o.bits = train_bits(&j.t);
@@ -355,7 +357,7 @@ CASE(one_call_that_does_not_fit)
     weir_device *d = lab_open();
     const float  first = lab_value(weir_uniform(d, weir_1d(WEIR_F32, 1), 0, 1));
     weir_device_close(d);
-    d = lab_open();
+    d = lab_open_bare();
     weir_tensor *x = lab_input(d, 1000, NULL);
     weir_memory  before, after;
 

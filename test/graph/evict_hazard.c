@@ -28,7 +28,7 @@ static weir_memory memory_of(weir_device *d)
 
 static scene scene_open(void)
 {
-    scene s = {.d = lab_open()};
+    scene s = {.d = lab_open_bare()};
     s.x = weir_input(s.d, weir_1d(WEIR_F32, N));
     CHECK_OK(weir_write_fill(s.x, 2));
     set(s.d, 1000000);

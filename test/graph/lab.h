@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "core/mem.h"
+#include "device/guard.h"
 #include "graph/plan.h"
 #include "weir.h"
 
@@ -13,12 +14,31 @@
 #define LAB_WITHOUT(names) (&(weir_plan_options){.disable = (names)})
 #define LAB_RECORDED       (&(weir_plan_options){.level = WEIR_LEVEL_RECORDED})
 
-static inline weir_device *lab_open(void)
+static inline weir_device *lab_open_with(int guard)
 {
-    const weir_device_options o = {.threads = 2, .seed = 7};
+    const weir_device_options o = {.threads = 2, .seed = 7, .guard = guard};
     weir_device *d = weir_device_open(check_device(), &o);
     CHECK(d != NULL);
     return d;
+}
+
+static inline weir_device *lab_open(void)
+{
+    return lab_open_with(0);
+}
+
+/* For cases that count bytes: without guard zones, whatever WEIR_GUARD says. */
+static inline weir_device *lab_open_bare(void)
+{
+    return lab_open_with(-1);
+}
+
+/* What a piece of so many bytes takes on the device, guard zones included. */
+static inline size_t lab_taken(const weir_device *d, size_t bytes)
+{
+    size_t taken = 0;
+    CHECK(weir_guard_size(d, bytes, &taken));
+    return taken;
 }
 
 /* A tensor of the user's own holding the n values (all 0 if v is NULL), made by weir_param or

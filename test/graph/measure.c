@@ -58,7 +58,7 @@ CASE(a_planted_overrun_is_seen)
     static const size_t beyond[] = {1, 64};
 
     for (size_t i = 0; i < LAB_COUNT(beyond); i++) {
-        weir_device *d = lab_open();
+        weir_device *d = lab_open_bare();
         weir_tensor *x = weir_input(d, weir_1d(WEIR_F32, 1024));
         CHECK_OK(weir_write_uniform(x, 0, 1));
         weir_graph *g = weir_graph_begin(d);
@@ -98,6 +98,10 @@ CASE(a_planted_overrun_in_training)
 
     if (!CHECK_OK(train_open(&t, TRAIN_MLP, 8, 0, &how)))
         return;
+    if (t.d->guard) {                   /* they see it themselves: guard.c */
+        train_close(&t);
+        return;
+    }
     CHECK_OK(train_step(&t, 0));
     weir_graph *g = weir_step_graph(t.step);
     CHECK_OK(weir_device_arena(t.d, g->plan->arena + 4096));

@@ -150,3 +150,11 @@ def test_graph_within_a_budget():
         y = autograd.relu(x)
     step.run()
     assert np.all(tensor.to_numpy(y) == 1)
+
+
+def test_guard_zones_keep_the_bits():
+    plain = train("75%", dev=device.open_cpu(seed=3, guard=False))
+    zones = train("75%", dev=device.open_cpu(seed=3, guard=True))
+    assert plain[:2] == zones[:2]
+    assert plain[2].guard_bytes == 0 and zones[2].guard_bytes == 256
+    assert zones[2].planned_peak_bytes <= zones[2].budget_bytes

@@ -321,6 +321,7 @@ const weir_device_ops weir_device_sim = {
     .name = "sim",
     .align = ALIGN,
     .host = false,
+    .unreal = true,
     .count = sim_count,
     .open = sim_open,
     .close = sim_close,

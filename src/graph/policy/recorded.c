@@ -109,7 +109,7 @@ static weir_status add_tasks(const weir_graph *g, const double *seconds, bool in
         const weir_choice *choice;
         size_t             work;
         WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
-        if (!weir_size_align(choice->work, g->dev->ops->align, &work))
+        if (!weir_guard_size(g->dev, weir_guard_work(g->dev, choice->work), &work))
             return weir_fail(WEIR_ERR_NOMEM, "planning: a workspace of %zu bytes", choice->work);
         const double time =
             seconds && seconds[i] >= 0 ? seconds[i] : weir_rates_seconds(&rates, &call);
@@ -124,8 +124,8 @@ static size_t packed_bytes(const weir_graph *g, const weir_pack_attr *pack, size
 {
     size_t bytes;
 
-    return pack->bits && weir_size_align(weir_pack_bytes(pack), g->dev->ops->align, &bytes) &&
-           bytes < plain ? bytes : 0;
+    return pack->bits && weir_guard_size(g->dev, weir_pack_bytes(pack), &bytes) && bytes < plain
+               ? bytes : 0;
 }
 
 /* A piece for every temporary storage that a node makes. */
@@ -140,7 +140,7 @@ static weir_status add_pieces(const weir_graph *g, const weir_pack_attr *pack, w
             size_t         bytes;
             if (g->stores.at[s].external)
                 continue;
-            if (!weir_size_align(g->stores.at[s].bytes, g->dev->ops->align, &bytes))
+            if (!weir_guard_size(g->dev, g->stores.at[s].bytes, &bytes))
                 return weir_fail(WEIR_ERR_NOMEM, "planning: a storage of %zu bytes",
                                  g->stores.at[s].bytes);
             piece_of[s] = p->pieces.n;
