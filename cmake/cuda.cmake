@@ -87,7 +87,7 @@ weir_sources(cuda_host src/device/cuda
 )
 set(cuda_kernels)
 foreach(name IN ITEMS
-    compare gather move pack place quantize
+    compare fault gather move pack place quantize
     reduce reduce_arg reduce_pair scan softmax loss norm
     gemm attention attention_half attention_half_grad lstm
     conv_direct pool2d

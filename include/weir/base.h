@@ -46,7 +46,8 @@ extern "C" {
     X(ERR_NOMEM, "out of memory")                                                                  \
     X(ERR_NOKERNEL, "no kernel for this operation on this device")                                 \
     X(ERR_IO, "a file is missing, unreadable or malformed")                                        \
-    X(ERR_BUDGET, "the step does not fit the byte budget")
+    X(ERR_BUDGET, "the step does not fit the byte budget")                                         \
+    X(ERR_INDEX, "an index is out of range")
 
 typedef enum weir_status {
 #define WEIR_STATUS_ENUM(name, text) WEIR_##name,

@@ -248,17 +248,22 @@ WEIR_API weir_tensor *weir_upsample_bilinear(weir_tensor *x, int64_t fh, int64_t
 WEIR_API weir_tensor *weir_depth_to_space(weir_tensor *x, int64_t b);
 WEIR_API weir_tensor *weir_space_to_depth(weir_tensor *x, int64_t b);
 
-/* ---- indexing: indices are i32 or i64 of any shape ---- */
+/* ---- indexing: indices are i32 or i64 of any shape ----
+ *
+ * An index outside 0..v-1, negative ones included, is ERR_INDEX; nothing outside a tensor is ever
+ * read or written. On the CPU the call fails (graph off), or weir_graph_run does: its sentence says
+ * which op, index and range, and how many of the run's updates were done by then. A card finds it
+ * while it works, leaves the row out (NaN where rows are read) and goes on; the next weir_read or
+ * weir_device_sync on the device fails, once, with that sentence. */
 
-/* table (v, d...), index (...) -> (..., d...): rows of the table, an embedding. An index outside
- * 0..v-1 gives NaN, 0 in integers; the gradient leaves it out. */
+/* table (v, d...), index (...) -> (..., d...): rows of the table, an embedding. */
 WEIR_API weir_tensor *weir_gather(weir_tensor *table, weir_tensor *index);
 
 /* x (v, d...) plus update (..., d...) at the rows index (...), one after the other where an index
- * comes twice; any type but bool. An index outside 0..v-1 is left out. */
+ * comes twice; any type but bool. */
 WEIR_API weir_tensor *weir_scatter_add(weir_tensor *x, weir_tensor *index, weir_tensor *update);
 
-/* index (...) -> (..., depth): 1 at the index, 0 elsewhere; all 0 for an index outside. */
+/* index (...) -> (..., depth): 1 at the index, 0 elsewhere. */
 WEIR_API weir_tensor *weir_one_hot(weir_tensor *index, int64_t depth, weir_dtype dtype);
 
 /* ---- matrices ---- */
@@ -397,8 +402,14 @@ WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 /* ---- losses ---- */
 /* Mean softmax cross-entropy of logits (n,c) with class numbers (n) in i32 or i64, or with
  * probabilities (n,c) of the logits' type, which have a gradient, too, as the targets of all losses
- * have. A class number outside 0..c-1 makes the loss NaN. */
+ * have. Rows of class WEIR_IGNORED_CLASS have neither loss nor gradient, and the mean is that of
+ * the others: NaN if there is none, with gradients of 0. _but: with another class number in its
+ * place, which may be one of 0..c-1. Any other class number outside 0..c-1 is ERR_INDEX: see
+ * indexing. */
+#define WEIR_IGNORED_CLASS (-100)
 WEIR_API weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target);
+WEIR_API weir_tensor *weir_cross_entropy_but(weir_tensor *logits, weir_tensor *target,
+                                             int64_t ignored);
 
 /* Mean of (a - b)^2 over all elements; a and b have one shape. */
 WEIR_API weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b);

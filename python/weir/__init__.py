@@ -10,7 +10,8 @@ from . import capi
 from . import errors
 from . import tensor
 from .errors import (BudgetError, DeviceError, DtypeError, Error, FileError,  # noqa: F401
-                     InvalidError, NoKernelError, OutOfMemoryError, ShapeError, StateError)
+                     InvalidError, NoKernelError, OutOfMemoryError, OutOfRangeError,
+                     ShapeError, StateError)
 
 __version__ = capi.weir_version()
 

@@ -46,6 +46,10 @@ class FileError(Error, OSError):
     """A file is missing, unreadable or malformed."""
 
 
+class OutOfRangeError(Error, IndexError):
+    """An index or a class number is out of range."""
+
+
 BY_STATUS = {
     capi.WEIR_OK: Error,
     capi.WEIR_ERR_INVALID: InvalidError,
@@ -57,6 +61,7 @@ BY_STATUS = {
     capi.WEIR_ERR_BUDGET: BudgetError,
     capi.WEIR_ERR_NOKERNEL: NoKernelError,
     capi.WEIR_ERR_IO: FileError,
+    capi.WEIR_ERR_INDEX: OutOfRangeError,
 }
 
 capi.set_errors([BY_STATUS.get(status, Error) for status in range(max(BY_STATUS) + 1)])

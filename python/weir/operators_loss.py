@@ -28,15 +28,19 @@ class SoftMaxCrossEntropy(_Target):
     """Mean cross entropy of the rows of x with class numbers (n) or (n, 1), or rows of weights.
 
     A row of weights is divided by its sum; one of zeros counts nothing. Labels of float types are
-    numbers; SINGA takes their bits for integers.
+    numbers; SINGA takes their bits for integers. Rows of the class ignore_index do not count.
     """
+
+    def __init__(self, t, ignore_index=-100):
+        super().__init__(t)
+        self.ignore_index = int(ignore_index)
 
     def forward(self, x):
         if self.t.nDim() == 2 and (self.t.shape(1) != 1 or x.shape(1) == 1):
             t = self.target(x)
             total = capi.weir_clamp(capi.weir_sum(t, bits([1]), True), _LEAST, float("inf"))
             return out(capi.weir_cross_entropy(x.handle, capi.weir_div(t, total)), x)
-        return out(capi.weir_cross_entropy(x.handle, _classes(self.t)), x)
+        return out(capi.weir_cross_entropy_but(x.handle, _classes(self.t), self.ignore_index), x)
 
 
 def _classes(t):
@@ -45,10 +49,10 @@ def _classes(t):
     return handle if t.nDim() == 1 else capi.weir_reshape(handle, (-1,))
 
 
-def softmax_cross_entropy(x, t):
+def softmax_cross_entropy(x, t, ignore_index=-100):
     assert len(x.shape) == 2, f"softmax_cross_entropy: x has shape {x.shape}, must have 2 axes"
     assert len(t.shape) <= 2, f"softmax_cross_entropy: t has shape {t.shape}, at most 2 axes"
-    return SoftMaxCrossEntropy(t)(x)[0]
+    return SoftMaxCrossEntropy(t, ignore_index)(x)[0]
 
 
 class CrossEntropy(_Target):

@@ -70,6 +70,7 @@ class _RNN(Core):
             return capi.weir_squeeze(capi.weir_narrow(y, 0, steps - 1, 1), 0)
         i32, device = capi.WEIR_I32, x.device().handle
         lengths = capi.weir_reshape(arith.cast(self.lengths, core.kInt), (-1,))
+        lengths = capi.weir_clamp(lengths, 1.0, float(steps))
         before = capi.weir_sub(lengths, capi.weir_fill(device, (i32, ()), 1))
         rows = capi.weir_mul(before, capi.weir_fill(device, (i32, ()), n))
         rows = capi.weir_add(rows, capi.weir_arange(device, i32, n, 0.0, 1.0))

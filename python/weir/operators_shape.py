@@ -405,7 +405,7 @@ class ScatterElements(Core):
         else:
             updates = constant(self.updates, x.data_type(), x.device())
         flat = capi.weir_reshape(updates, (-1,))
-        values = capi.weir_gather(flat, constant(sources, core.kInt, x.device()))
+        values = capi.weir_gather(flat, constant(np.maximum(sources, 0), core.kInt, x.device()))
         stays = constant(sources < 0, core.kBool, x.device())
         return out(capi.weir_where(stays, x.handle, values), x)
 

@@ -64,7 +64,8 @@ typedef struct weir_axis_attr {
     int64_t axis;
 } weir_axis_attr;
 
-/* GATHER: what stands in the row of an index that is none. GATHER_GRAD: rows of the table. */
+/* GATHER: what a card puts into the row of an index that is none, before it is reported.
+ * GATHER_GRAD: rows of the table. */
 typedef struct weir_gather_attr {
     double  missing;
     int64_t rows;
@@ -163,6 +164,11 @@ typedef struct weir_bn_attr {
 typedef struct weir_bn_update_attr {
     double momentum, count;
 } weir_bn_update_attr;
+
+/* CROSS_ENTROPY and its gradient: the class number of rows that do not count. */
+typedef struct weir_cross_entropy_attr {
+    int64_t ignored;
+} weir_cross_entropy_attr;
 
 /* ---- update ---- */
 

@@ -244,8 +244,9 @@ static weir_status bind_again(weir_graph *g)
 /* The random numbers of a run, either way: absolute positions, or relative ones and a base in the
  * device's memory, so that the same arguments serve every run. */
 typedef struct draws {
-    uint64_t        base;
-    const uint64_t *in_device;
+    uint64_t           base;
+    const uint64_t    *in_device;
+    const weir_instr **at;          /* the instruction that the run is at */
 } draws;
 
 /* A graph that draws nothing needs neither. */
@@ -253,7 +254,8 @@ static weir_status draws_of(const weir_graph *g, uint64_t base, draws *r)
 {
     const weir_device_queues *const q = g->dev->ops->queues;
 
-    *r = (draws){.base = base};
+    r->base = base;
+    r->in_device = NULL;
     if (!q || g->rng_total == 0)
         return WEIR_OK;
     r->base = 0;
@@ -266,6 +268,7 @@ static weir_status run_one(weir_device *d, weir_instr *ins, const draws *r, weir
     ins->args.rng = r->base + ins->rng;
     ins->args.draw = r->in_device;
     ins->args.stream = stream;
+    *r->at = ins;
     return ins->choice->run(&ins->args);
 }
 
@@ -409,6 +412,20 @@ static void note_changes(const weir_graph *g)
     }
 }
 
+/* What a run that met a wrong index leaves behind, told with the failure. */
+static weir_status stopped(const weir_plan *p, const weir_instr *at)
+{
+    uint32_t all = 0, done = 0;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        const bool writes = weir_opdefs[p->instr[i].call.op]->mutates != 0;
+        all += writes;
+        done += writes && &p->instr[i] < at;
+    }
+    return weir_fail(WEIR_ERR_INDEX, "%s; the run ended there, with %u of %u updates done",
+                     weir_error(), done, all);
+}
+
 weir_status weir_graph_run(weir_graph *g)
 {
     if (!g)
@@ -429,8 +446,9 @@ weir_status weir_graph_run(weir_graph *g)
 
     s->last_run = g;
     g->runs++;
-    draws       r;
-    weir_status status = draws_of(g, base, &r);
+    const weir_instr *at = NULL;
+    draws             r = {.at = &at};
+    weir_status       status = draws_of(g, base, &r);
     if (status != WEIR_OK)
         return status;
     if (profile || g->dev->trace || g->dev->guard) {
@@ -440,6 +458,8 @@ weir_status weir_graph_run(weir_graph *g)
         status = g->dev->ops->queues ? run_queued(g->dev, g->plan, &r)
                                      : run_list(g->dev, g->plan, &r);
     }
+    if (status == WEIR_ERR_INDEX && at)
+        return stopped(g->plan, at);
     if (g->guide && status == WEIR_OK)
         weir_guide_step(g);
     return status;

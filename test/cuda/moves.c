@@ -271,15 +271,15 @@ CASE(joins)
 
 /* ---- rows ---- */
 
-/* Indices of v rows, some of them none; often the same few. */
+/* Indices of v rows; often the same few. */
 static void indices(kernel_case *k, weir_dtype type, int64_t n, int64_t v)
 {
     void *const p = kernel_in(k, kernel_dense(weir_1d(type, n)));
 
     for (int64_t i = 0; i < n; i++) {
-        const int64_t most = check_int(0, 3) == 0 ? 3 : v, at = check_int(-1, most);
+        const int64_t most = check_int(0, 3) == 0 && v > 3 ? 3 : v, at = check_int(0, most - 1);
         if (type == WEIR_I64)
-            ((int64_t *)p)[i] = at < 0 ? INT64_MIN : at;
+            ((int64_t *)p)[i] = at;
         else
             ((int32_t *)p)[i] = (int32_t)at;
     }

@@ -92,8 +92,11 @@ static void try_losses(int64_t n, int64_t classes, weir_dtype type, weir_dtype t
                {drawn(&x, -9, 9), drawn(&y, 0, target == type ? 1 : (double)classes - 0.01),
                 drawn(&rows, 3, 9), drawn(&one, 0.5, 2)}, NULL, NULL, 0};
 
-    if (target != type && n > 4)        /* no class: NaN */
-        put(t.data[1], target, 3, (double)classes);
+    const weir_cross_entropy_attr but = {.ignored = 0};
+    t.attr = &but;
+    t.attr_bytes = sizeof but;
+    if (target != type && n > 4)
+        put(t.data[1], target, 3, 0);
     try_call(&t);
     t.op = WEIR_OP_CROSS_ENTROPY_GRAD;
     t.what = "cross_entropy_grad";

@@ -2,6 +2,7 @@
  * writing; what an index outside does; joins of many; how bernoulli is spread. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 #include "core/mem.h"
@@ -38,7 +39,8 @@ static void is(const weir_tensor *y, int n, const float *want)
 
     if (CHECK(y) && CHECK_OK(weir_read(y, got, (size_t)n * sizeof *got)))
         for (int i = 0; i < n; i++)
-            CHECK((isnan(want[i]) && isnan(got[i])) || got[i] == want[i]);
+            check_that((isnan(want[i]) && isnan(got[i])) || got[i] == want[i], __FILE__, __LINE__,
+                       "element %d is %g, not %g", i, (double)got[i], (double)want[i]);
     free(got);
 }
 
@@ -109,48 +111,145 @@ CASE(offsets_of_views_add_up)
     weir_device_close(d);
 }
 
-CASE(rows_of_indices_outside_are_nan)
+/* On the CPU a call or a run fails at once; a card says so when it is asked next. */
+static bool at_once(void)
 {
-    static const int32_t where[] = {1, -1, 3, 0, INT32_MAX, INT32_MIN};
-    weir_device *const   d = open(1);
+    return strcmp(check_device(), "cpu") == 0;
+}
+
+/* y fails, now or when it is read, with these words. */
+static void refused(const weir_tensor *y, const char *op, const char *range)
+{
+    char room[256];
+
+    if (at_once())
+        CHECK(y == NULL);
+    if (y)
+        CHECK_STATUS(weir_read(y, room, weir_tensor_bytes(y)), WEIR_ERR_INDEX);
+    CHECK_STATUS(weir_error_status(), WEIR_ERR_INDEX);
+    CHECK_TEXT(weir_error(), op);
+    CHECK_TEXT(weir_error(), range);
+}
+
+static weir_tensor *wide(weir_device *d, int64_t n, const int64_t *v)
+{
+    weir_tensor *const t = weir_input(d, weir_1d(WEIR_I64, n));
+    if (CHECK(t))
+        CHECK_OK(weir_write(t, v, weir_tensor_bytes(t)));
+    return t;
+}
+
+/* Too large, negative, and far outside: every op that follows indices, i32 and i64. */
+CASE(indices_outside_are_refused)
+{
+    static const int64_t wrong[] = {3, -1, -100, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN,
+                                    1ll << 32};
+    weir_device *const   d = open(2);
     weir_tensor *const x = floats(d, weir_2d(WEIR_F32, 3, 2), (float[]){0, 1, 2, 3, 4, 5}, true);
-    weir_tensor *const   index = numbers(d, 6, where);
-    weir_tensor         *grad = NULL;
+    weir_tensor *const u = floats(d, weir_2d(WEIR_F32, 4, 2), (float[8]){1, 1, 1, 1}, false);
+    weir_tensor *const logits = floats(d, weir_2d(WEIR_F32, 4, 3), (float[12]){1, 2, 3}, true);
 
-    weir_tensor *const y = weir_gather(x, index);
-    is(y, 12, (float[]){2, 3, NAN, NAN, NAN, NAN, 0, 1, NAN, NAN, NAN, NAN});
-    CHECK_OK(weir_gradients(weir_sum(y, 0, false), 1, &x, &grad));
-    is(grad, 6, (float[]){1, 1, 1, 1, 0, 0});
-
-    int32_t got[6] = {1, 1, 1, 1, 1, 1};
-    weir_tensor *const whole = weir_gather(weir_cast(x, WEIR_I32), weir_narrow(index, 0, 0, 3));
-    CHECK_OK(weir_read(whole, got, sizeof got));
-    CHECK(got[0] == 2 && got[1] == 3 && got[2] == 0 && got[3] == 0 && got[4] == 0 && got[5] == 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const bool    narrow = wrong[i] >= INT32_MIN && wrong[i] <= INT32_MAX;
+        char          text[64];
+        const int64_t v[] = {0, 2, wrong[i], 1};
+        const int32_t w[] = {0, 2, (int32_t)wrong[i], 1};
+        snprintf(text, sizeof text, " %lld", (long long)wrong[i]);
+        for (int k = 0; k < 1 + narrow; k++) {
+            weir_tensor *const index = k == 0 ? wide(d, 4, v) : numbers(d, 4, w);
+            refused(weir_gather(x, index), "gather: index", "outside 0..2");
+            CHECK_TEXT(weir_error(), text);
+            refused(weir_scatter_add(x, index, u), "scatter_add: index", "outside 0..2");
+            refused(weir_one_hot(index, 3, WEIR_F32), "one_hot: index", "outside 0..2");
+            if (wrong[i] != WEIR_IGNORED_CLASS)
+                refused(weir_cross_entropy(logits, index), "cross_entropy: class", "outside 0..2");
+            weir_release(index);
+        }
+    }
     CHECK(weir_gather(x, x) == NULL);
     CHECK_STATUS(weir_error_status(), WEIR_ERR_DTYPE);
     CHECK_TEXT(weir_error(), "gather: the index must be i32 or i64");
-    weir_release(index);
+    weir_release(logits);
+    weir_release(u);
     weir_release(x);
     weir_device_close(d);
 }
 
-CASE(updates_of_indices_outside_are_left_out)
+/* A recorded step: the run says what happened and which updates were done; the next one, with a
+ * right index, is the first that moves the parameter. */
+CASE(a_run_with_an_index_outside_fails_and_the_next_does_not)
 {
-    static const int32_t where[] = {2, 5, -1, 2};
-    weir_device *const   d = open(1);
-    weir_tensor *const   x = floats(d, weir_1d(WEIR_F32, 3), (float[]){1, 2, 3}, true);
-    weir_tensor *const   u = floats(d, weir_1d(WEIR_F32, 4), (float[]){10, 20, 30, 40}, true);
-    weir_tensor *const   index = numbers(d, 4, where);
-    weir_tensor *const   wrt[] = {x, u};
-    weir_tensor         *grad[2] = {NULL};
+    weir_device *const d = open(2);
+    weir_tensor *const x = floats(d, weir_2d(WEIR_F32, 3, 2), (float[]){0, 1, 2, 3, 4, 5}, true);
+    weir_tensor *const lr = floats(d, weir_scalar(WEIR_F32), (float[]){0.5f}, false);
+    weir_tensor *const index = numbers(d, 2, (int32_t[]){0, 3});
+    weir_tensor       *grad = NULL;
+    weir_graph *const  g = weir_graph_begin(d);
 
-    weir_tensor *const y = weir_scatter_add(x, index, u);
-    is(y, 3, (float[]){1, 2, 53});
-    CHECK_OK(weir_gradients(weir_sum(weir_square(y), 0, false), 2, wrt, grad));
-    is(grad[0], 3, (float[]){2, 4, 106});
-    is(grad[1], 4, (float[]){106, 0, 0, 106});
+    weir_tensor *const loss = weir_keep(weir_sum(weir_gather(x, index), 0, false));
+    CHECK_OK(weir_gradients(loss, 1, &x, &grad));
+    CHECK_OK(weir_sgd_update(x, grad, NULL, lr, NULL));
+    CHECK_OK(weir_graph_end(g, NULL));
+    if (at_once()) {
+        CHECK_STATUS(weir_graph_run(g), WEIR_ERR_INDEX);
+        CHECK_TEXT(weir_error(), "index 3, the one at 1, is outside 0..2");
+        CHECK_TEXT(weir_error(), "the run ended there, with 0 of 1 updates done");
+        is(x, 6, (float[]){0, 1, 2, 3, 4, 5});
+        CHECK_OK(weir_write(index, (int32_t[]){0, 2}, 8));
+        CHECK_OK(weir_graph_run(g));
+        is(x, 6, (float[]){-0.5f, 0.5f, 2, 3, 3.5f, 4.5f});
+        is(loss, 1, (float[]){10});
+    } else {
+        float y;
+        CHECK_OK(weir_graph_run(g));
+        CHECK_STATUS(weir_read(loss, &y, sizeof y), WEIR_ERR_INDEX);
+        CHECK_TEXT(weir_error(), "gather: index 3 is outside 0..2");
+        CHECK_OK(weir_read(loss, &y, sizeof y));
+        CHECK_OK(weir_graph_run(g));
+        CHECK_STATUS(weir_device_sync(d), WEIR_ERR_INDEX);
+        CHECK_OK(weir_device_sync(d));
+    }
+    weir_graph_free(g);
     weir_release(index);
-    weir_release(u);
+    weir_release(lr);
+    weir_release(x);
+    weir_device_close(d);
+}
+
+/* Ignored rows count neither in the loss nor in the mean nor in the gradient, whatever they hold;
+ * without any other there is no mean, and no gradient. */
+CASE(ignored_classes_do_not_count)
+{
+    weir_device *const d = open(1);
+    const float        v[] = {1, 2, NAN, INFINITY, 0, 3}, clean[] = {1, 2, 0, 3};
+    weir_tensor *const x = floats(d, weir_2d(WEIR_F32, 3, 2), v, true);
+    weir_tensor *const y = floats(d, weir_2d(WEIR_F32, 2, 2), clean, true);
+    weir_tensor *const two = numbers(d, 2, (int32_t[]){0, 1});
+    weir_tensor       *dx = NULL, *dy = NULL;
+    float              want[4], loss[2];
+
+    weir_tensor *const without = weir_cross_entropy(y, two);
+    CHECK_OK(weir_gradients(without, 1, &y, &dy));
+    CHECK_OK(weir_read(dy, want, sizeof want));
+    CHECK_OK(weir_read(without, &loss[0], sizeof *loss));
+    for (int k = 0; k < 3; k++) {
+        const int64_t      ignored = k == 0 ? WEIR_IGNORED_CLASS : k == 1 ? 7 : -1;
+        weir_tensor *const class = wide(d, 3, (int64_t[]){0, ignored, 1});
+        weir_tensor *const with = k == 0 ? weir_cross_entropy(x, class)
+                                         : weir_cross_entropy_but(x, class, ignored);
+        CHECK_OK(weir_gradients(with, 1, &x, &dx));
+        is(with, 1, loss);
+        is(dx, 6, (float[]){want[0], want[1], 0, 0, want[2], want[3]});
+        weir_release(class);
+    }
+    weir_tensor *const none = numbers(d, 3, (int32_t[]){1, 1, 1});
+    weir_tensor *const all = weir_cross_entropy_but(x, none, 1);
+    CHECK_OK(weir_gradients(all, 1, &x, &dx));
+    is(all, 1, (float[]){NAN});
+    is(dx, 6, (float[6]){0});
+    weir_release(none);
+    weir_release(two);
+    weir_release(y);
     weir_release(x);
     weir_device_close(d);
 }

@@ -3,7 +3,7 @@
  * Additions to rows are cut by ranges of table rows: every task goes through all indices in order
  * and adds what falls into its range. So each element gets its additions in the order of the
  * indices, whatever the number of threads, and no two tasks write the same row. An index outside
- * the table is never followed. */
+ * the table fails the call before anything is written. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -11,6 +11,7 @@
 #include "core/half.h"
 #include "core/mem.h"
 #include "device/cut.h"
+#include "device/cpu/index.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/run.h"
 #include "device/cpu/widen.h"
@@ -27,17 +28,12 @@ typedef struct rows_state {
     int64_t    per_task, tasks;
     int        index;           /* which input the indices are */
     add_fn     add;             /* scatter only */
-    char       element[8];      /* gather: what stands for no row; one_hot: 1 */
+    char       element[8];      /* one_hot: 1 */
 } rows_state;
 
 static int64_t index_at(const rows_state *s, const void *index, int64_t i)
 {
     return s->wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
-}
-
-static bool inside(const rows_state *s, int64_t at)
-{
-    return at >= 0 && at < s->v;
 }
 
 /* `value` as an element of a type; integers take whole numbers only. */
@@ -84,10 +80,7 @@ static void gather_task(void *ctx, int64_t task)
     for (int64_t i = task * s->per_task; i < end; i++) {
         const int64_t at = index_at(s, k->src[1], i);
         char *const   to = (char *)k->dst[0] + (size_t)i * s->row;
-        if (inside(s, at))
-            memcpy(to, (const char *)k->src[0] + (size_t)at * s->row, s->row);
-        else
-            run_splat(to, s->element, s->d, weir_dtype_size(s->type));
+        memcpy(to, (const char *)k->src[0] + (size_t)at * s->row, s->row);
     }
 }
 
@@ -96,6 +89,7 @@ static weir_status gather_run(const weir_kargs *k)
     const rows_state *const s = k->state;
     weir_kargs              own = *k;
 
+    WEIR_TRY(weir_cpu_check_index(k, s->index, "index", s->v));
     if (s->row > 0 && s->n > 0)
         weir_parallel(k->threads, s->tasks, gather_task, &own);
     return WEIR_OK;
@@ -103,16 +97,14 @@ static weir_status gather_run(const weir_kargs *k)
 
 weir_status weir_cpu_gather(weir_device *d, const weir_call *c, weir_choice *out)
 {
-    const weir_gather_attr *const a = c->attr;
-    const weir_desc *const        table = &c->in[0].desc;
+    const weir_desc *const table = &c->in[0].desc;
     rows_state s = {.type = table->dtype, .wide = c->in[1].desc.dtype == WEIR_I64,
-                    .v = table->dim[0], .n = c->in[1].desc.dim[0], .d = table->dim[1]};
+                    .v = table->dim[0], .n = c->in[1].desc.dim[0], .d = table->dim[1], .index = 1};
 
     (void)d;
     s.row = (size_t)s.d * weir_dtype_size(s.type);
     s.per_task = rows_per_task(s.d);
     s.tasks = ceil_div(s.n, s.per_task);
-    encode(a->missing, s.type, s.element);
     return rows_choose(&s, gather_run, out);
 }
 
@@ -163,6 +155,7 @@ static weir_status scatter_run(const weir_kargs *k)
     const rows_state *const s = k->state;
     weir_kargs              own = *k;
 
+    WEIR_TRY(weir_cpu_check_index(k, s->index, "index", s->v));
     if (s->row > 0 && s->v > 0)
         weir_parallel(k->threads, s->tasks, scatter_task, &own);
     return WEIR_OK;
@@ -215,8 +208,7 @@ static void one_hot_task(void *ctx, int64_t task)
         const int64_t at = index_at(s, k->src[0], i);
         char *const   to = (char *)k->dst[0] + (size_t)i * s->row;
         memset(to, 0, s->row);
-        if (inside(s, at))
-            memcpy(to + (size_t)at * size, s->element, size);
+        memcpy(to + (size_t)at * size, s->element, size);
     }
 }
 
@@ -225,6 +217,7 @@ static weir_status one_hot_run(const weir_kargs *k)
     const rows_state *const s = k->state;
     weir_kargs              own = *k;
 
+    WEIR_TRY(weir_cpu_check_index(k, s->index, "index", s->v));
     if (s->row > 0 && s->n > 0)
         weir_parallel(k->threads, s->tasks, one_hot_task, &own);
     return WEIR_OK;

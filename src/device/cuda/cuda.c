@@ -1,5 +1,6 @@
 /* cuda.c - a card as a device: memory, copies, and the table of its kernels. */
 #include "device/cuda/cuda.h"
+#include "device/cuda/fault.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,7 @@ static void cuda_close(weir_device *d)
     weir_cuda_dnn_close(u);
     weir_cuda_store_close(d);
     weir_cuda_transfers_close(d);
+    weir_cuda_fault_close(weir_cuda_of(d));
     weir_cuda_queues_close(d);
     weir_mem_free(u->updates);
     weir_mem_free(u);
@@ -192,6 +194,7 @@ static weir_status cuda_sync(weir_device *d)
 {
     WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_compute(d)));
     WEIR_TRY(weir_cuda_late(d));
+    WEIR_TRY(weir_cuda_fault_tell(weir_cuda_of(d)));
     return weir_cuda_store_late(d);
 }
 

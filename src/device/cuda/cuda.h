@@ -28,6 +28,7 @@ typedef struct weir_cuda {
     struct weir_cuda_blas *blas;            /* blas.h: cuBLASLt */
     struct weir_cuda_dnn  *dnn;             /* dnn.h: cuDNN */
     struct weir_cuda_updates *updates;      /* updates.h: updates that wait to be launched */
+    struct weir_cuda_fault *fault;          /* fault.h: a wrong index; NULL until one is checked */
     cudaError_t  late;                      /* why launching them failed, until it is told */
     /* Options that are read when the device is opened. */
     bool tf32;                              /* WEIR_TF32=1: f32 products by TF32 units */

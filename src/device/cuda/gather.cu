@@ -3,8 +3,9 @@
  * A row gets its additions in the order of the indices, one after the other, as on the CPU: so bits
  * are the same in every run and on both devices. The first index of a row, in the order given or in
  * that of a stable sort, does all of its additions. Halves are summed in f32 and rounded once. An
- * index outside the table is never followed. */
+ * index outside the table is never followed, and told later (fault.h). */
 #include "device/cuda/convert.h"
+#include "device/cuda/fault.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/scatter.h"
 #include "device/cuda/walk.h"
@@ -82,6 +83,7 @@ static weir_status gather_run(const weir_kargs *k)
     const uint64_t    places = (uintptr_t)k->src[0] | (uintptr_t)k->dst[0] |
                                (uint64_t)s->d * s->size;
 
+    WEIR_TRY(weir_cuda_check_index(k, s->index, s->v));
     if (s->n == 0 || s->d == 0)
         return WEIR_OK;
     return WEIR_BY_UNIT(weir_unit(places, s->size), gather_by, k, s);
@@ -307,6 +309,7 @@ static weir_status scatter_run(const weir_kargs *k)
     const rows *const s = (const rows *)k->state;
     numbered          x = {NULL, NULL, indices_of(k, s), s->n, 0};
 
+    WEIR_TRY(weir_cuda_check_index(k, s->index, s->v));
     if (s->d == 0 || s->v == 0)
         return WEIR_OK;
     WEIR_TRY(begin(k, s));
@@ -377,6 +380,7 @@ static weir_status one_hot_run(const weir_kargs *k)
 {
     const rows *const s = (const rows *)k->state;
 
+    WEIR_TRY(weir_cuda_check_index(k, s->index, s->v));
     if (s->n == 0 || s->v == 0)
         return WEIR_OK;
     WEIR_CUDA_TRY(k->call, cudaMemsetAsync(k->dst[0], 0, (size_t)(s->n * s->v) * s->size,

@@ -1,8 +1,7 @@
 /* gather.c - definitions of reading and adding to rows by index, of one-hot rows, of a range.
  *
- * What an index is cannot be known when a call is recorded: one outside the table is no mistake.
- * Its row is NaN (0 in integers), its gradient and its update are left out. The kernels know tables
- * (v,d) and indices (n) only; the public functions reshape to that and back. */
+ * What an index is cannot be known when a call is recorded: kernels find one outside the table.
+ * They know tables (v,d) and indices (n) only; the public functions reshape to that and back. */
 #include "graph/op/define.h"
 
 static bool is_index(weir_dtype t)

@@ -56,7 +56,8 @@ static weir_status cross_entropy_grad(weir_grad *g)
     weir_tensor *const in[] = {g->x[0], g->x[1], g->y[1], g->dy[0]};
 
     if (weir_wants(g, 0))
-        WEIR_TRY(weir_grad_set(g, 0, weir_record1(WEIR_OP_CROSS_ENTROPY_GRAD, 4, in, NULL, 0)));
+        WEIR_TRY(weir_grad_set(g, 0, weir_record1(WEIR_OP_CROSS_ENTROPY_GRAD, 4, in, g->attr,
+                                             sizeof(weir_cross_entropy_attr))));
     return weir_wants(g, 1) ? weir_grad_set(g, 1, target_grad(g)) : WEIR_OK;
 }
 
@@ -109,9 +110,16 @@ const weir_opdef weir_op_cross_entropy_grad = {
 
 /* ---- public functions ---- */
 
+weir_tensor *weir_cross_entropy_but(weir_tensor *logits, weir_tensor *target, int64_t ignored)
+{
+    const weir_cross_entropy_attr a = {.ignored = ignored};
+
+    return weir_record1(WEIR_OP_CROSS_ENTROPY, 2, (weir_tensor *[]){logits, target}, &a, sizeof a);
+}
+
 weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target)
 {
-    return weir_record1(WEIR_OP_CROSS_ENTROPY, 2, (weir_tensor *[]){logits, target}, NULL, 0);
+    return weir_cross_entropy_but(logits, target, WEIR_IGNORED_CLASS);
 }
 
 /* a and b are of one float type and shape; `an` and `bn` are their names. */

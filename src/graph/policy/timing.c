@@ -29,6 +29,16 @@ static size_t need_of(const weir_graph *g, const weir_node *n, size_t work, size
     return end + work;
 }
 
+/* Indices that other calls left in the slab would be none of the table's. */
+static weir_status clear_indices(const weir_graph *g, const weir_call *call, char *slab,
+                                 const size_t *at)
+{
+    for (int i = 0; i < call->nin; i++)
+        if (call->in[i].desc.dtype == WEIR_I32 || call->in[i].desc.dtype == WEIR_I64)
+            WEIR_TRY(g->dev->ops->fill(g->dev, slab + at[i], 0, at[i + 1] - at[i]));
+    return WEIR_OK;
+}
+
 /* Best of a few runs in the slab. */
 static double time_one(const weir_graph *g, const weir_node *n, const weir_call *call,
                        const weir_choice *choice, char *slab, const size_t *at)
@@ -46,6 +56,8 @@ static double time_one(const weir_graph *g, const weir_node *n, const weir_call 
         operand[i] =
             slab + at[i] + (size_t)v->offset * weir_dtype_size(v->layout.desc.dtype);
     }
+    if (clear_indices(g, call, slab, at) != WEIR_OK)
+        return -1;
     for (int r = 0; r < RUNS; r++) {
         const double begin = weir_device_clock(g->dev);
         for (int i = 0; i < times; i++)
