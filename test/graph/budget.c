@@ -96,6 +96,29 @@ CASE(other_policies_keep_the_bits)
     }
 }
 
+/* A step whose results nobody keeps has nothing to run; its parameters count all the same. */
+CASE(a_step_without_calls_has_a_budget)
+{
+    static const char *const policy[] = {"auto", "recycle", "checkpoint:speed", "dtr", "vdnn"};
+    for (size_t i = 0; i < LAB_COUNT(policy); i++) {
+        weir_device *const d = lab_open();
+        weir_tensor *const p = lab_param(d, 1000, NULL);
+        for (int fits = 0; fits < 2; fits++) {
+            weir_graph *const g = weir_graph_begin(d);
+            CHECK(weir_relu(p) != NULL);
+            const weir_plan_options o = {.budget = fits ? "4032" : "4031", .policy = policy[i]};
+            CHECK_STATUS(weir_graph_end(g, &o), fits ? WEIR_OK : WEIR_ERR_BUDGET);
+            if (fits)
+                CHECK_OK(weir_graph_run(g));
+            else
+                CHECK_TEXT(weir_error(), "the smallest that works is 4032");
+            weir_graph_free(g);
+        }
+        weir_release(p);
+        weir_device_close(d);
+    }
+}
+
 /* Random numbers of what runs again are those of the first run; running statistics move once. */
 CASE(dropout_and_statistics_under_a_budget)
 {

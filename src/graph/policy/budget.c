@@ -168,8 +168,19 @@ void weir_fitter_free(weir_fitter *f)
     weir_mem_free(f->gap);
 }
 
+/* Where every call was dead there is no operation to name. */
+static weir_status too_small_for_nothing(const weir_fitter *f, size_t budget)
+{
+    return weir_fail(WEIR_ERR_BUDGET,
+                     "budget of %zu bytes: the smallest that works is %zu (parameters, states, "
+                     "inputs and outputs; nothing of the step is left to run)",
+                     budget, f->resident);
+}
+
 static weir_status too_small(const weir_fitter *f, size_t budget)
 {
+    if (f->g->nodes.n == 0)
+        return too_small_for_nothing(f, budget);
     const weir_node  *n = &f->g->nodes.at[f->peak_task];
     const weir_levers levers = weir_levers_of(&f->problem);
     weir_bound        b;
