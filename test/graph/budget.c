@@ -1,5 +1,6 @@
 /* budget.c - training inside a hard byte budget: planned = measured <= budget, the same bits. */
 #include "lab.h"
+#include "random.h"
 #include "train.h"
 
 #include <stdlib.h>
@@ -94,6 +95,43 @@ CASE(other_policies_keep_the_bits)
         CHECK(s.again > 0 && s.planned_peak_bytes <= s.budget_bytes);
         train_close(&t);
     }
+}
+
+/* Plans one of the random programs; its status. */
+static weir_status plan_random(uint64_t seed, const weir_plan_options *o)
+{
+    random_program p;
+    check_random = seed;
+    random_open(&p);
+    weir_graph *const g = weir_graph_begin(p.d);
+    random_body(&p, 40);
+    const weir_status status = weir_graph_end(g, o);
+    weir_graph_free(g);
+    random_close(&p);
+    return status;
+}
+
+/* The smallest budget that a refusal names works: what a policy comes to with no room at all, not
+ * what it met on its way to a larger budget. */
+CASE(the_smallest_that_is_named_works)
+{
+    static const char *const policy[] = {"mincut", "autotm", "delta", "dtr", "checkpoint"};
+    static const char *const place[] = {"area", "start-best", "size"};
+    static const char *const share[] = {"90%", "75%", "60%", "45%"};
+    for (uint64_t seed = 153; seed < 156; seed++)       /* each met a smaller one on its way */
+        for (size_t i = 0; i < LAB_COUNT(policy) * LAB_COUNT(place) * LAB_COUNT(share); i++) {
+            char              text[32];
+            weir_plan_options o = {.policy = policy[i % LAB_COUNT(policy)],
+                                   .placement = place[i / LAB_COUNT(policy) % LAB_COUNT(place)],
+                                   .budget = share[i / LAB_COUNT(policy) / LAB_COUNT(place)]};
+            if (plan_random(seed, &o) != WEIR_ERR_BUDGET)
+                continue;
+            snprintf(text, sizeof text, "%lld",
+                     (long long)number_after("the smallest that works is "));
+            o.budget = text;
+            check_that(plan_random(seed, &o) == WEIR_OK, __FILE__, __LINE__, "seed %d, %s, %s: %s",
+                       (int)seed, o.policy, o.placement, weir_error());
+        }
 }
 
 /* A step whose results nobody keeps has nothing to run; its parameters count all the same. */

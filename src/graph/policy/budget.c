@@ -151,7 +151,14 @@ static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
         return status;
     weir_fit b = {.p = &f->problem, .policy = a.policy, .variant = a.variant,
                   .lay = weir_fitter_lay, .ctx = f};    /* no room at all: the tightest there is */
+    const size_t   met = f->least;
+    const uint32_t peak = f->peak_task;
+    f->least = SIZE_MAX;        /* what b comes to, any budget comes to; what a met only this one */
     status = weir_fit_run(&b);
+    if (f->least == SIZE_MAX) {
+        f->least = met;
+        f->peak_task = peak;
+    }
     *fits = b.height <= f->limit && b.s.valid;
     keep(f, &b, status == WEIR_OK && *fits ? &f->problem : NULL);
     return status;

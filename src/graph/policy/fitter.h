@@ -20,7 +20,7 @@ typedef struct weir_fitter {
     uint8_t        *gap;            /* decisions of the plan, where the policy makes such */
     size_t          target;         /* that they were made for */
     size_t          limit;          /* of the arena */
-    size_t          least;          /* smallest arena met */
+    size_t          least;          /* smallest arena met, then named */
     size_t          movable;        /* bytes from which on parameters and states may leave */
     uint32_t        peak_task;      /* of the plan with that arena */
     weir_schedule   answer;         /* what the graph was expanded to ... */
