@@ -45,6 +45,7 @@ MAY_INCLUDE = {
              "src/graph", "src/graph/op",
              "src/graph/policy", "src/graph/place", "test"),
     "test/consumer": ("include/weir.h",),
+    "test/programs": ("include/weir.h", "test/programs"),
     "test/cuda": ("include", "src/core", "src/device", "src/device/cuda", "src/graph",
                   "src/graph/op", "test", "test/cuda"),
 }
@@ -52,7 +53,7 @@ CUDA_ROOMS = ("src/device/cuda", "test/cuda")
 # Words that may not be called in the library, which returns text and statuses.
 LOUD = re.compile(r"\b(?:printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|perror|abort|_?exit|"
                   r"quick_exit)\s*\(")
-LOUD_ROOMS = ("src/tool", "examples", "test", "test/consumer", "test/cuda")
+LOUD_ROOMS = ("src/tool", "examples", "test", "test/consumer", "test/programs", "test/cuda")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # run.sh - builds Weir and runs every test; the last line is "N passed, N failed".
 #
-# Usage: run.sh [PART...]. Parts are core device op graph model cuda emulated tool examples install
-# python wheel bench truth rooms; "graph/4" is a quarter of the cases of test_graph, which one
-# WEIR_SEED draws. Works from any folder and a clean clone. Each part ends with a line
+# Usage: run.sh [PART...]. Parts are core device op graph model programs cuda emulated tool examples
+# install python wheel bench truth rooms; "graph/4" is a quarter of the cases of test_graph, which
+# one WEIR_SEED draws. Works from any folder and a clean clone. Each part ends with a line
 # "part: N passed, N failed"; a part that crashes, hangs or leaves that line out counts as one
 # failure more. Environment: WEIR_SEED, and what cmake/setup.sh names.
 set -u
@@ -71,7 +71,7 @@ weir_setup
 cd "$root" || exit 1
 failed=0
 if [ $# -eq 0 ]; then
-    set -- core device op graph model cuda emulated tool examples install python wheel
+    set -- core device op graph model programs cuda emulated tool examples install python wheel
     if command -v python3 >/dev/null 2>&1; then
         set -- "$@" bench truth rooms
     else
@@ -81,7 +81,7 @@ fi
 for wanted in "$@"; do
     case $wanted in
     */*) cases "${wanted%/*}" "${wanted#*/}" ;;
-    core | device | op | graph | model | cuda) cases "$wanted" ;;
+    core | device | op | graph | model | programs | cuda) cases "$wanted" ;;
     *) script "$wanted" ;;
     esac
 done

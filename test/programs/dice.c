@@ -1,0 +1,25 @@
+/* dice.c - the random numbers that programs and modes are drawn from. */
+#include "programs/program.h"
+
+uint64_t dice_u64(dice *r)
+{
+    uint64_t z = r->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int64_t dice_int(dice *r, int64_t lo, int64_t hi)
+{
+    return lo + (int64_t)(dice_u64(r) % (uint64_t)(hi - lo + 1));
+}
+
+double dice_real(dice *r, double lo, double hi)
+{
+    return lo + (hi - lo) * ((double)(dice_u64(r) >> 11) * 0x1p-53);
+}
+
+bool dice_chance(dice *r, int percent)
+{
+    return dice_int(r, 0, 99) < percent;
+}
