@@ -54,7 +54,8 @@ static bool   guarding; /* whether the library's allocations are guarded, too */
 
 static region *guarded(const char *name, size_t bytes, place at)
 {
-    region *const r = &regions[nregions];
+    /* The library's threads allocate side by side. */
+    region *const r = &regions[__atomic_fetch_add(&nregions, 1, __ATOMIC_SEQ_CST)];
     r->name = name;
     r->bytes = bytes;
     r->room = (bytes + PAGE - 1) / PAGE * PAGE;
@@ -65,7 +66,6 @@ static region *guarded(const char *name, size_t bytes, place at)
         fprintf(stderr, "no memory for %s\n", name);
         _exit(3);
     }
-    nregions++;
     r->base = all + PAGE;
     memset(r->base, SLACK, r->room);
     r->data = r->base + (at == AT_BEGIN ? 0 : (r->room - bytes) & ~(size_t)63);
