@@ -4,6 +4,8 @@
  * A block is up to 256 results side by side in memory; each keeps its own small state while the
  * reduced elements pass in logical (row-major) order. Blocks are independent, so any number of
  * threads makes the same bits. */
+#include <math.h>
+
 #include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
@@ -139,8 +141,39 @@ weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_choice *
 
 /* ---- gradient of a product: dy times the product of all others; small: dy ---- */
 
-/* Products of what is not 0 and the number of zeros in f64: with two zeros or more every gradient
- * is 0, with one only that element has one. dx may be x itself. */
+/* The factors of a column, in f64: the product of those that are neither 0, infinite (of these the
+ * sign) nor NaN, and how many are. */
+typedef struct factors {
+    double  prod;
+    int64_t zeros, infinite, nans;
+} factors;
+
+static inline double plain_factor(double v)
+{
+    return v == 0 || v != v ? 1 : fabs(v) == HUGE_VAL ? copysign(1, v) : v;
+}
+
+static inline void factors_add(factors *f, double v)
+{
+    f->prod *= plain_factor(v);
+    f->zeros += v == 0;
+    f->infinite += fabs(v) == HUGE_VAL;
+    f->nans += v != v;
+}
+
+/* The product of all factors but one, which is v. */
+static inline double factors_without(const factors *f, double v)
+{
+    const double  rest = f->prod / plain_factor(v);
+    const int64_t zeros = f->zeros - (v == 0), infinite = f->infinite - (fabs(v) == HUGE_VAL);
+
+    return f->nans > (v != v) || (zeros > 0 && infinite > 0) ? (double)NAN
+           : zeros > 0                                       ? 0
+           : infinite > 0                                    ? copysign(HUGE_VAL, rest)
+                                                             : rest;
+}
+
+/* dx may be x itself. */
 #define PROD_GRAD(name, T)                                                                         \
     static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
                      int64_t cols)                                                                 \
@@ -148,27 +181,18 @@ weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_choice *
         const T      *x = (const void *)xs, *dy = (const void *)small[0];                          \
         const int64_t in = s->col.in, out = s->col.out;                                            \
         T            *dx = (void *)to;                                                             \
-        double        prod[SCAN_COLS];                                                             \
-        int64_t       zeros[SCAN_COLS];                                                            \
-        for (int64_t c = 0; c < cols; c++) {                                                       \
-            prod[c] = 1;                                                                           \
-            zeros[c] = 0;                                                                          \
+        factors       f[SCAN_COLS];                                                                \
+        for (int64_t c = 0; c < cols; c++)                                                         \
+            f[c] = (factors){.prod = 1};                                                           \
+        for (int64_t r = 0; r < s->reduced; r++) {                                                 \
+            const int64_t at = axes_at(&s->over, r).in;                                            \
+            for (int64_t c = 0; c < cols; c++)                                                     \
+                factors_add(&f[c], (double)x[at + c * in]);                                        \
         }                                                                                          \
         for (int64_t r = 0; r < s->reduced; r++) {                                                 \
             const int64_t at = axes_at(&s->over, r).in;                                            \
             for (int64_t c = 0; c < cols; c++) {                                                   \
-                const double v = (double)x[at + c * in];                                           \
-                prod[c] *= v == 0 ? 1 : v;                                                         \
-                zeros[c] += v == 0;                                                                \
-            }                                                                                      \
-        }                                                                                          \
-        for (int64_t r = 0; r < s->reduced; r++) {                                                 \
-            const int64_t at = axes_at(&s->over, r).in;                                            \
-            for (int64_t c = 0; c < cols; c++) {                                                   \
-                const double v = (double)x[at + c * in];                                           \
-                const double others = zeros[c] == 0             ? prod[c] / v                      \
-                                      : zeros[c] == 1 && v == 0 ? prod[c]                          \
-                                                                : 0;                               \
+                const double others = factors_without(&f[c], (double)x[at + c * in]);              \
                 dx[at + c * in] = (T)((double)dy[c * out] * others);                               \
             }                                                                                      \
         }                                                                                          \

@@ -214,16 +214,53 @@ weir_status weir_cuda_amax_grad(weir_device *, const weir_call *c, weir_choice *
 
 /* ---- prod_grad: dy, x -> dx, dy times the product of all others ---- */
 
-/* The product of what is not 0, and the number of zeros: with two zeros or more every gradient is
- * 0, with one only that element has one. */
+/* The product of the factors that are neither 0, infinite (of these the sign) nor NaN, and how many
+ * are, each a number in `odd`, 2 for any above: one at least is left when one is taken away. */
+enum { ODD_ZERO = 1, ODD_INFINITE = 1 << 4, ODD_NAN = 1 << 8, ODD_MOST = 2 };
+
 struct factors {
     double  prod;
-    int64_t zeros;
+    int64_t odd;
 };
+
+static __device__ inline int64_t odd_of(double v)
+{
+    return v == 0 ? ODD_ZERO : v != v ? ODD_NAN : fabs(v) == INFINITY ? ODD_INFINITE : 0;
+}
+
+static __device__ inline double plain_factor(double v)
+{
+    const int64_t odd = odd_of(v);
+    return odd == 0 ? v : odd == ODD_INFINITE ? copysign(1.0, v) : 1.0;
+}
+
+/* Each number of both: 0, 1 or 2. */
+static __device__ inline int64_t odd_meet(int64_t a, int64_t b)
+{
+    int64_t both = 0;
+    for (int64_t unit = ODD_ZERO; unit <= ODD_NAN; unit <<= 4) {
+        const int64_t n = a / unit % 16 + b / unit % 16;
+        both += unit * (n < ODD_MOST ? n : ODD_MOST);
+    }
+    return both;
+}
+
+/* The product of all factors but one, which is v. */
+static __device__ inline double factors_without(factors f, double v)
+{
+    const double  rest = f.prod / plain_factor(v);
+    const int64_t left = f.odd - odd_of(v);
+    const bool    zero = left / ODD_ZERO % 16 > 0, infinite = left / ODD_INFINITE % 16 > 0;
+
+    return left / ODD_NAN > 0 || (zero && infinite) ? (double)NAN
+           : zero                                   ? 0
+           : infinite                               ? copysign((double)INFINITY, rest)
+                                                    : rest;
+}
 
 static __device__ inline factors weir_from_lane(factors a, int by, int width)
 {
-    return {weir_from_lane(a.prod, by, width), weir_from_lane(a.zeros, by, width)};
+    return {weir_from_lane(a.prod, by, width), weir_from_lane(a.odd, by, width)};
 }
 
 static __device__ inline void weir_store(factors *to, factors f)
@@ -240,11 +277,11 @@ template <class E> struct factored {
     static __device__ factors value(E element, E, int64_t, E)
     {
         const double v = (double)weir_number(element);
-        return {v == 0 ? 1 : v, v == 0};
+        return {plain_factor(v), odd_of(v)};
     }
     static __device__ factors meet(factors a, factors b)
     {
-        return {a.prod * b.prod, a.zeros + b.zeros};
+        return {a.prod * b.prod, odd_meet(a.odd, b.odd)};
     }
     static __device__ factors last(factors a, const weir_fold_end &) { return a; }
 };
@@ -260,10 +297,7 @@ static __global__ void prod_spread(const __grid_constant__ grad_state s, const E
         const axes_place at = weir_place_at(&s.way, i);
         const factors    f = of[at.out];
         const double     v = (double)weir_load(x + at.in), g = (double)weir_load(dy + at.out);
-        const double     others = f.zeros == 0             ? f.prod / v
-                                  : f.zeros == 1 && v == 0 ? f.prod
-                                                           : 0;
-        weir_store(dx + at.in, (real)(g * others));
+        weir_store(dx + at.in, (real)(g * factors_without(f, v)));
     }
 }
 
