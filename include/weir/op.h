@@ -18,6 +18,13 @@
  * is i64, as PyTorch's.
  * bool is no number: it is counted (sum, prod), combined (logical_...), chosen by and moved.
  *
+ * NaN, infinities, zeros. NaN goes through every operation that computes with the element: relu,
+ * max, min, clamp and the pools keep it, a maximum or minimum of elements one of which is NaN is
+ * NaN, argmax and argmin name the first. Slopes at NaN are those of PyTorch: that of relu, relu6,
+ * max and min lets the gradient through, that of abs, clamp and hardsigmoid is 0, others are NaN.
+ * -0 stays -0 in relu, relu6, clamp, floor, ceil, round, sign and sqrt; max and min of -0 and +0
+ * are the second. Subnormal numbers are kept. Sign and payload of a NaN are not promised.
+ *
  * Two types. add, sub, mul, divisions, max, min, pow, comparisons and where (a and b) first cast
  * operands of different types to the one that weir_dtype_promote gives: the later one in bool, u8,
  * i32, i64, f16 and bf16, f32, f64, but f32 for f16 with bf16. These are PyTorch's rules for
@@ -35,7 +42,7 @@ extern "C" {
 #endif
 
 /* ---- element-wise, one input ---- */
-WEIR_API weir_tensor *weir_relu(weir_tensor *x);        /* max(x, 0); slope 0 at 0 */
+WEIR_API weir_tensor *weir_relu(weir_tensor *x);        /* max(x, 0), -0 of -0; slope 0 at 0 */
 WEIR_API weir_tensor *weir_sigmoid(weir_tensor *x);     /* 1 / (1 + exp(-x)) */
 WEIR_API weir_tensor *weir_tanh(weir_tensor *x);
 WEIR_API weir_tensor *weir_exp(weir_tensor *x);
@@ -55,7 +62,7 @@ WEIR_API weir_tensor *weir_selu(weir_tensor *x);        /* the elu of Klambauer 
 WEIR_API weir_tensor *weir_gelu(weir_tensor *x);        /* x/2 (1 + erf(x / sqrt 2)) */
 WEIR_API weir_tensor *weir_silu(weir_tensor *x);        /* x sigmoid(x) */
 WEIR_API weir_tensor *weir_hardsigmoid(weir_tensor *x); /* x/6 + 1/2, clamped to [0, 1] */
-WEIR_API weir_tensor *weir_hardswish(weir_tensor *x);   /* x hardsigmoid(x) */
+WEIR_API weir_tensor *weir_hardswish(weir_tensor *x);   /* x hardsigmoid(x), 0 from -3 down */
 WEIR_API weir_tensor *weir_softplus(weir_tensor *x);    /* log(1 + exp(x)) */
 WEIR_API weir_tensor *weir_softsign(weir_tensor *x);    /* x / (1 + |x|) */
 
@@ -67,7 +74,7 @@ WEIR_API weir_tensor *weir_floor(weir_tensor *x);
 WEIR_API weir_tensor *weir_ceil(weir_tensor *x);
 WEIR_API weir_tensor *weir_round(weir_tensor *x);       /* half away from zero */
 WEIR_API weir_tensor *weir_round_even(weir_tensor *x);  /* half to even */
-WEIR_API weir_tensor *weir_sign(weir_tensor *x);        /* -1, 0 or 1; NaN stays */
+WEIR_API weir_tensor *weir_sign(weir_tensor *x);        /* -1, 0 or 1; -0 and NaN stay */
 
 /* Slope 1 at lo and hi. Of integers: to those from lo to hi, of which there must be one. */
 WEIR_API weir_tensor *weir_clamp(weir_tensor *x, double lo, double hi);
@@ -128,7 +135,7 @@ WEIR_API weir_tensor *weir_where(weir_tensor *cond, weir_tensor *a, weir_tensor 
 
 /* ---- reductions ----
  * dims is a bit set of axes (bit i is axis i), 0 means all; keep leaves axes of size 1. The
- * gradient of amax goes to the first maximum. */
+ * gradient of amax goes to the first maximum, of several NaNs to the first. */
 WEIR_API weir_tensor *weir_sum(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep);
@@ -284,8 +291,9 @@ WEIR_API weir_tensor *weir_einsum(const char *equation, weir_tensor *a, weir_ten
 
 /* Scaled dot-product attention (Vaswani et al. 2017): softmax(q k^T / sqrt(d)) v for each of the
  * heads, which lie side by side in the last axis: q (b,t,heads*d), k (b,s,heads*d),
- * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v. Neither scores
- * nor probabilities are stored. */
+ * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v (later ones
+ * have weight 0, times which NaN and infinities are NaN, as in PyTorch). Neither scores nor
+ * probabilities are stored. */
 WEIR_API weir_tensor *weir_attention(weir_tensor *q, weir_tensor *k, weir_tensor *v, int64_t heads,
                                      bool causal);
 
@@ -380,7 +388,8 @@ typedef struct weir_batch_norm_options {
 
 /* Batch normalisation over all axes but 1 (Ioffe and Szegedy 2015). x (n,c), (n,c,l), (n,c,h,w),
  * (n,c,d,h,w), the others (c).
- * Recorded as statistics + apply + an update of the running statistics (unbiased variance). */
+ * Recorded as statistics + apply + an update of the running statistics (unbiased variance), which
+ * are NaN for a channel with an infinity. */
 WEIR_API weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias,
                                       weir_tensor *running_mean, weir_tensor *running_var,
                                       const weir_batch_norm_options *options);
@@ -395,8 +404,9 @@ WEIR_API weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tenso
                                       weir_tensor *bias, double eps);
 WEIR_API weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps);
 
-/* Zeroes each element with probability p and scales the rest by 1/(1-p) (Srivastava et al. 2014).
- * The mask is never stored: it is drawn again from the counter-based stream. */
+/* Makes each element 0, whatever it was, with probability p and scales the rest by 1/(1-p)
+ * (Srivastava et al. 2014). The mask is never stored: it is drawn again from the counter-based
+ * stream. */
 WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 
 /* ---- losses ---- */

@@ -84,7 +84,7 @@ void ref_each(ref_call *c, ref_scalar f)
     }
 }
 
-REF_EACH(relu, a > 0 ? a : 0)
+REF_EACH(relu, ref_larger(a, 0))
 REF_EACH(sigmoid, 1 / (1 + exp(-a)))
 REF_EACH(tanh, tanh(a))
 REF_EACH(exp, exp(a))
@@ -109,8 +109,8 @@ REF_EACH(div, a / b)
 REF_EACH(div_trunc, trunc(a / b))
 REF_EACH(remainder, fmod(a, b) != 0 && (a < 0) != (b < 0) ? fmod(a, b) + b : fmod(a, b))
 REF_EACH(div_floor, floor(a / b))
-REF_EACH(max, fmax(a, b))
-REF_EACH(min, fmin(a, b))
+REF_EACH(max, ref_larger(a, b))
+REF_EACH(min, ref_smaller(a, b))
 
 /* ---- reductions ---- */
 
@@ -179,7 +179,7 @@ void ref_amax(ref_call *c)
         c->out.at[i] = -HUGE_VAL;
     for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++) {
         double *const at = &c->out.at[ref_reduced_place(c, i)];
-        *at = fmax(*at, c->in[0].at[i]);
+        *at = ref_larger(*at, c->in[0].at[i]);
     }
 }
 
@@ -192,7 +192,7 @@ void ref_count_correct(ref_call *c)
         const double *const row = c->in[0].at + i * classes;
         int64_t             best = 0;
         for (int64_t k = 1; k < classes; k++)
-            if (row[k] > row[best])
+            if (row[k] > row[best] || (isnan(row[k]) && !isnan(row[best])))
                 best = k;
         c->out.at[0] += (double)best == c->in[1].at[i];
     }

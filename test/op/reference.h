@@ -6,6 +6,8 @@
 #ifndef WEIR_TEST_OP_REFERENCE_H
 #define WEIR_TEST_OP_REFERENCE_H
 
+#include <math.h>
+
 #include "weir.h"
 
 typedef struct ref_array {
@@ -62,6 +64,17 @@ void      ref_free(ref_array *a);
 /* Row-major position of element i of `d`, axis by axis, and back. */
 void    ref_unravel(const weir_desc *d, int64_t i, int64_t *index);
 int64_t ref_ravel(const weir_desc *d, const int64_t *index);
+
+/* The larger and the smaller of two numbers; a NaN is both. */
+static inline double ref_larger(double a, double b)
+{
+    return isnan(a) || a > b ? a : b;
+}
+
+static inline double ref_smaller(double a, double b)
+{
+    return isnan(a) || a < b ? a : b;
+}
 
 /* Element by element over the broadcast inputs, v[k] of input k; the result has c->type. */
 typedef double (*ref_scalar)(const double *v, const ref_options *o);

@@ -156,7 +156,7 @@ static void pool_lines(ref_call *c, bool max)
             if (at < 0 || at >= x[2])
                 continue;
             sum += c->in[0].at[i / l * x[2] + at];
-            most = fmax(most, c->in[0].at[i / l * x[2] + at]);
+            most = ref_larger(most, c->in[0].at[i / l * x[2] + at]);
             cells++;
         }
         c->out.at[i] = max ? most : sum / (double)(v->exclude_pad ? cells : v->kernel);
@@ -207,7 +207,7 @@ static void pool_window(const ref_call *c, int64_t i, long double *sum, double *
                 continue;
             const double value = x->at[place(x, at[0], at[1], h, w)];
             *sum += (long double)value;
-            *most = fmax(*most, value);
+            *most = ref_larger(*most, value);
             ++*cells;
         }
 }

@@ -7,7 +7,7 @@
 
 REF_EACH(leaky_relu, a > 0 ? a : o->s * a)
 REF_EACH(elu, a > 0 ? a : o->s * expm1(a))
-REF_EACH(clamp, fmin(fmax(a, o->s), o->t))
+REF_EACH(clamp, ref_smaller(ref_larger(a, o->s), o->t))
 REF_EACH(pow, pow(a, b))
 REF_EACH(where, a != 0 ? b : v[2])
 

@@ -21,7 +21,7 @@ void ref_amin(ref_call *c)
         c->out.at[i] = HUGE_VAL;
     for (int64_t i = 0; i < elements(c, 0); i++) {
         double *const at = &c->out.at[ref_reduced_place(c, i)];
-        *at = fmin(*at, c->in[0].at[i]);
+        *at = ref_smaller(*at, c->in[0].at[i]);
     }
 }
 
@@ -49,7 +49,7 @@ static ref_call along(const ref_call *c, ref_options *o)
     return one;
 }
 
-/* sign 1: the largest, -1: the smallest. */
+/* sign 1: the largest, -1: the smallest; the first NaN is either. */
 static void ref_arg(ref_call *c, double sign)
 {
     ref_options    o;
@@ -60,14 +60,13 @@ static void ref_arg(ref_call *c, double sign)
     d.dtype = WEIR_I64;
     c->out = ref_new(d);
     double *const best = calloc((size_t)ref_count(&d) + 1, sizeof *best);
-    for (int64_t i = 0; i < ref_count(&d); i++)
-        best[i] = -HUGE_VAL;
     for (int64_t i = 0; i < elements(c, 0); i++) {
         const int64_t to = ref_reduced_place(&one, i);
+        const double  v = sign * c->in[0].at[i];
         int64_t       index[WEIR_MAX_DIMS] = {0};
         ref_unravel(&c->in[0].desc, i, index);
-        if (sign * c->in[0].at[i] > best[to]) {
-            best[to] = sign * c->in[0].at[i];
+        if (index[axis] == 0 || v > best[to] || (isnan(v) && !isnan(best[to]))) {
+            best[to] = v;
             c->out.at[to] = (double)index[axis];
         }
     }
@@ -175,8 +174,8 @@ static void mean_of(ref_call *c, loss_fn f)
 
 LOSS(mse_loss, (a - b) * (a - b))
 LOSS(bce_logits_loss, b * log1p(exp(-a)) + (1 - b) * log1p(exp(a)))
-LOSS(bce_loss, -(b * fmax(log(a), -100) + (1 - b) * fmax(log1p(-a), -100)))
-LOSS(ranking_loss, fmax(0, o->s - (a - b)))
+LOSS(bce_loss, -(b * ref_larger(log(a), -100) + (1 - b) * ref_larger(log1p(-a), -100)))
+LOSS(ranking_loss, ref_larger(o->s - (a - b), 0))
 
 void ref_cosine_similarity(ref_call *c)
 {

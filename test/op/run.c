@@ -12,8 +12,9 @@ const op_row *const op_families[] = {
     op_conv, op_pool2d, op_norm, op_loss, op_move, op_slice, op_gather, op_update, NULL,
 };
 
-/* Shape sets of a row that go through the plans with a pass left out: not all, that takes long. */
-enum { PLANNED_SETS = 3, MAX_ROWS = 512 };
+/* Shape sets of a row that go through the plans with a pass left out, and that are given special
+ * values: not all, that takes long. */
+enum { PLANNED_SETS = 3, SPECIAL_SETS = 12, MAX_ROWS = 512 };
 
 static op_score scores[MAX_ROWS];
 static int      rows;
@@ -50,7 +51,7 @@ static int differentiated(const op_row *row)
     return n;
 }
 
-static void add_set(op_score *score, const op_set *set)
+static void add_set(op_score *score, const op_set *set, bool special)
 {
     const op_row *const row = score->row;
 
@@ -60,6 +61,8 @@ static void add_set(op_score *score, const op_set *set)
         if (!(row->types >> type & 1))
             continue;
         add(score, set, "values", op_way_values, type);
+        if (special && (OP_ANY_FLOAT >> type & 1) != 0 && set < row->sets + SPECIAL_SETS)
+            add(score, set, "special", op_way_special, type);
         if (strcmp(check_device(), "cpu") != 0)
             add(score, set, "peer", op_way_peer, type);
         if (half && differentiated(row) > 0 && !set->flat)
@@ -79,7 +82,14 @@ static void add_set(op_score *score, const op_set *set)
         add(score, set, "frozen", op_way_frozen, WEIR_F64);
 }
 
-static void add_row(const op_row *row)
+/* Families whose references say what NaN, infinities and zeros make. */
+static bool is_special(const op_row *family)
+{
+    return family == op_elementwise || family == op_math || family == op_compare ||
+           family == op_reduce || family == op_pool2d;
+}
+
+static void add_row(const op_row *row, bool special)
 {
     op_score *const score = &scores[rows++];
     const int       type = row->types & OP_F32   ? WEIR_F32
@@ -88,7 +98,7 @@ static void add_row(const op_row *row)
 
     score->row = row;
     for (const op_set *set = row->sets; set->in; set++)
-        add_set(score, set);
+        add_set(score, set, special);
     for (const op_set *set = row->wrong; set && set->in; set++)
         add(score, set, "mistake", op_way_mistake, type);
     add(score, row->sets, "types", op_way_types, type);
@@ -124,7 +134,7 @@ __attribute__((constructor)) static void add_table(void)
 
     for (const op_row *const *family = op_families; *family; family++)
         for (const op_row *row = *family; row->name; row++)
-            add_row(row);
+            add_row(row, is_special(*family));
     *check_last = &summary;
     check_last = &summary.next;
 }

@@ -78,21 +78,21 @@ static const op_set pow_wrong[] = {
 
 /* Functions of one number, whole: name, range, allowed error in eps, what it is of a. */
 #define CURVES(X)                                                                                  \
-    X(relu6, -2, 9, 0, fmin(fmax(a, 0), 6))                                                        \
+    X(relu6, -2, 9, 0, ref_smaller(ref_larger(a, 0), 6))                                           \
     X(selu, -3, 3, 2, 1.0507009873554804934193349852946 *                                          \
       (a > 0 ? a : 1.6732632423543772848170429916717 * expm1(a)))                                  \
     X(gelu, -2, 3, 40, 0.5 * a * erfc(-a * sqrt(0.5)))                                             \
     X(silu, -4, 4, 4, a / (1 + exp(-a)))                                                           \
-    X(hardsigmoid, -5, 5, 1, fmin(fmax(a + 3, 0), 6) / 6)                                          \
-    X(hardswish, -5, 5, 2, a * fmin(fmax(a + 3, 0), 6) / 6)                                        \
+    X(hardsigmoid, -5, 5, 1, ref_smaller(ref_larger(a + 3, 0), 6) / 6)                             \
+    X(hardswish, -5, 5, 2, a <= -3 ? 0 : a >= 3 ? a : a * (a + 3) / 6)                             \
     X(softplus, -4, 4, 4, a > 40 ? a : log1p(exp(a)))                                              \
     X(softsign, -3, 3, 2, a / (1 + fabs(a)))                                                       \
     X(erf, -3, 3, 4, erf(a))                                                                       \
     X(floor, -3, 3, 0, floor(a))                                                                   \
     X(ceil, -3, 3, 0, ceil(a))                                                                     \
     X(round, -3, 3, 0, round(a))                                                                   \
-    X(round_even, -3, 3, 0, a - remainder(a, 1))                                                   \
-    X(sign, -2, 2, 0, (a > 0) - (a < 0))                                                           \
+    X(round_even, -3, 3, 0, isinf(a) ? a : a - remainder(a, 1))                                    \
+    X(sign, -2, 2, 0, isnan(a) ? a : (a > 0) - (a < 0))                                            \
     X(reciprocal, 0.3, 4, 1, 1 / a)                                                                \
     X(sin, -4, 4, 2, sin(a))                                                                       \
     X(cos, -4, 4, 2, cos(a))                                                                       \

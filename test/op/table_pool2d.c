@@ -153,7 +153,7 @@ static double between(const ref_array *a, int64_t n, int64_t k, const double at[
             weight *= i >> axis & 1 ? at[axis] - low : 1 - (at[axis] - low);
             index[2 + axis] = place < 0 ? 0 : place > (double)last ? last : (int64_t)place;
         }
-        sum += weight * a->at[ref_ravel(&a->desc, index)];
+        sum += weight != 0 ? weight * a->at[ref_ravel(&a->desc, index)] : 0;
     }
     return sum;
 }

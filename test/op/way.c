@@ -144,6 +144,40 @@ void op_way_values(const op_check *c)
     c->score->values++;
 }
 
+/* Values of floats that comparisons and sums are most easily wrong about; no two of them make a sum
+ * that depends on the order. */
+static const double special[] = {(double)NAN, 1, (double)INFINITY, -1, 0.5, -0.0, 2,
+                                 -(double)INFINITY, 0.0, 3, -3, 1.5, -2.5};
+
+enum { SPECIALS = sizeof special / sizeof *special };
+
+static void draw_special(op_trial *t, int start)
+{
+    for (int i = 0; i < t->nin; i++) {
+        const op_kind kind = t->row->in[i].kind;
+        if (kind != OP_PARAM && kind != OP_DATA)
+            continue;
+        for (int64_t k = 0; k < ref_count(&t->leaf[i].desc); k++)
+            t->leaf[i].at[k] = special[(k * (i + 1) + (i + 1) * start) % SPECIALS];
+        op_write(t, i);
+    }
+}
+
+void op_way_special(const op_check *c)
+{
+    op_trial t;
+
+    bool ok = op_open(&t, c->row, c->set, c->type, 1);
+    for (int start = 0; start < SPECIALS && ok; start++) {
+        CHECK_OK(weir_scope_begin(t.dev));
+        draw_special(&t, start);
+        values_once(c, &t);
+        CHECK_OK(weir_scope_end(t.dev));
+    }
+    op_close(&t);
+    c->score->values++;
+}
+
 /* ---- gradients ---- */
 
 /* Central differences as PyTorch's gradcheck takes them. */

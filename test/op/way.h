@@ -28,6 +28,7 @@ typedef struct op_check {
 
 void op_way_desc(const op_check *c);        /* inferred desc = the reference's, graph off and on */
 void op_way_values(const op_check *c);      /* values and states against the reference */
+void op_way_special(const op_check *c);     /* the same of NaN, infinities, zeros */
 void op_way_gradient(const op_check *c);    /* gradients against central differences */
 void op_way_half_gradient(const op_check *c);   /* gradients in f16, bf16 against those in f64 */
 void op_way_frozen(const op_check *c);       /* each gradient, the other inputs not trainable */

@@ -39,7 +39,7 @@ static void bits_to_bytes(int64_t n, uint8_t *flag, const uint8_t *bits)
             const T *const y = (const T *)from + at;                                               \
             const int64_t  some = min64(CHUNK, n - at), bytes = ceil_div(some, 8);                 \
             for (int64_t i = 0; i < some; i++)                                                     \
-                flag[i] = y[i] > 0;                                                                \
+                flag[i] = (uint8_t)(y[i] <= 0 ? 0 : 1);                                            \
             for (int64_t i = some; i < 8 * bytes; i++)                                             \
                 flag[i] = 0;                                                                       \
             bytes_to_bits(bytes, bits + at / 8, flag);                                             \

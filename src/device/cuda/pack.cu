@@ -171,7 +171,7 @@ weir_status weir_cuda_unpack(weir_device *d, const weir_call *c, weir_choice *ou
 
 enum { ROUNDS = 8, SIGNS = ROUNDS * 32 };   /* elements of a warp: a byte for each lane */
 
-/* Lane l writes byte l of its warp's: the sign of element e is bit e % 8 of byte e / 8. */
+/* Lane l writes byte l of its warp's: bit e % 8 of byte e / 8 is !(element e <= 0), set for NaN. */
 template <class T> static __global__ void sign_pack(uint8_t *to, const T *y, int64_t n)
 {
     const int     lane = (int)threadIdx.x % 32;
@@ -183,7 +183,7 @@ template <class T> static __global__ void sign_pack(uint8_t *to, const T *y, int
         uint32_t mine = 0;
         for (int r = 0; r < ROUNDS; r++) {
             const int64_t i = w * SIGNS + r * 32 + lane;
-            positive[r] = i < n && y[i] > 0;
+            positive[r] = i < n && !(y[i] <= 0);
         }
         for (int r = 0; r < ROUNDS; r++) {
             const uint32_t word = __ballot_sync(0xffffffffu, positive[r]);

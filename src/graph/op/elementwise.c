@@ -321,7 +321,8 @@ const weir_opdef weir_op_fused = {
     .flops = fused_flops,
 };
 
-/* y -> u8: bit i % 8 of byte i / 8 is y[i] > 0, i in memory order: what relu's gradient needs. */
+/* y -> u8: bit i % 8 of byte i / 8 is !(y[i] <= 0), i in memory order: what relu's gradient needs,
+ * which NaN passes. */
 static weir_status sign_pack_infer(weir_call *c)
 {
     const weir_desc d = weir_1d(WEIR_U8, (weir_shape_count(&c->in[0].desc) + 7) / 8);
