@@ -57,6 +57,7 @@ script() {
     tool | examples | install | python | bench) part "$1" sh "test/$1.sh" "$build" ;;
     wheel) part wheel sh test/wheel.sh ;;
     truth) part truth python3 test/truth.py "$build" ;;
+    special) part special python3 test/special_values.py "$build" ;;
     rooms) part check_rooms python3 test/check_rooms.py ;;
     *)
         echo "run.sh: unknown part '$1'"
@@ -73,9 +74,9 @@ failed=0
 if [ $# -eq 0 ]; then
     set -- core device op graph model programs cuda emulated tool examples install python wheel
     if command -v python3 >/dev/null 2>&1; then
-        set -- "$@" bench truth rooms
+        set -- "$@" bench truth rooms special
     else
-        echo "bench, truth, rooms: left out, there is no python3"
+        echo "bench, truth, rooms, special: left out, there is no python3"
     fi
 fi
 for wanted in "$@"; do
