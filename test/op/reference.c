@@ -108,7 +108,15 @@ REF_EACH(mul, a * b)
 REF_EACH(div, a / b)
 REF_EACH(div_trunc, trunc(a / b))
 REF_EACH(remainder, fmod(a, b) != 0 && (a < 0) != (b < 0) ? fmod(a, b) + b : fmod(a, b))
-REF_EACH(div_floor, floor(a / b))
+/* The quotient whose remainder has the sign of b: of an infinite b it is 0 or -1. */
+static double floored(double a, double b)
+{
+    const double r = fmod(a, b), q = (a - r) / b;
+
+    return b == 0 ? a / b : r != 0 && (r < 0) != (b < 0) ? rint(q) - 1 : rint(q);
+}
+
+REF_EACH(div_floor, floored(a, b))
 REF_EACH(max, ref_larger(a, b))
 REF_EACH(min, ref_smaller(a, b))
 
