@@ -35,9 +35,10 @@ class PlanOptions(ctypes.Structure):
 
 
 def fields(name, *kinds):
-    """An options structure: kinds are "q" (int64), "d" (double), "b" (bool) or "q2", "i"."""
+    """An options structure: kinds are "q" (int64), "d" (double), "b" (bool), "q2", "i" or "p" (a
+    pointer)."""
     types = {"q": ctypes.c_int64, "d": ctypes.c_double, "b": ctypes.c_bool, "i": ctypes.c_int,
-             "q2": ctypes.c_int64 * 2}
+             "q2": ctypes.c_int64 * 2, "p": ctypes.c_void_p}
     made = [(f"f{i}", types[kind]) for i, kind in enumerate(kinds)]
     return type(name, (ctypes.Structure,), {"_fields_": made})
 
@@ -48,7 +49,7 @@ Conv1d = fields("weir_conv1d_options", "q", "q", "q", "q")
 Pool2d = fields("weir_pool2d_options", "q2", "q2", "q2", "b", "b", "q2")
 Pool1d = fields("weir_pool1d_options", "q", "q", "q", "b")
 BatchNorm = fields("weir_batch_norm_options", "d", "d", "b")
-Sgd = fields("weir_sgd_options", "d", "d", "d", "b")
+Sgd = fields("weir_sgd_options", "d", "d", "d", "b", "p")
 Adam = fields("weir_adam_options", "d", "d", "d", "d")
 Adagrad = fields("weir_adagrad_options", "d", "d", "d", "d", "b")
 Rmsprop = fields("weir_rmsprop_options", "d", "d", "d", "d", "b", "b")
