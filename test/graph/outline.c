@@ -7,20 +7,32 @@
 #include "model/data_files.h"
 
 #ifdef WEIR_JANSSON
-enum { ROOM = 1 << 14 };
+enum { ROOM = 1 << 16 };
 
-/* The sound file, with its size: 0 if it cannot be read. */
-static size_t chain(char at[ROOM])
+/* A sound file, with its size: 0 if it cannot be read. */
+static size_t sound(const char *path, char at[ROOM])
 {
-    FILE *const  from = fopen(WEIR_TEST_DIR "/data/chain.json", "rb");
+    FILE *const  from = fopen(path, "rb");
     const size_t n = from ? fread(at, 1, ROOM / 2, from) : 0;
     if (from)
         fclose(from);
     return n;
 }
 
-/* Reads and plans. 1: a plan, 0: refused with a sentence, -1: neither. */
-static int try_file(const char *path, const char *budget)
+static size_t chain(char at[ROOM])
+{
+    return sound(WEIR_TEST_DIR "/data/chain.json", at);
+}
+
+/* Is a plan of the step accepted by the judge of plans? */
+static bool accepted(const folder *f, const weir_outline *o, const char *plan)
+{
+    weir_outline_verdict v;
+    return weir_outline_check(o, file_text(f, 1, plan), NULL, &v) == WEIR_OK;
+}
+
+/* Reads and plans. 1: a plan that is right, 0: refused with a sentence, -1: neither. */
+static int try_file(const folder *f, const char *path, const char *budget)
 {
     const weir_outline_options how = {.budget = budget, .moves = 100,
                                       .alignment = (size_t)1 << check_int(0, 30)};
@@ -29,10 +41,11 @@ static int try_file(const char *path, const char *budget)
         return weir_error_status() == WEIR_ERR_IO && strlen(weir_error()) > 20 ? 0 : -1;
     char *const text = weir_outline_plan(o, &how, NULL);
     const bool  refused = weir_error_status() == WEIR_ERR_BUDGET && strlen(weir_error()) > 40;
+    const bool  right = text && accepted(f, o, text);
     weir_outline_free(o);
     if (!text)
         return refused ? 0 : -1;
-    const bool whole = strncmp(text, "{\"graph\":", 9) == 0 &&
+    const bool whole = right && strncmp(text, "{\"graph\":", 9) == 0 &&
                        strcmp(text + strlen(text) - 4, "\n]}\n") == 0;
     weir_text_free(text);
     return whole ? 1 : -1;
@@ -48,10 +61,10 @@ CASE(damaged_steps_never_crash)
     folder               f;
     CHECK_OR_RETURN(chain(at) > 1000 && folder_make(&f));
     for (int i = 0; i < rounds; i++) {
-        size_t n = chain(at);
+        size_t n = i % 2 ? chain(at) : sound(WEIR_TEST_DIR "/data/levers.json", at);
         for (int64_t k = check_int(0, 3) ? 1 : 3; k > 0 && n > 0; k--)
             n = i % 4 ? damage_value(at, n) : damage_bytes(at, n);
-        const int how = try_file(file_write(&f, 0, at, n), budgets[check_int(0, 4)]);
+        const int how = try_file(&f, file_write(&f, 0, at, n), budgets[check_int(0, 4)]);
         if (!CHECK(how >= 0)) {
             printf("    round %d, %s:\n%.*s\n", i, weir_error(), (int)n, at);
             break;
@@ -60,6 +73,42 @@ CASE(damaged_steps_never_crash)
     }
     if (!CHECK(seen[0] > rounds / 4 && seen[1] > rounds / 20))
         printf("    %d refused, %d planned\n", seen[0], seen[1]);
+    folder_remove(&f);
+}
+
+/* What no reader of the format may guess is refused with file, object and field. */
+CASE(fields_that_are_wrong)
+{
+    static const struct { const char *op, *says; } wrong[] = {
+        {"\"id\": 0, \"inputs\": [0], \"outputs\": [2]", "operation 1: id 0 is taken"},
+        {"\"id\": 1, \"inputs\": [0], \"outputs\": [2], \"phase\": \"now\"",
+         "operation 1: phase is none of fwd, bwd, opt"},
+        {"\"id\": 1, \"inputs\": [0], \"outputs\": [2], \"once\": 1",
+         "operation 1: once is neither true nor false"},
+        {"\"id\": 1, \"inputs\": [1], \"outputs\": [2], \"inplace\": [1, 2]",
+         "operation 1: inplace is a list of pairs"},
+        {"\"id\": 1, \"inputs\": [1], \"outputs\": [2], \"mutates\": 0",
+         "operation 1: inplace, mask_inputs and mutates are lists"},
+        {"\"id\": 1, \"inputs\": [2], \"outputs\": [2]", "operation 1: reads what is not made"},
+        {"\"id\": 1, \"inputs\": [7], \"outputs\": [2]", "operation 1: names a tensor"},
+        {"\"id\": 1, \"inputs\": [0], \"outputs\": []", "tensor 2: (its id) is made by nobody"},
+        {"\"id\": 1, \"inputs\": [0], \"outputs\": [2], \"mask_inputs\": [1]", "mask_inputs"}};
+    folder f;
+
+    CHECK_OR_RETURN(folder_make(&f));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[800];
+        snprintf(text, sizeof text, "{\"tensors\": [{\"id\": 0, \"bytes\": 8, \"kind\": "
+                 "\"param\"}, {\"id\": 1, \"bytes\": 8, \"kind\": \"activation\"}, {\"id\": 2, "
+                 "\"bytes\": 8, \"kind\": \"activation\"}], \"ops\": [{\"id\": 0, \"time_us\": 1, "
+                 "\"inputs\": [0], \"outputs\": [1]}, {\"time_us\": 1, %s}]}", wrong[i].op);
+        const char *const   path = file_text(&f, 0, text);
+        weir_outline *const o = weir_outline_read(path);
+        CHECK(!o && weir_error_status() == WEIR_ERR_IO);
+        CHECK_TEXT(weir_error(), wrong[i].says);
+        CHECK_TEXT(weir_error(), path);
+        weir_outline_free(o);
+    }
     folder_remove(&f);
 }
 

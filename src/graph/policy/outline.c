@@ -113,6 +113,12 @@ static bool is_resident(weir_kind kind)
     return kind == WEIR_KIND_PARAM || kind == WEIR_KIND_STATE || kind == WEIR_KIND_INPUT;
 }
 
+static bool is_flag(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    return !v || json_is_boolean(v);
+}
+
 /* Tensor i becomes a piece, if it is resident or not as asked for. */
 static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
 {
@@ -126,6 +132,8 @@ static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
         return wrong(r, "tensor", i, "needs id, bytes and kind");
     if (!whole(t, "enc_bytes", 0, &packed) || packed > bytes)
         return wrong(r, "tensor", i, "enc_bytes is a number up to bytes");
+    if (!is_flag(t, "output"))
+        return wrong(r, "tensor", i, "output is neither true nor false");
     if (kind == WEIR_KIND_COUNT)
         return wrong(r, "tensor", i, "kind is none of param, state, input, activation, gradient");
     if (is_resident(kind) != resident)
@@ -244,6 +252,51 @@ static weir_status read_more(weir_reader *r, uint32_t i)
     return WEIR_OK;
 }
 
+static bool is_list(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    return !v || json_is_array(v);
+}
+
+/* Keys that an operation may have are what the format says, or are not there. */
+static weir_status check_fields(const weir_reader *r, uint32_t i)
+{
+    const json_t     *op = json_array_get(r->ops, i), *phase = json_object_get(op, "phase");
+    const json_t     *pairs = json_object_get(op, "inplace");
+    const char *const text = json_string_value(phase);
+
+    if (phase && (!text || (strcmp(text, "fwd") && strcmp(text, "bwd") && strcmp(text, "opt"))))
+        return wrong(r, "operation", i, "phase is none of fwd, bwd, opt");
+    if (!is_flag(op, "once"))
+        return wrong(r, "operation", i, "once is neither true nor false");
+    if (!is_list(op, "inplace") || !is_list(op, "mask_inputs") || !is_list(op, "mutates"))
+        return wrong(r, "operation", i, "inplace, mask_inputs and mutates are lists");
+    for (size_t k = 0; k < json_array_size(pairs); k++)
+        if (json_array_size(json_array_get(pairs, k)) != 2)
+            return wrong(r, "operation", i, "inplace is a list of pairs of tensors");
+    return WEIR_OK;
+}
+
+/* A plan names operations by their ids. */
+static weir_status check_ids(const weir_reader *r)
+{
+    const uint32_t    n = r->o->task_id.n;
+    weir_named *const named = weir_mem_alloc((n + 1u) * sizeof *named);
+    weir_status       status = named ? WEIR_OK : WEIR_ERR_NOMEM;
+
+    for (uint32_t i = 0; named && i < n; i++)
+        named[i] = (weir_named){r->o->task_id.at[i], i};
+    if (named)
+        qsort(named, n, sizeof *named, by_id);
+    for (uint32_t i = 1; status == WEIR_OK && i < n; i++)
+        if (named[i].id == named[i - 1].id)
+            status = weir_fail(WEIR_ERR_IO, "%s: operation %u: id %lld is taken by operation %u",
+                               r->path, named[i].number, (long long)named[i].id,
+                               named[i - 1].number);
+    weir_mem_free(named);
+    return status;
+}
+
 static weir_phase phase_of(const char *phase)
 {
     return !phase || strcmp(phase, "fwd") == 0 ? WEIR_FORWARD
@@ -263,6 +316,7 @@ static weir_status read_op(weir_reader *r, uint32_t i)
         return wrong(r, "operation", i, "needs id and time_us; workspace_bytes is a number");
     if (!count_bytes(r, work))
         return wrong(r, "operation", i, "too many bytes");
+    WEIR_TRY(check_fields(r, i));
     r->only = r->in.n = r->out.n = r->pairs.n = r->masked.n = r->changes.n = 0;
     WEIR_TRY(read_list(r, i, "inputs", false, &until));
     WEIR_TRY(read_list(r, i, "outputs", true, &until));
@@ -312,6 +366,7 @@ static weir_status read_all(weir_reader *r, const json_t *root)
         note_overwritten(r, i);
     for (uint32_t i = 0; i < no; i++)
         WEIR_TRY(read_op(r, i));
+    WEIR_TRY(check_ids(r));
     for (uint32_t k = 0; k < temporary; k++)
         if (r->made[k] == WEIR_NO_PIECE)
             return wrong(r, "tensor", (size_t)r->o->piece_id.at[k], "(its id) is made by nobody");
