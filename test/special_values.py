@@ -230,7 +230,7 @@ except ImportError:
 import special_cases                                                            # noqa: E402
 import special_layers                                                           # noqa: E402
 from special_cases import FLOAT_TYPES, cycle                                    # noqa: E402
-from special_weir import Device         # noqa: E402
+from special_weir import Device                                                 # noqa: E402
 
 CASES = [case for kind in (special_cases.curves, special_cases.between, special_cases.casts,
                            special_cases.reductions, special_layers.images,

@@ -11,6 +11,10 @@ TYPES = {torch.float32: 0, torch.float64: 1, torch.int32: 2, torch.int64: 3, tor
 TORCH = {number: name for name, number in TYPES.items()}
 
 
+# Behind the fields of an options structure: fields that it gets later are 0, their default.
+SPARE = ctypes.c_char * 64
+
+
 class Desc(ctypes.Structure):
     """weir_desc"""
     _fields_ = [("dtype", ctypes.c_int), ("ndim", ctypes.c_int), ("dim", ctypes.c_int64 * 8)]
@@ -24,14 +28,7 @@ class Pair(ctypes.Structure):
 class DeviceOptions(ctypes.Structure):
     """weir_device_options"""
     _fields_ = [("threads", ctypes.c_int), ("seed", ctypes.c_uint64),
-                ("spill_dir", ctypes.c_char_p)]
-
-
-class PlanOptions(ctypes.Structure):
-    """weir_plan_options"""
-    _fields_ = [("level", ctypes.c_int), ("disable", ctypes.c_char_p), ("budget", ctypes.c_char_p),
-                ("policy", ctypes.c_char_p), ("placement", ctypes.c_char_p),
-                ("measure", ctypes.c_bool), ("cache", ctypes.c_char_p), ("guided", ctypes.c_int)]
+                ("spill_dir", ctypes.c_char_p), ("more", SPARE)]
 
 
 def fields(name, *kinds):
@@ -40,6 +37,7 @@ def fields(name, *kinds):
     types = {"q": ctypes.c_int64, "d": ctypes.c_double, "b": ctypes.c_bool, "i": ctypes.c_int,
              "q2": ctypes.c_int64 * 2, "p": ctypes.c_void_p}
     made = [(f"f{i}", types[kind]) for i, kind in enumerate(kinds)]
+    made.append(("more", SPARE))
     return type(name, (ctypes.Structure,), {"_fields_": made})
 
 
