@@ -465,7 +465,7 @@ CASE(gradient_through_a_cast)
     close(&w);
 }
 
-CASE(class_number_out_of_range)
+CASE(classes_out_of_range_are_never_correct)
 {
     weir_device *const d = weir_device_open(check_device(), NULL);
     weir_tensor *const logits = weir_param(d, weir_2d(WEIR_F32, 2, 3), "logits");
@@ -474,13 +474,8 @@ CASE(class_number_out_of_range)
 
     CHECK_OK(weir_write_fill(logits, 1));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        float   loss = 0;
         int64_t correct = -1;
         CHECK_OK(weir_write(target, wrong[i], sizeof wrong[i]));
-        weir_tensor *const y = weir_cross_entropy(logits, target);
-        CHECK_OK(weir_read(y, &loss, sizeof loss));
-        CHECK(isnan(loss));
-        CHECK(gradient(y, logits) != NULL);
         CHECK_OK(weir_read(weir_count_correct(logits, target), &correct, sizeof correct));
         CHECK(correct == (i == 0));
     }
