@@ -96,10 +96,10 @@ static void draw_passes(mode *m, dice *r)
 /* auto searches long: it is for small graphs, and often theirs. */
 static const char *draw_policy(const program *p, dice *r)
 {
-    enum { SMALL = 28 };
+    enum { SMALL = 32 };
     if (policy.n == 0)
         find_policies();
-    const bool wanted = p->nodes <= SMALL && dice_chance(r, 60);
+    const bool wanted = p->nodes <= SMALL && dice_chance(r, 92);
     for (int tries = 0;; tries++) {
         const char *const name = policy.text[dice_int(r, 0, policy.n - 1)];
         const bool        searches = strncmp(name, "auto", 4) == 0 && name[4] != 't';
@@ -130,7 +130,7 @@ static void draw_mode(const program *p, const mode *base, int i, mode *m)
     m->on = i < MODES - 1;
     if (i == 2 || (m->on && i > 2 && dice_chance(&r, 25)))
         draw_passes(m, &r);
-    if (m->on && i > 2)
+    if (m->on && (i > 2 || (i == 2 && dice_chance(&r, 70))))
         draw_budget(p, m, &r);
     if (m->on && i > 1 && dice_chance(&r, 75))
         strcpy(m->placement, places[dice_int(&r, 0, COUNT(places) - 1)]);

@@ -133,25 +133,40 @@ static void drop_graph(stage *s)
     s->nkept = 0;
 }
 
-/* A refused budget names the smallest that works: it must. */
+/* The budget after a refusal: the smallest that works, which the sentence must name, and of the
+ * room above it, up to the whole, the mode's share. Parameters alone are often more than a share of
+ * the whole. 0: none is named. */
+static size_t next_budget(const mode *m, const char *sentence)
+{
+    static const char mark[] = "the smallest that works is ", asked[] = "budget of ";
+    const char *const found = strstr(sentence, mark), *const of = strstr(sentence, asked);
+    if (!found || !of)
+        return 0;
+    const size_t smallest = strtoull(found + strlen(mark), NULL, 10);
+    if (m->share == SMALLEST)
+        return smallest;
+    const size_t share = (size_t)m->share;
+    const size_t whole = strtoull(of + strlen(asked), NULL, 10) / share * 100;
+    return whole > smallest ? smallest + (whole - smallest) / 100 * share : smallest;
+}
+
+/* A budget of the smallest that a refusal names, or of more, must work. */
 static weir_status plan_and_run(stage *s, const mode *m, trace *t)
 {
-    static const char  mark[] = "the smallest that works is ";
-    const weir_status  status = first_run(s, m, 0);
-    const char *const  found = strstr(weir_error(), mark);
+    const weir_status status = first_run(s, m, 0);
 
     if (status != WEIR_ERR_BUDGET || !m->share)
         return status;
-    if (!found) {
+    const size_t budget = next_budget(m, weir_error());
+    if (budget == 0) {
         wrong(t, "a refused budget names no smallest: %s", weir_error());
         return status;
     }
-    const size_t smallest = strtoull(found + strlen(mark), NULL, 10);
     t->refused = true;
     drop_graph(s);
-    const weir_status again = first_run(s, m, smallest);
+    const weir_status again = first_run(s, m, budget);
     if (again == WEIR_ERR_BUDGET)
-        wrong(t, "a budget of %zu bytes was said to work: %s", smallest, weir_error());
+        wrong(t, "a budget of %zu bytes was said to work: %s", budget, weir_error());
     return again;
 }
 
