@@ -10,10 +10,10 @@
 enum { MAX_NAMES = 160, NAME = 48, ENOUGH = 150, OF = 2000 };
 
 const kernels kernel_set[] = {
-    {"any", "", "", false, true},
-    {"own", "own", "own", true, false},
-    {"openblas", "openblas", "openblas", false, false},
-    {"onednn", "onednn", "onednn", false, true},
+    {"any", "", "", false},
+    {"own", "own", "own", true},
+    {"openblas", "openblas", "openblas", false},
+    {"onednn", "onednn", "onednn", false},
 };
 const int kernel_sets = sizeof kernel_set / sizeof *kernel_set;
 
@@ -68,13 +68,10 @@ static void find_policies(void)
 
 /* ---- drawing ---- */
 
-static void draw_machine(const program *p, mode *m, dice *r)
+static void draw_machine(mode *m, dice *r)
 {
     static const int threads[] = {1, 1, 1, 1, 2, 2, 3, 4};
     m->threads = threads[dice_int(r, 0, COUNT(threads) - 1)];
-    /* oneDNN's gradient of 1x1 convolutions with strides writes out of bounds on two threads. */
-    if (p->strided && kernel_set[m->kernels].onednn)
-        m->threads = 1;
 }
 
 static void draw_passes(mode *m, dice *r)
@@ -125,7 +122,7 @@ static void draw_mode(const program *p, const mode *base, int i, mode *m)
     if (i == 0)
         return;
     if (kernel_set[m->kernels].own)
-        draw_machine(p, m, &r);
+        draw_machine(m, &r);
     m->raw = dice_chance(&r, 30);
     m->on = i < MODES - 1;
     if (i == 2 || (m->on && i > 2 && dice_chance(&r, 25)))
@@ -146,7 +143,7 @@ void draw_modes(const program *p, mode modes[MODES], mode *other)
     mode base = {.kernels = (int)dice_int(&r, 0, kernel_sets - 1),
                  .isa = dice_chance(&r, 55) ? 0 : (int)dice_int(&r, 1, isa_names - 1)};
 
-    draw_machine(p, &base, &r);
+    draw_machine(&base, &r);
     for (int i = 0; i < MODES; i++)
         draw_mode(p, &base, i, &modes[i]);
     *other = (mode){.kernels = (base.kernels + (int)dice_int(&r, 1, kernel_sets - 1)) % kernel_sets,

@@ -211,8 +211,6 @@ static bool draw_conv(maker *m, op *o)
     o->a[3] = dice_chance(&m->r, 85) ? 1 : 2;
     o->a[4] = groups;
     o->a[5] = dice_chance(&m->r, 15);       /* asymmetric */
-    if (k == 1 && o->a[1] > 1)
-        m->p->strided = true;
     if (d.dim[1] > 32 || elements(&d) > 6000 || d.dim[2] > 40 || d.dim[3] > 40)
         return false;
     const int64_t in = d.dim[1];
@@ -248,8 +246,6 @@ static bool draw_conv1d(maker *m, op *o)
     const int64_t   k = dice_int(&m->r, 1, 3), out = dice_int(&m->r, 1, 6);
     o->a[0] = dice_chance(&m->r, 75) ? 1 : 2;
     o->a[1] = dice_int(&m->r, 0, k / 2);
-    if (k == 1 && o->a[0] > 1)
-        m->p->strided = true;
     op_in(o, x);
     op_in(o, new_real(m, LEAF_PARAM, (weir_desc){d.dtype, 3, {out, d.dim[1], k}}));
     if (dice_chance(&m->r, 50))

@@ -106,7 +106,6 @@ typedef struct program {
     weir_dtype type;        /* of parameters, and of most values: f32 or f64 */
     weir_dtype precision;   /* weir_model_set_precision; WEIR_F32: none */
     bool       smooth;      /* no jumps, plain SGD: near in all kernels */
-    bool       strided;     /* has a 1x1 convolution with strides */
     size_t     nodes;       /* of the largest graph, once mode 1 has run */
 } program;
 
@@ -140,7 +139,6 @@ enum { SMALLEST = -1 };
 typedef struct kernels {
     const char *name, *conv, *gemm;
     bool        own;        /* equal bits for every thread count */
-    bool        onednn;     /* convolutions may be oneDNN's */
 } kernels;
 
 extern const kernels     kernel_set[];
