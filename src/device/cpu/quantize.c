@@ -78,8 +78,8 @@ static void dequantize_group(const weir_kargs *k, const weir_pack_attr *a, int64
     const uint32_t       mask = (1u << a->bits) - 1;
 
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t code = a->bits == 16 ? from[2 * i] | (uint32_t)from[2 * i + 1] << 8
-                                            : from[i / per] >> i % per * a->bits & mask;
+        const uint32_t code = a->bits == 16 ? (uint32_t)from[2 * i] | (uint32_t)from[2 * i + 1] << 8
+                                            : (uint32_t)from[i / per] >> i % per * a->bits & mask;
         x[i] = (float)((double)range[0] + (double)code * (double)range[1]);
     }
 }
