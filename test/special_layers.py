@@ -77,10 +77,10 @@ def by_rows(q, k, v):
 
 
 def attended(dtype, size):
-    """q, k, v: a row of q is NaN, a column of v infinite from the first step on. (What later steps
-    of v hold may reach earlier rows, 0 times NaN being NaN: weir/op.h.)"""
+    """q, k, v: a row of q is NaN, so is an element of v that early rows do not see; a column of v
+    is infinite from the first step on."""
     q, k, v = (ordinary((1, 9, size), dtype, seed) for seed in (1, 2, 3))
-    q[0, 4, 0], v[0, 0, 0] = NAN, INF
+    q[0, 4, 0], v[0, 0, 0], v[0, 5, -1] = NAN, INF, NAN
     return [q, k, v]
 
 

@@ -203,3 +203,111 @@ CASE(nothing_that_is_not_chosen_counts)
     }
     weir_device_close(d);
 }
+
+/* ---- attention ---- */
+
+enum { MOST = 150 * 80 };       /* elements of an operand */
+
+typedef struct attended {
+    int        queries, keys, width, heads;
+    weir_dtype type;
+} attended;
+
+/* Of q, k, v: gradients; then y, all in f64. */
+typedef struct attention_outcome {
+    double at[4][MOST];
+} attention_outcome;
+
+/* Causal attention and the gradients of the sum of its squares. Operand i of q, k and v holds
+ * `filler` in rows from[i] to to[i]. */
+static void attend(weir_device *d, const attended *c, const int *from, const int *to,
+                   double filler, attention_outcome *out)
+{
+    static double v[MOST];
+    weir_tensor  *p[3], *dp[3] = {NULL};
+
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < 3; i++) {
+        const int rows = i == 0 ? c->queries : c->keys;
+        numbers(v, rows * c->width, i);
+        for (int j = from[i] * c->width; j < to[i] * c->width; j++)
+            v[j] = filler;
+        p[i] = made(d, true, cube(1, rows, c->width), v);
+    }
+    weir_tensor *const y = weir_attention(weir_cast(p[0], c->type), weir_cast(p[1], c->type),
+                                          weir_cast(p[2], c->type), c->heads, true);
+    weir_tensor *const wide = weir_cast(y, WEIR_F64);
+    CHECK_OK(weir_gradients(weir_sum(weir_square(wide), 0, false), 3, p, dp));
+    CHECK_OK(weir_read(wide, out->at[3], weir_tensor_bytes(wide)));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(weir_read(dp[i], out->at[i], weir_tensor_bytes(dp[i])));
+        weir_release(p[i]);
+    }
+}
+
+/* Rows first to last of outcome i are the same to the bit. */
+static void same_rows(const attended *c, const attention_outcome *got,
+                      const attention_outcome *want, int i, int first, int last, double filler)
+{
+    const size_t at = (size_t)(first * c->width), n = (size_t)((last - first) * c->width);
+
+    check_that(memcmp(&got->at[i][at], &want->at[i][at], n * sizeof(double)) == 0, __FILE__,
+               __LINE__, "attention in %s, %d queries, %d keys: with %g out of sight, rows %d to "
+               "%d of outcome %d differ", weir_dtype_name(c->type), c->queries, c->keys, filler,
+               first, last, i);
+}
+
+static const attended attentions[] = {
+    {3, 6, 4, 2, WEIR_F32}, {70, 150, 80, 2, WEIR_F32}, {20, 40, 300, 1, WEIR_F32}};
+
+/* Keys from the number of queries on are seen by none. */
+CASE(nothing_that_attention_hides_counts)
+{
+    static attention_outcome clean, got;
+    weir_device *const       d = weir_device_open(check_device(), NULL);
+
+    for (int n = 0; n < 3 * 4; n++) {
+        attended  c = attentions[n / 4];
+        const int from[] = {0, c.queries, c.queries}, to[] = {0, c.keys, c.keys};
+        c.type = (weir_dtype[]){WEIR_F32, WEIR_F64, WEIR_F16, WEIR_BF16}[n % 4];
+        attend(d, &c, from, to, 0, &clean);
+        for (int i = c.queries * c.width; i < c.keys * c.width; i++)
+            CHECK(clean.at[1][i] == 0 && clean.at[2][i] == 0);
+        for (size_t f = 0; f < sizeof fillers / sizeof *fillers; f++) {
+            attend(d, &c, from, to, fillers[f], &got);
+            for (int i = 0; i < 4; i++)
+                same_rows(&c, &got, &clean, i, 0, i == 0 || i == 3 ? c.queries : c.keys,
+                          fillers[f]);
+        }
+    }
+    weir_device_close(d);
+}
+
+/* A key reaches no query before it, a query no key behind it, in the blocks on the diagonal, too:
+ * one is NaN or infinite. */
+CASE(attention_looks_back_only)
+{
+    static attention_outcome clean, got;
+    weir_device *const       d = weir_device_open(check_device(), NULL);
+
+    for (int n = 0; n < 3 * 4; n++) {
+        attended  c = attentions[n / 4];
+        const int at = c.queries * 2 / 3, none[3] = {0};
+        c.type = (weir_dtype[]){WEIR_F32, WEIR_F64, WEIR_F16, WEIR_BF16}[n % 4];
+        attend(d, &c, none, none, 0, &clean);
+        for (size_t f = 2; f < sizeof fillers / sizeof *fillers; f++) {
+            attend(d, &c, (int[]){0, at, at}, (int[]){0, at + 1, at + 1}, fillers[f], &got);
+            same_rows(&c, &got, &clean, 3, 0, at, fillers[f]);
+            same_rows(&c, &got, &clean, 0, 0, at, fillers[f]);
+            CHECK(!isfinite(got.at[3][at * c.width]));
+            attend(d, &c, (int[]){at, 0, 0}, (int[]){at + 1, 0, 0}, fillers[f], &got);
+            same_rows(&c, &got, &clean, 3, 0, at, fillers[f]);
+            same_rows(&c, &got, &clean, 3, at + 1, c.queries, fillers[f]);
+            same_rows(&c, &got, &clean, 0, at + 1, c.queries, fillers[f]);
+            same_rows(&c, &got, &clean, 1, at + 1, c.keys, fillers[f]);
+            same_rows(&c, &got, &clean, 2, at + 1, c.keys, fillers[f]);
+            CHECK(!isfinite(got.at[1][0]));
+        }
+    }
+    weir_device_close(d);
+}

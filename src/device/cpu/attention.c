@@ -97,6 +97,40 @@ static void multiply(const head *x, const cases *c, const weir_attention_block *
     weir_gemm_run(&c->of[b->rows < ROWS][b->cols < COLS], left, right, to, add, x->gemm, NULL);
 }
 
+/* multiply_seen where `right` has elements that are not finite: a copy without them is multiplied,
+ * then they are added where they are seen. Some columns at a time, whose sums keep their bits. */
+static void multiply_wild(const head *x, const weir_gemm *g, const weir_attention_block *b,
+                          const void *left, const void *right, void *to)
+{
+    enum { WIDE = 16 };
+    const plan *const     p = x->p;
+    weir_gemm_shape       s = g->shape;
+    _Alignas(UNIT) double tamed[(ROWS > COLS ? ROWS : COLS) * WIDE];
+    for (int64_t c = 0; c < g->shape.n; c += WIDE) {
+        const char *const from = (const char *)right + (size_t)c * p->size;
+        char *const       at = (char *)to + (size_t)c * p->size;
+        weir_gemm         part;
+        s.n = s.ldb = min64(WIDE, g->shape.n - c);
+        weir_gemm_plan_alone(&part, &s);    /* too small for scratch */
+        p->loops.tame(s.k, s.n, from, g->shape.ldb, tamed);
+        weir_gemm_run(&part, left, tamed, at, true, NULL, NULL);
+        p->loops.add_wild(b, s.ta, left, from, s.n, g->shape.ldb, at);
+    }
+}
+
+/* to += left (scores, 0 where not seen; or their transpose) times right. What is not seen counts as
+ * nothing, also where 0 times it is NaN. */
+static void multiply_seen(const head *x, const cases *c, const weir_attention_block *b,
+                          const void *left, const void *right, void *to)
+{
+    const weir_gemm *const       g = &c->of[b->rows < ROWS][b->cols < COLS];
+    const weir_gemm_shape *const s = &g->shape;
+    if (b->seen >= b->cols || x->p->loops.finite(s->k, s->n, right, s->ldb))
+        multiply(x, c, b, left, right, to, true);
+    else
+        multiply_wild(x, g, b, left, right, to);
+}
+
 /* ---- forward ---- */
 
 static void fill_rows(const plan *p, void *at, int64_t n, double value)
@@ -119,7 +153,7 @@ static void forward_rows(const head *x, int64_t i)
         multiply(x, &p->score, &b, row_of(p, x->q, first, p->d), row_of(p, x->k, j * COLS, p->d),
                  x->scores, false);
         p->loops.soften(&b, x->scores, x->most, x->sum, y, p->e, p->h * p->e);
-        multiply(x, &p->value, &b, x->scores, row_of(p, x->v, j * COLS, p->e), y, true);
+        multiply_seen(x, &p->value, &b, x->scores, row_of(p, x->v, j * COLS, p->e), y);
     }
     p->loops.finish(rows, x->most, x->sum, y, p->e, p->h * p->e,
                     x->lse + (size_t)first * p->size);
@@ -174,9 +208,9 @@ static void back_block(const head *x, int64_t i, int64_t j)
     multiply(x, &p->score, &b, q, k, x->scores, false);
     multiply(x, &p->value, &b, dy, row_of(p, x->v, col, p->e), x->dp, false);
     p->loops.back(&b, x->scores, x->dp, x->lse + (size_t)row * p->size, x->sum);
-    multiply(x, &p->dv, &b, x->scores, dy, row_of(p, x->dv, col, p->e), true);
-    multiply(x, &p->dq, &b, x->dp, k, row_of(p, x->dq, row, p->d), true);
-    multiply(x, &p->dk, &b, x->dp, q, row_of(p, x->dk, col, p->d), true);
+    multiply_seen(x, &p->dv, &b, x->scores, dy, row_of(p, x->dv, col, p->e));
+    multiply_seen(x, &p->dq, &b, x->dp, k, row_of(p, x->dq, row, p->d));
+    multiply_seen(x, &p->dk, &b, x->dp, q, row_of(p, x->dk, col, p->d));
 }
 
 static void back_task(void *ctx, int64_t task)

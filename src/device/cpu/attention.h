@@ -2,6 +2,7 @@
 #ifndef WEIR_DEVICE_CPU_ATTENTION_H
 #define WEIR_DEVICE_CPU_ATTENTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WEIR_ATTENTION_ROWS 64      /* of q in a block of scores, at most */
@@ -28,6 +29,14 @@ typedef struct weir_attention_loops {
     /* Scores become probabilities, dp their gradient before the softmax, times scale. */
     void (*back)(const weir_attention_block *b, void *scores, void *dp, const void *lse,
                  const void *delta);
+    /* Is all finite in these rows, of `columns` elements, `row` from one to the next? */
+    bool (*finite)(int64_t rows, int64_t columns, const void *at, int64_t row);
+    /* to = at, elements that are not finite being 0; rows of `to` lie close together. */
+    void (*tame)(int64_t rows, int64_t columns, const void *at, int64_t row, void *to);
+    /* y += scores (turned: their transpose) times what is not finite in x, pairs that see each
+     * other only. Rows of x are the block's columns, turned: its rows. */
+    void (*add_wild)(const weir_attention_block *b, bool turned, const void *scores, const void *x,
+                     int64_t columns, int64_t row, void *y);
 } weir_attention_loops;
 
 /* Indexed by weir_dtype: f32, f64. */

@@ -116,6 +116,44 @@ static void FN(back)(const weir_attention_block *b, void *scores, void *dps, con
     }
 }
 
+static bool FN(finite)(int64_t rows, int64_t columns, const void *at, int64_t row)
+{
+    T lane[LANES] = {0};    /* 0, NaN once anything was not finite */
+    for (int64_t r = 0; r < rows; r++) {
+        const T *const x = (const T *)at + r * row;
+        int64_t        j = 0;
+        for (; j + LANES <= columns; j += LANES)
+            for (int i = 0; i < LANES; i++)
+                lane[i] += x[j + i] * 0;
+        for (int i = 0; j < columns; i++, j++)
+            lane[i] += x[j] * 0;
+    }
+    return FN(add_up)(lane) == 0;
+}
+
+static void FN(tame)(int64_t rows, int64_t columns, const void *at, int64_t row, void *to)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < columns; j++) {
+            const T x = ((const T *)at)[r * row + j];
+            ((T *)to)[r * columns + j] = x * 0 == 0 ? x : 0;
+        }
+}
+
+static void FN(add_wild)(const weir_attention_block *b, bool turned, const void *scores,
+                         const void *xs, int64_t columns, int64_t row, void *ys)
+{
+    for (int64_t r = 0; r < b->rows; r++)
+        for (int64_t c = 0; c < FN(seen_of)(b, r); c++) {
+            const T        s = ((const T *)scores)[r * b->cols + c];
+            const T *const x = (const T *)xs + (turned ? r : c) * row;
+            T *const       y = (T *)ys + (turned ? c : r) * row;
+            for (int64_t j = 0; j < columns; j++)
+                if (!(x[j] * 0 == 0))
+                    y[j] += s * x[j];
+        }
+}
+
 #undef T
 #undef EXP
 #undef LOG
