@@ -28,8 +28,10 @@ static inline __nv_bfloat16 __float2bfloat16_rn(float x)
     return {weir_to_bf16(x)};
 }
 
-static inline float emulate_float(__half x)        { return weir_from_f16(x.bits); }
-static inline float emulate_float(__nv_bfloat16 x) { return weir_from_bf16(x.bits); }
+static inline float __half2float(__half x)             { return weir_from_f16(x.bits); }
+static inline float __bfloat162float(__nv_bfloat16 x)   { return weir_from_bf16(x.bits); }
+static inline float emulate_float(__half x)             { return weir_from_f16(x.bits); }
+static inline float emulate_float(__nv_bfloat16 x)      { return weir_from_bf16(x.bits); }
 
 namespace nvcuda {
 namespace wmma {

@@ -57,12 +57,64 @@ attention_scores(attention_shared<T, TW> &m, real<T> (&s)[EACH][EACH], const wei
                                                                  j0, j1, 0, columns);
 }
 
-/* sum += scores (owned by other) times the other's rows from j0, `across` columns from c0. */
+/* How a block of scores is cut by causal: owned row i and other row j do not see each other where
+ * j > i + ahead or, the owned being of k and v, where j < i + ahead. */
+struct attention_cut_at {
+    bool some, keys;        /* are there such pairs? are k's rows the owned ones? */
+    int  ahead;
+};
+
+template <class T>
+static __device__ inline attention_cut_at attention_cut_of(const attention_sizes &of, bool keys,
+                                                           int64_t i0, int64_t j0)
+{
+    constexpr int SIDE = attention_side<T>::N;
+    const int64_t ahead = i0 - j0, far = keys ? -ahead : ahead;
+    const bool    some = of.causal && far < SIDE - 1;
+    return {some, keys, some ? (int)ahead : 0};
+}
+
+/* Does the thread hold something that is not finite? */
+template <class A, int WIDE, int DEPTH, int THREADS>
+static __device__ inline bool attention_wild(const weir_held<A, WIDE, DEPTH, THREADS> &held)
+{
+    A none = 0;
+    WEIR_UNROLL
+    for (int r = 0; r < held.QUADS; r++)
+        WEIR_UNROLL
+        for (int v = 0; v < WEIR_QUAD; v++)
+            none += held.at[r].at[v] * 0;
+    return !(none == 0);
+}
+
+/* weir_tile_step that leaves out pairs that do not see each other: 0 times NaN is NaN. p0: the
+ * step's first other row. */
+template <class A, int SIDE, int WIDE, int TW>
+static __device__ inline void attention_step(A (&sum)[EACH][TW], const A (*a)[SIDE + WEIR_QUAD],
+                                             const A (*b)[WIDE + WEIR_QUAD],
+                                             const attention_cut_at &cut, int p0)
+{
+    const int x = (int)threadIdx.x % (SIDE / EACH), y = (int)threadIdx.x / (SIDE / EACH);
+    for (int p = 0; p < DEPTH; p++)
+        WEIR_UNROLL
+        for (int i = 0; i < EACH; i++) {
+            const int over = p0 + p - (y * EACH + i + cut.ahead);
+            if (cut.keys ? over < 0 : over > 0)
+                continue;
+            WEIR_UNROLL
+            for (int j = 0; j < TW; j++)
+                sum[i][j] = weir_fma(a[p][y * EACH + i], b[p][weir_tile_at<WIDE, TW>(x, j)],
+                                     sum[i][j]);
+        }
+}
+
+/* sum += scores (owned by other) times the other's rows from j0, `across` columns from c0. Scores
+ * are 0 where rows do not see each other: those count as nothing, whatever the rows hold. */
 template <class T, int TW>
 static __device__ inline void attention_add(attention_shared<T, TW> &m, real<T> (&sum)[EACH][TW],
                                             const real<T> (&s)[EACH][EACH],
                                             const weir_panel<T> &rows, int64_t c0, int64_t columns,
-                                            int64_t j0, int64_t j1)
+                                            int64_t j0, int64_t j1, const attention_cut_at &cut)
 {
     constexpr int SIDE = attention_side<T>::N, WIDE = SIDE / EACH * TW;
     constexpr int THREADS = attention_side<T>::THREADS;
@@ -76,10 +128,17 @@ static __device__ inline void attention_add(attention_shared<T, TW> &m, real<T> 
     weir_held<real<T>, WIDE, DEPTH, THREADS> held;
     weir_fetch(held, rows, c0, columns, j0, j1);
     for (int p = 0; p < SIDE && j0 + p < j1; p += DEPTH) {
+        bool wild = false;
         weir_put<real<T>, WIDE, DEPTH, THREADS>(m.rows, held, rows.col == 1);
-        __syncthreads();
+        if (cut.some)
+            wild = __syncthreads_or(attention_wild(held));
+        else
+            __syncthreads();
         weir_fetch(held, rows, c0, columns, j0 + p + DEPTH, j1);
-        weir_tile_step<real<T>, SIDE, WIDE, DEPTH>(sum, m.scores + p, m.rows);
+        if (wild)
+            attention_step<real<T>, SIDE, WIDE>(sum, m.scores + p, m.rows, cut, p);
+        else
+            weir_tile_step<real<T>, SIDE, WIDE, DEPTH>(sum, m.scores + p, m.rows);
         __syncthreads();
     }
 }
@@ -170,7 +229,8 @@ static __device__ inline void attention_forward_block(attention_shared<T, TW> &m
             for (int j = 0; j < TW; j++)
                 out[i][j] *= fix;
         }
-        attention_add(m, out, s, v, c0, g.of.e, j0, end);
+        attention_add(m, out, s, v, c0, g.of.e, j0, end,
+                      attention_cut_of<T>(g.of, false, i0, j0));
     }
     for (int i = 0; i < EACH; i++)
         share[i] = sum[i] == 0 ? 0 : 1 / sum[i];
@@ -247,7 +307,8 @@ static __device__ inline void attention_back_block(attention_shared<T, TW> &m,
                              g.of.e);
         attention_scores(m, s, BY_ROWS ? q : k, i0, mine, BY_ROWS ? k : q, j0, others, g.of.d);
         attention_back<T, OF>(g, head, s, dp, i0 + y * EACH, j0 + x * EACH);
-        attention_add(m, sum, s, rows, c0, columns, j0, end);
+        attention_add(m, sum, s, rows, c0, columns, j0, end,
+                      attention_cut_of<T>(g.of, !BY_ROWS, i0, j0));
     }
     const real<T> whole[EACH] = {1, 1, 1, 1};
     attention_write(g.of, g.to, head, mine, columns, i0, c0, sum, whole);

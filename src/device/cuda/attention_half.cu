@@ -61,10 +61,12 @@ static __device__ inline float half_soften(half_shared<C, W> &m, const half_sum 
     return fix;
 }
 
-/* Sums of the block's values are brought to the new maximum, then made. */
+/* Sums of the block's values are brought to the new maximum, then made. ahead: as in half_add_wild,
+ * of the first tile. */
 template <class C, int W>
 static __device__ inline void half_gather(half_shared<C, W> &m, half_sum (&out)[W / TILE],
-                                          float fix, int tiles, int columns, const half_places &p)
+                                          float fix, int tiles, int columns, int ahead,
+                                          const half_places &p)
 {
     const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     if (lane % 2 == 0)
@@ -75,7 +77,10 @@ static __device__ inline void half_gather(half_shared<C, W> &m, half_sum (&out)[
     }
     WEIR_UNROLL
     for (int c = 0; c < TILES; c++)
-        if (c < tiles)
+        if (c < tiles && ahead - c * TILE < TILE - 1)
+            half_add_seen<true, C, W>(out, &m.weights[warp][0][c * TILE], &m.two[c * TILE],
+                                      columns, ahead - c * TILE, p);
+        else if (c < tiles)
             half_add<C, W>(out, &m.weights[warp][0][c * TILE], &m.two[c * TILE], columns);
 }
 
@@ -126,6 +131,7 @@ static __device__ inline void half_forward_block(half_shared<C, W> &m, const att
         const int64_t last = g.of.causal ? half_least(end, first + TILE) : end;
         const int64_t left = first < g.of.t ? last - j0 : 0;
         const int     tiles = (int)half_least(TILES, (left + TILE - 1) / TILE);
+        const int     ahead = g.of.causal ? (int)half_least(2 * SIDE, first - j0) : 2 * SIDE;
         half_sum      s[TILES];
         __pipeline_wait_prior(1);
         __syncthreads();
@@ -142,7 +148,7 @@ static __device__ inline void half_forward_block(half_shared<C, W> &m, const att
             fix = half_soften(m, s, (int)half_least(SIDE, seen - j0), lift, &r);
         __pipeline_wait_prior(1);
         __syncthreads();
-        half_gather(m, out, fix, tiles, e, p);
+        half_gather(m, out, fix, tiles, e, ahead, p);
         __syncthreads();
         half_fetch<C, W>(m.two, v, j0 + SIDE);
     }

@@ -107,6 +107,15 @@ template <class C> struct half_rows {
     *to = __float2bfloat16_rn(x);
 }
 
+[[maybe_unused]] static __device__ inline float half_wide_of(__half x)
+{
+    return __half2float(x);
+}
+[[maybe_unused]] static __device__ inline float half_wide_of(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+
 static __device__ inline int64_t half_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -245,6 +254,57 @@ static __device__ inline void half_add(half_sum (&sum)[W / TILE], const C *weigh
             wmma::fragment<wmma::matrix_b, TILE, TILE, TILE, C, wmma::row_major> right;
             wmma::load_matrix_sync(right, &b[0][k * TILE], W + PAD);
             wmma::mma_sync(sum[k], left, right, sum[k]);
+        }
+}
+
+/* The matrix's elements that are not finite become 0. Were there any in the warp? */
+template <class F> static __device__ inline bool half_tame(F &x)
+{
+    bool wild = false;
+    WEIR_UNROLL
+    for (int i = 0; i < F::num_elements; i++)
+        if (!(half_wide_of(x.x[i]) * 0 == 0)) {
+            half_narrow(&x.x[i], 0);
+            wild = true;
+        }
+    return __any_sync(ALL_LANES, wild);
+}
+
+/* sum += weights times what is not finite in b, a matrix of columns, where rows see each other:
+ * row j of k sees row i + ahead of q; the weights' rows are those of q if BY_ROWS, else of k. */
+template <bool BY_ROWS, class C, int W>
+static __device__ inline void half_add_wild(half_sum &sum, const C *weights, const C (*b)[W + PAD],
+                                            int col, int ahead, const half_places &p)
+{
+    WEIR_UNROLL
+    for (int x = 0; x < half_sum::num_elements; x++) {
+        const int i = p.at[x] / TILE;
+        for (int j = 0; j < TILE; j++) {
+            const float v = half_wide_of(b[j][col + p.at[x] % TILE]);
+            if (!(v * 0 == 0) && (BY_ROWS ? j <= i + ahead : i <= j + ahead))
+                sum.x[x] += half_wide_of(weights[i * (SIDE + PAD) + j]) * v;
+        }
+    }
+}
+
+/* half_add for a tile in which causal hides pairs, whose weights are 0: those count as nothing,
+ * also where 0 times what b holds is NaN. */
+template <bool BY_ROWS, class C, int W>
+static __device__ inline void half_add_seen(half_sum (&sum)[W / TILE], const C *weights,
+                                            const C (*b)[W + PAD], int columns, int ahead,
+                                            const half_places &p)
+{
+    half_left<C> left;
+    wmma::load_matrix_sync(left, weights, SIDE + PAD);
+    WEIR_UNROLL
+    for (int k = 0; k < W / TILE; k++)
+        if (k * TILE < columns) {
+            wmma::fragment<wmma::matrix_b, TILE, TILE, TILE, C, wmma::row_major> right;
+            wmma::load_matrix_sync(right, &b[0][k * TILE], W + PAD);
+            const bool wild = half_tame(right);
+            wmma::mma_sync(sum[k], left, right, sum[k]);
+            if (wild)
+                half_add_wild<BY_ROWS, C, W>(sum[k], weights, b, k * TILE, ahead, p);
         }
 }
 

@@ -89,6 +89,17 @@ template <int N> struct half_sums {
     half_range range;
 };
 
+template <bool BY_ROWS, class C, int W>
+static __device__ inline void half_meet_add(half_sum (&sum)[W / TILE], const C *weights,
+                                            const C (*b)[W + PAD], int columns, int ahead,
+                                            const half_places &p)
+{
+    if (ahead < TILE - 1)
+        half_add_seen<BY_ROWS, C, W>(sum, weights, b, columns, ahead, p);
+    else
+        half_add<C, W>(sum, weights, b, columns);
+}
+
 /* The warp's TILE rows from `mine` meet tile c of the others' from `other`. */
 template <int OF, class T, class C, int W>
 static __device__ inline void
@@ -118,10 +129,12 @@ half_meet(half_shared<C, W> &m, const attention_args<T> &g, const half_left<C> (
         scores = half_weigh(m, dp, sums.range.up, col + TILE, p);
     }
     __syncwarp();
+    const bool cut = g.of.causal && i0 - j0 < TILE - 1;
+    const int  ahead = cut ? (int)(i0 - j0) : TILE;
     if (OF & HALF_V)
-        half_add<C, W>(sums.by_share, shares, &m.two[c * TILE], e);
+        half_meet_add<BY_ROWS, C, W>(sums.by_share, shares, &m.two[c * TILE], e, ahead, p);
     if (OF != HALF_V)
-        half_add<C, W>(sums.by_score, scores, &m.one[c * TILE], d);
+        half_meet_add<BY_ROWS, C, W>(sums.by_score, scores, &m.one[c * TILE], d, ahead, p);
 }
 
 /* to_v: where the sums made with probabilities go. */
