@@ -291,9 +291,9 @@ WEIR_API weir_tensor *weir_einsum(const char *equation, weir_tensor *a, weir_ten
 
 /* Scaled dot-product attention (Vaswani et al. 2017): softmax(q k^T / sqrt(d)) v for each of the
  * heads, which lie side by side in the last axis: q (b,t,heads*d), k (b,s,heads*d),
- * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v (later ones
- * have weight 0, times which NaN and infinities are NaN, as in PyTorch). Neither scores nor
- * probabilities are stored. */
+ * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v; what
+ * stands in the others, NaN included, reaches neither its result nor its gradients. Neither scores
+ * nor probabilities are stored. */
 WEIR_API weir_tensor *weir_attention(weir_tensor *q, weir_tensor *k, weir_tensor *v, int64_t heads,
                                      bool causal);
 
