@@ -187,8 +187,8 @@ WEIR_API weir_tensor *weir_cast(weir_tensor *x, weir_dtype dtype);
 /* A view that gradients do not pass. */
 WEIR_API weir_tensor *weir_detach(weir_tensor *x);
 
-/* One value everywhere, any dtype; uniform in [lo, hi), which f16 and bf16 may round up to hi;
- * normal. */
+/* One value everywhere, any dtype; uniform in [lo, hi), which f16 and bf16 may round up to hi, not
+ * lo > hi; normal, not stddev < 0. */
 WEIR_API weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value);
 WEIR_API weir_tensor *weir_fill_int(weir_device *d, weir_desc desc, int64_t value); /* exactly */
 WEIR_API weir_tensor *weir_uniform(weir_device *d, weir_desc desc, double lo, double hi);
@@ -405,8 +405,8 @@ WEIR_API weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tenso
 WEIR_API weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps);
 
 /* Makes each element 0, whatever it was, with probability p and scales the rest by 1/(1-p)
- * (Srivastava et al. 2014). The mask is never stored: it is drawn again from the counter-based
- * stream. */
+ * (Srivastava et al. 2014); 0 <= p <= 1. The mask is never stored: it is drawn again from the
+ * counter-based stream. */
 WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 
 /* ---- losses ---- */

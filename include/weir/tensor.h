@@ -38,7 +38,8 @@ WEIR_API weir_status weir_write(weir_tensor *t, const void *data, size_t bytes);
 WEIR_API weir_status weir_read(const weir_tensor *t, void *data, size_t bytes);
 
 /* Fill at once, for parameters, state and inputs: a constant; uniform in [lo, hi), which f16 and
- * bf16 may round up to hi; normal. The random ones draw from the device's stream. */
+ * bf16 may round up to hi, not lo > hi; normal, not stddev < 0. The random ones
+ * draw from the device's stream. */
 WEIR_API weir_status weir_write_fill(weir_tensor *t, double value);
 WEIR_API weir_status weir_write_uniform(weir_tensor *t, double lo, double hi);
 WEIR_API weir_status weir_write_normal(weir_tensor *t, double mean, double stddev);

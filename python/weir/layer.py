@@ -167,6 +167,7 @@ class BinaryCrossEntropy(Layer):
 class Dropout(Layer):
     def __init__(self, ratio=0.5):
         super().__init__()
+        autograd.Dropout(0, ratio)     # refuses a ratio that is none
         self.ratio = ratio
 
     def forward(self, x):

@@ -269,6 +269,8 @@ class Dropout(Core):
     def __init__(self, seed=0, ratio=0.5):
         super().__init__()
         del seed
+        if not 0 <= ratio <= 1:
+            raise ValueError(f"dropout: ratio {ratio!r}, must be from 0 to 1")
         self.ratio = ratio
 
     def forward(self, x):

@@ -13,6 +13,7 @@
 #include "device/stage.h"
 #include "graph/evict.h"
 #include "graph/execute.h"
+#include "graph/op/op.h"
 
 static weir_tensor *make_own(weir_device *d, const weir_desc *desc, const char *name,
                              weir_kind kind)
@@ -294,6 +295,8 @@ static weir_status draw(const char *who, weir_tensor *t, weir_op op, double s, d
     if (t && !weir_is_any_float(t->layout.desc.dtype))
         return weir_fail(WEIR_ERR_DTYPE, "%s: random numbers are floats, not %s", who,
                          weir_dtype_name(t->layout.desc.dtype));
+    if (t)
+        WEIR_TRY(weir_draw_check(who, op, t->layout.desc.dtype, s, u));
     return generate(who, t, op, &a, sizeof a);
 }
 

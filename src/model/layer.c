@@ -217,8 +217,8 @@ static weir_tensor *dropout_apply(const weir_layer *base, weir_tensor *x)
 
 weir_layer *weir_dropout_new(weir_model *m, double p)
 {
-    if (!(p >= 0 && p < 1)) {
-        weir_fail(WEIR_ERR_INVALID, "dropout: p is %g, must be at least 0 and below 1", p);
+    if (!(p >= 0 && p <= 1)) {
+        weir_fail(WEIR_ERR_INVALID, "dropout: p is %g, must be from 0 to 1", p);
         return NULL;
     }
     dropout *l = weir_layer_new(m, sizeof *l, dropout_apply);

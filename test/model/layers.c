@@ -244,7 +244,7 @@ CASE(mistakes_are_named_and_leave_nothing)
     CHECK_TEXT(weir_error(), "embedding e: rows 0");
     CHECK(weir_embedding_new(m, "e", 4, 4, (double)NAN) == NULL);
     CHECK_TEXT(weir_error(), "deviation nan");
-    CHECK(weir_dropout_new(m, 1.0) == NULL && weir_dropout_new(m, (double)NAN) == NULL);
+    CHECK(weir_dropout_new(m, 1.5) == NULL && weir_dropout_new(m, (double)NAN) == NULL);
     CHECK_TEXT(weir_error(), "dropout");
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';

@@ -162,6 +162,68 @@ CASE(runs_draw_anew)
     free(v);
 }
 
+/* With p = 1 nothing is left: zeros, no 0 times infinity, and no gradient. */
+CASE(dropout_of_all)
+{
+    static const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_F16, WEIR_BF16};
+    weir_device *const      d = open();
+    weir_tensor *const      p = weir_param(d, weir_1d(WEIR_F32, 100), "p");
+
+    CHECK_OK(weir_write_fill(p, 3));
+    for (int i = 0; i < 4; i++) {
+        weir_tensor       *dp = NULL;
+        weir_tensor *const y = weir_cast(weir_dropout(weir_cast(p, types[i]), 1), WEIR_F32);
+        float              v[100];
+        CHECK_OK(weir_gradients(weir_sum(y, 0, false), 1, &p, &dp));
+        CHECK_OK(weir_read(y, v, sizeof v));
+        for (int k = 0; k < 100; k++)
+            CHECK(v[k] == 0);
+        CHECK_OK(weir_read(dp, v, sizeof v));
+        for (int k = 0; k < 100; k++)
+            CHECK(v[k] == 0);
+    }
+    weir_release(p);
+    weir_device_close(d);
+}
+
+CASE(numbers_that_are_no_distribution)
+{
+    static const double wrong_p[] = {-0.1, 1.0000001, (double)NAN, (double)INFINITY};
+    static const double range[][2] = {{1, 0}, {(double)NAN, 1}, {0, (double)NAN},
+                                      {0, (double)INFINITY}, {-(double)INFINITY, 0}, {0, 1e39},
+                                      {-3e38, 3e38}};
+    static const double bell[][2] = {{0, -1e-9}, {0, (double)NAN}, {(double)NAN, 1},
+                                     {0, (double)INFINITY}, {(double)INFINITY, 1}};
+    const weir_desc     desc = weir_1d(WEIR_F32, 3);
+    weir_device *const  d = open();
+    weir_tensor *const  t = weir_state(d, desc, "t"), *const h = weir_state(d, desc, "h");
+
+    for (int i = 0; i < 7; i++) {
+        CHECK(weir_uniform(d, desc, range[i][0], range[i][1]) == NULL);
+        CHECK_STATUS(weir_write_uniform(t, range[i][0], range[i][1]), WEIR_ERR_INVALID);
+    }
+    CHECK_TEXT(weir_error(), "weir_write_uniform: from -3e+38 to 3e+38 does not fit f32");
+    CHECK(weir_uniform(d, desc, 1, 0) == NULL);
+    CHECK_TEXT(weir_error(), "uniform: from 1 to 0, must not go down");
+    CHECK(weir_uniform(d, weir_1d(WEIR_F16, 3), 0, 1e5) == NULL);
+    for (int i = 0; i < 5; i++) {
+        CHECK(weir_normal(d, desc, bell[i][0], bell[i][1]) == NULL);
+        CHECK_STATUS(weir_write_normal(t, bell[i][0], bell[i][1]), WEIR_ERR_INVALID);
+    }
+    CHECK(weir_normal(d, desc, 0, -1) == NULL);
+    CHECK_TEXT(weir_error(), "normal: the mean is 0, the deviation -1");
+    for (int i = 0; i < 4; i++) {
+        CHECK(weir_dropout(t, wrong_p[i]) == NULL);
+        CHECK_TEXT(weir_error(), "dropout: p must be in [0, 1]");
+    }
+    CHECK_OK(weir_write_uniform(t, 2, 2));      /* one number is a range */
+    CHECK_OK(weir_write_normal(h, 2, 0));
+    CHECK(weir_uniform(d, desc, -1e38, 2e38) && weir_normal(d, desc, 0, 0));
+    weir_release(t);
+    weir_release(h);
+    weir_device_close(d);
+}
+
 CASE(refused)
 {
     weir_device *const d = open();

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import run
 from gradcheck import Case, check_backward, check_creator, check_value, flat
-from weir import autograd, core, tensor
+from weir import autograd, core, layer, tensor
 from weir.tensor import Tensor
 
 pytestmark = pytest.mark.usefixtures("training")
@@ -250,6 +250,20 @@ def test_dropout_is_x_outside_training():
     x = Tensor(data=X.astype(np.float32))
     autograd.training = False
     np.testing.assert_array_equal(tensor.to_numpy(A.dropout(x, 0, 0.7)), X.astype(np.float32))
+
+
+def test_dropout_of_all():
+    x = Tensor(data=np.ones((5, 5), np.float32), stores_grad=True)
+    y = A.dropout(x, 0, 1.0)
+    assert not tensor.to_numpy(y).any()
+    assert not y.creator.backward(x.data).to_numpy().any()
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.5, float("nan")])
+def test_dropout_refuses_what_is_no_ratio(ratio):
+    for make in (A.Dropout, layer.Dropout):
+        with pytest.raises(ValueError, match="dropout: ratio .*, must be from 0 to 1"):
+            make(ratio=ratio)
 
 
 # ---- mistakes ----

@@ -5,6 +5,9 @@
  * all that itself. A row whose gradient can be taken from its result reads that, so that the input
  * need not be kept. Gradient rows are not differentiated again. The gradient of bn_apply stands in
  * norm.c, those of further functions of one number in activation.c. */
+#include <float.h>
+#include <math.h>
+
 #include "graph/op/define.h"
 
 /* ---- infer and cost ---- */
@@ -389,9 +392,30 @@ weir_tensor *weir_dropout(weir_tensor *x, double p)
 {
     if (!x)
         return weir_null("weir_dropout", "x");
-    if (!(p >= 0 && p < 1))
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "dropout: p must be in [0, 1), it is %g", p);
-    return p == 0 ? x : weir_row1(WEIR_OP_DROPOUT, x, p, 1 / (1 - p));
+    if (!(p >= 0 && p <= 1))
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "dropout: p must be in [0, 1], it is %g", p);
+    return p == 0 ? x : weir_row1(WEIR_OP_DROPOUT, x, p, p < 1 ? 1 / (1 - p) : 0);
+}
+
+static double largest(weir_dtype t)
+{
+    return t == WEIR_F64 ? DBL_MAX : t == WEIR_F16 ? 65504 : (double)FLT_MAX;
+}
+
+weir_status weir_draw_check(const char *who, weir_op op, weir_dtype type, double s, double t)
+{
+    const double most = largest(type);
+
+    if (op == WEIR_OP_UNIFORM && !(s <= t))
+        return weir_fail(WEIR_ERR_INVALID, "%s: from %g to %g, must not go down", who, s, t);
+    if (op == WEIR_OP_UNIFORM && !(s >= -most && t <= most && t - s <= most))
+        return weir_fail(WEIR_ERR_INVALID, "%s: from %g to %g does not fit %s, whose largest "
+                         "number is %g", who, s, t, weir_dtype_name(type), most);
+    if (op == WEIR_OP_NORMAL && !(t >= 0 && t <= most && fabs(s) <= most))
+        return weir_fail(WEIR_ERR_INVALID, "%s: the mean is %g, the deviation %g; the deviation "
+                         "must not be negative, both finite in %s", who, s, t,
+                         weir_dtype_name(type));
+    return WEIR_OK;
 }
 
 /* Recorded, unlike weir_write_uniform: a planned step draws anew at every run. */
@@ -403,6 +427,9 @@ static weir_tensor *draw(weir_device *d, weir_op op, const weir_desc *desc, doub
     if (!d)
         return weir_null(weir_opdefs[op]->name, "device");
     if (weir_desc_pack(weir_opdefs[op]->name, desc, &attr.desc) != WEIR_OK)
+        return NULL;
+    if (weir_is_any_float(desc->dtype) &&
+        weir_draw_check(weir_opdefs[op]->name, op, desc->dtype, s, t) != WEIR_OK)
         return NULL;
     return weir_record_on(d, op, 0, NULL, &attr, sizeof attr, out) == WEIR_OK ? out[0] : NULL;
 }

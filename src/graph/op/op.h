@@ -44,6 +44,9 @@ weir_tensor *weir_row1(weir_op op, weir_tensor *a, double s, double t);
 weir_tensor *weir_row2(weir_op op, weir_tensor *a, weir_tensor *b);
 weir_tensor *weir_row3(weir_op op, weir_tensor *a, weir_tensor *b, weir_tensor *c);
 
+/* May numbers of this float type be drawn by UNIFORM (s to t), NORMAL (mean s, deviation t)? */
+weir_status weir_draw_check(const char *who, weir_op op, weir_dtype type, double s, double t);
+
 /* What a gradient function is given. x[i] and y[i] hold elements only where the definition's
  * reads_in and reads_out say so; elsewhere they are hollow: layout only. It fills dx[i] for the
  * bits of want. */
