@@ -58,10 +58,11 @@ WEIR_API weir_layer *weir_rms_norm_new(weir_model *m, const char *name, int64_t 
 WEIR_API weir_layer *weir_group_norm_new(weir_model *m, const char *name, int64_t groups,
                                          int64_t channels);
 
-/* Token numbers (...) in i32 or i64 -> (..., width): rows of a table (rows, width) that starts
- * normal with the deviation; 0 means 1. */
+/* Token numbers (...) in i32 or i64 -> (..., width): rows of a table (rows, width) of this float
+ * type that starts normal with the deviation; 0 means 1. Optimisers update tables of f32 and f64;
+ * one of f16 or bf16 is for use, or for updates of the program's own. */
 WEIR_API weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows,
-                                        int64_t width, double deviation);
+                                        int64_t width, weir_dtype dtype, double deviation);
 
 /* x (steps, n, in) -> (steps, n, hidden), or 2 * hidden if bidirectional; see weir_lstm. */
 WEIR_API weir_layer *weir_lstm_new(weir_model *m, const char *name, int64_t in, int64_t hidden,

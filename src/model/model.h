@@ -60,7 +60,7 @@ weir_tensor *weir_model_new_state(weir_model *m, const char *layer, const char *
 
 /* A parameter "LAYER.weight" (rows, width), normal with the deviation: a vector for each row. */
 weir_tensor *weir_model_new_table(weir_model *m, const char *layer, int64_t rows, int64_t width,
-                                  double deviation);
+                                  weir_dtype dtype, double deviation);
 
 /* Each of the n sizes is 1 or more and fits into 32 bits; else a failure that names layer and
  * size. */

@@ -140,8 +140,10 @@ weir_layer *weir_gpt_new(weir_model *m, int64_t vocab, int64_t context, int64_t 
     l->width = width;
     l->heads = heads;
     l->layers = layers;
-    bool made = (l->token = weir_embedding_new(m, "token", vocab, width, DEVIATION)) &&
-                (l->position = weir_model_new_table(m, "position", context, width, DEVIATION));
+    bool made = (l->token = weir_embedding_new(m, "token", vocab, width, WEIR_F32,
+                                               DEVIATION)) &&
+                (l->position = weir_model_new_table(m, "position", context, width, WEIR_F32,
+                                                    DEVIATION));
     for (int i = 0; made && i < layers; i++)
         made = block_new(m, i, width, &l->block[i]);
     made = made && (l->norm = weir_layer_norm_new(m, "norm", width)) &&
@@ -183,7 +185,8 @@ weir_layer *weir_char_lstm_new(weir_model *m, int64_t vocab, int64_t width, int 
     if (!l)
         return NULL;
     l->width = width;
-    const bool made = (l->token = weir_embedding_new(m, "token", vocab, width, DEVIATION)) &&
+    const bool made = (l->token = weir_embedding_new(m, "token", vocab, width, WEIR_F32,
+                                                     DEVIATION)) &&
                       (l->lstm = weir_lstm_new(m, "lstm", width, width, layers, false)) &&
                       (l->out = weir_linear_new(m, "out", width, vocab, true));
     return weir_net_finish(m, mark, &l->base, made);

@@ -136,7 +136,7 @@ weir_layer *weir_tree_lstm_new(weir_model *m, int64_t vocab, int64_t width, int6
     l->width = width;
     l->leaves = (int)leaves;
     plant(l, shape);
-    const bool made = (l->token = weir_embedding_new(m, "token", vocab, width, 0)) &&
+    const bool made = (l->token = weir_embedding_new(m, "token", vocab, width, WEIR_F32, 0)) &&
                       (l->leaf = weir_linear_new(m, "leaf", width, 3 * width, true)) &&
                       (l->node = weir_linear_new(m, "node", 2 * width, 5 * width, true)) &&
                       (l->out = weir_linear_new(m, "out", width, classes, true));

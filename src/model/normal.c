@@ -91,15 +91,14 @@ static weir_tensor *embedding_apply(const weir_layer *base, weir_tensor *x)
 }
 
 weir_tensor *weir_model_new_table(weir_model *m, const char *layer, int64_t rows, int64_t width,
-                                  double deviation)
+                                  weir_dtype dtype, double deviation)
 {
-    weir_tensor *t =
-        weir_model_new_param(m, layer, "weight", weir_2d(WEIR_F32, rows, width), 0);
+    weir_tensor *t = weir_model_new_param(m, layer, "weight", weir_2d(dtype, rows, width), 0);
     return t && weir_write_normal(t, 0, deviation) == WEIR_OK ? t : NULL;
 }
 
 weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows, int64_t width,
-                               double deviation)
+                               weir_dtype dtype, double deviation)
 {
     static const char *const names[] = {"rows", "width"};
     const weir_mark          mark = weir_model_mark(m);
@@ -111,9 +110,14 @@ weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows, in
                   name ? name : "", deviation);
         return NULL;
     }
+    if (dtype != WEIR_F32 && dtype != WEIR_F64 && dtype != WEIR_F16 && dtype != WEIR_BF16) {
+        weir_fail(WEIR_ERR_DTYPE, "embedding %s: elements are f32, f64, f16 or bf16, not %s",
+                  name ? name : "", weir_dtype_name(dtype));
+        return NULL;
+    }
     embedding *l = weir_layer_new(m, sizeof *l, embedding_apply);
     if (!l)
         return NULL;
-    l->table = weir_model_new_table(m, name, rows, width, deviation != 0 ? deviation : 1);
+    l->table = weir_model_new_table(m, name, rows, width, dtype, deviation != 0 ? deviation : 1);
     return l->table ? &l->base : weir_model_undo(m, mark);
 }

@@ -143,13 +143,13 @@ CASE(embedding_looks_up)
     static const int32_t tokens[] = {7, 0, 7};
     weir_device *const   d = open_cpu();
     weir_model *const    m = weir_model_new(d);
-    weir_layer *const    l = weir_embedding_new(m, "token", 50, 40, 0.25);
+    weir_layer *const    l = weir_embedding_new(m, "token", 50, 40, WEIR_F32, 0.25);
     weir_tensor *const   x = weir_input(d, weir_1d(WEIR_I32, 3));
     float                table[MOST], y[MOST];
 
     CHECK_TEXT(weir_tensor_name(weir_model_param(m, 0)), "token.weight");
     starts_normal(weir_model_param(m, 0), 0.25);
-    CHECK(weir_embedding_new(m, "wide", 50, 40, 0) != NULL);
+    CHECK(weir_embedding_new(m, "wide", 50, 40, WEIR_F32, 0) != NULL);
     starts_normal(weir_model_param(m, 1), 1);
     CHECK_OK(weir_write(x, tokens, sizeof tokens));
     CHECK_OK(weir_scope_begin(d));
@@ -159,6 +159,41 @@ CASE(embedding_looks_up)
     CHECK_OK(weir_scope_end(d));
     weir_release(x);
     weir_model_free(m);
+    weir_device_close(d);
+}
+
+/* In each float type, with its gradient. */
+CASE(embedding_of_a_type)
+{
+    static const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_F16, WEIR_BF16};
+    static const int64_t    tokens[] = {3, 0, 3};
+    weir_device *const      d = open_cpu();
+
+    for (int i = 0; i < 4; i++) {
+        weir_model *const  m = weir_model_new(d);
+        weir_layer *const  l = weir_embedding_new(m, "token", 4, 8, types[i], 0.5);
+        weir_tensor *const x = weir_input(d, weir_1d(WEIR_I64, 3));
+        weir_tensor *const w = weir_model_param(m, 0);
+        weir_tensor       *dw = NULL;
+        float              table[32], y[24], got[32];
+        CHECK_OK(weir_write(x, tokens, sizeof tokens));
+        CHECK_OK(weir_scope_begin(d));
+        weir_tensor *const out = weir_apply(l, x);
+        CHECK(weir_tensor_desc(w).dtype == types[i] && weir_tensor_desc(out).dtype == types[i]);
+        CHECK(read_all(weir_cast(w, WEIR_F32), table) == 32);
+        CHECK(read_all(weir_cast(out, WEIR_F32), y) == 24);
+        for (int k = 0; k < 3; k++)
+            CHECK_BITS(y + 8 * k, table + 8 * tokens[k], 8 * sizeof *y);
+        CHECK(table[0] != 0 && table[0] != table[8]);
+        CHECK_OK(weir_gradients(weir_sum(out, 0, false), 1, &w, &dw));
+        CHECK(weir_tensor_desc(dw).dtype == types[i]);
+        CHECK(read_all(weir_cast(dw, WEIR_F32), got) == 32);
+        for (int k = 0; k < 32; k++)
+            CHECK(got[k] == (float)(k < 8 ? 1 : k < 24 ? 0 : 2));
+        CHECK_OK(weir_scope_end(d));
+        weir_release(x);
+        weir_model_free(m);
+    }
     weir_device_close(d);
 }
 
@@ -240,10 +275,12 @@ CASE(mistakes_are_named_and_leave_nothing)
     CHECK_TEXT(weir_error(), "rms_norm: width -4");
     CHECK(weir_group_norm_new(m, "gn", 3, 4) == NULL);
     CHECK_TEXT(weir_error(), "group_norm gn: 3 groups do not divide 4 channels");
-    CHECK(weir_embedding_new(m, "e", 0, 4, 0) == NULL);
+    CHECK(weir_embedding_new(m, "e", 0, 4, WEIR_F32, 0) == NULL);
     CHECK_TEXT(weir_error(), "embedding e: rows 0");
-    CHECK(weir_embedding_new(m, "e", 4, 4, (double)NAN) == NULL);
+    CHECK(weir_embedding_new(m, "e", 4, 4, WEIR_F32, (double)NAN) == NULL);
     CHECK_TEXT(weir_error(), "deviation nan");
+    CHECK(weir_embedding_new(m, "e", 4, 4, WEIR_I32, 0) == NULL);
+    CHECK_TEXT(weir_error(), "embedding e: elements are f32, f64, f16 or bf16, not i32");
     CHECK(weir_dropout_new(m, 1.5) == NULL && weir_dropout_new(m, (double)NAN) == NULL);
     CHECK_TEXT(weir_error(), "dropout");
     memset(name, 'x', sizeof name);

@@ -158,7 +158,7 @@ weir_status world_add_layer(world *w, int i)
         break;
     case LAYER_BATCH_NORM: made = weir_batch_norm_new(m, name, a); break;
     case LAYER_LAYER_NORM: made = weir_layer_norm_new(m, name, a); break;
-    case LAYER_EMBEDDING:  made = weir_embedding_new(m, name, a, b, 0.5); break;
+    case LAYER_EMBEDDING:  made = weir_embedding_new(m, name, a, b, WEIR_F32, 0.5); break;
     case LAYER_LSTM:       made = weir_lstm_new(m, name, a, b, (int)l->a[2], b > 4); break;
     case LAYER_GRU:        made = weir_gru_new(m, name, a, b, (int)l->a[2], b > 4); break;
     default:               made = weir_dropout_new(m, 0.3);
