@@ -58,6 +58,7 @@ script() {
     wheel) part wheel sh test/wheel.sh ;;
     truth) part truth python3 test/truth.py "$build" ;;
     special) part special python3 test/special_values.py "$build" ;;
+    optim) part optim python3 test/optim_torch.py "$build" ;;
     rooms) part check_rooms python3 test/check_rooms.py ;;
     *)
         echo "run.sh: unknown part '$1'"
@@ -74,9 +75,9 @@ failed=0
 if [ $# -eq 0 ]; then
     set -- core device op graph model programs cuda emulated tool examples install python wheel
     if command -v python3 >/dev/null 2>&1; then
-        set -- "$@" bench truth rooms special
+        set -- "$@" bench truth rooms special optim
     else
-        echo "bench, truth, rooms, special: left out, there is no python3"
+        echo "bench, truth, rooms, special, optim: left out, there is no python3"
     fi
 fi
 for wanted in "$@"; do
