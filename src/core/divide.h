@@ -39,11 +39,11 @@ WEIR_DIVIDE_FLOATS(double, f64, )
 #define WEIR_DIVIDE_INTEGERS(T, U, S, NEGATIVE)                                                    \
     static inline T weir_div_trunc_##S(T a, T b)                                                   \
     {                                                                                              \
-        return b == 0 ? (T)0 : NEGATIVE(b) && b + (T)1 == 0 ? (T)((U)0 - (U)a) : (T)(a / b);       \
+        return (T)(b == 0 ? 0 : NEGATIVE(b) && b + (T)1 == 0 ? (T)((U)0 - (U)a) : a / b);          \
     }                                                                                              \
     static inline T weir_rest_##S(T a, T b)                                                        \
     {                                                                                              \
-        return b == 0 || (NEGATIVE(b) && b + (T)1 == 0) ? (T)0 : (T)(a % b);                       \
+        return (T)(b == 0 || (NEGATIVE(b) && b + (T)1 == 0) ? 0 : a % b);                          \
     }                                                                                              \
     static inline T weir_div_floor_##S(T a, T b)                                                   \
     {                                                                                              \
@@ -53,7 +53,7 @@ WEIR_DIVIDE_FLOATS(double, f64, )
     static inline T weir_remainder_##S(T a, T b)                                                   \
     {                                                                                              \
         const T rest = weir_rest_##S(a, b);                                                        \
-        return rest != 0 && NEGATIVE(a) != NEGATIVE(b) ? (T)(rest + b) : rest;                     \
+        return (T)(rest != 0 && NEGATIVE(a) != NEGATIVE(b) ? rest + b : rest);                     \
     }                                                                                              \
     /* To a negative power: 1 and -1 alone are not 0, rounded towards it. */                       \
     static inline T weir_pow_##S(T a, T b)                                                         \
@@ -62,7 +62,7 @@ WEIR_DIVIDE_FLOATS(double, f64, )
         if (NEGATIVE(b))                                                                           \
             return a == 1 ? (T)1 : (U)a + (U)1 != 0 ? (T)0 : b % 2 != 0 ? a : (T)1;                \
         for (U n = (U)b; n != 0; n = (U)(n >> 1), x = (U)(x * x))                                  \
-            y = n & 1 ? (U)(y * x) : y;                                                            \
+            y = (U)(n & 1 ? y * x : y);                                                            \
         return (T)y;                                                                               \
     }
 
