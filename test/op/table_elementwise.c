@@ -84,7 +84,7 @@ static const op_set dropout_sets[] = {
 };
 
 static const op_set dropout_wrong[] = {
-    {.in = "(7)", "certain", {.s = 1}, .status = WEIR_ERR_INVALID},
+    {.in = "(7)", "more than certain", {.s = 1.5}, .status = WEIR_ERR_INVALID},
     {.in = "(7)", "negative", {.s = -0.1}, .status = WEIR_ERR_INVALID},
     {.in = "(7)", "not a number", {.s = (double)NAN}, .status = WEIR_ERR_INVALID},
     {0},
