@@ -80,7 +80,7 @@ if [ -f "$plugin" ]; then
     check "$?" "the wheel has the plugin for cards"
 fi
 
-# Beside libc nothing but what README names: no JSON reader, no BLAS, no libpython.
+# Beside libc nothing but what README names: no JSON reader, no LZ4, no BLAS, no libpython.
 "$builder" -m zipfile -e "$wheel" "$work/flat"
 module=$(find "$work/flat/weir" -name '_capi*.so')
 if command -v readelf >/dev/null 2>&1; then
