@@ -41,7 +41,7 @@ static inline int64_t weir_conv_pixels(const weir_conv *c)
  * cache. It follows from shapes alone, as the order of sums does. */
 static inline int64_t weir_conv_block_bytes(const weir_conv *c, size_t size)
 {
-    enum { LEAST = 128 << 10, MOST = 4 << 20 };
+    enum { LEAST = 32 << 10, MOST = 4 << 20 };
     const int64_t half =
         (c->n * c->c * c->h * c->w + weir_conv_pixels(c) * c->o) * (int64_t)size / 2;
     return half < LEAST ? LEAST : half > MOST ? MOST : half;
