@@ -139,7 +139,7 @@ CASE(a_step_without_calls_has_a_budget)
 {
     static const char *const policy[] = {"auto", "recycle", "checkpoint:speed", "dtr", "vdnn"};
     for (size_t i = 0; i < LAB_COUNT(policy); i++) {
-        weir_device *const d = lab_open();
+        weir_device *const d = lab_open_bare();
         weir_tensor *const p = lab_param(d, 1000, NULL);
         for (int fits = 0; fits < 2; fits++) {
             weir_graph *const g = weir_graph_begin(d);
