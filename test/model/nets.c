@@ -301,7 +301,7 @@ CASE(text_network_mistakes)
 /* Without a tape nothing but the logits is alive after a network was applied. */
 CASE(networks_close_their_scope)
 {
-    weir_device *d = weir_device_open("cpu", &(weir_device_options){.guard = -1});
+    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.guard = -1});
     weir_model  *m = weir_model_new(d);
     weir_layer  *net = weir_mlp_new(m, 3, (const int64_t[]){300, 400, 16});
     weir_tensor *x = weir_input(d, weir_2d(WEIR_F32, 64, 300));
