@@ -167,6 +167,15 @@ static outcome run(deep net, size_t budget, const char *policy, int steps)
     return o;
 }
 
+/* With room to spare nothing goes; without it values go, and where much is missing some of them run
+ * again: at four fifths of the peak it may be enough to drop what nobody reads any more. */
+static bool went_as_wanted(int percent, const weir_memory *m)
+{
+    if (percent > 100)
+        return m->evicted == 0 && m->again == 0;
+    return m->evicted > 0 && (percent > 60 || m->again > 0);
+}
+
 /* Losses, parameters, running statistics and optimiser state are those of a training without. */
 CASE(training_within_a_budget)
 {
@@ -180,14 +189,13 @@ CASE(training_within_a_budget)
             const size_t  budget = plain.memory.live_peak * (size_t)percent / 100;
             const outcome o = run(net, budget, "dtr", STEPS);
             if (!CHECK_OK(o.status) || !CHECK(o.bits == plain.bits) ||
-                (check_on_cpu() && !CHECK((percent > 100) == (o.memory.again == 0))))
+                (check_on_cpu() && !CHECK(went_as_wanted(percent, &o.memory))))
                 printf("    %s at %d%%\n", deep_name[net], percent);
         }
     }
 }
 
 /* Each rule, at a budget that all of them keep; the same values go in every run. */
-CASE(one){ const outcome plain = run(0, 0, NULL, 1); run(0, plain.memory.live_peak*6/10, "dtr", 1);}
 CASE(every_policy)
 {
     const outcome plain = run(DEEP_CNN, 0, NULL, 3);
