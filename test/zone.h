@@ -104,13 +104,14 @@ static inline bool zone_check(void *p, const char *what, const char *buffer)
     const zone_head *const h = zone_head_of(p);
     const size_t           before = zone_changed(zone_front(p), ZONE_BYTES);
     const size_t           behind = zone_changed((unsigned char *)p + h->bytes, h->back);
-    const bool             good =
+    const bool             front =
         check_that(before == ZONE_BYTES, __FILE__, __LINE__, "%s: wrote %zu bytes before the %s",
-                   what, ZONE_BYTES - before, buffer) &
+                   what, ZONE_BYTES - before, buffer);
+    const bool             back =
         check_that(behind == h->back, __FILE__, __LINE__,
                    "%s: wrote %zu bytes behind the %s of %zu", what, behind, buffer, h->bytes);
     zone_poison(p, true);
-    return good;
+    return front && back;
 }
 
 #endif
