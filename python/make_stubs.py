@@ -1,9 +1,12 @@
-"""make_stubs.py - writes capi.pyi, the types of weir.capi, from the module that SWIG made.
+"""make_stubs.py - writes capi.pyi, the types of weir.capi, from the module that SWIG made; and stubs
+that give weir.tensor the types of weir/singa/tensor.py, and so on.
 
-Usage: make_stubs.py CAPI.PY CAPI.PYI. SWIG notes C types as annotations; here they become Python's.
-A C type that the tables do not know is an error, so that a new function cannot be forgotten.
+Usage: make_stubs.py CAPI.PY weir/singa PACKAGE; the stubs go to the folder PACKAGE. SWIG notes C
+types as annotations; here they become Python's. A C type that the tables do not know is an error,
+so that a new function cannot be forgotten.
 """
 import ast
+import os
 import re
 import sys
 
@@ -108,12 +111,37 @@ class Stubs:
         return HEAD + "\n".join(self.lines) + "\n"
 
 
-def main():
-    source, target = sys.argv[1:]
-    with open(source, encoding="utf-8") as f:
-        text = Stubs(ast.parse(f.read())).text()
-    with open(target, "w", encoding="utf-8") as f:
+def singa_stubs(folder, package):
+    """For each module of weir/singa one that says that weir.NAME is weir.singa.NAME, as checkers of
+    types do not look into a second folder of a package."""
+    for base, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.relpath(os.path.join(base, name), folder)
+            if not name.endswith(".py") or path in ("__init__.py", "__main__.py"):
+                continue
+            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            with open(os.path.join(base, name), encoding="utf-8") as f:
+                private = [node.name for node in ast.parse(f.read()).body
+                           if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+                           and node.name.startswith("_") and not node.name.startswith("__")]
+            lines = [f'"""weir.{module} is weir.singa.{module}."""',
+                     f"from weir.singa.{module} import *"]
+            lines += [f"from weir.singa.{module} import {name} as {name}" for name in private]
+            write(os.path.join(package, path + "i"), "\n".join(lines) + "\n")
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
         f.write(text)
+
+
+def main():
+    capi, folder, package = sys.argv[1:]
+    with open(capi, encoding="utf-8") as f:
+        text = Stubs(ast.parse(f.read())).text()
+    singa_stubs(folder, package)
+    write(os.path.join(package, "capi.pyi"), text)
 
 
 if __name__ == "__main__":

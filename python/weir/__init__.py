@@ -1,10 +1,15 @@
 """weir - lazy-execution deep learning with a planned memory; SINGA's names, see README.
 
-Modules are imported when they are first used: `weir.layer` and `from weir import layer` are one.
+Modules with SINGA's names, and those under them, are files of the folder singa/. Their names are
+weir.tensor, weir.layer, ...: the package weir.singa gives the same modules, but importing it also
+makes `singa` mean weir. Modules are imported when they are first used.
 `weir.tensor` is SINGA's module and, called, makes a tensor like `weir.array`.
 """
 import importlib
+import os
 import types
+
+__path__.append(os.path.join(__path__[0], "singa"))
 
 from . import capi
 from . import errors

@@ -9,7 +9,7 @@ import contextlib
 from . import capi
 from . import core
 from . import singa_wrap as singa
-from .engine import Core, _stored, prepare, taping
+from .tape import Core, _stored, prepare, taping
 from .tensor import Tensor
 
 MOST = 4        # results of a function

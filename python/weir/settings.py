@@ -5,9 +5,9 @@ import platform
 import numpy as np
 
 from . import capi
-from . import cards
+from . import cuda
 from . import core
-from .engine import no_grad  # noqa: F401
+from .tape import no_grad  # noqa: F401
 
 
 def cpu():
@@ -40,9 +40,9 @@ def set_seed(seed, device=None):
 
 def config():
     """What show_config prints, as a string."""
-    cuda = "; ".join(cards.query(n) for n in range(cards.count())) or f"none ({cards.why()})"
+    found = "; ".join(cuda.query(n) for n in range(cuda.count())) or f"none ({cuda.why()})"
     return (f"{core.cpu().info().rstrip()}\n"
-            f"CUDA: {cuda}\n"
+            f"CUDA: {found}\n"
             f"Python {platform.python_version()}, NumPy {np.__version__}, "
             f"module {capi.__file__.removesuffix('/capi.py')}")
 

@@ -7,8 +7,8 @@ attribute's name. PyTorch itself is not imported.
 import numpy as np
 
 from . import layer as layers
-from .layer_base import Layer, copy_into
-from .operators_recurrent import weight_shapes
+from .layers.base import Layer, copy_into
+from .operators.recurrent import weight_shapes
 from .tensor import Tensor
 
 

@@ -1,0 +1,155 @@
+"""device - getting devices, and what one holds."""
+from weir import capi
+from weir import cuda
+from weir import core
+from weir.core import open_device
+from . import singa_wrap as singa
+
+
+class _Wrapper(type):
+    def __instancecheck__(cls, device):
+        return isinstance(device, core.Device)
+
+
+class Device(metaclass=_Wrapper):
+    """SINGA's wrapper of 2020, Device(id, device of singa_wrap): the device itself, which has the
+    wrapper's names set_rand_seed, set_buffer_flag, get_host and get_id."""
+
+    def __new__(cls, id, device):
+        del id
+        return device
+
+
+# ---- the CPU ----
+
+def create_cpu_device():
+    """The one CPU device that everything shares; weir.device.open_cpu opens further ones."""
+    return core.cpu()
+
+
+def open_cpu(threads=0, seed=0, spill_dir=None, guard=None):
+    """A CPU device of its own, with its own worker threads (0: one per core) and random stream.
+
+    spill_dir: the folder of the file into which values go that a budget swaps out; None:
+    $WEIR_SPILL_DIR, else $TMPDIR, else /tmp.
+
+    guard: True puts guard zones round all that kernels and callbacks are given, so that one which
+    writes outside fails with a DeviceError that names it; None: as $WEIR_GUARD says."""
+    return open_device("cpu", -1, threads=threads, seed=seed, spill_dir=spill_dir, guard=guard)
+
+
+def get_default_device():
+    """Where tensors made without a device are: the CPU, unless set_default_device changed it."""
+    return core.default_device()
+
+
+def set_default_device(device):
+    core.set_default_device(device)
+
+
+def __getattr__(name):
+    if name == "default_device":
+        return core.default_device()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def enable_lazy_alloc(enable):
+    """SINGA's switch; blocks are always allocated at their first use."""
+    core.Device.EnableLazyAlloc(enable)
+
+
+def memory(device=None):
+    """Bytes by name: persistent (parameters, states, inputs, kept outputs), live (outside the
+    arena), live_peak (the most since reset_peak), pool (held for blocks), arena (of the graphs),
+    total (of the machine)."""
+    counts = (device or core.default_device()).memory()
+    return {name: getattr(counts, name)
+            for name in ("persistent", "live", "live_peak", "pool", "arena", "total")}
+
+
+def reset_peak(device=None):
+    """live_peak starts again at what is live now."""
+    capi.weir_device_reset_peak((device or core.default_device()).handle)
+
+
+# ---- simulated machines ----
+
+def create_sim(spec="format", seed=0):
+    """A machine that only moves a clock: a preset ("v100", "p100", "rtx2080ti", "h200", "laptop",
+    "format"), numbers ("flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6"), or a preset
+    and then numbers ("v100,capacity=12GB"). Models run, plan and are refused memory as there; every
+    value reads as zeros."""
+    return open_device(f"sim:{spec}", -1, threads=1, seed=seed)
+
+
+def clock(device=None):
+    """Seconds since the device was opened; simulated ones of create_sim's."""
+    return capi.weir_device_clock((device or core.default_device()).handle)
+
+
+# ---- CUDA ----
+
+def _need_cuda():
+    assert cuda.count(), f"there is no CUDA device: {cuda.why()}"
+
+
+def create_cuda_gpu(set_default=False):
+    """The first GPU."""
+    return create_cuda_gpu_on(0, set_default)
+
+
+def create_cuda_gpu_on(device_id, set_default=False):
+    """A GPU by its number, the one device of it; set_default: what is made without a device is on
+    it from now on (the default in SINGA of 2020)."""
+    gpu = create_cuda_gpus_on([device_id])[0]
+    if set_default:
+        set_default_device(gpu)
+    return gpu
+
+
+def create_cuda_gpus(num):
+    """The first `num` GPUs."""
+    return create_cuda_gpus_on(list(range(num)))
+
+
+def create_cuda_gpus_on(device_ids):
+    _need_cuda()
+    return singa.Platform.CreateCudaGPUsOn(device_ids)
+
+
+def get_num_gpus():
+    return singa.Platform.GetNumGPUs()
+
+
+def get_gpu_ids():
+    return singa.Platform.GetGPUIDs()
+
+
+def get_gpu_mem_size(id):
+    """(free, total) bytes of a GPU."""
+    _need_cuda()
+    return singa.Platform.GetGPUMemSize(id)
+
+
+def device_query(id, verbose=False):
+    """What a GPU is; verbose: and which libraries serve it."""
+    _need_cuda()
+    return singa.Platform.DeviceQuery(id, verbose)
+
+
+# ---- OpenCL: there is none ----
+
+def _need_opencl():
+    assert singa.USE_OPENCL, "this build has no OpenCL"
+
+
+def create_opencl_device():
+    _need_opencl()
+
+
+def get_num_opencl_platforms():
+    _need_opencl()
+
+
+def get_num_opencl_devices():
+    _need_opencl()

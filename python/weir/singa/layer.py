@@ -1,0 +1,188 @@
+"""layer - SINGA's module of layers; those of images, sequences and our own are in layer_*.py."""
+import math
+
+from weir import core
+from . import autograd
+from . import tensor
+from .layers.base import Layer, copy_into, param
+from .layers.image import (  # noqa: F401
+    AvgPool1d, AvgPool2d, BatchNorm2d, Conv2d, ConvTranspose2d, GroupNorm, MaxPool1d, MaxPool2d,
+    Pooling2d, SeparableConv2d)
+from .layers.sequence import (  # noqa: F401
+    GRU, LSTM, RNN, CudnnRNN, LayerNorm, MultiHeadAttention, RMSNorm, RNN_Base)
+
+
+class Linear(Layer):
+    """x W + b: W (in, out), b (out). Linear(out), or as in older scripts Linear(in, out[, bias]).
+    """
+
+    def __init__(self, out_features, *args, bias=True):
+        super().__init__()
+        self.in_features = None
+        self.out_features = out_features
+        if args:
+            self.in_features, self.out_features = out_features, args[0]
+        self.bias = args[1] if len(args) > 1 else bias
+
+    def initialize(self, x):
+        size = x.shape[-1]
+        if self.in_features not in (None, size):
+            raise ValueError(f"Linear: x has {size} columns, the layer was made for "
+                             f"{self.in_features}")
+        self.in_features = size
+        self.W = param((size, self.out_features), x, math.sqrt(2.0 / (size + self.out_features)))
+        self.b = param((self.out_features,), x) if self.bias else None
+
+    def forward(self, x):
+        self.device_check(x, self.W)
+        y = autograd.matmul(x, self.W)
+        if self.b is None:
+            return y
+        return autograd.add_bias(y, self.b) if len(y.shape) == 2 else autograd.add(y, self.b)
+
+
+class Gemm(Layer):
+    """alpha x W + beta b, x and W transposed where asked: W (nb, in) by default, b (1, nb)."""
+
+    def __init__(self, nb_kernels, alpha=1.0, beta=1.0, transA=False, transB=True, bias=True,
+                 bias_shape=None):
+        super().__init__()
+        self.nb_kernels = nb_kernels
+        self.alpha, self.beta = alpha, beta
+        self.transA, self.transB = int(bool(transA)), int(bool(transB))
+        self.bias, self.bias_shape = bias, bias_shape
+
+    def initialize(self, x):
+        size = x.shape[-2 if self.transA else -1]
+        self.W = param((self.nb_kernels, size) if self.transB else (size, self.nb_kernels), x,
+                       math.sqrt(2.0 / (size + self.nb_kernels)))
+        self.b = param(self.bias_shape or (1, self.nb_kernels), x) if self.bias else None
+
+    def forward(self, x):
+        return autograd.gemm(x, self.W, self.b, self.alpha, self.beta, self.transA, self.transB)
+
+
+class Embedding(Layer):
+    """Rows of W (input_dim, output_dim) by number; dtype: the element type of W."""
+
+    def __init__(self, input_dim, output_dim, initializer="gaussian", dtype="float32"):
+        super().__init__()
+        self.dtype = core.dtype_number(dtype)
+        if not core.is_float(self.dtype):
+            raise TypeError(f"Embedding: dtype {dtype!r}, its elements are floats")
+        if initializer not in ("gaussian", "uniform"):
+            raise ValueError(f"Embedding: initializer {initializer!r}, gaussian or uniform")
+        self.input_dim, self.output_dim = input_dim, output_dim
+        self.initializer = initializer
+
+    def _make(self, device):
+        self.W = tensor.Tensor((self.input_dim, self.output_dim), device, self.dtype,
+                               requires_grad=True, stores_grad=True)
+
+    def initialize(self, x):
+        self._make(x.device)
+        if self.initializer == "uniform":
+            self.W.uniform(-1.0 / self.input_dim, 1.0 / self.input_dim)
+        else:
+            self.W.gaussian(0.0, 1.0 / self.input_dim)
+
+    def from_pretrained(self, W, freeze=True):
+        """Takes over a table (Tensor or array); frozen, it gets no gradient."""
+        if not self._initialized:
+            self._make(W.device if isinstance(W, tensor.Tensor) else None)
+            self.__dict__["_initialized"] = True
+        copy_into(self.W, W)
+        self.W.requires_grad = not freeze
+        self.W.stores_grad = not freeze
+        return self
+
+    @property
+    def state_names(self):
+        return () if self.W.stores_grad else ("W",)
+
+    def forward(self, x):
+        return autograd.embedding(x, self.W)
+
+
+# ---- functions as layers ----
+
+class ReLU(Layer):
+    def forward(self, x):
+        return autograd.relu(x)
+
+
+class Sigmoid(Layer):
+    def forward(self, x):
+        return autograd.sigmoid(x)
+
+
+class Tanh(Layer):
+    def forward(self, x):
+        return autograd.tanh(x)
+
+
+class Add(Layer):
+    def forward(self, a, b):
+        return autograd.add(a, b)
+
+
+class Flatten(Layer):
+    def __init__(self, axis=1):
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x):
+        return autograd.flatten(x, self.axis)
+
+
+class SoftMax(Layer):
+    def __init__(self, axis=1):
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x):
+        return autograd.softmax(x, self.axis)
+
+
+class SoftMaxCrossEntropy(Layer):
+    def forward(self, x, t):
+        return autograd.softmax_cross_entropy(x, t)
+
+
+class MeanSquareError(Layer):
+    def forward(self, x, t):
+        return autograd.mse_loss(x, t)
+
+
+class CrossEntropy(Layer):
+    def forward(self, x, t):
+        return autograd.cross_entropy(x, t)
+
+
+class BinaryCrossEntropy(Layer):
+    def forward(self, x, t):
+        return autograd.binary_cross_entropy(x, t)
+
+
+class Dropout(Layer):
+    def __init__(self, ratio=0.5):
+        super().__init__()
+        autograd.Dropout(0, ratio)     # refuses a ratio that is none
+        self.ratio = ratio
+
+    def forward(self, x):
+        return autograd.dropout(x, ratio=self.ratio)
+
+
+class Cat(Layer):
+    def __init__(self, axis=0):
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, xs):
+        return autograd.cat(xs, self.axis)
+
+
+class Reshape(Layer):
+    def forward(self, x, shape):
+        return autograd.reshape(x, shape)

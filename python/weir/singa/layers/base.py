@@ -1,0 +1,262 @@
+"""base - what all layers share: names, sublayers, parameters made at the first call.
+
+A layer's initialize runs once, with the arguments of its first forward and computed at once, even
+in the middle of a recording. The name of a layer is its path of attributes below the outermost one,
+which has none: "block.conv1"; its parameters are "block.conv1.W". Every Tensor attribute that
+stores gradients is a parameter; state_names lists attributes that are states beside them.
+"""
+import functools
+import weakref
+from collections import OrderedDict
+
+import numpy as np
+
+from weir import capi
+from weir import core
+from ..tensor import Tensor
+
+
+def first_tensor(xs):
+    """The first Tensor among arguments and lists of them; None if there is none."""
+    for x in xs:
+        if isinstance(x, Tensor):
+            return x
+        if isinstance(x, (list, tuple)):
+            found = first_tensor(x)
+            if found is not None:
+                return found
+    return None
+
+
+def _initialized(initialize):
+    """An initialize that computes at once and is remembered."""
+    @functools.wraps(initialize)
+    def call(self, *xs, **kwargs):
+        first = first_tensor(xs)
+        with (core.cpu() if first is None else first.device).at_once():
+            initialize(self, *xs, **kwargs)
+        self.__dict__["_initialized"] = True
+    return call
+
+
+def _initializing(forward):
+    """A forward that initializes its layer first."""
+    @functools.wraps(forward)
+    def call(self, *xs, **kwargs):
+        if not self._initialized:
+            self.initialize(*xs, **kwargs)
+        return forward(self, *xs, **kwargs)
+    return call
+
+
+def _path(parent, attribute):
+    return f"{parent}{Layer.sep}{attribute}" if parent else attribute
+
+
+class Layer:
+    """What a script derives from: initialize(*inputs) makes parameters, forward(*inputs) computes.
+    """
+
+    sep = "."
+    state_names: tuple = ()
+
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls)
+        self.__dict__.update(_name=None, _above=None, _layers={}, _initialized=False)
+        return self
+
+    def __init__(self):
+        pass
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name, wrap in (("initialize", _initialized), ("forward", _initializing)):
+            if name in cls.__dict__:
+                setattr(cls, name, wrap(cls.__dict__[name]))
+
+    def __call__(self, *xs, **kwargs):
+        return self.forward(*xs, **kwargs)
+
+    @_initialized
+    def initialize(self, *xs, **kwargs):
+        """Makes parameters for inputs like these; the base has none."""
+
+    def forward(self, *xs, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    # -- names and sublayers --
+
+    @property
+    def _parent(self):
+        """The layer it is a part of: known weakly, so that layers die when a script drops them."""
+        return self._above and self._above()
+
+    def __getstate__(self):
+        return self.__dict__ | {"_above": None}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        for layer in self._layers.values():
+            layer.__dict__["_above"] = weakref.ref(self)
+
+    @property
+    def name(self):
+        return self._name
+
+    @name.setter
+    def name(self, name):
+        old = self._name
+        self.__dict__["_name"] = name
+        for attribute, value in vars(self).items():
+            if isinstance(value, Tensor) and value.name == _path(old, attribute):
+                value.name = _path(name, attribute)
+        for attribute, layer in self._layers.items():
+            layer.name = _path(name, attribute)
+
+    def _register(self, attribute, layer):
+        self._layers[attribute] = layer
+        layer.__dict__["_above"] = weakref.ref(self)
+        layer.name = _path(self._name, attribute)
+
+    def __setattr__(self, attribute, value):
+        if isinstance(value, Layer):
+            self._register(attribute, value)
+        else:
+            self._layers.pop(attribute, None)
+            if isinstance(value, Tensor) and value.name.startswith("Dummy#"):
+                value.name = _path(self._name, attribute)
+        super().__setattr__(attribute, value)
+
+    def __delattr__(self, attribute):
+        self._layers.pop(attribute, None)
+        super().__delattr__(attribute)
+
+    def register_layers(self, *layers):
+        """Sublayers that are no attributes: of an OrderedDict by its keys, else by class and
+        number. A number that is taken is left out, which SINGA does not heed."""
+        if len(layers) == 1 and isinstance(layers[0], OrderedDict):
+            for name, layer in layers[0].items():
+                self._register(name, layer)
+            return
+        n = 0
+        for layer in layers:
+            kind = type(layer).__name__
+            while self._layers.get(f"{kind}_{n}", layer) is not layer:
+                n += 1
+            self._register(f"{kind}_{n}", layer)
+            n += 1
+
+    # -- parameters and states --
+
+    def _own(self, wanted):
+        return {_path(self._name, attribute): value for attribute, value in vars(self).items()
+                if isinstance(value, Tensor) and wanted(attribute, value)}
+
+    def _ready_layers(self):
+        return [layer for layer in self._layers.values() if layer._initialized]
+
+    def get_params(self):
+        """{name: Tensor} of the parameters of the layer and of its sublayers in use."""
+        params = self._own(lambda _, t: t.stores_grad)
+        for layer in self._ready_layers():
+            params.update(layer.get_params())
+        return params
+
+    def get_states(self):
+        """Parameters and what else a saved model needs."""
+        states = self._own(lambda _, t: t.stores_grad)
+        states.update(self._own(lambda attribute, _: attribute in self.state_names))
+        for layer in self._ready_layers():
+            states.update(layer.get_states())
+        states.update(self.get_params())
+        return states
+
+    def set_params(self, params, strict=True):
+        """Copies Tensors or arrays into the parameters of these names, all or some; those of states
+        are left out. Unexpected names (but with strict=False) and wrong shapes are one ValueError,
+        and nothing is copied."""
+        self._set(params, "set_params", strict, False)
+
+    def set_states(self, states, strict=True):
+        """Copies Tensors or arrays into the parameters and states of these names. Missing and
+        unexpected names (but with strict=False) and wrong shapes are one ValueError, and nothing is
+        copied; see weir.load_torch_state_dict for states of PyTorch."""
+        self._set(states, "set_states", strict, strict)
+
+    def _set(self, given, how, strict, whole):
+        mine = self.get_states()
+        mistakes = [f"{name} has shape {mine[name].shape}, not {tuple(given[name].shape)}"
+                    for name in given if name in mine
+                    and tuple(mine[name].shape) != tuple(given[name].shape)]
+        missing = [name for name in mine if name not in given]
+        unexpected = [name for name in given if name not in mine]
+        if whole and missing:
+            mistakes.append("missing: " + ", ".join(missing))
+        if strict and unexpected:
+            mistakes.append("unexpected: " + ", ".join(unexpected))
+        if mistakes:
+            hint = "" if mine else "; there are no parameters yet, call or compile() first"
+            raise ValueError(f"{how}: " + "; ".join(mistakes) + hint)
+        self._take(given, how)
+
+    def _take(self, given, how):
+        """Copies what is the layer's, and lets its sublayers: those of scripts by their own way."""
+        own = self._own(lambda attribute, t: t.stores_grad
+                        or how == "set_states" and attribute in self.state_names)
+        for name, t in own.items():
+            if name in given:
+                copy_into(t, given[name])
+        for layer in self._ready_layers():
+            if any(key.startswith(layer.name) for key in given):
+                if getattr(type(layer), how) is getattr(Layer, how):
+                    layer._take(given, how)
+                else:
+                    getattr(layer, how)(given)
+
+    # -- helpers of forward --
+
+    def device_check(self, *tensors):
+        """Moves tensors to the device of the first, at once."""
+        device = tensors[0].device
+        for t in tensors:
+            if t.device is not device:
+                with device.at_once():
+                    t.to_device(device)
+
+    def dtype_check(self, *tensors):
+        """Converts tensors to the element type of the first, at once."""
+        dtype = tensors[0].dtype
+        for t in tensors:
+            if t.dtype != dtype:
+                with t.device.at_once():
+                    t.to_type(dtype)
+
+
+def copy_into(t, source):
+    """The elements of a Tensor or array of the same shape, in place and at once."""
+    array = source.data.to_numpy() if isinstance(source, Tensor) else np.asarray(source)
+    if tuple(array.shape) != tuple(t.shape):
+        raise ValueError(f"{t.name} has shape {t.shape}, not {tuple(array.shape)}")
+    t.data.from_numpy(array)
+
+
+def _stored_type(like):
+    """The element type of what a layer keeps: that of its input, but float32 for the halves of
+    mixed precision."""
+    half = like.dtype in (core.kFloat16, core.kBFloat16)
+    mixed = capi.weir_autocast_type(like.device.handle) != capi.WEIR_F32
+    return core.kFloat32 if half and mixed else like.dtype
+
+
+def param(shape, like, std=None):
+    """A parameter on the device of a Tensor, of its element type: normal around 0, or 0."""
+    dtype = _stored_type(like)
+    t = Tensor(shape, like.device, dtype if core.is_float(dtype) else core.kFloat32,
+               requires_grad=True, stores_grad=True)
+    return t.set_value(0.0) if std is None else t.gaussian(0.0, std)
+
+
+def state(shape, like, value):
+    """A Tensor of one value that is no parameter."""
+    t = Tensor(shape, like.device, _stored_type(like), requires_grad=False, stores_grad=False)
+    return t.set_value(value)

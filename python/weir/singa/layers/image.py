@@ -1,0 +1,265 @@
+"""image - layers of images (n, channels, height, width)."""
+import math
+
+from weir import capi
+from weir import core
+from .. import autograd
+from .. import singa_wrap as singa
+from .. import utils
+from ..tape import Core
+from .base import Layer, param, state
+
+
+def pair(value, what):
+    """(height, width) of a number or two of them."""
+    if isinstance(value, int):
+        return (value, value)
+    if isinstance(value, (tuple, list)) and len(value) == 2:
+        return tuple(int(v) for v in value)
+    raise TypeError(f"{what} must be an integer or two of them, it is {value!r}")
+
+
+def padding_of(value):
+    """((height, width), odd padding (top, bottom, left, right)) of a number, 2 or 4 of them."""
+    if isinstance(value, (tuple, list)) and len(value) == 4:
+        top, bottom, left, right = (int(v) for v in value)
+        if top == bottom and left == right:
+            return (top, left), (0, 0, 0, 0)
+        return (0, 0), (top, bottom, left, right)
+    return pair(value, "padding"), (0, 0, 0, 0)
+
+
+class _Windows(Layer):
+    """What convolution and pooling share: padding, and a handle of the shape at hand."""
+
+    def _geometry(self, kernel_size, stride, padding, pad_mode):
+        if pad_mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+            raise ValueError(f"pad_mode {pad_mode!r}: NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+        self.kernel_size = pair(kernel_size, "kernel_size")
+        self.stride = self.kernel_size if stride is None else pair(stride, "stride")
+        self.padding, self.odd_padding = padding_of(padding)
+        self.pad_mode = pad_mode
+        self.handle = None
+        self._handle_for = None
+
+    def _prepare(self, x):
+        """The handle for x; a new one when the shape is another."""
+        if self._handle_for != x.shape:
+            if self.pad_mode.startswith("SAME"):
+                pads, self.odd_padding = utils.get_padding_shape(
+                    self.pad_mode, x.shape[2:], self.kernel_size, self.stride)
+                self.padding = (pads[0], pads[2])
+            self.handle = self._new_handle(x)
+            self._handle_for = x.shape
+        return self.handle
+
+    def _new_handle(self, x):
+        raise NotImplementedError
+
+
+class Conv2d(_Windows):
+    """Convolution: W (nb_kernels, in / group, kh, kw), b (nb_kernels).
+
+    Conv2d(nb_kernels, kernel_size), or as in older scripts Conv2d(in, out, kernel[, stride[,
+    padding]]).
+    """
+
+    def __init__(self, nb_kernels, kernel_size, *args, stride=1, padding=0, dilation=1, group=1,
+                 bias=True, pad_mode="NOTSET", activation="NOTSET", **kwargs):
+        super().__init__()
+        self.in_channels = None
+        if args:
+            self.in_channels, nb_kernels, kernel_size = nb_kernels, kernel_size, args[0]
+            stride = args[1] if len(args) > 1 else stride
+            padding = args[2] if len(args) > 2 else padding
+        unknown = set(kwargs) - {"cudnn_prefer", "workspace_MB_limit"}
+        if unknown:
+            raise TypeError(f"Conv2d: unknown argument {sorted(unknown)[0]!r}")
+        if pair(dilation, "dilation") != (1, 1):
+            raise ValueError(f"Conv2d: dilation {dilation}, only 1 is supported")
+        if activation not in ("NOTSET", "RELU"):
+            raise ValueError(f"Conv2d: activation {activation!r}, RELU or NOTSET")
+        self._geometry(kernel_size, stride, padding, pad_mode)
+        self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
+        self.dilation, self.activation = dilation, activation
+
+    def initialize(self, x):
+        channels = x.shape[1]
+        if self.in_channels not in (None, channels):
+            raise ValueError(f"Conv2d: x has {channels} channels, the layer was made for "
+                             f"{self.in_channels}")
+        if channels % self.group or self.nb_kernels % self.group:
+            raise ValueError(f"Conv2d: {self.group} groups of {channels} channels and "
+                             f"{self.nb_kernels} kernels")
+        self.in_channels = channels
+        shape = (self.nb_kernels, channels // self.group) + self.kernel_size
+        self.W = param(shape, x, math.sqrt(2.0 / (math.prod(shape[1:]) + self.nb_kernels)))
+        self.b = param((self.nb_kernels,), x) if self.bias else None
+
+    def _new_handle(self, x):
+        return singa.ConvHandle(x.data, self.kernel_size, self.stride, self.padding,
+                                self.in_channels, self.nb_kernels, bool(self.bias), self.group)
+
+    def forward(self, x):
+        self.device_check(x, self.W)
+        y = autograd.conv2d(self._prepare(x), x, self.W, self.b, self.odd_padding)
+        return autograd.relu(y) if self.activation == "RELU" else y
+
+
+class SeparableConv2d(Layer):
+    """A convolution of each channel, then one of 1 x 1 over all of them."""
+
+    def __init__(self, nb_kernels, kernel_size, *args, stride=1, padding=0, bias=False):
+        super().__init__()
+        if args:
+            nb_kernels, kernel_size = kernel_size, args[0]
+            stride = args[1] if len(args) > 1 else stride
+            padding = args[2] if len(args) > 2 else padding
+            bias = args[3] if len(args) > 3 else bias
+        self.nb_kernels, self.kernel_size = nb_kernels, kernel_size
+        self.stride, self.padding, self.bias = stride, padding, bias
+
+    def initialize(self, x):
+        channels = x.shape[1]
+        self.depthwise_conv = Conv2d(channels, self.kernel_size, stride=self.stride,
+                                     padding=self.padding, group=channels, bias=self.bias)
+        self.point_conv = Conv2d(self.nb_kernels, 1, bias=self.bias)
+
+    def forward(self, x):
+        return self.point_conv(self.depthwise_conv(x))
+
+
+class BatchNorm2d(Layer):
+    """Batch normalisation of x (n, c, ...), any number of axes behind the channels; momentum is the
+    weight of the new batch in the running statistics.
+
+    Positional arguments are those of older scripts (channels[, momentum]) and not looked at.
+    """
+
+    state_names = ("running_mean", "running_var")
+
+    def __init__(self, *args, momentum=0.9):
+        super().__init__()
+        self.channels = args[0] if args else None
+        self.momentum = momentum
+        self.handle = None
+        self._handle_for = None
+
+    def initialize(self, x):
+        self.channels = x.shape[1]
+        self.scale = param((self.channels,), x).set_value(1.0)
+        self.bias = param((self.channels,), x)
+        self.running_mean = state((self.channels,), x, 0.0)
+        self.running_var = state((self.channels,), x, 1.0)
+
+    def forward(self, x):
+        assert x.shape[1] == self.channels, \
+            f"BatchNorm2d: x has {x.shape[1]} channels, the layer {self.channels}"
+        self.device_check(x, self.scale, self.bias, self.running_mean, self.running_var)
+        if self._handle_for != x.shape:
+            self.handle = singa.BatchNormHandle(self.momentum, x.data)
+            self._handle_for = x.shape
+        return autograd.batchnorm_2d(self.handle, x, self.scale, self.bias, self.running_mean,
+                                     self.running_var)
+
+
+class Pooling2d(_Windows):
+    """The largest or the mean of each window; stride None: the kernel."""
+
+    def __init__(self, kernel_size, stride=None, padding=0, is_max=True, pad_mode="NOTSET"):
+        super().__init__()
+        self._geometry(kernel_size, stride, padding, pad_mode)
+        self.is_max = is_max
+
+    def _new_handle(self, x):
+        return singa.PoolingHandle(x.data, self.kernel_size, self.stride, self.padding,
+                                   self.is_max)
+
+    def forward(self, x):
+        return autograd.pooling_2d(self._prepare(x), x, self.odd_padding)
+
+
+class MaxPool2d(Pooling2d):
+    def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
+        super().__init__(kernel_size, stride, padding, True, pad_mode)
+
+
+class AvgPool2d(Pooling2d):
+    def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
+        super().__init__(kernel_size, stride, padding, False, pad_mode)
+
+
+def _flat(kernel_size, stride, padding):
+    """Windows of one row."""
+    return (1, kernel_size), (1, kernel_size if stride is None else stride), (0, padding)
+
+
+class MaxPool1d(Pooling2d):
+    def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
+        super().__init__(*_flat(kernel_size, stride, padding), True, pad_mode)
+
+
+class AvgPool1d(Pooling2d):
+    def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
+        super().__init__(*_flat(kernel_size, stride, padding), False, pad_mode)
+
+
+# ---- beyond SINGA ----
+
+class _ConvTranspose(Core):
+    def __init__(self, options):
+        super().__init__()
+        self.options = options
+
+    def forward(self, x, w, b=None):
+        y = capi.weir_conv_transpose2d(x.handle, w.handle, None if b is None else b.handle,
+                                       self.options)
+        return singa.result(y, x.device())
+
+
+class ConvTranspose2d(Layer):
+    """Transposed convolution: W (in, nb_kernels / group, kh, kw), b (nb_kernels)."""
+
+    def __init__(self, nb_kernels, kernel_size, stride=1, padding=0, output_padding=0, group=1,
+                 bias=True):
+        super().__init__()
+        self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
+        self.kernel_size = pair(kernel_size, "kernel_size")
+        self.stride, self.padding = pair(stride, "stride"), pair(padding, "padding")
+        self.output_padding = pair(output_padding, "output_padding")
+
+    def initialize(self, x):
+        shape = (x.shape[1], self.nb_kernels // self.group) + self.kernel_size
+        self.W = param(shape, x, math.sqrt(2.0 / (math.prod(shape[1:]) + x.shape[1])))
+        self.b = param((self.nb_kernels,), x) if self.bias else None
+
+    def forward(self, x):
+        weights = (self.W,) if self.b is None else (self.W, self.b)
+        options = core.options(capi.weir_conv_transpose2d_options, stride=self.stride,
+                               pad=self.padding, output_pad=self.output_padding, groups=self.group)
+        return _ConvTranspose(options)(x, *weights)[0]
+
+
+class _GroupNorm(Core):
+    def __init__(self, groups, eps):
+        super().__init__()
+        self.groups, self.eps = groups, eps
+
+    def forward(self, x, scale, bias):
+        y = capi.weir_group_norm(x.handle, self.groups, scale.handle, bias.handle, self.eps)
+        return singa.result(y, x.device())
+
+
+class GroupNorm(Layer):
+    """Normalisation of the channels of x (n, c) or (n, c, h, w) in equal groups."""
+
+    def __init__(self, groups, eps=1e-5):
+        super().__init__()
+        self.groups, self.eps = groups, eps
+
+    def initialize(self, x):
+        self.scale = param((x.shape[1],), x).set_value(1.0)
+        self.bias = param((x.shape[1],), x)
+
+    def forward(self, x):
+        return _GroupNorm(self.groups, self.eps)(x, self.scale, self.bias)[0]

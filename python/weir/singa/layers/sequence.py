@@ -1,0 +1,281 @@
+"""sequence - recurrent layers, attention, normalisation of the last axis.
+
+LSTM, GRU and CudnnRNN are one operator of the core over the whole sequence, so they work on every
+device. Gates of an LSTM in SINGA's names: i(nput), f(orget), o(utput), g: the candidate.
+"""
+import math
+
+from weir import capi
+from .. import autograd
+from .. import singa_wrap as singa
+from ..tape import Core
+from ..operators.recurrent import GRU as MODE_GRU, LSTM as MODE_LSTM
+from ..operators.recurrent import _RNN, _weights, weight_shapes
+from .base import Layer, param
+
+def _raw(handle, like):
+    return singa.result(handle, like.device())
+
+
+class RNN_Base(Layer):
+    """What the recurrent layers of SINGA's older interface derive from."""
+
+
+class RNN(RNN_Base):
+    """h = f(x Wx + h Wh + b) with tanh or ReLU: (list of x, h0) -> (list of h, last h)."""
+
+    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True,
+                 batch_first=False, dropout=0, bidirectional=False):
+        super().__init__()
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"RNN: nonlinearity {nonlinearity!r}, tanh or relu")
+        if num_layers != 1 or bidirectional or dropout or batch_first:
+            raise NotImplementedError("RNN: one layer in one direction; see CudnnRNN")
+        self.input_size, self.hidden_size = input_size, hidden_size
+        self.nonlinearity, self.bias = nonlinearity, bias
+
+    def initialize(self, xs, h0):
+        std = math.sqrt(2.0 / (self.input_size + self.hidden_size))
+        self.Wx = param((self.input_size, self.hidden_size), xs[0], std)
+        self.Wh = param((self.hidden_size, self.hidden_size), xs[0],
+                        math.sqrt(1.0 / self.hidden_size))
+        self.b = param((self.hidden_size,), xs[0]) if self.bias else None
+
+    def step_forward(self, x, h):
+        y = autograd.add(autograd.matmul(x, self.Wx), autograd.matmul(h, self.Wh))
+        if self.b is not None:
+            y = autograd.add_bias(y, self.b)
+        return autograd.tanh(y) if self.nonlinearity == "tanh" else autograd.relu(y)
+
+    def forward(self, xs, h0):
+        h, hs = h0, []
+        for x in xs:
+            h = self.step_forward(x, h)
+            hs.append(h)
+        return hs, h
+
+
+class _Lstm(Core):
+    """Steps x..., h0, c0, then matrices of x and of h, then biases (4 each, gates i f g o)."""
+
+    single = False
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps = steps
+
+    def forward(self, *raws):
+        handles = [raw.handle for raw in raws]
+        xs, (h0, c0), weights = (handles[:self.steps], handles[self.steps:self.steps + 2],
+                                 handles[self.steps + 2:])
+        gates = [capi.weir_concat([capi.weir_transpose(w, None) for w in weights[i:i + 4]], 0)
+                 for i in (0, 4)]
+        biases = [capi.weir_concat(weights[i:i + 4], 0) for i in range(8, len(weights), 4)]
+        y, _, c = capi.rnn(True, capi.weir_stack(xs, 0), gates + (biases or [None, None]),
+                           capi.weir_unsqueeze(h0, 0), capi.weir_unsqueeze(c0, 0), 1, False, None)
+        hs = [capi.weir_squeeze(capi.weir_narrow(y, 0, i, 1), 0) for i in range(self.steps)]
+        return tuple(_raw(h, raws[0]) for h in hs + [capi.weir_squeeze(c, 0)])
+
+
+class LSTM(RNN_Base):
+    """(list of x, (h0, c0)) -> (list of h, last h, last c)."""
+
+    GATES = "ifgo"
+
+    def __init__(self, input_size, hidden_size, nonlinearity="tanh", num_layers=1, bias=True,
+                 batch_first=False, dropout=0, bidirectional=False):
+        super().__init__()
+        if num_layers != 1 or bidirectional or dropout or batch_first or nonlinearity != "tanh":
+            raise NotImplementedError("LSTM: one layer in one direction; see CudnnRNN")
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+
+    def initialize(self, xs, states):
+        both = (("Wx", self.input_size), ("Wh", self.hidden_size))
+        for kind, rows in both:
+            for gate in "ifog":
+                setattr(self, f"{kind}_{gate}",
+                        param((rows, self.hidden_size), xs[0],
+                              math.sqrt(2.0 / (rows + self.hidden_size))))
+        for kind in ("Bx", "Bh") if self.bias else ():
+            for gate in "ifog":
+                setattr(self, f"{kind}_{gate}", param((self.hidden_size,), xs[0]))
+
+    def _weights(self):
+        kinds = ("Wx", "Wh", "Bx", "Bh") if self.bias else ("Wx", "Wh")
+        return [getattr(self, f"{kind}_{gate}") for kind in kinds for gate in self.GATES]
+
+    def forward(self, xs, states):
+        h0, c0 = states
+        *hs, c = _Lstm(len(xs))(*xs, h0, c0, *self._weights())
+        return hs, hs[-1], c
+
+
+class _Outputs(_RNN):
+    """All outputs, the last states of h and, of an LSTM, of c."""
+
+    single = False
+
+    def forward(self, x, w, *states):
+        hx, cx = [s.handle for s in states] + [None] * (2 - len(states))
+        handle = self.handle
+        results = capi.rnn(handle.mode == MODE_LSTM, x.handle, _weights(handle, w, x.shape(2)),
+                           hx, cx, handle.num_layers, bool(handle.bidirectional), self._mask(x))
+        return tuple(_raw(y, x) for y in results)
+
+
+class _Sequence(Layer):
+    """LSTM or GRU layers; all their weights are one vector W, laid out as _RNN reads it."""
+
+    mode = MODE_LSTM
+
+    def initialize(self, x, *args, **kwargs):
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        count = sum(math.prod(shape) for shape in weight_shapes(self, x.shape[-1]))
+        self.W = param((count,), x).uniform(-bound, bound)
+
+    def run(self, x, states, lengths=None):
+        """(outputs, last h[, last c]); states None or not given are 0."""
+        states = [s for s in states if s is not None]
+        if self.mode == MODE_LSTM and len(states) == 1:
+            raise ValueError("an LSTM needs both states, or none")
+        if self.batch_first:
+            x = autograd.transpose(x, (1, 0, 2))
+        y, *last = _Outputs(self, True, lengths is not None, lengths)(x, self.W, *states)
+        return (autograd.transpose(y, (1, 0, 2)) if self.batch_first else y, *last)
+
+
+class CudnnRNN(_Sequence):
+    """SINGA's recurrent layer for GPUs, here for every device: x (n, steps, features), or steps
+    first; gives all outputs or with return_sequences=False the last, (n, hidden).
+
+    rnn_mode lstm or gru. With use_mask seq_lengths (n) says how long each sequence is.
+    """
+
+    def __init__(self, hidden_size, activation="tanh", num_layers=1, bias=True, batch_first=True,
+                 dropout=0, bidirectional=False, rnn_mode="lstm", use_mask=False,
+                 return_sequences=True):
+        super().__init__()
+        if rnn_mode not in ("lstm", "gru") or activation != "tanh":
+            raise NotImplementedError(f"CudnnRNN: rnn_mode {rnn_mode!r} with {activation}; lstm "
+                                      "and gru with tanh are supported, others see RNN")
+        if dropout or not bias:
+            raise NotImplementedError("CudnnRNN: dropout between layers and layers without a bias "
+                                      "are not supported")
+        self.mode = MODE_LSTM if rnn_mode == "lstm" else MODE_GRU
+        self.hidden_size, self.num_layers, self.bias = hidden_size, num_layers, bias
+        self.batch_first, self.bidirectional = batch_first, bidirectional
+        self.rnn_mode, self.use_mask, self.return_sequences = rnn_mode, use_mask, return_sequences
+
+    def forward(self, x, hx=None, cx=None, seq_lengths=None):
+        if self.use_mask:
+            assert seq_lengths is not None, "CudnnRNN: with use_mask seq_lengths are needed"
+        y, h = self.run(x, (hx, cx) if self.mode == MODE_LSTM else (hx,),
+                        seq_lengths if self.use_mask else None)[:2]
+        if self.return_sequences:
+            return y
+        ways = 2 if self.bidirectional else 1
+        last = autograd.slice(h, [h.shape[0] - ways], [h.shape[0]], [0])
+        return autograd.reshape(autograd.transpose(last, (1, 0, 2)),
+                                (h.shape[1], ways * self.hidden_size))
+
+
+class GRU(_Sequence):
+    """x (steps, n, features) or with batch_first (n, steps, features), h0 (layers, n, hidden) ->
+    (outputs, last h)."""
+
+    mode = MODE_GRU
+
+    def __init__(self, hidden_size, num_layers=1, batch_first=False, bidirectional=False):
+        super().__init__()
+        self.hidden_size, self.num_layers = hidden_size, num_layers
+        self.batch_first, self.bidirectional = batch_first, bidirectional
+
+    def forward(self, x, h0=None):
+        return self.run(x, (h0,))
+
+
+# ---- normalisation and attention ----
+
+class _LayerNorm(Core):
+    def __init__(self, eps):
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x, scale, bias):
+        return _raw(capi.weir_layer_norm(x.handle, scale.handle, bias.handle, self.eps), x)
+
+
+class LayerNorm(Layer):
+    """Normalisation of the last axes (their number: axes), with scale and bias of their shape."""
+
+    def __init__(self, axes=1, eps=1e-5):
+        super().__init__()
+        self.axes, self.eps = axes, eps
+
+    def initialize(self, x):
+        shape = x.shape[len(x.shape) - self.axes:]
+        self.scale = param(shape, x).set_value(1.0)
+        self.bias = param(shape, x)
+
+    def forward(self, x):
+        return _LayerNorm(self.eps)(x, self.scale, self.bias)[0]
+
+
+class _RmsNorm(Core):
+    def __init__(self, eps):
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x, scale):
+        return _raw(capi.weir_rms_norm(x.handle, scale.handle, self.eps), x)
+
+
+class RMSNorm(Layer):
+    """Division of the last axes by the root of their mean square, times scale."""
+
+    def __init__(self, axes=1, eps=1e-5):
+        super().__init__()
+        self.axes, self.eps = axes, eps
+
+    def initialize(self, x):
+        self.scale = param(x.shape[len(x.shape) - self.axes:], x).set_value(1.0)
+
+    def forward(self, x):
+        return _RmsNorm(self.eps)(x, self.scale)[0]
+
+
+class _Attention(Core):
+    def __init__(self, heads, causal):
+        super().__init__()
+        self.heads, self.causal = heads, causal
+
+    def forward(self, q, k, v):
+        return _raw(capi.weir_attention(q.handle, k.handle, v.handle, self.heads, self.causal), q)
+
+
+class MultiHeadAttention(Layer):
+    """Scaled dot-product attention of heads: query (b, t, width), key and value (b, s, width),
+    None: the query. Matrices Wq, Wk, Wv, Wo (width, width), biases bq, bk, bv, bo."""
+
+    def __init__(self, heads, causal=False, bias=True):
+        super().__init__()
+        self.heads, self.causal, self.bias = heads, causal, bias
+
+    def initialize(self, query, key=None, value=None):
+        width = query.shape[-1]
+        if width % self.heads:
+            raise ValueError(f"MultiHeadAttention: {self.heads} heads do not divide {width}")
+        for part in "qkvo":
+            setattr(self, f"W{part}", param((width, width), query, math.sqrt(1.0 / width)))
+            setattr(self, f"b{part}", param((width,), query) if self.bias else None)
+
+    def _project(self, x, part):
+        y = autograd.matmul(x, getattr(self, f"W{part}"))
+        return autograd.add(y, getattr(self, f"b{part}")) if self.bias else y
+
+    def forward(self, query, key=None, value=None):
+        key = query if key is None else key
+        value = key if value is None else value
+        q, k, v = (self._project(x, part) for x, part in ((query, "q"), (key, "k"), (value, "v")))
+        y = _Attention(self.heads, bool(self.causal))(q, k, v)[0]
+        return self._project(y, "o")

@@ -1,0 +1,231 @@
+"""model - Model: a layer that trains, eagerly or as a planned graph; saved states.
+
+With graph mode on each model has graphs of its own, one for each signature of train_one_batch's
+arguments (weir.capture), so several models share a device; in SINGA the last one recorded replaces
+all others.
+"""
+import contextlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+
+import numpy as np
+
+from weir import core
+from weir import errors
+from weir.settings import autocast
+from . import autograd
+from .capture import captured
+from .layers.base import Layer, first_tensor
+from .tensor import Tensor
+
+
+@contextlib.contextmanager
+def training_is(on):
+    """autograd.training for a while."""
+    before, autograd.training = autograd.training, on
+    try:
+        yield
+    finally:
+        autograd.training = before
+
+
+class Model(Layer):
+    """What a script derives from: forward(*x), train_one_batch(*args).
+
+    compile() makes parameters and says how to run; model(...) is train_one_batch in training and
+    forward in evaluation.
+    """
+
+    MODEL_STATE_TYPE = 0
+    AUX_STATE_TYPE = 1
+    _captured_names: tuple = ("train_one_batch",)
+
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls)
+        self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None,
+                             _plan=(), precision=None, _buffered=False, _results=None, _captures={},
+                             _inside=False)
+        return self
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name in cls._captured_names:
+            if name in cls.__dict__:
+                setattr(cls, name, captured(cls.__dict__[name]))
+
+    @property
+    def _records(self):
+        """Is the next call to be a graph's? Not inside one that is being recorded."""
+        return self.graph_mode and self.training and not self._inside
+
+    def _recorded(self, method, *args, **kwargs):
+        """A call of the method as capture records it."""
+        self.__dict__["_inside"] = True
+        try:
+            with training_is(True), self._products(args, kwargs):
+                results = method(self, *args, **kwargs)
+        finally:
+            self.__dict__["_inside"] = False
+        self.__dict__.update(_results=results, _buffered=True)
+        return results
+
+    def _products(self, args, kwargs):
+        """The scope of mixed precision, if there is one."""
+        if self.precision is None:
+            return contextlib.nullcontext()
+        first = first_tensor([*args, *kwargs.values()])
+        return autocast(self.precision, None if first is None else first.device)
+
+    def _forget_graphs(self):
+        self.__dict__.update(_captures={}, _results=None, _buffered=False)
+
+    def __getstate__(self):
+        """For copies: graphs are this model's own."""
+        return super().__getstate__() | {"_captures": {}, "_results": None, "_buffered": False}
+
+    def __setattr__(self, name, value):
+        if name in ("optimizer", "precision") and self.__dict__.get(name) is not value:
+            self._forget_graphs()       # they are made with the old one
+        super().__setattr__(name, value)
+
+    # -- how it runs --
+
+    def compile(self, inputs, is_train=True, use_graph=False, sequential=False, budget=None,
+                precision=None, **plan):
+        """Runs forward(*inputs) once, recorded and forgotten, which makes all parameters.
+
+        budget: the most that a whole training step may take when it is a graph, bytes as a number
+        or a text ("512MB", "75%" of what it takes without); the bits stay the same. BudgetError, at
+        the first step, names the smallest that works. precision: "bfloat16" or "float16" for mixed
+        precision, as weir.autocast has it, in training and evaluation. plan: policy, placement,
+        measure, cache, guided, level, disable, as weir.core.plan_options explains them.
+        """
+        assert isinstance(inputs, (list, tuple)) and first_tensor(inputs) is not None, \
+            "compile: inputs must be a list of Tensors"
+        device = first_tensor(inputs).device
+        self._forget_graphs()
+        self.precision = precision and core.dtype_name(core.dtype_number(precision))
+        device.begin_graph()
+        try:
+            with training_is(False), self._products(inputs, {}):
+                self.forward(*inputs)
+        finally:
+            device.drop_graph()
+        self.train(is_train)
+        self.graph(use_graph, sequential, budget, **plan)
+
+    def train(self, mode=True):
+        """Training, or evaluation: of this model, and of operators called from now on."""
+        self.training = bool(mode)
+        autograd.training = bool(mode)
+
+    def eval(self):
+        self.train(False)
+
+    def graph(self, mode=True, sequential=False, budget=None, **plan):
+        """Training steps as graphs; sequential keeps the recorded order of operations; budget and
+        plan: what a whole step may take, and how, as in weir.Graph."""
+        core.plan_options(budget=budget, **plan)        # refuses what none of them can be
+        if "disable" in plan:
+            plan["disable"] = core.pass_names(plan["disable"])
+        self.__dict__["_plan"] = tuple(sorted(plan.items()))
+        self.graph_mode = bool(mode)
+        self.sequential = bool(sequential)
+        self.budget = budget
+
+    def __call__(self, *args, **kwargs):
+        if self.training:
+            return self.train_one_batch(*args, **kwargs)
+        with training_is(False), self._products(args, kwargs):
+            return self.forward(*args, **kwargs)
+
+    def train_one_batch(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} has no train_one_batch")
+
+    @property
+    def graphs(self):
+        """The graphs recorded so far, of the core: for weir.capi and pictures."""
+        return [graph for capture in self._captures.values() for graph in capture.graphs]
+
+    # -- files --
+
+    def save_states(self, fpath, aux_states=None):
+        """States, and Tensors or arrays by name beside them, in a zip file: tensor_dict.npz and
+        states_attr.json. It appears whole or not at all."""
+        assert not os.path.exists(fpath), f"save_states: {fpath} is there already"
+        states = self.get_states()
+        aux_states = aux_states or {}
+        both = sorted(set(states) & set(aux_states))
+        if both:
+            raise ValueError(f"save_states: {both[0]!r} names a state of the model too")
+        arrays, attributes = {}, {}
+        for kind, group in ((self.MODEL_STATE_TYPE, states), (self.AUX_STATE_TYPE, aux_states)):
+            for name, t in group.items():
+                arrays[name] = t.data.to_numpy() if isinstance(t, Tensor) else np.asarray(t)
+                attributes[name] = {"state_type": kind, "shape": list(arrays[name].shape),
+                                    "dtype": core.dtype_number(arrays[name].dtype)}
+        write_zip(fpath, arrays, attributes)
+
+    def load_states(self, fpath):
+        """Takes over a model's states and returns the others, {name: Tensor}."""
+        arrays, attributes = read_zip(fpath)
+        states = {name: array for name, array in arrays.items()
+                  if attributes[name]["state_type"] == self.MODEL_STATE_TYPE}
+        mine = self.get_states()
+        for name, array in states.items():
+            if name not in mine:
+                raise ValueError(f"load_states: the model has no state {name!r}; is it compiled?")
+            if tuple(mine[name].shape) != array.shape:
+                raise ValueError(f"load_states: {name} has shape {mine[name].shape}, in the file "
+                                 f"{array.shape}")
+        self.set_states(states)
+        device = next((t.device for t in mine.values()), None)
+        return {name: Tensor(data=array, device=device, dtype=core.dtype_number(array.dtype),
+                             requires_grad=False)
+                for name, array in arrays.items() if name not in states}
+
+
+def write_zip(path, arrays, attributes):
+    """The zip file of save_states: written beside its place, then moved there."""
+    folder = os.path.dirname(os.path.abspath(path))
+    number, part = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path))
+    try:
+        with os.fdopen(number, "wb") as file, zipfile.ZipFile(file, "w") as whole:
+            with whole.open("tensor_dict.npz", "w", force_zip64=True) as inner:
+                write_npz(inner, arrays)
+            whole.writestr("states_attr.json", json.dumps(attributes))
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+
+
+def write_npz(file, arrays):
+    """numpy.savez for any names."""
+    with zipfile.ZipFile(file, "w") as members:
+        for name, array in arrays.items():
+            with members.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def read_zip(path):
+    """(arrays, attributes) of a file of save_states; errors.FileError for any other file."""
+    try:
+        with zipfile.ZipFile(path) as whole:
+            attributes = json.loads(whole.read("states_attr.json"))
+            with np.load(io.BytesIO(whole.read("tensor_dict.npz")), allow_pickle=False) as members:
+                arrays = {name: members[name] for name in members.files}
+        for name, array in arrays.items():
+            attribute = attributes[name]
+            if (tuple(attribute["shape"]) != array.shape
+                    or attribute["state_type"] not in (0, 1)
+                    or core.dtype_number(array.dtype) != attribute["dtype"]):
+                raise ValueError(f"{name} is not what its attributes say")
+        return arrays, attributes
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError,
+            EOFError, RuntimeError, NotImplementedError) as error:
+        raise errors.FileError(f"{path} is no file of saved states: {error}") from error

@@ -1,0 +1,37 @@
+"""module - Module: SINGA's short-lived class of March 2020, before Model.
+
+A script gives forward, loss and optim and calls them one after the other. Results of each may be
+read at once, so they run at once: a plan needs the whole step, which is Model.train_one_batch.
+graph() is accepted and changes nothing but speed and memory, as it always should.
+"""
+from weir import core
+from . import autograd
+from .layers.base import Layer
+
+
+class Module(Layer):
+    """forward(*input), loss(*input), optim(*input); module(...) is forward."""
+
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls)
+        self.__dict__.update(training=True, graph_mode=False, sequential=False, device=core.cpu())
+        return self
+
+    def on_device(self, device):
+        """The device that the script's inputs are on; parameters follow the inputs."""
+        self.device = device
+
+    def train(self, mode=True):
+        self.training = autograd.training = bool(mode)
+
+    def eval(self):
+        self.train(False)
+
+    def graph(self, mode=True, sequential=False):
+        self.graph_mode, self.sequential = bool(mode), bool(sequential)
+
+    def loss(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} has no loss")
+
+    def optim(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} has no optim")

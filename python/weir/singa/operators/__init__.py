@@ -1,0 +1,1 @@
+"""operators - the operators of weir.autograd and their functions, by what they compute."""

@@ -1,0 +1,126 @@
+"""base - what the families of operators share: results, constants, simple classes.
+
+A class whose forward is one call of the core comes from unary or binary, with its function.
+"""
+import numpy as np
+
+from weir import capi
+from weir import core
+from ..raw import arith
+from .. import singa_wrap as singa
+from ..tape import Core
+from ..tensor import Tensor
+
+TO_END = 2**63 - 1          # as the end of a slice
+
+
+def out(handle, like):
+    """The raw result of a core call on the device of the raw tensor `like`; of one axis or more."""
+    if not capi.weir_tensor_desc(handle)[1]:
+        handle = capi.weir_reshape(handle, (1,))
+    return singa.result(handle, like.device())
+
+
+def shape_of(handle):
+    return capi.weir_tensor_desc(handle)[1]
+
+
+def floating(x):
+    """The handle of a raw tensor for functions of real numbers: integers become float32."""
+    return x.handle if core.is_float(x.data_type()) else arith.cast(x, core.kFloat32)
+
+
+def constant(values, number, device):
+    """The handle of host data as a tensor of the device."""
+    array = np.asarray(values)
+    raw = singa.Tensor(array.shape, device, number)
+    raw.from_numpy(array)
+    return raw.handle
+
+
+def host(values):
+    """Host data of a list, an array or a Tensor; reading one fails while the device records."""
+    return values.data.to_numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+def index(values, size, device):
+    """The handle of positions on an axis of this size; negative ones count from its end."""
+    if isinstance(values, Tensor):
+        values = values.data
+    if isinstance(values, singa.Tensor):
+        handle = arith.index(values)
+        zero, shift = arith.number(0, handle), arith.number(size, handle)
+        return capi.weir_where(capi.weir_lt(handle, zero), capi.weir_add(handle, shift), handle)
+    array = np.asarray(values).astype(np.int64)
+    if array.size and (array.min() < -size or array.max() >= size):
+        raise ValueError(f"indices from {array.min()} to {array.max()} on an axis of size {size}")
+    return constant(np.where(array < 0, array + size, array), core.kInt, device)
+
+
+def axis_of(axis, ndim, who):
+    """The axis counted from the front."""
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{who}: axis {axis} of {ndim} axes")
+    return axis % ndim
+
+
+def bits(axes):
+    """Axes as the core's set."""
+    return sum(1 << axis for axis in set(axes))
+
+
+class NoGradient(Core):
+    """An operator that no gradient passes."""
+
+    def _run(self, xs):
+        self.requires_grad = False
+        return self._results(self.forward(*[x.data for x in xs]))
+
+    def backward(self, *dys):
+        raise AssertionError(f"{self.name} has no gradient")
+
+
+def _function(kind, name):
+    def function(*xs):
+        return kind()(*xs)[0]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = kind.__doc__
+    return function
+
+
+def define(name, function, forward, doc, base=Core):
+    """(class, function) of an operator without parameters."""
+    kind = type(name, (base,), {"forward": forward, "__doc__": doc, "__module__": __name__})
+    return kind, _function(kind, function)
+
+
+def unary(name, function, call, doc, keeps=False):
+    """One call of the core on one input; keeps: the result of integers is of their type."""
+    def forward(self, x):
+        return out(arith.unary(call, x, keeps), x)
+
+    return define(name, function, forward, doc)
+
+
+def rounding(name, function, call, doc):
+    """One call that rounds to whole numbers: integers stay as they are."""
+    def forward(self, x):
+        return out(arith.rounded(call, x), x)
+
+    return define(name, function, forward, doc)
+
+
+def binary(name, function, call, doc):
+    """One call on two inputs that broadcast; types by the rule of arith."""
+    def forward(self, a, b):
+        return out(arith.binary(call, a, b), a)
+
+    return define(name, function, forward, doc)
+
+
+def comparison(name, function, call, doc):
+    def forward(self, a, b):
+        return out(arith.compare(call, a, b), a)
+
+    return define(name, function, forward, doc, NoGradient)

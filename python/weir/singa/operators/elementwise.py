@@ -1,0 +1,283 @@
+"""elementwise - operators that work element by element."""
+import functools
+
+from weir import capi
+from weir import core
+from ..raw import arith
+from ..tape import Core, is_training
+from .base import (NoGradient, binary, comparison, define, floating, out,
+                             rounding, unary)
+
+ReLU, relu = define("ReLU", "relu", lambda self, x: out(arith.relu(x), x), "max(x, 0).")
+Sigmoid, sigmoid = unary("Sigmoid", "sigmoid", capi.weir_sigmoid, "1 / (1 + exp(-x)).")
+Tanh, tanh = unary("Tanh", "tanh", capi.weir_tanh, "Hyperbolic tangent.")
+Exp, exp = unary("Exp", "exp", capi.weir_exp, "e to the power x.")
+Log, log = unary("Log", "log", capi.weir_log, "Natural logarithm.")
+Sqrt, sqrt = unary("Sqrt", "sqrt", capi.weir_sqrt, "Square root.")
+Abs, abs = unary("Abs", "abs", capi.weir_abs, "Absolute value; slope 0 at 0.", keeps=True)
+Negative, negative = unary("Negative", "negative", capi.weir_neg, "-x.", keeps=True)
+Reciprocal, reciprocal = unary("Reciprocal", "reciprocal", capi.weir_reciprocal, "1 / x.")
+Erf, erf = unary("Erf", "erf", capi.weir_erf,
+                 "The error function. Its slope is that at x; SINGA takes that at dy.")
+
+Sin, sin = unary("Sin", "sin", capi.weir_sin, "Sine.")
+Cos, cos = unary("Cos", "cos", capi.weir_cos, "Cosine.")
+Tan, tan = unary("Tan", "tan", capi.weir_tan, "Tangent.")
+Asin, asin = unary("Asin", "asin", capi.weir_asin, "Inverse sine.")
+Acos, acos = unary("Acos", "acos", capi.weir_acos, "Inverse cosine.")
+Atan, atan = unary("Atan", "atan", capi.weir_atan, "Inverse tangent.")
+Sinh, sinh = unary("Sinh", "sinh", capi.weir_sinh, "Hyperbolic sine.")
+Cosh, cosh = unary("Cosh", "cosh", capi.weir_cosh, "Hyperbolic cosine.")
+Asinh, asinh = unary("Asinh", "asinh", capi.weir_asinh, "Inverse hyperbolic sine.")
+Acosh, acosh = unary("Acosh", "acosh", capi.weir_acosh, "Inverse hyperbolic cosine.")
+Atanh, atanh = unary("Atanh", "atanh", capi.weir_atanh, "Inverse hyperbolic tangent.")
+
+Sign, sign = unary("Sign", "sign", capi.weir_sign, "-1, 0 or 1; slope 0.", keeps=True)
+Ceil, ceil = rounding("Ceil", "ceil", capi.weir_ceil, "Rounded up; slope 0.")
+Floor, floor = rounding("Floor", "floor", capi.weir_floor, "Rounded down; slope 0.")
+Round, round = rounding("Round", "round", capi.weir_round, "Rounded, half away from zero; slope 0.")
+Rounde, rounde = rounding("Rounde", "rounde", capi.weir_round_even,
+                          "Rounded, half to even; slope 0.")
+
+SoftPlus, softplus = unary("SoftPlus", "softplus", capi.weir_softplus, "log(1 + exp(x)).")
+SoftSign, softsign = unary("SoftSign", "softsign", capi.weir_softsign, "x / (1 + |x|).")
+
+
+class Identity(Core):
+    """x itself, as a view."""
+
+    def forward(self, x):
+        return out(capi.weir_reshape(x.handle, x.shape()), x)
+
+
+def identity(x):
+    return Identity()(x)[0]
+
+
+class Elu(Core):
+    """x > 0 ? x : alpha (exp(x) - 1)."""
+
+    def __init__(self, alpha=1.):
+        super().__init__()
+        self.alpha = alpha
+
+    def forward(self, x):
+        return out(capi.weir_elu(floating(x), self.alpha), x)
+
+
+def elu(x, alpha=1):
+    return Elu(alpha)(x)[0]
+
+
+class SeLU(Core):
+    """gamma (x > 0 ? x : alpha (exp(x) - 1))."""
+
+    def __init__(self, alpha=1.67326, gamma=1.0507):
+        super().__init__()
+        self.alpha = alpha
+        self.gamma = gamma
+
+    def forward(self, x):
+        return out(capi.weir_affine(capi.weir_elu(floating(x), self.alpha), self.gamma, -0.0), x)
+
+
+def selu(x, alpha=1.67326, gamma=1.0507):
+    return SeLU(alpha, gamma)(x)[0]
+
+
+class LeakyRelu(Core):
+    """x > 0 ? x : a x."""
+
+    def __init__(self, a):
+        super().__init__()
+        self.a = a
+
+    def forward(self, x):
+        return out(capi.weir_leaky_relu(floating(x), self.a), x)
+
+
+def leakyrelu(x, a=0.01):
+    return LeakyRelu(a)(x)[0]
+
+
+class HardSigmoid(Core):
+    """alpha x + gamma, limited to [0, 1]."""
+
+    def __init__(self, alpha=0.2, gamma=0.5):
+        super().__init__()
+        self.alpha = alpha
+        self.gamma = gamma
+
+    def forward(self, x):
+        line = capi.weir_affine(floating(x), self.alpha, self.gamma)
+        return out(capi.weir_clamp(line, 0.0, 1.0), x)
+
+
+def hardsigmoid(x, alpha=0.2, gamma=0.5):
+    return HardSigmoid(alpha, gamma)(x)[0]
+
+
+class PRelu(Core):
+    """x > 0 ? x : slope x; the slope broadcasts to x."""
+
+    def forward(self, x, slope):
+        x_handle, slope_handle = floating(x), floating(slope)
+        positive = capi.weir_gt(x_handle, arith.number(0, x_handle))
+        return out(capi.weir_where(positive, x_handle, capi.weir_mul(x_handle, slope_handle)), x)
+
+
+def prelu(x, slope):
+    return PRelu()(x, slope)[0]
+
+
+class Clip(Core):
+    """x limited to [min, max]; None is no limit."""
+
+    def __init__(self, min=None, max=None):
+        super().__init__()
+        self.min, self.max = min, max
+
+    def forward(self, x):
+        return out(arith.clamp(x, self.min, self.max), x)
+
+
+def clip(x, min=None, max=None):
+    return Clip(min, max)(x)[0]
+
+
+# ---- two inputs ----
+
+Add, add = binary("Add", "add", capi.weir_add, "a + b, broadcast.")
+Sub, sub = binary("Sub", "sub", capi.weir_sub, "a - b, broadcast.")
+Mul, mul = binary("Mul", "mul", capi.weir_mul, "a b, broadcast.")
+Div, div = binary("Div", "div", capi.weir_div, "a / b, broadcast; integers are truncated.")
+Pow, pow = binary("Pow", "pow", capi.weir_pow, "a to the power b, broadcast.")
+
+Less, less = comparison("Less", "less", capi.weir_lt, "1 where a < b, else 0.")
+Greater, greater = comparison("Greater", "greater", capi.weir_gt, "1 where a > b, else 0.")
+Equal, equal = comparison("Equal", "equal", capi.weir_eq, "1 where a = b, else 0.")
+
+
+def add_all(*xs):
+    """The sum of Tensors that broadcast."""
+    assert xs, "add_all: there is no input"
+    return functools.reduce(add, xs)
+
+
+def _logical(name, function, call, doc):
+    """Of truth values: all but 0 is true, the result is 0 or 1."""
+    def forward(self, *xs):
+        return out(capi.weir_cast(call(*[arith.flags(x) for x in xs]), capi.WEIR_F32), xs[0])
+
+    return define(name, function, forward, doc, NoGradient)
+
+
+And, _and = _logical("And", "_and", capi.weir_logical_and, "1 where both are not 0, else 0.")
+Or, _or = _logical("Or", "_or", capi.weir_logical_or, "1 where one is not 0, else 0.")
+Xor, _xor = _logical("Xor", "_xor", capi.weir_logical_xor, "1 where just one is not 0, else 0.")
+Not, _not = _logical("Not", "_not", capi.weir_logical_not, "1 where x is 0, else 0.")
+
+
+# ---- any number of inputs ----
+
+def _common(xs, real=False):
+    """Handles of raw tensors in the type of their sum; real: a float type."""
+    number = functools.reduce(arith.result_type, [x.data_type() for x in xs])
+    if real and not core.is_float(number):
+        number = core.kFloat32
+    return [arith.cast(x, number) for x in xs]
+
+
+class _Fold(Core):
+    """The inputs taken together from the left, two at a time."""
+
+    def forward(self, *xs):
+        assert xs, f"{self.name}: there is no input"
+        return out(functools.reduce(self.pair, _common(xs)), xs[0])
+
+    @staticmethod
+    def pair(a, b):
+        raise NotImplementedError
+
+
+class Max(_Fold):
+    """The largest, broadcast; of equal ones the first has the gradient. SINGA's ignores dy."""
+
+    @staticmethod
+    def pair(a, b):
+        return capi.weir_where(capi.weir_lt(a, b), b, a)
+
+
+class Min(_Fold):
+    """The smallest, broadcast; of equal ones the first has the gradient. SINGA's ignores dy."""
+
+    @staticmethod
+    def pair(a, b):
+        return capi.weir_where(capi.weir_gt(a, b), b, a)
+
+
+class Sum(_Fold):
+    """The sum of the inputs; backward gives a tuple (SINGA: a list, which its engine refuses)."""
+
+    single = False
+
+    @staticmethod
+    def pair(a, b):
+        return capi.weir_add(a, b)
+
+
+class Mean(_Fold):
+    """The mean of the inputs; backward gives a tuple."""
+
+    single = False
+
+    def forward(self, *xs):
+        total = functools.reduce(capi.weir_add, _common(xs, real=True))
+        return out(capi.weir_affine(total, 1 / len(xs), -0.0), xs[0])
+
+
+def max(*l):
+    return Max()(*l)[0]
+
+
+def min(*l):
+    return Min()(*l)[0]
+
+
+def _same_shapes(who, xs):
+    assert xs, f"{who}: there is no input"
+    assert all(x.shape == xs[0].shape for x in xs), \
+        f"{who}: shapes {[x.shape for x in xs]} differ"
+
+
+def sum(*l):
+    _same_shapes("sum", l)
+    return Sum()(*l)[0]
+
+
+def mean(*l):
+    _same_shapes("mean", l)
+    return Mean()(*l)[0]
+
+
+class Dropout(Core):
+    """In training each element is 0 with probability ratio, else x / (1 - ratio); otherwise x.
+
+    The mask comes from the device's stream. SINGA scales wrongly and draws the same mask each time.
+    """
+
+    def __init__(self, seed=0, ratio=0.5):
+        super().__init__()
+        del seed
+        if not 0 <= ratio <= 1:
+            raise ValueError(f"dropout: ratio {ratio!r}, must be from 0 to 1")
+        self.ratio = ratio
+
+    def forward(self, x):
+        if is_training() and self.ratio > 0:
+            return out(capi.weir_dropout(floating(x), self.ratio), x)
+        return out(capi.weir_reshape(x.handle, x.shape()), x)
+
+
+def dropout(x, seed=0, ratio=0.5):
+    return Dropout(seed, ratio)(x)[0]

@@ -1,0 +1,82 @@
+"""image - convolution, pooling and batch normalisation of images (n, c, h, w).
+
+Their handles are ConvHandle, PoolingHandle and BatchNormHandle of singa_wrap. odd_padding is (top,
+bottom, left, right), what a "same" padding has more on one side.
+"""
+from weir import capi
+from ..tape import Core, is_training
+from .base import floating, out, shape_of
+
+
+class _Conv2d(Core):
+    """Convolution with w (out, c / groups, kh, kw) and, if given, b (out)."""
+
+    def __init__(self, handle, odd_padding=(0, 0, 0, 0)):
+        super().__init__()
+        self.handle = handle
+        self.odd_padding = tuple(odd_padding)
+
+    def forward(self, x, W, b=None):
+        assert x.nDim() == 4, f"{self.name}: x has {x.nDim()} axes, must have 4"
+        handle = self.handle
+        top, bottom, left, right = self.odd_padding
+        options = handle.options()
+        options.asymmetric = True
+        options.pad = handle.pad_h + top, handle.pad_w + left
+        options.pad_end = handle.pad_h + bottom, handle.pad_w + right
+        bias = None if b is None else capi.weir_reshape(floating(b), (-1,))
+        return out(capi.weir_conv2d(floating(x), floating(W), bias, options), x)
+
+
+def conv2d(handle, x, W, b=None, odd_padding=(0, 0, 0, 0)):
+    xs = (x, W) if b is None else (x, W, b)
+    return _Conv2d(handle, odd_padding)(*xs)[0]
+
+
+class _Pooling2d(Core):
+    """The largest, or the mean of the cells inside the image, of each window.
+
+    Odd padding repeats the outermost rows and columns.
+    """
+
+    def __init__(self, handle, odd_padding=(0, 0, 0, 0)):
+        super().__init__()
+        self.handle = handle
+        self.odd_padding = tuple(odd_padding)
+
+    def forward(self, x):
+        top, bottom, left, right = self.odd_padding
+        cells = floating(x)
+        if any(self.odd_padding):
+            cells = capi.weir_pad(cells, (0, 0, top, left), (0, 0, bottom, right),
+                                  capi.WEIR_PAD_EDGE, 0.0)
+        return out(self.handle.pool(cells), x)
+
+
+def pooling_2d(handle, x, odd_padding=(0, 0, 0, 0)):
+    return _Pooling2d(handle, odd_padding)(x)[0]
+
+
+class _BatchNorm2d(Core):
+    """Batch normalisation; in training the running statistics move on by the handle's factor.
+
+    The factor is the weight of the new batch, 0.9 by default of the layer, as in SINGA.
+    """
+
+    def __init__(self, handle, running_mean, running_var, name=None):
+        super().__init__(name)
+        self.handle = handle
+        self.running_mean = running_mean.data
+        self.running_var = running_var.data
+
+    def forward(self, x, scale, bias):
+        train = is_training()
+        statistics = [v.state() if train else v.handle
+                      for v in (self.running_mean, self.running_var)]
+        vectors = [v if len(shape_of(v)) == 1 else capi.weir_reshape(v, (-1,))
+                   for v in (scale.handle, bias.handle, *statistics)]
+        return out(capi.weir_batch_norm(floating(x), *vectors, self.handle.options(train)), x)
+
+
+def batchnorm_2d(handle, x, scale, bias, running_mean, running_var):
+    return _BatchNorm2d(handle, running_mean, running_var)(x, scale, bias)[0]

@@ -1,0 +1,66 @@
+"""matrix - matrix products and biases."""
+from weir import capi
+from weir import core
+from ..tape import Core
+from .base import floating, out
+
+
+class Matmul(Core):
+    """Matrices, or batches of them that broadcast."""
+
+    def forward(self, x, w):
+        return out(capi.weir_matmul(floating(x), floating(w)), x)
+
+
+def matmul(x, w):
+    return Matmul()(x, w)[0]
+
+
+class AddBias(Core):
+    """x (r, c) + b: (c) or (1, c) to each row with axis 0, (r) to each column with axis 1.
+
+    SINGA adds into x and sums the gradient over the wrong axis with axis 1; x stays as it is here.
+    In mixed precision the bias is in half, as a linear layer's is.
+    """
+
+    def __init__(self, axis=0):
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x, b):
+        half = capi.weir_autocast_type(x.device().handle) == core.core_dtype(x.data_type())
+        bias = capi.weir_cast(b.handle, capi.weir_tensor_desc(x.handle)[0]) if half else b.handle
+        if self.axis == 0 and b.nDim() == 2:
+            bias = capi.weir_reshape(bias, (-1,))
+        if self.axis == 1:
+            bias = capi.weir_reshape(bias, (-1, 1))
+        return out(capi.weir_add(x.handle, bias), x)
+
+
+def add_bias(x, b, axis=0):
+    assert axis in (0, 1), f"add_bias: axis {axis}, must be 0 or 1"
+    assert len(x.shape) == 2, f"add_bias: x has shape {x.shape}, must have 2 axes"
+    assert len(b.shape) == 1 or (axis == 0 and len(b.shape) == 2 and b.shape[0] == 1), \
+        f"add_bias: b has shape {b.shape}, must have 1 axis"
+    return AddBias(axis)(x, b)[0]
+
+
+class Gemm(Core):
+    """alpha A B + beta C; transA and transB transpose A and B, C broadcasts."""
+
+    def __init__(self, alpha=1.0, beta=1.0, transA=0, transB=0):
+        super().__init__()
+        self.alpha = alpha
+        self.beta = beta
+        self.transA = bool(transA)
+        self.transB = bool(transB)
+
+    def forward(self, A, B, C=None):
+        added = None if C is None else floating(C)
+        return out(capi.weir_gemm(floating(A), floating(B), added, self.alpha, self.beta,
+                                  self.transA, self.transB), A)
+
+
+def gemm(A, B, C=None, alpha=1.0, beta=1.0, transA=0, transB=0):
+    xs = (A, B) if C is None else (A, B, C)
+    return Gemm(alpha, beta, transA, transB)(*xs)[0]

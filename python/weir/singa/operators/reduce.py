@@ -1,0 +1,81 @@
+"""reduce - sums and means over axes, softmax."""
+import math
+
+from weir import capi
+from ..raw import arith
+from ..tape import Core
+from .base import axis_of, bits, floating, out
+
+
+class _Reduce(Core):
+    """Over these axes (None: all); keepdims leaves them with size 1."""
+
+    def __init__(self, axes=None, keepdims=1):
+        super().__init__()
+        self.axes = [axes] if isinstance(axes, int) else axes
+        self.keepdims = bool(keepdims)
+
+    def _dims(self, x):
+        return bits(axis_of(int(axis), x.nDim(), self.name) for axis in self.axes or ())
+
+
+class ReduceSum(_Reduce):
+    """The sum over axes; of integers exact."""
+
+    def forward(self, x):
+        return out(arith.reduce(capi.weir_sum, x, self._dims(x), self.keepdims), x)
+
+
+def reduce_sum(x, axes=None, keepdims=1):
+    return ReduceSum(axes, keepdims)(x)[0]
+
+
+class ReduceMean(_Reduce):
+    """The mean over axes."""
+
+    def forward(self, x):
+        return out(capi.weir_mean(floating(x), self._dims(x), self.keepdims), x)
+
+
+def reduce_mean(x, axes=None, keepdims=1):
+    return ReduceMean(axes, keepdims)(x)[0]
+
+
+class GlobalAveragePool(Core):
+    """Mean over all axes but the first and that of the channels: the second, or the last."""
+
+    def __init__(self, data_format="channels_first"):
+        super().__init__()
+        self.data_format = data_format
+
+    def forward(self, x):
+        first = self.data_format == "channels_first"
+        dims = bits(range(2, x.nDim()) if first else range(1, x.nDim() - 1))
+        if not dims:
+            return out(capi.weir_reshape(x.handle, x.shape()), x)
+        return out(capi.weir_mean(floating(x), dims, True), x)
+
+
+def globalaveragepool(x, data_format="channels_first"):
+    return GlobalAveragePool(data_format)(x)[0]
+
+
+class SoftMax(Core):
+    """exp(x) / sum(exp(x)) over all axes from `axis` on."""
+
+    def __init__(self, axis=1):
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x):
+        axis = 0 if x.nDim() == 1 and self.axis == 1 else self.axis
+        axis = axis_of(axis, x.nDim(), self.name)
+        if axis == x.nDim() - 1:
+            return out(capi.weir_softmax(floating(x), -1), x)
+        rows = capi.weir_reshape(floating(x), (math.prod(x.shape()[:axis]),
+                                               math.prod(x.shape()[axis:])))
+        return out(capi.weir_reshape(capi.weir_softmax(rows, 1), x.shape()), x)
+
+
+def softmax(x, axis=1):
+    return SoftMax(axis)(x)[0]

@@ -1,0 +1,544 @@
+"""opt - optimisers and schedules: SINGA's names over the core's updates.
+
+An update is one call of the core for each parameter. Rates and other numbers that change from step
+to step are tensors that step() renews, so they go on changing inside a recorded graph. State is
+kept by a parameter's name; of several parameters with one name each has its own ("W", "W#2").
+"""
+from weir import capi
+from weir import core
+from . import singa_wrap as singa
+from .tape import backward, no_gradient
+from .tensor import Tensor, float32
+
+
+# ---- schedules ----
+
+class DecayScheduler:
+    """A number as a function of the steps done: called with a Tensor (1,), gives a Tensor (1,)."""
+
+    def __init__(self, init_value):
+        self.init_value = init_value
+
+    def __call__(self, step):
+        raise NotImplementedError(f"{type(self).__name__} does not say what its value is")
+
+
+def _wide(value, device):
+    """One number in f64, shape (1,)."""
+    return capi.weir_fill(device.handle, (capi.WEIR_F64, (1,)), float(value))
+
+
+def _narrow(handle, device):
+    """A Tensor (1,) of it in f32."""
+    handle = capi.weir_cast(handle, capi.WEIR_F32)
+    return Tensor(data=singa.result(handle, device), requires_grad=False)
+
+
+class Constant(DecayScheduler):
+    """The same number at every step."""
+
+    def __call__(self, step):
+        return _narrow(self.wide(step), step.device)
+
+    def wide(self, step):
+        """The handle of the number in f64."""
+        return _wide(self.init_value, step.device)
+
+
+class ExponentialDecay(DecayScheduler):
+    """init_value * decay_rate ^ (step / decay_steps), of whole periods only with staircase."""
+
+    def __init__(self, init_value, decay_steps, decay_rate, staircase=False):
+        super().__init__(init_value)
+        self.decay_steps = decay_steps
+        self.decay_rate = decay_rate
+        self.staircase = staircase
+
+    def __call__(self, step):
+        return _narrow(self.wide(step), step.device)
+
+    def wide(self, step):
+        """The handle of the number in f64."""
+        divide = capi.weir_div_floor if self.staircase else capi.weir_div
+        periods = divide(capi.weir_cast(step.data.handle, capi.WEIR_F64),
+                         _wide(self.decay_steps, step.device))
+        return capi.weir_affine(capi.weir_pow(_wide(self.decay_rate, step.device), periods),
+                                float(self.init_value), 0.0)
+
+
+def _now(schedule, step):
+    """The handle of a schedule's number at this step, in f64: what a script's own gives widened."""
+    if hasattr(schedule, "wide"):
+        return schedule.wide(step)
+    return capi.weir_cast(schedule(step).data.handle, capi.WEIR_F64)
+
+
+def _schedule(value, what):
+    if isinstance(value, DecayScheduler):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Constant(value)
+    raise TypeError(f"{what} must be a number or a DecayScheduler, it is {value!r}")
+
+
+def _zeros(shape, device, dtype):
+    """A Tensor of zeros that no graph records the making of."""
+    with device.at_once():
+        raw = singa.Tensor(shape, device, dtype)
+        raw.SetFloatValue(0.0)
+    return Tensor(data=raw, requires_grad=False)
+
+
+# ---- losses of half precision ----
+
+class LossScaler:
+    """Multiplies losses by a scale, so that gradients in float16 do not vanish, and divides the
+    gradients by it: SGD(..., scaler=LossScaler()).
+
+    After `interval` steps in a row whose gradients were finite the scale is multiplied by growth;
+    after one that was not by backoff, and that step updates nothing. fixed: the scale stays.
+    bfloat16 needs none of it. All of it is done by the device, within a graph, too.
+    """
+
+    def __init__(self, scale=65536.0, growth=2.0, backoff=0.5, interval=2000, fixed=False):
+        if not 0 < scale <= 2.0**100:
+            raise ValueError(f"LossScaler: scale is {scale}, must be above 0 and at most 2^100")
+        if not (1 <= growth <= 2.0**100 and 0 < backoff < 1 and 1 <= interval <= 2**24):
+            raise ValueError(f"LossScaler: growth {growth} must be 1 or more, backoff {backoff} "
+                             f"between 0 and 1, interval {interval} 1 to 2^24")
+        self.growth, self.backoff, self.interval = float(growth), float(backoff), int(interval)
+        self.fixed = bool(fixed)
+        device = core.default_device()
+        self.scale_value = _zeros((1,), device, float32)
+        self.scale_value.data.SetFloatValue(float(scale))
+        self.good_steps = _zeros((1,), device, float32)
+        self.skipped_steps = _zeros((1,), device, core.kDouble)
+
+    @property
+    def scale(self):
+        """The scale of the next step, a number."""
+        return float(self.scale_value.data.to_numpy()[0])
+
+    @property
+    def skipped(self):
+        """How many steps were skipped so far."""
+        return int(self.skipped_steps.data.to_numpy()[0])
+
+    def unscale(self, params, grads):
+        """Handles of gradients, divided; that of whether all are finite."""
+        return capi.unscale(params, grads, self.scale_value.data.handle)
+
+    def adjust(self, finite):
+        """The scale of the next step, as this one's gradients were finite or not."""
+        if not self.fixed:
+            capi.weir_scale_adjust(self.scale_value.data.value.state(),
+                                   self.good_steps.data.value.state(), finite, self.growth,
+                                   self.backoff, self.interval)
+        capi.weir_accumulate(self.skipped_steps.data.value.state(),
+                             capi.weir_cast(capi.weir_logical_not(finite), capi.WEIR_F64))
+
+    def get_states(self):
+        """Scale, steps in a row, steps skipped, by name."""
+        return {name: float(getattr(self, name).data.to_numpy()[0])
+                for name in ("scale_value", "good_steps", "skipped_steps")}
+
+    def set_states(self, states):
+        """Takes over what get_states gave."""
+        for name, value in states.items():
+            getattr(self, name).data.SetFloatValue(float(value))
+
+
+# ---- optimisers ----
+
+class Optimizer:
+    """What all optimisers share: the rate, the count of steps, state by name.
+
+    clip_norm, clip_value limit the gradients first: the root of the sum of all their squares, and
+    each element. scaler: a LossScaler, for models with products in float16. dtype: that of the
+    parameters; the rate and all numbers behind it are float64 for parameters in float64.
+    """
+
+    numbers: tuple = ()     # (attribute, the core's field) of what may be schedules, in its order
+    tables: tuple = ()      # of state tensors, by the names of get_states
+
+    def __init__(self, lr, dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+        self._lr = _schedule(lr, "lr")
+        self.dtype = dtype
+        self.clip_norm = clip_norm
+        self.clip_value = clip_value
+        self.scaler = scaler
+        self._finite = None         # of the step at hand, if it is scaled: may it be done?
+        self._rate_if = None        # the rate, or a NaN, by which the core updates nothing
+        device = core.default_device()
+        self.step_counter = _zeros((1,), device, core.kDouble)
+        with device.at_once():
+            self.lr_value = Tensor(data=singa.result(self._rate_now(), device), requires_grad=False)
+            self.lr_value.data.value.state()        # its memory is the device's from now on
+        self._schedules = []
+        self._vector = None         # rate and numbers, where the core is to read them anew
+        self._keys = {}             # (name, id of a parameter's value) -> key of its state
+        self._owners = {}           # key -> that value, which lives as long as the state
+        for table in self.tables:
+            setattr(self, table, {})
+
+    @property
+    def lr(self):
+        return self._lr
+
+    @lr.setter
+    def lr(self, lr):
+        """A new rate, also for graphs that were recorded with a constant one."""
+        self._lr = _schedule(lr, "lr")
+        self._renew(everything=True)
+
+    def _set_numbers(self, kind, presets=(), **flags):
+        """The core's options of this kind. presets: fields whose 0 the core takes for its own."""
+        self._schedules = [_schedule(getattr(self, name), name) for name, _ in self.numbers]
+        values = {field: float(s.init_value)
+                  for (_, field), s in zip(self.numbers, self._schedules)}
+        if not self._constant or any(values[field] == 0 for field in presets):
+            with self.step_counter.device.at_once():
+                self._vector = singa.result(self._numbers_now(), self.step_counter.device)
+                self._vector.value.state()
+        return core.options(kind, **values, **flags)
+
+    @property
+    def _constant(self):
+        return all(isinstance(s, Constant) for s in self._schedules)
+
+    def _numbers_now(self):
+        """The rate and the numbers behind it, as the core reads them: f64."""
+        device = self.step_counter.device
+        parts = [capi.weir_cast(self.lr_value.data.handle, capi.WEIR_F64)]
+        for s in self._schedules:
+            if isinstance(s, Constant):
+                parts.append(_wide(s.init_value, device))
+            else:
+                parts.append(_now(s, self.step_counter))
+        return capi.weir_concat(parts, 0)
+
+    def _rate_now(self):
+        """The rate, in the type in which parameters are updated by it."""
+        kind = capi.WEIR_F64 if self.dtype == core.kDouble else capi.WEIR_F32
+        return capi.weir_cast(_now(self._lr, self.step_counter), kind)
+
+    def _renew(self, everything=False):
+        """Rate and numbers for the step to come, where they change."""
+        changes = everything or not isinstance(self._lr, Constant)
+        if changes:
+            self.lr_value.data.value.put(self._rate_now())
+        if self._vector is not None and (changes or not self._constant):
+            self._vector.value.put(self._numbers_now())
+
+    @property
+    def rate(self):
+        """What the core reads: the rate, alone or with numbers behind it."""
+        if self._rate_if is not None:
+            return self._rate_if
+        return (self.lr_value.data if self._vector is None else self._vector).handle
+
+    # -- a step --
+
+    def __call__(self, loss):
+        """Gradients of loss, an update of every parameter it depends on, and step()."""
+        if self.scaler is not None:
+            return self._scaled(loss)
+        some = False
+        for param, grad in self._pairs(loss):
+            self.apply(param.name, param, grad)
+            some = True
+        if not some:
+            raise no_gradient(loss)
+        self.step()
+        return None
+
+    def _scaled(self, loss):
+        """The same of the scaled loss, in so far as the gradients are finite."""
+        rate = self.rate
+        kind = capi.weir_tensor_desc(rate)[0]
+        seed = capi.weir_cast(self.scaler.scale_value.data.handle, core.core_dtype(loss.dtype))
+        seed = Tensor(data=singa.result(capi.weir_reshape(seed, loss.shape), loss.device),
+                      requires_grad=False)
+        pairs = list(backward(loss, seed))
+        if not pairs:
+            raise no_gradient(loss)
+        params = [param for param, _ in pairs]
+        grads, finite = self.scaler.unscale([p.data.handle for p in params],
+                                            [grad.data.handle for _, grad in pairs])
+        pairs.clear()
+        nan = capi.weir_fill(loss.device.handle, (kind, (1,)), float("nan"))
+        self._finite, self._rate_if = finite, capi.weir_where(finite, rate, nan)
+        try:
+            for param, grad in self._limited(params, grads):
+                self.apply(param.name, param, grad)
+            self.step()
+        finally:
+            self._finite = self._rate_if = None
+        self.scaler.adjust(finite)
+
+    def backward_and_update(self, loss):
+        """SINGA's older name of the call."""
+        self(loss)
+
+    def _pairs(self, loss):
+        if self.clip_norm is None and self.clip_value is None:
+            return backward(loss)
+        return self._clip(list(backward(loss)))
+
+    def _clip(self, pairs):
+        params = [param for param, _ in pairs]
+        grads = [grad.data.handle for _, grad in pairs]
+        pairs.clear()
+        return self._limited(params, grads)
+
+    def _limited(self, params, grads):
+        for limit, norm in ((self.clip_value, False), (self.clip_norm, True)):
+            if limit is not None and grads:
+                grads, _ = capi.clip([p.data.handle for p in params], grads, float(limit), norm)
+        grads.reverse()
+        for param in params:
+            yield param, Tensor(data=singa.result(grads.pop(), param.device), requires_grad=False,
+                                name=f"{param.name}_g")
+
+    def apply(self, param_name, param_value, param_grad):
+        """Updates param_value in place, now or in the graph being recorded."""
+        assert param_value.shape == param_grad.shape, \
+            f"{param_name}: shape {param_value.shape}, its gradient {param_grad.shape}"
+        assert param_value.dtype == self.dtype, \
+            f"{param_name}: element type {param_value.dtype}, the optimiser's is {self.dtype}"
+        self._update(self._key(param_name, param_value), param_value, param_grad.data.handle)
+
+    def update(self, param, grad):
+        """SINGA's older form of apply."""
+        self.apply(param.name, param, grad)
+
+    def _update(self, key, param, grad):
+        raise NotImplementedError(f"{type(self).__name__} has no update")
+
+    def step(self):
+        """Counts a step and renews what depends on the count."""
+        counter = self.step_counter.data.value.state()
+        if self._finite is None:
+            capi.weir_increment(counter, 1.0)
+        else:
+            capi.weir_accumulate(counter, capi.weir_cast(self._finite, capi.WEIR_F64))
+        self._renew()
+
+    def device_check(self, *tensors):
+        """Moves tensors to the device of the first."""
+        for t in tensors[1:]:
+            if t.device is not tensors[0].device:
+                t.to_device(tensors[0].device)
+
+    # -- state --
+
+    def _key(self, name, param):
+        if isinstance(name, Tensor):        # SINGA takes the parameter in place of its name, too
+            name = name.name
+        value = param.data.value
+        key = self._keys.get((name, id(value)))
+        if key is None:
+            key, n = name, 1
+            while key in self._owners:
+                n += 1
+                key = f"{name}#{n}"
+            self._owners[key] = value
+            self._keys[name, id(value)] = key
+        return key
+
+    def _state(self, table, key, param):
+        """The handle of a state tensor of param's shape, zero at first."""
+        found = getattr(self, table).get(key)
+        if found is None or found.shape != param.shape:
+            found = getattr(self, table)[key] = _zeros(param.shape, param.device, param.dtype)
+        return found.data.value.state()
+
+    def get_states(self):
+        """{"step_counter": number, table: {name: Tensor}}: the Tensors are the optimiser's own."""
+        states = {"step_counter": float(self.step_counter.data.to_numpy()[0])}
+        states.update((table, dict(getattr(self, table))) for table in self.tables
+                      if getattr(self, table))
+        return states
+
+    def set_states(self, states):
+        """Takes over what get_states gave; Tensors or arrays are copied."""
+        if "step_counter" in states:
+            self.step_counter.data.SetFloatValue(float(states["step_counter"]))
+        for table in self.tables:
+            for key, source in states.get(table, {}).items():
+                array = source.data.to_numpy() if isinstance(source, Tensor) else source
+                mine = getattr(self, table)
+                if key not in mine or mine[key].shape != tuple(array.shape):
+                    mine[key] = _zeros(array.shape, self.step_counter.device, self.dtype)
+                mine[key].data.from_numpy(array)
+        self._renew(everything=True)
+
+
+class SGD(Optimizer):
+    """g += weight_decay p; b = momentum b + (1 - dampening) g; p -= lr b, or with nesterov
+    p -= lr (g + momentum b). b starts at 0."""
+
+    numbers = (("momentum", "momentum"), ("weight_decay", "weight_decay"),
+               ("dampening", "dampening"))
+    tables = ("moments",)
+
+    def __init__(self, lr=0.1, momentum=0, dampening=0, weight_decay=0, nesterov=False,
+                 dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+        super().__init__(lr, dtype, clip_norm, clip_value, scaler)
+        for name, value in (("momentum", momentum), ("weight_decay", weight_decay)):
+            if isinstance(value, (int, float)) and value < 0:
+                raise ValueError(f"SGD: {name} is {value}, must not be negative")
+        self.momentum, self.dampening, self.weight_decay = momentum, dampening, weight_decay
+        self.nesterov = bool(nesterov)
+        self._buffered = isinstance(momentum, DecayScheduler) or momentum != 0
+        if self.nesterov and (not self._buffered or dampening != 0):
+            raise ValueError("SGD: nesterov needs a momentum and no dampening")
+        self._options = self._set_numbers(capi.weir_sgd_options, nesterov=self.nesterov)
+
+    def _update(self, key, param, grad):
+        buffer = self._state("moments", key, param) if self._buffered else None
+        capi.weir_sgd_update(param.data.value.state(), grad, buffer, self.rate, self._options)
+
+
+class RMSProp(Optimizer):
+    """r = rho r + (1 - rho) g^2; p -= lr g / sqrt(r + epsilon).
+
+    SINGA's formula: epsilon is within the root; PyTorch adds it to the root."""
+
+    numbers = (("rho", "alpha"), ("epsilon", "eps"), ("weight_decay", "weight_decay"),
+               ("momentum", "momentum"))
+    tables = ("running_average",)
+    momentum = 0
+
+    def __init__(self, lr=0.1, rho=0.9, epsilon=1e-8, weight_decay=0, dtype=float32,
+                 clip_norm=None, clip_value=None, scaler=None):
+        super().__init__(lr, dtype, clip_norm, clip_value, scaler)
+        self.rho, self.epsilon, self.weight_decay = rho, epsilon, weight_decay
+        self._options = self._set_numbers(capi.weir_rmsprop_options, ("alpha", "eps"),
+                                          eps_inside=True)
+
+    def _update(self, key, param, grad):
+        capi.weir_rmsprop_update(param.data.value.state(), grad,
+                                 self._state("running_average", key, param), None, None, self.rate,
+                                 self._options)
+
+
+class AdaGrad(Optimizer):
+    """h += g^2; p -= lr g / sqrt(h + epsilon).
+
+    SINGA's formula: epsilon is within the root; PyTorch adds it to the root (and takes 1e-10)."""
+
+    numbers = (("epsilon", "eps"), ("weight_decay", "weight_decay"))
+    tables = ("history",)
+
+    def __init__(self, lr=0.1, epsilon=1e-8, weight_decay=0, dtype=float32, clip_norm=None,
+                 clip_value=None, scaler=None):
+        super().__init__(lr, dtype, clip_norm, clip_value, scaler)
+        self.epsilon, self.weight_decay = epsilon, weight_decay
+        self._options = self._set_numbers(capi.weir_adagrad_options, ("eps",), eps_inside=True)
+
+    def _update(self, key, param, grad):
+        capi.weir_adagrad_update(param.data.value.state(), grad,
+                                 self._state("history", key, param), self.rate, self._options)
+
+
+class Adam(Optimizer):
+    """m, v: running means of g and g^2, corrected for their start at 0; weight_decay is added to
+    the gradient. p -= lr m / (sqrt(v) + epsilon)."""
+
+    numbers = (("beta_1", "beta1"), ("beta_2", "beta2"), ("epsilon", "eps"),
+               ("weight_decay", "weight_decay"))
+    tables = ("m", "v")
+    core_update = staticmethod(capi.weir_adam_update)
+
+    def __init__(self, lr=0.1, beta_1=0.9, beta_2=0.999, epsilon=1e-8, weight_decay=0,
+                 dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+        super().__init__(lr, dtype, clip_norm, clip_value, scaler)
+        self.beta_1, self.beta_2 = beta_1, beta_2
+        self.epsilon, self.weight_decay = epsilon, weight_decay
+        self._options = self._set_numbers(capi.weir_adam_options, ("beta1", "beta2", "eps"))
+
+    def _update(self, key, param, grad):
+        step = capi.weir_affine(self.step_counter.data.handle, 1.0, 1.0)    # this one included
+        self.core_update(param.data.value.state(), grad, self._state("m", key, param),
+                         self._state("v", key, param), step, self.rate, self._options)
+
+
+class AdamW(Adam):
+    """Adam whose weight decay shrinks the parameter beside the gradient: p *= 1 - lr weight_decay.
+    """
+
+    core_update = staticmethod(capi.weir_adamw_update)
+
+    def __init__(self, lr=1e-3, beta_1=0.9, beta_2=0.999, epsilon=1e-8, weight_decay=0.01,
+                 dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, dtype, clip_norm, clip_value,
+                         scaler)
+
+
+class DistOpt:
+    """An optimiser over several processes. There is one process here: it works as the optimiser it
+    is given, and sums over processes leave what they are given."""
+
+    def __init__(self, opt=None, nccl_id=None, local_rank=None, world_size=None,
+                 buffSize=4194304):
+        del nccl_id, buffSize
+        if world_size not in (None, 1) or local_rank not in (None, 0):
+            raise NotImplementedError(f"DistOpt: rank {local_rank} of {world_size}: training over "
+                                      "several processes is not supported, world_size must be 1")
+        self.opt = SGD() if opt is None else opt
+        self.communicator = None
+        self.world_size = 1
+        self.local_rank = self.global_rank = 0
+
+    def __call__(self, loss):
+        self.opt(loss)
+
+    def __getattr__(self, name):
+        if name == "opt":
+            raise AttributeError(name)
+        return getattr(self.opt, name)
+
+    def update(self, param, grad):
+        self.opt.apply(param.name, param, grad)
+
+    def all_reduce(self, tensor):
+        """The sum over one process: the tensor as it is."""
+
+    def fused_all_reduce(self, tensors, send=True):
+        """The sums over one process: the tensors as they are."""
+
+    all_reduce_half = all_reduce
+    fused_all_reduce_half = fused_all_reduce
+
+    def sparsification(self, tensor, accumulation=None, spars=0.05, topK=False):
+        """What few of the gradients to send: nothing is sent."""
+
+    fused_sparsification = sparsification
+
+    def wait(self):
+        """Nothing is under way."""
+
+    def backward_and_update(self, loss, threshold=2097152):
+        del threshold
+        self.opt(loss)
+
+    def backward_and_update_half(self, loss, threshold=2097152, clipping=False, clip_Value=100):
+        """The half precision is that of what is sent; the clipping is done."""
+        del threshold
+        limit, self.opt.clip_value = self.opt.clip_value, clip_Value if clipping else None
+        try:
+            self.opt(loss)
+        finally:
+            self.opt.clip_value = limit
+
+    def backward_and_partial_update(self, loss, threshold=2097152):
+        del threshold
+        self.opt(loss)
+
+    def backward_and_sparse_update(self, loss, threshold=2097152, spars=0.05, topK=False,
+                                   corr=True):
+        del threshold, spars, topK, corr
+        self.opt(loss)
+
+    backward_and_spars_update = backward_and_sparse_update

@@ -1,0 +1,155 @@
+"""optimizer - SINGA's optimisers of early 2020: apply(epoch, grad, value, name, step) -> value.
+
+They run the same updates of the core as weir.opt, now or in the graph being recorded. The rate is a
+number: the one given at construction, or the one of apply_with_lr.
+"""
+from weir import capi
+from . import opt
+from .tensor import Tensor
+
+
+class Regularizer:
+    """Adds to gradients."""
+
+    def apply(self, epoch, value, grad, step=-1):
+        raise NotImplementedError
+
+
+class L2Regularizer(Regularizer):
+    """grad += coefficient value."""
+
+    def __init__(self, coefficient):
+        self.coefficient = coefficient
+
+    def apply(self, epoch, value, grad, step=-1):
+        grad += value.detach() * float(self.coefficient)
+        return grad
+
+
+class Constraint:
+    """Limits values or gradients."""
+
+    def apply(self, epoch, value, grad, step=-1):
+        raise NotImplementedError
+
+
+class L2Constraint(Constraint):
+    """The gradient scaled down so that the root of the sum of its squares is at most threshold."""
+
+    def __init__(self, threshold):
+        self.threshold = threshold
+
+    def apply(self, epoch, value, grad, step=-1):
+        handles, _ = capi.clip([value.data.handle], [grad.data.handle], float(self.threshold), True)
+        grad.data.value.put(handles[0])
+        return grad
+
+
+class Optimizer:
+    """What they share. lr: a number, or a function of the epoch."""
+
+    def __init__(self, lr=None, momentum=None, weight_decay=None, regularizer=None,
+                 constraint=None):
+        self.lr = lr
+        self.momentum = momentum or 0.0
+        self.weight_decay = weight_decay or 0.0
+        self.regularizer = regularizer
+        self.constraint = constraint
+        self._named = {}            # name -> (regularizer, constraint)
+        self._opt = None
+
+    def _make(self, lr, dtype):
+        """The optimiser of weir.opt that does the work."""
+        raise NotImplementedError(f"{type(self).__name__} has no update")
+
+    def register(self, name, regularizer=None, constraint=None):
+        """A parameter's own regularizer and constraint."""
+        self._named[name] = (regularizer, constraint)
+
+    def apply(self, epoch, grad, value, name=None, step=-1):
+        """Updates value in place and returns it."""
+        if self.lr is None:
+            raise ValueError(f"{type(self).__name__}: no learning rate was given")
+        lr = self.lr(epoch) if callable(self.lr) else self.lr
+        return self.apply_with_lr(epoch, lr, grad, value, name, step)
+
+    def apply_with_lr(self, epoch, lr, grad, value, name=None, step=-1):
+        """The same at a rate of its own."""
+        for t, what in ((grad, "grad"), (value, "value")):
+            if not isinstance(t, Tensor):
+                raise TypeError(f"{type(self).__name__}: {what} is {type(t)}, must be a Tensor; "
+                                "the order is (epoch, grad, value, name)")
+        if grad.shape != value.shape:
+            raise ValueError(f"{type(self).__name__}: shapes {grad.shape} and {value.shape}")
+        for own, general in zip(self._named.get(name, (None, None)),
+                                (self.regularizer, self.constraint)):
+            change = own or general
+            if change is not None:
+                grad = change.apply(epoch, value, grad, step)
+        if self._opt is None:
+            self._opt = self._make(float(lr), value.dtype)
+            self._rate = float(lr)
+        elif self._rate != float(lr):
+            self._opt.lr = self._rate = float(lr)
+        self._opt.apply(name or "", value, grad)
+        return value
+
+
+class SGD(Optimizer):
+    nesterov = False
+
+    def _make(self, lr, dtype):
+        return opt.SGD(lr, self.momentum, weight_decay=self.weight_decay,
+                       nesterov=self.nesterov and self.momentum != 0, dtype=dtype)
+
+
+class Nesterov(SGD):
+    """SGD with Nesterov's momentum, 0.9 if none is given."""
+
+    nesterov = True
+
+    def __init__(self, lr=None, momentum=0.9, weight_decay=None, regularizer=None,
+                 constraint=None):
+        super().__init__(lr, momentum, weight_decay, regularizer, constraint)
+
+
+class RMSProp(Optimizer):
+    def __init__(self, rho=0.9, epsilon=1e-8, lr=None, weight_decay=None, regularizer=None,
+                 constraint=None):
+        super().__init__(lr, None, weight_decay, regularizer, constraint)
+        self.rho, self.epsilon = rho, epsilon
+
+    def _make(self, lr, dtype):
+        return opt.RMSProp(lr, self.rho, self.epsilon, self.weight_decay, dtype)
+
+
+class AdaGrad(Optimizer):
+    def __init__(self, epsilon=1e-8, lr=None, weight_decay=None, regularizer=None,
+                 constraint=None):
+        super().__init__(lr, None, weight_decay, regularizer, constraint)
+        self.epsilon = epsilon
+
+    def _make(self, lr, dtype):
+        return opt.AdaGrad(lr, self.epsilon, self.weight_decay, dtype)
+
+
+class Adam(Optimizer):
+    """Counts a step whenever a name comes again, or as `step` says."""
+
+    def __init__(self, beta_1=0.9, beta_2=0.999, epsilon=1e-8, lr=None, weight_decay=None,
+                 regularizer=None, constraint=None):
+        super().__init__(lr, None, weight_decay, regularizer, constraint)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self._done = set()
+
+    def _make(self, lr, dtype):
+        return opt.Adam(lr, self.beta_1, self.beta_2, self.epsilon, self.weight_decay, dtype)
+
+    def apply_with_lr(self, epoch, lr, grad, value, name=None, step=-1):
+        key = name, id(value.data.value)
+        if key in self._done:
+            self._opt.step()
+            self._done.clear()
+        value = super().apply_with_lr(epoch, lr, grad, value, name, step)
+        self._done.add(key)
+        return value

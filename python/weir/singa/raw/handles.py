@@ -1,0 +1,221 @@
+"""handles - SINGA's convolution, pooling and batch normalisation of raw tensors, and gradients.
+
+A handle holds what an operator is called with; shapes are those of the tensors it is called with.
+Each gradient is the core's: the forward call is made once more on the tape, and its vector-Jacobian
+product taken. The operators of weir.autograd remember their calls instead and repeat nothing.
+"""
+import math
+import sys
+
+from weir import capi
+from weir import core
+from .tensor import result
+from .math import softmax_rows
+
+
+def _of(handle, like):
+    return result(handle, like.device())
+
+
+def vjp(device, forward, xs, dy):
+    """Gradients of the handles xs, given the handle of that of y = forward(*xs)."""
+    xs = [capi.weir_detach(x) for x in xs]      # handles of our own
+    with device.taped():
+        for x in xs:
+            capi.weir_tensor_set_needs_grad(x, True)
+        y = forward(*xs)
+    return capi.vjp([y], [capi.weir_reshape(dy, capi.weir_tensor_desc(y)[1])], xs)
+
+
+def ReLUBackward(dy, x):
+    """dy where x is above 0, else 0."""
+    return _of(vjp(x.device(), capi.weir_relu, [x.handle], dy.handle)[0], x)
+
+
+def SoftMaxBackward(dy, axis, y):
+    """Gradient of SoftMax's input, given its result y: taken at log y, whose softmax y is."""
+    dx = vjp(y.device(), lambda x: capi.weir_softmax(x, 1), [capi.weir_log(softmax_rows(y, axis))],
+             softmax_rows(dy, axis))[0]
+    return _of(capi.weir_reshape(dx, y.shape()), y)
+
+
+# ---- convolution ----
+
+class ConvHandle:
+    """Numbers of a 2-D convolution of images (n, c, h, w)."""
+
+    def __init__(self, x, kernel_size, stride, padding, in_channels, out_channels, bias=True,
+                 groups=1):
+        self.batchsize = x.shape(0)
+        self.kernel_h, self.kernel_w = kernel_size
+        self.stride_h, self.stride_w = stride
+        self.pad_h, self.pad_w = padding
+        self.channels = in_channels
+        self.num_filters = out_channels
+        self.bias_term = bool(bias)
+        self.group = groups
+        self.height, self.width = x.shape(2), x.shape(3)
+        self.conv_height = _positions(self.height, self.kernel_h, self.stride_h, self.pad_h)
+        self.conv_width = _positions(self.width, self.kernel_w, self.stride_w, self.pad_w)
+
+    def options(self):
+        return core.options(capi.weir_conv2d_options, stride=(self.stride_h, self.stride_w),
+                            pad=(self.pad_h, self.pad_w), groups=self.group)
+
+
+def _positions(size, kernel, stride, pad):
+    """How many windows there are along an axis."""
+    return (size + 2 * pad - kernel) // stride + 1
+
+
+def CpuConvForward(x, W, b, handle):
+    """Convolution with W (out, in / groups, kh, kw) and, if the handle has a bias, b (out)."""
+    bias = capi.weir_reshape(b.handle, (-1,)) if handle.bias_term else None
+    return _of(capi.weir_conv2d(x.handle, W.handle, bias, handle.options()), x)
+
+
+def _conv_gradients(dy, x, W, handle):
+    options = handle.options()
+    return vjp(x.device(), lambda x, w: capi.weir_conv2d(x, w, None, options),
+               [x.handle, W.handle], dy.handle)
+
+
+def CpuConvBackwardx(dy, W, x, handle):
+    return _of(_conv_gradients(dy, x, W, handle)[0], x)
+
+
+def CpuConvBackwardW(dy, x, W, handle):
+    return _of(_conv_gradients(dy, x, W, handle)[1], W)
+
+
+def CpuConvBackwardb(dy, b, handle):
+    """Gradient of the bias, in its shape. (SINGA computes it in CpuConvBackwardW.)"""
+    del handle
+    desc = capi.weir_tensor_desc(dy.handle)
+    return _of(vjp(dy.device(), lambda b: capi.weir_broadcast_to(
+        capi.weir_reshape(b, (1, -1, 1, 1)), desc), [b.handle], dy.handle)[0], b)
+
+
+# ---- pooling ----
+
+class PoolingHandle:
+    """Numbers of a 2-D pooling of images (n, c, h, w)."""
+
+    def __init__(self, x, kernel_size, stride, padding, is_max=True):
+        self.batchsize, self.channels, self.height, self.width = x.shape()
+        self.kernel_h, self.kernel_w = kernel_size
+        self.stride_h, self.stride_w = stride
+        self.pad_h, self.pad_w = padding
+        self.is_max_pooling = bool(is_max)
+        self.pooled_height = _positions(self.height, self.kernel_h, self.stride_h, self.pad_h)
+        self.pooled_width = _positions(self.width, self.kernel_w, self.stride_w, self.pad_w)
+
+    def pool(self, x):
+        """Pools the handle x; the mean is that of the cells inside the image."""
+        options = core.options(capi.weir_pool2d_options, kernel=(self.kernel_h, self.kernel_w),
+                               stride=(self.stride_h, self.stride_w), pad=(self.pad_h, self.pad_w),
+                               exclude_pad=True)
+        pool = capi.weir_max_pool2d if self.is_max_pooling else capi.weir_avg_pool2d
+        return pool(x, options)
+
+
+def CpuPoolingForward(handle, x):
+    return _of(handle.pool(x.handle), x)
+
+
+def CpuPoolingBackward(handle, dy, x, y):
+    """Gradient of x; y, the result of the forward call, is what x says already."""
+    del y
+    return _of(vjp(x.device(), handle.pool, [x.handle], dy.handle)[0], x)
+
+
+# ---- batch normalisation ----
+
+class BatchNormHandle:
+    """Numbers of a batch normalisation: factor is the weight of the new batch's statistics."""
+
+    def __init__(self, momentum, x):
+        self.factor = float(momentum)
+        self.batchsize, self.channels = x.shape(0), x.shape(1)
+        self.is_2d = x.nDim() == 2
+        sizes = tuple(x.shape())[2:]        # of (n, c, l) and (n, c, d, h, w), too
+        self.height = sizes[0] if sizes else 1
+        self.width = math.prod(sizes[1:])
+
+    def options(self, train):
+        # The core takes 0 for its own default; a factor this small changes no statistics.
+        return core.options(capi.weir_batch_norm_options, train=train,
+                            momentum=self.factor or sys.float_info.min)
+
+
+def _channels(handle):
+    """A handle (c) of one of shape (c) or (1, c, 1, 1)."""
+    return capi.weir_reshape(handle, (-1,))
+
+
+def CpuBatchNormForwardTraining(handle, x, scale, bias, running_mean, running_var):
+    """(y, mean, variance of the batch); the running statistics move on in place."""
+    axes = sum(1 << a for a in range(x.nDim()) if a != 1)
+    shape = running_mean.shape()
+    mean = capi.weir_reshape(capi.weir_mean(x.handle, axes, False), shape)
+    var = capi.weir_reshape(capi.weir_var(x.handle, axes, 0, False), shape)
+    y = capi.weir_batch_norm(x.handle, _channels(scale.handle), _channels(bias.handle),
+                             _channels(running_mean.state()), _channels(running_var.state()),
+                             handle.options(True))
+    return _of(y, x), _of(mean, x), _of(var, x)
+
+
+def CpuBatchNormForwardInference(handle, x, scale, bias, running_mean, running_var):
+    return _of(capi.weir_batch_norm(x.handle, _channels(scale.handle), _channels(bias.handle),
+                                    _channels(running_mean.handle), _channels(running_var.handle),
+                                    handle.options(False)), x)
+
+
+def CpuBatchNormBackwardx(handle, y, dy, x, scale, bias, mean, var):
+    """Gradients of x, scale and bias; y, mean and var are what x says already."""
+    del y, mean, var
+    device = x.device()
+    channels = (capi.weir_tensor_desc(x.handle)[0], (x.shape(1),))
+    statistics = [capi.weir_state(device.handle, channels, None) for _ in range(2)]
+    for statistic in statistics:
+        capi.weir_write_fill(statistic, 0.0)
+    options = handle.options(True)
+    dx, dscale, dbias = vjp(
+        device, lambda x, s, b: capi.weir_batch_norm(x, _channels(s), _channels(b), *statistics,
+                                                     options),
+        [x.handle, scale.handle, bias.handle], dy.handle)
+    return _of(dx, x), _of(dscale, scale), _of(dbias, bias)
+
+
+# ---- SINGA's names of the same on cards: the core's operators run where their tensors are ----
+
+class CudnnConvHandle(ConvHandle):
+    """A ConvHandle. Which kernel runs, with how much workspace, is the planner's affair."""
+
+    def __init__(self, x, kernel_size, stride, padding, in_channels, out_channels, bias=True,
+                 groups=1, workspace_byte_limit=1 << 30, prefer="fastest"):
+        assert prefer in ("fastest", "limited_workspace", "tensor_ops", "autotune"), prefer
+        del workspace_byte_limit
+        super().__init__(x, kernel_size, stride, padding, in_channels, out_channels, bias, groups)
+
+
+CudnnPoolingHandle = PoolingHandle
+CudnnBatchNormHandle = BatchNormHandle
+GpuConvForward = CpuConvForward
+GpuConvBackwardx = CpuConvBackwardx
+GpuConvBackwardW = CpuConvBackwardW
+GpuConvBackwardb = CpuConvBackwardb
+GpuPoolingForward = CpuPoolingForward
+GpuPoolingBackward = CpuPoolingBackward
+GpuBatchNormForwardInference = CpuBatchNormForwardInference
+
+
+def GpuBatchNormForwardTraining(handle, x, scale, bias, running_mean, running_var):
+    """As on the CPU, but the third result is 1 / sqrt(variance + epsilon), as cuDNN keeps it."""
+    y, mean, var = CpuBatchNormForwardTraining(handle, x, scale, bias, running_mean, running_var)
+    shifted = capi.weir_affine(var.handle, 1.0, 1e-5)
+    return y, mean, _of(capi.weir_rsqrt(shifted), x)
+
+
+def GpuBatchNormBackward(handle, dy, x, scale, mean, var):
+    return CpuBatchNormBackwardx(handle, None, dy, x, scale, scale, mean, var)

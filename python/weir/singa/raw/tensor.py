@@ -1,0 +1,320 @@
+"""tensor - the raw tensor: SINGA's `singa_wrap.Tensor`, a Value of weir.core or a view of one.
+
+Shallow copies share the Value, so an in-place change of one is seen by all.
+"""
+import numpy as np
+
+from weir import capi
+from weir import core
+from weir.core import Value
+from weir.errors import ShapeError
+from . import arith
+from . import view
+
+FLATTEN = 9999      # the axis that means all of them, in SINGA's repeat
+
+
+def to_shape(shape):
+    """A shape as a tuple of ints."""
+    if isinstance(shape, (int, np.integer)):
+        return (int(shape),)
+    return tuple(int(s) for s in shape)
+
+
+def SizeOf(dtype):
+    """Bytes of one element."""
+    return capi.weir_dtype_size(core.core_dtype(dtype))
+
+
+class Tensor:
+    """A raw tensor: SINGA's `singa_wrap.Tensor`, `tensor.CTensor`.
+
+    Tensor(), Tensor(shape[, dtype]), Tensor(shape, device[, dtype]), Tensor(raw).
+    """
+
+    __slots__ = ("value", "__weakref__")
+
+    def __init__(self, shape=None, device=None, dtype=None):
+        if isinstance(shape, Tensor):
+            self.value = shape.value
+            return
+        if isinstance(device, int):
+            device, dtype = None, device
+        device = core.default_device() if device is None else device
+        dtype = core.kFloat32 if dtype is None else dtype
+        self.value = Value(device, dtype, () if shape is None else to_shape(shape))
+
+    @classmethod
+    def of(cls, handle, device):
+        """The raw tensor of a result of the core."""
+        return cls.over(Value.of(handle, device))
+
+    @classmethod
+    def over(cls, value):
+        """The raw tensor of a value."""
+        raw = cls.__new__(cls)
+        raw.value = value
+        return raw
+
+    @property
+    def handle(self):
+        """The core's tensor, for reading."""
+        return self.value.handle
+
+    def own(self):
+        """Makes elements of a view elements of its own: the core's updates take no views."""
+        value = self.value
+        if not isinstance(value, view.View):
+            return
+        if not value.written:
+            self.value = Value(value.device, value.dtype, value.shape)
+        elif value.recorded:
+            self.value = Value.of(capi.weir_copy(value.handle), value.device)
+        else:
+            with value.device.at_once():
+                self.value = Value.of(capi.weir_copy(value.handle), value.device)
+
+    def state(self):
+        """The handle for updates in place by the core, which takes whole tensors in their order in
+        memory: other views get elements of their own first."""
+        if isinstance(self.value, view.View) and self.value.moves:
+            self.own()
+        return self.value.state()
+
+    def __repr__(self):
+        return f"<raw tensor {self.value.shape} of type {self.value.dtype}>"
+
+    # -- queries --
+
+    def device(self):
+        return self.value.device
+
+    def data_type(self):
+        return self.value.dtype
+
+    def shape(self, axis=None):
+        return self.value.shape if axis is None else self.value.shape[axis]
+
+    def nDim(self):
+        return len(self.value.shape)
+
+    def Size(self):
+        return self.value.count
+
+    def MemSize(self):
+        return self.value.count * SizeOf(self.value.dtype)
+
+    def transpose(self):
+        """Do its elements lie in another order than its shape says?"""
+        return isinstance(self.value, view.Transposed)
+
+    def initialized(self):
+        return self.value.written
+
+    # -- host data --
+
+    def SetFloatValue(self, x):
+        self.value.fill(x if isinstance(x, int) else float(x))
+
+    SetIntValue = SetFloatValue
+
+    def from_numpy(self, array, offset=0):
+        """Copies an array, converted to the tensor's type, to the elements from offset on; with
+        offset 0 it has as many elements as the tensor or fewer."""
+        value = self.value
+        array = np.asarray(array).astype(core.numpy_dtype(value.dtype), copy=False)
+        if offset < 0 or offset + array.size > value.count:
+            raise ValueError(f"{array.size} elements from {offset} on for a tensor of shape "
+                             f"{value.shape}")
+        if array.size < value.count:
+            whole = value.read().reshape(-1)
+            whole[offset:offset + array.size] = array.reshape(-1)
+            array = whole
+        value.write(array.reshape(value.shape))
+
+    def to_numpy(self):
+        """A new array of the tensor's shape and type."""
+        return self.value.read()
+
+    def CopyFloatDataFromHostPtr(self, values, offset=0):
+        self.from_numpy(np.asarray(values, np.float32), offset)
+
+    def CopyIntDataFromHostPtr(self, values, offset=0):
+        self.from_numpy(np.asarray(values, np.int32), offset)
+
+    def CopyHalfFloatDataFromHostPtr(self, values, offset=0):
+        self.from_numpy(np.asarray(values, np.float16), offset)
+
+    def _values(self, n, dtype):
+        return self.to_numpy().astype(dtype, copy=False).reshape(-1)[:n]
+
+    def GetFloatValue(self, n):
+        return self._values(n, np.float32)
+
+    def GetIntValue(self, n):
+        return self._values(n, np.int32)
+
+    def GetHalfFloatValue(self, n):
+        return self._values(n, np.float16)
+
+    # -- conversions --
+
+    def AsType(self, dtype):
+        """A new tensor of another type; floats are cut towards zero to become integers."""
+        return result(capi.weir_cast(self.handle, core.core_dtype(dtype)), self.value.device)
+
+    def ToType(self, dtype):
+        """The same in place: of this tensor, not of those that share its elements."""
+        if dtype == self.value.dtype:
+            return
+        if self.value.written:
+            self.value = self.AsType(dtype).value
+        else:
+            core.core_dtype(dtype)
+            self.value = Value(self.value.device, dtype, self.value.shape)
+
+    def ToDevice(self, device):
+        """Moves the tensor: to another device its elements are copied by way of the host."""
+        old = self.value
+        if device is old.device:
+            return
+        self.value = Value(device, old.dtype, old.shape)
+        if old.written:
+            self.value.write(old.read())
+
+    def ToHost(self):
+        self.ToDevice(self.value.device.host())
+
+    def ResetLike(self, other):
+        """Shape, type and device of another; elements of its own, not written yet."""
+        like = other.value
+        self.value = Value(like.device, like.dtype, like.shape)
+
+    # -- copies --
+
+    def put(self, handle):
+        """Takes over the elements of a new result of the core, converted to the tensor's type."""
+        shape = capi.weir_tensor_desc(handle)[1]
+        if shape != self.value.shape:
+            raise ShapeError(f"a result of shape {shape} for a tensor of shape {self.value.shape}")
+        self.value.put(arith.to(handle, self.value.dtype))
+
+    def CopyData(self, other):
+        """Copies the elements of a tensor of as many; of another device by way of the host."""
+        if other.value is self.value:
+            return
+        if other.value.count != self.value.count:
+            raise ShapeError(f"{other.value.count} elements for a tensor of shape "
+                             f"{self.value.shape}")
+        if other.value.device is not self.value.device:
+            self.from_numpy(other.to_numpy())
+            return
+        self.put(capi.weir_reshape(capi.weir_copy(other.handle), self.value.shape))
+
+    def Clone(self, device=None):
+        """A copy with elements of its own."""
+        value = self.value
+        if not value.written:
+            return Tensor(value.shape, device or value.device, value.dtype)
+        copy = result(capi.weir_copy(value.handle), value.device)
+        if device is not None:
+            copy.ToDevice(device)
+        return copy
+
+    def Repeat(self, repeats, axis, ret=None):
+        """NumPy's repeat: each element repeats[0], or element i of the axis repeats[i] times."""
+        raw = result(_repeated(self, repeats, axis), self.value.device)
+        if ret is None:
+            return raw
+        ret.put(raw.handle)
+        return ret
+
+    def RepeatData(self, repeats, axis, total_repeats, src):
+        """Takes the elements of src, repeated; total_repeats is what SINGA counts itself."""
+        del total_repeats
+        self.put(capi.weir_reshape(_repeated(src, repeats, axis), self.value.shape))
+
+    # -- norms --
+
+    def L1(self):
+        """Mean of the absolute values."""
+        return _norm(self, 1)
+
+    def L2(self):
+        """Root of the sum of squares, divided by the number of elements as in SINGA."""
+        return _norm(self, 2)
+
+    # -- in place --
+
+    def _update(self, op, number_op, x):
+        if not isinstance(x, Tensor) and arith.is_whole(x) and not core.is_float(self.value.dtype):
+            x = result(arith.scalar(x, self), self.value.device)
+        if isinstance(x, Tensor):
+            self.put(arith.binary(op, self, x))
+        else:
+            self.put(number_op(self, x))
+        return self
+
+    def __iadd__(self, x):
+        return self._update(capi.weir_add, arith.add_number, x)
+
+    def __isub__(self, x):
+        return self._update(capi.weir_sub, arith.less_number, x)
+
+    def __imul__(self, x):
+        return self._update(capi.weir_mul, arith.mul_number, x)
+
+    def __itruediv__(self, x):
+        return self._update(capi.weir_div, _over, x)
+
+
+CTensor = Tensor
+
+
+def _norm(x, p):
+    """A norm divided by the number of elements; of integers in float64."""
+    handle = x.handle if core.is_float(x.value.dtype) else arith.cast(x, core.kDouble)
+    norm = capi.weir_norm(handle, p, 0, False)
+    return _read_number(capi.weir_div(norm, arith.number(x.value.count, norm)))
+
+
+def _over(x, c):
+    return arith.with_number(capi.weir_div, x, c)
+
+
+def _read_number(handle):
+    out = np.empty((), core.numpy_dtype(core.singa_dtype(capi.weir_tensor_desc(handle)[0])))
+    capi.read(handle, out)
+    return float(out)
+
+
+def result(handle, device):
+    """A new raw tensor of a result of the core."""
+    return Tensor.of(handle, device)
+
+
+def host_constant(array, device):
+    """The handle of a NumPy array of int32 or float32, written at once."""
+    dtype = capi.WEIR_I32 if array.dtype == np.int32 else capi.WEIR_F32
+    handle = capi.weir_input(device.handle, (dtype, array.shape))
+    capi.write(handle, np.ascontiguousarray(array))
+    return handle
+
+
+def _repeated(x, repeats, axis):
+    """The handle of x repeated along an axis; FLATTEN or None: of its elements in a row."""
+    handle, shape = x.handle, x.value.shape
+    if axis is None or axis == FLATTEN:
+        handle, shape, axis = capi.weir_reshape(handle, (-1,)), (x.value.count,), 0
+    axis = axis + len(shape) if axis < 0 else axis
+    if not 0 <= axis < len(shape):
+        raise ValueError(f"repeat: axis {axis} of shape {shape}")
+    times = [int(r) for r in ([repeats] if isinstance(repeats, (int, np.integer)) else repeats)]
+    if any(t < 0 for t in times) or len(times) not in (1, shape[axis]):
+        raise ValueError(f"repeat: {times} times for {shape[axis]} elements")
+    if len(set(times)) == 1:
+        return capi.weir_repeat(handle, axis, times[0])
+    index = np.repeat(np.arange(len(times), dtype=np.int32), times)
+    order = (axis,) + tuple(i for i in range(len(shape)) if i != axis)
+    rows = capi.weir_gather(capi.weir_transpose(handle, order), host_constant(index, x.device()))
+    return capi.weir_transpose(rows, tuple(int(i) for i in np.argsort(order)))

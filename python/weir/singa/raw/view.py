@@ -1,0 +1,153 @@
+"""view - values that look at the elements of another in a different order or shape.
+
+What is written through a view goes to the value it looks at, and what happens to that is seen
+through the view: it looks again whenever the elements changed since.
+"""
+import numpy as np
+
+from weir import capi
+from weir import errors
+from weir.core import Value, is_float
+
+
+class View(Value):
+    """A value whose elements are another's. A view of a view looks at the same value."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base, shape):
+        super().__init__(base.device, base.dtype, shape)
+        self.base = base
+        self._state = False
+        if base.written:
+            self._look()
+
+    def look(self, handle):
+        """The view of a handle of the base's value."""
+        raise NotImplementedError
+
+    def back(self, handle):
+        """The handle of the base's shape whose view is the given one."""
+        raise NotImplementedError
+
+    def _look(self):
+        self._handle = self.look(self.base.handle)
+        self._graph = self.base._graph
+        self._version = self.base.version
+
+    @property
+    def written(self):
+        return self.base.written
+
+    @property
+    def version(self):
+        return self.base.version
+
+    @property
+    def handle(self):
+        if self._handle is None or self._version != self.base.version:
+            self._look()
+        return self._handle
+
+    @property
+    def owned(self):
+        return self.base.owned
+
+    def share(self):
+        self.base.share()
+
+    def room(self):
+        raise errors.StateError("a view has no memory of its own")
+
+    def state(self):
+        raise errors.StateError("a transposed tensor cannot be updated by the core; copy it first")
+
+    def put(self, handle):
+        self.base.put(self.back(handle))
+
+    def fill(self, x):
+        self.base.fill(x)
+
+    def write(self, array):
+        self.base.write(self._host_back(np.asarray(array)))
+
+    def _host_back(self, array):
+        return array.reshape(self.base.shape)
+
+
+class Transposed(View):
+    """The base with axis axes[i] as axis i."""
+
+    __slots__ = ("axes",)
+
+    moves = True        # its order is another than the base's in memory
+
+    def __init__(self, base, axes):
+        self.axes = axes
+        super().__init__(base, tuple(base.shape[a] for a in axes))
+
+    @property
+    def inverse(self):
+        return tuple(int(a) for a in np.argsort(self.axes))
+
+    def look(self, handle):
+        return capi.weir_transpose(handle, self.axes)
+
+    def back(self, handle):
+        return capi.weir_transpose(handle, self.inverse)
+
+    def _host_back(self, array):
+        return array.transpose(self.inverse)
+
+
+class Reshaped(View):
+    """The base's elements in the same order with another shape."""
+
+    __slots__ = ()
+
+    @property
+    def moves(self):
+        return moves(self.dtype, self.base.shape, self.shape)
+
+    def state(self):
+        """The base's memory under this shape: the core updates what is whole and dense."""
+        self.base.state()
+        return self.handle
+
+    def look(self, handle):
+        return capi.weir_reshape(handle, self.shape)
+
+    def back(self, handle):
+        return capi.weir_reshape(handle, self.base.shape)
+
+
+def moves(dtype, old, new):
+    """Do the core's elements lie in another order in one of two shapes? Images of floats do."""
+    return is_float(dtype) and any(len(s) == 4 and s[1] > 1 and s[2] * s[3] > 1 for s in (old, new))
+
+
+def transposed(value, axes):
+    """The value with axis axes[i] as axis i; the value itself if that is no change."""
+    if isinstance(value, Transposed):
+        axes = tuple(value.axes[a] for a in axes)
+        value = value.base
+    if axes == tuple(range(len(axes))):
+        return value
+    return Transposed(value, axes)
+
+
+def reshaped(value, shape):
+    """The value with another shape; elements of its own if the order in memory must change.
+
+    Of a transposed value a copy, as in SINGA. Of an image that is only recorded a copy too: images
+    lie channels-last, so a view would keep two of them alive.
+    """
+    if isinstance(value, Reshaped):
+        value = value.base
+    if value.shape == shape:
+        return value
+    if isinstance(value, Transposed):
+        return Value.of(capi.weir_reshape(capi.weir_copy(value.handle), shape), value.device)
+    if value.written and value.recorded and moves(value.dtype, value.shape, shape):
+        return Value.of(capi.weir_reshape(value.handle, shape), value.device)
+    return Reshaped(value, shape)

@@ -1,0 +1,109 @@
+"""script_operator - operators that a script derives from Operator, as callbacks of the core.
+
+Their forward and backward get raw tensors of a device of their own, whatever device the call is
+made on: they may run in the middle of a graph. What they make without a device is there too. At
+once, forward runs on the real values; while the device records, it runs once on zeros first, to
+learn the results' shapes, and then at every run.
+"""
+import weakref
+
+import numpy as np
+
+from weir import capi
+from weir import core
+from . import singa_wrap as singa
+
+
+def _raw(desc, data):
+    """A raw tensor of the scratch device with these elements (None: zeros)."""
+    dtype, shape = desc
+    raw = singa.Tensor(shape, core.scratch(), core.singa_dtype(dtype))
+    if data is None:
+        capi.weir_write_fill(raw.value.room(), 0.0)
+    else:
+        capi.write(raw.value.room(), data)
+    return raw
+
+
+def _tuple(ys):
+    return tuple(ys) if isinstance(ys, (tuple, list)) else (ys,)
+
+
+class _Call:
+    """What the core calls for an operator; what was computed at once waits here to be asked for.
+
+    The operator owns it and what the core calls, so it is referenced weakly; a graph holds both.
+    """
+
+    def __init__(self, operator):
+        self._operator = weakref.ref(operator)
+        self.ready = None
+
+    @property
+    def operator(self):
+        operator = self._operator()
+        if operator is None:
+            raise RuntimeError("an operator of the script is gone, but its gradient is asked for")
+        return operator
+
+    def forward(self, reads, writes):
+        ys, self.ready = self.ready, None
+        if ys is None:
+            with core.on_scratch():
+                ys = self.operator.forward(*[_raw(desc, data) for desc, data in reads])
+        self._give(_tuple(ys), writes, "forward")
+
+    def backward(self, reads, writes):
+        with core.on_scratch():
+            dxs = self.operator.backward(*[_raw(desc, data) for desc, data in reads])
+        self._give(_tuple(dxs), writes, "backward")
+
+    def _give(self, raws, writes, what):
+        if len(raws) != len(writes):
+            raise ValueError(f"{self.operator.name}: {what} gave {len(raws)} tensors, "
+                             f"{len(writes)} are wanted")
+        for raw, (desc, data) in zip(raws, writes):
+            if data is None or not data.nbytes:
+                continue
+            dtype, shape = desc
+            array = np.zeros(shape, np.float32) if raw is None else raw.to_numpy()
+            if array.size != int(np.prod(shape, dtype=np.int64)):
+                raise ValueError(f"{self.operator.name}: {what} gave shape {array.shape}, "
+                                 f"{shape} is wanted")
+            kind = core.numpy_dtype(core.singa_dtype(dtype))
+            data[:] = memoryview(np.ascontiguousarray(array, kind)).cast("B")
+
+
+def _probe(operator, xs):
+    """The results of the operator, on zeros while the device records."""
+    recording = xs[0].device.recording
+    raws = [_raw(x.data.value.desc, None if recording else x.data.to_numpy()) for x in xs]
+    with core.on_scratch():
+        return _tuple(operator.forward(*raws))
+
+
+def run(operator, xs, taped):
+    """(handles of inputs, raw results) of a call of the operator with these Tensors."""
+    from .tape import prepare
+    device = xs[0].device
+    results = _probe(operator, xs)
+    descs = [y.value.desc for y in results]
+    calls = operator.__dict__.setdefault("_calls", {})      # one for all calls that look alike
+    alike = len(xs), len(descs), taped
+    call, owner = calls.get(alike) or (_Call(operator), None)
+    handles = [x.data.handle for x in xs]
+    call.ready = None if device.recording else results
+    if taped:
+        capi.weir_no_grad_end(device.handle)
+    try:
+        if taped:
+            handles = [prepare(x) for x in xs]
+        owner, results = capi.callback(owner, operator.name, call.forward,
+                                       call.backward if taped else None, handles, descs)
+    finally:
+        call.ready = None
+        if taped:
+            capi.weir_no_grad_begin(device.handle)
+    calls[alike] = call, owner
+    device.hold((owner, operator))
+    return handles, tuple(singa.result(y, device) for y in results)

@@ -1,0 +1,123 @@
+"""singa_wrap - SINGA's low-level names: raw tensors, functions of them, the platform, flags.
+
+A raw tensor is a Value of weir.core (shared by shallow copies) or a view of one. Functions compute
+at once or, while the device records, become part of the graph; gradients do not pass them unless an
+operator of weir.autograd calls them.
+"""
+from weir import cuda
+from weir import core
+from weir.errors import DeviceError
+from weir.core import (Device, Value, kBFloat16, kBool, kChar, kDouble, kFloat16,  # noqa: F401
+                   kFloat32, kInt, kInt64, kUChar)
+from .raw.tensor import CTensor, SizeOf, Tensor, result, to_shape  # noqa: F401
+from .raw.handles import (BatchNormHandle, ConvHandle, CpuBatchNormBackwardx,  # noqa: F401
+                          CpuBatchNormForwardInference, CpuBatchNormForwardTraining,
+                          CpuConvBackwardb, CpuConvBackwardW, CpuConvBackwardx, CpuConvForward,
+                          CpuPoolingBackward, CpuPoolingForward, CudnnBatchNormHandle,
+                          CudnnConvHandle, CudnnPoolingHandle, GpuBatchNormBackward,
+                          GpuBatchNormForwardInference, GpuBatchNormForwardTraining,
+                          GpuConvBackwardb, GpuConvBackwardW, GpuConvBackwardx, GpuConvForward,
+                          GpuPoolingBackward, GpuPoolingForward, PoolingHandle, ReLUBackward,
+                          SoftMaxBackward)
+from .raw.math import (Abs, Acos, Acosh, Add, AddColumn, AddColumnWithScale,  # noqa: F401
+                       AddFloat, AddFloatWithRet, And, ArgReduce, Clip, FloorDiv, Mod, Not, Or,
+                       Scalar, Xor, AddRow, AddRowWithScale, Asin, Asinh, Atan,
+                       Atanh, Average, AverageAsFloat, Axpy, Bernoulli, Ceil, Cos, Cosh,
+                       CrossEntropyFwd, Div,
+                       DivColumn, DivFloat, DivFloatWithRet, DivRow, Einsum, EltwiseMult,
+                       EltwiseMultFloatWithRet, EQ, EQFloat, Erf, Exp, Floor, Gaussian, GE,
+                       GEFloat, GT, GTFloat, LE, LEFloat, Log, LogSoftMax, LT, LTFloat, Maximum,
+                       Minimum, Mult, MultColumn, MultFloat, MultRow, MultWithRet, MultWithScale,
+                       NE, NEFloat, Negative, Pow, PowFloat, PowFloatWithRet, PowWithRet, ReLU,
+                       Round, RoundE, Sigmoid, Sign, Sin, Sinh, SoftMax, SoftmaxCrossEntropyBwd,
+                       Sqrt, Square, Std, Sub, SubColumn, SubFloat, SubFloatWithRet, SubRow, Sum,
+                       SumAll, SumAsFloat, SumColumns, SumRows, Tan, Tanh, TensorDot, Uniform,
+                       __add__, __div__, __eq__, __ge__, __gt__, __le__, __lt__, __mul__, __sub__,
+                       reduced)
+from .raw.shape import (AssignSlice, Broadcast, ConcatColumns, ConcatOn,  # noqa: F401
+                        ConcatRows, Contiguous, CopyDataToFrom, CopyRows, DefaultTranspose,
+                        Product, RepeatDataToFrom, Reshape, Slice, SliceColumns, SliceOn,
+                        SliceRows, Transpose, WithSlice, squeezed)
+
+# USE_CUDA and USE_CUDNN are asked of the machine when they are first read: see __getattr__.
+USE_DIST = 0
+USE_OPENCL = 0
+USE_DNNL = 1
+USE_PYTHON = 1
+USE_JAVA = 0
+
+SINGA_VERSION = 5100        # of the interface this one stands in for
+
+
+def __getattr__(name):
+    """Flags that ask the machine; else says why a name of SINGA is absent."""
+    if name in ("USE_CUDA", "USE_CUDNN"):
+        return int(cuda.count() > 0)
+    if name.startswith(("Gpu", "GPU", "Cudnn")):
+        raise AttributeError(f"singa_wrap.{name} is not there: operators of the core run on cards "
+                             "under the names of those that run on the CPU")
+    if name in ("Communicator", "NcclIdHolder"):
+        raise AttributeError(f"singa_wrap.{name} needs NCCL, which this build has not")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class Platform:
+    """What devices there are."""
+
+    @staticmethod
+    def GetDefaultDevice():
+        return core.cpu()
+
+    @staticmethod
+    def GetNumGPUs():
+        return cuda.count()
+
+    @staticmethod
+    def GetGPUIDs():
+        return list(range(cuda.count()))
+
+    @staticmethod
+    def GetGPUMemSize(id=None):
+        """(free, total) bytes of a card; without a number a list of all."""
+        if id is None:
+            return [cuda.memory(number) for number in range(cuda.count())]
+        return cuda.memory(id)
+
+    @staticmethod
+    def DeviceQuery(id, verbose=False):
+        return cuda.query(id, verbose)
+
+    @staticmethod
+    def CreateCudaGPUs(num, init_mb=0):
+        """The first `num` cards; memory is taken when it is needed, so init_mb changes nothing."""
+        return Platform.CreateCudaGPUsOn(range(num), init_mb)
+
+    @staticmethod
+    def CreateCudaGPUsOn(device_ids, init_mb=0):
+        del init_mb
+        if not cuda.count():
+            raise DeviceError(f"there is no CUDA device: {cuda.why()}")
+        return [cuda.card(number) for number in device_ids]
+
+
+def InitLogging(name=""):
+    """SINGA's logging starts here; errors are exceptions with us, so there is nothing to start."""
+    del name
+
+
+# ---- containers of SINGA's C++ signatures: lists here ----
+
+class VecTensor(list):
+    """Raw tensors."""
+
+
+class VecInt(list):
+    """Integers."""
+
+
+class VecVecSize(list):
+    """Shapes."""
+
+
+class Shape(list):
+    """Sizes."""

@@ -1,0 +1,342 @@
+"""tape - operators and gradients: a call, the tape behind it, the way back.
+
+An operator of the package (Core) records its call on the core's tape; its backward is the core's
+vector-Jacobian product between its inputs and its results. An operator of a script (a direct
+subclass of Operator with a forward and a backward of its own) runs as one callback of the core.
+
+An operator holds no elements but those of tensors that store gradients: of its inputs and results
+it keeps hollow handles, so a value dies when the script drops it.
+"""
+import contextlib
+import functools
+import sys
+import weakref
+from collections import Counter, deque
+
+import numpy as np
+
+from weir import capi
+from weir import core
+from weir.errors import InvalidError
+from . import singa_wrap as singa
+from .tensor import Tensor
+
+
+def is_training():
+    """autograd.training, which scripts assign."""
+    return sys.modules["weir.autograd"].training
+
+
+_quiet = 0      # blocks of no_grad that are open
+
+
+@contextlib.contextmanager
+def no_grad():
+    """Inside, nothing is remembered for gradients, whatever autograd.training says; the other
+    things it decides (dropout, statistics of batches) stay as they are."""
+    global _quiet
+    _quiet += 1
+    try:
+        yield
+    finally:
+        _quiet -= 1
+
+
+def taping():
+    """Are calls remembered for gradients?"""
+    return is_training() and not _quiet
+
+
+class Operator:
+    """What a script derives from: forward(*raw) -> raw or tuple, backward(*raw dy) -> the same.
+
+    Calling the operator with Tensors gives a tuple of Tensors whose creator it is.
+    """
+
+    op_count = 0
+
+    def __init__(self, name=None):
+        if name is None:
+            kind = type(self)
+            name = f"{kind.__name__}#{kind.op_count}"
+            kind.op_count += 1
+        self.name = name
+        self.src = []
+        self.y_id2idx = {}
+        self.requires_grad = True
+        self._call = None       # of the last call in training: (device, its inputs, its results)
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.op_count = 0
+        if "backward" in vars(cls) and cls._run is Operator._run:
+            cls.backward = _through_core(cls.backward)
+
+    def __call__(self, *xs):
+        return self._do_forward(*xs)
+
+    def _do_forward(self, *xs):
+        for x in xs:
+            if not isinstance(x, Tensor):
+                raise TypeError(f"{self.name}: its inputs must be Tensors, one is {type(x)}")
+        self.src = [(x.creator, id(x), x if x.stores_grad else None, x.stores_grad) for x in xs]
+        self.requires_grad = any(x.requires_grad for x in xs)
+        results = self._run(xs)
+        ys = tuple(Tensor(data=y, requires_grad=self.requires_grad, creator=self,
+                          name=self.output_name(i)) for i, y in enumerate(results))
+        self.y_id2idx = {id(y): i for i, y in enumerate(ys)}
+        return ys
+
+    def _run(self, xs):
+        """Raw results of a call with these Tensors."""
+        from . import script_operator
+        taped = taping() and self.requires_grad
+        handles, results = script_operator.run(self, xs, taped)
+        self._remember(xs[0].device, handles, results if taped else None)
+        return results
+
+    def _remember(self, device, handles, results):
+        """What a gradient of this call is asked for with: hollow handles."""
+        self._call = results and (device, [capi.weir_hollow(handle) for handle in handles],
+                                  [capi.weir_hollow(y.handle) for y in results])
+
+    def _product(self, dys):
+        """The core's vector-Jacobian product of the last call: a list of handles or None."""
+        device, inputs, outputs = self._call
+        handles = [None if dy is None else _given(dy, y) for dy, y in zip(dys, outputs)]
+        handles += [None] * (len(outputs) - len(handles))
+        return tuple(None if dx is None else _gradient(dx, device)
+                     for dx in capi.vjp(outputs, handles, inputs))
+
+    def _do_backward(self, *dys):
+        dxs = self.backward(*dys)
+        return dxs if isinstance(dxs, tuple) else (dxs,)
+
+    def forward(self, *xs):
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def backward(self, *dys):
+        raise NotImplementedError(f"{type(self).__name__} has no backward")
+
+    def output_name(self, idx):
+        return f"{self.name}:{idx}"
+
+    def grad_name(self, idx):
+        return f"{self.name}_g"
+
+    def get_params(self):
+        return []
+
+
+Operation = Operator
+
+
+class Dummy(Operator):
+    """The creator of a tensor that no operator made; its attributes are the tensor's."""
+
+    def __init__(self, tensor, name=None):
+        self._tensor = weakref.ref(tensor)
+        super().__init__(tensor.name if name is None else name)
+        self.requires_grad = False
+
+    def output_name(self, idx):
+        return self.name
+
+    def __getattr__(self, attr):
+        tensor = self.__dict__["_tensor"]()
+        if tensor is None:
+            raise AttributeError(f"the tensor of {self.name} is gone")
+        return getattr(tensor, attr)
+
+
+def prepare(x):
+    """The handle of an input of a taped call, watched by the core if x wants a gradient."""
+    handle = x.data.handle
+    if x.requires_grad:
+        if not capi.weir_tensor_needs_grad(handle) and core.is_float(x.dtype):
+            capi.weir_tensor_set_needs_grad(handle, True)
+    elif capi.weir_tensor_needs_grad(handle):
+        return capi.weir_detach(handle)
+    return handle
+
+
+def _through_core(backward):
+    """The backward of a script's operator: called by a script it is the core's product of the call,
+    which calls it on the scratch device, or records that."""
+    @functools.wraps(backward)
+    def wrapper(self, *dys):
+        if self._call is None or core.in_operator():
+            return backward(self, *dys)
+        dxs = self._product(dys)
+        return dxs[0] if len(dxs) == 1 else dxs
+    return wrapper
+
+
+def _gradient(handle, device):
+    """The raw tensor of a gradient: often the very elements of another one."""
+    return singa.CTensor.over(core.Value.of(handle, device, shared=True))
+
+
+def _given(dy, y):
+    """The handle of a gradient of y that a script gives, safe from later changes of dy."""
+    dtype, shape = capi.weir_tensor_desc(y)
+    if isinstance(dy, (int, float, np.number)):
+        return capi.weir_fill(capi.weir_tensor_device(y), (dtype, shape), float(dy))
+    value = (dy.data if isinstance(dy, Tensor) else dy).value
+    handle = value.handle
+    if value.owned and not value.device.recording:
+        handle = capi.weir_copy(handle)
+    else:
+        value.share()
+    return handle if value.shape == shape else capi.weir_reshape(handle, shape)
+
+
+class Core(Operator):
+    """An operator of the package: forward calls the core, backward is the same for all."""
+
+    single = True       # forward of one input: backward gives one gradient, not a tuple of one
+
+    def _run(self, xs):
+        raws = [x.data for x in xs]
+        if not (taping() and self.requires_grad):
+            return self._results(self.forward(*raws))
+        for raw in raws:
+            raw.handle              # a view looks at its base outside the tape
+        device = raws[0].device()
+        capi.weir_no_grad_end(device.handle)
+        try:
+            seen = set()
+            for i, x in enumerate(xs):
+                handle = prepare(x)
+                if capi.address(handle) in seen:    # the same input twice: each its own gradient
+                    handle = capi.weir_reshape(handle, x.shape)
+                seen.add(capi.address(handle))
+                if handle is not raws[i].value.handle:
+                    raws[i] = singa.result(handle, device)
+            results = self._results(self.forward(*raws))
+        finally:
+            capi.weir_no_grad_begin(device.handle)
+        self._remember(device, [raw.handle for raw in raws], results)
+        return results
+
+    @staticmethod
+    def _results(ys):
+        return ys if isinstance(ys, (tuple, list)) else (ys,)
+
+    def backward(self, *dys):
+        """Gradients of the inputs as raw tensors, given those of the results (None: none)."""
+        if self._call is None:
+            raise RuntimeError(f"{self.name} was not called in training: it has no gradient")
+        dxs = self._product(dys)
+        return dxs[0] if len(dxs) == 1 and self.single else dxs
+
+
+class Loss(Core):
+    """An operator whose backward may be called without a gradient: 1."""
+
+    def backward(self, dy=1.0):
+        return super().backward(dy)
+
+
+# ---- the way back ----
+
+def infer_dependency(op):
+    """(Counter operator -> consumers, Counter tensor id -> uses) of what op was made from."""
+    consumers, uses = Counter({op: 0}), Counter()
+    waiting = deque([op])
+    while waiting:
+        for source, tensor_id, _, _ in waiting.pop().src:
+            if source not in consumers:
+                waiting.append(source)
+            consumers[source] += 1
+            uses[tensor_id] += 1
+    return consumers, uses
+
+
+def _stored(op):
+    """Tensors among the sources of op, near and far, that store a gradient."""
+    found, seen, waiting = {}, {op}, deque([op])
+    while waiting:
+        for source, tensor_id, tensor, stores in waiting.pop().src:
+            if stores and tensor is not None:
+                found[tensor_id] = tensor
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return list(found.values())
+
+
+def no_gradient(y):
+    """The error of a y that no gradient comes from."""
+    if not is_training():
+        return InvalidError(
+            "backward: autograd.training is False, so calls are not remembered for gradients: "
+            "before the forward, set weir.autograd.training = True (Model.train() does)")
+    return InvalidError(
+        f"backward: y {y.name}, of shape {y.shape}, depends on no tensor that stores a gradient "
+        "(stores_grad=True; requires_grad=True of weir.randn and the like), or was computed while "
+        "autograd.training was False, inside of no_grad or by what gradients do not pass")
+
+
+def backward(y, dy=None):
+    """Yields (tensor, gradient) for every tensor that y depends on and that stores_grad.
+
+    y has one element; dy is its gradient, a number or a Tensor (1 by default). The core computes or
+    records all gradients at the first step of the iteration. Outside of training it is an error if
+    there is no such tensor; in training there are no pairs then, as in SINGA. (Tensor.backward and
+    optimisers want at least one.)
+    """
+    if y.data.Size() != 1:
+        raise ValueError(f"backward: y must have one element, its shape is {y.shape}")
+    tensors = _stored(y.creator)
+    if not tensors:
+        if not is_training():
+            raise no_gradient(y)
+        return
+    handle = y.data.handle
+    seed = None if dy is None else _given(dy, handle)
+    grads = capi.gradients(handle, seed, [t.data.handle for t in tensors])
+    del handle, seed
+    grads.reverse()
+    tensors.reverse()
+    while tensors:
+        tensor, grad = tensors.pop(), grads.pop()
+        if grad is not None:
+            grad = Tensor(data=_gradient(grad, tensor.device), requires_grad=False,
+                          name=f"{tensor.name}_g")
+            yield tensor, grad
+            del grad
+
+
+def gradients(y, dy=None):
+    """{id(tensor): gradient} of backward's pairs."""
+    return {id(tensor): grad for tensor, grad in backward(y, dy)}
+
+
+# ---- helpers that operators of scripts use ----
+
+def axis_helper(y_shape, x_shape):
+    """The axes of y along which x was repeated to be broadcast to it, as a tuple."""
+    new = len(y_shape) - len(x_shape)
+    return tuple(i for i, size in enumerate(y_shape) if i < new or x_shape[i - new] != size)
+
+
+def back_broadcast(y_shape, x_shape, x):
+    """A raw tensor of y's shape summed to the shape of what was broadcast to y."""
+    axes = axis_helper(y_shape, x_shape)
+    handle = x.handle
+    if axes:
+        handle = capi.weir_sum(handle, sum(1 << axis for axis in axes), True)
+    return singa.result(capi.weir_reshape(handle, x_shape), x.device())
+
+
+def ctensor2numpy(x):
+    """A NumPy array of a raw tensor."""
+    return x.to_numpy()
+
+
+def make_slice(arr, axis, i):
+    """What indexes an array at i of one axis, all of the others."""
+    index = [slice(None)] * arr.ndim
+    index[axis] = i
+    return tuple(index)

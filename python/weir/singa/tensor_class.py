@@ -1,0 +1,367 @@
+"""tensor_class - the Tensor of scripts: a raw tensor, what autograd knows of it, its operators.
+
+Functions of weir.tensor, copies and changes in place of SINGA's are not differentiated, as there.
+Operators (+, @, **, [...]), methods that give another shape or type, and those of
+weir.tensor_methods are, while autograd.training is on and an operand stores its gradient or was
+made by an operator of autograd; SINGA drops such gradients silently.
+"""
+import re
+import weakref
+
+import numpy as np
+
+from weir import core
+from weir import interop
+from weir.errors import StateError
+from . import singa_wrap as singa
+from .raw.tensor import CTensor
+from .tensor_methods import Methods, call, in_place, operand, operator, reflected, set_part
+
+float32 = core.kFloat32
+_NARROW = {"int64": np.int32, "float64": np.float32}
+
+
+def plain_array(array):
+    """The array, of one of the types that SINGA knows: 64-bit numbers become 32-bit ones; integers
+    that do not fit are an error (SINGA wraps them)."""
+    array = np.asarray(array)
+    narrow = _NARROW.get(array.dtype.name)
+    if narrow:
+        if narrow is np.int32 and array.size and not -2**31 <= array.min() <= array.max() < 2**31:
+            raise OverflowError(f"integers from {array.min()} to {array.max()} do not fit int32; "
+                                "weir.array keeps int64")
+        array = array.astype(narrow)
+    assert array.dtype.name in ("float32", "float16", "int32"), f"no conversion from {array.dtype}"
+    return array
+
+
+class Tensor(Methods, interop.Exchange):
+    """A tensor of a device: `data` is the raw tensor, `creator` the operator that made it.
+
+    data may be a NumPy array, which is copied and converted to `dtype`, or a raw tensor, which is
+    shared. Every Tensor counts as true; == compares elements, so Tensors are no dictionary keys.
+    """
+
+    tensor_count = 0
+
+    def __init__(self, shape=(), device=None, dtype=float32, data=None, requires_grad=True,
+                 stores_grad=False, creator=None, name=None):
+        if isinstance(data, CTensor):
+            self.data = data
+        elif data is not None:
+            array = np.asarray(data)
+            self.data = CTensor(array.shape, device, core.dtype_number(dtype))
+            self.data.from_numpy(array)
+        else:
+            self.data = CTensor(singa.to_shape(shape), device, core.dtype_number(dtype))
+        self._describe()
+        self.requires_grad = requires_grad
+        self.stores_grad = stores_grad
+        if name is None:
+            name = f"Dummy#{Tensor.tensor_count}"
+            Tensor.tensor_count += 1
+        self.name = name
+        self._creator = creator
+        self._leaf = None           # weak: the Dummy in place of a creator
+
+    def _describe(self):
+        """Shape, device and type as attributes, after the raw tensor changed."""
+        self.shape = self.data.shape()
+        self.device = self.data.device()
+        self.dtype = self.data.data_type()
+
+    @property
+    def creator(self):
+        """The operator that made it; a Dummy if none did."""
+        if self._creator is not None:
+            return self._creator
+        leaf = self._leaf and self._leaf()
+        if leaf is None:
+            from .tape import Dummy
+            leaf = Dummy(self)
+            self._leaf = weakref.ref(leaf)
+        return leaf
+
+    @creator.setter
+    def creator(self, operator):
+        self._creator = operator
+
+    @property
+    def stores_grad(self):
+        """Is it a parameter? One has elements of its own, so a view is copied when it becomes one.
+        """
+        return self._stores_grad
+
+    @stores_grad.setter
+    def stores_grad(self, on):
+        self._stores_grad = on
+        if on:
+            self.data.own()
+
+    # -- queries --
+
+    def ndim(self):
+        return self.data.nDim()
+
+    def size(self):
+        return self.data.Size()
+
+    def memsize(self):
+        return self.data.MemSize()
+
+    def is_empty(self):
+        """Has it no elements, or neither a shape nor a value?"""
+        return self.size() == 0 or self.shape == () and not self.data.initialized()
+
+    def is_transpose(self):
+        return self.data.transpose()
+
+    def is_dummy(self):
+        """Is its name still the one that it got by itself?"""
+        return re.fullmatch(r"Dummy#\d+", self.name) is not None
+
+    def __repr__(self):
+        try:
+            text = np.array2string(self.data.to_numpy(), separator=", ")
+        except StateError:
+            text = f"<recorded tensor of shape {self.shape}>"
+        return f"{text}, {core.dtype_name(self.dtype)}"
+
+    def __bool__(self):
+        return True
+
+    # -- shape --
+
+    def transpose(self, axes=None):
+        """A view with the axes in another order, reversed by default."""
+        if axes is None:
+            return call(singa.DefaultTranspose, self)
+        return call(lambda x: singa.Transpose(x, axes), self)
+
+    def T(self):
+        return self.transpose()
+
+    def reshape(self, *shape):
+        """A view with another shape: one size may be -1. Of a transposed tensor a copy."""
+        shape = shape[0] if len(shape) == 1 else shape
+        shape = singa.to_shape(shape)
+        if -1 not in shape:
+            assert singa.Product(shape) == self.size(), f"{self.shape} cannot become {shape}"
+        return call(lambda x: singa.Reshape(x, shape), self)
+
+    def contiguous(self):
+        return call(singa.Contiguous, self)
+
+    def repeat(self, repeats, axis=None):
+        """NumPy's repeat; without an axis, of the elements in a row."""
+        if not isinstance(repeats, (int, np.integer)) and axis is None:
+            raise ValueError("repeat: several counts need an axis")
+        return call(lambda x: x.Repeat(repeats, axis), self)
+
+    def __getitem__(self, keys):
+        """A copy of a part. An integer keeps its axis, with size 1, as in SINGA."""
+        keys = keys if isinstance(keys, tuple) else (keys,)
+        return call(lambda x: _part(x, keys), self)
+
+    def __setitem__(self, keys, value):
+        """A part by steps of 1 becomes a number, an array or a Tensor, in place."""
+        bounds = _all_bounds(self.shape, keys if isinstance(keys, tuple) else (keys,))
+        if any(step != 1 for _, _, step in bounds):
+            raise ValueError("only parts by steps of 1 can be set")
+        value = operand(value, self)
+        if value is None:
+            raise TypeError("a part becomes a number, an array or a Tensor")
+        begin, end, _ = zip(*bounds) if bounds else ((), (), ())
+        set_part(self, begin, end, value)
+
+    # -- conversions --
+
+    def reset_like(self, t):
+        """Shape, device and type of another; elements of its own."""
+        self.data.ResetLike(t.data)
+        self._describe()
+
+    def as_type(self, dtype):
+        """A new Tensor of another type."""
+        number = core.dtype_number(dtype)
+        return call(lambda x: x.AsType(number), self)
+
+    def to_type(self, dtype):
+        """The same in place."""
+        self.data.ToType(core.dtype_number(dtype))
+        self._describe()
+        return self
+
+    def to_device(self, device):
+        self.data.ToDevice(device)
+        self._describe()
+        return self
+
+    def to_host(self):
+        return self.to_device(self.device.host())
+
+    # -- copies --
+
+    def _like(self, raw):
+        return Tensor(data=raw, requires_grad=self.requires_grad, stores_grad=self.stores_grad)
+
+    def clone(self):
+        """A Tensor with elements of its own."""
+        return self._like(self.data.Clone())
+
+    deepcopy = clone
+
+    def copy(self):
+        """A Tensor that shares the elements: changes in place are seen by both."""
+        return self._like(CTensor(self.data))
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo):
+        return self.clone()
+
+    def __reduce__(self):
+        return _rebuilt, (self.data.to_numpy(), self.dtype, self.requires_grad, self.stores_grad,
+                          self.name)
+
+    def copy_from_numpy(self, np_array, offset=0):
+        """Copies the array's elements, at once - while recording too; offset: in elements."""
+        assert isinstance(np_array, np.ndarray), f"{type(np_array)} is no NumPy array"
+        if np_array.dtype != core.numpy_dtype(self.dtype):
+            np_array = plain_array(np_array)
+        assert offset or np_array.size == self.size(), \
+            f"{np_array.size} elements for a tensor of shape {self.shape}"
+        assert offset + np_array.size <= self.size(), \
+            f"{np_array.size} elements from {offset} on for a tensor of shape {self.shape}"
+        self.data.from_numpy(np_array, offset)
+
+    def copy_data(self, t):
+        """Takes the elements of another Tensor of as many."""
+        assert isinstance(t, Tensor), f"{type(t)} is no Tensor"
+        assert t.size() == self.size(), f"{t.size()} elements for a tensor of shape {self.shape}"
+        self.data.CopyData(t.data)
+
+    def copy_from(self, t, offset=0):
+        """copy_data or copy_from_numpy."""
+        if isinstance(t, Tensor) and offset == 0:
+            self.copy_data(t)
+        elif isinstance(t, Tensor):
+            singa.CopyDataToFrom(self.data, t.data, t.size(), offset)
+        elif isinstance(t, np.ndarray):
+            self.copy_from_numpy(t, offset)
+        else:
+            raise ValueError(f"copy_from: {type(t)} is neither a Tensor nor a NumPy array")
+
+    # -- fills, in place --
+
+    def _filled(self, inplace, fill, *args):
+        if not inplace:
+            raise NotImplementedError("only inplace=True")
+        fill(*args)
+        return self
+
+    def set_value(self, x, inplace=True):
+        return self._filled(inplace, self.data.SetFloatValue, x if isinstance(x, int) else float(x))
+
+    def gaussian(self, mean, std, inplace=True):
+        return self._filled(inplace, singa.Gaussian, mean, std, self.data)
+
+    def uniform(self, low, high, inplace=True):
+        return self._filled(inplace, singa.Uniform, low, high, self.data)
+
+    def bernoulli(self, p, inplace=True):
+        return self._filled(inplace, singa.Bernoulli, p, self.data)
+
+    # -- norms, and SINGA's deprecated forms of rows and columns, in place --
+
+    def l1(self):
+        """Mean of the absolute values."""
+        return self.data.L1()
+
+    def l2(self):
+        """Root of the sum of squares, divided by the number of elements as in SINGA."""
+        return self.data.L2()
+
+    def add_column(self, v):
+        singa.AddColumn(v.data, self.data)
+
+    def add_row(self, v):
+        singa.AddRow(v.data, self.data)
+
+    def div_column(self, v):
+        singa.DivColumn(v.data, self.data)
+
+    def div_row(self, v):
+        singa.DivRow(v.data, self.data)
+
+    def mult_column(self, v):
+        singa.MultColumn(v.data, self.data)
+
+    def mult_row(self, v):
+        singa.MultRow(v.data, self.data)
+
+    # -- operators; rules of element types: weir.raw.arith --
+
+    __add__, __iadd__ = operator(singa.Add), in_place(singa.Add)
+    __sub__, __isub__ = operator(singa.Sub), in_place(singa.Sub)
+    __mul__, __imul__ = operator(singa.EltwiseMult), in_place(singa.EltwiseMult)
+    __truediv__, __itruediv__ = operator(singa.Div), in_place(singa.Div)
+    __floordiv__, __ifloordiv__ = operator(singa.FloorDiv), in_place(singa.FloorDiv)
+    __mod__, __imod__ = operator(singa.Mod), in_place(singa.Mod)
+    __pow__, __ipow__ = operator(singa.Pow), in_place(singa.Pow)
+    __matmul__, __imatmul__ = operator(singa.Mult), in_place(singa.Mult)
+    __radd__ = reflected(singa.Add)
+    __rsub__ = reflected(singa.Sub)
+    __rmul__ = reflected(singa.EltwiseMult)
+    __rtruediv__ = reflected(singa.Div)
+    __rfloordiv__ = reflected(singa.FloorDiv)
+    __rmod__ = reflected(singa.Mod)
+    __rpow__ = reflected(singa.Pow)
+    __rmatmul__ = reflected(singa.Mult)
+    __lt__, __le__ = operator(singa.LT), operator(singa.LE)
+    __gt__, __ge__ = operator(singa.GT), operator(singa.GE)
+    __eq__, __ne__ = operator(singa.EQ), operator(singa.NE)
+    __hash__ = None
+    __and__, __iand__, __rand__ = operator(singa.And), in_place(singa.And), reflected(singa.And)
+    __or__, __ior__, __ror__ = operator(singa.Or), in_place(singa.Or), reflected(singa.Or)
+    __xor__, __ixor__, __rxor__ = operator(singa.Xor), in_place(singa.Xor), reflected(singa.Xor)
+
+
+def _rebuilt(array, dtype, requires_grad, stores_grad, name):
+    return Tensor(data=array, dtype=dtype, requires_grad=requires_grad, stores_grad=stores_grad,
+                  name=name)
+
+
+def _bounds(key, size):
+    """(begin, end, step) of an index or a slice of an axis; ValueError if it leaves the axis."""
+    if isinstance(key, (int, np.integer)):
+        at = int(key) + size if key < 0 else int(key)
+        if not 0 <= at < size:
+            raise ValueError(f"index {key} is out of range of {size} elements")
+        return at, at + 1, 1
+    if not isinstance(key, slice):
+        raise TypeError(f"index {key!r} is neither an integer nor a slice")
+    for at in (key.start, key.stop):
+        if at is not None and not -size <= at <= size:
+            raise ValueError(f"index {at} is out of range of {size} elements")
+    return key.indices(size)
+
+
+def _all_bounds(shape, keys):
+    """_bounds of every axis."""
+    dots = [i for i, key in enumerate(keys) if key is Ellipsis]
+    if len(dots) > 1:
+        raise ValueError("an index has one ... at most")
+    if dots:
+        missing = len(shape) - len(keys) + 1
+        keys = keys[:dots[0]] + (slice(None),) * missing + keys[dots[0] + 1:]
+    if len(keys) > len(shape):
+        raise ValueError(f"{len(keys)} indices for shape {shape}")
+    keys += (slice(None),) * (len(shape) - len(keys))
+    return [_bounds(key, size) for key, size in zip(keys, shape)]
+
+
+def _part(raw, keys):
+    """A copy of a part of a raw tensor."""
+    bounds = _all_bounds(raw.shape(), keys)
+    return singa.Slice(raw, *zip(*bounds)) if bounds else raw.Clone()

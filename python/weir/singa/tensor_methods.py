@@ -1,0 +1,352 @@
+"""tensor_methods - what users of NumPy and PyTorch expect of a Tensor beyond SINGA's names.
+
+Methods here and the operators of Tensor go through `call`, which makes an operator of autograd of
+them where a gradient is wanted.
+"""
+import sys
+
+import numpy as np
+
+from weir import capi
+from weir import core
+from weir.errors import ShapeError, StateError
+from .raw import arith
+from . import singa_wrap as singa
+from .raw.tensor import CTensor
+
+
+def _taped(x):
+    """Does a gradient flow through results of x?"""
+    if not x.requires_grad or not (x._stores_grad or x._creator is not None):
+        return False
+    autograd = sys.modules.get("weir.autograd")
+    return autograd is not None and autograd.training and core.is_float(x.dtype)
+
+
+def call(function, *xs):
+    """function(*raw tensors) of Tensors as a Tensor, differentiated where a gradient is wanted."""
+    for x in xs:
+        if _taped(x):
+            from .tape import Core
+            return _function(Core)(function)(*xs)[0]
+    return xs[0].of(function(*[x.data for x in xs]))
+
+
+_kinds = {}
+
+
+def _function(core_class):
+    """The operator class of functions of raw tensors; made late, as the engine knows Tensors."""
+    if core_class not in _kinds:
+        class Function(core_class):
+            def __init__(self, function):
+                super().__init__()
+                self.forward = function
+        _kinds[core_class] = Function
+    return _kinds[core_class]
+
+
+def _is_number(x):
+    return isinstance(x, (int, float, np.number, np.bool_)) or \
+        isinstance(x, np.ndarray) and x.ndim == 0
+
+
+def operand(x, like):
+    """A Tensor as it is, a number as one of Python, an array as a Tensor of the other's device, in
+    64 bits if the other is; else None."""
+    if isinstance(x, type(like)):
+        return x
+    if _is_number(x):
+        return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
+    if isinstance(x, np.ndarray):
+        from .tensor_class import Tensor, plain_array
+        wide = like.dtype in (core.kDouble, core.kInt64) and x.dtype in (np.int64, np.float64)
+        return Tensor(data=raw_of(x if wide else plain_array(x), like.device), requires_grad=False)
+    return None
+
+
+def raw_of(array, device):
+    """A new raw tensor with the array's elements and type."""
+    raw = CTensor(array.shape, device, core.dtype_number(array.dtype))
+    raw.from_numpy(array)
+    return raw
+
+
+def operator(function):
+    """A binary operator of Tensors from a function of raw tensors."""
+    def method(self, other):
+        other = operand(other, self)
+        if other is None:
+            return NotImplemented
+        if _is_number(other):
+            return call(lambda x: function(x, other), self)
+        return call(function, self, other)
+    return method
+
+
+def reflected(function):
+    """The operator with the operands exchanged: a number or an array before it."""
+    def method(self, other):
+        other = operand(other, self)
+        if other is None:
+            return NotImplemented
+        if _is_number(other):
+            return call(lambda x: function(other, x), self)
+        return call(function, other, self)
+    return method
+
+
+def in_place(function):
+    """An operator that changes its Tensor; it keeps shape and type.
+
+    Where no gradient flows it changes the elements, for all that share them. Where one does it
+    becomes, by itself, the result of an operator of autograd: see _become.
+    """
+    def method(self, other):
+        other = operand(other, self)
+        if other is None:
+            return NotImplemented
+        if _taped(self) and self._creator is not None or not _is_number(other) and _taped(other):
+            return _become(self, operator(function)(self, other))
+        if _is_number(other) and arith.is_whole(other) and not core.is_float(self.dtype):
+            other = self.of(singa.Scalar(other, self.data))     # integers stay exact
+        self.data.put(function(self.data, other if _is_number(other) else other.data).handle)
+        return self
+    return method
+
+
+def _become(x, y):
+    """x is what y, a result of autograd, is: its elements, in x's type, and its creator. Elements
+    that gradients need are not written over: those that shared x's stay as they are."""
+    if x._stores_grad:
+        raise StateError(f"{x.name} stores its gradient: a change in place by what has a gradient "
+                         "itself would lose one of them; make a new Tensor")
+    if y.shape != x.shape:
+        raise ShapeError(f"a result of shape {y.shape} for a tensor of shape {x.shape}")
+    if y.dtype != x.dtype:
+        y = y.as_type(x.dtype)
+    x.data, x._creator = y.data, y._creator
+    x._creator.y_id2idx = {id(x): 0}
+    x.requires_grad = y.requires_grad
+    x._describe()
+    return x
+
+
+def set_part(x, begin, end, value):
+    """Elements begin to end of every axis of x become a number or a Tensor, in place."""
+    if _is_number(value):
+        if _taped(x) and x._creator is not None:
+            return _become(x, call(lambda t: singa.WithSlice(t, begin, end, value), x))
+        singa.AssignSlice(x.data, begin, end, value)
+    elif _taped(value) or _taped(x) and x._creator is not None:
+        _become(x, call(lambda t, v: singa.WithSlice(t, begin, end, v), x, value))
+    else:
+        singa.AssignSlice(x.data, begin, end, value.data)
+    return x
+
+
+def _elementwise(function, doc):
+    def method(self):
+        return call(function, self)
+    method.__name__ = function.__name__.lower()
+    method.__doc__ = doc
+    return method
+
+
+class Methods:
+    """The part of Tensor that SINGA has not."""
+
+    __array_priority__ = 1000       # array + Tensor is a Tensor
+
+    @classmethod
+    def of(cls, raw):
+        """A Tensor that shares a raw tensor."""
+        return cls(data=raw)
+
+    # -- host data --
+
+    def numpy(self):
+        """A new array of the elements."""
+        return self.data.to_numpy()
+
+    def tolist(self):
+        return self.data.to_numpy().tolist()
+
+    def item(self):
+        """The one element, as a Python number."""
+        if self.size() != 1:
+            raise ValueError(f"item: a tensor of shape {self.shape} has {self.size()} elements")
+        return self.data.to_numpy().item()
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __format__(self, spec):
+        return format(self.item(), spec) if spec else str(self)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("a tensor without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self):
+        """The parts along the first axis, without it; numbers of a vector keep shape (1,)."""
+        for i in range(len(self)):
+            part = self[i]
+            yield part.reshape(self.shape[1:]) if len(self.shape) > 1 else part
+
+    # -- elements --
+
+    def __neg__(self):
+        return call(singa.Negative, self)
+
+    def __pos__(self):
+        return self.clone()
+
+    def __invert__(self):
+        return call(singa.Not, self)
+
+    abs = __abs__ = _elementwise(singa.Abs, "Absolute values.")
+    ceil = _elementwise(singa.Ceil, "Rounded up.")
+    floor = _elementwise(singa.Floor, "Rounded down.")
+    round = _elementwise(singa.RoundE, "Rounded, halves to even ones as in NumPy.")
+    sign = _elementwise(singa.Sign, "-1, 0 or 1.")
+    exp = _elementwise(singa.Exp, "e to the power of each.")
+    log = _elementwise(singa.Log, "Natural logarithms.")
+    sqrt = _elementwise(singa.Sqrt, "Square roots.")
+    square = _elementwise(singa.Square, "Squares.")
+    sin = _elementwise(singa.Sin, "Sines.")
+    cos = _elementwise(singa.Cos, "Cosines.")
+    tan = _elementwise(singa.Tan, "Tangents.")
+    tanh = _elementwise(singa.Tanh, "Hyperbolic tangents.")
+    sigmoid = _elementwise(singa.Sigmoid, "1 / (1 + e to the -x).")
+    relu = _elementwise(singa.ReLU, "max(x, 0).")
+    erf = _elementwise(singa.Erf, "The error function.")
+
+    def clip(self, min=None, max=None, out=None):
+        """Limited to [min, max]; None: no limit."""
+        return self._result(call(lambda x: singa.Clip(x, min, max), self), out)
+
+    clamp = clip
+
+    def pow(self, x):
+        return self ** x
+
+    def matmul(self, other):
+        return self @ other
+
+    dot = matmul
+
+    def astype(self, dtype):
+        """A new Tensor of another type."""
+        return self.as_type(dtype)
+
+    # -- reductions: of all elements without an axis, then of shape (1,) --
+
+    def _reduced(self, op, axis, keepdims, out, *args):
+        y = call(lambda x: singa.reduced(op, x, axis, keepdims, *args), self)
+        return self._result(y, out)
+
+    @staticmethod
+    def _result(y, out):
+        if out is None:
+            return y
+        if y._creator is not None and y.requires_grad:
+            raise StateError("out= has no gradient, but what is computed has: leave it out, or "
+                             "detach() the operands")
+        out.data.put(y.data.handle)
+        return out
+
+    def sum(self, axis=None, dtype=None, out=None, keepdims=False):
+        return self._typed(dtype)._reduced(capi.weir_sum, axis, keepdims, out)
+
+    def mean(self, axis=None, dtype=None, out=None, keepdims=False):
+        return self._typed(dtype)._reduced(capi.weir_mean, axis, keepdims, out)
+
+    def max(self, axis=None, out=None, keepdims=False):
+        return self._reduced(capi.weir_amax, axis, keepdims, out)
+
+    def min(self, axis=None, out=None, keepdims=False):
+        return self._reduced(capi.weir_amin, axis, keepdims, out)
+
+    def prod(self, axis=None, dtype=None, out=None, keepdims=False):
+        return self._typed(dtype)._reduced(capi.weir_prod, axis, keepdims, out)
+
+    def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+        """Mean squared distance from the mean, with n - ddof (0 or 1) as the divisor."""
+        x = self._typed(dtype)
+        if core.is_float(x.dtype):
+            return x._reduced(capi.weir_var, axis, keepdims, out, ddof)
+        y = x.as_type(core.kDouble)._reduced(capi.weir_var, axis, keepdims, None, ddof)
+        return self._result(y.as_type(core.kFloat32), out)
+
+    def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+        """The root of var; of equal elements its slope is 0, as PyTorch's."""
+        x = self._typed(dtype)
+        return self._result(call(lambda t: singa.Std(t, axis, keepdims, ddof), x), out)
+
+    def argmax(self, axis=None, out=None, keepdims=False):
+        """The first index (int32) of the largest element, of all elements or along an axis."""
+        return self._arg(capi.weir_argmax, axis, out, keepdims)
+
+    def argmin(self, axis=None, out=None, keepdims=False):
+        return self._arg(capi.weir_argmin, axis, out, keepdims)
+
+    def _arg(self, op, axis, out, keepdims):
+        return self._result(self.of(singa.ArgReduce(op, self.data, axis, keepdims)), out)
+
+    def _typed(self, dtype):
+        return self if dtype is None else self.as_type(dtype)
+
+    # -- shapes --
+
+    def view(self, *shape):
+        return self.reshape(*shape)
+
+    def flatten(self, start=0):
+        """One axis instead of those from `start` on."""
+        shape = self.shape[:start] + (singa.Product(self.shape[start:]),)
+        return call(lambda x: singa.Reshape(x, shape), self)
+
+    def squeeze(self, axis=None):
+        """Without one axis of size 1, or all of them."""
+        shape = singa.squeezed(self.shape, axis)
+        return call(lambda x: singa.Reshape(x, shape), self)
+
+    def unsqueeze(self, axis):
+        """With a new axis of size 1."""
+        at = axis + len(self.shape) + 1 if axis < 0 else axis
+        if not 0 <= at <= len(self.shape):
+            raise ValueError(f"unsqueeze: axis {axis} for shape {self.shape}")
+        shape = self.shape[:at] + (1,) + self.shape[at:]
+        return call(lambda x: singa.Reshape(x, shape), self)
+
+    def permute(self, *axes):
+        """The axes in another order."""
+        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return call(lambda x: singa.Transpose(x, axes), self)
+
+    def expand(self, *shape):
+        """Repeated along axes of size 1 or new ones at the front; -1 keeps a size."""
+        shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        at = len(shape) - len(self.shape)
+        shape = tuple(self.shape[i - at] if s == -1 and i >= at else int(s)
+                      for i, s in enumerate(shape))
+        return call(lambda x: singa.Broadcast(x, shape).Clone(), self)
+
+    # -- gradients --
+
+    def detach(self):
+        """A Tensor of the same elements that gradients do not pass."""
+        return type(self)(data=CTensor(self.data), requires_grad=False)
+
+    def backward(self, dy=None):
+        """Pairs (Tensor, gradient) of autograd.backward; that there are none is an error."""
+        from .tape import backward, no_gradient
+        pairs = list(backward(self, dy))
+        if not pairs:
+            raise no_gradient(self)
+        return pairs
