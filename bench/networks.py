@@ -1,4 +1,4 @@
-"""networks.py - the networks of src/tool/trial.c, written out in PyTorch.
+"""networks.py - the networks of src/tool/bench_case.c, written out in PyTorch.
 
 Layer for layer those of src/model/nets*.c; ReLUs overwrite their inputs wherever torchvision's do.
 MODELS says what a model is trained on. Needs torch.

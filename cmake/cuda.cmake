@@ -70,30 +70,26 @@ function(weir_cuda_text name)
                 -P ${CMAKE_SOURCE_DIR}/cmake/text.cmake
         DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/text.cmake VERBATIM)
 endfunction()
-weir_cuda_text(rtc_begin device/cuda/rtc_types.h core/half.h core/maths.h core/trig_table.h
+weir_cuda_text(rtc_begin device/cuda/codegen/rtc_types.h core/half.h core/maths.h core/trig_table.h
     core/maths_special.h core/divide.h core/rng.h core/row.h)
-weir_cuda_text(rtc_kernel device/cuda/rtc_kernel.h)
+weir_cuda_text(rtc_kernel device/cuda/codegen/rtc_kernel.h)
 add_custom_target(weir_cuda_texts DEPENDS ${cuda_texts}/rtc_begin.inc ${cuda_texts}/rtc_kernel.inc)
 target_include_directories(weir_cuda_flags INTERFACE ${cuda_texts})
 
 weir_sources(cuda_core src/core dtype shape text vec op)
-list(APPEND cuda_core src/device/swap.c src/device/rates.c)
-weir_sources(cuda_host src/device/cuda
-    cuda host libs queue store transfer
-    source nvrtc kernel_file kernel_trim compile elementwise
-    multiply matmul blas
-    callback slice
-    conv conv_product dnn
-)
+list(APPEND cuda_core src/device/offload/swap.c src/device/rates.c)
+weir_sources(cuda_host src/device/cuda/codegen compile elementwise kernel_file kernel_trim source)
+weir_sources(cuda_host src/device/cuda/kernels callback conv conv_product matmul multiply slice)
+weir_sources(cuda_host src/device/cuda/lib blas dnn nvrtc)
+weir_sources(cuda_host src/device/cuda/runtime cuda host_abi libs offload stream transfer)
 set(cuda_kernels)
-foreach(name IN ITEMS
-    compare fault gather move pack place quantize
-    reduce reduce_arg reduce_pair scan softmax loss norm
-    gemm attention attention_half attention_half_grad lstm
-    conv_direct pool2d
-    update words
-)
-    list(APPEND cuda_kernels src/device/cuda/${name}.cu)
+foreach(name IN ITEMS attention attention_half attention_half_grad compare conv_direct gather gemm
+    loss lstm move norm pack pool2d quantize reduce reduce_arg reduce_pair scan slice_scatter
+    softmax update)
+    list(APPEND cuda_kernels src/device/cuda/kernels/${name}.cu)
+endforeach()
+foreach(name IN ITEMS fault rng_state)
+    list(APPEND cuda_kernels src/device/cuda/runtime/${name}.cu)
 endforeach()
 
 set(cuda_code)
@@ -144,10 +140,10 @@ if(TARGET weir_python)
     endif()
 endif()
 
-# weir_cuda_inside(<target> name...): files of the plugin that a program looks into.
+# weir_cuda_inside(<target> file...): files of the plugin that a program looks into.
 function(weir_cuda_inside target)
-    weir_sources(files src/device/cuda ${ARGN})
-    target_sources(${target} PRIVATE ${files})
+    list(TRANSFORM ARGN PREPEND src/device/cuda/)
+    target_sources(${target} PRIVATE ${ARGN})
     add_dependencies(${target} weir_cuda_texts)
     target_include_directories(${target} PRIVATE ${cuda_texts})
     target_include_directories(${target} SYSTEM PRIVATE ${cuda_includes})
@@ -155,10 +151,10 @@ function(weir_cuda_inside target)
         WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
 endfunction()
 
-# weir_cuda_also(<target> name...): cases of test/device/name.c, run on the emulated card, too.
+# weir_cuda_also(<target> file...): cases of test/device/file, run on the emulated card, too.
 function(weir_cuda_also target)
-    weir_sources(files test/device ${ARGN})
-    target_sources(${target} PRIVATE ${files})
+    list(TRANSFORM ARGN PREPEND test/device/)
+    target_sources(${target} PRIVATE ${ARGN})
     target_compile_definitions(${target} PRIVATE KERNEL_ALSO
         WEIR_TEST_PLUGINS="${CMAKE_BINARY_DIR}/emulated")
     add_dependencies(${target} weir_cuda_emulated)
@@ -175,8 +171,8 @@ if(WEIR_TESTS)
         list(APPEND emulated ${copy})
     endforeach()
     set(emulation)
-    foreach(name IN ITEMS capture cards failure fiber memory queue runtime work)
-        list(APPEND emulation test/cuda/${name}.cpp)
+    foreach(name IN ITEMS capture cards failure fiber memory runtime stream work)
+        list(APPEND emulation test/emulator/${name}.cpp)
     endforeach()
     add_library(weir_emulation OBJECT ${emulation})
     target_link_libraries(weir_emulation PRIVATE weir_cuda_flags)
@@ -188,21 +184,21 @@ if(WEIR_TESTS)
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated)
     add_dependencies(weir_cuda_emulated weir_cuda_texts)
     target_compile_definitions(weir_cuda_emulated PRIVATE WEIR_EMULATED)
-    target_include_directories(weir_cuda_emulated PRIVATE test/cuda)    # <mma.h> ...
+    target_include_directories(weir_cuda_emulated PRIVATE test/emulator)    # <mma.h> ...
     target_link_libraries(weir_cuda_emulated PRIVATE weir_cuda_flags)
     target_compile_options(weir_cuda_emulated PRIVATE ${cuda_c_options}
-        "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/test/cuda/emulate.h>"
+        "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/test/emulator/emulate.h>"
         $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wno-unused-function -Wno-unknown-pragmas -ffp-contract=off>)
 
     # weir_cuda_fake(<its name> <and version> file...): a library that the emulated plugin opens.
     function(weir_cuda_fake library suffix)
-        list(TRANSFORM ARGN PREPEND test/cuda/)
+        list(TRANSFORM ARGN PREPEND test/emulator/)
         add_library(weir_fake_${library} MODULE ${ARGN})
         set_target_properties(weir_fake_${library} PROPERTIES PREFIX "" OUTPUT_NAME ${library}
             SUFFIX ${suffix} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/emulated
             C_VISIBILITY_PRESET default CXX_VISIBILITY_PRESET default)
         target_compile_definitions(weir_fake_${library} PRIVATE WEIR_HOST_CC="${CMAKE_C_COMPILER}")
-        target_include_directories(weir_fake_${library} PRIVATE test/cuda)
+        target_include_directories(weir_fake_${library} PRIVATE test/emulator)
         target_link_libraries(weir_fake_${library} PRIVATE weir_cuda_flags)
         target_compile_options(weir_fake_${library} PRIVATE -Wall -ffp-contract=off)
         add_dependencies(weir_cuda_emulated weir_fake_${library})
@@ -215,9 +211,9 @@ if(WEIR_TESTS)
     # weir_cuda_lab(<target>): a test that runs kernels of its own on the emulated card, and opens
     # the emulated plugin.
     function(weir_cuda_lab target)
-        add_library(${target}_probe OBJECT test/cuda/probe.cpp)
+        add_library(${target}_probe OBJECT test/emulator/tests/probe.cpp)
         target_link_libraries(${target}_probe PRIVATE weir_cuda_flags)
-        target_include_directories(${target}_probe PRIVATE test/cuda)
+        target_include_directories(${target}_probe PRIVATE test test/emulator)
         target_sources(${target} PRIVATE
             $<TARGET_OBJECTS:weir_emulation> $<TARGET_OBJECTS:${target}_probe>)
         target_include_directories(${target} SYSTEM PRIVATE ${cuda_includes})

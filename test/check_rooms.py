@@ -31,29 +31,25 @@ MAY_INCLUDE = {
     "src/device/cpu": ("include", "src/core", "src/device", "src/device/cpu"),
     "src/device/sim": ("include", "src/core", "src/device", "src/device/sim"),
     "src/device/cuda": ("include", "src/core", "src/device", "src/device/cuda"),
-    "src/graph": ("include", "src/core", "src/device", "src/graph", "src/graph/op",
-                  "src/graph/place/place.h",
-                  "src/graph/policy/budget.h", "src/graph/policy/dtr_score.h"),
-    "src/graph/op": ("include", "src/core", "src/graph/op"),
-    "src/graph/policy": ("include", "src/core", "src/graph", "src/graph/policy"),
-    "src/graph/place": ("include", "src/core", "src/graph", "src/graph/place"),
+    "src/graph": ("include", "src/core", "src/device", "src/graph"),
     "src/model": ("include/weir.h", "src/model"),
     "src/tool": ("include/weir.h", "src/tool"),
     "examples": ("include/weir.h", "examples"),
-    "test/cuda": ("include", "src/core", "src/device", "src/device/cuda", "test", "test/cuda"),
     "test": ("include", "src/core", "src/device", "src/device/cpu", "src/device/sim",
-             "src/graph", "src/graph/op",
-             "src/graph/policy", "src/graph/place", "test"),
+             "src/graph", "test"),
     "test/consumer": ("include/weir.h",),
     "test/programs": ("include/weir.h", "test/programs"),
-    "test/cuda": ("include", "src/core", "src/device", "src/device/cuda", "src/graph",
-                  "src/graph/op", "test", "test/cuda"),
+    "test/device/cuda": ("include", "src/core", "src/device", "src/device/cuda", "src/graph",
+                         "test", "test/device/cuda", "test/emulator"),
+    "test/emulator": ("include", "src/core", "src/device", "src/device/cuda", "test",
+                      "test/device/cuda", "test/emulator"),
 }
-CUDA_ROOMS = ("src/device/cuda", "test/cuda")
+CUDA_ROOMS = ("src/device/cuda", "test/device/cuda", "test/emulator")
 # Words that may not be called in the library, which returns text and statuses.
 LOUD = re.compile(r"\b(?:printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|perror|abort|_?exit|"
                   r"quick_exit)\s*\(")
-LOUD_ROOMS = ("src/tool", "examples", "test", "test/consumer", "test/programs", "test/cuda")
+LOUD_ROOMS = ("src/tool", "examples", "test", "test/consumer", "test/programs", "test/device/cuda",
+              "test/emulator")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
@@ -128,10 +124,8 @@ def listed_in(cmake):
         words = words.split()
         if function == "weir_sources":
             files.update(f"{words[1]}/{name}.c" for name in words[2:])
-        elif function == "weir_test":
-            files.update(f"test/{words[0]}/{name}.c" for name in words[1:])
         elif function == "weir_cuda_fake":
-            files.update(f"test/cuda/{name}" for name in words[2:])
+            files.update(f"test/emulator/{name}" for name in words[2:])
         elif function == "weir_example":
             files.update(f"examples/{name}.c" for name in words)
     for names, body in re.findall(r"foreach\(name IN ITEMS\s([^)]*)\)(.*?)endforeach", cmake, re.S):
@@ -148,7 +142,8 @@ class Tree:
         self.root = root
         self.text = {}
         self.listed = set()
-        for name in ("CMakeLists.txt", "cmake/cuda.cmake"):
+        for name in ("CMakeLists.txt", *(f"cmake/{part}.cmake"
+                     for part in ("sources", "tests", "cuda"))):
             if os.path.exists(os.path.join(root, name)):
                 with open(os.path.join(root, name), encoding="utf-8") as f:
                     self.listed |= listed_in(f.read())
@@ -309,11 +304,10 @@ weir_sources(core src/core up missing
 weir_sources(device src/device side inner)
 weir_sources(cpu src/device/cpu gpu kernel kernel2)
 weir_sources(graph src/graph ok inner)
-weir_sources(op src/graph/op pass)
 weir_sources(model src/model ok deep)
 weir_sources(tool src/tool main)
 weir_example(net)
-    weir_test(core fits long table big tab wide name)
+    weir_sources(test_core test/core fits long table big tab wide name)
 """
 PLANTED = {
     "CMakeLists.txt": CMAKE,
@@ -330,17 +324,16 @@ PLANTED = {
     "src/core/commented.c": "/* commented.c - x. */\n",
     "src/core/loud.c": "/* loud.c - x. */\nint f(void)\n{\n    return printf(0);\n}\n",
     "src/device/device.h": guarded("device.h", '#include "core/mem.h"'),
-    "src/device/side.c": '/* side.c - x. */\n#include "graph/graph.h"\n',
+    "src/device/side.c": '/* side.c - x. */\n#include "graph/ir/graph.h"\n',
     "src/device/inner.c": '/* inner.c - x. */\n#include "device/cpu/cpu.h"\n',
     "src/device/cpu/cpu.h": guarded("cpu.h", '#include "device/device.h"'),
     "src/device/cpu/gpu.c": "/* gpu.c - x. */\n#include <cuda_runtime.h>\n",
     "src/device/cpu/kernel.c": "/* kernel.c - x. */\n" + long_function("void k(void)", 120),
     "src/device/cpu/kernel2.c": "/* kernel2.c - x. */\n" + long_function("void k(void)", 121),
-    "src/graph/graph.h": guarded("graph.h", '#include "device/device.h"'),
-    "src/graph/ok.c": '/* ok.c - x. */\n#include "graph/op/op.h"\n#include "graph/graph.h"\n',
+    "src/graph/ir/graph.h": guarded("graph.h", '#include "device/device.h"'),
+    "src/graph/ok.c": '/* ok.c - x. */\n#include "graph/ops/op.h"\n#include "graph/ir/graph.h"\n',
     "src/graph/inner.c": '/* inner.c - x. */\n#include "device/cpu/cpu.h"\n',
-    "src/graph/op/op.h": guarded("op.h", '#include "core/mem.h"'),
-    "src/graph/op/pass.c": '/* pass.c - x. */\n#include "graph/graph.h"\n',
+    "src/graph/ops/op.h": guarded("op.h", '#include "core/mem.h"'),
     "src/model/layer.h": guarded("layer.h", "#include <weir.h>"),
     "src/model/ok.c": '/* ok.c - x. */\n#include "model/layer.h"\n#include "weir.h"\n',
     "src/model/deep.c": '/* deep.c - x. */\n#include "core/mem.h"\n',
@@ -391,7 +384,7 @@ EXPECTED = {
     ("src/core/commented.c", "listed"), ("src/core/loud.c", "quiet"),
     ("src/device/side.c", "include"), ("src/device/inner.c", "include"),
     ("src/device/cpu/gpu.c", "include"), ("src/device/cpu/kernel2.c", "function-length"),
-    ("src/graph/inner.c", "include"), ("src/graph/op/pass.c", "include"),
+    ("src/graph/inner.c", "include"),
     ("src/model/deep.c", "include"), ("src/tool/main.c", "include"), ("examples/net.c", "include"),
     ("examples/bad.sh", "first-line"), ("examples/bad.py", "first-line"),
     ("test/core/long.c", "function-length"),

@@ -78,9 +78,17 @@ static bool run_case(const check_case *c, const char *label, uint64_t seed)
     return check_failures == 0;
 }
 
+/* "^text": labels that begin with it; else those that hold the text. */
+static bool wanted(const char *label, const char *filter)
+{
+    return filter[0] == '^' ? strncmp(label, filter + 1, strlen(filter + 1)) == 0
+                            : strstr(label, filter) != NULL;
+}
+
 int main(int argc, char **argv)
 {
-    const char    *filter = argc > 1 ? argv[1] : "";
+    const bool     list = argc > 1 && strcmp(argv[1], "--list") == 0;
+    const char    *filter = list ? "" : argc > 1 ? argv[1] : "";
     const char    *seed_text = getenv("WEIR_TEST_SEED");
     const uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 1;
     const char    *slash = strrchr(argv[0], '/');
@@ -97,13 +105,18 @@ int main(int argc, char **argv)
     for (const check_case *c = check_first; c; c = c->next) {
         char label[256];
         label_of(c, label, sizeof label);
-        if (!strstr(label, filter) || number++ % parts != part - 1)
+        if (!wanted(label, filter) || number++ % parts != part - 1)
             continue;
+        if (list) {
+            puts(label);
+            continue;
+        }
         if (run_case(c, label, seed))
             passed++;
         else
             failed++;
     }
-    printf("%s: %d passed, %d failed\n", slash ? slash + 1 : argv[0], passed, failed);
+    if (!list)
+        printf("%s: %d passed, %d failed\n", slash ? slash + 1 : argv[0], passed, failed);
     return failed > 0;
 }

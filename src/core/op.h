@@ -47,7 +47,7 @@ enum {
     WEIR_DIVIDES     = 1 << 7       /* of what promotes: integers become f32 */
 };
 
-struct weir_grad;       /* what a gradient function is given: graph/op/op.h */
+struct weir_grad;       /* what a gradient function is given: graph/ops/op.h */
 
 typedef struct weir_opdef {
     const char *name;
@@ -68,7 +68,7 @@ typedef struct weir_opdef {
     double      (*flops)(const weir_call *c);           /* NULL: one per element of output 0 */
 } weir_opdef;
 
-/* The table, made in graph/op/ops.c; a plugin has its address from the library. */
+/* The table, made in graph/ops/ops.c; a plugin has its address from the library. */
 #ifdef WEIR_PLUGIN
 extern const weir_opdef *const *weir_opdefs;
 #else

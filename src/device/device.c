@@ -10,9 +10,9 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/text.h"
-#include "device/guard.h"
+#include "device/memory/guard.h"
 #include "device/plugin.h"
-#include "device/stage.h"
+#include "device/common/staging.h"
 
 #define ARENA_UNIT  ((size_t)2 << 20)   /* the arena is a multiple of this: huge pages */
 #define MAX_THREADS 1024

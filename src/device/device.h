@@ -10,10 +10,10 @@
 #include "core/thread.h"
 #include "core/trace.h"
 #include "core/vec.h"
-#include "device/choice.h"
-#include "device/pool.h"
+#include "device/kernel.h"
+#include "device/memory/pool.h"
 #include "device/rates.h"
-#include "device/spill.h"
+#include "device/offload/spill.h"
 #include "weir/device.h"
 
 /* Everything a kernel sees. Operands are described by the call that the kernel was chosen for. */
@@ -136,7 +136,7 @@ struct weir_device {
     struct {
         char  *at;
         size_t bytes;
-    } stage;                            /* stage.h: the host's, kept for the next tensor */
+    } stage;                            /* staging.h: the host's, kept for the next tensor */
     weir_trace            *trace;       /* NULL unless events are being collected */
     char                  *spill_dir;   /* as asked for when opening; NULL: the usual one */
     weir_spill            *spill;       /* the back end's: NULL until something goes to a file */

@@ -4,7 +4,7 @@
 #ifndef WEIR_TEST_GRAPH_RANDOM_H
 #define WEIR_TEST_GRAPH_RANDOM_H
 
-#include "lab.h"
+#include "fixture.h"
 
 enum { RANDOM_STATES = 4, RANDOM_ROWS = 6, RANDOM_COLS = 5, RANDOM_VALUES = 160 };
 

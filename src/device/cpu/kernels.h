@@ -2,9 +2,9 @@
 #ifndef WEIR_DEVICE_CPU_KERNELS_H
 #define WEIR_DEVICE_CPU_KERNELS_H
 
-#include "device/choice.h"
+#include "device/kernel.h"
 #include "device/device.h"
-#include "device/swap.h"
+#include "device/offload/swap.h"
 
 /* Ops that move elements without changing them are one kernel: a strided copy. The layouts of
  * input and output say which element goes where. */

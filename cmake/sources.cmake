@@ -1,0 +1,72 @@
+# sources.cmake - the files of the library and of the tool, folder by folder.
+#
+# Files are listed by name: a file that nobody lists is not built, a missing one is an error.
+
+# weir_sources(<list> <folder> name...) appends folder/name.c ... to <list>.
+function(weir_sources list folder)
+    set(files ${${list}})
+    foreach(name IN LISTS ARGN)
+        list(APPEND files ${folder}/${name}.c)
+    endforeach()
+    set(${list} ${files} PARENT_SCOPE)
+endfunction()
+
+weir_sources(core src/core deps dtype mem op shape status tensor text thread trace vec)
+
+weir_sources(device src/device device kernel plugin rates)
+weir_sources(device src/device/common staging)
+weir_sources(device src/device/memory block guard heap pool)
+weir_sources(device src/device/offload checksum spill spill_copy spill_file spill_io swap)
+
+weir_sources(sim src/device/sim sim spec)
+
+weir_sources(cpu src/device/cpu cpu isa)
+weir_sources(cpu src/device/cpu/gemm gemm im2col onednn onednn_defect openblas)
+weir_sources(cpu src/device/cpu/kernels attention callback compare conv conv_grad_w elementwise
+    gather index loss lstm matmul move norm pack pool2d quantize reduce reduce_scan sign slice
+    softmax swap update widen)
+
+# Compiled once for each instruction set.
+weir_sources(cpu_isa src/device/cpu/gemm gemm_isa)
+weir_sources(cpu_isa src/device/cpu/kernels attention_isa elementwise_isa loss_isa lstm_isa
+    norm_isa pair_isa pool2d_isa reduce_isa sign_isa softmax_isa update_isa)
+
+weir_sources(graph src/graph/autodiff checkpoint_function clip grad tape)
+weir_sources(graph src/graph/eager evict lineage rematerialize)
+weir_sources(graph src/graph/frontend autocast record step value)
+weir_sources(graph src/graph/ir format graph session)
+weir_sources(graph src/graph/passes fuse fuse_cast fuse_group order relu_sign_bits remat_cast
+    simplify)
+weir_sources(graph src/graph/plan liveness lowering overlap streams)
+weir_sources(graph src/graph/report cost dot dump json svg timeline)
+weir_sources(graph src/graph/runtime execute measure profile)
+
+# The memory planner.
+weir_sources(planner src/graph/memory/bounds bound bound_branch highs maxflow milp mincut_bound)
+weir_sources(planner src/graph/memory/budget apply budget cache from_graph frontier region replan
+    timing value_ranges)
+weir_sources(planner src/graph/memory/explain explain picture reasons)
+weir_sources(planner src/graph/memory/policies actnn auto autotm capuchin capuchin_passive
+    checkpoint compress delta dtr dtr_lookahead gist mincut optimal portfolio recycle sublinear
+    table vdnn)
+weir_sources(planner src/graph/memory/problem decisions event_times intervals lower mem_plan offsets
+    problem schedule schedule_streams)
+weir_sources(planner src/graph/memory/search anneal articulation best candidates checkpoint_set
+    dtr_score dtr_sim evict_to_fit greedy reorder search transfers)
+weir_sources(planner src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
+    stepfile_plan stepfile_text stepfile_write sweep sweep_text)
+weir_sources(planner src/graph/memory/verify check simulate)
+
+weir_sources(placement src/graph/placement beam branch buffers csv exact exact_state gap_fit instance
+    placement placement_check tstack)
+
+weir_sources(ops src/graph/ops activation attention callback compare conv einsum elementwise
+    gather layer_norm loss lstm matmul moment move norm ops pack pool2d quantize rearrange
+    recurrent reduce slice softmax spill update)
+
+weir_sources(model src/model layer model normal optim recurrent scaler)
+weir_sources(model src/model/data csv data file image)
+weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
+
+weir_sources(tool src/tool bench bench_case dump info interpose main options place plan process
+    worker)

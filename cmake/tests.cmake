@@ -1,0 +1,96 @@
+# tests.cmake - the test programs, and every test as an entry of ctest.
+
+# weir_test(<name> [WHOLE]): test_<name> from the files of the list test_<name> and the harness; an
+# entry of ctest for each of its files, which runs the cases of that file. WHOLE: one entry for all.
+function(weir_test name)
+    weir_program(test_${name} weir_static test/main.c ${test_${name}})
+    target_include_directories(test_${name} PRIVATE test)
+    target_compile_definitions(test_${name} PRIVATE WEIR_TEST_DIR="${CMAKE_SOURCE_DIR}/test")
+    if(ARGN STREQUAL WHOLE)
+        add_test(NAME ${name} COMMAND test_${name})
+        return()
+    endif()
+    foreach(file IN LISTS test_${name})
+        get_filename_component(cases ${file} NAME_WE)
+        string(REGEX REPLACE "^test/|\\.c$" "" label ${file})
+        add_test(NAME ${label} COMMAND test_${name} ^${cases}/)
+    endforeach()
+endfunction()
+
+enable_testing()
+weir_sources(test_core test/core half mem rng shape status tensor text thread vec)
+weir_test(core)
+weir_sources(test_device test/device device kernel limits)
+weir_sources(test_device test/device/cpu conv elementwise half loss matmul move norm overrun pack
+    pool2d quantize reduce sign update)
+weir_sources(test_device test/device/memory block guard pool)
+weir_sources(test_device test/device/offload spill spill_fault)
+weir_sources(test_device test/device/sim sim)
+weir_test(device)
+weir_sources(test_op test/graph/ops autograd compare draw edge index masked mistake peer promote
+    reference reference_image reference_math reference_matrix reference_move reference_recurrent
+    reference_train run special stale table_attention table_compare table_conv table_elementwise
+    table_gather table_loss table_math table_matmul table_move table_norm table_pool2d
+    table_recurrent table_reduce table_slice table_update trial way)
+weir_test(op WHOLE)     # its cases are rows of the op tables
+weir_sources(test_graph test/graph/autodiff accumulate checkpoint clip grad leaf versions vjp)
+weir_sources(test_graph test/graph/compile fault half handles levels several)
+weir_sources(test_graph test/graph/eager evict evict_hazard)
+weir_sources(test_graph test/graph/frontend autocast buffering callback memory record step)
+weir_sources(test_graph test/graph/ir scope)
+weir_sources(test_graph test/graph/memory/bounds bound)
+weir_sources(test_graph test/graph/memory/budget budget cache compress frontier offloaded_state
+    replan spill)
+weir_sources(test_graph test/graph/memory/explain explain)
+weir_sources(test_graph test/graph/memory/policies optimal policies portfolio)
+weir_sources(test_graph test/graph/memory/search reorder search)
+weir_sources(test_graph test/graph/memory/stepfile check_file stepfile stepfile_text sweep)
+weir_sources(test_graph test/graph/memory/verify check)
+weir_sources(test_graph test/graph/passes fuse order relu_sign_bits simplify)
+weir_sources(test_graph test/graph/placement place_align place_csv place_fuzz place_items)
+weir_sources(test_graph test/graph/plan liveness plan streams)
+weir_sources(test_graph test/graph/report dump picture)
+weir_sources(test_graph test/graph/runtime execute guard measure)
+weir_test(graph)
+if(have_onednn AND WEIR_X86_64 AND WEIR_SANITIZE STREQUAL none AND OpenMP_C_FOUND)
+    # Of the library alone, for people: docs/internals/onednn-1x1-weights.md.
+    add_executable(onednn_overrun EXCLUDE_FROM_ALL test/device/cpu/onednn_overrun.c)
+    target_include_directories(onednn_overrun SYSTEM PRIVATE ${WEIR_DNNL_INCLUDE})
+    target_link_libraries(onednn_overrun PRIVATE ${WEIR_DNNL_LIBRARY} OpenMP::OpenMP_C m)
+endif()
+# Random programs, through the public interface alone: programs of their own, run in children.
+weir_sources(programs test/programs dice main make modes ops_net ops_plain ops_shape ops_state
+    ops_train play print shrink world)
+weir_program(test_programs weir_static ${programs})
+target_include_directories(test_programs PRIVATE test)
+add_test(NAME programs COMMAND test_programs)
+if(have_cuda)
+    weir_sources(test_cuda test/device/cuda attention blas_real callbacks chain conv cpu_vs_gpu cudnn
+        each_call images kernel_file libs lstm moves multiply norm offload plugin product reduce rows
+        same_cases source update vtable)
+    weir_sources(test_cuda test/emulator/tests captures failures memory streams threads)
+    weir_test(cuda)
+    weir_cuda_inside(test_cuda codegen/kernel_file.c codegen/kernel_trim.c codegen/source.c lib/dnn.c
+        lib/nvrtc.c runtime/libs.c)
+    weir_cuda_also(test_cuda cpu/move.c cpu/pack.c cpu/quantize.c cpu/sign.c)
+    weir_cuda_lab(test_cuda)
+endif()
+weir_sources(test_model test/model layers optim precision recurrent)
+weir_sources(test_model test/model/data data data_fuzz)
+weir_sources(test_model test/model/nets nets nets_step tree)
+weir_test(model)
+foreach(script IN ITEMS tool examples install)
+    add_test(NAME ${script}
+        COMMAND sh ${CMAKE_SOURCE_DIR}/test/${script}.sh ${CMAKE_BINARY_DIR})
+endforeach()
+find_package(Python3 QUIET COMPONENTS Interpreter)
+if(Python3_FOUND)
+    add_test(NAME rooms COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_rooms.py)
+    add_test(NAME truth
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/truth.py ${CMAKE_BINARY_DIR})
+    add_test(NAME special
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/special_values.py ${CMAKE_BINARY_DIR})
+    add_test(NAME optim
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/optim_torch.py ${CMAKE_BINARY_DIR})
+    add_test(NAME bench COMMAND sh ${CMAKE_SOURCE_DIR}/test/bench.sh ${CMAKE_BINARY_DIR})
+endif()

@@ -1,0 +1,265 @@
+/* deps.c - dependencies of a list of calls, and list scheduling.
+ *
+ * Of the calls that are ready, one that frees at least as much as it allocates goes first (updates
+ * and accumulations, so that gradients of all parameters never coexist); otherwise the one told
+ * first. */
+#include "core/deps.h"
+
+#include <string.h>
+
+bool weir_dep_begin(weir_dep_list *l, uint32_t stores)
+{
+    *l = (weir_dep_list){.stores = stores};
+    l->access = weir_mem_alloc((stores + 1u) * sizeof *l->access);
+    l->bytes = weir_mem_zalloc(stores + 1u, sizeof *l->bytes);
+    if (l->access)
+        memset(l->access, 0xff, (stores + 1u) * sizeof *l->access);
+    return l->access && l->bytes;
+}
+
+void weir_dep_free(weir_dep_list *l)
+{
+    weir_vec_free(&l->edges);
+    weir_vec_free(&l->readers);
+    weir_vec_free(&l->read);
+    weir_vec_free(&l->made);
+    weir_vec_free(&l->first_read);
+    weir_vec_free(&l->first_made);
+    weir_mem_free(l->access);
+    weir_mem_free(l->bytes);
+    *l = (weir_dep_list){0};
+}
+
+/* ---- telling ---- */
+
+bool weir_dep_keep(weir_dep_list *l, uint32_t store)
+{
+    return weir_vec_push(&l->read, store);
+}
+
+bool weir_dep_call(weir_dep_list *l)
+{
+    l->calls++;
+    return weir_vec_push(&l->first_read, l->read.n) && weir_vec_push(&l->first_made, l->made.n);
+}
+
+bool weir_dep_edge_to(weir_dep_list *l, uint32_t from, uint32_t to)
+{
+    return from == WEIR_NO_CALL || from == to ||
+           weir_vec_push(&l->edges, (weir_dep_edge){from, to});
+}
+
+static bool among(const uint32_t *at, uint32_t from, uint32_t to, uint32_t x)
+{
+    for (uint32_t i = from; i < to; i++)
+        if (at[i] == x)
+            return true;
+    return false;
+}
+
+bool weir_dep_read(weir_dep_list *l, uint32_t store)
+{
+    const uint32_t         call = l->calls - 1;
+    weir_dep_access *const a = &l->access[store];
+
+    if (!weir_dep_edge_to(l, a->writer, call) ||
+        !weir_vec_push(&l->readers, (weir_dep_reader){call, a->reads}))
+        return false;
+    a->reads = l->readers.n - 1;
+    return among(l->read.at, l->first_read.at[call], l->read.n, store) ||
+           weir_vec_push(&l->read, store);
+}
+
+bool weir_dep_write(weir_dep_list *l, uint32_t store)
+{
+    const uint32_t         call = l->calls - 1;
+    weir_dep_access *const a = &l->access[store];
+
+    for (uint32_t r = a->reads; r != WEIR_NO_CALL; r = l->readers.at[r].next)
+        if (!weir_dep_edge_to(l, l->readers.at[r].call, call))
+            return false;
+    if (!weir_dep_edge_to(l, a->writer, call))
+        return false;
+    *a = (weir_dep_access){call, WEIR_NO_CALL};
+    return true;
+}
+
+bool weir_dep_make(weir_dep_list *l, uint32_t store, size_t bytes)
+{
+    l->bytes[store] = bytes;
+    return weir_dep_write(l, store) &&
+           (among(l->made.at, l->first_made.at[l->calls - 1], l->made.n, store) ||
+            weir_vec_push(&l->made, store));
+}
+
+/* ---- dependencies ---- */
+
+bool weir_deps_of_list(const weir_dep_list *l, weir_deps *d)
+{
+    const uint32_t n = l->calls;
+
+    *d = (weir_deps){weir_mem_zalloc(n + 2u, sizeof *d->first),
+                     weir_mem_alloc((l->edges.n + 1u) * sizeof *d->to),
+                     weir_mem_zalloc(n + 1u, sizeof *d->indegree)};
+    if (!d->first || !d->to || !d->indegree) {
+        weir_deps_free(d);
+        return false;
+    }
+    for (uint32_t i = 0; i < l->edges.n; i++) {
+        d->first[l->edges.at[i].from + 2]++;
+        d->indegree[l->edges.at[i].to]++;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        d->first[i + 2] += d->first[i + 1];
+    for (uint32_t i = 0; i < l->edges.n; i++)
+        d->to[d->first[l->edges.at[i].from + 1]++] = l->edges.at[i].to;
+    return true;
+}
+
+void weir_deps_free(weir_deps *d)
+{
+    weir_mem_free(d->first);
+    weir_mem_free(d->to);
+    weir_mem_free(d->indegree);
+    *d = (weir_deps){0};
+}
+
+/* ---- scheduling ---- */
+
+typedef struct weir_scheduler {
+    const weir_dep_list *l;
+    uint32_t *left;         /* [stores] calls that still have to read it */
+    uint32_t *ready;        /* calls whose predecessors are done, by number */
+    uint32_t  nready;
+    uint32_t *waits;        /* [calls] predecessors not done */
+} weir_scheduler;
+
+static uint32_t end_of(uint32_t call, const uint32_t *first, uint32_t calls, uint32_t n)
+{
+    return call + 1 < calls ? first[call + 1] : n;
+}
+
+static uint32_t reads_end(const weir_dep_list *l, uint32_t call)
+{
+    return end_of(call, l->first_read.at, l->calls, l->read.n);
+}
+
+static uint32_t made_end(const weir_dep_list *l, uint32_t call)
+{
+    return end_of(call, l->first_made.at, l->calls, l->made.n);
+}
+
+static void count_readers(const weir_dep_list *l, uint32_t *left)
+{
+    memset(left, 0, l->stores * sizeof *left);
+    for (uint32_t i = 0; i < l->read.n; i++)
+        left[l->read.at[i]]++;
+}
+
+static size_t allocates(const weir_dep_list *l, uint32_t call)
+{
+    size_t bytes = 0;
+    for (uint32_t i = l->first_made.at[call]; i < made_end(l, call); i++)
+        bytes += l->bytes[l->made.at[i]];
+    return bytes;
+}
+
+static size_t frees(const weir_dep_list *l, uint32_t call, const uint32_t *left)
+{
+    size_t bytes = 0;
+    for (uint32_t i = l->first_read.at[call]; i < reads_end(l, call); i++)
+        bytes += left[l->read.at[i]] == 1 ? l->bytes[l->read.at[i]] : 0;
+    return bytes;
+}
+
+/* Bytes that are free behind the call. */
+static size_t run_call(const weir_dep_list *l, uint32_t call, uint32_t *left)
+{
+    size_t bytes = frees(l, call, left);
+
+    for (uint32_t i = l->first_read.at[call]; i < reads_end(l, call); i++)
+        left[l->read.at[i]]--;
+    for (uint32_t i = l->first_made.at[call]; i < made_end(l, call); i++)
+        if (left[l->made.at[i]] == 0)       /* made and never read: gone at once */
+            bytes += l->bytes[l->made.at[i]];
+    return bytes;
+}
+
+/* Largest sum of live bytes over an order. order NULL: as told. */
+static size_t peak_of(const weir_dep_list *l, const uint32_t *order, uint32_t *left)
+{
+    size_t live = 0, peak = 0;
+
+    count_readers(l, left);
+    for (uint32_t i = 0; i < l->calls; i++) {
+        const uint32_t call = order ? order[i] : i;
+        live += allocates(l, call);
+        peak = live > peak ? live : peak;
+        live -= run_call(l, call, left);
+    }
+    return peak;
+}
+
+/* ready[] stays sorted by number. */
+static void make_ready(weir_scheduler *s, uint32_t call)
+{
+    uint32_t i = s->nready++;
+    for (; i > 0 && s->ready[i - 1] > call; i--)
+        s->ready[i] = s->ready[i - 1];
+    s->ready[i] = call;
+}
+
+static uint32_t choose(weir_scheduler *s)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 0; i < s->nready; i++)
+        if (allocates(s->l, s->ready[i]) <= frees(s->l, s->ready[i], s->left)) {
+            best = i;
+            break;
+        }
+    const uint32_t call = s->ready[best];
+    memmove(&s->ready[best], &s->ready[best + 1], (s->nready - best - 1) * sizeof *s->ready);
+    s->nready--;
+    return call;
+}
+
+static void schedule(weir_scheduler *s, const weir_deps *d, uint32_t *order)
+{
+    memcpy(s->waits, d->indegree, s->l->calls * sizeof *s->waits);
+    for (uint32_t i = 0; i < s->l->calls; i++)
+        if (s->waits[i] == 0)
+            make_ready(s, i);
+    for (uint32_t done = 0; done < s->l->calls; done++) {
+        const uint32_t call = choose(s);
+        order[done] = call;
+        (void)run_call(s->l, call, s->left);
+        for (uint32_t e = d->first[call]; e < d->first[call + 1]; e++)
+            if (--s->waits[d->to[e]] == 0)
+                make_ready(s, d->to[e]);
+    }
+}
+
+bool weir_deps_order(const weir_dep_list *l, uint32_t *order, bool *better)
+{
+    weir_deps      d;
+    weir_scheduler s = {.l = l};
+
+    if (!weir_deps_of_list(l, &d))
+        return false;
+    s.left = weir_mem_alloc((l->stores + 1u) * sizeof *s.left);
+    s.ready = weir_mem_alloc((l->calls + 1u) * sizeof *s.ready);
+    s.waits = weir_mem_alloc((l->calls + 1u) * sizeof *s.waits);
+    const bool ok = s.left && s.ready && s.waits;
+    if (ok) {
+        const size_t told = peak_of(l, NULL, s.left);
+        count_readers(l, s.left);
+        schedule(&s, &d, order);
+        *better = peak_of(l, order, s.left) <= told;
+    }
+    weir_mem_free(s.left);
+    weir_mem_free(s.ready);
+    weir_mem_free(s.waits);
+    weir_deps_free(&d);
+    return ok;
+}

@@ -1,0 +1,37 @@
+/* update_rate.h - numbers that updates compute once per run: powers of a step count, learning
+ * rates. One definition for all devices, without libraries' functions, so that bits agree. */
+#ifndef WEIR_DEVICE_COMMON_UPDATE_RATE_H
+#define WEIR_DEVICE_COMMON_UPDATE_RATE_H
+
+#include <math.h>
+
+#include "core/attr.h"
+#include "core/maths.h"
+
+/* x^n by squaring, for a count n of 0 or more; pow for any other n. */
+static inline double weir_count_power(double x, double n)
+{
+    if (!(n >= 0 && n < 0x1p53 && floor(n) == n))
+        return pow(x, n);
+    double y = 1;
+    for (uint64_t left = (uint64_t)n; left > 0; left >>= 1) {
+        if (left & 1u)
+            y *= x;
+        x *= x;
+    }
+    return y;
+}
+
+/* The rate at step n. */
+static inline double weir_rate_at(const weir_lr_attr *a, double n)
+{
+    if (a->kind == WEIR_LR_STEP)
+        return a->base * weir_count_power(a->to, floor(n / a->period));
+    if (a->kind == WEIR_LR_EXPONENTIAL)
+        return a->base * weir_count_power(a->to, n);
+    double cosine, sine;
+    weir_circle_f64((n < a->period ? n / a->period : 1) * 0.5, &cosine, &sine);
+    return a->to + (a->base - a->to) * 0.5 * (1 + cosine);
+}
+
+#endif

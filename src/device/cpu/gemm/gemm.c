@@ -1,0 +1,370 @@
+/* gemm.c - plans and drives a matrix product: small ones straight from the operands, large ones
+ * from packed panels and strips, or OpenBLAS.
+ *
+ * Blocking after Goto and van de Geijn (2008): a depth of kb at a time, strips of B (k x nr)
+ * and panels of A (mr x k) are packed by all workers, then tiles of C are computed; a panel
+ * stays in the first cache while the strips of its tile come from the second. Tiles and blocks
+ * follow from shapes alone. */
+#include "device/cpu/gemm/gemm.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/gemm/onednn.h"
+#include "device/cpu/gemm/openblas.h"
+#include "device/cpu/team.h"
+
+enum {
+    SMALL = 32 * 1024,   /* multiply-adds below which nothing is packed */
+    ALONE = 1024 * 1024, /* ... by a worker alone */
+    SERIAL = 256 * 1024, /* ... below which one worker does it all */
+    DEPTH_BYTES = 1024,  /* of a row of a panel */
+    ROWS_AT_A_TIME = 1792,
+    COLUMNS_AT_A_TIME = 3072,
+    TILE_PANELS = 8,
+    TILE_STRIPS = 16,
+    TASKS = 32,             /* wanted, so that workers finish together */
+    STRIP_BYTES = 16 * 1024 /* of the strip that small products pack on the stack */
+};
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The largest part when n is cut into equal parts of at most `most`. */
+static int64_t even_part(int64_t n, int64_t most)
+{
+    return n == 0 ? 1 : divide_up(n, divide_up(n, most));
+}
+
+/* ---- small: no packing, except for strips that are transposed or not full ---- */
+
+static void run_small(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
+                      void *work, weir_threads *t)
+{
+    (void)work, (void)t;
+    const weir_gemm_kernel *const k = g->with;
+    const weir_gemm_shape *const  s = &g->shape;
+    const int64_t                 rs = s->ta ? 1 : s->lda, cs = s->ta ? s->lda : 1;
+    const int64_t                 depth = STRIP_BYTES / (k->nr * (int64_t)g->size);
+    _Alignas(64) char             strip[STRIP_BYTES];
+
+    for (int64_t j = 0; j < s->n; j += k->nr) {
+        const int  cols = (int)smaller(k->nr, s->n - j);
+        const bool pack = s->tb || cols < k->nr;
+        for (int64_t p = 0; p < s->k; p += depth) {
+            const int64_t kp = pack ? smaller(depth, s->k - p) : s->k;
+            const char   *at =
+                (const char *)b + (s->tb ? j * s->ldb + p : p * s->ldb + j) * (int64_t)g->size;
+            if (pack)
+                k->pack(strip, k->nr, cols, kp, at, s->ldb, s->tb);
+            for (int64_t i = 0; i < s->m; i += g->mr)
+                k->direct((int)smaller(g->mr, s->m - i), cols, kp,
+                          (const char *)a + (i * rs + p * cs) * (int64_t)g->size, rs, cs,
+                          pack ? strip : at, pack ? k->nr : s->ldb,
+                          (char *)c + (i * s->ldc + j) * (int64_t)g->size, s->ldc, add || p > 0);
+            if (!pack)
+                break;
+        }
+    }
+}
+
+/* ---- large ---- */
+
+/* One block: rows i.. of A, columns j.. of B, depth p.. */
+typedef struct block {
+    const weir_gemm *g;
+    const char      *a, *b;
+    char            *c, *panels, *strips;
+    int64_t          i, mi, j, nj, p, kp;
+    int64_t          npanels, nstrips, tiles_across;
+    bool             add;
+} block;
+
+static void pack_task(void *ctx, int64_t task)
+{
+    const block *const            x = ctx;
+    const weir_gemm_shape *const  s = &x->g->shape;
+    const weir_gemm_kernel *const k = x->g->with;
+    const int64_t                 size = (int64_t)x->g->size, mr = x->g->mr;
+    if (task < x->npanels) {
+        const int64_t r = task * mr, row = x->i + r;
+        const int     rows = (int)smaller(mr, x->mi - r);
+        k->pack(x->panels + r * x->kp * size, rows, rows, x->kp,
+                x->a + (s->ta ? x->p * s->lda + row : row * s->lda + x->p) * size, s->lda, !s->ta);
+        return;
+    }
+    const int64_t r = (task - x->npanels) * k->nr, col = x->j + r;
+    k->pack(x->strips + r * x->kp * size, k->nr, (int)smaller(k->nr, x->nj - r), x->kp,
+            x->b + (s->tb ? col * s->ldb + x->p : x->p * s->ldb + col) * size, s->ldb, s->tb);
+}
+
+static void tile_task(void *ctx, int64_t task)
+{
+    const block *const            x = ctx;
+    const weir_gemm *const        g = x->g;
+    const weir_gemm_kernel *const k = g->with;
+    const int64_t                 size = (int64_t)g->size, ldc = g->shape.ldc;
+    const int64_t q0 = task / x->tiles_across * g->tm, q1 = smaller(q0 + g->tm, x->npanels);
+    const int64_t s0 = task % x->tiles_across * g->tn, s1 = smaller(s0 + g->tn, x->nstrips);
+
+    for (int64_t q = q0; q < q1; q++) {
+        const int64_t i = q * g->mr;
+        const int     rows = (int)smaller(g->mr, x->mi - i);
+        for (int64_t s = s0; s < s1; s++) {
+            const int64_t j = s * k->nr;
+            k->packed(rows, (int)smaller(k->nr, x->nj - j), x->kp, x->panels + i * x->kp * size,
+                      x->strips + j * x->kp * size, x->c + ((x->i + i) * ldc + x->j + j) * size,
+                      ldc, x->add);
+        }
+    }
+}
+
+static void each(const weir_gemm *g, weir_threads *t, int64_t tasks, weir_task_fn fn, block *x)
+{
+    if (!g->serial) {
+        weir_parallel(t, tasks, fn, x);
+        return;
+    }
+    for (int64_t i = 0; i < tasks; i++)
+        fn(x, i);
+}
+
+static size_t panel_bytes(const weir_gemm *g)
+{
+    const size_t n = (size_t)(smaller(g->mb, g->shape.m) * g->kb) * g->size;
+    return (n + 63) & ~(size_t)63;
+}
+
+static void run_block(const weir_gemm *g, weir_threads *t, block *x)
+{
+    const weir_gemm_kernel *const k = g->with;
+    x->npanels = divide_up(x->mi, g->mr);
+    x->nstrips = divide_up(x->nj, k->nr);
+    x->tiles_across = divide_up(x->nstrips, g->tn);
+    each(g, t, x->npanels + x->nstrips, pack_task, x);
+    each(g, t, divide_up(x->npanels, g->tm) * x->tiles_across, tile_task, x);
+}
+
+static void run_large(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
+                      void *work, weir_threads *t)
+{
+    const weir_gemm_shape *const s = &g->shape;
+    block x = {.g = g, .a = a, .b = b, .c = c, .panels = work};
+    x.strips = x.panels + panel_bytes(g);
+    for (x.j = 0; x.j < s->n; x.j += g->nb) {
+        x.nj = smaller(g->nb, s->n - x.j);
+        for (x.p = 0; x.p < s->k; x.p += g->kb) {
+            x.kp = smaller(g->kb, s->k - x.p);
+            x.add = add || x.p > 0;
+            for (x.i = 0; x.i < s->m; x.i += g->mb) {
+                x.mi = smaller(g->mb, s->m - x.i);
+                run_block(g, t, &x);
+            }
+        }
+    }
+}
+
+/* ---- the others ---- */
+
+/* An empty sum: C = 0, or C as it is. */
+static void run_empty(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
+                      void *work, weir_threads *t)
+{
+    (void)a, (void)b, (void)work, (void)t;
+    const weir_gemm_shape *const s = &g->shape;
+    for (int64_t i = 0; i < s->m && s->n > 0 && !add; i++)
+        memset((char *)c + (size_t)(i * s->ldc) * g->size, 0, (size_t)s->n * g->size);
+}
+
+static void run_blas(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
+                     void *work, weir_threads *t)
+{
+    (void)work;
+    const weir_openblas *const   blas = g->with;
+    const weir_gemm_shape *const s = &g->shape;
+    const int                    ta = s->ta ? WEIR_CBLAS_TRANSPOSED : WEIR_CBLAS_PLAIN;
+    const int                    tb = s->tb ? WEIR_CBLAS_TRANSPOSED : WEIR_CBLAS_PLAIN;
+    const int                    m = (int)s->m, n = (int)s->n, k = (int)s->k;
+    const int                    lda = (int)s->lda, ldb = (int)s->ldb, ldc = (int)s->ldc;
+    weir_cpu_team(t);
+    if (blas->get_threads() != weir_threads_count(t))
+        blas->set_threads(weir_threads_count(t));
+    if (s->dtype == WEIR_F32)
+        blas->sgemm(WEIR_CBLAS_ROW_MAJOR, ta, tb, m, n, k, 1.0f, a, lda, b, ldb, add ? 1.0f : 0.0f,
+                    c, ldc);
+    else
+        blas->dgemm(WEIR_CBLAS_ROW_MAJOR, ta, tb, m, n, k, 1.0, a, lda, b, ldb, add ? 1.0 : 0.0, c,
+                    ldc);
+}
+
+/* ---- bias ---- */
+
+typedef struct rows {
+    char       *c;
+    const char *bias;
+    size_t      bytes;   /* of a row */
+    int64_t     m, each; /* rows, rows per task */
+} rows;
+
+static void bias_task(void *ctx, int64_t task)
+{
+    const rows *const r = ctx;
+    const int64_t     first = task * r->each;
+    const int64_t     last = first + r->each < r->m ? first + r->each : r->m;
+    for (int64_t i = first; i < last; i++)
+        memcpy(r->c + (size_t)i * r->bytes, r->bias, r->bytes);
+}
+
+void weir_gemm_bias(void *c, const void *bias, int64_t m, size_t row_bytes, weir_threads *t)
+{
+    enum { TASK_BYTES = 64 * 1024 };
+    rows r = {.c = c, .bias = bias, .bytes = row_bytes, .m = m};
+    r.each = 1 + (int64_t)(TASK_BYTES / (row_bytes + 1));
+    if (row_bytes > 0)
+        weir_parallel(t, (m + r.each - 1) / r.each, bias_task, &r);
+}
+
+/* ---- plan ---- */
+
+/* Panels x strips of a task: as large as the caches like, smaller until there are enough tasks. */
+static void plan_tiles(weir_gemm *g, int64_t nr)
+{
+    const int64_t panels = divide_up(smaller(g->mb, g->shape.m), g->mr);
+    const int64_t strips = divide_up(smaller(g->nb, g->shape.n), nr);
+    g->tm = smaller(TILE_PANELS, panels);
+    g->tn = smaller(TILE_STRIPS, strips);
+    while (g->tm * g->tn > 1 && divide_up(panels, g->tm) * divide_up(strips, g->tn) < TASKS) {
+        if (g->tm > 1 && (g->tn == 1 || g->tm * g->mr >= g->tn * nr))
+            g->tm = divide_up(g->tm, 2);
+        else
+            g->tn = divide_up(g->tn, 2);
+    }
+}
+
+static void plan_own(weir_gemm *g, double volume)
+{
+    static const weir_gemm_kernels *const table[WEIR_ISA_COUNT] =
+        WEIR_ISA_TABLE(&weir_gemm_kernels);
+    static const char *const name[WEIR_ISA_COUNT] = {"own base", "own avx2", "own avx512"};
+    const weir_isa           isa = weir_cpu_isa();
+    const weir_gemm_kernel  *k = g->shape.dtype == WEIR_F32 ? &table[isa]->f32 : &table[isa]->f64;
+    g->with = k;
+    g->impl = name[isa];
+    g->mr = even_part(g->shape.m, k->mr);
+    if (volume <= SMALL) {
+        g->run = run_small;
+        return;
+    }
+    g->run = run_large;
+    g->serial = volume <= SERIAL;
+    g->kb = even_part(g->shape.k, DEPTH_BYTES / (int64_t)g->size);
+    g->mb = ROWS_AT_A_TIME / g->mr * g->mr;
+    g->nb = COLUMNS_AT_A_TIME / k->nr * k->nr;
+    plan_tiles(g, k->nr);
+    const int64_t columns = divide_up(smaller(g->nb, g->shape.n), k->nr) * k->nr;
+    g->work = panel_bytes(g) + (size_t)(columns * g->kb) * g->size;
+}
+
+/* OpenBLAS counts in int. */
+static bool fits_blas(const weir_gemm_shape *s)
+{
+    return s->m <= INT_MAX && s->n <= INT_MAX && s->k <= INT_MAX && s->lda <= INT_MAX &&
+           s->ldb <= INT_MAX && s->ldc <= INT_MAX;
+}
+
+void weir_gemm_plan(weir_gemm *g, const weir_gemm_shape *shape, const weir_openblas *blas,
+                    weir_gemm_want want)
+{
+    *g = (weir_gemm){.shape = *shape, .size = weir_dtype_size(shape->dtype)};
+    const double volume = (double)shape->m * (double)shape->n * (double)shape->k;
+    if (volume == 0) {
+        g->run = run_empty;
+        g->impl = "own empty";
+    } else if (blas && want != WEIR_GEMM_OWN && fits_blas(shape) &&
+               (want == WEIR_GEMM_OPENBLAS || volume > SMALL || shape->m == 1 || shape->n == 1)) {
+        g->run = run_blas;
+        g->with = blas;
+        g->impl = blas->impl;
+    } else {
+        plan_own(g, volume);
+    }
+}
+
+void weir_gemm_plan_alone(weir_gemm *g, const weir_gemm_shape *shape)
+{
+    weir_gemm_plan(g, shape, NULL, WEIR_GEMM_OWN);
+    g->serial = true;
+    if (g->run == run_large && (double)shape->m * (double)shape->n * (double)shape->k <= ALONE) {
+        g->run = run_small;
+        g->work = 0;
+    }
+}
+
+/* Measured with 2 threads: on Zen 4 oneDNN 2.6 leads by 5-20 % at nearly all sizes above a million
+ * operations; on Intel with AVX-512 OpenBLAS leads where all sides are long. */
+static bool onednn_leads(const weir_gemm *g)
+{
+    enum { LARGE = 192 * 1024, SKINNY = 128 };
+    const weir_gemm_shape *const s = &g->shape;
+    if ((double)s->m * (double)s->n * (double)s->k < LARGE)
+        return false;
+    if (g->run != run_blas)
+        return true;
+    if (s->m == 1 || s->n == 1)
+        return false;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_is("amd"))
+        return true;
+#endif
+    return smaller(s->m, smaller(s->n, s->k)) <= SKINNY;
+}
+
+bool weir_gemm_asks_onednn(const weir_gemm *g, weir_gemm_want want)
+{
+    if (g->run == run_empty || want == WEIR_GEMM_OWN || want == WEIR_GEMM_OPENBLAS)
+        return false;
+    return want == WEIR_GEMM_ONEDNN || onednn_leads(g);
+}
+
+static weir_status read_want(const char *variable, weir_gemm_want *want)
+{
+    static const char *const names[] = {
+        [WEIR_GEMM_OWN] = "own", [WEIR_GEMM_OPENBLAS] = "openblas", [WEIR_GEMM_ONEDNN] = "onednn"};
+    const char *const text = getenv(variable);
+    *want = WEIR_GEMM_ANY;
+    if (!text || !*text)
+        return WEIR_OK;
+    for (int i = WEIR_GEMM_OWN; i <= WEIR_GEMM_ONEDNN; i++)
+        if (strcmp(text, names[i]) == 0)
+            *want = (weir_gemm_want)i;
+    if (*want == WEIR_GEMM_ANY)
+        return weir_fail(WEIR_ERR_INVALID, "%s=%s: expected own, openblas or onednn", variable,
+                         text);
+    return WEIR_OK;
+}
+
+weir_status weir_gemm_libraries(weir_device *d, const char *variable, weir_gemm_want *want,
+                                const weir_openblas **blas)
+{
+    *blas = NULL;
+    WEIR_TRY(read_want(variable, want));
+    if (*want == WEIR_GEMM_ONEDNN && !weir_onednn_present())
+        return weir_fail(WEIR_ERR_NOKERNEL, "%s=onednn, but this build has no oneDNN", variable);
+    if (*want != WEIR_GEMM_OWN)
+        WEIR_TRY(weir_cpu_blas(d, blas));
+    if (*want == WEIR_GEMM_OPENBLAS && !*blas)
+        return weir_fail(WEIR_ERR_NOKERNEL, "%s=openblas, but OpenBLAS is %s", variable,
+                         weir_cpu_blas_why(d));
+    return WEIR_OK;
+}

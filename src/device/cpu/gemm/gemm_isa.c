@@ -1,0 +1,86 @@
+/* gemm_isa.c - the register-tiled kernels of the matrix product, compiled once per instruction
+ * set.
+ *
+ * Tiles fill the register file: 14 x 2 vectors of the 32 of AVX-512, 6 x 2 of the 16 of AVX2, 4
+ * x 2 of the 16 of SSE2; the rest holds a row of B and one element of A. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/isa.h"
+
+#if defined(__AVX512F__) || defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define SHUFFLE  __builtin_shufflevector
+#define ROWS4(X) X(1) X(2) X(3) X(4)
+#define NV       2
+
+#if defined(__AVX512F__)
+#define BYTES            64
+#define MR               14
+#define ROWS(X)          ROWS4(X) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#define SPLAT_F32(s)     _mm512_set1_ps(s)
+#define SPLAT_F64(s)     _mm512_set1_pd(s)
+#define FMA_F32(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define FMA_F64(a, b, c) _mm512_fmadd_pd(a, b, c)
+#elif defined(__FMA__)
+#define BYTES            32
+#define MR               6
+#define ROWS(X)          ROWS4(X) X(5) X(6)
+#define SPLAT_F32(s)     _mm256_set1_ps(s)
+#define SPLAT_F64(s)     _mm256_set1_pd(s)
+#define FMA_F32(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define FMA_F64(a, b, c) _mm256_fmadd_pd(a, b, c)
+#else
+#define BYTES            16
+#define MR               4
+#define ROWS(X)          ROWS4(X)
+#define SPLAT_F32(s)     ((s) - (V){0})
+#define SPLAT_F64(s)     ((s) - (V){0})
+#define FMA_F32(a, b, c) ((a) * (b) + (c))
+#define FMA_F64(a, b, c) ((a) * (b) + (c))
+#endif
+
+typedef float  vec_f32 __attribute__((vector_size(BYTES), may_alias));
+typedef float  unaligned_f32 __attribute__((vector_size(BYTES), aligned(4), may_alias));
+typedef double vec_f64 __attribute__((vector_size(BYTES), may_alias));
+typedef double unaligned_f64 __attribute__((vector_size(BYTES), aligned(8), may_alias));
+
+#define T            float
+#define V            vec_f32
+#define U            unaligned_f32
+#define VL           (BYTES / 4)
+#define SPLAT(s)     SPLAT_F32(s)
+#define FMA(a, b, c) FMA_F32(a, b, c)
+#define NAME(fn)     fn##_f32
+#include "device/cpu/gemm/gemm_micro.h"
+#undef T
+#undef V
+#undef U
+#undef VL
+#undef SPLAT
+#undef FMA
+#undef NAME
+
+#define T            double
+#define V            vec_f64
+#define U            unaligned_f64
+#define VL           (BYTES / 8)
+#define SPLAT(s)     SPLAT_F64(s)
+#define FMA(a, b, c) FMA_F64(a, b, c)
+#define NAME(fn)     fn##_f64
+#include "device/cpu/gemm/gemm_micro.h"
+
+const weir_gemm_kernels WEIR_ISA_NAME(weir_gemm_kernels) = {
+    .f32 = {.mr = MR, .nr = nr_f32, .direct = direct_f32, .packed = packed_f32, .pack = pack_f32},
+    .f64 = {.mr = MR, .nr = nr_f64, .direct = direct_f64, .packed = packed_f64, .pack = pack_f64},
+};

@@ -1,0 +1,464 @@
+/* onednn.c - the wrapper of oneDNN's C interface, version 2 (from 2.6) or 3.
+ *
+ * A prepared call is one main primitive, perhaps one reorder of the weights before it (forward,
+ * grad_x) or after it (grad_w), and a list of operands whose addresses are set before each run.
+ * Activations are channels-last; the weights' format is left to the library and differs from
+ * ours, so they are repacked into the work buffer, unless it takes them as they are. The
+ * scratchpad is ours too.
+ *
+ * The two interfaces are made one in onednn_api.h. */
+#include "device/cpu/gemm/onednn.h"
+
+#include "device/cpu/cpu.h"
+
+#ifdef WEIR_ONEDNN
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/cpu/gemm/onednn_api.h"
+#include "device/cpu/team.h"
+
+/* ---- the library's objects, one set per device ---- */
+
+typedef struct engine {
+    dnnl_engine_t         cpu;
+    dnnl_stream_t         stream;
+    dnnl_primitive_attr_t attr; /* scratchpad of the user */
+} engine;
+
+void weir_cpu_onednn_close(void *onednn)
+{
+    engine *const e = onednn;
+    if (!e)
+        return;
+    if (e->attr)
+        dnnl_primitive_attr_destroy(e->attr);
+    if (e->stream)
+        dnnl_stream_destroy(e->stream);
+    if (e->cpu)
+        dnnl_engine_destroy(e->cpu);
+    weir_mem_free(e);
+}
+
+/* The device's engine. *out is NULL when the library fails to make one. */
+static weir_status engine_of(weir_device *d, engine **out)
+{
+    weir_cpu *const cpu = weir_cpu_of(d);
+    *out = cpu->onednn;
+    if (*out)
+        return WEIR_OK;
+    engine *const e = weir_mem_zalloc(1, sizeof *e);
+    if (!e)
+        return WEIR_ERR_NOMEM;
+    if (dnnl_engine_create(&e->cpu, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&e->stream, e->cpu, dnnl_stream_default_flags) != dnnl_success ||
+        dnnl_primitive_attr_create(&e->attr) != dnnl_success ||
+        dnnl_primitive_attr_set_scratchpad_mode(e->attr, dnnl_scratchpad_mode_user) !=
+            dnnl_success) {
+        weir_cpu_onednn_close(e);
+        return WEIR_OK;
+    }
+    *out = cpu->onednn = e;
+    return WEIR_OK;
+}
+
+/* ---- a prepared call ---- */
+
+/* Where an operand's address comes from. */
+typedef enum place { SRC, DST, WORK } place;
+
+typedef struct operand {
+    dnnl_memory_t mem;
+    place         from;
+    size_t        at;   /* index of src or dst, or offset in work */
+    void         *last; /* the address it has */
+} operand;
+
+enum { MAX_OPERANDS = 6, WORK_UNIT = 64 };
+
+struct weir_onednn {
+    engine          *e;
+    operand          operand[MAX_OPERANDS];
+    dnnl_exec_arg_t  arg[MAX_OPERANDS]; /* of the main primitive */
+    dnnl_exec_arg_t  turn[2];           /* of the reorder: from, to */
+    int              noperands, nargs;
+    dnnl_primitive_t main, before, after; /* before and after: a reorder or NULL */
+    size_t           work;
+    char             impl[96];
+};
+
+bool weir_onednn_present(void)
+{
+    return true;
+}
+
+size_t weir_onednn_work(const weir_onednn *p)
+{
+    return p->work;
+}
+
+const char *weir_onednn_impl(const weir_onednn *p)
+{
+    return p->impl;
+}
+
+void weir_onednn_free(void *prepared)
+{
+    weir_onednn *const p = prepared;
+    if (!p)
+        return;
+    const dnnl_primitive_t all[] = {p->main, p->before, p->after};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i])
+            dnnl_primitive_destroy(all[i]);
+    for (int i = 0; i < p->noperands; i++)
+        dnnl_memory_destroy(p->operand[i].mem);
+    weir_mem_free(p);
+}
+
+static weir_status failed(const weir_onednn *p)
+{
+    return weir_fail(WEIR_ERR_DEVICE, "%s failed to run", p->impl);
+}
+
+weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, void *work,
+                            weir_threads *t)
+{
+    weir_cpu_team(t);
+    /* The library leaves the end of its scratchpad unused; what was asked for counts as used. */
+    if (p->work > 0)
+        memset((char *)work + p->work - WORK_UNIT, 0, WORK_UNIT);
+    for (int i = 0; i < p->noperands; i++) {
+        operand *const o = &p->operand[i];
+        void *const    at = o->from == SRC   ? src[o->at]
+                            : o->from == DST ? dst[o->at]
+                                             : (void *)((char *)work + o->at);
+        if (at != o->last && dnnl_memory_set_data_handle(o->mem, at) != dnnl_success)
+            return failed(p);
+        o->last = at;
+    }
+    const dnnl_stream_t s = p->e->stream;
+    if ((p->before && dnnl_primitive_execute(p->before, s, 2, p->turn) != dnnl_success) ||
+        dnnl_primitive_execute(p->main, s, p->nargs, p->arg) != dnnl_success ||
+        (p->after && dnnl_primitive_execute(p->after, s, 2, p->turn) != dnnl_success) ||
+        dnnl_stream_wait(s) != dnnl_success)
+        return failed(p);
+    return WEIR_OK;
+}
+
+/* ---- preparing ---- */
+
+/* One more operand of description m; NULL on failure. */
+static dnnl_memory_t add_operand(weir_onednn *p, seen m, place from, size_t at)
+{
+    operand *const o = &p->operand[p->noperands];
+    *o = (operand){.from = from, .at = at};
+    if (dnnl_memory_create(&o->mem, m, p->e->cpu, DNNL_MEMORY_NONE) != dnnl_success)
+        return NULL;
+    p->noperands++;
+    return o->mem;
+}
+
+/* ... which the main primitive knows as argument `id`. */
+static bool add_arg(weir_onednn *p, int id, seen m, place from, size_t at)
+{
+    const dnnl_memory_t mem = add_operand(p, m, from, at);
+    p->arg[p->nargs] = (dnnl_exec_arg_t){.arg = id, .memory = mem};
+    p->nargs += mem != NULL;
+    return mem != NULL;
+}
+
+/* Room for m at the end of the work buffer; its offset. */
+static size_t add_work(weir_onednn *p, seen m)
+{
+    const size_t at = p->work;
+    p->work += (dnnl_memory_desc_get_size(m) + WORK_UNIT - 1) / WORK_UNIT * WORK_UNIT;
+    return at;
+}
+
+/* The weights: argument `id`, which the primitive wants as `inner` and the caller has as `outer` at
+ * src or dst number `at`. Differing formats go through the work buffer. */
+static bool add_weights(weir_onednn *p, int id, seen inner, seen outer, place from, size_t at)
+{
+    if (dnnl_memory_desc_equal(inner, outer))
+        return add_arg(p, id, outer, from, at);
+    const dnnl_memory_t ours = add_operand(p, outer, from, at);
+    if (!ours || !add_arg(p, id, inner, WORK, add_work(p, inner)))
+        return false;
+    const dnnl_memory_t   theirs = p->operand[p->noperands - 1].mem;
+    const bool            in = from == SRC;
+    dnnl_primitive_desc_t pd = NULL;
+    p->turn[0] = (dnnl_exec_arg_t){.arg = DNNL_ARG_FROM, .memory = in ? ours : theirs};
+    p->turn[1] = (dnnl_exec_arg_t){.arg = DNNL_ARG_TO, .memory = in ? theirs : ours};
+    const bool made =
+        dnnl_reorder_primitive_desc_create(&pd, in ? outer : inner, p->e->cpu, in ? inner : outer,
+                                           p->e->cpu, NULL) == dnnl_success &&
+        dnnl_primitive_create(in ? &p->before : &p->after, pd) == dnnl_success;
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    return made;
+}
+
+/* The primitive itself and its scratchpad. False if all the library has is its reference code,
+ * or its product through packed panels ("gemm:"), which takes memory of its own in every run. */
+static bool add_main(weir_onednn *p, const_dnnl_primitive_desc_t pd)
+{
+    const char *const info = impl_of(pd);
+    if (strstr(info, "ref") || strstr(info, "gemm:"))
+        return false;
+    snprintf(p->impl, sizeof p->impl, "onednn %s", info);
+    const seen scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    if (scratch && dnnl_memory_desc_get_size(scratch) > 0 &&
+        !add_arg(p, DNNL_ARG_SCRATCHPAD, scratch, WORK, add_work(p, scratch)))
+        return false;
+    return dnnl_primitive_create(&p->main, pd) == dnnl_success;
+}
+
+/* An empty call. *out is NULL without a library. */
+static weir_status begin(weir_device *d, weir_onednn **out)
+{
+    engine *e;
+    *out = NULL;
+    WEIR_TRY(engine_of(d, &e));
+    if (!e)
+        return WEIR_OK;
+    weir_cpu_team(d->threads);
+    weir_onednn *const p = weir_mem_zalloc(1, sizeof *p);
+    if (!p)
+        return WEIR_ERR_NOMEM;
+    p->e = e;
+    *out = p;
+    return WEIR_OK;
+}
+
+/* ---- convolution ---- */
+
+/* Descriptors of a convolution; any: weights in a format of the library's choice. */
+typedef struct conv_descs {
+    desc          x, w, any, b, y;
+    conv_geometry g;
+} conv_descs;
+
+static bool activation(desc *d, int64_t n, int64_t c, int64_t h, int64_t w)
+{
+    return desc_make(d, 4, (dnnl_dims_t){n, c, h, w}, (dnnl_dims_t){h * w * c, 1, w * c, c});
+}
+
+static bool weights(conv_descs *m, const weir_conv *c)
+{
+    const int64_t     cg = weir_conv_cg(c), og = weir_conv_og(c), row = c->kh * c->kw * cg;
+    const bool        grouped = c->groups > 1;
+    const dnnl_dims_t five = {c->groups, og, cg, c->kh, c->kw};
+    const dnnl_dims_t plain = {og * row, row, 1, c->kw * cg, cg};
+    const dnnl_dims_t turned = {0, 1, c->kh * c->kw * og, c->kw * og, og};
+    const int         skip = grouped ? 0 : 1;
+    return desc_make(&m->w, 5 - skip, five + skip, (c->turned ? turned : plain) + skip) &&
+           desc_make(&m->any, 5 - skip, five + skip, NULL);
+}
+
+/* Padding after the image along axis i: as before it where that makes the output's size, else what
+ * the last window needs. */
+static int64_t pad_after(const weir_conv *c, int i)
+{
+    const int64_t in = i == 0 ? c->h : c->w, out = i == 0 ? c->oh : c->ow;
+    const int64_t span = c->dilation[i] * ((i == 0 ? c->kh : c->kw) - 1) + 1;
+    const int64_t room = in + 2 * c->pad[i] - span, need = (out - 1) * c->stride[i] + span - in;
+    if (room >= 0 && room / c->stride[i] + 1 == out)
+        return c->pad[i];
+    return need > c->pad[i] ? need - c->pad[i] : 0;
+}
+
+static bool describe(conv_descs *m, const weir_conv *c, bool bias)
+{
+    *m = (conv_descs){0};
+    for (int i = 0; i < 2; i++) {
+        m->g.strides[i] = c->stride[i];
+        m->g.dilates[i] = c->dilation[i] - 1;
+        m->g.pad[i] = c->pad[i];
+        m->g.end[i] = pad_after(c, i);
+    }
+    return activation(&m->x, c->n, c->c, c->h, c->w) &&
+           activation(&m->y, c->n, c->o, c->oh, c->ow) && weights(m, c) &&
+           (!bias || desc_make(&m->b, 1, (dnnl_dims_t){c->o}, (dnnl_dims_t){1}));
+}
+
+static void forget(conv_descs *m)
+{
+    desc *const all[] = {&m->x, &m->w, &m->any, &m->b, &m->y};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        desc_free(all[i]);
+}
+
+static bool add_forward(weir_onednn *p, const conv_descs *m, const_dnnl_primitive_desc_t pd)
+{
+    const seen w = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), b = see(&m->b);
+    return add_arg(p, DNNL_ARG_SRC, see(&m->x), SRC, 0) &&
+           add_weights(p, DNNL_ARG_WEIGHTS, w, see(&m->w), SRC, 1) &&
+           (!b || add_arg(p, DNNL_ARG_BIAS, b, SRC, 2)) &&
+           add_arg(p, DNNL_ARG_DST, see(&m->y), DST, 0) && add_main(p, pd);
+}
+
+static bool add_grad_x(weir_onednn *p, const conv_descs *m, const_dnnl_primitive_desc_t pd)
+{
+    const seen w = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    return add_arg(p, DNNL_ARG_DIFF_DST, see(&m->y), SRC, 0) &&
+           add_weights(p, DNNL_ARG_WEIGHTS, w, see(&m->w), SRC, 1) &&
+           add_arg(p, DNNL_ARG_DIFF_SRC, see(&m->x), DST, 0) && add_main(p, pd);
+}
+
+static bool add_grad_w(weir_onednn *p, const conv_descs *m, const_dnnl_primitive_desc_t pd)
+{
+    const seen w = dnnl_primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0), b = see(&m->b);
+    return add_arg(p, DNNL_ARG_SRC, see(&m->x), SRC, 0) &&
+           add_arg(p, DNNL_ARG_DIFF_DST, see(&m->y), SRC, 1) &&
+           add_weights(p, DNNL_ARG_DIFF_WEIGHTS, w, see(&m->w), DST, 0) &&
+           (!b || add_arg(p, DNNL_ARG_DIFF_BIAS, b, DST, 1)) && add_main(p, pd);
+}
+
+/* The pass's primitive descriptor, and everything else from it. Gradients want a forward
+ * descriptor as a hint. */
+static bool add_conv(weir_onednn *p, const conv_descs *m, const weir_conv *c,
+                     weir_conv_pass pass)
+{
+    const seen                  x = see(&m->x), w = see(&m->any), b = see(&m->b), y = see(&m->y);
+    const dnnl_engine_t         e = p->e->cpu;
+    const dnnl_primitive_attr_t attr = p->e->attr;
+    dnnl_primitive_desc_t       forward = NULL, back = NULL;
+    bool                        made = forward_pd(&forward, e, x, w, b, y, &m->g, attr);
+    if (made && pass == WEIR_CONV_FORWARD)
+        made = add_forward(p, m, forward);
+    else if (made && pass == WEIR_CONV_GRAD_X)
+        made = grad_x_pd(&back, e, x, w, y, &m->g, forward, attr) && add_grad_x(p, m, back);
+    else if (made)
+        made = grad_w_pd(&back, e, x, w, b, y, &m->g, forward, attr, c) && add_grad_w(p, m, back);
+    if (forward)
+        dnnl_primitive_desc_destroy(forward);
+    if (back)
+        dnnl_primitive_desc_destroy(back);
+    return made;
+}
+
+weir_status weir_onednn_conv(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
+                             weir_onednn **out)
+{
+    WEIR_TRY(begin(d, out));
+    if (!*out)
+        return WEIR_OK;
+    conv_descs m;
+    if (!describe(&m, c, bias) || !add_conv(*out, &m, c, pass)) {
+        weir_onednn_free(*out);
+        *out = NULL;
+    }
+    forget(&m);
+    return WEIR_OK;
+}
+
+/* ---- matmul ---- */
+
+/* Stored rows x columns with row length ld; turned: seen as columns x rows. */
+static bool matrix(desc *d, int64_t rows, int64_t cols, int64_t ld, bool turned)
+{
+    return turned ? desc_make(d, 2, (dnnl_dims_t){rows, cols}, (dnnl_dims_t){1, ld})
+                  : desc_make(d, 2, (dnnl_dims_t){rows, cols}, (dnnl_dims_t){ld, 1});
+}
+
+static bool add_matmul(weir_onednn *p, seen a, seen b, seen bias, seen c)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    const bool            made = matmul_pd(&pd, p->e->cpu, a, b, bias, c, p->e->attr) &&
+                      add_arg(p, DNNL_ARG_SRC, a, SRC, 0) &&
+                      add_arg(p, DNNL_ARG_WEIGHTS, b, SRC, 1) &&
+                      (!bias || add_arg(p, DNNL_ARG_BIAS, bias, SRC, 2)) &&
+                      add_arg(p, DNNL_ARG_DST, c, DST, 0) && add_main(p, pd);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    return made;
+}
+
+weir_status weir_onednn_matmul(weir_device *d, const weir_gemm_shape *s, bool bias,
+                               weir_onednn **out)
+{
+    WEIR_TRY(begin(d, out));
+    if (!*out)
+        return WEIR_OK;
+    desc a = {0}, b = {0}, v = {0}, c = {0};
+    if (!matrix(&a, s->m, s->k, s->lda, s->ta) || !matrix(&b, s->k, s->n, s->ldb, s->tb) ||
+        !matrix(&c, s->m, s->n, s->ldc, false) || (bias && !matrix(&v, 1, s->n, s->n, false)) ||
+        !add_matmul(*out, see(&a), see(&b), see(&v), see(&c))) {
+        weir_onednn_free(*out);
+        *out = NULL;
+    }
+    desc *const all[] = {&a, &b, &v, &c};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        desc_free(all[i]);
+    return WEIR_OK;
+}
+
+void weir_cpu_onednn_info(weir_string *s)
+{
+    const dnnl_version_t *const v = dnnl_version();
+    weir_string_add(s, "oneDNN: %d.%d.%d, instruction set 0x%x\n", v->major, v->minor, v->patch,
+                    (unsigned)dnnl_get_effective_cpu_isa());
+}
+
+#else
+
+bool weir_onednn_present(void)
+{
+    return false;
+}
+
+weir_status weir_onednn_conv(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
+                             weir_onednn **out)
+{
+    (void)d, (void)c, (void)pass, (void)bias;
+    *out = NULL;
+    return WEIR_OK;
+}
+
+weir_status weir_onednn_matmul(weir_device *d, const weir_gemm_shape *s, bool bias,
+                               weir_onednn **out)
+{
+    (void)d, (void)s, (void)bias;
+    *out = NULL;
+    return WEIR_OK;
+}
+
+size_t weir_onednn_work(const weir_onednn *p)
+{
+    (void)p;
+    return 0;
+}
+
+const char *weir_onednn_impl(const weir_onednn *p)
+{
+    (void)p;
+    return "";
+}
+
+void weir_onednn_free(void *p)
+{
+    (void)p;
+}
+
+weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, void *work,
+                            weir_threads *t)
+{
+    (void)p, (void)src, (void)dst, (void)work, (void)t;
+    return WEIR_OK;
+}
+
+void weir_cpu_onednn_close(void *onednn)
+{
+    (void)onednn;
+}
+
+void weir_cpu_onednn_info(weir_string *s)
+{
+    weir_string_add(s, "oneDNN: not part of this build\n");
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* onednn.h - convolutions and products by oneDNN: prepared once, run many times, in our memory.
+ *
+ * The one door to the library, whichever of its C interfaces (v2, v3) this was built with.
+ * Built without it (no WEIR_ONEDNN) nothing can be prepared. f32 only; activations and weights
+ * are our dense layouts. */
+#ifndef WEIR_DEVICE_CPU_GEMM_ONEDNN_H
+#define WEIR_DEVICE_CPU_GEMM_ONEDNN_H
+
+#include "device/cpu/gemm/conv_geometry.h"
+#include "device/cpu/gemm/gemm.h"
+#include "device/device.h"
+
+/* One prepared call. */
+typedef struct weir_onednn weir_onednn;
+
+/* Whether the library is part of this build. */
+bool weir_onednn_present(void);
+
+/* Prepare a call; *out is NULL when the library has no good implementation for it, which is no
+ * failure. Operands at run time:
+ *     forward   src x, w [, bias]   dst y
+ *     grad_x    src dy, w           dst dx
+ *     grad_w    src x, dy           dst dw [, db]
+ *     matmul    src a, b [, bias]   dst c */
+weir_status weir_onednn_conv(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
+                             weir_onednn **out);
+weir_status weir_onednn_matmul(weir_device *d, const weir_gemm_shape *s, bool bias,
+                               weir_onednn **out);
+
+/* Bytes of scratch, repacked weights included. */
+size_t weir_onednn_work(const weir_onednn *p);
+
+/* "onednn jit:avx512_core"; lives as long as p. */
+const char *weir_onednn_impl(const weir_onednn *p);
+
+void weir_onednn_free(void *p);
+
+weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, void *work,
+                            weir_threads *t);
+
+#endif

@@ -1,0 +1,31 @@
+/* onednn_defect.c - names the calls that oneDNN's own code does wrong.
+ *
+ * One is known, in versions 2.6 to 3.12 at least: the gradient by the weights of a strided 1 x 1
+ * convolution, "jit_1x1", on channels-last images. Each thread first copies the pixels that the
+ * stride leaves over, ic floats each, and has scratch for oh * ow * ic floats; but the copy of a
+ * part of an image that begins at pixel sp goes sp * block floats behind the beginning, block being
+ * the channels of a vector. With fewer channels than that, parts that do not begin an image (large
+ * images are done in parts, and images are split among threads) land in the next thread's copy,
+ * behind it, and behind the scratchpad.
+ *
+ * Which parts there are is the library's affair and changes with threads and versions; so all such
+ * calls with few channels are refused. docs/internals/onednn-1x1-weights.md has the evidence. */
+#include "device/cpu/gemm/onednn_defect.h"
+
+#include <string.h>
+
+/* Whether the copy is made: the library does so where the stride divides the image. */
+static bool copies(const weir_conv *c)
+{
+    return c->groups == 1 && c->kh * c->kw == 1 && (c->stride[0] > 1 || c->stride[1] > 1) &&
+           c->pad[0] == 0 && c->pad[1] == 0 && c->oh * c->stride[0] == c->h &&
+           c->ow * c->stride[1] == c->w;
+}
+
+bool weir_onednn_defect(const weir_conv *c, weir_conv_pass pass, const char *impl)
+{
+    enum { AVX512 = 16, AVX2 = 8 }; /* floats of a vector */
+    if (pass != WEIR_CONV_GRAD_W || !strstr(impl, "jit_1x1") || !copies(c))
+        return false;
+    return c->c < (strstr(impl, "avx512") ? AVX512 : AVX2);
+}

@@ -1,0 +1,215 @@
+/* openblas.c - finds OpenBLAS at run time and makes sure that it uses the kernels this
+ * processor can run.
+ *
+ * OpenBLAS picks its kernels when it is loaded, from a list of processors that it knew when it
+ * was built; on a newer one it may silently fall back to SSE3 kernels, four to six times
+ * slower. So the core type is chosen from cpuid, put into the environment for the moment of
+ * loading, and checked afterwards; a library that came out with lesser kernels is not used, our
+ * own product is faster.
+ *
+ * WEIR_OPENBLAS=0 switches it off, any other value is the name or path of the library to load.
+ * It gives each of its threads a buffer when it is loaded, each caller one more at the first
+ * product, and asks again for ever where the system has none. So address space for all of them is
+ * looked for before, and a product is made at once: buffers that are there stay. Without the room
+ * our own code and oneDNN serve.
+ *
+ * The build that uses OpenMP is preferred where we use OpenMP: it shares our team, whereas
+ * threads of its own compete with our waiting workers for the cores. */
+#include "device/cpu/gemm/openblas.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "device/cpu/cpu.h"
+
+#define CORETYPE "OPENBLAS_CORETYPE"
+
+#define BUFFER ((size_t)32 << 22)       /* BUFFER_SIZE of common_x86_64.h and common_arm64.h */
+#define IMAGE  ((size_t)64 << 20)       /* mapped files: Debian's is 36 MB, those it needs 5 MB */
+
+/* The core type that suits this processor, NULL to leave it to the library. */
+static const char *core_type(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return "SkylakeX";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return __builtin_cpu_is("amd") ? "Zen" : "Haswell";
+#endif
+    return NULL;
+}
+
+/* Whether `core` has kernels as good as this processor allows. */
+static bool core_good(const char *core)
+{
+    static const char *const good[] = {"Haswell", "Zen", "SkylakeX", "Cooperlake",
+                                       "SapphireRapids"};
+    if (!core_type())
+        return true;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (strcasecmp(core, good[i]) == 0)
+            return true;
+    return false;
+}
+
+static void *open_first(void)
+{
+    static const char *const names[] = {
+#ifdef WEIR_OPENMP
+        "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0", /* Debian */
+        "/usr/lib/aarch64-linux-gnu/openblas-openmp/libopenblas.so.0",
+        "libopenblaso.so.0", /* Fedora */
+#endif
+        "libopenblas.so.0", "libopenblas.so"};
+    /* Never unloaded: it may own threads. */
+    const int         flags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+    const char *const named = getenv("WEIR_OPENBLAS");
+    if (named && *named)
+        return dlopen(named, flags);
+    void *lib = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !lib; i++)
+        lib = dlopen(names[i], flags);
+    return lib;
+}
+
+/* Loads it with the core type in the environment, unless the user chose one. */
+static void *open_with_core(void)
+{
+    const char *const core = core_type();
+    const bool        set = core && !getenv(CORETYPE) && setenv(CORETYPE, core, 0) == 0;
+    void *const       lib = open_first();
+    if (set)
+        unsetenv(CORETYPE);
+    return lib;
+}
+
+/* dlsym into a function pointer, by the route POSIX blesses. */
+static bool find(void *lib, const char *name, void *function)
+{
+    void *const p = dlsym(lib, name);
+    memcpy(function, &p, sizeof p);
+    return p != NULL;
+}
+
+/* Threads of the library: as many as processors until it is told how many. */
+static int most_threads(int threads)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > threads ? (int)cores : threads;
+}
+
+/* Address space for all that loading it for so many threads takes, their stacks included. */
+static size_t need_of(int threads)
+{
+    const int n = most_threads(threads);
+    return IMAGE + ((size_t)n + 1) * BUFFER + weir_threads_stacks(n);
+}
+
+/* A product too large for the kernels without buffers: the caller's is there from now on. */
+static void warm(const weir_openblas *b, int threads)
+{
+    enum { N = 128 };
+    static const float zeros[N * N];
+    float              made[N * N];
+
+    b->set_threads(threads);
+    b->sgemm(WEIR_CBLAS_ROW_MAJOR, WEIR_CBLAS_PLAIN, WEIR_CBLAS_PLAIN, N, N, N, 1, zeros, N, zeros,
+             N, 0, made, N);
+}
+
+/* Fills *b; NULL, or the reason why there is nothing to use. */
+static const char *load(weir_openblas *b, int threads)
+{
+    const char *const named = getenv("WEIR_OPENBLAS");
+    if (named && strcmp(named, "0") == 0)
+        return "switched off by WEIR_OPENBLAS=0";
+#ifdef __SANITIZE_THREAD__
+    return "left out under ThreadSanitizer, which cannot see how its threads wait";
+#endif
+    if (!weir_mem_room(need_of(threads))) {
+        snprintf(b->config, sizeof b->config, "left out: %zu MiB of address space for its buffers "
+                 "are not there (a limit such as ulimit -v)", need_of(threads) >> 20);
+        return b->config;
+    }
+    void *const lib = open_with_core();
+    if (!lib)
+        return "not found";
+    char *(*corename)(void), *(*config)(void);
+    int (*parallel)(void);
+    if (!find(lib, "cblas_sgemm", &b->sgemm) || !find(lib, "cblas_dgemm", &b->dgemm) ||
+        !find(lib, "openblas_set_num_threads", &b->set_threads) ||
+        !find(lib, "openblas_get_num_threads", &b->get_threads) ||
+        !find(lib, "openblas_get_corename", &corename) ||
+        !find(lib, "openblas_get_config", &config) ||
+        !find(lib, "openblas_get_parallel", &parallel)) {
+        dlclose(lib);
+        return "found, but it lacks functions we need";
+    }
+    snprintf(b->impl, sizeof b->impl, "openblas %s", corename());
+    snprintf(b->config, sizeof b->config, "%s", config());
+    b->openmp = parallel() == 2;
+    if (!core_good(corename()) && !getenv(CORETYPE)) {
+        dlclose(lib);
+        return "found, but without kernels for this processor (see " CORETYPE ")";
+    }
+    warm(b, threads);
+    b->lib = lib;
+    return NULL;
+}
+
+static weir_status loaded(weir_device *d, weir_openblas **out)
+{
+    weir_cpu *const cpu = weir_cpu_of(d);
+    if (!cpu->blas) {
+        weir_openblas *const b = weir_mem_zalloc(1, sizeof *b);
+        if (!b)
+            return WEIR_ERR_NOMEM;
+        b->why = load(b, weir_threads_count(d->threads));
+        cpu->blas = b;
+    }
+    *out = cpu->blas;
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_blas(weir_device *d, const weir_openblas **out)
+{
+    weir_openblas *b;
+    WEIR_TRY(loaded(d, &b));
+    *out = b->lib ? b : NULL;
+    return WEIR_OK;
+}
+
+const char *weir_cpu_blas_why(weir_device *d)
+{
+    const weir_openblas *const b = weir_cpu_of(d)->blas;
+    return b && b->why ? b->why : "not loaded";
+}
+
+void weir_cpu_blas_close(void *blas)
+{
+    weir_openblas *const b = blas;
+    if (b && b->lib)
+        dlclose(b->lib);
+    weir_mem_free(b);
+}
+
+void weir_cpu_blas_info(weir_string *s)
+{
+    weir_openblas     b = {0};
+    const char *const why = load(&b, weir_threads_default());
+    if (why)
+        weir_string_add(s, "OpenBLAS: %s\n", why);
+    else
+        weir_string_add(s, "OpenBLAS: kernels %s, %s threads (%s); WEIR_OPENBLAS=0 or a path\n",
+                        b.impl + strlen("openblas "), b.openmp ? "OpenMP" : "own", b.config);
+    weir_string_add(s, "products and convolutions: the fastest of oneDNN, OpenBLAS and own code; "
+                       "WEIR_GEMM, WEIR_CONV = own | openblas | onednn insist on one\n");
+    if (b.lib)
+        dlclose(b.lib);
+}

@@ -1,0 +1,33 @@
+/* openblas.h - the two functions we want from OpenBLAS, loaded when first needed. */
+#ifndef WEIR_DEVICE_CPU_GEMM_OPENBLAS_H
+#define WEIR_DEVICE_CPU_GEMM_OPENBLAS_H
+
+#include "core/thread.h"
+#include "weir/device.h"
+
+/* CBLAS numbers, which every CBLAS shares. */
+enum { WEIR_CBLAS_ROW_MAJOR = 101, WEIR_CBLAS_PLAIN = 111, WEIR_CBLAS_TRANSPOSED = 112 };
+
+typedef struct weir_openblas {
+    void *lib; /* NULL: there is none, or none that may be used; why says which */
+    void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a,
+                  int lda, const float *b, int ldb, float beta, float *c, int ldc);
+    void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a,
+                  int lda, const double *b, int ldb, double beta, double *c, int ldc);
+    void (*set_threads)(int n);
+    int (*get_threads)(void);
+    char        impl[40];    /* "openblas SkylakeX" */
+    char        config[160]; /* its own words about its build */
+    bool        openmp;      /* shares our OpenMP team instead of bringing threads of its own */
+    const char *why;         /* why lib is NULL: static, or config */
+} weir_openblas;
+
+/* The library of the device, loaded at the first call; *out is NULL where it cannot or should
+ * not be used, which is no failure. Fails only when memory is short. */
+weir_status weir_cpu_blas(weir_device *d, const weir_openblas **out);
+
+/* Why weir_cpu_blas gives none, a part of a sentence that lasts as long as the
+ * device. */
+const char *weir_cpu_blas_why(weir_device *d);
+
+#endif

@@ -1,0 +1,27 @@
+/* attention_isa.c - the loops of attention over blocks of scores, one build per instruction set.
+ *
+ * The softmax is taken block by block (Milakov and Gimelshein, "Online normalizer calculation for
+ * softmax", 2018): what was summed under an old maximum is scaled to the new one. */
+#include "device/cpu/kernels/attention.h"
+
+#include "device/cpu/isa.h"
+#include "core/maths.h"
+
+enum { LANES = 16 };
+
+#define T        float
+#define EXP      weir_exp_f32
+#define LOG      weir_log_f32
+#define FN(name) name##_f32
+#include "device/cpu/kernels/attention_type.h"
+
+#define T        double
+#define EXP      weir_exp_f64
+#define LOG      weir_log_f64
+#define FN(name) name##_f64
+#include "device/cpu/kernels/attention_type.h"
+
+const weir_attention_loops WEIR_ISA_NAME(weir_attention_loops)[2] = {
+    {soften_f32, finish_f32, delta_f32, back_f32, finite_f32, tame_f32, add_wild_f32},
+    {soften_f64, finish_f64, delta_f64, back_f64, finite_f64, tame_f64, add_wild_f64},
+};

@@ -1,0 +1,218 @@
+/* conv.c - chooses the implementation of a convolution and of its gradients.
+ *
+ * f32: our own gradient by the weights where it leads; oneDNN where it has code for the shape, else
+ * patch matrix and product. f64: the latter. Halves are widened (widen.h).
+ *
+ * With stride 1 the gradient by x is a convolution itself, of dy with the kernels turned by half a
+ * turn and input and output channels exchanged. oneDNN 2.6's forward code for AVX-512 is up to
+ * twice as fast as its gradient (28 x 28 pixels, 512 channels), and slower with 1 x 1 kernels
+ * only. */
+#include "device/cpu/gemm/conv_geometry.h"
+
+#include <string.h>
+
+#include "core/attr.h"
+#include "core/dtype.h"
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/common/div.h"
+#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/gemm/onednn.h"
+#include "device/cpu/gemm/openblas.h"
+#include "device/cpu/kernels/widen.h"
+
+static weir_status run_onednn(const weir_kargs *k)
+{
+    return weir_onednn_run(k->state, k->src, k->dst, k->work, k->threads);
+}
+
+/* Whether oneDNN is asked. Not for nothing at all; and its gradient by x fills vectors with
+ * channels: with a few of them (images) patch matrix and product take half the time. */
+static bool onednn_suits(const weir_conv *c, weir_conv_pass pass, weir_gemm_want want)
+{
+    enum { FEW = 4 };
+    if (c->dtype != WEIR_F32 || weir_conv_pixels(c) == 0 || c->h * c->w == 0 ||
+        c->o * weir_conv_patch(c) == 0)
+        return false;
+    if (want == WEIR_GEMM_ANY)
+        return pass != WEIR_CONV_GRAD_X || c->groups > 1 || c->c > FEW;
+    return want == WEIR_GEMM_ONEDNN;
+}
+
+/* Whether our own gradient by the weights is the faster one: measured on Zen 4, by 20-40 % over
+ * oneDNN 2.6 on images of 56 pixels and more; below, the zeros between rows cost too much. */
+static bool own_suits(const weir_conv *c, weir_gemm_want want)
+{
+    enum { WIDE = 40 };
+    if (!weir_conv_grad_w_suits(c) || (want != WEIR_GEMM_ANY && want != WEIR_GEMM_OWN))
+        return false;
+    if (want == WEIR_GEMM_OWN || !weir_onednn_present())
+        return true;
+    return c->dtype == WEIR_F32 && weir_cpu_isa() == WEIR_ISA_AVX512 && c->ow >= WIDE;
+}
+
+/* ---- the gradient by x as a convolution ---- */
+
+/* State of a choice: weights (o, taps, c), taps turned in the work buffer behind the library's. */
+typedef struct turned {
+    weir_onednn *lib; /* owned */
+    int64_t      o, taps, c;
+    size_t       at;
+} turned;
+
+typedef struct turning {
+    const turned *t;
+    const float  *from;
+    float        *to;
+    int64_t       each; /* output channels of a task */
+} turning;
+
+static void turned_free(void *state)
+{
+    turned *const t = state;
+    weir_onednn_free(t->lib);
+    weir_mem_free(t);
+}
+
+static void turn_task(void *ctx, int64_t task)
+{
+    const turning *const j = ctx;
+    const turned *const  t = j->t;
+    for (int64_t o = task * j->each; o < min64(t->o, (task + 1) * j->each); o++)
+        for (int64_t i = 0; i < t->taps; i++)
+            memcpy(j->to + (o * t->taps + t->taps - 1 - i) * t->c,
+                   j->from + (o * t->taps + i) * t->c, (size_t)t->c * sizeof(float));
+}
+
+static weir_status run_turned(const weir_kargs *k)
+{
+    const turned *const t = k->state;
+    void               *src[] = {k->src[0], k->src[1]};
+    turning             j = {.t = t, .from = k->src[1], .each = rows_per_task(t->taps * t->c)};
+    src[1] = j.to = (float *)(void *)((char *)k->work + t->at);
+    weir_parallel(k->threads, ceil_div(t->o, j.each), turn_task, &j);
+    return weir_onednn_run(t->lib, src, k->dst, k->work, k->threads);
+}
+
+/* The convolution that the gradient is; false if it is none, or nothing would be gained: with few
+ * channels or pixels the library's gradient is as fast and needs less scratch. */
+static bool turn(const weir_conv *c, weir_conv *out)
+{
+    enum { CHANNELS = 128 * 128, PIXELS = 100 };
+    *out = *c;
+    out->turned = true;
+    out->c = c->o, out->h = c->oh, out->w = c->ow;
+    out->o = c->c, out->oh = c->h, out->ow = c->w;
+    out->pad[0] = c->dilation[0] * (c->kh - 1) - c->pad[0];
+    out->pad[1] = c->dilation[1] * (c->kw - 1) - c->pad[1];
+    return weir_cpu_isa_best() == WEIR_ISA_AVX512 && c->kh * c->kw > 1 && c->groups == 1 &&
+           c->c * c->o >= CHANNELS && c->h * c->w >= PIXELS && c->stride[0] == 1 &&
+           c->stride[1] == 1 && out->pad[0] >= 0 && out->pad[1] >= 0;
+}
+
+/* *out stays as it is if the library has nothing for it. */
+static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_choice *out)
+{
+    turned *const t = weir_mem_zalloc(1, sizeof *t);
+    if (!t)
+        return WEIR_ERR_NOMEM;
+    *t = (turned){.o = c->c, .taps = c->kh * c->kw, .c = c->o};
+    const weir_status s = weir_onednn_conv(d, c, WEIR_CONV_FORWARD, false, &t->lib);
+    if (s != WEIR_OK || !t->lib) {
+        turned_free(t);
+        return s;
+    }
+    t->at = weir_onednn_work(t->lib);
+    *out = (weir_choice){.run = run_turned,
+                         .work = t->at + (size_t)(t->o * t->taps * t->c) * sizeof(float),
+                         .state = t,
+                         .destroy = turned_free,
+                         .impl = weir_onednn_impl(t->lib)};
+    return WEIR_OK;
+}
+
+/* ---- choose ---- */
+
+static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
+                          weir_choice *out)
+{
+    weir_gemm_want       want;
+    const weir_openblas *blas;
+    weir_onednn         *lib = NULL;
+    weir_conv            forward;
+    WEIR_TRY(weir_gemm_libraries(d, "WEIR_CONV", &want, &blas));
+    const bool suits = onednn_suits(c, pass, want);
+    if (pass == WEIR_CONV_GRAD_W && own_suits(c, want))
+        return weir_conv_grad_w(c, bias, out);
+    out->run = NULL;
+    if (suits && pass == WEIR_CONV_GRAD_X && turn(c, &forward))
+        WEIR_TRY(choose_turned(d, &forward, out));
+    if (out->run)
+        return WEIR_OK;
+    if (suits)
+        WEIR_TRY(weir_onednn_conv(d, c, pass, bias, &lib));
+    if (!lib)
+        return weir_conv_by_gemm(c, pass, bias, blas, want, out);
+    *out = (weir_choice){.run = run_onednn,
+                         .work = weir_onednn_work(lib),
+                         .state = lib,
+                         .destroy = weir_onednn_free,
+                         .impl = weir_onednn_impl(lib)};
+    return WEIR_OK;
+}
+
+/* The geometry: y tells batch, output channels and size; x's channels and size and the kernel's
+ * size come from wherever the call has them. */
+static weir_conv geometry(const weir_conv2d_attr *a, const weir_desc *y, int64_t c, int64_t h,
+                          int64_t w, int64_t kh, int64_t kw)
+{
+    weir_conv g = {.dtype = y->dtype,
+                   .n = y->dim[0],
+                   .c = c,
+                   .h = h,
+                   .w = w,
+                   .o = y->dim[1],
+                   .kh = kh,
+                   .kw = kw,
+                   .groups = a->groups,
+                   .oh = y->dim[2],
+                   .ow = y->dim[3]};
+    for (int i = 0; i < 2; i++) {
+        g.stride[i] = a->stride[i];
+        g.pad[i] = a->pad[i];
+        g.dilation[i] = a->dilation[i];
+    }
+    return g;
+}
+
+weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_conv2d, out);
+    const int64_t *const x = c->in[0].desc.dim, *const w = c->in[1].desc.dim;
+    const weir_conv g = geometry(c->attr, &c->out[0].desc, x[1], x[2], x[3], w[2], w[3]);
+    return choose(d, &g, WEIR_CONV_FORWARD, c->nin == 3, out);
+}
+
+weir_status weir_cpu_conv2d_grad_x(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_x, out);
+    const weir_conv2d_grad_attr *const a = c->attr;
+    const int64_t *const               w = c->in[1].desc.dim;
+    const weir_conv                    g =
+        geometry(&a->conv, &c->in[0].desc, w[1] * a->conv.groups, a->h, a->w, w[2], w[3]);
+    return choose(d, &g, WEIR_CONV_GRAD_X, false, out);
+}
+
+weir_status weir_cpu_conv2d_grad_w(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    if (weir_is_half(c->in[0].desc.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_w, out);
+    const weir_conv2d_gradw_attr *const a = c->attr;
+    const int64_t *const                x = c->in[0].desc.dim;
+    const weir_conv g = geometry(&a->conv, &c->in[1].desc, x[1], x[2], x[3], a->kh, a->kw);
+    return choose(d, &g, WEIR_CONV_GRAD_W, a->bias != 0, out);
+}

@@ -1,0 +1,228 @@
+/* conv_grad_w.c - the gradient of a convolution's weights as products of shifted images, stride 1.
+ *
+ * Images are packed with as many zeros before each row of x as the kernel reaches over its ends,
+ * and rows of dy are filled up with zeros to the same length. Then what tap (kh,kw) pairs is one
+ * shift of x against dy, row ends included, and
+ *     dW[:,kh,kw,:] += dy^T shift(x)
+ * is one long product for the register-tiled kernel: nothing is copied per tap, as a patch matrix
+ * would be (after Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD
+ * architectures", 2018). A chunk of rows or of images is packed, then a task computes the taps of
+ * one tile of outputs x inputs. Cuts and order follow from shapes. */
+#include <string.h>
+
+#include "core/mem.h"
+#include "device/cpu/gemm/conv_geometry.h"
+#include "device/common/div.h"
+#include "device/cpu/isa.h"
+
+enum {
+    DEPTH = 256,           /* aim for the length of a product */
+    FEW_TILES = 8,         /* below, a task has one row of taps only */
+    UNIT = 64              /* bytes that are written behind the last chunk */
+};
+
+/* State of a choice. */
+typedef struct plan {
+    weir_conv               c;
+    const weir_gemm_kernel *kernel;
+    size_t                  size;
+    bool                    bias, split; /* split: a task has one row of taps */
+    int64_t                 mr, panels, strips;
+    int64_t                 lead, width;  /* zeros before a row of x, packed length of a row */
+    int64_t                 images, rows; /* of a chunk; rows of y */
+    int64_t                 run;          /* rows of a product */
+    int64_t                 x_image, y_image; /* packed pixels of an image */
+    size_t                  y_at, sums_at, work; /* bytes: where panels and bias sums begin, all */
+} plan;
+
+/* A chunk in flight. */
+typedef struct chunk {
+    const plan *p;
+    const char *x, *dy;
+    char       *dw, *work;
+    int64_t     image, images, row, rows;
+} chunk;
+
+/* ---- packing ---- */
+
+static int64_t halo(const plan *p)
+{
+    return (p->c.kh - 1) * p->c.dilation[0];
+}
+
+static char *strip_of(const chunk *j, int64_t s)
+{
+    const plan *const p = j->p;
+    return j->work + (size_t)(s * p->kernel->nr * p->images * p->x_image) * p->size;
+}
+
+static char *panel_of(const chunk *j, int64_t q)
+{
+    const plan *const p = j->p;
+    return j->work + p->y_at + (size_t)(q * p->mr * p->images * p->y_image) * p->size;
+}
+
+/* Row `row` of x, counted from the first that the chunk sees, which may lie outside. */
+static void pack_x(const chunk *j, int64_t image, int64_t row)
+{
+    const plan *const      p = j->p;
+    const weir_conv *const c = &p->c;
+    const int64_t          nr = p->kernel->nr, ih = j->row + row - c->pad[0];
+    const size_t           pixel = (size_t)nr * p->size;
+    const bool             inside = ih >= 0 && ih < c->h, last = row + 1 == j->rows + halo(p);
+    const char *const      from =
+        j->x + (size_t)(((j->image + image) * c->h + (inside ? ih : 0)) * c->w * c->c) * p->size;
+    for (int64_t s = 0; s < p->strips; s++) {
+        char *const to = strip_of(j, s) + (size_t)(image * p->x_image + row * p->width) * pixel;
+        memset(to, 0, (size_t)(inside ? p->lead : p->width) * pixel);
+        if (inside)
+            p->kernel->pack(to + (size_t)p->lead * pixel, (int)nr, (int)min64(nr, c->c - s * nr),
+                            c->w, from + (size_t)s * pixel, c->c, false);
+        if (last)
+            memset(to + (size_t)p->width * pixel, 0, (size_t)p->lead * pixel);
+    }
+}
+
+static void pack_dy(const chunk *j, int64_t image, int64_t row)
+{
+    const plan *const      p = j->p;
+    const weir_conv *const c = &p->c;
+    const int64_t          pixel = ((j->image + image) * c->oh + j->row + row) * c->ow;
+    for (int64_t q = 0; q < p->panels; q++) {
+        const int64_t rows = min64(p->mr, c->o - q * p->mr);
+        const size_t  bytes = (size_t)rows * p->size;
+        char *const   to = panel_of(j, q) + (size_t)(image * p->y_image + row * p->width) * bytes;
+        p->kernel->pack(to, (int)rows, (int)rows, c->ow,
+                        j->dy + (size_t)(pixel * c->o + q * p->mr) * p->size, c->o, false);
+        memset(to + (size_t)c->ow * bytes, 0, (size_t)(p->width - c->ow) * bytes);
+    }
+}
+
+static void pack_task(void *ctx, int64_t task)
+{
+    const chunk *const j = ctx;
+    const int64_t      rows = j->rows + halo(j->p), image = task / rows, row = task % rows;
+    pack_x(j, image, row);
+    if (row < j->rows)
+        pack_dy(j, image, row);
+}
+
+/* ---- products ---- */
+
+/* The taps kh of panel q and strip s. */
+static void taps(const chunk *j, int64_t q, int64_t s, int64_t kh, int64_t image, int64_t row)
+{
+    const plan *const             p = j->p;
+    const weir_conv *const        c = &p->c;
+    const weir_gemm_kernel *const k = p->kernel;
+    const int64_t rows = min64(p->mr, c->o - q * p->mr), cols = min64(k->nr, c->c - s * k->nr);
+    const int64_t lines = min64(p->run, j->rows - row);
+    const int64_t depth = lines * p->width - (p->width - c->ow);
+    const int64_t first =
+        image * p->x_image + (row + kh * c->dilation[0]) * p->width + p->lead - c->pad[1];
+    const bool        add = j->image + image > 0 || j->row + row > 0;
+    const char *const a =
+        panel_of(j, q) + (size_t)((image * p->y_image + row * p->width) * rows) * p->size;
+    for (int64_t kw = 0; kw < c->kw; kw++)
+        k->packed((int)rows, (int)cols, depth, a,
+                  strip_of(j, s) + (size_t)((first + kw * c->dilation[1]) * k->nr) * p->size,
+                  j->dw + (size_t)(q * p->mr * weir_conv_patch(c) + (kh * c->kw + kw) * c->c +
+                                   s * k->nr) *
+                              p->size,
+                  weir_conv_patch(c), add);
+}
+
+static void tile_task(void *ctx, int64_t task)
+{
+    const chunk *const j = ctx;
+    const plan *const  p = j->p;
+    const int64_t      lot = p->split ? p->c.kh : 1, tile = task / lot;
+    const int64_t      first = p->split ? task % lot : 0, end = p->split ? first + 1 : p->c.kh;
+    for (int64_t image = 0; image < j->images; image++)
+        for (int64_t row = 0; row < j->rows; row += p->run)
+            for (int64_t kh = first; kh < end; kh++)
+                taps(j, tile % p->panels, tile / p->panels, kh, image, row);
+}
+
+static weir_status run(const weir_kargs *k)
+{
+    const plan *const      p = k->state;
+    const weir_conv *const c = &p->c;
+    chunk j = {.p = p, .x = k->src[0], .dy = k->src[1], .dw = k->dst[0], .work = k->work};
+    memset((char *)k->work + p->work - UNIT, 0, UNIT);
+    for (j.image = 0; j.image < c->n; j.image += p->images) {
+        j.images = min64(p->images, c->n - j.image);
+        for (j.row = 0; j.row < c->oh; j.row += p->rows) {
+            j.rows = min64(p->rows, c->oh - j.row);
+            weir_parallel(k->threads, j.images * (j.rows + halo(p)), pack_task, &j);
+            weir_parallel(k->threads, p->panels * p->strips * (p->split ? c->kh : 1), tile_task,
+                          &j);
+        }
+    }
+    if (p->bias)
+        weir_conv_bias_grad(c, k->src[1], k->dst[1], (char *)k->work + p->sums_at, k->threads);
+    return WEIR_OK;
+}
+
+/* ---- choose ---- */
+
+/* Rows of y and images of a chunk, one row of one image at least, and what they take packed. */
+static void plan_chunk(plan *p)
+{
+    const weir_conv *const c = &p->c;
+    const int64_t          lanes = p->strips * p->kernel->nr + c->o;
+    const int64_t          row = lanes * p->width * (int64_t)p->size;
+    const int64_t          bytes = weir_conv_block_bytes(c, p->size);
+    const int64_t          most = max64(1, bytes / row - halo(p));
+    p->rows = ceil_div(c->oh, ceil_div(c->oh, most));
+    const int64_t fit = max64(1, bytes / (row * (c->oh + halo(p))));
+    p->images = p->rows < c->oh ? 1 : ceil_div(c->n, ceil_div(c->n, fit));
+    p->run = min64(p->rows, max64(1, DEPTH / p->width));
+    p->x_image = (p->rows + halo(p)) * p->width + p->lead;
+    p->y_image = p->rows * p->width;
+}
+
+static size_t in_units(int64_t elements, size_t size)
+{
+    return ((size_t)elements * size + UNIT - 1) / UNIT * UNIT;
+}
+
+bool weir_conv_grad_w_suits(const weir_conv *c)
+{
+    enum { CHANNELS = 16, PIXELS = 64 };
+    return c->groups == 1 && !c->turned && c->stride[0] == 1 && c->stride[1] == 1 &&
+           c->kh * c->kw > 1 && c->c >= CHANNELS && c->o >= CHANNELS && c->oh * c->ow >= PIXELS &&
+           c->n > 0 && c->pad[1] <= (c->kw - 1) * c->dilation[1];
+}
+
+weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_choice *out)
+{
+    static const weir_gemm_kernels *const table[] = WEIR_ISA_TABLE(&weir_gemm_kernels);
+    static const char *const              name[] = {"own base", "own avx2", "own avx512"};
+    const weir_isa                        isa = weir_cpu_isa();
+    const bool                            f32 = c->dtype == WEIR_F32;
+    const int64_t reach = c->ow + (c->kw - 1) * c->dilation[1] - c->pad[1] - c->w;
+    plan *const   p = weir_mem_zalloc(1, sizeof *p);
+    if (!p)
+        return WEIR_ERR_NOMEM;
+    *p = (plan){.c = *c,
+                .kernel = f32 ? &table[isa]->f32 : &table[isa]->f64,
+                .size = weir_dtype_size(c->dtype),
+                .bias = bias,
+                .lead = max64(c->pad[1], max64(reach, 0))};
+    p->width = p->lead + c->w;
+    p->panels = ceil_div(c->o, p->kernel->mr);
+    p->mr = ceil_div(c->o, p->panels);
+    p->strips = ceil_div(c->c, p->kernel->nr);
+    p->split = p->panels * p->strips < FEW_TILES;
+    plan_chunk(p);
+    p->y_at = in_units(p->strips * p->kernel->nr * p->images * p->x_image, p->size);
+    p->sums_at = p->y_at + in_units(c->o * p->images * p->y_image, p->size);
+    p->work = p->sums_at + (bias ? weir_conv_bias_work(c) : 0) + UNIT;
+    *out = (weir_choice){.run = run,
+                         .work = p->work,
+                         .state = p,
+                         .destroy = weir_mem_free,
+                         .impl = name[isa]};
+    return WEIR_OK;
+}

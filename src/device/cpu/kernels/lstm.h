@@ -1,0 +1,27 @@
+/* lstm.h - what lstm.c and its loops, compiled per instruction set, agree on. */
+#ifndef WEIR_DEVICE_CPU_KERNELS_LSTM_H
+#define WEIR_DEVICE_CPU_KERNELS_LSTM_H
+
+#include <stdint.h>
+
+/* A patch of one time step: rows x cols of the hidden units. In rows of gates, 4 * hidden elements,
+ * the gates i f g o of a unit lie `hidden` elements apart. All pointers are at the patch. */
+typedef struct weir_lstm_patch {
+    int64_t rows, cols, hidden;
+} weir_lstm_patch;
+
+typedef struct weir_lstm_loops {
+    /* Sums in the gates become i f g o; c and h follow from them and the cell before. */
+    void (*cell)(const weir_lstm_patch *p, void *gates, const void *before, void *c, void *h);
+    /* The gradient of the sums. carry_h, what came from the step after, and carry_c are summed with
+     * dh and dc (NULL: nothing); carry_c is left as that of the cell before. */
+    void (*back)(const weir_lstm_patch *p, const void *gates, const void *before, const void *c,
+                 const void *dh, const void *dc, const void *carry_h, void *carry_c, void *dgates);
+} weir_lstm_loops;
+
+/* Indexed by weir_dtype: f32, f64. */
+extern const weir_lstm_loops weir_lstm_loops_base[2];
+extern const weir_lstm_loops weir_lstm_loops_avx2[2];
+extern const weir_lstm_loops weir_lstm_loops_avx512[2];
+
+#endif

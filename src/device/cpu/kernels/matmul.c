@@ -1,0 +1,265 @@
+/* matmul.c - chooses and runs the matrix product, alone and in batches, and the linear layer.
+ *
+ * Small products are our own: libraries take longer to begin. Larger ones go to the library
+ * that was faster on this kind of processor. f64 never goes to oneDNN. Halves
+ * are widened (widen.h).
+ *
+ * Batches: few large products one after the other, each by all workers; many or small ones side by
+ * side, each by one worker and our own code. Which of the two follows from the shapes. */
+#include <string.h>
+
+#include "core/attr.h"
+#include "core/dtype.h"
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/common/div.h"
+#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/gemm/onednn.h"
+#include "device/cpu/gemm/openblas.h"
+#include "device/cpu/kernels/widen.h"
+
+/* State of a choice: a product by lib, or by gemm with the bias laid down first. */
+typedef struct product {
+    weir_gemm    gemm;
+    weir_onednn *lib; /* owned, or NULL */
+    bool         bias;
+} product;
+
+static void product_free(void *state)
+{
+    product *const p = state;
+    weir_onednn_free(p->lib);
+    weir_mem_free(p);
+}
+
+/* ---- run ---- */
+
+static weir_status run(const weir_kargs *k)
+{
+    const product *const         p = k->state;
+    const weir_gemm_shape *const s = &p->gemm.shape;
+    if (p->lib)
+        return weir_onednn_run(p->lib, k->src, k->dst, k->work, k->threads);
+    if (p->bias)
+        weir_gemm_bias(k->dst[0], k->src[2], s->m, (size_t)s->n * p->gemm.size, k->threads);
+    weir_gemm_run(&p->gemm, k->src[0], k->src[1], k->dst[0], p->bias, k->work, k->threads);
+    return WEIR_OK;
+}
+
+/* ---- choose ---- */
+
+static weir_status plan(weir_device *d, const weir_gemm_shape *s, product *p)
+{
+    weir_gemm_want       want;
+    const weir_openblas *blas;
+    WEIR_TRY(weir_gemm_libraries(d, "WEIR_GEMM", &want, &blas));
+    weir_gemm_plan(&p->gemm, s, blas, want);
+    if (s->dtype == WEIR_F32 && weir_gemm_asks_onednn(&p->gemm, want))
+        return weir_onednn_matmul(d, s, p->bias, &p->lib);
+    return WEIR_OK;
+}
+
+static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, weir_choice *out)
+{
+    product *const p = weir_mem_zalloc(1, sizeof *p);
+    if (!p)
+        return WEIR_ERR_NOMEM;
+    p->bias = bias;
+    const weir_status status = plan(d, s, p);
+    if (status != WEIR_OK) {
+        product_free(p);
+        return status;
+    }
+    *out = (weir_choice){.run = run,
+                         .state = p,
+                         .destroy = product_free,
+                         .work = p->lib ? weir_onednn_work(p->lib) : p->gemm.work,
+                         .impl = p->lib ? weir_onednn_impl(p->lib) : p->gemm.impl};
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_matmul_attr *const t = c->attr;
+    const weir_desc *const a = &c->in[0].desc, *const b = &c->in[1].desc;
+    const weir_gemm_shape s = {.dtype = a->dtype,
+                               .ta = t->ta != 0,
+                               .tb = t->tb != 0,
+                               .m = a->dim[t->ta ? 1 : 0],
+                               .k = a->dim[t->ta ? 0 : 1],
+                               .n = b->dim[t->tb ? 0 : 1],
+                               .lda = a->dim[1],
+                               .ldb = b->dim[1],
+                               .ldc = b->dim[t->tb ? 0 : 1]};
+    if (weir_is_half(s.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_matmul, out);
+    return choose(d, &s, false, out);
+}
+
+weir_status weir_cpu_linear(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_desc *const x = &c->in[0].desc, *const w = &c->in[1].desc;
+    const weir_gemm_shape s = {.dtype = x->dtype,
+                               .tb = true,
+                               .m = x->dim[0],
+                               .n = w->dim[0],
+                               .k = x->dim[1],
+                               .lda = x->dim[1],
+                               .ldb = x->dim[1],
+                               .ldc = w->dim[0]};
+    if (weir_is_half(s.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_linear, out);
+    return choose(d, &s, c->nin == 3, out);
+}
+
+/* ---- batches ---- */
+
+enum {
+    TOGETHER = 16 * 1024 * 1024, /* multiply-adds of a product from which all workers share it, */
+    TOGETHER_FEW = 256 * 1024,   /* ... and where there are no more than FEW products */
+    FEW = 8,
+    TASK_VOLUME = 256 * 1024,    /* multiply-adds worth a task */
+    UNIT = 64                    /* bytes that scratch is a multiple of */
+};
+
+/* State of a choice. Offsets are in elements; a repeated axis has stride 0. */
+typedef struct batches {
+    product one;
+    bool    aside;                 /* side by side, by `one.gemm` alone */
+    int     ndim;                  /* axes before the matrices */
+    int64_t dim[WEIR_MAX_DIMS], stride_a[WEIR_MAX_DIMS], stride_b[WEIR_MAX_DIMS];
+    int64_t n, each, step;         /* products, products of a task, elements of a result */
+    size_t  scratch;               /* bytes of a worker or, together, of all */
+    size_t  work;
+} batches;
+
+static void batches_free(void *state)
+{
+    batches *const p = state;
+    weir_onednn_free(p->one.lib);
+    weir_mem_free(p);
+}
+
+/* The operands of product i. */
+static void operands_of(const batches *p, const weir_kargs *k, int64_t i, void *src[2], void **dst)
+{
+    const size_t size = p->one.gemm.size;
+    int64_t      a = 0, b = 0, rest = i;
+    for (int axis = p->ndim - 1; axis >= 0; axis--) {
+        const int64_t at = rest % p->dim[axis];
+        rest /= p->dim[axis];
+        a += at * p->stride_a[axis];
+        b += at * p->stride_b[axis];
+    }
+    src[0] = (char *)k->src[0] + (size_t)a * size;
+    src[1] = (char *)k->src[1] + (size_t)b * size;
+    *dst = (char *)k->dst[0] + (size_t)(i * p->step) * size;
+}
+
+static void batch_task(void *ctx, int64_t task)
+{
+    const weir_kargs *const k = ctx;
+    const batches *const    p = k->state;
+    char *const             work = k->work;
+    for (int64_t i = task * p->each; i < min64(p->n, (task + 1) * p->each); i++) {
+        void *src[2], *dst;
+        operands_of(p, k, i, src, &dst);
+        weir_gemm_run(&p->one.gemm, src[0], src[1], dst, false,
+                      work ? work + (size_t)weir_thread_index() * p->scratch : NULL, NULL);
+    }
+}
+
+static weir_status run_batches(const weir_kargs *k)
+{
+    const batches *const p = k->state;
+    if (p->aside) {
+        /* Which workers take part is not known; what was asked for counts as used. */
+        if (p->work > 0)
+            memset((char *)k->work + p->work - UNIT, 0, UNIT);
+        weir_kargs own = *k;
+        weir_parallel(k->threads, ceil_div(p->n, p->each), batch_task, &own);
+        return WEIR_OK;
+    }
+    for (int64_t i = 0; i < p->n; i++) {
+        void *src[2], *dst;
+        operands_of(p, k, i, src, &dst);
+        if (p->one.lib)
+            WEIR_TRY(weir_onednn_run(p->one.lib, src, &dst, k->work, k->threads));
+        else
+            weir_gemm_run(&p->one.gemm, src[0], src[1], dst, false, k->work, k->threads);
+    }
+    return WEIR_OK;
+}
+
+/* Where operand i's matrices are, for the batches of the result. */
+static void batch_strides(const weir_call *c, int i, int ndim, int64_t stride[WEIR_MAX_DIMS])
+{
+    const weir_desc *const in = &c->in[i].desc;
+    weir_desc              to = c->out[0].desc;
+    weir_layout            seen;
+    for (int axis = 1; axis <= 2; axis++)
+        to.dim[to.ndim - axis] = in->dim[in->ndim - axis];
+    weir_shape_expand(&c->in[i], &to, &seen);
+    memcpy(stride, seen.stride, (size_t)ndim * sizeof *stride);
+}
+
+static weir_status plan_batches(weir_device *d, const weir_gemm_shape *s, batches *p)
+{
+    weir_gemm_want       want;
+    const weir_openblas *blas;
+    const double         volume = (double)s->m * (double)s->n * (double)s->k;
+    WEIR_TRY(weir_gemm_libraries(d, "WEIR_GEMM", &want, &blas));
+    p->aside = volume < TOGETHER && (volume < TOGETHER_FEW || p->n > FEW) &&
+               (want == WEIR_GEMM_ANY || want == WEIR_GEMM_OWN);
+    if (!p->aside) {
+        WEIR_TRY(plan(d, s, &p->one));
+        p->work = p->one.lib ? weir_onednn_work(p->one.lib) : p->one.gemm.work;
+        return WEIR_OK;
+    }
+    weir_gemm_plan_alone(&p->one.gemm, s);
+    p->each = volume > 0 ? max64(1, (int64_t)(TASK_VOLUME / volume)) : max64(1, p->n);
+    p->scratch = (p->one.gemm.work + UNIT - 1) / UNIT * UNIT;
+    p->work = p->scratch * (size_t)weir_threads_count(d->threads);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_batch_matmul(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_matmul_attr *const t = c->attr;
+    const weir_desc *const a = &c->in[0].desc, *const b = &c->in[1].desc;
+    const weir_desc *const y = &c->out[0].desc;
+    const int64_t *const   da = a->dim + a->ndim - 2, *const db = b->dim + b->ndim - 2;
+    const weir_gemm_shape  s = {.dtype = a->dtype,
+                                .ta = t->ta != 0,
+                                .tb = t->tb != 0,
+                                .m = da[t->ta ? 1 : 0],
+                                .k = da[t->ta ? 0 : 1],
+                                .n = db[t->tb ? 0 : 1],
+                                .lda = da[1],
+                                .ldb = db[1],
+                                .ldc = db[t->tb ? 0 : 1]};
+    if (weir_is_half(s.dtype))
+        return weir_cpu_widened(d, c, weir_cpu_batch_matmul, out);
+    batches *const p = weir_mem_zalloc(1, sizeof *p);
+    if (!p)
+        return WEIR_ERR_NOMEM;
+    p->ndim = y->ndim - 2;
+    p->n = 1;
+    for (int i = 0; i < p->ndim; i++)
+        p->n *= p->dim[i] = y->dim[i];
+    p->step = s.m * s.n;
+    batch_strides(c, 0, p->ndim, p->stride_a);
+    batch_strides(c, 1, p->ndim, p->stride_b);
+    const weir_status status = plan_batches(d, &s, p);
+    if (status != WEIR_OK) {
+        batches_free(p);
+        return status;
+    }
+    *out = (weir_choice){.run = run_batches,
+                         .state = p,
+                         .destroy = batches_free,
+                         .work = p->work,
+                         .impl = p->one.lib ? weir_onednn_impl(p->one.lib) : p->one.gemm.impl};
+    return WEIR_OK;
+}

@@ -1,0 +1,35 @@
+/* pool2d.h - what pool2d.c and its loops, compiled per instruction set, agree on. */
+#ifndef WEIR_DEVICE_CPU_KERNELS_POOL2D_H
+#define WEIR_DEVICE_CPU_KERNELS_POOL2D_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define WEIR_POOL_CELLS 256     /* cells handed to a loop at once, at most */
+
+/* One cell of an image or of pooled data: its channels lie side by side. */
+typedef struct weir_pool_cell {
+    const void    *at;
+    const uint8_t *winner;      /* gradient of a maximum: the cell of the window that won */
+    int64_t        place;       /* the cell's number in the window */
+    double         scale;       /* gradient of an average: 1 / cells averaged */
+} weir_pool_cell;
+
+/* Each makes the c channels of one cell from n > 0 cells. `first` overwrites, else adds to y. */
+typedef struct weir_pool_loops {
+    /* y = the first largest (but the last NaN), winner = its place */
+    void (*max)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, uint8_t *winner);
+    /* y += cell where winner == place */
+    void (*max_grad)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, bool first);
+    /* y += cell; y += cell * scale */
+    void (*sum)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, bool first);
+    void (*scaled)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, bool first);
+    void (*scale)(void *y, int64_t c, double scale);
+} weir_pool_loops;
+
+/* Indexed by weir_dtype: f32, f64. */
+extern const weir_pool_loops weir_pool_loops_base[2];
+extern const weir_pool_loops weir_pool_loops_avx2[2];
+extern const weir_pool_loops weir_pool_loops_avx512[2];
+
+#endif

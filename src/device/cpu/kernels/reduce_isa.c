@@ -1,0 +1,198 @@
+/* reduce_isa.c - the loops of reductions of one input, compiled once per instruction set. */
+#include "device/cpu/kernels/reduce.h"
+
+#include <math.h>
+
+#include "device/cpu/isa.h"
+
+#define ADD(a, b)       ((a) + (b))
+#define MUL(a, b)       ((a) * (b))
+#define MAX_INT(a, b)   ((b) > (a) ? (b) : (a))
+#define MAX_FLOAT(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))      /* NaN stays */
+#define MIN_INT(a, b)   ((b) < (a) ? (b) : (a))
+#define MIN_FLOAT(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
+
+#define T        float
+#define L        float
+#define A        double
+#define OP       ADD
+#define START    0
+#define FN(name) name##_sum_f32
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        double
+#define L        double
+#define A        double
+#define OP       ADD
+#define START    0
+#define FN(name) name##_sum_f64
+#include "device/cpu/kernels/reduce_type.h"
+
+/* Integer sums wrap around: unsigned lanes. */
+#define T        int32_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       ADD
+#define START    0
+#define FN(name) name##_sum_i32
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        int64_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       ADD
+#define START    0
+#define FN(name) name##_sum_i64
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint8_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       ADD
+#define START    0
+#define FN(name) name##_sum_u8
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        float
+#define L        float
+#define A        double
+#define OP       MAX_FLOAT
+#define START    (-INFINITY)
+#define FN(name) name##_max_f32
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        double
+#define L        double
+#define A        double
+#define OP       MAX_FLOAT
+#define START    ((double)-INFINITY)
+#define FN(name) name##_max_f64
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        int32_t
+#define L        int32_t
+#define A        int64_t
+#define OP       MAX_INT
+#define START    INT32_MIN
+#define FN(name) name##_max_i32
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        int64_t
+#define L        int64_t
+#define A        int64_t
+#define OP       MAX_INT
+#define START    INT64_MIN
+#define FN(name) name##_max_i64
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint8_t
+#define L        uint8_t
+#define A        int64_t
+#define OP       MAX_INT
+#define START    0
+#define FN(name) name##_max_u8
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        float
+#define L        float
+#define A        double
+#define OP       MIN_FLOAT
+#define START    INFINITY
+#define FN(name) name##_min_f32
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        double
+#define L        double
+#define A        double
+#define OP       MIN_FLOAT
+#define START    ((double)INFINITY)
+#define FN(name) name##_min_f64
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        int32_t
+#define L        int32_t
+#define A        int64_t
+#define OP       MIN_INT
+#define START    INT32_MAX
+#define FN(name) name##_min_i32
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        int64_t
+#define L        int64_t
+#define A        int64_t
+#define OP       MIN_INT
+#define START    INT64_MAX
+#define FN(name) name##_min_i64
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint8_t
+#define L        uint8_t
+#define A        int64_t
+#define OP       MIN_INT
+#define START    UINT8_MAX
+#define FN(name) name##_min_u8
+#include "device/cpu/kernels/reduce_type.h"
+
+/* Products collect in f64: a part may overflow where the whole does not. Integers wrap around. */
+#define T        float
+#define L        double
+#define A        double
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_f32
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        double
+#define L        double
+#define A        double
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_f64
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        int32_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_i32
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        int64_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_i64
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint8_t
+#define L        uint64_t
+#define A        uint64_t
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_u8
+#include "device/cpu/kernels/reduce_type.h"
+
+const weir_reduce_loops WEIR_ISA_NAME(weir_reduce_loops)[WEIR_REDUCE_OPS][WEIR_REDUCE_TYPES] = {
+    [WEIR_REDUCE_SUM] = {{columns_sum_f32, line_sum_f32},
+                         {columns_sum_f64, line_sum_f64},
+                         {columns_sum_i32, line_sum_i32},
+                         {columns_sum_i64, line_sum_i64},
+                         {columns_sum_u8, line_sum_u8}},
+    [WEIR_REDUCE_MAX] = {{columns_max_f32, line_max_f32},
+                         {columns_max_f64, line_max_f64},
+                         {columns_max_i32, line_max_i32},
+                         {columns_max_i64, line_max_i64},
+                         {columns_max_u8, line_max_u8}},
+    [WEIR_REDUCE_MIN] = {{columns_min_f32, line_min_f32},
+                        {columns_min_f64, line_min_f64},
+                        {columns_min_i32, line_min_i32},
+                        {columns_min_i64, line_min_i64},
+                        {columns_min_u8, line_min_u8}},
+    [WEIR_REDUCE_PROD] = {{columns_prod_f32, line_prod_f32},
+                         {columns_prod_f64, line_prod_f64},
+                         {columns_prod_i32, line_prod_i32},
+                         {columns_prod_i64, line_prod_i64},
+                         {columns_prod_u8, line_prod_u8}},
+};

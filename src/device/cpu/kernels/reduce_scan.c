@@ -1,0 +1,311 @@
+/* reduce_scan.c - along the reduced axes element by element: gradients of a maximum and of a
+ * product, where a maximum or minimum is, and running sums.
+ *
+ * A block is up to 256 results side by side in memory; each keeps its own small state while the
+ * reduced elements pass in logical (row-major) order. Blocks are independent, so any number of
+ * threads makes the same bits. */
+#include <math.h>
+
+#include "core/dtype.h"
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/common/axes.h"
+#include "device/common/div.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/kernels/real.h"
+#include "device/cpu/kernels/widen.h"
+
+#define SCAN_COLS 256
+
+struct scan;
+
+/* Elements of one block: x and dx share offsets, so do all small operands (y, dy, result). */
+typedef void (*block_fn)(const struct scan *s, const char *x, const char *const *small, char *to,
+                         int64_t cols);
+
+typedef struct scan {
+    block_fn block;
+    int      x, small[2];               /* inputs: the large one, and the small ones or -1 */
+    bool     large;                     /* the result is as large as x */
+    bool     reverse;                   /* running sums from the end */
+    int64_t  size, to_size;             /* bytes of an element of x, of the result */
+    axes     keep, over;                /* outer kept axes; reduced axes in logical order */
+    axis     col;                       /* the innermost kept axis */
+    int64_t  outs, blocks, reduced;     /* results along keep; column blocks; elements of each */
+    int64_t  group, groups;             /* of outs per task; tasks along them */
+} scan;
+
+static void one_block(const scan *s, const weir_kargs *k, int64_t o, int64_t col)
+{
+    const axes_place at = axes_at(&s->keep, o);
+    const int64_t    x = at.in + col * s->col.in, y = at.out + col * s->col.out;
+    const char      *small[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++)
+        if (s->small[i] >= 0)
+            small[i] = (const char *)k->src[s->small[i]] + y * s->size;
+    s->block(s, (const char *)k->src[s->x] + x * s->size, small,
+             (char *)k->dst[0] + (s->large ? x : y) * s->to_size,
+             min64(SCAN_COLS, s->col.size - col));
+}
+
+static void scan_task(void *ctx, int64_t task)
+{
+    const weir_kargs *k = ctx;
+    const scan       *s = k->state;
+    const int64_t     block = task % s->blocks, first = task / s->blocks * s->group;
+    for (int64_t o = first; o < min64(s->outs, first + s->group); o++)
+        one_block(s, k, o, block * SCAN_COLS);
+}
+
+static weir_status scan_run(const weir_kargs *k)
+{
+    const scan *s = k->state;
+    weir_kargs  own = *k;
+    weir_parallel(k->threads, s->groups * s->blocks, scan_task, &own);
+    return WEIR_OK;
+}
+
+static void scan_axes(scan *s, const weir_layout *x, const weir_layout *y,
+                      const weir_reduce_attr *attr)
+{
+    const axes sorted = axes_of(x, NULL, y, attr, true), listed = axes_of(x, NULL, y, attr, false);
+    for (int i = 0; i < sorted.n; i++)
+        if (!sorted.at[i].reduced)
+            s->keep.at[s->keep.n++] = sorted.at[i];
+    for (int i = 0; i < listed.n; i++)
+        if (listed.at[i].reduced)
+            s->over.at[s->over.n++] = listed.at[i];
+    axes_merge(&s->keep);
+    axes_merge(&s->over);
+    s->col = s->keep.n > 0 ? s->keep.at[--s->keep.n] : (axis){.size = 1};
+    s->outs = axes_count(&s->keep);
+    s->reduced = axes_count(&s->over);
+    s->blocks = ceil_div(s->col.size, SCAN_COLS);
+    s->group = rows_per_task(s->reduced * min64(s->col.size, SCAN_COLS));
+    s->groups = ceil_div(s->outs, s->group);
+}
+
+static weir_status choose(const weir_call *c, const scan *from, const weir_layout *y,
+                          weir_choice *out)
+{
+    if (!from->block)
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CPU kernel for %s",
+                              weir_dtype_name(c->in[from->x].desc.dtype));
+    scan *s = weir_mem_alloc(sizeof *s);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    *s = *from;
+    s->size = (int64_t)weir_dtype_size(c->in[s->x].desc.dtype);
+    s->to_size = (int64_t)weir_dtype_size(c->out[0].desc.dtype);
+    scan_axes(s, &c->in[s->x], y, c->attr);
+    *out = (weir_choice){.run = scan_run, .state = s, .destroy = weir_mem_free, .impl = "c"};
+    return WEIR_OK;
+}
+
+/* ---- gradient of a maximum: to the first element that equals it; small: y, dy ---- */
+
+/* dx may be x itself. */
+#define AMAX_GRAD(name, T)                                                                         \
+    static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
+                     int64_t cols)                                                                 \
+    {                                                                                              \
+        const T      *y = (const void *)small[0], *dy = (const void *)small[1];                    \
+        const int64_t in = s->col.in, out = s->col.out;                                            \
+        unsigned char found[SCAN_COLS] = {0};                                                      \
+        for (int64_t r = 0; r < s->reduced; r++) {                                                 \
+            const int64_t at = axes_at(&s->over, r).in;                                            \
+            const T      *x = (const T *)(const void *)xs + at;                                    \
+            T            *dx = (T *)(void *)to + at;                                               \
+            for (int64_t c = 0; c < cols; c++) {                                                   \
+                const T    v = x[c * in], top = y[c * out];                                        \
+                const bool hit = found[c] == 0 && (v == top || (v != v && top != top));            \
+                dx[c * in] = hit ? dy[c * out] : 0;                                                \
+                found[c] |= hit;                                                                   \
+            }                                                                                      \
+        }                                                                                          \
+    }
+AMAX_GRAD(amax_grad_f32, float)
+AMAX_GRAD(amax_grad_f64, double)
+
+/* dy, x, y: dense, as dx is. */
+weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_dtype t = c->in[1].desc.dtype;
+    const scan       s = {.block = t == WEIR_F32 ? amax_grad_f32 : t == WEIR_F64 ? amax_grad_f64
+                                                                                 : NULL,
+                          .x = 1, .small = {2, 0}, .large = true};
+    if (weir_is_half(t))
+        return weir_cpu_widened(d, c, weir_cpu_amax_grad, out);
+    return choose(c, &s, &c->in[2], out);
+}
+
+/* ---- gradient of a product: dy times the product of all others; small: dy ---- */
+
+/* The factors of a column, in f64: the product of those that are neither 0, infinite (of these the
+ * sign) nor NaN, and how many are. */
+typedef struct factors {
+    double  prod;
+    int64_t zeros, infinite, nans;
+} factors;
+
+static inline double plain_factor(double v)
+{
+    return v == 0 || v != v ? 1 : fabs(v) == HUGE_VAL ? copysign(1, v) : v;
+}
+
+static inline void factors_add(factors *f, double v)
+{
+    f->prod *= plain_factor(v);
+    f->zeros += v == 0;
+    f->infinite += fabs(v) == HUGE_VAL;
+    f->nans += v != v;
+}
+
+/* The product of all factors but one, which is v. */
+static inline double factors_without(const factors *f, double v)
+{
+    const double  rest = f->prod / plain_factor(v);
+    const int64_t zeros = f->zeros - (v == 0), infinite = f->infinite - (fabs(v) == HUGE_VAL);
+
+    return f->nans > (v != v) || (zeros > 0 && infinite > 0) ? (double)NAN
+           : zeros > 0                                       ? 0
+           : infinite > 0                                    ? copysign(HUGE_VAL, rest)
+                                                             : rest;
+}
+
+/* dx may be x itself. */
+#define PROD_GRAD(name, T)                                                                         \
+    static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
+                     int64_t cols)                                                                 \
+    {                                                                                              \
+        const T      *x = (const void *)xs, *dy = (const void *)small[0];                          \
+        const int64_t in = s->col.in, out = s->col.out;                                            \
+        T            *dx = (void *)to;                                                             \
+        factors       f[SCAN_COLS];                                                                \
+        for (int64_t c = 0; c < cols; c++)                                                         \
+            f[c] = (factors){.prod = 1};                                                           \
+        for (int64_t r = 0; r < s->reduced; r++) {                                                 \
+            const int64_t at = axes_at(&s->over, r).in;                                            \
+            for (int64_t c = 0; c < cols; c++)                                                     \
+                factors_add(&f[c], (double)x[at + c * in]);                                        \
+        }                                                                                          \
+        for (int64_t r = 0; r < s->reduced; r++) {                                                 \
+            const int64_t at = axes_at(&s->over, r).in;                                            \
+            for (int64_t c = 0; c < cols; c++) {                                                   \
+                const double others = factors_without(&f[c], (double)x[at + c * in]);              \
+                dx[at + c * in] = (T)((double)dy[c * out] * others);                               \
+            }                                                                                      \
+        }                                                                                          \
+    }
+PROD_GRAD(prod_grad_f32, float)
+PROD_GRAD(prod_grad_f64, double)
+
+/* dy, x: dense, as dx is. */
+weir_status weir_cpu_prod_grad(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_dtype t = c->in[1].desc.dtype;
+    const scan       s = {.block = t == WEIR_F32 ? prod_grad_f32 : t == WEIR_F64 ? prod_grad_f64
+                                                                                 : NULL,
+                          .x = 1, .small = {0, -1}, .large = true};
+    if (weir_is_half(t))
+        return weir_cpu_widened(d, c, weir_cpu_prod_grad, out);
+    return choose(c, &s, &c->in[0], out);
+}
+
+/* ---- the first place of a maximum or minimum; NaN counts as either, as in amax ---- */
+
+#define ARG(name, T, BETTER)                                                                       \
+    static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
+                     int64_t cols)                                                                 \
+    {                                                                                              \
+        const T      *x = (const void *)xs;                                                        \
+        const int64_t in = s->col.in;                                                              \
+        int64_t      *y = (void *)to;                                                              \
+        T             best[SCAN_COLS];                                                             \
+        int64_t       place[SCAN_COLS] = {0};                                                      \
+        (void)small;                                                                               \
+        for (int64_t c = 0; c < cols; c++)                                                         \
+            best[c] = x[c * in];                                                                   \
+        for (int64_t r = 1; r < s->reduced; r++) {                                                 \
+            const int64_t at = axes_at(&s->over, r).in;                                            \
+            for (int64_t c = 0; c < cols; c++) {                                                   \
+                const T    v = x[at + c * in];                                                     \
+                const bool hit = v BETTER best[c] || (v != v && best[c] == best[c]);               \
+                best[c] = hit ? v : best[c];                                                       \
+                place[c] = hit ? r : place[c];                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        for (int64_t c = 0; c < cols; c++)                                                         \
+            y[c * s->col.out] = place[c];                                                          \
+    }
+ARG(argmax_f32, float, >)
+ARG(argmax_f64, double, >)
+ARG(argmax_i32, int32_t, >)
+ARG(argmax_i64, int64_t, >)
+ARG(argmax_u8, uint8_t, >)
+ARG(argmin_f32, float, <)
+ARG(argmin_f64, double, <)
+ARG(argmin_i32, int32_t, <)
+ARG(argmin_i64, int64_t, <)
+ARG(argmin_u8, uint8_t, <)
+
+static weir_status choose_arg(const weir_call *c, const block_fn *by_type, weir_choice *out)
+{
+    const weir_dtype t = c->in[0].desc.dtype;
+    const scan       s = {.block = t <= WEIR_U8 ? by_type[t] : NULL, .x = 0, .small = {-1, -1}};
+    return choose(c, &s, &c->out[0], out);
+}
+
+weir_status weir_cpu_argmax(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    static const block_fn by_type[] = {argmax_f32, argmax_f64, argmax_i32, argmax_i64, argmax_u8};
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_argmax, out)
+                                             : choose_arg(c, by_type, out);
+}
+
+weir_status weir_cpu_argmin(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    static const block_fn by_type[] = {argmin_f32, argmin_f64, argmin_i32, argmin_i64, argmin_u8};
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_argmin, out)
+                                             : choose_arg(c, by_type, out);
+}
+
+/* ---- running sums along one axis; integers wrap ---- */
+
+/* The result may be x itself. */
+#define CUMSUM(name, T, SUM)                                                                       \
+    static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
+                     int64_t cols)                                                                 \
+    {                                                                                              \
+        const T      *x = (const void *)xs;                                                        \
+        const int64_t in = s->col.in;                                                              \
+        T            *y = (void *)to;                                                              \
+        SUM           sum[SCAN_COLS] = {0};                                                        \
+        (void)small;                                                                               \
+        for (int64_t r = 0; r < s->reduced; r++) {                                                 \
+            const int64_t at = axes_at(&s->over, s->reverse ? s->reduced - 1 - r : r).in;          \
+            for (int64_t c = 0; c < cols; c++) {                                                   \
+                sum[c] += (SUM)x[at + c * in];                                                     \
+                y[at + c * in] = (T)sum[c];                                                        \
+            }                                                                                      \
+        }                                                                                          \
+    }
+CUMSUM(cumsum_f32, float, double)
+CUMSUM(cumsum_f64, double, double)
+CUMSUM(cumsum_i32, int32_t, uint32_t)
+CUMSUM(cumsum_i64, int64_t, uint64_t)
+CUMSUM(cumsum_u8, uint8_t, uint8_t)
+
+/* x: dense, as the result is. */
+weir_status weir_cpu_cumsum(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    static const block_fn         by_type[] = {cumsum_f32, cumsum_f64, cumsum_i32, cumsum_i64,
+                                               cumsum_u8};
+    const weir_cumsum_attr *const a = c->attr;
+    const weir_dtype              t = c->in[0].desc.dtype;
+    const scan s = {.block = t <= WEIR_U8 ? by_type[t] : NULL, .x = 0, .small = {-1, -1},
+                    .large = true, .reverse = a->reverse != 0};
+    if (weir_is_half(t))
+        return weir_cpu_widened(d, c, weir_cpu_cumsum, out);
+    return choose(c, &s, &c->out[0], out);
+}

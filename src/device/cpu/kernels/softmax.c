@@ -1,0 +1,114 @@
+/* softmax.c - softmax and its log along one axis, and the gradient of each.
+ *
+ * Operands are dense and equally laid out, so the axis has one step in memory: a tensor is slices
+ * of n rows by `inner` columns. Channels-last images have inner 1 along the channels. Slices, and
+ * blocks of columns of each, are cut into tasks by shape; no two tasks share a sum. */
+#include "device/cpu/kernels/softmax.h"
+
+#include "core/attr.h"
+#include "core/dtype.h"
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/common/div.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/kernels/real.h"
+#include "device/cpu/kernels/widen.h"
+
+typedef struct plan {
+    weir_softmax_loops loops;
+    bool               grad, log;
+    int64_t            size;            /* bytes of an element */
+    int64_t            n, inner, slices;
+    int64_t            blocks;          /* of columns, per slice */
+    int64_t            group;           /* blocks (of all slices) of a task */
+} plan;
+
+/* Columns [col, col + cols) of a slice; `at` is the offset of the first in bytes. */
+static void one_block(const plan *p, const weir_kargs *k, int64_t at, int64_t cols)
+{
+    const char *a = (const char *)k->src[0] + at;
+    const char *y = p->grad ? (const char *)k->src[1] + at : NULL;
+    char       *to = (char *)k->dst[0] + at;
+    if (p->inner == 1 && p->grad)
+        p->loops.line_grad(a, y, p->n, p->log, to);
+    else if (p->inner == 1)
+        p->loops.line(a, p->n, p->log, to);
+    else if (p->grad)
+        p->loops.columns_grad(a, y, p->n, p->inner, cols, p->log, to);
+    else
+        p->loops.columns(a, p->n, p->inner, cols, p->log, to);
+}
+
+static void task_run(void *ctx, int64_t task)
+{
+    const weir_kargs *k = ctx;
+    const plan       *p = k->state;
+    const int64_t     last = min64(p->slices * p->blocks, (task + 1) * p->group);
+    for (int64_t i = task * p->group; i < last; i++) {
+        const int64_t slice = i / p->blocks, col = (i - slice * p->blocks) * WEIR_SOFTMAX_COLS;
+        one_block(p, k, (slice * p->n * p->inner + col) * p->size,
+                  min64(WEIR_SOFTMAX_COLS, p->inner - col));
+    }
+}
+
+static weir_status run(const weir_kargs *k)
+{
+    const plan *p = k->state;
+    weir_kargs  own = *k;
+    weir_parallel(k->threads, ceil_div(p->slices * p->blocks, p->group), task_run, &own);
+    return WEIR_OK;
+}
+
+static weir_status choose(const weir_call *c, bool grad, bool log, weir_choice *out)
+{
+    static const weir_softmax_loops *const table[] = WEIR_ISA_TABLE(weir_softmax_loops);
+    const weir_axis_attr *const            attr = c->attr;
+    const weir_desc *const                 x = &c->in[0].desc;
+    if (!real_type(x->dtype))
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CPU kernel for %s",
+                              weir_dtype_name(x->dtype));
+    plan *p = weir_mem_alloc(sizeof *p);
+    if (!p)
+        return WEIR_ERR_NOMEM;
+    weir_layout dense = {.desc = *x};
+    weir_shape_dense(&dense);
+    const int64_t count = weir_shape_count(x), n = x->dim[attr->axis];
+    const int64_t inner = n == 1 ? 1 : max64(1, dense.stride[attr->axis]);
+    *p = (plan){.loops = table[weir_cpu_isa()][x->dtype],
+                .grad = grad,
+                .log = log,
+                .size = (int64_t)weir_dtype_size(x->dtype),
+                .n = n,
+                .inner = inner,
+                .slices = count > 0 ? count / (n * inner) : 0,
+                .blocks = ceil_div(inner, WEIR_SOFTMAX_COLS),
+                .group = rows_per_task(n * min64(inner, WEIR_SOFTMAX_COLS))};
+    *out = (weir_choice){.run = run, .state = p, .destroy = weir_mem_free, .impl = "c"};
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_softmax(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_softmax, out)
+                                             : choose(c, false, false, out);
+}
+
+weir_status weir_cpu_softmax_grad(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_softmax_grad, out)
+                                             : choose(c, true, false, out);
+}
+
+weir_status weir_cpu_log_softmax(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_log_softmax, out)
+                                             : choose(c, false, true, out);
+}
+
+weir_status weir_cpu_log_softmax_grad(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    return weir_is_half(c->in[0].desc.dtype)
+               ? weir_cpu_widened(d, c, weir_cpu_log_softmax_grad, out)
+               : choose(c, true, true, out);
+}

@@ -1,0 +1,353 @@
+/* update.c - optimiser steps, learning rates, counters, sums: memory overwritten in one pass.
+ *
+ * All operands of a call are dense and equally laid out, but for the rate (with numbers of the
+ * options behind it) and the step, which are read when the call runs. A rate that is NaN: the step
+ * is skipped. */
+#include "device/cpu/kernels/update.h"
+
+#include <math.h>
+
+#include "core/attr.h"
+#include "core/mem.h"
+#include "device/common/div.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/kernels.h"
+#include "device/common/update_rate.h"
+
+enum { TASK = 16 << 10 };   /* elements */
+
+typedef struct update {
+    const weir_update_loops *loops;
+    int                      type;      /* 0: f32, 1: f64 */
+    int                      lr_type;
+    bool                     numbers;   /* behind the rate, in place of the options' */
+    size_t                   size;
+    int64_t                  n;
+    bool                     buffer;    /* a momentum buffer is there */
+    bool                     steps;     /* the number of steps is there: the first is whole */
+    bool                     mean;      /* RMSProp is centered */
+    bool                     decouple;  /* AdamW: weight decay beside the gradient */
+    weir_sgd_args            sgd;
+    weir_adam_args           adam;
+    weir_square_args         square;    /* Adagrad, RMSProp */
+    weir_lr_attr             rate;
+    double                   by;        /* INCREMENT; the value of RESET */
+} update;
+
+/* A run's arguments, with the scalars of this run. */
+typedef struct update_run {
+    const weir_kargs *k;
+    weir_sgd_args     sgd;
+    weir_adam_args    adam;
+    weir_square_args  square;
+} update_run;
+
+static double scalar(const void *at, int type)
+{
+    return type == 0 ? (double)*(const float *)at : *(const double *)at;
+}
+
+/* Number i behind the rate at `lr`, or the option's if the rate stands alone. */
+static double number(const update *u, const void *lr, int i, double option)
+{
+    const size_t size = u->lr_type == 0 ? sizeof(float) : sizeof(double);
+    return u->numbers ? scalar((const char *)lr + (size_t)(1 + i) * size, u->lr_type) : option;
+}
+
+static void *part(const update *u, const weir_kargs *k, int input, int64_t task)
+{
+    return (char *)k->src[input] + (size_t)(task * TASK) * u->size;
+}
+
+static int64_t part_count(const update *u, int64_t task)
+{
+    return min64(TASK, u->n - task * TASK);
+}
+
+static void over_tasks(update_run *r, weir_task_fn fn)
+{
+    const update *const u = r->k->state;
+    if (u->n > 0)
+        weir_parallel(r->k->threads, ceil_div(u->n, TASK), fn, r);
+}
+
+static weir_status choose(const weir_call *c, const update *from, int lr,
+                          weir_status (*run)(const weir_kargs *), weir_choice *out)
+{
+    static const weir_update_loops *const table[] = WEIR_ISA_TABLE(&weir_updates);
+    const weir_dtype type = c->in[0].desc.dtype;
+    if (type != WEIR_F32 && type != WEIR_F64)
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CPU kernel for %s", weir_dtype_name(type));
+    update *const u = weir_mem_alloc(sizeof *u);
+    if (!u)
+        return WEIR_ERR_NOMEM;
+    *u = *from;
+    u->loops = table[weir_cpu_isa()];
+    u->type = type == WEIR_F64;
+    u->lr_type = c->in[lr].desc.dtype == WEIR_F64;
+    u->numbers = weir_shape_count(&c->in[lr].desc) > 1;
+    u->size = weir_dtype_size(type);
+    u->n = weir_shape_count(&c->in[0].desc);
+    *out = (weir_choice){.run = run, .state = u, .destroy = weir_mem_free, .impl = "c"};
+    return WEIR_OK;
+}
+
+/* ---- SGD: param, grad, lr [, momentum buffer [, step]] ---- */
+
+static void sgd_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    u->loops->sgd[u->type](part_count(u, task), part(u, r->k, 0, task), part(u, r->k, 1, task),
+                           u->buffer ? part(u, r->k, 3, task) : NULL, &r->sgd);
+}
+
+static weir_status sgd_run(const weir_kargs *k)
+{
+    const update *const u = k->state;
+    update_run          r = {.k = k, .sgd = u->sgd};
+    r.sgd.lr = scalar(k->src[2], u->lr_type);
+    if (isnan(r.sgd.lr))
+        return WEIR_OK;
+    r.sgd.momentum = number(u, k->src[2], 0, u->sgd.momentum);
+    r.sgd.weight_decay = number(u, k->src[2], 1, u->sgd.weight_decay);
+    r.sgd.take = u->numbers ? 1 - number(u, k->src[2], 2, 0) : u->sgd.take;
+    if (u->steps && *(const double *)k->src[4] == 1)
+        r.sgd.take = 1;
+    over_tasks(&r, sgd_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_sgd_update(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_sgd_attr *const a = c->attr;
+    const update               u = {.buffer = c->nin > 3,
+                                    .steps = c->nin > 4,
+                                    .sgd = {.momentum = a->momentum,
+                                            .weight_decay = a->weight_decay,
+                                            .take = 1 - a->dampening,
+                                            .nesterov = a->nesterov != 0}};
+    (void)d;
+    return choose(c, &u, 2, sgd_run, out);
+}
+
+/* ---- Adam: param, grad, m, v, step, lr ---- */
+
+static void adam_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    u->loops->adam[u->type](part_count(u, task), part(u, r->k, 0, task), part(u, r->k, 1, task),
+                            part(u, r->k, 2, task), part(u, r->k, 3, task), &r->adam);
+}
+
+static weir_status adam_run(const weir_kargs *k)
+{
+    const update *const u = k->state;
+    const double        t = *(const double *)k->src[4];
+    update_run          r = {.k = k, .adam = u->adam};
+    const double        lr = scalar(k->src[5], u->lr_type);
+    const double        decay = number(u, k->src[5], 3, u->adam.weight_decay);
+    if (isnan(lr))
+        return WEIR_OK;
+    r.adam.beta1 = number(u, k->src[5], 0, u->adam.beta1);
+    r.adam.beta2 = number(u, k->src[5], 1, u->adam.beta2);
+    r.adam.eps = number(u, k->src[5], 2, u->adam.eps);
+    r.adam.weight_decay = u->decouple ? 0 : decay;
+    r.adam.keep = 1 - lr * (u->decouple ? decay : 0);
+    r.adam.step = lr / (1 - weir_count_power(r.adam.beta1, t));
+    r.adam.root = sqrt(1 - weir_count_power(r.adam.beta2, t));
+    over_tasks(&r, adam_task);
+    return WEIR_OK;
+}
+
+static weir_status choose_adam(const weir_call *c, bool decouple, weir_choice *out)
+{
+    const weir_adam_attr *const a = c->attr;
+    const update                u = {.decouple = decouple,
+                                     .adam = {.beta1 = a->beta1,
+                                              .beta2 = a->beta2,
+                                              .eps = a->eps,
+                                              .weight_decay = a->weight_decay}};
+    return choose(c, &u, 5, adam_run, out);
+}
+
+weir_status weir_cpu_adam_update(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    return choose_adam(c, false, out);
+}
+
+/* The decay is the parameter's own, not the gradient's. */
+weir_status weir_cpu_adamw_update(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    (void)d;
+    return choose_adam(c, true, out);
+}
+
+/* ---- Adagrad: param, grad, lr, sum of squares ---- */
+
+static void adagrad_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    u->loops->adagrad[u->type](part_count(u, task), part(u, r->k, 0, task),
+                               part(u, r->k, 1, task), part(u, r->k, 3, task), &r->square);
+}
+
+static weir_status adagrad_run(const weir_kargs *k)
+{
+    const update *const u = k->state;
+    update_run          r = {.k = k, .square = u->square};
+    r.square.lr = scalar(k->src[2], u->lr_type);
+    if (isnan(r.square.lr))
+        return WEIR_OK;
+    r.square.eps = number(u, k->src[2], 0, u->square.eps);
+    r.square.weight_decay = number(u, k->src[2], 1, u->square.weight_decay);
+    over_tasks(&r, adagrad_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_adagrad_update(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_adagrad_attr *const a = c->attr;
+    const update u = {.square = {.eps = a->eps,
+                                 .weight_decay = a->weight_decay,
+                                 .eps_inside = a->eps_inside != 0}};
+    (void)d;
+    return choose(c, &u, 2, adagrad_run, out);
+}
+
+/* ---- RMSProp: param, grad, lr, mean square [, momentum buffer] [, mean] ---- */
+
+static void rmsprop_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    void *const buffer = u->buffer ? part(u, r->k, 4, task) : NULL;
+    void *const mean = u->mean ? part(u, r->k, 4 + u->buffer, task) : NULL;
+    u->loops->rmsprop[u->type](part_count(u, task), part(u, r->k, 0, task),
+                               part(u, r->k, 1, task), part(u, r->k, 3, task), buffer, mean,
+                               &r->square);
+}
+
+static weir_status rmsprop_run(const weir_kargs *k)
+{
+    const update *const u = k->state;
+    update_run          r = {.k = k, .square = u->square};
+    r.square.lr = scalar(k->src[2], u->lr_type);
+    if (isnan(r.square.lr))
+        return WEIR_OK;
+    r.square.alpha = number(u, k->src[2], 0, u->square.alpha);
+    r.square.eps = number(u, k->src[2], 1, u->square.eps);
+    r.square.weight_decay = number(u, k->src[2], 2, u->square.weight_decay);
+    r.square.momentum = number(u, k->src[2], 3, u->square.momentum);
+    over_tasks(&r, rmsprop_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_rmsprop_update(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_rmsprop_attr *const a = c->attr;
+    const update                   u = {.buffer = a->momentum != 0,
+                                        .mean = a->centered != 0,
+                                        .square = {.alpha = a->alpha,
+                                                   .eps = a->eps,
+                                                   .weight_decay = a->weight_decay,
+                                                   .momentum = a->momentum,
+                                                   .eps_inside = a->eps_inside != 0}};
+    (void)d;
+    return choose(c, &u, 2, rmsprop_run, out);
+}
+
+/* ---- learning rate: lr, step ---- */
+
+static weir_status lr_run(const weir_kargs *k)
+{
+    const update *const u = k->state;
+    const double        rate = weir_rate_at(&u->rate, *(const double *)k->src[1]);
+    if (u->type == 0)
+        *(float *)k->src[0] = (float)rate;
+    else
+        *(double *)k->src[0] = rate;
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_lr_schedule(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const update u = {.rate = *(const weir_lr_attr *)c->attr};
+    (void)d;
+    return choose(c, &u, 0, lr_run, out);
+}
+
+/* ---- increment ---- */
+
+static void increment_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    u->loops->increment[u->type](part_count(u, task), part(u, r->k, 0, task), u->by);
+}
+
+static weir_status increment_run(const weir_kargs *k)
+{
+    update_run r = {.k = k};
+    over_tasks(&r, increment_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_increment(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_increment_attr *const a = c->attr;
+    const update                     u = {.by = a->by};
+    (void)d;
+    return choose(c, &u, 0, increment_run, out);
+}
+
+/* ---- accumulate: buffer, grad ---- */
+
+static void accumulate_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    u->loops->accumulate[u->type](part_count(u, task), part(u, r->k, 0, task),
+                                  part(u, r->k, 1, task));
+}
+
+static weir_status accumulate_run(const weir_kargs *k)
+{
+    update_run r = {.k = k};
+    over_tasks(&r, accumulate_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_accumulate(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const update u = {.loops = NULL};
+    (void)d;
+    return choose(c, &u, 0, accumulate_run, out);
+}
+
+/* ---- reset ---- */
+
+static void reset_task(void *ctx, int64_t task)
+{
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    u->loops->reset[u->type](part_count(u, task), part(u, r->k, 0, task), u->by);
+}
+
+static weir_status reset_run(const weir_kargs *k)
+{
+    update_run r = {.k = k};
+    over_tasks(&r, reset_task);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_reset(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_reset_attr *const a = c->attr;
+    const update                 u = {.by = a->value};
+    (void)d;
+    return choose(c, &u, 0, reset_run, out);
+}

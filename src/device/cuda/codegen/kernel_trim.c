@@ -1,0 +1,81 @@
+/* kernel_trim.c - the folder of compiled kernels stays within a number of bytes: those that were
+ * used longest ago go. See kernel_file.h.
+ *
+ * Reading a kernel's file sets its time (kernel_file.c). Half of the bytes are let stand, so that
+ * this is seldom done. Files of other names are none of ours; what a process that died left beside
+ * its place counts as a kernel. Another process may do the same at the same time: a file that is
+ * gone is compiled anew. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/text.h"
+#include "core/vec.h"
+#include "device/cuda/codegen/kernel_file.h"
+
+typedef struct found {
+    char           *path;       /* owned */
+    struct timespec used;
+    size_t          bytes;
+} found;
+
+typedef WEIR_VEC(found) founds;
+
+static int by_age(const void *x, const void *y)
+{
+    const struct timespec a = ((const found *)x)->used, b = ((const found *)y)->used;
+
+    if (a.tv_sec != b.tv_sec)
+        return a.tv_sec < b.tv_sec ? -1 : 1;
+    return (a.tv_nsec > b.tv_nsec) - (a.tv_nsec < b.tv_nsec);
+}
+
+/* Two hashes and ".kernel"; more behind that while it is being written. */
+static bool is_ours(const char *name)
+{
+    enum { DIGITS = 32 };
+
+    return strspn(name, "0123456789abcdef") == DIGITS && strncmp(name + DIGITS, ".kernel", 7) == 0;
+}
+
+static void note(founds *list, const char *folder, const char *name)
+{
+    struct stat st;
+    weir_string s = {0};
+
+    if (!is_ours(name))
+        return;
+    weir_string_add(&s, "%s/%s", folder, name);
+    char *const path = weir_string_take(&s);
+    if (!path)
+        return;
+    if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+        !weir_vec_push(list, ((found){path, st.st_mtim, (size_t)st.st_size})))
+        weir_mem_free(path);
+}
+
+void weir_kernel_folder_trim(const char *folder, size_t most)
+{
+    DIR *const dir = opendir(folder);
+    founds     list = {0};
+    size_t     bytes = 0;
+
+    if (!dir)
+        return;
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+        note(&list, folder, e->d_name);
+    (void)closedir(dir);
+    if (list.n > 1)
+        qsort(list.at, list.n, sizeof *list.at, by_age);
+    for (uint32_t i = 0; i < list.n; i++)
+        bytes += list.at[i].bytes;
+    const size_t keep = bytes > most ? most / 2 : most;
+    for (uint32_t i = 0; i < list.n; i++) {
+        if (bytes > keep && remove(list.at[i].path) == 0)
+            bytes -= list.at[i].bytes;
+        weir_mem_free(list.at[i].path);
+    }
+    weir_vec_free(&list);
+}

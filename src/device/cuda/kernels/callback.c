@@ -1,0 +1,183 @@
+/* callback.c - CALLBACK and CALLBACK_GRAD: the caller's functions on operands copied to the host.
+ *
+ * Pinned memory for all operands, row-major, belongs to the choice: a run allocates nothing. One
+ * that is not row-major on the card is copied into the workspace there before it comes to the
+ * host, or from there after it has gone to the card. These are the only runs that wait: for what
+ * was queued before the function, and for its results, as the next run uses the same memory. */
+#include "device/common/callback.h"
+
+#include "core/mem.h"
+#include "device/cuda/kernels/kernels.h"
+
+enum { HOST_ALIGN = 64 };
+
+typedef struct operand {
+    weir_layout        memory, host;
+    const weir_choice *copy;        /* between the two on the card; NULL: they are equal */
+    size_t             bytes;
+    size_t             at;          /* of the copy in the workspace */
+    size_t             host_at;     /* in the pinned memory */
+} operand;
+
+typedef struct callback {
+    callback_map map;
+    operand      operand[CALLBACK_OPERANDS];    /* inputs, then outputs */
+    void        *pinned;
+} callback;
+
+/* ---- running ---- */
+
+static weir_call copy_call(const operand *o, bool in, weir_layout *to)
+{
+    *to = in ? o->host : o->memory;
+    return (weir_call){.op = WEIR_OP_COPY, .nin = 1, .nout = 1,
+                       .in = in ? &o->memory : &o->host, .out = to, .alias = -1};
+}
+
+/* The copy on the card. */
+static weir_status arrange(const weir_kargs *k, const operand *o, bool in, void *src, void *dst)
+{
+    weir_layout     to;
+    const weir_call c = copy_call(o, in, &to);
+    weir_kargs      args = *k;
+
+    args.call = &c;
+    args.src = &src;
+    args.dst = &dst;
+    args.state = o->copy->state;
+    return o->copy->run(&args);
+}
+
+static weir_status bring(const weir_kargs *k, const operand *o, void *from, void *host)
+{
+    if (o->copy) {
+        void *const work = (char *)k->work + o->at;
+        WEIR_TRY(arrange(k, o, true, from, work));
+        from = work;
+    }
+    if (o->bytes > 0)
+        WEIR_CUDA_TRY(k->call, cudaMemcpyAsync(host, from, o->bytes, cudaMemcpyDeviceToHost,
+                                               weir_cuda_stream(k)));
+    return WEIR_OK;
+}
+
+static weir_status give(const weir_kargs *k, const operand *o, const void *host, void *dst)
+{
+    void *const to = o->copy ? (char *)k->work + o->at : dst;
+
+    if (o->bytes > 0)
+        WEIR_CUDA_TRY(k->call, cudaMemcpyAsync(to, host, o->bytes, cudaMemcpyHostToDevice,
+                                               weir_cuda_stream(k)));
+    return o->copy ? arrange(k, o, false, to, dst) : WEIR_OK;
+}
+
+static weir_status run(const weir_kargs *k,
+                       weir_status (*call)(const callback_map *m, void *const *host))
+{
+    const callback *const s = k->state;
+    const int             nin = s->map.nin, all = nin + s->map.nout;
+    void                 *host[CALLBACK_OPERANDS];
+
+    for (int i = 0; i < all; i++)
+        host[i] = (char *)s->pinned + s->operand[i].host_at;
+    for (int i = 0; i < nin; i++)
+        WEIR_TRY(bring(k, &s->operand[i], k->src[i], host[i]));
+    WEIR_CUDA_TRY(k->call, cudaStreamSynchronize(weir_cuda_stream(k)));
+    WEIR_TRY(call(&s->map, host));
+    for (int i = nin; i < all; i++)
+        WEIR_TRY(give(k, &s->operand[i], host[i], k->dst[i - nin]));
+    WEIR_CUDA_TRY(k->call, cudaStreamSynchronize(weir_cuda_stream(k)));
+    return WEIR_OK;
+}
+
+static weir_status forward_run(const weir_kargs *k)
+{
+    return run(k, callback_forward);
+}
+
+static weir_status backward_run(const weir_kargs *k)
+{
+    return run(k, callback_backward);
+}
+
+/* ---- choosing ---- */
+
+static void destroy(void *state)
+{
+    callback *const s = state;
+
+    if (s->pinned)
+        (void)cudaFreeHost(s->pinned);
+    weir_mem_free(s);
+}
+
+/* *at = the end of the bytes so far, which grow by so many and are aligned. */
+static bool room(size_t *so_far, size_t bytes, size_t align, size_t *at)
+{
+    *at = *so_far;
+    return weir_size_add(*so_far, bytes, so_far) && weir_size_align(*so_far, align, so_far);
+}
+
+static weir_status plan_operand(weir_device *d, operand *o, bool in, size_t *work, size_t *pinned)
+{
+    weir_layout     to;
+    const weir_call c = copy_call(o, in, &to);
+
+    if (!room(pinned, o->bytes, HOST_ALIGN, &o->host_at))
+        return weir_fail(WEIR_ERR_NOMEM, "callback: its operands are too large");
+    if (callback_row_major(&o->memory, &o->host))
+        return WEIR_OK;
+    WEIR_TRY(weir_choice_of(d, &c, &o->copy));
+    assert(o->copy->work == 0);
+    if (!room(work, o->bytes, WEIR_CUDA_ALIGN, &o->at))
+        return weir_fail(WEIR_ERR_NOMEM, "callback: the copies of its operands are too large");
+    return WEIR_OK;
+}
+
+static weir_status plan(weir_device *d, const weir_call *c, callback *s, size_t *work)
+{
+    size_t pinned = 0;
+
+    *work = 0;
+    for (int i = 0; i < c->nin + c->nout; i++) {
+        operand *const o = &s->operand[i];
+        o->memory = i < c->nin ? c->in[i] : c->out[i - c->nin];
+        o->host = (weir_layout){.desc = o->memory.desc};
+        o->bytes = weir_shape_bytes(&o->memory.desc);
+        weir_shape_row_major(&o->host.desc, o->host.stride);
+        WEIR_TRY(plan_operand(d, o, i < c->nin, work, &pinned));
+    }
+    WEIR_CUDA_TRY(c, cudaMallocHost(&s->pinned, pinned > 0 ? pinned : HOST_ALIGN));
+    return WEIR_OK;
+}
+
+static weir_status choose(weir_device *d, const weir_call *c, const callback_map *map,
+                          weir_status (*run_it)(const weir_kargs *), weir_choice *out)
+{
+    callback *const s = weir_mem_zalloc(1, sizeof *s);
+    size_t          work;
+
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    s->map = *map;
+    const weir_status status = plan(d, c, s, &work);
+    if (status != WEIR_OK) {
+        destroy(s);
+        return status;
+    }
+    *out = (weir_choice){
+        .run = run_it, .work = work, .state = s, .destroy = destroy, .impl = "caller"};
+    return WEIR_OK;
+}
+
+weir_status weir_cuda_callback(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const callback_map map = callback_forward_map(c);
+    return choose(d, c, &map, forward_run, out);
+}
+
+weir_status weir_cuda_callback_grad(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const callback_map map = callback_backward_map(c);
+    return choose(d, c, &map, backward_run, out);
+}

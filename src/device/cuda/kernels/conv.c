@@ -1,0 +1,297 @@
+/* conv.c - chooses who runs a convolution or one of its gradients: cuBLASLt what is a matrix
+ * product as it stands, else cuDNN where it is there and has an engine that is allowed, else our
+ * own kernels. WEIR_CONV = own or cudnn asks for one of them.
+ *
+ * cuDNN's engine is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few,
+ * timed on memory of their own. Plans are made for aligned operands; others (a part of a tensor may
+ * begin anywhere) go to our own kernels, without a workspace. */
+#include "device/cuda/kernels/conv.h"
+
+#include "core/attr.h"
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/cuda/lib/dnn.h"
+#include "device/cuda/kernels/kernels.h"
+
+/* State of a choice of cuDNN's. */
+typedef struct plan {
+    weir_cuda_conv      g;
+    weir_cuda_conv_pass pass;
+    weir_dnn_plan       dnn;
+    weir_choice         own;
+    size_t              bias_at;    /* bytes: where the bias gradient's partial sums begin */
+} plan;
+
+static void plan_free(void *state)
+{
+    plan *const p = state;
+
+    weir_dnn_plan_drop(&p->dnn);
+    weir_choice_drop(&p->own);
+    weir_mem_free(p);
+}
+
+/* ---- running ---- */
+
+static weir_dnn_operands operands_of(const weir_kargs *k, const plan *p)
+{
+    if (p->pass == WEIR_CUDA_CONV_FORWARD)
+        return (weir_dnn_operands){k->src[0], k->src[1], k->dst[0],
+                                   p->dnn.bias ? k->src[2] : NULL, k->work};
+    if (p->pass == WEIR_CUDA_CONV_GRAD_X)
+        return (weir_dnn_operands){k->dst[0], k->src[1], k->src[0], NULL, k->work};
+    return (weir_dnn_operands){k->src[0], k->dst[0], k->src[1], NULL, k->work};
+}
+
+static bool aligned(const weir_dnn_operands *o)
+{
+    return (((uintptr_t)o->x | (uintptr_t)o->w | (uintptr_t)o->y | (uintptr_t)o->bias) &
+            (WEIR_DNN_ALIGN - 1)) == 0;
+}
+
+static weir_status run(const weir_kargs *k)
+{
+    const plan *const       p = k->state;
+    const weir_dnn_operands o = operands_of(k, p);
+
+    if (!aligned(&o)) {
+        weir_kargs own = *k;
+        own.state = p->own.state;
+        return p->own.run(&own);
+    }
+    WEIR_TRY(weir_dnn_run(&p->dnn, k->call, weir_cuda_stream(k), &o));
+    if (p->pass == WEIR_CUDA_CONV_FORWARD && k->call->nin == 3 && !p->dnn.bias)
+        return weir_cuda_conv_add_bias(k, &p->g, k->src[2], k->dst[0]);
+    if (p->pass == WEIR_CUDA_CONV_GRAD_W && k->call->nout == 2)
+        return weir_cuda_conv_bias_grad(k, &p->g, k->src[1], k->dst[1],
+                                        k->work ? (char *)k->work + p->bias_at : NULL);
+    return WEIR_OK;
+}
+
+/* ---- timing ---- */
+
+enum { CANDIDATES = 8, RUNS = 3 };
+
+/* Memory and events for timing; all of it or nothing. */
+typedef struct bench {
+    weir_dnn_operands at;
+    cudaEvent_t       begin, end;
+} bench;
+
+static void bench_free(bench *b)
+{
+    (void)cudaFree(b->at.x);
+    (void)cudaFree(b->at.w);
+    (void)cudaFree(b->at.y);
+    (void)cudaFree(b->at.bias);
+    (void)cudaFree(b->at.work);
+    if (b->begin)
+        (void)cudaEventDestroy(b->begin);
+    if (b->end)
+        (void)cudaEventDestroy(b->end);
+}
+
+static bool room(void **p, size_t elements, size_t size, cudaStream_t s)
+{
+    return cudaMalloc(p, elements * size) == cudaSuccess &&
+           cudaMemsetAsync(*p, 0, elements * size, s) == cudaSuccess;
+}
+
+static bool bench_make(bench *b, const weir_cuda_conv *g, size_t work, cudaStream_t s)
+{
+    const size_t size = weir_dtype_size(g->dtype);
+
+    return room(&b->at.x, (size_t)(g->n * g->h * g->w * g->c), size, s) &&
+           room(&b->at.w, (size_t)(g->o * g->kh * g->kw * (g->c / g->groups)), size, s) &&
+           room(&b->at.y, (size_t)(weir_cuda_conv_pixels(g) * g->o), size, s) &&
+           room(&b->at.bias, (size_t)g->o, size, s) &&
+           room(&b->at.work, work > 0 ? work : 1, 1, s) &&
+           cudaEventCreate(&b->begin) == cudaSuccess && cudaEventCreate(&b->end) == cudaSuccess;
+}
+
+/* Milliseconds of RUNS runs after a first one; negative: it failed. */
+static float time_of(const weir_dnn_plan *p, const weir_call *c, const bench *b, cudaStream_t s)
+{
+    float ms = -1;
+
+    for (int i = 0; i <= RUNS; i++) {
+        if (i == 1 && cudaEventRecord(b->begin, s) != cudaSuccess)
+            return -1;
+        if (weir_dnn_run(p, c, s, &b->at) != WEIR_OK)
+            return -1;
+    }
+    return cudaEventRecord(b->end, s) == cudaSuccess &&
+                   cudaEventSynchronize(b->end) == cudaSuccess &&
+                   cudaEventElapsedTime(&ms, b->begin, b->end) == cudaSuccess
+               ? ms
+               : -1;
+}
+
+/* Which of n plans is the quickest; the first one where nothing can be timed. */
+static int quickest(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
+                    const weir_dnn_plan *p, int n)
+{
+    const cudaStream_t s = weir_cuda_of(d)->compute;
+    bench              b = {.begin = NULL};
+    size_t             work = 0;
+    float              least = -1;
+    int                best = 0;
+
+    for (int i = 0; i < n; i++)
+        work = p[i].work > work ? p[i].work : work;
+    const bool ready = bench_make(&b, g, work, s);
+    for (int i = 0; i < n && ready; i++) {
+        const float ms = time_of(&p[i], c, &b, s);
+        if (ms >= 0 && (least < 0 || ms < least)) {
+            least = ms;
+            best = i;
+        }
+    }
+    (void)cudaStreamSynchronize(s);
+    (void)cudaGetLastError();
+    bench_free(&b);
+    return best;
+}
+
+/* ---- choosing ---- */
+
+static bool asked_for(const char *variable, const char *value)
+{
+    const char *const is = getenv(variable);
+
+    return is && strcmp(is, value) == 0;
+}
+
+/* With the bias, if there is one and the library adds it in the same pass; *out is all zero where
+ * it has no plan. */
+static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
+                               weir_cuda_conv_pass pass, weir_dnn_plan *out)
+{
+    weir_dnn_plan  some[CANDIDATES] = {{NULL}};
+    weir_cuda_dnn *dnn;
+    int            n = 0;
+
+    WEIR_TRY(weir_cuda_dnn_of(d, c, &dnn));
+    const int most = asked_for("WEIR_AUTOTUNE", "1") ? CANDIDATES : 1;
+    if (dnn->lib && pass == WEIR_CUDA_CONV_FORWARD && c->nin == 3)
+        WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, true, most, some, &n));
+    if (dnn->lib && n == 0)
+        WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, false, most, some, &n));
+    const int best = n > 1 ? quickest(d, c, g, some, n) : 0;
+    *out = some[best];
+    some[best] = (weir_dnn_plan){NULL};
+    for (int i = 0; i < n; i++)
+        weir_dnn_plan_drop(&some[i]);
+    return WEIR_OK;
+}
+
+/* The library's plan and what goes around it. */
+static weir_status choose_dnn(const weir_call *c, const weir_cuda_conv *g, weir_cuda_conv_pass pass,
+                              weir_dnn_plan *dnn, weir_choice *out)
+{
+    plan *const p = weir_mem_zalloc(1, sizeof *p);
+
+    if (!p) {
+        weir_dnn_plan_drop(dnn);
+        return WEIR_ERR_NOMEM;
+    }
+    p->g = *g;
+    p->pass = pass;
+    p->dnn = *dnn;
+    p->bias_at = (dnn->work + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN;
+    const weir_status s = weir_cuda_conv_own(c, g, pass, false, &p->own);
+    if (s != WEIR_OK) {
+        plan_free(p);
+        return s;
+    }
+    const size_t bias = pass == WEIR_CUDA_CONV_GRAD_W && c->nout == 2 ? weir_cuda_conv_bias_work(g)
+                                                                       : 0;
+    *out = (weir_choice){.run = run,
+                         .work = bias > 0 ? p->bias_at + bias : dnn->work,
+                         .state = p,
+                         .destroy = plan_free,
+                         .impl = dnn->impl};
+    return WEIR_OK;
+}
+
+static weir_status or_drop(weir_status s, const weir_choice *c)
+{
+    if (s != WEIR_OK)
+        weir_choice_drop(c);
+    return s;
+}
+
+static weir_status choose(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
+                          weir_cuda_conv_pass pass, weir_choice *out)
+{
+    const bool    own = asked_for("WEIR_CONV", "own"), must = asked_for("WEIR_CONV", "cudnn");
+    bool          library = false;
+    weir_dnn_plan dnn = {NULL};
+    weir_choice   product = {NULL};
+
+    if (weir_cuda_conv_is_product(g) && !own && !must)
+        WEIR_TRY(weir_cuda_conv_product(d, c, g, pass, &library, &product));
+    if (weir_cuda_conv_suits_dnn(g) && !own && !library)
+        WEIR_TRY(or_drop(choose_plan(d, c, g, pass, &dnn), &product));
+    if (dnn.dnn) {
+        weir_choice_drop(&product);
+        return choose_dnn(c, g, pass, &dnn, out);
+    }
+    if (product.run) {
+        *out = product;
+        return WEIR_OK;
+    }
+    if (must)
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "WEIR_CONV=cudnn, but cuDNN is not there or "
+                              "has nothing for this");
+    return weir_cuda_conv_own(c, g, pass, true, out);
+}
+
+/* y: the desc of the output, or of what is shaped so. */
+static weir_cuda_conv geometry(const weir_conv2d_attr *a, const weir_desc *y, int64_t c, int64_t h,
+                               int64_t w, int64_t kh, int64_t kw)
+{
+    return (weir_cuda_conv){.dtype = y->dtype,
+                            .n = y->dim[0],
+                            .c = c,
+                            .h = h,
+                            .w = w,
+                            .o = y->dim[1],
+                            .kh = kh,
+                            .kw = kw,
+                            .groups = a->groups,
+                            .oh = y->dim[2],
+                            .ow = y->dim[3],
+                            .stride = {a->stride[0], a->stride[1]},
+                            .pad = {a->pad[0], a->pad[1]},
+                            .dilation = {a->dilation[0], a->dilation[1]}};
+}
+
+weir_status weir_cuda_conv2d(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const int64_t *const x = c->in[0].desc.dim, *const w = c->in[1].desc.dim;
+    const weir_cuda_conv g =
+        geometry(c->attr, &c->out[0].desc, x[1], x[2], x[3], w[2], w[3]);
+
+    return choose(d, c, &g, WEIR_CUDA_CONV_FORWARD, out);
+}
+
+weir_status weir_cuda_conv2d_grad_x(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_conv2d_grad_attr *const a = c->attr;
+    const int64_t *const               w = c->in[1].desc.dim;
+    const weir_cuda_conv               g = geometry(&a->conv, &c->in[0].desc,
+                                                    w[1] * a->conv.groups, a->h, a->w, w[2], w[3]);
+
+    return choose(d, c, &g, WEIR_CUDA_CONV_GRAD_X, out);
+}
+
+weir_status weir_cuda_conv2d_grad_w(weir_device *d, const weir_call *c, weir_choice *out)
+{
+    const weir_conv2d_gradw_attr *const a = c->attr;
+    const int64_t *const                x = c->in[0].desc.dim;
+    const weir_cuda_conv                g =
+        geometry(&a->conv, &c->in[1].desc, x[1], x[2], x[3], a->kh, a->kw);
+
+    return choose(d, c, &g, WEIR_CUDA_CONV_GRAD_W, out);
+}

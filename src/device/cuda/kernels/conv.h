@@ -1,0 +1,102 @@
+/* conv.h - the geometry of a 2-D convolution, and who can run it.
+ *
+ * Physical layouts, all dense: x (n,h,w,c), y (n,oh,ow,o), weights (o,kh,kw,c/groups). A pixel is a
+ * position of the output, numbered over the whole batch: 0 .. n*oh*ow-1. */
+#ifndef WEIR_DEVICE_CUDA_KERNELS_CONV_H
+#define WEIR_DEVICE_CUDA_KERNELS_CONV_H
+
+#include "device/cuda/runtime/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_cuda_conv {
+    weir_dtype dtype;
+    int64_t    n, c, h, w;          /* x */
+    int64_t    o, kh, kw, groups;   /* weights */
+    int64_t    oh, ow;              /* y */
+    int64_t    stride[2], pad[2], dilation[2];
+} weir_cuda_conv;
+
+/* FORWARD: x, w, [bias] -> y; GRAD_X: dy, w -> dx; GRAD_W: x, dy -> dw, [dbias]. */
+typedef enum weir_cuda_conv_pass {
+    WEIR_CUDA_CONV_FORWARD,
+    WEIR_CUDA_CONV_GRAD_X,
+    WEIR_CUDA_CONV_GRAD_W
+} weir_cuda_conv_pass;
+
+/* Is cuDNN asked? Not for nothing at all, nor for depthwise convolutions of f32 and f64, for which
+ * it has its most general code alone. */
+static inline bool weir_cuda_conv_suits_dnn(const weir_cuda_conv *g)
+{
+    const bool depthwise = g->groups > 1 && g->c == g->groups;
+    const bool wide = g->dtype == WEIR_F32 || g->dtype == WEIR_F64;
+    return g->n > 0 && g->c > 0 && g->h > 0 && g->w > 0 && g->o > 0 && g->kh > 0 && g->kw > 0 &&
+           g->oh > 0 && g->ow > 0 && !(depthwise && wide);
+}
+
+/* Is it a matrix product as it stands? */
+static inline bool weir_cuda_conv_is_product(const weir_cuda_conv *g)
+{
+    return g->kh == 1 && g->kw == 1 && g->groups == 1 && g->stride[0] == 1 && g->stride[1] == 1 &&
+           g->pad[0] == 0 && g->pad[1] == 0 && g->oh == g->h && g->ow == g->w && g->n > 0 &&
+           g->c > 0 && g->h > 0 && g->w > 0 && g->o > 0;
+}
+
+/* Output pixels of the batch. */
+static inline int64_t weir_cuda_conv_pixels(const weir_cuda_conv *g)
+{
+    return g->n * g->oh * g->ow;
+}
+
+/* Can our own kernels count in 32 bits? Coordinates, taps that reach beyond them, and weights. */
+static inline bool weir_cuda_conv_fits(const weir_cuda_conv *g)
+{
+    const int64_t most = INT64_C(1) << 30, c = g->c > g->o ? g->c : g->o;
+    if (g->n * g->h * g->w >= most || weir_cuda_conv_pixels(g) >= most || g->kh * g->kw >= most ||
+        c >= most || g->kh * g->kw * c >= most || g->o * (g->c / g->groups) >= most ||
+        g->kh * g->kw * g->o * (g->c / g->groups) >= most)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const int64_t kernel = i == 0 ? g->kh : g->kw, places = i == 0 ? g->oh : g->ow;
+        if (g->pad[i] >= most || g->dilation[i] >= most || g->stride[i] >= most ||
+            kernel * g->dilation[i] >= most || places * g->stride[i] >= most)
+            return false;
+    }
+    return true;
+}
+
+/* Into how many slices a sum over `depth` pixels is cut, where `blocks` blocks would each go
+ * through all of them: so many that a card is busy, but none without work worth a block. */
+static inline int64_t weir_cuda_conv_slices(int64_t blocks, int64_t depth)
+{
+    enum { BLOCKS = 512, LEAST = 128 };
+    const int64_t most = (depth + LEAST - 1) / LEAST, wanted = BLOCKS / (blocks > 0 ? blocks : 1);
+    const int64_t slices = wanted < most ? wanted : most;
+    return slices > 1 ? slices : 1;
+}
+
+/* Our own kernels; every convolution of floats whose coordinates fit into 30 bits. A bias, or the
+ * wish for its gradient, is the call's. slices: sums over pixels may be cut, which needs a
+ * workspace; without, none is needed. */
+weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g,
+                               weir_cuda_conv_pass pass, bool slices, weir_choice *out);
+
+/* A matrix product; library: by cuBLASLt, not by our own kernel. */
+weir_status weir_cuda_conv_product(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
+                                   weir_cuda_conv_pass pass, bool *library, weir_choice *out);
+
+/* Queue y += bias for every pixel, and dbias = sums of dy over all pixels; the latter uses
+ * weir_cuda_conv_bias_work bytes at `work`, or is slower with NULL. */
+weir_status weir_cuda_conv_add_bias(const weir_kargs *k, const weir_cuda_conv *g, const void *bias,
+                                    void *y);
+size_t      weir_cuda_conv_bias_work(const weir_cuda_conv *g);
+weir_status weir_cuda_conv_bias_grad(const weir_kargs *k, const weir_cuda_conv *g, const void *dy,
+                                     void *dbias, void *work);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,281 @@
+/* cuda.c - a card as a device: memory, copies, and the table of its kernels. */
+#include "device/cuda/runtime/cuda.h"
+#include "device/cuda/runtime/fault.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/cuda/lib/blas.h"
+#include "device/cuda/codegen/compile.h"
+#include "device/cuda/lib/dnn.h"
+#include "device/cuda/runtime/host_abi.h"
+#include "device/cuda/kernels/kernels.h"
+#include "device/cuda/runtime/stream.h"
+#include "device/cuda/runtime/offload.h"
+#include "device/cuda/runtime/transfer.h"
+#include "device/cuda/kernels/updates.h"
+
+weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what)
+{
+    if (e == cudaSuccess)
+        return WEIR_OK;
+    (void)cudaGetLastError();
+    const weir_status s = e == cudaErrorMemoryAllocation ? WEIR_ERR_NOMEM : WEIR_ERR_DEVICE;
+    if (c)
+        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e),
+                              cudaGetErrorName(e));
+    return weir_fail(s, "device cuda: %s: %s (%s)", what, cudaGetErrorString(e),
+                     cudaGetErrorName(e));
+}
+
+/* The runtime calls both of these a driver that is too old. */
+static weir_status no_driver(void)
+{
+    int found = 0;
+
+    if (cudaDriverGetVersion(&found) != cudaSuccess || found == 0)
+        return weir_fail(WEIR_ERR_DEVICE, "device cuda: no card can be used: there is no NVIDIA "
+                         "driver (libcuda.so.1)");
+    return weir_fail(WEIR_ERR_DEVICE, "device cuda: no card can be used: the driver is for CUDA "
+                     "%d.%d, this library for %d.%d", found / 1000, found % 1000 / 10,
+                     CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
+
+/* A machine whose driver finds no card has none; one without a driver, or with one that is too old,
+ * is an error: the sentence says which. */
+static weir_status cuda_count(int *n)
+{
+    const cudaError_t e = cudaGetDeviceCount(n);
+
+    if (e == cudaSuccess)
+        return WEIR_OK;
+    *n = 0;
+    (void)cudaGetLastError();
+    if (e == cudaErrorInsufficientDriver)
+        return no_driver();
+    return e == cudaErrorNoDevice ? WEIR_OK : weir_cuda_status(e, NULL, "no card can be used");
+}
+
+/* Work for the card comes from here on: it becomes the thread's current one, as programs may have
+ * several. */
+static void launch_waiting(weir_cuda *u)
+{
+    (void)cudaSetDevice(u->ordinal);
+    const cudaError_t e = u->updates ? weir_cuda_updates_launch(u->updates) : cudaSuccess;
+
+    if (e != cudaSuccess)
+        u->late = e;
+}
+
+cudaStream_t weir_cuda_stream(const weir_kargs *k)
+{
+    launch_waiting(weir_cuda_of(k->dev));
+    return k->stream ? (cudaStream_t)k->stream : weir_cuda_of(k->dev)->compute;
+}
+
+cudaStream_t weir_cuda_compute(const weir_device *d)
+{
+    launch_waiting(weir_cuda_of(d));
+    return weir_cuda_of(d)->compute;
+}
+
+weir_status weir_cuda_late(const weir_device *d)
+{
+    weir_cuda *const  u = weir_cuda_of(d);
+    const cudaError_t e = u->late;
+
+    u->late = cudaSuccess;
+    return weir_cuda_status(e, NULL, "launch of updates that waited");
+}
+
+/* "cuda" is card 0, "cuda:2" card 2. */
+static weir_status ordinal_of(const char *spec, int *ordinal)
+{
+    char *end = NULL;
+    int   cards = 0;
+
+    WEIR_TRY(cuda_count(&cards));
+    *ordinal = spec ? (int)strtol(spec, &end, 10) : 0;
+    if (spec && (end == spec || *end))
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: \"cuda:%s\": what follows the colon "
+                         "is the number of a card", spec);
+    if (*ordinal < 0 || *ordinal >= cards)
+        return weir_fail(WEIR_ERR_DEVICE, "weir_device_open: there is no card %d: the machine has "
+                         "%d", *ordinal, cards);
+    return WEIR_OK;
+}
+
+static int attribute(const weir_cuda *u, enum cudaDeviceAttr which)
+{
+    int value = 0;
+
+    if (cudaDeviceGetAttribute(&value, which, u->ordinal) != cudaSuccess)
+        (void)cudaGetLastError();
+    return value;
+}
+
+static weir_status describe(weir_cuda *u)
+{
+    struct cudaDeviceProp p;
+
+    WEIR_CUDA_TRY(NULL, cudaGetDeviceProperties(&p, u->ordinal));
+    u->major = p.major;
+    u->minor = p.minor;
+    u->processors = p.multiProcessorCount;
+    memcpy(u->name, p.name, sizeof u->name - 1);
+    u->clock = attribute(u, cudaDevAttrClockRate);
+    u->memory_clock = attribute(u, cudaDevAttrMemoryClockRate);
+    u->bus = attribute(u, cudaDevAttrGlobalMemoryBusWidth);
+    const char *const tf32 = getenv("WEIR_TF32");
+    u->tf32 = tf32 && strcmp(tf32, "1") == 0;
+    return WEIR_OK;
+}
+
+static void cuda_close(weir_device *d)
+{
+    weir_cuda *const u = weir_cuda_of(d);
+
+    if (u->compute)
+        (void)cudaStreamSynchronize(weir_cuda_compute(d));
+    weir_cuda_blas_close(u);
+    weir_cuda_compile_close(u);
+    weir_cuda_dnn_close(u);
+    weir_cuda_store_close(d);
+    weir_cuda_transfers_close(d);
+    weir_cuda_fault_close(weir_cuda_of(d));
+    weir_cuda_queues_close(d);
+    weir_mem_free(u->updates);
+    weir_mem_free(u);
+    d->impl = NULL;
+}
+
+static weir_status cuda_open(weir_device *d, const char *spec)
+{
+    int ordinal = 0;
+
+    WEIR_TRY(ordinal_of(spec, &ordinal));
+    WEIR_CUDA_TRY(NULL, cudaSetDevice(ordinal));
+    weir_cuda *const u = d->impl = weir_mem_zalloc(1, sizeof *u);
+    if (!u)
+        return WEIR_ERR_NOMEM;
+    u->ordinal = ordinal;
+    weir_status s = describe(u);
+    if (s == WEIR_OK)
+        s = weir_cuda_queues_open(d);
+    if (s != WEIR_OK)
+        cuda_close(d);
+    return s;
+}
+
+static void cuda_space(const weir_device *d, size_t *unused, size_t *total)
+{
+    (void)d;
+    if (cudaMemGetInfo(unused, total) != cudaSuccess)
+        *unused = *total = 0;
+}
+
+static weir_status cuda_alloc(weir_device *d, size_t bytes, bool huge, void **p)
+{
+    (void)huge;
+    (void)cudaSetDevice(weir_cuda_of(d)->ordinal);
+    return weir_cuda_status(cudaMalloc(p, bytes), NULL, "cudaMalloc");
+}
+
+static void cuda_free(weir_device *d, void *p, size_t bytes)
+{
+    (void)bytes;
+    (void)cudaStreamSynchronize(weir_cuda_compute(d));
+    (void)cudaFree(p);
+}
+
+static weir_status cuda_sync(weir_device *d)
+{
+    WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_compute(d)));
+    WEIR_TRY(weir_cuda_late(d));
+    WEIR_TRY(weir_cuda_fault_tell(weir_cuda_of(d)));
+    return weir_cuda_store_late(d);
+}
+
+/* A failure is not lost: the next call that can fail has it, too. */
+static double cuda_clock(const weir_device *d)
+{
+    (void)cudaStreamSynchronize(weir_cuda_compute(d));
+    return weir_now() - d->opened;
+}
+
+/* f32 units of a multiprocessor. */
+static int units(const weir_cuda *u)
+{
+    return u->major == 7 || (u->major == 8 && u->minor == 0) ? 64 : 128;
+}
+
+/* What the card's numbers promise, less what kernels never get; where it does not tell, what a
+ * card of some years ago has. */
+static weir_rates cuda_rates(const weir_device *d)
+{
+    const weir_cuda *const u = weir_cuda_of(d);
+    const double flops = 2.0 * u->clock * 1e3 * units(u) * u->processors;
+    const double bytes = 2.0 * u->memory_clock * 1e3 * u->bus / 8;
+
+    return (weir_rates){.flops = flops > 0 ? 0.7 * flops : 1e13,
+                        .bytes = bytes > 0 ? 0.8 * bytes : 8e11,
+                        .link_out = 1.2e10, .link_in = 1.2e10, .call = 4e-6, .copy = 1e-5,
+                        .width = 2048.0 * u->processors};
+}
+
+static void cuda_info(weir_device *d, weir_string *s)
+{
+    const weir_cuda *const u = weir_cuda_of(d);
+
+    weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n", u->ordinal,
+                    u->name, u->major, u->minor, u->processors);
+    weir_cuda_libs_info(s);
+    weir_cuda_compile_info(u, s);
+    weir_cuda_store_info(d, s);
+}
+
+static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
+#define OP(ID, id) [WEIR_OP_##ID] = weir_cuda_##id,
+#include "core/ops.def"
+#undef OP
+#define ROW(ID, id, ...) [WEIR_OP_##ID] = weir_cuda_elementwise,
+#include "core/elementwise.def"
+#undef ROW
+};
+
+static const weir_device_ops table = {
+    .name = "cuda",
+    .align = WEIR_CUDA_ALIGN,
+    .homes = true,
+    .count = cuda_count,
+    .open = cuda_open,
+    .close = cuda_close,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .space = cuda_space,
+    .fill = weir_cuda_fill_bytes,
+    .upload = weir_cuda_upload,
+    .download = weir_cuda_download,
+    .sync = cuda_sync,
+    .paint = weir_cuda_paint,
+    .painted = weir_cuda_painted,
+    .clock = cuda_clock,
+    .rates = cuda_rates,
+    .info = cuda_info,
+    .swap_room = weir_cuda_swap_room,
+    .swap = weir_cuda_swap,
+    .swap_wait = weir_cuda_swap_wait,
+    .swap_settle = weir_cuda_swap_settle,
+    .swap_speed = weir_cuda_swap_speed,
+    .queues = &weir_cuda_queues,
+    .kernel = kernels,
+};
+
+WEIR_API const weir_device_ops *weir_plugin(const weir_plugin_host *host);
+
+const weir_device_ops *weir_plugin(const weir_plugin_host *host)
+{
+    return weir_cuda_host(host) ? &table : NULL;
+}

@@ -1,0 +1,38 @@
+/* internal.h - the headers of core and device for C and C++ files alike: none of them says itself
+ * that its functions are C's. */
+#ifndef WEIR_DEVICE_CUDA_RUNTIME_INTERNAL_H
+#define WEIR_DEVICE_CUDA_RUNTIME_INTERNAL_H
+
+#include <cuda_runtime_api.h>
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "core/attr.h"
+#include "core/dtype.h"
+#include "core/hash.h"
+#include "core/mem.h"
+#include "core/shape.h"
+#include "core/status.h"
+#include "device/common/axes.h"
+#include "device/common/div.h"
+#include "device/device.h"
+#include "device/common/broadcast.h"
+#include "device/common/memory_order.h"
+#include "device/offload/swap.h"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,20 @@
+/* offload.h - where values go that leave a card: pinned memory of the host, and the spill file
+ * behind it. The functions are entries of the device's table. */
+#ifndef WEIR_DEVICE_CUDA_RUNTIME_OFFLOAD_H
+#define WEIR_DEVICE_CUDA_RUNTIME_OFFLOAD_H
+
+#include "device/cuda/runtime/cuda.h"
+
+weir_status weir_cuda_swap_room(weir_device *d, size_t bytes, uint32_t tickets);
+weir_status weir_cuda_swap(weir_device *d, const weir_swap *c);
+weir_status weir_cuda_swap_wait(weir_device *d, weir_stream *s, uint32_t ticket);
+weir_status weir_cuda_swap_settle(weir_device *d, weir_status so_far);
+weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in);
+
+/* The first failure of copies to or from the file that nobody was told of yet. */
+weir_status weir_cuda_store_late(weir_device *d);
+
+void weir_cuda_store_close(weir_device *d);
+void weir_cuda_store_info(const weir_device *d, weir_string *s);
+
+#endif

@@ -1,0 +1,18 @@
+/* rng_state.cu - two words into the card's memory, by value: no host memory must outlive the
+ * call. */
+#include "device/cuda/runtime/launch.h"
+#include "device/cuda/runtime/stream.h"
+
+static __global__ void words(uint64_t *to, uint64_t first, uint64_t second)
+{
+    to[0] = first;
+    to[1] = second;
+}
+
+weir_status weir_cuda_words(weir_device *d, uint64_t *to, uint64_t first, uint64_t second)
+{
+    weir_kargs k = {};
+
+    k.dev = d;
+    return weir_launch(&k, words, 1, 1, to, first, second);
+}

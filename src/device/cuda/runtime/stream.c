@@ -1,0 +1,197 @@
+/* stream.c - streams, events, and runs that are recorded once and launched as a graph.
+ *
+ * Streams do not wait for the legacy default stream. A run on several begins and ends on the first:
+ * events say so (graph/plan/streams.c), and a capture that began on it then holds all of them. */
+#include "device/cuda/runtime/stream.h"
+
+enum { MOST = 8 };
+
+struct weir_queues {
+    cudaStream_t stream[MOST];
+    int          n;
+    uint64_t    *words;                     /* seed and position of a run, in device memory */
+    WEIR_VEC(cudaEvent_t) event;
+};
+
+struct weir_replay {
+    cudaGraphExec_t exec;
+};
+
+static int streams_wanted(void)
+{
+    const char *const asked = getenv("WEIR_STREAMS");
+    const long        n = asked && *asked ? strtol(asked, NULL, 10) : WEIR_CUDA_LANES;
+
+    return n < 1 ? 1 : n > MOST ? MOST : (int)n;
+}
+
+weir_status weir_cuda_queues_open(weir_device *d)
+{
+    weir_cuda *const          u = weir_cuda_of(d);
+    struct weir_queues *const q = u->queues = weir_mem_zalloc(1, sizeof *q);
+    void                     *words = NULL;
+
+    if (!q)
+        return WEIR_ERR_NOMEM;
+    for (const int n = streams_wanted(); q->n < n; q->n++)
+        WEIR_CUDA_TRY(NULL, cudaStreamCreateWithFlags(&q->stream[q->n], cudaStreamNonBlocking));
+    u->compute = q->stream[0];
+    WEIR_CUDA_TRY(NULL, cudaMalloc(&words, 2 * sizeof *q->words));
+    q->words = words;
+    return WEIR_OK;
+}
+
+void weir_cuda_queues_close(weir_device *d)
+{
+    weir_cuda *const          u = weir_cuda_of(d);
+    struct weir_queues *const q = u->queues;
+
+    if (!q)
+        return;
+    for (uint32_t i = 0; i < q->event.n; i++)
+        (void)cudaEventDestroy(q->event.at[i]);
+    (void)cudaFree(q->words);
+    for (int i = 0; i < q->n; i++)
+        (void)cudaStreamDestroy(q->stream[i]);
+    weir_vec_free(&q->event);
+    weir_mem_free(q);
+    u->queues = NULL;
+}
+
+static int count(const weir_device *d)
+{
+    return weir_cuda_of(d)->queues->n;
+}
+
+static weir_stream *stream(const weir_device *d, int i)
+{
+    return (weir_stream *)weir_cuda_of(d)->queues->stream[i];
+}
+
+static weir_status events(weir_device *d, uint32_t n)
+{
+    struct weir_queues *const q = weir_cuda_of(d)->queues;
+
+    while (q->event.n < n) {
+        cudaEvent_t e;
+        WEIR_CUDA_TRY(NULL, cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+        if (!weir_vec_push(&q->event, e)) {
+            (void)cudaEventDestroy(e);
+            return WEIR_ERR_NOMEM;
+        }
+    }
+    return WEIR_OK;
+}
+
+/* The stream, after what waits to be launched on any. */
+static cudaStream_t flushed(weir_device *d, weir_stream *s)
+{
+    const cudaStream_t first = weir_cuda_compute(d);
+    return s ? (cudaStream_t)s : first;
+}
+
+static weir_status signal(weir_device *d, weir_stream *s, uint32_t event)
+{
+    WEIR_CUDA_TRY(NULL, cudaEventRecord(weir_cuda_of(d)->queues->event.at[event], flushed(d, s)));
+    return WEIR_OK;
+}
+
+static weir_status await(weir_device *d, weir_stream *s, uint32_t event)
+{
+    WEIR_CUDA_TRY(NULL, cudaStreamWaitEvent(flushed(d, s),
+                                            weir_cuda_of(d)->queues->event.at[event], 0));
+    return WEIR_OK;
+}
+
+/* What failed has been told; the sentence stays. */
+static void drain(weir_device *d)
+{
+    struct weir_queues *const q = weir_cuda_of(d)->queues;
+
+    (void)weir_cuda_compute(d);
+    for (int i = 0; i < q->n; i++)
+        (void)cudaStreamSynchronize(q->stream[i]);
+    (void)cudaGetLastError();
+}
+
+static weir_status draws(weir_device *d, uint64_t base, const uint64_t **draw)
+{
+    uint64_t *const words = weir_cuda_of(d)->queues->words;
+
+    *draw = words;
+    return weir_cuda_words(d, words, d->seed, base);
+}
+
+/* ---- recorded runs ---- */
+
+static weir_status record(weir_device *d)
+{
+    WEIR_CUDA_TRY(NULL, cudaStreamBeginCapture(weir_cuda_compute(d),
+                                               cudaStreamCaptureModeThreadLocal));
+    return WEIR_OK;
+}
+
+static weir_status instantiate(cudaGraph_t graph, weir_replay **r)
+{
+    weir_replay *const replay = weir_mem_zalloc(1, sizeof *replay);
+
+    if (!replay)
+        return WEIR_ERR_NOMEM;
+    const weir_status s = weir_cuda_status(cudaGraphInstantiate(&replay->exec, graph, 0), NULL,
+                                           "cudaGraphInstantiate");
+    if (s == WEIR_OK)
+        *r = replay;
+    else
+        weir_mem_free(replay);
+    return s;
+}
+
+/* The capture ends whatever happened in it. */
+static weir_status recorded(weir_device *d, weir_status so_far, weir_replay **r)
+{
+    cudaGraph_t       graph = NULL;
+    const cudaError_t e = cudaStreamEndCapture(weir_cuda_compute(d), &graph);
+    weir_status       s = so_far;
+
+    if (s == WEIR_OK)
+        s = weir_cuda_status(e, NULL, "cudaStreamEndCapture");
+    else if (e != cudaSuccess)
+        (void)cudaGetLastError();
+    if (s == WEIR_OK)
+        s = weir_cuda_late(d);
+    if (s == WEIR_OK)
+        s = instantiate(graph, r);
+    if (graph)
+        (void)cudaGraphDestroy(graph);
+    return s;
+}
+
+static weir_status replay(weir_device *d, weir_replay *r)
+{
+    WEIR_CUDA_TRY(NULL, cudaGraphLaunch(r->exec, weir_cuda_compute(d)));
+    return WEIR_OK;
+}
+
+/* One that is still running is waited for. */
+static void replay_free(weir_device *d, weir_replay *r)
+{
+    if (!r)
+        return;
+    (void)cudaStreamSynchronize(weir_cuda_compute(d));
+    (void)cudaGraphExecDestroy(r->exec);
+    weir_mem_free(r);
+}
+
+const weir_device_queues weir_cuda_queues = {
+    .count = count,
+    .stream = stream,
+    .events = events,
+    .signal = signal,
+    .await = await,
+    .drain = drain,
+    .draws = draws,
+    .record = record,
+    .recorded = recorded,
+    .replay = replay,
+    .replay_free = replay_free,
+};

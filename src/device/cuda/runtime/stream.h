@@ -1,0 +1,26 @@
+/* stream.h - streams, events, recorded runs: the entries of the device's table. */
+#ifndef WEIR_DEVICE_CUDA_RUNTIME_STREAM_H
+#define WEIR_DEVICE_CUDA_RUNTIME_STREAM_H
+
+#include "device/cuda/runtime/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { WEIR_CUDA_LANES = 4 };       /* $WEIR_STREAMS: fewer, or more up to 8 */
+
+extern const weir_device_queues weir_cuda_queues;
+
+/* Streams and the words of random numbers; closing takes what opening left, whole or not. */
+weir_status weir_cuda_queues_open(weir_device *d);
+void        weir_cuda_queues_close(weir_device *d);
+
+/* Queues the writing of two words. */
+weir_status weir_cuda_words(weir_device *d, uint64_t *to, uint64_t first, uint64_t second);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

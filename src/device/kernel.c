@@ -1,0 +1,151 @@
+/* kernel.c - the table of frozen kernel choices: open addressing, linear probing, entries apart
+ * from it so that they never move. An entry keeps copies of everything its key is made of. */
+#include "device/kernel.h"
+
+#include <string.h>
+
+#include "core/hash.h"
+#include "core/mem.h"
+#include "device/device.h"
+
+typedef struct weir_choice_entry {
+    weir_choice choice;
+    uint64_t    hash;
+    weir_op     op;
+    int         nin, nout;
+    size_t      attr_bytes;
+    weir_layout layout[];       /* [nin + nout], then the attributes */
+} entry;
+
+static const weir_layout *operand(const weir_call *c, int i)
+{
+    return i < c->nin ? &c->in[i] : &c->out[i - c->nin];
+}
+
+static unsigned char *attr_of(entry *e)
+{
+    return (unsigned char *)&e->layout[e->nin + e->nout];
+}
+
+static uint64_t hash_layout(uint64_t h, const weir_layout *l)
+{
+    h = weir_hash_u64(h, (uint64_t)l->desc.dtype << 8 | (uint64_t)l->desc.ndim);
+    for (int i = 0; i < l->desc.ndim; i++) {
+        h = weir_hash_u64(h, (uint64_t)l->desc.dim[i]);
+        h = weir_hash_u64(h, (uint64_t)l->stride[i]);
+    }
+    return h;
+}
+
+static uint64_t hash_call(const weir_call *c)
+{
+    uint64_t h = weir_hash_u64(WEIR_HASH_SEED, (uint64_t)c->op << 16 | (uint64_t)c->nin << 8 |
+                                                   (uint64_t)c->nout);
+    for (int i = 0; i < c->nin + c->nout; i++)
+        h = hash_layout(h, operand(c, i));
+    return weir_hash_bytes(h, c->attr, c->attr_bytes);
+}
+
+static bool same_layout(const weir_layout *a, const weir_layout *b)
+{
+    return weir_desc_equal(&a->desc, &b->desc) &&
+           memcmp(a->stride, b->stride, (size_t)a->desc.ndim * sizeof *a->stride) == 0;
+}
+
+static bool matches(entry *e, uint64_t hash, const weir_call *c)
+{
+    if (e->hash != hash || e->op != c->op || e->nin != c->nin || e->nout != c->nout ||
+        e->attr_bytes != c->attr_bytes)
+        return false;
+    for (int i = 0; i < c->nin + c->nout; i++)
+        if (!same_layout(&e->layout[i], operand(c, i)))
+            return false;
+    return c->attr_bytes == 0 || memcmp(attr_of(e), c->attr, c->attr_bytes) == 0;
+}
+
+/* The call's entry, or the free slot where it belongs. The table has at least one free slot. */
+static entry **find(const weir_choices *t, uint64_t hash, const weir_call *c)
+{
+    for (uint32_t i = (uint32_t)hash;; i++) {
+        entry **at = &t->slot[i & (t->cap - 1)];
+        if (!*at || (c && matches(*at, hash, c)))
+            return at;
+    }
+}
+
+/* Keeps the table at most half full, counting one entry to come. */
+static weir_status reserve(weir_choices *t)
+{
+    if ((uint64_t)t->n * 2 + 2 <= t->cap)
+        return WEIR_OK;
+    weir_choices larger = {.n = t->n, .cap = t->cap > 0 ? t->cap * 2 : 64};
+    larger.slot = weir_mem_zalloc(larger.cap, sizeof(entry *));
+    if (!larger.slot)
+        return WEIR_ERR_NOMEM;
+    for (uint32_t i = 0; i < t->cap; i++)
+        if (t->slot[i])
+            *find(&larger, t->slot[i]->hash, NULL) = t->slot[i];
+    weir_mem_free(t->slot);
+    *t = larger;
+    return WEIR_OK;
+}
+
+static void entry_free(entry *e)
+{
+    weir_choice_drop(&e->choice);
+    weir_mem_free(e);
+}
+
+/* Asks the device for a kernel. */
+static weir_status entry_new(weir_device *d, const weir_call *c, uint64_t hash, entry **out)
+{
+    const weir_choose_fn choose = d->ops->kernel[c->op];
+    if (!choose)
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "device %s has no kernel for it", d->ops->name);
+    const size_t n = (size_t)c->nin + (size_t)c->nout;
+    entry *e = weir_mem_alloc(sizeof *e + n * sizeof *e->layout + c->attr_bytes);
+    if (!e)
+        return WEIR_ERR_NOMEM;
+    *e = (entry){
+        .hash = hash, .op = c->op, .nin = c->nin, .nout = c->nout, .attr_bytes = c->attr_bytes};
+    for (int i = 0; i < c->nin + c->nout; i++)
+        e->layout[i] = *operand(c, i);
+    if (c->attr_bytes > 0)
+        memcpy(attr_of(e), c->attr, c->attr_bytes);
+    const weir_status s = choose(d, c, &e->choice);
+    if (s != WEIR_OK) {
+        weir_mem_free(e);
+        return s;
+    }
+    *out = e;
+    return WEIR_OK;
+}
+
+weir_status weir_choice_of(weir_device *d, const weir_call *c, const weir_choice **out)
+{
+    weir_choices  *t = &d->choices;
+    const uint64_t hash = hash_call(c);
+    entry         *e = t->cap > 0 ? *find(t, hash, c) : NULL;
+    if (!e) {
+        WEIR_TRY(entry_new(d, c, hash, &e));
+        /* Only now: a kernel made of other kernels has chosen those meanwhile. */
+        const weir_status s = reserve(t);
+        if (s != WEIR_OK) {
+            entry_free(e);
+            return s;
+        }
+        *find(t, hash, NULL) = e;
+        t->n++;
+    }
+    *out = &e->choice;
+    return WEIR_OK;
+}
+
+void weir_choices_free(weir_choices *t)
+{
+    for (uint32_t i = 0; i < t->cap; i++)
+        if (t->slot[i])
+            entry_free(t->slot[i]);
+    weir_mem_free(t->slot);
+    *t = (weir_choices){0};
+}

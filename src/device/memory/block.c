@@ -1,0 +1,150 @@
+/* block.c - blocks of device memory: made empty, given memory when first written, freed with the
+ * last handle. */
+#include "device/memory/block.h"
+
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/offload/checksum.h"
+
+const char *const weir_kind_name[WEIR_KIND_COUNT] = {
+    [WEIR_KIND_PARAM] = "param",           [WEIR_KIND_STATE] = "state",
+    [WEIR_KIND_INPUT] = "input",           [WEIR_KIND_OUTPUT] = "output",
+    [WEIR_KIND_ACTIVATION] = "activation", [WEIR_KIND_GRADIENT] = "gradient",
+    [WEIR_KIND_WORKSPACE] = "workspace",
+};
+
+static void block_destroy(weir_ref *self)
+{
+    weir_block *b = (weir_block *)self;
+    if (b->owner && b->orphan)
+        b->orphan(b);
+    if (b->origin)
+        b->dev->forget(b);
+    weir_block_empty(b);
+    if (b->at_home)
+        weir_device_home_free(b->dev, b->home);
+    weir_ref_drop(b->dev);
+    weir_mem_free(b);
+}
+
+weir_block *weir_block_new(weir_device *d, size_t bytes, weir_kind kind)
+{
+    weir_block *b = weir_mem_alloc(sizeof *b);
+    if (!b)
+        return NULL;
+    *b = (weir_block){
+        .ref = {1, block_destroy},
+        .dev = weir_ref_take(d),
+        .bytes = bytes,
+        .kind = kind,
+    };
+    return b;
+}
+
+static weir_status take(weir_block *b)
+{
+    WEIR_TRY(weir_device_check(b->dev, "memory of a tensor"));
+    b->persistent = b->kind <= WEIR_KIND_OUTPUT;
+    return b->persistent ? weir_pool_take_persistent(b->dev, b->bytes, &b->data, &b->got)
+                         : weir_pool_take(b->dev, b->bytes, &b->data, &b->got);
+}
+
+static weir_status swap(const weir_block *b, bool in)
+{
+    const weir_swap c = {.in = in, .slot = b->home, .at = b->data, .bytes = b->bytes,
+                         .ticket = WEIR_SWAP_NOW};
+    return b->dev->ops->swap(b->dev, &c);
+}
+
+static weir_status bring_back(weir_block *b)
+{
+    const weir_status status = swap(b, true);
+
+    if (status != WEIR_OK)
+        weir_block_evict(b);
+    b->away = status != WEIR_OK;
+    b->dev->moves++;
+    return status;
+}
+
+weir_status weir_block_touch(weir_block *b)
+{
+    if (b->data)
+        return WEIR_OK;
+    WEIR_TRY(take(b));
+    return b->away ? bring_back(b) : WEIR_OK;
+}
+
+weir_status weir_block_touch_whole(weir_block *b)
+{
+    if (!b->data)
+        WEIR_TRY(take(b));
+    b->dev->moves += b->away;
+    b->away = false;
+    return WEIR_OK;
+}
+
+weir_status weir_block_home(weir_block *b)
+{
+    if (!b->at_home)
+        WEIR_TRY(weir_device_home(b->dev, b->bytes, &b->home));
+    b->at_home = true;
+    return WEIR_OK;
+}
+
+weir_status weir_block_send(weir_block *b)
+{
+    WEIR_TRY(swap(b, false));
+    weir_block_send_again(b);
+    return WEIR_OK;
+}
+
+void weir_block_send_again(weir_block *b)
+{
+    weir_block_evict(b);
+    b->away = true;
+    b->dev->moves++;
+}
+
+void weir_block_changed(weir_block *b, const char *by)
+{
+    b->changed = ++b->dev->changes;
+    b->changed_by = by;
+    b->looked = false;
+}
+
+void weir_block_look(weir_block *b)
+{
+    if (!b->shared || !b->data)
+        return;
+    const uint64_t now = weir_checksum(b->data, b->bytes);
+    if (b->looked && now != b->seen)
+        weir_block_changed(b, "a write to its memory, whose address was given away");
+    b->seen = now;
+    b->looked = true;
+}
+
+void weir_block_persist(weir_block *b, weir_kind kind)
+{
+    if (b->data && !b->persistent)
+        weir_pool_adopt(b->dev, b->data, b->got);
+    b->persistent |= b->data != NULL;
+    b->kind = kind;
+}
+
+void weir_block_evict(weir_block *b)
+{
+    if (b->data && b->persistent)
+        weir_pool_give_persistent(b->dev, b->data, b->got);
+    else if (b->data)
+        weir_pool_give(b->dev, b->data, b->got);
+    b->data = NULL;
+    b->got = 0;
+}
+
+void weir_block_empty(weir_block *b)
+{
+    weir_block_evict(b);
+    b->away = false;
+    b->written = false;
+}

@@ -1,0 +1,152 @@
+/* guard.c - guard zones: how large, filled, looked at, and the sentence about what was found. */
+#include "device/memory/guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/dtype.h"
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/memory/block.h"
+
+enum {
+    /* Bytes of a zone, where the alignment does not ask for more: four of the widest vectors, as a
+     * kernel's own loops overrun. */
+    ZONE = 256,
+    /* Behind a workspace as many bytes again as it has, within these. What oneDNN 2.6.3 writes
+     * beyond the scratchpad that it asks for (weight gradients of 1x1 convolutions with stride 2
+     * and few channels, 94 of 278 random ones on 2 to 4 threads) begins between 0 and 0.92 of its
+     * size after its end: fixed zones of 256 bytes see half of it. */
+    WORK_LEAST = 4096, WORK_MOST = 1 << 20,
+    /* Few kernels write it, and one that reads it sees 3.4e38 (f32) or NaN (f16), so that bits
+     * change where that matters. */
+    PATTERN = 0x7f
+};
+
+weir_status weir_guard_zone(const weir_device_ops *ops, int asked, size_t *zone)
+{
+    const char *const text = getenv("WEIR_GUARD");
+    const bool        set = text && *text;
+
+    *zone = 0;
+    if (asked < -1 || asked > 1)
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: guard is %d, not -1, 0 or 1", asked);
+    if (asked == 0 && set && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: WEIR_GUARD is '%s', neither 0 nor 1",
+                         text);
+    if (asked < 0 || (asked == 0 && (!set || text[0] == '0')) || ops->unreal)
+        return WEIR_OK;
+    if (!ops->host)
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: guard zones (WEIR_GUARD) are for "
+                         "devices whose memory is the host's, and %s is none", ops->name);
+    return weir_size_align(ZONE, ops->align, zone) ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+bool weir_guard_size(const weir_device *d, size_t bytes, size_t *taken)
+{
+    return weir_size_align(bytes, d->ops->align, taken) &&
+           (bytes == 0 || weir_size_add(*taken, 2 * d->guard, taken));
+}
+
+size_t weir_guard_work(const weir_device *d, size_t work)
+{
+    const size_t more = work < WORK_LEAST ? WORK_LEAST : work > WORK_MOST ? WORK_MOST : work;
+    size_t       bytes;
+
+    if (d->guard == 0 || work == 0)
+        return work;
+    return weir_size_add(work, more, &bytes) ? bytes : SIZE_MAX;
+}
+
+/* Bytes behind the first `bytes` of a piece. */
+static size_t behind(const weir_device *d, size_t bytes, size_t piece)
+{
+    const size_t rest = piece % d->ops->align;
+    return piece - bytes + (rest ? d->ops->align - rest : 0) + d->guard;
+}
+
+weir_status weir_guard_fill(weir_device *d, void *at, size_t bytes, size_t piece)
+{
+    if (d->guard == 0 || bytes == 0)
+        return WEIR_OK;
+    WEIR_TRY(d->ops->fill(d, (char *)at - d->guard, PATTERN, d->guard));
+    return d->ops->fill(d, (char *)at + bytes, PATTERN, behind(d, bytes, piece));
+}
+
+/* Adds what is changed of n bytes from byte `from` of the memory at `at` on. */
+static void count(weir_watch *w, const void *at, ptrdiff_t from, size_t n)
+{
+    const unsigned char *const zone = (const unsigned char *)at + from;
+
+    for (size_t i = 0; i < n; i++) {
+        if (zone[i] == PATTERN)
+            continue;
+        w->first = w->changed++ == 0 ? from + (ptrdiff_t)i : w->first;
+        w->last = from + (ptrdiff_t)i;
+    }
+}
+
+weir_status weir_guard_look(weir_watch *w, int i, void *at, size_t bytes, size_t piece)
+{
+    weir_watch own = {.dev = w->dev, .operand = i, .bytes = bytes};
+
+    if (!at || bytes == 0)
+        return WEIR_OK;
+    count(&own, at, -(ptrdiff_t)w->dev->guard, w->dev->guard);
+    count(&own, at, (ptrdiff_t)bytes, behind(w->dev, bytes, piece));
+    if (own.changed == 0)
+        return WEIR_OK;
+    if (w->hit++ == 0) {
+        w->operand = i;
+        w->bytes = bytes;
+        w->changed = own.changed;
+        w->first = own.first;
+        w->last = own.last;
+    }
+    return weir_guard_fill(w->dev, at, bytes, piece);
+}
+
+weir_status weir_guard_look_block(weir_watch *w, int i, const weir_block *b)
+{
+    return weir_guard_look(w, i, b->data, b->bytes, b->bytes);
+}
+
+/* "output 0 f32[2,3]" */
+static void name_operand(const weir_watch *w, char *buf, size_t room)
+{
+    const weir_call *const c = w->call;
+    const int              i = w->operand, out = i - c->nin;
+    char                   text[WEIR_DESC_TEXT];
+
+    if (out >= c->nout)
+        snprintf(buf, room, "its workspace");
+    else
+        snprintf(buf, room, "%s %d %s", out < 0 ? "input" : "output", out < 0 ? i : out,
+                         weir_desc_text(out < 0 ? &c->in[i].desc : &c->out[out].desc, text));
+}
+
+/* "3 bytes before and after", by where they lie. */
+static const char *side(const weir_watch *w)
+{
+    return w->first >= 0 ? "after" : w->last < 0 ? "before" : "before and after";
+}
+
+weir_status weir_guard_verdict(const weir_watch *w, weir_status so_far)
+{
+    char operand[WEIR_DESC_TEXT + 32], place[64] = "", more[48] = "";
+
+    if (so_far != WEIR_OK || w->hit == 0)
+        return so_far;
+    name_operand(w, operand, sizeof operand);
+    if (w->of > 0)
+        snprintf(place, sizeof place, " (instruction %ld of %ld)", w->place, w->of);
+    if (w->hit > 1)
+        snprintf(more, sizeof more, ", and round %d more operands", w->hit - 1);
+    return weir_fail(WEIR_ERR_DEVICE, "%s%s: %s: %zu %s changed %s %s of %zu bytes, at offsets "
+                     "%td to %td%s", weir_opdefs[w->call->op]->name, place,
+                     w->ran ? "the kernel wrote outside its operands"
+                            : "something wrote round its operands before it ran",
+                     w->changed, w->changed == 1 ? "byte" : "bytes", side(w), operand, w->bytes,
+                     w->first, w->last, more);
+}

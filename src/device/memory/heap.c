@@ -1,0 +1,95 @@
+/* heap.c - best fit over spans in the order of their addresses; free neighbours are one.
+ *
+ * Invariants: the spans cover the slab without gaps; no two neighbours are free. */
+#include "device/memory/heap.h"
+
+#include <assert.h>
+
+#include "core/mem.h"
+
+bool weir_slab_open(weir_slab *s, void *at, size_t bytes)
+{
+    weir_span *const whole = weir_mem_alloc(sizeof *whole);
+
+    if (!whole)
+        return false;
+    *whole = (weir_span){.bytes = bytes};
+    *s = (weir_slab){.at = at, .bytes = bytes, .first = whole};
+    return true;
+}
+
+void weir_slab_close(weir_slab *s)
+{
+    while (s->first) {
+        weir_span *const next = s->first->next;
+        weir_mem_free(s->first);
+        s->first = next;
+    }
+    *s = (weir_slab){0};
+}
+
+weir_span *weir_slab_find(const weir_slab *s, size_t bytes, bool high)
+{
+    weir_span *best = NULL;
+
+    for (weir_span *i = s->first; i; i = i->next)
+        if (!i->used && i->bytes >= bytes && (high || !best || i->bytes < best->bytes))
+            best = i;
+    return best;
+}
+
+/* The first `bytes` of the span become a span of their own, before it; NULL when memory is short.
+ */
+static weir_span *split(weir_slab *s, weir_span *span, size_t bytes)
+{
+    weir_span *const low = weir_mem_alloc(sizeof *low);
+
+    if (!low)
+        return NULL;
+    *low = (weir_span){.prev = span->prev, .next = span, .at = span->at, .bytes = bytes};
+    *(span->prev ? &span->prev->next : &s->first) = low;
+    span->prev = low;
+    span->at += bytes;
+    span->bytes -= bytes;
+    return low;
+}
+
+void *weir_slab_cut(weir_slab *s, weir_span *span, size_t bytes, bool high)
+{
+    if (span->bytes > bytes) {
+        weir_span *const low = split(s, span, high ? span->bytes - bytes : bytes);
+        if (!low)
+            return NULL;
+        span = high ? span : low;
+    }
+    span->used = true;
+    s->used += bytes;
+    return s->at + span->at;
+}
+
+/* The span and the one after it become one. */
+static void merge(weir_span *span)
+{
+    weir_span *const next = span->next;
+
+    span->bytes += next->bytes;
+    span->next = next->next;
+    if (next->next)
+        next->next->prev = span;
+    weir_mem_free(next);
+}
+
+void weir_slab_give(weir_slab *s, const void *p)
+{
+    weir_span *span = s->first;
+
+    while (span && s->at + span->at != p)
+        span = span->next;
+    assert(span && span->used);
+    span->used = false;
+    s->used -= span->bytes;
+    if (span->next && !span->next->used)
+        merge(span);
+    if (span->prev && !span->prev->used)
+        merge(span->prev);
+}

@@ -1,0 +1,50 @@
+/* spill_copy.h - one copy between memory and its slot in a spill file, block by block. */
+#ifndef WEIR_DEVICE_OFFLOAD_SPILL_COPY_H
+#define WEIR_DEVICE_OFFLOAD_SPILL_COPY_H
+
+#include "device/offload/spill_io.h"
+#include "weir/base.h"
+
+#define WEIR_SPILL_BLOCK ((size_t)256 << 10)    /* bytes of a value */
+
+/* What is known of a block in the file. bytes 0: nothing was written there, or it failed. */
+typedef struct weir_spill_block {
+    uint64_t sum;
+    uint64_t bytes;                 /* in the file; fewer than the block's: compressed */
+} weir_spill_block;
+
+typedef enum weir_spill_fault {
+    WEIR_SPILL_FINE, WEIR_SPILL_SYSTEM, WEIR_SPILL_EMPTY, WEIR_SPILL_CHANGED
+} weir_spill_fault;
+
+typedef struct weir_spill_copy {
+    char            *at;
+    size_t           n, slot;
+    weir_spill_fault fault;         /* how it went */
+    int              error;         /* of WEIR_SPILL_SYSTEM */
+    size_t           where;         /* in the file: the block that failed */
+} weir_spill_copy;
+
+/* What copies one way need. */
+typedef struct weir_spill_copier {
+    bool          in;
+    weir_spill_io io;
+    char         *packed;           /* [WEIR_SPILL_DEPTH * WEIR_SPILL_BLOCK], NULL without LZ4 */
+    void         *packer;           /* LZ4's tables */
+} weir_spill_copier;
+
+/* lz4: compress what shrinks; ERR_INVALID where Weir was built without. Closing is always fine. */
+weir_status weir_spill_copier_open(weir_spill_copier *q, bool lz4);
+void        weir_spill_copier_close(weir_spill_copier *q);
+
+/* Bytes of memory that it holds, io's included; those of them that values pass through. */
+size_t weir_spill_copier_memory(const weir_spill_copier *q);
+size_t weir_spill_copier_staging(const weir_spill_copier *q);
+
+/* "found" or "not found". */
+const char *weir_spill_lz4(void);
+
+/* Copies and fills c->fault, error, where. table: entries by offset / WEIR_SPILL_ALIGN. */
+void weir_spill_copy_run(weir_spill_copier *q, weir_spill_block *table, weir_spill_copy *c);
+
+#endif

@@ -1,0 +1,62 @@
+/* spill_io.h - moves a few pieces between memory and a file at once, through an io_uring where the
+ * kernel has one, else one after the other.
+ *
+ * One thread uses a weir_spill_io. Short transfers go on, interrupted ones start again. */
+#ifndef WEIR_DEVICE_OFFLOAD_SPILL_IO_H
+#define WEIR_DEVICE_OFFLOAD_SPILL_IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define WEIR_SPILL_DEPTH 8          /* pieces in flight */
+
+/* The system as a store sees it. Tests put functions of their own in place of some; NULL: the
+ * system's. With a `write` or `read` of its own a store leaves io_uring alone. */
+typedef struct weir_spill_system {
+    void   *ctx;
+    ssize_t (*write)(void *ctx, int fd, const void *p, size_t n, off_t at);     /* as pwrite */
+    ssize_t (*read)(void *ctx, int fd, void *p, size_t n, off_t at);            /* as pread */
+    double  (*now)(void *ctx);                                                  /* seconds */
+    void    (*pause)(void *ctx, double seconds);
+    size_t  most;                   /* bytes that one transfer is asked for; 0: any number */
+} weir_spill_system;
+
+typedef struct weir_spill_piece {
+    char    *at;                    /* what is still to be moved */
+    size_t   left;
+    uint64_t offset;
+    int      error;
+    bool     busy;                  /* the ring has it */
+} weir_spill_piece;
+
+/* The shared memory of an io_uring (linux/io_uring.h); fd < 0: there is none. */
+typedef struct weir_spill_ring {
+    int       fd;
+    void     *shared, *entries;
+    size_t    shared_bytes, entries_bytes;
+    unsigned *sq_tail, *sq_mask, *sq_array, *cq_head, *cq_tail, *cq_mask;
+    void     *cqes;
+} weir_spill_ring;
+
+typedef struct weir_spill_io {
+    int                      fd;
+    bool                     out;       /* memory to file */
+    const weir_spill_system *system;
+    weir_spill_ring          ring;
+    weir_spill_piece         piece[WEIR_SPILL_DEPTH];
+} weir_spill_io;
+
+/* `ring`: try to have one. io->ring.fd >= 0 afterwards says that there is one. */
+void weir_spill_io_open(weir_spill_io *io, int fd, bool out, const weir_spill_system *system,
+                        bool ring);
+void weir_spill_io_close(weir_spill_io *io);
+
+/* Begins piece i, which is not in flight. */
+void weir_spill_io_begin(weir_spill_io *io, unsigned i, void *p, size_t n, uint64_t offset);
+
+/* Waits until piece i is moved; 0 or an errno (ENODATA: the file ends before). */
+int weir_spill_io_end(weir_spill_io *io, unsigned i);
+
+#endif

@@ -1,0 +1,53 @@
+/* checkpoint_function.h - a part of the forward computation that is not kept but run again. */
+#ifndef WEIR_GRAPH_AUTODIFF_CHECKPOINT_FUNCTION_H
+#define WEIR_GRAPH_AUTODIFF_CHECKPOINT_FUNCTION_H
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "core/vec.h"
+#include "graph/ir/session.h"
+
+struct weir_tape;
+
+typedef struct weir_segment {
+    weir_checkpoint_fn fn;
+    void              *ctx;
+    void              *owned;       /* freed with it, or NULL */
+    uint64_t           rng;         /* position in the random stream where the first run began */
+    uint64_t           drawn;       /* how far it moved on */
+    uint64_t           seed;        /* of the device then */
+    uint64_t           since;       /* dev->changes when the first run ended */
+    int                no_grad;     /* of the session then */
+    weir_dtype         autocast;
+    int                nin;
+    weir_tensor *const *in;         /* during the first run */
+    WEIR_VEC(weir_tensor *) leaves; /* read besides: a gradient may be asked for; referenced */
+} weir_segment;
+
+/* NULL is fine. */
+void weir_segment_free(weir_segment *s);
+
+/* A call of the first run that a gradient flows through: notes the leaves it reads, and marks what
+ * it makes. */
+weir_status weir_segment_note(weir_segment *s, const weir_call *c, weir_tensor *const *in,
+                              weir_tensor *const *out);
+
+/* Was the result made by the function, and does a gradient flow to it? */
+bool weir_segment_made(const weir_tensor *y);
+
+/* The error of reading a result from outside that is not an input. */
+weir_status weir_segment_captured(const char *maker);
+
+/* The second run: handles of its own for inputs that calls made, results on a tape of their own. */
+typedef struct weir_again {
+    struct weir_tape *t;            /* the checkpoint */
+    int               nin;
+    weir_tensor      *x[WEIR_MAX_IN], *y[WEIR_MAX_OUT];     /* referenced */
+    uint64_t          order;        /* later calls on the tape are the second run's */
+} weir_again;
+
+weir_status weir_again_run(weir_again *a, weir_session *s);
+void        weir_again_drop_results(weir_again *a);
+void        weir_again_free(weir_again *a);
+
+#endif

@@ -1,0 +1,580 @@
+/* grad.c - walks the tape backwards from a result and records each call's gradient (reverse-mode
+ * differentiation: Linnainmaa 1970; Griewank and Walther 2008).
+ *
+ * A node is processed after all its consumers, so its output gradients are final. Each node's
+ * work is a scope of its own: only gradients that still wait for their node, or belong to the
+ * answer, stay alive. A walk may stop at its targets (weir_vjp_from): they are independent then,
+ * and what made them is not visited.
+ *
+ * At a checkpoint its function runs once more, and a walk of its own goes back through that (Chen
+ * et al. 2016). What arrives at the borders - inputs, tensors read besides - arrives in the outer
+ * walk at once: so all gradients add up in the order of the plain walk. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "core/tensor.h"
+#include "graph/autodiff/checkpoint_function.h"
+#include "graph/ir/graph.h"
+#include "graph/ops/op.h"
+#include "graph/autodiff/tape.h"
+
+typedef struct weir_walk_node {
+    weir_tape   *tape;                  /* referenced */
+    uint32_t     want;
+    weir_tensor *dy[WEIR_MAX_OUT];      /* referenced; NULL: no gradient so far */
+} weir_walk_node;
+
+/* In want: tensors that a checkpoint reads besides its inputs lead to a target. */
+#define WANT_BESIDES (1u << 31)
+
+typedef struct weir_walk {
+    weir_session *s;
+    const char   *who;
+    size_t        ny;                   /* where it starts */
+    weir_tensor *const *y, *const *dy;  /* dy[i] NULL: no gradient of y[i]; see ones */
+    bool          ones;                 /* no dy at all: that of the only y is ones */
+    bool          scalar;               /* y must be one: a loss */
+    WEIR_VEC(weir_walk_node) nodes;     /* latest call first */
+    uint64_t      visit;
+    bool          stops;                /* at its targets */
+    bool          all;                  /* every trainable tensor is a target; else wrt[] */
+    size_t        nwrt;
+    weir_tensor *const *wrt;
+    WEIR_VEC(weir_pair)      answer; /* per target reached: target and its gradient, referenced */
+    struct weir_walk        *outer; /* at whose checkpoint it goes back; else NULL */
+    weir_again              *again; /* the second run there */
+} weir_walk;
+
+static bool same_value(const weir_tensor *a, const weir_tensor *b)
+{
+    return a == b || (a->tape && a->tape == b->tape && a->out == b->out) ||
+           (a->leaf != 0 && a->leaf == b->leaf && a->dev == b->dev);
+}
+
+static bool is_target(const weir_walk *w, const weir_tensor *x)
+{
+    if (w->outer)
+        return false;
+    if (w->all)
+        return x->trainable;
+    for (size_t i = 0; i < w->nwrt; i++)
+        if (same_value(w->wrt[i], x))
+            return true;
+    return false;
+}
+
+static weir_status no_trainable(const weir_walk *w)
+{
+    return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor: remembered for "
+                     "gradients are calls that read what weir_param made, or what was marked by "
+                     "weir_tensor_set_trainable or _needs_grad before, and that are outside of "
+                     "weir_no_grad_begin and _end", w->who, w->scalar ? "the loss" : "y");
+}
+
+/* What a leaf of a second run is outside. */
+static weir_tensor *outside(const weir_walk *w, weir_tensor *x)
+{
+    for (int i = 0; i < w->again->nin; i++)
+        if (w->again->x[i]->leaf != 0 && w->again->x[i]->leaf == x->leaf)
+            return w->again->t->x[i];
+    return x;
+}
+
+/* The call that a gradient of x goes on to, or none. */
+static weir_tape *maker_of(const weir_walk *w, const weir_tensor *x)
+{
+    return w->stops && is_target(w, x) ? NULL : x->tape;
+}
+
+static weir_status visit(weir_walk *w, weir_tape *t)
+{
+    if (!t || t->visit == w->visit)
+        return WEIR_OK;
+    const uint64_t now = w->s->recording ? w->s->recording->id : 0;
+    if (t->graph != now)
+        return weir_fail(WEIR_ERR_STATE,
+                         "%s: %s was computed with the graph %s; forward and backward "
+                         "belong into the same recording",
+                         w->who, weir_tape_name(t), t->graph ? "on" : "off");
+    if (w->outer && t->order <= w->again->order)
+        return weir_segment_captured(weir_tape_name(t));
+    if (!weir_vec_push(&w->nodes, (weir_walk_node){.tape = t}))
+        return WEIR_ERR_NOMEM;
+    weir_ref_take(t);
+    t->visit = w->visit;
+    return WEIR_OK;
+}
+
+static int latest_first(const void *a, const void *b)
+{
+    const weir_walk_node *x = a, *y = b;
+    return (x->tape->order < y->tape->order) - (x->tape->order > y->tape->order);
+}
+
+/* Does a gradient of x get anywhere? Known once the call that made it has been looked at. */
+static bool leads_on(const weir_walk *w, weir_tensor *x)
+{
+    const weir_tape *up = maker_of(w, x);
+
+    if (w->outer && !up)
+        return leads_on(w->outer, outside(w, x));
+    return is_target(w, x) || (up && w->nodes.at[up->slot].want);
+}
+
+/* Which inputs of a call lead to a target, as bits. */
+static uint32_t wanted_of(const weir_walk *w, const weir_tape *t)
+{
+    const uint32_t can = weir_tape_wants(t);
+    uint32_t       want = 0;
+
+    for (int k = 0; k < t->nin; k++)
+        if (can >> k & 1 && leads_on(w, t->x[k]))
+            want |= 1u << k;
+    for (uint32_t k = 0; t->segment && k < t->segment->leaves.n; k++)
+        if (leads_on(w, t->segment->leaves.at[k]))
+            want |= WANT_BESIDES;
+    return want;
+}
+
+/* All calls the values depend on; then, earliest first, which of their inputs lead to a target. */
+static weir_status collect(weir_walk *w)
+{
+    w->visit = ++w->s->visits;
+    for (size_t i = 0; i < w->ny; i++)
+        WEIR_TRY(visit(w, maker_of(w, w->y[i])));
+    for (uint32_t i = 0; i < w->nodes.n; i++)
+        for (int k = 0; k < w->nodes.at[i].tape->nin; k++)
+            WEIR_TRY(visit(w, maker_of(w, w->nodes.at[i].tape->x[k])));
+    if (w->nodes.n)
+        qsort(w->nodes.at, w->nodes.n, sizeof *w->nodes.at, latest_first);
+    for (uint32_t i = w->nodes.n; i-- > 0;) {
+        weir_walk_node *n = &w->nodes.at[i];
+        n->tape->slot = i;
+        n->want = wanted_of(w, n->tape);
+    }
+    return WEIR_OK;
+}
+
+/* *sum += g; the sum is referenced, g borrowed. */
+static weir_status accumulate(weir_tensor **sum, weir_tensor *g)
+{
+    weir_tensor *total = *sum ? weir_add(*sum, g) : g;
+
+    if (!total)
+        return weir_error_status();
+    weir_retain(total);
+    weir_release(*sum);
+    *sum = total;
+    return WEIR_OK;
+}
+
+static weir_status arrive_target(weir_walk *w, weir_tensor *x, weir_tensor *g)
+{
+    for (uint32_t i = w->answer.n; i-- > 0;)
+        if (same_value(w->answer.at[i].param, x))
+            return accumulate(&w->answer.at[i].grad, g);
+    if (!weir_vec_push(&w->answer, (weir_pair){.param = x}))
+        return WEIR_ERR_NOMEM;
+    weir_retain(x);
+    return accumulate(&w->answer.at[w->answer.n - 1].grad, g);
+}
+
+/* A gradient g of the value x: to the answer if x is a target, and on to the call that made x. */
+static weir_status arrive(weir_walk *w, weir_tensor *x, weir_tensor *g)
+{
+    weir_tape *up = maker_of(w, x);
+
+    if (w->outer && !up)
+        return arrive(w->outer, outside(w, x), g);
+    if (is_target(w, x))
+        WEIR_TRY(arrive_target(w, x, g));
+    if (up && w->nodes.at[up->slot].want)
+        WEIR_TRY(accumulate(&w->nodes.at[up->slot].dy[x->out], g));
+    return WEIR_OK;
+}
+
+static weir_status walk_again(weir_walk *w, weir_walk_node *n);
+
+static weir_status step_back(weir_walk *w, weir_walk_node *n)
+{
+    weir_tensor *dx[WEIR_MAX_IN];
+
+    if (n->tape->segment)
+        return walk_again(w, n);
+    WEIR_TRY(weir_tape_grad(n->tape, n->want, n->dy, dx));
+    for (int k = 0; k < n->tape->nin; k++)
+        if (n->want >> k & 1 && dx[k])
+            WEIR_TRY(arrive(w, n->tape->x[k], dx[k]));
+    return WEIR_OK;
+}
+
+static void drop_dy(weir_walk_node *n)
+{
+    for (int i = 0; i < WEIR_MAX_OUT; i++) {
+        weir_release(n->dy[i]);
+        n->dy[i] = NULL;
+    }
+}
+
+static bool has_dy(const weir_walk_node *n)
+{
+    for (int i = 0; i < WEIR_MAX_OUT; i++)
+        if (n->dy[i])
+            return true;
+    return false;
+}
+
+static weir_status walk_nodes(weir_walk *w)
+{
+    for (uint32_t i = 0; i < w->nodes.n; i++) {
+        weir_walk_node *n = &w->nodes.at[i];
+        if (n->want && has_dy(n)) {
+            WEIR_TRY(weir_scope_begin(w->s->dev));
+            const weir_status status = step_back(w, n);
+            weir_scope_unwind(w->s, w->s->mark.n - 1);
+            WEIR_TRY(status);
+        }
+        drop_dy(n);
+        if (!w->stops || n->want)
+            weir_tape_consume(n->tape);
+    }
+    return WEIR_OK;
+}
+
+static void walk_free(weir_walk *w)
+{
+    for (uint32_t i = 0; i < w->nodes.n; i++) {
+        drop_dy(&w->nodes.at[i]);
+        weir_ref_drop(w->nodes.at[i].tape);
+    }
+    for (uint32_t i = 0; i < w->answer.n; i++) {
+        weir_release(w->answer.at[i].param);
+        weir_release(w->answer.at[i].grad);
+    }
+    weir_vec_free(&w->nodes);
+    weir_vec_free(&w->answer);
+}
+
+/* Back through the second run, from the results that have a gradient. They are let go before the
+ * walk: it knows the calls. */
+static weir_status walk_inner(weir_walk *w, weir_walk_node *n)
+{
+    weir_again  *a = w->again;
+    weir_tensor *y[WEIR_MAX_OUT];
+
+    for (int i = 0; i < n->tape->nout; i++)
+        if (n->dy[i])
+            y[w->ny++] = a->y[i];
+    w->y = y;
+    const weir_status status = collect(w);
+    w->y = NULL;
+    WEIR_TRY(status);
+    for (int i = 0; i < n->tape->nout; i++)
+        if (n->dy[i])
+            WEIR_TRY(arrive(w, a->y[i], n->dy[i]));
+    weir_again_drop_results(a);
+    drop_dy(n);
+    return walk_nodes(w);
+}
+
+/* At a checkpoint: its second run is recorded, or computed, and its gradient with it. */
+static weir_status walk_again(weir_walk *w, weir_walk_node *n)
+{
+    weir_again     a = {.t = n->tape};
+    weir_walk      inner = {.s = w->s, .who = w->who, .outer = w, .again = &a};
+    const uint32_t replay = w->s->replay;
+
+    WEIR_TRY(weir_tape_check_unused(n->tape));
+    w->s->replay = ++w->s->replays;
+    weir_status status = weir_again_run(&a, w->s);
+    if (status == WEIR_OK)
+        status = walk_inner(&inner, n);
+    w->s->replay = replay;
+    walk_free(&inner);
+    weir_again_free(&a);
+    return status;
+}
+
+/* Starts at y[i]. */
+static weir_status seed(weir_walk *w, size_t i)
+{
+    weir_tensor *const y = w->y[i];
+    weir_tensor *const dy = w->ones ? weir_fill(y->dev, y->layout.desc, 1.0) : w->dy[i];
+
+    if (!dy)
+        return w->ones ? weir_error_status() : WEIR_OK;
+    return arrive(w, y, dy);
+}
+
+static weir_status seed_and_walk(weir_walk *w)
+{
+    WEIR_TRY(collect(w));
+    if (w->all && !leads_on(w, w->y[0]))
+        return no_trainable(w);
+    for (size_t i = 0; i < w->ny; i++)
+        if (weir_tensor_is_float(w->y[i]))
+            WEIR_TRY(seed(w, i));
+    return walk_nodes(w);
+}
+
+/* Does dy fit y? */
+static weir_status check_seed(const weir_walk *w, const weir_tensor *y, const weir_tensor *dy)
+{
+    const weir_desc *const d = &y->layout.desc, *const e = &dy->layout.desc;
+    char                   a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
+
+    if (dy->gone)
+        return weir_tensor_check_there(w->who, dy);
+    if (dy->dev != y->dev)
+        return weir_fail(WEIR_ERR_DEVICE, "%s: y and dy are on different devices", w->who);
+    if (!weir_desc_equal(e, d))
+        return weir_fail(e->dtype == d->dtype ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
+                         "%s: dy is %s but y is %s", w->who, weir_desc_text(e, a),
+                         weir_desc_text(d, b));
+    return WEIR_OK;
+}
+
+/* May a walk start at w->y, with w->dy? */
+static weir_status check_start(const weir_walk *w)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (w->scalar && weir_shape_count(&w->y[0]->layout.desc) != 1)
+        return weir_fail(WEIR_ERR_SHAPE, "%s: the loss must be a scalar, not %s", w->who,
+                         weir_desc_text(&w->y[0]->layout.desc, text));
+    for (size_t i = 0; i < w->ny; i++)
+        if (!w->ones && w->dy[i])
+            WEIR_TRY(check_seed(w, w->y[i], w->dy[i]));
+    return w->stops || w->y[0]->needs_grad ? WEIR_OK : no_trainable(w);
+}
+
+/* Gradients for the walk's targets into w->answer, in the backward phase and without a tape. */
+static weir_status walk_back(weir_walk *w)
+{
+    WEIR_TRY(check_start(w));
+    weir_session    *s = w->s;
+    const weir_phase phase = s->phase;
+    const weir_dtype autocast = s->autocast;
+
+    WEIR_TRY(weir_scope_begin(s->dev));
+    s->no_grad++;
+    s->phase = WEIR_BACKWARD;
+    s->autocast = WEIR_F32;
+    const weir_status status = seed_and_walk(w);
+    s->autocast = autocast;
+    s->phase = phase;
+    s->no_grad--;
+    weir_scope_unwind(s, s->mark.n - 1);
+    if (s->recording)
+        s->recording->backward = true;
+    return status;
+}
+
+/* A walk from the values y; of one y with dy NULL, ones. */
+static weir_status walk_begin(weir_walk *w, const char *who, size_t ny, weir_tensor *const *y,
+                              weir_tensor *const *dy)
+{
+    for (size_t i = 0; i < ny; i++)
+        if (!y[i])
+            return weir_fail_null(who, w->scalar ? "loss" : "y");
+        else if (y[i]->gone)
+            return weir_tensor_check_there(who, y[i]);
+    WEIR_TRY(weir_device_check(y[0]->dev, who));
+    for (size_t i = 1; i < ny; i++)
+        if (y[i]->dev != y[0]->dev)
+            return weir_fail(WEIR_ERR_DEVICE, "%s: y 0 and %zu are on different devices", who, i);
+    w->who = who;
+    w->ny = ny;
+    w->y = y;
+    w->dy = dy;
+    w->ones = ny == 1 && (!dy || !dy[0]);
+    w->s = weir_session_of(y[0]->dev);
+    return w->s ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+/* The answer becomes the session's pairs; the handles are held by the caller's scope. */
+static weir_status give_pairs(weir_walk *w)
+{
+    weir_session *s = w->s;
+
+    s->pairs.n = 0;
+    if (!weir_vec_reserve(&s->pairs, w->answer.n))
+        return WEIR_ERR_NOMEM;
+    for (uint32_t i = 0; i < w->answer.n; i++) {
+        const weir_pair p = w->answer.at[i];
+        WEIR_TRY(weir_scope_hold(s, weir_retain(p.param)));
+        WEIR_TRY(weir_scope_hold(s, weir_retain(p.grad)));
+        s->pairs.at[s->pairs.n++] = p;
+    }
+    return WEIR_OK;
+}
+
+static weir_status backward(weir_walk *w, const char *who, weir_tensor *y, weir_tensor *dy,
+                            const weir_pair **pairs, size_t *count)
+{
+    if (!pairs || !count)
+        return weir_fail(WEIR_ERR_INVALID, "%s: pairs or count is NULL", who);
+    *pairs = NULL;
+    *count = 0;
+    WEIR_TRY(walk_begin(w, who, 1, &y, &dy));
+    weir_status status = walk_back(w);
+    if (status == WEIR_OK)
+        status = give_pairs(w);
+    walk_free(w);
+    if (status == WEIR_OK) {
+        *pairs = w->s->pairs.at;
+        *count = w->s->pairs.n;
+    }
+    return status;
+}
+
+weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, size_t *count)
+{
+    return backward(&(weir_walk){.all = true, .scalar = true}, "weir_backward", loss, NULL, pairs,
+                    count);
+}
+
+weir_status weir_backward_from(weir_tensor *y, weir_tensor *dy, const weir_pair **pairs,
+                               size_t *count)
+{
+    return backward(&(weir_walk){.all = true}, "weir_backward_from", y, dy, pairs, count);
+}
+
+static weir_status check_wrt(const weir_walk *w, const char *who, weir_tensor **grads)
+{
+    if (w->nwrt > 0 && (!w->wrt || !grads))
+        return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", who,
+                         w->stops ? "x or dx" : "wrt or grads");
+    for (size_t i = 0; i < w->nwrt; i++) {
+        grads[i] = NULL;
+        if (!w->wrt[i])
+            return weir_fail_null(who, w->stops ? "a tensor of x" : "a tensor of wrt");
+        if (w->wrt[i]->gone)
+            return weir_tensor_check_there(who, w->wrt[i]);
+    }
+    return WEIR_OK;
+}
+
+/* Stands wrt[i] earlier in wrt as well? */
+static bool named_before(const weir_walk *w, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (same_value(w->wrt[k], w->wrt[i]))
+            return true;
+    return false;
+}
+
+/* The answer into grads, held by the caller's scope. A walk that stops tells each value once. */
+static weir_status give_grads(const weir_walk *w, weir_tensor **grads)
+{
+    for (size_t i = 0; i < w->nwrt; i++)
+        for (uint32_t k = 0; k < w->answer.n && !grads[i]; k++)
+            if (same_value(w->answer.at[k].param, w->wrt[i]) &&
+                !(w->stops && named_before(w, i))) {
+                WEIR_TRY(weir_scope_hold(w->s, weir_retain(w->answer.at[k].grad)));
+                grads[i] = w->answer.at[k].grad;
+            }
+    return WEIR_OK;
+}
+
+static weir_status gradients(weir_walk *w, weir_tensor **grads)
+{
+    weir_status status = walk_back(w);
+
+    if (status == WEIR_OK && !w->stops && w->nwrt > 0 && w->answer.n == 0)
+        status = weir_fail(WEIR_ERR_INVALID, "%s: %s depends on none of the %zu tensors of wrt",
+                           w->who, w->scalar ? "the loss" : "y", w->nwrt);
+    if (status == WEIR_OK)
+        status = give_grads(w, grads);
+    walk_free(w);
+    return status;
+}
+
+weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt,
+                           weir_tensor **grads)
+{
+    weir_walk w = {.nwrt = n, .wrt = wrt, .scalar = true};
+
+    WEIR_TRY(check_wrt(&w, "weir_gradients", grads));
+    WEIR_TRY(walk_begin(&w, "weir_gradients", 1, &loss, NULL));
+    return gradients(&w, grads);
+}
+
+weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t n, weir_tensor *const *wrt,
+                                weir_tensor **grads)
+{
+    weir_walk w = {.nwrt = n, .wrt = wrt};
+
+    WEIR_TRY(check_wrt(&w, "weir_gradients_from", grads));
+    WEIR_TRY(walk_begin(&w, "weir_gradients_from", 1, &y, &dy));
+    return gradients(&w, grads);
+}
+
+/* Is there a gradient to start from? */
+static weir_status check_seeds(const weir_walk *w)
+{
+    char text[WEIR_DESC_TEXT];
+
+    for (size_t i = 0; i < w->ny && w->dy; i++)
+        if (w->dy[i])
+            return WEIR_OK;
+    if (w->ny != 1)
+        return weir_fail(WEIR_ERR_INVALID, "%s: none of the %zu y has a dy", w->who, w->ny);
+    if (weir_shape_count(&w->y[0]->layout.desc) != 1)
+        return weir_fail(WEIR_ERR_SHAPE, "%s: y is %s, so it needs a dy; only that of a scalar is "
+                         "1 by itself", w->who, weir_desc_text(&w->y[0]->layout.desc, text));
+    return WEIR_OK;
+}
+
+weir_status weir_vjp_from(size_t ny, weir_tensor *const *y, weir_tensor *const *dy, size_t nx,
+                          weir_tensor *const *x, weir_tensor **dx)
+{
+    weir_walk w = {.nwrt = nx, .wrt = x, .stops = true};
+
+    WEIR_TRY(check_wrt(&w, "weir_vjp_from", dx));
+    if (ny == 0 || !y)
+        return weir_fail(WEIR_ERR_INVALID, "weir_vjp_from: there is no y");
+    WEIR_TRY(walk_begin(&w, "weir_vjp_from", ny, y, dy));
+    WEIR_TRY(check_seeds(&w));
+    return gradients(&w, dx);
+}
+
+weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **dx)
+{
+    weir_tensor *all[WEIR_MAX_IN] = {NULL}, *dys[WEIR_MAX_OUT] = {NULL};
+    weir_walk    w = {0};
+    char         a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
+
+    if (!dy || !n || !dx)
+        return weir_fail_null("weir_vjp", "dy, n or dx");
+    WEIR_TRY(walk_begin(&w, "weir_vjp", 1, &y, &dy));
+    if (!weir_desc_equal(&y->layout.desc, &dy->layout.desc))
+        return weir_fail(WEIR_ERR_SHAPE, "weir_vjp: dy is %s but y is %s",
+                         weir_desc_text(&dy->layout.desc, a), weir_desc_text(&y->layout.desc, b));
+    weir_tape *t = y->tape;
+    if (!t)
+        return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by no differentiable call");
+    if (t->segment)
+        return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by weir_checkpoint, which is more "
+                         "than one call: weir_vjp_from goes through it");
+    if (*n < (size_t)t->nin)
+        return weir_fail(WEIR_ERR_INVALID,
+                         "weir_vjp: dx has room for %zu gradients, the call has %d "
+                         "inputs",
+                         *n, t->nin);
+    *n = (size_t)t->nin;
+    dys[y->out] = dy;
+    const weir_phase phase = w.s->phase;
+    const weir_dtype autocast = w.s->autocast;
+    w.s->no_grad++;
+    w.s->phase = WEIR_BACKWARD;
+    w.s->autocast = WEIR_F32;
+    const weir_status status = weir_tape_grad(t, weir_tape_wants(t), dys, all);
+    w.s->autocast = autocast;
+    w.s->phase = phase;
+    w.s->no_grad--;
+    for (int i = 0; i < t->nin; i++)
+        dx[i] = status == WEIR_OK ? all[i] : NULL;
+    return status;
+}

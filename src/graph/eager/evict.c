@@ -1,0 +1,369 @@
+/* evict.c - a budget with the graph off: dynamic tensor rematerialization (Kirisame et al., ICLR
+ * 2021).
+ *
+ * When memory is to be taken that would exceed the budget, the value goes that has the smallest
+ * score among those that are there, can be made again and are not being used. Who reads a value
+ * that is gone has it made by the same call on the same inputs at the same place of the random
+ * stream; inputs that are gone come first, all of a call's inputs stay until it has run. Time is
+ * counted in estimated seconds of the calls run, so that a program drops the same values in every
+ * run.
+ *
+ * Before memory is overwritten that values were made from, either its old elements are copied, for
+ * as long as one of the values may have to be made again; or those of the values that somebody
+ * holds are made (if they are gone) and become constant, and the others go. So what is remembered
+ * is always true. */
+#include "graph/eager/evict.h"
+
+#include "core/status.h"
+#include "graph/runtime/execute.h"
+#include "graph/memory/search/dtr_score.h"
+#include "graph/eager/rematerialize.h"
+
+/* Idle seconds of what was used just now: there is no division by 0. */
+#define LEAST_IDLE 1e-7
+
+/* ---- making room ---- */
+
+static double nearby(const weir_origin *o, weir_dtr_rule rule)
+{
+    switch (weir_dtr_reach_of(rule)) {
+    case WEIR_DTR_ABOVE:  return weir_origin_above(o);
+    case WEIR_DTR_AROUND: return weir_origin_around(o);
+    case WEIR_DTR_CLASS:  return weir_origin_class(o);
+    default:              return 0;
+    }
+}
+
+/* The value with the smallest score; NULL if none may go. */
+static weir_origin *first_to_go(const weir_evict *e)
+{
+    const weir_dtr_rule rule = (weir_dtr_rule)e->s->rule;
+    weir_origin        *best = NULL;
+    double              least = 0;
+
+    for (uint32_t i = 0; i < e->lineage.origins.n; i++) {
+        weir_origin *const o = e->lineage.origins.at[i];
+        if (!weir_origin_may_go(o))
+            continue;
+        const weir_dtr_item item = {.cost = o->making->seconds, .nearby = nearby(o, rule),
+                                    .bytes = (double)o->block->got,
+                                    .idle = e->now - o->used + LEAST_IDLE};
+        const double score = weir_dtr_score(rule, &item);
+        if (!best || score < least) {
+            best = o;
+            least = score;
+        }
+    }
+    return best;
+}
+
+/* False if no value may go. */
+static bool drop_one(weir_evict *e)
+{
+    weir_origin *const o = first_to_go(e);
+
+    if (!o)
+        return false;
+    weir_origin_evict(o);
+    e->s->dev->evicted++;
+    return true;
+}
+
+static bool drop_any(weir_device *d)
+{
+    return drop_one(((weir_session *)d->session)->evict);
+}
+
+static weir_status no_room(const weir_evict *e, size_t bytes)
+{
+    const weir_pool *pool = &e->s->dev->pool;
+    size_t           locked = 0;
+
+    for (uint32_t i = 0; i < e->lineage.origins.n; i++) {
+        const weir_origin *const o = e->lineage.origins.at[i];
+        if (o->making && o->locks > 0 && weir_origin_there(o))
+            locked += o->block->got;
+    }
+    return weir_fail(WEIR_ERR_BUDGET,
+                     "%s: %zu bytes do not fit into the budget of %zu: %zu are taken by "
+                     "parameters, states, inputs and outputs, %zu by values being used, %zu by "
+                     "values that cannot be made again",
+                     e->doing ? e->doing : "memory of a tensor", bytes, pool->limit,
+                     pool->persistent, locked, pool->live - pool->persistent - locked);
+}
+
+static weir_status make_room(weir_device *d, size_t bytes)
+{
+    weir_evict *const e = ((weir_session *)d->session)->evict;
+    const weir_pool  *pool = &d->pool;
+
+    while (bytes > pool->limit || pool->live > pool->limit - bytes)
+        if (bytes > pool->limit || !drop_one(e))
+            return no_room(e, bytes);
+    return WEIR_OK;
+}
+/* ---- before memory is overwritten ---- */
+
+static void visit_readers(weir_evict *e, const weir_origin *o)
+{
+    e->lineage.visits++;
+    e->lineage.stack.n = 0;
+    weir_origin_push_readers(o);
+}
+
+/* Held values that are made from o, by way of values that nobody holds, into e->fixed. */
+static weir_status find_fixed(weir_evict *e, const weir_origin *o)
+{
+    weir_lineage *const l = &e->lineage;
+
+    e->fixed.n = 0;
+    visit_readers(e, o);
+    while (l->stack.n > 0) {
+        const weir_making *const m = l->stack.at[--l->stack.n];
+        for (int i = 0; i < m->nout; i++) {
+            weir_origin *const y = m->out[i];
+            if (y && !weir_origin_held(y))
+                weir_origin_push_readers(y);
+            else if (y && !weir_vec_push(&e->fixed, y))
+                return WEIR_ERR_NOMEM;
+        }
+    }
+    return WEIR_OK;
+}
+
+/* Values of e->fixed are there and become constant. */
+static weir_status fix_all(weir_evict *e)
+{
+    uint32_t    held = 0;
+    weir_status status = WEIR_OK;
+
+    while (status == WEIR_OK && held < e->fixed.n) {
+        status = weir_hold(e, e->fixed.at[held]);
+        held += status == WEIR_OK;
+    }
+    for (uint32_t i = 0; i < held; i++)
+        e->fixed.at[i]->locks--;
+    for (uint32_t i = 0; i < e->fixed.n && status == WEIR_OK; i++)
+        weir_origin_cut(e->fixed.at[i]);
+    return status;
+}
+
+/* Makings go on reading the old elements, in a copy; the block is free of them. */
+static weir_status move_away(weir_origin *o)
+{
+    weir_block *const b = o->block, *const old = weir_block_new(b->dev, b->bytes,
+                                                                WEIR_KIND_ACTIVATION);
+    weir_layout       bytes = {.desc = weir_1d(WEIR_U8, (int64_t)b->bytes), .stride = {1}};
+    const weir_call   c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = &bytes, .out = &bytes,
+                           .alias = -1};
+    weir_status       status = old ? weir_block_touch(old) : WEIR_ERR_NOMEM;
+
+    if (status == WEIR_OK && b->bytes > 0)
+        status = weir_run_raw(b->dev, &c, &b->data, &old->data, 1, old);
+    if (status != WEIR_OK) {
+        weir_ref_drop(old);
+        return status;
+    }
+    old->written = true;
+    old->origin = o;
+    o->block = old;
+    o->locks = 0;
+    b->origin = NULL;
+    weir_ref_drop(b);
+    return WEIR_OK;
+}
+
+/* Bytes that fixing takes from what may be dropped. */
+static size_t bytes_of_fixed(const weir_evict *e)
+{
+    size_t sum = 0;
+
+    for (uint32_t i = 0; i < e->fixed.n; i++)
+        if (e->fixed.at[i]->locks == 0)
+            sum += e->fixed.at[i]->block->bytes;
+    return sum;
+}
+
+/* The way that takes less memory for what may not be dropped; if there is no room, the other. */
+static weir_status overwrite(weir_evict *e, weir_origin *o)
+{
+    WEIR_TRY(find_fixed(e, o));
+    const bool  copy_first = o->block->bytes < bytes_of_fixed(e);
+    weir_status status = copy_first ? move_away(o) : fix_all(e);
+
+    if (status == WEIR_ERR_BUDGET)
+        status = copy_first ? fix_all(e) : move_away(o);
+    return status;
+}
+
+static weir_evict *evict_of(const weir_block *b)
+{
+    const weir_origin *const o = b->origin;
+    return o->lineage->owner;
+}
+
+static weir_evict *begin(const weir_block *b)
+{
+    weir_evict *const e = evict_of(b);
+
+    e->again = 0;
+    return e;
+}
+
+weir_status weir_evict_overwrite(weir_block *b)
+{
+    if (b->origin && b->away)
+        WEIR_TRY(weir_block_touch(b));
+    return b->origin ? overwrite(begin(b), b->origin) : WEIR_OK;
+}
+
+weir_status weir_evict_hold(const weir_block *b)
+{
+    return b->origin ? weir_hold(begin(b), b->origin) : WEIR_OK;
+}
+
+void weir_evict_let_go(const weir_block *b)
+{
+    weir_origin *const o = b->origin;
+
+    if (o)
+        o->locks--;
+}
+
+weir_status weir_evict_fix(weir_block *b)
+{
+    weir_origin *const o = b->origin;
+
+    if (!o || !o->making)
+        return WEIR_OK;
+    WEIR_TRY(weir_hold(begin(b), o));
+    o->locks--;
+    weir_origin_cut(o);
+    return WEIR_OK;
+}
+
+/* ---- calls ---- */
+
+/* The frame of a call's inputs, as far as they are known. */
+static weir_frame inputs_of(const weir_call *c, weir_tensor *const *in)
+{
+    weir_frame f = {.n = 0};
+
+    for (int i = 0; i < c->nin; i++) {
+        weir_origin *const o = ((const weir_block *)in[i]->block)->origin;
+        if (o)
+            f.of[f.n++] = o;
+    }
+    return f;
+}
+
+static weir_status overwrite_inputs(const weir_call *c, weir_tensor *const *in)
+{
+    for (int i = 0; i < c->nin; i++)
+        if (weir_opdefs[c->op]->mutates >> i & 1)
+            WEIR_TRY(weir_evict_overwrite(in[i]->block));
+    return WEIR_OK;
+}
+
+/* Can the call be made again, with the same bits and nothing else? */
+static bool repeatable(const weir_call *c, weir_tensor *const *in)
+{
+    const weir_opdef *const def = weir_opdefs[c->op];
+
+    if (def->mutates || def->flags & (WEIR_UPDATE | WEIR_CALLER) || c->nout == 0)
+        return false;
+    for (int i = 0; i < c->nin; i++)
+        if (((const weir_block *)in[i]->block)->shared)
+            return false;
+    return true;
+}
+
+/* A call with its inputs locked. Those that are overwritten are constant, and may be forgotten when
+ * nothing is made from them any more. */
+static weir_status run_held(weir_evict *e, const weir_call *c, weir_tensor *const *in,
+                            weir_tensor *const *out, uint64_t rng)
+{
+    const weir_frame inputs = inputs_of(c, in);
+
+    e->again = 0;
+    WEIR_TRY(weir_hold_all(e, &inputs));
+    weir_status status = overwrite_inputs(c, in);
+    if (status == WEIR_OK)
+        status = weir_run_once(e->s->dev, c, in, out, rng);
+    for (int i = 0; i < c->nin; i++)
+        weir_evict_let_go(in[i]->block);
+    return status;
+}
+
+weir_status weir_evict_run(weir_evict *e, const weir_call *c, weir_tensor *const *in,
+                           weir_tensor *const *out, uint64_t rng)
+{
+    weir_device *const d = e->s->dev;
+
+    e->doing = weir_opdefs[c->op]->name;
+    const weir_status status = run_held(e, c, in, out, rng);
+    e->doing = NULL;
+    WEIR_TRY(status);
+    e->now += weir_call_estimate(c);
+    return d->pool.limit < SIZE_MAX && repeatable(c, in)
+               ? weir_lineage_note(&e->lineage, c, in, out, rng, e->now) : WEIR_OK;
+}
+
+/* ---- on and off ---- */
+
+static void forget(weir_block *b)
+{
+    weir_origin_orphaned(b->origin);
+}
+
+weir_status weir_evict_limit(weir_session *s, size_t bytes)
+{
+    weir_device *const d = s->dev;
+
+    if (!s->evict && bytes == SIZE_MAX)
+        return WEIR_OK;
+    if (!s->evict) {
+        s->evict = weir_mem_zalloc(1, sizeof *s->evict);
+        if (!s->evict)
+            return WEIR_ERR_NOMEM;
+        s->evict->s = s;
+        s->evict->lineage.owner = s->evict;
+        s->evict->lineage.classes = weir_dtr_reach_of((weir_dtr_rule)s->rule) == WEIR_DTR_CLASS;
+    }
+    d->forget = forget;
+    d->pool.make_room = make_room;
+    d->pool.drop_one = drop_any;
+    weir_pool_set_limit(d, bytes);
+    while (d->pool.live > bytes && drop_one(s->evict))
+        continue;
+    return WEIR_OK;
+}
+
+weir_status weir_device_set_policy(weir_device *d, const char *policy)
+{
+    weir_dtr_rule rule = WEIR_DTR;
+
+    WEIR_TRY(weir_device_check(d, "weir_device_set_policy"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (policy && !weir_dtr_rule_named(policy, &rule))
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_set_policy: there is no policy '%s' with "
+                         "the graph off; they are dtr, dtr:eq, dtr:local, dtr:lru, dtr:size and "
+                         "dtr:msps", policy);
+    s->rule = (int)rule;
+    if (s->evict)
+        s->evict->lineage.classes = weir_dtr_reach_of(rule) == WEIR_DTR_CLASS;
+    return WEIR_OK;
+}
+
+void weir_evict_free(weir_evict *e)
+{
+    if (!e)
+        return;
+    weir_pool_set_limit(e->s->dev, SIZE_MAX);
+    weir_lineage_free(&e->lineage);
+    weir_vec_free(&e->frames);
+    weir_vec_free(&e->fixed);
+    weir_mem_free(e);
+}

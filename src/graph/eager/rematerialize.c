@@ -1,0 +1,210 @@
+/* rematerialize.c - runs remembered calls again: inputs that are gone come first, all of a call's
+ * inputs stay until it has run. */
+#include "graph/eager/rematerialize.h"
+
+#include "core/status.h"
+#include "graph/runtime/execute.h"
+
+/* Calls run again for one call of the user's: more per remembered call, and the program would not
+ * get anywhere. */
+enum { AGAIN_PER_MAKING = 50, AGAIN_AT_LEAST = 1000 };
+
+/* Memory for output i: that of the value, or, where nobody outside holds it, a new block. */
+static weir_block *room_for(const weir_making *m, int i, weir_device *d)
+{
+    weir_origin *const o = m->out[i];
+
+    return o && o->block ? weir_ref_take(o->block)
+                         : weir_block_new(d, weir_shape_bytes(&m->out_layout[i].desc),
+                                          WEIR_KIND_ACTIVATION);
+}
+
+/* The outputs have been made, or not: what was not there before goes then. */
+static void settle_outputs(const weir_making *m, weir_tensor *t, const bool *there, bool made,
+                           double now)
+{
+    for (int i = 0; i < m->nout; i++) {
+        weir_origin *const o = m->out[i];
+        weir_block *const  b = t[i].block;
+        if (o)
+            o->locks--;
+        if (b && !made && !there[i])
+            weir_block_evict(b);
+        if (made && o)
+            o->used = now;
+        if (made && o && !o->block && weir_origin_wanted(o)) {
+            o->block = weir_ref_take(b);
+            o->owned = true;
+            b->origin = o;
+        }
+        weir_ref_drop(b);
+    }
+}
+
+/* Runs the remembered call once more; its inputs are there and locked. */
+static weir_status run_again(weir_evict *e, weir_making *m)
+{
+    weir_device *const d = e->s->dev;
+    weir_tensor        t[WEIR_MAX_IN + WEIR_MAX_OUT], *at[WEIR_MAX_IN + WEIR_MAX_OUT];
+    bool               there[WEIR_MAX_OUT];
+    weir_status        status = WEIR_OK;
+    const uint64_t     seed = d->seed;
+    const weir_call    c = {.op = m->op, .nin = m->nin, .nout = m->nout, .in = m->in_layout,
+                            .out = m->out_layout, .attr = m->attr, .attr_bytes = m->attr_bytes,
+                            .alias = -1};
+
+    for (int i = 0; i < m->nin; i++) {
+        t[i] = (weir_tensor){.dev = d, .layout = m->in_layout[i], .offset = m->use[i].offset,
+                             .block = m->use[i].of->block};
+        at[i] = &t[i];
+    }
+    weir_tensor *const y = t + m->nin;
+    for (int i = 0; i < m->nout; i++) {
+        there[i] = m->out[i] && weir_origin_there(m->out[i]);
+        y[i] = (weir_tensor){.dev = d, .layout = m->out_layout[i], .block = room_for(m, i, d)};
+        at[m->nin + i] = &y[i];
+        status = y[i].block ? status : WEIR_ERR_NOMEM;
+        if (m->out[i])
+            m->out[i]->locks++;
+    }
+    d->seed = m->seed;
+    if (status == WEIR_OK)
+        status = weir_run_once(d, &c, at, at + m->nin, m->rng);
+    d->seed = seed;
+    e->now += status == WEIR_OK ? m->seconds : 0;
+    settle_outputs(m, y, there, status == WEIR_OK, e->now);
+    if (status != WEIR_OK)
+        return status;
+    weir_making_back(m);
+    e->again++;
+    d->again++;
+    return WEIR_OK;
+}
+
+/* What the making was made from goes, if it served for nothing else. */
+static void drop_unwanted(const weir_making *m)
+{
+    for (int i = 0; i < m->nin; i++) {
+        weir_origin *const o = m->use[i].of;
+        if (o->owned && weir_origin_may_go(o) && !weir_origin_wanted(o))
+            weir_origin_evict(o);
+    }
+}
+
+static weir_status check_progress(const weir_evict *e)
+{
+    const uint64_t most = AGAIN_AT_LEAST + (uint64_t)AGAIN_PER_MAKING * e->lineage.makings;
+
+    if (e->again <= most)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_BUDGET, "%s: the budget of %zu bytes is so small that more than %llu "
+                     "calls would have to be run again for it",
+                     e->doing ? e->doing : "reading a value", e->s->dev->pool.limit,
+                     (unsigned long long)most);
+}
+
+/* Collects the inputs of a making that is to be run again. */
+static weir_status begin_frame(weir_evict *e, weir_making *m)
+{
+    weir_frame f = {.m = m, .n = m->nin};
+
+    for (int i = 0; i < m->nin; i++)
+        f.of[i] = m->use[i].of;
+    WEIR_TRY(check_progress(e));
+    if (!weir_vec_push(&e->frames, f))
+        return WEIR_ERR_NOMEM;
+    m->asked = true;
+    return WEIR_OK;
+}
+
+static void end_frame(weir_evict *e)
+{
+    const weir_frame *const f = &e->frames.at[--e->frames.n];
+
+    for (int i = 0; i < f->n; i++)
+        if (f->locked >> i & 1)
+            f->of[i]->locks--;
+    if (f->m)
+        f->m->asked = false;
+}
+
+static void lock(weir_evict *e, weir_frame *f, int i)
+{
+    f->of[i]->locks++;
+    f->of[i]->used = e->now;
+    f->locked |= 1u << i;
+}
+
+/* Locks what is there, if it is time to, and tells an input that is not; -1: all are locked. */
+static int next_missing(weir_evict *e, weir_frame *f)
+{
+    const bool early = !e->late || f->begun > 2 * f->n;
+    int        missing = -1;
+
+    for (int i = 0; i < f->n; i++) {
+        if (f->locked >> i & 1)
+            continue;
+        if (!weir_origin_there(f->of[i]))
+            missing = missing < 0 ? i : missing;
+        else if (early)
+            lock(e, f, i);
+    }
+    for (int i = 0; i < f->n && missing < 0; i++)
+        if (!(f->locked >> i & 1))
+            lock(e, f, i);
+    return missing;
+}
+
+/* Works on the innermost frame until `base` are left with all they need. A stack of our own: chains
+ * may be long. */
+static weir_status work(weir_evict *e, uint32_t base)
+{
+    for (;;) {
+        weir_frame *const f = &e->frames.at[e->frames.n - 1];
+        const int         missing = next_missing(e, f);
+        if (missing >= 0) {
+            f->begun++;
+            WEIR_TRY(begin_frame(e, f->of[missing]->making));
+        } else if (e->frames.n > base) {
+            const weir_making *const m = f->m;
+            WEIR_TRY(run_again(e, f->m));
+            end_frame(e);
+            drop_unwanted(m);
+        } else {
+            return WEIR_OK;
+        }
+    }
+}
+
+/* One try: the values are there and locked. */
+static weir_status try_hold(weir_evict *e, const weir_frame *all)
+{
+    if (!weir_vec_push(&e->frames, *all))
+        return WEIR_ERR_NOMEM;
+    const weir_status status = work(e, 1);
+    if (status == WEIR_OK)
+        e->frames.n = 0;            /* its locks are the caller's */
+    while (e->frames.n > 0)
+        end_frame(e);
+    return status;
+}
+
+/* The values are there and locked afterwards. What is there already is locked first, so that it
+ * need not be made again; if that leaves too little room, last. */
+weir_status weir_hold_all(weir_evict *e, const weir_frame *all)
+{
+    weir_status status = try_hold(e, all);
+
+    if (status == WEIR_ERR_BUDGET) {
+        e->late = true;
+        e->again = 0;
+        status = try_hold(e, all);
+        e->late = false;
+    }
+    return status;
+}
+
+weir_status weir_hold(weir_evict *e, weir_origin *o)
+{
+    return weir_hold_all(e, &(weir_frame){.n = 1, .of = {o}});
+}

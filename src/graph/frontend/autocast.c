@@ -1,0 +1,76 @@
+/* autocast.c - scopes of mixed precision. See autocast.h. */
+#include "graph/frontend/autocast.h"
+
+#include "core/dtype.h"
+#include "core/status.h"
+#include "core/tensor.h"
+#include "graph/ops/op.h"
+
+weir_status weir_autocast_begin(weir_device *d, weir_dtype half)
+{
+    WEIR_TRY(weir_device_check(d, "weir_autocast_begin"));
+    if (half != WEIR_F32 && !weir_is_half(half))
+        return weir_fail(WEIR_ERR_DTYPE, "weir_autocast_begin: products are in bf16, f16 or f32, "
+                         "not in %s", weir_dtype_name(half));
+    weir_session *const s = weir_session_of(d);
+    if (!s || !weir_vec_push(&s->outer_casts, s->autocast))
+        return WEIR_ERR_NOMEM;
+    s->autocast = half;
+    return WEIR_OK;
+}
+
+weir_status weir_autocast_end(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_autocast_end"));
+    weir_session *const s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (s->outer_casts.n == 0)
+        return weir_fail(WEIR_ERR_STATE, "weir_autocast_end: without a weir_autocast_begin");
+    s->autocast = s->outer_casts.at[--s->outer_casts.n];
+    return WEIR_OK;
+}
+
+weir_dtype weir_autocast_type(weir_device *d)
+{
+    const weir_session *const s = d && !d->closed ? d->session : NULL;
+    return s ? s->autocast : WEIR_F32;
+}
+
+/* A product with an f64 among its inputs is left alone: it is one in f64, or refused. */
+static bool lowers(const weir_opdef *def, int n, const weir_dtype *type)
+{
+    for (int i = 0; i < n; i++)
+        if (def->lowers >> i & 1 && type[i] != WEIR_F32 && !weir_is_half(type[i]))
+            return false;
+    return true;
+}
+
+void weir_autocast_types(const weir_session *s, const weir_opdef *def, int n, weir_dtype *type)
+{
+    const bool products = s->autocast != WEIR_F32 && lowers(def, n, type);
+
+    for (int i = 0; i < n && s->autocast != WEIR_F32; i++) {
+        if (def->lowers >> i & 1 && products)
+            type[i] = s->autocast;
+        else if (def->raises >> i & 1 && weir_is_half(type[i]))
+            type[i] = WEIR_F32;
+    }
+}
+
+static bool inside(const weir_tensor *t)
+{
+    return t && weir_autocast_type(t->dev) != WEIR_F32;
+}
+
+weir_tensor *weir_raised(weir_tensor *t)
+{
+    return inside(t) && weir_is_half(t->layout.desc.dtype) ? weir_cast(t, WEIR_F32) : t;
+}
+
+weir_tensor *weir_lowered(weir_tensor *t, const weir_tensor *like)
+{
+    const bool differ = inside(t) && like && weir_is_half(like->layout.desc.dtype) &&
+                        t->layout.desc.dtype == WEIR_F32;
+    return differ ? weir_cast(t, like->layout.desc.dtype) : t;
+}

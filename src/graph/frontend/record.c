@@ -1,0 +1,418 @@
+/* record.c - turns a call into a node of the graph being recorded, or runs it at once.
+ *
+ * Both ways share everything but the last step: checks, dense copies, shape inference, views,
+ * random positions, the tape. Graph off is the same engine with a graph of one op. */
+#include <assert.h>
+#include <string.h>
+
+#include "core/dtype.h"
+#include "core/rng.h"
+#include "core/status.h"
+#include "core/tensor.h"
+#include "graph/frontend/autocast.h"
+#include "graph/autodiff/checkpoint_function.h"
+#include "graph/eager/evict.h"
+#include "graph/runtime/execute.h"
+#include "graph/ir/graph.h"
+#include "graph/ops/op.h"
+#include "graph/autodiff/tape.h"
+
+typedef struct weir_recording {
+    weir_session     *s;
+    const weir_opdef *def;
+    weir_call         call;
+    weir_layout       in_layout[WEIR_MAX_IN], out_layout[WEIR_MAX_OUT];
+    weir_tensor      *in[WEIR_MAX_IN];
+    weir_tensor      *out[WEIR_MAX_OUT];
+    uint64_t          rng;
+    bool              scoped;       /* a scope of our own holds casts and copies */
+} weir_recording;
+
+static const char *name_of(const weir_tensor *t)
+{
+    return t->name ? t->name : "";
+}
+
+/* Gradients and second runs read what the forward read. */
+static weir_status check_version(const weir_recording *r, int i)
+{
+    const weir_tensor *const t = r->in[i];
+    const char              *by;
+    uint64_t                 when;
+    char                     text[WEIR_DESC_TEXT];
+
+    if (r->s->going_back)
+        return weir_tape_check_unchanged(r->s->going_back, t);
+    if (!r->s->again || r->def->flags & WEIR_UPDATE)
+        return WEIR_OK;
+    WEIR_TRY(weir_changed(r->s, t, &when, &by));
+    if (when <= r->s->frozen_from || when > r->s->frozen_to)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_STATE, "weir_checkpoint: the function is called again for the "
+                     "gradient, and input %d '%s' %s of %s, which it reads, has been changed by %s "
+                     "since: take all gradients before the change, or compute the forward again "
+                     "after it", i, name_of(t), weir_desc_text(&t->layout.desc, text),
+                     r->def->name, by);
+}
+
+/* May this input be read by a call made now? */
+static weir_status check_input(const weir_recording *r, int i)
+{
+    const weir_tensor *t = r->in[i];
+    const weir_block  *b = t->block;
+    char               text[WEIR_DESC_TEXT];
+
+    if (!b && t->gone)
+        return weir_fail(WEIR_ERR_STATE, "%s: input %d, %s, %s", r->def->name, i,
+                         weir_desc_text(&t->layout.desc, text), t->gone);
+    if (!b)
+        return weir_fail(WEIR_ERR_STATE, "%s: the elements of input %d %s are not kept",
+                         r->def->name, i, weir_desc_text(&t->layout.desc, text));
+    if (b->owner && b->owner != r->s->recording)
+        return weir_fail(
+            WEIR_ERR_STATE,
+            "%s: input %d %s is recorded in a graph, not computed: run that graph, and "
+            "weir_keep the value before weir_graph_end",
+            r->def->name, i, weir_desc_text(&t->layout.desc, text));
+    if (!b->written && b->never)
+        return weir_fail(WEIR_ERR_STATE, "%s: input %d, '%s' %s, %s", r->def->name, i, name_of(t),
+                         weir_desc_text(&t->layout.desc, text), b->never);
+    if (!r->s->recording && !b->written && b->bytes > 0 && !(r->def->blind >> i & 1))
+        return weir_fail(WEIR_ERR_STATE, "%s: input %d '%s' %s has never been written",
+                         r->def->name, i, name_of(t), weir_desc_text(&t->layout.desc, text));
+    return check_version(r, i);
+}
+
+/* An update may write whole external tensors only, and no memory that another input looks at. */
+static weir_status check_mutated(const weir_recording *r, int i)
+{
+    const weir_tensor *t = r->in[i];
+    const weir_block  *b = t->block;
+    char               text[WEIR_DESC_TEXT];
+
+    if (b->kind > WEIR_KIND_INPUT || b->owner || t->offset != 0 ||
+        weir_shape_bytes(&t->layout.desc) != b->bytes || !weir_shape_is_dense(&t->layout))
+        return weir_fail(WEIR_ERR_INVALID, "%s: input %d %s is updated in place, so it must be a "
+                         "parameter, state or input, not a result or a view", r->def->name, i,
+                         weir_desc_text(&t->layout.desc, text));
+    for (int k = 0; k < r->call.nin; k++)
+        if (k != i && r->in[k]->block == b)
+            return weir_fail(WEIR_ERR_INVALID,
+                             "%s: inputs %d and %d %s share memory, and input %d is "
+                             "updated in place",
+                             r->def->name, i, k, weir_desc_text(&t->layout.desc, text), i);
+    return WEIR_OK;
+}
+
+static weir_status check_inputs(weir_recording *r, weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, r->def->name));
+    for (int i = 0; i < r->call.nin; i++) {
+        WEIR_TRY(weir_device_check(r->in[i]->dev, r->def->name));
+        if (r->in[i]->dev != d)
+            return weir_fail(WEIR_ERR_DEVICE, "%s: inputs 0 and %d are on different devices",
+                             r->def->name, i);
+    }
+    r->s = weir_session_of(d);
+    if (!r->s)
+        return WEIR_ERR_NOMEM;
+    for (int i = 0; i < r->call.nin; i++) {
+        WEIR_TRY(check_input(r, i));
+        if (r->def->mutates >> i & 1)
+            WEIR_TRY(check_mutated(r, i));
+    }
+    return WEIR_OK;
+}
+
+/* Replaces input i by `by`, which a scope of our own holds. */
+static weir_status replace(weir_recording *r, int i, weir_tensor *by)
+{
+    r->in[i] = by;
+    return by ? WEIR_OK : weir_error_status();
+}
+
+static weir_status begin_scope(weir_recording *r)
+{
+    if (!r->scoped)
+        WEIR_TRY(weir_scope_begin(r->s->dev));
+    r->scoped = true;
+    return WEIR_OK;
+}
+
+/* The type that the inputs meet in; false where shapes do not fit: the call then fails, and tells
+ * the types as they were given. */
+static bool meeting_type(const weir_recording *r, weir_dtype *type)
+{
+    weir_desc all = {.dtype = WEIR_BOOL};
+
+    for (int i = 0; i < r->call.nin; i++) {
+        const weir_desc so_far = all, *const d = &r->in[i]->layout.desc;
+        if (!(r->def->promotes >> i & 1))
+            continue;
+        if (!weir_shape_broadcast(&so_far, d, &all))
+            return false;
+        all.dtype = weir_dtype_promote(so_far.dtype, d->dtype);
+    }
+    const bool whole = !weir_is_any_float(all.dtype) && all.dtype != WEIR_BOOL;
+    *type = whole && r->def->flags & WEIR_DIVIDES ? WEIR_F32 : all.dtype;
+    return true;
+}
+
+/* Mixed precision: see autocast.h. */
+static weir_status autocast(weir_recording *r)
+{
+    weir_dtype type[WEIR_MAX_IN];
+
+    for (int i = 0; i < r->call.nin; i++)
+        type[i] = r->in[i]->layout.desc.dtype;
+    weir_autocast_types(r->s, r->def, r->call.nin, type);
+    for (int i = 0; i < r->call.nin; i++)
+        if (r->in[i]->layout.desc.dtype != type[i]) {
+            WEIR_TRY(begin_scope(r));
+            WEIR_TRY(replace(r, i, weir_cast(r->in[i], type[i])));
+        }
+    return WEIR_OK;
+}
+
+/* Inputs of several types become one by recorded casts, which gradients pass back through. */
+static weir_status promote(weir_recording *r)
+{
+    weir_dtype type;
+
+    if (!r->def->promotes || !meeting_type(r, &type))
+        return WEIR_OK;
+    for (int i = 0; i < r->call.nin; i++)
+        if (r->def->promotes >> i & 1 && r->in[i]->layout.desc.dtype != type) {
+            WEIR_TRY(begin_scope(r));
+            WEIR_TRY(replace(r, i, weir_cast(r->in[i], type)));
+        }
+    return WEIR_OK;
+}
+
+/* Ops that cannot take strides get dense copies of strided inputs. */
+static weir_status make_dense(weir_recording *r)
+{
+    for (int i = 0; i < r->call.nin; i++) {
+        if (!(r->def->flags & (WEIR_STRIDED | WEIR_VIEW)) &&
+            !weir_shape_is_dense(&r->in[i]->layout)) {
+            WEIR_TRY(begin_scope(r));
+            WEIR_TRY(replace(r, i, weir_copy(r->in[i])));
+        }
+        r->in_layout[i] = r->in[i]->layout;
+    }
+    return WEIR_OK;
+}
+
+/* Adds a handle for output i over a new block (or over the viewed one). */
+static weir_status make_output(weir_recording *r, int i)
+{
+    weir_session      *s = r->s;
+    const weir_layout *l = &r->out_layout[i];
+    weir_block        *b;
+    int64_t            offset = 0;
+
+    if (i == 0 && r->call.alias >= 0) {
+        b = weir_ref_take(r->in[r->call.alias]->block);
+        offset = r->in[r->call.alias]->offset + r->call.alias_offset;
+    } else {
+        b = weir_block_new(s->dev, weir_shape_bytes(&l->desc),
+                           s->phase == WEIR_FORWARD ? WEIR_KIND_ACTIVATION : WEIR_KIND_GRADIENT);
+    }
+    if (!b)
+        return WEIR_ERR_NOMEM;
+    r->out[i] = weir_tensor_make(s->dev, l, offset, b);
+    weir_ref_drop(b);
+    return r->out[i] ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+static void orphaned(weir_block *b)
+{
+    weir_graph *g = b->owner;
+    g->stores.at[b->store].block = NULL;
+}
+
+/* Graph on: the call becomes a node. */
+static weir_status append_node(weir_recording *r)
+{
+    weir_graph *g = r->s->recording;
+    weir_node  *n = weir_graph_node_new(g, r->call.op, r->call.attr, r->call.attr_bytes);
+
+    if (!n)
+        return WEIR_ERR_NOMEM;
+    const uint32_t id = g->nodes.n - 1;
+    n->phase = r->def->flags & WEIR_UPDATE && g->backward ? WEIR_UPDATES : r->s->phase;
+    n->rng = r->rng;
+    n->segment = r->s->replay;
+    n->region = r->s->phase == WEIR_FORWARD ? r->s->region : 0;
+    n->dead = true;             /* until it is whole */
+    for (int i = 0; i < r->call.nin; i++) {
+        const uint32_t store = weir_graph_store_of(g, r->in[i]->block);
+        if (store == WEIR_NONE)
+            return weir_error_status();
+        const uint32_t v = weir_graph_value_of(g, store, &r->in[i]->layout, r->in[i]->offset);
+        if (v == WEIR_NONE)
+            return WEIR_ERR_NOMEM;
+        if (r->def->mutates >> i & 1) {
+            g->stores.at[store].changed = ++r->s->dev->changes;
+            g->stores.at[store].changed_by = r->def->name;
+        }
+        n->in[n->nin++] = v;
+    }
+    for (int i = 0; i < r->call.nout; i++) {
+        weir_block    *b = r->out[i]->block;
+        const uint32_t store = weir_graph_store_new(g, b->bytes, b->kind);
+        if (store == WEIR_NONE)
+            return WEIR_ERR_NOMEM;
+        g->stores.at[store].block = b;
+        b->owner = g;
+        b->store = store;
+        b->orphan = orphaned;
+        const uint32_t v = weir_graph_value_of(g, store, &r->out_layout[i], 0);
+        if (v == WEIR_NONE)
+            return WEIR_ERR_NOMEM;
+        n = &g->nodes.at[id];
+        n->out[n->nout++] = v;
+    }
+    n->dead = false;
+    return WEIR_OK;
+}
+
+/* Reserves the call's part of the random stream: relative to the run in a graph, absolute at once.
+ */
+static void reserve_random(weir_recording *r)
+{
+    const uint64_t blocks = weir_rng_blocks(weir_shape_count(&r->out_layout[0].desc));
+
+    if (r->s->recording) {
+        r->rng = r->s->recording->rng_total;
+        r->s->recording->rng_total += blocks;
+    } else {
+        r->rng = weir_device_draw(r->s->dev, blocks);
+    }
+}
+
+/* Graph off: the call runs. One that fails has drawn nothing. */
+static weir_status run_now(const weir_recording *r, weir_device *d, bool drew)
+{
+    weir_session *const s = r->s;
+
+    for (int i = 0; i < r->call.nin; i++)
+        if (((const weir_block *)r->in[i]->block)->away)
+            WEIR_TRY(weir_block_touch(r->in[i]->block));
+    for (int i = 0; i < r->call.nin; i++)
+        if (r->def->mutates >> i & 1)
+            weir_block_changed(r->in[i]->block, r->def->name);
+    const weir_status status =
+        s->evict ? weir_evict_run(s->evict, &r->call, r->in, r->out, r->rng)
+                 : weir_run_once(d, &r->call, r->in, r->out, r->rng);
+
+    if (status != WEIR_OK && drew)
+        d->rng = r->rng;
+    return status;
+}
+
+static bool flows_gradient(const weir_recording *r)
+{
+    if (r->s->no_grad || !r->def->grad)
+        return false;
+    for (int i = 0; i < r->call.nin; i++)
+        if (r->def->differentiable >> i & 1 && r->in[i]->needs_grad)
+            return true;
+    return false;
+}
+
+/* Memory that was given away is known by what is in it now. */
+static void look_at_inputs(const weir_recording *r)
+{
+    for (int i = 0; i < r->call.nin; i++)
+        weir_block_look(r->in[i]->block);
+}
+
+/* Checks to result handles; on failure whatever was made is in r->out. */
+static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *again)
+{
+    WEIR_TRY(check_inputs(r, d));
+    WEIR_TRY(autocast(r));
+    WEIR_TRY(promote(r));
+    WEIR_TRY(make_dense(r));
+    r->call.alias = -1;
+    WEIR_TRY(r->def->infer(&r->call));
+    if (r->s->again && r->def->flags & WEIR_UPDATE)
+        return WEIR_OK;             /* the first run did it */
+    for (int i = 0; i < r->call.nout; i++) {
+        WEIR_TRY(weir_shape_check(r->def->name, &r->out_layout[i].desc));
+        WEIR_TRY(make_output(r, i));
+    }
+    if (r->call.alias < 0) {
+        const bool draws = !again && r->def->flags & WEIR_RANDOM;
+        if (again)
+            r->rng = *again;
+        else if (draws)
+            reserve_random(r);
+        WEIR_TRY(r->s->recording ? append_node(r) : run_now(r, d, draws));
+    }
+    const bool flows = flows_gradient(r);
+    if (!r->s->recording && (flows || r->s->segment))
+        look_at_inputs(r);
+    if (!flows)
+        return WEIR_OK;
+    if (r->s->segment)
+        return weir_segment_note(r->s->segment, &r->call, r->in, r->out);
+    return weir_tape_add(r->s, &r->call, r->rng, r->in, r->out);
+}
+
+/* Closes our own scope and hands the results to the caller's. */
+static weir_status hand_over(weir_recording *r, weir_status status, weir_tensor **out)
+{
+    if (r->scoped)
+        weir_scope_unwind(r->s, r->s->mark.n - 1);
+    for (int i = 0; i < WEIR_MAX_OUT && r->out[i]; i++) {
+        if (status == WEIR_OK)
+            status = weir_scope_hold(r->s, r->out[i]);
+        else
+            weir_release(r->out[i]);
+        if (out)
+            out[i] = status == WEIR_OK ? r->out[i] : NULL;
+    }
+    return status;
+}
+
+static weir_status record(weir_device *d, weir_op op, int nin, weir_tensor *const *in,
+                          const void *attr, size_t attr_bytes, const uint64_t *again,
+                          weir_tensor **out)
+{
+    weir_recording r = {.def = weir_opdefs[op]};
+
+    assert(nin >= r.def->nin_min && nin <= r.def->nin_max);
+    for (int i = 0; i < r.def->nout && out; i++)
+        out[i] = NULL;
+    weir_status status = WEIR_OK;
+    for (int i = 0; i < nin; i++) {
+        if (!in[i])
+            status = weir_fail_null(r.def->name, "an input");
+        r.in[i] = in[i];
+    }
+    r.call = (weir_call){.op = op, .nin = nin, .nout = r.def->nout, .in = r.in_layout,
+                         .out = r.out_layout, .attr = attr, .attr_bytes = attr_bytes};
+    if (status == WEIR_OK)
+        status = hand_over(&r, perform(&r, d, again), out);
+    return status != WEIR_OK && r.def->nout == 0 ? weir_spoil(status) : status;
+}
+
+weir_status weir_record_on(weir_device *d, weir_op op, int nin, weir_tensor *const *in,
+                           const void *attr, size_t attr_bytes, weir_tensor **out)
+{
+    return record(d, op, nin, in, attr, attr_bytes, NULL, out);
+}
+
+weir_status weir_record(weir_op op, int nin, weir_tensor *const *in, const void *attr,
+                        size_t attr_bytes, weir_tensor **out)
+{
+    return record(nin > 0 && in[0] ? in[0]->dev : NULL, op, nin, in, attr, attr_bytes, NULL, out);
+}
+
+weir_status weir_record_again(weir_op op, int nin, weir_tensor *const *in, const void *attr,
+                              size_t attr_bytes, uint64_t rng, weir_tensor **out)
+{
+    return record(nin > 0 && in[0] ? in[0]->dev : NULL, op, nin, in, attr, attr_bytes, &rng, out);
+}

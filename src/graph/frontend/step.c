@@ -1,0 +1,164 @@
+/* step.c - a step that runs either way, and recording as a switch of the device. */
+#include "core/status.h"
+#include "core/tensor.h"
+#include "graph/ir/graph.h"
+
+struct weir_step {
+    weir_device      *dev;      /* referenced */
+    weir_step_fn      fn;
+    void             *ctx;
+    weir_step_options options;
+    weir_graph       *graph;    /* owned; NULL until the first run */
+    WEIR_VEC(weir_tensor *) kept;   /* graph off: results of the last run, referenced */
+};
+
+weir_step *weir_step_new(weir_device *d, weir_step_fn fn, void *ctx,
+                         const weir_step_options *options)
+{
+    if (weir_device_check(d, "weir_step_new") != WEIR_OK)
+        return NULL;
+    if (!fn)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_step_new: the function is NULL");
+    weir_step *s = weir_mem_zalloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->dev = weir_ref_take(d);
+    s->fn = fn;
+    s->ctx = ctx;
+    if (options)
+        s->options = *options;
+    return s;
+}
+
+static void drop_kept(weir_step *s)
+{
+    while (s->kept.n > 0)
+        weir_release(s->kept.at[--s->kept.n]);
+}
+
+weir_status weir_step_keep(weir_session *s, weir_tensor *t)
+{
+    if (!s->step)
+        return WEIR_OK;
+    if (!weir_vec_push(&s->step->kept, t))
+        return WEIR_ERR_NOMEM;
+    weir_retain(t);
+    return WEIR_OK;
+}
+
+/* Graph off: the step is a scope; what it keeps lives until the next run. */
+static weir_status run_off(weir_step *s)
+{
+    weir_session *session = weir_session_of(s->dev);
+
+    if (!session)
+        return WEIR_ERR_NOMEM;
+    if (session->step || session->recording)
+        return weir_fail(WEIR_ERR_STATE,
+                         "weir_step_run: inside another step or a graph being recorded");
+    drop_kept(s);
+    WEIR_TRY(weir_scope_begin(s->dev));
+    const uint32_t depth = session->mark.n - 1;
+    session->step = s;
+    const weir_status status = s->fn(s->ctx);
+    session->step = NULL;
+    weir_scope_unwind(session, depth);
+    return status;
+}
+
+static weir_status record_on(weir_step *s)
+{
+    weir_graph *g = weir_graph_begin(s->dev);
+
+    if (!g)
+        return weir_error_status();
+    weir_status status = s->fn(s->ctx);
+    if (status == WEIR_OK)
+        status = weir_graph_end(g, &s->options.plan);
+    if (status == WEIR_OK)
+        s->graph = g;
+    else
+        weir_graph_free(g);
+    return status;
+}
+
+weir_status weir_step_run(weir_step *s)
+{
+    if (!s)
+        return weir_fail_null("weir_step_run", "the step");
+    WEIR_TRY(weir_device_check(s->dev, "weir_step_run"));
+    if (!s->options.graph)
+        return run_off(s);
+    if (!s->graph)
+        WEIR_TRY(record_on(s));
+    return weir_graph_run(s->graph);
+}
+
+weir_graph *weir_step_graph(const weir_step *s)
+{
+    return s ? s->graph : NULL;
+}
+
+void weir_step_free(weir_step *s)
+{
+    if (!s)
+        return;
+    drop_kept(s);
+    weir_vec_free(&s->kept);
+    weir_graph_free(s->graph);
+    weir_ref_drop(s->dev);
+    weir_mem_free(s);
+}
+
+/* ---- the device switch ---- */
+
+weir_status weir_device_set_buffering(weir_device *d, bool on)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_set_buffering"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    weir_graph *g = s->anonymous;
+    if (!on)
+        return g && g->state == WEIR_GRAPH_RECORDING ? weir_graph_pause(g) : WEIR_OK;
+    if (g && g->state == WEIR_GRAPH_RECORDING)
+        return WEIR_OK;
+    if (g && g->state == WEIR_GRAPH_SUSPENDED)
+        return weir_graph_resume(g);
+    if (s->recording)
+        return weir_fail(WEIR_ERR_STATE,
+                         "weir_device_set_buffering: a graph is being recorded already");
+    weir_graph_free(g);
+    s->anonymous = weir_graph_begin(d);
+    return s->anonymous ? WEIR_OK : weir_error_status();
+}
+
+bool weir_device_buffering(const weir_device *d)
+{
+    if (weir_device_check(d, "weir_device_buffering") != WEIR_OK || !d->session)
+        return false;
+    return ((const weir_session *)d->session)->recording != NULL;
+}
+
+weir_status weir_device_exec(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_exec"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (!s->anonymous)
+        return weir_fail(WEIR_ERR_STATE,
+                         "weir_device_exec: nothing was recorded: switch buffering on "
+                         "and call operations first");
+    if (s->anonymous->state == WEIR_GRAPH_RECORDING || s->anonymous->state == WEIR_GRAPH_SUSPENDED)
+        WEIR_TRY(weir_graph_end(s->anonymous, NULL));
+    return weir_graph_run(s->anonymous);
+}
+
+weir_status weir_device_reset_graph(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_reset_graph"));
+    if (d->session)
+        weir_graph_free(((weir_session *)d->session)->anonymous);
+    return WEIR_OK;
+}

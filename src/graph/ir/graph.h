@@ -1,0 +1,143 @@
+/* graph.h - a recorded step: nodes, values, storages in index arrays.
+ *
+ * A storage is a piece of memory: external (a block somebody outside holds: parameter, state,
+ * input, output) or temporary (the planner's). A value is a view of a storage: layout and offset;
+ * views cost nothing and are never nodes. A node reads values, writes new values whose storages it
+ * alone creates, and, if its op mutates inputs, overwrites external storages in place, or the copy
+ * of one that lives in the spill file.
+ *
+ * Invariants (weir_graph_check): every temporary storage is written by exactly one live node,
+ * before any live node reads it; the list of nodes is a valid order; inputs and outputs name
+ * existing values. */
+#ifndef WEIR_GRAPH_IR_GRAPH_H
+#define WEIR_GRAPH_IR_GRAPH_H
+
+#include "core/elementwise.h"
+#include "core/status.h"
+#include "core/tensor.h"
+#include "core/vec.h"
+#include "device/memory/block.h"
+#include "graph/ir/session.h"
+#include "weir/graph.h"
+
+#define WEIR_NONE UINT32_MAX
+
+typedef struct weir_store {
+    size_t      bytes;
+    weir_kind   kind;
+    weir_block *block;          /* external: referenced; temporary being recorded: not; else NULL */
+    bool        external;
+    bool        made;           /* external: a result of this graph that outlives the recording */
+    uint32_t    values;         /* first value of the list of views of this storage */
+    uint32_t    origin;         /* holds again what that one held; WEIR_NONE: no other's copy */
+    bool        away;           /* external: lives in the spill file; nodes see copies of it */
+    uint64_t    changed;        /* external: dev->changes when a node that overwrites it was */
+    const char *changed_by;     /* recorded last, and that node's operation; NULL: none does */
+} weir_store;
+
+typedef struct weir_value {
+    weir_layout layout;
+    int64_t     offset;         /* of element 0, in elements */
+    uint32_t    store;
+    uint32_t    next;           /* next view of the same storage */
+} weir_value;
+
+typedef struct weir_node {
+    weir_op    op;
+    weir_phase phase;
+    uint8_t    nin, nout;
+    bool       dead;
+    uint32_t   region;          /* to be computed again for gradients; 0: not */
+    bool       again;           /* runs a node before it once more: a budget's doing */
+    uint32_t   segment;         /* the second run of a checkpoint it belongs to; 0: none */
+    uint32_t   in[WEIR_EW_MAX_IN];
+    uint32_t   out[WEIR_MAX_OUT];
+    void      *attr;            /* owned copy */
+    size_t     attr_bytes;
+    uint64_t   rng;             /* relative to where the run begins */
+} weir_node;
+
+typedef enum weir_graph_state {
+    WEIR_GRAPH_RECORDING, WEIR_GRAPH_SUSPENDED, WEIR_GRAPH_PLANNED, WEIR_GRAPH_BROKEN
+} weir_graph_state;
+
+struct weir_plan;
+
+struct weir_graph {
+    weir_device     *dev;       /* referenced */
+    weir_session    *session;
+    weir_graph_state state;
+    uint64_t         id;
+    uint32_t         depth;     /* scopes open outside it */
+    WEIR_VEC(weir_store) stores;
+    WEIR_VEC(weir_value) values;
+    WEIR_VEC(weir_node) nodes;
+    WEIR_VEC(weir_tensor *) kept;       /* referenced */
+    weir_tensor     *left;      /* hollow handles of results that nobody kept; referenced */
+    WEIR_VEC(weir_tensor *) parked;     /* handles of its scope while suspended */
+    WEIR_VEC(void *) tapes;             /* its tape nodes, referenced: cut when recording ends */
+    struct {                            /* block -> external storage, open addressing */
+        uint32_t *slot;
+        uint32_t  cap, n;
+    } externals;
+    weir_spoils       spoils;   /* when recording began or went on */
+    char             *spoilt;   /* the sentence of a failure before it was suspended */
+    weir_status       spoilt_by;
+    bool              backward; /* gradients have been recorded: updates are the last phase now */
+    uint64_t          rng_total;
+    size_t            recorded;         /* nodes recorded */
+    size_t            budget, unbudgeted;   /* total peak allowed (0: any), and without it */
+    uint32_t          lossy;            /* bits of quantised values; 0: nothing is lost */
+    uint32_t          leaving;          /* storages that are away */
+    weir_cache_use    cache;            /* of the budget's plan */
+    const char       *placement;        /* strategy of its plans; NULL: auto */
+    double            began, record_ms, plan_ms;
+    struct weir_plan *plan;
+    struct weir_guide *guide;           /* while steps are measured to plan again */
+    double            measured;         /* seconds of such a step */
+    size_t            replanned;
+    uint64_t          runs;
+};
+
+/* The storage of a block as this recording sees it, WEIR_NONE when memory is short. A block of
+ * another recording is an error (ERR_STATE). */
+uint32_t weir_graph_store_of(weir_graph *g, weir_block *b);
+
+/* The value for a view of a storage: an equal one if there is one. WEIR_NONE when memory is short.
+ */
+uint32_t weir_graph_value_of(weir_graph *g, uint32_t store, const weir_layout *l, int64_t offset);
+
+/* A new temporary storage. */
+uint32_t weir_graph_store_new(weir_graph *g, size_t bytes, weir_kind kind);
+
+/* Appends a node with a copy of attr and no operands; NULL when memory is short. */
+weir_node *weir_graph_node_new(weir_graph *g, weir_op op, const void *attr, size_t attr_bytes);
+
+/* All views of `from` become views of `to`, shifted by `offset` elements; both have the same type.
+ */
+void weir_graph_redirect(weir_graph *g, uint32_t from, uint32_t to, int64_t offset);
+
+static inline uint32_t weir_store_of(const weir_graph *g, uint32_t value)
+{
+    return g->values.at[value].store;
+}
+
+/* The same elements of the same storage, seen with the same shape. */
+bool weir_view_equal(const weir_graph *g, uint32_t a, uint32_t b);
+
+static inline weir_store *weir_store_at(const weir_graph *g, uint32_t value)
+{
+    return &g->stores.at[g->values.at[value].store];
+}
+
+/* A node as a call: layouts copied into in/out (room for WEIR_EW_MAX_IN and WEIR_MAX_OUT). */
+weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *in,
+                         weir_layout *out);
+
+/* The device closes while the graph is being recorded: from now on it can only be freed. */
+void weir_graph_abandon(weir_graph *g);
+
+/* Checks the invariants above; an assert-like sentence about the first violation. */
+weir_status weir_graph_check(const weir_graph *g);
+
+#endif

@@ -1,0 +1,229 @@
+/* session.c - scopes: who holds the results of operations, and the tape switch. */
+#include "graph/ir/session.h"
+
+#include <assert.h>
+
+#include "core/status.h"
+#include "core/tensor.h"
+#include "graph/eager/evict.h"
+#include "graph/ir/graph.h"
+
+const char *const weir_phase_name[WEIR_PHASE_COUNT] = {
+    [WEIR_FORWARD] = "forward", [WEIR_BACKWARD] = "backward", [WEIR_UPDATES] = "update"};
+
+static void session_destroy(weir_ref *self)
+{
+    weir_mem_free(self);
+}
+
+static void release_down_to(weir_session *s, uint32_t n)
+{
+    while (s->held.n > n)
+        weir_release(s->held.at[--s->held.n]);
+}
+
+/* ---- handles of graphs that were freed ---- */
+
+/* So many are kept, to tell what became of their value; a few hundred bytes each. */
+enum { MOST_FREED = 1024 };
+
+static void drop_freed(weir_session *s)
+{
+    weir_tensor *const t = s->freed;
+
+    s->freed = t->next;
+    s->nfreed--;
+    weir_release(t);
+}
+
+void weir_session_bury(weir_session *s, weir_tensor *t, const char *gone)
+{
+    const bool shared = t->ref.count > 1;
+
+    if (!shared || !t->block)
+        weir_tensor_leave(t, gone);
+    if (shared || !s) {
+        weir_release(t);
+        return;
+    }
+    t->next = NULL;
+    *(s->freed ? &s->last_freed->next : &s->freed) = t;
+    s->last_freed = t;
+    if (++s->nfreed > MOST_FREED)
+        drop_freed(s);
+}
+
+/* ---- the end of a session ---- */
+
+/* The device closes: everything held goes. The struct itself stays until the last tape node has
+ * gone. */
+static void session_free(void *session)
+{
+    weir_session *s = session;
+
+    if (s->recording)               /* if the user owns it, it can only be freed from now on */
+        weir_graph_abandon(s->recording);
+    weir_graph_free(s->anonymous);
+    weir_scope_unwind(s, 0);
+    release_down_to(s, 0);
+    while (s->freed)
+        drop_freed(s);
+    weir_evict_free(s->evict);
+    s->evict = NULL;
+    weir_vec_free(&s->pairs);
+    weir_vec_free(&s->outer_casts);
+    weir_vec_free(&s->held);
+    weir_vec_free(&s->mark);
+    weir_ref_drop(s);
+}
+
+weir_session *weir_session_of(weir_device *d)
+{
+    if (!d->session) {
+        weir_session *s = weir_mem_zalloc(1, sizeof *s);
+        if (!s)
+            return NULL;
+        s->ref = (weir_ref){1, session_destroy};
+        s->dev = d;
+        s->skip = 5;
+        d->session = s;
+        d->session_free = session_free;
+    }
+    return d->session;
+}
+
+weir_status weir_scope_hold(weir_session *s, weir_tensor *t)
+{
+    if (weir_vec_push(&s->held, t))
+        return WEIR_OK;
+    weir_release(t);
+    return WEIR_ERR_NOMEM;
+}
+
+void weir_scope_unwind(weir_session *s, uint32_t depth)
+{
+    while (s->mark.n > depth)
+        release_down_to(s, s->mark.at[--s->mark.n]);
+}
+
+weir_status weir_scope_begin(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_scope_begin"));
+    weir_session *s = weir_session_of(d);
+    if (!s || !weir_vec_push(&s->mark, s->held.n))
+        return WEIR_ERR_NOMEM;
+    return WEIR_OK;
+}
+
+weir_status weir_scope_end(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_scope_end"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    const uint32_t floor = s->recording ? s->recording->depth + 1 : 0;
+    if (s->mark.n <= floor)
+        return weir_fail(WEIR_ERR_STATE, "weir_scope_end: no scope is open%s",
+                         s->recording ? " inside the graph being recorded" : "");
+    weir_scope_unwind(s, s->mark.n - 1);
+    return WEIR_OK;
+}
+
+weir_status weir_scope_clear(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_scope_clear"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    release_down_to(s, s->mark.n > 0 ? s->mark.at[s->mark.n - 1] : 0);
+    return WEIR_OK;
+}
+
+/* The handle keeps its reference; it moves below the innermost mark, into the enclosing scope. */
+weir_tensor *weir_escape(weir_tensor *t)
+{
+    if (!t)
+        return NULL;
+    if (weir_device_check(t->dev, "weir_escape") != WEIR_OK)
+        return NULL;
+    weir_session *s = weir_session_of(t->dev);
+    if (!s || s->mark.n == 0)
+        return t;
+    uint32_t *mark = &s->mark.at[s->mark.n - 1];
+    for (uint32_t i = s->held.n; i-- > *mark;) {
+        if (s->held.at[i] == t) {
+            s->held.at[i] = s->held.at[*mark];
+            s->held.at[(*mark)++] = t;
+            break;
+        }
+    }
+    return t;
+}
+
+weir_tensor *weir_keep(weir_tensor *t)
+{
+    if (!t)
+        return (void)weir_spoil(weir_fail_null("weir_keep", "the tensor")), NULL;
+    if (weir_device_check(t->dev, "weir_keep") != WEIR_OK)
+        return NULL;
+    weir_session *s = weir_session_of(t->dev);
+    if (!s)
+        return NULL;
+    if (weir_tensor_check_there("weir_keep", t) != WEIR_OK)
+        return NULL;
+    if (s->recording) {
+        if (!weir_vec_push(&s->recording->kept, t))
+            return NULL;
+        return weir_retain(t);
+    }
+    return weir_step_keep(s, t) == WEIR_OK ? t : NULL;
+}
+
+weir_status weir_no_grad_begin(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_no_grad_begin"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    s->no_grad++;
+    return WEIR_OK;
+}
+
+weir_status weir_region_begin(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_region_begin"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (!s->recording)
+        return weir_fail(WEIR_ERR_STATE, "weir_region_begin: no graph is being recorded; with the "
+                         "graph off a checkpoint is a function: weir_checkpoint");
+    if (s->region_depth++ == 0)
+        s->region = ++s->regions;
+    return WEIR_OK;
+}
+
+weir_status weir_region_end(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_region_end"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (s->region_depth == 0)
+        return weir_fail(WEIR_ERR_STATE, "weir_region_end: without a weir_region_begin");
+    if (--s->region_depth == 0)
+        s->region = 0;
+    return WEIR_OK;
+}
+
+weir_status weir_no_grad_end(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_no_grad_end"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (s->no_grad == 0)
+        return weir_fail(WEIR_ERR_STATE, "weir_no_grad_end: without a weir_no_grad_begin");
+    s->no_grad--;
+    return WEIR_OK;
+}

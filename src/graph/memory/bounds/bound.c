@@ -1,0 +1,182 @@
+/* bound.c - the best of many cuts: any set of moments gives a valid bound.
+ *
+ * A grid over the step, then ever smaller steps around the best moment of the grid; usually that is
+ * where forward meets backward. Then chains of moments: runs made between the first and the second,
+ * for what is read there, are none of those made after the second, so their bounds add up; the best
+ * chain is found from its end. All by counts, so the answer is reproducible. */
+#include "graph/memory/bounds/bound.h"
+
+#include <math.h>
+
+#include "graph/memory/bounds/bound_branch.h"
+
+enum { MOST_GRID = 32, MOST_CHAIN = 32, LEAST_CHAIN = 10, CHAIN_WORK = 32000 };
+enum { CLOSE_WORK = 50000 };     /* tasks in a cut times cuts of bound_branch.h */
+
+typedef struct weir_bounder {
+    weir_cut    cut;
+    weir_bound *b;
+    size_t      budget;
+    uint32_t    fewest_task;        /* where feasible_bytes was found */
+} weir_bounder;
+
+static bool look(weir_bounder *r, uint32_t task)
+{
+    weir_bound *const b = r->b;
+
+    if (!weir_cut_at(&r->cut, task, r->cut.p->tasks.n))
+        return false;
+    if (r->cut.least > b->feasible_bytes) {
+        b->feasible_bytes = r->cut.least;
+        r->fewest_task = task;
+    }
+    if (r->cut.all <= r->budget)
+        return true;
+    if (!weir_cut_solve(&r->cut, r->budget, b->extra_seconds))
+        return false;
+    if (r->cut.extra > b->extra_seconds) {
+        b->extra_seconds = r->cut.extra;
+        b->task = task;
+    }
+    return true;
+}
+
+/* Moments at half the distance on either side of the best, until there is no other between. */
+static bool refine(weir_bounder *r, uint32_t step, const uint32_t *best)
+{
+    for (; step > 0; step /= 2) {
+        const uint32_t at = *best;
+        if (at >= step && !look(r, at - step))
+            return false;
+        if (at + step < r->cut.p->tasks.n && !look(r, at + step))
+            return false;
+    }
+    return true;
+}
+
+static bool look_everywhere(weir_bounder *r)
+{
+    const uint32_t n = r->cut.p->tasks.n, step = (n + MOST_GRID - 1) / MOST_GRID;
+
+    for (uint32_t i = 0; i < n; i += step)
+        if (!look(r, i))
+            return false;
+    return refine(r, step / 2, &r->b->task) && refine(r, step / 2, &r->fewest_task);
+}
+
+/* Moments of a chain: so many, evenly, and the best one. */
+static uint32_t chain_moments(const weir_bounder *r, uint32_t at[MOST_CHAIN + 2])
+{
+    const uint32_t n = r->cut.p->tasks.n;
+    const uint32_t most = n <= CHAIN_WORK / MOST_CHAIN ? MOST_CHAIN
+                          : n < CHAIN_WORK / LEAST_CHAIN ? CHAIN_WORK / n : LEAST_CHAIN;
+    uint32_t       count = 0;
+
+    for (uint32_t i = 0; i < most; i++) {
+        const uint32_t task = (uint32_t)((uint64_t)i * n / most);
+        const uint32_t next = (uint32_t)((uint64_t)(i + 1) * n / most);
+        if (task == next)
+            continue;
+        at[count++] = task;
+        if (r->b->task > task && r->b->task < next)
+            at[count++] = r->b->task;
+    }
+    return count;
+}
+
+typedef struct weir_chain {
+    uint32_t at[MOST_CHAIN + 2], count;     /* moments, then the step's end */
+    double   best[MOST_CHAIN + 2];          /* of chains that begin at a moment or later */
+    uint32_t to[MOST_CHAIN + 2];            /* next moment of the best one; itself: not in it */
+} weir_chain;
+
+/* From the last moment backwards. */
+static bool look_at_chains(weir_bounder *r, weir_chain *h)
+{
+    h->count = chain_moments(r, h->at);
+    h->at[h->count] = r->cut.p->tasks.n;
+    h->best[h->count] = 0;
+    for (uint32_t i = h->count; i-- > 0;) {
+        h->best[i] = h->best[i + 1];
+        h->to[i] = i;
+        for (uint32_t j = h->count; j > i; j--) {
+            if (!weir_cut_at(&r->cut, h->at[i], h->at[j]))
+                return false;
+            if (r->cut.all <= r->budget)
+                break;                      /* nor is there more to an earlier end */
+            if (!weir_cut_solve(&r->cut, r->budget, h->best[i] - h->best[j]))
+                return false;
+            if (r->cut.extra + h->best[j] > h->best[i]) {
+                h->best[i] = r->cut.extra + h->best[j];
+                h->to[i] = j;
+            }
+        }
+    }
+    r->b->extra_seconds = fmax(r->b->extra_seconds, h->best[0]);
+    return true;
+}
+
+/* Of each link of the best chain, that no piece is kept in part. */
+static bool close_chain(weir_bounder *r, const weir_chain *h)
+{
+    double whole = 0;
+
+    for (uint32_t i = 0; i < h->count; i = h->to[i] == i ? i + 1 : h->to[i]) {
+        double extra;
+        if (h->to[i] == i)
+            continue;
+        if (!weir_cut_at(&r->cut, h->at[i], h->at[h->to[i]]) ||
+            !weir_cut_close(&r->cut, r->budget, CLOSE_WORK / (r->cut.tasks.n + 1), &extra))
+            return false;
+        whole += extra;
+    }
+    r->b->extra_seconds = fmax(r->b->extra_seconds, whole);
+    return true;
+}
+
+weir_levers weir_levers_of(const weir_problem *p)
+{
+    const bool linked = p->link_out > 0 && p->link_in > 0;
+    return (weir_levers){.link = linked ? p->link_out : 0, .pack = p->codec > 0};
+}
+
+size_t weir_bound_floor(const weir_problem *p, const weir_levers *levers)
+{
+    size_t most = 0;
+
+    for (uint32_t i = 0; i < p->tasks.n; i++) {
+        const size_t bytes = weir_cut_must(p, levers, i);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static weir_status bound(const weir_problem *p, size_t budget, const weir_levers *levers,
+                         bool quick, weir_bound *b)
+{
+    weir_bounder r = {.b = b, .budget = budget};
+    weir_chain   chain;
+    bool         ok = weir_cut_init(&r.cut, p, levers);
+    const bool   link = levers && levers->link > 0;     /* what leaves early is gone in all links */
+
+    *b = (weir_bound){.feasible_bytes = weir_bound_floor(p, levers)};
+    ok = ok && look_everywhere(&r);
+    if (ok && isfinite(b->extra_seconds) && !quick && !link)
+        ok = look_at_chains(&r, &chain) && close_chain(&r, &chain);
+    if (budget < b->feasible_bytes)
+        b->extra_seconds = INFINITY;
+    weir_cut_free(&r.cut);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+weir_status weir_bound_of(const weir_problem *p, size_t budget, const weir_levers *levers,
+                          weir_bound *b)
+{
+    return bound(p, budget, levers, false, b);
+}
+
+weir_status weir_bound_quick(const weir_problem *p, size_t budget, const weir_levers *levers,
+                             weir_bound *b)
+{
+    return bound(p, budget, levers, true, b);
+}

@@ -1,0 +1,59 @@
+/* milp.h - recomputation in a given order as a mixed-integer linear programme: after Checkmate
+ * (Jain and others, MLSys 2020), on what is held between accesses instead of at every stage, as
+ * MOCCASIN's retention intervals are (Bartan and others, ICML 2023).
+ *
+ * The plans it speaks of: first runs keep the problem's order; between two of them every task may
+ * be run again once, in ascending order; memory is that of weir_schedule_end, in place included.
+ * What is least among them is least among plans of this kind: one that repeats a task twice between
+ * two first runs, or repeats in another order, is not looked at. */
+#ifndef WEIR_GRAPH_MEMORY_BOUNDS_MILP_H
+#define WEIR_GRAPH_MEMORY_BOUNDS_MILP_H
+
+#include "graph/memory/problem/schedule.h"
+#include "graph/memory/bounds/highs.h"
+
+typedef struct weir_held {      /* a piece after an event: held where the column is 1 */
+    uint32_t piece, column;     /* WEIR_NO_COLUMN: not held */
+} weir_held;
+
+typedef struct weir_run {       /* of a task before, or as, the first run of `stage` */
+    uint32_t task, stage;
+    uint32_t column;            /* WEIR_NO_COLUMN: the first run */
+    uint32_t first_held;        /* what it reads and makes, afterwards: begins here in `held` */
+} weir_run;
+
+enum { WEIR_MOMENTS = 12 };     /* cuts in the programme, at most */
+
+typedef struct weir_stages {
+    const weir_problem *p;
+    size_t    room;             /* bytes of pieces and workspace, resident pieces not counted */
+    double    unit;             /* seconds of one unit of cost */
+    uint32_t  begin, end;       /* stages with something run again: [begin, end) */
+    uint32_t  tight;            /* stages from here on fit whatever is held */
+    weir_milp m;
+    WEIR_VEC(weir_run) runs;    /* in order, from stage `begin` on */
+    WEIR_VEC(weir_held) held;   /* the first ones: when stage `begin` begins */
+    uint8_t  *needed;           /* [(tasks + 1) * pieces] may somebody want it, from a stage on? */
+    uint32_t *now;              /* [pieces] the column at hand */
+    uint8_t  *taker;            /* [pieces] may take over another in place */
+    uint32_t  moment[WEIR_MOMENTS], moments;    /* first runs, ascending */
+    uint32_t *later;            /* [WEIR_MOMENTS * tasks] column: run again behind that moment */
+    uint32_t  bytes;            /* column of what is held at the moment */
+} weir_stages;
+
+/* Builds the programme, with cuts evenly spread and one at `best`. ERR_NOMEM or WEIR_OK; begin ==
+ * tasks: all fits, nothing is to be solved. */
+weir_status weir_stages_build(weir_stages *g, const weir_problem *p, size_t room,
+                              uint32_t best);
+
+/* No plan takes fewer seconds more: known from elsewhere. */
+void weir_stages_at_least(weir_stages *g, double seconds);
+
+/* Begins with the runs of a schedule of the same problem. */
+void weir_stages_guess(weir_stages *g, const weir_schedule *s);
+
+/* Turns the solved programme's answer into a schedule that is not ended. False: memory. */
+bool weir_stages_schedule(const weir_stages *g, weir_schedule *s);
+void weir_stages_free(weir_stages *g);
+
+#endif

@@ -1,0 +1,398 @@
+/* apply.c - a schedule becomes nodes: what runs again is a copy of its node, copies to the spill
+ * file and back, packing and unpacking are operations of their own.
+ *
+ * A copy writes storages of its own and draws the same random numbers (its position in the stream
+ * is that of the node). From then on every reader of the piece reads the copy's storage. What
+ * is copied out is awaited where its life ends, what comes in before its first reader; the waiting
+ * reads the storage, so it stays as long as the copy may take. A parameter or state that lives in
+ * the file comes into storages of the step's like anything else; what changes it changes those, and
+ * they are copied out to the place where it lives. Nothing after this knows of budgets:
+ * lifetimes, places and instructions come from the longer list. */
+#include <string.h>
+
+#include "core/status.h"
+
+#include "core/attr.h"
+#include "core/rng.h"
+#include "graph/memory/budget/value_ranges.h"
+#include "graph/memory/budget/from_graph.h"
+
+#define NO_TICKET UINT64_MAX
+
+typedef struct weir_expander {
+    weir_graph           *g;
+    const weir_schedule  *s;
+    const uint32_t       *piece_of;
+    uint32_t             *store_of_life;    /* [lives] */
+    uint32_t             *store_of_piece;   /* [pieces] as recorded */
+    uint64_t             *leaving, *coming; /* [lives] ticket of a copy under way, or NO_TICKET */
+    uint64_t             *slot;             /* [pieces] in the file; UINT64_MAX: none yet */
+    weir_pack_attr       *pack;             /* [stores] as recorded: how they are packed */
+    uint64_t              slots, tickets;   /* bytes and numbers given out */
+    uint32_t             *end_first, *ends; /* [events + 1], [lives]: which end when */
+    weir_phase            phase;            /* of the last run */
+    WEIR_VEC(weir_node) nodes;
+} weir_expander;
+
+/* The piece's life among an event's inputs or outputs. */
+static uint32_t life_of(const weir_expander *x, uint32_t event, uint32_t piece, bool output)
+{
+    uint32_t        nin, nout;
+    const uint32_t *life = weir_schedule_refs(x->s, event, &nin, &nout) + (output ? nin : 0);
+    uint32_t        i = 0;
+
+    nin = output ? nout : nin;
+    while (i + 1 < nin && x->s->lives.at[life[i]].piece != piece)
+        i++;
+    return life[i];
+}
+
+/* The same view of another storage. */
+static uint32_t view_in(weir_graph *g, uint32_t value, uint32_t store)
+{
+    const weir_layout layout = g->values.at[value].layout;
+    return weir_graph_value_of(g, store, &layout, g->values.at[value].offset);
+}
+
+static weir_status map_inputs(weir_expander *x, uint32_t event, weir_node *n)
+{
+    for (int k = 0; k < n->nin; k++) {
+        const uint32_t piece = x->piece_of[weir_store_of(x->g, n->in[k])];
+        if (piece == WEIR_NO_PIECE)
+            continue;
+        const uint32_t store = x->store_of_life[life_of(x, event, piece, false)];
+        if (store == weir_store_of(x->g, n->in[k]))
+            continue;
+        n->in[k] = view_in(x->g, n->in[k], store);
+        if (n->in[k] == WEIR_NONE)
+            return WEIR_ERR_NOMEM;
+    }
+    return WEIR_OK;
+}
+
+/* Storages of the event's results: their own at the first run, new ones when it runs again - also
+ * in place of outputs that live outside, which have been written. */
+static weir_status map_outputs(weir_expander *x, uint32_t event, weir_node *n, bool again)
+{
+    for (int k = 0; k < n->nout; k++) {
+        const uint32_t old = weir_store_of(x->g, n->out[k]), piece = x->piece_of[old];
+        uint32_t       store = old;
+        if (again) {
+            const weir_kind kind = x->g->stores.at[old].external ? WEIR_KIND_ACTIVATION
+                                                                 : x->g->stores.at[old].kind;
+            store = weir_graph_store_new(x->g, x->g->stores.at[old].bytes, kind);
+            if (store == WEIR_NONE)
+                return WEIR_ERR_NOMEM;
+            x->g->stores.at[store].origin = old;
+            n->out[k] = view_in(x->g, n->out[k], store);
+            if (n->out[k] == WEIR_NONE)
+                return WEIR_ERR_NOMEM;
+        }
+        if (piece != WEIR_NO_PIECE)
+            x->store_of_life[life_of(x, event, piece, true)] = store;
+    }
+    return WEIR_OK;
+}
+
+/* The run of a task, on the lives that the event names. */
+static weir_status add_run(weir_expander *x, uint32_t event)
+{
+    const weir_event e = x->s->events.at[event];
+    weir_node        n = x->g->nodes.at[e.what];
+
+    if (e.again && n.attr_bytes) {
+        n.attr = weir_mem_alloc(n.attr_bytes);
+        if (!n.attr)
+            return WEIR_ERR_NOMEM;
+        memcpy(n.attr, x->g->nodes.at[e.what].attr, n.attr_bytes);
+    }
+    n.again = e.again;
+    if (!weir_vec_push(&x->nodes, n)) {
+        if (e.again)
+            weir_mem_free(n.attr);
+        return WEIR_ERR_NOMEM;
+    }
+    weir_node *const added = &x->nodes.at[x->nodes.n - 1];
+    WEIR_TRY(map_inputs(x, event, added));
+    return map_outputs(x, event, added, e.again);
+}
+
+/* ---- copies ---- */
+
+/* All bytes of a storage as one value. */
+static uint32_t bytes_of(weir_graph *g, uint32_t store)
+{
+    const weir_layout l = {.desc = weir_1d(WEIR_U8, (int64_t)g->stores.at[store].bytes),
+                           .stride = {1}};
+    return weir_graph_value_of(g, store, &l, 0);
+}
+
+/* Appends an operation of the spill file on a life's storage. */
+static weir_status add_spill(weir_expander *x, weir_op op, uint32_t life, weir_spill_attr attr)
+{
+    const uint32_t value = bytes_of(x->g, x->store_of_life[life]);
+    weir_node      n = {.op = op, .phase = x->phase, .attr_bytes = sizeof attr,
+                        .nin = op != WEIR_OP_SPILL_IN, .nout = op == WEIR_OP_SPILL_IN};
+
+    n.attr = weir_mem_alloc(sizeof attr);
+    if (value == WEIR_NONE || !n.attr || !weir_vec_push(&x->nodes, n)) {
+        weir_mem_free(n.attr);
+        return WEIR_ERR_NOMEM;
+    }
+    memcpy(n.attr, &attr, sizeof attr);
+    weir_node *const added = &x->nodes.at[x->nodes.n - 1];
+    *(n.nin ? added->in : added->out) = value;
+    return WEIR_OK;
+}
+
+/* Where a temporary piece lies in the file: it gets a place when it is copied out for the first
+ * time. */
+static uint64_t slot_of(weir_expander *x, uint32_t piece, size_t bytes)
+{
+    if (x->slot[piece] == UINT64_MAX) {
+        x->slot[piece] = x->slots;
+        x->slots += (bytes + WEIR_SPILL_ALIGN - 1) / WEIR_SPILL_ALIGN * WEIR_SPILL_ALIGN;
+    }
+    return x->slot[piece];
+}
+
+static weir_status add_copy(weir_expander *x, uint32_t event)
+{
+    const weir_event e = x->s->events.at[event];
+    const uint32_t  *life = x->s->refs.at + x->s->first.at[event];
+    const bool       out = e.act == WEIR_OUT;
+    const uint32_t   on = life[out ? 0 : 1];
+
+    const weir_store  like = x->g->stores.at[x->store_of_piece[e.what]];
+
+    if (!out) {
+        x->store_of_life[on] = weir_graph_store_new(x->g, like.bytes, like.kind);
+        if (x->store_of_life[on] == WEIR_NONE)
+            return WEIR_ERR_NOMEM;
+        x->g->stores.at[x->store_of_life[on]].origin = x->store_of_piece[e.what];
+    }
+    const weir_spill_attr attr = {like.external ? like.block->home
+                                                : slot_of(x, e.what, like.bytes),
+                                  like.bytes, x->tickets, like.external};
+    (out ? x->leaving : x->coming)[on] = x->tickets++;
+    return add_spill(x, out ? WEIR_OP_SPILL_OUT : WEIR_OP_SPILL_IN, on, attr);
+}
+
+/* ---- packing ---- */
+
+/* The elements of a storage in the order of memory. */
+static uint32_t row_of(weir_graph *g, uint32_t store, weir_dtype dtype, int64_t count)
+{
+    const weir_layout l = {.desc = weir_1d(dtype, count), .stride = {1}};
+    return weir_graph_value_of(g, store, &l, 0);
+}
+
+/* A storage for what an event makes of the piece, and the operation that fills it. */
+static weir_status add_code(weir_expander *x, uint32_t event)
+{
+    const weir_event      e = x->s->events.at[event];
+    const uint32_t       *life = x->s->refs.at + x->s->first.at[event];
+    const uint32_t        origin = x->store_of_piece[e.what];
+    const weir_pack_attr  attr = x->pack[origin];
+    const bool            packs = e.act == WEIR_PACK;
+    const size_t          bytes = weir_pack_bytes(&attr);
+    const weir_store      like = x->g->stores.at[origin];
+    const bool            lossy = attr.kind == WEIR_PACK_GROUPS;
+    weir_node             n = {.op = packs ? WEIR_OP_PACK : WEIR_OP_UNPACK, .phase = x->phase,
+                               .attr_bytes = sizeof attr, .nin = 1, .nout = 1};
+
+    if (lossy) {
+        n.op = packs ? WEIR_OP_QUANTIZE : WEIR_OP_DEQUANTIZE;
+        n.rng = x->g->rng_total;
+        x->g->rng_total += packs ? weir_rng_blocks(attr.count) : 0;
+    }
+
+    const uint32_t made = weir_graph_store_new(x->g, packs ? bytes : like.bytes, like.kind);
+    if (made == WEIR_NONE)
+        return WEIR_ERR_NOMEM;
+    if (!packs)
+        x->g->stores.at[made].origin = origin;
+    x->store_of_life[life[1]] = made;
+    const uint32_t plain = row_of(x->g, packs ? x->store_of_life[life[0]] : made,
+                                  (weir_dtype)attr.dtype, attr.count);
+    const uint32_t code = row_of(x->g, packs ? made : x->store_of_life[life[0]], WEIR_U8,
+                                 (int64_t)bytes);
+    n.in[0] = packs ? plain : code;
+    n.out[0] = packs ? code : plain;
+    n.attr = weir_mem_alloc(sizeof attr);
+    if (plain == WEIR_NONE || code == WEIR_NONE || !n.attr || !weir_vec_push(&x->nodes, n)) {
+        weir_mem_free(n.attr);
+        return WEIR_ERR_NOMEM;
+    }
+    memcpy(x->nodes.at[x->nodes.n - 1].attr, &attr, sizeof attr);
+    return WEIR_OK;
+}
+
+/* The copy of a life with this ticket, if it is one, is awaited; from here on there is none. */
+static weir_status await(weir_expander *x, uint32_t life, uint64_t *ticket)
+{
+    const weir_spill_attr attr = {.ticket = *ticket};
+
+    if (*ticket == NO_TICKET)
+        return WEIR_OK;
+    *ticket = NO_TICKET;
+    return add_spill(x, WEIR_OP_SPILL_WAIT, life, attr);
+}
+
+/* Before an event: what came in and is read now has arrived. */
+static weir_status await_inputs(weir_expander *x, uint32_t event)
+{
+    uint32_t        nin, nout;
+    const uint32_t *life = weir_schedule_refs(x->s, event, &nin, &nout);
+
+    for (uint32_t i = 0; i < nin; i++)
+        WEIR_TRY(await(x, life[i], &x->coming[life[i]]));
+    return WEIR_OK;
+}
+
+static weir_status add_event(weir_expander *x, uint32_t event)
+{
+    const weir_event e = x->s->events.at[event];
+
+    if (e.act == WEIR_RUN)
+        x->phase = x->g->nodes.at[e.what].phase;
+    WEIR_TRY(await_inputs(x, event));
+    WEIR_TRY(e.act == WEIR_RUN                              ? add_run(x, event)
+             : e.act == WEIR_PACK || e.act == WEIR_UNPACK ? add_code(x, event)
+                                                            : add_copy(x, event));
+    for (uint32_t i = x->end_first[event]; i < x->end_first[event + 1]; i++)
+        WEIR_TRY(await(x, x->ends[i], &x->leaving[x->ends[i]]));
+    return WEIR_OK;
+}
+
+/* ---- together ---- */
+
+/* What is there before the step is where it always is, or lives in the file. */
+static weir_status settle_resident(weir_expander *x)
+{
+    for (uint32_t i = 0; i < x->s->lives.n && x->s->lives.at[i].before; i++) {
+        const weir_life  *l = &x->s->lives.at[i];
+        weir_store *const s = &x->g->stores.at[x->store_of_piece[l->piece]];
+        x->store_of_life[i] = x->store_of_piece[l->piece];
+        if (l->form != WEIR_HOST)
+            continue;
+        WEIR_TRY(weir_block_home(s->block));
+        s->away = true;
+        x->g->leaving++;
+    }
+    return WEIR_OK;
+}
+
+static bool expander_init(weir_expander *x)
+{
+    const weir_schedule *s = x->s;
+
+    x->store_of_life = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->store_of_life);
+    x->leaving = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->leaving);
+    x->coming = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->coming);
+    x->store_of_piece = weir_mem_alloc((s->p->pieces.n + 1u) * sizeof *x->store_of_piece);
+    x->slot = weir_mem_alloc((s->p->pieces.n + 1u) * sizeof *x->slot);
+    x->end_first = weir_mem_alloc((s->events.n + 2u) * sizeof *x->end_first);
+    x->ends = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->ends);
+    if (!x->store_of_life || !x->leaving || !x->coming || !x->store_of_piece || !x->slot ||
+        !x->end_first || !x->ends)
+        return false;
+    for (uint32_t i = 0; i < s->lives.n; i++)
+        x->leaving[i] = x->coming[i] = NO_TICKET;
+    for (uint32_t k = 0; k < s->p->pieces.n; k++)
+        x->slot[k] = UINT64_MAX;
+    for (uint32_t i = 0; i < x->g->stores.n; i++)
+        if (x->piece_of[i] != WEIR_NO_PIECE)
+            x->store_of_piece[x->piece_of[i]] = i;
+    weir_schedule_ends(s, NULL, x->end_first, x->ends);
+    return true;
+}
+
+static void expander_free(weir_expander *x)
+{
+    weir_mem_free(x->store_of_life);
+    weir_mem_free(x->leaving);
+    weir_mem_free(x->coming);
+    weir_mem_free(x->store_of_piece);
+    weir_mem_free(x->slot);
+    weir_mem_free(x->pack);
+    weir_mem_free(x->end_first);
+    weir_mem_free(x->ends);
+}
+
+/* Was the node made here? Then its attributes are its own. */
+static bool made_here(const weir_node *n)
+{
+    return n->again || weir_op_moves(n->op);
+}
+
+void weir_expanded_drop(weir_node *nodes, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (made_here(&nodes[i]))
+            weir_mem_free(nodes[i].attr);
+}
+
+/* New storages and values lie behind the old ones; in a list of views the new ones come first. */
+static void forget_new(weir_graph *g, const weir_unexpanded *old)
+{
+    g->stores.n = old->stores;
+    g->leaving = 0;
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        uint32_t *const first = &g->stores.at[i].values;
+        g->stores.at[i].away = false;
+        while (*first != WEIR_NONE && *first >= old->values)
+            *first = g->values.at[*first].next;
+    }
+    g->values.n = old->values;
+    g->rng_total = old->rng;
+}
+
+weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
+                              weir_unexpanded *old)
+{
+    weir_expander x = {.g = g, .s = s, .piece_of = piece_of};
+    weir_status   status = WEIR_OK;
+
+    *old = (weir_unexpanded){.stores = g->stores.n, .values = g->values.n,
+                             .rng = g->rng_total};
+    if (weir_packs_of(g, &x.pack) != WEIR_OK || !expander_init(&x))
+        status = WEIR_ERR_NOMEM;
+    if (status == WEIR_OK)
+        status = settle_resident(&x);
+    for (uint32_t e = 0; e < s->events.n && status == WEIR_OK; e++)
+        status = add_event(&x, e);
+    expander_free(&x);
+    if (status != WEIR_OK) {
+        weir_expanded_drop(x.nodes.at, x.nodes.n);
+        weir_vec_free(&x.nodes);
+        forget_new(g, old);
+        return status;
+    }
+    old->nodes = g->nodes.at;
+    old->n = g->nodes.n;
+    old->cap = g->nodes.cap;
+    g->nodes.at = x.nodes.at;
+    g->nodes.n = x.nodes.n;
+    g->nodes.cap = x.nodes.cap;
+    return WEIR_OK;
+}
+
+void weir_graph_unexpand(weir_graph *g, weir_unexpanded *old)
+{
+    if (!old->nodes)
+        return;
+    weir_expanded_drop(g->nodes.at, g->nodes.n);
+    weir_mem_free(g->nodes.at);
+    g->nodes.at = old->nodes;
+    g->nodes.n = old->n;
+    g->nodes.cap = old->cap;
+    forget_new(g, old);
+    *old = (weir_unexpanded){0};
+}
+
+void weir_unexpanded_free(weir_unexpanded *old)
+{
+    weir_mem_free(old->nodes);
+    *old = (weir_unexpanded){0};
+}

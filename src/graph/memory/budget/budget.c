@@ -1,0 +1,381 @@
+/* budget.c - a graph is made to fit a number of bytes: search, expand, place, until addresses fit.
+ *
+ * The search knows live bytes only. Where the placed arena is larger than they are, the search is
+ * asked for as much less. The tightest plan there is (a search with no room at all, by estimated
+ * times, which are the same in every run) is the last resort, so the budget that the error names
+ * works when it is given.
+ *
+ * Parameters and states stay on the device if the step fits beside them. If it does not, all large
+ * ones become pieces of the problem, and as many of them as have to live in the spill file. */
+#include "graph/memory/budget/budget.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+#include "core/status.h"
+#include "core/text.h"
+#include "graph/eager/evict.h"
+#include "graph/passes/passes.h"
+#include "graph/memory/bounds/bound.h"
+#include "graph/memory/verify/check.h"
+#include "graph/memory/budget/replan.h"
+#include "graph/memory/search/search.h"
+
+/* ---- "512MB" ---- */
+
+weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
+{
+    char  *end = NULL;
+    double value = text ? strtod(text, &end) : 0;
+
+    if (!text || end == text || !isfinite(value) || value < 0 || strpbrk(text, "xXpP"))
+        return weir_fail(WEIR_ERR_INVALID, "budget '%s': must be a number of bytes such as "
+                         "\"512MB\", \"0.5GiB\" or \"75%%\"", text ? text : "(null)");
+    end += strspn(end, " ");
+    const bool   share = strcmp(end, "%") == 0;
+    const double unit = share ? (double)whole : weir_unit_bytes(end);
+    if (unit < 0)
+        return weir_fail(WEIR_ERR_INVALID, "budget '%s': there is no unit '%s'; the units are B, "
+                         "kB, MB, GB, TB, KiB, MiB, GiB, TiB and %%", text, end);
+    const double all = share ? value * unit / 100 : value * unit;   /* 100 % is all of it */
+    if (all >= 0x1p63)
+        return weir_fail(WEIR_ERR_INVALID, "budget '%s' is larger than any memory", text);
+    *bytes = (size_t)all;
+    return WEIR_OK;
+}
+
+weir_status weir_bytes(const char *text, size_t *bytes)
+{
+    if (!bytes)
+        return weir_fail_null("weir_bytes", "bytes");
+    if (text && strchr(text, '%'))
+        return weir_fail(WEIR_ERR_INVALID, "weir_bytes: '%s' is a share of nothing known", text);
+    return weir_budget_parse(text, 0, bytes);
+}
+
+weir_status weir_budget_check(const weir_plan_options *o)
+{
+    const weir_policy *policy;
+    const char        *variant;
+    uint32_t           bits;
+
+    if (o->guided < 0)
+        return weir_fail(WEIR_ERR_INVALID, "plan options: guided by %d steps, must be 0 or more",
+                         o->guided);
+    WEIR_TRY(weir_policy_find(o->policy, &policy, &variant));
+    return weir_policy_lossy(policy, variant, &bits);
+}
+
+/* ---- fitting ---- */
+
+/* Of what may leave and, as the graph is now, does not: it counts in the problem. */
+static size_t bytes_of_movable(const weir_fitter *f)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < f->g->stores.n && f->movable < SIZE_MAX; i++) {
+        const weir_store *const s = &f->g->stores.at[i];
+        if (s->external && !s->away && f->piece_of[i] != WEIR_NO_PIECE)
+            bytes += weir_plan_taken(f->g, i);
+    }
+    return bytes;
+}
+
+weir_status weir_fitter_lay(void *ctx, const weir_schedule *s, size_t *height)
+{
+    weir_fitter *const f = ctx;
+    bool               fits = false;
+
+    weir_status status = weir_schedule_check(s, NULL, 1, SIZE_MAX);
+    if (status == WEIR_OK)
+        status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
+    if (status == WEIR_OK)
+        status = weir_plan_build(f->g, f->passes);
+    if (status == WEIR_OK) {
+        *height = f->g->plan->arena + bytes_of_movable(f);
+        fits = *height <= f->limit;
+        f->g->plan->extra_seconds = s->time - s->p->time;
+        f->g->plan->seconds = s->time;
+        if (*height < f->least) {
+            f->least = *height;
+            f->peak_task = weir_schedule_stage(s, s->peak_event);
+        }
+    }
+    if (!fits || f->probe)
+        weir_graph_unexpand(f->g, &f->old);
+    return status;
+}
+
+/* The ladder's plans are laid out to see their height; then the best one, to stay. */
+static weir_status fit_by_cache(weir_fitter *f, weir_fit *a)
+{
+    weir_ladder l = {.whole = f->whole, .below = f->resident};
+
+    f->probe = true;
+    weir_status status = weir_cache_climb(&f->cache, &l, a);
+    f->probe = false;
+    if (status == WEIR_OK)
+        status = weir_cache_fit(&f->cache, &l, a);
+    weir_ladder_free(&l);
+    return status;
+}
+
+/* The decisions outlive the fit, and so does the schedule where it is the answer. */
+static void keep(weir_fitter *f, weir_fit *a, weir_problem *p)
+{
+    weir_mem_free(f->gap);
+    f->gap = a->gap;
+    f->target = a->target;
+    a->gap = NULL;
+    if (p) {
+        f->answer = a->s;
+        f->answers = p;
+        a->s = (weir_schedule){0};
+    }
+    weir_fit_free(a);
+}
+
+static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
+{
+    weir_problem *const p = f->timed.tasks.n ? &f->timed : &f->problem;
+    weir_fit            a = {.p = p, .room = f->limit, .lay = weir_fitter_lay, .ctx = f};
+
+    WEIR_TRY(weir_policy_find(policy, &a.policy, &a.variant));
+    weir_status status = f->cache.path && weir_ladder_suits(a.policy) ? fit_by_cache(f, &a)
+                                                                      : weir_fit_run(&a);
+    *fits = a.fits;
+    keep(f, &a, status == WEIR_OK && a.fits ? p : NULL);
+    if (status != WEIR_OK || *fits)
+        return status;
+    weir_fit b = {.p = &f->problem, .policy = a.policy, .variant = a.variant,
+                  .lay = weir_fitter_lay, .ctx = f};    /* no room at all: the tightest there is */
+    const size_t   met = f->least;
+    const uint32_t peak = f->peak_task;
+    f->least = SIZE_MAX;        /* what b comes to, any budget comes to; what a met only this one */
+    status = weir_fit_run(&b);
+    if (f->least == SIZE_MAX) {
+        f->least = met;
+        f->peak_task = peak;
+    }
+    *fits = b.height <= f->limit && b.s.valid;
+    keep(f, &b, status == WEIR_OK && *fits ? &f->problem : NULL);
+    return status;
+}
+
+void weir_fitter_free(weir_fitter *f)
+{
+    weir_schedule_free(&f->answer);
+    weir_unexpanded_free(&f->old);
+    weir_problem_free(&f->problem);
+    weir_problem_free(&f->timed);
+    weir_cache_close(&f->cache);
+    weir_mem_free(f->piece_of);
+    weir_mem_free(f->gap);
+}
+
+/* Where every call was dead there is no operation to name. */
+static weir_status too_small_for_nothing(const weir_fitter *f, size_t budget)
+{
+    return weir_fail(WEIR_ERR_BUDGET,
+                     "budget of %zu bytes: the smallest that works is %zu (parameters, states, "
+                     "inputs and outputs; nothing of the step is left to run)",
+                     budget, f->resident);
+}
+
+static weir_status too_small(const weir_fitter *f, size_t budget)
+{
+    if (f->g->nodes.n == 0)
+        return too_small_for_nothing(f, budget);
+    const weir_node  *n = &f->g->nodes.at[f->peak_task];
+    const weir_levers levers = weir_levers_of(&f->problem);
+    weir_bound        b;
+
+    WEIR_TRY(weir_bound_quick(&f->problem, f->limit, &levers, &b));
+    return weir_fail(WEIR_ERR_BUDGET,
+                     "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
+                     "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
+                     "of any kind needs less than %zu",
+                     budget, f->resident + f->least, f->resident, f->least,
+                     weir_opdefs[n->op]->name, weir_phase_name[n->phase],
+                     f->resident + b.feasible_bytes);
+}
+
+/* Kernels and threads, as far as they are known without running any. */
+static weir_status hash_machine(const weir_graph *g, uint64_t *h)
+{
+    weir_layout        in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
+    const weir_choice *choice;
+
+    *h = weir_hash_bytes(WEIR_HASH_SEED, g->dev->ops->name, strlen(g->dev->ops->name));
+    *h = weir_hash_u64(*h, (uint64_t)weir_threads_count(g->dev->threads));
+    if (g->placement)
+        *h = weir_hash_bytes(*h, g->placement, strlen(g->placement));
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_call call = weir_node_call(g, &g->nodes.at[i], in, out);
+        WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
+        *h = weir_hash_bytes(*h, choice->impl, strlen(choice->impl));
+        *h = weir_hash_u64(*h, g->nodes.at[i].op);
+    }
+    return WEIR_OK;
+}
+
+static weir_status open_cache(weir_fitter *f, const weir_plan_options *options)
+{
+    weir_cache_key key = {.policy = options->policy, .align = f->g->dev->ops->align,
+                          .whole = f->whole, .below = f->resident, .times = !options->measure};
+
+    WEIR_TRY(hash_machine(f->g, &key.machine));
+    return weir_cache_open(&f->cache, options->cache, &f->problem, &key);
+}
+
+/* Kernels and the link, timed now; what could not be timed is estimated. */
+static weir_status measure(weir_fitter *f)
+{
+    WEIR_TRY(weir_device_spill_speed(f->g->dev, &f->cache.rates[0], &f->cache.rates[1]));
+    WEIR_TRY(weir_graph_time(f->g, f->limit, &f->cache.seconds));
+    for (uint32_t i = 0; i < f->problem.tasks.n; i++)
+        if (f->cache.seconds[i] < 0)
+            f->cache.seconds[i] = f->problem.tasks.at[i].time;
+    return WEIR_OK;
+}
+
+/* What copies cost by the device's rates. The threads of a host's store take time from those that
+ * compute. */
+static void set_rates(weir_device *d, weir_problem *p)
+{
+    const weir_rates rates = d->ops->rates(d);
+
+    p->link_out = rates.link_out;
+    p->link_in = rates.link_in;
+    p->copy = rates.copy;
+    p->steal = d->ops->host ? 1.0 / weir_threads_count(d->threads) : 0;
+}
+
+/* By estimates; and by measured times, if they are asked for. */
+static weir_status make_problems(weir_fitter *f, size_t budget, const weir_plan_options *options)
+{
+    const bool inplace = f->passes >> WEIR_PASS_INPLACE & 1;
+    uint32_t  *same;
+
+    WEIR_TRY(weir_problem_of(f->g, NULL, inplace, f->movable, &f->problem, &f->piece_of));
+    f->resident = weir_plan_resident(f->g) - bytes_of_movable(f);
+    f->limit = budget > f->resident ? budget - f->resident : 0;
+    set_rates(f->g->dev, &f->problem);
+    WEIR_TRY(open_cache(f, options));
+    if (!options->measure)
+        return WEIR_OK;
+    if (f->cache.path)
+        WEIR_TRY(weir_cache_read_times(&f->cache, &f->problem));
+    if (!f->cache.seconds)
+        WEIR_TRY(measure(f));
+    WEIR_TRY(weir_problem_of(f->g, f->cache.seconds, inplace, f->movable, &f->timed,
+                             &same));
+    weir_mem_free(same);
+    f->timed.link_out = f->cache.rates[0];
+    f->timed.link_in = f->cache.rates[1];
+    f->timed.copy = f->problem.copy;
+    f->timed.steal = f->problem.steal;
+    return WEIR_OK;
+}
+
+weir_status weir_device_set_budget(weir_device *d, const char *budget)
+{
+    size_t bytes;
+
+    WEIR_TRY(weir_device_check(d, "weir_device_set_budget"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (budget)
+        WEIR_TRY(weir_budget_parse(budget, 0, &bytes));
+    if (budget && strlen(budget) >= sizeof s->budget)
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_set_budget: '%s' is too long", budget);
+    WEIR_TRY(weir_evict_limit(s, budget && !strchr(budget, '%') ? bytes : SIZE_MAX));
+    strcpy(s->budget, budget ? budget : "");
+    return WEIR_OK;
+}
+
+/* Is it known that no plan fits? */
+static weir_status is_hopeless(const weir_fitter *f, bool *hopeless)
+{
+    const weir_levers levers = weir_levers_of(&f->problem);
+    weir_bound        b;
+
+    WEIR_TRY(weir_bound_quick(&f->problem, f->limit, &levers, &b));
+    *hopeless = b.feasible_bytes > f->limit;
+    return WEIR_OK;
+}
+
+/* One attempt, with what may leave as *f says. `first`: there is another if this one fails. */
+static weir_status attempt(weir_fitter *f, size_t budget, const weir_plan_options *options,
+                           bool first, bool *fits)
+{
+    bool hopeless = false;
+
+    WEIR_TRY(make_problems(f, budget, options));
+    if (first)
+        WEIR_TRY(is_hopeless(f, &hopeless));
+    if (hopeless)
+        return WEIR_OK;
+    WEIR_TRY(fit(f, options->policy, fits));
+    *fits = *fits && f->resident <= budget;
+    return WEIR_OK;
+}
+
+/* May parameters and states leave? Only policies that swap move them. */
+static bool may_move(const weir_graph *g, const char *text)
+{
+    const weir_policy *policy;
+    const char        *variant;
+
+    return g->dev->ops->homes && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
+           weir_auto_uses(policy, variant, WEIR_LEVER_SWAP);
+}
+
+/* The smallest budget an attempt knows of; SIZE_MAX: it was not made. */
+static size_t needs(const weir_fitter *f)
+{
+    return f->least < SIZE_MAX ? f->resident + f->least : SIZE_MAX;
+}
+
+weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
+{
+    enum { PARTS = 1024 };          /* of the whole: what is smaller does not leave */
+    const size_t whole = weir_plan_resident(g) + g->plan->arena;
+    weir_fitter  f = {.g = g, .passes = passes, .whole = whole, .least = SIZE_MAX,
+                      .movable = SIZE_MAX}, all = f;
+    size_t       budget;
+    bool         fits = false;
+
+    WEIR_TRY(weir_budget_parse(options->budget, whole, &budget));
+    g->budget = budget;
+    g->unbudgeted = whole;
+    if (whole <= budget)
+        return WEIR_OK;
+    const weir_policy *policy;
+    const char        *variant;
+    WEIR_TRY(weir_policy_find(options->policy, &policy, &variant));
+    WEIR_TRY(weir_policy_lossy(policy, variant, &g->lossy));
+    const bool  move = may_move(g, options->policy);
+    weir_status status = WEIR_OK;
+    if (!move || weir_plan_resident(g) <= budget)
+        status = attempt(&f, budget, options, move, &fits);
+    if (status == WEIR_OK && !fits && move) {
+        all.movable = whole / PARTS + 1;
+        status = attempt(&all, budget, options, false, &fits);
+    }
+    if (status == WEIR_OK && !fits)
+        status = too_small(needs(&all) < needs(&f) ? &all : &f, budget);
+    weir_fitter *const won = f.answers ? &f : &all;
+    g->cache = all.cache.use != WEIR_CACHE_OFF ? all.cache.use : f.cache.use;
+    if (status == WEIR_OK && options->guided > 0 && f.gap && all.movable == SIZE_MAX)
+        status = weir_guide_new(&f, options);
+    else if (status == WEIR_OK && won->answers)
+        status = weir_reasons_keep(g, won->answers, &won->answer, &won->piece_of, won->old.stores);
+    weir_fitter_free(&f);
+    weir_fitter_free(&all);
+    weir_mem_trim();                        /* a process within a budget keeps no search's pages */
+    return status;
+}

@@ -1,0 +1,372 @@
+/* cache.c - a ladder as a file: header, measured times, decisions plan by plan, a checksum.
+ *
+ * Words of 8 bytes in the machine's own order; the name is the key in hexadecimal. A file is
+ * written beside its place, mode 0600, and renamed, so readers see whole files only, and of two
+ * writers the last one wins. Nothing in a file is believed: sizes must add up, the checksum must be
+ * right, every decision must be possible, and plans are walked and laid out anew. So an old, broken
+ * or planted file (the hash is not a cryptographic one) may cost time, and can do nothing else. */
+#include "graph/memory/budget/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/hash.h"
+#include "core/status.h"
+#include "core/text.h"
+#include "graph/memory/problem/lower.h"
+
+#define MAGIC   0x6e616c5072696557u
+#define VERSION 1u
+
+enum { MOST_PLANS = 1024 };
+
+typedef struct weir_cache_head {
+    uint64_t magic, version, key[2];
+    uint64_t gaps, tasks;       /* tasks: times that follow; 0: none */
+    uint64_t plans, climbed;
+    double   rates[2];
+} weir_cache_head;
+
+/* ---- the key ---- */
+
+static uint64_t hash_range(uint64_t h, const weir_problem *p, weir_range r)
+{
+    return weir_hash_bytes(weir_hash_u64(h, r.n), weir_refs(p, r), r.n * sizeof(uint32_t));
+}
+
+static uint64_t hash_double(uint64_t h, double v)
+{
+    return weir_hash_bytes(h, &v, sizeof v);
+}
+
+static uint64_t hash_problem(uint64_t h, const weir_problem *p, bool times)
+{
+    h = weir_hash_u64(weir_hash_u64(h, p->tasks.n), p->pieces.n);
+    for (uint32_t i = 0; i < p->tasks.n; i++) {
+        const weir_task *t = &p->tasks.at[i];
+        h = weir_hash_u64(weir_hash_u64(h, t->work), t->until);
+        h = weir_hash_u64(h, (uint64_t)t->kind << 8 | t->phase);
+        h = weir_hash_u64(h, (uint64_t)t->only << 32 | t->region);
+        h = hash_range(hash_range(h, p, t->in), p, t->out);
+        h = hash_range(hash_range(hash_range(h, p, t->pairs), p, t->masked), p, t->changes);
+        h = times ? hash_double(h, t->time) : h;
+    }
+    for (uint32_t k = 0; k < p->pieces.n; k++) {
+        const weir_piece *v = &p->pieces.at[k];
+        h = weir_hash_u64(weir_hash_u64(weir_hash_u64(h, v->bytes), v->packed), v->mask);
+        h = weir_hash_u64(h, (uint64_t)v->maker << 1 | v->output);
+    }
+    if (times)
+        h = hash_double(hash_double(h, p->link_out), p->link_in);
+    h = hash_double(hash_double(hash_double(h, p->steal), p->codec), p->copy);
+    return weir_hash_u64(h, p->resident);
+}
+
+static uint64_t hash_key(uint64_t h, const weir_problem *p, const weir_cache_key *key)
+{
+    const char *const policy = key->policy ? key->policy : "auto";
+
+    h = weir_hash_bytes(weir_hash_u64(h, VERSION), policy, strlen(policy));
+    h = weir_hash_u64(weir_hash_u64(weir_hash_u64(h, key->align), key->whole), key->below);
+    h = weir_hash_u64(weir_hash_u64(h, key->moves), key->machine);
+    return hash_problem(h, p, key->times);
+}
+
+weir_status weir_cache_open(weir_cache *c, const char *folder, const weir_problem *p,
+                            const weir_cache_key *key)
+{
+    weir_string path = {0};
+
+    *c = (weir_cache){0};
+    folder = folder ? folder : getenv("WEIR_PLAN_CACHE");
+    if (!folder || !*folder)
+        return WEIR_OK;
+    c->use = WEIR_CACHE_NEW;
+    c->key[0] = hash_key(WEIR_HASH_SEED, p, key);
+    c->key[1] = hash_key(~WEIR_HASH_SEED, p, key);
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        c->use = WEIR_CACHE_FAILED;
+    weir_string_add(&path, "%s/%016llx%016llx.plan", folder, (unsigned long long)c->key[0],
+                    (unsigned long long)c->key[1]);
+    c->path = weir_string_take(&path);
+    return c->path ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+void weir_cache_close(weir_cache *c)
+{
+    weir_mem_free(c->path);
+    weir_mem_free(c->seconds);
+    *c = (weir_cache){0};
+}
+
+/* ---- reading ---- */
+
+/* Bytes of one plan: target, decisions to a multiple of 8. */
+static size_t plan_bytes(uint64_t gaps)
+{
+    return sizeof(uint64_t) + ((size_t)gaps + 7) / 8 * 8;
+}
+
+/* Bytes of a file with this head: its numbers are small. */
+static size_t file_bytes(const weir_cache_head *h)
+{
+    return sizeof *h + (size_t)h->tasks * sizeof(double) +
+           (size_t)h->plans * plan_bytes(h->gaps) + sizeof(uint64_t);
+}
+
+static bool head_is_right(const weir_cache *c, const weir_problem *p, const weir_cache_head *h)
+{
+    return h->magic == MAGIC && h->version == VERSION && h->key[0] == c->key[0] &&
+           h->key[1] == c->key[1] && h->gaps == weir_walk_gaps(p) && h->plans <= MOST_PLANS &&
+           (h->tasks == 0 || h->tasks == p->tasks.n);
+}
+
+static bool read_all(int fd, char *at, size_t n)
+{
+    while (n > 0) {
+        const ssize_t got = read(fd, at, n);
+        if (got <= 0 && !(got < 0 && errno == EINTR))
+            return false;
+        at += got > 0 ? got : 0;
+        n -= got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+/* The whole file, if it is what it should be, else NULL. *memory: false when that was short. */
+static char *load(const weir_cache *c, const weir_problem *p, bool *memory)
+{
+    const int       fd = c->path ? open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    weir_cache_head h;
+    struct stat     st;
+    char           *file = NULL;
+    uint64_t        sum;
+
+    *memory = true;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        read_all(fd, (char *)&h, sizeof h) && head_is_right(c, p, &h) &&
+        (uint64_t)st.st_size == file_bytes(&h)) {
+        const size_t n = file_bytes(&h), rest = n - sizeof sum;
+        file = weir_mem_alloc(n);
+        *memory = file != NULL;
+        if (file && read_all(fd, file + sizeof h, n - sizeof h)) {
+            memcpy(file, &h, sizeof h);
+            memcpy(&sum, file + rest, sizeof sum);
+        } else {
+            sum = 0;
+        }
+        if (file && sum != weir_hash_bytes(WEIR_HASH_SEED, file, rest)) {
+            weir_mem_free(file);
+            file = NULL;
+        }
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return file;
+}
+
+static bool is_rate(double v)
+{
+    return isfinite(v) && v >= 0 && v < 1e18;
+}
+
+/* The times of a loaded file. False when memory is short. */
+static bool take_times(weir_cache *c, const char *file)
+{
+    weir_cache_head h;
+    bool            good;
+
+    memcpy(&h, file, sizeof h);
+    weir_mem_free(c->seconds);
+    c->seconds = NULL;
+    if (h.tasks == 0)
+        return true;
+    double *const seconds = weir_mem_alloc((size_t)h.tasks * sizeof *seconds);
+    if (!seconds)
+        return false;
+    memcpy(seconds, file + sizeof h, (size_t)h.tasks * sizeof *seconds);
+    memcpy(c->rates, h.rates, sizeof c->rates);
+    good = is_rate(c->rates[0]) && is_rate(c->rates[1]);
+    for (uint64_t i = 0; i < h.tasks; i++)
+        good = good && is_rate(seconds[i]);
+    if (good)
+        c->seconds = seconds;
+    else
+        weir_mem_free(seconds);
+    return true;
+}
+
+weir_status weir_cache_read_times(weir_cache *c, const weir_problem *p)
+{
+    bool        ok;
+    char *const file = load(c, p, &ok);
+
+    if (file)
+        ok = take_times(c, file);
+    weir_mem_free(file);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+/* Can decision d be made for gap j of the piece at all? */
+static bool possible(const weir_problem *p, const uint8_t *gap, uint32_t piece, uint32_t j)
+{
+    const weir_piece *k = &p->pieces.at[piece];
+    const bool        last = j == k->uses.n, resident = k->maker == WEIR_NO_TASK;
+
+    switch (gap[j]) {
+    case WEIR_KEEP:
+        return true;
+    case WEIR_SWAP:
+        return p->link_out > 0 && p->link_in > 0 && (resident ? gap[0] == WEIR_SWAP : !last);
+    case WEIR_CODE:
+        return p->codec > 0 && k->packed && !last && !resident;
+    case WEIR_MASKED:
+        return p->codec > 0 && k->mask && !last && !resident &&
+               weir_among(p, p->tasks.at[weir_refs(p, k->uses)[j]].masked, piece);
+    case WEIR_TAIL:
+        return last && !resident;
+    default:
+        return !last && !resident;
+    }
+}
+
+static bool all_possible(const weir_problem *p, const uint8_t *gap)
+{
+    for (uint32_t k = 0; k < p->pieces.n; gap += p->pieces.at[k++].uses.n + 1)
+        for (uint32_t j = 0; j <= p->pieces.at[k].uses.n; j++)
+            if (!possible(p, gap, k, j))
+                return false;
+    return true;
+}
+
+weir_status weir_cache_read(weir_cache *c, const weir_fit *f, weir_ladder *l)
+{
+    weir_cache_head h;
+    bool            ok;
+    char *const     file = load(c, f->p, &ok);
+    weir_status     status = ok ? WEIR_OK : WEIR_ERR_NOMEM;
+    bool            good = file != NULL;
+
+    if (!file)
+        return status;
+    memcpy(&h, file, sizeof h);
+    for (uint64_t i = 0; i < h.plans && good && status == WEIR_OK; i++) {
+        const char *const at = file + sizeof h + (size_t)h.tasks * sizeof(double) +
+                               (size_t)i * plan_bytes(h.gaps);
+        uint64_t          target;
+        memcpy(&target, at, sizeof target);
+        const uint8_t *const gap = (const uint8_t *)at + sizeof target;
+        good = all_possible(f->p, gap);
+        if (good)
+            status = weir_ladder_judge(l, f, (size_t)target, gap, &good);
+    }
+    if (good && status == WEIR_OK) {
+        l->climbed = h.climbed == 1;
+        c->use = WEIR_CACHE_USED;
+    }
+    l->grown = !good;
+    weir_mem_free(file);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static char *fill(const weir_cache *c, const weir_problem *p, const weir_ladder *l, size_t *n)
+{
+    weir_cache_head h = {.magic = MAGIC, .version = VERSION, .key = {c->key[0], c->key[1]},
+                         .gaps = weir_walk_gaps(p), .tasks = c->seconds ? p->tasks.n : 0,
+                         .climbed = l->climbed, .rates = {c->rates[0], c->rates[1]}};
+
+    h.plans = l->rungs.n < MOST_PLANS ? l->rungs.n : MOST_PLANS;
+    *n = file_bytes(&h);
+    char *const file = weir_mem_zalloc(*n, 1), *at = file;
+    if (!file)
+        return NULL;
+    memcpy(at, &h, sizeof h);
+    at += sizeof h;
+    if (h.tasks)
+        memcpy(at, c->seconds, (size_t)h.tasks * sizeof(double));
+    at += (size_t)h.tasks * sizeof(double);
+    for (uint64_t i = 0; i < h.plans; i++, at += plan_bytes(h.gaps)) {
+        const uint64_t target = l->rungs.at[i].target;
+        memcpy(at, &target, sizeof target);
+        memcpy(at + sizeof target, l->rungs.at[i].gap, (size_t)h.gaps);
+    }
+    const uint64_t sum = weir_hash_bytes(WEIR_HASH_SEED, file, (size_t)(at - file));
+    memcpy(at, &sum, sizeof sum);
+    return file;
+}
+
+static bool write_all(int fd, const char *at, size_t n)
+{
+    while (n > 0) {
+        const ssize_t put = write(fd, at, n);
+        if (put <= 0 && !(put < 0 && errno == EINTR))
+            return false;
+        at += put > 0 ? put : 0;
+        n -= put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
+/* Beside its place, then there. */
+static bool store(const char *path, const char *file, size_t n)
+{
+    weir_string beside = {0};
+
+    weir_string_add(&beside, "%s.XXXXXX", path);
+    char *const temporary = weir_string_take(&beside);
+    const int   fd = temporary ? mkstemp(temporary) : -1;       /* mode 0600 */
+    bool        ok = fd >= 0 && write_all(fd, file, n);
+    if (fd >= 0) {
+        ok = close(fd) == 0 && ok && rename(temporary, path) == 0;
+        if (!ok)
+            (void)unlink(temporary);
+    }
+    weir_mem_free(temporary);
+    return ok;
+}
+
+void weir_cache_write(weir_cache *c, const weir_problem *p, weir_ladder *l)
+{
+    size_t n;
+
+    if (!c->path || !l->grown)
+        return;
+    char *const file = fill(c, p, l, &n);
+    if (!file || !store(c->path, file, n))
+        c->use = WEIR_CACHE_FAILED;
+    weir_mem_free(file);
+    l->grown = false;
+}
+
+/* ---- planning ---- */
+
+weir_status weir_cache_climb(weir_cache *c, weir_ladder *l, const weir_fit *f)
+{
+    if (c->path && !l->climbed)
+        WEIR_TRY(weir_cache_read(c, f, l));
+    return weir_ladder_climb(l, f);
+}
+
+weir_status weir_cache_fit(weir_cache *c, weir_ladder *l, weir_fit *f)
+{
+    weir_status status = weir_ladder_fit(l, f);
+
+    if (status == WEIR_OK && !f->fits) {
+        status = weir_fit_run(f);
+        const weir_rung r = {f->target, f->height, f->s.time - f->p->time, NULL};
+        if (status == WEIR_OK && f->fits && f->gap &&
+            !weir_ladder_add(l, &r, f->gap, weir_walk_gaps(f->p)))
+            status = WEIR_ERR_NOMEM;
+    }
+    if (status == WEIR_OK)
+        weir_cache_write(c, f->p, l);
+    return status;
+}

@@ -1,0 +1,55 @@
+/* from_graph.h - between a recorded graph and the planner: the graph as a problem, decisions as
+ * nodes of the graph. */
+#ifndef WEIR_GRAPH_MEMORY_BUDGET_FROM_GRAPH_H
+#define WEIR_GRAPH_MEMORY_BUDGET_FROM_GRAPH_H
+
+#include "graph/ir/graph.h"
+#include "graph/memory/problem/schedule.h"
+
+/* Flags of ops whose calls are never run a second time. */
+#define WEIR_RUNS_ONCE (WEIR_UPDATE | WEIR_CALLER)
+
+/* May output o of the node take over the memory of input k, as far as one node can say? Whether the
+ * input dies there is liveness.c's to know. */
+bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o);
+
+/* Seconds of each node's kernel, run on zeros in at most `room` bytes; below 0 where it was not
+ * measured. *seconds is the caller's. */
+weir_status weir_graph_time(const weir_graph *g, size_t room, double **seconds);
+
+/* The graph's nodes as tasks, its temporary storages as pieces: piece_of[store] (owned by the
+ * caller, WEIR_NO_PIECE for others). seconds[node]: measured times; NULL, or below 0:
+ * estimated from flops and bytes. inplace: results may take over dying inputs. Parameters and
+ * states of at least `movable` bytes are resident pieces; SIZE_MAX: none. */
+weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
+                            size_t movable, weir_problem *p, uint32_t **piece_of);
+
+/* Replaces the graph's nodes by the runs of a schedule: a task that runs again becomes a copy of
+ * its node with storages of its own. *old gets the nodes as they were, for weir_graph_unexpand. */
+typedef struct weir_unexpanded {
+    weir_node *nodes;
+    uint32_t   n, cap, stores, values;
+    uint64_t   rng;
+} weir_unexpanded;
+
+weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
+                              weir_unexpanded *old);
+void        weir_graph_unexpand(weir_graph *g, weir_unexpanded *old);
+/* Frees what nodes of an expansion have for themselves. */
+void        weir_expanded_drop(weir_node *nodes, uint32_t n);
+/* Frees what unexpand would need: the expansion stays. */
+void        weir_unexpanded_free(weir_unexpanded *old);
+
+/* What a plan was expanded from, kept for the texts about it. `s` speaks of `p`. */
+typedef struct weir_reasons {
+    weir_problem  p;
+    weir_schedule s;
+    uint32_t     *piece_of;     /* [stores] as they were */
+    uint32_t      stores;
+} weir_reasons;
+
+/* Moves the three into the graph's plan (those given are empty then); ERR_NOMEM. */
+weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,
+                              uint32_t **piece_of, uint32_t stores);
+
+#endif

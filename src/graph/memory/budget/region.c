@@ -1,0 +1,79 @@
+/* region.c - regions that the program marked: their values are dropped and made anew for gradients,
+ * as policy checkpoint:manual does, also where there is no budget. */
+#include "graph/passes/passes.h"
+#include "graph/memory/budget/budget.h"
+#include "graph/memory/policies/policy.h"
+#include "graph/memory/budget/from_graph.h"
+
+/* Where a budget is too small for the whole step its policy has decided; regions have no say. */
+static bool has_regions(const weir_graph *g)
+{
+    bool region = false;
+
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        region = region || g->nodes.at[i].region;
+    return region && (!g->budget || g->unbudgeted <= g->budget);
+}
+
+static bool within_budget(const weir_graph *g)
+{
+    return !g->budget || weir_plan_resident(g) + g->plan->arena <= g->budget;
+}
+
+/* The step as it was before: making values anew may take more memory than keeping them, where
+ * their intermediates meet the peak. */
+static weir_status revert(weir_graph *g, uint32_t passes, weir_unexpanded *old,
+                          weir_reasons **reasons)
+{
+    weir_graph_unexpand(g, old);
+    WEIR_TRY(weir_plan_build(g, passes));
+    g->plan->reasons = *reasons;
+    *reasons = NULL;
+    return WEIR_OK;
+}
+
+/* The expanded plan, or the one there was where only that is within the budget. */
+static weir_status rebuild(weir_graph *g, uint32_t passes, weir_unexpanded *old, bool *stays)
+{
+    weir_reasons *reasons = g->plan->reasons;
+    const double  seconds = g->plan->seconds, extra = g->plan->extra_seconds;
+
+    g->plan->reasons = NULL;
+    weir_status status = weir_plan_build(g, passes);
+    *stays = status != WEIR_OK || within_budget(g);
+    if (!*stays) {
+        status = revert(g, passes, old, &reasons);
+        g->plan->seconds = seconds;
+        g->plan->extra_seconds = extra;
+    }
+    weir_reasons_free(reasons);
+    return status;
+}
+
+weir_status weir_region_apply(weir_graph *g, uint32_t passes)
+{
+    weir_problem    p;
+    weir_unexpanded old = {0};
+    uint32_t       *piece_of;
+
+    if (!has_regions(g))
+        return WEIR_OK;
+    WEIR_TRY(weir_problem_of(g, NULL, passes >> WEIR_PASS_INPLACE & 1, SIZE_MAX, &p, &piece_of));
+    weir_policy_job job = {.p = &p, .room = SIZE_MAX, .variant = "manual"};
+    weir_status     status = weir_policy_checkpoint(&job);
+    if (status == WEIR_OK && job.s.events.n > p.tasks.n) {
+        bool stays = true;
+        status = weir_graph_expand(g, &job.s, piece_of, &old);
+        if (status == WEIR_OK)
+            status = rebuild(g, passes, &old, &stays);
+        if (status == WEIR_OK && stays)
+            g->plan->extra_seconds = job.s.again;
+        if (status == WEIR_OK && stays)
+            status = weir_reasons_keep(g, &p, &job.s, &piece_of, old.stores);
+    }
+    weir_unexpanded_free(&old);
+    weir_schedule_free(&job.s);
+    weir_problem_free(&p);
+    weir_mem_free(piece_of);
+    return status;
+}

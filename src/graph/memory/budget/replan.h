@@ -1,0 +1,23 @@
+/* replan.h - measured, then guided: what a graph keeps of its planning until it is planned
+ * again. */
+#ifndef WEIR_GRAPH_MEMORY_BUDGET_REPLAN_H
+#define WEIR_GRAPH_MEMORY_BUDGET_REPLAN_H
+
+#include "graph/memory/budget/budget_context.h"
+
+/* Seconds of one run of a call, given those that were measured: for tests. */
+typedef double (*weir_guide_clock)(void *ctx, const weir_call *c, double seconds);
+
+typedef struct weir_guide {
+    weir_fitter      f;         /* with the nodes as they were, and the decisions */
+    char            *policy;    /* its text; NULL: auto */
+    int              steps;     /* to be measured still */
+    weir_guide_clock clock;     /* NULL: as measured */
+    void            *ctx;
+} weir_guide;
+
+/* The graph that f has expanded gets a guide, which takes over what f holds: f is {0} then.
+ * ERR_NOMEM leaves f as it is. */
+weir_status weir_guide_new(weir_fitter *f, const weir_plan_options *options);
+
+#endif

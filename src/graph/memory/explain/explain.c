@@ -1,0 +1,442 @@
+/* explain.c - a schedule as a table: for each piece what is done with it, why, and what it costs.
+ *
+ * Seconds of a run that is made again belong to the pieces of it that are used afterwards; the
+ * seconds that compute waits for a copy belong to the piece copied. What a piece would add at the
+ * peak is what keeping it would have cost. */
+#include "graph/memory/explain/explain.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "graph/memory/problem/event_times.h"
+#include "graph/ir/format.h"
+
+/* What is done with a piece; the first that applies names it in the sums. */
+typedef enum weir_fate {
+    AT_HOME, SWAPPED, ANEW, PACKED, MASKED, IN_PLACE, KEPT, FATES
+} weir_fate;
+
+static const char *const fate_name[FATES] = {"on the host", "swapped", "made anew", "packed",
+                                             "masked", "in place", "kept"};
+
+typedef struct weir_row {
+    uint32_t piece, runs, outs, ins;
+    uint32_t first;             /* event of its first life */
+    uint32_t over;              /* piece whose memory it takes over */
+    size_t   bytes;
+    size_t   at_peak;           /* bytes that its lives take there */
+    double   again;             /* seconds of those runs */
+    double   out_time, in_time; /* when it is first out, and last in */
+    double   stall, taken;      /* seconds that compute waits for its copies; that they take */
+    bool     fate[FATES];
+    bool     for_others;        /* what is made anew is read by runs again only */
+} weir_row;
+
+typedef struct weir_table {
+    const weir_schedule *s;
+    const weir_naming   *n;
+    weir_string         *text;
+    weir_moment         *moment;
+    weir_row            *row;   /* [pieces] */
+    uint32_t             peak;  /* event */
+} weir_table;
+
+static weir_fate fate_of(const weir_row *r)
+{
+    weir_fate f = AT_HOME;
+
+    while (f < KEPT && !r->fate[f])
+        f++;
+    return f;
+}
+
+/* ---- gathering ---- */
+
+uint32_t weir_peak_event(const weir_schedule *s)
+{
+    uint32_t best = s->events.n;
+
+    for (uint32_t e = 0; e < s->events.n; e++)
+        if (s->events.at[e].act != WEIR_IN &&
+            (best == s->events.n || s->live.at[e] > s->live.at[best]))
+            best = e;
+    return best < s->events.n ? best : 0;
+}
+
+static void note_life(weir_table *t, uint32_t i)
+{
+    const weir_schedule *s = t->s;
+    const weir_life     *l = &s->lives.at[i];
+    weir_row *const      r = &t->row[l->piece];
+    const weir_act       by = (weir_act)s->events.at[l->first].act;
+
+    r->first = l->first < r->first ? l->first : r->first;
+    if (l->first <= t->peak && t->peak <= l->last)
+        r->at_peak += weir_life_bytes(s->p, l);
+    r->fate[AT_HOME] |= l->form == WEIR_HOST && l->before;
+    r->fate[PACKED] |= l->form == WEIR_PACKED;
+    r->fate[MASKED] |= l->form == WEIR_MASK;
+    if (l->over != WEIR_NO_LIFE) {
+        r->fate[IN_PLACE] = true;
+        r->over = s->lives.at[l->over].piece;
+    }
+    if (!l->before && by == WEIR_RUN && s->events.at[l->first].again && l->last > l->first) {
+        r->fate[ANEW] = true;
+        r->runs++;
+    }
+}
+
+/* A run again: its time goes to what is used of it; what it reads may be there for it alone. */
+static void note_run(weir_table *t, uint32_t e)
+{
+    const weir_schedule *s = t->s;
+    uint32_t             nin, nout, used = 0;
+    const uint32_t      *life = weir_schedule_refs(s, e, &nin, &nout);
+    const bool           again = s->events.at[e].again;
+
+    for (uint32_t i = 0; i < nin && !again; i++)
+        if (s->events.at[s->lives.at[life[i]].first].again)
+            t->row[s->lives.at[life[i]].piece].for_others = false;
+    for (uint32_t i = 0; i < nout && again; i++)
+        used += s->lives.at[life[nin + i]].last > e;
+    for (uint32_t i = 0; i < nout && again; i++)
+        if (s->lives.at[life[nin + i]].last > e)
+            t->row[s->lives.at[life[nin + i]].piece].again += weir_event_seconds(
+                s->p, &s->events.at[e]) / used;
+}
+
+static void note_event(weir_table *t, uint32_t e)
+{
+    const weir_event  *v = &t->s->events.at[e];
+    const weir_moment *m = &t->moment[e];
+
+    if (m->waits_for != WEIR_NO_PIECE)
+        t->row[m->waits_for].stall += m->wait;
+    if (v->act == WEIR_RUN) {
+        note_run(t, e);
+        return;
+    }
+    weir_row *const r = &t->row[v->what];
+    const double    seconds = weir_event_seconds(t->s->p, v);
+    r->taken += v->act == WEIR_OUT || v->act == WEIR_IN ? t->s->p->steal * seconds : 0;
+    if (v->act == WEIR_OUT) {
+        r->fate[SWAPPED] = true;
+        r->out_time = r->outs++ ? r->out_time : m->end;
+    } else if (v->act == WEIR_IN) {
+        r->fate[SWAPPED] = true;
+        r->ins++;
+        r->in_time = m->end;
+    } else {
+        r->again += seconds;
+    }
+}
+
+static bool gather(weir_table *t)
+{
+    const weir_schedule *s = t->s;
+
+    t->peak = weir_peak_event(s);
+    t->moment = weir_schedule_clock(s);
+    t->row = weir_mem_zalloc(s->p->pieces.n + 1u, sizeof *t->row);
+    if (!t->moment || !t->row)
+        return false;
+    for (uint32_t k = 0; k < s->p->pieces.n; k++)
+        t->row[k] = (weir_row){.piece = k, .first = UINT32_MAX, .for_others = true,
+                               .bytes = s->p->pieces.at[k].bytes};
+    for (uint32_t i = 0; i < s->lives.n && s->events.n; i++)
+        note_life(t, i);
+    for (uint32_t e = 0; e < s->events.n; e++)
+        note_event(t, e);
+    return true;
+}
+
+/* ---- sentences ---- */
+
+static bool touched_at_peak(const weir_table *t, uint32_t piece)
+{
+    uint32_t        nin, nout;
+    const uint32_t *life = weir_schedule_refs(t->s, t->peak, &nin, &nout);
+
+    for (uint32_t i = 0; i < nin + nout; i++)
+        if (t->s->lives.at[life[i]].piece == piece)
+            return true;
+    return false;
+}
+
+/* The first use behind the peak; WEIR_NO_TASK if there is none. */
+static uint32_t next_use(const weir_table *t, uint32_t piece)
+{
+    const weir_range uses = t->s->p->pieces.at[piece].uses;
+    const uint32_t   stage = weir_schedule_stage(t->s, t->peak);
+
+    for (uint32_t j = 0; j < uses.n; j++)
+        if (weir_refs(t->s->p, uses)[j] >= stage)
+            return weir_refs(t->s->p, uses)[j];
+    return WEIR_NO_TASK;
+}
+
+static void why_kept(const weir_table *t, const weir_row *r)
+{
+    const weir_problem *p = t->s->p;
+    const weir_piece   *k = &p->pieces.at[r->piece];
+    const uint32_t      use = next_use(t, r->piece);
+
+    if (k->maker == WEIR_NO_TASK)
+        weir_string_add(t->text, ": always there");
+    else if (r->at_peak == 0)
+        weir_string_add(t->text, ": not there at the peak");
+    else if (touched_at_peak(t, r->piece))
+        weir_string_add(t->text, ": the operation at the peak needs it");
+    else if (p->tasks.at[k->maker].until == 0)
+        weir_string_add(t->text, ": there at the peak; its operation runs once only");
+    else if (use != WEIR_NO_TASK && p->tasks.at[k->maker].until <= use)
+        weir_string_add(t->text, ": there at the peak; by its next use what it is made from is "
+                                 "overwritten");
+    else if (k->output)
+        weir_string_add(t->text, ": there at the peak, a result of the step");
+    else
+        weir_string_add(t->text, ": there at the peak; to make it anew takes %.4g ms or more",
+                        p->tasks.at[k->maker].time * 1e3);
+}
+
+/* The event with most bytes live between the piece's lives on the device; the number of events if
+ * there is none. */
+static uint32_t tightest_gap(const weir_table *t, const weir_row *r)
+{
+    const weir_schedule *s = t->s;
+    uint32_t             from = r->first, best = s->events.n;
+
+    for (uint32_t i = 0; i < s->lives.n; i++) {     /* in the order in which they begin */
+        const weir_life *l = &s->lives.at[i];
+        if (l->piece != r->piece || l->form != WEIR_PLAIN)
+            continue;
+        for (uint32_t e = from; e < l->first; e++)
+            if (best == s->events.n || s->live.at[e] > s->live.at[best])
+                best = e;
+        from = l->last + 1 > from ? l->last + 1 : from;
+    }
+    for (uint32_t e = from; e < s->events.n && t->s->p->pieces.at[r->piece].output; e++)
+        if (best == s->events.n || s->live.at[e] > s->live.at[best])
+            best = e;
+    return best;
+}
+
+/* What keeping it would have cost. */
+static void add_gain(const weir_table *t, const weir_row *r)
+{
+    const uint32_t e = tightest_gap(t, r);
+
+    if (e == t->s->events.n)
+        return;
+    const uint32_t task = weir_schedule_stage(t->s, e);
+    weir_string_add(t->text, "; kept it would make %zu bytes at %lld ",
+                    (size_t)t->s->live.at[e] + t->n->base + r->bytes,
+                    t->n->number(t->n->ctx, task));
+    t->n->task(t->n->ctx, task, t->text);
+}
+
+static void add_times(weir_string *s, uint32_t n)
+{
+    if (n == 1)
+        weir_string_add(s, " once");
+    else
+        weir_string_add(s, " %u times", n);
+}
+
+static void why_swapped(const weir_table *t, const weir_row *r)
+{
+    if (r->outs)
+        weir_string_add(t->text, ", out by %.4g ms", r->out_time * 1e3);
+    if (r->ins)
+        weir_string_add(t->text, ", back at %.4g ms", r->in_time * 1e3);
+    if (r->outs + r->ins > 2)
+        weir_string_add(t->text, " (%u copies)", r->outs + r->ins);
+    if (r->stall > 0)
+        weir_string_add(t->text, ", compute waits %.4g ms", r->stall * 1e3);
+    else
+        weir_string_add(t->text, ", hidden");
+    if (r->taken > 0)
+        weir_string_add(t->text, ", %.4g ms taken from compute", r->taken * 1e3);
+}
+
+static void explain_row(const weir_table *t, const weir_row *r)
+{
+    const weir_piece *k = &t->s->p->pieces.at[r->piece];
+    bool              any = false;
+
+    for (weir_fate f = AT_HOME; f < KEPT; f++) {
+        if (!r->fate[f])
+            continue;
+        weir_string_add(t->text, any ? "; %s" : "%s", fate_name[f]);
+        any = true;
+        if (f == SWAPPED)
+            why_swapped(t, r);
+        if (f == ANEW) {
+            add_times(t->text, r->runs);
+            weir_string_add(t->text, ", %.4g ms%s", r->again * 1e3,
+                            r->for_others ? ", for others made from it" : "");
+        }
+        if (f == PACKED || f == MASKED)
+            weir_string_add(t->text, " to %zu bytes", f == PACKED ? k->packed : k->mask);
+        if (f == IN_PLACE) {
+            weir_string_add(t->text, " of ");
+            t->n->piece(t->n->ctx, r->over, t->text);
+        }
+    }
+    if (!any || fate_of(r) == IN_PLACE) {
+        weir_string_add(t->text, any ? "; kept" : "kept");
+        why_kept(t, r);
+    } else {
+        add_gain(t, r);
+    }
+}
+
+/* ---- the table ---- */
+
+static void add_maker(const weir_table *t, const weir_piece *k)
+{
+    if (k->maker == WEIR_NO_TASK) {
+        weir_string_add(t->text, "-");
+        return;
+    }
+    weir_string_add(t->text, "%lld ", t->n->number(t->n->ctx, k->maker));
+    t->n->task(t->n->ctx, k->maker, t->text);
+}
+
+static void add_uses(const weir_table *t, const weir_piece *k)
+{
+    enum { SHOWN = 4 };
+    const uint32_t *use = weir_refs(t->s->p, k->uses);
+
+    for (uint32_t j = 0; j < k->uses.n && j < SHOWN; j++)
+        weir_string_add(t->text, "%s%lld", j ? " " : "", t->n->number(t->n->ctx, use[j]));
+    if (k->uses.n > SHOWN)
+        weir_string_add(t->text, " +%u", k->uses.n - SHOWN);
+    if (k->output)
+        weir_string_add(t->text, k->uses.n ? " end" : "end");
+}
+
+static void add_row(const weir_table *t, const weir_row *r)
+{
+    enum { PIECE = 13, NAME = 8, MAKER = 30, USES = 22 };
+    const weir_piece *k = &t->s->p->pieces.at[r->piece];
+    const size_t      start = t->text->n;
+
+    weir_string_add(t->text, "%*zu  ", PIECE, k->bytes);
+    t->n->piece(t->n->ctx, r->piece, t->text);
+    weir_show_pad(t->text, start, PIECE + 2 + NAME);
+    weir_string_add(t->text, " ");
+    add_maker(t, k);
+    weir_show_pad(t->text, start, PIECE + 2 + NAME + MAKER);
+    weir_string_add(t->text, " ");
+    add_uses(t, k);
+    weir_show_pad(t->text, start, PIECE + 2 + NAME + MAKER + USES);
+    weir_string_add(t->text, " ");
+    explain_row(t, r);
+    weir_string_add(t->text, "\n");
+}
+
+/* Larger pieces first, then in the order of the step. */
+static int by_bytes(const void *a, const void *b)
+{
+    const weir_row *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return (x->piece > y->piece) - (x->piece < y->piece);
+}
+
+static void add_sums(const weir_table *t)
+{
+    const weir_schedule *s = t->s;
+    const size_t         live = s->events.n ? (size_t)s->live.at[t->peak] : 0;
+    weir_string_add(t->text, "\n%-12s %8s %16s %20s %12s %12s\n", "decision", "tensors", "bytes",
+                    "of them at the peak", "runs, ms", "copies, ms");
+    for (weir_fate f = AT_HOME; f < FATES; f++) {
+        size_t   bytes = 0, peak = 0;
+        uint32_t count = 0;
+        double   again = 0, stall = 0;
+        for (uint32_t k = 0; k < s->p->pieces.n; k++) {
+            const weir_row *r = &t->row[k];
+            if (fate_of(r) != f)
+                continue;
+            count++;
+            bytes += s->p->pieces.at[r->piece].bytes;
+            peak += r->at_peak;
+            again += r->again;
+            stall += r->stall + r->taken;
+        }
+        if (count)
+            weir_string_add(t->text, "%-12s %8u %16zu %20zu %12.4g %12.4g\n", fate_name[f], count,
+                            bytes, peak, again * 1e3, stall * 1e3);
+    }
+    const weir_event *v = &s->events.at[t->peak];
+    const size_t work = s->events.n && v->act == WEIR_RUN ? s->p->tasks.at[v->what].work : 0;
+    if (work)
+        weir_string_add(t->text, "%-12s %8s %16s %20zu\n", "workspace", "", "", work);
+    if (t->n->base)
+        weir_string_add(t->text, "%-12s %8s %16zu %20zu\n", "always there", "", t->n->base,
+                        t->n->base);
+    weir_string_add(t->text, "%-12s %8s %16s %20zu\n", "live", "", "", live + t->n->base);
+}
+
+/* "12 conv2d (backward)" */
+static void add_event(const weir_table *t, uint32_t e)
+{
+    static const char *const act[] = {
+        [WEIR_RUN] = "", [WEIR_OUT] = "the copy to the host before ",
+        [WEIR_IN] = "the copy to the device before ", [WEIR_PACK] = "the packing before ",
+        [WEIR_MARK] = "the masking before ", [WEIR_UNPACK] = "the unpacking before "};
+    const weir_event v = t->s->events.at[e];
+    const uint32_t   task = v.act == WEIR_RUN ? v.what : weir_schedule_stage(t->s, e);
+
+    weir_string_add(t->text, "%soperation %lld ", act[v.act], t->n->number(t->n->ctx, task));
+    t->n->task(t->n->ctx, task, t->text);
+    weir_string_add(t->text, " (%s%s)", weir_phase_name[t->s->p->tasks.at[task].phase],
+                    v.again ? ", run again" : "");
+}
+
+static void add_head(const weir_table *t)
+{
+    const weir_schedule *s = t->s;
+    const weir_naming   *n = t->n;
+    const double         time = s->p->time > 0 ? s->p->time : 1;
+
+    weir_string_add(t->text, "%s: %u tensors, %u operations\n", n->title, s->p->pieces.n,
+                    s->p->tasks.n);
+    weir_string_add(t->text, "  peak   %15zu bytes live",
+                    n->base + (s->events.n ? (size_t)s->live.at[t->peak] : 0));
+    if (s->events.n) {
+        weir_string_add(t->text, " at ");
+        add_event(t, t->peak);
+    }
+    if (n->planned)
+        weir_string_add(t->text, "; %zu with gaps between addresses", n->planned);
+    if (n->budget)
+        weir_string_add(t->text, "\n  budget %15zu bytes", n->budget);
+    weir_string_add(t->text, "\n  floor  %15zu bytes: no plan of any kind needs less\n", n->floor);
+    weir_string_add(t->text, "  time   %15.4f ms, %.4f ms (%.3f %%) of them extra",
+                    (s->p->time + n->extra) * 1e3, n->extra * 1e3, 100 * n->extra / time);
+    if (n->budget && isfinite(n->least))
+        weir_string_add(t->text, "; no plan within the budget has less than %.4f ms (%.3f %%)",
+                        n->least * 1e3, 100 * n->least / time);
+    weir_string_add(t->text, "\n\n%13s  %-8s%-30s%-22s %s\n", "bytes", "tensor", " made by",
+                    " read by", "decision, reason and cost");
+}
+
+void weir_explain(const weir_schedule *s, const weir_naming *n, weir_string *text)
+{
+    weir_table t = {.s = s, .n = n, .text = text};
+
+    if (!gather(&t)) {
+        text->failed = true;
+    } else {
+        add_head(&t);
+        weir_row *const rows = t.row;
+        qsort(rows, s->p->pieces.n, sizeof *rows, by_bytes);
+        for (uint32_t k = 0; k < s->p->pieces.n; k++)
+            add_row(&t, &rows[k]);
+        add_sums(&t);
+    }
+    weir_mem_free(t.moment);
+    weir_mem_free(t.row);
+}

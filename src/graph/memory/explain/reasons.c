@@ -1,0 +1,152 @@
+/* reasons.c - what a planned graph does with its tensors, and why, from the schedule it was made
+ * from. A graph that nothing was added to has none: it is described as it is, everything kept. */
+#include "core/attr.h"
+#include "core/status.h"
+#include "graph/passes/passes.h"
+#include "graph/memory/bounds/bound.h"
+#include "graph/memory/budget/budget.h"
+#include "graph/memory/explain/explain.h"
+#include "graph/memory/policies/policy.h"
+#include "graph/memory/budget/from_graph.h"
+#include "graph/ir/format.h"
+
+weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,
+                              uint32_t **piece_of, uint32_t stores)
+{
+    weir_reasons *const r = weir_mem_zalloc(1, sizeof *r);
+
+    if (!r)
+        return WEIR_ERR_NOMEM;
+    r->p = *p;
+    r->s = *s;
+    r->s.p = &r->p;
+    r->piece_of = *piece_of;
+    r->stores = stores;
+    weir_vec_free(&r->s.scratch);
+    weir_vec_free(&r->s.clock);
+    *p = (weir_problem){0};
+    *s = (weir_schedule){0};
+    *piece_of = NULL;
+    weir_reasons_free(g->plan->reasons);
+    g->plan->reasons = r;
+    return WEIR_OK;
+}
+
+void weir_reasons_free(weir_reasons *r)
+{
+    if (!r)
+        return;
+    weir_schedule_free(&r->s);
+    weir_problem_free(&r->p);
+    weir_mem_free(r->piece_of);
+    weir_mem_free(r);
+}
+
+/* ---- names ---- */
+
+typedef struct weir_names {
+    const weir_graph *g;
+    uint32_t *store;            /* [pieces] */
+    uint32_t *instr;            /* [tasks] of the first run */
+} weir_names;
+
+static void add_piece(const void *ctx, uint32_t piece, weir_string *s)
+{
+    const weir_names *n = ctx;
+    weir_show_store(s, n->g, n->store[piece]);
+}
+
+static void add_task(const void *ctx, uint32_t task, weir_string *s)
+{
+    const weir_names *n = ctx;
+    weir_show_op(s, &n->g->plan->instr[n->instr[task]].call, "+");
+}
+
+static long long number_of(const void *ctx, uint32_t task)
+{
+    const weir_names *n = ctx;
+    return n->instr[task];
+}
+
+static weir_kind kind_of(const void *ctx, uint32_t piece)
+{
+    const weir_names *n = ctx;
+    return n->g->stores.at[n->store[piece]].kind;
+}
+
+/* Instructions that are no copies are the schedule's runs, in its order. */
+static void fill(weir_names *n, const weir_reasons *r)
+{
+    uint32_t i = 0;
+
+    for (uint32_t k = 0; k < r->stores; k++)
+        if (r->piece_of[k] != WEIR_NO_PIECE)
+            n->store[r->piece_of[k]] = k;
+    for (uint32_t e = 0; e < r->s.events.n; e++) {
+        const weir_event v = r->s.events.at[e];
+        if (v.act != WEIR_RUN)
+            continue;
+        while (weir_spill_attr_of(n->g->nodes.at[i].op, n->g->nodes.at[i].attr))
+            i++;
+        if (!v.again)
+            n->instr[v.what] = i;
+        i++;
+    }
+}
+
+/* ---- the text ---- */
+
+static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_string *s)
+{
+    const size_t      base = weir_plan_resident(g);
+    const weir_levers levers = weir_levers_of(&r->p);
+    weir_names        n = {.g = g};
+    weir_bound        b;
+    weir_naming       naming = {.title = "the step", .base = base, .budget = g->budget,
+                                .planned = base + g->plan->arena,
+                                .extra = g->plan->extra_seconds,
+                                .ctx = &n, .piece = add_piece,
+                                .task = add_task, .number = number_of, .kind = kind_of};
+
+    WEIR_TRY(weir_bound_quick(&r->p, g->budget > base ? g->budget - base : SIZE_MAX, &levers, &b));
+    naming.floor = base + b.feasible_bytes;
+    naming.least = b.extra_seconds;
+    n.store = weir_mem_zalloc(r->p.pieces.n + 1u, sizeof *n.store);
+    n.instr = weir_mem_zalloc(r->p.tasks.n + 1u, sizeof *n.instr);
+    const bool ok = n.store && n.instr;
+    if (ok) {
+        fill(&n, r);
+        weir_explain(&r->s, &naming, s);
+    }
+    weir_mem_free(n.store);
+    weir_mem_free(n.instr);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+/* The nodes as they are. */
+static weir_status as_it_is(const weir_graph *g, weir_reasons *r)
+{
+    weir_policy_job job = {.p = &r->p, .room = SIZE_MAX, .variant = ""};
+
+    WEIR_TRY(weir_problem_of(g, NULL, g->plan->passes >> WEIR_PASS_INPLACE & 1, SIZE_MAX, &r->p,
+                             &r->piece_of));
+    r->stores = g->stores.n;
+    const weir_status status = weir_policy_recycle(&job);
+    r->s = job.s;
+    return status;
+}
+
+void weir_show_explain(const weir_graph *g, weir_string *s)
+{
+    weir_reasons *made = NULL;
+    weir_status   status = WEIR_OK;
+
+    if (!g->plan->reasons) {
+        made = weir_mem_zalloc(1, sizeof *made);
+        status = made ? as_it_is(g, made) : WEIR_ERR_NOMEM;
+    }
+    if (status == WEIR_OK)
+        status = explain(g, made ? made : g->plan->reasons, s);
+    s->failed |= status != WEIR_OK;
+    weir_reasons_free(made);
+}

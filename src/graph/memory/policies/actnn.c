@@ -1,0 +1,50 @@
+/* actnn.c - what waits from the forward to the backward pass waits quantised, as far as nothing
+ * shorter keeps all of it (Chen et al., "ActNN", ICML 2021). Results are about those without it.
+ *
+ * The variant is the number of bits. The decisions are gist's: value_ranges.c knows more packed
+ * forms while this policy plans. The budget has no influence; it is met or it is not. */
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/memory/policies/compress.h"
+
+static weir_status bits_of(const char *text, uint32_t *bits)
+{
+    static const struct { const char *name; uint32_t bits; } variants[] = {
+        {"", 4}, {"2", 2}, {"4", 4}, {"8", 8}, {"16", 16}};
+
+    for (size_t i = 0; i < sizeof variants / sizeof *variants && *bits == 0; i++)
+        if (strcmp(text, variants[i].name) == 0)
+            *bits = variants[i].bits;
+    return *bits ? WEIR_OK
+                 : weir_fail(WEIR_ERR_INVALID, "actnn: '%s' is no number of bits; there are 2, 4, "
+                             "8, 16", text);
+}
+
+weir_status weir_policy_lossy(const weir_policy *policy, const char *variant, uint32_t *bits)
+{
+    static const char actnn[] = "actnn";
+    const size_t      n = sizeof actnn - 1;
+    char              own[WEIR_VARIANT];
+    const char *const packing = weir_packing_split(variant, own);
+
+    *bits = 0;
+    if (policy->plan == weir_policy_actnn)
+        WEIR_TRY(bits_of(own, bits));
+    if (!packing || strcmp(packing, "gist") == 0)
+        return WEIR_OK;
+    if (strncmp(packing, actnn, n) != 0 || (packing[n] != '\0' && packing[n] != ':'))
+        return weir_fail(WEIR_ERR_INVALID, "there is no packing '%s'; there are gist, actnn, "
+                         "actnn:2, actnn:4, actnn:8, actnn:16", packing);
+    *bits = 0;
+    return bits_of(packing[n] ? packing + n + 1 : packing + n, bits);
+}
+
+weir_status weir_policy_actnn(weir_policy_job *job)
+{
+    const weir_policy self = {.plan = weir_policy_actnn};
+    uint32_t          bits;
+
+    WEIR_TRY(weir_policy_lossy(&self, job->variant, &bits));
+    return weir_policy_gist(job);
+}

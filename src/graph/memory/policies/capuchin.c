@@ -1,0 +1,114 @@
+/* capuchin.c - Capuchin (Peng et al., "Capuchin: tensor-based GPU memory management for deep
+ * learning", ASPLOS 2020): a measured step tells when each piece is read; then what lies idle over
+ * the peak goes.
+ *
+ *   passive    the measured step, on demand: capuchin_passive.c
+ *   guided     by free time, from the end of the copy out to the latest start of the one back: the
+ *              pieces with most go to the host, as long as the link hides them. Then the host
+ *              against recomputation, the least seconds for the bytes: the piece to be made anew is
+ *              the one with most memory saved per second, looked at again after each choice,
+ *              because what went makes others dearer. Where that does not suffice the runtime is
+ *              as passive as before. No variant: this.
+ *
+ * What was waited for is taken out of the times of the measured step, so they are those of the step
+ * without waiting; a measured step under this scheme has nothing else to tell. A copy back is
+ * issued as early as it has to be, later where there is no room: the paper's feedback, settled in
+ * advance. */
+#include <math.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/memory/search/best.h"
+#include "graph/memory/policies/capuchin.h"
+#include "graph/memory/search/evict_to_fit.h"
+
+static double free_time(const weir_idle *i)
+{
+    return i->trip.due - i->trip.in - (i->trip.ready + i->trip.out);
+}
+
+/* The free time below `bound`, or equal and behind number n there, that is the longest. */
+static uint32_t next_longest(const weir_pressure *x, double bound, uint32_t n)
+{
+    uint32_t best = UINT32_MAX;
+
+    for (uint32_t i = 0; i < x->idle.n; i++) {
+        const double t = free_time(&x->idle.at[i]);
+        if (!x->idle.at[i].swap || t > bound || (t == bound && n != UINT32_MAX && i <= n))
+            continue;
+        if (best == UINT32_MAX || t > free_time(&x->idle.at[best]))
+            best = i;
+    }
+    return best;
+}
+
+/* The piece to swap: the first that the link hides, else the one with least waiting for its bytes.
+ * *seconds: per byte. */
+static uint32_t choose_swap(const weir_pressure *x, double *seconds)
+{
+    enum { LOOK = 16 };         /* at so many with most free time */
+    uint32_t best = UINT32_MAX, n = UINT32_MAX;
+    double   bound = INFINITY;
+
+    *seconds = INFINITY;
+    for (int i = 0; i < LOOK && *seconds > 0; i++) {
+        n = next_longest(x, bound, n);
+        if (n == UINT32_MAX)
+            break;
+        bound = free_time(&x->idle.at[n]);
+        const double wait = fmax(0, weir_pressure_wait(x, &x->idle.at[n])) / x->idle.at[n].bytes;
+        if (wait < *seconds) {
+            best = n;
+            *seconds = wait;
+        }
+    }
+    return best;
+}
+
+/* The piece to make anew: most bytes per second. *seconds: per byte. */
+static uint32_t choose_again(const weir_pressure *x, double *seconds)
+{
+    uint32_t best = UINT32_MAX;
+
+    *seconds = INFINITY;
+    for (uint32_t i = 0; i < x->idle.n; i++) {
+        const weir_idle *k = &x->idle.at[i];
+        if (!k->drop || k->again / k->bytes >= *seconds)
+            continue;
+        best = i;
+        *seconds = k->again / k->bytes;
+    }
+    return best;
+}
+
+static uint32_t choose(weir_pressure *x, weir_gap *how)
+{
+    double         wait, again;
+    const uint32_t swap = choose_swap(x, &wait), drop = choose_again(x, &again);
+    const bool     swaps = swap != UINT32_MAX && wait <= again;
+
+    *how = swaps ? WEIR_SWAP : WEIR_DROP;
+    return swaps ? swap : drop;
+}
+
+weir_status weir_policy_capuchin(weir_policy_job *job)
+{
+    const bool    passive = strcmp(job->variant, "passive") == 0;
+    weir_pressure x = {.choose = choose};
+
+    if (*job->variant && !passive && strcmp(job->variant, "guided") != 0)
+        return weir_fail(WEIR_ERR_INVALID, "policy capuchin: '%s' is no way of it; there are "
+                         "passive, guided", job->variant);
+    WEIR_TRY(weir_policy_needs_link(job->p, "capuchin"));
+    if (passive)
+        return weir_capuchin_passive(job);
+    weir_status status = weir_pressure_plan(&x, job);
+    if (status != WEIR_OK || job->s.peak <= job->room)
+        return status;
+    weir_schedule guided = job->s;
+    job->s = (weir_schedule){0};
+    status = weir_capuchin_passive(job);
+    weir_best_take(job, &guided);
+    weir_schedule_free(&guided);
+    return status;
+}

@@ -1,0 +1,220 @@
+/* checkpoint.c - gradient checkpointing (Chen et al., "Training deep nets with sublinear memory
+ * cost", 2016): some forward values stay, the others are made anew from them when gradients read
+ * them, a segment at a time.
+ *
+ *   manual         regions that the program marked, whatever the room
+ *   sequential=S   S equal segments of the forward tasks, of which the last one stays as it is
+ *                  (PyTorch's checkpoint_sequential); without S: the S that is best
+ *   memory         articulation points of the forward pass: every sqrt(n)-th of n, or those at
+ *                  which the bytes since the last one exceed a bound; the bound that is best, as in
+ *                  the baseline of Checkmate (Jain et al., MLSys 2020)
+ *   offload=S      sequential=S, and what segments begin with is on the host until they run again,
+ *                  as in FairScale's checkpoint_wrapper(offload_to_cpu), though nobody waits for
+ *                  copies out; without S: the regions, or the S, that is best
+ *   speed          results of convolutions and matrix products stay (cybertronai, "gradient
+ *                  checkpointing", 2018)
+ *
+ * No variant: memory. Best: what fits at the least time, else the smallest. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/memory/search/articulation.h"
+#include "graph/memory/search/best.h"
+#include "graph/memory/search/checkpoint_set.h"
+
+enum { MOST_SEGMENTS = 64, BOUNDS = 48 };
+
+static uint32_t forward_tasks(const weir_problem *p)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->tasks.n; i++)
+        n += p->tasks.at[i].phase == WEIR_FORWARD;
+    return n;
+}
+
+/* ---- sequential ---- */
+
+static bool try_segments(weir_best *b, uint32_t *segment, uint32_t n)
+{
+    const weir_problem *p = b->job->p;
+    const uint64_t      all = forward_tasks(p);
+    uint64_t            at = 0;
+
+    for (uint32_t i = 0; i < p->tasks.n; i++) {
+        segment[i] = 0;
+        if (p->tasks.at[i].phase != WEIR_FORWARD)
+            continue;
+        segment[i] = (uint32_t)(at++ * n / all) + 1;
+        segment[i] = segment[i] == n ? 0 : segment[i];
+    }
+    weir_keep_segments(p, segment, b->drop);
+    return weir_best_drop(b);
+}
+
+static bool try_all_segments(weir_best *b, uint32_t *segment)
+{
+    const uint32_t all = forward_tasks(b->job->p);
+    bool           ok = true;
+
+    for (uint32_t n = 2; n <= MOST_SEGMENTS && n <= all && ok; n++)
+        ok = try_segments(b, segment, n);
+    return ok;
+}
+
+/* ---- memory ---- */
+
+/* Tries the plan in which what stay[piece] says and all behind the last of those stays. */
+static bool try_stay(weir_best *b, const uint8_t *stay)
+{
+    const weir_problem *p = b->job->p;
+    const uint32_t      turn = weir_keep_turn(p);
+    uint32_t            last = 0;
+
+    for (uint32_t k = 0; k < p->pieces.n; k++)
+        if (stay[k] && p->pieces.at[k].maker > last)
+            last = p->pieces.at[k].maker;
+    for (uint32_t k = 0; k < p->pieces.n; k++) {
+        const uint32_t maker = p->pieces.at[k].maker;
+        const bool     goes = maker < last && !stay[k] && p->tasks.at[maker].phase == WEIR_FORWARD;
+        b->drop[k] = goes ? weir_keep_gap(p, k, turn) : WEIR_STAYS;
+    }
+    return weir_best_drop(b);
+}
+
+/* Every step-th articulation point stays, in the order in which they are made. */
+static bool try_every(weir_best *b, const uint8_t *cut, uint8_t *stay, uint32_t step)
+{
+    const weir_problem *p = b->job->p;
+    uint32_t            seen = 0;
+
+    memset(stay, 0, p->pieces.n);
+    for (uint32_t i = 0; i < p->tasks.n; i++)
+        for (uint32_t k = 0; k < p->tasks.at[i].out.n; k++) {
+            const uint32_t piece = weir_refs(p, p->tasks.at[i].out)[k];
+            if (cut[piece] && ++seen % step == 0)
+                stay[piece] = 1;
+        }
+    return try_stay(b, stay);
+}
+
+/* The first articulation point behind more than `bound` bytes stays, and so on. */
+static bool try_bound(weir_best *b, const uint8_t *cut, uint8_t *stay, double bound)
+{
+    const weir_problem *p = b->job->p;
+    double              bytes = 0;
+
+    memset(stay, 0, p->pieces.n);
+    for (uint32_t i = 0; i < p->tasks.n; i++) {
+        const weir_task *t = &p->tasks.at[i];
+        for (uint32_t k = 0; k < t->out.n && t->phase == WEIR_FORWARD; k++) {
+            const uint32_t piece = weir_refs(p, t->out)[k];
+            bytes += (double)p->pieces.at[piece].bytes;
+            if (!cut[piece] || bytes <= bound)
+                continue;
+            stay[piece] = 1;
+            bytes = 0;
+        }
+    }
+    return try_stay(b, stay);
+}
+
+static bool try_memory(weir_best *b)
+{
+    const weir_problem *p = b->job->p;
+    uint8_t *const      cut = weir_mem_alloc(p->pieces.n + 1u);
+    uint8_t *const      stay = weir_mem_alloc(p->pieces.n + 1u);
+    bool                ok = cut && stay && weir_articulation(p, cut);
+    uint32_t            points = 0;
+    double              bytes = 0;
+
+    for (uint32_t k = 0; k < p->pieces.n && ok; k++) {
+        const uint32_t maker = p->pieces.at[k].maker;
+        points += cut[k];
+        if (maker != WEIR_NO_TASK && p->tasks.at[maker].phase == WEIR_FORWARD)
+            bytes += (double)p->pieces.at[k].bytes;
+    }
+    ok = ok && try_every(b, cut, stay, (uint32_t)fmax(1, sqrt(points)));
+    for (int i = 0; i < BOUNDS && ok; i++)
+        ok = try_bound(b, cut, stay, bytes * pow(0.9, i + 1));
+    weir_mem_free(cut);
+    weir_mem_free(stay);
+    return ok;
+}
+
+/* ---- speed ---- */
+
+static bool try_speed(weir_best *b)
+{
+    const weir_problem *p = b->job->p;
+    const uint32_t      turn = weir_keep_turn(p);
+
+    for (uint32_t k = 0; k < p->pieces.n; k++) {
+        const uint32_t maker = p->pieces.at[k].maker;
+        const bool     goes = maker != WEIR_NO_TASK && p->tasks.at[maker].phase == WEIR_FORWARD &&
+                          p->tasks.at[maker].kind == WEIR_WORK_OTHER;
+        b->drop[k] = goes ? weir_keep_gap(p, k, turn) : WEIR_STAYS;
+    }
+    return weir_best_drop(b);
+}
+
+/* ---- the policy ---- */
+
+typedef enum weir_way { MANUAL, SEQUENTIAL, OFFLOAD, MEMORY, SPEED } weir_way;
+
+/* *n: S of sequential=S and offload=S; 0: not given. */
+static weir_status way_of(const char *text, weir_way *way, uint32_t *n)
+{
+    static const char *const names[] = {"manual", "sequential", "offload", "memory", "speed"};
+    const size_t             length = strcspn(text, "=");
+    const char              *value = text[length] ? text + length + 1 : "";
+    char                    *end = NULL;
+
+    *n = 0;
+    *way = MEMORY;
+    if (!*text)
+        return WEIR_OK;
+    for (int i = MANUAL; i <= SPEED; i++) {
+        *way = (weir_way)i;
+        if (strlen(names[i]) != length || strncmp(names[i], text, length) != 0)
+            continue;
+        const long number = strtol(value, &end, 10);
+        *n = number > 0 && number <= INT32_MAX ? (uint32_t)number : 0;
+        if (!text[length] || ((*way == SEQUENTIAL || *way == OFFLOAD) && *end == 0 && *n > 0))
+            return WEIR_OK;
+    }
+    return weir_fail(WEIR_ERR_INVALID, "policy checkpoint: '%s' is no way of it; there are manual, "
+                     "sequential, offload, both with =S for S > 0 segments, memory, speed", text);
+}
+
+weir_status weir_policy_checkpoint(weir_policy_job *job)
+{
+    weir_best b;
+    weir_way  way;
+    uint32_t  n;
+
+    WEIR_TRY(way_of(job->variant, &way, &n));
+    if (way == OFFLOAD)
+        WEIR_TRY(weir_policy_needs_link(job->p, "checkpoint:offload"));
+    uint32_t *const segment = weir_mem_alloc((job->p->tasks.n + 1u) * sizeof *segment);
+    bool            ok = segment && weir_best_init(&b, job);
+    if (!segment)
+        return WEIR_ERR_NOMEM;
+    if (ok && (way == MANUAL || n > 0 || !weir_best_fits(&b))) {
+        b.peak = way == MANUAL || n > 0 ? SIZE_MAX : b.peak;    /* as asked for, room or not */
+        b.offload = way == OFFLOAD;
+        if (way == MANUAL || (way == OFFLOAD && n == 0)) {
+            weir_keep_segments(job->p, NULL, b.drop);
+            ok = weir_best_drop(&b);
+        }
+        ok = !ok || way == MANUAL ? ok
+             : way == MEMORY     ? try_memory(&b)
+             : way == SPEED      ? try_speed(&b)
+             : n > 0             ? try_segments(&b, segment, n)
+                                 : try_all_segments(&b, segment);
+    }
+    weir_mem_free(segment);
+    return weir_best_end(&b, ok, job);
+}

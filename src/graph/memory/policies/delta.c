@@ -1,0 +1,51 @@
+/* delta.c - DELTA (Tang et al., "DELTA: dynamically optimizing GPU memory beyond tensor
+ * recomputation", 2022): where the room is exceeded first, a filter ranks the pieces that lie idle
+ * and a director decides for the first one.
+ *
+ * Filter: large, not used for long, cheap to have again: bytes * seconds since it was used by
+ * seconds to make it anew. Director: the cheaper of the host (what the step waits more, with all
+ * that goes there already) and recomputation. Copies back are issued in the order in which they
+ * are read, as early as they have to be. */
+#include <math.h>
+
+#include "graph/memory/search/evict_to_fit.h"
+
+/* Seconds of the cheapest call, idle or run: there is no division by 0. */
+#define LEAST_SECONDS 1e-7
+
+static double rank(const weir_pressure *x, const weir_idle *i)
+{
+    const weir_problem *p = x->job->p;
+    const double        cost = i->drop ? i->again : p->tasks.at[p->pieces.at[i->piece].maker].time;
+    const double        idle = i->swap ? i->trip.from - i->trip.ready : 0;
+
+    return i->bytes * (idle + LEAST_SECONDS) / (cost + LEAST_SECONDS);
+}
+
+static uint32_t choose(weir_pressure *x, weir_gap *how)
+{
+    uint32_t best = UINT32_MAX;
+    double   most = 0;
+
+    for (uint32_t i = 0; i < x->idle.n; i++) {
+        const weir_idle *k = &x->idle.at[i];
+        const double     r = k->swap || k->drop ? rank(x, k) : 0;
+        if (r > most) {
+            most = r;
+            best = i;
+        }
+    }
+    if (best == UINT32_MAX)
+        return best;
+    const weir_idle *k = &x->idle.at[best];
+    *how = k->swap && (!k->drop || weir_pressure_wait(x, k) <= k->again) ? WEIR_SWAP : WEIR_DROP;
+    return best;
+}
+
+weir_status weir_policy_delta(weir_policy_job *job)
+{
+    weir_pressure x = {.choose = choose, .earliest = true};
+
+    WEIR_TRY(weir_policy_needs_link(job->p, "delta"));
+    return weir_pressure_plan(&x, job);
+}

@@ -1,0 +1,83 @@
+/* optimal.c - the best plan there is of recomputation alone, by a solver: for graphs up to some
+ * hundred operations, and as the oracle the other policies are measured with.
+ *
+ * milp.h says among which plans it is the best one. The search's plan goes first: the solver
+ * begins with it, and where it finds none that is better, that is the answer. "nodes=N" ends the
+ * solver's tree after so many nodes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/memory/bounds/bound.h"
+#include "graph/memory/policies/policy.h"
+#include "graph/memory/bounds/milp.h"
+
+enum { MOST_TASKS = 1000 };     /* tables of tasks squared */
+
+static weir_status read_variant(const char *text, uint64_t *nodes)
+{
+    static const char key[] = "nodes=";
+    char             *end = NULL;
+
+    if (strncmp(text, key, sizeof key - 1) == 0)
+        *nodes = strtoull(text + sizeof key - 1, &end, 10);
+    if (*text && (!end || *end || *nodes == 0 || text[sizeof key - 1] == '-'))
+        return weir_fail(WEIR_ERR_INVALID, "policy optimal: '%s' is not nodes=N with N > 0", text);
+    return WEIR_OK;
+}
+
+/* The solver's plan replaces that of the job where it is better. */
+static weir_status take(weir_policy_job *job, const weir_stages *g)
+{
+    weir_schedule s;
+    bool          ok = weir_schedule_init(&s, job->p) && weir_stages_schedule(g, &s) &&
+              weir_schedule_end(&s, job->room);
+
+    if (ok && s.valid && s.peak <= job->room &&
+        (job->s.peak > job->room || !job->s.valid || s.time < job->s.time)) {
+        const weir_schedule worse = job->s;
+        job->s = s;
+        s = worse;
+    }
+    weir_schedule_free(&s);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+static weir_status solve(weir_policy_job *job, uint64_t nodes)
+{
+    weir_stages g;
+    weir_bound  b;
+
+    WEIR_TRY(weir_bound_of(job->p, job->room, NULL, &b));
+    weir_status status = weir_stages_build(&g, job->p, job->room, b.task);
+    if (status == WEIR_OK && job->s.valid && job->s.peak <= job->room)
+        weir_stages_guess(&g, &job->s);
+    if (status == WEIR_OK && g.begin < job->p->tasks.n && isfinite(b.extra_seconds))
+        weir_stages_at_least(&g, b.extra_seconds * (1 - 1e-9));
+    g.m.nodes = nodes;
+    if (status == WEIR_OK && g.begin < job->p->tasks.n)
+        status = weir_milp_solve(&g.m);
+    if (status == WEIR_OK && g.m.found)
+        status = take(job, &g);
+    if (status == WEIR_OK)
+        job->proven = fmax(0, g.m.proven * g.unit);
+    weir_stages_free(&g);
+    return status;
+}
+
+weir_status weir_policy_optimal(weir_policy_job *job)
+{
+    const char *const variant = job->variant;
+    uint64_t          nodes = 0;
+
+    WEIR_TRY(read_variant(variant, &nodes));
+    if (job->p->tasks.n > MOST_TASKS)
+        return weir_fail(WEIR_ERR_INVALID, "policy optimal: %u operations, at most %d are within "
+                         "its reach", job->p->tasks.n, MOST_TASKS);
+    WEIR_TRY(weir_solver_needed());
+    job->variant = "recompute";
+    const weir_status status = weir_policy_auto(job);
+    job->variant = variant;
+    return status == WEIR_OK ? solve(job, nodes) : status;
+}

@@ -1,0 +1,30 @@
+/* recycle.c - memory is given back when its last reader is done, and nothing else: what SINGA's
+ * graph does by counting references (Apache SINGA, pull request 626). The budget has no influence;
+ * it is met or it is not. */
+#include "core/status.h"
+#include "graph/memory/policies/policy.h"
+#include "graph/memory/problem/lower.h"
+
+weir_status weir_policy_recycle(weir_policy_job *job)
+{
+    weir_walk_room w;
+    uint8_t       *keep = NULL;
+    const bool     ok = weir_walk_init(&w, job->p) &&
+                    (keep = weir_mem_zalloc(w.gaps + 1u, 1)) != NULL && weir_walk(&w, keep);
+
+    job->s = w.s;
+    w.s = (weir_schedule){0};
+    weir_walk_free(&w);
+    weir_mem_free(keep);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+weir_status weir_recycled_peak(const weir_problem *p, size_t *peak)
+{
+    weir_policy_job   job = {.p = p, .room = SIZE_MAX, .variant = ""};
+    const weir_status status = weir_policy_recycle(&job);
+
+    *peak = job.s.peak;
+    weir_schedule_free(&job.s);
+    return status;
+}

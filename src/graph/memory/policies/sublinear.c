@@ -1,0 +1,306 @@
+/* sublinear.c - blocks between split points, found by a search, as MegEngine's sublinear memory
+ * optimiser does (MegEngine, core/impl/graph/seq_sublinear_memory).
+ *
+ * The forward tasks are cut into blocks. A piece goes for the longest of its gaps if that gap
+ * begins in the block that made it and ends outside; then the block is made anew from what it
+ * reads. The first blocks end where they hold more bytes than a threshold: it is halved from all
+ * bytes down, then the best neighbourhood is searched in equal steps, coarse and fine. Genetic
+ * refinement: a pool of split sets, which lose, gain or move a split or switch a block off, and are
+ * crossed; a set is as good as the exact peak and time of its walk say. Then whole blocks stay
+ * again, as long as that fits. */
+#include <math.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/memory/search/best.h"
+#include "graph/memory/search/checkpoint_set.h"
+
+enum { HALVINGS = 24, STEPS = 10, POOL = 20, ROUNDS = 50, SPLIT = 1, STAYS = 2 };
+
+typedef struct weir_blocks {
+    weir_best b;
+    uint32_t  n;                /* tasks of the forward pass: the first ones */
+    uint32_t *block;            /* [tasks] block of a task from 1, 0: it stays */
+    uint32_t *longest;          /* [pieces] its longest gap */
+    uint8_t  *genes;            /* [(POOL + 1) * n] a block begins at the task; it stays */
+    size_t    peak[POOL + 1];   /* of each set; SIZE_MAX: no plan */
+    double    time[POOL + 1];
+    uint32_t  pool;             /* sets there are */
+    uint64_t  random;
+} weir_blocks;
+
+static uint32_t below(weir_blocks *x, uint32_t n)
+{
+    uint64_t z = (x->random += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return (uint32_t)((((z ^ (z >> 31)) >> 32) * n) >> 32);
+}
+
+static uint8_t *set_of(weir_blocks *x, uint32_t i)
+{
+    return x->genes + (size_t)i * x->n;
+}
+
+/* The gap of a piece in which most tasks run. */
+static uint32_t longest_gap(const weir_problem *p, uint32_t piece)
+{
+    const weir_piece *k = &p->pieces.at[piece];
+    const uint32_t   *use = weir_refs(p, k->uses);
+    uint32_t          best = 0, most = 0;
+
+    for (uint32_t j = 0; j < k->uses.n && k->maker != WEIR_NO_TASK; j++) {
+        const uint32_t length = use[j] - (j ? use[j - 1] : k->maker);
+        best = length > most ? j : best;
+        most = length > most ? length : most;
+    }
+    return best;
+}
+
+/* Where the piece goes under the blocks at hand. */
+static uint32_t drop_of(const weir_blocks *x, uint32_t piece)
+{
+    const weir_problem *p = x->b.job->p;
+    const weir_piece   *k = &p->pieces.at[piece];
+    const uint32_t     *use = weir_refs(p, k->uses), j = x->longest[piece];
+
+    if (k->maker == WEIR_NO_TASK || x->block[k->maker] == 0)
+        return WEIR_STAYS;
+    const uint32_t own = x->block[k->maker];
+    if (k->uses.n == 0 || x->block[use[k->uses.n - 1]] == own)
+        return k->uses.n;                       /* nobody outside reads it */
+    return x->block[j ? use[j - 1] : k->maker] == own && x->block[use[j]] != own ? j : WEIR_STAYS;
+}
+
+/* Tries set i. */
+static bool try_set(weir_blocks *x, uint32_t i)
+{
+    const weir_problem *p = x->b.job->p;
+    const uint8_t      *set = set_of(x, i);
+    uint32_t            number = 1;
+    bool                stays = false;
+
+    for (uint32_t t = 0; t < p->tasks.n; t++) {
+        if (t < x->n && set[t] & SPLIT) {
+            number++;
+            stays = set[t] & STAYS;
+        }
+        x->block[t] = t < x->n && !stays ? number : 0;
+    }
+    for (uint32_t k = 0; k < p->pieces.n; k++)
+        x->b.drop[k] = drop_of(x, k);
+    if (!weir_best_drop(&x->b))
+        return false;
+    x->peak[i] = x->b.w.valid ? x->b.w.peak : SIZE_MAX;
+    x->time[i] = x->b.w.extra;
+    return true;
+}
+
+static bool better(const weir_blocks *x, uint32_t i, uint32_t than)
+{
+    return weir_better(x->b.job->room, x->peak[i], x->time[i], x->peak[than], x->time[than]);
+}
+
+/* The set behind the pool was tried: it goes into the pool, if need be for the worst one there,
+ * unless one there does exactly as well: the pool stays diverse. */
+static void enter(weir_blocks *x)
+{
+    uint32_t to = x->pool;
+
+    for (uint32_t i = 0; i < x->pool; i++)
+        if (x->peak[i] == x->peak[x->pool] && x->time[i] == x->time[x->pool])
+            return;
+    if (x->pool == POOL) {
+        to = 0;
+        for (uint32_t i = 1; i < POOL; i++)
+            to = better(x, to, i) ? i : to;
+        if (!better(x, POOL, to))
+            return;
+    }
+    memmove(set_of(x, to), set_of(x, x->pool == POOL ? POOL : to), x->n);
+    x->peak[to] = x->peak[x->pool == POOL ? POOL : to];
+    x->time[to] = x->time[x->pool == POOL ? POOL : to];
+    x->pool += x->pool < POOL;
+}
+
+/* ---- thresholds ---- */
+
+/* Blocks end where what they made and is still needed exceeds the threshold. */
+static bool try_threshold(weir_blocks *x, double threshold)
+{
+    const weir_problem *p = x->b.job->p;
+    uint8_t *const      set = set_of(x, x->pool);
+    uint32_t            begin = 0;
+    double              held = 0;
+
+    memset(set, 0, x->n);
+    for (uint32_t i = 0; i < x->n; i++) {
+        const weir_task *t = &p->tasks.at[i];
+        if (i > begin && held >= threshold) {
+            set[i] = SPLIT;
+            begin = i;
+            held = 0;
+        }
+        for (uint32_t k = 0; k < t->out.n; k++)
+            held += (double)p->pieces.at[weir_refs(p, t->out)[k]].bytes;
+        for (uint32_t k = 0; k < t->in.n; k++) {
+            const weir_piece *y = &p->pieces.at[weir_refs(p, t->in)[k]];
+            if (y->maker != WEIR_NO_TASK && y->maker >= begin &&
+                weir_refs(p, y->uses)[y->uses.n - 1] == i)
+                held -= (double)y->bytes;
+        }
+    }
+    if (!try_set(x, x->pool))
+        return false;
+    enter(x);
+    return true;
+}
+
+/* Tries thresholds from..to and says which was best. */
+static bool try_steps(weir_blocks *x, double from, double to, double *best)
+{
+    size_t peak = SIZE_MAX;
+    double time = INFINITY;
+    bool   ok = true;
+
+    for (int i = 0; i <= STEPS && ok; i++) {
+        const double at = from + (to - from) * i / STEPS;
+        ok = try_threshold(x, at);
+        if (!weir_better(x->b.job->room, x->b.w.valid ? x->b.w.peak : SIZE_MAX, x->b.w.extra, peak,
+                         time))
+            continue;
+        peak = x->b.w.peak;
+        time = x->b.w.extra;
+        *best = at;
+    }
+    return ok;
+}
+
+static bool try_thresholds(weir_blocks *x)
+{
+    const weir_problem *p = x->b.job->p;
+    double              all = 0, best = 0, step;
+    size_t              peak = SIZE_MAX;
+    double              time = INFINITY;
+    bool                ok = true;
+
+    for (uint32_t k = 0; k < p->pieces.n; k++)
+        all += (double)p->pieces.at[k].bytes;
+    for (int i = 0; i < HALVINGS && ok && all >= 1; i++, all /= 2) {
+        ok = try_threshold(x, all);
+        if (!x->b.w.valid || !weir_better(x->b.job->room, x->b.w.peak, x->b.w.extra, peak, time))
+            continue;
+        peak = x->b.w.peak;
+        time = x->b.w.extra;
+        best = all;
+    }
+    step = best / STEPS;
+    ok = ok && try_steps(x, best / 2, best * 2, &best);
+    return ok && try_steps(x, best - step, best + step, &best);
+}
+
+/* ---- evolution ---- */
+
+static void mutate(weir_blocks *x, uint8_t *set)
+{
+    const uint32_t at = below(x, x->n), to = below(x, x->n);
+
+    switch (below(x, 4)) {
+    case 0:
+        set[at] ^= SPLIT;
+        break;
+    case 1: {                                   /* a split moves to a neighbour */
+        uint32_t from = at;
+        while (from < x->n && !(set[from] & SPLIT))
+            from++;
+        if (from == x->n)
+            break;
+        const uint32_t near = from ? from - 1 + 2 * (to & 1) : 1;
+        const uint8_t  gene = set[from];
+        set[from] = 0;
+        set[near < x->n ? near : from] = gene;
+        break;
+    }
+    case 2:
+        set[at] ^= STAYS;
+        break;
+    default:
+        set[at] |= SPLIT;
+        set[to] |= SPLIT;
+    }
+}
+
+/* A child of two sets of the pool: the one before a task, the other behind it. */
+static bool breed(weir_blocks *x)
+{
+    const uint32_t a = below(x, x->pool), b = below(x, x->pool), at = below(x, x->n + 1);
+    uint8_t *const child = set_of(x, x->pool);
+
+    memcpy(child, set_of(x, a), x->n);
+    if (below(x, 2))
+        memcpy(child + at, set_of(x, b) + at, x->n - at);
+    for (uint32_t k = 1 + below(x, 2); k > 0; k--)
+        mutate(x, child);
+    if (!try_set(x, x->pool))
+        return false;
+    enter(x);
+    return true;
+}
+
+/* From the best set whole blocks stay as they are, one by one, where that is better. */
+static bool refine(weir_blocks *x)
+{
+    uint32_t best = 0;
+    bool     ok = true;
+
+    for (uint32_t i = 1; i < x->pool; i++)
+        best = better(x, i, best) ? i : best;
+    x->pool = POOL;
+    for (uint32_t at = 0; at < x->n && ok; at++) {
+        uint8_t *const last = set_of(x, POOL);
+        memcpy(last, set_of(x, best), x->n);
+        if (!(last[at] & SPLIT) && at > 0)
+            continue;
+        last[at] = (uint8_t)((last[at] | SPLIT) ^ STAYS);
+        ok = try_set(x, POOL);
+        if (!ok || !better(x, POOL, best))
+            continue;
+        memcpy(set_of(x, best), last, x->n);
+        x->peak[best] = x->peak[POOL];
+        x->time[best] = x->time[POOL];
+    }
+    return ok;
+}
+
+static bool search(weir_blocks *x)
+{
+    bool ok = try_thresholds(x);
+
+    for (int i = 0; i < POOL * ROUNDS && ok; i++)
+        ok = breed(x);
+    return ok && refine(x);
+}
+
+static bool init(weir_blocks *x, const weir_problem *p)
+{
+    x->n = weir_keep_turn(p);
+    x->block = weir_mem_alloc((p->tasks.n + 1u) * sizeof *x->block);
+    x->longest = weir_mem_alloc((p->pieces.n + 1u) * sizeof *x->longest);
+    x->genes = weir_mem_zalloc((POOL + 1) * ((size_t)x->n + 1), 1);
+    for (uint32_t k = 0; k < p->pieces.n && x->longest; k++)
+        x->longest[k] = longest_gap(p, k);
+    return x->block && x->longest && x->genes;
+}
+
+weir_status weir_policy_sublinear(weir_policy_job *job)
+{
+    weir_blocks x = {.random = 1};
+    bool        ok = weir_best_init(&x.b, job);
+
+    if (ok && !weir_best_fits(&x.b))
+        ok = init(&x, job->p) && (x.n == 0 || search(&x));
+    weir_mem_free(x.block);
+    weir_mem_free(x.longest);
+    weir_mem_free(x.genes);
+    return weir_best_end(&x.b, ok, job);
+}

@@ -1,0 +1,118 @@
+/* offsets.c - what is always there lies at the bottom; every other life on the device and every
+ * workspace becomes an item for the placer. A life that takes over another prolongs its item. */
+#include "graph/memory/problem/offsets.h"
+
+#include "core/status.h"
+#include "graph/plan/plan.h"
+
+static bool add_item(weir_plan *plan, size_t bytes, size_t align, uint32_t first, uint32_t last)
+{
+    weir_item it = {.first = first, .last = last, .kind = WEIR_KIND_ACTIVATION};
+    return weir_size_align(bytes, align, &it.bytes) && weir_vec_push(&plan->items, it);
+}
+
+/* On the device from the beginning to the end, so no placer's business. */
+static bool always_there(const weir_schedule *s, const weir_life *l)
+{
+    return l->before && l->form == WEIR_PLAIN && l->last + 1 >= s->events.n;
+}
+
+/* Lives first, in their order (those that take over come after the taken), then workspaces. */
+static bool add_items(const weir_schedule *s, size_t align, weir_plan *plan, uint32_t *item)
+{
+    for (uint32_t i = 0; i < s->lives.n; i++) {
+        const weir_life *v = &s->lives.at[i];
+        if (v->over != WEIR_NO_LIFE) {
+            item[i] = item[v->over];
+            plan->items.at[item[i]].last = v->last;
+            continue;
+        }
+        item[i] = plan->items.n;
+        if (v->form != WEIR_HOST && !always_there(s, v) &&
+            !add_item(plan, weir_life_bytes(s->p, v), align, v->first, v->last))
+            return false;
+    }
+    for (uint32_t e = 0; e < s->events.n; e++) {
+        const weir_event *v = &s->events.at[e];
+        const size_t      work = v->act == WEIR_RUN ? s->p->tasks.at[v->what].work : 0;
+        if (work && !add_item(plan, work, align, e, e))
+            return false;
+    }
+    return true;
+}
+
+/* Offsets of what is always there; *bottom: the bytes of all that. */
+static bool lay_bottom(const weir_schedule *s, size_t align, weir_lay *l, size_t *bottom)
+{
+    size_t bytes;
+
+    *bottom = 0;
+    for (uint32_t i = 0; i < s->lives.n; i++) {
+        if (!always_there(s, &s->lives.at[i]))
+            continue;
+        if (!weir_size_align(weir_life_bytes(s->p, &s->lives.at[i]), align, &bytes))
+            return false;
+        l->offset[i] = *bottom;
+        *bottom += bytes;
+    }
+    return true;
+}
+
+static void take_offsets(const weir_schedule *s, const weir_plan *plan, const uint32_t *item,
+                         size_t bottom, weir_lay *l)
+{
+    uint32_t at = plan->items.n;
+
+    for (uint32_t i = 0; i < s->lives.n; i++)
+        if (s->lives.at[i].form == WEIR_HOST)
+            l->offset[i] = 0;
+        else if (!always_there(s, &s->lives.at[i]))
+            l->offset[i] = bottom + plan->items.at[item[i]].offset;
+    for (uint32_t e = s->events.n; e-- > 0;) {
+        const weir_event *v = &s->events.at[e];
+        const bool        work = v->act == WEIR_RUN && s->p->tasks.at[v->what].work > 0;
+        l->work[e] = work ? bottom + plan->items.at[--at].offset : 0;
+    }
+    l->height = bottom + plan->arena;
+    l->strategy = plan->strategy;
+}
+
+/* room 0: as low as the placer gets. */
+static weir_status lay(const weir_schedule *s, size_t align, size_t room, const char *placement,
+                       weir_lay *l)
+{
+    weir_plan       plan = {.n = s->events.n, .placement = placement};
+    uint32_t *const item = weir_mem_alloc((s->lives.n + 1u) * sizeof *item);
+    weir_status     status = WEIR_ERR_NOMEM;
+    size_t          bottom = 0;
+
+    weir_lay_free(l);
+    l->offset = weir_mem_alloc((s->lives.n + 1u) * sizeof *l->offset);
+    l->work = weir_mem_alloc((s->events.n + 1u) * sizeof *l->work);
+    if (item && l->offset && l->work && lay_bottom(s, align, l, &bottom) &&
+        add_items(s, align, &plan, item))
+        status = room == 0 ? weir_place(&plan)
+                           : weir_place_within(&plan, room > bottom ? room - bottom : 0);
+    if (status == WEIR_OK)
+        take_offsets(s, &plan, item, bottom, l);
+    weir_vec_free(&plan.items);
+    weir_mem_free(item);
+    return status;
+}
+
+weir_status weir_lay_out(const weir_schedule *s, size_t align, const char *placement, weir_lay *l)
+{
+    return lay(s, align, 0, placement, l);
+}
+
+weir_status weir_lay_within(const weir_schedule *s, size_t align, size_t room, weir_lay *l)
+{
+    return lay(s, align, room, NULL, l);
+}
+
+void weir_lay_free(weir_lay *l)
+{
+    weir_mem_free(l->offset);
+    weir_mem_free(l->work);
+    *l = (weir_lay){0};
+}

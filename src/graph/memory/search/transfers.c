@@ -1,0 +1,68 @@
+/* transfers.c - both ways one copy after another: out as early as possible, back as late as
+ * possible. The step waits for as much as the latest one out is late, and the earliest one back too
+ * early. */
+#include "graph/memory/search/transfers.h"
+
+#include <math.h>
+
+void weir_trips_free(weir_trips *t)
+{
+    weir_vec_free(&t->leave);
+    weir_vec_free(&t->come);
+}
+
+bool weir_trips_add(weir_trips *t, const weir_trip *trip)
+{
+    if (!weir_vec_push(&t->leave, *trip) || !weir_vec_push(&t->come, *trip))
+        return false;
+    for (uint32_t i = t->leave.n - 1; i > 0 && t->leave.at[i - 1].ready > trip->ready; i--) {
+        t->leave.at[i] = t->leave.at[i - 1];
+        t->leave.at[i - 1] = *trip;
+    }
+    for (uint32_t i = t->come.n - 1; i > 0 && t->come.at[i - 1].due > trip->due; i--) {
+        t->come.at[i] = t->come.at[i - 1];
+        t->come.at[i - 1] = *trip;
+    }
+    return true;
+}
+
+/* One more copy out on a link that is idle from *idle on. */
+static void leave(const weir_trip *t, double *idle, double *late)
+{
+    *idle = fmax(*idle, t->ready) + t->out;
+    *late = fmax(*late, *idle - t->from);
+}
+
+/* One more copy in on a link that is idle until *idle. */
+static void come(const weir_trip *t, double *idle, double *late)
+{
+    *idle = fmin(*idle, t->due) - t->in;
+    *late = fmax(*late, t->to - *idle);
+}
+
+double weir_trips_wait(const weir_trips *t, const weir_trip *more)
+{
+    double           out = 0, in = INFINITY, out_late = 0, in_late = 0;
+    const weir_trip *left = more;
+
+    for (uint32_t i = 0; i < t->leave.n; i++) {
+        if (left && left->ready < t->leave.at[i].ready) {
+            leave(left, &out, &out_late);
+            left = NULL;
+        }
+        leave(&t->leave.at[i], &out, &out_late);
+    }
+    if (left)
+        leave(left, &out, &out_late);
+    left = more;
+    for (uint32_t i = t->come.n; i-- > 0;) {
+        if (left && left->due >= t->come.at[i].due) {
+            come(left, &in, &in_late);
+            left = NULL;
+        }
+        come(&t->come.at[i], &in, &in_late);
+    }
+    if (left)
+        come(left, &in, &in_late);
+    return out_late + in_late;
+}

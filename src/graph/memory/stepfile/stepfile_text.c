@@ -1,0 +1,277 @@
+/* stepfile_text.c - a planned step as the JSON that planners exchange (weir_outline_read).
+ *
+ * Tensors are storages: views are collapsed onto them, bytes are not aligned. What is there before
+ * the step is param, state or input; a kept result is an output. Calls that run the caller's code
+ * carry "once": they may not be run again. Without `again` the copies a budget added are left out,
+ * and their readers read what was copied. */
+#include <string.h>
+
+#include "core/attr.h"
+#include "core/status.h"
+#include "graph/memory/budget/from_graph.h"
+#include "graph/ir/format.h"
+
+/* What the writers need to know of each storage: arrays [stores]. */
+typedef struct weir_uses {
+    const weir_graph *g;
+    bool      again;
+    uint32_t *maker;            /* number of the op that makes it, WEIR_NONE: none does */
+    bool     *used;             /* an op names it */
+} weir_uses;
+
+static bool shown(const weir_uses *u, uint32_t i)
+{
+    const weir_node *n = &u->g->nodes.at[i];
+    return u->again || (!n->again && !weir_op_moves(n->op));
+}
+
+/* The storage of the value, or the one it is a copy of. */
+static uint32_t tensor_of(const weir_uses *u, uint32_t value)
+{
+    uint32_t store = weir_store_of(u->g, value);
+
+    while (!u->again && u->g->stores.at[store].origin != WEIR_NONE)
+        store = u->g->stores.at[store].origin;
+    return store;
+}
+
+static void note_uses(weir_uses *u)
+{
+    for (uint32_t i = 0, op = 0; i < u->g->nodes.n; i++) {
+        const weir_node *n = &u->g->nodes.at[i];
+        if (!shown(u, i))
+            continue;
+        for (int k = 0; k < n->nin; k++)
+            u->used[tensor_of(u, n->in[k])] = true;
+        for (int k = 0; k < n->nout; k++) {
+            u->used[tensor_of(u, n->out[k])] = true;
+            u->maker[tensor_of(u, n->out[k])] = op;
+        }
+        op++;
+    }
+}
+
+static bool uses_of(const weir_graph *g, bool again, weir_uses *u)
+{
+    const size_t n = (size_t)g->stores.n + 1;
+
+    *u = (weir_uses){.g = g, .again = again, .maker = weir_mem_alloc(n * sizeof *u->maker),
+                     .used = weir_mem_zalloc(n, sizeof *u->used)};
+    if (!u->maker || !u->used)
+        return false;
+    memset(u->maker, 0xff, n * sizeof *u->maker);
+    note_uses(u);
+    return true;
+}
+
+static void uses_free(weir_uses *u)
+{
+    weir_mem_free(u->maker);
+    weir_mem_free(u->used);
+}
+
+/* ---- tensors ---- */
+
+static weir_kind kind_of(const weir_uses *u, uint32_t store)
+{
+    const weir_kind kind = u->g->stores.at[store].kind;
+
+    if (u->maker[store] != WEIR_NONE)
+        return kind == WEIR_KIND_GRADIENT ? kind : WEIR_KIND_ACTIVATION;
+    return kind == WEIR_KIND_PARAM || kind == WEIR_KIND_STATE ? kind : WEIR_KIND_INPUT;
+}
+
+static void tensor(const weir_uses *u, uint32_t store, weir_string *s)
+{
+    const weir_store *st = &u->g->stores.at[store];
+
+    weir_string_add(s, "{\"id\": %u, \"bytes\": %zu, \"kind\": \"%s\"", store, st->bytes,
+                    weir_kind_name[kind_of(u, store)]);
+    if (u->maker[store] != WEIR_NONE)
+        weir_string_add(s, ", \"producer\": %u%s", u->maker[store],
+                        st->external ? ", \"output\": true" : "");
+    weir_string_add(s, "}");
+}
+
+static void tensors(const weir_uses *u, weir_string *s)
+{
+    const char *gap = "\n";
+
+    weir_string_add(s, "\"tensors\": [");
+    for (uint32_t i = 0; i < u->g->stores.n; i++) {
+        if (!u->used[i])
+            continue;
+        weir_string_add(s, "%s", gap);
+        tensor(u, i, s);
+        gap = ",\n";
+    }
+    weir_string_add(s, "\n]");
+}
+
+/* ---- ops ---- */
+
+/* A list of tensors, each once. */
+typedef struct weir_list_text {
+    uint32_t at[WEIR_EW_MAX_IN + WEIR_MAX_OUT];
+    int      n;
+} weir_list_text;
+
+static void add(weir_list_text *l, uint32_t tensor)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->at[i] == tensor)
+            return;
+    l->at[l->n++] = tensor;
+}
+
+/* `must`: the format wants the list even if it is empty. */
+static void list(weir_string *s, const char *key, const weir_list_text *l, bool must)
+{
+    if (l->n == 0 && !must)
+        return;
+    weir_string_add(s, ", \"%s\": [", key);
+    for (int i = 0; i < l->n; i++)
+        weir_string_add(s, i ? ", %u" : "%u", l->at[i]);
+    weir_string_add(s, "]");
+}
+
+static void operands(const weir_uses *u, const weir_node *n, weir_string *s)
+{
+    weir_list_text in = {0}, out = {0}, overwritten = {0};
+
+    for (int k = 0; k < n->nin; k++) {
+        add(&in, tensor_of(u, n->in[k]));
+        if (weir_opdefs[n->op]->mutates >> k & 1)
+            add(&overwritten, tensor_of(u, n->in[k]));
+    }
+    for (int k = 0; k < n->nout; k++)
+        add(&out, tensor_of(u, n->out[k]));
+    list(s, "inputs", &in, true);
+    list(s, "outputs", &out, true);
+    list(s, "mutates", &overwritten, false);
+}
+
+/* Pairs [in, out]: out may take over the memory of in. */
+static void permissions(const weir_uses *u, const weir_node *n, weir_string *s)
+{
+    bool any = false;
+
+    for (int o = 0; o < n->nout; o++) {
+        weir_list_text from = {0};
+        for (int k = 0; k < n->nin; k++)
+            if (weir_may_take_over(u->g, n, k, o) &&
+                !u->g->stores.at[tensor_of(u, n->in[k])].external)
+                add(&from, tensor_of(u, n->in[k]));
+        for (int i = 0; i < from.n; i++) {
+            weir_string_add(s, "%s[%u, %u]", any ? ", " : ", \"inplace\": [", from.at[i],
+                            tensor_of(u, n->out[o]));
+            any = true;
+        }
+    }
+    weir_string_add(s, any ? "]" : "");
+}
+
+static double roofline(const weir_call *c)
+{
+    return weir_call_flops(c) / WEIR_FORMAT_FLOPS + weir_call_bytes(c) / WEIR_FORMAT_BYTES;
+}
+
+static void op(const weir_uses *u, uint32_t i, uint32_t number, const double *seconds,
+               weir_string *s)
+{
+    static const char *const phase[WEIR_PHASE_COUNT] = {
+        [WEIR_FORWARD] = "fwd", [WEIR_BACKWARD] = "bwd", [WEIR_UPDATES] = "opt"};
+    const weir_instr *ins = &u->g->plan->instr[i];
+    const weir_node  *n = &u->g->nodes.at[i];
+    weir_string       name = {0};
+
+    weir_show_op(&name, &ins->call, "+");
+    char *const text = weir_string_take(&name);
+    s->failed = s->failed || !text;
+    weir_string_add(s, "{\"id\": %u, \"name\": \"", number);
+    weir_string_add_json(s, text ? text : "");
+    weir_mem_free(text);
+    weir_string_add(s, "\", \"time_us\": %.9g, \"workspace_bytes\": %zu, \"phase\": \"%s\"",
+                    1e6 * (seconds && seconds[i] >= 0 ? seconds[i] : roofline(&ins->call)),
+                    ins->choice->work, phase[ins->phase]);
+    operands(u, n, s);
+    permissions(u, n, s);
+    weir_string_add(s, weir_show_draws(&ins->call) ? ", \"rng\": true" : "");
+    if (weir_opdefs[n->op]->flags & WEIR_RUNS_ONCE && n->nout > 0)
+        weir_string_add(s, ", \"once\": true");
+    weir_string_add(s, "}");
+}
+
+void weir_show_lists(const weir_graph *g, const double *seconds, bool again, weir_string *s)
+{
+    weir_uses u;
+
+    if (!uses_of(g, again, &u)) {
+        s->failed = true;
+    } else {
+        tensors(&u, s);
+        weir_string_add(s, ",\n\"ops\": [");
+        for (uint32_t i = 0, number = 0; i < g->nodes.n; i++) {
+            if (!shown(&u, i))
+                continue;
+            weir_string_add(s, number ? ",\n" : "\n");
+            op(&u, i, number++, seconds, s);
+        }
+        weir_string_add(s, "\n]");
+    }
+    uses_free(&u);
+}
+
+/* ---- the whole ---- */
+
+static void whole(const weir_graph *g, const char *name, const double *seconds, weir_string *s)
+{
+    weir_string_add(s, "{\"format\": 1, \"name\": \"");
+    if (name)
+        weir_string_add_json(s, name);
+    else
+        weir_string_add(s, "step %llu", (unsigned long long)g->id);
+    weir_string_add(s, "\", \"source\": \"weir %s\",\n", weir_version());
+    weir_show_lists(g, seconds, false, s);
+    weir_string_add(s, "}\n");
+}
+
+void weir_show_outline(const weir_graph *g, weir_string *s)
+{
+    whole(g, NULL, NULL, s);
+}
+
+/* *seconds of each instruction; NULL for the roofline's. */
+static weir_status seconds_of(const weir_graph *g, weir_times times, double **seconds)
+{
+    const weir_rates rates = g->dev->ops->rates(g->dev);
+
+    *seconds = NULL;
+    if (times == WEIR_TIMES_ROOFLINE)
+        return WEIR_OK;
+    if (times == WEIR_TIMES_MEASURED)
+        WEIR_TRY(weir_graph_time(g, SIZE_MAX / 4, seconds));
+    else if (!(*seconds = weir_mem_alloc((g->plan->n + 1) * sizeof **seconds)))
+        return WEIR_ERR_NOMEM;
+    for (uint32_t i = 0; i < g->plan->n; i++)
+        if (times == WEIR_TIMES_ESTIMATED || (*seconds)[i] < 0)
+            (*seconds)[i] = weir_rates_seconds(&rates, &g->plan->instr[i].call);
+    return WEIR_OK;
+}
+
+char *weir_graph_outline(const weir_graph *g, const char *name, weir_times times)
+{
+    double     *seconds;
+    weir_string s = {0};
+
+    if (weir_show_check(g, "weir_graph_outline") != WEIR_OK)
+        return NULL;
+    if (times > WEIR_TIMES_MEASURED)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_outline: there are no times number %d",
+                              (int)times);
+    if (seconds_of(g, times, &seconds) != WEIR_OK)
+        return NULL;
+    whole(g, name, seconds, &s);
+    weir_mem_free(seconds);
+    return weir_string_take(&s);
+}

@@ -1,0 +1,178 @@
+/* sweep_text.c - budgets against extra time as a table, as CSV, and as a picture.
+ *
+ * In the picture the first policy sets the scale, so that one which needs many times its extra time
+ * does not press it flat: what is higher is cut at the upper edge. */
+#include <math.h>
+#include <stdio.h>
+
+#include "core/status.h"
+#include "graph/memory/stepfile/sweep.h"
+#include "graph/report/svg.h"
+
+static double share_of(const weir_curve *c, size_t bytes)
+{
+    return 100 * (double)bytes / (c->whole.whole_bytes ? (double)c->whole.whole_bytes : 1);
+}
+
+/* ---- table and CSV ---- */
+
+static void table(const weir_curve *c, weir_string *s)
+{
+    uint32_t rows = 0, widest = 0;
+
+    for (uint32_t i = 0; i < c->lines.n; i++)
+        if (c->lines.at[i].points.n > rows) {
+            rows = c->lines.at[i].points.n;
+            widest = i;
+        }
+    weir_string_add(s, "%s: %zu operations, %.3f ms a step, %zu bytes without a budget; extra time "
+                    "in %% within each budget\n\n%15s %8s", c->name, c->whole.operations,
+                    c->whole.step_ms, c->whole.whole_bytes, "bytes", "share");
+    for (uint32_t i = 0; i < c->lines.n; i++)
+        weir_string_add(s, " %15s", c->lines.at[i].policy);
+    weir_string_add(s, "\n");
+    for (uint32_t k = 0; k < rows; k++) {
+        const size_t budget = c->lines.at[widest].points.at[k].budget_bytes;
+        weir_string_add(s, "%15zu %6.1f %%", budget, share_of(c, budget));
+        for (uint32_t i = 0; i < c->lines.n; i++)
+            if (k < c->lines.at[i].points.n)
+                weir_string_add(s, " %15.3f", weir_curve_extra(&c->lines.at[i].points.at[k]));
+            else
+                weir_string_add(s, " %15s", "-");
+        weir_string_add(s, "\n");
+    }
+    weir_string_add(s, "%15zu %6.1f %%  one operation with all it needs\n", c->whole.floor_bytes,
+                    share_of(c, c->whole.floor_bytes));
+}
+
+static void csv(const weir_curve *c, weir_string *s)
+{
+    weir_string_add(s, "policy,budget_bytes,budget_percent,peak_bytes,extra_percent,again,"
+                       "out_bytes,in_bytes\n");
+    for (uint32_t i = 0; i < c->lines.n; i++)
+        for (uint32_t k = 0; k < c->lines.at[i].points.n; k++) {
+            const weir_outline_plan_stats *p = &c->lines.at[i].points.at[k];
+            weir_string_add(s, "%s,%zu,%.5g,%zu,%.6g,%zu,%zu,%zu\n", c->lines.at[i].policy,
+                            p->budget_bytes, share_of(c, p->budget_bytes), p->peak_bytes,
+                            weir_curve_extra(p), p->again, p->out_bytes, p->in_bytes);
+        }
+}
+
+/* ---- picture ---- */
+
+static double highest(const weir_curve_line *l)
+{
+    double most = 0;
+
+    for (uint32_t k = 0; k < l->points.n; k++)
+        most = fmax(most, weir_curve_extra(&l->points.at[k]));
+    return most;
+}
+
+/* The extra time at the upper edge. */
+static double top_of(const weir_curve *c)
+{
+    const double first = c->lines.n ? highest(&c->lines.at[0]) : 0;
+    double       most = 0;
+
+    for (uint32_t i = 0; i < c->lines.n; i++)
+        most = fmax(most, highest(&c->lines.at[i]));
+    return fmax(1, first > 0 ? fmin(most, 2 * first) : most);
+}
+
+/* The smallest budget that the policy fitted, above its point. */
+static void label_last(weir_chart *chart, const weir_curve *c, const weir_curve_line *l,
+                       const char *colour)
+{
+    if (l->points.n == 0)
+        return;
+    const weir_outline_plan_stats *p = &l->points.at[l->points.n - 1];
+    const double share = share_of(c, p->budget_bytes), extra = weir_curve_extra(p);
+
+    if (l->points.n > 1 && extra <= chart->ymax)
+        weir_string_add(chart->s, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\" fill=\"%s\" "
+                        "font-size=\"11\" font-weight=\"bold\" stroke=\"#fff\" stroke-width=\"3\" "
+                        "paint-order=\"stroke\">%.0f %%</text>\n", weir_svg_x(chart, share),
+                        weir_svg_y(chart, extra) - 11, colour, share);
+}
+
+/* Points of later lines lie below those of earlier ones, and are larger: all are seen. */
+static void draw_line(weir_chart *chart, const weir_curve *c, uint32_t i, const char *colour)
+{
+    const weir_curve_line *l = &c->lines.at[i];
+    const double           radius = 3.2 + 1.4 * (i < 4 ? i : 4);
+
+    weir_string_add(chart->s, "<g clip-path=\"url(#plot)\" fill=\"%s\"><path d=\"", colour);
+    for (uint32_t k = 0; k < l->points.n; k++)
+        weir_string_add(chart->s, "%c%.2f %.2f", k ? 'L' : 'M',
+                        weir_svg_x(chart, share_of(c, l->points.at[k].budget_bytes)),
+                        weir_svg_y(chart, weir_curve_extra(&l->points.at[k])));
+    weir_string_add(chart->s, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\" "
+                    "stroke-linejoin=\"round\"/>\n", colour);
+    for (uint32_t k = 0; k < l->points.n; k++) {
+        const weir_outline_plan_stats *p = &l->points.at[k];
+        char                           bytes[WEIR_SVG_BYTES];
+        weir_string_add(chart->s, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"%g\"><title>",
+                        weir_svg_x(chart, share_of(c, p->budget_bytes)),
+                        weir_svg_y(chart, weir_curve_extra(p)), radius);
+        weir_svg_text(chart->s, l->policy);
+        snprintf(bytes, sizeof bytes, "%.4g MB", (double)p->budget_bytes / 1e6);
+        weir_string_add(chart->s, ": %s, %.1f %%: %.2f %% more time, %zu run again</title>"
+                        "</circle>\n", bytes, share_of(c, p->budget_bytes), weir_curve_extra(p),
+                        p->again);
+    }
+    weir_string_add(chart->s, "</g>\n");
+}
+
+/* What lies always in memory, and what one operation needs beyond: no plan goes below. */
+static void draw_floor(weir_chart *chart, double floor)
+{
+    const double x = weir_svg_x(chart, 0), w = weir_svg_x(chart, fmin(floor, 100)) - x;
+
+    weir_string_add(chart->s, "<path d=\"M%.2f %gh%.2fv%gh%.2fZ\" fill=\"#edf0f3\"/>\n", x,
+                    WEIR_SVG_Y, w, WEIR_SVG_H, -w);
+}
+
+static void picture(const weir_curve *c, weir_string *s)
+{
+    static const char *const colours[] = {"#c0392b", "#4c86c6", "#ee9440", "#3f9b6d", "#8e63b5",
+                                          "#22303c", "#c65b9c", "#8a8d3a", "#2fa5b3", "#a0694b"};
+    enum { COLOURS = sizeof colours / sizeof *colours };
+    weir_chart chart = weir_svg_begin(s, 100, top_of(c), 0, c->name);
+
+    chart.unit = 1;
+    chart.unit_name = "% of the step";
+    chart.strip = 0;
+    weir_svg_subtitle(&chart, "%zu operations, %.3f ms; %.1f MB without a budget, %.1f MB of them "
+                      "always there%s", c->whole.operations, c->whole.step_ms,
+                      (double)c->whole.whole_bytes / 1e6, (double)c->whole.resident_bytes / 1e6,
+                      c->link_out > 0 ? "; with swapping" : "");
+    weir_string_add(s, "<clipPath id=\"plot\"><path d=\"M%g %gh%gv%gh%gZ\"/></clipPath>\n",
+                    WEIR_SVG_X - 9, WEIR_SVG_Y, WEIR_SVG_W + 18, WEIR_SVG_H + 9, -WEIR_SVG_W - 18);
+    draw_floor(&chart, share_of(c, c->whole.floor_bytes));
+    weir_svg_axes(&chart, "budget, % of the peak without one", "extra time");
+    for (uint32_t i = c->lines.n; i-- > 0;)
+        draw_line(&chart, c, i, colours[i % COLOURS]);
+    for (uint32_t i = 0; i < c->lines.n; i++) {
+        label_last(&chart, c, &c->lines.at[i], colours[i % COLOURS]);
+        weir_svg_legend(&chart, colours[i % COLOURS], c->lines.at[i].policy);
+    }
+    weir_svg_legend(&chart, "#edf0f3", "below any plan");
+    weir_svg_end(&chart);
+}
+
+char *weir_curve_text(const weir_curve *c, weir_curve_form form)
+{
+    static void (*const writer[])(const weir_curve *c, weir_string *s) = {
+        [WEIR_CURVE_TABLE] = table, [WEIR_CURVE_CSV] = csv, [WEIR_CURVE_SVG] = picture};
+    weir_string s = {0};
+
+    if (!c) {
+        (void)weir_fail_null("weir_curve_text", "the curve");
+        return NULL;
+    }
+    if ((size_t)form >= sizeof writer / sizeof *writer)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_curve_text: there is no form %d", (int)form);
+    writer[form](c, &s);
+    return weir_string_take(&s);
+}

@@ -1,0 +1,245 @@
+/* simulate.c - three streams in order of issue; memory handed on is waited for by its new owner.
+ *
+ * Freeing costs nothing and waits for nobody: the range becomes quiet when the last run or copy
+ * that touches it ends, and who takes it next begins no earlier. */
+#include "graph/memory/verify/simulate.h"
+
+#include <math.h>
+
+#include "graph/memory/problem/intervals.h"
+
+typedef struct weir_held {
+    size_t offset;
+    double ready, quiet;        /* on the device: when it is there, when nobody touches it more */
+    double home;                /* when it is on the host */
+    bool   host;
+} weir_held;
+
+typedef struct weir_streams {
+    const weir_actions *a;
+    const weir_problem *p;
+    weir_space  space;
+    weir_held  *held;           /* [pieces * WEIR_FORMS] */
+    uint8_t    *ran;            /* [tasks] */
+    double      compute, out, in;
+    size_t      host;
+    weir_clock *clock;
+} weir_streams;
+
+static weir_held *held(const weir_streams *x, uint32_t piece, uint8_t form)
+{
+    return &x->held[piece * WEIR_FORMS + form];
+}
+
+static double take(weir_streams *x, size_t offset, size_t bytes)
+{
+    return x->a->addresses ? weir_space_take(&x->space, offset, bytes) : 0;
+}
+
+static void give(weir_streams *x, size_t offset, size_t bytes, double time)
+{
+    if (x->a->addresses)
+        weir_space_give(&x->space, offset, bytes, time);
+}
+
+/* The host holds the form from `time` on; time < 0: no longer. */
+static void at_home(weir_streams *x, uint32_t piece, uint8_t form, double time)
+{
+    weir_held *const h = held(x, piece, form);
+    const size_t     bytes = weir_form_bytes(x->p, piece, form);
+
+    x->host -= h->host ? bytes : 0;
+    h->host = time >= 0;
+    h->home = time;
+    x->host += h->host ? bytes : 0;
+    x->clock->host = x->host > x->clock->host ? x->host : x->clock->host;
+}
+
+/* Adds `seconds` to the compute stream, from `begin` on. */
+static double compute(weir_streams *x, double begin, double seconds)
+{
+    x->clock->stall += begin - x->compute;
+    return x->compute = begin + seconds;
+}
+
+/* ---- runs ---- */
+
+/* What the run reads: the form of its input; NULL where it only changes it, which it did before. */
+static weir_held *input(const weir_streams *x, const weir_action *v, uint32_t i)
+{
+    const weir_task *t = &x->p->tasks.at[v->what];
+    const uint32_t   piece = weir_refs(x->p, t->in)[i];
+
+    if (i >= t->in.n - t->only && x->ran[v->what])
+        return NULL;
+    return held(x, piece, weir_action_masks(x->a, v, piece) ? WEIR_MASK : WEIR_PLAIN);
+}
+
+static double inputs_ready(const weir_streams *x, const weir_action *v)
+{
+    const weir_task *t = &x->p->tasks.at[v->what];
+    double           begin = x->compute;
+
+    for (uint32_t i = 0; i < t->in.n; i++) {
+        const weir_held *h = input(x, v, i);
+        begin = h ? fmax(begin, h->ready) : begin;
+    }
+    for (uint32_t i = 0; i < t->changes.n && !x->ran[v->what]; i++)
+        begin = fmax(begin, held(x, weir_refs(x->p, t->changes)[i], WEIR_PLAIN)->quiet);
+    return begin;
+}
+
+/* Takes the memory of the results: when it is quiet. */
+static double outputs_quiet(weir_streams *x, const weir_action *v)
+{
+    const weir_task *t = &x->p->tasks.at[v->what];
+    double           begin = take(x, v->offset, t->work);
+
+    for (uint32_t i = 0; i < t->out.n; i++) {
+        const weir_spot *spot = &x->a->spots.at[v->spots + i];
+        const size_t     bytes = x->p->pieces.at[weir_refs(x->p, t->out)[i]].bytes;
+        begin = fmax(begin, spot->over != WEIR_NO_PIECE && !spot->scratch
+                                ? held(x, spot->over, WEIR_PLAIN)->quiet
+                                : take(x, spot->offset, bytes));
+    }
+    return begin;
+}
+
+static void run(weir_streams *x, const weir_action *v)
+{
+    const weir_task *t = &x->p->tasks.at[v->what];
+    const double     begin = fmax(inputs_ready(x, v), outputs_quiet(x, v));
+    const double     done = compute(x, begin, t->time);
+
+    x->clock->compute += t->time;
+    for (uint32_t i = 0; i < t->in.n; i++) {
+        weir_held *const h = input(x, v, i);
+        if (h)
+            h->quiet = fmax(h->quiet, done);
+    }
+    for (uint32_t i = 0; i < t->changes.n && !x->ran[v->what]; i++) {
+        const uint32_t piece = weir_refs(x->p, t->changes)[i];
+        held(x, piece, WEIR_PLAIN)->ready = done;
+        for (uint8_t f = 0; f < WEIR_FORMS; f++)
+            at_home(x, piece, f, -1);
+    }
+    give(x, v->offset, t->work, done);
+    for (uint32_t i = 0; i < t->out.n; i++) {
+        const weir_spot *spot = &x->a->spots.at[v->spots + i];
+        const uint32_t   piece = weir_refs(x->p, t->out)[i];
+        weir_held *const h = held(x, piece, WEIR_PLAIN);
+        if (spot->scratch) {
+            give(x, spot->offset, x->p->pieces.at[piece].bytes, done);
+            continue;
+        }
+        h->offset = spot->offset;
+        h->ready = h->quiet = done;
+    }
+    x->ran[v->what] = 1;
+}
+
+/* ---- the other actions ---- */
+
+static void copy(weir_streams *x, const weir_action *v)
+{
+    weir_held *const h = held(x, v->what, v->form);
+    const size_t     bytes = weir_form_bytes(x->p, v->what, v->form);
+
+    if (v->act == WEIR_OUT) {
+        x->out = fmax(x->out, h->ready) + (double)bytes / x->p->link_out;
+        x->clock->out += bytes;
+        h->quiet = fmax(h->quiet, x->out);
+        at_home(x, v->what, v->form, x->out);
+        return;
+    }
+    const double quiet = take(x, v->offset, bytes);
+    x->in = fmax(fmax(x->in, h->home), quiet) + (double)bytes / x->p->link_in;
+    x->clock->in += bytes;
+    h->offset = v->offset;
+    h->ready = h->quiet = x->in;
+    if (v->forget)
+        at_home(x, v->what, v->form, -1);
+}
+
+static void code(weir_streams *x, const weir_action *v)
+{
+    weir_held *const from = held(x, v->what, weir_action_reads(v));
+    weir_held *const to = held(x, v->what, weir_action_makes(v));
+    const uint8_t    form = v->act == WEIR_MARK ? WEIR_MASK : WEIR_PACKED;
+    const size_t     bytes = x->p->pieces.at[v->what].bytes +
+                             weir_form_bytes(x->p, v->what, form);
+    const double     quiet = take(x, v->offset,
+                                  weir_form_bytes(x->p, v->what, weir_action_makes(v)));
+    const double     seconds = (double)bytes / x->p->codec;
+
+    x->clock->codec += seconds;
+    const double done = compute(x, fmax(fmax(x->compute, from->ready), quiet), seconds);
+    from->quiet = fmax(from->quiet, done);
+    to->offset = v->offset;
+    to->ready = to->quiet = done;
+}
+
+static void end(weir_streams *x, const weir_action *v)
+{
+    const weir_held *h = held(x, v->what, v->form);
+
+    if (v->act == WEIR_FORGET)
+        at_home(x, v->what, v->form, -1);
+    else
+        give(x, h->offset, weir_form_bytes(x->p, v->what, v->form), fmax(h->ready, h->quiet));
+}
+
+static void begin(weir_streams *x)
+{
+    for (uint32_t k = 0; k < x->p->pieces.n; k++) {
+        if (!weir_piece_resident(x->p, k))
+            continue;
+        held(x, k, WEIR_PLAIN)->offset = x->a->start[k];
+        if (x->a->home[k])
+            at_home(x, k, WEIR_PLAIN, 0);
+        else
+            (void)take(x, x->a->start[k], x->p->pieces.at[k].bytes);
+    }
+}
+
+static void play(weir_streams *x)
+{
+    begin(x);
+    for (uint32_t i = 0; i < x->a->list.n; i++) {
+        const weir_action *v = &x->a->list.at[i];
+        if (v->act == WEIR_RUN)
+            run(x, v);
+        else if (v->act == WEIR_OUT || v->act == WEIR_IN)
+            copy(x, v);
+        else if (v->act >= WEIR_FREE)
+            end(x, v);
+        else
+            code(x, v);
+    }
+    x->clock->time = fmax(x->compute, fmax(x->out, x->in));
+}
+
+bool weir_actions_simulate(const weir_actions *a, weir_clock *clock)
+{
+    weir_streams x = {.a = a, .p = a->p, .clock = clock};
+
+    *clock = (weir_clock){0};
+    x.held = weir_mem_zalloc(((size_t)a->p->pieces.n + 1) * WEIR_FORMS, sizeof *x.held);
+    x.ran = weir_mem_zalloc(a->p->tasks.n + 1u, 1);
+    const bool ok = x.held && x.ran && (!a->addresses || weir_space_init(&x.space, a));
+    if (ok)
+        play(&x);
+    weir_mem_free(x.held);
+    weir_mem_free(x.ran);
+    weir_space_free(&x.space);
+    return ok;
+}
+
+bool weir_schedule_simulate(const weir_schedule *s, const weir_lay *lay, weir_clock *clock)
+{
+    weir_actions a;
+    const bool   ok = weir_actions_from(s, lay, &a) && weir_actions_simulate(&a, clock);
+
+    weir_actions_free(&a);
+    return ok;
+}

@@ -1,0 +1,24 @@
+/* simulate.h - how long a right plan takes on one compute and two copy streams. */
+#ifndef WEIR_GRAPH_MEMORY_VERIFY_SIMULATE_H
+#define WEIR_GRAPH_MEMORY_VERIFY_SIMULATE_H
+
+#include "graph/memory/problem/mem_plan.h"
+
+typedef struct weir_clock {
+    double time;                /* seconds: when the last stream ends */
+    double compute;             /* of runs */
+    double stall;               /* in which compute waited for inputs and memory */
+    double codec;               /* of packing, masks and unpacking */
+    size_t out, in;             /* bytes copied to the host and back */
+    size_t host;                /* most bytes there at a time */
+} weir_clock;
+
+/* For a list that weir_actions_check found right. An action begins when its stream is free, what it
+ * reads is ready and the last owner of the bytes it writes is done with them. False when memory is
+ * short. */
+bool weir_actions_simulate(const weir_actions *a, weir_clock *clock);
+
+/* The same for an ended schedule that was found right. */
+bool weir_schedule_simulate(const weir_schedule *s, const weir_lay *lay, weir_clock *clock);
+
+#endif

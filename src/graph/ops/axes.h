@@ -1,0 +1,51 @@
+/* axes.h - what reductions and what follows them share: shapes, sums over two inputs. */
+#ifndef WEIR_GRAPH_OPS_AXES_H
+#define WEIR_GRAPH_OPS_AXES_H
+
+#include "graph/ops/define.h"
+
+/* The shape of d after the reduction a. */
+static inline weir_desc weir_reduced(const weir_desc *d, const weir_reduce_attr *a)
+{
+    weir_desc out = {.dtype = d->dtype, .ndim = 0};
+
+    for (int i = 0; i < d->ndim; i++) {
+        const bool drop = (a->dims >> i & 1) != 0;
+        if (!drop)
+            out.dim[out.ndim++] = d->dim[i];
+        else if (a->keep)
+            out.dim[out.ndim++] = 1;
+    }
+    return out;
+}
+
+/* The shape of x with reduced axes as 1: what a gradient broadcasts from. */
+static inline weir_desc weir_reduced_kept(const weir_desc *d, const weir_reduce_attr *a)
+{
+    const weir_reduce_attr keep = {.dims = a->dims, .keep = 1};
+
+    return weir_reduced(d, &keep);
+}
+
+/* Elements of d that one result of the reduction is made of. */
+static inline double weir_reduced_count(const weir_desc *d, const weir_reduce_attr *a)
+{
+    double n = 1;
+
+    for (int i = 0; i < d->ndim; i++)
+        if (a->dims >> i & 1)
+            n *= (double)d->dim[i];
+    return n;
+}
+
+/* The attributes of reducing x over dims; false, with the message, if that makes no sense. */
+bool weir_reduce_axes(const char *who, const weir_tensor *x, uint32_t dims, bool keep,
+                      weir_reduce_attr *a);
+
+/* scale * the sum of a b over dims (0: all); b broadcasts to a. */
+weir_tensor *weir_dot(weir_tensor *a, weir_tensor *b, uint32_t dims, bool keep, double scale);
+
+/* The same of (a - b)^2. */
+weir_tensor *weir_dist(weir_tensor *a, weir_tensor *b, uint32_t dims, bool keep, double scale);
+
+#endif

@@ -1,0 +1,265 @@
+/* layer_norm.c - definitions of layer, group and RMS normalisation.
+ *
+ * Ba et al., "Layer normalization", 2016; Wu and He, "Group normalization", 2018; Zhang and
+ * Sennrich, "Root mean square layer normalization", 2019. As batch norm: statistics (reductions
+ * over x) and an apply step (a row of elementwise.def: fusable, cheap to compute again). The
+ * statistics are taken of x detached; the gradient of the apply step treats them as functions of x.
+ * With g = dy scale, xhat = (x - mean) rstd and means over the m elements normalised together:
+ * dx = rstd (g - mean(g) - xhat mean(g xhat)). For that dy xhat is made, as large as x. */
+#include "graph/ops/axes.h"
+
+/* The last n axes of d as a set of axes. */
+static uint32_t last_axes(const weir_desc *d, int n)
+{
+    return ((1u << n) - 1) << (d->ndim - n);
+}
+
+/* ---- statistics of groups of channels, one number per (n, group) ---- */
+
+/* t, of one number per group, (n,groups,1...), repeated to one per channel: (n,c) or (n,c,1,1). */
+static weir_tensor *per_channel(weir_tensor *t, const weir_desc *x, int64_t groups)
+{
+    const weir_desc small = {x->dtype, 3, {x->dim[0], groups, 1}};
+    const weir_desc wide = {x->dtype, 3, {x->dim[0], groups, x->dim[1] / groups}};
+    const weir_desc out = {x->dtype, x->ndim, {x->dim[0], x->dim[1], 1, 1}};
+
+    return weir_reshape_as(weir_broadcast_to(weir_reshape_as(t, &small), wide), &out);
+}
+
+/* Sums of t, (n,c) or (n,c,1,1), over the channels of each group, repeated for each of them. */
+static weir_tensor *group_sum(weir_tensor *t, const weir_desc *x, int64_t groups)
+{
+    const weir_desc split = {x->dtype, 3, {x->dim[0], groups, x->dim[1] / groups}};
+
+    return per_channel(weir_sum(weir_reshape_as(t, &split), 1u << 2, true), x, groups);
+}
+
+/* ---- the gradient of layer and group normalisation ---- */
+
+/* What dx and the gradients of scale and bias are made of. */
+typedef struct sums {
+    weir_tensor *g, *g_xhat;        /* over what is normalised together: g, g xhat */
+    weir_tensor *dy, *dy_xhat;      /* as dscale and dbias sum them: not yet over all */
+    double       count;             /* elements normalised together */
+} sums;
+
+static sums layer_sums(const weir_grad *g, weir_tensor *dy_xhat)
+{
+    const weir_desc *const d = &g->x[0]->layout.desc;
+    const uint32_t         dims = last_axes(d, g->x[3]->layout.desc.ndim);
+
+    return (sums){weir_dot(g->dy[0], g->x[3], dims, true, 1),
+                  weir_dot(dy_xhat, g->x[3], dims, true, 1), g->dy[0], dy_xhat,
+                  weir_reduced_count(d, &(weir_reduce_attr){.dims = dims})};
+}
+
+/* Within a channel the scale is one number: height and width are summed first. */
+static sums group_sums(const weir_grad *g, weir_tensor *dy_xhat, int64_t groups)
+{
+    const weir_desc *const d = &g->x[0]->layout.desc;
+    const uint32_t         plane = last_axes(d, d->ndim - 2);
+    sums s = {.dy = plane ? weir_sum(g->dy[0], plane, true) : g->dy[0],
+              .dy_xhat = plane ? weir_sum(dy_xhat, plane, true) : dy_xhat};
+
+    s.g = group_sum(weir_mul(s.dy, g->x[3]), d, groups);
+    s.g_xhat = group_sum(weir_mul(s.dy_xhat, g->x[3]), d, groups);
+    s.count = (double)(d->dim[1] / groups) *
+              weir_reduced_count(d, &(weir_reduce_attr){.dims = plane});
+    return s;
+}
+
+weir_status weir_ln_apply_grad(weir_grad *g)
+{
+    const weir_ln_apply_attr *const a = g->attr;
+    const weir_ew_attr              none = {0, 0};
+    weir_tensor *const q = weir_record1(WEIR_OP_LN_XHAT, 4,
+                                        (weir_tensor *[]){g->dy[0], g->x[0], g->x[1], g->x[2]},
+                                        &none, sizeof none);
+
+    WEIR_TRY(weir_made(q));
+
+    const sums s = a->groups ? group_sums(g, q, a->groups) : layer_sums(g, q);
+    if (weir_wants(g, 3))
+        WEIR_TRY(weir_grad_set(g, 3, weir_sum_to(s.dy_xhat, &g->x[3]->layout.desc)));
+    if (weir_wants(g, 4))
+        WEIR_TRY(weir_grad_set(g, 4, weir_sum_to(s.dy, &g->x[4]->layout.desc)));
+    if (!weir_wants(g, 0))
+        return WEIR_OK;
+
+    const weir_ew_attr attr = {.s = 1 / s.count};
+    weir_tensor *const in[] = {g->dy[0], g->x[0], g->x[1], g->x[2], g->x[3], s.g, s.g_xhat};
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_LN_GRAD_APPLY, 7, in, &attr, sizeof attr));
+}
+
+/* Of x rstd scale, without a mean. */
+weir_status weir_rms_apply_grad(weir_grad *g)
+{
+    const weir_desc *const d = &g->x[0]->layout.desc;
+    const uint32_t         dims = last_axes(d, g->x[2]->layout.desc.ndim);
+    weir_tensor *const     q = weir_mul(weir_mul(g->dy[0], g->x[0]), g->x[1]);
+
+    if (weir_wants(g, 2))
+        WEIR_TRY(weir_grad_set(g, 2, weir_sum_to(q, &g->x[2]->layout.desc)));
+    if (!weir_wants(g, 0))
+        return WEIR_OK;
+
+    const weir_ew_attr attr = {
+        .s = 1 / weir_reduced_count(d, &(weir_reduce_attr){.dims = dims})};
+    weir_tensor *const in[] = {g->dy[0], g->x[0], g->x[1], g->x[2],
+                               weir_dot(q, g->x[2], dims, true, 1)};
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_RMS_GRAD_APPLY, 5, in, &attr, sizeof attr));
+}
+
+/* ---- checks: all before the first call is recorded ---- */
+
+static weir_status check_x(const char *who, const weir_tensor *x, double eps)
+{
+    char text[WEIR_DESC_TEXT];
+
+    if (!x)
+        return weir_fail_null(who, "x");
+    if (!weir_is_float(x->layout.desc.dtype))
+        return weir_fail(WEIR_ERR_DTYPE, "%s: x is %s, it takes f32 or f64", who,
+                         weir_desc_text(&x->layout.desc, text));
+    if (!(eps > 0))
+        return weir_fail(WEIR_ERR_INVALID, "%s: eps %g must be > 0", who, eps);
+    return WEIR_OK;
+}
+
+/* t, called `name`, is what x asks for. */
+static weir_status check_like(const char *who, const weir_tensor *x, const weir_tensor *t,
+                              const char *name, const weir_desc *want)
+{
+    char have[WEIR_DESC_TEXT], need[WEIR_DESC_TEXT], whole[WEIR_DESC_TEXT];
+
+    if (!t)
+        return weir_fail_null(who, name);
+    if (weir_desc_equal(&t->layout.desc, want))
+        return WEIR_OK;
+    return weir_fail(t->layout.desc.dtype == want->dtype ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
+                     "%s: %s is %s, it must be %s for x %s", who, name,
+                     weir_desc_text(&t->layout.desc, have), weir_desc_text(want, need),
+                     weir_desc_text(&x->layout.desc, whole));
+}
+
+/* scale has the last axes of x, at least one. */
+static weir_status check_scale(const char *who, const weir_tensor *x, const weir_tensor *scale)
+{
+    if (!scale)
+        return weir_fail_null(who, "scale");
+
+    const weir_desc *const d = &x->layout.desc;
+    const int              n = scale->layout.desc.ndim;
+    weir_desc              want = {.dtype = d->dtype, .ndim = n};
+    char                   have[WEIR_DESC_TEXT], whole[WEIR_DESC_TEXT];
+    if (n < 1 || n > d->ndim)
+        return weir_fail(WEIR_ERR_SHAPE, "%s: scale %s must have the last axes of x %s", who,
+                         weir_desc_text(&scale->layout.desc, have), weir_desc_text(d, whole));
+    for (int i = 0; i < n; i++)
+        want.dim[i] = d->dim[d->ndim - n + i];
+    return check_like(who, x, scale, "scale", &want);
+}
+
+/* ---- whole norms ---- */
+
+/* mean and 1 / sqrt(var + eps) of x over dims, axes kept. */
+static weir_tensor *statistics(weir_tensor *x, uint32_t dims, double eps, weir_tensor **mean)
+{
+    weir_tensor *const fixed = weir_detach(x);
+
+    *mean = weir_mean(fixed, dims, true);
+    return weir_rsqrt(weir_affine(weir_var(fixed, dims, 0, true), 1, eps));
+}
+
+static weir_tensor *layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
+{
+    const char *const who = "layer_norm";
+    const double      e = eps != 0 ? eps : 1e-5;
+
+    if (check_x(who, x, e) != WEIR_OK || check_scale(who, x, scale) != WEIR_OK ||
+        check_like(who, x, bias, "bias", &scale->layout.desc) != WEIR_OK)
+        return NULL;
+
+    const uint32_t           dims = last_axes(&x->layout.desc, scale->layout.desc.ndim);
+    const weir_ln_apply_attr attr = {.groups = 0};
+    weir_tensor             *mean, *const rstd = statistics(x, dims, e, &mean);
+    return weir_record1(WEIR_OP_LN_APPLY, 5, (weir_tensor *[]){x, mean, rstd, scale, bias}, &attr,
+                        sizeof attr);
+}
+
+static weir_tensor *rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
+{
+    const char *const who = "rms_norm";
+    const double      e = eps != 0 ? eps : 1e-5;
+
+    if (check_x(who, x, e) != WEIR_OK || check_scale(who, x, scale) != WEIR_OK)
+        return NULL;
+
+    const weir_desc *const d = &x->layout.desc;
+    const uint32_t         dims = last_axes(d, scale->layout.desc.ndim);
+    const double           m = weir_reduced_count(d, &(weir_reduce_attr){.dims = dims});
+    weir_tensor *const     fixed = weir_detach(x);
+    weir_tensor *const     square = weir_dot(fixed, fixed, dims, true, 1 / m);
+    return weir_row3(WEIR_OP_RMS_APPLY, x, weir_rsqrt(weir_affine(square, 1, e)), scale);
+}
+
+/* x is (n,c) or (n,c,h,w), with c a multiple of groups. */
+static weir_status check_groups(const weir_tensor *x, int64_t groups)
+{
+    const weir_desc *const d = &x->layout.desc;
+    char                   text[WEIR_DESC_TEXT];
+
+    if (d->ndim != 2 && d->ndim != 4)
+        return weir_fail(WEIR_ERR_SHAPE, "group_norm: x is %s, it must be (n,c) or (n,c,h,w)",
+                         weir_desc_text(d, text));
+    if (groups < 1 || d->dim[1] % groups != 0)
+        return weir_fail(WEIR_ERR_INVALID, "group_norm: the channels of x %s do not make %lld "
+                         "groups", weir_desc_text(d, text), (long long)groups);
+    return WEIR_OK;
+}
+
+static weir_tensor *group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale,
+                               weir_tensor *bias, double eps)
+{
+    const char *const who = "group_norm";
+    const double      e = eps != 0 ? eps : 1e-5;
+
+    if (check_x(who, x, e) != WEIR_OK || check_groups(x, groups) != WEIR_OK)
+        return NULL;
+
+    const weir_desc *const d = &x->layout.desc;
+    const weir_desc        c = weir_1d(d->dtype, d->dim[1]);
+    if (check_like(who, x, scale, "scale", &c) != WEIR_OK ||
+        check_like(who, x, bias, "bias", &c) != WEIR_OK)
+        return NULL;
+
+    /* Splitting the channels is a view; so is giving scale and bias axes of size 1. */
+    const int64_t            each = d->dim[1] / groups;
+    const weir_desc          split = {d->dtype, d->ndim + 1,
+                                      {d->dim[0], groups, each, d->dim[2], d->dim[3]}};
+    const weir_desc          view = {d->dtype, d->ndim - 1, {d->dim[1], 1, 1}};
+    const weir_ln_apply_attr attr = {.groups = groups};
+    weir_tensor *mean, *const rstd = statistics(weir_reshape_as(x, &split),
+                                                last_axes(&split, split.ndim - 2), e, &mean);
+    weir_tensor *const in[] = {x, per_channel(mean, d, groups), per_channel(rstd, d, groups),
+                               weir_reshape_as(scale, &view), weir_reshape_as(bias, &view)};
+    return weir_record1(WEIR_OP_LN_APPLY, 5, in, &attr, sizeof attr);
+}
+
+/* ---- public functions: in mixed precision a half is normalised in f32 ---- */
+
+weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
+{
+    return weir_lowered(layer_norm(weir_raised(x), scale, bias, eps), x);
+}
+
+weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
+{
+    return weir_lowered(rms_norm(weir_raised(x), scale, eps), x);
+}
+
+weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale, weir_tensor *bias,
+                             double eps)
+{
+    return weir_lowered(group_norm(weir_raised(x), groups, scale, bias, eps), x);
+}

@@ -1,0 +1,284 @@
+/* norm.c - definitions of batch normalisation: statistics, apply's gradient, running statistics.
+ *
+ * Ioffe and Szegedy, "Batch normalization", 2015. Three recorded ops: bn_stats (a reduction),
+ * bn_apply (a row of elementwise.def: cheap to fuse and to compute again), bn_update (runs once).
+ * bn_stats is not differentiated: the gradient of bn_apply treats mean and rstd as functions of x
+ * and gives the joint formula. mean, rstd, scale, bias enter bn_apply as views (c,1,1) or (c),
+ * which broadcast to x. */
+#include "graph/ops/define.h"
+
+/* x is (n,c) or (n,c,h,w). */
+static weir_status check_x(const weir_call *c, int i, const char *name)
+{
+    const int ndim = c->in[i].desc.ndim;
+
+    if (ndim != 2 && ndim != 4)
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "%s must be (n,c) or (n,c,h,w), it has %d axes",
+                              name, ndim);
+    return WEIR_OK;
+}
+
+/* What belongs to a channel: (c). */
+static weir_desc channels(const weir_desc *x)
+{
+    return weir_1d(x->dtype, x->dim[1]);
+}
+
+/* ---- statistics: x -> mean, var (biased), rstd, each (c) ---- */
+
+static weir_status bn_stats_infer(weir_call *c)
+{
+    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(check_x(c, 0, "x"));
+
+    const weir_desc d = channels(&c->in[0].desc);
+    for (int i = 0; i < 3; i++)
+        weir_out_dense(c, i, &d);
+    return WEIR_OK;
+}
+
+/* Two passes: mean, then squared differences. */
+static double bn_stats_flops(const weir_call *c)
+{
+    return 4 * weir_flops_input(c);
+}
+
+const weir_opdef weir_op_bn_stats = {
+    .name = "bn_stats",
+    .flags = WEIR_PURE,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 3,
+    .raises = 1,
+    .infer = bn_stats_infer,
+    .flops = bn_stats_flops,
+};
+
+/* ---- dy, x, mean, rstd -> dscale, dbias, each (c) ---- */
+
+static weir_status bn_grad_reduce_infer(weir_call *c)
+{
+    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(check_x(c, 1, "x"));
+
+    const weir_desc d = channels(&c->in[1].desc);
+    WEIR_TRY(weir_check_dims(c, 0, "dy", &c->in[1].desc));
+    WEIR_TRY(weir_check_dims(c, 2, "mean", &d));
+    WEIR_TRY(weir_check_dims(c, 3, "rstd", &d));
+    for (int i = 0; i < 2; i++)
+        weir_out_dense(c, i, &d);
+    return WEIR_OK;
+}
+
+/* Normalise, multiply, two sums. */
+static double bn_grad_reduce_flops(const weir_call *c)
+{
+    return 5 * weir_flops_input(c);
+}
+
+const weir_opdef weir_op_bn_grad_reduce = {
+    .name = "bn_grad_reduce",
+    .flags = WEIR_PURE,
+    .nin_min = 4,
+    .nin_max = 4,
+    .nout = 2,
+    .infer = bn_grad_reduce_infer,
+    .flops = bn_grad_reduce_flops,
+};
+
+/* ---- the gradient of bn_apply ---- */
+
+/* mean, rstd, scale as (c), whatever view broadcasting asked for. */
+static weir_tensor *per_channel(weir_tensor *t)
+{
+    const weir_desc c = weir_1d(t->layout.desc.dtype, weir_shape_count(&t->layout.desc));
+
+    return weir_reshape_as(t, &c);
+}
+
+/* dx while training: mean and rstd are functions of x; with sums over the m elements of a channel,
+ * dx = scale rstd (dy - dbias / m - (x - mean) rstd dscale / m). */
+static weir_tensor *bn_train_dx(weir_grad *g, weir_tensor *dscale, weir_tensor *dbias)
+{
+    const double elements = (double)weir_shape_count(&g->x[0]->layout.desc),
+                 channels = (double)weir_shape_count(&g->x[1]->layout.desc);
+    const weir_ew_attr attr = {.s = channels / elements};
+    weir_tensor *const in[] = {g->dy[0], g->x[0], g->x[1], g->x[2], g->x[3], dscale, dbias};
+
+    return weir_record1(WEIR_OP_BN_GRAD_APPLY, 7, in, &attr, sizeof attr);
+}
+
+/* In evaluation mean and rstd are constants: dx = dy rstd scale. */
+weir_status weir_bn_apply_grad(weir_grad *g)
+{
+    const weir_bn_apply_attr *const a = g->attr;
+    const bool                      train = a->train != 0;
+    weir_tensor                    *sum[WEIR_MAX_OUT] = {NULL};    /* dscale, dbias */
+
+    if (weir_wants(g, 3) || weir_wants(g, 4) || train) {
+        weir_tensor *const in[] = {g->dy[0], g->x[0], per_channel(g->x[1]), per_channel(g->x[2])};
+        WEIR_TRY(weir_record(WEIR_OP_BN_GRAD_REDUCE, 4, in, NULL, 0, sum));
+        for (int i = 0; i < 2; i++) {
+            sum[i] = weir_reshape_as(sum[i], &g->x[3 + i]->layout.desc);
+            WEIR_TRY(weir_made(sum[i]));
+            if (weir_wants(g, 3 + i))
+                g->dx[3 + i] = sum[i];
+        }
+    }
+    if (!weir_wants(g, 0))
+        return WEIR_OK;
+    return weir_grad_set(g, 0, train ? bn_train_dx(g, sum[0], sum[1])
+                                     : weir_mul(g->dy[0], weir_mul(g->x[2], g->x[3])));
+}
+
+/* ---- running statistics: running_mean, running_var (both updated), mean, var ---- */
+
+static weir_status bn_update_infer(weir_call *c)
+{
+    static const char *const name[] = {"running_mean", "running_var", "mean", "var"};
+
+    WEIR_TRY(weir_check_floats(c));
+    for (int i = 0; i < 4; i++)
+        WEIR_TRY(weir_check_dims(c, i, name[i], &c->in[2].desc));
+    return WEIR_OK;
+}
+
+/* r += momentum (new - r), of both. */
+static double bn_update_flops(const weir_call *c)
+{
+    return 6 * weir_flops_input(c);
+}
+
+const weir_opdef weir_op_bn_update = {
+    .name = "bn_update",
+    .flags = WEIR_UPDATE,
+    .nin_min = 4,
+    .nin_max = 4,
+    .nout = 0,
+    .mutates = 3,
+    .infer = bn_update_infer,
+    .flops = bn_update_flops,
+};
+
+/* ---- public function ---- */
+
+typedef struct bn_args {
+    weir_tensor *x, *scale, *bias, *running_mean, *running_var;
+    double       eps, momentum, count;      /* count: elements per channel */
+} bn_args;
+
+/* t has one element per channel of x, in its type. */
+static weir_status bn_check_channels(const weir_tensor *t, const char *name, const weir_desc *x)
+{
+    const weir_desc want = channels(x);
+    char            have[WEIR_DESC_TEXT], need[WEIR_DESC_TEXT], whole[WEIR_DESC_TEXT];
+
+    if (weir_desc_equal(&t->layout.desc, &want))
+        return WEIR_OK;
+    return weir_fail(t->layout.desc.dtype == want.dtype ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
+                     "batch_norm: %s is %s, it must be %s for x %s", name,
+                     weir_desc_text(&t->layout.desc, have), weir_desc_text(&want, need),
+                     weir_desc_text(x, whole));
+}
+
+/* All mistakes are found here, before the first of the calls is recorded. */
+static weir_status bn_check(const bn_args *a)
+{
+    const struct {
+        const weir_tensor *t;
+        const char        *name;
+    } arg[] = {{a->x, "x"}, {a->scale, "scale"}, {a->bias, "bias"},
+               {a->running_mean, "running_mean"}, {a->running_var, "running_var"}};
+
+    for (int i = 0; i < 5; i++)
+        if (!arg[i].t)
+            return weir_fail_null("weir_batch_norm", arg[i].name);
+
+    const weir_desc *const x = &a->x->layout.desc;
+    char                   text[WEIR_DESC_TEXT];
+    if (!weir_is_float(x->dtype))
+        return weir_fail(WEIR_ERR_DTYPE, "batch_norm: x is %s, it takes f32 or f64",
+                         weir_desc_text(x, text));
+    if (x->ndim < 2)
+        return weir_fail(WEIR_ERR_SHAPE, "batch_norm: x is %s, it must be (n,c) or (n,c,...)",
+                         weir_desc_text(x, text));
+    for (int i = 1; i < 5; i++)
+        WEIR_TRY(bn_check_channels(arg[i].t, arg[i].name, x));
+    if (!(a->eps > 0) || !(a->momentum > 0 && a->momentum <= 1))
+        return weir_fail(WEIR_ERR_INVALID, "batch_norm: eps %g must be > 0, momentum %g in (0, 1]",
+                         a->eps, a->momentum);
+    return WEIR_OK;
+}
+
+/* The apply step: (x - mean) rstd scale + bias. */
+static weir_tensor *bn_apply(const bn_args *a, weir_tensor *mean, weir_tensor *rstd, bool train)
+{
+    const weir_desc *const   x = &a->x->layout.desc;
+    const weir_desc          view = {x->dtype, x->ndim - 1, {x->dim[1], 1, 1}};
+    const weir_bn_apply_attr attr = {.train = train};
+    weir_tensor             *in[] = {a->x, mean, rstd, a->scale, a->bias};
+
+    for (int i = 1; i < 5; i++)
+        in[i] = weir_reshape_as(in[i], &view);
+    return weir_record1(WEIR_OP_BN_APPLY, 5, in, &attr, sizeof attr);
+}
+
+/* Statistics of the batch, running ones updated. */
+static weir_tensor *bn_train(const bn_args *a)
+{
+    const weir_bn_attr        stats = {.eps = a->eps};
+    const weir_bn_update_attr update = {.momentum = a->momentum, .count = a->count};
+    weir_tensor              *out[WEIR_MAX_OUT] = {NULL};      /* mean, var, rstd */
+    char                      text[WEIR_DESC_TEXT];
+
+    /* One element has no variance; its unbiased estimate would put a NaN into the running one. */
+    if (a->count < 2)
+        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "batch_norm: training needs at least 2 elements per "
+                              "channel, x %s has %g", weir_desc_text(&a->x->layout.desc, text),
+                              a->count);
+    if (weir_record(WEIR_OP_BN_STATS, 1, &a->x, &stats, sizeof stats, out) != WEIR_OK)
+        return NULL;
+    weir_tensor *const in[] = {a->running_mean, a->running_var, out[0], out[1]};
+    if (weir_record(WEIR_OP_BN_UPDATE, 4, in, &update, sizeof update, NULL) != WEIR_OK)
+        return NULL;
+    return bn_apply(a, out[0], out[2], true);
+}
+
+/* The shape that the ops know: all axes behind the channels of (n,c,l) or (n,c,d,h,w) are one. */
+static weir_desc bn_shape(const weir_desc *x)
+{
+    weir_desc d = weir_4d(x->dtype, x->dim[0], x->dim[1], 1, 1);
+
+    if (x->ndim == 2 || x->ndim == 4)
+        return *x;
+    for (int i = 2; i < x->ndim; i++)
+        d.dim[3] *= x->dim[i];
+    return d;
+}
+
+weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias,
+                             weir_tensor *running_mean, weir_tensor *running_var,
+                             const weir_batch_norm_options *options)
+{
+    const weir_batch_norm_options o = options ? *options : (weir_batch_norm_options){0};
+    bn_args a = {weir_raised(x), scale, bias, running_mean, running_var,
+                 .eps = o.eps != 0 ? o.eps : 1e-5, .momentum = o.momentum != 0 ? o.momentum : 0.1,
+                 .count = 1};
+    weir_tensor *y;
+
+    if (bn_check(&a) != WEIR_OK)
+        return NULL;
+    for (int i = 0; i < x->layout.desc.ndim; i++)
+        if (i != 1)
+            a.count *= (double)x->layout.desc.dim[i];
+
+    const weir_desc whole = a.x->layout.desc, known = bn_shape(&whole);
+    a.x = weir_reshape_as(a.x, &known);
+    if (!a.x)
+        return NULL;
+    if (o.train)
+        y = bn_train(&a);
+    else
+        y = bn_apply(&a, running_mean, weir_rsqrt(weir_affine(running_var, 1, a.eps)), false);
+    return weir_lowered(y ? weir_reshape_as(y, &whole) : NULL, x);
+}

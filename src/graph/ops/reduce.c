@@ -1,0 +1,380 @@
+/* reduce.c - definitions of sums, products, maxima and their places, running sums, right answers.
+ *
+ * A mean is a sum whose scale is 1 / elements reduced: one op, one kernel, one final rounding. */
+#include "graph/ops/axes.h"
+
+/* ---- sum ---- */
+
+static weir_status reduce_infer(weir_call *c, bool wide)
+{
+    weir_desc out = weir_reduced(&c->in[0].desc, c->attr);
+
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
+    if (wide && !weir_is_any_float(out.dtype))
+        out.dtype = WEIR_I64;
+    return weir_out_checked(c, 0, &out);
+}
+
+/* Of a sum or product: integers of all kinds make i64. */
+static weir_status sum_infer(weir_call *c)
+{
+    return reduce_infer(c, true);
+}
+
+/* Scaled while it is small, then a view that repeats it. */
+static weir_status sum_grad(weir_grad *g)
+{
+    const weir_reduce_attr *const a = g->attr;
+    const weir_desc *const        d = &g->x[0]->layout.desc;
+    const weir_desc               k = weir_reduced_kept(d, a);
+    weir_tensor *const t = weir_reshape_as(g->dy[0], &k);
+
+    return weir_grad_set(g, 0, weir_broadcast_to(a->scale == 1 ? t : weir_affine(t, a->scale, 0),
+                                                 *d));
+}
+
+const weir_opdef weir_op_sum = {
+    .name = "sum",
+    .flags = WEIR_PURE | WEIR_STRIDED,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .raises = 1,
+    .differentiable = 1,
+    .infer = sum_infer,
+    .grad = sum_grad,
+    .flops = weir_flops_input,
+};
+
+/* ---- maximum ---- */
+
+/* A sum over nothing is 0; a maximum or minimum of nothing does not exist (as in NumPy). */
+static weir_status amax_infer(weir_call *c)
+{
+    WEIR_TRY(reduce_infer(c, false));
+    if (weir_shape_count(&c->in[0].desc) == 0 && weir_shape_count(&c->out[0].desc) > 0)
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "no elements have no %s",
+                              c->op == WEIR_OP_AMIN ? "minimum" : "maximum");
+    return WEIR_OK;
+}
+
+static weir_status amax_grad(weir_grad *g)
+{
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_AMAX_GRAD, 3,
+                                            (weir_tensor *[]){g->dy[0], g->x[0], g->y[0]}, g->attr,
+                                            sizeof(weir_reduce_attr)));
+}
+
+const weir_opdef weir_op_amax = {
+    .name = "amax",
+    .flags = WEIR_PURE | WEIR_STRIDED,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .reads_in = 1,      /* where x equals y is found again: no index is stored */
+    .reads_out = 1,
+    .differentiable = 1,
+    .infer = amax_infer,
+    .grad = amax_grad,
+    .flops = weir_flops_input,
+};
+
+/* Of amax but for the name. */
+const weir_opdef weir_op_amin = {
+    .name = "amin",
+    .flags = WEIR_PURE | WEIR_STRIDED,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .reads_in = 1,
+    .reads_out = 1,
+    .differentiable = 1,
+    .infer = amax_infer,
+    .grad = amax_grad,
+    .flops = weir_flops_input,
+};
+
+/* dy, x, y -> dx: dy at the first place of each maximum, 0 elsewhere. */
+static weir_status amax_grad_infer(weir_call *c)
+{
+    const weir_desc small = weir_reduced(&c->in[1].desc, c->attr);
+
+    WEIR_TRY(weir_check_any_floats(c));
+    WEIR_TRY(weir_check_dims(c, 0, "dy", &small));
+    WEIR_TRY(weir_check_dims(c, 2, "y", &small));
+    weir_out_like(c, 0, 1);
+    return WEIR_OK;
+}
+
+const weir_opdef weir_op_amax_grad = {
+    .name = "amax_grad",
+    .flags = WEIR_PURE,
+    .nin_min = 3,
+    .nin_max = 3,
+    .nout = 1,
+    .infer = amax_grad_infer,
+};
+
+/* ---- product ---- */
+
+static weir_status prod_grad(weir_grad *g)
+{
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_PROD_GRAD, 2,
+                                            (weir_tensor *[]){g->dy[0], g->x[0]}, g->attr,
+                                            sizeof(weir_reduce_attr)));
+}
+
+const weir_opdef weir_op_prod = {
+    .name = "prod",
+    .flags = WEIR_PURE | WEIR_STRIDED,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .raises = 1,
+    .reads_in = 1,      /* y / x would be wrong at a 0 */
+    .differentiable = 1,
+    .infer = sum_infer,
+    .grad = prod_grad,
+    .flops = weir_flops_input,
+};
+
+/* dy, x -> dx: dy times the product of the others. */
+static weir_status prod_grad_infer(weir_call *c)
+{
+    const weir_desc small = weir_reduced(&c->in[1].desc, c->attr);
+
+    WEIR_TRY(weir_check_any_floats(c));
+    WEIR_TRY(weir_check_dims(c, 0, "dy", &small));
+    weir_out_like(c, 0, 1);
+    return WEIR_OK;
+}
+
+static double prod_grad_flops(const weir_call *c)
+{
+    return 3 * (double)weir_shape_count(&c->in[1].desc);
+}
+
+const weir_opdef weir_op_prod_grad = {
+    .name = "prod_grad",
+    .flags = WEIR_PURE,
+    .nin_min = 2,
+    .nin_max = 2,
+    .nout = 1,
+    .infer = prod_grad_infer,
+    .flops = prod_grad_flops,
+};
+
+/* ---- the first place of a maximum or minimum along one axis: i64 ---- */
+
+static weir_status arg_infer(weir_call *c)
+{
+    weir_desc out = weir_reduced(&c->in[0].desc, c->attr);
+
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
+    if (weir_shape_count(&c->in[0].desc) == 0 && weir_shape_count(&out) > 0)
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "no elements have no %s",
+                              c->op == WEIR_OP_ARGMIN ? "minimum" : "maximum");
+    out.dtype = WEIR_I64;
+    return weir_out_checked(c, 0, &out);
+}
+
+#define ARG(id)                                                                                    \
+    const weir_opdef weir_op_##id = {                                                              \
+        .name = #id,                                                                               \
+        .flags = WEIR_PURE | WEIR_STRIDED,                                                         \
+        .nin_min = 1,                                                                              \
+        .nin_max = 1,                                                                              \
+        .nout = 1,                                                                                 \
+        .infer = arg_infer,                                                                        \
+        .flops = weir_flops_input,                                                                 \
+    }
+
+ARG(argmax);
+ARG(argmin);
+
+/* ---- running sums: the gradient runs the other way ---- */
+
+static weir_status cumsum_infer(weir_call *c)
+{
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
+    return weir_infer_like(c);
+}
+
+static weir_status cumsum_grad(weir_grad *g)
+{
+    weir_cumsum_attr a = *(const weir_cumsum_attr *)g->attr;
+
+    a.reverse = !a.reverse;
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_CUMSUM, 1, g->dy, &a, sizeof a));
+}
+
+const weir_opdef weir_op_cumsum = {
+    .name = "cumsum",
+    .flags = WEIR_PURE,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .raises = 1,
+    .inplace = 1,
+    .differentiable = 1,
+    .infer = cumsum_infer,
+    .grad = cumsum_grad,
+    .flops = weir_flops_input,
+};
+
+/* ---- counting correct answers: logits (n,c), target (n) -> i64 ---- */
+
+static weir_status count_correct_infer(weir_call *c)
+{
+    const weir_desc out = weir_scalar(WEIR_I64);
+    const weir_dtype t = c->in[1].desc.dtype;
+
+    WEIR_TRY(weir_check_ndim(c, 0, "logits", 2));
+    if (!weir_is_float(c->in[0].desc.dtype))
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "logits must be f32 or f64");
+    if (t != WEIR_I32 && t != WEIR_I64)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "target must be class numbers in i32 or i64");
+
+    const weir_desc rows = weir_1d(t, c->in[0].desc.dim[0]);
+    WEIR_TRY(weir_check_dims(c, 1, "target", &rows));
+    weir_out_dense(c, 0, &out);
+    return WEIR_OK;
+}
+
+const weir_opdef weir_op_count_correct = {
+    .name = "count_correct",
+    .flags = WEIR_PURE,
+    .nin_min = 2,
+    .nin_max = 2,
+    .nout = 1,
+    .infer = count_correct_infer,
+    .flops = weir_flops_input,
+};
+
+/* ---- public functions ---- */
+
+bool weir_reduce_axes(const char *who, const weir_tensor *x, uint32_t dims, bool keep,
+                      weir_reduce_attr *a)
+{
+    if (!x) {
+        (void)weir_fail_null(who, "x");
+        return false;
+    }
+
+    const weir_desc *const d = &x->layout.desc;
+    const uint32_t         all = (1u << d->ndim) - 1;
+
+    if (dims & ~all) {
+        char text[WEIR_DESC_TEXT];
+        (void)weir_fail(WEIR_ERR_INVALID, "%s: dims %#x names axes that %s does not have", who,
+                        dims, weir_desc_text(d, text));
+        return false;
+    }
+    *a = (weir_reduce_attr){.dims = dims ? dims : all, .keep = keep, .scale = 1};
+    return true;
+}
+
+/* Truths count as 0 and 1. */
+static weir_tensor *record_counted(weir_op op, weir_tensor *x, const weir_reduce_attr *a)
+{
+    weir_tensor *const in = x->layout.desc.dtype == WEIR_BOOL ? weir_cast(x, WEIR_U8) : x;
+
+    return weir_record1(op, 1, &in, a, sizeof *a);
+}
+
+weir_tensor *weir_sum(weir_tensor *x, uint32_t dims, bool keep)
+{
+    weir_reduce_attr a;
+
+    if (!weir_reduce_axes("sum", x, dims, keep, &a))
+        return NULL;
+    return record_counted(WEIR_OP_SUM, x, &a);
+}
+
+weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep)
+{
+    weir_reduce_attr a;
+
+    /* Integers have no mean of their own type. */
+    if (!weir_reduce_axes("mean", x, dims, keep, &a))
+        return NULL;
+
+    const weir_desc *const d = &x->layout.desc;
+    char                   text[WEIR_DESC_TEXT];
+    if (!weir_is_any_float(d->dtype))
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "mean: takes f32, f64, f16 or bf16, x is %s",
+                              weir_desc_text(d, text));
+
+    a.scale = 1 / weir_reduced_count(d, &a);    /* of nothing: 0 * inf, a NaN, as in NumPy */
+    return weir_record1(WEIR_OP_SUM, 1, &x, &a, sizeof a);
+}
+
+weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep)
+{
+    weir_reduce_attr a;
+
+    if (!weir_reduce_axes("amax", x, dims, keep, &a))
+        return NULL;
+    return weir_record1(WEIR_OP_AMAX, 1, &x, &a, sizeof a);
+}
+
+weir_tensor *weir_amin(weir_tensor *x, uint32_t dims, bool keep)
+{
+    weir_reduce_attr a;
+
+    if (!weir_reduce_axes("amin", x, dims, keep, &a))
+        return NULL;
+    return weir_record1(WEIR_OP_AMIN, 1, &x, &a, sizeof a);
+}
+
+weir_tensor *weir_prod(weir_tensor *x, uint32_t dims, bool keep)
+{
+    weir_reduce_attr a;
+
+    if (!weir_reduce_axes("prod", x, dims, keep, &a))
+        return NULL;
+    return record_counted(WEIR_OP_PROD, x, &a);
+}
+
+static weir_tensor *arg(weir_op op, weir_tensor *x, int axis, bool keep)
+{
+    const char *const who = weir_opdefs[op]->name;
+
+    if (!x)
+        return weir_null(who, "x");
+
+    int at;
+    if (weir_axis_of(who, &x->layout.desc, axis, &at) != WEIR_OK)
+        return NULL;
+
+    const weir_reduce_attr a = {.dims = (uint64_t)1 << at, .keep = keep, .scale = 1};
+    return weir_record1(op, 1, &x, &a, sizeof a);
+}
+
+weir_tensor *weir_argmax(weir_tensor *x, int axis, bool keep)
+{
+    return arg(WEIR_OP_ARGMAX, x, axis, keep);
+}
+
+weir_tensor *weir_argmin(weir_tensor *x, int axis, bool keep)
+{
+    return arg(WEIR_OP_ARGMIN, x, axis, keep);
+}
+
+weir_tensor *weir_cumsum(weir_tensor *x, int axis, bool reverse)
+{
+    int at;
+
+    if (!x)
+        return weir_null("cumsum", "x");
+    if (weir_axis_of("cumsum", &x->layout.desc, axis, &at) != WEIR_OK)
+        return NULL;
+
+    const weir_cumsum_attr a = {{.dims = (uint64_t)1 << at, .keep = true, .scale = 1}, reverse};
+    return weir_record1(WEIR_OP_CUMSUM, 1, &x, &a, sizeof a);
+}
+
+weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target)
+{
+    return weir_record1(WEIR_OP_COUNT_CORRECT, 2, (weir_tensor *[]){logits, target}, NULL, 0);
+}

@@ -1,0 +1,263 @@
+/* fuse.c - element-wise chains become one node, run tile by tile in cache: same arithmetic, same
+ * order, but one pass over memory.
+ *
+ * Nodes are visited in list order; each joins the groups of its producers. A group runs where its
+ * last member stood, so it may grow only if nobody outside reads a member's result before that
+ * place, no update changes what a member reads in between, and waiting keeps no more memory alive
+ * than it saves.
+ *
+ * Casts between f32 and the halves stand at the edges of groups in f32. One that rounds joins the
+ * group that makes its input: an output in half of the same step. One that widens is left out: its
+ * readers in groups read the half, all of them or those before whose place the half lives on
+ * anyway. Neither may make the memory held around it larger. */
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/passes/fuse.h"
+#include "graph/passes/passes.h"
+
+/* What a member's group computes in. */
+static weir_dtype step_type(const weir_graph *g, const weir_node *n)
+{
+    return weir_cast_rounds(g, n) ? WEIR_F32 : weir_fuse_type(g, n->out[0]);
+}
+
+static bool fusable(const weir_graph *g, const weir_node *n)
+{
+    const bool row = weir_opdefs[n->op]->flags & WEIR_ELEMENTWISE;
+    if ((!row && !weir_cast_rounds(g, n)) || n->nout != 1)
+        return false;
+    const weir_desc *d = &g->values.at[n->out[0]].layout.desc;
+    return weir_is_any_float(d->dtype) && weir_shape_count(d) > 0;
+}
+
+/* May member m run as late as `last`? */
+static bool can_wait(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t m,
+                     uint32_t last)
+{
+    const weir_node *n = &f->g->nodes.at[m];
+    const uint32_t   out = weir_store_of(f->g, n->out[0]);
+
+    for (uint32_t r = f->reader_first[out]; r < f->reader_first[out + 1]; r++) {
+        const uint32_t k = f->reader[r];
+        if (k < last && !weir_group_has(a, k) && !weir_group_has(b, k))
+            return false;
+    }
+    for (int k = 0; k < n->nin; k++) {
+        const uint32_t s = weir_store_of(f->g, n->in[k]);
+        for (uint32_t w = f->writer_first[s]; w < f->writer_first[s + 1]; w++)
+            if (f->writer[w] > m && f->writer[w] < last)
+                return false;
+    }
+    return true;
+}
+
+/* Every view of a storage made inside must be the whole value as made: the kernel passes it along
+ * in tiles. */
+static bool views_plain(const weir_fuser *f, const weir_group *a, const weir_group *b)
+{
+    const weir_group *both[2] = {a, b};
+
+    for (int side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < both[side]->n; i++) {
+            const weir_node *m = &f->g->nodes.at[both[side]->member[i]];
+            for (int k = 0; k < m->nin; k++) {
+                const uint32_t s = weir_store_of(f->g, m->in[k]);
+                if (weir_group_makes(f, a, b, s) &&
+                    !weir_view_equal(f->g, m->in[k], f->g->nodes.at[f->maker[s]].out[0]))
+                    return false;
+            }
+        }
+    return true;
+}
+
+/* Storages that would have to outlive their last reader until `last`, in bytes: those that members
+ * of `a` read from outside, each once. */
+static size_t kept_longer(const weir_fuser *f, const weir_group *a, const weir_group *b,
+                          uint32_t last)
+{
+    uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
+    size_t   bytes = 0;
+
+    const uint32_t n = weir_group_inputs(f, a, &weir_group_nobody, in);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t s = weir_store_of(f->g, in[i]);
+        bool           first = !f->g->stores.at[s].external && !weir_group_makes(f, a, b, s);
+        for (uint32_t j = 0; j < i && first; j++)
+            first = weir_store_of(f->g, in[j]) != s;
+        if (first && f->reader[f->reader_first[s + 1] - 1] < last)
+            bytes += f->g->stores.at[s].bytes;
+    }
+    return bytes;
+}
+
+/* Results of `a` that the merged group passes along in cache only, in bytes. */
+static size_t not_stored(const weir_fuser *f, const weir_group *a, const weir_group *b)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < a->n; i++)
+        if (!weir_group_gives(f, a, b, a->member[i]) && weir_group_gives(f, a, a, a->member[i]))
+            bytes += weir_store_at(f->g, f->g->nodes.at[a->member[i]].out[0])->bytes;
+    return bytes;
+}
+
+/* Does `early`, run as late as `late`, keep more memory alive in between than it saves? A sum of
+ * gradients that waits for the last of them would keep them all. Nothing in between: no matter. */
+static bool hoards(const weir_fuser *f, const weir_group *early, const weir_group *late)
+{
+    if (weir_group_between(early, late) == 0)
+        return false;
+    const size_t saved = not_stored(f, early, late);
+    return kept_longer(f, early, late, late->last) > saved + saved / 16;
+}
+
+/* ---- joining ---- */
+
+static bool can_merge(const weir_fuser *f, const weir_group *a, const weir_group *b)
+{
+    const uint32_t last = a->last > b->last ? a->last : b->last;
+    const weir_group *both[2] = {a, b};
+    uint32_t inputs[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN], outs = 0;
+
+    if (a->n + b->n > WEIR_EW_MAX_STEPS || !views_plain(f, a, b) ||
+        (a->last < b->last ? hoards(f, a, b) : hoards(f, b, a)))
+        return false;
+    for (int side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < both[side]->n; i++) {
+            if (!can_wait(f, a, b, both[side]->member[i], last))
+                return false;
+            outs += weir_group_gives(f, a, b, both[side]->member[i]);
+        }
+    if (outs > WEIR_EW_MAX_OUT || weir_group_inputs(f, a, b, inputs) > WEIR_EW_MAX_IN)
+        return false;
+    return !(a->last < b->last ? weir_fuse_swells(f, a, b) : weir_fuse_swells(f, b, a));
+}
+
+/* b takes over a's members. */
+static void merge(weir_fuser *f, uint32_t ga, uint32_t gb)
+{
+    const weir_group all = weir_group_joined(&f->groups[ga], &f->groups[gb]);
+
+    for (uint32_t m = 0; m < all.n; m++)
+        f->group_of[all.member[m]] = gb;
+    f->groups[gb] = all;
+    f->groups[ga].n = 0;
+}
+
+static void join_producers(weir_fuser *f, uint32_t i)
+{
+    const weir_graph *g = f->g;
+    const weir_node  *n = &g->nodes.at[i];
+    const weir_layout *shape = &g->values.at[n->out[0]].layout;
+
+    for (int k = 0; k < n->nin; k++) {
+        const uint32_t p = f->maker[weir_store_of(g, n->in[k])];
+        if (p == WEIR_NONE || f->group_of[p] == WEIR_NONE || f->group_of[p] == f->group_of[i])
+            continue;
+        const weir_layout *made = &g->values.at[g->nodes.at[p].out[0]].layout;
+        if (step_type(g, &g->nodes.at[p]) == step_type(g, n) &&
+            weir_shape_equal(&made->desc, &shape->desc) &&
+            can_merge(f, &f->groups[f->group_of[p]], &f->groups[f->group_of[i]]))
+            merge(f, f->group_of[p], f->group_of[i]);
+    }
+}
+
+/* ---- emitting ---- */
+
+/* Where step `s` of the program finds the operand: an input of the program or an earlier step. */
+static int64_t operand_of(const weir_fuser *f, const weir_group *a, const uint32_t *in,
+                          uint32_t nin, uint32_t value)
+{
+    for (uint32_t j = 0; j < nin; j++)
+        if (weir_view_equal(f->g, in[j], value))
+            return j;
+    const uint32_t m = f->maker[weir_store_of(f->g, value)];
+    uint32_t       step = 0;
+    for (uint32_t j = 0; a->member[j] != m; j++)
+        step += !weir_cast_rounds(f->g, &f->g->nodes.at[a->member[j]]);
+    return (int64_t)nin + step;
+}
+
+static weir_ew_step step_of(const weir_fuser *f, const weir_group *a, const uint32_t *in,
+                            uint32_t nin, const weir_node *n)
+{
+    weir_ew_step st = {.op = n->op, .rng = n->rng};
+
+    if (n->attr_bytes >= sizeof(weir_ew_attr)) {
+        st.s = ((const weir_ew_attr *)n->attr)->s;
+        st.t = ((const weir_ew_attr *)n->attr)->t;
+    }
+    for (int k = 0; k < n->nin; k++)
+        st.src[k] = operand_of(f, a, in, nin, n->in[k]);
+    return st;
+}
+
+/* The group becomes one node in the place of its last member, whose result it gives if nobody wants
+ * any. */
+static weir_status emit(weir_fuser *f, const weir_group *a)
+{
+    weir_graph      *g = f->g;
+    uint32_t         in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
+    weir_node        fused = {.op = WEIR_OP_FUSED, .phase = g->nodes.at[a->last].phase,
+                              .segment = g->nodes.at[a->last].segment,
+                              .attr_bytes = sizeof(weir_ew_program)};
+    weir_ew_program *p = weir_mem_zalloc(1, sizeof *p);
+
+    if (!p)
+        return WEIR_ERR_NOMEM;
+    const uint32_t nin = weir_group_inputs(f, a, &weir_group_nobody, in);
+    p->type = step_type(g, &g->nodes.at[a->last]);
+    p->nin = nin;
+    memcpy(fused.in, in, nin * sizeof *in);
+    fused.nin = (uint8_t)nin;
+    fused.region = g->nodes.at[a->member[0]].region;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const weir_node *n = &g->nodes.at[a->member[i]];
+        fused.region = n->region == fused.region ? fused.region : 0;
+        const bool       cast = weir_cast_rounds(g, n);
+        if (!cast)
+            p->step[p->nstep++] = step_of(f, a, in, nin, n);
+        const bool       last = i + 1 == a->n && fused.nout == 0;
+        if (last || weir_group_gives(f, a, &weir_group_nobody, a->member[i])) {
+            p->out[p->nout++] = cast ? operand_of(f, a, in, nin, n->in[0]) - nin : p->nstep - 1;
+            fused.out[fused.nout++] = n->out[0];
+        }
+    }
+    fused.attr = p;
+    for (uint32_t i = 0; i + 1 < a->n; i++)
+        g->nodes.at[a->member[i]].dead = true;
+    weir_mem_free(g->nodes.at[a->last].attr);
+    g->nodes.at[a->last] = fused;
+    return WEIR_OK;
+}
+
+weir_status weir_pass_fuse(weir_graph *g)
+{
+    weir_fuser  f = {.g = g};
+    weir_status status = WEIR_OK;
+
+    f.group_of = weir_mem_alloc((g->nodes.n + 1) * sizeof *f.group_of);
+    f.groups = weir_mem_zalloc(g->nodes.n + 1, sizeof *f.groups);
+    f.late = weir_mem_zalloc(g->stores.n + 1, sizeof *f.late);
+    if (!f.group_of || !f.groups || !f.late || !weir_fuser_index(&f)) {
+        weir_fuser_free(&f);
+        return WEIR_ERR_NOMEM;
+    }
+    memset(f.group_of, 0xff, (g->nodes.n + 1) * sizeof *f.group_of);
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        if (fusable(g, &g->nodes.at[i])) {
+            f.group_of[i] = i;
+            f.groups[i] = weir_group_alone(i);
+            join_producers(&f, i);
+        }
+    for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++)
+        if (weir_cast_widens(g, &g->nodes.at[i]))
+            status = weir_fuse_widen(&f, i);
+    for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++)
+        if (f.group_of[i] != WEIR_NONE && (f.groups[i].n > 1 || f.groups[i].widens))
+            status = emit(&f, &f.groups[i]);
+    weir_fuser_free(&f);
+    weir_graph_compact(g);
+    return status;
+}

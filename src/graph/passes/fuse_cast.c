@@ -1,0 +1,319 @@
+/* fuse_cast.c - casts between f32 and the halves at the edges of fused groups.
+ *
+ * One that rounds is a member of the group that makes its input, one that widens is none: its
+ * readers read the half. Neither may make a plan hold more memory than groups and casts apart do:
+ * what counts is what the storages that they touch take while they run, results in the place of
+ * operands that die there taken into account. In between, what is no longer there was larger. */
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/passes/fuse.h"
+
+bool weir_cast_widens(const weir_graph *g, const weir_node *n)
+{
+    return n->op == WEIR_OP_CAST && weir_is_half(weir_fuse_type(g, n->in[0])) &&
+           weir_fuse_type(g, n->out[0]) == WEIR_F32;
+}
+
+bool weir_cast_rounds(const weir_graph *g, const weir_node *n)
+{
+    return n->op == WEIR_OP_CAST && weir_fuse_type(g, n->in[0]) == WEIR_F32 &&
+           weir_is_half(weir_fuse_type(g, n->out[0]));
+}
+
+/* ---- the memory that is held while a group runs ---- */
+
+static bool reads(const weir_node *n, const weir_graph *g, uint32_t store)
+{
+    for (int k = 0; k < n->nin && !n->dead; k++)
+        if (weir_store_of(g, n->in[k]) == store)
+            return true;
+    return false;
+}
+
+static uint32_t place_of(const weir_fuser *f, uint32_t node)
+{
+    return f->group_of[node] == WEIR_NONE ? node : f->groups[f->group_of[node]].last;
+}
+
+/* The last place at which a storage is read, where `run` stands at `at`. */
+static uint32_t last_use(const weir_fuser *f, uint32_t store, const weir_group *run, uint32_t at)
+{
+    uint32_t last = f->late[store];
+
+    for (uint32_t r = f->reader_first[store]; r < f->reader_first[store + 1]; r++) {
+        const uint32_t k = f->reader[r], place = weir_group_has(run, k) ? at : place_of(f, k);
+        if (place > last && reads(&f->g->nodes.at[k], f->g, store))
+            last = place;
+    }
+    return last;
+}
+
+/* May result `out` of the group at `at` take over the memory of its operand `in`? */
+static bool takes_over(const weir_fuser *f, const weir_group *run, uint32_t at, uint32_t in,
+                       uint32_t out)
+{
+    const weir_value *x = &f->g->values.at[in], *y = &f->g->values.at[out];
+    const weir_store *from = &f->g->stores.at[x->store], *to = &f->g->stores.at[y->store];
+
+    return !from->external && !to->external && from->bytes == to->bytes && x->offset == 0 &&
+           weir_desc_equal(&x->layout.desc, &y->layout.desc) && weir_shape_is_dense(&x->layout) &&
+           !weir_group_makes(f, run, &weir_group_nobody, x->store) &&
+           last_use(f, x->store, run, at) <= at;
+}
+
+/* Bytes of results that take over what dies at `at`. */
+static size_t taken_over(const weir_fuser *f, const weir_group *run, uint32_t at)
+{
+    uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
+    uint32_t n = weir_group_inputs(f, run, &weir_group_nobody, in);
+    size_t   bytes = 0;
+
+    for (uint32_t i = 0; i < run->n; i++) {
+        const uint32_t out = f->g->nodes.at[run->member[i]].out[0];
+        uint32_t       k = weir_group_gives(f, run, &weir_group_nobody, run->member[i]) ? 0 : n;
+        while (k < n && !takes_over(f, run, at, in[k], out))
+            k++;
+        if (k < n) {
+            bytes += weir_store_at(f->g, out)->bytes;
+            in[k] = in[--n];
+        }
+    }
+    return bytes;
+}
+
+/* Of a storage that a member of `run` or of another group reads or makes: its bytes if it is held
+ * while `run` runs at `at`. */
+static size_t held_of(const weir_fuser *f, uint32_t store, const weir_group *run, uint32_t at)
+{
+    const uint32_t m = f->maker[store];
+    bool           held = false;
+
+    if (f->g->stores.at[store].external || m == WEIR_NONE)
+        return 0;
+    for (uint32_t i = 0; i < run->n && !held; i++)
+        held = reads(&f->g->nodes.at[run->member[i]], f->g, store);
+    if (weir_group_has(run, m))
+        held = weir_group_gives(f, run, &weir_group_nobody, m);
+    else
+        held = held || (place_of(f, m) < at && last_use(f, store, run, at) >= at);
+    return held ? f->g->stores.at[store].bytes : 0;
+}
+
+/* Bytes of what members of `a` and `b` read and make that are held while `run` runs at `at`: one of
+ * the two, or both as one. */
+static size_t held(const weir_fuser *f, const weir_group *run, uint32_t at, const weir_group *a,
+                   const weir_group *b)
+{
+    const weir_group *both[2] = {a, b};
+    uint32_t          seen[2 * WEIR_EW_MAX_STEPS * (WEIR_MAX_IN + 1)], n = 0;
+    size_t            bytes = 0;
+
+    for (int side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < both[side]->n; i++) {
+            const weir_node *m = &f->g->nodes.at[both[side]->member[i]];
+            for (int k = 0; k <= m->nin; k++) {
+                const uint32_t s = weir_store_of(f->g, k < m->nin ? m->in[k] : m->out[0]);
+                uint32_t       j = 0;
+                while (j < n && seen[j] != s)
+                    j++;
+                if (j == n) {
+                    seen[n++] = s;
+                    bytes += held_of(f, s, run, at);
+                }
+            }
+        }
+    return bytes - taken_over(f, run, at);
+}
+
+static bool has_casts(const weir_graph *g, const weir_group *a)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        if (g->nodes.at[a->member[i]].op == WEIR_OP_CAST)
+            return true;
+    return false;
+}
+
+/* What runs at one place with nothing in between may hold what the other holds there. */
+bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_group *late)
+{
+    if (!has_casts(f->g, early) && !has_casts(f->g, late))
+        return false;
+    const weir_group all = weir_group_joined(early, late);
+    size_t           most = held(f, late, late->last, early, late);
+
+    if (weir_group_between(early, late) == 0) {
+        const size_t before = held(f, early, early->last, early, late);
+        most = before > most ? before : most;
+    }
+    return held(f, &all, late->last, early, late) > most;
+}
+
+/* ---- casts that widen ---- */
+
+/* Can view `v` of what the cast makes be one of what it reads? */
+static bool seen_through(const weir_graph *g, const weir_node *cast, uint32_t v)
+{
+    const weir_layout *from = &g->values.at[cast->in[0]].layout;
+
+    return weir_view_equal(g, v, cast->out[0]) ||
+           (weir_shape_is_dense(from) && weir_shape_is_dense(&g->values.at[cast->out[0]].layout));
+}
+
+/* That view; WEIR_NONE when memory is short. */
+static uint32_t see_through(weir_graph *g, const weir_node *cast, uint32_t v)
+{
+    const weir_value from = g->values.at[cast->in[0]], made = g->values.at[cast->out[0]];
+    weir_value       view = g->values.at[v];
+
+    if (weir_view_equal(g, v, cast->out[0]))
+        return cast->in[0];
+    view.layout.desc.dtype = from.layout.desc.dtype;
+    return weir_graph_value_of(g, from.store, &view.layout,
+                               view.offset - made.offset + from.offset);
+}
+
+/* May the group read what the cast reads: is that there as it was, and do only steps want it? */
+static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
+{
+    const weir_node *c = &f->g->nodes.at[cast];
+    const uint32_t   from = weir_store_of(f->g, c->in[0]), made = weir_store_of(f->g, c->out[0]);
+
+    for (uint32_t w = f->writer_first[from]; w < f->writer_first[from + 1]; w++)
+        if (f->writer[w] > cast && f->writer[w] < a->last)
+            return false;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const weir_node *m = &f->g->nodes.at[a->member[i]];
+        for (int k = 0; k < m->nin; k++)
+            if (weir_store_of(f->g, m->in[k]) == made &&
+                (weir_cast_rounds(f->g, m) || !seen_through(f->g, c, m->in[k])))
+                return false;
+    }
+    return true;
+}
+
+/* Members that read what the cast makes read its operand. */
+static weir_status read_half(weir_fuser *f, uint32_t cast, const weir_group *a)
+{
+    weir_graph     *g = f->g;
+    const weir_node c = g->nodes.at[cast];
+    const uint32_t  made = weir_store_of(g, c.out[0]);
+
+    for (uint32_t i = 0; i < a->n; i++)
+        for (int k = 0; k < g->nodes.at[a->member[i]].nin; k++) {
+            const uint32_t v = g->nodes.at[a->member[i]].in[k];
+            if (weir_store_of(g, v) != made)
+                continue;
+            const uint32_t half = see_through(g, &c, v);
+            if (half == WEIR_NONE)
+                return WEIR_ERR_NOMEM;
+            g->nodes.at[a->member[i]].in[k] = half;
+        }
+    return WEIR_OK;
+}
+
+/* Is nothing between the cast and the group but members and other casts for them? */
+static bool next_to(const weir_fuser *f, uint32_t cast, const weir_group *a)
+{
+    for (uint32_t i = cast + 1; i < a->last; i++) {
+        const weir_node *n = &f->g->nodes.at[i];
+        bool             ours = n->dead || weir_group_has(a, i);
+        for (uint32_t m = 0; m < a->n && !ours && weir_cast_widens(f->g, n); m++)
+            ours = reads(&f->g->nodes.at[a->member[m]], f->g, weir_store_of(f->g, n->out[0]));
+        if (!ours)
+            return false;
+    }
+    return true;
+}
+
+/* Most of what is held, of storages of the cast and the group, while one of the two runs. */
+static size_t held_apart(const weir_fuser *f, uint32_t cast, const weir_group *a)
+{
+    const weir_group c = weir_group_alone(cast);
+    const size_t     there = held(f, a, a->last, &c, a);
+    const size_t     before = next_to(f, cast, a) ? held(f, &c, cast, &c, a) : 0;
+
+    return before > there ? before : there;
+}
+
+/* Members of the group read the half, if that holds no more memory there. *done: they do. */
+static weir_status try_half(weir_fuser *f, uint32_t cast, weir_group *a, bool *done)
+{
+    const weir_group c = weir_group_alone(cast);
+    const uint32_t   from = weir_store_of(f->g, f->g->nodes.at[cast].in[0]);
+    const size_t     before = held_apart(f, cast, a);
+    const uint32_t   late = f->late[from];
+    uint32_t         in[WEIR_EW_MAX_STEPS][WEIR_EW_MAX_IN];
+
+    for (uint32_t i = 0; i < a->n; i++)
+        memcpy(in[i], f->g->nodes.at[a->member[i]].in, sizeof in[i]);
+    WEIR_TRY(read_half(f, cast, a));
+    f->late[from] = late > a->last ? late : a->last;
+    *done = held(f, a, a->last, &c, a) <= before;
+    if (*done) {
+        a->widens = true;
+        return WEIR_OK;
+    }
+    f->late[from] = late;
+    for (uint32_t i = 0; i < a->n; i++)
+        memcpy(f->g->nodes.at[a->member[i]].in, in[i], sizeof in[i]);
+    return WEIR_OK;
+}
+
+/* The last group before `place` that reads the storage; NULL: none. */
+static weir_group *reader_before(const weir_fuser *f, uint32_t store, uint32_t place)
+{
+    weir_group *last = NULL;
+
+    for (uint32_t r = f->reader_first[store]; r < f->reader_first[store + 1]; r++) {
+        const uint32_t k = f->reader[r];
+        if (f->group_of[k] == WEIR_NONE || !reads(&f->g->nodes.at[k], f->g, store))
+            continue;
+        weir_group *const a = &f->groups[f->group_of[k]];
+        if (a->last < place && (!last || a->last > last->last))
+            last = a;
+    }
+    return last;
+}
+
+static bool all_can_widen(const weir_fuser *f, uint32_t cast)
+{
+    const uint32_t made = weir_store_of(f->g, f->g->nodes.at[cast].out[0]);
+
+    for (uint32_t r = f->reader_first[made]; r < f->reader_first[made + 1]; r++) {
+        const uint32_t a = f->group_of[f->reader[r]];
+        if (a == WEIR_NONE || !can_widen(f, cast, &f->groups[a]))
+            return false;
+    }
+    return !f->g->stores.at[made].external;
+}
+
+/* Is the half there as long as what the cast makes will be if the group no longer reads that? */
+static bool outlives(const weir_fuser *f, uint32_t cast, const weir_group *a)
+{
+    const uint32_t from = weir_store_of(f->g, f->g->nodes.at[cast].in[0]);
+    const uint32_t made = weir_store_of(f->g, f->g->nodes.at[cast].out[0]);
+    uint32_t       until = last_use(f, made, a, 0);
+
+    if (f->g->stores.at[made].external || until > a->last)
+        until = a->last;
+    return f->g->stores.at[from].external || last_use(f, from, &weir_group_nobody, 0) >= until;
+}
+
+/* Groups read what a cast widens in place of its result, the last one first: as the result then
+ * dies earlier, only the first of them can need more memory. */
+weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast)
+{
+    const uint32_t made = weir_store_of(f->g, f->g->nodes.at[cast].out[0]);
+    bool           all = all_can_widen(f, cast);
+
+    for (weir_group *a = reader_before(f, made, WEIR_NONE); a;
+         a = reader_before(f, made, a->last)) {
+        bool done = false;
+        if (all || (can_widen(f, cast, a) && outlives(f, cast, a)))
+            WEIR_TRY(try_half(f, cast, a, &done));
+        all = all && done;
+    }
+    f->g->nodes.at[cast].dead = all && f->reader_first[made] < f->reader_first[made + 1];
+    return WEIR_OK;
+}

@@ -1,0 +1,141 @@
+/* fuse_group.c - who is in a group of element-wise nodes, and what others see of it. See fuse.h. */
+#include <string.h>
+
+#include "core/mem.h"
+#include "graph/passes/fuse.h"
+
+const weir_group weir_group_nobody = {0};
+
+/* Turns counts in first[1..n] into offsets. */
+static void offsets(uint32_t *first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        first[i + 1] += first[i];
+}
+
+bool weir_fuser_index(weir_fuser *f)
+{
+    const weir_graph *g = f->g;
+    uint32_t          reads = 0;
+
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        reads += g->nodes.at[i].nin;
+    f->maker = weir_mem_alloc((g->stores.n + 1) * sizeof *f->maker);
+    f->reader_first = weir_mem_zalloc(g->stores.n + 2, sizeof *f->reader_first);
+    f->writer_first = weir_mem_zalloc(g->stores.n + 2, sizeof *f->writer_first);
+    f->reader = weir_mem_alloc((reads + 1) * sizeof *f->reader);
+    f->writer = weir_mem_alloc((reads + 1) * sizeof *f->writer);
+    if (!f->maker || !f->reader_first || !f->writer_first || !f->reader || !f->writer)
+        return false;
+    memset(f->maker, 0xff, (g->stores.n + 1) * sizeof *f->maker);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < g->nodes.n; i++) {
+            const weir_node *n = &g->nodes.at[i];
+            for (int k = 0; k < n->nin; k++) {
+                const uint32_t s = weir_store_of(g, n->in[k]);
+                const bool     writes = weir_opdefs[n->op]->mutates >> k & 1;
+                if (pass == 0) {
+                    f->reader_first[s + 2]++;
+                    f->writer_first[s + 2] += writes;
+                } else {
+                    f->reader[f->reader_first[s + 1]++] = i;
+                    if (writes)
+                        f->writer[f->writer_first[s + 1]++] = i;
+                }
+            }
+            for (int k = 0; k < n->nout; k++)
+                f->maker[weir_store_of(g, n->out[k])] = i;
+        }
+        if (pass == 0) {
+            offsets(f->reader_first, g->stores.n + 1);
+            offsets(f->writer_first, g->stores.n + 1);
+        }
+    }
+    return true;
+}
+
+void weir_fuser_free(weir_fuser *f)
+{
+    weir_mem_free(f->group_of);
+    weir_mem_free(f->groups);
+    weir_mem_free(f->maker);
+    weir_mem_free(f->reader_first);
+    weir_mem_free(f->reader);
+    weir_mem_free(f->writer_first);
+    weir_mem_free(f->writer);
+    weir_mem_free(f->late);
+}
+
+weir_group weir_group_alone(uint32_t node)
+{
+    return (weir_group){.last = node, .n = 1, .member = {node}};
+}
+
+weir_group weir_group_joined(const weir_group *a, const weir_group *b)
+{
+    weir_group all = {0};
+    uint32_t   i = 0, k = 0;
+
+    while (i < a->n || k < b->n) {
+        const bool from_a = k == b->n || (i < a->n && a->member[i] < b->member[k]);
+        all.member[all.n++] = from_a ? a->member[i++] : b->member[k++];
+    }
+    all.last = all.member[all.n - 1];
+    return all;
+}
+
+bool weir_group_has(const weir_group *a, uint32_t node)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->member[i] == node)
+            return true;
+    return false;
+}
+
+bool weir_group_makes(const weir_fuser *f, const weir_group *a, const weir_group *b,
+                      uint32_t store)
+{
+    const uint32_t m = f->maker[store];
+    return m != WEIR_NONE && (weir_group_has(a, m) || weir_group_has(b, m));
+}
+
+bool weir_group_gives(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t m)
+{
+    const uint32_t out = weir_store_of(f->g, f->g->nodes.at[m].out[0]);
+
+    if (f->g->stores.at[out].external)
+        return true;
+    for (uint32_t r = f->reader_first[out]; r < f->reader_first[out + 1]; r++)
+        if (!weir_group_has(a, f->reader[r]) && !weir_group_has(b, f->reader[r]))
+            return true;
+    return false;
+}
+
+uint32_t weir_group_inputs(const weir_fuser *f, const weir_group *a, const weir_group *b,
+                           uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN])
+{
+    const weir_group *both[2] = {a, b};
+    uint32_t          n = 0;
+
+    for (int side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < both[side]->n; i++) {
+            const weir_node *m = &f->g->nodes.at[both[side]->member[i]];
+            for (int k = 0; k < m->nin; k++) {
+                uint32_t j = 0;
+                while (j < n && !weir_view_equal(f->g, in[j], m->in[k]))
+                    j++;
+                if (j == n && !weir_group_makes(f, a, b, weir_store_of(f->g, m->in[k])))
+                    in[n++] = m->in[k];
+            }
+        }
+    return n;
+}
+
+uint32_t weir_group_between(const weir_group *early, const weir_group *late)
+{
+    uint32_t between = late->last - early->last - 1;
+
+    for (uint32_t i = 0; i < late->n; i++)
+        between -= late->member[i] > early->last && late->member[i] < late->last;
+    return between;
+}

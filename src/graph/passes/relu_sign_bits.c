@@ -1,0 +1,125 @@
+/* relu_sign_bits.c - a value that after the forward only ReLU gradients read is kept as one bit per
+ * element.
+ *
+ * The gradient of ReLU needs the sign of its result only (Jain et al., "Gist", ISCA 2018,
+ * binarize). If nothing else in the backward reads the result, a SIGN_PACK behind its producer
+ * makes the bits, the gradients read those, and the value itself dies with its last forward reader.
+ * Costs one read of the value, so small values are left alone. */
+#include <string.h>
+
+#include "core/dtype.h"
+#include "core/status.h"
+#include "graph/passes/passes.h"
+
+#define MASK_MIN_BYTES ((size_t)1 << 20)
+
+typedef struct weir_mask_use {
+    uint32_t producer;
+    bool     gradient;      /* a RELU_GRAD reads it as y */
+    bool     other;         /* something else in the backward reads it */
+} weir_mask_use;
+
+static void note_uses(const weir_graph *g, weir_mask_use *use)
+{
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        use[i].producer = WEIR_NONE;
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_node *n = &g->nodes.at[i];
+        for (int k = 0; k < n->nin; k++) {
+            weir_mask_use *u = &use[weir_store_of(g, n->in[k])];
+            if (n->op == WEIR_OP_RELU_GRAD && k == 1 && n->in[0] != n->in[1])
+                u->gradient = true;
+            else if (n->phase != WEIR_FORWARD)
+                u->other = true;
+        }
+        for (int k = 0; k < n->nout; k++)
+            use[weir_store_of(g, n->out[k])].producer = i;
+    }
+}
+
+static bool worth(const weir_graph *g, uint32_t store, const weir_mask_use *u)
+{
+    const weir_store *s = &g->stores.at[store];
+
+    if (s->external || s->bytes < MASK_MIN_BYTES || !u->gradient || u->other ||
+        u->producer == WEIR_NONE)
+        return false;
+    const weir_node *n = &g->nodes.at[u->producer];
+    return n->phase == WEIR_FORWARD && weir_store_of(g, n->out[0]) == store &&
+           weir_is_float(g->values.at[n->out[0]].layout.desc.dtype);
+}
+
+/* Appends bits = SIGN_PACK(y) at the end of the list; the caller moves it. */
+static weir_status append_pack(weir_graph *g, uint32_t y, uint32_t *bits)
+{
+    const weir_layout l = g->values.at[y].layout;
+    const weir_layout packed = {.desc = weir_1d(WEIR_U8, (weir_shape_count(&l.desc) + 7) / 8),
+                                .stride = {1}};
+    const uint32_t store = weir_graph_store_new(g, weir_shape_bytes(&packed.desc),
+                                                WEIR_KIND_ACTIVATION);
+    if (store == WEIR_NONE)
+        return WEIR_ERR_NOMEM;
+    *bits = weir_graph_value_of(g, store, &packed, 0);
+    weir_node *n = *bits == WEIR_NONE ? NULL : weir_graph_node_new(g, WEIR_OP_SIGN_PACK, NULL, 0);
+    if (!n)
+        return WEIR_ERR_NOMEM;
+    n->phase = WEIR_FORWARD;
+    n->nin = n->nout = 1;
+    n->in[0] = y;
+    n->out[0] = *bits;
+    return WEIR_OK;
+}
+
+/* Packs behind the producer and lets the gradients read the bits. Only gradients that read the
+ * value exactly as it was made can do so. */
+static weir_status pack(weir_graph *g, uint32_t producer, uint32_t y)
+{
+    const uint32_t store = weir_store_of(g, y);
+    uint32_t       bits;
+
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i].op == WEIR_OP_RELU_GRAD &&
+            weir_store_of(g, g->nodes.at[i].in[1]) == store &&
+            (g->nodes.at[i].in[1] != y ||
+             !weir_shape_is_dense(&g->values.at[g->nodes.at[i].in[0]].layout)))
+            return WEIR_OK;
+    WEIR_TRY(append_pack(g, y, &bits));
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        weir_node *n = &g->nodes.at[i];
+        if (n->op == WEIR_OP_RELU_GRAD && n->in[1] == y) {
+            n->op = WEIR_OP_SIGN_RELU_GRAD;
+            n->in[1] = bits;
+            weir_mem_free(n->attr);
+            n->attr = NULL;
+            n->attr_bytes = 0;
+        }
+    }
+    weir_node made = g->nodes.at[g->nodes.n - 1];
+    made.region = g->nodes.at[producer].region;
+    memmove(&g->nodes.at[producer + 2], &g->nodes.at[producer + 1],
+            sizeof made * (g->nodes.n - producer - 2));
+    g->nodes.at[producer + 1] = made;
+    return WEIR_OK;
+}
+
+weir_status weir_pass_mask(weir_graph *g)
+{
+    const uint32_t stores = g->stores.n;
+    weir_mask_use *use = weir_mem_zalloc(stores + 1, sizeof *use);
+    weir_status    status = use ? WEIR_OK : WEIR_ERR_NOMEM;
+
+    if (use)
+        note_uses(g, use);
+    for (uint32_t i = 0; i < stores && status == WEIR_OK; i++) {
+        if (!worth(g, i, &use[i]))
+            continue;
+        const uint32_t producer = use[i].producer;
+        const uint32_t before = g->nodes.n;
+        status = pack(g, producer, g->nodes.at[producer].out[0]);
+        for (uint32_t k = 0; k < stores && g->nodes.n > before; k++)
+            if (use[k].producer != WEIR_NONE && use[k].producer > producer)
+                use[k].producer++;
+    }
+    weir_mem_free(use);
+    return status;
+}

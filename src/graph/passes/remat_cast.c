@@ -1,0 +1,116 @@
+/* remat_cast.c - what a cast made for the forward is made again for the backward.
+ *
+ * In mixed precision norms and sums read a product's result as f32, and their gradients do so once
+ * more; products read a weight as a half, and so do theirs. Kept from the forward to the backward
+ * the one would take twice the bytes of the half that it came from, the other would stand beside
+ * the parameter. So gradients get a cast of their own, right before the first of them. Costs one
+ * pass over the value, so small ones are left alone. */
+#include <string.h>
+
+#include "core/attr.h"
+#include "core/dtype.h"
+#include "core/status.h"
+#include "graph/passes/passes.h"
+
+#define RECAST_MIN_BYTES ((size_t)1 << 16)
+
+/* Is the node a forward cast whose input takes less to keep than what it makes? */
+static bool suits(const weir_graph *g, const weir_node *n)
+{
+    if (n->dead || n->op != WEIR_OP_CAST || n->phase != WEIR_FORWARD || n->region != 0)
+        return false;
+    const weir_value *const from = &g->values.at[n->in[0]], *const to = &g->values.at[n->out[0]];
+    const weir_store *const made = &g->stores.at[to->store];
+    const bool              there = g->stores.at[from->store].external;
+    return weir_is_any_float(from->layout.desc.dtype) && weir_is_any_float(to->layout.desc.dtype) &&
+           (there || weir_dtype_size(from->layout.desc.dtype) <
+                         weir_dtype_size(to->layout.desc.dtype)) &&
+           !made->external && made->bytes >= RECAST_MIN_BYTES;
+}
+
+static bool reads(const weir_graph *g, const weir_node *n, uint32_t store)
+{
+    for (int k = 0; k < n->nin && !n->dead; k++)
+        if (weir_store_of(g, n->in[k]) == store)
+            return true;
+    return false;
+}
+
+static bool overwrites(const weir_graph *g, const weir_node *n, uint32_t store)
+{
+    for (int k = 0; k < n->nin && !n->dead; k++)
+        if (weir_opdefs[n->op]->mutates >> k & 1 && weir_store_of(g, n->in[k]) == store)
+            return true;
+    return false;
+}
+
+/* The first node of the backward that reads what node `cast` made, if the forward reads it, too,
+ * and nothing overwrites the cast's input before. */
+static uint32_t first_gradient(const weir_graph *g, uint32_t cast)
+{
+    const uint32_t from = weir_store_of(g, g->nodes.at[cast].in[0]);
+    const uint32_t made = weir_store_of(g, g->nodes.at[cast].out[0]);
+    bool           forward = false;
+
+    for (uint32_t i = cast + 1; i < g->nodes.n; i++) {
+        const weir_node *const n = &g->nodes.at[i];
+        if (reads(g, n, made) && n->phase != WEIR_FORWARD)
+            return forward ? i : WEIR_NONE;
+        forward = forward || reads(g, n, made);
+        if (overwrites(g, n, from))
+            return WEIR_NONE;
+    }
+    return WEIR_NONE;
+}
+
+/* Lets readers from node `first` on, all but those of the forward, read storage `to` in place of
+ * `from`. */
+static weir_status move_readers(weir_graph *g, uint32_t first, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = first; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.at[i].nin; k++) {
+            const weir_node *const n = &g->nodes.at[i];
+            const weir_value       v = g->values.at[n->in[k]];
+            if (n->dead || n->phase == WEIR_FORWARD || v.store != from)
+                continue;
+            const uint32_t moved = weir_graph_value_of(g, to, &v.layout, v.offset);
+            if (moved == WEIR_NONE)
+                return WEIR_ERR_NOMEM;
+            g->nodes.at[i].in[k] = moved;
+        }
+    return WEIR_OK;
+}
+
+/* The cast `node` once more, before node `first`. */
+static weir_status again(weir_graph *g, uint32_t node, uint32_t first)
+{
+    const weir_node  cast = g->nodes.at[node];
+    const weir_value out = g->values.at[cast.out[0]];
+    const uint32_t   store = weir_graph_store_new(g, g->stores.at[out.store].bytes,
+                                                  WEIR_KIND_GRADIENT);
+    if (store == WEIR_NONE)
+        return WEIR_ERR_NOMEM;
+    const uint32_t made = weir_graph_value_of(g, store, &out.layout, out.offset);
+    if (made == WEIR_NONE || !weir_graph_node_new(g, WEIR_OP_CAST, cast.attr, cast.attr_bytes))
+        return WEIR_ERR_NOMEM;
+    weir_node own = g->nodes.at[g->nodes.n - 1];
+    own.phase = g->nodes.at[first].phase;
+    own.nin = own.nout = 1;
+    own.in[0] = cast.in[0];
+    own.out[0] = made;
+    memmove(&g->nodes.at[first + 1], &g->nodes.at[first], sizeof own * (g->nodes.n - 1 - first));
+    g->nodes.at[first] = own;
+    return move_readers(g, first + 1, out.store, store);
+}
+
+weir_status weir_pass_recast(weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        if (!suits(g, &g->nodes.at[i]))
+            continue;
+        const uint32_t first = first_gradient(g, i);
+        if (first != WEIR_NONE)
+            WEIR_TRY(again(g, i, first));
+    }
+    return WEIR_OK;
+}

@@ -1,0 +1,312 @@
+/* beam.c - level by level: of all states with k items placed the best are kept, and each is grown
+ * by one item (beam search: Lowerre 1976; filtered by a bound: Ow and Morton 1988).
+ *
+ * Depth first is stuck where there is room to spare: what wastes too much low down shows high up,
+ * and the search tries all that lies between. States with as many items compare well: each section
+ * is judged by the room that it will have left if its pile ends as low as it can (exact_state.c),
+ * and one that has lost most of its room weighs as much as all others. What is left to place may
+ * count too, so that large items come soon. A level keeps `width` states with different items left.
+ *
+ * A state is grown at the section where exact_state.c branches: by each item that can lie at its
+ * floor, and, after its floor has risen past that, by each at the next section, and so on a few
+ * times. A child's loss is found from its parent's survey: an item raises those that share a
+ * section with it to its top, and only piles of sections that these cross change. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/placement/exact.h"
+
+enum {
+    RISES = 8,                  /* of one state before it grows */
+    CHILDREN = 8                /* held for each place of `width` until the best are kept */
+};
+
+typedef struct weir_child {
+    double   loss;              /* less is better */
+    uint64_t left;              /* hash of the items left */
+    uint32_t parent, span;
+    uint32_t rises;             /* of the parent before it */
+    int64_t  offset;
+} weir_child;
+
+typedef struct weir_beam {
+    weir_exact *x;
+    uint32_t    lo, hi;
+    uint32_t    first, items;   /* spans of the run */
+    int64_t    *states, *grown; /* [width] floors of the run, then offsets of its items */
+    size_t      stride;
+    uint32_t    n;              /* states of this level */
+    weir_undo  *rise;           /* [width][RISES] floors of a state that rose */
+    weir_child *child;          /* [width * CHILDREN] */
+    uint32_t    children;
+    uint64_t   *seen;           /* [slots] hashes of the states kept, 0: none */
+    uint32_t    slots;          /* a power of two */
+    int64_t    *end;            /* [sections of the run] of a child */
+    double     *loss;           /* [sections of the run] of the parent, */
+    double      sum;            /* together */
+    uint64_t    left;           /* the parent's, and */
+    int64_t     area;           /* bytes of its items left, section by section */
+} weir_beam;
+
+static uint64_t hash_of(const weir_exact *x, uint32_t i)
+{
+    return weir_exact_mix(x->s.span[i].kind * 0x9e3779b97f4a7c15u + 1);
+}
+
+static int64_t area_of(const weir_place_span *v)
+{
+    return (int64_t)(v->b - v->a) * v->bytes;
+}
+
+/* ---- states ---- */
+
+static void load(weir_beam *b, const int64_t *state)
+{
+    weir_exact    *x = b->x;
+    const uint32_t sections = b->hi - b->lo;
+
+    x->placed.n = x->undo.n = x->cases.n = 0;
+    memcpy(x->floor + b->lo, state, sections * sizeof *state);
+    memcpy(x->at + b->first, state + sections, b->items * sizeof *state);
+    memset(x->total + b->lo, 0, sections * sizeof *x->total);
+    b->left = 0;
+    b->area = 0;
+    for (uint32_t i = b->first; i < b->first + b->items; i++) {
+        const weir_place_span *v = &x->s.span[i];
+        if (x->at[i] >= 0)
+            continue;
+        b->left += hash_of(x, i);
+        b->area += area_of(v);
+        for (uint32_t s = v->a; s < v->b; s++)
+            x->total[s] += v->bytes;
+    }
+}
+
+static void save(const weir_beam *b, int64_t *state)
+{
+    const uint32_t sections = b->hi - b->lo;
+
+    memcpy(state, b->x->floor + b->lo, sections * sizeof *state);
+    memcpy(state + sections, b->x->at + b->first, b->items * sizeof *state);
+}
+
+/* ---- children ---- */
+
+static double loss_of(const weir_beam *b, uint32_t section, int64_t end)
+{
+    const weir_exact *x = b->x;
+    const double      little = x->spare * (double)x->cap + 1;
+
+    return ((double)x->room[section] + little) / ((double)(x->cap - end) + little);
+}
+
+static void judge_parent(weir_beam *b)
+{
+    b->sum = 0;
+    for (uint32_t s = b->lo; s < b->hi; s++) {
+        b->loss[s - b->lo] = b->x->total[s] > 0 ? loss_of(b, s, b->x->view[s].end) : 0;
+        b->sum += b->loss[s - b->lo];
+    }
+}
+
+/* Span i comes next on the piles of sections [from, to). */
+static void pile(weir_beam *b, uint32_t i, int64_t high, uint32_t from, uint32_t to)
+{
+    const weir_place_span *v = &b->x->s.span[i];
+    const uint32_t         z = v->b < to ? v->b : to;
+
+    for (uint32_t s = v->a > from ? v->a : from; s < z; s++) {
+        int64_t *end = &b->end[s - b->lo];
+        *end = (*end > high ? *end : high) + v->bytes;
+    }
+}
+
+static bool shares(const weir_place_span *v, const weir_place_span *w)
+{
+    return v->a < w->b && w->a < v->b;
+}
+
+/* The loss with span i at the offset; negative: a dead end. */
+static double judge_child(weir_beam *b, uint32_t i, int64_t offset)
+{
+    const weir_exact      *x = b->x;
+    const weir_place_span *v = &x->s.span[i];
+    const int64_t          top = offset + v->bytes;
+    uint32_t               from = v->a, to = v->b, below = 0;
+    double                 loss = b->sum;
+
+    for (; below < x->orders && x->high[x->order[below]] <= top; below++) {
+        const weir_place_span *w = &x->s.span[x->order[below]];
+        if (shares(v, w)) {
+            from = w->a < from ? w->a : from;
+            to = w->b > to ? w->b : to;
+        }
+    }
+    memset(b->end + (from - b->lo), 0, (to - from) * sizeof *b->end);
+    for (uint32_t k = 0; k < below; k++)
+        if (!shares(v, &x->s.span[x->order[k]]))
+            pile(b, x->order[k], x->high[x->order[k]], from, to);
+    for (uint32_t k = 0; k < below; k++)
+        if (x->order[k] != i && shares(v, &x->s.span[x->order[k]]))
+            pile(b, x->order[k], top, from, to);
+    for (uint32_t k = below; k < x->orders; k++)
+        pile(b, x->order[k], x->high[x->order[k]], from, to);
+    for (uint32_t s = from; s < to; s++) {
+        const int64_t end = b->end[s - b->lo];
+        if (end > x->cap)
+            return -1;
+        loss += (end > 0 ? loss_of(b, s, end) : 0) - b->loss[s - b->lo];
+    }
+    const double left = (double)(b->area - area_of(v)) / (double)x->cap / (b->hi - b->lo);
+    return (loss > 0 ? loss : 0) * (1 + x->pressing * left);
+}
+
+static int by_loss(const void *a, const void *b)
+{
+    const weir_child *c = a, *d = b;
+    if (c->loss != d->loss)
+        return c->loss < d->loss ? -1 : 1;
+    if (c->left != d->left)
+        return c->left < d->left ? -1 : 1;
+    if (c->parent != d->parent)
+        return c->parent < d->parent ? -1 : 1;
+    return c->rises != d->rises ? (c->rises < d->rises ? -1 : 1)
+                                : (c->span > d->span) - (c->span < d->span);
+}
+
+/* The best children with different items left, `width` of them. */
+static void keep_best(weir_beam *b)
+{
+    uint32_t kept = 0;
+
+    qsort(b->child, b->children, sizeof *b->child, by_loss);
+    memset(b->seen, 0, b->slots * sizeof *b->seen);
+    for (uint32_t c = 0; c < b->children && kept < b->x->width; c++) {
+        const uint64_t hash = b->child[c].left | 1;
+        uint32_t       slot = (uint32_t)(hash >> 32) & (b->slots - 1);
+        while (b->seen[slot] && b->seen[slot] != hash)
+            slot = (slot + 1) & (b->slots - 1);
+        if (b->seen[slot])
+            continue;
+        b->seen[slot] = hash;
+        b->child[kept++] = b->child[c];
+    }
+    b->children = kept;
+}
+
+/* The children at one section. */
+static void judge_cases(weir_beam *b, uint32_t parent, uint32_t rises, weir_fork f)
+{
+    weir_exact *x = b->x;
+
+    judge_parent(b);
+    for (uint32_t c = 0; c < x->cases.n; c++) {
+        const uint32_t i = x->cases.at[c];
+        if (i == WEIR_NOTHING || x->nodes >= x->limit)
+            return;
+        x->nodes++;
+        const double loss = judge_child(b, i, f.floor);
+        if (loss < 0)
+            continue;
+        if (b->children == x->width * CHILDREN)
+            keep_best(b);
+        b->child[b->children++] = (weir_child){.loss = loss, .left = b->left - hash_of(x, i),
+                                               .parent = parent, .span = i, .rises = rises,
+                                               .offset = f.floor};
+    }
+}
+
+static void expand(weir_beam *b, uint32_t parent)
+{
+    weir_exact *x = b->x;
+    weir_undo  *rise = b->rise + (size_t)parent * RISES;
+
+    load(b, b->states + parent * b->stride);
+    for (uint32_t rises = 0; x->nodes < x->limit; rises++) {
+        x->nodes++;
+        if (!weir_exact_rise(x, b->lo, b->hi))
+            return;
+        const weir_fork f = weir_exact_fork(x, b->lo, b->hi);
+        x->cases.n = 0;
+        if (!weir_exact_cases(x, b->lo, f))
+            return;
+        judge_cases(b, parent, rises, f);
+        const bool on = x->cases.n > 0 && x->cases.at[x->cases.n - 1] == WEIR_NOTHING;
+        if (!on || rises == RISES)
+            return;
+        rise[rises] = (weir_undo){f.section, f.above};
+        if (!weir_exact_set_floor(x, f.section, f.above))
+            return;
+    }
+}
+
+/* The children become the states. */
+static void grow(weir_beam *b)
+{
+    for (uint32_t c = 0; c < b->children; c++) {
+        const weir_child *child = &b->child[c];
+        const weir_undo  *rise = b->rise + (size_t)child->parent * RISES;
+        load(b, b->states + child->parent * b->stride);
+        for (uint32_t r = 0; r < child->rises; r++)
+            b->x->floor[rise[r].section] = rise[r].floor;
+        if (!weir_exact_put(b->x, child->span, child->offset))
+            return;
+        save(b, b->grown + c * b->stride);
+    }
+    int64_t *const states = b->states;
+    b->states = b->grown;
+    b->grown = states;
+    b->n = b->children;
+}
+
+static weir_found run(weir_beam *b)
+{
+    weir_exact *x = b->x;
+
+    save(b, b->states);
+    b->n = 1;
+    for (uint32_t placed = 0; placed < b->items; placed++) {
+        b->children = 0;
+        for (uint32_t k = 0; k < b->n && !x->short_of_memory; k++)
+            expand(b, k);
+        keep_best(b);
+        if (b->children == 0 || x->nodes >= x->limit || x->short_of_memory)
+            return WEIR_CUT;
+        grow(b);
+    }
+    load(b, b->states);
+    return x->short_of_memory ? WEIR_CUT : WEIR_FOUND;
+}
+
+weir_found weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi)
+{
+    weir_beam      b = {.x = x, .lo = lo, .hi = hi, .first = x->s.from[lo], .slots = 2};
+    const uint32_t sections = hi - lo;
+    const size_t   width = x->width;
+
+    b.items = x->s.from[hi] - b.first;
+    b.stride = sections + b.items;
+    while (b.slots < 2 * width)
+        b.slots *= 2;
+    for (uint32_t s = lo; s < hi; s++)
+        x->room[s] = x->cap - x->total[s];
+    b.states = weir_mem_alloc(width * b.stride * sizeof *b.states);
+    b.grown = weir_mem_alloc(width * b.stride * sizeof *b.grown);
+    b.rise = weir_mem_alloc(width * RISES * sizeof *b.rise);
+    b.child = weir_mem_alloc(width * CHILDREN * sizeof *b.child);
+    b.seen = weir_mem_alloc(b.slots * sizeof *b.seen);
+    b.end = weir_mem_alloc(sections * sizeof *b.end);
+    b.loss = weir_mem_alloc(sections * sizeof *b.loss);
+    const bool ok = b.states && b.grown && b.rise && b.child && b.seen && b.end && b.loss;
+    x->short_of_memory = x->short_of_memory || !ok;
+    const weir_found r = ok ? run(&b) : WEIR_CUT;
+    weir_mem_free(b.states);
+    weir_mem_free(b.grown);
+    weir_mem_free(b.rise);
+    weir_mem_free(b.child);
+    weir_mem_free(b.seen);
+    weir_mem_free(b.end);
+    weir_mem_free(b.loss);
+    return r;
+}

@@ -1,0 +1,259 @@
+/* exact.c - a placement of at most a given height, or the proof that there is none: depth-first
+ * search (branch.c) and beams (beam.c), within a limit on their nodes.
+ *
+ * The time of a depth-first search varies widely with the order in which cases are tried. So
+ * several orders take turns - by the room that a case costs, one step ahead, or by sizes - each for
+ * twice the nodes of the last time, later ones with pseudo-random changes; what one has proven dead
+ * the others know. It proves, and finds what fills its height; what leaves room to spare the beams
+ * find, which take every other turn, ever wider. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/placement/exact.h"
+
+enum {
+    FIRST_NODES = 6,
+    ORDERS = 10,
+    FIRST_WIDTH = 8,
+    BEAMS = 4,                  /* of each width */
+    ROOM = 200,
+    SPARE_TURNS = 7,            /* nodes of beams for one of the depth-first search */
+    TIGHT_TURNS = 2,            /* the other way round */
+    MOST_BEAM = 1 << 22,        /* numbers in its states, or one state */
+    BEAM_CASES = 8              /* of a state, about */
+};
+
+/* Which items are tried first: round by round another order, later ones shaken. The first one is
+ * MiniMalloc's: those in the fullest section, the widest of them. */
+static void rank_spans(weir_exact *x, uint64_t round)
+{
+    static const double by[4] = {0.1, 4, 0.5, 0};
+    const double   shake = round < 2 * ORDERS ? 0 : by[round / ORDERS % 4];
+    const uint64_t seed = round / ORDERS * (ORDERS - 2) + round % ORDERS - 2;
+
+    x->lowest = round % 2 == 0;
+    x->look = round % ORDERS < 2;
+    for (uint32_t i = 0; i < x->s.spans; i++) {
+        const weir_place_span *v = &x->s.span[i];
+        const double     wide = v->b - v->a, bytes = (double)v->bytes;
+        int64_t          most = 0;
+        for (uint32_t s = v->a; s < v->b; s++)
+            most = x->total[s] > most ? x->total[s] : most;
+        const double full = (double)most / (double)x->cap;
+        const double ranks[] = {full * 1e6 + wide, wide + bytes / (double)x->cap, wide * bytes,
+                                bytes};
+        x->rank[i] = ranks[round % ORDERS < 2 ? 0 : round % ORDERS / 2 - 1];
+        const uint64_t random = weir_exact_mix(v->kind * 0x9e3779b97f4a7c15u + seed);
+        x->rank[i] *= 1 + shake * (double)(random >> 11) * 0x1p-53;
+    }
+}
+
+static void begin(weir_exact *x)
+{
+    x->placed.n = x->undo.n = x->cases.n = 0;
+    memset(x->floor, 0, x->s.n * sizeof *x->floor);
+    memset(x->total, 0, x->s.n * sizeof *x->total);
+    for (uint32_t i = 0; i < x->s.spans; i++) {
+        const weir_place_span *v = &x->s.span[i];
+        x->at[i] = -1;
+        for (uint32_t s = v->a; s < v->b; s++)
+            x->total[s] += v->bytes;
+    }
+}
+
+/* Runs whose best placement so far is low enough keep it: their items count as placed. */
+static void keep_low(weir_exact *x)
+{
+    const weir_placer *p = x->p;
+
+    for (uint32_t i = 0; i < x->s.spans && p->best_height != SIZE_MAX;) {
+        const uint32_t first = i;
+        uint32_t       end = x->s.span[i].b;
+        size_t         height = 0;
+        for (; i < x->s.spans && x->s.span[i].a < end; i++) {
+            const size_t top = p->best[x->s.span[i].item] + (size_t)x->s.span[i].bytes;
+            end = x->s.span[i].b > end ? x->s.span[i].b : end;
+            height = top > height ? top : height;
+        }
+        for (uint32_t k = first; k < i && height <= (size_t)x->cap; k++)
+            x->at[k] = (int64_t)p->best[x->s.span[k].item];
+    }
+}
+
+/* Beams start narrow and double after every BEAMS of them, as far as MOST_BEAM numbers hold. */
+static uint32_t width_of(const weir_exact *x, uint64_t beam)
+{
+    const uint64_t most = MOST_BEAM / (x->s.n + x->s.spans + 1u) + 1;
+    const uint64_t width = (uint64_t)FIRST_WIDTH << (beam / BEAMS < 20 ? beam / BEAMS : 20);
+
+    return (uint32_t)(width < most ? width : most);
+}
+
+static weir_found try_beam(weir_exact *x, uint64_t beam, uint64_t end)
+{
+    static const double spare[3] = {0.002, 0.01, 0.0005};
+
+    begin(x);
+    keep_low(x);
+    x->width = width_of(x, beam);
+    x->lowest = beam % 2 == 1;
+    x->pressing = beam / 2 % 2 == 1 ? 1 : 0;
+    x->spare = spare[beam / BEAMS % 3];
+    x->limit = end;
+    return weir_exact_runs(x, 0, x->s.n, weir_exact_beam);
+}
+
+static weir_found try_order(weir_exact *x, uint64_t round, uint64_t end)
+{
+    const uint64_t share = (uint64_t)(x->s.spans + 32) * FIRST_NODES << round / ORDERS;
+
+    begin(x);
+    keep_low(x);
+    rank_spans(x, round);
+    const uint64_t mine = x->look ? share / 4 : share;      /* a look costs several nodes */
+    x->limit = mine < end - x->nodes ? x->nodes + mine : end;
+    return weir_exact_solve(x, 0, x->s.n);
+}
+
+/* A part in ROOM of the height, on average, is more than the items need. */
+static bool has_room(const weir_exact *x)
+{
+    double all = 0;
+
+    for (uint32_t s = 0; s < x->s.n; s++)
+        all += (double)x->total[s];
+    return all < (1 - 1.0 / ROOM) * (double)x->cap * x->s.n;
+}
+
+/* One height, within a number of nodes. Beams take most of them where there is room to spare, as
+ * long as enough are left to end. */
+static weir_found attempt(weir_exact *x, size_t cap, uint64_t nodes)
+{
+    const uint64_t end = x->nodes + nodes;
+    uint64_t       rounds = 0, beams = 0, depth = 0, level = 0;
+    weir_found     r = WEIR_CUT;
+
+    x->cap = (int64_t)cap;
+    begin(x);
+    const bool spare = has_room(x);
+    while (r == WEIR_CUT && x->nodes < end && !x->short_of_memory) {
+        const uint64_t before = x->nodes;
+        const uint64_t cost = (uint64_t)width_of(x, beams) * x->s.spans * BEAM_CASES;
+        if (level < (spare ? SPARE_TURNS * depth : depth / TIGHT_TURNS) && cost < end - before) {
+            r = try_beam(x, beams++, end);
+            level += x->nodes - before;
+        } else {
+            r = try_order(x, rounds++, end);
+            depth += x->nodes - before;
+        }
+    }
+    if (r == WEIR_FOUND) {
+        memset(x->p->offset, 0, x->p->n * sizeof *x->p->offset);
+        for (uint32_t i = 0; i < x->s.spans; i++)
+            x->p->offset[x->s.span[i].item] = (size_t)x->at[i];
+        weir_place_offer(x->p, "exact");
+    }
+    return r;
+}
+
+/* The target first, for half the nodes, or for all if it is a capacity above the bound, which is
+ * low enough or nothing; else heights between it and the best, by halves. Heights are sums of
+ * bytes, so multiples of their common divisor. */
+static void lower(weir_exact *x)
+{
+    weir_placer *p = x->p;
+    const size_t unit = weir_place_unit(p);
+    uint64_t     left = p->nodes - p->nodes / 2;
+    weir_found   r = attempt(x, p->target, p->nodes - (p->target > p->bound ? 0 : left));
+    bool         all = r == WEIR_DEAD;       /* every height below `low` is impossible */
+    size_t       low = p->target / unit + 1;
+
+    p->proven = all;
+    if (p->target > p->bound)
+        return;
+    while (p->best_height > p->target && low < p->best_height / unit && left > 0) {
+        const size_t   middle = low + (p->best_height / unit - low) / 2;
+        const uint64_t before = x->nodes;
+        r = attempt(x, p->best_height == SIZE_MAX ? low * 2 * unit : middle * unit,
+                    left / 4 + 1);
+        left -= x->nodes - before < left ? x->nodes - before : left;
+        if (x->short_of_memory)
+            return;
+        all = all && r != WEIR_CUT;
+        if (r != WEIR_FOUND)
+            low = middle + 1;
+    }
+    p->proven = all && p->best_height != SIZE_MAX && low >= p->best_height / unit;
+}
+
+static bool alloc(weir_exact *x)
+{
+    const size_t n = x->s.n + 1u, spans = x->s.spans + 1u;
+
+    x->floor = weir_mem_alloc(n * sizeof *x->floor);
+    x->total = weir_mem_alloc(n * sizeof *x->total);
+    x->view = weir_mem_alloc(n * sizeof *x->view);
+    x->at = weir_mem_alloc(spans * sizeof *x->at);
+    x->high = weir_mem_alloc(spans * sizeof *x->high);
+    x->order = weir_mem_alloc(spans * sizeof *x->order);
+    x->next = weir_mem_alloc(spans * sizeof *x->next);
+    x->by_floor = weir_mem_alloc(n * sizeof *x->by_floor);
+    x->head = weir_mem_alloc(n * sizeof *x->head);
+    x->rank = weir_mem_alloc(spans * sizeof *x->rank);
+    x->room = weir_mem_alloc(n * sizeof *x->room);
+    x->loss = weir_mem_alloc((spans + 1) * sizeof *x->loss);
+    x->memo = weir_mem_zalloc((size_t)1 << WEIR_MEMO_BITS, sizeof *x->memo);
+    return x->floor && x->total && x->view && x->at && x->high && x->order && x->next &&
+           x->by_floor && x->head && x->rank && x->room && x->loss && x->memo;
+}
+
+static void release(weir_exact *x)
+{
+    weir_mem_free(x->floor);
+    weir_mem_free(x->total);
+    weir_mem_free(x->view);
+    weir_mem_free(x->at);
+    weir_mem_free(x->high);
+    weir_mem_free(x->order);
+    weir_mem_free(x->next);
+    weir_mem_free(x->by_floor);
+    weir_mem_free(x->head);
+    weir_mem_free(x->rank);
+    weir_mem_free(x->room);
+    weir_mem_free(x->loss);
+    weir_mem_free(x->memo);
+    weir_vec_free(&x->undo);
+    weir_vec_free(&x->placed);
+    weir_vec_free(&x->cases);
+    weir_sections_free(&x->s);
+}
+
+/* A node looks at every section of every item. */
+static uint64_t nodes_of(const weir_exact *x)
+{
+    uint64_t all = 1;
+    for (uint32_t i = 0; i < x->s.spans; i++)
+        all += x->s.span[i].b - x->s.span[i].a;
+    return x->p->work / all + 1;
+}
+
+weir_status weir_place_exact(weir_placer *p, const char *name)
+{
+    weir_exact x = {.p = p};
+
+    (void)name;
+    if (p->best_height == SIZE_MAX)
+        WEIR_TRY(weir_place_orders(p));
+    if (p->best_height <= p->target)
+        return WEIR_OK;
+    WEIR_TRY(weir_sections_of(p, &x.s));
+    const bool ok = alloc(&x);
+    if (ok) {
+        p->nodes = p->nodes ? p->nodes : nodes_of(&x);
+        lower(&x);
+    }
+    p->used += x.nodes;
+    release(&x);
+    return ok && !x.short_of_memory ? WEIR_OK : WEIR_ERR_NOMEM;
+}

@@ -1,0 +1,306 @@
+/* exact_state.c - the state of an exact search: what is placed, what that says, which section is
+ * next.
+ *
+ * The frame is that of Moffitt, MiniMalloc, and of Maas et al., TelaMalloc (both ASPLOS 2023):
+ * only canonical placements (each item lies at 0 or on another one), so all that is placed in a
+ * section lies below a floor and all that is not above it. None of its items can lie below the
+ * highest floor of its life, so the items of a section end no lower than if they came in the order
+ * of these places; a section where that is above the height is dead. With no room to spare it is
+ * the floors' sum alone that says so; where there is some, what is lost under a wide item counts
+ * before it has come.
+ *
+ * The branching asks which item comes next in one section, at its floor: each that fits, or none -
+ * then the floor rises to the lowest place where any of its items can lie. That is complete for
+ * sections none of whose items reaches down to a lower floor, and its cases exclude each other. Of
+ * these sections the one with the fewest cases is taken, or the lowest; one case is no choice, none
+ * a dead end. Exchangeable items are one case. */
+#include "graph/placement/exact.h"
+
+/* ---- state ---- */
+
+bool weir_exact_set_floor(weir_exact *x, uint32_t section, int64_t floor)
+{
+    if (!weir_vec_push(&x->undo, (weir_undo){section, x->floor[section]})) {
+        x->short_of_memory = true;
+        return false;
+    }
+    x->floor[section] = floor;
+    return true;
+}
+
+bool weir_exact_put(weir_exact *x, uint32_t i, int64_t offset)
+{
+    const weir_place_span *v = &x->s.span[i];
+
+    if (!weir_vec_push(&x->placed, i)) {
+        x->short_of_memory = true;
+        return false;
+    }
+    x->at[i] = offset;
+    for (uint32_t s = v->a; s < v->b; s++)
+        x->total[s] -= v->bytes;
+    for (uint32_t s = v->a; s < v->b; s++)
+        if (!weir_exact_set_floor(x, s, offset + v->bytes))
+            return false;
+    return true;
+}
+
+void weir_exact_undo(weir_exact *x, uint32_t placed, uint32_t undo)
+{
+    while (x->placed.n > placed) {
+        const uint32_t   i = x->placed.at[--x->placed.n];
+        const weir_place_span *v = &x->s.span[i];
+        x->at[i] = -1;
+        for (uint32_t s = v->a; s < v->b; s++)
+            x->total[s] += v->bytes;
+    }
+    while (x->undo.n > undo) {
+        const weir_undo u = x->undo.at[--x->undo.n];
+        x->floor[u.section] = u.floor;
+    }
+}
+
+/* ---- one state ---- */
+
+/* Sections of the run with items to come, by floor. Shell's sort: floors of neighbours are often
+ * equal. */
+static uint32_t sort_sections(weir_exact *x, uint32_t lo, uint32_t hi)
+{
+    uint32_t *at = x->by_floor, n = 0;
+
+    for (uint32_t s = lo; s < hi; s++)
+        if (x->total[s] > 0)
+            at[n++] = s;
+    uint32_t gap = 1;
+    while (gap < n / 3)
+        gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3)
+        for (uint32_t i = gap; i < n; i++) {
+            const uint32_t s = at[i];
+            uint32_t       k = i;
+            for (; k >= gap && x->floor[at[k - gap]] > x->floor[s]; k -= gap)
+                at[k] = at[k - gap];
+            at[k] = s;
+        }
+    return n;
+}
+
+/* Fills `high`, `order` by it, `least` and the views' floors. */
+static void find_places(weir_exact *x, uint32_t lo, uint32_t hi)
+{
+    const uint32_t end = x->s.from[hi];
+
+    for (uint32_t s = lo; s < hi; s++) {
+        x->view[s] = (weir_view){.floor = INT64_MAX, .gap = INT64_MAX};
+        x->head[s] = UINT32_MAX;
+    }
+    x->least = INT64_MAX;
+    for (uint32_t i = x->s.from[lo]; i < end; i++) {
+        const weir_place_span *v = &x->s.span[i];
+        if (x->at[i] >= 0)
+            continue;
+        uint32_t top = v->a;
+        x->least = v->bytes < x->least ? v->bytes : x->least;
+        for (uint32_t s = v->a + 1; s < v->b; s++)
+            top = x->floor[s] > x->floor[top] ? s : top;
+        const int64_t high = x->high[i] = x->floor[top];
+        x->next[i] = x->head[top];
+        x->head[top] = i;
+        for (uint32_t s = v->a; s < v->b; s++)
+            x->view[s].floor = high < x->view[s].floor ? high : x->view[s].floor;
+    }
+    const uint32_t n = sort_sections(x, lo, hi);
+    x->orders = 0;
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = x->head[x->by_floor[k]]; i != UINT32_MAX; i = x->next[i])
+            x->order[x->orders++] = i;
+}
+
+/* A pile whose items come no lower than they can ends soonest if they come in the order of these
+ * places (one machine, release dates: Jackson's rule). */
+static void find_ends(weir_exact *x)
+{
+    for (uint32_t k = 0; k < x->orders; k++) {
+        const uint32_t         i = x->order[k];
+        const weir_place_span *v = &x->s.span[i];
+        const int64_t          high = x->high[i];
+        for (uint32_t s = v->a; s < v->b; s++) {
+            weir_view *w = &x->view[s];
+            w->end = (w->end > high ? w->end : high) + v->bytes;
+        }
+    }
+}
+
+bool weir_exact_rise(weir_exact *x, uint32_t lo, uint32_t hi)
+{
+    find_places(x, lo, hi);
+    find_ends(x);
+    for (uint32_t s = lo; s < hi; s++)
+        if (x->total[s] > 0) {
+            if (x->view[s].end > x->cap)
+                return false;
+            if (x->view[s].floor > x->floor[s] &&
+                !weir_exact_set_floor(x, s, x->view[s].floor))
+                return false;
+        }
+    return true;
+}
+
+static void count_cases(weir_exact *x, uint32_t lo, uint32_t hi)
+{
+    for (uint32_t i = x->s.from[lo], end = x->s.from[hi]; i < end; i++) {
+        const weir_place_span *v = &x->s.span[i];
+        if (x->at[i] >= 0)
+            continue;
+        const int64_t high = x->high[i];
+        int64_t       low = high;
+        for (uint32_t s = v->a; s < v->b; s++)
+            low = x->floor[s] < low ? x->floor[s] : low;
+        for (uint32_t s = v->a; s < v->b; s++) {
+            weir_view    *w = &x->view[s];
+            const int64_t gap = high - x->floor[s];
+            w->closed = w->closed || low < x->floor[s];
+            w->cases += gap == 0;
+            w->gap = gap > 0 && gap < w->gap ? gap : w->gap;
+        }
+    }
+}
+
+/* The open section with the fewest cases, of equal ones the lowest; or, unless there is one without
+ * a choice, the lowest section, of equal ones that with the least room. The first finds dead ends
+ * soon where there is no room to spare, the second leaves nothing behind where there is some. The
+ * lowest of all is open. */
+static uint32_t pick(const weir_exact *x, uint32_t lo, uint32_t hi)
+{
+    uint32_t best = hi;
+    uint64_t best_cases = UINT64_MAX;
+    int64_t  best_floor = 0, best_room = 0;
+
+    for (uint32_t s = lo; s < hi; s++) {
+        const weir_view *w = &x->view[s];
+        if (x->total[s] == 0 || w->closed)
+            continue;
+        const int64_t  rise = w->gap < x->least ? w->gap : x->least;
+        const int64_t  room = x->cap - w->end;
+        const uint64_t all = w->cases + (room >= rise ? 1u : 0u);
+        const uint64_t cases = x->lowest && all > 2 ? 2 : all;
+        if (cases < best_cases ||
+            (cases == best_cases && (x->floor[s] < best_floor ||
+                                     (x->floor[s] == best_floor && room < best_room)))) {
+            best = s;
+            best_cases = cases;
+            best_floor = x->floor[s];
+            best_room = room;
+        }
+    }
+    return best;
+}
+
+/* Where section s goes on if nothing lies at its floor: an item without anything below it that is
+ * placed lies on one that is not. */
+static int64_t floor_above(weir_exact *x, uint32_t lo, uint32_t hi, uint32_t section)
+{
+    const uint32_t first = x->s.from[lo], end = x->s.from[hi];
+    int64_t        above = INT64_MAX;
+
+    for (uint32_t s = lo; s < hi; s++)
+        x->view[s].next = x->view[s].second = INT64_MAX;
+    for (uint32_t i = first; i < end; i++) {
+        const weir_place_span *v = &x->s.span[i];
+        if (x->at[i] >= 0)
+            continue;
+        const int64_t top = x->high[i] + v->bytes;
+        for (uint32_t s = v->a; s < v->b; s++) {
+            weir_view *w = &x->view[s];
+            if (top < w->next) {
+                w->second = w->next;
+                w->next = top;
+                w->who = i;
+            } else if (top < w->second) {
+                w->second = top;
+            }
+        }
+    }
+    for (uint32_t i = first; i < end && x->s.span[i].a <= section; i++) {
+        const weir_place_span *v = &x->s.span[i];
+        if (x->at[i] >= 0 || v->b <= section)
+            continue;
+        int64_t place = x->high[i] > x->floor[section] ? x->high[i] : INT64_MAX;
+        if (place == INT64_MAX)
+            for (uint32_t s = v->a; s < v->b; s++) {
+                const weir_view *w = &x->view[s];
+                const int64_t    top = w->who == i ? w->second : w->next;
+                place = top < place ? top : place;
+            }
+        above = place < above ? place : above;
+    }
+    return above;
+}
+
+static bool push_case(weir_exact *x, uint32_t i)
+{
+    const bool ok = weir_vec_push(&x->cases, i);
+    x->short_of_memory = x->short_of_memory || !ok;
+    return ok;
+}
+
+/* The same as a case from `base` on. */
+static bool exchangeable(const weir_exact *x, uint32_t base, uint32_t i)
+{
+    for (uint32_t c = base; c < x->cases.n; c++)
+        if (x->s.span[x->cases.at[c]].kind == x->s.span[i].kind)
+            return true;
+    return false;
+}
+
+bool weir_exact_cases(weir_exact *x, uint32_t lo, weir_fork f)
+{
+    const uint32_t base = x->cases.n;
+
+    for (uint32_t i = x->s.from[lo]; i < x->s.from[f.section + 1]; i++) {
+        if (x->at[i] >= 0 || x->s.span[i].b <= f.section || x->high[i] != f.floor ||
+            exchangeable(x, base, i))
+            continue;
+        if (!push_case(x, i))
+            return false;
+        uint32_t k = x->cases.n - 1;
+        for (; k > base; k--) {
+            const uint32_t before = x->cases.at[k - 1];
+            if (x->rank[before] >= x->rank[i])
+                break;
+            x->cases.at[k] = before;
+        }
+        x->cases.at[k] = i;
+    }
+    const bool room = f.above != INT64_MAX && f.above + x->total[f.section] <= x->cap;
+    return !room || push_case(x, WEIR_NOTHING);
+}
+
+weir_fork weir_exact_fork(weir_exact *x, uint32_t lo, uint32_t hi)
+{
+    count_cases(x, lo, hi);
+    weir_fork f = {.section = pick(x, lo, hi), .above = INT64_MAX};
+    f.floor = x->floor[f.section];
+    if (x->view[f.section].end < x->cap)
+        f.above = floor_above(x, lo, hi, f.section);
+    return f;
+}
+
+weir_found weir_exact_runs(weir_exact *x, uint32_t lo, uint32_t hi, weir_exact_search search)
+{
+    weir_found r = WEIR_FOUND;
+
+    for (uint32_t i = x->s.from[lo]; i < x->s.from[hi] && r == WEIR_FOUND;) {
+        if (x->at[i] >= 0) {
+            i++;
+            continue;
+        }
+        const uint32_t begin = x->s.span[i].a;
+        uint32_t       end = x->s.span[i].b;
+        for (; i < x->s.from[hi] && x->s.span[i].a < end; i++)
+            if (x->at[i] < 0 && x->s.span[i].b > end)
+                end = x->s.span[i].b;
+        r = search(x, begin, end);
+    }
+    return r;
+}

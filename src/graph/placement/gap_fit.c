@@ -1,0 +1,172 @@
+/* gap_fit.c - items in an order, each into a gap that is free all its life (Wilson et al. 1995).
+ *
+ * Each item goes to the lowest (or tightest) gap among the items already placed whose lifetimes
+ * overlap. Where the best height is above what is low enough, the order is repaired: the item that
+ * made the height goes first, again and again. Training steps are nearly nested, so the bound is
+ * usually met.
+ *
+ * Of equal heights one with a storage at the top is preferred to one with only workspaces there:
+ * a storage is written to its last byte, a library may leave the end of its workspace alone, and
+ * the peak that is measured should be the peak that was planned. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/placement/placement.h"
+
+typedef struct weir_key {
+    double   rank;              /* larger goes first */
+    uint32_t item;
+} weir_key;
+
+typedef struct weir_order {
+    weir_placer *p;
+    weir_key    *key;           /* [n] the order being tried */
+    uint32_t    *placed;        /* items placed so far, by offset */
+    uint32_t     top;           /* place in the order of the item that made the height */
+} weir_order;
+
+static int by_rank(const void *a, const void *b)
+{
+    const weir_key *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? 1 : -1;
+    return (x->item > y->item) - (x->item < y->item);
+}
+
+/* The lowest gap that holds the item, or with `tight` the smallest one. */
+static size_t find_gap(const weir_order *o, uint32_t n, const weir_item *it, bool tight)
+{
+    size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const weir_item *other = &o->p->item[o->placed[i]];
+        const size_t     at = o->p->offset[o->placed[i]];
+        if (other->last < it->first || it->last < other->first)
+            continue;
+        if (at >= end + it->bytes && at - end < best_size) {
+            best = end;
+            best_size = at - end;
+            if (!tight)
+                return best;
+        }
+        if (at + other->bytes > end)
+            end = at + other->bytes;
+    }
+    return best == SIZE_MAX ? end : best;
+}
+
+static void insert_placed(weir_order *o, uint32_t n, uint32_t item)
+{
+    const size_t *offset = o->p->offset;
+    uint32_t      i = n;
+
+    for (; i > 0 && offset[o->placed[i - 1]] > offset[item]; i--)
+        o->placed[i] = o->placed[i - 1];
+    o->placed[i] = item;
+}
+
+static void try_order(weir_order *o, bool tight, const char *name)
+{
+    const weir_placer *p = o->p;
+    size_t             height = 0;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        const uint32_t k = o->key[i].item;
+        p->offset[k] = find_gap(o, i, &p->item[k], tight);
+        insert_placed(o, i, k);
+        if (p->offset[k] + p->item[k].bytes > height) {
+            height = p->offset[k] + p->item[k].bytes;
+            o->top = i;
+        }
+    }
+    weir_place_offer(o->p, name);
+}
+
+static double rank_size(const weir_item *i)
+{
+    return (double)i->bytes;
+}
+static double rank_area(const weir_item *i)
+{
+    return (double)i->bytes * (i->last - i->first + 1.0);
+}
+static double rank_life(const weir_item *i)
+{
+    return i->last - i->first + 1e-12 * (double)i->bytes;
+}
+static double rank_start(const weir_item *i)
+{
+    return -(double)i->first + 1e-12 * (double)i->bytes;
+}
+static double rank_end(const weir_item *i)
+{
+    return (double)i->last + 1e-12 * (double)i->bytes;
+}
+
+static const struct {
+    const char *name;
+    double    (*rank)(const weir_item *i);
+    bool        tight;
+} orders[] = {
+    {"life", rank_life, false},       {"size", rank_size, false},
+    {"area", rank_area, false},       {"start", rank_start, false},
+    {"end", rank_end, false},         {"life-best", rank_life, true},
+    {"area-best", rank_area, true},   {"start-best", rank_start, true},
+    {"size-best", rank_size, true},
+};
+
+enum { ORDERS = sizeof orders / sizeof orders[0] };
+
+/* Repairs of one order: 200, fewer for large plans, so that planning stays quick. By size only:
+ * plans are reproducible. */
+static uint64_t repairs(uint64_t n)
+{
+    const uint64_t affordable = 200000000 / (n * n + 1);
+
+    return affordable > 200 ? 200 : affordable < 20 ? 20 : affordable;
+}
+
+/* The item at the top of the last try goes first in the next one. */
+static void repair(weir_order *o, bool tight, const char *name)
+{
+    const uint64_t most = o->p->repairs ? o->p->repairs : repairs(o->p->n);
+
+    for (uint64_t r = most; r > 0 && !weir_place_done(o->p); r--) {
+        const weir_key top = o->key[o->top];
+        memmove(&o->key[1], &o->key[0], o->top * sizeof top);
+        o->key[0] = top;
+        try_order(o, tight, name);
+    }
+}
+
+/* The order of that name, all of them where it is NULL. */
+static weir_status run(weir_placer *p, const char *name)
+{
+    weir_order o = {.p = p, .key = weir_mem_alloc((p->n + 1u) * sizeof *o.key),
+                    .placed = weir_mem_alloc((p->n + 1u) * sizeof *o.placed)};
+
+    for (int s = 0; s < ORDERS && o.key && o.placed && !weir_place_done(p); s++) {
+        if (name && strcmp(orders[s].name, name) != 0)
+            continue;
+        for (uint32_t i = 0; i < p->n; i++)
+            o.key[i] = (weir_key){orders[s].rank(&p->item[i]), i};
+        qsort(o.key, p->n, sizeof *o.key, by_rank);
+        try_order(&o, orders[s].tight, orders[s].name);
+        repair(&o, orders[s].tight, orders[s].name);
+    }
+    const bool ok = o.key && o.placed;
+    weir_mem_free(o.key);
+    weir_mem_free(o.placed);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+weir_status weir_place_order(weir_placer *p, const char *name)
+{
+    return run(p, name);
+}
+
+weir_status weir_place_orders(weir_placer *p)
+{
+    return run(p, NULL);
+}

@@ -1,0 +1,27 @@
+/* instance.h - items as the exact search sees them: spans over sections of the step.
+ *
+ * A section is a step whose set of live items is in no other step's; items overlap if and only if
+ * they share a section. A run of sections that no item leaves is a problem of its own. */
+#ifndef WEIR_GRAPH_PLACEMENT_INSTANCE_H
+#define WEIR_GRAPH_PLACEMENT_INSTANCE_H
+
+#include "graph/placement/placement.h"
+
+typedef struct weir_place_span {
+    uint32_t item;
+    uint32_t a, b;              /* sections [a, b) */
+    uint32_t kind;              /* equal for equal sections and bytes: exchangeable items */
+    int64_t  bytes;
+} weir_place_span;
+
+typedef struct weir_sections {
+    weir_place_span *span;            /* [spans] by a, then b downwards, then bytes downwards */
+    uint32_t   spans;           /* items of more than 0 bytes */
+    uint32_t   n;               /* sections */
+    uint32_t  *from;            /* [n + 1] first span with a >= section */
+} weir_sections;
+
+weir_status weir_sections_of(const weir_placer *p, weir_sections *s);
+void        weir_sections_free(weir_sections *s);
+
+#endif

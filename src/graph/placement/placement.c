@@ -1,0 +1,186 @@
+/* placement.c - placement by a named strategy; `auto` tries the cheap ones first.
+ *
+ * auto: the greedy orders, then the two-ended stack; where the best of them is higher than it need
+ * be, the exact search goes on with the parts of the step that are too high, for a limited number
+ * of nodes. Every strategy is cut by counts, so plans are reproducible. */
+#include "graph/placement/placement.h"
+
+#include <string.h>
+
+#include "core/status.h"
+
+/* Arithmetic of the exact search. */
+#define QUICK_WORK 100000000u
+#define THOROUGH_WORK 40000000000u
+
+static weir_status run_auto(weir_placer *p, const char *name)
+{
+    (void)name;
+    WEIR_TRY(weir_place_orders(p));
+    if (!weir_place_done(p))
+        WEIR_TRY(weir_place_tstack(p, "tstack"));
+    if (p->best_height <= p->target)
+        return WEIR_OK;
+    return weir_place_exact(p, "exact");
+}
+
+static const struct {
+    const char  *name;
+    weir_status (*run)(weir_placer *p, const char *name);
+} strategies[] = {
+    {"auto", run_auto},
+    {"life", weir_place_order},       {"size", weir_place_order},
+    {"area", weir_place_order},       {"start", weir_place_order},
+    {"end", weir_place_order},        {"life-best", weir_place_order},
+    {"size-best", weir_place_order},  {"area-best", weir_place_order},
+    {"start-best", weir_place_order}, {"tstack", weir_place_tstack},
+    {"exact", weir_place_exact},
+};
+
+enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
+
+static int find(const char *name)
+{
+    for (int i = 0; i < STRATEGIES; i++)
+        if (strcmp(strategies[i].name, name ? name : "auto") == 0)
+            return i;
+    return -1;
+}
+
+const char *weir_place_named(const char *strategy)
+{
+    const int i = find(strategy);
+    return i >= 0 ? strategies[i].name
+                  : WEIR_FAIL_NULL(WEIR_ERR_INVALID,
+                                   "there is no placement '%s'; there are auto, life, size, area, "
+                                   "start, end, life-best, size-best, area-best, start-best, "
+                                   "tstack, exact", strategy);
+}
+
+weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound)
+{
+    int64_t *delta = weir_mem_zalloc((size_t)steps + 2, sizeof *delta);
+    int64_t  live = 0, most = 0;
+
+    if (!delta)
+        return WEIR_ERR_NOMEM;
+    for (uint32_t i = 0; i < n; i++) {
+        delta[items[i].first] += (int64_t)items[i].bytes;
+        delta[items[i].last + 1] -= (int64_t)items[i].bytes;
+    }
+    for (uint32_t t = 0; t <= steps; t++) {
+        live += delta[t];
+        most = live > most ? live : most;
+    }
+    weir_mem_free(delta);
+    *bound = (size_t)most;
+    return WEIR_OK;
+}
+
+bool weir_place_done(const weir_placer *p)
+{
+    return p->best_height <= p->target && !p->best_loose;
+}
+
+size_t weir_place_unit(const weir_placer *p)
+{
+    size_t g = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        for (size_t b = p->item[i].bytes; b > 0;) {
+            const size_t r = g % b;
+            g = b;
+            b = r;
+        }
+    return g ? g : 1;
+}
+
+void weir_place_offer(weir_placer *p, const char *strategy)
+{
+    size_t height = 0;
+    bool   loose = true;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        const size_t end = p->offset[i] + p->item[i].bytes;
+        const bool   storage = p->item[i].kind != WEIR_KIND_WORKSPACE;
+        loose = end > height ? !storage : loose && !(end == height && storage);
+        height = end > height ? end : height;
+    }
+    if (height < p->best_height || (height == p->best_height && p->best_loose && !loose)) {
+        p->best_height = height;
+        p->best_loose = loose;
+        p->strategy = strategy;
+        memcpy(p->best, p->offset, p->n * sizeof *p->best);
+    }
+}
+
+/* Runs the strategy; the best offsets go into the items. */
+static weir_status place(weir_placer *p, int strategy, weir_item *items)
+{
+    p->offset = weir_mem_zalloc(p->n + 1u, sizeof *p->offset);
+    p->best = weir_mem_alloc((p->n + 1u) * sizeof *p->best);
+    weir_status status = p->offset && p->best ? WEIR_OK : WEIR_ERR_NOMEM;
+    if (status == WEIR_OK)
+        status = strategies[strategy].run(p, strategies[strategy].name);
+    if (status == WEIR_OK)
+        for (uint32_t i = 0; i < p->n; i++)
+            items[i].offset = p->best[i];
+    weir_mem_free(p->offset);
+    weir_mem_free(p->best);
+    return status;
+}
+
+weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
+                             const weir_place_how *how, weir_placed *result)
+{
+    static const weir_place_how none = {0};
+    const weir_place_how *h = how ? how : &none;
+    weir_placer p = {.item = items, .n = n, .steps = steps, .best_height = SIZE_MAX,
+                     .nodes = h->nodes, .repairs = h->repairs, .strategy = "empty"};
+
+    if (!weir_place_named(h->strategy))
+        return WEIR_ERR_INVALID;
+    p.work = h->thorough ? THOROUGH_WORK : QUICK_WORK;
+    WEIR_TRY(weir_place_bound(items, n, steps, &p.bound));
+    p.target = h->capacity > p.bound ? h->capacity : p.bound;
+    if (n > 0)
+        WEIR_TRY(place(&p, find(h->strategy), items));
+    *result = (weir_placed){.height = n ? p.best_height : 0, .lower_bound = p.bound,
+                            .strategy = p.strategy, .nodes = p.used,
+                            .proven = p.proven || n == 0 || p.best_height == p.bound};
+    return WEIR_OK;
+}
+
+static weir_status place_plan(weir_plan *plan, const weir_place_how *how)
+{
+    weir_placed placed;
+
+    WEIR_TRY(weir_place_items(plan->items.at, plan->items.n, plan->n, how, &placed));
+    plan->arena = placed.height;
+    plan->lower_bound = placed.lower_bound;
+    plan->strategy = placed.strategy;
+    return WEIR_OK;
+}
+
+weir_status weir_place(weir_plan *plan)
+{
+    const weir_place_how how = {.strategy = plan->placement};
+
+    return place_plan(plan, &how);
+}
+
+weir_status weir_place_within(weir_plan *plan, size_t room)
+{
+    enum { WORK = 20000000, MOST = 200, LEAST = 8, FEW = 1500, NEAR = 20 };
+    const uint64_t       n = plan->items.n + 1u, many = WORK / (n * n);
+    const uint32_t       repairs = many < LEAST ? LEAST : many > MOST ? MOST : (uint32_t)many;
+    const weir_place_how quick = {.strategy = "life", .capacity = room, .repairs = repairs};
+    const weir_place_how near = {.capacity = room, .repairs = repairs / 4, .nodes = 10 * repairs};
+    const weir_place_how asked = {.strategy = plan->placement, .capacity = room};
+
+    if (find(plan->placement) != find("auto"))
+        return place_plan(plan, &asked);
+    WEIR_TRY(place_plan(plan, &quick));
+    if (plan->arena <= room || plan->arena - room > room / NEAR || n > FEW)
+        return WEIR_OK;
+    return place_plan(plan, &near);     /* few items, and nearly: all strategies */
+}

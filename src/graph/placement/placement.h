@@ -1,0 +1,70 @@
+/* placement.h - offsets for items with lifetimes: strategies by name, and what they share.
+ *
+ * Items that are live at the same step lie apart; the height is the end of the highest. No height
+ * is below the bound, the largest sum of bytes live at one step. */
+#ifndef WEIR_GRAPH_PLACEMENT_PLACEMENT_H
+#define WEIR_GRAPH_PLACEMENT_PLACEMENT_H
+
+#include "graph/plan/plan.h"
+
+typedef struct weir_place_how {
+    const char *strategy;       /* NULL: "auto" */
+    size_t      capacity;       /* a height that is low enough; 0: as low as possible */
+    uint64_t    nodes;          /* of the exact search, at most; 0: by the number of items */
+    uint32_t    repairs;        /* of each greedy order, at most; 0: by the number of items */
+    bool        thorough;       /* then: so that it takes a minute, not a part of a second */
+} weir_place_how;
+
+typedef struct weir_placed {
+    size_t      height, lower_bound;
+    const char *strategy;       /* that won, never "auto" */
+    uint64_t    nodes;          /* of the exact search */
+    bool        proven;         /* no placement is lower, or none is within the capacity */
+} weir_placed;
+
+/* Offsets of n items with steps below `steps`; how may be NULL. OK even where the capacity was not
+ * met: the offsets are then the lowest found. The same input gives the same offsets. */
+weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
+                             const weir_place_how *how, weir_placed *result);
+
+/* The largest sum of bytes that are live at one step. */
+weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound);
+
+/* Judges offsets: multiples of `align`, items that are live at the same step apart, all of them
+ * within [0, height). Else ERR_STATE and a sentence that begins with "internal: ". */
+weir_status weir_place_check(const weir_item *items, uint32_t n, size_t align, size_t height);
+
+/* ---- between the strategies ---- */
+
+typedef struct weir_placer {
+    const weir_item *item;
+    uint32_t         n, steps;
+    size_t           bound, target;     /* target: low enough; the bound or the capacity */
+    uint64_t         nodes, used;       /* of the exact search: allowed (0: by work), spent */
+    uint32_t         repairs;           /* of each greedy order; 0: by the number of items */
+    uint64_t         work;              /* arithmetic it may take if `nodes` is 0 */
+    size_t          *offset;            /* [n] of the placement being made */
+    size_t          *best;              /* [n] of the lowest one so far */
+    size_t           best_height;       /* SIZE_MAX: none yet */
+    bool             best_loose;        /* only workspaces reach its top */
+    bool             proven;
+    const char      *strategy;          /* that made it */
+} weir_placer;
+
+/* `offset` is a placement: it becomes `best` if it is lower, or equal and not loose. */
+void weir_place_offer(weir_placer *p, const char *strategy);
+
+/* Low enough, and a storage at its top. */
+bool weir_place_done(const weir_placer *p);
+
+/* The common divisor of all sizes, at least 1. Sizes are aligned, so its multiples are, too: a
+ * strategy that puts items at anything but ends of items puts them at multiples of it. */
+size_t weir_place_unit(const weir_placer *p);
+
+/* Strategies: each offers what it finds. `name` is its row in the table. */
+weir_status weir_place_order(weir_placer *p, const char *name);
+weir_status weir_place_orders(weir_placer *p);          /* all of them, until one is low enough */
+weir_status weir_place_tstack(weir_placer *p, const char *name);
+weir_status weir_place_exact(weir_placer *p, const char *name);
+
+#endif

@@ -1,0 +1,126 @@
+/* tstack.c - two-ended planned placement: what lives long grows up from the bottom, what is
+ * released soon hangs down from the top.
+ *
+ * Two stacks that grow towards each other from the ends of one area (Knuth, The Art of Computer
+ * Programming 1, 2.2.2) fragment less than one, when temporaries keep to the far side: the hole
+ * that each leaves merges with the free middle. With the whole step known, each item goes to the
+ * lowest gap or hangs in the highest one, in the order of their first steps. How short a life is
+ * short, and where the ceiling is, are tried: lives of up to 1, 2, 4, ... steps, and ceilings from
+ * the target upwards, multiples of the sizes' common divisor, so that what hangs is aligned. An
+ * item without a gap below the ceiling goes above it; one of 0 bytes does not hang: it must not
+ * make the height. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/placement/placement.h"
+
+enum { CEILINGS = 8 };          /* tried between the target and the best height so far */
+
+typedef struct weir_tstack {
+    weir_placer *p;
+    uint32_t    *order;         /* [n] by first step, the longest life first */
+    uint32_t    *live;          /* by offset: placed items that live on */
+    uint32_t     lives;
+} weir_tstack;
+
+typedef struct weir_start {
+    uint32_t first, last, item;
+} weir_start;
+
+static int by_start(const void *a, const void *b)
+{
+    const weir_start *x = a, *y = b;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    if (x->last != y->last)
+        return x->last > y->last ? -1 : 1;
+    return (x->item > y->item) - (x->item < y->item);
+}
+
+/* Items that end before the step leave the list. */
+static void release(weir_tstack *t, uint32_t step)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < t->lives; i++)
+        if (t->p->item[t->live[i]].last >= step)
+            t->live[kept++] = t->live[i];
+    t->lives = kept;
+}
+
+/* Offset of the lowest gap, or the end of the highest one below the ceiling, for `bytes`. */
+static size_t find_gap(const weir_tstack *t, size_t bytes, size_t ceiling, bool hang)
+{
+    size_t end = 0, found = SIZE_MAX;
+
+    for (uint32_t i = 0; i < t->lives; i++) {
+        const size_t at = t->p->offset[t->live[i]], top = at + t->p->item[t->live[i]].bytes;
+        if (at >= end + bytes && (!hang || at <= ceiling)) {
+            found = hang ? at - bytes : end;
+            if (!hang)
+                return found;
+        }
+        end = top > end ? top : end;        /* an item of 0 bytes may lie inside another */
+    }
+    if (hang && ceiling >= end + bytes)
+        return ceiling - bytes;
+    return found == SIZE_MAX ? end : found;
+}
+
+static void insert(weir_tstack *t, uint32_t item)
+{
+    uint32_t i = t->lives++;
+    for (; i > 0 && t->p->offset[t->live[i - 1]] > t->p->offset[item]; i--)
+        t->live[i] = t->live[i - 1];
+    t->live[i] = item;
+}
+
+static void try_ceiling(weir_tstack *t, uint32_t soon, size_t ceiling, const char *name)
+{
+    t->lives = 0;
+    for (uint32_t i = 0; i < t->p->n; i++) {
+        const uint32_t   k = t->order[i];
+        const weir_item *it = &t->p->item[k];
+        release(t, it->first);
+        const bool       hang = it->bytes > 0 && it->last - it->first <= soon;
+        t->p->offset[k] = find_gap(t, it->bytes, ceiling, hang);
+        insert(t, k);
+    }
+    weir_place_offer(t->p, name);
+}
+
+static void search(weir_tstack *t, const char *name)
+{
+    weir_placer *p = t->p;
+    const size_t unit = weir_place_unit(p);
+
+    for (uint64_t soon = 1; soon / 2 < p->steps && !weir_place_done(p); soon *= 2)
+        for (size_t c = 0; c < CEILINGS && !weir_place_done(p); c++) {
+            const size_t low = p->target;
+            const size_t room = p->best_height > low && p->best_height != SIZE_MAX
+                                    ? p->best_height - low : low / 2;
+            const size_t ceiling = low + room / CEILINGS * c;
+            try_ceiling(t, (uint32_t)(soon - 1), ceiling / unit * unit, name);
+        }
+}
+
+weir_status weir_place_tstack(weir_placer *p, const char *name)
+{
+    weir_start *start = weir_mem_alloc((p->n + 1u) * sizeof *start);
+    weir_tstack t = {.p = p, .order = weir_mem_alloc((p->n + 1u) * sizeof *t.order),
+                     .live = weir_mem_alloc((p->n + 1u) * sizeof *t.live)};
+    const bool  ok = start && t.order && t.live;
+
+    if (ok) {
+        for (uint32_t i = 0; i < p->n; i++)
+            start[i] = (weir_start){p->item[i].first, p->item[i].last, i};
+        qsort(start, p->n, sizeof *start, by_start);
+        for (uint32_t i = 0; i < p->n; i++)
+            t.order[i] = start[i].item;
+        search(&t, name);
+    }
+    weir_mem_free(start);
+    weir_mem_free(t.order);
+    weir_mem_free(t.live);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}

@@ -1,0 +1,127 @@
+/* liveness.c - from where to where every storage is needed, and which results take over a dying
+ * input.
+ *
+ * The lifetimes are those of the instruction list, one instruction per node. In place: an output
+ * may take over the memory of an input that dies there, if the op allows it (opdef.inplace), both
+ * are dense and equally large, and no other operand looks at that memory in another way. */
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/plan/plan.h"
+
+static bool temporary(const weir_graph *g, uint32_t store)
+{
+    return !g->stores.at[store].external;
+}
+
+/* Every read extends its storage's item; kind of the reader's phase does not matter. */
+static weir_status lifetimes(const weir_graph *g, weir_plan *p)
+{
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_node *n = &g->nodes.at[i];
+        for (int k = 0; k < n->nout; k++) {
+            const uint32_t s = weir_store_of(g, n->out[k]);
+            if (!temporary(g, s))
+                continue;
+            const weir_item it = {.bytes = g->stores.at[s].bytes, .first = i, .last = i, .store = s,
+                                  .kind = g->stores.at[s].kind};
+            p->item_of[s] = p->items.n;
+            if (!weir_vec_push(&p->items, it))
+                return WEIR_ERR_NOMEM;
+        }
+        for (int k = 0; k < n->nin; k++) {
+            const uint32_t s = weir_store_of(g, n->in[k]);
+            if (temporary(g, s))
+                p->items.at[p->item_of[s]].last = i;
+        }
+    }
+    return WEIR_OK;
+}
+
+/* Do all operands of n that lie in the item look at it exactly as value v does? */
+static bool sole_view(const weir_graph *g, const weir_plan *p, const weir_node *n, uint32_t v)
+{
+    const uint32_t item = p->item_of[weir_store_of(g, v)];
+
+    for (int k = 0; k < n->nin; k++) {
+        const uint32_t s = weir_store_of(g, n->in[k]);
+        if (temporary(g, s) && p->item_of[s] == item && !weir_view_equal(g, n->in[k], v))
+            return false;
+    }
+    for (int k = 0; k < n->nout; k++) {
+        const uint32_t s = weir_store_of(g, n->out[k]);
+        if (temporary(g, s) && p->item_of[s] == item)
+            return false;           /* another output has it already */
+    }
+    return true;
+}
+
+static bool can_take_over(const weir_graph *g, const weir_plan *p, uint32_t i, uint32_t in,
+                          uint32_t out)
+{
+    const weir_value *x = &g->values.at[in], *y = &g->values.at[out];
+
+    return temporary(g, x->store) && p->items.at[p->item_of[x->store]].last == i &&
+           x->offset == 0 && x->layout.desc.dtype == y->layout.desc.dtype &&
+           weir_shape_equal(&x->layout.desc, &y->layout.desc) && weir_shape_is_dense(&x->layout) &&
+           p->items.at[p->item_of[x->store]].bytes == g->stores.at[y->store].bytes &&
+           sole_view(g, p, &g->nodes.at[i], in);
+}
+
+static void take_over(const weir_graph *g, weir_plan *p, uint32_t i)
+{
+    const weir_node *n = &g->nodes.at[i];
+    const uint32_t   allowed = weir_opdefs[n->op]->inplace;
+
+    for (int o = 0; o < n->nout; o++) {
+        const uint32_t out = weir_store_of(g, n->out[o]);
+        if (!temporary(g, out) || g->stores.at[out].bytes == 0 || (o > 0 && n->op != WEIR_OP_FUSED))
+            continue;
+        for (int k = 0; k < n->nin; k++) {
+            if (!(allowed >> k & 1) || !can_take_over(g, p, i, n->in[k], n->out[o]))
+                continue;
+            const uint32_t from = p->item_of[weir_store_of(g, n->in[k])];
+            weir_item     *gone = &p->items.at[p->item_of[out]];
+            p->items.at[from].last = gone->last;
+            gone->bytes = 0;
+            gone->store = WEIR_NONE;
+            p->item_of[out] = from;
+            break;
+        }
+    }
+}
+
+static bool add_workspaces(weir_plan *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        const size_t    work = p->instr[i].choice->work;
+        const weir_item it = {.bytes = weir_guard_work(p->dev, work), .first = i, .last = i,
+                              .store = WEIR_NONE, .kind = WEIR_KIND_WORKSPACE};
+        if (work == 0)
+            continue;
+        p->workspace = work > p->workspace ? work : p->workspace;
+        p->instr[i].work_item = p->items.n;
+        if (!weir_vec_push(&p->items, it))
+            return false;
+    }
+    return true;
+}
+
+weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace)
+{
+    p->item_of = weir_mem_alloc((g->stores.n + 1) * sizeof *p->item_of);
+    if (!p->item_of)
+        return WEIR_ERR_NOMEM;
+    memset(p->item_of, 0xff, (g->stores.n + 1) * sizeof *p->item_of);
+    WEIR_TRY(lifetimes(g, p));
+    for (uint32_t i = 0; i < g->nodes.n && inplace; i++)
+        take_over(g, p, i);
+    if (!add_workspaces(p))
+        return WEIR_ERR_NOMEM;
+    for (uint32_t i = 0; i < p->items.n; i++)
+        if (!weir_guard_size(g->dev, p->items.at[i].bytes, &p->items.at[i].bytes))
+            return weir_fail(WEIR_ERR_NOMEM,
+                             "planning: a storage of %zu bytes is too large to align",
+                             p->items.at[i].bytes);
+    return WEIR_OK;
+}

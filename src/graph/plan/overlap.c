@@ -1,0 +1,165 @@
+/* overlap.c - an order and addresses under which operators that can run beside each other do so.
+ *
+ * The tightest addresses are for one order: a value whose place is taken over by another branch's
+ * makes that branch wait. So, where several queues would gain, the list is put in the order in
+ * which instructions would begin if no two values shared a place, and each value keeps its place
+ * until all that may run beside its last reader has begun. Where that takes too much memory, fewer
+ * queues do with less, and places that make instructions wait for some others with less still.
+ *
+ * Within a budget the new plan is taken if it fits. Without one, if it saves a larger part of the
+ * time than it costs of the memory; but no byte is spent where the program makes values anew to
+ * save memory. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/placement/placement.h"
+#include "graph/plan/plan.h"
+
+typedef struct spread {
+    weir_graph       *g;
+    const weir_rates *rates;
+    int               lanes;
+    weir_plan        *serial;   /* the plan as it was, */
+    weir_node        *nodes;    /* its list, [n], */
+    double            seconds;  /* and its step on all queues */
+    weir_began       *began;    /* [n], of a schedule */
+    weir_item        *items;    /* of a plan, as they are needed */
+    bool              better;   /* the graph's plan now is better than the serial one */
+} spread;
+
+static bool makes_anew(const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i].again || g->nodes.at[i].segment)
+            return true;
+    return false;
+}
+
+/* The largest arena that a step of so many seconds is worth. */
+static size_t room_for(const spread *s, double seconds)
+{
+    const size_t resident = weir_plan_resident(s->g), budget = s->g->budget;
+    const size_t arena = s->serial->arena;
+
+    if (budget)
+        return budget > resident + arena ? budget - resident : arena;
+    if (makes_anew(s->g))
+        return arena;
+    return (size_t)((double)(resident + arena) * s->seconds / seconds) - resident;
+}
+
+static int by_begin(const void *x, const void *y)
+{
+    const weir_began *a = x, *b = y;
+
+    if (a->seconds != b->seconds)
+        return a->seconds < b->seconds ? -1 : 1;
+    return a->instr < b->instr ? -1 : a->instr > b->instr;
+}
+
+/* The list in the order of a schedule, and its plan, not placed yet. */
+static weir_status reorder(spread *s)
+{
+    weir_graph *const g = s->g;
+
+    qsort(s->began, g->nodes.n, sizeof *s->began, by_begin);
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        g->nodes.at[i] = s->nodes[s->began[i].instr];
+    weir_plan_free(g->plan == s->serial ? NULL : g->plan);
+    g->plan = NULL;
+    WEIR_TRY(weir_plan_lower(g, s->serial->passes));
+    weir_plan_resolve(g);
+    return WEIR_OK;
+}
+
+static weir_status put_back(spread *s)
+{
+    memcpy(s->g->nodes.at, s->nodes, s->g->nodes.n * sizeof *s->nodes);
+    if (s->g->plan != s->serial)
+        weir_plan_free(s->g->plan);
+    s->g->plan = s->serial;
+    return weir_lanes(s->serial, s->lanes, s->rates, &s->seconds);
+}
+
+/* Places items as they last now; then they last as they are needed. Is the plan better? */
+static weir_status try(spread *s, size_t room)
+{
+    weir_plan *const p = s->g->plan;
+    double           seconds = 0;
+
+    WEIR_TRY(weir_place_within(p, room));
+    WEIR_TRY(weir_plan_check(p));
+    for (uint32_t i = 0; i < p->items.n; i++)
+        p->items.at[i].last = s->items[i].last;
+    if (p->arena > room)
+        return WEIR_OK;
+    weir_plan_resolve(s->g);
+    WEIR_TRY(weir_lanes(p, s->lanes, s->rates, &seconds));
+    s->better = seconds < s->seconds && p->arena <= room_for(s, seconds);
+    return weir_place_bound(p->items.at, p->items.n, p->n, &p->lower_bound);
+}
+
+/* The order that so many queues like. */
+static weir_status with(spread *s, int lanes)
+{
+    double least;
+
+    WEIR_TRY(weir_lanes_apart(s->serial, NULL, lanes, s->rates, s->began, &least));
+    const size_t room = room_for(s, least);
+    if (least >= s->seconds * WEIR_LANES_WORTH)
+        return WEIR_OK;
+    WEIR_TRY(reorder(s));
+    weir_items *const items = &s->g->plan->items;
+    weir_mem_free(s->items);
+    s->items = weir_mem_alloc((items->n + 1u) * sizeof *s->items);
+    if (!s->items)
+        return WEIR_ERR_NOMEM;
+    memcpy(s->items, items->at, items->n * sizeof *s->items);
+    WEIR_TRY(weir_lanes_apart(s->g->plan, items->at, lanes, s->rates, s->began, &least));
+    WEIR_TRY(try(s, room));
+    return s->better ? WEIR_OK : try(s, room);
+}
+
+/* What the plan is known by goes over to the new one. */
+static void take_over(spread *s)
+{
+    weir_plan *const p = s->g->plan, *const old = s->serial;
+
+    p->extra_seconds = old->extra_seconds;
+    p->seconds = old->seconds;
+    p->reasons = old->reasons;
+    old->reasons = NULL;
+    weir_plan_free(old);
+}
+
+static weir_status search(spread *s)
+{
+    weir_status status = WEIR_OK;
+
+    memcpy(s->nodes, s->g->nodes.at, s->g->nodes.n * sizeof *s->nodes);
+    for (int n = s->lanes; n > 1 && !s->better && status == WEIR_OK; n /= 2)
+        status = with(s, n);
+    if (status == WEIR_OK && s->better) {
+        take_over(s);
+        return WEIR_OK;
+    }
+    const weir_status back = put_back(s);
+    return status != WEIR_OK ? status : back;
+}
+
+weir_status weir_plan_spread(weir_graph *g, int lanes, const weir_rates *rates)
+{
+    const size_t n = g->nodes.n;
+    spread       s = {.g = g, .rates = rates, .lanes = lanes, .serial = g->plan};
+
+    WEIR_TRY(weir_lanes(g->plan, lanes, rates, &s.seconds));
+    if (lanes < 2 || n < 2)
+        return WEIR_OK;
+    s.nodes = weir_mem_alloc(n * sizeof *s.nodes);
+    s.began = weir_mem_alloc(n * sizeof *s.began);
+    const weir_status status = s.nodes && s.began ? search(&s) : WEIR_ERR_NOMEM;
+    weir_mem_free(s.nodes);
+    weir_mem_free(s.began);
+    weir_mem_free(s.items);
+    return status;
+}

@@ -1,0 +1,147 @@
+/* plan.h - the plan: a flat list of instructions whose operands are offsets in one arena or
+ * external blocks. What runs is what is printed; a run decides nothing and allocates nothing. */
+#ifndef WEIR_GRAPH_PLAN_PLAN_H
+#define WEIR_GRAPH_PLAN_PLAN_H
+
+#include "device/device.h"
+#include "graph/ir/graph.h"
+
+/* A piece of the arena over a span of instructions: a temporary storage (with all that took over
+ * its memory in place) or the workspace of one instruction. */
+typedef struct weir_item {
+    size_t    bytes;            /* aligned */
+    size_t    offset;
+    uint32_t  first, last;      /* instructions, both included */
+    uint32_t  store;            /* that began it; WEIR_NONE: a workspace */
+    weir_kind kind;
+} weir_item;
+
+typedef WEIR_VEC(weir_item) weir_items;
+
+typedef struct weir_operand {
+    uint32_t store;
+    bool     external;
+    size_t   offset;            /* bytes: in the arena, or in the external block */
+} weir_operand;
+
+typedef struct weir_instr {
+    const weir_choice *choice;
+    weir_call          call;    /* layouts owned by the plan */
+    weir_kargs         args;    /* pointers are filled in when the plan is bound */
+    weir_operand      *in, *out;
+    size_t             work;    /* offset of the workspace, */
+    uint32_t           work_item;   /* and its item, if it needs one */
+    uint64_t           rng;     /* relative random position */
+    uint8_t            lane;    /* streams.c: the queue that it goes to, */
+    uint8_t            waits;   /* events that are awaited before, */
+    uint32_t           first_wait;      /* from this one of the plan's list on, */
+    uint32_t           signals; /* and the event that it gives, WEIR_NONE: none */
+    weir_phase         phase;
+    double             seconds; /* measured, profiled runs only */
+} weir_instr;
+
+typedef struct weir_plan {
+    weir_instr  *instr;
+    uint32_t     n;
+    weir_items   items;
+    uint32_t    *item_of;       /* [stores] item of a temporary storage, else WEIR_NONE */
+    size_t       arena;         /* bytes: the step peak */
+    size_t       lower_bound;
+    size_t       workspace;     /* largest */
+    weir_layout  *layouts;      /* what the calls point to */
+    weir_operand *operands;
+    void        **pointers;
+    const char   *bound;        /* arena address the pointers were made for; NULL: not bound */
+    uint64_t      moves;        /* of the device when they were made */
+    uint64_t      profiled;     /* runs that `seconds` add up */
+    uint32_t     *wait;         /* [nwait] events: those of instructions, then those of the end */
+    uint32_t      nwait, ends;  /* ends: awaited by the first queue at the end */
+    uint32_t      events;       /* that the plan uses; 0: it keeps to the first queue */
+    weir_device  *dev;
+    weir_replay  *replay;       /* of a run with the pointers as they are; NULL: none yet */
+    bool          ran;          /* with these pointers, so that the next run may be recorded */
+    uint32_t      passes;       /* the passes that ran */
+    double        extra_seconds;    /* of what runs again, as planned */
+    double        seconds;      /* of a step, as planned; 0: no budget */
+    const char   *placement;    /* strategy asked for; NULL: auto */
+    const char   *strategy;     /* that won */
+    struct weir_reasons *reasons;   /* budget/from_graph.h: what it was expanded from, or NULL */
+} weir_plan;
+
+/* Runs the passes and builds the plan of a closed recording, within a budget if there is one. */
+weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options);
+
+/* Lowers, places and resolves the graph's nodes as they are; a plan that exists is replaced. */
+weir_status weir_plan_build(weir_graph *g, uint32_t passes);
+
+/* The first part of that: instructions and items without offsets. There is no plan. */
+weir_status weir_plan_lower(weir_graph *g, uint32_t passes);
+
+/* Bytes outside the arena: parameters, states, inputs and outputs of the device, but for those that
+ * the graph keeps in the spill file. */
+size_t weir_plan_resident(const weir_graph *g);
+
+/* What external storage i takes while it is on the device. */
+size_t weir_plan_taken(const weir_graph *g, uint32_t i);
+
+/* Values that the graph keeps in the spill file go there. */
+weir_status weir_plan_send(weir_graph *g);
+
+/* Offsets of operands and workspaces, from those of the items. */
+void weir_plan_resolve(weir_graph *g);
+
+/* What a plan that is the answer needs besides: queues for its instructions, and in the device's
+ * spill store the room and the tickets that its copies name. */
+weir_status weir_plan_settle(weir_graph *g);
+
+void        weir_plan_free(weir_plan *p);
+
+/* A recorded run does not fit any more: pointers change. */
+void weir_plan_forget_replay(weir_plan *p);
+
+/* Another order and other addresses where `lanes` queues gain by them, within the graph's budget;
+ * and the queues. */
+weir_status weir_plan_spread(weir_graph *g, int lanes, const weir_rates *rates);
+
+/* The largest part of a step's time that more queues may leave it to be worth their events. */
+#define WEIR_LANES_WORTH 0.97
+
+/* Gives every instruction its queue, out of `lanes`, and the events between queues. Addresses and
+ * storages say what must wait for what; all stay on the first queue where more gain too little by
+ * the rates. seconds: of the step, by these. */
+weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates, double *seconds);
+
+/* Queues that the plan's instructions are on. */
+int weir_lanes_used(const weir_plan *p);
+
+/* When an instruction begins, in seconds. */
+typedef struct weir_began {
+    double   seconds;
+    uint32_t instr;
+} weir_began;
+
+/* The step if no two items shared a place: its seconds, and when each instruction begins, [n].
+ * items: NULL, or the plan's, which then last as long as they must for addresses to delay nothing.
+ * All instructions are on the first queue afterwards. */
+weir_status weir_lanes_apart(weir_plan *p, weir_item *items, int lanes, const weir_rates *rates,
+                             weir_began *began, double *seconds);
+
+/* First and last instruction of every temporary storage and workspace, with results that take over
+ * dying inputs merged into one item if `inplace`. */
+weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace);
+
+/* The placement's own name (NULL: "auto"), which lasts; NULL with ERR_INVALID if there is none. */
+const char *weir_place_named(const char *strategy);
+
+/* Offsets for all items; arena, lower_bound and strategy of the plan. */
+weir_status weir_place(weir_plan *p);
+
+/* Are the offsets of all items multiples of the device's alignment, apart and within the arena?
+ * Else ERR_STATE and a sentence that begins with "internal: ". */
+weir_status weir_plan_check(const weir_plan *p);
+
+/* The same, quicker and no lower than `room` where that does: for searches, which look at many. A
+ * placement that was asked for is used. */
+weir_status weir_place_within(weir_plan *p, size_t room);
+
+#endif

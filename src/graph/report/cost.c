@@ -1,0 +1,69 @@
+/* cost.c - what each instruction computes and moves, by the operations' own formulas. */
+#include "graph/ir/format.h"
+
+static int by_flops(const void *a, const void *b)
+{
+    const weir_op_sum *x = a, *y = b;
+
+    if (x->flops != y->flops)
+        return x->flops < y->flops ? 1 : -1;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return (x->instr > y->instr) - (x->instr < y->instr);
+}
+
+/* The columns both tables share: flops, bytes and intensity. */
+static void numbers(weir_string *s, double flops, double bytes)
+{
+    weir_string_add(s, "%15.0f %15.0f %9.2f", flops, bytes, weir_show_ratio(flops, bytes));
+}
+
+static void instructions(const weir_plan *p, weir_string *s)
+{
+    weir_string_add(s, "%5s %-8s %15s %15s %9s %15s  %-22s %s\n", "#", "phase", "flops", "bytes",
+                    "flop/byte", "workspace", "kernel", "operation");
+    for (uint32_t i = 0; i < p->n; i++) {
+        const weir_instr *ins = &p->instr[i];
+        weir_string_add(s, "%5u %-8s ", i, weir_phase_name[ins->phase]);
+        numbers(s, weir_call_flops(&ins->call), weir_call_bytes(&ins->call));
+        weir_string_add(s, " %15zu  %-22s ", ins->choice->work, ins->choice->impl);
+        weir_show_op(s, &ins->call, "+");
+        weir_string_add(s, "\n");
+    }
+}
+
+static void by_operation(const weir_plan *p, const weir_op_sums *sums, double flops, double bytes,
+                         weir_string *s)
+{
+    weir_string_add(s, "\n%5s %8s %15s %15s %9s %7s %7s  %-22s %s\n", "count", "", "flops", "bytes",
+                    "flop/byte", "flops %", "bytes %", "kernel", "operation");
+    for (uint32_t i = 0; i < sums->n; i++) {
+        const weir_op_sum *o = &sums->at[i];
+        weir_string_add(s, "%5u %8s ", o->count, "");
+        numbers(s, o->flops, o->bytes);
+        weir_string_add(s, " %7.2f %7.2f  %-22s ", 100 * weir_show_ratio(o->flops, flops),
+                        100 * weir_show_ratio(o->bytes, bytes), p->instr[o->instr].choice->impl);
+        weir_show_op(s, &p->instr[o->instr].call, "+");
+        weir_string_add(s, "\n");
+    }
+}
+
+void weir_show_cost(const weir_graph *g, weir_string *s)
+{
+    const weir_plan *p = g->plan;
+    double           flops = 0, bytes = 0;
+    weir_op_sums     sums = {0};
+
+    if (!weir_show_sums(p, by_flops, &sums))
+        s->failed = true;
+    for (uint32_t i = 0; i < sums.n; i++) {
+        flops += sums.at[i].flops;
+        bytes += sums.at[i].bytes;
+    }
+    weir_string_add(s, "# cost of one run: %.6g GFLOP, %.6g MB read and written, %.2f flop/byte\n",
+                    flops / 1e9, bytes / 1e6, weir_show_ratio(flops, bytes));
+    weir_string_add(s, "# by the definitions of the operations; every operand counts once\n");
+    instructions(p, s);
+    by_operation(p, &sums, flops, bytes, s);
+    weir_vec_free(&sums);
+}

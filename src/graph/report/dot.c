@@ -1,0 +1,109 @@
+/* dot.c - the graph for Graphviz: boxes are operations coloured by phase, ellipses are external
+ * storages coloured by kind, an edge is a value; dashed edges lead back to what an update
+ * overwrites.
+ *
+ * Names and labels are made of table names, shapes and numbers only: nothing needs escaping. */
+#include <string.h>
+
+#include "graph/ir/format.h"
+
+/* An end of an edge: operation n<i> or storage s<i>. */
+typedef struct weir_end {
+    char     letter;
+    uint32_t number;
+} weir_end;
+
+static void operation(weir_string *s, const weir_graph *g, uint32_t i)
+{
+    const weir_instr *ins = &g->plan->instr[i];
+
+    weir_string_add(s, "  n%u [shape=box, style=\"filled,rounded\", fillcolor=\"%s\", label=\"%u ",
+                    i, weir_phase_colour[ins->phase], i);
+    weir_show_op(s, &ins->call, "\\n+ ");
+    weir_string_add(s, "\\n[%s]\"];\n", ins->choice->impl);
+}
+
+static void storage(weir_string *s, const weir_graph *g, uint32_t store)
+{
+    const weir_store *st = &g->stores.at[store];
+
+    weir_string_add(s, "  s%u [shape=ellipse, style=filled, fillcolor=\"%s\"%s, label=\"", store,
+                    weir_kind_colour[st->kind],
+                    st->kind == WEIR_KIND_PARAM ? ", fontcolor=white" : "");
+    weir_show_store(s, g, store);
+    weir_string_add(s, "\\n%s\"];\n", weir_kind_name[st->kind]);
+}
+
+/* Labelled with shape and bytes of the value, in the colour of its kind. */
+static void edge(weir_string *s, const weir_graph *g, weir_end from, weir_end to, uint32_t value,
+                 const char *style)
+{
+    const weir_layout *l = &g->values.at[value].layout;
+    const char        *colour = weir_kind_colour[weir_store_at(g, value)->kind];
+
+    weir_string_add(s, "  %c%u -> %c%u [color=\"%s\"%s, label=\"", from.letter, from.number,
+                    to.letter, to.number, colour, style);
+    weir_show_layout(s, l);
+    weir_string_add(s, "\\n%zu B\"];\n", weir_shape_bytes(&l->desc));
+}
+
+/* Who made the storage, or the storage itself where it comes from outside. */
+static weir_end source(const uint32_t *maker, uint32_t store)
+{
+    return maker[store] == WEIR_NONE ? (weir_end){'s', store} : (weir_end){'n', maker[store]};
+}
+
+/* The edges of node i; maker[] knows the nodes before it. */
+static void edges(weir_string *s, const weir_graph *g, uint32_t i, uint32_t *maker)
+{
+    const weir_node *n = &g->nodes.at[i];
+    const weir_end   self = {'n', i};
+
+    for (int k = 0; k < n->nin; k++) {
+        const uint32_t store = weir_store_of(g, n->in[k]);
+        edge(s, g, source(maker, store), self, n->in[k], "");
+        if (weir_opdefs[n->op]->mutates >> k & 1)
+            edge(s, g, self, (weir_end){'s', store}, n->in[k], ", style=dashed, constraint=false");
+    }
+    for (int k = 0; k < n->nout; k++) {
+        const uint32_t store = weir_store_of(g, n->out[k]);
+        maker[store] = i;
+        if (g->stores.at[store].external)
+            edge(s, g, self, (weir_end){'s', store}, n->out[k], "");
+    }
+}
+
+/* A box per node, an ellipse per external storage that a node names. */
+static void vertices(weir_string *s, const weir_graph *g, uint32_t *seen)
+{
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_instr *ins = &g->plan->instr[i];
+        operation(s, g, i);
+        for (int k = 0; k < ins->call.nin + ins->call.nout; k++) {
+            const weir_operand *o = &ins->in[k];    /* outputs follow the inputs */
+            if (o->external && seen[o->store] == WEIR_NONE)
+                storage(s, g, o->store);
+            seen[o->store] = i;
+        }
+    }
+}
+
+void weir_show_dot(const weir_graph *g, weir_string *s)
+{
+    const size_t bytes = (g->stores.n + 1) * sizeof(uint32_t);
+    uint32_t    *of_store = weir_mem_alloc(bytes);
+
+    if (!of_store) {
+        s->failed = true;
+        return;
+    }
+    weir_string_add(s, "digraph weir {\n  node [fontname=\"sans-serif\", fontsize=11];\n"
+                    "  edge [fontname=\"sans-serif\", fontsize=8, arrowsize=0.6];\n");
+    memset(of_store, 0xff, bytes);
+    vertices(s, g, of_store);
+    memset(of_store, 0xff, bytes);
+    for (uint32_t i = 0; i < g->plan->n; i++)
+        edges(s, g, i, of_store);
+    weir_string_add(s, "}\n");
+    weir_mem_free(of_store);
+}

@@ -1,0 +1,179 @@
+/* dump.c - the planned graph as text: the nodes after the passes, and the instructions with
+ * offsets. */
+#include "core/status.h"
+#include "core/attr.h"
+#include "graph/passes/passes.h"
+#include "graph/ir/format.h"
+
+static void passes(weir_string *s, uint32_t set)
+{
+#define X(ID, id)                                                                                  \
+    if (set >> WEIR_PASS_##ID & 1)                                                                 \
+        weir_string_add(s, " %s", #id);
+    WEIR_PASSES(X)
+#undef X
+    weir_string_add(s, "%s\n", set ? "" : " none");
+}
+
+static void legend(weir_string *s)
+{
+    weir_string_add(
+        s, "# p parameter, s state, i input, o output, t temporary, each with the number of "
+           "its storage\n# ! overwritten; [..] strides in elements of a view; +n bytes into "
+           "the storage; =inK takes over the memory of input K\n");
+}
+
+/* The operand is value v; `planned` adds where it lies. */
+static void operand(weir_string *s, const weir_graph *g, uint32_t v, const weir_operand *o,
+                    bool planned)
+{
+    const weir_value *value = &g->values.at[v];
+    const size_t      into = (size_t)value->offset * weir_dtype_size(value->layout.desc.dtype);
+
+    weir_show_layout(s, &value->layout);
+    weir_string_add(s, " ");
+    weir_show_store(s, g, o->store);
+    if (planned && !o->external)
+        weir_string_add(s, "@%zu", o->offset);
+    else if (into > 0)
+        weir_string_add(s, "+%zu", into);
+}
+
+/* "f32(64,32) t7, f32(32) p2! -> f32(64,32) t8=in0" */
+static void operands(weir_string *s, const weir_graph *g, uint32_t i, bool planned)
+{
+    const weir_instr *ins = &g->plan->instr[i];
+    const weir_node  *n = &g->nodes.at[i];
+
+    for (int k = 0; k < n->nin; k++) {
+        weir_string_add(s, k ? ", " : "");
+        operand(s, g, n->in[k], &ins->in[k], planned);
+        weir_string_add(s, weir_opdefs[n->op]->mutates >> k & 1 ? "!" : "");
+    }
+    weir_string_add(s, n->nin && n->nout ? " -> " : n->nout ? "-> " : "");
+    for (int k = 0; k < n->nout; k++) {
+        const int taken = weir_show_taken(g, i, k);
+        weir_string_add(s, k ? ", " : "");
+        operand(s, g, n->out[k], &ins->out[k], planned);
+        if (taken >= 0)
+            weir_string_add(s, "=in%d", taken);
+    }
+}
+
+/* Number, phase, operation and operands. */
+static void line(weir_string *s, const weir_graph *g, uint32_t i, bool planned)
+{
+    const weir_instr *ins = &g->plan->instr[i];
+
+    weir_string_add(s, "%5u %-8s ", i, weir_phase_name[ins->phase]);
+    const size_t start = s->n;
+    weir_show_op(s, &ins->call, "+");
+    weir_show_pad(s, start, 20);
+    weir_string_add(s, " ");
+    operands(s, g, i, planned);
+}
+
+void weir_show_graph(const weir_graph *g, weir_string *s)
+{
+    weir_string_add(s, "# graph: %u nodes after the passes, %zu recorded; passes:", g->plan->n,
+                    g->recorded);
+    passes(s, g->plan->passes);
+    legend(s);
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        line(s, g, i, false);
+        weir_string_add(s, "\n");
+    }
+}
+
+static void plan_header(weir_string *s, const weir_graph *g)
+{
+    weir_graph_stats stats = {0};
+
+    if (weir_graph_stats_of(g, &stats) != WEIR_OK)
+        return;
+    weir_string_add(s,
+                    "# plan: %zu instructions; arena %zu bytes, lower bound %zu, largest workspace "
+                    "%zu\n",
+                    stats.instructions, stats.arena_bytes, stats.lower_bound_bytes,
+                    stats.workspace_bytes);
+    weir_string_add(s, "# persistent %zu bytes, planned peak %zu; offsets (@) are aligned to %zu\n",
+                    stats.persistent_bytes, stats.planned_peak_bytes, g->dev->ops->align);
+    if (g->budget)
+        weir_string_add(s, "# budget %zu bytes, %zu without it; %zu instructions make values anew, "
+                        "%.3g ms as estimated\n", stats.budget_bytes, stats.unbudgeted_peak_bytes,
+                        stats.again, stats.extra_ms);
+    if (g->plan->events)
+        weir_string_add(s, "# queues: %zu of the device's, %u events between them\n",
+                        stats.queues, g->plan->events - 1);
+    weir_string_add(s, "# placement: %s; passes:", g->plan->strategy);
+    passes(s, g->plan->passes);
+    legend(s);
+}
+
+/* Which copy to or from the spill file it starts or awaits. */
+static void spilled(weir_string *s, const weir_call *c)
+{
+    const weir_spill_attr *a = weir_spill_attr_of(c->op, c->attr);
+
+    if (a && a->bytes > 0)
+        weir_string_add(s, ", %zu bytes at %s%zu", (size_t)a->bytes, a->home ? "home " : "",
+                        (size_t)a->slot);
+    if (a)
+        weir_string_add(s, ", ticket %u", (unsigned)a->ticket);
+}
+
+void weir_show_plan(const weir_graph *g, weir_string *s)
+{
+    plan_header(s, g);
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_instr *ins = &g->plan->instr[i];
+        line(s, g, i, true);
+        weir_string_add(s, "  [%s", ins->choice->impl);
+        if (g->nodes.at[i].again)
+            weir_string_add(s, ", again");
+        if (g->plan->events)
+            weir_string_add(s, ", queue %d", ins->lane);
+        if (ins->choice->work > 0)
+            weir_string_add(s, ", workspace %zu@%zu", ins->choice->work, ins->work);
+        if (weir_show_draws(&ins->call))
+            weir_string_add(s, ", random position %llu", (unsigned long long)ins->rng);
+        spilled(s, &ins->call);
+        weir_string_add(s, "]\n");
+    }
+}
+
+weir_status weir_show_check(const weir_graph *g, const char *function)
+{
+    if (!g)
+        return weir_fail_null(function, "the graph");
+    WEIR_TRY(weir_device_check(g->dev, function));
+    if (g->state != WEIR_GRAPH_PLANNED)
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph is not planned: %s", function,
+                         g->state == WEIR_GRAPH_BROKEN ? "its weir_graph_end failed"
+                                                       : "call weir_graph_end first");
+    return WEIR_OK;
+}
+
+char *weir_graph_text(const weir_graph *g, weir_text what)
+{
+    static void (*const writer[])(const weir_graph *g, weir_string *s) = {
+        [WEIR_TEXT_GRAPH] = weir_show_graph,
+        [WEIR_TEXT_PLAN] = weir_show_plan,
+        [WEIR_TEXT_COST] = weir_show_cost,
+        [WEIR_TEXT_DOT] = weir_show_dot,
+        [WEIR_TEXT_TIMELINE_SVG] = weir_show_timeline,
+        [WEIR_TEXT_ADDRESSES_SVG] = weir_show_addresses,
+        [WEIR_TEXT_JSON] = weir_show_json,
+        [WEIR_TEXT_OUTLINE] = weir_show_outline,
+        [WEIR_TEXT_EXPLAIN] = weir_show_explain,
+    };
+    weir_string s = {0};
+
+    if (weir_show_check(g, "weir_graph_text") != WEIR_OK)
+        return NULL;
+    if ((size_t)what >= sizeof writer / sizeof *writer)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_text: there is no text number %d",
+                              (int)what);
+    writer[what](g, &s);
+    return weir_string_take(&s);
+}

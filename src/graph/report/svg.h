@@ -1,0 +1,71 @@
+/* svg.h - a chart as standalone SVG: frame, axes, marks, legend; mostly bytes over instructions. */
+#ifndef WEIR_GRAPH_REPORT_SVG_H
+#define WEIR_GRAPH_REPORT_SVG_H
+
+#include "core/text.h"
+
+/* Pixels of the picture and of the plot in it. */
+#define WEIR_SVG_WIDTH  1000
+#define WEIR_SVG_HEIGHT 500
+#define WEIR_SVG_X      76.0
+#define WEIR_SVG_Y      64.0
+#define WEIR_SVG_W      772.0
+#define WEIR_SVG_H      360.0
+
+/* What is drawn lies in 0..xmax (instructions) and 0..ymax (bytes). */
+typedef struct weir_chart {
+    weir_string *s;
+    double       xmax, ymax;
+    double       unit;          /* bytes of one unit_name */
+    const char  *unit_name;     /* B, kB, MB, GB */
+    int          legend;        /* entries so far */
+    double       strip;         /* pixels below the plot that are drawn on */
+} weir_chart;
+
+static inline double weir_svg_x(const weir_chart *c, double x)
+{
+    return WEIR_SVG_X + WEIR_SVG_W * x / c->xmax;
+}
+static inline double weir_svg_y(const weir_chart *c, double bytes)
+{
+    return WEIR_SVG_Y + WEIR_SVG_H * (1 - bytes / c->ymax);
+}
+
+/* Begins the picture. n instructions; `top` bytes fit with some room above. `lower`: pixels more
+ * than usual below the plot, which are drawn on like the strip. */
+weir_chart weir_svg_begin(weir_string *s, unsigned n, double top, double lower, const char *title);
+
+/* A line of text below the title; it may be cut by the picture, never by us. */
+void weir_svg_subtitle(weir_chart *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* "12.34 MB" in the chart's unit. */
+#define WEIR_SVG_BYTES 40
+const char *weir_svg_bytes(const weir_chart *c, double bytes, char buf[WEIR_SVG_BYTES]);
+
+/* Grid, ticks and names of both axes; drawn before the content. */
+void weir_svg_axes(weir_chart *c, const char *xname, const char *yname);
+
+/* A dashed level across the plot with its name above, at the right end or at the left. */
+void weir_svg_level(weir_chart *c, double bytes, const char *colour, bool right, const char *text);
+
+/* An area of n steps on `floor`, live[i] high, from x[i] to x[i + 1] (NULL: i to i + 1), of class
+ * `name`; floor rises by live. Nothing where all are 0. */
+void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigned n,
+                    const double *x, double *floor, const double *live);
+
+/* Lanes for streams below the plot, from the top: compute, copies out, copies in. Their names; and
+ * a bar in one of them, as a path element that the caller ends. */
+#define WEIR_SVG_LANE 17
+void weir_svg_lanes(weir_chart *c, int lanes);
+void weir_svg_bar(weir_chart *c, int lane, double from, double to, const char *colour);
+
+/* One more entry of the legend, on the right from top to bottom. */
+void weir_svg_legend(weir_chart *c, const char *colour, const char *text);
+
+/* Text with &, <, > and quotes escaped. */
+void weir_svg_text(weir_string *s, const char *text);
+
+void weir_svg_end(weir_chart *c);
+
+#endif

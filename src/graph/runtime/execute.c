@@ -1,0 +1,466 @@
+/* execute.c - runs: one call at once, or a plan instruction by instruction. */
+#include "graph/runtime/execute.h"
+
+#include "core/rng.h"
+#include "core/status.h"
+#include "device/memory/guard.h"
+#include "graph/eager/evict.h"
+#include "graph/memory/budget/budget.h"
+
+static void trace_call(weir_device *d, const weir_call *c, const char *phase, double begin)
+{
+    weir_trace_event(d->trace, weir_opdefs[c->op]->name, phase, 0, begin, weir_device_clock(d),
+                     (uint64_t)weir_call_bytes(c));
+}
+
+/* ---- at once ---- */
+
+static char *address(const weir_tensor *t)
+{
+    const weir_block *b = t->block;
+    return (char *)b->data + (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
+}
+
+/* A workspace for the length of one run. w: who looks at its guard zones; NULL: it has none. */
+static weir_status run_with_work(weir_device *d, const weir_choice *ch, weir_kargs *k,
+                                 weir_watch *w)
+{
+    const weir_call *const c = k->call;
+    const size_t           piece = weir_guard_work(d, ch->work);
+    size_t                 got = 0;
+    weir_status            status = WEIR_OK;
+
+    if (ch->work)
+        WEIR_TRY(weir_pool_take(d, piece, &k->work, &got));
+    if (w && ch->work)
+        status = weir_guard_fill(d, k->work, ch->work, piece);
+    if (status == WEIR_OK)
+        status = ch->run(k);
+    if (w && ch->work) {
+        const weir_status looked = weir_guard_look(w, c->nin + c->nout, k->work, ch->work, piece);
+        status = status != WEIR_OK ? status : looked;
+    }
+    if (ch->work)
+        weir_pool_give(d, k->work, got);
+    return status;
+}
+
+static weir_status look_at_tensors(weir_watch *w, weir_tensor *const *in, weir_tensor *const *out)
+{
+    for (int i = 0; i < w->call->nin; i++)
+        WEIR_TRY(weir_guard_look_block(w, i, in[i]->block));
+    for (int i = 0; i < w->call->nout; i++)
+        WEIR_TRY(weir_guard_look_block(w, w->call->nin + i, out[i]->block));
+    return WEIR_OK;
+}
+
+/* The same between two looks at the guard zones of its operands. */
+static weir_status run_watched_call(weir_device *d, const weir_choice *ch, weir_kargs *k,
+                                    weir_tensor *const *in, weir_tensor *const *out)
+{
+    weir_watch before = {.dev = d, .call = k->call}, w = {.dev = d, .call = k->call, .ran = true};
+
+    WEIR_TRY(look_at_tensors(&before, in, out));
+    WEIR_TRY(weir_guard_verdict(&before, WEIR_OK));
+    const weir_status status = run_with_work(d, ch, k, &w), looked = look_at_tensors(&w, in, out);
+    return weir_guard_verdict(&w, status != WEIR_OK ? status : looked);
+}
+
+weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const *in,
+                          weir_tensor *const *out, uint64_t rng)
+{
+    void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
+    const weir_choice *ch;
+
+    const weir_opdef *const def = weir_opdefs[c->op];
+
+    WEIR_TRY(weir_choice_of(d, c, &ch));
+    for (int i = 0; i < c->nin; i++) {
+        if (def->blind >> i & 1)
+            WEIR_TRY(weir_block_touch(in[i]->block));
+        src[i] = address(in[i]);
+    }
+    for (int i = 0; i < c->nout; i++) {
+        WEIR_TRY(weir_block_touch(out[i]->block));
+        dst[i] = address(out[i]);
+    }
+    weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
+                    .seed = d->seed, .rng = rng, .dev = d};
+    const double begin = d->trace ? weir_device_clock(d) : 0;
+    WEIR_TRY(d->guard ? run_watched_call(d, ch, &k, in, out) : run_with_work(d, ch, &k, NULL));
+    for (int i = 0; i < c->nout; i++)
+        ((weir_block *)out[i]->block)->written = true;
+    for (int i = 0; i < c->nin; i++)
+        if (def->blind >> i & 1)
+            ((weir_block *)in[i]->block)->written = true;
+    if (d->trace)
+        trace_call(d, c, "graph off", begin);
+    return WEIR_OK;
+}
+
+weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst,
+                         int operand, const weir_block *b)
+{
+    const weir_choice *ch;
+    weir_watch         w = {.dev = d, .call = c, .ran = true};
+
+    WEIR_TRY(weir_choice_of(d, c, &ch));
+    weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
+                    .seed = d->seed, .dev = d};
+    if (weir_opdefs[c->op]->flags & WEIR_RANDOM)
+        k.rng = weir_device_draw(d, weir_rng_blocks(weir_shape_count(&c->out[0].desc)));
+    if (!d->guard)
+        return run_with_work(d, ch, &k, NULL);
+    const weir_status status = run_with_work(d, ch, &k, &w);
+    const weir_status looked = b ? weir_guard_look_block(&w, operand, b) : WEIR_OK;
+    return weir_guard_verdict(&w, status != WEIR_OK ? status : looked);
+}
+
+/* ---- a plan ---- */
+
+/* Stands in p->bound for the address of an arena of no bytes. */
+static const char no_arena[] = "no arena";
+
+/* Is input k of the instruction overwritten without being read? */
+static bool is_blind(const weir_instr *ins, int k)
+{
+    return weir_opdefs[ins->call.op]->blind >> k & 1;
+}
+
+/* Does an instruction before number i make the storage, or overwrite it? */
+static bool made_before(const weir_plan *p, uint32_t i, uint32_t store)
+{
+    for (uint32_t j = 0; j < i; j++) {
+        const weir_instr *ins = &p->instr[j];
+        for (int k = 0; k < ins->call.nout; k++)
+            if (ins->out[k].store == store)
+                return true;
+        for (int k = 0; k < ins->call.nin; k++)
+            if (ins->in[k].store == store && is_blind(ins, k))
+                return true;
+    }
+    return false;
+}
+
+/* What the step reads holds a value by then: the user's, another graph's, or made before. */
+static weir_status check_written(const weir_graph *g)
+{
+    char text[WEIR_DESC_TEXT];
+
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_instr *ins = &g->plan->instr[i];
+        for (int k = 0; k < ins->call.nin; k++) {
+            const weir_store *s = &g->stores.at[ins->in[k].store];
+            if (s->external && s->bytes > 0 && !s->block->written && !is_blind(ins, k) &&
+                !made_before(g->plan, i, ins->in[k].store))
+                return weir_fail(WEIR_ERR_STATE, "weir_graph_run: input %d of %s, %s %s, has never "
+                                 "been written", k, weir_opdefs[ins->call.op]->name,
+                                 weir_kind_name[s->kind],
+                                 weir_desc_text(&ins->call.in[k].desc, text));
+        }
+    }
+    return WEIR_OK;
+}
+
+static void *pointer(const weir_graph *g, const weir_operand *o)
+{
+    char *base = o->external ? g->stores.at[o->store].block->data : g->dev->arena.at;
+    return base ? base + o->offset : NULL;
+}
+
+weir_status weir_plan_bind(weir_graph *g)
+{
+    weir_plan   *p = g->plan;
+    weir_device *d = g->dev;
+
+    weir_plan_forget_replay(p);
+    WEIR_TRY(check_written(g));
+    WEIR_TRY(weir_device_arena(d, p->arena));
+    if (d->tickets)                     /* another plan may have made homes and no room */
+        WEIR_TRY(weir_device_spill(d, 0, 0));
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        if (g->stores.at[i].external && !g->stores.at[i].away)
+            WEIR_TRY(weir_block_touch(g->stores.at[i].block));
+    for (uint32_t i = 0; i < p->n; i++) {
+        weir_instr *ins = &p->instr[i];
+        void      **src = p->pointers + (ins->in - p->operands);
+        for (int k = 0; k < ins->call.nin + ins->call.nout; k++)
+            src[k] = pointer(g, &ins->in[k]);
+        for (int k = 0; k < ins->call.nin; k++)
+            if (is_blind(ins, k) && ins->in[k].external)
+                g->stores.at[ins->in[k].store].block->written = true;
+        ins->args.work = ins->choice->work ? d->arena.at + ins->work : NULL;
+    }
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        if (g->stores.at[i].external && g->stores.at[i].kind == WEIR_KIND_OUTPUT)
+            g->stores.at[i].block->written = true;
+    p->bound = d->arena.at ? d->arena.at : no_arena;
+    p->moves = d->moves;
+    return WEIR_OK;
+}
+
+/* One value leaves; what was made from it with the graph off is settled before. */
+static weir_status send(const weir_store *s)
+{
+    weir_block *const b = s->block;
+
+    if (b->away)
+        return WEIR_OK;
+    if (!b->written)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes that lives in the "
+                         "spill file has no value any more", weir_kind_name[s->kind], s->bytes);
+    if (b->shared)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes lives in the spill "
+                         "file within this budget, but its address was given away",
+                         weir_kind_name[s->kind], s->bytes);
+    WEIR_TRY(weir_block_touch(b));
+    WEIR_TRY(weir_evict_fix(b));
+    WEIR_TRY(weir_evict_overwrite(b));
+    return weir_block_send(b);
+}
+
+weir_status weir_plan_send(weir_graph *g)
+{
+    const uint64_t moves = g->dev->moves;
+
+    for (uint32_t i = 0; i < g->stores.n && g->leaving > 0; i++)
+        if (g->stores.at[i].away)
+            WEIR_TRY(send(&g->stores.at[i]));
+    if (g->dev->moves != moves)
+        weir_pool_trim(g->dev);         /* it was to become free, not to be kept */
+    return WEIR_OK;
+}
+
+/* The pointers are those of the device as it is. */
+static weir_status bind_again(weir_graph *g)
+{
+    const weir_device *d = g->dev;
+
+    WEIR_TRY(weir_plan_send(g));
+    return g->plan->bound != (d->arena.at ? d->arena.at : no_arena) || g->plan->moves != d->moves
+               ? weir_plan_bind(g) : WEIR_OK;
+}
+
+/* The random numbers of a run, either way: absolute positions, or relative ones and a base in the
+ * device's memory, so that the same arguments serve every run. */
+typedef struct draws {
+    uint64_t           base;
+    const uint64_t    *in_device;
+    const weir_instr **at;          /* the instruction that the run is at */
+} draws;
+
+/* A graph that draws nothing needs neither. */
+static weir_status draws_of(const weir_graph *g, uint64_t base, draws *r)
+{
+    const weir_device_queues *const q = g->dev->ops->queues;
+
+    r->base = base;
+    r->in_device = NULL;
+    if (!q || g->rng_total == 0)
+        return WEIR_OK;
+    r->base = 0;
+    return q->draws(g->dev, base, &r->in_device);
+}
+
+static weir_status run_one(weir_device *d, weir_instr *ins, const draws *r, weir_stream *stream)
+{
+    ins->args.seed = d->seed;
+    ins->args.rng = r->base + ins->rng;
+    ins->args.draw = r->in_device;
+    ins->args.stream = stream;
+    *r->at = ins;
+    return ins->choice->run(&ins->args);
+}
+
+/* The guard zones round the operands and the workspace of instruction i: `ran` or before that,
+ * when those of what begins with it are written. */
+static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir_status so_far)
+{
+    const weir_plan  *const p = g->plan;
+    const weir_instr *const ins = &p->instr[i];
+    const int               n = ins->call.nin + ins->call.nout;
+    const size_t            work = ins->choice->work, piece = weir_guard_work(g->dev, work);
+    weir_watch w = {.dev = g->dev, .call = &ins->call, .place = i, .of = p->n, .ran = ran};
+
+    for (int k = 0; k < n; k++) {
+        const weir_store *const s = &g->stores.at[ins->in[k].store];
+        if (ins->in[k].external) {
+            WEIR_TRY(weir_guard_look_block(&w, k, s->block));
+            continue;
+        }
+        const weir_item *const it = &p->items.at[p->item_of[ins->in[k].store]];
+        char *const            at = g->dev->arena.at + it->offset + g->dev->guard;
+        WEIR_TRY(!ran && it->first == i ? weir_guard_fill(g->dev, at, s->bytes, s->bytes)
+                                        : weir_guard_look(&w, k, at, s->bytes, s->bytes));
+    }
+    if (work)
+        WEIR_TRY(ran ? weir_guard_look(&w, n, ins->args.work, work, piece)
+                     : weir_guard_fill(g->dev, ins->args.work, work, piece));
+    return weir_guard_verdict(&w, so_far);
+}
+
+/* The loop of a run that is watched: time per instruction, trace events, guard zones; one queue. */
+static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
+{
+    weir_plan *p = g->plan;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        weir_instr *ins = &p->instr[i];
+        if (g->dev->guard)
+            WEIR_TRY(look_at_instr(g, i, false, WEIR_OK));
+        const double begin = weir_device_clock(g->dev);
+        weir_status  status = run_one(g->dev, ins, r, NULL);
+        if (profile)
+            ins->seconds += weir_device_clock(g->dev) - begin;
+        if (g->dev->guard)
+            status = look_at_instr(g, i, true, status);
+        WEIR_TRY(status);
+        if (g->dev->trace)
+            trace_call(g->dev, &ins->call, weir_phase_name[ins->phase], begin);
+    }
+    p->profiled += profile;
+    return WEIR_OK;
+}
+
+static weir_status run_plain(weir_device *d, const weir_plan *p, const draws *r)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        WEIR_TRY(run_one(d, &p->instr[i], r, NULL));
+    return WEIR_OK;
+}
+
+/* Events order what several queues do; the others begin after the first, and it ends after them. */
+static weir_status run_lanes(weir_device *d, const weir_plan *p, const draws *r)
+{
+    const weir_device_queues *const q = d->ops->queues;
+    weir_stream *const              first = q->stream(d, 0);
+
+    WEIR_TRY(q->events(d, p->events));
+    WEIR_TRY(q->signal(d, first, 0));
+    for (uint32_t i = 0; i < p->n; i++) {
+        weir_instr        *ins = &p->instr[i];
+        weir_stream *const s = q->stream(d, ins->lane);
+        for (uint32_t k = 0; k < ins->waits; k++)
+            WEIR_TRY(q->await(d, s, p->wait[ins->first_wait + k]));
+        WEIR_TRY(run_one(d, ins, r, s));
+        if (ins->signals != WEIR_NONE)
+            WEIR_TRY(q->signal(d, s, ins->signals));
+    }
+    for (uint32_t k = p->ends; k < p->nwait; k++)
+        WEIR_TRY(q->await(d, first, p->wait[k]));
+    return WEIR_OK;
+}
+
+/* A run that ended early leaves no copy behind that goes on in the arena. */
+static weir_status run_list(weir_device *d, const weir_plan *p, const draws *r)
+{
+    const weir_status status = p->events ? run_lanes(d, p, r) : run_plain(d, p, r);
+    return d->tickets ? d->ops->swap_settle(d, status) : status;
+}
+
+/* May launches be recorded? Not where the caller's functions take part. */
+static bool replays(const weir_plan *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (weir_opdefs[p->instr[i].call.op]->flags & WEIR_CALLER)
+            return false;
+    return p->n > 0;
+}
+
+/* The first run launches one by one, so that kernels are loaded; the second is recorded. */
+static weir_status run_queued(weir_device *d, weir_plan *p, const draws *r)
+{
+    const weir_device_queues *const q = d->ops->queues;
+
+    if (!p->replay && (!p->ran || !replays(p))) {
+        const weir_status status = run_list(d, p, r);
+        p->ran = status == WEIR_OK;
+        if (!p->ran)
+            q->drain(d);
+        return status;
+    }
+    if (!p->replay) {
+        WEIR_TRY(q->record(d));
+        WEIR_TRY(q->recorded(d, run_list(d, p, r), &p->replay));
+    }
+    return q->replay(d, p->replay);
+}
+
+/* Results made with the graph off from what a run overwrites are settled before it. */
+static weir_status settle_readers(const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_instr *ins = &g->plan->instr[i];
+        for (int k = 0; k < ins->call.nin; k++)
+            if (weir_opdefs[ins->call.op]->mutates >> k & 1 && ins->in[k].external)
+                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->in[k].store].block));
+        for (int k = 0; k < ins->call.nout; k++)
+            if (ins->out[k].external)
+                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->out[k].store].block));
+    }
+    return WEIR_OK;
+}
+
+/* What a run overwrites has a new version: results made with the graph off may have read the old
+ * one. */
+static void note_changes(const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        const weir_store *const s = &g->stores.at[i];
+        if (s->external && (s->changed_by || s->made))
+            weir_block_changed(s->block, s->changed_by ? s->changed_by : "weir_graph_run");
+    }
+}
+
+/* What a run that met a wrong index leaves behind, told with the failure. */
+static weir_status stopped(const weir_plan *p, const weir_instr *at)
+{
+    uint32_t all = 0, done = 0;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        const bool writes = weir_opdefs[p->instr[i].call.op]->mutates != 0;
+        all += writes;
+        done += writes && &p->instr[i] < at;
+    }
+    return weir_fail(WEIR_ERR_INDEX, "%s; the run ended there, with %u of %u updates done",
+                     weir_error(), done, all);
+}
+
+weir_status weir_graph_run(weir_graph *g)
+{
+    if (!g)
+        return weir_fail_null("weir_graph_run", "the graph");
+    WEIR_TRY(weir_device_check(g->dev, "weir_graph_run"));
+    if (g->state != WEIR_GRAPH_PLANNED)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is %s",
+                         g->state == WEIR_GRAPH_BROKEN
+                             ? "broken: its weir_graph_end failed"
+                             : "still being recorded: call weir_graph_end");
+    WEIR_TRY(bind_again(g));
+    weir_session  *s = g->session;
+    if (s->evict)
+        WEIR_TRY(settle_readers(g));
+    note_changes(g);
+    const uint64_t base = weir_device_draw(g->dev, g->rng_total);
+    const bool     profile = g->guide || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
+
+    s->last_run = g;
+    g->runs++;
+    const weir_instr *at = NULL;
+    draws             r = {.at = &at};
+    weir_status       status = draws_of(g, base, &r);
+    if (status != WEIR_OK)
+        return status;
+    if (profile || g->dev->trace || g->dev->guard) {
+        status = run_watched(g, &r, profile);
+        status = g->dev->tickets ? g->dev->ops->swap_settle(g->dev, status) : status;
+    } else {
+        status = g->dev->ops->queues ? run_queued(g->dev, g->plan, &r)
+                                     : run_list(g->dev, g->plan, &r);
+    }
+    if (status == WEIR_ERR_INDEX && at)
+        return stopped(g->plan, at);
+    if (g->guide && status == WEIR_OK)
+        weir_guide_step(g);
+    return status;
+}

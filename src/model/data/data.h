@@ -1,0 +1,41 @@
+/* data.h - what the loaders share: a data set in the making, and files that are looked at first. */
+#ifndef WEIR_MODEL_DATA_DATA_H
+#define WEIR_MODEL_DATA_DATA_H
+
+#include "weir.h"
+
+/* Sample i is elements [i * elements, (i + 1) * elements) of value; its labels lie in label alike.
+ * A text's labels are its values one byte on: label is then value + 1. Exactly one of label and
+ * real is there if labels > 0. */
+struct weir_data {
+    weir_desc sample;           /* of type u8 or f32 */
+    int64_t   n, elements, labels, classes;
+    void     *value;            /* owned */
+    uint8_t  *label;            /* owned unless the data set is a text */
+    double   *real;             /* owned: the label column of a CSV file */
+    bool      text;
+};
+
+/* A new data set of n samples (n >= 1, dims >= 1) with room for its values if `values`; NULL after
+ * a failure. The caller has checked the sizes against a file. */
+weir_data *weir_data_new(weir_desc sample, int64_t n, bool values);
+
+/* An open regular file. what: the loader, for messages. */
+typedef struct weir_file {
+    const char *what, *path;
+    int         fd;
+    uint64_t    size, at;       /* bytes in all, bytes read */
+} weir_file;
+
+/* After a failure nothing is open; closing twice is fine. */
+weir_status weir_file_open(weir_file *f, const char *what, const char *path);
+void        weir_file_close(weir_file *f);
+
+/* The next `bytes` bytes into `to`; a file that ends before is malformed. */
+weir_status weir_file_read(weir_file *f, void *to, size_t bytes);
+
+/* Remembers ERR_IO and "WHAT: PATH: sentence". */
+weir_status weir_file_fail(const weir_file *f, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,216 @@
+/* matmul.c - products and linear layers of all implementations against a plain sum in double. */
+#include "device/drive.h"
+
+typedef struct size3 {
+    int64_t m, n, k;
+} size3;
+
+static const size3 sizes[] = {
+    {1, 1, 1},    {8, 8, 8},     {1, 10, 7},     {3, 5, 0},      {0, 5, 3},     {5, 0, 3},
+    {13, 31, 17}, {14, 32, 256}, {15, 33, 257},  {29, 65, 300},  {100, 10, 84}, {1, 700, 130},
+    {257, 1, 90}, {64, 64, 64},  {130, 513, 70}, {20, 25, 3000}, {33, 40, 1100}};
+
+static const char *const wishes[] = {NULL, "own", "openblas", "onednn"};
+
+static double at(const operand *o, bool turned, int64_t row, int64_t col)
+{
+    const int64_t ld = o->layout.desc.dim[1];
+    return turned ? o->value[col * ld + row] : o->value[row * ld + col];
+}
+
+static void expect(operand *c, const operand *a, bool ta, const operand *b, bool tb,
+                   const operand *bias)
+{
+    const int64_t m = c->layout.desc.dim[0], n = c->layout.desc.dim[1];
+    const int64_t k = a->layout.desc.dim[ta ? 0 : 1];
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = bias ? bias->value[j] : 0;
+            for (int64_t p = 0; p < k; p++)
+                sum += at(a, ta, i, p) * at(b, tb, p, j);
+            c->value[i * n + j] = sum;
+        }
+}
+
+/* A wish for a library that is not there is refused, and that is all there is to check. */
+static bool refused(weir_status s)
+{
+    return s == WEIR_ERR_NOKERNEL && strstr(weir_error(), "WEIR_") != NULL;
+}
+
+static void product(drive *v, weir_dtype t, size3 s, bool ta, bool tb)
+{
+    operand in[2] = {operand_of(ta ? weir_2d(t, s.k, s.m) : weir_2d(t, s.m, s.k)),
+                     operand_of(tb ? weir_2d(t, s.n, s.k) : weir_2d(t, s.k, s.n))};
+    operand c = operand_of(weir_2d(t, s.m, s.n));
+    operand_random(&in[0]);
+    operand_random(&in[1]);
+    expect(&c, &in[0], ta, &in[1], tb, NULL);
+    const weir_matmul_attr attr = {ta, tb};
+    char                   impl[64] = "", what[200];
+    const weir_status      status =
+        drive_run(v, weir_cpu_matmul, WEIR_OP_MATMUL, 2, in, 1, &c, &attr, sizeof attr, impl);
+    snprintf(what, sizeof what, "%s %s %lldx%lldx%lld ta %d tb %d", impl, weir_dtype_name(t),
+             (long long)s.m, (long long)s.n, (long long)s.k, ta, tb);
+    if (!refused(status)) {
+        CHECK_OK(status);
+        operand_check(&c, t == WEIR_F32 ? 1e-5 : 1e-13, what);
+    }
+    operand_free(&in[0]);
+    operand_free(&in[1]);
+    operand_free(&c);
+}
+
+static void linear(drive *v, weir_dtype t, size3 s, bool biased)
+{
+    operand in[3] = {operand_of(weir_2d(t, s.m, s.k)), operand_of(weir_2d(t, s.n, s.k)),
+                     operand_of(weir_1d(t, s.n))};
+    operand c = operand_of(weir_2d(t, s.m, s.n));
+    for (int i = 0; i < 3; i++)
+        operand_random(&in[i]);
+    expect(&c, &in[0], false, &in[1], true, biased ? &in[2] : NULL);
+    char              impl[64] = "", what[200];
+    const weir_status status =
+        drive_run(v, weir_cpu_linear, WEIR_OP_LINEAR, biased ? 3 : 2, in, 1, &c, NULL, 0, impl);
+    snprintf(what, sizeof what, "%s linear %s %lldx%lldx%lld bias %d", impl, weir_dtype_name(t),
+             (long long)s.m, (long long)s.n, (long long)s.k, biased);
+    if (!refused(status)) {
+        CHECK_OK(status);
+        operand_check(&c, t == WEIR_F32 ? 1e-5 : 1e-13, what);
+    }
+    for (int i = 0; i < 3; i++)
+        operand_free(&in[i]);
+    operand_free(&c);
+}
+
+static void everything(const char *wish, int threads)
+{
+    drive v;
+    drive_env("WEIR_GEMM", wish);
+    if (drive_open(&v, threads)) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (int t = WEIR_F32; t <= WEIR_F64; t++)
+                for (int turn = 0; turn < 4; turn++) {
+                    product(&v, (weir_dtype)t, sizes[i], turn & 1, turn & 2);
+                    if (turn < 2)
+                        linear(&v, (weir_dtype)t, sizes[i], turn);
+                }
+        drive_close(&v);
+    }
+    drive_env("WEIR_GEMM", NULL);
+}
+
+CASE(all_implementations_and_transposes)
+{
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
+        everything(wishes[i], 2);
+}
+
+CASE(one_thread_and_three)
+{
+    everything("own", 1);
+    everything(NULL, 1);
+    everything(NULL, 3);
+}
+
+CASE(own_kernels_of_every_instruction_set)
+{
+    static const char *const sets[] = {"base", "avx2", "avx512"};
+    const char *const        before = getenv("WEIR_ISA");
+    char                     saved[16] = "";
+    snprintf(saved, sizeof saved, "%s", before ? before : "");
+    for (int i = 0; i < 3; i++) {
+        drive_env("WEIR_ISA", sets[i]);
+        everything("own", 2);
+    }
+    drive_env("WEIR_ISA", before ? saved : NULL);
+}
+
+/* The same bits from 1, 2 and 5 workers, and from AVX2 and AVX-512. */
+CASE(own_bits_do_not_depend_on_threads_or_vector_width)
+{
+    static const struct {
+        const char *isa;
+        int         threads;
+    } runs[] = {{"avx2", 1}, {"avx2", 2}, {"avx2", 5}, {"avx512", 1}, {"avx512", 5}};
+    if (weir_cpu_isa_best() == WEIR_ISA_BASE)
+        return;
+    const char *const before = getenv("WEIR_ISA");
+    char              saved[16] = "";
+    snprintf(saved, sizeof saved, "%s", before ? before : "");
+    drive_env("WEIR_GEMM", "own");
+    operand in[2] = {operand_of(weir_2d(WEIR_F32, 150, 700)),
+                     operand_of(weir_2d(WEIR_F32, 90, 700))};
+    check_floats(in[0].data, 150 * 700, -1, 1);
+    check_floats(in[1].data, 90 * 700, -1, 1);
+    const weir_matmul_attr attr = {0, 1};
+    operand                c[5];
+    for (int i = 0; i < 5; i++) {
+        drive v;
+        drive_env("WEIR_ISA", runs[i].isa);
+        c[i] = operand_of(weir_2d(WEIR_F32, 150, 90));
+        if (drive_open(&v, runs[i].threads)) {
+            CHECK_OK(drive_run(&v, weir_cpu_matmul, WEIR_OP_MATMUL, 2, in, 1, &c[i], &attr,
+                               sizeof attr, NULL));
+            drive_close(&v);
+        }
+        CHECK_BITS(c[i].data, c[0].data, c[0].bytes);
+    }
+    for (int i = 0; i < 5; i++)
+        operand_free(&c[i]);
+    operand_free(&in[0]);
+    operand_free(&in[1]);
+    drive_env("WEIR_GEMM", NULL);
+    drive_env("WEIR_ISA", before ? saved : NULL);
+}
+
+CASE(a_wish_that_makes_no_sense)
+{
+    drive v;
+    CHECK_OR_RETURN(drive_open(&v, 1));
+    operand in[2] = {operand_of(weir_2d(WEIR_F32, 2, 2)), operand_of(weir_2d(WEIR_F32, 2, 2))};
+    operand c = operand_of(weir_2d(WEIR_F32, 2, 2));
+    const weir_matmul_attr attr = {0, 0};
+    drive_env("WEIR_GEMM", "mkl");
+    CHECK_STATUS(
+        drive_run(&v, weir_cpu_matmul, WEIR_OP_MATMUL, 2, in, 1, &c, &attr, sizeof attr, NULL),
+        WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "WEIR_GEMM=mkl");
+    drive_env("WEIR_GEMM", "openblas");
+    drive_env("WEIR_OPENBLAS", "0");
+    CHECK_STATUS(
+        drive_run(&v, weir_cpu_matmul, WEIR_OP_MATMUL, 2, in, 1, &c, &attr, sizeof attr, NULL),
+        WEIR_ERR_NOKERNEL);
+    CHECK_TEXT(weir_error(), "switched off");
+    drive_env("WEIR_GEMM", NULL);
+    drive_env("WEIR_OPENBLAS", NULL);
+    operand_free(&in[0]);
+    operand_free(&in[1]);
+    operand_free(&c);
+    drive_close(&v);
+}
+
+CASE(choosing_without_memory_fails_cleanly)
+{
+    operand in[3] = {operand_of(weir_2d(WEIR_F32, 64, 64)), operand_of(weir_2d(WEIR_F32, 64, 64)),
+                     operand_of(weir_1d(WEIR_F32, 64))};
+    operand c = operand_of(weir_2d(WEIR_F32, 64, 64));
+    for (int i = 0; i < 3; i++)
+        operand_random(&in[i]);
+    for (int64_t n = 0; n < 20; n++) {
+        drive v;
+        CHECK_OR_RETURN(drive_open(&v, 1));
+        weir_mem_fail_nth(n, false);
+        const weir_status s =
+            drive_run(&v, weir_cpu_linear, WEIR_OP_LINEAR, 3, in, 1, &c, NULL, 0, NULL);
+        const bool failed = weir_mem_failed();
+        weir_mem_fail_nth(-1, false);
+        CHECK(s == (failed ? WEIR_ERR_NOMEM : WEIR_OK));
+        drive_close(&v);
+        if (!failed)
+            break;
+    }
+    for (int i = 0; i < 3; i++)
+        operand_free(&in[i]);
+    operand_free(&c);
+}

@@ -1,0 +1,47 @@
+/* card_fixture.h - the card that the emulated plugin has: not the one that the test programs are
+ * linked with. */
+#ifndef WEIR_TEST_DEVICE_CUDA_CARD_FIXTURE_H
+#define WEIR_TEST_DEVICE_CUDA_CARD_FIXTURE_H
+
+#include <dlfcn.h>
+
+#include "emulator/tests/fixture.h"
+#include "device/device.h"
+#include "weir.h"
+
+typedef struct card_lab {
+    void   (*fail)(const char *function, long nth, cudaError_t error);
+    long   (*failed)(void);
+    long   (*calls)(const char *function);
+    size_t (*allocated)(void);
+    size_t (*handles)(void);
+    void   (*recover)(void);
+    void   (*seed)(uint64_t seed);
+} card_lab;
+
+static inline void *card_symbol(void *lib, const char *name)
+{
+    void *const p = dlsym(lib, name);
+    CHECK(p != NULL);
+    return p;
+}
+
+/* Opens the plugin, if it is not open, and finds what inject.h has in it. */
+static inline bool card_lab_of(card_lab *card)
+{
+    setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);
+    weir_device_close(weir_device_open("cuda", NULL));
+    void *const lib = dlopen(WEIR_TEST_PLUGINS "/libweir_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+    if (!CHECK(lib != NULL))
+        return false;
+    *(void **)&card->fail = card_symbol(lib, "emulate_fail");
+    *(void **)&card->failed = card_symbol(lib, "emulate_failed");
+    *(void **)&card->calls = card_symbol(lib, "emulate_calls");
+    *(void **)&card->allocated = card_symbol(lib, "emulate_allocated");
+    *(void **)&card->handles = card_symbol(lib, "emulate_handles");
+    *(void **)&card->recover = card_symbol(lib, "emulate_recover");
+    *(void **)&card->seed = card_symbol(lib, "emulate_seed");
+    return true;
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* libs.c - tests of the libraries that are opened at run time: each function that libs.def names
+ * is in the library that it is listed for, wherever that is installed. */
+#include "device/cuda/runtime/libs.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define NAME_TEXT(name) #name
+#define NAME(name)      NAME_TEXT(name),
+
+static const char *const driver[] = {
+#define DRIVER(function) NAME(function)
+#include "device/cuda/runtime/libs.def"
+    NULL};
+static const char *const nvrtc[] = {
+#define NVRTC(function) NAME(function)
+#include "device/cuda/runtime/libs.def"
+    NULL};
+static const char *const blas[] = {
+#define BLAS(function) NAME(function)
+#include "device/cuda/runtime/libs.def"
+    NULL};
+static const char *const dnn[] = {
+#define DNN(function) NAME(function)
+#include "device/cuda/runtime/libs.def"
+    NULL};
+
+/* The first one in the toolkit's folders. */
+static bool find(const char *file, char path[4096])
+{
+    for (const char *at = WEIR_CUDA_LIBRARY_FOLDERS; *at;) {
+        const size_t n = strcspn(at, ":");
+        snprintf(path, 4096, "%.*s/%s", (int)n, at, file);
+        if (access(path, R_OK) == 0)
+            return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
+/* The toolkit's library; without it there is nothing to compare with. */
+static void check_names(const char *file, const char *other, const char *const *name)
+{
+    char path[4096];
+
+    if (!find(file, path) && !find(other, path)) {
+        printf("%s is not installed: its names are not checked\n", file);
+        return;
+    }
+    void *const lib = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    CHECK_OR_RETURN(check_that(lib != NULL, __FILE__, __LINE__, "%s", lib ? "" : dlerror()));
+    for (; *name; name++)
+        check_that(dlsym(lib, *name) != NULL, __FILE__, __LINE__, "%s has no %s", file, *name);
+    dlclose(lib);
+}
+
+CASE(libs_names_are_real)
+{
+    check_names("stubs/libcuda.so", "libcuda.so.1", driver);
+    check_names("libnvrtc.so.13", "libnvrtc.so.12", nvrtc);
+    check_names("libcublasLt.so.13", "libcublasLt.so.12", blas);
+    check_names("libcudnn.so.9", "libcudnn.so", dnn);
+}
+
+/* A new folder where libcuda.so.1 is the file. */
+static void link_driver(char folder[24], const char *file)
+{
+    char link[64];
+
+    strcpy(folder, "/tmp/weir-libs-XXXXXX");
+    CHECK(mkdtemp(folder));
+    snprintf(link, sizeof link, "%s/libcuda.so.1", folder);
+    CHECK(symlink(file, link) == 0);
+}
+
+static void unlink_driver(const char *folder)
+{
+    char link[64];
+
+    snprintf(link, sizeof link, "%s/libcuda.so.1", folder);
+    unlink(link);
+    rmdir(folder);
+}
+
+/* On a machine without a driver. */
+static void check_absent(void)
+{
+    const weir_cuda_lib_driver *lib = NULL;
+    char                        wrong[24], right[24], list[128];
+
+    CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
+    CHECK_TEXT(weir_error(), "libcuda.so.1");
+    CHECK_TEXT(weir_error(), "/nowhere");
+    link_driver(wrong, WEIR_TEST_PLUGINS "/libnvrtc.so.13");
+    link_driver(right, WEIR_TEST_PLUGINS "/libcuda.so.1");
+    snprintf(list, sizeof list, "/nowhere::%s:%s", wrong, right);
+    setenv("WEIR_CUDA_LIBS", list, 1);
+    CHECK_STATUS(weir_cuda_open_driver(&lib), WEIR_ERR_DEVICE);
+    CHECK_TEXT(weir_error(), "the driver has no cuGetErrorName");
+    CHECK_TEXT(weir_error(), wrong);
+    setenv("WEIR_CUDA_LIBS", right, 1);
+    CHECK_OK(weir_cuda_open_driver(&lib));
+    unlink_driver(wrong);
+    unlink_driver(right);
+}
+
+CASE(libs_are_looked_for_in_order)
+{
+    const weir_cuda_lib_driver *lib = NULL, *again = NULL;
+
+    setenv("WEIR_CUDA_LIBS", "/nowhere", 1);
+    if (weir_cuda_open_driver(&lib) != WEIR_OK)
+        check_absent();
+    unsetenv("WEIR_CUDA_LIBS");
+    CHECK_OK(weir_cuda_open_driver(&lib));      /* opened once and for all */
+    CHECK_OK(weir_cuda_open_driver(&again));
+    CHECK(again == lib && lib->cuModuleLoadData && lib->cuLaunchKernel);
+}
+
+/* Macros of the headers stand for names with a version. */
+CASE(libs_macros_are_expanded)
+{
+#define cuTested cuTested_v2
+    static const char *const name[] = {NAME(cuTested)};
+    CHECK(strcmp(name[0], "cuTested_v2") == 0);
+}

@@ -1,0 +1,278 @@
+/* failure.cpp - errors: names, the last one of each thread, lost contexts, and planted ones.
+ *
+ * emulate_fail("cudaMalloc", 3, cudaErrorMemoryAllocation) or WEIR_EMULATED_FAIL=cudaMalloc:3:2
+ * lets the third call from now on fail; "kernel" stands for the running of kernels, whose failures
+ * are seen by what waits for them, as on a card. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inject.h"
+#include "runtime.h"
+
+bool emulate_in_host_function(void);
+
+namespace {
+
+struct planted {
+    char        function[64];
+    long        nth;            /* calls from now on */
+    cudaError_t error;
+};
+
+pthread_mutex_t          lock = PTHREAD_MUTEX_INITIALIZER;
+emulate_point           *points;
+std::vector<planted>     plants;
+long                     planted_hits;
+cudaError_t              lost;
+thread_local cudaError_t last;
+
+#define ERRORS(ROW)                                                                                \
+    ROW(cudaSuccess, "no error")                                                                   \
+    ROW(cudaErrorInvalidValue, "invalid argument")                                                 \
+    ROW(cudaErrorMemoryAllocation, "out of memory")                                                \
+    ROW(cudaErrorInitializationError, "initialization error")                                      \
+    ROW(cudaErrorCudartUnloading, "driver shutting down")                                          \
+    ROW(cudaErrorInvalidConfiguration, "invalid configuration argument")                           \
+    ROW(cudaErrorInvalidPitchValue, "invalid pitch argument")                                      \
+    ROW(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                      \
+    ROW(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime "       \
+                                     "version")                                                    \
+    ROW(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable")          \
+    ROW(cudaErrorNoDevice, "no CUDA-capable device is detected")                                   \
+    ROW(cudaErrorInvalidDevice, "invalid device ordinal")                                          \
+    ROW(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the "      \
+                                         "device")                                                 \
+    ROW(cudaErrorECCUncorrectable, "uncorrectable ECC error encountered")                          \
+    ROW(cudaErrorUnsupportedPtxVersion, "the provided PTX was compiled with an unsupported "       \
+                                        "toolchain.")                                              \
+    ROW(cudaErrorOperatingSystem, "OS call failed or operation not supported on this OS")          \
+    ROW(cudaErrorInvalidResourceHandle, "invalid resource handle")                                 \
+    ROW(cudaErrorIllegalState, "the operation cannot be performed in the present state")           \
+    ROW(cudaErrorSymbolNotFound, "named symbol not found")                                         \
+    ROW(cudaErrorNotReady, "device not ready")                                                     \
+    ROW(cudaErrorIllegalAddress, "an illegal memory access was encountered")                       \
+    ROW(cudaErrorLaunchOutOfResources, "too many resources requested for launch")                  \
+    ROW(cudaErrorLaunchTimeout, "the launch timed out and was terminated")                         \
+    ROW(cudaErrorContextIsDestroyed, "context is destroyed")                                       \
+    ROW(cudaErrorAssert, "device-side assert triggered")                                           \
+    ROW(cudaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is "      \
+                                              "already mapped")                                    \
+    ROW(cudaErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory "    \
+                                          "region")                                                \
+    ROW(cudaErrorHardwareStackError, "hardware stack error")                                       \
+    ROW(cudaErrorIllegalInstruction, "an illegal instruction was encountered")                     \
+    ROW(cudaErrorMisalignedAddress, "misaligned address")                                          \
+    ROW(cudaErrorInvalidAddressSpace, "operation not supported on global/shared address space")    \
+    ROW(cudaErrorInvalidPc, "invalid program counter")                                             \
+    ROW(cudaErrorLaunchFailure, "unspecified launch failure")                                      \
+    ROW(cudaErrorNotPermitted, "operation not permitted")                                          \
+    ROW(cudaErrorNotSupported, "operation not supported")                                          \
+    ROW(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")     \
+    ROW(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during "      \
+                                           "capture")                                              \
+    ROW(cudaErrorStreamCaptureMerge, "operation would result in a merge of separate capture "      \
+                                     "sequences")                                                  \
+    ROW(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began")   \
+    ROW(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work")                      \
+    ROW(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another "       \
+                                         "stream")                                                 \
+    ROW(cudaErrorStreamCaptureImplicit, "operation would make the legacy stream depend on a "      \
+                                        "capturing blocking stream")                               \
+    ROW(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a "          \
+                                "capturing stream")                                                \
+    ROW(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture "          \
+                                           "sequence from another thread")                         \
+    ROW(cudaErrorUnknown, "unknown error")
+
+const struct {
+    cudaError_t error;
+    const char *name, *text;
+} known[] = {
+#define ROW(id, text) {id, #id, text},
+    ERRORS(ROW)
+#undef ROW
+};
+
+/* Those after which a card's context can do nothing any more. */
+bool is_lasting(cudaError_t e)
+{
+    return e == cudaErrorECCUncorrectable || e == cudaErrorIllegalAddress ||
+           e == cudaErrorLaunchTimeout || e == cudaErrorAssert ||
+           (e >= cudaErrorHardwareStackError && e <= cudaErrorLaunchFailure);
+}
+
+void plant(const char *function, long nth, cudaError_t error)
+{
+    planted p = {{}, nth, error};
+    snprintf(p.function, sizeof p.function, "%s", function);
+    plants.push_back(p);
+}
+
+/* Once: $WEIR_EMULATED_FAIL, function:nth:error[,...]. */
+void plant_asked(void)
+{
+    static bool       done;
+    const char *const asked = getenv("WEIR_EMULATED_FAIL");
+    char              function[64];
+    long              nth;
+    int               error, n;
+
+    if (done)
+        return;
+    done = true;
+    const char *at = asked;
+    while (at && sscanf(at, "%63[^:]:%ld:%d%n", function, &nth, &error, &n) == 3) {
+        plant(function, nth, (cudaError_t)error);
+        at += n + (at[n] == ',');
+    }
+}
+
+/* Counts the call; the planted error if it is due. */
+cudaError_t count(emulate_point *p)
+{
+    if (p->calls++ == 0) {
+        p->next = points;
+        points = p;
+    }
+    for (size_t i = 0; i < plants.size(); i++) {
+        if (strcmp(plants[i].function, p->name) != 0 && strcmp(plants[i].function, "*") != 0)
+            continue;
+        if (--plants[i].nth > 0)
+            continue;
+        const cudaError_t e = plants[i].error;
+        plants.erase(plants.begin() + (long)i);
+        planted_hits++;
+        return e;
+    }
+    return cudaSuccess;
+}
+
+}
+
+void emulate_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void emulate_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+emulate_entry::emulate_entry(emulate_point *p, bool always)
+{
+    emulate_lock();
+    plant_asked();
+    error = count(p);
+    if (error != cudaSuccess && is_lasting(error))
+        lost = error;
+    else if (error == cudaSuccess && !always)
+        error = emulate_in_host_function() ? cudaErrorNotPermitted : lost;
+}
+
+emulate_entry::~emulate_entry()
+{
+    emulate_unlock();
+}
+
+cudaError_t emulate_entry::say(cudaError_t e) const
+{
+    if (e != cudaSuccess)
+        last = e;
+    return e;
+}
+
+void emulate_lose(cudaError_t e)
+{
+    if (lost == cudaSuccess)
+        lost = e;
+}
+
+cudaError_t emulate_lost(void)
+{
+    return lost;
+}
+
+cudaError_t emulate_kernel_failure(void)
+{
+    static emulate_point point = {"kernel", 0, NULL};
+    return count(&point);
+}
+
+extern "C" {
+
+void emulate_fail(const char *function, long nth, cudaError_t error)
+{
+    emulate_lock();
+    for (size_t i = plants.size(); i-- > 0;)
+        if (strcmp(plants[i].function, function) == 0)
+            plants.erase(plants.begin() + (long)i);
+    if (nth > 0)
+        plant(function, nth, error);
+    emulate_unlock();
+}
+
+long emulate_failed(void)
+{
+    return planted_hits;
+}
+
+long emulate_calls(const char *function)
+{
+    long n = 0;
+
+    emulate_lock();
+    for (const emulate_point *p = points; p; p = p->next)
+        if (strcmp(p->name, function) == 0)
+            n += p->calls;
+    emulate_unlock();
+    return n;
+}
+
+size_t emulate_queued(void)
+{
+    emulate_lock();
+    const size_t n = emulate_unfinished();
+    emulate_unlock();
+    return n;
+}
+
+void emulate_recover(void)
+{
+    emulate_lock();
+    plants.clear();
+    planted_hits = 0;
+    lost = last = cudaSuccess;
+    emulate_unlock();
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    const cudaError_t e = lost != cudaSuccess ? lost : last;
+    last = cudaSuccess;
+    return e;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return lost != cudaSuccess ? lost : last;
+}
+
+const char *cudaGetErrorName(cudaError_t e)
+{
+    for (const auto &k : known)
+        if (k.error == e)
+            return k.name;
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t e)
+{
+    for (const auto &k : known)
+        if (k.error == e)
+            return k.text;
+    return "unrecognized error code";
+}
+
+}

@@ -1,0 +1,93 @@
+/* fixture.h - what cases of the emulated runtime share: ints on the card, checks of its answers. */
+#ifndef WEIR_TEST_EMULATOR_TESTS_FIXTURE_H
+#define WEIR_TEST_EMULATOR_TESTS_FIXTURE_H
+
+#include <cuda_runtime_api.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "emulator/inject.h"
+#include "emulator/tests/probe.h"
+
+#define CHECK_CUDA(expr)           lab_check((expr), cudaSuccess, __FILE__, __LINE__, #expr)
+#define CHECK_ERROR(expr, expected) lab_check((expr), (expected), __FILE__, __LINE__, #expr)
+
+static inline bool lab_check(cudaError_t got, cudaError_t want, const char *file, int line,
+                             const char *expr)
+{
+    return check_that(got == want, file, line, "%s\n    is %s, not %s", expr,
+                      cudaGetErrorName(got), cudaGetErrorName(want));
+}
+
+static inline cudaStream_t lab_stream(void)
+{
+    cudaStream_t s = NULL;
+    CHECK_CUDA(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    return s;
+}
+
+static inline cudaEvent_t lab_event(void)
+{
+    cudaEvent_t e = NULL;
+    CHECK_CUDA(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    return e;
+}
+
+static inline void *lab_alloc(size_t bytes)
+{
+    void *p = NULL;
+    CHECK_CUDA(cudaMalloc(&p, bytes));
+    return p;
+}
+
+static inline int *lab_ints(int n)
+{
+    return lab_alloc((size_t)n * sizeof(int));
+}
+
+static inline void *lab_pinned(size_t bytes)
+{
+    void *p = NULL;
+    CHECK_CUDA(cudaHostAlloc(&p, bytes, cudaHostAllocDefault));
+    return p;
+}
+
+/* n ints on the card with the values 0, 1, ...; they are there when this returns, while copies
+ * from pageable memory may only have begun. */
+static inline int *lab_numbers(int n)
+{
+    int *const p = lab_ints(n);
+    for (int i = 0; i < n; i++)
+        CHECK_CUDA(cudaMemcpy(p + i, &i, sizeof i, cudaMemcpyHostToDevice));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    return p;
+}
+
+/* The int at p when all that was queued on the stream is done. */
+static inline int lab_int(cudaStream_t s, const int *p)
+{
+    int v = -77777;
+    CHECK_CUDA(cudaMemcpyAsync(&v, p, sizeof v, cudaMemcpyDeviceToHost, s));
+    return v;
+}
+
+/* Whether a process that does this is ended by abort, its words unread. */
+static inline bool lab_aborts(void (*act)(void))
+{
+    int         how = 0;
+    const pid_t child = fork();
+
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(1);
+        act();
+        _exit(0);
+    }
+    return child > 0 && waitpid(child, &how, 0) == child && WIFSIGNALED(how) &&
+           WTERMSIG(how) == SIGABRT;
+}
+
+#endif

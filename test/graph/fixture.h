@@ -1,0 +1,99 @@
+/* fixture.h - what the graph tests share: a device, tensors with values, a look into a plan. */
+#ifndef WEIR_TEST_GRAPH_FIXTURE_H
+#define WEIR_TEST_GRAPH_FIXTURE_H
+
+#include "check.h"
+#include "core/mem.h"
+#include "device/memory/guard.h"
+#include "graph/plan/plan.h"
+#include "weir.h"
+
+#define LAB_COUNT(a) (sizeof(a) / sizeof *(a))
+
+/* Options that leave the named passes out; no pass at all; every pass. */
+#define LAB_WITHOUT(names) (&(weir_plan_options){.disable = (names)})
+#define LAB_RECORDED       (&(weir_plan_options){.level = WEIR_LEVEL_RECORDED})
+
+static inline weir_device *lab_open_with(int guard)
+{
+    const weir_device_options o = {.threads = 2, .seed = 7, .guard = guard};
+    weir_device *d = weir_device_open(check_device(), &o);
+    CHECK(d != NULL);
+    return d;
+}
+
+static inline weir_device *lab_open(void)
+{
+    return lab_open_with(0);
+}
+
+/* For cases that count bytes: without guard zones, whatever WEIR_GUARD says. */
+static inline weir_device *lab_open_bare(void)
+{
+    return lab_open_with(-1);
+}
+
+/* What a piece of so many bytes takes on the device, guard zones included. */
+static inline size_t lab_taken(const weir_device *d, size_t bytes)
+{
+    size_t taken = 0;
+    CHECK(weir_guard_size(d, bytes, &taken));
+    return taken;
+}
+
+/* A tensor of the user's own holding the n values (all 0 if v is NULL), made by weir_param or
+ * weir_state. */
+static inline weir_tensor *lab_tensor(weir_device *d,
+                                      weir_tensor *(*make)(weir_device *, weir_desc, const char *),
+                                      int64_t n, const float *v)
+{
+    weir_tensor *t = make(d, weir_1d(WEIR_F32, n), "t");
+    if (CHECK(t != NULL))
+        CHECK_OK(v ? weir_write(t, v, (size_t)n * sizeof *v) : weir_write_fill(t, 0));
+    return t;
+}
+
+static inline weir_tensor *lab_named_input(weir_device *d, weir_desc desc, const char *name)
+{
+    (void)name;
+    return weir_input(d, desc);
+}
+
+static inline weir_tensor *lab_input(weir_device *d, int64_t n, const float *v)
+{
+    return lab_tensor(d, lab_named_input, n, v);
+}
+
+static inline weir_tensor *lab_param(weir_device *d, int64_t n, const float *v)
+{
+    return lab_tensor(d, weir_param, n, v);
+}
+
+static inline weir_tensor *lab_state(weir_device *d, int64_t n, const float *v)
+{
+    return lab_tensor(d, weir_state, n, v);
+}
+
+/* Element 0 of an f32 tensor of up to 64 elements; NaN when it cannot be read. */
+static inline float lab_value(const weir_tensor *t)
+{
+    float v[64];
+    return weir_read(t, v, weir_tensor_bytes(t)) == WEIR_OK ? v[0] : NAN;
+}
+
+/* Instructions of the planned graph that are `op`. */
+static inline uint32_t lab_count(const weir_graph *g, weir_op op)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->plan->n; i++)
+        n += g->plan->instr[i].call.op == op;
+    return n;
+}
+
+/* Ends the recording with the options and runs it once. */
+static inline bool lab_finish(weir_graph *g, const weir_plan_options *o)
+{
+    return CHECK_OK(weir_graph_end(g, o)) && CHECK_OK(weir_graph_run(g));
+}
+
+#endif

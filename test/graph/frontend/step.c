@@ -1,0 +1,134 @@
+/* step.c - a step that runs either way: what it keeps, what it refuses, what a failure leaves. */
+#include "graph/fixture.h"
+
+typedef struct counter {
+    weir_device *d;
+    weir_tensor *x, *s, *y;
+    weir_step   *inner;
+    int          calls;
+    weir_status  status;
+} counter;
+
+static weir_status count(void *ctx)
+{
+    counter *c = ctx;
+
+    c->calls++;
+    if (c->inner)
+        return weir_step_run(c->inner);
+    weir_exp(c->x);
+    CHECK_OK(weir_increment(c->s, 1));
+    c->y = weir_keep(weir_mul(weir_affine(c->x, 2, 0), c->s));
+    return c->status;
+}
+
+static counter open_counter(void)
+{
+    counter c = {.d = lab_open()};
+    c.x = lab_input(c.d, 2, (float[]){1, 2});
+    c.s = lab_state(c.d, 2, NULL);
+    return c;
+}
+
+static void close_counter(counter *c)
+{
+    weir_release(c->x);
+    weir_release(c->s);
+    weir_device_close(c->d);
+}
+
+CASE(off_and_on_alike)
+{
+    for (int on = 0; on < 2; on++) {
+        counter    c = open_counter();
+        weir_step *s = weir_step_new(c.d, count, &c, &(weir_step_options){.graph = on});
+        CHECK(c.calls == 0 && weir_step_graph(s) == NULL);
+        for (int i = 1; i <= 6; i++) {
+            CHECK_OK(weir_write(c.x, (float[]){(float)i, 0}, 8));
+            CHECK_OK(weir_step_run(s));
+            CHECK(lab_value(c.y) == (float)(2 * i * i));
+            CHECK(c.calls == (on ? 1 : i));
+        }
+        CHECK((weir_step_graph(s) != NULL) == on);
+        weir_tensor *y = weir_retain(c.y);
+        weir_step_free(s);
+        CHECK(lab_value(y) == 72);
+        weir_release(y);
+        close_counter(&c);
+    }
+}
+
+/* Graph off: the previous results die when the step runs again. */
+CASE(kept_results_do_not_pile_up)
+{
+    counter     c = open_counter();
+    weir_step  *s = weir_step_new(c.d, count, &c, NULL);
+    weir_memory first, later;
+
+    CHECK_OK(weir_step_run(s));
+    weir_device_memory(c.d, &first);
+    for (int i = 0; i < 10; i++)
+        CHECK_OK(weir_step_run(s));
+    weir_device_memory(c.d, &later);
+    CHECK(later.live == first.live && later.pool == first.pool);
+    weir_step_free(s);
+    close_counter(&c);
+}
+
+/* The function's own failure comes back; the next run begins afresh. */
+CASE(a_failing_function)
+{
+    for (int on = 0; on < 2; on++) {
+        counter    c = open_counter();
+        weir_step *s = weir_step_new(c.d, count, &c, &(weir_step_options){.graph = on});
+        c.status = WEIR_ERR_IO;
+        CHECK(weir_step_run(s) == WEIR_ERR_IO);
+        CHECK(weir_step_graph(s) == NULL);
+        c.status = WEIR_OK;
+        CHECK_OK(weir_step_run(s));
+        CHECK(c.calls == 2 && lab_value(c.s) == (on ? 1 : 2));
+        weir_step_free(s);
+        close_counter(&c);
+    }
+}
+
+CASE(steps_do_not_nest)
+{
+    for (int on = 0; on < 2; on++) {
+        counter    c = open_counter(), outer = {.d = c.d};
+        weir_step *s = weir_step_new(c.d, count, &c, &(weir_step_options){.graph = on});
+        outer.inner = s;
+        weir_step *o = weir_step_new(c.d, count, &outer, &(weir_step_options){.graph = on});
+        CHECK_STATUS(weir_step_run(o), WEIR_ERR_STATE);
+        weir_graph *g = weir_graph_begin(c.d);
+        CHECK_STATUS(weir_step_run(s), WEIR_ERR_STATE);
+        CHECK_OK(weir_graph_end(g, NULL));
+        weir_graph_free(g);
+        CHECK_OK(weir_step_run(s));
+        CHECK(lab_value(c.s) == 1);
+        weir_step_free(o);
+        weir_step_free(s);
+        close_counter(&c);
+    }
+}
+
+CASE(mistakes)
+{
+    counter c = open_counter();
+
+    CHECK(weir_step_new(NULL, count, &c, NULL) == NULL);
+    CHECK(weir_step_new(c.d, NULL, &c, NULL) == NULL);
+    CHECK(weir_error_status() == WEIR_ERR_INVALID);
+    CHECK(weir_step_run(NULL) != WEIR_OK);
+    CHECK(weir_step_graph(NULL) == NULL);
+    weir_step_free(NULL);
+    weir_step *s = weir_step_new(c.d, count, &c,
+                                 &(weir_step_options){.graph = true, .plan = {.disable = "all"}});
+    CHECK_STATUS(weir_step_run(s), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_step_run(s), WEIR_ERR_INVALID);
+    weir_device_close(c.d);
+    CHECK_STATUS(weir_step_run(s), WEIR_ERR_DEVICE);
+    weir_step_free(s);
+    weir_release(c.x);
+    weir_release(c.s);
+}

@@ -1,0 +1,406 @@
+/* bound.c - flows against every cut of small graphs, bounds against every plan of small steps. */
+#include "check.h"
+#include "core/mem.h"
+#include "graph/memory/bounds/bound.h"
+#include "graph/memory/bounds/bound_branch.h"
+#include "graph/memory/policies/mincut.h"
+#include "graph/memory/policies/policy.h"
+#include "graph/memory/search/search.h"
+#include "graph/memory/problems.h"
+
+enum { MOST_NODES = 8, MOST_EDGES = 24 };
+
+typedef struct small_graph {
+    uint32_t nodes, n, from[MOST_EDGES], to[MOST_EDGES];
+    int64_t  capacity[MOST_EDGES];
+} small_graph;
+
+static int64_t smallest_cut(const small_graph *g)
+{
+    int64_t best = INT64_MAX;
+
+    for (uint32_t side = 0; side < 1u << g->nodes; side++) {    /* a bit per node: far */
+        int64_t cut = 0;
+        if (side & 1 || !(side & 2))
+            continue;
+        for (uint32_t e = 0; e < g->n; e++)
+            if (!(side >> g->from[e] & 1) && side >> g->to[e] & 1)
+                cut += g->capacity[e];
+        best = cut < best ? cut : best;
+    }
+    return best;
+}
+
+CASE(a_flow_is_as_large_as_the_smallest_cut)
+{
+    weir_flow f = {0};
+    for (int round = 0; round < 400; round++) {
+        small_graph g = {.nodes = 2 + below(MOST_NODES - 1), .n = below(MOST_EDGES + 1)};
+        int64_t     value = -1, across = 0;
+        bool        ok = weir_flow_begin(&f);
+        for (uint32_t i = 2; i < g.nodes; i++)
+            ok = weir_flow_node(&f) && ok;
+        for (uint32_t e = 0; e < g.n; e++) {
+            g.from[e] = below(g.nodes);
+            g.to[e] = below(g.nodes);
+            g.capacity[e] = check_int(0, below(4) ? 20 : INT64_C(1) << 50);
+            ok = weir_flow_edge_add(&f, g.from[e], g.to[e], 7) && ok;
+        }
+        for (uint32_t e = 0; e < g.n; e++)
+            weir_flow_set(&f, e, g.capacity[e]);
+        CHECK_OR_RETURN(ok && weir_flow_run(&f, &value));
+        CHECK(value == smallest_cut(&g) && !weir_flow_far(&f, 0) && weir_flow_far(&f, 1));
+        for (uint32_t e = 0; e < g.n; e++)
+            if (!weir_flow_far(&f, g.from[e]) && weir_flow_far(&f, g.to[e]))
+                across += g.capacity[e];
+        CHECK(across == value);
+    }
+    weir_flow_free(&f);
+}
+
+/* A path of many nodes, whose shortest detours are found one after the other. */
+CASE(long_paths_need_no_stack)
+{
+    enum { LONG = 20000 };
+    weir_flow f = {0};
+    int64_t   value;
+    bool      ok = weir_flow_begin(&f);
+
+    for (uint32_t i = 0; i < LONG; i++)
+        ok = weir_flow_node(&f) && ok;
+    for (uint32_t i = 0; i < LONG; i++)
+        ok = weir_flow_edge_add(&f, i ? i + 1 : 0, i + 2, 5) && ok;
+    ok = weir_flow_edge_add(&f, LONG + 1, 1, 3) && weir_flow_edge_add(&f, LONG / 2, 1, 1) && ok;
+    CHECK(ok && weir_flow_run(&f, &value) && value == 4);
+    weir_flow_free(&f);
+}
+
+typedef struct all_plans {
+    weir_walk_room w;
+    WEIR_VEC(size_t) peak;
+    WEIR_VEC(double) extra;
+} all_plans;
+
+/* Peak and extra time of every plan: all decisions of index.h but those that make pieces early. */
+static void try_all(const weir_problem *p, all_plans *a)
+{
+    uint8_t gap[64] = {0};
+
+    CHECK_OR_RETURN(weir_walk_init(&a->w, p) && a->w.gaps < 64);
+    for (bool more = true; more;) {
+        CHECK_OR_RETURN(weir_walk(&a->w, gap));
+        if (a->w.valid)
+            CHECK(weir_vec_push(&a->peak, a->w.peak) && weir_vec_push(&a->extra, a->w.extra));
+        more = false;
+        for (uint32_t k = 0, g = 0; k < p->pieces.n && !more; k++)
+            for (; g < a->w.first_gap[k + 1] && !more; g++) {
+                const bool last = g + 1 == a->w.first_gap[k + 1];
+                gap[g] = gap[g] == WEIR_KEEP ? (last ? WEIR_TAIL : WEIR_DROP)
+                         : gap[g] == WEIR_DROP ? WEIR_DROP_AGAIN : WEIR_KEEP;
+                more = gap[g] != WEIR_KEEP;
+            }
+    }
+}
+
+static double best_extra(const all_plans *a, size_t budget)
+{
+    double best = INFINITY;
+    for (uint32_t i = 0; i < a->peak.n; i++)
+        if (a->peak.at[i] <= budget && a->extra.at[i] < best)
+            best = a->extra.at[i];
+    return best;
+}
+
+CASE(no_plan_is_better_than_the_bounds)
+{
+    enum { ROUNDS = 120 };
+    int exact = 0, useful = 0, looked = 0, tight = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        weir_problem p;
+        all_plans    a = {0};
+        make_small(&p, 3 + below(4), 0, round % 3 > 0);
+        try_all(&p, &a);
+        size_t whole = 0, least = SIZE_MAX;
+        for (uint32_t i = 0; i < a.peak.n; i++) {
+            least = a.peak.at[i] < least ? a.peak.at[i] : least;
+            whole = a.peak.at[i] > whole ? a.peak.at[i] : whole;
+        }
+        for (size_t budget = least > 64 ? least - 64 : 0; budget <= whole; budget += 64) {
+            weir_bound b;
+            CHECK_OK(weir_bound_of(&p, budget, NULL, &b));
+            const double best = best_extra(&a, budget);
+            if (!CHECK(b.feasible_bytes <= least && b.extra_seconds <= best) ||
+                !CHECK(budget < least || isfinite(b.extra_seconds)) ||
+                !CHECK(weir_bound_floor(&p, NULL) <= b.feasible_bytes))
+                printf("    round %d, budget %zu: bound %.17g, %zu; best %.17g, %zu\n", round,
+                       budget, b.extra_seconds, b.feasible_bytes, best, least);
+            tight += budget < least && isinf(b.extra_seconds);
+            looked += isfinite(best) && best > 0;
+            useful += isfinite(best) && best > 0 && b.extra_seconds > 0;
+            exact += isfinite(best) && best > 0 && b.extra_seconds >= best * (1 - 1e-6);
+        }
+        weir_walk_free(&a.w);
+        weir_vec_free(&a.peak);
+        weir_vec_free(&a.extra);
+        weir_problem_free(&p);
+    }
+    printf("    of %d budgets with extra time: %d bounds above 0, %d exact; of %d steps the least "
+           "bytes of %d\n", looked, useful, exact, ROUNDS, tight);
+    CHECK(tight * 4 > 3 * ROUNDS && looked > 100 && useful * 4 > 3 * looked && exact > 10);
+}
+
+/* ---- one moment ---- */
+
+typedef struct choice {
+    double seconds, bytes;
+} choice;
+
+/* Bytes that must idle across `stage` if the tasks of the set run again behind it; -1: one of them
+ * may not. */
+static double idle_bytes(const weir_problem *p, uint32_t stage, uint32_t set)
+{
+    const weir_task *own = &p->tasks.at[stage];
+    double           bytes = 0;
+
+    for (uint32_t i = 0; i < stage; i++)
+        if (set >> i & 1 && p->tasks.at[i].until <= stage + 1)
+            return -1;
+    for (uint32_t k = 0; k < p->pieces.n; k++) {
+        const weir_piece *piece = &p->pieces.at[k];
+        bool              asked = piece->output, there = piece->maker >= stage;
+        for (uint32_t i = 0; i < own->in.n; i++)
+            there = there || weir_refs(p, own->in)[i] == k;
+        for (uint32_t j = 0; j < piece->uses.n; j++) {
+            const uint32_t reader = weir_refs(p, piece->uses)[j];
+            asked = asked || reader > stage || (reader < stage && set >> reader & 1);
+        }
+        if (asked && !there && !(set >> piece->maker & 1))
+            bytes += (double)piece->bytes;
+    }
+    return bytes;
+}
+
+/* All choices at that moment; returns how many. */
+static uint32_t all_choices(const weir_problem *p, uint32_t stage, choice *c)
+{
+    uint32_t n = 0;
+
+    for (uint32_t set = 0; set < 1u << stage; set++) {
+        const double bytes = idle_bytes(p, stage, set);
+        double       seconds = 0;
+        for (uint32_t i = 0; i < stage; i++)
+            seconds += set >> i & 1 ? p->tasks.at[i].time : 0;
+        if (bytes >= 0)
+            c[n++] = (choice){seconds, bytes};
+    }
+    return n;
+}
+
+/* The cheapest choice within `room` bytes; in_part: or mixture of two. */
+static double cheapest(const choice *c, uint32_t n, double room, bool in_part)
+{
+    double best = INFINITY;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (c[i].bytes <= room)
+            best = fmin(best, c[i].seconds);
+        for (uint32_t j = 0; j < n && in_part && c[i].bytes <= room; j++)
+            if (c[j].bytes > room) {
+                const double share = (room - c[i].bytes) / (c[j].bytes - c[i].bytes);
+                best = fmin(best, c[i].seconds + share * (c[j].seconds - c[i].seconds));
+            }
+    }
+    return best;
+}
+
+CASE(one_moment_is_solved)
+{
+    enum { TASKS = 9 };
+    static choice c[1 << TASKS];
+
+    for (int round = 0; round < 60; round++) {
+        weir_problem p;
+        weir_cut     cut;
+        make_small(&p, 4 + below(TASKS - 4), 0, false);
+        CHECK_OR_RETURN(weir_cut_init(&cut, &p, NULL));
+        for (uint32_t stage = 1; stage < p.tasks.n; stage++) {
+            const uint32_t n = all_choices(&p, stage, c);
+            CHECK_OR_RETURN(weir_cut_at(&cut, stage, p.tasks.n));
+            for (size_t budget = cut.own; budget <= cut.all; budget += 64) {
+                const double room = (double)(budget - cut.own);
+                const double part = cheapest(c, n, room, true);
+                const double best = cheapest(c, n, room, false);
+                double       closed;
+                CHECK(isfinite(best) == (budget >= cut.least));
+                CHECK_OR_RETURN(weir_cut_solve(&cut, budget, 0));
+                CHECK(cut.extra == part ||
+                      (cut.extra <= part && part - cut.extra <= 1e-5 * (part + 1)));
+                CHECK_OR_RETURN(weir_cut_close(&cut, budget, 1000, &closed));
+                CHECK(closed == best || (closed <= best && best - closed <= 1e-5 * (best + 1)));
+                CHECK(cut.seconds == best || fabs(cut.seconds - best) <= 1e-9 * best);
+            }
+        }
+        weir_cut_free(&cut);
+        weir_problem_free(&p);
+    }
+}
+
+/* 100 bytes idle across a task that leaves 10: they go at `link` bytes a second, one of which has
+ * passed, or lie packed, or are made anew for a second where that is right. */
+CASE(what_leaves_takes_its_time)
+{
+    static const struct {
+        double   link, extra;
+        size_t   packed;
+        uint32_t until, masked;         /* of the one that reads it, at the end */
+    } cases[] = {{0, 1, 0, 4, 0},         {0, HUGE_VAL, 0, 0, 0}, {50, 0.6, 0, 0, 0},
+                 {20, 3, 0, 0, 0},        {100, 0, 0, 0, 0},      {0, HUGE_VAL, 11, 0, 0},
+                 {1e-6, 0.9, 0, 4, 0},    {0, 0, 10, 0, 0},       {0, 0, 0, 0, 1},
+                 {0, HUGE_VAL, 90, 0, 0}, {0, 0, 90, 0, 1}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const weir_task_def defs[] = {
+            {.time = 1, .until = cases[i].until, .nout = 1, .out = (uint32_t[]){0}},
+            {.time = 1, .until = 4, .nout = 1, .out = (uint32_t[]){1}},
+            {.time = 1, .until = 4, .nin = 1, .in = (uint32_t[]){1}, .nout = 1,
+             .out = (uint32_t[]){2}},
+            {.time = 1, .until = 4, .nin = 2, .in = (uint32_t[]){0, 2}, .nout = 1,
+             .out = (uint32_t[]){3}, .nmasked = cases[i].masked, .masked = (uint32_t[]){0}}};
+        weir_problem p = {.link_out = cases[i].link, .link_in = cases[i].link, .codec = 1};
+        weir_bound   b;
+        CHECK(weir_problem_piece(&p, 100, cases[i].packed, false) &&
+              weir_problem_piece(&p, 1000, 0, false) && weir_problem_piece(&p, 10, 0, false) &&
+              weir_problem_piece(&p, 10, 0, true));
+        for (size_t k = 0; k < 4; k++)
+            CHECK(weir_problem_task(&p, &defs[k]));
+        CHECK(weir_problem_end(&p));
+        const weir_levers levers = weir_levers_of(&p);
+        CHECK_OK(weir_bound_of(&p, 1020, &levers, &b));
+        CHECK_NEAR(b.extra_seconds, cases[i].extra, 1e-3);
+        weir_problem_free(&p);
+    }
+}
+
+/* ---- cuts as plans ---- */
+
+/* Forward tasks i make piece i from piece i - 1; backward ones, from the last, read piece i and the
+ * gradient before them. */
+static void make_training(weir_problem *p, uint32_t layers)
+{
+    *p = (weir_problem){0};
+    for (uint32_t i = 0; i < 2 * layers; i++) {
+        const bool     back = i >= layers;
+        const uint32_t in[2] = {i - 1, 2 * layers - 1 - i};
+        const uint32_t nin = !back ? i > 0 : in[0] == in[1] ? 1 : 2;
+        CHECK(weir_problem_piece(p, back ? 64 : 64 * (1 + below(30)), 0, i + 1 == 2 * layers));
+        CHECK(weir_problem_task(p, &(weir_task_def){.time = 1 + below(20), .until = 2 * layers,
+                                                    .nin = nin, .in = in, .nout = 1, .out = &i}));
+    }
+    CHECK(weir_problem_end(p));
+}
+
+/* Policy mincut alone fits chains into nearly what the search does, and neither is below the bound
+ * of theirs. */
+CASE(cuts_are_plans)
+{
+    int fits = 0, equal = 0, looked = 0;
+
+    for (int round = 0; round < 20; round++) {
+        weir_problem p;
+        make_training(&p, 8 + below(12));
+        weir_search all = {.p = &p, .budget = SIZE_MAX, .moves = 1};
+        CHECK_OK(weir_search_run(&all));
+        for (size_t percent = 60; percent <= 95; percent += 7) {
+            const size_t budget = all.best_peak * percent / 100;
+            weir_search  cut = {.p = &p, .budget = budget, .cut_only = true}, s = cut;
+            weir_bound   b;
+            s.cut_only = false;
+            s.moves = 2000;
+            CHECK_OK(weir_search_run(&cut));
+            CHECK_OK(weir_search_run(&s));
+            CHECK_OK(weir_bound_of(&p, budget, NULL, &b));
+            CHECK(s.best_peak > budget || s.best_extra >= b.extra_seconds);
+            CHECK(cut.best_peak > budget || s.best_extra <= cut.best_extra);
+            looked += s.best_peak <= budget;
+            fits += cut.best_peak <= budget;
+            equal += cut.best_peak <= budget && cut.best_extra == s.best_extra;
+            weir_search_free(&cut);
+            weir_search_free(&s);
+        }
+        weir_search_free(&all);
+        weir_problem_free(&p);
+    }
+    printf("    of %d budgets mincut fits %d, %d of them as well as the search\n", looked, fits,
+           equal);
+    CHECK(looked > 80 && fits * 10 > looked * 9 && equal * 4 > looked);
+}
+
+/* More is kept with a larger ratio; with all of it nothing runs again. */
+CASE(ratios_keep_their_share)
+{
+    weir_problem   p;
+    weir_walk_room w;
+    double         last = INFINITY;
+
+    make_training(&p, 20);
+    CHECK_OR_RETURN(weir_walk_init(&w, &p));
+    uint8_t *const gap = weir_mem_zalloc(w.gaps + 1u, 1);
+    CHECK_OR_RETURN(gap != NULL);
+    for (int tenth = 1; tenth <= 10; tenth++) {
+        CHECK_OK(weir_mincut(&w, 0, tenth / 10.0, gap));
+        CHECK(w.valid && w.extra <= last && (w.extra > 0 || tenth == 10));
+        last = w.extra;
+    }
+    CHECK(last == 0);
+    weir_mem_free(gap);
+    weir_walk_free(&w);
+    weir_problem_free(&p);
+}
+
+CASE(variants_of_mincut)
+{
+    static const char *const good[] = {"mincut", "mincut:", "mincut:ratio=0.5", "mincut:ratio=1"};
+    static const char *const bad[] = {"mincut:ratio=0", "mincut:ratio=1.01", "mincut:ratio=nan",
+                                      "mincut:ratio=",  "mincut:ratio=.5x",  "mincut:best"};
+    weir_problem             p;
+
+    make_training(&p, 6);
+    for (size_t i = 0; i < 4 + sizeof bad / sizeof bad[0]; i++) {
+        const weir_policy *policy;
+        weir_policy_job    job = {.p = &p, .room = SIZE_MAX};
+        CHECK_OK(weir_policy_find(i < 4 ? good[i] : bad[i - 4], &policy, &job.variant));
+        CHECK_STATUS(policy->plan(&job), i < 4 ? WEIR_OK : WEIR_ERR_INVALID);
+        weir_schedule_free(&job.s);
+    }
+    weir_problem_free(&p);
+}
+
+/* Each allocation fails once: a status, and nothing leaks. */
+CASE(bounds_and_cuts_fail_at_every_point)
+{
+    weir_problem   p;
+    weir_walk_room w;
+    bool           failed = true;
+
+    make_training(&p, 8);
+    CHECK_OR_RETURN(weir_walk_init(&w, &p));
+    uint8_t *const gap = weir_mem_zalloc(w.gaps + 1u, 1);
+    CHECK_OR_RETURN(gap != NULL && weir_walk(&w, gap));
+    const size_t budget = w.peak * 7 / 10;
+    for (int64_t nth = 0; failed; nth++) {
+        weir_bound b;
+        weir_mem_fail_nth(nth, false);
+        weir_status status = weir_bound_of(&p, budget, NULL, &b);
+        if (status == WEIR_OK)
+            status = weir_mincut(&w, budget, 0, gap);
+        if (status == WEIR_OK)
+            status = weir_mincut(&w, budget, 0.5, gap);
+        failed = weir_mem_failed();
+        weir_mem_fail_nth(-1, false);
+        CHECK(status == (failed ? WEIR_ERR_NOMEM : WEIR_OK));
+    }
+    weir_mem_free(gap);
+    weir_walk_free(&w);
+    weir_problem_free(&p);
+}

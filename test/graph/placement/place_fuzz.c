@@ -1,0 +1,134 @@
+/* place_fuzz.c - thousands of random sets of lifetimes: placed without overlap, aligned, not below
+ * the bound, the same every time. */
+#include "graph/fixture.h"
+
+enum { UNIT = 64 };
+
+static bool together(const weir_item *a, const weir_item *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* Largest sum of live bytes, by definition. */
+static size_t bound_of(const weir_plan *p)
+{
+    size_t most = 0;
+    for (uint32_t t = 0; t < p->n; t++) {
+        size_t live = 0;
+        for (uint32_t i = 0; i < p->items.n; i++)
+            if (p->items.at[i].first <= t && t <= p->items.at[i].last)
+                live += p->items.at[i].bytes;
+        most = live > most ? live : most;
+    }
+    return most;
+}
+
+static void check_placed(const weir_plan *p)
+{
+    size_t top = 0;
+    bool   apart = true, aligned = true;
+
+    for (uint32_t i = 0; i < p->items.n; i++) {
+        const weir_item *a = &p->items.at[i];
+        aligned = aligned && a->offset % UNIT == 0;
+        top = a->offset + a->bytes > top && a->bytes ? a->offset + a->bytes : top;
+        for (uint32_t k = 0; k < i; k++) {
+            const weir_item *b = &p->items.at[k];
+            apart = apart && (!together(a, b) || a->offset + a->bytes <= b->offset ||
+                              b->offset + b->bytes <= a->offset);
+        }
+    }
+    CHECK(apart && aligned);
+    CHECK(top == p->arena);
+    CHECK(p->lower_bound == bound_of(p) && p->arena >= p->lower_bound);
+}
+
+/* Items of the kinds that occur: nested as in training, chains, short ones, some of 0 bytes. */
+static weir_item random_item(int style, uint32_t steps)
+{
+    const uint32_t a = (uint32_t)check_int(0, steps - 1), b = (uint32_t)check_int(0, steps - 1);
+    weir_item it = {.first = a < b ? a : b, .last = a < b ? b : a, .store = WEIR_NONE,
+                    .bytes = (size_t)check_int(0, 40) * UNIT};
+
+    if (style == 1 && it.first < steps / 2)                     /* forward to mirrored backward */
+        it.last = steps - 1 - it.first;
+    else if (style == 2)                                        /* read soon */
+        it.last = it.first + 2 < steps ? it.first + 2 : steps - 1;
+    else if (style == 3)
+        it.bytes = (size_t)UNIT << check_int(0, 16);
+    return it;
+}
+
+CASE(random_lifetimes)
+{
+    double ratio = 0;
+    int    sets = 0;
+
+    for (int round = 0; round < 3000; round++) {
+        weir_item items[64], again[64];
+        weir_plan p = {.n = (uint32_t)check_int(1, 40)};
+        p.items.n = (uint32_t)check_int(0, round % 8 ? 24 : 64);
+        p.items.at = items;
+        for (uint32_t i = 0; i < p.items.n; i++)
+            items[i] = random_item(round % 4, p.n);
+        memcpy(again, items, p.items.n * sizeof *items);
+        if (!CHECK_OK(weir_place(&p)))
+            return;
+        check_placed(&p);
+
+        weir_plan q = {.n = p.n, .items = {again, p.items.n, 0}};
+        CHECK_OK(weir_place(&q));
+        CHECK(q.arena == p.arena && q.strategy == p.strategy);
+        CHECK_BITS(items, again, p.items.n * sizeof *items);
+        if (p.lower_bound > 0) {
+            ratio += (double)p.arena / (double)p.lower_bound;
+            sets++;
+        }
+    }
+    CHECK(ratio / sets < 1.02);
+}
+
+CASE(nothing_to_place)
+{
+    weir_plan p = {.n = 3};
+    weir_item empty[2] = {{.first = 0, .last = 2}, {.first = 1, .last = 1}};
+
+    CHECK_OK(weir_place(&p));
+    CHECK(p.arena == 0 && p.lower_bound == 0);
+    p.items.at = empty;
+    p.items.n = 2;
+    CHECK_OK(weir_place(&p));
+    CHECK(p.arena == 0 && p.lower_bound == 0);
+}
+
+/* Many large items: sums beyond 32 bits. */
+CASE(large_arenas)
+{
+    weir_item items[8];
+    weir_plan p = {.n = 8, .items = {items, 8, 8}};
+
+    for (uint32_t i = 0; i < 8; i++)
+        items[i] = (weir_item){.bytes = (size_t)3 << 40, .first = 0, .last = i};
+    CHECK_OK(weir_place(&p));
+    CHECK(p.arena == (size_t)24 << 40 && p.arena == p.lower_bound);
+}
+
+/* Every allocation of a placement can fail. */
+CASE(short_of_memory)
+{
+    weir_item items[5];
+    weir_plan p = {.n = 5, .items = {items, 5, 5}};
+
+    for (int64_t n = 0;; n++) {
+        for (uint32_t i = 0; i < 5; i++)
+            items[i] = (weir_item){.bytes = UNIT, .first = 0, .last = i};
+        weir_mem_fail_nth(n, false);
+        const weir_status status = weir_place(&p);
+        if (!weir_mem_failed()) {
+            CHECK_OK(status);
+            break;
+        }
+        CHECK(status == WEIR_ERR_NOMEM);
+    }
+    CHECK(p.arena == 5 * UNIT);
+}

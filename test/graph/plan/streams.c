@@ -1,0 +1,255 @@
+/* streams.c - instructions on several queues: whatever touches the same bytes keeps its order, by
+ * the queues and the events alone; and narrow work does spread, where addresses that allow it
+ * fit. */
+#include "graph/fixture.h"
+#include "graph/random.h"
+
+enum { CALLS = 60, LANES = 4, MOST = 512 };
+
+/* seen[i][l]: what of queue l is done when i begins: the number of the last instruction + 1. */
+static uint32_t seen[MOST][LANES];
+
+static bool touches(const weir_plan *p, const weir_operand *a, const weir_operand *b)
+{
+    if (a->external || b->external)
+        return a->external && b->external && a->store == b->store;
+    const weir_item *const x = &p->items.at[p->item_of[a->store]];
+    const weir_item *const y = &p->items.at[p->item_of[b->store]];
+    return x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
+}
+
+static bool writes(const weir_instr *ins, int k)
+{
+    return k >= ins->call.nin || (weir_opdefs[ins->call.op]->mutates >> k & 1);
+}
+
+static bool conflict(const weir_plan *p, const weir_instr *a, const weir_instr *b)
+{
+    for (int i = 0; i < a->call.nin + a->call.nout; i++)
+        for (int k = 0; k < b->call.nin + b->call.nout; k++)
+            if ((writes(a, i) || writes(b, k)) && touches(p, &a->in[i], &b->in[k]))
+                return true;
+    return false;
+}
+
+static void follow(uint32_t *to, const uint32_t *from)
+{
+    for (int l = 0; l < LANES; l++)
+        to[l] = from[l] > to[l] ? from[l] : to[l];
+}
+
+/* What each instruction is sure of, from its queue's order and the events that it awaits. */
+static void order(const weir_plan *p)
+{
+    int last[LANES] = {-1, -1, -1, -1};
+
+    memset(seen, 0, sizeof seen);
+    for (uint32_t i = 0; i < p->n; i++) {
+        const weir_instr *const ins = &p->instr[i];
+        const int               own = ins->lane;
+        if (last[own] >= 0) {
+            follow(seen[i], seen[last[own]]);
+            seen[i][own] = (uint32_t)last[own] + 1;
+        }
+        for (uint32_t w = 0; w < ins->waits; w++)
+            for (uint32_t j = 0; j < i; j++)
+                if (p->instr[j].signals == p->wait[ins->first_wait + w]) {
+                    follow(seen[i], seen[j]);
+                    seen[i][p->instr[j].lane] = j + 1 > seen[i][p->instr[j].lane]
+                                                    ? j + 1 : seen[i][p->instr[j].lane];
+                }
+        last[own] = (int)i;
+    }
+}
+
+/* Every later queue begins after the run's begin and is awaited at its end. */
+static void check_ends(const weir_plan *p)
+{
+    for (int l = 1; l < LANES; l++) {
+        const weir_instr *first = NULL, *last = NULL;
+        for (uint32_t i = 0; i < p->n; i++)
+            if (p->instr[i].lane == l) {
+                first = first ? first : &p->instr[i];
+                last = &p->instr[i];
+            }
+        bool begins = !first, ends = !last;
+        for (uint32_t w = 0; first && w < first->waits; w++)
+            begins = begins || p->wait[first->first_wait + w] == 0;
+        for (uint32_t w = p->ends; last && w < p->nwait; w++)
+            ends = ends || p->wait[w] == last->signals;
+        CHECK(begins && ends);
+    }
+}
+
+static void check_plan(const weir_plan *p)
+{
+    if (!CHECK(p->n <= MOST))
+        return;
+    order(p);
+    for (uint32_t i = 0; i < p->n; i++)
+        for (uint32_t j = i + 1; j < p->n; j++)
+            if (conflict(p, &p->instr[i], &p->instr[j]) &&
+                !CHECK(seen[j][p->instr[i].lane] >= i + 1))
+                printf("    instructions %u and %u, queues %d and %d\n", i, j, p->instr[i].lane,
+                       p->instr[j].lane);
+    check_ends(p);
+}
+
+/* Items that are needed at the same time lie apart, within the arena. */
+static void check_places(const weir_plan *p)
+{
+    for (uint32_t i = 0; i < p->items.n; i++) {
+        const weir_item *const a = &p->items.at[i];
+        CHECK(a->bytes == 0 || a->offset + a->bytes <= p->arena);
+        for (uint32_t j = 0; j < i; j++) {
+            const weir_item *const b = &p->items.at[j];
+            CHECK(a->last < b->first || b->last < a->first || a->offset + a->bytes <= b->offset ||
+                  b->offset + b->bytes <= a->offset || a->bytes == 0 || b->bytes == 0);
+        }
+    }
+}
+
+/* A machine on which calls take their time and leave room beside them. */
+static const weir_rates roomy = {.flops = 1e12, .bytes = 1e11, .call = 1e-5, .width = 1e9};
+
+CASE(order_is_kept_across_queues)
+{
+    int spread = 0;
+
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        random_program p;
+        random_open(&p);
+        check_random = seed * 104729;
+        weir_graph *g = weir_graph_begin(p.d);
+        random_body(&p, CALLS);
+        CHECK_OK(weir_graph_end(g, seed % 2 ? NULL : LAB_WITHOUT("fuse")));
+        CHECK_OK(weir_plan_spread(g, LANES, &roomy));
+        check_places(g->plan);
+        if (g->plan->events > 0) {
+            spread++;
+            check_plan(g->plan);
+        }
+        weir_graph_free(g);
+        random_close(&p);
+    }
+    CHECK(spread > 10);
+}
+
+/* Four chains, values of N floats each, of `links` links; no value is kept but the last. */
+static weir_graph *chains(weir_device *d, weir_tensor *x, int links, const char *budget)
+{
+    weir_tensor *y[4];
+    weir_graph  *g = weir_graph_begin(d);
+
+    for (int c = 0; c < 4; c++) {
+        y[c] = weir_affine(x, 1, (double)c);
+        for (int i = 0; i < links; i++)
+            y[c] = weir_affine(weir_tanh(y[c]), 2, (double)i);
+        weir_keep(y[c]);
+    }
+    CHECK_OK(weir_graph_end(g, &(weir_plan_options){.disable = "fuse inplace", .budget = budget}));
+    return g;
+}
+
+/* Chains end sooner on four queues, if their values do not take each other's places; wide ones
+ * gain nothing. What is planned stays what it was where it pays nothing. */
+CASE(chains_side_by_side)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_input(d, 64, NULL);
+    weir_graph  *g = chains(d, x, 6, NULL);
+    weir_rates   full = roomy;
+    double       tight, spread;
+
+    const size_t arena = g->plan->arena;
+    CHECK_OK(weir_lanes(g->plan, LANES, &roomy, &tight));
+    CHECK_OK(weir_plan_spread(g, LANES, &roomy));
+    weir_plan *const p = g->plan;
+    CHECK(weir_lanes_used(p) == LANES);
+    CHECK(p->arena > arena && p->arena >= p->lower_bound);
+    check_plan(p);
+    check_places(p);
+    CHECK_OK(weir_lanes(p, LANES, &roomy, &spread));
+    CHECK(spread < tight / 2);
+    const size_t wider = p->arena;
+    full.width = 1;
+    CHECK_OK(weir_plan_spread(g, LANES, &full));
+    CHECK(g->plan->events == 0 && g->plan->arena == wider);
+    weir_graph_free(g);
+    weir_release(x);
+    weir_device_close(d);
+}
+
+/* Within a budget addresses spread as far as it reaches. */
+CASE(budget_bounds_what_spreads)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_input(d, 1024, NULL);
+    weir_graph  *g = chains(d, x, 8, NULL);
+    const size_t peak = weir_plan_resident(g) + g->plan->arena;
+    int          before = 0;
+    double       seconds;
+    char         budget[32];
+
+    weir_graph_free(g);
+    for (size_t more = 0; more <= 6; more++) {
+        snprintf(budget, sizeof budget, "%zu", peak + more * 1024 * sizeof(float));
+        g = chains(d, x, 8, budget);
+        CHECK_OK(weir_lanes(g->plan, LANES, &roomy, &seconds));
+        const uint32_t events = g->plan->events;
+        CHECK_OK(weir_plan_spread(g, LANES, &roomy));
+        CHECK(weir_plan_resident(g) + g->plan->arena <= g->budget);
+        const int queues = weir_lanes_used(g->plan);
+        CHECK(queues >= before && (g->plan->events > 0) >= (events > 0));
+        before = queues;
+        check_plan(g->plan);
+        check_places(g->plan);
+        weir_graph_free(g);
+    }
+    CHECK(before == LANES);
+    weir_release(x);
+    weir_device_close(d);
+}
+
+/* The plan in another order does the same, and where memory is short the one it was stays whole. */
+CASE(spreading_keeps_the_values)
+{
+    weir_device *d = lab_open();
+    weir_tensor *x = lab_input(d, 64, NULL);
+    float        want[4], got[4];
+    double       seconds;
+
+    for (int64_t nth = -1;; nth++) {
+        weir_tensor *y[4];
+        weir_graph  *g = weir_graph_begin(d);
+        for (int c = 0; c < 4; c++) {
+            y[c] = weir_affine(x, 1, (double)c);
+            for (int i = 0; i < 5; i++)
+                y[c] = weir_affine(weir_tanh(y[c]), 2, (double)i);
+            y[c] = weir_keep(weir_sum(y[c], 0, false));
+        }
+        CHECK_OK(weir_graph_end(g, LAB_WITHOUT("fuse")));
+        weir_status status = WEIR_OK;
+        if (nth >= 0) {
+            weir_mem_fail_nth(nth, false);
+            status = weir_plan_spread(g, LANES, &roomy);
+            weir_mem_fail_nth(-1, false);
+            CHECK(status == WEIR_OK || status == WEIR_ERR_NOMEM);
+        }
+        const int queues = weir_lanes_used(g->plan);
+        CHECK_OK(weir_graph_check(g));
+        check_places(g->plan);
+        CHECK_OK(weir_lanes(g->plan, 1, &roomy, &seconds));     /* all that the CPU has */
+        CHECK_OK(weir_graph_run(g));
+        for (int c = 0; c < 4; c++)
+            CHECK_OK(weir_read(y[c], nth < 0 ? &want[c] : &got[c], sizeof *got));
+        CHECK(nth < 0 || memcmp(want, got, sizeof want) == 0);
+        const bool done = nth >= 0 && status == WEIR_OK;
+        CHECK(!done || queues == LANES);
+        weir_graph_free(g);
+        if (done)
+            break;
+    }
+    weir_release(x);
+    weir_device_close(d);
+}
