@@ -6,13 +6,6 @@
 #include "core/status.h"
 #include "device/offload/checksum.h"
 
-const char *const weir_kind_name[WEIR_KIND_COUNT] = {
-    [WEIR_KIND_PARAM] = "param",           [WEIR_KIND_STATE] = "state",
-    [WEIR_KIND_INPUT] = "input",           [WEIR_KIND_OUTPUT] = "output",
-    [WEIR_KIND_ACTIVATION] = "activation", [WEIR_KIND_GRADIENT] = "gradient",
-    [WEIR_KIND_WORKSPACE] = "workspace",
-};
-
 static void block_destroy(weir_ref *self)
 {
     weir_block *b = (weir_block *)self;

@@ -2,16 +2,9 @@
 #ifndef WEIR_DEVICE_MEMORY_BLOCK_H
 #define WEIR_DEVICE_MEMORY_BLOCK_H
 
+#include "core/kind.h"
 #include "core/ref.h"
 #include "device/device.h"
-
-typedef enum weir_kind {
-    WEIR_KIND_PARAM, WEIR_KIND_STATE, WEIR_KIND_INPUT, WEIR_KIND_OUTPUT,    /* persistent */
-    WEIR_KIND_ACTIVATION, WEIR_KIND_GRADIENT, WEIR_KIND_WORKSPACE,          /* the planner's */
-    WEIR_KIND_COUNT
-} weir_kind;
-
-extern const char *const weir_kind_name[WEIR_KIND_COUNT];
 
 typedef struct weir_block {
     weir_ref     ref;

@@ -8,9 +8,6 @@
 #include "graph/eager/evict.h"
 #include "graph/ir/graph.h"
 
-const char *const weir_phase_name[WEIR_PHASE_COUNT] = {
-    [WEIR_FORWARD] = "forward", [WEIR_BACKWARD] = "backward", [WEIR_UPDATES] = "update"};
-
 static void session_destroy(weir_ref *self)
 {
     weir_mem_free(self);

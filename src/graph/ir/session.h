@@ -3,6 +3,7 @@
 #ifndef WEIR_GRAPH_IR_SESSION_H
 #define WEIR_GRAPH_IR_SESSION_H
 
+#include "core/phase.h"
 #include "core/vec.h"
 #include "device/memory/block.h"
 #include "weir/graph.h"
@@ -11,10 +12,6 @@ struct weir_tape;
 struct weir_segment;
 
 typedef struct weir_evict weir_evict;
-
-typedef enum weir_phase { WEIR_FORWARD, WEIR_BACKWARD, WEIR_UPDATES, WEIR_PHASE_COUNT } weir_phase;
-
-extern const char *const weir_phase_name[WEIR_PHASE_COUNT];
 
 typedef struct weir_session {
     weir_ref     ref;               /* the device, and every tape node */

@@ -150,37 +150,20 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
     return WEIR_OK;
 }
 
-static weir_status place_plan(weir_plan *plan, const weir_place_how *how)
-{
-    weir_placed placed;
-
-    WEIR_TRY(weir_place_items(plan->items.at, plan->items.n, plan->n, how, &placed));
-    plan->arena = placed.height;
-    plan->lower_bound = placed.lower_bound;
-    plan->strategy = placed.strategy;
-    return WEIR_OK;
-}
-
-weir_status weir_place(weir_plan *plan)
-{
-    const weir_place_how how = {.strategy = plan->placement};
-
-    return place_plan(plan, &how);
-}
-
-weir_status weir_place_within(weir_plan *plan, size_t room)
+weir_status weir_place_within(weir_item *items, uint32_t n, uint32_t steps, const char *strategy,
+                              size_t limit, weir_placed *result)
 {
     enum { WORK = 20000000, MOST = 200, LEAST = 8, FEW = 1500, NEAR = 20 };
-    const uint64_t       n = plan->items.n + 1u, many = WORK / (n * n);
+    const uint64_t       square = (n + (uint64_t)1) * (n + (uint64_t)1), many = WORK / square;
     const uint32_t       repairs = many < LEAST ? LEAST : many > MOST ? MOST : (uint32_t)many;
-    const weir_place_how quick = {.strategy = "life", .capacity = room, .repairs = repairs};
-    const weir_place_how near = {.capacity = room, .repairs = repairs / 4, .nodes = 10 * repairs};
-    const weir_place_how asked = {.strategy = plan->placement, .capacity = room};
+    const weir_place_how quick = {.strategy = "life", .capacity = limit, .repairs = repairs};
+    const weir_place_how near = {.capacity = limit, .repairs = repairs / 4, .nodes = 10 * repairs};
+    const weir_place_how asked = {.strategy = strategy, .capacity = limit};
 
-    if (find(plan->placement) != find("auto"))
-        return place_plan(plan, &asked);
-    WEIR_TRY(place_plan(plan, &quick));
-    if (plan->arena <= room || plan->arena - room > room / NEAR || n > FEW)
+    if (find(strategy) != find("auto"))
+        return weir_place_items(items, n, steps, &asked, result);
+    WEIR_TRY(weir_place_items(items, n, steps, &quick, result));
+    if (result->height <= limit || result->height - limit > limit / NEAR || n >= FEW)
         return WEIR_OK;
-    return place_plan(plan, &near);     /* few items, and nearly: all strategies */
+    return weir_place_items(items, n, steps, &near, result);    /* few items, and nearly there */
 }

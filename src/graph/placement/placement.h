@@ -5,7 +5,8 @@
 #ifndef WEIR_GRAPH_PLACEMENT_PLACEMENT_H
 #define WEIR_GRAPH_PLACEMENT_PLACEMENT_H
 
-#include "graph/plan/plan.h"
+#include "core/status.h"
+#include "graph/placement/item.h"
 
 typedef struct weir_place_how {
     const char *strategy;       /* NULL: "auto" */
@@ -26,6 +27,14 @@ typedef struct weir_placed {
  * met: the offsets are then the lowest found. The same input gives the same offsets. */
 weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
                              const weir_place_how *how, weir_placed *result);
+
+/* The same for searches, which look at many: quicker, and no lower than `limit` bytes where that
+ * does. A strategy other than "auto" runs as it is. */
+weir_status weir_place_within(weir_item *items, uint32_t n, uint32_t steps, const char *strategy,
+                              size_t limit, weir_placed *result);
+
+/* The strategy's own name (NULL: "auto"), which lasts; NULL with ERR_INVALID if there is none. */
+const char *weir_place_named(const char *strategy);
 
 /* The largest sum of bytes that are live at one step. */
 weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound);

@@ -152,6 +152,32 @@ weir_status weir_plan_lower(weir_graph *g, uint32_t passes)
     return weir_live_items(g, p, passes >> WEIR_PASS_INPLACE & 1);
 }
 
+static void take(weir_plan *p, const weir_placed *placed)
+{
+    p->arena = placed->height;
+    p->lower_bound = placed->lower_bound;
+    p->strategy = placed->strategy;
+}
+
+weir_status weir_plan_place(weir_plan *p)
+{
+    const weir_place_how how = {.strategy = p->placement};
+    weir_placed          placed;
+
+    WEIR_TRY(weir_place_items(p->items.at, p->items.n, p->n, &how, &placed));
+    take(p, &placed);
+    return WEIR_OK;
+}
+
+weir_status weir_plan_place_within(weir_plan *p, size_t limit)
+{
+    weir_placed placed;
+
+    WEIR_TRY(weir_place_within(p->items.at, p->items.n, p->n, p->placement, limit, &placed));
+    take(p, &placed);
+    return WEIR_OK;
+}
+
 weir_status weir_plan_check(const weir_plan *p)
 {
     return weir_place_check(p->items.at, p->items.n, p->dev->ops->align, p->arena);
@@ -161,7 +187,7 @@ weir_status weir_plan_build(weir_graph *g, uint32_t passes)
 {
     weir_plan_free(g->plan);
     WEIR_TRY(weir_plan_lower(g, passes));
-    WEIR_TRY(weir_place(g->plan));
+    WEIR_TRY(weir_plan_place(g->plan));
     WEIR_TRY(weir_plan_check(g->plan));
     weir_plan_resolve(g);
     return WEIR_OK;

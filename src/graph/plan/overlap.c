@@ -87,7 +87,7 @@ static weir_status try(spread *s, size_t room)
     weir_plan *const p = s->g->plan;
     double           seconds = 0;
 
-    WEIR_TRY(weir_place_within(p, room));
+    WEIR_TRY(weir_plan_place_within(p, room));
     WEIR_TRY(weir_plan_check(p));
     for (uint32_t i = 0; i < p->items.n; i++)
         p->items.at[i].last = s->items[i].last;

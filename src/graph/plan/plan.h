@@ -5,18 +5,7 @@
 
 #include "device/device.h"
 #include "graph/ir/graph.h"
-
-/* A piece of the arena over a span of instructions: a temporary storage (with all that took over
- * its memory in place) or the workspace of one instruction. */
-typedef struct weir_item {
-    size_t    bytes;            /* aligned */
-    size_t    offset;
-    uint32_t  first, last;      /* instructions, both included */
-    uint32_t  store;            /* that began it; WEIR_NONE: a workspace */
-    weir_kind kind;
-} weir_item;
-
-typedef WEIR_VEC(weir_item) weir_items;
+#include "graph/placement/item.h"
 
 typedef struct weir_operand {
     uint32_t store;
@@ -130,18 +119,14 @@ weir_status weir_lanes_apart(weir_plan *p, weir_item *items, int lanes, const we
  * dying inputs merged into one item if `inplace`. */
 weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace);
 
-/* The placement's own name (NULL: "auto"), which lasts; NULL with ERR_INVALID if there is none. */
-const char *weir_place_named(const char *strategy);
-
 /* Offsets for all items; arena, lower_bound and strategy of the plan. */
-weir_status weir_place(weir_plan *p);
+weir_status weir_plan_place(weir_plan *p);
+
+/* The same by weir_place_within: quicker, and no lower than `limit` bytes where that does. */
+weir_status weir_plan_place_within(weir_plan *p, size_t limit);
 
 /* Are the offsets of all items multiples of the device's alignment, apart and within the arena?
  * Else ERR_STATE and a sentence that begins with "internal: ". */
 weir_status weir_plan_check(const weir_plan *p);
-
-/* The same, quicker and no lower than `room` where that does: for searches, which look at many. A
- * placement that was asked for is used. */
-weir_status weir_place_within(weir_plan *p, size_t room);
 
 #endif

@@ -1,6 +1,11 @@
 /* place_fuzz.c - thousands of random sets of lifetimes: placed without overlap, aligned, not below
  * the bound, the same every time. */
-#include "graph/fixture.h"
+#include "graph/placement/placement.h"
+
+#include <string.h>
+
+#include "check.h"
+#include "core/mem.h"
 
 enum { UNIT = 64 };
 
@@ -10,44 +15,45 @@ static bool together(const weir_item *a, const weir_item *b)
 }
 
 /* Largest sum of live bytes, by definition. */
-static size_t bound_of(const weir_plan *p)
+static size_t bound_of(const weir_item *items, uint32_t n, uint32_t steps)
 {
     size_t most = 0;
-    for (uint32_t t = 0; t < p->n; t++) {
+    for (uint32_t t = 0; t < steps; t++) {
         size_t live = 0;
-        for (uint32_t i = 0; i < p->items.n; i++)
-            if (p->items.at[i].first <= t && t <= p->items.at[i].last)
-                live += p->items.at[i].bytes;
+        for (uint32_t i = 0; i < n; i++)
+            if (items[i].first <= t && t <= items[i].last)
+                live += items[i].bytes;
         most = live > most ? live : most;
     }
     return most;
 }
 
-static void check_placed(const weir_plan *p)
+static void check_placed(const weir_item *items, uint32_t n, uint32_t steps,
+                         const weir_placed *r)
 {
     size_t top = 0;
     bool   apart = true, aligned = true;
 
-    for (uint32_t i = 0; i < p->items.n; i++) {
-        const weir_item *a = &p->items.at[i];
+    for (uint32_t i = 0; i < n; i++) {
+        const weir_item *a = &items[i];
         aligned = aligned && a->offset % UNIT == 0;
         top = a->offset + a->bytes > top && a->bytes ? a->offset + a->bytes : top;
         for (uint32_t k = 0; k < i; k++) {
-            const weir_item *b = &p->items.at[k];
+            const weir_item *b = &items[k];
             apart = apart && (!together(a, b) || a->offset + a->bytes <= b->offset ||
                               b->offset + b->bytes <= a->offset);
         }
     }
     CHECK(apart && aligned);
-    CHECK(top == p->arena);
-    CHECK(p->lower_bound == bound_of(p) && p->arena >= p->lower_bound);
+    CHECK(top == r->height);
+    CHECK(r->lower_bound == bound_of(items, n, steps) && r->height >= r->lower_bound);
 }
 
 /* Items of the kinds that occur: nested as in training, chains, short ones, some of 0 bytes. */
 static weir_item random_item(int style, uint32_t steps)
 {
     const uint32_t a = (uint32_t)check_int(0, steps - 1), b = (uint32_t)check_int(0, steps - 1);
-    weir_item it = {.first = a < b ? a : b, .last = a < b ? b : a, .store = WEIR_NONE,
+    weir_item it = {.first = a < b ? a : b, .last = a < b ? b : a, .store = UINT32_MAX,
                     .bytes = (size_t)check_int(0, 40) * UNIT};
 
     if (style == 1 && it.first < steps / 2)                     /* forward to mirrored backward */
@@ -65,23 +71,22 @@ CASE(random_lifetimes)
     int    sets = 0;
 
     for (int round = 0; round < 3000; round++) {
-        weir_item items[64], again[64];
-        weir_plan p = {.n = (uint32_t)check_int(1, 40)};
-        p.items.n = (uint32_t)check_int(0, round % 8 ? 24 : 64);
-        p.items.at = items;
-        for (uint32_t i = 0; i < p.items.n; i++)
-            items[i] = random_item(round % 4, p.n);
-        memcpy(again, items, p.items.n * sizeof *items);
-        if (!CHECK_OK(weir_place(&p)))
+        weir_item      items[64], again[64];
+        const uint32_t steps = (uint32_t)check_int(1, 40);
+        const uint32_t n = (uint32_t)check_int(0, round % 8 ? 24 : 64);
+        weir_placed    p, q;
+        for (uint32_t i = 0; i < n; i++)
+            items[i] = random_item(round % 4, steps);
+        memcpy(again, items, n * sizeof *items);
+        if (!CHECK_OK(weir_place_items(items, n, steps, NULL, &p)))
             return;
-        check_placed(&p);
+        check_placed(items, n, steps, &p);
 
-        weir_plan q = {.n = p.n, .items = {again, p.items.n, 0}};
-        CHECK_OK(weir_place(&q));
-        CHECK(q.arena == p.arena && q.strategy == p.strategy);
-        CHECK_BITS(items, again, p.items.n * sizeof *items);
+        CHECK_OK(weir_place_items(again, n, steps, NULL, &q));
+        CHECK(q.height == p.height && q.strategy == p.strategy);
+        CHECK_BITS(items, again, n * sizeof *items);
         if (p.lower_bound > 0) {
-            ratio += (double)p.arena / (double)p.lower_bound;
+            ratio += (double)p.height / (double)p.lower_bound;
             sets++;
         }
     }
@@ -90,45 +95,43 @@ CASE(random_lifetimes)
 
 CASE(nothing_to_place)
 {
-    weir_plan p = {.n = 3};
-    weir_item empty[2] = {{.first = 0, .last = 2}, {.first = 1, .last = 1}};
+    weir_item   empty[2] = {{.first = 0, .last = 2}, {.first = 1, .last = 1}};
+    weir_placed p;
 
-    CHECK_OK(weir_place(&p));
-    CHECK(p.arena == 0 && p.lower_bound == 0);
-    p.items.at = empty;
-    p.items.n = 2;
-    CHECK_OK(weir_place(&p));
-    CHECK(p.arena == 0 && p.lower_bound == 0);
+    CHECK_OK(weir_place_items(NULL, 0, 3, NULL, &p));
+    CHECK(p.height == 0 && p.lower_bound == 0);
+    CHECK_OK(weir_place_items(empty, 2, 3, NULL, &p));
+    CHECK(p.height == 0 && p.lower_bound == 0);
 }
 
 /* Many large items: sums beyond 32 bits. */
 CASE(large_arenas)
 {
-    weir_item items[8];
-    weir_plan p = {.n = 8, .items = {items, 8, 8}};
+    weir_item   items[8];
+    weir_placed p;
 
     for (uint32_t i = 0; i < 8; i++)
         items[i] = (weir_item){.bytes = (size_t)3 << 40, .first = 0, .last = i};
-    CHECK_OK(weir_place(&p));
-    CHECK(p.arena == (size_t)24 << 40 && p.arena == p.lower_bound);
+    CHECK_OK(weir_place_items(items, 8, 8, NULL, &p));
+    CHECK(p.height == (size_t)24 << 40 && p.height == p.lower_bound);
 }
 
 /* Every allocation of a placement can fail. */
 CASE(short_of_memory)
 {
-    weir_item items[5];
-    weir_plan p = {.n = 5, .items = {items, 5, 5}};
+    weir_item   items[5];
+    weir_placed p;
 
     for (int64_t n = 0;; n++) {
         for (uint32_t i = 0; i < 5; i++)
             items[i] = (weir_item){.bytes = UNIT, .first = 0, .last = i};
         weir_mem_fail_nth(n, false);
-        const weir_status status = weir_place(&p);
+        const weir_status status = weir_place_items(items, 5, 5, NULL, &p);
         if (!weir_mem_failed()) {
             CHECK_OK(status);
             break;
         }
         CHECK(status == WEIR_ERR_NOMEM);
     }
-    CHECK(p.arena == 5 * UNIT);
+    CHECK(p.height == 5 * UNIT);
 }

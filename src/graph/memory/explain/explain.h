@@ -2,6 +2,7 @@
 #ifndef WEIR_GRAPH_MEMORY_EXPLAIN_EXPLAIN_H
 #define WEIR_GRAPH_MEMORY_EXPLAIN_EXPLAIN_H
 
+#include "core/kind.h"
 #include "core/text.h"
 #include "graph/memory/problem/schedule.h"
 

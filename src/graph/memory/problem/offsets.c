@@ -3,12 +3,12 @@
 #include "graph/memory/problem/offsets.h"
 
 #include "core/status.h"
-#include "graph/plan/plan.h"
+#include "graph/placement/placement.h"
 
-static bool add_item(weir_plan *plan, size_t bytes, size_t align, uint32_t first, uint32_t last)
+static bool add_item(weir_items *items, size_t bytes, size_t align, uint32_t first, uint32_t last)
 {
     weir_item it = {.first = first, .last = last, .kind = WEIR_KIND_ACTIVATION};
-    return weir_size_align(bytes, align, &it.bytes) && weir_vec_push(&plan->items, it);
+    return weir_size_align(bytes, align, &it.bytes) && weir_vec_push(items, it);
 }
 
 /* On the device from the beginning to the end, so no placer's business. */
@@ -18,24 +18,24 @@ static bool always_there(const weir_schedule *s, const weir_life *l)
 }
 
 /* Lives first, in their order (those that take over come after the taken), then workspaces. */
-static bool add_items(const weir_schedule *s, size_t align, weir_plan *plan, uint32_t *item)
+static bool add_items(const weir_schedule *s, size_t align, weir_items *items, uint32_t *item)
 {
     for (uint32_t i = 0; i < s->lives.n; i++) {
         const weir_life *v = &s->lives.at[i];
         if (v->over != WEIR_NO_LIFE) {
             item[i] = item[v->over];
-            plan->items.at[item[i]].last = v->last;
+            items->at[item[i]].last = v->last;
             continue;
         }
-        item[i] = plan->items.n;
+        item[i] = items->n;
         if (v->form != WEIR_HOST && !always_there(s, v) &&
-            !add_item(plan, weir_life_bytes(s->p, v), align, v->first, v->last))
+            !add_item(items, weir_life_bytes(s->p, v), align, v->first, v->last))
             return false;
     }
     for (uint32_t e = 0; e < s->events.n; e++) {
         const weir_event *v = &s->events.at[e];
         const size_t      work = v->act == WEIR_RUN ? s->p->tasks.at[v->what].work : 0;
-        if (work && !add_item(plan, work, align, e, e))
+        if (work && !add_item(items, work, align, e, e))
             return false;
     }
     return true;
@@ -58,30 +58,41 @@ static bool lay_bottom(const weir_schedule *s, size_t align, weir_lay *l, size_t
     return true;
 }
 
-static void take_offsets(const weir_schedule *s, const weir_plan *plan, const uint32_t *item,
+static void take_offsets(const weir_schedule *s, const weir_items *items, const uint32_t *item,
                          size_t bottom, weir_lay *l)
 {
-    uint32_t at = plan->items.n;
+    uint32_t at = items->n;
 
     for (uint32_t i = 0; i < s->lives.n; i++)
         if (s->lives.at[i].form == WEIR_HOST)
             l->offset[i] = 0;
         else if (!always_there(s, &s->lives.at[i]))
-            l->offset[i] = bottom + plan->items.at[item[i]].offset;
+            l->offset[i] = bottom + items->at[item[i]].offset;
     for (uint32_t e = s->events.n; e-- > 0;) {
         const weir_event *v = &s->events.at[e];
         const bool        work = v->act == WEIR_RUN && s->p->tasks.at[v->what].work > 0;
-        l->work[e] = work ? bottom + plan->items.at[--at].offset : 0;
+        l->work[e] = work ? bottom + items->at[--at].offset : 0;
     }
-    l->height = bottom + plan->arena;
-    l->strategy = plan->strategy;
 }
 
-/* room 0: as low as the placer gets. */
+/* limit 0: as low as the placer gets. */
+static weir_status place(weir_items *items, uint32_t steps, size_t bottom, size_t limit,
+                         const char *placement, weir_placed *placed)
+{
+    const weir_place_how how = {.strategy = placement};
+
+    if (limit == 0)
+        return weir_place_items(items->at, items->n, steps, &how, placed);
+    return weir_place_within(items->at, items->n, steps, placement,
+                             limit > bottom ? limit - bottom : 0, placed);
+}
+
+/* room as limit above. */
 static weir_status lay(const weir_schedule *s, size_t align, size_t room, const char *placement,
                        weir_lay *l)
 {
-    weir_plan       plan = {.n = s->events.n, .placement = placement};
+    weir_items      items = {0};
+    weir_placed     placed = {0};
     uint32_t *const item = weir_mem_alloc((s->lives.n + 1u) * sizeof *item);
     weir_status     status = WEIR_ERR_NOMEM;
     size_t          bottom = 0;
@@ -90,12 +101,14 @@ static weir_status lay(const weir_schedule *s, size_t align, size_t room, const 
     l->offset = weir_mem_alloc((s->lives.n + 1u) * sizeof *l->offset);
     l->work = weir_mem_alloc((s->events.n + 1u) * sizeof *l->work);
     if (item && l->offset && l->work && lay_bottom(s, align, l, &bottom) &&
-        add_items(s, align, &plan, item))
-        status = room == 0 ? weir_place(&plan)
-                           : weir_place_within(&plan, room > bottom ? room - bottom : 0);
-    if (status == WEIR_OK)
-        take_offsets(s, &plan, item, bottom, l);
-    weir_vec_free(&plan.items);
+        add_items(s, align, &items, item))
+        status = place(&items, s->events.n, bottom, room, placement, &placed);
+    if (status == WEIR_OK) {
+        take_offsets(s, &items, item, bottom, l);
+        l->height = bottom + placed.height;
+        l->strategy = placed.strategy;
+    }
+    weir_vec_free(&items);
     weir_mem_free(item);
     return status;
 }

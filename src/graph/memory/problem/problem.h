@@ -9,8 +9,8 @@
 #ifndef WEIR_GRAPH_MEMORY_PROBLEM_PROBLEM_H
 #define WEIR_GRAPH_MEMORY_PROBLEM_PROBLEM_H
 
+#include "core/phase.h"
 #include "core/vec.h"
-#include "graph/ir/session.h"
 #include "weir/base.h"
 
 #define WEIR_NO_PIECE UINT32_MAX

@@ -6,7 +6,7 @@
 
 #include "core/hash.h"
 #include "core/status.h"
-#include "graph/plan/plan.h"
+#include "graph/placement/placement.h"
 #include "graph/memory/bounds/bound.h"
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/budget/cache.h"

@@ -1,0 +1,13 @@
+/* kind.h - what a piece of memory holds, for all that counts bytes by kind. */
+#ifndef WEIR_CORE_KIND_H
+#define WEIR_CORE_KIND_H
+
+typedef enum weir_kind {
+    WEIR_KIND_PARAM, WEIR_KIND_STATE, WEIR_KIND_INPUT, WEIR_KIND_OUTPUT,    /* persistent */
+    WEIR_KIND_ACTIVATION, WEIR_KIND_GRADIENT, WEIR_KIND_WORKSPACE,          /* the planner's */
+    WEIR_KIND_COUNT
+} weir_kind;
+
+extern const char *const weir_kind_name[WEIR_KIND_COUNT];
+
+#endif
