@@ -13,7 +13,7 @@ endfunction()
 
 weir_sources(core src/core deps dtype kind mem op phase shape status tensor text thread trace vec)
 
-weir_sources(device src/device device kernel plugin rates)
+weir_sources(device src/device call device kernel plugin rates)
 weir_sources(device src/device/common staging)
 weir_sources(device src/device/memory block guard heap pool)
 weir_sources(device src/device/offload checksum spill spill_copy spill_file spill_io swap)

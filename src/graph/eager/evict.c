@@ -15,7 +15,7 @@
 #include "graph/eager/evict.h"
 
 #include "core/status.h"
-#include "graph/runtime/execute.h"
+#include "device/call.h"
 #include "graph/memory/search/dtr_score.h"
 #include "graph/eager/rematerialize.h"
 

@@ -3,7 +3,7 @@
 #include "graph/eager/rematerialize.h"
 
 #include "core/status.h"
-#include "graph/runtime/execute.h"
+#include "device/call.h"
 
 /* Calls run again for one call of the user's: more per remembered call, and the program would not
  * get anywhere. */

@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_EAGER_REMATERIALIZE_H
 #define WEIR_GRAPH_EAGER_REMATERIALIZE_H
 
-#include "graph/eager/evict.h"
+#include "graph/ir/session.h"
 #include "graph/eager/lineage.h"
 
 typedef struct weir_frame {         /* values that are needed at once */

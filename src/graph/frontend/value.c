@@ -9,10 +9,10 @@
 #include "core/elementwise.h"
 #include "core/status.h"
 #include "core/tensor.h"
+#include "device/call.h"
 #include "device/memory/block.h"
 #include "device/common/staging.h"
 #include "graph/eager/evict.h"
-#include "graph/runtime/execute.h"
 #include "graph/ops/op.h"
 
 static weir_tensor *make_own(weir_device *d, const weir_desc *desc, const char *name,

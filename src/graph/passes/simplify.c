@@ -6,7 +6,7 @@
 #include "core/dtype.h"
 #include "core/hash.h"
 #include "core/status.h"
-#include "graph/runtime/execute.h"
+#include "device/call.h"
 #include "graph/passes/passes.h"
 
 static const weir_opdef *def_of(const weir_node *n)

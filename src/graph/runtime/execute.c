@@ -1,122 +1,11 @@
-/* execute.c - runs: one call at once, or a plan instruction by instruction. */
+/* execute.c - runs a plan, instruction by instruction. */
 #include "graph/runtime/execute.h"
 
-#include "core/rng.h"
 #include "core/status.h"
+#include "device/call.h"
 #include "device/memory/guard.h"
 #include "graph/eager/evict.h"
 #include "graph/memory/budget/budget.h"
-
-static void trace_call(weir_device *d, const weir_call *c, const char *phase, double begin)
-{
-    weir_trace_event(d->trace, weir_opdefs[c->op]->name, phase, 0, begin, weir_device_clock(d),
-                     (uint64_t)weir_call_bytes(c));
-}
-
-/* ---- at once ---- */
-
-static char *address(const weir_tensor *t)
-{
-    const weir_block *b = t->block;
-    return (char *)b->data + (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
-}
-
-/* A workspace for the length of one run. w: who looks at its guard zones; NULL: it has none. */
-static weir_status run_with_work(weir_device *d, const weir_choice *ch, weir_kargs *k,
-                                 weir_watch *w)
-{
-    const weir_call *const c = k->call;
-    const size_t           piece = weir_guard_work(d, ch->work);
-    size_t                 got = 0;
-    weir_status            status = WEIR_OK;
-
-    if (ch->work)
-        WEIR_TRY(weir_pool_take(d, piece, &k->work, &got));
-    if (w && ch->work)
-        status = weir_guard_fill(d, k->work, ch->work, piece);
-    if (status == WEIR_OK)
-        status = ch->run(k);
-    if (w && ch->work) {
-        const weir_status looked = weir_guard_look(w, c->nin + c->nout, k->work, ch->work, piece);
-        status = status != WEIR_OK ? status : looked;
-    }
-    if (ch->work)
-        weir_pool_give(d, k->work, got);
-    return status;
-}
-
-static weir_status look_at_tensors(weir_watch *w, weir_tensor *const *in, weir_tensor *const *out)
-{
-    for (int i = 0; i < w->call->nin; i++)
-        WEIR_TRY(weir_guard_look_block(w, i, in[i]->block));
-    for (int i = 0; i < w->call->nout; i++)
-        WEIR_TRY(weir_guard_look_block(w, w->call->nin + i, out[i]->block));
-    return WEIR_OK;
-}
-
-/* The same between two looks at the guard zones of its operands. */
-static weir_status run_watched_call(weir_device *d, const weir_choice *ch, weir_kargs *k,
-                                    weir_tensor *const *in, weir_tensor *const *out)
-{
-    weir_watch before = {.dev = d, .call = k->call}, w = {.dev = d, .call = k->call, .ran = true};
-
-    WEIR_TRY(look_at_tensors(&before, in, out));
-    WEIR_TRY(weir_guard_verdict(&before, WEIR_OK));
-    const weir_status status = run_with_work(d, ch, k, &w), looked = look_at_tensors(&w, in, out);
-    return weir_guard_verdict(&w, status != WEIR_OK ? status : looked);
-}
-
-weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const *in,
-                          weir_tensor *const *out, uint64_t rng)
-{
-    void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
-    const weir_choice *ch;
-
-    const weir_opdef *const def = weir_opdefs[c->op];
-
-    WEIR_TRY(weir_choice_of(d, c, &ch));
-    for (int i = 0; i < c->nin; i++) {
-        if (def->blind >> i & 1)
-            WEIR_TRY(weir_block_touch(in[i]->block));
-        src[i] = address(in[i]);
-    }
-    for (int i = 0; i < c->nout; i++) {
-        WEIR_TRY(weir_block_touch(out[i]->block));
-        dst[i] = address(out[i]);
-    }
-    weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
-                    .seed = d->seed, .rng = rng, .dev = d};
-    const double begin = d->trace ? weir_device_clock(d) : 0;
-    WEIR_TRY(d->guard ? run_watched_call(d, ch, &k, in, out) : run_with_work(d, ch, &k, NULL));
-    for (int i = 0; i < c->nout; i++)
-        ((weir_block *)out[i]->block)->written = true;
-    for (int i = 0; i < c->nin; i++)
-        if (def->blind >> i & 1)
-            ((weir_block *)in[i]->block)->written = true;
-    if (d->trace)
-        trace_call(d, c, "graph off", begin);
-    return WEIR_OK;
-}
-
-weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst,
-                         int operand, const weir_block *b)
-{
-    const weir_choice *ch;
-    weir_watch         w = {.dev = d, .call = c, .ran = true};
-
-    WEIR_TRY(weir_choice_of(d, c, &ch));
-    weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
-                    .seed = d->seed, .dev = d};
-    if (weir_opdefs[c->op]->flags & WEIR_RANDOM)
-        k.rng = weir_device_draw(d, weir_rng_blocks(weir_shape_count(&c->out[0].desc)));
-    if (!d->guard)
-        return run_with_work(d, ch, &k, NULL);
-    const weir_status status = run_with_work(d, ch, &k, &w);
-    const weir_status looked = b ? weir_guard_look_block(&w, operand, b) : WEIR_OK;
-    return weir_guard_verdict(&w, status != WEIR_OK ? status : looked);
-}
-
-/* ---- a plan ---- */
 
 /* Stands in p->bound for the address of an arena of no bytes. */
 static const char no_arena[] = "no arena";
@@ -316,7 +205,7 @@ static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
             status = look_at_instr(g, i, true, status);
         WEIR_TRY(status);
         if (g->dev->trace)
-            trace_call(g->dev, &ins->call, weir_phase_name[ins->phase], begin);
+            weir_call_trace(g->dev, &ins->call, weir_phase_name[ins->phase], begin);
     }
     p->profiled += profile;
     return WEIR_OK;
