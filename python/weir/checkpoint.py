@@ -9,7 +9,8 @@ import contextlib
 from . import capi
 from . import core
 from . import singa_wrap as singa
-from .tape import Core, _stored, prepare, taping
+from .tape import Core, _stored
+from .taping import prepare, taping
 from .tensor import Tensor
 
 MOST = 4        # results of a function

@@ -17,6 +17,7 @@ from . import capi
 from . import core
 from . import interop
 from .errors import DtypeError, FileError
+from .tensor import Tensor
 
 HEADER_LIMIT = 100_000_000      # the format's own
 # safetensors' names of the types that the core may have, and bytes of those it has not.
@@ -49,7 +50,6 @@ def _written(path):
 
 def _tensors(tensors):
     """(name, Tensor) of a dict whose values are Tensors or what interop.array takes."""
-    from .tensor import Tensor
     for name, t in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"names are strings, not {name!r}")

@@ -10,7 +10,7 @@ import json
 import os
 
 from . import capi
-from . import core
+from .options import plan_options
 
 KINDS = {"graph": capi.WEIR_TEXT_GRAPH, "plan": capi.WEIR_TEXT_PLAN, "cost": capi.WEIR_TEXT_COST,
          "dot": capi.WEIR_TEXT_DOT, "timeline": capi.WEIR_TEXT_TIMELINE_SVG,
@@ -24,12 +24,12 @@ class Graph:
     """A step of a device. Inside its block calls are written down; afterwards it runs.
 
     plan: budget, policy, placement, measure, cache, guided, level, disable; see
-    weir.core.plan_options.
+    weir.options.plan_options.
     """
 
     def __init__(self, device, **plan):
         self.device = device
-        self._plan = core.plan_options(**plan)
+        self._plan = plan_options(**plan)
         self._handle = None
         self._held = []             # what callbacks of the graph need
 

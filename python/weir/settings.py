@@ -7,7 +7,7 @@ import numpy as np
 from . import capi
 from . import cuda
 from . import core
-from .tape import no_grad  # noqa: F401
+from .taping import no_grad  # noqa: F401
 
 
 def cpu():

@@ -1,4 +1,11 @@
 """autograd - SINGA's module of operators and gradients: names of weir.tape and weir.operators."""
+import sys
+import types
+
+from . import taping
+from .layer import (  # noqa: F401
+    LSTM, RNN, AvgPool1d, AvgPool2d, BatchNorm2d, Conv2d, Layer, Linear, MaxPool1d, MaxPool2d,
+    Pooling2d, RNN_Base, SeparableConv2d)
 from .tape import (Dummy, Operation, Operator, axis_helper, back_broadcast,  # noqa: F401
                      backward, ctensor2numpy, gradients, infer_dependency, make_slice)
 from .operators.elementwise import (  # noqa: F401
@@ -20,7 +27,7 @@ from .operators.recurrent import _RNN  # noqa: F401
 from .operators.reduce import (  # noqa: F401
     GlobalAveragePool, ReduceMean, ReduceSum, SoftMax, globalaveragepool, reduce_mean, reduce_sum,
     softmax)
-from .operators.shape import (  # noqa: F401
+from .operators.shapes import (  # noqa: F401
     Cast, Concat, ConstantOfShape, DepthToSpace, Embedding, Expand, Flatten, Gather, NonZero,
     OneHot, Pad, Reshape, ScatterElements, Shape, Slice, SpaceToDepth, Split, Squeeze, Tile,
     Transpose, Unsqueeze, UpSample, Where, cast, cat, constant_of_shape, depth_to_space, embedding,
@@ -28,15 +35,18 @@ from .operators.shape import (  # noqa: F401
     space_to_depth, split, squeeze, tile, transpose, unsqueeze, upsample, where)
 from .singa_wrap import CTensor  # noqa: F401
 
-training = False        # scripts assign it: operators remember what gradients need only when True
+class _Autograd(types.ModuleType):
+    """weir.autograd: the module whose `training` scripts assign, and weir.taping keeps."""
 
-# Layers that older scripts take from here; weir.layer imports this module, so they come when asked.
-_LAYERS = ("Layer", "Linear", "Conv2d", "SeparableConv2d", "BatchNorm2d", "Pooling2d", "MaxPool2d",
-           "AvgPool2d", "MaxPool1d", "AvgPool1d", "RNN_Base", "RNN", "LSTM")
+    @property
+    def training(self):
+        """Operators remember what gradients need only when True."""
+        return taping.is_training()
+
+    @training.setter
+    def training(self, on):
+        taping.set_training(on)
 
 
-def __getattr__(name):
-    if name not in _LAYERS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import layer
-    return getattr(layer, name)
+training: bool
+sys.modules[__name__].__class__ = _Autograd

@@ -1,8 +1,8 @@
-"""layer - SINGA's module of layers; those of images, sequences and our own are in layer_*.py."""
+"""layer - SINGA's module of layers; those of images, sequences and our own are in weir.layers."""
 import math
 
 from weir import core
-from . import autograd
+from .operators import elementwise, loss, matrix, reduce, shapes
 from . import tensor
 from .layers.base import Layer, copy_into, param
 from .layers.image import (  # noqa: F401
@@ -35,10 +35,10 @@ class Linear(Layer):
 
     def forward(self, x):
         self.device_check(x, self.W)
-        y = autograd.matmul(x, self.W)
+        y = matrix.matmul(x, self.W)
         if self.b is None:
             return y
-        return autograd.add_bias(y, self.b) if len(y.shape) == 2 else autograd.add(y, self.b)
+        return matrix.add_bias(y, self.b) if len(y.shape) == 2 else elementwise.add(y, self.b)
 
 
 class Gemm(Layer):
@@ -59,7 +59,7 @@ class Gemm(Layer):
         self.b = param(self.bias_shape or (1, self.nb_kernels), x) if self.bias else None
 
     def forward(self, x):
-        return autograd.gemm(x, self.W, self.b, self.alpha, self.beta, self.transA, self.transB)
+        return matrix.gemm(x, self.W, self.b, self.alpha, self.beta, self.transA, self.transB)
 
 
 class Embedding(Layer):
@@ -101,29 +101,29 @@ class Embedding(Layer):
         return () if self.W.stores_grad else ("W",)
 
     def forward(self, x):
-        return autograd.embedding(x, self.W)
+        return shapes.embedding(x, self.W)
 
 
 # ---- functions as layers ----
 
 class ReLU(Layer):
     def forward(self, x):
-        return autograd.relu(x)
+        return elementwise.relu(x)
 
 
 class Sigmoid(Layer):
     def forward(self, x):
-        return autograd.sigmoid(x)
+        return elementwise.sigmoid(x)
 
 
 class Tanh(Layer):
     def forward(self, x):
-        return autograd.tanh(x)
+        return elementwise.tanh(x)
 
 
 class Add(Layer):
     def forward(self, a, b):
-        return autograd.add(a, b)
+        return elementwise.add(a, b)
 
 
 class Flatten(Layer):
@@ -132,7 +132,7 @@ class Flatten(Layer):
         self.axis = axis
 
     def forward(self, x):
-        return autograd.flatten(x, self.axis)
+        return shapes.flatten(x, self.axis)
 
 
 class SoftMax(Layer):
@@ -141,37 +141,37 @@ class SoftMax(Layer):
         self.axis = axis
 
     def forward(self, x):
-        return autograd.softmax(x, self.axis)
+        return reduce.softmax(x, self.axis)
 
 
 class SoftMaxCrossEntropy(Layer):
     def forward(self, x, t):
-        return autograd.softmax_cross_entropy(x, t)
+        return loss.softmax_cross_entropy(x, t)
 
 
 class MeanSquareError(Layer):
     def forward(self, x, t):
-        return autograd.mse_loss(x, t)
+        return loss.mse_loss(x, t)
 
 
 class CrossEntropy(Layer):
     def forward(self, x, t):
-        return autograd.cross_entropy(x, t)
+        return loss.cross_entropy(x, t)
 
 
 class BinaryCrossEntropy(Layer):
     def forward(self, x, t):
-        return autograd.binary_cross_entropy(x, t)
+        return loss.binary_cross_entropy(x, t)
 
 
 class Dropout(Layer):
     def __init__(self, ratio=0.5):
         super().__init__()
-        autograd.Dropout(0, ratio)     # refuses a ratio that is none
+        elementwise.Dropout(0, ratio)     # refuses a ratio that is none
         self.ratio = ratio
 
     def forward(self, x):
-        return autograd.dropout(x, ratio=self.ratio)
+        return elementwise.dropout(x, ratio=self.ratio)
 
 
 class Cat(Layer):
@@ -180,9 +180,9 @@ class Cat(Layer):
         self.axis = axis
 
     def forward(self, xs):
-        return autograd.cat(xs, self.axis)
+        return shapes.cat(xs, self.axis)
 
 
 class Reshape(Layer):
     def forward(self, x, shape):
-        return autograd.reshape(x, shape)
+        return shapes.reshape(x, shape)

@@ -12,6 +12,7 @@ import numpy as np
 from weir import capi
 from weir import core
 from . import singa_wrap as singa
+from .taping import prepare
 
 
 def _raw(desc, data):
@@ -84,7 +85,8 @@ def _probe(operator, xs):
 
 def run(operator, xs, taped):
     """(handles of inputs, raw results) of a call of the operator with these Tensors."""
-    from .tape import prepare
+    if not xs:
+        raise TypeError(f"{operator.name}: an operator needs an input")
     device = xs[0].device
     results = _probe(operator, xs)
     descs = [y.value.desc for y in results]

@@ -7,9 +7,7 @@ subclass of Operator with a forward and a backward of its own) runs as one callb
 An operator holds no elements but those of tensors that store gradients: of its inputs and results
 it keeps hollow handles, so a value dies when the script drops it.
 """
-import contextlib
 import functools
-import sys
 import weakref
 from collections import Counter, deque
 
@@ -19,32 +17,8 @@ from weir import capi
 from weir import core
 from weir.errors import InvalidError
 from . import singa_wrap as singa
-from .tensor import Tensor
-
-
-def is_training():
-    """autograd.training, which scripts assign."""
-    return sys.modules["weir.autograd"].training
-
-
-_quiet = 0      # blocks of no_grad that are open
-
-
-@contextlib.contextmanager
-def no_grad():
-    """Inside, nothing is remembered for gradients, whatever autograd.training says; the other
-    things it decides (dropout, statistics of batches) stay as they are."""
-    global _quiet
-    _quiet += 1
-    try:
-        yield
-    finally:
-        _quiet -= 1
-
-
-def taping():
-    """Are calls remembered for gradients?"""
-    return is_training() and not _quiet
+from . import script_operator
+from .taping import Taped, is_training, prepare, taping
 
 
 class Operator:
@@ -77,19 +51,18 @@ class Operator:
 
     def _do_forward(self, *xs):
         for x in xs:
-            if not isinstance(x, Tensor):
+            if not isinstance(x, Taped):
                 raise TypeError(f"{self.name}: its inputs must be Tensors, one is {type(x)}")
         self.src = [(x.creator, id(x), x if x.stores_grad else None, x.stores_grad) for x in xs]
         self.requires_grad = any(x.requires_grad for x in xs)
         results = self._run(xs)
-        ys = tuple(Tensor(data=y, requires_grad=self.requires_grad, creator=self,
-                          name=self.output_name(i)) for i, y in enumerate(results))
+        ys = tuple(xs[0].made(data=y, requires_grad=self.requires_grad, creator=self,
+                              name=self.output_name(i)) for i, y in enumerate(results))
         self.y_id2idx = {id(y): i for i, y in enumerate(ys)}
         return ys
 
     def _run(self, xs):
         """Raw results of a call with these Tensors."""
-        from . import script_operator
         taped = taping() and self.requires_grad
         handles, results = script_operator.run(self, xs, taped)
         self._remember(xs[0].device, handles, results if taped else None)
@@ -149,17 +122,6 @@ class Dummy(Operator):
         return getattr(tensor, attr)
 
 
-def prepare(x):
-    """The handle of an input of a taped call, watched by the core if x wants a gradient."""
-    handle = x.data.handle
-    if x.requires_grad:
-        if not capi.weir_tensor_needs_grad(handle) and core.is_float(x.dtype):
-            capi.weir_tensor_set_needs_grad(handle, True)
-    elif capi.weir_tensor_needs_grad(handle):
-        return capi.weir_detach(handle)
-    return handle
-
-
 def _through_core(backward):
     """The backward of a script's operator: called by a script it is the core's product of the call,
     which calls it on the scratch device, or records that."""
@@ -182,7 +144,7 @@ def _given(dy, y):
     dtype, shape = capi.weir_tensor_desc(y)
     if isinstance(dy, (int, float, np.number)):
         return capi.weir_fill(capi.weir_tensor_device(y), (dtype, shape), float(dy))
-    value = (dy.data if isinstance(dy, Tensor) else dy).value
+    value = (dy.data if isinstance(dy, Taped) else dy).value
     handle = value.handle
     if value.owned and not value.device.recording:
         handle = capi.weir_copy(handle)
@@ -302,8 +264,8 @@ def backward(y, dy=None):
     while tensors:
         tensor, grad = tensors.pop(), grads.pop()
         if grad is not None:
-            grad = Tensor(data=_gradient(grad, tensor.device), requires_grad=False,
-                          name=f"{tensor.name}_g")
+            grad = tensor.made(data=_gradient(grad, tensor.device), requires_grad=False,
+                               name=f"{tensor.name}_g")
             yield tensor, grad
             del grad
 

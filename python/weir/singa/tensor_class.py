@@ -11,31 +11,17 @@ import weakref
 import numpy as np
 
 from weir import core
-from weir import interop
 from weir.errors import StateError
 from . import singa_wrap as singa
-from .raw.tensor import CTensor
+from .exchange import Exchange
+from .raw.tensor import CTensor, plain_array
+from .tape import Dummy
 from .tensor_methods import Methods, call, in_place, operand, operator, reflected, set_part
 
 float32 = core.kFloat32
-_NARROW = {"int64": np.int32, "float64": np.float32}
 
 
-def plain_array(array):
-    """The array, of one of the types that SINGA knows: 64-bit numbers become 32-bit ones; integers
-    that do not fit are an error (SINGA wraps them)."""
-    array = np.asarray(array)
-    narrow = _NARROW.get(array.dtype.name)
-    if narrow:
-        if narrow is np.int32 and array.size and not -2**31 <= array.min() <= array.max() < 2**31:
-            raise OverflowError(f"integers from {array.min()} to {array.max()} do not fit int32; "
-                                "weir.array keeps int64")
-        array = array.astype(narrow)
-    assert array.dtype.name in ("float32", "float16", "int32"), f"no conversion from {array.dtype}"
-    return array
-
-
-class Tensor(Methods, interop.Exchange):
+class Tensor(Methods, Exchange):
     """A tensor of a device: `data` is the raw tensor, `creator` the operator that made it.
 
     data may be a NumPy array, which is copied and converted to `dtype`, or a raw tensor, which is
@@ -77,7 +63,6 @@ class Tensor(Methods, interop.Exchange):
             return self._creator
         leaf = self._leaf and self._leaf()
         if leaf is None:
-            from .tape import Dummy
             leaf = Dummy(self)
             self._leaf = weakref.ref(leaf)
         return leaf
@@ -325,6 +310,9 @@ class Tensor(Methods, interop.Exchange):
     __and__, __iand__, __rand__ = operator(singa.And), in_place(singa.And), reflected(singa.And)
     __or__, __ior__, __ror__ = operator(singa.Or), in_place(singa.Or), reflected(singa.Or)
     __xor__, __ixor__, __rxor__ = operator(singa.Xor), in_place(singa.Xor), reflected(singa.Xor)
+
+
+Tensor.made = Tensor
 
 
 def _rebuilt(array, dtype, requires_grad, stores_grad, name):

@@ -3,8 +3,6 @@
 Methods here and the operators of Tensor go through `call`, which makes an operator of autograd of
 them where a gradient is wanted.
 """
-import sys
-
 import numpy as np
 
 from weir import capi
@@ -12,38 +10,32 @@ from weir import core
 from weir.errors import ShapeError, StateError
 from .raw import arith
 from . import singa_wrap as singa
-from .raw.tensor import CTensor
+from .raw.tensor import CTensor, plain_array
+from .tape import Core, backward, no_gradient
+from .taping import Taped, is_training
 
 
 def _taped(x):
     """Does a gradient flow through results of x?"""
     if not x.requires_grad or not (x._stores_grad or x._creator is not None):
         return False
-    autograd = sys.modules.get("weir.autograd")
-    return autograd is not None and autograd.training and core.is_float(x.dtype)
+    return is_training() and core.is_float(x.dtype)
+
+
+class Function(Core):
+    """An operator of a function of raw tensors."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.forward = function
 
 
 def call(function, *xs):
     """function(*raw tensors) of Tensors as a Tensor, differentiated where a gradient is wanted."""
     for x in xs:
         if _taped(x):
-            from .tape import Core
-            return _function(Core)(function)(*xs)[0]
+            return Function(function)(*xs)[0]
     return xs[0].of(function(*[x.data for x in xs]))
-
-
-_kinds = {}
-
-
-def _function(core_class):
-    """The operator class of functions of raw tensors; made late, as the engine knows Tensors."""
-    if core_class not in _kinds:
-        class Function(core_class):
-            def __init__(self, function):
-                super().__init__()
-                self.forward = function
-        _kinds[core_class] = Function
-    return _kinds[core_class]
 
 
 def _is_number(x):
@@ -59,9 +51,9 @@ def operand(x, like):
     if _is_number(x):
         return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
     if isinstance(x, np.ndarray):
-        from .tensor_class import Tensor, plain_array
         wide = like.dtype in (core.kDouble, core.kInt64) and x.dtype in (np.int64, np.float64)
-        return Tensor(data=raw_of(x if wide else plain_array(x), like.device), requires_grad=False)
+        return like.made(data=raw_of(x if wide else plain_array(x), like.device),
+                         requires_grad=False)
     return None
 
 
@@ -153,7 +145,7 @@ def _elementwise(function, doc):
     return method
 
 
-class Methods:
+class Methods(Taped):
     """The part of Tensor that SINGA has not."""
 
     __array_priority__ = 1000       # array + Tensor is a Tensor
@@ -345,7 +337,6 @@ class Methods:
 
     def backward(self, dy=None):
         """Pairs (Tensor, gradient) of autograd.backward; that there are none is an error."""
-        from .tape import backward, no_gradient
         pairs = list(backward(self, dy))
         if not pairs:
             raise no_gradient(self)

@@ -341,3 +341,12 @@ def test_recordings_leave_nothing():
             before = live()
     assert live() == before
     dev.Reset()
+
+
+def test_an_operator_needs_an_input():
+    class Nothing(autograd.Operator):
+        def forward(self):
+            return ()
+
+    with pytest.raises(TypeError, match="Nothing#0: an operator needs an input"):
+        Nothing()()

@@ -3,7 +3,7 @@ import math
 
 from weir import capi
 from weir import core
-from .. import autograd
+from ..operators import elementwise, image
 from .. import singa_wrap as singa
 from .. import utils
 from ..tape import Core
@@ -102,8 +102,8 @@ class Conv2d(_Windows):
 
     def forward(self, x):
         self.device_check(x, self.W)
-        y = autograd.conv2d(self._prepare(x), x, self.W, self.b, self.odd_padding)
-        return autograd.relu(y) if self.activation == "RELU" else y
+        y = image.conv2d(self._prepare(x), x, self.W, self.b, self.odd_padding)
+        return elementwise.relu(y) if self.activation == "RELU" else y
 
 
 class SeparableConv2d(Layer):
@@ -159,7 +159,7 @@ class BatchNorm2d(Layer):
         if self._handle_for != x.shape:
             self.handle = singa.BatchNormHandle(self.momentum, x.data)
             self._handle_for = x.shape
-        return autograd.batchnorm_2d(self.handle, x, self.scale, self.bias, self.running_mean,
+        return image.batchnorm_2d(self.handle, x, self.scale, self.bias, self.running_mean,
                                      self.running_var)
 
 
@@ -176,7 +176,7 @@ class Pooling2d(_Windows):
                                    self.is_max)
 
     def forward(self, x):
-        return autograd.pooling_2d(self._prepare(x), x, self.odd_padding)
+        return image.pooling_2d(self._prepare(x), x, self.odd_padding)
 
 
 class MaxPool2d(Pooling2d):

@@ -6,7 +6,7 @@ device. Gates of an LSTM in SINGA's names: i(nput), f(orget), o(utput), g: the c
 import math
 
 from weir import capi
-from .. import autograd
+from ..operators import elementwise, matrix, shapes
 from .. import singa_wrap as singa
 from ..tape import Core
 from ..operators.recurrent import GRU as MODE_GRU, LSTM as MODE_LSTM
@@ -42,10 +42,10 @@ class RNN(RNN_Base):
         self.b = param((self.hidden_size,), xs[0]) if self.bias else None
 
     def step_forward(self, x, h):
-        y = autograd.add(autograd.matmul(x, self.Wx), autograd.matmul(h, self.Wh))
+        y = elementwise.add(matrix.matmul(x, self.Wx), matrix.matmul(h, self.Wh))
         if self.b is not None:
-            y = autograd.add_bias(y, self.b)
-        return autograd.tanh(y) if self.nonlinearity == "tanh" else autograd.relu(y)
+            y = matrix.add_bias(y, self.b)
+        return elementwise.tanh(y) if self.nonlinearity == "tanh" else elementwise.relu(y)
 
     def forward(self, xs, h0):
         h, hs = h0, []
@@ -139,9 +139,9 @@ class _Sequence(Layer):
         if self.mode == MODE_LSTM and len(states) == 1:
             raise ValueError("an LSTM needs both states, or none")
         if self.batch_first:
-            x = autograd.transpose(x, (1, 0, 2))
+            x = shapes.transpose(x, (1, 0, 2))
         y, *last = _Outputs(self, True, lengths is not None, lengths)(x, self.W, *states)
-        return (autograd.transpose(y, (1, 0, 2)) if self.batch_first else y, *last)
+        return (shapes.transpose(y, (1, 0, 2)) if self.batch_first else y, *last)
 
 
 class CudnnRNN(_Sequence):
@@ -174,8 +174,8 @@ class CudnnRNN(_Sequence):
         if self.return_sequences:
             return y
         ways = 2 if self.bidirectional else 1
-        last = autograd.slice(h, [h.shape[0] - ways], [h.shape[0]], [0])
-        return autograd.reshape(autograd.transpose(last, (1, 0, 2)),
+        last = shapes.slice(h, [h.shape[0] - ways], [h.shape[0]], [0])
+        return shapes.reshape(shapes.transpose(last, (1, 0, 2)),
                                 (h.shape[1], ways * self.hidden_size))
 
 
@@ -270,8 +270,8 @@ class MultiHeadAttention(Layer):
             setattr(self, f"b{part}", param((width,), query) if self.bias else None)
 
     def _project(self, x, part):
-        y = autograd.matmul(x, getattr(self, f"W{part}"))
-        return autograd.add(y, getattr(self, f"b{part}")) if self.bias else y
+        y = matrix.matmul(x, getattr(self, f"W{part}"))
+        return elementwise.add(y, getattr(self, f"b{part}")) if self.bias else y
 
     def forward(self, query, key=None, value=None):
         key = query if key is None else key

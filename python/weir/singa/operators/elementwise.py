@@ -4,7 +4,8 @@ import functools
 from weir import capi
 from weir import core
 from ..raw import arith
-from ..tape import Core, is_training
+from ..tape import Core
+from ..taping import is_training
 from .base import (NoGradient, binary, comparison, define, floating, out,
                              rounding, unary)
 

@@ -4,7 +4,8 @@ Their handles are ConvHandle, PoolingHandle and BatchNormHandle of singa_wrap. o
 bottom, left, right), what a "same" padding has more on one side.
 """
 from weir import capi
-from ..tape import Core, is_training
+from ..tape import Core
+from ..taping import is_training
 from .base import floating, out, shape_of
 
 

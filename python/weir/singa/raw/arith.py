@@ -12,7 +12,7 @@ import math
 import numbers
 
 from weir import capi
-from weir.core import (core_dtype, is_float, kBFloat16, kBool, kChar, kDouble, kFloat16, kFloat32,
+from weir.core import (core_dtype, is_float, kBFloat16, kBool, kDouble, kFloat16, kFloat32,
                    kInt, kInt64, kUChar)
 from weir.errors import ShapeError
 

@@ -11,6 +11,7 @@ from weir.errors import ShapeError
 from . import arith
 from . import view
 
+_NARROW = {"int64": np.int32, "float64": np.float32}
 FLATTEN = 9999      # the axis that means all of them, in SINGA's repeat
 
 
@@ -299,6 +300,20 @@ def host_constant(array, device):
     handle = capi.weir_input(device.handle, (dtype, array.shape))
     capi.write(handle, np.ascontiguousarray(array))
     return handle
+
+
+def plain_array(array):
+    """The array, of one of the types that SINGA knows: 64-bit numbers become 32-bit ones; integers
+    that do not fit are an error (SINGA wraps them)."""
+    array = np.asarray(array)
+    narrow = _NARROW.get(array.dtype.name)
+    if narrow:
+        if narrow is np.int32 and array.size and not -2**31 <= array.min() <= array.max() < 2**31:
+            raise OverflowError(f"integers from {array.min()} to {array.max()} do not fit int32; "
+                                "weir.array keeps int64")
+        array = array.astype(narrow)
+    assert array.dtype.name in ("float32", "float16", "int32"), f"no conversion from {array.dtype}"
+    return array
 
 
 def _repeated(x, repeats, axis):

@@ -1,4 +1,4 @@
-"""shape - operators that move elements: shapes, parts, joins, indices, types."""
+"""shapes - operators that move elements: shapes, parts, joins, indices, types."""
 import numpy as np
 
 from weir import capi

@@ -1,0 +1,45 @@
+"""options - structs of options of the core: how a device is opened, how a step is planned."""
+import operator
+import os
+
+from . import capi
+
+
+def options(kind, **fields):
+    """An options struct of the core with these fields, all others 0."""
+    struct = kind()
+    for name, value in fields.items():
+        setattr(struct, name, value)
+    return struct
+
+
+def _text(name, value):
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} is a text or None, not {value!r}")
+    return value
+
+
+def pass_names(names):
+    """The text that weir_plan_options.disable is, of names or such a text."""
+    return names if names is None or isinstance(names, str) else ",".join(names)
+
+
+def plan_options(level=0, disable=None, budget=None, policy=None, placement=None, measure=False,
+                 cache=None, guided=0):
+    """How a step is planned: a capi.weir_plan_options, which says more.
+
+    level: 0 or 1, every pass that keeps the bits; -1: none. disable: passes to leave out, names or
+    a text with commas. budget: bytes that the whole step may take, a number or a text ("512MB",
+    "75%" of what it takes without). policy: how it is met ("auto", "dtr", ...; README has a table).
+    placement: how offsets are found ("auto", "tstack", "exact", ...). measure: kernels are timed
+    while planning, else times are estimated. cache: a folder that keeps plans; "": none; None:
+    $WEIR_PLAN_CACHE. guided: so many steps are measured, then the graph is planned again if they
+    took other times than predicted. None of them changes a bit of what is computed, but for
+    policies that say so.
+    """
+    texts = {"disable": pass_names(disable), "budget": None if budget is None else str(budget),
+             "policy": _text("policy", policy), "placement": _text("placement", placement),
+             "cache": None if cache is None else os.fspath(cache)}
+    return options(capi.weir_plan_options, level=level, measure=bool(measure),
+                   guided=operator.index(guided),
+                   **{name: text for name, text in texts.items() if text is not None})
