@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """arena.py - what offsets cost plans: arena / largest sum of live bytes, graph by graph.
 
-Usage: arena.py GRAPH.json ... [--weir build/weir] [--budgets 100 75 50] [--out TABLE.md]. Every graph
-in the exchange format is planned by `weir plan` within each budget (percent of its peak without
-one), policy and placement as they come. The arena is the planned peak less what is resident, its
-lower bound the largest sum of live bytes less that. Nothing printed depends on the machine.
+Usage: arena.py GRAPH.json ... [--weir build/weir] [--budgets 100 75 50] [--out TABLE.md]. Every
+graph in the exchange format is planned by `weir plan` within each budget (percent of its peak
+without one), policy and placement as they come. The arena is the planned peak less what is
+resident, its lower bound the largest sum of live bytes less that. Nothing printed depends on the
+machine.
 """
 import argparse
 import datetime
@@ -64,8 +65,9 @@ def main():
     print(last)
     if options.out:
         options.out.write_text("\n".join([
-            "# Arenas", "", "`python3 bench/arena.py GRAPH.json ...`: the largest sum of live bytes, "
-            "below which no placement gets, and", "what offsets add to it, in the plans of "
+            "# Arenas", "",
+            "`python3 bench/arena.py GRAPH.json ...`: the largest sum of live bytes, below which "
+            "no placement gets, and", "what offsets add to it, in the plans of "
             f"`weir plan --budget P`. Nothing here depends on a machine. {datetime.date.today()}.",
             "", *lines, "", last, ""]))
 

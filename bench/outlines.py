@@ -57,7 +57,8 @@ def describe(weir, path):
         sys.exit(f"outlines.py: {path}: {done.stderr.strip()}")
     graph = json.loads(path.read_text())
     peak = int(re.search(r"without a budget +(\d+)", done.stderr).group(1))
-    persistent = sum(t["bytes"] for t in graph["tensors"] if t["kind"] in ("param", "state", "input"))
+    persistent = sum(t["bytes"] for t in graph["tensors"]
+                     if t["kind"] in ("param", "state", "input"))
     return (f"| {path.stem} | {len(graph['ops'])} | {len(graph['tensors'])} "
             f"| {persistent / 1e6:.3f} | {peak / 1e6:.3f} "
             f"| {sum(o['time_us'] for o in graph['ops']) / 1e3:.3f} |")
@@ -69,7 +70,8 @@ def table(rows, names):
         "# Graphs recorded by Weir", "",
         "`bench/outlines.py FOLDER` writes them: whole training steps at level 1, in the exchange",
         "format. SGD with momentum, GPT-2 with Adam. Peak: planned without a budget, addresses",
-        "included, results in place of inputs that end; step: sum of flops / 10 TFLOP/s + bytes / 600 GB/s. Nothing here",
+        "included, results in place of inputs that end; step: sum of flops / 10 TFLOP/s + bytes / "
+        "600 GB/s. Nothing here",
         f"depends on a machine. {datetime.date.today().isoformat()}.", "", HEAD, *rows, "",
         "| graph | recorded by `weir dump --what outline` with |", "|---|---|",
         *(f"| {n} | `{SET[n]}` |" for n in names), ""])

@@ -3,8 +3,8 @@
 """Usage: place.py [--weir build/weir] [--limit 60] [--out TABLE.md] [FILE.csv ...]
 
 Without files the instances are made by tiles.py: the styles of SETS in several sizes. Every answer
-is judged by test/check_place.py. Capacity: 1 MiB, as in MiniMalloc's instances. Seconds are those of
-one core (user and system), so that others on the machine do not count.
+is judged by test/check_place.py. Capacity: 1 MiB, as in MiniMalloc's instances. Seconds are those
+of one core (user and system), so that others on the machine do not count.
 """
 import argparse
 import math

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """planner.py - extra time of the plans for graphs in the exchange format, and what planning takes.
 
-A row per graph and set of levers, a column per budget (a share of the step's peak without one): time
-beside the step's, in per cent, and in brackets the user seconds of planning. "-": no plan found.
+A row per graph and set of levers, a column per budget (a share of the step's peak without one):
+time beside the step's, in per cent, and in brackets the user seconds of planning. "-": no plan is
+found.
 --judge names a program that judges a plan (GRAPH PLAN [--d2h RATE --h2d RATE], status 0: valid);
 the figures are then its own.
 """
@@ -20,8 +21,8 @@ def plan(options, graph, policy, link, budget, out):
     """Extra time in per cent or None, user seconds."""
     rates = ["--link", str(link)] if link else []
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run([options.weir, "plan", graph, "--budget", f"{budget}%", "--policy", policy,
-                           *rates, *options.more.split(), "--out", out],
+    done = subprocess.run([options.weir, "plan", graph, "--budget", f"{budget}%",
+                           "--policy", policy, *rates, *options.more.split(), "--out", out],
                           capture_output=True, text=True)
     seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     found = re.search(r"extra time .*?([0-9.]+) %", done.stderr)

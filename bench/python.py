@@ -20,7 +20,7 @@ from models import ResNet  # noqa: E402
 from weir import capi, opt, tensor  # noqa: E402
 import weir  # noqa: E402
 
-PAUSE = 0.05        # seconds until the idle worker threads of the other process have stopped spinning
+PAUSE = 0.05    # seconds until the idle worker threads of the other process have stopped spinning
 
 
 class Worker:

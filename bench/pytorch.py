@@ -8,8 +8,8 @@ Speaks the protocol of `weir bench worker` (src/tool/worker.c) on stdin and stdo
     quit     leaves
 
 A step is forward, cross entropy, backward and SGD with momentum 0.9 on one fixed synthetic batch,
-in f32 (products too, unless --tf32): the steps of src/tool/bench_case.c on the networks of networks.py.
-On a card a step's time ends when the card is done. Needs torch.
+in f32 (products too, unless --tf32): the steps of src/tool/bench_case.c on the networks of
+networks.py. On a card a step's time ends when the card is done. Needs torch.
 """
 import argparse
 import os

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # tiles.py - makes hard instances for weir place: buffers that fill time x memory without a gap.
-"""Usage: tiles.py --buffers 250 --seed 1 [--style guillotine|pinwheel|mixed] [--wide 0.3] > FILE.csv
+"""Usage: tiles.py --buffers N --seed S [--style guillotine|pinwheel|mixed] [--wide 0.3] > FILE.csv
 
 A rectangle of time x memory is cut again and again - across time, across memory, or into the five
 parts of a pinwheel, which no straight cut takes apart - until there are as many pieces as wanted. A
 piece is a buffer, its place along the memory axis is then forgotten, so the largest live sum is the
 height of the rectangle at every time and there is a placement of just that height.
 `--spare P` leaves low pieces out until P percent of the rectangle's height are free at every time:
-the height of the rectangle, which still is enough, is then a few percent above the largest live sum.
+the height of the rectangle, which still is enough, is then a few percent above the largest sum of
+live bytes.
 """
 import argparse
 import random

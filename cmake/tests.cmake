@@ -86,6 +86,8 @@ endforeach()
 find_package(Python3 QUIET COMPONENTS Interpreter)
 if(Python3_FOUND)
     add_test(NAME rooms COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_rooms.py)
+    add_test(NAME check_python
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_python.py)
     add_test(NAME truth
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/truth.py ${CMAKE_BINARY_DIR})
     add_test(NAME special

@@ -1,5 +1,5 @@
-"""make_stubs.py - writes capi.pyi, the types of weir.capi, from the module that SWIG made; and stubs
-that give weir.tensor the types of weir/singa/tensor.py, and so on.
+"""make_stubs.py - writes the stubs of weir.capi, from the module that SWIG made, and of weir.tensor
+and the like, whose types are those of weir/singa/tensor.py.
 
 Usage: make_stubs.py CAPI.PY weir/singa PACKAGE; the stubs go to the folder PACKAGE. SWIG notes C
 types as annotations; here they become Python's. A C type that the tables do not know is an error,
@@ -21,7 +21,7 @@ TENSORS = {"int": ("n",), "Py_ssize_t": ("n", "nx", "ny", "ndx", "ndy", "nparam"
 INTEGERS = re.compile(r"int(64_t)? (const \*|\[\d\]|\*)")
 # Functions that give what the header fills through a pointer.
 RESULTS = {"weir_bytes": "int", "weir_graph_measure": "int"}
-HEAD = '''"""The C core, as made from its headers by SWIG: see include/weir/*.h for what each name does."""
+HEAD = '''"""The C core, made from its headers by SWIG: include/weir/*.h say what each name does."""
 from collections.abc import Sequence
 from typing import Any
 

@@ -39,8 +39,7 @@ def huge():
 def poor():
     x = f32(64, 64)
     with weir.cpu().graph(budget=1):
-        y = capi.weir_matmul(capi.weir_softmax(capi.weir_matmul(x, x), 1), x)
-    return y
+        return capi.weir_matmul(capi.weir_softmax(capi.weir_matmul(x, x), 1), x)
 
 
 MISTAKES = [

@@ -126,7 +126,7 @@ def test_tensors_that_are_dropped_are_gone():
     gc.disable()
     try:
         for i in range(MANY):
-            y = A.add(x, x) if i % 2 else Tensor((4, 4))
+            y = A.add(x, x) if i % 2 else Tensor((4, 4))        # noqa: F841
             if i in (MANY // 10, MANY - 1):
                 del y
                 assert core.cpu().memory().live == live

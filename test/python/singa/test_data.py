@@ -168,7 +168,7 @@ def test_tool(name, folder):
     new = getattr(tool, name)(*args, inplace=False)
     assert len(new) == 2 * count and len(tool.get()) == 2
     assert getattr(tool, name)(*args) is tool and len(tool.get()) == 2 * count
-    if name.startswith("random_crop") or name.startswith("crop"):
+    if name.startswith(("random_crop", "crop")):
         assert {img.size for img in new} == {tuple(args[0])}
 
 

@@ -237,12 +237,12 @@ class Mean(_Fold):
         return out(capi.weir_affine(total, 1 / len(xs), -0.0), xs[0])
 
 
-def max(*l):
-    return Max()(*l)[0]
+def max(*xs):
+    return Max()(*xs)[0]
 
 
-def min(*l):
-    return Min()(*l)[0]
+def min(*xs):
+    return Min()(*xs)[0]
 
 
 def _same_shapes(who, xs):
@@ -251,14 +251,14 @@ def _same_shapes(who, xs):
         f"{who}: shapes {[x.shape for x in xs]} differ"
 
 
-def sum(*l):
-    _same_shapes("sum", l)
-    return Sum()(*l)[0]
+def sum(*xs):
+    _same_shapes("sum", xs)
+    return Sum()(*xs)[0]
 
 
-def mean(*l):
-    _same_shapes("mean", l)
-    return Mean()(*l)[0]
+def mean(*xs):
+    _same_shapes("mean", xs)
+    return Mean()(*xs)[0]
 
 
 class Dropout(Core):

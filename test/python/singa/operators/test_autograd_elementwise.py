@@ -148,7 +148,7 @@ def test_truth_has_no_gradient(case):
 
 # ---- integers, mixed types ----
 
-I = np.array([[-7, 2, 3], [8, -5, 60]])
+INTEGERS = np.array([[-7, 2, 3], [8, -5, 60]])
 J = np.array([[2, -3, 4], [1, 2, 2]])
 
 
@@ -158,27 +158,27 @@ J = np.array([[2, -3, 4], [1, 2, 2]])
     ("pow", lambda a, b: np.trunc(a.astype(float) ** b)),
     ("max", np.maximum), ("min", np.minimum), ("sum", np.add)])
 def test_integers(name, reference, mode):
-    a, b = Case("", None, None, I, J).tensors()
+    a, b = Case("", None, None, INTEGERS, J).tensors()
     y = run(lambda: getattr(A, name)(a, b), core.cpu(), mode)
     assert y.dtype == tensor.int32
-    np.testing.assert_array_equal(tensor.to_numpy(y), reference(I, J))
+    np.testing.assert_array_equal(tensor.to_numpy(y), reference(INTEGERS, J))
 
 
 @pytest.mark.parametrize("name, reference", [
     ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide)])
 def test_integer_with_float(name, reference, mode):
-    check_backward(Case(name, getattr(A, name), reference, I, POSITIVE[:2, :3]), mode)
-    y = getattr(A, name)(*Case("", None, None, I, POSITIVE[:2, :3]).tensors())
+    check_backward(Case(name, getattr(A, name), reference, INTEGERS, POSITIVE[:2, :3]), mode)
+    y = getattr(A, name)(*Case("", None, None, INTEGERS, POSITIVE[:2, :3]).tensors())
     assert y.dtype == tensor.float32
 
 
 @pytest.mark.parametrize("name", ["relu", "abs", "negative", "sign", "floor", "ceil", "identity"])
 def test_integer_stays(name):
-    x, = Case("", None, None, I).tensors()
+    x, = Case("", None, None, INTEGERS).tensors()
     y = getattr(A, name)(x)
     reference = {"relu": lambda x: np.maximum(x, 0), "identity": lambda x: x}.get(name)
     assert y.dtype == tensor.int32
-    np.testing.assert_array_equal(tensor.to_numpy(y), (reference or getattr(np, name))(I))
+    np.testing.assert_array_equal(tensor.to_numpy(y), (reference or getattr(np, name))(INTEGERS))
 
 
 def test_doubles_stay_doubles():
