@@ -12,10 +12,10 @@ a sentence, where the interpreter has no torch: WEIR_TORCH_PYTHON names another.
 """
 import argparse
 import ctypes
-import os
-import subprocess
 import sys
 from pathlib import Path
+
+from torch_python import need_torch
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = 25
@@ -219,16 +219,8 @@ def main():
     return failed != 0
 
 
-try:
-    import torch
-except ImportError:
-    other = os.environ.get("WEIR_TORCH_PYTHON")
-    if other and os.path.realpath(other) != os.path.realpath(sys.executable):
-        sys.exit(subprocess.call([other, *sys.argv], env={k: v for k, v in os.environ.items()
-                                                         if k != "WEIR_TORCH_PYTHON"}))
-    print("optim: left out, the interpreter has no torch (WEIR_TORCH_PYTHON names another)")
-    print("optim: 0 passed, 0 failed")
-    sys.exit(0)
+need_torch("optim")
+import torch                                                                    # noqa: E402
 
 from special_weir import Adagrad, Adam, Device, Pair, Rmsprop, Sgd              # noqa: E402
 

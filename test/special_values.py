@@ -19,6 +19,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from torch_python import need_torch
+
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = (1, 7, 16, 33, 100)
 MODES = ("off", "on", "chain")
@@ -216,16 +218,8 @@ def main():
     return failed != 0
 
 
-try:
-    import torch
-except ImportError:
-    other = os.environ.get("WEIR_TORCH_PYTHON")
-    if other and os.path.realpath(other) != os.path.realpath(sys.executable):
-        sys.exit(subprocess.call([other, *sys.argv], env={k: v for k, v in os.environ.items()
-                                                         if k != "WEIR_TORCH_PYTHON"}))
-    print("special: left out, the interpreter has no torch (WEIR_TORCH_PYTHON names another)")
-    print("special: 0 passed, 0 failed")
-    sys.exit(0)
+need_torch("special")
+import torch                                                                    # noqa: E402
 
 import special_cases                                                            # noqa: E402
 import special_layers                                                           # noqa: E402
