@@ -43,16 +43,16 @@ weir_sources(graph src/graph/runtime execute measure profile)
 
 # The memory planner.
 weir_sources(planner src/graph/memory/bounds bound bound_branch highs maxflow milp mincut_bound)
-weir_sources(planner src/graph/memory/budget apply budget cache from_graph frontier region replan
-    timing value_ranges)
+weir_sources(planner src/graph/memory/budget apply budget budget_context cache from_graph frontier
+    region replan timing value_ranges)
 weir_sources(planner src/graph/memory/explain explain picture reasons)
 weir_sources(planner src/graph/memory/policies actnn auto autotm capuchin capuchin_passive
-    checkpoint compress delta dtr dtr_lookahead gist mincut optimal portfolio recycle sublinear
+    checkpoint compress delta dtr dtr_lookahead fit gist mincut optimal portfolio recycle sublinear
     table vdnn)
 weir_sources(planner src/graph/memory/problem decisions event_times intervals lower mem_plan offsets
-    problem schedule schedule_streams)
+    problem schedule)
 weir_sources(planner src/graph/memory/search anneal articulation best candidates checkpoint_set
-    dtr_score dtr_sim evict_to_fit greedy reorder search transfers)
+    dtr_score dtr_sim evict_to_fit greedy job reorder search search_state transfers)
 weir_sources(planner src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
     stepfile_plan stepfile_text stepfile_write sweep sweep_text)
 weir_sources(planner src/graph/memory/verify check simulate)

@@ -260,7 +260,7 @@ static void grow(weir_beam *b)
     b->n = b->children;
 }
 
-static weir_found run(weir_beam *b)
+static weir_exact_result run(weir_beam *b)
 {
     weir_exact *x = b->x;
 
@@ -279,7 +279,7 @@ static weir_found run(weir_beam *b)
     return x->short_of_memory ? WEIR_CUT : WEIR_FOUND;
 }
 
-weir_found weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi)
+weir_exact_result weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi)
 {
     weir_beam      b = {.x = x, .lo = lo, .hi = hi, .first = x->s.from[lo], .slots = 2};
     const uint32_t sections = hi - lo;
@@ -300,7 +300,7 @@ weir_found weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi)
     b.loss = weir_mem_alloc(sections * sizeof *b.loss);
     const bool ok = b.states && b.grown && b.rise && b.child && b.seen && b.end && b.loss;
     x->short_of_memory = x->short_of_memory || !ok;
-    const weir_found r = ok ? run(&b) : WEIR_CUT;
+    const weir_exact_result r = ok ? run(&b) : WEIR_CUT;
     weir_mem_free(b.states);
     weir_mem_free(b.grown);
     weir_mem_free(b.rise);

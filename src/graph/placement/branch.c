@@ -69,13 +69,14 @@ static bool look_ahead(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f, uin
     return !x->short_of_memory;
 }
 
-static weir_found try_cases(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f, uint32_t base)
+static weir_exact_result try_cases(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f,
+                                   uint32_t base)
 {
     const uint32_t placed = x->placed.n, undo = x->undo.n, end = x->cases.n;
 
     for (uint32_t c = base; c < end; c++) {
         const bool       made = make_case(x, x->cases.at[c], f);
-        const weir_found r = made ? weir_exact_solve(x, lo, hi) : WEIR_CUT;
+        const weir_exact_result r = made ? weir_exact_solve(x, lo, hi) : WEIR_CUT;
         if (r != WEIR_DEAD)
             return r;
         weir_exact_undo(x, placed, undo);
@@ -84,7 +85,7 @@ static weir_found try_cases(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f
 }
 
 /* Chooses a section of a surveyed run and tries its cases. */
-static weir_found branch(weir_exact *x, uint32_t lo, uint32_t hi)
+static weir_exact_result branch(weir_exact *x, uint32_t lo, uint32_t hi)
 {
     const uint32_t  base = x->cases.n;
     const weir_fork f = weir_exact_fork(x, lo, hi);
@@ -93,16 +94,16 @@ static weir_found branch(weir_exact *x, uint32_t lo, uint32_t hi)
         return WEIR_CUT;
     if (x->look && x->cases.n > base + 1 && !look_ahead(x, lo, hi, f, base))
         return WEIR_CUT;
-    const weir_found r = try_cases(x, lo, hi, f, base);
+    const weir_exact_result r = try_cases(x, lo, hi, f, base);
     x->cases.n = base;
     return r;
 }
 
 /* A run of sections in one piece. */
-static weir_found search(weir_exact *x, uint32_t lo, uint32_t hi)
+static weir_exact_result search(weir_exact *x, uint32_t lo, uint32_t hi)
 {
     const uint32_t placed = x->placed.n, undo = x->undo.n;
-    weir_found     r = WEIR_DEAD;
+    weir_exact_result     r = WEIR_DEAD;
 
     if (x->nodes >= x->limit)
         return WEIR_CUT;
@@ -123,7 +124,7 @@ static weir_found search(weir_exact *x, uint32_t lo, uint32_t hi)
     return r;
 }
 
-weir_found weir_exact_solve(weir_exact *x, uint32_t lo, uint32_t hi)
+weir_exact_result weir_exact_solve(weir_exact *x, uint32_t lo, uint32_t hi)
 {
     return weir_exact_runs(x, lo, hi, search);
 }

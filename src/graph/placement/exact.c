@@ -90,7 +90,7 @@ static uint32_t width_of(const weir_exact *x, uint64_t beam)
     return (uint32_t)(width < most ? width : most);
 }
 
-static weir_found try_beam(weir_exact *x, uint64_t beam, uint64_t end)
+static weir_exact_result try_beam(weir_exact *x, uint64_t beam, uint64_t end)
 {
     static const double spare[3] = {0.002, 0.01, 0.0005};
 
@@ -104,7 +104,7 @@ static weir_found try_beam(weir_exact *x, uint64_t beam, uint64_t end)
     return weir_exact_runs(x, 0, x->s.n, weir_exact_beam);
 }
 
-static weir_found try_order(weir_exact *x, uint64_t round, uint64_t end)
+static weir_exact_result try_order(weir_exact *x, uint64_t round, uint64_t end)
 {
     const uint64_t share = (uint64_t)(x->s.spans + 32) * FIRST_NODES << round / ORDERS;
 
@@ -128,11 +128,11 @@ static bool has_room(const weir_exact *x)
 
 /* One height, within a number of nodes. Beams take most of them where there is room to spare, as
  * long as enough are left to end. */
-static weir_found attempt(weir_exact *x, size_t cap, uint64_t nodes)
+static weir_exact_result attempt(weir_exact *x, size_t cap, uint64_t nodes)
 {
     const uint64_t end = x->nodes + nodes;
     uint64_t       rounds = 0, beams = 0, depth = 0, level = 0;
-    weir_found     r = WEIR_CUT;
+    weir_exact_result     r = WEIR_CUT;
 
     x->cap = (int64_t)cap;
     begin(x);
@@ -165,7 +165,7 @@ static void lower(weir_exact *x)
     weir_placer *p = x->p;
     const size_t unit = weir_place_unit(p);
     uint64_t     left = p->nodes - p->nodes / 2;
-    weir_found   r = attempt(x, p->target, p->nodes - (p->target > p->bound ? 0 : left));
+    weir_exact_result   r = attempt(x, p->target, p->nodes - (p->target > p->bound ? 0 : left));
     bool         all = r == WEIR_DEAD;       /* every height below `low` is impossible */
     size_t       low = p->target / unit + 1;
 

@@ -8,7 +8,7 @@
 enum { WEIR_MEMO_BITS = 20 };
 
 /* CUT: the nodes, or the memory, were not enough to tell. */
-typedef enum weir_found { WEIR_FOUND, WEIR_DEAD, WEIR_CUT } weir_found;
+typedef enum weir_exact_result { WEIR_FOUND, WEIR_DEAD, WEIR_CUT } weir_exact_result;
 
 typedef struct weir_undo {
     uint32_t section;
@@ -89,15 +89,16 @@ bool      weir_exact_cases(weir_exact *x, uint32_t lo, weir_fork f);
 
 /* ---- searches: FOUND leaves all that was left of sections [lo, hi) placed ---- */
 
-typedef weir_found (*weir_exact_search)(weir_exact *x, uint32_t lo, uint32_t hi);
+typedef weir_exact_result (*weir_exact_search)(weir_exact *x, uint32_t lo, uint32_t hi);
 
 /* Calls the search for each run of sections that nothing left crosses, until one is not FOUND. */
-weir_found weir_exact_runs(weir_exact *x, uint32_t lo, uint32_t hi, weir_exact_search search);
+weir_exact_result weir_exact_runs(weir_exact *x, uint32_t lo, uint32_t hi,
+                                  weir_exact_search search);
 
 /* Depth first, run by run. */
-weir_found weir_exact_solve(weir_exact *x, uint32_t lo, uint32_t hi);
+weir_exact_result weir_exact_solve(weir_exact *x, uint32_t lo, uint32_t hi);
 
 /* Level by level, `width` states of each: of one run. Never DEAD: what it leaves out might do. */
-weir_found weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi);
+weir_exact_result weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi);
 
 #endif

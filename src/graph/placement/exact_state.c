@@ -286,9 +286,9 @@ weir_fork weir_exact_fork(weir_exact *x, uint32_t lo, uint32_t hi)
     return f;
 }
 
-weir_found weir_exact_runs(weir_exact *x, uint32_t lo, uint32_t hi, weir_exact_search search)
+weir_exact_result weir_exact_runs(weir_exact *x, uint32_t lo, uint32_t hi, weir_exact_search search)
 {
-    weir_found r = WEIR_FOUND;
+    weir_exact_result r = WEIR_FOUND;
 
     for (uint32_t i = x->s.from[lo]; i < x->s.from[hi] && r == WEIR_FOUND;) {
         if (x->at[i] >= 0) {

@@ -6,6 +6,7 @@
 
 #include "graph/fixture.h"
 #include "graph/memory/policies/policies.h"
+#include "graph/memory/policies/recycle.h"
 #include "graph/memory/random_problem.h"
 
 enum { MOST = 120 };

@@ -206,7 +206,7 @@ static void hold(weir_stages *g, uint32_t piece, const weir_run *r, bool made)
         add_run(g, r, -1);
     }
     g->now[piece] = after;
-    if (!weir_vec_push(&g->held, (weir_held){piece, after}))
+    if (!weir_vec_push(&g->held, (weir_milp_held){piece, after}))
         g->m.short_of_memory = true;
 }
 
@@ -433,7 +433,7 @@ static void begin(weir_stages *g)
         const bool may = !weir_piece_resident(p, k) && p->pieces.at[k].maker < g->begin &&
                          needed_at(g, g->begin)[k];
         g->now[k] = may ? weir_milp_column(&g->m, 0, 1, 0, false) : WEIR_NO_COLUMN;
-        if (!weir_vec_push(&g->held, (weir_held){k, g->now[k]}))
+        if (!weir_vec_push(&g->held, (weir_milp_held){k, g->now[k]}))
             g->m.short_of_memory = true;
     }
     g->bytes = weir_milp_column(&g->m, 0, share(g, g->room), 0, false);
@@ -554,7 +554,7 @@ void weir_stages_guess(weir_stages *g, const weir_schedule *s)
 static void drop_unheld(const weir_stages *g, weir_schedule *s, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
-        const weir_held *h = &g->held.at[i];
+        const weir_milp_held *h = &g->held.at[i];
         const bool       may = g->p->pieces.at[h->piece].maker != WEIR_NO_TASK;
         if (may && (h->column == WEIR_NO_COLUMN || g->m.x[h->column] < 0.5))
             weir_schedule_drop(s, h->piece);

@@ -12,9 +12,9 @@
 #include "graph/memory/problem/schedule.h"
 #include "graph/memory/bounds/highs.h"
 
-typedef struct weir_held {      /* a piece after an event: held where the column is 1 */
+typedef struct weir_milp_held { /* a piece after an event: held where the column is 1 */
     uint32_t piece, column;     /* WEIR_NO_COLUMN: not held */
-} weir_held;
+} weir_milp_held;
 
 typedef struct weir_run {       /* of a task before, or as, the first run of `stage` */
     uint32_t task, stage;
@@ -32,7 +32,7 @@ typedef struct weir_stages {
     uint32_t  tight;            /* stages from here on fit whatever is held */
     weir_milp m;
     WEIR_VEC(weir_run) runs;    /* in order, from stage `begin` on */
-    WEIR_VEC(weir_held) held;   /* the first ones: when stage `begin` begins */
+    WEIR_VEC(weir_milp_held) held;  /* the first ones: when stage `begin` begins */
     uint8_t  *needed;           /* [(tasks + 1) * pieces] may somebody want it, from a stage on? */
     uint32_t *now;              /* [pieces] the column at hand */
     uint8_t  *taker;            /* [pieces] may take over another in place */

@@ -19,9 +19,11 @@
 #include "graph/eager/evict.h"
 #include "graph/passes/passes.h"
 #include "graph/memory/bounds/bound.h"
-#include "graph/memory/verify/check.h"
 #include "graph/memory/budget/replan.h"
-#include "graph/memory/search/search.h"
+#include "graph/memory/policies/actnn.h"
+#include "graph/memory/policies/auto.h"
+#include "graph/memory/policies/table.h"
+#include "graph/memory/search/request.h"
 
 /* ---- "512MB" ---- */
 
@@ -69,44 +71,6 @@ weir_status weir_budget_check(const weir_plan_options *o)
 }
 
 /* ---- fitting ---- */
-
-/* Of what may leave and, as the graph is now, does not: it counts in the problem. */
-static size_t bytes_of_movable(const weir_fitter *f)
-{
-    size_t bytes = 0;
-
-    for (uint32_t i = 0; i < f->g->stores.n && f->movable < SIZE_MAX; i++) {
-        const weir_store *const s = &f->g->stores.at[i];
-        if (s->external && !s->away && f->piece_of[i] != WEIR_NO_PIECE)
-            bytes += weir_plan_taken(f->g, i);
-    }
-    return bytes;
-}
-
-weir_status weir_fitter_lay(void *ctx, const weir_schedule *s, size_t *height)
-{
-    weir_fitter *const f = ctx;
-    bool               fits = false;
-
-    weir_status status = weir_schedule_check(s, NULL, 1, SIZE_MAX);
-    if (status == WEIR_OK)
-        status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
-    if (status == WEIR_OK)
-        status = weir_plan_build(f->g, f->passes);
-    if (status == WEIR_OK) {
-        *height = f->g->plan->arena + bytes_of_movable(f);
-        fits = *height <= f->limit;
-        f->g->plan->extra_seconds = s->time - s->p->time;
-        f->g->plan->seconds = s->time;
-        if (*height < f->least) {
-            f->least = *height;
-            f->peak_task = weir_schedule_stage(s, s->peak_event);
-        }
-    }
-    if (!fits || f->probe)
-        weir_graph_unexpand(f->g, &f->old);
-    return status;
-}
 
 /* The ladder's plans are laid out to see their height; then the best one, to stay. */
 static weir_status fit_by_cache(weir_fitter *f, weir_fit *a)
@@ -162,17 +126,6 @@ static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
     *fits = b.height <= f->limit && b.s.valid;
     keep(f, &b, status == WEIR_OK && *fits ? &f->problem : NULL);
     return status;
-}
-
-void weir_fitter_free(weir_fitter *f)
-{
-    weir_schedule_free(&f->answer);
-    weir_unexpanded_free(&f->old);
-    weir_problem_free(&f->problem);
-    weir_problem_free(&f->timed);
-    weir_cache_close(&f->cache);
-    weir_mem_free(f->piece_of);
-    weir_mem_free(f->gap);
 }
 
 /* Where every call was dead there is no operation to name. */
@@ -260,7 +213,7 @@ static weir_status make_problems(weir_fitter *f, size_t budget, const weir_plan_
     uint32_t  *same;
 
     WEIR_TRY(weir_problem_of(f->g, NULL, inplace, f->movable, &f->problem, &f->piece_of));
-    f->resident = weir_plan_resident(f->g) - bytes_of_movable(f);
+    f->resident = weir_plan_resident(f->g) - weir_fitter_movable(f);
     f->limit = budget > f->resident ? budget - f->resident : 0;
     set_rates(f->g->dev, &f->problem);
     WEIR_TRY(open_cache(f, options));

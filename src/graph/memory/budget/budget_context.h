@@ -27,6 +27,10 @@ typedef struct weir_fitter {
     weir_problem   *answers;        /* ... and which of the two problems it solves; NULL: none */
 } weir_fitter;
 
+/* Bytes of what may leave the device and, as the graph is now, does not: the problem counts
+ * them. */
+size_t      weir_fitter_movable(const weir_fitter *f);
+
 /* weir_fit's way of laying out (ctx: the fitter): expands and places; the graph stays expanded if
  * that is within the limit and no probe. */
 weir_status weir_fitter_lay(void *ctx, const weir_schedule *s, size_t *height);

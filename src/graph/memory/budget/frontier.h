@@ -3,7 +3,7 @@
 #ifndef WEIR_GRAPH_MEMORY_BUDGET_FRONTIER_H
 #define WEIR_GRAPH_MEMORY_BUDGET_FRONTIER_H
 
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/policies/fit.h"
 
 /* Budgets are multiples of 1 / WEIR_RUNGS of the peak without one. */
 #define WEIR_RUNGS 32

@@ -15,6 +15,7 @@
 
 #include "core/status.h"
 #include "graph/memory/budget/budget.h"
+#include "graph/memory/policies/table.h"
 #include "graph/memory/problem/lower.h"
 
 /* Planning again is worth it where a step took so much more or less than predicted. */

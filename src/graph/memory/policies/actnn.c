@@ -3,10 +3,11 @@
  *
  * The variant is the number of bits. The decisions are gist's: value_ranges.c knows more packed
  * forms while this policy plans. The budget has no influence; it is met or it is not. */
+#include "graph/memory/policies/actnn.h"
+
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/memory/policies/compress.h"
 
 static weir_status bits_of(const char *text, uint32_t *bits)
 {

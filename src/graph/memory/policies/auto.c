@@ -1,16 +1,20 @@
 /* auto.c - the policy of our own: recomputation, swapping, packing and masks decided together, by
- * search.c, which begins with the best plan of the policies that recompute only (portfolio.c);
- * where that one is better than anything the search finds, it is the answer.
+ * search.c, which begins with the minimal cut (mincut.c) and with the best plan of the policies
+ * that recompute only (portfolio.c); where that plan is better than anything the search finds, it
+ * is the answer.
  *
  * A variant names the levers it may use, joined by '+' ("recompute+swap"); none: all. The order of
  * tasks is one of them where the step is described in a file (reorder.c); recorded ones are in
  * such an order already (graph/passes/order.c). */
+#include "graph/memory/policies/auto.h"
+
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/memory/problem/decisions.h"
-#include "graph/memory/policies/compress.h"
+#include "graph/memory/policies/mincut.h"
 #include "graph/memory/policies/portfolio.h"
+#include "graph/memory/policies/recycle.h"
+#include "graph/memory/problem/decisions.h"
 #include "graph/memory/search/search.h"
 
 static const struct { const char *name; weir_lever lever; } levers[] = {
@@ -86,8 +90,8 @@ static weir_status search(weir_policy_job *job, weir_search *s, const weir_rival
 
 weir_status weir_policy_auto(weir_policy_job *job)
 {
-    weir_search s = {.p = job->p, .budget = job->room, .room_bytes = job->addresses,
-                     .align = job->align ? job->align : 1,
+    weir_search s = {.p = job->p, .seed = weir_mincut, .budget = job->room,
+                     .room_bytes = job->addresses, .align = job->align ? job->align : 1,
                      .moves = job->moves ? job->moves : weir_policy_moves(job->p->tasks.n)};
 
     WEIR_TRY(levers_from(job->variant, &s.levers));

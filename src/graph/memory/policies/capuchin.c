@@ -18,8 +18,9 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/memory/policies/capuchin_passive.h"
+#include "graph/memory/policies/policy.h"
 #include "graph/memory/search/best.h"
-#include "graph/memory/policies/capuchin.h"
 #include "graph/memory/search/evict_to_fit.h"
 
 static double free_time(const weir_idle *i)

@@ -3,10 +3,11 @@
  * when it is read. Compute waits for both.
  *
  * A result that could take over an input is counted beside it. */
+#include "graph/memory/policies/capuchin_passive.h"
+
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/memory/policies/capuchin.h"
 
 typedef struct weir_passive {
     const weir_problem *p;

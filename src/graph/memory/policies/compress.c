@@ -5,11 +5,12 @@
  * faster. Policy auto weighs packing against everything else by itself. */
 #include "graph/memory/policies/compress.h"
 
-#include <string.h>
-
 #include "core/status.h"
-#include "graph/memory/search/best.h"
+#include "graph/memory/policies/actnn.h"
+#include "graph/memory/policies/gist.h"
+#include "graph/memory/policies/recycle.h"
 #include "graph/memory/problem/decisions.h"
+#include "graph/memory/search/best.h"
 
 typedef struct weir_packer {
     const weir_policy *policy;
@@ -18,16 +19,6 @@ typedef struct weir_packer {
     weir_walk_room     walk;
     uint8_t           *gap;
 } weir_packer;
-
-const char *weir_packing_split(const char *variant, char own[WEIR_VARIANT])
-{
-    const size_t n = strcspn(variant, "/");
-    const size_t kept = n < WEIR_VARIANT ? n : WEIR_VARIANT - 1;
-
-    memcpy(own, variant, kept);
-    own[kept] = '\0';
-    return variant[n] ? variant + n + 1 : NULL;
-}
 
 /* The policy's plan for so many bytes, packed. *fits: within the room. */
 static weir_status try_target(weir_packer *x, size_t target, bool *fits)

@@ -8,6 +8,7 @@
  * are read, as early as they have to be. */
 #include <math.h>
 
+#include "graph/memory/policies/policy.h"
 #include "graph/memory/search/evict_to_fit.h"
 
 /* Seconds of the cheapest call, idle or run: there is no division by 0. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/memory/policies/policy.h"
 #include "graph/memory/search/dtr_score.h"
 #include "graph/memory/search/dtr_sim.h"
 

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "core/status.h"
+#include "graph/memory/policies/policy.h"
 #include "graph/memory/search/dtr_sim.h"
 
 static double score(weir_evictor *v, uint32_t piece)

@@ -4,8 +4,9 @@
  * A piece whose later readers all need its signs alone becomes bits (Binarize), any other with a
  * packed form becomes that, from its last forward reader to the first one behind. The budget has no
  * influence; it is met or it is not. */
+#include "graph/memory/policies/gist.h"
+
 #include "core/status.h"
-#include "graph/memory/policies/compress.h"
 
 /* The number of the piece's first use behind the forward pass, if the piece is of that pass; else
  * none: uses.n. */

@@ -243,7 +243,7 @@ weir_status weir_policy_mincut(weir_policy_job *job)
 {
     static const char key[] = "ratio=";
     weir_search       s = {.p = job->p, .budget = job->room, .levers = WEIR_LEVER_RECOMPUTE,
-                           .cut_only = true};
+                           .seed = weir_mincut, .seed_only = true};
     char             *end = NULL;
 
     if (strncmp(job->variant, key, sizeof key - 1) == 0)

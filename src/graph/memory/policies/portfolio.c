@@ -1,4 +1,4 @@
-/* portfolio.c - runs the policies of the table that plan for a budget: those that drop alone, and
+/* portfolio.c - runs policies that plan for a budget: those that drop alone, and
  * those that copy.
  *
  * A plan for which no addresses are found is made again for half as many bytes less as were too
@@ -8,14 +8,28 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/memory/policies/policy.h"
 #include "graph/memory/problem/offsets.h"
 
-/* mincut is none: the search begins with it anyway. */
-static const char *const rivals[] = {
-    "dtr_lookahead", "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dtr:msps",
-    "sublinear", "checkpoint:speed", "checkpoint:memory", "checkpoint:sequential"};
+typedef struct weir_entry {
+    weir_status (*plan)(weir_policy_job *job);
+    const char *variant;
+} weir_entry;
 
-static const char *const swappers[] = {"delta", "capuchin", "autotm", "checkpoint:offload", "vdnn"};
+/* mincut is left out: the search begins with it anyway. */
+static const weir_entry rivals[] = {
+    {weir_policy_dtr_lookahead, ""},     {weir_policy_dtr, ""},
+    {weir_policy_dtr, "eq"},             {weir_policy_dtr, "local"},
+    {weir_policy_dtr, "lru"},            {weir_policy_dtr, "size"},
+    {weir_policy_dtr, "msps"},           {weir_policy_sublinear, ""},
+    {weir_policy_checkpoint, "speed"},   {weir_policy_checkpoint, "memory"},
+    {weir_policy_checkpoint, "sequential"}};
+
+static const weir_entry swappers[] = {{weir_policy_delta, ""},
+                                      {weir_policy_capuchin, ""},
+                                      {weir_policy_autotm, ""},
+                                      {weir_policy_checkpoint, "offload"},
+                                      {weir_policy_vdnn, ""}};
 
 /* *height: of the schedule's addresses, as far as the job asks for such. */
 static weir_status height_of(const weir_policy_job *job, const weir_schedule *s, size_t *height)
@@ -34,17 +48,16 @@ static weir_status height_of(const weir_policy_job *job, const weir_schedule *s,
 }
 
 /* The policy's plan becomes the rival if it is faster. */
-static weir_status try_policy(const weir_policy_job *job, const char *name, weir_rival *r)
+static weir_status try_policy(const weir_policy_job *job, const weir_entry *entry, weir_rival *r)
 {
     enum { TRIES = 4 };
-    const weir_policy *policy;
-    weir_policy_job    own = {.p = job->p, .room = job->room, .align = job->align,
-                                 .or_none = true};
-    weir_status        status = weir_policy_find(name, &policy, &own.variant);
+    weir_policy_job own = {.p = job->p, .room = job->room, .align = job->align,
+                           .variant = entry->variant, .or_none = true};
+    weir_status     status = WEIR_OK;
 
     for (int i = 0; i < TRIES && status == WEIR_OK; i++) {
         size_t height;
-        status = policy->plan(&own);
+        status = entry->plan(&own);
         if (status != WEIR_OK || !own.s.valid || own.s.peak > job->room ||
             (r->found && own.s.time >= r->s.time))
             break;
@@ -69,14 +82,14 @@ weir_status weir_rivals_run(const weir_policy_job *job, weir_rival *r)
 {
     *r = (weir_rival){0};
     for (size_t i = 0; i < sizeof rivals / sizeof *rivals; i++)
-        WEIR_TRY(try_policy(job, rivals[i], r));
+        WEIR_TRY(try_policy(job, &rivals[i], r));
     return WEIR_OK;
 }
 
 weir_status weir_rivals_swap(const weir_policy_job *job, weir_rival *r)
 {
     for (size_t i = 0; i < sizeof swappers / sizeof *swappers; i++)
-        WEIR_TRY(try_policy(job, swappers[i], r));
+        WEIR_TRY(try_policy(job, &swappers[i], r));
     return WEIR_OK;
 }
 

@@ -3,7 +3,7 @@
 #ifndef WEIR_GRAPH_MEMORY_POLICIES_PORTFOLIO_H
 #define WEIR_GRAPH_MEMORY_POLICIES_PORTFOLIO_H
 
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/search/job.h"
 
 typedef struct weir_rival {
     weir_schedule s;            /* ended; it fits the job's room and has addresses */

@@ -1,8 +1,9 @@
 /* recycle.c - memory is given back when its last reader is done, and nothing else: what SINGA's
  * graph does by counting references (Apache SINGA, pull request 626). The budget has no influence;
  * it is met or it is not. */
+#include "graph/memory/policies/recycle.h"
+
 #include "core/status.h"
-#include "graph/memory/policies/policy.h"
 #include "graph/memory/problem/lower.h"
 
 weir_status weir_policy_recycle(weir_policy_job *job)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/memory/policies/policy.h"
 #include "graph/memory/search/best.h"
 #include "graph/memory/search/checkpoint_set.h"
 

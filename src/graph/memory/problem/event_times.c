@@ -1,6 +1,6 @@
 /* event_times.c - runs an ended schedule against three clocks: compute, copies out, copies in.
  *
- * schedule_streams.c decided where bytes on their way out are waited for by letting their lives end
+ * schedule.c decided where bytes on their way out are waited for by letting their lives end
  * there; this reads it back from the lives, so it holds for any ended schedule. */
 #include "graph/memory/problem/event_times.h"
 

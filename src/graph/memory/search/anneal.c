@@ -1,9 +1,11 @@
 /* anneal.c - simulated annealing (Kirkpatrick et al. 1983) over the decisions of a plan: flips,
  * mostly around the peak, windows of neighbouring tasks, exchanges. */
+#include "graph/memory/search/anneal.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "graph/memory/search/search_state.h"
+#include "graph/memory/search/candidates.h"
 
 static bool set(weir_searcher *a, uint32_t gap, uint8_t to)
 {

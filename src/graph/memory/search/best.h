@@ -3,8 +3,8 @@
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_BEST_H
 #define WEIR_GRAPH_MEMORY_SEARCH_BEST_H
 
-#include "graph/memory/policies/policy.h"
 #include "graph/memory/problem/lower.h"
+#include "graph/memory/search/job.h"
 
 typedef struct weir_best {
     const weir_policy_job *job;

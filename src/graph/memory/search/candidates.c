@@ -1,7 +1,7 @@
 /* candidates.c - the ways in which a piece may go over a gap, and about what each costs. */
-#include <math.h>
+#include "graph/memory/search/candidates.h"
 
-#include "graph/memory/search/search_state.h"
+#include <math.h>
 
 /* Number of uses of the piece before task `stage`: the gap that covers it. */
 uint32_t weir_gap_at(const weir_problem *p, uint32_t piece, uint32_t stage)

@@ -4,7 +4,7 @@
 #define WEIR_GRAPH_MEMORY_SEARCH_DTR_SIM_H
 
 #include "graph/memory/search/dtr_score.h"
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/search/job.h"
 
 /* What a piece hangs together with, by way of pieces that are gone. */
 typedef struct weir_near {

@@ -10,6 +10,7 @@
 
 #include "core/status.h"
 #include "graph/memory/search/best.h"
+#include "graph/memory/search/candidates.h"
 
 static bool init(weir_pressure *x, weir_policy_job *job)
 {

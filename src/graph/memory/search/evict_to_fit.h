@@ -3,7 +3,7 @@
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_EVICT_TO_FIT_H
 #define WEIR_GRAPH_MEMORY_SEARCH_EVICT_TO_FIT_H
 
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/search/job.h"
 #include "graph/memory/search/search_state.h"
 #include "graph/memory/search/transfers.h"
 

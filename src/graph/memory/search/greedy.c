@@ -3,10 +3,12 @@
  * While the peak is too high, of the pieces that lie idle across it those go that save most bytes
  * for the time it takes to have them again (the ratio of Capuchin, Peng et al. 2020, and of DTR,
  * Kirisame et al. 2021, but counted to the end of the gap and knowing the future). */
+#include "graph/memory/search/greedy.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-#include "graph/memory/search/search_state.h"
+#include "graph/memory/search/candidates.h"
 
 static int by_score(const void *x, const void *y)
 {

@@ -1,7 +1,7 @@
 /* search.c - greedy construction, restoration and simulated annealing over lower.h's decisions.
  *
- * A line of search begins with the best of three greedy plans (greedy.c) and the minimal cut
- * (mincut.c), taken back where that is possible, and goes on annealing (anneal.c). With several
+ * A line of search begins with the best of three greedy plans (greedy.c) and the caller's seed,
+ * with decisions taken back where that is possible, and goes on annealing (anneal.c). With several
  * levers there are three lines: recomputation alone, which is quick and often best; all levers; and
  * the better of the two once more with all. So more levers are never worse. */
 #include "graph/memory/search/search.h"
@@ -10,160 +10,28 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/memory/policies/mincut.h"
-#include "graph/memory/search/search_state.h"
-
-/* Weight of bytes above the budget (relative to it) against extra time (relative to the step's). */
-#define EXCESS_WEIGHT 20.0
-
-bool weir_search_walk(weir_searcher *a)
-{
-    return weir_walk(&a->s->room, a->gap);
-}
-
-double weir_search_objective(const weir_searcher *a)
-{
-    const weir_search *s = a->s;
-    const size_t       room = weir_search_room(a);
-
-    if (!s->room.valid)
-        return INFINITY;
-    const double over = s->room.peak > room ? (double)(s->room.peak - room) : 0;
-    return s->room.extra / (s->p->time + 1e-30) +
-           EXCESS_WEIGHT * over / ((double)s->budget + 1);
-}
-
-/* Within the budget first, then by time, or by bytes where neither is. */
-static bool better(const weir_search *s, size_t peak, double extra, const weir_found *than)
-{
-    const bool fits = peak <= s->budget, than_fits = than->peak <= s->budget;
-
-    if (fits != than_fits)
-        return fits;
-    return fits ? extra < than->extra : peak < than->peak;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Are there addresses for the plan walked last? If not, later plans are made for fewer bytes, and
- * where that failed often in a row, some are passed over: a failure takes long to find. */
-static bool has_addresses(weir_searcher *a)
-{
-    enum { FAILURES = 2, PASSED = 2, SPARED = 32 };
-    const weir_search *s = a->s;
-
-    if (s->room_bytes == 0 || s->room.peak > s->budget)
-        return true;                    /* it is too large anyway */
-    if (s->room.peak > weir_search_room(a) || a->wait > 0) {
-        a->wait -= a->wait > 0;
-        return false;
-    }
-    a->status = weir_lay_within(&s->room.s, s->align, s->room_bytes, &a->lay);
-    const bool fits = a->status == WEIR_OK && a->lay.height <= s->room_bytes;
-    if (fits)
-        a->spare -= a->spare / 4;
-    else if (a->spare < s->budget / SPARED && a->status == WEIR_OK)
-        a->spare += smaller((a->lay.height - s->room_bytes) / 2, s->budget / SPARED);
-    a->failed = fits ? 0 : a->failed + 1;
-    a->wait = a->failed > FAILURES ? PASSED : 0;
-    return fits;
-}
-
-static void remember(const weir_searcher *a, weir_found *f)
-{
-    const weir_walk_room *w = &a->s->room;
-
-    memcpy(f->gap, a->gap, w->gaps);
-    f->peak = w->peak;
-    f->extra = w->extra;
-}
-
-bool weir_search_note(weir_searcher *a)
-{
-    const weir_walk_room *w = &a->s->room;
-
-    if (!w->valid || !better(a->s, w->peak, w->extra, &a->best) || !has_addresses(a))
-        return a->status == WEIR_OK;
-    remember(a, &a->best);
-    return true;
-}
-
-bool weir_search_note_later(weir_searcher *a)
-{
-    const weir_walk_room *w = &a->s->room;
-
-    if (a->s->room_bytes == 0 || w->peak > a->s->budget)
-        return weir_search_note(a);
-    if (w->valid && w->peak <= weir_search_room(a) &&
-        better(a->s, w->peak, w->extra, &a->best) &&
-        better(a->s, w->peak, w->extra, &a->pending))
-        remember(a, &a->pending);
-    return true;
-}
-
-static void exchange(weir_searcher *a)
-{
-    uint8_t *const gap = a->gap;
-
-    a->gap = a->pending.gap;
-    a->pending.gap = gap;
-}
-
-bool weir_search_settle(weir_searcher *a)
-{
-    if (a->pending.peak == SIZE_MAX)
-        return true;
-    exchange(a);
-    const bool ok = weir_search_walk(a) && weir_search_note(a);
-    exchange(a);
-    a->pending.peak = SIZE_MAX;
-    return ok;
-}
-
-/* The best of the line becomes the answer if it is better. */
-static void close_line(weir_searcher *a)
-{
-    weir_search *s = a->s;
-    const weir_found answer = {s->best, s->best_peak, s->best_extra};
-
-    if (!better(s, a->best.peak, a->best.extra, &answer))
-        return;
-    memcpy(s->best, a->best.gap, s->room.gaps);
-    s->best_peak = a->best.peak;
-    s->best_extra = a->best.extra;
-}
-
-static void open_line(weir_searcher *a, unsigned levers)
-{
-    a->levers = levers;
-    a->spare = a->failed = a->wait = 0;
-    a->pending.peak = SIZE_MAX;
-    a->best.peak = SIZE_MAX;
-    a->best.extra = INFINITY;
-}
+#include "graph/memory/search/anneal.h"
+#include "graph/memory/search/greedy.h"
 
 /* A line from a plan that is nearly what is wanted. */
 static bool run_from(weir_searcher *a, const uint8_t *start, unsigned levers, uint64_t moves)
 {
-    open_line(a, levers);
+    weir_search_open_line(a, levers);
     memcpy(a->gap, start, a->s->room.gaps);
     const bool ok = weir_search_greedy(a, 1.0) && weir_search_anneal(a, moves);
-    close_line(a);
+    weir_search_close_line(a);
     return ok;
 }
 
-/* The minimal cut as a plan; what does not fit elsewhere in the step goes greedily, but for a plan
- * with a ratio, which is what it is. */
-static bool start_at_cut(weir_searcher *a, double ratio)
+/* From the seed. What it leaves above the budget is dropped greedily; a seed with a ratio is the
+ * answer as it is. */
+static bool start_at_seed(weir_searcher *a)
 {
     weir_search *s = a->s;
 
-    if (weir_mincut(&s->room, s->budget, ratio, a->gap) != WEIR_OK)
+    if (s->seed(&s->room, s->budget, s->ratio, a->gap) != WEIR_OK)
         return false;
-    if (ratio > 0)
+    if (s->ratio > 0)
         return weir_search_note(a);
     return weir_search_greedy(a, 1.0) &&
            (!s->room.valid || s->room.peak > s->budget || weir_search_restore(a));
@@ -179,12 +47,12 @@ static bool start_at_hint(weir_searcher *a)
            (!s->room.valid || s->room.peak > s->budget || weir_search_restore(a));
 }
 
-/* The cut alone. */
-static bool run_cut(weir_searcher *a)
+/* The seed alone. */
+static bool run_seed(weir_searcher *a)
 {
-    open_line(a, WEIR_LEVER_RECOMPUTE);
-    const bool ok = start_at_cut(a, a->s->ratio);
-    close_line(a);
+    weir_search_open_line(a, WEIR_LEVER_RECOMPUTE);
+    const bool ok = start_at_seed(a);
+    weir_search_close_line(a);
     return ok;
 }
 
@@ -194,7 +62,7 @@ static bool run_line(weir_searcher *a, unsigned levers, uint64_t moves)
     static const double powers[] = {0.7, 1.0, 1.4};
     weir_search        *s = a->s;
 
-    open_line(a, levers);
+    weir_search_open_line(a, levers);
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
         memset(a->gap, WEIR_KEEP, s->room.gaps);
         if (!weir_search_greedy(a, powers[i]))
@@ -207,9 +75,9 @@ static bool run_line(weir_searcher *a, unsigned levers, uint64_t moves)
     if (s->hint && levers & WEIR_LEVER_RECOMPUTE && !start_at_hint(a))
         return false;
     const bool done = a->worth.n == 0 || (a->best.extra <= 0 && a->best.peak <= s->budget);
-    const bool ok = done || ((!(levers & WEIR_LEVER_RECOMPUTE) || start_at_cut(a, 0)) &&
-                             weir_search_anneal(a, moves));
-    close_line(a);
+    const bool seeds = s->seed && levers & WEIR_LEVER_RECOMPUTE;
+    const bool ok = done || ((!seeds || start_at_seed(a)) && weir_search_anneal(a, moves));
+    weir_search_close_line(a);
     return ok;
 }
 
@@ -231,8 +99,8 @@ static bool run(weir_searcher *a)
     const unsigned levers = levers_of(a->s);
     weir_search   *s = a->s;
 
-    if (s->cut_only)
-        return run_cut(a);
+    if (s->seed_only)
+        return run_seed(a);
     if (s->start && !run_from(a, s->start, levers, s->moves / 2))
         return false;
     if (s->start && s->best_peak <= s->budget)
@@ -251,76 +119,17 @@ static bool run(weir_searcher *a)
     if (s->best_extra <= 0 && s->best_peak <= s->budget)
         return true;
     const bool ok = weir_search_anneal(a, s->moves / 2);
-    close_line(a);
+    weir_search_close_line(a);
     return ok;
-}
-
-/* One in a few thousand parts of what the largest task needs. */
-static size_t smallest_worth(const weir_problem *p)
-{
-    enum { PARTS = 4096 };
-    size_t most = 0;
-
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        most = p->pieces.at[k].bytes > most ? p->pieces.at[k].bytes : most;
-    return most / PARTS;
-}
-
-/* Walks take linear, addresses quadratic time. */
-static uint32_t settle_every(uint32_t tasks)
-{
-    enum { LEAST = 16, TASKS = 5000 };
-    return LEAST + (uint32_t)((uint64_t)tasks * tasks / TASKS);
-}
-
-static bool prepare(weir_searcher *a)
-{
-    weir_search *s = a->s;
-    const size_t gaps = s->room.gaps + 1u, pieces = s->p->pieces.n + 1u;
-    double       when = 0;
-
-    a->small = smallest_worth(s->p) + 1;
-    a->every = settle_every(s->p->tasks.n);
-    s->best = weir_mem_zalloc(gaps, 1);
-    a->best.gap = weir_mem_zalloc(gaps, 1);
-    a->pending.gap = weir_mem_zalloc(gaps, 1);
-    a->gap = weir_mem_zalloc(gaps, 1);
-    a->piece_of = weir_mem_alloc(gaps * sizeof *a->piece_of);
-    a->stamp = weir_mem_zalloc(pieces, sizeof *a->stamp);
-    a->when = weir_mem_alloc((s->p->tasks.n + 1u) * sizeof *a->when);
-    if (!s->best || !a->best.gap || !a->pending.gap || !a->gap || !a->piece_of || !a->stamp ||
-        !a->when)
-        return false;
-    for (uint32_t i = 0; i < s->p->tasks.n; when += s->p->tasks.at[i++].time)
-        a->when[i] = when;
-    for (uint32_t k = 0; k < s->p->pieces.n; k++)
-        for (uint32_t g = s->room.first_gap[k]; g < s->room.first_gap[k + 1]; g++) {
-            a->piece_of[g] = k;
-            if (s->p->pieces.at[k].bytes >= a->small && !weir_vec_push(&a->worth, g))
-                return false;
-        }
-    s->room.budget = s->budget;
-    s->best_peak = SIZE_MAX;
-    s->best_extra = INFINITY;
-    return true;
 }
 
 weir_status weir_search_run(weir_search *s)
 {
     weir_searcher a = {.s = s, .random = 1};
-    const bool    ok = weir_walk_init(&s->room, s->p) && prepare(&a) && run(&a) &&
+    const bool    ok = weir_walk_init(&s->room, s->p) && weir_search_state_init(&a) && run(&a) &&
                     weir_walk(&s->room, s->best);
 
-    weir_mem_free(a.gap);
-    weir_mem_free(a.best.gap);
-    weir_mem_free(a.pending.gap);
-    weir_mem_free(a.piece_of);
-    weir_mem_free(a.stamp);
-    weir_mem_free(a.when);
-    weir_lay_free(&a.lay);
-    weir_vec_free(&a.worth);
-    weir_vec_free(&a.candidates);
-    weir_vec_free(&a.undo);
+    weir_search_state_free(&a);
     return ok ? WEIR_OK : a.status != WEIR_OK ? a.status : WEIR_ERR_NOMEM;
 }
 

@@ -3,31 +3,7 @@
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_SEARCH_H
 #define WEIR_GRAPH_MEMORY_SEARCH_SEARCH_H
 
-#include "graph/memory/problem/lower.h"
-
-/* Ways to make room that a search may use. */
-typedef enum weir_lever {
-    WEIR_LEVER_RECOMPUTE = 1, WEIR_LEVER_SWAP = 2, WEIR_LEVER_PACK = 4, WEIR_LEVER_MASK = 8,
-    WEIR_LEVERS = 15,
-    WEIR_LEVER_ORDER = 16   /* of tasks: decided before the search (reorder.h) */
-} weir_lever;
-
-typedef struct weir_search {
-    const weir_problem *p;
-    unsigned       levers;      /* 0: all */
-    bool           cut_only;    /* the minimal cut, greedily lowered to the budget, no annealing */
-    double         ratio;       /* of the cut: see mincut.h; 0: none */
-    size_t         budget;      /* bytes of pieces and workspace */
-    size_t         room_bytes;  /* addresses must be below it; 0: they are not looked at */
-    size_t         align;       /* of addresses */
-    uint64_t       moves;       /* tried by annealing: a count, so that plans are reproducible */
-    const uint8_t *start;       /* [gaps] decisions to begin with; NULL: find some */
-    const uint8_t *hint;        /* [gaps] a plan that recomputes only, to be improved; or NULL */
-    weir_walk_room room;        /* holds the answer's walk afterwards */
-    uint8_t       *best;        /* [gaps] the answer */
-    size_t         best_peak;
-    double         best_extra;  /* seconds */
-} weir_search;
+#include "graph/memory/search/request.h"
 
 /* ERR_NOMEM, or WEIR_OK: then best_peak <= budget says whether a plan was found, else best is the
  * smallest one met. */

@@ -312,7 +312,7 @@ static weir_status read_file(const char *path, const weir_outline *o, weir_actio
 }
 #endif
 
-static void tell(const weir_problem *p, const weir_found *f, const weir_clock *c,
+static void tell(const weir_problem *p, const weir_check_result *f, const weir_clock *c,
                  weir_outline_verdict *v)
 {
     *v = (weir_outline_verdict){
@@ -328,7 +328,7 @@ weir_status weir_outline_check(const weir_outline *o, const char *path,
     weir_outline_options how = options ? *options : (weir_outline_options){0};
     weir_outline_verdict unread;
     weir_actions         a;
-    weir_found           found;
+    weir_check_result           found;
     weir_clock           clock;
 
     if (!o || !path)

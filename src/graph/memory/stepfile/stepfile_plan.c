@@ -12,7 +12,9 @@
 #include "graph/memory/budget/cache.h"
 #include "graph/memory/verify/check.h"
 #include "graph/memory/stepfile/stepfile.h"
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/policies/auto.h"
+#include "graph/memory/policies/fit.h"
+#include "graph/memory/policies/table.h"
 #include "graph/memory/search/search.h"
 #include "graph/memory/verify/simulate.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 #include "graph/memory/stepfile/stepfile.h"
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/policies/table.h"
 
 /* Plans rung by rung until one does not fit. */
 static weir_status add_points(weir_curve *c, weir_curve_line *line, const weir_outline *o,

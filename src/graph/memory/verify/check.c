@@ -30,7 +30,7 @@ typedef struct weir_judge {
     uint8_t   *ran;             /* [tasks] */
     uint32_t   first_runs, at;  /* at: number of the action */
     size_t     live;
-    weir_found found;
+    weir_check_result found;
 } weir_judge;
 
 static const char *const form_name[WEIR_FORMS] = {"", "", ", packed,", "'s mask"};
@@ -387,7 +387,7 @@ static weir_status replay(weir_judge *j, size_t *live)
     return status == WEIR_OK ? finish(j) : status;
 }
 
-weir_status weir_actions_check(const weir_actions *a, weir_found *found, size_t *live)
+weir_status weir_actions_check(const weir_actions *a, weir_check_result *found, size_t *live)
 {
     const weir_problem *p = a->p;
     weir_judge          j = {.a = a, .p = p, .at = UINT32_MAX};
@@ -498,8 +498,8 @@ static weir_status check_refs(const weir_schedule *s)
 
 /* Live bytes of the replay against those of the schedule: actions that are no ends are its events,
  * in order. */
-static weir_status compare(const weir_schedule *s, const weir_actions *a, const weir_found *found,
-                           const size_t *live)
+static weir_status compare(const weir_schedule *s, const weir_actions *a,
+                           const weir_check_result *found, const size_t *live)
 {
     uint32_t e = 0;
 
@@ -521,7 +521,7 @@ weir_status weir_schedule_check(const weir_schedule *s, const weir_lay *lay, siz
                                 size_t room)
 {
     weir_actions a = {0};
-    weir_found   found;
+    weir_check_result   found;
     size_t      *live = NULL;
     weir_status  status = WEIR_ERR_NOMEM;
 

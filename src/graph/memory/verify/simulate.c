@@ -8,25 +8,25 @@
 
 #include "graph/memory/problem/intervals.h"
 
-typedef struct weir_held {
+typedef struct weir_sim_held {
     size_t offset;
     double ready, quiet;        /* on the device: when it is there, when nobody touches it more */
     double home;                /* when it is on the host */
     bool   host;
-} weir_held;
+} weir_sim_held;
 
 typedef struct weir_streams {
     const weir_actions *a;
     const weir_problem *p;
     weir_space  space;
-    weir_held  *held;           /* [pieces * WEIR_FORMS] */
+    weir_sim_held *held;        /* [pieces * WEIR_FORMS] */
     uint8_t    *ran;            /* [tasks] */
     double      compute, out, in;
     size_t      host;
     weir_clock *clock;
 } weir_streams;
 
-static weir_held *held(const weir_streams *x, uint32_t piece, uint8_t form)
+static weir_sim_held *held(const weir_streams *x, uint32_t piece, uint8_t form)
 {
     return &x->held[piece * WEIR_FORMS + form];
 }
@@ -45,7 +45,7 @@ static void give(weir_streams *x, size_t offset, size_t bytes, double time)
 /* The host holds the form from `time` on; time < 0: no longer. */
 static void at_home(weir_streams *x, uint32_t piece, uint8_t form, double time)
 {
-    weir_held *const h = held(x, piece, form);
+    weir_sim_held *const h = held(x, piece, form);
     const size_t     bytes = weir_form_bytes(x->p, piece, form);
 
     x->host -= h->host ? bytes : 0;
@@ -65,7 +65,7 @@ static double compute(weir_streams *x, double begin, double seconds)
 /* ---- runs ---- */
 
 /* What the run reads: the form of its input; NULL where it only changes it, which it did before. */
-static weir_held *input(const weir_streams *x, const weir_action *v, uint32_t i)
+static weir_sim_held *input(const weir_streams *x, const weir_action *v, uint32_t i)
 {
     const weir_task *t = &x->p->tasks.at[v->what];
     const uint32_t   piece = weir_refs(x->p, t->in)[i];
@@ -81,7 +81,7 @@ static double inputs_ready(const weir_streams *x, const weir_action *v)
     double           begin = x->compute;
 
     for (uint32_t i = 0; i < t->in.n; i++) {
-        const weir_held *h = input(x, v, i);
+        const weir_sim_held *h = input(x, v, i);
         begin = h ? fmax(begin, h->ready) : begin;
     }
     for (uint32_t i = 0; i < t->changes.n && !x->ran[v->what]; i++)
@@ -113,7 +113,7 @@ static void run(weir_streams *x, const weir_action *v)
 
     x->clock->compute += t->time;
     for (uint32_t i = 0; i < t->in.n; i++) {
-        weir_held *const h = input(x, v, i);
+        weir_sim_held *const h = input(x, v, i);
         if (h)
             h->quiet = fmax(h->quiet, done);
     }
@@ -127,7 +127,7 @@ static void run(weir_streams *x, const weir_action *v)
     for (uint32_t i = 0; i < t->out.n; i++) {
         const weir_spot *spot = &x->a->spots.at[v->spots + i];
         const uint32_t   piece = weir_refs(x->p, t->out)[i];
-        weir_held *const h = held(x, piece, WEIR_PLAIN);
+        weir_sim_held *const h = held(x, piece, WEIR_PLAIN);
         if (spot->scratch) {
             give(x, spot->offset, x->p->pieces.at[piece].bytes, done);
             continue;
@@ -142,7 +142,7 @@ static void run(weir_streams *x, const weir_action *v)
 
 static void copy(weir_streams *x, const weir_action *v)
 {
-    weir_held *const h = held(x, v->what, v->form);
+    weir_sim_held *const h = held(x, v->what, v->form);
     const size_t     bytes = weir_form_bytes(x->p, v->what, v->form);
 
     if (v->act == WEIR_OUT) {
@@ -163,8 +163,8 @@ static void copy(weir_streams *x, const weir_action *v)
 
 static void code(weir_streams *x, const weir_action *v)
 {
-    weir_held *const from = held(x, v->what, weir_action_reads(v));
-    weir_held *const to = held(x, v->what, weir_action_makes(v));
+    weir_sim_held *const from = held(x, v->what, weir_action_reads(v));
+    weir_sim_held *const to = held(x, v->what, weir_action_makes(v));
     const uint8_t    form = v->act == WEIR_MARK ? WEIR_MASK : WEIR_PACKED;
     const size_t     bytes = x->p->pieces.at[v->what].bytes +
                              weir_form_bytes(x->p, v->what, form);
@@ -181,7 +181,7 @@ static void code(weir_streams *x, const weir_action *v)
 
 static void end(weir_streams *x, const weir_action *v)
 {
-    const weir_held *h = held(x, v->what, v->form);
+    const weir_sim_held *h = held(x, v->what, v->form);
 
     if (v->act == WEIR_FORGET)
         at_home(x, v->what, v->form, -1);

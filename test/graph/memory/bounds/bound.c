@@ -4,7 +4,7 @@
 #include "graph/memory/bounds/bound.h"
 #include "graph/memory/bounds/bound_branch.h"
 #include "graph/memory/policies/mincut.h"
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/policies/table.h"
 #include "graph/memory/search/search.h"
 #include "graph/memory/problems.h"
 
@@ -309,13 +309,14 @@ CASE(cuts_are_plans)
     for (int round = 0; round < 20; round++) {
         weir_problem p;
         make_training(&p, 8 + below(12));
-        weir_search all = {.p = &p, .budget = SIZE_MAX, .moves = 1};
+        weir_search all = {.p = &p, .seed = weir_mincut, .budget = SIZE_MAX, .moves = 1};
         CHECK_OK(weir_search_run(&all));
         for (size_t percent = 60; percent <= 95; percent += 7) {
             const size_t budget = all.best_peak * percent / 100;
-            weir_search  cut = {.p = &p, .budget = budget, .cut_only = true}, s = cut;
+            weir_search  cut = {.p = &p, .seed = weir_mincut, .seed_only = true,
+                                .budget = budget}, s = cut;
             weir_bound   b;
-            s.cut_only = false;
+            s.seed_only = false;
             s.moves = 2000;
             CHECK_OK(weir_search_run(&cut));
             CHECK_OK(weir_search_run(&s));

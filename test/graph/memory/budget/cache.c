@@ -7,6 +7,7 @@
 #include "core/hash.h"
 #include "core/mem.h"
 #include "graph/memory/budget/cache.h"
+#include "graph/memory/policies/table.h"
 #include "graph/memory/problem/offsets.h"
 #include "graph/memory/problem/lower.h"
 #include "graph/fixture.h"

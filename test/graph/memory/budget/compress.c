@@ -6,7 +6,7 @@
 #include "device/cpu/kernels.h"
 #include "graph/memory/verify/check.h"
 #include "graph/memory/budget/value_ranges.h"
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/policies/table.h"
 #include "graph/fixture.h"
 #include "graph/train.h"
 

@@ -1,5 +1,6 @@
 /* frontier.c - more room is never slower, whatever was asked before. */
 #include "core/mem.h"
+#include "graph/memory/policies/table.h"
 #include "graph/memory/problem/offsets.h"
 #include "graph/memory/budget/frontier.h"
 #include "graph/memory/problem/lower.h"

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "graph/memory/bounds/bound.h"
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/policies/table.h"
 #include "graph/memory/bounds/highs.h"
 #include "graph/memory/bounds/milp.h"
 #include "graph/memory/problems.h"

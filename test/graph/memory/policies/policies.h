@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "core/mem.h"
-#include "graph/memory/policies/policy.h"
+#include "graph/memory/policies/table.h"
 
 /* asked: does what it is asked for, whatever the room; link: needs one. */
 static const struct { const char *name; bool asked, link; } policies[] = {

@@ -1,6 +1,7 @@
 /* portfolio.c - auto beside the other policies on random steps. */
 #include <math.h>
 
+#include "graph/memory/policies/fit.h"
 #include "graph/memory/problem/offsets.h"
 #include "graph/fixture.h"
 #include "policies.h"

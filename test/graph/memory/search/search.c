@@ -1,6 +1,7 @@
 /* search.c - the planner on random steps: what it decides is checked by a replay of its own. */
 #include "check.h"
 #include "core/mem.h"
+#include "graph/memory/policies/mincut.h"
 #include "graph/memory/search/search.h"
 #include "graph/memory/problems.h"
 
@@ -11,7 +12,8 @@ CASE(random_steps_at_many_budgets)
         make_problem(&p, 4 + below(MOST_TASKS - 4));
         size_t whole = 0;
         for (int tenth = 10; tenth >= 0; tenth -= 2) {
-            weir_search s = {.p = &p, .budget = whole * (size_t)tenth / 10, .moves = 300};
+            weir_search s = {.p = &p, .seed = weir_mincut,
+                             .budget = whole * (size_t)tenth / 10, .moves = 300};
             if (tenth == 10)
                 s.budget = SIZE_MAX;
             if (!CHECK_OK(weir_search_run(&s)))
@@ -37,7 +39,7 @@ CASE(plans_are_reproducible)
 {
     weir_problem p;
     make_problem(&p, 30);
-    weir_search a = {.p = &p, .budget = 64 * 40, .moves = 2000}, b = a;
+    weir_search a = {.p = &p, .seed = weir_mincut, .budget = 64 * 40, .moves = 2000}, b = a;
     CHECK_OK(weir_search_run(&a));
     CHECK_OK(weir_search_run(&b));
     CHECK(a.best_peak == b.best_peak && a.best_extra == b.best_extra);
@@ -75,10 +77,11 @@ CASE(small_steps_are_solved)
     for (int round = 0; round < 60; round++) {
         weir_problem p;
         make_problem(&p, 4 + below(3));
-        weir_search all = {.p = &p, .budget = SIZE_MAX, .moves = 1};
+        weir_search all = {.p = &p, .seed = weir_mincut, .budget = SIZE_MAX, .moves = 1};
         CHECK_OK(weir_search_run(&all));
         for (size_t percent = 50; percent < 100; percent += 10) {
-            weir_search  s = {.p = &p, .budget = all.best_peak * percent / 100, .moves = 4000};
+            weir_search  s = {.p = &p, .seed = weir_mincut,
+                              .budget = all.best_peak * percent / 100, .moves = 4000};
             const double best = best_of_all(&p, s.budget);
             CHECK_OK(weir_search_run(&s));
             if (isfinite(best) && !CHECK(s.best_peak <= s.budget && s.best_extra <= best))

@@ -4,6 +4,7 @@
 #include "core/mem.h"
 #include "graph/memory/verify/check.h"
 #include "graph/memory/policies/policy.h"
+#include "graph/memory/policies/mincut.h"
 #include "graph/memory/search/search.h"
 #include "graph/memory/verify/simulate.h"
 #include "graph/memory/random_problem.h"
@@ -140,7 +141,7 @@ CASE(a_good_plan_and_its_time)
 {
     weir_problem p;
     weir_actions a;
-    weir_found   found;
+    weir_check_result found;
     weir_clock   c;
     make_step(&p);
     make_plan(&p, &a);
@@ -211,7 +212,7 @@ CASE(every_rule_is_kept)
     make_step(&p);
     for (const char *says = ""; says; rules++) {
         weir_actions a;
-        weir_found   found;
+        weir_check_result found;
         make_plan(&p, &a);
         says = break_rule(&a, rules);
         if (says) {
@@ -224,7 +225,7 @@ CASE(every_rule_is_kept)
     CHECK(rules == 32);
     p.link_in = 0;
     weir_actions a;
-    weir_found   found;
+    weir_check_result found;
     make_plan(&p, &a);
     CHECK_STATUS(weir_actions_check(&a, &found, NULL), WEIR_ERR_INVALID);
     CHECK_TEXT(weir_error(), "there is no link");
@@ -237,7 +238,7 @@ CASE(plans_of_others)
 {
     weir_problem p;
     weir_actions a;
-    weir_found   found;
+    weir_check_result found;
     make_step(&p);
     make_plan(&p, &a);
     insert(&a, UPDATE + 1, a_run(&a, 2, 0, 240, WEIR_NO_PIECE));    /* again, late: reads nothing */
@@ -259,7 +260,7 @@ CASE(plans_of_others)
  * without copies the right one. */
 static void judge_search(const weir_problem *p, size_t budget, unsigned levers, size_t *peak)
 {
-    weir_search s = {.p = p, .budget = budget, .levers = levers, .moves = 60};
+    weir_search s = {.p = p, .seed = weir_mincut, .budget = budget, .levers = levers, .moves = 60};
     weir_lay    lay = {0};
     weir_clock  c;
 
@@ -343,7 +344,7 @@ CASE(untrue_schedules_are_found)
         problem_make(&p, 6 + below(10));
         p.link_out = p.link_in = 2e8;
         p.codec = 1e9;
-        weir_search s = {.p = &p, .budget = 64 * 90, .moves = 30};
+        weir_search s = {.p = &p, .seed = weir_mincut, .budget = 64 * 90, .moves = 30};
         if (CHECK_OK(weir_search_run(&s)) && s.room.s.valid &&
             CHECK_OK(weir_lay_out(&s.room.s, 64, NULL, &lay)) &&
             CHECK_OK(weir_schedule_check(&s.room.s, &lay, 64, lay.height)) &&

@@ -1,0 +1,40 @@
+/* fit.c - a policy is asked for fewer bytes while its schedule has no addresses within the room. */
+#include "graph/memory/policies/fit.h"
+
+#include "core/status.h"
+#include "graph/memory/policies/compress.h"
+
+weir_status weir_fit_run(weir_fit *f)
+{
+    enum { MOST_TRIES = 8 };
+    size_t target = f->room;
+
+    for (int i = 0; i < MOST_TRIES && !f->fits; i++) {
+        weir_policy_job job = {.p = f->p, .room = target, .addresses = f->quick ? 0 : f->room,
+                               .align = f->align, .variant = f->variant, .moves = f->moves,
+                               .gap = f->gap};
+        weir_status     status = weir_packing_plan(f->policy, &job);
+        f->gap = job.gap;
+        f->target = target;
+        f->proven = i ? f->proven : job.proven;
+        weir_schedule_free(&f->s);
+        f->s = job.s;
+        if (status == WEIR_OK && !f->s.valid)
+            return WEIR_OK;
+        if (status == WEIR_OK)
+            status = f->lay(f->ctx, &f->s, &f->height);
+        WEIR_TRY(status);
+        f->fits = f->height <= f->room;
+        if (f->s.peak > target || target == 0)
+            break;
+        const size_t over = f->fits ? 0 : f->height - f->room;
+        target = f->s.peak > over ? f->s.peak - over : 0;
+    }
+    return WEIR_OK;
+}
+
+void weir_fit_free(weir_fit *f)
+{
+    weir_schedule_free(&f->s);
+    weir_mem_free(f->gap);
+}
