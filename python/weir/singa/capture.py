@@ -13,6 +13,7 @@ import numpy as np
 from weir import capi
 from weir import core
 from weir import errors
+from .asserted import InvalidError
 from .tensor import Tensor
 
 
@@ -142,7 +143,8 @@ class Capture:
             return last.run()
         tensors, kept = [], []
         key = how, _flatten(args, tensors, kept), _flatten(kwargs, tensors, kept)
-        assert tensors, "a graph needs a Tensor, or a list of them, among its arguments"
+        if not tensors:
+            raise InvalidError("a graph needs a Tensor, or a list of them, among its arguments")
         if tensors[0].device.recording:         # a part of the graph at hand
             return function(*args, **kwargs)
         found = self._by_signature.get(key)

@@ -3,6 +3,7 @@ from weir import capi
 from weir import cuda
 from weir import core
 from weir.core import open_device
+from .asserted import DeviceError
 from . import singa_wrap as singa
 
 
@@ -90,7 +91,8 @@ def clock(device=None):
 # ---- CUDA ----
 
 def _need_cuda():
-    assert cuda.count(), f"there is no CUDA device: {cuda.why()}"
+    if not cuda.count():
+        raise DeviceError(f"there is no CUDA device: {cuda.why()}")
 
 
 def create_cuda_gpu(set_default=False):
@@ -140,7 +142,8 @@ def device_query(id, verbose=False):
 # ---- OpenCL: there is none ----
 
 def _need_opencl():
-    assert singa.USE_OPENCL, "this build has no OpenCL"
+    if not singa.USE_OPENCL:
+        raise DeviceError("this build has no OpenCL")
 
 
 def create_opencl_device():

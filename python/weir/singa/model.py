@@ -17,6 +17,7 @@ import numpy as np
 from weir import core
 from weir import errors
 from weir.settings import autocast
+from .asserted import ArgumentError, ExistsError
 from . import autograd
 from .capture import captured
 from .layers.base import Layer, first_tensor
@@ -104,8 +105,9 @@ class Model(Layer):
         precision, as weir.autocast has it, in training and evaluation. plan: policy, placement,
         measure, cache, guided, level, disable, as weir.core.plan_options explains them.
         """
-        assert isinstance(inputs, (list, tuple)) and first_tensor(inputs) is not None, \
-            "compile: inputs must be a list of Tensors"
+        if not isinstance(inputs, (list, tuple)) or first_tensor(inputs) is None:
+            raise ArgumentError(f"compile: inputs is a {type(inputs).__name__}, must be a list of "
+                                "Tensors")
         device = first_tensor(inputs).device
         self._forget_graphs()
         self.precision = precision and core.dtype_name(core.dtype_number(precision))
@@ -156,7 +158,8 @@ class Model(Layer):
     def save_states(self, fpath, aux_states=None):
         """States, and Tensors or arrays by name beside them, in a zip file: tensor_dict.npz and
         states_attr.json. It appears whole or not at all."""
-        assert not os.path.exists(fpath), f"save_states: {fpath} is there already"
+        if os.path.exists(fpath):
+            raise ExistsError(f"save_states: {fpath} exists already")
         states = self.get_states()
         aux_states = aux_states or {}
         both = sorted(set(states) & set(aux_states))

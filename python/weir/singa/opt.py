@@ -6,6 +6,7 @@ kept by a parameter's name; of several parameters with one name each has its own
 """
 from weir import capi
 from weir import core
+from .asserted import DtypeError, ShapeError
 from . import singa_wrap as singa
 from .tape import backward, no_gradient
 from .tensor import Tensor, float32
@@ -302,10 +303,13 @@ class Optimizer:
 
     def apply(self, param_name, param_value, param_grad):
         """Updates param_value in place, now or in the graph being recorded."""
-        assert param_value.shape == param_grad.shape, \
-            f"{param_name}: shape {param_value.shape}, its gradient {param_grad.shape}"
-        assert param_value.dtype == self.dtype, \
-            f"{param_name}: element type {param_value.dtype}, the optimiser's is {self.dtype}"
+        if param_value.shape != param_grad.shape:
+            raise ShapeError(f"{type(self).__name__}: {param_name} has shape {param_value.shape}, "
+                             f"its gradient {param_grad.shape}")
+        if param_value.dtype != self.dtype:
+            raise DtypeError(f"{type(self).__name__}: {param_name} has element type "
+                             f"{core.dtype_name(param_value.dtype)}, the optimiser's is "
+                             f"{core.dtype_name(self.dtype)}")
         self._update(self._key(param_name, param_value), param_value, param_grad.data.handle)
 
     def update(self, param, grad):

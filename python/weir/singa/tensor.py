@@ -5,6 +5,7 @@ Functions here compute or are recorded but are not differentiated: see weir.auto
 import numpy as np
 
 from weir import core
+from .asserted import ArgumentError, ShapeError
 from . import singa_wrap as singa
 from .raw.tensor import CTensor  # noqa: F401
 from .tensor_class import Tensor, plain_array
@@ -25,8 +26,9 @@ PlaceHolder = Tensor
 
 def from_numpy(np_array, dev=None):
     """A new Tensor: int64 becomes int32, float64 float32, as in SINGA."""
-    assert isinstance(np_array, (np.ndarray, np.generic, list, tuple)), \
-        f"{type(np_array)} is no NumPy array"
+    if not isinstance(np_array, (np.ndarray, np.generic, list, tuple)):
+        raise ArgumentError(f"from_numpy: np_array is a {type(np_array).__name__}, must be a NumPy "
+                            "array or a list of numbers")
     array = plain_array(np_array)
     return Tensor(data=array, device=dev, dtype=core.dtype_number(array.dtype))
 
@@ -43,8 +45,9 @@ def to_host(t):
 
 def copy_from_numpy(data, np_array):
     """Copies an array to a raw tensor of as many elements."""
-    assert np_array.size == data.Size(), \
-        f"{np_array.size} elements for a tensor of shape {data.shape()}"
+    if np_array.size != data.Size():
+        raise ShapeError(f"copy_from_numpy: an array of shape {np_array.shape} for a tensor of "
+                         f"shape {data.shape()}")
     data.from_numpy(plain_array(np_array))
 
 
@@ -217,7 +220,8 @@ def average(t, axis=None):
 
 def sum_columns(M):
     """The sum of the columns, (rows, 1)."""
-    assert M.ndim() == 2, f"sum_columns: M has shape {M.shape}, must have 2 axes"
+    if M.ndim() != 2:
+        raise ShapeError(f"sum_columns: M has shape {M.shape}, must have 2 axes")
     ret = Tensor((M.shape[0], 1), M.device)
     singa.SumColumns(M.data, ret.data)
     return ret
@@ -225,7 +229,8 @@ def sum_columns(M):
 
 def sum_rows(M):
     """The sum of the rows, (1, columns)."""
-    assert M.ndim() == 2, f"sum_rows: M has shape {M.shape}, must have 2 axes"
+    if M.ndim() != 2:
+        raise ShapeError(f"sum_rows: M has shape {M.shape}, must have 2 axes")
     ret = Tensor((1, M.shape[1]), M.device)
     singa.SumRows(M.data, ret.data)
     return ret

@@ -12,6 +12,7 @@ import numpy as np
 
 from weir import core
 from weir.errors import StateError
+from .asserted import ArgumentError, ShapeError
 from . import singa_wrap as singa
 from .exchange import Exchange
 from .raw.tensor import CTensor, plain_array
@@ -130,8 +131,8 @@ class Tensor(Methods, Exchange):
         """A view with another shape: one size may be -1. Of a transposed tensor a copy."""
         shape = shape[0] if len(shape) == 1 else shape
         shape = singa.to_shape(shape)
-        if -1 not in shape:
-            assert singa.Product(shape) == self.size(), f"{self.shape} cannot become {shape}"
+        if -1 not in shape and singa.Product(shape) != self.size():
+            raise ShapeError(f"reshape: a tensor of shape {self.shape} cannot become {shape}")
         return call(lambda x: singa.Reshape(x, shape), self)
 
     def contiguous(self):
@@ -211,19 +212,26 @@ class Tensor(Methods, Exchange):
 
     def copy_from_numpy(self, np_array, offset=0):
         """Copies the array's elements, at once - while recording too; offset: in elements."""
-        assert isinstance(np_array, np.ndarray), f"{type(np_array)} is no NumPy array"
+        if not isinstance(np_array, np.ndarray):
+            raise ArgumentError(f"copy_from_numpy: np_array is a {type(np_array).__name__}, must "
+                                "be a NumPy array")
         if np_array.dtype != core.numpy_dtype(self.dtype):
             np_array = plain_array(np_array)
-        assert offset or np_array.size == self.size(), \
-            f"{np_array.size} elements for a tensor of shape {self.shape}"
-        assert offset + np_array.size <= self.size(), \
-            f"{np_array.size} elements from {offset} on for a tensor of shape {self.shape}"
+        if not offset and np_array.size != self.size():
+            raise ShapeError(f"copy_from_numpy: an array of shape {np_array.shape} for a tensor of "
+                             f"shape {self.shape}")
+        if offset + np_array.size > self.size():
+            raise ShapeError(f"copy_from_numpy: an array of shape {np_array.shape} from element "
+                             f"{offset} on for a tensor of shape {self.shape}")
         self.data.from_numpy(np_array, offset)
 
     def copy_data(self, t):
         """Takes the elements of another Tensor of as many."""
-        assert isinstance(t, Tensor), f"{type(t)} is no Tensor"
-        assert t.size() == self.size(), f"{t.size()} elements for a tensor of shape {self.shape}"
+        if not isinstance(t, Tensor):
+            raise ArgumentError(f"copy_data: t is a {type(t).__name__}, must be a Tensor")
+        if t.size() != self.size():
+            raise ShapeError(f"copy_data: a tensor of shape {t.shape} for one of shape "
+                             f"{self.shape}")
         self.data.CopyData(t.data)
 
     def copy_from(self, t, offset=0):

@@ -3,6 +3,7 @@ import math
 
 from weir import capi
 from weir import core
+from ..asserted import ShapeError
 from ..operators import elementwise, image
 from .. import singa_wrap as singa
 from .. import utils
@@ -153,8 +154,9 @@ class BatchNorm2d(Layer):
         self.running_var = state((self.channels,), x, 1.0)
 
     def forward(self, x):
-        assert x.shape[1] == self.channels, \
-            f"BatchNorm2d: x has {x.shape[1]} channels, the layer {self.channels}"
+        if x.shape[1] != self.channels:
+            raise ShapeError(f"BatchNorm2d: x has shape {x.shape}, the layer was made for "
+                             f"{self.channels} channels")
         self.device_check(x, self.scale, self.bias, self.running_mean, self.running_var)
         if self._handle_for != x.shape:
             self.handle = singa.BatchNormHandle(self.momentum, x.data)

@@ -6,6 +6,7 @@ device. Gates of an LSTM in SINGA's names: i(nput), f(orget), o(utput), g: the c
 import math
 
 from weir import capi
+from ..asserted import InvalidError
 from ..operators import elementwise, matrix, shapes
 from .. import singa_wrap as singa
 from ..tape import Core
@@ -167,8 +168,8 @@ class CudnnRNN(_Sequence):
         self.rnn_mode, self.use_mask, self.return_sequences = rnn_mode, use_mask, return_sequences
 
     def forward(self, x, hx=None, cx=None, seq_lengths=None):
-        if self.use_mask:
-            assert seq_lengths is not None, "CudnnRNN: with use_mask seq_lengths are needed"
+        if self.use_mask and seq_lengths is None:
+            raise InvalidError("CudnnRNN: use_mask needs seq_lengths, which is None")
         y, h = self.run(x, (hx, cx) if self.mode == MODE_LSTM else (hx,),
                         seq_lengths if self.use_mask else None)[:2]
         if self.return_sequences:

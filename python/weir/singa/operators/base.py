@@ -6,6 +6,7 @@ import numpy as np
 
 from weir import capi
 from weir import core
+from ..asserted import StateError
 from ..raw import arith
 from .. import singa_wrap as singa
 from ..tape import Core
@@ -77,7 +78,7 @@ class NoGradient(Core):
         return self._results(self.forward(*[x.data for x in xs]))
 
     def backward(self, *dys):
-        raise AssertionError(f"{self.name} has no gradient")
+        raise StateError(f"{self.name} has no gradient")
 
 
 def _function(kind, name):

@@ -3,6 +3,7 @@ import functools
 
 from weir import capi
 from weir import core
+from ..asserted import InvalidError, ShapeError
 from ..raw import arith
 from ..tape import Core
 from ..taping import is_training
@@ -161,7 +162,8 @@ Equal, equal = comparison("Equal", "equal", capi.weir_eq, "1 where a = b, else 0
 
 def add_all(*xs):
     """The sum of Tensors that broadcast."""
-    assert xs, "add_all: there is no input"
+    if not xs:
+        raise InvalidError("add_all: there is no input")
     return functools.reduce(add, xs)
 
 
@@ -193,7 +195,8 @@ class _Fold(Core):
     """The inputs taken together from the left, two at a time."""
 
     def forward(self, *xs):
-        assert xs, f"{self.name}: there is no input"
+        if not xs:
+            raise InvalidError(f"{self.name}: there is no input")
         return out(functools.reduce(self.pair, _common(xs)), xs[0])
 
     @staticmethod
@@ -246,9 +249,10 @@ def min(*xs):
 
 
 def _same_shapes(who, xs):
-    assert xs, f"{who}: there is no input"
-    assert all(x.shape == xs[0].shape for x in xs), \
-        f"{who}: shapes {[x.shape for x in xs]} differ"
+    if not xs:
+        raise InvalidError(f"{who}: there is no input")
+    if any(x.shape != xs[0].shape for x in xs):
+        raise ShapeError(f"{who}: shapes {[x.shape for x in xs]} differ")
 
 
 def sum(*xs):

@@ -4,6 +4,7 @@ Their handles are ConvHandle, PoolingHandle and BatchNormHandle of singa_wrap. o
 bottom, left, right), what a "same" padding has more on one side.
 """
 from weir import capi
+from ..asserted import ShapeError
 from ..tape import Core
 from ..taping import is_training
 from .base import floating, out, shape_of
@@ -18,7 +19,8 @@ class _Conv2d(Core):
         self.odd_padding = tuple(odd_padding)
 
     def forward(self, x, W, b=None):
-        assert x.nDim() == 4, f"{self.name}: x has {x.nDim()} axes, must have 4"
+        if x.nDim() != 4:
+            raise ShapeError(f"{self.name}: x has shape {x.shape()}, must have 4 axes")
         handle = self.handle
         top, bottom, left, right = self.odd_padding
         options = handle.options()

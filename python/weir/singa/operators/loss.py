@@ -1,6 +1,7 @@
 """loss - losses, each a tensor of one element, and similarities."""
 from weir import capi
 from weir import core
+from ..asserted import ShapeError
 from ..raw import arith
 from ..tape import Core, Loss
 from .base import bits, floating, out
@@ -50,8 +51,10 @@ def _classes(t):
 
 
 def softmax_cross_entropy(x, t, ignore_index=-100):
-    assert len(x.shape) == 2, f"softmax_cross_entropy: x has shape {x.shape}, must have 2 axes"
-    assert len(t.shape) <= 2, f"softmax_cross_entropy: t has shape {t.shape}, at most 2 axes"
+    if len(x.shape) != 2:
+        raise ShapeError(f"softmax_cross_entropy: x has shape {x.shape}, must have 2 axes")
+    if len(t.shape) > 2:
+        raise ShapeError(f"softmax_cross_entropy: t has shape {t.shape}, may have at most 2 axes")
     return SoftMaxCrossEntropy(t, ignore_index)(x)[0]
 
 
@@ -85,7 +88,8 @@ class BinaryCrossEntropy(_Target):
 
 
 def _same_shape(who, a, b):
-    assert a.shape == b.shape, f"{who}: shapes {a.shape} and {b.shape} differ"
+    if a.shape != b.shape:
+        raise ShapeError(f"{who}: shapes {a.shape} and {b.shape} differ")
 
 
 def binary_cross_entropy(x, t):
@@ -130,5 +134,6 @@ class CosSim(Core):
 
 def cossim(a, b):
     _same_shape("cossim", a, b)
-    assert len(a.shape) == 2, f"cossim: a has shape {a.shape}, must have 2 axes"
+    if len(a.shape) != 2:
+        raise ShapeError(f"cossim: a has shape {a.shape}, must have 2 axes")
     return CosSim()(a, b)[0]

@@ -1,6 +1,7 @@
 """matrix - matrix products and biases."""
 from weir import capi
 from weir import core
+from ..asserted import InvalidError, ShapeError
 from ..tape import Core
 from .base import floating, out
 
@@ -38,10 +39,12 @@ class AddBias(Core):
 
 
 def add_bias(x, b, axis=0):
-    assert axis in (0, 1), f"add_bias: axis {axis}, must be 0 or 1"
-    assert len(x.shape) == 2, f"add_bias: x has shape {x.shape}, must have 2 axes"
-    assert len(b.shape) == 1 or (axis == 0 and len(b.shape) == 2 and b.shape[0] == 1), \
-        f"add_bias: b has shape {b.shape}, must have 1 axis"
+    if axis not in (0, 1):
+        raise InvalidError(f"add_bias: axis {axis}, must be 0 or 1")
+    if len(x.shape) != 2:
+        raise ShapeError(f"add_bias: x has shape {x.shape}, must have 2 axes")
+    if len(b.shape) != 1 and (axis == 1 or len(b.shape) != 2 or b.shape[0] != 1):
+        raise ShapeError(f"add_bias: b has shape {b.shape}, must have 1 axis")
     return AddBias(axis)(x, b)[0]
 
 

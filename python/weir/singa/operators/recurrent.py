@@ -6,6 +6,7 @@ LSTM, 3 GRU), num_layers, bidirectional. The weights lie in one vector: for each
 """
 from weir import capi
 from weir import core
+from ..asserted import ArgumentError, InvalidError
 from ..raw import arith
 from ..tape import Core
 from ..tensor import Tensor
@@ -17,7 +18,8 @@ _GATES = {LSTM: 4, GRU: 3}
 
 def weight_shapes(handle, features):
     """Shapes of the parts of the vector of weights, in their order; x has so many features."""
-    assert handle.mode in _GATES, f"an RNN of mode {handle.mode}, must be 2 (LSTM) or 3 (GRU)"
+    if handle.mode not in _GATES:
+        raise InvalidError(f"_RNN: the handle has mode {handle.mode}, must be 2 (LSTM) or 3 (GRU)")
     ways = 2 if handle.bidirectional else 1
     rows, hidden = _GATES[handle.mode] * handle.hidden_size, handle.hidden_size
     matrices, biases = [], []
@@ -50,8 +52,9 @@ class _RNN(Core):
         super().__init__()
         self.handle = handle
         self.return_sequences = return_sequences
-        if use_mask:
-            assert isinstance(seq_lengths, Tensor), "_RNN: a mask needs seq_lengths, a Tensor"
+        if use_mask and not isinstance(seq_lengths, Tensor):
+            raise ArgumentError("_RNN: use_mask needs seq_lengths, a Tensor, which is a "
+                                f"{type(seq_lengths).__name__}")
         self.lengths = seq_lengths.data if use_mask else None
 
     weight_shapes = staticmethod(weight_shapes)

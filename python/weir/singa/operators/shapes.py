@@ -3,6 +3,7 @@ import numpy as np
 
 from weir import capi
 from weir import core
+from ..asserted import InvalidError, ShapeError
 from ..raw import arith
 from .. import singa_wrap as singa
 from ..tape import Core
@@ -85,7 +86,9 @@ class Squeeze(Core):
         shape = x.shape()
         axes = {axis_of(axis, len(shape), self.name) for axis in self.axis}
         for axis in axes:
-            assert shape[axis] == 1, f"{self.name}: axis {axis} has size {shape[axis]}, not 1"
+            if shape[axis] != 1:
+                raise ShapeError(f"{self.name}: axis {axis} of shape {shape} has size "
+                                 f"{shape[axis]}, must be 1")
         kept = [size for i, size in enumerate(shape) if (i not in axes if axes else size != 1)]
         return out(capi.weir_reshape(x.handle, kept), x)
 
@@ -156,15 +159,16 @@ class Split(Core):
         self.axis = axis
         self.parts = parts
         self.num_output = num_output
-        assert parts is not None or num_output is not None, \
-            "split: either parts or num_output is needed"
+        if parts is None and num_output is None:
+            raise InvalidError("split: parts or num_output is needed, both are None")
 
     def forward(self, x):
         axis = axis_of(self.axis, x.nDim(), self.name)
         parts = self.parts
         if parts is None:
-            assert x.shape(axis) % self.num_output == 0, \
-                f"{self.name}: {x.shape(axis)} is no multiple of {self.num_output}"
+            if x.shape(axis) % self.num_output:
+                raise ShapeError(f"{self.name}: axis {axis} of shape {x.shape()} has no "
+                                 f"{self.num_output} equal parts")
             parts = [x.shape(axis) // self.num_output] * self.num_output
         if sum(parts) != x.shape(axis):
             raise ValueError(f"{self.name}: parts {parts} of an axis of size {x.shape(axis)}")
@@ -279,14 +283,17 @@ class Pad(Core):
         super().__init__()
         if isinstance(mode, bytes):
             mode = mode.decode()
-        assert mode in _PAD_MODES, f"pad: mode {mode!r}, must be one of {sorted(_PAD_MODES)}"
+        if mode not in _PAD_MODES:
+            raise InvalidError(f"pad: mode {mode!r}, must be one of {sorted(_PAD_MODES)}")
         self.mode = mode
         self.pads = _list(pads)
         self.constant = float(constant)
 
     def forward(self, x):
         ndim = x.nDim()
-        assert len(self.pads) == 2 * ndim, f"{self.name}: {len(self.pads)} pads for {ndim} axes"
+        if len(self.pads) != 2 * ndim:
+            raise ShapeError(f"{self.name}: {len(self.pads)} pads for shape {x.shape()}, must be "
+                             f"{2 * ndim}")
         handle, before, after = x.handle, self.pads[:ndim], self.pads[ndim:]
         if self.mode == "reflect":
             handle, before, after = _mirrored(handle, before, after)
@@ -304,14 +311,16 @@ class UpSample(Core):
         super().__init__()
         if isinstance(mode, bytes):
             mode = mode.decode()
-        assert mode == "nearest", f"upsample: mode {mode!r}, must be 'nearest'"
+        if mode != "nearest":
+            raise InvalidError(f"upsample: mode {mode!r}, must be 'nearest'")
         if any(scale != int(scale) for scale in host(scales)):
             raise ValueError(f"upsample: scales {list(host(scales))}, must be whole")
         self.scales = [int(scale) for scale in host(scales)]
 
     def forward(self, x):
-        assert len(self.scales) == x.nDim(), \
-            f"{self.name}: {len(self.scales)} scales for {x.nDim()} axes"
+        if len(self.scales) != x.nDim():
+            raise ShapeError(f"{self.name}: {len(self.scales)} scales for shape {x.shape()}, must "
+                             f"be {x.nDim()}")
         handle = x.handle
         for axis, times in enumerate(self.scales):
             if times != 1:
@@ -330,7 +339,8 @@ class _Blocks(Core):
         super().__init__()
         if isinstance(mode, bytes):
             mode = mode.decode()
-        assert mode in ("DCR", "CRD"), f"{self.name}: mode {mode!r}, must be DCR or CRD"
+        if mode not in ("DCR", "CRD"):
+            raise InvalidError(f"{self.name}: mode {mode!r}, must be DCR or CRD")
         self.blocksize = blocksize
         self.mode = mode
 
@@ -343,7 +353,9 @@ class DepthToSpace(_Blocks):
         if self.mode == "DCR":
             return out(capi.weir_depth_to_space(x.handle, b), x)
         n, c, h, w = x.shape()
-        assert c % (b * b) == 0, f"{self.name}: {c} channels, no multiple of {b * b}"
+        if c % (b * b):
+            raise ShapeError(f"{self.name}: x has shape {x.shape()}, {c} channels must be a "
+                             f"multiple of {b * b}")
         parts = capi.weir_reshape(x.handle, (n, c // (b * b), b, b, h, w))
         parts = capi.weir_transpose(parts, (0, 1, 4, 2, 5, 3))
         return out(capi.weir_reshape(parts, (n, c // (b * b), h * b, w * b)), x)
@@ -361,7 +373,9 @@ class SpaceToDepth(_Blocks):
         if self.mode == "DCR":
             return out(capi.weir_space_to_depth(x.handle, b), x)
         n, c, h, w = x.shape()
-        assert h % b == 0 and w % b == 0, f"{self.name}: {h} x {w} pixels in blocks of {b}"
+        if h % b or w % b:
+            raise ShapeError(f"{self.name}: x has shape {x.shape()}, {h} x {w} pixels are no whole "
+                             f"blocks of {b} x {b}")
         parts = capi.weir_reshape(x.handle, (n, c, h // b, b, w // b, b))
         parts = capi.weir_transpose(parts, (0, 1, 3, 5, 2, 4))
         return out(capi.weir_reshape(parts, (n, c * b * b, h // b, w // b)), x)
@@ -398,7 +412,8 @@ class ScatterElements(Core):
         return sources
 
     def forward(self, x):
-        assert x.nDim() == 2, f"{self.name}: x has {x.nDim()} axes, must have 2"
+        if x.nDim() != 2:
+            raise ShapeError(f"{self.name}: x has shape {x.shape()}, must have 2 axes")
         sources = self._sources(x.shape())
         if isinstance(self.updates, Tensor):
             updates = capi.weir_detach(arith.cast(self.updates.data, x.data_type()))
@@ -529,7 +544,8 @@ class ConstantOfShape(NoGradient):
 
     def forward(self, x):
         sizes = [int(size) for size in x.to_numpy().reshape(-1)]
-        assert all(size >= 0 for size in sizes), f"{self.name}: shape {sizes}"
+        if any(size < 0 for size in sizes):
+            raise InvalidError(f"{self.name}: shape {tuple(sizes)} has a negative size")
         desc = (capi.WEIR_F32, tuple(sizes))
         return out(capi.weir_fill(x.device().handle, desc, self.value), x)
 

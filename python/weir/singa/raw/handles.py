@@ -9,6 +9,7 @@ import sys
 
 from weir import capi
 from weir import core
+from ..asserted import InvalidError
 from .tensor import result
 from .math import softmax_rows
 
@@ -189,12 +190,17 @@ def CpuBatchNormBackwardx(handle, y, dy, x, scale, bias, mean, var):
 
 # ---- SINGA's names of the same on cards: the core's operators run where their tensors are ----
 
+_PREFERENCES = ("fastest", "limited_workspace", "tensor_ops", "autotune")
+
+
 class CudnnConvHandle(ConvHandle):
     """A ConvHandle. Which kernel runs, with how much workspace, is the planner's affair."""
 
     def __init__(self, x, kernel_size, stride, padding, in_channels, out_channels, bias=True,
                  groups=1, workspace_byte_limit=1 << 30, prefer="fastest"):
-        assert prefer in ("fastest", "limited_workspace", "tensor_ops", "autotune"), prefer
+        if prefer not in _PREFERENCES:
+            raise InvalidError(f"CudnnConvHandle: prefer is {prefer!r}, must be one of "
+                               f"{', '.join(_PREFERENCES)}")
         del workspace_byte_limit
         super().__init__(x, kernel_size, stride, padding, in_channels, out_channels, bias, groups)
 

@@ -8,6 +8,7 @@ from weir import capi
 from weir import core
 from weir.core import Value
 from weir.errors import ShapeError
+from ..asserted import DtypeError
 from . import arith
 from . import view
 
@@ -312,7 +313,9 @@ def plain_array(array):
             raise OverflowError(f"integers from {array.min()} to {array.max()} do not fit int32; "
                                 "weir.array keeps int64")
         array = array.astype(narrow)
-    assert array.dtype.name in ("float32", "float16", "int32"), f"no conversion from {array.dtype}"
+    if array.dtype.name not in ("float32", "float16", "int32"):
+        raise DtypeError(f"from NumPy: no conversion from {array.dtype}, must be float32, float64, "
+                         "float16, int32 or int64")
     return array
 
 
