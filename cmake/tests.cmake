@@ -33,23 +33,23 @@ weir_sources(test_op test/graph/ops autograd compare draw edge index masked mist
     table_gather table_loss table_math table_matmul table_move table_norm table_pool2d
     table_recurrent table_reduce table_slice table_update trial way)
 weir_test(op WHOLE)     # its cases are rows of the op tables
-weir_sources(test_graph test/graph/autodiff accumulate checkpoint clip grad leaf versions vjp)
+weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip grad leaf versions vjp)
 weir_sources(test_graph test/graph/compile fault half handles levels several)
 weir_sources(test_graph test/graph/eager evict evict_hazard)
-weir_sources(test_graph test/graph/frontend autocast buffering callback memory record step)
+weir_sources(test_graph test/graph/frontend autocast buffering custom_op memory record step)
 weir_sources(test_graph test/graph/ir scope)
 weir_sources(test_graph test/graph/memory/bounds bound)
-weir_sources(test_graph test/graph/memory/budget budget cache compress frontier offloaded_state
-    replan spill)
-weir_sources(test_graph test/graph/memory/explain explain)
+weir_sources(test_graph test/graph/memory/budget budget cache frontier offloaded_state
+    offloaded_values place_align replan value_ranges)
+weir_sources(test_graph test/graph/memory/explain explain picture)
 weir_sources(test_graph test/graph/memory/policies optimal policies portfolio)
 weir_sources(test_graph test/graph/memory/search reorder search)
 weir_sources(test_graph test/graph/memory/stepfile check_file stepfile stepfile_text sweep)
 weir_sources(test_graph test/graph/memory/verify check)
 weir_sources(test_graph test/graph/passes fuse order relu_sign_bits simplify)
-weir_sources(test_graph test/graph/placement place_align place_csv place_fuzz place_items)
+weir_sources(test_graph test/graph/placement place_csv place_fuzz place_items)
 weir_sources(test_graph test/graph/plan liveness plan streams)
-weir_sources(test_graph test/graph/report dump picture)
+weir_sources(test_graph test/graph/report dump)
 weir_sources(test_graph test/graph/runtime execute guard measure)
 weir_test(graph)
 if(have_onednn AND WEIR_X86_64 AND WEIR_SANITIZE STREQUAL none AND OpenMP_C_FOUND)
@@ -66,7 +66,7 @@ target_include_directories(test_programs PRIVATE test)
 add_test(NAME programs COMMAND test_programs)
 if(have_cuda)
     weir_sources(test_cuda test/device/cuda attention blas_real callbacks chain conv cpu_vs_gpu cudnn
-        each_call images kernel_file libs lstm moves multiply norm offload plugin product reduce rows
+        each_call images kernel_file libs lstm moves multiply norm offload open product reduce rows
         same_cases source update vtable)
     weir_sources(test_cuda test/emulator/tests captures failures memory streams threads)
     weir_test(cuda)
@@ -91,8 +91,10 @@ if(Python3_FOUND)
     add_test(NAME truth
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/truth.py ${CMAKE_BINARY_DIR})
     add_test(NAME special
-        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/special_values.py ${CMAKE_BINARY_DIR})
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/pytorch/special_values.py
+            ${CMAKE_BINARY_DIR})
     add_test(NAME optim
-        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/optim_torch.py ${CMAKE_BINARY_DIR})
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/pytorch/optim_torch.py
+            ${CMAKE_BINARY_DIR})
     add_test(NAME bench COMMAND sh ${CMAKE_SOURCE_DIR}/test/bench.sh ${CMAKE_BINARY_DIR})
 endif()

@@ -57,8 +57,8 @@ script() {
     tool | examples | install | python | bench) part "$1" sh "test/$1.sh" "$build" ;;
     wheel) part wheel sh test/wheel.sh ;;
     truth) part truth python3 test/truth.py "$build" ;;
-    special) part special python3 test/special_values.py "$build" ;;
-    optim) part optim python3 test/optim_torch.py "$build" ;;
+    special) part special python3 test/pytorch/special_values.py "$build" ;;
+    optim) part optim python3 test/pytorch/optim_torch.py "$build" ;;
     check_python) part check_python python3 test/check_python.py ;;
     rooms) part check_rooms python3 test/check_rooms.py ;;
     *)

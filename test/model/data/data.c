@@ -1,5 +1,5 @@
 /* data.c - data sets from files: what is read, what is refused and how it is said, batches. */
-#include "data_files.h"
+#include "temp_folder.h"
 
 /* The call failed as a malformed file, and the sentence holds `text`. */
 static void refused(weir_data *d, const char *text)

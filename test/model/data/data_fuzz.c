@@ -3,7 +3,7 @@
  *
  * Run under AddressSanitizer this is a fuzzer with a fixed seed. WEIR_TEST_FULL=1 tries more. */
 #include "core/mem.h"
-#include "data_files.h"
+#include "temp_folder.h"
 
 enum { ROOM = 2 * CIFAR_RECORD, FORMATS = 4 };
 

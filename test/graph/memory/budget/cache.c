@@ -11,7 +11,7 @@
 #include "graph/memory/problem/offsets.h"
 #include "graph/memory/problem/lower.h"
 #include "graph/fixture.h"
-#include "model/data/data_files.h"
+#include "temp_folder.h"
 #include "graph/memory/problems.h"
 #include "graph/train.h"
 

@@ -3,7 +3,7 @@
 #include "core/mem.h"
 #include "graph/memory/problem/event_times.h"
 #include "graph/memory/policies/policy.h"
-#include "model/data/data_files.h"
+#include "temp_folder.h"
 #include "graph/train.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "core/text.h"
 #include "graph/memory/policies/policy.h"
-#include "model/data/data_files.h"
+#include "temp_folder.h"
 #include "graph/memory/problems.h"
 #include "weir/plan.h"
 

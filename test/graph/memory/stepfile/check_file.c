@@ -4,7 +4,7 @@
  * Run under AddressSanitizer this is a fuzzer with a fixed seed. WEIR_TEST_FULL=1 tries more. */
 #include "core/mem.h"
 #include "damage.h"
-#include "model/data/data_files.h"
+#include "temp_folder.h"
 
 #define STEP WEIR_TEST_DIR "/data/levers.json"
 

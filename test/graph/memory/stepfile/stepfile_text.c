@@ -2,7 +2,7 @@
  * not; names, times, what may not be repeated; failing memory. */
 #include "core/mem.h"
 #include "graph/fixture.h"
-#include "model/data/data_files.h"
+#include "temp_folder.h"
 #include "graph/train.h"
 
 /* A network recorded and planned, not run. */

@@ -1,6 +1,6 @@
 /* sweep.c - budgets against extra time: rungs, what fits, the texts; mistakes; failing memory. */
 #include "core/mem.h"
-#include "model/data/data_files.h"
+#include "temp_folder.h"
 
 #ifdef WEIR_JANSSON
 enum { RUNGS = 32 };

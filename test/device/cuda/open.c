@@ -1,4 +1,4 @@
-/* plugin.c - tests of the library behind "cuda": found, counted, opened, refused; the emulated card
+/* open.c - tests of the library behind "cuda": found, counted, opened, refused; the emulated card
  * stands in for a real one. */
 #include <stdlib.h>
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from torch_python import need_torch
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 STEPS = 25
 SHAPES = ((), (7,), (3, 4), (70, 33))
 NEAR = {"f64": 1e-12, "f32": 1e-6}        # f32: and what PyTorch is off by, twice

@@ -1,5 +1,5 @@
-/* checkpoint.c - checkpoints: the bits of plain training in less memory, graph off and on; nested,
- * with mistakes, and with each allocation failing in turn. */
+/* checkpoint_function.c - checkpoints: the bits of plain training in less memory, graph off and on;
+ * nested, with mistakes, and with each allocation failing in turn. */
 #include <stdlib.h>
 
 #include "core/hash.h"

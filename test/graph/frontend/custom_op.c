@@ -1,4 +1,4 @@
-/* callback.c - operations of a program's own: values, gradients against differences, layouts, how
+/* custom_op.c - operations of a program's own: values, gradients against differences, layouts, how
  * often and in what order they run, failures. Graph off and on. */
 #include "graph/fixture.h"
 

@@ -1,5 +1,5 @@
-/* compress.c - values that lie packed between their uses: what is known of them holds for all they
- * can be, the same bits in training, planned = measured; policies auto:pack, gist and actnn. */
+/* value_ranges.c - values that lie packed between their uses: what is known of them holds for all
+ * they can be, the same bits in training, planned = measured; policies auto:pack, gist, actnn. */
 #include <stdlib.h>
 
 #include "core/half.h"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from torch_python import need_torch
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 SIZES = (1, 7, 16, 33, 100)
 MODES = ("off", "on", "chain")
 

@@ -1,6 +1,6 @@
-/* data_files.h - files of a test in a folder of its own, removed with it. */
-#ifndef WEIR_TEST_MODEL_DATA_DATA_FILES_H
-#define WEIR_TEST_MODEL_DATA_DATA_FILES_H
+/* temp_folder.h - files of a test in a folder of its own, removed with it. */
+#ifndef WEIR_TEST_TEMP_FOLDER_H
+#define WEIR_TEST_TEMP_FOLDER_H
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
-/* spill.c - values that leave the arena and come back: the operations by hand in small graphs and
- * in whole training steps, the same bits; failures half way; what passes and dumps make of them. */
+/* offloaded_values.c - values that leave the arena and come back: the operations by hand in small
+ * graphs and in whole training steps, the same bits; failures half way; what passes and dumps make
+ * of them. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
