@@ -140,6 +140,7 @@ if has_part build && [ -z "${WEIR_GPU_PREBUILT:-}" ] && command -v cmake >/dev/n
     command -v "${CC:-cc}" >/dev/null 2>&1; then
     say "building for sm_$arch"
     seconds=$(limit 200 300)
+    # shellcheck disable=SC2086
     if timeout "$seconds" cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEIR_CUDA=ON \
         -DWEIR_CUDA_ARCH="$arch" -DWEIR_CUDA_FLAGS=-lineinfo \
         -DWEIR_PYTHON=OFF -DWEIR_ONEDNN=OFF \

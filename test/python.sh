@@ -22,7 +22,7 @@ cat "$work/log"
 
 # "3 failed, 57 passed, 1 error in 9.99s": the number before a word of the last line.
 count() {
-    tail -n 1 "$work/log" | tr ',=' '\n\n' |
+    tail -n 1 "$work/log" | tr ',=' '[\n*]' |
         sed -n "s/^ *\([0-9][0-9]*\) $1.*/\1/p" | grep . || echo 0
 }
 passed=$(count passed)

@@ -247,6 +247,7 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
     done
     for case in 'resnet 60 --depth 20 --batch 4' 'treelstm 85 --length 9' 'gpt 60 --batch 8' \
         'cnn 75 --times measured' 'lenet 98 --times estimate'; do
+        # shellcheck disable=SC2086
         set -- $case
         model=$1 budget=$2
         rm -f "$work/plan.json"
@@ -304,6 +305,7 @@ bad 2 'needs a file' place
 bad 2 '--placement must be one of auto,' place test/data/tiles_a.csv --placement best
 bad 2 '--placement must be one of auto,' plan test/data/chain.json --placement best
 for command in plan place dump 'bench graph'; do
+    # shellcheck disable=SC2086
     good placements $command --placement help
     says placements '^start-best$'
 done
