@@ -126,6 +126,7 @@ typedef struct weir_desc {
     int64_t    dim[WEIR_MAX_DIMS];
 } weir_desc;
 
+/* Descriptions with 0, 1, 2 and 4 dimensions; functions that take one check it. */
 static inline weir_desc weir_scalar(weir_dtype t)
 {
     return (weir_desc){t, 0, {0}};

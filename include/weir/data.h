@@ -76,6 +76,7 @@ WEIR_API weir_batches *weir_batches_new(const weir_data *d, int64_t size,
 WEIR_API weir_status   weir_batches_next(weir_batches *b, const weir_batch *to);
 WEIR_API void          weir_batches_free(weir_batches *b);
 
+/* Batches in one pass over the data, and the pass that the reader is in. */
 WEIR_API int64_t weir_batches_per_epoch(const weir_batches *b);
 WEIR_API int64_t weir_batches_epoch(const weir_batches *b);     /* of the next batch, from 0 */
 

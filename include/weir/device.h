@@ -77,6 +77,7 @@ typedef struct weir_memory {
     uint64_t again;             /* and calls that were run again, since the device was opened */
 } weir_memory;
 
+/* Bytes and counts at this moment; reset_peak makes live_peak what is live now. */
 WEIR_API void weir_device_memory(const weir_device *d, weir_memory *m);
 WEIR_API void weir_device_reset_peak(weir_device *d);
 

@@ -106,6 +106,7 @@ typedef struct weir_graph_stats {
     uint64_t runs;
 } weir_graph_stats;
 
+/* The numbers of an ended recording; ERR_STATE before weir_graph_end. */
 WEIR_API weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s);
 
 /* Runs the step once over an arena full of canaries and reports the highest arena byte that changed

@@ -70,6 +70,7 @@ WEIR_API weir_layer *weir_lstm_new(weir_model *m, const char *name, int64_t in, 
 WEIR_API weir_layer *weir_gru_new(weir_model *m, const char *name, int64_t in, int64_t hidden,
                                   int layers, bool bidirectional);
 
+/* Dropout with probability p while the model trains, the identity otherwise; see weir_dropout. */
 WEIR_API weir_layer *weir_dropout_new(weir_model *m, double p);
 
 /* The layer's function of x: recorded or computed. Borrowed result. */

@@ -366,6 +366,7 @@ typedef struct weir_pool2d_options {
     int64_t pad_end[2];                         /* at the bottom and right; else pad is both */
 } weir_pool2d_options;
 
+/* Windows of images (n,c,h,w): their largest element, their average. */
 WEIR_API weir_tensor *weir_max_pool2d(weir_tensor *x, const weir_pool2d_options *options);
 WEIR_API weir_tensor *weir_avg_pool2d(weir_tensor *x, const weir_pool2d_options *options);
 WEIR_API weir_tensor *weir_global_avg_pool2d(weir_tensor *x);       /* (n,c,h,w) -> (n,c,1,1) */

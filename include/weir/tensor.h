@@ -77,6 +77,7 @@ WEIR_API void         weir_release(weir_tensor *t);
  * it. For a binding whose own tape names results that the planner may still drop. */
 WEIR_API weir_tensor *weir_hollow(weir_tensor *t);
 
+/* What a handle knows of its value; none of these waits for elements. */
 WEIR_API weir_desc    weir_tensor_desc(const weir_tensor *t);
 WEIR_API size_t       weir_tensor_bytes(const weir_tensor *t);      /* of the elements, row-major */
 WEIR_API weir_device *weir_tensor_device(const weir_tensor *t);     /* borrowed */
