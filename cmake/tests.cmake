@@ -85,7 +85,9 @@ foreach(script IN ITEMS tool examples install)
 endforeach()
 find_package(Python3 QUIET COMPONENTS Interpreter)
 if(Python3_FOUND)
-    add_test(NAME rooms COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_rooms.py)
+    add_test(NAME tree COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_tree.py)
+    add_test(NAME link
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_link.py ${CMAKE_BINARY_DIR})
     add_test(NAME check_python
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_python.py)
     add_test(NAME truth

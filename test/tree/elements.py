@@ -1,4 +1,4 @@
-# element_rules.py - what the Python package may not do to elements: compute. A rule of check_rooms.
+# elements.py - what the Python package may not do to elements: compute. A rule of check_tree.
 """Elements belong to the core. Read as Python's syntax, a module of python/weir is refused
 
 - a round trip: a conversion to a float type inside of one to a type that may be an integer's:

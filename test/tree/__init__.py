@@ -1,0 +1,1 @@
+"""tree - the rules of the tree, one group a module; ../check_tree.py runs them."""

@@ -1,0 +1,172 @@
+# style.py - first lines, tabs, what the library may not call, that files are built; elements.
+import os
+import re
+
+from tree import elements
+from tree.sizes import is_c_code, is_code, parsed
+from tree.source import C_SUFFIXES, Plant, Rule
+
+# Words that may not be called in the library, which returns text and statuses.
+LOUD = re.compile(r"\b(?:printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|perror|abort|_?exit|"
+                  r"quick_exit)\s*\(")
+LOUD_ROOMS = ("src/tool/", "examples/", "test/", "bench/")
+
+
+def rule_first_line(tree):
+    for path in filter(is_code, tree.text):
+        lines = tree.text[path].split("\n")
+        mark = "/*" if path.endswith(C_SUFFIXES) else "#"
+        line = 1 if lines[0].startswith("#!") else 0
+        wanted = f"{mark} {os.path.basename(path)} - "
+        job = lines[line] if line < len(lines) else ""
+        module = os.path.basename(os.path.dirname(path) if path.endswith("__init__.py")
+                                  else path[:-3])
+        docstring = re.match(rf'"""{module}(?:\.py)? - \S', job)     # what Python may have instead
+        if path.endswith(".py") and docstring:
+            continue
+        if not job.startswith(wanted) or job == wanted:
+            yield path, line + 1, f'should begin "{wanted}" and say the job of the file'
+
+
+def rule_tabs(tree):
+    for path in filter(is_code, tree.text):
+        for number, line in enumerate(tree.text[path].split("\n"), 1):
+            if "\t" in line:
+                yield path, number, "a tab"
+
+
+def is_quiet(path):
+    return is_c_code(path) and not path.startswith(LOUD_ROOMS)
+
+
+def rule_quiet(tree):
+    for path in filter(is_quiet, tree.text):
+        for number, line in enumerate(tree.code(path).split("\n"), 1):
+            if LOUD.search(line):
+                yield path, number, "the library neither prints nor exits"
+
+
+def listed_in(cmake):
+    """The files that the text of CMake's files names: in the calls of its own functions, in loops
+    over names, or whole."""
+    cmake = re.sub(r"#[^\n]*", "", cmake)
+    files = {"test/main.c", "test/consumer/consumer.c"}     # the latter by test/install.sh
+    for function, words in re.findall(r"^\s*(weir_\w+)\(([^()]*)\)", cmake, re.M):
+        words = words.split()
+        if function == "weir_sources":
+            files.update(f"{words[1]}/{name}.c" for name in words[2:])
+        elif function == "weir_example":
+            files.update(f"examples/{name}.c" for name in words)
+        # other functions of folders: (target folder name...) or (folder name...)
+        for at, word in enumerate(words[:2]):
+            if word.startswith(("src/", "test/")):
+                files.update(f"{word}/{name}{suffix}" for name in words[at + 1:]
+                             for suffix in (".c", ".cu", ".cpp"))
+    prepended = r"function\((\w+)[^()]*\)\s*list\(TRANSFORM ARGN PREPEND (\S+)\)"
+    for function, folder in re.findall(prepended, cmake):
+        for words in re.findall(rf"^\s*{function}\(([^()]*)\)", cmake, re.M):
+            files.update(folder + word for word in words.split())
+    for names, body in re.findall(r"foreach\(\w+ IN ITEMS\s([^)]*)\)(.*?)endforeach", cmake, re.S):
+        for before, after in re.findall(r"((?:src|test)/[\w/]*)\$\{\w+\}(\.\w+)", body):
+            files.update(before + name + after for name in names.split())
+    files.update(re.findall(r"(?:src|test|bench|examples)/[\w/]*\w\.(?:c|cu|cpp)\b", cmake))
+    return files
+
+
+def listed(tree):
+    return tree.kept("listed", lambda: set().union(*(
+        listed_in(tree.text[path]) for path in tree.text
+        if path.endswith((".cmake", "CMakeLists.txt")))))
+
+
+def is_source(path):
+    return is_c_code(path) and path.endswith((".c", ".cu", ".cpp"))
+
+
+def rule_listed(tree):
+    for path in filter(is_source, tree.text):
+        if path not in listed(tree):
+            yield path, 1, "no list of CMake builds it"
+
+
+def in_package(path):
+    return path.startswith("python/weir/") and path.endswith(".py")
+
+
+def rule_elements(tree):
+    found = elements.Elements({path: tree.text[path] for path in filter(in_package, tree.text)})
+    for path in filter(in_package, tree.text):
+        for line, what in found.violations(path):
+            yield path, line, what
+
+
+def rule_asserts(tree):
+    """An assert vanishes under -O: what a user got wrong is an exception."""
+    import ast
+    for path in filter(in_package, tree.text):
+        for node in ast.walk(parsed(tree, path)):
+            if isinstance(node, ast.Assert):
+                yield path, node.lineno, "an assert; raise an exception that says what is wrong"
+
+
+RULES = [Rule("first-line", is_code, rule_first_line), Rule("tabs", is_code, rule_tabs),
+         Rule("quiet", is_quiet, rule_quiet), Rule("listed", is_source, rule_listed),
+         Rule("elements", in_package, rule_elements), Rule("asserts", in_package, rule_asserts)]
+
+CMAKE = """# weir_sources(a src/core commented)
+weir_sources(core src/core up missing
+    comment loud) # x
+weir_example(net)
+    weir_sources(test_core test/core fits long)
+weir_plugin_also(test_cuda test/device move)
+function(weir_fake library)
+    list(TRANSFORM ARGN PREPEND test/emulator/)
+endfunction()
+weir_fake(blas blas.cpp find.c)
+"""
+PLANTS = [
+    Plant("first-line", {
+        "src/core/good.c": "/* good.c - x. */\n", "src/core/name.c": "/* other.c - x. */\n",
+        "examples/run.sh": "#!/bin/sh\n# run.sh - x.\n", "examples/bad.sh": "#!/bin/sh\n# x\n",
+        "examples/good.py": '"""good - a module."""\n',
+        "bench/good.py": '"""good.py - a module."""\n', "bench/none.py": '"""other.py - x."""\n',
+        "examples/bad.py": '"""good - a module."""\n',
+        "python/weir/__init__.py": '"""weir - x."""\n', "src/core/empty.c": "",
+    }, {"src/core/name.c", "examples/bad.sh", "examples/bad.py", "bench/none.py",
+        "src/core/empty.c"}),
+    Plant("tabs", {"src/core/tab.c": "\tint x;\n", "src/core/no.c": "    int x;\n"},
+          {"src/core/tab.c"}),
+    Plant("quiet", {
+        "src/core/loud.c": "int f(void)\n{\n    return printf(0);\n}\n",
+        "src/core/comment.c": '/* printf(1) */\n// exit(1)\nchar *s = "printf(\\"{\\")";\n',
+        "src/tool/main.c": "int f(void)\n{\n    return printf(0);\n}\n",
+    }, {("src/core/loud.c", 3)}),
+    Plant("listed", {
+        "CMakeLists.txt": CMAKE, "src/core/up.c": "", "src/core/loud.c": "",
+        "src/core/commented.c": "", "examples/net.c": "", "test/core/long.c": "",
+        "test/core/odd.c": "", "test/device/move.c": "", "test/emulator/blas.cpp": "",
+    }, {"src/core/commented.c", "test/core/odd.c"}),
+    Plant("asserts", {"python/weir/a.py": "assert x\n", "python/weir/b.py": "'assert x'\n",
+                      "test/c.py": "assert x\n"}, {"python/weir/a.py"}),
+]
+PYTHON = {f"python/weir/{name}.py": text for name, text in {
+    "there": "def f(a, n):\n    return weir_cast(op(cast(a, kDouble)), core_dtype(n))\n",
+    "named": "def f(a, n):\n    wide = kDouble if n else kFloat32\n    y = op(cast(a, wide))\n"
+             "    return arith.to(y, n)\n",
+    "back": "def f(a):\n    return op(helper(a).as_type(kInt))\n",
+    "helper": "def helper(a):\n    return cast(a, kDouble)\n",
+    "floor": "def f(a, b):\n    q = capi.weir_div(a, b)\n    return capi.weir_floor(q)\n",
+    "read": "def f(t):\n    x = t.data.to_numpy()\n    return x[0] / t.size()\n",
+    "ufunc": "def f(t):\n    return np.exp(np.asarray(t.numpy()))\n",
+    "added": "def f(t, h):\n    out = np.empty(3)\n    capi.read(h, out)\n    out += 1\n",
+    "floats": "def f(t):\n    return t.to_numpy().astype(np.float64)\n",
+    "operand": "def f(op):\n    def method(self, other):\n        return op(self, float(other))\n"
+               "    return method\n",
+    "fine": "def f(t, n, x):\n    y = cast(op(cast(t, kDouble)), kFloat32)\n    a = t.numpy()\n"
+            "    kind = kDouble if n else kFloat32\n    size = a.size * 2\n"
+            "    z = to(helper(t), n if is_float(n) else kFloat32)\n"
+            "    return cast(helper(y), kind), np.asarray(a), size, 'a' + ', '.join(a), z\n"
+            "def g(values):\n    return np.sqrt(host(values)) * 2, np.eye(3) * 2\n",
+}.items()}
+PLANTS.append(Plant("elements", PYTHON, {f"python/weir/{name}.py" for name in (
+    "there", "named", "back", "floor", "read", "ufunc", "added", "floats", "operand")}))
