@@ -26,7 +26,7 @@ typedef struct weir_py_late {
     weir_graph  *graph;
 } weir_py_late;
 static weir_py_late *weir_py_dropped;           /* put aside until the run is over */
-static size_t        weir_py_drops, weir_py_drop_room;
+static size_t        weir_py_drops, weir_py_dropped_capacity;
 
 /* Waits until no other thread runs a graph. */
 static void weir_py_enter(void)
@@ -47,13 +47,13 @@ static bool weir_py_elsewhere(void)
 /* Without memory for the note the handle is leaked: better than a race. */
 static void weir_py_put_aside(weir_py_late late)
 {
-    if (weir_py_drops == weir_py_drop_room) {
-        const size_t  room = weir_py_drop_room ? 2 * weir_py_drop_room : 64;
-        weir_py_late *more = realloc(weir_py_dropped, room * sizeof *more);
+    if (weir_py_drops == weir_py_dropped_capacity) {
+        const size_t  capacity = weir_py_dropped_capacity ? 2 * weir_py_dropped_capacity : 64;
+        weir_py_late *more = realloc(weir_py_dropped, capacity * sizeof *more);
         if (!more)
             return;
         weir_py_dropped = more;
-        weir_py_drop_room = room;
+        weir_py_dropped_capacity = capacity;
     }
     weir_py_dropped[weir_py_drops++] = late;
 }

@@ -160,32 +160,32 @@ static bool weir_py_import_desc(const weir_dl_tensor *d, weir_desc *desc)
     return true;
 }
 
-/* The elements row-major: where they lie, or gathered into *room, which the caller frees. NULL
+/* The elements row-major: where they lie, or gathered into *gathered, which the caller frees. NULL
  * without memory for it. */
-static const void *weir_py_rows(const weir_dl_tensor *d, size_t count, size_t size, char **room)
+static const void *weir_py_rows(const weir_dl_tensor *d, size_t count, size_t size, char **gathered)
 {
     const char *const from = (const char *)d->data + d->byte_offset;
     int64_t           dense = 1, at[WEIR_MAX_DIMS] = {0};
     bool              rows = true;
 
-    *room = NULL;
+    *gathered = NULL;
     for (int i = d->ndim; d->strides && i-- > 0;) {
         rows &= d->shape[i] == 1 || d->strides[i] == dense;
         dense *= d->shape[i];
     }
     if (rows || count == 0)
         return from;
-    if (!(*room = malloc(count * size)))
+    if (!(*gathered = malloc(count * size)))
         return NULL;
     for (size_t n = 0; n < count; n++) {
         int64_t offset = 0;
         for (int i = 0; i < d->ndim; i++)
             offset += at[i] * d->strides[i];
-        memcpy(*room + n * size, from + offset * (int64_t)size, size);
+        memcpy(*gathered + n * size, from + offset * (int64_t)size, size);
         for (int i = d->ndim; i-- > 0 && ++at[i] == d->shape[i];)
             at[i] = 0;
     }
-    return *room;
+    return *gathered;
 }
 %}
 
@@ -224,7 +224,7 @@ weir_tensor *dlpack_import(weir_device *d, PyObject *capsule)
 {
     weir_py_import in;
     weir_desc      desc;
-    char          *room = NULL;
+    char          *gathered = NULL;
 
     if (!weir_py_open(capsule, &in) || !weir_py_import_desc(in.tensor, &desc))
         return NULL;
@@ -232,11 +232,11 @@ weir_tensor *dlpack_import(weir_device *d, PyObject *capsule)
     if (!t)
         return NULL;
     const size_t      bytes = weir_tensor_bytes(t), size = weir_dtype_size(desc.dtype);
-    const void *const rows = weir_py_rows(in.tensor, bytes / size, size, &room);
+    const void *const rows = weir_py_rows(in.tensor, bytes / size, size, &gathered);
     const weir_status s = bytes == 0 ? weir_write_fill(t, 0)
                           : rows     ? weir_write(t, rows, bytes)
                                      : weir_fail(WEIR_ERR_NOMEM, "dlpack_import: out of memory");
-    free(room);
+    free(gathered);
     if (s == WEIR_OK)
         weir_py_close(capsule, &in);
     else

@@ -101,39 +101,39 @@ LONG_CALL(weir_device_sync)
 }
 
 /* A sequence of at most WEIR_MAX_DIMS integers; the rest is 0. */
-%typemap(in) (int ndim, const int64_t *dim) (int64_t room[WEIR_MAX_DIMS]) {
-    if (!weir_py_dims($input, &$1, room))
+%typemap(in) (int ndim, const int64_t *dim) (int64_t buffer[WEIR_MAX_DIMS]) {
+    if (!weir_py_dims($input, &$1, buffer))
         SWIG_fail;
-    $2 = room;
+    $2 = buffer;
 }
-%typemap(in) const int64_t * (int64_t room[WEIR_MAX_DIMS], int n) {
+%typemap(in) const int64_t * (int64_t buffer[WEIR_MAX_DIMS], int n) {
     if ($input == Py_None)
         $1 = NULL;
-    else if (weir_py_dims($input, &n, room))
-        $1 = room;
+    else if (weir_py_dims($input, &n, buffer))
+        $1 = buffer;
     else
         SWIG_fail;
 }
-%typemap(in) const int *axes (int room[WEIR_MAX_DIMS]) {
+%typemap(in) const int *axes (int buffer[WEIR_MAX_DIMS]) {
     if ($input == Py_None)
         $1 = NULL;
-    else if (weir_py_axes($input, room))
-        $1 = room;
+    else if (weir_py_axes($input, buffer))
+        $1 = buffer;
     else
         SWIG_fail;
 }
-%typemap(in) int64_t [2] (int64_t room[WEIR_MAX_DIMS], int n) {
-    if (!weir_py_dims($input, &n, room))
+%typemap(in) int64_t [2] (int64_t buffer[WEIR_MAX_DIMS], int n) {
+    if (!weir_py_dims($input, &n, buffer))
         SWIG_fail;
     if (n != 2) {
         PyErr_SetString(PyExc_ValueError, "expected two integers: (height, width)");
         SWIG_fail;
     }
-    $1 = room;
+    $1 = buffer;
 }
 
 /* A size is the result. */
-%typemap(in, numinputs=0) size_t *arena_peak (size_t room) "$1 = &room;"
+%typemap(in, numinputs=0) size_t *arena_peak (size_t peak) "$1 = &peak;"
 %typemap(argout) size_t *arena_peak {
     Py_XDECREF($result);
     $result = PyLong_FromSize_t(*$1);

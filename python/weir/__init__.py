@@ -20,7 +20,7 @@ from .errors import (BudgetError, DeviceError, DtypeError, Error, FileError,  # 
 
 __version__ = capi.weir_version()
 
-# The modules of scripts, and where the other names come from.
+# Modules that are imported at their first use, and names that come from such modules.
 MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "model", "module",
            "opt", "optimizer", "plot", "singa_wrap", "snapshot", "tensor", "utils")
 _NAMES = {
@@ -32,9 +32,9 @@ _NAMES = {
     "torch_names": ("load_torch_state_dict",),
     "settings": ("autocast", "cpu", "no_grad", "progress", "set_seed", "show_config"),
 }
-_HOME = {name: home for home, names in _NAMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = ["Error", "errors", *MODULES, *_HOME]
+__all__ = ["Error", "errors", *MODULES, *_MODULE_OF]
 
 
 class _TensorModule(types.ModuleType):
@@ -49,8 +49,8 @@ tensor.__class__ = _TensorModule
 
 
 def __getattr__(name):
-    if name in _HOME:
-        value = getattr(importlib.import_module(f"weir.{_HOME[name]}"), name)
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(f"weir.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
     if name in MODULES:

@@ -1,4 +1,4 @@
-"""core - devices, element types and values: what every module of the package stands on.
+"""core - devices, element types and values, on which every module of the package builds.
 
 A Device wraps one of the core. Its tape is off except inside Device.taped(): raw functions
 (weir.singa_wrap) compute, operators (weir.autograd) compute and remember.
@@ -133,7 +133,7 @@ class Device:
 
     @property
     def is_host(self):
-        """Does its memory lie where NumPy and others can see it?"""
+        """True if its memory is host memory, which NumPy and others can read."""
         return self.name == "cpu"
 
     @property
@@ -210,7 +210,7 @@ class Device:
     def SetBudget(self, budget):
         """The most that a whole step may take, of graphs planned from now on: bytes as a number or
         a text ("512MB", "0.5GiB", "75%" of what the step takes without); None: any. With the graph
-        off bytes (not a share) hold from now on: results are dropped and made anew on demand."""
+        off bytes (not a share) hold from now on: results are dropped and recomputed on demand."""
         capi.weir_device_set_budget(self.handle, None if budget is None else str(budget))
 
     set_budget = SetBudget
@@ -363,7 +363,7 @@ _inside = threading.local()
 
 
 def in_operator():
-    """Does an operator of a script run on this thread?"""
+    """True while an operator of a script runs on this thread."""
     return getattr(_inside, "operator", False)
 
 
@@ -387,14 +387,14 @@ def scratch():
 
 
 class Value:
-    """Elements of one type and shape on a device, made at the first need."""
+    """Elements of one type and shape on a device; memory is allocated at the first use."""
 
     __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph", "_version",
                  "_shared")
 
     def __init__(self, device, dtype, shape):
-        self._shared = False        # others may have the same elements: copied before a change
-        self._version = 0           # goes up when elements change: views look again
+        self._shared = False        # others may share the elements: copied before a change
+        self._version = 0           # increases when elements change: views are derived again
         self.device = device
         self.dtype = dtype
         self.shape = shape
@@ -429,16 +429,16 @@ class Value:
 
     @property
     def recorded(self):
-        """Is it a result of the recording at hand?"""
+        """True if it is a result of the current recording."""
         return self._graph != 0 and self._graph == self.device.graph_number
 
     def share(self):
-        """Others have these elements and are not to see changes: those happen in a copy."""
+        """Others share these elements and must not see changes: a change happens in a copy."""
         self._shared = not self._state
 
     @property
     def owned(self):
-        """Has it memory of its own that it may be written in, or none yet?"""
+        """True if it has memory of its own that may be written, or no memory yet."""
         return self._state
 
     def state(self):
@@ -456,8 +456,8 @@ class Value:
     def count(self):
         return math.prod(self.shape)
 
-    def room(self):
-        """The handle, for writing: never filled before."""
+    def writable(self):
+        """The handle, for writing: memory is made at the first call and not filled."""
         if self._handle is None:
             self._handle = capi.weir_state(self.device.handle, self.desc, None)
         self._written = True
@@ -466,9 +466,9 @@ class Value:
 
     @property
     def handle(self):
-        """The handle, for reading; what nobody has written yet is 0."""
+        """The handle, for reading; elements that were never written are 0."""
         if not self._written:
-            capi.weir_write_fill(self.room(), 0.0)
+            capi.weir_write_fill(self.writable(), 0.0)
         if self._shared and self.device.recording and not self.recorded:
             self._can_change()      # a graph is to see changes: they happen in this memory
         return self._handle
@@ -486,22 +486,22 @@ class Value:
         capi.weir_assign(self.handle, handle)
 
     def fill(self, x):
-        """One value everywhere. A value nobody has written yet has it at once; while recording it
+        """One value everywhere. A value that was never written has it at once; while recording it
         is set again at each run, so what the graph changes afterwards starts from it."""
         whole = isinstance(x, int) and not is_float(self.dtype)
         fill = capi.weir_fill_int if whole else capi.weir_fill
         if not self._written or not self.device.recording and self._state:
             if whole:
                 with self.device.at_once():
-                    capi.weir_assign(self.room(), fill(self.device.handle, self.desc, x))
+                    capi.weir_assign(self.writable(), fill(self.device.handle, self.desc, x))
             else:
-                capi.weir_write_fill(self.room(), float(x))
+                capi.weir_write_fill(self.writable(), float(x))
             if not self.device.recording:
                 return
         self.put(fill(self.device.handle, self.desc, x if whole else float(x)))
 
     def _can_change(self):
-        """May the memory be written in place? A result becomes a state of the device for it."""
+        """True if the memory may be written in place; a result becomes a device state first."""
         if not self._state:
             try:
                 if self._shared and not self.recorded:
@@ -524,9 +524,9 @@ class Value:
             wide = capi.weir_input(self.device.handle, (capi.WEIR_F32, self.shape))
             capi.write(wide, array)
             with self.device.at_once():
-                capi.weir_assign(self.room(), wide)
+                capi.weir_assign(self.writable(), wide)
         else:
-            capi.write(self.room(), array)
+            capi.write(self.writable(), array)
 
     def read(self):
         """A new NumPy array. While the value is only recorded: StateError."""

@@ -1,6 +1,6 @@
-"""create - tensors for who comes from NumPy or PyTorch: zeros, ones, full, arange, rand, randn...
+"""create - constructors that NumPy and PyTorch users expect: zeros, ones, full, arange, randn, ...
 
-All are made at once, while the device records, too. dtype is a name, a NumPy type or SINGA's
+All compute at once, even while the device records. dtype is a name, a NumPy type or SINGA's
 number, float32 by default; requires_grad makes autograd.backward give the gradient.
 """
 import math
@@ -63,14 +63,14 @@ def arange(start, stop=None, step=1, dtype=None, device=None):
 def rand(*shape, lo=0.0, hi=1.0, dtype="float32", device=None, requires_grad=False):
     """Uniform in [lo, hi)."""
     t = interop.empty(_sizes(shape), dtype, device, requires_grad)
-    capi.weir_write_uniform(t.data.value.room(), lo, hi)
+    capi.weir_write_uniform(t.data.value.writable(), lo, hi)
     return t
 
 
 def randn(*shape, mean=0.0, std=1.0, dtype="float32", device=None, requires_grad=False):
     """Normal."""
     t = interop.empty(_sizes(shape), dtype, device, requires_grad)
-    capi.weir_write_normal(t.data.value.room(), mean, std)
+    capi.weir_write_normal(t.data.value.writable(), mean, std)
     return t
 
 

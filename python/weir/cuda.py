@@ -1,7 +1,7 @@
-"""cuda - NVIDIA cards: how many there are, and the one device of each that everybody shares.
+"""cuda - NVIDIA cards: how many there are, and the one shared device of each.
 
-Nothing is loaded before somebody asks. Libraries of CUDA that were installed as wheels for this
-Python are made known to the core first ($WEIR_CUDA_LIBS, unless it is set).
+The plugin is loaded at the first question. CUDA's libraries may be wheels installed for this
+Python: $WEIR_CUDA_LIBS, unless it is set, tells the core where they are.
 """
 import glob
 import os
@@ -16,7 +16,7 @@ _why = ""
 _open = {}
 
 
-def _tell_where_wheels_are():
+def _find_wheels():
     folders = [folder for path in sys.path if path
                for folder in sorted(glob.glob(os.path.join(path, "nvidia", "*", "lib")))]
     if folders:
@@ -24,10 +24,10 @@ def _tell_where_wheels_are():
 
 
 def count():
-    """Cards that can be used; 0 too where there is no driver or no plugin (why says which)."""
+    """The number of usable cards; 0 without a driver or a plugin (why says which is missing)."""
     global _count, _why
     if _count is None:
-        _tell_where_wheels_are()
+        _find_wheels()
         found = capi.weir_device_count("cuda")
         _count = max(found, 0)
         _why = (capi.weir_error() if found < 0 else
@@ -36,12 +36,12 @@ def count():
 
 
 def why():
-    """A sentence about why there is no card; "" if there is one."""
+    """Why no card can be used, as a sentence; "" if one can."""
     return "" if count() else _why
 
 
-def card(number):
-    """The device of a card; asked for again it is the same one, reset."""
+def gpu(number):
+    """The device of a card: always the same one, reset at each call."""
     if not isinstance(number, int) or isinstance(number, bool):
         raise TypeError(f"a card has a number, not {number!r}")
     if not count():
@@ -56,17 +56,17 @@ def card(number):
 
 def memory(number):
     """(free, total) bytes of a card."""
-    counts = _shown(number).memory()
+    counts = _open_gpu(number).memory()
     return counts.unused, counts.total
 
 
 def query(number, verbose=False):
-    """What a card is, in a line; verbose: and what works on it, in several."""
-    text = _shown(number).info()
+    """A line that describes a card; verbose: several, with what runs on it."""
+    text = _open_gpu(number).info()
     return text if verbose else next(
         (line for line in text.splitlines() if line.startswith("card ")), text)
 
 
-def _shown(number):
-    """The device of a card, left as it is."""
-    return _open[number] if number in _open else card(number)
+def _open_gpu(number):
+    """The device of a card, not reset if it is open."""
+    return _open[number] if number in _open else gpu(number)

@@ -30,7 +30,7 @@ _SIZES = {"F32": 4, "F64": 8, "F16": 2, "BF16": 2, "I32": 4, "I64": 8, "U8": 1, 
 
 @contextlib.contextmanager
 def _written(path):
-    """A binary file that takes the path's place if nothing goes wrong."""
+    """A binary file that replaces the path unless an exception is raised."""
     path = os.fspath(path)
     handle, work = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".weir-")
     try:
@@ -172,7 +172,7 @@ def _load(path, view, names, device):
             raise DtypeError(f"{path}: '{name}' has elements of type {kind}, which are not "
                              "supported")
         t = interop.empty(shape, _TYPES[kind], device)
-        handle = t.data.value.room()
+        handle = t.data.value.writable()
         if end > begin:
             with view[start + begin:start + end] as part:
                 capi.write(handle, part)
@@ -187,7 +187,7 @@ def _mapped(path):
         if os.fstat(f.fileno()).st_size == 0:
             yield memoryview(b"")
             return
-        with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as room, memoryview(room) as view:
+        with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
             yield view
 
 

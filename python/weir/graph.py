@@ -1,10 +1,10 @@
-"""graph - a recorded, planned step as an object: run it, ask what it needs, look at its plan.
+"""graph - a recorded and planned step: run it, read its statistics, show its plan.
 
     with dev.graph() as step:
         loss = ...
     step.run()
 
-Tensors that are alive at the end of the block are kept: each run writes them anew.
+Tensors that are alive at the end of the block are kept: each run writes them again.
 """
 import json
 import os

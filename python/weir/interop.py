@@ -36,7 +36,7 @@ def wrap(handle, device, requires_grad=False):
 
 
 def empty(shape, dtype, device=None, requires_grad=False):
-    """A Tensor that nobody has written."""
+    """A Tensor whose elements are not written yet."""
     return Tensor(shape=singa.to_shape(shape), device=core.cpu() if device is None else device,
                   dtype=core.dtype_number(dtype), requires_grad=requires_grad,
                   stores_grad=requires_grad)

@@ -33,8 +33,8 @@ def plan_options(level=0, disable=None, budget=None, policy=None, placement=None
     "75%" of what it takes without). policy: how it is met ("auto", "dtr", ...; README has a table).
     placement: how offsets are found ("auto", "tstack", "exact", ...). measure: kernels are timed
     while planning, else times are estimated. cache: a folder that keeps plans; "": none; None:
-    $WEIR_PLAN_CACHE. guided: so many steps are measured, then the graph is planned again if they
-    took other times than predicted. None of them changes a bit of what is computed, but for
+    $WEIR_PLAN_CACHE. guided: the number of steps to measure, after which the graph is planned again
+    if their times differ from the prediction. No option changes a bit of what is computed, except
     policies that say so.
     """
     texts = {"disable": pass_names(disable), "budget": None if budget is None else str(budget),

@@ -1,4 +1,4 @@
-"""settings - what holds for the whole package: seed, gradients on or off, what was built in."""
+"""settings - settings of the whole package: seed, gradients on or off, mixed precision."""
 import contextlib
 import platform
 
@@ -34,7 +34,7 @@ def autocast(dtype="bfloat16", device=None):
 
 
 def set_seed(seed, device=None):
-    """Starts the random numbers of a device (the default one) anew: initialisers, dropout."""
+    """Seeds the random numbers of a device (the default one): initialisers, dropout."""
     (core.cpu() if device is None else device).SetRandSeed(seed)
 
 

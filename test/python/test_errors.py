@@ -166,6 +166,6 @@ def test_wrong_buffers():
         capi.write(x, np.zeros((4, 4), np.float32)[::2, ::2])
     with pytest.raises(TypeError):
         capi.write(x, 3.0)
-    room = (ctypes.c_float * 4)()
-    capi.read(x, room)
-    assert list(room) == [1, 1, 1, 1]
+    elements = (ctypes.c_float * 4)()
+    capi.read(x, elements)
+    assert list(elements) == [1, 1, 1, 1]

@@ -351,10 +351,10 @@ def test_npz_cut(tmp_path):
         path.write_bytes(whole[:size])
         with pytest.raises(errors.FileError):
             weir.load_npz(path)
-    room = io.BytesIO()
-    with zipfile.ZipFile(room, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("a.npy", b"\x93NUMPY\x01\x00\xff\xff{")
-    path.write_bytes(room.getvalue())
+    path.write_bytes(buffer.getvalue())
     with pytest.raises(errors.FileError):
         weir.load_npz(path)
 

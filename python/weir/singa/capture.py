@@ -124,7 +124,7 @@ def _ready_to_change(value):
 def _twin(t):
     """A Tensor like t with memory of its own."""
     twin = Tensor(t.shape, t.device, t.dtype, requires_grad=t.requires_grad)
-    twin.data.value.room()
+    twin.data.value.writable()
     return twin
 
 
@@ -158,7 +158,7 @@ class Capture:
         return found.run()
 
     def _record(self, key, function, args, kwargs, tensors, private):
-        self._by_signature.pop(key, None)       # its memory goes before the new one is planned
+        self._by_signature.pop(key, None)       # frees its memory before the new one is planned
         self._last = None
         found = Recording(tensors[0].device, function, args, kwargs, tensors, private,
                           _plan(*key[0]))

@@ -139,7 +139,7 @@ def device_query(id, verbose=False):
     return singa.Platform.DeviceQuery(id, verbose)
 
 
-# ---- OpenCL: there is none ----
+# ---- OpenCL: not supported ----
 
 def _need_opencl():
     if not singa.USE_OPENCL:

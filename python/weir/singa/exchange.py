@@ -65,7 +65,7 @@ class Exchange:
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """A DLPack capsule, of version 1 if max_version allows. copy: True a copy, False never one,
-        None if need be: read-only memory for who cannot be told so."""
+        None if needed: of read-only memory for a consumer before DLPack 1.0."""
         if stream is not None:
             raise BufferError("a CPU tensor has no stream")
         if dl_device is not None and tuple(dl_device) != (CPU, 0):

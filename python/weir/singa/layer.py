@@ -167,7 +167,7 @@ class BinaryCrossEntropy(Layer):
 class Dropout(Layer):
     def __init__(self, ratio=0.5):
         super().__init__()
-        elementwise.Dropout(0, ratio)     # refuses a ratio that is none
+        elementwise.Dropout(0, ratio)     # refuses an invalid ratio
         self.ratio = ratio
 
     def forward(self, x):

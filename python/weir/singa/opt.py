@@ -176,7 +176,7 @@ class Optimizer:
             self.lr_value = Tensor(data=singa.result(self._rate_now(), device), requires_grad=False)
             self.lr_value.data.value.state()        # its memory is the device's from now on
         self._schedules = []
-        self._vector = None         # rate and numbers, where the core is to read them anew
+        self._vector = None         # rate and numbers, which the core reads at each run
         self._keys = {}             # (name, id of a parameter's value) -> key of its state
         self._owners = {}           # key -> that value, which lives as long as the state
         for table in self.tables:

@@ -20,9 +20,9 @@ def _raw(desc, data):
     dtype, shape = desc
     raw = singa.Tensor(shape, core.scratch(), core.singa_dtype(dtype))
     if data is None:
-        capi.weir_write_fill(raw.value.room(), 0.0)
+        capi.weir_write_fill(raw.value.writable(), 0.0)
     else:
-        capi.write(raw.value.room(), data)
+        capi.write(raw.value.writable(), data)
     return raw
 
 

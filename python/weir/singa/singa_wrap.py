@@ -97,7 +97,7 @@ class Platform:
         del init_mb
         if not cuda.count():
             raise DeviceError(f"there is no CUDA device: {cuda.why()}")
-        return [cuda.card(number) for number in device_ids]
+        return [cuda.gpu(number) for number in device_ids]
 
 
 def InitLogging(name=""):

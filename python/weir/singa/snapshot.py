@@ -1,7 +1,7 @@
 """snapshot - Snapshot: named tensors in one file, "<name>.npz". (SINGA's class fails when used.)
 
 A file is written beside its place and moved there by close(), so that it is there whole or not at
-all. close() comes by itself when the object goes, at the end of a with block or of the program.
+all. close() is called when the object is deleted, at the end of a with block or of the program.
 """
 import os
 import tempfile
@@ -35,7 +35,7 @@ class Snapshot:
         self._writer.add(param_name, np.asarray(array))
 
     def read(self):
-        """{name: Tensor} of a file; errors.FileError if it is none."""
+        """{name: Tensor} of a file; errors.FileError if it is not a snapshot."""
         if self.mode:
             raise errors.StateError("a snapshot that is open for writing")
         try:

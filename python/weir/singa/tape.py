@@ -69,7 +69,7 @@ class Operator:
         return results
 
     def _remember(self, device, handles, results):
-        """What a gradient of this call is asked for with: hollow handles."""
+        """Keeps hollow handles of inputs and results, with which gradients are requested."""
         self._call = results and (device, [capi.weir_hollow(handle) for handle in handles],
                                   [capi.weir_hollow(y.handle) for y in results])
 

@@ -20,24 +20,24 @@ def set_training(on):
     _training = on
 
 
-_quiet = 0      # blocks of no_grad that are open
+_no_grad_blocks = 0     # open blocks of no_grad
 
 
 @contextlib.contextmanager
 def no_grad():
-    """Inside, nothing is remembered for gradients, whatever autograd.training says; the other
-    things it decides (dropout, statistics of batches) stay as they are."""
-    global _quiet
-    _quiet += 1
+    """Inside, no call is remembered for gradients, whatever autograd.training is; what else
+    that decides (dropout, batch statistics) does not change."""
+    global _no_grad_blocks
+    _no_grad_blocks += 1
     try:
         yield
     finally:
-        _quiet -= 1
+        _no_grad_blocks -= 1
 
 
 def taping():
-    """Are calls remembered for gradients?"""
-    return is_training() and not _quiet
+    """True if calls are remembered for gradients."""
+    return is_training() and not _no_grad_blocks
 
 
 class Taped:

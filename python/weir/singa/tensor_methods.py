@@ -336,7 +336,7 @@ class Methods(Taped):
         return type(self)(data=CTensor(self.data), requires_grad=False)
 
     def backward(self, dy=None):
-        """Pairs (Tensor, gradient) of autograd.backward; that there are none is an error."""
+        """Pairs (Tensor, gradient) of autograd.backward; an error if there are no pairs."""
         pairs = list(backward(self, dy))
         if not pairs:
             raise no_gradient(self)

@@ -17,7 +17,7 @@ from ..tensor import Tensor
 
 
 def first_tensor(xs):
-    """The first Tensor among arguments and lists of them; None if there is none."""
+    """The first Tensor among arguments and lists of them, or None."""
     for x in xs:
         if isinstance(x, Tensor):
             return x

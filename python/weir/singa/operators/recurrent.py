@@ -17,7 +17,7 @@ _GATES = {LSTM: 4, GRU: 3}
 
 
 def weight_shapes(handle, features):
-    """Shapes of the parts of the vector of weights, in their order; x has so many features."""
+    """Shapes of the parts of the weight vector, in order; features: size of x's last axis."""
     if handle.mode not in _GATES:
         raise InvalidError(f"_RNN: the handle has mode {handle.mode}, must be 2 (LSTM) or 3 (GRU)")
     ways = 2 if handle.bidirectional else 1

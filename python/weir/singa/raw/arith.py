@@ -2,7 +2,7 @@
 
 float32 with float32 gives float32, integers with integers int32; all else meets in float32, as any
 tensor with a Python number does. Beyond SINGA: float64 stays float64, int64 stays int64, sums and
-products over axes of integers are int64. Nothing of integers goes through floats, as it does in
+products over axes of integers are int64. No integer is converted to a float, as happens in
 SINGA: they are computed by the core as integers, which wrap, and become float32 at the end where
 the rule says so.
 
@@ -118,7 +118,7 @@ def with_number(op, x, c, swap=False):
 
 
 def exact(op, c, swap, dtype):
-    """Is op of integers and the integer c one? A power with a negative exponent is none."""
+    """True if op of integers and the integer c is an integer: not a power with c < 0."""
     return op in _WHOLE or op is capi.weir_pow and (dtype == kInt64 if swap else c >= 0)
 
 

@@ -388,11 +388,11 @@ def _scaled(add, alpha, beta, v, M):
 # ---- random fills, in place ----
 
 def _draw(out, at_once, draw, *args):
-    """Fills out. While recording, the numbers are drawn anew at each run of the graph."""
+    """Fills out. While recording, each run of the graph draws new numbers."""
     value = out.value
     device = value.device
     if at_once and is_float(value.dtype) and not device.recording and value.owned:
-        at_once(value.room(), *args)
+        at_once(value.writable(), *args)
         return out
     dtype = capi.WEIR_F64 if value.dtype == kDouble else capi.WEIR_F32
     return _into(out, draw(device.handle, (dtype, value.shape), *args))

@@ -119,8 +119,8 @@ def squeezed(shape, axis=None):
     for a in axes:
         if not -len(shape) <= a < len(shape) or shape[a] != 1:
             raise ValueError(f"squeeze: axis {a} of shape {shape}")
-    gone = {a % len(shape) for a in axes}
-    return tuple(size for a, size in enumerate(shape) if a not in gone)
+    dropped = {a % len(shape) for a in axes}
+    return tuple(size for a, size in enumerate(shape) if a not in dropped)
 
 
 def SliceRows(t, start, end):

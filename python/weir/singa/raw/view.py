@@ -1,7 +1,7 @@
-"""view - values that look at the elements of another in a different order or shape.
+"""view - values that show the elements of another in a different order or shape.
 
-What is written through a view goes to the value it looks at, and what happens to that is seen
-through the view: it looks again whenever the elements changed since.
+A write through a view changes the base; a change of the base is seen through the view, which
+derives its handle again when the base has a newer version.
 """
 import numpy as np
 
@@ -11,7 +11,7 @@ from weir.core import Value, is_float
 
 
 class View(Value):
-    """A value whose elements are another's. A view of a view looks at the same value."""
+    """A value whose elements are its base's. A view of a view has the same base."""
 
     __slots__ = ("base",)
 
@@ -20,9 +20,9 @@ class View(Value):
         self.base = base
         self._state = False
         if base.written:
-            self._look()
+            self._derive()
 
-    def look(self, handle):
+    def derive(self, handle):
         """The view of a handle of the base's value."""
         raise NotImplementedError
 
@@ -30,8 +30,8 @@ class View(Value):
         """The handle of the base's shape whose view is the given one."""
         raise NotImplementedError
 
-    def _look(self):
-        self._handle = self.look(self.base.handle)
+    def _derive(self):
+        self._handle = self.derive(self.base.handle)
         self._graph = self.base._graph
         self._version = self.base.version
 
@@ -46,7 +46,7 @@ class View(Value):
     @property
     def handle(self):
         if self._handle is None or self._version != self.base.version:
-            self._look()
+            self._derive()
         return self._handle
 
     @property
@@ -56,7 +56,7 @@ class View(Value):
     def share(self):
         self.base.share()
 
-    def room(self):
+    def writable(self):
         raise errors.StateError("a view has no memory of its own")
 
     def state(self):
@@ -90,7 +90,7 @@ class Transposed(View):
     def inverse(self):
         return tuple(int(a) for a in np.argsort(self.axes))
 
-    def look(self, handle):
+    def derive(self, handle):
         return capi.weir_transpose(handle, self.axes)
 
     def back(self, handle):
@@ -114,7 +114,7 @@ class Reshaped(View):
         self.base.state()
         return self.handle
 
-    def look(self, handle):
+    def derive(self, handle):
         return capi.weir_reshape(handle, self.shape)
 
     def back(self, handle):
