@@ -32,12 +32,13 @@ weir_sources(cpu_isa src/device/cpu/kernels attention_isa elementwise_isa loss_i
     norm_isa pair_isa pool2d_isa reduce_isa sign_isa softmax_isa update_isa)
 
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad tape)
+weir_sources(graph src/graph/compile compile recording run step)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
-weir_sources(graph src/graph/frontend autocast record step value)
+weir_sources(graph src/graph/frontend autocast record value)
 weir_sources(graph src/graph/ir format graph session)
 weir_sources(graph src/graph/passes fuse fuse_cast fuse_group order relu_sign_bits remat_cast
     simplify)
-weir_sources(graph src/graph/plan liveness lowering overlap streams)
+weir_sources(graph src/graph/plan liveness lowering overlap settle streams)
 weir_sources(graph src/graph/report cost dot dump json svg timeline)
 weir_sources(graph src/graph/runtime execute measure profile)
 

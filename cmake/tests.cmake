@@ -34,9 +34,9 @@ weir_sources(test_op test/graph/ops autograd compare draw edge index masked mist
     table_recurrent table_reduce table_slice table_update trial way)
 weir_test(op WHOLE)     # its cases are rows of the op tables
 weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip grad leaf versions vjp)
-weir_sources(test_graph test/graph/compile fault half handles levels several)
+weir_sources(test_graph test/graph/compile buffering fault half handles levels several step)
 weir_sources(test_graph test/graph/eager evict evict_hazard)
-weir_sources(test_graph test/graph/frontend autocast buffering custom_op memory record step)
+weir_sources(test_graph test/graph/frontend autocast custom_op memory record)
 weir_sources(test_graph test/graph/ir scope)
 weir_sources(test_graph test/graph/memory/bounds bound)
 weir_sources(test_graph test/graph/memory/budget budget cache frontier offloaded_state

@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "graph/ir/graph.h"
 #include "graph/autodiff/tape.h"
+#include "graph/ir/session.h"
 
 void weir_segment_free(weir_segment *s)
 {

@@ -16,6 +16,7 @@
 #include "core/tensor.h"
 #include "graph/autodiff/checkpoint_function.h"
 #include "graph/ir/graph.h"
+#include "graph/ir/session.h"
 #include "graph/ops/op.h"
 #include "graph/autodiff/tape.h"
 

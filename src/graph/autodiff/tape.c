@@ -5,6 +5,7 @@
 
 #include "core/status.h"
 #include "graph/autodiff/checkpoint_function.h"
+#include "graph/eager/evict.h"
 #include "graph/ir/graph.h"
 #include "graph/ops/op.h"
 
@@ -167,6 +168,8 @@ weir_status weir_changed(weir_session *s, const weir_tensor *t, uint64_t *when, 
         *by = b->changed_by;
         return WEIR_OK;
     }
+    if (weir_evict_fix(b) != WEIR_OK)
+        return weir_error_status();
     const uint32_t store = weir_graph_store_of(s->recording, b);
     if (store == WEIR_NONE)
         return weir_error_status();

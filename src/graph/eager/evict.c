@@ -316,6 +316,15 @@ static void forget(weir_block *b)
     weir_origin_orphaned(b->origin);
 }
 
+static void evict_free(weir_evict *e)
+{
+    weir_pool_set_limit(e->s->dev, SIZE_MAX);
+    weir_lineage_free(&e->lineage);
+    weir_vec_free(&e->frames);
+    weir_vec_free(&e->fixed);
+    weir_mem_free(e);
+}
+
 weir_status weir_evict_limit(weir_session *s, size_t bytes)
 {
     weir_device *const d = s->dev;
@@ -327,6 +336,7 @@ weir_status weir_evict_limit(weir_session *s, size_t bytes)
         if (!s->evict)
             return WEIR_ERR_NOMEM;
         s->evict->s = s;
+        s->evict_free = evict_free;
         s->evict->lineage.owner = s->evict;
         s->evict->lineage.classes = weir_dtr_reach_of((weir_dtr_rule)s->rule) == WEIR_DTR_CLASS;
     }
@@ -355,15 +365,4 @@ weir_status weir_device_set_policy(weir_device *d, const char *policy)
     if (s->evict)
         s->evict->lineage.classes = weir_dtr_reach_of(rule) == WEIR_DTR_CLASS;
     return WEIR_OK;
-}
-
-void weir_evict_free(weir_evict *e)
-{
-    if (!e)
-        return;
-    weir_pool_set_limit(e->s->dev, SIZE_MAX);
-    weir_lineage_free(&e->lineage);
-    weir_vec_free(&e->frames);
-    weir_vec_free(&e->fixed);
-    weir_mem_free(e);
 }

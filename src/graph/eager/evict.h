@@ -7,7 +7,6 @@
 
 /* The session's budget with the graph off; SIZE_MAX: none. */
 weir_status weir_evict_limit(weir_session *s, size_t bytes);
-void        weir_evict_free(weir_evict *e);
 
 /* weir_run_once under the budget: inputs that are gone are made anew, others may go for it. */
 weir_status weir_evict_run(weir_evict *e, const weir_call *c, weir_tensor *const *in,

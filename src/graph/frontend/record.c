@@ -246,6 +246,8 @@ static weir_status append_node(weir_recording *r)
     n->region = r->s->phase == WEIR_FORWARD ? r->s->region : 0;
     n->dead = true;             /* until it is whole */
     for (int i = 0; i < r->call.nin; i++) {
+        if (weir_evict_fix(r->in[i]->block) != WEIR_OK)
+            return weir_error_status();
         const uint32_t store = weir_graph_store_of(g, r->in[i]->block);
         if (store == WEIR_NONE)
             return weir_error_status();

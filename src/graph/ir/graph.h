@@ -13,11 +13,11 @@
 #define WEIR_GRAPH_IR_GRAPH_H
 
 #include "core/elementwise.h"
+#include "core/phase.h"
 #include "core/status.h"
 #include "core/tensor.h"
 #include "core/vec.h"
 #include "device/memory/block.h"
-#include "graph/ir/session.h"
 #include "weir/graph.h"
 
 #define WEIR_NONE UINT32_MAX
@@ -62,10 +62,11 @@ typedef enum weir_graph_state {
 } weir_graph_state;
 
 struct weir_plan;
+struct weir_session;
 
 struct weir_graph {
     weir_device     *dev;       /* referenced */
-    weir_session    *session;
+    struct weir_session *session;       /* of dev */
     weir_graph_state state;
     uint64_t         id;
     uint32_t         depth;     /* scopes open outside it */
@@ -99,8 +100,8 @@ struct weir_graph {
     uint64_t          runs;
 };
 
-/* The storage of a block as this recording sees it, WEIR_NONE when memory is short. A block of
- * another recording is an error (ERR_STATE). */
+/* The storage of a block as this recording sees it, WEIR_NONE when memory is short. The block's
+ * value is there to stay (weir_evict_fix). */
 uint32_t weir_graph_store_of(weir_graph *g, weir_block *b);
 
 /* The value for a view of a storage: an equal one if there is one. WEIR_NONE when memory is short.
@@ -133,9 +134,6 @@ static inline weir_store *weir_store_at(const weir_graph *g, uint32_t value)
 /* A node as a call: layouts copied into in/out (room for WEIR_EW_MAX_IN and WEIR_MAX_OUT). */
 weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *in,
                          weir_layout *out);
-
-/* The device closes while the graph is being recorded: from now on it can only be freed. */
-void weir_graph_abandon(weir_graph *g);
 
 /* Checks the invariants above; an assert-like sentence about the first violation. */
 weir_status weir_graph_check(const weir_graph *g);

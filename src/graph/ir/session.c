@@ -5,7 +5,6 @@
 
 #include "core/status.h"
 #include "core/tensor.h"
-#include "graph/eager/evict.h"
 #include "graph/ir/graph.h"
 
 static void session_destroy(weir_ref *self)
@@ -58,14 +57,14 @@ static void session_free(void *session)
 {
     weir_session *s = session;
 
-    if (s->recording)               /* if the user owns it, it can only be freed from now on */
-        weir_graph_abandon(s->recording);
-    weir_graph_free(s->anonymous);
+    if (s->close)
+        s->close(s);
     weir_scope_unwind(s, 0);
     release_down_to(s, 0);
     while (s->freed)
         drop_freed(s);
-    weir_evict_free(s->evict);
+    if (s->evict)
+        s->evict_free(s->evict);
     s->evict = NULL;
     weir_vec_free(&s->pairs);
     weir_vec_free(&s->outer_casts);
@@ -155,25 +154,6 @@ weir_tensor *weir_escape(weir_tensor *t)
         }
     }
     return t;
-}
-
-weir_tensor *weir_keep(weir_tensor *t)
-{
-    if (!t)
-        return (void)weir_spoil(weir_fail_null("weir_keep", "the tensor")), NULL;
-    if (weir_device_check(t->dev, "weir_keep") != WEIR_OK)
-        return NULL;
-    weir_session *s = weir_session_of(t->dev);
-    if (!s)
-        return NULL;
-    if (weir_tensor_check_there("weir_keep", t) != WEIR_OK)
-        return NULL;
-    if (s->recording) {
-        if (!weir_vec_push(&s->recording->kept, t))
-            return NULL;
-        return weir_retain(t);
-    }
-    return weir_step_keep(s, t) == WEIR_OK ? t : NULL;
 }
 
 weir_status weir_no_grad_begin(weir_device *d)

@@ -47,7 +47,10 @@ typedef struct weir_session {
     int          verbosity, skip;   /* of the profile */
     char         budget[32];        /* of graphs that name none; "": none */
     int          rule;              /* weir_dtr_rule: what goes first with the graph off */
-    weir_evict  *evict;             /* owned; NULL until a budget is set for the graph off */
+    weir_evict  *evict;             /* owned; NULL until a budget is set for the graph off, */
+    void       (*evict_free)(weir_evict *e);            /* which brings its destructor */
+    void       (*close)(struct weir_session *s);        /* what becomes of the graphs when the
+                                                         * device closes; NULL: there was none */
 } weir_session;
 
 /* The device's session, made at first use. NULL when memory is short. */
@@ -64,8 +67,5 @@ void weir_session_bury(weir_session *s, weir_tensor *t, const char *gone);
 
 /* Closes scopes until `depth` are open. */
 void weir_scope_unwind(weir_session *s, uint32_t depth);
-
-/* weir_step's part of weir_keep: holds t until the next run of the step being computed, if any. */
-weir_status weir_step_keep(weir_session *s, weir_tensor *t);
 
 #endif

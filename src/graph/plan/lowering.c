@@ -1,68 +1,11 @@
-/* lowering.c - runs the passes over a closed recording and lowers it to the instruction list. */
+/* lowering.c - lowers a closed recording, as the passes left it, to the instruction list. */
 #include "graph/plan/plan.h"
-
-#include <string.h>
 
 #include "core/status.h"
 #include "core/attr.h"
 #include "device/memory/guard.h"
-#include "graph/runtime/execute.h"
-#include "graph/passes/passes.h"
+#include "graph/ir/pass_set.h"
 #include "graph/placement/placement.h"
-#include "graph/memory/budget/budget.h"
-
-static const char *const pass_name[WEIR_PASS_COUNT] = {
-#define X(ID, id) #id,
-    WEIR_PASSES(X)
-#undef X
-};
-
-static weir_status disable_one(const char *name, size_t n, uint32_t *set)
-{
-    for (int i = 0; i < WEIR_PASS_COUNT; i++)
-        if (strlen(pass_name[i]) == n && strncmp(pass_name[i], name, n) == 0) {
-            *set &= ~(1u << i);
-            return WEIR_OK;
-        }
-    return weir_fail(WEIR_ERR_INVALID,
-                     "plan options: there is no pass '%.*s'; the passes are fold, "
-                     "copies, cse, dce, mask, recast, fuse, order, inplace",
-                     (int)n, name);
-}
-
-weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set)
-{
-    const int level = o ? o->level : 0;
-
-    *set = level == WEIR_LEVEL_RECORDED ? 0 : (1u << WEIR_PASS_COUNT) - 1;
-    if (level < WEIR_LEVEL_RECORDED || level > 1)
-        return weir_fail(WEIR_ERR_INVALID, "plan options: level %d is none of -1, 0, 1", level);
-    for (const char *s = o && o->disable ? o->disable : ""; *s;) {
-        const size_t n = strcspn(s, ", ");
-        if (n > 0)
-            WEIR_TRY(disable_one(s, n, set));
-        s += n + strspn(s + n, ", ");
-    }
-    return WEIR_OK;
-}
-
-static weir_status run_passes(weir_graph *g, uint32_t passes)
-{
-    static const struct { weir_pass pass; weir_status (*run)(weir_graph *g); } list[] = {
-        {WEIR_PASS_FOLD, weir_pass_fold}, {WEIR_PASS_COPIES, weir_pass_copies},
-        {WEIR_PASS_CSE, weir_pass_cse},   {WEIR_PASS_DCE, weir_pass_dce},
-        {WEIR_PASS_MASK, weir_pass_mask}, {WEIR_PASS_RECAST, weir_pass_recast},
-        {WEIR_PASS_FUSE, weir_pass_fuse},
-        {WEIR_PASS_ORDER, weir_pass_order}};
-
-    weir_graph_compact(g);
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (passes >> list[i].pass & 1)
-            WEIR_TRY(list[i].run(g));
-    return weir_graph_check(g);
-}
-
-/* ---- lowering ---- */
 
 static bool plan_alloc(weir_plan *p, const weir_graph *g)
 {
@@ -193,51 +136,6 @@ weir_status weir_plan_build(weir_graph *g, uint32_t passes)
     return WEIR_OK;
 }
 
-weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
-{
-    g->placement = weir_place_named(options ? options->placement : NULL);
-    if (!g->placement)
-        return WEIR_ERR_INVALID;
-    if (options)
-        WEIR_TRY(weir_budget_check(options));
-    WEIR_TRY(run_passes(g, passes));
-    WEIR_TRY(weir_plan_build(g, passes));
-    weir_plan_options within = options ? *options : (weir_plan_options){0};
-    if (!within.budget && g->session->budget[0])
-        within.budget = g->session->budget;
-    if (within.budget)
-        WEIR_TRY(weir_budget_apply(g, passes, &within));
-    WEIR_TRY(weir_region_apply(g, passes));
-    return weir_plan_settle(g);
-}
-
-/* The spill store has room for what leaves. */
-static weir_status make_room(const weir_graph *g)
-{
-    size_t   bytes = 0;
-    uint64_t tickets = 0;
-
-    for (uint32_t i = 0; i < g->nodes.n; i++) {
-        const weir_spill_attr *a = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr);
-        if (!a)
-            continue;
-        if (!a->home && a->slot + a->bytes > bytes)
-            bytes = a->slot + a->bytes;
-        tickets = a->ticket + 1 > tickets ? a->ticket + 1 : tickets;
-    }
-    return tickets ? weir_device_spill(g->dev, bytes, (uint32_t)tickets) : WEIR_OK;
-}
-
-weir_status weir_plan_settle(weir_graph *g)
-{
-    const weir_device_queues *const q = g->dev->ops->queues;
-    const weir_rates                rates = g->dev->ops->rates(g->dev);
-
-    if (q)
-        WEIR_TRY(weir_plan_spread(g, q->count(g->dev), &rates));
-    return make_room(g);
-}
-
 void weir_plan_forget_replay(weir_plan *p)
 {
     if (p->replay)
@@ -258,7 +156,7 @@ void weir_plan_free(weir_plan *p)
     weir_mem_free(p->layouts);
     weir_mem_free(p->operands);
     weir_mem_free(p->pointers);
-    weir_reasons_free(p->reasons);
+    weir_ref_drop(p->reasons);
     weir_mem_free(p);
 }
 

@@ -1,5 +1,8 @@
-/* plan.h - the plan: a flat list of instructions whose operands are offsets in one arena or
- * external blocks. What runs is what is printed; a run decides nothing and allocates nothing. */
+/* plan.h - the plan of a step as a list of instructions.
+ * Defined in lowering.c, liveness.c, settle.c, overlap.c and streams.c.
+ *
+ * Operands are offsets in one arena or in external blocks. What runs is what is printed; a run
+ * decides nothing and allocates nothing. */
 #ifndef WEIR_GRAPH_PLAN_PLAN_H
 #define WEIR_GRAPH_PLAN_PLAN_H
 
@@ -54,11 +57,9 @@ typedef struct weir_plan {
     double        seconds;      /* of a step, as planned; 0: no budget */
     const char   *placement;    /* strategy asked for; NULL: auto */
     const char   *strategy;     /* that won */
-    struct weir_reasons *reasons;   /* budget/from_graph.h: what it was expanded from, or NULL */
+    struct weir_reasons *reasons;   /* referenced (budget/from_graph.h): what it was expanded from,
+                                     * or NULL */
 } weir_plan;
-
-/* Runs the passes and builds the plan of a closed recording, within a budget if there is one. */
-weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
 /* Lowers, places and resolves the graph's nodes as they are; a plan that exists is replaced. */
 weir_status weir_plan_build(weir_graph *g, uint32_t passes);
@@ -72,9 +73,6 @@ size_t weir_plan_resident(const weir_graph *g);
 
 /* What external storage i takes while it is on the device. */
 size_t weir_plan_taken(const weir_graph *g, uint32_t i);
-
-/* Values that the graph keeps in the spill file go there. */
-weir_status weir_plan_send(weir_graph *g);
 
 /* Offsets of operands and workspaces, from those of the items. */
 void weir_plan_resolve(weir_graph *g);

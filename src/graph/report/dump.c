@@ -2,7 +2,7 @@
  * offsets. */
 #include "core/status.h"
 #include "core/attr.h"
-#include "graph/passes/passes.h"
+#include "graph/ir/pass_set.h"
 #include "graph/ir/format.h"
 
 static void passes(weir_string *s, uint32_t set)

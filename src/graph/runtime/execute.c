@@ -4,8 +4,6 @@
 #include "core/status.h"
 #include "device/call.h"
 #include "device/memory/guard.h"
-#include "graph/eager/evict.h"
-#include "graph/memory/budget/budget.h"
 
 /* Stands in p->bound for the address of an arena of no bytes. */
 static const char no_arena[] = "no arena";
@@ -88,46 +86,11 @@ weir_status weir_plan_bind(weir_graph *g)
     return WEIR_OK;
 }
 
-/* One value leaves; what was made from it with the graph off is settled before. */
-static weir_status send(const weir_store *s)
+bool weir_plan_is_bound(const weir_graph *g)
 {
-    weir_block *const b = s->block;
+    const weir_device *const d = g->dev;
 
-    if (b->away)
-        return WEIR_OK;
-    if (!b->written)
-        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes that lives in the "
-                         "spill file has no value any more", weir_kind_name[s->kind], s->bytes);
-    if (b->shared)
-        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes lives in the spill "
-                         "file within this budget, but its address was given away",
-                         weir_kind_name[s->kind], s->bytes);
-    WEIR_TRY(weir_block_touch(b));
-    WEIR_TRY(weir_evict_fix(b));
-    WEIR_TRY(weir_evict_overwrite(b));
-    return weir_block_send(b);
-}
-
-weir_status weir_plan_send(weir_graph *g)
-{
-    const uint64_t moves = g->dev->moves;
-
-    for (uint32_t i = 0; i < g->stores.n && g->leaving > 0; i++)
-        if (g->stores.at[i].away)
-            WEIR_TRY(send(&g->stores.at[i]));
-    if (g->dev->moves != moves)
-        weir_pool_trim(g->dev);         /* it was to become free, not to be kept */
-    return WEIR_OK;
-}
-
-/* The pointers are those of the device as it is. */
-static weir_status bind_again(weir_graph *g)
-{
-    const weir_device *d = g->dev;
-
-    WEIR_TRY(weir_plan_send(g));
-    return g->plan->bound != (d->arena.at ? d->arena.at : no_arena) || g->plan->moves != d->moves
-               ? weir_plan_bind(g) : WEIR_OK;
+    return g->plan->bound == (d->arena.at ? d->arena.at : no_arena) && g->plan->moves == d->moves;
 }
 
 /* The random numbers of a run, either way: absolute positions, or relative ones and a base in the
@@ -275,32 +238,6 @@ static weir_status run_queued(weir_device *d, weir_plan *p, const draws *r)
     return q->replay(d, p->replay);
 }
 
-/* Results made with the graph off from what a run overwrites are settled before it. */
-static weir_status settle_readers(const weir_graph *g)
-{
-    for (uint32_t i = 0; i < g->plan->n; i++) {
-        const weir_instr *ins = &g->plan->instr[i];
-        for (int k = 0; k < ins->call.nin; k++)
-            if (weir_opdefs[ins->call.op]->mutates >> k & 1 && ins->in[k].external)
-                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->in[k].store].block));
-        for (int k = 0; k < ins->call.nout; k++)
-            if (ins->out[k].external)
-                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->out[k].store].block));
-    }
-    return WEIR_OK;
-}
-
-/* What a run overwrites has a new version: results made with the graph off may have read the old
- * one. */
-static void note_changes(const weir_graph *g)
-{
-    for (uint32_t i = 0; i < g->stores.n; i++) {
-        const weir_store *const s = &g->stores.at[i];
-        if (s->external && (s->changed_by || s->made))
-            weir_block_changed(s->block, s->changed_by ? s->changed_by : "weir_graph_run");
-    }
-}
-
 /* What a run that met a wrong index leaves behind, told with the failure. */
 static weir_status stopped(const weir_plan *p, const weir_instr *at)
 {
@@ -315,41 +252,25 @@ static weir_status stopped(const weir_plan *p, const weir_instr *at)
                      weir_error(), done, all);
 }
 
-weir_status weir_graph_run(weir_graph *g)
+/* profile: adds the seconds of each instruction up. */
+static weir_status run_either_way(weir_graph *g, const draws *r, bool profile)
 {
-    if (!g)
-        return weir_fail_null("weir_graph_run", "the graph");
-    WEIR_TRY(weir_device_check(g->dev, "weir_graph_run"));
-    if (g->state != WEIR_GRAPH_PLANNED)
-        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is %s",
-                         g->state == WEIR_GRAPH_BROKEN
-                             ? "broken: its weir_graph_end failed"
-                             : "still being recorded: call weir_graph_end");
-    WEIR_TRY(bind_again(g));
-    weir_session  *s = g->session;
-    if (s->evict)
-        WEIR_TRY(settle_readers(g));
-    note_changes(g);
-    const uint64_t base = weir_device_draw(g->dev, g->rng_total);
-    const bool     profile = g->guide || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
+    weir_device *const d = g->dev;
 
-    s->last_run = g;
-    g->runs++;
+    if (profile || d->trace || d->guard) {
+        const weir_status status = run_watched(g, r, profile);
+        return d->tickets ? d->ops->swap_settle(d, status) : status;
+    }
+    return d->ops->queues ? run_queued(d, g->plan, r) : run_list(d, g->plan, r);
+}
+
+weir_status weir_plan_run(weir_graph *g, bool profile)
+{
+    const uint64_t    base = weir_device_draw(g->dev, g->rng_total);
     const weir_instr *at = NULL;
     draws             r = {.at = &at};
-    weir_status       status = draws_of(g, base, &r);
-    if (status != WEIR_OK)
-        return status;
-    if (profile || g->dev->trace || g->dev->guard) {
-        status = run_watched(g, &r, profile);
-        status = g->dev->tickets ? g->dev->ops->swap_settle(g->dev, status) : status;
-    } else {
-        status = g->dev->ops->queues ? run_queued(g->dev, g->plan, &r)
-                                     : run_list(g->dev, g->plan, &r);
-    }
-    if (status == WEIR_ERR_INDEX && at)
-        return stopped(g->plan, at);
-    if (g->guide && status == WEIR_OK)
-        weir_guide_step(g);
-    return status;
+
+    WEIR_TRY(draws_of(g, base, &r));
+    const weir_status status = run_either_way(g, &r, profile);
+    return status == WEIR_ERR_INDEX && at ? stopped(g->plan, at) : status;
 }

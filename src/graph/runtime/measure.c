@@ -6,23 +6,16 @@
 #include "core/status.h"
 #include "graph/runtime/execute.h"
 
-weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
+weir_status weir_plan_measure(weir_graph *g, weir_status (*run)(weir_graph *g), size_t *peak)
 {
-    if (!g || !arena_peak)
-        return weir_fail_null("weir_graph_measure", "the graph or the place for the number");
-    *arena_peak = 0;
-    WEIR_TRY(weir_device_check(g->dev, "weir_graph_measure"));
-    if (g->state != WEIR_GRAPH_PLANNED)
-        return weir_fail(WEIR_ERR_STATE, "weir_graph_measure: the graph is not planned");
-    WEIR_TRY(weir_plan_send(g));
-    WEIR_TRY(weir_plan_bind(g));
     weir_device *const d = g->dev;
     size_t             end = 0;
 
+    WEIR_TRY(weir_plan_bind(g));
     WEIR_TRY(d->ops->paint(d, d->arena.at, d->arena.bytes));
-    WEIR_TRY(weir_graph_run(g));
+    WEIR_TRY(run(g));
     WEIR_TRY(d->ops->painted(d, d->arena.at, d->arena.bytes, &end));
-    if (!weir_size_align(end, d->ops->align, arena_peak))
+    if (!weir_size_align(end, d->ops->align, peak))
         return weir_fail(WEIR_ERR_NOMEM, "weir_graph_measure: %zu bytes overflow", end);
     return WEIR_OK;
 }

@@ -23,7 +23,4 @@ void weir_guide_free(weir_graph *g);
 /* Drops what regions (weir_region_begin) made, where the graph is as it was recorded so far. */
 weir_status weir_region_apply(weir_graph *g, uint32_t passes);
 
-/* Frees what a plan was expanded from (from_graph.h); NULL is fine. */
-void weir_reasons_free(struct weir_reasons *r);
-
 #endif

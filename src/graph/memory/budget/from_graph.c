@@ -208,3 +208,46 @@ weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inp
     }
     return status;
 }
+
+/* ---- what a plan was expanded from ---- */
+
+static void reasons_destroy(weir_ref *self)
+{
+    weir_reasons *const r = (weir_reasons *)self;
+
+    weir_schedule_free(&r->s);
+    weir_problem_free(&r->p);
+    weir_mem_free(r->piece_of);
+    weir_mem_free(r);
+}
+
+weir_reasons *weir_reasons_new(void)
+{
+    weir_reasons *const r = weir_mem_zalloc(1, sizeof *r);
+
+    if (r)
+        r->ref = (weir_ref){1, reasons_destroy};
+    return r;
+}
+
+weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,
+                              uint32_t **piece_of, uint32_t stores)
+{
+    weir_reasons *const r = weir_reasons_new();
+
+    if (!r)
+        return WEIR_ERR_NOMEM;
+    r->p = *p;
+    r->s = *s;
+    r->s.p = &r->p;
+    r->piece_of = *piece_of;
+    r->stores = stores;
+    weir_vec_free(&r->s.scratch);
+    weir_vec_free(&r->s.clock);
+    *p = (weir_problem){0};
+    *s = (weir_schedule){0};
+    *piece_of = NULL;
+    weir_ref_drop(g->plan->reasons);
+    g->plan->reasons = r;
+    return WEIR_OK;
+}

@@ -42,11 +42,15 @@ void        weir_unexpanded_free(weir_unexpanded *old);
 
 /* What a plan was expanded from, kept for the texts about it. `s` speaks of `p`. */
 typedef struct weir_reasons {
+    weir_ref      ref;
     weir_problem  p;
     weir_schedule s;
     uint32_t     *piece_of;     /* [stores] as they were */
     uint32_t      stores;
 } weir_reasons;
+
+/* Empty, one reference; NULL when memory is short. */
+weir_reasons *weir_reasons_new(void);
 
 /* Moves the three into the graph's plan (those given are empty then); ERR_NOMEM. */
 weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,

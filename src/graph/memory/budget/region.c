@@ -1,6 +1,6 @@
 /* region.c - regions that the program marked: their values are dropped and made anew for gradients,
  * as policy checkpoint:manual does, also where there is no budget. */
-#include "graph/passes/passes.h"
+#include "graph/ir/pass_set.h"
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/budget/from_graph.h"
@@ -46,7 +46,7 @@ static weir_status rebuild(weir_graph *g, uint32_t passes, weir_unexpanded *old,
         g->plan->seconds = seconds;
         g->plan->extra_seconds = extra;
     }
-    weir_reasons_free(reasons);
+    weir_ref_drop(reasons);
     return status;
 }
 

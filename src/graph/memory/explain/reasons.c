@@ -2,47 +2,12 @@
  * from. A graph that nothing was added to has none: it is described as it is, everything kept. */
 #include "core/attr.h"
 #include "core/status.h"
-#include "graph/passes/passes.h"
+#include "graph/ir/pass_set.h"
 #include "graph/memory/bounds/bound.h"
-#include "graph/memory/budget/budget.h"
 #include "graph/memory/explain/explain.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/budget/from_graph.h"
 #include "graph/ir/format.h"
-
-weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,
-                              uint32_t **piece_of, uint32_t stores)
-{
-    weir_reasons *const r = weir_mem_zalloc(1, sizeof *r);
-
-    if (!r)
-        return WEIR_ERR_NOMEM;
-    r->p = *p;
-    r->s = *s;
-    r->s.p = &r->p;
-    r->piece_of = *piece_of;
-    r->stores = stores;
-    weir_vec_free(&r->s.scratch);
-    weir_vec_free(&r->s.clock);
-    *p = (weir_problem){0};
-    *s = (weir_schedule){0};
-    *piece_of = NULL;
-    weir_reasons_free(g->plan->reasons);
-    g->plan->reasons = r;
-    return WEIR_OK;
-}
-
-void weir_reasons_free(weir_reasons *r)
-{
-    if (!r)
-        return;
-    weir_schedule_free(&r->s);
-    weir_problem_free(&r->p);
-    weir_mem_free(r->piece_of);
-    weir_mem_free(r);
-}
-
-/* ---- names ---- */
 
 typedef struct weir_names {
     const weir_graph *g;
@@ -142,11 +107,11 @@ void weir_show_explain(const weir_graph *g, weir_string *s)
     weir_status   status = WEIR_OK;
 
     if (!g->plan->reasons) {
-        made = weir_mem_zalloc(1, sizeof *made);
+        made = weir_reasons_new();
         status = made ? as_it_is(g, made) : WEIR_ERR_NOMEM;
     }
     if (status == WEIR_OK)
         status = explain(g, made ? made : g->plan->reasons, s);
     s->failed |= status != WEIR_OK;
-    weir_reasons_free(made);
+    weir_ref_drop(made);
 }

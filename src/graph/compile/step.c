@@ -2,6 +2,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "graph/ir/graph.h"
+#include "graph/ir/session.h"
 
 struct weir_step {
     weir_device      *dev;      /* referenced */
@@ -36,14 +37,34 @@ static void drop_kept(weir_step *s)
         weir_release(s->kept.at[--s->kept.n]);
 }
 
-weir_status weir_step_keep(weir_session *s, weir_tensor *t)
+/* Graph off: t lives until the next run of the step being computed, if one is. */
+static weir_status keep_in_step(weir_step *s, weir_tensor *t)
 {
-    if (!s->step)
+    if (!s)
         return WEIR_OK;
-    if (!weir_vec_push(&s->step->kept, t))
+    if (!weir_vec_push(&s->kept, t))
         return WEIR_ERR_NOMEM;
     weir_retain(t);
     return WEIR_OK;
+}
+
+weir_tensor *weir_keep(weir_tensor *t)
+{
+    if (!t)
+        return (void)weir_spoil(weir_fail_null("weir_keep", "the tensor")), NULL;
+    if (weir_device_check(t->dev, "weir_keep") != WEIR_OK)
+        return NULL;
+    weir_session *s = weir_session_of(t->dev);
+    if (!s)
+        return NULL;
+    if (weir_tensor_check_there("weir_keep", t) != WEIR_OK)
+        return NULL;
+    if (s->recording) {
+        if (!weir_vec_push(&s->recording->kept, t))
+            return NULL;
+        return weir_retain(t);
+    }
+    return keep_in_step(s->step, t) == WEIR_OK ? t : NULL;
 }
 
 /* Graph off: the step is a scope; what it keeps lives until the next run. */

@@ -1,0 +1,81 @@
+/* compile.c - from a closed recording to the plan that runs: the passes, then the budget. */
+#include "graph/compile/compile.h"
+
+#include <string.h>
+
+#include "core/status.h"
+#include "graph/ir/pass_set.h"
+#include "graph/ir/session.h"
+#include "graph/memory/budget/budget.h"
+#include "graph/passes/passes.h"
+#include "graph/placement/placement.h"
+#include "graph/plan/plan.h"
+
+static const char *const pass_name[WEIR_PASS_COUNT] = {
+#define X(ID, id) #id,
+    WEIR_PASSES(X)
+#undef X
+};
+
+static weir_status disable_one(const char *name, size_t n, uint32_t *set)
+{
+    for (int i = 0; i < WEIR_PASS_COUNT; i++)
+        if (strlen(pass_name[i]) == n && strncmp(pass_name[i], name, n) == 0) {
+            *set &= ~(1u << i);
+            return WEIR_OK;
+        }
+    return weir_fail(WEIR_ERR_INVALID,
+                     "plan options: there is no pass '%.*s'; the passes are fold, "
+                     "copies, cse, dce, mask, recast, fuse, order, inplace",
+                     (int)n, name);
+}
+
+weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set)
+{
+    const int level = o ? o->level : 0;
+
+    *set = level == WEIR_LEVEL_RECORDED ? 0 : (1u << WEIR_PASS_COUNT) - 1;
+    if (level < WEIR_LEVEL_RECORDED || level > 1)
+        return weir_fail(WEIR_ERR_INVALID, "plan options: level %d is none of -1, 0, 1", level);
+    for (const char *s = o && o->disable ? o->disable : ""; *s;) {
+        const size_t n = strcspn(s, ", ");
+        if (n > 0)
+            WEIR_TRY(disable_one(s, n, set));
+        s += n + strspn(s + n, ", ");
+    }
+    return WEIR_OK;
+}
+
+static weir_status run_passes(weir_graph *g, uint32_t passes)
+{
+    static const struct { weir_pass pass; weir_status (*run)(weir_graph *g); } list[] = {
+        {WEIR_PASS_FOLD, weir_pass_fold}, {WEIR_PASS_COPIES, weir_pass_copies},
+        {WEIR_PASS_CSE, weir_pass_cse},   {WEIR_PASS_DCE, weir_pass_dce},
+        {WEIR_PASS_MASK, weir_pass_mask}, {WEIR_PASS_RECAST, weir_pass_recast},
+        {WEIR_PASS_FUSE, weir_pass_fuse},
+        {WEIR_PASS_ORDER, weir_pass_order}};
+
+    weir_graph_compact(g);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (passes >> list[i].pass & 1)
+            WEIR_TRY(list[i].run(g));
+    return weir_graph_check(g);
+}
+
+weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
+{
+    g->placement = weir_place_named(options ? options->placement : NULL);
+    if (!g->placement)
+        return WEIR_ERR_INVALID;
+    if (options)
+        WEIR_TRY(weir_budget_check(options));
+    WEIR_TRY(run_passes(g, passes));
+    WEIR_TRY(weir_plan_build(g, passes));
+    weir_plan_options within = options ? *options : (weir_plan_options){0};
+    if (!within.budget && g->session->budget[0])
+        within.budget = g->session->budget;
+    if (within.budget)
+        WEIR_TRY(weir_budget_apply(g, passes, &within));
+    WEIR_TRY(weir_region_apply(g, passes));
+    return weir_plan_settle(g);
+}

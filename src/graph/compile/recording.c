@@ -1,0 +1,284 @@
+/* recording.c - the life of a graph: begin, pause, resume, end, free, and the handles it leaves. */
+#include "core/status.h"
+#include "graph/autodiff/tape.h"
+#include "graph/compile/compile.h"
+#include "graph/ir/graph.h"
+#include "graph/ir/session.h"
+#include "graph/memory/budget/budget.h"
+#include "graph/plan/plan.h"
+
+static weir_status check_recording(const char *who, const weir_graph *g, weir_graph_state want)
+{
+    static const char *const why[] = {"being recorded", "paused", "planned already", "broken"};
+
+    if (!g)
+        return weir_fail_null(who, "the graph");
+    WEIR_TRY(weir_device_check(g->dev, who));
+    if (g->state != want)
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph is %s", who, why[g->state]);
+    return WEIR_OK;
+}
+
+/* Failures that the program may have overlooked since the graph was begun or resumed. */
+static void note_spoils(weir_graph *g)
+{
+    if (g->spoilt_by == WEIR_OK && g->state == WEIR_GRAPH_RECORDING) {
+        g->spoilt_by = weir_spoils_since(&g->spoils);
+        g->spoilt = g->spoilt_by == WEIR_OK ? NULL : weir_mem_strdup(weir_error());
+    }
+}
+
+/* What was recorded is what the program asked for. */
+static weir_status check_whole(weir_graph *g)
+{
+    note_spoils(g);
+    if (g->spoilt_by == WEIR_OK)
+        return WEIR_OK;
+    return weir_fail(g->spoilt_by, "weir_graph_end: a call of the step failed: %s",
+                     g->spoilt ? g->spoilt : "memory was short");
+}
+
+/* Handles that outlive the recording keep no tape: what only gradients read is the planner's again.
+ */
+static void cut_tapes(weir_graph *g)
+{
+    while (g->tapes.n > 0) {
+        weir_tape *t = g->tapes.at[--g->tapes.n];
+        weir_tape_consume(t);
+        weir_ref_drop(t);
+    }
+}
+
+/* ---- handles that a recording leaves behind ---- */
+
+/* Takes over the reference of a scope. Unless somebody else holds the handle, too, its value is the
+ * planner's; the handle stays and tells so until the graph is freed. */
+static void leave_handle(weir_graph *g, weir_tensor *t)
+{
+    if (t->ref.count > 1) {
+        weir_release(t);
+        return;
+    }
+    weir_tensor_leave(t, "was not kept: call weir_keep before weir_graph_end");
+    t->next = g->left;
+    g->left = t;
+}
+
+static void leave_scopes(weir_graph *g)
+{
+    weir_session *const s = g->session;
+    const uint32_t      mark = s->mark.at[g->depth];
+
+    while (s->held.n > mark)
+        leave_handle(g, s->held.at[--s->held.n]);
+    s->mark.n = g->depth;
+}
+
+/* The values of a graph that will not run, and the handles of those that nobody kept. */
+static void fail_values(weir_graph *g)
+{
+    static const char gone[] = "belonged to a graph whose weir_graph_end failed";
+
+    for (weir_tensor *t = g->left; t; t = t->next)
+        t->gone = gone;
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        if (g->stores.at[i].made)
+            g->stores.at[i].block->never = gone;
+}
+
+static void bury_handles(weir_graph *g)
+{
+    static const char   gone[] = "belonged to a graph that was freed";
+    weir_session *const s = g->dev->closed ? NULL : g->session;
+
+    while (g->left) {
+        weir_tensor *const t = g->left;
+        g->left = t->next;
+        weir_session_bury(s, t, gone);
+    }
+    while (g->kept.n > 0)
+        weir_session_bury(s, g->kept.at[--g->kept.n], gone);
+    for (uint32_t i = 0; i < g->stores.n; i++)
+        if (g->stores.at[i].made)
+            g->stores.at[i].block->never = "belonged to a graph that was freed before it ran";
+}
+
+/* Closes the graph's scope. Values that somebody outside still holds become outputs: persistent
+ * blocks the graph references. */
+static void close_recording(weir_graph *g)
+{
+    weir_session *s = g->session;
+
+    if (s->recording == g) {
+        leave_scopes(g);
+        s->recording = NULL;
+        s->phase = WEIR_FORWARD;
+        s->region = 0;
+        s->region_depth = 0;
+    }
+    while (g->parked.n > 0)
+        leave_handle(g, g->parked.at[--g->parked.n]);
+    cut_tapes(g);
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        weir_store *st = &g->stores.at[i];
+        if (st->external || !st->block)
+            continue;
+        st->external = st->made = true;
+        st->kind = WEIR_KIND_OUTPUT;
+        st->block->kind = WEIR_KIND_OUTPUT;
+        st->block->owner = NULL;
+        weir_ref_take(st->block);
+    }
+}
+
+/* ---- public functions ---- */
+
+/* The device closes: from now on a graph that is being recorded can only be freed. */
+static void close_graphs(weir_session *s)
+{
+    weir_graph *const g = s->recording;
+
+    if (g) {
+        leave_scopes(g);
+        g->state = WEIR_GRAPH_BROKEN;
+        s->recording = NULL;
+    }
+    weir_graph_free(s->anonymous);
+}
+
+weir_graph *weir_graph_begin(weir_device *d)
+{
+    if (weir_device_check(d, "weir_graph_begin") != WEIR_OK)
+        return NULL;
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return NULL;
+    if (s->recording)
+        return WEIR_FAIL_NULL(WEIR_ERR_STATE,
+                              "weir_graph_begin: a graph is being recorded already");
+    weir_graph *g = weir_mem_zalloc(1, sizeof *g);
+    if (!g)
+        return NULL;
+    g->depth = s->mark.n;
+    if (weir_scope_begin(d) != WEIR_OK) {
+        weir_mem_free(g);
+        return NULL;
+    }
+    g->dev = weir_ref_take(d);
+    g->session = s;
+    g->id = ++s->graphs;
+    g->began = weir_now();
+    g->spoils = weir_spoils_now();
+    s->recording = g;
+    s->close = close_graphs;
+    s->phase = WEIR_FORWARD;
+    return g;
+}
+
+weir_status weir_graph_pause(weir_graph *g)
+{
+    WEIR_TRY(check_recording("weir_graph_pause", g, WEIR_GRAPH_RECORDING));
+    weir_session *s = g->session;
+
+    weir_scope_unwind(s, g->depth + 1);
+    const uint32_t mark = s->mark.at[g->depth];
+    if (!weir_vec_reserve(&g->parked, s->held.n - mark))
+        return WEIR_ERR_NOMEM;
+    for (uint32_t i = mark; i < s->held.n; i++)
+        g->parked.at[g->parked.n++] = s->held.at[i];
+    s->held.n = mark;
+    s->mark.n = g->depth;
+    s->recording = NULL;
+    note_spoils(g);
+    g->state = WEIR_GRAPH_SUSPENDED;
+    return WEIR_OK;
+}
+
+weir_status weir_graph_resume(weir_graph *g)
+{
+    WEIR_TRY(check_recording("weir_graph_resume", g, WEIR_GRAPH_SUSPENDED));
+    weir_session *s = g->session;
+
+    if (s->recording)
+        return weir_fail(WEIR_ERR_STATE,
+                         "weir_graph_resume: another graph is being recorded already");
+    g->depth = s->mark.n;
+    if (!weir_vec_reserve(&s->held, s->held.n + g->parked.n))
+        return WEIR_ERR_NOMEM;
+    WEIR_TRY(weir_scope_begin(g->dev));
+    for (uint32_t i = 0; i < g->parked.n; i++)
+        s->held.at[s->held.n++] = g->parked.at[i];
+    g->parked.n = 0;
+    s->recording = g;
+    g->spoils = weir_spoils_now();
+    g->state = WEIR_GRAPH_RECORDING;
+    return WEIR_OK;
+}
+
+weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
+{
+    uint32_t passes;
+
+    if (!g)
+        return weir_fail_null("weir_graph_end", "the graph");
+    if (g->state != WEIR_GRAPH_RECORDING && g->state != WEIR_GRAPH_SUSPENDED)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_end: the graph is not being recorded%s",
+                         g->state == WEIR_GRAPH_PLANNED ? ", it has been planned already" : "");
+    WEIR_TRY(weir_device_check(g->dev, "weir_graph_end"));
+    weir_status status = check_whole(g);
+    if (status == WEIR_OK)
+        status = weir_passes_from(options, &passes);
+    const double now = weir_now();
+    g->record_ms = (now - g->began) * 1e3;
+    g->recorded = g->nodes.n;
+    close_recording(g);
+    g->state = WEIR_GRAPH_BROKEN;
+    if (status == WEIR_OK)
+        status = weir_plan_make(g, passes, options);
+    if (status == WEIR_OK)
+        g->state = WEIR_GRAPH_PLANNED;
+    else
+        fail_values(g);
+    g->plan_ms = (weir_now() - now) * 1e3;
+    return status;
+}
+
+void weir_graph_free(weir_graph *g)
+{
+    if (!g)
+        return;
+    /* A closed device has no session any more, and has marked the graph broken. */
+    if (!g->dev->closed) {
+        if (g->session->last_run == g)
+            g->session->last_run = NULL;
+        if (g->session->anonymous == g)
+            g->session->anonymous = NULL;
+        if (g->state == WEIR_GRAPH_RECORDING || g->state == WEIR_GRAPH_SUSPENDED)
+            close_recording(g);
+    }
+    while (g->parked.n > 0)
+        weir_release(g->parked.at[--g->parked.n]);
+    cut_tapes(g);
+    bury_handles(g);
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        weir_block *b = g->stores.at[i].block;
+        if (b && g->stores.at[i].external)
+            weir_ref_drop(b);
+        else if (b)
+            b->owner = NULL;
+    }
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        weir_mem_free(g->nodes.at[i].attr);
+    weir_mem_free(g->spoilt);
+    weir_guide_free(g);
+    weir_plan_free(g->plan);
+    weir_vec_free(&g->stores);
+    weir_vec_free(&g->values);
+    weir_vec_free(&g->nodes);
+    weir_vec_free(&g->kept);
+    weir_vec_free(&g->parked);
+    weir_vec_free(&g->tapes);
+    weir_mem_free(g->externals.slot);
+    weir_ref_drop(g->dev);
+    weir_mem_free(g);
+}

@@ -1,0 +1,112 @@
+/* run.c - a run of a planned graph: what must be so before it, the run, and what it entails. */
+#include "core/status.h"
+#include "device/memory/pool.h"
+#include "graph/eager/evict.h"
+#include "graph/ir/session.h"
+#include "graph/memory/budget/budget.h"
+#include "graph/plan/plan.h"
+#include "graph/runtime/execute.h"
+
+/* One value leaves; what was made from it with the graph off is settled before. */
+static weir_status send(const weir_store *s)
+{
+    weir_block *const b = s->block;
+
+    if (b->away)
+        return WEIR_OK;
+    if (!b->written)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes that lives in the "
+                         "spill file has no value any more", weir_kind_name[s->kind], s->bytes);
+    if (b->shared)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes lives in the spill "
+                         "file within this budget, but its address was given away",
+                         weir_kind_name[s->kind], s->bytes);
+    WEIR_TRY(weir_block_touch(b));
+    WEIR_TRY(weir_evict_fix(b));
+    WEIR_TRY(weir_evict_overwrite(b));
+    return weir_block_send(b);
+}
+
+/* Values that the graph keeps in the spill file go there. */
+static weir_status send_all(weir_graph *g)
+{
+    const uint64_t moves = g->dev->moves;
+
+    for (uint32_t i = 0; i < g->stores.n && g->leaving > 0; i++)
+        if (g->stores.at[i].away)
+            WEIR_TRY(send(&g->stores.at[i]));
+    if (g->dev->moves != moves)
+        weir_pool_trim(g->dev);         /* it was to become free, not to be kept */
+    return WEIR_OK;
+}
+
+/* Results made with the graph off from what a run overwrites are settled before it. */
+static weir_status settle_readers(const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->plan->n; i++) {
+        const weir_instr *ins = &g->plan->instr[i];
+        for (int k = 0; k < ins->call.nin; k++)
+            if (weir_opdefs[ins->call.op]->mutates >> k & 1 && ins->in[k].external)
+                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->in[k].store].block));
+        for (int k = 0; k < ins->call.nout; k++)
+            if (ins->out[k].external)
+                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->out[k].store].block));
+    }
+    return WEIR_OK;
+}
+
+/* What a run overwrites has a new version: results made with the graph off may have read the old
+ * one. */
+static void note_changes(const weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->stores.n; i++) {
+        const weir_store *const s = &g->stores.at[i];
+        if (s->external && (s->changed_by || s->made))
+            weir_block_changed(s->block, s->changed_by ? s->changed_by : "weir_graph_run");
+    }
+}
+
+static weir_status check_runnable(const weir_graph *g)
+{
+    if (!g)
+        return weir_fail_null("weir_graph_run", "the graph");
+    WEIR_TRY(weir_device_check(g->dev, "weir_graph_run"));
+    if (g->state == WEIR_GRAPH_PLANNED)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is %s",
+                     g->state == WEIR_GRAPH_BROKEN ? "broken: its weir_graph_end failed"
+                                                   : "still being recorded: call weir_graph_end");
+}
+
+weir_status weir_graph_run(weir_graph *g)
+{
+    WEIR_TRY(check_runnable(g));
+    weir_session *const s = g->session;
+
+    WEIR_TRY(send_all(g));
+    if (!weir_plan_is_bound(g))
+        WEIR_TRY(weir_plan_bind(g));
+    if (s->evict)
+        WEIR_TRY(settle_readers(g));
+    note_changes(g);
+    const bool profile = g->guide || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
+
+    s->last_run = g;
+    g->runs++;
+    WEIR_TRY(weir_plan_run(g, profile));
+    if (g->guide)
+        weir_guide_step(g);
+    return WEIR_OK;
+}
+
+weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
+{
+    if (!g || !arena_peak)
+        return weir_fail_null("weir_graph_measure", "the graph or the place for the number");
+    *arena_peak = 0;
+    WEIR_TRY(weir_device_check(g->dev, "weir_graph_measure"));
+    if (g->state != WEIR_GRAPH_PLANNED)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_measure: the graph is not planned");
+    WEIR_TRY(send_all(g));
+    return weir_plan_measure(g, weir_graph_run, arena_peak);
+}

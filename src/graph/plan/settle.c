@@ -1,0 +1,30 @@
+/* settle.c - what a plan that is the answer needs besides: queues, and room in the spill store. */
+#include "core/attr.h"
+#include "graph/plan/plan.h"
+
+/* The spill store has room for what leaves. */
+static weir_status make_room(const weir_graph *g)
+{
+    size_t   bytes = 0;
+    uint64_t tickets = 0;
+
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_spill_attr *a = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr);
+        if (!a)
+            continue;
+        if (!a->home && a->slot + a->bytes > bytes)
+            bytes = a->slot + a->bytes;
+        tickets = a->ticket + 1 > tickets ? a->ticket + 1 : tickets;
+    }
+    return tickets ? weir_device_spill(g->dev, bytes, (uint32_t)tickets) : WEIR_OK;
+}
+
+weir_status weir_plan_settle(weir_graph *g)
+{
+    const weir_device_queues *const q = g->dev->ops->queues;
+    const weir_rates                rates = g->dev->ops->rates(g->dev);
+
+    if (q)
+        WEIR_TRY(weir_plan_spread(g, q->count(g->dev), &rates));
+    return make_room(g);
+}
