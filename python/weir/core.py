@@ -313,7 +313,7 @@ class Device:
             capi.weir_no_grad_begin(self.handle)
 
 
-_open_devices = weakref.WeakSet()
+_open_devices: weakref.WeakSet = weakref.WeakSet()
 
 
 @atexit.register

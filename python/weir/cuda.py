@@ -13,7 +13,7 @@ from .errors import DeviceError
 
 _count = None
 _why = ""
-_open = {}
+_open: dict = {}        # device by number
 
 
 def _find_wheels():

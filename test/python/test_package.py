@@ -226,6 +226,31 @@ def test_plots():
 
 # ---- types ----
 
+def mypy(*arguments):
+    """What mypy says with the package of the build folder."""
+    pytest.importorskip("mypy")
+    folder = os.path.dirname(os.path.dirname(capi.__file__))
+    return subprocess.run([sys.executable, "-m", "mypy", "--ignore-missing-imports",
+                           "--cache-dir", os.devnull, *arguments], timeout=300, text=True,
+                          capture_output=True, env={**os.environ, "MYPYPATH": folder})
+
+
+def test_types_of_the_package():
+    done = mypy("-p", "weir")
+    assert done.returncode == 0, done.stdout
+
+
+def test_types_of_a_program(tmp_path):
+    """Both names of a module have the types of one."""
+    program = tmp_path / "program.py"
+    program.write_text("import weir.tensor\nfrom weir import layer\n"
+                       "import weir.singa.tensor\n"
+                       "t: weir.singa.tensor.Tensor = weir.tensor.Tensor((2, 3))\n"
+                       "weir.tensor.nonsense\nlayer.nonsense\n")
+    lines = mypy(str(program)).stdout.splitlines()
+    assert [line.split(":")[1] for line in lines if "error:" in line] == ["5", "6"], lines
+
+
 def test_stubs():
     pytest.importorskip("mypy")
     folder = os.path.dirname(os.path.dirname(capi.__file__))

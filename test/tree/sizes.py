@@ -38,7 +38,7 @@ def rule_units(tree):
     for path in filter(counted, tree.text):
         folders.setdefault(os.path.dirname(path), set()).add(unit_of(path))
     for folder, units in sorted(folders.items()):
-        if folder.startswith("test/device/") or folder.startswith("test/graph/"):
+        if folder.startswith(("test/device/", "test/graph/")):
             most = MAX_MANY if MANY.search(folder) or mirrors_many(tree, folder) else MAX_UNITS
         else:
             most = MAX_MANY if MANY.search(folder) else MAX_UNITS

@@ -314,7 +314,7 @@ class Tensor(Methods, Exchange):
     __lt__, __le__ = operator(singa.LT), operator(singa.LE)
     __gt__, __ge__ = operator(singa.GT), operator(singa.GE)
     __eq__, __ne__ = operator(singa.EQ), operator(singa.NE)
-    __hash__ = None
+    __hash__ = None             # type: ignore[assignment]
     __and__, __iand__, __rand__ = operator(singa.And), in_place(singa.And), reflected(singa.And)
     __or__, __ior__, __ror__ = operator(singa.Or), in_place(singa.Or), reflected(singa.Or)
     __xor__, __ixor__, __rxor__ = operator(singa.Xor), in_place(singa.Xor), reflected(singa.Xor)
