@@ -6,10 +6,10 @@
 
 enum { HEAD = 16, SAMPLE = DIGITS_PIXELS + 1, TEST_EVERY = 5, MAX_SAMPLES = 100000 };
 
-static bool set_new(digits_set *s, size_t room)
+static bool set_new(digits_set *s, size_t capacity)
 {
-    s->image = weir_host_alloc(room * DIGITS_PIXELS * sizeof *s->image);
-    s->label = weir_host_alloc(room * sizeof *s->label);
+    s->image = weir_host_alloc(capacity * DIGITS_PIXELS * sizeof *s->image);
+    s->label = weir_host_alloc(capacity * sizeof *s->label);
     return s->image && s->label;
 }
 

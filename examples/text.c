@@ -23,18 +23,18 @@ static uint64_t hash(uint64_t key)
 /* All bytes of a file up to MOST, as numbers; NULL if it cannot be read or memory is short. */
 static int32_t *read_bytes(FILE *f, size_t *n)
 {
-    size_t   room = 1 << 16;
-    int32_t *at = malloc(room * sizeof *at);
+    size_t   capacity = 1 << 16;
+    int32_t *at = malloc(capacity * sizeof *at);
 
     *n = 0;
     for (int c; at && *n < MOST && (c = getc(f)) != EOF; at[(*n)++] = c)
-        if (*n == room) {
-            int32_t *const more = realloc(at, 2 * room * sizeof *at);
+        if (*n == capacity) {
+            int32_t *const more = realloc(at, 2 * capacity * sizeof *at);
             if (!more) {
                 free(at);
                 return NULL;
             }
-            room *= 2;
+            capacity *= 2;
             at = more;
         }
     if (!ferror(f))

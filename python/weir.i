@@ -76,7 +76,7 @@ LONG_CALL(weir_device_sync)
 %typemap(newfree) char * "weir_text_free($1);"
 %newobject weir_info_text;
 %newobject weir_graph_text;
-%newobject weir_graph_outline;
+%newobject weir_graph_stepfile;
 %newobject weir_device_profile_text;
 %newobject weir_device_trace_stop;
 
@@ -167,7 +167,7 @@ LONG_CALL(weir_device_sync)
 %ignore weir_text_free;
 %ignore weir_fail;
 %ignore weir_fail_null;
-%ignore weir_spoil;
+%ignore weir_poison;
 %ignore weir_scalar;
 %ignore weir_1d;
 %ignore weir_2d;

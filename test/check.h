@@ -107,10 +107,10 @@ static inline bool check_status(weir_status got, weir_status want, const char *f
 static inline bool check_near(double a, double b, double tol, const char *file, int line,
                               const char *expr)
 {
-    const double gap = fabs(a - b);
-    const bool   near = a == b || (isnan(a) && isnan(b)) || gap <= tol * fmax(1.0, fabs(b));
+    const double difference = fabs(a - b);
+    const bool   near = a == b || (isnan(a) && isnan(b)) || difference <= tol * fmax(1.0, fabs(b));
     return check_that(near, file, line, "%s is %.9g, not %.9g: off by %.3g, allowed %.3g", expr, a,
-                      b, gap, tol * fmax(1.0, fabs(b)));
+                      b, difference, tol * fmax(1.0, fabs(b)));
 }
 
 static inline bool check_text(const char *haystack, const char *needle, const char *file, int line)

@@ -15,13 +15,13 @@ const char *volatile check_doing;
 static const char *volatile running = "";
 
 /* "test/core/shape.c", "views" -> "shape/views". */
-static void label_of(const check_case *c, char *buf, size_t room)
+static void label_of(const check_case *c, char *buf, size_t capacity)
 {
     const char *slash = strrchr(c->file, '/');
     const char *base = slash ? slash + 1 : c->file;
     const char *dot = strrchr(base, '.');
     const int   n = dot ? (int)(dot - base) : (int)strlen(base);
-    snprintf(buf, room, "%.*s/%s", n, base, c->name);
+    snprintf(buf, capacity, "%.*s/%s", n, base, c->name);
 }
 
 #ifdef WEIR_SANITIZED
@@ -93,19 +93,19 @@ int main(int argc, char **argv)
     const uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 1;
     const char    *slash = strrchr(argv[0], '/');
     int            passed = 0, failed = 0;
-    unsigned       part = 1, parts = 1, number = 0;
+    unsigned       shard = 1, shards = 1, number = 0;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     catch_crashes();
     const char *const share = getenv("WEIR_TEST_PART");
-    if (share && (sscanf(share, "%u/%u", &part, &parts) != 2 || part < 1 || part > parts)) {
+    if (share && (sscanf(share, "%u/%u", &shard, &shards) != 2 || shard < 1 || shard > shards)) {
         fprintf(stderr, "WEIR_TEST_PART is '%s', not such as 2/4\n", share);
         return 2;
     }
     for (const check_case *c = check_first; c; c = c->next) {
         char label[256];
         label_of(c, label, sizeof label);
-        if (!wanted(label, filter) || number++ % parts != part - 1)
+        if (!wanted(label, filter) || number++ % shards != shard - 1)
             continue;
         if (list) {
             puts(label);

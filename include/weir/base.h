@@ -93,7 +93,7 @@ WEIR_API weir_status weir_fail_null(const char *function, const char *argument);
 /* For a failure after which a step that is being recorded is not what was asked for, whether the
  * caller looks at it or not: an update or a kept value is missing. The graph that this thread
  * records will not be planned, with the last failure's sentence. Returns s. */
-WEIR_API weir_status weir_spoil(weir_status s);
+WEIR_API weir_status weir_poison(weir_status s);
 
 /* "0.1.0" of the library that is running (the macros above are those of the header). */
 WEIR_API const char *weir_version(void);

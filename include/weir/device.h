@@ -66,15 +66,15 @@ WEIR_API void weir_device_close(weir_device *d);
 WEIR_API weir_status weir_device_seed(weir_device *d, uint64_t seed);
 
 typedef struct weir_memory {
-    size_t   persistent;        /* parameters, state, inputs, kept outputs: bytes now live */
-    size_t   live;              /* all live blocks outside the arena, persistent ones included */
-    size_t   live_peak;         /* the most `live` has been since weir_device_reset_peak */
-    size_t   pool;              /* held from the system for blocks, free ones included */
-    size_t   arena;             /* arena shared by all graphs of the device; 0 before a run */
-    size_t   total, unused;     /* of the machine; of that, what nobody has */
-    uint64_t core_allocations;  /* calls of the library's own host allocation, whole process */
-    uint64_t evicted;           /* under a budget, graph off: values that lost their memory */
-    uint64_t again;             /* and calls that were run again, since the device was opened */
+    size_t   persistent;       /* parameters, state, inputs, kept outputs: bytes now live */
+    size_t   live;             /* all live blocks outside the arena, persistent ones included */
+    size_t   live_peak;        /* the most `live` has been since weir_device_reset_peak */
+    size_t   pool;             /* held from the system for blocks, free ones included */
+    size_t   arena;            /* arena shared by all graphs of the device; 0 before a run */
+    size_t   total, unused;    /* of the machine; of that, what nobody has */
+    uint64_t core_allocations; /* calls of the library's own host allocation, whole process */
+    uint64_t evicted;          /* under a budget, graph off: values that lost their memory */
+    uint64_t recomputed;       /* and calls that were run again, since the device was opened */
 } weir_memory;
 
 /* Bytes and counts at this moment; reset_peak makes live_peak what is live now. */

@@ -55,7 +55,7 @@ typedef struct weir_plan_options {
     /* With a budget and policy auto: so many steps are measured, call by call; if they took 10 %
      * more or less than predicted, the last of them plans the graph again by what was measured
      * (within the budget, but for the host's heap while it plans). 0: never. */
-    int guided;
+    int profile_steps;
 } weir_plan_options;
 
 /* Bytes that a text such as "512MB" or "0.5GiB" stands for. */
@@ -82,28 +82,28 @@ WEIR_API weir_status weir_graph_run(weir_graph *g);
 WEIR_API void weir_graph_free(weir_graph *g);
 
 typedef struct weir_graph_stats {
-    size_t   nodes;                 /* recorded operations */
-    size_t   instructions;          /* of the plan */
-    size_t   persistent_bytes;      /* parameters, states, inputs and outputs of the device */
-    size_t   arena_bytes;           /* the plan's arena: the step peak */
-    size_t   planned_peak_bytes;    /* persistent + arena */
-    size_t   lower_bound_bytes;     /* largest sum of live bytes: no placement does better */
-    size_t   workspace_bytes;       /* the largest kernel workspace */
-    size_t   guard_bytes;           /* of each zone round them and storages; 0: none (WEIR_GUARD) */
-    size_t   queues;                /* of the device that instructions are on: 1, or more where
+    size_t         nodes;              /* recorded operations */
+    size_t         instructions;       /* of the plan */
+    size_t         persistent_bytes;   /* parameters, states, inputs and outputs of the device */
+    size_t         arena_bytes;        /* the plan's arena: the step peak */
+    size_t         planned_peak_bytes; /* persistent + arena */
+    size_t         lower_bound_bytes;  /* largest sum of live bytes: no placement does better */
+    size_t         workspace_bytes;    /* the largest kernel workspace */
+    size_t         guard_bytes;  /* of each zone round them and storages; 0: none (WEIR_GUARD) */
+    size_t         streams;      /* of the device that instructions are on: 1, or more where
                                      * they run beside each other */
-    size_t   budget_bytes;          /* 0: none */
-    size_t   unbudgeted_peak_bytes; /* planned_peak_bytes without the budget, on one queue */
-    size_t   again;                 /* instructions that make dropped values anew */
-    size_t   lossy;                 /* instructions that quantise: 0 unless the policy says so */
-    double   extra_ms;              /* what they take, as estimated */
-    double   predicted_ms;          /* of a step under its budget's plan; 0: no budget */
-    double   measured_ms;           /* of the steps measured by the option `guided`; 0: none yet */
-    size_t   replanned;             /* plans made by what was measured */
-    weir_cache_use cache;           /* of the option `cache` */
-    double   record_ms, plan_ms;    /* begin to end; inside end */
-    double   flops, bytes;          /* of one run, by the operations' own cost formulas */
-    uint64_t runs;
+    size_t         budget_bytes; /* 0: none */
+    size_t         unbudgeted_peak_bytes; /* planned_peak_bytes without the budget, on one queue */
+    size_t         recomputed;            /* instructions that make dropped values anew */
+    size_t         lossy;        /* instructions that quantise: 0 unless the policy says so */
+    double         extra_ms;     /* what they take, as estimated */
+    double         predicted_ms; /* of a step under its budget's plan; 0: no budget */
+    double         measured_ms;  /* of the steps measured by the option `guided`; 0: none yet */
+    size_t         replanned;    /* plans made by what was measured */
+    weir_cache_use cache;        /* of the option `cache` */
+    double         record_ms, plan_ms; /* begin to end; inside end */
+    double         flops, bytes;       /* of one run, by the operations' own cost formulas */
+    uint64_t       runs;
 } weir_graph_stats;
 
 /* The numbers of an ended recording; ERR_STATE before weir_graph_end. */
@@ -115,15 +115,15 @@ WEIR_API weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *
 WEIR_API weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak);
 
 typedef enum weir_text {
-    WEIR_TEXT_GRAPH,            /* nodes after the passes, one line each */
-    WEIR_TEXT_PLAN,             /* instructions with offsets: what runs is what is printed */
-    WEIR_TEXT_COST,             /* flops, bytes, chosen kernel of each; sums by operation */
-    WEIR_TEXT_DOT,              /* the graph for Graphviz */
-    WEIR_TEXT_TIMELINE_SVG,     /* live bytes by kind over the instructions, planned peak marked */
-    WEIR_TEXT_ADDRESSES_SVG,    /* address map: lifetime x offset rectangles */
-    WEIR_TEXT_JSON,             /* graph and plan as JSON */
-    WEIR_TEXT_OUTLINE,          /* weir_graph_outline(g, NULL, WEIR_TIMES_ROOFLINE) */
-    WEIR_TEXT_EXPLAIN           /* what is done with each tensor, why, and what it costs */
+    WEIR_TEXT_GRAPH,         /* nodes after the passes, one line each */
+    WEIR_TEXT_PLAN,          /* instructions with offsets: what runs is what is printed */
+    WEIR_TEXT_COST,          /* flops, bytes, chosen kernel of each; sums by operation */
+    WEIR_TEXT_DOT,           /* the graph for Graphviz */
+    WEIR_TEXT_TIMELINE_SVG,  /* live bytes by kind over the instructions, planned peak marked */
+    WEIR_TEXT_ADDRESSES_SVG, /* address map: lifetime x offset rectangles */
+    WEIR_TEXT_JSON,          /* graph and plan as JSON */
+    WEIR_TEXT_STEPFILE,      /* weir_graph_stepfile(g, NULL, WEIR_TIMES_ROOFLINE) */
+    WEIR_TEXT_EXPLAIN        /* what is done with each tensor, why, and what it costs */
 } weir_text;
 
 /* Text of a planned graph; you own it (weir_text_free). NULL on failure. */
@@ -135,10 +135,10 @@ typedef enum weir_times {
     WEIR_TIMES_MEASURED         /* each kernel is run on zeros; what cannot be is estimated */
 } weir_times;
 
-/* The planned step, as it is without a budget, in the JSON that weir_outline_read takes: for other
+/* The planned step, as it is without a budget, in the JSON that weir_stepfile_read takes: for other
  * planners, and for planning elsewhere. name NULL: "step" and its number. You own the text
  * (weir_text_free). NULL on failure. */
-WEIR_API char *weir_graph_outline(const weir_graph *g, const char *name, weir_times times);
+WEIR_API char *weir_graph_stepfile(const weir_graph *g, const char *name, weir_times times);
 
 /* ---- gradients ----
  *

@@ -419,8 +419,8 @@ WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
  * indexing. */
 #define WEIR_IGNORED_CLASS (-100)
 WEIR_API weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target);
-WEIR_API weir_tensor *weir_cross_entropy_but(weir_tensor *logits, weir_tensor *target,
-                                             int64_t ignored);
+WEIR_API weir_tensor *weir_cross_entropy_ignore(weir_tensor *logits, weir_tensor *target,
+                                                int64_t ignored);
 
 /* Mean of (a - b)^2 over all elements; a and b have one shape. */
 WEIR_API weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b);

@@ -4,7 +4,7 @@
  * The format of graphs and plans is JSON: tensors with bytes and kind, operations in a valid order
  * with time, inputs, outputs, workspace; a plan is a list of actions with offsets: compute, free,
  * swap_out, swap_in, host_free, encode, decode. Reading needs jansson when the library is built;
- * weir_outline_read says so if it was missing. */
+ * weir_stepfile_read says so if it was missing. */
 #ifndef WEIR_PLAN_PUBLIC_H
 #define WEIR_PLAN_PUBLIC_H
 
@@ -14,13 +14,13 @@
 extern "C" {
 #endif
 
-typedef struct weir_outline weir_outline;
+typedef struct weir_stepfile weir_stepfile;
 
 /* A described step. The file is trusted in nothing: ERR_IO with place and reason. You own it. */
-WEIR_API weir_outline *weir_outline_read(const char *path);
-WEIR_API void          weir_outline_free(weir_outline *o);
+WEIR_API weir_stepfile *weir_stepfile_read(const char *path);
+WEIR_API void          weir_stepfile_free(weir_stepfile *o);
 
-typedef struct weir_outline_options {
+typedef struct weir_stepfile_options {
     const char *budget;         /* as in weir_plan_options; "%" of whole_bytes */
     const char *policy;         /* as in weir_plan_options */
     const char *placement;      /* as in weir_plan_options */
@@ -33,25 +33,25 @@ typedef struct weir_outline_options {
                                  * and what it costs: a table */
     char      **picture;        /* likewise, as SVG: live bytes over time, and the three streams;
                                  * both texts are yours (weir_text_free), NULL without a plan */
-} weir_outline_options;
+} weir_stepfile_options;
 
-typedef struct weir_outline_plan_stats {
-    size_t   tensors, operations;
-    size_t   resident_bytes;    /* of what lives before and after the step */
-    size_t   whole_bytes;       /* planned peak without a budget, addresses included: in the given
+typedef struct weir_stepfile_plan_stats {
+    size_t         tensors, operations;
+    size_t         resident_bytes; /* of what lives before and after the step */
+    size_t         whole_bytes; /* planned peak without a budget, addresses included: in the given
                                  * order, all kept, in place where that is allowed. 100 % */
-    size_t   budget_bytes;
-    size_t   live_bytes;        /* peak of the plan: live bytes */
-    size_t   peak_bytes;        /* and addresses: what must be within the budget */
-    const char *placement;      /* strategy that found the addresses; NULL: there are none */
-    size_t   floor_bytes;       /* proven: no plan does with less */
-    size_t   again;             /* operations that run again */
-    size_t   out_bytes, in_bytes;   /* copied to the host and back */
-    double   step_ms, extra_ms; /* of all operations once; what the plan takes more */
-    double   least_extra_ms;    /* proven: no plan within the budget has less; may be INFINITY */
+    size_t         budget_bytes;
+    size_t         live_bytes;  /* peak of the plan: live bytes */
+    size_t         peak_bytes;  /* and addresses: what must be within the budget */
+    const char    *placement;   /* strategy that found the addresses; NULL: there are none */
+    size_t         floor_bytes; /* proven: no plan does with less */
+    size_t         recomputed;  /* operations that run again */
+    size_t         out_bytes, in_bytes; /* copied to the host and back */
+    double         step_ms, extra_ms;   /* of all operations once; what the plan takes more */
+    double         least_extra_ms; /* proven: no plan within the budget has less; may be INFINITY */
     weir_cache_use cache;
-    double   proven_extra_ms;   /* policy optimal: least of recomputation alone; 0: nothing */
-} weir_outline_plan_stats;
+    double         proven_extra_ms; /* policy optimal: least of recomputation alone; 0: nothing */
+} weir_stepfile_plan_stats;
 
 /* The policies that plans can be made by, one a line: its name, then what may follow a colon
  * behind it ("auto:swap"), separated by spaces. You own the text (weir_text_free). */
@@ -59,44 +59,49 @@ WEIR_API char *weir_policy_names(void);
 
 /* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none
  * was found: stats (may be NULL) then tells of the smallest one met. */
-WEIR_API char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
-                                 weir_outline_plan_stats *stats);
+WEIR_API char *weir_stepfile_plan(const weir_stepfile *o, const weir_stepfile_options *options,
+                                  weir_stepfile_plan_stats *stats);
 
 /* What a plan, written by anybody, comes to on one compute and two copy streams. */
-typedef struct weir_outline_verdict {
+typedef struct weir_stepfile_check_stats {
     double time_ms;             /* of the step: until the last stream ends */
     double base_ms;             /* of all operations once, without a wait */
     double compute_ms;          /* of all that run */
     double stall_ms;            /* in which compute waits for inputs or memory */
-    double codec_ms;            /* of packing, masks and unpacking */
-    size_t again;               /* operations that run again */
+    double compress_ms;         /* of packing, masks and unpacking */
+    size_t recomputed;          /* operations that run again */
     size_t peak_bytes;          /* end of the highest byte range */
     size_t live_bytes;          /* most live bytes at a time */
     size_t out_bytes, in_bytes; /* copied to the host and back */
     size_t host_bytes;          /* most there at a time */
-} weir_outline_verdict;
+} weir_stepfile_check_stats;
 
 /* Judges the plan in a file by a replay that shares nothing with the planner. Of the options only
  * rates count (links of 12 GB/s where they are 0). The file is trusted in nothing: ERR_IO with
  * place and reason where it is no plan, ERR_INVALID where the plan is wrong. */
-WEIR_API weir_status weir_outline_check(const weir_outline *o, const char *path,
-                                        const weir_outline_options *options,
-                                        weir_outline_verdict *verdict);
+WEIR_API weir_status weir_stepfile_check(const weir_stepfile *o, const char *path,
+                                         const weir_stepfile_options *options,
+                                         weir_stepfile_check_stats   *verdict);
 
 /* Name and version of the solver that policy optimal uses into text; false: why there is none. */
-WEIR_API bool weir_solver_name(char *text, size_t bytes);
+WEIR_API bool weir_highs_version(char *text, size_t bytes);
 
 /* Plans for budgets from whole_bytes down in steps of 1/32 of it, until one does not fit.
  * options->policy: several, separated by commas; NULL: every one. options->budget is NULL. You own
- * the curve: weir_curve_free. NULL on failure. */
-typedef struct weir_curve weir_curve;
-WEIR_API weir_curve *weir_outline_curve(const weir_outline *o, const weir_outline_options *options);
-WEIR_API void        weir_curve_free(weir_curve *c);
+ * the curve: weir_sweep_free. NULL on failure. */
+typedef struct weir_sweep weir_sweep;
+WEIR_API weir_sweep      *weir_stepfile_sweep(const weir_stepfile         *o,
+                                              const weir_stepfile_options *options);
+WEIR_API void        weir_sweep_free(weir_sweep *c);
 
-typedef enum weir_curve_form { WEIR_CURVE_TABLE, WEIR_CURVE_CSV, WEIR_CURVE_SVG } weir_curve_form;
+typedef enum weir_sweep_format {
+    WEIR_SWEEP_TABLE,
+    WEIR_SWEEP_CSV,
+    WEIR_SWEEP_SVG
+} weir_sweep_format;
 
 /* Budgets against extra time; you own the text (weir_text_free). */
-WEIR_API char *weir_curve_text(const weir_curve *c, weir_curve_form form);
+WEIR_API char *weir_sweep_text(const weir_sweep *c, weir_sweep_format form);
 
 /* ---- offsets alone ---- */
 

@@ -15,7 +15,7 @@ from .options import plan_options
 KINDS = {"graph": capi.WEIR_TEXT_GRAPH, "plan": capi.WEIR_TEXT_PLAN, "cost": capi.WEIR_TEXT_COST,
          "dot": capi.WEIR_TEXT_DOT, "timeline": capi.WEIR_TEXT_TIMELINE_SVG,
          "addresses": capi.WEIR_TEXT_ADDRESSES_SVG, "json": capi.WEIR_TEXT_JSON,
-         "outline": capi.WEIR_TEXT_OUTLINE, "explain": capi.WEIR_TEXT_EXPLAIN}
+         "outline": capi.WEIR_TEXT_STEPFILE, "explain": capi.WEIR_TEXT_EXPLAIN}
 STATS = tuple(name for name, kind in vars(capi.weir_graph_stats).items()
               if isinstance(kind, property) and name != "thisown")
 

@@ -216,7 +216,7 @@ typedef struct weir_reset_attr {
  * under which the copy is started and awaited, from 0. home: 1 where the slot belongs to a value
  * that stays in the file between steps, 0: to this plan. */
 typedef struct weir_spill_attr {
-    uint64_t slot, bytes, ticket, home;
+    uint64_t slot, bytes, ticket, persistent;
 } weir_spill_attr;
 
 /* The attributes of SPILL_OUT, SPILL_IN or SPILL_WAIT; NULL for any other op. */

@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-bool weir_dep_begin(weir_dep_list *l, uint32_t stores)
+bool weir_dep_begin(weir_dep_list *l, uint32_t storages)
 {
-    *l = (weir_dep_list){.stores = stores};
-    l->access = weir_mem_alloc((stores + 1u) * sizeof *l->access);
-    l->bytes = weir_mem_zalloc(stores + 1u, sizeof *l->bytes);
+    *l = (weir_dep_list){.storages = storages};
+    l->access = weir_mem_alloc((storages + 1u) * sizeof *l->access);
+    l->bytes = weir_mem_zalloc(storages + 1u, sizeof *l->bytes);
     if (l->access)
-        memset(l->access, 0xff, (stores + 1u) * sizeof *l->access);
+        memset(l->access, 0xff, (storages + 1u) * sizeof *l->access);
     return l->access && l->bytes;
 }
 
@@ -32,9 +32,9 @@ void weir_dep_free(weir_dep_list *l)
 
 /* ---- telling ---- */
 
-bool weir_dep_keep(weir_dep_list *l, uint32_t store)
+bool weir_dep_keep(weir_dep_list *l, uint32_t storage)
 {
-    return weir_vec_push(&l->read, store);
+    return weir_vec_push(&l->read, storage);
 }
 
 bool weir_dep_call(weir_dep_list *l)
@@ -57,23 +57,23 @@ static bool among(const uint32_t *at, uint32_t from, uint32_t to, uint32_t x)
     return false;
 }
 
-bool weir_dep_read(weir_dep_list *l, uint32_t store)
+bool weir_dep_read(weir_dep_list *l, uint32_t storage)
 {
     const uint32_t         call = l->calls - 1;
-    weir_dep_access *const a = &l->access[store];
+    weir_dep_access *const a = &l->access[storage];
 
     if (!weir_dep_edge_to(l, a->writer, call) ||
         !weir_vec_push(&l->readers, (weir_dep_reader){call, a->reads}))
         return false;
     a->reads = l->readers.n - 1;
-    return among(l->read.at, l->first_read.at[call], l->read.n, store) ||
-           weir_vec_push(&l->read, store);
+    return among(l->read.at, l->first_read.at[call], l->read.n, storage) ||
+           weir_vec_push(&l->read, storage);
 }
 
-bool weir_dep_write(weir_dep_list *l, uint32_t store)
+bool weir_dep_write(weir_dep_list *l, uint32_t storage)
 {
     const uint32_t         call = l->calls - 1;
-    weir_dep_access *const a = &l->access[store];
+    weir_dep_access *const a = &l->access[storage];
 
     for (uint32_t r = a->reads; r != WEIR_NO_CALL; r = l->readers.at[r].next)
         if (!weir_dep_edge_to(l, l->readers.at[r].call, call))
@@ -84,12 +84,12 @@ bool weir_dep_write(weir_dep_list *l, uint32_t store)
     return true;
 }
 
-bool weir_dep_make(weir_dep_list *l, uint32_t store, size_t bytes)
+bool weir_dep_make(weir_dep_list *l, uint32_t storage, size_t bytes)
 {
-    l->bytes[store] = bytes;
-    return weir_dep_write(l, store) &&
-           (among(l->made.at, l->first_made.at[l->calls - 1], l->made.n, store) ||
-            weir_vec_push(&l->made, store));
+    l->bytes[storage] = bytes;
+    return weir_dep_write(l, storage) &&
+           (among(l->made.at, l->first_made.at[l->calls - 1], l->made.n, storage) ||
+            weir_vec_push(&l->made, storage));
 }
 
 /* ---- dependencies ---- */
@@ -151,7 +151,7 @@ static uint32_t made_end(const weir_dep_list *l, uint32_t call)
 
 static void count_readers(const weir_dep_list *l, uint32_t *left)
 {
-    memset(left, 0, l->stores * sizeof *left);
+    memset(left, 0, l->storages * sizeof *left);
     for (uint32_t i = 0; i < l->read.n; i++)
         left[l->read.at[i]]++;
 }
@@ -247,7 +247,7 @@ bool weir_deps_order(const weir_dep_list *l, uint32_t *order, bool *better)
 
     if (!weir_deps_of_list(l, &d))
         return false;
-    s.left = weir_mem_alloc((l->stores + 1u) * sizeof *s.left);
+    s.left = weir_mem_alloc((l->storages + 1u) * sizeof *s.left);
     s.ready = weir_mem_alloc((l->calls + 1u) * sizeof *s.ready);
     s.waits = weir_mem_alloc((l->calls + 1u) * sizeof *s.waits);
     const bool ok = s.left && s.ready && s.waits;

@@ -31,30 +31,30 @@ typedef struct weir_dep_access {
 } weir_dep_access;
 
 typedef struct weir_dep_list {
-    uint32_t calls;         /* begun so far */
-    WEIR_VEC(weir_dep_edge) edges;
+    uint32_t                  calls; /* begun so far */
+    WEIR_VEC(weir_dep_edge)   edges;
     WEIR_VEC(weir_dep_reader) readers;
-    WEIR_VEC(uint32_t) read, made;      /* storages of bytes, of each call each once */
-    WEIR_VEC(uint32_t) first_read, first_made;  /* [calls] where those of a call begin */
-    uint32_t         stores;
-    weir_dep_access *access;            /* [stores] */
-    size_t          *bytes;             /* [stores] that it takes while it is needed */
+    WEIR_VEC(uint32_t)        read, made; /* storages of bytes, of each call each once */
+    WEIR_VEC(uint32_t)        first_read, first_made; /* [calls] where those of a call begin */
+    uint32_t                  storages;
+    weir_dep_access          *access; /* [stores] */
+    size_t                   *bytes;  /* [stores] that it takes while it is needed */
 } weir_dep_list;
 
 /* bytes of storages are 0 until told: those that are there before and after cost nothing. All
  * return false when memory is short. Free the list, also then. */
-bool weir_dep_begin(weir_dep_list *l, uint32_t stores);
+bool weir_dep_begin(weir_dep_list *l, uint32_t storages);
 void weir_dep_free(weir_dep_list *l);
 
 /* The storage is needed behind the list: a reader that never comes. Told before the first call. */
-bool weir_dep_keep(weir_dep_list *l, uint32_t store);
+bool weir_dep_keep(weir_dep_list *l, uint32_t storage);
 
 /* The next call, number l->calls - 1 from then on. */
 bool weir_dep_call(weir_dep_list *l);
-bool weir_dep_read(weir_dep_list *l, uint32_t store);
-bool weir_dep_write(weir_dep_list *l, uint32_t store);
+bool weir_dep_read(weir_dep_list *l, uint32_t storage);
+bool weir_dep_write(weir_dep_list *l, uint32_t storage);
 /* The call makes the storage, of which it takes the bytes. */
-bool weir_dep_make(weir_dep_list *l, uint32_t store, size_t bytes);
+bool weir_dep_make(weir_dep_list *l, uint32_t storage, size_t bytes);
 /* Besides: call `from` (WEIR_NO_CALL: none) comes before call `to`. */
 bool weir_dep_edge_to(weir_dep_list *l, uint32_t from, uint32_t to);
 

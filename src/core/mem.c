@@ -37,7 +37,7 @@ static atomic_int_fast64_t  alive;
 static struct {
     atomic_int_fast64_t left;
     atomic_bool         sticky, failed;
-} planted = {.left = -1};
+} injected = {.left = -1};
 
 weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn release, void *user)
 {
@@ -56,17 +56,17 @@ weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn release, void *
 /* Counts down to the planted failure; true when this allocation is to fail. */
 static bool must_fail(void)
 {
-    int_fast64_t left = atomic_load_explicit(&planted.left, memory_order_relaxed);
+    int_fast64_t left = atomic_load_explicit(&injected.left, memory_order_relaxed);
     for (;;) {
         if (left < 0)
             return false;
-        const int_fast64_t next = left > 0 || !atomic_load(&planted.sticky) ? left - 1 : 0;
-        if (atomic_compare_exchange_weak(&planted.left, &left, next))
+        const int_fast64_t next = left > 0 || !atomic_load(&injected.sticky) ? left - 1 : 0;
+        if (atomic_compare_exchange_weak(&injected.left, &left, next))
             break;
     }
     if (left > 0)
         return false;
-    atomic_store(&planted.failed, true);
+    atomic_store(&injected.failed, true);
     return true;
 }
 
@@ -74,10 +74,10 @@ static bool must_fail(void)
 static void *map_pages(size_t bytes, bool huge)
 {
     const size_t extra = huge ? HUGE_PAGE : 0;
-    size_t room;
-    if (!weir_size_add(bytes, extra, &room))
+    size_t       mapped;
+    if (!weir_size_add(bytes, extra, &mapped))
         return NULL;
-    char *at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *at = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
     if (!huge)
@@ -205,7 +205,7 @@ void weir_mem_pages_free(void *p, size_t bytes)
 }
 
 /* Asks for them, since limits (RLIMIT_AS, RLIMIT_DATA) are not all there is. No page is touched. */
-bool weir_mem_room(size_t bytes)
+bool weir_mem_can_map(size_t bytes)
 {
     const int   flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *const p = mmap(NULL, bytes > 0 ? bytes : 1, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -236,12 +236,12 @@ int64_t weir_mem_alive(void)
 
 void weir_mem_fail_nth(int64_t n, bool sticky)
 {
-    atomic_store(&planted.failed, false);
-    atomic_store(&planted.sticky, sticky);
-    atomic_store(&planted.left, n < 0 ? -1 : n);
+    atomic_store(&injected.failed, false);
+    atomic_store(&injected.sticky, sticky);
+    atomic_store(&injected.left, n < 0 ? -1 : n);
 }
 
 bool weir_mem_failed(void)
 {
-    return atomic_load(&planted.failed);
+    return atomic_load(&injected.failed);
 }

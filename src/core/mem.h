@@ -19,7 +19,7 @@ void *weir_mem_pages(size_t bytes, bool huge);
 void  weir_mem_pages_free(void *p, size_t bytes);
 
 /* Could the process map so many bytes more now? Libraries hang or exit where they cannot. */
-bool weir_mem_room(size_t bytes);
+bool weir_mem_can_map(size_t bytes);
 
 /* Pages that the heap keeps though nothing lies in them go back to the system, where it can. */
 void weir_mem_trim(void);

@@ -7,10 +7,10 @@
 #include "core/status.h"
 
 /* Appends to buf of `room` bytes, of which n are used; returns the bytes used, room - 1 at most. */
-static size_t append(char *buf, size_t room, size_t n, const char *text)
+static size_t append(char *buf, size_t capacity, size_t n, const char *text)
 {
-    n += (size_t)snprintf(buf + n, room - n, "%s", text);
-    return n < room ? n : room - 1;
+    n += (size_t)snprintf(buf + n, capacity - n, "%s", text);
+    return n < capacity ? n : capacity - 1;
 }
 
 weir_status weir_call_fail(weir_status s, const weir_call *c, const char *format, ...)

@@ -37,14 +37,14 @@ typedef struct weir_call {
 } weir_call;
 
 enum {
-    WEIR_PURE        = 1 << 0,      /* same inputs, same bits: may be merged, dropped, repeated */
-    WEIR_ELEMENTWISE = 1 << 1,      /* a row of elementwise.def: may be fused */
-    WEIR_STRIDED     = 1 << 2,      /* kernels take any strides; other ops get dense inputs */
-    WEIR_RANDOM      = 1 << 3,      /* draws: reserves weir_rng_blocks(elements of output 0) */
-    WEIR_VIEW        = 1 << 4,      /* infer may answer with a view of input 0: nothing to run */
-    WEIR_UPDATE      = 1 << 5,      /* writes its mutated inputs: keeps its place, runs once */
-    WEIR_CALLER      = 1 << 6,      /* runs the caller's code: calls keep their order */
-    WEIR_DIVIDES     = 1 << 7       /* of what promotes: integers become f32 */
+    WEIR_PURE = 1 << 0,         /* same inputs, same bits: may be merged, dropped, repeated */
+    WEIR_ELEMENTWISE = 1 << 1,  /* a row of elementwise.def: may be fused */
+    WEIR_STRIDED = 1 << 2,      /* kernels take any strides; other ops get dense inputs */
+    WEIR_RANDOM = 1 << 3,       /* draws: reserves weir_rng_blocks(elements of output 0) */
+    WEIR_VIEW = 1 << 4,         /* infer may answer with a view of input 0: nothing to run */
+    WEIR_UPDATE = 1 << 5,       /* writes its mutated inputs: keeps its place, runs once */
+    WEIR_CALLER = 1 << 6,       /* runs the caller's code: calls keep their order */
+    WEIR_PROMOTE_FLOAT = 1 << 7 /* of what promotes: integers become f32 */
 };
 
 struct weir_grad;       /* what a gradient function is given: graph/ops/op.h */
@@ -53,15 +53,16 @@ typedef struct weir_opdef {
     const char *name;
     uint32_t    flags;
     int         nin_min, nin_max, nout;
-    uint32_t    mutates;            /* bit i: input i is overwritten */
-    uint32_t    blind;              /* bit i: and not read: it may hold no value before */
-    uint32_t    inplace;            /* bit i: output 0 may take input i's memory, if sizes agree */
-    uint32_t    reads_in;           /* bit i: the gradient reads input i's elements */
-    uint32_t    reads_out;          /* bit i: the gradient reads output i's elements */
-    uint32_t    differentiable;     /* bit i: a gradient flows to input i */
-    uint32_t    promotes;           /* bit i: input i is cast to the type that all of these meet in
+    uint32_t    mutates;        /* bit i: input i is overwritten */
+    uint32_t    write_only;     /* bit i: and not read: it may hold no value before */
+    uint32_t    inplace;        /* bit i: output 0 may take input i's memory, if sizes agree */
+    uint32_t    reads_in;       /* bit i: the gradient reads input i's elements */
+    uint32_t    reads_out;      /* bit i: the gradient reads output i's elements */
+    uint32_t    differentiable; /* bit i: a gradient flows to input i */
+    uint32_t    promotes;       /* bit i: input i is cast to the type that all of these meet in
                                      * (weir_dtype_promote) before the call is recorded */
-    uint32_t    lowers, raises;     /* bit i: in mixed precision (weir_autocast_begin) input i is
+    uint32_t    autocast_half,
+        autocast_f32; /* bit i: in mixed precision (weir_autocast_begin) input i is
                                      * cast to the half type; one in half is cast to f32 */
     weir_status (*infer)(weir_call *c);                 /* checks, fills out layouts and alias */
     weir_status (*grad)(struct weir_grad *g);           /* records gradients; NULL: none */

@@ -14,8 +14,8 @@ typedef struct failure {
     char        text[TEXT_BYTES];
 } failure;
 
-static _Thread_local failure  last, spoiling;   /* spoiling: the last that spoils a recording */
-static _Thread_local uint64_t spoils;
+static _Thread_local failure  last, poisoning;   /* spoiling: the last that spoils a recording */
+static _Thread_local uint64_t n_poisoned;
 
 weir_status weir_fail(weir_status s, const char *format, ...)
 {
@@ -37,24 +37,24 @@ weir_status weir_fail_null(const char *function, const char *argument)
     return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", function, argument);
 }
 
-weir_status weir_spoil(weir_status s)
+weir_status weir_poison(weir_status s)
 {
-    spoiling = last;
-    spoiling.status = s;
-    spoils++;
+    poisoning = last;
+    poisoning.status = s;
+    n_poisoned++;
     return s;
 }
 
-weir_spoils weir_spoils_now(void)
+weir_poison_mark weir_poison_mark_now(void)
 {
-    return (weir_spoils){&spoils, spoils};
+    return (weir_poison_mark){&n_poisoned, n_poisoned};
 }
 
-weir_status weir_spoils_since(const weir_spoils *then)
+weir_status weir_poisoned_since(const weir_poison_mark *then)
 {
-    if (then->thread != &spoils || then->n == spoils)
+    if (then->thread != &n_poisoned || then->n == n_poisoned)
         return WEIR_OK;
-    last = spoiling;
+    last = poisoning;
     return last.status;
 }
 

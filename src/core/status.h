@@ -8,15 +8,15 @@
  * NULL. */
 #define WEIR_FAIL_NULL(...) ((void)weir_fail(__VA_ARGS__), NULL)
 
-/* How many failures spoiled a recording (weir_spoil), in which thread. */
-typedef struct weir_spoils {
+/* How many failures spoiled a recording (weir_poison), in which thread. */
+typedef struct weir_poison_mark {
     const void *thread;
     uint64_t    n;
-} weir_spoils;
+} weir_poison_mark;
 
-weir_spoils weir_spoils_now(void);
+weir_poison_mark weir_poison_mark_now(void);
 
 /* OK, or the status of one since then, whose sentence is the last failure's again. */
-weir_status weir_spoils_since(const weir_spoils *then);
+weir_status weir_poisoned_since(const weir_poison_mark *then);
 
 #endif

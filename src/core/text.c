@@ -11,34 +11,34 @@
 /* Room for `more` bytes and the terminator. */
 static bool reserve(weir_string *s, size_t more)
 {
-    size_t need, room;
+    size_t need, capacity;
     if (s->failed)
         return false;
     s->failed = !weir_size_add(s->n, more, &need) || !weir_size_add(need, 1, &need);
     if (s->failed || need <= s->cap)
         return !s->failed;
-    if (!weir_size_mul(s->cap, 2, &room) || room < need)
-        room = need < 256 ? 256 : need;
-    char *at = weir_mem_realloc(s->at, s->n, room);
+    if (!weir_size_mul(s->cap, 2, &capacity) || capacity < need)
+        capacity = need < 256 ? 256 : need;
+    char *at = weir_mem_realloc(s->at, s->n, capacity);
     s->failed = !at;
     if (!at)
         return false;
     s->at = at;
-    s->cap = room;
+    s->cap = capacity;
     return true;
 }
 
 void weir_string_add(weir_string *s, const char *format, ...)
 {
-    va_list args, again;
+    va_list args, copy;
     va_start(args, format);
-    va_copy(again, args);
+    va_copy(copy, args);
     const int n = vsnprintf(NULL, 0, format, args);
     if (n >= 0 && reserve(s, (size_t)n)) {
-        vsnprintf(s->at + s->n, (size_t)n + 1, format, again);
+        vsnprintf(s->at + s->n, (size_t)n + 1, format, copy);
         s->n += (size_t)n;
     }
-    va_end(again);
+    va_end(copy);
     va_end(args);
 }
 

@@ -78,7 +78,7 @@ size_t weir_threads_stacks(int n)
  * before, with as much again, since what is mapped until the first loop counts too. */
 static bool has_stacks(int n)
 {
-    return n < 2 || weir_mem_room(2 * weir_threads_stacks(n - 1));
+    return n < 2 || weir_mem_can_map(2 * weir_threads_stacks(n - 1));
 }
 
 struct weir_threads {

@@ -7,10 +7,10 @@
 #include "core/vec.h"
 
 typedef struct event {
-    const char *name, *category;        /* category NULL: a counter sample */
-    double      begin, end;             /* seconds since the trace began */
-    uint64_t    value;                  /* bytes, or the counter */
-    int         lane;
+    const char *name, *category; /* category NULL: a counter sample */
+    double      begin, end;      /* seconds since the trace began */
+    uint64_t    value;           /* bytes, or the counter */
+    int         track;
 } event;
 
 struct weir_trace {
@@ -48,10 +48,10 @@ static void add(weir_trace *t, event e)
         t->lost++;
 }
 
-void weir_trace_event(weir_trace *t, const char *name, const char *category, int lane, double begin,
-                      double end, uint64_t bytes)
+void weir_trace_event(weir_trace *t, const char *name, const char *category, int track,
+                      double begin, double end, uint64_t bytes)
 {
-    add(t, (event){name, category, begin - t->origin, end - t->origin, bytes, lane});
+    add(t, (event){name, category, begin - t->origin, end - t->origin, bytes, track});
 }
 
 void weir_trace_counter(weir_trace *t, const char *name, double at, uint64_t value)
@@ -64,7 +64,7 @@ static void event_json(weir_string *s, const event *e)
 {
     weir_string_add(s, "{\"name\": \"");
     weir_string_add_json(s, e->name);
-    weir_string_add(s, "\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, ", e->lane, e->begin * 1e6);
+    weir_string_add(s, "\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, ", e->track, e->begin * 1e6);
     if (!e->category) {
         weir_string_add(s, "\"ph\": \"C\", \"args\": {\"value\": %llu}}",
                         (unsigned long long)e->value);

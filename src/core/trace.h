@@ -16,8 +16,8 @@ void        weir_trace_free(weir_trace *t);
 
 /* One finished event. name and category must outlive the trace (static or the graph's). Events
  * that no memory is left for are counted, not lost silently: the JSON says how many. */
-void weir_trace_event(weir_trace *t, const char *name, const char *category, int lane, double begin,
-                      double end, uint64_t bytes);
+void weir_trace_event(weir_trace *t, const char *name, const char *category, int track,
+                      double begin, double end, uint64_t bytes);
 
 /* A counter sample (live bytes over time). */
 void weir_trace_counter(weir_trace *t, const char *name, double at, uint64_t value);

@@ -9,13 +9,13 @@ bool weir_vec_reserve_(void **at, uint32_t *cap, uint64_t n, size_t size)
 {
     if (n <= *cap)
         return true;
-    uint64_t room = *cap < 4 ? 8 : (uint64_t)*cap * 2;
-    if (room < n)
-        room = n;
-    if (room > UINT32_MAX)
-        room = UINT32_MAX;
+    uint64_t capacity = *cap < 4 ? 8 : (uint64_t)*cap * 2;
+    if (capacity < n)
+        capacity = n;
+    if (capacity > UINT32_MAX)
+        capacity = UINT32_MAX;
     size_t bytes;
-    if (n > UINT32_MAX || !weir_size_mul(room, size, &bytes)) {
+    if (n > UINT32_MAX || !weir_size_mul(capacity, size, &bytes)) {
         weir_fail(WEIR_ERR_NOMEM, "out of memory: an array of %llu elements wanted",
                   (unsigned long long)n);
         return false;
@@ -27,6 +27,6 @@ bool weir_vec_reserve_(void **at, uint32_t *cap, uint64_t n, size_t size)
     if (!p)
         return false;
     memcpy(at, &p, sizeof p);
-    *cap = (uint32_t)room;
+    *cap = (uint32_t)capacity;
     return true;
 }

@@ -20,22 +20,22 @@ static char *address(const weir_tensor *t)
 }
 
 /* A workspace for the length of one run. w: who looks at its guard zones; NULL: it has none. */
-static weir_status run_with_work(weir_device *d, const weir_choice *ch, weir_kargs *k,
+static weir_status run_with_work(weir_device *d, const weir_kernel *ch, weir_kargs *k,
                                  weir_watch *w)
 {
     const weir_call *const c = k->call;
-    const size_t           piece = weir_guard_work(d, ch->work);
+    const size_t           chunk = weir_guard_work(d, ch->work);
     size_t                 got = 0;
     weir_status            status = WEIR_OK;
 
     if (ch->work)
-        WEIR_TRY(weir_pool_take(d, piece, &k->work, &got));
+        WEIR_TRY(weir_pool_take(d, chunk, &k->work, &got));
     if (w && ch->work)
-        status = weir_guard_fill(d, k->work, ch->work, piece);
+        status = weir_guard_fill(d, k->work, ch->work, chunk);
     if (status == WEIR_OK)
         status = ch->run(k);
     if (w && ch->work) {
-        const weir_status looked = weir_guard_look(w, c->nin + c->nout, k->work, ch->work, piece);
+        const weir_status looked = weir_guard_look(w, c->nin + c->nout, k->work, ch->work, chunk);
         status = status != WEIR_OK ? status : looked;
     }
     if (ch->work)
@@ -53,7 +53,7 @@ static weir_status look_at_tensors(weir_watch *w, weir_tensor *const *in, weir_t
 }
 
 /* The same between two looks at the guard zones of its operands. */
-static weir_status run_watched_call(weir_device *d, const weir_choice *ch, weir_kargs *k,
+static weir_status run_watched_call(weir_device *d, const weir_kernel *ch, weir_kargs *k,
                                     weir_tensor *const *in, weir_tensor *const *out)
 {
     weir_watch before = {.dev = d, .call = k->call}, w = {.dev = d, .call = k->call, .ran = true};
@@ -68,13 +68,13 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
                           weir_tensor *const *out, uint64_t rng)
 {
     void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
-    const weir_choice *ch;
+    const weir_kernel *ch;
 
     const weir_opdef *const def = weir_opdefs[c->op];
 
-    WEIR_TRY(weir_choice_of(d, c, &ch));
+    WEIR_TRY(weir_kernel_of(d, c, &ch));
     for (int i = 0; i < c->nin; i++) {
-        if (def->blind >> i & 1)
+        if (def->write_only >> i & 1)
             WEIR_TRY(weir_block_touch(in[i]->block));
         src[i] = address(in[i]);
     }
@@ -89,7 +89,7 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
     for (int i = 0; i < c->nout; i++)
         ((weir_block *)out[i]->block)->written = true;
     for (int i = 0; i < c->nin; i++)
-        if (def->blind >> i & 1)
+        if (def->write_only >> i & 1)
             ((weir_block *)in[i]->block)->written = true;
     if (d->trace)
         weir_call_trace(d, c, "graph off", begin);
@@ -99,10 +99,10 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
 weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst,
                          int operand, const weir_block *b)
 {
-    const weir_choice *ch;
+    const weir_kernel *ch;
     weir_watch         w = {.dev = d, .call = c, .ran = true};
 
-    WEIR_TRY(weir_choice_of(d, c, &ch));
+    WEIR_TRY(weir_kernel_of(d, c, &ch));
     weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
                     .seed = d->seed, .dev = d};
     if (weir_opdefs[c->op]->flags & WEIR_RANDOM)

@@ -38,7 +38,7 @@ static void device_destroy(weir_ref *self)
     d->ops->close(d);
     weir_threads_free(d->threads);
     weir_mem_free(d->spill_dir);
-    weir_vec_free(&d->homes);
+    weir_vec_free(&d->spill_slots);
     weir_mem_free(d);
 }
 
@@ -117,10 +117,10 @@ void weir_device_close(weir_device *d)
     (void)d->ops->sync(d);              /* copies that go on use the file */
     weir_spill_free(d->spill);
     d->spill = NULL;
-    weir_choices_free(&d->choices);
+    weir_kernel_cache_free(&d->kernels);
     weir_pool_trim(d);
     arena_free(d);
-    weir_stage_free(d);
+    weir_staging_free(d);
     weir_trace_free(d->trace);
     d->trace = NULL;
     weir_ref_drop(d);
@@ -137,35 +137,35 @@ weir_status weir_device_check(const weir_device *d, const char *who)
 
 /* In whole units if there is room for them, else in exactly what is needed; free blocks that the
  * pool holds are given back before that. */
-static weir_status arena_take(weir_device *d, size_t bytes, size_t *room, void **at)
+static weir_status arena_take(weir_device *d, size_t bytes, size_t *capacity, void **at)
 {
-    if (!weir_size_align(bytes, ARENA_UNIT, room))
+    if (!weir_size_align(bytes, ARENA_UNIT, capacity))
         return WEIR_ERR_NOMEM;
-    if (d->ops->alloc(d, *room, true, at) == WEIR_OK)
+    if (d->ops->alloc(d, *capacity, true, at) == WEIR_OK)
         return WEIR_OK;
     weir_pool_trim(d);
-    if (d->ops->alloc(d, *room, true, at) == WEIR_OK)
+    if (d->ops->alloc(d, *capacity, true, at) == WEIR_OK)
         return WEIR_OK;
-    *room = bytes;
+    *capacity = bytes;
     return d->ops->alloc(d, bytes, true, at);
 }
 
 /* Old memory goes first: a large arena would not fit beside its successor. */
 weir_status weir_device_arena(weir_device *d, size_t bytes)
 {
-    size_t room = 0, unused, total;
+    size_t capacity = 0, unused, total;
     void  *at;
     if (bytes > d->arena.bytes) {
         arena_free(d);
         d->ops->space(d, &unused, &total);
-        if (arena_take(d, bytes, &room, &at) != WEIR_OK)
+        if (arena_take(d, bytes, &capacity, &at) != WEIR_OK)
             return weir_fail(WEIR_ERR_NOMEM,
                              "device %s: no memory for an arena of %zu bytes; the system has %zu, "
                              "of which %zu are unused",
                              d->ops->name, bytes, total, unused);
         d->arena.at = at;
-        d->arena.bytes = room;
-        WEIR_TRY(d->ops->fill(d, at, 0, room));
+        d->arena.bytes = capacity;
+        WEIR_TRY(d->ops->fill(d, at, 0, capacity));
     }
     if (bytes > d->arena.used)
         d->arena.used = bytes;
@@ -177,20 +177,20 @@ weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets)
     const uint32_t most = tickets > d->tickets ? tickets : d->tickets;
     size_t         all;
 
-    if (!weir_size_add(d->homes_end, bytes > d->passing ? bytes : d->passing, &all))
+    if (!weir_size_add(d->spill_slots_end, bytes > d->passing ? bytes : d->passing, &all))
         all = SIZE_MAX;
-    WEIR_TRY(d->ops->swap_room(d, all, most));
+    WEIR_TRY(d->ops->swap_reserve(d, all, most));
     d->passing = bytes > d->passing ? bytes : d->passing;
     d->tickets = most;
     return WEIR_OK;
 }
 
-weir_status weir_device_home(weir_device *d, size_t bytes, size_t *at)
+weir_status weir_device_spill_slot(weir_device *d, size_t bytes, size_t *at)
 {
-    weir_home h = {.at = d->homes_end, .taken = true};
+    weir_spill_slot h = {.at = d->spill_slots_end, .taken = true};
 
-    for (uint32_t i = 0; i < d->homes.n; i++) {
-        weir_home *const old = &d->homes.at[i];
+    for (uint32_t i = 0; i < d->spill_slots.n; i++) {
+        weir_spill_slot *const old = &d->spill_slots.at[i];
         if (!old->taken && old->bytes >= bytes) {
             old->taken = true;
             *at = old->at;
@@ -199,19 +199,19 @@ weir_status weir_device_home(weir_device *d, size_t bytes, size_t *at)
     }
     size_t end;
     if (!weir_size_align(bytes, WEIR_SPILL_ALIGN, &h.bytes) ||
-        !weir_size_add(h.at, h.bytes, &end) || !weir_vec_push(&d->homes, h))
+        !weir_size_add(h.at, h.bytes, &end) || !weir_vec_push(&d->spill_slots, h))
         return WEIR_ERR_NOMEM;
-    d->homes_end = end;
+    d->spill_slots_end = end;
     d->moves++;
     *at = h.at;
     return WEIR_OK;
 }
 
-void weir_device_home_free(weir_device *d, size_t at)
+void weir_device_spill_slot_free(weir_device *d, size_t at)
 {
-    for (uint32_t i = 0; i < d->homes.n; i++)
-        if (d->homes.at[i].at == at)
-            d->homes.at[i].taken = false;
+    for (uint32_t i = 0; i < d->spill_slots.n; i++)
+        if (d->spill_slots.at[i].at == at)
+            d->spill_slots.at[i].taken = false;
 }
 
 weir_status weir_device_spill_speed(weir_device *d, double *out, double *in)
@@ -249,7 +249,7 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->pool = d->pool.held;
     m->arena = d->arena.used;
     m->evicted = d->evicted;
-    m->again = d->again;
+    m->recomputed = d->recomputed;
     d->ops->space(d, &m->unused, &m->total);
 }
 

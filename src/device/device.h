@@ -52,7 +52,7 @@ typedef struct weir_swap {
 typedef struct weir_replay weir_replay;
 
 /* What a device has whose calls return when their work is queued. */
-typedef struct weir_device_queues {
+typedef struct weir_device_streams {
     int (*count)(const weir_device *d);
     /* 0 is the first: where work goes that names none, and what the host's copies wait for. */
     weir_stream *(*stream)(const weir_device *d, int i);
@@ -69,7 +69,7 @@ typedef struct weir_device_queues {
     weir_status (*recorded)(weir_device *d, weir_status so_far, weir_replay **r);
     weir_status (*replay)(weir_device *d, weir_replay *r);
     void        (*replay_free)(weir_device *d, weir_replay *r);
-} weir_device_queues;
+} weir_device_streams;
 
 typedef struct weir_device_ops {
     const char *name;
@@ -77,7 +77,7 @@ typedef struct weir_device_ops {
     bool        host;           /* its memory is the host's: programs may look and write there */
     bool        unreal;         /* it has no memory, and its kernels write nothing */
     weir_status (*count)(int *n);           /* devices of this kind that the machine has */
-    bool        homes;          /* parameters and states may live in its store between steps */
+    bool spill_slots; /* parameters and states may live in its store between steps */
     /* spec: what follows "name:", NULL if nothing does */
     weir_status (*open)(weir_device *d, const char *spec);
     void        (*close)(weir_device *d);
@@ -97,38 +97,38 @@ typedef struct weir_device_ops {
     void        (*info)(weir_device *d, struct weir_string *s); /* lines for weir_info_text */
     /* The store for values that leave has so many bytes, and places for tickets below `tickets`,
      * from now on; what slots hold stays. */
-    weir_status (*swap_room)(weir_device *d, size_t bytes, uint32_t tickets);
+    weir_status (*swap_reserve)(weir_device *d, size_t bytes, uint32_t tickets);
     weir_status (*swap)(weir_device *d, const weir_swap *copy);
     weir_status (*swap_wait)(weir_device *d, weir_stream *s, uint32_t ticket);
     /* The end of a step that may have swapped: no copy goes on that later work does not wait for.
      * Gives so_far if that is a failure, else the first failure that nobody has waited for. */
     weir_status (*swap_settle)(weir_device *d, weir_status so_far);
     weir_status (*swap_speed)(weir_device *d, double *out, double *in);     /* bytes per second */
-    const weir_device_queues *queues;   /* NULL: what a call does is done when it returns */
-    const weir_choose_fn     *kernel;                           /* [WEIR_OP_COUNT] */
+    const weir_device_streams *streams; /* NULL: what a call does is done when it returns */
+    const weir_choose_fn      *kernel;  /* [WEIR_OP_COUNT] */
 } weir_device_ops;
 
 struct weir_block;
 
 /* A place in the spill file for a value that stays there between steps. */
-typedef struct weir_home {
+typedef struct weir_spill_slot {
     size_t at, bytes;
     bool   taken;
-} weir_home;
+} weir_spill_slot;
 
 struct weir_device {
-    weir_ref               ref;         /* the user's handle, every block and tensor on it */
+    weir_ref               ref; /* the user's handle, every block and tensor on it */
     const weir_device_ops *ops;
-    void                  *impl;        /* the back end's own */
+    void                  *impl; /* the back end's own */
     bool                   closed;
-    double                 opened;      /* weir_now() then */
+    double                 opened; /* weir_now() then */
     weir_threads          *threads;
     weir_pool              pool;
-    size_t                 guard;       /* guard.h: bytes of each zone round a piece; 0: none */
-    weir_choices           choices;
-    uint64_t               seed, rng;   /* random stream and how far it has been used, in blocks */
-    uint64_t               leaves;      /* tensors numbered so far: leaf in core/tensor.h */
-    uint64_t               changes;     /* of elements in place so far: the clock of versions */
+    size_t                 guard; /* guard.h: bytes of each zone round a piece; 0: none */
+    weir_kernel_cache      kernels;
+    uint64_t               seed, rng; /* random stream and how far it has been used, in blocks */
+    uint64_t               leaves;    /* tensors numbered so far: leaf in core/tensor.h */
+    uint64_t               changes;   /* of elements in place so far: the clock of versions */
     struct {
         char  *at;
         size_t bytes, used;             /* used: the largest plan so far */
@@ -136,21 +136,22 @@ struct weir_device {
     struct {
         char  *at;
         size_t bytes;
-    } stage;                            /* staging.h: the host's, kept for the next tensor */
+    } staging;                          /* staging.h: the host's, kept for the next tensor */
     weir_trace            *trace;       /* NULL unless events are being collected */
     char                  *spill_dir;   /* as asked for when opening; NULL: the usual one */
     weir_spill            *spill;       /* the back end's: NULL until something goes to a file */
     double                 spill_out, spill_in;     /* bytes per second; 0: not measured yet */
     uint32_t               tickets;     /* that swaps may have; 0: nothing has been swapped yet */
     /* The store holds homes first, then what lives for one step: each plan counts from there. */
-    WEIR_VEC(weir_home)    homes;
-    size_t                 homes_end, passing;      /* bytes of homes; of the largest plan's rest */
-    uint64_t               moves;       /* addresses and slots that plans know have changed */
+    WEIR_VEC(weir_spill_slot) spill_slots;
+    size_t   spill_slots_end, passing; /* bytes of homes; of the largest plan's rest */
+    uint64_t moves;                    /* addresses and slots that plans know have changed */
     /* What the graph room keeps per device (scopes, tape switch, the graph being recorded). */
     void *session;
     void (*session_free)(void *session);
     void (*forget)(struct weir_block *b);   /* a block with an origin goes */
-    uint64_t evicted, again;    /* under a budget: blocks that lost their memory, calls run again */
+    uint64_t evicted,
+        recomputed; /* under a budget: blocks that lost their memory, calls run again */
 };
 
 /* A library may compute otherwise, with other bits, where an operand's address is no multiple of
@@ -180,8 +181,8 @@ uint64_t weir_device_draw(weir_device *d, uint64_t blocks);
 weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets);
 
 /* A place in the spill file for a value that stays; the store itself is told later. */
-weir_status weir_device_home(weir_device *d, size_t bytes, size_t *at);
-void        weir_device_home_free(weir_device *d, size_t at);
+weir_status weir_device_spill_slot(weir_device *d, size_t bytes, size_t *at);
+void        weir_device_spill_slot_free(weir_device *d, size_t at);
 
 /* Its bandwidths, bytes per second; measured at the first call. */
 weir_status weir_device_spill_speed(weir_device *d, double *out, double *in);

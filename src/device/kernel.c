@@ -8,13 +8,13 @@
 #include "core/mem.h"
 #include "device/device.h"
 
-typedef struct weir_choice_entry {
-    weir_choice choice;
+typedef struct weir_kernel_entry {
+    weir_kernel kernel;
     uint64_t    hash;
     weir_op     op;
     int         nin, nout;
     size_t      attr_bytes;
-    weir_layout layout[];       /* [nin + nout], then the attributes */
+    weir_layout layout[]; /* [nin + nout], then the attributes */
 } entry;
 
 static const weir_layout *operand(const weir_call *c, int i)
@@ -64,7 +64,7 @@ static bool matches(entry *e, uint64_t hash, const weir_call *c)
 }
 
 /* The call's entry, or the free slot where it belongs. The table has at least one free slot. */
-static entry **find(const weir_choices *t, uint64_t hash, const weir_call *c)
+static entry **find(const weir_kernel_cache *t, uint64_t hash, const weir_call *c)
 {
     for (uint32_t i = (uint32_t)hash;; i++) {
         entry **at = &t->slot[i & (t->cap - 1)];
@@ -74,11 +74,11 @@ static entry **find(const weir_choices *t, uint64_t hash, const weir_call *c)
 }
 
 /* Keeps the table at most half full, counting one entry to come. */
-static weir_status reserve(weir_choices *t)
+static weir_status reserve(weir_kernel_cache *t)
 {
     if ((uint64_t)t->n * 2 + 2 <= t->cap)
         return WEIR_OK;
-    weir_choices larger = {.n = t->n, .cap = t->cap > 0 ? t->cap * 2 : 64};
+    weir_kernel_cache larger = {.n = t->n, .cap = t->cap > 0 ? t->cap * 2 : 64};
     larger.slot = weir_mem_zalloc(larger.cap, sizeof(entry *));
     if (!larger.slot)
         return WEIR_ERR_NOMEM;
@@ -92,7 +92,7 @@ static weir_status reserve(weir_choices *t)
 
 static void entry_free(entry *e)
 {
-    weir_choice_drop(&e->choice);
+    weir_kernel_drop(&e->kernel);
     weir_mem_free(e);
 }
 
@@ -112,7 +112,7 @@ static weir_status entry_new(weir_device *d, const weir_call *c, uint64_t hash, 
         e->layout[i] = *operand(c, i);
     if (c->attr_bytes > 0)
         memcpy(attr_of(e), c->attr, c->attr_bytes);
-    const weir_status s = choose(d, c, &e->choice);
+    const weir_status s = choose(d, c, &e->kernel);
     if (s != WEIR_OK) {
         weir_mem_free(e);
         return s;
@@ -121,11 +121,11 @@ static weir_status entry_new(weir_device *d, const weir_call *c, uint64_t hash, 
     return WEIR_OK;
 }
 
-weir_status weir_choice_of(weir_device *d, const weir_call *c, const weir_choice **out)
+weir_status weir_kernel_of(weir_device *d, const weir_call *c, const weir_kernel **out)
 {
-    weir_choices  *t = &d->choices;
-    const uint64_t hash = hash_call(c);
-    entry         *e = t->cap > 0 ? *find(t, hash, c) : NULL;
+    weir_kernel_cache *t = &d->kernels;
+    const uint64_t     hash = hash_call(c);
+    entry             *e = t->cap > 0 ? *find(t, hash, c) : NULL;
     if (!e) {
         WEIR_TRY(entry_new(d, c, hash, &e));
         /* Only now: a kernel made of other kernels has chosen those meanwhile. */
@@ -137,15 +137,15 @@ weir_status weir_choice_of(weir_device *d, const weir_call *c, const weir_choice
         *find(t, hash, NULL) = e;
         t->n++;
     }
-    *out = &e->choice;
+    *out = &e->kernel;
     return WEIR_OK;
 }
 
-void weir_choices_free(weir_choices *t)
+void weir_kernel_cache_free(weir_kernel_cache *t)
 {
     for (uint32_t i = 0; i < t->cap; i++)
         if (t->slot[i])
             entry_free(t->slot[i]);
     weir_mem_free(t->slot);
-    *t = (weir_choices){0};
+    *t = (weir_kernel_cache){0};
 }

@@ -23,7 +23,7 @@ static const weir_plugin_host host = {
     .realloc = weir_mem_realloc,
     .free = weir_mem_free,
     .now = weir_now,
-    .choice_of = weir_choice_of,
+    .kernel_of = weir_kernel_of,
     .spill_new = weir_spill_new,
     .spill_reserve = weir_spill_reserve,
     .spill_out = weir_spill_out,
@@ -32,7 +32,7 @@ static const weir_plugin_host host = {
 };
 
 /* The folder that this code was loaded from, with its '/'; "" if that is unknown. */
-static void own_folder(char *to, size_t room)
+static void own_folder(char *to, size_t capacity)
 {
     Dl_info     info;
     const char *slash;
@@ -42,14 +42,14 @@ static void own_folder(char *to, size_t room)
         !(slash = strrchr(info.dli_fname, '/')))
         return;
     const size_t n = (size_t)(slash - info.dli_fname) + 1;
-    if (n < room) {
+    if (n < capacity) {
         memcpy(to, info.dli_fname, n);
         to[n] = '\0';
     }
 }
 
 /* A library that is not there is one thing, one that cannot be loaded another: *why says which. */
-static void *open_at(const char *folder, const char *file, char *why, size_t room)
+static void *open_at(const char *folder, const char *file, char *why, size_t capacity)
 {
     char path[PATH_BYTES];
 
@@ -57,7 +57,7 @@ static void *open_at(const char *folder, const char *file, char *why, size_t roo
                                                       ? "/" : "", file);
     void *const lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib)
-        snprintf(why, room, "%s", dlerror());
+        snprintf(why, capacity, "%s", dlerror());
     return lib;
 }
 

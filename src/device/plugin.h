@@ -19,7 +19,7 @@ typedef struct weir_plugin_host {
     void       *(*realloc)(void *p, size_t old_bytes, size_t new_bytes);
     void        (*free)(void *p);
     double      (*now)(void);
-    weir_status (*choice_of)(weir_device *d, const weir_call *c, const weir_choice **out);
+    weir_status (*kernel_of)(weir_device *d, const weir_call *c, const weir_kernel **out);
     weir_status (*spill_new)(const weir_spill_options *o, weir_spill **s);
     weir_status (*spill_reserve)(weir_spill *s, size_t bytes);
     weir_status (*spill_out)(weir_spill *s, size_t slot, const void *p, size_t n, uint64_t *ticket);

@@ -6,17 +6,17 @@
 
 weir_status weir_list_reserve(weir_list *l)
 {
-    if (l->n < l->room)
+    if (l->n < l->capacity)
         return WEIR_OK;
-    const size_t room = l->room ? 2 * l->room : 8;
-    void       **at = weir_host_alloc(room * sizeof *at);
+    const size_t capacity = l->capacity ? 2 * l->capacity : 8;
+    void       **at = weir_host_alloc(capacity * sizeof *at);
     if (!at)
         return weir_error_status();
     if (l->n)
         memcpy(at, l->at, l->n * sizeof *at);
     weir_host_free(l->at);
     l->at = at;
-    l->room = room;
+    l->capacity = capacity;
     return WEIR_OK;
 }
 
@@ -137,14 +137,14 @@ void *weir_layer_new(weir_model *m, size_t bytes,
     return l;
 }
 
-weir_status weir_name_join(char buf[WEIR_NAME_ROOM], const char *a, const char *b)
+weir_status weir_name_join(char buf[WEIR_NAME_MAX], const char *a, const char *b)
 {
     const char *head = a ? a : "";
-    const int   n = snprintf(buf, WEIR_NAME_ROOM, "%s%s%s", head, a ? "." : "", b);
-    if (n < 0 || n >= WEIR_NAME_ROOM)
+    const int   n = snprintf(buf, WEIR_NAME_MAX, "%s%s%s", head, a ? "." : "", b);
+    if (n < 0 || n >= WEIR_NAME_MAX)
         return weir_fail(WEIR_ERR_INVALID,
                          "layer: the name \"%.40s...\" with \"%.40s\" has more than %d characters",
-                         head, b, WEIR_NAME_ROOM - 1);
+                         head, b, WEIR_NAME_MAX - 1);
     return WEIR_OK;
 }
 
@@ -153,7 +153,7 @@ static weir_tensor *own(weir_model *m, weir_list *l, const char *layer, const ch
                         weir_desc desc, double value,
                         weir_tensor *(*make)(weir_device *, weir_desc, const char *))
 {
-    char name[WEIR_NAME_ROOM];
+    char name[WEIR_NAME_MAX];
     if (weir_name_join(name, layer, part) != WEIR_OK || weir_list_reserve(l) != WEIR_OK)
         return NULL;
     weir_tensor *t = make(m->dev, desc, name);

@@ -11,8 +11,8 @@
 
 /* Pointers in the order they were added. */
 typedef struct weir_list {
-    void  **at;
-    size_t  n, room;
+    void **at;
+    size_t n, capacity;
 } weir_list;
 
 /* The list with room for one more element, so that adding it cannot fail. */
@@ -68,7 +68,7 @@ weir_status weir_sizes_check(const char *op, const char *layer, int n, const cha
                              const int64_t *sizes);
 
 /* "A.B" (B alone if a is NULL) into buf; fails when it is longer. */
-#define WEIR_NAME_ROOM 256
-weir_status weir_name_join(char buf[WEIR_NAME_ROOM], const char *a, const char *b);
+#define WEIR_NAME_MAX 256
+weir_status weir_name_join(char buf[WEIR_NAME_MAX], const char *a, const char *b);
 
 #endif

@@ -49,7 +49,7 @@ struct weir_optim {
 static weir_tensor *state_new(weir_optim *o, weir_desc desc, const char *param, const char *part,
                               double value)
 {
-    char name[WEIR_NAME_ROOM];
+    char name[WEIR_NAME_MAX];
     if (weir_name_join(name, *param ? param : NULL, part) != WEIR_OK ||
         weir_list_reserve(&o->states) != WEIR_OK)
         return NULL;
@@ -401,7 +401,7 @@ static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_
 
     for (size_t i = 0; i < n; i++)
         if (!pairs[i].param || !pairs[i].grad)
-            return weir_spoil(weir_fail_null("optim_update", "a tensor of pairs"));
+            return weir_poison(weir_fail_null("optim_update", "a tensor of pairs"));
     WEIR_TRY(count(o->step, condition));
     for (size_t i = 0; i < n; i++) {
         const weir_dtype type = weir_tensor_desc(pairs[i].param).dtype;
@@ -417,7 +417,7 @@ static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_
 weir_status weir_optim_update(weir_optim *o, const weir_pair *pairs, size_t n)
 {
     if (!o || !pairs)
-        return weir_spoil(weir_fail_null("optim_update", o ? "pairs" : "optimiser"));
+        return weir_poison(weir_fail_null("optim_update", o ? "pairs" : "optimiser"));
     return update_all(o, NULL, pairs, n);
 }
 
@@ -427,8 +427,9 @@ weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition, const we
     const char *const who = "optim_update_if";
 
     if (!o || !condition || !pairs)
-        return weir_spoil(weir_fail_null(who, !o ? "optimiser" : condition ? "pairs"
-                                                                          : "condition"));
+        return weir_poison(weir_fail_null(who, !o          ? "optimiser"
+                                               : condition ? "pairs"
+                                                           : "condition"));
     const weir_desc d = weir_tensor_desc(condition);
     if (d.dtype != WEIR_BOOL || d.ndim != 0)
         return weir_fail(d.dtype == WEIR_BOOL ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
@@ -462,13 +463,13 @@ static weir_status in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_
     weir_status       s = fn(o, loss);
     const weir_status end = weir_scope_end(o->dev);
     s = s != WEIR_OK ? s : end;
-    return s != WEIR_OK ? weir_spoil(s) : WEIR_OK;
+    return s != WEIR_OK ? weir_poison(s) : WEIR_OK;
 }
 
 weir_status weir_minimize(weir_optim *o, weir_tensor *loss)
 {
     if (!o || !loss)
-        return weir_spoil(weir_fail_null("minimize", o ? "loss" : "optimiser"));
+        return weir_poison(weir_fail_null("minimize", o ? "loss" : "optimiser"));
     return in_scope(o, minimize, loss);
 }
 
@@ -495,7 +496,7 @@ static weir_status accumulate(weir_optim *o, weir_tensor *loss)
 weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss)
 {
     if (!o || !loss)
-        return weir_spoil(weir_fail_null("optim_accumulate", o ? "loss" : "optimiser"));
+        return weir_poison(weir_fail_null("optim_accumulate", o ? "loss" : "optimiser"));
     return in_scope(o, accumulate, loss);
 }
 
@@ -528,7 +529,7 @@ static weir_status apply(weir_optim *o, weir_pair *pairs)
 weir_status weir_optim_apply(weir_optim *o)
 {
     if (!o)
-        return weir_spoil(weir_fail_null("optim_apply", "optimiser"));
+        return weir_poison(weir_fail_null("optim_apply", "optimiser"));
     weir_pair *const pairs = weir_host_alloc((o->slots.n + 1) * sizeof *pairs);
     if (!pairs)
         return weir_error_status();

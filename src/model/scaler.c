@@ -80,14 +80,14 @@ weir_status weir_scaler_unscale(const weir_scaler *s, const weir_pair *pairs, si
                                 weir_pair *unscaled, weir_tensor **finite)
 {
     if (!s)
-        return weir_spoil(weir_fail_null("scaler_unscale", "scaler"));
+        return weir_poison(weir_fail_null("scaler_unscale", "scaler"));
     return weir_unscale(pairs, n, s->state[SCALE], unscaled, finite);
 }
 
 weir_status weir_scaler_adjust(weir_scaler *s, weir_tensor *finite)
 {
     if (!s || !finite)
-        return weir_spoil(weir_fail_null("scaler_adjust", s ? "finite" : "scaler"));
+        return weir_poison(weir_fail_null("scaler_adjust", s ? "finite" : "scaler"));
     const weir_scaler_options *const o = &s->options;
     if (!o->fixed)
         WEIR_TRY(weir_scale_adjust(s->state[SCALE], s->state[GOOD], finite, o->growth, o->backoff,

@@ -18,14 +18,14 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* LIBRARY_ROOM: what libraries may hold of their own during a call (oneDNN's argument lists),
+/* LIBRARY_HEAP: what libraries may hold of their own during a call (oneDNN's argument lists),
  * bytes. */
-enum { OFF, ON, CASES, WARM_UP = 2, LIBRARY_ROOM = 1024 };
+enum { OFF, ON, CASES, WARM_UP = 2, LIBRARY_HEAP = 1024 };
 
 static const char *const case_name[CASES] = {"off", "on"};
 
 typedef struct bench_case {
-    tool_trial       trial;
+    tool_bench_case  training;
     double          *step_ms, *round_ms; /* [steps], [rounds]: mean of the round's steps */
     int64_t          done;               /* timed steps so far */
     uint64_t         core_allocations;   /* all of these: sums over the timed steps */
@@ -55,7 +55,7 @@ static uint64_t minor_faults(void)
 static uint64_t core_allocations(const bench_case *c)
 {
     weir_memory m;
-    weir_device_memory(c->trial.dev, &m);
+    weir_device_memory(c->training.dev, &m);
     return m.core_allocations;
 }
 
@@ -66,9 +66,9 @@ static weir_status timed_step(bench_case *c)
     const uint64_t faults = minor_faults(), core = core_allocations(c);
     tool_heap_mark(&before);
 
-    const double begin = tool_clock_ms(c->trial.dev);
-    WEIR_TRY(weir_step_run(c->trial.step));
-    c->step_ms[c->done++] = tool_clock_ms(c->trial.dev) - begin;
+    const double begin = tool_clock_ms(c->training.dev);
+    WEIR_TRY(weir_step_run(c->training.step));
+    c->step_ms[c->done++] = tool_clock_ms(c->training.dev) - begin;
 
     tool_heap_read(&after);
     c->core_allocations += core_allocations(c) - core;
@@ -100,7 +100,7 @@ static weir_status warm_up(bench *b)
 {
     for (int i = 0; i < WARM_UP; i++)
         for (int k = CASES; k-- > 0;)
-            WEIR_TRY(weir_step_run(b->of[k].trial.step));
+            WEIR_TRY(weir_step_run(b->of[k].training.step));
     return WEIR_OK;
 }
 
@@ -111,30 +111,30 @@ static weir_status limit_off(bench *b)
     weir_memory       m;
     size_t            arena;
 
-    WEIR_TRY(tool_trial_measure(&off->trial, &m, &arena));
-    WEIR_TRY(weir_step_run(b->of[ON].trial.step));
+    WEIR_TRY(tool_bench_case_measure(&off->training, &m, &arena));
+    WEIR_TRY(weir_step_run(b->of[ON].training.step));
     off->stats.unbudgeted_peak_bytes = m.live_peak;
-    return tool_trial_limit(&off->trial, b->o->off_budget, b->o->off_policy, m.live_peak,
-                            &off->stats.budget_bytes);
+    return tool_bench_case_limit(&off->training, b->o->off_budget, b->o->off_policy, m.live_peak,
+                                 &off->stats.budget_bytes);
 }
 
 /* One more step of either case, under observation. */
 static weir_status measure(bench_case *c)
 {
-    const weir_graph *const g = weir_step_graph(c->trial.step);
+    const weir_graph *const g = weir_step_graph(c->training.step);
     weir_memory             before, m;
     size_t                  arena = 0;
 
     if (g)
         WEIR_TRY(weir_graph_stats_of(g, &c->stats));
-    weir_device_memory(c->trial.dev, &before);
-    WEIR_TRY(tool_trial_measure(&c->trial, &m, &arena));
+    weir_device_memory(c->training.dev, &before);
+    WEIR_TRY(tool_bench_case_measure(&c->training, &m, &arena));
     if (!g)
-        c->stats.again = (size_t)(m.again - before.again);
+        c->stats.recomputed = (size_t)(m.recomputed - before.recomputed);
     c->persistent = m.persistent;
     c->pool = m.pool;
     c->measured_peak = m.live_peak + arena;
-    return tool_trial_loss(&c->trial, &c->loss);
+    return tool_bench_case_loss(&c->training, &c->loss);
 }
 
 /* Both cases take steps + WARM_UP + 1 steps, so their bits must agree at the end. */
@@ -148,7 +148,7 @@ static weir_status run_all(bench *b)
             WEIR_TRY(run_round(b, &b->of[(k + r) % CASES], r));
     for (int k = 0; k < CASES; k++)
         WEIR_TRY(measure(&b->of[k]));
-    return tool_trial_equal(&b->of[OFF].trial, &b->of[ON].trial, &b->identical);
+    return tool_bench_case_equal(&b->of[OFF].training, &b->of[ON].training, &b->identical);
 }
 
 /* Medians, minima and ratios; sorts the steps' times. */
@@ -186,15 +186,16 @@ static void row_json(const bench *b, int k, FILE *to)
     if (tool_heap_counts())
         snprintf(heap, sizeof heap, "%llu", (unsigned long long)per_step(c, c->heap_bytes));
 
-    fprintf(to, "  {\"model\": \"%s\", \"precision\": \"%s\", \"batch\": %lld, "
-            "\"case\": \"%s\", ", b->o->model, b->o->precision, (long long)c->trial.batch,
-            case_name[k]);
+    fprintf(to,
+            "  {\"model\": \"%s\", \"precision\": \"%s\", \"batch\": %lld, "
+            "\"case\": \"%s\", ",
+            b->o->model, b->o->precision, (long long)c->training.batch, case_name[k]);
     fprintf(to, "\"persistent_bytes\": %zu, \"planned_peak_bytes\": %zu, ", c->persistent,
             c->stats.planned_peak_bytes);
     fprintf(to, "\"measured_peak_bytes\": %zu, \"step_peak_bytes\": %zu, ", c->measured_peak,
             c->measured_peak - c->persistent);
     fprintf(to, "\"budget_bytes\": %zu, \"unbudgeted_peak_bytes\": %zu, \"again\": %zu, ",
-            c->stats.budget_bytes, c->stats.unbudgeted_peak_bytes, c->stats.again);
+            c->stats.budget_bytes, c->stats.unbudgeted_peak_bytes, c->stats.recomputed);
     fprintf(to, "\"lower_bound_bytes\": %zu, \"arena_bytes\": %zu, \"pool_bytes\": %zu, ",
             c->stats.lower_bound_bytes, c->stats.arena_bytes, c->pool);
     fprintf(to, "\"step_ms_median\": %.6g, \"step_ms_min\": %.6g, ", c->median, c->min);
@@ -245,7 +246,7 @@ static void line_count(const char *what, uint64_t off, uint64_t on)
 
 static void print_head(const bench *b)
 {
-    const tool_trial *const t = &b->of[ON].trial;
+    const tool_bench_case *const t = &b->of[ON].training;
     printf("%s, batch %lld", b->o->model, (long long)t->batch);
     if (t->image)
         printf(", %lld px", (long long)t->image);
@@ -270,7 +271,7 @@ static void print_table(const bench *b)
         line_bytes("budget", off->stats.budget_bytes, on->stats.budget_bytes);
         line_bytes("peak without it", off->stats.unbudgeted_peak_bytes,
                    on->stats.unbudgeted_peak_bytes);
-        line_count("instructions that run again", off->stats.again, on->stats.again);
+        line_count("instructions that run again", off->stats.recomputed, on->stats.recomputed);
     }
     line_bytes("arena", 0, on->stats.arena_bytes);
     line_bytes("lower bound of the arena", 0, on->stats.lower_bound_bytes);
@@ -293,7 +294,7 @@ static void print_table(const bench *b)
            (double)(on->measured_peak - on->persistent) /
                fmax(1, (double)(off->measured_peak - off->persistent)));
     const bool truth =
-        on->stats.planned_peak_bytes == on->measured_peak && on->heap_over <= LIBRARY_ROOM;
+        on->stats.planned_peak_bytes == on->measured_peak && on->heap_over <= LIBRARY_HEAP;
     printf(
         "planned peak = measured peak: %s (libraries hold at most %lld bytes of their own during "
         "a call); bits identical: %s\n",
@@ -313,7 +314,7 @@ static weir_status open_all(bench *b)
         c->round_ms = malloc(rounds * sizeof *c->round_ms);
         if (!c->step_ms || !c->round_ms)
             return WEIR_ERR_NOMEM;
-        WEIR_TRY(tool_trial_open(&c->trial, b->o, k == ON));
+        WEIR_TRY(tool_bench_case_open(&c->training, b->o, k == ON));
     }
     return WEIR_OK;
 }
@@ -321,7 +322,7 @@ static weir_status open_all(bench *b)
 static void close_all(bench *b)
 {
     for (int k = 0; k < CASES; k++) {
-        tool_trial_close(&b->of[k].trial);
+        tool_bench_case_close(&b->of[k].training);
         free(b->of[k].step_ms);
         free(b->of[k].round_ms);
     }

@@ -232,7 +232,7 @@ bool tool_simulated(const tool_options *o)
     return strncmp(o->device, "sim", 3) == 0;
 }
 
-static void free_data(tool_trial *t)
+static void free_data(tool_bench_case *t)
 {
     free(t->x_data);
     free(t->y_data);
@@ -240,7 +240,7 @@ static void free_data(tool_trial *t)
 }
 
 /* A simulated batch may be larger than this machine's memory, and holds nothing. */
-static weir_status write_data(tool_trial *t, const network *n, int64_t classes, bool simulated)
+static weir_status write_data(tool_bench_case *t, const network *n, int64_t classes, bool simulated)
 {
     uint64_t state = TOOL_SEED;
 
@@ -279,9 +279,9 @@ static weir_tensor *rows_of(weir_tensor *logits, bool pixels)
                         (const int64_t[]){-1, weir_tensor_desc(logits).dim[1]});
 }
 
-weir_status tool_trial_record(void *ctx)
+weir_status tool_bench_case_record(void *ctx)
 {
-    tool_trial *const t = ctx;
+    tool_bench_case *const t = ctx;
     weir_tensor *const loss = weir_cross_entropy(rows_of(weir_apply(t->net, t->x), t->pixels),
                                                  t->y);
     t->loss = weir_keep(loss);
@@ -293,11 +293,11 @@ weir_status tool_trial_record(void *ctx)
 /* With micro-batches: the update by the sum of their gradients. */
 static weir_status record_apply(void *ctx)
 {
-    const tool_trial *const t = ctx;
+    const tool_bench_case *const t = ctx;
     return weir_optim_apply(t->optim);
 }
 
-weir_status tool_trial_step(tool_trial *t)
+weir_status tool_bench_case_step(tool_bench_case *t)
 {
     const size_t x = weir_tensor_bytes(t->x), y = weir_tensor_bytes(t->y);
 
@@ -318,8 +318,8 @@ static weir_dtype precision_of(const tool_options *o)
     return strcmp(p, "bf16") == 0 ? WEIR_BF16 : strcmp(p, "f16") == 0 ? WEIR_F16 : WEIR_F32;
 }
 
-/* What was made before a failure stays in t: tool_trial_close takes it apart. */
-static weir_status build(tool_trial *t, const tool_options *o, bool graph)
+/* What was made before a failure stays in t: tool_bench_case_close takes it apart. */
+static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
 {
     network net = *find(o->model);
     const network *const n = &net;
@@ -342,12 +342,13 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     t->optim = n->form & ADAM
                    ? weir_adam_new(t->dev, 0.0003, NULL)
                    : weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
-    t->step = weir_step_new(t->dev, tool_trial_record, t,
-                            &(weir_step_options){graph, {.disable = o->disable,
-                                                         .budget = o->budget, .policy = o->policy,
-                                                         .placement = o->placement,
-                                                         .measure = o->measure &&
-                                                                    *o->measure == 'y'}});
+    t->step = weir_step_new(t->dev, tool_bench_case_record, t,
+                            &(weir_step_options){graph,
+                                                 {.disable = o->disable,
+                                                  .budget = o->budget,
+                                                  .policy = o->policy,
+                                                  .placement = o->placement,
+                                                  .measure = o->measure && *o->measure == 'y'}});
     if (t->parts > 1)
         t->apply = weir_step_new(t->dev, record_apply, t, &(weir_step_options){graph, {0}});
     if (!t->x || !t->y || !t->optim || !t->step || (t->parts > 1 && !t->apply))
@@ -355,16 +356,16 @@ static weir_status build(tool_trial *t, const tool_options *o, bool graph)
     return write_data(t, n, classes_of(n, px), tool_simulated(o));
 }
 
-weir_status tool_trial_open(tool_trial *t, const tool_options *o, bool graph)
+weir_status tool_bench_case_open(tool_bench_case *t, const tool_options *o, bool graph)
 {
-    *t = (tool_trial){0};
+    *t = (tool_bench_case){0};
     const weir_status s = build(t, o, graph);
     if (s != WEIR_OK)
-        tool_trial_close(t);
+        tool_bench_case_close(t);
     return s;
 }
 
-void tool_trial_close(tool_trial *t)
+void tool_bench_case_close(tool_bench_case *t)
 {
     weir_step_free(t->step);
     weir_step_free(t->apply);
@@ -374,11 +375,11 @@ void tool_trial_close(tool_trial *t)
     weir_release(t->y);
     weir_model_free(t->model);
     weir_device_close(t->dev);
-    *t = (tool_trial){0};
+    *t = (tool_bench_case){0};
 }
 
-weir_status tool_trial_limit(tool_trial *t, const char *budget, const char *policy, size_t whole,
-                             size_t *bytes)
+weir_status tool_bench_case_limit(tool_bench_case *t, const char *budget, const char *policy,
+                                  size_t whole, size_t *bytes)
 {
     char        text[32];
     char       *end;
@@ -393,12 +394,12 @@ weir_status tool_trial_limit(tool_trial *t, const char *budget, const char *poli
     return weir_device_set_budget(t->dev, text);
 }
 
-weir_status tool_trial_loss(const tool_trial *t, float *loss)
+weir_status tool_bench_case_loss(const tool_bench_case *t, float *loss)
 {
     return weir_read(t->loss, loss, sizeof *loss);
 }
 
-weir_status tool_trial_measure(tool_trial *t, weir_memory *m, size_t *arena)
+weir_status tool_bench_case_measure(tool_bench_case *t, weir_memory *m, size_t *arena)
 {
     weir_graph *const g = weir_step_graph(t->step);
     *arena = 0;
@@ -422,19 +423,19 @@ static weir_status compare(const weir_tensor *a, const weir_tensor *b, bool *equ
         *equal = false;
         return WEIR_OK;
     }
-    char *const room = malloc(2 * bytes + 1);
-    if (!room)
+    char *const buffer = malloc(2 * bytes + 1);
+    if (!buffer)
         return WEIR_ERR_NOMEM;
-    weir_status s = weir_read(a, room, bytes);
+    weir_status s = weir_read(a, buffer, bytes);
     if (s == WEIR_OK)
-        s = weir_read(b, room + bytes, bytes);
-    if (s == WEIR_OK && memcmp(room, room + bytes, bytes) != 0)
+        s = weir_read(b, buffer + bytes, bytes);
+    if (s == WEIR_OK && memcmp(buffer, buffer + bytes, bytes) != 0)
         *equal = false;
-    free(room);
+    free(buffer);
     return s;
 }
 
-weir_status tool_trial_equal(const tool_trial *a, const tool_trial *b, bool *equal)
+weir_status tool_bench_case_equal(const tool_bench_case *a, const tool_bench_case *b, bool *equal)
 {
     const size_t params = weir_model_param_count(a->model),
                  states = weir_model_state_count(a->model);
@@ -466,7 +467,7 @@ static weir_status hash(const weir_tensor *t, uint64_t *h)
     return s;
 }
 
-weir_status tool_trial_bits(const tool_trial *t, uint64_t *bits)
+weir_status tool_bench_case_bits(const tool_bench_case *t, uint64_t *bits)
 {
     *bits = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < weir_model_param_count(t->model); i++)

@@ -32,7 +32,7 @@ static char *trace(weir_graph *g, weir_device *d)
 }
 
 /* For other planners; named after the model and its sizes. */
-static char *outline(const tool_options *o, const tool_trial *t, const weir_graph *g)
+static char *stepfile(const tool_options *o, const tool_bench_case *t, const weir_graph *g)
 {
     const char size = o->length ? 't' : o->depth ? 'l' : o->image ? 'i' : '\0';
     char       name[64];
@@ -41,14 +41,14 @@ static char *outline(const tool_options *o, const tool_trial *t, const weir_grap
     if (size && n > 0 && (size_t)n < sizeof name)
         snprintf(name + n, sizeof name - (size_t)n, "_%c%lld", size,
                  (long long)(o->length + o->depth + o->image));
-    return weir_graph_outline(g, name,
-                              *o->times == 'm'   ? WEIR_TIMES_MEASURED
-                              : *o->times == 'e' ? WEIR_TIMES_ESTIMATED
-                                                 : WEIR_TIMES_ROOFLINE);
+    return weir_graph_stepfile(g, name,
+                               *o->times == 'm'   ? WEIR_TIMES_MEASURED
+                               : *o->times == 'e' ? WEIR_TIMES_ESTIMATED
+                                                  : WEIR_TIMES_ROOFLINE);
 }
 
 /* NULL after a failure the library remembers. */
-static char *text_of(const tool_options *o, const tool_trial *t, weir_graph *g)
+static char *text_of(const tool_options *o, const tool_bench_case *t, weir_graph *g)
 {
     const char *const what = o->what;
     static const struct {
@@ -69,7 +69,7 @@ static char *text_of(const tool_options *o, const tool_trial *t, weir_graph *g)
     if (strcmp(what, "trace") == 0)
         return trace(g, t->dev);
     if (strcmp(what, "outline") == 0)
-        return outline(o, t, g);
+        return stepfile(o, t, g);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (strcmp(texts[i].name, what) == 0)
             return weir_graph_text(g, texts[i].text);
@@ -79,8 +79,8 @@ static char *text_of(const tool_options *o, const tool_trial *t, weir_graph *g)
 /* The step is recorded and planned; it runs only where the text needs runs. */
 int tool_dump(const tool_options *o)
 {
-    tool_trial t;
-    if (tool_trial_open(&t, o, true) != WEIR_OK)
+    tool_bench_case t;
+    if (tool_bench_case_open(&t, o, true) != WEIR_OK)
         return tool_failed(o);
 
     weir_graph *const g = weir_graph_begin(t.dev);
@@ -88,11 +88,11 @@ int tool_dump(const tool_options *o)
     const weir_plan_options how = {.disable = o->disable, .budget = o->budget, .policy = o->policy,
                                    .placement = o->placement,
                                    .measure = o->measure && *o->measure == 'y'};
-    if (g && tool_trial_record(&t) == WEIR_OK && weir_graph_end(g, &how) == WEIR_OK)
+    if (g && tool_bench_case_record(&t) == WEIR_OK && weir_graph_end(g, &how) == WEIR_OK)
         text = text_of(o, &t, g);
     const int code = text ? tool_write(o, o->out, text) : tool_failed(o);
     weir_text_free(text);
     weir_graph_free(g);
-    tool_trial_close(&t);
+    tool_bench_case_close(&t);
     return code;
 }

@@ -23,7 +23,7 @@ int tool_info(const tool_options *o)
 
     if (text) {
         char solver[128];
-        (void)weir_solver_name(solver, sizeof solver);
+        (void)weir_highs_version(solver, sizeof solver);
         printf("%spolicy optimal: %s\n", text, solver);
         print_cards();
     }

@@ -9,18 +9,18 @@ static char *read_file(const tool_options *o, size_t *bytes)
 {
     FILE *const from = fopen(o->file, "rb");
     char       *text = NULL;
-    size_t      room = 0;
+    size_t      allocated = 0;
 
     *bytes = 0;
     while (from && !feof(from) && !ferror(from)) {
-        if (*bytes + 1 >= room) {
-            room = room ? 2 * room : 65536;
-            char *const more = realloc(text, room);
+        if (*bytes + 1 >= allocated) {
+            allocated = allocated ? 2 * allocated : 65536;
+            char *const more = realloc(text, allocated);
             if (!more)
                 break;
             text = more;
         }
-        *bytes += fread(text + *bytes, 1, room - *bytes - 1, from);
+        *bytes += fread(text + *bytes, 1, allocated - *bytes - 1, from);
     }
     const bool whole = from && feof(from) && !ferror(from);
     if (from)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-static void report(const tool_options *o, const weir_outline_plan_stats *s, double seconds)
+static void report(const tool_options *o, const weir_stepfile_plan_stats *s, double seconds)
 {
     fprintf(stderr, "%s: %zu tensors, %zu operations, %.3f ms a step\n", o->file, s->tensors,
             s->operations, s->step_ms);
@@ -19,7 +19,7 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
             s->peak_bytes, s->live_bytes, s->resident_bytes);
     fprintf(stderr, "  offsets by       %15s\n", s->placement ? s->placement : "none");
     fprintf(stderr, "  extra time       %15.3f %%     (%zu operations run again)\n",
-            100 * s->extra_ms / (s->step_ms + 1e-30), s->again);
+            100 * s->extra_ms / (s->step_ms + 1e-30), s->recomputed);
     fprintf(stderr, "  no plan has less %15.3f %%     extra time, nor %zu bytes at any\n",
             100 * s->least_extra_ms / (s->step_ms + 1e-30), s->floor_bytes);
     if (s->proven_extra_ms > 0) {
@@ -34,15 +34,15 @@ static void report(const tool_options *o, const weir_outline_plan_stats *s, doub
 }
 
 /* The table to stdout (or --out), the rest beside BASE. */
-static int write_curve(const tool_options *o, const weir_curve *c)
+static int write_sweep(const tool_options *o, const weir_sweep *c)
 {
-    static const char *const suffix[] = {[WEIR_CURVE_CSV] = "csv", [WEIR_CURVE_SVG] = "svg"};
+    static const char *const suffix[] = {[WEIR_SWEEP_CSV] = "csv", [WEIR_SWEEP_SVG] = "svg"};
     char                     path[4096];
     int                      code = TOOL_DONE;
 
-    for (int form = WEIR_CURVE_TABLE; form <= WEIR_CURVE_SVG && code == TOOL_DONE; form++) {
-        const bool  table = form == WEIR_CURVE_TABLE;
-        char *const text = weir_curve_text(c, (weir_curve_form)form);
+    for (int form = WEIR_SWEEP_TABLE; form <= WEIR_SWEEP_SVG && code == TOOL_DONE; form++) {
+        const bool  table = form == WEIR_SWEEP_TABLE;
+        char *const text = weir_sweep_text(c, (weir_sweep_format)form);
         const int   n = table ? 0 : snprintf(path, sizeof path, "%s.%s", o->curve, suffix[form]);
         if (!text)
             code = tool_failed(o);
@@ -55,14 +55,14 @@ static int write_curve(const tool_options *o, const weir_curve *c)
     return code;
 }
 
-static int plan_curve(const tool_options *o, const weir_outline *outline,
-                      weir_outline_options how)
+static int plan_sweep(const tool_options *o, const weir_stepfile *stepfile,
+                      weir_stepfile_options how)
 {
     if (strcmp(o->policy, "all") == 0)
         how.policy = NULL;
-    weir_curve *const c = weir_outline_curve(outline, &how);
-    const int         code = c ? write_curve(o, c) : tool_failed(o);
-    weir_curve_free(c);
+    weir_sweep *const c = weir_stepfile_sweep(stepfile, &how);
+    const int         code = c ? write_sweep(o, c) : tool_failed(o);
+    weir_sweep_free(c);
     return code;
 }
 
@@ -94,15 +94,16 @@ static int list_policies(const tool_options *o)
 }
 
 /* One plan, and the texts about it. */
-static int plan_once(const tool_options *o, const weir_outline *outline, weir_outline_options how)
+static int plan_once(const tool_options *o, const weir_stepfile *stepfile,
+                     weir_stepfile_options how)
 {
-    weir_outline_plan_stats stats;
-    char                   *explain = NULL, *picture = NULL;
+    weir_stepfile_plan_stats stats;
+    char                    *explain = NULL, *picture = NULL;
 
     how.explain = o->explain ? &explain : NULL;
     how.picture = o->picture ? &picture : NULL;
     const double begin = tool_now_ms();
-    char *const  text = weir_outline_plan(outline, &how, &stats);
+    char *const  text = weir_stepfile_plan(stepfile, &how, &stats);
     const double seconds = (tool_now_ms() - begin) / 1e3;
     if (!text)
         return tool_failed(o);
@@ -122,12 +123,12 @@ static int plan_once(const tool_options *o, const weir_outline *outline, weir_ou
 }
 
 /* One line of JSON; times in microseconds. */
-static int check(const tool_options *o, const weir_outline *outline,
-                 const weir_outline_options *how)
+static int check(const tool_options *o, const weir_stepfile *stepfile,
+                 const weir_stepfile_options *how)
 {
-    weir_outline_verdict v;
+    weir_stepfile_check_stats v;
 
-    if (weir_outline_check(outline, o->file, how, &v) != WEIR_OK)
+    if (weir_stepfile_check(stepfile, o->file, how, &v) != WEIR_OK)
         return tool_failed(o);
     const double more = v.base_ms > 0 ? 100 * (v.time_ms / v.base_ms - 1) : 0;
     printf("{\"ok\": true, \"time_us\": %.17g, \"compute_us\": %.17g, \"base_us\": %.17g, "
@@ -135,16 +136,18 @@ static int check(const tool_options *o, const weir_outline *outline,
            "\"recomputed_ops\": %zu, \"peak_addr\": %zu, \"peak_live_bytes\": %zu, "
            "\"swapped_out_bytes\": %zu, \"swapped_in_bytes\": %zu, \"host_peak_bytes\": %zu}\n",
            v.time_ms * 1e3, v.compute_ms * 1e3, v.base_ms * 1e3, more, v.stall_ms * 1e3,
-           v.codec_ms * 1e3, v.again, v.peak_bytes, v.live_bytes, v.out_bytes, v.in_bytes,
+           v.compress_ms * 1e3, v.recomputed, v.peak_bytes, v.live_bytes, v.out_bytes, v.in_bytes,
            v.host_bytes);
     return TOOL_DONE;
 }
 
 int tool_plan(const tool_options *o)
 {
-    weir_outline_options how = {.budget = o->budget, .policy = o->policy,
-                                .placement = o->placement,
-                                .alignment = (size_t)o->align, .moves = (uint64_t)o->moves};
+    weir_stepfile_options how = {.budget = o->budget,
+                                 .policy = o->policy,
+                                 .placement = o->placement,
+                                 .alignment = (size_t)o->align,
+                                 .moves = (uint64_t)o->moves};
 
     if (strcmp(o->policy, "help") == 0)
         return list_policies(o);
@@ -153,11 +156,12 @@ int tool_plan(const tool_options *o)
                         "PLAN.json" : "needs a file: weir plan GRAPH.json --budget 75%%");
     if (o->link && !read_link(o->link, &how.link_out, &how.link_in))
         return tool_say(o, TOOL_USAGE, "--link: '%s' is no speed such as 12GB/s or 12,25", o->link);
-    weir_outline *const outline = weir_outline_read(o->check ? o->check : o->file);
-    if (!outline)
+    weir_stepfile *const stepfile = weir_stepfile_read(o->check ? o->check : o->file);
+    if (!stepfile)
         return tool_failed(o);
-    const int code = o->check   ? check(o, outline, &how)
-                     : o->curve ? plan_curve(o, outline, how) : plan_once(o, outline, how);
-    weir_outline_free(outline);
+    const int code = o->check   ? check(o, stepfile, &how)
+                     : o->curve ? plan_sweep(o, stepfile, how)
+                                : plan_once(o, stepfile, how);
+    weir_stepfile_free(stepfile);
     return code;
 }

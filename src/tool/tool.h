@@ -71,7 +71,7 @@ bool tool_model_is_deep(const char *name);
 
 /* One model on a device of its own, with synthetic data, SGD with momentum 0.9 (gpt2: Adam) and a
  * step that is ready to run. Two trials of equal options hold equal bits. */
-typedef struct tool_trial {
+typedef struct tool_bench_case {
     weir_device *dev;
     weir_model  *model;
     weir_layer  *net;
@@ -84,38 +84,38 @@ typedef struct tool_trial {
     char        *x_data, *y_data;   /* of all of them; NULL: one, and it is in x and y */
     int64_t      batch, image; /* as trained; image 0: the model takes no images of another size */
     bool         pixels;       /* a class for each pixel */
-} tool_trial;
+} tool_bench_case;
 
 /* On failure everything is closed again. Nothing has run yet when it returns. */
-weir_status tool_trial_open(tool_trial *t, const tool_options *o, bool graph);
-void        tool_trial_close(tool_trial *t);
+weir_status tool_bench_case_open(tool_bench_case *t, const tool_options *o, bool graph);
+void        tool_bench_case_close(tool_bench_case *t);
 
 /* The training step itself (a weir_step_fn; ctx is the trial). */
-weir_status tool_trial_record(void *ctx);
+weir_status tool_bench_case_record(void *ctx);
 
 /* One whole step: of all micro-batches, if there are such. */
-weir_status tool_trial_step(tool_trial *t);
+weir_status tool_bench_case_step(tool_bench_case *t);
 
 /* A number that all bits of parameters, states, optimiser states and the last loss go into. */
-weir_status tool_trial_bits(const tool_trial *t, uint64_t *bits);
+weir_status tool_bench_case_bits(const tool_bench_case *t, uint64_t *bits);
 
 /* One more step under observation: m of the device afterwards, its live_peak that of the step, and
  * the highest arena byte used (0 with the graph off). The graph has run before. */
-weir_status tool_trial_measure(tool_trial *t, weir_memory *m, size_t *arena);
+weir_status tool_bench_case_measure(tool_bench_case *t, weir_memory *m, size_t *arena);
 
 /* Time and memory are simulated, and there are no values to compare. */
 bool tool_simulated(const tool_options *o);
 
 /* Limits the bytes of the device from now on; graph off. A share ("75%") is of `whole`; *bytes is
  * what it comes to. */
-weir_status tool_trial_limit(tool_trial *t, const char *budget, const char *policy, size_t whole,
-                             size_t *bytes);
+weir_status tool_bench_case_limit(tool_bench_case *t, const char *budget, const char *policy,
+                                  size_t whole, size_t *bytes);
 
 /* The loss of the last step. */
-weir_status tool_trial_loss(const tool_trial *t, float *loss);
+weir_status tool_bench_case_loss(const tool_bench_case *t, float *loss);
 
 /* Compares parameters, states, optimiser states and loss of two trials bit for bit. */
-weir_status tool_trial_equal(const tool_trial *a, const tool_trial *b, bool *equal);
+weir_status tool_bench_case_equal(const tool_bench_case *a, const tool_bench_case *b, bool *equal);
 
 /* ---- time and heap ---- */
 

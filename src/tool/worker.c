@@ -25,10 +25,10 @@ enum { WARM_UP = 2, MOST_STEPS = 1000000 };
 
 typedef struct worker {
     const tool_options *o;
-    tool_trial          t;
-    int64_t             heap_over;  /* the most the heap held above its level before a step */
-    tool_process        begin;      /* before the device was opened */
-    bool                marked;     /* the most resident bytes are those since the warm-up */
+    tool_bench_case     t;
+    int64_t             heap_over; /* the most the heap held above its level before a step */
+    tool_process        begin;     /* before the device was opened */
+    bool                marked;    /* the most resident bytes are those since the warm-up */
 } worker;
 
 /* Answers only when all K steps are done: writing between them would be timed with the rest. */
@@ -42,7 +42,7 @@ static int run(worker *w, long steps)
         tool_heap before, after;
         tool_heap_mark(&before);
         const double begin = tool_clock_ms(w->t.dev);
-        s = tool_trial_step(&w->t);
+        s = tool_bench_case_step(&w->t);
         ms[i] = tool_clock_ms(w->t.dev) - begin;
         tool_heap_read(&after);
         if (after.live_peak - before.live > w->heap_over)
@@ -64,7 +64,7 @@ static int measure(worker *w, bool peak)
     weir_memory m;
     size_t      arena = 0;
 
-    if (tool_trial_measure(&w->t, &m, &arena) != WEIR_OK)
+    if (tool_bench_case_measure(&w->t, &m, &arena) != WEIR_OK)
         return tool_failed(w->o);
     if (peak)
         printf("peak %zu %lld\n", m.live_peak + arena, (long long)w->heap_over);
@@ -89,7 +89,7 @@ static int tell_bits(const worker *w)
 {
     uint64_t bits;
 
-    if (tool_trial_bits(&w->t, &bits) != WEIR_OK)
+    if (tool_bench_case_bits(&w->t, &bits) != WEIR_OK)
         return tool_failed(w->o);
     printf("bits %016llx\n", (unsigned long long)bits);
     return TOOL_DONE;
@@ -106,7 +106,7 @@ static int tell_plan(const worker *w)
     if (apply.planned_peak_bytes > s.planned_peak_bytes)
         s.planned_peak_bytes = apply.planned_peak_bytes;
     printf("plan %zu %zu %zu %zu %.6f %.3f\n", s.planned_peak_bytes, s.budget_bytes,
-           s.unbudgeted_peak_bytes, s.again, s.extra_ms, s.plan_ms);
+           s.unbudgeted_peak_bytes, s.recomputed, s.extra_ms, s.plan_ms);
     return TOOL_DONE;
 }
 
@@ -145,15 +145,15 @@ int tool_bench_worker(const tool_options *o)
 {
     worker w = {.o = o};
     (void)tool_process_read(&w.begin);
-    if (tool_trial_open(&w.t, o, strcmp(o->graph, "on") == 0) != WEIR_OK)
+    if (tool_bench_case_open(&w.t, o, strcmp(o->graph, "on") == 0) != WEIR_OK)
         return tool_failed(o);
     int code = TOOL_DONE;
     for (int i = 0; i < WARM_UP && code == TOOL_DONE; i++)
-        if (tool_trial_step(&w.t) != WEIR_OK)
+        if (tool_bench_case_step(&w.t) != WEIR_OK)
             code = tool_failed(o);
     w.marked = tool_process_mark();
     if (code == TOOL_DONE)
         code = serve(&w);
-    tool_trial_close(&w.t);
+    tool_bench_case_close(&w.t);
     return code;
 }

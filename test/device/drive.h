@@ -104,7 +104,7 @@ static inline bool operand_check(const operand *o, double tol, const char *what)
 /* A call made several times: the first results, the zones of everything it was given. */
 typedef struct drive_call {
     const weir_call   *call;
-    const weir_choice *choice;
+    const weir_kernel *kernel;
     const operand     *in, *out;
     void              *work;
     void              *first[2];
@@ -129,7 +129,7 @@ static inline bool drive_once(const drive_call *c, const weir_kargs *k, int run)
 {
     for (int i = 0; i < c->call->nout; i++)
         memset(c->out[i].data, DRIVE_POISON, c->out[i].bytes);
-    if (!CHECK_OK(c->choice->run(k)) || !drive_zones(c))
+    if (!CHECK_OK(c->kernel->run(k)) || !drive_zones(c))
         return false;
     for (int i = 0; i < c->call->nout; i++) {
         if (run == 0)
@@ -145,13 +145,13 @@ static inline bool drive_once(const drive_call *c, const weir_kargs *k, int run)
 /* The runs of a chosen call. Between them nothing is restored: inputs are read only. */
 static inline void drive_runs(drive *v, drive_call *c, void **src, void **dst)
 {
-    c->work = zone_new(c->choice->work);
-    memset(c->work, 0x7f, c->choice->work); /* huge numbers: reading them shows */
+    c->work = zone_new(c->kernel->work);
+    memset(c->work, 0x7f, c->kernel->work); /* huge numbers: reading them shows */
     const weir_kargs k = {.call = c->call,
                           .src = src,
                           .dst = dst,
-                          .work = c->choice->work ? c->work : NULL,
-                          .state = c->choice->state,
+                          .work = c->kernel->work ? c->work : NULL,
+                          .state = c->kernel->state,
                           .threads = v->d.threads};
     for (int i = 0; i < c->call->nout; i++)
         c->first[i] = malloc(c->out[i].bytes + 1);
@@ -184,20 +184,21 @@ static inline weir_status drive_named(drive *v, weir_choose_fn choose, weir_op o
                               .attr = attr,
                               .attr_bytes = attr_bytes,
                               .alias = -1};
-    weir_choice       choice;
-    const weir_status status = choose(&v->d, &call, &choice);
+    weir_kernel       kernel;
+    const weir_status status = choose(&v->d, &call, &kernel);
     if (status != WEIR_OK)
         return status;
     snprintf(text, sizeof text, "%s%s%s, %d threads", what ? what : "", what ? ": " : "",
-             choice.impl, weir_threads_count(v->d.threads));
+             kernel.impl, weir_threads_count(v->d.threads));
     check_doing = text;
-    drive_runs(v, &(drive_call){.call = &call, .choice = &choice, .in = in, .out = out,
-                                .what = text}, src, dst);
+    drive_runs(v,
+               &(drive_call){.call = &call, .kernel = &kernel, .in = in, .out = out, .what = text},
+               src, dst);
     check_doing = NULL;
     if (impl)
-        snprintf(impl, 64, "%s", choice.impl);
-    if (choice.destroy)
-        choice.destroy(choice.state);
+        snprintf(impl, 64, "%s", kernel.impl);
+    if (kernel.destroy)
+        kernel.destroy(kernel.state);
     return WEIR_OK;
 }
 

@@ -153,30 +153,30 @@ static inline void kernel_zones(const kernel_case *k, void *work, const char *im
 }
 
 static inline void kernel_run_once(const kernel_case *k, const weir_call *call,
-                                   const weir_choice *choice, int threads)
+                                   const weir_kernel *kernel, int threads)
 {
     weir_threads *t = weir_threads_new(threads);
-    void         *work = zone_new(choice->work);
-    memset(work, 0xff, choice->work);
+    void         *work = zone_new(kernel->work);
+    memset(work, 0xff, kernel->work);
     for (int i = 0; i < k->nout; i++)
         memset(k->dst[i], 0xa5, weir_shape_bytes(&k->out[i].desc));
     const weir_kargs args = {.call = call,
                              .src = k->src,
                              .dst = k->dst,
-                             .work = choice->work > 0 ? work : NULL,
-                             .state = choice->state,
+                             .work = kernel->work > 0 ? work : NULL,
+                             .state = kernel->state,
                              .threads = t};
-    CHECK_OK(choice->run(&args));
-    kernel_zones(k, work, choice->impl);
+    CHECK_OK(kernel->run(&args));
+    kernel_zones(k, work, kernel->impl);
     zone_free(work);
     weir_threads_free(t);
 }
 
 /* What a program does with the result of each case, too: it compares it with another device's. */
-#ifdef KERNEL_ALSO
-void kernel_also(const kernel_case *k, const weir_call *call);
+#ifdef KERNEL_CHECK_GPU
+void kernel_check_gpu(const kernel_case *k, const weir_call *call);
 #else
-static inline void kernel_also(const kernel_case *k, const weir_call *call)
+static inline void kernel_check_gpu(const kernel_case *k, const weir_call *call)
 {
     (void)k;
     (void)call;
@@ -190,24 +190,24 @@ static inline void kernel_run(kernel_case *k)
                         .attr = k->attr, .attr_bytes = k->attr_bytes, .alias = -1};
     kernel_copy before = kernel_copy_of(k), first = {.n = 0};
     for (int isa = 0; isa <= (int)weir_cpu_isa_best(); isa++) {
-        weir_choice choice = {0};
+        weir_kernel kernel = {0};
         setenv("WEIR_ISA", weir_cpu_isa_name((weir_isa)isa), 1);
-        if (!CHECK_OK(k->choose(NULL, &call, &choice)))
+        if (!CHECK_OK(k->choose(NULL, &call, &kernel)))
             break;
         for (int threads = 1; threads <= 3; threads++) {
             for (int i = 0; i < before.n; i++)
                 memcpy(before.at[i], before.own[i], before.bytes[i]);
-            kernel_run_once(k, &call, &choice, threads);
+            kernel_run_once(k, &call, &kernel, threads);
             if (first.n == 0)
                 first = kernel_copy_of(k);
             for (int i = 0; i < first.n; i++)
                 CHECK_BITS(first.at[i], first.own[i], first.bytes[i]);
         }
-        if (choice.destroy)
-            choice.destroy(choice.state);
+        if (kernel.destroy)
+            kernel.destroy(kernel.state);
     }
     unsetenv("WEIR_ISA");
-    kernel_also(k, &call);
+    kernel_check_gpu(k, &call);
     kernel_copy_free(&before);
     kernel_copy_free(&first);
 }

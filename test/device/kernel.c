@@ -12,7 +12,7 @@ static void free_state(void *state)
     weir_mem_free(state);
 }
 
-static weir_status choose_relu(weir_device *d, const weir_call *c, weir_choice *out)
+static weir_status choose_relu(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     (void)c;
@@ -20,18 +20,18 @@ static weir_status choose_relu(weir_device *d, const weir_call *c, weir_choice *
     if (!state)
         return WEIR_ERR_NOMEM;
     chosen++;
-    *out = (weir_choice){.work = 64, .state = state, .destroy = free_state, .impl = "test"};
+    *out = (weir_kernel){.work = 64, .state = state, .destroy = free_state, .impl = "test"};
     return WEIR_OK;
 }
 
 /* Made of another kernel, which it chooses first. */
-static weir_status choose_tanh(weir_device *d, const weir_call *c, weir_choice *out)
+static weir_status choose_tanh(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     weir_call          inner = *c;
-    const weir_choice *relu;
+    const weir_kernel *relu;
     inner.op = WEIR_OP_RELU;
-    WEIR_TRY(weir_choice_of(d, &inner, &relu));
-    *out = (weir_choice){.work = relu->work, .impl = "relu inside"};
+    WEIR_TRY(weir_kernel_of(d, &inner, &relu));
+    *out = (weir_kernel){.work = relu->work, .impl = "relu inside"};
     return WEIR_OK;
 }
 
@@ -57,7 +57,7 @@ static bool bench_open(bench *b)
 }
 
 /* A unary call on rows x 3 elements. */
-static weir_status choose(bench *b, weir_op op, int64_t rows, int64_t attr, const weir_choice **out)
+static weir_status choose(bench *b, weir_op op, int64_t rows, int64_t attr, const weir_kernel **out)
 {
     weir_layout in = {.desc = weir_2d(WEIR_F32, rows, 3)}, result;
     weir_shape_dense(&in);
@@ -65,13 +65,13 @@ static weir_status choose(bench *b, weir_op op, int64_t rows, int64_t attr, cons
     in.desc.dim[5] = in.stride[7] = (int64_t)check_u64();   /* beyond ndim: no part of the key */
     const weir_call c = {.op = op, .nin = 1, .nout = 1, .in = &in, .out = &result, .attr = &attr,
                          .attr_bytes = sizeof attr};
-    return weir_choice_of(b->d, &c, out);
+    return weir_kernel_of(b->d, &c, out);
 }
 
 CASE(made_once)
 {
     bench              b;
-    const weir_choice *p, *q, *r;
+    const weir_kernel *p, *q, *r;
     if (!bench_open(&b))
         return;
     CHECK_OK(choose(&b, WEIR_OP_RELU, 2, 7, &p));
@@ -89,13 +89,13 @@ CASE(many)
 {
     enum { N = 500 };
     bench              b;
-    const weir_choice *first[N], *again;
+    const weir_kernel *first[N], *second;
     if (!bench_open(&b))
         return;
     for (int i = 0; i < N; i++)
         CHECK_OK(choose(&b, WEIR_OP_RELU, i, i % 3, &first[i]));
     for (int i = 0; i < N; i++)
-        CHECK(choose(&b, WEIR_OP_RELU, i, i % 3, &again) == WEIR_OK && again == first[i]);
+        CHECK(choose(&b, WEIR_OP_RELU, i, i % 3, &second) == WEIR_OK && second == first[i]);
     CHECK(chosen == N);
     weir_device_close(b.d);
     CHECK(destroyed == N);
@@ -104,7 +104,7 @@ CASE(many)
 CASE(kernels_made_of_kernels)
 {
     bench              b;
-    const weir_choice *p, *q;
+    const weir_kernel *p, *q;
     if (!bench_open(&b))
         return;
     for (int i = 0; i < 100; i++) {
@@ -118,7 +118,7 @@ CASE(kernels_made_of_kernels)
 CASE(no_kernel)
 {
     bench              b;
-    const weir_choice *p;
+    const weir_kernel *p;
     if (!bench_open(&b))
         return;
     CHECK_STATUS(choose(&b, WEIR_OP_EXP, 2, 0, &p), WEIR_ERR_NOKERNEL);
@@ -130,7 +130,7 @@ CASE(no_kernel)
 CASE(short_memory)
 {
     bench              b;
-    const weir_choice *p;
+    const weir_kernel *p;
     if (!bench_open(&b))
         return;
     weir_status s = WEIR_ERR_NOMEM;
@@ -138,7 +138,7 @@ CASE(short_memory)
         weir_mem_fail_nth(n, true);
         s = choose(&b, WEIR_OP_RELU, 2, 0, &p);
         weir_mem_fail_nth(-1, false);
-        CHECK(s == WEIR_OK || (s == WEIR_ERR_NOMEM && b.d->choices.n == 0));
+        CHECK(s == WEIR_OK || (s == WEIR_ERR_NOMEM && b.d->kernels.n == 0));
     }
     CHECK_OK(s);
     weir_device_close(b.d);

@@ -146,12 +146,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int n)
     return entry.say(attribute(value, what));
 }
 
-cudaError_t cudaDeviceGetPCIBusId(char *to, int room, int n)
+cudaError_t cudaDeviceGetPCIBusId(char *to, int capacity, int n)
 {
     EMULATE_ENTER;
     if (n < 0 || n >= emulate_cards())
         return entry.say(cudaErrorInvalidDevice);
-    snprintf(to, (size_t)room, "0000:%02x:00.0", n + 1);
+    snprintf(to, (size_t)capacity, "0000:%02x:00.0", n + 1);
     return cudaSuccess;
 }
 

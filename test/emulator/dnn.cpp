@@ -60,12 +60,12 @@ struct holder {
 };
 
 std::set<holder *> live;
-long               planted, ran[DNN_ENGINES];
+long               injected, ran[DNN_ENGINES];
 int                handles;
 
 bool fails(void)
 {
-    return planted > 0 && --planted == 0;
+    return injected > 0 && --injected == 0;
 }
 
 std::shared_ptr<desc> known(cudnnBackendDescriptor_t p)
@@ -392,7 +392,7 @@ extern "C" {
 
 void emulate_dnn_fail(long nth)
 {
-    planted = nth;
+    injected = nth;
 }
 
 long emulate_dnn_live(void)

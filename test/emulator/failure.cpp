@@ -14,7 +14,7 @@ bool emulate_in_host_function(void);
 
 namespace {
 
-struct planted {
+struct injected {
     char        function[64];
     long        nth;            /* calls from now on */
     cudaError_t error;
@@ -22,8 +22,8 @@ struct planted {
 
 pthread_mutex_t          lock = PTHREAD_MUTEX_INITIALIZER;
 emulate_point           *points;
-std::vector<planted>     plants;
-long                     planted_hits;
+std::vector<injected>     injections;
+long                     injected_hits;
 cudaError_t              lost;
 thread_local cudaError_t last;
 
@@ -102,15 +102,15 @@ bool is_lasting(cudaError_t e)
            (e >= cudaErrorHardwareStackError && e <= cudaErrorLaunchFailure);
 }
 
-void plant(const char *function, long nth, cudaError_t error)
+void inject(const char *function, long nth, cudaError_t error)
 {
-    planted p = {{}, nth, error};
+    injected p = {{}, nth, error};
     snprintf(p.function, sizeof p.function, "%s", function);
-    plants.push_back(p);
+    injections.push_back(p);
 }
 
 /* Once: $WEIR_EMULATED_FAIL, function:nth:error[,...]. */
-void plant_asked(void)
+void inject_from_env(void)
 {
     static bool       done;
     const char *const asked = getenv("WEIR_EMULATED_FAIL");
@@ -123,7 +123,7 @@ void plant_asked(void)
     done = true;
     const char *at = asked;
     while (at && sscanf(at, "%63[^:]:%ld:%d%n", function, &nth, &error, &n) == 3) {
-        plant(function, nth, (cudaError_t)error);
+        inject(function, nth, (cudaError_t)error);
         at += n + (at[n] == ',');
     }
 }
@@ -135,14 +135,15 @@ cudaError_t count(emulate_point *p)
         p->next = points;
         points = p;
     }
-    for (size_t i = 0; i < plants.size(); i++) {
-        if (strcmp(plants[i].function, p->name) != 0 && strcmp(plants[i].function, "*") != 0)
+    for (size_t i = 0; i < injections.size(); i++) {
+        if (strcmp(injections[i].function, p->name) != 0 &&
+            strcmp(injections[i].function, "*") != 0)
             continue;
-        if (--plants[i].nth > 0)
+        if (--injections[i].nth > 0)
             continue;
-        const cudaError_t e = plants[i].error;
-        plants.erase(plants.begin() + (long)i);
-        planted_hits++;
+        const cudaError_t e = injections[i].error;
+        injections.erase(injections.begin() + (long)i);
+        injected_hits++;
         return e;
     }
     return cudaSuccess;
@@ -163,7 +164,7 @@ void emulate_unlock(void)
 emulate_entry::emulate_entry(emulate_point *p, bool always)
 {
     emulate_lock();
-    plant_asked();
+    inject_from_env();
     error = count(p);
     if (error != cudaSuccess && is_lasting(error))
         lost = error;
@@ -205,17 +206,17 @@ extern "C" {
 void emulate_fail(const char *function, long nth, cudaError_t error)
 {
     emulate_lock();
-    for (size_t i = plants.size(); i-- > 0;)
-        if (strcmp(plants[i].function, function) == 0)
-            plants.erase(plants.begin() + (long)i);
+    for (size_t i = injections.size(); i-- > 0;)
+        if (strcmp(injections[i].function, function) == 0)
+            injections.erase(injections.begin() + (long)i);
     if (nth > 0)
-        plant(function, nth, error);
+        inject(function, nth, error);
     emulate_unlock();
 }
 
 long emulate_failed(void)
 {
-    return planted_hits;
+    return injected_hits;
 }
 
 long emulate_calls(const char *function)
@@ -241,8 +242,8 @@ size_t emulate_queued(void)
 void emulate_recover(void)
 {
     emulate_lock();
-    plants.clear();
-    planted_hits = 0;
+    injections.clear();
+    injected_hits = 0;
     lost = last = cudaSuccess;
     emulate_unlock();
 }

@@ -21,8 +21,8 @@ enum { ALIGN = 256, TAIL = 256 };
 
 struct block {
     int    card;
-    size_t bytes, room;         /* asked for; charged, a multiple of ALIGN */
-    char  *mapped;              /* guarded memory; NULL: of the heap */
+    size_t bytes, charged; /* asked for; charged, a multiple of ALIGN */
+    char  *mapped;         /* guarded memory; NULL: of the heap */
     size_t mapped_bytes;
 };
 
@@ -50,14 +50,14 @@ size_t round_up(size_t n, size_t unit)
 
 char *guarded_new(block *b)
 {
-    b->mapped_bytes = round_up(b->room, page()) + page();
+    b->mapped_bytes = round_up(b->charged, page()) + page();
     b->mapped = (char *)mmap(NULL, b->mapped_bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (b->mapped == MAP_FAILED)
         return NULL;
     char *const end = b->mapped + b->mapped_bytes - page();
     mprotect(end, page(), PROT_NONE);
-    return end - b->room;
+    return end - b->charged;
 }
 
 cudaError_t block_new(void **out, size_t bytes)
@@ -68,14 +68,14 @@ cudaError_t block_new(void **out, size_t bytes)
     *out = NULL;
     if (bytes == 0)
         return cudaSuccess;
-    if (bytes > capacity || b.room > capacity || used[b.card] > capacity - b.room)
+    if (bytes > capacity || b.charged > capacity || used[b.card] > capacity - b.charged)
         return cudaErrorMemoryAllocation;
-    char *const p = guarded() ? guarded_new(&b) : (char *)aligned_alloc(ALIGN, b.room + TAIL);
+    char *const p = guarded() ? guarded_new(&b) : (char *)aligned_alloc(ALIGN, b.charged + TAIL);
     if (!p)
         return cudaErrorMemoryAllocation;
-    memset(p, 0xff, b.room + (b.mapped ? 0 : TAIL));
+    memset(p, 0xff, b.charged + (b.mapped ? 0 : TAIL));
     blocks[p] = b;
-    used[b.card] += b.room;
+    used[b.card] += b.charged;
     *out = p;
     if (b.mapped && !opened)
         mprotect(b.mapped, b.mapped_bytes - page(), PROT_NONE);
@@ -84,7 +84,7 @@ cudaError_t block_new(void **out, size_t bytes)
 
 void check_tail(const char *p, const block *b)
 {
-    for (size_t i = b->bytes; i < b->room + (b->mapped ? 0 : TAIL); i++)
+    for (size_t i = b->bytes; i < b->charged + (b->mapped ? 0 : TAIL); i++)
         if ((unsigned char)p[i] != 0xff) {
             fprintf(stderr, "emulated card: byte %zu behind an allocation of %zu bytes was "
                     "written\n", i - b->bytes, b->bytes);
@@ -97,12 +97,12 @@ void block_free(char *p, const block *b)
     if (b->mapped)
         mprotect(b->mapped, b->mapped_bytes - page(), PROT_READ | PROT_WRITE);
     check_tail(p, b);
-    used[b->card] -= b->room;
+    used[b->card] -= b->charged;
     if (b->mapped) {
         munmap(b->mapped, b->mapped_bytes);
         return;
     }
-    memset(p, 0xff, b->room);
+    memset(p, 0xff, b->charged);
     free(p);
 }
 
@@ -148,7 +148,7 @@ cudaError_t place(emulate_copy *c, cudaMemcpyKind kind)
 }
 
 /* A copy with the host's bytes in it, so that they may change from here on. */
-emulate_work *staged(const emulate_copy *c)
+emulate_work *staging_copy(const emulate_copy *c)
 {
     emulate_work *const w = emulate_work_new(COPY, c->width * c->height);
 
@@ -176,12 +176,12 @@ cudaError_t copy(emulate_copy c, cudaMemcpyKind kind, emulate_stream *s, bool as
         return e;
     const bool from_pinned = emulate_pinned(c.from, extent(c.from_pitch, c.width, c.height));
     const bool to_pinned = emulate_pinned(c.to, extent(c.to_pitch, c.width, c.height));
-    const bool stage = !c.from_card && !from_pinned && c.to_card && !s->capture;
-    emulate_work *const w = stage ? staged(&c) : emulate_work_new(COPY, 0);
-    if (!stage)
+    const bool pageable_upload = !c.from_card && !from_pinned && c.to_card && !s->capture;
+    emulate_work *const w = pageable_upload ? staging_copy(&c) : emulate_work_new(COPY, 0);
+    if (!pageable_upload)
         w->copy = c;
     const emulate_mark end = emulate_push(s, w);
-    if (s->capture || stage || (c.from_card && c.to_card))
+    if (s->capture || pageable_upload || (c.from_card && c.to_card))
         return cudaSuccess;
     if (async && (c.to_card || to_pinned) && (c.from_card || from_pinned))
         return cudaSuccess;
@@ -240,7 +240,7 @@ cudaError_t host_new(void **p, size_t bytes)
 bool emulate_touches_card(const void *p)
 {
     const auto at = range_of(blocks, (const char *)p);
-    return at != blocks.end() && (const char *)p < at->first + at->second.room;
+    return at != blocks.end() && (const char *)p < at->first + at->second.charged;
 }
 
 bool emulate_on_card(const void *p, size_t bytes)

@@ -8,13 +8,13 @@
 #include "graph/plan/plan.h"
 #include "weir.h"
 
-#define LAB_COUNT(a) (sizeof(a) / sizeof *(a))
+#define ARRAY_LENGTH(a) (sizeof(a) / sizeof *(a))
 
 /* Options that leave the named passes out; no pass at all; every pass. */
-#define LAB_WITHOUT(names) (&(weir_plan_options){.disable = (names)})
-#define LAB_RECORDED       (&(weir_plan_options){.level = WEIR_LEVEL_RECORDED})
+#define OPTIONS_WITHOUT(names) (&(weir_plan_options){.disable = (names)})
+#define OPTIONS_AS_RECORDED       (&(weir_plan_options){.level = WEIR_LEVEL_RECORDED})
 
-static inline weir_device *lab_open_with(int guard)
+static inline weir_device *fixture_open_with(int guard)
 {
     const weir_device_options o = {.threads = 2, .seed = 7, .guard = guard};
     weir_device *d = weir_device_open(check_device(), &o);
@@ -22,19 +22,19 @@ static inline weir_device *lab_open_with(int guard)
     return d;
 }
 
-static inline weir_device *lab_open(void)
+static inline weir_device *fixture_open(void)
 {
-    return lab_open_with(0);
+    return fixture_open_with(0);
 }
 
 /* For cases that count bytes: without guard zones, whatever WEIR_GUARD says. */
-static inline weir_device *lab_open_bare(void)
+static inline weir_device *fixture_open_unguarded(void)
 {
-    return lab_open_with(-1);
+    return fixture_open_with(-1);
 }
 
 /* What a piece of so many bytes takes on the device, guard zones included. */
-static inline size_t lab_taken(const weir_device *d, size_t bytes)
+static inline size_t fixture_bytes_taken(const weir_device *d, size_t bytes)
 {
     size_t taken = 0;
     CHECK(weir_guard_size(d, bytes, &taken));
@@ -43,9 +43,10 @@ static inline size_t lab_taken(const weir_device *d, size_t bytes)
 
 /* A tensor of the user's own holding the n values (all 0 if v is NULL), made by weir_param or
  * weir_state. */
-static inline weir_tensor *lab_tensor(weir_device *d,
-                                      weir_tensor *(*make)(weir_device *, weir_desc, const char *),
-                                      int64_t n, const float *v)
+static inline weir_tensor *fixture_tensor(weir_device *d,
+                                          weir_tensor *(*make)(weir_device *, weir_desc,
+                                                               const char *),
+                                          int64_t n, const float *v)
 {
     weir_tensor *t = make(d, weir_1d(WEIR_F32, n), "t");
     if (CHECK(t != NULL))
@@ -53,36 +54,36 @@ static inline weir_tensor *lab_tensor(weir_device *d,
     return t;
 }
 
-static inline weir_tensor *lab_named_input(weir_device *d, weir_desc desc, const char *name)
+static inline weir_tensor *fixture_named_input(weir_device *d, weir_desc desc, const char *name)
 {
     (void)name;
     return weir_input(d, desc);
 }
 
-static inline weir_tensor *lab_input(weir_device *d, int64_t n, const float *v)
+static inline weir_tensor *fixture_input(weir_device *d, int64_t n, const float *v)
 {
-    return lab_tensor(d, lab_named_input, n, v);
+    return fixture_tensor(d, fixture_named_input, n, v);
 }
 
-static inline weir_tensor *lab_param(weir_device *d, int64_t n, const float *v)
+static inline weir_tensor *fixture_param(weir_device *d, int64_t n, const float *v)
 {
-    return lab_tensor(d, weir_param, n, v);
+    return fixture_tensor(d, weir_param, n, v);
 }
 
-static inline weir_tensor *lab_state(weir_device *d, int64_t n, const float *v)
+static inline weir_tensor *fixture_state(weir_device *d, int64_t n, const float *v)
 {
-    return lab_tensor(d, weir_state, n, v);
+    return fixture_tensor(d, weir_state, n, v);
 }
 
 /* Element 0 of an f32 tensor of up to 64 elements; NaN when it cannot be read. */
-static inline float lab_value(const weir_tensor *t)
+static inline float fixture_value(const weir_tensor *t)
 {
     float v[64];
     return weir_read(t, v, weir_tensor_bytes(t)) == WEIR_OK ? v[0] : NAN;
 }
 
 /* Instructions of the planned graph that are `op`. */
-static inline uint32_t lab_count(const weir_graph *g, weir_op op)
+static inline uint32_t fixture_count(const weir_graph *g, weir_op op)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->plan->n; i++)
@@ -91,7 +92,7 @@ static inline uint32_t lab_count(const weir_graph *g, weir_op op)
 }
 
 /* Ends the recording with the options and runs it once. */
-static inline bool lab_finish(weir_graph *g, const weir_plan_options *o)
+static inline bool fixture_finish(weir_graph *g, const weir_plan_options *o)
 {
     return CHECK_OK(weir_graph_end(g, o)) && CHECK_OK(weir_graph_run(g));
 }

@@ -21,7 +21,7 @@ static inline void random_open(random_program *p)
 {
     const weir_desc desc = weir_2d(WEIR_F32, RANDOM_ROWS, RANDOM_COLS);
 
-    *p = (random_program){.d = lab_open()};
+    *p = (random_program){.d = fixture_open()};
     for (int i = 0; i < RANDOM_STATES; i++) {
         p->state[i] = i % 2 ? weir_param(p->d, desc, "p") : weir_state(p->d, desc, "s");
         CHECK_OK(weir_write_uniform(p->state[i], -1, 1));

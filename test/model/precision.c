@@ -96,10 +96,10 @@ static double steps(training *t, int n)
 
 static uint64_t hash_of(uint64_t h, const weir_tensor *t)
 {
-    static char  room[1 << 20];
+    static char  buffer[1 << 20];
     const size_t bytes = weir_tensor_bytes(t);
-    CHECK(bytes <= sizeof room && weir_read(t, room, bytes) == WEIR_OK);
-    return weir_hash_bytes(h, room, bytes);
+    CHECK(bytes <= sizeof buffer && weir_read(t, buffer, bytes) == WEIR_OK);
+    return weir_hash_bytes(h, buffer, bytes);
 }
 
 /* Parameters and the optimiser's states; with everything, running statistics and the scaler's. */

@@ -97,7 +97,7 @@ static void run_eager(const program *p, mode *m, const trace *reference, trace *
 
 /* What the mode comes to beside the reference; text says how it failed. */
 static int judge(const program *p, mode *m, const trace *reference, double tolerance, char *text,
-                 size_t room, size_t *nodes)
+                 size_t capacity, size_t *nodes)
 {
     trace t;
     int   code = SAME;
@@ -107,16 +107,16 @@ static int judge(const program *p, mode *m, const trace *reference, double toler
     else
         run(p, m, &t);
     if (t.bad || t.status != WEIR_OK) {
-        snprintf(text, room, "%s", t.bad ? t.error : weir_error());
+        snprintf(text, capacity, "%s", t.bad ? t.error : weir_error());
         unsigned h = 0;
         for (const char *c = text; *c; c++)
             h = *c >= '0' && *c <= '9' ? h : h * 31 + (unsigned char)*c;
         code = MESSAGE + (int)(h % 200);
-    } else if (!t.lossy && trace_differs(reference, &t, tolerance, text, room)) {
+    } else if (!t.lossy && trace_differs(reference, &t, tolerance, text, capacity)) {
         code = DIFFERS;
     }
     *nodes = t.nodes;
-    if (t.again)
+    if (t.recomputed)
         count_add("note makes values anew (runs)", 1);
     if (t.refused)
         count_add("note share of the peak refused (runs)", 1);
@@ -151,7 +151,7 @@ static void settle_all(const program *p, mode modes[MODES], mode *other)
 
 /* One mode, and with -v how long it took. */
 static int look(const program *p, mode *m, const trace *reference, double tolerance, char *text,
-                size_t room, size_t *nodes)
+                size_t capacity, size_t *nodes)
 {
     struct timespec a, b;
     if (loud) {
@@ -160,7 +160,7 @@ static int look(const program *p, mode *m, const trace *reference, double tolera
         fflush(stdout);
     }
     clock_gettime(CLOCK_MONOTONIC, &a);
-    const int code = judge(p, m, reference, tolerance, text, room, nodes);
+    const int code = judge(p, m, reference, tolerance, text, capacity, nodes);
     clock_gettime(CLOCK_MONOTONIC, &b);
     if (loud)
         printf("    %zu nodes, %.1f ms\n", *nodes, (double)(b.tv_sec - a.tv_sec) * 1e3 +
@@ -169,7 +169,7 @@ static int look(const program *p, mode *m, const trace *reference, double tolera
 }
 
 /* The index of the first mode that fails, -1 if none does; MODES: kernels differ. */
-static int run_seed(program *p, char *text, size_t room)
+static int run_seed(program *p, char *text, size_t capacity)
 {
     mode   modes[MODES], other;
     trace  reference;
@@ -180,14 +180,14 @@ static int run_seed(program *p, char *text, size_t room)
     if (loud)
         print_mode(&modes[0]);
     if (!reference_run(p, &modes[0], &reference)) {
-        snprintf(text, room, "the reference failed");
+        snprintf(text, capacity, "the reference failed");
         bad = 0;
     }
     count_mode(&modes[0], p->seed);
     for (int i = 1; i < MODES && bad < 0; i++) {
         if (only >= 0 && i > 1 && i != only)
             continue;
-        if (look(p, &modes[i], &reference, 0, text, room, &nodes) != SAME)
+        if (look(p, &modes[i], &reference, 0, text, capacity, &nodes) != SAME)
             bad = i;
         count_mode(&modes[i], p->seed);
         if (i == 1) {
@@ -197,7 +197,7 @@ static int run_seed(program *p, char *text, size_t room)
     }
     if (bad < 0 && p->smooth && other.kernels != modes[0].kernels) {
         count_add("note compared between kernels", 1);
-        if (look(p, &other, &reference, tolerance_of(p), text, room, &nodes) != SAME)
+        if (look(p, &other, &reference, tolerance_of(p), text, capacity, &nodes) != SAME)
             bad = MODES;
     }
     trace_free(&reference);

@@ -52,7 +52,7 @@ static void find_policies(void)
     for (char *line = all ? strtok_r(all, "\n", &line_at) : NULL; line;
          line = strtok_r(NULL, "\n", &line_at)) {
         const char *const name = strtok_r(line, " ", &word_at);
-        if (strcmp(name, "optimal") == 0 && !weir_solver_name(solver, sizeof solver))
+        if (strcmp(name, "optimal") == 0 && !weir_highs_version(solver, sizeof solver))
             continue;
         add_policy(name, "", "");
         for (const char *v; (v = strtok_r(NULL, " ", &word_at));)
@@ -111,7 +111,7 @@ static void draw_budget(const program *p, mode *m, dice *r)
     strcpy(m->policy, draw_policy(p, r));
     m->measure = dice_chance(r, 8);
     if (strncmp(m->policy, "auto", 4) == 0 && dice_chance(r, 30))
-        m->guided = 1;
+        m->profile_steps = 1;
 }
 
 /* Mode i of a program; its draws are its own, and up to mode 1 they need no p->nodes. */
@@ -166,8 +166,8 @@ void print_mode(const mode *m)
         printf(", policy %s", m->policy);
     if (*m->placement)
         printf(", placement %s", m->placement);
-    if (m->measure || m->guided)
-        printf(", %s%s", m->measure ? "measured " : "", m->guided ? "guided" : "");
+    if (m->measure || m->profile_steps)
+        printf(", %s%s", m->measure ? "measured " : "", m->profile_steps ? "guided" : "");
     if (m->eager)
         printf(", %d%% = %zu bytes by %s", m->eager, m->eager_bytes, *m->evict ? m->evict : "dtr");
     printf("\n");
@@ -234,7 +234,7 @@ void count_mode(const mode *m, uint64_t seed)
         met("evict", *m->evict ? m->evict : "dtr", seed);
     if (m->measure)
         met("plan", "measured", seed);
-    if (m->guided)
+    if (m->profile_steps)
         met("plan", "guided", seed);
     snprintf(text, sizeof text, "%d", m->threads);
     met("threads", text, seed);

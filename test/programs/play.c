@@ -35,9 +35,9 @@ static weir_status failed(trace *t, weir_status s, const char *what, int at)
 
 static weir_status add_record(trace *t, const char *label, int a, int b, const weir_tensor *x)
 {
-    if (t->n == t->room) {
-        t->room = t->room ? 2 * t->room : 64;
-        record *const more = realloc(t->at, t->room * sizeof *more);
+    if (t->n == t->capacity) {
+        t->capacity = t->capacity ? 2 * t->capacity : 64;
+        record *const more = realloc(t->at, t->capacity * sizeof *more);
         if (!more)
             return weir_fail(WEIR_ERR_NOMEM, "no memory for records");
         t->at = more;
@@ -101,7 +101,7 @@ static weir_plan_options options_of(const mode *m, char text[BUDGET_TEXT], size_
         .level = m->level, .disable = *m->disable ? m->disable : NULL,
         .budget = m->share ? text : NULL, .policy = *m->policy ? m->policy : NULL,
         .placement = *m->placement ? m->placement : NULL, .measure = m->measure,
-        .guided = m->guided};
+        .profile_steps = m->profile_steps};
 }
 
 /* Records and plans, and runs too with a weir_step. */
@@ -164,10 +164,10 @@ static weir_status plan_and_run(stage *s, const mode *m, trace *t)
     }
     t->refused = true;
     drop_graph(s);
-    const weir_status again = first_run(s, m, budget);
-    if (again == WEIR_ERR_BUDGET)
+    const weir_status recomputed = first_run(s, m, budget);
+    if (recomputed == WEIR_ERR_BUDGET)
         wrong(t, "a budget of %zu bytes was said to work: %s", budget, weir_error());
-    return again;
+    return recomputed;
 }
 
 /* ---- runs ---- */
@@ -207,7 +207,7 @@ static void look_at_plan(stage *s, const mode *m, weir_graph *g, trace *t)
     if (weir_graph_stats_of(g, &st) != WEIR_OK)
         return;
     t->lossy = t->lossy || st.lossy > 0;
-    t->again += st.again;
+    t->recomputed += st.recomputed;
     t->nodes = st.nodes > t->nodes ? st.nodes : t->nodes;
     if (!m->share != !st.budget_bytes || st.lower_bound_bytes > st.arena_bytes ||
         st.runs != (uint64_t)s->runs || st.workspace_bytes > st.arena_bytes || st.flops < 0 ||
@@ -238,7 +238,7 @@ static weir_status off_run(stage *s)
     return weir_step_run(s->step);
 }
 
-static weir_status again_run(stage *s, bool last, trace *t)
+static weir_status rerun(stage *s, bool last, trace *t)
 {
     weir_graph *const g = s->raw ? s->raw : weir_step_graph(s->step);
     if (last)
@@ -255,7 +255,7 @@ static weir_status run_stage(stage *s, bool last, trace *t)
     for (int i = 0; i < (last ? 2 : 1) && !m->on; i++)
         WEIR_TRY(m->raw ? run_scope(s) : off_run(s));
     if (m->on)
-        WEIR_TRY(s->runs == 0 ? plan_and_run(s, m, t) : again_run(s, last, t));
+        WEIR_TRY(s->runs == 0 ? plan_and_run(s, m, t) : rerun(s, last, t));
     s->runs++;
     weir_device_memory(s->w->d, &mem);
     if (!m->on) {
@@ -312,7 +312,7 @@ void play_program(const program *p, const mode *m, trace *t)
         t->status = failed(t, read_all(&w, t), "reading", 0);
     if (w.d && m->eager) {
         weir_device_memory(w.d, &mem);
-        t->again += mem.again;
+        t->recomputed += mem.recomputed;
     }
     close_stages(&w);
     world_close(&w);
@@ -362,23 +362,25 @@ static int64_t element_differs(const record *a, const record *b, double toleranc
     return -1;
 }
 
-bool trace_differs(const trace *a, const trace *b, double tolerance, char *text, size_t room)
+bool trace_differs(const trace *a, const trace *b, double tolerance, char *text, size_t capacity)
 {
     if (a->n != b->n) {
-        snprintf(text, room, "%zu results, not %zu", b->n, a->n);
+        snprintf(text, capacity, "%zu results, not %zu", b->n, a->n);
         return true;
     }
     for (size_t i = 0; i < a->n; i++) {
         const record *x = &a->at[i], *y = &b->at[i];
         if (strcmp(x->label, y->label) != 0 || x->bytes != y->bytes) {
-            snprintf(text, room, "result %zu is %s of %zu bytes, not %s of %zu", i, y->label,
+            snprintf(text, capacity, "result %zu is %s of %zu bytes, not %s of %zu", i, y->label,
                      y->bytes, x->label, x->bytes);
             return true;
         }
         const int64_t at = element_differs(x, y, tolerance);
         if (at >= 0) {
-            snprintf(text, room, "result %zu of %zu, %s (%s): element %lld of %lld is %.9g, not "
-                     "%.9g", i, a->n, x->label, weir_dtype_name(x->desc.dtype), (long long)at,
+            snprintf(text, capacity,
+                     "result %zu of %zu, %s (%s): element %lld of %lld is %.9g, not "
+                     "%.9g",
+                     i, a->n, x->label, weir_dtype_name(x->desc.dtype), (long long)at,
                      (long long)elements(&x->desc), number(y, at), number(x, at));
             return true;
         }

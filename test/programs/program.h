@@ -119,18 +119,18 @@ void print_program(const program *p);
 
 /* What a kernel setting, a device's options and a plan's options are in one run. */
 typedef struct mode {
-    bool on;                /* graph on */
-    bool raw;               /* weir_graph_begin or scopes, not weir_step */
-    int  level;
-    char disable[64];
-    int  share;             /* of the peak in percent; SMALLEST; 0: no budget */
-    char policy[32], placement[16];
-    bool measure, cache;
-    int  guided;
-    int  eager;             /* graph off: the budget, percent of the peak without; 0: none */
-    char evict[16];
-    int  threads, kernels, isa;
-    size_t eager_bytes;     /* what `eager` comes to, found by the reference */
+    bool   on;  /* graph on */
+    bool   raw; /* weir_graph_begin or scopes, not weir_step */
+    int    level;
+    char   disable[64];
+    int    share; /* of the peak in percent; SMALLEST; 0: no budget */
+    char   policy[32], placement[16];
+    bool   measure, cache;
+    int    profile_steps;
+    int    eager; /* graph off: the budget, percent of the peak without; 0: none */
+    char   evict[16];
+    int    threads, kernels, isa;
+    size_t eager_bytes; /* what `eager` comes to, found by the reference */
 } mode;
 
 enum { SMALLEST = -1 };
@@ -158,16 +158,16 @@ typedef struct record {
 
 typedef struct trace {
     record     *at;
-    size_t      n, room;
+    size_t      n, capacity;
     weir_status status;
-    char        error[512];     /* of a failed call, or what of the memory is wrong */
-    bool        bad;            /* error is set */
-    bool        lossy;          /* a plan said so: bits are not promised */
-    bool        refused;        /* a budget was too small, and the smallest was taken */
-    size_t      again;          /* instructions that make values anew, or calls run again */
-    size_t      live_peak;      /* graph off: the most bytes in a run */
-    size_t      measured;       /* graphs whose peak was compared */
-    size_t      nodes;          /* recorded operations of the largest graph */
+    char        error[512]; /* of a failed call, or what of the memory is wrong */
+    bool        bad;        /* error is set */
+    bool        lossy;      /* a plan said so: bits are not promised */
+    bool        refused;    /* a budget was too small, and the smallest was taken */
+    size_t      recomputed; /* instructions that make values anew, or calls run again */
+    size_t      live_peak;  /* graph off: the most bytes in a run */
+    size_t      measured;   /* graphs whose peak was compared */
+    size_t      nodes;      /* recorded operations of the largest graph */
 } trace;
 
 void play_program(const program *p, const mode *m, trace *t);
@@ -175,7 +175,7 @@ void trace_free(trace *t);
 
 /* Text of the first difference, false if there is none. tolerance 0: bits, where a NaN equals a
  * NaN. */
-bool trace_differs(const trace *a, const trace *b, double tolerance, char *text, size_t room);
+bool trace_differs(const trace *a, const trace *b, double tolerance, char *text, size_t capacity);
 
 /* ---- modes ---- */
 

@@ -8,15 +8,15 @@
 
 #include "core/shape.h"
 
-enum { PAIRS_MAX = 2 * WEIR_MAX_DIMS };
+enum { COPY_AXES_MAX = 2 * WEIR_MAX_DIMS };
 
-typedef struct paired {
+typedef struct copy_axis {
     int64_t dim, in, out;       /* strides in elements */
-} paired;
+} copy_axis;
 
 /* Axes of one layout in logical order, size 1 dropped, merged where memory goes on. `in` holds the
  * stride. */
-static inline int pairs_side(const weir_layout *l, paired side[WEIR_MAX_DIMS])
+static inline int copy_axes_side(const weir_layout *l, copy_axis side[WEIR_MAX_DIMS])
 {
     int n = 0;
     for (int i = 0; i < l->desc.ndim; i++) {
@@ -27,13 +27,13 @@ static inline int pairs_side(const weir_layout *l, paired side[WEIR_MAX_DIMS])
             side[n - 1].dim *= dim;
             side[n - 1].in = stride;
         } else {
-            side[n++] = (paired){dim, stride, 0};
+            side[n++] = (copy_axis){dim, stride, 0};
         }
     }
     return n;
 }
 
-static inline int64_t pairs_gcd(int64_t a, int64_t b)
+static inline int64_t copy_axes_gcd(int64_t a, int64_t b)
 {
     while (b != 0) {
         const int64_t r = a % b;
@@ -44,17 +44,18 @@ static inline int64_t pairs_gcd(int64_t a, int64_t b)
 }
 
 /* Common axes of both sides, innermost first; -1 if their dims have no common factors. Each axis
- * found finishes one of either side, so there are at most PAIRS_MAX. */
-static inline int pairs_of(const weir_layout *in, const weir_layout *out, paired pair[PAIRS_MAX])
+ * found finishes one of either side, so there are at most COPY_AXES_MAX. */
+static inline int copy_axes_of(const weir_layout *in, const weir_layout *out,
+                               copy_axis common[COPY_AXES_MAX])
 {
-    paired a[WEIR_MAX_DIMS], b[WEIR_MAX_DIMS];
-    int    i = pairs_side(in, a) - 1, j = pairs_side(out, b) - 1, n = 0;
+    copy_axis a[WEIR_MAX_DIMS], b[WEIR_MAX_DIMS];
+    int       i = copy_axes_side(in, a) - 1, j = copy_axes_side(out, b) - 1, n = 0;
 
     while (i >= 0 && j >= 0) {
-        const int64_t g = pairs_gcd(a[i].dim, b[j].dim);
+        const int64_t g = copy_axes_gcd(a[i].dim, b[j].dim);
         if (g == 1)
             return -1;
-        pair[n++] = (paired){g, a[i].in, b[j].in};
+        common[n++] = (copy_axis){g, a[i].in, b[j].in};
         a[i].dim /= g;
         a[i].in *= g;
         b[j].dim /= g;
@@ -68,33 +69,33 @@ static inline int pairs_of(const weir_layout *in, const weir_layout *out, paired
 }
 
 /* Outermost in the output's memory first, merged where both sides go on. */
-static inline int pairs_physical(paired *pair, int n)
+static inline int copy_axes_sort(copy_axis *common, int n)
 {
     for (int i = 1; i < n; i++) {
-        const paired x = pair[i];
-        int          at = i;
-        for (; at > 0 && pair[at - 1].out < x.out; at--)
-            pair[at] = pair[at - 1];
-        pair[at] = x;
+        const copy_axis x = common[i];
+        int             at = i;
+        for (; at > 0 && common[at - 1].out < x.out; at--)
+            common[at] = common[at - 1];
+        common[at] = x;
     }
     int m = 0;
     for (int i = 0; i < n; i++) {
-        paired *const before = &pair[m - 1];
-        if (m > 0 && before->in == pair[i].dim * pair[i].in &&
-            before->out == pair[i].dim * pair[i].out)
-            *before = (paired){before->dim * pair[i].dim, pair[i].in, pair[i].out};
+        copy_axis *const before = &common[m - 1];
+        if (m > 0 && before->in == common[i].dim * common[i].in &&
+            before->out == common[i].dim * common[i].out)
+            *before = (copy_axis){before->dim * common[i].dim, common[i].in, common[i].out};
         else
-            pair[m++] = pair[i];
+            common[m++] = common[i];
     }
     return m;
 }
 
 /* The axis that is nearest in the input's memory, the last one if none is nearer than that. */
-static inline int pairs_nearest(const paired *pair, int n)
+static inline int copy_axes_nearest(const copy_axis *common, int n)
 {
     int best = n - 1;
     for (int i = 0; i < n - 1; i++)
-        if (pair[i].in > 0 && pair[i].in < pair[best].in)
+        if (common[i].in > 0 && common[i].in < common[best].in)
             best = i;
     return best;
 }

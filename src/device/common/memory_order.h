@@ -7,7 +7,7 @@
 #include "core/shape.h"
 
 /* Axes of more than one element, outermost in memory first. Returns how many. */
-static inline int physical_order(const weir_layout *out, int order[WEIR_MAX_DIMS])
+static inline int axes_in_memory_order(const weir_layout *out, int order[WEIR_MAX_DIMS])
 {
     int n = 0;
     for (int i = 0; i < out->desc.ndim; i++) {

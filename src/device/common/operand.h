@@ -34,7 +34,7 @@ static inline void operand_axes_make(const weir_layout *out, const weir_layout *
 {
     weir_layout view;
     int         order[WEIR_MAX_DIMS];
-    const int   n = physical_order(out, order);
+    const int   n = axes_in_memory_order(out, order);
 
     o->n = 0;
     weir_shape_expand(in, &out->desc, &view);

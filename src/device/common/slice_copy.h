@@ -10,35 +10,35 @@
 #include "device/device.h"
 
 /* The kernels of the device that parts are made of. */
-typedef struct parts_by {
+typedef struct slice_copy_kernels {
     weir_choose_fn copy, fill;
     const char    *impl;
-} parts_by;
+} slice_copy_kernels;
 
 /* One copy: from bytes into input i, to bytes into the output. */
-typedef struct part {
-    weir_choice copy;
+typedef struct slice_copy {
+    weir_kernel copy;
     int64_t     from, to;
-} part;
+} slice_copy;
 
-typedef struct parts {
-    weir_choice fill;           /* run is NULL: the parts cover everything */
+typedef struct slice_copies {
+    weir_kernel fill; /* run is NULL: the parts cover everything */
     int         n;
-    part        at[WEIR_MAX_IN];
-} parts;
+    slice_copy  at[WEIR_MAX_IN];
+} slice_copies;
 
-static inline weir_status parts_run(const weir_kargs *k)
+static inline weir_status slice_copies_run(const weir_kargs *k)
 {
-    const parts *const p = k->state;
-    weir_kargs         own = *k;
+    const slice_copies *const p = k->state;
+    weir_kargs                own = *k;
 
     if (p->fill.run) {
         own.state = p->fill.state;
         WEIR_TRY(p->fill.run(&own));
     }
     for (int i = 0; i < p->n; i++) {
-        const part *const at = &p->at[i];
-        void             *src = (char *)k->src[i] + at->from, *dst = (char *)k->dst[0] + at->to;
+        const slice_copy *const at = &p->at[i];
+        void *src = (char *)k->src[i] + at->from, *dst = (char *)k->dst[0] + at->to;
         own.src = &src;
         own.dst = &dst;
         own.state = at->copy.state;
@@ -47,24 +47,24 @@ static inline weir_status parts_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-static inline void parts_free(void *state)
+static inline void slice_copies_free(void *state)
 {
-    parts *const p = state;
-    weir_choice_drop(&p->fill);
+    slice_copies *const p = state;
+    weir_kernel_drop(&p->fill);
     for (int i = 0; i < p->n; i++)
-        weir_choice_drop(&p->at[i].copy);
+        weir_kernel_drop(&p->at[i].copy);
     weir_mem_free(p);
 }
 
 /* Adds a copy between two layouts of equal dims; offsets in elements. */
-static inline weir_status parts_add(weir_device *d, const parts_by *by, parts *p,
-                                    const weir_layout *in, int64_t from, weir_layout *out,
-                                    int64_t to)
+static inline weir_status slice_copies_add(weir_device *d, const slice_copy_kernels *by,
+                                           slice_copies *p, const weir_layout *in, int64_t from,
+                                           weir_layout *out, int64_t to)
 {
     const int64_t   size = (int64_t)weir_dtype_size(in->desc.dtype);
     const weir_call c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = in, .out = out,
                          .alias = -1};
-    part *const     at = &p->at[p->n];
+    slice_copy *const     at = &p->at[p->n];
 
     WEIR_TRY(by->copy(d, &c, &at->copy));
     at->from = weir_shape_count(&in->desc) > 0 ? from * size : 0;
@@ -74,8 +74,8 @@ static inline weir_status parts_add(weir_device *d, const parts_by *by, parts *p
 }
 
 /* The part of `whole` that the attributes name, with the dims of d; returns where it begins. */
-static inline int64_t parts_begin(const weir_layout *whole, const weir_slice_attr *a,
-                                  const weir_desc *d, weir_layout *out)
+static inline int64_t slice_copies_begin(const weir_layout *whole, const weir_slice_attr *a,
+                                         const weir_desc *d, weir_layout *out)
 {
     int64_t offset = 0;
 
@@ -88,39 +88,39 @@ static inline int64_t parts_begin(const weir_layout *whole, const weir_slice_att
 }
 
 /* Hands p over to *out, or frees it. */
-static inline weir_status parts_done(weir_status status, const parts_by *by, parts *p,
-                                     weir_choice *out)
+static inline weir_status slice_copies_done(weir_status status, const slice_copy_kernels *by,
+                                            slice_copies *p, weir_kernel *out)
 {
     if (status == WEIR_OK)
-        *out = (weir_choice){.run = parts_run, .state = p, .destroy = parts_free,
+        *out = (weir_kernel){.run = slice_copies_run, .state = p, .destroy = slice_copies_free,
                              .impl = by->impl};
     else
-        parts_free(p);
+        slice_copies_free(p);
     return status;
 }
 
-static inline weir_status parts_slice(weir_device *d, const parts_by *by, const weir_call *c,
-                                      weir_choice *out)
+static inline weir_status slice_copies_slice(weir_device *d, const slice_copy_kernels *by,
+                                             const weir_call *c, weir_kernel *out)
 {
-    weir_layout   from;
-    const int64_t offset = parts_begin(&c->in[0], c->attr, &c->out[0].desc, &from);
-    parts *const  p = weir_mem_zalloc(1, sizeof *p);
+    weir_layout          from;
+    const int64_t        offset = slice_copies_begin(&c->in[0], c->attr, &c->out[0].desc, &from);
+    slice_copies *const  p = weir_mem_zalloc(1, sizeof *p);
 
     if (!p)
         return WEIR_ERR_NOMEM;
-    return parts_done(parts_add(d, by, p, &from, offset, &c->out[0], 0), by, p, out);
+    return slice_copies_done(slice_copies_add(d, by, p, &from, offset, &c->out[0], 0), by, p, out);
 }
 
-static inline weir_status parts_place(weir_device *d, const parts_by *by, const weir_call *c,
-                                      weir_choice *out)
+static inline weir_status slice_copies_scatter(weir_device *d, const slice_copy_kernels *by,
+                                               const weir_call *c, weir_kernel *out)
 {
     const weir_slice_attr *const a = c->attr;
     const weir_fill_attr         fill = {.value = a->value};
     weir_layout                  to;
-    const int64_t offset = parts_begin(&c->out[0], a, &c->in[0].desc, &to);
+    const int64_t                offset = slice_copies_begin(&c->out[0], a, &c->in[0].desc, &to);
     const weir_call              filled = {.op = WEIR_OP_FILL, .nout = 1, .out = c->out,
                                            .attr = &fill, .attr_bytes = sizeof fill, .alias = -1};
-    parts *const                 p = weir_mem_zalloc(1, sizeof *p);
+    slice_copies *const                 p = weir_mem_zalloc(1, sizeof *p);
     weir_status                  status = WEIR_OK;
 
     if (!p)
@@ -128,16 +128,16 @@ static inline weir_status parts_place(weir_device *d, const parts_by *by, const 
     if (weir_shape_count(&c->in[0].desc) != weir_shape_count(&c->out[0].desc))
         status = by->fill(d, &filled, &p->fill);
     if (status == WEIR_OK)
-        status = parts_add(d, by, p, &c->in[0], 0, &to, offset);
-    return parts_done(status, by, p, out);
+        status = slice_copies_add(d, by, p, &c->in[0], 0, &to, offset);
+    return slice_copies_done(status, by, p, out);
 }
 
-static inline weir_status parts_concat(weir_device *d, const parts_by *by, const weir_call *c,
-                                       weir_choice *out)
+static inline weir_status slice_copies_concat(weir_device *d, const slice_copy_kernels *by,
+                                              const weir_call *c, weir_kernel *out)
 {
     const int64_t along = ((const weir_axis_attr *)c->attr)->axis;
     int64_t       offset = 0;
-    parts *const  p = weir_mem_zalloc(1, sizeof *p);
+    slice_copies *const  p = weir_mem_zalloc(1, sizeof *p);
     weir_status   status = WEIR_OK;
 
     if (!p)
@@ -145,10 +145,10 @@ static inline weir_status parts_concat(weir_device *d, const parts_by *by, const
     for (int i = 0; i < c->nin && status == WEIR_OK; i++) {
         weir_layout to = c->out[0];
         to.desc = c->in[i].desc;
-        status = parts_add(d, by, p, &c->in[i], 0, &to, offset);
+        status = slice_copies_add(d, by, p, &c->in[i], 0, &to, offset);
         offset += to.desc.dim[along] * to.stride[along];
     }
-    return parts_done(status, by, p, out);
+    return slice_copies_done(status, by, p, out);
 }
 
 #endif

@@ -61,7 +61,7 @@ static void run(weir_device *d, const weir_layout *l, char *device, char *host, 
     int     order[WEIR_MAX_DIMS];
 
     weir_shape_row_major(&l->desc, dense);
-    r.naxis = physical_order(l, order);
+    r.naxis = axes_in_memory_order(l, order);
     for (int k = 0; k < r.naxis; k++) {
         r.dim[k] = l->desc.dim[order[k]];
         r.at[k] = l->stride[order[k]];
@@ -88,25 +88,25 @@ static int64_t span(const weir_layout *l, int64_t *before)
     return high - low + 1;
 }
 
-void weir_stage_free(weir_device *d)
+void weir_staging_free(weir_device *d)
 {
-    weir_mem_pages_free(d->stage.at, d->stage.bytes);
-    d->stage.at = NULL;
-    d->stage.bytes = 0;
+    weir_mem_pages_free(d->staging.at, d->staging.bytes);
+    d->staging.at = NULL;
+    d->staging.bytes = 0;
 }
 
 /* New pages would cost a step that writes its inputs more than the copy does. */
 static char *buffer_of(weir_device *d, size_t bytes)
 {
-    if (d->stage.bytes >= bytes)
-        return d->stage.at;
-    weir_stage_free(d);
-    d->stage.at = weir_mem_pages(bytes, false);
-    d->stage.bytes = d->stage.at ? bytes : 0;
-    return d->stage.at;
+    if (d->staging.bytes >= bytes)
+        return d->staging.at;
+    weir_staging_free(d);
+    d->staging.at = weir_mem_pages(bytes, false);
+    d->staging.bytes = d->staging.at ? bytes : 0;
+    return d->staging.at;
 }
 
-static weir_status stage(weir_device *d, const weir_layout *l, char *at, char *host, bool inwards)
+static weir_status staging(weir_device *d, const weir_layout *l, char *at, char *host, bool inwards)
 {
     const int64_t n = weir_shape_count(&l->desc);
     const size_t  size = weir_dtype_size(l->desc.dtype);
@@ -139,12 +139,12 @@ static char *plain(const void *p)
     return q;
 }
 
-weir_status weir_stage_to(weir_device *d, const weir_layout *l, void *at, const void *host)
+weir_status weir_staging_to(weir_device *d, const weir_layout *l, void *at, const void *host)
 {
-    return stage(d, l, at, plain(host), true);
+    return staging(d, l, at, plain(host), true);
 }
 
-weir_status weir_stage_from(weir_device *d, const weir_layout *l, const void *at, void *host)
+weir_status weir_staging_from(weir_device *d, const weir_layout *l, const void *at, void *host)
 {
-    return stage(d, l, plain(at), host, false);
+    return staging(d, l, plain(at), host, false);
 }

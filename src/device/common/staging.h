@@ -9,10 +9,10 @@
 
 /* to: row-major elements at `host` go where `l` says, from element 0 at `at` on; bytes between them
  * stay what they are. from: the other way. */
-weir_status weir_stage_to(weir_device *d, const weir_layout *l, void *at, const void *host);
-weir_status weir_stage_from(weir_device *d, const weir_layout *l, const void *at, void *host);
+weir_status weir_staging_to(weir_device *d, const weir_layout *l, void *at, const void *host);
+weir_status weir_staging_from(weir_device *d, const weir_layout *l, const void *at, void *host);
 
 /* The buffer, which is as large as the largest tensor so far, goes. */
-void weir_stage_free(weir_device *d);
+void weir_staging_free(weir_device *d);
 
 #endif

@@ -26,7 +26,7 @@ void weir_cpu_blas_close(void *blas);
 void weir_cpu_onednn_close(void *onednn);
 
 /* swap.c: the entries of the device's table. */
-weir_status weir_cpu_swap_room(weir_device *d, size_t bytes, uint32_t tickets);
+weir_status weir_cpu_swap_reserve(weir_device *d, size_t bytes, uint32_t tickets);
 weir_status weir_cpu_swap(weir_device *d, const weir_swap *c);
 weir_status weir_cpu_swap_wait(weir_device *d, weir_stream *s, uint32_t ticket);
 weir_status weir_cpu_swap_settle(weir_device *d, weir_status so_far);

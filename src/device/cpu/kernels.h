@@ -20,11 +20,11 @@
 #define weir_cpu_spill_in   weir_swap_choose
 #define weir_cpu_spill_wait weir_swap_choose
 
-#define OP(ID, id) weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_choice *out);
+#define OP(ID, id) weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_kernel *out);
 #include "core/ops.def"
 #undef OP
 
 /* Serves every row of elementwise.def. */
-weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_choice *out);
+weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_kernel *out);
 
 #endif

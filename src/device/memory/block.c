@@ -14,8 +14,8 @@ static void block_destroy(weir_ref *self)
     if (b->origin)
         b->dev->forget(b);
     weir_block_empty(b);
-    if (b->at_home)
-        weir_device_home_free(b->dev, b->home);
+    if (b->has_spill_slot)
+        weir_device_spill_slot_free(b->dev, b->spill_slot);
     weir_ref_drop(b->dev);
     weir_mem_free(b);
 }
@@ -44,18 +44,18 @@ static weir_status take(weir_block *b)
 
 static weir_status swap(const weir_block *b, bool in)
 {
-    const weir_swap c = {.in = in, .slot = b->home, .at = b->data, .bytes = b->bytes,
-                         .ticket = WEIR_SWAP_NOW};
+    const weir_swap c = {
+        .in = in, .slot = b->spill_slot, .at = b->data, .bytes = b->bytes, .ticket = WEIR_SWAP_NOW};
     return b->dev->ops->swap(b->dev, &c);
 }
 
-static weir_status bring_back(weir_block *b)
+static weir_status fetch(weir_block *b)
 {
     const weir_status status = swap(b, true);
 
     if (status != WEIR_OK)
         weir_block_evict(b);
-    b->away = status != WEIR_OK;
+    b->offloaded = status != WEIR_OK;
     b->dev->moves++;
     return status;
 }
@@ -65,37 +65,37 @@ weir_status weir_block_touch(weir_block *b)
     if (b->data)
         return WEIR_OK;
     WEIR_TRY(take(b));
-    return b->away ? bring_back(b) : WEIR_OK;
+    return b->offloaded ? fetch(b) : WEIR_OK;
 }
 
 weir_status weir_block_touch_whole(weir_block *b)
 {
     if (!b->data)
         WEIR_TRY(take(b));
-    b->dev->moves += b->away;
-    b->away = false;
+    b->dev->moves += b->offloaded;
+    b->offloaded = false;
     return WEIR_OK;
 }
 
-weir_status weir_block_home(weir_block *b)
+weir_status weir_block_take_spill_slot(weir_block *b)
 {
-    if (!b->at_home)
-        WEIR_TRY(weir_device_home(b->dev, b->bytes, &b->home));
-    b->at_home = true;
+    if (!b->has_spill_slot)
+        WEIR_TRY(weir_device_spill_slot(b->dev, b->bytes, &b->spill_slot));
+    b->has_spill_slot = true;
     return WEIR_OK;
 }
 
-weir_status weir_block_send(weir_block *b)
+weir_status weir_block_offload(weir_block *b)
 {
     WEIR_TRY(swap(b, false));
-    weir_block_send_again(b);
+    weir_block_offload_clean(b);
     return WEIR_OK;
 }
 
-void weir_block_send_again(weir_block *b)
+void weir_block_offload_clean(weir_block *b)
 {
     weir_block_evict(b);
-    b->away = true;
+    b->offloaded = true;
     b->dev->moves++;
 }
 
@@ -138,6 +138,6 @@ void weir_block_evict(weir_block *b)
 void weir_block_empty(weir_block *b)
 {
     weir_block_evict(b);
-    b->away = false;
+    b->offloaded = false;
     b->written = false;
 }

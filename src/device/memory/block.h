@@ -18,8 +18,8 @@ typedef struct weir_block {
     const char  *never;         /* of an output without one: why it will not have any, or NULL */
     /* While a graph that made this value is being recorded: the graph and its storage number. The
      * graph is told (orphan) when the last handle goes. */
-    void        *owner;
-    uint32_t     store;
+    void    *owner;
+    uint32_t storage;
     void       (*orphan)(struct weir_block *b);
     /* While a budget holds with the graph off: what the graph room knows of how the value was made.
      * A value that is written and has no data can be made again from that. */
@@ -32,9 +32,9 @@ typedef struct weir_block {
     uint64_t     seen;
     bool         looked;
     /* While a graph keeps it in the spill file between steps. */
-    bool         away;          /* the value is there, and data is NULL */
-    bool         at_home;       /* it has a place there */
-    size_t       home;          /* that place */
+    bool   offloaded;      /* the value is there, and data is NULL */
+    bool   has_spill_slot; /* it has a place there */
+    size_t spill_slot;     /* that place */
 } weir_block;
 
 /* A block without memory. NULL when memory is short. */
@@ -44,16 +44,16 @@ weir_block *weir_block_new(weir_device *d, size_t bytes, weir_kind kind);
 weir_status weir_block_touch(weir_block *b);
 
 /* A place in the spill file that is the block's own as long as it lives. */
-weir_status weir_block_home(weir_block *b);
+weir_status weir_block_take_spill_slot(weir_block *b);
 
 /* Its value goes there and its memory away, until it is touched. A failure leaves it as it was. */
-weir_status weir_block_send(weir_block *b);
+weir_status weir_block_offload(weir_block *b);
 
 /* A value that came back goes again, unchanged: what is in the file is still good. */
-void weir_block_send_again(weir_block *b);
+void weir_block_offload_clean(weir_block *b);
 
 /* Gives it memory to overwrite as a whole: a value that is away need not come back. It is there
- * again after weir_block_send_again, should that fail. */
+ * again after weir_block_offload_clean, should that fail. */
 weir_status weir_block_touch_whole(weir_block *b);
 
 /* It becomes a persistent block of the kind; memory it has stays where it is. */

@@ -60,18 +60,18 @@ size_t weir_guard_work(const weir_device *d, size_t work)
 }
 
 /* Bytes behind the first `bytes` of a piece. */
-static size_t behind(const weir_device *d, size_t bytes, size_t piece)
+static size_t behind(const weir_device *d, size_t bytes, size_t capacity)
 {
-    const size_t rest = piece % d->ops->align;
-    return piece - bytes + (rest ? d->ops->align - rest : 0) + d->guard;
+    const size_t rest = capacity % d->ops->align;
+    return capacity - bytes + (rest ? d->ops->align - rest : 0) + d->guard;
 }
 
-weir_status weir_guard_fill(weir_device *d, void *at, size_t bytes, size_t piece)
+weir_status weir_guard_fill(weir_device *d, void *at, size_t bytes, size_t capacity)
 {
     if (d->guard == 0 || bytes == 0)
         return WEIR_OK;
     WEIR_TRY(d->ops->fill(d, (char *)at - d->guard, PATTERN, d->guard));
-    return d->ops->fill(d, (char *)at + bytes, PATTERN, behind(d, bytes, piece));
+    return d->ops->fill(d, (char *)at + bytes, PATTERN, behind(d, bytes, capacity));
 }
 
 /* Adds what is changed of n bytes from byte `from` of the memory at `at` on. */
@@ -87,14 +87,14 @@ static void count(weir_watch *w, const void *at, ptrdiff_t from, size_t n)
     }
 }
 
-weir_status weir_guard_look(weir_watch *w, int i, void *at, size_t bytes, size_t piece)
+weir_status weir_guard_look(weir_watch *w, int i, void *at, size_t bytes, size_t capacity)
 {
     weir_watch own = {.dev = w->dev, .operand = i, .bytes = bytes};
 
     if (!at || bytes == 0)
         return WEIR_OK;
     count(&own, at, -(ptrdiff_t)w->dev->guard, w->dev->guard);
-    count(&own, at, (ptrdiff_t)bytes, behind(w->dev, bytes, piece));
+    count(&own, at, (ptrdiff_t)bytes, behind(w->dev, bytes, capacity));
     if (own.changed == 0)
         return WEIR_OK;
     if (w->hit++ == 0) {
@@ -104,7 +104,7 @@ weir_status weir_guard_look(weir_watch *w, int i, void *at, size_t bytes, size_t
         w->first = own.first;
         w->last = own.last;
     }
-    return weir_guard_fill(w->dev, at, bytes, piece);
+    return weir_guard_fill(w->dev, at, bytes, capacity);
 }
 
 weir_status weir_guard_look_block(weir_watch *w, int i, const weir_block *b)
@@ -113,17 +113,17 @@ weir_status weir_guard_look_block(weir_watch *w, int i, const weir_block *b)
 }
 
 /* "output 0 f32[2,3]" */
-static void name_operand(const weir_watch *w, char *buf, size_t room)
+static void name_operand(const weir_watch *w, char *buf, size_t capacity)
 {
     const weir_call *const c = w->call;
     const int              i = w->operand, out = i - c->nin;
     char                   text[WEIR_DESC_TEXT];
 
     if (out >= c->nout)
-        snprintf(buf, room, "its workspace");
+        snprintf(buf, capacity, "its workspace");
     else
-        snprintf(buf, room, "%s %d %s", out < 0 ? "input" : "output", out < 0 ? i : out,
-                         weir_desc_text(out < 0 ? &c->in[i].desc : &c->out[out].desc, text));
+        snprintf(buf, capacity, "%s %d %s", out < 0 ? "input" : "output", out < 0 ? i : out,
+                 weir_desc_text(out < 0 ? &c->in[i].desc : &c->out[out].desc, text));
 }
 
 /* "3 bytes before and after", by where they lie. */

@@ -24,7 +24,7 @@ static inline size_t weir_guard_begin(const weir_device *d, size_t taken)
 }
 
 /* Writes the pattern round the first `bytes` of a piece of `piece` bytes. */
-weir_status weir_guard_fill(weir_device *d, void *at, size_t bytes, size_t piece);
+weir_status weir_guard_fill(weir_device *d, void *at, size_t bytes, size_t capacity);
 
 /* What is found round the operands of one call; all zero but for the first three. */
 typedef struct weir_watch {
@@ -40,7 +40,7 @@ typedef struct weir_watch {
 
 /* Looks at the zones of operand i, the first `bytes` of a piece at `at` (NULL: it has no memory),
  * and mends them. Fails only where the device does. */
-weir_status weir_guard_look(weir_watch *w, int i, void *at, size_t bytes, size_t piece);
+weir_status weir_guard_look(weir_watch *w, int i, void *at, size_t bytes, size_t capacity);
 
 /* The same of a block's memory. */
 weir_status weir_guard_look_block(weir_watch *w, int i, const struct weir_block *b);

@@ -7,28 +7,28 @@
 
 #include "core/mem.h"
 
-bool weir_slab_open(weir_slab *s, void *at, size_t bytes)
+bool weir_heap_open(weir_heap *s, void *at, size_t bytes)
 {
     weir_span *const whole = weir_mem_alloc(sizeof *whole);
 
     if (!whole)
         return false;
     *whole = (weir_span){.bytes = bytes};
-    *s = (weir_slab){.at = at, .bytes = bytes, .first = whole};
+    *s = (weir_heap){.at = at, .bytes = bytes, .first = whole};
     return true;
 }
 
-void weir_slab_close(weir_slab *s)
+void weir_heap_close(weir_heap *s)
 {
     while (s->first) {
         weir_span *const next = s->first->next;
         weir_mem_free(s->first);
         s->first = next;
     }
-    *s = (weir_slab){0};
+    *s = (weir_heap){0};
 }
 
-weir_span *weir_slab_find(const weir_slab *s, size_t bytes, bool high)
+weir_span *weir_heap_find(const weir_heap *s, size_t bytes, bool high)
 {
     weir_span *best = NULL;
 
@@ -40,7 +40,7 @@ weir_span *weir_slab_find(const weir_slab *s, size_t bytes, bool high)
 
 /* The first `bytes` of the span become a span of their own, before it; NULL when memory is short.
  */
-static weir_span *split(weir_slab *s, weir_span *span, size_t bytes)
+static weir_span *split(weir_heap *s, weir_span *span, size_t bytes)
 {
     weir_span *const low = weir_mem_alloc(sizeof *low);
 
@@ -54,7 +54,7 @@ static weir_span *split(weir_slab *s, weir_span *span, size_t bytes)
     return low;
 }
 
-void *weir_slab_cut(weir_slab *s, weir_span *span, size_t bytes, bool high)
+void *weir_heap_take(weir_heap *s, weir_span *span, size_t bytes, bool high)
 {
     if (span->bytes > bytes) {
         weir_span *const low = split(s, span, high ? span->bytes - bytes : bytes);
@@ -79,7 +79,7 @@ static void merge(weir_span *span)
     weir_mem_free(next);
 }
 
-void weir_slab_give(weir_slab *s, const void *p)
+void weir_heap_give(weir_heap *s, const void *p)
 {
     weir_span *span = s->first;
 

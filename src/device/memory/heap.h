@@ -12,26 +12,26 @@ typedef struct weir_span {          /* described on the host, whatever the devic
     bool              used;
 } weir_span;
 
-typedef struct weir_slab {
+typedef struct weir_heap {
     char      *at;                  /* NULL: none */
     size_t     bytes, used;
     weir_span *first;
-} weir_slab;
+} weir_heap;
 
 /* Divides nothing so far; false when memory for the description is short. */
-bool weir_slab_open(weir_slab *s, void *at, size_t bytes);
-void weir_slab_close(weir_slab *s);
+bool weir_heap_open(weir_heap *s, void *at, size_t bytes);
+void weir_heap_close(weir_heap *s);
 
-static inline bool weir_slab_holds(const weir_slab *s, const void *p)
+static inline bool weir_heap_holds(const weir_heap *s, const void *p)
 {
     return s->at && (const char *)p >= s->at && (const char *)p < s->at + s->bytes;
 }
 
 /* A free span for `bytes`: the smallest, or the highest; NULL if none is large enough. */
-weir_span *weir_slab_find(const weir_slab *s, size_t bytes, bool high);
+weir_span *weir_heap_find(const weir_heap *s, size_t bytes, bool high);
 
 /* Cuts `bytes` from the low or the high end of the span; NULL when memory is short. */
-void *weir_slab_cut(weir_slab *s, weir_span *span, size_t bytes, bool high);
-void  weir_slab_give(weir_slab *s, const void *p);
+void *weir_heap_take(weir_heap *s, weir_span *span, size_t bytes, bool high);
+void  weir_heap_give(weir_heap *s, const void *p);
 
 #endif

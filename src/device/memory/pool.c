@@ -45,11 +45,11 @@ static void count_live(weir_pool *pool, size_t bytes)
 }
 
 /* Is there room for `bytes` more under the limit? */
-static weir_status make_room(weir_device *d, size_t bytes)
+static weir_status reclaim(weir_device *d, size_t bytes)
 {
     const weir_pool *pool = &d->pool;
     return bytes <= pool->limit && pool->live <= pool->limit - bytes
-               ? WEIR_OK : pool->make_room(d, bytes);
+               ? WEIR_OK : pool->reclaim(d, bytes);
 }
 
 /* Memory from the system; if it has none, gives it the free blocks and asks again. */
@@ -70,15 +70,15 @@ static void system_give(weir_device *d, void *p, size_t bytes)
     d->pool.held -= bytes;
 }
 
-static void release_slab(weir_device *d)
+static void release_heap(weir_device *d)
 {
-    weir_slab *s = &d->pool.slab;
+    weir_heap *s = &d->pool.heap;
     system_give(d, s->at, s->bytes);
-    weir_slab_close(s);
+    weir_heap_close(s);
 }
 
 /* All that the limit leaves; nothing where the system has not that much, or memory is short. */
-static void open_slab(weir_device *d)
+static void open_heap(weir_device *d)
 {
     weir_pool *pool = &d->pool;
     void      *at;
@@ -87,7 +87,7 @@ static void open_slab(weir_device *d)
     const size_t bytes = pool->held < pool->limit ? (pool->limit - pool->held) / unit * unit : 0;
     if (bytes == 0 || d->ops->alloc(d, bytes, bytes >= HUGE_FROM, &at) != WEIR_OK)
         return;
-    if (weir_slab_open(&pool->slab, at, bytes))
+    if (weir_heap_open(&pool->heap, at, bytes))
         pool->held += bytes;
     else
         d->ops->free(d, at, bytes);
@@ -95,7 +95,7 @@ static void open_slab(weir_device *d)
 }
 
 /* May as much be taken beside the slab? Free blocks go for it. */
-static bool system_has_room(weir_device *d, size_t bytes)
+static bool system_has_bytes(weir_device *d, size_t bytes)
 {
     weir_pool *pool = &d->pool;
     const size_t most = pool->limit + pool->limit / BESIDE;
@@ -119,8 +119,8 @@ static size_t class_with_block(const weir_device *d, size_t bytes, size_t most)
 /* The largest free block that may stand in for one of own_bytes. */
 static size_t most_for(const weir_pool *pool, size_t own_bytes)
 {
-    const size_t room = pool->limit - pool->live, wide = own_bytes + own_bytes / REUSE;
-    return wide < room ? wide : room;
+    const size_t remaining = pool->limit - pool->live, wide = own_bytes + own_bytes / REUSE;
+    return wide < remaining ? wide : remaining;
 }
 
 /* Under a limit, with bytes enough: memory cut from the slab, or *p NULL if free blocks or the
@@ -133,27 +133,27 @@ static weir_status take_limited(weir_device *d, size_t bytes, bool high, void **
     weir_pool   *pool = &d->pool;
     const size_t least = pool->live > bytes ? pool->live - bytes : 0;
     *p = NULL;
-    if (!pool->slab.at)
-        open_slab(d);
-    high |= bytes <= pool->slab.bytes / SMALL_SHARE;
+    if (!pool->heap.at)
+        open_heap(d);
+    high |= bytes <= pool->heap.bytes / SMALL_SHARE;
     for (;;) {
-        weir_span *span = weir_slab_find(&pool->slab, bytes, high);
+        weir_span *span = weir_heap_find(&pool->heap, bytes, high);
         if (span) {
-            *p = weir_slab_cut(&pool->slab, span, bytes, high);
+            *p = weir_heap_take(&pool->heap, span, bytes, high);
             return *p ? WEIR_OK : WEIR_ERR_NOMEM;
         }
         if (class_with_block(d, bytes, most_for(pool, bytes)) < WEIR_POOL_CLASSES && !high)
             return WEIR_OK;
-        if (system_has_room(d, bytes) || pool->live <= least || !pool->drop_one(d))
+        if (system_has_bytes(d, bytes) || pool->live <= least || !pool->drop_one(d))
             return WEIR_OK;
     }
 }
 
-static void slab_give(weir_device *d, const void *p)
+static void heap_give(weir_device *d, const void *p)
 {
-    weir_slab_give(&d->pool.slab, p);
-    if (d->pool.slab.used == 0 && (d->pool.stale || d->closed))
-        release_slab(d);
+    weir_heap_give(&d->pool.heap, p);
+    if (d->pool.heap.used == 0 && (d->pool.stale || d->closed))
+        release_heap(d);
 }
 
 void weir_pool_set_limit(weir_device *d, size_t limit)
@@ -161,8 +161,8 @@ void weir_pool_set_limit(weir_device *d, size_t limit)
     weir_pool *pool = &d->pool;
     pool->stale |= limit != pool->limit;
     pool->limit = limit;
-    if (pool->slab.at && pool->slab.used == 0 && pool->stale)
-        release_slab(d);
+    if (pool->heap.at && pool->heap.used == 0 && pool->stale)
+        release_heap(d);
 }
 
 static void push(weir_pool_free **list, weir_pool_free *node)
@@ -211,7 +211,7 @@ static weir_status take(weir_device *d, size_t bytes, void **p, size_t *got)
 
     const size_t own = class_of(size, unit), own_bytes = class_bytes(own, unit);
     if (pool->limit < SIZE_MAX) {
-        WEIR_TRY(make_room(d, own_bytes));
+        WEIR_TRY(reclaim(d, own_bytes));
         WEIR_TRY(take_limited(d, size, false, p));
         if (*p) {
             *got = size;
@@ -236,8 +236,8 @@ static weir_status take(weir_device *d, size_t bytes, void **p, size_t *got)
 static void give(weir_device *d, void *p, size_t got)
 {
     d->pool.live -= got;
-    if (weir_slab_holds(&d->pool.slab, p)) {
-        slab_give(d, p);
+    if (weir_heap_holds(&d->pool.heap, p)) {
+        heap_give(d, p);
         return;
     }
     weir_pool_free *node = pop(&d->pool.spare);
@@ -264,7 +264,7 @@ static weir_status take_persistent(weir_device *d, size_t bytes, void **p, size_
     WEIR_TRY(round_up(d, bytes, &size));
     *p = NULL;
     if (d->pool.limit < SIZE_MAX) {
-        WEIR_TRY(make_room(d, bytes > 0 ? size : 0));
+        WEIR_TRY(reclaim(d, bytes > 0 ? size : 0));
         WEIR_TRY(take_limited(d, size, true, p));
     }
     if (!*p)
@@ -279,8 +279,8 @@ static void give_persistent(weir_device *d, void *p, size_t got)
 {
     d->pool.live -= got;
     d->pool.persistent -= got;
-    if (weir_slab_holds(&d->pool.slab, p))
-        slab_give(d, p);
+    if (weir_heap_holds(&d->pool.heap, p))
+        heap_give(d, p);
     else
         system_give(d, p, got > 0 ? got : bytes_of_none(d));
 }
@@ -324,7 +324,7 @@ void weir_pool_give_persistent(weir_device *d, void *p, size_t got)
 
 void weir_pool_adopt(weir_device *d, const void *p, size_t got)
 {
-    if (!weir_slab_holds(&d->pool.slab, p))
+    if (!weir_heap_holds(&d->pool.heap, p))
         weir_mem_free(pop(&d->pool.spare));     /* it is never given back to a list */
     d->pool.persistent += got;
 }

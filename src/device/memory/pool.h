@@ -18,15 +18,15 @@ typedef struct weir_pool_free {
 
 typedef struct weir_pool {
     weir_pool_free *head[WEIR_POOL_CLASSES];
-    weir_pool_free *spare;          /* one per block handed out: giving needs no memory */
-    size_t live, live_peak;         /* bytes handed out, by class size */
-    size_t persistent;              /* of those: parameters, state, inputs, outputs */
-    size_t held;                    /* bytes taken from the system, free ones included */
-    size_t limit;                   /* of live; SIZE_MAX: none */
-    weir_slab slab;                 /* with a limit: all that it leaves, in one piece */
-    bool      stale;                /* the slab is for another limit: to go when it is empty */
+    weir_pool_free *spare;           /* one per block handed out: giving needs no memory */
+    size_t          live, live_peak; /* bytes handed out, by class size */
+    size_t          persistent;      /* of those: parameters, state, inputs, outputs */
+    size_t          held;            /* bytes taken from the system, free ones included */
+    size_t          limit;           /* of live; SIZE_MAX: none */
+    weir_heap       heap;            /* with a limit: all that it leaves, in one piece */
+    bool            stale;           /* the slab is for another limit: to go when it is empty */
     /* With a limit: makes live + bytes fit, or fails; lets one value go, false if none may. */
-    weir_status (*make_room)(weir_device *d, size_t bytes);
+    weir_status (*reclaim)(weir_device *d, size_t bytes);
     bool        (*drop_one)(weir_device *d);
 } weir_pool;
 
@@ -42,7 +42,7 @@ void        weir_pool_give_persistent(weir_device *d, void *p, size_t got);
 /* A block of weir_pool_take of `got` bytes becomes persistent where it lies. */
 void weir_pool_adopt(weir_device *d, const void *p, size_t got);
 
-/* Limits live bytes from now on (make_room and drop_one are set), and held ones to a quarter more
+/* Limits live bytes from now on (reclaim and drop_one are set), and held ones to a quarter more
  * unless free bytes lie in many pieces. Blocks are cut from a slab then: classes would have to give
  * blocks to the system and take others, at every call, to stay within the limit. */
 void weir_pool_set_limit(weir_device *d, size_t limit);

@@ -347,7 +347,7 @@ weir_status weir_spill_reserve(weir_spill *s, size_t bytes)
     WEIR_TRY(weir_spill_file_grow(s->folder, s->fd, s->bytes, want));
     weir_spill_block *const table = weir_mem_zalloc(n, sizeof *table);
     if (!table) {
-        weir_spill_file_cut(s->fd, s->bytes);
+        weir_spill_file_truncate(s->fd, s->bytes);
         return WEIR_ERR_NOMEM;
     }
     pthread_mutex_lock(&s->lock);

@@ -59,9 +59,9 @@ static bool worth_packing(const weir_spill_copier *q, const weir_spill_copy *c)
     return got > 0 && got < n - n / 4;
 }
 
-static bool unpack(const char *from, size_t n, char *to, size_t room)
+static bool unpack(const char *from, size_t n, char *to, size_t capacity)
 {
-    return LZ4_decompress_safe(from, to, (int)n, (int)room) == (int)room;
+    return LZ4_decompress_safe(from, to, (int)n, (int)capacity) == (int)capacity;
 }
 
 weir_status weir_spill_copier_open(weir_spill_copier *q, bool lz4)
@@ -97,9 +97,9 @@ static bool worth_packing(const weir_spill_copier *q, const weir_spill_copy *c)
     return false;
 }
 
-static bool unpack(const char *from, size_t n, char *to, size_t room)
+static bool unpack(const char *from, size_t n, char *to, size_t capacity)
 {
-    (void)from, (void)n, (void)to, (void)room;
+    (void)from, (void)n, (void)to, (void)capacity;
     return false;
 }
 

@@ -54,19 +54,19 @@ weir_status weir_spill_file_open(const char *folder, int *fd)
     return WEIR_OK;
 }
 
-static weir_status no_room(const char *folder, int fd, size_t want, int error)
+static weir_status no_space(const char *folder, int fd, size_t want, int error)
 {
     struct statvfs st;
-    char           room[48] = "an unknown number";
+    char           available[48] = "an unknown number";
 
     if (fstatvfs(fd, &st) == 0)
-        snprintf(room, sizeof room, "%llu",
+        snprintf(available, sizeof available, "%llu",
                  (unsigned long long)st.f_bavail * (unsigned long long)st.f_frsize);
     return weir_fail(WEIR_ERR_IO, "spill file in \"%.300s\": %zu bytes wanted, %s free (%s)",
-                     folder, want, room, strerror(error));
+                     folder, want, available, strerror(error));
 }
 
-void weir_spill_file_cut(int fd, size_t have)
+void weir_spill_file_truncate(int fd, size_t have)
 {
     const int ignored = ftruncate(fd, (off_t)have);
     (void)ignored;
@@ -79,7 +79,7 @@ weir_status weir_spill_file_grow(const char *folder, int fd, size_t have, size_t
     int           error;
 
     if (want > INT64_MAX)
-        return no_room(folder, fd, want, EFBIG);
+        return no_space(folder, fd, want, EFBIG);
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         want > limit.rlim_cur)
         return weir_fail(WEIR_ERR_IO, "spill file in \"%.300s\": %zu bytes wanted, this process "
@@ -90,6 +90,6 @@ weir_status weir_spill_file_grow(const char *folder, int fd, size_t have, size_t
     while (error == EINTR);
     if (error == 0)
         return WEIR_OK;
-    weir_spill_file_cut(fd, have);          /* what was taken before the end came */
-    return no_room(folder, fd, want, error);
+    weir_spill_file_truncate(fd, have);          /* what was taken before the end came */
+    return no_space(folder, fd, want, error);
 }

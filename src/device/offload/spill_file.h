@@ -14,6 +14,6 @@ weir_status weir_spill_file_open(const char *folder, int *fd);
 weir_status weir_spill_file_grow(const char *folder, int fd, size_t have, size_t want);
 
 /* Back to `have` bytes, if the system lets us. */
-void weir_spill_file_cut(int fd, size_t have);
+void weir_spill_file_truncate(int fd, size_t have);
 
 #endif

@@ -16,14 +16,14 @@
 #include <sys/syscall.h>
 #endif
 
-static size_t at_once(const weir_spill_io *io, const weir_spill_piece *p)
+static size_t at_once(const weir_spill_io *io, const weir_spill_chunk *p)
 {
     const size_t most = io->system->most;
     return most > 0 && most < p->left ? most : p->left;
 }
 
 /* What a transfer returned: bytes, or -errno. False when it is to be asked for again. */
-static bool account(const weir_spill_io *io, weir_spill_piece *p, int64_t got)
+static bool account(const weir_spill_io *io, weir_spill_chunk *p, int64_t got)
 {
     if (got > 0) {
         p->at += got;
@@ -37,7 +37,7 @@ static bool account(const weir_spill_io *io, weir_spill_piece *p, int64_t got)
     return p->left == 0 || p->error != 0;
 }
 
-static int64_t transfer(const weir_spill_io *io, const weir_spill_piece *p)
+static int64_t transfer(const weir_spill_io *io, const weir_spill_chunk *p)
 {
     const weir_spill_system *s = io->system;
     const size_t             n = at_once(io, p);
@@ -112,7 +112,7 @@ static bool ring_open(weir_spill_ring *r)
 static void submit(weir_spill_io *io, unsigned i)
 {
     weir_spill_ring  *r = &io->ring;
-    weir_spill_piece *p = &io->piece[i];
+    weir_spill_chunk *p = &io->chunk[i];
     const unsigned    tail = *r->sq_tail, at = tail & *r->sq_mask;
 
     ((struct io_uring_sqe *)r->entries)[at] = (struct io_uring_sqe){
@@ -146,8 +146,8 @@ static void reap(weir_spill_io *io)
     const unsigned             i = (unsigned)c->user_data;
     const int64_t              got = c->res;
     __atomic_store_n(r->cq_head, head + 1, __ATOMIC_RELEASE);
-    io->piece[i].busy = false;
-    if (!account(io, &io->piece[i], got))
+    io->chunk[i].busy = false;
+    if (!account(io, &io->chunk[i], got))
         submit(io, i);
 }
 
@@ -192,14 +192,14 @@ void weir_spill_io_close(weir_spill_io *io)
 
 void weir_spill_io_begin(weir_spill_io *io, unsigned i, void *p, size_t n, uint64_t offset)
 {
-    io->piece[i] = (weir_spill_piece){.at = p, .left = n, .offset = offset};
+    io->chunk[i] = (weir_spill_chunk){.at = p, .left = n, .offset = offset};
     if (n > 0 && io->ring.fd >= 0)
         submit(io, i);
 }
 
 int weir_spill_io_end(weir_spill_io *io, unsigned i)
 {
-    weir_spill_piece *p = &io->piece[i];
+    weir_spill_chunk *p = &io->chunk[i];
 
     while (p->busy)
         reap(io);

@@ -23,13 +23,13 @@ typedef struct weir_spill_system {
     size_t  most;                   /* bytes that one transfer is asked for; 0: any number */
 } weir_spill_system;
 
-typedef struct weir_spill_piece {
+typedef struct weir_spill_chunk {
     char    *at;                    /* what is still to be moved */
     size_t   left;
     uint64_t offset;
     int      error;
     bool     busy;                  /* the ring has it */
-} weir_spill_piece;
+} weir_spill_chunk;
 
 /* The shared memory of an io_uring (linux/io_uring.h); fd < 0: there is none. */
 typedef struct weir_spill_ring {
@@ -42,10 +42,10 @@ typedef struct weir_spill_ring {
 
 typedef struct weir_spill_io {
     int                      fd;
-    bool                     out;       /* memory to file */
+    bool                     out; /* memory to file */
     const weir_spill_system *system;
     weir_spill_ring          ring;
-    weir_spill_piece         piece[WEIR_SPILL_DEPTH];
+    weir_spill_chunk         chunk[WEIR_SPILL_DEPTH];
 } weir_spill_io;
 
 /* `ring`: try to have one. io->ring.fd >= 0 afterwards says that there is one. */

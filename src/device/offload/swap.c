@@ -21,8 +21,12 @@ static weir_status copy(const weir_kargs *k, bool in, void *const *at)
     uint32_t ticket = 0;
 
     WEIR_TRY(ticket_of(k, &ticket));
-    const weir_swap c = {.in = in, .slot = (a->home ? 0 : k->dev->homes_end) + a->slot,
-                         .bytes = a->bytes, .at = *at, .ticket = ticket, .stream = k->stream};
+    const weir_swap c = {.in = in,
+                         .slot = (a->persistent ? 0 : k->dev->spill_slots_end) + a->slot,
+                         .bytes = a->bytes,
+                         .at = *at,
+                         .ticket = ticket,
+                         .stream = k->stream};
     return k->dev->ops->swap(k->dev, &c);
 }
 
@@ -45,7 +49,7 @@ static weir_status wait_run(const weir_kargs *k)
 }
 
 /* The operand is all of its memory, as large as the attributes say. */
-weir_status weir_swap_choose(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_swap_choose(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_spill_attr *const a = c->attr;
     const bool wait = c->op == WEIR_OP_SPILL_WAIT, outwards = c->op == WEIR_OP_SPILL_OUT;
@@ -57,6 +61,6 @@ weir_status weir_swap_choose(weir_device *d, const weir_call *c, weir_choice *ou
     if (!wait && (!weir_shape_is_dense(l) || weir_shape_bytes(&l->desc) != a->bytes))
         return weir_call_fail(WEIR_ERR_SHAPE, c, "%zu bytes do not fill a copy of %zu",
                               weir_shape_bytes(&l->desc), (size_t)a->bytes);
-    *out = (weir_choice){.run = wait ? wait_run : outwards ? out_run : in_run, .impl = "spill"};
+    *out = (weir_kernel){.run = wait ? wait_run : outwards ? out_run : in_run, .impl = "spill"};
     return WEIR_OK;
 }

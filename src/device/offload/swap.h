@@ -10,6 +10,6 @@
 #include "device/device.h"
 
 /* The kernel of any of the three. */
-weir_status weir_swap_choose(weir_device *d, const weir_call *c, weir_choice *out);
+weir_status weir_swap_choose(weir_device *d, const weir_call *c, weir_kernel *out);
 
 #endif

@@ -99,12 +99,12 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-static double copy_of(weir_sim *sim, double *queue, double rate, size_t bytes, double after)
+static double copy_of(weir_sim *sim, double *busy_until, double rate, size_t bytes, double after)
 {
-    const double begin = later(later(*queue, sim->compute), after);
+    const double begin = later(later(*busy_until, sim->compute), after);
 
-    *queue = begin + sim->rates.copy + (double)bytes / rate;
-    return *queue;
+    *busy_until = begin + sim->rates.copy + (double)bytes / rate;
+    return *busy_until;
 }
 
 double weir_sim_copy_out(weir_device *d, size_t bytes, double after)
@@ -227,7 +227,7 @@ static weir_status run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-static weir_status choose(weir_device *d, const weir_call *c, weir_choice *out)
+static weir_status choose(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_spill_attr_of(c->op, c->attr))
         return weir_swap_choose(d, c, out);
@@ -235,7 +235,7 @@ static weir_status choose(weir_device *d, const weir_call *c, weir_choice *out)
     if (!t)
         return WEIR_ERR_NOMEM;
     *t = (timed){d, weir_rates_seconds(&weir_sim_of(d)->rates, c)};
-    *out = (weir_choice){.run = run, .state = t, .destroy = weir_mem_free, .impl = "sim"};
+    *out = (weir_kernel){.run = run, .state = t, .destroy = weir_mem_free, .impl = "sim"};
     return WEIR_OK;
 }
 
@@ -260,7 +260,7 @@ static bool grow(weir_sim_times *times, uint64_t n)
     return true;
 }
 
-static weir_status sim_swap_room(weir_device *d, size_t bytes, uint32_t tickets)
+static weir_status sim_swap_reserve(weir_device *d, size_t bytes, uint32_t tickets)
 {
     weir_sim *const sim = weir_sim_of(d);
 
@@ -337,7 +337,7 @@ const weir_device_ops weir_device_sim = {
     .clock = sim_clock,
     .rates = sim_rates,
     .info = sim_info,
-    .swap_room = sim_swap_room,
+    .swap_reserve = sim_swap_reserve,
     .swap = sim_swap,
     .swap_wait = sim_swap_wait,
     .swap_settle = sim_swap_settle,

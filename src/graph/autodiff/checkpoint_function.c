@@ -119,7 +119,7 @@ static uint64_t *stream(weir_session *s)
 /* ---- the second run ---- */
 
 /* Inputs made by calls become leaves; leaves stay what they are. */
-static weir_status make_inputs(weir_again *a)
+static weir_status make_inputs(weir_recompute *a)
 {
     weir_tape *const t = a->t;
 
@@ -139,7 +139,7 @@ static weir_status make_inputs(weir_again *a)
     return WEIR_OK;
 }
 
-static weir_status check_alike(const weir_again *a, uint64_t drawn)
+static weir_status check_alike(const weir_recompute *a, uint64_t drawn)
 {
     char first[WEIR_DESC_TEXT], second[WEIR_DESC_TEXT];
 
@@ -165,7 +165,7 @@ typedef struct weir_outside {
 } weir_outside;
 
 /* All is as it was when the first run began; a run of a graph brings its own seed. */
-static weir_outside begin_again(weir_session *s, const weir_segment *seg)
+static weir_outside begin_recompute(weir_session *s, const weir_segment *seg)
 {
     const weir_outside before = {*stream(s), s->dev->seed, s->frozen_from,
                                  s->frozen_to, s->no_grad, s->autocast};
@@ -176,13 +176,13 @@ static weir_outside begin_again(weir_session *s, const weir_segment *seg)
     s->frozen_to = s->dev->changes;
     s->no_grad = seg->no_grad;
     s->autocast = seg->autocast;
-    s->again++;
+    s->recompute++;
     return before;
 }
 
-static void end_again(weir_session *s, const weir_outside *before)
+static void end_recompute(weir_session *s, const weir_outside *before)
 {
-    s->again--;
+    s->recompute--;
     *stream(s) = before->rng;
     s->dev->seed = before->seed;
     s->frozen_from = before->frozen_from;
@@ -191,20 +191,20 @@ static void end_again(weir_session *s, const weir_outside *before)
     s->autocast = before->autocast;
 }
 
-weir_status weir_again_run(weir_again *a, weir_session *s)
+weir_status weir_recompute_run(weir_recompute *a, weir_session *s)
 {
     const weir_segment *const seg = a->t->segment;
 
     WEIR_TRY(make_inputs(a));
     a->order = s->tapes;
-    const weir_outside before = begin_again(s, seg);
+    const weir_outside before = begin_recompute(s, seg);
     const weir_status  status = run(s, seg, a->x, a->t->nout, a->y);
     const uint64_t     drawn = *stream(s) - seg->rng;
-    end_again(s, &before);
+    end_recompute(s, &before);
     return status == WEIR_OK ? check_alike(a, drawn) : status;
 }
 
-void weir_again_drop_results(weir_again *a)
+void weir_recompute_drop_results(weir_recompute *a)
 {
     for (int i = 0; i < WEIR_MAX_OUT; i++) {
         weir_release(a->y[i]);
@@ -212,11 +212,11 @@ void weir_again_drop_results(weir_again *a)
     }
 }
 
-void weir_again_free(weir_again *a)
+void weir_recompute_free(weir_recompute *a)
 {
     for (int i = 0; i < a->nin; i++)
         weir_release(a->x[i]);
-    weir_again_drop_results(a);
+    weir_recompute_drop_results(a);
 }
 
 /* ---- public functions ---- */
@@ -384,8 +384,8 @@ static weir_status checkpoint_links(weir_session *s, int n, const weir_link *lin
     return checkpoint(s, seg, 1, out);
 }
 
-static weir_status run_pieces(weir_session *s, int n, const weir_link *link, int segments,
-                              weir_tensor *in, weir_tensor **out)
+static weir_status run_segments(weir_session *s, int n, const weir_link *link, int segments,
+                                weir_tensor *in, weir_tensor **out)
 {
     const int    size = n / segments;
     weir_tensor *x = in;
@@ -415,7 +415,7 @@ weir_status weir_checkpoint_sequential(int n, const weir_checkpoint_fn *fn, void
         return WEIR_ERR_NOMEM;
     for (int i = 0; i < n; i++)
         link[i] = (weir_link){fn[i], ctx ? ctx[i] : NULL};
-    const weir_status status = run_pieces(s, n, link, segments, in, &made);
+    const weir_status status = run_segments(s, n, link, segments, in, &made);
     weir_mem_free(link);
     *out = status == WEIR_OK ? made : NULL;
     return status;

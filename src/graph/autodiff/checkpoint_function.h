@@ -39,15 +39,15 @@ bool weir_segment_made(const weir_tensor *y);
 weir_status weir_segment_captured(const char *maker);
 
 /* The second run: handles of its own for inputs that calls made, results on a tape of their own. */
-typedef struct weir_again {
+typedef struct weir_recompute {
     struct weir_tape *t;            /* the checkpoint */
     int               nin;
     weir_tensor      *x[WEIR_MAX_IN], *y[WEIR_MAX_OUT];     /* referenced */
     uint64_t          order;        /* later calls on the tape are the second run's */
-} weir_again;
+} weir_recompute;
 
-weir_status weir_again_run(weir_again *a, weir_session *s);
-void        weir_again_drop_results(weir_again *a);
-void        weir_again_free(weir_again *a);
+weir_status weir_recompute_run(weir_recompute *a, weir_session *s);
+void        weir_recompute_drop_results(weir_recompute *a);
+void        weir_recompute_free(weir_recompute *a);
 
 #endif

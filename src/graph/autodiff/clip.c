@@ -23,10 +23,10 @@ static weir_status check_pairs(const char *who, const weir_pair *pairs, size_t n
                                const weir_pair *made, const char *name)
 {
     if (n > 0 && (!pairs || !made))
-        return weir_spoil(weir_fail_null(who, pairs ? name : "pairs"));
+        return weir_poison(weir_fail_null(who, pairs ? name : "pairs"));
     for (size_t i = 0; i < n; i++) {
         if (!pairs[i].grad)
-            return weir_spoil(weir_fail_null(who, "a gradient of pairs"));
+            return weir_poison(weir_fail_null(who, "a gradient of pairs"));
         if (pairs[i].grad->dev != pairs[0].grad->dev)
             return weir_fail(WEIR_ERR_DEVICE, "%s: gradients 0 and %zu are on different devices",
                              who, i);
@@ -59,7 +59,7 @@ static weir_status leave(const weir_clip *c, weir_status status)
 {
     c->s->phase = c->phase;
     c->s->no_grad--;
-    return status != WEIR_OK ? weir_spoil(status) : WEIR_OK;
+    return status != WEIR_OK ? weir_poison(status) : WEIR_OK;
 }
 
 /* clipped[i] = the pair with another gradient. */
@@ -203,7 +203,7 @@ weir_status weir_unscale(const weir_pair *pairs, size_t n, weir_tensor *scale, w
     weir_clip         c;
 
     if (!scale || !finite)
-        return weir_spoil(weir_fail_null(who, scale ? "finite" : "scale"));
+        return weir_poison(weir_fail_null(who, scale ? "finite" : "scale"));
     *finite = NULL;
     WEIR_TRY(check_pairs(who, pairs, n, unscaled, "unscaled"));
     if (scale->layout.desc.dtype != WEIR_F32 || weir_shape_count(&scale->layout.desc) != 1)
@@ -236,7 +236,7 @@ weir_status weir_scale_adjust(weir_tensor *scale, weir_tensor *good, weir_tensor
     weir_clip         c;
 
     if (!scale || !good || !finite)
-        return weir_spoil(weir_fail_null(who, !scale ? "scale" : good ? "finite" : "good"));
+        return weir_poison(weir_fail_null(who, !scale ? "scale" : good ? "finite" : "good"));
     if (!(growth >= 1 && growth <= most && backoff > 0 && backoff < 1) || interval < 1 ||
         interval > 1 << 24)         /* f32 counts so far */
         return weir_fail(WEIR_ERR_INVALID, "%s: growth %g must be 1 or more, backoff %g between 0 "

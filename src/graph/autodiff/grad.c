@@ -20,32 +20,32 @@
 #include "graph/ops/op.h"
 #include "graph/autodiff/tape.h"
 
-typedef struct weir_walk_node {
+typedef struct weir_traversal_node {
     weir_tape   *tape;                  /* referenced */
     uint32_t     want;
     weir_tensor *dy[WEIR_MAX_OUT];      /* referenced; NULL: no gradient so far */
-} weir_walk_node;
+} weir_traversal_node;
 
 /* In want: tensors that a checkpoint reads besides its inputs lead to a target. */
 #define WANT_BESIDES (1u << 31)
 
-typedef struct weir_walk {
+typedef struct weir_traversal {
     weir_session *s;
     const char   *who;
     size_t        ny;                   /* where it starts */
     weir_tensor *const *y, *const *dy;  /* dy[i] NULL: no gradient of y[i]; see ones */
-    bool          ones;                 /* no dy at all: that of the only y is ones */
-    bool          scalar;               /* y must be one: a loss */
-    WEIR_VEC(weir_walk_node) nodes;     /* latest call first */
-    uint64_t      visit;
-    bool          stops;                /* at its targets */
-    bool          all;                  /* every trainable tensor is a target; else wrt[] */
-    size_t        nwrt;
+    bool                          ones; /* no dy at all: that of the only y is ones */
+    bool                          scalar; /* y must be one: a loss */
+    WEIR_VEC(weir_traversal_node) nodes;  /* latest call first */
+    uint64_t                      visit;
+    bool                          stops; /* at its targets */
+    bool                          all;   /* every trainable tensor is a target; else wrt[] */
+    size_t                        nwrt;
     weir_tensor *const *wrt;
-    WEIR_VEC(weir_pair)      answer; /* per target reached: target and its gradient, referenced */
-    struct weir_walk        *outer; /* at whose checkpoint it goes back; else NULL */
-    weir_again              *again; /* the second run there */
-} weir_walk;
+    WEIR_VEC(weir_pair)    answer;    /* per target reached: target and its gradient, referenced */
+    struct weir_traversal *outer;     /* at whose checkpoint it goes back; else NULL */
+    weir_recompute        *recompute; /* the second run there */
+} weir_traversal;
 
 static bool same_value(const weir_tensor *a, const weir_tensor *b)
 {
@@ -53,7 +53,7 @@ static bool same_value(const weir_tensor *a, const weir_tensor *b)
            (a->leaf != 0 && a->leaf == b->leaf && a->dev == b->dev);
 }
 
-static bool is_target(const weir_walk *w, const weir_tensor *x)
+static bool is_target(const weir_traversal *w, const weir_tensor *x)
 {
     if (w->outer)
         return false;
@@ -65,7 +65,7 @@ static bool is_target(const weir_walk *w, const weir_tensor *x)
     return false;
 }
 
-static weir_status no_trainable(const weir_walk *w)
+static weir_status no_trainable(const weir_traversal *w)
 {
     return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor: remembered for "
                      "gradients are calls that read what weir_param made, or what was marked by "
@@ -74,21 +74,21 @@ static weir_status no_trainable(const weir_walk *w)
 }
 
 /* What a leaf of a second run is outside. */
-static weir_tensor *outside(const weir_walk *w, weir_tensor *x)
+static weir_tensor *outside(const weir_traversal *w, weir_tensor *x)
 {
-    for (int i = 0; i < w->again->nin; i++)
-        if (w->again->x[i]->leaf != 0 && w->again->x[i]->leaf == x->leaf)
-            return w->again->t->x[i];
+    for (int i = 0; i < w->recompute->nin; i++)
+        if (w->recompute->x[i]->leaf != 0 && w->recompute->x[i]->leaf == x->leaf)
+            return w->recompute->t->x[i];
     return x;
 }
 
 /* The call that a gradient of x goes on to, or none. */
-static weir_tape *maker_of(const weir_walk *w, const weir_tensor *x)
+static weir_tape *maker_of(const weir_traversal *w, const weir_tensor *x)
 {
     return w->stops && is_target(w, x) ? NULL : x->tape;
 }
 
-static weir_status visit(weir_walk *w, weir_tape *t)
+static weir_status visit(weir_traversal *w, weir_tape *t)
 {
     if (!t || t->visit == w->visit)
         return WEIR_OK;
@@ -98,9 +98,9 @@ static weir_status visit(weir_walk *w, weir_tape *t)
                          "%s: %s was computed with the graph %s; forward and backward "
                          "belong into the same recording",
                          w->who, weir_tape_name(t), t->graph ? "on" : "off");
-    if (w->outer && t->order <= w->again->order)
+    if (w->outer && t->order <= w->recompute->order)
         return weir_segment_captured(weir_tape_name(t));
-    if (!weir_vec_push(&w->nodes, (weir_walk_node){.tape = t}))
+    if (!weir_vec_push(&w->nodes, (weir_traversal_node){.tape = t}))
         return WEIR_ERR_NOMEM;
     weir_ref_take(t);
     t->visit = w->visit;
@@ -109,12 +109,12 @@ static weir_status visit(weir_walk *w, weir_tape *t)
 
 static int latest_first(const void *a, const void *b)
 {
-    const weir_walk_node *x = a, *y = b;
+    const weir_traversal_node *x = a, *y = b;
     return (x->tape->order < y->tape->order) - (x->tape->order > y->tape->order);
 }
 
 /* Does a gradient of x get anywhere? Known once the call that made it has been looked at. */
-static bool leads_on(const weir_walk *w, weir_tensor *x)
+static bool leads_on(const weir_traversal *w, weir_tensor *x)
 {
     const weir_tape *up = maker_of(w, x);
 
@@ -124,7 +124,7 @@ static bool leads_on(const weir_walk *w, weir_tensor *x)
 }
 
 /* Which inputs of a call lead to a target, as bits. */
-static uint32_t wanted_of(const weir_walk *w, const weir_tape *t)
+static uint32_t wanted_of(const weir_traversal *w, const weir_tape *t)
 {
     const uint32_t can = weir_tape_wants(t);
     uint32_t       want = 0;
@@ -139,7 +139,7 @@ static uint32_t wanted_of(const weir_walk *w, const weir_tape *t)
 }
 
 /* All calls the values depend on; then, earliest first, which of their inputs lead to a target. */
-static weir_status collect(weir_walk *w)
+static weir_status collect(weir_traversal *w)
 {
     w->visit = ++w->s->visits;
     for (size_t i = 0; i < w->ny; i++)
@@ -150,7 +150,7 @@ static weir_status collect(weir_walk *w)
     if (w->nodes.n)
         qsort(w->nodes.at, w->nodes.n, sizeof *w->nodes.at, latest_first);
     for (uint32_t i = w->nodes.n; i-- > 0;) {
-        weir_walk_node *n = &w->nodes.at[i];
+        weir_traversal_node *n = &w->nodes.at[i];
         n->tape->slot = i;
         n->want = wanted_of(w, n->tape);
     }
@@ -170,7 +170,7 @@ static weir_status accumulate(weir_tensor **sum, weir_tensor *g)
     return WEIR_OK;
 }
 
-static weir_status arrive_target(weir_walk *w, weir_tensor *x, weir_tensor *g)
+static weir_status arrive_target(weir_traversal *w, weir_tensor *x, weir_tensor *g)
 {
     for (uint32_t i = w->answer.n; i-- > 0;)
         if (same_value(w->answer.at[i].param, x))
@@ -182,7 +182,7 @@ static weir_status arrive_target(weir_walk *w, weir_tensor *x, weir_tensor *g)
 }
 
 /* A gradient g of the value x: to the answer if x is a target, and on to the call that made x. */
-static weir_status arrive(weir_walk *w, weir_tensor *x, weir_tensor *g)
+static weir_status arrive(weir_traversal *w, weir_tensor *x, weir_tensor *g)
 {
     weir_tape *up = maker_of(w, x);
 
@@ -195,14 +195,14 @@ static weir_status arrive(weir_walk *w, weir_tensor *x, weir_tensor *g)
     return WEIR_OK;
 }
 
-static weir_status walk_again(weir_walk *w, weir_walk_node *n);
+static weir_status traverse_recomputed(weir_traversal *w, weir_traversal_node *n);
 
-static weir_status step_back(weir_walk *w, weir_walk_node *n)
+static weir_status propagate(weir_traversal *w, weir_traversal_node *n)
 {
     weir_tensor *dx[WEIR_MAX_IN];
 
     if (n->tape->segment)
-        return walk_again(w, n);
+        return traverse_recomputed(w, n);
     WEIR_TRY(weir_tape_grad(n->tape, n->want, n->dy, dx));
     for (int k = 0; k < n->tape->nin; k++)
         if (n->want >> k & 1 && dx[k])
@@ -210,7 +210,7 @@ static weir_status step_back(weir_walk *w, weir_walk_node *n)
     return WEIR_OK;
 }
 
-static void drop_dy(weir_walk_node *n)
+static void drop_dy(weir_traversal_node *n)
 {
     for (int i = 0; i < WEIR_MAX_OUT; i++) {
         weir_release(n->dy[i]);
@@ -218,7 +218,7 @@ static void drop_dy(weir_walk_node *n)
     }
 }
 
-static bool has_dy(const weir_walk_node *n)
+static bool has_dy(const weir_traversal_node *n)
 {
     for (int i = 0; i < WEIR_MAX_OUT; i++)
         if (n->dy[i])
@@ -226,13 +226,13 @@ static bool has_dy(const weir_walk_node *n)
     return false;
 }
 
-static weir_status walk_nodes(weir_walk *w)
+static weir_status traverse_nodes(weir_traversal *w)
 {
     for (uint32_t i = 0; i < w->nodes.n; i++) {
-        weir_walk_node *n = &w->nodes.at[i];
+        weir_traversal_node *n = &w->nodes.at[i];
         if (n->want && has_dy(n)) {
             WEIR_TRY(weir_scope_begin(w->s->dev));
-            const weir_status status = step_back(w, n);
+            const weir_status status = propagate(w, n);
             weir_scope_unwind(w->s, w->s->mark.n - 1);
             WEIR_TRY(status);
         }
@@ -243,7 +243,7 @@ static weir_status walk_nodes(weir_walk *w)
     return WEIR_OK;
 }
 
-static void walk_free(weir_walk *w)
+static void traversal_free(weir_traversal *w)
 {
     for (uint32_t i = 0; i < w->nodes.n; i++) {
         drop_dy(&w->nodes.at[i]);
@@ -259,10 +259,10 @@ static void walk_free(weir_walk *w)
 
 /* Back through the second run, from the results that have a gradient. They are let go before the
  * walk: it knows the calls. */
-static weir_status walk_inner(weir_walk *w, weir_walk_node *n)
+static weir_status traverse_inner(weir_traversal *w, weir_traversal_node *n)
 {
-    weir_again  *a = w->again;
-    weir_tensor *y[WEIR_MAX_OUT];
+    weir_recompute *a = w->recompute;
+    weir_tensor    *y[WEIR_MAX_OUT];
 
     for (int i = 0; i < n->tape->nout; i++)
         if (n->dy[i])
@@ -274,31 +274,31 @@ static weir_status walk_inner(weir_walk *w, weir_walk_node *n)
     for (int i = 0; i < n->tape->nout; i++)
         if (n->dy[i])
             WEIR_TRY(arrive(w, a->y[i], n->dy[i]));
-    weir_again_drop_results(a);
+    weir_recompute_drop_results(a);
     drop_dy(n);
-    return walk_nodes(w);
+    return traverse_nodes(w);
 }
 
 /* At a checkpoint: its second run is recorded, or computed, and its gradient with it. */
-static weir_status walk_again(weir_walk *w, weir_walk_node *n)
+static weir_status traverse_recomputed(weir_traversal *w, weir_traversal_node *n)
 {
-    weir_again     a = {.t = n->tape};
-    weir_walk      inner = {.s = w->s, .who = w->who, .outer = w, .again = &a};
+    weir_recompute a = {.t = n->tape};
+    weir_traversal inner = {.s = w->s, .who = w->who, .outer = w, .recompute = &a};
     const uint32_t replay = w->s->replay;
 
     WEIR_TRY(weir_tape_check_unused(n->tape));
     w->s->replay = ++w->s->replays;
-    weir_status status = weir_again_run(&a, w->s);
+    weir_status status = weir_recompute_run(&a, w->s);
     if (status == WEIR_OK)
-        status = walk_inner(&inner, n);
+        status = traverse_inner(&inner, n);
     w->s->replay = replay;
-    walk_free(&inner);
-    weir_again_free(&a);
+    traversal_free(&inner);
+    weir_recompute_free(&a);
     return status;
 }
 
 /* Starts at y[i]. */
-static weir_status seed(weir_walk *w, size_t i)
+static weir_status seed(weir_traversal *w, size_t i)
 {
     weir_tensor *const y = w->y[i];
     weir_tensor *const dy = w->ones ? weir_fill(y->dev, y->layout.desc, 1.0) : w->dy[i];
@@ -308,7 +308,7 @@ static weir_status seed(weir_walk *w, size_t i)
     return arrive(w, y, dy);
 }
 
-static weir_status seed_and_walk(weir_walk *w)
+static weir_status seed_and_traverse(weir_traversal *w)
 {
     WEIR_TRY(collect(w));
     if (w->all && !leads_on(w, w->y[0]))
@@ -316,11 +316,11 @@ static weir_status seed_and_walk(weir_walk *w)
     for (size_t i = 0; i < w->ny; i++)
         if (weir_tensor_is_float(w->y[i]))
             WEIR_TRY(seed(w, i));
-    return walk_nodes(w);
+    return traverse_nodes(w);
 }
 
 /* Does dy fit y? */
-static weir_status check_seed(const weir_walk *w, const weir_tensor *y, const weir_tensor *dy)
+static weir_status check_seed(const weir_traversal *w, const weir_tensor *y, const weir_tensor *dy)
 {
     const weir_desc *const d = &y->layout.desc, *const e = &dy->layout.desc;
     char                   a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
@@ -337,7 +337,7 @@ static weir_status check_seed(const weir_walk *w, const weir_tensor *y, const we
 }
 
 /* May a walk start at w->y, with w->dy? */
-static weir_status check_start(const weir_walk *w)
+static weir_status check_start(const weir_traversal *w)
 {
     char text[WEIR_DESC_TEXT];
 
@@ -351,7 +351,7 @@ static weir_status check_start(const weir_walk *w)
 }
 
 /* Gradients for the walk's targets into w->answer, in the backward phase and without a tape. */
-static weir_status walk_back(weir_walk *w)
+static weir_status traverse_back(weir_traversal *w)
 {
     WEIR_TRY(check_start(w));
     weir_session    *s = w->s;
@@ -362,7 +362,7 @@ static weir_status walk_back(weir_walk *w)
     s->no_grad++;
     s->phase = WEIR_BACKWARD;
     s->autocast = WEIR_F32;
-    const weir_status status = seed_and_walk(w);
+    const weir_status status = seed_and_traverse(w);
     s->autocast = autocast;
     s->phase = phase;
     s->no_grad--;
@@ -373,8 +373,8 @@ static weir_status walk_back(weir_walk *w)
 }
 
 /* A walk from the values y; of one y with dy NULL, ones. */
-static weir_status walk_begin(weir_walk *w, const char *who, size_t ny, weir_tensor *const *y,
-                              weir_tensor *const *dy)
+static weir_status traversal_begin(weir_traversal *w, const char *who, size_t ny,
+                                   weir_tensor *const *y, weir_tensor *const *dy)
 {
     for (size_t i = 0; i < ny; i++)
         if (!y[i])
@@ -395,7 +395,7 @@ static weir_status walk_begin(weir_walk *w, const char *who, size_t ny, weir_ten
 }
 
 /* The answer becomes the session's pairs; the handles are held by the caller's scope. */
-static weir_status give_pairs(weir_walk *w)
+static weir_status give_pairs(weir_traversal *w)
 {
     weir_session *s = w->s;
 
@@ -411,18 +411,18 @@ static weir_status give_pairs(weir_walk *w)
     return WEIR_OK;
 }
 
-static weir_status backward(weir_walk *w, const char *who, weir_tensor *y, weir_tensor *dy,
+static weir_status backward(weir_traversal *w, const char *who, weir_tensor *y, weir_tensor *dy,
                             const weir_pair **pairs, size_t *count)
 {
     if (!pairs || !count)
         return weir_fail(WEIR_ERR_INVALID, "%s: pairs or count is NULL", who);
     *pairs = NULL;
     *count = 0;
-    WEIR_TRY(walk_begin(w, who, 1, &y, &dy));
-    weir_status status = walk_back(w);
+    WEIR_TRY(traversal_begin(w, who, 1, &y, &dy));
+    weir_status status = traverse_back(w);
     if (status == WEIR_OK)
         status = give_pairs(w);
-    walk_free(w);
+    traversal_free(w);
     if (status == WEIR_OK) {
         *pairs = w->s->pairs.at;
         *count = w->s->pairs.n;
@@ -432,17 +432,17 @@ static weir_status backward(weir_walk *w, const char *who, weir_tensor *y, weir_
 
 weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, size_t *count)
 {
-    return backward(&(weir_walk){.all = true, .scalar = true}, "weir_backward", loss, NULL, pairs,
-                    count);
+    return backward(&(weir_traversal){.all = true, .scalar = true}, "weir_backward", loss, NULL,
+                    pairs, count);
 }
 
 weir_status weir_backward_from(weir_tensor *y, weir_tensor *dy, const weir_pair **pairs,
                                size_t *count)
 {
-    return backward(&(weir_walk){.all = true}, "weir_backward_from", y, dy, pairs, count);
+    return backward(&(weir_traversal){.all = true}, "weir_backward_from", y, dy, pairs, count);
 }
 
-static weir_status check_wrt(const weir_walk *w, const char *who, weir_tensor **grads)
+static weir_status check_wrt(const weir_traversal *w, const char *who, weir_tensor **grads)
 {
     if (w->nwrt > 0 && (!w->wrt || !grads))
         return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", who,
@@ -458,7 +458,7 @@ static weir_status check_wrt(const weir_walk *w, const char *who, weir_tensor **
 }
 
 /* Stands wrt[i] earlier in wrt as well? */
-static bool named_before(const weir_walk *w, size_t i)
+static bool named_before(const weir_traversal *w, size_t i)
 {
     for (size_t k = 0; k < i; k++)
         if (same_value(w->wrt[k], w->wrt[i]))
@@ -467,7 +467,7 @@ static bool named_before(const weir_walk *w, size_t i)
 }
 
 /* The answer into grads, held by the caller's scope. A walk that stops tells each value once. */
-static weir_status give_grads(const weir_walk *w, weir_tensor **grads)
+static weir_status give_grads(const weir_traversal *w, weir_tensor **grads)
 {
     for (size_t i = 0; i < w->nwrt; i++)
         for (uint32_t k = 0; k < w->answer.n && !grads[i]; k++)
@@ -479,41 +479,41 @@ static weir_status give_grads(const weir_walk *w, weir_tensor **grads)
     return WEIR_OK;
 }
 
-static weir_status gradients(weir_walk *w, weir_tensor **grads)
+static weir_status gradients(weir_traversal *w, weir_tensor **grads)
 {
-    weir_status status = walk_back(w);
+    weir_status status = traverse_back(w);
 
     if (status == WEIR_OK && !w->stops && w->nwrt > 0 && w->answer.n == 0)
         status = weir_fail(WEIR_ERR_INVALID, "%s: %s depends on none of the %zu tensors of wrt",
                            w->who, w->scalar ? "the loss" : "y", w->nwrt);
     if (status == WEIR_OK)
         status = give_grads(w, grads);
-    walk_free(w);
+    traversal_free(w);
     return status;
 }
 
 weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt,
                            weir_tensor **grads)
 {
-    weir_walk w = {.nwrt = n, .wrt = wrt, .scalar = true};
+    weir_traversal w = {.nwrt = n, .wrt = wrt, .scalar = true};
 
     WEIR_TRY(check_wrt(&w, "weir_gradients", grads));
-    WEIR_TRY(walk_begin(&w, "weir_gradients", 1, &loss, NULL));
+    WEIR_TRY(traversal_begin(&w, "weir_gradients", 1, &loss, NULL));
     return gradients(&w, grads);
 }
 
 weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t n, weir_tensor *const *wrt,
                                 weir_tensor **grads)
 {
-    weir_walk w = {.nwrt = n, .wrt = wrt};
+    weir_traversal w = {.nwrt = n, .wrt = wrt};
 
     WEIR_TRY(check_wrt(&w, "weir_gradients_from", grads));
-    WEIR_TRY(walk_begin(&w, "weir_gradients_from", 1, &y, &dy));
+    WEIR_TRY(traversal_begin(&w, "weir_gradients_from", 1, &y, &dy));
     return gradients(&w, grads);
 }
 
 /* Is there a gradient to start from? */
-static weir_status check_seeds(const weir_walk *w)
+static weir_status check_seeds(const weir_traversal *w)
 {
     char text[WEIR_DESC_TEXT];
 
@@ -531,25 +531,25 @@ static weir_status check_seeds(const weir_walk *w)
 weir_status weir_vjp_from(size_t ny, weir_tensor *const *y, weir_tensor *const *dy, size_t nx,
                           weir_tensor *const *x, weir_tensor **dx)
 {
-    weir_walk w = {.nwrt = nx, .wrt = x, .stops = true};
+    weir_traversal w = {.nwrt = nx, .wrt = x, .stops = true};
 
     WEIR_TRY(check_wrt(&w, "weir_vjp_from", dx));
     if (ny == 0 || !y)
         return weir_fail(WEIR_ERR_INVALID, "weir_vjp_from: there is no y");
-    WEIR_TRY(walk_begin(&w, "weir_vjp_from", ny, y, dy));
+    WEIR_TRY(traversal_begin(&w, "weir_vjp_from", ny, y, dy));
     WEIR_TRY(check_seeds(&w));
     return gradients(&w, dx);
 }
 
 weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **dx)
 {
-    weir_tensor *all[WEIR_MAX_IN] = {NULL}, *dys[WEIR_MAX_OUT] = {NULL};
-    weir_walk    w = {0};
-    char         a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
+    weir_tensor   *all[WEIR_MAX_IN] = {NULL}, *dys[WEIR_MAX_OUT] = {NULL};
+    weir_traversal w = {0};
+    char           a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
 
     if (!dy || !n || !dx)
         return weir_fail_null("weir_vjp", "dy, n or dx");
-    WEIR_TRY(walk_begin(&w, "weir_vjp", 1, &y, &dy));
+    WEIR_TRY(traversal_begin(&w, "weir_vjp", 1, &y, &dy));
     if (!weir_desc_equal(&y->layout.desc, &dy->layout.desc))
         return weir_fail(WEIR_ERR_SHAPE, "weir_vjp: dy is %s but y is %s",
                          weir_desc_text(&dy->layout.desc, a), weir_desc_text(&y->layout.desc, b));

@@ -170,11 +170,11 @@ weir_status weir_changed(weir_session *s, const weir_tensor *t, uint64_t *when, 
     }
     if (weir_evict_fix(b) != WEIR_OK)
         return weir_error_status();
-    const uint32_t store = weir_graph_store_of(s->recording, b);
-    if (store == WEIR_NONE)
+    const uint32_t storage = weir_graph_storage_of(s->recording, b);
+    if (storage == WEIR_NONE)
         return weir_error_status();
-    *when = s->recording->stores.at[store].changed;
-    *by = s->recording->stores.at[store].changed_by;
+    *when = s->recording->storages.at[storage].changed;
+    *by = s->recording->storages.at[storage].changed_by;
     return WEIR_OK;
 }
 
@@ -243,14 +243,14 @@ uint32_t weir_tape_wants(const weir_tape *t)
 static weir_status record_grad(const weir_tape *t, weir_grad *g)
 {
     weir_session *const    s = t->session;
-    const weir_tape *const outer = s->going_back;
+    const weir_tape *const outer = s->differentiating;
     const uint64_t         seed = s->dev->seed;
 
-    s->going_back = t;
+    s->differentiating = t;
     s->dev->seed = t->graph ? seed : t->seed;
     const weir_status status = g->def->grad(g);
     s->dev->seed = seed;
-    s->going_back = outer;
+    s->differentiating = outer;
     return status;
 }
 

@@ -20,22 +20,22 @@ static weir_status check_recording(const char *who, const weir_graph *g, weir_gr
 }
 
 /* Failures that the program may have overlooked since the graph was begun or resumed. */
-static void note_spoils(weir_graph *g)
+static void note_poison(weir_graph *g)
 {
-    if (g->spoilt_by == WEIR_OK && g->state == WEIR_GRAPH_RECORDING) {
-        g->spoilt_by = weir_spoils_since(&g->spoils);
-        g->spoilt = g->spoilt_by == WEIR_OK ? NULL : weir_mem_strdup(weir_error());
+    if (g->poisoned_by == WEIR_OK && g->state == WEIR_GRAPH_RECORDING) {
+        g->poisoned_by = weir_poisoned_since(&g->poison_mark);
+        g->poison_message = g->poisoned_by == WEIR_OK ? NULL : weir_mem_strdup(weir_error());
     }
 }
 
 /* What was recorded is what the program asked for. */
 static weir_status check_whole(weir_graph *g)
 {
-    note_spoils(g);
-    if (g->spoilt_by == WEIR_OK)
+    note_poison(g);
+    if (g->poisoned_by == WEIR_OK)
         return WEIR_OK;
-    return weir_fail(g->spoilt_by, "weir_graph_end: a call of the step failed: %s",
-                     g->spoilt ? g->spoilt : "memory was short");
+    return weir_fail(g->poisoned_by, "weir_graph_end: a call of the step failed: %s",
+                     g->poison_message ? g->poison_message : "memory was short");
 }
 
 /* Handles that outlive the recording keep no tape: what only gradients read is the planner's again.
@@ -77,30 +77,30 @@ static void leave_scopes(weir_graph *g)
 /* The values of a graph that will not run, and the handles of those that nobody kept. */
 static void fail_values(weir_graph *g)
 {
-    static const char gone[] = "belonged to a graph whose weir_graph_end failed";
+    static const char evicted[] = "belonged to a graph whose weir_graph_end failed";
 
     for (weir_tensor *t = g->left; t; t = t->next)
-        t->gone = gone;
-    for (uint32_t i = 0; i < g->stores.n; i++)
-        if (g->stores.at[i].made)
-            g->stores.at[i].block->never = gone;
+        t->evicted = evicted;
+    for (uint32_t i = 0; i < g->storages.n; i++)
+        if (g->storages.at[i].made)
+            g->storages.at[i].block->never = evicted;
 }
 
 static void bury_handles(weir_graph *g)
 {
-    static const char   gone[] = "belonged to a graph that was freed";
+    static const char   evicted[] = "belonged to a graph that was freed";
     weir_session *const s = g->dev->closed ? NULL : g->session;
 
     while (g->left) {
         weir_tensor *const t = g->left;
         g->left = t->next;
-        weir_session_bury(s, t, gone);
+        weir_session_bury(s, t, evicted);
     }
     while (g->kept.n > 0)
-        weir_session_bury(s, g->kept.at[--g->kept.n], gone);
-    for (uint32_t i = 0; i < g->stores.n; i++)
-        if (g->stores.at[i].made)
-            g->stores.at[i].block->never = "belonged to a graph that was freed before it ran";
+        weir_session_bury(s, g->kept.at[--g->kept.n], evicted);
+    for (uint32_t i = 0; i < g->storages.n; i++)
+        if (g->storages.at[i].made)
+            g->storages.at[i].block->never = "belonged to a graph that was freed before it ran";
 }
 
 /* Closes the graph's scope. Values that somebody outside still holds become outputs: persistent
@@ -119,8 +119,8 @@ static void close_recording(weir_graph *g)
     while (g->parked.n > 0)
         leave_handle(g, g->parked.at[--g->parked.n]);
     cut_tapes(g);
-    for (uint32_t i = 0; i < g->stores.n; i++) {
-        weir_store *st = &g->stores.at[i];
+    for (uint32_t i = 0; i < g->storages.n; i++) {
+        weir_storage *st = &g->storages.at[i];
         if (st->external || !st->block)
             continue;
         st->external = st->made = true;
@@ -168,7 +168,7 @@ weir_graph *weir_graph_begin(weir_device *d)
     g->session = s;
     g->id = ++s->graphs;
     g->began = weir_now();
-    g->spoils = weir_spoils_now();
+    g->poison_mark = weir_poison_mark_now();
     s->recording = g;
     s->close = close_graphs;
     s->phase = WEIR_FORWARD;
@@ -189,7 +189,7 @@ weir_status weir_graph_pause(weir_graph *g)
     s->held.n = mark;
     s->mark.n = g->depth;
     s->recording = NULL;
-    note_spoils(g);
+    note_poison(g);
     g->state = WEIR_GRAPH_SUSPENDED;
     return WEIR_OK;
 }
@@ -210,7 +210,7 @@ weir_status weir_graph_resume(weir_graph *g)
         s->held.at[s->held.n++] = g->parked.at[i];
     g->parked.n = 0;
     s->recording = g;
-    g->spoils = weir_spoils_now();
+    g->poison_mark = weir_poison_mark_now();
     g->state = WEIR_GRAPH_RECORDING;
     return WEIR_OK;
 }
@@ -260,19 +260,19 @@ void weir_graph_free(weir_graph *g)
         weir_release(g->parked.at[--g->parked.n]);
     cut_tapes(g);
     bury_handles(g);
-    for (uint32_t i = 0; i < g->stores.n; i++) {
-        weir_block *b = g->stores.at[i].block;
-        if (b && g->stores.at[i].external)
+    for (uint32_t i = 0; i < g->storages.n; i++) {
+        weir_block *b = g->storages.at[i].block;
+        if (b && g->storages.at[i].external)
             weir_ref_drop(b);
         else if (b)
             b->owner = NULL;
     }
     for (uint32_t i = 0; i < g->nodes.n; i++)
         weir_mem_free(g->nodes.at[i].attr);
-    weir_mem_free(g->spoilt);
-    weir_guide_free(g);
+    weir_mem_free(g->poison_message);
+    weir_replan_free(g);
     weir_plan_free(g->plan);
-    weir_vec_free(&g->stores);
+    weir_vec_free(&g->storages);
     weir_vec_free(&g->values);
     weir_vec_free(&g->nodes);
     weir_vec_free(&g->kept);

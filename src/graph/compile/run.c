@@ -8,11 +8,11 @@
 #include "graph/runtime/execute.h"
 
 /* One value leaves; what was made from it with the graph off is settled before. */
-static weir_status send(const weir_store *s)
+static weir_status offload_storage(const weir_storage *s)
 {
     weir_block *const b = s->block;
 
-    if (b->away)
+    if (b->offloaded)
         return WEIR_OK;
     if (!b->written)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes that lives in the "
@@ -24,7 +24,7 @@ static weir_status send(const weir_store *s)
     WEIR_TRY(weir_block_touch(b));
     WEIR_TRY(weir_evict_fix(b));
     WEIR_TRY(weir_evict_overwrite(b));
-    return weir_block_send(b);
+    return weir_block_offload(b);
 }
 
 /* Values that the graph keeps in the spill file go there. */
@@ -32,9 +32,9 @@ static weir_status send_all(weir_graph *g)
 {
     const uint64_t moves = g->dev->moves;
 
-    for (uint32_t i = 0; i < g->stores.n && g->leaving > 0; i++)
-        if (g->stores.at[i].away)
-            WEIR_TRY(send(&g->stores.at[i]));
+    for (uint32_t i = 0; i < g->storages.n && g->n_offloaded > 0; i++)
+        if (g->storages.at[i].offloaded)
+            WEIR_TRY(offload_storage(&g->storages.at[i]));
     if (g->dev->moves != moves)
         weir_pool_trim(g->dev);         /* it was to become free, not to be kept */
     return WEIR_OK;
@@ -47,10 +47,10 @@ static weir_status settle_readers(const weir_graph *g)
         const weir_instr *ins = &g->plan->instr[i];
         for (int k = 0; k < ins->call.nin; k++)
             if (weir_opdefs[ins->call.op]->mutates >> k & 1 && ins->in[k].external)
-                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->in[k].store].block));
+                WEIR_TRY(weir_evict_overwrite(g->storages.at[ins->in[k].storage].block));
         for (int k = 0; k < ins->call.nout; k++)
             if (ins->out[k].external)
-                WEIR_TRY(weir_evict_overwrite(g->stores.at[ins->out[k].store].block));
+                WEIR_TRY(weir_evict_overwrite(g->storages.at[ins->out[k].storage].block));
     }
     return WEIR_OK;
 }
@@ -59,8 +59,8 @@ static weir_status settle_readers(const weir_graph *g)
  * one. */
 static void note_changes(const weir_graph *g)
 {
-    for (uint32_t i = 0; i < g->stores.n; i++) {
-        const weir_store *const s = &g->stores.at[i];
+    for (uint32_t i = 0; i < g->storages.n; i++) {
+        const weir_storage *const s = &g->storages.at[i];
         if (s->external && (s->changed_by || s->made))
             weir_block_changed(s->block, s->changed_by ? s->changed_by : "weir_graph_run");
     }
@@ -89,13 +89,13 @@ weir_status weir_graph_run(weir_graph *g)
     if (s->evict)
         WEIR_TRY(settle_readers(g));
     note_changes(g);
-    const bool profile = g->guide || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
+    const bool profile = g->replan || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
 
     s->last_run = g;
     g->runs++;
     WEIR_TRY(weir_plan_run(g, profile));
-    if (g->guide)
-        weir_guide_step(g);
+    if (g->replan)
+        weir_replan_step(g);
     return WEIR_OK;
 }
 

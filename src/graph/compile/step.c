@@ -51,7 +51,7 @@ static weir_status keep_in_step(weir_step *s, weir_tensor *t)
 weir_tensor *weir_keep(weir_tensor *t)
 {
     if (!t)
-        return (void)weir_spoil(weir_fail_null("weir_keep", "the tensor")), NULL;
+        return (void)weir_poison(weir_fail_null("weir_keep", "the tensor")), NULL;
     if (weir_device_check(t->dev, "weir_keep") != WEIR_OK)
         return NULL;
     weir_session *s = weir_session_of(t->dev);

@@ -35,7 +35,7 @@ static double nearby(const weir_origin *o, weir_dtr_rule rule)
 }
 
 /* The value with the smallest score; NULL if none may go. */
-static weir_origin *first_to_go(const weir_evict *e)
+static weir_origin *next_victim(const weir_evict *e)
 {
     const weir_dtr_rule rule = (weir_dtr_rule)e->s->rule;
     weir_origin        *best = NULL;
@@ -43,9 +43,10 @@ static weir_origin *first_to_go(const weir_evict *e)
 
     for (uint32_t i = 0; i < e->lineage.origins.n; i++) {
         weir_origin *const o = e->lineage.origins.at[i];
-        if (!weir_origin_may_go(o))
+        if (!weir_origin_evictable(o))
             continue;
-        const weir_dtr_item item = {.cost = o->making->seconds, .nearby = nearby(o, rule),
+        const weir_dtr_item item = {.cost = o->record->seconds,
+                                    .nearby = nearby(o, rule),
                                     .bytes = (double)o->block->got,
                                     .idle = e->now - o->used + LEAST_IDLE};
         const double score = weir_dtr_score(rule, &item);
@@ -60,7 +61,7 @@ static weir_origin *first_to_go(const weir_evict *e)
 /* False if no value may go. */
 static bool drop_one(weir_evict *e)
 {
-    weir_origin *const o = first_to_go(e);
+    weir_origin *const o = next_victim(e);
 
     if (!o)
         return false;
@@ -74,14 +75,14 @@ static bool drop_any(weir_device *d)
     return drop_one(((weir_session *)d->session)->evict);
 }
 
-static weir_status no_room(const weir_evict *e, size_t bytes)
+static weir_status over_budget(const weir_evict *e, size_t bytes)
 {
     const weir_pool *pool = &e->s->dev->pool;
     size_t           locked = 0;
 
     for (uint32_t i = 0; i < e->lineage.origins.n; i++) {
         const weir_origin *const o = e->lineage.origins.at[i];
-        if (o->making && o->locks > 0 && weir_origin_there(o))
+        if (o->record && o->locks > 0 && weir_origin_there(o))
             locked += o->block->got;
     }
     return weir_fail(WEIR_ERR_BUDGET,
@@ -92,14 +93,14 @@ static weir_status no_room(const weir_evict *e, size_t bytes)
                      pool->persistent, locked, pool->live - pool->persistent - locked);
 }
 
-static weir_status make_room(weir_device *d, size_t bytes)
+static weir_status reclaim(weir_device *d, size_t bytes)
 {
     weir_evict *const e = ((weir_session *)d->session)->evict;
     const weir_pool  *pool = &d->pool;
 
     while (bytes > pool->limit || pool->live > pool->limit - bytes)
         if (bytes > pool->limit || !drop_one(e))
-            return no_room(e, bytes);
+            return over_budget(e, bytes);
     return WEIR_OK;
 }
 /* ---- before memory is overwritten ---- */
@@ -119,7 +120,7 @@ static weir_status find_fixed(weir_evict *e, const weir_origin *o)
     e->fixed.n = 0;
     visit_readers(e, o);
     while (l->stack.n > 0) {
-        const weir_making *const m = l->stack.at[--l->stack.n];
+        const weir_recompute_record *const m = l->stack.at[--l->stack.n];
         for (int i = 0; i < m->nout; i++) {
             weir_origin *const y = m->out[i];
             if (y && !weir_origin_held(y))
@@ -149,7 +150,7 @@ static weir_status fix_all(weir_evict *e)
 }
 
 /* Makings go on reading the old elements, in a copy; the block is free of them. */
-static weir_status move_away(weir_origin *o)
+static weir_status copy_old_elements(weir_origin *o)
 {
     weir_block *const b = o->block, *const old = weir_block_new(b->dev, b->bytes,
                                                                 WEIR_KIND_ACTIVATION);
@@ -189,10 +190,10 @@ static weir_status overwrite(weir_evict *e, weir_origin *o)
 {
     WEIR_TRY(find_fixed(e, o));
     const bool  copy_first = o->block->bytes < bytes_of_fixed(e);
-    weir_status status = copy_first ? move_away(o) : fix_all(e);
+    weir_status status = copy_first ? copy_old_elements(o) : fix_all(e);
 
     if (status == WEIR_ERR_BUDGET)
-        status = copy_first ? fix_all(e) : move_away(o);
+        status = copy_first ? fix_all(e) : copy_old_elements(o);
     return status;
 }
 
@@ -206,13 +207,13 @@ static weir_evict *begin(const weir_block *b)
 {
     weir_evict *const e = evict_of(b);
 
-    e->again = 0;
+    e->recomputed = 0;
     return e;
 }
 
 weir_status weir_evict_overwrite(weir_block *b)
 {
-    if (b->origin && b->away)
+    if (b->origin && b->offloaded)
         WEIR_TRY(weir_block_touch(b));
     return b->origin ? overwrite(begin(b), b->origin) : WEIR_OK;
 }
@@ -222,7 +223,7 @@ weir_status weir_evict_hold(const weir_block *b)
     return b->origin ? weir_hold(begin(b), b->origin) : WEIR_OK;
 }
 
-void weir_evict_let_go(const weir_block *b)
+void weir_evict_release(const weir_block *b)
 {
     weir_origin *const o = b->origin;
 
@@ -234,7 +235,7 @@ weir_status weir_evict_fix(weir_block *b)
 {
     weir_origin *const o = b->origin;
 
-    if (!o || !o->making)
+    if (!o || !o->record)
         return WEIR_OK;
     WEIR_TRY(weir_hold(begin(b), o));
     o->locks--;
@@ -285,13 +286,13 @@ static weir_status run_held(weir_evict *e, const weir_call *c, weir_tensor *cons
 {
     const weir_frame inputs = inputs_of(c, in);
 
-    e->again = 0;
+    e->recomputed = 0;
     WEIR_TRY(weir_hold_all(e, &inputs));
     weir_status status = overwrite_inputs(c, in);
     if (status == WEIR_OK)
         status = weir_run_once(e->s->dev, c, in, out, rng);
     for (int i = 0; i < c->nin; i++)
-        weir_evict_let_go(in[i]->block);
+        weir_evict_release(in[i]->block);
     return status;
 }
 
@@ -341,7 +342,7 @@ weir_status weir_evict_limit(weir_session *s, size_t bytes)
         s->evict->lineage.classes = weir_dtr_reach_of((weir_dtr_rule)s->rule) == WEIR_DTR_CLASS;
     }
     d->forget = forget;
-    d->pool.make_room = make_room;
+    d->pool.reclaim = reclaim;
     d->pool.drop_one = drop_any;
     weir_pool_set_limit(d, bytes);
     while (d->pool.live > bytes && drop_one(s->evict))

@@ -14,7 +14,7 @@ weir_status weir_evict_run(weir_evict *e, const weir_call *c, weir_tensor *const
 
 /* The value is there and stays until it is let go. */
 weir_status weir_evict_hold(const weir_block *b);
-void        weir_evict_let_go(const weir_block *b);
+void        weir_evict_release(const weir_block *b);
 
 /* The value is there and is never dropped, from now on. */
 weir_status weir_evict_fix(weir_block *b);

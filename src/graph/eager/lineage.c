@@ -44,27 +44,27 @@ static void class_join(weir_class *a, weir_class *b)
     x->refs++;
 }
 
-static void join_making(const weir_making *a, const weir_making *b)
+static void join_record(const weir_recompute_record *a, const weir_recompute_record *b)
 {
-    if (b && b->gone && b->class)
+    if (b && b->evicted && b->class)
         class_join(a->class, b->class);
 }
 
 /* Without memory for a class the making is counted in none: a worse guess, nothing else. */
-static void class_enter(weir_making *m)
+static void class_enter(weir_recompute_record *m)
 {
     m->class = weir_mem_alloc(sizeof *m->class);
     if (!m->class)
         return;
     *m->class = (weir_class){.refs = 1, .seconds = m->seconds};
     for (int i = 0; i < m->nin; i++)
-        join_making(m, m->use[i].of->making);
+        join_record(m, m->use[i].of->record);
     for (int i = 0; i < m->nout; i++)
         for (const weir_use *u = m->out[i] ? m->out[i]->uses : NULL; u; u = u->next)
-            join_making(m, u->by);
+            join_record(m, u->by);
 }
 
-static void class_leave(weir_making *m)
+static void class_leave(weir_recompute_record *m)
 {
     if (!m->class)
         return;
@@ -74,18 +74,18 @@ static void class_leave(weir_making *m)
     m->class = NULL;
 }
 
-void weir_making_gone(weir_lineage *l, weir_making *m)
+void weir_recompute_record_evicted(weir_lineage *l, weir_recompute_record *m)
 {
-    if (m->gone)
+    if (m->evicted)
         return;
-    m->gone = true;
+    m->evicted = true;
     if (l->classes)
         class_enter(m);
 }
 
-void weir_making_back(weir_making *m)
+void weir_recompute_record_restored(weir_recompute_record *m)
 {
-    m->gone = false;
+    m->evicted = false;
     class_leave(m);
 }
 
@@ -103,7 +103,7 @@ static void unlink_use(weir_use *u)
 
 /* A making dies with its last output. A queue instead of recursion keeps the stack flat however
  * long the chain is. */
-static void output_lost(weir_lineage *l, weir_making *m, int out)
+static void output_lost(weir_lineage *l, weir_recompute_record *m, int out)
 {
     m->out[out] = NULL;
     if (--m->outs > 0)
@@ -114,13 +114,13 @@ static void output_lost(weir_lineage *l, weir_making *m, int out)
         return;
     l->draining = true;
     while (l->dying) {
-        weir_making *const d = l->dying;
+        weir_recompute_record *const d = l->dying;
         l->dying = d->next_dying;
         class_leave(d);
         for (int i = 0; i < d->nin; i++)
             unlink_use(&d->use[i]);
         weir_mem_free(d);
-        l->makings--;
+        l->records--;
     }
     l->draining = false;
 }
@@ -135,8 +135,8 @@ static void origin_free(weir_origin *o)
         o->block->origin = NULL;
     if (o->owned)
         weir_ref_drop(o->block);
-    if (o->making)
-        output_lost(l, o->making, o->out);
+    if (o->record)
+        output_lost(l, o->record, o->out);
     weir_mem_free(o);
 }
 
@@ -148,9 +148,9 @@ static void origin_drop(weir_origin *o)
 
 void weir_origin_cut(weir_origin *o)
 {
-    weir_making *const m = o->making;
+    weir_recompute_record *const m = o->record;
 
-    o->making = NULL;
+    o->record = NULL;
     o->owned = true;
     weir_ref_take(o->block);
     output_lost(o->lineage, m, o->out);
@@ -168,7 +168,7 @@ void weir_origin_evict(weir_origin *o)
         b->origin = NULL;
         weir_ref_drop(b);
     }
-    weir_making_gone(o->lineage, o->making);
+    weir_recompute_record_evicted(o->lineage, o->record);
 }
 
 /* A block of the origin's own takes over the memory of the one that dies. */
@@ -196,7 +196,7 @@ void weir_origin_orphaned(weir_origin *o)
 
     o->block = NULL;
     if (o->uses && !(there && weir_origin_wanted(o) && take_over(o, b)))
-        weir_making_gone(o->lineage, o->making);
+        weir_recompute_record_evicted(o->lineage, o->record);
     origin_drop(o);
 }
 
@@ -238,11 +238,11 @@ static weir_origin *origin_of(weir_lineage *l, weir_block *b)
 }
 
 /* A copy of the call with its attributes, without operands. */
-static weir_making *making_new(const weir_call *c)
+static weir_recompute_record *record_new(const weir_call *c)
 {
     const size_t n = (size_t)c->nin + (size_t)c->nout;
-    weir_making *m = weir_mem_zalloc(1, sizeof *m + (size_t)c->nin * sizeof *m->use +
-                                        n * sizeof *m->in_layout + c->attr_bytes);
+    weir_recompute_record *m = weir_mem_zalloc(1, sizeof *m + (size_t)c->nin * sizeof *m->use +
+                                                      n * sizeof *m->in_layout + c->attr_bytes);
     if (!m)
         return NULL;
     m->op = c->op;
@@ -260,7 +260,7 @@ static weir_making *making_new(const weir_call *c)
     return m;
 }
 
-static bool link_inputs(weir_lineage *l, weir_making *m, int nin, weir_tensor *const *in)
+static bool link_inputs(weir_lineage *l, weir_recompute_record *m, int nin, weir_tensor *const *in)
 {
     for (; m->nin < nin; m->nin++) {
         weir_use    *const u = &m->use[m->nin];
@@ -272,19 +272,20 @@ static bool link_inputs(weir_lineage *l, weir_making *m, int nin, weir_tensor *c
         if (u->next)
             u->next->at = &u->next;
         o->uses = u;
-        if (o->making && o->making->depth >= m->depth)
-            m->depth = o->making->depth + 1;
+        if (o->record && o->record->depth >= m->depth)
+            m->depth = o->record->depth + 1;
     }
     return true;
 }
 
-static bool make_outputs(weir_lineage *l, weir_making *m, weir_tensor *const *out, double now)
+static bool make_outputs(weir_lineage *l, weir_recompute_record *m, weir_tensor *const *out,
+                         double now)
 {
     for (int i = 0; i < m->nout; i++) {
         weir_origin *const o = origin_new(l, out[i]->block);
         if (!o)
             return false;
-        o->making = m;
+        o->record = m;
         o->out = i;
         o->used = now;
         m->out[i] = o;
@@ -294,9 +295,9 @@ static bool make_outputs(weir_lineage *l, weir_making *m, weir_tensor *const *ou
 }
 
 /* Takes a making that is not whole, or not wanted, apart again. */
-static void undo(weir_lineage *l, weir_making *m)
+static void undo(weir_lineage *l, weir_recompute_record *m)
 {
-    l->makings++;
+    l->records++;
     m->outs++;                  /* so that it dies once, at the end */
     for (int i = 0; i < m->nout; i++)
         if (m->out[i])
@@ -307,8 +308,8 @@ static void undo(weir_lineage *l, weir_making *m)
 weir_status weir_lineage_note(weir_lineage *l, const weir_call *c, weir_tensor *const *in,
                               weir_tensor *const *out, uint64_t rng, double now)
 {
-    weir_making *const m =
-        weir_vec_reserve(&l->stack, (uint64_t)l->makings + 1) ? making_new(c) : NULL;
+    weir_recompute_record *const m =
+        weir_vec_reserve(&l->stack, (uint64_t)l->records + 1) ? record_new(c) : NULL;
 
     if (!m)
         return WEIR_ERR_NOMEM;
@@ -327,7 +328,7 @@ weir_status weir_lineage_note(weir_lineage *l, const weir_call *c, weir_tensor *
         undo(l, m);
         return WEIR_ERR_NOMEM;
     }
-    l->makings++;
+    l->records++;
     return WEIR_OK;
 }
 
@@ -337,7 +338,7 @@ void weir_lineage_free(weir_lineage *l)
         l->origins.at[i]->refs++;           /* ours: nothing goes while we walk */
     for (uint32_t i = 0; i < l->origins.n; i++) {
         weir_origin *const o = l->origins.at[i];
-        if (o->making && o->block && !o->owned) {
+        if (o->record && o->block && !o->owned) {
             o->block->origin = NULL;
             o->block = NULL;
             o->refs--;
@@ -351,7 +352,7 @@ void weir_lineage_free(weir_lineage *l)
 
 /* ---- neighbourhoods ---- */
 
-static void push(weir_lineage *l, weir_making *m)
+static void push(weir_lineage *l, weir_recompute_record *m)
 {
     if (m->visit == l->visits)
         return;
@@ -365,31 +366,31 @@ void weir_origin_push_readers(const weir_origin *o)
         push(o->lineage, u->by);
 }
 
-static void push_gone_inputs(weir_lineage *l, const weir_making *m)
+static void push_evicted_inputs(weir_lineage *l, const weir_recompute_record *m)
 {
     for (int i = 0; i < m->nin; i++) {
         const weir_origin *const of = m->use[i].of;
-        if (of->making && !weir_origin_there(of))
-            push(l, of->making);
+        if (of->record && !weir_origin_there(of))
+            push(l, of->record);
     }
 }
 
-static void push_gone_readers(const weir_origin *o)
+static void push_evicted_readers(const weir_origin *o)
 {
     for (const weir_use *u = o->uses; u; u = u->next)
-        if (u->by->gone || u->by->asked)
+        if (u->by->evicted || u->by->asked)
             push(o->lineage, u->by);
 }
 
 /* Is m needed for itself? Where it is not, those that read what it lacks are pushed. */
-static bool needed(const weir_making *m)
+static bool needed(const weir_recompute_record *m)
 {
     bool need = m->asked;
 
     for (int i = 0; i < m->nout && !need; i++)
         if (m->out[i] && !weir_origin_there(m->out[i])) {
             need = weir_origin_held(m->out[i]);
-            push_gone_readers(m->out[i]);
+            push_evicted_readers(m->out[i]);
         }
     return need;
 }
@@ -401,7 +402,7 @@ bool weir_origin_wanted(const weir_origin *o)
 
     l->visits++;
     l->stack.n = 0;
-    push_gone_readers(o);
+    push_evicted_readers(o);
     for (int steps = 0; steps < WANTED_STEPS && l->stack.n > 0 && !wanted; steps++)
         wanted = needed(l->stack.at[--l->stack.n]);
     return wanted;
@@ -414,11 +415,11 @@ double weir_origin_above(const weir_origin *o)
 
     l->visits++;
     l->stack.n = 0;
-    push_gone_inputs(l, o->making);
+    push_evicted_inputs(l, o->record);
     while (l->stack.n > 0) {
-        const weir_making *const m = l->stack.at[--l->stack.n];
+        const weir_recompute_record *const m = l->stack.at[--l->stack.n];
         sum += m->seconds;
-        push_gone_inputs(l, m);
+        push_evicted_inputs(l, m);
     }
     return sum;
 }
@@ -430,13 +431,13 @@ static double below(const weir_origin *o)
 
     l->visits++;
     l->stack.n = 0;
-    push_gone_readers(o);
+    push_evicted_readers(o);
     while (l->stack.n > 0) {
-        const weir_making *const m = l->stack.at[--l->stack.n];
+        const weir_recompute_record *const m = l->stack.at[--l->stack.n];
         sum += m->seconds;
         for (int i = 0; i < m->nout; i++)
             if (m->out[i] && !weir_origin_there(m->out[i]))
-                push_gone_readers(m->out[i]);
+                push_evicted_readers(m->out[i]);
     }
     return sum;
 }
@@ -447,9 +448,9 @@ double weir_origin_around(const weir_origin *o)
 }
 
 /* Seconds of the making's class, if this walk meets it for the first time. */
-static double class_once(const weir_lineage *l, const weir_making *m)
+static double class_once(const weir_lineage *l, const weir_recompute_record *m)
 {
-    weir_class *const c = m && m->gone && m->class ? class_find(m->class) : NULL;
+    weir_class *const c = m && m->evicted && m->class ? class_find(m->class) : NULL;
 
     if (!c || c->visit == l->visits)
         return 0;
@@ -462,8 +463,8 @@ double weir_origin_class(const weir_origin *o)
     double sum = 0;
 
     o->lineage->visits++;
-    for (int i = 0; i < o->making->nin; i++)
-        sum += class_once(o->lineage, o->making->use[i].of->making);
+    for (int i = 0; i < o->record->nin; i++)
+        sum += class_once(o->lineage, o->record->use[i].of->record);
     for (const weir_use *u = o->uses; u; u = u->next)
         sum += class_once(o->lineage, u->by);
     return sum;

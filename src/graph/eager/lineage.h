@@ -22,28 +22,28 @@
 #include "device/memory/block.h"
 #include "device/device.h"
 
-struct weir_making;
+struct weir_recompute_record;
 struct weir_origin;
 
 /* One input of a making. */
 typedef struct weir_use {
-    struct weir_origin *of;         /* referenced */
-    struct weir_making *by;
-    struct weir_use    *next, **at; /* in the list of all uses of `of` */
-    int64_t             offset;     /* of element 0 in the block, in elements */
+    struct weir_origin           *of; /* referenced */
+    struct weir_recompute_record *by;
+    struct weir_use              *next, **at; /* in the list of all uses of `of` */
+    int64_t                       offset;     /* of element 0 in the block, in elements */
 } weir_use;
 
 typedef struct weir_origin {
-    uint32_t            refs;       /* its uses; if it is made, its block outside as well */
-    weir_block         *block;      /* NULL: nobody outside holds it, and it is not there */
-    bool                owned;      /* references block */
-    struct weir_making *making;     /* NULL: constant */
-    int                 out;        /* which output of it */
-    uint32_t            slot;       /* in the lineage's list */
-    uint32_t            locks;      /* > 0: must stay where it is */
-    double              used;       /* when it was used last */
-    weir_use           *uses;
-    struct weir_lineage *lineage;
+    uint32_t                      refs;   /* its uses; if it is made, its block outside as well */
+    weir_block                   *block;  /* NULL: nobody outside holds it, and it is not there */
+    bool                          owned;  /* references block */
+    struct weir_recompute_record *record; /* NULL: constant */
+    int                           out;    /* which output of it */
+    uint32_t                      slot;   /* in the lineage's list */
+    uint32_t                      locks;  /* > 0: must stay where it is */
+    double                        used;   /* when it was used last */
+    weir_use                     *uses;
+    struct weir_lineage          *lineage;
 } weir_origin;
 
 /* A set of makings that touch each other and whose values are gone (union-find). */
@@ -55,33 +55,33 @@ typedef struct weir_class {
 } weir_class;
 
 /* A remembered call: all that it needs to give the same bits again. */
-typedef struct weir_making {
-    weir_op             op;
-    int                 nin, nout, outs;    /* outs: outputs that have an origin */
-    uint32_t            depth;      /* 1 + the most of what it reads */
-    bool                gone;       /* a value of it was dropped */
-    bool                asked;      /* about to run again */
-    uint64_t            seed, rng;
-    double              seconds;    /* what a run takes, estimated */
-    uint64_t            visit;
-    weir_class         *class;      /* referenced; NULL: of none */
-    struct weir_making *next_dying;
-    weir_origin        *out[WEIR_MAX_OUT];  /* not referenced; NULL: nobody can need it */
-    weir_layout        *in_layout, *out_layout;
-    void               *attr;
-    size_t              attr_bytes;
-    weir_use            use[];
-} weir_making;
+typedef struct weir_recompute_record {
+    weir_op  op;
+    int      nin, nout, outs; /* outs: outputs that have an origin */
+    uint32_t depth;           /* 1 + the most of what it reads */
+    bool     evicted;         /* a value of it was dropped */
+    bool     asked;           /* about to run again */
+    uint64_t seed, rng;
+    double   seconds; /* what a run takes, estimated */
+    uint64_t visit;
+    weir_class *class; /* referenced; NULL: of none */
+    struct weir_recompute_record *next_dying;
+    weir_origin                  *out[WEIR_MAX_OUT]; /* not referenced; NULL: nobody can need it */
+    weir_layout                  *in_layout, *out_layout;
+    void                         *attr;
+    size_t                        attr_bytes;
+    weir_use                      use[];
+} weir_recompute_record;
 
 typedef struct weir_lineage {
     void                  *owner;
     WEIR_VEC(weir_origin *) origins;
-    WEIR_VEC(weir_making *) stack;  /* room for every making: walks never need memory */
-    uint32_t               makings;
-    uint64_t               visits;
-    bool                   classes; /* to be kept */
-    weir_making           *dying;
-    bool                   draining;
+    WEIR_VEC(weir_recompute_record *) stack;  /* room for every making: walks never need memory */
+    uint32_t                          records;
+    uint64_t                          visits;
+    bool                              classes; /* to be kept */
+    weir_recompute_record            *dying;
+    bool                              draining;
 } weir_lineage;
 
 static inline bool weir_origin_there(const weir_origin *o)
@@ -96,9 +96,9 @@ static inline bool weir_origin_held(const weir_origin *o)
 }
 
 /* May its memory be taken away? */
-static inline bool weir_origin_may_go(const weir_origin *o)
+static inline bool weir_origin_evictable(const weir_origin *o)
 {
-    return o->making && o->locks == 0 && weir_origin_there(o);
+    return o->record && o->locks == 0 && weir_origin_there(o);
 }
 
 /* Remembers that the call c made the blocks of out[] from those of in[]. Values that lie too many
@@ -119,8 +119,8 @@ void weir_origin_cut(weir_origin *o);
 void weir_origin_orphaned(weir_origin *o);
 
 /* A value of the making was dropped; all of them are there again. */
-void weir_making_gone(weir_lineage *l, weir_making *m);
-void weir_making_back(weir_making *m);
+void weir_recompute_record_evicted(weir_lineage *l, weir_recompute_record *m);
+void weir_recompute_record_restored(weir_recompute_record *m);
 
 /* Seconds that the values around o which are gone took, as far as asked. */
 double weir_origin_above(const weir_origin *o);

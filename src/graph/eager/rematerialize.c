@@ -7,10 +7,10 @@
 
 /* Calls run again for one call of the user's: more per remembered call, and the program would not
  * get anywhere. */
-enum { AGAIN_PER_MAKING = 50, AGAIN_AT_LEAST = 1000 };
+enum { RECOMPUTES_PER_RECORD = 50, MIN_RECOMPUTES = 1000 };
 
 /* Memory for output i: that of the value, or, where nobody outside holds it, a new block. */
-static weir_block *room_for(const weir_making *m, int i, weir_device *d)
+static weir_block *output_block(const weir_recompute_record *m, int i, weir_device *d)
 {
     weir_origin *const o = m->out[i];
 
@@ -20,8 +20,8 @@ static weir_block *room_for(const weir_making *m, int i, weir_device *d)
 }
 
 /* The outputs have been made, or not: what was not there before goes then. */
-static void settle_outputs(const weir_making *m, weir_tensor *t, const bool *there, bool made,
-                           double now)
+static void settle_outputs(const weir_recompute_record *m, weir_tensor *t, const bool *there,
+                           bool made, double now)
 {
     for (int i = 0; i < m->nout; i++) {
         weir_origin *const o = m->out[i];
@@ -42,7 +42,7 @@ static void settle_outputs(const weir_making *m, weir_tensor *t, const bool *the
 }
 
 /* Runs the remembered call once more; its inputs are there and locked. */
-static weir_status run_again(weir_evict *e, weir_making *m)
+static weir_status recompute(weir_evict *e, weir_recompute_record *m)
 {
     weir_device *const d = e->s->dev;
     weir_tensor        t[WEIR_MAX_IN + WEIR_MAX_OUT], *at[WEIR_MAX_IN + WEIR_MAX_OUT];
@@ -61,7 +61,7 @@ static weir_status run_again(weir_evict *e, weir_making *m)
     weir_tensor *const y = t + m->nin;
     for (int i = 0; i < m->nout; i++) {
         there[i] = m->out[i] && weir_origin_there(m->out[i]);
-        y[i] = (weir_tensor){.dev = d, .layout = m->out_layout[i], .block = room_for(m, i, d)};
+        y[i] = (weir_tensor){.dev = d, .layout = m->out_layout[i], .block = output_block(m, i, d)};
         at[m->nin + i] = &y[i];
         status = y[i].block ? status : WEIR_ERR_NOMEM;
         if (m->out[i])
@@ -75,27 +75,27 @@ static weir_status run_again(weir_evict *e, weir_making *m)
     settle_outputs(m, y, there, status == WEIR_OK, e->now);
     if (status != WEIR_OK)
         return status;
-    weir_making_back(m);
-    e->again++;
-    d->again++;
+    weir_recompute_record_restored(m);
+    e->recomputed++;
+    d->recomputed++;
     return WEIR_OK;
 }
 
 /* What the making was made from goes, if it served for nothing else. */
-static void drop_unwanted(const weir_making *m)
+static void drop_unwanted(const weir_recompute_record *m)
 {
     for (int i = 0; i < m->nin; i++) {
         weir_origin *const o = m->use[i].of;
-        if (o->owned && weir_origin_may_go(o) && !weir_origin_wanted(o))
+        if (o->owned && weir_origin_evictable(o) && !weir_origin_wanted(o))
             weir_origin_evict(o);
     }
 }
 
 static weir_status check_progress(const weir_evict *e)
 {
-    const uint64_t most = AGAIN_AT_LEAST + (uint64_t)AGAIN_PER_MAKING * e->lineage.makings;
+    const uint64_t most = MIN_RECOMPUTES + (uint64_t)RECOMPUTES_PER_RECORD * e->lineage.records;
 
-    if (e->again <= most)
+    if (e->recomputed <= most)
         return WEIR_OK;
     return weir_fail(WEIR_ERR_BUDGET, "%s: the budget of %zu bytes is so small that more than %llu "
                      "calls would have to be run again for it",
@@ -104,7 +104,7 @@ static weir_status check_progress(const weir_evict *e)
 }
 
 /* Collects the inputs of a making that is to be run again. */
-static weir_status begin_frame(weir_evict *e, weir_making *m)
+static weir_status begin_frame(weir_evict *e, weir_recompute_record *m)
 {
     weir_frame f = {.m = m, .n = m->nin};
 
@@ -164,10 +164,10 @@ static weir_status work(weir_evict *e, uint32_t base)
         const int         missing = next_missing(e, f);
         if (missing >= 0) {
             f->begun++;
-            WEIR_TRY(begin_frame(e, f->of[missing]->making));
+            WEIR_TRY(begin_frame(e, f->of[missing]->record));
         } else if (e->frames.n > base) {
-            const weir_making *const m = f->m;
-            WEIR_TRY(run_again(e, f->m));
+            const weir_recompute_record *const m = f->m;
+            WEIR_TRY(recompute(e, f->m));
             end_frame(e);
             drop_unwanted(m);
         } else {
@@ -197,7 +197,7 @@ weir_status weir_hold_all(weir_evict *e, const weir_frame *all)
 
     if (status == WEIR_ERR_BUDGET) {
         e->late = true;
-        e->again = 0;
+        e->recomputed = 0;
         status = try_hold(e, all);
         e->late = false;
     }

@@ -6,10 +6,10 @@
 #include "graph/eager/lineage.h"
 
 typedef struct weir_frame {         /* values that are needed at once */
-    weir_making *m;                 /* the call that reads them; NULL: the user's */
-    int          n, begun;          /* begun: times that one of them had to be made */
-    uint32_t     locked;            /* bit i: of[i] is, by this frame */
-    weir_origin *of[WEIR_MAX_IN];
+    weir_recompute_record *m;       /* the call that reads them; NULL: the user's */
+    int                    n, begun; /* begun: times that one of them had to be made */
+    uint32_t               locked;   /* bit i: of[i] is, by this frame */
+    weir_origin           *of[WEIR_MAX_IN];
 } weir_frame;
 
 struct weir_evict {
@@ -17,10 +17,10 @@ struct weir_evict {
     weir_lineage  lineage;
     WEIR_VEC(weir_frame) frames;
     WEIR_VEC(weir_origin *) fixed;  /* values to become constant */
-    double        now;              /* estimated seconds of all calls so far */
-    uint64_t      again;            /* calls run again for the present one */
-    bool          late;             /* what is there is locked last */
-    const char   *doing;            /* the call that memory is taken for; NULL: none */
+    double                  now;    /* estimated seconds of all calls so far */
+    uint64_t                recomputed; /* calls run again for the present one */
+    bool                    late;       /* what is there is locked last */
+    const char             *doing;      /* the call that memory is taken for; NULL: none */
 };
 
 /* The values are there and locked afterwards; what is there already is kept if that leaves room. */

@@ -38,22 +38,22 @@ weir_dtype weir_autocast_type(weir_device *d)
 }
 
 /* A product with an f64 among its inputs is left alone: it is one in f64, or refused. */
-static bool lowers(const weir_opdef *def, int n, const weir_dtype *type)
+static bool autocast_half(const weir_opdef *def, int n, const weir_dtype *type)
 {
     for (int i = 0; i < n; i++)
-        if (def->lowers >> i & 1 && type[i] != WEIR_F32 && !weir_is_half(type[i]))
+        if (def->autocast_half >> i & 1 && type[i] != WEIR_F32 && !weir_is_half(type[i]))
             return false;
     return true;
 }
 
 void weir_autocast_types(const weir_session *s, const weir_opdef *def, int n, weir_dtype *type)
 {
-    const bool products = s->autocast != WEIR_F32 && lowers(def, n, type);
+    const bool products = s->autocast != WEIR_F32 && autocast_half(def, n, type);
 
     for (int i = 0; i < n && s->autocast != WEIR_F32; i++) {
-        if (def->lowers >> i & 1 && products)
+        if (def->autocast_half >> i & 1 && products)
             type[i] = s->autocast;
-        else if (def->raises >> i & 1 && weir_is_half(type[i]))
+        else if (def->autocast_f32 >> i & 1 && weir_is_half(type[i]))
             type[i] = WEIR_F32;
     }
 }
@@ -63,12 +63,12 @@ static bool inside(const weir_tensor *t)
     return t && weir_autocast_type(t->dev) != WEIR_F32;
 }
 
-weir_tensor *weir_raised(weir_tensor *t)
+weir_tensor *weir_autocast_to_f32(weir_tensor *t)
 {
     return inside(t) && weir_is_half(t->layout.desc.dtype) ? weir_cast(t, WEIR_F32) : t;
 }
 
-weir_tensor *weir_lowered(weir_tensor *t, const weir_tensor *like)
+weir_tensor *weir_autocast_to_half(weir_tensor *t, const weir_tensor *like)
 {
     const bool differ = inside(t) && like && weir_is_half(like->layout.desc.dtype) &&
                         t->layout.desc.dtype == WEIR_F32;

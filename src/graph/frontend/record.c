@@ -41,9 +41,9 @@ static weir_status check_version(const weir_recording *r, int i)
     uint64_t                 when;
     char                     text[WEIR_DESC_TEXT];
 
-    if (r->s->going_back)
-        return weir_tape_check_unchanged(r->s->going_back, t);
-    if (!r->s->again || r->def->flags & WEIR_UPDATE)
+    if (r->s->differentiating)
+        return weir_tape_check_unchanged(r->s->differentiating, t);
+    if (!r->s->recompute || r->def->flags & WEIR_UPDATE)
         return WEIR_OK;
     WEIR_TRY(weir_changed(r->s, t, &when, &by));
     if (when <= r->s->frozen_from || when > r->s->frozen_to)
@@ -77,7 +77,7 @@ static weir_status check_input(const weir_recording *r, int i)
     if (!b->written && b->never)
         return weir_fail(WEIR_ERR_STATE, "%s: input %d, '%s' %s, %s", r->def->name, i, name_of(t),
                          weir_desc_text(&t->layout.desc, text), b->never);
-    if (!r->s->recording && !b->written && b->bytes > 0 && !(r->def->blind >> i & 1))
+    if (!r->s->recording && !b->written && b->bytes > 0 && !(r->def->write_only >> i & 1))
         return weir_fail(WEIR_ERR_STATE, "%s: input %d '%s' %s has never been written",
                          r->def->name, i, name_of(t), weir_desc_text(&t->layout.desc, text));
     return check_version(r, i);
@@ -154,7 +154,7 @@ static bool meeting_type(const weir_recording *r, weir_dtype *type)
         all.dtype = weir_dtype_promote(so_far.dtype, d->dtype);
     }
     const bool whole = !weir_is_any_float(all.dtype) && all.dtype != WEIR_BOOL;
-    *type = whole && r->def->flags & WEIR_DIVIDES ? WEIR_F32 : all.dtype;
+    *type = whole && r->def->flags & WEIR_PROMOTE_FLOAT ? WEIR_F32 : all.dtype;
     return true;
 }
 
@@ -228,7 +228,7 @@ static weir_status make_output(weir_recording *r, int i)
 static void orphaned(weir_block *b)
 {
     weir_graph *g = b->owner;
-    g->stores.at[b->store].block = NULL;
+    g->storages.at[b->storage].block = NULL;
 }
 
 /* Graph on: the call becomes a node. */
@@ -248,28 +248,28 @@ static weir_status append_node(weir_recording *r)
     for (int i = 0; i < r->call.nin; i++) {
         if (weir_evict_fix(r->in[i]->block) != WEIR_OK)
             return weir_error_status();
-        const uint32_t store = weir_graph_store_of(g, r->in[i]->block);
-        if (store == WEIR_NONE)
+        const uint32_t storage = weir_graph_storage_of(g, r->in[i]->block);
+        if (storage == WEIR_NONE)
             return weir_error_status();
-        const uint32_t v = weir_graph_value_of(g, store, &r->in[i]->layout, r->in[i]->offset);
+        const uint32_t v = weir_graph_value_of(g, storage, &r->in[i]->layout, r->in[i]->offset);
         if (v == WEIR_NONE)
             return WEIR_ERR_NOMEM;
         if (r->def->mutates >> i & 1) {
-            g->stores.at[store].changed = ++r->s->dev->changes;
-            g->stores.at[store].changed_by = r->def->name;
+            g->storages.at[storage].changed = ++r->s->dev->changes;
+            g->storages.at[storage].changed_by = r->def->name;
         }
         n->in[n->nin++] = v;
     }
     for (int i = 0; i < r->call.nout; i++) {
         weir_block    *b = r->out[i]->block;
-        const uint32_t store = weir_graph_store_new(g, b->bytes, b->kind);
-        if (store == WEIR_NONE)
+        const uint32_t storage = weir_graph_storage_new(g, b->bytes, b->kind);
+        if (storage == WEIR_NONE)
             return WEIR_ERR_NOMEM;
-        g->stores.at[store].block = b;
+        g->storages.at[storage].block = b;
         b->owner = g;
-        b->store = store;
+        b->storage = storage;
         b->orphan = orphaned;
-        const uint32_t v = weir_graph_value_of(g, store, &r->out_layout[i], 0);
+        const uint32_t v = weir_graph_value_of(g, storage, &r->out_layout[i], 0);
         if (v == WEIR_NONE)
             return WEIR_ERR_NOMEM;
         n = &g->nodes.at[id];
@@ -299,7 +299,7 @@ static weir_status run_now(const weir_recording *r, weir_device *d, bool drew)
     weir_session *const s = r->s;
 
     for (int i = 0; i < r->call.nin; i++)
-        if (((const weir_block *)r->in[i]->block)->away)
+        if (((const weir_block *)r->in[i]->block)->offloaded)
             WEIR_TRY(weir_block_touch(r->in[i]->block));
     for (int i = 0; i < r->call.nin; i++)
         if (r->def->mutates >> i & 1)
@@ -331,7 +331,7 @@ static void look_at_inputs(const weir_recording *r)
 }
 
 /* Checks to result handles; on failure whatever was made is in r->out. */
-static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *again)
+static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *recompute)
 {
     WEIR_TRY(check_inputs(r, d));
     WEIR_TRY(autocast(r));
@@ -339,16 +339,16 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *ag
     WEIR_TRY(make_dense(r));
     r->call.alias = -1;
     WEIR_TRY(r->def->infer(&r->call));
-    if (r->s->again && r->def->flags & WEIR_UPDATE)
+    if (r->s->recompute && r->def->flags & WEIR_UPDATE)
         return WEIR_OK;             /* the first run did it */
     for (int i = 0; i < r->call.nout; i++) {
         WEIR_TRY(weir_shape_check(r->def->name, &r->out_layout[i].desc));
         WEIR_TRY(make_output(r, i));
     }
     if (r->call.alias < 0) {
-        const bool draws = !again && r->def->flags & WEIR_RANDOM;
-        if (again)
-            r->rng = *again;
+        const bool draws = !recompute && r->def->flags & WEIR_RANDOM;
+        if (recompute)
+            r->rng = *recompute;
         else if (draws)
             reserve_random(r);
         WEIR_TRY(r->s->recording ? append_node(r) : run_now(r, d, draws));
@@ -380,7 +380,7 @@ static weir_status hand_over(weir_recording *r, weir_status status, weir_tensor 
 }
 
 static weir_status record(weir_device *d, weir_op op, int nin, weir_tensor *const *in,
-                          const void *attr, size_t attr_bytes, const uint64_t *again,
+                          const void *attr, size_t attr_bytes, const uint64_t *recompute,
                           weir_tensor **out)
 {
     weir_recording r = {.def = weir_opdefs[op]};
@@ -397,8 +397,8 @@ static weir_status record(weir_device *d, weir_op op, int nin, weir_tensor *cons
     r.call = (weir_call){.op = op, .nin = nin, .nout = r.def->nout, .in = r.in_layout,
                          .out = r.out_layout, .attr = attr, .attr_bytes = attr_bytes};
     if (status == WEIR_OK)
-        status = hand_over(&r, perform(&r, d, again), out);
-    return status != WEIR_OK && r.def->nout == 0 ? weir_spoil(status) : status;
+        status = hand_over(&r, perform(&r, d, recompute), out);
+    return status != WEIR_OK && r.def->nout == 0 ? weir_poison(status) : status;
 }
 
 weir_status weir_record_on(weir_device *d, weir_op op, int nin, weir_tensor *const *in,
@@ -413,8 +413,8 @@ weir_status weir_record(weir_op op, int nin, weir_tensor *const *in, const void 
     return record(nin > 0 && in[0] ? in[0]->dev : NULL, op, nin, in, attr, attr_bytes, NULL, out);
 }
 
-weir_status weir_record_again(weir_op op, int nin, weir_tensor *const *in, const void *attr,
-                              size_t attr_bytes, uint64_t rng, weir_tensor **out)
+weir_status weir_record_at_rng(weir_op op, int nin, weir_tensor *const *in, const void *attr,
+                               size_t attr_bytes, uint64_t rng, weir_tensor **out)
 {
     return record(nin > 0 && in[0] ? in[0]->dev : NULL, op, nin, in, attr, attr_bytes, &rng, out);
 }

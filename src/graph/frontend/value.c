@@ -177,15 +177,16 @@ static weir_status touch(const weir_tensor *t)
 }
 
 /* The tensor has been written whole, or that failed: one that was away keeps its value then. */
-static weir_status written(const char *who, const weir_tensor *t, bool was_away, weir_status status)
+static weir_status written(const char *who, const weir_tensor *t, bool was_offloaded,
+                           weir_status status)
 {
     weir_block *b = t->block;
 
     weir_block_changed(b, who);
     if (status == WEIR_OK)
         b->written = true;
-    else if (was_away && owns_block(t))
-        weir_block_send_again(b);
+    else if (was_offloaded && owns_block(t))
+        weir_block_offload_clean(b);
     return status;
 }
 
@@ -200,7 +201,7 @@ static weir_status write_there(weir_tensor *t, const void *data, size_t bytes)
     if (memcmp(host.stride, t->layout.stride, sizeof host.stride) == 0)
         return t->dev->ops->upload(t->dev, element0(t), data, bytes);
     if (!t->dev->ops->host)
-        return weir_stage_to(t->dev, &t->layout, element0(t), data);
+        return weir_staging_to(t->dev, &t->layout, element0(t), data);
     memcpy(&src, &data, sizeof src);    /* the copy kernel only reads it */
     return convert(t, 1, &host, src, &t->layout, element0(t));
 }
@@ -211,9 +212,9 @@ weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
     WEIR_TRY(check_writable("weir_write", t));
     weir_block *const b = t->block;
     WEIR_TRY(weir_evict_overwrite(b));
-    const bool away = b->away;
+    const bool offloaded = b->offloaded;
     WEIR_TRY(touch(t));
-    return written("weir_write", t, away, write_there(t, data, bytes));
+    return written("weir_write", t, offloaded, write_there(t, data, bytes));
 }
 
 /* The block has its memory. */
@@ -226,7 +227,7 @@ static weir_status read_there(const weir_tensor *t, void *data, size_t bytes)
     if (memcmp(host.stride, from.stride, sizeof host.stride) == 0)
         return t->dev->ops->download(t->dev, data, element0(t), bytes);
     if (!t->dev->ops->host)
-        return weir_stage_from(t->dev, &from, element0(t), data);
+        return weir_staging_from(t->dev, &from, element0(t), data);
     return convert(t, 0, &from, element0(t), &host, data);
 }
 
@@ -249,14 +250,14 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
                          t->name ? t->name : "", "");
     if (bytes == 0)
         return WEIR_OK;
-    const bool away = b->away;
-    if (away)
+    const bool offloaded = b->offloaded;
+    if (offloaded)
         WEIR_TRY(weir_block_touch(b));
     WEIR_TRY(weir_evict_hold(b));
     const weir_status status = read_there(t, data, bytes);
-    weir_evict_let_go(b);
-    if (away)                   /* reading all parameters takes the room of one */
-        weir_block_send_again(b);
+    weir_evict_release(b);
+    if (offloaded)                   /* reading all parameters takes the room of one */
+        weir_block_offload_clean(b);
     return status;
 }
 
@@ -272,14 +273,15 @@ static weir_status generate(const char *who, weir_tensor *t, weir_op op, const v
     if (!owns_block(t))
         return weir_fail(WEIR_ERR_INVALID, "%s: the tensor is a view", who);
     WEIR_TRY(weir_evict_overwrite(b));
-    const bool away = b->away;
+    const bool offloaded = b->offloaded;
     WEIR_TRY(touch(t));
     weir_layout     out = t->layout;
     const weir_call c = {.op = op, .nout = 1, .out = &out, .attr = attr, .attr_bytes = bytes,
                          .alias = -1};
     void *dst = element0(t);
-    return written(who, t, away, weir_shape_count(&out.desc) > 0
-                                     ? weir_run_raw(t->dev, &c, NULL, &dst, 0, b) : WEIR_OK);
+    return written(who, t, offloaded,
+                   weir_shape_count(&out.desc) > 0 ? weir_run_raw(t->dev, &c, NULL, &dst, 0, b)
+                                                   : WEIR_OK);
 }
 
 weir_status weir_write_fill(weir_tensor *t, double value)

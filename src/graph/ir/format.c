@@ -15,7 +15,7 @@ const char *const weir_kind_colour[WEIR_KIND_COUNT] = {
 const char *const weir_phase_colour[WEIR_PHASE_COUNT] = {
     [WEIR_FORWARD] = "#d6e6f7", [WEIR_BACKWARD] = "#fce3c8", [WEIR_UPDATES] = "#e2d5f0"};
 
-void weir_show_op(weir_string *s, const weir_call *c, const char *plus)
+void weir_format_op(weir_string *s, const weir_call *c, const char *plus)
 {
     if (c->op != WEIR_OP_FUSED) {
         weir_string_add(s, "%s", weir_opdefs[c->op]->name);
@@ -26,17 +26,17 @@ void weir_show_op(weir_string *s, const weir_call *c, const char *plus)
         weir_string_add(s, "%s%s", i ? plus : "", weir_opdefs[p->step[i].op]->name);
 }
 
-void weir_show_store(weir_string *s, const weir_graph *g, uint32_t store)
+void weir_format_storage(weir_string *s, const weir_graph *g, uint32_t storage)
 {
     static const char letter[WEIR_KIND_COUNT] = {
         [WEIR_KIND_PARAM] = 'p',      [WEIR_KIND_STATE] = 's',    [WEIR_KIND_INPUT] = 'i',
         [WEIR_KIND_OUTPUT] = 'o',     [WEIR_KIND_ACTIVATION] = 't', [WEIR_KIND_GRADIENT] = 't',
         [WEIR_KIND_WORKSPACE] = 't'};
 
-    weir_string_add(s, "%c%u", letter[g->stores.at[store].kind], store);
+    weir_string_add(s, "%c%u", letter[g->storages.at[storage].kind], storage);
 }
 
-void weir_show_layout(weir_string *s, const weir_layout *l)
+void weir_format_layout(weir_string *s, const weir_layout *l)
 {
     char text[WEIR_DESC_TEXT];
 
@@ -48,13 +48,13 @@ void weir_show_layout(weir_string *s, const weir_layout *l)
     weir_string_add(s, "]");
 }
 
-void weir_show_pad(weir_string *s, size_t start, int width)
+void weir_format_pad(weir_string *s, size_t start, int width)
 {
     const int used = (int)(s->n - start);
     weir_string_add(s, "%*s", used < width ? width - used : 0, "");
 }
 
-int weir_show_taken(const weir_graph *g, uint32_t i, int o)
+int weir_instr_inplace_input(const weir_graph *g, uint32_t i, int o)
 {
     const weir_instr *ins = &g->plan->instr[i];
     const uint32_t   *item_of = g->plan->item_of;
@@ -62,12 +62,12 @@ int weir_show_taken(const weir_graph *g, uint32_t i, int o)
     if (ins->out[o].external)
         return -1;
     for (int k = 0; k < ins->call.nin; k++)
-        if (!ins->in[k].external && item_of[ins->in[k].store] == item_of[ins->out[o].store])
+        if (!ins->in[k].external && item_of[ins->in[k].storage] == item_of[ins->out[o].storage])
             return k;
     return -1;
 }
 
-bool weir_show_draws(const weir_call *c)
+bool weir_call_draws(const weir_call *c)
 {
     if (weir_opdefs[c->op]->flags & WEIR_RANDOM)
         return true;
@@ -82,7 +82,7 @@ bool weir_show_draws(const weir_call *c)
 
 static bool same_operation(const weir_instr *a, const weir_instr *b)
 {
-    if (a->call.op != b->call.op || strcmp(a->choice->impl, b->choice->impl) != 0)
+    if (a->call.op != b->call.op || strcmp(a->kernel->impl, b->kernel->impl) != 0)
         return false;
     if (a->call.op != WEIR_OP_FUSED)
         return true;
@@ -93,8 +93,8 @@ static bool same_operation(const weir_instr *a, const weir_instr *b)
     return p->nstep == q->nstep;
 }
 
-bool weir_show_sums(const weir_plan *p, int (*order)(const void *, const void *),
-                    weir_op_sums    *sums)
+bool weir_op_sums_of(const weir_plan *p, int (*order)(const void *, const void *),
+                     weir_op_sums    *sums)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         const weir_instr *ins = &p->instr[i];

@@ -8,11 +8,11 @@
 
 /* ---- building ---- */
 
-uint32_t weir_graph_store_new(weir_graph *g, size_t bytes, weir_kind kind)
+uint32_t weir_graph_storage_new(weir_graph *g, size_t bytes, weir_kind kind)
 {
-    const weir_store s = {.bytes = bytes, .kind = kind, .values = WEIR_NONE, .origin = WEIR_NONE};
+    const weir_storage s = {.bytes = bytes, .kind = kind, .values = WEIR_NONE, .origin = WEIR_NONE};
 
-    return weir_vec_push(&g->stores, s) ? g->stores.n - 1 : WEIR_NONE;
+    return weir_vec_push(&g->storages, s) ? g->storages.n - 1 : WEIR_NONE;
 }
 
 static bool externals_grow(weir_graph *g)
@@ -24,13 +24,13 @@ static bool externals_grow(weir_graph *g)
         return false;
     memset(slot, 0xff, cap * sizeof *slot);
     for (uint32_t i = 0; i < g->externals.cap; i++) {
-        const uint32_t store = g->externals.slot[i];
-        if (store == WEIR_NONE)
+        const uint32_t storage = g->externals.slot[i];
+        if (storage == WEIR_NONE)
             continue;
-        uint64_t h = weir_hash_u64(WEIR_HASH_SEED, (uintptr_t)g->stores.at[store].block);
+        uint64_t h = weir_hash_u64(WEIR_HASH_SEED, (uintptr_t)g->storages.at[storage].block);
         while (slot[h & (cap - 1)] != WEIR_NONE)
             h++;
-        slot[h & (cap - 1)] = store;
+        slot[h & (cap - 1)] = storage;
     }
     weir_mem_free(g->externals.slot);
     g->externals.slot = slot;
@@ -38,25 +38,25 @@ static bool externals_grow(weir_graph *g)
     return true;
 }
 
-uint32_t weir_graph_store_of(weir_graph *g, weir_block *b)
+uint32_t weir_graph_storage_of(weir_graph *g, weir_block *b)
 {
     if (b->owner == g)
-        return b->store;
+        return b->storage;
     if (2 * (g->externals.n + 1) > g->externals.cap && !externals_grow(g))
         return WEIR_NONE;
     uint64_t h = weir_hash_u64(WEIR_HASH_SEED, (uintptr_t)b);
     for (;; h++) {
         uint32_t *slot = &g->externals.slot[h & (g->externals.cap - 1)];
         if (*slot == WEIR_NONE) {
-            const uint32_t store = weir_graph_store_new(g, b->bytes, b->kind);
-            if (store == WEIR_NONE)
+            const uint32_t storage = weir_graph_storage_new(g, b->bytes, b->kind);
+            if (storage == WEIR_NONE)
                 return WEIR_NONE;
-            g->stores.at[store].external = true;
-            g->stores.at[store].block = weir_ref_take(b);
+            g->storages.at[storage].external = true;
+            g->storages.at[storage].block = weir_ref_take(b);
             g->externals.n++;
-            return *slot = store;
+            return *slot = storage;
         }
-        if (g->stores.at[*slot].block == b)
+        if (g->storages.at[*slot].block == b)
             return *slot;
     }
 }
@@ -71,20 +71,20 @@ bool weir_view_equal(const weir_graph *g, uint32_t a, uint32_t b)
 {
     const weir_value *x = &g->values.at[a], *y = &g->values.at[b];
 
-    return a == b ||
-           (x->store == y->store && x->offset == y->offset && layout_equal(&x->layout, &y->layout));
+    return a == b || (x->storage == y->storage && x->offset == y->offset &&
+                      layout_equal(&x->layout, &y->layout));
 }
 
-uint32_t weir_graph_value_of(weir_graph *g, uint32_t store, const weir_layout *l, int64_t offset)
+uint32_t weir_graph_value_of(weir_graph *g, uint32_t storage, const weir_layout *l, int64_t offset)
 {
-    for (uint32_t v = g->stores.at[store].values; v != WEIR_NONE; v = g->values.at[v].next)
+    for (uint32_t v = g->storages.at[storage].values; v != WEIR_NONE; v = g->values.at[v].next)
         if (g->values.at[v].offset == offset && layout_equal(&g->values.at[v].layout, l))
             return v;
-    const weir_value v = {.layout = *l, .offset = offset, .store = store,
-                          .next = g->stores.at[store].values};
+    const weir_value v = {
+        .layout = *l, .offset = offset, .storage = storage, .next = g->storages.at[storage].values};
     if (!weir_vec_push(&g->values, v))
         return WEIR_NONE;
-    return g->stores.at[store].values = g->values.n - 1;
+    return g->storages.at[storage].values = g->values.n - 1;
 }
 
 weir_node *weir_graph_node_new(weir_graph *g, weir_op op, const void *attr, size_t attr_bytes)
@@ -107,16 +107,16 @@ void weir_graph_redirect(weir_graph *g, uint32_t from, uint32_t to, int64_t offs
 {
     uint32_t last = WEIR_NONE;
 
-    for (uint32_t v = g->stores.at[from].values; v != WEIR_NONE; v = g->values.at[v].next) {
-        g->values.at[v].store = to;
+    for (uint32_t v = g->storages.at[from].values; v != WEIR_NONE; v = g->values.at[v].next) {
+        g->values.at[v].storage = to;
         g->values.at[v].offset += offset;
         last = v;
     }
     if (last == WEIR_NONE)
         return;
-    g->values.at[last].next = g->stores.at[to].values;
-    g->stores.at[to].values = g->stores.at[from].values;
-    g->stores.at[from].values = WEIR_NONE;
+    g->values.at[last].next = g->storages.at[to].values;
+    g->storages.at[to].values = g->storages.at[from].values;
+    g->storages.at[from].values = WEIR_NONE;
 }
 
 weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *in, weir_layout *out)
@@ -132,7 +132,7 @@ weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *i
 weir_status weir_graph_check(const weir_graph *g)
 {
     weir_status status = WEIR_OK;
-    bool       *there = weir_mem_zalloc(g->stores.n + 1, sizeof *there);
+    bool       *there = weir_mem_zalloc(g->storages.n + 1, sizeof *there);
 
     if (!there)
         return WEIR_ERR_NOMEM;
@@ -141,19 +141,19 @@ weir_status weir_graph_check(const weir_graph *g)
         if (n->dead)
             continue;
         for (int k = 0; k < n->nin && status == WEIR_OK; k++) {
-            const uint32_t store = g->values.at[n->in[k]].store;
-            if (!g->stores.at[store].external && !there[store])
+            const uint32_t storage = g->values.at[n->in[k]].storage;
+            if (!g->storages.at[storage].external && !there[storage])
                 status = weir_fail(WEIR_ERR_STATE,
                                    "internal: node %u %s reads storage %u before it "
                                    "is made",
-                                   i, weir_opdefs[n->op]->name, store);
+                                   i, weir_opdefs[n->op]->name, storage);
         }
         for (int k = 0; k < n->nout && status == WEIR_OK; k++) {
-            const uint32_t store = g->values.at[n->out[k]].store;
-            if (there[store])
+            const uint32_t storage = g->values.at[n->out[k]].storage;
+            if (there[storage])
                 status = weir_fail(WEIR_ERR_STATE, "internal: node %u %s makes storage %u a second "
-                                   "time", i, weir_opdefs[n->op]->name, store);
-            there[store] = true;
+                                   "time", i, weir_opdefs[n->op]->name, storage);
+            there[storage] = true;
         }
     }
     weir_mem_free(there);

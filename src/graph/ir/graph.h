@@ -22,24 +22,24 @@
 
 #define WEIR_NONE UINT32_MAX
 
-typedef struct weir_store {
+typedef struct weir_storage {
     size_t      bytes;
     weir_kind   kind;
-    weir_block *block;          /* external: referenced; temporary being recorded: not; else NULL */
+    weir_block *block; /* external: referenced; temporary being recorded: not; else NULL */
     bool        external;
-    bool        made;           /* external: a result of this graph that outlives the recording */
-    uint32_t    values;         /* first value of the list of views of this storage */
-    uint32_t    origin;         /* holds again what that one held; WEIR_NONE: no other's copy */
-    bool        away;           /* external: lives in the spill file; nodes see copies of it */
-    uint64_t    changed;        /* external: dev->changes when a node that overwrites it was */
-    const char *changed_by;     /* recorded last, and that node's operation; NULL: none does */
-} weir_store;
+    bool        made;       /* external: a result of this graph that outlives the recording */
+    uint32_t    values;     /* first value of the list of views of this storage */
+    uint32_t    origin;     /* holds again what that one held; WEIR_NONE: no other's copy */
+    bool        offloaded;  /* external: lives in the spill file; nodes see copies of it */
+    uint64_t    changed;    /* external: dev->changes when a node that overwrites it was */
+    const char *changed_by; /* recorded last, and that node's operation; NULL: none does */
+} weir_storage;
 
 typedef struct weir_value {
     weir_layout layout;
-    int64_t     offset;         /* of element 0, in elements */
-    uint32_t    store;
-    uint32_t    next;           /* next view of the same storage */
+    int64_t     offset; /* of element 0, in elements */
+    uint32_t    storage;
+    uint32_t    next; /* next view of the same storage */
 } weir_value;
 
 typedef struct weir_node {
@@ -47,14 +47,14 @@ typedef struct weir_node {
     weir_phase phase;
     uint8_t    nin, nout;
     bool       dead;
-    uint32_t   region;          /* to be computed again for gradients; 0: not */
-    bool       again;           /* runs a node before it once more: a budget's doing */
-    uint32_t   segment;         /* the second run of a checkpoint it belongs to; 0: none */
+    uint32_t   region;     /* to be computed again for gradients; 0: not */
+    bool       recomputed; /* runs a node before it once more: a budget's doing */
+    uint32_t   segment;    /* the second run of a checkpoint it belongs to; 0: none */
     uint32_t   in[WEIR_EW_MAX_IN];
     uint32_t   out[WEIR_MAX_OUT];
-    void      *attr;            /* owned copy */
+    void      *attr; /* owned copy */
     size_t     attr_bytes;
-    uint64_t   rng;             /* relative to where the run begins */
+    uint64_t   rng; /* relative to where the run begins */
 } weir_node;
 
 typedef enum weir_graph_state {
@@ -65,14 +65,14 @@ struct weir_plan;
 struct weir_session;
 
 struct weir_graph {
-    weir_device     *dev;       /* referenced */
-    struct weir_session *session;       /* of dev */
-    weir_graph_state state;
-    uint64_t         id;
-    uint32_t         depth;     /* scopes open outside it */
-    WEIR_VEC(weir_store) stores;
-    WEIR_VEC(weir_value) values;
-    WEIR_VEC(weir_node) nodes;
+    weir_device            *dev;     /* referenced */
+    struct weir_session    *session; /* of dev */
+    weir_graph_state        state;
+    uint64_t                id;
+    uint32_t                depth; /* scopes open outside it */
+    WEIR_VEC(weir_storage)  storages;
+    WEIR_VEC(weir_value)    values;
+    WEIR_VEC(weir_node)     nodes;
     WEIR_VEC(weir_tensor *) kept;       /* referenced */
     weir_tensor     *left;      /* hollow handles of results that nobody kept; referenced */
     WEIR_VEC(weir_tensor *) parked;     /* handles of its scope while suspended */
@@ -81,35 +81,35 @@ struct weir_graph {
         uint32_t *slot;
         uint32_t  cap, n;
     } externals;
-    weir_spoils       spoils;   /* when recording began or went on */
-    char             *spoilt;   /* the sentence of a failure before it was suspended */
-    weir_status       spoilt_by;
-    bool              backward; /* gradients have been recorded: updates are the last phase now */
-    uint64_t          rng_total;
-    size_t            recorded;         /* nodes recorded */
-    size_t            budget, unbudgeted;   /* total peak allowed (0: any), and without it */
-    uint32_t          lossy;            /* bits of quantised values; 0: nothing is lost */
-    uint32_t          leaving;          /* storages that are away */
-    weir_cache_use    cache;            /* of the budget's plan */
-    const char       *placement;        /* strategy of its plans; NULL: auto */
-    double            began, record_ms, plan_ms;
-    struct weir_plan *plan;
-    struct weir_guide *guide;           /* while steps are measured to plan again */
-    double            measured;         /* seconds of such a step */
-    size_t            replanned;
-    uint64_t          runs;
+    weir_poison_mark    poison_mark;    /* when recording began or went on */
+    char               *poison_message; /* the sentence of a failure before it was suspended */
+    weir_status         poisoned_by;
+    bool                backward; /* gradients have been recorded: updates are the last phase now */
+    uint64_t            rng_total;
+    size_t              recorded;           /* nodes recorded */
+    size_t              budget, unbudgeted; /* total peak allowed (0: any), and without it */
+    uint32_t            lossy;              /* bits of quantised values; 0: nothing is lost */
+    uint32_t            n_offloaded;        /* storages that are away */
+    weir_cache_use      cache;              /* of the budget's plan */
+    const char         *placement;          /* strategy of its plans; NULL: auto */
+    double              began, record_ms, plan_ms;
+    struct weir_plan   *plan;
+    struct weir_replan *replan;   /* while steps are measured to plan again */
+    double              measured; /* seconds of such a step */
+    size_t              replanned;
+    uint64_t            runs;
 };
 
 /* The storage of a block as this recording sees it, WEIR_NONE when memory is short. The block's
  * value is there to stay (weir_evict_fix). */
-uint32_t weir_graph_store_of(weir_graph *g, weir_block *b);
+uint32_t weir_graph_storage_of(weir_graph *g, weir_block *b);
 
 /* The value for a view of a storage: an equal one if there is one. WEIR_NONE when memory is short.
  */
-uint32_t weir_graph_value_of(weir_graph *g, uint32_t store, const weir_layout *l, int64_t offset);
+uint32_t weir_graph_value_of(weir_graph *g, uint32_t storage, const weir_layout *l, int64_t offset);
 
 /* A new temporary storage. */
-uint32_t weir_graph_store_new(weir_graph *g, size_t bytes, weir_kind kind);
+uint32_t weir_graph_storage_new(weir_graph *g, size_t bytes, weir_kind kind);
 
 /* Appends a node with a copy of attr and no operands; NULL when memory is short. */
 weir_node *weir_graph_node_new(weir_graph *g, weir_op op, const void *attr, size_t attr_bytes);
@@ -118,17 +118,17 @@ weir_node *weir_graph_node_new(weir_graph *g, weir_op op, const void *attr, size
  */
 void weir_graph_redirect(weir_graph *g, uint32_t from, uint32_t to, int64_t offset);
 
-static inline uint32_t weir_store_of(const weir_graph *g, uint32_t value)
+static inline uint32_t weir_storage_of(const weir_graph *g, uint32_t value)
 {
-    return g->values.at[value].store;
+    return g->values.at[value].storage;
 }
 
 /* The same elements of the same storage, seen with the same shape. */
 bool weir_view_equal(const weir_graph *g, uint32_t a, uint32_t b);
 
-static inline weir_store *weir_store_at(const weir_graph *g, uint32_t value)
+static inline weir_storage *weir_storage_at(const weir_graph *g, uint32_t value)
 {
-    return &g->stores.at[g->values.at[value].store];
+    return &g->storages.at[g->values.at[value].storage];
 }
 
 /* A node as a call: layouts copied into in/out (room for WEIR_EW_MAX_IN and WEIR_MAX_OUT). */

@@ -17,37 +17,37 @@ typedef struct weir_session {
     weir_ref     ref;               /* the device, and every tape node */
     weir_device *dev;               /* not referenced: the device owns the session */
     WEIR_VEC(weir_tensor *) held;   /* results of all open scopes, innermost last */
-    WEIR_VEC(uint32_t) mark;        /* where each open scope begins in held; the root has none */
-    weir_graph  *recording;         /* NULL: operations run at once */
-    weir_graph  *anonymous;         /* the graph of weir_device_set_buffering, owned */
-    weir_graph  *last_run;          /* for the profile; not owned, cleared when it is freed */
-    weir_step   *step;              /* being computed with the graph off: collects keeps */
-    weir_phase   phase;
-    int          no_grad;           /* > 0: no tape */
-    weir_dtype   autocast;          /* of products: a half, or WEIR_F32: no scope is open */
-    WEIR_VEC(weir_dtype) outer_casts;       /* that of each scope around the innermost one */
-    struct weir_segment *segment;   /* whose first run this is: it notes what it reads, no tape */
-    int          again;             /* > 0: a second run, which updates nothing and reads nothing
+    WEIR_VEC(uint32_t)      mark;   /* where each open scope begins in held; the root has none */
+    weir_graph             *recording; /* NULL: operations run at once */
+    weir_graph             *anonymous; /* the graph of weir_device_set_buffering, owned */
+    weir_graph             *last_run;  /* for the profile; not owned, cleared when it is freed */
+    weir_step              *step;      /* being computed with the graph off: collects keeps */
+    weir_phase              phase;
+    int                     no_grad;     /* > 0: no tape */
+    weir_dtype              autocast;    /* of products: a half, or WEIR_F32: no scope is open */
+    WEIR_VEC(weir_dtype)    outer_casts; /* that of each scope around the innermost one */
+    struct weir_segment    *segment; /* whose first run this is: it notes what it reads, no tape */
+    int                     recompute; /* > 0: a second run, which updates nothing and reads nothing
                                      * that was changed between these dev->changes */
-    uint64_t     frozen_from, frozen_to;
-    const struct weir_tape *going_back;     /* whose gradient is being recorded */
-    uint32_t     replay, replays;   /* the second run being recorded with its gradient (0: none),
+    uint64_t                frozen_from, frozen_to;
+    const struct weir_tape *differentiating; /* whose gradient is being recorded */
+    uint32_t          replay, replays; /* the second run being recorded with its gradient (0: none),
                                      * and how many there were */
-    uint32_t     region, regions;   /* being recorded (0: none); how many there were */
-    int          region_depth;
-    uint64_t     tapes;             /* tape nodes made: their order */
-    uint64_t     visits;            /* traversals of the tape so far */
-    uint64_t     graphs;            /* recordings begun: their identity */
-    struct weir_tape *dying;        /* tape nodes waiting to be freed (no deep recursion) */
-    bool         draining;
-    weir_tensor *freed, *last_freed;        /* handles of graphs that were freed, the oldest first;
+    uint32_t          region, regions; /* being recorded (0: none); how many there were */
+    int               region_depth;
+    uint64_t          tapes;  /* tape nodes made: their order */
+    uint64_t          visits; /* traversals of the tape so far */
+    uint64_t          graphs; /* recordings begun: their identity */
+    struct weir_tape *dying;  /* tape nodes waiting to be freed (no deep recursion) */
+    bool              draining;
+    weir_tensor      *freed, *last_freed; /* handles of graphs that were freed, the oldest first;
                                              * referenced */
-    uint32_t     nfreed;
-    WEIR_VEC(weir_pair) pairs;      /* answer of the last weir_backward; handles borrowed */
-    int          verbosity, skip;   /* of the profile */
-    char         budget[32];        /* of graphs that name none; "": none */
-    int          rule;              /* weir_dtr_rule: what goes first with the graph off */
-    weir_evict  *evict;             /* owned; NULL until a budget is set for the graph off, */
+    uint32_t          nfreed;
+    WEIR_VEC(weir_pair) pairs;           /* answer of the last weir_backward; handles borrowed */
+    int                 verbosity, skip; /* of the profile */
+    char                budget[32];      /* of graphs that name none; "": none */
+    int                 rule;            /* weir_dtr_rule: what goes first with the graph off */
+    weir_evict         *evict;           /* owned; NULL until a budget is set for the graph off, */
     void       (*evict_free)(weir_evict *e);            /* which brings its destructor */
     void       (*close)(struct weir_session *s);        /* what becomes of the graphs when the
                                                          * device closes; NULL: there was none */

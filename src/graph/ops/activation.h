@@ -28,7 +28,7 @@ WEIR_ACTIVATIONS(WEIR_ACTIVATION_GRAD)
 #define DEF_ACOS             BY_INPUT(acos)
 #define DEF_SINH             BY_INPUT(sinh)
 #define DEF_COSH             BY_INPUT(cosh)
-#define DEF_POW              RAISED, .promotes = 3, GRAD(weir_pow_grad_of, 3, 3, 1)
+#define DEF_POW              AUTOCAST_F32, .promotes = 3, GRAD(weir_pow_grad_of, 3, 3, 1)
 #define DEF_POW_GRAD_BASE    PLAIN
 #define DEF_POW_GRAD_EXP     PLAIN
 

@@ -110,9 +110,9 @@ const weir_opdef weir_op_conv2d = {
     .nin_min = 2,
     .nin_max = 3,
     .nout = 1,
-    .reads_in = 3,          /* not the bias */
+    .reads_in = 3, /* not the bias */
     .differentiable = 7,
-    .lowers = 7,
+    .autocast_half = 7,
     .infer = conv2d_infer,
     .grad = conv2d_grad,
     .flops = conv2d_flops,
@@ -248,7 +248,7 @@ const weir_opdef weir_op_conv_transpose2d = {
     .nout = 1,
     .reads_in = 3,
     .differentiable = 3,
-    .lowers = 3,
+    .autocast_half = 3,
     .infer = conv_transpose2d_infer,
     .grad = conv_transpose2d_grad,
     .flops = conv2d_grad_x_flops,
@@ -283,7 +283,7 @@ static weir_tensor *add_bias(weir_tensor *y, weir_tensor *bias)
 {
     char text[2][WEIR_DESC_TEXT];
 
-    bias = weir_lowered(bias, y);
+    bias = weir_autocast_to_half(bias, y);
     if (!y || !bias)
         return y;
 

@@ -215,7 +215,7 @@ static weir_tensor *product(const weir_einsum_terms *t, const weir_labels *inner
 }
 
 /* Operand k with the axes of the result, 1 where it has none of its own. */
-static weir_tensor *spread(const weir_einsum_terms *t, int k)
+static weir_tensor *expand_term(const weir_einsum_terms *t, int k)
 {
     const weir_labels *const out = &t->side[RESULT];
     const weir_labels        own = pick(out, &t->side[k], true);
@@ -241,7 +241,7 @@ static weir_tensor *evaluate(const weir_einsum_terms *given)
 
     const weir_labels shared = pick(&t.side[0], &t.side[1], true);
     const weir_labels inner = pick(&shared, &t.side[RESULT], false);
-    return inner.n > 0 ? product(&t, &inner) : weir_mul(spread(&t, 0), spread(&t, 1));
+    return inner.n > 0 ? product(&t, &inner) : weir_mul(expand_term(&t, 0), expand_term(&t, 1));
 }
 
 /* ---- public functions ---- */

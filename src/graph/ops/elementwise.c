@@ -90,8 +90,8 @@ static weir_status dropout_grad(weir_grad *g)
 {
     weir_tensor *out[WEIR_MAX_OUT] = {NULL};
 
-    WEIR_TRY(weir_record_again(WEIR_OP_DROPOUT, 1, g->dy, g->attr, sizeof(weir_ew_attr), g->rng,
-                               out));
+    WEIR_TRY(
+        weir_record_at_rng(WEIR_OP_DROPOUT, 1, g->dy, g->attr, sizeof(weir_ew_attr), g->rng, out));
     return weir_grad_set(g, 0, out[0]);
 }
 
@@ -205,14 +205,14 @@ enum {
 #define PLAIN     .flags = ROW_FLAGS, .infer = row_infer
 #define RANDOM(f) .flags = ROW_FLAGS | WEIR_RANDOM, .infer = f
 #define PROMOTED  PLAIN, .promotes = 3
-#define RAISED    PLAIN, .raises = ALL_IN
-#define DIVIDING  .flags = ROW_FLAGS | WEIR_DIVIDES, .infer = row_infer, .promotes = 3
+#define AUTOCAST_F32    PLAIN, .autocast_f32 = ALL_IN
+#define PROMOTE_FLOAT  .flags = ROW_FLAGS | WEIR_PROMOTE_FLOAT, .infer = row_infer, .promotes = 3
 
 /* Gradient f for the inputs `to`, from the elements of inputs `in` and of the output if `out`. */
 #define GRAD(f, to, in, out) .grad = f, .differentiable = to, .reads_in = in, .reads_out = out
 
-#define DEF_EXP           RAISED, GRAD(exp_grad, 1, 0, 1)
-#define DEF_LOG           RAISED, GRAD(log_grad, 1, 1, 0)
+#define DEF_EXP           AUTOCAST_F32, GRAD(exp_grad, 1, 0, 1)
+#define DEF_LOG           AUTOCAST_F32, GRAD(log_grad, 1, 1, 0)
 #define DEF_NEG           PLAIN, GRAD(neg_grad, 1, 0, 0)
 #define DEF_SQUARE        PLAIN, GRAD(square_grad, 1, 1, 0)
 #define DEF_SQUARE_GRAD   PLAIN
@@ -220,7 +220,7 @@ enum {
 #define DEF_ADD           PROMOTED, GRAD(add_grad, 3, 0, 0)
 #define DEF_SUB           PROMOTED, GRAD(sub_grad, 3, 0, 0)
 #define DEF_MUL           PROMOTED, GRAD(mul_grad, 3, 3, 0)
-#define DEF_DIV           DIVIDING, GRAD(div_grad, 3, 2, 1)
+#define DEF_DIV           PROMOTE_FLOAT, GRAD(div_grad, 3, 2, 1)
 #define DEF_DIV_FLOOR     PROMOTED, GRAD(steps_grad, 3, 0, 0)
 #define DEF_DIV_TRUNC     DEF_DIV_FLOOR
 #define DEF_REMAINDER     PROMOTED, GRAD(remainder_grad, 3, 3, 0)
@@ -233,17 +233,17 @@ enum {
 #define DEF_NORMAL        RANDOM(draw_infer)
 #define DEF_BERNOULLI     RANDOM(draw_infer)
 #define DEF_NORM_GRAD     PLAIN
-#define DEF_BCE_LOGITS      RAISED, GRAD(bce_logits_grad, 3, 3, 0)
+#define DEF_BCE_LOGITS      AUTOCAST_F32, GRAD(bce_logits_grad, 3, 3, 0)
 #define DEF_BCE_LOGITS_GRAD PLAIN
-#define DEF_BCE             RAISED, GRAD(bce_grad, 3, 3, 0)
+#define DEF_BCE             AUTOCAST_F32, GRAD(bce_grad, 3, 3, 0)
 #define DEF_BCE_GRAD        PLAIN
 #define DEF_BCE_GRAD_TARGET PLAIN
-#define DEF_LN_APPLY        RAISED, GRAD(weir_ln_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
+#define DEF_LN_APPLY        AUTOCAST_F32, GRAD(weir_ln_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
 #define DEF_LN_XHAT         PLAIN
 #define DEF_LN_GRAD_APPLY   PLAIN
-#define DEF_RMS_APPLY       RAISED, GRAD(weir_rms_apply_grad, 1 | 1 << 2, 7, 0)
+#define DEF_RMS_APPLY       AUTOCAST_F32, GRAD(weir_rms_apply_grad, 1 | 1 << 2, 7, 0)
 #define DEF_RMS_GRAD_APPLY  PLAIN
-#define DEF_BN_APPLY      RAISED, GRAD(weir_bn_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
+#define DEF_BN_APPLY      AUTOCAST_F32, GRAD(weir_bn_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
 #define DEF_BN_GRAD_APPLY PLAIN
 
 #include "graph/ops/activation.h"

@@ -250,16 +250,16 @@ static weir_tensor *group_norm(weir_tensor *x, int64_t groups, weir_tensor *scal
 
 weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
 {
-    return weir_lowered(layer_norm(weir_raised(x), scale, bias, eps), x);
+    return weir_autocast_to_half(layer_norm(weir_autocast_to_f32(x), scale, bias, eps), x);
 }
 
 weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
 {
-    return weir_lowered(rms_norm(weir_raised(x), scale, eps), x);
+    return weir_autocast_to_half(rms_norm(weir_autocast_to_f32(x), scale, eps), x);
 }
 
 weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale, weir_tensor *bias,
                              double eps)
 {
-    return weir_lowered(group_norm(weir_raised(x), groups, scale, bias, eps), x);
+    return weir_autocast_to_half(group_norm(weir_autocast_to_f32(x), groups, scale, bias, eps), x);
 }

@@ -73,7 +73,7 @@ const weir_opdef weir_op_cross_entropy = {
     .nin_min = 2,
     .nin_max = 2,
     .nout = 2,
-    .raises = 3,
+    .autocast_f32 = 3,
     .reads_in = 3,
     .reads_out = 2,
     .differentiable = 3,
@@ -110,7 +110,7 @@ const weir_opdef weir_op_cross_entropy_grad = {
 
 /* ---- public functions ---- */
 
-weir_tensor *weir_cross_entropy_but(weir_tensor *logits, weir_tensor *target, int64_t ignored)
+weir_tensor *weir_cross_entropy_ignore(weir_tensor *logits, weir_tensor *target, int64_t ignored)
 {
     const weir_cross_entropy_attr a = {.ignored = ignored};
 
@@ -119,7 +119,7 @@ weir_tensor *weir_cross_entropy_but(weir_tensor *logits, weir_tensor *target, in
 
 weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target)
 {
-    return weir_cross_entropy_but(logits, target, WEIR_IGNORED_CLASS);
+    return weir_cross_entropy_ignore(logits, target, WEIR_IGNORED_CLASS);
 }
 
 /* a and b are of one float type and shape; `an` and `bn` are their names. */
@@ -145,8 +145,8 @@ static bool fit(const char *who, const weir_tensor *a, const char *an, const wei
 
 weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b)
 {
-    a = weir_raised(a);
-    b = weir_raised(b);
+    a = weir_autocast_to_f32(a);
+    b = weir_autocast_to_f32(b);
     if (!fit("mse_loss", a, "a", b, "b"))
         return NULL;
     return weir_dist(a, b, 0, false, 1 / (double)weir_shape_count(&a->layout.desc));
@@ -154,8 +154,8 @@ weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b)
 
 weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target)
 {
-    logits = weir_raised(logits);
-    target = weir_raised(target);
+    logits = weir_autocast_to_f32(logits);
+    target = weir_autocast_to_f32(target);
     if (!fit("bce_logits_loss", logits, "logits", target, "target"))
         return NULL;
     return weir_mean(weir_row2(WEIR_OP_BCE_LOGITS, logits, target), 0, false);
@@ -163,8 +163,8 @@ weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target)
 
 weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target)
 {
-    p = weir_raised(p);
-    target = weir_raised(target);
+    p = weir_autocast_to_f32(p);
+    target = weir_autocast_to_f32(target);
     if (!fit("bce_loss", p, "p", target, "target"))
         return NULL;
     return weir_mean(weir_row2(WEIR_OP_BCE, p, target), 0, false);
@@ -172,8 +172,8 @@ weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target)
 
 weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin)
 {
-    pos = weir_raised(pos);
-    neg = weir_raised(neg);
+    pos = weir_autocast_to_f32(pos);
+    neg = weir_autocast_to_f32(neg);
     if (!fit("ranking_loss", pos, "pos", neg, "neg"))
         return NULL;
     return weir_mean(weir_relu(weir_affine(weir_sub(pos, neg), -1, margin)), 0, false);
@@ -181,8 +181,8 @@ weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin
 
 weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps)
 {
-    a = weir_raised(a);
-    b = weir_raised(b);
+    a = weir_autocast_to_f32(a);
+    b = weir_autocast_to_f32(b);
     if (!fit("cosine_similarity", a, "a", b, "b"))
         return NULL;
 

@@ -81,7 +81,7 @@ const weir_opdef weir_op_matmul = {
     .nout = 1,
     .reads_in = 3,
     .differentiable = 3,
-    .lowers = 3,
+    .autocast_half = 3,
     .infer = matmul_infer,
     .grad = matmul_grad,
     .flops = matmul_flops,
@@ -124,7 +124,7 @@ const weir_opdef weir_op_batch_matmul = {
     .nout = 1,
     .reads_in = 3,
     .differentiable = 3,
-    .lowers = 3,
+    .autocast_half = 3,
     .infer = batch_matmul_infer,
     .grad = matmul_grad,
     .flops = matmul_flops,
@@ -175,9 +175,9 @@ const weir_opdef weir_op_linear = {
     .nin_min = 2,
     .nin_max = 3,
     .nout = 1,
-    .reads_in = 3,          /* not the bias */
+    .reads_in = 3, /* not the bias */
     .differentiable = 7,
-    .lowers = 7,
+    .autocast_half = 7,
     .infer = linear_infer,
     .grad = linear_grad,
     .flops = linear_flops,
@@ -288,7 +288,7 @@ static weir_tensor *add_scaled(weir_tensor *product, weir_tensor *c, double beta
     char      text[2][WEIR_DESC_TEXT];
     weir_desc both;
 
-    c = weir_lowered(c, product);
+    c = weir_autocast_to_half(c, product);
     if (!product || !c)
         return product;
     if (c->layout.desc.dtype != product->layout.desc.dtype)

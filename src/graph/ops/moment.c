@@ -74,7 +74,7 @@ static weir_status dist_grad(weir_grad *g)
         .nout = 1,                                                                                 \
         .reads_in = 3,                                                                             \
         .differentiable = 3,                                                                       \
-        .raises = 3,                                                                               \
+        .autocast_f32 = 3,                                                                         \
         .infer = pair_infer,                                                                       \
         .grad = id##_grad,                                                                         \
         .flops = pair_flops,                                                                       \
@@ -132,7 +132,7 @@ const weir_opdef weir_op_norm1 = {
     .nout = 1,
     .reads_in = 1,
     .differentiable = 1,
-    .raises = 1,
+    .autocast_f32 = 1,
     .infer = norm_infer,
     .grad = norm1_grad,
     .flops = norm_flops,
@@ -156,7 +156,7 @@ const weir_opdef weir_op_norm2 = {
     .reads_in = 1,
     .reads_out = 1,
     .differentiable = 1,
-    .raises = 1,
+    .autocast_f32 = 1,
     .infer = norm_infer,
     .grad = norm2_grad,
     .flops = norm_flops,
@@ -180,7 +180,7 @@ weir_tensor *weir_var(weir_tensor *x, uint32_t dims, int correction, bool keep)
 {
     weir_reduce_attr a;
 
-    x = weir_raised(x);
+    x = weir_autocast_to_f32(x);
     if (!weir_reduce_axes("var", x, dims, keep, &a))
         return NULL;
 

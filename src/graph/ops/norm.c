@@ -49,7 +49,7 @@ const weir_opdef weir_op_bn_stats = {
     .nin_min = 1,
     .nin_max = 1,
     .nout = 3,
-    .raises = 1,
+    .autocast_f32 = 1,
     .infer = bn_stats_infer,
     .flops = bn_stats_flops,
 };
@@ -261,9 +261,14 @@ weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bi
                              const weir_batch_norm_options *options)
 {
     const weir_batch_norm_options o = options ? *options : (weir_batch_norm_options){0};
-    bn_args a = {weir_raised(x), scale, bias, running_mean, running_var,
-                 .eps = o.eps != 0 ? o.eps : 1e-5, .momentum = o.momentum != 0 ? o.momentum : 0.1,
-                 .count = 1};
+    bn_args                       a = {weir_autocast_to_f32(x),
+                                       scale,
+                                       bias,
+                                       running_mean,
+                                       running_var,
+                                       .eps = o.eps != 0 ? o.eps : 1e-5,
+                                       .momentum = o.momentum != 0 ? o.momentum : 0.1,
+                                       .count = 1};
     weir_tensor *y;
 
     if (bn_check(&a) != WEIR_OK)
@@ -280,5 +285,5 @@ weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bi
         y = bn_train(&a);
     else
         y = bn_apply(&a, running_mean, weir_rsqrt(weir_affine(running_var, 1, a.eps)), false);
-    return weir_lowered(y ? weir_reshape_as(y, &whole) : NULL, x);
+    return weir_autocast_to_half(y ? weir_reshape_as(y, &whole) : NULL, x);
 }

@@ -27,8 +27,8 @@ weir_status weir_record_on(weir_device *d, weir_op op, int nin, weir_tensor *con
 
 /* A random call again at position `rng` of an earlier one (dropout's gradient): reserves nothing.
  */
-weir_status weir_record_again(weir_op op, int nin, weir_tensor *const *in, const void *attr,
-                              size_t attr_bytes, uint64_t rng, weir_tensor **out);
+weir_status weir_record_at_rng(weir_op op, int nin, weir_tensor *const *in, const void *attr,
+                               size_t attr_bytes, uint64_t rng, weir_tensor **out);
 
 /* One output, NULL on failure. A NULL among in[] gives NULL and keeps the earlier message. */
 weir_tensor *weir_record1(weir_op op, int nin, weir_tensor *const *in, const void *attr,
@@ -36,8 +36,8 @@ weir_tensor *weir_record1(weir_op op, int nin, weir_tensor *const *in, const voi
 
 /* For functions made of several calls, in mixed precision (weir_autocast_begin): t, a half as f32;
  * t, an f32 in the type of a half `like`. Else t itself. NULL gives NULL. */
-weir_tensor *weir_raised(weir_tensor *t);
-weir_tensor *weir_lowered(weir_tensor *t, const weir_tensor *like);
+weir_tensor *weir_autocast_to_f32(weir_tensor *t);
+weir_tensor *weir_autocast_to_half(weir_tensor *t, const weir_tensor *like);
 
 /* Shorthands for rows: attributes s and t, 0 when a row has none. */
 weir_tensor *weir_row1(weir_op op, weir_tensor *a, double s, double t);

@@ -344,17 +344,17 @@ static weir_tensor *recurrent(net *f, weir_tensor *x, const weir_rnn_options *o,
     f->pass.n = x->layout.desc.dim[1];
 
     const size_t        states = (size_t)f->layers * (size_t)f->ways, steps = (size_t)f->pass.t;
-    weir_tensor **const room = weir_mem_zalloc(2 * states + steps, sizeof *room);
+    weir_tensor **const buffer = weir_mem_zalloc(2 * states + steps, sizeof *buffer);
     weir_device *const  dev = x->dev;
-    if (!room || weir_scope_begin(dev) != WEIR_OK) {
-        weir_mem_free(room);
+    if (!buffer || weir_scope_begin(dev) != WEIR_OK) {
+        weir_mem_free(buffer);
         return NULL;
     }
-    f->hn = room;
-    f->cn = room + states;
-    f->pass.step = room + 2 * states;
+    f->hn = buffer;
+    f->cn = buffer + states;
+    f->pass.step = buffer + 2 * states;
     weir_tensor *y = retold(f, run(f, x, hn, cn), x);
-    weir_mem_free(room);
+    weir_mem_free(buffer);
     y = weir_escape(y);
     if (hn)
         *hn = y ? weir_escape(*hn) : NULL;

@@ -41,7 +41,7 @@ static weir_status slice_grad(weir_grad *g)
 
     for (int i = 0; i < d->ndim; i++)
         a.dim[i] = d->dim[i];
-    return weir_grad_set(g, 0, weir_record1(WEIR_OP_PLACE, 1, g->dy, &a, sizeof a));
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_SLICE_SCATTER, 1, g->dy, &a, sizeof a));
 }
 
 const weir_opdef weir_op_slice = {
@@ -58,7 +58,7 @@ const weir_opdef weir_op_slice = {
 
 /* ---- place ---- */
 
-static weir_status place_infer(weir_call *c)
+static weir_status slice_scatter_infer(weir_call *c)
 {
     const weir_slice_attr *const a = c->attr;
     weir_desc                    d = c->in[0].desc;
@@ -68,7 +68,7 @@ static weir_status place_infer(weir_call *c)
     return weir_out_checked(c, 0, &d);
 }
 
-static weir_status place_grad(weir_grad *g)
+static weir_status slice_scatter_grad(weir_grad *g)
 {
     weir_slice_attr        a = *(const weir_slice_attr *)g->attr;
     const weir_desc *const d = &g->x[0]->layout.desc;
@@ -78,15 +78,15 @@ static weir_status place_grad(weir_grad *g)
     return weir_grad_set(g, 0, weir_record1(WEIR_OP_SLICE, 1, g->dy, &a, sizeof a));
 }
 
-const weir_opdef weir_op_place = {
+const weir_opdef weir_op_slice_scatter = {
     .name = "place",
     .flags = MOVE,
     .nin_min = 1,
     .nin_max = 1,
     .nout = 1,
     .differentiable = 1,
-    .infer = place_infer,
-    .grad = place_grad,
+    .infer = slice_scatter_infer,
+    .grad = slice_scatter_grad,
     .flops = weir_flops_none,
 };
 
@@ -405,7 +405,7 @@ static weir_tensor *pad_constant(weir_tensor *x, const int64_t *before, const in
         a.step[i] = 1;
         a.dim[i] = a.begin[i] + d->dim[i] + (after ? after[i] : 0);
     }
-    return weir_record1(WEIR_OP_PLACE, 1, &x, &a, sizeof a);
+    return weir_record1(WEIR_OP_SLICE_SCATTER, 1, &x, &a, sizeof a);
 }
 
 weir_tensor *weir_pad(weir_tensor *x, const int64_t *before, const int64_t *after,

@@ -51,7 +51,7 @@ static weir_status log_softmax_grad(weir_grad *g)
         .inplace = 1,                                                                              \
         .reads_out = 1,                                                                            \
         .differentiable = 1,                                                                       \
-        .raises = 1,                                                                               \
+        .autocast_f32 = 1,                                                                         \
         .infer = softmax_infer,                                                                    \
         .grad = id##_grad,                                                                         \
         .flops = softmax_flops,                                                                    \

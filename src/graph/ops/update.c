@@ -254,7 +254,7 @@ const weir_opdef weir_op_assign = {
     .nin_max = 2,
     .nout = 0,
     .mutates = 1,
-    .blind = 1,
+    .write_only = 1,
     .infer = assign_infer,
     .flops = weir_flops_none,
 };
@@ -262,7 +262,7 @@ const weir_opdef weir_op_assign = {
 /* ---- public functions ---- */
 
 /* A recorded step without this update is not what was asked for. */
-#define REFUSE(...) weir_spoil(weir_fail(__VA_ARGS__))
+#define REFUSE(...) weir_poison(weir_fail(__VA_ARGS__))
 
 weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *momentum_buffer,
                             weir_tensor *lr, const weir_sgd_options *options)
@@ -272,13 +272,14 @@ weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *
                                 .dampening = o.dampening, .nesterov = o.nesterov};
 
     if (!param || !grad || !lr)
-        return weir_spoil(weir_fail_null("weir_sgd_update",
-                                         !param ? "param" : !grad ? "grad" : "lr"));
+        return weir_poison(weir_fail_null("weir_sgd_update", !param  ? "param"
+                                                             : !grad ? "grad"
+                                                                     : "lr"));
     const weir_desc rate = weir_tensor_desc(lr);
     const bool      numbers = rate.ndim == 1 && rate.dim[0] > 1;
     const bool      buffered = numbers ? momentum_buffer != NULL : o.momentum != 0;
     if (buffered && !momentum_buffer)
-        return weir_spoil(weir_fail_null("weir_sgd_update", "momentum_buffer"));
+        return weir_poison(weir_fail_null("weir_sgd_update", "momentum_buffer"));
     if (!(o.momentum >= 0) || (!numbers && o.nesterov && (o.momentum == 0 || o.dampening != 0)))
         return REFUSE(WEIR_ERR_INVALID, "sgd_update: momentum %g and dampening %g make no sense"
                       "%s", o.momentum, o.dampening,
@@ -408,6 +409,6 @@ weir_status weir_reset(weir_tensor *t, double value)
 weir_status weir_assign(weir_tensor *to, weir_tensor *from)
 {
     if (!to || !from)
-        return weir_spoil(weir_fail_null("weir_assign", to ? "from" : "to"));
+        return weir_poison(weir_fail_null("weir_assign", to ? "from" : "to"));
     return weir_record(WEIR_OP_ASSIGN, 2, (weir_tensor *[]){to, from}, NULL, 0, NULL);
 }

@@ -56,14 +56,14 @@ static inline weir_status weir_window_places(const weir_call *c, const weir_wind
                                              const int64_t *image, int64_t *out)
 {
     for (int k = 0; k < 2; k++) {
-        const int64_t room = image[k] + v->pad[k] + v->pad_end[k];
+        const int64_t extent = image[k] + v->pad[k] + v->pad_end[k];
         const int64_t span = v->dilation[k] * (v->kernel[k] - 1) + 1;
-        if (span > room)
+        if (span > extent)
             return weir_call_fail(WEIR_ERR_SHAPE, c, "a window of %s %lld does not fit into %lld + "
                                   "%lld + %lld of padding", k == 0 ? "height" : "width",
                                   (long long)span, (long long)image[k], (long long)v->pad[k],
                                   (long long)v->pad_end[k]);
-        out[k] = (room - span) / v->stride[k] + 1;
+        out[k] = (extent - span) / v->stride[k] + 1;
     }
     return WEIR_OK;
 }

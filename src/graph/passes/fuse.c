@@ -36,7 +36,7 @@ static bool can_wait(const weir_fuser *f, const weir_group *a, const weir_group 
                      uint32_t last)
 {
     const weir_node *n = &f->g->nodes.at[m];
-    const uint32_t   out = weir_store_of(f->g, n->out[0]);
+    const uint32_t   out = weir_storage_of(f->g, n->out[0]);
 
     for (uint32_t r = f->reader_first[out]; r < f->reader_first[out + 1]; r++) {
         const uint32_t k = f->reader[r];
@@ -44,7 +44,7 @@ static bool can_wait(const weir_fuser *f, const weir_group *a, const weir_group 
             return false;
     }
     for (int k = 0; k < n->nin; k++) {
-        const uint32_t s = weir_store_of(f->g, n->in[k]);
+        const uint32_t s = weir_storage_of(f->g, n->in[k]);
         for (uint32_t w = f->writer_first[s]; w < f->writer_first[s + 1]; w++)
             if (f->writer[w] > m && f->writer[w] < last)
                 return false;
@@ -62,7 +62,7 @@ static bool views_plain(const weir_fuser *f, const weir_group *a, const weir_gro
         for (uint32_t i = 0; i < both[side]->n; i++) {
             const weir_node *m = &f->g->nodes.at[both[side]->member[i]];
             for (int k = 0; k < m->nin; k++) {
-                const uint32_t s = weir_store_of(f->g, m->in[k]);
+                const uint32_t s = weir_storage_of(f->g, m->in[k]);
                 if (weir_group_makes(f, a, b, s) &&
                     !weir_view_equal(f->g, m->in[k], f->g->nodes.at[f->maker[s]].out[0]))
                     return false;
@@ -79,26 +79,26 @@ static size_t kept_longer(const weir_fuser *f, const weir_group *a, const weir_g
     uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
     size_t   bytes = 0;
 
-    const uint32_t n = weir_group_inputs(f, a, &weir_group_nobody, in);
+    const uint32_t n = weir_group_inputs(f, a, &weir_group_empty, in);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t s = weir_store_of(f->g, in[i]);
-        bool           first = !f->g->stores.at[s].external && !weir_group_makes(f, a, b, s);
+        const uint32_t s = weir_storage_of(f->g, in[i]);
+        bool           first = !f->g->storages.at[s].external && !weir_group_makes(f, a, b, s);
         for (uint32_t j = 0; j < i && first; j++)
-            first = weir_store_of(f->g, in[j]) != s;
+            first = weir_storage_of(f->g, in[j]) != s;
         if (first && f->reader[f->reader_first[s + 1] - 1] < last)
-            bytes += f->g->stores.at[s].bytes;
+            bytes += f->g->storages.at[s].bytes;
     }
     return bytes;
 }
 
 /* Results of `a` that the merged group passes along in cache only, in bytes. */
-static size_t not_stored(const weir_fuser *f, const weir_group *a, const weir_group *b)
+static size_t fused_away(const weir_fuser *f, const weir_group *a, const weir_group *b)
 {
     size_t bytes = 0;
 
     for (uint32_t i = 0; i < a->n; i++)
         if (!weir_group_gives(f, a, b, a->member[i]) && weir_group_gives(f, a, a, a->member[i]))
-            bytes += weir_store_at(f->g, f->g->nodes.at[a->member[i]].out[0])->bytes;
+            bytes += weir_storage_at(f->g, f->g->nodes.at[a->member[i]].out[0])->bytes;
     return bytes;
 }
 
@@ -108,7 +108,7 @@ static bool hoards(const weir_fuser *f, const weir_group *early, const weir_grou
 {
     if (weir_group_between(early, late) == 0)
         return false;
-    const size_t saved = not_stored(f, early, late);
+    const size_t saved = fused_away(f, early, late);
     return kept_longer(f, early, late, late->last) > saved + saved / 16;
 }
 
@@ -152,7 +152,7 @@ static void join_producers(weir_fuser *f, uint32_t i)
     const weir_layout *shape = &g->values.at[n->out[0]].layout;
 
     for (int k = 0; k < n->nin; k++) {
-        const uint32_t p = f->maker[weir_store_of(g, n->in[k])];
+        const uint32_t p = f->maker[weir_storage_of(g, n->in[k])];
         if (p == WEIR_NONE || f->group_of[p] == WEIR_NONE || f->group_of[p] == f->group_of[i])
             continue;
         const weir_layout *made = &g->values.at[g->nodes.at[p].out[0]].layout;
@@ -172,7 +172,7 @@ static int64_t operand_of(const weir_fuser *f, const weir_group *a, const uint32
     for (uint32_t j = 0; j < nin; j++)
         if (weir_view_equal(f->g, in[j], value))
             return j;
-    const uint32_t m = f->maker[weir_store_of(f->g, value)];
+    const uint32_t m = f->maker[weir_storage_of(f->g, value)];
     uint32_t       step = 0;
     for (uint32_t j = 0; a->member[j] != m; j++)
         step += !weir_cast_rounds(f->g, &f->g->nodes.at[a->member[j]]);
@@ -206,7 +206,7 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
 
     if (!p)
         return WEIR_ERR_NOMEM;
-    const uint32_t nin = weir_group_inputs(f, a, &weir_group_nobody, in);
+    const uint32_t nin = weir_group_inputs(f, a, &weir_group_empty, in);
     p->type = step_type(g, &g->nodes.at[a->last]);
     p->nin = nin;
     memcpy(fused.in, in, nin * sizeof *in);
@@ -219,7 +219,7 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
         if (!cast)
             p->step[p->nstep++] = step_of(f, a, in, nin, n);
         const bool       last = i + 1 == a->n && fused.nout == 0;
-        if (last || weir_group_gives(f, a, &weir_group_nobody, a->member[i])) {
+        if (last || weir_group_gives(f, a, &weir_group_empty, a->member[i])) {
             p->out[p->nout++] = cast ? operand_of(f, a, in, nin, n->in[0]) - nin : p->nstep - 1;
             fused.out[fused.nout++] = n->out[0];
         }
@@ -239,7 +239,7 @@ weir_status weir_pass_fuse(weir_graph *g)
 
     f.group_of = weir_mem_alloc((g->nodes.n + 1) * sizeof *f.group_of);
     f.groups = weir_mem_zalloc(g->nodes.n + 1, sizeof *f.groups);
-    f.late = weir_mem_zalloc(g->stores.n + 1, sizeof *f.late);
+    f.late = weir_mem_zalloc(g->storages.n + 1, sizeof *f.late);
     if (!f.group_of || !f.groups || !f.late || !weir_fuser_index(&f)) {
         weir_fuser_free(&f);
         return WEIR_ERR_NOMEM;

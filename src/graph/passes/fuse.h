@@ -33,7 +33,7 @@ bool weir_fuser_index(weir_fuser *f);
 void weir_fuser_free(weir_fuser *f);
 
 /* A group without members; one with a single one. */
-extern const weir_group weir_group_nobody;
+extern const weir_group weir_group_empty;
 weir_group weir_group_alone(uint32_t node);
 
 /* The members of both, oldest first. */
@@ -43,7 +43,7 @@ bool weir_group_has(const weir_group *a, uint32_t node);
 
 /* Does a member of `a` or `b` make this storage? */
 bool weir_group_makes(const weir_fuser *f, const weir_group *a, const weir_group *b,
-                      uint32_t store);
+                      uint32_t storage);
 
 /* Is the result of node m, of one of the two, read or kept by others? */
 bool weir_group_gives(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t m);

@@ -23,10 +23,10 @@ bool weir_cast_rounds(const weir_graph *g, const weir_node *n)
 
 /* ---- the memory that is held while a group runs ---- */
 
-static bool reads(const weir_node *n, const weir_graph *g, uint32_t store)
+static bool reads(const weir_node *n, const weir_graph *g, uint32_t storage)
 {
     for (int k = 0; k < n->nin && !n->dead; k++)
-        if (weir_store_of(g, n->in[k]) == store)
+        if (weir_storage_of(g, n->in[k]) == storage)
             return true;
     return false;
 }
@@ -37,13 +37,13 @@ static uint32_t place_of(const weir_fuser *f, uint32_t node)
 }
 
 /* The last place at which a storage is read, where `run` stands at `at`. */
-static uint32_t last_use(const weir_fuser *f, uint32_t store, const weir_group *run, uint32_t at)
+static uint32_t last_use(const weir_fuser *f, uint32_t storage, const weir_group *run, uint32_t at)
 {
-    uint32_t last = f->late[store];
+    uint32_t last = f->late[storage];
 
-    for (uint32_t r = f->reader_first[store]; r < f->reader_first[store + 1]; r++) {
+    for (uint32_t r = f->reader_first[storage]; r < f->reader_first[storage + 1]; r++) {
         const uint32_t k = f->reader[r], place = weir_group_has(run, k) ? at : place_of(f, k);
-        if (place > last && reads(&f->g->nodes.at[k], f->g, store))
+        if (place > last && reads(&f->g->nodes.at[k], f->g, storage))
             last = place;
     }
     return last;
@@ -53,29 +53,29 @@ static uint32_t last_use(const weir_fuser *f, uint32_t store, const weir_group *
 static bool takes_over(const weir_fuser *f, const weir_group *run, uint32_t at, uint32_t in,
                        uint32_t out)
 {
-    const weir_value *x = &f->g->values.at[in], *y = &f->g->values.at[out];
-    const weir_store *from = &f->g->stores.at[x->store], *to = &f->g->stores.at[y->store];
+    const weir_value   *x = &f->g->values.at[in], *y = &f->g->values.at[out];
+    const weir_storage *from = &f->g->storages.at[x->storage], *to = &f->g->storages.at[y->storage];
 
     return !from->external && !to->external && from->bytes == to->bytes && x->offset == 0 &&
            weir_desc_equal(&x->layout.desc, &y->layout.desc) && weir_shape_is_dense(&x->layout) &&
-           !weir_group_makes(f, run, &weir_group_nobody, x->store) &&
-           last_use(f, x->store, run, at) <= at;
+           !weir_group_makes(f, run, &weir_group_empty, x->storage) &&
+           last_use(f, x->storage, run, at) <= at;
 }
 
 /* Bytes of results that take over what dies at `at`. */
 static size_t taken_over(const weir_fuser *f, const weir_group *run, uint32_t at)
 {
     uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
-    uint32_t n = weir_group_inputs(f, run, &weir_group_nobody, in);
+    uint32_t n = weir_group_inputs(f, run, &weir_group_empty, in);
     size_t   bytes = 0;
 
     for (uint32_t i = 0; i < run->n; i++) {
         const uint32_t out = f->g->nodes.at[run->member[i]].out[0];
-        uint32_t       k = weir_group_gives(f, run, &weir_group_nobody, run->member[i]) ? 0 : n;
+        uint32_t       k = weir_group_gives(f, run, &weir_group_empty, run->member[i]) ? 0 : n;
         while (k < n && !takes_over(f, run, at, in[k], out))
             k++;
         if (k < n) {
-            bytes += weir_store_at(f->g, out)->bytes;
+            bytes += weir_storage_at(f->g, out)->bytes;
             in[k] = in[--n];
         }
     }
@@ -84,20 +84,20 @@ static size_t taken_over(const weir_fuser *f, const weir_group *run, uint32_t at
 
 /* Of a storage that a member of `run` or of another group reads or makes: its bytes if it is held
  * while `run` runs at `at`. */
-static size_t held_of(const weir_fuser *f, uint32_t store, const weir_group *run, uint32_t at)
+static size_t held_of(const weir_fuser *f, uint32_t storage, const weir_group *run, uint32_t at)
 {
-    const uint32_t m = f->maker[store];
+    const uint32_t m = f->maker[storage];
     bool           held = false;
 
-    if (f->g->stores.at[store].external || m == WEIR_NONE)
+    if (f->g->storages.at[storage].external || m == WEIR_NONE)
         return 0;
     for (uint32_t i = 0; i < run->n && !held; i++)
-        held = reads(&f->g->nodes.at[run->member[i]], f->g, store);
+        held = reads(&f->g->nodes.at[run->member[i]], f->g, storage);
     if (weir_group_has(run, m))
-        held = weir_group_gives(f, run, &weir_group_nobody, m);
+        held = weir_group_gives(f, run, &weir_group_empty, m);
     else
-        held = held || (place_of(f, m) < at && last_use(f, store, run, at) >= at);
-    return held ? f->g->stores.at[store].bytes : 0;
+        held = held || (place_of(f, m) < at && last_use(f, storage, run, at) >= at);
+    return held ? f->g->storages.at[storage].bytes : 0;
 }
 
 /* Bytes of what members of `a` and `b` read and make that are held while `run` runs at `at`: one of
@@ -113,7 +113,7 @@ static size_t held(const weir_fuser *f, const weir_group *run, uint32_t at, cons
         for (uint32_t i = 0; i < both[side]->n; i++) {
             const weir_node *m = &f->g->nodes.at[both[side]->member[i]];
             for (int k = 0; k <= m->nin; k++) {
-                const uint32_t s = weir_store_of(f->g, k < m->nin ? m->in[k] : m->out[0]);
+                const uint32_t s = weir_storage_of(f->g, k < m->nin ? m->in[k] : m->out[0]);
                 uint32_t       j = 0;
                 while (j < n && seen[j] != s)
                     j++;
@@ -169,7 +169,7 @@ static uint32_t see_through(weir_graph *g, const weir_node *cast, uint32_t v)
     if (weir_view_equal(g, v, cast->out[0]))
         return cast->in[0];
     view.layout.desc.dtype = from.layout.desc.dtype;
-    return weir_graph_value_of(g, from.store, &view.layout,
+    return weir_graph_value_of(g, from.storage, &view.layout,
                                view.offset - made.offset + from.offset);
 }
 
@@ -177,7 +177,7 @@ static uint32_t see_through(weir_graph *g, const weir_node *cast, uint32_t v)
 static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     const weir_node *c = &f->g->nodes.at[cast];
-    const uint32_t   from = weir_store_of(f->g, c->in[0]), made = weir_store_of(f->g, c->out[0]);
+    const uint32_t from = weir_storage_of(f->g, c->in[0]), made = weir_storage_of(f->g, c->out[0]);
 
     for (uint32_t w = f->writer_first[from]; w < f->writer_first[from + 1]; w++)
         if (f->writer[w] > cast && f->writer[w] < a->last)
@@ -185,7 +185,7 @@ static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
     for (uint32_t i = 0; i < a->n; i++) {
         const weir_node *m = &f->g->nodes.at[a->member[i]];
         for (int k = 0; k < m->nin; k++)
-            if (weir_store_of(f->g, m->in[k]) == made &&
+            if (weir_storage_of(f->g, m->in[k]) == made &&
                 (weir_cast_rounds(f->g, m) || !seen_through(f->g, c, m->in[k])))
                 return false;
     }
@@ -197,12 +197,12 @@ static weir_status read_half(weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     weir_graph     *g = f->g;
     const weir_node c = g->nodes.at[cast];
-    const uint32_t  made = weir_store_of(g, c.out[0]);
+    const uint32_t  made = weir_storage_of(g, c.out[0]);
 
     for (uint32_t i = 0; i < a->n; i++)
         for (int k = 0; k < g->nodes.at[a->member[i]].nin; k++) {
             const uint32_t v = g->nodes.at[a->member[i]].in[k];
-            if (weir_store_of(g, v) != made)
+            if (weir_storage_of(g, v) != made)
                 continue;
             const uint32_t half = see_through(g, &c, v);
             if (half == WEIR_NONE)
@@ -219,7 +219,7 @@ static bool next_to(const weir_fuser *f, uint32_t cast, const weir_group *a)
         const weir_node *n = &f->g->nodes.at[i];
         bool             ours = n->dead || weir_group_has(a, i);
         for (uint32_t m = 0; m < a->n && !ours && weir_cast_widens(f->g, n); m++)
-            ours = reads(&f->g->nodes.at[a->member[m]], f->g, weir_store_of(f->g, n->out[0]));
+            ours = reads(&f->g->nodes.at[a->member[m]], f->g, weir_storage_of(f->g, n->out[0]));
         if (!ours)
             return false;
     }
@@ -240,7 +240,7 @@ static size_t held_apart(const weir_fuser *f, uint32_t cast, const weir_group *a
 static weir_status try_half(weir_fuser *f, uint32_t cast, weir_group *a, bool *done)
 {
     const weir_group c = weir_group_alone(cast);
-    const uint32_t   from = weir_store_of(f->g, f->g->nodes.at[cast].in[0]);
+    const uint32_t   from = weir_storage_of(f->g, f->g->nodes.at[cast].in[0]);
     const size_t     before = held_apart(f, cast, a);
     const uint32_t   late = f->late[from];
     uint32_t         in[WEIR_EW_MAX_STEPS][WEIR_EW_MAX_IN];
@@ -261,13 +261,13 @@ static weir_status try_half(weir_fuser *f, uint32_t cast, weir_group *a, bool *d
 }
 
 /* The last group before `place` that reads the storage; NULL: none. */
-static weir_group *reader_before(const weir_fuser *f, uint32_t store, uint32_t place)
+static weir_group *reader_before(const weir_fuser *f, uint32_t storage, uint32_t place)
 {
     weir_group *last = NULL;
 
-    for (uint32_t r = f->reader_first[store]; r < f->reader_first[store + 1]; r++) {
+    for (uint32_t r = f->reader_first[storage]; r < f->reader_first[storage + 1]; r++) {
         const uint32_t k = f->reader[r];
-        if (f->group_of[k] == WEIR_NONE || !reads(&f->g->nodes.at[k], f->g, store))
+        if (f->group_of[k] == WEIR_NONE || !reads(&f->g->nodes.at[k], f->g, storage))
             continue;
         weir_group *const a = &f->groups[f->group_of[k]];
         if (a->last < place && (!last || a->last > last->last))
@@ -278,33 +278,33 @@ static weir_group *reader_before(const weir_fuser *f, uint32_t store, uint32_t p
 
 static bool all_can_widen(const weir_fuser *f, uint32_t cast)
 {
-    const uint32_t made = weir_store_of(f->g, f->g->nodes.at[cast].out[0]);
+    const uint32_t made = weir_storage_of(f->g, f->g->nodes.at[cast].out[0]);
 
     for (uint32_t r = f->reader_first[made]; r < f->reader_first[made + 1]; r++) {
         const uint32_t a = f->group_of[f->reader[r]];
         if (a == WEIR_NONE || !can_widen(f, cast, &f->groups[a]))
             return false;
     }
-    return !f->g->stores.at[made].external;
+    return !f->g->storages.at[made].external;
 }
 
 /* Is the half there as long as what the cast makes will be if the group no longer reads that? */
 static bool outlives(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
-    const uint32_t from = weir_store_of(f->g, f->g->nodes.at[cast].in[0]);
-    const uint32_t made = weir_store_of(f->g, f->g->nodes.at[cast].out[0]);
+    const uint32_t from = weir_storage_of(f->g, f->g->nodes.at[cast].in[0]);
+    const uint32_t made = weir_storage_of(f->g, f->g->nodes.at[cast].out[0]);
     uint32_t       until = last_use(f, made, a, 0);
 
-    if (f->g->stores.at[made].external || until > a->last)
+    if (f->g->storages.at[made].external || until > a->last)
         until = a->last;
-    return f->g->stores.at[from].external || last_use(f, from, &weir_group_nobody, 0) >= until;
+    return f->g->storages.at[from].external || last_use(f, from, &weir_group_empty, 0) >= until;
 }
 
 /* Groups read what a cast widens in place of its result, the last one first: as the result then
  * dies earlier, only the first of them can need more memory. */
 weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast)
 {
-    const uint32_t made = weir_store_of(f->g, f->g->nodes.at[cast].out[0]);
+    const uint32_t made = weir_storage_of(f->g, f->g->nodes.at[cast].out[0]);
     bool           all = all_can_widen(f, cast);
 
     for (weir_group *a = reader_before(f, made, WEIR_NONE); a;

@@ -4,7 +4,7 @@
 #include "core/mem.h"
 #include "graph/passes/fuse.h"
 
-const weir_group weir_group_nobody = {0};
+const weir_group weir_group_empty = {0};
 
 /* Turns counts in first[1..n] into offsets. */
 static void offsets(uint32_t *first, uint32_t n)
@@ -20,19 +20,19 @@ bool weir_fuser_index(weir_fuser *f)
 
     for (uint32_t i = 0; i < g->nodes.n; i++)
         reads += g->nodes.at[i].nin;
-    f->maker = weir_mem_alloc((g->stores.n + 1) * sizeof *f->maker);
-    f->reader_first = weir_mem_zalloc(g->stores.n + 2, sizeof *f->reader_first);
-    f->writer_first = weir_mem_zalloc(g->stores.n + 2, sizeof *f->writer_first);
+    f->maker = weir_mem_alloc((g->storages.n + 1) * sizeof *f->maker);
+    f->reader_first = weir_mem_zalloc(g->storages.n + 2, sizeof *f->reader_first);
+    f->writer_first = weir_mem_zalloc(g->storages.n + 2, sizeof *f->writer_first);
     f->reader = weir_mem_alloc((reads + 1) * sizeof *f->reader);
     f->writer = weir_mem_alloc((reads + 1) * sizeof *f->writer);
     if (!f->maker || !f->reader_first || !f->writer_first || !f->reader || !f->writer)
         return false;
-    memset(f->maker, 0xff, (g->stores.n + 1) * sizeof *f->maker);
+    memset(f->maker, 0xff, (g->storages.n + 1) * sizeof *f->maker);
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < g->nodes.n; i++) {
             const weir_node *n = &g->nodes.at[i];
             for (int k = 0; k < n->nin; k++) {
-                const uint32_t s = weir_store_of(g, n->in[k]);
+                const uint32_t s = weir_storage_of(g, n->in[k]);
                 const bool     writes = weir_opdefs[n->op]->mutates >> k & 1;
                 if (pass == 0) {
                     f->reader_first[s + 2]++;
@@ -44,11 +44,11 @@ bool weir_fuser_index(weir_fuser *f)
                 }
             }
             for (int k = 0; k < n->nout; k++)
-                f->maker[weir_store_of(g, n->out[k])] = i;
+                f->maker[weir_storage_of(g, n->out[k])] = i;
         }
         if (pass == 0) {
-            offsets(f->reader_first, g->stores.n + 1);
-            offsets(f->writer_first, g->stores.n + 1);
+            offsets(f->reader_first, g->storages.n + 1);
+            offsets(f->writer_first, g->storages.n + 1);
         }
     }
     return true;
@@ -93,17 +93,17 @@ bool weir_group_has(const weir_group *a, uint32_t node)
 }
 
 bool weir_group_makes(const weir_fuser *f, const weir_group *a, const weir_group *b,
-                      uint32_t store)
+                      uint32_t storage)
 {
-    const uint32_t m = f->maker[store];
+    const uint32_t m = f->maker[storage];
     return m != WEIR_NONE && (weir_group_has(a, m) || weir_group_has(b, m));
 }
 
 bool weir_group_gives(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t m)
 {
-    const uint32_t out = weir_store_of(f->g, f->g->nodes.at[m].out[0]);
+    const uint32_t out = weir_storage_of(f->g, f->g->nodes.at[m].out[0]);
 
-    if (f->g->stores.at[out].external)
+    if (f->g->storages.at[out].external)
         return true;
     for (uint32_t r = f->reader_first[out]; r < f->reader_first[out + 1]; r++)
         if (!weir_group_has(a, f->reader[r]) && !weir_group_has(b, f->reader[r]))
@@ -124,7 +124,7 @@ uint32_t weir_group_inputs(const weir_fuser *f, const weir_group *a, const weir_
                 uint32_t j = 0;
                 while (j < n && !weir_view_equal(f->g, in[j], m->in[k]))
                     j++;
-                if (j == n && !weir_group_makes(f, a, b, weir_store_of(f->g, m->in[k])))
+                if (j == n && !weir_group_makes(f, a, b, weir_storage_of(f->g, m->in[k])))
                     in[n++] = m->in[k];
             }
         }

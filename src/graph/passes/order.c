@@ -30,8 +30,8 @@ static bool note_segment(weir_order *w, const weir_node *n, uint32_t i)
 
 static bool make(weir_order *w, const weir_graph *g, uint32_t value)
 {
-    const weir_store *s = weir_store_at(g, value);
-    return weir_dep_make(&w->list, weir_store_of(g, value), s->external ? 0 : s->bytes);
+    const weir_storage *s = weir_storage_at(g, value);
+    return weir_dep_make(&w->list, weir_storage_of(g, value), s->external ? 0 : s->bytes);
 }
 
 static bool note_node(weir_order *w, const weir_graph *g, uint32_t i)
@@ -46,10 +46,10 @@ static bool note_node(weir_order *w, const weir_graph *g, uint32_t i)
     }
     ok = ok && note_segment(w, n, i);
     for (int k = 0; k < n->nin && ok; k++)
-        ok = weir_dep_read(&w->list, weir_store_of(g, n->in[k]));
+        ok = weir_dep_read(&w->list, weir_storage_of(g, n->in[k]));
     for (int k = 0; k < n->nin && ok; k++)
         if (mutates >> k & 1)
-            ok = weir_dep_write(&w->list, weir_store_of(g, n->in[k]));
+            ok = weir_dep_write(&w->list, weir_storage_of(g, n->in[k]));
     for (int k = 0; k < n->nout && ok; k++)
         ok = make(w, g, n->out[k]);
     return ok;
@@ -57,7 +57,7 @@ static bool note_node(weir_order *w, const weir_graph *g, uint32_t i)
 
 static bool note_all(weir_order *w, const weir_graph *g)
 {
-    bool ok = weir_dep_begin(&w->list, g->stores.n);
+    bool ok = weir_dep_begin(&w->list, g->storages.n);
 
     for (uint32_t i = 0; i < g->nodes.n && ok; i++)
         ok = note_node(w, g, i);

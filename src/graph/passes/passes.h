@@ -13,8 +13,8 @@ weir_status weir_pass_fold(weir_graph *g);
 weir_status weir_pass_copies(weir_graph *g);
 weir_status weir_pass_cse(weir_graph *g);
 weir_status weir_pass_dce(weir_graph *g);
-weir_status weir_pass_mask(weir_graph *g);
-weir_status weir_pass_recast(weir_graph *g);
+weir_status weir_pass_relu_sign_bits(weir_graph *g);
+weir_status weir_pass_remat_cast(weir_graph *g);
 weir_status weir_pass_fuse(weir_graph *g);
 weir_status weir_pass_order(weir_graph *g);
 

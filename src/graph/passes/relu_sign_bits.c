@@ -11,41 +11,41 @@
 #include "core/status.h"
 #include "graph/passes/passes.h"
 
-#define MASK_MIN_BYTES ((size_t)1 << 20)
+#define SIGN_BITS_MIN_BYTES ((size_t)1 << 20)
 
-typedef struct weir_mask_use {
+typedef struct weir_sign_use {
     uint32_t producer;
     bool     gradient;      /* a RELU_GRAD reads it as y */
     bool     other;         /* something else in the backward reads it */
-} weir_mask_use;
+} weir_sign_use;
 
-static void note_uses(const weir_graph *g, weir_mask_use *use)
+static void note_uses(const weir_graph *g, weir_sign_use *use)
 {
-    for (uint32_t i = 0; i < g->stores.n; i++)
+    for (uint32_t i = 0; i < g->storages.n; i++)
         use[i].producer = WEIR_NONE;
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *n = &g->nodes.at[i];
         for (int k = 0; k < n->nin; k++) {
-            weir_mask_use *u = &use[weir_store_of(g, n->in[k])];
+            weir_sign_use *u = &use[weir_storage_of(g, n->in[k])];
             if (n->op == WEIR_OP_RELU_GRAD && k == 1 && n->in[0] != n->in[1])
                 u->gradient = true;
             else if (n->phase != WEIR_FORWARD)
                 u->other = true;
         }
         for (int k = 0; k < n->nout; k++)
-            use[weir_store_of(g, n->out[k])].producer = i;
+            use[weir_storage_of(g, n->out[k])].producer = i;
     }
 }
 
-static bool worth(const weir_graph *g, uint32_t store, const weir_mask_use *u)
+static bool worth(const weir_graph *g, uint32_t storage, const weir_sign_use *u)
 {
-    const weir_store *s = &g->stores.at[store];
+    const weir_storage *s = &g->storages.at[storage];
 
-    if (s->external || s->bytes < MASK_MIN_BYTES || !u->gradient || u->other ||
+    if (s->external || s->bytes < SIGN_BITS_MIN_BYTES || !u->gradient || u->other ||
         u->producer == WEIR_NONE)
         return false;
     const weir_node *n = &g->nodes.at[u->producer];
-    return n->phase == WEIR_FORWARD && weir_store_of(g, n->out[0]) == store &&
+    return n->phase == WEIR_FORWARD && weir_storage_of(g, n->out[0]) == storage &&
            weir_is_float(g->values.at[n->out[0]].layout.desc.dtype);
 }
 
@@ -55,11 +55,11 @@ static weir_status append_pack(weir_graph *g, uint32_t y, uint32_t *bits)
     const weir_layout l = g->values.at[y].layout;
     const weir_layout packed = {.desc = weir_1d(WEIR_U8, (weir_shape_count(&l.desc) + 7) / 8),
                                 .stride = {1}};
-    const uint32_t store = weir_graph_store_new(g, weir_shape_bytes(&packed.desc),
-                                                WEIR_KIND_ACTIVATION);
-    if (store == WEIR_NONE)
+    const uint32_t    storage =
+        weir_graph_storage_new(g, weir_shape_bytes(&packed.desc), WEIR_KIND_ACTIVATION);
+    if (storage == WEIR_NONE)
         return WEIR_ERR_NOMEM;
-    *bits = weir_graph_value_of(g, store, &packed, 0);
+    *bits = weir_graph_value_of(g, storage, &packed, 0);
     weir_node *n = *bits == WEIR_NONE ? NULL : weir_graph_node_new(g, WEIR_OP_SIGN_PACK, NULL, 0);
     if (!n)
         return WEIR_ERR_NOMEM;
@@ -74,12 +74,12 @@ static weir_status append_pack(weir_graph *g, uint32_t y, uint32_t *bits)
  * value exactly as it was made can do so. */
 static weir_status pack(weir_graph *g, uint32_t producer, uint32_t y)
 {
-    const uint32_t store = weir_store_of(g, y);
+    const uint32_t storage = weir_storage_of(g, y);
     uint32_t       bits;
 
     for (uint32_t i = 0; i < g->nodes.n; i++)
         if (g->nodes.at[i].op == WEIR_OP_RELU_GRAD &&
-            weir_store_of(g, g->nodes.at[i].in[1]) == store &&
+            weir_storage_of(g, g->nodes.at[i].in[1]) == storage &&
             (g->nodes.at[i].in[1] != y ||
              !weir_shape_is_dense(&g->values.at[g->nodes.at[i].in[0]].layout)))
             return WEIR_OK;
@@ -102,21 +102,21 @@ static weir_status pack(weir_graph *g, uint32_t producer, uint32_t y)
     return WEIR_OK;
 }
 
-weir_status weir_pass_mask(weir_graph *g)
+weir_status weir_pass_relu_sign_bits(weir_graph *g)
 {
-    const uint32_t stores = g->stores.n;
-    weir_mask_use *use = weir_mem_zalloc(stores + 1, sizeof *use);
+    const uint32_t storages = g->storages.n;
+    weir_sign_use *use = weir_mem_zalloc(storages + 1, sizeof *use);
     weir_status    status = use ? WEIR_OK : WEIR_ERR_NOMEM;
 
     if (use)
         note_uses(g, use);
-    for (uint32_t i = 0; i < stores && status == WEIR_OK; i++) {
+    for (uint32_t i = 0; i < storages && status == WEIR_OK; i++) {
         if (!worth(g, i, &use[i]))
             continue;
         const uint32_t producer = use[i].producer;
         const uint32_t before = g->nodes.n;
         status = pack(g, producer, g->nodes.at[producer].out[0]);
-        for (uint32_t k = 0; k < stores && g->nodes.n > before; k++)
+        for (uint32_t k = 0; k < storages && g->nodes.n > before; k++)
             if (use[k].producer != WEIR_NONE && use[k].producer > producer)
                 use[k].producer++;
     }

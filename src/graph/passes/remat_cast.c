@@ -12,7 +12,7 @@
 #include "core/status.h"
 #include "graph/passes/passes.h"
 
-#define RECAST_MIN_BYTES ((size_t)1 << 16)
+#define REMAT_CAST_MIN_BYTES ((size_t)1 << 16)
 
 /* Is the node a forward cast whose input takes less to keep than what it makes? */
 static bool suits(const weir_graph *g, const weir_node *n)
@@ -20,26 +20,26 @@ static bool suits(const weir_graph *g, const weir_node *n)
     if (n->dead || n->op != WEIR_OP_CAST || n->phase != WEIR_FORWARD || n->region != 0)
         return false;
     const weir_value *const from = &g->values.at[n->in[0]], *const to = &g->values.at[n->out[0]];
-    const weir_store *const made = &g->stores.at[to->store];
-    const bool              there = g->stores.at[from->store].external;
+    const weir_storage *const made = &g->storages.at[to->storage];
+    const bool                there = g->storages.at[from->storage].external;
     return weir_is_any_float(from->layout.desc.dtype) && weir_is_any_float(to->layout.desc.dtype) &&
            (there || weir_dtype_size(from->layout.desc.dtype) <
                          weir_dtype_size(to->layout.desc.dtype)) &&
-           !made->external && made->bytes >= RECAST_MIN_BYTES;
+           !made->external && made->bytes >= REMAT_CAST_MIN_BYTES;
 }
 
-static bool reads(const weir_graph *g, const weir_node *n, uint32_t store)
+static bool reads(const weir_graph *g, const weir_node *n, uint32_t storage)
 {
     for (int k = 0; k < n->nin && !n->dead; k++)
-        if (weir_store_of(g, n->in[k]) == store)
+        if (weir_storage_of(g, n->in[k]) == storage)
             return true;
     return false;
 }
 
-static bool overwrites(const weir_graph *g, const weir_node *n, uint32_t store)
+static bool overwrites(const weir_graph *g, const weir_node *n, uint32_t storage)
 {
     for (int k = 0; k < n->nin && !n->dead; k++)
-        if (weir_opdefs[n->op]->mutates >> k & 1 && weir_store_of(g, n->in[k]) == store)
+        if (weir_opdefs[n->op]->mutates >> k & 1 && weir_storage_of(g, n->in[k]) == storage)
             return true;
     return false;
 }
@@ -48,8 +48,8 @@ static bool overwrites(const weir_graph *g, const weir_node *n, uint32_t store)
  * and nothing overwrites the cast's input before. */
 static uint32_t first_gradient(const weir_graph *g, uint32_t cast)
 {
-    const uint32_t from = weir_store_of(g, g->nodes.at[cast].in[0]);
-    const uint32_t made = weir_store_of(g, g->nodes.at[cast].out[0]);
+    const uint32_t from = weir_storage_of(g, g->nodes.at[cast].in[0]);
+    const uint32_t made = weir_storage_of(g, g->nodes.at[cast].out[0]);
     bool           forward = false;
 
     for (uint32_t i = cast + 1; i < g->nodes.n; i++) {
@@ -71,7 +71,7 @@ static weir_status move_readers(weir_graph *g, uint32_t first, uint32_t from, ui
         for (int k = 0; k < g->nodes.at[i].nin; k++) {
             const weir_node *const n = &g->nodes.at[i];
             const weir_value       v = g->values.at[n->in[k]];
-            if (n->dead || n->phase == WEIR_FORWARD || v.store != from)
+            if (n->dead || n->phase == WEIR_FORWARD || v.storage != from)
                 continue;
             const uint32_t moved = weir_graph_value_of(g, to, &v.layout, v.offset);
             if (moved == WEIR_NONE)
@@ -82,15 +82,15 @@ static weir_status move_readers(weir_graph *g, uint32_t first, uint32_t from, ui
 }
 
 /* The cast `node` once more, before node `first`. */
-static weir_status again(weir_graph *g, uint32_t node, uint32_t first)
+static weir_status recompute_cast(weir_graph *g, uint32_t node, uint32_t first)
 {
     const weir_node  cast = g->nodes.at[node];
     const weir_value out = g->values.at[cast.out[0]];
-    const uint32_t   store = weir_graph_store_new(g, g->stores.at[out.store].bytes,
-                                                  WEIR_KIND_GRADIENT);
-    if (store == WEIR_NONE)
+    const uint32_t   storage =
+        weir_graph_storage_new(g, g->storages.at[out.storage].bytes, WEIR_KIND_GRADIENT);
+    if (storage == WEIR_NONE)
         return WEIR_ERR_NOMEM;
-    const uint32_t made = weir_graph_value_of(g, store, &out.layout, out.offset);
+    const uint32_t made = weir_graph_value_of(g, storage, &out.layout, out.offset);
     if (made == WEIR_NONE || !weir_graph_node_new(g, WEIR_OP_CAST, cast.attr, cast.attr_bytes))
         return WEIR_ERR_NOMEM;
     weir_node own = g->nodes.at[g->nodes.n - 1];
@@ -100,17 +100,17 @@ static weir_status again(weir_graph *g, uint32_t node, uint32_t first)
     own.out[0] = made;
     memmove(&g->nodes.at[first + 1], &g->nodes.at[first], sizeof own * (g->nodes.n - 1 - first));
     g->nodes.at[first] = own;
-    return move_readers(g, first + 1, out.store, store);
+    return move_readers(g, first + 1, out.storage, storage);
 }
 
-weir_status weir_pass_recast(weir_graph *g)
+weir_status weir_pass_remat_cast(weir_graph *g)
 {
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         if (!suits(g, &g->nodes.at[i]))
             continue;
         const uint32_t first = first_gradient(g, i);
         if (first != WEIR_NONE)
-            WEIR_TRY(again(g, i, first));
+            WEIR_TRY(recompute_cast(g, i, first));
     }
     return WEIR_OK;
 }

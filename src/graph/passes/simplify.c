@@ -32,7 +32,7 @@ void weir_graph_compact(weir_graph *g)
 /* A call lives if it updates something, makes an output, or a living call reads what it makes. */
 weir_status weir_pass_dce(weir_graph *g)
 {
-    bool *wanted = weir_mem_zalloc(g->stores.n + 1, sizeof *wanted);
+    bool *wanted = weir_mem_zalloc(g->storages.n + 1, sizeof *wanted);
 
     if (!wanted)
         return WEIR_ERR_NOMEM;
@@ -40,10 +40,11 @@ weir_status weir_pass_dce(weir_graph *g)
         weir_node *n = &g->nodes.at[i];
         bool       live = def_of(n)->flags & WEIR_UPDATE;
         for (int k = 0; k < n->nout; k++)
-            live |= wanted[weir_store_of(g, n->out[k])] || weir_store_at(g, n->out[k])->external;
+            live |=
+                wanted[weir_storage_of(g, n->out[k])] || weir_storage_at(g, n->out[k])->external;
         n->dead |= !live;
         for (int k = 0; k < n->nin && !n->dead; k++)
-            wanted[weir_store_of(g, n->in[k])] = true;
+            wanted[weir_storage_of(g, n->in[k])] = true;
     }
     weir_mem_free(wanted);
     weir_graph_compact(g);
@@ -67,7 +68,7 @@ static uint64_t node_hash(const weir_cse *c, const weir_node *n)
     h = weir_hash_u64(h, n->segment);
     h = weir_hash_bytes(h, n->attr, n->attr_bytes);
     for (int k = 0; k < n->nin; k++) {
-        const uint32_t s = weir_store_of(c->g, n->in[k]);
+        const uint32_t s = weir_storage_of(c->g, n->in[k]);
         h = weir_hash_u64(h, (uint64_t)s << 32 | c->version[s]);
     }
     return h;
@@ -99,7 +100,7 @@ static bool mergeable(const weir_graph *g, const weir_node *n)
         def_of(n)->flags & (WEIR_RANDOM | WEIR_UPDATE))
         return false;
     for (int k = 0; k < n->nout; k++)
-        if (weir_store_at(g, n->out[k])->external)
+        if (weir_storage_at(g, n->out[k])->external)
             return false;           /* an output needs memory of its own */
     return true;
 }
@@ -110,7 +111,7 @@ static void cse_visit(weir_cse *c, uint32_t i)
     weir_node  *n = &g->nodes.at[i];
 
     for (int k = 0; k < n->nin; k++)
-        c->seen[i * WEIR_EW_MAX_IN + (uint32_t)k] = c->version[weir_store_of(g, n->in[k])];
+        c->seen[i * WEIR_EW_MAX_IN + (uint32_t)k] = c->version[weir_storage_of(g, n->in[k])];
     if (mergeable(g, n)) {
         uint64_t h = node_hash(c, n);
         while (c->slot[h & c->mask] && !node_equal(c, c->slot[h & c->mask] - 1, i))
@@ -118,8 +119,8 @@ static void cse_visit(weir_cse *c, uint32_t i)
         if (c->slot[h & c->mask]) {
             const weir_node *first = &g->nodes.at[c->slot[h & c->mask] - 1];
             for (int k = 0; k < n->nout; k++)
-                weir_graph_redirect(g, weir_store_of(g, n->out[k]), weir_store_of(g, first->out[k]),
-                                    0);
+                weir_graph_redirect(g, weir_storage_of(g, n->out[k]),
+                                    weir_storage_of(g, first->out[k]), 0);
             n->dead = true;
         } else {
             c->slot[h & c->mask] = i + 1;
@@ -127,7 +128,7 @@ static void cse_visit(weir_cse *c, uint32_t i)
     }
     for (int k = 0; k < n->nin; k++)
         if (def_of(n)->mutates >> k & 1)
-            c->version[weir_store_of(g, n->in[k])]++;
+            c->version[weir_storage_of(g, n->in[k])]++;
 }
 
 weir_status weir_pass_cse(weir_graph *g)
@@ -136,7 +137,7 @@ weir_status weir_pass_cse(weir_graph *g)
     while (cap < 2 * (uint64_t)g->nodes.n)
         cap *= 2;
     weir_cse c = {.g = g, .mask = cap - 1};
-    c.version = weir_mem_zalloc(g->stores.n + 1, sizeof *c.version);
+    c.version = weir_mem_zalloc(g->storages.n + 1, sizeof *c.version);
     c.seen = weir_mem_zalloc((size_t)g->nodes.n * WEIR_EW_MAX_IN + 1, sizeof *c.seen);
     c.slot = weir_mem_zalloc(cap, sizeof *c.slot);
     const bool ok = c.version && c.seen && c.slot;
@@ -154,14 +155,14 @@ weir_status weir_pass_cse(weir_graph *g)
 /* The node that fills each storage with one value, or none. */
 static uint32_t *fills_of(const weir_graph *g)
 {
-    uint32_t *fill = weir_mem_alloc((g->stores.n + 1) * sizeof *fill);
+    uint32_t *fill = weir_mem_alloc((g->storages.n + 1) * sizeof *fill);
 
     if (!fill)
         return NULL;
-    memset(fill, 0xff, (g->stores.n + 1) * sizeof *fill);
+    memset(fill, 0xff, (g->storages.n + 1) * sizeof *fill);
     for (uint32_t i = 0; i < g->nodes.n; i++)
         if (g->nodes.at[i].op == WEIR_OP_FILL && !g->nodes.at[i].dead)
-            fill[weir_store_of(g, g->nodes.at[i].out[0])] = i;
+            fill[weir_storage_of(g, g->nodes.at[i].out[0])] = i;
     return fill;
 }
 
@@ -180,7 +181,7 @@ static bool foldable(const weir_graph *g, const weir_node *n, const uint32_t *fi
     if (!g->dev->ops->host)
         return false;               /* its kernels could not write the number where we read it */
     for (int k = 0; k < n->nin; k++)
-        if (fill[weir_store_of(g, n->in[k])] == WEIR_NONE ||
+        if (fill[weir_storage_of(g, n->in[k])] == WEIR_NONE ||
             !weir_is_float(g->values.at[n->in[k]].layout.desc.dtype))
             return false;
     return weir_is_float(g->values.at[n->out[0]].layout.desc.dtype);
@@ -196,7 +197,7 @@ static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t 
     void *sp[WEIR_MAX_IN], *dp[1] = {&dst};
 
     for (int k = 0; k < n->nin; k++) {
-        const double v = fill_value(g, fill[weir_store_of(g, n->in[k])]);
+        const double v = fill_value(g, fill[weir_storage_of(g, n->in[k])]);
         in[k] = (weir_layout){.desc = weir_scalar(in[k].desc.dtype)};
         if (in[k].desc.dtype == WEIR_F32)
             src[k].f = (float)v;
@@ -219,13 +220,13 @@ static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t 
  */
 static void shrink_fill(weir_graph *g, weir_node *n, const bool *elementwise_only)
 {
-    const uint32_t store = weir_store_of(g, n->out[0]);
-    weir_store    *s = &g->stores.at[store];
+    const uint32_t storage = weir_storage_of(g, n->out[0]);
+    weir_storage  *s = &g->storages.at[storage];
 
-    if (s->external || !elementwise_only[store] || s->bytes == 0)
+    if (s->external || !elementwise_only[storage] || s->bytes == 0)
         return;
     const weir_layout one = {.desc = weir_scalar(g->values.at[n->out[0]].layout.desc.dtype)};
-    const uint32_t    scalar = weir_graph_value_of(g, store, &one, 0);
+    const uint32_t    scalar = weir_graph_value_of(g, storage, &one, 0);
     if (scalar == WEIR_NONE)
         return;                     /* short of memory: the fill stays as it is */
     for (uint32_t v = s->values; v != WEIR_NONE; v = g->values.at[v].next) {
@@ -239,15 +240,15 @@ static void shrink_fill(weir_graph *g, weir_node *n, const bool *elementwise_onl
 
 static weir_status shrink_fills(weir_graph *g)
 {
-    bool *only = weir_mem_alloc(g->stores.n + 1);
+    bool *only = weir_mem_alloc(g->storages.n + 1);
 
     if (!only)
         return WEIR_ERR_NOMEM;
-    memset(only, 1, g->stores.n + 1);
+    memset(only, 1, g->storages.n + 1);
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *n = &g->nodes.at[i];
         for (int k = 0; k < n->nin; k++)
-            only[weir_store_of(g, n->in[k])] &= (def_of(n)->flags & WEIR_ELEMENTWISE) != 0;
+            only[weir_storage_of(g, n->in[k])] &= (def_of(n)->flags & WEIR_ELEMENTWISE) != 0;
     }
     for (uint32_t i = 0; i < g->nodes.n; i++)
         if (g->nodes.at[i].op == WEIR_OP_FILL)
@@ -282,7 +283,7 @@ weir_status weir_pass_fold(weir_graph *g)
         n->attr_bytes = sizeof a;
         n->op = WEIR_OP_FILL;
         n->nin = 0;
-        fill[weir_store_of(g, n->out[0])] = i;
+        fill[weir_storage_of(g, n->out[0])] = i;
     }
     weir_mem_free(fill);
     return status == WEIR_OK ? shrink_fills(g) : status;
@@ -301,7 +302,7 @@ static int identity_of(const weir_graph *g, const weir_node *n, const uint32_t *
         return 0;
     for (size_t r = 0; r < sizeof rule / sizeof *rule; r++)
         for (int k = 1; k >= 0 && n->op == rule[r].op; k--) {
-            const uint32_t f = fill[weir_store_of(g, n->in[k])];
+            const uint32_t f = fill[weir_storage_of(g, n->in[k])];
             if ((k == 1 || rule[r].either) && f != WEIR_NONE &&
                 fill_value(g, f) == rule[r].neutral && !signbit(fill_value(g, f)))
                 return 1 - k;
@@ -311,12 +312,12 @@ static int identity_of(const weir_graph *g, const weir_node *n, const uint32_t *
 
 static bool *mutated_of(const weir_graph *g)
 {
-    bool *mutated = weir_mem_zalloc(g->stores.n + 1, sizeof *mutated);
+    bool *mutated = weir_mem_zalloc(g->storages.n + 1, sizeof *mutated);
 
     for (uint32_t i = 0; i < g->nodes.n && mutated; i++)
         for (int k = 0; k < g->nodes.at[i].nin; k++)
             if (def_of(&g->nodes.at[i])->mutates >> k & 1)
-                mutated[weir_store_of(g, g->nodes.at[i].in[k])] = true;
+                mutated[weir_storage_of(g, g->nodes.at[i].in[k])] = true;
     return mutated;
 }
 
@@ -333,10 +334,10 @@ static void drop_copy(weir_graph *g, weir_node *n, const uint32_t *fill, const b
     if (k < 0)
         return;
     const weir_value *x = &g->values.at[n->in[k]], *y = &g->values.at[n->out[0]];
-    if (g->stores.at[y->store].external || mutated[x->store] || !begins_aligned(x) ||
+    if (g->storages.at[y->storage].external || mutated[x->storage] || !begins_aligned(x) ||
         !weir_desc_equal(&x->layout.desc, &y->layout.desc) || !weir_shape_is_dense(&x->layout))
         return;
-    weir_graph_redirect(g, y->store, x->store, x->offset);
+    weir_graph_redirect(g, y->storage, x->storage, x->offset);
     n->dead = true;
 }
 

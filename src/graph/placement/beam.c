@@ -31,25 +31,25 @@ typedef struct weir_child {
 } weir_child;
 
 typedef struct weir_beam {
-    weir_exact *x;
-    uint32_t    lo, hi;
-    uint32_t    first, items;   /* spans of the run */
-    int64_t    *states, *grown; /* [width] floors of the run, then offsets of its items */
-    size_t      stride;
-    uint32_t    n;              /* states of this level */
-    weir_undo  *rise;           /* [width][RISES] floors of a state that rose */
-    weir_child *child;          /* [width * CHILDREN] */
-    uint32_t    children;
-    uint64_t   *seen;           /* [slots] hashes of the states kept, 0: none */
-    uint32_t    slots;          /* a power of two */
-    int64_t    *end;            /* [sections of the run] of a child */
-    double     *loss;           /* [sections of the run] of the parent, */
-    double      sum;            /* together */
-    uint64_t    left;           /* the parent's, and */
-    int64_t     area;           /* bytes of its items left, section by section */
+    weir_exact_state *x;
+    uint32_t          lo, hi;
+    uint32_t          first, items;   /* spans of the run */
+    int64_t          *states, *grown; /* [width] floors of the run, then offsets of its items */
+    size_t            stride;
+    uint32_t          n;     /* states of this level */
+    weir_undo        *rise;  /* [width][RISES] floors of a state that rose */
+    weir_child       *child; /* [width * CHILDREN] */
+    uint32_t          children;
+    uint64_t         *seen;  /* [slots] hashes of the states kept, 0: none */
+    uint32_t          slots; /* a power of two */
+    int64_t          *end;   /* [sections of the run] of a child */
+    double           *loss;  /* [sections of the run] of the parent, */
+    double            sum;   /* together */
+    uint64_t          left;  /* the parent's, and */
+    int64_t           area;  /* bytes of its items left, section by section */
 } weir_beam;
 
-static uint64_t hash_of(const weir_exact *x, uint32_t i)
+static uint64_t hash_of(const weir_exact_state *x, uint32_t i)
 {
     return weir_exact_mix(x->s.span[i].kind * 0x9e3779b97f4a7c15u + 1);
 }
@@ -63,8 +63,8 @@ static int64_t area_of(const weir_place_span *v)
 
 static void load(weir_beam *b, const int64_t *state)
 {
-    weir_exact    *x = b->x;
-    const uint32_t sections = b->hi - b->lo;
+    weir_exact_state *x = b->x;
+    const uint32_t    sections = b->hi - b->lo;
 
     x->placed.n = x->undo.n = x->cases.n = 0;
     memcpy(x->floor + b->lo, state, sections * sizeof *state);
@@ -95,10 +95,10 @@ static void save(const weir_beam *b, int64_t *state)
 
 static double loss_of(const weir_beam *b, uint32_t section, int64_t end)
 {
-    const weir_exact *x = b->x;
-    const double      little = x->spare * (double)x->cap + 1;
+    const weir_exact_state *x = b->x;
+    const double            little = x->spare * (double)x->cap + 1;
 
-    return ((double)x->room[section] + little) / ((double)(x->cap - end) + little);
+    return ((double)x->slack[section] + little) / ((double)(x->cap - end) + little);
 }
 
 static void judge_parent(weir_beam *b)
@@ -130,11 +130,11 @@ static bool shares(const weir_place_span *v, const weir_place_span *w)
 /* The loss with span i at the offset; negative: a dead end. */
 static double judge_child(weir_beam *b, uint32_t i, int64_t offset)
 {
-    const weir_exact      *x = b->x;
-    const weir_place_span *v = &x->s.span[i];
-    const int64_t          top = offset + v->bytes;
-    uint32_t               from = v->a, to = v->b, below = 0;
-    double                 loss = b->sum;
+    const weir_exact_state *x = b->x;
+    const weir_place_span  *v = &x->s.span[i];
+    const int64_t           top = offset + v->bytes;
+    uint32_t                from = v->a, to = v->b, below = 0;
+    double                  loss = b->sum;
 
     for (; below < x->orders && x->high[x->order[below]] <= top; below++) {
         const weir_place_span *w = &x->s.span[x->order[below]];
@@ -196,14 +196,14 @@ static void keep_best(weir_beam *b)
 }
 
 /* The children at one section. */
-static void judge_cases(weir_beam *b, uint32_t parent, uint32_t rises, weir_fork f)
+static void judge_cases(weir_beam *b, uint32_t parent, uint32_t rises, weir_branch_point f)
 {
-    weir_exact *x = b->x;
+    weir_exact_state *x = b->x;
 
     judge_parent(b);
     for (uint32_t c = 0; c < x->cases.n; c++) {
         const uint32_t i = x->cases.at[c];
-        if (i == WEIR_NOTHING || x->nodes >= x->limit)
+        if (i == WEIR_EXACT_NO_ITEM || x->nodes >= x->limit)
             return;
         x->nodes++;
         const double loss = judge_child(b, i, f.floor);
@@ -219,20 +219,20 @@ static void judge_cases(weir_beam *b, uint32_t parent, uint32_t rises, weir_fork
 
 static void expand(weir_beam *b, uint32_t parent)
 {
-    weir_exact *x = b->x;
-    weir_undo  *rise = b->rise + (size_t)parent * RISES;
+    weir_exact_state *x = b->x;
+    weir_undo        *rise = b->rise + (size_t)parent * RISES;
 
     load(b, b->states + parent * b->stride);
     for (uint32_t rises = 0; x->nodes < x->limit; rises++) {
         x->nodes++;
         if (!weir_exact_rise(x, b->lo, b->hi))
             return;
-        const weir_fork f = weir_exact_fork(x, b->lo, b->hi);
+        const weir_branch_point f = weir_exact_branch_point(x, b->lo, b->hi);
         x->cases.n = 0;
         if (!weir_exact_cases(x, b->lo, f))
             return;
         judge_cases(b, parent, rises, f);
-        const bool on = x->cases.n > 0 && x->cases.at[x->cases.n - 1] == WEIR_NOTHING;
+        const bool on = x->cases.n > 0 && x->cases.at[x->cases.n - 1] == WEIR_EXACT_NO_ITEM;
         if (!on || rises == RISES)
             return;
         rise[rises] = (weir_undo){f.section, f.above};
@@ -262,7 +262,7 @@ static void grow(weir_beam *b)
 
 static weir_exact_result run(weir_beam *b)
 {
-    weir_exact *x = b->x;
+    weir_exact_state *x = b->x;
 
     save(b, b->states);
     b->n = 1;
@@ -272,14 +272,14 @@ static weir_exact_result run(weir_beam *b)
             expand(b, k);
         keep_best(b);
         if (b->children == 0 || x->nodes >= x->limit || x->short_of_memory)
-            return WEIR_CUT;
+            return WEIR_EXACT_GAVE_UP;
         grow(b);
     }
     load(b, b->states);
-    return x->short_of_memory ? WEIR_CUT : WEIR_FOUND;
+    return x->short_of_memory ? WEIR_EXACT_GAVE_UP : WEIR_EXACT_FOUND;
 }
 
-weir_exact_result weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi)
+weir_exact_result weir_exact_beam(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     weir_beam      b = {.x = x, .lo = lo, .hi = hi, .first = x->s.from[lo], .slots = 2};
     const uint32_t sections = hi - lo;
@@ -290,7 +290,7 @@ weir_exact_result weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi)
     while (b.slots < 2 * width)
         b.slots *= 2;
     for (uint32_t s = lo; s < hi; s++)
-        x->room[s] = x->cap - x->total[s];
+        x->slack[s] = x->cap - x->total[s];
     b.states = weir_mem_alloc(width * b.stride * sizeof *b.states);
     b.grown = weir_mem_alloc(width * b.stride * sizeof *b.grown);
     b.rise = weir_mem_alloc(width * RISES * sizeof *b.rise);
@@ -300,7 +300,7 @@ weir_exact_result weir_exact_beam(weir_exact *x, uint32_t lo, uint32_t hi)
     b.loss = weir_mem_alloc(sections * sizeof *b.loss);
     const bool ok = b.states && b.grown && b.rise && b.child && b.seen && b.end && b.loss;
     x->short_of_memory = x->short_of_memory || !ok;
-    const weir_exact_result r = ok ? run(&b) : WEIR_CUT;
+    const weir_exact_result r = ok ? run(&b) : WEIR_EXACT_GAVE_UP;
     weir_mem_free(b.states);
     weir_mem_free(b.grown);
     weir_mem_free(b.rise);

@@ -7,7 +7,7 @@
 
 #include "graph/placement/exact.h"
 
-static uint64_t hash_of(const weir_exact *x, uint32_t lo, uint32_t hi)
+static uint64_t hash_of(const weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     uint64_t h = (uint64_t)x->cap;
 
@@ -21,36 +21,37 @@ static uint64_t hash_of(const weir_exact *x, uint32_t lo, uint32_t hi)
     return h ? h : 1;
 }
 
-static bool make_case(weir_exact *x, uint32_t i, weir_fork f)
+static bool make_case(weir_exact_state *x, uint32_t i, weir_branch_point f)
 {
-    return i == WEIR_NOTHING ? weir_exact_set_floor(x, f.section, f.above)
-                             : weir_exact_put(x, i, f.floor);
+    return i == WEIR_EXACT_NO_ITEM ? weir_exact_set_floor(x, f.section, f.above)
+                                   : weir_exact_put(x, i, f.floor);
 }
 
 /* Room that a case, which has been made, costs the sections of [lo, hi), in parts of what they had;
  * infinite: it is a dead end. */
-static double loss_of(weir_exact *x, uint32_t lo, uint32_t hi)
+static double loss_of(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     double loss = 0;
 
     if (!weir_exact_rise(x, lo, hi))
         return HUGE_VAL;
     for (uint32_t s = lo; s < hi; s++) {
-        const int64_t room = x->cap - x->view[s].end;
-        if (x->total[s] > 0 && room < x->room[s])
-            loss += (double)(x->room[s] - room) / (double)(x->room[s] + 1);
+        const int64_t slack = x->cap - x->view[s].end;
+        if (x->total[s] > 0 && slack < x->slack[s])
+            loss += (double)(x->slack[s] - slack) / (double)(x->slack[s] + 1);
     }
     return loss;
 }
 
 /* Makes each case from `base` on, leaves dead ends out and sorts the others by what they cost. */
-static bool look_ahead(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f, uint32_t base)
+static bool look_ahead(weir_exact_state *x, uint32_t lo, uint32_t hi, weir_branch_point f,
+                       uint32_t base)
 {
     const uint32_t placed = x->placed.n, undo = x->undo.n;
     uint32_t      *at = x->cases.at + base, kept = 0;
 
     for (uint32_t s = lo; s < hi; s++)
-        x->room[s] = x->cap - x->view[s].end;
+        x->slack[s] = x->cap - x->view[s].end;
     for (uint32_t c = 0; c < x->cases.n - base; c++) {
         const uint32_t i = at[c];
         const double   loss = make_case(x, i, f) ? loss_of(x, lo, hi) : HUGE_VAL;
@@ -69,62 +70,62 @@ static bool look_ahead(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f, uin
     return !x->short_of_memory;
 }
 
-static weir_exact_result try_cases(weir_exact *x, uint32_t lo, uint32_t hi, weir_fork f,
-                                   uint32_t base)
+static weir_exact_result try_cases(weir_exact_state *x, uint32_t lo, uint32_t hi,
+                                   weir_branch_point f, uint32_t base)
 {
     const uint32_t placed = x->placed.n, undo = x->undo.n, end = x->cases.n;
 
     for (uint32_t c = base; c < end; c++) {
-        const bool       made = make_case(x, x->cases.at[c], f);
-        const weir_exact_result r = made ? weir_exact_solve(x, lo, hi) : WEIR_CUT;
-        if (r != WEIR_DEAD)
+        const bool              made = make_case(x, x->cases.at[c], f);
+        const weir_exact_result r = made ? weir_exact_solve(x, lo, hi) : WEIR_EXACT_GAVE_UP;
+        if (r != WEIR_EXACT_DEAD_END)
             return r;
         weir_exact_undo(x, placed, undo);
     }
-    return WEIR_DEAD;
+    return WEIR_EXACT_DEAD_END;
 }
 
 /* Chooses a section of a surveyed run and tries its cases. */
-static weir_exact_result branch(weir_exact *x, uint32_t lo, uint32_t hi)
+static weir_exact_result branch(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
-    const uint32_t  base = x->cases.n;
-    const weir_fork f = weir_exact_fork(x, lo, hi);
+    const uint32_t          base = x->cases.n;
+    const weir_branch_point f = weir_exact_branch_point(x, lo, hi);
 
     if (!weir_exact_cases(x, lo, f))
-        return WEIR_CUT;
+        return WEIR_EXACT_GAVE_UP;
     if (x->look && x->cases.n > base + 1 && !look_ahead(x, lo, hi, f, base))
-        return WEIR_CUT;
+        return WEIR_EXACT_GAVE_UP;
     const weir_exact_result r = try_cases(x, lo, hi, f, base);
     x->cases.n = base;
     return r;
 }
 
 /* A run of sections in one piece. */
-static weir_exact_result search(weir_exact *x, uint32_t lo, uint32_t hi)
+static weir_exact_result search(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
-    const uint32_t placed = x->placed.n, undo = x->undo.n;
-    weir_exact_result     r = WEIR_DEAD;
+    const uint32_t    placed = x->placed.n, undo = x->undo.n;
+    weir_exact_result r = WEIR_EXACT_DEAD_END;
 
     if (x->nodes >= x->limit)
-        return WEIR_CUT;
+        return WEIR_EXACT_GAVE_UP;
     x->nodes++;
     if (weir_exact_rise(x, lo, hi)) {
         const uint64_t hash = hash_of(x, lo, hi);
         uint64_t      *slot = &x->memo[hash >> (64 - WEIR_MEMO_BITS)];
         if (*slot != hash) {
             r = branch(x, lo, hi);
-            if (r == WEIR_DEAD)
+            if (r == WEIR_EXACT_DEAD_END)
                 *slot = hash;
         }
     }
     if (x->short_of_memory)
-        r = WEIR_CUT;
-    if (r == WEIR_DEAD)
+        r = WEIR_EXACT_GAVE_UP;
+    if (r == WEIR_EXACT_DEAD_END)
         weir_exact_undo(x, placed, undo);
     return r;
 }
 
-weir_exact_result weir_exact_solve(weir_exact *x, uint32_t lo, uint32_t hi)
+weir_exact_result weir_exact_solve(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     return weir_exact_runs(x, lo, hi, search);
 }

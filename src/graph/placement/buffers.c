@@ -83,15 +83,17 @@ static void fill(weir_item *item, const weir_buffer *b, size_t n, size_t align,
 
 /* Places; the height is counted to the last buffer's last byte, without what aligns the next. */
 static weir_status place(weir_buffer *b, size_t n, size_t align, const weir_place_options *o,
-                         weir_item *item, int64_t *time, weir_placed *placed)
+                         weir_item *item, int64_t *time, weir_placement_result *placed)
 {
     for (size_t i = 0; i < n; i++) {
         time[2 * i] = b[i].lower;
         time[2 * i + 1] = b[i].upper;
     }
     const uint32_t       steps = distinct(time, 2 * n);
-    const weir_place_how how = {.strategy = o->strategy, .capacity = o->capacity & ~(align - 1),
-                                .nodes = o->nodes, .thorough = true};
+    const weir_placement_options how = {.strategy = o->strategy,
+                                        .capacity = o->capacity & ~(align - 1),
+                                        .nodes = o->nodes,
+                                        .thorough = true};
     fill(item, b, n, align, time, steps);
     WEIR_TRY(weir_place_items(item, (uint32_t)n, steps, &how, placed));
     for (size_t i = 0; i < n; i++)
@@ -99,7 +101,7 @@ static weir_status place(weir_buffer *b, size_t n, size_t align, const weir_plac
     return WEIR_OK;
 }
 
-static weir_status judge(const weir_placed *r, size_t capacity)
+static weir_status judge(const weir_placement_result *r, size_t capacity)
 {
     if (capacity == 0 || r->height <= capacity)
         return WEIR_OK;
@@ -116,9 +118,9 @@ weir_status weir_place_buffers(weir_buffer *buffers, size_t n, const weir_place_
                                weir_place_stats *stats)
 {
     static const weir_place_options none = {0};
-    const weir_place_options *o = options ? options : &none;
-    const size_t              align = o->alignment ? o->alignment : 1;
-    weir_placed               placed = {0};
+    const weir_place_options       *o = options ? options : &none;
+    const size_t                    align = o->alignment ? o->alignment : 1;
+    weir_placement_result           placed = {0};
 
     WEIR_TRY(check_input(buffers, n, o, align));
     weir_item  *item = weir_mem_alloc((n + 1) * sizeof *item);

@@ -11,18 +11,18 @@ enum { LOWER, UPPER, SIZE, ALIGNMENT, OFFSET, COLUMNS };
 
 static const char *const column_name[COLUMNS] = {"lower", "upper", "size", "alignment", "offset"};
 
-typedef struct weir_piece_of_text {
+typedef struct weir_text_span {
     const char *at;
     size_t      n;
-} weir_piece_of_text;
+} weir_text_span;
 
 typedef struct weir_csv {
-    const char *at, *end;       /* what is left of the text */
-    size_t      line;           /* number of the line last read */
-    size_t      column[COLUMNS];    /* SIZE_MAX: there is none */
-    size_t      columns;
-    WEIR_VEC(weir_piece_of_text) field; /* of the line last read */
-    WEIR_VEC(weir_buffer) buffers;
+    const char              *at, *end;        /* what is left of the text */
+    size_t                   line;            /* number of the line last read */
+    size_t                   column[COLUMNS]; /* SIZE_MAX: there is none */
+    size_t                   columns;
+    WEIR_VEC(weir_text_span) field; /* of the line last read */
+    WEIR_VEC(weir_buffer)    buffers;
 } weir_csv;
 
 /* A field ends at a comma outside quotes. */
@@ -34,7 +34,7 @@ static bool split(weir_csv *c, const char *at, const char *end)
         bool        quoted = false;
         for (; at < end && (quoted || *at != ','); at++)
             quoted = quoted != (*at == '"');
-        if (!weir_vec_push(&c->field, (weir_piece_of_text){begin, (size_t)(at - begin)}))
+        if (!weir_vec_push(&c->field, (weir_text_span){begin, (size_t)(at - begin)}))
             return false;
         if (at == end)
             return true;
@@ -63,7 +63,7 @@ static weir_status next_line(weir_csv *c)
     return WEIR_OK;
 }
 
-static weir_piece_of_text trim(weir_piece_of_text f)
+static weir_text_span trim(weir_text_span f)
 {
     for (; f.n > 0 && (*f.at == ' ' || *f.at == '\t'); f.n--)
         f.at++;
@@ -81,7 +81,7 @@ static weir_status read_header(weir_csv *c)
     for (int k = 0; k < COLUMNS; k++) {
         c->column[k] = SIZE_MAX;
         for (size_t i = 0; i < c->columns; i++) {
-            const weir_piece_of_text f = trim(c->field.at[i]);
+            const weir_text_span f = trim(c->field.at[i]);
             if (f.n != strlen(column_name[k]) || memcmp(f.at, column_name[k], f.n) != 0)
                 continue;
             if (c->column[k] != SIZE_MAX)
@@ -99,10 +99,10 @@ static weir_status read_header(weir_csv *c)
 /* A whole decimal number; nothing else in the field. */
 static weir_status whole(const weir_csv *c, int column, bool negative, int64_t *out)
 {
-    const weir_piece_of_text f = trim(c->field.at[c->column[column]]);
-    const bool               minus = f.n > 0 && *f.at == '-';
-    int64_t                  value = 0;
-    bool                     ok = f.n > minus && (!minus || negative);
+    const weir_text_span f = trim(c->field.at[c->column[column]]);
+    const bool           minus = f.n > 0 && *f.at == '-';
+    int64_t              value = 0;
+    bool                 ok = f.n > minus && (!minus || negative);
 
     for (size_t i = minus; i < f.n && ok; i++) {
         const int digit = f.at[i] - '0';

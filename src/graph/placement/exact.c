@@ -16,17 +16,17 @@ enum {
     FIRST_NODES = 6,
     ORDERS = 10,
     FIRST_WIDTH = 8,
-    BEAMS = 4,                  /* of each width */
-    ROOM = 200,
-    SPARE_TURNS = 7,            /* nodes of beams for one of the depth-first search */
-    TIGHT_TURNS = 2,            /* the other way round */
-    MOST_BEAM = 1 << 22,        /* numbers in its states, or one state */
-    BEAM_CASES = 8              /* of a state, about */
+    BEAMS = 4, /* of each width */
+    SLACK = 200,
+    SPARE_TURNS = 7,     /* nodes of beams for one of the depth-first search */
+    TIGHT_TURNS = 2,     /* the other way round */
+    MOST_BEAM = 1 << 22, /* numbers in its states, or one state */
+    BEAM_CASES = 8       /* of a state, about */
 };
 
 /* Which items are tried first: round by round another order, later ones shaken. The first one is
  * MiniMalloc's: those in the fullest section, the widest of them. */
-static void rank_spans(weir_exact *x, uint64_t round)
+static void rank_spans(weir_exact_state *x, uint64_t round)
 {
     static const double by[4] = {0.1, 4, 0.5, 0};
     const double   shake = round < 2 * ORDERS ? 0 : by[round / ORDERS % 4];
@@ -49,7 +49,7 @@ static void rank_spans(weir_exact *x, uint64_t round)
     }
 }
 
-static void begin(weir_exact *x)
+static void begin(weir_exact_state *x)
 {
     x->placed.n = x->undo.n = x->cases.n = 0;
     memset(x->floor, 0, x->s.n * sizeof *x->floor);
@@ -63,7 +63,7 @@ static void begin(weir_exact *x)
 }
 
 /* Runs whose best placement so far is low enough keep it: their items count as placed. */
-static void keep_low(weir_exact *x)
+static void keep_low(weir_exact_state *x)
 {
     const weir_placer *p = x->p;
 
@@ -82,7 +82,7 @@ static void keep_low(weir_exact *x)
 }
 
 /* Beams start narrow and double after every BEAMS of them, as far as MOST_BEAM numbers hold. */
-static uint32_t width_of(const weir_exact *x, uint64_t beam)
+static uint32_t width_of(const weir_exact_state *x, uint64_t beam)
 {
     const uint64_t most = MOST_BEAM / (x->s.n + x->s.spans + 1u) + 1;
     const uint64_t width = (uint64_t)FIRST_WIDTH << (beam / BEAMS < 20 ? beam / BEAMS : 20);
@@ -90,7 +90,7 @@ static uint32_t width_of(const weir_exact *x, uint64_t beam)
     return (uint32_t)(width < most ? width : most);
 }
 
-static weir_exact_result try_beam(weir_exact *x, uint64_t beam, uint64_t end)
+static weir_exact_result try_beam(weir_exact_state *x, uint64_t beam, uint64_t end)
 {
     static const double spare[3] = {0.002, 0.01, 0.0005};
 
@@ -104,7 +104,7 @@ static weir_exact_result try_beam(weir_exact *x, uint64_t beam, uint64_t end)
     return weir_exact_runs(x, 0, x->s.n, weir_exact_beam);
 }
 
-static weir_exact_result try_order(weir_exact *x, uint64_t round, uint64_t end)
+static weir_exact_result try_order(weir_exact_state *x, uint64_t round, uint64_t end)
 {
     const uint64_t share = (uint64_t)(x->s.spans + 32) * FIRST_NODES << round / ORDERS;
 
@@ -116,28 +116,28 @@ static weir_exact_result try_order(weir_exact *x, uint64_t round, uint64_t end)
     return weir_exact_solve(x, 0, x->s.n);
 }
 
-/* A part in ROOM of the height, on average, is more than the items need. */
-static bool has_room(const weir_exact *x)
+/* A part in SLACK of the height, on average, is more than the items need. */
+static bool has_slack(const weir_exact_state *x)
 {
     double all = 0;
 
     for (uint32_t s = 0; s < x->s.n; s++)
         all += (double)x->total[s];
-    return all < (1 - 1.0 / ROOM) * (double)x->cap * x->s.n;
+    return all < (1 - 1.0 / SLACK) * (double)x->cap * x->s.n;
 }
 
 /* One height, within a number of nodes. Beams take most of them where there is room to spare, as
  * long as enough are left to end. */
-static weir_exact_result attempt(weir_exact *x, size_t cap, uint64_t nodes)
+static weir_exact_result attempt(weir_exact_state *x, size_t cap, uint64_t nodes)
 {
-    const uint64_t end = x->nodes + nodes;
-    uint64_t       rounds = 0, beams = 0, depth = 0, level = 0;
-    weir_exact_result     r = WEIR_CUT;
+    const uint64_t    end = x->nodes + nodes;
+    uint64_t          rounds = 0, beams = 0, depth = 0, level = 0;
+    weir_exact_result r = WEIR_EXACT_GAVE_UP;
 
     x->cap = (int64_t)cap;
     begin(x);
-    const bool spare = has_room(x);
-    while (r == WEIR_CUT && x->nodes < end && !x->short_of_memory) {
+    const bool spare = has_slack(x);
+    while (r == WEIR_EXACT_GAVE_UP && x->nodes < end && !x->short_of_memory) {
         const uint64_t before = x->nodes;
         const uint64_t cost = (uint64_t)width_of(x, beams) * x->s.spans * BEAM_CASES;
         if (level < (spare ? SPARE_TURNS * depth : depth / TIGHT_TURNS) && cost < end - before) {
@@ -148,7 +148,7 @@ static weir_exact_result attempt(weir_exact *x, size_t cap, uint64_t nodes)
             depth += x->nodes - before;
         }
     }
-    if (r == WEIR_FOUND) {
+    if (r == WEIR_EXACT_FOUND) {
         memset(x->p->offset, 0, x->p->n * sizeof *x->p->offset);
         for (uint32_t i = 0; i < x->s.spans; i++)
             x->p->offset[x->s.span[i].item] = (size_t)x->at[i];
@@ -160,14 +160,14 @@ static weir_exact_result attempt(weir_exact *x, size_t cap, uint64_t nodes)
 /* The target first, for half the nodes, or for all if it is a capacity above the bound, which is
  * low enough or nothing; else heights between it and the best, by halves. Heights are sums of
  * bytes, so multiples of their common divisor. */
-static void lower(weir_exact *x)
+static void lower(weir_exact_state *x)
 {
-    weir_placer *p = x->p;
-    const size_t unit = weir_place_unit(p);
-    uint64_t     left = p->nodes - p->nodes / 2;
-    weir_exact_result   r = attempt(x, p->target, p->nodes - (p->target > p->bound ? 0 : left));
-    bool         all = r == WEIR_DEAD;       /* every height below `low` is impossible */
-    size_t       low = p->target / unit + 1;
+    weir_placer      *p = x->p;
+    const size_t      unit = weir_place_unit(p);
+    uint64_t          left = p->nodes - p->nodes / 2;
+    weir_exact_result r = attempt(x, p->target, p->nodes - (p->target > p->bound ? 0 : left));
+    bool              all = r == WEIR_EXACT_DEAD_END; /* every height below `low` is impossible */
+    size_t            low = p->target / unit + 1;
 
     p->proven = all;
     if (p->target > p->bound)
@@ -180,14 +180,14 @@ static void lower(weir_exact *x)
         left -= x->nodes - before < left ? x->nodes - before : left;
         if (x->short_of_memory)
             return;
-        all = all && r != WEIR_CUT;
-        if (r != WEIR_FOUND)
+        all = all && r != WEIR_EXACT_GAVE_UP;
+        if (r != WEIR_EXACT_FOUND)
             low = middle + 1;
     }
     p->proven = all && p->best_height != SIZE_MAX && low >= p->best_height / unit;
 }
 
-static bool alloc(weir_exact *x)
+static bool alloc(weir_exact_state *x)
 {
     const size_t n = x->s.n + 1u, spans = x->s.spans + 1u;
 
@@ -201,14 +201,14 @@ static bool alloc(weir_exact *x)
     x->by_floor = weir_mem_alloc(n * sizeof *x->by_floor);
     x->head = weir_mem_alloc(n * sizeof *x->head);
     x->rank = weir_mem_alloc(spans * sizeof *x->rank);
-    x->room = weir_mem_alloc(n * sizeof *x->room);
+    x->slack = weir_mem_alloc(n * sizeof *x->slack);
     x->loss = weir_mem_alloc((spans + 1) * sizeof *x->loss);
     x->memo = weir_mem_zalloc((size_t)1 << WEIR_MEMO_BITS, sizeof *x->memo);
     return x->floor && x->total && x->view && x->at && x->high && x->order && x->next &&
-           x->by_floor && x->head && x->rank && x->room && x->loss && x->memo;
+           x->by_floor && x->head && x->rank && x->slack && x->loss && x->memo;
 }
 
-static void release(weir_exact *x)
+static void release(weir_exact_state *x)
 {
     weir_mem_free(x->floor);
     weir_mem_free(x->total);
@@ -220,17 +220,17 @@ static void release(weir_exact *x)
     weir_mem_free(x->by_floor);
     weir_mem_free(x->head);
     weir_mem_free(x->rank);
-    weir_mem_free(x->room);
+    weir_mem_free(x->slack);
     weir_mem_free(x->loss);
     weir_mem_free(x->memo);
     weir_vec_free(&x->undo);
     weir_vec_free(&x->placed);
     weir_vec_free(&x->cases);
-    weir_sections_free(&x->s);
+    weir_place_instance_free(&x->s);
 }
 
 /* A node looks at every section of every item. */
-static uint64_t nodes_of(const weir_exact *x)
+static uint64_t nodes_of(const weir_exact_state *x)
 {
     uint64_t all = 1;
     for (uint32_t i = 0; i < x->s.spans; i++)
@@ -240,14 +240,14 @@ static uint64_t nodes_of(const weir_exact *x)
 
 weir_status weir_place_exact(weir_placer *p, const char *name)
 {
-    weir_exact x = {.p = p};
+    weir_exact_state x = {.p = p};
 
     (void)name;
     if (p->best_height == SIZE_MAX)
         WEIR_TRY(weir_place_orders(p));
     if (p->best_height <= p->target)
         return WEIR_OK;
-    WEIR_TRY(weir_sections_of(p, &x.s));
+    WEIR_TRY(weir_place_instance_of(p, &x.s));
     const bool ok = alloc(&x);
     if (ok) {
         p->nodes = p->nodes ? p->nodes : nodes_of(&x);

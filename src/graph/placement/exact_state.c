@@ -18,7 +18,7 @@
 
 /* ---- state ---- */
 
-bool weir_exact_set_floor(weir_exact *x, uint32_t section, int64_t floor)
+bool weir_exact_set_floor(weir_exact_state *x, uint32_t section, int64_t floor)
 {
     if (!weir_vec_push(&x->undo, (weir_undo){section, x->floor[section]})) {
         x->short_of_memory = true;
@@ -28,7 +28,7 @@ bool weir_exact_set_floor(weir_exact *x, uint32_t section, int64_t floor)
     return true;
 }
 
-bool weir_exact_put(weir_exact *x, uint32_t i, int64_t offset)
+bool weir_exact_put(weir_exact_state *x, uint32_t i, int64_t offset)
 {
     const weir_place_span *v = &x->s.span[i];
 
@@ -45,7 +45,7 @@ bool weir_exact_put(weir_exact *x, uint32_t i, int64_t offset)
     return true;
 }
 
-void weir_exact_undo(weir_exact *x, uint32_t placed, uint32_t undo)
+void weir_exact_undo(weir_exact_state *x, uint32_t placed, uint32_t undo)
 {
     while (x->placed.n > placed) {
         const uint32_t   i = x->placed.at[--x->placed.n];
@@ -64,7 +64,7 @@ void weir_exact_undo(weir_exact *x, uint32_t placed, uint32_t undo)
 
 /* Sections of the run with items to come, by floor. Shell's sort: floors of neighbours are often
  * equal. */
-static uint32_t sort_sections(weir_exact *x, uint32_t lo, uint32_t hi)
+static uint32_t sort_sections(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     uint32_t *at = x->by_floor, n = 0;
 
@@ -86,12 +86,12 @@ static uint32_t sort_sections(weir_exact *x, uint32_t lo, uint32_t hi)
 }
 
 /* Fills `high`, `order` by it, `least` and the views' floors. */
-static void find_places(weir_exact *x, uint32_t lo, uint32_t hi)
+static void find_places(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     const uint32_t end = x->s.from[hi];
 
     for (uint32_t s = lo; s < hi; s++) {
-        x->view[s] = (weir_view){.floor = INT64_MAX, .gap = INT64_MAX};
+        x->view[s] = (weir_section_state){.floor = INT64_MAX, .gap = INT64_MAX};
         x->head[s] = UINT32_MAX;
     }
     x->least = INT64_MAX;
@@ -118,20 +118,20 @@ static void find_places(weir_exact *x, uint32_t lo, uint32_t hi)
 
 /* A pile whose items come no lower than they can ends soonest if they come in the order of these
  * places (one machine, release dates: Jackson's rule). */
-static void find_ends(weir_exact *x)
+static void find_ends(weir_exact_state *x)
 {
     for (uint32_t k = 0; k < x->orders; k++) {
         const uint32_t         i = x->order[k];
         const weir_place_span *v = &x->s.span[i];
         const int64_t          high = x->high[i];
         for (uint32_t s = v->a; s < v->b; s++) {
-            weir_view *w = &x->view[s];
+            weir_section_state *w = &x->view[s];
             w->end = (w->end > high ? w->end : high) + v->bytes;
         }
     }
 }
 
-bool weir_exact_rise(weir_exact *x, uint32_t lo, uint32_t hi)
+bool weir_exact_rise(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     find_places(x, lo, hi);
     find_ends(x);
@@ -146,7 +146,7 @@ bool weir_exact_rise(weir_exact *x, uint32_t lo, uint32_t hi)
     return true;
 }
 
-static void count_cases(weir_exact *x, uint32_t lo, uint32_t hi)
+static void count_cases(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     for (uint32_t i = x->s.from[lo], end = x->s.from[hi]; i < end; i++) {
         const weir_place_span *v = &x->s.span[i];
@@ -157,8 +157,8 @@ static void count_cases(weir_exact *x, uint32_t lo, uint32_t hi)
         for (uint32_t s = v->a; s < v->b; s++)
             low = x->floor[s] < low ? x->floor[s] : low;
         for (uint32_t s = v->a; s < v->b; s++) {
-            weir_view    *w = &x->view[s];
-            const int64_t gap = high - x->floor[s];
+            weir_section_state *w = &x->view[s];
+            const int64_t       gap = high - x->floor[s];
             w->closed = w->closed || low < x->floor[s];
             w->cases += gap == 0;
             w->gap = gap > 0 && gap < w->gap ? gap : w->gap;
@@ -170,27 +170,27 @@ static void count_cases(weir_exact *x, uint32_t lo, uint32_t hi)
  * a choice, the lowest section, of equal ones that with the least room. The first finds dead ends
  * soon where there is no room to spare, the second leaves nothing behind where there is some. The
  * lowest of all is open. */
-static uint32_t pick(const weir_exact *x, uint32_t lo, uint32_t hi)
+static uint32_t pick(const weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     uint32_t best = hi;
     uint64_t best_cases = UINT64_MAX;
     int64_t  best_floor = 0, best_room = 0;
 
     for (uint32_t s = lo; s < hi; s++) {
-        const weir_view *w = &x->view[s];
+        const weir_section_state *w = &x->view[s];
         if (x->total[s] == 0 || w->closed)
             continue;
         const int64_t  rise = w->gap < x->least ? w->gap : x->least;
-        const int64_t  room = x->cap - w->end;
-        const uint64_t all = w->cases + (room >= rise ? 1u : 0u);
+        const int64_t  slack = x->cap - w->end;
+        const uint64_t all = w->cases + (slack >= rise ? 1u : 0u);
         const uint64_t cases = x->lowest && all > 2 ? 2 : all;
         if (cases < best_cases ||
             (cases == best_cases && (x->floor[s] < best_floor ||
-                                     (x->floor[s] == best_floor && room < best_room)))) {
+                                     (x->floor[s] == best_floor && slack < best_room)))) {
             best = s;
             best_cases = cases;
             best_floor = x->floor[s];
-            best_room = room;
+            best_room = slack;
         }
     }
     return best;
@@ -198,7 +198,7 @@ static uint32_t pick(const weir_exact *x, uint32_t lo, uint32_t hi)
 
 /* Where section s goes on if nothing lies at its floor: an item without anything below it that is
  * placed lies on one that is not. */
-static int64_t floor_above(weir_exact *x, uint32_t lo, uint32_t hi, uint32_t section)
+static int64_t floor_above(weir_exact_state *x, uint32_t lo, uint32_t hi, uint32_t section)
 {
     const uint32_t first = x->s.from[lo], end = x->s.from[hi];
     int64_t        above = INT64_MAX;
@@ -211,7 +211,7 @@ static int64_t floor_above(weir_exact *x, uint32_t lo, uint32_t hi, uint32_t sec
             continue;
         const int64_t top = x->high[i] + v->bytes;
         for (uint32_t s = v->a; s < v->b; s++) {
-            weir_view *w = &x->view[s];
+            weir_section_state *w = &x->view[s];
             if (top < w->next) {
                 w->second = w->next;
                 w->next = top;
@@ -228,8 +228,8 @@ static int64_t floor_above(weir_exact *x, uint32_t lo, uint32_t hi, uint32_t sec
         int64_t place = x->high[i] > x->floor[section] ? x->high[i] : INT64_MAX;
         if (place == INT64_MAX)
             for (uint32_t s = v->a; s < v->b; s++) {
-                const weir_view *w = &x->view[s];
-                const int64_t    top = w->who == i ? w->second : w->next;
+                const weir_section_state *w = &x->view[s];
+                const int64_t             top = w->who == i ? w->second : w->next;
                 place = top < place ? top : place;
             }
         above = place < above ? place : above;
@@ -237,7 +237,7 @@ static int64_t floor_above(weir_exact *x, uint32_t lo, uint32_t hi, uint32_t sec
     return above;
 }
 
-static bool push_case(weir_exact *x, uint32_t i)
+static bool push_case(weir_exact_state *x, uint32_t i)
 {
     const bool ok = weir_vec_push(&x->cases, i);
     x->short_of_memory = x->short_of_memory || !ok;
@@ -245,7 +245,7 @@ static bool push_case(weir_exact *x, uint32_t i)
 }
 
 /* The same as a case from `base` on. */
-static bool exchangeable(const weir_exact *x, uint32_t base, uint32_t i)
+static bool exchangeable(const weir_exact_state *x, uint32_t base, uint32_t i)
 {
     for (uint32_t c = base; c < x->cases.n; c++)
         if (x->s.span[x->cases.at[c]].kind == x->s.span[i].kind)
@@ -253,7 +253,7 @@ static bool exchangeable(const weir_exact *x, uint32_t base, uint32_t i)
     return false;
 }
 
-bool weir_exact_cases(weir_exact *x, uint32_t lo, weir_fork f)
+bool weir_exact_cases(weir_exact_state *x, uint32_t lo, weir_branch_point f)
 {
     const uint32_t base = x->cases.n;
 
@@ -272,25 +272,26 @@ bool weir_exact_cases(weir_exact *x, uint32_t lo, weir_fork f)
         }
         x->cases.at[k] = i;
     }
-    const bool room = f.above != INT64_MAX && f.above + x->total[f.section] <= x->cap;
-    return !room || push_case(x, WEIR_NOTHING);
+    const bool slack = f.above != INT64_MAX && f.above + x->total[f.section] <= x->cap;
+    return !slack || push_case(x, WEIR_EXACT_NO_ITEM);
 }
 
-weir_fork weir_exact_fork(weir_exact *x, uint32_t lo, uint32_t hi)
+weir_branch_point weir_exact_branch_point(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     count_cases(x, lo, hi);
-    weir_fork f = {.section = pick(x, lo, hi), .above = INT64_MAX};
+    weir_branch_point f = {.section = pick(x, lo, hi), .above = INT64_MAX};
     f.floor = x->floor[f.section];
     if (x->view[f.section].end < x->cap)
         f.above = floor_above(x, lo, hi, f.section);
     return f;
 }
 
-weir_exact_result weir_exact_runs(weir_exact *x, uint32_t lo, uint32_t hi, weir_exact_search search)
+weir_exact_result weir_exact_runs(weir_exact_state *x, uint32_t lo, uint32_t hi,
+                                  weir_exact_search search)
 {
-    weir_exact_result r = WEIR_FOUND;
+    weir_exact_result r = WEIR_EXACT_FOUND;
 
-    for (uint32_t i = x->s.from[lo]; i < x->s.from[hi] && r == WEIR_FOUND;) {
+    for (uint32_t i = x->s.from[lo]; i < x->s.from[hi] && r == WEIR_EXACT_FOUND;) {
         if (x->at[i] >= 0) {
             i++;
             continue;

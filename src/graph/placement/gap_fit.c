@@ -91,7 +91,7 @@ static double rank_area(const weir_item *i)
 {
     return (double)i->bytes * (i->last - i->first + 1.0);
 }
-static double rank_life(const weir_item *i)
+static double rank_lifetime(const weir_item *i)
 {
     return i->last - i->first + 1e-12 * (double)i->bytes;
 }
@@ -109,10 +109,10 @@ static const struct {
     double    (*rank)(const weir_item *i);
     bool        tight;
 } orders[] = {
-    {"life", rank_life, false},       {"size", rank_size, false},
-    {"area", rank_area, false},       {"start", rank_start, false},
-    {"end", rank_end, false},         {"life-best", rank_life, true},
-    {"area-best", rank_area, true},   {"start-best", rank_start, true},
+    {"life", rank_lifetime, false}, {"size", rank_size, false},
+    {"area", rank_area, false},     {"start", rank_start, false},
+    {"end", rank_end, false},       {"life-best", rank_lifetime, true},
+    {"area-best", rank_area, true}, {"start-best", rank_start, true},
     {"size-best", rank_size, true},
 };
 

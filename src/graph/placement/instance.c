@@ -44,7 +44,7 @@ static uint32_t number_steps(const weir_placer *p, uint8_t *event, uint32_t *at)
     return n;
 }
 
-static void fill(weir_sections *s, const weir_placer *p, const uint32_t *at)
+static void fill(weir_place_instance *s, const weir_placer *p, const uint32_t *at)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         const weir_item *it = &p->item[i];
@@ -65,12 +65,12 @@ static void fill(weir_sections *s, const weir_placer *p, const uint32_t *at)
     }
 }
 
-weir_status weir_sections_of(const weir_placer *p, weir_sections *s)
+weir_status weir_place_instance_of(const weir_placer *p, weir_place_instance *s)
 {
     uint8_t  *event = weir_mem_zalloc(p->steps + 1u, 1);
     uint32_t *at = weir_mem_alloc((p->steps + 1u) * sizeof *at);
 
-    *s = (weir_sections){.span = weir_mem_alloc((p->n + 1u) * sizeof *s->span)};
+    *s = (weir_place_instance){.span = weir_mem_alloc((p->n + 1u) * sizeof *s->span)};
     if (event && at)
         s->n = number_steps(p, event, at);
     s->from = weir_mem_alloc((s->n + 1u) * sizeof *s->from);
@@ -80,13 +80,13 @@ weir_status weir_sections_of(const weir_placer *p, weir_sections *s)
     weir_mem_free(event);
     weir_mem_free(at);
     if (!ok)
-        weir_sections_free(s);
+        weir_place_instance_free(s);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-void weir_sections_free(weir_sections *s)
+void weir_place_instance_free(weir_place_instance *s)
 {
     weir_mem_free(s->span);
     weir_mem_free(s->from);
-    *s = (weir_sections){0};
+    *s = (weir_place_instance){0};
 }

@@ -14,14 +14,14 @@ typedef struct weir_place_span {
     int64_t  bytes;
 } weir_place_span;
 
-typedef struct weir_sections {
+typedef struct weir_place_instance {
     weir_place_span *span;            /* [spans] by a, then b downwards, then bytes downwards */
     uint32_t   spans;           /* items of more than 0 bytes */
     uint32_t   n;               /* sections */
     uint32_t  *from;            /* [n + 1] first span with a >= section */
-} weir_sections;
+} weir_place_instance;
 
-weir_status weir_sections_of(const weir_placer *p, weir_sections *s);
-void        weir_sections_free(weir_sections *s);
+weir_status weir_place_instance_of(const weir_placer *p, weir_place_instance *s);
+void        weir_place_instance_free(weir_place_instance *s);
 
 #endif

@@ -11,10 +11,10 @@
  * schedule): a temporary storage, with all that took over its memory in place, or the workspace of
  * one step. */
 typedef struct weir_item {
-    size_t    bytes;            /* aligned */
+    size_t    bytes; /* aligned */
     size_t    offset;
-    uint32_t  first, last;      /* steps, both included */
-    uint32_t  store;            /* that began it; UINT32_MAX: a workspace */
+    uint32_t  first, last; /* steps, both included */
+    uint32_t  storage;     /* that began it; UINT32_MAX: a workspace */
     weir_kind kind;
 } weir_item;
 

@@ -130,10 +130,10 @@ static weir_status place(weir_placer *p, int strategy, weir_item *items)
 }
 
 weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
-                             const weir_place_how *how, weir_placed *result)
+                             const weir_placement_options *how, weir_placement_result *result)
 {
-    static const weir_place_how none = {0};
-    const weir_place_how *h = how ? how : &none;
+    static const weir_placement_options none = {0};
+    const weir_placement_options       *h = how ? how : &none;
     weir_placer p = {.item = items, .n = n, .steps = steps, .best_height = SIZE_MAX,
                      .nodes = h->nodes, .repairs = h->repairs, .strategy = "empty"};
 
@@ -144,21 +144,23 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
     p.target = h->capacity > p.bound ? h->capacity : p.bound;
     if (n > 0)
         WEIR_TRY(place(&p, find(h->strategy), items));
-    *result = (weir_placed){.height = n ? p.best_height : 0, .lower_bound = p.bound,
+    *result = (weir_placement_result){.height = n ? p.best_height : 0, .lower_bound = p.bound,
                             .strategy = p.strategy, .nodes = p.used,
                             .proven = p.proven || n == 0 || p.best_height == p.bound};
     return WEIR_OK;
 }
 
 weir_status weir_place_within(weir_item *items, uint32_t n, uint32_t steps, const char *strategy,
-                              size_t limit, weir_placed *result)
+                              size_t limit, weir_placement_result *result)
 {
     enum { WORK = 20000000, MOST = 200, LEAST = 8, FEW = 1500, NEAR = 20 };
-    const uint64_t       square = (n + (uint64_t)1) * (n + (uint64_t)1), many = WORK / square;
-    const uint32_t       repairs = many < LEAST ? LEAST : many > MOST ? MOST : (uint32_t)many;
-    const weir_place_how quick = {.strategy = "life", .capacity = limit, .repairs = repairs};
-    const weir_place_how near = {.capacity = limit, .repairs = repairs / 4, .nodes = 10 * repairs};
-    const weir_place_how asked = {.strategy = strategy, .capacity = limit};
+    const uint64_t square = (n + (uint64_t)1) * (n + (uint64_t)1), many = WORK / square;
+    const uint32_t repairs = many < LEAST ? LEAST : many > MOST ? MOST : (uint32_t)many;
+    const weir_placement_options quick = {
+        .strategy = "life", .capacity = limit, .repairs = repairs};
+    const weir_placement_options near = {
+        .capacity = limit, .repairs = repairs / 4, .nodes = 10 * repairs};
+    const weir_placement_options asked = {.strategy = strategy, .capacity = limit};
 
     if (find(strategy) != find("auto"))
         return weir_place_items(items, n, steps, &asked, result);

@@ -9,9 +9,9 @@
 #include "core/status.h"
 #include "graph/plan/plan.h"
 
-static bool temporary(const weir_graph *g, uint32_t store)
+static bool temporary(const weir_graph *g, uint32_t storage)
 {
-    return !g->stores.at[store].external;
+    return !g->storages.at[storage].external;
 }
 
 /* Every read extends its storage's item; kind of the reader's phase does not matter. */
@@ -20,17 +20,20 @@ static weir_status lifetimes(const weir_graph *g, weir_plan *p)
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *n = &g->nodes.at[i];
         for (int k = 0; k < n->nout; k++) {
-            const uint32_t s = weir_store_of(g, n->out[k]);
+            const uint32_t s = weir_storage_of(g, n->out[k]);
             if (!temporary(g, s))
                 continue;
-            const weir_item it = {.bytes = g->stores.at[s].bytes, .first = i, .last = i, .store = s,
-                                  .kind = g->stores.at[s].kind};
+            const weir_item it = {.bytes = g->storages.at[s].bytes,
+                                  .first = i,
+                                  .last = i,
+                                  .storage = s,
+                                  .kind = g->storages.at[s].kind};
             p->item_of[s] = p->items.n;
             if (!weir_vec_push(&p->items, it))
                 return WEIR_ERR_NOMEM;
         }
         for (int k = 0; k < n->nin; k++) {
-            const uint32_t s = weir_store_of(g, n->in[k]);
+            const uint32_t s = weir_storage_of(g, n->in[k]);
             if (temporary(g, s))
                 p->items.at[p->item_of[s]].last = i;
         }
@@ -41,15 +44,15 @@ static weir_status lifetimes(const weir_graph *g, weir_plan *p)
 /* Do all operands of n that lie in the item look at it exactly as value v does? */
 static bool sole_view(const weir_graph *g, const weir_plan *p, const weir_node *n, uint32_t v)
 {
-    const uint32_t item = p->item_of[weir_store_of(g, v)];
+    const uint32_t item = p->item_of[weir_storage_of(g, v)];
 
     for (int k = 0; k < n->nin; k++) {
-        const uint32_t s = weir_store_of(g, n->in[k]);
+        const uint32_t s = weir_storage_of(g, n->in[k]);
         if (temporary(g, s) && p->item_of[s] == item && !weir_view_equal(g, n->in[k], v))
             return false;
     }
     for (int k = 0; k < n->nout; k++) {
-        const uint32_t s = weir_store_of(g, n->out[k]);
+        const uint32_t s = weir_storage_of(g, n->out[k]);
         if (temporary(g, s) && p->item_of[s] == item)
             return false;           /* another output has it already */
     }
@@ -61,10 +64,10 @@ static bool can_take_over(const weir_graph *g, const weir_plan *p, uint32_t i, u
 {
     const weir_value *x = &g->values.at[in], *y = &g->values.at[out];
 
-    return temporary(g, x->store) && p->items.at[p->item_of[x->store]].last == i &&
+    return temporary(g, x->storage) && p->items.at[p->item_of[x->storage]].last == i &&
            x->offset == 0 && x->layout.desc.dtype == y->layout.desc.dtype &&
            weir_shape_equal(&x->layout.desc, &y->layout.desc) && weir_shape_is_dense(&x->layout) &&
-           p->items.at[p->item_of[x->store]].bytes == g->stores.at[y->store].bytes &&
+           p->items.at[p->item_of[x->storage]].bytes == g->storages.at[y->storage].bytes &&
            sole_view(g, p, &g->nodes.at[i], in);
 }
 
@@ -74,17 +77,18 @@ static void take_over(const weir_graph *g, weir_plan *p, uint32_t i)
     const uint32_t   allowed = weir_opdefs[n->op]->inplace;
 
     for (int o = 0; o < n->nout; o++) {
-        const uint32_t out = weir_store_of(g, n->out[o]);
-        if (!temporary(g, out) || g->stores.at[out].bytes == 0 || (o > 0 && n->op != WEIR_OP_FUSED))
+        const uint32_t out = weir_storage_of(g, n->out[o]);
+        if (!temporary(g, out) || g->storages.at[out].bytes == 0 ||
+            (o > 0 && n->op != WEIR_OP_FUSED))
             continue;
         for (int k = 0; k < n->nin; k++) {
             if (!(allowed >> k & 1) || !can_take_over(g, p, i, n->in[k], n->out[o]))
                 continue;
-            const uint32_t from = p->item_of[weir_store_of(g, n->in[k])];
+            const uint32_t from = p->item_of[weir_storage_of(g, n->in[k])];
             weir_item     *gone = &p->items.at[p->item_of[out]];
             p->items.at[from].last = gone->last;
             gone->bytes = 0;
-            gone->store = WEIR_NONE;
+            gone->storage = WEIR_NONE;
             p->item_of[out] = from;
             break;
         }
@@ -94,9 +98,9 @@ static void take_over(const weir_graph *g, weir_plan *p, uint32_t i)
 static bool add_workspaces(weir_plan *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
-        const size_t    work = p->instr[i].choice->work;
+        const size_t    work = p->instr[i].kernel->work;
         const weir_item it = {.bytes = weir_guard_work(p->dev, work), .first = i, .last = i,
-                              .store = WEIR_NONE, .kind = WEIR_KIND_WORKSPACE};
+                              .storage = WEIR_NONE, .kind = WEIR_KIND_WORKSPACE};
         if (work == 0)
             continue;
         p->workspace = work > p->workspace ? work : p->workspace;
@@ -109,10 +113,10 @@ static bool add_workspaces(weir_plan *p)
 
 weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace)
 {
-    p->item_of = weir_mem_alloc((g->stores.n + 1) * sizeof *p->item_of);
+    p->item_of = weir_mem_alloc((g->storages.n + 1) * sizeof *p->item_of);
     if (!p->item_of)
         return WEIR_ERR_NOMEM;
-    memset(p->item_of, 0xff, (g->stores.n + 1) * sizeof *p->item_of);
+    memset(p->item_of, 0xff, (g->storages.n + 1) * sizeof *p->item_of);
     WEIR_TRY(lifetimes(g, p));
     for (uint32_t i = 0; i < g->nodes.n && inplace; i++)
         take_over(g, p, i);

@@ -38,7 +38,7 @@ static weir_status lower(weir_graph *g, weir_plan *p)
         ins->args.dst = ptr + n->nin;
         ins->rng = n->rng;
         ins->phase = n->phase;
-        WEIR_TRY(weir_choice_of(g->dev, &ins->call, &ins->choice));
+        WEIR_TRY(weir_kernel_of(g->dev, &ins->call, &ins->kernel));
         l += n->nin + n->nout;
         o += n->nin + n->nout;
         ptr += n->nin + n->nout;
@@ -56,10 +56,11 @@ static weir_operand operand(const weir_graph *g, const weir_plan *p, uint32_t va
 {
     const weir_value *v = &g->values.at[value];
     const size_t      at = (size_t)v->offset * weir_dtype_size(v->layout.desc.dtype);
-    const bool        external = g->stores.at[v->store].external;
+    const bool        external = g->storages.at[v->storage].external;
 
-    return (weir_operand){.store = v->store, .external = external,
-                          .offset = external ? at : begin_of(p, p->item_of[v->store]) + at};
+    return (weir_operand){.storage = v->storage,
+                          .external = external,
+                          .offset = external ? at : begin_of(p, p->item_of[v->storage]) + at};
 }
 
 void weir_plan_resolve(weir_graph *g)
@@ -73,10 +74,10 @@ void weir_plan_resolve(weir_graph *g)
             ins->in[k] = operand(g, p, n->in[k]);
         for (int k = 0; k < n->nout; k++)
             ins->out[k] = operand(g, p, n->out[k]);
-        if (ins->choice->work)
+        if (ins->kernel->work)
             ins->work = begin_of(p, ins->work_item);
         ins->args.call = &ins->call;
-        ins->args.state = ins->choice->state;
+        ins->args.state = ins->kernel->state;
         ins->args.threads = g->dev->threads;
         ins->args.dev = g->dev;
     }
@@ -95,7 +96,7 @@ weir_status weir_plan_lower(weir_graph *g, uint32_t passes)
     return weir_live_items(g, p, passes >> WEIR_PASS_INPLACE & 1);
 }
 
-static void take(weir_plan *p, const weir_placed *placed)
+static void take(weir_plan *p, const weir_placement_result *placed)
 {
     p->arena = placed->height;
     p->lower_bound = placed->lower_bound;
@@ -104,8 +105,8 @@ static void take(weir_plan *p, const weir_placed *placed)
 
 weir_status weir_plan_place(weir_plan *p)
 {
-    const weir_place_how how = {.strategy = p->placement};
-    weir_placed          placed;
+    const weir_placement_options how = {.strategy = p->placement};
+    weir_placement_result        placed;
 
     WEIR_TRY(weir_place_items(p->items.at, p->items.n, p->n, &how, &placed));
     take(p, &placed);
@@ -114,7 +115,7 @@ weir_status weir_plan_place(weir_plan *p)
 
 weir_status weir_plan_place_within(weir_plan *p, size_t limit)
 {
-    weir_placed placed;
+    weir_placement_result placed;
 
     WEIR_TRY(weir_place_within(p->items.at, p->items.n, p->n, p->placement, limit, &placed));
     take(p, &placed);
@@ -139,7 +140,7 @@ weir_status weir_plan_build(weir_graph *g, uint32_t passes)
 void weir_plan_forget_replay(weir_plan *p)
 {
     if (p->replay)
-        p->dev->ops->queues->replay_free(p->dev, p->replay);
+        p->dev->ops->streams->replay_free(p->dev, p->replay);
     p->replay = NULL;
     p->ran = false;
 }
@@ -164,8 +165,8 @@ void weir_plan_free(weir_plan *p)
 
 size_t weir_plan_taken(const weir_graph *g, uint32_t i)
 {
-    const weir_store *s = &g->stores.at[i];
-    size_t            bytes = SIZE_MAX;
+    const weir_storage *s = &g->storages.at[i];
+    size_t              bytes = SIZE_MAX;
 
     if (s->block->data)
         return s->block->got;
@@ -179,13 +180,13 @@ size_t weir_plan_resident(const weir_graph *g)
 {
     size_t bytes = g->dev->pool.persistent, there = 0;
 
-    for (uint32_t i = 0; i < g->stores.n; i++) {
-        const weir_store *s = &g->stores.at[i];
+    for (uint32_t i = 0; i < g->storages.n; i++) {
+        const weir_storage *s = &g->storages.at[i];
         if (!s->external)
             continue;
-        if (s->away && s->block->data)
+        if (s->offloaded && s->block->data)
             there += weir_plan_taken(g, i);
-        else if (!s->away && !s->block->data)
+        else if (!s->offloaded && !s->block->data)
             bytes += weir_plan_taken(g, i);
     }
     return bytes - there;
@@ -198,12 +199,17 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_stats_of: the graph is not planned");
     const weir_plan *p = g->plan;
-    *s = (weir_graph_stats){.nodes = g->recorded, .instructions = p->n, .arena_bytes = p->arena,
+    *s = (weir_graph_stats){.nodes = g->recorded,
+                            .instructions = p->n,
+                            .arena_bytes = p->arena,
                             .persistent_bytes = weir_plan_resident(g),
-                            .lower_bound_bytes = p->lower_bound, .workspace_bytes = p->workspace,
+                            .lower_bound_bytes = p->lower_bound,
+                            .workspace_bytes = p->workspace,
                             .guard_bytes = g->dev->guard,
-                            .queues = (size_t)weir_lanes_used(p), .record_ms = g->record_ms,
-                            .plan_ms = g->plan_ms, .runs = g->runs};
+                            .streams = (size_t)weir_streams_used(p),
+                            .record_ms = g->record_ms,
+                            .plan_ms = g->plan_ms,
+                            .runs = g->runs};
     s->planned_peak_bytes = s->persistent_bytes + p->arena;
     s->budget_bytes = g->budget;
     s->cache = g->cache;
@@ -213,7 +219,7 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
     s->measured_ms = g->measured * 1e3;
     s->replanned = g->replanned;
     for (uint32_t i = 0; i < p->n; i++) {
-        s->again += g->nodes.at[i].again;
+        s->recomputed += g->nodes.at[i].recomputed;
         s->lossy += g->nodes.at[i].op == WEIR_OP_QUANTIZE;
         s->flops += weir_call_flops(&p->instr[i].call);
         s->bytes += weir_call_bytes(&p->instr[i].call);

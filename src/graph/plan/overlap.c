@@ -15,35 +15,35 @@
 #include "graph/placement/placement.h"
 #include "graph/plan/plan.h"
 
-typedef struct spread {
+typedef struct overlap {
     weir_graph       *g;
     const weir_rates *rates;
-    int               lanes;
-    weir_plan        *serial;   /* the plan as it was, */
-    weir_node        *nodes;    /* its list, [n], */
-    double            seconds;  /* and its step on all queues */
-    weir_began       *began;    /* [n], of a schedule */
-    weir_item        *items;    /* of a plan, as they are needed */
-    bool              better;   /* the graph's plan now is better than the serial one */
-} spread;
+    int               streams;
+    weir_plan        *serial;  /* the plan as it was, */
+    weir_node        *nodes;   /* its list, [n], */
+    double            seconds; /* and its step on all queues */
+    weir_began       *began;   /* [n], of a schedule */
+    weir_item        *items;   /* of a plan, as they are needed */
+    bool              better;  /* the graph's plan now is better than the serial one */
+} overlap;
 
-static bool makes_anew(const weir_graph *g)
+static bool recomputes(const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->nodes.n; i++)
-        if (g->nodes.at[i].again || g->nodes.at[i].segment)
+        if (g->nodes.at[i].recomputed || g->nodes.at[i].segment)
             return true;
     return false;
 }
 
 /* The largest arena that a step of so many seconds is worth. */
-static size_t room_for(const spread *s, double seconds)
+static size_t arena_limit(const overlap *s, double seconds)
 {
     const size_t resident = weir_plan_resident(s->g), budget = s->g->budget;
     const size_t arena = s->serial->arena;
 
     if (budget)
         return budget > resident + arena ? budget - resident : arena;
-    if (makes_anew(s->g))
+    if (recomputes(s->g))
         return arena;
     return (size_t)((double)(resident + arena) * s->seconds / seconds) - resident;
 }
@@ -58,7 +58,7 @@ static int by_begin(const void *x, const void *y)
 }
 
 /* The list in the order of a schedule, and its plan, not placed yet. */
-static weir_status reorder(spread *s)
+static weir_status reorder(overlap *s)
 {
     weir_graph *const g = s->g;
 
@@ -72,41 +72,41 @@ static weir_status reorder(spread *s)
     return WEIR_OK;
 }
 
-static weir_status put_back(spread *s)
+static weir_status restore_serial(overlap *s)
 {
     memcpy(s->g->nodes.at, s->nodes, s->g->nodes.n * sizeof *s->nodes);
     if (s->g->plan != s->serial)
         weir_plan_free(s->g->plan);
     s->g->plan = s->serial;
-    return weir_lanes(s->serial, s->lanes, s->rates, &s->seconds);
+    return weir_assign_streams(s->serial, s->streams, s->rates, &s->seconds);
 }
 
 /* Places items as they last now; then they last as they are needed. Is the plan better? */
-static weir_status try(spread *s, size_t room)
+static weir_status try(overlap *s, size_t limit)
 {
     weir_plan *const p = s->g->plan;
     double           seconds = 0;
 
-    WEIR_TRY(weir_plan_place_within(p, room));
+    WEIR_TRY(weir_plan_place_within(p, limit));
     WEIR_TRY(weir_plan_check(p));
     for (uint32_t i = 0; i < p->items.n; i++)
         p->items.at[i].last = s->items[i].last;
-    if (p->arena > room)
+    if (p->arena > limit)
         return WEIR_OK;
     weir_plan_resolve(s->g);
-    WEIR_TRY(weir_lanes(p, s->lanes, s->rates, &seconds));
-    s->better = seconds < s->seconds && p->arena <= room_for(s, seconds);
+    WEIR_TRY(weir_assign_streams(p, s->streams, s->rates, &seconds));
+    s->better = seconds < s->seconds && p->arena <= arena_limit(s, seconds);
     return weir_place_bound(p->items.at, p->items.n, p->n, &p->lower_bound);
 }
 
 /* The order that so many queues like. */
-static weir_status with(spread *s, int lanes)
+static weir_status with(overlap *s, int streams)
 {
     double least;
 
-    WEIR_TRY(weir_lanes_apart(s->serial, NULL, lanes, s->rates, s->began, &least));
-    const size_t room = room_for(s, least);
-    if (least >= s->seconds * WEIR_LANES_WORTH)
+    WEIR_TRY(weir_streams_without_reuse(s->serial, NULL, streams, s->rates, s->began, &least));
+    const size_t limit = arena_limit(s, least);
+    if (least >= s->seconds * WEIR_STREAMS_WORTH)
         return WEIR_OK;
     WEIR_TRY(reorder(s));
     weir_items *const items = &s->g->plan->items;
@@ -115,13 +115,14 @@ static weir_status with(spread *s, int lanes)
     if (!s->items)
         return WEIR_ERR_NOMEM;
     memcpy(s->items, items->at, items->n * sizeof *s->items);
-    WEIR_TRY(weir_lanes_apart(s->g->plan, items->at, lanes, s->rates, s->began, &least));
-    WEIR_TRY(try(s, room));
-    return s->better ? WEIR_OK : try(s, room);
+    WEIR_TRY(
+        weir_streams_without_reuse(s->g->plan, items->at, streams, s->rates, s->began, &least));
+    WEIR_TRY(try(s, limit));
+    return s->better ? WEIR_OK : try(s, limit);
 }
 
 /* What the plan is known by goes over to the new one. */
-static void take_over(spread *s)
+static void take_over(overlap *s)
 {
     weir_plan *const p = s->g->plan, *const old = s->serial;
 
@@ -132,28 +133,28 @@ static void take_over(spread *s)
     weir_plan_free(old);
 }
 
-static weir_status search(spread *s)
+static weir_status search(overlap *s)
 {
     weir_status status = WEIR_OK;
 
     memcpy(s->nodes, s->g->nodes.at, s->g->nodes.n * sizeof *s->nodes);
-    for (int n = s->lanes; n > 1 && !s->better && status == WEIR_OK; n /= 2)
+    for (int n = s->streams; n > 1 && !s->better && status == WEIR_OK; n /= 2)
         status = with(s, n);
     if (status == WEIR_OK && s->better) {
         take_over(s);
         return WEIR_OK;
     }
-    const weir_status back = put_back(s);
-    return status != WEIR_OK ? status : back;
+    const weir_status restored = restore_serial(s);
+    return status != WEIR_OK ? status : restored;
 }
 
-weir_status weir_plan_spread(weir_graph *g, int lanes, const weir_rates *rates)
+weir_status weir_plan_overlap(weir_graph *g, int streams, const weir_rates *rates)
 {
     const size_t n = g->nodes.n;
-    spread       s = {.g = g, .rates = rates, .lanes = lanes, .serial = g->plan};
+    overlap      s = {.g = g, .rates = rates, .streams = streams, .serial = g->plan};
 
-    WEIR_TRY(weir_lanes(g->plan, lanes, rates, &s.seconds));
-    if (lanes < 2 || n < 2)
+    WEIR_TRY(weir_assign_streams(g->plan, streams, rates, &s.seconds));
+    if (streams < 2 || n < 2)
         return WEIR_OK;
     s.nodes = weir_mem_alloc(n * sizeof *s.nodes);
     s.began = weir_mem_alloc(n * sizeof *s.began);

@@ -11,23 +11,23 @@
 #include "graph/placement/item.h"
 
 typedef struct weir_operand {
-    uint32_t store;
+    uint32_t storage;
     bool     external;
-    size_t   offset;            /* bytes: in the arena, or in the external block */
+    size_t   offset; /* bytes: in the arena, or in the external block */
 } weir_operand;
 
 typedef struct weir_instr {
-    const weir_choice *choice;
-    weir_call          call;    /* layouts owned by the plan */
-    weir_kargs         args;    /* pointers are filled in when the plan is bound */
+    const weir_kernel *kernel;
+    weir_call          call; /* layouts owned by the plan */
+    weir_kargs         args; /* pointers are filled in when the plan is bound */
     weir_operand      *in, *out;
-    size_t             work;    /* offset of the workspace, */
-    uint32_t           work_item;   /* and its item, if it needs one */
-    uint64_t           rng;     /* relative random position */
-    uint8_t            lane;    /* streams.c: the queue that it goes to, */
-    uint8_t            waits;   /* events that are awaited before, */
-    uint32_t           first_wait;      /* from this one of the plan's list on, */
-    uint32_t           signals; /* and the event that it gives, WEIR_NONE: none */
+    size_t             work;       /* offset of the workspace, */
+    uint32_t           work_item;  /* and its item, if it needs one */
+    uint64_t           rng;        /* relative random position */
+    uint8_t            stream;     /* streams.c: the queue that it goes to, */
+    uint8_t            waits;      /* events that are awaited before, */
+    uint32_t           first_wait; /* from this one of the plan's list on, */
+    uint32_t           signals;    /* and the event that it gives, WEIR_NONE: none */
     weir_phase         phase;
     double             seconds; /* measured, profiled runs only */
 } weir_instr;
@@ -88,18 +88,19 @@ void weir_plan_forget_replay(weir_plan *p);
 
 /* Another order and other addresses where `lanes` queues gain by them, within the graph's budget;
  * and the queues. */
-weir_status weir_plan_spread(weir_graph *g, int lanes, const weir_rates *rates);
+weir_status weir_plan_overlap(weir_graph *g, int streams, const weir_rates *rates);
 
 /* The largest part of a step's time that more queues may leave it to be worth their events. */
-#define WEIR_LANES_WORTH 0.97
+#define WEIR_STREAMS_WORTH 0.97
 
 /* Gives every instruction its queue, out of `lanes`, and the events between queues. Addresses and
  * storages say what must wait for what; all stay on the first queue where more gain too little by
  * the rates. seconds: of the step, by these. */
-weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates, double *seconds);
+weir_status weir_assign_streams(weir_plan *p, int streams, const weir_rates *rates,
+                                double *seconds);
 
 /* Queues that the plan's instructions are on. */
-int weir_lanes_used(const weir_plan *p);
+int weir_streams_used(const weir_plan *p);
 
 /* When an instruction begins, in seconds. */
 typedef struct weir_began {
@@ -110,8 +111,8 @@ typedef struct weir_began {
 /* The step if no two items shared a place: its seconds, and when each instruction begins, [n].
  * items: NULL, or the plan's, which then last as long as they must for addresses to delay nothing.
  * All instructions are on the first queue afterwards. */
-weir_status weir_lanes_apart(weir_plan *p, weir_item *items, int lanes, const weir_rates *rates,
-                             weir_began *began, double *seconds);
+weir_status weir_streams_without_reuse(weir_plan *p, weir_item *items, int streams,
+                                       const weir_rates *rates, weir_began *began, double *seconds);
 
 /* First and last instruction of every temporary storage and workspace, with results that take over
  * dying inputs merged into one item if `inplace`. */

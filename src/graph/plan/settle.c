@@ -3,7 +3,7 @@
 #include "graph/plan/plan.h"
 
 /* The spill store has room for what leaves. */
-static weir_status make_room(const weir_graph *g)
+static weir_status reclaim(const weir_graph *g)
 {
     size_t   bytes = 0;
     uint64_t tickets = 0;
@@ -12,7 +12,7 @@ static weir_status make_room(const weir_graph *g)
         const weir_spill_attr *a = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr);
         if (!a)
             continue;
-        if (!a->home && a->slot + a->bytes > bytes)
+        if (!a->persistent && a->slot + a->bytes > bytes)
             bytes = a->slot + a->bytes;
         tickets = a->ticket + 1 > tickets ? a->ticket + 1 : tickets;
     }
@@ -21,10 +21,10 @@ static weir_status make_room(const weir_graph *g)
 
 weir_status weir_plan_settle(weir_graph *g)
 {
-    const weir_device_queues *const q = g->dev->ops->queues;
-    const weir_rates                rates = g->dev->ops->rates(g->dev);
+    const weir_device_streams *const q = g->dev->ops->streams;
+    const weir_rates                 rates = g->dev->ops->rates(g->dev);
 
     if (q)
-        WEIR_TRY(weir_plan_spread(g, q->count(g->dev), &rates));
-    return make_room(g);
+        WEIR_TRY(weir_plan_overlap(g, q->count(g->dev), &rates));
+    return reclaim(g);
 }

@@ -17,7 +17,7 @@
 #include "core/attr.h"
 #include "graph/plan/plan.h"
 
-enum { MAX_LANES = 8 };
+enum { MAX_STREAMS = 8 };
 
 /* What another queue's event costs, in seconds. */
 #define HOP 2e-6
@@ -34,20 +34,20 @@ typedef WEIR_VEC(access) accesses;
 typedef struct scheduler {
     weir_plan        *p;
     const weir_rates *rates;
-    int               lanes;
-    bool              apart;            /* as if no two values shared a place in the arena */
+    int               streams;
+    bool              no_reuse;         /* as if no two values shared a place in the arena */
     accesses          live;             /* that later ones may have to wait for */
-    double            end[MAX_LANES];   /* seconds at which a queue is free */
+    double            end[MAX_STREAMS]; /* seconds at which a queue is free */
     double           *begin, *done;     /* [instructions] */
-    uint32_t        (*after)[MAX_LANES];    /* the last of each queue that one waits for, + 1 */
-    uint32_t          last[MAX_LANES];  /* instruction of each queue, + 1; 0: none */
+    uint32_t (*after)[MAX_STREAMS];     /* the last of each queue that one waits for, + 1 */
+    uint32_t last[MAX_STREAMS];         /* instruction of each queue, + 1; 0: none */
 } scheduler;
 
 static access of_item(const scheduler *s, uint32_t i, uint32_t instr, bool write)
 {
     const weir_item *const item = &s->p->items.at[i];
 
-    if (s->apart)
+    if (s->no_reuse)
         return (access){UINT32_MAX - i, instr, 0, SIZE_MAX, write};
     return (access){0, instr, item->offset, item->offset + item->bytes, write};
 }
@@ -55,8 +55,8 @@ static access of_item(const scheduler *s, uint32_t i, uint32_t instr, bool write
 static access of_operand(const scheduler *s, const weir_operand *o, uint32_t instr, bool write)
 {
     if (o->external)
-        return (access){o->store + 1, instr, 0, SIZE_MAX, write};
-    return of_item(s, s->p->item_of[o->store], instr, write);
+        return (access){o->storage + 1, instr, 0, SIZE_MAX, write};
+    return of_item(s, s->p->item_of[o->storage], instr, write);
 }
 
 static bool overlap(const access *a, const access *b)
@@ -64,9 +64,9 @@ static bool overlap(const access *a, const access *b)
     return a->space == b->space && a->lo < b->hi && b->lo < a->hi;
 }
 
-static int lane_of(const scheduler *s, const access *a)
+static int stream_of(const scheduler *s, const access *a)
 {
-    return s->p->instr[a->instr].lane;
+    return s->p->instr[a->instr].stream;
 }
 
 /* The instruction waits for those that it conflicts with. */
@@ -75,7 +75,7 @@ static bool look(scheduler *s, const access *a)
     for (uint32_t i = 0; i < s->live.n; i++) {
         const access *const b = &s->live.at[i];
         if (overlap(a, b) && (a->write || b->write)) {
-            uint32_t *const after = &s->after[a->instr][lane_of(s, b)];
+            uint32_t *const after = &s->after[a->instr][stream_of(s, b)];
             *after = b->instr + 1 > *after ? b->instr + 1 : *after;
         }
     }
@@ -92,9 +92,9 @@ static bool meet(scheduler *s, const access *a)
     for (uint32_t i = 0; i < live->n; i++) {
         const access *const b = &live->at[i];
         const bool covered = a->write && overlap(a, b) && a->lo <= b->lo && b->hi <= a->hi;
-        const bool again = !a->write && !b->write && overlap(a, b) && a->lo == b->lo &&
-                           a->hi == b->hi && lane_of(s, a) == lane_of(s, b);
-        if (b->instr == a->instr || !(covered || again))
+        const bool          repeated = !a->write && !b->write && overlap(a, b) && a->lo == b->lo &&
+                              a->hi == b->hi && stream_of(s, a) == stream_of(s, b);
+        if (b->instr == a->instr || !(covered || repeated))
             live->at[kept++] = *b;
     }
     live->n = kept;
@@ -129,18 +129,18 @@ static bool each_access(scheduler *s, uint32_t i, bool (*f)(scheduler *, const a
         if (!f(s, &a))
             return false;
     }
-    const access work = {0, i, ins->work, ins->work + ins->choice->work, true};
-    return !ins->choice->work || s->apart || f(s, &work);
+    const access work = {0, i, ins->work, ins->work + ins->kernel->work, true};
+    return !ins->kernel->work || s->no_reuse || f(s, &work);
 }
 
 /* The seconds at which instruction i could begin on a queue. */
-static double begin_on(const scheduler *s, uint32_t i, int lane)
+static double begin_on(const scheduler *s, uint32_t i, int stream)
 {
-    double begin = s->end[lane];
+    double begin = s->end[stream];
 
-    for (int l = 0; l < s->lanes; l++) {
+    for (int l = 0; l < s->streams; l++) {
         const uint32_t after = s->after[i][l];
-        const double   ready = after ? s->done[after - 1] + (l == lane ? 0 : HOP) : 0;
+        const double   ready = after ? s->done[after - 1] + (l == stream ? 0 : HOP) : 0;
         begin = ready > begin ? ready : begin;
     }
     return begin;
@@ -166,16 +166,16 @@ static void choose(scheduler *s, uint32_t i)
     const bool        narrow = !ordered && is_narrow(s, ins);
     int               best = 0;
 
-    for (int l = 1; narrow && l < s->lanes; l++)
+    for (int l = 1; narrow && l < s->streams; l++)
         if (begin_on(s, i, l) < begin_on(s, i, best))
             best = l;
     double begin = begin_on(s, i, best);
-    for (int l = 0; !narrow && !ordered && l < s->lanes; l++)
+    for (int l = 0; !narrow && !ordered && l < s->streams; l++)
         begin = s->end[l] > begin ? s->end[l] : begin;
-    ins->lane = (uint8_t)best;
+    ins->stream = (uint8_t)best;
     s->begin[i] = begin;
     s->done[i] = begin + weir_rates_seconds(s->rates, &ins->call);
-    for (int l = 0; l < s->lanes; l++)
+    for (int l = 0; l < s->streams; l++)
         if (l == best || (!narrow && !ordered))
             s->end[l] = s->done[i];
 }
@@ -196,7 +196,7 @@ static double length(const scheduler *s)
 {
     double most = 0;
 
-    for (int l = 0; l < s->lanes; l++)
+    for (int l = 0; l < s->streams; l++)
         most = s->end[l] > most ? s->end[l] : most;
     return most;
 }
@@ -215,17 +215,17 @@ static uint32_t event_of(weir_plan *p, uint32_t instr)
 
 /* seen[a][b]: how many instructions of queue b are known to be done when queue a goes on, as the
  * number of the last, + 1. */
-static void wait_for(scheduler *s, uint32_t i, uint32_t seen[][MAX_LANES])
+static void wait_for(scheduler *s, uint32_t i, uint32_t seen[][MAX_STREAMS])
 {
     weir_instr *const ins = &s->p->instr[i];
-    const int         own = ins->lane;
+    const int         own = ins->stream;
 
     ins->first_wait = s->p->nwait;
     if (own > 0 && s->last[own] == 0) {
         s->p->wait[s->p->nwait++] = 0;
         ins->waits++;
     }
-    for (int l = 0; l < s->lanes; l++) {
+    for (int l = 0; l < s->streams; l++) {
         const uint32_t after = s->after[i][l];
         if (l == own || after <= seen[own][l])
             continue;
@@ -238,16 +238,16 @@ static void wait_for(scheduler *s, uint32_t i, uint32_t seen[][MAX_LANES])
 
 static bool place_events(scheduler *s)
 {
-    uint32_t seen[MAX_LANES][MAX_LANES] = {{0}};
+    uint32_t seen[MAX_STREAMS][MAX_STREAMS] = {{0}};
 
-    s->p->wait = weir_mem_zalloc((size_t)s->p->n * MAX_LANES + MAX_LANES, sizeof *s->p->wait);
+    s->p->wait = weir_mem_zalloc((size_t)s->p->n * MAX_STREAMS + MAX_STREAMS, sizeof *s->p->wait);
     if (!s->p->wait)
         return false;
     s->p->events = 1;
     for (uint32_t i = 0; i < s->p->n; i++)
         wait_for(s, i, seen);
     s->p->ends = s->p->nwait;
-    for (int l = 1; l < s->lanes; l++)
+    for (int l = 1; l < s->streams; l++)
         if (s->last[l])
             s->p->wait[s->p->nwait++] = event_of(s->p, s->last[l] - 1);
     return true;
@@ -258,7 +258,7 @@ static void stay(weir_plan *p)
     weir_mem_free(p->wait);
     p->wait = NULL;
     for (uint32_t i = 0; i < p->n; i++) {
-        p->instr[i].lane = 0;
+        p->instr[i].stream = 0;
         p->instr[i].waits = 0;
         p->instr[i].signals = WEIR_NONE;
     }
@@ -292,16 +292,17 @@ static double serial(const weir_plan *p, const weir_rates *rates)
     return seconds;
 }
 
-weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates, double *seconds)
+weir_status weir_assign_streams(weir_plan *p, int streams, const weir_rates *rates, double *seconds)
 {
-    scheduler s = {.p = p, .rates = rates, .lanes = lanes < MAX_LANES ? lanes : MAX_LANES};
+    scheduler s = {
+        .p = p, .rates = rates, .streams = streams < MAX_STREAMS ? streams : MAX_STREAMS};
 
     stay(p);
     *seconds = serial(p, rates);
-    if (lanes < 2 || p->n < 2)
+    if (streams < 2 || p->n < 2)
         return WEIR_OK;
-    bool ok = begin(&s) && schedule(&s);
-    const bool gains = ok && length(&s) < *seconds * WEIR_LANES_WORTH;
+    bool       ok = begin(&s) && schedule(&s);
+    const bool gains = ok && length(&s) < *seconds * WEIR_STREAMS_WORTH;
     if (gains) {
         *seconds = length(&s);
         ok = place_events(&s);
@@ -312,14 +313,14 @@ weir_status weir_lanes(weir_plan *p, int lanes, const weir_rates *rates, double 
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-int weir_lanes_used(const weir_plan *p)
+int weir_streams_used(const weir_plan *p)
 {
     uint32_t used = 0;
     int      n = 0;
 
     for (uint32_t i = 0; i < p->n; i++) {
-        n += !(used >> p->instr[i].lane & 1);
-        used |= 1u << p->instr[i].lane;
+        n += !(used >> p->instr[i].stream & 1);
+        used |= 1u << p->instr[i].stream;
     }
     return n;
 }
@@ -334,13 +335,13 @@ static void note_ends(const scheduler *s, double *until)
     for (uint32_t i = 0; i < p->n; i++) {
         const weir_instr *const ins = &p->instr[i];
         for (int k = 0; k < ins->call.nin + ins->call.nout; k++) {
-            const uint32_t item = ins->in[k].external ? WEIR_NONE : p->item_of[ins->in[k].store];
+            const uint32_t item = ins->in[k].external ? WEIR_NONE : p->item_of[ins->in[k].storage];
             if (item != WEIR_NONE && s->done[i] > until[item])
                 until[item] = s->done[i];
         }
     }
     for (uint32_t i = 0; i < p->items.n; i++)
-        if (p->items.at[i].store == WEIR_NONE)
+        if (p->items.at[i].storage == WEIR_NONE)
             until[i] = s->done[p->items.at[i].first];
 }
 
@@ -357,11 +358,13 @@ static void lengthen(const scheduler *s, const double *until, double *soonest, w
             items[i].last++;
 }
 
-weir_status weir_lanes_apart(weir_plan *p, weir_item *items, int lanes, const weir_rates *rates,
-                             weir_began *began, double *seconds)
+weir_status weir_streams_without_reuse(weir_plan *p, weir_item *items, int streams,
+                                       const weir_rates *rates, weir_began *began, double *seconds)
 {
-    scheduler s = {.p = p, .rates = rates, .lanes = lanes < MAX_LANES ? lanes : MAX_LANES,
-                   .apart = true};
+    scheduler     s = {.p = p,
+                       .rates = rates,
+                       .streams = streams < MAX_STREAMS ? streams : MAX_STREAMS,
+                       .no_reuse = true};
     double *const until = weir_mem_zalloc(p->items.n + 1u, sizeof *until);
     double *const soonest = weir_mem_zalloc(p->n + 1u, sizeof *soonest);
 

@@ -15,7 +15,7 @@ static int by_flops(const void *a, const void *b)
 /* The columns both tables share: flops, bytes and intensity. */
 static void numbers(weir_string *s, double flops, double bytes)
 {
-    weir_string_add(s, "%15.0f %15.0f %9.2f", flops, bytes, weir_show_ratio(flops, bytes));
+    weir_string_add(s, "%15.0f %15.0f %9.2f", flops, bytes, weir_format_ratio(flops, bytes));
 }
 
 static void instructions(const weir_plan *p, weir_string *s)
@@ -26,8 +26,8 @@ static void instructions(const weir_plan *p, weir_string *s)
         const weir_instr *ins = &p->instr[i];
         weir_string_add(s, "%5u %-8s ", i, weir_phase_name[ins->phase]);
         numbers(s, weir_call_flops(&ins->call), weir_call_bytes(&ins->call));
-        weir_string_add(s, " %15zu  %-22s ", ins->choice->work, ins->choice->impl);
-        weir_show_op(s, &ins->call, "+");
+        weir_string_add(s, " %15zu  %-22s ", ins->kernel->work, ins->kernel->impl);
+        weir_format_op(s, &ins->call, "+");
         weir_string_add(s, "\n");
     }
 }
@@ -41,27 +41,27 @@ static void by_operation(const weir_plan *p, const weir_op_sums *sums, double fl
         const weir_op_sum *o = &sums->at[i];
         weir_string_add(s, "%5u %8s ", o->count, "");
         numbers(s, o->flops, o->bytes);
-        weir_string_add(s, " %7.2f %7.2f  %-22s ", 100 * weir_show_ratio(o->flops, flops),
-                        100 * weir_show_ratio(o->bytes, bytes), p->instr[o->instr].choice->impl);
-        weir_show_op(s, &p->instr[o->instr].call, "+");
+        weir_string_add(s, " %7.2f %7.2f  %-22s ", 100 * weir_format_ratio(o->flops, flops),
+                        100 * weir_format_ratio(o->bytes, bytes), p->instr[o->instr].kernel->impl);
+        weir_format_op(s, &p->instr[o->instr].call, "+");
         weir_string_add(s, "\n");
     }
 }
 
-void weir_show_cost(const weir_graph *g, weir_string *s)
+void weir_format_cost(const weir_graph *g, weir_string *s)
 {
     const weir_plan *p = g->plan;
     double           flops = 0, bytes = 0;
     weir_op_sums     sums = {0};
 
-    if (!weir_show_sums(p, by_flops, &sums))
+    if (!weir_op_sums_of(p, by_flops, &sums))
         s->failed = true;
     for (uint32_t i = 0; i < sums.n; i++) {
         flops += sums.at[i].flops;
         bytes += sums.at[i].bytes;
     }
     weir_string_add(s, "# cost of one run: %.6g GFLOP, %.6g MB read and written, %.2f flop/byte\n",
-                    flops / 1e9, bytes / 1e6, weir_show_ratio(flops, bytes));
+                    flops / 1e9, bytes / 1e6, weir_format_ratio(flops, bytes));
     weir_string_add(s, "# by the definitions of the operations; every operand counts once\n");
     instructions(p, s);
     by_operation(p, &sums, flops, bytes, s);

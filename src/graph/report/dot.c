@@ -19,18 +19,18 @@ static void operation(weir_string *s, const weir_graph *g, uint32_t i)
 
     weir_string_add(s, "  n%u [shape=box, style=\"filled,rounded\", fillcolor=\"%s\", label=\"%u ",
                     i, weir_phase_colour[ins->phase], i);
-    weir_show_op(s, &ins->call, "\\n+ ");
-    weir_string_add(s, "\\n[%s]\"];\n", ins->choice->impl);
+    weir_format_op(s, &ins->call, "\\n+ ");
+    weir_string_add(s, "\\n[%s]\"];\n", ins->kernel->impl);
 }
 
-static void storage(weir_string *s, const weir_graph *g, uint32_t store)
+static void storage_node(weir_string *s, const weir_graph *g, uint32_t storage)
 {
-    const weir_store *st = &g->stores.at[store];
+    const weir_storage *st = &g->storages.at[storage];
 
-    weir_string_add(s, "  s%u [shape=ellipse, style=filled, fillcolor=\"%s\"%s, label=\"", store,
+    weir_string_add(s, "  s%u [shape=ellipse, style=filled, fillcolor=\"%s\"%s, label=\"", storage,
                     weir_kind_colour[st->kind],
                     st->kind == WEIR_KIND_PARAM ? ", fontcolor=white" : "");
-    weir_show_store(s, g, store);
+    weir_format_storage(s, g, storage);
     weir_string_add(s, "\\n%s\"];\n", weir_kind_name[st->kind]);
 }
 
@@ -39,18 +39,18 @@ static void edge(weir_string *s, const weir_graph *g, weir_end from, weir_end to
                  const char *style)
 {
     const weir_layout *l = &g->values.at[value].layout;
-    const char        *colour = weir_kind_colour[weir_store_at(g, value)->kind];
+    const char        *colour = weir_kind_colour[weir_storage_at(g, value)->kind];
 
     weir_string_add(s, "  %c%u -> %c%u [color=\"%s\"%s, label=\"", from.letter, from.number,
                     to.letter, to.number, colour, style);
-    weir_show_layout(s, l);
+    weir_format_layout(s, l);
     weir_string_add(s, "\\n%zu B\"];\n", weir_shape_bytes(&l->desc));
 }
 
 /* Who made the storage, or the storage itself where it comes from outside. */
-static weir_end source(const uint32_t *maker, uint32_t store)
+static weir_end source(const uint32_t *maker, uint32_t storage)
 {
-    return maker[store] == WEIR_NONE ? (weir_end){'s', store} : (weir_end){'n', maker[store]};
+    return maker[storage] == WEIR_NONE ? (weir_end){'s', storage} : (weir_end){'n', maker[storage]};
 }
 
 /* The edges of node i; maker[] knows the nodes before it. */
@@ -60,16 +60,17 @@ static void edges(weir_string *s, const weir_graph *g, uint32_t i, uint32_t *mak
     const weir_end   self = {'n', i};
 
     for (int k = 0; k < n->nin; k++) {
-        const uint32_t store = weir_store_of(g, n->in[k]);
-        edge(s, g, source(maker, store), self, n->in[k], "");
+        const uint32_t storage = weir_storage_of(g, n->in[k]);
+        edge(s, g, source(maker, storage), self, n->in[k], "");
         if (weir_opdefs[n->op]->mutates >> k & 1)
-            edge(s, g, self, (weir_end){'s', store}, n->in[k], ", style=dashed, constraint=false");
+            edge(s, g, self, (weir_end){'s', storage}, n->in[k],
+                 ", style=dashed, constraint=false");
     }
     for (int k = 0; k < n->nout; k++) {
-        const uint32_t store = weir_store_of(g, n->out[k]);
-        maker[store] = i;
-        if (g->stores.at[store].external)
-            edge(s, g, self, (weir_end){'s', store}, n->out[k], "");
+        const uint32_t storage = weir_storage_of(g, n->out[k]);
+        maker[storage] = i;
+        if (g->storages.at[storage].external)
+            edge(s, g, self, (weir_end){'s', storage}, n->out[k], "");
     }
 }
 
@@ -81,29 +82,29 @@ static void vertices(weir_string *s, const weir_graph *g, uint32_t *seen)
         operation(s, g, i);
         for (int k = 0; k < ins->call.nin + ins->call.nout; k++) {
             const weir_operand *o = &ins->in[k];    /* outputs follow the inputs */
-            if (o->external && seen[o->store] == WEIR_NONE)
-                storage(s, g, o->store);
-            seen[o->store] = i;
+            if (o->external && seen[o->storage] == WEIR_NONE)
+                storage_node(s, g, o->storage);
+            seen[o->storage] = i;
         }
     }
 }
 
-void weir_show_dot(const weir_graph *g, weir_string *s)
+void weir_format_dot(const weir_graph *g, weir_string *s)
 {
-    const size_t bytes = (g->stores.n + 1) * sizeof(uint32_t);
-    uint32_t    *of_store = weir_mem_alloc(bytes);
+    const size_t bytes = (g->storages.n + 1) * sizeof(uint32_t);
+    uint32_t    *of_storage = weir_mem_alloc(bytes);
 
-    if (!of_store) {
+    if (!of_storage) {
         s->failed = true;
         return;
     }
     weir_string_add(s, "digraph weir {\n  node [fontname=\"sans-serif\", fontsize=11];\n"
                     "  edge [fontname=\"sans-serif\", fontsize=8, arrowsize=0.6];\n");
-    memset(of_store, 0xff, bytes);
-    vertices(s, g, of_store);
-    memset(of_store, 0xff, bytes);
+    memset(of_storage, 0xff, bytes);
+    vertices(s, g, of_storage);
+    memset(of_storage, 0xff, bytes);
     for (uint32_t i = 0; i < g->plan->n; i++)
-        edges(s, g, i, of_store);
+        edges(s, g, i, of_storage);
     weir_string_add(s, "}\n");
-    weir_mem_free(of_store);
+    weir_mem_free(of_storage);
 }

@@ -30,9 +30,9 @@ static void operand(weir_string *s, const weir_graph *g, uint32_t v, const weir_
     const weir_value *value = &g->values.at[v];
     const size_t      into = (size_t)value->offset * weir_dtype_size(value->layout.desc.dtype);
 
-    weir_show_layout(s, &value->layout);
+    weir_format_layout(s, &value->layout);
     weir_string_add(s, " ");
-    weir_show_store(s, g, o->store);
+    weir_format_storage(s, g, o->storage);
     if (planned && !o->external)
         weir_string_add(s, "@%zu", o->offset);
     else if (into > 0)
@@ -52,7 +52,7 @@ static void operands(weir_string *s, const weir_graph *g, uint32_t i, bool plann
     }
     weir_string_add(s, n->nin && n->nout ? " -> " : n->nout ? "-> " : "");
     for (int k = 0; k < n->nout; k++) {
-        const int taken = weir_show_taken(g, i, k);
+        const int taken = weir_instr_inplace_input(g, i, k);
         weir_string_add(s, k ? ", " : "");
         operand(s, g, n->out[k], &ins->out[k], planned);
         if (taken >= 0)
@@ -67,13 +67,13 @@ static void line(weir_string *s, const weir_graph *g, uint32_t i, bool planned)
 
     weir_string_add(s, "%5u %-8s ", i, weir_phase_name[ins->phase]);
     const size_t start = s->n;
-    weir_show_op(s, &ins->call, "+");
-    weir_show_pad(s, start, 20);
+    weir_format_op(s, &ins->call, "+");
+    weir_format_pad(s, start, 20);
     weir_string_add(s, " ");
     operands(s, g, i, planned);
 }
 
-void weir_show_graph(const weir_graph *g, weir_string *s)
+void weir_format_graph(const weir_graph *g, weir_string *s)
 {
     weir_string_add(s, "# graph: %u nodes after the passes, %zu recorded; passes:", g->plan->n,
                     g->recorded);
@@ -101,10 +101,10 @@ static void plan_header(weir_string *s, const weir_graph *g)
     if (g->budget)
         weir_string_add(s, "# budget %zu bytes, %zu without it; %zu instructions make values anew, "
                         "%.3g ms as estimated\n", stats.budget_bytes, stats.unbudgeted_peak_bytes,
-                        stats.again, stats.extra_ms);
+                        stats.recomputed, stats.extra_ms);
     if (g->plan->events)
         weir_string_add(s, "# queues: %zu of the device's, %u events between them\n",
-                        stats.queues, g->plan->events - 1);
+                        stats.streams, g->plan->events - 1);
     weir_string_add(s, "# placement: %s; passes:", g->plan->strategy);
     passes(s, g->plan->passes);
     legend(s);
@@ -116,33 +116,33 @@ static void spilled(weir_string *s, const weir_call *c)
     const weir_spill_attr *a = weir_spill_attr_of(c->op, c->attr);
 
     if (a && a->bytes > 0)
-        weir_string_add(s, ", %zu bytes at %s%zu", (size_t)a->bytes, a->home ? "home " : "",
+        weir_string_add(s, ", %zu bytes at %s%zu", (size_t)a->bytes, a->persistent ? "home " : "",
                         (size_t)a->slot);
     if (a)
         weir_string_add(s, ", ticket %u", (unsigned)a->ticket);
 }
 
-void weir_show_plan(const weir_graph *g, weir_string *s)
+void weir_format_plan(const weir_graph *g, weir_string *s)
 {
     plan_header(s, g);
     for (uint32_t i = 0; i < g->plan->n; i++) {
         const weir_instr *ins = &g->plan->instr[i];
         line(s, g, i, true);
-        weir_string_add(s, "  [%s", ins->choice->impl);
-        if (g->nodes.at[i].again)
+        weir_string_add(s, "  [%s", ins->kernel->impl);
+        if (g->nodes.at[i].recomputed)
             weir_string_add(s, ", again");
         if (g->plan->events)
-            weir_string_add(s, ", queue %d", ins->lane);
-        if (ins->choice->work > 0)
-            weir_string_add(s, ", workspace %zu@%zu", ins->choice->work, ins->work);
-        if (weir_show_draws(&ins->call))
+            weir_string_add(s, ", queue %d", ins->stream);
+        if (ins->kernel->work > 0)
+            weir_string_add(s, ", workspace %zu@%zu", ins->kernel->work, ins->work);
+        if (weir_call_draws(&ins->call))
             weir_string_add(s, ", random position %llu", (unsigned long long)ins->rng);
         spilled(s, &ins->call);
         weir_string_add(s, "]\n");
     }
 }
 
-weir_status weir_show_check(const weir_graph *g, const char *function)
+weir_status weir_format_check(const weir_graph *g, const char *function)
 {
     if (!g)
         return weir_fail_null(function, "the graph");
@@ -157,19 +157,19 @@ weir_status weir_show_check(const weir_graph *g, const char *function)
 char *weir_graph_text(const weir_graph *g, weir_text what)
 {
     static void (*const writer[])(const weir_graph *g, weir_string *s) = {
-        [WEIR_TEXT_GRAPH] = weir_show_graph,
-        [WEIR_TEXT_PLAN] = weir_show_plan,
-        [WEIR_TEXT_COST] = weir_show_cost,
-        [WEIR_TEXT_DOT] = weir_show_dot,
-        [WEIR_TEXT_TIMELINE_SVG] = weir_show_timeline,
-        [WEIR_TEXT_ADDRESSES_SVG] = weir_show_addresses,
-        [WEIR_TEXT_JSON] = weir_show_json,
-        [WEIR_TEXT_OUTLINE] = weir_show_outline,
-        [WEIR_TEXT_EXPLAIN] = weir_show_explain,
+        [WEIR_TEXT_GRAPH] = weir_format_graph,
+        [WEIR_TEXT_PLAN] = weir_format_plan,
+        [WEIR_TEXT_COST] = weir_format_cost,
+        [WEIR_TEXT_DOT] = weir_format_dot,
+        [WEIR_TEXT_TIMELINE_SVG] = weir_format_timeline,
+        [WEIR_TEXT_ADDRESSES_SVG] = weir_format_addresses,
+        [WEIR_TEXT_JSON] = weir_format_json,
+        [WEIR_TEXT_STEPFILE] = weir_format_stepfile,
+        [WEIR_TEXT_EXPLAIN] = weir_format_explain,
     };
     weir_string s = {0};
 
-    if (weir_show_check(g, "weir_graph_text") != WEIR_OK)
+    if (weir_format_check(g, "weir_graph_text") != WEIR_OK)
         return NULL;
     if ((size_t)what >= sizeof writer / sizeof *writer)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_text: there is no text number %d",

@@ -29,7 +29,7 @@ static void operands(weir_string *s, const char *key, const weir_operand *o, con
     for (int i = 0; i < n; i++) {
         weir_string_add(s,
                         "%s{\"tensor\": %u, \"where\": \"%s\", \"offset\": %zu, \"dtype\": \"%s\"",
-                        i ? ", " : "", o[i].store, o[i].external ? "external" : "arena",
+                        i ? ", " : "", o[i].storage, o[i].external ? "external" : "arena",
                         o[i].offset, weir_dtype_name(l[i].desc.dtype));
         numbers(s, "shape", l[i].desc.dim, l[i].desc.ndim);
         numbers(s, "strides", l[i].stride, l[i].desc.ndim);
@@ -44,13 +44,13 @@ static void instruction(weir_string *s, const weir_graph *g, uint32_t i)
     const weir_call  *c = &ins->call;
 
     weir_string_add(s, "{\"op\": %u, \"kernel\": ", i);
-    quoted(s, ins->choice->impl);
+    quoted(s, ins->kernel->impl);
     weir_string_add(s, ", \"flops\": %.17g, \"bytes\": %.17g", weir_call_flops(c),
                     weir_call_bytes(c));
-    if (ins->choice->work > 0)
-        weir_string_add(s, ", \"workspace\": {\"bytes\": %zu, \"offset\": %zu}", ins->choice->work,
+    if (ins->kernel->work > 0)
+        weir_string_add(s, ", \"workspace\": {\"bytes\": %zu, \"offset\": %zu}", ins->kernel->work,
                         ins->work);
-    if (weir_show_draws(c))
+    if (weir_call_draws(c))
         weir_string_add(s, ", \"random_position\": %llu", (unsigned long long)ins->rng);
     operands(s, "inputs", ins->in, c->in, c->nin);
     operands(s, "outputs", ins->out, c->out, c->nout);
@@ -70,7 +70,7 @@ static void items(weir_string *s, const weir_items *items)
         weir_string_add(s, first ? "\n" : ",\n");
         first = false;
         weir_string_add(s, "{\"tensor\": ");
-        weir_string_add(s, it->store == WEIR_NONE ? "null" : "%u", it->store);
+        weir_string_add(s, it->storage == WEIR_NONE ? "null" : "%u", it->storage);
         weir_string_add(s, ", \"kind\": \"%s\", \"bytes\": %zu, \"offset\": %zu, \"first\": %u, "
                         "\"last\": %u}", weir_kind_name[it->kind], it->bytes, it->offset, it->first,
                         it->last);
@@ -96,11 +96,11 @@ static void plan(weir_string *s, const weir_graph *g)
     weir_string_add(s, "}");
 }
 
-void weir_show_json(const weir_graph *g, weir_string *s)
+void weir_format_json(const weir_graph *g, weir_string *s)
 {
     weir_string_add(s, "{\"format\": 1, \"name\": \"step %llu\", \"source\": \"weir %s\",\n",
                     (unsigned long long)g->id, weir_version());
-    weir_show_lists(g, NULL, true, s);
+    weir_format_lists(g, NULL, true, s);
     weir_string_add(s, ",\n");
     plan(s, g);
     weir_string_add(s, "}\n");

@@ -167,26 +167,26 @@ void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigne
         floor[i] += live[i];
 }
 
-static double lane_y(int lane)
+static double stream_y(int stream)
 {
-    return WEIR_SVG_Y + WEIR_SVG_H + 2 + WEIR_SVG_LANE * lane;
+    return WEIR_SVG_Y + WEIR_SVG_H + 2 + WEIR_SVG_STREAM * stream;
 }
 
-void weir_svg_lanes(weir_chart *c, int lanes)
+void weir_svg_streams(weir_chart *c, int streams)
 {
     static const char *const names[] = {"compute", "copy out", "copy in"};
 
-    for (int i = 0; i < lanes; i++)
+    for (int i = 0; i < streams; i++)
         weir_string_add(c->s, "<text x=\"%g\" y=\"%g\" font-size=\"10\" text-anchor=\"end\">%s"
-                        "</text>\n", WEIR_SVG_X - 8, lane_y(i) + 11.5, names[i]);
+                        "</text>\n", WEIR_SVG_X - 8, stream_y(i) + 11.5, names[i]);
 }
 
-void weir_svg_bar(weir_chart *c, int lane, double from, double to, const char *colour)
+void weir_svg_bar(weir_chart *c, int stream, double from, double to, const char *colour)
 {
     const double x = weir_svg_x(c, from), w = fmax(weir_svg_x(c, to) - x, 0.3);
 
     weir_string_add(c->s, "<path fill=\"%s\" d=\"M%.2f %gh%.2fv14h%.2fZ\"", colour, x,
-                    lane_y(lane), w, -w);
+                    stream_y(stream), w, -w);
 }
 
 void weir_svg_legend(weir_chart *c, const char *colour, const char *text)

@@ -56,9 +56,9 @@ void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigne
 
 /* Lanes for streams below the plot, from the top: compute, copies out, copies in. Their names; and
  * a bar in one of them, as a path element that the caller ends. */
-#define WEIR_SVG_LANE 17
-void weir_svg_lanes(weir_chart *c, int lanes);
-void weir_svg_bar(weir_chart *c, int lane, double from, double to, const char *colour);
+#define WEIR_SVG_STREAM 17
+void weir_svg_streams(weir_chart *c, int streams);
+void weir_svg_bar(weir_chart *c, int stream, double from, double to, const char *colour);
 
 /* One more entry of the legend, on the right from top to bottom. */
 void weir_svg_legend(weir_chart *c, const char *colour, const char *text);

@@ -51,9 +51,9 @@ static void pile_external(const weir_graph *g, const weir_timeline *t)
 {
     double known = 0;
 
-    for (uint32_t i = 0; i < g->stores.n; i++) {
-        const weir_store *st = &g->stores.at[i];
-        if (!st->external || st->away)
+    for (uint32_t i = 0; i < g->storages.n; i++) {
+        const weir_storage *st = &g->storages.at[i];
+        if (!st->external || st->offloaded)
             continue;
         const double bytes = (double)weir_plan_taken(g, i);
         pile(t, (int)st->kind, 0, t->n, bytes);
@@ -124,14 +124,14 @@ static void draw_phases(weir_chart *c, const weir_plan *p)
 }
 
 /* In the strip of the phases: what runs again. */
-static void draw_again(weir_chart *c, const weir_graph *g)
+static void draw_recomputed(weir_chart *c, const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->plan->n; i++) {
-        if (!g->nodes.at[i].again)
+        if (!g->nodes.at[i].recomputed)
             continue;
-        weir_svg_bar(c, 0, i, i + 1.0, WEIR_AGAIN_COLOUR);
+        weir_svg_bar(c, 0, i, i + 1.0, WEIR_RECOMPUTE_COLOUR);
         weir_string_add(c->s, "><title>again: %u ", i);
-        weir_show_op(c->s, &g->plan->instr[i].call, "+");
+        weir_format_op(c->s, &g->plan->instr[i].call, "+");
         weir_string_add(c->s, "</title></path>\n");
     }
 }
@@ -162,7 +162,7 @@ static void draw_copies(weir_chart *c, const weir_graph *g)
         weir_svg_bar(c, out ? 1 : 2, i, awaited(g, i), out ? WEIR_OUT_COLOUR : WEIR_IN_COLOUR);
         weir_string_add(c->s, " fill-opacity=\"0.7\" stroke=\"#fff\" stroke-width=\"0.5\"><title>"
                         "%s: ", out ? "out" : "in");
-        weir_show_store(c->s, g, weir_store_of(g, out ? n->in[0] : n->out[0]));
+        weir_format_storage(c->s, g, weir_storage_of(g, out ? n->in[0] : n->out[0]));
         weir_string_add(c->s, ", %s, ticket %u</title></path>\n",
                         weir_svg_bytes(c, (double)a->bytes, bytes), (unsigned)a->ticket);
     }
@@ -185,7 +185,7 @@ static void draw_hints(weir_chart *c, const weir_graph *g, const weir_timeline *
     for (uint32_t i = 0; i < t->n; i++) {
         weir_string_add(c->s, "<path d=\"M%.2f %gV%gH%.2fV%gZ\"><title>%u ", weir_svg_x(c, i),
                         WEIR_SVG_Y, WEIR_SVG_Y + WEIR_SVG_H, weir_svg_x(c, i + 1), WEIR_SVG_Y, i);
-        weir_show_op(c->s, &g->plan->instr[i].call, "+");
+        weir_format_op(c->s, &g->plan->instr[i].call, "+");
         weir_string_add(c->s, ": %s live</title></path>\n", weir_svg_bytes(c, t->floor[i], bytes));
     }
     weir_string_add(c->s, "</g>\n");
@@ -212,13 +212,13 @@ static void draw_highest(weir_chart *c, const weir_graph *g, const weir_timeline
                     "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"4\" fill=\"#b3261e\" stroke=\"#fff\" "
                     "stroke-width=\"1.5\"><title>most bytes live at %u ",
                     x, weir_svg_y(c, t->floor[i]), i);
-    weir_show_op(c->s, &g->plan->instr[i].call, "+");
+    weir_format_op(c->s, &g->plan->instr[i].call, "+");
     weir_string_add(c->s, "</title></circle>\n");
 }
 
 static void timeline_legend(weir_chart *c, const weir_graph *g, const weir_timeline *t)
 {
-    bool again = false;
+    bool recomputed = false;
 
     for (int k = LAYERS - 1; k >= 0; k--) {
         const double *live = row(t, layer_order[k]);
@@ -232,9 +232,9 @@ static void timeline_legend(weir_chart *c, const weir_graph *g, const weir_timel
     for (int k = 0; k < WEIR_PHASE_COUNT; k++)
         weir_svg_legend(c, weir_phase_colour[k], weir_phase_name[k]);
     for (uint32_t i = 0; i < g->plan->n; i++)
-        again = again || g->nodes.at[i].again;
-    if (again)
-        weir_svg_legend(c, WEIR_AGAIN_COLOUR, "run again");
+        recomputed = recomputed || g->nodes.at[i].recomputed;
+    if (recomputed)
+        weir_svg_legend(c, WEIR_RECOMPUTE_COLOUR, "run again");
     if (has_copies(g)) {
         weir_svg_legend(c, WEIR_OUT_COLOUR, "copy out");
         weir_svg_legend(c, WEIR_IN_COLOUR, "copy in");
@@ -266,10 +266,10 @@ static void draw_timeline(const weir_graph *g, weir_timeline *t, weir_string *s)
     const double     peak = t->persistent + (double)p->arena;
     char             a[WEIR_SVG_BYTES], b[WEIR_SVG_BYTES], d[WEIR_SVG_BYTES];
 
-    const int  lanes = has_copies(g) ? 3 : 1;
+    const int  streams = has_copies(g) ? 3 : 1;
     const bool near = (double)g->budget >= peak && (double)g->budget < 1.5 * peak;
     weir_chart c = weir_svg_begin(s, p->n, near ? (double)g->budget : peak,
-                                  WEIR_SVG_LANE * (lanes - 1), "Live bytes over one step");
+                                  WEIR_SVG_STREAM * (streams - 1), "Live bytes over one step");
     weir_svg_subtitle(&c, "%u instructions; persistent %s + arena %s (lower bound %s)", p->n,
                       weir_svg_bytes(&c, t->persistent, a), weir_svg_bytes(&c, (double)p->arena, b),
                       weir_svg_bytes(&c, (double)p->lower_bound, d));
@@ -278,10 +278,10 @@ static void draw_timeline(const weir_graph *g, weir_timeline *t, weir_string *s)
         weir_svg_layer(&c, layer_name(layer_order[k]), layer_colour(layer_order[k]), t->n, NULL,
                        t->floor, row(t, layer_order[k]));
     draw_phases(&c, p);
-    draw_again(&c, g);
+    draw_recomputed(&c, g);
     draw_copies(&c, g);
-    if (lanes > 1)
-        weir_svg_lanes(&c, lanes);
+    if (streams > 1)
+        weir_svg_streams(&c, streams);
     draw_levels(&c, peak, near ? (double)g->budget : 0);
     draw_highest(&c, g, t);
     draw_hints(&c, g, t);
@@ -289,7 +289,7 @@ static void draw_timeline(const weir_graph *g, weir_timeline *t, weir_string *s)
     weir_svg_end(&c);
 }
 
-void weir_show_timeline(const weir_graph *g, weir_string *s)
+void weir_format_timeline(const weir_graph *g, weir_string *s)
 {
     weir_timeline t = {0};
 
@@ -311,10 +311,10 @@ static void item_label(weir_string *s, const weir_graph *g, const weir_item *it,
         return;
     weir_string_add(s, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"10\" fill=\"#fff\" "
                     "text-anchor=\"middle\">", x + w / 2, y + h / 2 + 3.5);
-    if (it->store == WEIR_NONE)
+    if (it->storage == WEIR_NONE)
         weir_string_add(s, w > 66 ? "workspace" : "work");
     else
-        weir_show_store(s, g, it->store);
+        weir_format_storage(s, g, it->storage);
     weir_string_add(s, "</text>\n");
 }
 
@@ -328,13 +328,13 @@ static void draw_item(weir_chart *c, const weir_graph *g, const weir_item *it)
                     "fill=\"%s\"%s><title>",
                     x, y, w, h, weir_kind_colour[it->kind],
                     w > 3 && h > 3 ? " stroke=\"#fff\" stroke-width=\"0.6\"" : "");
-    if (it->store != WEIR_NONE) {
-        weir_show_store(c->s, g, it->store);
+    if (it->storage != WEIR_NONE) {
+        weir_format_storage(c->s, g, it->storage);
         weir_string_add(c->s, ", ");
     }
     weir_string_add(c->s, "%s, %zu bytes at %zu, instructions %u to %u, begun by ",
                     weir_kind_name[it->kind], it->bytes, it->offset, it->first, it->last);
-    weir_show_op(c->s, &g->plan->instr[it->first].call, "+");
+    weir_format_op(c->s, &g->plan->instr[it->first].call, "+");
     weir_string_add(c->s, "</title></rect>\n");
     item_label(c->s, g, it, x, y, w, h);
 }
@@ -368,15 +368,15 @@ static void address_legend(weir_chart *c, const weir_plan *p)
         weir_svg_legend(c, weir_phase_colour[k], weir_phase_name[k]);
 }
 
-void weir_show_addresses(const weir_graph *g, weir_string *s)
+void weir_format_addresses(const weir_graph *g, weir_string *s)
 {
     const weir_plan *p = g->plan;
-    uint32_t         pieces = 0;
+    uint32_t         n_items = 0;
 
     for (uint32_t i = 0; i < p->items.n; i++)
-        pieces += p->items.at[i].bytes > 0;
+        n_items += p->items.at[i].bytes > 0;
     weir_chart c = weir_svg_begin(s, p->n, (double)p->arena, 0, "Address map of the arena");
-    weir_svg_subtitle(&c, "%u pieces over %u instructions; placed by: %s", pieces, p->n,
+    weir_svg_subtitle(&c, "%u pieces over %u instructions; placed by: %s", n_items, p->n,
                       p->strategy);
     weir_svg_axes(&c, "instruction", "offset");
     for (uint32_t i = 0; i < p->items.n; i++)

@@ -11,19 +11,19 @@ static const char no_arena[] = "no arena";
 /* Is input k of the instruction overwritten without being read? */
 static bool is_blind(const weir_instr *ins, int k)
 {
-    return weir_opdefs[ins->call.op]->blind >> k & 1;
+    return weir_opdefs[ins->call.op]->write_only >> k & 1;
 }
 
 /* Does an instruction before number i make the storage, or overwrite it? */
-static bool made_before(const weir_plan *p, uint32_t i, uint32_t store)
+static bool made_before(const weir_plan *p, uint32_t i, uint32_t storage)
 {
     for (uint32_t j = 0; j < i; j++) {
         const weir_instr *ins = &p->instr[j];
         for (int k = 0; k < ins->call.nout; k++)
-            if (ins->out[k].store == store)
+            if (ins->out[k].storage == storage)
                 return true;
         for (int k = 0; k < ins->call.nin; k++)
-            if (ins->in[k].store == store && is_blind(ins, k))
+            if (ins->in[k].storage == storage && is_blind(ins, k))
                 return true;
     }
     return false;
@@ -37,9 +37,9 @@ static weir_status check_written(const weir_graph *g)
     for (uint32_t i = 0; i < g->plan->n; i++) {
         const weir_instr *ins = &g->plan->instr[i];
         for (int k = 0; k < ins->call.nin; k++) {
-            const weir_store *s = &g->stores.at[ins->in[k].store];
+            const weir_storage *s = &g->storages.at[ins->in[k].storage];
             if (s->external && s->bytes > 0 && !s->block->written && !is_blind(ins, k) &&
-                !made_before(g->plan, i, ins->in[k].store))
+                !made_before(g->plan, i, ins->in[k].storage))
                 return weir_fail(WEIR_ERR_STATE, "weir_graph_run: input %d of %s, %s %s, has never "
                                  "been written", k, weir_opdefs[ins->call.op]->name,
                                  weir_kind_name[s->kind],
@@ -51,7 +51,7 @@ static weir_status check_written(const weir_graph *g)
 
 static void *pointer(const weir_graph *g, const weir_operand *o)
 {
-    char *base = o->external ? g->stores.at[o->store].block->data : g->dev->arena.at;
+    char *base = o->external ? g->storages.at[o->storage].block->data : g->dev->arena.at;
     return base ? base + o->offset : NULL;
 }
 
@@ -65,9 +65,9 @@ weir_status weir_plan_bind(weir_graph *g)
     WEIR_TRY(weir_device_arena(d, p->arena));
     if (d->tickets)                     /* another plan may have made homes and no room */
         WEIR_TRY(weir_device_spill(d, 0, 0));
-    for (uint32_t i = 0; i < g->stores.n; i++)
-        if (g->stores.at[i].external && !g->stores.at[i].away)
-            WEIR_TRY(weir_block_touch(g->stores.at[i].block));
+    for (uint32_t i = 0; i < g->storages.n; i++)
+        if (g->storages.at[i].external && !g->storages.at[i].offloaded)
+            WEIR_TRY(weir_block_touch(g->storages.at[i].block));
     for (uint32_t i = 0; i < p->n; i++) {
         weir_instr *ins = &p->instr[i];
         void      **src = p->pointers + (ins->in - p->operands);
@@ -75,12 +75,12 @@ weir_status weir_plan_bind(weir_graph *g)
             src[k] = pointer(g, &ins->in[k]);
         for (int k = 0; k < ins->call.nin; k++)
             if (is_blind(ins, k) && ins->in[k].external)
-                g->stores.at[ins->in[k].store].block->written = true;
-        ins->args.work = ins->choice->work ? d->arena.at + ins->work : NULL;
+                g->storages.at[ins->in[k].storage].block->written = true;
+        ins->args.work = ins->kernel->work ? d->arena.at + ins->work : NULL;
     }
-    for (uint32_t i = 0; i < g->stores.n; i++)
-        if (g->stores.at[i].external && g->stores.at[i].kind == WEIR_KIND_OUTPUT)
-            g->stores.at[i].block->written = true;
+    for (uint32_t i = 0; i < g->storages.n; i++)
+        if (g->storages.at[i].external && g->storages.at[i].kind == WEIR_KIND_OUTPUT)
+            g->storages.at[i].block->written = true;
     p->bound = d->arena.at ? d->arena.at : no_arena;
     p->moves = d->moves;
     return WEIR_OK;
@@ -104,7 +104,7 @@ typedef struct draws {
 /* A graph that draws nothing needs neither. */
 static weir_status draws_of(const weir_graph *g, uint64_t base, draws *r)
 {
-    const weir_device_queues *const q = g->dev->ops->queues;
+    const weir_device_streams *const q = g->dev->ops->streams;
 
     r->base = base;
     r->in_device = NULL;
@@ -121,33 +121,33 @@ static weir_status run_one(weir_device *d, weir_instr *ins, const draws *r, weir
     ins->args.draw = r->in_device;
     ins->args.stream = stream;
     *r->at = ins;
-    return ins->choice->run(&ins->args);
+    return ins->kernel->run(&ins->args);
 }
 
 /* The guard zones round the operands and the workspace of instruction i: `ran` or before that,
  * when those of what begins with it are written. */
 static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir_status so_far)
 {
-    const weir_plan  *const p = g->plan;
+    const weir_plan *const  p = g->plan;
     const weir_instr *const ins = &p->instr[i];
     const int               n = ins->call.nin + ins->call.nout;
-    const size_t            work = ins->choice->work, piece = weir_guard_work(g->dev, work);
+    const size_t            work = ins->kernel->work, capacity = weir_guard_work(g->dev, work);
     weir_watch w = {.dev = g->dev, .call = &ins->call, .place = i, .of = p->n, .ran = ran};
 
     for (int k = 0; k < n; k++) {
-        const weir_store *const s = &g->stores.at[ins->in[k].store];
+        const weir_storage *const s = &g->storages.at[ins->in[k].storage];
         if (ins->in[k].external) {
             WEIR_TRY(weir_guard_look_block(&w, k, s->block));
             continue;
         }
-        const weir_item *const it = &p->items.at[p->item_of[ins->in[k].store]];
+        const weir_item *const it = &p->items.at[p->item_of[ins->in[k].storage]];
         char *const            at = g->dev->arena.at + it->offset + g->dev->guard;
         WEIR_TRY(!ran && it->first == i ? weir_guard_fill(g->dev, at, s->bytes, s->bytes)
                                         : weir_guard_look(&w, k, at, s->bytes, s->bytes));
     }
     if (work)
-        WEIR_TRY(ran ? weir_guard_look(&w, n, ins->args.work, work, piece)
-                     : weir_guard_fill(g->dev, ins->args.work, work, piece));
+        WEIR_TRY(ran ? weir_guard_look(&w, n, ins->args.work, work, capacity)
+                     : weir_guard_fill(g->dev, ins->args.work, work, capacity));
     return weir_guard_verdict(&w, so_far);
 }
 
@@ -182,16 +182,16 @@ static weir_status run_plain(weir_device *d, const weir_plan *p, const draws *r)
 }
 
 /* Events order what several queues do; the others begin after the first, and it ends after them. */
-static weir_status run_lanes(weir_device *d, const weir_plan *p, const draws *r)
+static weir_status run_streams(weir_device *d, const weir_plan *p, const draws *r)
 {
-    const weir_device_queues *const q = d->ops->queues;
+    const weir_device_streams *const q = d->ops->streams;
     weir_stream *const              first = q->stream(d, 0);
 
     WEIR_TRY(q->events(d, p->events));
     WEIR_TRY(q->signal(d, first, 0));
     for (uint32_t i = 0; i < p->n; i++) {
         weir_instr        *ins = &p->instr[i];
-        weir_stream *const s = q->stream(d, ins->lane);
+        weir_stream *const s = q->stream(d, ins->stream);
         for (uint32_t k = 0; k < ins->waits; k++)
             WEIR_TRY(q->await(d, s, p->wait[ins->first_wait + k]));
         WEIR_TRY(run_one(d, ins, r, s));
@@ -206,7 +206,7 @@ static weir_status run_lanes(weir_device *d, const weir_plan *p, const draws *r)
 /* A run that ended early leaves no copy behind that goes on in the arena. */
 static weir_status run_list(weir_device *d, const weir_plan *p, const draws *r)
 {
-    const weir_status status = p->events ? run_lanes(d, p, r) : run_plain(d, p, r);
+    const weir_status status = p->events ? run_streams(d, p, r) : run_plain(d, p, r);
     return d->tickets ? d->ops->swap_settle(d, status) : status;
 }
 
@@ -220,9 +220,9 @@ static bool replays(const weir_plan *p)
 }
 
 /* The first run launches one by one, so that kernels are loaded; the second is recorded. */
-static weir_status run_queued(weir_device *d, weir_plan *p, const draws *r)
+static weir_status run_async(weir_device *d, weir_plan *p, const draws *r)
 {
-    const weir_device_queues *const q = d->ops->queues;
+    const weir_device_streams *const q = d->ops->streams;
 
     if (!p->replay && (!p->ran || !replays(p))) {
         const weir_status status = run_list(d, p, r);
@@ -261,7 +261,7 @@ static weir_status run_either_way(weir_graph *g, const draws *r, bool profile)
         const weir_status status = run_watched(g, r, profile);
         return d->tickets ? d->ops->swap_settle(d, status) : status;
     }
-    return d->ops->queues ? run_queued(d, g->plan, r) : run_list(d, g->plan, r);
+    return d->ops->streams ? run_async(d, g->plan, r) : run_list(d, g->plan, r);
 }
 
 weir_status weir_plan_run(weir_graph *g, bool profile)

@@ -43,7 +43,7 @@ static void phases(const weir_plan *p, weir_string *s)
         seconds[p->instr[i].phase] += p->instr[i].seconds;
     for (int k = 0; k < WEIR_PHASE_COUNT; k++)
         weir_string_add(s, "%-8s %12.4f ms %6.2f %%\n", weir_phase_name[k], seconds[k] * 1e3 / runs,
-                        100 * weir_show_ratio(seconds[k], total));
+                        100 * weir_format_ratio(seconds[k], total));
     weir_string_add(s, "%-8s %12.4f ms per run\n", "total", total * 1e3 / runs);
 }
 
@@ -54,8 +54,8 @@ static void numbers(weir_string *s, const weir_plan *p, double flops, double byt
     const double one = seconds / (double)p->profiled;
 
     weir_string_add(s, "%12.4f %7.2f %14.0f %9.2f %9.2f", one * 1e3,
-                    100 * weir_show_ratio(seconds, total), bytes, weir_show_ratio(bytes, one) / 1e9,
-                    weir_show_ratio(flops, one) / 1e9);
+                    100 * weir_format_ratio(seconds, total), bytes,
+                    weir_format_ratio(bytes, one) / 1e9, weir_format_ratio(flops, one) / 1e9);
 }
 
 static void heading(weir_string *s, const char *first, const char *second)
@@ -66,8 +66,8 @@ static void heading(weir_string *s, const char *first, const char *second)
 
 static void operation(weir_string *s, const weir_instr *ins)
 {
-    weir_string_add(s, "  %-22s ", ins->choice->impl);
-    weir_show_op(s, &ins->call, "+");
+    weir_string_add(s, "  %-22s ", ins->kernel->impl);
+    weir_format_op(s, &ins->call, "+");
     weir_string_add(s, "\n");
 }
 
@@ -99,7 +99,7 @@ static void by_operation(const weir_plan *p, weir_string *s)
     const double total = total_seconds(p);
     weir_op_sums sums = {0};
 
-    if (!weir_show_sums(p, by_time, &sums))
+    if (!weir_op_sums_of(p, by_time, &sums))
         s->failed = true;
     heading(s, "count", "");
     for (uint32_t i = 0; i < sums.n; i++) {

@@ -27,7 +27,7 @@ static bool bn_conv_new(weir_model *m, const char *prefix, const char *bn, const
                         const int64_t size[2], int64_t kernel, bn_conv *out)
 {
     const weir_conv2d_options same = {.pad = {kernel / 2, kernel / 2}, .groups = 1};
-    char                      name[WEIR_NAME_ROOM];
+    char                      name[WEIR_NAME_MAX];
 
     if (weir_name_join(name, prefix, bn) != WEIR_OK ||
         !(out->bn = weir_batch_norm_new(m, name, size[0])))

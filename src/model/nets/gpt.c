@@ -97,7 +97,7 @@ static weir_tensor *gpt_apply(const weir_layer *base, weir_tensor *x)
 static weir_layer *part_new(weir_model *m, const char *prefix, const char *name, int64_t in,
                             int64_t out)
 {
-    char full[WEIR_NAME_ROOM];
+    char full[WEIR_NAME_MAX];
 
     if (weir_name_join(full, prefix, name) != WEIR_OK)
         return NULL;

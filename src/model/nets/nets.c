@@ -110,7 +110,7 @@ bool weir_conv_bn_new(weir_model *m, const weir_conv_bn_form *f, weir_conv_bn *o
     const weir_conv2d_options options = {.stride = {f->stride, f->stride},
                                          .pad = {f->kernel / 2, f->kernel / 2},
                                          .groups = f->groups};
-    char                      name[WEIR_NAME_ROOM];
+    char                      name[WEIR_NAME_MAX];
 
     if (weir_name_join(name, f->prefix, f->conv) != WEIR_OK)
         return false;

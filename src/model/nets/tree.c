@@ -94,7 +94,7 @@ static weir_tensor *tree_lstm_apply(const weir_layer *base, weir_tensor *x)
 
 /* Neighbours pair by pair, then the pairs; or any two, from a fixed seed (SplitMix64; Steele, Lea
  * and Flood 2014); or always the two leftmost. */
-static void plant(tree_lstm *l, weir_tree shape)
+static void build_tree(tree_lstm *l, weir_tree shape)
 {
     uint64_t state = SEED;
 
@@ -135,7 +135,7 @@ weir_layer *weir_tree_lstm_new(weir_model *m, int64_t vocab, int64_t width, int6
         return NULL;
     l->width = width;
     l->leaves = (int)leaves;
-    plant(l, shape);
+    build_tree(l, shape);
     const bool made = (l->token = weir_embedding_new(m, "token", vocab, width, WEIR_F32, 0)) &&
                       (l->leaf = weir_linear_new(m, "leaf", width, 3 * width, true)) &&
                       (l->node = weir_linear_new(m, "node", 2 * width, 5 * width, true)) &&

@@ -11,37 +11,37 @@
 enum { SEED = 77, RNG = 1000 };
 
 /* Elements the memory behind a layout must have. */
-static int64_t room_of(const weir_layout *l)
+static int64_t extent_of(const weir_layout *l)
 {
-    int64_t room = 1;
+    int64_t extent = 1;
     for (int i = 0; i < l->desc.ndim; i++) {
         if (l->desc.dim[i] == 0)
             return 0;
-        room += (l->desc.dim[i] - 1) * l->stride[i];
+        extent += (l->desc.dim[i] - 1) * l->stride[i];
     }
-    return room;
+    return extent;
 }
 
 /* Chooses for an instruction set, runs once, cleans up. */
 static weir_status run(weir_choose_fn choose, weir_isa isa, int threads, const weir_call *c,
                        void *const *src, void *const *dst)
 {
-    weir_choice choice = {0};
+    weir_kernel kernel = {0};
     setenv("WEIR_ISA", weir_cpu_isa_name(isa), 1);
-    weir_status s = choose(NULL, c, &choice);
+    weir_status s = choose(NULL, c, &kernel);
     unsetenv("WEIR_ISA");
     if (s != WEIR_OK)
         return s;
     weir_threads *const t = weir_threads_new(threads);
-    s = choice.run(&(weir_kargs){.call = c,
+    s = kernel.run(&(weir_kargs){.call = c,
                                  .src = src,
                                  .dst = dst,
-                                 .state = choice.state,
+                                 .state = kernel.state,
                                  .threads = t,
                                  .seed = SEED,
                                  .rng = RNG});
     weir_threads_free(t);
-    choice.destroy(choice.state);
+    kernel.destroy(kernel.state);
     return s;
 }
 
@@ -319,24 +319,24 @@ static weir_layout random_operand(const weir_desc *to)
     return l;
 }
 
-typedef struct trial {
+typedef struct random_case {
     weir_ew_program prog;
     weir_layout     in[WEIR_EW_MAX_IN], out[WEIR_EW_MAX_OUT];
     weir_call       call;
     void           *src[WEIR_EW_MAX_IN], *dst[WEIR_EW_MAX_OUT], *want[WEIR_EW_MAX_OUT];
     int             alias[WEIR_EW_MAX_OUT];     /* the input an output overwrites, or -1 */
     int64_t         n;
-} trial;
+} random_case;
 
 /* f64 throughout; f32; or f32 with operands in half among the others. */
-static weir_dtype trial_type(weir_dtype type, bool mixed)
+static weir_dtype random_case_type(weir_dtype type, bool mixed)
 {
     const weir_dtype stored[] = {type, WEIR_F16, WEIR_BF16};
 
     return mixed ? stored[check_int(0, 2)] : type;
 }
 
-static void trial_program(weir_ew_program *p)
+static void random_case_program(weir_ew_program *p)
 {
     *p = (weir_ew_program){.nin = check_int(1, 6), .nstep = check_int(1, 9)};
     p->nout = check_int(1, p->nstep < 3 ? p->nstep : 3);
@@ -353,7 +353,7 @@ static void trial_program(weir_ew_program *p)
 }
 
 /* In place where the layouts allow it, one output per input. */
-static void trial_alias(trial *t)
+static void random_case_alias(random_case *t)
 {
     bool taken[WEIR_EW_MAX_IN] = {false};
     for (int o = 0; o < t->prog.nout; o++) {
@@ -368,35 +368,35 @@ static void trial_alias(trial *t)
     }
 }
 
-static void trial_make(trial *t)
+static void random_case_make(random_case *t)
 {
     const weir_dtype type = check_int(0, 2) == 0 ? WEIR_F64 : WEIR_F32;
     const bool       mixed = type == WEIR_F32 && check_int(0, 1);
-    trial_program(&t->prog);
+    random_case_program(&t->prog);
     t->prog.type = type;
     const weir_desc desc = random_desc(type);
     t->n = weir_shape_count(&desc);
     for (int k = 0; k < t->prog.nin; k++) {
         t->in[k] = random_operand(&desc);
-        t->in[k].desc.dtype = trial_type(type, mixed);
-        const int64_t room = room_of(&t->in[k]);
-        t->src[k] = zone_new((size_t)room * weir_dtype_size(t->in[k].desc.dtype));
-        for (int64_t i = 0; i < room; i++)
+        t->in[k].desc.dtype = random_case_type(type, mixed);
+        const int64_t extent = extent_of(&t->in[k]);
+        t->src[k] = zone_new((size_t)extent * weir_dtype_size(t->in[k].desc.dtype));
+        for (int64_t i = 0; i < extent; i++)
             put(t->src[k], i, t->in[k].desc.dtype, check_real(-2, 2));
     }
     for (int o = 0; o < t->prog.nout; o++) {
         t->out[o] = kernel_dense(desc);
-        t->out[o].desc.dtype = trial_type(type, mixed);
+        t->out[o].desc.dtype = random_case_type(type, mixed);
         t->dst[o] = zone_new(weir_shape_bytes(&t->out[o].desc));
         t->want[o] = malloc(weir_shape_bytes(&t->out[o].desc));
     }
-    trial_alias(t);
+    random_case_alias(t);
     t->call = (weir_call){.op = WEIR_OP_FUSED, .nin = (int)t->prog.nin, .nout = (int)t->prog.nout,
                           .in = t->in, .out = t->out, .attr = &t->prog,
                           .attr_bytes = sizeof t->prog, .alias = -1};
 }
 
-static void trial_want(trial *t)
+static void random_case_want(random_case *t)
 {
     double value[WEIR_EW_MAX_IN + WEIR_EW_MAX_STEPS] = {0};
     for (int64_t i = 0; i < t->n; i++) {
@@ -408,7 +408,7 @@ static void trial_want(trial *t)
 }
 
 /* Runs on copies of the inputs that are overwritten. */
-static void trial_run(trial *t, weir_isa isa, int threads)
+static void random_case_run(random_case *t, weir_isa isa, int threads)
 {
     void *src[WEIR_EW_MAX_IN];
     memcpy(src, t->src, sizeof src);
@@ -426,7 +426,7 @@ static void trial_run(trial *t, weir_isa isa, int threads)
         CHECK_BITS(t->dst[o], t->want[o], weir_shape_bytes(&t->out[o].desc));
 }
 
-static void trial_free(trial *t)
+static void random_case_free(random_case *t)
 {
     for (int k = 0; k < t->prog.nin; k++)
         zone_free(t->src[k]);
@@ -439,12 +439,12 @@ static void trial_free(trial *t)
 CASE(random_programs_to_the_bit)
 {
     for (int round = 0; round < 300 && check_failures == 0; round++) {
-        trial t = {0};
-        trial_make(&t);
-        trial_want(&t);
+        random_case t = {0};
+        random_case_make(&t);
+        random_case_want(&t);
         for (weir_isa isa = WEIR_ISA_BASE; isa <= weir_cpu_isa_best(); isa++)
-            trial_run(&t, isa, 1 + (int)isa);
-        trial_free(&t);
+            random_case_run(&t, isa, 1 + (int)isa);
+        random_case_free(&t);
     }
 }
 
@@ -452,11 +452,11 @@ CASE(choice_short_of_memory)
 {
     const weir_layout l = kernel_dense(weir_1d(WEIR_F32, 5));
     weir_layout       out[1] = {l};
-    weir_choice       choice = {0};
+    weir_kernel       kernel = {0};
     const weir_call   c = {.op = WEIR_OP_RELU, .nin = 1, .nout = 1, .in = &l, .out = out};
 
     weir_mem_fail_nth(0, true);
-    CHECK_STATUS(weir_cpu_elementwise(NULL, &c, &choice), WEIR_ERR_NOMEM);
+    CHECK_STATUS(weir_cpu_elementwise(NULL, &c, &kernel), WEIR_ERR_NOMEM);
 }
 
 /* ---- accuracy of the functions ---- */

@@ -47,12 +47,12 @@ static void check_move(weir_choose_fn choose, weir_op op, weir_layout from, weir
     kernel_run(&k);
     for (int64_t i = 0; i < n; i++) {
         const double x = kernel_get(&k.in[0], k.src[0], i), y = kernel_get(&k.out[0], k.dst[0], i);
-        const double cut = to.dtype == WEIR_BOOL && from.desc.dtype != WEIR_BOOL
-                               ? (double)(x != 0)
-                           : to.dtype == WEIR_F16 || to.dtype == WEIR_BF16
-                               ? half_round(x, to.dtype)
-                               : to.dtype == WEIR_F32 || to.dtype == WEIR_F64 ? x : trunc(x);
-        bad += fabs(y - cut) > 1e-5 * fabs(cut);
+        const double cast = to.dtype == WEIR_BOOL && from.desc.dtype != WEIR_BOOL ? (double)(x != 0)
+                            : to.dtype == WEIR_F16 || to.dtype == WEIR_BF16
+                                ? half_round(x, to.dtype)
+                            : to.dtype == WEIR_F32 || to.dtype == WEIR_F64 ? x
+                                                                           : trunc(x);
+        bad += fabs(y - cast) > 1e-5 * fabs(cast);
     }
     char a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
     check_that(bad == 0, __FILE__, __LINE__, "%s to %s: %lld of %lld wrong",
@@ -201,13 +201,13 @@ CASE(moves_short_of_memory)
     const weir_layout l = kernel_dense(weir_4d(WEIR_F32, 1, 4, 3, 3));
     weir_layout       out[1] = {kernel_dense(weir_4d(WEIR_F32, 1, 6, 2, 3))};
     weir_call         c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = &l, .out = out};
-    weir_choice       choice = {0};
+    weir_kernel       kernel = {0};
 
     weir_mem_fail_nth(0, true);
-    CHECK_STATUS(weir_cpu_copy(NULL, &c, &choice), WEIR_ERR_NOMEM);
+    CHECK_STATUS(weir_cpu_copy(NULL, &c, &kernel), WEIR_ERR_NOMEM);
     out[0] = l;
-    CHECK_STATUS(weir_cpu_copy(NULL, &c, &choice), WEIR_ERR_NOMEM);
-    CHECK_STATUS(weir_cpu_cast(NULL, &c, &choice), WEIR_ERR_NOMEM);
+    CHECK_STATUS(weir_cpu_copy(NULL, &c, &kernel), WEIR_ERR_NOMEM);
+    CHECK_STATUS(weir_cpu_cast(NULL, &c, &kernel), WEIR_ERR_NOMEM);
     c.attr = &(weir_fill_attr){.value = 1};
-    CHECK_STATUS(weir_cpu_fill(NULL, &c, &choice), WEIR_ERR_NOMEM);
+    CHECK_STATUS(weir_cpu_fill(NULL, &c, &kernel), WEIR_ERR_NOMEM);
 }

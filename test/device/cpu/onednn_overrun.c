@@ -45,7 +45,7 @@ enum { PAGE = 4096, REPEATS = 12, REGIONS = 512, SLACK = 0x5a, SECONDS = 10 };
 typedef struct region {
     const char    *name;
     unsigned char *base, *data; /* base: the first page that can be touched */
-    size_t         room, bytes;
+    size_t         capacity, bytes;
 } region;
 
 static region regions[REGIONS];
@@ -58,23 +58,23 @@ static region *guarded(const char *name, size_t bytes, place at)
     region *const r = &regions[__atomic_fetch_add(&nregions, 1, __ATOMIC_SEQ_CST)];
     r->name = name;
     r->bytes = bytes;
-    r->room = (bytes + PAGE - 1) / PAGE * PAGE;
+    r->capacity = (bytes + PAGE - 1) / PAGE * PAGE;
     unsigned char *const all =
-        mmap(NULL, r->room + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, r->capacity + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED || nregions == REGIONS - 1 ||
-        (r->room && mprotect(all + PAGE, r->room, PROT_READ | PROT_WRITE) != 0)) {
+        (r->capacity && mprotect(all + PAGE, r->capacity, PROT_READ | PROT_WRITE) != 0)) {
         fprintf(stderr, "no memory for %s\n", name);
         _exit(3);
     }
     r->base = all + PAGE;
-    memset(r->base, SLACK, r->room);
-    r->data = r->base + (at == AT_BEGIN ? 0 : (r->room - bytes) & ~(size_t)63);
+    memset(r->base, SLACK, r->capacity);
+    r->data = r->base + (at == AT_BEGIN ? 0 : (r->capacity - bytes) & ~(size_t)63);
     return r;
 }
 
 static bool slack_changed(const region *r)
 {
-    for (size_t i = 0; i < r->room; i++) {
+    for (size_t i = 0; i < r->capacity; i++) {
         unsigned char *const p = r->base + i;
         if ((p < r->data || p >= r->data + r->bytes) && *p != SLACK)
             return true;
@@ -139,7 +139,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
         if (at >= r->base - PAGE && at < r->base)
             snprintf(current.text, sizeof current.text, "%s %ld bytes before the %s", what,
                      (long)(r->data - at), r->name);
-        else if (at >= r->base + r->room && at < r->base + r->room + PAGE)
+        else if (at >= r->base + r->capacity && at < r->base + r->capacity + PAGE)
             snprintf(current.text, sizeof current.text, "%s %ld bytes behind the %s of %zu", what,
                      (long)(at - r->data - (long)r->bytes), r->name, r->bytes);
     }

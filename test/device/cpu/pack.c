@@ -121,9 +121,9 @@ CASE(wrong_attributes)
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         weir_layout     out = kernel_dense(weir_1d(WEIR_U8, 1));
-        weir_choice     choice = {0};
+        weir_kernel     kernel = {0};
         const weir_call c = {.op = WEIR_OP_PACK, .nin = 1, .nout = 1, .in = &in, .out = &out,
                              .attr = &wrong[i], .attr_bytes = sizeof wrong[i], .alias = -1};
-        CHECK(weir_cpu_pack(NULL, &c, &choice) != WEIR_OK);
+        CHECK(weir_cpu_pack(NULL, &c, &kernel) != WEIR_OK);
     }
 }

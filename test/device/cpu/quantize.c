@@ -90,8 +90,8 @@ CASE(rounding_is_right_on_average)
                           .attr = &a, .attr_bytes = sizeof a};
     const weir_call from = {.op = WEIR_OP_DEQUANTIZE, .nin = 1, .nout = 1, .in = &code,
                             .out = &back, .attr = &a, .attr_bytes = sizeof a};
-    weir_choice         quantize, dequantize;
-    weir_threads *const t = weir_threads_new(1);
+    weir_kernel          quantize, dequantize;
+    weir_threads *const  t = weir_threads_new(1);
 
     check_floats(x, GROUP, -1, 2);
     x[0] = -1;

@@ -269,8 +269,8 @@ CASE(out_of_memory)
     weir_layout            y = kernel_dense(weir_scalar(WEIR_F32));
     const weir_call        call = {.op = WEIR_OP_SUM, .nin = 1, .nout = 1, .in = &x, .out = &y,
                                    .attr = &a};
-    weir_choice            choice;
+    weir_kernel            kernel;
     weir_mem_fail_nth(0, false);
-    CHECK_STATUS(weir_cpu_sum(NULL, &call, &choice), WEIR_ERR_NOMEM);
+    CHECK_STATUS(weir_cpu_sum(NULL, &call, &kernel), WEIR_ERR_NOMEM);
     weir_mem_fail_nth(-1, false);
 }

@@ -56,7 +56,7 @@ CASE(gradient_in_place)
     const weir_layout in[2] = {kernel_dense(weir_1d(WEIR_F32, N)),
                                kernel_dense(weir_1d(WEIR_U8, N / 8))};
     weir_layout       out[1] = {in[0]};
-    weir_choice       choice = {0};
+    weir_kernel       kernel = {0};
     void *const       src[2] = {x, bits};
     const weir_call   c = {.op = WEIR_OP_SIGN_RELU_GRAD, .nin = 2, .nout = 1, .in = in, .out = out,
                            .alias = -1};
@@ -64,12 +64,12 @@ CASE(gradient_in_place)
     memset(bits, 0x5a, sizeof bits);
     for (int i = 0; i < N; i++)
         x[i] = (float)(i + 1);
-    CHECK_OK(weir_cpu_sign_relu_grad(NULL, &c, &choice));
+    CHECK_OK(weir_cpu_sign_relu_grad(NULL, &c, &kernel));
     weir_threads *const t = weir_threads_new(1);
-    CHECK_OK(choice.run(&(weir_kargs){.call = &c, .src = src, .dst = src, .state = choice.state,
-                                      .threads = t}));
+    CHECK_OK(kernel.run(
+        &(weir_kargs){.call = &c, .src = src, .dst = src, .state = kernel.state, .threads = t}));
     for (int i = 0; i < N; i++)
         CHECK(x[i] == ((0x5a >> (i % 8) & 1) != 0 ? (float)(i + 1) : 0));
     weir_threads_free(t);
-    choice.destroy(choice.state);
+    kernel.destroy(kernel.state);
 }

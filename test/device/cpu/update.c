@@ -134,9 +134,9 @@ CASE(updates_refuse_integers)
 {
     const weir_increment_attr a = {.by = 1};
     const weir_layout         l = kernel_dense(weir_1d(WEIR_I32, 3));
-    weir_choice               choice = {0};
+    weir_kernel               kernel = {0};
     const weir_call c = {.op = WEIR_OP_INCREMENT, .nin = 1, .in = &l, .attr = &a,
                          .attr_bytes = sizeof a, .alias = -1};
-    CHECK_STATUS(weir_cpu_increment(NULL, &c, &choice), WEIR_ERR_NOKERNEL);
+    CHECK_STATUS(weir_cpu_increment(NULL, &c, &kernel), WEIR_ERR_NOKERNEL);
     CHECK_TEXT(weir_error(), "i32");
 }

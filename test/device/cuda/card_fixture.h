@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "weir.h"
 
-typedef struct card_lab {
+typedef struct card_fixture {
     void   (*fail)(const char *function, long nth, cudaError_t error);
     long   (*failed)(void);
     long   (*calls)(const char *function);
@@ -17,7 +17,7 @@ typedef struct card_lab {
     size_t (*handles)(void);
     void   (*recover)(void);
     void   (*seed)(uint64_t seed);
-} card_lab;
+} card_fixture;
 
 static inline void *card_symbol(void *lib, const char *name)
 {
@@ -27,7 +27,7 @@ static inline void *card_symbol(void *lib, const char *name)
 }
 
 /* Opens the plugin, if it is not open, and finds what inject.h has in it. */
-static inline bool card_lab_of(card_lab *card)
+static inline bool card_fixture_of(card_fixture *card)
 {
     setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);
     weir_device_close(weir_device_open("cuda", NULL));

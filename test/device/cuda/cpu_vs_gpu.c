@@ -7,18 +7,18 @@
 
 weir_device *device[DEVICES];
 
-bool open_both(void)
+bool open_cpu_gpu(void)
 {
     setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);
     device[CPU] = weir_device_open("cpu", NULL);
-    device[CARD] = weir_device_open("cuda", NULL);
-    return CHECK(device[CPU] && device[CARD]);
+    device[GPU] = weir_device_open("cuda", NULL);
+    return CHECK(device[CPU] && device[GPU]);
 }
 
-void close_both(void)
+void close_cpu_gpu(void)
 {
     weir_device_close(device[CPU]);
-    weir_device_close(device[CARD]);
+    weir_device_close(device[GPU]);
 }
 
 /* ---- values ---- */
@@ -96,7 +96,7 @@ static void compare(const char *what, const weir_desc *d, const void *got, const
 
 /* ---- a call on both devices ---- */
 
-bool run_on(const trial *t, int on, weir_desc desc[OUTPUTS], void *out[OUTPUTS])
+bool run_on(const op_case *t, int on, weir_desc desc[OUTPUTS], void *out[OUTPUTS])
 {
     weir_tensor *in[INPUTS] = {NULL}, *seen[INPUTS] = {NULL}, *y[WEIR_MAX_OUT] = {NULL};
     bool         ok = true;
@@ -121,25 +121,25 @@ bool run_on(const trial *t, int on, weir_desc desc[OUTPUTS], void *out[OUTPUTS])
     return ok;
 }
 
-void try_call_near(const trial *t, double slack)
+void try_call_near(const op_case *t, double slack)
 {
     weir_desc desc[OUTPUTS];
-    void     *want[OUTPUTS] = {NULL}, *got[OUTPUTS] = {NULL}, *again[OUTPUTS] = {NULL};
+    void     *want[OUTPUTS] = {NULL}, *got[OUTPUTS] = {NULL}, *second[OUTPUTS] = {NULL};
 
-    if (run_on(t, CPU, desc, want) && run_on(t, CARD, desc, got) && run_on(t, CARD, desc, again))
+    if (run_on(t, CPU, desc, want) && run_on(t, GPU, desc, got) && run_on(t, GPU, desc, second))
         for (int i = 0; i < t->nout; i++) {
             const size_t bytes = (size_t)count_of(&desc[i]) * weir_dtype_size(desc[i].dtype);
             compare(t->what, &desc[i], got[i], want[i], slack);
-            CHECK_BITS(got[i], again[i], bytes);
+            CHECK_BITS(got[i], second[i], bytes);
         }
     for (int i = 0; i < OUTPUTS; i++) {
         free(want[i]);
         free(got[i]);
-        free(again[i]);
+        free(second[i]);
     }
 }
 
-void try_call(const trial *t)
+void try_call(const op_case *t)
 {
     try_call_near(t, 1);
 }

@@ -8,9 +8,9 @@
 #include "graph/ops/op.h"
 #include "weir.h"
 
-enum { CPU, CARD, DEVICES, INPUTS = 4, OUTPUTS = 3 };
+enum { CPU, GPU, DEVICES, INPUTS = 4, OUTPUTS = 3 };
 
-typedef struct trial {
+typedef struct op_case {
     weir_op     op;
     const char *what;
     int         nin, nout;
@@ -19,12 +19,12 @@ typedef struct trial {
     const int  *order;                  /* of axes of input 0, as the op sees it; NULL: as it is */
     const void *attr;
     size_t      attr_bytes;
-} trial;
+} op_case;
 
 extern weir_device *device[DEVICES];
 
-bool open_both(void);
-void close_both(void);
+bool open_cpu_gpu(void);
+void close_cpu_gpu(void);
 
 int64_t   count_of(const weir_desc *d);
 weir_desc three(weir_dtype t, int64_t a, int64_t b, int64_t c);
@@ -37,10 +37,10 @@ double get(const void *at, weir_dtype t, int64_t i);
 void *drawn(const weir_desc *d, double lo, double hi);
 
 /* Results on one of the two in row-major order; out[i] must be freed, whatever is returned. */
-bool run_on(const trial *t, int on, weir_desc desc[OUTPUTS], void *out[OUTPUTS]);
+bool run_on(const op_case *t, int on, weir_desc desc[OUTPUTS], void *out[OUTPUTS]);
 
 /* On both, and on the card again. slack: times what is allowed. */
-void try_call_near(const trial *t, double slack);
-void try_call(const trial *t);
+void try_call_near(const op_case *t, double slack);
+void try_call(const op_case *t);
 
 #endif

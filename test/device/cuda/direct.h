@@ -137,13 +137,13 @@ static inline weir_status direct_run(weir_device *d, weir_op op, int nin, const 
     void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
     weir_call          c = {.op = op, .nin = nin, .nout = nout, .in = lin, .out = lout,
                             .attr = attr, .attr_bytes = attr_bytes, .alias = -1};
-    const weir_choice *choice;
+    const weir_kernel *kernel;
     for (int i = 0; i < nin; i++)
         lin[i] = in[i].layout;
     WEIR_TRY(weir_opdefs[op]->infer(&c));
-    WEIR_TRY(weir_choice_of(d, &c, &choice));
+    WEIR_TRY(weir_kernel_of(d, &c, &kernel));
     if (ran)
-        *ran = (direct_ran){choice->impl, choice->work};
+        *ran = (direct_ran){kernel->impl, kernel->work};
     bool ok = true;
     for (int i = 0; i < nin && ok; i++)
         ok = direct_place(d, &in[i], false, &block[i], &src[i]);
@@ -152,11 +152,11 @@ static inline weir_status direct_run(weir_device *d, weir_op op, int nin, const 
         ok = direct_place(d, &out[i], true, &block[nin + i], &dst[i]);
     }
     const int last = nin + nout;
-    if (choice->work > 0 && ok)
-        ok = direct_alloc(d, &block[last], choice->work);
+    if (kernel->work > 0 && ok)
+        ok = direct_alloc(d, &block[last], kernel->work);
     const weir_kargs k = {.call = &c, .src = src, .dst = dst, .work = block[last].at,
-                          .state = choice->state, .threads = d->threads, .dev = d};
-    const weir_status s = ok ? choice->run(&k) : WEIR_ERR_DEVICE;
+                          .state = kernel->state, .threads = d->threads, .dev = d};
+    const weir_status s = ok ? kernel->run(&k) : WEIR_ERR_DEVICE;
     for (int i = 0; i < nout && s == WEIR_OK; i++)
         CHECK(direct_take(d, &out[i], dst[i]));
     for (int i = 0; i <= last; i++)
@@ -171,10 +171,10 @@ static inline double direct_error(const direct_tensor *got, const direct_tensor 
 {
     double error = 0, size = floor * floor * (double)want->n;
     for (int64_t i = 0; i < want->n; i++) {
-        const double gap = got->value[i] - want->value[i];
+        const double difference = got->value[i] - want->value[i];
         if (isinf(want->value[i]) && got->value[i] == want->value[i])
             continue;
-        error += isfinite(gap) ? gap * gap : HUGE_VAL;
+        error += isfinite(difference) ? difference * difference : HUGE_VAL;
         size += want->value[i] * want->value[i];
     }
     return error > 0 ? sqrt(error / size) : 0;

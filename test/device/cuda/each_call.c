@@ -4,7 +4,7 @@
 
 enum { ROWS = 8, WIDTH = 24, CLASSES = 3, STEPS = 4 };
 
-static card_lab card;
+static card_fixture card;
 
 /* What has been made so far goes, whatever happened. */
 typedef struct bench {
@@ -178,7 +178,7 @@ static void each_call_fails(work_fn work, long most)
 {
     float want[STEPS], out[STEPS];
 
-    CHECK_OR_RETURN(card_lab_of(&card));
+    CHECK_OR_RETURN(card_fixture_of(&card));
     CHECK_OK(use_card(work, want));
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
         const long before = card.calls(functions[f]);
@@ -217,7 +217,7 @@ static long calls_of(const char *function, work_fn work)
 
 CASE(of_swapping)
 {
-    CHECK_OR_RETURN(card_lab_of(&card));
+    CHECK_OR_RETURN(card_fixture_of(&card));
     CHECK(calls_of("cudaHostAlloc", swapping) > calls_of("cudaHostAlloc", training));
     each_call_fails(swapping, 4);
 }
@@ -227,7 +227,7 @@ CASE(of_kernels)
 {
     float want[STEPS];
 
-    CHECK_OR_RETURN(card_lab_of(&card));
+    CHECK_OR_RETURN(card_fixture_of(&card));
     CHECK_OK(use_card(products, want));
     const long before = card.calls("kernel");
     CHECK_OK(use_card(products, want));
@@ -248,7 +248,7 @@ CASE(every_order_has_the_same_bits)
     static const char *const streams[] = {"1", "4", "8"};
     float                    want[STEPS], out[STEPS];
 
-    CHECK_OR_RETURN(card_lab_of(&card));
+    CHECK_OR_RETURN(card_fixture_of(&card));
     setenv("WEIR_STREAMS", "1", 1);
     CHECK_OK(use_card(training, want));
     CHECK(want[STEPS - 1] < want[0]);

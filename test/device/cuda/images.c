@@ -43,7 +43,7 @@ static const window windows[] = {
 };
 
 /* Every seventh number is none, some are infinite. */
-static void spoil(direct_tensor *t)
+static void poison(direct_tensor *t)
 {
     for (int64_t i = 0; i < t->n; i += 7)
         t->value[i] = i % 3 == 0 ? (double)NAN : i % 3 == 1 ? HUGE_VAL : -HUGE_VAL;
@@ -59,8 +59,8 @@ static bool same(const direct_tensor *a, const direct_tensor *b)
 }
 
 /* The call on both devices has the same results; those of the CPU stay in `out`. */
-static void run_both(const pair *p, weir_op op, int nin, const direct_tensor *in, int nout,
-                     direct_tensor *out, const void *attr, size_t bytes)
+static void run_cpu_gpu(const pair *p, weir_op op, int nin, const direct_tensor *in, int nout,
+                        direct_tensor *out, const void *attr, size_t bytes)
 {
     direct_tensor got[2];
 
@@ -75,24 +75,24 @@ static void run_both(const pair *p, weir_op op, int nin, const direct_tensor *in
     }
 }
 
-static void check_window(const pair *p, const window *w, weir_dtype t, int64_t shift, bool spoiled)
+static void check_window(const pair *p, const window *w, weir_dtype t, int64_t shift, bool poisoned)
 {
     const weir_pool2d_grad_attr grad = {w->a, w->h, w->w};
     direct_tensor               x = direct_random(weir_4d(t, w->n, w->c, w->h, w->w), -3, 3);
     direct_tensor               y[2] = {{.n = 0}}, in[2], dx = {.n = 0};
 
-    if (spoiled)
-        spoil(&x);
+    if (poisoned)
+        poison(&x);
     x.shift = shift;
-    run_both(p, WEIR_OP_AVG_POOL2D, 1, &x, 1, y, &w->a, sizeof w->a);
+    run_cpu_gpu(p, WEIR_OP_AVG_POOL2D, 1, &x, 1, y, &w->a, sizeof w->a);
     direct_free(&y[0]);
-    run_both(p, WEIR_OP_MAX_POOL2D, 1, &x, 2, y, &w->a, sizeof w->a);
+    run_cpu_gpu(p, WEIR_OP_MAX_POOL2D, 1, &x, 2, y, &w->a, sizeof w->a);
     in[0] = direct_random(y[0].layout.desc, -1, 1);
     in[1] = y[1];
     in[0].shift = in[1].shift = shift;
-    run_both(p, WEIR_OP_MAX_POOL2D_GRAD, 2, in, 1, &dx, &grad, sizeof grad);
+    run_cpu_gpu(p, WEIR_OP_MAX_POOL2D_GRAD, 2, in, 1, &dx, &grad, sizeof grad);
     direct_free(&dx);
-    run_both(p, WEIR_OP_AVG_POOL2D_GRAD, 1, in, 1, &dx, &grad, sizeof grad);
+    run_cpu_gpu(p, WEIR_OP_AVG_POOL2D_GRAD, 1, in, 1, &dx, &grad, sizeof grad);
     direct_free(&dx);
     direct_free(&x);
     direct_free(&y[0]);
@@ -125,9 +125,9 @@ CASE(upsampling_to_the_bit)
                 direct_tensor x = direct_random(weir_4d(types[t], 2, 16, 4, 5), -1, 1);
                 direct_tensor y = {.n = 0}, dx = {.n = 0};
                 x.shift = shift;
-                run_both(&p, WEIR_OP_UPSAMPLE_BILINEAR, 1, &x, 1, &y, &a, sizeof a);
+                run_cpu_gpu(&p, WEIR_OP_UPSAMPLE_BILINEAR, 1, &x, 1, &y, &a, sizeof a);
                 y.shift = shift;
-                run_both(&p, WEIR_OP_UPSAMPLE_BILINEAR_GRAD, 1, &y, 1, &dx, &a, sizeof a);
+                run_cpu_gpu(&p, WEIR_OP_UPSAMPLE_BILINEAR_GRAD, 1, &y, 1, &dx, &a, sizeof a);
                 direct_free(&x);
                 direct_free(&y);
                 direct_free(&dx);

@@ -108,15 +108,15 @@ static void check_absent(void)
 
 CASE(libs_are_looked_for_in_order)
 {
-    const weir_cuda_lib_driver *lib = NULL, *again = NULL;
+    const weir_cuda_lib_driver *lib = NULL, *second = NULL;
 
     setenv("WEIR_CUDA_LIBS", "/nowhere", 1);
     if (weir_cuda_open_driver(&lib) != WEIR_OK)
         check_absent();
     unsetenv("WEIR_CUDA_LIBS");
     CHECK_OK(weir_cuda_open_driver(&lib));      /* opened once and for all */
-    CHECK_OK(weir_cuda_open_driver(&again));
-    CHECK(again == lib && lib->cuModuleLoadData && lib->cuLaunchKernel);
+    CHECK_OK(weir_cuda_open_driver(&second));
+    CHECK(second == lib && lib->cuModuleLoadData && lib->cuLaunchKernel);
 }
 
 /* Macros of the headers stand for names with a version. */

@@ -231,8 +231,8 @@ CASE(slices_and_places)
             part.dim[i] = check_int(0, 9) == 0 ? 0 : check_int(1, 20);
             const int64_t reach = part.dim[i] > 0 ? (part.dim[i] - 1) * llabs(by) + 1 : 0;
             whole.dim[i] = reach + check_int(0, 3) + (i == ndim - 1 ? check_int(0, 40) : 0);
-            const int64_t room = whole.dim[i] - reach;
-            take.begin[i] = check_int(0, room) + (by < 0 && reach > 0 ? reach - 1 : 0);
+            const int64_t slack = whole.dim[i] - reach;
+            take.begin[i] = check_int(0, slack) + (by < 0 && reach > 0 ? reach - 1 : 0);
             take.step[i] = by;
             take.dim[i] = part.dim[i];
             put.begin[i] = take.begin[i];
@@ -240,7 +240,7 @@ CASE(slices_and_places)
             put.dim[i] = whole.dim[i];
         }
         run_part(weir_cpu_slice, WEIR_OP_SLICE, whole, part, &take);
-        run_part(weir_cpu_place, WEIR_OP_PLACE, part, whole, &put);
+        run_part(weir_cpu_slice_scatter, WEIR_OP_SLICE_SCATTER, part, whole, &put);
     }
 }
 
@@ -369,12 +369,12 @@ CASE(bool_rows_are_not_added)
     const weir_gather_attr a = {.rows = 2};
     const weir_call c = {.op = WEIR_OP_GATHER_GRAD, .nin = 2, .nout = 1, .in = in, .out = &out,
                          .attr = &a, .attr_bytes = sizeof a, .alias = -1};
-    const weir_choice *choice;
+    const weir_kernel *kernel;
 
     setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 0);
     weir_device *const d = weir_device_open("cuda", NULL);
     CHECK_OR_RETURN(d != NULL);
-    CHECK_STATUS(weir_choice_of(d, &c, &choice), WEIR_ERR_NOKERNEL);
+    CHECK_STATUS(weir_kernel_of(d, &c, &kernel), WEIR_ERR_NOKERNEL);
     CHECK_TEXT(weir_error(), "gather_grad: no CUDA kernel adds rows of bool");
     weir_device_close(d);
 }

@@ -14,7 +14,7 @@ static void try_along(const weir_desc *x)
     for (int at = 0; at < x->ndim; at++) {
         const weir_axis_attr attr = {at};
         void *const          v = drawn(x, -5, 5), *const w = drawn(x, -5, 0.9);
-        trial t = {WEIR_OP_SOFTMAX, "softmax", 1, 1, {*x, *x}, {v, w}, NULL, &attr, sizeof attr};
+        op_case t = {WEIR_OP_SOFTMAX, "softmax", 1, 1, {*x, *x}, {v, w}, NULL, &attr, sizeof attr};
         try_call(&t);
         t.op = WEIR_OP_LOG_SOFTMAX;
         try_call(&t);
@@ -33,7 +33,7 @@ CASE(softmax)
 {
     static const weir_dtype types[] = {WEIR_F64, WEIR_F16, WEIR_BF16};
 
-    if (open_both()) {
+    if (open_cpu_gpu()) {
         for (int i = 0; i < SIZES; i++) {
             const weir_desc x = weir_2d(WEIR_F32, sizes[i] > 2000 ? 1 : 3, sizes[i]);
             try_along(&x);
@@ -46,7 +46,7 @@ CASE(softmax)
             try_along(&x);
         }
     }
-    close_both();
+    close_cpu_gpu();
 }
 
 static void try_cumsum(const weir_desc *x)
@@ -54,8 +54,8 @@ static void try_cumsum(const weir_desc *x)
     for (int at = 0; at < x->ndim; at++)
         for (int reverse = 0; reverse < 2; reverse++) {
             const weir_cumsum_attr attr = {{.dims = 1u << at, .keep = 1, .scale = 1}, reverse};
-            const trial            t = {WEIR_OP_CUMSUM, "cumsum", 1, 1, {*x}, {drawn(x, -5, 9)},
-                                        NULL, &attr, sizeof attr};
+            const op_case          t = {WEIR_OP_CUMSUM,    "cumsum", 1,     1,          {*x},
+                                        {drawn(x, -5, 9)}, NULL,     &attr, sizeof attr};
             try_call(&t);
             free(t.data[0]);
         }
@@ -65,7 +65,7 @@ CASE(cumsum)
 {
     static const weir_dtype types[] = {WEIR_F64, WEIR_F16, WEIR_BF16, WEIR_I32, WEIR_I64, WEIR_U8};
 
-    if (open_both()) {
+    if (open_cpu_gpu()) {
         for (int i = 0; i < SIZES; i++) {
             const weir_desc x = weir_2d(WEIR_F32, 3, sizes[i]);
             try_cumsum(&x);
@@ -78,7 +78,7 @@ CASE(cumsum)
             try_cumsum(&x);
         }
     }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* ---- losses and batch normalisation ---- */
@@ -88,9 +88,16 @@ static void try_losses(int64_t n, int64_t classes, weir_dtype type, weir_dtype t
     const weir_desc x = weir_2d(type, n, classes);
     const weir_desc y = target == type ? x : weir_1d(target, n);
     const weir_desc rows = weir_1d(type, n), one = weir_scalar(type);
-    trial t = {WEIR_OP_CROSS_ENTROPY, "cross_entropy", 2, 2, {x, y, rows, one},
-               {drawn(&x, -9, 9), drawn(&y, 0, target == type ? 1 : (double)classes - 0.01),
-                drawn(&rows, 3, 9), drawn(&one, 0.5, 2)}, NULL, NULL, 0};
+    op_case         t = {WEIR_OP_CROSS_ENTROPY,
+                         "cross_entropy",
+                         2,
+                         2,
+                         {x, y, rows, one},
+                         {drawn(&x, -9, 9), drawn(&y, 0, target == type ? 1 : (double)classes - 0.01),
+                          drawn(&rows, 3, 9), drawn(&one, 0.5, 2)},
+                         NULL,
+                         NULL,
+                         0};
 
     const weir_cross_entropy_attr but = {.ignored = 0};
     t.attr = &but;
@@ -117,7 +124,7 @@ CASE(losses)
 {
     static const weir_dtype targets[] = {WEIR_I32, WEIR_I64, WEIR_F32};
 
-    if (open_both())
+    if (open_cpu_gpu())
         for (int i = 0; i < 3; i++) {
             try_losses(0, 4, WEIR_F32, targets[i]);
             try_losses(1, 1, WEIR_F32, targets[i]);
@@ -125,7 +132,7 @@ CASE(losses)
             try_losses(3, 1025, WEIR_F32, targets[i]);
             try_losses(1500, 33, i == 2 ? WEIR_F64 : WEIR_F32, i == 2 ? WEIR_F64 : targets[i]);
         }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* shift: a mean that is large against the deviations. */
@@ -134,17 +141,31 @@ static void try_norm(const weir_desc *x, double shift)
     const weir_desc           c = weir_1d(x->dtype, x->dim[1]);
     const weir_bn_attr        stats = {1e-5};
     const weir_bn_update_attr update = {0.1, (double)(count_of(x) / x->dim[1])};
-    trial t = {WEIR_OP_BN_STATS, "bn_stats", 1, 3, {*x}, {drawn(x, shift - 1, shift + 1)}, NULL,
-               &stats, sizeof stats};
+    op_case t = {WEIR_OP_BN_STATS, "bn_stats",  1, 3, {*x}, {drawn(x, shift - 1, shift + 1)}, NULL,
+                 &stats,           sizeof stats};
     weir_desc desc[OUTPUTS];
     void     *made[OUTPUTS] = {NULL};
 
     try_call(&t);
     if (run_on(&t, CPU, desc, made)) {
-        const trial g = {WEIR_OP_BN_GRAD_REDUCE, "bn_grad_reduce", 4, 2, {*x, *x, c, c},
-                         {drawn(x, -1, 1), t.data[0], made[0], made[2]}, NULL, NULL, 0};
-        const trial u = {WEIR_OP_BN_UPDATE, "bn_update", 4, 0, {c, c, c, c},
-                         {made[0], made[1], made[0], made[1]}, NULL, &update, sizeof update};
+        const op_case g = {WEIR_OP_BN_GRAD_REDUCE,
+                           "bn_grad_reduce",
+                           4,
+                           2,
+                           {*x, *x, c, c},
+                           {drawn(x, -1, 1), t.data[0], made[0], made[2]},
+                           NULL,
+                           NULL,
+                           0};
+        const op_case u = {WEIR_OP_BN_UPDATE,
+                           "bn_update",
+                           4,
+                           0,
+                           {c, c, c, c},
+                           {made[0], made[1], made[0], made[1]},
+                           NULL,
+                           &update,
+                           sizeof update};
         try_call(&g);
         try_call(&u);
         free(g.data[0]);
@@ -158,7 +179,7 @@ CASE(batch_normalisation)
 {
     static const int64_t rows[] = {1, 7, 8, 9, 33, 1025}, channels[] = {1, 3, 4, 64, 130};
 
-    if (open_both()) {
+    if (open_cpu_gpu()) {
         for (int i = 0; i < 6; i++)
             for (int k = 0; k < 5; k++) {
                 const weir_desc x = weir_2d(k % 2 ? WEIR_F64 : WEIR_F32, rows[i], channels[k]);
@@ -168,14 +189,14 @@ CASE(batch_normalisation)
         try_norm(&image, 0);
         try_norm(&tall, 1);
     }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* Deviations of 1 about a mean of 1000: f32 keeps 14 bits of them, and the variance must not lose
  * more. One far number must not spoil those after it. */
 CASE(variance_is_robust)
 {
-    if (open_both()) {
+    if (open_cpu_gpu()) {
         const weir_desc    x = weir_2d(WEIR_F32, 20000, 3), c = weir_1d(WEIR_F32, 3);
         const weir_bn_attr eps = {1e-5};
         float *const       v = drawn(&x, -1, 1);
@@ -187,10 +208,10 @@ CASE(variance_is_robust)
             mean[i % 3] += (double)v[i] / 20000;
         for (int64_t i = 0; i < 60000; i++)
             var[i % 3] += ((double)v[i] - mean[i % 3]) * ((double)v[i] - mean[i % 3]) / 20000;
-        const trial t = {WEIR_OP_BN_STATS, "bn_stats", 1, 3, {x}, {v}, NULL, &eps, sizeof eps};
-        weir_desc   desc[OUTPUTS];
-        void       *made[OUTPUTS] = {NULL};
-        if (run_on(&t, CARD, desc, made))
+        const op_case t = {WEIR_OP_BN_STATS, "bn_stats", 1, 3, {x}, {v}, NULL, &eps, sizeof eps};
+        weir_desc     desc[OUTPUTS];
+        void         *made[OUTPUTS] = {NULL};
+        if (run_on(&t, GPU, desc, made))
             for (int i = 0; i < 3; i++) {
                 CHECK_NEAR(get(made[0], c.dtype, i), mean[i], 1e-7);
                 CHECK_NEAR(get(made[1], c.dtype, i) / var[i], 1, 2e-7);
@@ -199,5 +220,5 @@ CASE(variance_is_robust)
             free(made[i]);
         free(v);
     }
-    close_both();
+    close_cpu_gpu();
 }

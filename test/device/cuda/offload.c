@@ -101,15 +101,15 @@ CASE(pinned_memory_and_file)
     static const struct {
         const char *pinned;
         bool        file;
-    } ways[] = {{NULL, false}, {"0", true}, {"65536", true}};
+    } directions[] = {{NULL, false}, {"0", true}, {"65536", true}};
 
     const outcome plain = train(NULL, NULL);
     CHECK(plain.swaps == 0 && plain.replays == STEPS - 1 && !plain.file);
     CHECK(plain.measured == plain.planned);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        const outcome o = train(&swapping, ways[i].pinned);
+    for (size_t i = 0; i < sizeof directions / sizeof *directions; i++) {
+        const outcome o = train(&swapping, directions[i].pinned);
         CHECK(o.swaps > 1 && o.replays == STEPS - 1);
-        CHECK(o.file == ways[i].file);
+        CHECK(o.file == directions[i].file);
         CHECK(o.measured == o.planned && o.planned < plain.planned);
         check_same(&o, &plain);
     }

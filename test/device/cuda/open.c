@@ -15,9 +15,9 @@ CASE(counted_and_opened)
 {
     look_in(WEIR_TEST_PLUGINS);
     CHECK(weir_device_count("cuda") == 1);
-    weir_device *const first = weir_device_open("cuda", NULL), *const again =
-        weir_device_open("cuda:0", NULL);
-    CHECK_OR_RETURN(first && again && first != again);
+    weir_device *const first = weir_device_open("cuda", NULL), *const second =
+                                                                   weir_device_open("cuda:0", NULL);
+    CHECK_OR_RETURN(first && second && first != second);
     char *const text = weir_info_text(first);
     CHECK_TEXT(text, "device cuda");
     CHECK_TEXT(text, "card 0");
@@ -29,7 +29,7 @@ CASE(counted_and_opened)
     weir_device_memory(first, &m);
     CHECK(m.total > 0 && m.unused > 0 && m.unused <= m.total && m.live == 0);
     weir_device_close(first);
-    weir_device_close(again);
+    weir_device_close(second);
 }
 
 CASE(refused)

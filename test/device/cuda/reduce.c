@@ -42,7 +42,8 @@ static void try_reductions(const weir_desc *x, const int *order, uint64_t dims, 
             (few && a->op != WEIR_OP_SUM && a->op != WEIR_OP_ARGMAX))
             continue;
         const weir_reduce_attr attr = {.dims = dims, .keep = f % 2, .scale = 1};
-        trial t = {a->op, a->name, 1, 1, {*x}, {drawn(x, a->lo, a->hi)}, order, &attr, sizeof attr};
+        op_case                t = {a->op, a->name, 1,          1, {*x}, {drawn(x, a->lo, a->hi)},
+                                    order, &attr,   sizeof attr};
         try_call(&t);
         free(t.data[0]);
     }
@@ -53,7 +54,7 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 
 CASE(lines_and_all_to_one)
 {
-    if (open_both())
+    if (open_cpu_gpu())
         for (int i = 0; i < SIZES; i++) {
             const weir_desc line = weir_1d(WEIR_F32, sizes[i]);
             const weir_desc rows = weir_2d(WEIR_F32, 5, sizes[i]);
@@ -61,14 +62,14 @@ CASE(lines_and_all_to_one)
             try_reductions(&rows, NULL, 2, sizes[i] > 2000);
             try_reductions(&rows, NULL, 3, sizes[i] > 2000);
         }
-    close_both();
+    close_cpu_gpu();
 }
 
 CASE(columns)
 {
     static const int64_t widths[] = {1, 3, 4, 31, 33, 64, 130, 1025};
 
-    if (open_both())
+    if (open_cpu_gpu())
         for (int i = 0; i < 8; i++) {
             const weir_desc few = weir_2d(WEIR_F32, 7, widths[i]), some = weir_2d(WEIR_F32, 33,
                                                                                   widths[i]);
@@ -77,18 +78,18 @@ CASE(columns)
             try_reductions(&some, NULL, 1, i % 2);
             try_reductions(&many, NULL, 1, true);
         }
-    close_both();
+    close_cpu_gpu();
 }
 
 CASE(many_small_results)
 {
-    if (open_both()) {
+    if (open_cpu_gpu()) {
         const weir_desc x = weir_2d(WEIR_F32, 70000, 3), y = three(WEIR_F32, 300, 40, 5);
         try_reductions(&x, NULL, 2, true);
         try_reductions(&y, NULL, 2, true);
         try_reductions(&y, NULL, 5, true);
     }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* Every order in memory of three axes, every set of them reduced. */
@@ -96,31 +97,31 @@ CASE(axes_in_every_order)
 {
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1},
                                      {2, 1, 0}};
-    if (open_both())
+    if (open_cpu_gpu())
         for (int o = 0; o < 6; o++)
             for (uint64_t dims = 1; dims < 8; dims++) {
                 const weir_desc x = three(o % 2 ? WEIR_F32 : WEIR_I32, 9, 34, 12);
                 try_reductions(&x, orders[o], dims, dims % 2);
             }
-    close_both();
+    close_cpu_gpu();
 }
 
 CASE(images)
 {
-    if (open_both())
+    if (open_cpu_gpu())
         for (uint64_t dims = 1; dims < 16; dims++) {
             const weir_desc x = weir_4d(WEIR_F32, 3, 5, 7, 6), y = weir_4d(WEIR_F64, 2, 8, 9, 11);
             try_reductions(&x, NULL, dims, false);
             try_reductions(&y, (const int[]){3, 1, 0, 2}, dims, true);
         }
-    close_both();
+    close_cpu_gpu();
 }
 
 CASE(element_types)
 {
     static const weir_dtype types[] = {WEIR_F64, WEIR_F16, WEIR_BF16, WEIR_I32, WEIR_I64, WEIR_U8};
 
-    if (open_both())
+    if (open_cpu_gpu())
         for (int i = 0; i < 6; i++) {
             const weir_desc x = weir_2d(types[i], 136, 264), odd = weir_2d(types[i], 67, 133);
             for (uint64_t dims = 1; dims < 4; dims++) {
@@ -128,18 +129,18 @@ CASE(element_types)
                 try_reductions(&odd, NULL, dims, false);
             }
         }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* A sum of nothing is 0, a product 1; no results of something are none. */
 CASE(empty)
 {
-    if (open_both()) {
+    if (open_cpu_gpu()) {
         const weir_desc x = three(WEIR_F32, 4, 0, 3);
         for (uint64_t dims = 1; dims < 8; dims++) {
             const weir_reduce_attr attr = {.dims = dims, .scale = 1};
-            trial sum = {WEIR_OP_SUM, "sum", 1, 1, {x}, {drawn(&x, 0, 1)}, NULL, &attr,
-                         sizeof attr};
+            op_case                sum = {WEIR_OP_SUM,       "sum", 1,     1,          {x},
+                                          {drawn(&x, 0, 1)}, NULL,  &attr, sizeof attr};
             try_call(&sum);
             sum.op = WEIR_OP_PROD;
             try_call(&sum);
@@ -147,13 +148,13 @@ CASE(empty)
         }
         try_reductions(&x, NULL, 1, false);
     }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* NaN is the largest and the smallest; of equal ones the first counts. */
 CASE(nan_and_ties)
 {
-    if (open_both())
+    if (open_cpu_gpu())
         for (int64_t n = 1; n <= 3000; n = n * 3 + 1) {
             const weir_desc x = weir_2d(WEIR_F32, n, 6);
             float *const    v = drawn(&x, -1, 1);
@@ -164,35 +165,36 @@ CASE(nan_and_ties)
             for (int f = 1; f < 6; f++)
                 for (uint64_t dims = 1; dims < 4; dims++) {
                     const weir_reduce_attr attr = {.dims = dims, .scale = 1};
-                    const trial t = {families[f].op, families[f].name, 1, 1, {x}, {v}, NULL, &attr,
-                                     sizeof attr};
+                    const op_case t = {families[f].op, families[f].name, 1, 1, {x}, {v}, NULL,
+                                       &attr,          sizeof attr};
                     try_call(&t);
                 }
             free(v);
         }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* ---- two inputs, gradients ---- */
 
 CASE(dot_and_dist)
 {
-    if (open_both())
+    if (open_cpu_gpu())
         for (uint64_t dims = 1; dims < 4; dims++)
             for (int b = 0; b < 3; b++) {
                 const weir_desc x = weir_2d(WEIR_F32, 260, 68);
                 const weir_desc y = b == 0   ? x
                                     : b == 1 ? weir_2d(WEIR_F32, 1, 68) : weir_2d(WEIR_F32, 260, 1);
                 const weir_reduce_attr attr = {.dims = dims, .scale = 0.5};
-                trial t = {WEIR_OP_DOT, "dot", 2, 1, {x, y}, {drawn(&x, -1, 1), drawn(&y, -1, 1)},
-                           NULL, &attr, sizeof attr};
+                op_case                t = {WEIR_OP_DOT, "dot",  2,
+                                            1,           {x, y}, {drawn(&x, -1, 1), drawn(&y, -1, 1)},
+                                            NULL,        &attr,  sizeof attr};
                 try_call(&t);
                 t.op = WEIR_OP_DIST;
                 try_call(&t);
                 free(t.data[0]);
                 free(t.data[1]);
             }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* The desc of x reduced over dims, kept. */
@@ -212,10 +214,17 @@ static void try_gradients(const weir_desc *x, uint64_t dims)
 
     for (int64_t i = 0; i < count_of(x); i += 7)        /* zeros; and ties */
         put(v, x->dtype, i, (int)get(v, x->dtype, i));
-    trial t = {WEIR_OP_AMAX, "amax", 1, 1, {*x}, {v}, NULL, &attr, sizeof attr};
+    op_case t = {WEIR_OP_AMAX, "amax", 1, 1, {*x}, {v}, NULL, &attr, sizeof attr};
     if (run_on(&t, CPU, desc, top)) {
-        t = (trial){WEIR_OP_AMAX_GRAD, "amax_grad", 3, 1, {y, *x, y}, {drawn(&y, -1, 1), v, top[0]},
-                    NULL, &attr, sizeof attr};
+        t = (op_case){WEIR_OP_AMAX_GRAD,
+                      "amax_grad",
+                      3,
+                      1,
+                      {y, *x, y},
+                      {drawn(&y, -1, 1), v, top[0]},
+                      NULL,
+                      &attr,
+                      sizeof attr};
         try_call(&t);
         t.op = WEIR_OP_PROD_GRAD;
         t.what = "prod_grad";
@@ -229,7 +238,7 @@ static void try_gradients(const weir_desc *x, uint64_t dims)
 
 CASE(gradients)
 {
-    if (open_both()) {
+    if (open_cpu_gpu()) {
         for (uint64_t dims = 1; dims < 16; dims++) {
             const weir_desc x = weir_4d(WEIR_F32, 3, 5, 4, 2), h = weir_4d(WEIR_F16, 2, 3, 2, 5);
             try_gradients(&x, dims);
@@ -239,7 +248,7 @@ CASE(gradients)
         for (uint64_t dims = 1; dims < 4; dims++)
             try_gradients(&x, dims);
     }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* What begins off a multiple of 16 bytes is read one by one, in the same order. */
@@ -249,8 +258,8 @@ CASE(alignment_changes_no_bit)
     static float v[ROWS * COLS + 1];
     float        sums[2][2][COLS];
 
-    if (open_both()) {
-        weir_device *const d = device[CARD];
+    if (open_cpu_gpu()) {
+        weir_device *const d = device[GPU];
         check_floats(v, ROWS * COLS + 1, -1, 1);
         weir_scope_begin(d);
         weir_tensor *const whole = weir_input(d, weir_1d(WEIR_F32, ROWS * COLS + 1));
@@ -270,26 +279,26 @@ CASE(alignment_changes_no_bit)
         weir_release(own);
         weir_scope_end(d);
     }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* Thousands of equal f32 added up one by one would stand still or drift. */
 CASE(long_sums_keep_their_bits)
 {
-    if (open_both()) {
+    if (open_cpu_gpu()) {
         const weir_desc        x = weir_2d(WEIR_F32, 70000, 3);
         float *const           v = drawn(&x, 0.1, 0.1000001);
         const weir_reduce_attr attr = {.dims = 1, .scale = 1};
-        const trial            t = {WEIR_OP_SUM, "sum", 1, 1, {x}, {v}, NULL, &attr, sizeof attr};
+        const op_case          t = {WEIR_OP_SUM, "sum", 1, 1, {x}, {v}, NULL, &attr, sizeof attr};
         weir_desc              desc[OUTPUTS];
         void                  *made[OUTPUTS] = {NULL};
-        if (run_on(&t, CARD, desc, made))
+        if (run_on(&t, GPU, desc, made))
             for (int i = 0; i < 3; i++)
                 CHECK_NEAR((double)((float *)made[0])[i] / 7000.0, 1, 1e-6);
         free(made[0]);
         free(v);
     }
-    close_both();
+    close_cpu_gpu();
 }
 
 /* ---- how work is cut ---- */

@@ -76,19 +76,19 @@ bool rows_open(weir_device **cpu, weir_device **card)
     return CHECK(*cpu && *card);
 }
 
-static int64_t room_of(const weir_layout *l)
+static int64_t extent_of(const weir_layout *l)
 {
-    int64_t room = 1;
+    int64_t extent = 1;
 
     for (int i = 0; i < l->desc.ndim; i++)
-        room += (l->desc.dim[i] - 1) * l->stride[i];
-    return room;
+        extent += (l->desc.dim[i] - 1) * l->stride[i];
+    return extent;
 }
 
 /* Bytes of memory that an operand is in, a few behind it included. */
 static size_t bytes_of(const weir_layout *l, int64_t at)
 {
-    return (size_t)(room_of(l) + at + 32) * weir_dtype_size(l->desc.dtype);
+    return (size_t)(extent_of(l) + at + 32) * weir_dtype_size(l->desc.dtype);
 }
 
 /* Runs the call on a device with copies of the inputs; gives the memory of the outputs back. */
@@ -98,7 +98,7 @@ static weir_status run_on(weir_device *d, const rows_call *c, void *const *in, v
     char                  *src[WEIR_EW_MAX_IN], *dst[WEIR_EW_MAX_OUT];
     void                  *from[WEIR_EW_MAX_IN], *to[WEIR_EW_MAX_OUT], *draw = NULL;
     const uint64_t         stream[2] = {ROWS_SEED, ROWS_RNG - 7};
-    weir_choice            choice = {0};
+    weir_kernel            kernel = {0};
 
     for (int i = 0; i < call->nin; i++) {
         const size_t n = bytes_of(&c->in[i], c->at_in[i]);
@@ -115,17 +115,22 @@ static weir_status run_on(weir_device *d, const rows_call *c, void *const *in, v
     }
     WEIR_TRY(d->ops->alloc(d, sizeof stream, false, &draw));
     WEIR_TRY(d->ops->upload(d, draw, stream, sizeof stream));
-    WEIR_TRY(d->ops->kernel[call->op](d, call, &choice));
+    WEIR_TRY(d->ops->kernel[call->op](d, call, &kernel));
     const bool drawn = c->drawn && !d->ops->host;
-    weir_status s = choice.run(&(weir_kargs){
-        .call = call, .src = from, .dst = to, .state = choice.state, .threads = d->threads,
-        .seed = drawn ? 1 : ROWS_SEED, .rng = drawn ? 7 : ROWS_RNG,
-        .draw = drawn ? (const uint64_t *)draw : NULL, .dev = d});
+    weir_status s = kernel.run(&(weir_kargs){.call = call,
+                                             .src = from,
+                                             .dst = to,
+                                             .state = kernel.state,
+                                             .threads = d->threads,
+                                             .seed = drawn ? 1 : ROWS_SEED,
+                                             .rng = drawn ? 7 : ROWS_RNG,
+                                             .draw = drawn ? (const uint64_t *)draw : NULL,
+                                             .dev = d});
     for (int i = 0; i < call->nout && s == WEIR_OK; i++)
         s = d->ops->download(d, out[i], i == 0 && c->in_place ? src[0] : dst[i],
                              i == 0 && c->in_place ? bytes_of(&c->in[0], c->at_in[0])
                                                    : bytes_of(&c->out[i], c->at_out));
-    weir_choice_drop(&choice);
+    weir_kernel_drop(&kernel);
     for (int i = 0; i < call->nin; i++)
         d->ops->free(d, src[i], bytes_of(&c->in[i], c->at_in[i]));
     for (int i = 0; i < call->nout; i++)

@@ -14,8 +14,8 @@ static weir_device *card(void)
 }
 
 typedef struct memory {
-    char  *block, *at;          /* what was allocated, where the operand begins in it */
-    size_t room, bytes;         /* of the two */
+    char  *block, *at;      /* what was allocated, where the operand begins in it */
+    size_t capacity, bytes; /* of the two */
 } memory;
 
 static bool memory_new(weir_device *d, const weir_layout *l, size_t skew, const void *from,
@@ -24,12 +24,12 @@ static bool memory_new(weir_device *d, const weir_layout *l, size_t skew, const 
     void *p = NULL;
 
     m->bytes = from ? kernel_extent(l) : weir_shape_bytes(&l->desc);
-    m->room = m->bytes + skew * weir_dtype_size(l->desc.dtype) + GUARD;
-    if (!CHECK_OK(d->ops->alloc(d, m->room, false, &p)))
+    m->capacity = m->bytes + skew * weir_dtype_size(l->desc.dtype) + GUARD;
+    if (!CHECK_OK(d->ops->alloc(d, m->capacity, false, &p)))
         return false;
     m->block = p;
     m->at = m->block + skew * weir_dtype_size(l->desc.dtype);
-    CHECK_OK(d->ops->fill(d, m->block, POISON, m->room));
+    CHECK_OK(d->ops->fill(d, m->block, POISON, m->capacity));
     if (from)
         CHECK_OK(d->ops->upload(d, m->at, from, m->bytes));
     return true;
@@ -38,12 +38,12 @@ static bool memory_new(weir_device *d, const weir_layout *l, size_t skew, const 
 /* The operand has these bits, and what is around it was not touched. */
 static bool memory_check(weir_device *d, const memory *m, const void *want)
 {
-    unsigned char *const host = malloc(m->room);
+    unsigned char *const host = malloc(m->capacity);
     const size_t         skew = (size_t)(m->at - m->block);
-    bool                 good = CHECK_OK(d->ops->download(d, host, m->block, m->room));
+    bool                 good = CHECK_OK(d->ops->download(d, host, m->block, m->capacity));
 
     good = CHECK_BITS(host + skew, want, m->bytes) && good;
-    for (size_t i = 0; i < m->room; i++)
+    for (size_t i = 0; i < m->capacity; i++)
         if ((i < skew || i >= skew + m->bytes) && host[i] != POISON)
             good = check_that(false, __FILE__, __LINE__, "byte %lld of %zu was written",
                               (long long)i - (long long)skew, m->bytes);
@@ -65,8 +65,8 @@ static bool run_on(weir_device *d, const kernel_case *k, const weir_call *call, 
     memory             in[WEIR_MAX_IN] = {{0}}, out[WEIR_MAX_OUT] = {{0}}, work = {0};
     memory             draw = {0};
     void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
-    const weir_choice *choice = NULL;
-    bool               good = CHECK_OK(weir_choice_of(d, call, &choice));
+    const weir_kernel *kernel = NULL;
+    bool               good = CHECK_OK(weir_kernel_of(d, call, &kernel));
 
     for (int i = 0; i < k->nin; i++)
         good = memory_new(d, &k->in[i], skew, k->src[i], &in[i]) && good;
@@ -77,27 +77,33 @@ static bool run_on(weir_device *d, const kernel_case *k, const weir_call *call, 
     for (int i = 0; i < k->nout; i++)
         dst[i] = out[i].at;
     if (good) {
-        const weir_layout l = kernel_dense(weir_1d(WEIR_U8, (int64_t)choice->work));
+        const weir_layout l = kernel_dense(weir_1d(WEIR_U8, (int64_t)kernel->work));
         good = memory_new(d, &l, 0, NULL, &work);
         good = good && (!recorded || draws_new(d, &draw));
-        const weir_kargs args = {.call = call, .src = src, .dst = dst, .work = work.at,
-                                 .state = choice->state, .threads = d->threads, .dev = d,
-                                 .seed = recorded ? 99 : 0, .rng = recorded ? (uint64_t)-77 : 0,
+        const weir_kargs args = {.call = call,
+                                 .src = src,
+                                 .dst = dst,
+                                 .work = work.at,
+                                 .state = kernel->state,
+                                 .threads = d->threads,
+                                 .dev = d,
+                                 .seed = recorded ? 99 : 0,
+                                 .rng = recorded ? (uint64_t)-77 : 0,
                                  .draw = (const uint64_t *)(const void *)draw.at};
-        good = good && CHECK_OK(choice->run(&args));
+        good = good && CHECK_OK(kernel->run(&args));
     }
     for (int i = 0; i < k->nout && good; i++)
         good = memory_check(d, &out[i], k->dst[i]);
     for (int i = 0; i < k->nin; i++)
-        d->ops->free(d, in[i].block, in[i].room);
+        d->ops->free(d, in[i].block, in[i].capacity);
     for (int i = 0; i < k->nout; i++)
-        d->ops->free(d, out[i].block, out[i].room);
-    d->ops->free(d, work.block, work.room);
-    d->ops->free(d, draw.block, draw.room);
+        d->ops->free(d, out[i].block, out[i].capacity);
+    d->ops->free(d, work.block, work.capacity);
+    d->ops->free(d, draw.block, draw.capacity);
     return good;
 }
 
-void kernel_also(const kernel_case *k, const weir_call *call)
+void kernel_check_gpu(const kernel_case *k, const weir_call *call)
 {
     weir_device *const d = card();
 

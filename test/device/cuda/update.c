@@ -141,8 +141,8 @@ static void compare_all(int rows)
 {
     weir_device *const cpu = weir_device_open("cpu", NULL), *const card = card_open();
     CHECK_OR_RETURN(cpu && card);
-    const size_t room = bytes_of(16, WEIR_F64);
-    char *const  a = malloc(room), *const b = malloc(room);
+    const size_t buffer_bytes = bytes_of(16, WEIR_F64);
+    char *const  a = malloc(buffer_bytes), *const b = malloc(buffer_bytes);
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (int row = 0; row < kinds[i].rows && row < rows; row++)

@@ -7,9 +7,9 @@ CASE(memory)
     unsigned char in[N], out[N];
     void         *p = NULL;
     size_t        unused, total, less, end = 0;
-    card_lab      card;
+    card_fixture  card;
 
-    CHECK_OR_RETURN(card_lab_of(&card));
+    CHECK_OR_RETURN(card_fixture_of(&card));
     weir_device *const d = weir_device_open("cuda", NULL);
     CHECK_OR_RETURN(d != NULL);
     for (int i = 0; i < N; i++)
@@ -42,10 +42,10 @@ CASE(memory)
 
 CASE(out_of_memory)
 {
-    card_lab card;
-    char     bytes[32];
+    card_fixture card;
+    char         bytes[32];
 
-    CHECK_OR_RETURN(card_lab_of(&card));
+    CHECK_OR_RETURN(card_fixture_of(&card));
     const size_t before = card.allocated();             /* by devices of other cases */
     snprintf(bytes, sizeof bytes, "%zu", before + 4194304);
     setenv("WEIR_EMULATED_BYTES", bytes, 1);
@@ -73,8 +73,8 @@ CASE(out_of_memory)
 
 CASE(no_card)
 {
-    card_lab card;
-    CHECK_OR_RETURN(card_lab_of(&card));
+    card_fixture card;
+    CHECK_OR_RETURN(card_fixture_of(&card));
     setenv("WEIR_EMULATED_CARDS", "0", 1);
     CHECK(weir_device_count("cuda") == 0);
     CHECK(!weir_device_open("cuda", NULL));

@@ -167,7 +167,7 @@ CASE(adopted_blocks_stay_where_they_are)
     weir_device_close(d);
 }
 
-static weir_status no_room(weir_device *d, size_t bytes)
+static weir_status reclaims_nothing(weir_device *d, size_t bytes)
 {
     (void)d;
     return weir_fail(WEIR_ERR_BUDGET, "%zu bytes", bytes);
@@ -189,7 +189,7 @@ CASE(within_a_limit)
     uint64_t     refused = 0;
 
     CHECK_OR_RETURN(d != NULL);
-    d->pool.make_room = no_room;
+    d->pool.reclaim = reclaims_nothing;
     d->pool.drop_one = nothing_goes;
     weir_pool_set_limit(d, LIMIT);
     for (int i = 0; i < 4000; i++) {
@@ -220,6 +220,6 @@ CASE(within_a_limit)
         if (b[k].p)
             (b[k].persistent ? weir_pool_give_persistent : weir_pool_give)(d, b[k].p, b[k].got);
     weir_pool_trim(d);
-    CHECK(d->pool.live == 0 && d->pool.persistent == 0 && d->pool.held == 0 && !d->pool.slab.at);
+    CHECK(d->pool.live == 0 && d->pool.persistent == 0 && d->pool.held == 0 && !d->pool.heap.at);
     weir_device_close(d);
 }

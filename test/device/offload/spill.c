@@ -453,13 +453,13 @@ CASE(memory_is_stated)
 
 CASE(bandwidth)
 {
-    double       out = 0, in = 0, again = 0;
+    double       out = 0, in = 0, second = 0;
     weir_device *d = weir_device_open("cpu", NULL);
 
     CHECK_OK(weir_device_spill_speed(d, &out, &in));
     CHECK(out > 1e6 && in > 1e6 && out < 1e13 && in < 1e13);
-    CHECK_OK(weir_device_spill_speed(d, &again, &in));
-    CHECK(again == out);                /* measured once */
+    CHECK_OK(weir_device_spill_speed(d, &second, &in));
+    CHECK(second == out);                /* measured once */
     CHECK(d->spill == NULL);
     CHECK_OK(weir_spill_measure(&(weir_spill_options){.out_limit = 40e6, .in_limit = 80e6}, &out,
                                 &in));

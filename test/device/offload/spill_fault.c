@@ -136,15 +136,15 @@ CASE(a_limit_on_file_sizes)
 }
 
 /* More than the disk of the folder has; what it has taken goes back. */
-static void no_room_in(const char *dir)
+static void no_space_in(const char *dir)
 {
     struct statvfs before, after;
     char           text[64];
     weir_spill    *s = open_with((weir_spill_options){.dir = dir, .bytes = SLOT});
 
     CHECK_OR_RETURN(s && fstatvfs(weir_spill_file(s), &before) == 0);
-    const size_t room = before.f_bavail * before.f_frsize;
-    const size_t want = (room + ((size_t)1 << 31)) / SLOT * SLOT;
+    const size_t available = before.f_bavail * before.f_frsize;
+    const size_t want = (available + ((size_t)1 << 31)) / SLOT * SLOT;
     CHECK_STATUS(weir_spill_reserve(s, want), WEIR_ERR_IO);
     snprintf(text, sizeof text, "%zu bytes wanted", want);
     CHECK_TEXT(weir_error(), text);
@@ -155,7 +155,7 @@ static void no_room_in(const char *dir)
     CHECK_STATUS(weir_spill_reserve(s, SIZE_MAX - 5), WEIR_ERR_IO);
     CHECK_TEXT(weir_error(), "bytes wanted");
     CHECK(fstatvfs(weir_spill_file(s), &after) == 0);
-    CHECK(after.f_bavail * after.f_frsize + (64 << 20) > room);
+    CHECK(after.f_bavail * after.f_frsize + (64 << 20) > available);
     weir_spill_free(s);
 }
 
@@ -172,7 +172,7 @@ CASE(a_full_disk)
     weir_spill_free(s);
     CHECK_OR_RETURN(mkdtemp(here) != NULL);
     if (mount("none", here, "tmpfs", 0, "size=1m") == 0) {
-        no_room_in(here);
+        no_space_in(here);
         CHECK(umount(here) == 0);
     }
     CHECK(rmdir(here) == 0);
@@ -299,7 +299,7 @@ CASE(failures_are_not_lost)
 
 /* ---- memory ---- */
 
-static weir_status whole_life(void)
+static weir_status lifecycle(void)
 {
     char        a[100] = "", b[100];
     double      out, in;
@@ -322,17 +322,17 @@ static weir_status whole_life(void)
 
 CASE(every_allocation_fails_in_turn)
 {
-    CHECK_OK(whole_life());
+    CHECK_OK(lifecycle());
     const uint64_t before = weir_mem_calls();
-    CHECK_OK(whole_life());
+    CHECK_OK(lifecycle());
     const int64_t points = (int64_t)(weir_mem_calls() - before);
     CHECK(points > 10);
     for (int64_t n = 0; n < 2 * points; n++) {
         const int64_t alive = weir_mem_alive();
         weir_mem_fail_nth(n / 2, n % 2);
-        CHECK_STATUS(whole_life(), WEIR_ERR_NOMEM);
+        CHECK_STATUS(lifecycle(), WEIR_ERR_NOMEM);
         CHECK(weir_mem_failed() && weir_mem_alive() == alive);
         weir_mem_fail_nth(-1, false);
     }
-    CHECK_OK(whole_life());
+    CHECK_OK(lifecycle());
 }

@@ -32,7 +32,7 @@ static void count_call(void *context)
 /* x = 2 x + 1 by copies, fills and kernels on two streams; a host function beside them. */
 static cudaGraph_t capture_step(cudaStream_t a, cudaStream_t b, int *x, int *y, int *calls)
 {
-    cudaEvent_t e = lab_event(), f = lab_event();
+    cudaEvent_t e = fixture_event(), f = fixture_event();
     cudaGraph_t g = NULL;
 
     CHECK_CUDA(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
@@ -54,28 +54,28 @@ static cudaGraph_t capture_step(cudaStream_t a, cudaStream_t b, int *x, int *y, 
 
 CASE(replay)
 {
-    cudaStream_t    a = lab_stream(), b = lab_stream();
-    int *const      x = lab_ints(1), *const y = lab_ints(1);
+    cudaStream_t    a = fixture_stream(), b = fixture_stream();
+    int *const      x = fixture_ints(1), *const y = fixture_ints(1);
     cudaGraphExec_t exec = NULL;
     int             calls = 0;
 
     CHECK_CUDA(probe_set(a, x, 1, 3));
-    CHECK(lab_int(a, x) == 3);
+    CHECK(fixture_int(a, x) == 3);
     cudaGraph_t g = capture_step(a, b, x, y, &calls);
     CHECK(nodes_of(g) == 5);
     CHECK(emulate_queued() == 0);
-    CHECK(lab_int(a, x) == 3);          /* captured, not run */
+    CHECK(fixture_int(a, x) == 3);          /* captured, not run */
     CHECK_CUDA(cudaGraphInstantiate(&exec, g, 0));
     CHECK_CUDA(cudaGraphDestroy(g));
     CHECK_CUDA(cudaGraphUpload(exec, a));
     for (int i = 0; i < 5; i++)
         CHECK_CUDA(cudaGraphLaunch(exec, i % 2 ? a : b));       /* one after the other anyway */
     CHECK_CUDA(cudaDeviceSynchronize());
-    CHECK(lab_int(a, x) == (3 + 1) * 32 - 1);
+    CHECK(fixture_int(a, x) == (3 + 1) * 32 - 1);
     CHECK(calls == 5);
     CHECK_CUDA(cudaGraphLaunch(exec, a));
     CHECK_CUDA(cudaGraphExecDestroy(exec));                     /* what is queued goes on */
-    CHECK(lab_int(a, x) == (3 + 1) * 64 - 1);
+    CHECK(fixture_int(a, x) == (3 + 1) * 64 - 1);
     CHECK_ERROR(cudaGraphLaunch(exec, a), cudaErrorInvalidValue);
     CHECK_CUDA(cudaFree(x));
     CHECK_CUDA(cudaFree(y));
@@ -88,9 +88,9 @@ CASE(replay)
  * is last. */
 static int branches(bool edge)
 {
-    cudaStream_t    a = lab_stream(), b = lab_stream();
-    cudaEvent_t     e = lab_event(), f = lab_event(), h = lab_event();
-    int *const      x = lab_ints(1);
+    cudaStream_t    a = fixture_stream(), b = fixture_stream();
+    cudaEvent_t     e = fixture_event(), f = fixture_event(), h = fixture_event();
+    int *const      x = fixture_ints(1);
     cudaGraph_t     g = NULL;
     cudaGraphExec_t exec = NULL;
     int             second = 0;
@@ -106,7 +106,7 @@ static int branches(bool edge)
     CHECK_CUDA(cudaGraphInstantiateWithFlags(&exec, g, 0));
     for (int i = 0; i < ROUNDS; i++) {
         CHECK_CUDA(cudaGraphLaunch(exec, a));
-        second += lab_int(a, x) == 2;
+        second += fixture_int(a, x) == 2;
     }
     CHECK_CUDA(cudaGraphDestroy(g));
     CHECK_CUDA(cudaGraphExecDestroy(exec));
@@ -129,8 +129,8 @@ CASE(missing_edge_shows)
 /* Pinned or pageable, a captured copy reads the host's memory when it is played. */
 CASE(captured_copies_read_late)
 {
-    cudaStream_t    s = lab_stream();
-    int *const      x = lab_ints(1), *const pinned = lab_pinned(sizeof *pinned);
+    cudaStream_t    s = fixture_stream();
+    int *const      x = fixture_ints(1), *const pinned = fixture_pinned(sizeof *pinned);
     cudaGraph_t     g = NULL;
     cudaGraphExec_t exec = NULL;
 
@@ -141,7 +141,7 @@ CASE(captured_copies_read_late)
     for (int i = 0; i < 3; i++) {
         *pinned = i;
         CHECK_CUDA(cudaGraphLaunch(exec, s));
-        CHECK(lab_int(s, x) == i);
+        CHECK(fixture_int(s, x) == i);
     }
     CHECK_CUDA(cudaGraphDestroy(g));
     CHECK_CUDA(cudaGraphExecDestroy(exec));
@@ -151,7 +151,7 @@ CASE(captured_copies_read_late)
 }
 
 /* What spoils a capture: calls that would wait or allocate. */
-static cudaError_t spoil(cudaStream_t s, cudaStream_t other, int *x, int how)
+static cudaError_t poison(cudaStream_t s, cudaStream_t other, int *x, int how)
 {
     void  *p;
     size_t n;
@@ -170,20 +170,20 @@ static cudaError_t spoil(cudaStream_t s, cudaStream_t other, int *x, int how)
 
 CASE(calls_that_spoil_a_capture)
 {
-    cudaStream_t s = lab_stream(), other = lab_stream();
-    int *const   x = lab_ints(1);
+    cudaStream_t s = fixture_stream(), other = fixture_stream();
+    int *const   x = fixture_ints(1);
 
     for (int how = 0; how < 8; how++) {
         cudaGraph_t g = (cudaGraph_t)x;
         CHECK_CUDA(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
         CHECK_CUDA(probe_set(s, x, 1, 1));
-        CHECK_ERROR(spoil(s, other, x, how), cudaErrorStreamCaptureUnsupported);
+        CHECK_ERROR(poison(s, other, x, how), cudaErrorStreamCaptureUnsupported);
         CHECK(status_of(s) == cudaStreamCaptureStatusInvalidated);
         CHECK_ERROR(probe_set(s, x, 1, 1), cudaErrorStreamCaptureInvalidated);
         CHECK_ERROR(cudaStreamEndCapture(s, &g), cudaErrorStreamCaptureInvalidated);
         CHECK(g == NULL);
         CHECK_CUDA(probe_set(s, x, 1, how));
-        CHECK(lab_int(s, x) == how);
+        CHECK(fixture_int(s, x) == how);
     }
     CHECK_CUDA(cudaFree(x));
     CHECK_CUDA(cudaStreamDestroy(s));
@@ -194,15 +194,15 @@ CASE(calls_that_spoil_a_capture)
 /* A relaxed capture minds only what is done to its own stream. */
 CASE(relaxed_captures)
 {
-    cudaStream_t s = lab_stream(), other = lab_stream();
-    int *const   x = lab_ints(1);
+    cudaStream_t s = fixture_stream(), other = fixture_stream();
+    int *const   x = fixture_ints(1);
     cudaGraph_t  g = NULL;
 
     CHECK_CUDA(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
-    int *const y = lab_ints(1);
+    int *const y = fixture_ints(1);
     CHECK_CUDA(probe_set(s, x, 1, 1));
     CHECK_CUDA(probe_set(other, y, 1, 6));
-    CHECK(lab_int(other, y) == 6);
+    CHECK(fixture_int(other, y) == 6);
     CHECK_CUDA(cudaStreamEndCapture(s, &g));
     CHECK(nodes_of(g) == 1);
     CHECK_CUDA(cudaGraphDestroy(g));
@@ -214,9 +214,9 @@ CASE(relaxed_captures)
 
 CASE(forks_must_join)
 {
-    cudaStream_t a = lab_stream(), b = lab_stream();
-    cudaEvent_t  e = lab_event();
-    int *const   x = lab_ints(1);
+    cudaStream_t a = fixture_stream(), b = fixture_stream();
+    cudaEvent_t  e = fixture_event();
+    int *const   x = fixture_ints(1);
     cudaGraph_t  g = NULL;
 
     CHECK_CUDA(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
@@ -237,8 +237,8 @@ CASE(forks_must_join)
 /* Events bind works inside a capture to each other alone. */
 CASE(events_across_the_border)
 {
-    cudaStream_t a = lab_stream(), b = lab_stream();
-    cudaEvent_t  before = lab_event(), inside = lab_event();
+    cudaStream_t a = fixture_stream(), b = fixture_stream();
+    cudaEvent_t  before = fixture_event(), inside = fixture_event();
     cudaGraph_t  g = NULL;
 
     CHECK_CUDA(cudaEventRecord(before, b));
@@ -268,9 +268,9 @@ CASE(events_across_the_border)
 /* Recorded by each launch; waited for by it. */
 CASE(external_events)
 {
-    cudaStream_t    a = lab_stream(), b = lab_stream();
-    cudaEvent_t     go = lab_event(), done = lab_event();
-    int *const      x = lab_ints(1);
+    cudaStream_t    a = fixture_stream(), b = fixture_stream();
+    cudaEvent_t     go = fixture_event(), done = fixture_event();
+    int *const      x = fixture_ints(1);
     cudaGraph_t     g = NULL;
     cudaGraphExec_t exec = NULL;
 
@@ -286,7 +286,7 @@ CASE(external_events)
         CHECK_CUDA(cudaEventRecord(go, b));
         CHECK_CUDA(cudaGraphLaunch(exec, a));
         CHECK_CUDA(cudaStreamWaitEvent(b, done, 0));
-        CHECK(lab_int(b, x) == 10 * i + 1);
+        CHECK(fixture_int(b, x) == 10 * i + 1);
     }
     CHECK_CUDA(cudaGraphDestroy(g));
     CHECK_CUDA(cudaGraphExecDestroy(exec));
@@ -299,8 +299,8 @@ CASE(external_events)
 
 CASE(capture_info)
 {
-    cudaStream_t            s = lab_stream();
-    int *const              x = lab_ints(1);
+    cudaStream_t            s = fixture_stream();
+    int *const              x = fixture_ints(1);
     cudaGraph_t             g = NULL, same = NULL;
     const cudaGraphNode_t  *after = NULL;
     enum cudaStreamCaptureStatus status;

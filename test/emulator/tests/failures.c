@@ -24,11 +24,11 @@ CASE(the_nth_call_fails)
 /* A kernel fails when it runs; from then on everything does. */
 CASE(a_kernel_fails)
 {
-    cudaStream_t s = lab_stream(), t = NULL;
-    int *const   x = lab_ints(1);
+    cudaStream_t s = fixture_stream(), t = NULL;
+    int *const   x = fixture_ints(1);
 
     CHECK_CUDA(probe_set(s, x, 1, 1));
-    CHECK(lab_int(s, x) == 1);
+    CHECK(fixture_int(s, x) == 1);
     emulate_fail("kernel", 2, cudaErrorIllegalAddress);
     CHECK_CUDA(probe_set(s, x, 1, 2));
     CHECK_CUDA(probe_set(s, x, 1, 3));
@@ -39,7 +39,7 @@ CASE(a_kernel_fails)
     CHECK_ERROR(cudaGetLastError(), cudaErrorIllegalAddress);
     emulate_recover();
     CHECK_CUDA(cudaGetLastError());
-    CHECK(lab_int(s, x) == 2);
+    CHECK(fixture_int(s, x) == 2);
     CHECK_CUDA(cudaFree(x));
     CHECK_CUDA(cudaStreamDestroy(s));
 }
@@ -47,8 +47,8 @@ CASE(a_kernel_fails)
 /* A copy whose memory is gone when it runs. */
 CASE(freed_below_a_graph)
 {
-    cudaStream_t    s = lab_stream();
-    int *const      x = lab_ints(1);
+    cudaStream_t    s = fixture_stream();
+    int *const      x = fixture_ints(1);
     cudaGraph_t     g = NULL;
     cudaGraphExec_t exec = NULL;
 
@@ -91,15 +91,15 @@ CASE(no_card)
 CASE(several_cards)
 {
     size_t       before, after, total;
-    cudaStream_t zero = lab_stream();
+    cudaStream_t zero = fixture_stream();
 
     setenv("WEIR_EMULATED_CARDS", "3", 1);
     CHECK_CUDA(cudaMemGetInfo(&before, &total));
     CHECK_CUDA(cudaSetDevice(2));
-    cudaStream_t two = lab_stream();
-    int *const   x = lab_ints(1);
+    cudaStream_t two = fixture_stream();
+    int *const   x = fixture_ints(1);
     CHECK_CUDA(probe_set(two, x, 1, 5));
-    CHECK(lab_int(two, x) == 5);
+    CHECK(fixture_int(two, x) == 5);
     CHECK_ERROR(probe_set(zero, x, 1, 5), cudaErrorInvalidResourceHandle);
     CHECK_CUDA(cudaSetDevice(0));
     CHECK_ERROR(probe_set(two, x, 1, 5), cudaErrorInvalidResourceHandle);

@@ -11,43 +11,43 @@
 #include "emulator/inject.h"
 #include "emulator/tests/probe.h"
 
-#define CHECK_CUDA(expr)           lab_check((expr), cudaSuccess, __FILE__, __LINE__, #expr)
-#define CHECK_ERROR(expr, expected) lab_check((expr), (expected), __FILE__, __LINE__, #expr)
+#define CHECK_CUDA(expr)           fixture_check((expr), cudaSuccess, __FILE__, __LINE__, #expr)
+#define CHECK_ERROR(expr, expected) fixture_check((expr), (expected), __FILE__, __LINE__, #expr)
 
-static inline bool lab_check(cudaError_t got, cudaError_t want, const char *file, int line,
-                             const char *expr)
+static inline bool fixture_check(cudaError_t got, cudaError_t want, const char *file, int line,
+                                 const char *expr)
 {
     return check_that(got == want, file, line, "%s\n    is %s, not %s", expr,
                       cudaGetErrorName(got), cudaGetErrorName(want));
 }
 
-static inline cudaStream_t lab_stream(void)
+static inline cudaStream_t fixture_stream(void)
 {
     cudaStream_t s = NULL;
     CHECK_CUDA(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
     return s;
 }
 
-static inline cudaEvent_t lab_event(void)
+static inline cudaEvent_t fixture_event(void)
 {
     cudaEvent_t e = NULL;
     CHECK_CUDA(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
     return e;
 }
 
-static inline void *lab_alloc(size_t bytes)
+static inline void *fixture_alloc(size_t bytes)
 {
     void *p = NULL;
     CHECK_CUDA(cudaMalloc(&p, bytes));
     return p;
 }
 
-static inline int *lab_ints(int n)
+static inline int *fixture_ints(int n)
 {
-    return lab_alloc((size_t)n * sizeof(int));
+    return fixture_alloc((size_t)n * sizeof(int));
 }
 
-static inline void *lab_pinned(size_t bytes)
+static inline void *fixture_pinned(size_t bytes)
 {
     void *p = NULL;
     CHECK_CUDA(cudaHostAlloc(&p, bytes, cudaHostAllocDefault));
@@ -56,9 +56,9 @@ static inline void *lab_pinned(size_t bytes)
 
 /* n ints on the card with the values 0, 1, ...; they are there when this returns, while copies
  * from pageable memory may only have begun. */
-static inline int *lab_numbers(int n)
+static inline int *fixture_numbers(int n)
 {
-    int *const p = lab_ints(n);
+    int *const p = fixture_ints(n);
     for (int i = 0; i < n; i++)
         CHECK_CUDA(cudaMemcpy(p + i, &i, sizeof i, cudaMemcpyHostToDevice));
     CHECK_CUDA(cudaDeviceSynchronize());
@@ -66,7 +66,7 @@ static inline int *lab_numbers(int n)
 }
 
 /* The int at p when all that was queued on the stream is done. */
-static inline int lab_int(cudaStream_t s, const int *p)
+static inline int fixture_int(cudaStream_t s, const int *p)
 {
     int v = -77777;
     CHECK_CUDA(cudaMemcpyAsync(&v, p, sizeof v, cudaMemcpyDeviceToHost, s));
@@ -74,7 +74,7 @@ static inline int lab_int(cudaStream_t s, const int *p)
 }
 
 /* Whether a process that does this is ended by abort, its words unread. */
-static inline bool lab_aborts(void (*act)(void))
+static inline bool fixture_aborts(void (*body)(void))
 {
     int         how = 0;
     const pid_t child = fork();
@@ -83,7 +83,7 @@ static inline bool lab_aborts(void (*act)(void))
         signal(SIGABRT, SIG_DFL);
         if (!freopen("/dev/null", "w", stderr))
             _exit(1);
-        act();
+        body();
         _exit(0);
     }
     return child > 0 && waitpid(child, &how, 0) == child && WIFSIGNALED(how) &&

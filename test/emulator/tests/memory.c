@@ -33,7 +33,7 @@ CASE(capacity)
 
 CASE(new_memory_is_not_a_number)
 {
-    float *const x = lab_alloc(5 * sizeof *x), host[5];
+    float *const x = fixture_alloc(5 * sizeof *x), host[5];
 
     CHECK_CUDA(cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost));
     for (int i = 0; i < 5; i++)
@@ -43,8 +43,8 @@ CASE(new_memory_is_not_a_number)
 
 CASE(ranges)
 {
-    cudaStream_t s = lab_stream();
-    char *const  x = lab_alloc(100), *const y = lab_alloc(100);
+    cudaStream_t s = fixture_stream();
+    char *const  x = fixture_alloc(100), *const y = fixture_alloc(100);
     char         host[300];
 
     CHECK_ERROR(cudaMemsetAsync(x, 0, 101, s), cudaErrorInvalidValue);
@@ -74,8 +74,8 @@ CASE(ranges)
 
 CASE(rows)
 {
-    cudaStream_t s = lab_stream();
-    char *const  x = lab_alloc(40);
+    cudaStream_t s = fixture_stream();
+    char *const  x = fixture_alloc(40);
     char         host[40], back[12];
 
     for (int i = 0; i < 40; i++)
@@ -95,8 +95,8 @@ CASE(rows)
 CASE(pinned_memory)
 {
     struct cudaPointerAttributes a;
-    char                        *own = malloc(100), *const p = lab_pinned(100);
-    void                        *q;
+    char *own = malloc(100), *const p = fixture_pinned(100);
+    void *q;
 
     CHECK_CUDA(cudaPointerGetAttributes(&a, p + 50));
     CHECK(a.type == cudaMemoryTypeHost);
@@ -119,14 +119,14 @@ CASE(pinned_memory)
 
 static void overrun(void)
 {
-    char *const p = lab_alloc(100);
+    char *const p = fixture_alloc(100);
     CHECK_CUDA(probe_poke(NULL, p, 100, 1));
     CHECK_CUDA(cudaFree(p));
 }
 
 CASE(a_write_behind_memory_is_reported)
 {
-    CHECK(lab_aborts(overrun));
+    CHECK(fixture_aborts(overrun));
 }
 
 /* Runs this case in a process of its own, guarded; whether it crashed. */
@@ -146,7 +146,7 @@ static bool crashes_guarded(const char *how)
 
 static void stray(const char *how)
 {
-    char *const p = lab_alloc(8192);
+    char *const p = fixture_alloc(8192);
 
     if (strcmp(how, "host") == 0)
         p[0] = 1;                       /* the host cannot reach it */

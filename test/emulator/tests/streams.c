@@ -6,8 +6,8 @@ enum { N = 64, ROUNDS = 60 };
 /* Work waits until somebody does. */
 CASE(nothing_runs_before_it_is_waited_for)
 {
-    cudaStream_t s = lab_stream();
-    int *const   x = lab_ints(1), *const host = lab_pinned(sizeof *host);
+    cudaStream_t s = fixture_stream();
+    int *const   x = fixture_ints(1), *const host = fixture_pinned(sizeof *host);
 
     *host = 3;
     CHECK_CUDA(probe_set(s, x, 1, 5));
@@ -25,9 +25,9 @@ CASE(nothing_runs_before_it_is_waited_for)
 /* x = 1 on one stream, x = 10 x on another: 10 if an event orders them. How often it is. */
 static int ordered(bool with_event)
 {
-    cudaStream_t a = lab_stream(), b = lab_stream();
-    cudaEvent_t  e = lab_event();
-    int *const   x = lab_ints(1);
+    cudaStream_t a = fixture_stream(), b = fixture_stream();
+    cudaEvent_t  e = fixture_event();
+    int *const   x = fixture_ints(1);
     int          right = 0;
 
     for (int i = 0; i < ROUNDS; i++) {
@@ -40,7 +40,7 @@ static int ordered(bool with_event)
         }
         CHECK_CUDA(probe_step(b, x, 1, 10, 0));
         CHECK_CUDA(cudaStreamSynchronize(a));
-        right += lab_int(b, x) == 10;
+        right += fixture_int(b, x) == 10;
     }
     CHECK_CUDA(cudaFree(x));
     CHECK_CUDA(cudaEventDestroy(e));
@@ -59,9 +59,9 @@ CASE(missing_event_shows)
 /* The event means what was queued when it was recorded last before the wait. */
 CASE(events_are_what_they_were_when_waited_for)
 {
-    cudaStream_t a = lab_stream(), b = lab_stream();
-    cudaEvent_t  e = lab_event();
-    int *const   x = lab_ints(2);
+    cudaStream_t a = fixture_stream(), b = fixture_stream();
+    cudaEvent_t  e = fixture_event();
+    int *const   x = fixture_ints(2);
 
     for (int i = 0; i < ROUNDS; i++) {
         CHECK_CUDA(cudaStreamWaitEvent(b, e, 0));       /* never recorded, or done */
@@ -70,9 +70,9 @@ CASE(events_are_what_they_were_when_waited_for)
         CHECK_CUDA(cudaStreamWaitEvent(b, e, 0));
         CHECK_CUDA(probe_step(a, x + 1, 1, 0, 100 + i));
         CHECK_CUDA(cudaEventRecord(e, a));
-        CHECK(lab_int(b, x) == i);
+        CHECK(fixture_int(b, x) == i);
         CHECK_CUDA(cudaEventSynchronize(e));
-        CHECK(lab_int(b, x + 1) == 100 + i);
+        CHECK(fixture_int(b, x + 1) == 100 + i);
     }
     CHECK_CUDA(cudaFree(x));
     CHECK_CUDA(cudaEventDestroy(e));
@@ -83,16 +83,16 @@ CASE(events_are_what_they_were_when_waited_for)
 /* Pageable memory may change when the call is back, pinned memory when the copy is done. */
 CASE(buffers_changed_early)
 {
-    cudaStream_t s = lab_stream();
-    int *const   x = lab_ints(2), *const pinned = lab_pinned(sizeof *pinned);
+    cudaStream_t s = fixture_stream();
+    int *const   x = fixture_ints(2), *const pinned = fixture_pinned(sizeof *pinned);
     int          pageable = 1;
 
     *pinned = 1;
     CHECK_CUDA(cudaMemcpyAsync(x, &pageable, sizeof *x, cudaMemcpyHostToDevice, s));
     CHECK_CUDA(cudaMemcpyAsync(x + 1, pinned, sizeof *x, cudaMemcpyHostToDevice, s));
     pageable = *pinned = 2;
-    CHECK(lab_int(s, x) == 1);
-    CHECK(lab_int(s, x + 1) == 2);
+    CHECK(fixture_int(s, x) == 1);
+    CHECK(fixture_int(s, x + 1) == 2);
     CHECK_CUDA(cudaFreeHost(pinned));
     CHECK_CUDA(cudaFree(x));
     CHECK_CUDA(cudaStreamDestroy(s));
@@ -112,7 +112,7 @@ static void call_cuda(void *context)
 
 CASE(host_functions_in_order)
 {
-    cudaStream_t s = lab_stream();
+    cudaStream_t s = fixture_stream();
     int          log[4] = {0};
     cudaError_t  said = cudaSuccess;
 
@@ -131,9 +131,9 @@ CASE(host_functions_in_order)
 /* Polling makes progress, and sometimes finds work unfinished. */
 CASE(queries)
 {
-    cudaStream_t s = lab_stream();
-    cudaEvent_t  e = lab_event();
-    int *const   x = lab_ints(1);
+    cudaStream_t s = fixture_stream();
+    cudaEvent_t  e = fixture_event();
+    int *const   x = fixture_ints(1);
     cudaError_t  last;
     int          polls = 0;
 
@@ -151,7 +151,7 @@ CASE(queries)
     while ((last = cudaStreamQuery(s)) == cudaErrorNotReady && polls < 10000)
         polls++;
     CHECK_CUDA(last);
-    CHECK(lab_int(s, x) == -1);
+    CHECK(fixture_int(s, x) == -1);
     CHECK_CUDA(cudaFree(x));
     CHECK_CUDA(cudaEventDestroy(e));
     CHECK_CUDA(cudaStreamDestroy(s));
@@ -166,8 +166,8 @@ static void nap(void *context)
 
 CASE(event_times)
 {
-    cudaStream_t s = lab_stream();
-    cudaEvent_t  a, b, off = lab_event();
+    cudaStream_t s = fixture_stream();
+    cudaEvent_t  a, b, off = fixture_event();
     float        ms = -1;
 
     CHECK_CUDA(cudaEventCreate(&a));
@@ -193,8 +193,8 @@ CASE(event_times)
 /* The legacy stream and blocking ones wait for each other, non-blocking ones do not. */
 CASE(legacy_stream)
 {
-    cudaStream_t blocking, other = lab_stream();
-    int *const   x = lab_ints(1), *const y = lab_ints(1);
+    cudaStream_t blocking, other = fixture_stream();
+    int *const   x = fixture_ints(1), *const y = fixture_ints(1);
     int          early = 0, late = 0;
 
     CHECK_CUDA(cudaStreamCreate(&blocking));
@@ -205,7 +205,7 @@ CASE(legacy_stream)
         CHECK_CUDA(probe_step(NULL, x, 1, 2, 1));
         CHECK_CUDA(probe_step(blocking, x, 1, 3, 2));
         CHECK_CUDA(probe_set(other, y, 1, 1));
-        CHECK(lab_int(blocking, x) == 6 * i + 5);
+        CHECK(fixture_int(blocking, x) == 6 * i + 5);
         CHECK_CUDA(cudaMemcpy(&early, y, sizeof early, cudaMemcpyDeviceToHost));
         CHECK_CUDA(cudaStreamSynchronize(other));
         late += early == 0;
@@ -219,16 +219,16 @@ CASE(legacy_stream)
 
 CASE(streams_may_be_destroyed_with_work_in_them)
 {
-    cudaStream_t a = lab_stream(), b = lab_stream();
-    cudaEvent_t  e = lab_event();
-    int *const   x = lab_ints(1);
+    cudaStream_t a = fixture_stream(), b = fixture_stream();
+    cudaEvent_t  e = fixture_event();
+    int *const   x = fixture_ints(1);
 
     CHECK_CUDA(probe_set(a, x, 1, 4));
     CHECK_CUDA(cudaEventRecord(e, a));
     CHECK_CUDA(cudaStreamDestroy(a));
     CHECK_CUDA(cudaStreamWaitEvent(b, e, 0));
     CHECK_CUDA(cudaEventDestroy(e));
-    CHECK(lab_int(b, x) == 4);
+    CHECK(fixture_int(b, x) == 4);
     CHECK_CUDA(cudaDeviceSynchronize());
     CHECK(emulate_queued() == 0);
     CHECK_CUDA(cudaFree(x));
@@ -237,9 +237,9 @@ CASE(streams_may_be_destroyed_with_work_in_them)
 
 CASE(handles_of_the_dead)
 {
-    cudaStream_t s = lab_stream(), t = lab_stream();
-    cudaEvent_t  e = lab_event();
-    int *const   x = lab_ints(1);
+    cudaStream_t s = fixture_stream(), t = fixture_stream();
+    cudaEvent_t  e = fixture_event();
+    int *const   x = fixture_ints(1);
 
     CHECK_CUDA(cudaStreamDestroy(s));
     CHECK_ERROR(probe_set(s, x, 1, 1), cudaErrorInvalidResourceHandle);
@@ -264,8 +264,8 @@ CASE(seeds)
 {
     int seen[2][ROUNDS];
     for (int run = 0; run < 2; run++) {
-        cudaStream_t a = lab_stream(), b = lab_stream();
-        int *const   x = lab_ints(1);
+        cudaStream_t a = fixture_stream(), b = fixture_stream();
+        int *const   x = fixture_ints(1);
         emulate_seed(99);
         for (int i = 0; i < ROUNDS; i++) {
             CHECK_CUDA(probe_set(a, x, 1, 1));

@@ -5,12 +5,12 @@ enum { N = 256 };
 
 static void sum_again(void)
 {
-    cudaStream_t s = lab_stream();
-    int *const   x = lab_numbers(N), *const y = lab_ints(1);
+    cudaStream_t s = fixture_stream();
+    int *const   x = fixture_numbers(N), *const y = fixture_ints(1);
 
     for (int n = 1; n <= N; n *= 2) {
         CHECK_CUDA(probe_sum(s, y, x, n));
-        CHECK(lab_int(s, y) == n * (n - 1) / 2);
+        CHECK(fixture_int(s, y) == n * (n - 1) / 2);
     }
     CHECK_CUDA(cudaFree(x));
     CHECK_CUDA(cudaFree(y));
@@ -26,8 +26,8 @@ CASE(barriers)
 /* With the barrier always right; without it wrong in some order. */
 CASE(missing_barrier_shows)
 {
-    cudaStream_t s = lab_stream();
-    int *const   x = lab_numbers(N), *const y = lab_ints(N), host[N];
+    cudaStream_t s = fixture_stream();
+    int *const   x = fixture_numbers(N), *const y = fixture_ints(N), host[N];
     int          wrong[2] = {0, 0};
 
     for (int i = 0; i < 40; i++) {
@@ -49,8 +49,8 @@ CASE(missing_barrier_shows)
 
 CASE(shuffles_in_groups)
 {
-    cudaStream_t s = lab_stream();
-    int *const   x = lab_numbers(N), *const y = lab_ints(N), host[N];
+    cudaStream_t s = fixture_stream();
+    int *const   x = fixture_numbers(N), *const y = fixture_ints(N), host[N];
 
     for (int width = 2; width <= 32; width *= 2) {
         CHECK_CUDA(probe_group_sums(s, y, x, N, width));
@@ -68,11 +68,11 @@ CASE(shuffles_in_groups)
 /* Two halves of a warp go different ways, each with its own mask. */
 CASE(shuffles_of_halves)
 {
-    cudaStream_t   s = lab_stream();
-    int *const     x = lab_numbers(64);
-    int64_t *const y = lab_alloc(64 * sizeof *y), host[64];
+    cudaStream_t   s = fixture_stream();
+    int *const     x = fixture_numbers(64);
+    int64_t *const y = fixture_alloc(64 * sizeof *y), host[64];
 
-    for (int again = 0; again < 8; again++) {
+    for (int round = 0; round < 8; round++) {
         CHECK_CUDA(probe_halves(s, y, x, 64));
         CHECK_CUDA(cudaMemcpyAsync(host, y, sizeof host, cudaMemcpyDeviceToHost, s));
         for (int t = 0; t < 64; t++) {
@@ -90,10 +90,10 @@ CASE(shuffles_of_halves)
 CASE(lanes)
 {
     enum { LANES = 64, WORDS = 5 };
-    cudaStream_t s = lab_stream();
-    int         *x = lab_ints(LANES), *const y = lab_ints(LANES * WORDS);
-    int          from[LANES], to[LANES * WORDS];
-    unsigned     set[2] = {0, 0};
+    cudaStream_t s = fixture_stream();
+    int *x = fixture_ints(LANES), *const y = fixture_ints(LANES * WORDS);
+    int      from[LANES], to[LANES * WORDS];
+    unsigned set[2] = {0, 0};
 
     for (int i = 0; i < LANES; i++) {
         from[i] = (int)check_int(-9, 9);
@@ -118,8 +118,8 @@ CASE(lanes)
 /* Threads that have ended are not waited for. */
 CASE(barriers_without_the_dead)
 {
-    cudaStream_t s = lab_stream();
-    int *const   x = lab_numbers(N), *const y = lab_ints(N), host[N];
+    cudaStream_t s = fixture_stream();
+    int *const   x = fixture_numbers(N), *const y = fixture_ints(N), host[N];
 
     for (int stay = 1; stay <= N; stay += 51) {
         CHECK_CUDA(probe_votes(s, y, x, N, stay));
@@ -128,7 +128,7 @@ CASE(barriers_without_the_dead)
             CHECK(host[t] == stay - 1 + (stay > 1 ? 10000 : 0));        /* number 0 votes no */
     }
     CHECK_CUDA(probe_votes(s, y, x + 1, N - 1, N - 1));
-    CHECK(lab_int(s, y) == N - 1 + 110000);
+    CHECK(fixture_int(s, y) == N - 1 + 110000);
     CHECK_CUDA(cudaFree(x));
     CHECK_CUDA(cudaFree(y));
     CHECK_CUDA(cudaStreamDestroy(s));
@@ -137,8 +137,8 @@ CASE(barriers_without_the_dead)
 CASE(places)
 {
     enum { BLOCKS = 2 * 3 * 2, THREADS = 4 * 3 * 5 };
-    cudaStream_t s = lab_stream();
-    int *const   y = lab_ints(BLOCKS * THREADS), host[BLOCKS * THREADS];
+    cudaStream_t s = fixture_stream();
+    int *const   y = fixture_ints(BLOCKS * THREADS), host[BLOCKS * THREADS];
 
     CHECK_CUDA(probe_places(s, y, (dim3){2, 3, 2}, (dim3){4, 3, 5}));
     CHECK_CUDA(cudaMemcpyAsync(host, y, sizeof host, cudaMemcpyDeviceToHost, s));
@@ -153,45 +153,45 @@ CASE(places)
 
 CASE(stacks_are_aligned)
 {
-    cudaStream_t s = lab_stream();
-    int *const   y = lab_ints(N);
+    cudaStream_t s = fixture_stream();
+    int *const   y = fixture_ints(N);
 
     CHECK_CUDA(probe_aligned(s, y, N));
     for (int t = 0; t < N; t++)
-        CHECK(lab_int(s, y + t) == 0);
+        CHECK(fixture_int(s, y + t) == 0);
     CHECK_CUDA(cudaFree(y));
     CHECK_CUDA(cudaStreamDestroy(s));
 }
 
 CASE(atomics)
 {
-    cudaStream_t s = lab_stream();
-    int *const   y = lab_ints(2);
+    cudaStream_t s = fixture_stream();
+    int *const   y = fixture_ints(2);
 
     CHECK_CUDA(cudaMemsetAsync(y, 0, 2 * sizeof *y, s));
     CHECK_CUDA(probe_count(s, (unsigned *)y, y + 1, (dim3){100, 1, 1}, (dim3){96, 1, 1}));
-    CHECK(lab_int(s, y) == 9600);
-    CHECK(lab_int(s, y + 1) == 9599);
+    CHECK(fixture_int(s, y) == 9600);
+    CHECK(fixture_int(s, y + 1) == 9599);
     CHECK_CUDA(cudaFree(y));
     CHECK_CUDA(cudaStreamDestroy(s));
 }
 
 static void hang(void)
 {
-    cudaStream_t s = lab_stream();
+    cudaStream_t s = fixture_stream();
     CHECK_CUDA(probe_hang(s, 64));
     CHECK_CUDA(cudaStreamSynchronize(s));
 }
 
 CASE(a_barrier_never_reached_is_reported)
 {
-    CHECK(lab_aborts(hang));
+    CHECK(fixture_aborts(hang));
 }
 
 CASE(shapes_that_cards_refuse)
 {
-    cudaStream_t s = lab_stream();
-    int *const   y = lab_ints(4);
+    cudaStream_t s = fixture_stream();
+    int *const   y = fixture_ints(4);
     const dim3   one = {1, 1, 1};
 
     CHECK_ERROR(probe_places(s, y, (dim3){1, 65536, 1}, one), cudaErrorInvalidConfiguration);

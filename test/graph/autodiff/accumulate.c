@@ -19,10 +19,10 @@ static void data_of(int p, float x[N])
 
 static void job_open(job *j, bool adam)
 {
-    *j = (job){.d = lab_open()};
-    j->x = lab_input(j->d, N, NULL);
-    j->w = lab_param(j->d, N, (float[]){1, -2, 0.5f, 3, -1, 0.25f});
-    j->b = lab_param(j->d, 1, (float[]){0.5f});
+    *j = (job){.d = fixture_open()};
+    j->x = fixture_input(j->d, N, NULL);
+    j->w = fixture_param(j->d, N, (float[]){1, -2, 0.5f, 3, -1, 0.25f});
+    j->b = fixture_param(j->d, 1, (float[]){0.5f});
     j->o = adam ? weir_adam_new(j->d, 0.05, NULL)
                 : weir_sgd_new(j->d, 0.05, &(weir_sgd_options){.momentum = 0.5});
     CHECK(j->o != NULL);
@@ -91,7 +91,7 @@ static void train_one_graph(const weir_plan_options *plan, bool adam, float w[N 
     weir_graph *g = weir_graph_begin(j.d);
     for (int p = 0; p < PARTS; p++) {
         data_of(p, x);
-        part[p] = lab_input(j.d, N, x);
+        part[p] = fixture_input(j.d, N, x);
         CHECK_OK(weir_optim_accumulate(j.o, loss_of(&j, part[p])));
     }
     CHECK_OK(weir_optim_apply(j.o));
@@ -116,7 +116,7 @@ static void train_whole(bool adam, float w[N + 1])
         CHECK_OK(weir_scope_begin(j.d));
         for (int p = 0; p < PARTS; p++) {
             data_of(p, x);
-            weir_tensor *part = lab_input(j.d, N, x);
+            weir_tensor *part = fixture_input(j.d, N, x);
             total = total ? weir_add(total, loss_of(&j, part)) : loss_of(&j, part);
             weir_release(part);
         }
@@ -134,7 +134,7 @@ CASE(parts_make_the_whole)
         train_parts(false, adam, off);
         train_parts(true, adam, on);
         train_one_graph(NULL, adam, one);
-        train_one_graph(LAB_RECORDED, adam, recorded);
+        train_one_graph(OPTIONS_AS_RECORDED, adam, recorded);
         train_whole(adam, whole);
         CHECK_BITS(off, on, sizeof off);
         CHECK_BITS(off, one, sizeof off);
@@ -148,9 +148,9 @@ CASE(parts_make_the_whole)
 CASE(reads_keep_their_place)
 {
     for (int on = 0; on < 2; on++) {
-        weir_device *d = lab_open();
-        weir_tensor *buffer = lab_state(d, 2, (float[]){1, 2});
-        weir_tensor *g = lab_input(d, 2, (float[]){10, 20});
+        weir_device *d = fixture_open();
+        weir_tensor *buffer = fixture_state(d, 2, (float[]){1, 2});
+        weir_tensor *g = fixture_input(d, 2, (float[]){10, 20});
         weir_graph  *graph = on ? weir_graph_begin(d) : NULL;
         weir_tensor *seen[4];
         seen[0] = weir_keep(weir_affine(buffer, 1, 0));
@@ -162,10 +162,10 @@ CASE(reads_keep_their_place)
         seen[3] = weir_keep(weir_affine(buffer, 1, 0));
         CHECK_OK(weir_accumulate(buffer, g));
         if (graph)
-            lab_finish(graph, NULL);
-        CHECK(lab_value(seen[0]) == 1 && lab_value(seen[1]) == 11);
-        CHECK(lab_value(seen[2]) == 31 && lab_value(seen[3]) == 7);
-        CHECK(lab_value(buffer) == 17);
+            fixture_finish(graph, NULL);
+        CHECK(fixture_value(seen[0]) == 1 && fixture_value(seen[1]) == 11);
+        CHECK(fixture_value(seen[2]) == 31 && fixture_value(seen[3]) == 7);
+        CHECK(fixture_value(buffer) == 17);
         weir_graph_free(graph);
         weir_release(buffer);
         weir_release(g);
@@ -175,8 +175,8 @@ CASE(reads_keep_their_place)
 
 CASE(mistakes)
 {
-    weir_device *d = lab_open();
-    weir_tensor *buffer = lab_state(d, 2, NULL), *g = lab_input(d, 3, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *buffer = fixture_state(d, 2, NULL), *g = fixture_input(d, 3, NULL);
     weir_optim  *o = weir_sgd_new(d, 0.1, NULL);
 
     CHECK_STATUS(weir_accumulate(buffer, g), WEIR_ERR_SHAPE);

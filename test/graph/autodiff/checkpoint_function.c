@@ -22,7 +22,7 @@ typedef struct block {
     weir_tensor *table;     /* a parameter that all blocks read */
 } block;
 
-typedef struct trial {
+typedef struct training {
     net          kind;
     way          how;
     int          n;
@@ -34,7 +34,7 @@ typedef struct trial {
     weir_tensor *x, *y, *loss, *table;
     weir_step   *step;
     uint64_t     bits;
-} trial;
+} training;
 
 enum { BLOCK_DENSE, BLOCK_CONV, BLOCK_RESIDUAL };
 
@@ -62,7 +62,7 @@ static weir_status nested_fn(void *ctx, weir_tensor *const *in, weir_tensor **ou
     return h ? weir_checkpoint(block_fn, b + 1, 1, &h, 1, out) : weir_error_status();
 }
 
-static weir_tensor *chain(trial *t, weir_tensor *x)
+static weir_tensor *chain(training *t, weir_tensor *x)
 {
     if (t->how == SEQUENTIAL) {
         weir_checkpoint_fn fn[MOST];
@@ -92,7 +92,7 @@ static weir_tensor *chain(trial *t, weir_tensor *x)
 
 static weir_status record(void *ctx)
 {
-    trial       *t = ctx;
+    training    *t = ctx;
     weir_tensor *x = t->kind == MLP ? t->x : weir_concat(2, (weir_tensor *[]){t->x, t->x}, 1);
     weir_tensor *h = chain(t, x);
 
@@ -102,7 +102,7 @@ static weir_status record(void *ctx)
     return t->loss ? weir_minimize(t->o, t->loss) : weir_error_status();
 }
 
-static bool make_block(trial *t, block *b)
+static bool make_block(training *t, block *b)
 {
     const weir_conv2d_options same = {.pad = {1, 1}};
 
@@ -119,7 +119,7 @@ static bool make_block(trial *t, block *b)
     return b->a && b->b && b->c && b->d;
 }
 
-static void trial_close(trial *t)
+static void training_close(training *t)
 {
     weir_step_free(t->step);
     weir_optim_free(t->o);
@@ -130,9 +130,9 @@ static void trial_close(trial *t)
     weir_device_close(t->d);
 }
 
-static weir_status trial_open(trial *t, net kind, way how, int n, bool graph)
+static weir_status training_open(training *t, net kind, way how, int n, bool graph)
 {
-    *t = (trial){.kind = kind, .how = how, .n = n};
+    *t = (training){.kind = kind, .how = how, .n = n};
     t->d = weir_device_open(check_device(), &(weir_device_options){.threads = 1, .seed = 5});
     t->m = weir_model_new(t->d);
     t->table = t->m ? weir_param(t->d, weir_1d(WEIR_F32, 1), "table") : NULL;
@@ -150,11 +150,11 @@ static weir_status trial_open(trial *t, net kind, way how, int n, bool graph)
     }
     if (t->step)
         return WEIR_OK;
-    trial_close(t);
+    training_close(t);
     return weir_error_status();
 }
 
-static void mix(trial *t, const weir_tensor *x)
+static void mix(training *t, const weir_tensor *x)
 {
     static float v[64 * 1024];
 
@@ -162,7 +162,7 @@ static void mix(trial *t, const weir_tensor *x)
         t->bits = weir_hash_bytes(t->bits, v, weir_tensor_bytes(x));
 }
 
-static weir_status trial_step(trial *t, int number)
+static weir_status training_step(training *t, int number)
 {
     float   x[BATCH * 2 * SIDE * SIDE], loss;
     int32_t y[BATCH];
@@ -180,7 +180,7 @@ static weir_status trial_step(trial *t, int number)
 }
 
 /* Losses, parameters, running statistics, moments, and where the random stream is. */
-static void trial_bits(trial *t)
+static void training_bits(training *t)
 {
     mix(t, t->table);
     for (size_t i = 0; i < weir_model_param_count(t->m); i++)
@@ -196,19 +196,19 @@ static void trial_bits(trial *t)
  * (graph on: the arena). */
 static uint64_t train(net kind, way how, int n, int steps, bool graph, size_t *peak)
 {
-    trial       t;
+    training    t;
     weir_memory m;
     bool        ok = true;
 
-    if (!CHECK_OK(trial_open(&t, kind, how, n, graph)))
+    if (!CHECK_OK(training_open(&t, kind, how, n, graph)))
         return 0;
     for (int i = 0; i < steps && ok; i++) {
         if (i == steps - 1)
             weir_device_reset_peak(t.d);
-        ok = CHECK_OK(trial_step(&t, i));
+        ok = CHECK_OK(training_step(&t, i));
     }
     if (ok)
-        trial_bits(&t);
+        training_bits(&t);
     weir_device_memory(t.d, &m);
     *peak = m.live_peak;
     weir_graph_stats stats;
@@ -220,7 +220,7 @@ static uint64_t train(net kind, way how, int n, int steps, bool graph, size_t *p
             CHECK(measured == stats.arena_bytes);
         }
     }
-    trial_close(&t);
+    training_close(&t);
     return ok ? t.bits : 0;
 }
 
@@ -245,8 +245,8 @@ CASE(bits_of_plain_training)
 /* A region left open ends with its graph; one inside another belongs to it. */
 CASE(regions_and_their_ends)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 8, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 8, NULL);
 
     CHECK(weir_region_begin(NULL) != WEIR_OK && weir_region_end(NULL) != WEIR_OK);
     CHECK_STATUS(weir_region_end(d), WEIR_ERR_STATE);
@@ -261,7 +261,7 @@ CASE(regions_and_their_ends)
         CHECK_OK(weir_region_end(d));
         CHECK_OK(weir_graph_end(g, NULL));
         CHECK_OK(weir_graph_run(g));
-        CHECK(lab_value(y) == 1);
+        CHECK(fixture_value(y) == 1);
         weir_graph_free(g);
     }
     weir_release(x);
@@ -272,7 +272,7 @@ CASE(regions_and_their_ends)
  * of the backward pass. Within a budget that the step fits without the region, it stays whole. */
 CASE(regions_keep_the_budget)
 {
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
     const weir_desc    desc = weir_2d(WEIR_F32, 32, 32);
     weir_tensor *const x = weir_input(d, desc), *const w = weir_param(d, desc, "w"),
                 *const u = weir_param(d, desc, "u");
@@ -295,7 +295,7 @@ CASE(regions_keep_the_budget)
             CHECK(weir_keep(pairs[i].grad) != NULL);
         CHECK_OK(weir_graph_end(g, &(weir_plan_options){.budget = budget ? "100%" : NULL}));
         CHECK_OK(weir_graph_stats_of(g, &s));
-        CHECK((s.again > 0) == !budget);
+        CHECK((s.recomputed > 0) == !budget);
         CHECK(!budget || s.planned_peak_bytes <= s.budget_bytes);
         CHECK_OK(weir_graph_measure(g, &arena));
         CHECK(arena == s.arena_bytes);
@@ -325,8 +325,8 @@ static weir_status sines(void *ctx, weir_tensor *const *in, weir_tensor **out)
  * none). *dw gets an element of the gradient. */
 static double sine_tensors(int part, bool graph, float *dw)
 {
-    weir_device *d = lab_open();
-    weir_tensor *w = lab_param(d, WIDTH, NULL), *x = w, *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *w = fixture_param(d, WIDTH, NULL), *x = w, *grad;
     weir_graph  *g = graph ? weir_graph_begin(d) : NULL;
     int          n = part ? part : 1;
     weir_memory  m;
@@ -351,7 +351,7 @@ static double sine_tensors(int part, bool graph, float *dw)
     CHECK(weir_keep(grad) != NULL);
     if (graph) {
         weir_graph_stats stats;
-        lab_finish(g, LAB_WITHOUT("fuse"));
+        fixture_finish(g, OPTIONS_WITHOUT("fuse"));
         CHECK_OK(weir_graph_stats_of(g, &stats));
         bytes = (double)stats.lower_bound_bytes;
     } else {
@@ -387,16 +387,16 @@ CASE(live_bytes_are_as_expected)
 /* Equal calls are merged within a run, never across: the sines of the last part run twice. */
 CASE(second_runs_are_not_merged)
 {
-    weir_device *d = lab_open();
-    weir_tensor *w = lab_param(d, 3, (float[]){1, 2, 3}), *y, *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *w = fixture_param(d, 3, (float[]){1, 2, 3}), *y, *grad;
     weir_graph  *g = weir_graph_begin(d);
 
     CHECK_OK(weir_checkpoint(sines, &(int){4}, 1, &w, 1, &y));
     CHECK_OK(weir_gradients(weir_sum(y, 0, false), 1, &w, &grad));
     weir_keep(y);
     weir_keep(grad);
-    CHECK_OK(weir_graph_end(g, LAB_WITHOUT("fuse")));
-    CHECK(lab_count(g, WEIR_OP_SIN) == 4 + 3);      /* nobody wants the last one again */
+    CHECK_OK(weir_graph_end(g, OPTIONS_WITHOUT("fuse")));
+    CHECK(fixture_count(g, WEIR_OP_SIN) == 4 + 3);      /* nobody wants the last one again */
     weir_graph_free(g);
     weir_release(w);
     weir_device_close(d);
@@ -418,8 +418,8 @@ static weir_status pass_through(void *ctx, weir_tensor *const *in, weir_tensor *
 /* Inputs that come out, a result twice, the same input twice, a value used inside and outside. */
 static void borders(bool graph, bool plain, float grad[2])
 {
-    weir_device *d = lab_open();
-    weir_tensor *w = lab_param(d, 2, (float[]){0.3f, 0.7f}), *out[4], *dw;
+    weir_device *d = fixture_open();
+    weir_tensor *w = fixture_param(d, 2, (float[]){0.3f, 0.7f}), *out[4], *dw;
     weir_graph  *g = graph ? weir_graph_begin(d) : NULL;
     weir_tensor *x = weir_sin(w), *const in[] = {x, x};
 
@@ -431,7 +431,7 @@ static void borders(bool graph, bool plain, float grad[2])
     CHECK_OK(weir_gradients(weir_sum(sum, 0, false), 1, &w, &dw));
     CHECK(weir_keep(dw) != NULL);
     if (g)
-        lab_finish(g, NULL);
+        fixture_finish(g, NULL);
     CHECK_OK(weir_read(dw, grad, 2 * sizeof *grad));
     weir_graph_free(g);
     weir_release(w);
@@ -481,8 +481,8 @@ CASE(mistakes_in_the_function)
 
     for (int graph = 0; graph < 2; graph++)
         for (int i = 0; i < 8; i++) {
-            weir_device *d = lab_open();
-            weir_tensor *w = lab_param(d, 2, (float[]){1, 2}), *y, *grad;
+            weir_device *d = fixture_open();
+            weir_tensor *w = fixture_param(d, 2, (float[]){1, 2}), *y, *grad;
             weir_graph  *g = graph ? weir_graph_begin(d) : NULL;
             wrong        c = {.fail_at = 1 + i / 4, .how = i % 4};
             if (i > 1)         /* the first run is what the second is held to */
@@ -499,8 +499,8 @@ CASE(mistakes_in_the_function)
             CHECK_OK(weir_gradients(weir_sum(y, 0, false), 1, &w, &grad));
             CHECK(weir_keep(grad) != NULL);
             if (g)
-                lab_finish(g, NULL);
-            CHECK_NEAR(lab_value(grad), cosf(1), 1e-6);
+                fixture_finish(g, NULL);
+            CHECK_NEAR(fixture_value(grad), cosf(1), 1e-6);
             weir_graph_free(g);
             weir_release(w);
             weir_device_close(d);
@@ -509,8 +509,8 @@ CASE(mistakes_in_the_function)
 
 CASE(mistakes_of_the_call)
 {
-    weir_device *d = lab_open();
-    weir_tensor *w = lab_param(d, 2, (float[]){1, 2}), *y, *dx;
+    weir_device *d = fixture_open();
+    weir_tensor *w = fixture_param(d, 2, (float[]){1, 2}), *y, *dx;
     weir_tensor *x = weir_exp(w), *many[9] = {w, w, w, w, w, w, w, w, w};
     wrong        c = {.outside = x};
     size_t       n = 1;
@@ -526,7 +526,7 @@ CASE(mistakes_of_the_call)
     CHECK_OK(weir_checkpoint(sines, &(int){2}, 1, &x, 1, &y));
     CHECK_STATUS(weir_vjp(y, x, &n, &dx), WEIR_ERR_INVALID);
     CHECK_OK(weir_vjp_from(1, &y, &x, 1, &x, &dx));
-    CHECK_NEAR(lab_value(dx), expf(1) * cosf(sinf(expf(1))) * cosf(expf(1)), 1e-5);
+    CHECK_NEAR(fixture_value(dx), expf(1) * cosf(sinf(expf(1))) * cosf(expf(1)), 1e-5);
     CHECK_STATUS(weir_vjp_from(1, &y, &x, 1, &x, &dx), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "gradient of checkpoint");
     weir_release(w);
@@ -537,19 +537,19 @@ CASE(mistakes_of_the_call)
 
 static weir_status job(bool graph, uint64_t *bits)
 {
-    trial       t;
-    weir_status status = trial_open(&t, DIGITS, NESTED, 4, graph);
+    training    t;
+    weir_status status = training_open(&t, DIGITS, NESTED, 4, graph);
 
     *bits = 0;
     if (status != WEIR_OK)
         return status;
-    status = trial_step(&t, 0);
+    status = training_step(&t, 0);
     weir_mem_fail_nth(-1, false);
     if (status == WEIR_OK) {
-        trial_bits(&t);
+        training_bits(&t);
         *bits = t.bits;
     }
-    trial_close(&t);
+    training_close(&t);
     return status;
 }
 

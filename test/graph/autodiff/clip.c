@@ -22,9 +22,9 @@ static void read_pair(const weir_pair *pairs, const weir_tensor *a, float *out)
 static void run(bool on, const weir_plan_options *how, const float *sa, const float *sb,
                 double limit, clipped *c)
 {
-    weir_device     *d = lab_open();
-    weir_tensor     *a = lab_param(d, A, NULL), *b = lab_param(d, B, NULL);
-    weir_tensor     *ga = lab_input(d, A, sa), *gb = lab_input(d, B, sb), *norm;
+    weir_device     *d = fixture_open();
+    weir_tensor     *a = fixture_param(d, A, NULL), *b = fixture_param(d, B, NULL);
+    weir_tensor     *ga = fixture_input(d, A, sa), *gb = fixture_input(d, B, sb), *norm;
     weir_graph      *g = on ? weir_graph_begin(d) : NULL;
     const weir_pair *pairs;
     weir_pair        value[2], scaled[2];
@@ -45,7 +45,7 @@ static void run(bool on, const weir_plan_options *how, const float *sa, const fl
     }
     weir_keep(norm);
     if (g)
-        lab_finish(g, how);
+        fixture_finish(g, how);
     read_pair(value, a, c->value);
     read_pair(scaled, a, c->norm);
     CHECK_OK(weir_read(norm, &whole, sizeof whole));
@@ -66,7 +66,7 @@ static void expect(double limit)
 
     run(false, NULL, slope_a, slope_b, limit, &off);
     run(true, NULL, slope_a, slope_b, limit, &on);
-    run(true, LAB_RECORDED, slope_a, slope_b, limit, &plain);
+    run(true, OPTIONS_AS_RECORDED, slope_a, slope_b, limit, &plain);
     CHECK_BITS(&off, &on, sizeof off);
     CHECK_BITS(&off, &plain, sizeof off);
     memcpy(g, slope_a, sizeof slope_a);
@@ -115,15 +115,15 @@ static weir_status clipped_step(weir_optim *o, weir_tensor *w, weir_tensor *slop
 CASE(clipped_update)
 {
     for (int on = 0; on < 2; on++) {
-        weir_device *d = lab_open();
-        weir_tensor *w = lab_param(d, 2, (float[]){10, 20});
-        weir_tensor *slope = lab_input(d, 2, (float[]){300, 400});
+        weir_device *d = fixture_open();
+        weir_tensor *w = fixture_param(d, 2, (float[]){10, 20});
+        weir_tensor *slope = fixture_input(d, 2, (float[]){300, 400});
         weir_optim  *o = weir_sgd_new(d, 0.5, NULL);
         weir_graph  *g = on ? weir_graph_begin(d) : NULL;
         float        v[2] = {0};
         CHECK_OK(clipped_step(o, w, slope));
         if (g)
-            lab_finish(g, NULL);
+            fixture_finish(g, NULL);
         CHECK_OK(weir_read(w, v, sizeof v));
         CHECK_NEAR(v[0], 10 - 0.5 * 0.6, 1e-6);
         CHECK_NEAR(v[1], 20 - 0.5 * 0.8, 1e-6);
@@ -139,14 +139,14 @@ CASE(clipped_update)
 /* f32 and f64 gradients together. */
 CASE(mixed_types)
 {
-    weir_device *d = lab_open();
-    weir_tensor *a = lab_input(d, 1, (float[]){3}), *norm;
-    weir_tensor *b = weir_cast(lab_value(a) == 3 ? weir_affine(a, 0, 4) : a, WEIR_F64);
+    weir_device *d = fixture_open();
+    weir_tensor *a = fixture_input(d, 1, (float[]){3}), *norm;
+    weir_tensor *b = weir_cast(fixture_value(a) == 3 ? weir_affine(a, 0, 4) : a, WEIR_F64);
     weir_pair    pairs[2] = {{a, a}, {b, b}};
     double       v = 0;
 
     CHECK_OK(weir_clip_norm(pairs, 2, 2.5, pairs, &norm));
-    CHECK_NEAR(lab_value(pairs[0].grad), 1.5, 1e-6);
+    CHECK_NEAR(fixture_value(pairs[0].grad), 1.5, 1e-6);
     CHECK_OK(weir_read(pairs[1].grad, &v, sizeof v));
     CHECK_NEAR(v, 2, 1e-6);
     CHECK_OK(weir_read(norm, &v, sizeof v));
@@ -157,8 +157,8 @@ CASE(mixed_types)
 
 CASE(mistakes)
 {
-    weir_device *d = lab_open(), *other = lab_open();
-    weir_tensor *a = lab_input(d, 1, NULL), *b = lab_input(other, 1, NULL), *norm = a;
+    weir_device *d = fixture_open(), *other = fixture_open();
+    weir_tensor *a = fixture_input(d, 1, NULL), *b = fixture_input(other, 1, NULL), *norm = a;
     weir_pair    pairs[2] = {{a, a}, {b, b}}, none = {a, NULL};
 
     CHECK_STATUS(weir_clip_value(pairs, 1, 0, pairs), WEIR_ERR_INVALID);

@@ -21,15 +21,16 @@ static void expect(weir_tensor *t, float value)
 static void both_ways(body run)
 {
     for (int on = 0; on < 2; on++) {
-        weir_device *d = lab_open();
-        weir_tensor *x = lab_param(d, 2, (float[]){1, 2}), *w = lab_param(d, 2, (float[]){3, 4});
-        weir_graph  *g = on ? weir_graph_begin(d) : NULL;
+        weir_device *d = fixture_open();
+        weir_tensor *x = fixture_param(d, 2, (float[]){1, 2}),
+                    *w = fixture_param(d, 2, (float[]){3, 4});
+        weir_graph *g = on ? weir_graph_begin(d) : NULL;
         nkept = 0;
         run(d, x, w);
         if (g)
-            lab_finish(g, NULL);
+            fixture_finish(g, NULL);
         for (int i = 0; i < nkept; i++)
-            CHECK_NEAR(lab_value(kept[i]), want[i], 1e-6);
+            CHECK_NEAR(fixture_value(kept[i]), want[i], 1e-6);
         weir_graph_free(g);
         weir_release(x);
         weir_release(w);
@@ -179,8 +180,8 @@ CASE(from_a_given_gradient)
 /* Forward at once, backward recorded, and the other way round: a sentence, not a wrong number. */
 CASE(forward_and_backward_belong_together)
 {
-    weir_device     *d = lab_open();
-    weir_tensor     *x = lab_param(d, 2, (float[]){1, 2});
+    weir_device     *d = fixture_open();
+    weir_tensor     *x = fixture_param(d, 2, (float[]){1, 2});
     const weir_pair *pairs;
     size_t           n;
 
@@ -188,11 +189,11 @@ CASE(forward_and_backward_belong_together)
     weir_graph  *g = weir_graph_begin(d);
     CHECK_STATUS(weir_backward(loss, &pairs, &n), WEIR_ERR_STATE);
     weir_tensor *recorded = weir_keep(weir_sum(weir_square(x), 0, false));
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK_STATUS(weir_backward(recorded, &pairs, &n), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "same recording");
     CHECK_OK(weir_backward(loss, &pairs, &n));
-    CHECK(n == 1 && lab_value(pairs[0].grad) == 2);
+    CHECK(n == 1 && fixture_value(pairs[0].grad) == 2);
     weir_graph_free(g);
     weir_release(x);
     weir_device_close(d);
@@ -202,8 +203,8 @@ CASE(forward_and_backward_belong_together)
 CASE(long_chains)
 {
     for (int on = 0; on < 2; on++) {
-        weir_device *d = lab_open();
-        weir_tensor *x = lab_param(d, 1, (float[]){1}), *h = x, *grad;
+        weir_device *d = fixture_open();
+        weir_tensor *x = fixture_param(d, 1, (float[]){1}), *h = x, *grad;
         weir_graph  *g = on ? weir_graph_begin(d) : NULL;
         for (int i = 0; i < 20000; i++)
             h = weir_affine(h, 1, 0.5);
@@ -211,8 +212,8 @@ CASE(long_chains)
         CHECK_OK(weir_gradients(weir_sum(h, 0, false), 1, &x, &grad));
         weir_keep(grad);
         if (g)
-            lab_finish(g, LAB_WITHOUT("order"));
-        CHECK(lab_value(grad) == 1 && lab_value(h) == 10001);
+            fixture_finish(g, OPTIONS_WITHOUT("order"));
+        CHECK(fixture_value(grad) == 1 && fixture_value(h) == 10001);
         weir_release(h);
         weir_graph_free(g);
         weir_release(x);
@@ -223,8 +224,8 @@ CASE(long_chains)
 /* Graph off: once the results are gone, so is the tape with all it kept. */
 CASE(tapes_die_with_their_results)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, (float[]){1, 2});
+    weir_device  *d = fixture_open();
+    weir_tensor  *x = fixture_param(d, 2, (float[]){1, 2});
     const int64_t before = weir_mem_alive();
 
     for (int i = 0; i < 3; i++) {
@@ -234,7 +235,7 @@ CASE(tapes_die_with_their_results)
             h = weir_mul(h, weir_tanh(h));
         weir_retain(h);
         CHECK_OK(weir_scope_end(d));
-        CHECK(lab_value(h) > 0);
+        CHECK(fixture_value(h) > 0);
         weir_release(h);
     }
     const int64_t after = weir_mem_alive();

@@ -11,9 +11,9 @@ typedef struct bench {
 
 static void bench_open(bench *b, bool on)
 {
-    b->d = lab_open();
-    b->x = lab_input(b->d, 2, (float[]){1, 2});
-    b->w = lab_param(b->d, 2, (float[]){3, 4});
+    b->d = fixture_open();
+    b->x = fixture_input(b->d, 2, (float[]){1, 2});
+    b->w = fixture_param(b->d, 2, (float[]){3, 4});
     b->g = on ? weir_graph_begin(b->d) : NULL;
 }
 
@@ -40,8 +40,8 @@ CASE(a_watched_input_has_a_gradient)
         weir_keep(grads[0]);
         weir_keep(grads[1]);
         if (b.g)
-            lab_finish(b.g, NULL);
-        CHECK(lab_value(grads[0]) == 3 + 2 && lab_value(grads[1]) == 1);
+            fixture_finish(b.g, NULL);
+        CHECK(fixture_value(grads[0]) == 3 + 2 && fixture_value(grads[1]) == 1);
         bench_close(&b);
     }
 }
@@ -49,8 +49,9 @@ CASE(a_watched_input_has_a_gradient)
 /* States, inputs, and a result computed without a tape, which is read through a view as well. */
 CASE(any_float_tensor_can_be_watched)
 {
-    weir_device *d = lab_open();
-    weir_tensor *s = lab_state(d, 2, (float[]){1, 2}), *w = lab_param(d, 2, (float[]){3, 4});
+    weir_device *d = fixture_open();
+    weir_tensor *s = fixture_state(d, 2, (float[]){1, 2}),
+                *w = fixture_param(d, 2, (float[]){3, 4});
     weir_tensor *r = weir_affine(s, 10, 0), *grads[3];
 
     CHECK_OK(weir_tensor_set_needs_grad(s, true));
@@ -58,7 +59,8 @@ CASE(any_float_tensor_can_be_watched)
     weir_tensor *view = weir_reshape(r, 2, (int64_t[]){1, 2});
     weir_tensor *y = weir_mul(weir_mul(s, view), w);
     CHECK_OK(weir_gradients(weir_sum(y, 0, false), 3, (weir_tensor *[]){s, r, w}, grads));
-    CHECK(lab_value(grads[0]) == 30 && lab_value(grads[1]) == 3 && lab_value(grads[2]) == 10);
+    CHECK(fixture_value(grads[0]) == 30 && fixture_value(grads[1]) == 3 &&
+          fixture_value(grads[2]) == 10);
     CHECK_OK(weir_tensor_set_needs_grad(s, false));
     CHECK(!weir_tensor_needs_grad(weir_relu(s)));
     weir_release(s);
@@ -69,7 +71,7 @@ CASE(any_float_tensor_can_be_watched)
 /* weir_backward neither answers with a watched tensor nor records what leads to it alone. */
 CASE(watching_costs_weir_backward_nothing)
 {
-    weir_device     *d = lab_open();
+    weir_device     *d = fixture_open();
     weir_tensor     *x = weir_input(d, weir_2d(WEIR_F32, 4, 3));
     weir_tensor     *w = weir_param(d, weir_2d(WEIR_F32, 3, 2), "w");
     const weir_pair *pairs;
@@ -82,9 +84,9 @@ CASE(watching_costs_weir_backward_nothing)
     CHECK_OK(weir_backward(weir_sum(weir_matmul(weir_exp(x), w), 0, false), &pairs, &n));
     CHECK(n == 1 && pairs[0].param == w);
     weir_tensor *grad = weir_keep(pairs[0].grad);
-    CHECK(lab_finish(g, LAB_RECORDED));
-    CHECK(lab_count(g, WEIR_OP_MATMUL) == 2);           /* the product and the gradient of w */
-    CHECK_NEAR(lab_value(grad), 4 * exp(1), 1e-6);
+    CHECK(fixture_finish(g, OPTIONS_AS_RECORDED));
+    CHECK(fixture_count(g, WEIR_OP_MATMUL) == 2);           /* the product and the gradient of w */
+    CHECK_NEAR(fixture_value(grad), 4 * exp(1), 1e-6);
     weir_graph_free(g);
 
     CHECK_STATUS(weir_backward(weir_sum(x, 0, false), &pairs, &n), WEIR_ERR_INVALID);
@@ -111,8 +113,8 @@ CASE(trainable_is_what_weir_backward_collects)
         CHECK_OR_RETURN(n == 1 && pairs[0].param == b.x);
         grad = weir_keep(pairs[0].grad);
         if (b.g)
-            lab_finish(b.g, NULL);
-        CHECK(lab_value(grad) == 3);
+            fixture_finish(b.g, NULL);
+        CHECK(fixture_value(grad) == 3);
         bench_close(&b);
     }
 }
@@ -120,8 +122,9 @@ CASE(trainable_is_what_weir_backward_collects)
 /* Switched between the call and the gradient: neither handle loses its elements. */
 CASE(switched_while_taped)
 {
-    weir_device     *d = lab_open();
-    weir_tensor     *x = lab_input(d, 2, (float[]){1, 2}), *w = lab_param(d, 2, (float[]){3, 4});
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, (float[]){1, 2}),
+                *w = fixture_param(d, 2, (float[]){3, 4});
     const weir_pair *pairs;
     size_t           n;
 
@@ -130,12 +133,12 @@ CASE(switched_while_taped)
     CHECK_OK(weir_tensor_set_trainable(x, true));       /* for calls from now on */
     weir_tensor *z = weir_mul(y, weir_square(w));
     CHECK_OK(weir_backward(weir_sum(z, 0, false), &pairs, &n));
-    CHECK(n == 1 && pairs[0].param == w && lab_value(pairs[0].grad) == 27);
+    CHECK(n == 1 && pairs[0].param == w && fixture_value(pairs[0].grad) == 27);
     y = weir_mul(x, w);
     CHECK_OK(weir_tensor_set_trainable(w, false));
     CHECK_OK(weir_backward(weir_sum(y, 0, false), &pairs, &n));
-    CHECK(n == 1 && pairs[0].param == x && lab_value(pairs[0].grad) == 3);
-    CHECK(lab_value(x) == 1 && lab_value(w) == 3);
+    CHECK(n == 1 && pairs[0].param == x && fixture_value(pairs[0].grad) == 3);
+    CHECK(fixture_value(x) == 1 && fixture_value(w) == 3);
     weir_release(x);
     weir_release(w);
     weir_device_close(d);
@@ -144,8 +147,8 @@ CASE(switched_while_taped)
 /* Graph off: the tape does not keep a watched tensor's elements that no gradient reads. */
 CASE(watched_results_die_with_their_handles)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, (float[]){1, 2});
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, (float[]){1, 2});
     weir_memory  m;
 
     weir_tensor *r = weir_retain(weir_broadcast_to(x, weir_2d(WEIR_F32, 512, 2)));
@@ -158,7 +161,7 @@ CASE(watched_results_die_with_their_handles)
     weir_release(big);
     weir_device_memory(d, &m);
     CHECK(m.live <= before - 4096 + 64);
-    CHECK(lab_value(loss) == 512 * 3);
+    CHECK(fixture_value(loss) == 512 * 3);
     weir_release(r);
     weir_release(x);
     weir_device_close(d);
@@ -166,8 +169,8 @@ CASE(watched_results_die_with_their_handles)
 
 CASE(what_cannot_be_watched)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, (float[]){1, 2});
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, (float[]){1, 2});
     weir_tensor *i = weir_input(d, weir_1d(WEIR_I32, 3)), *y = weir_relu(x);
 
     CHECK_STATUS(weir_tensor_set_needs_grad(i, true), WEIR_ERR_DTYPE);

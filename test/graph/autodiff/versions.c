@@ -20,7 +20,7 @@ static weir_status gradient_of(weir_tensor *loss, weir_tensor *p, weir_tensor **
 
 /* ---- two losses of one parameter ---- */
 
-typedef enum order { UPDATE_BETWEEN, BOTH_FIRST, FORWARD_AGAIN } order;
+typedef enum order { UPDATE_BETWEEN, BOTH_FIRST, RECOMPUTE_FORWARD } order;
 
 /* p <- p - 0.1 d/dp sum p^2, and the gradient of sum p^3 into *grad. */
 static weir_status two_losses(weir_device *d, weir_tensor *p, order how, weir_tensor **grad)
@@ -33,7 +33,7 @@ static weir_status two_losses(weir_device *d, weir_tensor *p, order how, weir_te
         status = gradient_of(second, p, grad);
     if (status == WEIR_OK)
         status = weir_optim_update(sgd, &(weir_pair){p, g}, 1);
-    if (status == WEIR_OK && how == FORWARD_AGAIN)
+    if (status == WEIR_OK && how == RECOMPUTE_FORWARD)
         second = power_sum(p, 3);
     if (status == WEIR_OK && how != BOTH_FIRST)
         status = gradient_of(second, p, grad);
@@ -45,8 +45,8 @@ static weir_status two_losses(weir_device *d, weir_tensor *p, order how, weir_te
 
 static void check_two_losses(bool graph, order how, double want)
 {
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, 2, two), *grad = NULL;
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, 2, two), *grad = NULL;
     weir_graph  *g = graph ? weir_graph_begin(d) : NULL;
     weir_status  status = two_losses(d, p, how, &grad);
 
@@ -56,9 +56,9 @@ static void check_two_losses(bool graph, order how, double want)
         CHECK_TEXT(weir_error(), "'t' f32(2)");
         CHECK_TEXT(weir_error(), "which sgd_update has changed since");
         CHECK_TEXT(weir_error(), "compute the forward again");
-    } else if (CHECK_OK(status) && (!graph || lab_finish(g, NULL))) {
-        CHECK_NEAR(lab_value(grad), want, 1e-6);
-        CHECK_NEAR(lab_value(p), 1.6, 1e-6);
+    } else if (CHECK_OK(status) && (!graph || fixture_finish(g, NULL))) {
+        CHECK_NEAR(fixture_value(grad), want, 1e-6);
+        CHECK_NEAR(fixture_value(p), 1.6, 1e-6);
     }
     weir_graph_free(g);
     weir_release(p);
@@ -69,14 +69,14 @@ CASE(two_losses_off)
 {
     check_two_losses(false, UPDATE_BETWEEN, 0);
     check_two_losses(false, BOTH_FIRST, 12);
-    check_two_losses(false, FORWARD_AGAIN, 7.68);
+    check_two_losses(false, RECOMPUTE_FORWARD, 7.68);
 }
 
 CASE(two_losses_on)
 {
     check_two_losses(true, UPDATE_BETWEEN, 0);
     check_two_losses(true, BOTH_FIRST, 12);
-    check_two_losses(true, FORWARD_AGAIN, 7.68);
+    check_two_losses(true, RECOMPUTE_FORWARD, 7.68);
 }
 
 /* ---- writers ---- */
@@ -91,8 +91,8 @@ static void expect_changed(weir_tensor *loss, weir_tensor *p, const char *by)
 
 CASE(writers_with_the_graph_off)
 {
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, 2, two), *loss, *view, *t = lab_input(d, 2, three);
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, 2, two), *loss, *view, *t = fixture_input(d, 2, three);
     void        *memory;
     int64_t      stride[WEIR_MAX_DIMS];
 
@@ -129,20 +129,21 @@ CASE(writers_with_the_graph_off)
 /* What a run of a graph overwrites: parameters, and results that it keeps. */
 CASE(a_run_of_a_graph_between)
 {
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, 2, two), *w = lab_param(d, 2, ones), *t = lab_input(d, 2, three);
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, 2, two), *w = fixture_param(d, 2, ones),
+                *t = fixture_input(d, 2, three);
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *kept = weir_keep(weir_affine(t, 2, 0)), *grad;
 
     CHECK_OK(weir_assign(p, t));
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     weir_tensor *loss = power_sum(p, 2), *other = weir_sum(weir_mul(w, kept), 0, false);
     CHECK_OK(weir_graph_run(g));
     expect_changed(loss, p, "assign");
     expect_changed(other, w, "weir_graph_run");
     other = weir_sum(weir_mul(w, kept), 0, false);
     CHECK_OK(gradient_of(other, w, &grad));
-    CHECK(lab_value(grad) == 6);
+    CHECK(fixture_value(grad) == 6);
     weir_graph_free(g);
     weir_release(p);
     weir_release(w);
@@ -153,19 +154,19 @@ CASE(a_run_of_a_graph_between)
 /* A result that another graph reads is as it was. */
 CASE(a_run_of_another_graph_between)
 {
-    weir_device *d = lab_open();
-    weir_tensor *w = lab_param(d, 2, ones), *t = lab_input(d, 2, three), *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *w = fixture_param(d, 2, ones), *t = fixture_input(d, 2, three), *grad;
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *kept = weir_keep(weir_affine(t, 2, 0));
 
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     weir_graph *h = weir_graph_begin(d);
     weir_keep(weir_relu(kept));
-    CHECK(lab_finish(h, NULL));
+    CHECK(fixture_finish(h, NULL));
     weir_tensor *loss = weir_sum(weir_mul(w, kept), 0, false);
     CHECK_OK(weir_graph_run(h));
     CHECK_OK(gradient_of(loss, w, &grad));
-    CHECK(lab_value(grad) == 6);
+    CHECK(fixture_value(grad) == 6);
     weir_graph_free(h);
     weir_graph_free(g);
     weir_release(w);
@@ -176,17 +177,17 @@ CASE(a_run_of_another_graph_between)
 /* The gradients of mul with respect to a read b only; those of add read nothing. */
 CASE(what_no_gradient_reads_may_change)
 {
-    weir_device *d = lab_open();
-    weir_tensor *a = lab_param(d, 2, two), *b = lab_input(d, 2, three), *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *a = fixture_param(d, 2, two), *b = fixture_input(d, 2, three), *grad;
 
     weir_tensor *loss = weir_sum(weir_add(weir_mul(a, b), a), 0, false);
     CHECK_OK(weir_write(a, ones, sizeof ones));
     CHECK_OK(gradient_of(loss, a, &grad));
-    CHECK(lab_value(grad) == 4);
+    CHECK(fixture_value(grad) == 4);
     loss = weir_sum(weir_mul(a, weir_copy(b)), 0, false);
     CHECK_OK(weir_write(b, ones, sizeof ones));
     CHECK_OK(gradient_of(loss, a, &grad));
-    CHECK(lab_value(grad) == 3);
+    CHECK(fixture_value(grad) == 3);
     loss = weir_sum(weir_mul(a, b), 0, false);
     CHECK_OK(weir_write(b, three, sizeof three));
     expect_changed(loss, a, "weir_write");
@@ -198,8 +199,8 @@ CASE(what_no_gradient_reads_may_change)
 /* A recorded step reads at each run what the host has written: forward and gradient the same. */
 CASE(host_writes_while_recording_are_of_no_moment)
 {
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, 2, two), *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, 2, two), *grad;
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *loss = power_sum(p, 2);
 
@@ -209,8 +210,8 @@ CASE(host_writes_while_recording_are_of_no_moment)
     CHECK_OK(weir_graph_resume(g));
     CHECK_OK(gradient_of(loss, p, &grad));
     weir_keep(grad);
-    CHECK(lab_finish(g, NULL));
-    CHECK(lab_value(grad) == 8);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(grad) == 8);
     weir_graph_free(g);
     weir_release(p);
     weir_device_close(d);
@@ -219,8 +220,8 @@ CASE(host_writes_while_recording_are_of_no_moment)
 /* Another recording's updates are not this one's. */
 CASE(two_graphs_at_a_time)
 {
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, 2, two), *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, 2, two), *grad;
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *loss = power_sum(p, 2);
 
@@ -231,8 +232,8 @@ CASE(two_graphs_at_a_time)
     CHECK_OK(weir_graph_resume(g));
     CHECK_OK(gradient_of(loss, p, &grad));
     weir_keep(grad);
-    CHECK(lab_finish(g, NULL));
-    CHECK(lab_value(grad) == 4);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(grad) == 4);
     weir_graph_free(h);
     weir_graph_free(g);
     weir_release(p);
@@ -243,8 +244,8 @@ CASE(two_graphs_at_a_time)
 
 CASE(a_result_that_is_updated)
 {
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, 2, two), *t = lab_input(d, 2, three);
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, 2, two), *t = fixture_input(d, 2, three);
     weir_tensor *r = weir_affine(t, 1, 0), *loss = weir_sum(weir_mul(p, r), 0, false);
 
     CHECK_OK(weir_tensor_make_state(r));
@@ -265,8 +266,9 @@ static weir_status times_state(void *ctx, weir_tensor *const *in, weir_tensor **
 
 static void check_checkpoint(bool graph)
 {
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, 2, two), *s = lab_state(d, 2, three), *t = lab_input(d, 2, ones);
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, 2, two), *s = fixture_state(d, 2, three),
+                *t = fixture_input(d, 2, ones);
     weir_graph  *g = graph ? weir_graph_begin(d) : NULL;
     weir_tensor *y, *grad;
 
@@ -281,8 +283,8 @@ static void check_checkpoint(bool graph)
     CHECK_OK(weir_checkpoint(times_state, s, 1, &p, 1, &y));
     CHECK_OK(gradient_of(weir_sum(y, 0, false), p, &grad));
     weir_keep(grad);
-    if (!graph || lab_finish(g, NULL))
-        CHECK(lab_value(grad) == 2);
+    if (!graph || fixture_finish(g, NULL))
+        CHECK(fixture_value(grad) == 2);
     weir_graph_free(g);
     weir_release(p);
     weir_release(s);
@@ -308,8 +310,8 @@ static weir_status drop(void *ctx, weir_tensor *const *in, weir_tensor **out)
 CASE(another_seed_before_the_gradient)
 {
     enum { N = 64 };
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, N, NULL), *y, *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, N, NULL), *y, *grad;
     float        value[N], gradient[N];
 
     CHECK_OK(weir_write_fill(p, 1));
@@ -334,8 +336,8 @@ CASE(another_seed_before_the_gradient)
 CASE(under_a_budget)
 {
     enum { N = 1 << 14 };
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, N, NULL), *s = lab_state(d, N, NULL), *y, *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, N, NULL), *s = fixture_state(d, N, NULL), *y, *grad;
 
     if (check_on_cpu()) {
         CHECK_OK(weir_write_fill(p, 2));
@@ -370,13 +372,13 @@ static weir_status micro_batches(weir_device *d, weir_tensor *p, weir_optim *o)
 
 CASE(accumulated_steps_go_on)
 {
-    weir_device *d = lab_open();
-    weir_tensor *p = lab_param(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *p = fixture_param(d, 2, two);
     weir_optim  *o = weir_sgd_new(d, 0.125, &(weir_sgd_options){.momentum = 0.5});
 
     for (int step = 0; step < 3; step++)
         CHECK_OK(micro_batches(d, p, o));
-    CHECK(isfinite((double)lab_value(p)) && lab_value(p) < 2);
+    CHECK(isfinite((double)fixture_value(p)) && fixture_value(p) < 2);
     weir_optim_free(o);
     weir_release(p);
     weir_device_close(d);

@@ -23,16 +23,16 @@ static void expect(bench *b, weir_tensor *t, float value)
 static void both_ways(void (*run)(bench *b))
 {
     for (int on = 0; on < 2; on++) {
-        bench b = {.d = lab_open()};
-        b.x = lab_param(b.d, 2, (float[]){1, 2});
-        b.w = lab_param(b.d, 2, (float[]){3, 4});
+        bench b = {.d = fixture_open()};
+        b.x = fixture_param(b.d, 2, (float[]){1, 2});
+        b.w = fixture_param(b.d, 2, (float[]){3, 4});
         b.g = on ? weir_graph_begin(b.d) : NULL;
         run(&b);
         CHECK(b.n > 0);
         if (b.g)
-            lab_finish(b.g, NULL);
+            fixture_finish(b.g, NULL);
         for (int i = 0; i < b.n; i++) {
-            CHECK_NEAR(lab_value(b.kept[i]), b.want[i], 1e-6);
+            CHECK_NEAR(fixture_value(b.kept[i]), b.want[i], 1e-6);
             weir_release(b.kept[i]);
         }
         weir_graph_free(b.g);
@@ -228,12 +228,12 @@ CASE(hollow_handles)
 /* A hollow handle makes no output of a graph. */
 CASE(hollow_handles_keep_nothing)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, (float[]){1, 2});
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, (float[]){1, 2});
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *h = weir_hollow(weir_exp(x));
 
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK(g->plan->n == 0);
     CHECK(weir_hollow(NULL) == NULL);
     weir_graph_free(g);
@@ -244,8 +244,9 @@ CASE(hollow_handles_keep_nothing)
 
 CASE(vjp_mistakes)
 {
-    weir_device *d = lab_open(), *other = lab_open();
-    weir_tensor *x = lab_param(d, 2, (float[]){1, 2}), *far = lab_param(other, 2, NULL), *dx[1];
+    weir_device *d = fixture_open(), *other = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, (float[]){1, 2}), *far = fixture_param(other, 2, NULL),
+                *dx[1];
     weir_tensor *y = weir_square(x), *three = weir_fill(d, weir_1d(WEIR_F32, 3), 1);
     weir_tensor *wide = weir_fill(d, weir_1d(WEIR_F64, 2), 1);
 
@@ -265,7 +266,7 @@ CASE(vjp_mistakes)
     CHECK_OK(weir_vjp_from(1, &y, &y, 1, &far, dx));    /* of another device: nothing flows there */
     CHECK(dx[0] == NULL);
     CHECK_OK(weir_vjp_from(1, &y, &y, 1, &x, dx));
-    CHECK(lab_value(dx[0]) == 2);
+    CHECK(fixture_value(dx[0]) == 2);
     CHECK_STATUS(weir_vjp_from(1, &y, &y, 1, &x, dx), WEIR_ERR_STATE);
     CHECK_STATUS(weir_vjp_from(1, (weir_tensor *[]){NULL}, NULL, 1, &x, dx), weir_error_status());
     CHECK_STATUS(weir_vjp_from(1, &y, &y, 1, (weir_tensor *[]){NULL}, dx), weir_error_status());

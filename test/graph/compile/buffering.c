@@ -7,8 +7,8 @@ static const float two[] = {1, 2};
 /* SetBufferFlag(true), the operations, SetBufferFlag(false), then ExecBuffOps again and again. */
 CASE(record_once_execute_often)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two), *w = lab_state(d, 2, (float[]){1, 1});
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two), *w = fixture_state(d, 2, (float[]){1, 1});
 
     CHECK(!weir_device_buffering(d));
     CHECK_OK(weir_device_set_buffering(d, true));
@@ -16,15 +16,15 @@ CASE(record_once_execute_often)
     CHECK_OK(weir_device_set_buffering(d, true));           /* on is on */
     weir_tensor *z = weir_keep(weir_mul(weir_affine(x, 1, 0), w));
     CHECK_OK(weir_increment(w, 10));
-    CHECK(lab_value(w) == 1);                               /* not computed yet */
+    CHECK(fixture_value(w) == 1);                               /* not computed yet */
     CHECK_OK(weir_device_set_buffering(d, false));
     CHECK(!weir_device_buffering(d));
     CHECK_OK(weir_device_set_buffering(d, false));
     for (int i = 0; i < 5; i++) {
         CHECK_OK(weir_write(x, (float[]){(float)i, 0}, sizeof two));
         CHECK_OK(weir_device_exec(d));
-        CHECK(lab_value(z) == (float)(i * (1 + 10 * i)));
-        CHECK(lab_value(w) == (float)(11 + 10 * i));
+        CHECK(fixture_value(z) == (float)(i * (1 + 10 * i)));
+        CHECK(fixture_value(w) == (float)(11 + 10 * i));
     }
     CHECK_OK(weir_device_reset_graph(d));
     CHECK_STATUS(weir_device_exec(d), WEIR_ERR_STATE);
@@ -35,8 +35,8 @@ CASE(record_once_execute_often)
 
 CASE(exec_ends_the_recording)
 {
-    weir_device *d = lab_open();
-    weir_tensor *s = lab_state(d, 2, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *s = fixture_state(d, 2, NULL);
 
     CHECK_STATUS(weir_device_exec(d), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "nothing was recorded");
@@ -45,13 +45,13 @@ CASE(exec_ends_the_recording)
     CHECK_OK(weir_device_exec(d));
     CHECK(!weir_device_buffering(d));
     CHECK_OK(weir_device_exec(d));
-    CHECK(lab_value(s) == 2);
+    CHECK(fixture_value(s) == 2);
     CHECK_OK(weir_increment(s, 5));                         /* at once again */
-    CHECK(lab_value(s) == 7);
+    CHECK(fixture_value(s) == 7);
     CHECK_OK(weir_device_set_buffering(d, true));           /* a new graph */
     CHECK_OK(weir_increment(s, 100));
     CHECK_OK(weir_device_exec(d));
-    CHECK(lab_value(s) == 107);
+    CHECK(fixture_value(s) == 107);
     weir_release(s);
     weir_device_close(d);
 }
@@ -59,23 +59,23 @@ CASE(exec_ends_the_recording)
 /* Off in the middle: what is called meanwhile is computed at once, then recording goes on. */
 CASE(suspend_and_resume)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, two), *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, two), *grad;
 
     CHECK_OK(weir_device_set_buffering(d, true));
     CHECK_OK(weir_scope_begin(d));                          /* closed by the suspension */
     weir_tensor *y = weir_escape(weir_square(x)), *gone = weir_retain(weir_exp(x));
     CHECK_OK(weir_device_set_buffering(d, false));
 
-    CHECK(lab_value(weir_affine(x, 3, 0)) == 3);
+    CHECK(fixture_value(weir_affine(x, 3, 0)) == 3);
     CHECK(weir_relu(y) == NULL);
     CHECK(weir_error_status() == WEIR_ERR_STATE);
     CHECK_OK(weir_scope_begin(d));
     weir_graph *g = weir_graph_begin(d);                    /* another one, whole */
     weir_tensor *other = weir_keep(weir_relu(x));
     CHECK_STATUS(weir_device_set_buffering(d, true), WEIR_ERR_STATE);
-    CHECK(lab_finish(g, NULL));
-    CHECK(lab_value(other) == 1);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(other) == 1);
     weir_graph_free(g);
     CHECK_OK(weir_scope_end(d));
 
@@ -85,16 +85,16 @@ CASE(suspend_and_resume)
     CHECK_OK(weir_gradients(loss, 1, &x, &grad));
     weir_keep(grad);
     CHECK_OK(weir_device_exec(d));
-    CHECK_NEAR(lab_value(loss), 1 + 4 + exp(1) + exp(2), 1e-5);
-    CHECK_NEAR(lab_value(grad), 2 + exp(1), 1e-5);
+    CHECK_NEAR(fixture_value(loss), 1 + 4 + exp(1) + exp(2), 1e-5);
+    CHECK_NEAR(fixture_value(grad), 2 + exp(1), 1e-5);
     weir_release(x);
     weir_device_close(d);
 }
 
 CASE(exec_of_a_suspended_recording)
 {
-    weir_device *d = lab_open();
-    weir_tensor *s = lab_state(d, 2, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *s = fixture_state(d, 2, NULL);
 
     CHECK_OK(weir_device_set_buffering(d, true));
     CHECK_OK(weir_increment(s, 1));
@@ -104,9 +104,9 @@ CASE(exec_of_a_suspended_recording)
     CHECK_OK(weir_device_exec(d));                          /* runs at once, g goes on */
     CHECK_OK(weir_increment(s, 100));
     CHECK_OK(weir_graph_end(g, NULL));
-    CHECK(lab_value(s) == 1 && lab_value(y) == 1);
+    CHECK(fixture_value(s) == 1 && fixture_value(y) == 1);
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(s) == 101);
+    CHECK(fixture_value(s) == 101);
     weir_graph_free(g);
     weir_release(y);
     weir_release(s);
@@ -116,8 +116,8 @@ CASE(exec_of_a_suspended_recording)
 CASE(reset_at_any_time)
 {
     for (int when = 0; when < 4; when++) {
-        weir_device *d = lab_open();
-        weir_tensor *s = lab_state(d, 2, NULL);
+        weir_device *d = fixture_open();
+        weir_tensor *s = fixture_state(d, 2, NULL);
         CHECK_OK(weir_device_reset_graph(d));
         CHECK_OK(weir_device_set_buffering(d, when > 0));
         CHECK_OK(weir_increment(s, 1));
@@ -130,7 +130,7 @@ CASE(reset_at_any_time)
         CHECK(!weir_device_buffering(d));
         CHECK_STATUS(weir_device_exec(d), WEIR_ERR_STATE);
         CHECK_OK(weir_increment(s, 1));
-        CHECK(lab_value(s) == (when == 1 || when == 2 ? 1 : 2));
+        CHECK(fixture_value(s) == (when == 1 || when == 2 ? 1 : 2));
         weir_release(s);
         weir_device_close(d);
     }
@@ -140,8 +140,8 @@ CASE(reset_at_any_time)
 
 CASE(pause_and_resume)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, two);
     weir_graph  *g = weir_graph_begin(d);
 
     CHECK_STATUS(weir_graph_resume(g), WEIR_ERR_STATE);
@@ -151,7 +151,7 @@ CASE(pause_and_resume)
     CHECK(!weir_device_buffering(d));
     CHECK_STATUS(weir_graph_pause(g), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "weir_graph_pause: the graph is paused");
-    CHECK(lab_value(weir_affine(x, 3, 0)) == 3);            /* at once */
+    CHECK(fixture_value(weir_affine(x, 3, 0)) == 3);            /* at once */
     weir_graph *other = weir_graph_begin(d);
     CHECK_STATUS(weir_graph_resume(g), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "another graph");
@@ -159,8 +159,8 @@ CASE(pause_and_resume)
     weir_graph_free(other);
     CHECK_OK(weir_graph_resume(g));
     weir_tensor *z = weir_keep(weir_affine(y, 10, 0));
-    CHECK(lab_finish(g, NULL));
-    CHECK(lab_value(z) == 10);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(z) == 10);
     CHECK_STATUS(weir_graph_pause(g), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "planned already");
     CHECK_STATUS(weir_graph_pause(NULL), weir_error_status());
@@ -174,15 +174,15 @@ CASE(pause_and_resume)
 CASE(paused_to_the_end)
 {
     for (int how = 0; how < 3; how++) {
-        weir_device *d = lab_open();
-        weir_tensor *s = lab_state(d, 2, NULL);
+        weir_device *d = fixture_open();
+        weir_tensor *s = fixture_state(d, 2, NULL);
         weir_graph  *g = weir_graph_begin(d);
         CHECK_OK(weir_increment(s, 1));
         weir_exp(s);
         CHECK_OK(weir_graph_pause(g));
         if (how == 0) {
-            CHECK(lab_finish(g, NULL));
-            CHECK(lab_value(s) == 1);
+            CHECK(fixture_finish(g, NULL));
+            CHECK(fixture_value(s) == 1);
         }
         if (how == 2) {
             weir_device_close(d);

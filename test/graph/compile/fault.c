@@ -7,7 +7,7 @@
 #include "graph/fixture.h"
 #include "graph/train.h"
 
-enum { BATCH = 2, STEPS = 2, SPREAD = 120 };
+enum { BATCH = 2, STEPS = 2, SAMPLES = 120 };
 
 typedef struct job {
     bool     graph;
@@ -79,11 +79,11 @@ static bool fail_at(job *j, int64_t n)
     return good;
 }
 
-static void walk(job *j)
+static void fail_at_points(job *j)
 {
     if (!reference(j))
         return;
-    const int64_t stride = full() || j->points < SPREAD ? 1 : j->points / SPREAD;
+    const int64_t stride = full() || j->points < SAMPLES ? 1 : j->points / SAMPLES;
     int           bad = 0;
 
     for (int64_t n = 0; n < j->points && bad < 5; n += stride) {
@@ -96,28 +96,28 @@ static void walk(job *j)
 
 CASE(graph_off_once)
 {
-    walk(&(job){.graph = false});
+    fail_at_points(&(job){.graph = false});
 }
 
 CASE(graph_off_from_then_on)
 {
-    walk(&(job){.graph = false, .sticky = true});
+    fail_at_points(&(job){.graph = false, .sticky = true});
 }
 
 CASE(graph_on_once)
 {
-    walk(&(job){.graph = true});
+    fail_at_points(&(job){.graph = true});
 }
 
 CASE(graph_on_from_then_on)
 {
-    walk(&(job){.graph = true, .sticky = true});
+    fail_at_points(&(job){.graph = true, .sticky = true});
 }
 
 /* ---- recording and planning, every point: the same step is tried again on the same device ---- */
 
 /* A failed first step leaves the device as it was: the next try succeeds, with the same bits. */
-static bool again_at(int64_t n, bool sticky, uint64_t want, bool *over)
+static bool rerun_at(int64_t n, bool sticky, uint64_t want, bool *over)
 {
     const weir_step_options how = {.graph = true};
     train t;
@@ -147,7 +147,7 @@ static void retry(bool sticky)
     int            bad = 0;
 
     for (int64_t n = 0; !over && bad < 5; n += stride)
-        bad += !again_at(n, sticky, want, &over);
+        bad += !rerun_at(n, sticky, want, &over);
 }
 
 CASE(step_again_after_one_failure)
@@ -203,9 +203,9 @@ CASE(passes_at_every_point)
     for (int sticky = 0; sticky < 2; sticky++) {
         bool failed = true;
         for (int64_t n = -1; failed || n == 0; n++) {
-            weir_device *d = lab_open();
-            weir_tensor *x = lab_input(d, 3, (float[]){1, 2, 3});
-            weir_tensor *w = lab_param(d, 3, (float[]){1, 1, 1});
+            weir_device *d = fixture_open();
+            weir_tensor *x = fixture_input(d, 3, (float[]){1, 2, 3});
+            weir_tensor *w = fixture_param(d, 3, (float[]){1, 1, 1});
             weir_tensor *lr = weir_input(d, weir_scalar(WEIR_F32));
             float        v = 0;
             CHECK_OK(weir_write_fill(lr, 0.5));
@@ -277,9 +277,9 @@ static weir_status binding_calls(const binding *b)
 /* (2, 2) (3, 3) -> dx = dy w = (6, 6), dw = dy x = (4, 4): the sum of dw times dx is 48. */
 static bool binding_at(int64_t n, bool on, bool *over)
 {
-    binding b = {.d = lab_open()};
-    b.x = lab_input(b.d, 2, (float[]){2, 2});
-    b.w = lab_param(b.d, 2, (float[]){3, 3});
+    binding b = {.d = fixture_open()};
+    b.x = fixture_input(b.d, 2, (float[]){2, 2});
+    b.w = fixture_param(b.d, 2, (float[]){3, 3});
     b.s = weir_state(b.d, weir_1d(WEIR_F32, 2), "s");
     CHECK_OK(weir_tensor_set_needs_grad(b.x, true));
     weir_mem_fail_nth(n, false);
@@ -287,8 +287,8 @@ static bool binding_at(int64_t n, bool on, bool *over)
     const weir_status status = on && !b.g ? weir_error_status() : binding_calls(&b);
     *over = !weir_mem_failed();
     weir_mem_fail_nth(-1, false);
-    const bool good = CHECK(status == WEIR_OK ? lab_value(b.s) == 48
-                                              : !*over && status == WEIR_ERR_NOMEM);
+    const bool good =
+        CHECK(status == WEIR_OK ? fixture_value(b.s) == 48 : !*over && status == WEIR_ERR_NOMEM);
     weir_graph_free(b.g);
     weir_release(b.x);
     weir_release(b.w);

@@ -11,7 +11,7 @@ typedef struct step {
 
 static bool open(step *s, weir_dtype type)
 {
-    *s = (step){.d = lab_open()};
+    *s = (step){.d = fixture_open()};
     s->x = weir_input(s->d, weir_2d(type, ROWS, INNER));
     s->w = weir_param(s->d, weir_2d(type, INNER, COLS), "w");
     s->v = weir_param(s->d, weir_2d(type, COLS, COLS), "v");
@@ -68,10 +68,10 @@ static void check_step(weir_dtype type)
         read_all(&s, &off);
         CHECK(off.loss > 0);
         CHECK_OK(weir_scope_end(s.d));
-        for (size_t i = 0; i < LAB_COUNT(without); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(without); i++) {
             weir_graph *const g = weir_graph_begin(s.d);
             CHECK_OK(make(&s));
-            if (lab_finish(g, &(weir_plan_options){.disable = without[i]})) {
+            if (fixture_finish(g, &(weir_plan_options){.disable = without[i]})) {
                 read_all(&s, &on);
                 CHECK_BITS(&off, &on, sizeof on);
                 CHECK_OK(weir_graph_measure(g, &peak));
@@ -94,7 +94,7 @@ CASE(chains_of_halves_are_fused)
 {
     enum { N = 3000 };
     static uint16_t    off[N], on[N];
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
     weir_tensor *const x = weir_input(d, weir_1d(WEIR_BF16, N));
 
     CHECK_OK(weir_write_uniform(x, -3, 3));
@@ -102,8 +102,8 @@ CASE(chains_of_halves_are_fused)
         weir_graph *const  g = graph ? weir_graph_begin(d) : NULL;
         weir_tensor *const y = weir_keep(
             weir_tanh(weir_mul(weir_sigmoid(weir_affine(x, 1.3, 0.1)), weir_exp(x))));
-        if (g && lab_finish(g, NULL))
-            CHECK(g->plan->n == 1 && lab_count(g, WEIR_OP_FUSED) == 1);
+        if (g && fixture_finish(g, NULL))
+            CHECK(g->plan->n == 1 && fixture_count(g, WEIR_OP_FUSED) == 1);
         CHECK_OK(weir_read(y, graph ? on : off, sizeof on));
         weir_graph_free(g);
     }
@@ -165,7 +165,7 @@ CASE(every_allocation_of_a_half_step_may_fail)
 /* 300^2 is beyond f16, and so is its sum: squares are taken in f32. */
 CASE(norms_of_f16_gradients_do_not_overflow)
 {
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
     weir_tensor *const p = weir_param(d, weir_1d(WEIR_F16, 2), "p");
     const weir_pair   *pairs;
     weir_pair          clipped[1];

@@ -63,9 +63,9 @@ typedef struct world {
 /* Of a recording: results that nobody keeps, one of them a view of what is kept, and a kept one. */
 static void record(world *w)
 {
-    *w = (world){.d = lab_open()};
-    w->x = lab_input(w->d, 2, two);
-    w->p = lab_param(w->d, 2, two);
+    *w = (world){.d = fixture_open()};
+    w->x = fixture_input(w->d, 2, two);
+    w->p = fixture_param(w->d, 2, two);
     w->g = weir_graph_begin(w->d);
     w->left = weir_exp(weir_mul(w->x, w->p));
     w->kept = weir_keep(weir_affine(w->left, 2, 0));
@@ -86,13 +86,13 @@ CASE(what_was_not_kept)
     world w;
 
     record(&w);
-    CHECK(lab_finish(w.g, NULL));
+    CHECK(fixture_finish(w.g, NULL));
     for (int i = 0; i < 20; i++)                /* what was freed would be somebody else's by now */
         weir_affine(w.x, i, 200);
     check_refused(w.d, w.left, w.p, NOT_KEPT);
     check_refused(w.d, w.view, w.p, NOT_KEPT);
     check_refused(w.d, w.grad, w.p, NOT_KEPT);
-    CHECK_NEAR(lab_value(w.kept), 2 * exp(1), 1e-5);
+    CHECK_NEAR(fixture_value(w.kept), 2 * exp(1), 1e-5);
     leave(&w);
 }
 
@@ -102,14 +102,14 @@ CASE(what_belongs_to_a_graph_that_was_freed)
 
     record(&w);
     weir_tensor *own = weir_retain(weir_keep(weir_relu(w.kept)));
-    CHECK(lab_finish(w.g, NULL));
+    CHECK(fixture_finish(w.g, NULL));
     weir_graph_free(w.g);
     w.g = NULL;
     for (int i = 0; i < 20; i++)
         weir_affine(w.x, i, 200);
     check_refused(w.d, w.kept, w.p, "belonged to a graph that was freed");
     check_refused(w.d, w.left, w.p, "belonged to a graph that was freed");
-    CHECK_NEAR(lab_value(own), 2 * exp(1), 1e-5);      /* retained: it is the caller's */
+    CHECK_NEAR(fixture_value(own), 2 * exp(1), 1e-5);      /* retained: it is the caller's */
     weir_release(own);
     leave(&w);
 }
@@ -152,7 +152,7 @@ CASE(of_a_paused_recording)
 
     record(&w);
     CHECK_OK(weir_graph_pause(w.g));
-    CHECK(lab_finish(w.g, NULL));
+    CHECK(fixture_finish(w.g, NULL));
     check_refused(w.d, w.left, w.p, NOT_KEPT);
     leave(&w);
 }
@@ -163,7 +163,7 @@ CASE(of_a_device_that_is_closed)
     float v[2];
 
     record(&w);
-    CHECK(lab_finish(w.g, NULL));
+    CHECK(fixture_finish(w.g, NULL));
     weir_device_close(w.d);
     CHECK_STATUS(weir_read(w.kept, v, sizeof v), WEIR_ERR_DEVICE);
     CHECK_TEXT(weir_error(), "closed");
@@ -191,8 +191,8 @@ CASE(of_a_recording_when_the_device_closes)
 /* Handles of graphs that were freed are few, however many graphs there were. */
 CASE(many_graphs)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two), *last = NULL;
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two), *last = NULL;
     float        v[2];
 
     for (int i = 0; i < 600; i++) {

@@ -24,7 +24,7 @@ static void check_net(train_net net, int64_t batch, int64_t side)
     CHECK(train_run(net, batch, side, STEPS, NULL) == off);
     const uint64_t few = train_run(net, batch, side, FEW, NULL);
     CHECK(few != off);
-    for (size_t i = 0; i < LAB_COUNT(passes); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(passes); i++) {
         const weir_step_options how = {.graph = true, .plan = {.disable = passes[i]}};
         if (!CHECK(train_run(net, batch, side, FEW, &how) == few))
             printf("    %s without %s\n", train_name[net], passes[i]);

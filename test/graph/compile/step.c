@@ -24,9 +24,9 @@ static weir_status count(void *ctx)
 
 static counter open_counter(void)
 {
-    counter c = {.d = lab_open()};
-    c.x = lab_input(c.d, 2, (float[]){1, 2});
-    c.s = lab_state(c.d, 2, NULL);
+    counter c = {.d = fixture_open()};
+    c.x = fixture_input(c.d, 2, (float[]){1, 2});
+    c.s = fixture_state(c.d, 2, NULL);
     return c;
 }
 
@@ -46,13 +46,13 @@ CASE(off_and_on_alike)
         for (int i = 1; i <= 6; i++) {
             CHECK_OK(weir_write(c.x, (float[]){(float)i, 0}, 8));
             CHECK_OK(weir_step_run(s));
-            CHECK(lab_value(c.y) == (float)(2 * i * i));
+            CHECK(fixture_value(c.y) == (float)(2 * i * i));
             CHECK(c.calls == (on ? 1 : i));
         }
         CHECK((weir_step_graph(s) != NULL) == on);
         weir_tensor *y = weir_retain(c.y);
         weir_step_free(s);
-        CHECK(lab_value(y) == 72);
+        CHECK(fixture_value(y) == 72);
         weir_release(y);
         close_counter(&c);
     }
@@ -86,7 +86,7 @@ CASE(a_failing_function)
         CHECK(weir_step_graph(s) == NULL);
         c.status = WEIR_OK;
         CHECK_OK(weir_step_run(s));
-        CHECK(c.calls == 2 && lab_value(c.s) == (on ? 1 : 2));
+        CHECK(c.calls == 2 && fixture_value(c.s) == (on ? 1 : 2));
         weir_step_free(s);
         close_counter(&c);
     }
@@ -105,7 +105,7 @@ CASE(steps_do_not_nest)
         CHECK_OK(weir_graph_end(g, NULL));
         weir_graph_free(g);
         CHECK_OK(weir_step_run(s));
-        CHECK(lab_value(c.s) == 1);
+        CHECK(fixture_value(c.s) == 1);
         weir_step_free(o);
         weir_step_free(s);
         close_counter(&c);

@@ -109,8 +109,8 @@ static weir_status job_step(job *j, int number)
     const size_t n = weir_tensor_bytes(t->x) / sizeof *x;
 
     check_random = 500 + (uint64_t)number;
-    check_floats(x, LAB_COUNT(x), -1, 1);
-    for (size_t i = 0; i < LAB_COUNT(y); i++) {
+    check_floats(x, ARRAY_LENGTH(x), -1, 1);
+    for (size_t i = 0; i < ARRAY_LENGTH(y); i++) {
         y[i] = (int32_t)check_int(0, 9);
         chars[i] = (int32_t)check_int(0, VOCABULARY - 1);
     }
@@ -172,8 +172,8 @@ static outcome run(deep net, size_t budget, const char *policy, int steps)
 static bool went_as_wanted(int percent, const weir_memory *m)
 {
     if (percent > 100)
-        return m->evicted == 0 && m->again == 0;
-    return m->evicted > 0 && (percent > 60 || m->again > 0);
+        return m->evicted == 0 && m->recomputed == 0;
+    return m->evicted > 0 && (percent > 60 || m->recomputed > 0);
 }
 
 /* Losses, parameters, running statistics and optimiser state are those of a training without. */
@@ -182,9 +182,9 @@ CASE(training_within_a_budget)
     for (deep net = 0; net < DEEP_NETS; net++) {
         const outcome plain = run(net, 0, NULL, STEPS);
         CHECK_OR_RETURN(plain.status == WEIR_OK);
-        CHECK(plain.memory.evicted == 0 && plain.memory.again == 0);
+        CHECK(plain.memory.evicted == 0 && plain.memory.recomputed == 0);
         static const int shares[] = {200, 80, 60, 50, 40};
-        for (size_t k = 0; k < LAB_COUNT(shares); k++) {
+        for (size_t k = 0; k < ARRAY_LENGTH(shares); k++) {
             const int     percent = shares[k];
             const size_t  budget = plain.memory.live_peak * (size_t)percent / 100;
             const outcome o = run(net, budget, "dtr", STEPS);
@@ -200,12 +200,12 @@ CASE(every_policy)
 {
     const outcome plain = run(DEEP_CNN, 0, NULL, 3);
 
-    for (size_t p = 0; p < LAB_COUNT(policies); p++) {
+    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
         const size_t  budget = plain.memory.live_peak * 6 / 10;
         const outcome o = run(DEEP_CNN, budget, policies[p], 3);
         CHECK_OK(o.status);
-        CHECK(o.bits == plain.bits && o.memory.again > 0);
-        CHECK(run(DEEP_CNN, budget, policies[p], 3).memory.again == o.memory.again);
+        CHECK(o.bits == plain.bits && o.memory.recomputed > 0);
+        CHECK(run(DEEP_CNN, budget, policies[p], 3).memory.recomputed == o.memory.recomputed);
     }
 }
 
@@ -223,9 +223,9 @@ static weir_status retried(random_program *p, size_t budget, weir_status (*act)(
     CHECK(budget > 0);
     CHECK_OK(weir_device_set_budget(p->d, NULL));
     check_random = random;
-    const weir_status again = act(p);
+    const weir_status recomputed = act(p);
     set_budget(p->d, budget);
-    return again;
+    return recomputed;
 }
 
 static weir_status act_call(random_program *p)
@@ -254,7 +254,7 @@ static weir_status act_host(random_program *p)
 {
     float v[RANDOM_ROWS * RANDOM_COLS];
 
-    check_floats(v, LAB_COUNT(v), -1, 1);
+    check_floats(v, ARRAY_LENGTH(v), -1, 1);
     return weir_write(p->state[check_int(0, RANDOM_STATES - 1)], v, sizeof v);
 }
 
@@ -303,7 +303,7 @@ static uint64_t random_run(uint64_t seed, size_t budget, const char *policy, wei
         p.value[p.n++] = p.state[i];
     bool ok = true;
     for (int i = 0; i < 60 && ok; i++)
-        ok = CHECK_OK(retried(&p, budget, acts[check_int(0, LAB_COUNT(acts) - 1)]));
+        ok = CHECK_OK(retried(&p, budget, acts[check_int(0, ARRAY_LENGTH(acts) - 1)]));
     CHECK_OK(weir_device_set_budget(p.d, NULL));
     weir_device_memory(p.d, m);
     if (ok)
@@ -315,7 +315,7 @@ static uint64_t random_run(uint64_t seed, size_t budget, const char *policy, wei
 
 CASE(random_programs)
 {
-    uint64_t    again = 0;
+    uint64_t    recomputed = 0;
     weir_memory m;
 
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -323,13 +323,13 @@ CASE(random_programs)
         for (size_t share = 9; share >= 3; share -= 3) {
             const size_t budget = m.live_peak * share / 10;
             weir_memory  held;
-            if (!CHECK(random_run(seed, budget, policies[seed % LAB_COUNT(policies)], &held) ==
+            if (!CHECK(random_run(seed, budget, policies[seed % ARRAY_LENGTH(policies)], &held) ==
                        want))
                 printf("    seed %llu, %zu bytes\n", (unsigned long long)seed, budget);
-            again += held.again;
+            recomputed += held.recomputed;
         }
     }
-    CHECK(again > 1000);
+    CHECK(recomputed > 1000);
 }
 
 /* ---- failures ---- */
@@ -362,11 +362,11 @@ CASE(one_call_that_does_not_fit)
 {
     if (!check_on_cpu())        /* its sizes are those of the CPU's alignment */
         return;
-    weir_device *d = lab_open();
-    const float  first = lab_value(weir_uniform(d, weir_1d(WEIR_F32, 1), 0, 1));
+    weir_device *d = fixture_open();
+    const float  first = fixture_value(weir_uniform(d, weir_1d(WEIR_F32, 1), 0, 1));
     weir_device_close(d);
-    d = lab_open_bare();
-    weir_tensor *x = lab_input(d, 1000, NULL);
+    d = fixture_open_unguarded();
+    weir_tensor *x = fixture_input(d, 1000, NULL);
     weir_memory  before, after;
 
     set_budget(d, 9000);
@@ -382,7 +382,7 @@ CASE(one_call_that_does_not_fit)
     CHECK(after.live == before.live);
     CHECK(weir_uniform(d, weir_1d(WEIR_F32, 2000), 0, 1) == NULL);
     set_budget(d, 12100);
-    CHECK(lab_value(weir_uniform(d, weir_1d(WEIR_F32, 1), 0, 1)) == first);   /* nothing drawn */
+    CHECK(fixture_value(weir_uniform(d, weir_1d(WEIR_F32, 1), 0, 1)) == first); /* nothing drawn */
     CHECK(weir_add(x, y) != NULL);
     CHECK_OK(weir_device_set_budget(d, "10"));          /* too small for what is there already */
     CHECK_STATUS(weir_write_fill(x, 1), WEIR_ERR_BUDGET);
@@ -392,9 +392,9 @@ CASE(one_call_that_does_not_fit)
 
 CASE(names_of_policies)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
 
-    for (size_t p = 0; p < LAB_COUNT(policies); p++)
+    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++)
         CHECK_OK(weir_device_set_policy(d, policies[p]));
     CHECK_OK(weir_device_set_policy(d, NULL));
     CHECK_STATUS(weir_device_set_policy(d, "dtr:magic"), WEIR_ERR_INVALID);
@@ -410,7 +410,7 @@ CASE(scores)
     const double        want[] = {4, 4, 3, 2, 0.25, 2};
     weir_dtr_rule       rule;
 
-    for (size_t p = 0; p < LAB_COUNT(policies); p++) {
+    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
         CHECK(weir_dtr_rule_named(policies[p], &rule) && strcmp(weir_dtr_rule_name(rule),
                                                                 policies[p]) == 0);
         weir_dtr_item one = i;

@@ -28,7 +28,7 @@ static weir_memory memory_of(weir_device *d)
 
 static scene scene_open(void)
 {
-    scene s = {.d = lab_open_bare()};
+    scene s = {.d = fixture_open_unguarded()};
     s.x = weir_input(s.d, weir_1d(WEIR_F32, N));
     CHECK_OK(weir_write_fill(s.x, 2));
     set(s.d, 1000000);
@@ -63,8 +63,8 @@ static weir_tensor *y_of(weir_tensor *x)
 static float y_at(float x)
 {
     scene        s = scene_open();
-    weir_tensor *t = lab_input(s.d, 1, &x);
-    const float  y = lab_value(y_of(t));
+    weir_tensor *t = fixture_input(s.d, 1, &x);
+    const float  y = fixture_value(y_of(t));
     weir_release(t);
     scene_close(&s);
     return y;
@@ -127,7 +127,7 @@ CASE(overwritten_inputs)
 {
     const float want = y_at(2);
 
-    for (size_t i = 0; i < LAB_COUNT(overwriters); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(overwriters); i++)
         for (int gone = 0; gone < 2; gone++)
             for (int several = 0; several < 2; several++) {
                 scene        s = scene_open();
@@ -139,11 +139,11 @@ CASE(overwritten_inputs)
                     CHECK(squeeze(&s, 3 * 128) == (uint64_t)(1 + 2 * several));
                 if (!CHECK_OK(overwriters[i](&s)))
                     printf("    overwriter %zu, gone %d, several %d\n", i, gone, several);
-                CHECK(lab_value(s.x) >= 4);
+                CHECK(fixture_value(s.x) >= 4);
                 set(s.d, 1000000);
                 squeeze(&s, 1000);
                 for (int k = 0; k <= 2 * several; k++)
-                    CHECK(lab_value(y[k]) == want);
+                    CHECK(fixture_value(y[k]) == want);
                 CHECK_OK(weir_device_set_budget(s.d, NULL));
                 CHECK_OK(weir_scope_end(s.d));
                 CHECK(memory_of(s.d).live == memory_of(s.d).persistent);
@@ -161,10 +161,11 @@ CASE(overwriting_without_room)
     CHECK(squeeze(&s, 64) == 1);
     CHECK_STATUS(by_write(&s), WEIR_ERR_BUDGET);
     CHECK_STATUS(by_increment(&s), WEIR_ERR_BUDGET);
-    CHECK(lab_value(s.x) == 2);
+    CHECK(fixture_value(s.x) == 2);
     set(s.d, 1000000);
     CHECK_OK(by_increment(&s));
-    CHECK(lab_value(s.x) == 5 && lab_value(y) == want && lab_value(y_of(s.x)) == y_at(5));
+    CHECK(fixture_value(s.x) == 5 && fixture_value(y) == want &&
+          fixture_value(y_of(s.x)) == y_at(5));
     scene_close(&s);
 }
 
@@ -183,7 +184,7 @@ CASE(several_versions)
     float sum = 2;
     for (int i = 0; i < 4; i++) {
         sum = y_at((float)(2 + i)) + sum;
-        CHECK(lab_value(y[i]) == sum);
+        CHECK(fixture_value(y[i]) == sum);
     }
     scene_close(&s);
 }
@@ -201,7 +202,7 @@ CASE(random_draws_come_back)
     CHECK_BITS(before, after, sizeof before);
     weir_tensor *z = weir_uniform(s.d, weir_1d(WEIR_F32, N), 1, 2);
     CHECK_OK(weir_device_seed(s.d, 99));
-    CHECK(lab_value(z) == lab_value(weir_uniform(s.d, weir_1d(WEIR_F32, N), 1, 2)));
+    CHECK(fixture_value(z) == fixture_value(weir_uniform(s.d, weir_1d(WEIR_F32, N), 1, 2)));
     scene_close(&s);
 }
 
@@ -217,7 +218,7 @@ CASE(views_of_a_dropped_value)
     CHECK_OK(weir_read(t, v, sizeof v));
     CHECK(v[0] == 2 && v[1] == 18 && v[4] == 4);
     squeeze(&s, 1000);
-    CHECK(lab_value(weir_sum(t, 0, false)) == 2 * N * (N + 1) / 2);
+    CHECK(fixture_value(weir_sum(t, 0, false)) == 2 * N * (N + 1) / 2);
     scene_close(&s);
 }
 
@@ -235,7 +236,7 @@ CASE(memory_given_away)
     weir_tensor *z = weir_affine(y, 2, 0);
     ((float *)at)[0] = 8;
     CHECK(squeeze(&s, 1000) == 0);
-    CHECK(lab_value(y) == 8 && lab_value(z) == 14);
+    CHECK(fixture_value(y) == 8 && fixture_value(z) == 14);
     scene_close(&s);
 }
 
@@ -248,9 +249,9 @@ CASE(results_that_become_states)
     CHECK(squeeze(&s, 1000) == 2);
     CHECK_OK(weir_tensor_make_state(y));
     CHECK_OK(weir_increment(y, 1));
-    CHECK(lab_value(y) == 5 && lab_value(z) == 40);
+    CHECK(fixture_value(y) == 5 && fixture_value(z) == 40);
     squeeze(&s, 1000);
-    CHECK(lab_value(y) == 5 && lab_value(z) == 40);
+    CHECK(fixture_value(y) == 5 && fixture_value(z) == 40);
     weir_release(y);
     scene_close(&s);
 }
@@ -264,13 +265,13 @@ CASE(graphs_beside)
     CHECK(squeeze(&s, 2000) == 1);
     weir_graph  *g = weir_graph_begin(s.d);
     weir_tensor *out = weir_retain(weir_keep(weir_add(y, s.x)));
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK(squeeze(&s, 2000) == 0);
     weir_tensor *z = weir_affine(out, 10, 0);
     CHECK(squeeze(&s, 2000) == 1);
     CHECK_OK(weir_write_fill(s.x, 3));
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(y) == 4 && lab_value(out) == 7 && lab_value(z) == 60);
+    CHECK(fixture_value(y) == 4 && fixture_value(out) == 7 && fixture_value(z) == 60);
     weir_graph_free(g);
     weir_release(out);
     scene_close(&s);
@@ -294,7 +295,7 @@ CASE(callbacks_run_once)
     CHECK_OK(weir_callback(&count_def, &calls, 1, &h, 1, &desc, &c));
     y = weir_add(c, h);
     CHECK(squeeze(&s, 1000) == 2);
-    CHECK(lab_value(y) == 2 * lab_value(h) && calls == 1);
+    CHECK(fixture_value(y) == 2 * fixture_value(h) && calls == 1);
     scene_close(&s);
 }
 
@@ -352,10 +353,10 @@ CASE(long_chains)
     }
     CHECK(memory_of(s.d).live < 1000);
     squeeze(&s, 1000);
-    CHECK(lab_value(h) == 30002);
+    CHECK(fixture_value(h) == 30002);
     CHECK_OK(weir_write_fill(s.x, 1));
     squeeze(&s, 1000);
-    CHECK(lab_value(h) == 30002);
+    CHECK(fixture_value(h) == 30002);
     weir_release(h);
     scene_close(&s);
 }
@@ -369,7 +370,7 @@ CASE(the_end)
         CHECK(squeeze(&s, 1000) == 2);
         if (lifted) {
             CHECK_OK(weir_device_set_budget(s.d, NULL));
-            CHECK(lab_value(weir_add(z, y)) == 2 * y_at(2) + 2);
+            CHECK(fixture_value(weir_add(z, y)) == 2 * y_at(2) + 2);
             CHECK_OK(weir_device_set_budget(s.d, "50%"));
             CHECK(weir_fill(s.d, weir_1d(WEIR_F32, 1000), 1) != NULL);
         }

@@ -18,16 +18,16 @@ static weir_tensor *drawn(weir_device *d, weir_desc desc)
 
 CASE(calls_have_the_types_of_the_rules)
 {
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
     weir_tensor *const a = drawn(d, weir_2d(WEIR_F32, 4, 6));
     weir_tensor *const b = drawn(d, weir_1d(WEIR_F32, 4));
     weir_tensor *const image = drawn(d, weir_4d(WEIR_F32, 2, 4, 5, 5));
     weir_tensor *const filter = drawn(d, weir_4d(WEIR_F32, 4, 4, 3, 3));
     weir_tensor *const rows = drawn(d, (weir_desc){WEIR_F32, 3, {2, 3, 4}});
     weir_tensor *const wide = drawn(d, weir_2d(WEIR_F64, 4, 6));
-    weir_tensor *const mean = lab_state(d, 4, NULL);
-    weir_tensor *const var = lab_state(d, 4, (float[]){1, 1, 1, 1});
-    const weir_dtype halves[] = {WEIR_BF16, WEIR_F16};
+    weir_tensor *const mean = fixture_state(d, 4, NULL);
+    weir_tensor *const var = fixture_state(d, 4, (float[]){1, 1, 1, 1});
+    const weir_dtype   halves[] = {WEIR_BF16, WEIR_F16};
 
     for (int i = 0; i < 2; i++) {
         const weir_dtype half = halves[i];
@@ -65,7 +65,7 @@ CASE(calls_have_the_types_of_the_rules)
             weir_cross_entropy(y, y), weir_mse_loss(y, y), weir_bce_logits_loss(y, y),
             weir_ranking_loss(y, y, 1), weir_cosine_similarity(y, y, 0),
         };
-        for (size_t k = 0; k < LAB_COUNT(wants_f32); k++)
+        for (size_t k = 0; k < ARRAY_LENGTH(wants_f32); k++)
             check_that(type_of(wants_f32[k]) == WEIR_F32, __FILE__, __LINE__, "result %zu is %s", k,
                        wants_f32[k] ? weir_dtype_name(type_of(wants_f32[k])) : weir_error());
 
@@ -77,14 +77,14 @@ CASE(calls_have_the_types_of_the_rules)
         CHECK(type_of(weir_linear(a, a, b)) == WEIR_F32);
     }
     weir_tensor *const all[] = {a, b, image, filter, rows, wide, mean, var};
-    for (size_t i = 0; i < LAB_COUNT(all); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(all); i++)
         weir_release(all[i]);
     weir_device_close(d);
 }
 
 CASE(mistakes_are_told)
 {
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
 
     CHECK_STATUS(weir_autocast_begin(d, WEIR_F64), WEIR_ERR_DTYPE);
     CHECK_TEXT(weir_error(), "not in f64");
@@ -157,7 +157,7 @@ enum { FLOATS = 8 * 16 + 32 * 16 + 10 * 32 + 32 };
 
 CASE(gradients_are_those_of_casts_written_out)
 {
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
     const net          n = net_new(d);
     float              a[FLOATS], b[FLOATS], c[FLOATS];
 
@@ -193,7 +193,7 @@ static weir_status part_of_its_own(void *ctx, weir_tensor *const *in, weir_tenso
 
 CASE(a_checkpoint_runs_again_as_it_did)
 {
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
     net                n = net_new(d);
     float              a[FLOATS], b[FLOATS];
 
@@ -241,7 +241,7 @@ static weir_tensor *tied(weir_tensor *x, weir_tensor *w)
 
 CASE(equal_casts_are_one_in_a_graph)
 {
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
     weir_tensor *const x = drawn(d, weir_2d(WEIR_F32, 16, 16));
     weir_tensor *const w = drawn(d, weir_2d(WEIR_F32, 16, 16));
     int                casts[2];
@@ -251,7 +251,7 @@ CASE(equal_casts_are_one_in_a_graph)
         CHECK_OK(weir_autocast_begin(d, WEIR_BF16));
         weir_keep(tied(x, w));
         CHECK_OK(weir_autocast_end(d));
-        CHECK_OK(weir_graph_end(g, LAB_WITHOUT(shared ? "fuse" : "fuse,cse")));
+        CHECK_OK(weir_graph_end(g, OPTIONS_WITHOUT(shared ? "fuse" : "fuse,cse")));
         casts[shared] = count_casts(g);
         weir_graph_free(g);
     }
@@ -264,12 +264,12 @@ CASE(equal_casts_are_one_in_a_graph)
 CASE(graph_off_on_and_budgets_have_the_same_bits)
 {
     static const char *const budgets[] = {NULL, "90%", "80%"};
-    weir_device *const       d = lab_open();
+    weir_device *const       d = fixture_open();
     const net                n = net_new(d);
     float                    off[FLOATS], on[FLOATS];
 
     CHECK(gradients(&n, loss_by_scope(&n, WEIR_F16), off) == FLOATS);
-    for (size_t i = 0; i < LAB_COUNT(budgets); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(budgets); i++) {
         weir_tensor *const wrt[] = {n.x, n.w1, n.w2, n.b};
         weir_tensor       *grad[4];
         size_t             at = 0;
@@ -306,7 +306,7 @@ CASE(halves_wait_as_halves_and_are_widened_again)
 {
     enum { N = 192 };
     static float       off[N * N], on[N * N];
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
     weir_tensor *const x = drawn(d, weir_2d(WEIR_F32, N, N));
     weir_tensor *const w = drawn(d, weir_2d(WEIR_F32, N, N));
     weir_tensor *const scale = drawn(d, weir_1d(WEIR_F32, N));
@@ -320,7 +320,7 @@ CASE(halves_wait_as_halves_and_are_widened_again)
         weir_graph *const g = weir_graph_begin(d);
         CHECK_OK(normalised(d, x, w, scale, &grad));
         weir_keep(grad);
-        CHECK_OK(weir_graph_end(g, LAB_WITHOUT(i == 0 ? "recast,fuse" : "fuse")));
+        CHECK_OK(weir_graph_end(g, OPTIONS_WITHOUT(i == 0 ? "recast,fuse" : "fuse")));
         casts[i] = count_casts(g);
         CHECK_OK(weir_graph_run(g));
         CHECK_OK(weir_read(grad, on, sizeof on));
@@ -369,7 +369,7 @@ static void check_blocks(weir_dtype half)
 {
     enum { N = 192 };
     static float       off[N * N], on[N * N];
-    weir_device *const d = lab_open();
+    weir_device *const d = fixture_open();
     weir_tensor *const x = drawn(d, weir_2d(WEIR_F32, N, N));
     weir_tensor *const w = drawn(d, weir_2d(WEIR_F32, N, N));
     weir_tensor *const scale = drawn(d, weir_1d(WEIR_F32, N));
@@ -382,7 +382,7 @@ static void check_blocks(weir_dtype half)
     for (int i = 0; i < 2; i++) {
         weir_graph *const  g = weir_graph_begin(d);
         weir_tensor *const grad = weir_keep(blocks(d, x, w, scale, half));
-        if (!lab_finish(g, i == 0 ? LAB_WITHOUT("fuse") : NULL))
+        if (!fixture_finish(g, i == 0 ? OPTIONS_WITHOUT("fuse") : NULL))
             break;
         CHECK_OK(weir_read(grad, on, sizeof on));
         CHECK_BITS(off, on, sizeof off);

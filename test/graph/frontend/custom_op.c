@@ -74,7 +74,7 @@ typedef struct answer {
 static void run_product(bool on, weir_desc desc, weir_tensor *(*view)(weir_tensor *), tally *t,
                         answer *out)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *a = weir_param(d, desc, "a"), *b = weir_param(d, desc, "b"), *grad[2];
     float        v[MAX], w[MAX];
     const size_t bytes = weir_tensor_bytes(a);
@@ -92,7 +92,7 @@ static void run_product(bool on, weir_desc desc, weir_tensor *(*view)(weir_tenso
     weir_keep(grad[0]);
     weir_keep(grad[1]);
     if (g)
-        lab_finish(g, NULL);
+        fixture_finish(g, NULL);
     CHECK_OK(weir_read(y, out->y, bytes));
     CHECK_OK(weir_read(grad[0], out->da, bytes));
     CHECK_OK(weir_read(grad[1], out->db, bytes));
@@ -236,7 +236,7 @@ static void check_gradient(weir_tensor *a, weir_tensor *b, weir_tensor *of, cons
 
 static void check_several(bool on, int which, bool both)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *a = weir_param(d, weir_1d(WEIR_F64, LONG), "a");
     weir_tensor *b = weir_param(d, weir_1d(WEIR_F64, LONG), "b"), *grad[2];
     double       da[LONG] = {0}, db[LONG] = {0};
@@ -251,7 +251,7 @@ static void check_several(bool on, int which, bool both)
     if (both)
         weir_keep(grad[1]);
     if (g)
-        lab_finish(g, NULL);
+        fixture_finish(g, NULL);
     CHECK_OK(weir_read(grad[0], da, sizeof da));
     check_gradient(a, b, a, da, which);
     if (both) {
@@ -298,8 +298,8 @@ static weir_tensor *call_negatives(tally *t, weir_tensor *x)
 
 CASE(runs_at_each_run_and_is_never_merged)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 3, (float[]){-1, 2, -3});
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 3, (float[]){-1, 2, -3});
     tally        t = {0};
     int64_t      n[2];
 
@@ -308,7 +308,7 @@ CASE(runs_at_each_run_and_is_never_merged)
     call_negatives(&t, x);                  /* nobody needs this one */
     CHECK(!weir_tensor_needs_grad(y[0]));
     CHECK_OK(weir_graph_end(g, NULL));
-    CHECK(t.forward == 0 && lab_count(g, WEIR_OP_CALLBACK) == 2);
+    CHECK(t.forward == 0 && fixture_count(g, WEIR_OP_CALLBACK) == 2);
     for (int run = 0; run < 3; run++) {
         CHECK_OK(weir_graph_run(g));
         for (int i = 0; i < 2; i++)
@@ -349,8 +349,8 @@ static weir_tensor *call_note(mark *m, weir_tensor *x)
 /* The order pass would like to finish each sum before the next large value is made. */
 CASE(order_is_kept)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 5000, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 5000, NULL);
     tally        t = {0};
     mark         m[4];
 
@@ -366,7 +366,7 @@ CASE(order_is_kept)
     }
     m[3] = (mark){&t, 'd'};
     weir_keep(call_note(&m[3], total));
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK(strcmp(t.order, "abcd") == 0);
     weir_graph_free(g);
     weir_release(x);
@@ -376,7 +376,7 @@ CASE(order_is_kept)
 /* The row-major copies of images are a part of the plan. */
 CASE(planned_is_measured)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *x = weir_param(d, weir_4d(WEIR_F32, 3, 5, 7, 9), "x"), *grad;
     tally        t = {.scale = 1};
 
@@ -407,10 +407,10 @@ static weir_status silent(void *ctx, const weir_host_in *x, const weir_host_out 
 CASE(failures_are_the_callers)
 {
     static const weir_callback_def silent_def = {.name = "silent", .forward = silent};
-    weir_device    *d = lab_open();
-    weir_tensor    *x = lab_param(d, 2, (float[]){1, 2}), *y;
-    const weir_desc desc = weir_1d(WEIR_F32, 2);
-    tally           t = {.scale = 1, .fail = true};
+    weir_device                   *d = fixture_open();
+    weir_tensor                   *x = fixture_param(d, 2, (float[]){1, 2}), *y;
+    const weir_desc                desc = weir_1d(WEIR_F32, 2);
+    tally                          t = {.scale = 1, .fail = true};
 
     weir_tensor *in[2] = {x, x};
     CHECK_STATUS(weir_callback(&product_def, &t, 2, in, 1, &desc, &y), WEIR_ERR_IO);
@@ -432,8 +432,8 @@ CASE(failures_are_the_callers)
 
 CASE(mistakes)
 {
-    weir_device    *d = lab_open();
-    weir_tensor    *x = lab_param(d, 2, (float[]){1, 2}), *y[4];
+    weir_device    *d = fixture_open();
+    weir_tensor    *x = fixture_param(d, 2, (float[]){1, 2}), *y[4];
     weir_tensor    *many[9] = {x, x, x, x, x, x, x, x, x};
     const weir_desc one = weir_1d(WEIR_F32, 2), bad = weir_1d(WEIR_F32, -1);
     const weir_desc four[5] = {one, one, one, one, one};
@@ -461,7 +461,7 @@ CASE(short_of_memory)
     bool failed = true;
 
     for (int64_t n = 0; failed; n++) {
-        weir_device    *d = lab_open();
+        weir_device    *d = fixture_open();
         const weir_desc desc = weir_4d(WEIR_F32, 1, 2, 2, 2);
         weir_tensor    *x = weir_param(d, desc, "x"), *y = NULL, *grad = NULL;
         weir_tensor    *in[2] = {x, x};

@@ -9,7 +9,7 @@ CASE(assign_converts_between_all_types)
 {
     for (int from = WEIR_F32; from <= WEIR_BOOL; from++)
         for (int to = WEIR_F32; to <= WEIR_BOOL; to++) {
-            weir_device *d = lab_open();
+            weir_device *d = fixture_open();
             const float  v[6] = {0, 1, 2.75f, 3, 100, 77};
             weir_tensor *x = weir_input(d, weir_2d(WEIR_F32, 2, 3));
             CHECK_OK(weir_write(x, v, sizeof v));
@@ -30,17 +30,18 @@ CASE(assign_converts_between_all_types)
 CASE(assign_is_recorded_in_its_turn)
 {
     for (int level = -1; level < 2; level++) {
-        weir_device *d = lab_open();
-        weir_tensor *s = lab_state(d, 2, (float[]){1, 2}), *x = lab_input(d, 2, (float[]){5, 6});
+        weir_device *d = fixture_open();
+        weir_tensor *s = fixture_state(d, 2, (float[]){1, 2}),
+                    *x = fixture_input(d, 2, (float[]){5, 6});
         weir_graph  *g = weir_graph_begin(d);
         weir_tensor *before = weir_keep(weir_affine(s, 1, 0));
         CHECK_OK(weir_assign(s, weir_affine(weir_add(s, x), 10, 0)));
         weir_tensor *after = weir_keep(weir_affine(s, 1, 0));
         CHECK_OK(weir_assign(s, weir_fill(d, weir_scalar(WEIR_F64), 3)));
-        CHECK(lab_finish(g, &(weir_plan_options){.level = level}));
-        CHECK(lab_value(before) == 1 && lab_value(after) == 60 && lab_value(s) == 3);
+        CHECK(fixture_finish(g, &(weir_plan_options){.level = level}));
+        CHECK(fixture_value(before) == 1 && fixture_value(after) == 60 && fixture_value(s) == 3);
         CHECK_OK(weir_graph_run(g));
-        CHECK(lab_value(before) == 3 && lab_value(after) == 80 && lab_value(s) == 3);
+        CHECK(fixture_value(before) == 3 && fixture_value(after) == 80 && fixture_value(s) == 3);
         weir_graph_free(g);
         weir_release(s);
         weir_release(x);
@@ -52,9 +53,9 @@ CASE(assign_is_recorded_in_its_turn)
 CASE(assign_to_what_was_never_written)
 {
     for (int wrong = 0; wrong < 2; wrong++) {
-        weir_device *d = lab_open();
+        weir_device *d = fixture_open();
         weir_tensor *s = weir_state(d, weir_1d(WEIR_F32, 2), "s");
-        weir_tensor *x = lab_input(d, 2, (float[]){5, 6});
+        weir_tensor *x = fixture_input(d, 2, (float[]){5, 6});
         weir_graph  *g = weir_graph_begin(d);
         if (wrong)
             weir_keep(weir_exp(s));
@@ -65,7 +66,7 @@ CASE(assign_to_what_was_never_written)
         if (wrong)
             CHECK_TEXT(weir_error(), "never been written");
         else
-            CHECK(lab_value(s) == 5 && lab_value(y) == 10);
+            CHECK(fixture_value(s) == 5 && fixture_value(y) == 10);
         weir_graph_free(g);
         weir_release(s);
         weir_release(x);
@@ -75,8 +76,8 @@ CASE(assign_to_what_was_never_written)
 
 CASE(assign_mistakes)
 {
-    weir_device *d = lab_open();
-    weir_tensor *s = lab_state(d, 2, (float[]){1, 2}), *x = lab_input(d, 3, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *s = fixture_state(d, 2, (float[]){1, 2}), *x = fixture_input(d, 3, NULL);
 
     CHECK_STATUS(weir_assign(s, x), WEIR_ERR_SHAPE);
     CHECK_TEXT(weir_error(), "assign: input 1 does not broadcast to input 0");
@@ -86,7 +87,7 @@ CASE(assign_mistakes)
     CHECK_TEXT(weir_error(), "share memory");
     CHECK_STATUS(weir_assign(s, NULL), weir_error_status());
     CHECK_STATUS(weir_assign(NULL, s), weir_error_status());
-    CHECK(lab_value(s) == 1);
+    CHECK(fixture_value(s) == 1);
     weir_release(s);
     weir_release(x);
     weir_device_close(d);
@@ -104,8 +105,8 @@ static size_t persistent(const weir_device *d)
 /* Updated at once and by runs of a graph, seen through an earlier view, counted, given back. */
 CASE(a_result_becomes_a_state)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, (float[]){1, 2});
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, (float[]){1, 2});
     const size_t before = persistent(d);
 
     weir_tensor *r = weir_retain(weir_affine(x, 10, 0));
@@ -114,21 +115,21 @@ CASE(a_result_becomes_a_state)
     CHECK(persistent(d) == before);
     CHECK_STATUS(weir_increment(r, 1), WEIR_ERR_INVALID);
     CHECK_OK(weir_tensor_make_state(r));
-    CHECK(persistent(d) == before + lab_taken(d, 8));
+    CHECK(persistent(d) == before + fixture_bytes_taken(d, 8));
     CHECK_OK(weir_increment(r, 1));
-    CHECK(lab_value(r) == 11 && lab_value(view) == 11);
+    CHECK(fixture_value(r) == 11 && fixture_value(view) == 11);
     CHECK_OK(weir_tensor_make_state(r));                /* it stays one */
-    CHECK(persistent(d) == before + lab_taken(d, 8));
+    CHECK(persistent(d) == before + fixture_bytes_taken(d, 8));
 
     weir_graph *g = weir_graph_begin(d);
     CHECK_OK(weir_increment(r, 100));
     weir_tensor *y = weir_keep(weir_affine(r, 2, 0));
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(r) == 211 && lab_value(view) == 211 && lab_value(y) == 422);
+    CHECK(fixture_value(r) == 211 && fixture_value(view) == 211 && fixture_value(y) == 422);
     CHECK_OK(weir_write(r, (float[]){7, 8}, 8));
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(y) == 214);
+    CHECK(fixture_value(y) == 214);
     weir_graph_free(g);
     weir_release(r);
     weir_release(view);
@@ -140,16 +141,16 @@ CASE(a_result_becomes_a_state)
 /* A graph that was recorded before reads the same memory. */
 CASE(a_planned_graph_sees_the_updates)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, (float[]){1, 2}), *r = weir_affine(x, 10, 0);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, (float[]){1, 2}), *r = weir_affine(x, 10, 0);
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *y = weir_keep(weir_affine(r, 2, 0));
 
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK_OK(weir_tensor_make_state(r));
     CHECK_OK(weir_increment(r, 1));
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(y) == 22);
+    CHECK(fixture_value(y) == 22);
     weir_graph_free(g);
     weir_release(x);
     weir_device_close(d);
@@ -157,8 +158,8 @@ CASE(a_planned_graph_sees_the_updates)
 
 CASE(what_cannot_become_a_state)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, (float[]){1, 2}), *h = weir_hollow(x);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, (float[]){1, 2}), *h = weir_hollow(x);
 
     CHECK_OK(weir_tensor_make_state(x));
     CHECK_STATUS(weir_tensor_make_state(weir_exp(x)), WEIR_ERR_STATE);
@@ -173,7 +174,7 @@ CASE(what_cannot_become_a_state)
     weir_tensor *y = weir_keep(weir_detach(weir_exp(x)));
     CHECK_STATUS(weir_tensor_make_state(y), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "the result of a graph");
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK_STATUS(weir_tensor_make_state(y), WEIR_ERR_STATE);
     CHECK_OK(weir_tensor_make_state(weir_copy(y)));
     weir_graph_free(g);
@@ -189,7 +190,7 @@ CASE(memory_of_an_image)
 {
     if (!check_on_cpu())        /* no other device's memory can be looked at */
         return;
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *x = weir_input(d, weir_4d(WEIR_F32, 2, 3, 4, 5));
     float        v[120], back[120];
     void        *at;
@@ -222,7 +223,7 @@ CASE(memory_that_nothing_has_written)
 {
     if (!check_on_cpu())        /* no other device's memory can be looked at */
         return;
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *s = weir_state(d, weir_1d(WEIR_F32, 6), "s"), *part[2];
     weir_tensor *none = weir_input(d, weir_2d(WEIR_F32, 0, 4));
     void        *at, *second;
@@ -234,7 +235,7 @@ CASE(memory_that_nothing_has_written)
     ((float *)at)[4] = 9;
     CHECK_OK(weir_split(s, 0, 2, (int64_t[]){4, 2}, part));
     CHECK_OK(weir_tensor_memory(part[1], &second, stride));
-    CHECK(second == (char *)at + 16 && lab_value(part[1]) == 9);
+    CHECK(second == (char *)at + 16 && fixture_value(part[1]) == 9);
     CHECK_OK(weir_tensor_memory(none, &at, stride));
     weir_release(none);
     weir_release(s);
@@ -246,8 +247,8 @@ CASE(memory_of_results)
 {
     if (!check_on_cpu())        /* no other device's memory can be looked at */
         return;
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, (float[]){1, 2});
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, (float[]){1, 2});
     void        *at = NULL, *later = NULL;
     int64_t      stride[WEIR_MAX_DIMS];
     float        v[2];

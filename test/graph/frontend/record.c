@@ -9,7 +9,7 @@ static const float two[] = {1, 2}, three[] = {1, 2, 3};
 static void both_ways(void (*body)(weir_device *d), weir_status end)
 {
     for (int on = 0; on < 2; on++) {
-        weir_device *d = lab_open();
+        weir_device *d = fixture_open();
         weir_graph  *g = on ? weir_graph_begin(d) : NULL;
         CHECK(!on || g);
         body(d);
@@ -22,7 +22,7 @@ static void both_ways(void (*body)(weir_device *d), weir_status end)
 
 static void shapes_and_types(weir_device *d)
 {
-    weir_tensor *a = lab_input(d, 2, two), *b = lab_input(d, 3, three);
+    weir_tensor *a = fixture_input(d, 2, two), *b = fixture_input(d, 3, three);
     weir_tensor *wide = weir_input(d, weir_1d(WEIR_F64, 2));
 
     CHECK_OK(weir_write_fill(wide, 1));
@@ -48,7 +48,7 @@ CASE(shape_and_type_mistakes)
 
 static void null_flow(weir_device *d)
 {
-    weir_tensor *a = lab_input(d, 2, two), *b = lab_input(d, 3, three);
+    weir_tensor *a = fixture_input(d, 2, two), *b = fixture_input(d, 3, three);
     weir_tensor *bad = weir_relu(weir_sum(weir_add(a, b), 0, false));
 
     CHECK(bad == NULL);
@@ -84,7 +84,7 @@ static void bad_dims(weir_device *d)
     CHECK(weir_param(d, weir_1d(WEIR_I32, 3), "w") == NULL);
     CHECK(weir_error_status() == WEIR_ERR_DTYPE);
 
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_tensor *x = fixture_input(d, 2, two);
     CHECK(weir_broadcast_to(x, weir_2d(WEIR_F32, INT64_MAX / 4, 2)) == NULL);
     CHECK(weir_error_status() == WEIR_ERR_SHAPE);
     CHECK(weir_reshape(x, 1, (const int64_t[]){-5}) == NULL);
@@ -99,7 +99,7 @@ CASE(dims_negative_or_too_large)
 /* More memory than there is, asked for when it is first written. */
 CASE(more_than_memory)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *x = weir_input(d, weir_1d(WEIR_F32, INT64_C(1) << 58));
 
     CHECK(x != NULL);
@@ -108,7 +108,7 @@ CASE(more_than_memory)
     CHECK(weir_keep(weir_sum(weir_relu(weir_broadcast_to(
               weir_fill(d, weir_scalar(WEIR_F32), 1), weir_1d(WEIR_F32, INT64_C(1) << 58))),
           0, false)) != NULL);
-    if (CHECK_OK(weir_graph_end(g, LAB_RECORDED)))
+    if (CHECK_OK(weir_graph_end(g, OPTIONS_AS_RECORDED)))
         CHECK_STATUS(weir_graph_run(g), WEIR_ERR_NOMEM);
     weir_graph_free(g);
     weir_release(x);
@@ -117,8 +117,8 @@ CASE(more_than_memory)
 
 CASE(closed_device)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, two), *y = weir_retain(weir_relu(x));
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, two), *y = weir_retain(weir_relu(x));
     float        v[2];
 
     weir_device_close(d);
@@ -144,12 +144,12 @@ CASE(closed_device)
 /* Graphs, recorded, planned or run, survive their device only to be refused and freed. */
 CASE(closed_device_with_graphs)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, two);
 
     weir_graph *planned = weir_graph_begin(d);
     weir_tensor *y = weir_retain(weir_relu(x));
-    CHECK(lab_finish(planned, NULL));
+    CHECK(fixture_finish(planned, NULL));
     weir_graph  *open = weir_graph_begin(d);
     weir_tensor *z = weir_retain(weir_sum(weir_square(x), 0, false));
     CHECK_OK(weir_scope_begin(d));
@@ -172,8 +172,8 @@ CASE(closed_device_with_graphs)
 CASE(closed_device_while_buffering)
 {
     for (int suspended = 0; suspended < 2; suspended++) {
-        weir_device *d = lab_open();
-        weir_tensor *x = lab_param(d, 2, two);
+        weir_device *d = fixture_open();
+        weir_tensor *x = fixture_param(d, 2, two);
         CHECK_OK(weir_device_set_buffering(d, true));
         weir_tensor *y = weir_retain(weir_relu(x));
         weir_sum(y, 0, false);
@@ -187,8 +187,8 @@ CASE(closed_device_while_buffering)
 
 CASE(two_devices)
 {
-    weir_device *d = lab_open(), *e = lab_open();
-    weir_tensor *x = lab_input(d, 2, two), *y = lab_input(e, 2, two);
+    weir_device *d = fixture_open(), *e = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two), *y = fixture_input(e, 2, two);
 
     CHECK(weir_add(x, y) == NULL);
     CHECK(weir_error_status() == WEIR_ERR_DEVICE);
@@ -197,7 +197,7 @@ CASE(two_devices)
     CHECK(weir_add(x, y) == NULL);
     CHECK(weir_mul(y, x) == NULL);
     weir_tensor *own = weir_relu(y);        /* on e nothing is being recorded */
-    CHECK_NEAR(lab_value(own), 1, 0);
+    CHECK_NEAR(fixture_value(own), 1, 0);
     CHECK_OK(weir_graph_end(g, NULL));
     weir_graph_free(g);
     weir_release(x);
@@ -208,8 +208,8 @@ CASE(two_devices)
 
 CASE(reading_and_writing_recorded_values)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two);
     float        v[2];
 
     weir_graph  *g = weir_graph_begin(d);
@@ -233,14 +233,14 @@ CASE(reading_and_writing_recorded_values)
     CHECK_TEXT(weir_error(), "not run");
     CHECK_STATUS(weir_write(y, two, sizeof two), WEIR_ERR_STATE);
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(y) == 1 && lab_value(view) == 1);
-    CHECK(lab_value(held) == 3);
+    CHECK(fixture_value(y) == 1 && fixture_value(view) == 1);
+    CHECK(fixture_value(held) == 3);
     CHECK_STATUS(weir_read(y, v, 4), WEIR_ERR_SHAPE);
     CHECK_STATUS(weir_read(y, NULL, sizeof v), WEIR_ERR_SHAPE);
     CHECK_STATUS(weir_graph_end(g, NULL), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "planned already");
     weir_graph_free(g);
-    CHECK(lab_value(held) == 3);
+    CHECK(fixture_value(held) == 3);
     weir_release(held);
     weir_release(view);
     weir_release(x);
@@ -250,8 +250,8 @@ CASE(reading_and_writing_recorded_values)
 /* A value of one recording in another, or at once. */
 CASE(values_of_another_graph)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two);
 
     CHECK_OK(weir_device_set_buffering(d, true));
     weir_tensor *recorded = weir_retain(weir_relu(x));
@@ -266,7 +266,7 @@ CASE(values_of_another_graph)
     CHECK_OK(weir_graph_end(g, NULL));
     weir_graph_free(g);
     CHECK_OK(weir_device_exec(d));
-    CHECK(lab_value(weir_affine(recorded, 3, 0)) == 3);
+    CHECK(fixture_value(weir_affine(recorded, 3, 0)) == 3);
     weir_release(recorded);
     weir_release(x);
     weir_device_close(d);
@@ -275,8 +275,8 @@ CASE(values_of_another_graph)
 /* The result of one graph feeds another: the second must not run before the first has. */
 CASE(output_of_another_graph)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two);
 
     weir_graph  *first = weir_graph_begin(d);
     weir_tensor *y = weir_keep(weir_affine(x, 10, 0));
@@ -290,10 +290,10 @@ CASE(output_of_another_graph)
     CHECK_STATUS(weir_read(y, v, sizeof v), WEIR_ERR_STATE);
     CHECK_OK(weir_graph_run(first));
     CHECK_OK(weir_graph_run(second));
-    CHECK(lab_value(z) == 11);
+    CHECK(fixture_value(z) == 11);
     weir_graph_free(first);
     CHECK_OK(weir_graph_run(second));
-    CHECK(lab_value(z) == 11);
+    CHECK(fixture_value(z) == 11);
     weir_graph_free(second);
     weir_release(x);
     weir_device_close(d);
@@ -301,7 +301,7 @@ CASE(output_of_another_graph)
 
 CASE(inputs_never_written)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *x = weir_input(d, weir_1d(WEIR_F32, 2));
 
     CHECK(weir_relu(x) == NULL);
@@ -314,7 +314,7 @@ CASE(inputs_never_written)
     CHECK_TEXT(weir_error(), "never been written");
     CHECK_OK(weir_write(x, two, sizeof two));
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(y) == 1);
+    CHECK(fixture_value(y) == 1);
     weir_graph_free(g);
     weir_release(x);
     weir_device_close(d);
@@ -322,16 +322,16 @@ CASE(inputs_never_written)
 
 CASE(begin_while_recording)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two);
     weir_graph  *g = weir_graph_begin(d);
 
     CHECK(weir_graph_begin(d) == NULL);
     CHECK(weir_error_status() == WEIR_ERR_STATE);
     CHECK_STATUS(weir_device_set_buffering(d, true), WEIR_ERR_STATE);
     weir_tensor *y = weir_keep(weir_relu(x));
-    CHECK(lab_finish(g, NULL));
-    CHECK(lab_value(y) == 1);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(y) == 1);
     weir_graph_free(g);
     CHECK_STATUS(weir_graph_end(NULL, NULL), weir_error_status());
     weir_graph_free(NULL);
@@ -342,13 +342,13 @@ CASE(begin_while_recording)
 /* A failed end leaves a graph that can only be freed, and a device that works. */
 CASE(unknown_pass)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_device                   *d = fixture_open();
+    weir_tensor                   *x = fixture_input(d, 2, two);
     static const weir_plan_options bad[] = {
         {.disable = "dce,cze"}, {.disable = "dc"}, {.disable = "dcex"}, {.level = 2},
         {.level = -2}};
 
-    for (size_t i = 0; i < LAB_COUNT(bad); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
         weir_graph  *g = weir_graph_begin(d);
         weir_tensor *y = weir_retain(weir_relu(x));
         CHECK_STATUS(weir_graph_end(g, &bad[i]), WEIR_ERR_INVALID);
@@ -361,12 +361,12 @@ CASE(unknown_pass)
         weir_graph_free(g);
         CHECK(weir_relu(y) == NULL);
         weir_release(y);
-        CHECK(lab_value(weir_relu(x)) == 1);
+        CHECK(fixture_value(weir_relu(x)) == 1);
     }
     weir_graph *g = weir_graph_begin(d);
     weir_tensor *y = weir_keep(weir_relu(x));
-    CHECK(lab_finish(g, LAB_WITHOUT(" fold, copies ,,cse,dce,mask fuse order inplace,")));
-    CHECK(lab_value(y) == 1);
+    CHECK(fixture_finish(g, OPTIONS_WITHOUT(" fold, copies ,,cse,dce,mask fuse order inplace,")));
+    CHECK(fixture_value(y) == 1);
     weir_graph_free(g);
     weir_release(x);
     weir_device_close(d);
@@ -375,7 +375,8 @@ CASE(unknown_pass)
 /* What an update may write: whole tensors of the user's own, not shared with what it reads. */
 static void update_targets(weir_device *d)
 {
-    weir_tensor *p = lab_param(d, 2, two), *q = lab_param(d, 2, two), *s = lab_state(d, 2, two);
+    weir_tensor *p = fixture_param(d, 2, two), *q = fixture_param(d, 2, two),
+                *s = fixture_state(d, 2, two);
     weir_tensor *lr = weir_input(d, weir_scalar(WEIR_F32));
     CHECK_OK(weir_write_fill(lr, 0.5));
 
@@ -408,8 +409,8 @@ CASE(what_updates_may_write)
 /* Handles released while their graph is still being recorded, in any order. */
 CASE(released_early)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, two);
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *a = weir_retain(weir_relu(x)), *b = weir_retain(weir_affine(a, 2, 0));
     weir_tensor *c = weir_keep(weir_add(a, b));
@@ -420,23 +421,23 @@ CASE(released_early)
     weir_release(b);
     CHECK_OK(weir_graph_run(g));
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(c) == 3);
+    CHECK(fixture_value(c) == 3);
     weir_graph_free(g);
 
     g = weir_graph_begin(d);            /* freed while recording */
     CHECK(weir_relu(weir_fill(d, weir_1d(WEIR_F32, 4), 1)) != NULL);
     weir_graph_free(g);
-    CHECK(lab_value(weir_fill(d, weir_1d(WEIR_F32, 4), 1)) == 1);
+    CHECK(fixture_value(weir_fill(d, weir_1d(WEIR_F32, 4), 1)) == 1);
     weir_device_close(d);
 }
 
 CASE(empty_graph)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_graph  *g = weir_graph_begin(d);
     size_t       peak = 1;
 
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK_OK(weir_graph_measure(g, &peak));
     CHECK(peak == 0);
     weir_graph_stats s;
@@ -449,16 +450,16 @@ CASE(empty_graph)
 /* Tensors without elements through every stage of a step. */
 CASE(zero_sizes)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = weir_param(d, weir_2d(WEIR_F32, 0, 3), "x"), *s = lab_state(d, 3, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *x = weir_param(d, weir_2d(WEIR_F32, 0, 3), "x"), *s = fixture_state(d, 3, NULL);
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *y = weir_keep(weir_relu(weir_affine(x, 2, 1)));
     weir_tensor *sum = weir_keep(weir_sum(weir_add(y, s), 0, false));
 
     CHECK_OK(weir_increment(s, 1));
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(sum) == 0 && lab_value(s) == 2);
+    CHECK(fixture_value(sum) == 0 && fixture_value(s) == 2);
     CHECK_OK(weir_read(y, &(float){0}, 0));
     weir_graph_free(g);
     weir_release(x);
@@ -510,9 +511,9 @@ CASE(overlooked_failures_end_the_recording)
     } bad[] = {{hand_on_nothing, "matmul"}, {minimize_no_loss, "must be a scalar"},
                {update_wrongly, "assign"}, {update_with_no_pairs, "must be a scalar"}};
 
-    for (size_t i = 0; i < 2 * LAB_COUNT(bad); i++) {
-        weir_device *d = lab_open();
-        weir_tensor *x = lab_input(d, 3, (float[]){1, 2, 3}), *w = lab_state(d, 2, NULL);
+    for (size_t i = 0; i < 2 * ARRAY_LENGTH(bad); i++) {
+        weir_device *d = fixture_open();
+        weir_tensor *x = fixture_input(d, 3, (float[]){1, 2, 3}), *w = fixture_state(d, 2, NULL);
         weir_graph  *g = weir_graph_begin(d);
         bad[i / 2].body(d, x, w);
         if (i % 2) {
@@ -529,7 +530,7 @@ CASE(overlooked_failures_end_the_recording)
         weir_tensor *const y = weir_keep(weir_tanh(x));
         CHECK_OK(weir_graph_end(g, NULL));
         CHECK_OK(weir_graph_run(g));
-        CHECK(lab_value(y) == tanhf(1));
+        CHECK(fixture_value(y) == tanhf(1));
         weir_graph_free(g);
         weir_release(x);
         weir_release(w);
@@ -541,8 +542,8 @@ CASE(overlooked_failures_end_the_recording)
  * uses, is none of the step's. */
 CASE(failures_looked_at_spoil_nothing)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 3, (float[]){1, 2, 3}), *w = lab_state(d, 2, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 3, (float[]){1, 2, 3}), *w = fixture_state(d, 2, NULL);
 
     CHECK(weir_assign(w, x) != WEIR_OK);
     weir_graph *g = weir_graph_begin(d);

@@ -12,7 +12,7 @@ static size_t live(weir_device *d)
 
 CASE(results_die_with_their_scope)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *x = weir_input(d, weir_1d(WEIR_F32, 4096));
     CHECK_OK(weir_write_fill(x, 1));
     const size_t before = live(d);
@@ -38,8 +38,8 @@ CASE(results_die_with_their_scope)
 
 CASE(escape_twice_and_from_nowhere)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two);
 
     CHECK(weir_escape(x) == x);             /* held by no scope */
     CHECK_OK(weir_scope_begin(d));
@@ -48,7 +48,7 @@ CASE(escape_twice_and_from_nowhere)
     CHECK(weir_escape(b) == b && weir_escape(b) == b);
     CHECK(weir_escape(c) == c);
     CHECK_OK(weir_scope_end(d));
-    CHECK(lab_value(b) == 1 && lab_value(c) == 1);
+    CHECK(fixture_value(b) == 1 && fixture_value(c) == 1);
     CHECK_OK(weir_scope_end(d));
     CHECK(weir_escape(weir_relu(x)) != NULL);
     weir_release(x);
@@ -57,7 +57,7 @@ CASE(escape_twice_and_from_nowhere)
 
 CASE(ends_must_match)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
 
     CHECK_STATUS(weir_scope_end(d), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "no scope is open");
@@ -81,8 +81,8 @@ CASE(ends_must_match)
  * only if they outlive the recording. */
 CASE(scopes_inside_a_graph)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two);
     weir_graph  *g = weir_graph_begin(d);
 
     CHECK_OK(weir_scope_begin(d));
@@ -93,11 +93,11 @@ CASE(scopes_inside_a_graph)
     weir_tensor *c = weir_escape(weir_add(a, b)), *out = weir_retain(weir_affine(b, 1, 5));
     CHECK_OK(weir_scope_end(d));
     weir_tensor *sum = weir_keep(weir_sum(c, 0, false));
-    CHECK(lab_finish(g, NULL));
-    CHECK(lab_value(sum) == 9 && lab_value(out) == 7);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(sum) == 9 && fixture_value(out) == 7);
     weir_release(out);
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(sum) == 9);
+    CHECK(fixture_value(sum) == 9);
     weir_graph_free(g);
     weir_release(x);
     weir_device_close(d);
@@ -106,16 +106,16 @@ CASE(scopes_inside_a_graph)
 /* A result moved out of the graph's own scope belongs to the scope around it. */
 CASE(escape_from_a_graph)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two);
 
     CHECK_OK(weir_scope_begin(d));
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *y = weir_escape(weir_affine(x, 4, 0));
-    CHECK(lab_finish(g, NULL));
-    CHECK(lab_value(y) == 4);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(y) == 4);
     weir_graph_free(g);
-    CHECK(lab_value(y) == 4);
+    CHECK(fixture_value(y) == 4);
     CHECK_OK(weir_scope_end(d));
     weir_release(x);
     weir_device_close(d);
@@ -126,24 +126,24 @@ CASE(clearing_keeps_the_scope_open)
 {
     if (!check_on_cpu())        /* its sizes are those of the CPU's alignment */
         return;
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two);
     const size_t before = live(d);
 
     weir_relu(x);
     weir_tensor *root = weir_retain(weir_affine(x, 3, 0));
     CHECK_OK(weir_scope_clear(d));                      /* the root */
-    CHECK(live(d) == before + lab_taken(d, 4) && lab_value(root) == 3);
+    CHECK(live(d) == before + fixture_bytes_taken(d, 4) && fixture_value(root) == 3);
     weir_tensor *outer = weir_affine(x, 5, 0);
     CHECK_OK(weir_scope_begin(d));
     weir_relu(x);
-    CHECK(live(d) == before + 3 * lab_taken(d, 4));
+    CHECK(live(d) == before + 3 * fixture_bytes_taken(d, 4));
     CHECK_OK(weir_scope_clear(d));
     CHECK_OK(weir_scope_clear(d));
-    CHECK(live(d) == before + 2 * lab_taken(d, 4) && lab_value(outer) == 5);
+    CHECK(live(d) == before + 2 * fixture_bytes_taken(d, 4) && fixture_value(outer) == 5);
     CHECK_OK(weir_scope_end(d));                        /* it was still open */
     CHECK_OK(weir_scope_clear(d));
-    CHECK(live(d) == before + lab_taken(d, 4));
+    CHECK(live(d) == before + fixture_bytes_taken(d, 4));
     weir_release(root);
     weir_release(x);
     CHECK_STATUS(weir_scope_clear(NULL), weir_error_status());
@@ -152,8 +152,8 @@ CASE(clearing_keeps_the_scope_open)
 
 CASE(clearing_inside_a_graph)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 2, two), *outside = weir_affine(x, 7, 0);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 2, two), *outside = weir_affine(x, 7, 0);
     weir_graph  *g = weir_graph_begin(d);
 
     weir_tensor *y = weir_retain(weir_affine(x, 2, 0));
@@ -162,8 +162,8 @@ CASE(clearing_inside_a_graph)
     weir_tensor *z = weir_retain(weir_affine(y, 2, 0));
     CHECK_OK(weir_scope_clear(d));
     weir_release(y);
-    CHECK(lab_finish(g, NULL));
-    CHECK(lab_value(z) == 4 && lab_value(outside) == 7);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(z) == 4 && fixture_value(outside) == 7);
     weir_graph_stats s;
     CHECK_OK(weir_graph_stats_of(g, &s));
     CHECK(s.instructions <= 2);                         /* that of 9 is dead */
@@ -175,8 +175,8 @@ CASE(clearing_inside_a_graph)
 
 CASE(no_grad_nests)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_param(d, 2, two);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_param(d, 2, two);
 
     CHECK_OK(weir_no_grad_begin(d));
     CHECK_OK(weir_no_grad_begin(d));

@@ -120,12 +120,12 @@ static bool at_once(void)
 /* y fails, now or when it is read, with these words. */
 static void refused(const weir_tensor *y, const char *op, const char *range)
 {
-    char room[256];
+    char buffer[256];
 
     if (at_once())
         CHECK(y == NULL);
     if (y)
-        CHECK_STATUS(weir_read(y, room, weir_tensor_bytes(y)), WEIR_ERR_INDEX);
+        CHECK_STATUS(weir_read(y, buffer, weir_tensor_bytes(y)), WEIR_ERR_INDEX);
     CHECK_STATUS(weir_error_status(), WEIR_ERR_INDEX);
     CHECK_TEXT(weir_error(), op);
     CHECK_TEXT(weir_error(), range);
@@ -236,14 +236,14 @@ CASE(ignored_classes_do_not_count)
         const int64_t      ignored = k == 0 ? WEIR_IGNORED_CLASS : k == 1 ? 7 : -1;
         weir_tensor *const class = wide(d, 3, (int64_t[]){0, ignored, 1});
         weir_tensor *const with = k == 0 ? weir_cross_entropy(x, class)
-                                         : weir_cross_entropy_but(x, class, ignored);
+                                         : weir_cross_entropy_ignore(x, class, ignored);
         CHECK_OK(weir_gradients(with, 1, &x, &dx));
         is(with, 1, loss);
         is(dx, 6, (float[]){want[0], want[1], 0, 0, want[2], want[3]});
         weir_release(class);
     }
     weir_tensor *const none = numbers(d, 3, (int32_t[]){1, 1, 1});
-    weir_tensor *const all = weir_cross_entropy_but(x, none, 1);
+    weir_tensor *const all = weir_cross_entropy_ignore(x, none, 1);
     CHECK_OK(weir_gradients(all, 1, &x, &dx));
     is(all, 1, (float[]){NAN});
     is(dx, 6, (float[6]){0});

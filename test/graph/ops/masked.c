@@ -5,7 +5,7 @@
 #include "check.h"
 #include "weir.h"
 
-enum { STEPS = 4, ROWS = 3, COLUMNS = 4, HIDDEN = 2, PARAMS = 7, OUTCOMES = 10, ROOM = 128 };
+enum { STEPS = 4, ROWS = 3, COLUMNS = 4, HIDDEN = 2, PARAMS = 7, OUTCOMES = 10, MAX_VALUES = 128 };
 
 /* How steps are hidden. */
 enum { BY_MASK, BY_I32, BY_I64, WAYS };
@@ -18,7 +18,7 @@ typedef struct masked_case {
 
 /* Results and gradients of a case, in f64: outputs, last states, then one per parameter. */
 typedef struct outcome {
-    double at[OUTCOMES][ROOM];
+    double at[OUTCOMES][MAX_VALUES];
 } outcome;
 
 static const double  fillers[] = {7, -1e30, (double)NAN, (double)INFINITY, -(double)INFINITY};
@@ -47,7 +47,7 @@ static weir_tensor *made(weir_device *d, bool param, weir_desc desc, const doubl
 
 static weir_tensor *drawn(weir_device *d, weir_desc desc, int n, int seed)
 {
-    double v[ROOM];
+    double v[MAX_VALUES];
 
     numbers(v, n, seed);
     return made(d, true, desc, v);
@@ -152,7 +152,7 @@ static void try_fillers(const masked_case *c)
              c->deep ? "deep" : "1 layer", c->way, weir_dtype_name(c->type),
              c->graph ? "on" : "off");
     outcome_of(d, c, 0, &clean);
-    for (int i = 0; i < OUTCOMES * ROOM; i++)
+    for (int i = 0; i < OUTCOMES * MAX_VALUES; i++)
         if (!isfinite((&clean.at[0][0])[i]))
             check_that(false, __FILE__, __LINE__, "%s: not finite", name);
     for (size_t f = 0; f < sizeof fillers / sizeof *fillers; f++) {

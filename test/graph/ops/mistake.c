@@ -10,7 +10,7 @@ static const char *name_of(const op_row *row)
 }
 
 /* The sentence shows the shape of input i, "f32(2,3)" without the type. */
-static bool shows_shape(const op_trial *t, int i)
+static bool shows_shape(const op_fixture *t, int i)
 {
     const weir_desc *const d = &t->shape[i].desc;
     char                   text[64] = "(";
@@ -25,7 +25,7 @@ static bool shows_shape(const op_trial *t, int i)
 
 /* It shows the first input, which operations check the others against, and, where the mistake is in
  * how shapes fit each other, all of them. */
-static void shows_shapes(const op_trial *t, weir_status status)
+static void shows_shapes(const op_fixture *t, weir_status status)
 {
     const bool all = strstr(weir_error(), "(inputs ") != NULL;
 
@@ -35,7 +35,7 @@ static void shows_shapes(const op_trial *t, weir_status status)
 }
 
 /* The call is refused: a status and a sentence that names operation and shapes. */
-static void refused(const op_trial *t, weir_status status, const char *says)
+static void refused(const op_fixture *t, weir_status status, const char *says)
 {
     CHECK(op_apply(t) == NULL);
     CHECK_STATUS(weir_error_status(), status);
@@ -54,7 +54,7 @@ static bool is_update(const op_row *row)
 
 /* The mistake and then a correct call, computed and recorded. A step that lacks an update is not
  * planned, with the sentence of that. */
-static void refused_both_ways(const op_trial *bad, const op_trial *good, weir_status status,
+static void refused_both_ways(const op_fixture *bad, const op_fixture *good, weir_status status,
                               const char *says)
 {
     refused(bad, status, says);
@@ -82,7 +82,7 @@ static void refused_both_ways(const op_trial *bad, const op_trial *good, weir_st
 static void try_mistake(const op_check *c, const op_set *set, const int *types, weir_status status)
 {
     weir_device *const d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
-    op_trial           bad, good;
+    op_fixture         bad, good;
 
     if (op_open_on(&bad, d, c->row, set, c->asked >= 0 ? (weir_dtype)c->asked : c->type, types)) {
         if (op_open_on(&good, d, c->row, c->row->sets, c->type, NULL))
@@ -192,7 +192,7 @@ static void *call_with_null(void *arg)
     return NULL;
 }
 
-static void try_null(const op_trial *t, int which)
+static void try_null(const op_fixture *t, int which)
 {
     null_call n = {.row = t->row,
                    .call = {.dev = t->dev, .o = &t->set->o, .desc = t->shape[0].desc}};
@@ -212,7 +212,7 @@ static void try_null(const op_trial *t, int which)
 
 void op_way_null(const op_check *c)
 {
-    op_trial t;
+    op_fixture t;
 
     if (op_open(&t, c->row, c->set, c->type, 1))
         for (int i = 0; i < t.nin; i++)

@@ -62,7 +62,7 @@ static void same_values(const op_check *c, const char *what, const weir_tensor *
 void op_way_peer(const op_check *c)
 {
     const uint64_t seed = check_random;
-    op_trial       here, cpu;
+    op_fixture     here, cpu;
     op_result      r, want;
     const bool     exact = c->row->eps <= 0 && !c->row->rms && !(OP_HALVES >> c->type & 1);
 

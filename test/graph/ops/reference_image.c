@@ -22,10 +22,10 @@ static int64_t or_else(int64_t option, int64_t preset)
 }
 
 /* How often a window fits into `room`, padding included: the last place that still fits whole. */
-static int64_t places(int64_t room, int64_t kernel, int64_t stride, int64_t dilation)
+static int64_t places(int64_t extent, int64_t kernel, int64_t stride, int64_t dilation)
 {
     int64_t n = 0;
-    while (n * stride + dilation * (kernel - 1) < room)
+    while (n * stride + dilation * (kernel - 1) < extent)
         n++;
     return n;
 }

@@ -10,7 +10,7 @@ static const char *const changed_by[CHANGES] = {"weir_write", "assign", "accumul
                                                 "whose address was given away"};
 
 /* Other elements, each as good as an index. */
-static weir_tensor *other_of(const op_trial *t, int i)
+static weir_tensor *other_of(const op_fixture *t, int i)
 {
     const weir_desc desc = t->leaf[i].desc;
     weir_tensor    *other = weir_input(t->dev, desc);
@@ -19,7 +19,7 @@ static weir_tensor *other_of(const op_trial *t, int i)
     return other;
 }
 
-static bool may_accumulate(const op_trial *t, int i)
+static bool may_accumulate(const op_fixture *t, int i)
 {
     return (OP_ANY_FLOAT >> t->leaf[i].desc.dtype & 1) != 0;
 }
@@ -34,7 +34,7 @@ static void host_write(weir_tensor *to, const weir_tensor *from)
     free(data);
 }
 
-static void make_change(const op_trial *t, int i, change how, weir_tensor *other, void *memory)
+static void make_change(const op_fixture *t, int i, change how, weir_tensor *other, void *memory)
 {
     weir_tensor *const x = t->tensor[i];
 
@@ -49,7 +49,7 @@ static void make_change(const op_trial *t, int i, change how, weir_tensor *other
 }
 
 /* Result, then the change of leaf i (-1: none), then the gradients, which are kept. */
-static weir_status step(const op_trial *t, int i, change how, weir_tensor *other, void *memory,
+static weir_status step(const op_fixture *t, int i, change how, weir_tensor *other, void *memory,
                         op_result *r)
 {
     weir_tensor *wrt[OP_MAX_IN], *grad[OP_MAX_IN];
@@ -74,9 +74,9 @@ static weir_status step(const op_trial *t, int i, change how, weir_tensor *other
 }
 
 /* The loss and the gradients. */
-static bool read_gradients(const op_trial *t, op_result *r, op_bytes *out)
+static bool read_gradients(const op_fixture *t, op_result *r, op_bytes *out)
 {
-    op_trial gradients = *t;
+    op_fixture gradients = *t;
 
     gradients.row = &(op_row){.name = "none"};      /* without the states */
     return op_read_all(&gradients, r, out);
@@ -97,7 +97,7 @@ static void check_same(const op_bytes *want, const op_bytes *got, int i, change 
 }
 
 /* The status of the step, whose gradients are in *out if it is WEIR_OK. */
-static weir_status at_once(op_trial *t, int i, change how, weir_tensor *other, void *memory,
+static weir_status at_once(op_fixture *t, int i, change how, weir_tensor *other, void *memory,
                            op_bytes *out)
 {
     op_result r;
@@ -111,7 +111,7 @@ static weir_status at_once(op_trial *t, int i, change how, weir_tensor *other, v
     return status;
 }
 
-static weir_status in_graph(op_trial *t, int i, change how, weir_tensor *other, void *memory,
+static weir_status in_graph(op_fixture *t, int i, change how, weir_tensor *other, void *memory,
                             op_bytes *out)
 {
     op_result         r;
@@ -125,10 +125,10 @@ static weir_status in_graph(op_trial *t, int i, change how, weir_tensor *other, 
     return status;
 }
 
-typedef weir_status (*way_of)(op_trial *t, int i, change how, weir_tensor *other, void *memory,
+typedef weir_status (*way_of)(op_fixture *t, int i, change how, weir_tensor *other, void *memory,
                               op_bytes *out);
 
-static void change_one(op_trial *t, way_of way, int i, change how, const op_bytes *before)
+static void change_one(op_fixture *t, way_of way, int i, change how, const op_bytes *before)
 {
     weir_tensor *const other = other_of(t, i);
     op_bytes           after = {NULL, 0};
@@ -153,7 +153,7 @@ static bool counts(way_of way, change how)
     return way == at_once ? how != ADDRESS || check_on_cpu() : how == ASSIGN || how == UPDATE;
 }
 
-static void change_each(op_trial *t, way_of way)
+static void change_each(op_fixture *t, way_of way)
 {
     op_bytes before = {NULL, 0};
 
@@ -167,7 +167,7 @@ static void change_each(op_trial *t, way_of way)
 
 void op_way_stale(const op_check *c)
 {
-    op_trial t;
+    op_fixture t;
 
     if (op_open(&t, c->row, c->set, c->type, 1)) {
         change_each(&t, in_graph);

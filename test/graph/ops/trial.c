@@ -117,7 +117,7 @@ static void spread(ref_array *a, const op_in *in, double place)
     }
 }
 
-static void draw_leaf(op_trial *t, int i)
+static void draw_leaf(op_fixture *t, int i)
 {
     const op_in *const in = &t->row->in[i];
     ref_array *const   a = &t->leaf[i];
@@ -189,12 +189,12 @@ static bool write_values(weir_tensor *t, const ref_array *a)
     return ok;
 }
 
-bool op_write(op_trial *t, int i)
+bool op_write(op_fixture *t, int i)
 {
     return write_values(t->tensor[i], &t->leaf[i]);
 }
 
-bool op_write_like(op_trial *t, const op_trial *like)
+bool op_write_like(op_fixture *t, const op_fixture *like)
 {
     for (int i = 0; i < t->nin; i++) {
         memcpy(t->leaf[i].at, like->leaf[i].at,
@@ -223,7 +223,7 @@ double *op_read(const weir_tensor *t)
     return v;
 }
 
-bool op_draw(op_trial *t, bool states)
+bool op_draw(op_fixture *t, bool states)
 {
     for (int i = 0; i < t->nin && !t->given; i++)
         if (states || !op_is_state(t, i)) {
@@ -236,7 +236,7 @@ bool op_draw(op_trial *t, bool states)
 
 /* ---- open and close ---- */
 
-static weir_tensor *make_leaf(const op_trial *t, int i, weir_desc d)
+static weir_tensor *make_leaf(const op_fixture *t, int i, weir_desc d)
 {
     const bool is_float = (OP_ANY_FLOAT >> d.dtype & 1) != 0;
 
@@ -246,10 +246,10 @@ static weir_tensor *make_leaf(const op_trial *t, int i, weir_desc d)
                                                       : weir_input(t->dev, d);
 }
 
-bool op_open_on(op_trial *t, weir_device *d, const op_row *row, const op_set *set, weir_dtype type,
-                const int *types)
+bool op_open_on(op_fixture *t, weir_device *d, const op_row *row, const op_set *set,
+                weir_dtype type, const int *types)
 {
-    *t = (op_trial){.row = row, .set = set, .type = type, .dev = d,
+    *t = (op_fixture){.row = row, .set = set, .type = type, .dev = d,
                     .given = row->in[0].kind == OP_NONE};
     t->nin = op_parse(set->in, type, t->shape);
     if (!CHECK(d) || !CHECK(t->nin > 0))
@@ -266,7 +266,7 @@ bool op_open_on(op_trial *t, weir_device *d, const op_row *row, const op_set *se
     return op_draw(t, true);
 }
 
-static bool has_gradient(const op_trial *t)
+static bool has_gradient(const op_fixture *t)
 {
     for (int i = 0; i < t->nin; i++)
         if (op_is_wrt(t, i))
@@ -274,7 +274,7 @@ static bool has_gradient(const op_trial *t)
     return false;
 }
 
-bool op_open_at(op_trial *t, const char *device, const op_row *row, const op_set *set,
+bool op_open_at(op_fixture *t, const char *device, const op_row *row, const op_set *set,
                 weir_dtype type, int threads)
 {
     static const op_in range = {OP_DATA, -1, 1};
@@ -294,12 +294,12 @@ bool op_open_at(op_trial *t, const char *device, const op_row *row, const op_set
     return CHECK(t->weights) && write_values(t->weights, &t->weight) && op_draw(t, true);
 }
 
-bool op_open(op_trial *t, const op_row *row, const op_set *set, weir_dtype type, int threads)
+bool op_open(op_fixture *t, const op_row *row, const op_set *set, weir_dtype type, int threads)
 {
     return op_open_at(t, check_device(), row, set, type, threads);
 }
 
-void op_close(op_trial *t)
+void op_close(op_fixture *t)
 {
     for (int i = 0; i < OP_MAX_IN; i++) {
         weir_release(t->tensor[i]);
@@ -313,18 +313,18 @@ void op_close(op_trial *t)
 
 /* ---- answers ---- */
 
-bool op_is_state(const op_trial *t, int i)
+bool op_is_state(const op_fixture *t, int i)
 {
     return t->row->in[i].kind == OP_STATE || t->row->in[i].kind == OP_COUNTER;
 }
 
-bool op_is_wrt(const op_trial *t, int i)
+bool op_is_wrt(const op_fixture *t, int i)
 {
     return t->row->in[i].kind == OP_PARAM && t->leaf[i].at && !t->set->flat &&
            (OP_ANY_FLOAT >> t->type & 1) != 0;
 }
 
-weir_tensor *op_apply(const op_trial *t)
+weir_tensor *op_apply(const op_fixture *t)
 {
     op_call c = {.dev = t->dev, .o = &t->set->o, .desc = t->shape[0].desc};
     for (int i = 0; i < t->nin && !t->given; i++)
@@ -332,7 +332,7 @@ weir_tensor *op_apply(const op_trial *t)
     return t->row->build(&c);
 }
 
-weir_status op_record(const op_trial *t, bool keep_y, op_result *r)
+weir_status op_record(const op_fixture *t, bool keep_y, op_result *r)
 {
     weir_tensor *wrt[OP_MAX_IN], *grad[OP_MAX_IN];
     size_t       n = 0;
@@ -365,7 +365,7 @@ static double stored(double v, weir_dtype type)
          : type == WEIR_U8       ? v - 256 * floor(v / 256) : v;
 }
 
-ref_array op_expect(op_trial *t, const double *got)
+ref_array op_expect(op_fixture *t, const double *got)
 {
     ref_array in[OP_MAX_IN];
     bool      own[OP_MAX_IN] = {false};
@@ -394,7 +394,7 @@ static bool append(op_bytes *b, const weir_tensor *t)
     return CHECK_OK(weir_read(t, b->at + b->n - bytes, bytes));
 }
 
-bool op_read_all(const op_trial *t, const op_result *r, op_bytes *out)
+bool op_read_all(const op_fixture *t, const op_result *r, op_bytes *out)
 {
     bool ok = append(out, r->y) && append(out, r->loss);
     for (int i = 0; i < t->nin; i++)

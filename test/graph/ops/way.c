@@ -15,7 +15,7 @@ static bool same_desc(const weir_desc *a, const weir_desc *b)
 void op_way_desc(const op_check *c)
 {
     for (weir_dtype type = 0; weir_dtype_size(type) > 0; type++) {
-        op_trial t;
+        op_fixture t;
         if (!(c->row->types >> type & 1))
             continue;
         if (op_open(&t, c->row, c->set, type, 1)) {
@@ -96,7 +96,7 @@ static void compare(const op_check *c, const char *what, weir_dtype type, const 
                allowed);
 }
 
-static void compare_states(const op_check *c, const op_trial *t)
+static void compare_states(const op_check *c, const op_fixture *t)
 {
     for (int i = 0; i < t->nin; i++) {
         if (!op_is_state(t, i))
@@ -111,7 +111,7 @@ static void compare_states(const op_check *c, const op_trial *t)
     }
 }
 
-static void values_once(const op_check *c, op_trial *t)
+static void values_once(const op_check *c, op_fixture *t)
 {
     const weir_tensor *const y = op_apply(t);
     if (!check_that(y != NULL, __FILE__, __LINE__, "no result: %s", weir_error()))
@@ -130,8 +130,8 @@ static void values_once(const op_check *c, op_trial *t)
 
 void op_way_values(const op_check *c)
 {
-    op_trial  t;
-    const int runs = c->row->runs ? c->row->runs : 1;
+    op_fixture t;
+    const int  runs = c->row->runs ? c->row->runs : 1;
 
     bool ok = op_open(&t, c->row, c->set, c->type, 1);
     for (int i = 0; i < runs && ok; i++) {
@@ -151,7 +151,7 @@ static const double special[] = {(double)NAN, 1, (double)INFINITY, -1, 0.5, -0.0
 
 enum { SPECIALS = sizeof special / sizeof *special };
 
-static void draw_special(op_trial *t, int start)
+static void draw_special(op_fixture *t, int start)
 {
     for (int i = 0; i < t->nin; i++) {
         const op_kind kind = t->row->in[i].kind;
@@ -165,7 +165,7 @@ static void draw_special(op_trial *t, int start)
 
 void op_way_special(const op_check *c)
 {
-    op_trial t;
+    op_fixture t;
 
     bool ok = op_open(&t, c->row, c->set, c->type, 1);
     for (int start = 0; start < SPECIALS && ok; start++) {
@@ -186,7 +186,7 @@ static const double step = 1e-6, absolute = 1e-5, relative = 1e-3;
 enum { EACH_UP_TO = 48, DIRECTIONS = 3 };
 
 /* The loss for the values of the leaves as they are written. */
-static double loss_now(op_trial *t)
+static double loss_now(op_fixture *t)
 {
     double value = (double)NAN;
 
@@ -200,7 +200,7 @@ static double loss_now(op_trial *t)
 }
 
 /* (loss(x + step u) - loss(x - step u)) / 2 step for leaf i; u NULL is the unit vector at k. */
-static double slope(op_trial *t, int i, const double *u, int64_t k)
+static double slope(op_fixture *t, int i, const double *u, int64_t k)
 {
     ref_array *const a = &t->leaf[i];
     const int64_t    n = ref_count(&a->desc);
@@ -230,7 +230,7 @@ static void near_slope(const op_check *c, int i, int64_t at, double gradient, do
                at < 0 ? "in direction" : "at", (long long)(at < 0 ? -at : at), gradient, numeric);
 }
 
-static void check_direction(const op_check *c, op_trial *t, int i, const double *gradient,
+static void check_direction(const op_check *c, op_fixture *t, int i, const double *gradient,
                             int64_t n, int number)
 {
     double *const u = calloc((size_t)n, sizeof *u);
@@ -245,7 +245,7 @@ static void check_direction(const op_check *c, op_trial *t, int i, const double 
 }
 
 /* Each element of a small leaf, a few elements and random directions of a large one. */
-static void check_gradient(const op_check *c, op_trial *t, int i, const double *gradient)
+static void check_gradient(const op_check *c, op_fixture *t, int i, const double *gradient)
 {
     const int64_t n = ref_count(&t->leaf[i].desc);
 
@@ -257,9 +257,9 @@ static void check_gradient(const op_check *c, op_trial *t, int i, const double *
 
 void op_way_gradient(const op_check *c)
 {
-    op_trial  t;
-    op_result r;
-    double   *gradient[OP_MAX_IN] = {NULL};
+    op_fixture t;
+    op_result  r;
+    double    *gradient[OP_MAX_IN] = {NULL};
 
     if (op_open(&t, c->row, c->set, WEIR_F64, 1)) {
         CHECK_OK(weir_device_seed(t.dev, 5));
@@ -299,8 +299,8 @@ static double half_error(const double *got, const double *want, int64_t n)
 /* Gradients in f16 or bf16 against those in f64 at the same values. */
 void op_way_half_gradient(const op_check *c)
 {
-    op_trial  half, wide;
-    op_result r, exact;
+    op_fixture half, wide;
+    op_result  r, exact;
 
     if (op_open(&half, c->row, c->set, c->type, 1) && op_open(&wide, c->row, c->set, WEIR_F64, 1) &&
         op_write_like(&wide, &half) && CHECK_OK(op_record(&half, true, &r)) &&
@@ -322,7 +322,7 @@ void op_way_half_gradient(const op_check *c)
 }
 
 /* Trainable are all inputs, or input `alone` only; the gradients as doubles. */
-static void gradients_of(op_trial *t, int alone, double *gradient[OP_MAX_IN])
+static void gradients_of(op_fixture *t, int alone, double *gradient[OP_MAX_IN])
 {
     op_result r;
 
@@ -338,7 +338,7 @@ static void gradients_of(op_trial *t, int alone, double *gradient[OP_MAX_IN])
 }
 
 /* Allows for another order of summing. */
-static void check_same_gradient(const op_trial *t, int i, const double *a, const double *b)
+static void check_same_gradient(const op_fixture *t, int i, const double *a, const double *b)
 {
     const int64_t n = ref_count(&t->leaf[i].desc);
 
@@ -349,8 +349,8 @@ static void check_same_gradient(const op_trial *t, int i, const double *a, const
 
 void op_way_frozen(const op_check *c)
 {
-    op_trial t;
-    double  *all[OP_MAX_IN] = {NULL}, *one[OP_MAX_IN] = {NULL};
+    op_fixture t;
+    double    *all[OP_MAX_IN] = {NULL}, *one[OP_MAX_IN] = {NULL};
 
     if (op_open(&t, c->row, c->set, WEIR_F64, 1)) {
         gradients_of(&t, -1, all);
@@ -374,7 +374,7 @@ void op_way_frozen(const op_check *c)
 
 enum { ROUNDS = 2 };    /* runs, with new input values in between */
 
-static bool compute(op_trial *t, bool keep_y, op_bytes *out)
+static bool compute(op_fixture *t, bool keep_y, op_bytes *out)
 {
     bool ok = true;
     for (int round = 0; round < ROUNDS && ok; round++) {
@@ -386,7 +386,7 @@ static bool compute(op_trial *t, bool keep_y, op_bytes *out)
     return ok;
 }
 
-static bool record(op_trial *t, bool keep_y, const weir_plan_options *o, op_bytes *out)
+static bool record(op_fixture *t, bool keep_y, const weir_plan_options *o, op_bytes *out)
 {
     op_result         r;
     weir_graph *const g = weir_graph_begin(t->dev);
@@ -403,7 +403,7 @@ static bool record(op_trial *t, bool keep_y, const weir_plan_options *o, op_byte
 static bool bits(const op_check *c, uint64_t seed, bool keep_y, const weir_plan_options *plan,
                  int threads, op_bytes *out)
 {
-    op_trial t;
+    op_fixture t;
 
     check_random = seed;
     const bool ok = op_open(&t, c->row, c->set, c->type, threads) &&

@@ -13,16 +13,16 @@ static uint32_t fused(int (*body)(weir_device *d, weir_tensor *const *in, weir_t
     uint32_t     instructions = 0;
 
     for (int i = 0; i < 2; i++) {
-        weir_device *d = lab_open();
+        weir_device *d = fixture_open();
         float        v[N];
         check_random = 3;
         check_floats(v, N, -1, 1);
-        weir_tensor *in[] = {lab_input(d, N, v), lab_state(d, N, v)}, *out[8];
+        weir_tensor *in[] = {fixture_input(d, N, v), fixture_state(d, N, v)}, *out[8];
         weir_graph  *g = weir_graph_begin(d);
         const int    n = body(d, in, out);
         for (int k = 0; k < n; k++)
             weir_keep(out[k]);
-        lab_finish(g, i == 0 ? &apart : NULL);
+        fixture_finish(g, i == 0 ? &apart : NULL);
         for (int k = 0; k < n; k++) {
             CHECK_OK(weir_read(out[k], i ? got : want[k], weir_tensor_bytes(out[k])));
             if (i)
@@ -313,14 +313,14 @@ CASE(a_cast_stays_for_those_who_need_it)
 CASE(groups_that_nobody_reads_have_a_result)
 {
     for (int rounded = 0; rounded < 2; rounded++) {
-        weir_device *d = lab_open();
-        weir_tensor *in = lab_input(d, N, NULL);
+        weir_device *d = fixture_open();
+        weir_tensor *in = fixture_input(d, N, NULL);
         weir_graph  *g = weir_graph_begin(d);
         weir_tensor *unread = weir_tanh(weir_affine(in, 2, 1));
         CHECK(!rounded || weir_cast(unread, WEIR_BF16));
         weir_keep(weir_sum(in, 0, false));
-        lab_finish(g, LAB_WITHOUT("dce"));
-        CHECK(g->plan->n == 2 && lab_count(g, WEIR_OP_FUSED) == 1);
+        fixture_finish(g, OPTIONS_WITHOUT("dce"));
+        CHECK(g->plan->n == 2 && fixture_count(g, WEIR_OP_FUSED) == 1);
         for (uint32_t i = 0; i < g->plan->n; i++)
             CHECK(g->plan->instr[i].call.nout == 1);
         weir_graph_free(g);
@@ -336,7 +336,7 @@ static size_t arena_of_a_shared_weight(const weir_plan_options *o)
 {
     enum { SIDE = 64, TIMES = 8 };
     static float v[SIDE * SIDE];
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     check_random = 4;
     check_floats(v, SIDE * SIDE, -0.1, 0.1);
     weir_tensor *w = weir_param(d, weir_2d(WEIR_F32, SIDE, SIDE), "w");
@@ -352,7 +352,7 @@ static size_t arena_of_a_shared_weight(const weir_plan_options *o)
     CHECK_OK(weir_backward(weir_sum(h, 0, false), &pairs, &n));
     if (CHECK(n == 1))
         CHECK_OK(weir_sgd_update(w, pairs[0].grad, NULL, lr, NULL));
-    lab_finish(g, o);
+    fixture_finish(g, o);
     const size_t arena = g->plan->arena;
     weir_graph_free(g);
     weir_release(w);
@@ -371,14 +371,14 @@ CASE(sums_of_gradients_do_not_wait_for_each_other)
 static size_t arena_of_a_rounded_sum(const weir_plan_options *o, uint32_t *casts)
 {
     static float v[N];
-    weir_device *d = lab_open();
-    weir_tensor *in = lab_input(d, N, v);
+    weir_device *d = fixture_open();
+    weir_tensor *in = fixture_input(d, N, v);
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *a = weir_cumsum(in, 0, false), *b = weir_cumsum(in, 0, true);
     weir_keep(weir_sum(weir_cast(weir_add(a, b), WEIR_BF16), 0, false));
-    lab_finish(g, o);
+    fixture_finish(g, o);
     const size_t arena = g->plan->arena;
-    *casts = lab_count(g, WEIR_OP_CAST);
+    *casts = fixture_count(g, WEIR_OP_CAST);
     weir_graph_free(g);
     weir_release(in);
     weir_device_close(d);

@@ -4,14 +4,14 @@
 #include "graph/random.h"
 
 /* Does node n write (or else read) the storage? */
-static bool touches(const weir_graph *g, const weir_node *n, uint32_t store, bool writes)
+static bool touches(const weir_graph *g, const weir_node *n, uint32_t storage, bool writes)
 {
     for (int k = 0; k < n->nin; k++)
-        if (weir_store_of(g, n->in[k]) == store &&
+        if (weir_storage_of(g, n->in[k]) == storage &&
             (!writes || weir_opdefs[n->op]->mutates >> k & 1))
             return true;
     for (int k = 0; k < n->nout && writes; k++)
-        if (weir_store_of(g, n->out[k]) == store)
+        if (weir_storage_of(g, n->out[k]) == storage)
             return true;
     return false;
 }
@@ -19,7 +19,7 @@ static bool touches(const weir_graph *g, const weir_node *n, uint32_t store, boo
 /* Must a stay before b? By definition, storage by storage. */
 static bool conflict(const weir_graph *g, const weir_node *a, const weir_node *b)
 {
-    for (uint32_t s = 0; s < g->stores.n; s++) {
+    for (uint32_t s = 0; s < g->storages.n; s++) {
         const bool wa = touches(g, a, s, true), wb = touches(g, b, s, true);
         if ((wa && (wb || touches(g, b, s, false))) || (wb && touches(g, a, s, false)))
             return true;
@@ -34,16 +34,16 @@ static size_t peak(const weir_graph *g)
 
     for (uint32_t t = 0; t < g->nodes.n; t++) {
         size_t live = 0;
-        for (uint32_t s = 0; s < g->stores.n; s++) {
+        for (uint32_t s = 0; s < g->storages.n; s++) {
             uint32_t first = UINT32_MAX, last = 0;
-            for (uint32_t i = 0; i < g->nodes.n && !g->stores.at[s].external; i++) {
+            for (uint32_t i = 0; i < g->nodes.n && !g->storages.at[s].external; i++) {
                 if (touches(g, &g->nodes.at[i], s, true))
                     first = last = i;
                 else if (touches(g, &g->nodes.at[i], s, false))
                     last = i;
             }
             if (first <= t && t <= last)
-                live += g->stores.at[s].bytes;
+                live += g->storages.at[s].bytes;
         }
         most = live > most ? live : most;
     }
@@ -85,7 +85,7 @@ CASE(random_orders_are_sound)
         random_open(&p);
         weir_graph *g = weir_graph_begin(p.d);
         random_body(&p, 40);
-        if (CHECK_OK(weir_graph_end(g, LAB_RECORDED)))
+        if (CHECK_OK(weir_graph_end(g, OPTIONS_AS_RECORDED)))
             check_order(g);
         weir_graph_free(g);
         random_close(&p);
@@ -97,7 +97,7 @@ CASE(random_orders_are_sound)
 CASE(a_worse_order_is_not_taken)
 {
     enum { COLS = 256 };
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *x = weir_state(d, weir_2d(WEIR_F32, 1, COLS), "x");
     weir_tensor *w = weir_state(d, weir_2d(WEIR_F32, 9, 8), "w");
     weir_graph  *g = weir_graph_begin(d);
@@ -107,7 +107,7 @@ CASE(a_worse_order_is_not_taken)
 
     weir_keep(weir_sum(weir_matmul(w, e), 0, false));
     weir_keep(weir_sum(weir_add(a, r), 0, false));
-    CHECK_OK(weir_graph_end(g, LAB_RECORDED));
+    CHECK_OK(weir_graph_end(g, OPTIONS_AS_RECORDED));
     CHECK(peak(g) / (COLS * sizeof(float)) == 27);
     check_order(g);
     weir_graph_free(g);
@@ -125,7 +125,7 @@ CASE(dependencies_point_forward)
     random_open(&p);
     weir_graph *g = weir_graph_begin(p.d);
     random_body(&p, 60);
-    CHECK_OK(weir_graph_end(g, LAB_RECORDED));
+    CHECK_OK(weir_graph_end(g, OPTIONS_AS_RECORDED));
     CHECK_OK(weir_deps_of(g, &deps));
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         bool reach[512] = {false};
@@ -147,7 +147,7 @@ CASE(dependencies_point_forward)
 CASE(updates_come_early)
 {
     enum { LAYERS = 8, SIDE = 64 };
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *w[LAYERS], *lr = weir_input(d, weir_scalar(WEIR_F32));
     CHECK_OK(weir_write_fill(lr, 0.1));
     for (int i = 0; i < LAYERS; i++) {
@@ -163,7 +163,7 @@ CASE(updates_come_early)
         CHECK_OK(weir_gradients(weir_sum(h, 0, false), LAYERS, w, grad));
         for (int i = 0; i < LAYERS; i++)
             CHECK_OK(weir_sgd_update(w[i], grad[i], NULL, lr, NULL));
-        CHECK_OK(weir_graph_end(g, on ? NULL : LAB_WITHOUT("order")));
+        CHECK_OK(weir_graph_end(g, on ? NULL : OPTIONS_WITHOUT("order")));
         arena[on] = g->plan->arena;
         weir_graph_free(g);
     }

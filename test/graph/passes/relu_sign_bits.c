@@ -20,8 +20,8 @@ static uint64_t bits_and_arena(const char *disable, size_t *arena, uint32_t *pac
     weir_graph *g = weir_step_graph(t.step);
     if (CHECK(g != NULL)) {
         *arena = g->plan->arena;
-        *packs = lab_count(g, WEIR_OP_SIGN_PACK);
-        CHECK(lab_count(g, WEIR_OP_SIGN_RELU_GRAD) == *packs);
+        *packs = fixture_count(g, WEIR_OP_SIGN_PACK);
+        CHECK(fixture_count(g, WEIR_OP_SIGN_RELU_GRAD) == *packs);
     }
     train_close(&t);
     return bits;
@@ -65,7 +65,7 @@ static void check_packs(weir_tensor *(*body)(weir_tensor *, weir_tensor *), int6
     float *grad[2] = {0};
 
     for (int i = 0; i < 2; i++) {
-        weir_device *d = lab_open();
+        weir_device *d = fixture_open();
         weir_tensor *x = weir_param(d, weir_2d(WEIR_F32, n / M, M), "x"), *dx;
         weir_tensor *c = weir_input(d, weir_tensor_desc(x));
         CHECK_OK(weir_write_normal(x, 0, 1));
@@ -74,9 +74,9 @@ static void check_packs(weir_tensor *(*body)(weir_tensor *, weir_tensor *), int6
         weir_tensor *loss = weir_sum(body(weir_relu(weir_affine(x, 1, 0.25)), c), 0, false);
         CHECK_OK(weir_gradients(loss, 1, &x, &dx));
         weir_keep(dx);
-        CHECK(lab_finish(g, i ? NULL : LAB_RECORDED));
+        CHECK(fixture_finish(g, i ? NULL : OPTIONS_AS_RECORDED));
         if (i)
-            CHECK(lab_count(g, WEIR_OP_SIGN_PACK) == want);
+            CHECK(fixture_count(g, WEIR_OP_SIGN_PACK) == want);
         grad[i] = weir_host_alloc((size_t)n * sizeof(float));
         CHECK_OK(weir_read(dx, grad[i], (size_t)n * sizeof(float)));
         weir_graph_free(g);

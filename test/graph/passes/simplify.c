@@ -17,8 +17,8 @@ static uint32_t agree(program run, weir_op op)
     float    want[MAX_OUT][N], got[N];
     uint32_t count = 0;
 
-    for (size_t i = 0; i <= LAB_COUNT(how); i++) {
-        weir_device *d = lab_open();
+    for (size_t i = 0; i <= ARRAY_LENGTH(how); i++) {
+        weir_device *d = fixture_open();
         float        v[2][N];
         check_random = 11;
         check_floats(v[0], N, -2, 2);
@@ -26,13 +26,13 @@ static uint32_t agree(program run, weir_op op)
         v[0][0] = -0.0f;
         v[0][1] = 0.0f;
         v[0][2] = INFINITY;
-        weir_tensor *in[] = {lab_input(d, N, v[0]), lab_state(d, N, v[1])}, *out[MAX_OUT];
+        weir_tensor *in[] = {fixture_input(d, N, v[0]), fixture_state(d, N, v[1])}, *out[MAX_OUT];
         weir_graph  *g = i > 0 ? weir_graph_begin(d) : NULL;
         const int    n = run(d, in, out);
         for (int k = 0; k < n && g; k++)
             CHECK(weir_keep(out[k]) != NULL);
         if (g)
-            lab_finish(g, &how[i - 1]);
+            fixture_finish(g, &how[i - 1]);
         for (int k = 0; k < n; k++) {
             const size_t bytes = weir_tensor_bytes(out[k]);
             CHECK(bytes <= sizeof got);
@@ -42,7 +42,7 @@ static uint32_t agree(program run, weir_op op)
                        how[i - 1].disable ? how[i - 1].disable : "-");
         }
         if (i == 1)
-            count = lab_count(g, op);
+            count = fixture_count(g, op);
         weir_graph_free(g);
         weir_release(in[0]);
         weir_release(in[1]);
@@ -197,15 +197,15 @@ CASE(constants_fold_to_the_same_bits)
 /* A constant that only element-wise calls read takes one element. */
 CASE(constants_take_no_room)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_tensor *x = weir_input(d, weir_1d(WEIR_F32, 1 << 16));
     weir_graph  *g = weir_graph_begin(d);
 
     CHECK_OK(weir_write_fill(x, 2));
     weir_tensor *six = weir_affine(weir_fill(d, weir_1d(WEIR_F32, 1 << 16), 3), 2, 0);
     weir_tensor *y = weir_keep(weir_mul(x, six));
-    CHECK(lab_finish(g, NULL));
-    CHECK(g->plan->arena <= lab_taken(g->dev, 1));
+    CHECK(fixture_finish(g, NULL));
+    CHECK(g->plan->arena <= fixture_bytes_taken(g->dev, 1));
     float *v = weir_host_alloc(sizeof *v << 16);
     CHECK_OK(weir_read(y, v, sizeof *v << 16));
     CHECK(v[0] == 12 && v[65535] == 12);

@@ -53,11 +53,11 @@ CASE(columns_by_name_and_others_kept)
     char *out = place_text("size,name,upper,lower\n8,\"a, b\",2,0\r\n4,,3,2\n\n");
     CHECK_OR_RETURN(out != NULL);
     CHECK(strcmp(out, "size,name,upper,lower,offset\n8,\"a, b\",2,0,0\n4,,3,2,0\n") == 0);
-    char *again = place_text(out);              /* the offset that is there is replaced */
-    CHECK_OR_RETURN(again != NULL);
-    CHECK(strcmp(again, out) == 0);
+    char *second = place_text(out);              /* the offset that is there is replaced */
+    CHECK_OR_RETURN(second != NULL);
+    CHECK(strcmp(second, out) == 0);
     weir_text_free(out);
-    weir_text_free(again);
+    weir_text_free(second);
     out = place_text("\xef\xbb\xbfid, lower , upper,size");
     CHECK_OR_RETURN(out != NULL);
     CHECK_TEXT(out, "size,offset\n");

@@ -29,7 +29,7 @@ static size_t bound_of(const weir_item *items, uint32_t n, uint32_t steps)
 }
 
 static void check_placed(const weir_item *items, uint32_t n, uint32_t steps,
-                         const weir_placed *r)
+                         const weir_placement_result *r)
 {
     size_t top = 0;
     bool   apart = true, aligned = true;
@@ -53,8 +53,10 @@ static void check_placed(const weir_item *items, uint32_t n, uint32_t steps,
 static weir_item random_item(int style, uint32_t steps)
 {
     const uint32_t a = (uint32_t)check_int(0, steps - 1), b = (uint32_t)check_int(0, steps - 1);
-    weir_item it = {.first = a < b ? a : b, .last = a < b ? b : a, .store = UINT32_MAX,
-                    .bytes = (size_t)check_int(0, 40) * UNIT};
+    weir_item      it = {.first = a < b ? a : b,
+                         .last = a < b ? b : a,
+                         .storage = UINT32_MAX,
+                         .bytes = (size_t)check_int(0, 40) * UNIT};
 
     if (style == 1 && it.first < steps / 2)                     /* forward to mirrored backward */
         it.last = steps - 1 - it.first;
@@ -71,20 +73,20 @@ CASE(random_lifetimes)
     int    sets = 0;
 
     for (int round = 0; round < 3000; round++) {
-        weir_item      items[64], again[64];
-        const uint32_t steps = (uint32_t)check_int(1, 40);
-        const uint32_t n = (uint32_t)check_int(0, round % 8 ? 24 : 64);
-        weir_placed    p, q;
+        weir_item             items[64], second[64];
+        const uint32_t        steps = (uint32_t)check_int(1, 40);
+        const uint32_t        n = (uint32_t)check_int(0, round % 8 ? 24 : 64);
+        weir_placement_result p, q;
         for (uint32_t i = 0; i < n; i++)
             items[i] = random_item(round % 4, steps);
-        memcpy(again, items, n * sizeof *items);
+        memcpy(second, items, n * sizeof *items);
         if (!CHECK_OK(weir_place_items(items, n, steps, NULL, &p)))
             return;
         check_placed(items, n, steps, &p);
 
-        CHECK_OK(weir_place_items(again, n, steps, NULL, &q));
+        CHECK_OK(weir_place_items(second, n, steps, NULL, &q));
         CHECK(q.height == p.height && q.strategy == p.strategy);
-        CHECK_BITS(items, again, n * sizeof *items);
+        CHECK_BITS(items, second, n * sizeof *items);
         if (p.lower_bound > 0) {
             ratio += (double)p.height / (double)p.lower_bound;
             sets++;
@@ -95,8 +97,8 @@ CASE(random_lifetimes)
 
 CASE(nothing_to_place)
 {
-    weir_item   empty[2] = {{.first = 0, .last = 2}, {.first = 1, .last = 1}};
-    weir_placed p;
+    weir_item             empty[2] = {{.first = 0, .last = 2}, {.first = 1, .last = 1}};
+    weir_placement_result p;
 
     CHECK_OK(weir_place_items(NULL, 0, 3, NULL, &p));
     CHECK(p.height == 0 && p.lower_bound == 0);
@@ -107,8 +109,8 @@ CASE(nothing_to_place)
 /* Many large items: sums beyond 32 bits. */
 CASE(large_arenas)
 {
-    weir_item   items[8];
-    weir_placed p;
+    weir_item             items[8];
+    weir_placement_result p;
 
     for (uint32_t i = 0; i < 8; i++)
         items[i] = (weir_item){.bytes = (size_t)3 << 40, .first = 0, .last = i};
@@ -119,8 +121,8 @@ CASE(large_arenas)
 /* Every allocation of a placement can fail. */
 CASE(short_of_memory)
 {
-    weir_item   items[5];
-    weir_placed p;
+    weir_item             items[5];
+    weir_placement_result p;
 
     for (int64_t n = 0;; n++) {
         for (uint32_t i = 0; i < 5; i++)

@@ -17,7 +17,7 @@ static bool together(const weir_item *a, const weir_item *b)
 }
 
 /* Items apart, the height that of the highest; live: largest sum at one step. */
-static void judge(const weir_item *item, uint32_t n, uint32_t steps, const weir_placed *r)
+static void judge(const weir_item *item, uint32_t n, uint32_t steps, const weir_placement_result *r)
 {
     size_t top = 0, live = 0;
     bool   apart = true;
@@ -51,18 +51,18 @@ static void random_items(weir_item *item, uint32_t n, uint32_t steps, int64_t mo
 CASE(every_strategy_on_random_items)
 {
     for (int round = 0; round < 1500; round++) {
-        weir_item      item[MOST], again[MOST];
+        weir_item      item[MOST], second[MOST];
         const uint32_t n = (uint32_t)check_int(0, 30), steps = (uint32_t)check_int(1, 25);
-        const weir_place_how how = {.strategy = every[round % EVERY], .nodes = 300};
-        weir_placed    r, s;
+        const weir_placement_options how = {.strategy = every[round % EVERY], .nodes = 300};
+        weir_placement_result        r, s;
 
         random_items(item, n, steps, 20);
-        memcpy(again, item, sizeof item);
+        memcpy(second, item, sizeof item);
         CHECK_OR_RETURN(weir_place_items(item, n, steps, &how, &r) == WEIR_OK);
         judge(item, n, steps, &r);
         CHECK(r.nodes <= 300);
-        CHECK_OK(weir_place_items(again, n, steps, &how, &s));
-        CHECK_BITS(item, again, n * sizeof *item);
+        CHECK_OK(weir_place_items(second, n, steps, &how, &s));
+        CHECK_BITS(item, second, n * sizeof *item);
         CHECK(r.strategy == s.strategy && r.nodes == s.nodes && r.proven == s.proven);
     }
 }
@@ -100,14 +100,15 @@ static size_t lowest(weir_item *item, uint32_t n, uint32_t placed, size_t height
 CASE(exact_is_lowest)
 {
     for (int round = 0; round < 1200; round++) {
-        weir_item      item[8], other[8];
-        const uint32_t n = (uint32_t)check_int(1, 8), steps = (uint32_t)check_int(2, 9);
-        weir_placed    r;
+        weir_item             item[8], other[8];
+        const uint32_t        n = (uint32_t)check_int(1, 8), steps = (uint32_t)check_int(2, 9);
+        weir_placement_result r;
 
         random_items(item, n, steps, check_int(2, 7));
         memcpy(other, item, sizeof item);
         const size_t best = lowest(other, n, 0, 0, SIZE_MAX);
-        CHECK_OK(weir_place_items(item, n, steps, &(weir_place_how){.strategy = "exact"}, &r));
+        CHECK_OK(
+            weir_place_items(item, n, steps, &(weir_placement_options){.strategy = "exact"}, &r));
         judge(item, n, steps, &r);
         CHECK(r.height == best && r.proven);
     }
@@ -121,13 +122,13 @@ CASE(live_bytes_are_not_always_enough)
         {.bytes = 4, .first = 4, .last = 4}, {.bytes = 3, .first = 2, .last = 3},
         {.bytes = 3, .first = 0, .last = 0}, {.bytes = 2, .first = 1, .last = 3},
         {.bytes = 2, .first = 3, .last = 4}};
-    weir_item   item[7], other[7];
-    weir_placed r;
+    weir_item             item[7], other[7];
+    weir_placement_result r;
 
     memcpy(item, seven, sizeof item);
     memcpy(other, seven, sizeof item);
     CHECK(lowest(other, 7, 0, 0, SIZE_MAX) == 8);
-    CHECK_OK(weir_place_items(item, 7, 5, &(weir_place_how){.strategy = "exact"}, &r));
+    CHECK_OK(weir_place_items(item, 7, 5, &(weir_placement_options){.strategy = "exact"}, &r));
     judge(item, 7, 5, &r);
     CHECK(r.lower_bound == 7 && r.proven && r.height == 8 && r.nodes > 0);
 }
@@ -169,12 +170,14 @@ CASE(tilings_to_the_byte)
     int greedy_fails = 0;
 
     for (int round = 0; round < 6; round++) {
-        weir_item   item[MOST];
-        weir_placed r;
-        const weir_place_how tight = {.strategy = "auto", .capacity = SIDE, .nodes = 200000};
+        weir_item                    item[MOST];
+        weir_placement_result        r;
+        const weir_placement_options tight = {
+            .strategy = "auto", .capacity = SIDE, .nodes = 200000};
 
         tiles(item, MOST);
-        CHECK_OK(weir_place_items(item, MOST, SIDE, &(weir_place_how){.strategy = "life"}, &r));
+        CHECK_OK(
+            weir_place_items(item, MOST, SIDE, &(weir_placement_options){.strategy = "life"}, &r));
         greedy_fails += r.height > SIDE;
         CHECK_OK(weir_place_items(item, MOST, SIDE, &tight, &r));
         judge(item, MOST, SIDE, &r);
@@ -190,7 +193,7 @@ CASE(room_to_spare)
 {
     static const struct {
         uint16_t first, last, bytes;
-    } piece[] = {
+    } item_at[] = {
         {259, 309, 54}, {259, 452, 136}, {786, 949, 24}, {259, 270, 4}, {846, 921, 42},
         {953, 1023, 119}, {722, 762, 12}, {300, 318, 59}, {321, 398, 30}, {93, 102, 69},
         {259, 373, 135}, {1003, 1011, 124}, {310, 414, 24}, {319, 320, 34}, {633, 642, 12},
@@ -221,31 +224,33 @@ CASE(room_to_spare)
         {556, 642, 9}, {1012, 1023, 228}, {729, 927, 58}, {384, 519, 11}, {692, 693, 15},
         {310, 490, 7}, {827, 921, 44}, {998, 999, 10}, {808, 823, 201}, {855, 921, 96},
         {374, 613, 106}, {399, 493, 32}, {259, 348, 34}, {335, 414, 41}};
-    enum { PIECES = sizeof piece / sizeof piece[0], HEIGHT = 1024 };
-    const weir_place_how how = {.strategy = "exact", .capacity = HEIGHT, .nodes = 200000};
-    weir_item   item[PIECES], again[PIECES];
-    weir_placed r, s;
+    enum { ITEMS = sizeof item_at / sizeof item_at[0], HEIGHT = 1024 };
+    const weir_placement_options how = {.strategy = "exact", .capacity = HEIGHT, .nodes = 200000};
+    weir_item                    item[ITEMS], second[ITEMS];
+    weir_placement_result        r, s;
 
-    for (uint32_t i = 0; i < PIECES; i++)
-        item[i] = (weir_item){.first = piece[i].first, .last = piece[i].last,
-                              .bytes = piece[i].bytes, .kind = WEIR_KIND_ACTIVATION};
-    memcpy(again, item, sizeof item);
-    CHECK_OK(weir_place_items(item, PIECES, 1024, &how, &r));
-    judge(item, PIECES, 1024, &r);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        item[i] = (weir_item){.first = item_at[i].first,
+                              .last = item_at[i].last,
+                              .bytes = item_at[i].bytes,
+                              .kind = WEIR_KIND_ACTIVATION};
+    memcpy(second, item, sizeof item);
+    CHECK_OK(weir_place_items(item, ITEMS, 1024, &how, &r));
+    judge(item, ITEMS, 1024, &r);
     CHECK(r.height <= HEIGHT && r.nodes <= 200000);
-    CHECK_OK(weir_place_items(again, PIECES, 1024, &how, &s));
-    CHECK_BITS(item, again, sizeof item);
+    CHECK_OK(weir_place_items(second, ITEMS, 1024, &how, &s));
+    CHECK_BITS(item, second, sizeof item);
 }
 
 CASE(nodes_are_limited)
 {
-    weir_item   item[MOST];
-    weir_placed r;
-    uint64_t    most = 0;
+    weir_item             item[MOST];
+    weir_placement_result r;
+    uint64_t              most = 0;
 
     for (uint64_t nodes = 1; nodes < 200; nodes += 23) {
         tiles(item, MOST);
-        const weir_place_how how = {.strategy = "exact", .nodes = nodes};
+        const weir_placement_options how = {.strategy = "exact", .nodes = nodes};
         CHECK_OK(weir_place_items(item, MOST, SIDE, &how, &r));
         judge(item, MOST, SIDE, &r);
         CHECK(r.nodes <= nodes);
@@ -257,11 +262,11 @@ CASE(nodes_are_limited)
 /* What is low enough is not made lower. */
 CASE(a_wide_capacity_needs_no_search)
 {
-    weir_item   item[MOST];
-    weir_placed r;
+    weir_item             item[MOST];
+    weir_placement_result r;
 
     tiles(item, 50);
-    const weir_place_how how = {.strategy = "exact", .capacity = 10 * SIDE};
+    const weir_placement_options how = {.strategy = "exact", .capacity = 10 * SIDE};
     CHECK_OK(weir_place_items(item, 50, SIDE, &how, &r));
     judge(item, 50, SIDE, &r);
     CHECK(r.nodes == 0 && r.height <= 10 * SIDE);
@@ -269,13 +274,13 @@ CASE(a_wide_capacity_needs_no_search)
 
 CASE(every_allocation_of_a_strategy_fails)
 {
-    weir_item   item[MOST];
-    weir_placed r;
+    weir_item             item[MOST];
+    weir_placement_result r;
 
     tiles(item, 90);
     for (int s = 0; s < EVERY; s++)
         for (int64_t n = 0;; n++) {
-            const weir_place_how how = {.strategy = every[s], .nodes = 300};
+            const weir_placement_options how = {.strategy = every[s], .nodes = 300};
             weir_mem_fail_nth(n, false);
             const weir_status status = weir_place_items(item, 90, SIDE, &how, &r);
             const bool        failed = weir_mem_failed();

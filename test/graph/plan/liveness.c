@@ -10,7 +10,7 @@ static weir_graph *planned(weir_device *d, weir_tensor *(*body)(weir_tensor *x),
     CHECK_OK(weir_write_uniform(x, -1, 1));
     weir_graph *g = weir_graph_begin(d);
     *out = weir_keep(body(x));
-    CHECK(lab_finish(g, LAB_WITHOUT(disable)));
+    CHECK(fixture_finish(g, OPTIONS_WITHOUT(disable)));
     weir_release(x);
     return g;
 }
@@ -23,12 +23,12 @@ static size_t arenas(weir_tensor *(*body)(weir_tensor *x), size_t *without, size
     size_t one = 0;
 
     for (int i = 0; i < 2; i++) {
-        weir_device *d = lab_open();
+        weir_device *d = fixture_open();
         weir_tensor *out;
         weir_graph  *g = planned(d, body, i ? "fuse,order,cse" : "fuse,order,cse,inplace", &out);
         const size_t bytes = weir_tensor_bytes(out);
         *(i ? with : without) = g->plan->arena;
-        one = lab_taken(d, BUFFER);
+        one = fixture_bytes_taken(d, BUFFER);
         v[i] = weir_host_alloc(bytes);
         CHECK_OK(weir_read(out, v[i], bytes));
         if (i)
@@ -57,7 +57,7 @@ CASE(a_chain_uses_one_buffer)
 }
 
 /* The first value is read again at the end: nobody may overwrite it. */
-static weir_tensor *read_again(weir_tensor *x)
+static weir_tensor *reread(weir_tensor *x)
 {
     weir_tensor *a = weir_exp(x), *b = weir_neg(weir_square(a));
     return weir_sum(weir_mul(a, b), 0, false);
@@ -65,8 +65,8 @@ static weir_tensor *read_again(weir_tensor *x)
 
 CASE(a_value_that_is_read_again_is_kept)
 {
-    size_t without, with;
-    const size_t one = arenas(read_again, &without, &with);
+    size_t       without, with;
+    const size_t one = arenas(reread, &without, &with);
     CHECK(with == 2 * one);
 }
 
@@ -107,12 +107,12 @@ static weir_tensor *of_an_input(weir_tensor *x)
 
 CASE(inputs_stay_as_they_are)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 3, (float[]){-1, -2, -3});
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 3, (float[]){-1, -2, -3});
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *y = weir_keep(of_an_input(x));
-    CHECK(lab_finish(g, NULL));
-    CHECK(lab_value(x) == -1 && lab_value(y) == 0);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(x) == -1 && fixture_value(y) == 0);
     weir_graph_free(g);
     weir_release(x);
     weir_device_close(d);
@@ -121,9 +121,9 @@ CASE(inputs_stay_as_they_are)
 /* What is alive at the same time does not overlap, for every pair of items of a real plan. */
 CASE(items_of_a_plan_do_not_overlap)
 {
-    weir_device *d = lab_open();
-    weir_tensor *out;
-    weir_graph  *g = planned(d, broadcasting, "", &out);
+    weir_device     *d = fixture_open();
+    weir_tensor     *out;
+    weir_graph      *g = planned(d, broadcasting, "", &out);
     const weir_plan *p = g->plan;
     for (uint32_t i = 0; i < p->items.n; i++)
         for (uint32_t k = 0; k < i; k++) {

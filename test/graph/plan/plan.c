@@ -54,7 +54,7 @@ static void check_operands(const weir_graph *g)
             const weir_operand *o = &ins->in[k];
             if (o->external)
                 continue;
-            const weir_item *it = &p->items.at[p->item_of[o->store]];
+            const weir_item *it = &p->items.at[p->item_of[o->storage]];
             CHECK(it->first <= i && i <= it->last);
             CHECK(it->offset <= o->offset && o->offset <= it->offset + it->bytes);
         }
@@ -63,7 +63,7 @@ static void check_operands(const weir_graph *g)
 
 CASE(arenas_meet_the_lower_bound)
 {
-    for (size_t i = 0; i < LAB_COUNT(steps); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++)
         for (int level = -1; level < 1; level++) {
             train       t;
             weir_graph *g = plan_of(&t, i, &(weir_plan_options){.level = level});
@@ -82,7 +82,7 @@ CASE(arenas_meet_the_lower_bound)
 /* Passes only ever help: the full plan is no larger than the recorded one. */
 CASE(passes_help)
 {
-    for (size_t i = 0; i < LAB_COUNT(steps); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         size_t arena[2];
         for (int level = -1; level < 1; level++) {
             train       t;

@@ -4,17 +4,17 @@
 #include "graph/fixture.h"
 #include "graph/random.h"
 
-enum { CALLS = 60, LANES = 4, MOST = 512 };
+enum { CALLS = 60, STREAMS = 4, MOST = 512 };
 
 /* seen[i][l]: what of queue l is done when i begins: the number of the last instruction + 1. */
-static uint32_t seen[MOST][LANES];
+static uint32_t seen[MOST][STREAMS];
 
 static bool touches(const weir_plan *p, const weir_operand *a, const weir_operand *b)
 {
     if (a->external || b->external)
-        return a->external && b->external && a->store == b->store;
-    const weir_item *const x = &p->items.at[p->item_of[a->store]];
-    const weir_item *const y = &p->items.at[p->item_of[b->store]];
+        return a->external && b->external && a->storage == b->storage;
+    const weir_item *const x = &p->items.at[p->item_of[a->storage]];
+    const weir_item *const y = &p->items.at[p->item_of[b->storage]];
     return x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
 }
 
@@ -34,19 +34,19 @@ static bool conflict(const weir_plan *p, const weir_instr *a, const weir_instr *
 
 static void follow(uint32_t *to, const uint32_t *from)
 {
-    for (int l = 0; l < LANES; l++)
+    for (int l = 0; l < STREAMS; l++)
         to[l] = from[l] > to[l] ? from[l] : to[l];
 }
 
 /* What each instruction is sure of, from its queue's order and the events that it awaits. */
 static void order(const weir_plan *p)
 {
-    int last[LANES] = {-1, -1, -1, -1};
+    int last[STREAMS] = {-1, -1, -1, -1};
 
     memset(seen, 0, sizeof seen);
     for (uint32_t i = 0; i < p->n; i++) {
         const weir_instr *const ins = &p->instr[i];
-        const int               own = ins->lane;
+        const int               own = ins->stream;
         if (last[own] >= 0) {
             follow(seen[i], seen[last[own]]);
             seen[i][own] = (uint32_t)last[own] + 1;
@@ -55,8 +55,8 @@ static void order(const weir_plan *p)
             for (uint32_t j = 0; j < i; j++)
                 if (p->instr[j].signals == p->wait[ins->first_wait + w]) {
                     follow(seen[i], seen[j]);
-                    seen[i][p->instr[j].lane] = j + 1 > seen[i][p->instr[j].lane]
-                                                    ? j + 1 : seen[i][p->instr[j].lane];
+                    seen[i][p->instr[j].stream] =
+                        j + 1 > seen[i][p->instr[j].stream] ? j + 1 : seen[i][p->instr[j].stream];
                 }
         last[own] = (int)i;
     }
@@ -65,10 +65,10 @@ static void order(const weir_plan *p)
 /* Every later queue begins after the run's begin and is awaited at its end. */
 static void check_ends(const weir_plan *p)
 {
-    for (int l = 1; l < LANES; l++) {
+    for (int l = 1; l < STREAMS; l++) {
         const weir_instr *first = NULL, *last = NULL;
         for (uint32_t i = 0; i < p->n; i++)
-            if (p->instr[i].lane == l) {
+            if (p->instr[i].stream == l) {
                 first = first ? first : &p->instr[i];
                 last = &p->instr[i];
             }
@@ -89,9 +89,9 @@ static void check_plan(const weir_plan *p)
     for (uint32_t i = 0; i < p->n; i++)
         for (uint32_t j = i + 1; j < p->n; j++)
             if (conflict(p, &p->instr[i], &p->instr[j]) &&
-                !CHECK(seen[j][p->instr[i].lane] >= i + 1))
-                printf("    instructions %u and %u, queues %d and %d\n", i, j, p->instr[i].lane,
-                       p->instr[j].lane);
+                !CHECK(seen[j][p->instr[i].stream] >= i + 1))
+                printf("    instructions %u and %u, queues %d and %d\n", i, j, p->instr[i].stream,
+                       p->instr[j].stream);
     check_ends(p);
 }
 
@@ -110,11 +110,11 @@ static void check_places(const weir_plan *p)
 }
 
 /* A machine on which calls take their time and leave room beside them. */
-static const weir_rates roomy = {.flops = 1e12, .bytes = 1e11, .call = 1e-5, .width = 1e9};
+static const weir_rates idle_machine = {.flops = 1e12, .bytes = 1e11, .call = 1e-5, .width = 1e9};
 
 CASE(order_is_kept_across_queues)
 {
-    int spread = 0;
+    int overlapped = 0;
 
     for (uint64_t seed = 1; seed <= 40; seed++) {
         random_program p;
@@ -122,17 +122,17 @@ CASE(order_is_kept_across_queues)
         check_random = seed * 104729;
         weir_graph *g = weir_graph_begin(p.d);
         random_body(&p, CALLS);
-        CHECK_OK(weir_graph_end(g, seed % 2 ? NULL : LAB_WITHOUT("fuse")));
-        CHECK_OK(weir_plan_spread(g, LANES, &roomy));
+        CHECK_OK(weir_graph_end(g, seed % 2 ? NULL : OPTIONS_WITHOUT("fuse")));
+        CHECK_OK(weir_plan_overlap(g, STREAMS, &idle_machine));
         check_places(g->plan);
         if (g->plan->events > 0) {
-            spread++;
+            overlapped++;
             check_plan(g->plan);
         }
         weir_graph_free(g);
         random_close(&p);
     }
-    CHECK(spread > 10);
+    CHECK(overlapped > 10);
 }
 
 /* Four chains, values of N floats each, of `links` links; no value is kept but the last. */
@@ -155,25 +155,25 @@ static weir_graph *chains(weir_device *d, weir_tensor *x, int links, const char 
  * gain nothing. What is planned stays what it was where it pays nothing. */
 CASE(chains_side_by_side)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 64, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 64, NULL);
     weir_graph  *g = chains(d, x, 6, NULL);
-    weir_rates   full = roomy;
-    double       tight, spread;
+    weir_rates   full = idle_machine;
+    double       tight, overlapped;
 
     const size_t arena = g->plan->arena;
-    CHECK_OK(weir_lanes(g->plan, LANES, &roomy, &tight));
-    CHECK_OK(weir_plan_spread(g, LANES, &roomy));
+    CHECK_OK(weir_assign_streams(g->plan, STREAMS, &idle_machine, &tight));
+    CHECK_OK(weir_plan_overlap(g, STREAMS, &idle_machine));
     weir_plan *const p = g->plan;
-    CHECK(weir_lanes_used(p) == LANES);
+    CHECK(weir_streams_used(p) == STREAMS);
     CHECK(p->arena > arena && p->arena >= p->lower_bound);
     check_plan(p);
     check_places(p);
-    CHECK_OK(weir_lanes(p, LANES, &roomy, &spread));
-    CHECK(spread < tight / 2);
+    CHECK_OK(weir_assign_streams(p, STREAMS, &idle_machine, &overlapped));
+    CHECK(overlapped < tight / 2);
     const size_t wider = p->arena;
     full.width = 1;
-    CHECK_OK(weir_plan_spread(g, LANES, &full));
+    CHECK_OK(weir_plan_overlap(g, STREAMS, &full));
     CHECK(g->plan->events == 0 && g->plan->arena == wider);
     weir_graph_free(g);
     weir_release(x);
@@ -183,8 +183,8 @@ CASE(chains_side_by_side)
 /* Within a budget addresses spread as far as it reaches. */
 CASE(budget_bounds_what_spreads)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 1024, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 1024, NULL);
     weir_graph  *g = chains(d, x, 8, NULL);
     const size_t peak = weir_plan_resident(g) + g->plan->arena;
     int          before = 0;
@@ -195,18 +195,18 @@ CASE(budget_bounds_what_spreads)
     for (size_t more = 0; more <= 6; more++) {
         snprintf(budget, sizeof budget, "%zu", peak + more * 1024 * sizeof(float));
         g = chains(d, x, 8, budget);
-        CHECK_OK(weir_lanes(g->plan, LANES, &roomy, &seconds));
+        CHECK_OK(weir_assign_streams(g->plan, STREAMS, &idle_machine, &seconds));
         const uint32_t events = g->plan->events;
-        CHECK_OK(weir_plan_spread(g, LANES, &roomy));
+        CHECK_OK(weir_plan_overlap(g, STREAMS, &idle_machine));
         CHECK(weir_plan_resident(g) + g->plan->arena <= g->budget);
-        const int queues = weir_lanes_used(g->plan);
-        CHECK(queues >= before && (g->plan->events > 0) >= (events > 0));
-        before = queues;
+        const int streams = weir_streams_used(g->plan);
+        CHECK(streams >= before && (g->plan->events > 0) >= (events > 0));
+        before = streams;
         check_plan(g->plan);
         check_places(g->plan);
         weir_graph_free(g);
     }
-    CHECK(before == LANES);
+    CHECK(before == STREAMS);
     weir_release(x);
     weir_device_close(d);
 }
@@ -214,8 +214,8 @@ CASE(budget_bounds_what_spreads)
 /* The plan in another order does the same, and where memory is short the one it was stays whole. */
 CASE(spreading_keeps_the_values)
 {
-    weir_device *d = lab_open();
-    weir_tensor *x = lab_input(d, 64, NULL);
+    weir_device *d = fixture_open();
+    weir_tensor *x = fixture_input(d, 64, NULL);
     float        want[4], got[4];
     double       seconds;
 
@@ -228,24 +228,25 @@ CASE(spreading_keeps_the_values)
                 y[c] = weir_affine(weir_tanh(y[c]), 2, (double)i);
             y[c] = weir_keep(weir_sum(y[c], 0, false));
         }
-        CHECK_OK(weir_graph_end(g, LAB_WITHOUT("fuse")));
+        CHECK_OK(weir_graph_end(g, OPTIONS_WITHOUT("fuse")));
         weir_status status = WEIR_OK;
         if (nth >= 0) {
             weir_mem_fail_nth(nth, false);
-            status = weir_plan_spread(g, LANES, &roomy);
+            status = weir_plan_overlap(g, STREAMS, &idle_machine);
             weir_mem_fail_nth(-1, false);
             CHECK(status == WEIR_OK || status == WEIR_ERR_NOMEM);
         }
-        const int queues = weir_lanes_used(g->plan);
+        const int streams = weir_streams_used(g->plan);
         CHECK_OK(weir_graph_check(g));
         check_places(g->plan);
-        CHECK_OK(weir_lanes(g->plan, 1, &roomy, &seconds));     /* all that the CPU has */
+        CHECK_OK(
+            weir_assign_streams(g->plan, 1, &idle_machine, &seconds)); /* all that the CPU has */
         CHECK_OK(weir_graph_run(g));
         for (int c = 0; c < 4; c++)
             CHECK_OK(weir_read(y[c], nth < 0 ? &want[c] : &got[c], sizeof *got));
         CHECK(nth < 0 || memcmp(want, got, sizeof want) == 0);
         const bool done = nth >= 0 && status == WEIR_OK;
-        CHECK(!done || queues == LANES);
+        CHECK(!done || streams == STREAMS);
         weir_graph_free(g);
         if (done)
             break;

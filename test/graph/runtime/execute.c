@@ -71,7 +71,7 @@ CASE(random_programs_off_and_on)
 
     for (uint64_t seed = 1; seed <= 80; seed++) {
         const uint64_t want = run_off(seed * 7919);
-        for (size_t i = 0; i < LAB_COUNT(how); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(how); i++)
             if (!CHECK(run_on(seed * 7919, &how[i]) == want))
                 printf("    program %d, plan %zu\n", (int)seed, i);
     }
@@ -86,7 +86,7 @@ CASE(no_allocations_after_the_first_run)
     random_open(&p);
     weir_graph *g = weir_graph_begin(p.d);
     random_body(&p, CALLS);
-    CHECK(lab_finish(g, NULL));
+    CHECK(fixture_finish(g, NULL));
     CHECK_OK(weir_graph_run(g));
     const uint64_t calls = weir_mem_calls();
     for (int i = 0; i < 10; i++)

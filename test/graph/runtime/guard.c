@@ -32,17 +32,17 @@ static struct {
     int           operand;          /* inputs, outputs, the workspace */
     ptrdiff_t     at;               /* from its first byte */
     bool          as_input;         /* an output in place of an input, which is named */
-} planted;
+} injected;
 
 static weir_status overrun(const weir_kargs *k)
 {
-    const int         nin = k->call->nin, i = planted.operand;
+    const int         nin = k->call->nin, i = injected.operand;
     char *const       p = i < nin ? k->src[i] : i < nin + k->call->nout ? k->dst[i - nin] : k->work;
-    const weir_status status = planted.run(k);
-    planted.as_input = false;
+    const weir_status status = injected.run(k);
+    injected.as_input = false;
     for (int j = 0; i >= nin && j < nin; j++)
-        planted.as_input |= k->src[j] == (void *)p;
-    p[planted.at] = (char)~p[planted.at];
+        injected.as_input |= k->src[j] == (void *)p;
+    p[injected.at] = (char)~p[injected.at];
     return status;
 }
 
@@ -52,36 +52,36 @@ static const weir_layout *layout(const weir_call *c, int i)
 }
 
 /* Plants it into a frozen choice: one byte before or after an operand. */
-static void plant(const weir_choice *choice, const weir_call *c, int operand, bool after)
+static void inject(const weir_kernel *kernel, const weir_call *c, int operand, bool after)
 {
-    weir_choice *const mine = (weir_choice *)(uintptr_t)choice;
+    weir_kernel *const mine = (weir_kernel *)(uintptr_t)kernel;
     const size_t bytes = operand < c->nin + c->nout ? weir_shape_bytes(&layout(c, operand)->desc)
-                                                    : choice->work;
-    planted.run = mine->run;
-    planted.operand = operand;
-    planted.at = after ? (ptrdiff_t)bytes : -1;
+                                                    : kernel->work;
+    injected.run = mine->run;
+    injected.operand = operand;
+    injected.at = after ? (ptrdiff_t)bytes : -1;
     mine->run = overrun;
 }
 
-static void weed(const weir_choice *choice)
+static void weed(const weir_kernel *kernel)
 {
-    ((weir_choice *)(uintptr_t)choice)->run = planted.run;
+    ((weir_kernel *)(uintptr_t)kernel)->run = injected.run;
 }
 
 /* The last error names operation, operand, side and offset; `place`: where in the plan, or "". */
 static void check_sentence(const weir_call *c, const char *place)
 {
     char      text[128];
-    const int i = planted.operand, out = i - c->nin;
+    const int i = injected.operand, out = i - c->nin;
 
     snprintf(text, sizeof text, "%s%s: the kernel wrote outside", weir_opdefs[c->op]->name, place);
     CHECK_TEXT(weir_error(), text);
-    snprintf(text, sizeof text, "1 byte changed %s %s", planted.at < 0 ? "before" : "after",
-             out >= c->nout                  ? "its workspace"
-             : out < 0 || planted.as_input ? "input "
-                                           : "output ");
+    snprintf(text, sizeof text, "1 byte changed %s %s", injected.at < 0 ? "before" : "after",
+             out >= c->nout                 ? "its workspace"
+             : out < 0 || injected.as_input ? "input "
+                                            : "output ");
     CHECK_TEXT(weir_error(), text);
-    snprintf(text, sizeof text, "at offsets %td to %td", planted.at, planted.at);
+    snprintf(text, sizeof text, "at offsets %td to %td", injected.at, injected.at);
     CHECK_TEXT(weir_error(), text);
 }
 
@@ -127,22 +127,22 @@ static weir_graph *record_double(weir_tensor *x, bool kept, weir_tensor **y)
 
 CASE(graph_off)
 {
-    float        v[120], first[120], again[120];
+    float        v[120], first[120], recomputed[120];
     weir_device *d = opened();
     weir_tensor *x = weir_param(d, weir_4d(WEIR_F32, 2, 3, 4, 5), "x"), *unused;
-    check_floats(v, LAB_COUNT(v), -1, 1);
+    check_floats(v, ARRAY_LENGTH(v), -1, 1);
     CHECK_OK(weir_write(x, v, sizeof v));
     CHECK_OK(weir_read(call_double(x), first, sizeof first));
     weir_graph             *g = record_double(x, true, &unused);
     const weir_instr *const ins = callback_of(g);
-    if (CHECK(ins && ins->choice->work > 0))
+    if (CHECK(ins && ins->kernel->work > 0))
         for (int i = 0; i < 6; i++) {
-            plant(ins->choice, &ins->call, i / 2, i % 2);
+            inject(ins->kernel, &ins->call, i / 2, i % 2);
             CHECK(call_double(x) == NULL && weir_error_status() == WEIR_ERR_DEVICE);
-            weed(ins->choice);
+            weed(ins->kernel);
             check_sentence(&ins->call, "");
-            CHECK_OK(weir_read(call_double(x), again, sizeof again));
-            CHECK_BITS(again, first, sizeof first);
+            CHECK_OK(weir_read(call_double(x), recomputed, sizeof recomputed));
+            CHECK_BITS(recomputed, first, sizeof first);
         }
     weir_graph_free(g);
     weir_release(x);
@@ -155,10 +155,10 @@ CASE(graph_off)
 CASE(graph_on)
 {
     char         place[64];
-    float        v[120], first[120], again[120];
+    float        v[120], first[120], recomputed[120];
     weir_device *d = opened();
     weir_tensor *x = weir_param(d, weir_4d(WEIR_F32, 2, 3, 4, 5), "x"), *y;
-    check_floats(v, LAB_COUNT(v), -1, 1);
+    check_floats(v, ARRAY_LENGTH(v), -1, 1);
     CHECK_OK(weir_write(x, v, sizeof v));
     for (int kept = 0; kept < 2; kept++) {
         weir_graph *g = record_double(x, kept, &y);
@@ -166,15 +166,15 @@ CASE(graph_on)
         CHECK_OK(weir_read(y, first, sizeof first));
         const weir_instr *const ins = callback_of(g);
         for (int i = 0; CHECK(ins != NULL) && i < 6; i++) {
-            plant(ins->choice, &ins->call, i / 2, i % 2);
+            inject(ins->kernel, &ins->call, i / 2, i % 2);
             CHECK_STATUS(weir_graph_run(g), WEIR_ERR_DEVICE);
-            weed(ins->choice);
+            weed(ins->kernel);
             snprintf(place, sizeof place, " (instruction %td of %u)", ins - g->plan->instr,
                      g->plan->n);
             check_sentence(&ins->call, place);
             CHECK_OK(weir_graph_run(g));
-            CHECK_OK(weir_read(y, again, sizeof again));
-            CHECK_BITS(again, first, sizeof first);
+            CHECK_OK(weir_read(y, recomputed, sizeof recomputed));
+            CHECK_BITS(recomputed, first, sizeof first);
         }
         weir_graph_free(g);
     }
@@ -210,7 +210,7 @@ CASE(a_callback_writes_one_element_more)
     CHECK_TEXT(weir_error(), "4 bytes changed after output 0 f32(10)");
     more = 0;
     CHECK_OK(weir_graph_run(g));
-    CHECK(lab_value(y) == 3);
+    CHECK(fixture_value(y) == 3);
     weir_graph_free(g);
     weir_release(x);
     weir_device_close(d);
@@ -237,7 +237,7 @@ CASE(nobody_is_blamed_for_what_was_there)
 /* ---- training ---- */
 
 /* Every operand and workspace of every instruction of a plan, on either side. */
-static uint32_t plant_everywhere(train *t)
+static uint32_t inject_everywhere(train *t)
 {
     weir_graph *const g = weir_step_graph(t->step);
     char              place[64];
@@ -245,19 +245,19 @@ static uint32_t plant_everywhere(train *t)
 
     for (uint32_t i = 0; CHECK(g != NULL) && i < g->plan->n; i++) {
         weir_instr *const ins = &g->plan->instr[i];
-        const int         n = ins->call.nin + ins->call.nout + (ins->choice->work > 0);
+        const int         n = ins->call.nin + ins->call.nout + (ins->kernel->work > 0);
         const bool        copy = weir_op_moves(ins->call.op);
         copies += copy;
         for (int k = 0; k < 2 * n; k++) {
-            weir_choice        bad = *ins->choice;
-            const weir_choice *real = ins->choice;
+            weir_kernel        bad = *ins->kernel;
+            const weir_kernel *real = ins->kernel;
             if (k / 2 < n - (real->work > 0) && layout(&ins->call, k / 2)->desc.ndim > 0 &&
                 !weir_shape_is_dense(layout(&ins->call, k / 2)))
                 continue;               /* a view: its ends are not those of its memory */
-            plant(&bad, &ins->call, k / 2, k % 2);
-            ins->choice = &bad;
+            inject(&bad, &ins->call, k / 2, k % 2);
+            ins->kernel = &bad;
             CHECK_STATUS(weir_graph_run(g), WEIR_ERR_DEVICE);
-            ins->choice = real;
+            ins->kernel = real;
             snprintf(place, sizeof place, " (instruction %u of %u)", i, g->plan->n);
             check_sentence(&ins->call, place);
         }
@@ -270,7 +270,7 @@ CASE(in_every_operand_of_a_step)
     static const struct { const char *budget, *policy; } how[] = {
         {NULL, NULL}, {"75%", NULL}, {"75%", "auto:swap"}};
 
-    for (size_t i = 0; i < LAB_COUNT(how); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(how); i++) {
         const weir_step_options o = {
             .graph = true, .plan = {.budget = how[i].budget, .policy = how[i].policy,
                                     .disable = "fuse"}};
@@ -282,7 +282,7 @@ CASE(in_every_operand_of_a_step)
             continue;
         CHECK_OK(train_step(&t, 0));
         CHECK(t.d->guard > 0);
-        const uint32_t copies = plant_everywhere(&t);
+        const uint32_t copies = inject_everywhere(&t);
         CHECK(how[i].policy ? copies > 0 : how[i].budget || copies == 0);
         CHECK_OK(train_step(&t, 1));
         train_close(&t);
@@ -329,8 +329,8 @@ CASE(steps_keep_their_bits)
         {.graph = false}, {.graph = true},
         {.graph = true, .plan = {.budget = "85%", .policy = "mincut"}}};
 
-    for (size_t i = 0; i < LAB_COUNT(steps); i++)
-        for (size_t k = 0; k < LAB_COUNT(how); k++)
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++)
+        for (size_t k = 0; k < ARRAY_LENGTH(how); k++)
             if (k < 2 || steps[i].net == TRAIN_DIGITS)
                 same_training(steps[i].net, steps[i].batch, steps[i].side, &how[k]);
 }
@@ -358,7 +358,7 @@ CASE(within_a_budget_graph_off)
             CHECK_OK(train_step(&t, i));
         bits[limited] = train_bits(&t);
         weir_device_memory(t.d, &m);
-        CHECK(!limited || (m.live_peak <= budget && m.again > 0));
+        CHECK(!limited || (m.live_peak <= budget && m.recomputed > 0));
         budget = m.live_peak / 100 * 85;
         train_close(&t);
     }

@@ -9,7 +9,7 @@ CASE(measured_is_planned)
         {TRAIN_MLP, 16, 0}, {TRAIN_DIGITS, 16, 0}, {TRAIN_LENET, 8, 0}, {TRAIN_RESNET18, 4, 16},
         {TRAIN_POOLED, 4, 0}};
 
-    for (size_t i = 0; i < LAB_COUNT(steps); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++)
         for (int level = -1; level < 1; level++) {
             const weir_step_options how = {.graph = true, .plan = {.level = level}};
             train  t;
@@ -28,14 +28,14 @@ CASE(measured_is_planned)
 /* ---- a kernel that writes beyond its output ---- */
 
 static struct {
-    const weir_choice *real;
-    size_t             bytes, beyond;   /* of output 0; written past its end */
-} planted;
+    const weir_kernel *real;
+    size_t             bytes, beyond; /* of output 0; written past its end */
+} injected;
 
 static weir_status overrun(const weir_kargs *k)
 {
-    const weir_status status = planted.real->run(k);
-    memset((char *)k->dst[0] + planted.bytes, 0x5a, planted.beyond);
+    const weir_status status = injected.real->run(k);
+    memset((char *)k->dst[0] + injected.bytes, 0x5a, injected.beyond);
     return status;
 }
 
@@ -46,7 +46,7 @@ static weir_instr *top_of(const weir_plan *p)
         weir_instr *ins = &p->instr[i];
         if (ins->call.nout == 0 || ins->out[0].external)
             continue;
-        const weir_item *it = &p->items.at[p->item_of[ins->out[0].store]];
+        const weir_item *it = &p->items.at[p->item_of[ins->out[0].storage]];
         if (it->offset + it->bytes == p->arena)
             return ins;
     }
@@ -57,8 +57,8 @@ CASE(a_planted_overrun_is_seen)
 {
     static const size_t beyond[] = {1, 64};
 
-    for (size_t i = 0; i < LAB_COUNT(beyond); i++) {
-        weir_device *d = lab_open_bare();
+    for (size_t i = 0; i < ARRAY_LENGTH(beyond); i++) {
+        weir_device *d = fixture_open_unguarded();
         weir_tensor *x = weir_input(d, weir_1d(WEIR_F32, 1024));
         CHECK_OK(weir_write_uniform(x, 0, 1));
         weir_graph *g = weir_graph_begin(d);
@@ -71,15 +71,15 @@ CASE(a_planted_overrun_is_seen)
 
         weir_instr *ins = top_of(g->plan);
         if (CHECK(ins != NULL)) {
-            weir_choice bad = *ins->choice;
-            planted.real = ins->choice;
-            planted.bytes = weir_shape_bytes(&ins->call.out[0].desc);
-            planted.beyond = beyond[i];
+            weir_kernel bad = *ins->kernel;
+            injected.real = ins->kernel;
+            injected.bytes = weir_shape_bytes(&ins->call.out[0].desc);
+            injected.beyond = beyond[i];
             bad.run = overrun;
-            ins->choice = &bad;
+            ins->kernel = &bad;
             CHECK_OK(weir_graph_measure(g, &peak));
             CHECK(peak == g->plan->arena + g->dev->ops->align);
-            ins->choice = planted.real;
+            ins->kernel = injected.real;
             CHECK_OK(weir_graph_measure(g, &peak));
             CHECK(peak == g->plan->arena);
         }
@@ -107,22 +107,22 @@ CASE(a_planted_overrun_in_training)
     CHECK_OK(weir_device_arena(t.d, g->plan->arena + 4096));
     weir_instr *ins = top_of(g->plan);
     if (CHECK(ins != NULL)) {
-        weir_choice bad = *ins->choice;
-        planted.real = ins->choice;
-        planted.bytes = g->plan->items.at[g->plan->item_of[ins->out[0].store]].bytes;
-        planted.beyond = 64;
+        weir_kernel bad = *ins->kernel;
+        injected.real = ins->kernel;
+        injected.bytes = g->plan->items.at[g->plan->item_of[ins->out[0].storage]].bytes;
+        injected.beyond = 64;
         bad.run = overrun;
-        ins->choice = &bad;
+        ins->kernel = &bad;
         CHECK_OK(weir_graph_measure(g, &peak));
         CHECK(peak == g->plan->arena + g->dev->ops->align);
-        ins->choice = planted.real;
+        ins->kernel = injected.real;
     }
     train_close(&t);
 }
 
 CASE(only_of_a_planned_graph)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     weir_graph  *g = weir_graph_begin(d);
     size_t       peak = 1;
 

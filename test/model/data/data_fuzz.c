@@ -5,7 +5,7 @@
 #include "core/mem.h"
 #include "temp_folder.h"
 
-enum { ROOM = 2 * CIFAR_RECORD, FORMATS = 4 };
+enum { BUFFER_BYTES = 2 * CIFAR_RECORD, FORMATS = 4 };
 
 static int rounds(void)
 {
@@ -14,7 +14,7 @@ static int rounds(void)
 }
 
 /* A sound file of each format. Returns its size. */
-static size_t sound(int format, unsigned char at[ROOM])
+static size_t sound(int format, unsigned char at[BUFFER_BYTES])
 {
     static const char csv[] = "a,b,kind\n1,2.5,0\n-3e2,\"4\",1\n.5,6,2\n7,8,1\n";
     switch (format) {
@@ -61,7 +61,7 @@ static bool read_all(const weir_data *d)
 }
 
 /* Some bytes changed, and sometimes a part cut off or doubled. Returns the new size. */
-static size_t damage(unsigned char at[ROOM], size_t n)
+static size_t damage(unsigned char at[BUFFER_BYTES], size_t n)
 {
     static const unsigned char special[] = "\0\1\x7f\x80\xff,\n\"-e.9 ";
     const int64_t              changes = check_int(0, 6), kind = check_int(0, 3);
@@ -74,7 +74,7 @@ static size_t damage(unsigned char at[ROOM], size_t n)
     }
     if (kind == 0)
         n = (size_t)check_int(0, (int64_t)n);
-    if (kind == 1 && 2 * n <= ROOM) {
+    if (kind == 1 && 2 * n <= BUFFER_BYTES) {
         memcpy(at + n, at, n);
         n *= 2;
     }
@@ -83,7 +83,7 @@ static size_t damage(unsigned char at[ROOM], size_t n)
 
 CASE(damaged_files_never_crash)
 {
-    static unsigned char b[ROOM], image[16 + 6 * 12];
+    static unsigned char b[BUFFER_BYTES], image[16 + 6 * 12];
     folder               f;
     int                  loaded = 0, refused = 0;
     CHECK_OR_RETURN(folder_make(&f));
@@ -105,7 +105,7 @@ CASE(damaged_files_never_crash)
 /* Every allocation of loading and dealing fails in turn; the harness looks for leaks. */
 CASE(failing_memory_is_a_status)
 {
-    static unsigned char b[ROOM], image[16 + 6 * 12];
+    static unsigned char b[BUFFER_BYTES], image[16 + 6 * 12];
     folder               f;
     CHECK_OR_RETURN(folder_make(&f));
     file_write(&f, 1, image, idx_images(image, 6, 4, 3));

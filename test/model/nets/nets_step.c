@@ -159,7 +159,7 @@ static void off_is_on(const job *j)
         CHECK_OK(weir_graph_stats_of(g, &s));
         check_that(peak == s.arena_bytes, __FILE__, __LINE__, "%s: measured %zu, planned %zu",
                    j->name, peak, s.arena_bytes);
-        check_that(s.queues > 1 || (double)s.arena_bytes <= 1.01 * (double)s.lower_bound_bytes,
+        check_that(s.streams > 1 || (double)s.arena_bytes <= 1.01 * (double)s.lower_bound_bytes,
                    __FILE__, __LINE__, "%s: arena %zu, lower bound %zu", j->name, s.arena_bytes,
                    s.lower_bound_bytes);
         same_training(&off, &on);

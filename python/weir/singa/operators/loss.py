@@ -41,7 +41,7 @@ class SoftMaxCrossEntropy(_Target):
             t = self.target(x)
             total = capi.weir_clamp(capi.weir_sum(t, bits([1]), True), _LEAST, float("inf"))
             return out(capi.weir_cross_entropy(x.handle, capi.weir_div(t, total)), x)
-        return out(capi.weir_cross_entropy_but(x.handle, _classes(self.t), self.ignore_index), x)
+        return out(capi.weir_cross_entropy_ignore(x.handle, _classes(self.t), self.ignore_index), x)
 
 
 def _classes(t):

@@ -57,12 +57,12 @@ typedef enum weir_conv_pass {
  * turned. blas may be NULL. */
 weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias,
                               const struct weir_openblas *blas, weir_gemm_want want,
-                              weir_choice *out);
+                              weir_kernel *out);
 
 /* Chooses our own code for the gradient by the weights, for what suits it: f32 and f64, stride 1, a
  * kernel larger than 1 x 1, channels enough to fill vectors. */
 bool        weir_conv_grad_w_suits(const weir_conv *c);
-weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_choice *out);
+weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_kernel *out);
 
 /* The gradient by the bias: db = sums of dy over all pixels. work: weir_conv_bias_work bytes. */
 size_t weir_conv_bias_work(const weir_conv *c);

@@ -176,8 +176,8 @@ typedef struct sums {
     const weir_conv *c;
     size_t           size;
     const char      *dy;
-    double          *part;  /* [chunks][o] */
-    int64_t          chunk; /* pixels */
+    double          *partial; /* [chunks][o] */
+    int64_t          chunk;   /* pixels */
 } sums;
 
 static void sum_f32(double *acc, const void *row, int64_t n)
@@ -200,7 +200,7 @@ static void sum_task(void *ctx, int64_t task)
     const sum_fn      sum = s->c->dtype == WEIR_F32 ? sum_f32 : sum_f64;
     const int64_t     o = s->c->o, pixels = weir_conv_pixels(s->c);
     const int64_t     first = task * s->chunk;
-    double *const     acc = s->part + task * o;
+    double *const     acc = s->partial + task * o;
     memset(acc, 0, (size_t)o * sizeof *acc);
     for (int64_t q = first; q < pixels && q < first + s->chunk; q++)
         sum(acc, s->dy + (size_t)(q * o) * s->size, o);
@@ -213,14 +213,14 @@ size_t weir_conv_bias_work(const weir_conv *c)
 
 void weir_conv_bias_grad(const weir_conv *c, const void *dy, void *db, void *work, weir_threads *t)
 {
-    double *const part = work;
-    sums          s = {.c = c, .size = weir_dtype_size(c->dtype), .dy = dy, .part = part};
+    double *const partial = work;
+    sums          s = {.c = c, .size = weir_dtype_size(c->dtype), .dy = dy, .partial = partial};
     s.chunk = weir_conv_pixels(c) / SUM_CHUNKS + 1;
     weir_parallel(t, SUM_CHUNKS, sum_task, &s);
     for (int64_t i = 0; i < c->o; i++) {
         double sum = 0;
         for (int64_t k = 0; k < SUM_CHUNKS; k++)
-            sum += part[k * c->o + i];
+            sum += partial[k * c->o + i];
         if (c->dtype == WEIR_F32)
             ((float *)db)[i] = (float)sum;
         else
@@ -350,7 +350,7 @@ static void plan_blocks(plan *p)
 }
 
 weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias,
-                              const weir_openblas *blas, weir_gemm_want want, weir_choice *out)
+                              const weir_openblas *blas, weir_gemm_want want, weir_kernel *out)
 {
     static weir_status (*const run[])(const weir_kargs *) = {run_forward, run_grad_x, run_grad_w};
     plan *const p = weir_mem_zalloc(1, sizeof *p);
@@ -371,7 +371,7 @@ weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias
     p->products = p->full.work > p->last.work ? p->full.work : p->last.work;
     const size_t sum_bytes =
         bias && pass == WEIR_CONV_GRAD_W ? weir_conv_bias_work(c) : 0;
-    *out = (weir_choice){.run = run[pass],
+    *out = (weir_kernel){.run = run[pass],
                          .work = p->patches + p->products + sum_bytes,
                          .state = p,
                          .destroy = weir_mem_free,

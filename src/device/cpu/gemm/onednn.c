@@ -265,8 +265,8 @@ static int64_t pad_after(const weir_conv *c, int i)
 {
     const int64_t in = i == 0 ? c->h : c->w, out = i == 0 ? c->oh : c->ow;
     const int64_t span = c->dilation[i] * ((i == 0 ? c->kh : c->kw) - 1) + 1;
-    const int64_t room = in + 2 * c->pad[i] - span, need = (out - 1) * c->stride[i] + span - in;
-    if (room >= 0 && room / c->stride[i] + 1 == out)
+    const int64_t slack = in + 2 * c->pad[i] - span, need = (out - 1) * c->stride[i] + span - in;
+    if (slack >= 0 && slack / c->stride[i] + 1 == out)
         return c->pad[i];
     return need > c->pad[i] ? need - c->pad[i] : 0;
 }

@@ -132,7 +132,7 @@ static const char *load(weir_openblas *b, int threads)
 #ifdef __SANITIZE_THREAD__
     return "left out under ThreadSanitizer, which cannot see how its threads wait";
 #endif
-    if (!weir_mem_room(need_of(threads))) {
+    if (!weir_mem_can_map(need_of(threads))) {
         snprintf(b->config, sizeof b->config, "left out: %zu MiB of address space for its buffers "
                  "are not there (a limit such as ulimit -v)", need_of(threads) >> 20);
         return b->config;

@@ -298,7 +298,7 @@ static size_t in_units(size_t bytes)
     return (bytes + UNIT - 1) / UNIT * UNIT;
 }
 
-static weir_status choose(const weir_device *dev, const weir_call *c, bool back, weir_choice *out)
+static weir_status choose(const weir_device *dev, const weir_call *c, bool back, weir_kernel *out)
 {
     static const weir_attention_loops *const table[] = WEIR_ISA_TABLE(weir_attention_loops);
     const weir_attention_attr *const         a = c->attr;
@@ -319,7 +319,7 @@ static weir_status choose(const weir_device *dev, const weir_call *c, bool back,
     p->vector = in_units((size_t)min64(ROWS, p->t) * p->size);
     p->scratch = 2 * (p->block + p->vector) + in_units(p->gemm) + UNIT;
     p->work = p->scratch * (size_t)weir_threads_count(dev->threads);
-    *out = (weir_choice){.run = back ? run_back : run_forward,
+    *out = (weir_kernel){.run = back ? run_back : run_forward,
                          .work = p->work,
                          .state = p,
                          .destroy = weir_mem_free,
@@ -327,13 +327,13 @@ static weir_status choose(const weir_device *dev, const weir_call *c, bool back,
     return WEIR_OK;
 }
 
-weir_status weir_cpu_attention(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_attention(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_attention, out)
                                              : choose(d, c, false, out);
 }
 
-weir_status weir_cpu_attention_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_attention_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_attention_grad, out)
                                              : choose(d, c, true, out);

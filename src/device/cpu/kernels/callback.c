@@ -12,8 +12,8 @@
 
 typedef struct operand {
     weir_layout        memory, host;
-    const weir_choice *copy;        /* between the two; NULL: they are equal */
-    size_t             at;          /* of the copy in the workspace */
+    const weir_kernel *copy; /* between the two; NULL: they are equal */
+    size_t             at;   /* of the copy in the workspace */
 } operand;
 
 typedef struct callback {
@@ -73,7 +73,7 @@ static weir_status plan_copy(weir_device *d, operand *o, bool in, size_t *work)
     const weir_call c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1,
                          .in = in ? &o->memory : &o->host, .out = &to, .alias = -1};
 
-    WEIR_TRY(weir_choice_of(d, &c, &o->copy));
+    WEIR_TRY(weir_kernel_of(d, &c, &o->copy));
     assert(o->copy->work == 0);
     o->at = *work;
     if (!weir_size_add(*work, weir_shape_bytes(&o->host.desc), work) ||
@@ -97,7 +97,7 @@ static weir_status plan_operands(weir_device *d, const weir_call *c, callback *s
 }
 
 static weir_status choose(weir_device *d, const weir_call *c, const callback_map *map,
-                          weir_status (*run_it)(const weir_kargs *), weir_choice *out)
+                          weir_status (*run_it)(const weir_kargs *), weir_kernel *out)
 {
     callback *const s = weir_mem_zalloc(1, sizeof *s);
     size_t          work;
@@ -110,18 +110,18 @@ static weir_status choose(weir_device *d, const weir_call *c, const callback_map
         weir_mem_free(s);
         return status;
     }
-    *out = (weir_choice){
+    *out = (weir_kernel){
         .run = run_it, .work = work, .state = s, .destroy = weir_mem_free, .impl = "caller"};
     return WEIR_OK;
 }
 
-weir_status weir_cpu_callback(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_callback(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const callback_map map = callback_forward_map(c);
     return choose(d, c, &map, forward_run, out);
 }
 
-weir_status weir_cpu_callback_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_callback_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const callback_map map = callback_backward_map(c);
     return choose(d, c, &map, backward_run, out);

@@ -174,7 +174,7 @@ static void compare_axes(const weir_call *c, compare *p)
 {
     weir_layout view[OPERANDS];
     int         order[WEIR_MAX_DIMS];
-    const int   n = physical_order(&c->out[0], order);
+    const int   n = axes_in_memory_order(&c->out[0], order);
 
     for (int i = 0; i < p->nin; i++)
         weir_shape_expand(&c->in[i], &c->out[0].desc, &view[i]);
@@ -191,7 +191,7 @@ static void compare_axes(const weir_call *c, compare *p)
         p->dim[p->naxis++] = 1;
 }
 
-static weir_status choose(const weir_call *c, run_fn run, weir_choice *out)
+static weir_status choose(const weir_call *c, run_fn run, weir_kernel *out)
 {
     if (!run)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "has no CPU kernel for %s",
@@ -207,7 +207,7 @@ static weir_status choose(const weir_call *c, run_fn run, weir_choice *out)
         p->size[i] = weir_dtype_size(c->in[i].desc.dtype);
     if (p->n > 0)
         compare_axes(c, p);
-    *out = (weir_choice){.run = compare_run, .state = p, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = compare_run, .state = p, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
@@ -215,7 +215,7 @@ static weir_status choose(const weir_call *c, run_fn run, weir_choice *out)
 
 /* By the type of the inputs, in the order of weir_dtype; b8 is the run for bool. */
 #define KERNEL(id, b8)                                                                             \
-    weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_choice *out)                \
+    weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_kernel *out)                \
     {                                                                                              \
         static const run_fn run[] = {id##_f32, id##_f64, id##_i32, id##_i64,                       \
                                      id##_u8,  b8,       id##_f16, id##_bf16};                     \
@@ -231,7 +231,7 @@ KERNEL(gt, NULL)
 KERNEL(ge, NULL)
 
 #define LOGIC(id, b8)                                                                              \
-    weir_status weir_cpu_logical_##id(weir_device *d, const weir_call *c, weir_choice *out)        \
+    weir_status weir_cpu_logical_##id(weir_device *d, const weir_call *c, weir_kernel *out)        \
     {                                                                                              \
         (void)d;                                                                                   \
         return choose(c, b8, out);                                                                 \
@@ -242,7 +242,7 @@ LOGIC(or, or_b8)
 LOGIC(xor, xor_b8)
 LOGIC(not, not_b8)
 
-weir_status weir_cpu_where(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_where(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     static const run_fn by_size[] = {[1] = where_1, [2] = where_2, [4] = where_4, [8] = where_8};
 

@@ -113,7 +113,7 @@ static bool turn(const weir_conv *c, weir_conv *out)
 }
 
 /* *out stays as it is if the library has nothing for it. */
-static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_choice *out)
+static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_kernel *out)
 {
     turned *const t = weir_mem_zalloc(1, sizeof *t);
     if (!t)
@@ -125,7 +125,7 @@ static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_choice
         return s;
     }
     t->at = weir_onednn_work(t->lib);
-    *out = (weir_choice){.run = run_turned,
+    *out = (weir_kernel){.run = run_turned,
                          .work = t->at + (size_t)(t->o * t->taps * t->c) * sizeof(float),
                          .state = t,
                          .destroy = turned_free,
@@ -136,7 +136,7 @@ static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_choice
 /* ---- choose ---- */
 
 static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
-                          weir_choice *out)
+                          weir_kernel *out)
 {
     weir_gemm_want       want;
     const weir_openblas *blas;
@@ -155,7 +155,7 @@ static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pas
         WEIR_TRY(weir_onednn_conv(d, c, pass, bias, &lib));
     if (!lib)
         return weir_conv_by_gemm(c, pass, bias, blas, want, out);
-    *out = (weir_choice){.run = run_onednn,
+    *out = (weir_kernel){.run = run_onednn,
                          .work = weir_onednn_work(lib),
                          .state = lib,
                          .destroy = weir_onednn_free,
@@ -187,7 +187,7 @@ static weir_conv geometry(const weir_conv2d_attr *a, const weir_desc *y, int64_t
     return g;
 }
 
-weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_conv2d, out);
@@ -196,7 +196,7 @@ weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_choice *out
     return choose(d, &g, WEIR_CONV_FORWARD, c->nin == 3, out);
 }
 
-weir_status weir_cpu_conv2d_grad_x(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_conv2d_grad_x(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_x, out);
@@ -207,7 +207,7 @@ weir_status weir_cpu_conv2d_grad_x(weir_device *d, const weir_call *c, weir_choi
     return choose(d, &g, WEIR_CONV_GRAD_X, false, out);
 }
 
-weir_status weir_cpu_conv2d_grad_w(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_conv2d_grad_w(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_w, out);

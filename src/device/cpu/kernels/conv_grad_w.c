@@ -195,7 +195,7 @@ bool weir_conv_grad_w_suits(const weir_conv *c)
            c->n > 0 && c->pad[1] <= (c->kw - 1) * c->dilation[1];
 }
 
-weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_choice *out)
+weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_kernel *out)
 {
     static const weir_gemm_kernels *const table[] = WEIR_ISA_TABLE(&weir_gemm_kernels);
     static const char *const              name[] = {"own base", "own avx2", "own avx512"};
@@ -219,7 +219,7 @@ weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_choice *out)
     p->y_at = in_units(p->strips * p->kernel->nr * p->images * p->x_image, p->size);
     p->sums_at = p->y_at + in_units(c->o * p->images * p->y_image, p->size);
     p->work = p->sums_at + (bias ? weir_conv_bias_work(c) : 0) + UNIT;
-    *out = (weir_choice){.run = run,
+    *out = (weir_kernel){.run = run,
                          .work = p->work,
                          .state = p,
                          .destroy = weir_mem_free,

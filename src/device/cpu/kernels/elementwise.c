@@ -295,7 +295,7 @@ static size_t buffer_of(size_t *used, int64_t n, size_t size)
 
 /* Tile, task and the buffers of inputs. One step over DENSE inputs needs no tiles, unless halves
  * are converted. */
-static void cut(chain *p)
+static void plan_tiles(chain *p)
 {
     const int64_t grain = p->n > LARGE ? TASK_LARGE : p->n > 2 * TASK_SMALL ? TASK_SMALL : p->n;
     bool          whole = p->nstep == 1;
@@ -421,14 +421,14 @@ static weir_status chain_make(chain *p, const weir_call *c, const weir_ew_progra
     }
     for (int i = 0; i < p->nout; i++)
         p->out_size[i] = weir_dtype_size(c->out[i].desc.dtype);
-    cut(p);
+    plan_tiles(p);
     place_outputs(p, prog, c, table[isa]);
     place_results(p);
     assert(p->stack <= STACK_LARGE);
     return WEIR_OK;
 }
 
-static weir_status choose(const weir_call *c, const weir_ew_program *prog, weir_choice *out)
+static weir_status choose(const weir_call *c, const weir_ew_program *prog, weir_kernel *out)
 {
     chain *const p = weir_mem_alloc(sizeof *p);
     if (!p)
@@ -438,11 +438,11 @@ static weir_status choose(const weir_call *c, const weir_ew_program *prog, weir_
         weir_mem_free(p);
         return s;
     }
-    *out = (weir_choice){.run = run_chain, .state = p, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = run_chain, .state = p, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
-weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_ew_program prog = weir_ew_program_of(c);
 
@@ -450,7 +450,7 @@ weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_choice
     return choose(c, &prog, out);
 }
 
-weir_status weir_cpu_fused(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_fused(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, c->attr, out);

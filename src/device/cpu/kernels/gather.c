@@ -58,14 +58,14 @@ static void encode(double value, weir_dtype type, char element[8])
 }
 
 static weir_status rows_choose(const rows_state *s, weir_status (*run)(const weir_kargs *k),
-                               weir_choice *out)
+                               weir_kernel      *out)
 {
     rows_state *const own = weir_mem_alloc(sizeof *own);
 
     if (!own)
         return WEIR_ERR_NOMEM;
     *own = *s;
-    *out = (weir_choice){.run = run, .state = own, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = run, .state = own, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
@@ -95,7 +95,7 @@ static weir_status gather_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_gather(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_gather(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_desc *const table = &c->in[0].desc;
     rows_state s = {.type = table->dtype, .wide = c->in[1].desc.dtype == WEIR_I64,
@@ -162,7 +162,7 @@ static weir_status scatter_run(const weir_kargs *k)
 }
 
 /* The inputs from `index` on are indices (n) and updates (n,d). */
-static weir_status scatter_choose(const weir_call *c, int index, weir_choice *out)
+static weir_status scatter_choose(const weir_call *c, int index, weir_kernel *out)
 {
     static const add_fn    add[] = {add_f32, add_f64, add_i32, add_i64, add_u8};
     const weir_desc *const to = &c->out[0].desc;
@@ -181,14 +181,14 @@ static weir_status scatter_choose(const weir_call *c, int index, weir_choice *ou
 }
 
 /* Halves are summed in f32 and rounded once. */
-weir_status weir_cpu_gather_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_gather_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->out[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_gather_grad, out);
     return scatter_choose(c, 0, out);
 }
 
-weir_status weir_cpu_scatter_add(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_scatter_add(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->out[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_scatter_add, out);
@@ -223,7 +223,7 @@ static weir_status one_hot_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_one_hot(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_one_hot(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_desc *const to = &c->out[0].desc;
     rows_state s = {.type = to->dtype, .wide = c->in[0].desc.dtype == WEIR_I64, .v = to->dim[1],
@@ -271,7 +271,7 @@ static weir_status arange_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_arange(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_arange(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     weir_arange_attr *const a = weir_mem_alloc(sizeof *a);
 
@@ -279,6 +279,6 @@ weir_status weir_cpu_arange(weir_device *d, const weir_call *c, weir_choice *out
     if (!a)
         return WEIR_ERR_NOMEM;
     *a = *(const weir_arange_attr *)c->attr;
-    *out = (weir_choice){.run = arange_run, .state = a, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = arange_run, .state = a, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }

@@ -127,7 +127,7 @@ static weir_status grad_run(const weir_kargs *k)
 }
 
 static weir_status choose(const weir_call *c, weir_status (*run)(const weir_kargs *), bool work,
-                          weir_choice *out)
+                          weir_kernel *out)
 {
     static const weir_loss_loops *const table[] = WEIR_ISA_TABLE(weir_loss_loops);
     const weir_desc *const              x = &c->in[0].desc;
@@ -149,7 +149,7 @@ static weir_status choose(const weir_call *c, weir_status (*run)(const weir_karg
                 .ignored = ((const weir_cross_entropy_attr *)c->attr)->ignored,
                 .group = group,
                 .tasks = ceil_div(x->dim[0], group)};
-    *out = (weir_choice){.run = run,
+    *out = (weir_kernel){.run = run,
                          .work = work ? (size_t)p->tasks * sizeof(double) : 0,
                          .state = p,
                          .destroy = weir_mem_free,
@@ -157,13 +157,13 @@ static weir_status choose(const weir_call *c, weir_status (*run)(const weir_karg
     return WEIR_OK;
 }
 
-weir_status weir_cpu_cross_entropy(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_cross_entropy(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, loss_run, true, out);
 }
 
-weir_status weir_cpu_cross_entropy_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_cross_entropy_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, grad_run, false, out);

@@ -211,7 +211,7 @@ static weir_status run_back(const weir_kargs *k)
 
 /* ---- choose ---- */
 
-static weir_status choose(const weir_call *c, bool back, weir_choice *out)
+static weir_status choose(const weir_call *c, bool back, weir_kernel *out)
 {
     static const weir_lstm_loops *const   loops[] = WEIR_ISA_TABLE(weir_lstm_loops);
     static const weir_gemm_kernels *const kernels[] = WEIR_ISA_TABLE(&weir_gemm_kernels);
@@ -231,7 +231,7 @@ static weir_status choose(const weir_call *c, bool back, weir_choice *out)
     p->backward = ((const weir_lstm_attr *)c->attr)->backward != 0;
     p->alone = (double)p->n * (double)p->w * (double)p->w * GATES <= ALONE;
     p->dc = back && c->nin == 6;
-    *out = (weir_choice){.run = back ? run_back : run_forward,
+    *out = (weir_kernel){.run = back ? run_back : run_forward,
                          .work = (size_t)(p->strips * (back ? 1 : GATES)) * strip_bytes(p),
                          .state = p,
                          .destroy = weir_mem_free,
@@ -239,13 +239,13 @@ static weir_status choose(const weir_call *c, bool back, weir_choice *out)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_lstm(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_lstm(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, false, out);
 }
 
-weir_status weir_cpu_lstm_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_lstm_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, true, out);

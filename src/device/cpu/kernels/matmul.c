@@ -60,7 +60,7 @@ static weir_status plan(weir_device *d, const weir_gemm_shape *s, product *p)
     return WEIR_OK;
 }
 
-static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, weir_choice *out)
+static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, weir_kernel *out)
 {
     product *const p = weir_mem_zalloc(1, sizeof *p);
     if (!p)
@@ -71,7 +71,7 @@ static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, w
         product_free(p);
         return status;
     }
-    *out = (weir_choice){.run = run,
+    *out = (weir_kernel){.run = run,
                          .state = p,
                          .destroy = product_free,
                          .work = p->lib ? weir_onednn_work(p->lib) : p->gemm.work,
@@ -79,7 +79,7 @@ static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, w
     return WEIR_OK;
 }
 
-weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_matmul_attr *const t = c->attr;
     const weir_desc *const a = &c->in[0].desc, *const b = &c->in[1].desc;
@@ -97,7 +97,7 @@ weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_choice *out
     return choose(d, &s, false, out);
 }
 
-weir_status weir_cpu_linear(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_linear(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_desc *const x = &c->in[0].desc, *const w = &c->in[1].desc;
     const weir_gemm_shape s = {.dtype = x->dtype,
@@ -224,7 +224,7 @@ static weir_status plan_batches(weir_device *d, const weir_gemm_shape *s, batche
     return WEIR_OK;
 }
 
-weir_status weir_cpu_batch_matmul(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_batch_matmul(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_matmul_attr *const t = c->attr;
     const weir_desc *const a = &c->in[0].desc, *const b = &c->in[1].desc;
@@ -256,7 +256,7 @@ weir_status weir_cpu_batch_matmul(weir_device *d, const weir_call *c, weir_choic
         batches_free(p);
         return status;
     }
-    *out = (weir_choice){.run = run_batches,
+    *out = (weir_kernel){.run = run_batches,
                          .state = p,
                          .destroy = batches_free,
                          .work = p->work,

@@ -25,15 +25,15 @@ enum {
 
 /* Unit: one block of `row` x `inner` at one place of the other axes. */
 typedef struct move {
-    run_fn  run;
-    size_t  in_size, out_size;
-    int64_t units, per_task;
-    int64_t row_block, inner_block, row_blocks, inner_blocks;
-    paired  row, inner;
-    bool    square;             /* row is adjacent in the input; 4 bytes, copied as they are */
-    bool    spread;             /* inner is not adjacent in the output: no conversion then */
-    int     nouter;
-    paired  outer[PAIRS_MAX];
+    run_fn    run;
+    size_t    in_size, out_size;
+    int64_t   units, per_task;
+    int64_t   row_block, inner_block, row_blocks, inner_blocks;
+    copy_axis row, inner;
+    bool      square;  /* row is adjacent in the input; 4 bytes, copied as they are */
+    bool      strided; /* inner is not adjacent in the output: no conversion then */
+    int       nouter;
+    copy_axis outer[COPY_AXES_MAX];
 } move;
 
 /* ---- runs ---- */
@@ -149,7 +149,7 @@ static run_fn run_of(weir_dtype from, weir_dtype to)
     return size == 1 ? copy_1 : size == 2 ? copy_2 : size == 4 ? copy_4 : copy_8;
 }
 
-#define SPREAD(T)                                                                                  \
+#define COPY_STRIDED(T)                                                                            \
     do {                                                                                           \
         const T *const f = from;                                                                   \
         T *const       t = to;                                                                     \
@@ -158,17 +158,17 @@ static run_fn run_of(weir_dtype from, weir_dtype to)
     } while (0)
 
 /* to[i * to_stride] = from[i * stride] */
-static void copy_spread(int64_t n, void *to, int64_t to_stride, const void *from, int64_t stride,
-                        size_t size)
+static void copy_strided(int64_t n, void *to, int64_t to_stride, const void *from, int64_t stride,
+                         size_t size)
 {
     if (size == 1)
-        SPREAD(uint8_t);
+        COPY_STRIDED(uint8_t);
     else if (size == 2)
-        SPREAD(uint16_t);
+        COPY_STRIDED(uint16_t);
     else if (size == 4)
-        SPREAD(uint32_t);
+        COPY_STRIDED(uint32_t);
     else
-        SPREAD(uint64_t);
+        COPY_STRIDED(uint64_t);
 }
 
 /* ---- running ---- */
@@ -230,8 +230,8 @@ static void run_unit(const move *m, const char *src, char *dst, int64_t unit)
     for (; j < rows; j++) {
         char *const       to = dst + (out + j * m->row.out) * (int64_t)m->out_size;
         const char *const from = src + (in + j * m->row.in) * (int64_t)m->in_size;
-        if (m->spread)
-            copy_spread(n, to, m->inner.out, from, m->inner.in, m->out_size);
+        if (m->strided)
+            copy_strided(n, to, m->inner.out, from, m->inner.in, m->out_size);
         else
             m->run(n, to, from, m->inner.in);
     }
@@ -260,7 +260,7 @@ static weir_status move_run(const weir_kargs *k)
 /* ---- choosing ---- */
 
 /* Block sizes: long runs, or squares where the input has to be read across. */
-static void cut_blocks(move *m, bool across)
+static void plan_blocks(move *m, bool across)
 {
     const int64_t most = across ? BLOCK * BLOCK : TASK;
     if (across) {
@@ -274,27 +274,27 @@ static void cut_blocks(move *m, bool across)
     m->inner_blocks = ceil_div(m->inner.dim, m->inner_block);
 }
 
-static void cut(move *m, const paired *pair, int n)
+static void plan_tasks(move *m, const copy_axis *common, int n)
 {
     int64_t count = 1;
     for (int i = 0; i < n; i++)
-        count *= pair[i].dim;
-    m->row = m->inner = (paired){1, 1, 1};
+        count *= common[i].dim;
+    m->row = m->inner = (copy_axis){1, 1, 1};
     if (n > 0)
-        m->inner = pair[n - 1];
-    const int  near = n > 0 ? pairs_nearest(pair, n) : 0;
+        m->inner = common[n - 1];
+    const int  near = n > 0 ? copy_axes_nearest(common, n) : 0;
     const bool across = near < n - 1;
     const int  row = across ? near : n - 2;
     if (row >= 0)
-        m->row = pair[row];
+        m->row = common[row];
     m->units = 1;
     for (int i = 0; i < n - 1; i++) {
         if (i == row)
             continue;
-        m->outer[m->nouter++] = pair[i];
-        m->units *= pair[i].dim;
+        m->outer[m->nouter++] = common[i];
+        m->units *= common[i].dim;
     }
-    cut_blocks(m, across);
+    plan_blocks(m, across);
     m->units *= m->row_blocks * m->inner_blocks;
     m->per_task = count <= 2 * TASK ? m->units
                                     : max64(1, TASK / (m->row_block * m->inner_block));
@@ -338,25 +338,25 @@ static weir_status count_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-static weir_status choose_count(const weir_call *c, weir_choice *out)
+static weir_status choose_count(const weir_call *c, weir_kernel *out)
 {
     count_state *const s = weir_mem_alloc(sizeof *s);
     if (!s)
         return WEIR_ERR_NOMEM;
     *s = (count_state){weir_dtype_size(c->out[0].desc.dtype), weir_shape_count(&c->out[0].desc),
                        c->in[0], c->out[0]};
-    *out = (weir_choice){.run = count_run, .state = s, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = count_run, .state = s, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
 /* ---- the ops ---- */
 
-weir_status weir_cpu_copy(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_copy(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_layout *const in = &c->in[0], *const to = &c->out[0];
-    paired                   pair[PAIRS_MAX];
-    const bool               empty = weir_shape_count(&to->desc) == 0;
-    const int                n = empty ? 0 : pairs_of(in, to, pair);
+    copy_axis  common[COPY_AXES_MAX];
+    const bool empty = weir_shape_count(&to->desc) == 0;
+    const int  n = empty ? 0 : copy_axes_of(in, to, common);
 
     (void)d;
     if (n < 0)
@@ -368,15 +368,15 @@ weir_status weir_cpu_copy(weir_device *d, const weir_call *c, weir_choice *out)
                 .in_size = weir_dtype_size(in->desc.dtype),
                 .out_size = weir_dtype_size(to->desc.dtype)};
     if (!empty)
-        cut(m, pair, pairs_physical(pair, n));
-    m->spread = m->inner.out != 1;
-    m->square = m->run == copy_4 && m->row.in == 1 && m->inner.in != 1 && !m->spread;
-    *out = (weir_choice){.run = move_run, .state = m, .destroy = weir_mem_free, .impl = "c"};
+        plan_tasks(m, common, copy_axes_sort(common, n));
+    m->strided = m->inner.out != 1;
+    m->square = m->run == copy_4 && m->row.in == 1 && m->inner.in != 1 && !m->strided;
+    *out = (weir_kernel){.run = move_run, .state = m, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
 /* Equal dims always have common factors: the same move with another run. */
-weir_status weir_cpu_cast(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_cast(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return weir_cpu_copy(d, c, out);
 }
@@ -392,7 +392,7 @@ static weir_status assign_run(const weir_kargs *k)
 }
 
 /* Equal dims once more, so what is chosen is move_run. */
-weir_status weir_cpu_assign(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_assign(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     weir_layout     from, to = c->in[0];
     const weir_call cast = {
@@ -427,7 +427,7 @@ static weir_status fill_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_fill(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_fill(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_fill_attr *const a = c->attr;
     const weir_desc *const      to = &c->out[0].desc;
@@ -438,6 +438,6 @@ weir_status weir_cpu_fill(weir_device *d, const weir_call *c, weir_choice *out)
         return WEIR_ERR_NOMEM;
     *s = (fill_state){.size = weir_dtype_size(to->dtype), .n = weir_shape_count(to)};
     convert[WEIR_F64][to->dtype](1, s->element, &a->value, 1);
-    *out = (weir_choice){.run = fill_run, .state = s, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = fill_run, .state = s, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }

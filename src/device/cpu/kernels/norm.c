@@ -26,20 +26,20 @@ typedef struct plan {
     double          eps;
 } plan;
 
-static void plan_cut(plan *p, const weir_desc *x)
+static void plan_tasks(plan *p, const weir_desc *x)
 {
     p->channels = x->dim[1];
     p->rows = x->dim[0] * (x->ndim == 4 ? x->dim[2] * x->dim[3] : 1);
     p->blocks = ceil_div(p->channels, WEIR_NORM_COLS);
-    const int64_t pieces = ceil_div(p->rows, WEIR_NORM_ROWS);
+    const int64_t segments = ceil_div(p->rows, WEIR_NORM_ROWS);
     const int64_t worth = p->rows * p->channels / WEIR_TASK_ELEMENTS;
-    const int64_t most = min64(pieces, min64(WEIR_TASKS / max64(1, p->blocks), worth));
-    p->chunk = WEIR_NORM_ROWS * max64(1, ceil_div(pieces, max64(1, most)));
+    const int64_t most = min64(segments, min64(WEIR_TASKS / max64(1, p->blocks), worth));
+    p->chunk = WEIR_NORM_ROWS * max64(1, ceil_div(segments, max64(1, most)));
     p->chunks = max64(1, ceil_div(p->rows, p->chunk));
 }
 
-static weir_status choose(const weir_call *c, const weir_layout *x,
-                          weir_status (*run)(const weir_kargs *), double eps, weir_choice *out)
+static weir_status choose(const weir_call *c, const weir_layout         *x,
+                          weir_status (*run)(const weir_kargs *), double eps, weir_kernel *out)
 {
     static const weir_norm_loops *const table[] = WEIR_ISA_TABLE(weir_norm_loops);
     const weir_dtype                    type = x->desc.dtype;
@@ -52,8 +52,8 @@ static weir_status choose(const weir_call *c, const weir_layout *x,
                 .type = type,
                 .size = (int64_t)weir_dtype_size(type),
                 .eps = eps};
-    plan_cut(p, &x->desc);
-    *out = (weir_choice){.run = run,
+    plan_tasks(p, &x->desc);
+    *out = (weir_kernel){.run = run,
                          .work = (size_t)(p->chunks * 2 * p->channels) * sizeof(double),
                          .state = p,
                          .destroy = weir_mem_free,
@@ -66,12 +66,12 @@ static weir_status choose(const weir_call *c, const weir_layout *x,
 typedef struct job {
     const plan       *p;
     const weir_kargs *k;
-    double           *part;     /* [chunks][2][channels]: two accumulators of each channel */
+    double           *partial; /* [chunks][2][channels]: two accumulators of each channel */
 } job;
 
-static double *part_of(const job *j, int64_t chunk, int64_t channel)
+static double *partial_of(const job *j, int64_t chunk, int64_t channel)
 {
-    return j->part + chunk * 2 * j->p->channels + channel;
+    return j->partial + chunk * 2 * j->p->channels + channel;
 }
 
 typedef struct task_place {
@@ -85,7 +85,7 @@ static task_place place_of(const job *j, int64_t task)
 {
     const plan   *p = j->p;
     const int64_t chunk = task / p->blocks, channel = task % p->blocks * WEIR_NORM_COLS;
-    double       *a = part_of(j, chunk, channel);
+    double       *a = partial_of(j, chunk, channel);
     task_place    t = {.first = chunk * p->chunk,
                        .last = min64(p->rows, (chunk + 1) * p->chunk),
                        .channel = channel,
@@ -130,10 +130,10 @@ static weir_status stats_run(const weir_kargs *k)
     const plan *p = k->state;
     job         j = {p, k, k->work};
     weir_parallel(k->threads, p->chunks * p->blocks, stats_task, &j);
-    double *mean = part_of(&j, 0, 0), *m2 = mean + p->channels;
+    double *mean = partial_of(&j, 0, 0), *m2 = mean + p->channels;
     for (int64_t i = 1; i < p->chunks; i++) {
         const int64_t done = i * p->chunk, n = min64(p->chunk, p->rows - done);
-        const double *next = part_of(&j, i, 0);
+        const double *next = partial_of(&j, i, 0);
         p->loops.join(p->channels, done, mean, m2, n, next, next + p->channels);
     }
     for (int64_t c = 0; c < p->channels; c++) {
@@ -145,7 +145,7 @@ static weir_status stats_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_bn_stats(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_bn_stats(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, &c->in[0], stats_run, ((const weir_bn_attr *)c->attr)->eps, out);
@@ -161,9 +161,9 @@ static weir_status grads_run(const weir_kargs *k)
     for (int64_t c = 0; c < p->channels; c++) {
         double ds = 0, db = 0;
         for (int64_t i = 0; i < p->chunks; i++) {
-            const double *part = part_of(&j, i, c);
-            ds += part[0];
-            db += part[p->channels];
+            const double *partial = partial_of(&j, i, c);
+            ds += partial[0];
+            db += partial[p->channels];
         }
         real_store(p->type, k->dst[0], c, ds * real_load(p->type, k->src[3], c));
         real_store(p->type, k->dst[1], c, db);
@@ -171,7 +171,7 @@ static weir_status grads_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_bn_grad_reduce(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_bn_grad_reduce(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, &c->in[1], grads_run, 0, out);
@@ -213,7 +213,7 @@ static weir_status update_run_f64(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_bn_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_bn_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     const weir_dtype type = c->in[0].desc.dtype;
@@ -223,7 +223,7 @@ weir_status weir_cpu_bn_update(weir_device *d, const weir_call *c, weir_choice *
     if (!u)
         return WEIR_ERR_NOMEM;
     *u = (update){c->in[0].desc.dim[0], *(const weir_bn_update_attr *)c->attr};
-    *out = (weir_choice){.run = type == WEIR_F32 ? update_run_f32 : update_run_f64,
+    *out = (weir_kernel){.run = type == WEIR_F32 ? update_run_f32 : update_run_f64,
                          .state = u,
                          .destroy = weir_mem_free,
                          .impl = "c"};

@@ -109,7 +109,7 @@ static void squeeze(int64_t n, int64_t bits, uint8_t *to, const uint32_t *code)
     }
 }
 
-static void spread(int64_t n, int64_t bits, uint32_t *code, const uint8_t *from)
+static void unpack_codes(int64_t n, int64_t bits, uint32_t *code, const uint8_t *from)
 {
     const int64_t  per = 8 / bits, wide = bits / 8;
     const uint32_t mask = (1u << bits % 32) - 1;
@@ -160,7 +160,7 @@ static void unpack_task(void *ctx, int64_t task)
 
     for (int64_t end = end_of(a, task, &at); at < end; at += CHUNK) {
         const int64_t n = min64(CHUNK, end - at);
-        spread(n, a->bits, code, (const uint8_t *)k->src[0] + at * a->bits / 8);
+        unpack_codes(n, a->bits, code, (const uint8_t *)k->src[0] + at * a->bits / 8);
         c->decode(n, (char *)k->dst[0] + (size_t)at * size, code, a->base);
     }
 }
@@ -186,20 +186,20 @@ static weir_status unpack_run(const weir_kargs *k)
 }
 
 static weir_status choose(const weir_call *c, const weir_layout *plain, const weir_layout *packed,
-                          weir_status (*run)(const weir_kargs *), weir_choice *out)
+                          weir_status (*run)(const weir_kargs *), weir_kernel *out)
 {
     WEIR_TRY(packed_check(c, plain, packed));
-    *out = (weir_choice){.run = run, .impl = "c"};
+    *out = (weir_kernel){.run = run, .impl = "c"};
     return WEIR_OK;
 }
 
-weir_status weir_cpu_pack(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_pack(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, &c->in[0], &c->out[0], pack_run, out);
 }
 
-weir_status weir_cpu_unpack(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_unpack(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, &c->out[0], &c->in[0], unpack_run, out);

@@ -312,7 +312,7 @@ static weir_status bilinear_grad_run(const weir_kargs *k)
 /* image and pooled: the descs of both; out is that of the output. */
 static weir_status choose(const weir_call *c, const weir_pool2d_attr *a, const weir_desc *image,
                           const weir_desc *pooled, weir_status (*run)(const weir_kargs *),
-                          weir_choice *out)
+                          weir_kernel     *out)
 {
     static const weir_pool_loops *const table[] = WEIR_ISA_TABLE(weir_pool_loops);
     if (!real_type(image->dtype))
@@ -332,25 +332,25 @@ static weir_status choose(const weir_call *c, const weir_pool2d_attr *a, const w
                 .rows = weir_shape_count(to) > 0 ? to->dim[0] * to->dim[2] : 0};
     const int64_t reads = max64(image->dim[2] * image->dim[3], pooled->dim[2] * pooled->dim[3]);
     p->group = rows_per_task(p->c * reads / max64(1, to->dim[2]));
-    *out = (weir_choice){.run = run, .state = p, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = run, .state = p, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
-weir_status weir_cpu_max_pool2d(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_max_pool2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_max_pool2d, out);
     return choose(c, c->attr, &c->in[0].desc, &c->out[0].desc, max_run, out);
 }
 
-weir_status weir_cpu_avg_pool2d(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_avg_pool2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_avg_pool2d, out);
     return choose(c, c->attr, &c->in[0].desc, &c->out[0].desc, average_run, out);
 }
 
-weir_status weir_cpu_max_pool2d_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_max_pool2d_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_max_pool2d_grad, out);
@@ -358,7 +358,7 @@ weir_status weir_cpu_max_pool2d_grad(weir_device *d, const weir_call *c, weir_ch
     return choose(c, &a->pool, &c->out[0].desc, &c->in[0].desc, max_grad_run, out);
 }
 
-weir_status weir_cpu_avg_pool2d_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_avg_pool2d_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_avg_pool2d_grad, out);
@@ -366,7 +366,7 @@ weir_status weir_cpu_avg_pool2d_grad(weir_device *d, const weir_call *c, weir_ch
     return choose(c, &a->pool, &c->out[0].desc, &c->in[0].desc, average_grad_run, out);
 }
 
-weir_status weir_cpu_upsample_bilinear(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_upsample_bilinear(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_upsample_bilinear, out);
@@ -375,7 +375,7 @@ weir_status weir_cpu_upsample_bilinear(weir_device *d, const weir_call *c, weir_
     return choose(c, &by, &c->in[0].desc, &c->out[0].desc, bilinear_run, out);
 }
 
-weir_status weir_cpu_upsample_bilinear_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_upsample_bilinear_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_upsample_bilinear_grad, out);

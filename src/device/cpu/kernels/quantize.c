@@ -123,20 +123,20 @@ static weir_status dequantize_run(const weir_kargs *k)
 }
 
 static weir_status choose(const weir_call *c, const weir_layout *plain, const weir_layout *codes,
-                          weir_status (*run)(const weir_kargs *), weir_choice *out)
+                          weir_status (*run)(const weir_kargs *), weir_kernel *out)
 {
     WEIR_TRY(packed_check_groups(c, plain, codes));
-    *out = (weir_choice){.run = run, .impl = "c"};
+    *out = (weir_kernel){.run = run, .impl = "c"};
     return WEIR_OK;
 }
 
-weir_status weir_cpu_quantize(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_quantize(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, &c->in[0], &c->out[0], quantize_run, out);
 }
 
-weir_status weir_cpu_dequantize(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_dequantize(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, &c->out[0], &c->in[0], dequantize_run, out);

@@ -27,22 +27,22 @@ typedef union accumulator {
 } accumulator;
 
 typedef struct plan {
-    weir_reduce_loops loops, meet;  /* of elements, of accumulators */
-    weir_pair_loops   pair;         /* of elements of two inputs, where line is not NULL */
+    weir_reduce_loops loops, meet; /* of elements, of accumulators */
+    weir_pair_loops   pair;        /* of elements of two inputs, where line is not NULL */
     weir_dtype        in, out;
-    size_t            size;         /* bytes of an input element */
+    size_t            size; /* bytes of an input element */
     accumulator       start;
     double            scale;
-    bool              root;         /* of the scaled sum */
-    axes              keep, over;   /* outer axes: one result (row of columns) each, pieces each */
-    axis              inner;        /* the reduced axis that a piece runs along */
-    axis              col;          /* columns; size 1 when lines are reduced */
+    bool              root;       /* of the scaled sum */
+    axes              keep, over; /* outer axes: one result (row of columns) each, pieces each */
+    axis              inner;      /* the reduced axis that a piece runs along */
+    axis              col;        /* columns; size 1 when lines are reduced */
     bool              columns;
-    int64_t           piece;        /* of inner, per piece */
-    int64_t           per_line;     /* pieces along inner */
-    int64_t           outs, group, groups;      /* results; per task; tasks along them */
-    int64_t           blocks;       /* tasks along the columns */
-    int64_t           pieces, chunk, chunks;    /* in all; per task; tasks along them */
+    int64_t           segment;                 /* of inner, per piece */
+    int64_t           per_line;                /* pieces along inner */
+    int64_t           outs, group, groups;     /* results; per task; tasks along them */
+    int64_t           blocks;                  /* tasks along the columns */
+    int64_t           segments, chunk, chunks; /* in all; per task; tasks along them */
 } plan;
 
 /* Distributes the axes over the roles of a plan. */
@@ -65,14 +65,14 @@ static void plan_axes(plan *p, const axes *a)
 }
 
 /* Cuts pieces, chunks and tasks. */
-static void plan_cut(plan *p)
+static void plan_tasks(plan *p)
 {
     const bool fold = !p->pair.line && p->col.in == 1 && p->inner.in == p->col.size;
-    p->piece = !p->columns ? WEIR_REDUCE_LINE
-               : fold      ? max64(WEIR_REDUCE_ROWS, WEIR_REDUCE_LINE / p->col.size)
-                           : WEIR_REDUCE_ROWS;
-    p->per_line = ceil_div(p->inner.size, p->piece);
-    p->pieces = axes_count(&p->over) * p->per_line;
+    p->segment = !p->columns ? WEIR_REDUCE_LINE
+                 : fold      ? max64(WEIR_REDUCE_ROWS, WEIR_REDUCE_LINE / p->col.size)
+                             : WEIR_REDUCE_ROWS;
+    p->per_line = ceil_div(p->inner.size, p->segment);
+    p->segments = axes_count(&p->over) * p->per_line;
     p->outs = axes_count(&p->keep);
     p->blocks = ceil_div(p->col.size, WEIR_REDUCE_COLS);
     const int64_t reduced = axes_count(&p->over) * p->inner.size;
@@ -81,9 +81,9 @@ static void plan_cut(plan *p)
     p->groups = ceil_div(p->outs, p->group);
     const int64_t tasks = p->groups * p->blocks;
     const int64_t worth = p->outs * p->col.size * reduced / WEIR_TASK_ELEMENTS;
-    const int64_t most = min64(p->pieces, min64(WEIR_TASKS / max64(1, tasks), worth));
-    p->chunk = max64(1, ceil_div(p->pieces, max64(1, most)));
-    p->chunks = max64(1, ceil_div(p->pieces, p->chunk));
+    const int64_t most = min64(p->segments, min64(WEIR_TASKS / max64(1, tasks), worth));
+    p->chunk = max64(1, ceil_div(p->segments, max64(1, most)));
+    p->chunks = max64(1, ceil_div(p->segments, p->chunk));
 }
 
 /* An empty input: nothing is read, every result is the neutral element. */
@@ -115,9 +115,9 @@ static accumulator neutral(weir_dtype t, int op)
 
 typedef struct job {
     const plan  *p;
-    const char  *x, *x2;    /* x2 NULL: one input */
+    const char  *x, *x2; /* x2 NULL: one input */
     char        *y;
-    accumulator *part;      /* [chunks][outs][columns]; NULL with one chunk */
+    accumulator *partial; /* [chunks][outs][columns]; NULL with one chunk */
 } job;
 
 static double finished(const plan *p, double sum)
@@ -140,7 +140,7 @@ static void store(const plan *p, const accumulator *acc, char *y, int64_t cols)
 }
 
 /* One piece of n steps along the inner axis. */
-static void piece_of_one(const plan *p, const char *x, int64_t n, int64_t cols, accumulator *acc)
+static void segment_of_one(const plan *p, const char *x, int64_t n, int64_t cols, accumulator *acc)
 {
     if (p->columns)
         p->loops.columns(x, n, p->inner.in, cols, p->col.in, acc);
@@ -148,8 +148,8 @@ static void piece_of_one(const plan *p, const char *x, int64_t n, int64_t cols, 
         p->loops.line(x, n, p->inner.in, acc);
 }
 
-static void piece_of_two(const plan *p, const char *x, const char *x2, int64_t n, int64_t cols,
-                         accumulator *acc)
+static void segment_of_two(const plan *p, const char *x, const char *x2, int64_t n, int64_t cols,
+                           accumulator *acc)
 {
     const weir_pair_step s = {p->inner.in, p->col.in, p->inner.in2, p->col.in2};
     if (p->columns)
@@ -159,19 +159,19 @@ static void piece_of_two(const plan *p, const char *x, const char *x2, int64_t n
 }
 
 /* Adds pieces [from, to) at x, x2 into acc. */
-static void pieces(const plan *p, const char *x, const char *x2, int64_t from, int64_t to,
-                   int64_t cols, accumulator *acc)
+static void segments(const plan *p, const char *x, const char *x2, int64_t from, int64_t to,
+                     int64_t cols, accumulator *acc)
 {
     const int64_t size = (int64_t)p->size;
     for (int64_t i = from; i < to; i++) {
-        const int64_t    line = i / p->per_line, at = (i - line * p->per_line) * p->piece;
-        const int64_t    n = min64(p->piece, p->inner.size - at);
+        const int64_t    line = i / p->per_line, at = (i - line * p->per_line) * p->segment;
+        const int64_t    n = min64(p->segment, p->inner.size - at);
         const axes_place o = axes_at(&p->over, line);
         const char      *from_x = x + (o.in + at * p->inner.in) * size;
         if (x2)
-            piece_of_two(p, from_x, x2 + (o.in2 + at * p->inner.in2) * size, n, cols, acc);
+            segment_of_two(p, from_x, x2 + (o.in2 + at * p->inner.in2) * size, n, cols, acc);
         else
-            piece_of_one(p, from_x, n, cols, acc);
+            segment_of_one(p, from_x, n, cols, acc);
     }
 }
 
@@ -192,7 +192,7 @@ static void reduce_task(void *ctx, int64_t task)
     const job       *j = ctx;
     const plan      *p = j->p;
     const task_place t = place_of(p, task);
-    const int64_t    from = t.chunk * p->chunk, to = min64(p->pieces, from + p->chunk);
+    const int64_t    from = t.chunk * p->chunk, to = min64(p->segments, from + p->chunk);
     accumulator      own[WEIR_REDUCE_COLS];
     for (int64_t o = t.first; o < t.last; o++) {
         const axes_place at = axes_at(&p->keep, o);
@@ -200,11 +200,11 @@ static void reduce_task(void *ctx, int64_t task)
         const int64_t    to_y = at.out + t.col * p->col.out;
         const char      *x2 = j->x2 ? j->x2 + in2 * (int64_t)p->size : NULL;
         accumulator     *acc =
-            j->part ? j->part + (t.chunk * p->outs + o) * p->col.size + t.col : own;
+            j->partial ? j->partial + (t.chunk * p->outs + o) * p->col.size + t.col : own;
         for (int64_t c = 0; c < t.cols; c++)
             acc[c] = p->start;
-        pieces(p, j->x + in * (int64_t)p->size, x2, from, to, t.cols, acc);
-        if (!j->part)
+        segments(p, j->x + in * (int64_t)p->size, x2, from, to, t.cols, acc);
+        if (!j->partial)
             store(p, acc, j->y + to_y * (int64_t)weir_dtype_size(p->out), t.cols);
     }
 }
@@ -220,7 +220,7 @@ static void meet_task(void *ctx, int64_t task)
     for (int64_t o = t.first; o < t.last; o++) {
         for (int64_t c = 0; c < t.cols; c++)
             acc[c] = p->start;
-        p->meet.columns(j->part + o * p->col.size + t.col, p->chunks, step, t.cols, 1, acc);
+        p->meet.columns(j->partial + o * p->col.size + t.col, p->chunks, step, t.cols, 1, acc);
         const int64_t out = axes_at(&p->keep, o).out + t.col * p->col.out;
         store(p, acc, j->y + out * (int64_t)weir_dtype_size(p->out), t.cols);
     }
@@ -230,19 +230,19 @@ static weir_status reduce_run(const weir_kargs *k)
 {
     const plan   *p = k->state;
     job           j = {.p = p, .x = k->src[0], .y = k->dst[0],
-                       .part = p->chunks > 1 ? k->work : NULL};
+                       .partial = p->chunks > 1 ? k->work : NULL};
     if (p->pair.line)
         j.x2 = k->src[k->call->nin - 1];    /* with one input it is both */
     const int64_t tasks = p->groups * p->blocks;
     weir_parallel(k->threads, tasks * p->chunks, reduce_task, &j);
-    if (j.part)
+    if (j.partial)
         weir_parallel(k->threads, tasks, meet_task, &j);
     return WEIR_OK;
 }
 
 /* Fills in what the loops leave open and cuts the work. x2 may be NULL. */
 static weir_status choose_plan(const weir_call *c, const plan *from, const weir_layout *x2,
-                               weir_choice *out)
+                               weir_kernel *out)
 {
     plan *p = weir_mem_alloc(sizeof *p);
     if (!p)
@@ -257,17 +257,17 @@ static weir_status choose_plan(const weir_call *c, const plan *from, const weir_
         plan_axes(p, &a);
     else
         plan_empty(p, weir_shape_count(&c->out[0].desc));
-    plan_cut(p);
-    const size_t parts = (size_t)(p->chunks * p->outs * p->col.size);
-    *out = (weir_choice){.run = reduce_run,
-                         .work = p->chunks > 1 ? parts * sizeof(accumulator) : 0,
+    plan_tasks(p);
+    const size_t partials = (size_t)(p->chunks * p->outs * p->col.size);
+    *out = (weir_kernel){.run = reduce_run,
+                         .work = p->chunks > 1 ? partials * sizeof(accumulator) : 0,
                          .state = p,
                          .destroy = weir_mem_free,
                          .impl = "c"};
     return WEIR_OK;
 }
 
-static weir_status reduce_choose(const weir_call *c, int op, weir_choice *out)
+static weir_status reduce_choose(const weir_call *c, int op, weir_kernel *out)
 {
     static const weir_reduce_loops (*const table[])[WEIR_REDUCE_TYPES] =
         WEIR_ISA_TABLE(weir_reduce_loops);
@@ -285,7 +285,7 @@ static weir_status reduce_choose(const weir_call *c, int op, weir_choice *out)
 }
 
 /* A second input broadcasts to the first; with one input both are the same. */
-static weir_status pair_choose(const weir_call *c, int op, bool root, weir_choice *out)
+static weir_status pair_choose(const weir_call *c, int op, bool root, weir_kernel *out)
 {
     static const weir_reduce_loops (*const sums[])[WEIR_REDUCE_TYPES] =
         WEIR_ISA_TABLE(weir_reduce_loops);
@@ -304,51 +304,51 @@ static weir_status pair_choose(const weir_call *c, int op, bool root, weir_choic
 }
 
 static weir_status reduce_or_widen(weir_device *d, const weir_call *c, int op, weir_choose_fn self,
-                                   weir_choice *out)
+                                   weir_kernel *out)
 {
     return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, self, out)
                                              : reduce_choose(c, op, out);
 }
 
-weir_status weir_cpu_sum(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_sum(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return reduce_or_widen(d, c, WEIR_REDUCE_SUM, weir_cpu_sum, out);
 }
 
-weir_status weir_cpu_amax(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_amax(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return reduce_or_widen(d, c, WEIR_REDUCE_MAX, weir_cpu_amax, out);
 }
 
-weir_status weir_cpu_amin(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_amin(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return reduce_or_widen(d, c, WEIR_REDUCE_MIN, weir_cpu_amin, out);
 }
 
-weir_status weir_cpu_prod(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_prod(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return reduce_or_widen(d, c, WEIR_REDUCE_PROD, weir_cpu_prod, out);
 }
 
-weir_status weir_cpu_dot(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_dot(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return pair_choose(c, WEIR_PAIR_DOT, false, out);
 }
 
-weir_status weir_cpu_dist(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_dist(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return pair_choose(c, WEIR_PAIR_DIST, false, out);
 }
 
-weir_status weir_cpu_norm1(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_norm1(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return pair_choose(c, WEIR_PAIR_ABS, false, out);
 }
 
-weir_status weir_cpu_norm2(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_norm2(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return pair_choose(c, WEIR_PAIR_DOT, true, out);
@@ -404,7 +404,7 @@ static weir_status count_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_count_correct(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_count_correct(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     const weir_dtype type = c->in[0].desc.dtype, index = c->in[1].desc.dtype;
@@ -417,7 +417,7 @@ weir_status weir_cpu_count_correct(weir_device *d, const weir_call *c, weir_choi
     const int64_t n = c->in[0].desc.dim[0], classes = c->in[0].desc.dim[1];
     const int64_t rows = rows_per_task(classes);
     *p = (count_plan){type, index, n, classes, rows, ceil_div(n, rows)};
-    *out = (weir_choice){.run = count_run,
+    *out = (weir_kernel){.run = count_run,
                          .work = (size_t)p->tasks * sizeof(int64_t),
                          .state = p,
                          .destroy = weir_mem_free,

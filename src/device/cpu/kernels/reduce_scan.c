@@ -86,7 +86,7 @@ static void scan_axes(scan *s, const weir_layout *x, const weir_layout *y,
 }
 
 static weir_status choose(const weir_call *c, const scan *from, const weir_layout *y,
-                          weir_choice *out)
+                          weir_kernel *out)
 {
     if (!from->block)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CPU kernel for %s",
@@ -98,7 +98,7 @@ static weir_status choose(const weir_call *c, const scan *from, const weir_layou
     s->size = (int64_t)weir_dtype_size(c->in[s->x].desc.dtype);
     s->to_size = (int64_t)weir_dtype_size(c->out[0].desc.dtype);
     scan_axes(s, &c->in[s->x], y, c->attr);
-    *out = (weir_choice){.run = scan_run, .state = s, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = scan_run, .state = s, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
@@ -128,7 +128,7 @@ AMAX_GRAD(amax_grad_f32, float)
 AMAX_GRAD(amax_grad_f64, double)
 
 /* dy, x, y: dense, as dx is. */
-weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_dtype t = c->in[1].desc.dtype;
     const scan       s = {.block = t == WEIR_F32 ? amax_grad_f32 : t == WEIR_F64 ? amax_grad_f64
@@ -201,7 +201,7 @@ PROD_GRAD(prod_grad_f32, float)
 PROD_GRAD(prod_grad_f64, double)
 
 /* dy, x: dense, as dx is. */
-weir_status weir_cpu_prod_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_prod_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_dtype t = c->in[1].desc.dtype;
     const scan       s = {.block = t == WEIR_F32 ? prod_grad_f32 : t == WEIR_F64 ? prod_grad_f64
@@ -249,21 +249,21 @@ ARG(argmin_i32, int32_t, <)
 ARG(argmin_i64, int64_t, <)
 ARG(argmin_u8, uint8_t, <)
 
-static weir_status choose_arg(const weir_call *c, const block_fn *by_type, weir_choice *out)
+static weir_status choose_arg(const weir_call *c, const block_fn *by_type, weir_kernel *out)
 {
     const weir_dtype t = c->in[0].desc.dtype;
     const scan       s = {.block = t <= WEIR_U8 ? by_type[t] : NULL, .x = 0, .small = {-1, -1}};
     return choose(c, &s, &c->out[0], out);
 }
 
-weir_status weir_cpu_argmax(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_argmax(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     static const block_fn by_type[] = {argmax_f32, argmax_f64, argmax_i32, argmax_i64, argmax_u8};
     return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_argmax, out)
                                              : choose_arg(c, by_type, out);
 }
 
-weir_status weir_cpu_argmin(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_argmin(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     static const block_fn by_type[] = {argmin_f32, argmin_f64, argmin_i32, argmin_i64, argmin_u8};
     return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_argmin, out)
@@ -297,7 +297,7 @@ CUMSUM(cumsum_i64, int64_t, uint64_t)
 CUMSUM(cumsum_u8, uint8_t, uint8_t)
 
 /* x: dense, as the result is. */
-weir_status weir_cpu_cumsum(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_cumsum(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     static const block_fn         by_type[] = {cumsum_f32, cumsum_f64, cumsum_i32, cumsum_i64,
                                                cumsum_u8};

@@ -59,7 +59,7 @@ static weir_status relu_grad_run(const weir_kargs *k)
 }
 
 static weir_status choose(const weir_call *c, weir_status (*run)(const weir_kargs *),
-                          weir_choice *out)
+                          weir_kernel     *out)
 {
     static const weir_sign_loops *const table[] = WEIR_ISA_TABLE(&weir_signs);
     const weir_dtype type = c->in[0].desc.dtype;
@@ -70,17 +70,17 @@ static weir_status choose(const weir_call *c, weir_status (*run)(const weir_karg
         return WEIR_ERR_NOMEM;
     *s = (sign){table[weir_cpu_isa()], type == WEIR_F64, weir_dtype_size(type),
                 weir_shape_count(&c->in[0].desc)};
-    *out = (weir_choice){.run = run, .state = s, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = run, .state = s, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
-weir_status weir_cpu_sign_pack(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_sign_pack(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, pack_run, out);
 }
 
-weir_status weir_cpu_sign_relu_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_sign_relu_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, relu_grad_run, out);

@@ -60,7 +60,7 @@ static weir_status run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-static weir_status choose(const weir_call *c, bool grad, bool log, weir_choice *out)
+static weir_status choose(const weir_call *c, bool grad, bool log, weir_kernel *out)
 {
     static const weir_softmax_loops *const table[] = WEIR_ISA_TABLE(weir_softmax_loops);
     const weir_axis_attr *const            attr = c->attr;
@@ -84,29 +84,29 @@ static weir_status choose(const weir_call *c, bool grad, bool log, weir_choice *
                 .slices = count > 0 ? count / (n * inner) : 0,
                 .blocks = ceil_div(inner, WEIR_SOFTMAX_COLS),
                 .group = rows_per_task(n * min64(inner, WEIR_SOFTMAX_COLS))};
-    *out = (weir_choice){.run = run, .state = p, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = run, .state = p, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
-weir_status weir_cpu_softmax(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_softmax(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_softmax, out)
                                              : choose(c, false, false, out);
 }
 
-weir_status weir_cpu_softmax_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_softmax_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_softmax_grad, out)
                                              : choose(c, true, false, out);
 }
 
-weir_status weir_cpu_log_softmax(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_log_softmax(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_log_softmax, out)
                                              : choose(c, false, true, out);
 }
 
-weir_status weir_cpu_log_softmax_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_log_softmax_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return weir_is_half(c->in[0].desc.dtype)
                ? weir_cpu_widened(d, c, weir_cpu_log_softmax_grad, out)

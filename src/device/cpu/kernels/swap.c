@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-weir_status weir_cpu_swap_room(weir_device *d, size_t bytes, uint32_t tickets)
+weir_status weir_cpu_swap_reserve(weir_device *d, size_t bytes, uint32_t tickets)
 {
     if (!d->spill)
         WEIR_TRY(weir_spill_new(&(weir_spill_options){.dir = d->spill_dir}, &d->spill));

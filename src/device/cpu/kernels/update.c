@@ -72,7 +72,7 @@ static void over_tasks(update_run *r, weir_task_fn fn)
 }
 
 static weir_status choose(const weir_call *c, const update *from, int lr,
-                          weir_status (*run)(const weir_kargs *), weir_choice *out)
+                          weir_status (*run)(const weir_kargs *), weir_kernel *out)
 {
     static const weir_update_loops *const table[] = WEIR_ISA_TABLE(&weir_updates);
     const weir_dtype type = c->in[0].desc.dtype;
@@ -88,7 +88,7 @@ static weir_status choose(const weir_call *c, const update *from, int lr,
     u->numbers = weir_shape_count(&c->in[lr].desc) > 1;
     u->size = weir_dtype_size(type);
     u->n = weir_shape_count(&c->in[0].desc);
-    *out = (weir_choice){.run = run, .state = u, .destroy = weir_mem_free, .impl = "c"};
+    *out = (weir_kernel){.run = run, .state = u, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
@@ -118,7 +118,7 @@ static weir_status sgd_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_sgd_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_sgd_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_sgd_attr *const a = c->attr;
     const update               u = {.buffer = c->nin > 3,
@@ -161,7 +161,7 @@ static weir_status adam_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-static weir_status choose_adam(const weir_call *c, bool decouple, weir_choice *out)
+static weir_status choose_adam(const weir_call *c, bool decouple, weir_kernel *out)
 {
     const weir_adam_attr *const a = c->attr;
     const update                u = {.decouple = decouple,
@@ -172,14 +172,14 @@ static weir_status choose_adam(const weir_call *c, bool decouple, weir_choice *o
     return choose(c, &u, 5, adam_run, out);
 }
 
-weir_status weir_cpu_adam_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_adam_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose_adam(c, false, out);
 }
 
 /* The decay is the parameter's own, not the gradient's. */
-weir_status weir_cpu_adamw_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_adamw_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose_adam(c, true, out);
@@ -208,7 +208,7 @@ static weir_status adagrad_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_adagrad_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_adagrad_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_adagrad_attr *const a = c->attr;
     const update u = {.square = {.eps = a->eps,
@@ -246,7 +246,7 @@ static weir_status rmsprop_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_rmsprop_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_rmsprop_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_rmsprop_attr *const a = c->attr;
     const update                   u = {.buffer = a->momentum != 0,
@@ -273,7 +273,7 @@ static weir_status lr_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_lr_schedule(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_lr_schedule(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const update u = {.rate = *(const weir_lr_attr *)c->attr};
     (void)d;
@@ -296,7 +296,7 @@ static weir_status increment_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_increment(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_increment(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_increment_attr *const a = c->attr;
     const update                     u = {.by = a->by};
@@ -321,7 +321,7 @@ static weir_status accumulate_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_accumulate(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_accumulate(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const update u = {.loops = NULL};
     (void)d;
@@ -344,7 +344,7 @@ static weir_status reset_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-weir_status weir_cpu_reset(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cpu_reset(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_reset_attr *const a = c->attr;
     const update                 u = {.by = a->value};

@@ -12,13 +12,13 @@ enum { UNIT = 64 };         /* bytes that each part of the workspace is a multip
 
 /* An operand: where its f32 elements are in the workspace; cast.run NULL: it is none of ours. */
 typedef struct operand {
-    weir_choice cast;
+    weir_kernel cast;
     size_t      at;
 } operand;
 
 typedef struct widened {
-    weir_choice inner;
-    weir_call   call;       /* in f32; attributes are those of each run */
+    weir_kernel inner;
+    weir_call   call; /* in f32; attributes are those of each run */
     weir_layout in_layout[WEIR_MAX_IN], out_layout[WEIR_MAX_OUT];
     operand     in[WEIR_MAX_IN], out[WEIR_MAX_OUT];
     size_t      work;
@@ -27,11 +27,11 @@ typedef struct widened {
 static void widened_free(void *state)
 {
     widened *const w = state;
-    weir_choice_drop(&w->inner);
+    weir_kernel_drop(&w->inner);
     for (int i = 0; i < WEIR_MAX_IN; i++)
-        weir_choice_drop(&w->in[i].cast);
+        weir_kernel_drop(&w->in[i].cast);
     for (int i = 0; i < WEIR_MAX_OUT; i++)
-        weir_choice_drop(&w->out[i].cast);
+        weir_kernel_drop(&w->out[i].cast);
     weir_mem_free(w);
 }
 
@@ -127,7 +127,7 @@ static weir_status plan(weir_device *d, const weir_call *c, weir_choose_fn choos
 }
 
 weir_status weir_cpu_widened(weir_device *d, const weir_call *c, weir_choose_fn choose,
-                             weir_choice *out)
+                             weir_kernel *out)
 {
     widened *const w = weir_mem_zalloc(1, sizeof *w);
 
@@ -138,7 +138,7 @@ weir_status weir_cpu_widened(weir_device *d, const weir_call *c, weir_choose_fn 
         widened_free(w);
         return status;
     }
-    *out = (weir_choice){.run = run, .state = w, .destroy = widened_free, .work = w->work,
+    *out = (weir_kernel){.run = run, .state = w, .destroy = widened_free, .work = w->work,
                          .impl = w->inner.impl};
     return WEIR_OK;
 }

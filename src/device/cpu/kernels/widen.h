@@ -7,6 +7,6 @@
 /* Chooses what `choose` does for the same call with f32 wherever an operand is f16 or bf16: such
  * inputs are converted into the workspace first, such results are made there and rounded once. */
 weir_status weir_cpu_widened(weir_device *d, const weir_call *c, weir_choose_fn choose,
-                             weir_choice *out);
+                             weir_kernel *out);
 
 #endif

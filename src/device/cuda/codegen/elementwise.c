@@ -129,7 +129,7 @@ static rows *rows_make(const weir_source *s, const weir_call *c, const operand_a
 }
 
 static weir_status choose(weir_device *d, const weir_call *c, const weir_ew_program *p,
-                          weir_choice *out)
+                          weir_kernel *out)
 {
     const int64_t n = weir_shape_count(&c->out[0].desc);
     weir_source   s = {.program = p, .large = n > INT32_MAX};
@@ -139,7 +139,7 @@ static weir_status choose(weir_device *d, const weir_call *c, const weir_ew_prog
     if (!weir_source_has(p, &op))
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "%s has no CUDA kernel for %s",
                               weir_opdefs[op]->name, weir_dtype_name((weir_dtype)p->type));
-    *out = (weir_choice){.run = nothing_run, .impl = "nvrtc"};
+    *out = (weir_kernel){.run = nothing_run, .impl = "nvrtc"};
     if (n == 0)
         return WEIR_OK;
     for (int i = 0; i < c->nout; i++)
@@ -159,18 +159,18 @@ static weir_status choose(weir_device *d, const weir_call *c, const weir_ew_prog
         weir_mem_free(r);
         return status;
     }
-    *out = (weir_choice){.run = rows_run, .state = r, .destroy = weir_mem_free, .impl = "nvrtc"};
+    *out = (weir_kernel){.run = rows_run, .state = r, .destroy = weir_mem_free, .impl = "nvrtc"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_elementwise(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_elementwise(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_ew_program p = weir_ew_program_of(c);
 
     return choose(d, c, &p, out);
 }
 
-weir_status weir_cuda_fused(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_fused(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return choose(d, c, (const weir_ew_program *)c->attr, out);
 }

@@ -15,17 +15,17 @@
 #include "core/vec.h"
 #include "device/cuda/codegen/kernel_file.h"
 
-typedef struct found {
+typedef struct cached_file {
     char           *path;       /* owned */
     struct timespec used;
     size_t          bytes;
-} found;
+} cached_file;
 
-typedef WEIR_VEC(found) founds;
+typedef WEIR_VEC(cached_file) cached_files;
 
 static int by_age(const void *x, const void *y)
 {
-    const struct timespec a = ((const found *)x)->used, b = ((const found *)y)->used;
+    const struct timespec a = ((const cached_file *)x)->used, b = ((const cached_file *)y)->used;
 
     if (a.tv_sec != b.tv_sec)
         return a.tv_sec < b.tv_sec ? -1 : 1;
@@ -40,7 +40,7 @@ static bool is_ours(const char *name)
     return strspn(name, "0123456789abcdef") == DIGITS && strncmp(name + DIGITS, ".kernel", 7) == 0;
 }
 
-static void note(founds *list, const char *folder, const char *name)
+static void note(cached_files *list, const char *folder, const char *name)
 {
     struct stat st;
     weir_string s = {0};
@@ -52,15 +52,15 @@ static void note(founds *list, const char *folder, const char *name)
     if (!path)
         return;
     if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
-        !weir_vec_push(list, ((found){path, st.st_mtim, (size_t)st.st_size})))
+        !weir_vec_push(list, ((cached_file){path, st.st_mtim, (size_t)st.st_size})))
         weir_mem_free(path);
 }
 
 void weir_kernel_folder_trim(const char *folder, size_t most)
 {
-    DIR *const dir = opendir(folder);
-    founds     list = {0};
-    size_t     bytes = 0;
+    DIR *const   dir = opendir(folder);
+    cached_files list = {0};
+    size_t       bytes = 0;
 
     if (!dir)
         return;

@@ -59,13 +59,13 @@ attention_scores(attention_shared<T, TW> &m, real<T> (&s)[EACH][EACH], const wei
 
 /* How a block of scores is cut by causal: owned row i and other row j do not see each other where
  * j > i + ahead or, the owned being of k and v, where j < i + ahead. */
-struct attention_cut_at {
+struct attention_mask {
     bool some, keys;        /* are there such pairs? are k's rows the owned ones? */
     int  ahead;
 };
 
 template <class T>
-static __device__ inline attention_cut_at attention_cut_of(const attention_sizes &of, bool keys,
+static __device__ inline attention_mask attention_mask_of(const attention_sizes &of, bool keys,
                                                            int64_t i0, int64_t j0)
 {
     constexpr int SIDE = attention_side<T>::N;
@@ -92,14 +92,14 @@ static __device__ inline bool attention_wild(const weir_held<A, WIDE, DEPTH, THR
 template <class A, int SIDE, int WIDE, int TW>
 static __device__ inline void attention_step(A (&sum)[EACH][TW], const A (*a)[SIDE + WEIR_QUAD],
                                              const A (*b)[WIDE + WEIR_QUAD],
-                                             const attention_cut_at &cut, int p0)
+                                             const attention_mask &mask, int p0)
 {
     const int x = (int)threadIdx.x % (SIDE / EACH), y = (int)threadIdx.x / (SIDE / EACH);
     for (int p = 0; p < DEPTH; p++)
         WEIR_UNROLL
         for (int i = 0; i < EACH; i++) {
-            const int over = p0 + p - (y * EACH + i + cut.ahead);
-            if (cut.keys ? over < 0 : over > 0)
+            const int over = p0 + p - (y * EACH + i + mask.ahead);
+            if (mask.keys ? over < 0 : over > 0)
                 continue;
             WEIR_UNROLL
             for (int j = 0; j < TW; j++)
@@ -114,7 +114,7 @@ template <class T, int TW>
 static __device__ inline void attention_add(attention_shared<T, TW> &m, real<T> (&sum)[EACH][TW],
                                             const real<T> (&s)[EACH][EACH],
                                             const weir_panel<T> &rows, int64_t c0, int64_t columns,
-                                            int64_t j0, int64_t j1, const attention_cut_at &cut)
+                                            int64_t j0, int64_t j1, const attention_mask &mask)
 {
     constexpr int SIDE = attention_side<T>::N, WIDE = SIDE / EACH * TW;
     constexpr int THREADS = attention_side<T>::THREADS;
@@ -130,13 +130,13 @@ static __device__ inline void attention_add(attention_shared<T, TW> &m, real<T> 
     for (int p = 0; p < SIDE && j0 + p < j1; p += DEPTH) {
         bool wild = false;
         weir_put<real<T>, WIDE, DEPTH, THREADS>(m.rows, held, rows.col == 1);
-        if (cut.some)
+        if (mask.some)
             wild = __syncthreads_or(attention_wild(held));
         else
             __syncthreads();
         weir_fetch(held, rows, c0, columns, j0 + p + DEPTH, j1);
         if (wild)
-            attention_step<real<T>, SIDE, WIDE>(sum, m.scores + p, m.rows, cut, p);
+            attention_step<real<T>, SIDE, WIDE>(sum, m.scores + p, m.rows, mask, p);
         else
             weir_tile_step<real<T>, SIDE, WIDE, DEPTH>(sum, m.scores + p, m.rows);
         __syncthreads();
@@ -158,7 +158,7 @@ static __device__ inline void attention_write(const attention_sizes &of, T *base
         for (int j = 0; j < TW && row < rows; j++) {
             const int64_t col = c0 + weir_tile_at<WIDE, TW>(x, j);
             if (col < columns)
-                weir_store(&to[row * of.h * columns + col], sum[i][j] * share[i]);
+                weir_cuda_offload(&to[row * of.h * columns + col], sum[i][j] * share[i]);
         }
     }
 }
@@ -230,7 +230,7 @@ static __device__ inline void attention_forward_block(attention_shared<T, TW> &m
                 out[i][j] *= fix;
         }
         attention_add(m, out, s, v, c0, g.of.e, j0, end,
-                      attention_cut_of<T>(g.of, false, i0, j0));
+                      attention_mask_of<T>(g.of, false, i0, j0));
     }
     for (int i = 0; i < EACH; i++)
         share[i] = sum[i] == 0 ? 0 : 1 / sum[i];
@@ -248,10 +248,10 @@ __launch_bounds__(attention_side<T>::THREADS, attention_shared<T, TW>::RESIDENT)
 {
     __shared__ attention_shared<T, TW> m;
     const int64_t                      heads = g.of.b * g.of.h;
-    for (int64_t n = blockIdx.x; n < g.blocks * heads * g.parts; n += gridDim.x)
-        attention_forward_block(m, g, n / g.parts % heads,
-                                (g.blocks - 1 - n / g.parts / heads) * m.SIDE,
-                                n % g.parts * m.WIDE);
+    for (int64_t n = blockIdx.x; n < g.blocks * heads * g.column_blocks; n += gridDim.x)
+        attention_forward_block(m, g, n / g.column_blocks % heads,
+                                (g.blocks - 1 - n / g.column_blocks / heads) * m.SIDE,
+                                n % g.column_blocks * m.WIDE);
 }
 
 /* ---- gradient ---- */
@@ -308,7 +308,7 @@ static __device__ inline void attention_back_block(attention_shared<T, TW> &m,
         attention_scores(m, s, BY_ROWS ? q : k, i0, mine, BY_ROWS ? k : q, j0, others, g.of.d);
         attention_back<T, OF>(g, head, s, dp, i0 + y * EACH, j0 + x * EACH);
         attention_add(m, sum, s, rows, c0, columns, j0, end,
-                      attention_cut_of<T>(g.of, !BY_ROWS, i0, j0));
+                      attention_mask_of<T>(g.of, !BY_ROWS, i0, j0));
     }
     const real<T> whole[EACH] = {1, 1, 1, 1};
     attention_write(g.of, g.to, head, mine, columns, i0, c0, sum, whole);
@@ -321,11 +321,11 @@ __launch_bounds__(attention_side<T>::THREADS, attention_shared<T, TW>::RESIDENT)
 {
     __shared__ attention_shared<T, TW> m;
     const int64_t                      heads = g.of.b * g.of.h;
-    for (int64_t n = blockIdx.x; n < g.blocks * heads * g.parts; n += gridDim.x) {
-        const int64_t block = n / g.parts / heads;
-        attention_back_block<T, TW, OF>(m, g, n / g.parts % heads,
+    for (int64_t n = blockIdx.x; n < g.blocks * heads * g.column_blocks; n += gridDim.x) {
+        const int64_t block = n / g.column_blocks / heads;
+        attention_back_block<T, TW, OF>(m, g, n / g.column_blocks % heads,
                                         (OF == OF_Q ? g.blocks - 1 - block : block) * m.SIDE,
-                                        n % g.parts * m.WIDE);
+                                        n % g.column_blocks * m.WIDE);
     }
 }
 
@@ -337,18 +337,18 @@ template <class T> static constexpr bool attention_wider = sizeof(T) < sizeof(do
 /* Blocks for `rows` that are owned, of which `columns` are made; at least one part, as the rows'
  * sums are written, too. */
 template <class T, int TW>
-static int64_t attention_cut(attention_args<T> *g, int64_t rows, int64_t columns)
+static int64_t attention_split(attention_args<T> *g, int64_t rows, int64_t columns)
 {
     g->blocks = ceil_div(rows, attention_shared<T, TW>::SIDE);
-    g->parts = max64(1, ceil_div(columns, attention_shared<T, TW>::WIDE));
-    return g->blocks * g->of.b * g->of.h * g->parts;
+    g->column_blocks = max64(1, ceil_div(columns, attention_shared<T, TW>::WIDE));
+    return g->blocks * g->of.b * g->of.h * g->column_blocks;
 }
 
 template <class T, int TW>
 static weir_status attention_forward_launch(const weir_kargs *k, attention_args<T> &g)
 {
     return weir_launch(k, attention_forward<T, TW>,
-                       attention_grid(attention_cut<T, TW>(&g, g.of.t, g.of.e)),
+                       attention_grid(attention_split<T, TW>(&g, g.of.t, g.of.e)),
                        attention_side<T>::THREADS, g);
 }
 
@@ -366,7 +366,7 @@ template <class T> static weir_status attention_run(const weir_kargs *k)
 template <class T, int TW, attention_of OF>
 static weir_status attention_back_launch(const weir_kargs *k, attention_args<T> &g, int64_t columns)
 {
-    const int64_t n = attention_cut<T, TW>(&g, OF == OF_Q ? g.of.t : g.of.s, columns);
+    const int64_t n = attention_split<T, TW>(&g, OF == OF_Q ? g.of.t : g.of.s, columns);
     return columns == 0 ? WEIR_OK
                         : weir_launch(k, attention_gradient<T, TW, OF>, attention_grid(n),
                                       attention_side<T>::THREADS, g);
@@ -424,7 +424,7 @@ static int attention_code(const weir_device *d)
 
 /* Scratch: delta, of the type that is computed in. */
 static weir_status attention_choose(const weir_device *d, const weir_call *c, bool back,
-                                    weir_choice *out)
+                                    weir_kernel *out)
 {
     const weir_attention_attr *const a = (const weir_attention_attr *)c->attr;
     const weir_desc *const           q = &c->in[0].desc, *const v = &c->in[2].desc;
@@ -445,12 +445,12 @@ static weir_status attention_choose(const weir_device *d, const weir_call *c, bo
     return WEIR_OK;
 }
 
-weir_status weir_cuda_attention(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_attention(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return attention_choose(d, c, false, out);
 }
 
-weir_status weir_cuda_attention_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_attention_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return attention_choose(d, c, true, out);
 }

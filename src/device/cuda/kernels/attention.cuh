@@ -22,7 +22,7 @@ template <class T> struct attention_args {
     const real<T>  *lse, *delta;
     T              *to;
     real<T>        *to_lse;
-    int64_t         blocks, parts;      /* of rows that are owned, of columns that are made */
+    int64_t         blocks, column_blocks; /* of rows that are owned, of columns that are made */
 };
 
 /* Does row i of q see row j of k? */

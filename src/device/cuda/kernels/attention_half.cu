@@ -17,16 +17,16 @@ template <class C, int W>
 static __device__ inline float half_soften(half_shared<C, W> &m, const half_sum (&s)[TILES],
                                            int seen, float lift, half_row *r)
 {
-    constexpr int EACH = PIECE / 2;
+    constexpr int EACH = SCORE_COLUMNS / 2;
     const int     warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     const int     row = lane / 2, first = lane % 2 * EACH;
-    float         v[SIDE / PIECE][EACH], top = -INFINITY, part = 0;
+    float         v[SIDE / SCORE_COLUMNS][EACH], top = -INFINITY, part = 0;
     WEIR_UNROLL
-    for (int n = 0; n < SIDE / PIECE; n++) {
+    for (int n = 0; n < SIDE / SCORE_COLUMNS; n++) {
         float *const to = &m.scores[warp][0][0];
         __syncwarp();
-        wmma::store_matrix_sync(to, s[2 * n], PIECE_STEP, wmma::mem_row_major);
-        wmma::store_matrix_sync(to + TILE, s[2 * n + 1], PIECE_STEP, wmma::mem_row_major);
+        wmma::store_matrix_sync(to, s[2 * n], SCORE_STEP, wmma::mem_row_major);
+        wmma::store_matrix_sync(to + TILE, s[2 * n + 1], SCORE_STEP, wmma::mem_row_major);
         __syncwarp();
         WEIR_UNROLL
         for (int x = 0; x < EACH; x += WEIR_QUAD) {
@@ -34,7 +34,7 @@ static __device__ inline float half_soften(half_shared<C, W> &m, const half_sum 
                 *(const weir_quad<float> *)&m.scores[warp][row][first + x];
             WEIR_UNROLL
             for (int y = 0; y < WEIR_QUAD; y++) {
-                v[n][x + y] = n * PIECE + first + x + y < seen ? four.at[y] : -INFINITY;
+                v[n][x + y] = n * SCORE_COLUMNS + first + x + y < seen ? four.at[y] : -INFINITY;
                 top = v[n][x + y] > top ? v[n][x + y] : top;
             }
         }
@@ -44,7 +44,7 @@ static __device__ inline float half_soften(half_shared<C, W> &m, const half_sum 
     const float now = top > r->most ? top : r->most, fix = exp2f(r->most - now);
     __syncwarp();
     WEIR_UNROLL
-    for (int n = 0; n < SIDE / PIECE; n++)
+    for (int n = 0; n < SIDE / SCORE_COLUMNS; n++)
         WEIR_UNROLL
         for (int x = 0; x < EACH; x += EIGHT) {
             half_eight<C> eight;
@@ -54,7 +54,7 @@ static __device__ inline float half_soften(half_shared<C, W> &m, const half_sum 
                 half_narrow(&eight.at[y], p);
                 part += p;
             }
-            *(half_eight<C> *)&m.weights[warp][row][n * PIECE + first + x] = eight;
+            *(half_eight<C> *)&m.weights[warp][row][n * SCORE_COLUMNS + first + x] = eight;
         }
     r->sum = r->sum * fix + (part + __shfl_xor_sync(ALL_LANES, part, 1));
     r->most = now;

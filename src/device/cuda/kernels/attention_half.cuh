@@ -20,8 +20,8 @@ enum {
     SIDE = 64, TILE = 16, TILES = SIDE / TILE, WARP = 32, THREADS = TILES * WARP,
     PAD = 8,            /* spreads rows over the banks */
     EIGHT = 8,          /* elements that are moved at once */
-    PIECE = 32,         /* columns of scores that a warp takes apart at a time */
-    PIECE_STEP = PIECE + 4
+    SCORE_COLUMNS = 32,         /* columns of scores that a warp takes apart at a time */
+    SCORE_STEP = SCORE_COLUMNS + 4
 };
 
 /* For loops whose bodies would take registers from the sums. */
@@ -84,7 +84,7 @@ template <class C, int W> struct alignas(32) half_shared {
     C one[SIDE][W + PAD];
     C two[SIDE][W + PAD];
     union {
-        float scores[TILES][TILE][PIECE_STEP];
+        float scores[TILES][TILE][SCORE_STEP];
         C     weights[TILES][TILE][SIDE + PAD];
     };
     float low[SIDE], delta[SIDE];       /* of rows of q */
@@ -218,7 +218,7 @@ static __device__ inline half_places half_places_of(half_shared<C, W> &m)
     for (int e = lane; e < TILE * TILE; e += WARP)
         m.scores[warp][e / TILE][e % TILE] = (float)e;
     __syncwarp();
-    wmma::load_matrix_sync(numbers, &m.scores[warp][0][0], PIECE_STEP,
+    wmma::load_matrix_sync(numbers, &m.scores[warp][0][0], SCORE_STEP,
                            wmma::mem_row_major);
     __syncwarp();
     for (int i = 0; i < half_sum::num_elements; i++)

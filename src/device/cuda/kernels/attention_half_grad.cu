@@ -49,7 +49,7 @@ static __device__ inline C *half_weigh(half_shared<C, W> &m, const half_sum &x, 
 
 /* What the gradient needs of rows of q from `first`. */
 template <class C, int W, class T>
-static __device__ inline void half_lay(half_shared<C, W> &m, const attention_args<T> &g,
+static __device__ inline void half_load_stats(half_shared<C, W> &m, const attention_args<T> &g,
                                        int64_t head, int64_t first)
 {
     const int i = (int)threadIdx.x;
@@ -110,7 +110,7 @@ half_meet(half_shared<C, W> &m, const attention_args<T> &g, const half_left<C> (
     half_forget(p);
     constexpr bool BY_ROWS = OF == HALF_Q;
     const int64_t  i0 = BY_ROWS ? mine : other + c * TILE, j0 = BY_ROWS ? other + c * TILE : mine;
-    const int      d = (int)g.of.d, e = (int)g.of.e, col = c % 2 * PIECE;
+    const int      d = (int)g.of.d, e = (int)g.of.e, col = c % 2 * SCORE_COLUMNS;
     const C       *shares = NULL, *scores = NULL;
     half_sum       s, dp;
     if (i0 >= g.of.t || j0 >= g.of.s || (g.of.causal && j0 > i0 + TILE - 1))
@@ -129,8 +129,8 @@ half_meet(half_shared<C, W> &m, const attention_args<T> &g, const half_left<C> (
         scores = half_weigh(m, dp, sums.range.up, col + TILE, p);
     }
     __syncwarp();
-    const bool cut = g.of.causal && i0 - j0 < TILE - 1;
-    const int  ahead = cut ? (int)(i0 - j0) : TILE;
+    const bool masked = g.of.causal && i0 - j0 < TILE - 1;
+    const int  ahead = masked ? (int)(i0 - j0) : TILE;
     if (OF & HALF_V)
         half_meet_add<BY_ROWS, C, W>(sums.by_share, shares, &m.two[c * TILE], e, ahead, p);
     if (OF != HALF_V)
@@ -160,7 +160,7 @@ static __device__ inline void half_back_block(half_shared<C, W> &m, const attent
     half_fetch<C, W>(m.one, BY_ROWS ? q : k, i0);
     half_fetch<C, W>(m.two, BY_ROWS ? dy : v, i0);
     if (BY_ROWS)
-        half_lay(m, g, head, i0);
+        half_load_stats(m, g, head, i0);
     __pipeline_wait_prior(0);
     __syncthreads();
     half_hold<C, W>(a, m.one, (int)g.of.d);
@@ -170,7 +170,7 @@ static __device__ inline void half_back_block(half_shared<C, W> &m, const attent
         half_fetch<C, W>(m.one, BY_ROWS ? k : q, j0);
         half_fetch<C, W>(m.two, BY_ROWS ? v : dy, j0);
         if (!BY_ROWS)
-            half_lay(m, g, head, j0);
+            half_load_stats(m, g, head, j0);
         __pipeline_wait_prior(0);
         __syncthreads();
         HALF_UNROLL(1)

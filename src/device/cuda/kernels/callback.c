@@ -13,10 +13,10 @@ enum { HOST_ALIGN = 64 };
 
 typedef struct operand {
     weir_layout        memory, host;
-    const weir_choice *copy;        /* between the two on the card; NULL: they are equal */
+    const weir_kernel *copy; /* between the two on the card; NULL: they are equal */
     size_t             bytes;
-    size_t             at;          /* of the copy in the workspace */
-    size_t             host_at;     /* in the pinned memory */
+    size_t             at;      /* of the copy in the workspace */
+    size_t             host_at; /* in the pinned memory */
 } operand;
 
 typedef struct callback {
@@ -112,7 +112,7 @@ static void destroy(void *state)
 }
 
 /* *at = the end of the bytes so far, which grow by so many and are aligned. */
-static bool room(size_t *so_far, size_t bytes, size_t align, size_t *at)
+static bool reserve(size_t *so_far, size_t bytes, size_t align, size_t *at)
 {
     *at = *so_far;
     return weir_size_add(*so_far, bytes, so_far) && weir_size_align(*so_far, align, so_far);
@@ -123,13 +123,13 @@ static weir_status plan_operand(weir_device *d, operand *o, bool in, size_t *wor
     weir_layout     to;
     const weir_call c = copy_call(o, in, &to);
 
-    if (!room(pinned, o->bytes, HOST_ALIGN, &o->host_at))
+    if (!reserve(pinned, o->bytes, HOST_ALIGN, &o->host_at))
         return weir_fail(WEIR_ERR_NOMEM, "callback: its operands are too large");
     if (callback_row_major(&o->memory, &o->host))
         return WEIR_OK;
-    WEIR_TRY(weir_choice_of(d, &c, &o->copy));
+    WEIR_TRY(weir_kernel_of(d, &c, &o->copy));
     assert(o->copy->work == 0);
-    if (!room(work, o->bytes, WEIR_CUDA_ALIGN, &o->at))
+    if (!reserve(work, o->bytes, WEIR_CUDA_ALIGN, &o->at))
         return weir_fail(WEIR_ERR_NOMEM, "callback: the copies of its operands are too large");
     return WEIR_OK;
 }
@@ -152,7 +152,7 @@ static weir_status plan(weir_device *d, const weir_call *c, callback *s, size_t 
 }
 
 static weir_status choose(weir_device *d, const weir_call *c, const callback_map *map,
-                          weir_status (*run_it)(const weir_kargs *), weir_choice *out)
+                          weir_status (*run_it)(const weir_kargs *), weir_kernel *out)
 {
     callback *const s = weir_mem_zalloc(1, sizeof *s);
     size_t          work;
@@ -165,18 +165,18 @@ static weir_status choose(weir_device *d, const weir_call *c, const callback_map
         destroy(s);
         return status;
     }
-    *out = (weir_choice){
+    *out = (weir_kernel){
         .run = run_it, .work = work, .state = s, .destroy = destroy, .impl = "caller"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_callback(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_callback(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const callback_map map = callback_forward_map(c);
     return choose(d, c, &map, forward_run, out);
 }
 
-weir_status weir_cuda_callback_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_callback_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const callback_map map = callback_backward_map(c);
     return choose(d, c, &map, backward_run, out);

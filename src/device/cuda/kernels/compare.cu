@@ -15,7 +15,7 @@ typedef enum relation { EQ, NE, LT, LE, GT, GE, AND, OR, NOT } relation;
 
 typedef struct compare {
     relation            is;
-    weir_walk<OPERANDS> walk;
+    weir_strided_index<OPERANDS> index;
     /* Four neighbours lie side by side (1) or are one element (0) in each operand; together: in
      * all of them one of the two. */
     bool                together;
@@ -64,30 +64,30 @@ static __device__ inline uint8_t compare_two(relation is, const T &a, const T &b
 /* NOT: b is a. */
 template <class T>
 static __global__ void compare_each(uint8_t *to, const T *a, const T *b, relation is,
-                                    weir_walk<OPERANDS> walk)
+                                    weir_strided_index<OPERANDS> index)
 {
-    WEIR_EACH(i, walk.count) {
+    WEIR_EACH(i, index.count) {
         int64_t at[OPERANDS];
-        weir_walk_to(walk, i, at);
+        weir_strided_index_at(index, i, at);
         to[i] = compare_two(is, a[at[0]], b[at[1]]);
     }
 }
 
 template <class T>
 static __global__ void compare_four(uint8_t *to, const T *a, const T *b, relation is,
-                                    weir_walk<OPERANDS> walk, int64_t n, int beside_a,
+                                    weir_strided_index<OPERANDS> index, int64_t n, int beside_a,
                                     int beside_b)
 {
-    WEIR_EACH(i, walk.count) {
+    WEIR_EACH(i, index.count) {
         int64_t at[OPERANDS];
-        weir_walk_to(walk, i, at);
+        weir_strided_index_at(index, i, at);
         const four<T> x = four_of(a + at[0], beside_a), y = four_of(b + at[1], beside_b);
         four<uint8_t> r;
         for (int e = 0; e < FOUR; e++)
             r.at[e] = compare_two(is, x.at[e], y.at[e]);
         ((four<uint8_t> *)to)[i] = r;
     }
-    const int64_t i = walk.count * FOUR + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t i = index.count * FOUR + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n)
         to[i] = compare_two(is, a[i * beside_a], b[i * beside_b]);
 }
@@ -95,11 +95,11 @@ static __global__ void compare_four(uint8_t *to, const T *a, const T *b, relatio
 /* The bits of a or b, whatever the type. */
 template <class T>
 static __global__ void where_each(T *to, const uint8_t *c, const T *a, const T *b,
-                                  weir_walk<OPERANDS> walk)
+                                  weir_strided_index<OPERANDS> index)
 {
-    WEIR_EACH(i, walk.count) {
+    WEIR_EACH(i, index.count) {
         int64_t at[OPERANDS];
-        weir_walk_to(walk, i, at);
+        weir_strided_index_at(index, i, at);
         const T x = a[at[1]], y = b[at[2]];
         to[i] = c[at[0]] != 0 ? x : y;
     }
@@ -107,12 +107,12 @@ static __global__ void where_each(T *to, const uint8_t *c, const T *a, const T *
 
 template <class T>
 static __global__ void where_four(T *to, const uint8_t *c, const T *a, const T *b,
-                                  weir_walk<OPERANDS> walk, int64_t n, int beside_c, int beside_a,
-                                  int beside_b)
+                                  weir_strided_index<OPERANDS> index, int64_t n, int beside_c,
+                                  int beside_a, int beside_b)
 {
-    WEIR_EACH(i, walk.count) {
+    WEIR_EACH(i, index.count) {
         int64_t at[OPERANDS];
-        weir_walk_to(walk, i, at);
+        weir_strided_index_at(index, i, at);
         const four<uint8_t> which = four_of(c + at[0], beside_c);
         const four<T>       x = four_of(a + at[1], beside_a), y = four_of(b + at[2], beside_b);
         four<T>             r;
@@ -120,7 +120,7 @@ static __global__ void where_four(T *to, const uint8_t *c, const T *a, const T *
             r.at[e] = which.at[e] != 0 ? x.at[e] : y.at[e];
         ((four<T> *)to)[i] = r;
     }
-    const int64_t i = walk.count * FOUR + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t i = index.count * FOUR + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         const T x = a[i * beside_a], y = b[i * beside_b];
         to[i] = c[i * beside_c] != 0 ? x : y;
@@ -140,16 +140,16 @@ static bool fours(const weir_kargs *k, const compare *p, size_t out_size)
 }
 
 /* The same walk for groups of four, without the last ones that make none. */
-static weir_walk<OPERANDS> by_four(const compare *p)
+static weir_strided_index<OPERANDS> by_four(const compare *p)
 {
-    weir_walk<OPERANDS> w = {};
+    weir_strided_index<OPERANDS> w = {};
 
-    for (int i = 0; i < p->walk.n; i++) {
-        const bool last = i == p->walk.n - 1;
+    for (int i = 0; i < p->index.n; i++) {
+        const bool last = i == p->index.n - 1;
         int64_t    step[OPERANDS];
         for (int k = 0; k < OPERANDS; k++)
-            step[k] = p->walk.at[i].step[k] * (last ? FOUR : 1);
-        weir_walk_add(&w, p->walk.at[i].dim.by / (last ? FOUR : 1), step);
+            step[k] = p->index.at[i].step[k] * (last ? FOUR : 1);
+        weir_strided_index_add(&w, p->index.at[i].dim.by / (last ? FOUR : 1), step);
     }
     return w;
 }
@@ -160,11 +160,11 @@ template <class T> static weir_status compare_by(const weir_kargs *k, const comp
     const int      beside_b = p->beside[p->nin - 1];
 
     if (!fours(k, p, 1))
-        return weir_launch(k, compare_each<T>, weir_cuda_blocks(p->walk.count), WEIR_CUDA_THREADS,
-                           (uint8_t *)k->dst[0], a, b, p->is, p->walk);
-    const weir_walk<OPERANDS> w = by_four(p);
+        return weir_launch(k, compare_each<T>, weir_cuda_blocks(p->index.count), WEIR_CUDA_THREADS,
+                           (uint8_t *)k->dst[0], a, b, p->is, p->index);
+    const weir_strided_index<OPERANDS> w = by_four(p);
     return weir_launch(k, compare_four<T>, weir_cuda_blocks(w.count), WEIR_CUDA_THREADS,
-                       (uint8_t *)k->dst[0], a, b, p->is, w, p->walk.count, p->beside[0],
+                       (uint8_t *)k->dst[0], a, b, p->is, w, p->index.count, p->beside[0],
                        beside_b);
 }
 
@@ -174,11 +174,11 @@ template <class T> static weir_status where_by(const weir_kargs *k, const compar
     const T *const       a = (const T *)k->src[1], *const b = (const T *)k->src[2];
 
     if (!fours(k, p, sizeof(T)))
-        return weir_launch(k, where_each<T>, weir_cuda_blocks(p->walk.count), WEIR_CUDA_THREADS,
-                           (T *)k->dst[0], c, a, b, p->walk);
-    const weir_walk<OPERANDS> w = by_four(p);
+        return weir_launch(k, where_each<T>, weir_cuda_blocks(p->index.count), WEIR_CUDA_THREADS,
+                           (T *)k->dst[0], c, a, b, p->index);
+    const weir_strided_index<OPERANDS> w = by_four(p);
     return weir_launch(k, where_four<T>, weir_cuda_blocks(w.count), WEIR_CUDA_THREADS,
-                       (T *)k->dst[0], c, a, b, w, p->walk.count, p->beside[0], p->beside[1],
+                       (T *)k->dst[0], c, a, b, w, p->index.count, p->beside[0], p->beside[1],
                        p->beside[2]);
 }
 
@@ -211,7 +211,7 @@ static int merged_axes(const weir_call *c, merged axis[WEIR_MAX_DIMS])
 {
     weir_layout view[OPERANDS];
     int         order[WEIR_MAX_DIMS], m = 0;
-    const int   n = physical_order(&c->out[0], order);
+    const int   n = axes_in_memory_order(&c->out[0], order);
 
     for (int i = 0; i < c->nin; i++)
         weir_shape_expand(&c->in[i], &c->out[0].desc, &view[i]);
@@ -234,9 +234,9 @@ static void plan(const weir_call *c, compare *p)
     merged    axis[WEIR_MAX_DIMS];
     const int n = merged_axes(c, axis);
 
-    p->walk.count = 1;
+    p->index.count = 1;
     for (int i = 0; i < n; i++)
-        weir_walk_add(&p->walk, axis[i].dim, axis[i].step);
+        weir_strided_index_add(&p->index, axis[i].dim, axis[i].step);
     p->together = n > 0 && axis[n - 1].dim >= FOUR && (n == 1 || axis[n - 1].dim % FOUR == 0);
     for (int i = 0; i < c->nin && n > 0; i++) {
         const int64_t inner = axis[n - 1].step[i];
@@ -247,7 +247,7 @@ static void plan(const weir_call *c, compare *p)
     }
 }
 
-static weir_status choose(const weir_call *c, relation is, weir_choice *out)
+static weir_status choose(const weir_call *c, relation is, weir_kernel *out)
 {
     compare *const p = (compare *)weir_mem_zalloc(1, sizeof *p);
     const bool     any = weir_shape_count(&c->out[0].desc) > 0;
@@ -261,7 +261,7 @@ static weir_status choose(const weir_call *c, relation is, weir_choice *out)
         p->size[i] = weir_dtype_size(c->in[i].desc.dtype);
     if (any)
         plan(c, p);
-    *out = (weir_choice){.run = !any                 ? weir_run_nothing
+    *out = (weir_kernel){.run = !any                 ? weir_run_nothing
                                 : c->nin == OPERANDS ? where_run
                                                      : compare_run,
                          .state = p, .destroy = weir_mem_free, .impl = "cuda"};
@@ -271,7 +271,7 @@ static weir_status choose(const weir_call *c, relation is, weir_choice *out)
 /* ---- the ops ---- */
 
 #define KERNEL(id, is)                                                                             \
-    weir_status weir_cuda_##id(weir_device *d, const weir_call *c, weir_choice *out)               \
+    weir_status weir_cuda_##id(weir_device *d, const weir_call *c, weir_kernel *out)               \
     {                                                                                              \
         (void)d;                                                                                   \
         return choose(c, is, out);                                                                 \

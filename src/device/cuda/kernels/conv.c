@@ -18,8 +18,8 @@ typedef struct plan {
     weir_cuda_conv      g;
     weir_cuda_conv_pass pass;
     weir_dnn_plan       dnn;
-    weir_choice         own;
-    size_t              bias_at;    /* bytes: where the bias gradient's partial sums begin */
+    weir_kernel         own;
+    size_t              bias_at; /* bytes: where the bias gradient's partial sums begin */
 } plan;
 
 static void plan_free(void *state)
@@ -27,7 +27,7 @@ static void plan_free(void *state)
     plan *const p = state;
 
     weir_dnn_plan_drop(&p->dnn);
-    weir_choice_drop(&p->own);
+    weir_kernel_drop(&p->own);
     weir_mem_free(p);
 }
 
@@ -91,7 +91,7 @@ static void bench_free(bench *b)
         (void)cudaEventDestroy(b->end);
 }
 
-static bool room(void **p, size_t elements, size_t size, cudaStream_t s)
+static bool alloc_zeroed(void **p, size_t elements, size_t size, cudaStream_t s)
 {
     return cudaMalloc(p, elements * size) == cudaSuccess &&
            cudaMemsetAsync(*p, 0, elements * size, s) == cudaSuccess;
@@ -101,11 +101,11 @@ static bool bench_make(bench *b, const weir_cuda_conv *g, size_t work, cudaStrea
 {
     const size_t size = weir_dtype_size(g->dtype);
 
-    return room(&b->at.x, (size_t)(g->n * g->h * g->w * g->c), size, s) &&
-           room(&b->at.w, (size_t)(g->o * g->kh * g->kw * (g->c / g->groups)), size, s) &&
-           room(&b->at.y, (size_t)(weir_cuda_conv_pixels(g) * g->o), size, s) &&
-           room(&b->at.bias, (size_t)g->o, size, s) &&
-           room(&b->at.work, work > 0 ? work : 1, 1, s) &&
+    return alloc_zeroed(&b->at.x, (size_t)(g->n * g->h * g->w * g->c), size, s) &&
+           alloc_zeroed(&b->at.w, (size_t)(g->o * g->kh * g->kw * (g->c / g->groups)), size, s) &&
+           alloc_zeroed(&b->at.y, (size_t)(weir_cuda_conv_pixels(g) * g->o), size, s) &&
+           alloc_zeroed(&b->at.bias, (size_t)g->o, size, s) &&
+           alloc_zeroed(&b->at.work, work > 0 ? work : 1, 1, s) &&
            cudaEventCreate(&b->begin) == cudaSuccess && cudaEventCreate(&b->end) == cudaSuccess;
 }
 
@@ -187,7 +187,7 @@ static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_cu
 
 /* The library's plan and what goes around it. */
 static weir_status choose_dnn(const weir_call *c, const weir_cuda_conv *g, weir_cuda_conv_pass pass,
-                              weir_dnn_plan *dnn, weir_choice *out)
+                              weir_dnn_plan *dnn, weir_kernel *out)
 {
     plan *const p = weir_mem_zalloc(1, sizeof *p);
 
@@ -206,7 +206,7 @@ static weir_status choose_dnn(const weir_call *c, const weir_cuda_conv *g, weir_
     }
     const size_t bias = pass == WEIR_CUDA_CONV_GRAD_W && c->nout == 2 ? weir_cuda_conv_bias_work(g)
                                                                        : 0;
-    *out = (weir_choice){.run = run,
+    *out = (weir_kernel){.run = run,
                          .work = bias > 0 ? p->bias_at + bias : dnn->work,
                          .state = p,
                          .destroy = plan_free,
@@ -214,27 +214,27 @@ static weir_status choose_dnn(const weir_call *c, const weir_cuda_conv *g, weir_
     return WEIR_OK;
 }
 
-static weir_status or_drop(weir_status s, const weir_choice *c)
+static weir_status or_drop(weir_status s, const weir_kernel *c)
 {
     if (s != WEIR_OK)
-        weir_choice_drop(c);
+        weir_kernel_drop(c);
     return s;
 }
 
 static weir_status choose(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
-                          weir_cuda_conv_pass pass, weir_choice *out)
+                          weir_cuda_conv_pass pass, weir_kernel *out)
 {
     const bool    own = asked_for("WEIR_CONV", "own"), must = asked_for("WEIR_CONV", "cudnn");
     bool          library = false;
     weir_dnn_plan dnn = {NULL};
-    weir_choice   product = {NULL};
+    weir_kernel   product = {NULL};
 
     if (weir_cuda_conv_is_product(g) && !own && !must)
         WEIR_TRY(weir_cuda_conv_product(d, c, g, pass, &library, &product));
     if (weir_cuda_conv_suits_dnn(g) && !own && !library)
         WEIR_TRY(or_drop(choose_plan(d, c, g, pass, &dnn), &product));
     if (dnn.dnn) {
-        weir_choice_drop(&product);
+        weir_kernel_drop(&product);
         return choose_dnn(c, g, pass, &dnn, out);
     }
     if (product.run) {
@@ -267,7 +267,7 @@ static weir_cuda_conv geometry(const weir_conv2d_attr *a, const weir_desc *y, in
                             .dilation = {a->dilation[0], a->dilation[1]}};
 }
 
-weir_status weir_cuda_conv2d(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_conv2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const int64_t *const x = c->in[0].desc.dim, *const w = c->in[1].desc.dim;
     const weir_cuda_conv g =
@@ -276,7 +276,7 @@ weir_status weir_cuda_conv2d(weir_device *d, const weir_call *c, weir_choice *ou
     return choose(d, c, &g, WEIR_CUDA_CONV_FORWARD, out);
 }
 
-weir_status weir_cuda_conv2d_grad_x(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_conv2d_grad_x(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_conv2d_grad_attr *const a = c->attr;
     const int64_t *const               w = c->in[1].desc.dim;
@@ -286,7 +286,7 @@ weir_status weir_cuda_conv2d_grad_x(weir_device *d, const weir_call *c, weir_cho
     return choose(d, c, &g, WEIR_CUDA_CONV_GRAD_X, out);
 }
 
-weir_status weir_cuda_conv2d_grad_w(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_conv2d_grad_w(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_conv2d_gradw_attr *const a = c->attr;
     const int64_t *const                x = c->in[0].desc.dim;

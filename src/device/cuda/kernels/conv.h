@@ -81,11 +81,11 @@ static inline int64_t weir_cuda_conv_slices(int64_t blocks, int64_t depth)
  * wish for its gradient, is the call's. slices: sums over pixels may be cut, which needs a
  * workspace; without, none is needed. */
 weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g,
-                               weir_cuda_conv_pass pass, bool slices, weir_choice *out);
+                               weir_cuda_conv_pass pass, bool slices, weir_kernel *out);
 
 /* A matrix product; library: by cuBLASLt, not by our own kernel. */
 weir_status weir_cuda_conv_product(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
-                                   weir_cuda_conv_pass pass, bool *library, weir_choice *out);
+                                   weir_cuda_conv_pass pass, bool *library, weir_kernel *out);
 
 /* Queue y += bias for every pixel, and dbias = sums of dy over all pixels; the latter uses
  * weir_cuda_conv_bias_work bytes at `work`, or is slower with NULL. */

@@ -246,7 +246,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE)
             if (m >= rows || n >= columns)
                 continue;
             const R more = bias ? weir_load(bias + at.group * columns + n) : (R)0;
-            weir_store(to + (int64_t)m * all + at.group * columns + n, sum[i][j] + more);
+            weir_cuda_offload(to + (int64_t)m * all + at.group * columns + n, sum[i][j] + more);
         }
 }
 
@@ -275,7 +275,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE)
         for (int j = 0; j < EACH; j++) {
             const int32_t m = at.row + row + i * SIDE, n = at.column + column + j * SIDE;
             if (m < g.og && n < patch)
-                weir_store(to + (int64_t)(at.group * g.og + m) * patch + n, sum[i][j]);
+                weir_cuda_offload(to + (int64_t)(at.group * g.og + m) * patch + n, sum[i][j]);
         }
 }
 
@@ -302,7 +302,7 @@ static __global__ void direct(conv g, const T *x, const T *w, const T *bias, T *
                     sum = fused((R)weir_load(pixels + c), (R)weir_load(weight + c), sum);
             }
         }
-        weir_store(y + at, bias ? sum + weir_load(bias + o) : sum);
+        weir_cuda_offload(y + at, bias ? sum + weir_load(bias + o) : sum);
     }
 }
 
@@ -329,7 +329,7 @@ template <class T> static __global__ void direct_x(conv g, const T *dy, const T 
                     sum = fused((R)weir_load(from + o), (R)weir_load(weight + o * patch), sum);
             }
         }
-        weir_store(dx + at, sum);
+        weir_cuda_offload(dx + at, sum);
     }
 }
 
@@ -363,7 +363,7 @@ static __global__ void direct_w(conv g, const T *x, const T *dy, To *to)
                     pixel_of(g, x, corner_of(g, (uint32_t)i), t, channel), sum);
     sum = sum_lines(sum);
     if (threadIdx.y == 0 && o < g.o)
-        weir_store(to + (((int64_t)slice * g.o + o) * g.taps + number) * g.cg + c, sum);
+        weir_cuda_offload(to + (((int64_t)slice * g.o + o) * g.taps + number) * g.cg + c, sum);
 }
 
 /* ---- sums ---- */
@@ -376,13 +376,13 @@ static __global__ void add_slices(const R *from, int32_t slices, int64_t n, T *t
         R sum = from[i];
         for (int32_t s = 1; s < slices; s++)
             sum += from[s * n + i];
-        weir_store(to + i, sum);
+        weir_cuda_offload(to + i, sum);
     }
 }
 
 template <class T> static __global__ void add_bias(const T *bias, int32_t o, int64_t n, T *y)
 {
-    WEIR_EACH(i, n) weir_store(y + i, weir_load(y + i) + weir_load(bias + i % o));
+    WEIR_EACH(i, n) weir_cuda_offload(y + i, weir_load(y + i) + weir_load(bias + i % o));
 }
 
 /* Blocks: (32 channels, slices). */
@@ -398,7 +398,7 @@ static __global__ void sum_pixels(const T *dy, int32_t o, int64_t pixels, int64_
         sum += weir_load(dy + i * o + channel);
     sum = sum_lines(sum);
     if (threadIdx.y == 0 && channel < o)
-        weir_store(to + (int64_t)blockIdx.y * o + channel, sum);
+        weir_cuda_offload(to + (int64_t)blockIdx.y * o + channel, sum);
 }
 
 /* ---- runs ---- */
@@ -529,7 +529,7 @@ template <class T> static run_fn run_of(pass p)
 }
 
 weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g, pass p, bool slices,
-                               weir_choice *out)
+                               weir_kernel *out)
 {
     const run_fn run = g->dtype == WEIR_F32    ? run_of<float>(p)
                        : g->dtype == WEIR_F64  ? run_of<double>(p)
@@ -547,7 +547,7 @@ weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g, pass
     s->g = *g;
     s->c = conv_of(g, p, slices);
     s->slices = slices;
-    *out = (weir_choice){.run = run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
+    *out = (weir_kernel){.run = run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
     if (p == WEIR_CUDA_CONV_GRAD_W && slices) {
         const size_t sum = g->dtype == WEIR_F64 ? sizeof(double) : sizeof(float);
         const size_t one = (size_t)s->c.o * (size_t)s->c.taps * (size_t)s->c.cg * sum;

@@ -59,7 +59,7 @@ static weir_product product_of(const weir_call *c, const weir_cuda_conv *g,
 }
 
 weir_status weir_cuda_conv_product(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
-                                   weir_cuda_conv_pass pass, bool *library, weir_choice *out)
+                                   weir_cuda_conv_pass pass, bool *library, weir_kernel *out)
 {
     const weir_product product = product_of(c, g, pass);
     plan *const        p = weir_mem_zalloc(1, sizeof *p);
@@ -77,7 +77,7 @@ weir_status weir_cuda_conv_product(weir_device *d, const weir_call *c, const wei
         pass == WEIR_CUDA_CONV_GRAD_W && c->nout == 2 ? weir_cuda_conv_bias_work(g) : 0;
     p->bias_at = (p->product.work + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN;
     *library = p->product.lt != NULL;
-    *out = (weir_choice){.run = run,
+    *out = (weir_kernel){.run = run,
                          .work = bias > 0 ? p->bias_at + bias : p->product.work,
                          .state = p,
                          .destroy = plan_free,

@@ -8,13 +8,13 @@
 
 #include "device/cuda/kernels/maths.h"
 
-#define WEIR_BOTH static __host__ __device__ inline
+#define WEIR_HOST_DEVICE static __host__ __device__ inline
 
 struct weir_b8 {
     uint8_t byte;
 };
 
-WEIR_BOTH float weir_narrow(double x)
+WEIR_HOST_DEVICE float weir_narrow(double x)
 {
     if (x == x)
         return (float)x;
@@ -24,7 +24,7 @@ WEIR_BOTH float weir_narrow(double x)
                            (uint32_t)(u >> 29 & 0x3fffffu));
 }
 
-WEIR_BOTH double weir_widen(float x)
+WEIR_HOST_DEVICE double weir_widen(float x)
 {
     if (x == x)
         return (double)x;
@@ -38,113 +38,113 @@ WEIR_BOTH double weir_widen(float x)
 
 /* ---- what an element is computed in ---- */
 
-template <class T> WEIR_BOTH T weir_value(T x)
+template <class T> WEIR_HOST_DEVICE T weir_value(T x)
 {
     return x;
 }
-WEIR_BOTH int32_t weir_value(uint8_t x)
+WEIR_HOST_DEVICE int32_t weir_value(uint8_t x)
 {
     return x;
 }
-WEIR_BOTH int32_t weir_value(weir_b8 x)
+WEIR_HOST_DEVICE int32_t weir_value(weir_b8 x)
 {
     return x.byte != 0;
 }
-WEIR_BOTH float weir_value(weir_f16 x)
+WEIR_HOST_DEVICE float weir_value(weir_f16 x)
 {
     return weir_from_f16(x.bits);
 }
-WEIR_BOTH float weir_value(weir_bf16 x)
+WEIR_HOST_DEVICE float weir_value(weir_bf16 x)
 {
     return weir_from_bf16(x.bits);
 }
 
 /* ---- what it is stored as; V is float, double, int32_t or int64_t ---- */
 
-template <class V> WEIR_BOTH void weir_put(float *to, V v)
+template <class V> WEIR_HOST_DEVICE void weir_put(float *to, V v)
 {
     *to = (float)v;
 }
-WEIR_BOTH void weir_put(float *to, double v)
+WEIR_HOST_DEVICE void weir_put(float *to, double v)
 {
     *to = weir_narrow(v);
 }
 
-template <class V> WEIR_BOTH void weir_put(double *to, V v)
+template <class V> WEIR_HOST_DEVICE void weir_put(double *to, V v)
 {
     *to = (double)v;
 }
-WEIR_BOTH void weir_put(double *to, float v)
+WEIR_HOST_DEVICE void weir_put(double *to, float v)
 {
     *to = weir_widen(v);
 }
 
-template <class V> WEIR_BOTH void weir_put(int32_t *to, V v)
+template <class V> WEIR_HOST_DEVICE void weir_put(int32_t *to, V v)
 {
     *to = (int32_t)v;
 }
-WEIR_BOTH void weir_put(int32_t *to, double v)
+WEIR_HOST_DEVICE void weir_put(int32_t *to, double v)
 {
     *to = v > -0x1.00000002p31 && v < 0x1p31 ? (int32_t)v : 0;
 }
-WEIR_BOTH void weir_put(int32_t *to, float v)
+WEIR_HOST_DEVICE void weir_put(int32_t *to, float v)
 {
     *to = v >= -0x1p31f && v < 0x1p31f ? (int32_t)v : 0;
 }
 
-template <class V> WEIR_BOTH void weir_put(int64_t *to, V v)
+template <class V> WEIR_HOST_DEVICE void weir_put(int64_t *to, V v)
 {
     *to = (int64_t)v;
 }
-WEIR_BOTH void weir_put(int64_t *to, double v)
+WEIR_HOST_DEVICE void weir_put(int64_t *to, double v)
 {
     *to = v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : 0;
 }
-WEIR_BOTH void weir_put(int64_t *to, float v)
+WEIR_HOST_DEVICE void weir_put(int64_t *to, float v)
 {
     *to = v >= -0x1p63f && v < 0x1p63f ? (int64_t)v : 0;
 }
 
-template <class V> WEIR_BOTH void weir_put(uint8_t *to, V v)
+template <class V> WEIR_HOST_DEVICE void weir_put(uint8_t *to, V v)
 {
     *to = (uint8_t)v;
 }
-WEIR_BOTH void weir_put(uint8_t *to, double v)
+WEIR_HOST_DEVICE void weir_put(uint8_t *to, double v)
 {
     *to = v > -1 && v < 256 ? (uint8_t)(int32_t)v : (uint8_t)0;
 }
-WEIR_BOTH void weir_put(uint8_t *to, float v)
+WEIR_HOST_DEVICE void weir_put(uint8_t *to, float v)
 {
     *to = v > -1 && v < 256 ? (uint8_t)(int32_t)v : (uint8_t)0;
 }
 
-template <class V> WEIR_BOTH void weir_put(weir_b8 *to, V v)
+template <class V> WEIR_HOST_DEVICE void weir_put(weir_b8 *to, V v)
 {
     to->byte = v != 0;
 }
 
-template <class V> WEIR_BOTH void weir_put(weir_f16 *to, V v)
+template <class V> WEIR_HOST_DEVICE void weir_put(weir_f16 *to, V v)
 {
     to->bits = weir_to_f16_from_f64(weir_odd_from_i64((int64_t)v));
 }
-WEIR_BOTH void weir_put(weir_f16 *to, double v)
+WEIR_HOST_DEVICE void weir_put(weir_f16 *to, double v)
 {
     to->bits = v == v ? weir_to_f16_from_f64(v) : weir_to_f16(weir_narrow(v));
 }
-WEIR_BOTH void weir_put(weir_f16 *to, float v)
+WEIR_HOST_DEVICE void weir_put(weir_f16 *to, float v)
 {
     to->bits = weir_to_f16(v);
 }
 
-template <class V> WEIR_BOTH void weir_put(weir_bf16 *to, V v)
+template <class V> WEIR_HOST_DEVICE void weir_put(weir_bf16 *to, V v)
 {
     to->bits = weir_to_bf16_from_f64(weir_odd_from_i64((int64_t)v));
 }
-WEIR_BOTH void weir_put(weir_bf16 *to, double v)
+WEIR_HOST_DEVICE void weir_put(weir_bf16 *to, double v)
 {
     to->bits = v == v ? weir_to_bf16_from_f64(v) : weir_to_bf16(weir_narrow(v));
 }
-WEIR_BOTH void weir_put(weir_bf16 *to, float v)
+WEIR_HOST_DEVICE void weir_put(weir_bf16 *to, float v)
 {
     to->bits = weir_to_bf16(v);
 }

@@ -21,10 +21,10 @@ typedef enum weir_copy_way {
 typedef struct weir_copy_plan {
     weir_copy_way way;
     int           n;
-    paired        pair[PAIRS_MAX];          /* the innermost one last */
-    int           row;                      /* TILES: which of them */
-    int64_t       rows, inners;             /* of a tile */
-    uint64_t      places;                   /* EACH: steps in bytes, or-ed; see weir_unit */
+    copy_axis     common[COPY_AXES_MAX]; /* the innermost one last */
+    int           row;                   /* TILES: which of them */
+    int64_t       rows, inners;          /* of a tile */
+    uint64_t      places;                /* EACH: steps in bytes, or-ed; see weir_unit */
 } weir_copy_plan;
 
 /* Elements of a side of a square tile: lines of 64 bytes at least. */
@@ -38,15 +38,15 @@ enum { WEIR_COPY_TILE_LEAST = 256 };
 
 static inline void weir_copy_tiles(weir_copy_plan *p, size_t size)
 {
-    const int64_t side = weir_copy_side(size), most = side * side;
-    const paired *const inner = &p->pair[p->n - 1];
+    const int64_t          side = weir_copy_side(size), most = side * side;
+    const copy_axis *const inner = &p->common[p->n - 1];
 
-    p->row = pairs_nearest(p->pair, p->n);
+    p->row = copy_axes_nearest(p->common, p->n);
     if (p->row == p->n - 1 || inner->out != 1)
         return;
-    p->rows = min64(p->pair[p->row].dim, side);
+    p->rows = min64(p->common[p->row].dim, side);
     p->inners = min64(inner->dim, most / p->rows);
-    p->rows = min64(p->pair[p->row].dim, most / p->inners);
+    p->rows = min64(p->common[p->row].dim, most / p->inners);
     if (p->rows * p->inners >= WEIR_COPY_TILE_LEAST)
         p->way = WEIR_COPY_TILES;
 }
@@ -59,19 +59,19 @@ static inline weir_copy_plan weir_copy_plan_of(const weir_layout *in, const weir
 
     if (weir_shape_count(&out->desc) == 0)
         return p;
-    p.n = pairs_of(in, out, p.pair);
+    p.n = copy_axes_of(in, out, p.common);
     p.way = p.n < 0 ? WEIR_COPY_COUNT : WEIR_COPY_BYTES;
     if (p.n <= 0)
         return p;
-    p.n = pairs_physical(p.pair, p.n);
-    const paired inner = p.pair[p.n - 1];
+    p.n = copy_axes_sort(p.common, p.n);
+    const copy_axis inner = p.common[p.n - 1];
     if (p.n == 1 && inner.in == 1 && inner.out == 1)
         return p;
     p.way = WEIR_COPY_EACH;
     weir_copy_tiles(&p, size);
     p.places = inner.in == 1 && inner.out == 1 ? (uint64_t)inner.dim * size : size;
     for (int i = 0; i < p.n - 1; i++)
-        p.places |= (uint64_t)(p.pair[i].in | p.pair[i].out) * size;
+        p.places |= (uint64_t)(p.common[i].in | p.common[i].out) * size;
     return p;
 }
 

@@ -40,14 +40,14 @@ static indices indices_of(const weir_kargs *k, const rows *s)
 }
 
 static weir_status rows_choose(const rows *s, weir_status (*run)(const weir_kargs *k),
-                               weir_choice *out)
+                               weir_kernel *out)
 {
     rows *const own = (rows *)weir_mem_alloc(sizeof *own);
 
     if (!own)
         return WEIR_ERR_NOMEM;
     *own = *s;
-    *out = (weir_choice){.run = run, .work = s->plan.work, .state = own, .destroy = weir_mem_free,
+    *out = (weir_kernel){.run = run, .work = s->plan.work, .state = own, .destroy = weir_mem_free,
                          .impl = "cuda"};
     return WEIR_OK;
 }
@@ -89,7 +89,7 @@ static weir_status gather_run(const weir_kargs *k)
     return WEIR_BY_UNIT(weir_unit(places, s->size), gather_by, k, s);
 }
 
-weir_status weir_cuda_gather(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_gather(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_gather_attr *const a = (const weir_gather_attr *)c->attr;
     const weir_desc *const        table = &c->in[0].desc;
@@ -261,7 +261,7 @@ static __device__ inline void add_up(T *to, const T *update, const numbered &x, 
                 sum = (real)(sum + next[a]);
         on = !x.row || mine[AHEAD - 1];
     }
-    weir_store(to, sum);
+    weir_cuda_offload(to, sum);
 }
 
 /* `lanes` threads for each index, side by side in a row of d. */
@@ -328,7 +328,7 @@ static weir_status scatter_run(const weir_kargs *k)
 }
 
 /* The inputs from `index` on are indices (n) and updates (n,d). */
-static weir_status scatter_choose(const weir_call *c, int index, weir_choice *out)
+static weir_status scatter_choose(const weir_call *c, int index, weir_kernel *out)
 {
     const weir_desc *const to = &c->out[0].desc;
 
@@ -342,13 +342,13 @@ static weir_status scatter_choose(const weir_call *c, int index, weir_choice *ou
     return rows_choose(&s, scatter_run, out);
 }
 
-weir_status weir_cuda_gather_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_gather_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return scatter_choose(c, 0, out);
 }
 
-weir_status weir_cuda_scatter_add(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_scatter_add(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return scatter_choose(c, 1, out);
@@ -388,7 +388,7 @@ static weir_status one_hot_run(const weir_kargs *k)
     return WEIR_BY_UNIT(s->size, one_hot_by, k, s);
 }
 
-weir_status weir_cuda_one_hot(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_one_hot(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_desc *const to = &c->out[0].desc;
     char                   element[8];

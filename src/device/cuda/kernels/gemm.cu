@@ -15,7 +15,7 @@ template <class T, class A> struct gemm_args {
     weir_panel<T> a, b;
     const T      *bias, *add;       /* may be NULL */
     T            *to;
-    A            *parts;            /* [slice][product][m][n], NULL: there is one slice */
+    A            *partials;            /* [slice][product][m][n], NULL: there is one slice */
     weir_product  p;
     int64_t       across, down, count;      /* tiles of a matrix, matrices */
     int64_t       slices, slice;
@@ -30,7 +30,7 @@ static __device__ inline void gemm_store(const gemm_args<T, A> &g, int64_t c, in
         sum += weir_load(g.bias + j);
     if (g.add)
         sum += weir_load(g.add + at);
-    weir_store(g.to + at, sum);
+    weir_cuda_offload(g.to + at, sum);
 }
 
 /* Tile `tile` of slice after slice of matrix after matrix. */
@@ -52,7 +52,8 @@ static __device__ inline void gemm_one(weir_tiles<A, SIDE, SIDE, DEPTH> &tiles,
     b.at += to_b;
     weir_tile_product<T, A, SIDE, SIDE, DEPTH, EACH, EACH>(tiles, acc, a, i0, g.p.m, b, j0, g.p.n,
                                                            p0, p1);
-    A *const parts = g.parts ? g.parts + (slice * g.count + product) * g.p.m * g.p.n : NULL;
+    A *const partials =
+        g.partials ? g.partials + (slice * g.count + product) * g.p.m * g.p.n : NULL;
     WEIR_UNROLL
     for (int r = 0; r < EACH; r++) {
         const int64_t i = i0 + weir_tile_at<SIDE, EACH>(y, r);
@@ -61,8 +62,8 @@ static __device__ inline void gemm_one(weir_tiles<A, SIDE, SIDE, DEPTH> &tiles,
             const int64_t j = j0 + weir_tile_at<SIDE, EACH>(x, s);
             if (i >= g.p.m || j >= g.p.n)
                 continue;
-            if (parts)
-                parts[i * g.p.n + j] = acc[r][s];
+            if (partials)
+                partials[i * g.p.n + j] = acc[r][s];
             else
                 gemm_store(g, to_c, i, j, acc[r][s]);
         }
@@ -87,9 +88,9 @@ template <class T, class A> static __global__ void gemm_join(const gemm_args<T, 
     {
         const int64_t product = at / each, i = at % each / g.p.n, j = at % each % g.p.n;
         int64_t       to_a, to_b, to_c;
-        A             sum = g.parts[at];
+        A             sum = g.partials[at];
         for (int64_t s = 1; s < g.slices; s++)
-            sum += g.parts[s * n + at];
+            sum += g.partials[s * n + at];
         weir_product_at(&g.p, product, &to_a, &to_b, &to_c);
         gemm_store(g, to_c, i, j, sum);
     }
@@ -103,7 +104,7 @@ static weir_status gemm_launch(const weir_kargs *k, gemm_args<T, A> &g)
     const int64_t tiles = g.across * g.down * g.slices * g.count;
     WEIR_TRY(weir_launch(k, gemm_tiles<T, A, SIDE, DEPTH, EACH>,
                          (unsigned)min64(tiles, MOST_BLOCKS), SIDE / EACH * (SIDE / EACH), g));
-    if (!g.parts)
+    if (!g.partials)
         return WEIR_OK;
     return weir_launch(k, gemm_join<T, A>, weir_cuda_blocks(g.count * g.p.m * g.p.n),
                        WEIR_CUDA_THREADS, g);
@@ -131,7 +132,7 @@ static weir_status gemm_typed(const weir_kargs *k, const weir_product *p, const 
         .bias = p->bias ? (const T *)o->bias : NULL,
         .add = p->add ? (const T *)o->add : NULL,
         .to = (T *)o->to,
-        .parts = slices > 1 ? (A *)o->work : NULL,
+        .partials = slices > 1 ? (A *)o->work : NULL,
         .p = *p,
         .count = weir_product_count(p),
         .slices = slices,
@@ -175,7 +176,8 @@ static __global__ void gemm_rows(const T *bias, T *to, int64_t n, int64_t count)
     WEIR_EACH(i, count) to[i] = bias[i % n];
 }
 
-weir_status weir_gemm_lay(const weir_kargs *k, const weir_product *p, const void *bias, void *to)
+weir_status weir_gemm_fill_bias(const weir_kargs *k, const weir_product *p, const void *bias,
+                                void *to)
 {
     const int64_t  n = weir_product_count(p) * p->m * p->n;
     const unsigned blocks = weir_cuda_blocks(n);

@@ -14,18 +14,20 @@ static inline weir_status weir_run_nothing(const weir_kargs *k)
 }
 
 /* N operands over the same axes, outermost first; steps in elements. */
-template <int N> struct weir_walk {
+template <int N> struct weir_strided_index {
     int     n;
     bool    wide;
     int64_t count;                              /* of elements */
     struct {
         weir_divisor dim;
         int64_t      step[N];
-    } at[PAIRS_MAX];
+    } at[COPY_AXES_MAX];
 };
 
 /* One axis more, within those there are. */
-template <int N> static inline void weir_walk_add(weir_walk<N> *w, int64_t dim, const int64_t *step)
+template <int N>
+static inline void weir_strided_index_add(weir_strided_index<N> *w, int64_t dim,
+                                          const int64_t *step)
 {
     if (w->n == 0)
         w->count = 1;
@@ -39,8 +41,8 @@ template <int N> static inline void weir_walk_add(weir_walk<N> *w, int64_t dim, 
 
 /* Where element i lies in each operand. */
 template <int N>
-static __host__ __device__ inline void weir_walk_to(const weir_walk<N> &w, int64_t i,
-                                                    int64_t place[N])
+static __host__ __device__ inline void weir_strided_index_at(const weir_strided_index<N> &w,
+                                                             int64_t i, int64_t place[N])
 {
     for (int k = 0; k < N; k++)
         place[k] = 0;

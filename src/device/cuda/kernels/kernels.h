@@ -23,12 +23,12 @@ extern "C" {
 #define weir_cuda_spill_wait weir_swap_choose
 
 #define OP(ID, id)                                                                                 \
-    weir_status weir_cuda_##id(weir_device *d, const weir_call *c, weir_choice *out);
+    weir_status weir_cuda_##id(weir_device *d, const weir_call *c, weir_kernel *out);
 #include "core/ops.def"
 #undef OP
 
 /* Serves every row of elementwise.def. */
-weir_status weir_cuda_elementwise(weir_device *d, const weir_call *c, weir_choice *out);
+weir_status weir_cuda_elementwise(weir_device *d, const weir_call *c, weir_kernel *out);
 
 #ifdef __cplusplus
 }

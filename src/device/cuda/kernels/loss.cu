@@ -63,11 +63,11 @@ static __global__ void loss_rows(const T *logits, const I *target, int64_t rows,
         const T        l = lse_of(x, have);
         double         sum = 0;
         if constexpr (weir_same<T, I>) {
-            T part = 0;
+            T partial = 0;
 #pragma unroll 4
             for (int64_t i = threadIdx.x; i < have; i += blockDim.x)
-                part += target[row * n + i] * (l - x[i]);
-            sum = (double)weir_line_meet<weir_add>(part, (int)blockDim.x);
+                partial += target[row * n + i] * (l - x[i]);
+            sum = (double)weir_line_meet<weir_add>(partial, (int)blockDim.x);
         } else if (have > 0 && threadIdx.x == 0) {
             const int64_t at = class_of(target, row, n, ignored);
             sum = at == IGNORED ? 0 : at == NONE ? (double)NAN : (double)l - (double)x[at];
@@ -104,11 +104,11 @@ static __global__ void grad_rows(const T *logits, const I *target, const T *lse,
         const int64_t row = first + threadIdx.y, have = row < rows ? n : 0, at = row * n;
         const T       l = have > 0 ? lse[row] : 0;
         if constexpr (weir_same<T, I>) {
-            T part = 0;
+            T partial = 0;
 #pragma unroll 4
             for (int64_t i = threadIdx.x; i < have; i += blockDim.x)
-                part += target[at + i];
-            const double total = (double)weir_line_meet_all<weir_add>(part, (int)blockDim.x);
+                partial += target[at + i];
+            const double total = (double)weir_line_meet_all<weir_add>(partial, (int)blockDim.x);
             const T      p = (T)(total * scale), q = (T)scale;
 #pragma unroll 4
             for (int64_t i = threadIdx.x; i < have; i += blockDim.x)
@@ -146,7 +146,7 @@ static int64_t ignored_of(const weir_kargs *k)
 
 /* Queues the count into memory of the card; *counted is NULL for probabilities. */
 template <class T, class I>
-static weir_status count(const weir_kargs *k, double *room, const double **counted)
+static weir_status count(const weir_kargs *k, double *scratch, const double **counted)
 {
     const weir_desc *const x = &k->call->in[0].desc;
     weir_cuda_fault       *fault = NULL;
@@ -154,10 +154,10 @@ static weir_status count(const weir_kargs *k, double *room, const double **count
     *counted = NULL;
     if constexpr (weir_same<T, I>)
         return WEIR_OK;
-    *counted = room;
+    *counted = scratch;
     WEIR_TRY(weir_cuda_fault_of(k, &fault));
     return weir_launch(k, count_rows<I>, 1, 1024, (const I *)k->src[1], x->dim[0], x->dim[1],
-                       ignored_of(k), room, (int)k->call->op, fault);
+                       ignored_of(k), scratch, (int)k->call->op, fault);
 }
 
 template <class T, class I> static weir_status loss_run(const weir_kargs *k)
@@ -189,7 +189,7 @@ template <class T, class I> static weir_status grad_run(const weir_kargs *k)
 }
 
 static weir_status choose(const weir_call *c, weir_status (*const run[2][3])(const weir_kargs *),
-                          size_t work, weir_choice *out)
+                          size_t work, weir_kernel *out)
 {
     const weir_dtype type = c->in[0].desc.dtype, target = c->in[1].desc.dtype;
 
@@ -198,11 +198,11 @@ static weir_status choose(const weir_call *c, weir_status (*const run[2][3])(con
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s logits and %s "
                               "targets", weir_dtype_name(type), weir_dtype_name(target));
     const int by = target == type ? 0 : target == WEIR_I32 ? 1 : 2;
-    *out = (weir_choice){.run = run[type == WEIR_F64][by], .work = work, .impl = "cuda"};
+    *out = (weir_kernel){.run = run[type == WEIR_F64][by], .work = work, .impl = "cuda"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_cross_entropy(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_cross_entropy(weir_device *, const weir_call *c, weir_kernel *out)
 {
     static weir_status (*const run[2][3])(const weir_kargs *) = {
         {loss_run<float, float>, loss_run<float, int32_t>, loss_run<float, int64_t>},
@@ -211,7 +211,7 @@ weir_status weir_cuda_cross_entropy(weir_device *, const weir_call *c, weir_choi
     return choose(c, run, (size_t)(c->in[0].desc.dim[0] + 1) * sizeof(double), out);
 }
 
-weir_status weir_cuda_cross_entropy_grad(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_cross_entropy_grad(weir_device *, const weir_call *c, weir_kernel *out)
 {
     static weir_status (*const run[2][3])(const weir_kargs *) = {
         {grad_run<float, float>, grad_run<float, int32_t>, grad_run<float, int64_t>},

@@ -166,7 +166,7 @@ static void lstm_free(void *state)
     weir_mem_free(state);
 }
 
-static weir_status lstm_choose(weir_device *d, const weir_call *c, bool back, weir_choice *out)
+static weir_status lstm_choose(weir_device *d, const weir_call *c, bool back, weir_kernel *out)
 {
     const weir_desc *const gates = &c->in[0].desc;
     const bool             wide = gates->dtype == WEIR_F64;
@@ -192,12 +192,12 @@ static weir_status lstm_choose(weir_device *d, const weir_call *c, bool back, we
     return WEIR_OK;
 }
 
-weir_status weir_cuda_lstm(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_lstm(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return lstm_choose(d, c, false, out);
 }
 
-weir_status weir_cuda_lstm_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_lstm_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return lstm_choose(d, c, true, out);
 }

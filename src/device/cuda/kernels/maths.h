@@ -47,15 +47,15 @@ static __device__ inline float weir_load(const weir_bf16 *p)
 {
     return weir_from_bf16(p->bits);
 }
-template <class T> static __device__ inline void weir_store(T *p, T value)
+template <class T> static __device__ inline void weir_cuda_offload(T *p, T value)
 {
     *p = value;
 }
-static __device__ inline void weir_store(weir_f16 *p, float value)
+static __device__ inline void weir_cuda_offload(weir_f16 *p, float value)
 {
     p->bits = weir_to_f16(value);
 }
-static __device__ inline void weir_store(weir_bf16 *p, float value)
+static __device__ inline void weir_cuda_offload(weir_bf16 *p, float value)
 {
     p->bits = weir_to_bf16(value);
 }

@@ -24,7 +24,7 @@ static weir_status run(const weir_kargs *k)
 }
 
 static weir_status choose(weir_device *d, const weir_call *c, const weir_product *p,
-                          weir_choice *out)
+                          weir_kernel *out)
 {
     weir_multiply *const m = weir_mem_zalloc(1, sizeof *m);
     if (!m)
@@ -34,7 +34,7 @@ static weir_status choose(weir_device *d, const weir_call *c, const weir_product
         weir_mem_free(m);
         return s;
     }
-    *out = (weir_choice){.run = run,
+    *out = (weir_kernel){.run = run,
                          .work = m->work,
                          .state = m,
                          .destroy = multiply_free,
@@ -59,13 +59,13 @@ static weir_product product_of(const weir_call *c)
                           .ldc = db[t->tb ? 0 : 1]};
 }
 
-weir_status weir_cuda_matmul(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_matmul(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_product p = product_of(c);
     return choose(d, c, &p, out);
 }
 
-weir_status weir_cuda_linear(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_linear(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_desc *const x = &c->in[0].desc, *const w = &c->in[1].desc;
     const weir_product     p = {.dtype = x->dtype,
@@ -92,7 +92,7 @@ static void batch_steps(const weir_call *c, int operand, int64_t step[WEIR_MAX_D
     memcpy(step, seen.stride, (size_t)(to.ndim - 2) * sizeof *step);
 }
 
-weir_status weir_cuda_batch_matmul(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_batch_matmul(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_layout *const y = &c->out[0];
     weir_product             p = product_of(c);

@@ -19,42 +19,42 @@ template <class To, class From> static __device__ inline void convert(To *to, Fr
 
 /* walk: steps of the input, of the output. */
 template <class From, class To>
-static __global__ void move_each(To *to, const From *from, weir_walk<2> walk)
+static __global__ void move_each(To *to, const From *from, weir_strided_index<2> index)
 {
     const int64_t threads = blockDim.x, stride = (int64_t)gridDim.x * WEIR_CHUNK;
 
-    for (int64_t i = (int64_t)blockIdx.x * WEIR_CHUNK + threadIdx.x; i < walk.count; i += stride) {
+    for (int64_t i = (int64_t)blockIdx.x * WEIR_CHUNK + threadIdx.x; i < index.count; i += stride) {
         From    value[WEIR_SEVERAL];
         int64_t place[WEIR_SEVERAL][2];
         for (int e = 0; e < WEIR_SEVERAL; e++) {
-            if (i + e * threads < walk.count) {
-                weir_walk_to(walk, i + e * threads, place[e]);
+            if (i + e * threads < index.count) {
+                weir_strided_index_at(index, i + e * threads, place[e]);
                 value[e] = from[place[e][0]];
             }
         }
         for (int e = 0; e < WEIR_SEVERAL; e++)
-            if (i + e * threads < walk.count)
+            if (i + e * threads < index.count)
                 convert(&to[place[e][1]], value[e]);
     }
 }
 
 /* In units of `unit` elements, which divide the innermost axis. */
-static weir_walk<2> walk_of(const weir_copy_plan *p, int64_t unit)
+static weir_strided_index<2> index_of(const weir_copy_plan *p, int64_t unit)
 {
-    weir_walk<2> w = {};
+    weir_strided_index<2> w = {};
 
     for (int i = 0; i < p->n; i++) {
-        const paired  x = p->pair[i];
+        const copy_axis  x = p->common[i];
         const bool    inner = i == p->n - 1 && unit > 1;
         const int64_t step[2] = {inner ? 1 : x.in / unit, inner ? 1 : x.out / unit};
-        weir_walk_add(&w, inner ? x.dim / unit : x.dim, step);
+        weir_strided_index_add(&w, inner ? x.dim / unit : x.dim, step);
     }
     if (w.n == 0)
         w.count = 1;
     return w;
 }
 
-template <class T> static weir_status each_by(const weir_kargs *k, const weir_walk<2> &w)
+template <class T> static weir_status each_by(const weir_kargs *k, const weir_strided_index<2> &w)
 {
     return weir_launch(k, move_each<T, T>, weir_blocks_of(w.count, WEIR_CHUNK), WEIR_CUDA_THREADS,
                        (T *)k->dst[0], (const T *)k->src[0], w);
@@ -67,7 +67,7 @@ typedef struct tiles {
     int64_t      row_dim, inner_dim, count;
     weir_divisor rows, inners;                  /* of a tile */
     weir_divisor row_tiles, inner_tiles;
-    weir_walk<2> outer;
+    weir_strided_index<2> outer;
     bool         wide;
 } tiles;
 
@@ -87,7 +87,7 @@ move_tiles(T *to, const T *from, tiles t)
         const int64_t inner0 = (i - above * t.inner_tiles.by) * inners;
         const int64_t row0 = (above - outer * t.row_tiles.by) * rows;
         const int64_t inner_end = t.inner_dim - inner0, row_end = t.row_dim - row0;
-        weir_walk_to(t.outer, outer, place);
+        weir_strided_index_at(t.outer, outer, place);
         const T *const at = from + place[0] + row0 * t.row_in + inner0 * t.inner_in;
         T *const       put = to + place[1] + row0 * t.row_out + inner0;
         for (int k = 0; k < MOST / WEIR_CUDA_THREADS; k++) {
@@ -109,7 +109,7 @@ move_tiles(T *to, const T *from, tiles t)
 
 static tiles tiles_of(const weir_copy_plan *p)
 {
-    const paired  row = p->pair[p->row], inner = p->pair[p->n - 1];
+    const copy_axis  row = p->common[p->row], inner = p->common[p->n - 1];
     const int64_t row_tiles = ceil_div(row.dim, p->rows);
     const int64_t inner_tiles = ceil_div(inner.dim, p->inners);
     tiles         t = {row.in, row.out, inner.in, row.dim, inner.dim, row_tiles * inner_tiles,
@@ -117,11 +117,11 @@ static tiles tiles_of(const weir_copy_plan *p)
                        weir_divisor_of(row_tiles), weir_divisor_of(inner_tiles), {}, false};
 
     for (int i = 0; i < p->n - 1; i++) {
-        const int64_t step[2] = {p->pair[i].in, p->pair[i].out};
+        const int64_t step[2] = {p->common[i].in, p->common[i].out};
         if (i == p->row)
             continue;
-        weir_walk_add(&t.outer, p->pair[i].dim, step);
-        t.count *= p->pair[i].dim;
+        weir_strided_index_add(&t.outer, p->common[i].dim, step);
+        t.count *= p->common[i].dim;
     }
     t.wide = t.count >= WEIR_NARROW_END;
     return t;
@@ -136,30 +136,31 @@ template <class T, int MOST> static weir_status tiles_by(const weir_kargs *k, co
 /* ---- sides without common factors ---- */
 
 template <class T>
-static __global__ void move_count(T *to, const T *from, weir_walk<1> in, weir_walk<1> out)
+static __global__ void move_count(T *to, const T *from, weir_strided_index<1> in,
+                                  weir_strided_index<1> out)
 {
     WEIR_EACH(i, in.count) {
         int64_t at, put;
-        weir_walk_to(in, i, &at);
-        weir_walk_to(out, i, &put);
+        weir_strided_index_at(in, i, &at);
+        weir_strided_index_at(out, i, &put);
         to[put] = from[at];
     }
 }
 
-static weir_walk<1> side_of(const weir_layout *l)
+static weir_strided_index<1> side_of(const weir_layout *l)
 {
-    weir_walk<1> w = {};
-    paired       side[WEIR_MAX_DIMS];
-    const int    n = pairs_side(l, side);
+    weir_strided_index<1> w = {};
+    copy_axis       side[WEIR_MAX_DIMS];
+    const int    n = copy_axes_side(l, side);
 
     for (int i = 0; i < n; i++)
-        weir_walk_add(&w, side[i].dim, &side[i].in);
+        weir_strided_index_add(&w, side[i].dim, &side[i].in);
     return w;
 }
 
 typedef struct sides {
     size_t       size;
-    weir_walk<1> in, out;
+    weir_strided_index<1> in, out;
 } sides;
 
 template <class T> static weir_status count_by(const weir_kargs *k, const sides *s)
@@ -174,14 +175,14 @@ static weir_status count_run(const weir_kargs *k)
     return WEIR_BY_UNIT(s->size, count_by, k, s);
 }
 
-static weir_status count_choose(const weir_layout *in, const weir_layout *to, weir_choice *out)
+static weir_status count_choose(const weir_layout *in, const weir_layout *to, weir_kernel *out)
 {
     sides *const s = (sides *)weir_mem_alloc(sizeof *s);
 
     if (!s)
         return WEIR_ERR_NOMEM;
     *s = (sides){weir_dtype_size(to->desc.dtype), side_of(in), side_of(to)};
-    *out = (weir_choice){.run = count_run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
+    *out = (weir_kernel){.run = count_run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
     return WEIR_OK;
 }
 
@@ -207,7 +208,7 @@ static weir_status each_run(const weir_kargs *k)
     const move *const  m = (const move *)k->state;
     const uint64_t     places = (uintptr_t)k->src[0] | (uintptr_t)k->dst[0] | m->plan.places;
     const size_t       unit = weir_unit(places, m->size);
-    const weir_walk<2> w = walk_of(&m->plan, (int64_t)(unit / m->size));
+    const weir_strided_index<2> w = index_of(&m->plan, (int64_t)(unit / m->size));
 
     return WEIR_BY_UNIT(unit, each_by, k, w);
 }
@@ -226,18 +227,18 @@ static weir_status tiles_run(const weir_kargs *k)
 }
 
 static weir_status move_choose(const weir_copy_plan *p, const weir_desc *to,
-                               weir_status (*run)(const weir_kargs *), weir_choice *out)
+                               weir_status (*run)(const weir_kargs *), weir_kernel *out)
 {
     move *const m = (move *)weir_mem_alloc(sizeof *m);
 
     if (!m)
         return WEIR_ERR_NOMEM;
     *m = (move){*p, weir_dtype_size(to->dtype), weir_shape_count(to)};
-    *out = (weir_choice){.run = run, .state = m, .destroy = weir_mem_free, .impl = "cuda"};
+    *out = (weir_kernel){.run = run, .state = m, .destroy = weir_mem_free, .impl = "cuda"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_copy(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_copy(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     static weir_status (*const run[])(const weir_kargs *) = {weir_run_nothing, bytes_run, each_run,
                                                              tiles_run};
@@ -278,7 +279,7 @@ template <class From, class To> static weir_status cast_run(const weir_kargs *k)
     if (m->plan.way == WEIR_COPY_BYTES && aligned)
         return weir_launch(k, cast_dense<From, To, N>, weir_cuda_blocks(ceil_div(m->count, N)),
                            WEIR_CUDA_THREADS, (To *)k->dst[0], (const From *)k->src[0], m->count);
-    const weir_walk<2> w = walk_of(&m->plan, 1);
+    const weir_strided_index<2> w = index_of(&m->plan, 1);
     return weir_launch(k, move_each<From, To>, weir_blocks_of(w.count, WEIR_CHUNK),
                        WEIR_CUDA_THREADS, (To *)k->dst[0], (const From *)k->src[0], w);
 }
@@ -296,7 +297,7 @@ static const run_fn casts[][WEIR_BF16 + 1] = {
 };
 
 /* Equal dims always have common factors. */
-weir_status weir_cuda_cast(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_cast(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_layout *const in = &c->in[0], *const to = &c->out[0];
     const weir_dtype         type = to->desc.dtype;
@@ -346,7 +347,7 @@ static weir_status fill_run(const weir_kargs *k)
     return WEIR_BY_UNIT(unit, fill_by, k, s);
 }
 
-weir_status weir_cuda_fill(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_fill(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_fill_attr *const a = (const weir_fill_attr *)c->attr;
     const weir_desc *const      to = &c->out[0].desc;
@@ -361,7 +362,7 @@ weir_status weir_cuda_fill(weir_device *d, const weir_call *c, weir_choice *out)
                       weir_dtype_size(to->dtype), weir_shape_count(to), true};
     for (size_t i = 1; i < sizeof s->element.byte; i++)
         s->same = s->same && s->element.byte[i] == s->element.byte[0];
-    *out = (weir_choice){.run = s->n > 0 ? fill_run : weir_run_nothing, .state = s,
+    *out = (weir_kernel){.run = s->n > 0 ? fill_run : weir_run_nothing, .state = s,
                          .destroy = weir_mem_free, .impl = "cuda"};
     return WEIR_OK;
 }
@@ -385,7 +386,7 @@ static weir_status arange_run(const weir_kargs *k)
     return WEIR_BY_DTYPE(a->dtype, arange_by, k, a);
 }
 
-weir_status weir_cuda_arange(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_arange(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     weir_arange_attr *const a = (weir_arange_attr *)weir_mem_alloc(sizeof *a);
 
@@ -393,6 +394,6 @@ weir_status weir_cuda_arange(weir_device *d, const weir_call *c, weir_choice *ou
     if (!a)
         return WEIR_ERR_NOMEM;
     *a = *(const weir_arange_attr *)c->attr;
-    *out = (weir_choice){.run = arange_run, .state = a, .destroy = weir_mem_free, .impl = "cuda"};
+    *out = (weir_kernel){.run = arange_run, .state = a, .destroy = weir_mem_free, .impl = "cuda"};
     return WEIR_OK;
 }

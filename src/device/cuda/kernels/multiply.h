@@ -38,7 +38,8 @@ weir_status weir_gemm_run(const weir_kargs *k, const weir_product *p, const weir
                           int64_t slices);
 
 /* Each row of the results becomes the row at `bias`. */
-weir_status weir_gemm_lay(const weir_kargs *k, const weir_product *p, const void *bias, void *to);
+weir_status weir_gemm_fill_bias(const weir_kargs *k, const weir_product *p, const void *bias,
+                                void *to);
 
 #ifdef __cplusplus
 }

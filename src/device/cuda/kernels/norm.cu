@@ -10,10 +10,10 @@
 #include "device/cuda/kernels/norm_plan.h"
 #include "device/cuda/kernels/reduce.cuh"
 
-static constexpr int PIECE = WEIR_CUDA_NORM_PIECE;
+static constexpr int ROWS = WEIR_CUDA_NORM_ROWS;
 
 typedef struct bn {
-    weir_cuda_norm cut;
+    weir_cuda_norm split;
     double         eps;
 } bn;
 
@@ -54,20 +54,20 @@ static __device__ inline moments moments_of(const shifted &s)
 
 /* Adds x[0..have) of one channel. */
 template <class T>
-static __device__ inline void add_piece(shifted *to, const T (&x)[PIECE], int have)
+static __device__ inline void add_rows(shifted *to, const T (&x)[ROWS], int have)
 {
     T mean = 0, s = 0, q = 0;
-    if (have == PIECE) {
+    if (have == ROWS) {
         mean = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
     } else {
 #pragma unroll
-        for (int i = 0; i < PIECE; i++)
+        for (int i = 0; i < ROWS; i++)
             mean += i < have ? x[i] : 0;
     }
     const double share = 1.0 / have;
     mean *= (T)share;
 #pragma unroll
-    for (int i = 0; i < PIECE; i++) {
+    for (int i = 0; i < ROWS; i++) {
         const T d = i < have ? x[i] - mean : 0;
         s += d;
         q += d * d;
@@ -78,12 +78,12 @@ static __device__ inline void add_piece(shifted *to, const T (&x)[PIECE], int ha
 
 /* Rows from row on, by steps, of V channels at x: x[v][i] is row i of channel v. */
 template <int V, class T>
-static __device__ inline int load_piece(const T *x, int64_t row, int64_t step, int64_t end,
-                                        int64_t channels, bool wide, T (&to)[V][PIECE])
+static __device__ inline int load_rows(const T *x, int64_t row, int64_t step, int64_t end,
+                                        int64_t channels, bool wide, T (&to)[V][ROWS])
 {
     int have = 0;
 #pragma unroll
-    for (int i = 0; i < PIECE; i++) {
+    for (int i = 0; i < ROWS; i++) {
         T run[V];
         if (row + i * step >= end)
             continue;
@@ -105,13 +105,13 @@ static __global__ void stats(weir_cuda_norm p, const T *x, double *part, bool wi
     const int64_t end = first + p.chunk < p.rows ? first + p.chunk : p.rows;
     shifted       s[V] = {};
     if (channel < p.channels)
-        for (int64_t r = first + threadIdx.y; r < end; r += (int64_t)PIECE * blockDim.y) {
-            T         piece[V][PIECE];
+        for (int64_t r = first + threadIdx.y; r < end; r += (int64_t)ROWS * blockDim.y) {
+            T         held[V][ROWS];
             const int have =
-                load_piece<V>(x + channel, r, blockDim.y, end, p.channels, wide, piece);
+                load_rows<V>(x + channel, r, blockDim.y, end, p.channels, wide, held);
 #pragma unroll
             for (int v = 0; v < V; v++)
-                add_piece(&s[v], piece[v], have);
+                add_rows(&s[v], held[v], have);
         }
     moments m[V];
     for (int v = 0; v < V; v++)
@@ -174,15 +174,15 @@ static __global__ void grads(weir_cuda_norm p, const T *dy, const T *x, const T 
         T m[V];
         for (int v = 0; v < V; v++)
             m[v] = mean[channel + v];
-        for (int64_t r = first + threadIdx.y; r < end; r += (int64_t)PIECE * blockDim.y) {
-            T         g[V][PIECE], a[V][PIECE];
-            const int have = load_piece<V>(dy + channel, r, blockDim.y, end, p.channels, wide, g);
-            load_piece<V>(x + channel, r, blockDim.y, end, p.channels, wide, a);
+        for (int64_t r = first + threadIdx.y; r < end; r += (int64_t)ROWS * blockDim.y) {
+            T         g[V][ROWS], a[V][ROWS];
+            const int have = load_rows<V>(dy + channel, r, blockDim.y, end, p.channels, wide, g);
+            load_rows<V>(x + channel, r, blockDim.y, end, p.channels, wide, a);
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 T ds = 0, db = 0;
 #pragma unroll
-                for (int i = 0; i < PIECE; i++) {
+                for (int i = 0; i < ROWS; i++) {
                     ds += i < have ? g[v][i] * (a[v][i] - m[v]) : 0;
                     db += i < have ? g[v][i] : 0;
                 }
@@ -235,7 +235,7 @@ static dim3 grid_of(const weir_cuda_norm *p)
 template <class T> static weir_status stats_run(const weir_kargs *k)
 {
     const bn *const             s = (const bn *)k->state;
-    const weir_cuda_norm *const p = &s->cut;
+    const weir_cuda_norm *const p = &s->split;
     const T *const              x = (const T *)k->src[0];
     double *const               part = (double *)k->work;
     const dim3                  block((unsigned)p->tx, (unsigned)p->ty), end = end_block(p);
@@ -251,7 +251,7 @@ template <class T> static weir_status stats_run(const weir_kargs *k)
 template <class T> static weir_status grads_run(const weir_kargs *k)
 {
     const bn *const             s = (const bn *)k->state;
-    const weir_cuda_norm *const p = &s->cut;
+    const weir_cuda_norm *const p = &s->split;
     const T *const              dy = (const T *)k->src[0], *const x = (const T *)k->src[1];
     const T *const              mean = (const T *)k->src[2];
     double *const               part = (double *)k->work;
@@ -275,7 +275,7 @@ static weir_status type_fails(const weir_call *c)
 }
 
 static weir_status choose(const weir_call *c, const weir_desc *x, double eps,
-                          weir_status (*run)(const weir_kargs *), weir_choice *out)
+                          weir_status (*run)(const weir_kargs *), weir_kernel *out)
 {
     bn *const     s = (bn *)weir_mem_alloc(sizeof *s);
     const int64_t rows = x->dim[0] * (x->ndim == 4 ? x->dim[2] * x->dim[3] : 1);
@@ -286,15 +286,15 @@ static weir_status choose(const weir_call *c, const weir_desc *x, double eps,
                                     x->dtype == WEIR_F32 ? weir_width<float>()
                                                          : weir_width<double>()),
                 eps};
-    *out = (weir_choice){.run = run,
-                         .work = (size_t)(s->cut.chunks * 2 * x->dim[1]) * sizeof(double),
+    *out = (weir_kernel){.run = run,
+                         .work = (size_t)(s->split.chunks * 2 * x->dim[1]) * sizeof(double),
                          .state = s,
                          .destroy = weir_mem_free,
                          .impl = "cuda"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_bn_stats(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_bn_stats(weir_device *, const weir_call *c, weir_kernel *out)
 {
     const weir_desc *const x = &c->in[0].desc;
 
@@ -304,7 +304,7 @@ weir_status weir_cuda_bn_stats(weir_device *, const weir_call *c, weir_choice *o
                   x->dtype == WEIR_F32 ? stats_run<float> : stats_run<double>, out);
 }
 
-weir_status weir_cuda_bn_grad_reduce(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_bn_grad_reduce(weir_device *, const weir_call *c, weir_kernel *out)
 {
     const weir_desc *const x = &c->in[1].desc;
 
@@ -337,13 +337,13 @@ template <class T> static weir_status update_run(const weir_kargs *k)
                        (T)a->momentum, (T)(1 - a->momentum), (T)(n > 1 ? n / (n - 1) : 1));
 }
 
-weir_status weir_cuda_bn_update(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_bn_update(weir_device *, const weir_call *c, weir_kernel *out)
 {
     const weir_dtype type = c->in[0].desc.dtype;
 
     if (!weir_is_float(type))
         return type_fails(c);
-    *out = (weir_choice){.run = type == WEIR_F32 ? update_run<float> : update_run<double>,
+    *out = (weir_kernel){.run = type == WEIR_F32 ? update_run<float> : update_run<double>,
                          .impl = "cuda"};
     return WEIR_OK;
 }

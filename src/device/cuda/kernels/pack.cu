@@ -20,7 +20,7 @@ struct whole {
     {
         const int64_t v = (int64_t)((uint64_t)code + (uint64_t)base);
         typedef typename weir_real<T>::type real;
-        weir_store(to, (real)v);
+        weir_cuda_offload(to, (real)v);
     }
 };
 
@@ -147,21 +147,21 @@ static const run_fn packs[WEIR_PACK_KINDS][WEIR_BF16 + 1] = RUNS(pack_by);
 static const run_fn unpacks[WEIR_PACK_KINDS][WEIR_BF16 + 1] = RUNS(unpack_by);
 
 static weir_status choose(const weir_call *c, const weir_layout *plain, const weir_layout *packed,
-                          const run_fn run[WEIR_PACK_KINDS][WEIR_BF16 + 1], weir_choice *out)
+                          const run_fn run[WEIR_PACK_KINDS][WEIR_BF16 + 1], weir_kernel *out)
 {
     WEIR_TRY(packed_check(c, plain, packed));
     const weir_pack_attr *const a = (const weir_pack_attr *)c->attr;
-    *out = (weir_choice){.run = run[a->kind][a->dtype], .impl = "cuda"};
+    *out = (weir_kernel){.run = run[a->kind][a->dtype], .impl = "cuda"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_pack(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_pack(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, &c->in[0], &c->out[0], packs, out);
 }
 
-weir_status weir_cuda_unpack(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_unpack(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose(c, &c->out[0], &c->in[0], unpacks, out);
@@ -235,23 +235,23 @@ template <class T> static weir_status sign_relu_grad_run(const weir_kargs *k)
                        (const uint8_t *)k->src[1], n);
 }
 
-static weir_status choose_sign(const weir_call *c, run_fn f32, run_fn f64, weir_choice *out)
+static weir_status choose_sign(const weir_call *c, run_fn f32, run_fn f64, weir_kernel *out)
 {
     const weir_dtype type = c->in[0].desc.dtype;
 
     if (type != WEIR_F32 && type != WEIR_F64)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s", weir_dtype_name(type));
-    *out = (weir_choice){.run = type == WEIR_F32 ? f32 : f64, .impl = "cuda"};
+    *out = (weir_kernel){.run = type == WEIR_F32 ? f32 : f64, .impl = "cuda"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_sign_pack(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_sign_pack(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose_sign(c, sign_pack_run<float>, sign_pack_run<double>, out);
 }
 
-weir_status weir_cuda_sign_relu_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_sign_relu_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose_sign(c, sign_relu_grad_run<float>, sign_relu_grad_run<double>, out);

@@ -100,7 +100,7 @@ static __device__ void store(T *to, const R (&from)[V])
     chunk<T, V> all;
 #pragma unroll
     for (int v = 0; v < V; v++)
-        weir_store(&all.at[v], from[v]);
+        weir_cuda_offload(&all.at[v], from[v]);
     *(chunk<T, V> *)to = all;
 }
 
@@ -389,7 +389,7 @@ static bool fits_32(const weir_pool2d_attr *a, const weir_desc *image, const wei
 /* image and pooled: the descs of both. */
 template <kind K>
 static weir_status choose(const weir_call *c, const weir_pool2d_attr *a, const weir_desc *image,
-                          const weir_desc *pooled, weir_choice *out)
+                          const weir_desc *pooled, weir_kernel *out)
 {
     weir_status (*by)(const weir_kargs *k) = NULL;
     switch (image->dtype) {
@@ -416,31 +416,31 @@ static weir_status choose(const weir_call *c, const weir_pool2d_attr *a, const w
     }
     s->cells = s->p.c > 0 ? weir_shape_count(to) / s->p.c : 0;
     s->narrow = fits_32(a, image, pooled);
-    *out = (weir_choice){.run = by, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
+    *out = (weir_kernel){.run = by, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_max_pool2d(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_max_pool2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose<MAX>(c, (const weir_pool2d_attr *)c->attr, &c->in[0].desc, &c->out[0].desc, out);
 }
 
-weir_status weir_cuda_avg_pool2d(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_avg_pool2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     return choose<AVERAGE>(c, (const weir_pool2d_attr *)c->attr, &c->in[0].desc, &c->out[0].desc,
                            out);
 }
 
-weir_status weir_cuda_max_pool2d_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_max_pool2d_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     const weir_pool2d_grad_attr *const a = (const weir_pool2d_grad_attr *)c->attr;
     return choose<MAX_GRADIENT>(c, &a->pool, &c->out[0].desc, &c->in[0].desc, out);
 }
 
-weir_status weir_cuda_avg_pool2d_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_avg_pool2d_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     const weir_pool2d_grad_attr *const a = (const weir_pool2d_grad_attr *)c->attr;
@@ -456,14 +456,14 @@ static weir_pool2d_attr scaled_by(const weir_call *c)
     return by;
 }
 
-weir_status weir_cuda_upsample_bilinear(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_upsample_bilinear(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     const weir_pool2d_attr by = scaled_by(c);
     return choose<BILINEAR>(c, &by, &c->in[0].desc, &c->out[0].desc, out);
 }
 
-weir_status weir_cuda_upsample_bilinear_grad(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_upsample_bilinear_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     const weir_pool2d_attr by = scaled_by(c);

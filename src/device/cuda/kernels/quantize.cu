@@ -147,18 +147,18 @@ static weir_status dequantize_run(const weir_kargs *k)
                        (const uint8_t *)k->src[0] + weir_quant_ranges(a), a->count, (int)a->bits);
 }
 
-weir_status weir_cuda_quantize(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_quantize(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     WEIR_TRY(packed_check_groups(c, &c->in[0], &c->out[0]));
-    *out = (weir_choice){.run = quantize_run, .impl = "cuda"};
+    *out = (weir_kernel){.run = quantize_run, .impl = "cuda"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_dequantize(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_dequantize(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
     WEIR_TRY(packed_check_groups(c, &c->out[0], &c->in[0]));
-    *out = (weir_choice){.run = dequantize_run, .impl = "cuda"};
+    *out = (weir_kernel){.run = dequantize_run, .impl = "cuda"};
     return WEIR_OK;
 }

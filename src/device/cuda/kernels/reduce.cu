@@ -1,29 +1,30 @@
 /* reduce.cu - sums, products, maxima and minima. */
 #include "device/cuda/kernels/reduce_block.cuh"
 
-template <class F> static weir_status fold_run(const weir_kargs *k)
+template <class F> static weir_status reduce_run(const weir_kargs *k)
 {
-    const weir_fold_state *const s = (const weir_fold_state *)k->state;
+    const weir_reduce_state *const s = (const weir_reduce_state *)k->state;
 
-    return weir_fold_launch<F>(k, &s->plan, k->src[0], NULL, NULL, k->work, k->dst[0], s->end);
+    return weir_reduce_launch<F>(k, &s->plan, k->src[0], NULL, NULL, k->work, k->dst[0], s->end);
 }
 
-template <class E, int OP> static weir_status choose_as(const weir_call *c, weir_choice *out)
+template <class E, int OP> static weir_status choose_as(const weir_call *c, weir_kernel *out)
 {
-    typedef weir_fold<E, OP>      F;
+    typedef weir_reducer<E, OP>      F;
     const weir_reduce_attr *const attr = (const weir_reduce_attr *)c->attr;
-    const weir_fold_state         s = {
+    const weir_reduce_state         s = {
         .plan = weir_cuda_reduce_plan(&c->in[0], NULL, &c->out[0], attr, false, F::width),
-        .end = {.scale = OP == WEIR_FOLD_SUM ? attr->scale : 1}};
+        .end = {.scale = OP == WEIR_REDUCER_SUM ? attr->scale : 1}};
 
-    return weir_fold_choose(s, weir_fold_work<F>(&s.plan), fold_run<F>, out);
+    return weir_reduce_choose(s, weir_reduce_work<F>(&s.plan), reduce_run<F>, out);
 }
 
-template <int OP> static weir_status choose(const weir_call *c, weir_choice *out)
+template <int OP> static weir_status choose(const weir_call *c, weir_kernel *out)
 {
     const weir_dtype in = c->in[0].desc.dtype, to = c->out[0].desc.dtype;
 
-    if (to == (weir_is_any_float(in) || OP == WEIR_FOLD_MAX || OP == WEIR_FOLD_MIN ? in : WEIR_I64))
+    if (to ==
+        (weir_is_any_float(in) || OP == WEIR_REDUCER_MAX || OP == WEIR_REDUCER_MIN ? in : WEIR_I64))
         switch (in) {
         case WEIR_F32:  return choose_as<float, OP>(c, out);
         case WEIR_F64:  return choose_as<double, OP>(c, out);
@@ -38,22 +39,22 @@ template <int OP> static weir_status choose(const weir_call *c, weir_choice *out
                           weir_dtype_name(in), weir_dtype_name(to));
 }
 
-weir_status weir_cuda_sum(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_sum(weir_device *, const weir_call *c, weir_kernel *out)
 {
-    return choose<WEIR_FOLD_SUM>(c, out);
+    return choose<WEIR_REDUCER_SUM>(c, out);
 }
 
-weir_status weir_cuda_amax(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_amax(weir_device *, const weir_call *c, weir_kernel *out)
 {
-    return choose<WEIR_FOLD_MAX>(c, out);
+    return choose<WEIR_REDUCER_MAX>(c, out);
 }
 
-weir_status weir_cuda_amin(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_amin(weir_device *, const weir_call *c, weir_kernel *out)
 {
-    return choose<WEIR_FOLD_MIN>(c, out);
+    return choose<WEIR_REDUCER_MIN>(c, out);
 }
 
-weir_status weir_cuda_prod(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_prod(weir_device *, const weir_call *c, weir_kernel *out)
 {
-    return choose<WEIR_FOLD_PROD>(c, out);
+    return choose<WEIR_REDUCER_PROD>(c, out);
 }

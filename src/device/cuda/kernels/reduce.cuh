@@ -72,7 +72,7 @@ template <class T> static constexpr int weir_width()
 }
 
 /* The value of the lane `by` further on, in groups of `width`; structs have their own. */
-template <class A> static __device__ inline A weir_from_lane(A a, int by, int width)
+template <class A> static __device__ inline A weir_shuffle_down(A a, int by, int width)
 {
     return __shfl_down_sync(0xffffffffu, a, (unsigned)by, width);
 }
@@ -97,7 +97,7 @@ struct weir_top {
 template <class F, class A> static __device__ inline A weir_warp_meet(A a, int width)
 {
     for (int by = width / 2; by > 0; by /= 2)
-        a = F::meet(a, weir_from_lane(a, by, width));
+        a = F::meet(a, weir_shuffle_down(a, by, width));
     return a;
 }
 
@@ -179,12 +179,13 @@ static __device__ inline axes_place weir_place_at(const axes *a, int64_t i)
 }
 
 /* A thread's way through what is reduced: a division only where a line of the inner axis ends. */
-typedef struct weir_fold_walk {
+typedef struct weir_reduce_index {
     int64_t at, inner;      /* of `reduced`; of the line */
     int64_t in, in2;        /* where the line begins */
-} weir_fold_walk;
+} weir_reduce_index;
 
-static __device__ inline weir_fold_walk weir_fold_walk_at(const weir_cuda_reduce *p, int64_t at)
+static __device__ inline weir_reduce_index weir_reduce_index_at(const weir_cuda_reduce *p,
+                                                                int64_t                 at)
 {
     if (p->over.n == 0)
         return {at, at, 0, 0};
@@ -193,46 +194,46 @@ static __device__ inline weir_fold_walk weir_fold_walk_at(const weir_cuda_reduce
     return {at, at - line * p->inner.size, o.in, o.in2};
 }
 
-static __device__ inline void weir_fold_walk_on(const weir_cuda_reduce *p, weir_fold_walk *w,
-                                            int64_t step)
+static __device__ inline void weir_reduce_index_next(const weir_cuda_reduce *p,
+                                                     weir_reduce_index *w, int64_t step)
 {
     w->at += step;
     w->inner += step;
     if (p->over.n > 0 && w->inner >= p->inner.size && w->at < p->reduced)
-        *w = weir_fold_walk_at(p, w->at);
+        *w = weir_reduce_index_at(p, w->at);
 }
 
 /* ---- the kernels ---- */
 
 /* What becomes of a sum: root of sum * scale, or that itself. */
-typedef struct weir_fold_end {
+typedef struct weir_reduce_end {
     double scale;
     bool   root;
-} weir_fold_end;
+} weir_reduce_end;
 
-template <class F> struct weir_fold_args {
+template <class F> struct weir_reduce_args {
     const typename F::T *x, *x2;
     const typename F::T *side;
     typename F::Y       *y;
-    typename F::A       *part;              /* [chunks][results]; NULL: one chunk */
+    typename F::A       *partial;              /* [chunks][results]; NULL: one chunk */
     bool                 wide, wide2;
-    weir_fold_end        end;
+    weir_reduce_end        end;
 };
 
 /* Adds elements [from, end) by steps to a[v]: V elements along the inner axis, the last of which
  * may be missing, or of V columns. in, in2: where the results' elements begin. */
 template <class F, int V, bool COLUMNS>
-static __device__ inline void weir_fold_run(const weir_cuda_reduce *p, const weir_fold_args<F> *f,
-                                            int64_t in, int64_t in2, int64_t from, int64_t step,
-                                            int64_t end, const typename F::T (&side)[V],
-                                            typename F::A (&a)[V])
+static __device__ inline void weir_reduce_run(const weir_cuda_reduce    *p,
+                                              const weir_reduce_args<F> *f, int64_t in, int64_t in2,
+                                              int64_t from, int64_t step, int64_t end,
+                                              const typename F::T (&side)[V], typename F::A (&a)[V])
 {
     typedef typename F::T T;
     typedef typename F::L L;
     typedef typename F::A A;
     enum { AHEAD = 4, ROUNDS = 16 };
     const int64_t by = COLUMNS ? p->col.in : p->inner.in, by2 = COLUMNS ? p->col.in2 : p->inner.in2;
-    weir_fold_walk w = weir_fold_walk_at(p, from);
+    weir_reduce_index w = weir_reduce_index_at(p, from);
 
     while (w.at < end) {
         L lane[V];
@@ -244,7 +245,7 @@ static __device__ inline void weir_fold_run(const weir_cuda_reduce *p, const wei
             int64_t place[AHEAD];
             int     have[AHEAD];
 #pragma unroll
-            for (int i = 0; i < AHEAD; i++, weir_fold_walk_on(p, &w, step)) {
+            for (int i = 0; i < AHEAD; i++, weir_reduce_index_next(p, &w, step)) {
                 const int64_t left = COLUMNS ? V : end - w.at;
                 const T      *at = f->x + (in + w.in + w.inner * p->inner.in);
                 place[i] = in2 + w.in2 + w.inner * p->inner.in2;
@@ -279,19 +280,19 @@ static __device__ inline void weir_fold_run(const weir_cuda_reduce *p, const wei
 }
 
 template <class F>
-static __device__ inline void weir_fold_store(const weir_fold_args<F> *f, int64_t results,
+static __device__ inline void weir_reduce_store(const weir_reduce_args<F> *f, int64_t results,
                                               int64_t result, int64_t out, typename F::A a)
 {
-    if (f->part)
-        f->part[blockIdx.y * results + result] = a;
+    if (f->partial)
+        f->partial[blockIdx.y * results + result] = a;
     else
-        weir_store(f->y + out, F::last(a, f->end));
+        weir_cuda_offload(f->y + out, F::last(a, f->end));
 }
 
 /* blockIdx.y: the chunk. */
 template <class F, int V>
-static __global__ void weir_fold_lines(const __grid_constant__ weir_cuda_reduce p,
-                                       const __grid_constant__ weir_fold_args<F> f)
+static __global__ void weir_reduce_lines(const __grid_constant__ weir_cuda_reduce p,
+                                       const __grid_constant__ weir_reduce_args<F> f)
 {
     typedef typename F::A A;
     const int64_t begin = blockIdx.y * p.chunk, step = (int64_t)blockDim.x * V;
@@ -310,21 +311,21 @@ static __global__ void weir_fold_lines(const __grid_constant__ weir_cuda_reduce 
             if constexpr (F::side)
                 for (int v = 0; v < V; v++)
                     side[v] = f.side[at.out];
-            weir_fold_run<F, V, false>(&p, &f, at.in, at.in2, begin + (int64_t)threadIdx.x * V,
+            weir_reduce_run<F, V, false>(&p, &f, at.in, at.in2, begin + (int64_t)threadIdx.x * V,
                                        step, end, side, a);
         }
         for (int v = 1; v < V; v++)
             a[0] = F::meet(a[0], a[v]);
         a[0] = weir_line_meet<F>(a[0], (int)blockDim.x);
         if (threadIdx.x == 0 && result < p.outs)
-            weir_fold_store<F>(&f, p.outs, result, at.out, a[0]);
+            weir_reduce_store<F>(&f, p.outs, result, at.out, a[0]);
     }
 }
 
 /* blockIdx.x: results of keep, blocks of columns. */
 template <class F, int V>
-static __global__ void weir_fold_columns(const __grid_constant__ weir_cuda_reduce p,
-                                         const __grid_constant__ weir_fold_args<F> f)
+static __global__ void weir_reduce_columns(const __grid_constant__ weir_cuda_reduce p,
+                                         const __grid_constant__ weir_reduce_args<F> f)
 {
     typedef typename F::A A;
     const int64_t begin = blockIdx.y * p.chunk, width = (int64_t)blockDim.x * V;
@@ -343,82 +344,82 @@ static __global__ void weir_fold_columns(const __grid_constant__ weir_cuda_reduc
         if constexpr (F::side)
             for (int v = 0; v < V; v++)
                 side[v] = f.side[at.out + v * p.col.out];
-        weir_fold_run<F, V, true>(&p, &f, at.in + col * p.col.in, at.in2 + col * p.col.in2,
+        weir_reduce_run<F, V, true>(&p, &f, at.in + col * p.col.in, at.in2 + col * p.col.in2,
                                   begin + threadIdx.y, blockDim.y, end, side, a);
     }
     weir_rows_meet<F, V>(a);
     if (threadIdx.y == 0 && col < p.cols)
         for (int v = 0; v < V; v++)
-            weir_fold_store<F>(&f, p.outs * p.cols, o * p.cols + col + v,
+            weir_reduce_store<F>(&f, p.outs * p.cols, o * p.cols + col + v,
                                at.out + v * p.col.out, a[v]);
 }
 
 /* The chunks of each result meet: threads of a row have results side by side. */
 template <class F>
-static __global__ void weir_fold_chunks(const __grid_constant__ weir_cuda_reduce p,
-                                        const typename F::A *part, typename F::Y *y,
-                                        weir_fold_end end)
+static __global__ void weir_reduce_chunks(const __grid_constant__ weir_cuda_reduce p,
+                                        const typename F::A *partial, typename F::Y *y,
+                                        weir_reduce_end end)
 {
     const int64_t results = p.outs * p.cols, i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     typename F::A a[1] = {F::template first<typename F::A>()};
 
     if (i < results)
         for (int64_t c = threadIdx.y; c < p.chunks; c += blockDim.y)
-            a[0] = F::meet(a[0], part[c * results + i]);
+            a[0] = F::meet(a[0], partial[c * results + i]);
     weir_rows_meet<F, 1>(a);
     if (threadIdx.y == 0 && i < results) {
         const int64_t    o = weir_quotient(i, p.cols);
         const axes_place at = weir_place_at(&p.keep, o);
-        weir_store(y + at.out + (i - o * p.cols) * p.col.out, F::last(a[0], end));
+        weir_cuda_offload(y + at.out + (i - o * p.cols) * p.col.out, F::last(a[0], end));
     }
 }
 
 /* ---- launching them ---- */
 
 /* Bytes of the accumulators of chunks. */
-template <class F> static inline size_t weir_fold_work(const weir_cuda_reduce *p)
+template <class F> static inline size_t weir_reduce_work(const weir_cuda_reduce *p)
 {
     return p->chunks > 1 ? (size_t)(p->chunks * weir_cuda_reduce_results(p)) * sizeof(typename F::A)
                          : 0;
 }
 
 template <class F, int V>
-static weir_status weir_fold_launch_by(const weir_kargs *k, const weir_cuda_reduce *p,
-                                       const weir_fold_args<F> &f)
+static weir_status weir_reduce_launch_by(const weir_kargs *k, const weir_cuda_reduce *p,
+                                       const weir_reduce_args<F> &f)
 {
     const int64_t blocks = weir_cuda_reduce_blocks(p);
     const dim3    block((unsigned)p->tx, (unsigned)p->ty);
     const dim3    grid((unsigned)min64(blocks, INT32_MAX), (unsigned)p->chunks);
-    return p->columns ? weir_launch(k, weir_fold_columns<F, V>, grid, block, *p, f)
-                      : weir_launch(k, weir_fold_lines<F, V>, grid, block, *p, f);
+    return p->columns ? weir_launch(k, weir_reduce_columns<F, V>, grid, block, *p, f)
+                      : weir_launch(k, weir_reduce_lines<F, V>, grid, block, *p, f);
 }
 
-/* Reduces x (and x2, side; may be NULL) to y. work: weir_fold_work bytes. */
+/* Reduces x (and x2, side; may be NULL) to y. work: weir_reduce_work bytes. */
 template <class F>
-static weir_status weir_fold_launch(const weir_kargs *k, const weir_cuda_reduce *p, const void *x,
+static weir_status weir_reduce_launch(const weir_kargs *k, const weir_cuda_reduce *p, const void *x,
                                     const void *x2, const void *side, void *work, void *y,
-                                    weir_fold_end end)
+                                    weir_reduce_end end)
 {
     typedef typename F::T T;
-    weir_fold_args<F>     f = {.x = (const T *)x,
+    weir_reduce_args<F>     f = {.x = (const T *)x,
                                .x2 = (const T *)x2,
                                .side = (const T *)side,
                                .y = (typename F::Y *)y,
-                               .part = p->chunks > 1 ? (typename F::A *)work : NULL,
+                               .partial = p->chunks > 1 ? (typename F::A *)work : NULL,
                                .wide = weir_is_wide((const T *)x, p->vec),
                                .wide2 = weir_is_wide((const T *)x2, p->vec),
                                .end = end};
     if (p->vec == 1)
-        WEIR_TRY((weir_fold_launch_by<F, 1>(k, p, f)));
+        WEIR_TRY((weir_reduce_launch_by<F, 1>(k, p, f)));
     else
-        WEIR_TRY((weir_fold_launch_by<F, F::width>(k, p, f)));
-    if (!f.part)
+        WEIR_TRY((weir_reduce_launch_by<F, F::width>(k, p, f)));
+    if (!f.partial)
         return WEIR_OK;
     const int64_t results = weir_cuda_reduce_results(p);
     const int     tx = weir_cuda_power(results, 32);
     const int     ty = weir_cuda_power(p->chunks, WEIR_CUDA_THREADS / tx);
-    return weir_launch(k, weir_fold_chunks<F>, dim3((unsigned)ceil_div(results, tx)),
-                       dim3((unsigned)tx, (unsigned)ty), *p, f.part, f.y, end);
+    return weir_launch(k, weir_reduce_chunks<F>, dim3((unsigned)ceil_div(results, tx)),
+                       dim3((unsigned)tx, (unsigned)ty), *p, f.partial, f.y, end);
 }
 
 #endif

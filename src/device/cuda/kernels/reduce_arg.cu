@@ -27,14 +27,14 @@ template <class R> struct best {
 };
 
 template <class R>
-static __device__ inline best<R> weir_from_lane(best<R> a, int by, int width)
+static __device__ inline best<R> weir_shuffle_down(best<R> a, int by, int width)
 {
-    return {weir_from_lane(a.place, by, width), weir_from_lane(a.value, by, width)};
+    return {weir_shuffle_down(a.place, by, width), weir_shuffle_down(a.value, by, width)};
 }
 
 template <class E, bool MAX> struct arg {
     typedef E                               T;
-    typedef best<typename weir_lane<E>::same> L, A;
+    typedef best<typename weir_accumulators<E>::same> L, A;
     typedef int64_t                         Y;
     static constexpr bool                   two = false, side = false;
     static constexpr int                    width = 1;
@@ -52,28 +52,28 @@ template <class E, bool MAX> struct arg {
         const bool same = a.value == b.value || (nan && had);
         return (better || (nan && !had) || (same && b.place < a.place)) ? b : a;
     }
-    static __device__ int64_t last(A a, const weir_fold_end &) { return a.place; }
+    static __device__ int64_t last(A a, const weir_reduce_end &) { return a.place; }
 };
 
 template <class F> static weir_status arg_run(const weir_kargs *k)
 {
-    const weir_fold_state *const s = (const weir_fold_state *)k->state;
+    const weir_reduce_state *const s = (const weir_reduce_state *)k->state;
 
-    return weir_fold_launch<F>(k, &s->plan, k->src[0], NULL, NULL, k->work, k->dst[0], s->end);
+    return weir_reduce_launch<F>(k, &s->plan, k->src[0], NULL, NULL, k->work, k->dst[0], s->end);
 }
 
-template <class E, bool MAX> static weir_status arg_as(const weir_call *c, weir_choice *out)
+template <class E, bool MAX> static weir_status arg_as(const weir_call *c, weir_kernel *out)
 {
     typedef arg<E, MAX>           F;
     const weir_reduce_attr *const attr = (const weir_reduce_attr *)c->attr;
     const weir_layout             places = places_of(&c->in[0], attr);
-    const weir_fold_state         s = {
+    const weir_reduce_state         s = {
         .plan = weir_cuda_reduce_plan(&c->in[0], &places, &c->out[0], attr, false, F::width)};
 
-    return weir_fold_choose(s, weir_fold_work<F>(&s.plan), arg_run<F>, out);
+    return weir_reduce_choose(s, weir_reduce_work<F>(&s.plan), arg_run<F>, out);
 }
 
-template <bool MAX> static weir_status arg_choose(const weir_call *c, weir_choice *out)
+template <bool MAX> static weir_status arg_choose(const weir_call *c, weir_kernel *out)
 {
     switch (c->in[0].desc.dtype) {
     case WEIR_F32:  return arg_as<float, MAX>(c, out);
@@ -89,12 +89,12 @@ template <bool MAX> static weir_status arg_choose(const weir_call *c, weir_choic
                           weir_dtype_name(c->in[0].desc.dtype));
 }
 
-weir_status weir_cuda_argmax(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_argmax(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return arg_choose<true>(c, out);
 }
 
-weir_status weir_cuda_argmin(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_argmin(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return arg_choose<false>(c, out);
 }
@@ -111,7 +111,7 @@ typedef struct grad_state {
 
 template <class F>
 static weir_status grad_choose(const weir_call *c, const axes &way,
-                               weir_status (*run)(const weir_kargs *), weir_choice *out)
+                               weir_status (*run)(const weir_kargs *), weir_kernel *out)
 {
     const weir_reduce_attr *const attr = (const weir_reduce_attr *)c->attr;
     const weir_layout             places = places_of(&c->in[1], attr);
@@ -125,8 +125,8 @@ static weir_status grad_choose(const weir_call *c, const axes &way,
                       .count = weir_shape_count(&c->in[1].desc)};
     const size_t results = (size_t)weir_shape_count(&c->in[0].desc) * sizeof(typename F::Y);
     s->accumulators = (results + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN;
-    *out = (weir_choice){.run = run,
-                         .work = s->accumulators + weir_fold_work<F>(&s->plan),
+    *out = (weir_kernel){.run = run,
+                         .work = s->accumulators + weir_reduce_work<F>(&s->plan),
                          .state = s,
                          .destroy = weir_mem_free,
                          .impl = "cuda"};
@@ -153,7 +153,7 @@ template <class E> struct equal_first {
         return x == y || (x != x && y != y) ? place : INT64_MAX;
     }
     static __device__ int64_t meet(int64_t a, int64_t b) { return b < a ? b : a; }
-    static __device__ int64_t last(int64_t a, const weir_fold_end &) { return a; }
+    static __device__ int64_t last(int64_t a, const weir_reduce_end &) { return a; }
 };
 
 template <class E>
@@ -175,11 +175,11 @@ template <class E> static weir_status amax_grad_run(const weir_kargs *k)
 {
     typedef equal_first<E>  F;
     const grad_state *const s = (const grad_state *)k->state;
-    const weir_fold_end     end = {.scale = 1};
+    const weir_reduce_end     end = {.scale = 1};
 
     if (s->count == 0)
         return WEIR_OK;
-    WEIR_TRY(weir_fold_launch<F>(k, &s->plan, k->src[1], NULL, k->src[2],
+    WEIR_TRY(weir_reduce_launch<F>(k, &s->plan, k->src[1], NULL, k->src[2],
                                  (char *)k->work + s->accumulators, k->work, end));
     WEIR_CUDA_TRY(k->call, cudaMemsetAsync(k->dst[0], 0, (size_t)s->count * sizeof(E),
                                            weir_cuda_stream(k)));
@@ -188,7 +188,7 @@ template <class E> static weir_status amax_grad_run(const weir_kargs *k)
                        (E *)k->dst[0]);
 }
 
-template <class E> static weir_status amax_grad_as(const weir_call *c, weir_choice *out)
+template <class E> static weir_status amax_grad_as(const weir_call *c, weir_kernel *out)
 {
     const weir_reduce_attr *const attr = (const weir_reduce_attr *)c->attr;
     const axes                    listed = axes_of(&c->in[1], NULL, &c->in[2], attr, false);
@@ -201,7 +201,7 @@ template <class E> static weir_status amax_grad_as(const weir_call *c, weir_choi
     return grad_choose<equal_first<E>>(c, over, amax_grad_run<E>, out);
 }
 
-weir_status weir_cuda_amax_grad(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_amax_grad(weir_device *, const weir_call *c, weir_kernel *out)
 {
     switch (c->in[1].desc.dtype) {
     case WEIR_F32:  return amax_grad_as<float>(c, out);
@@ -258,12 +258,12 @@ static __device__ inline double factors_without(factors f, double v)
                                                     : rest;
 }
 
-static __device__ inline factors weir_from_lane(factors a, int by, int width)
+static __device__ inline factors weir_shuffle_down(factors a, int by, int width)
 {
-    return {weir_from_lane(a.prod, by, width), weir_from_lane(a.odd, by, width)};
+    return {weir_shuffle_down(a.prod, by, width), weir_shuffle_down(a.odd, by, width)};
 }
 
-static __device__ inline void weir_store(factors *to, factors f)
+static __device__ inline void weir_cuda_offload(factors *to, factors f)
 {
     *to = f;
 }
@@ -283,7 +283,7 @@ template <class E> struct factored {
     {
         return {a.prod * b.prod, odd_meet(a.odd, b.odd)};
     }
-    static __device__ factors last(factors a, const weir_fold_end &) { return a; }
+    static __device__ factors last(factors a, const weir_reduce_end &) { return a; }
 };
 
 /* dx may be x itself. */
@@ -297,25 +297,25 @@ static __global__ void prod_spread(const __grid_constant__ grad_state s, const E
         const axes_place at = weir_place_at(&s.way, i);
         const factors    f = of[at.out];
         const double     v = (double)weir_load(x + at.in), g = (double)weir_load(dy + at.out);
-        weir_store(dx + at.in, (real)(g * factors_without(f, v)));
+        weir_cuda_offload(dx + at.in, (real)(g * factors_without(f, v)));
     }
 }
 
 template <class E> static weir_status prod_grad_run(const weir_kargs *k)
 {
     const grad_state *const s = (const grad_state *)k->state;
-    const weir_fold_end     end = {.scale = 1};
+    const weir_reduce_end     end = {.scale = 1};
 
     if (s->count == 0)
         return WEIR_OK;
-    WEIR_TRY(weir_fold_launch<factored<E>>(k, &s->plan, k->src[1], NULL, NULL,
+    WEIR_TRY(weir_reduce_launch<factored<E>>(k, &s->plan, k->src[1], NULL, NULL,
                                            (char *)k->work + s->accumulators, k->work, end));
     return weir_launch(k, prod_spread<E>, weir_cuda_blocks(s->count), WEIR_CUDA_THREADS, *s,
                        (const E *)k->src[0], (const E *)k->src[1], (const factors *)k->work,
                        (E *)k->dst[0]);
 }
 
-template <class E> static weir_status prod_grad_as(const weir_call *c, weir_choice *out)
+template <class E> static weir_status prod_grad_as(const weir_call *c, weir_kernel *out)
 {
     axes all = axes_of(&c->in[1], NULL, &c->in[0], (const weir_reduce_attr *)c->attr, true);
 
@@ -323,7 +323,7 @@ template <class E> static weir_status prod_grad_as(const weir_call *c, weir_choi
     return grad_choose<factored<E>>(c, all, prod_grad_run<E>, out);
 }
 
-weir_status weir_cuda_prod_grad(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_prod_grad(weir_device *, const weir_call *c, weir_kernel *out)
 {
     switch (c->in[1].desc.dtype) {
     case WEIR_F32:  return prod_grad_as<float>(c, out);
@@ -375,7 +375,7 @@ template <class E, class I> static weir_status count_run(const weir_kargs *k)
                        (const I *)k->src[1], rows, n, (unsigned long long *)k->dst[0]);
 }
 
-weir_status weir_cuda_count_correct(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_count_correct(weir_device *, const weir_call *c, weir_kernel *out)
 {
     const weir_dtype type = c->in[0].desc.dtype, index = c->in[1].desc.dtype;
 
@@ -386,6 +386,6 @@ weir_status weir_cuda_count_correct(weir_device *, const weir_call *c, weir_choi
                                                      : count_run<float, int64_t>)
                                 : (index == WEIR_I32 ? count_run<double, int32_t>
                                                      : count_run<double, int64_t>);
-    *out = (weir_choice){.run = out->run, .impl = "cuda"};
+    *out = (weir_kernel){.run = out->run, .impl = "cuda"};
     return WEIR_OK;
 }

@@ -21,7 +21,7 @@ template <class E, int OP> struct pair {
             return a * b;
     }
     static __device__ double meet(double a, double b) { return a + b; }
-    static __device__ E last(double sum, const weir_fold_end &end)
+    static __device__ E last(double sum, const weir_reduce_end &end)
     {
         return weir_sum_end<E>(sum, end);
     }
@@ -29,28 +29,28 @@ template <class E, int OP> struct pair {
 
 template <class F> static weir_status pair_run(const weir_kargs *k)
 {
-    const weir_fold_state *const s = (const weir_fold_state *)k->state;
+    const weir_reduce_state *const s = (const weir_reduce_state *)k->state;
 
-    return weir_fold_launch<F>(k, &s->plan, k->src[0], k->src[k->call->nin - 1], NULL, k->work,
+    return weir_reduce_launch<F>(k, &s->plan, k->src[0], k->src[k->call->nin - 1], NULL, k->work,
                                k->dst[0], s->end);
 }
 
 /* A second input broadcasts to the first. */
-template <class E, int OP> static weir_status choose_as(const weir_call *c, weir_choice *out)
+template <class E, int OP> static weir_status choose_as(const weir_call *c, weir_kernel *out)
 {
     typedef pair<E, OP>           F;
     const weir_reduce_attr *const attr = (const weir_reduce_attr *)c->attr;
     weir_layout                   x2;
 
     weir_shape_expand(&c->in[c->nin - 1], &c->in[0].desc, &x2);
-    const weir_fold_state s = {
+    const weir_reduce_state s = {
         .plan = weir_cuda_reduce_plan(&c->in[0], F::two ? &x2 : NULL, &c->out[0], attr, F::two,
                                       F::width),
         .end = {.scale = attr->scale, .root = OP == SQUARE}};
-    return weir_fold_choose(s, weir_fold_work<F>(&s.plan), pair_run<F>, out);
+    return weir_reduce_choose(s, weir_reduce_work<F>(&s.plan), pair_run<F>, out);
 }
 
-template <int OP> static weir_status choose(const weir_call *c, weir_choice *out)
+template <int OP> static weir_status choose(const weir_call *c, weir_kernel *out)
 {
     switch (c->in[0].desc.dtype) {
     case WEIR_F32: return choose_as<float, OP>(c, out);
@@ -61,22 +61,22 @@ template <int OP> static weir_status choose(const weir_call *c, weir_choice *out
                           weir_dtype_name(c->in[0].desc.dtype));
 }
 
-weir_status weir_cuda_dot(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_dot(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return choose<DOT>(c, out);
 }
 
-weir_status weir_cuda_dist(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_dist(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return choose<DIST>(c, out);
 }
 
-weir_status weir_cuda_norm1(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_norm1(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return choose<ABS>(c, out);
 }
 
-weir_status weir_cuda_norm2(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_norm2(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return choose<SQUARE>(c, out);
 }

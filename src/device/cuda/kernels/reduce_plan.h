@@ -133,8 +133,8 @@ static inline void weir_cuda_reduce_chunks(weir_cuda_reduce *p)
 {
     const int64_t step = p->columns ? p->ty : (int64_t)p->tx * p->vec;
     const int64_t blocks = max64(1, weir_cuda_reduce_blocks(p));
-    const bool    cut = p->columns || p->tx == WEIR_CUDA_THREADS;
-    const int64_t worth = cut ? p->reduced / (step * WEIR_CUDA_REDUCE_STEPS) : 1;
+    const bool    splits = p->columns || p->tx == WEIR_CUDA_THREADS;
+    const int64_t worth = splits ? p->reduced / (step * WEIR_CUDA_REDUCE_STEPS) : 1;
     const int64_t most = min64(min64(WEIR_CUDA_REDUCE_BLOCKS / blocks, worth),
                                WEIR_CUDA_REDUCE_CHUNKS);
 

@@ -24,14 +24,14 @@ static __device__ inline int64_t place_of(const scan &s, int64_t line, int64_t r
     return (slice * s.n + row) * s.inner + (line - slice * s.inner);
 }
 
-template <class T> static __device__ inline typename weir_lane<T>::wide summand(const T *x)
+template <class T> static __device__ inline typename weir_accumulators<T>::wide summand(const T *x)
 {
-    return (typename weir_lane<T>::wide)weir_load(x);
+    return (typename weir_accumulators<T>::wide)weir_load(x);
 }
 
 template <class T, class A> static __device__ inline void store_sum(T *to, A sum)
 {
-    weir_store(to, (decltype(weir_load(to)))sum);
+    weir_cuda_offload(to, (decltype(weir_load(to)))sum);
 }
 
 /* ---- a line to a thread ---- */
@@ -39,16 +39,17 @@ template <class T, class A> static __device__ inline void store_sum(T *to, A sum
 /* SUMS: only the sum of each chunk, to part[chunk][line]; else part, if there is one, has the sums
  * before each chunk. x may be y. */
 template <class T, bool SUMS>
-static __global__ void thread_lines(scan s, const T *x, T *y, typename weir_lane<T>::wide *part)
+static __global__ void thread_lines(scan s, const T *x, T *y,
+                                    typename weir_accumulators<T>::wide *partial)
 {
-    typedef typename weir_lane<T>::wide A;
+    typedef typename weir_accumulators<T>::wide A;
     const int64_t line = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int64_t first = blockIdx.y * s.chunk;
     const int64_t last = first + s.chunk < s.n ? first + s.chunk : s.n;
     if (line >= s.lines)
         return;
     const int64_t at = place_of(s, line, 0), step = s.reverse ? -s.inner : s.inner;
-    A             sum = !SUMS && part ? part[blockIdx.y * s.lines + line] : 0;
+    A             sum = !SUMS && partial ? partial[blockIdx.y * s.lines + line] : 0;
 #pragma unroll 4
     for (int64_t r = first; r < last; r++) {
         sum += summand(x + at + r * step);
@@ -56,7 +57,7 @@ static __global__ void thread_lines(scan s, const T *x, T *y, typename weir_lane
             store_sum(y + at + r * step, sum);
     }
     if constexpr (SUMS)
-        part[blockIdx.y * s.lines + line] = sum;
+        partial[blockIdx.y * s.lines + line] = sum;
 }
 
 /* ---- a line to a block; inner is 1 ---- */
@@ -87,12 +88,13 @@ template <class A> static __device__ inline A sum_before(A v, A *total)
 }
 
 template <class T, bool SUMS>
-static __global__ void block_lines(scan s, const T *x, T *y, typename weir_lane<T>::wide *part)
+static __global__ void block_lines(scan s, const T *x, T *y,
+                                   typename weir_accumulators<T>::wide *partial)
 {
-    typedef typename weir_lane<T>::wide A;
+    typedef typename weir_accumulators<T>::wide A;
     const int64_t line = blockIdx.x, first = blockIdx.y * s.chunk;
     const int64_t last = first + s.chunk < s.n ? first + s.chunk : s.n;
-    A             carry = !SUMS && part ? part[blockIdx.y * s.lines + line] : 0;
+    A             carry = !SUMS && partial ? partial[blockIdx.y * s.lines + line] : 0;
     for (int64_t tile = first; tile < last; tile += TILE) {
         A             sums[RUN], own = 0, total = 0;
         const int64_t mine = tile + (int64_t)threadIdx.x * RUN;
@@ -110,18 +112,18 @@ static __global__ void block_lines(scan s, const T *x, T *y, typename weir_lane<
         carry += total;
     }
     if (SUMS && threadIdx.x == 0)
-        part[blockIdx.y * s.lines + line] = carry;
+        partial[blockIdx.y * s.lines + line] = carry;
 }
 
 /* Sums of chunks become sums of the chunks before. */
-template <class A> static __global__ void chunk_sums(scan s, A *part)
+template <class A> static __global__ void chunk_sums(scan s, A *partial)
 {
     WEIR_EACH(line, s.lines) {
         A sum = 0;
 #pragma unroll 8
         for (int64_t c = 0; c < s.chunks; c++) {
-            const A own = part[c * s.lines + line];
-            part[c * s.lines + line] = sum;
+            const A own = partial[c * s.lines + line];
+            partial[c * s.lines + line] = sum;
             sum += own;
         }
     }
@@ -131,28 +133,28 @@ template <class A> static __global__ void chunk_sums(scan s, A *part)
 
 template <class T> static weir_status run(const weir_kargs *k)
 {
-    typedef typename weir_lane<T>::wide A;
+    typedef typename weir_accumulators<T>::wide A;
     const scan *const s = (const scan *)k->state;
     const T *const    x = (const T *)k->src[0];
     T *const          y = (T *)k->dst[0];
-    A *const          part = s->chunks > 1 ? (A *)k->work : NULL;
+    A *const          partial = s->chunks > 1 ? (A *)k->work : NULL;
     const int64_t     along = s->blocks ? s->lines : ceil_div(s->lines, WEIR_CUDA_THREADS);
     const dim3        grid((unsigned)along, (unsigned)s->chunks);
 
     if (s->n == 0)
         return WEIR_OK;
-    if (part) {
+    if (partial) {
         WEIR_TRY(weir_launch(k, s->blocks ? block_lines<T, true> : thread_lines<T, true>, grid,
-                             WEIR_CUDA_THREADS, *s, x, y, part));
+                             WEIR_CUDA_THREADS, *s, x, y, partial));
         WEIR_TRY(weir_launch(k, chunk_sums<A>, weir_cuda_blocks(s->lines), WEIR_CUDA_THREADS, *s,
-                             part));
+                             partial));
     }
     return weir_launch(k, s->blocks ? block_lines<T, false> : thread_lines<T, false>, grid,
-                       WEIR_CUDA_THREADS, *s, x, y, part);
+                       WEIR_CUDA_THREADS, *s, x, y, partial);
 }
 
 /* Pure: from sizes alone. */
-static void cut(scan *s)
+static void plan_chunks(scan *s)
 {
     s->blocks = s->inner == 1 && s->n > SHORT;
     const int64_t step = s->blocks ? TILE : SHORT;
@@ -178,7 +180,7 @@ static weir_status (*run_of(weir_dtype t))(const weir_kargs *)
     }
 }
 
-weir_status weir_cuda_cumsum(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_cumsum(weir_device *, const weir_call *c, weir_kernel *out)
 {
     const weir_cumsum_attr *const a = (const weir_cumsum_attr *)c->attr;
     const weir_desc *const        x = &c->in[0].desc;
@@ -197,8 +199,8 @@ weir_status weir_cuda_cumsum(weir_device *, const weir_call *c, weir_choice *out
     const int64_t count = weir_shape_count(x), n = count > 0 && x->ndim > 0 ? x->dim[axis] : count;
     *s = (scan){.n = n, .inner = n > 1 ? dense.stride[axis] : 1, .reverse = a->reverse != 0};
     s->lines = n > 0 ? count / n : 0;
-    cut(s);
-    *out = (weir_choice){.run = run_of(x->dtype),
+    plan_chunks(s);
+    *out = (weir_kernel){.run = run_of(x->dtype),
                          .work = s->chunks > 1 ? (size_t)(s->chunks * s->lines) * 8 : 0,
                          .state = s,
                          .destroy = weir_mem_free,

@@ -28,7 +28,7 @@ typedef struct weir_scatter_plan {
     size_t  work;
 } weir_scatter_plan;
 
-static inline size_t weir_scatter_room(weir_scatter_plan *p, int64_t numbers)
+static inline size_t weir_scatter_reserve(weir_scatter_plan *p, int64_t numbers)
 {
     const size_t at = p->work;
     p->work += ((size_t)numbers * sizeof(uint32_t) + 255) / 256 * 256;
@@ -48,11 +48,11 @@ static inline weir_scatter_plan weir_scatter_plan_of(int64_t v, int64_t n)
     while (v >> p.passes * WEIR_SCATTER_DIGIT != 0);
     p.chunks = ceil_div(n, WEIR_SCATTER_CHUNK);
     for (int i = 0; i < 2 && i < p.passes; i++) {
-        p.row[i] = weir_scatter_room(&p, n);
-        p.at[i] = weir_scatter_room(&p, n);
+        p.row[i] = weir_scatter_reserve(&p, n);
+        p.at[i] = weir_scatter_reserve(&p, n);
     }
-    p.count = weir_scatter_room(&p, WEIR_SCATTER_VALUES * p.chunks);
-    p.total = weir_scatter_room(&p, WEIR_SCATTER_VALUES);
+    p.count = weir_scatter_reserve(&p, WEIR_SCATTER_VALUES * p.chunks);
+    p.total = weir_scatter_reserve(&p, WEIR_SCATTER_VALUES);
     return p;
 }
 

@@ -7,21 +7,21 @@
 #include "device/cuda/kernels/index.h"
 
 /* Place i of the axis is element (i - begin) / step of n of the input's, or none of them. */
-typedef struct place_axis {
+typedef struct scatter_axis {
     int64_t dim, begin, step, n, in;
-} place_axis;
+} scatter_axis;
 
-typedef struct place {
+typedef struct scatter {
     int        n;
-    place_axis at[WEIR_MAX_DIMS];
+    scatter_axis at[WEIR_MAX_DIMS];
     int64_t    count;
     size_t     size;
     uint64_t   places;          /* in bytes, or-ed; see weir_unit */
     weir_splat value;
-} place;
+} scatter;
 
 /* The same with quick division, in units of one or more elements. */
-typedef struct placed {
+typedef struct scatter_args {
     int     n;
     bool    wide;
     int64_t count;
@@ -29,10 +29,10 @@ typedef struct placed {
         weir_divisor dim;
         int64_t      begin, step, n, in;
     } at[WEIR_MAX_DIMS];
-} placed;
+} scatter_args;
 
 /* Where output element i lies in the input; -1: it is none of the slice. */
-static __device__ inline int64_t source_of(const placed &p, int64_t i)
+static __device__ inline int64_t source_of(const scatter_args &p, int64_t i)
 {
     int64_t from = 0;
     bool    inside = true;
@@ -49,7 +49,7 @@ static __device__ inline int64_t source_of(const placed &p, int64_t i)
 }
 
 template <class T>
-static __global__ void place_each(T *to, const T *from, placed p, weir_splat value)
+static __global__ void scatter_each(T *to, const T *from, scatter_args p, weir_splat value)
 {
     const int64_t threads = blockDim.x, stride = (int64_t)gridDim.x * WEIR_CHUNK;
     T             other;
@@ -68,15 +68,15 @@ static __global__ void place_each(T *to, const T *from, placed p, weir_splat val
 }
 
 /* In units of `unit` elements, which divide all of the innermost axis. */
-static placed placed_of(const place *p, int64_t unit)
+static scatter_args scatter_args_of(const scatter *p, int64_t unit)
 {
-    placed q = {};
+    scatter_args q = {};
 
     q.n = p->n;
     q.count = p->count / unit;
     q.wide = q.count >= WEIR_NARROW_END;
     for (int i = 0; i < p->n; i++) {
-        const place_axis x = p->at[i];
+        const scatter_axis x = p->at[i];
         const int64_t    by = i == p->n - 1 ? unit : 1;
         q.at[i].dim = weir_divisor_of(x.dim / by);
         q.at[i].begin = x.begin / by;
@@ -87,52 +87,52 @@ static placed placed_of(const place *p, int64_t unit)
     return q;
 }
 
-template <class T> static weir_status place_by(const weir_kargs *k, const place *p)
+template <class T> static weir_status scatter_by(const weir_kargs *k, const scatter *p)
 {
-    const placed q = placed_of(p, (int64_t)(sizeof(T) / p->size));
+    const scatter_args q = scatter_args_of(p, (int64_t)(sizeof(T) / p->size));
 
-    return weir_launch(k, place_each<T>, weir_blocks_of(q.count, WEIR_CHUNK), WEIR_CUDA_THREADS,
+    return weir_launch(k, scatter_each<T>, weir_blocks_of(q.count, WEIR_CHUNK), WEIR_CUDA_THREADS,
                        (T *)k->dst[0], (const T *)k->src[0], q, p->value);
 }
 
-static weir_status place_run(const weir_kargs *k)
+static weir_status scatter_run(const weir_kargs *k)
 {
-    const place *const p = (const place *)k->state;
+    const scatter *const p = (const scatter *)k->state;
     const uint64_t     places = (uintptr_t)k->src[0] | (uintptr_t)k->dst[0] | p->places;
 
-    return WEIR_BY_UNIT(weir_unit(places, p->size), place_by, k, p);
+    return WEIR_BY_UNIT(weir_unit(places, p->size), scatter_by, k, p);
 }
 
 /* The next axis inwards. */
-static void add_axis(place *p, const place_axis *x)
+static void add_axis(scatter *p, const scatter_axis *x)
 {
-    place_axis *const outer = p->n > 0 ? &p->at[p->n - 1] : NULL;
+    scatter_axis *const outer = p->n > 0 ? &p->at[p->n - 1] : NULL;
     const bool        whole = x->begin == 0 && x->step == 1 && x->n == x->dim;
 
     if (outer && whole && outer->step == 1 && outer->in == x->dim * x->in)
-        *outer = (place_axis){outer->dim * x->dim, outer->begin * x->dim, 1, outer->n * x->dim,
+        *outer = (scatter_axis){outer->dim * x->dim, outer->begin * x->dim, 1, outer->n * x->dim,
                               x->in};
     else
         p->at[p->n++] = *x;
 }
 
-static void plan(const weir_call *c, place *p)
+static void plan(const weir_call *c, scatter *p)
 {
     const weir_slice_attr *const a = (const weir_slice_attr *)c->attr;
     const weir_layout *const     in = &c->in[0], *const out = &c->out[0];
     int                          order[WEIR_MAX_DIMS];
-    const int                    n = physical_order(out, order);
+    const int                    n = axes_in_memory_order(out, order);
 
     for (int i = 0; i < n; i++) {
         const int        k = order[i];
-        const place_axis x = {out->desc.dim[k], a->begin[k], a->step[k], in->desc.dim[k],
+        const scatter_axis x = {out->desc.dim[k], a->begin[k], a->step[k], in->desc.dim[k],
                               in->stride[k]};
         add_axis(p, &x);
     }
     p->places = p->size;
     if (p->n == 0)
         return;
-    const place_axis inner = p->at[p->n - 1];
+    const scatter_axis inner = p->at[p->n - 1];
     if (inner.in == 1 && inner.step == 1)
         p->places = (uint64_t)(inner.dim | inner.begin | inner.n) * p->size;
     for (int i = 0; i < p->n - 1; i++)
@@ -140,7 +140,7 @@ static void plan(const weir_call *c, place *p)
 }
 
 /* With nothing to place, all of it is the value. */
-static weir_status only_fill(weir_device *d, const weir_call *c, double value, weir_choice *out)
+static weir_status only_fill(weir_device *d, const weir_call *c, double value, weir_kernel *out)
 {
     const weir_fill_attr a = {value, {}};
     const weir_call      fill = {.op = WEIR_OP_FILL, .nout = 1, .out = c->out, .attr = &a,
@@ -149,7 +149,7 @@ static weir_status only_fill(weir_device *d, const weir_call *c, double value, w
     return weir_cuda_fill(d, &fill, out);
 }
 
-weir_status weir_cuda_place(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_slice_scatter(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const double     value = ((const weir_slice_attr *)c->attr)->value;
     const weir_desc *to = &c->out[0].desc;
@@ -157,7 +157,7 @@ weir_status weir_cuda_place(weir_device *d, const weir_call *c, weir_choice *out
 
     if (weir_shape_count(&c->in[0].desc) == 0)
         return only_fill(d, c, value, out);
-    place *const p = (place *)weir_mem_zalloc(1, sizeof *p);
+    scatter *const p = (scatter *)weir_mem_zalloc(1, sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;
     p->size = weir_dtype_size(to->dtype);
@@ -165,6 +165,6 @@ weir_status weir_cuda_place(weir_device *d, const weir_call *c, weir_choice *out
     weir_encode(value, to->dtype, element);
     p->value = weir_splat_of(element, p->size);
     plan(c, p);
-    *out = (weir_choice){.run = place_run, .state = p, .destroy = weir_mem_free, .impl = "cuda"};
+    *out = (weir_kernel){.run = scatter_run, .state = p, .destroy = weir_mem_free, .impl = "cuda"};
     return WEIR_OK;
 }

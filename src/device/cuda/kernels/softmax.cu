@@ -77,7 +77,7 @@ static __device__ inline void store_items(T *to, int64_t n, bool wide, const R (
             continue;
 #pragma unroll
         for (int v = 0; v < V; v++)
-            weir_store(&run[v], from[i + v]);
+            weir_cuda_offload(&run[v], from[i + v]);
         weir_store_run<V>(to + item_at<V>(i), wide, run);
     }
 }
@@ -157,7 +157,7 @@ template <class T, bool GRAD> static __global__ void long_lines(softmax s, opera
                 sum += grad_term(weir_load(x + i), weir_load(y + i), s.log);
             sum = weir_line_meet_all<weir_add>(sum, tx);
             for (int64_t i = threadIdx.x; i < s.n; i += tx)
-                weir_store(to + i, grad_of(weir_load(x + i), weir_load(y + i), sum, s.log));
+                weir_cuda_offload(to + i, grad_of(weir_load(x + i), weir_load(y + i), sum, s.log));
         } else {
 #pragma unroll 4
             for (int64_t i = threadIdx.x; i < s.n; i += tx)
@@ -168,7 +168,7 @@ template <class T, bool GRAD> static __global__ void long_lines(softmax s, opera
                 sum += weir_exp(weir_load(x + i) - most);
             sum = scale_of(weir_line_meet_all<weir_add>(sum, tx), s.log);
             for (int64_t i = threadIdx.x; i < s.n; i += tx)
-                weir_store(to + i, shrunk(weir_load(x + i), most, sum, s.log));
+                weir_cuda_offload(to + i, shrunk(weir_load(x + i), most, sum, s.log));
         }
     }
 }
@@ -205,8 +205,8 @@ template <class T, bool GRAD> static __global__ void columns(softmax s, operands
             sum += grad_term(weir_load(x + r * step), weir_load(y + r * step), s.log);
         sum = column_meet_all<weir_add>(sum);
         for (int64_t r = 0; r < mine; r++)
-            weir_store(to + r * step, grad_of(weir_load(x + r * step), weir_load(y + r * step), sum,
-                                              s.log));
+            weir_cuda_offload(to + r * step, grad_of(weir_load(x + r * step),
+                                                     weir_load(y + r * step), sum, s.log));
     } else {
 #pragma unroll 4
         for (int64_t r = 0; r < mine; r++)
@@ -217,7 +217,7 @@ template <class T, bool GRAD> static __global__ void columns(softmax s, operands
             sum += weir_exp(weir_load(x + r * step) - most);
         sum = scale_of(column_meet_all<weir_add>(sum), s.log);
         for (int64_t r = 0; r < mine; r++)
-            weir_store(to + r * step, shrunk(weir_load(x + r * step), most, sum, s.log));
+            weir_cuda_offload(to + r * step, shrunk(weir_load(x + r * step), most, sum, s.log));
     }
 }
 
@@ -252,7 +252,7 @@ template <class T, bool GRAD> static weir_status run(const weir_kargs *k)
     return s->n % V == 0 ? launch_lines<T, V, GRAD>(k, s, o) : launch_lines<T, 1, GRAD>(k, s, o);
 }
 
-static void cut(softmax *s)
+static void plan_threads(softmax *s)
 {
     if (s->inner > 1) {
         const int64_t lines = s->slices * s->inner;
@@ -269,7 +269,7 @@ static void cut(softmax *s)
     s->ty = WEIR_CUDA_THREADS / s->tx;
 }
 
-template <bool GRAD> static weir_status choose(const weir_call *c, bool log, weir_choice *out)
+template <bool GRAD> static weir_status choose(const weir_call *c, bool log, weir_kernel *out)
 {
     const weir_axis_attr *const attr = (const weir_axis_attr *)c->attr;
     const weir_desc *const      x = &c->in[0].desc;
@@ -286,8 +286,8 @@ template <bool GRAD> static weir_status choose(const weir_call *c, bool log, wei
     const int64_t inner = n == 1 ? 1 : max64(1, dense.stride[attr->axis]);
     *s = (softmax){.n = n, .inner = inner, .slices = count > 0 ? count / (n * inner) : 0,
                    .log = log};
-    cut(s);
-    *out = (weir_choice){.run = x->dtype == WEIR_F32   ? run<float, GRAD>
+    plan_threads(s);
+    *out = (weir_kernel){.run = x->dtype == WEIR_F32   ? run<float, GRAD>
                                 : x->dtype == WEIR_F64 ? run<double, GRAD>
                                 : x->dtype == WEIR_F16 ? run<weir_f16, GRAD>
                                                        : run<weir_bf16, GRAD>,
@@ -297,22 +297,22 @@ template <bool GRAD> static weir_status choose(const weir_call *c, bool log, wei
     return WEIR_OK;
 }
 
-weir_status weir_cuda_softmax(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_softmax(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return choose<false>(c, false, out);
 }
 
-weir_status weir_cuda_softmax_grad(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_softmax_grad(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return choose<true>(c, false, out);
 }
 
-weir_status weir_cuda_log_softmax(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_log_softmax(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return choose<false>(c, true, out);
 }
 
-weir_status weir_cuda_log_softmax_grad(weir_device *, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_log_softmax_grad(weir_device *, const weir_call *c, weir_kernel *out)
 {
     return choose<true>(c, true, out);
 }

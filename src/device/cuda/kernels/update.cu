@@ -20,10 +20,10 @@ enum {
 };
 
 /* Operands of a kind: the parameter, its gradient, states; all but the gradient are written. */
-static __host__ __device__ constexpr int parts_of(int kind)
+static __host__ __device__ constexpr int operands_of(int kind)
 {
-    constexpr int parts[KINDS] = {2, 3, 4, 3, 3, 4, 4, 5, 1, 2, 1};
-    return parts[kind];
+    constexpr int operands[KINDS] = {2, 3, 4, 3, 3, 4, 4, 5, 1, 2, 1};
+    return operands[kind];
 }
 
 enum { GRAD = 1 };
@@ -154,7 +154,7 @@ template <class T, int KIND> static __device__ inline void one(const scalars<T> 
     }
 }
 
-template <class T, int V> struct alignas(sizeof(T) * V) lanes {
+template <class T, int V> struct alignas(sizeof(T) * V) aligned_vector {
     T at[V];
 };
 
@@ -162,23 +162,23 @@ template <class T, int V> struct alignas(sizeof(T) * V) lanes {
 template <class T, int KIND, int V>
 static __device__ inline void many(const scalars<T> &s, T *const *p, int64_t begin, int64_t end)
 {
-    constexpr int parts = parts_of(KIND);
+    constexpr int operands = operands_of(KIND);
 
     for (int64_t i = begin + (int64_t)threadIdx.x * V; i < end; i += (int64_t)blockDim.x * V) {
-        lanes<T, V> x[parts];
-        for (int k = 0; k < parts && KIND != RESET; k++)
-            x[k] = *(const lanes<T, V> *)(p[k] + i);
+        aligned_vector<T, V> x[operands];
+        for (int k = 0; k < operands && KIND != RESET; k++)
+            x[k] = *(const aligned_vector<T, V> *)(p[k] + i);
         for (int v = 0; v < V; v++) {
-            T one_of[parts];
-            for (int k = 0; k < parts; k++)
+            T one_of[operands];
+            for (int k = 0; k < operands; k++)
                 one_of[k] = KIND != RESET ? x[k].at[v] : 0;
             one<T, KIND>(s, one_of);
-            for (int k = 0; k < parts; k++)
+            for (int k = 0; k < operands; k++)
                 x[k].at[v] = one_of[k];
         }
-        for (int k = 0; k < parts; k++)
+        for (int k = 0; k < operands; k++)
             if (k != GRAD)
-                *(lanes<T, V> *)(p[k] + i) = x[k];
+                *(aligned_vector<T, V> *)(p[k] + i) = x[k];
     }
 }
 
@@ -200,18 +200,18 @@ static __device__ int tensor_of(const weir_update_batch &b, unsigned block)
 template <class T, int KIND>
 static __global__ void __launch_bounds__(WEIR_CUDA_THREADS) update(const weir_update_batch b)
 {
-    constexpr int         parts = parts_of(KIND), wide = 16 / (int)sizeof(T);
+    constexpr int         operands = operands_of(KIND), wide = 16 / (int)sizeof(T);
     __shared__ scalars<T> s;
     const int             which = tensor_of(b, blockIdx.x);
     const int64_t         n = b.tensor[which].n;
     const int64_t         begin = (int64_t)(blockIdx.x - b.first[which]) * WEIR_UPDATE_CHUNK;
     const int64_t         end = begin + WEIR_UPDATE_CHUNK < n ? begin + WEIR_UPDATE_CHUNK : n;
-    T                    *p[parts];
+    T                    *p[operands];
     uintptr_t             addresses = 0;
 
     if (threadIdx.x == 0)
         set<T, KIND>(&s, b.args);
-    for (int k = 0; k < parts; k++) {
+    for (int k = 0; k < operands; k++) {
         p[k] = (T *)b.tensor[which].at[k];
         addresses |= (uintptr_t)p[k];
     }
@@ -263,11 +263,11 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
 }
 
 /* Does one of the two tensors write what the other reads or writes? */
-static bool collide(const weir_update_tensor *a, const weir_update_tensor *b, int parts,
+static bool collide(const weir_update_tensor *a, const weir_update_tensor *b, int operands,
                     size_t size)
 {
-    for (int i = 0; i < parts; i++)
-        for (int k = 0; k < parts; k++)
+    for (int i = 0; i < operands; i++)
+        for (int k = 0; k < operands; k++)
             if ((i != GRAD || k != GRAD) &&
                 overlap(a->at[i], (size_t)a->n * size, b->at[k], (size_t)b->n * size))
                 return true;
@@ -291,7 +291,7 @@ static bool joins(const weir_cuda_updates *u, const weir_update_args *a,
         (int64_t)b->first[b->n] + chunks(t->n) > INT32_MAX)
         return false;
     for (int64_t i = 0; i < b->n; i++)
-        if (collide(&b->tensor[i], t, u->parts, size_of(a)))
+        if (collide(&b->tensor[i], t, u->operands, size_of(a)))
             return false;
     return true;
 }
@@ -311,7 +311,7 @@ static weir_status wait_in_line(const weir_kargs *k, const weir_update_args *a,
     if (b->n == 0) {
         b->args = *a;
         b->first[0] = 0;
-        u->parts = parts_of((int)a->kind);
+        u->operands = operands_of((int)a->kind);
         u->stream = stream;
     }
     b->tensor[b->n] = *t;
@@ -328,7 +328,7 @@ enum { NONE = -1 };
 typedef struct call_state {
     weir_update_args args;
     int              lr, step;
-    int              input[WEIR_UPDATE_PARTS];
+    int              input[WEIR_UPDATE_OPERANDS];
     int64_t          n;
 } call_state;
 
@@ -343,14 +343,14 @@ static weir_status update_run(const weir_kargs *k)
     t.n = s->n;
     a.lr = s->lr == NONE ? NULL : k->src[s->lr];
     a.step = s->step == NONE ? NULL : (const double *)k->src[s->step];
-    for (int i = 0; i < parts_of((int)a.kind); i++)
+    for (int i = 0; i < operands_of((int)a.kind); i++)
         t.at[i] = k->src[s->input[i]];
     return wait_in_line(k, &a, &t);
 }
 
 /* first_state: the input where states of the parameter begin, all that are left. */
 static weir_status choose(weir_device *d, const weir_call *c, call_state from, int first_state,
-                          weir_choice *out)
+                          weir_kernel *out)
 {
     weir_cuda *const u = weir_cuda_of(d);
     const weir_dtype type = c->in[0].desc.dtype;
@@ -368,15 +368,15 @@ static weir_status choose(weir_device *d, const weir_call *c, call_state from, i
         from.args.numbers = weir_shape_count(&c->in[from.lr].desc) > 1;
     }
     from.input[GRAD] = 1;
-    for (int i = 2; i < parts_of((int)from.args.kind); i++)
+    for (int i = 2; i < operands_of((int)from.args.kind); i++)
         from.input[i] = first_state + i - 2;
     from.n = weir_shape_count(&c->in[0].desc);
     *s = from;
-    *out = (weir_choice){.run = update_run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
+    *out = (weir_kernel){.run = update_run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
     return WEIR_OK;
 }
 
-weir_status weir_cuda_sgd_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_sgd_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_sgd_attr *const a = (const weir_sgd_attr *)c->attr;
     const call_state           s = {
@@ -387,7 +387,7 @@ weir_status weir_cuda_sgd_update(weir_device *d, const weir_call *c, weir_choice
     return choose(d, c, s, 3, out);
 }
 
-static weir_status choose_adam(weir_device *d, const weir_call *c, bool decouple, weir_choice *out)
+static weir_status choose_adam(weir_device *d, const weir_call *c, bool decouple, weir_kernel *out)
 {
     const weir_adam_attr *const a = (const weir_adam_attr *)c->attr;
     const call_state            s = {
@@ -398,17 +398,17 @@ static weir_status choose_adam(weir_device *d, const weir_call *c, bool decouple
     return choose(d, c, s, 2, out);
 }
 
-weir_status weir_cuda_adam_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_adam_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return choose_adam(d, c, false, out);
 }
 
-weir_status weir_cuda_adamw_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_adamw_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return choose_adam(d, c, true, out);
 }
 
-weir_status weir_cuda_adagrad_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_adagrad_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_adagrad_attr *const a = (const weir_adagrad_attr *)c->attr;
     const call_state               s = {
@@ -417,7 +417,7 @@ weir_status weir_cuda_adagrad_update(weir_device *d, const weir_call *c, weir_ch
     return choose(d, c, s, 3, out);
 }
 
-weir_status weir_cuda_rmsprop_update(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_rmsprop_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_rmsprop_attr *const a = (const weir_rmsprop_attr *)c->attr;
     const int                      buffer = a->momentum != 0, mean = a->centered != 0;
@@ -430,7 +430,7 @@ weir_status weir_cuda_rmsprop_update(weir_device *d, const weir_call *c, weir_ch
     return choose(d, c, s, 3, out);
 }
 
-weir_status weir_cuda_increment(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_increment(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const call_state s = {
         .args = {.kind = INCREMENT, .number = {((const weir_increment_attr *)c->attr)->by}},
@@ -438,13 +438,13 @@ weir_status weir_cuda_increment(weir_device *d, const weir_call *c, weir_choice 
     return choose(d, c, s, 0, out);
 }
 
-weir_status weir_cuda_accumulate(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_accumulate(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const call_state s = {.args = {.kind = ACCUMULATE}, .lr = NONE, .step = NONE};
     return choose(d, c, s, 0, out);
 }
 
-weir_status weir_cuda_reset(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_reset(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const call_state s = {
         .args = {.kind = RESET, .number = {((const weir_reset_attr *)c->attr)->value}},
@@ -466,19 +466,19 @@ template <class T> static weir_status schedule_run(const weir_kargs *k)
                        *(const weir_lr_attr *)k->call->attr);
 }
 
-weir_status weir_cuda_lr_schedule(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_lr_schedule(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const bool wide = c->in[0].desc.dtype == WEIR_F64;
 
     (void)d;
-    *out = (weir_choice){.run = wide ? schedule_run<double> : schedule_run<float>, .impl = "cuda"};
+    *out = (weir_kernel){.run = wide ? schedule_run<double> : schedule_run<float>, .impl = "cuda"};
     return WEIR_OK;
 }
 
 /* ---- to, from: a copy or a conversion of input 1 into input 0 ---- */
 
 typedef struct assign_state {
-    weir_choice inner;
+    weir_kernel inner;
     weir_call   call;
     weir_layout from, to;
 } assign_state;
@@ -497,11 +497,11 @@ static weir_status assign_run(const weir_kargs *k)
 
 static void assign_destroy(void *state)
 {
-    weir_choice_drop(&((assign_state *)state)->inner);
+    weir_kernel_drop(&((assign_state *)state)->inner);
     weir_mem_free(state);
 }
 
-weir_status weir_cuda_assign(weir_device *d, const weir_call *c, weir_choice *out)
+weir_status weir_cuda_assign(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const bool           same = c->in[1].desc.dtype == c->in[0].desc.dtype;
     const weir_choose_fn choose_move = same ? weir_cuda_copy : weir_cuda_cast;
@@ -523,7 +523,7 @@ weir_status weir_cuda_assign(weir_device *d, const weir_call *c, weir_choice *ou
         weir_mem_free(s);
         return status;
     }
-    *out = (weir_choice){.run = assign_run, .work = s->inner.work, .state = s,
+    *out = (weir_kernel){.run = assign_run, .work = s->inner.work, .state = s,
                          .destroy = assign_destroy, .impl = s->inner.impl};
     return WEIR_OK;
 }

@@ -15,9 +15,9 @@ extern "C" {
 #endif
 
 enum {
-    WEIR_UPDATE_PARTS = 5,      /* operands of a kind, at most: parameter, gradient, states */
-    WEIR_UPDATE_TENSORS = 64,   /* in one launch */
-    WEIR_UPDATE_CHUNK = 4096    /* elements of a block */
+    WEIR_UPDATE_OPERANDS = 5, /* operands of a kind, at most: parameter, gradient, states */
+    WEIR_UPDATE_TENSORS = 64, /* in one launch */
+    WEIR_UPDATE_CHUNK = 4096  /* elements of a block */
 };
 
 /* What updates of one launch have in common; all fields 8 bytes wide, compared as bytes. */
@@ -33,7 +33,7 @@ typedef struct weir_update_args {
 } weir_update_args;
 
 typedef struct weir_update_tensor {
-    void   *at[WEIR_UPDATE_PARTS];
+    void   *at[WEIR_UPDATE_OPERANDS];
     int64_t n;
 } weir_update_tensor;
 
@@ -47,7 +47,7 @@ typedef struct weir_update_batch {
 
 typedef struct weir_cuda_updates {
     weir_update_batch batch;
-    int               parts;
+    int               operands;
     cudaStream_t      stream;
 } weir_cuda_updates;
 

@@ -28,7 +28,7 @@ struct weir_lt {
     cublasLtMatmulAlgo_t   algo;
     size_t                 work;
     int64_t                align_a, align_b, align_c;
-    bool                   laid;        /* the bias is in C before */
+    bool                   bias_in_c; /* the bias is in C before */
     const char            *impl;
 };
 
@@ -210,7 +210,7 @@ static weir_status search(weir_lt *lt, const weir_call *c, const weir_product *p
     if (*found || !p->bias || p->add)
         return WEIR_OK;
     WEIR_TRY(set_epilogue(lt, c, false));
-    *found = lt->laid = find(lt, pref);
+    *found = lt->bias_in_c = find(lt, pref);
     return WEIR_OK;
 }
 
@@ -300,7 +300,7 @@ bool weir_lt_fits(const weir_lt *lt, const weir_operands *o)
 {
     return aligned(o->a, lt->align_b) && aligned(o->b, lt->align_a) &&
            aligned(o->to, lt->align_c) && aligned(o->add, lt->align_c) &&
-           (lt->laid || aligned(o->bias, WEIR_SEEN_ALIGN));
+           (lt->bias_in_c || aligned(o->bias, WEIR_SEEN_ALIGN));
 }
 
 /* Where the matrices of a call are: `base` moved on by elements. */
@@ -315,7 +315,7 @@ static weir_status call(const weir_kargs *k, const weir_lt *lt, const weir_produ
 {
     static const float  zero_f32 = 0, one_f32 = 1;
     static const double zero_f64 = 0, one_f64 = 1;
-    const bool          wide = p->dtype == WEIR_F64, add = p->add || lt->laid;
+    const bool          wide = p->dtype == WEIR_F64, add = p->add || lt->bias_in_c;
     const void *const   one = wide ? (const void *)&one_f64 : (const void *)&one_f32;
     const void *const   zero = wide ? (const void *)&zero_f64 : (const void *)&zero_f32;
     void *const         to = (char *)o->to + c * (int64_t)weir_dtype_size(p->dtype);
@@ -334,8 +334,8 @@ weir_status weir_lt_run(const weir_kargs *k, const weir_lt *lt, const weir_produ
     for (int i = 0; i < p->axes; i++)
         if (i != lt->shape.along)
             weir_product_move(&others, others.axes++, i);
-    if (lt->laid)
-        WEIR_TRY(weir_gemm_lay(k, p, o->bias, o->to));
+    if (lt->bias_in_c)
+        WEIR_TRY(weir_gemm_fill_bias(k, p, o->bias, o->to));
     else if (p->bias)
         WEIR_TRY(set_bias(lt, k->call, o->bias));
     for (int64_t i = 0; i < lt->shape.calls; i++) {

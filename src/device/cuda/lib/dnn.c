@@ -196,19 +196,19 @@ static void drop(const weir_cuda_lib_dnn *lib, cudnnBackendDescriptor_t *d)
 
 /* SUM, where there is a bias: the convolution's result before the bias is added, a tensor that is
  * nowhere in memory. */
-enum { X, W, Y, BIAS, SUM, CONVOLUTION, OPERATION, ADDITION, ADD, GRAPH, PARTS };
+enum { X, W, Y, BIAS, SUM, CONVOLUTION, OPERATION, ADDITION, ADD, GRAPH, DESCS };
 
 /* Of the tensors, for the library to know them by; those in memory come first. */
 static const int64_t unique_id[] = {[X] = 'x', [W] = 'w', [Y] = 'y', [BIAS] = 'b', [SUM] = 's'};
 
 typedef struct graph {
-    cudnnBackendDescriptor_t part[PARTS];
+    cudnnBackendDescriptor_t desc[DESCS];
 } graph;
 
 static void graph_drop(const weir_cuda_lib_dnn *lib, graph *g)
 {
-    for (int i = PARTS - 1; i >= 0; i--)
-        drop(lib, &g->part[i]);
+    for (int i = DESCS - 1; i >= 0; i--)
+        drop(lib, &g->desc[i]);
 }
 
 static cudnnDataType_t type_of(weir_dtype t)
@@ -305,10 +305,10 @@ static cudnnBackendDescriptor_t operation(maker *m, const weir_cuda_conv *g,
     const float                     one_f = 1, zero_f = 0;
 
     cudnnBackendDescriptor_t d = make(m, o->type);
-    set_one(m, d, o->convolution, of->part[CONVOLUTION]);
-    set_one(m, d, o->x, of->part[X]);
-    set_one(m, d, o->w, of->part[W]);
-    set_one(m, d, o->y, of->part[bias ? SUM : Y]);
+    set_one(m, d, o->convolution, of->desc[CONVOLUTION]);
+    set_one(m, d, o->x, of->desc[X]);
+    set_one(m, d, o->w, of->desc[W]);
+    set_one(m, d, o->y, of->desc[bias ? SUM : Y]);
     set(m, d, o->alpha, type, 1, wide ? (const void *)&one : &one_f);
     set(m, d, o->beta, type, 1, wide ? (const void *)&zero : &zero_f);
     finalize(m, d);
@@ -321,16 +321,16 @@ static void addition(maker *m, const weir_cuda_conv *g, graph *of)
     const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
     const cudnnDataType_t      type = type_of(wide_of(g->dtype));
 
-    cudnnBackendDescriptor_t add = of->part[ADDITION] = make(m, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    cudnnBackendDescriptor_t add = of->desc[ADDITION] = make(m, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     set(m, add, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set(m, add, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
     finalize(m, add);
-    cudnnBackendDescriptor_t d = of->part[ADD] =
+    cudnnBackendDescriptor_t d = of->desc[ADD] =
         make(m, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, add);
-    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, of->part[SUM]);
-    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, of->part[BIAS]);
-    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, of->part[Y]);
+    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, of->desc[SUM]);
+    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, of->desc[BIAS]);
+    set_one(m, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, of->desc[Y]);
     finalize(m, d);
 }
 
@@ -341,24 +341,24 @@ static void graph_make(maker *m, const weir_cuda_dnn *d, const weir_cuda_conv *g
     const int64_t x[4] = {g->n, g->c, g->h, g->w}, y[4] = {g->n, g->o, g->oh, g->ow};
     const int64_t w[4] = {g->o, g->c / g->groups, g->kh, g->kw};
 
-    out->part[X] = tensor(m, X, g->dtype, x);
-    out->part[W] = tensor(m, W, g->dtype, w);
-    out->part[Y] = tensor(m, Y, g->dtype, y);
+    out->desc[X] = tensor(m, X, g->dtype, x);
+    out->desc[W] = tensor(m, W, g->dtype, w);
+    out->desc[Y] = tensor(m, Y, g->dtype, y);
     if (bias) {
-        out->part[SUM] = tensor(m, SUM, wide_of(g->dtype), y);
-        out->part[BIAS] = tensor(m, BIAS, g->dtype, b);
+        out->desc[SUM] = tensor(m, SUM, wide_of(g->dtype), y);
+        out->desc[BIAS] = tensor(m, BIAS, g->dtype, b);
         addition(m, g, out);
     }
-    out->part[CONVOLUTION] = convolution(m, g);
-    out->part[OPERATION] = operation(m, g, pass, out, bias);
-    out->part[GRAPH] = make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    const cudnnBackendDescriptor_t all[2] = {out->part[OPERATION], out->part[ADD]};
-    set(m, out->part[GRAPH], CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+    out->desc[CONVOLUTION] = convolution(m, g);
+    out->desc[OPERATION] = operation(m, g, pass, out, bias);
+    out->desc[GRAPH] = make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    const cudnnBackendDescriptor_t all[2] = {out->desc[OPERATION], out->desc[ADD]};
+    set(m, out->desc[GRAPH], CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
         bias ? 2 : 1, all);
     if (d->handle)
-        set(m, out->part[GRAPH], CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
+        set(m, out->desc[GRAPH], CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
             &d->handle);
-    finalize(m, out->part[GRAPH]);
+    finalize(m, out->desc[GRAPH]);
 }
 
 /* ---- engines ---- */
@@ -415,7 +415,7 @@ static cudnnStatus_t ask(const weir_cuda_dnn *d, weir_dtype t, const graph *g,
     maker                    m = {.lib = d->lib};
 
     cudnnBackendDescriptor_t heuristics = make(&m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    set_one(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, g->part[GRAPH]);
+    set_one(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, g->desc[GRAPH]);
     set(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     if (d->card)
         set_one(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, d->card);
@@ -444,16 +444,16 @@ weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const wei
 {
     static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B,
                                                    CUDNN_HEUR_MODE_FALLBACK};
-    graph parts = {{NULL}};
-    maker m = {.lib = d->lib};
+    graph                               descs = {{NULL}};
+    maker                               m = {.lib = d->lib};
 
     *found = 0;
     memset(plan, 0, (size_t)most * sizeof *plan);
-    graph_make(&m, d, g, pass, bias, &parts);
+    graph_make(&m, d, g, pass, bias, &descs);
     for (size_t i = 0; i < sizeof modes / sizeof *modes && *found == 0 && !no_memory(m.status) &&
                        (i > 0 || m.status == CUDNN_STATUS_SUCCESS); i++)
-        m.status = ask(d, g->dtype, &parts, modes[i], most, plan, found);
-    graph_drop(d->lib, &parts);
+        m.status = ask(d, g->dtype, &descs, modes[i], most, plan, found);
+    graph_drop(d->lib, &descs);
     for (int i = 0; i < *found; i++)
         plan[i].bias = bias;
     if (!no_memory(m.status))

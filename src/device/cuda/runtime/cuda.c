@@ -142,10 +142,10 @@ static void cuda_close(weir_device *d)
     weir_cuda_blas_close(u);
     weir_cuda_compile_close(u);
     weir_cuda_dnn_close(u);
-    weir_cuda_store_close(d);
+    weir_cuda_offload_close(d);
     weir_cuda_transfers_close(d);
     weir_cuda_fault_close(weir_cuda_of(d));
-    weir_cuda_queues_close(d);
+    weir_cuda_streams_close(d);
     weir_mem_free(u->updates);
     weir_mem_free(u);
     d->impl = NULL;
@@ -163,7 +163,7 @@ static weir_status cuda_open(weir_device *d, const char *spec)
     u->ordinal = ordinal;
     weir_status s = describe(u);
     if (s == WEIR_OK)
-        s = weir_cuda_queues_open(d);
+        s = weir_cuda_streams_open(d);
     if (s != WEIR_OK)
         cuda_close(d);
     return s;
@@ -195,7 +195,7 @@ static weir_status cuda_sync(weir_device *d)
     WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_compute(d)));
     WEIR_TRY(weir_cuda_late(d));
     WEIR_TRY(weir_cuda_fault_tell(weir_cuda_of(d)));
-    return weir_cuda_store_late(d);
+    return weir_cuda_offload_late(d);
 }
 
 /* A failure is not lost: the next call that can fail has it, too. */
@@ -233,7 +233,7 @@ static void cuda_info(weir_device *d, weir_string *s)
                     u->name, u->major, u->minor, u->processors);
     weir_cuda_libs_info(s);
     weir_cuda_compile_info(u, s);
-    weir_cuda_store_info(d, s);
+    weir_cuda_offload_info(d, s);
 }
 
 static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
@@ -248,7 +248,7 @@ static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 static const weir_device_ops table = {
     .name = "cuda",
     .align = WEIR_CUDA_ALIGN,
-    .homes = true,
+    .spill_slots = true,
     .count = cuda_count,
     .open = cuda_open,
     .close = cuda_close,
@@ -264,12 +264,12 @@ static const weir_device_ops table = {
     .clock = cuda_clock,
     .rates = cuda_rates,
     .info = cuda_info,
-    .swap_room = weir_cuda_swap_room,
+    .swap_reserve = weir_cuda_swap_reserve,
     .swap = weir_cuda_swap,
     .swap_wait = weir_cuda_swap_wait,
     .swap_settle = weir_cuda_swap_settle,
     .swap_speed = weir_cuda_swap_speed,
-    .queues = &weir_cuda_queues,
+    .streams = &weir_cuda_stream_ops,
     .kernel = kernels,
 };
 
@@ -277,5 +277,5 @@ WEIR_API const weir_device_ops *weir_plugin(const weir_plugin_host *host);
 
 const weir_device_ops *weir_plugin(const weir_plugin_host *host)
 {
-    return weir_cuda_host(host) ? &table : NULL;
+    return weir_cuda_bind_host(host) ? &table : NULL;
 }

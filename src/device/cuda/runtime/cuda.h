@@ -14,15 +14,15 @@ extern "C" {
 #define WEIR_CUDA_ALIGN ((size_t)256)       /* of every block and arena offset */
 
 typedef struct weir_cuda {
-    int          ordinal;
-    int          major, minor;              /* compute capability */
-    int          processors;                /* multiprocessors */
-    char         name[128];
-    int          clock, memory_clock, bus;  /* kHz, kHz, bits; 0: unknown */
-    cudaStream_t compute;                   /* the first of queues */
-    struct weir_queues    *queues;          /* stream.c */
-    struct weir_store     *store;           /* offload.c; NULL until something is swapped */
-    struct weir_transfers *transfers;       /* transfer.c; NULL until something is copied */
+    int                       ordinal;
+    int                       major, minor; /* compute capability */
+    int                       processors;   /* multiprocessors */
+    char                      name[128];
+    int                       clock, memory_clock, bus; /* kHz, kHz, bits; 0: unknown */
+    cudaStream_t              compute;                  /* the first of queues */
+    struct weir_cuda_streams *streams;                  /* stream.c */
+    struct weir_cuda_offload *offload;   /* offload.c; NULL until something is swapped */
+    struct weir_transfers    *transfers; /* transfer.c; NULL until something is copied */
     /* What families of kernels have opened, each by its own functions; NULL until then. */
     struct weir_cuda_rtc  *rtc;             /* compile.h: NVRTC and the modules made by it */
     struct weir_cuda_blas *blas;            /* blas.h: cuBLASLt */

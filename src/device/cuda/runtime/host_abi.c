@@ -14,7 +14,7 @@ static const weir_plugin_host *host;
 
 const weir_opdef *const *weir_opdefs;
 
-bool weir_cuda_host(const weir_plugin_host *h)
+bool weir_cuda_bind_host(const weir_plugin_host *h)
 {
     if (strcmp(h->version, WEIR_VERSION_STRING) != 0 || h->device != sizeof(weir_device) ||
         h->kargs != sizeof(weir_kargs) || h->ops != sizeof(weir_device_ops)) {
@@ -83,9 +83,9 @@ double weir_now(void)
     return host->now();
 }
 
-weir_status weir_choice_of(weir_device *d, const weir_call *c, const weir_choice **out)
+weir_status weir_kernel_of(weir_device *d, const weir_call *c, const weir_kernel **out)
 {
-    return host->choice_of(d, c, out);
+    return host->kernel_of(d, c, out);
 }
 
 weir_status weir_spill_new(const weir_spill_options *o, weir_spill **s)

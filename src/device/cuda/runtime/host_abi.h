@@ -5,6 +5,6 @@
 #include "device/plugin.h"
 
 /* Takes the table; false, with the failure remembered there, if the two do not fit together. */
-bool weir_cuda_host(const weir_plugin_host *h);
+bool weir_cuda_bind_host(const weir_plugin_host *h);
 
 #endif

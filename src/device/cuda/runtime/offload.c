@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { OUT, IN, WAYS };
+enum { OUT, IN, DIRECTIONS };
 
 #define STAGING ((size_t)8 << 20)       /* bytes of a chunk: a multiple of WEIR_SPILL_ALIGN */
 
@@ -24,68 +24,69 @@ typedef struct ticket {
 /* A chunk between staging and file, for the function that a stream calls. They live as long as the
  * store: recorded runs refer to them. */
 typedef struct chunk {
-    struct weir_store *store;
-    size_t             slot, bytes;
-    bool               in;
-    struct chunk      *next;
+    struct weir_cuda_offload *offload;
+    size_t                    slot, bytes;
+    bool                      in;
+    struct chunk             *next;
 } chunk;
 
-struct weir_store {
-    weir_spill     *file;               /* the device's */
-    char           *pinned;
-    size_t          near, room;         /* bytes pinned; in all */
-    char           *staging[WAYS];      /* NULL until something goes to the file */
-    cudaStream_t    stream[WAYS];
-    cudaEvent_t     here, end[WAYS];
-    bool            used[WAYS];         /* by the run that goes on */
-    chunk          *chunks;
-    pthread_mutex_t lock;               /* of the file and of `late` */
-    weir_status     late;
+struct weir_cuda_offload {
+    weir_spill      *file; /* the device's */
+    char            *pinned;
+    size_t           near, capacity;      /* bytes pinned; in all */
+    char            *staging[DIRECTIONS]; /* NULL until something goes to the file */
+    cudaStream_t     stream[DIRECTIONS];
+    cudaEvent_t      here, end[DIRECTIONS];
+    bool             used[DIRECTIONS]; /* by the run that goes on */
+    chunk           *chunks;
+    pthread_mutex_t  lock; /* of the file and of `late` */
+    weir_status      late;
     WEIR_VEC(ticket) tickets;
 };
 
-static struct weir_store *store_of(const weir_device *d)
+static struct weir_cuda_offload *offload_of(const weir_device *d)
 {
-    return weir_cuda_of(d)->store;
+    return weir_cuda_of(d)->offload;
 }
 
 /* ---- opening ---- */
 
-static weir_status open_streams(struct weir_store *s)
+static weir_status open_streams(struct weir_cuda_offload *s)
 {
-    for (int way = OUT; way < WAYS; way++) {
-        WEIR_CUDA_TRY(NULL, cudaStreamCreateWithFlags(&s->stream[way], cudaStreamNonBlocking));
-        WEIR_CUDA_TRY(NULL, cudaEventCreateWithFlags(&s->end[way], cudaEventDisableTiming));
+    for (int direction = OUT; direction < DIRECTIONS; direction++) {
+        WEIR_CUDA_TRY(NULL,
+                      cudaStreamCreateWithFlags(&s->stream[direction], cudaStreamNonBlocking));
+        WEIR_CUDA_TRY(NULL, cudaEventCreateWithFlags(&s->end[direction], cudaEventDisableTiming));
     }
     WEIR_CUDA_TRY(NULL, cudaEventCreateWithFlags(&s->here, cudaEventDisableTiming));
     return WEIR_OK;
 }
 
-static weir_status store_open(weir_device *d)
+static weir_status offload_open(weir_device *d)
 {
-    struct weir_store *const s = weir_mem_zalloc(1, sizeof *s);
+    struct weir_cuda_offload *const s = weir_mem_zalloc(1, sizeof *s);
 
     if (!s)
         return WEIR_ERR_NOMEM;
     pthread_mutex_init(&s->lock, NULL);
-    weir_cuda_of(d)->store = s;
+    weir_cuda_of(d)->offload = s;
     return open_streams(s);
 }
 
-void weir_cuda_store_close(weir_device *d)
+void weir_cuda_offload_close(weir_device *d)
 {
-    struct weir_store *const s = store_of(d);
+    struct weir_cuda_offload *const s = offload_of(d);
 
     if (!s)
         return;
-    for (int way = OUT; way < WAYS; way++) {
-        if (s->stream[way]) {
-            (void)cudaStreamSynchronize(s->stream[way]);
-            (void)cudaStreamDestroy(s->stream[way]);
+    for (int direction = OUT; direction < DIRECTIONS; direction++) {
+        if (s->stream[direction]) {
+            (void)cudaStreamSynchronize(s->stream[direction]);
+            (void)cudaStreamDestroy(s->stream[direction]);
         }
-        if (s->end[way])
-            (void)cudaEventDestroy(s->end[way]);
-        (void)cudaFreeHost(s->staging[way]);
+        if (s->end[direction])
+            (void)cudaEventDestroy(s->end[direction]);
+        (void)cudaFreeHost(s->staging[direction]);
     }
     if (s->here)
         (void)cudaEventDestroy(s->here);
@@ -99,7 +100,7 @@ void weir_cuda_store_close(weir_device *d)
     weir_vec_free(&s->tickets);
     pthread_mutex_destroy(&s->lock);
     weir_mem_free(s);
-    weir_cuda_of(d)->store = NULL;
+    weir_cuda_of(d)->offload = NULL;
 }
 
 /* ---- room ---- */
@@ -115,7 +116,7 @@ static size_t pinned_limit(void)
 }
 
 /* Pinned memory grows: what lies there moves. Where the system pins no more, the file takes it. */
-static weir_status pin(weir_device *d, struct weir_store *s, size_t bytes)
+static weir_status pin(weir_device *d, struct weir_cuda_offload *s, size_t bytes)
 {
     void *p = NULL;
 
@@ -135,11 +136,11 @@ static weir_status pin(weir_device *d, struct weir_store *s, size_t bytes)
     return WEIR_OK;
 }
 
-static weir_status open_file(weir_device *d, struct weir_store *s, size_t bytes)
+static weir_status open_file(weir_device *d, struct weir_cuda_offload *s, size_t bytes)
 {
-    for (int way = OUT; way < WAYS; way++)
-        if (!s->staging[way])
-            WEIR_CUDA_TRY(NULL, cudaHostAlloc((void **)&s->staging[way], STAGING,
+    for (int direction = OUT; direction < DIRECTIONS; direction++)
+        if (!s->staging[direction])
+            WEIR_CUDA_TRY(NULL, cudaHostAlloc((void **)&s->staging[direction], STAGING,
                                               cudaHostAllocDefault));
     if (!d->spill)
         WEIR_TRY(weir_spill_new(&(weir_spill_options){.dir = d->spill_dir}, &d->spill));
@@ -149,12 +150,12 @@ static weir_status open_file(weir_device *d, struct weir_store *s, size_t bytes)
 
 /* Where a value lies must not change while it lies there: once something is in the file, no more
  * is pinned. */
-weir_status weir_cuda_swap_room(weir_device *d, size_t bytes, uint32_t tickets)
+weir_status weir_cuda_swap_reserve(weir_device *d, size_t bytes, uint32_t tickets)
 {
-    if (!store_of(d))
-        WEIR_TRY(store_open(d));
-    struct weir_store *const s = store_of(d);
-    const size_t             limit = pinned_limit();
+    if (!offload_of(d))
+        WEIR_TRY(offload_open(d));
+    struct weir_cuda_offload *const s = offload_of(d);
+    const size_t                    limit = pinned_limit();
     while (s->tickets.n < tickets) {
         ticket t = {0};
         WEIR_CUDA_TRY(NULL, cudaEventCreateWithFlags(&t.done, cudaEventDisableTiming));
@@ -163,13 +164,13 @@ weir_status weir_cuda_swap_room(weir_device *d, size_t bytes, uint32_t tickets)
             return WEIR_ERR_NOMEM;
         }
     }
-    if (bytes <= s->room)
+    if (bytes <= s->capacity)
         return WEIR_OK;
     if (!s->file)
         WEIR_TRY(pin(d, s, bytes < limit ? bytes : limit));
     if (bytes > s->near)
         WEIR_TRY(open_file(d, s, bytes));
-    s->room = bytes;
+    s->capacity = bytes;
     return WEIR_OK;
 }
 
@@ -179,8 +180,8 @@ weir_status weir_cuda_swap_room(weir_device *d, size_t bytes, uint32_t tickets)
 static void CUDART_CB pass(void *argument)
 {
     chunk *const             c = argument;
-    struct weir_store *const s = c->store;
-    uint64_t                 job;
+    struct weir_cuda_offload *const s = c->offload;
+    uint64_t                        job;
 
     pthread_mutex_lock(&s->lock);
     weir_status status = c->in ? weir_spill_in(s->file, c->slot, s->staging[IN], c->bytes, &job)
@@ -192,7 +193,7 @@ static void CUDART_CB pass(void *argument)
     pthread_mutex_unlock(&s->lock);
 }
 
-static chunk *chunk_of(struct weir_store *s, size_t slot, size_t bytes, bool in)
+static chunk *chunk_of(struct weir_cuda_offload *s, size_t slot, size_t bytes, bool in)
 {
     for (chunk *c = s->chunks; c; c = c->next)
         if (c->slot == slot && c->bytes == bytes && c->in == in)
@@ -205,9 +206,9 @@ static chunk *chunk_of(struct weir_store *s, size_t slot, size_t bytes, bool in)
     return c;
 }
 
-static weir_status copy_far(struct weir_store *s, const weir_swap *w, cudaStream_t stream)
+static weir_status copy_far(struct weir_cuda_offload *s, const weir_swap *w, cudaStream_t stream)
 {
-    const int way = w->in ? IN : OUT;
+    const int direction = w->in ? IN : OUT;
 
     for (size_t at = 0; at < w->bytes; at += STAGING) {
         const size_t n = w->bytes - at < STAGING ? w->bytes - at : STAGING;
@@ -216,23 +217,23 @@ static weir_status copy_far(struct weir_store *s, const weir_swap *w, cudaStream
         if (!c)
             return WEIR_ERR_NOMEM;
         if (!w->in)
-            WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(s->staging[way], there, n, cudaMemcpyDeviceToHost,
-                                                stream));
+            WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(s->staging[direction], there, n,
+                                                cudaMemcpyDeviceToHost, stream));
         WEIR_CUDA_TRY(NULL, cudaLaunchHostFunc(stream, pass, c));
         if (w->in)
-            WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(there, s->staging[way], n, cudaMemcpyHostToDevice,
-                                                stream));
+            WEIR_CUDA_TRY(NULL, cudaMemcpyAsync(there, s->staging[direction], n,
+                                                cudaMemcpyHostToDevice, stream));
     }
     return WEIR_OK;
 }
 
 /* ---- copies ---- */
 
-static weir_status copy(struct weir_store *s, const weir_swap *w, cudaStream_t stream)
+static weir_status copy(struct weir_cuda_offload *s, const weir_swap *w, cudaStream_t stream)
 {
-    if (w->slot > s->room || w->bytes > s->room - w->slot)
+    if (w->slot > s->capacity || w->bytes > s->capacity - w->slot)
         return weir_fail(WEIR_ERR_INVALID, "device cuda: a copy of %zu bytes at %zu of a store of "
-                         "%zu", w->bytes, w->slot, s->room);
+                         "%zu", w->bytes, w->slot, s->capacity);
     if (w->slot + w->bytes > s->near)
         return copy_far(s, w, stream);
     char *const there = s->pinned + w->slot;
@@ -245,15 +246,16 @@ static weir_status copy(struct weir_store *s, const weir_swap *w, cudaStream_t s
 
 static weir_status copy_now(weir_device *d, const weir_swap *w)
 {
-    struct weir_store *const s = store_of(d);
+    struct weir_cuda_offload *const s = offload_of(d);
 
     WEIR_TRY(copy(s, w, weir_cuda_compute(d)));
     WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_compute(d)));
-    return weir_cuda_store_late(d);
+    return weir_cuda_offload_late(d);
 }
 
 /* The stream waits for copies of this run the other way that touch the same bytes. */
-static weir_status wait_for_slot(struct weir_store *s, const weir_swap *w, cudaStream_t stream)
+static weir_status wait_for_slot(struct weir_cuda_offload *s, const weir_swap *w,
+                                 cudaStream_t stream)
 {
     for (uint32_t i = 0; i < s->tickets.n; i++) {
         const ticket *const t = &s->tickets.at[i];
@@ -272,25 +274,25 @@ static cudaStream_t stream_of(weir_device *d, weir_stream *s)
 
 weir_status weir_cuda_swap(weir_device *d, const weir_swap *w)
 {
-    struct weir_store *const s = store_of(d);
-    const int                way = w->in ? IN : OUT;
+    struct weir_cuda_offload *const s = offload_of(d);
+    const int                       direction = w->in ? IN : OUT;
 
     if (w->ticket == WEIR_SWAP_NOW)
         return copy_now(d, w);
     ticket *const t = &s->tickets.at[w->ticket];
     WEIR_CUDA_TRY(NULL, cudaEventRecord(s->here, stream_of(d, w->stream)));
-    WEIR_CUDA_TRY(NULL, cudaStreamWaitEvent(s->stream[way], s->here, 0));
-    s->used[way] = true;
-    WEIR_TRY(wait_for_slot(s, w, s->stream[way]));
-    WEIR_TRY(copy(s, w, s->stream[way]));
-    WEIR_CUDA_TRY(NULL, cudaEventRecord(t->done, s->stream[way]));
+    WEIR_CUDA_TRY(NULL, cudaStreamWaitEvent(s->stream[direction], s->here, 0));
+    s->used[direction] = true;
+    WEIR_TRY(wait_for_slot(s, w, s->stream[direction]));
+    WEIR_TRY(copy(s, w, s->stream[direction]));
+    WEIR_CUDA_TRY(NULL, cudaEventRecord(t->done, s->stream[direction]));
     *t = (ticket){t->done, w->slot, w->bytes, w->in, true};
     return WEIR_OK;
 }
 
 weir_status weir_cuda_swap_wait(weir_device *d, weir_stream *stream, uint32_t number)
 {
-    const struct weir_store *const s = store_of(d);
+    const struct weir_cuda_offload *const s = offload_of(d);
 
     if (s->tickets.at[number].used)
         WEIR_CUDA_TRY(NULL, cudaStreamWaitEvent(stream_of(d, stream), s->tickets.at[number].done,
@@ -298,23 +300,23 @@ weir_status weir_cuda_swap_wait(weir_device *d, weir_stream *stream, uint32_t nu
     return WEIR_OK;
 }
 
-static weir_status join(weir_device *d, struct weir_store *s, int way)
+static weir_status join(weir_device *d, struct weir_cuda_offload *s, int direction)
 {
-    s->used[way] = false;
-    WEIR_CUDA_TRY(NULL, cudaEventRecord(s->end[way], s->stream[way]));
-    WEIR_CUDA_TRY(NULL, cudaStreamWaitEvent(weir_cuda_compute(d), s->end[way], 0));
+    s->used[direction] = false;
+    WEIR_CUDA_TRY(NULL, cudaEventRecord(s->end[direction], s->stream[direction]));
+    WEIR_CUDA_TRY(NULL, cudaStreamWaitEvent(weir_cuda_compute(d), s->end[direction], 0));
     return WEIR_OK;
 }
 
 weir_status weir_cuda_swap_settle(weir_device *d, weir_status so_far)
 {
-    struct weir_store *const s = store_of(d);
-    weir_status              status = so_far;
+    struct weir_cuda_offload *const s = offload_of(d);
+    weir_status                     status = so_far;
 
     if (!s)
         return so_far;
-    for (int way = OUT; way < WAYS; way++) {
-        const weir_status joined = s->used[way] ? join(d, s, way) : WEIR_OK;
+    for (int direction = OUT; direction < DIRECTIONS; direction++) {
+        const weir_status joined = s->used[direction] ? join(d, s, direction) : WEIR_OK;
         status = status == WEIR_OK ? joined : status;
     }
     for (uint32_t i = 0; i < s->tickets.n; i++)
@@ -322,9 +324,9 @@ weir_status weir_cuda_swap_settle(weir_device *d, weir_status so_far)
     return status;
 }
 
-weir_status weir_cuda_store_late(weir_device *d)
+weir_status weir_cuda_offload_late(weir_device *d)
 {
-    struct weir_store *const s = store_of(d);
+    struct weir_cuda_offload *const s = offload_of(d);
 
     if (!s)
         return WEIR_OK;
@@ -362,7 +364,7 @@ weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in)
     const size_t     n = (size_t)32 << 20;
     const weir_rates rates = d->ops->rates(d);
     void            *host = NULL, *card = NULL;
-    double           seconds[WAYS] = {0};
+    double           seconds[DIRECTIONS] = {0};
     weir_status      s = WEIR_OK;
 
     if (cudaHostAlloc(&host, n, cudaHostAllocDefault) == cudaSuccess &&
@@ -383,9 +385,9 @@ weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in)
     return s;
 }
 
-void weir_cuda_store_info(const weir_device *d, weir_string *text)
+void weir_cuda_offload_info(const weir_device *d, weir_string *text)
 {
-    const struct weir_store *const s = store_of(d);
+    const struct weir_cuda_offload *const s = offload_of(d);
 
     weir_string_add(text, "values that leave: pinned memory up to %.1f GB%s\n",
                     (double)pinned_limit() * 1e-9,

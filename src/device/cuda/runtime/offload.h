@@ -5,16 +5,16 @@
 
 #include "device/cuda/runtime/cuda.h"
 
-weir_status weir_cuda_swap_room(weir_device *d, size_t bytes, uint32_t tickets);
+weir_status weir_cuda_swap_reserve(weir_device *d, size_t bytes, uint32_t tickets);
 weir_status weir_cuda_swap(weir_device *d, const weir_swap *c);
 weir_status weir_cuda_swap_wait(weir_device *d, weir_stream *s, uint32_t ticket);
 weir_status weir_cuda_swap_settle(weir_device *d, weir_status so_far);
 weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in);
 
 /* The first failure of copies to or from the file that nobody was told of yet. */
-weir_status weir_cuda_store_late(weir_device *d);
+weir_status weir_cuda_offload_late(weir_device *d);
 
-void weir_cuda_store_close(weir_device *d);
-void weir_cuda_store_info(const weir_device *d, weir_string *s);
+void weir_cuda_offload_close(weir_device *d);
+void weir_cuda_offload_info(const weir_device *d, weir_string *s);
 
 #endif

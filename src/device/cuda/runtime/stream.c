@@ -6,10 +6,10 @@
 
 enum { MOST = 8 };
 
-struct weir_queues {
-    cudaStream_t stream[MOST];
-    int          n;
-    uint64_t    *words;                     /* seed and position of a run, in device memory */
+struct weir_cuda_streams {
+    cudaStream_t          stream[MOST];
+    int                   n;
+    uint64_t             *rng_state; /* seed and position of a run, in device memory */
     WEIR_VEC(cudaEvent_t) event;
 };
 
@@ -17,60 +17,60 @@ struct weir_replay {
     cudaGraphExec_t exec;
 };
 
-static int streams_wanted(void)
+static int n_streams_wanted(void)
 {
     const char *const asked = getenv("WEIR_STREAMS");
-    const long        n = asked && *asked ? strtol(asked, NULL, 10) : WEIR_CUDA_LANES;
+    const long        n = asked && *asked ? strtol(asked, NULL, 10) : WEIR_CUDA_STREAMS;
 
     return n < 1 ? 1 : n > MOST ? MOST : (int)n;
 }
 
-weir_status weir_cuda_queues_open(weir_device *d)
+weir_status weir_cuda_streams_open(weir_device *d)
 {
     weir_cuda *const          u = weir_cuda_of(d);
-    struct weir_queues *const q = u->queues = weir_mem_zalloc(1, sizeof *q);
-    void                     *words = NULL;
+    struct weir_cuda_streams *const q = u->streams = weir_mem_zalloc(1, sizeof *q);
+    void                           *rng_state = NULL;
 
     if (!q)
         return WEIR_ERR_NOMEM;
-    for (const int n = streams_wanted(); q->n < n; q->n++)
+    for (const int n = n_streams_wanted(); q->n < n; q->n++)
         WEIR_CUDA_TRY(NULL, cudaStreamCreateWithFlags(&q->stream[q->n], cudaStreamNonBlocking));
     u->compute = q->stream[0];
-    WEIR_CUDA_TRY(NULL, cudaMalloc(&words, 2 * sizeof *q->words));
-    q->words = words;
+    WEIR_CUDA_TRY(NULL, cudaMalloc(&rng_state, 2 * sizeof *q->rng_state));
+    q->rng_state = rng_state;
     return WEIR_OK;
 }
 
-void weir_cuda_queues_close(weir_device *d)
+void weir_cuda_streams_close(weir_device *d)
 {
     weir_cuda *const          u = weir_cuda_of(d);
-    struct weir_queues *const q = u->queues;
+    struct weir_cuda_streams *const q = u->streams;
 
     if (!q)
         return;
     for (uint32_t i = 0; i < q->event.n; i++)
         (void)cudaEventDestroy(q->event.at[i]);
-    (void)cudaFree(q->words);
+    (void)cudaFree(q->rng_state);
     for (int i = 0; i < q->n; i++)
         (void)cudaStreamDestroy(q->stream[i]);
     weir_vec_free(&q->event);
     weir_mem_free(q);
-    u->queues = NULL;
+    u->streams = NULL;
 }
 
 static int count(const weir_device *d)
 {
-    return weir_cuda_of(d)->queues->n;
+    return weir_cuda_of(d)->streams->n;
 }
 
 static weir_stream *stream(const weir_device *d, int i)
 {
-    return (weir_stream *)weir_cuda_of(d)->queues->stream[i];
+    return (weir_stream *)weir_cuda_of(d)->streams->stream[i];
 }
 
 static weir_status events(weir_device *d, uint32_t n)
 {
-    struct weir_queues *const q = weir_cuda_of(d)->queues;
+    struct weir_cuda_streams *const q = weir_cuda_of(d)->streams;
 
     while (q->event.n < n) {
         cudaEvent_t e;
@@ -92,21 +92,21 @@ static cudaStream_t flushed(weir_device *d, weir_stream *s)
 
 static weir_status signal(weir_device *d, weir_stream *s, uint32_t event)
 {
-    WEIR_CUDA_TRY(NULL, cudaEventRecord(weir_cuda_of(d)->queues->event.at[event], flushed(d, s)));
+    WEIR_CUDA_TRY(NULL, cudaEventRecord(weir_cuda_of(d)->streams->event.at[event], flushed(d, s)));
     return WEIR_OK;
 }
 
 static weir_status await(weir_device *d, weir_stream *s, uint32_t event)
 {
     WEIR_CUDA_TRY(NULL, cudaStreamWaitEvent(flushed(d, s),
-                                            weir_cuda_of(d)->queues->event.at[event], 0));
+                                            weir_cuda_of(d)->streams->event.at[event], 0));
     return WEIR_OK;
 }
 
 /* What failed has been told; the sentence stays. */
 static void drain(weir_device *d)
 {
-    struct weir_queues *const q = weir_cuda_of(d)->queues;
+    struct weir_cuda_streams *const q = weir_cuda_of(d)->streams;
 
     (void)weir_cuda_compute(d);
     for (int i = 0; i < q->n; i++)
@@ -116,10 +116,10 @@ static void drain(weir_device *d)
 
 static weir_status draws(weir_device *d, uint64_t base, const uint64_t **draw)
 {
-    uint64_t *const words = weir_cuda_of(d)->queues->words;
+    uint64_t *const rng_state = weir_cuda_of(d)->streams->rng_state;
 
-    *draw = words;
-    return weir_cuda_words(d, words, d->seed, base);
+    *draw = rng_state;
+    return weir_cuda_rng_state_set(d, rng_state, d->seed, base);
 }
 
 /* ---- recorded runs ---- */
@@ -182,7 +182,7 @@ static void replay_free(weir_device *d, weir_replay *r)
     weir_mem_free(r);
 }
 
-const weir_device_queues weir_cuda_queues = {
+const weir_device_streams weir_cuda_stream_ops = {
     .count = count,
     .stream = stream,
     .events = events,

@@ -8,16 +8,16 @@
 extern "C" {
 #endif
 
-enum { WEIR_CUDA_LANES = 4 };       /* $WEIR_STREAMS: fewer, or more up to 8 */
+enum { WEIR_CUDA_STREAMS = 4 };       /* $WEIR_STREAMS: fewer, or more up to 8 */
 
-extern const weir_device_queues weir_cuda_queues;
+extern const weir_device_streams weir_cuda_stream_ops;
 
 /* Streams and the words of random numbers; closing takes what opening left, whole or not. */
-weir_status weir_cuda_queues_open(weir_device *d);
-void        weir_cuda_queues_close(weir_device *d);
+weir_status weir_cuda_streams_open(weir_device *d);
+void        weir_cuda_streams_close(weir_device *d);
 
 /* Queues the writing of two words. */
-weir_status weir_cuda_words(weir_device *d, uint64_t *to, uint64_t first, uint64_t second);
+weir_status weir_cuda_rng_state_set(weir_device *d, uint64_t *to, uint64_t first, uint64_t second);
 
 #ifdef __cplusplus
 }

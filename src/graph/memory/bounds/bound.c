@@ -11,75 +11,75 @@
 #include "graph/memory/bounds/bound_branch.h"
 
 enum { MOST_GRID = 32, MOST_CHAIN = 32, LEAST_CHAIN = 10, CHAIN_WORK = 32000 };
-enum { CLOSE_WORK = 50000 };     /* tasks in a cut times cuts of bound_branch.h */
+enum { CLOSE_WORK = 50000 };     /* ops in a cut times cuts of bound_branch.h */
 
-typedef struct weir_bounder {
-    weir_cut    cut;
-    weir_bound *b;
-    size_t      budget;
-    uint32_t    fewest_task;        /* where feasible_bytes was found */
-} weir_bounder;
+typedef struct weir_bound_state {
+    weir_mincut_bound cut;
+    weir_bound       *b;
+    size_t            budget;
+    uint32_t          fewest_op; /* where feasible_bytes was found */
+} weir_bound_state;
 
-static bool look(weir_bounder *r, uint32_t task)
+static bool look(weir_bound_state *r, uint32_t op)
 {
     weir_bound *const b = r->b;
 
-    if (!weir_cut_at(&r->cut, task, r->cut.p->tasks.n))
+    if (!weir_mincut_bound_at(&r->cut, op, r->cut.p->ops.n))
         return false;
     if (r->cut.least > b->feasible_bytes) {
         b->feasible_bytes = r->cut.least;
-        r->fewest_task = task;
+        r->fewest_op = op;
     }
     if (r->cut.all <= r->budget)
         return true;
-    if (!weir_cut_solve(&r->cut, r->budget, b->extra_seconds))
+    if (!weir_mincut_bound_solve(&r->cut, r->budget, b->extra_seconds))
         return false;
     if (r->cut.extra > b->extra_seconds) {
         b->extra_seconds = r->cut.extra;
-        b->task = task;
+        b->op = op;
     }
     return true;
 }
 
 /* Moments at half the distance on either side of the best, until there is no other between. */
-static bool refine(weir_bounder *r, uint32_t step, const uint32_t *best)
+static bool refine(weir_bound_state *r, uint32_t step, const uint32_t *best)
 {
     for (; step > 0; step /= 2) {
         const uint32_t at = *best;
         if (at >= step && !look(r, at - step))
             return false;
-        if (at + step < r->cut.p->tasks.n && !look(r, at + step))
+        if (at + step < r->cut.p->ops.n && !look(r, at + step))
             return false;
     }
     return true;
 }
 
-static bool look_everywhere(weir_bounder *r)
+static bool look_everywhere(weir_bound_state *r)
 {
-    const uint32_t n = r->cut.p->tasks.n, step = (n + MOST_GRID - 1) / MOST_GRID;
+    const uint32_t n = r->cut.p->ops.n, step = (n + MOST_GRID - 1) / MOST_GRID;
 
     for (uint32_t i = 0; i < n; i += step)
         if (!look(r, i))
             return false;
-    return refine(r, step / 2, &r->b->task) && refine(r, step / 2, &r->fewest_task);
+    return refine(r, step / 2, &r->b->op) && refine(r, step / 2, &r->fewest_op);
 }
 
 /* Moments of a chain: so many, evenly, and the best one. */
-static uint32_t chain_moments(const weir_bounder *r, uint32_t at[MOST_CHAIN + 2])
+static uint32_t chain_moments(const weir_bound_state *r, uint32_t at[MOST_CHAIN + 2])
 {
-    const uint32_t n = r->cut.p->tasks.n;
+    const uint32_t n = r->cut.p->ops.n;
     const uint32_t most = n <= CHAIN_WORK / MOST_CHAIN ? MOST_CHAIN
                           : n < CHAIN_WORK / LEAST_CHAIN ? CHAIN_WORK / n : LEAST_CHAIN;
     uint32_t       count = 0;
 
     for (uint32_t i = 0; i < most; i++) {
-        const uint32_t task = (uint32_t)((uint64_t)i * n / most);
+        const uint32_t op = (uint32_t)((uint64_t)i * n / most);
         const uint32_t next = (uint32_t)((uint64_t)(i + 1) * n / most);
-        if (task == next)
+        if (op == next)
             continue;
-        at[count++] = task;
-        if (r->b->task > task && r->b->task < next)
-            at[count++] = r->b->task;
+        at[count++] = op;
+        if (r->b->op > op && r->b->op < next)
+            at[count++] = r->b->op;
     }
     return count;
 }
@@ -91,20 +91,20 @@ typedef struct weir_chain {
 } weir_chain;
 
 /* From the last moment backwards. */
-static bool look_at_chains(weir_bounder *r, weir_chain *h)
+static bool look_at_chains(weir_bound_state *r, weir_chain *h)
 {
     h->count = chain_moments(r, h->at);
-    h->at[h->count] = r->cut.p->tasks.n;
+    h->at[h->count] = r->cut.p->ops.n;
     h->best[h->count] = 0;
     for (uint32_t i = h->count; i-- > 0;) {
         h->best[i] = h->best[i + 1];
         h->to[i] = i;
         for (uint32_t j = h->count; j > i; j--) {
-            if (!weir_cut_at(&r->cut, h->at[i], h->at[j]))
+            if (!weir_mincut_bound_at(&r->cut, h->at[i], h->at[j]))
                 return false;
             if (r->cut.all <= r->budget)
                 break;                      /* nor is there more to an earlier end */
-            if (!weir_cut_solve(&r->cut, r->budget, h->best[i] - h->best[j]))
+            if (!weir_mincut_bound_solve(&r->cut, r->budget, h->best[i] - h->best[j]))
                 return false;
             if (r->cut.extra + h->best[j] > h->best[i]) {
                 h->best[i] = r->cut.extra + h->best[j];
@@ -116,8 +116,8 @@ static bool look_at_chains(weir_bounder *r, weir_chain *h)
     return true;
 }
 
-/* Of each link of the best chain, that no piece is kept in part. */
-static bool close_chain(weir_bounder *r, const weir_chain *h)
+/* Of each link of the best chain, that no tensor is kept in part. */
+static bool close_chain(weir_bound_state *r, const weir_chain *h)
 {
     double whole = 0;
 
@@ -125,8 +125,8 @@ static bool close_chain(weir_bounder *r, const weir_chain *h)
         double extra;
         if (h->to[i] == i)
             continue;
-        if (!weir_cut_at(&r->cut, h->at[i], h->at[h->to[i]]) ||
-            !weir_cut_close(&r->cut, r->budget, CLOSE_WORK / (r->cut.tasks.n + 1), &extra))
+        if (!weir_mincut_bound_at(&r->cut, h->at[i], h->at[h->to[i]]) ||
+            !weir_bound_branch(&r->cut, r->budget, CLOSE_WORK / (r->cut.ops.n + 1), &extra))
             return false;
         whole += extra;
     }
@@ -134,30 +134,30 @@ static bool close_chain(weir_bounder *r, const weir_chain *h)
     return true;
 }
 
-weir_levers weir_levers_of(const weir_problem *p)
+weir_levers weir_levers_of(const weir_mem_problem *p)
 {
     const bool linked = p->link_out > 0 && p->link_in > 0;
-    return (weir_levers){.link = linked ? p->link_out : 0, .pack = p->codec > 0};
+    return (weir_levers){.link = linked ? p->link_out : 0, .pack = p->pack_bandwidth > 0};
 }
 
-size_t weir_bound_floor(const weir_problem *p, const weir_levers *levers)
+size_t weir_bound_floor(const weir_mem_problem *p, const weir_levers *levers)
 {
     size_t most = 0;
 
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
-        const size_t bytes = weir_cut_must(p, levers, i);
+    for (uint32_t i = 0; i < p->ops.n; i++) {
+        const size_t bytes = weir_mincut_bound_required(p, levers, i);
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-static weir_status bound(const weir_problem *p, size_t budget, const weir_levers *levers,
+static weir_status bound(const weir_mem_problem *p, size_t budget, const weir_levers *levers,
                          bool quick, weir_bound *b)
 {
-    weir_bounder r = {.b = b, .budget = budget};
-    weir_chain   chain;
-    bool         ok = weir_cut_init(&r.cut, p, levers);
-    const bool   link = levers && levers->link > 0;     /* what leaves early is gone in all links */
+    weir_bound_state r = {.b = b, .budget = budget};
+    weir_chain       chain;
+    bool             ok = weir_mincut_bound_init(&r.cut, p, levers);
+    const bool       link = levers && levers->link > 0; /* what leaves early is gone in all links */
 
     *b = (weir_bound){.feasible_bytes = weir_bound_floor(p, levers)};
     ok = ok && look_everywhere(&r);
@@ -165,17 +165,17 @@ static weir_status bound(const weir_problem *p, size_t budget, const weir_levers
         ok = look_at_chains(&r, &chain) && close_chain(&r, &chain);
     if (budget < b->feasible_bytes)
         b->extra_seconds = INFINITY;
-    weir_cut_free(&r.cut);
+    weir_mincut_bound_free(&r.cut);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-weir_status weir_bound_of(const weir_problem *p, size_t budget, const weir_levers *levers,
+weir_status weir_bound_of(const weir_mem_problem *p, size_t budget, const weir_levers *levers,
                           weir_bound *b)
 {
     return bound(p, budget, levers, false, b);
 }
 
-weir_status weir_bound_quick(const weir_problem *p, size_t budget, const weir_levers *levers,
+weir_status weir_bound_quick(const weir_mem_problem *p, size_t budget, const weir_levers *levers,
                              weir_bound *b)
 {
     return bound(p, budget, levers, true, b);

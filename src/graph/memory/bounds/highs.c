@@ -39,7 +39,7 @@ void weir_milp_entry(weir_milp *m, uint32_t column, double value)
         m->short_of_memory = true;
 }
 
-void weir_milp_guess(weir_milp *m, uint32_t column, double value)
+void weir_milp_start(weir_milp *m, uint32_t column, double value)
 {
     if (m->short_of_memory || !weir_vec_push(&m->start_index, (int32_t)column) ||
         !weir_vec_push(&m->start_value, value))
@@ -65,7 +65,7 @@ void weir_milp_free(weir_milp *m)
 
 /* ---- the library ---- */
 
-typedef struct weir_highs {
+typedef struct weir_highs_library {
     void *(*create)(void);
     void (*destroy)(void *h);
     const char *(*version)(void);
@@ -85,7 +85,7 @@ typedef struct weir_highs {
     int32_t (*int_info)(const void *h, const char *name, int32_t *value);
     int32_t (*double_info)(const void *h, const char *name, double *value);
     int32_t (*solution)(const void *h, double *x, double *dual, double *row, double *row_dual);
-} weir_highs;
+} weir_highs_library;
 
 static void *open_first(void)
 {
@@ -110,7 +110,7 @@ static bool find(void *lib, const char *name, void *function)
 }
 
 /* NULL, or the reason why there is nothing to use. The library stays loaded. */
-static const char *load(weir_highs *s)
+static const char *load(weir_highs_library *s)
 {
     void *const lib = open_first();
 
@@ -133,7 +133,7 @@ static const char *load(weir_highs *s)
     return all ? NULL : "too old";
 }
 
-static weir_status need(weir_highs *s)
+static weir_status need(weir_highs_library *s)
 {
     const char *const missing = load(s);
 
@@ -143,16 +143,16 @@ static weir_status need(weir_highs *s)
                                 "names) is %s", missing);
 }
 
-weir_status weir_solver_needed(void)
+weir_status weir_highs_require(void)
 {
-    weir_highs s;
+    weir_highs_library s;
     return need(&s);
 }
 
-bool weir_solver_name(char *text, size_t bytes)
+bool weir_highs_version(char *text, size_t bytes)
 {
-    weir_highs        s;
-    const char *const missing = load(&s);
+    weir_highs_library s;
+    const char *const  missing = load(&s);
 
     snprintf(text, bytes, "HiGHS %s", missing ? missing : s.version());
     return !missing;
@@ -163,7 +163,7 @@ bool weir_solver_name(char *text, size_t bytes)
 enum { ROWWISE = 2, MINIMISE = 1, FEASIBLE = 2, STATUS_INFEASIBLE = 8, FAILED = -1 };
 
 /* Guesses are good already: time is for the bound. Versions know more or fewer of these. */
-static void switch_off(const weir_highs *s, void *h)
+static void switch_off(const weir_highs_library *s, void *h)
 {
     static const char *const names[] = {
         "mip_detect_symmetry", "mip_allow_restart", "mip_heuristic_run_rins",
@@ -175,7 +175,7 @@ static void switch_off(const weir_highs *s, void *h)
         (void)s->set_bool(h, names[i], 0);
 }
 
-static bool set_options(const weir_highs *s, void *h, const weir_milp *m)
+static bool set_options(const weir_highs_library *s, void *h, const weir_milp *m)
 {
     const int32_t nodes = m->nodes && m->nodes < INT32_MAX ? (int32_t)m->nodes : INT32_MAX;
 
@@ -186,10 +186,10 @@ static bool set_options(const weir_highs *s, void *h, const weir_milp *m)
            s->set_double(h, "mip_heuristic_effort", m->start_index.n ? 0 : 0.05) != FAILED &&
            s->set_double(h, "mip_rel_gap", 1e-5) != FAILED &&
            s->set_double(h, "mip_abs_gap", 1e-6) != FAILED &&
-           s->set_double(h, "time_limit", WEIR_SOLVER_SECONDS) != FAILED;
+           s->set_double(h, "time_limit", WEIR_HIGHS_SECONDS) != FAILED;
 }
 
-static bool pass(const weir_highs *s, void *h, const weir_milp *m)
+static bool pass(const weir_highs_library *s, void *h, const weir_milp *m)
 {
     return s->pass(h, (int32_t)m->cost.n, (int32_t)m->row_low.n, (int32_t)m->index.n, ROWWISE,
                    MINIMISE, 0, m->cost.at, m->low.at, m->high.at, m->row_low.at, m->row_high.at,
@@ -199,7 +199,7 @@ static bool pass(const weir_highs *s, void *h, const weir_milp *m)
 }
 
 /* What came out of a run; x and the other three arrays of an answer. */
-static bool take_answer(const weir_highs *s, void *h, weir_milp *m)
+static bool take_answer(const weir_highs_library *s, void *h, weir_milp *m)
 {
     double *const dual = weir_mem_alloc((m->cost.n + 1u) * sizeof *dual);
     double *const row = weir_mem_alloc(2 * (m->row_low.n + 1u) * sizeof *row);
@@ -223,7 +223,7 @@ static bool take_answer(const weir_highs *s, void *h, weir_milp *m)
 
 weir_status weir_milp_solve(weir_milp *m)
 {
-    weir_highs s;
+    weir_highs_library s;
 
     WEIR_TRY(need(&s));
     if (m->short_of_memory)

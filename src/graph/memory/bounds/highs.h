@@ -11,7 +11,7 @@
 
 #define WEIR_NO_COLUMN UINT32_MAX
 
-enum { WEIR_SOLVER_SECONDS = 600 };
+enum { WEIR_HIGHS_SECONDS = 600 };
 
 typedef struct weir_milp {
     WEIR_VEC(double) cost, low, high;           /* [columns] the sum of costs is to be least */
@@ -34,13 +34,13 @@ uint32_t weir_milp_column(weir_milp *m, double low, double high, double cost, bo
 /* Opens a row: low <= sum of the entries that follow <= high. */
 void weir_milp_row(weir_milp *m, double low, double high);
 void weir_milp_entry(weir_milp *m, uint32_t column, double value);
-void weir_milp_guess(weir_milp *m, uint32_t column, double value);
+void weir_milp_start(weir_milp *m, uint32_t column, double value);
 
 /* ERR_NOKERNEL, naming what is missing; ERR_NOMEM; or WEIR_OK: then found and proven tell. */
 weir_status weir_milp_solve(weir_milp *m);
 void        weir_milp_free(weir_milp *m);
 
 /* ERR_NOKERNEL, naming what is missing, before there is anything to solve. */
-weir_status weir_solver_needed(void);
+weir_status weir_highs_require(void);
 
 #endif

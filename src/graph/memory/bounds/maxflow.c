@@ -35,7 +35,7 @@ void weir_flow_free(weir_flow *f)
 {
     weir_vec_free(&f->edges);
     weir_vec_free(&f->first);
-    weir_vec_free(&f->room);
+    weir_vec_free(&f->scratch);
 }
 
 /* Levels of all nodes that can be reached; true: the sink is one of them. */
@@ -47,7 +47,7 @@ static bool find_levels(weir_flow *f, uint32_t *queue)
     for (uint32_t head = 0, tail = 1; head < tail; head++)
         for (uint32_t e = f->first.at[queue[head]]; e != NONE; e = f->edges.at[e].next) {
             const weir_flow_edge *const g = &f->edges.at[e];
-            if (g->room == 0 || f->level[g->to] != NONE)
+            if (g->residual == 0 || f->level[g->to] != NONE)
                 continue;
             f->level[g->to] = f->level[queue[head]] + 1;
             queue[tail++] = g->to;
@@ -63,12 +63,12 @@ static uint32_t push(weir_flow *f, const uint32_t *path, uint32_t n, int64_t *va
     uint32_t full = n;
 
     for (uint32_t i = 0; i < n; i++)
-        if (f->edges.at[path[i]].room < most)
-            most = f->edges.at[path[i]].room;
+        if (f->edges.at[path[i]].residual < most)
+            most = f->edges.at[path[i]].residual;
     for (uint32_t i = n; i-- > 0;) {
-        f->edges.at[path[i]].room -= most;
-        f->edges.at[path[i] ^ 1].room += most;
-        if (f->edges.at[path[i]].room == 0)
+        f->edges.at[path[i]].residual -= most;
+        f->edges.at[path[i] ^ 1].residual += most;
+        if (f->edges.at[path[i]].residual == 0)
             full = i;
     }
     *value += most;
@@ -88,8 +88,8 @@ static void block(weir_flow *f, uint32_t *cursor, uint32_t *path, int64_t *value
             continue;
         }
         uint32_t e = cursor[at];
-        while (e != NONE && (f->edges.at[e].room == 0 ||
-                             f->level[f->edges.at[e].to] != f->level[at] + 1))
+        while (e != NONE &&
+               (f->edges.at[e].residual == 0 || f->level[f->edges.at[e].to] != f->level[at] + 1))
             e = f->edges.at[e].next;
         cursor[at] = e;
         if (e != NONE) {
@@ -108,11 +108,11 @@ bool weir_flow_run(weir_flow *f, int64_t *value)
 {
     const uint32_t n = f->first.n;
 
-    if (!weir_vec_reserve(&f->room, 4 * (uint64_t)n))
+    if (!weir_vec_reserve(&f->scratch, 4 * (uint64_t)n))
         return false;
-    f->level = f->room.at;
+    f->level = f->scratch.at;
     *value = 0;
-    while (find_levels(f, f->room.at + n))
-        block(f, f->room.at + 2 * (size_t)n, f->room.at + 3 * (size_t)n, value);
+    while (find_levels(f, f->scratch.at + n))
+        block(f, f->scratch.at + 2 * (size_t)n, f->scratch.at + 3 * (size_t)n, value);
     return true;
 }

@@ -7,15 +7,15 @@
 #define WEIR_FLOW_MOST (INT64_MAX / 4)      /* a capacity that no cut pays */
 
 typedef struct weir_flow_edge {
-    uint32_t to, next;          /* next: another edge that leaves the same node */
-    int64_t  room;              /* what more can flow */
+    uint32_t to, next; /* next: another edge that leaves the same node */
+    int64_t  residual; /* what more can flow */
 } weir_flow_edge;
 
 typedef struct weir_flow {
-    WEIR_VEC(weir_flow_edge) edges;     /* edge number e is 2 e, its way back 2 e + 1 */
-    WEIR_VEC(uint32_t) first;           /* [nodes] */
-    WEIR_VEC(uint32_t) room;            /* levels, cursors, queue and path of a run */
-    uint32_t *level;                    /* [nodes] after a run: UINT32_MAX on the sink's side */
+    WEIR_VEC(weir_flow_edge) edges;   /* edge number e is 2 e, its way back 2 e + 1 */
+    WEIR_VEC(uint32_t)       first;   /* [nodes] */
+    WEIR_VEC(uint32_t)       scratch; /* levels, cursors, queue and path of a run */
+    uint32_t                *level;   /* [nodes] after a run: UINT32_MAX on the sink's side */
 } weir_flow;
 
 /* Node 0 is the source, node 1 the sink. All return false when memory is short. */
@@ -27,8 +27,8 @@ void weir_flow_free(weir_flow *f);
 /* Gives the edge with that number a capacity and no flow. */
 static inline void weir_flow_set(weir_flow *f, uint32_t edge, int64_t capacity)
 {
-    f->edges.at[2 * edge].room = capacity;
-    f->edges.at[2 * edge + 1].room = 0;
+    f->edges.at[2 * edge].residual = capacity;
+    f->edges.at[2 * edge + 1].residual = 0;
 }
 
 /* Flows from source to sink; every edge must carry none before. All capacities that leave the

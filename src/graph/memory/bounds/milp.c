@@ -1,8 +1,8 @@
 /* milp.c - columns and rows, event by event.
  *
  * An event is a first run, or a run again that may happen (a column of 0 and 1). Between two
- * accesses of a piece one column says whether it is held; so the pieces cost as many columns as
- * they have accesses, not as there are stages. With r the run, h a piece held before it and h'
+ * accesses of a tensor one column says whether it is held; so the tensors cost as many columns as
+ * they have accesses, not as there are stages. With r the run, h a tensor held before it and h'
  * after it, in units of the budget:
  *     reads     r <= h,  h' <= h
  *     makes     h <= h' <= h + r      (a first run: h' free)
@@ -26,17 +26,17 @@
 
 #define SCALE 1000.0        /* budget and step time in the programme: tolerances are absolute */
 
-static uint8_t *needed_at(const weir_stages *g, uint32_t stage)
+static uint8_t *needed_at(const weir_recompute_milp *g, uint32_t stage)
 {
-    return g->needed + (size_t)stage * g->p->pieces.n;
+    return g->needed + (size_t)stage * g->p->tensors.n;
 }
 
-/* May task i be run again before the first run of `stage`, for somebody? */
-static bool may_repeat(const weir_stages *g, uint32_t i, uint32_t stage)
+/* May op i be run again before the first run of `stage`, for somebody? */
+static bool may_repeat(const weir_recompute_milp *g, uint32_t i, uint32_t stage)
 {
-    const weir_task *t = &g->p->tasks.at[i];
+    const weir_mem_op *t = &g->p->ops.at[i];
 
-    if (i >= stage || t->until <= stage)
+    if (i >= stage || t->rerun_before <= stage)
         return false;
     for (uint32_t k = 0; k < t->out.n; k++)
         if (needed_at(g, stage)[weir_refs(g->p, t->out)[k]])
@@ -44,73 +44,73 @@ static bool may_repeat(const weir_stages *g, uint32_t i, uint32_t stage)
     return false;
 }
 
-/* Pieces somebody may still want when a stage begins: first runs from it on, or runs again before
- * stage `end`. Makers come before readers, so one pass from the last task is enough. */
-static void find_needed(weir_stages *g, uint32_t end)
+/* Tensors somebody may still want when a stage begins: first runs from it on, or runs again before
+ * stage `end`. Makers come before readers, so one pass from the last op is enough. */
+static void find_needed(weir_recompute_milp *g, uint32_t end)
 {
-    const weir_problem *p = g->p;
+    const weir_mem_problem *p = g->p;
 
-    for (uint32_t stage = 0; stage <= p->tasks.n; stage++) {
+    for (uint32_t stage = 0; stage <= p->ops.n; stage++) {
         uint8_t *const needed = needed_at(g, stage);
-        for (uint32_t k = 0; k < p->pieces.n; k++) {
-            const weir_range uses = p->pieces.at[k].uses;
-            needed[k] = !weir_piece_resident(p, k) &&
-                        (p->pieces.at[k].output ||
+        for (uint32_t k = 0; k < p->tensors.n; k++) {
+            const weir_index_range uses = p->tensors.at[k].uses;
+            needed[k] = !weir_mem_tensor_is_resident(p, k) &&
+                        (p->tensors.at[k].output ||
                          (uses.n > 0 && weir_refs(p, uses)[uses.n - 1] >= stage));
         }
         for (uint32_t i = stage; i-- > 0 && stage < end;) {
-            const weir_range in = p->tasks.at[i].in;
-            const bool       repeat = may_repeat(g, i, stage);
+            const weir_index_range in = p->ops.at[i].in;
+            const bool             repeat = may_repeat(g, i, stage);
             for (uint32_t j = 0; j < in.n && repeat; j++)
-                needed[weir_refs(p, in)[j]] = !weir_piece_resident(p, weir_refs(p, in)[j]);
+                needed[weir_refs(p, in)[j]] = !weir_mem_tensor_is_resident(p, weir_refs(p, in)[j]);
         }
     }
 }
 
-static size_t bytes_made(const weir_problem *p, const weir_task *t)
+static size_t bytes_made(const weir_mem_problem *p, const weir_mem_op *t)
 {
     size_t bytes = 0;
 
     for (uint32_t k = 0; k < t->out.n; k++)
-        bytes += p->pieces.at[weir_refs(p, t->out)[k]].bytes;
+        bytes += p->tensors.at[weir_refs(p, t->out)[k]].bytes;
     return bytes;
 }
 
 /* The first stage in which not all that was made so far fits. */
-static uint32_t first_full(const weir_stages *g)
+static uint32_t first_full(const weir_recompute_milp *g)
 {
     size_t   made = 0;
     uint32_t i = 0;
 
-    for (; i < g->p->tasks.n; i++) {
-        const weir_task *t = &g->p->tasks.at[i];
+    for (; i < g->p->ops.n; i++) {
+        const weir_mem_op *t = &g->p->ops.at[i];
         made += bytes_made(g->p, t);
-        if (made > g->room || t->work > g->room - made)
+        if (made > g->limit || t->work > g->limit - made)
             break;
     }
     return i;
 }
 
-/* Does everything needed in a stage fit, with any task that may run there on top? */
-static bool all_fits(const weir_stages *g, uint32_t stage)
+/* Does everything needed in a stage fit, with any op that may run there on top? */
+static bool all_fits(const weir_recompute_milp *g, uint32_t stage)
 {
-    const weir_problem *p = g->p;
-    size_t              held = 0, most = 0;
+    const weir_mem_problem *p = g->p;
+    size_t                  held = 0, most = 0;
 
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        if (needed_at(g, stage)[k] && p->pieces.at[k].maker < stage)
-            held += p->pieces.at[k].bytes;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        if (needed_at(g, stage)[k] && p->tensors.at[k].producer < stage)
+            held += p->tensors.at[k].bytes;
     for (uint32_t i = 0; i <= stage; i++) {
-        const size_t bytes = bytes_made(p, &p->tasks.at[i]) + p->tasks.at[i].work;
+        const size_t bytes = bytes_made(p, &p->ops.at[i]) + p->ops.at[i].work;
         if (i == stage || may_repeat(g, i, stage))
             most = bytes > most ? bytes : most;
     }
-    return held <= g->room && most <= g->room - held;
+    return held <= g->limit && most <= g->limit - held;
 }
 
-static void find_stages(weir_stages *g)
+static void find_stages(weir_recompute_milp *g)
 {
-    const uint32_t n = g->p->tasks.n;
+    const uint32_t n = g->p->ops.n;
 
     find_needed(g, n);
     g->begin = first_full(g);
@@ -123,26 +123,26 @@ static void find_stages(weir_stages *g)
 
 /* ---- columns ---- */
 
-static double share(const weir_stages *g, size_t bytes)
+static double share(const weir_recompute_milp *g, size_t bytes)
 {
-    return SCALE * (double)bytes / (double)(g->room + 1);
+    return SCALE * (double)bytes / (double)(g->limit + 1);
 }
 
 /* The run in a row; of a first run its 1 is in the row's bounds. */
-static void add_run(weir_stages *g, const weir_run *r, double value)
+static void add_run(weir_recompute_milp *g, const weir_milp_run *r, double value)
 {
     if (r->column != WEIR_NO_COLUMN)
         weir_milp_entry(&g->m, r->column, value);
 }
 
-static void add_held(weir_stages *g, uint32_t column, double value)
+static void add_held(weir_recompute_milp *g, uint32_t column, double value)
 {
     if (column != WEIR_NO_COLUMN)
         weir_milp_entry(&g->m, column, value);
 }
 
 /* x <= y, where the column of y may be absent: 0. */
-static void at_most(weir_stages *g, uint32_t x, uint32_t y)
+static void at_most(weir_recompute_milp *g, uint32_t x, uint32_t y)
 {
     weir_milp_row(&g->m, -INFINITY, 0);
     weir_milp_entry(&g->m, x, 1);
@@ -150,14 +150,14 @@ static void at_most(weir_stages *g, uint32_t x, uint32_t y)
 }
 
 /* The inputs are there. */
-static void read_inputs(weir_stages *g, const weir_run *r)
+static void read_inputs(weir_recompute_milp *g, const weir_milp_run *r)
 {
-    const weir_problem *p = g->p;
-    const weir_range    in = p->tasks.at[r->task].in;
+    const weir_mem_problem *p = g->p;
+    const weir_index_range  in = p->ops.at[r->op].in;
 
     for (uint32_t j = 0; j < in.n; j++) {
         const uint32_t k = weir_refs(p, in)[j];
-        if (weir_piece_resident(p, k))
+        if (weir_mem_tensor_is_resident(p, k))
             continue;
         weir_milp_row(&g->m, r->column == WEIR_NO_COLUMN ? 1 : 0, INFINITY);
         add_held(g, g->now[k], 1);
@@ -165,29 +165,29 @@ static void read_inputs(weir_stages *g, const weir_run *r)
     }
 }
 
-/* Is there an event behind this one that may read the piece? */
-static bool read_later(const weir_stages *g, uint32_t piece, const weir_run *r)
+/* Is there an event behind this one that may read the tensor? */
+static bool read_later(const weir_recompute_milp *g, uint32_t tensor, const weir_milp_run *r)
 {
-    const weir_problem *p = g->p;
-    const weir_range    uses = p->pieces.at[piece].uses;
+    const weir_mem_problem *p = g->p;
+    const weir_index_range  uses = p->tensors.at[tensor].uses;
 
-    if (needed_at(g, r->stage + 1)[piece])
+    if (needed_at(g, r->stage + 1)[tensor])
         return true;
     if (r->column == WEIR_NO_COLUMN)
         return false;
     for (uint32_t j = 0; j < uses.n; j++) {
         const uint32_t i = weir_refs(p, uses)[j];
-        if (i == r->stage || (i > r->task && may_repeat(g, i, r->stage)))
+        if (i == r->stage || (i > r->op && may_repeat(g, i, r->stage)))
             return true;
     }
     return false;
 }
 
-/* A piece after the event: a new column, if anybody may want it. */
-static void hold(weir_stages *g, uint32_t piece, const weir_run *r, bool made)
+/* A tensor after the event: a new column, if anybody may want it. */
+static void hold(weir_recompute_milp *g, uint32_t tensor, const weir_milp_run *r, bool made)
 {
-    const uint32_t before = g->now[piece];
-    const bool     later = read_later(g, piece, r);
+    const uint32_t before = g->now[tensor];
+    const bool     later = read_later(g, tensor, r);
     const uint32_t after = later ? weir_milp_column(&g->m, 0, 1, 0, false) : WEIR_NO_COLUMN;
 
     if (later && !(made && r->column == WEIR_NO_COLUMN)) {
@@ -199,14 +199,15 @@ static void hold(weir_stages *g, uint32_t piece, const weir_run *r, bool made)
     }
     if (made && before != WEIR_NO_COLUMN && later)
         at_most(g, before, after);
-    if (!made && g->taker[piece] && before != WEIR_NO_COLUMN && r->column != WEIR_NO_COLUMN) {
+    if (!made && g->inplace_taker[tensor] && before != WEIR_NO_COLUMN &&
+        r->column != WEIR_NO_COLUMN) {
         weir_milp_row(&g->m, -INFINITY, 0);         /* held for a reader, not for its own sake */
         weir_milp_entry(&g->m, before, 1);
         add_held(g, after, -1);
         add_run(g, r, -1);
     }
-    g->now[piece] = after;
-    if (!weir_vec_push(&g->held, (weir_milp_held){piece, after}))
+    g->now[tensor] = after;
+    if (!weir_vec_push(&g->held, (weir_milp_held){tensor, after}))
         g->m.short_of_memory = true;
 }
 
@@ -214,14 +215,14 @@ static void hold(weir_stages *g, uint32_t piece, const weir_run *r, bool made)
 
 /* Column: result b is saved by taking over input a, which ends here; b_before: b's column before
  * the event. WEIR_NO_COLUMN: impossible. */
-static uint32_t add_pair(weir_stages *g, const weir_run *r, uint32_t a, uint32_t b,
+static uint32_t add_pair(weir_recompute_milp *g, const weir_milp_run *r, uint32_t a, uint32_t b,
                          uint32_t b_before)
 {
-    const weir_problem *p = g->p;
-    const bool          first = r->column == WEIR_NO_COLUMN;
+    const weir_mem_problem *p = g->p;
+    const bool              first = r->column == WEIR_NO_COLUMN;
 
-    if (weir_piece_resident(p, a) || p->pieces.at[a].bytes != p->pieces.at[b].bytes ||
-        g->now[b] == WEIR_NO_COLUMN || r->stage + 1 == p->tasks.n)  /* none in the last event */
+    if (weir_mem_tensor_is_resident(p, a) || p->tensors.at[a].bytes != p->tensors.at[b].bytes ||
+        g->now[b] == WEIR_NO_COLUMN || r->stage + 1 == p->ops.n) /* none in the last event */
         return WEIR_NO_COLUMN;
     const uint32_t v = weir_milp_column(&g->m, 0, 1, 0, false);
     if (!first)
@@ -239,7 +240,8 @@ static uint32_t add_pair(weir_stages *g, const weir_run *r, uint32_t a, uint32_t
 }
 
 /* Of pairs with the same input or the same result one is taken. */
-static void once_each(weir_stages *g, const uint32_t *pair, const uint32_t *v, uint32_t pairs)
+static void once_each(weir_recompute_milp *g, const uint32_t *pair, const uint32_t *v,
+                      uint32_t pairs)
 {
     for (uint32_t side = 0; side < 2; side++)
         for (uint32_t i = 0; i < pairs; i++) {
@@ -259,13 +261,14 @@ static void once_each(weir_stages *g, const uint32_t *pair, const uint32_t *v, u
 }
 
 /* Live bytes during the event are within the room. before: columns of results held before it. */
-static bool add_memory(weir_stages *g, const weir_run *r, const uint32_t *before, uint32_t bytes)
+static bool add_memory(weir_recompute_milp *g, const weir_milp_run *r, const uint32_t *before,
+                       uint32_t bytes)
 {
-    const weir_problem *p = g->p;
-    const weir_task    *t = &p->tasks.at[r->task];
-    const uint32_t     *pair = weir_refs(p, t->pairs), *out = weir_refs(p, t->out);
-    const uint32_t      pairs = t->pairs.n / 2;
-    const double        mine = share(g, bytes_made(p, t)) + share(g, t->work);
+    const weir_mem_problem *p = g->p;
+    const weir_mem_op      *t = &p->ops.at[r->op];
+    const uint32_t         *pair = weir_refs(p, t->pairs), *out = weir_refs(p, t->out);
+    const uint32_t          pairs = t->pairs.n / 2;
+    const double            mine = share(g, bytes_made(p, t)) + share(g, t->work);
     uint32_t *const     v = weir_mem_alloc((pairs + 1u) * sizeof *v);
 
     if (!v)
@@ -278,12 +281,12 @@ static bool add_memory(weir_stages *g, const weir_run *r, const uint32_t *before
     }
     once_each(g, pair, v, pairs);
     weir_milp_row(&g->m, -INFINITY,
-                  share(g, g->room) - (r->column == WEIR_NO_COLUMN ? mine : 0));
+                  share(g, g->limit) - (r->column == WEIR_NO_COLUMN ? mine : 0));
     weir_milp_entry(&g->m, bytes, 1);
     add_run(g, r, mine);
     for (uint32_t i = 0; i < pairs; i++)
         if (v[i] != WEIR_NO_COLUMN)
-            weir_milp_entry(&g->m, v[i], -share(g, p->pieces.at[pair[2 * i]].bytes));
+            weir_milp_entry(&g->m, v[i], -share(g, p->tensors.at[pair[2 * i]].bytes));
     weir_mem_free(v);
     return true;
 }
@@ -291,29 +294,29 @@ static bool add_memory(weir_stages *g, const weir_run *r, const uint32_t *before
 /* ---- events ---- */
 
 /* Adds changes of what is held to the open row, which defines the live bytes behind the event. */
-static void add_change(weir_stages *g, uint32_t piece, uint32_t before)
+static void add_change(weir_recompute_milp *g, uint32_t tensor, uint32_t before)
 {
-    const double bytes = share(g, g->p->pieces.at[piece].bytes);
+    const double bytes = share(g, g->p->tensors.at[tensor].bytes);
 
-    if (g->now[piece] == before)
+    if (g->now[tensor] == before)
         return;
     add_held(g, before, bytes);
-    add_held(g, g->now[piece], -bytes);
+    add_held(g, g->now[tensor], -bytes);
 }
 
 /* What is held after the event, and what that does to the live bytes. */
-static bool settle(weir_stages *g, const weir_run *r)
+static bool settle(weir_recompute_milp *g, const weir_milp_run *r)
 {
-    const weir_problem *p = g->p;
-    const weir_task    *t = &p->tasks.at[r->task];
-    const uint32_t     *in = weir_refs(p, t->in), *out = weir_refs(p, t->out);
+    const weir_mem_problem *p = g->p;
+    const weir_mem_op      *t = &p->ops.at[r->op];
+    const uint32_t         *in = weir_refs(p, t->in), *out = weir_refs(p, t->out);
     uint32_t *const     before = weir_mem_alloc((t->in.n + t->out.n + 1u) * sizeof *before);
     const uint32_t      bytes = g->bytes;
     bool                ok = before != NULL;
 
     for (uint32_t j = 0; j < t->in.n && ok; j++) {
         before[t->out.n + j] = g->now[in[j]];
-        if (!weir_piece_resident(p, in[j]))
+        if (!weir_mem_tensor_is_resident(p, in[j]))
             hold(g, in[j], r, false);
     }
     for (uint32_t j = 0; j < t->out.n && ok; j++) {
@@ -322,7 +325,7 @@ static bool settle(weir_stages *g, const weir_run *r)
     }
     if (ok && r->stage < g->tight) {
         ok = add_memory(g, r, before, bytes);
-        g->bytes = weir_milp_column(&g->m, 0, share(g, g->room), 0, false);
+        g->bytes = weir_milp_column(&g->m, 0, share(g, g->limit), 0, false);
         weir_milp_row(&g->m, 0, 0);
         weir_milp_entry(&g->m, g->bytes, 1);
         weir_milp_entry(&g->m, bytes, -1);
@@ -335,12 +338,12 @@ static bool settle(weir_stages *g, const weir_run *r)
     return ok;
 }
 
-static bool add_event(weir_stages *g, uint32_t task, uint32_t stage)
+static bool add_event(weir_recompute_milp *g, uint32_t op, uint32_t stage)
 {
-    const double   cost = g->p->tasks.at[task].time / g->unit;
-    const weir_run r = {task, stage,
-                        task < stage ? weir_milp_column(&g->m, 0, 1, cost, true) : WEIR_NO_COLUMN,
-                        g->held.n};
+    const double   cost = g->p->ops.at[op].time / g->unit;
+    const weir_milp_run r = {
+        op, stage, op < stage ? weir_milp_column(&g->m, 0, 1, cost, true) : WEIR_NO_COLUMN,
+        g->held.n};
 
     if (!weir_vec_push(&g->runs, r))
         return false;
@@ -350,9 +353,9 @@ static bool add_event(weir_stages *g, uint32_t task, uint32_t stage)
 
 /* ---- cuts ---- */
 
-static bool choose_moments(weir_stages *g, uint32_t best)
+static bool choose_moments(weir_recompute_milp *g, uint32_t best)
 {
-    const uint32_t from = g->begin, to = g->tight, most = WEIR_MOMENTS - 1;
+    const uint32_t from = g->begin, to = g->tight, most = WEIR_MILP_CUTS - 1;
 
     for (uint32_t i = 0; i < most && from < to; i++) {
         const uint32_t at = from + (uint32_t)((uint64_t)i * (to - from) / most);
@@ -363,52 +366,52 @@ static bool choose_moments(weir_stages *g, uint32_t best)
         if (best > at && best < next)
             g->moment[g->moments++] = best;
     }
-    g->later = weir_mem_alloc((WEIR_MOMENTS * (size_t)g->p->tasks.n + 1) * sizeof *g->later);
+    g->later = weir_mem_alloc((WEIR_MILP_CUTS * (size_t)g->p->ops.n + 1) * sizeof *g->later);
     return g->later != NULL;
 }
 
 /* held before the moment + run again behind it >= wanted behind it; column WEIR_NO_COLUMN: wanted
  * by a first run. */
-static void cover(weir_stages *g, const uint32_t *later, uint32_t piece, uint32_t by)
+static void cover(weir_recompute_milp *g, const uint32_t *later, uint32_t tensor, uint32_t by)
 {
     weir_milp_row(&g->m, by == WEIR_NO_COLUMN, INFINITY);
-    add_held(g, g->now[piece], 1);
-    add_held(g, later[g->p->pieces.at[piece].maker], 1);
+    add_held(g, g->now[tensor], 1);
+    add_held(g, later[g->p->tensors.at[tensor].producer], 1);
     add_held(g, by, -1);
 }
 
 /* The cut before the first run of `stage`: what is wanted behind it is held there, or made anew
  * from what is. It follows for whole runs, but not for parts of runs, which would make a whole
- * piece out of many runs with a part of an input each. */
-static void add_cut(weir_stages *g, uint32_t moment)
+ * tensor out of many runs with a part of an input each. */
+static void add_cut(weir_recompute_milp *g, uint32_t moment)
 {
-    const weir_problem *p = g->p;
-    const uint32_t      stage = g->moment[moment];
-    uint32_t *const     later = g->later + (size_t)moment * p->tasks.n;
+    const weir_mem_problem *p = g->p;
+    const uint32_t          stage = g->moment[moment];
+    uint32_t *const     later = g->later + (size_t)moment * p->ops.n;
 
-    for (uint32_t i = 0; i < p->tasks.n; i++)
+    for (uint32_t i = 0; i < p->ops.n; i++)
         later[i] = i < stage && stage + 1 < g->end && may_repeat(g, i, stage + 1)
                        ? weir_milp_column(&g->m, 0, 1, 0, true) : WEIR_NO_COLUMN;
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const weir_range uses = p->pieces.at[k].uses;
-        const bool       used = uses.n > 0 && weir_refs(p, uses)[uses.n - 1] > stage;
-        if (weir_piece_resident(p, k) || p->pieces.at[k].maker >= stage)
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const weir_index_range uses = p->tensors.at[k].uses;
+        const bool             used = uses.n > 0 && weir_refs(p, uses)[uses.n - 1] > stage;
+        if (weir_mem_tensor_is_resident(p, k) || p->tensors.at[k].producer >= stage)
             continue;
-        if (used || p->pieces.at[k].output)
+        if (used || p->tensors.at[k].output)
             cover(g, later, k, WEIR_NO_COLUMN);
     }
     for (uint32_t i = 0; i < stage; i++)
-        for (uint32_t j = 0; j < p->tasks.at[i].in.n && later[i] != WEIR_NO_COLUMN; j++) {
-            const uint32_t k = weir_refs(p, p->tasks.at[i].in)[j];
-            if (!weir_piece_resident(p, k))
+        for (uint32_t j = 0; j < p->ops.at[i].in.n && later[i] != WEIR_NO_COLUMN; j++) {
+            const uint32_t k = weir_refs(p, p->ops.at[i].in)[j];
+            if (!weir_mem_tensor_is_resident(p, k))
                 cover(g, later, k, later[i]);
         }
 }
 
 /* Run again behind a moment <= the runs again there. */
-static void count_later(weir_stages *g)
+static void count_later(weir_recompute_milp *g)
 {
-    const uint32_t n = g->p->tasks.n;
+    const uint32_t n = g->p->ops.n;
 
     for (uint32_t c = 0; c < g->moments; c++)
         for (uint32_t i = 0; i < n; i++) {
@@ -417,39 +420,39 @@ static void count_later(weir_stages *g)
             weir_milp_row(&g->m, -INFINITY, 0);
             weir_milp_entry(&g->m, g->later[(size_t)c * n + i], 1);
             for (uint32_t j = 0; j < g->runs.n; j++) {
-                const weir_run *r = &g->runs.at[j];
-                if (r->task == i && r->stage > g->moment[c])
+                const weir_milp_run *r = &g->runs.at[j];
+                if (r->op == i && r->stage > g->moment[c])
                     add_run(g, r, -1);
             }
         }
 }
 
 /* At its beginning, all that was made and may be needed may be there. */
-static void begin(weir_stages *g)
+static void begin(weir_recompute_milp *g)
 {
-    const weir_problem *p = g->p;
+    const weir_mem_problem *p = g->p;
 
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const bool may = !weir_piece_resident(p, k) && p->pieces.at[k].maker < g->begin &&
-                         needed_at(g, g->begin)[k];
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const bool may = !weir_mem_tensor_is_resident(p, k) &&
+                         p->tensors.at[k].producer < g->begin && needed_at(g, g->begin)[k];
         g->now[k] = may ? weir_milp_column(&g->m, 0, 1, 0, false) : WEIR_NO_COLUMN;
         if (!weir_vec_push(&g->held, (weir_milp_held){k, g->now[k]}))
             g->m.short_of_memory = true;
     }
-    g->bytes = weir_milp_column(&g->m, 0, share(g, g->room), 0, false);
+    g->bytes = weir_milp_column(&g->m, 0, share(g, g->limit), 0, false);
     weir_milp_row(&g->m, 0, 0);
     weir_milp_entry(&g->m, g->bytes, 1);
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        add_held(g, g->now[k], -share(g, p->pieces.at[k].bytes));
-    for (uint32_t i = 0; i < p->tasks.n; i++)
-        for (uint32_t j = 0; j + 1 < p->tasks.at[i].pairs.n; j += 2)
-            g->taker[weir_refs(p, p->tasks.at[i].pairs)[j + 1]] = 1;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        add_held(g, g->now[k], -share(g, p->tensors.at[k].bytes));
+    for (uint32_t i = 0; i < p->ops.n; i++)
+        for (uint32_t j = 0; j + 1 < p->ops.at[i].pairs.n; j += 2)
+            g->inplace_taker[weir_refs(p, p->ops.at[i].pairs)[j + 1]] = 1;
 }
 
-/* Nobody wants the piece any more, so it was of no use to hold it. */
-static void let_go(weir_stages *g, uint32_t stage)
+/* Nobody wants the tensor any more, so it was of no use to hold it. */
+static void evict(weir_recompute_milp *g, uint32_t stage)
 {
-    for (uint32_t k = 0; k < g->p->pieces.n; k++)
+    for (uint32_t k = 0; k < g->p->tensors.n; k++)
         if (g->now[k] != WEIR_NO_COLUMN && !needed_at(g, stage)[k]) {
             if (!g->m.short_of_memory)
                 g->m.high.at[g->now[k]] = 0;
@@ -457,15 +460,15 @@ static void let_go(weir_stages *g, uint32_t stage)
         }
 }
 
-static bool add_stages(weir_stages *g)
+static bool add_stages(weir_recompute_milp *g)
 {
-    const weir_problem *p = g->p;
+    const weir_mem_problem *p = g->p;
 
     uint32_t            cut = 0;
 
     begin(g);
-    for (uint32_t stage = g->begin; stage < p->tasks.n; stage++) {
-        let_go(g, stage);
+    for (uint32_t stage = g->begin; stage < p->ops.n; stage++) {
+        evict(g, stage);
         for (uint32_t i = 0; i < stage && stage < g->end; i++)
             if (may_repeat(g, i, stage) && !add_event(g, i, stage))
                 return false;
@@ -475,93 +478,95 @@ static bool add_stages(weir_stages *g)
             return false;
     }
     count_later(g);
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        if (p->pieces.at[k].output && !weir_piece_resident(p, k) && !g->m.short_of_memory &&
-            g->now[k] != WEIR_NO_COLUMN)
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        if (p->tensors.at[k].output && !weir_mem_tensor_is_resident(p, k) &&
+            !g->m.short_of_memory && g->now[k] != WEIR_NO_COLUMN)
             g->m.low.at[g->now[k]] = 1;
     return true;
 }
 
-weir_status weir_stages_build(weir_stages *g, const weir_problem *p, size_t room,
-                              uint32_t best)
+weir_status weir_recompute_milp_build(weir_recompute_milp *g, const weir_mem_problem *p,
+                                      size_t limit, uint32_t best)
 {
-    *g = (weir_stages){.p = p, .room = room, .unit = p->time / SCALE + 1e-30};
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        if (weir_piece_resident(p, k))
-            g->room -= g->room < p->pieces.at[k].bytes ? g->room : p->pieces.at[k].bytes;
-    g->needed = weir_mem_alloc((p->tasks.n + 1u) * (size_t)p->pieces.n + 1);
-    g->now = weir_mem_alloc((p->pieces.n + 1u) * sizeof *g->now);
-    g->taker = weir_mem_zalloc(p->pieces.n + 1u, 1);
-    if (!g->needed || !g->now || !g->taker)
+    *g = (weir_recompute_milp){.p = p, .limit = limit, .unit = p->time / SCALE + 1e-30};
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        if (weir_mem_tensor_is_resident(p, k))
+            g->limit -= g->limit < p->tensors.at[k].bytes ? g->limit : p->tensors.at[k].bytes;
+    g->needed = weir_mem_alloc((p->ops.n + 1u) * (size_t)p->tensors.n + 1);
+    g->now = weir_mem_alloc((p->tensors.n + 1u) * sizeof *g->now);
+    g->inplace_taker = weir_mem_zalloc(p->tensors.n + 1u, 1);
+    if (!g->needed || !g->now || !g->inplace_taker)
         return WEIR_ERR_NOMEM;
     find_stages(g);
-    if (g->begin == p->tasks.n)
+    if (g->begin == p->ops.n)
         return WEIR_OK;
     const bool ok = choose_moments(g, best) && add_stages(g) && !g->m.short_of_memory;
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-void weir_stages_at_least(weir_stages *g, double seconds)
+void weir_recompute_milp_lower_bound(weir_recompute_milp *g, double seconds)
 {
     weir_milp_row(&g->m, seconds / g->unit, INFINITY);
     for (uint32_t i = 0; i < g->runs.n; i++)
-        add_run(g, &g->runs.at[i], g->p->tasks.at[g->runs.at[i].task].time / g->unit);
+        add_run(g, &g->runs.at[i], g->p->ops.at[g->runs.at[i].op].time / g->unit);
 }
 
-static void guess_cuts(weir_stages *g, const weir_schedule *s)
+static void guess_cuts(weir_recompute_milp *g, const weir_schedule *s)
 {
-    const uint32_t n = g->p->tasks.n;
+    const uint32_t n = g->p->ops.n;
 
     for (uint32_t c = 0; c < g->moments; c++) {
         uint32_t e = 0;
-        while (e < s->events.n && (s->events.at[e].again || s->events.at[e].what != g->moment[c]))
+        while (e < s->events.n &&
+               (s->events.at[e].recomputed || s->events.at[e].what != g->moment[c]))
             e++;
         for (uint32_t i = 0; i < n; i++) {
-            bool again = false;
+            bool recomputed = false;
             for (uint32_t j = e; j < s->events.n; j++)
-                again = again || (s->events.at[j].again && s->events.at[j].what == i);
+                recomputed =
+                    recomputed || (s->events.at[j].recomputed && s->events.at[j].what == i);
             if (g->later[(size_t)c * n + i] != WEIR_NO_COLUMN)
-                weir_milp_guess(&g->m, g->later[(size_t)c * n + i], again);
+                weir_milp_start(&g->m, g->later[(size_t)c * n + i], recomputed);
         }
     }
 }
 
-void weir_stages_guess(weir_stages *g, const weir_schedule *s)
+void weir_recompute_milp_start(weir_recompute_milp *g, const weir_schedule *s)
 {
     uint32_t e = 0;
 
     guess_cuts(g, s);
 
     for (uint32_t i = 0; i < g->runs.n; i++) {
-        const weir_run *r = &g->runs.at[i];
-        bool            again = false;
+        const weir_milp_run *r = &g->runs.at[i];
+        bool                 recomputed = false;
         if (r->column == WEIR_NO_COLUMN) {
-            while (e < s->events.n && (s->events.at[e].again || s->events.at[e].what != r->task))
+            while (e < s->events.n && (s->events.at[e].recomputed || s->events.at[e].what != r->op))
                 e++;
             continue;
         }
-        for (uint32_t j = e; j < s->events.n && !again; j++) {
+        for (uint32_t j = e; j < s->events.n && !recomputed; j++) {
             const weir_event v = s->events.at[j];
-            if (!v.again && v.what == r->stage)
+            if (!v.recomputed && v.what == r->stage)
                 break;
-            again = v.again && v.what == r->task;
+            recomputed = v.recomputed && v.what == r->op;
         }
-        weir_milp_guess(&g->m, r->column, again);
+        weir_milp_start(&g->m, r->column, recomputed);
     }
 }
 
 /* Of held[i], from <= i < to, what the answer does not hold. */
-static void drop_unheld(const weir_stages *g, weir_schedule *s, uint32_t from, uint32_t to)
+static void drop_unheld(const weir_recompute_milp *g, weir_schedule *s, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
         const weir_milp_held *h = &g->held.at[i];
-        const bool       may = g->p->pieces.at[h->piece].maker != WEIR_NO_TASK;
+        const bool            may = g->p->tensors.at[h->tensor].producer != WEIR_NO_OP;
         if (may && (h->column == WEIR_NO_COLUMN || g->m.x[h->column] < 0.5))
-            weir_schedule_drop(s, h->piece);
+            weir_schedule_drop(s, h->tensor);
     }
 }
 
-bool weir_stages_schedule(const weir_stages *g, weir_schedule *s)
+bool weir_recompute_milp_schedule(const weir_recompute_milp *g, weir_schedule *s)
 {
     if (!weir_schedule_begin(s, NULL))
         return false;
@@ -570,23 +575,23 @@ bool weir_stages_schedule(const weir_stages *g, weir_schedule *s)
             return false;
     drop_unheld(g, s, 0, g->runs.n ? g->runs.at[0].first_held : 0);
     for (uint32_t i = 0; i < g->runs.n; i++) {
-        const weir_run *r = &g->runs.at[i];
-        const bool      first = r->column == WEIR_NO_COLUMN;
-        const uint32_t  end = i + 1 < g->runs.n ? g->runs.at[i + 1].first_held : g->held.n;
-        if ((first || g->m.x[r->column] > 0.5) && !weir_schedule_run(s, r->task, !first))
+        const weir_milp_run *r = &g->runs.at[i];
+        const bool           first = r->column == WEIR_NO_COLUMN;
+        const uint32_t       end = i + 1 < g->runs.n ? g->runs.at[i + 1].first_held : g->held.n;
+        if ((first || g->m.x[r->column] > 0.5) && !weir_schedule_run(s, r->op, !first))
             return false;
         drop_unheld(g, s, r->first_held, end);
     }
     return true;
 }
 
-void weir_stages_free(weir_stages *g)
+void weir_recompute_milp_free(weir_recompute_milp *g)
 {
     weir_milp_free(&g->m);
     weir_vec_free(&g->runs);
     weir_vec_free(&g->held);
     weir_mem_free(g->needed);
     weir_mem_free(g->now);
-    weir_mem_free(g->taker);
+    weir_mem_free(g->inplace_taker);
     weir_mem_free(g->later);
 }

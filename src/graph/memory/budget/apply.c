@@ -2,7 +2,7 @@
  * file and back, packing and unpacking are operations of their own.
  *
  * A copy writes storages of its own and draws the same random numbers (its position in the stream
- * is that of the node). From then on every reader of the piece reads the copy's storage. What
+ * is that of the node). From then on every reader of the tensor reads the copy's storage. What
  * is copied out is awaited where its life ends, what comes in before its first reader; the waiting
  * reads the storage, so it stays as long as the copy may take. A parameter or state that lives in
  * the file comes into storages of the step's like anything else; what changes it changes those, and
@@ -19,51 +19,51 @@
 
 #define NO_TICKET UINT64_MAX
 
-typedef struct weir_expander {
-    weir_graph           *g;
-    const weir_schedule  *s;
-    const uint32_t       *piece_of;
-    uint32_t             *store_of_life;    /* [lives] */
-    uint32_t             *store_of_piece;   /* [pieces] as recorded */
-    uint64_t             *leaving, *coming; /* [lives] ticket of a copy under way, or NO_TICKET */
-    uint64_t             *slot;             /* [pieces] in the file; UINT64_MAX: none yet */
-    weir_pack_attr       *pack;             /* [stores] as recorded: how they are packed */
-    uint64_t              slots, tickets;   /* bytes and numbers given out */
-    uint32_t             *end_first, *ends; /* [events + 1], [lives]: which end when */
-    weir_phase            phase;            /* of the last run */
+typedef struct weir_apply_state {
+    weir_graph          *g;
+    const weir_schedule *s;
+    const uint32_t      *tensor_of;
+    uint32_t            *storage_of_range;  /* [ranges] */
+    uint32_t            *storage_of_tensor; /* [tensors] as recorded */
+    uint64_t       *n_offloaded, *coming;   /* [ranges] ticket of a copy under way, or NO_TICKET */
+    uint64_t       *slot;                   /* [tensors] in the file; UINT64_MAX: none yet */
+    weir_pack_attr *pack;                   /* [stores] as recorded: how they are packed */
+    uint64_t        slots, tickets;         /* bytes and numbers given out */
+    uint32_t       *end_first, *ends;       /* [events + 1], [ranges]: which end when */
+    weir_phase      phase;                  /* of the last run */
     WEIR_VEC(weir_node) nodes;
-} weir_expander;
+} weir_apply_state;
 
-/* The piece's life among an event's inputs or outputs. */
-static uint32_t life_of(const weir_expander *x, uint32_t event, uint32_t piece, bool output)
+/* The tensor's life among an event's inputs or outputs. */
+static uint32_t range_of(const weir_apply_state *x, uint32_t event, uint32_t tensor, bool output)
 {
     uint32_t        nin, nout;
-    const uint32_t *life = weir_schedule_refs(x->s, event, &nin, &nout) + (output ? nin : 0);
+    const uint32_t *range = weir_schedule_refs(x->s, event, &nin, &nout) + (output ? nin : 0);
     uint32_t        i = 0;
 
     nin = output ? nout : nin;
-    while (i + 1 < nin && x->s->lives.at[life[i]].piece != piece)
+    while (i + 1 < nin && x->s->ranges.at[range[i]].tensor != tensor)
         i++;
-    return life[i];
+    return range[i];
 }
 
 /* The same view of another storage. */
-static uint32_t view_in(weir_graph *g, uint32_t value, uint32_t store)
+static uint32_t view_in(weir_graph *g, uint32_t value, uint32_t storage)
 {
     const weir_layout layout = g->values.at[value].layout;
-    return weir_graph_value_of(g, store, &layout, g->values.at[value].offset);
+    return weir_graph_value_of(g, storage, &layout, g->values.at[value].offset);
 }
 
-static weir_status map_inputs(weir_expander *x, uint32_t event, weir_node *n)
+static weir_status map_inputs(weir_apply_state *x, uint32_t event, weir_node *n)
 {
     for (int k = 0; k < n->nin; k++) {
-        const uint32_t piece = x->piece_of[weir_store_of(x->g, n->in[k])];
-        if (piece == WEIR_NO_PIECE)
+        const uint32_t tensor = x->tensor_of[weir_storage_of(x->g, n->in[k])];
+        if (tensor == WEIR_NO_TENSOR)
             continue;
-        const uint32_t store = x->store_of_life[life_of(x, event, piece, false)];
-        if (store == weir_store_of(x->g, n->in[k]))
+        const uint32_t storage = x->storage_of_range[range_of(x, event, tensor, false)];
+        if (storage == weir_storage_of(x->g, n->in[k]))
             continue;
-        n->in[k] = view_in(x->g, n->in[k], store);
+        n->in[k] = view_in(x->g, n->in[k], storage);
         if (n->in[k] == WEIR_NONE)
             return WEIR_ERR_NOMEM;
     }
@@ -72,65 +72,65 @@ static weir_status map_inputs(weir_expander *x, uint32_t event, weir_node *n)
 
 /* Storages of the event's results: their own at the first run, new ones when it runs again - also
  * in place of outputs that live outside, which have been written. */
-static weir_status map_outputs(weir_expander *x, uint32_t event, weir_node *n, bool again)
+static weir_status map_outputs(weir_apply_state *x, uint32_t event, weir_node *n, bool recomputed)
 {
     for (int k = 0; k < n->nout; k++) {
-        const uint32_t old = weir_store_of(x->g, n->out[k]), piece = x->piece_of[old];
-        uint32_t       store = old;
-        if (again) {
-            const weir_kind kind = x->g->stores.at[old].external ? WEIR_KIND_ACTIVATION
-                                                                 : x->g->stores.at[old].kind;
-            store = weir_graph_store_new(x->g, x->g->stores.at[old].bytes, kind);
-            if (store == WEIR_NONE)
+        const uint32_t old = weir_storage_of(x->g, n->out[k]), tensor = x->tensor_of[old];
+        uint32_t       storage = old;
+        if (recomputed) {
+            const weir_kind kind = x->g->storages.at[old].external ? WEIR_KIND_ACTIVATION
+                                                                   : x->g->storages.at[old].kind;
+            storage = weir_graph_storage_new(x->g, x->g->storages.at[old].bytes, kind);
+            if (storage == WEIR_NONE)
                 return WEIR_ERR_NOMEM;
-            x->g->stores.at[store].origin = old;
-            n->out[k] = view_in(x->g, n->out[k], store);
+            x->g->storages.at[storage].origin = old;
+            n->out[k] = view_in(x->g, n->out[k], storage);
             if (n->out[k] == WEIR_NONE)
                 return WEIR_ERR_NOMEM;
         }
-        if (piece != WEIR_NO_PIECE)
-            x->store_of_life[life_of(x, event, piece, true)] = store;
+        if (tensor != WEIR_NO_TENSOR)
+            x->storage_of_range[range_of(x, event, tensor, true)] = storage;
     }
     return WEIR_OK;
 }
 
-/* The run of a task, on the lives that the event names. */
-static weir_status add_run(weir_expander *x, uint32_t event)
+/* The run of an op, on the lives that the event names. */
+static weir_status add_run(weir_apply_state *x, uint32_t event)
 {
     const weir_event e = x->s->events.at[event];
     weir_node        n = x->g->nodes.at[e.what];
 
-    if (e.again && n.attr_bytes) {
+    if (e.recomputed && n.attr_bytes) {
         n.attr = weir_mem_alloc(n.attr_bytes);
         if (!n.attr)
             return WEIR_ERR_NOMEM;
         memcpy(n.attr, x->g->nodes.at[e.what].attr, n.attr_bytes);
     }
-    n.again = e.again;
+    n.recomputed = e.recomputed;
     if (!weir_vec_push(&x->nodes, n)) {
-        if (e.again)
+        if (e.recomputed)
             weir_mem_free(n.attr);
         return WEIR_ERR_NOMEM;
     }
     weir_node *const added = &x->nodes.at[x->nodes.n - 1];
     WEIR_TRY(map_inputs(x, event, added));
-    return map_outputs(x, event, added, e.again);
+    return map_outputs(x, event, added, e.recomputed);
 }
 
 /* ---- copies ---- */
 
 /* All bytes of a storage as one value. */
-static uint32_t bytes_of(weir_graph *g, uint32_t store)
+static uint32_t bytes_of(weir_graph *g, uint32_t storage)
 {
-    const weir_layout l = {.desc = weir_1d(WEIR_U8, (int64_t)g->stores.at[store].bytes),
+    const weir_layout l = {.desc = weir_1d(WEIR_U8, (int64_t)g->storages.at[storage].bytes),
                            .stride = {1}};
-    return weir_graph_value_of(g, store, &l, 0);
+    return weir_graph_value_of(g, storage, &l, 0);
 }
 
 /* Appends an operation of the spill file on a life's storage. */
-static weir_status add_spill(weir_expander *x, weir_op op, uint32_t life, weir_spill_attr attr)
+static weir_status add_spill(weir_apply_state *x, weir_op op, uint32_t range, weir_spill_attr attr)
 {
-    const uint32_t value = bytes_of(x->g, x->store_of_life[life]);
+    const uint32_t value = bytes_of(x->g, x->storage_of_range[range]);
     weir_node      n = {.op = op, .phase = x->phase, .attr_bytes = sizeof attr,
                         .nin = op != WEIR_OP_SPILL_IN, .nout = op == WEIR_OP_SPILL_IN};
 
@@ -145,58 +145,58 @@ static weir_status add_spill(weir_expander *x, weir_op op, uint32_t life, weir_s
     return WEIR_OK;
 }
 
-/* Where a temporary piece lies in the file: it gets a place when it is copied out for the first
+/* Where a temporary tensor lies in the file: it gets a place when it is copied out for the first
  * time. */
-static uint64_t slot_of(weir_expander *x, uint32_t piece, size_t bytes)
+static uint64_t slot_of(weir_apply_state *x, uint32_t tensor, size_t bytes)
 {
-    if (x->slot[piece] == UINT64_MAX) {
-        x->slot[piece] = x->slots;
+    if (x->slot[tensor] == UINT64_MAX) {
+        x->slot[tensor] = x->slots;
         x->slots += (bytes + WEIR_SPILL_ALIGN - 1) / WEIR_SPILL_ALIGN * WEIR_SPILL_ALIGN;
     }
-    return x->slot[piece];
+    return x->slot[tensor];
 }
 
-static weir_status add_copy(weir_expander *x, uint32_t event)
+static weir_status add_copy(weir_apply_state *x, uint32_t event)
 {
     const weir_event e = x->s->events.at[event];
-    const uint32_t  *life = x->s->refs.at + x->s->first.at[event];
-    const bool       out = e.act == WEIR_OUT;
-    const uint32_t   on = life[out ? 0 : 1];
+    const uint32_t  *range = x->s->refs.at + x->s->first.at[event];
+    const bool       out = e.kind == WEIR_EVENT_OFFLOAD;
+    const uint32_t   on = range[out ? 0 : 1];
 
-    const weir_store  like = x->g->stores.at[x->store_of_piece[e.what]];
+    const weir_storage  like = x->g->storages.at[x->storage_of_tensor[e.what]];
 
     if (!out) {
-        x->store_of_life[on] = weir_graph_store_new(x->g, like.bytes, like.kind);
-        if (x->store_of_life[on] == WEIR_NONE)
+        x->storage_of_range[on] = weir_graph_storage_new(x->g, like.bytes, like.kind);
+        if (x->storage_of_range[on] == WEIR_NONE)
             return WEIR_ERR_NOMEM;
-        x->g->stores.at[x->store_of_life[on]].origin = x->store_of_piece[e.what];
+        x->g->storages.at[x->storage_of_range[on]].origin = x->storage_of_tensor[e.what];
     }
-    const weir_spill_attr attr = {like.external ? like.block->home
+    const weir_spill_attr attr = {like.external ? like.block->spill_slot
                                                 : slot_of(x, e.what, like.bytes),
                                   like.bytes, x->tickets, like.external};
-    (out ? x->leaving : x->coming)[on] = x->tickets++;
+    (out ? x->n_offloaded : x->coming)[on] = x->tickets++;
     return add_spill(x, out ? WEIR_OP_SPILL_OUT : WEIR_OP_SPILL_IN, on, attr);
 }
 
 /* ---- packing ---- */
 
 /* The elements of a storage in the order of memory. */
-static uint32_t row_of(weir_graph *g, uint32_t store, weir_dtype dtype, int64_t count)
+static uint32_t row_of(weir_graph *g, uint32_t storage, weir_dtype dtype, int64_t count)
 {
     const weir_layout l = {.desc = weir_1d(dtype, count), .stride = {1}};
-    return weir_graph_value_of(g, store, &l, 0);
+    return weir_graph_value_of(g, storage, &l, 0);
 }
 
-/* A storage for what an event makes of the piece, and the operation that fills it. */
-static weir_status add_code(weir_expander *x, uint32_t event)
+/* A storage for what an event makes of the tensor, and the operation that fills it. */
+static weir_status add_compress(weir_apply_state *x, uint32_t event)
 {
     const weir_event      e = x->s->events.at[event];
-    const uint32_t       *life = x->s->refs.at + x->s->first.at[event];
-    const uint32_t        origin = x->store_of_piece[e.what];
+    const uint32_t       *range = x->s->refs.at + x->s->first.at[event];
+    const uint32_t        origin = x->storage_of_tensor[e.what];
     const weir_pack_attr  attr = x->pack[origin];
-    const bool            packs = e.act == WEIR_PACK;
+    const bool            packs = e.kind == WEIR_EVENT_COMPRESS;
     const size_t          bytes = weir_pack_bytes(&attr);
-    const weir_store      like = x->g->stores.at[origin];
+    const weir_storage    like = x->g->storages.at[origin];
     const bool            lossy = attr.kind == WEIR_PACK_GROUPS;
     weir_node             n = {.op = packs ? WEIR_OP_PACK : WEIR_OP_UNPACK, .phase = x->phase,
                                .attr_bytes = sizeof attr, .nin = 1, .nout = 1};
@@ -207,16 +207,16 @@ static weir_status add_code(weir_expander *x, uint32_t event)
         x->g->rng_total += packs ? weir_rng_blocks(attr.count) : 0;
     }
 
-    const uint32_t made = weir_graph_store_new(x->g, packs ? bytes : like.bytes, like.kind);
+    const uint32_t made = weir_graph_storage_new(x->g, packs ? bytes : like.bytes, like.kind);
     if (made == WEIR_NONE)
         return WEIR_ERR_NOMEM;
     if (!packs)
-        x->g->stores.at[made].origin = origin;
-    x->store_of_life[life[1]] = made;
-    const uint32_t plain = row_of(x->g, packs ? x->store_of_life[life[0]] : made,
+        x->g->storages.at[made].origin = origin;
+    x->storage_of_range[range[1]] = made;
+    const uint32_t plain = row_of(x->g, packs ? x->storage_of_range[range[0]] : made,
                                   (weir_dtype)attr.dtype, attr.count);
-    const uint32_t code = row_of(x->g, packs ? made : x->store_of_life[life[0]], WEIR_U8,
-                                 (int64_t)bytes);
+    const uint32_t code =
+        row_of(x->g, packs ? made : x->storage_of_range[range[0]], WEIR_U8, (int64_t)bytes);
     n.in[0] = packs ? plain : code;
     n.out[0] = packs ? code : plain;
     n.attr = weir_mem_alloc(sizeof attr);
@@ -229,91 +229,92 @@ static weir_status add_code(weir_expander *x, uint32_t event)
 }
 
 /* The copy of a life with this ticket, if it is one, is awaited; from here on there is none. */
-static weir_status await(weir_expander *x, uint32_t life, uint64_t *ticket)
+static weir_status await(weir_apply_state *x, uint32_t range, uint64_t *ticket)
 {
     const weir_spill_attr attr = {.ticket = *ticket};
 
     if (*ticket == NO_TICKET)
         return WEIR_OK;
     *ticket = NO_TICKET;
-    return add_spill(x, WEIR_OP_SPILL_WAIT, life, attr);
+    return add_spill(x, WEIR_OP_SPILL_WAIT, range, attr);
 }
 
 /* Before an event: what came in and is read now has arrived. */
-static weir_status await_inputs(weir_expander *x, uint32_t event)
+static weir_status await_inputs(weir_apply_state *x, uint32_t event)
 {
     uint32_t        nin, nout;
-    const uint32_t *life = weir_schedule_refs(x->s, event, &nin, &nout);
+    const uint32_t *range = weir_schedule_refs(x->s, event, &nin, &nout);
 
     for (uint32_t i = 0; i < nin; i++)
-        WEIR_TRY(await(x, life[i], &x->coming[life[i]]));
+        WEIR_TRY(await(x, range[i], &x->coming[range[i]]));
     return WEIR_OK;
 }
 
-static weir_status add_event(weir_expander *x, uint32_t event)
+static weir_status add_event(weir_apply_state *x, uint32_t event)
 {
     const weir_event e = x->s->events.at[event];
 
-    if (e.act == WEIR_RUN)
+    if (e.kind == WEIR_EVENT_RUN)
         x->phase = x->g->nodes.at[e.what].phase;
     WEIR_TRY(await_inputs(x, event));
-    WEIR_TRY(e.act == WEIR_RUN                              ? add_run(x, event)
-             : e.act == WEIR_PACK || e.act == WEIR_UNPACK ? add_code(x, event)
-                                                            : add_copy(x, event));
+    WEIR_TRY(e.kind == WEIR_EVENT_RUN ? add_run(x, event)
+             : e.kind == WEIR_EVENT_COMPRESS || e.kind == WEIR_EVENT_DECOMPRESS
+                 ? add_compress(x, event)
+                 : add_copy(x, event));
     for (uint32_t i = x->end_first[event]; i < x->end_first[event + 1]; i++)
-        WEIR_TRY(await(x, x->ends[i], &x->leaving[x->ends[i]]));
+        WEIR_TRY(await(x, x->ends[i], &x->n_offloaded[x->ends[i]]));
     return WEIR_OK;
 }
 
 /* ---- together ---- */
 
 /* What is there before the step is where it always is, or lives in the file. */
-static weir_status settle_resident(weir_expander *x)
+static weir_status settle_resident(weir_apply_state *x)
 {
-    for (uint32_t i = 0; i < x->s->lives.n && x->s->lives.at[i].before; i++) {
-        const weir_life  *l = &x->s->lives.at[i];
-        weir_store *const s = &x->g->stores.at[x->store_of_piece[l->piece]];
-        x->store_of_life[i] = x->store_of_piece[l->piece];
-        if (l->form != WEIR_HOST)
+    for (uint32_t i = 0; i < x->s->ranges.n && x->s->ranges.at[i].before; i++) {
+        const weir_live_range *l = &x->s->ranges.at[i];
+        weir_storage *const    s = &x->g->storages.at[x->storage_of_tensor[l->tensor]];
+        x->storage_of_range[i] = x->storage_of_tensor[l->tensor];
+        if (l->form != WEIR_FORM_HOST)
             continue;
-        WEIR_TRY(weir_block_home(s->block));
-        s->away = true;
-        x->g->leaving++;
+        WEIR_TRY(weir_block_take_spill_slot(s->block));
+        s->offloaded = true;
+        x->g->n_offloaded++;
     }
     return WEIR_OK;
 }
 
-static bool expander_init(weir_expander *x)
+static bool apply_init(weir_apply_state *x)
 {
     const weir_schedule *s = x->s;
 
-    x->store_of_life = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->store_of_life);
-    x->leaving = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->leaving);
-    x->coming = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->coming);
-    x->store_of_piece = weir_mem_alloc((s->p->pieces.n + 1u) * sizeof *x->store_of_piece);
-    x->slot = weir_mem_alloc((s->p->pieces.n + 1u) * sizeof *x->slot);
+    x->storage_of_range = weir_mem_alloc((s->ranges.n + 1u) * sizeof *x->storage_of_range);
+    x->n_offloaded = weir_mem_alloc((s->ranges.n + 1u) * sizeof *x->n_offloaded);
+    x->coming = weir_mem_alloc((s->ranges.n + 1u) * sizeof *x->coming);
+    x->storage_of_tensor = weir_mem_alloc((s->p->tensors.n + 1u) * sizeof *x->storage_of_tensor);
+    x->slot = weir_mem_alloc((s->p->tensors.n + 1u) * sizeof *x->slot);
     x->end_first = weir_mem_alloc((s->events.n + 2u) * sizeof *x->end_first);
-    x->ends = weir_mem_alloc((s->lives.n + 1u) * sizeof *x->ends);
-    if (!x->store_of_life || !x->leaving || !x->coming || !x->store_of_piece || !x->slot ||
-        !x->end_first || !x->ends)
+    x->ends = weir_mem_alloc((s->ranges.n + 1u) * sizeof *x->ends);
+    if (!x->storage_of_range || !x->n_offloaded || !x->coming || !x->storage_of_tensor ||
+        !x->slot || !x->end_first || !x->ends)
         return false;
-    for (uint32_t i = 0; i < s->lives.n; i++)
-        x->leaving[i] = x->coming[i] = NO_TICKET;
-    for (uint32_t k = 0; k < s->p->pieces.n; k++)
+    for (uint32_t i = 0; i < s->ranges.n; i++)
+        x->n_offloaded[i] = x->coming[i] = NO_TICKET;
+    for (uint32_t k = 0; k < s->p->tensors.n; k++)
         x->slot[k] = UINT64_MAX;
-    for (uint32_t i = 0; i < x->g->stores.n; i++)
-        if (x->piece_of[i] != WEIR_NO_PIECE)
-            x->store_of_piece[x->piece_of[i]] = i;
+    for (uint32_t i = 0; i < x->g->storages.n; i++)
+        if (x->tensor_of[i] != WEIR_NO_TENSOR)
+            x->storage_of_tensor[x->tensor_of[i]] = i;
     weir_schedule_ends(s, NULL, x->end_first, x->ends);
     return true;
 }
 
-static void expander_free(weir_expander *x)
+static void apply_free(weir_apply_state *x)
 {
-    weir_mem_free(x->store_of_life);
-    weir_mem_free(x->leaving);
+    weir_mem_free(x->storage_of_range);
+    weir_mem_free(x->n_offloaded);
     weir_mem_free(x->coming);
-    weir_mem_free(x->store_of_piece);
+    weir_mem_free(x->storage_of_tensor);
     weir_mem_free(x->slot);
     weir_mem_free(x->pack);
     weir_mem_free(x->end_first);
@@ -323,10 +324,10 @@ static void expander_free(weir_expander *x)
 /* Was the node made here? Then its attributes are its own. */
 static bool made_here(const weir_node *n)
 {
-    return n->again || weir_op_moves(n->op);
+    return n->recomputed || weir_op_moves(n->op);
 }
 
-void weir_expanded_drop(weir_node *nodes, uint32_t n)
+void weir_applied_nodes_free(weir_node *nodes, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (made_here(&nodes[i]))
@@ -334,13 +335,13 @@ void weir_expanded_drop(weir_node *nodes, uint32_t n)
 }
 
 /* New storages and values lie behind the old ones; in a list of views the new ones come first. */
-static void forget_new(weir_graph *g, const weir_unexpanded *old)
+static void drop_new(weir_graph *g, const weir_revert_record *old)
 {
-    g->stores.n = old->stores;
-    g->leaving = 0;
-    for (uint32_t i = 0; i < g->stores.n; i++) {
-        uint32_t *const first = &g->stores.at[i].values;
-        g->stores.at[i].away = false;
+    g->storages.n = old->storages;
+    g->n_offloaded = 0;
+    for (uint32_t i = 0; i < g->storages.n; i++) {
+        uint32_t *const first = &g->storages.at[i].values;
+        g->storages.at[i].offloaded = false;
         while (*first != WEIR_NONE && *first >= old->values)
             *first = g->values.at[*first].next;
     }
@@ -348,25 +349,25 @@ static void forget_new(weir_graph *g, const weir_unexpanded *old)
     g->rng_total = old->rng;
 }
 
-weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint32_t *piece_of,
-                              weir_unexpanded *old)
+weir_status weir_graph_apply(weir_graph *g, const weir_schedule *s, const uint32_t *tensor_of,
+                             weir_revert_record *old)
 {
-    weir_expander x = {.g = g, .s = s, .piece_of = piece_of};
-    weir_status   status = WEIR_OK;
+    weir_apply_state x = {.g = g, .s = s, .tensor_of = tensor_of};
+    weir_status      status = WEIR_OK;
 
-    *old = (weir_unexpanded){.stores = g->stores.n, .values = g->values.n,
+    *old = (weir_revert_record){.storages = g->storages.n, .values = g->values.n,
                              .rng = g->rng_total};
-    if (weir_packs_of(g, &x.pack) != WEIR_OK || !expander_init(&x))
+    if (weir_value_ranges_pack(g, &x.pack) != WEIR_OK || !apply_init(&x))
         status = WEIR_ERR_NOMEM;
     if (status == WEIR_OK)
         status = settle_resident(&x);
     for (uint32_t e = 0; e < s->events.n && status == WEIR_OK; e++)
         status = add_event(&x, e);
-    expander_free(&x);
+    apply_free(&x);
     if (status != WEIR_OK) {
-        weir_expanded_drop(x.nodes.at, x.nodes.n);
+        weir_applied_nodes_free(x.nodes.at, x.nodes.n);
         weir_vec_free(&x.nodes);
-        forget_new(g, old);
+        drop_new(g, old);
         return status;
     }
     old->nodes = g->nodes.at;
@@ -378,21 +379,21 @@ weir_status weir_graph_expand(weir_graph *g, const weir_schedule *s, const uint3
     return WEIR_OK;
 }
 
-void weir_graph_unexpand(weir_graph *g, weir_unexpanded *old)
+void weir_graph_revert(weir_graph *g, weir_revert_record *old)
 {
     if (!old->nodes)
         return;
-    weir_expanded_drop(g->nodes.at, g->nodes.n);
+    weir_applied_nodes_free(g->nodes.at, g->nodes.n);
     weir_mem_free(g->nodes.at);
     g->nodes.at = old->nodes;
     g->nodes.n = old->n;
     g->nodes.cap = old->cap;
-    forget_new(g, old);
-    *old = (weir_unexpanded){0};
+    drop_new(g, old);
+    *old = (weir_revert_record){0};
 }
 
-void weir_unexpanded_free(weir_unexpanded *old)
+void weir_revert_record_free(weir_revert_record *old)
 {
     weir_mem_free(old->nodes);
-    *old = (weir_unexpanded){0};
+    *old = (weir_revert_record){0};
 }

@@ -6,7 +6,7 @@
  * works when it is given.
  *
  * Parameters and states stay on the device if the step fits beside them. If it does not, all large
- * ones become pieces of the problem, and as many of them as have to live in the spill file. */
+ * ones become tensors of the problem, and as many of them as have to live in the spill file. */
 #include "graph/memory/budget/budget.h"
 
 #include <math.h>
@@ -64,9 +64,9 @@ weir_status weir_budget_check(const weir_plan_options *o)
     const char        *variant;
     uint32_t           bits;
 
-    if (o->guided < 0)
+    if (o->profile_steps < 0)
         return weir_fail(WEIR_ERR_INVALID, "plan options: guided by %d steps, must be 0 or more",
-                         o->guided);
+                         o->profile_steps);
     WEIR_TRY(weir_policy_find(o->policy, &policy, &variant));
     return weir_policy_lossy(policy, variant, &bits);
 }
@@ -74,26 +74,26 @@ weir_status weir_budget_check(const weir_plan_options *o)
 /* ---- fitting ---- */
 
 /* The ladder's plans are laid out to see their height; then the best one, to stay. */
-static weir_status fit_by_cache(weir_fitter *f, weir_fit *a)
+static weir_status fit_by_cache(weir_budget_context *f, weir_fit *a)
 {
-    weir_ladder l = {.whole = f->whole, .below = f->resident};
+    weir_frontier l = {.whole = f->whole, .below = f->resident};
 
     f->probe = true;
-    weir_status status = weir_cache_climb(&f->cache, &l, a);
+    weir_status status = weir_cache_build_frontier(&f->cache, &l, a);
     f->probe = false;
     if (status == WEIR_OK)
         status = weir_cache_fit(&f->cache, &l, a);
-    weir_ladder_free(&l);
+    weir_frontier_free(&l);
     return status;
 }
 
 /* The decisions outlive the fit, and so does the schedule where it is the answer. */
-static void keep(weir_fitter *f, weir_fit *a, weir_problem *p)
+static void keep(weir_budget_context *f, weir_fit *a, weir_mem_problem *p)
 {
-    weir_mem_free(f->gap);
-    f->gap = a->gap;
+    weir_mem_free(f->decisions);
+    f->decisions = a->decisions;
     f->target = a->target;
-    a->gap = NULL;
+    a->decisions = NULL;
     if (p) {
         f->answer = a->s;
         f->answers = p;
@@ -102,35 +102,38 @@ static void keep(weir_fitter *f, weir_fit *a, weir_problem *p)
     weir_fit_free(a);
 }
 
-static weir_status fit(weir_fitter *f, const char *policy, bool *fits)
+static weir_status fit(weir_budget_context *f, const char *policy, bool *fits)
 {
-    weir_problem *const p = f->timed.tasks.n ? &f->timed : &f->problem;
-    weir_fit            a = {.p = p, .room = f->limit, .lay = weir_fitter_lay, .ctx = f};
+    weir_mem_problem *const p = f->timed.ops.n ? &f->timed : &f->problem;
+    weir_fit a = {.p = p, .limit = f->arena_limit, .place = weir_budget_context_assign, .ctx = f};
 
     WEIR_TRY(weir_policy_find(policy, &a.policy, &a.variant));
-    weir_status status = f->cache.path && weir_ladder_suits(a.policy) ? fit_by_cache(f, &a)
-                                                                      : weir_fit_run(&a);
+    weir_status status =
+        f->cache.path && weir_frontier_applies(a.policy) ? fit_by_cache(f, &a) : weir_fit_run(&a);
     *fits = a.fits;
     keep(f, &a, status == WEIR_OK && a.fits ? p : NULL);
     if (status != WEIR_OK || *fits)
         return status;
-    weir_fit b = {.p = &f->problem, .policy = a.policy, .variant = a.variant,
-                  .lay = weir_fitter_lay, .ctx = f};    /* no room at all: the tightest there is */
+    weir_fit       b = {.p = &f->problem,
+                        .policy = a.policy,
+                        .variant = a.variant,
+                        .place = weir_budget_context_assign,
+                        .ctx = f}; /* no room at all: the tightest there is */
     const size_t   met = f->least;
-    const uint32_t peak = f->peak_task;
+    const uint32_t peak = f->peak_op;
     f->least = SIZE_MAX;        /* what b comes to, any budget comes to; what a met only this one */
     status = weir_fit_run(&b);
     if (f->least == SIZE_MAX) {
         f->least = met;
-        f->peak_task = peak;
+        f->peak_op = peak;
     }
-    *fits = b.height <= f->limit && b.s.valid;
+    *fits = b.height <= f->arena_limit && b.s.valid;
     keep(f, &b, status == WEIR_OK && *fits ? &f->problem : NULL);
     return status;
 }
 
 /* Where every call was dead there is no operation to name. */
-static weir_status too_small_for_nothing(const weir_fitter *f, size_t budget)
+static weir_status too_small_for_nothing(const weir_budget_context *f, size_t budget)
 {
     return weir_fail(WEIR_ERR_BUDGET,
                      "budget of %zu bytes: the smallest that works is %zu (parameters, states, "
@@ -138,15 +141,15 @@ static weir_status too_small_for_nothing(const weir_fitter *f, size_t budget)
                      budget, f->resident);
 }
 
-static weir_status too_small(const weir_fitter *f, size_t budget)
+static weir_status too_small(const weir_budget_context *f, size_t budget)
 {
     if (f->g->nodes.n == 0)
         return too_small_for_nothing(f, budget);
-    const weir_node  *n = &f->g->nodes.at[f->peak_task];
+    const weir_node  *n = &f->g->nodes.at[f->peak_op];
     const weir_levers levers = weir_levers_of(&f->problem);
     weir_bound        b;
 
-    WEIR_TRY(weir_bound_quick(&f->problem, f->limit, &levers, &b));
+    WEIR_TRY(weir_bound_quick(&f->problem, f->arena_limit, &levers, &b));
     return weir_fail(WEIR_ERR_BUDGET,
                      "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
                      "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
@@ -160,7 +163,7 @@ static weir_status too_small(const weir_fitter *f, size_t budget)
 static weir_status hash_machine(const weir_graph *g, uint64_t *h)
 {
     weir_layout        in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
-    const weir_choice *choice;
+    const weir_kernel *kernel;
 
     *h = weir_hash_bytes(WEIR_HASH_SEED, g->dev->ops->name, strlen(g->dev->ops->name));
     *h = weir_hash_u64(*h, (uint64_t)weir_threads_count(g->dev->threads));
@@ -168,14 +171,14 @@ static weir_status hash_machine(const weir_graph *g, uint64_t *h)
         *h = weir_hash_bytes(*h, g->placement, strlen(g->placement));
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_call call = weir_node_call(g, &g->nodes.at[i], in, out);
-        WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
-        *h = weir_hash_bytes(*h, choice->impl, strlen(choice->impl));
+        WEIR_TRY(weir_kernel_of(g->dev, &call, &kernel));
+        *h = weir_hash_bytes(*h, kernel->impl, strlen(kernel->impl));
         *h = weir_hash_u64(*h, g->nodes.at[i].op);
     }
     return WEIR_OK;
 }
 
-static weir_status open_cache(weir_fitter *f, const weir_plan_options *options)
+static weir_status open_cache(weir_budget_context *f, const weir_plan_options *options)
 {
     weir_cache_key key = {.policy = options->policy, .align = f->g->dev->ops->align,
                           .whole = f->whole, .below = f->resident, .times = !options->measure};
@@ -185,37 +188,39 @@ static weir_status open_cache(weir_fitter *f, const weir_plan_options *options)
 }
 
 /* Kernels and the link, timed now; what could not be timed is estimated. */
-static weir_status measure(weir_fitter *f)
+static weir_status measure(weir_budget_context *f)
 {
     WEIR_TRY(weir_device_spill_speed(f->g->dev, &f->cache.rates[0], &f->cache.rates[1]));
-    WEIR_TRY(weir_graph_time(f->g, f->limit, &f->cache.seconds));
-    for (uint32_t i = 0; i < f->problem.tasks.n; i++)
+    WEIR_TRY(weir_graph_time(f->g, f->arena_limit, &f->cache.seconds));
+    for (uint32_t i = 0; i < f->problem.ops.n; i++)
         if (f->cache.seconds[i] < 0)
-            f->cache.seconds[i] = f->problem.tasks.at[i].time;
+            f->cache.seconds[i] = f->problem.ops.at[i].time;
     return WEIR_OK;
 }
 
 /* What copies cost by the device's rates. The threads of a host's store take time from those that
  * compute. */
-static void set_rates(weir_device *d, weir_problem *p)
+static void set_rates(weir_device *d, weir_mem_problem *p)
 {
     const weir_rates rates = d->ops->rates(d);
 
     p->link_out = rates.link_out;
     p->link_in = rates.link_in;
-    p->copy = rates.copy;
-    p->steal = d->ops->host ? 1.0 / weir_threads_count(d->threads) : 0;
+    p->copy_latency = rates.copy;
+    p->copy_interference = d->ops->host ? 1.0 / weir_threads_count(d->threads) : 0;
 }
 
 /* By estimates; and by measured times, if they are asked for. */
-static weir_status make_problems(weir_fitter *f, size_t budget, const weir_plan_options *options)
+static weir_status make_problems(weir_budget_context *f, size_t budget,
+                                 const weir_plan_options *options)
 {
     const bool inplace = f->passes >> WEIR_PASS_INPLACE & 1;
     uint32_t  *same;
 
-    WEIR_TRY(weir_problem_of(f->g, NULL, inplace, f->movable, &f->problem, &f->piece_of));
+    WEIR_TRY(
+        weir_mem_problem_from_graph(f->g, NULL, inplace, f->movable, &f->problem, &f->tensor_of));
     f->resident = weir_plan_resident(f->g) - weir_fitter_movable(f);
-    f->limit = budget > f->resident ? budget - f->resident : 0;
+    f->arena_limit = budget > f->resident ? budget - f->resident : 0;
     set_rates(f->g->dev, &f->problem);
     WEIR_TRY(open_cache(f, options));
     if (!options->measure)
@@ -224,13 +229,13 @@ static weir_status make_problems(weir_fitter *f, size_t budget, const weir_plan_
         WEIR_TRY(weir_cache_read_times(&f->cache, &f->problem));
     if (!f->cache.seconds)
         WEIR_TRY(measure(f));
-    WEIR_TRY(weir_problem_of(f->g, f->cache.seconds, inplace, f->movable, &f->timed,
-                             &same));
+    WEIR_TRY(
+        weir_mem_problem_from_graph(f->g, f->cache.seconds, inplace, f->movable, &f->timed, &same));
     weir_mem_free(same);
     f->timed.link_out = f->cache.rates[0];
     f->timed.link_in = f->cache.rates[1];
-    f->timed.copy = f->problem.copy;
-    f->timed.steal = f->problem.steal;
+    f->timed.copy_latency = f->problem.copy_latency;
+    f->timed.copy_interference = f->problem.copy_interference;
     return WEIR_OK;
 }
 
@@ -252,18 +257,18 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
 }
 
 /* Is it known that no plan fits? */
-static weir_status is_hopeless(const weir_fitter *f, bool *hopeless)
+static weir_status is_hopeless(const weir_budget_context *f, bool *hopeless)
 {
     const weir_levers levers = weir_levers_of(&f->problem);
     weir_bound        b;
 
-    WEIR_TRY(weir_bound_quick(&f->problem, f->limit, &levers, &b));
-    *hopeless = b.feasible_bytes > f->limit;
+    WEIR_TRY(weir_bound_quick(&f->problem, f->arena_limit, &levers, &b));
+    *hopeless = b.feasible_bytes > f->arena_limit;
     return WEIR_OK;
 }
 
 /* One attempt, with what may leave as *f says. `first`: there is another if this one fails. */
-static weir_status attempt(weir_fitter *f, size_t budget, const weir_plan_options *options,
+static weir_status attempt(weir_budget_context *f, size_t budget, const weir_plan_options *options,
                            bool first, bool *fits)
 {
     bool hopeless = false;
@@ -284,12 +289,12 @@ static bool may_move(const weir_graph *g, const char *text)
     const weir_policy *policy;
     const char        *variant;
 
-    return g->dev->ops->homes && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
-           weir_auto_uses(policy, variant, WEIR_LEVER_SWAP);
+    return g->dev->ops->spill_slots && weir_policy_find(text, &policy, &variant) == WEIR_OK &&
+           weir_auto_uses(policy, variant, WEIR_LEVER_OFFLOAD);
 }
 
 /* The smallest budget an attempt knows of; SIZE_MAX: it was not made. */
-static size_t needs(const weir_fitter *f)
+static size_t needs(const weir_budget_context *f)
 {
     return f->least < SIZE_MAX ? f->resident + f->least : SIZE_MAX;
 }
@@ -298,8 +303,12 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
 {
     enum { PARTS = 1024 };          /* of the whole: what is smaller does not leave */
     const size_t whole = weir_plan_resident(g) + g->plan->arena;
-    weir_fitter  f = {.g = g, .passes = passes, .whole = whole, .least = SIZE_MAX,
-                      .movable = SIZE_MAX}, all = f;
+    weir_budget_context f = {.g = g,
+                             .passes = passes,
+                             .whole = whole,
+                             .least = SIZE_MAX,
+                             .movable = SIZE_MAX},
+                        all = f;
     size_t       budget;
     bool         fits = false;
 
@@ -322,14 +331,15 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     }
     if (status == WEIR_OK && !fits)
         status = too_small(needs(&all) < needs(&f) ? &all : &f, budget);
-    weir_fitter *const won = f.answers ? &f : &all;
+    weir_budget_context *const won = f.answers ? &f : &all;
     g->cache = all.cache.use != WEIR_CACHE_OFF ? all.cache.use : f.cache.use;
-    if (status == WEIR_OK && options->guided > 0 && f.gap && all.movable == SIZE_MAX)
-        status = weir_guide_new(&f, options);
+    if (status == WEIR_OK && options->profile_steps > 0 && f.decisions && all.movable == SIZE_MAX)
+        status = weir_replan_new(&f, options);
     else if (status == WEIR_OK && won->answers)
-        status = weir_reasons_keep(g, won->answers, &won->answer, &won->piece_of, won->old.stores);
-    weir_fitter_free(&f);
-    weir_fitter_free(&all);
+        status =
+            weir_reasons_keep(g, won->answers, &won->answer, &won->tensor_of, won->old.storages);
+    weir_budget_context_free(&f);
+    weir_budget_context_free(&all);
     weir_mem_trim();                        /* a process within a budget keeps no search's pages */
     return status;
 }

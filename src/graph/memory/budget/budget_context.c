@@ -4,50 +4,50 @@
 #include "core/status.h"
 #include "graph/memory/verify/check.h"
 
-size_t weir_fitter_movable(const weir_fitter *f)
+size_t weir_fitter_movable(const weir_budget_context *f)
 {
     size_t bytes = 0;
 
-    for (uint32_t i = 0; i < f->g->stores.n && f->movable < SIZE_MAX; i++) {
-        const weir_store *const s = &f->g->stores.at[i];
-        if (s->external && !s->away && f->piece_of[i] != WEIR_NO_PIECE)
+    for (uint32_t i = 0; i < f->g->storages.n && f->movable < SIZE_MAX; i++) {
+        const weir_storage *const s = &f->g->storages.at[i];
+        if (s->external && !s->offloaded && f->tensor_of[i] != WEIR_NO_TENSOR)
             bytes += weir_plan_taken(f->g, i);
     }
     return bytes;
 }
 
-weir_status weir_fitter_lay(void *ctx, const weir_schedule *s, size_t *height)
+weir_status weir_budget_context_assign(void *ctx, const weir_schedule *s, size_t *height)
 {
-    weir_fitter *const f = ctx;
-    bool               fits = false;
+    weir_budget_context *const f = ctx;
+    bool                       fits = false;
 
     weir_status status = weir_schedule_check(s, NULL, 1, SIZE_MAX);
     if (status == WEIR_OK)
-        status = weir_graph_expand(f->g, s, f->piece_of, &f->old);
+        status = weir_graph_apply(f->g, s, f->tensor_of, &f->old);
     if (status == WEIR_OK)
         status = weir_plan_build(f->g, f->passes);
     if (status == WEIR_OK) {
         *height = f->g->plan->arena + weir_fitter_movable(f);
-        fits = *height <= f->limit;
+        fits = *height <= f->arena_limit;
         f->g->plan->extra_seconds = s->time - s->p->time;
         f->g->plan->seconds = s->time;
         if (*height < f->least) {
             f->least = *height;
-            f->peak_task = weir_schedule_stage(s, s->peak_event);
+            f->peak_op = weir_schedule_first_run(s, s->peak_event);
         }
     }
     if (!fits || f->probe)
-        weir_graph_unexpand(f->g, &f->old);
+        weir_graph_revert(f->g, &f->old);
     return status;
 }
 
-void weir_fitter_free(weir_fitter *f)
+void weir_budget_context_free(weir_budget_context *f)
 {
     weir_schedule_free(&f->answer);
-    weir_unexpanded_free(&f->old);
-    weir_problem_free(&f->problem);
-    weir_problem_free(&f->timed);
+    weir_revert_record_free(&f->old);
+    weir_mem_problem_free(&f->problem);
+    weir_mem_problem_free(&f->timed);
     weir_cache_close(&f->cache);
-    weir_mem_free(f->piece_of);
-    weir_mem_free(f->gap);
+    weir_mem_free(f->tensor_of);
+    weir_mem_free(f->decisions);
 }

@@ -28,14 +28,14 @@ enum { MOST_PLANS = 1024 };
 
 typedef struct weir_cache_head {
     uint64_t magic, version, key[2];
-    uint64_t gaps, tasks;       /* tasks: times that follow; 0: none */
-    uint64_t plans, climbed;
+    uint64_t intervals, ops; /* ops: times that follow; 0: none */
+    uint64_t plans, complete;
     double   rates[2];
 } weir_cache_head;
 
 /* ---- the key ---- */
 
-static uint64_t hash_range(uint64_t h, const weir_problem *p, weir_range r)
+static uint64_t hash_range(uint64_t h, const weir_mem_problem *p, weir_index_range r)
 {
     return weir_hash_bytes(weir_hash_u64(h, r.n), weir_refs(p, r), r.n * sizeof(uint32_t));
 }
@@ -45,30 +45,31 @@ static uint64_t hash_double(uint64_t h, double v)
     return weir_hash_bytes(h, &v, sizeof v);
 }
 
-static uint64_t hash_problem(uint64_t h, const weir_problem *p, bool times)
+static uint64_t hash_problem(uint64_t h, const weir_mem_problem *p, bool times)
 {
-    h = weir_hash_u64(weir_hash_u64(h, p->tasks.n), p->pieces.n);
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
-        const weir_task *t = &p->tasks.at[i];
-        h = weir_hash_u64(weir_hash_u64(h, t->work), t->until);
+    h = weir_hash_u64(weir_hash_u64(h, p->ops.n), p->tensors.n);
+    for (uint32_t i = 0; i < p->ops.n; i++) {
+        const weir_mem_op *t = &p->ops.at[i];
+        h = weir_hash_u64(weir_hash_u64(h, t->work), t->rerun_before);
         h = weir_hash_u64(h, (uint64_t)t->kind << 8 | t->phase);
-        h = weir_hash_u64(h, (uint64_t)t->only << 32 | t->region);
+        h = weir_hash_u64(h, (uint64_t)t->n_write_only << 32 | t->region);
         h = hash_range(hash_range(h, p, t->in), p, t->out);
         h = hash_range(hash_range(hash_range(h, p, t->pairs), p, t->masked), p, t->changes);
         h = times ? hash_double(h, t->time) : h;
     }
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const weir_piece *v = &p->pieces.at[k];
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const weir_mem_tensor *v = &p->tensors.at[k];
         h = weir_hash_u64(weir_hash_u64(weir_hash_u64(h, v->bytes), v->packed), v->mask);
-        h = weir_hash_u64(h, (uint64_t)v->maker << 1 | v->output);
+        h = weir_hash_u64(h, (uint64_t)v->producer << 1 | v->output);
     }
     if (times)
         h = hash_double(hash_double(h, p->link_out), p->link_in);
-    h = hash_double(hash_double(hash_double(h, p->steal), p->codec), p->copy);
+    h = hash_double(hash_double(hash_double(h, p->copy_interference), p->pack_bandwidth),
+                    p->copy_latency);
     return weir_hash_u64(h, p->resident);
 }
 
-static uint64_t hash_key(uint64_t h, const weir_problem *p, const weir_cache_key *key)
+static uint64_t hash_key(uint64_t h, const weir_mem_problem *p, const weir_cache_key *key)
 {
     const char *const policy = key->policy ? key->policy : "auto";
 
@@ -78,7 +79,7 @@ static uint64_t hash_key(uint64_t h, const weir_problem *p, const weir_cache_key
     return hash_problem(h, p, key->times);
 }
 
-weir_status weir_cache_open(weir_cache *c, const char *folder, const weir_problem *p,
+weir_status weir_cache_open(weir_cache *c, const char *folder, const weir_mem_problem *p,
                             const weir_cache_key *key)
 {
     weir_string path = {0};
@@ -108,23 +109,23 @@ void weir_cache_close(weir_cache *c)
 /* ---- reading ---- */
 
 /* Bytes of one plan: target, decisions to a multiple of 8. */
-static size_t plan_bytes(uint64_t gaps)
+static size_t plan_bytes(uint64_t intervals)
 {
-    return sizeof(uint64_t) + ((size_t)gaps + 7) / 8 * 8;
+    return sizeof(uint64_t) + ((size_t)intervals + 7) / 8 * 8;
 }
 
 /* Bytes of a file with this head: its numbers are small. */
 static size_t file_bytes(const weir_cache_head *h)
 {
-    return sizeof *h + (size_t)h->tasks * sizeof(double) +
-           (size_t)h->plans * plan_bytes(h->gaps) + sizeof(uint64_t);
+    return sizeof *h + (size_t)h->ops * sizeof(double) +
+           (size_t)h->plans * plan_bytes(h->intervals) + sizeof(uint64_t);
 }
 
-static bool head_is_right(const weir_cache *c, const weir_problem *p, const weir_cache_head *h)
+static bool head_is_right(const weir_cache *c, const weir_mem_problem *p, const weir_cache_head *h)
 {
     return h->magic == MAGIC && h->version == VERSION && h->key[0] == c->key[0] &&
-           h->key[1] == c->key[1] && h->gaps == weir_walk_gaps(p) && h->plans <= MOST_PLANS &&
-           (h->tasks == 0 || h->tasks == p->tasks.n);
+           h->key[1] == c->key[1] && h->intervals == weir_lower_intervals(p) &&
+           h->plans <= MOST_PLANS && (h->ops == 0 || h->ops == p->ops.n);
 }
 
 static bool read_all(int fd, char *at, size_t n)
@@ -140,7 +141,7 @@ static bool read_all(int fd, char *at, size_t n)
 }
 
 /* The whole file, if it is what it should be, else NULL. *memory: false when that was short. */
-static char *load(const weir_cache *c, const weir_problem *p, bool *memory)
+static char *load(const weir_cache *c, const weir_mem_problem *p, bool *memory)
 {
     const int       fd = c->path ? open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     weir_cache_head h;
@@ -185,15 +186,15 @@ static bool take_times(weir_cache *c, const char *file)
     memcpy(&h, file, sizeof h);
     weir_mem_free(c->seconds);
     c->seconds = NULL;
-    if (h.tasks == 0)
+    if (h.ops == 0)
         return true;
-    double *const seconds = weir_mem_alloc((size_t)h.tasks * sizeof *seconds);
+    double *const seconds = weir_mem_alloc((size_t)h.ops * sizeof *seconds);
     if (!seconds)
         return false;
-    memcpy(seconds, file + sizeof h, (size_t)h.tasks * sizeof *seconds);
+    memcpy(seconds, file + sizeof h, (size_t)h.ops * sizeof *seconds);
     memcpy(c->rates, h.rates, sizeof c->rates);
     good = is_rate(c->rates[0]) && is_rate(c->rates[1]);
-    for (uint64_t i = 0; i < h.tasks; i++)
+    for (uint64_t i = 0; i < h.ops; i++)
         good = good && is_rate(seconds[i]);
     if (good)
         c->seconds = seconds;
@@ -202,7 +203,7 @@ static bool take_times(weir_cache *c, const char *file)
     return true;
 }
 
-weir_status weir_cache_read_times(weir_cache *c, const weir_problem *p)
+weir_status weir_cache_read_times(weir_cache *c, const weir_mem_problem *p)
 {
     bool        ok;
     char *const file = load(c, p, &ok);
@@ -213,39 +214,41 @@ weir_status weir_cache_read_times(weir_cache *c, const weir_problem *p)
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Can decision d be made for gap j of the piece at all? */
-static bool possible(const weir_problem *p, const uint8_t *gap, uint32_t piece, uint32_t j)
+/* Can decision d be made for gap j of the tensor at all? */
+static bool possible(const weir_mem_problem *p, const uint8_t *decisions, uint32_t tensor,
+                     uint32_t j)
 {
-    const weir_piece *k = &p->pieces.at[piece];
-    const bool        last = j == k->uses.n, resident = k->maker == WEIR_NO_TASK;
+    const weir_mem_tensor *k = &p->tensors.at[tensor];
+    const bool             last = j == k->uses.n, resident = k->producer == WEIR_NO_OP;
 
-    switch (gap[j]) {
+    switch (decisions[j]) {
     case WEIR_KEEP:
         return true;
-    case WEIR_SWAP:
-        return p->link_out > 0 && p->link_in > 0 && (resident ? gap[0] == WEIR_SWAP : !last);
-    case WEIR_CODE:
-        return p->codec > 0 && k->packed && !last && !resident;
-    case WEIR_MASKED:
-        return p->codec > 0 && k->mask && !last && !resident &&
-               weir_among(p, p->tasks.at[weir_refs(p, k->uses)[j]].masked, piece);
-    case WEIR_TAIL:
+    case WEIR_OFFLOAD:
+        return p->link_out > 0 && p->link_in > 0 &&
+               (resident ? decisions[0] == WEIR_OFFLOAD : !last);
+    case WEIR_COMPRESS:
+        return p->pack_bandwidth > 0 && k->packed && !last && !resident;
+    case WEIR_COMPRESS_MASK:
+        return p->pack_bandwidth > 0 && k->mask && !last && !resident &&
+               weir_among(p, p->ops.at[weir_refs(p, k->uses)[j]].masked, tensor);
+    case WEIR_KEEP_FOR_RECOMPUTE:
         return last && !resident;
     default:
         return !last && !resident;
     }
 }
 
-static bool all_possible(const weir_problem *p, const uint8_t *gap)
+static bool all_possible(const weir_mem_problem *p, const uint8_t *decisions)
 {
-    for (uint32_t k = 0; k < p->pieces.n; gap += p->pieces.at[k++].uses.n + 1)
-        for (uint32_t j = 0; j <= p->pieces.at[k].uses.n; j++)
-            if (!possible(p, gap, k, j))
+    for (uint32_t k = 0; k < p->tensors.n; decisions += p->tensors.at[k++].uses.n + 1)
+        for (uint32_t j = 0; j <= p->tensors.at[k].uses.n; j++)
+            if (!possible(p, decisions, k, j))
                 return false;
     return true;
 }
 
-weir_status weir_cache_read(weir_cache *c, const weir_fit *f, weir_ladder *l)
+weir_status weir_cache_read(weir_cache *c, const weir_fit *f, weir_frontier *l)
 {
     weir_cache_head h;
     bool            ok;
@@ -257,17 +260,17 @@ weir_status weir_cache_read(weir_cache *c, const weir_fit *f, weir_ladder *l)
         return status;
     memcpy(&h, file, sizeof h);
     for (uint64_t i = 0; i < h.plans && good && status == WEIR_OK; i++) {
-        const char *const at = file + sizeof h + (size_t)h.tasks * sizeof(double) +
-                               (size_t)i * plan_bytes(h.gaps);
+        const char *const at =
+            file + sizeof h + (size_t)h.ops * sizeof(double) + (size_t)i * plan_bytes(h.intervals);
         uint64_t          target;
         memcpy(&target, at, sizeof target);
-        const uint8_t *const gap = (const uint8_t *)at + sizeof target;
-        good = all_possible(f->p, gap);
+        const uint8_t *const decisions = (const uint8_t *)at + sizeof target;
+        good = all_possible(f->p, decisions);
         if (good)
-            status = weir_ladder_judge(l, f, (size_t)target, gap, &good);
+            status = weir_frontier_evaluate(l, f, (size_t)target, decisions, &good);
     }
     if (good && status == WEIR_OK) {
-        l->climbed = h.climbed == 1;
+        l->complete = h.complete == 1;
         c->use = WEIR_CACHE_USED;
     }
     l->grown = !good;
@@ -277,26 +280,30 @@ weir_status weir_cache_read(weir_cache *c, const weir_fit *f, weir_ladder *l)
 
 /* ---- writing ---- */
 
-static char *fill(const weir_cache *c, const weir_problem *p, const weir_ladder *l, size_t *n)
+static char *fill(const weir_cache *c, const weir_mem_problem *p, const weir_frontier *l, size_t *n)
 {
-    weir_cache_head h = {.magic = MAGIC, .version = VERSION, .key = {c->key[0], c->key[1]},
-                         .gaps = weir_walk_gaps(p), .tasks = c->seconds ? p->tasks.n : 0,
-                         .climbed = l->climbed, .rates = {c->rates[0], c->rates[1]}};
+    weir_cache_head h = {.magic = MAGIC,
+                         .version = VERSION,
+                         .key = {c->key[0], c->key[1]},
+                         .intervals = weir_lower_intervals(p),
+                         .ops = c->seconds ? p->ops.n : 0,
+                         .complete = l->complete,
+                         .rates = {c->rates[0], c->rates[1]}};
 
-    h.plans = l->rungs.n < MOST_PLANS ? l->rungs.n : MOST_PLANS;
+    h.plans = l->points.n < MOST_PLANS ? l->points.n : MOST_PLANS;
     *n = file_bytes(&h);
     char *const file = weir_mem_zalloc(*n, 1), *at = file;
     if (!file)
         return NULL;
     memcpy(at, &h, sizeof h);
     at += sizeof h;
-    if (h.tasks)
-        memcpy(at, c->seconds, (size_t)h.tasks * sizeof(double));
-    at += (size_t)h.tasks * sizeof(double);
-    for (uint64_t i = 0; i < h.plans; i++, at += plan_bytes(h.gaps)) {
-        const uint64_t target = l->rungs.at[i].target;
+    if (h.ops)
+        memcpy(at, c->seconds, (size_t)h.ops * sizeof(double));
+    at += (size_t)h.ops * sizeof(double);
+    for (uint64_t i = 0; i < h.plans; i++, at += plan_bytes(h.intervals)) {
+        const uint64_t target = l->points.at[i].target;
         memcpy(at, &target, sizeof target);
-        memcpy(at + sizeof target, l->rungs.at[i].gap, (size_t)h.gaps);
+        memcpy(at + sizeof target, l->points.at[i].decisions, (size_t)h.intervals);
     }
     const uint64_t sum = weir_hash_bytes(WEIR_HASH_SEED, file, (size_t)(at - file));
     memcpy(at, &sum, sizeof sum);
@@ -333,7 +340,7 @@ static bool store(const char *path, const char *file, size_t n)
     return ok;
 }
 
-void weir_cache_write(weir_cache *c, const weir_problem *p, weir_ladder *l)
+void weir_cache_write(weir_cache *c, const weir_mem_problem *p, weir_frontier *l)
 {
     size_t n;
 
@@ -348,22 +355,22 @@ void weir_cache_write(weir_cache *c, const weir_problem *p, weir_ladder *l)
 
 /* ---- planning ---- */
 
-weir_status weir_cache_climb(weir_cache *c, weir_ladder *l, const weir_fit *f)
+weir_status weir_cache_build_frontier(weir_cache *c, weir_frontier *l, const weir_fit *f)
 {
-    if (c->path && !l->climbed)
+    if (c->path && !l->complete)
         WEIR_TRY(weir_cache_read(c, f, l));
-    return weir_ladder_climb(l, f);
+    return weir_frontier_build(l, f);
 }
 
-weir_status weir_cache_fit(weir_cache *c, weir_ladder *l, weir_fit *f)
+weir_status weir_cache_fit(weir_cache *c, weir_frontier *l, weir_fit *f)
 {
-    weir_status status = weir_ladder_fit(l, f);
+    weir_status status = weir_frontier_fit(l, f);
 
     if (status == WEIR_OK && !f->fits) {
         status = weir_fit_run(f);
-        const weir_rung r = {f->target, f->height, f->s.time - f->p->time, NULL};
-        if (status == WEIR_OK && f->fits && f->gap &&
-            !weir_ladder_add(l, &r, f->gap, weir_walk_gaps(f->p)))
+        const weir_frontier_point r = {f->target, f->height, f->s.time - f->p->time, NULL};
+        if (status == WEIR_OK && f->fits && f->decisions &&
+            !weir_frontier_add(l, &r, f->decisions, weir_lower_intervals(f->p)))
             status = WEIR_ERR_NOMEM;
     }
     if (status == WEIR_OK)

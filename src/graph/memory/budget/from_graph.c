@@ -1,6 +1,6 @@
 /* from_graph.c - a recorded graph as a planning problem.
  *
- * Parameters and states may be pieces, too: nobody but this graph's nodes looks at them during a
+ * Parameters and states may be tensors, too: nobody but this graph's nodes looks at them during a
  * run, and in between blocks come back when they are asked for. */
 #include "graph/memory/budget/from_graph.h"
 
@@ -13,36 +13,36 @@
 /* For every storage the first node that overwrites it in place, else the number of nodes. */
 static void first_writers(const weir_graph *g, uint32_t *first)
 {
-    for (uint32_t i = 0; i < g->stores.n; i++)
+    for (uint32_t i = 0; i < g->storages.n; i++)
         first[i] = g->nodes.n;
     for (uint32_t i = g->nodes.n; i-- > 0;) {
         const weir_node *n = &g->nodes.at[i];
         for (int k = 0; k < n->nin; k++)
             if (weir_opdefs[n->op]->mutates >> k & 1)
-                first[weir_store_of(g, n->in[k])] = i;
+                first[weir_storage_of(g, n->in[k])] = i;
     }
 }
 
 /* From which node on it is wrong to run node i again. */
-static uint32_t until_of(const weir_graph *g, uint32_t i, const uint32_t *first)
+static uint32_t rerun_before_of(const weir_graph *g, uint32_t i, const uint32_t *first)
 {
-    const weir_node   *n = &g->nodes.at[i];
-    const weir_opdef  *def = weir_opdefs[n->op];
-    uint32_t           until = g->nodes.n;
+    const weir_node  *n = &g->nodes.at[i];
+    const weir_opdef *def = weir_opdefs[n->op];
+    uint32_t          rerun_before = g->nodes.n;
 
     if (def->mutates || def->flags & WEIR_RUNS_ONCE)
         return 0;
     for (int k = 0; k < n->nin; k++) {
-        const uint32_t at = first[weir_store_of(g, n->in[k])];
-        until = at < until ? at : until;
+        const uint32_t at = first[weir_storage_of(g, n->in[k])];
+        rerun_before = at < rerun_before ? at : rerun_before;
     }
-    return until;
+    return rerun_before;
 }
 
 bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o)
 {
-    const weir_value *x = &g->values.at[n->in[k]], *y = &g->values.at[n->out[o]];
-    const weir_store *from = &g->stores.at[x->store], *to = &g->stores.at[y->store];
+    const weir_value   *x = &g->values.at[n->in[k]], *y = &g->values.at[n->out[o]];
+    const weir_storage *from = &g->storages.at[x->storage], *to = &g->storages.at[y->storage];
 
     if (!(weir_opdefs[n->op]->inplace >> k & 1) || (o > 0 && n->op != WEIR_OP_FUSED) ||
         from->external || to->external || from->bytes != to->bytes || from->bytes == 0 ||
@@ -50,73 +50,83 @@ bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o)
         !weir_shape_equal(&x->layout.desc, &y->layout.desc) || !weir_shape_is_dense(&x->layout))
         return false;
     for (int j = 0; j < n->nin; j++)
-        if (weir_store_of(g, n->in[j]) == x->store && !weir_view_equal(g, n->in[j], n->in[k]))
+        if (weir_storage_of(g, n->in[j]) == x->storage && !weir_view_equal(g, n->in[j], n->in[k]))
             return false;
     return true;
 }
 
 /* Is input k overwritten without being read? No other input looks at it then. */
-static bool is_blind(const weir_node *n, int k)
+static bool is_write_only(const weir_node *n, int k)
 {
-    return weir_opdefs[n->op]->blind >> k & 1;
+    return weir_opdefs[n->op]->write_only >> k & 1;
 }
 
-static bool add_task(weir_problem *p, const weir_graph *g, uint32_t i, double seconds, size_t work,
-                     bool inplace, uint32_t until, const uint32_t *piece_of)
+static bool add_op(weir_mem_problem *p, const weir_graph *g, uint32_t i, double seconds,
+                   size_t work, bool inplace, uint32_t rerun_before, const uint32_t *tensor_of)
 {
     const weir_node *n = &g->nodes.at[i];
     uint32_t         in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
     uint32_t         pairs[2 * WEIR_EW_MAX_IN * WEIR_MAX_OUT], nin = 0, nout = 0, npairs = 0;
-    uint32_t         changes[WEIR_EW_MAX_IN], nchanges = 0, only;
+    uint32_t         changes[WEIR_EW_MAX_IN], nchanges = 0, n_write_only;
 
     for (int k = 0; k < n->nin; k++)
-        if (piece_of[weir_store_of(g, n->in[k])] != WEIR_NO_PIECE && !is_blind(n, k))
-            in[nin++] = piece_of[weir_store_of(g, n->in[k])];
-    only = nin;
+        if (tensor_of[weir_storage_of(g, n->in[k])] != WEIR_NO_TENSOR && !is_write_only(n, k))
+            in[nin++] = tensor_of[weir_storage_of(g, n->in[k])];
+    n_write_only = nin;
     for (int k = 0; k < n->nin; k++)
-        if (piece_of[weir_store_of(g, n->in[k])] != WEIR_NO_PIECE && is_blind(n, k))
-            in[nin++] = piece_of[weir_store_of(g, n->in[k])];
-    only = nin - only;
+        if (tensor_of[weir_storage_of(g, n->in[k])] != WEIR_NO_TENSOR && is_write_only(n, k))
+            in[nin++] = tensor_of[weir_storage_of(g, n->in[k])];
+    n_write_only = nin - n_write_only;
     for (int k = 0; k < n->nin; k++)
-        if (piece_of[weir_store_of(g, n->in[k])] != WEIR_NO_PIECE &&
+        if (tensor_of[weir_storage_of(g, n->in[k])] != WEIR_NO_TENSOR &&
             weir_opdefs[n->op]->mutates >> k & 1)
-            changes[nchanges++] = piece_of[weir_store_of(g, n->in[k])];
+            changes[nchanges++] = tensor_of[weir_storage_of(g, n->in[k])];
     for (int o = 0; o < n->nout; o++)
-        if (piece_of[weir_store_of(g, n->out[o])] != WEIR_NO_PIECE)
-            out[nout++] = piece_of[weir_store_of(g, n->out[o])];
+        if (tensor_of[weir_storage_of(g, n->out[o])] != WEIR_NO_TENSOR)
+            out[nout++] = tensor_of[weir_storage_of(g, n->out[o])];
     for (int o = 0; o < n->nout && inplace; o++)
         for (int k = 0; k < n->nin; k++)
             if (weir_may_take_over(g, n, k, o)) {
-                pairs[npairs++] = piece_of[weir_store_of(g, n->in[k])];
-                pairs[npairs++] = piece_of[weir_store_of(g, n->out[o])];
+                pairs[npairs++] = tensor_of[weir_storage_of(g, n->in[k])];
+                pairs[npairs++] = tensor_of[weir_storage_of(g, n->out[o])];
             }
-    const weir_task_def def = {
-        .time = seconds, .work = work, .until = until, .region = n->region,
-        .phase = n->phase, .kind = weir_work_of(weir_opdefs[n->op]->name), .nin = nin, .in = in,
-        .nout = nout, .out = out, .npairs = npairs, .pairs = pairs, .nchanges = nchanges,
-        .changes = changes, .only = only};
-    return weir_problem_task(p, &def);
+    const weir_mem_op_def def = {.time = seconds,
+                                 .work = work,
+                                 .rerun_before = rerun_before,
+                                 .region = n->region,
+                                 .phase = n->phase,
+                                 .kind = weir_op_class_of(weir_opdefs[n->op]->name),
+                                 .nin = nin,
+                                 .in = in,
+                                 .nout = nout,
+                                 .out = out,
+                                 .npairs = npairs,
+                                 .pairs = pairs,
+                                 .nchanges = nchanges,
+                                 .changes = changes,
+                                 .n_write_only = n_write_only};
+    return weir_mem_problem_add_op(p, &def);
 }
 
-static weir_status add_tasks(const weir_graph *g, const double *seconds, bool inplace,
-                             weir_problem *p, const uint32_t *piece_of, const uint32_t *first)
+static weir_status add_ops(const weir_graph *g, const double *seconds, bool inplace,
+                           weir_mem_problem *p, const uint32_t *tensor_of, const uint32_t *first)
 {
     weir_layout      in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
     const weir_rates rates = g->dev->ops->rates(g->dev);     /* until times are measured */
 
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_call    call = weir_node_call(g, &g->nodes.at[i], in, out);
-        const weir_choice *choice;
+        const weir_kernel *kernel;
         size_t             work;
-        WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
-        if (!weir_guard_size(g->dev, weir_guard_work(g->dev, choice->work), &work))
-            return weir_fail(WEIR_ERR_NOMEM, "planning: a workspace of %zu bytes", choice->work);
+        WEIR_TRY(weir_kernel_of(g->dev, &call, &kernel));
+        if (!weir_guard_size(g->dev, weir_guard_work(g->dev, kernel->work), &work))
+            return weir_fail(WEIR_ERR_NOMEM, "planning: a workspace of %zu bytes", kernel->work);
         const double time =
             seconds && seconds[i] >= 0 ? seconds[i] : weir_rates_seconds(&rates, &call);
-        if (!add_task(p, g, i, time, work, inplace, until_of(g, i, first), piece_of))
+        if (!add_op(p, g, i, time, work, inplace, rerun_before_of(g, i, first), tensor_of))
             return WEIR_ERR_NOMEM;
     }
-    return weir_problem_end(p) ? WEIR_OK : WEIR_ERR_NOMEM;
+    return weir_mem_problem_end(p) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
 /* Bytes of the packed form, 0 where it gains nothing. */
@@ -128,23 +138,23 @@ static size_t packed_bytes(const weir_graph *g, const weir_pack_attr *pack, size
                ? bytes : 0;
 }
 
-/* A piece for every temporary storage that a node makes. */
-static weir_status add_pieces(const weir_graph *g, const weir_pack_attr *pack, weir_problem *p,
-                              uint32_t *piece_of)
+/* A tensor for every temporary storage that a node makes. */
+static weir_status add_tensors(const weir_graph *g, const weir_pack_attr *pack, weir_mem_problem *p,
+                               uint32_t *tensor_of)
 {
-    memset(piece_of, 0xff, g->stores.n * sizeof *piece_of);
+    memset(tensor_of, 0xff, g->storages.n * sizeof *tensor_of);
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *n = &g->nodes.at[i];
         for (int o = 0; o < n->nout; o++) {
-            const uint32_t s = weir_store_of(g, n->out[o]);
+            const uint32_t s = weir_storage_of(g, n->out[o]);
             size_t         bytes;
-            if (g->stores.at[s].external)
+            if (g->storages.at[s].external)
                 continue;
-            if (!weir_guard_size(g->dev, g->stores.at[s].bytes, &bytes))
+            if (!weir_guard_size(g->dev, g->storages.at[s].bytes, &bytes))
                 return weir_fail(WEIR_ERR_NOMEM, "planning: a storage of %zu bytes",
-                                 g->stores.at[s].bytes);
-            piece_of[s] = p->pieces.n;
-            if (!weir_problem_piece(p, bytes, packed_bytes(g, &pack[s], bytes), false))
+                                 g->storages.at[s].bytes);
+            tensor_of[s] = p->tensors.n;
+            if (!weir_mem_problem_add_tensor(p, bytes, packed_bytes(g, &pack[s], bytes), false))
                 return WEIR_ERR_NOMEM;
         }
     }
@@ -154,57 +164,58 @@ static weir_status add_pieces(const weir_graph *g, const weir_pack_attr *pack, w
 /* May the storage leave the device between its uses? */
 static bool may_leave(const weir_graph *g, uint32_t s, size_t least)
 {
-    const weir_store *st = &g->stores.at[s];
+    const weir_storage *st = &g->storages.at[s];
 
     return st->external && st->block->kind <= WEIR_KIND_STATE && st->bytes > 0 &&
-           st->bytes >= least && st->block->written && !st->block->shared && g->dev->ops->homes;
+           st->bytes >= least && st->block->written && !st->block->shared &&
+           g->dev->ops->spill_slots;
 }
 
-/* A piece for every parameter and state that a node reads or changes and that may leave. They are
+/* A tensor for every parameter and state that a node reads or changes and that may leave. They are
  * the last ones. */
-static weir_status add_resident(const weir_graph *g, size_t least, weir_problem *p,
-                                uint32_t *piece_of)
+static weir_status add_resident(const weir_graph *g, size_t least, weir_mem_problem *p,
+                                uint32_t *tensor_of)
 {
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *n = &g->nodes.at[i];
         for (int k = 0; k < n->nin; k++) {
-            const uint32_t s = weir_store_of(g, n->in[k]);
-            if (piece_of[s] != WEIR_NO_PIECE || !may_leave(g, s, least))
+            const uint32_t s = weir_storage_of(g, n->in[k]);
+            if (tensor_of[s] != WEIR_NO_TENSOR || !may_leave(g, s, least))
                 continue;
-            piece_of[s] = p->pieces.n;
-            if (!weir_problem_piece(p, weir_plan_taken(g, s), 0, false))
+            tensor_of[s] = p->tensors.n;
+            if (!weir_mem_problem_add_tensor(p, weir_plan_taken(g, s), 0, false))
                 return WEIR_ERR_NOMEM;
         }
     }
     return WEIR_OK;
 }
 
-weir_status weir_problem_of(const weir_graph *g, const double *seconds, bool inplace,
-                            size_t movable, weir_problem *p, uint32_t **piece_of)
+weir_status weir_mem_problem_from_graph(const weir_graph *g, const double *seconds, bool inplace,
+                                        size_t movable, weir_mem_problem *p, uint32_t **tensor_of)
 {
-    uint32_t *const first = weir_mem_alloc((g->stores.n + 1) * sizeof *first);
+    uint32_t *const first = weir_mem_alloc((g->storages.n + 1) * sizeof *first);
     weir_pack_attr *pack = NULL;
     weir_status     status = WEIR_ERR_NOMEM;
 
-    *p = (weir_problem){0};
-    *piece_of = weir_mem_alloc((g->stores.n + 1) * sizeof **piece_of);
-    if (first && *piece_of)
-        status = weir_packs_of(g, &pack);
+    *p = (weir_mem_problem){0};
+    *tensor_of = weir_mem_alloc((g->storages.n + 1) * sizeof **tensor_of);
+    if (first && *tensor_of)
+        status = weir_value_ranges_pack(g, &pack);
     if (status == WEIR_OK) {
         first_writers(g, first);
-        p->codec = g->dev->ops->rates(g->dev).bytes;
-        status = add_pieces(g, pack, p, *piece_of);
+        p->pack_bandwidth = g->dev->ops->rates(g->dev).bytes;
+        status = add_tensors(g, pack, p, *tensor_of);
         if (status == WEIR_OK && movable < SIZE_MAX)
-            status = add_resident(g, movable, p, *piece_of);
+            status = add_resident(g, movable, p, *tensor_of);
         if (status == WEIR_OK)
-            status = add_tasks(g, seconds, inplace, p, *piece_of, first);
+            status = add_ops(g, seconds, inplace, p, *tensor_of, first);
     }
     weir_mem_free(first);
     weir_mem_free(pack);
     if (status != WEIR_OK) {
-        weir_problem_free(p);
-        weir_mem_free(*piece_of);
-        *piece_of = NULL;
+        weir_mem_problem_free(p);
+        weir_mem_free(*tensor_of);
+        *tensor_of = NULL;
     }
     return status;
 }
@@ -216,8 +227,8 @@ static void reasons_destroy(weir_ref *self)
     weir_reasons *const r = (weir_reasons *)self;
 
     weir_schedule_free(&r->s);
-    weir_problem_free(&r->p);
-    weir_mem_free(r->piece_of);
+    weir_mem_problem_free(&r->p);
+    weir_mem_free(r->tensor_of);
     weir_mem_free(r);
 }
 
@@ -230,8 +241,8 @@ weir_reasons *weir_reasons_new(void)
     return r;
 }
 
-weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,
-                              uint32_t **piece_of, uint32_t stores)
+weir_status weir_reasons_keep(weir_graph *g, weir_mem_problem *p, weir_schedule *s,
+                              uint32_t **tensor_of, uint32_t storages)
 {
     weir_reasons *const r = weir_reasons_new();
 
@@ -240,13 +251,13 @@ weir_status weir_reasons_keep(weir_graph *g, weir_problem *p, weir_schedule *s,
     r->p = *p;
     r->s = *s;
     r->s.p = &r->p;
-    r->piece_of = *piece_of;
-    r->stores = stores;
+    r->tensor_of = *tensor_of;
+    r->storages = storages;
     weir_vec_free(&r->s.scratch);
     weir_vec_free(&r->s.clock);
-    *p = (weir_problem){0};
+    *p = (weir_mem_problem){0};
     *s = (weir_schedule){0};
-    *piece_of = NULL;
+    *tensor_of = NULL;
     weir_ref_drop(g->plan->reasons);
     g->plan->reasons = r;
     return WEIR_OK;

@@ -19,183 +19,187 @@
 
 /* One part in so many of the moves of a search for one budget is for a rung that begins with the
  * plan above it (which uses half of them), or with nothing: a ladder takes one to five times
- * as long as one budget. Steps of few tasks, whose searches are short, get more. */
-enum { SHARE_NEAR = 64, SHARE_ANEW = 128, SMALL = 200, SHARE_SMALL = 16 };
+ * as long as one budget. Steps of few ops, whose searches are short, get more. */
+enum { SHARE_NEAR = 64, SHARE_RECOMPUTED = 128, SMALL = 200, SHARE_SMALL = 16 };
 
-void weir_ladder_free(weir_ladder *l)
+void weir_frontier_free(weir_frontier *l)
 {
-    for (uint32_t i = 0; i < l->rungs.n; i++)
-        weir_mem_free(l->rungs.at[i].gap);
-    weir_vec_free(&l->rungs);
-    *l = (weir_ladder){0};
+    for (uint32_t i = 0; i < l->points.n; i++)
+        weir_mem_free(l->points.at[i].decisions);
+    weir_vec_free(&l->points);
+    *l = (weir_frontier){0};
 }
 
-const weir_rung *weir_ladder_best(const weir_ladder *l, size_t room)
+const weir_frontier_point *weir_frontier_best(const weir_frontier *l, size_t limit)
 {
-    for (uint32_t i = 0; i < l->rungs.n; i++)
-        if (l->rungs.at[i].height <= room)
-            return &l->rungs.at[i];
+    for (uint32_t i = 0; i < l->points.n; i++)
+        if (l->points.at[i].height <= limit)
+            return &l->points.at[i];
     return NULL;
 }
 
-static bool beats(const weir_rung *a, const weir_rung *b)
+static bool beats(const weir_frontier_point *a, const weir_frontier_point *b)
 {
     return a->height <= b->height && a->extra <= b->extra;
 }
 
-bool weir_ladder_add(weir_ladder *l, const weir_rung *r, const uint8_t *decisions,
-                     uint32_t gaps)
+bool weir_frontier_add(weir_frontier *l, const weir_frontier_point *r, const uint8_t *made,
+                       uint32_t intervals)
 {
     uint32_t n = 0, at = 0;
 
-    for (uint32_t i = 0; i < l->rungs.n; i++)
-        if (beats(&l->rungs.at[i], r))
+    for (uint32_t i = 0; i < l->points.n; i++)
+        if (beats(&l->points.at[i], r))
             return true;
-    uint8_t *const gap = weir_mem_alloc(gaps + 1u);
-    if (!gap || !weir_vec_reserve(&l->rungs, l->rungs.n + 1u)) {
-        weir_mem_free(gap);
+    uint8_t *const decisions = weir_mem_alloc(intervals + 1u);
+    if (!decisions || !weir_vec_reserve(&l->points, l->points.n + 1u)) {
+        weir_mem_free(decisions);
         return false;
     }
-    memcpy(gap, decisions, gaps);
-    for (uint32_t i = 0; i < l->rungs.n; i++)
-        if (beats(r, &l->rungs.at[i]))
-            weir_mem_free(l->rungs.at[i].gap);
+    memcpy(decisions, made, intervals);
+    for (uint32_t i = 0; i < l->points.n; i++)
+        if (beats(r, &l->points.at[i]))
+            weir_mem_free(l->points.at[i].decisions);
         else
-            l->rungs.at[n++] = l->rungs.at[i];
-    while (at < n && l->rungs.at[at].extra < r->extra)
+            l->points.at[n++] = l->points.at[i];
+    while (at < n && l->points.at[at].extra < r->extra)
         at++;
-    memmove(&l->rungs.at[at + 1], &l->rungs.at[at], (n - at) * sizeof *l->rungs.at);
-    l->rungs.at[at] = *r;
-    l->rungs.at[at].gap = gap;
-    l->rungs.n = n + 1;
+    memmove(&l->points.at[at + 1], &l->points.at[at], (n - at) * sizeof *l->points.at);
+    l->points.at[at] = *r;
+    l->points.at[at].decisions = decisions;
+    l->points.n = n + 1;
     l->grown = true;
     return true;
 }
 
-static weir_status copy_of(const uint8_t *gap, uint32_t gaps, uint8_t **copy)
+static weir_status copy_of(const uint8_t *decisions, uint32_t intervals, uint8_t **copy)
 {
-    *copy = weir_mem_alloc(gaps + 1u);
+    *copy = weir_mem_alloc(intervals + 1u);
     if (!*copy)
         return WEIR_ERR_NOMEM;
-    memcpy(*copy, gap, gaps);
+    memcpy(*copy, decisions, intervals);
     return WEIR_OK;
 }
 
 /* Plans for `room` with one part in `share` of the moves, beginning with the decisions of a rung
  * (NULL: with none). */
-static weir_status try_from(weir_ladder *l, const weir_fit *like, size_t room, uint64_t share,
-                            const weir_rung *start)
+static weir_status try_from(weir_frontier *l, const weir_fit *like, size_t limit, uint64_t share,
+                            const weir_frontier_point *start)
 {
-    const uint32_t gaps = weir_walk_gaps(like->p);
-    const uint64_t all = like->moves ? like->moves : weir_policy_moves(like->p->tasks.n);
+    const uint32_t intervals = weir_lower_intervals(like->p);
+    const uint64_t all = like->moves ? like->moves : weir_policy_moves(like->p->ops.n);
     weir_fit       f = *like;
 
-    f.room = room;
+    f.limit = limit;
     f.quick = share > 1;
     f.moves = all / share + 1;
-    f.gap = NULL;
+    f.decisions = NULL;
     if (start)
-        WEIR_TRY(copy_of(start->gap, gaps, &f.gap));
+        WEIR_TRY(copy_of(start->decisions, intervals, &f.decisions));
     weir_status status = weir_fit_run(&f);
-    if (status == WEIR_OK && f.fits && f.s.valid && f.gap) {
-        const weir_rung r = {f.target, f.height, f.s.time - f.p->time, NULL};
-        status = weir_ladder_add(l, &r, f.gap, gaps) ? WEIR_OK : WEIR_ERR_NOMEM;
+    if (status == WEIR_OK && f.fits && f.s.valid && f.decisions) {
+        const weir_frontier_point r = {f.target, f.height, f.s.time - f.p->time, NULL};
+        status = weir_frontier_add(l, &r, f.decisions, intervals) ? WEIR_OK : WEIR_ERR_NOMEM;
     }
     weir_fit_free(&f);
     return status;
 }
 
-static size_t room_of(const weir_ladder *l, size_t rung)
+static size_t limit_of(const weir_frontier *l, size_t point)
 {
-    const size_t bytes = l->whole / WEIR_RUNGS * rung + l->whole % WEIR_RUNGS * rung / WEIR_RUNGS;
+    const size_t bytes = l->whole / WEIR_FRONTIER_LEVELS * point +
+                         l->whole % WEIR_FRONTIER_LEVELS * point / WEIR_FRONTIER_LEVELS;
     return bytes > l->below ? bytes - l->below : 0;
 }
 
 /* All rungs. The plan above may be of no use below, so each begins with nothing as well; the last
  * one is given up only after the whole search for one budget. */
-static weir_status climb(weir_ladder *l, const weir_fit *f)
+static weir_status build(weir_frontier *l, const weir_fit *f)
 {
-    const bool     small = f->p->tasks.n <= SMALL;
-    const uint64_t near = small ? SHARE_SMALL : SHARE_NEAR, anew = small ? SHARE_SMALL : SHARE_ANEW;
+    const bool     small = f->p->ops.n <= SMALL;
+    const uint64_t near = small ? SHARE_SMALL : SHARE_NEAR,
+                   anew = small ? SHARE_SMALL : SHARE_RECOMPUTED;
 
-    for (size_t rung = WEIR_RUNGS; rung > 0 && !l->climbed; rung--) {
-        const size_t     room = room_of(l, rung);
-        const weir_rung *best = weir_ladder_best(l, room);
+    for (size_t point = WEIR_FRONTIER_LEVELS; point > 0 && !l->complete; point--) {
+        const size_t               limit = limit_of(l, point);
+        const weir_frontier_point *best = weir_frontier_best(l, limit);
         if (best && best->extra <= 0)
             continue;
-        if (l->rungs.n)
-            WEIR_TRY(try_from(l, f, room, near, &l->rungs.at[l->rungs.n - 1]));
-        WEIR_TRY(try_from(l, f, room, anew, NULL));
-        if (!weir_ladder_best(l, room))
-            WEIR_TRY(try_from(l, f, room, 1, NULL));
-        if (!weir_ladder_best(l, room))
+        if (l->points.n)
+            WEIR_TRY(try_from(l, f, limit, near, &l->points.at[l->points.n - 1]));
+        WEIR_TRY(try_from(l, f, limit, anew, NULL));
+        if (!weir_frontier_best(l, limit))
+            WEIR_TRY(try_from(l, f, limit, 1, NULL));
+        if (!weir_frontier_best(l, limit))
             break;
     }
-    l->climbed = true;
+    l->complete = true;
     return WEIR_OK;
 }
 
-weir_status weir_ladder_climb(weir_ladder *l, const weir_fit *f)
+weir_status weir_frontier_build(weir_frontier *l, const weir_fit *f)
 {
     size_t above = 0;
 
-    WEIR_TRY(climb(l, f));
-    for (size_t rung = 1; rung <= WEIR_RUNGS; rung++) {
-        above = room_of(l, rung);
-        if (above >= f->room)
+    WEIR_TRY(build(l, f));
+    for (size_t point = 1; point <= WEIR_FRONTIER_LEVELS; point++) {
+        above = limit_of(l, point);
+        if (above >= f->limit)
             break;
     }
-    const weir_rung *best = weir_ladder_best(l, f->room), *upper = weir_ladder_best(l, above);
-    if (above == f->room || f->room > above || !upper ||
+    const weir_frontier_point *best = weir_frontier_best(l, f->limit),
+                              *upper = weir_frontier_best(l, above);
+    if (above == f->limit || f->limit > above || !upper ||
         (best && best->extra <= upper->extra + STEP * f->p->time))
         return WEIR_OK;
-    return try_from(l, f, f->room, SHARE_SMALL, upper);
+    return try_from(l, f, f->limit, SHARE_SMALL, upper);
 }
 
 /* The schedule that decisions mean. */
-static weir_status walk(weir_fit *f, size_t target, const uint8_t *gap)
+static weir_status lower_and_place(weir_fit *f, size_t target, const uint8_t *decisions)
 {
-    weir_walk_room w;
-    bool           ok = weir_walk_init(&w, f->p);
+    weir_lower_state w;
+    bool             ok = weir_lower_init(&w, f->p);
 
     w.budget = f->target = target;
-    ok = ok && weir_walk(&w, gap);
+    ok = ok && weir_lower(&w, decisions);
     weir_schedule_free(&f->s);
     f->s = w.s;
     w.s = (weir_schedule){0};
-    weir_walk_free(&w);
+    weir_lower_free(&w);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-weir_status weir_ladder_judge(weir_ladder *l, const weir_fit *like, size_t target,
-                              const uint8_t *gap, bool *good)
+weir_status weir_frontier_evaluate(weir_frontier *l, const weir_fit *like, size_t target,
+                                   const uint8_t *decisions, bool *good)
 {
     weir_fit    f = *like;
-    weir_status status = walk(&f, target, gap);
+    weir_status status = lower_and_place(&f, target, decisions);
 
     *good = status == WEIR_OK && f.s.valid;
     if (*good)
-        status = f.lay(f.ctx, &f.s, &f.height);
+        status = f.place(f.ctx, &f.s, &f.height);
     if (*good && status == WEIR_OK) {
-        const weir_rung r = {target, f.height, f.s.time - f.p->time, NULL};
-        status = weir_ladder_add(l, &r, gap, weir_walk_gaps(f.p)) ? WEIR_OK : WEIR_ERR_NOMEM;
+        const weir_frontier_point r = {target, f.height, f.s.time - f.p->time, NULL};
+        status = weir_frontier_add(l, &r, decisions, weir_lower_intervals(f.p)) ? WEIR_OK
+                                                                                : WEIR_ERR_NOMEM;
     }
     weir_schedule_free(&f.s);
     return status;
 }
 
-weir_status weir_ladder_fit(const weir_ladder *l, weir_fit *f)
+weir_status weir_frontier_fit(const weir_frontier *l, weir_fit *f)
 {
-    const weir_rung *const r = weir_ladder_best(l, f->room);
+    const weir_frontier_point *const r = weir_frontier_best(l, f->limit);
 
     f->fits = false;
     if (!r)
         return WEIR_OK;
-    weir_mem_free(f->gap);
-    f->gap = NULL;
-    WEIR_TRY(copy_of(r->gap, weir_walk_gaps(f->p), &f->gap));
-    WEIR_TRY(walk(f, r->target, r->gap));
-    WEIR_TRY(f->lay(f->ctx, &f->s, &f->height));
-    f->fits = f->height <= f->room;
+    weir_mem_free(f->decisions);
+    f->decisions = NULL;
+    WEIR_TRY(copy_of(r->decisions, weir_lower_intervals(f->p), &f->decisions));
+    WEIR_TRY(lower_and_place(f, r->target, r->decisions));
+    WEIR_TRY(f->place(f->ctx, &f->s, &f->height));
+    f->fits = f->height <= f->limit;
     return WEIR_OK;
 }

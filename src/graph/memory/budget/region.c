@@ -22,10 +22,10 @@ static bool within_budget(const weir_graph *g)
 
 /* The step as it was before: making values anew may take more memory than keeping them, where
  * their intermediates meet the peak. */
-static weir_status revert(weir_graph *g, uint32_t passes, weir_unexpanded *old,
+static weir_status revert(weir_graph *g, uint32_t passes, weir_revert_record *old,
                           weir_reasons **reasons)
 {
-    weir_graph_unexpand(g, old);
+    weir_graph_revert(g, old);
     WEIR_TRY(weir_plan_build(g, passes));
     g->plan->reasons = *reasons;
     *reasons = NULL;
@@ -33,7 +33,7 @@ static weir_status revert(weir_graph *g, uint32_t passes, weir_unexpanded *old,
 }
 
 /* The expanded plan, or the one there was where only that is within the budget. */
-static weir_status rebuild(weir_graph *g, uint32_t passes, weir_unexpanded *old, bool *stays)
+static weir_status rebuild(weir_graph *g, uint32_t passes, weir_revert_record *old, bool *stays)
 {
     weir_reasons *reasons = g->plan->reasons;
     const double  seconds = g->plan->seconds, extra = g->plan->extra_seconds;
@@ -52,28 +52,29 @@ static weir_status rebuild(weir_graph *g, uint32_t passes, weir_unexpanded *old,
 
 weir_status weir_region_apply(weir_graph *g, uint32_t passes)
 {
-    weir_problem    p;
-    weir_unexpanded old = {0};
-    uint32_t       *piece_of;
+    weir_mem_problem   p;
+    weir_revert_record old = {0};
+    uint32_t          *tensor_of;
 
     if (!has_regions(g))
         return WEIR_OK;
-    WEIR_TRY(weir_problem_of(g, NULL, passes >> WEIR_PASS_INPLACE & 1, SIZE_MAX, &p, &piece_of));
-    weir_policy_job job = {.p = &p, .room = SIZE_MAX, .variant = "manual"};
+    WEIR_TRY(weir_mem_problem_from_graph(g, NULL, passes >> WEIR_PASS_INPLACE & 1, SIZE_MAX, &p,
+                                         &tensor_of));
+    weir_policy_job job = {.p = &p, .limit = SIZE_MAX, .variant = "manual"};
     weir_status     status = weir_policy_checkpoint(&job);
-    if (status == WEIR_OK && job.s.events.n > p.tasks.n) {
+    if (status == WEIR_OK && job.s.events.n > p.ops.n) {
         bool stays = true;
-        status = weir_graph_expand(g, &job.s, piece_of, &old);
+        status = weir_graph_apply(g, &job.s, tensor_of, &old);
         if (status == WEIR_OK)
             status = rebuild(g, passes, &old, &stays);
         if (status == WEIR_OK && stays)
-            g->plan->extra_seconds = job.s.again;
+            g->plan->extra_seconds = job.s.recomputed;
         if (status == WEIR_OK && stays)
-            status = weir_reasons_keep(g, &p, &job.s, &piece_of, old.stores);
+            status = weir_reasons_keep(g, &p, &job.s, &tensor_of, old.storages);
     }
-    weir_unexpanded_free(&old);
+    weir_revert_record_free(&old);
     weir_schedule_free(&job.s);
-    weir_problem_free(&p);
-    weir_mem_free(piece_of);
+    weir_mem_problem_free(&p);
+    weir_mem_free(tensor_of);
     return status;
 }

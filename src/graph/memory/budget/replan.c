@@ -21,60 +21,60 @@
 /* Planning again is worth it where a step took so much more or less than predicted. */
 #define TOLERANCE 0.10
 
-weir_status weir_guide_new(weir_fitter *f, const weir_plan_options *options)
+weir_status weir_replan_new(weir_budget_context *f, const weir_plan_options *options)
 {
-    weir_guide *const guide = weir_mem_zalloc(1, sizeof *guide);
+    weir_replan *const replan = weir_mem_zalloc(1, sizeof *replan);
 
-    if (guide && options->policy)
-        guide->policy = weir_mem_strdup(options->policy);
-    if (!guide || (options->policy && !guide->policy)) {
-        weir_mem_free(guide);
+    if (replan && options->policy)
+        replan->policy = weir_mem_strdup(options->policy);
+    if (!replan || (options->policy && !replan->policy)) {
+        weir_mem_free(replan);
         return WEIR_ERR_NOMEM;
     }
-    guide->f = *f;
-    guide->steps = options->guided;
-    f->g->guide = guide;
-    *f = (weir_fitter){0};
+    replan->f = *f;
+    replan->steps = options->profile_steps;
+    f->g->replan = replan;
+    *f = (weir_budget_context){0};
     return WEIR_OK;
 }
 
-void weir_guide_free(weir_graph *g)
+void weir_replan_free(weir_graph *g)
 {
-    if (!g->guide)
+    if (!g->replan)
         return;
-    weir_fitter_free(&g->guide->f);
-    weir_mem_free(g->guide->policy);
-    weir_mem_free(g->guide);
-    g->guide = NULL;
+    weir_budget_context_free(&g->replan->f);
+    weir_mem_free(g->replan->policy);
+    weir_mem_free(g->replan);
+    g->replan = NULL;
 }
 
 /* ---- times ---- */
 
 typedef struct weir_sample {
-    uintptr_t choice;
+    uintptr_t kernel;
     double    seconds;
 } weir_sample;
 
 static int by_choice(const void *x, const void *y)
 {
     const weir_sample *a = x, *b = y;
-    if (a->choice != b->choice)
-        return a->choice < b->choice ? -1 : 1;
+    if (a->kernel != b->kernel)
+        return a->kernel < b->kernel ? -1 : 1;
     return (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
 /* One sample per instruction, equal calls together; *sum: of all. NULL when memory is short. */
-static weir_sample *samples_of(const weir_guide *guide, const weir_plan *plan, double *sum)
+static weir_sample *samples_of(const weir_replan *replan, const weir_plan *plan, double *sum)
 {
     weir_sample *const s = weir_mem_alloc((plan->n + 1u) * sizeof *s);
 
     *sum = 0;
     for (uint32_t i = 0; s && i < plan->n; i++) {
         const weir_instr *ins = &plan->instr[i];
-        s[i].choice = (uintptr_t)ins->choice;
+        s[i].kernel = (uintptr_t)ins->kernel;
         s[i].seconds = ins->seconds / (double)(plan->profiled ? plan->profiled : 1);
-        if (guide->clock)
-            s[i].seconds = guide->clock(guide->ctx, &ins->call, s[i].seconds);
+        if (replan->clock)
+            s[i].seconds = replan->clock(replan->ctx, &ins->call, s[i].seconds);
         *sum += s[i].seconds;
     }
     if (s)
@@ -83,38 +83,38 @@ static weir_sample *samples_of(const weir_guide *guide, const weir_plan *plan, d
 }
 
 /* The median of the choice's samples; below 0: there are none. */
-static double median(const weir_sample *s, uint32_t n, const weir_choice *choice)
+static double median(const weir_sample *s, uint32_t n, const weir_kernel *kernel)
 {
     uint32_t lo = 0, hi = n;
 
     while (lo < hi) {
         const uint32_t mid = (lo + hi) / 2;
-        if (s[mid].choice < (uintptr_t)choice)
+        if (s[mid].kernel < (uintptr_t)kernel)
             lo = mid + 1;
         else
             hi = mid;
     }
-    for (hi = lo; hi < n && s[hi].choice == (uintptr_t)choice;)
+    for (hi = lo; hi < n && s[hi].kernel == (uintptr_t)kernel;)
         hi++;
     return hi > lo ? s[(lo + hi - 1) / 2].seconds : -1;
 }
 
-/* The problem's tasks, which are the graph's nodes now, get their times. */
-static weir_status set_times(weir_guide *guide, const weir_sample *s, uint32_t n)
+/* The problem's ops, which are the graph's nodes now, get their times. */
+static weir_status set_times(weir_replan *replan, const weir_sample *s, uint32_t n)
 {
-    weir_layout         in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
-    const weir_graph   *g = guide->f.g;
-    weir_problem *const p = &guide->f.problem;
-    const weir_choice  *choice;
+    weir_layout             in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
+    const weir_graph       *g = replan->f.g;
+    weir_mem_problem *const p = &replan->f.problem;
+    const weir_kernel      *kernel;
 
     p->time = 0;
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
+    for (uint32_t i = 0; i < p->ops.n; i++) {
         const weir_call call = weir_node_call(g, &g->nodes.at[i], in, out);
-        WEIR_TRY(weir_choice_of(g->dev, &call, &choice));
-        const double seconds = median(s, n, choice);
+        WEIR_TRY(weir_kernel_of(g->dev, &call, &kernel));
+        const double seconds = median(s, n, kernel);
         if (seconds >= 0)
-            p->tasks.at[i].time = seconds;
-        p->time += p->tasks.at[i].time;
+            p->ops.at[i].time = seconds;
+        p->time += p->ops.at[i].time;
     }
     double to, from;            /* a spill file that cannot be measured keeps its estimate */
     if (weir_device_spill_speed(g->dev, &to, &from) == WEIR_OK) {
@@ -126,56 +126,58 @@ static weir_status set_times(weir_guide *guide, const weir_sample *s, uint32_t n
 
 /* ---- planning again ---- */
 
-/* Storages of the plan that runs are no pieces. */
-static weir_status cover_stores(weir_fitter *f)
+/* Storages of the plan that runs are no tensors. */
+static weir_status cover_stores(weir_budget_context *f)
 {
-    const size_t    n = f->g->stores.n + 1u;
+    const size_t    n = f->g->storages.n + 1u;
     uint32_t *const all = weir_mem_alloc(n * sizeof *all);
 
     if (!all)
         return WEIR_ERR_NOMEM;
     memset(all, 0xff, n * sizeof *all);
-    memcpy(all, f->piece_of, f->old.stores * sizeof *all);
-    weir_mem_free(f->piece_of);
-    f->piece_of = all;
+    memcpy(all, f->tensor_of, f->old.storages * sizeof *all);
+    weir_mem_free(f->tensor_of);
+    f->tensor_of = all;
     return WEIR_OK;
 }
 
 /* The plan that runs and a new one by the measured times, as a ladder; then the faster one, if it
  * is the new one, as the graph's. *fits: it is. */
-static weir_status plan_again(weir_guide *guide, bool *fits)
+static weir_status replan_graph(weir_replan *replan, bool *fits)
 {
-    weir_fitter *const f = &guide->f;
-    weir_ladder        l = {.whole = f->whole, .below = f->resident};
-    weir_fit           a = {.p = &f->problem, .room = f->limit, .lay = weir_fitter_lay, .ctx = f};
-    const uint32_t     gaps = weir_walk_gaps(&f->problem);
-    bool               good;
+    weir_budget_context *const f = &replan->f;
+    weir_frontier              l = {.whole = f->whole, .below = f->resident};
+    weir_fit                   a = {
+                          .p = &f->problem, .limit = f->arena_limit, .place = weir_budget_context_assign, .ctx = f};
+    const uint32_t intervals = weir_lower_intervals(&f->problem);
+    bool           good;
 
-    WEIR_TRY(weir_policy_find(guide->policy, &a.policy, &a.variant));
+    WEIR_TRY(weir_policy_find(replan->policy, &a.policy, &a.variant));
     f->probe = true;
-    weir_status status = weir_ladder_judge(&l, &a, f->target, f->gap, &good);
+    weir_status status = weir_frontier_evaluate(&l, &a, f->target, f->decisions, &good);
     if (status == WEIR_OK)
         status = weir_fit_run(&a);
     f->probe = false;
-    const weir_rung r = {a.target, a.height, a.s.time - f->problem.time, NULL};
-    if (status == WEIR_OK && a.fits && a.gap && !weir_ladder_add(&l, &r, a.gap, gaps))
+    const weir_frontier_point r = {a.target, a.height, a.s.time - f->problem.time, NULL};
+    if (status == WEIR_OK && a.fits && a.decisions &&
+        !weir_frontier_add(&l, &r, a.decisions, intervals))
         status = WEIR_ERR_NOMEM;
-    const weir_rung *const best = weir_ladder_best(&l, f->limit);
+    const weir_frontier_point *const best = weir_frontier_best(&l, f->arena_limit);
     a.fits = false;
-    if (status == WEIR_OK && best && memcmp(best->gap, f->gap, gaps) != 0)
-        status = weir_ladder_fit(&l, &a);
+    if (status == WEIR_OK && best && memcmp(best->decisions, f->decisions, intervals) != 0)
+        status = weir_frontier_fit(&l, &a);
     *fits = status == WEIR_OK && a.fits;
-    weir_ladder_free(&l);
+    weir_frontier_free(&l);
     weir_fit_free(&a);
     return status;
 }
 
 /* The graph between its running plan and the new one. */
-static weir_status exchange(weir_guide *guide, const weir_sample *s, uint32_t n)
+static weir_status exchange(weir_replan *replan, const weir_sample *s, uint32_t n)
 {
-    weir_fitter *const    f = &guide->f;
+    weir_budget_context *const    f = &replan->f;
     weir_graph *const     g = f->g;
-    const weir_unexpanded running = {.nodes = g->nodes.at, .n = g->nodes.n, .cap = g->nodes.cap};
+    const weir_revert_record running = {.nodes = g->nodes.at, .n = g->nodes.n, .cap = g->nodes.cap};
     weir_plan *const      plan = g->plan;
     bool                  fits = false;
 
@@ -183,45 +185,45 @@ static weir_status exchange(weir_guide *guide, const weir_sample *s, uint32_t n)
     g->nodes.at = f->old.nodes;
     g->nodes.n = f->old.n;
     g->nodes.cap = f->old.cap;
-    f->old = (weir_unexpanded){0};
+    f->old = (weir_revert_record){0};
     g->plan = NULL;
-    weir_status status = set_times(guide, s, n);
+    weir_status status = set_times(replan, s, n);
     if (status == WEIR_OK)
-        status = plan_again(guide, &fits);
+        status = replan_graph(replan, &fits);
     if (fits && weir_plan_settle(g) == WEIR_OK) {
-        weir_unexpanded gone = running;
-        weir_expanded_drop(running.nodes, running.n);
-        weir_unexpanded_free(&gone);
+        weir_revert_record gone = running;
+        weir_applied_nodes_free(running.nodes, running.n);
+        weir_revert_record_free(&gone);
         weir_plan_free(plan);
         g->replanned++;
         return WEIR_OK;
     }
-    weir_graph_unexpand(g, &f->old);            /* where the spill file had no room */
+    weir_graph_revert(g, &f->old);            /* where the spill file had no room */
     weir_plan_free(g->plan);
     g->plan = plan;
-    f->old = (weir_unexpanded){.nodes = g->nodes.at, .n = g->nodes.n, .cap = g->nodes.cap};
+    f->old = (weir_revert_record){.nodes = g->nodes.at, .n = g->nodes.n, .cap = g->nodes.cap};
     g->nodes.at = running.nodes;
     g->nodes.n = running.n;
     g->nodes.cap = running.cap;
     return status;
 }
 
-void weir_guide_step(weir_graph *g)
+void weir_replan_step(weir_graph *g)
 {
-    weir_guide *const guide = g->guide;
+    weir_replan *const replan = g->replan;
     weir_plan *const  plan = g->plan;
     double            sum;
 
-    guide->steps--;
-    if (guide->steps == 0) {
-        weir_sample *const s = samples_of(guide, plan, &sum);
+    replan->steps--;
+    if (replan->steps == 0) {
+        weir_sample *const s = samples_of(replan, plan, &sum);
         g->measured = s ? sum : 0;
         if (s && fabs(sum - plan->seconds) > TOLERANCE * plan->seconds)
-            (void)exchange(guide, s, plan->n);
+            (void)exchange(replan, s, plan->n);
         weir_mem_free(s);
-        weir_guide_free(g);
+        weir_replan_free(g);
     }
-    if (g->plan == plan && (!g->guide || plan->profiled == 1)) {
+    if (g->plan == plan && (!g->replan || plan->profiled == 1)) {
         plan->profiled = 0;
         for (uint32_t i = 0; i < plan->n; i++)
             plan->instr[i].seconds = 0;

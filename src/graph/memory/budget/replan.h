@@ -6,18 +6,18 @@
 #include "graph/memory/budget/budget_context.h"
 
 /* Seconds of one run of a call, given those that were measured: for tests. */
-typedef double (*weir_guide_clock)(void *ctx, const weir_call *c, double seconds);
+typedef double (*weir_replan_clock)(void *ctx, const weir_call *c, double seconds);
 
-typedef struct weir_guide {
-    weir_fitter      f;         /* with the nodes as they were, and the decisions */
-    char            *policy;    /* its text; NULL: auto */
-    int              steps;     /* to be measured still */
-    weir_guide_clock clock;     /* NULL: as measured */
-    void            *ctx;
-} weir_guide;
+typedef struct weir_replan {
+    weir_budget_context f;      /* with the nodes as they were, and the decisions */
+    char               *policy; /* its text; NULL: auto */
+    int                 steps;  /* to be measured still */
+    weir_replan_clock   clock;  /* NULL: as measured */
+    void               *ctx;
+} weir_replan;
 
 /* The graph that f has expanded gets a guide, which takes over what f holds: f is {0} then.
  * ERR_NOMEM leaves f as it is. */
-weir_status weir_guide_new(weir_fitter *f, const weir_plan_options *options);
+weir_status weir_replan_new(weir_budget_context *f, const weir_plan_options *options);
 
 #endif

@@ -1,8 +1,8 @@
 /* timing.c - how long the kernels of a graph take: each distinct call runs on zeros.
  *
- * One piece of memory, no larger than what the budget leaves beside what is resident, stands in for
- * all operands; calls that need more, or run the caller's code, keep their estimates. Kernels of
- * equal calls are timed once. */
+ * One tensor of memory, no larger than what the budget leaves beside what is resident, stands in
+ * for all operands; calls that need more, or run the caller's code, keep their estimates. Kernels
+ * of equal calls are timed once. */
 #include <string.h>
 
 #include "core/rng.h"
@@ -20,7 +20,7 @@ static size_t need_of(const weir_graph *g, const weir_node *n, size_t work, size
 
     for (int k = 0; k < n->nin + n->nout; k++) {
         const uint32_t v = k < n->nin ? n->in[k] : n->out[k - n->nin];
-        const size_t   bytes = g->stores.at[weir_store_of(g, v)].bytes;
+        const size_t   bytes = g->storages.at[weir_storage_of(g, v)].bytes;
         at[k] = end;
         if (!weir_size_align(end + bytes, align, &end) || end > SIZE_MAX / 4)
             return SIZE_MAX;
@@ -30,38 +30,43 @@ static size_t need_of(const weir_graph *g, const weir_node *n, size_t work, size
 }
 
 /* Indices that other calls left in the slab would be none of the table's. */
-static weir_status clear_indices(const weir_graph *g, const weir_call *call, char *slab,
+static weir_status clear_indices(const weir_graph *g, const weir_call *call, char *scratch,
                                  const size_t *at)
 {
     for (int i = 0; i < call->nin; i++)
         if (call->in[i].desc.dtype == WEIR_I32 || call->in[i].desc.dtype == WEIR_I64)
-            WEIR_TRY(g->dev->ops->fill(g->dev, slab + at[i], 0, at[i + 1] - at[i]));
+            WEIR_TRY(g->dev->ops->fill(g->dev, scratch + at[i], 0, at[i + 1] - at[i]));
     return WEIR_OK;
 }
 
 /* Best of a few runs in the slab. */
 static double time_one(const weir_graph *g, const weir_node *n, const weir_call *call,
-                       const weir_choice *choice, char *slab, const size_t *at)
+                       const weir_kernel *kernel, char *scratch, const size_t *at)
 {
     void      *operand[WEIR_EW_MAX_IN + WEIR_MAX_OUT];
     double     best = 1e30;
-    const int  times = g->dev->ops->queues ? AT_ONCE : 1;
-    weir_kargs k = {.call = call, .src = operand, .dst = operand + n->nin, .state = choice->state,
-                    .work = choice->work ? slab + at[n->nin + n->nout] : NULL,
-                    .threads = g->dev->threads, .seed = g->dev->seed, .rng = n->rng,
+    const int  times = g->dev->ops->streams ? AT_ONCE : 1;
+    weir_kargs k = {.call = call,
+                    .src = operand,
+                    .dst = operand + n->nin,
+                    .state = kernel->state,
+                    .work = kernel->work ? scratch + at[n->nin + n->nout] : NULL,
+                    .threads = g->dev->threads,
+                    .seed = g->dev->seed,
+                    .rng = n->rng,
                     .dev = g->dev};
 
     for (int i = 0; i < n->nin + n->nout; i++) {
         const weir_value *v = &g->values.at[i < n->nin ? n->in[i] : n->out[i - n->nin]];
         operand[i] =
-            slab + at[i] + (size_t)v->offset * weir_dtype_size(v->layout.desc.dtype);
+            scratch + at[i] + (size_t)v->offset * weir_dtype_size(v->layout.desc.dtype);
     }
-    if (clear_indices(g, call, slab, at) != WEIR_OK)
+    if (clear_indices(g, call, scratch, at) != WEIR_OK)
         return -1;
     for (int r = 0; r < RUNS; r++) {
         const double begin = weir_device_clock(g->dev);
         for (int i = 0; i < times; i++)
-            if (choice->run(&k) != WEIR_OK)
+            if (kernel->run(&k) != WEIR_OK)
                 return -1;
         const double seconds = (weir_device_clock(g->dev) - begin) / times;
         best = seconds < best ? seconds : best;
@@ -70,7 +75,7 @@ static double time_one(const weir_graph *g, const weir_node *n, const weir_call 
 }
 
 /* The time of an earlier node with the same choice and layouts, else -1. */
-static double known(const weir_choice *const *of, const double *seconds, uint32_t n)
+static double known(const weir_kernel *const *of, const double *seconds, uint32_t n)
 {
     for (uint32_t i = n; i-- > 0;)
         if (of[i] == of[n])
@@ -78,22 +83,22 @@ static double known(const weir_choice *const *of, const double *seconds, uint32_
     return -1;
 }
 
-static weir_status time_all(const weir_graph *g, size_t room, double *seconds,
-                            const weir_choice **of)
+static weir_status time_all(const weir_graph *g, size_t limit, double *seconds,
+                            const weir_kernel **of)
 {
     weir_layout in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
     size_t      at[WEIR_EW_MAX_IN + WEIR_MAX_OUT + 1], most = 0;
-    void       *slab = NULL;
+    void       *scratch = NULL;
 
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *n = &g->nodes.at[i];
         const weir_call  call = weir_node_call(g, n, in, out);
-        WEIR_TRY(weir_choice_of(g->dev, &call, &of[i]));
+        WEIR_TRY(weir_kernel_of(g->dev, &call, &of[i]));
         const size_t need = need_of(g, n, of[i]->work, at);
-        most = need <= room && need > most ? need : most;
+        most = need <= limit && need > most ? need : most;
     }
-    WEIR_TRY(g->dev->ops->alloc(g->dev, most + 1, false, &slab));
-    weir_status status = g->dev->ops->fill(g->dev, slab, 0, most + 1);
+    WEIR_TRY(g->dev->ops->alloc(g->dev, most + 1, false, &scratch));
+    weir_status status = g->dev->ops->fill(g->dev, scratch, 0, most + 1);
     for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++) {
         const weir_node *n = &g->nodes.at[i];
         seconds[i] = known(of, seconds, i);
@@ -101,18 +106,18 @@ static weir_status time_all(const weir_graph *g, size_t room, double *seconds,
             need_of(g, n, of[i]->work, at) > most)
             continue;
         const weir_call call = weir_node_call(g, n, in, out);
-        seconds[i] = time_one(g, n, &call, of[i], slab, at);
+        seconds[i] = time_one(g, n, &call, of[i], scratch, at);
     }
-    g->dev->ops->free(g->dev, slab, most + 1);
+    g->dev->ops->free(g->dev, scratch, most + 1);
     return status;
 }
 
-weir_status weir_graph_time(const weir_graph *g, size_t room, double **seconds)
+weir_status weir_graph_time(const weir_graph *g, size_t limit, double **seconds)
 {
-    const weir_choice **of = weir_mem_alloc((g->nodes.n + 1u) * sizeof *of);
+    const weir_kernel **of = weir_mem_alloc((g->nodes.n + 1u) * sizeof *of);
 
     *seconds = weir_mem_alloc((g->nodes.n + 1u) * sizeof **seconds);
-    const weir_status status = of && *seconds ? time_all(g, room, *seconds, of) : WEIR_ERR_NOMEM;
+    const weir_status status = of && *seconds ? time_all(g, limit, *seconds, of) : WEIR_ERR_NOMEM;
     weir_mem_free(of);
     if (status != WEIR_OK) {
         weir_mem_free(*seconds);

@@ -17,23 +17,23 @@
 
 #include "core/dtype.h"
 
-typedef struct weir_known {
+typedef struct weir_value_range {
     enum { KNOWN_NOTHING, KNOWN_WHOLE, KNOWN_BF16, KNOWN_F16, KNOWN_F32 } what;
     int64_t lo, hi;             /* KNOWN_WHOLE: both included */
-} weir_known;
+} weir_value_range;
 
-static const weir_known nothing = {KNOWN_NOTHING, 0, 0};
+static const weir_value_range nothing = {KNOWN_NOTHING, 0, 0};
 
 /* What a value's type alone says. i64 sums below stay within an int64. */
-static weir_known of_type(weir_dtype t)
+static weir_value_range of_type(weir_dtype t)
 {
-    return t == WEIR_U8    ? (weir_known){KNOWN_WHOLE, 0, UINT8_MAX}
-           : t == WEIR_I32 ? (weir_known){KNOWN_WHOLE, INT32_MIN, INT32_MAX}
+    return t == WEIR_U8    ? (weir_value_range){KNOWN_WHOLE, 0, UINT8_MAX}
+           : t == WEIR_I32 ? (weir_value_range){KNOWN_WHOLE, INT32_MIN, INT32_MAX}
                            : nothing;
 }
 
 /* Whole numbers lo..hi, if the type has all of them; what wraps or is rounded is not known. */
-static weir_known whole(weir_dtype t, int64_t lo, int64_t hi)
+static weir_value_range whole(weir_dtype t, int64_t lo, int64_t hi)
 {
     static const int64_t most[] = {
         [WEIR_F32] = (int64_t)1 << 24, [WEIR_F64] = (int64_t)1 << 53, [WEIR_I32] = INT32_MAX,
@@ -42,11 +42,11 @@ static weir_known whole(weir_dtype t, int64_t lo, int64_t hi)
     const bool    unsign = t == WEIR_U8 || t == WEIR_BOOL;
     const int64_t least = unsign ? 0 : t == WEIR_I32 ? INT32_MIN : -most[t];
 
-    return lo >= least && hi <= most[t] ? (weir_known){KNOWN_WHOLE, lo, hi} : of_type(t);
+    return lo >= least && hi <= most[t] ? (weir_value_range){KNOWN_WHOLE, lo, hi} : of_type(t);
 }
 
 /* A number as one value; -0 and fractions are nothing. */
-static weir_known number(weir_dtype t, double v)
+static weir_value_range number(weir_dtype t, double v)
 {
     return fabs(v) <= 0x1p53 && v == floor(v) && !(v == 0 && signbit(v))
                ? whole(t, (int64_t)v, (int64_t)v)
@@ -54,38 +54,39 @@ static weir_known number(weir_dtype t, double v)
 }
 
 /* Either of the two. */
-static weir_known either(weir_known a, weir_known b)
+static weir_value_range either(weir_value_range a, weir_value_range b)
 {
     if (a.what == KNOWN_WHOLE && b.what == KNOWN_WHOLE)
-        return (weir_known){KNOWN_WHOLE, a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
+        return (weir_value_range){KNOWN_WHOLE, a.lo < b.lo ? a.lo : b.lo,
+                                  a.hi > b.hi ? a.hi : b.hi};
     return a.what == b.what ? a : nothing;
 }
 
 /* ---- rules: output o of a call from its inputs ---- */
 
-typedef weir_known (*weir_rule)(const weir_call *c, const weir_known *in, int o);
+typedef weir_value_range (*weir_rule)(const weir_call *c, const weir_value_range *in, int o);
 
 static weir_dtype type_of(const weir_call *c, int o)
 {
     return c->out[o].desc.dtype;
 }
 
-static weir_known rule_bit(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_bit(const weir_call *c, const weir_value_range *in, int o)
 {
     (void)in;
     return whole(type_of(c, o), 0, 1);
 }
 
-static weir_known rule_same(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_same(const weir_call *c, const weir_value_range *in, int o)
 {
     (void)c;
     (void)o;
     return in[0];
 }
 
-static weir_known rule_any(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_any(const weir_call *c, const weir_value_range *in, int o)
 {
-    weir_known k = in[0];
+    weir_value_range k = in[0];
 
     (void)o;
     for (int i = 1; i < c->nin; i++)
@@ -93,31 +94,31 @@ static weir_known rule_any(const weir_call *c, const weir_known *in, int o)
     return k;
 }
 
-static weir_known rule_where(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_where(const weir_call *c, const weir_value_range *in, int o)
 {
     (void)c;
     (void)o;
     return either(in[1], in[2]);
 }
 
-static weir_known rule_place(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_slice_scatter(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_slice_attr *const a = c->attr;
     return either(in[0], number(type_of(c, o), a->value));
 }
 
-static weir_known rule_fill(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_fill(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_fill_attr *const a = c->attr;
     (void)in;
     return number(type_of(c, o), a->value);
 }
 
-static weir_known rule_arange(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_arange(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_arange_attr *const a = c->attr;
     const double                  last = a->start + (double)(a->count - 1) * a->step;
-    const weir_known first = number(WEIR_F64, a->start), step = number(WEIR_F64, a->step);
+    const weir_value_range first = number(WEIR_F64, a->start), step = number(WEIR_F64, a->step);
 
     (void)in;
     if (a->count < 1 || first.what != KNOWN_WHOLE || step.what != KNOWN_WHOLE ||
@@ -127,7 +128,7 @@ static weir_known rule_arange(const weir_call *c, const weir_known *in, int o)
 }
 
 /* An index into the reduced axes. */
-static weir_known rule_arg(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_arg(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_reduce_attr *const a = c->attr;
     int64_t                       n = 1;
@@ -139,7 +140,7 @@ static weir_known rule_arg(const weir_call *c, const weir_known *in, int o)
 }
 
 /* The winner among the window's cells; the largest value is one of the input's. */
-static weir_known rule_max_pool2d(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_max_pool2d(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_pool2d_attr *const a = c->attr;
     if (o == 0)
@@ -147,7 +148,7 @@ static weir_known rule_max_pool2d(const weir_call *c, const weir_known *in, int 
     return whole(type_of(c, o), 0, a->kernel[0] * a->kernel[1] - 1);
 }
 
-static weir_known rule_cast(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_cast(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_dtype from = c->in[0].desc.dtype, to = type_of(c, o);
 
@@ -158,43 +159,43 @@ static weir_known rule_cast(const weir_call *c, const weir_known *in, int o)
     if (!weir_is_float(to) || !weir_is_any_float(from))
         return of_type(to);
     if (weir_is_half(from))
-        return (weir_known){from == WEIR_BF16 ? KNOWN_BF16 : KNOWN_F16, 0, 0};
+        return (weir_value_range){from == WEIR_BF16 ? KNOWN_BF16 : KNOWN_F16, 0, 0};
     if (in[0].what == KNOWN_BF16 || in[0].what == KNOWN_F16)
         return in[0];
-    return from == WEIR_F32 && to == WEIR_F64 ? (weir_known){KNOWN_F32, 0, 0} : nothing;
+    return from == WEIR_F32 && to == WEIR_F64 ? (weir_value_range){KNOWN_F32, 0, 0} : nothing;
 }
 
 /* Rows. Sums of whole numbers are never -0; products are where one factor is negative. */
 
-static weir_known rule_relu(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_relu(const weir_call *c, const weir_value_range *in, int o)
 {
     (void)c;
     (void)o;
-    return in[0].what == KNOWN_WHOLE
-               ? (weir_known){KNOWN_WHOLE, in[0].lo > 0 ? in[0].lo : 0, in[0].hi > 0 ? in[0].hi : 0}
-               : in[0];
+    return in[0].what == KNOWN_WHOLE ? (weir_value_range){KNOWN_WHOLE, in[0].lo > 0 ? in[0].lo : 0,
+                                                          in[0].hi > 0 ? in[0].hi : 0}
+                                     : in[0];
 }
 
-static bool both_small(const weir_known *in)
+static bool both_small(const weir_value_range *in)
 {
     const int64_t most = (int64_t)1 << 26;
     return in[0].what == KNOWN_WHOLE && in[1].what == KNOWN_WHOLE && in[0].lo >= -most &&
            in[1].lo >= -most && in[0].hi <= most && in[1].hi <= most;
 }
 
-static weir_known rule_add(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_add(const weir_call *c, const weir_value_range *in, int o)
 {
     return both_small(in) ? whole(type_of(c, o), in[0].lo + in[1].lo, in[0].hi + in[1].hi)
                           : of_type(type_of(c, o));
 }
 
-static weir_known rule_sub(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_sub(const weir_call *c, const weir_value_range *in, int o)
 {
     return both_small(in) ? whole(type_of(c, o), in[0].lo - in[1].hi, in[0].hi - in[1].lo)
                           : of_type(type_of(c, o));
 }
 
-static weir_known rule_mul(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_mul(const weir_call *c, const weir_value_range *in, int o)
 {
     return both_small(in) && in[0].lo >= 0 && in[1].lo >= 0
                ? whole(type_of(c, o), in[0].lo * in[1].lo, in[0].hi * in[1].hi)
@@ -202,11 +203,11 @@ static weir_known rule_mul(const weir_call *c, const weir_known *in, int o)
 }
 
 /* s * a is -0 only where s <= 0, and then a t that is not 0 is added. */
-static weir_known rule_affine(const weir_call *c, const weir_known *in, int o)
+static weir_value_range rule_affine(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_ew_attr *const a = c->attr;
-    const weir_known factor = number(WEIR_F64, a->s), term = number(WEIR_F64, a->t + 0.0);
-    const weir_known of[2] = {in[0], factor};
+    const weir_value_range    factor = number(WEIR_F64, a->s), term = number(WEIR_F64, a->t + 0.0);
+    const weir_value_range    of[2] = {in[0], factor};
 
     if (factor.what != KNOWN_WHOLE || term.what != KNOWN_WHOLE || !both_small(of) ||
         llabs(term.lo) > 1 << 26 || (term.lo == 0 && factor.lo <= 0))
@@ -218,24 +219,44 @@ static weir_known rule_affine(const weir_call *c, const weir_known *in, int o)
 }
 
 static const weir_rule rules[WEIR_OP_COUNT] = {
-    [WEIR_OP_EQ] = rule_bit, [WEIR_OP_NE] = rule_bit, [WEIR_OP_LT] = rule_bit,
-    [WEIR_OP_LE] = rule_bit, [WEIR_OP_GT] = rule_bit, [WEIR_OP_GE] = rule_bit,
-    [WEIR_OP_LOGICAL_AND] = rule_bit, [WEIR_OP_LOGICAL_OR] = rule_bit,
-    [WEIR_OP_LOGICAL_XOR] = rule_bit, [WEIR_OP_LOGICAL_NOT] = rule_bit,
-    [WEIR_OP_ONE_HOT] = rule_bit, [WEIR_OP_BERNOULLI] = rule_bit,
-    [WEIR_OP_RESHAPE] = rule_same, [WEIR_OP_TRANSPOSE] = rule_same,
-    [WEIR_OP_BROADCAST] = rule_same, [WEIR_OP_DETACH] = rule_same, [WEIR_OP_COPY] = rule_same,
-    [WEIR_OP_SLICE] = rule_same, [WEIR_OP_CONCAT] = rule_any, [WEIR_OP_WHERE] = rule_where,
-    [WEIR_OP_PLACE] = rule_place, [WEIR_OP_FILL] = rule_fill, [WEIR_OP_ARANGE] = rule_arange,
-    [WEIR_OP_CAST] = rule_cast, [WEIR_OP_ARGMAX] = rule_arg, [WEIR_OP_ARGMIN] = rule_arg,
+    [WEIR_OP_EQ] = rule_bit,
+    [WEIR_OP_NE] = rule_bit,
+    [WEIR_OP_LT] = rule_bit,
+    [WEIR_OP_LE] = rule_bit,
+    [WEIR_OP_GT] = rule_bit,
+    [WEIR_OP_GE] = rule_bit,
+    [WEIR_OP_LOGICAL_AND] = rule_bit,
+    [WEIR_OP_LOGICAL_OR] = rule_bit,
+    [WEIR_OP_LOGICAL_XOR] = rule_bit,
+    [WEIR_OP_LOGICAL_NOT] = rule_bit,
+    [WEIR_OP_ONE_HOT] = rule_bit,
+    [WEIR_OP_BERNOULLI] = rule_bit,
+    [WEIR_OP_RESHAPE] = rule_same,
+    [WEIR_OP_TRANSPOSE] = rule_same,
+    [WEIR_OP_BROADCAST] = rule_same,
+    [WEIR_OP_DETACH] = rule_same,
+    [WEIR_OP_COPY] = rule_same,
+    [WEIR_OP_SLICE] = rule_same,
+    [WEIR_OP_CONCAT] = rule_any,
+    [WEIR_OP_WHERE] = rule_where,
+    [WEIR_OP_SLICE_SCATTER] = rule_slice_scatter,
+    [WEIR_OP_FILL] = rule_fill,
+    [WEIR_OP_ARANGE] = rule_arange,
+    [WEIR_OP_CAST] = rule_cast,
+    [WEIR_OP_ARGMAX] = rule_arg,
+    [WEIR_OP_ARGMIN] = rule_arg,
     [WEIR_OP_MAX_POOL2D] = rule_max_pool2d,
-    [WEIR_OP_RELU] = rule_relu, [WEIR_OP_ADD] = rule_add, [WEIR_OP_SUB] = rule_sub,
-    [WEIR_OP_MUL] = rule_mul, [WEIR_OP_AFFINE] = rule_affine,
-    [WEIR_OP_MAX] = rule_any, [WEIR_OP_MIN] = rule_any,
+    [WEIR_OP_RELU] = rule_relu,
+    [WEIR_OP_ADD] = rule_add,
+    [WEIR_OP_SUB] = rule_sub,
+    [WEIR_OP_MUL] = rule_mul,
+    [WEIR_OP_AFFINE] = rule_affine,
+    [WEIR_OP_MAX] = rule_any,
+    [WEIR_OP_MIN] = rule_any,
 };
 
 /* A value cast from one layout's type to the other's: nothing else if they are the same. */
-static weir_known recast(weir_known k, const weir_layout *from, weir_layout *to)
+static weir_value_range recast(weir_value_range k, const weir_layout *from, weir_layout *to)
 {
     const weir_call c = {.op = WEIR_OP_CAST, .nin = 1, .nout = 1, .in = from, .out = to};
 
@@ -243,10 +264,10 @@ static weir_known recast(weir_known k, const weir_layout *from, weir_layout *to)
 }
 
 /* Output o of a fused group, member by member. */
-static weir_known of_group(const weir_call *c, const weir_known *in, int o)
+static weir_value_range of_group(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_ew_program *const p = c->attr;
-    weir_known                   made[WEIR_EW_MAX_STEPS], from[WEIR_MAX_IN];
+    weir_value_range             made[WEIR_EW_MAX_STEPS], from[WEIR_MAX_IN];
     weir_layout                  computed = c->out[0];
 
     computed.desc.dtype = (weir_dtype)p->type;
@@ -275,7 +296,7 @@ static int64_t bits_for(uint64_t largest)
 }
 
 /* bits 0: none that is shorter than the value itself. */
-static weir_pack_attr pack_for(weir_known k, const weir_desc *d)
+static weir_pack_attr pack_for(weir_value_range k, const weir_desc *d)
 {
     static const struct { int64_t kind, bits; } floats[] = {
         [KNOWN_BF16] = {WEIR_PACK_BF16, 16}, [KNOWN_F16] = {WEIR_PACK_F16, 16},
@@ -294,26 +315,26 @@ static weir_pack_attr pack_for(weir_known k, const weir_desc *d)
 }
 
 /* What the results of node i are, by storage. */
-static void follow(const weir_graph *g, uint32_t i, weir_known *known, weir_pack_attr *pack)
+static void follow(const weir_graph *g, uint32_t i, weir_value_range *known, weir_pack_attr *pack)
 {
     const weir_node *n = &g->nodes.at[i];
     weir_layout      in_layout[WEIR_EW_MAX_IN], out_layout[WEIR_MAX_OUT];
     const weir_call  c = weir_node_call(g, n, in_layout, out_layout);
-    weir_known       in[WEIR_EW_MAX_IN] = {{KNOWN_NOTHING, 0, 0}};
+    weir_value_range in[WEIR_EW_MAX_IN] = {{KNOWN_NOTHING, 0, 0}};
 
     for (int k = 0; k < n->nin; k++)
-        in[k] = g->stores.at[weir_store_of(g, n->in[k])].external
+        in[k] = g->storages.at[weir_storage_of(g, n->in[k])].external
                     ? of_type(in_layout[k].desc.dtype)
-                    : known[weir_store_of(g, n->in[k])];
+                    : known[weir_storage_of(g, n->in[k])];
     for (int o = 0; o < n->nout; o++) {
-        const weir_value *v = &g->values.at[n->out[o]];
-        const weir_store *s = &g->stores.at[v->store];
-        known[v->store] = n->op == WEIR_OP_FUSED ? of_group(&c, in, o)
-                          : rules[n->op]         ? rules[n->op](&c, in, o)
-                                                 : of_type(v->layout.desc.dtype);
+        const weir_value   *v = &g->values.at[n->out[o]];
+        const weir_storage *s = &g->storages.at[v->storage];
+        known[v->storage] = n->op == WEIR_OP_FUSED ? of_group(&c, in, o)
+                            : rules[n->op]         ? rules[n->op](&c, in, o)
+                                                   : of_type(v->layout.desc.dtype);
         if (!s->external && v->offset == 0 && weir_shape_is_dense(&v->layout) &&
             s->bytes == weir_shape_bytes(&v->layout.desc))
-            pack[v->store] = pack_for(known[v->store], &v->layout.desc);
+            pack[v->storage] = pack_for(known[v->storage], &v->layout.desc);
     }
 }
 
@@ -326,27 +347,27 @@ static void round_waiting(const weir_graph *g, uint8_t *forward, weir_pack_attr 
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *n = &g->nodes.at[i];
         for (int o = 0; o < n->nout && n->phase == WEIR_FORWARD; o++) {
-            const weir_value *v = &g->values.at[n->out[o]];
-            const weir_store *s = &g->stores.at[v->store];
-            forward[v->store] = !s->external && v->layout.desc.dtype == WEIR_F32 &&
-                                s->bytes >= LEAST * sizeof(float);
+            const weir_value   *v = &g->values.at[n->out[o]];
+            const weir_storage *s = &g->storages.at[v->storage];
+            forward[v->storage] = !s->external && v->layout.desc.dtype == WEIR_F32 &&
+                                  s->bytes >= LEAST * sizeof(float);
         }
         for (int k = 0; k < n->nin && n->phase != WEIR_FORWARD; k++) {
-            const uint32_t s = weir_store_of(g, n->in[k]);
+            const uint32_t s = weir_storage_of(g, n->in[k]);
             if (forward[s] && (pack[s].bits == 0 || pack[s].bits > g->lossy))
                 pack[s] = (weir_pack_attr){
                     .kind = WEIR_PACK_GROUPS, .dtype = WEIR_F32, .bits = g->lossy,
-                    .count = (int64_t)(g->stores.at[s].bytes / sizeof(float))};
+                    .count = (int64_t)(g->storages.at[s].bytes / sizeof(float))};
         }
     }
 }
 
-weir_status weir_packs_of(const weir_graph *g, weir_pack_attr **pack)
+weir_status weir_value_ranges_pack(const weir_graph *g, weir_pack_attr **pack)
 {
-    weir_known *const known = weir_mem_zalloc(g->stores.n + 1u, sizeof *known);
-    uint8_t *const    forward = weir_mem_zalloc(g->stores.n + 1u, 1);
+    weir_value_range *const known = weir_mem_zalloc(g->storages.n + 1u, sizeof *known);
+    uint8_t *const    forward = weir_mem_zalloc(g->storages.n + 1u, 1);
 
-    *pack = weir_mem_zalloc(g->stores.n + 1u, sizeof **pack);
+    *pack = weir_mem_zalloc(g->storages.n + 1u, sizeof **pack);
     for (uint32_t i = 0; i < g->nodes.n && known && *pack; i++)
         follow(g, i, known, *pack);
     const weir_status status = known && *pack && forward ? WEIR_OK : WEIR_ERR_NOMEM;

@@ -8,6 +8,6 @@
 /* pack[store]: how the temporary storage is packed; bits 0: it cannot be, or nothing is gained.
  * Where g->lossy says so, what waits for the backward pass is rounded to as many bits.
  * *pack is the caller's. ERR_NOMEM. */
-weir_status weir_packs_of(const weir_graph *g, weir_pack_attr **pack);
+weir_status weir_value_ranges_pack(const weir_graph *g, weir_pack_attr **pack);
 
 #endif

@@ -1,7 +1,7 @@
-/* explain.c - a schedule as a table: for each piece what is done with it, why, and what it costs.
+/* explain.c - a schedule as a table: for each tensor what is done with it, why, and what it costs.
  *
- * Seconds of a run that is made again belong to the pieces of it that are used afterwards; the
- * seconds that compute waits for a copy belong to the piece copied. What a piece would add at the
+ * Seconds of a run that is made again belong to the tensors of it that are used afterwards; the
+ * seconds that compute waits for a copy belong to the tensor copied. What a tensor would add at the
  * peak is what keeping it would have cost. */
 #include "graph/memory/explain/explain.h"
 
@@ -11,39 +11,46 @@
 #include "graph/memory/problem/event_times.h"
 #include "graph/ir/format.h"
 
-/* What is done with a piece; the first that applies names it in the sums. */
+/* What is done with a tensor; the first that applies names it in the sums. */
 typedef enum weir_fate {
-    AT_HOME, SWAPPED, ANEW, PACKED, MASKED, IN_PLACE, KEPT, FATES
+    HOST_RESIDENT,
+    OFFLOADED,
+    RECOMPUTED,
+    COMPRESSED,
+    MASKED,
+    IN_PLACE,
+    KEPT,
+    FATES
 } weir_fate;
 
 static const char *const fate_name[FATES] = {"on the host", "swapped", "made anew", "packed",
                                              "masked", "in place", "kept"};
 
 typedef struct weir_row {
-    uint32_t piece, runs, outs, ins;
-    uint32_t first;             /* event of its first life */
-    uint32_t over;              /* piece whose memory it takes over */
+    uint32_t tensor, runs, outs, ins;
+    uint32_t first; /* event of its first life */
+    uint32_t over;  /* tensor whose memory it takes over */
     size_t   bytes;
     size_t   at_peak;           /* bytes that its lives take there */
-    double   again;             /* seconds of those runs */
+    double   recomputed;        /* seconds of those runs */
     double   out_time, in_time; /* when it is first out, and last in */
     double   stall, taken;      /* seconds that compute waits for its copies; that they take */
     bool     fate[FATES];
-    bool     for_others;        /* what is made anew is read by runs again only */
+    bool     for_others; /* what is made anew is read by runs again only */
 } weir_row;
 
 typedef struct weir_table {
     const weir_schedule *s;
     const weir_naming   *n;
     weir_string         *text;
-    weir_moment         *moment;
-    weir_row            *row;   /* [pieces] */
-    uint32_t             peak;  /* event */
+    weir_event_time     *moment;
+    weir_row            *row;  /* [tensors] */
+    uint32_t             peak; /* event */
 } weir_table;
 
 static weir_fate fate_of(const weir_row *r)
 {
-    weir_fate f = AT_HOME;
+    weir_fate f = HOST_RESIDENT;
 
     while (f < KEPT && !r->fate[f])
         f++;
@@ -57,31 +64,32 @@ uint32_t weir_peak_event(const weir_schedule *s)
     uint32_t best = s->events.n;
 
     for (uint32_t e = 0; e < s->events.n; e++)
-        if (s->events.at[e].act != WEIR_IN &&
+        if (s->events.at[e].kind != WEIR_EVENT_PREFETCH &&
             (best == s->events.n || s->live.at[e] > s->live.at[best]))
             best = e;
     return best < s->events.n ? best : 0;
 }
 
-static void note_life(weir_table *t, uint32_t i)
+static void note_range(weir_table *t, uint32_t i)
 {
-    const weir_schedule *s = t->s;
-    const weir_life     *l = &s->lives.at[i];
-    weir_row *const      r = &t->row[l->piece];
-    const weir_act       by = (weir_act)s->events.at[l->first].act;
+    const weir_schedule        *s = t->s;
+    const weir_live_range      *l = &s->ranges.at[i];
+    weir_row *const      r = &t->row[l->tensor];
+    const weir_event_kind       by = (weir_event_kind)s->events.at[l->first].kind;
 
     r->first = l->first < r->first ? l->first : r->first;
     if (l->first <= t->peak && t->peak <= l->last)
-        r->at_peak += weir_life_bytes(s->p, l);
-    r->fate[AT_HOME] |= l->form == WEIR_HOST && l->before;
-    r->fate[PACKED] |= l->form == WEIR_PACKED;
-    r->fate[MASKED] |= l->form == WEIR_MASK;
-    if (l->over != WEIR_NO_LIFE) {
+        r->at_peak += weir_live_range_bytes(s->p, l);
+    r->fate[HOST_RESIDENT] |= l->form == WEIR_FORM_HOST && l->before;
+    r->fate[COMPRESSED] |= l->form == WEIR_FORM_COMPRESSED;
+    r->fate[MASKED] |= l->form == WEIR_FORM_MASK;
+    if (l->over != WEIR_NO_RANGE) {
         r->fate[IN_PLACE] = true;
-        r->over = s->lives.at[l->over].piece;
+        r->over = s->ranges.at[l->over].tensor;
     }
-    if (!l->before && by == WEIR_RUN && s->events.at[l->first].again && l->last > l->first) {
-        r->fate[ANEW] = true;
+    if (!l->before && by == WEIR_EVENT_RUN && s->events.at[l->first].recomputed &&
+        l->last > l->first) {
+        r->fate[RECOMPUTED] = true;
         r->runs++;
     }
 }
@@ -91,43 +99,45 @@ static void note_run(weir_table *t, uint32_t e)
 {
     const weir_schedule *s = t->s;
     uint32_t             nin, nout, used = 0;
-    const uint32_t      *life = weir_schedule_refs(s, e, &nin, &nout);
-    const bool           again = s->events.at[e].again;
+    const uint32_t      *range = weir_schedule_refs(s, e, &nin, &nout);
+    const bool           recomputed = s->events.at[e].recomputed;
 
-    for (uint32_t i = 0; i < nin && !again; i++)
-        if (s->events.at[s->lives.at[life[i]].first].again)
-            t->row[s->lives.at[life[i]].piece].for_others = false;
-    for (uint32_t i = 0; i < nout && again; i++)
-        used += s->lives.at[life[nin + i]].last > e;
-    for (uint32_t i = 0; i < nout && again; i++)
-        if (s->lives.at[life[nin + i]].last > e)
-            t->row[s->lives.at[life[nin + i]].piece].again += weir_event_seconds(
-                s->p, &s->events.at[e]) / used;
+    for (uint32_t i = 0; i < nin && !recomputed; i++)
+        if (s->events.at[s->ranges.at[range[i]].first].recomputed)
+            t->row[s->ranges.at[range[i]].tensor].for_others = false;
+    for (uint32_t i = 0; i < nout && recomputed; i++)
+        used += s->ranges.at[range[nin + i]].last > e;
+    for (uint32_t i = 0; i < nout && recomputed; i++)
+        if (s->ranges.at[range[nin + i]].last > e)
+            t->row[s->ranges.at[range[nin + i]].tensor].recomputed +=
+                weir_event_seconds(s->p, &s->events.at[e]) / used;
 }
 
 static void note_event(weir_table *t, uint32_t e)
 {
-    const weir_event  *v = &t->s->events.at[e];
-    const weir_moment *m = &t->moment[e];
+    const weir_event      *v = &t->s->events.at[e];
+    const weir_event_time *m = &t->moment[e];
 
-    if (m->waits_for != WEIR_NO_PIECE)
+    if (m->waits_for != WEIR_NO_TENSOR)
         t->row[m->waits_for].stall += m->wait;
-    if (v->act == WEIR_RUN) {
+    if (v->kind == WEIR_EVENT_RUN) {
         note_run(t, e);
         return;
     }
     weir_row *const r = &t->row[v->what];
     const double    seconds = weir_event_seconds(t->s->p, v);
-    r->taken += v->act == WEIR_OUT || v->act == WEIR_IN ? t->s->p->steal * seconds : 0;
-    if (v->act == WEIR_OUT) {
-        r->fate[SWAPPED] = true;
+    r->taken += v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH
+                    ? t->s->p->copy_interference * seconds
+                    : 0;
+    if (v->kind == WEIR_EVENT_OFFLOAD) {
+        r->fate[OFFLOADED] = true;
         r->out_time = r->outs++ ? r->out_time : m->end;
-    } else if (v->act == WEIR_IN) {
-        r->fate[SWAPPED] = true;
+    } else if (v->kind == WEIR_EVENT_PREFETCH) {
+        r->fate[OFFLOADED] = true;
         r->ins++;
         r->in_time = m->end;
     } else {
-        r->again += seconds;
+        r->recomputed += seconds;
     }
 }
 
@@ -136,15 +146,17 @@ static bool gather(weir_table *t)
     const weir_schedule *s = t->s;
 
     t->peak = weir_peak_event(s);
-    t->moment = weir_schedule_clock(s);
-    t->row = weir_mem_zalloc(s->p->pieces.n + 1u, sizeof *t->row);
+    t->moment = weir_schedule_event_times(s);
+    t->row = weir_mem_zalloc(s->p->tensors.n + 1u, sizeof *t->row);
     if (!t->moment || !t->row)
         return false;
-    for (uint32_t k = 0; k < s->p->pieces.n; k++)
-        t->row[k] = (weir_row){.piece = k, .first = UINT32_MAX, .for_others = true,
-                               .bytes = s->p->pieces.at[k].bytes};
-    for (uint32_t i = 0; i < s->lives.n && s->events.n; i++)
-        note_life(t, i);
+    for (uint32_t k = 0; k < s->p->tensors.n; k++)
+        t->row[k] = (weir_row){.tensor = k,
+                               .first = UINT32_MAX,
+                               .for_others = true,
+                               .bytes = s->p->tensors.at[k].bytes};
+    for (uint32_t i = 0; i < s->ranges.n && s->events.n; i++)
+        note_range(t, i);
     for (uint32_t e = 0; e < s->events.n; e++)
         note_event(t, e);
     return true;
@@ -152,70 +164,70 @@ static bool gather(weir_table *t)
 
 /* ---- sentences ---- */
 
-static bool touched_at_peak(const weir_table *t, uint32_t piece)
+static bool touched_at_peak(const weir_table *t, uint32_t tensor)
 {
     uint32_t        nin, nout;
-    const uint32_t *life = weir_schedule_refs(t->s, t->peak, &nin, &nout);
+    const uint32_t *range = weir_schedule_refs(t->s, t->peak, &nin, &nout);
 
     for (uint32_t i = 0; i < nin + nout; i++)
-        if (t->s->lives.at[life[i]].piece == piece)
+        if (t->s->ranges.at[range[i]].tensor == tensor)
             return true;
     return false;
 }
 
-/* The first use behind the peak; WEIR_NO_TASK if there is none. */
-static uint32_t next_use(const weir_table *t, uint32_t piece)
+/* The first use behind the peak; WEIR_NO_OP if there is none. */
+static uint32_t next_use(const weir_table *t, uint32_t tensor)
 {
-    const weir_range uses = t->s->p->pieces.at[piece].uses;
-    const uint32_t   stage = weir_schedule_stage(t->s, t->peak);
+    const weir_index_range uses = t->s->p->tensors.at[tensor].uses;
+    const uint32_t         stage = weir_schedule_first_run(t->s, t->peak);
 
     for (uint32_t j = 0; j < uses.n; j++)
         if (weir_refs(t->s->p, uses)[j] >= stage)
             return weir_refs(t->s->p, uses)[j];
-    return WEIR_NO_TASK;
+    return WEIR_NO_OP;
 }
 
 static void why_kept(const weir_table *t, const weir_row *r)
 {
-    const weir_problem *p = t->s->p;
-    const weir_piece   *k = &p->pieces.at[r->piece];
-    const uint32_t      use = next_use(t, r->piece);
+    const weir_mem_problem *p = t->s->p;
+    const weir_mem_tensor  *k = &p->tensors.at[r->tensor];
+    const uint32_t          use = next_use(t, r->tensor);
 
-    if (k->maker == WEIR_NO_TASK)
+    if (k->producer == WEIR_NO_OP)
         weir_string_add(t->text, ": always there");
     else if (r->at_peak == 0)
         weir_string_add(t->text, ": not there at the peak");
-    else if (touched_at_peak(t, r->piece))
+    else if (touched_at_peak(t, r->tensor))
         weir_string_add(t->text, ": the operation at the peak needs it");
-    else if (p->tasks.at[k->maker].until == 0)
+    else if (p->ops.at[k->producer].rerun_before == 0)
         weir_string_add(t->text, ": there at the peak; its operation runs once only");
-    else if (use != WEIR_NO_TASK && p->tasks.at[k->maker].until <= use)
+    else if (use != WEIR_NO_OP && p->ops.at[k->producer].rerun_before <= use)
         weir_string_add(t->text, ": there at the peak; by its next use what it is made from is "
                                  "overwritten");
     else if (k->output)
         weir_string_add(t->text, ": there at the peak, a result of the step");
     else
         weir_string_add(t->text, ": there at the peak; to make it anew takes %.4g ms or more",
-                        p->tasks.at[k->maker].time * 1e3);
+                        p->ops.at[k->producer].time * 1e3);
 }
 
-/* The event with most bytes live between the piece's lives on the device; the number of events if
+/* The event with most bytes live between the tensor's lives on the device; the number of events if
  * there is none. */
-static uint32_t tightest_gap(const weir_table *t, const weir_row *r)
+static uint32_t tightest_interval(const weir_table *t, const weir_row *r)
 {
     const weir_schedule *s = t->s;
     uint32_t             from = r->first, best = s->events.n;
 
-    for (uint32_t i = 0; i < s->lives.n; i++) {     /* in the order in which they begin */
-        const weir_life *l = &s->lives.at[i];
-        if (l->piece != r->piece || l->form != WEIR_PLAIN)
+    for (uint32_t i = 0; i < s->ranges.n; i++) {     /* in the order in which they begin */
+        const weir_live_range *l = &s->ranges.at[i];
+        if (l->tensor != r->tensor || l->form != WEIR_FORM_PLAIN)
             continue;
         for (uint32_t e = from; e < l->first; e++)
             if (best == s->events.n || s->live.at[e] > s->live.at[best])
                 best = e;
         from = l->last + 1 > from ? l->last + 1 : from;
     }
-    for (uint32_t e = from; e < s->events.n && t->s->p->pieces.at[r->piece].output; e++)
+    for (uint32_t e = from; e < s->events.n && t->s->p->tensors.at[r->tensor].output; e++)
         if (best == s->events.n || s->live.at[e] > s->live.at[best])
             best = e;
     return best;
@@ -224,15 +236,15 @@ static uint32_t tightest_gap(const weir_table *t, const weir_row *r)
 /* What keeping it would have cost. */
 static void add_gain(const weir_table *t, const weir_row *r)
 {
-    const uint32_t e = tightest_gap(t, r);
+    const uint32_t e = tightest_interval(t, r);
 
     if (e == t->s->events.n)
         return;
-    const uint32_t task = weir_schedule_stage(t->s, e);
+    const uint32_t op = weir_schedule_first_run(t->s, e);
     weir_string_add(t->text, "; kept it would make %zu bytes at %lld ",
                     (size_t)t->s->live.at[e] + t->n->base + r->bytes,
-                    t->n->number(t->n->ctx, task));
-    t->n->task(t->n->ctx, task, t->text);
+                    t->n->number(t->n->ctx, op));
+    t->n->op(t->n->ctx, op, t->text);
 }
 
 static void add_times(weir_string *s, uint32_t n)
@@ -243,7 +255,7 @@ static void add_times(weir_string *s, uint32_t n)
         weir_string_add(s, " %u times", n);
 }
 
-static void why_swapped(const weir_table *t, const weir_row *r)
+static void why_offloaded(const weir_table *t, const weir_row *r)
 {
     if (r->outs)
         weir_string_add(t->text, ", out by %.4g ms", r->out_time * 1e3);
@@ -261,26 +273,26 @@ static void why_swapped(const weir_table *t, const weir_row *r)
 
 static void explain_row(const weir_table *t, const weir_row *r)
 {
-    const weir_piece *k = &t->s->p->pieces.at[r->piece];
-    bool              any = false;
+    const weir_mem_tensor *k = &t->s->p->tensors.at[r->tensor];
+    bool                   any = false;
 
-    for (weir_fate f = AT_HOME; f < KEPT; f++) {
+    for (weir_fate f = HOST_RESIDENT; f < KEPT; f++) {
         if (!r->fate[f])
             continue;
         weir_string_add(t->text, any ? "; %s" : "%s", fate_name[f]);
         any = true;
-        if (f == SWAPPED)
-            why_swapped(t, r);
-        if (f == ANEW) {
+        if (f == OFFLOADED)
+            why_offloaded(t, r);
+        if (f == RECOMPUTED) {
             add_times(t->text, r->runs);
-            weir_string_add(t->text, ", %.4g ms%s", r->again * 1e3,
+            weir_string_add(t->text, ", %.4g ms%s", r->recomputed * 1e3,
                             r->for_others ? ", for others made from it" : "");
         }
-        if (f == PACKED || f == MASKED)
-            weir_string_add(t->text, " to %zu bytes", f == PACKED ? k->packed : k->mask);
+        if (f == COMPRESSED || f == MASKED)
+            weir_string_add(t->text, " to %zu bytes", f == COMPRESSED ? k->packed : k->mask);
         if (f == IN_PLACE) {
             weir_string_add(t->text, " of ");
-            t->n->piece(t->n->ctx, r->over, t->text);
+            t->n->tensor(t->n->ctx, r->over, t->text);
         }
     }
     if (!any || fate_of(r) == IN_PLACE) {
@@ -293,17 +305,17 @@ static void explain_row(const weir_table *t, const weir_row *r)
 
 /* ---- the table ---- */
 
-static void add_maker(const weir_table *t, const weir_piece *k)
+static void add_producer(const weir_table *t, const weir_mem_tensor *k)
 {
-    if (k->maker == WEIR_NO_TASK) {
+    if (k->producer == WEIR_NO_OP) {
         weir_string_add(t->text, "-");
         return;
     }
-    weir_string_add(t->text, "%lld ", t->n->number(t->n->ctx, k->maker));
-    t->n->task(t->n->ctx, k->maker, t->text);
+    weir_string_add(t->text, "%lld ", t->n->number(t->n->ctx, k->producer));
+    t->n->op(t->n->ctx, k->producer, t->text);
 }
 
-static void add_uses(const weir_table *t, const weir_piece *k)
+static void add_uses(const weir_table *t, const weir_mem_tensor *k)
 {
     enum { SHOWN = 4 };
     const uint32_t *use = weir_refs(t->s->p, k->uses);
@@ -318,31 +330,31 @@ static void add_uses(const weir_table *t, const weir_piece *k)
 
 static void add_row(const weir_table *t, const weir_row *r)
 {
-    enum { PIECE = 13, NAME = 8, MAKER = 30, USES = 22 };
-    const weir_piece *k = &t->s->p->pieces.at[r->piece];
-    const size_t      start = t->text->n;
+    enum { TENSOR = 13, NAME = 8, PRODUCER = 30, USES = 22 };
+    const weir_mem_tensor *k = &t->s->p->tensors.at[r->tensor];
+    const size_t           start = t->text->n;
 
-    weir_string_add(t->text, "%*zu  ", PIECE, k->bytes);
-    t->n->piece(t->n->ctx, r->piece, t->text);
-    weir_show_pad(t->text, start, PIECE + 2 + NAME);
+    weir_string_add(t->text, "%*zu  ", TENSOR, k->bytes);
+    t->n->tensor(t->n->ctx, r->tensor, t->text);
+    weir_format_pad(t->text, start, TENSOR + 2 + NAME);
     weir_string_add(t->text, " ");
-    add_maker(t, k);
-    weir_show_pad(t->text, start, PIECE + 2 + NAME + MAKER);
+    add_producer(t, k);
+    weir_format_pad(t->text, start, TENSOR + 2 + NAME + PRODUCER);
     weir_string_add(t->text, " ");
     add_uses(t, k);
-    weir_show_pad(t->text, start, PIECE + 2 + NAME + MAKER + USES);
+    weir_format_pad(t->text, start, TENSOR + 2 + NAME + PRODUCER + USES);
     weir_string_add(t->text, " ");
     explain_row(t, r);
     weir_string_add(t->text, "\n");
 }
 
-/* Larger pieces first, then in the order of the step. */
+/* Larger tensors first, then in the order of the step. */
 static int by_bytes(const void *a, const void *b)
 {
     const weir_row *x = a, *y = b;
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? 1 : -1;
-    return (x->piece > y->piece) - (x->piece < y->piece);
+    return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
 
 static void add_sums(const weir_table *t)
@@ -351,26 +363,26 @@ static void add_sums(const weir_table *t)
     const size_t         live = s->events.n ? (size_t)s->live.at[t->peak] : 0;
     weir_string_add(t->text, "\n%-12s %8s %16s %20s %12s %12s\n", "decision", "tensors", "bytes",
                     "of them at the peak", "runs, ms", "copies, ms");
-    for (weir_fate f = AT_HOME; f < FATES; f++) {
+    for (weir_fate f = HOST_RESIDENT; f < FATES; f++) {
         size_t   bytes = 0, peak = 0;
         uint32_t count = 0;
-        double   again = 0, stall = 0;
-        for (uint32_t k = 0; k < s->p->pieces.n; k++) {
+        double   recomputed = 0, stall = 0;
+        for (uint32_t k = 0; k < s->p->tensors.n; k++) {
             const weir_row *r = &t->row[k];
             if (fate_of(r) != f)
                 continue;
             count++;
-            bytes += s->p->pieces.at[r->piece].bytes;
+            bytes += s->p->tensors.at[r->tensor].bytes;
             peak += r->at_peak;
-            again += r->again;
+            recomputed += r->recomputed;
             stall += r->stall + r->taken;
         }
         if (count)
             weir_string_add(t->text, "%-12s %8u %16zu %20zu %12.4g %12.4g\n", fate_name[f], count,
-                            bytes, peak, again * 1e3, stall * 1e3);
+                            bytes, peak, recomputed * 1e3, stall * 1e3);
     }
     const weir_event *v = &s->events.at[t->peak];
-    const size_t work = s->events.n && v->act == WEIR_RUN ? s->p->tasks.at[v->what].work : 0;
+    const size_t work = s->events.n && v->kind == WEIR_EVENT_RUN ? s->p->ops.at[v->what].work : 0;
     if (work)
         weir_string_add(t->text, "%-12s %8s %16s %20zu\n", "workspace", "", "", work);
     if (t->n->base)
@@ -382,17 +394,19 @@ static void add_sums(const weir_table *t)
 /* "12 conv2d (backward)" */
 static void add_event(const weir_table *t, uint32_t e)
 {
-    static const char *const act[] = {
-        [WEIR_RUN] = "", [WEIR_OUT] = "the copy to the host before ",
-        [WEIR_IN] = "the copy to the device before ", [WEIR_PACK] = "the packing before ",
-        [WEIR_MARK] = "the masking before ", [WEIR_UNPACK] = "the unpacking before "};
-    const weir_event v = t->s->events.at[e];
-    const uint32_t   task = v.act == WEIR_RUN ? v.what : weir_schedule_stage(t->s, e);
+    static const char *const kind[] = {[WEIR_EVENT_RUN] = "",
+                                       [WEIR_EVENT_OFFLOAD] = "the copy to the host before ",
+                                       [WEIR_EVENT_PREFETCH] = "the copy to the device before ",
+                                       [WEIR_EVENT_COMPRESS] = "the packing before ",
+                                       [WEIR_EVENT_MASK] = "the masking before ",
+                                       [WEIR_EVENT_DECOMPRESS] = "the unpacking before "};
+    const weir_event         v = t->s->events.at[e];
+    const uint32_t op = v.kind == WEIR_EVENT_RUN ? v.what : weir_schedule_first_run(t->s, e);
 
-    weir_string_add(t->text, "%soperation %lld ", act[v.act], t->n->number(t->n->ctx, task));
-    t->n->task(t->n->ctx, task, t->text);
-    weir_string_add(t->text, " (%s%s)", weir_phase_name[t->s->p->tasks.at[task].phase],
-                    v.again ? ", run again" : "");
+    weir_string_add(t->text, "%soperation %lld ", kind[v.kind], t->n->number(t->n->ctx, op));
+    t->n->op(t->n->ctx, op, t->text);
+    weir_string_add(t->text, " (%s%s)", weir_phase_name[t->s->p->ops.at[op].phase],
+                    v.recomputed ? ", run again" : "");
 }
 
 static void add_head(const weir_table *t)
@@ -401,8 +415,8 @@ static void add_head(const weir_table *t)
     const weir_naming   *n = t->n;
     const double         time = s->p->time > 0 ? s->p->time : 1;
 
-    weir_string_add(t->text, "%s: %u tensors, %u operations\n", n->title, s->p->pieces.n,
-                    s->p->tasks.n);
+    weir_string_add(t->text, "%s: %u tensors, %u operations\n", n->title, s->p->tensors.n,
+                    s->p->ops.n);
     weir_string_add(t->text, "  peak   %15zu bytes live",
                     n->base + (s->events.n ? (size_t)s->live.at[t->peak] : 0));
     if (s->events.n) {
@@ -432,8 +446,8 @@ void weir_explain(const weir_schedule *s, const weir_naming *n, weir_string *tex
     } else {
         add_head(&t);
         weir_row *const rows = t.row;
-        qsort(rows, s->p->pieces.n, sizeof *rows, by_bytes);
-        for (uint32_t k = 0; k < s->p->pieces.n; k++)
+        qsort(rows, s->p->tensors.n, sizeof *rows, by_bytes);
+        for (uint32_t k = 0; k < s->p->tensors.n; k++)
             add_row(&t, &rows[k]);
         add_sums(&t);
     }

@@ -14,22 +14,22 @@
 #include "graph/report/svg.h"
 
 /* Layers from the ground up; kinds of storage come first. */
-enum { ALWAYS = WEIR_KIND_COUNT, PACKED, BACK, ANEW, LAYERS };
+enum { ALWAYS = WEIR_KIND_COUNT, COMPRESSED, BACK, RECOMPUTED, LAYERS };
 
 static const int layer_order[LAYERS] = {
     ALWAYS, WEIR_KIND_PARAM, WEIR_KIND_STATE, WEIR_KIND_INPUT, WEIR_KIND_OUTPUT,
-    WEIR_KIND_ACTIVATION, WEIR_KIND_GRADIENT, PACKED, BACK, ANEW, WEIR_KIND_WORKSPACE};
+    WEIR_KIND_ACTIVATION, WEIR_KIND_GRADIENT, COMPRESSED, BACK, RECOMPUTED, WEIR_KIND_WORKSPACE};
 
 typedef struct weir_drawing {
     const weir_schedule *s;
     const weir_naming   *n;
-    weir_moment   *moment;
-    weir_schedule  whole;       /* everything kept */
-    double        *x;           /* [events + 1] in the axis' unit */
-    double        *live;        /* [LAYERS][events + 1] */
-    double        *floor;       /* [events + 1] */
-    double         unit;        /* seconds */
-    const char    *unit_name;
+    weir_event_time     *moment;
+    weir_schedule        whole; /* everything kept */
+    double              *x;     /* [events + 1] in the axis' unit */
+    double              *live;  /* [LAYERS][events + 1] */
+    double              *floor; /* [events + 1] */
+    double               unit;  /* seconds */
+    const char          *unit_name;
 } weir_drawing;
 
 static double *row(const weir_drawing *d, int layer)
@@ -45,29 +45,29 @@ static const char *layer_name(int layer)
 
 static const char *layer_colour(int layer)
 {
-    static const char *const own[] = {"#5b6b7b", "#8a8d3a", WEIR_IN_COLOUR, WEIR_AGAIN_COLOUR};
+    static const char *const own[] = {"#5b6b7b", "#8a8d3a", WEIR_IN_COLOUR, WEIR_RECOMPUTE_COLOUR};
     return layer < WEIR_KIND_COUNT ? weir_kind_colour[layer] : own[layer - ALWAYS];
 }
 
-static int layer_of(const weir_drawing *d, const weir_life *l)
+static int layer_of(const weir_drawing *d, const weir_live_range *l)
 {
     const weir_event *v = &d->s->events.at[l->first];
 
-    if (l->form != WEIR_PLAIN)
-        return PACKED;
-    if (!l->before && v->act == WEIR_IN)
+    if (l->form != WEIR_FORM_PLAIN)
+        return COMPRESSED;
+    if (!l->before && v->kind == WEIR_EVENT_PREFETCH)
         return BACK;
-    if (!l->before && v->act == WEIR_RUN && v->again)
-        return ANEW;
-    return (int)d->n->kind(d->n->ctx, l->piece);
+    if (!l->before && v->kind == WEIR_EVENT_RUN && v->recomputed)
+        return RECOMPUTED;
+    return (int)d->n->kind(d->n->ctx, l->tensor);
 }
 
 /* A name as text of the picture. */
-static void add_name(weir_chart *c, const weir_drawing *d, uint32_t what, bool task)
+static void add_name(weir_chart *c, const weir_drawing *d, uint32_t what, bool op)
 {
     weir_string name = {0};
 
-    (task ? d->n->task : d->n->piece)(d->n->ctx, what, &name);
+    (op ? d->n->op : d->n->tensor)(d->n->ctx, what, &name);
     c->s->failed |= name.failed;
     if (name.at)
         weir_svg_text(c->s, name.at);
@@ -95,19 +95,19 @@ static void gather(weir_drawing *d)
 
     for (uint32_t e = 0; e < s->events.n; e++) {
         const weir_event *v = &s->events.at[e];
-        const bool        copy = v->act == WEIR_OUT || v->act == WEIR_IN;
+        const bool        copy = v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH;
         d->x[e] = copy ? at : d->moment[e].begin / d->unit;
         at = copy ? at : d->moment[e].end / d->unit;
         row(d, ALWAYS)[e] = (double)d->n->base;
         row(d, WEIR_KIND_WORKSPACE)[e] =
-            v->act == WEIR_RUN ? (double)s->p->tasks.at[v->what].work : 0;
+            v->kind == WEIR_EVENT_RUN ? (double)s->p->ops.at[v->what].work : 0;
     }
     d->x[s->events.n] = s->time / d->unit;
-    for (uint32_t i = 0; i < s->lives.n; i++) {
-        const weir_life *l = &s->lives.at[i];
-        const double     bytes = (double)weir_life_bytes(s->p, l);
+    for (uint32_t i = 0; i < s->ranges.n; i++) {
+        const weir_live_range *l = &s->ranges.at[i];
+        const double           bytes = (double)weir_live_range_bytes(s->p, l);
         double *const    to = row(d, layer_of(d, l));
-        for (uint32_t e = l->first + (l->over != WEIR_NO_LIFE); e <= l->last; e++)
+        for (uint32_t e = l->first + (l->over != WEIR_NO_RANGE); e <= l->last; e++)
             to[e] += bytes;
     }
 }
@@ -115,9 +115,9 @@ static void gather(weir_drawing *d)
 static bool begin(weir_drawing *d)
 {
     const size_t    n = d->s->events.n + 1u;
-    weir_policy_job whole = {.p = d->s->p, .room = SIZE_MAX, .variant = ""};
+    weir_policy_job whole = {.p = d->s->p, .limit = SIZE_MAX, .variant = ""};
 
-    d->moment = weir_schedule_clock(d->s);
+    d->moment = weir_schedule_event_times(d->s);
     d->x = weir_mem_zalloc(n, sizeof *d->x);
     d->floor = weir_mem_zalloc(n, sizeof *d->floor);
     d->live = weir_mem_zalloc(n * LAYERS, sizeof *d->live);
@@ -147,7 +147,7 @@ static void draw_whole(weir_chart *c, const weir_drawing *d)
                     weir_svg_y(c, at));
     for (uint32_t e = 0; e < s->events.n; e++) {
         const double live = (double)(d->n->base +
-                                     (size_t)d->whole.live.at[weir_schedule_stage(s, e)]);
+                                     (size_t)d->whole.live.at[weir_schedule_first_run(s, e)]);
         if (live == at)
             continue;
         at = live;
@@ -187,7 +187,7 @@ static void draw_marks(weir_chart *c, const weir_drawing *d)
                     x, weir_svg_y(c, bytes), x + (left ? 8 : -8),
                     words_y(c, d, weir_svg_y(c, bytes)),
                     left ? "start" : "end", weir_svg_bytes(c, bytes, number));
-    add_name(c, d, weir_schedule_stage(d->s, peak), true);
+    add_name(c, d, weir_schedule_first_run(d->s, peak), true);
     weir_string_add(c->s, "</text>\n");
 }
 
@@ -202,25 +202,25 @@ static void draw_compute(weir_chart *c, const weir_drawing *d)
         const weir_event v = s->events.at[e];
         uint32_t         last = e;
         next = e + 1;
-        if (v.act != WEIR_RUN)
+        if (v.kind != WEIR_EVENT_RUN)
             continue;
-        const uint8_t phase = s->p->tasks.at[v.what].phase;
-        for (; next < s->events.n && !v.again; next++) {
+        const uint8_t phase = s->p->ops.at[v.what].phase;
+        for (; next < s->events.n && !v.recomputed; next++) {
             const weir_event w = s->events.at[next];
-            if (w.act == WEIR_OUT || w.act == WEIR_IN)
+            if (w.kind == WEIR_EVENT_OFFLOAD || w.kind == WEIR_EVENT_PREFETCH)
                 continue;
-            if (w.act != WEIR_RUN || w.again || s->p->tasks.at[w.what].phase != phase ||
+            if (w.kind != WEIR_EVENT_RUN || w.recomputed || s->p->ops.at[w.what].phase != phase ||
                 d->moment[next].wait > 0)
                 break;
             last = next;
         }
         weir_svg_bar(c, 0, d->moment[e].begin / d->unit, d->moment[last].end / d->unit,
-                 v.again ? WEIR_AGAIN_COLOUR : weir_phase_colour[phase]);
-        if (v.again) {
+                 v.recomputed ? WEIR_RECOMPUTE_COLOUR : weir_phase_colour[phase]);
+        if (v.recomputed) {
             weir_string_add(c->s, "><title>again: %lld ", d->n->number(d->n->ctx, v.what));
             add_name(c, d, v.what, true);
             weir_string_add(c->s, ", %.4g ms</title></path>\n",
-                            s->p->tasks.at[v.what].time * 1e3);
+                            s->p->ops.at[v.what].time * 1e3);
         } else {
             weir_string_add(c->s, "/>\n");
         }
@@ -233,16 +233,16 @@ static void draw_copies(weir_chart *c, const weir_drawing *d)
 
     for (uint32_t e = 0; e < d->s->events.n; e++) {
         const weir_event v = d->s->events.at[e];
-        if (v.act != WEIR_OUT && v.act != WEIR_IN)
+        if (v.kind != WEIR_EVENT_OFFLOAD && v.kind != WEIR_EVENT_PREFETCH)
             continue;
-        const bool out = v.act == WEIR_OUT;
+        const bool out = v.kind == WEIR_EVENT_OFFLOAD;
         weir_svg_bar(c, out ? 1 : 2, d->moment[e].begin / d->unit, d->moment[e].end / d->unit,
                  out ? WEIR_OUT_COLOUR : WEIR_IN_COLOUR);
         weir_string_add(c->s, " stroke=\"#fff\" stroke-width=\"0.5\"><title>%s: ",
                         out ? "out" : "in");
         add_name(c, d, v.what, false);
         weir_string_add(c->s, ", %s</title></path>\n",
-                        weir_svg_bytes(c, (double)d->s->p->pieces.at[v.what].bytes, bytes));
+                        weir_svg_bytes(c, (double)d->s->p->tensors.at[v.what].bytes, bytes));
     }
 }
 
@@ -261,8 +261,8 @@ static void add_legend(weir_chart *c, const weir_drawing *d)
     c->legend++;
     for (int k = 0; k < WEIR_PHASE_COUNT; k++)
         weir_svg_legend(c, weir_phase_colour[k], weir_phase_name[k]);
-    if (d->s->again > 0)
-        weir_svg_legend(c, WEIR_AGAIN_COLOUR, "run again");
+    if (d->s->recomputed > 0)
+        weir_svg_legend(c, WEIR_RECOMPUTE_COLOUR, "run again");
     if (d->s->copies) {
         weir_svg_legend(c, WEIR_OUT_COLOUR, "copy out");
         weir_svg_legend(c, WEIR_IN_COLOUR, "copy in");
@@ -272,12 +272,12 @@ static void add_legend(weir_chart *c, const weir_drawing *d)
 static void draw(weir_drawing *d, weir_string *svg)
 {
     const weir_schedule *s = d->s;
-    const int            lanes = s->copies ? 3 : 1;
+    const int            streams = s->copies ? 3 : 1;
     const double         most = (double)(d->whole.peak > s->peak ? d->whole.peak : s->peak) +
                         (double)d->n->base;
     char         a[WEIR_SVG_BYTES], axis[32];
 
-    weir_chart c = weir_svg_begin(svg, 1, most, WEIR_SVG_LANE * (lanes - 1), d->n->title);
+    weir_chart c = weir_svg_begin(svg, 1, most, WEIR_SVG_STREAM * (streams - 1), d->n->title);
     c.xmax = fmax(s->time / d->unit, 1e-9);
     const double time = s->p->time > 0 ? s->p->time : 1;
     weir_svg_subtitle(&c, "%.4g %s, %.2f %% of them extra; %s without a budget",
@@ -291,7 +291,7 @@ static void draw(weir_drawing *d, weir_string *svg)
                        d->x, d->floor, row(d, layer_order[k]));
     draw_compute(&c, d);
     draw_copies(&c, d);
-    weir_svg_lanes(&c, lanes);
+    weir_svg_streams(&c, streams);
     draw_marks(&c, d);
     add_legend(&c, d);
     weir_svg_end(&c);

@@ -11,32 +11,32 @@
 
 typedef struct weir_names {
     const weir_graph *g;
-    uint32_t *store;            /* [pieces] */
-    uint32_t *instr;            /* [tasks] of the first run */
+    uint32_t         *storage; /* [tensors] */
+    uint32_t         *instr;   /* [ops] of the first run */
 } weir_names;
 
-static void add_piece(const void *ctx, uint32_t piece, weir_string *s)
+static void add_tensor(const void *ctx, uint32_t tensor, weir_string *s)
 {
     const weir_names *n = ctx;
-    weir_show_store(s, n->g, n->store[piece]);
+    weir_format_storage(s, n->g, n->storage[tensor]);
 }
 
-static void add_task(const void *ctx, uint32_t task, weir_string *s)
+static void add_op(const void *ctx, uint32_t op, weir_string *s)
 {
     const weir_names *n = ctx;
-    weir_show_op(s, &n->g->plan->instr[n->instr[task]].call, "+");
+    weir_format_op(s, &n->g->plan->instr[n->instr[op]].call, "+");
 }
 
-static long long number_of(const void *ctx, uint32_t task)
+static long long number_of(const void *ctx, uint32_t op)
 {
     const weir_names *n = ctx;
-    return n->instr[task];
+    return n->instr[op];
 }
 
-static weir_kind kind_of(const void *ctx, uint32_t piece)
+static weir_kind kind_of(const void *ctx, uint32_t tensor)
 {
     const weir_names *n = ctx;
-    return n->g->stores.at[n->store[piece]].kind;
+    return n->g->storages.at[n->storage[tensor]].kind;
 }
 
 /* Instructions that are no copies are the schedule's runs, in its order. */
@@ -44,16 +44,16 @@ static void fill(weir_names *n, const weir_reasons *r)
 {
     uint32_t i = 0;
 
-    for (uint32_t k = 0; k < r->stores; k++)
-        if (r->piece_of[k] != WEIR_NO_PIECE)
-            n->store[r->piece_of[k]] = k;
+    for (uint32_t k = 0; k < r->storages; k++)
+        if (r->tensor_of[k] != WEIR_NO_TENSOR)
+            n->storage[r->tensor_of[k]] = k;
     for (uint32_t e = 0; e < r->s.events.n; e++) {
         const weir_event v = r->s.events.at[e];
-        if (v.act != WEIR_RUN)
+        if (v.kind != WEIR_EVENT_RUN)
             continue;
         while (weir_spill_attr_of(n->g->nodes.at[i].op, n->g->nodes.at[i].attr))
             i++;
-        if (!v.again)
+        if (!v.recomputed)
             n->instr[v.what] = i;
         i++;
     }
@@ -67,23 +67,28 @@ static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_stri
     const weir_levers levers = weir_levers_of(&r->p);
     weir_names        n = {.g = g};
     weir_bound        b;
-    weir_naming       naming = {.title = "the step", .base = base, .budget = g->budget,
+    weir_naming       naming = {.title = "the step",
+                                .base = base,
+                                .budget = g->budget,
                                 .planned = base + g->plan->arena,
                                 .extra = g->plan->extra_seconds,
-                                .ctx = &n, .piece = add_piece,
-                                .task = add_task, .number = number_of, .kind = kind_of};
+                                .ctx = &n,
+                                .tensor = add_tensor,
+                                .op = add_op,
+                                .number = number_of,
+                                .kind = kind_of};
 
     WEIR_TRY(weir_bound_quick(&r->p, g->budget > base ? g->budget - base : SIZE_MAX, &levers, &b));
     naming.floor = base + b.feasible_bytes;
     naming.least = b.extra_seconds;
-    n.store = weir_mem_zalloc(r->p.pieces.n + 1u, sizeof *n.store);
-    n.instr = weir_mem_zalloc(r->p.tasks.n + 1u, sizeof *n.instr);
-    const bool ok = n.store && n.instr;
+    n.storage = weir_mem_zalloc(r->p.tensors.n + 1u, sizeof *n.storage);
+    n.instr = weir_mem_zalloc(r->p.ops.n + 1u, sizeof *n.instr);
+    const bool ok = n.storage && n.instr;
     if (ok) {
         fill(&n, r);
         weir_explain(&r->s, &naming, s);
     }
-    weir_mem_free(n.store);
+    weir_mem_free(n.storage);
     weir_mem_free(n.instr);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
@@ -91,17 +96,17 @@ static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_stri
 /* The nodes as they are. */
 static weir_status as_it_is(const weir_graph *g, weir_reasons *r)
 {
-    weir_policy_job job = {.p = &r->p, .room = SIZE_MAX, .variant = ""};
+    weir_policy_job job = {.p = &r->p, .limit = SIZE_MAX, .variant = ""};
 
-    WEIR_TRY(weir_problem_of(g, NULL, g->plan->passes >> WEIR_PASS_INPLACE & 1, SIZE_MAX, &r->p,
-                             &r->piece_of));
-    r->stores = g->stores.n;
+    WEIR_TRY(weir_mem_problem_from_graph(g, NULL, g->plan->passes >> WEIR_PASS_INPLACE & 1,
+                                         SIZE_MAX, &r->p, &r->tensor_of));
+    r->storages = g->storages.n;
     const weir_status status = weir_policy_recycle(&job);
     r->s = job.s;
     return status;
 }
 
-void weir_show_explain(const weir_graph *g, weir_string *s)
+void weir_format_explain(const weir_graph *g, weir_string *s)
 {
     weir_reasons *made = NULL;
     weir_status   status = WEIR_OK;

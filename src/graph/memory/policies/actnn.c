@@ -27,7 +27,7 @@ weir_status weir_policy_lossy(const weir_policy *policy, const char *variant, ui
     static const char actnn[] = "actnn";
     const size_t      n = sizeof actnn - 1;
     char              own[WEIR_VARIANT];
-    const char *const packing = weir_packing_split(variant, own);
+    const char *const packing = weir_compress_split(variant, own);
 
     *bits = 0;
     if (policy->plan == weir_policy_actnn)

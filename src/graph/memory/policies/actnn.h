@@ -1,4 +1,4 @@
-/* actnn.h - how many bits quantised pieces keep. */
+/* actnn.h - how many bits quantised tensors keep. */
 #ifndef WEIR_GRAPH_MEMORY_POLICIES_ACTNN_H
 #define WEIR_GRAPH_MEMORY_POLICIES_ACTNN_H
 

@@ -4,7 +4,7 @@
  * is the answer.
  *
  * A variant names the levers it may use, joined by '+' ("recompute+swap"); none: all. The order of
- * tasks is one of them where the step is described in a file (reorder.c); recorded ones are in
+ * ops is one of them where the step is described in a file (reorder.c); recorded ones are in
  * such an order already (graph/passes/order.c). */
 #include "graph/memory/policies/auto.h"
 
@@ -17,10 +17,12 @@
 #include "graph/memory/problem/decisions.h"
 #include "graph/memory/search/search.h"
 
-static const struct { const char *name; weir_lever lever; } levers[] = {
-    {"recompute", WEIR_LEVER_RECOMPUTE}, {"swap", WEIR_LEVER_SWAP},
-    {"pack", WEIR_LEVER_PACK},           {"mask", WEIR_LEVER_MASK},
-    {"order", WEIR_LEVER_ORDER}};
+static const struct { const char *name; weir_lever lever;
+} levers[] = {{"recompute", WEIR_LEVER_RECOMPUTE},
+              {"swap", WEIR_LEVER_OFFLOAD},
+              {"pack", WEIR_LEVER_COMPRESS},
+              {"mask", WEIR_LEVER_MASK},
+              {"order", WEIR_LEVER_ORDER}};
 
 static weir_status levers_from(const char *text, unsigned *set)
 {
@@ -45,69 +47,73 @@ bool weir_auto_uses(const weir_policy *policy, const char *variant, unsigned lev
     unsigned set;
     char     own[WEIR_VARIANT];
 
-    (void)weir_packing_split(variant, own);
+    (void)weir_compress_split(variant, own);
     return policy->plan == weir_policy_auto && levers_from(own, &set) == WEIR_OK &&
            (set == 0 || set & lever);
 }
 
 /* The best rival, and what it decides; none where nothing has to be dropped, or may be. */
-static weir_status find_rival(const weir_policy_job *job, unsigned set, weir_rival *r,
-                              uint8_t **hint)
+static weir_status find_portfolio(const weir_policy_job *job, unsigned set, weir_portfolio *r,
+                                  uint8_t **hint)
 {
-    weir_walk_room w = {0};
-    size_t         peak;
+    weir_lower_state w = {0};
+    size_t           peak;
 
-    *r = (weir_rival){0};
-    WEIR_TRY(weir_recycled_peak(job->p, &peak));
-    if (peak <= job->room || (set && !(set & WEIR_LEVER_RECOMPUTE)))
+    *r = (weir_portfolio){0};
+    WEIR_TRY(weir_inplace_peak(job->p, &peak));
+    if (peak <= job->limit || (set && !(set & WEIR_LEVER_RECOMPUTE)))
         return WEIR_OK;
-    WEIR_TRY(weir_rivals_run(job, r));
-    const bool ok = !r->found || (weir_walk_init(&w, job->p) &&
-                                  (*hint = weir_mem_alloc(w.gaps + 1u)) != NULL &&
-                                  weir_gap_of_schedule(&w, &r->s, *hint));
-    weir_walk_free(&w);
+    WEIR_TRY(weir_portfolio_run(job, r));
+    const bool ok = !r->found || (weir_lower_init(&w, job->p) &&
+                                  (*hint = weir_mem_alloc(w.intervals + 1u)) != NULL &&
+                                  weir_decisions_from_schedule(&w, &r->s, *hint));
+    weir_lower_free(&w);
     if (!ok)
         return WEIR_ERR_NOMEM;
-    const bool swap = (!set || set & WEIR_LEVER_SWAP) && job->p->link_out > 0 &&
-                      job->p->link_in > 0;
-    return swap ? weir_rivals_swap(job, r) : WEIR_OK;
+    const bool offload =
+        (!set || set & WEIR_LEVER_OFFLOAD) && job->p->link_out > 0 && job->p->link_in > 0;
+    return offload ? weir_portfolio_run_offload(job, r) : WEIR_OK;
 }
 
-static weir_status search(weir_policy_job *job, weir_search *s, const weir_rival *r)
+static weir_status search(weir_policy_job *job, weir_search *s, const weir_portfolio *r)
 {
     const weir_status status = weir_search_run(s);
 
-    weir_mem_free(job->gap);
-    job->gap = s->best;
+    weir_mem_free(job->decisions);
+    job->decisions = s->best;
     s->best = NULL;
-    if (status == WEIR_OK && r->found && (!s->room.s.valid || s->best_peak > job->room ||
-                                          r->s.time < s->room.s.time))
+    if (status == WEIR_OK && r->found &&
+        (!s->lowered.s.valid || s->best_peak > job->limit || r->s.time < s->lowered.s.time))
         return WEIR_OK;
-    job->s = s->room.s;
-    s->room.s = (weir_schedule){0};
+    job->s = s->lowered.s;
+    s->lowered.s = (weir_schedule){0};
     return status;
 }
 
 weir_status weir_policy_auto(weir_policy_job *job)
 {
-    weir_search s = {.p = job->p, .seed = weir_mincut, .budget = job->room,
-                     .room_bytes = job->addresses, .align = job->align ? job->align : 1,
-                     .moves = job->moves ? job->moves : weir_policy_moves(job->p->tasks.n)};
+    weir_search s = {.p = job->p,
+                     .seed = weir_mincut,
+                     .budget = job->limit,
+                     .address_limit = job->addresses,
+                     .align = job->align ? job->align : 1,
+                     .moves = job->moves ? job->moves : weir_policy_moves(job->p->ops.n)};
 
     WEIR_TRY(levers_from(job->variant, &s.levers));
-    weir_rival  rival = {0};
-    uint8_t    *hint = NULL;
-    weir_status status = job->gap ? WEIR_OK : find_rival(job, s.levers, &rival, &hint);
-    s.start = job->gap;
+    weir_portfolio portfolio = {0};
+    uint8_t       *hint = NULL;
+    weir_status    status =
+        job->decisions ? WEIR_OK : find_portfolio(job, s.levers, &portfolio, &hint);
+    s.start = job->decisions;
     s.hint = hint;
     if (status == WEIR_OK)
-        status = search(job, &s, &rival);
+        status = search(job, &s, &portfolio);
     if (status == WEIR_OK && !job->s.now) {     /* the rival is better */
-        job->s = rival.s;
-        rival.s = (weir_schedule){0};
+        job->s = portfolio.s;
+        portfolio.s = (weir_schedule){0};
     }
     weir_mem_free(hint);
-    weir_rival_free(&rival);
+    weir_portfolio_free(&portfolio);
     weir_search_free(&s);
     return status;
 }

@@ -1,10 +1,10 @@
 /* autotm.c - AutoTM (Hildebrand et al., "AutoTM: automatic tensor movement in heterogeneous memory
- * systems using integer linear programming", ASPLOS 2020): between two accesses each piece lies in
- * fast or in slow memory; kernels read and write fast memory, nothing is made anew. Resident pieces
- * may lie on the host between steps.
+ * systems using integer linear programming", ASPLOS 2020): between two accesses each tensor lies in
+ * fast or in slow memory; kernels read and write fast memory, nothing is made anew. Resident
+ * tensors may lie on the host between steps.
  *
  * The paper's integer program, by Lagrangian relaxation: bytes of fast memory have a price during
- * each task, seconds of the link a price each way. Under given prices every piece decides for
+ * each op, seconds of the link a price each way. Under given prices every tensor decides for
  * itself, exactly: it lies in slow memory where that costs less than its place in fast memory. The
  * prices follow the bytes and seconds exceeded (subgradient), each set of decisions is walked, and
  * the best one is kept. Then it is made to fit, the cheapest seconds for the bytes first, and taken
@@ -18,31 +18,31 @@
 #include "graph/memory/search/best.h"
 #include "graph/memory/search/search_state.h"
 
-enum { PRICES = 160, MOST_TAKEN_BACK = 400 };
+enum { PRICES = 160, MAX_UNDONE = 400 };
 
-/* A piece between two accesses, in slow memory. */
+/* A tensor between two accesses, in slow memory. */
 typedef struct weir_stay {
-    uint32_t piece, gap;        /* of lower.h */
-    uint32_t first, end;        /* the tasks during which it is away */
-    uint32_t first2, end2;      /* a resident piece that is at home: before its first use, too */
-    double   out, in;           /* seconds of the copies */
-    double   late;              /* seconds by which both exceed the time between */
+    uint32_t tensor, interval; /* of lower.h */
+    uint32_t first, end;       /* the ops during which it is away */
+    uint32_t first2, end2;     /* a resident tensor that is at home: before its first use, too */
+    double   out, in;          /* seconds of the copies */
+    double   late;             /* seconds by which both exceed the time between */
 } weir_stay;
 
 typedef struct weir_autotm {
-    weir_best b;
+    weir_best           b;
     WEIR_VEC(weir_stay) stays;
-    double   *when;             /* [tasks + 1] seconds before each */
-    double   *price;            /* [tasks] seconds per byte */
-    double   *sum;              /* [tasks + 1] of the prices before each */
-    int64_t  *kept;             /* [tasks] bytes with everything in fast memory */
-    int64_t  *live;             /* [tasks + 1] under the decisions at hand */
-    double    out_price, in_price;
+    double             *when;  /* [ops + 1] seconds before each */
+    double             *price; /* [ops] seconds per byte */
+    double             *sum;   /* [ops + 1] of the prices before each */
+    int64_t            *kept;  /* [ops] bytes with everything in fast memory */
+    int64_t            *live;  /* [ops + 1] under the decisions at hand */
+    double              out_price, in_price;
 } weir_autotm;
 
 static bool init(weir_autotm *a, const weir_policy_job *job)
 {
-    const size_t n = job->p->tasks.n + 1u;
+    const size_t n = job->p->ops.n + 1u;
 
     if (!weir_best_init(&a->b, job))
         return false;
@@ -53,8 +53,8 @@ static bool init(weir_autotm *a, const weir_policy_job *job)
     a->live = weir_mem_zalloc(n, sizeof *a->live);
     if (!a->when || !a->price || !a->sum || !a->kept || !a->live)
         return false;
-    for (uint32_t i = 0; i < job->p->tasks.n; i++) {    /* everything is kept: events are tasks */
-        a->when[i + 1] = a->when[i] + job->p->tasks.at[i].time;
+    for (uint32_t i = 0; i < job->p->ops.n; i++) {    /* everything is kept: events are ops */
+        a->when[i + 1] = a->when[i] + job->p->ops.at[i].time;
         a->kept[i] = a->b.w.s.live.at[i];
     }
     return true;
@@ -70,48 +70,56 @@ static void free_all(weir_autotm *a)
     weir_mem_free(a->live);
 }
 
-static bool is_changed(const weir_problem *p, uint32_t piece)
+static bool is_changed(const weir_mem_problem *p, uint32_t tensor)
 {
-    const weir_piece *k = &p->pieces.at[piece];
+    const weir_mem_tensor *k = &p->tensors.at[tensor];
 
     for (uint32_t j = 0; j < k->uses.n; j++)
-        if (weir_among(p, p->tasks.at[weir_refs(p, k->uses)[j]].changes, piece))
+        if (weir_among(p, p->ops.at[weir_refs(p, k->uses)[j]].changes, tensor))
             return true;
     return false;
 }
 
-/* A resident piece that lives at home: one stay, from its last use to its first. */
-static weir_stay home_of(const weir_autotm *a, uint32_t piece)
+/* A resident tensor that lives at home: one stay, from its last use to its first. */
+static weir_stay offloaded_of(const weir_autotm *a, uint32_t tensor)
 {
-    const weir_problem *p = a->b.job->p;
-    const weir_piece   *k = &p->pieces.at[piece];
-    const uint32_t      n = p->tasks.n, *u = weir_refs(p, k->uses);
-    const double        in = k->uses.n ? (double)k->bytes / p->link_in : 0;
+    const weir_mem_problem *p = a->b.job->p;
+    const weir_mem_tensor  *k = &p->tensors.at[tensor];
+    const uint32_t          n = p->ops.n, *u = weir_refs(p, k->uses);
+    const double            in = k->uses.n ? (double)k->bytes / p->link_in : 0;
 
-    return (weir_stay){.piece = piece, .gap = a->b.w.first_gap[piece],
-                       .first = 0, .end = k->uses.n ? u[0] : n,
-                       .first2 = k->uses.n ? u[k->uses.n - 1] + 1 : n, .end2 = n,
-                       .out = is_changed(p, piece) ? (double)k->bytes / p->link_out : 0,
-                       .in = in, .late = k->uses.n ? fmax(0, in - a->when[u[0]]) : 0};
+    return (weir_stay){.tensor = tensor,
+                       .interval = a->b.w.first_interval[tensor],
+                       .first = 0,
+                       .end = k->uses.n ? u[0] : n,
+                       .first2 = k->uses.n ? u[k->uses.n - 1] + 1 : n,
+                       .end2 = n,
+                       .out = is_changed(p, tensor) ? (double)k->bytes / p->link_out : 0,
+                       .in = in,
+                       .late = k->uses.n ? fmax(0, in - a->when[u[0]]) : 0};
 }
 
-/* All stays that keep anything away for at least a task. */
+/* All stays that keep anything away for at least an op. */
 static bool list_stays(weir_autotm *a)
 {
-    const weir_problem *p = a->b.job->p;
+    const weir_mem_problem *p = a->b.job->p;
 
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const weir_piece *x = &p->pieces.at[k];
-        const uint32_t   *u = weir_refs(p, x->uses);
-        const double      out = (double)x->bytes / p->link_out, in = (double)x->bytes / p->link_in;
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const weir_mem_tensor *x = &p->tensors.at[k];
+        const uint32_t        *u = weir_refs(p, x->uses);
+        const double out = (double)x->bytes / p->link_out, in = (double)x->bytes / p->link_in;
         if (x->bytes == 0)
             continue;
-        if (weir_piece_resident(p, k) && !weir_vec_push(&a->stays, home_of(a, k)))
+        if (weir_mem_tensor_is_resident(p, k) && !weir_vec_push(&a->stays, offloaded_of(a, k)))
             return false;
-        for (uint32_t j = weir_piece_resident(p, k); j < x->uses.n; j++) {
-            const uint32_t first = (j ? u[j - 1] : x->maker) + 1;
-            weir_stay      s = {.piece = k, .gap = a->b.w.first_gap[k] + j, .first = first,
-                                .end = u[j], .out = out, .in = in};
+        for (uint32_t j = weir_mem_tensor_is_resident(p, k); j < x->uses.n; j++) {
+            const uint32_t first = (j ? u[j - 1] : x->producer) + 1;
+            weir_stay      s = {.tensor = k,
+                                .interval = a->b.w.first_interval[k] + j,
+                                .first = first,
+                                .end = u[j],
+                                .out = out,
+                                .in = in};
             s.late = fmax(0, out + in - (a->when[s.end] - a->when[s.first]));
             if (s.first < s.end && !weir_vec_push(&a->stays, s))
                 return false;
@@ -120,16 +128,16 @@ static bool list_stays(weir_autotm *a)
     return true;
 }
 
-/* A stay of a resident piece counts only where that lives at home. */
+/* A stay of a resident tensor counts only where that lives at home. */
 static bool is_allowed(const weir_autotm *a, const weir_stay *s)
 {
-    return !weir_piece_resident(a->b.job->p, s->piece) ||
-           a->b.gap[a->b.w.first_gap[s->piece]] == WEIR_SWAP;
+    return !weir_mem_tensor_is_resident(a->b.job->p, s->tensor) ||
+           a->b.decisions[a->b.w.first_interval[s->tensor]] == WEIR_OFFLOAD;
 }
 
 static double gain_of(const weir_autotm *a, const weir_stay *s)
 {
-    const double bytes = (double)a->b.job->p->pieces.at[s->piece].bytes;
+    const double bytes = (double)a->b.job->p->tensors.at[s->tensor].bytes;
     return bytes * (a->sum[s->end] - a->sum[s->first] + a->sum[s->end2] - a->sum[s->first2]);
 }
 
@@ -142,21 +150,21 @@ static double cost_of(const weir_autotm *a, const weir_stay *s)
 /* Every stay decides under the prices. *out, *in: seconds of all copies. */
 static void decide(weir_autotm *a, double *out, double *in)
 {
-    const weir_problem *p = a->b.job->p;
+    const weir_mem_problem *p = a->b.job->p;
 
-    for (uint32_t i = 0; i < p->tasks.n; i++)
+    for (uint32_t i = 0; i < p->ops.n; i++)
         a->sum[i + 1] = a->sum[i] + a->price[i];
-    memset(a->b.gap, WEIR_KEEP, a->b.w.gaps);
-    memset(a->live, 0, (p->tasks.n + 1u) * sizeof *a->live);
+    memset(a->b.decisions, WEIR_KEEP, a->b.w.intervals);
+    memset(a->live, 0, (p->ops.n + 1u) * sizeof *a->live);
     *out = *in = 0;
     for (uint32_t i = 0; i < a->stays.n; i++) {     /* that at home comes first */
         const weir_stay *s = &a->stays.at[i];
-        const bool       home = weir_piece_resident(p, s->piece) &&
-                          s->gap == a->b.w.first_gap[s->piece];
-        const int64_t    bytes = (int64_t)p->pieces.at[s->piece].bytes;
-        if ((!home && !is_allowed(a, s)) || gain_of(a, s) <= cost_of(a, s))
+        const bool       offloaded = weir_mem_tensor_is_resident(p, s->tensor) &&
+                               s->interval == a->b.w.first_interval[s->tensor];
+        const int64_t    bytes = (int64_t)p->tensors.at[s->tensor].bytes;
+        if ((!offloaded && !is_allowed(a, s)) || gain_of(a, s) <= cost_of(a, s))
             continue;
-        a->b.gap[s->gap] = WEIR_SWAP;
+        a->b.decisions[s->interval] = WEIR_OFFLOAD;
         *out += s->out;
         *in += s->in;
         a->live[s->first] -= bytes;
@@ -164,23 +172,23 @@ static void decide(weir_autotm *a, double *out, double *in)
         a->live[s->first2] -= bytes;
         a->live[s->end2] += bytes;
     }
-    for (uint32_t i = 1; i < p->tasks.n; i++)
+    for (uint32_t i = 1; i < p->ops.n; i++)
         a->live[i] += a->live[i - 1];
 }
 
 /* Prices follow what is exceeded, in ever smaller steps. */
 static void move_prices(weir_autotm *a, uint32_t round, double out, double in)
 {
-    const weir_problem *p = a->b.job->p;
-    const double        step = 1 / sqrt(round + 1.0);
-    const double        byte = (1 / p->link_out + 1 / p->link_in) / 8;
-    int64_t             most = 1;
+    const weir_mem_problem *p = a->b.job->p;
+    const double            step = 1 / sqrt(round + 1.0);
+    const double            byte = (1 / p->link_out + 1 / p->link_in) / 8;
+    int64_t                 most = 1;
 
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
-        a->live[i] += a->kept[i] - (int64_t)a->b.job->room;
+    for (uint32_t i = 0; i < p->ops.n; i++) {
+        a->live[i] += a->kept[i] - (int64_t)a->b.job->limit;
         most = llabs(a->live[i]) > most && a->live[i] > 0 ? a->live[i] : most;
     }
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
+    for (uint32_t i = 0; i < p->ops.n; i++) {
         const double over = fmax((double)a->live[i] / (double)most, -1);
         a->price[i] = fmax(0, a->price[i] + step * byte * over);
     }
@@ -195,7 +203,7 @@ static bool relax(weir_autotm *a)
 
     for (uint32_t i = 0; i < PRICES && ok; i++) {
         decide(a, &out, &in);
-        ok = weir_best_gap(&a->b);
+        ok = weir_best_try_decisions(&a->b);
         move_prices(a, i, out, in);
     }
     return ok;
@@ -203,24 +211,25 @@ static bool relax(weir_autotm *a)
 
 /* ---- from prices to a plan ---- */
 
-static bool covers(const weir_stay *s, uint32_t task)
+static bool covers(const weir_stay *s, uint32_t op)
 {
-    return (s->first <= task && task < s->end) || (s->first2 <= task && task < s->end2);
+    return (s->first <= op && op < s->end) || (s->first2 <= op && op < s->end2);
 }
 
-/* The stay over the task that costs least for its bytes and is not taken yet; stays.n: none. */
-static uint32_t cheapest(const weir_autotm *a, uint32_t task)
+/* The stay over the op that costs least for its bytes and is not taken yet; stays.n: none. */
+static uint32_t cheapest(const weir_autotm *a, uint32_t op)
 {
     uint32_t best = a->stays.n;
     double   least = INFINITY;
 
     for (uint32_t i = 0; i < a->stays.n; i++) {
         const weir_stay *s = &a->stays.at[i];
-        const bool       home = s->gap == a->b.w.first_gap[s->piece] &&
-                          weir_piece_resident(a->b.job->p, s->piece);
-        if (!covers(s, task) || a->b.gap[s->gap] == WEIR_SWAP || (!home && !is_allowed(a, s)))
+        const bool       offloaded = s->interval == a->b.w.first_interval[s->tensor] &&
+                               weir_mem_tensor_is_resident(a->b.job->p, s->tensor);
+        if (!covers(s, op) || a->b.decisions[s->interval] == WEIR_OFFLOAD ||
+            (!offloaded && !is_allowed(a, s)))
             continue;
-        const double cost = cost_of(a, s) / (double)a->b.job->p->pieces.at[s->piece].bytes;
+        const double cost = cost_of(a, s) / (double)a->b.job->p->tensors.at[s->tensor].bytes;
         if (cost < least) {
             least = cost;
             best = i;
@@ -232,16 +241,16 @@ static uint32_t cheapest(const weir_autotm *a, uint32_t task)
 /* From the best plan: what lies over the peak goes until it fits or nothing is left. */
 static bool make_fit(weir_autotm *a)
 {
-    memcpy(a->b.gap, a->b.best, a->b.w.gaps);
+    memcpy(a->b.decisions, a->b.best, a->b.w.intervals);
     for (;;) {
-        if (!weir_best_gap(&a->b))
+        if (!weir_best_try_decisions(&a->b))
             return false;
-        if (!a->b.w.valid || a->b.w.peak <= a->b.job->room)
+        if (!a->b.w.valid || a->b.w.peak <= a->b.job->limit)
             return true;
-        const uint32_t i = cheapest(a, weir_schedule_stage(&a->b.w.s, a->b.w.peak_event));
+        const uint32_t i = cheapest(a, weir_schedule_first_run(&a->b.w.s, a->b.w.peak_event));
         if (i == a->stays.n)
             return true;
-        a->b.gap[a->stays.at[i].gap] = WEIR_SWAP;
+        a->b.decisions[a->stays.at[i].interval] = WEIR_OFFLOAD;
     }
 }
 
@@ -249,27 +258,28 @@ static int by_seconds(const void *x, const void *y)
 {
     const weir_stay *a = x, *b = y;
     const double     s = a->late + a->out + a->in, t = b->late + b->out + b->in;
-    return s != t ? (s < t ? 1 : -1) : (a->gap > b->gap) - (a->gap < b->gap);
+    return s != t ? (s < t ? 1 : -1) : (a->interval > b->interval) - (a->interval < b->interval);
 }
 
 /* Takes stays back, those of most seconds first, where that is no worse. */
-static bool take_back(weir_autotm *a)
+static bool undo_move(weir_autotm *a)
 {
-    const weir_problem *p = a->b.job->p;
+    const weir_mem_problem *p = a->b.job->p;
 
     if (a->stays.n)
         qsort(a->stays.at, a->stays.n, sizeof *a->stays.at, by_seconds);
-    for (uint32_t i = 0, tried = 0; i < a->stays.n && tried < MOST_TAKEN_BACK; i++) {
+    for (uint32_t i = 0, tried = 0; i < a->stays.n && tried < MAX_UNDONE; i++) {
         const weir_stay *s = &a->stays.at[i];
-        const uint32_t   first = a->b.w.first_gap[s->piece], n = p->pieces.at[s->piece].uses.n;
-        if (a->b.best[s->gap] != WEIR_SWAP)
+        const uint32_t   first = a->b.w.first_interval[s->tensor],
+                       n = p->tensors.at[s->tensor].uses.n;
+        if (a->b.best[s->interval] != WEIR_OFFLOAD)
             continue;
-        memcpy(a->b.gap, a->b.best, a->b.w.gaps);
-        a->b.gap[s->gap] = WEIR_KEEP;
-        if (s->gap == first && weir_piece_resident(p, s->piece))
-            memset(a->b.gap + first, WEIR_KEEP, n + 1u);    /* not at home: never away */
+        memcpy(a->b.decisions, a->b.best, a->b.w.intervals);
+        a->b.decisions[s->interval] = WEIR_KEEP;
+        if (s->interval == first && weir_mem_tensor_is_resident(p, s->tensor))
+            memset(a->b.decisions + first, WEIR_KEEP, n + 1u);    /* not at home: never away */
         tried++;
-        if (!weir_best_gap(&a->b))
+        if (!weir_best_try_decisions(&a->b))
             return false;
     }
     return true;
@@ -281,7 +291,7 @@ weir_status weir_policy_autotm(weir_policy_job *job)
 
     WEIR_TRY(weir_policy_needs_link(job->p, "autotm"));
     const bool ok = init(&a, job) && list_stays(&a) &&
-                    (weir_best_fits(&a.b) || (relax(&a) && make_fit(&a) && take_back(&a)));
+                    (weir_best_fits(&a.b) || (relax(&a) && make_fit(&a) && undo_move(&a)));
     free_all(&a);
     return weir_best_end(&a.b, ok, job);
 }

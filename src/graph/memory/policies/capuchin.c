@@ -1,11 +1,12 @@
 /* capuchin.c - Capuchin (Peng et al., "Capuchin: tensor-based GPU memory management for deep
- * learning", ASPLOS 2020): a measured step tells when each piece is read; then what lies idle over
+ * learning", ASPLOS 2020): a measured step tells when each tensor is read; then what lies idle over
  * the peak goes.
  *
  *   passive    the measured step, on demand: capuchin_passive.c
  *   guided     by free time, from the end of the copy out to the latest start of the one back: the
- *              pieces with most go to the host, as long as the link hides them. Then the host
- *              against recomputation, the least seconds for the bytes: the piece to be made anew is
+ *              tensors with most go to the host, as long as the link hides them. Then the host
+ *              against recomputation, the least seconds for the bytes: the tensor to be made anew
+ * is
  *              the one with most memory saved per second, looked at again after each choice,
  *              because what went makes others dearer. Where that does not suffice the runtime is
  *              as passive as before. No variant: this.
@@ -23,19 +24,19 @@
 #include "graph/memory/search/best.h"
 #include "graph/memory/search/evict_to_fit.h"
 
-static double free_time(const weir_idle *i)
+static double free_time(const weir_victim *i)
 {
-    return i->trip.due - i->trip.in - (i->trip.ready + i->trip.out);
+    return i->transfer.due - i->transfer.in - (i->transfer.ready + i->transfer.out);
 }
 
 /* The free time below `bound`, or equal and behind number n there, that is the longest. */
-static uint32_t next_longest(const weir_pressure *x, double bound, uint32_t n)
+static uint32_t next_longest(const weir_evict_to_fit *x, double bound, uint32_t n)
 {
     uint32_t best = UINT32_MAX;
 
     for (uint32_t i = 0; i < x->idle.n; i++) {
         const double t = free_time(&x->idle.at[i]);
-        if (!x->idle.at[i].swap || t > bound || (t == bound && n != UINT32_MAX && i <= n))
+        if (!x->idle.at[i].offload || t > bound || (t == bound && n != UINT32_MAX && i <= n))
             continue;
         if (best == UINT32_MAX || t > free_time(&x->idle.at[best]))
             best = i;
@@ -43,9 +44,9 @@ static uint32_t next_longest(const weir_pressure *x, double bound, uint32_t n)
     return best;
 }
 
-/* The piece to swap: the first that the link hides, else the one with least waiting for its bytes.
+/* The tensor to swap: the first that the link hides, else the one with least waiting for its bytes.
  * *seconds: per byte. */
-static uint32_t choose_swap(const weir_pressure *x, double *seconds)
+static uint32_t choose_offload(const weir_evict_to_fit *x, double *seconds)
 {
     enum { LOOK = 16 };         /* at so many with most free time */
     uint32_t best = UINT32_MAX, n = UINT32_MAX;
@@ -57,7 +58,8 @@ static uint32_t choose_swap(const weir_pressure *x, double *seconds)
         if (n == UINT32_MAX)
             break;
         bound = free_time(&x->idle.at[n]);
-        const double wait = fmax(0, weir_pressure_wait(x, &x->idle.at[n])) / x->idle.at[n].bytes;
+        const double wait =
+            fmax(0, weir_evict_to_fit_wait(x, &x->idle.at[n])) / x->idle.at[n].bytes;
         if (wait < *seconds) {
             best = n;
             *seconds = wait;
@@ -66,36 +68,36 @@ static uint32_t choose_swap(const weir_pressure *x, double *seconds)
     return best;
 }
 
-/* The piece to make anew: most bytes per second. *seconds: per byte. */
-static uint32_t choose_again(const weir_pressure *x, double *seconds)
+/* The tensor to make anew: most bytes per second. *seconds: per byte. */
+static uint32_t choose_recompute(const weir_evict_to_fit *x, double *seconds)
 {
     uint32_t best = UINT32_MAX;
 
     *seconds = INFINITY;
     for (uint32_t i = 0; i < x->idle.n; i++) {
-        const weir_idle *k = &x->idle.at[i];
-        if (!k->drop || k->again / k->bytes >= *seconds)
+        const weir_victim *k = &x->idle.at[i];
+        if (!k->drop || k->recomputed / k->bytes >= *seconds)
             continue;
         best = i;
-        *seconds = k->again / k->bytes;
+        *seconds = k->recomputed / k->bytes;
     }
     return best;
 }
 
-static uint32_t choose(weir_pressure *x, weir_gap *how)
+static uint32_t choose(weir_evict_to_fit *x, weir_decision *how)
 {
-    double         wait, again;
-    const uint32_t swap = choose_swap(x, &wait), drop = choose_again(x, &again);
-    const bool     swaps = swap != UINT32_MAX && wait <= again;
+    double         wait, recomputed;
+    const uint32_t offload = choose_offload(x, &wait), drop = choose_recompute(x, &recomputed);
+    const bool     swaps = offload != UINT32_MAX && wait <= recomputed;
 
-    *how = swaps ? WEIR_SWAP : WEIR_DROP;
-    return swaps ? swap : drop;
+    *how = swaps ? WEIR_OFFLOAD : WEIR_RECOMPUTE;
+    return swaps ? offload : drop;
 }
 
 weir_status weir_policy_capuchin(weir_policy_job *job)
 {
-    const bool    passive = strcmp(job->variant, "passive") == 0;
-    weir_pressure x = {.choose = choose};
+    const bool        passive = strcmp(job->variant, "passive") == 0;
+    weir_evict_to_fit x = {.choose = choose};
 
     if (*job->variant && !passive && strcmp(job->variant, "guided") != 0)
         return weir_fail(WEIR_ERR_INVALID, "policy capuchin: '%s' is no way of it; there are "
@@ -103,13 +105,13 @@ weir_status weir_policy_capuchin(weir_policy_job *job)
     WEIR_TRY(weir_policy_needs_link(job->p, "capuchin"));
     if (passive)
         return weir_capuchin_passive(job);
-    weir_status status = weir_pressure_plan(&x, job);
-    if (status != WEIR_OK || job->s.peak <= job->room)
+    weir_status status = weir_evict_to_fit_plan(&x, job);
+    if (status != WEIR_OK || job->s.peak <= job->limit)
         return status;
-    weir_schedule guided = job->s;
+    weir_schedule profile_steps = job->s;
     job->s = (weir_schedule){0};
     status = weir_capuchin_passive(job);
-    weir_best_take(job, &guided);
-    weir_schedule_free(&guided);
+    weir_best_take(job, &profile_steps);
+    weir_schedule_free(&profile_steps);
     return status;
 }

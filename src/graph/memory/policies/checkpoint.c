@@ -3,7 +3,7 @@
  * them, a segment at a time.
  *
  *   manual         regions that the program marked, whatever the room
- *   sequential=S   S equal segments of the forward tasks, of which the last one stays as it is
+ *   sequential=S   S equal segments of the forward ops, of which the last one stays as it is
  *                  (PyTorch's checkpoint_sequential); without S: the S that is best
  *   memory         articulation points of the forward pass: every sqrt(n)-th of n, or those at
  *                  which the bytes since the last one exceed a bound; the bound that is best, as in
@@ -27,12 +27,12 @@
 
 enum { MOST_SEGMENTS = 64, BOUNDS = 48 };
 
-static uint32_t forward_tasks(const weir_problem *p)
+static uint32_t forward_ops(const weir_mem_problem *p)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < p->tasks.n; i++)
-        n += p->tasks.at[i].phase == WEIR_FORWARD;
+    for (uint32_t i = 0; i < p->ops.n; i++)
+        n += p->ops.at[i].phase == WEIR_FORWARD;
     return n;
 }
 
@@ -40,24 +40,24 @@ static uint32_t forward_tasks(const weir_problem *p)
 
 static bool try_segments(weir_best *b, uint32_t *segment, uint32_t n)
 {
-    const weir_problem *p = b->job->p;
-    const uint64_t      all = forward_tasks(p);
-    uint64_t            at = 0;
+    const weir_mem_problem *p = b->job->p;
+    const uint64_t          all = forward_ops(p);
+    uint64_t                at = 0;
 
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
+    for (uint32_t i = 0; i < p->ops.n; i++) {
         segment[i] = 0;
-        if (p->tasks.at[i].phase != WEIR_FORWARD)
+        if (p->ops.at[i].phase != WEIR_FORWARD)
             continue;
         segment[i] = (uint32_t)(at++ * n / all) + 1;
         segment[i] = segment[i] == n ? 0 : segment[i];
     }
-    weir_keep_segments(p, segment, b->drop);
-    return weir_best_drop(b);
+    weir_checkpoint_set_segments(p, segment, b->drop);
+    return weir_best_try_drop(b);
 }
 
 static bool try_all_segments(weir_best *b, uint32_t *segment)
 {
-    const uint32_t all = forward_tasks(b->job->p);
+    const uint32_t all = forward_ops(b->job->p);
     bool           ok = true;
 
     for (uint32_t n = 2; n <= MOST_SEGMENTS && n <= all && ok; n++)
@@ -67,36 +67,36 @@ static bool try_all_segments(weir_best *b, uint32_t *segment)
 
 /* ---- memory ---- */
 
-/* Tries the plan in which what stay[piece] says and all behind the last of those stays. */
+/* Tries the plan in which what stay[tensor] says and all behind the last of those stays. */
 static bool try_stay(weir_best *b, const uint8_t *stay)
 {
-    const weir_problem *p = b->job->p;
-    const uint32_t      turn = weir_keep_turn(p);
-    uint32_t            last = 0;
+    const weir_mem_problem *p = b->job->p;
+    const uint32_t          turn = weir_forward_end(p);
+    uint32_t                last = 0;
 
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        if (stay[k] && p->pieces.at[k].maker > last)
-            last = p->pieces.at[k].maker;
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const uint32_t maker = p->pieces.at[k].maker;
-        const bool     goes = maker < last && !stay[k] && p->tasks.at[maker].phase == WEIR_FORWARD;
-        b->drop[k] = goes ? weir_keep_gap(p, k, turn) : WEIR_STAYS;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        if (stay[k] && p->tensors.at[k].producer > last)
+            last = p->tensors.at[k].producer;
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const uint32_t producer = p->tensors.at[k].producer;
+        const bool goes = producer < last && !stay[k] && p->ops.at[producer].phase == WEIR_FORWARD;
+        b->drop[k] = goes ? weir_forward_end_interval(p, k, turn) : WEIR_NEVER_DROPPED;
     }
-    return weir_best_drop(b);
+    return weir_best_try_drop(b);
 }
 
 /* Every step-th articulation point stays, in the order in which they are made. */
 static bool try_every(weir_best *b, const uint8_t *cut, uint8_t *stay, uint32_t step)
 {
-    const weir_problem *p = b->job->p;
-    uint32_t            seen = 0;
+    const weir_mem_problem *p = b->job->p;
+    uint32_t                seen = 0;
 
-    memset(stay, 0, p->pieces.n);
-    for (uint32_t i = 0; i < p->tasks.n; i++)
-        for (uint32_t k = 0; k < p->tasks.at[i].out.n; k++) {
-            const uint32_t piece = weir_refs(p, p->tasks.at[i].out)[k];
-            if (cut[piece] && ++seen % step == 0)
-                stay[piece] = 1;
+    memset(stay, 0, p->tensors.n);
+    for (uint32_t i = 0; i < p->ops.n; i++)
+        for (uint32_t k = 0; k < p->ops.at[i].out.n; k++) {
+            const uint32_t tensor = weir_refs(p, p->ops.at[i].out)[k];
+            if (cut[tensor] && ++seen % step == 0)
+                stay[tensor] = 1;
         }
     return try_stay(b, stay);
 }
@@ -104,18 +104,18 @@ static bool try_every(weir_best *b, const uint8_t *cut, uint8_t *stay, uint32_t 
 /* The first articulation point behind more than `bound` bytes stays, and so on. */
 static bool try_bound(weir_best *b, const uint8_t *cut, uint8_t *stay, double bound)
 {
-    const weir_problem *p = b->job->p;
-    double              bytes = 0;
+    const weir_mem_problem *p = b->job->p;
+    double                  bytes = 0;
 
-    memset(stay, 0, p->pieces.n);
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
-        const weir_task *t = &p->tasks.at[i];
+    memset(stay, 0, p->tensors.n);
+    for (uint32_t i = 0; i < p->ops.n; i++) {
+        const weir_mem_op *t = &p->ops.at[i];
         for (uint32_t k = 0; k < t->out.n && t->phase == WEIR_FORWARD; k++) {
-            const uint32_t piece = weir_refs(p, t->out)[k];
-            bytes += (double)p->pieces.at[piece].bytes;
-            if (!cut[piece] || bytes <= bound)
+            const uint32_t tensor = weir_refs(p, t->out)[k];
+            bytes += (double)p->tensors.at[tensor].bytes;
+            if (!cut[tensor] || bytes <= bound)
                 continue;
-            stay[piece] = 1;
+            stay[tensor] = 1;
             bytes = 0;
         }
     }
@@ -124,18 +124,18 @@ static bool try_bound(weir_best *b, const uint8_t *cut, uint8_t *stay, double bo
 
 static bool try_memory(weir_best *b)
 {
-    const weir_problem *p = b->job->p;
-    uint8_t *const      cut = weir_mem_alloc(p->pieces.n + 1u);
-    uint8_t *const      stay = weir_mem_alloc(p->pieces.n + 1u);
+    const weir_mem_problem *p = b->job->p;
+    uint8_t *const      cut = weir_mem_alloc(p->tensors.n + 1u);
+    uint8_t *const      stay = weir_mem_alloc(p->tensors.n + 1u);
     bool                ok = cut && stay && weir_articulation(p, cut);
     uint32_t            points = 0;
     double              bytes = 0;
 
-    for (uint32_t k = 0; k < p->pieces.n && ok; k++) {
-        const uint32_t maker = p->pieces.at[k].maker;
+    for (uint32_t k = 0; k < p->tensors.n && ok; k++) {
+        const uint32_t producer = p->tensors.at[k].producer;
         points += cut[k];
-        if (maker != WEIR_NO_TASK && p->tasks.at[maker].phase == WEIR_FORWARD)
-            bytes += (double)p->pieces.at[k].bytes;
+        if (producer != WEIR_NO_OP && p->ops.at[producer].phase == WEIR_FORWARD)
+            bytes += (double)p->tensors.at[k].bytes;
     }
     ok = ok && try_every(b, cut, stay, (uint32_t)fmax(1, sqrt(points)));
     for (int i = 0; i < BOUNDS && ok; i++)
@@ -149,24 +149,30 @@ static bool try_memory(weir_best *b)
 
 static bool try_speed(weir_best *b)
 {
-    const weir_problem *p = b->job->p;
-    const uint32_t      turn = weir_keep_turn(p);
+    const weir_mem_problem *p = b->job->p;
+    const uint32_t          turn = weir_forward_end(p);
 
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const uint32_t maker = p->pieces.at[k].maker;
-        const bool     goes = maker != WEIR_NO_TASK && p->tasks.at[maker].phase == WEIR_FORWARD &&
-                          p->tasks.at[maker].kind == WEIR_WORK_OTHER;
-        b->drop[k] = goes ? weir_keep_gap(p, k, turn) : WEIR_STAYS;
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const uint32_t producer = p->tensors.at[k].producer;
+        const bool     goes = producer != WEIR_NO_OP && p->ops.at[producer].phase == WEIR_FORWARD &&
+                          p->ops.at[producer].kind == WEIR_OP_CLASS_OTHER;
+        b->drop[k] = goes ? weir_forward_end_interval(p, k, turn) : WEIR_NEVER_DROPPED;
     }
-    return weir_best_drop(b);
+    return weir_best_try_drop(b);
 }
 
 /* ---- the policy ---- */
 
-typedef enum weir_way { MANUAL, SEQUENTIAL, OFFLOAD, MEMORY, SPEED } weir_way;
+typedef enum weir_checkpoint_variant {
+    MANUAL,
+    SEQUENTIAL,
+    OFFLOAD,
+    MEMORY,
+    SPEED
+} weir_checkpoint_variant;
 
 /* *n: S of sequential=S and offload=S; 0: not given. */
-static weir_status way_of(const char *text, weir_way *way, uint32_t *n)
+static weir_status variant_of(const char *text, weir_checkpoint_variant *variant, uint32_t *n)
 {
     static const char *const names[] = {"manual", "sequential", "offload", "memory", "speed"};
     const size_t             length = strcspn(text, "=");
@@ -174,16 +180,17 @@ static weir_status way_of(const char *text, weir_way *way, uint32_t *n)
     char                    *end = NULL;
 
     *n = 0;
-    *way = MEMORY;
+    *variant = MEMORY;
     if (!*text)
         return WEIR_OK;
     for (int i = MANUAL; i <= SPEED; i++) {
-        *way = (weir_way)i;
+        *variant = (weir_checkpoint_variant)i;
         if (strlen(names[i]) != length || strncmp(names[i], text, length) != 0)
             continue;
         const long number = strtol(value, &end, 10);
         *n = number > 0 && number <= INT32_MAX ? (uint32_t)number : 0;
-        if (!text[length] || ((*way == SEQUENTIAL || *way == OFFLOAD) && *end == 0 && *n > 0))
+        if (!text[length] ||
+            ((*variant == SEQUENTIAL || *variant == OFFLOAD) && *end == 0 && *n > 0))
             return WEIR_OK;
     }
     return weir_fail(WEIR_ERR_INVALID, "policy checkpoint: '%s' is no way of it; there are manual, "
@@ -192,29 +199,29 @@ static weir_status way_of(const char *text, weir_way *way, uint32_t *n)
 
 weir_status weir_policy_checkpoint(weir_policy_job *job)
 {
-    weir_best b;
-    weir_way  way;
-    uint32_t  n;
+    weir_best               b;
+    weir_checkpoint_variant variant;
+    uint32_t                n;
 
-    WEIR_TRY(way_of(job->variant, &way, &n));
-    if (way == OFFLOAD)
+    WEIR_TRY(variant_of(job->variant, &variant, &n));
+    if (variant == OFFLOAD)
         WEIR_TRY(weir_policy_needs_link(job->p, "checkpoint:offload"));
-    uint32_t *const segment = weir_mem_alloc((job->p->tasks.n + 1u) * sizeof *segment);
+    uint32_t *const segment = weir_mem_alloc((job->p->ops.n + 1u) * sizeof *segment);
     bool            ok = segment && weir_best_init(&b, job);
     if (!segment)
         return WEIR_ERR_NOMEM;
-    if (ok && (way == MANUAL || n > 0 || !weir_best_fits(&b))) {
-        b.peak = way == MANUAL || n > 0 ? SIZE_MAX : b.peak;    /* as asked for, room or not */
-        b.offload = way == OFFLOAD;
-        if (way == MANUAL || (way == OFFLOAD && n == 0)) {
-            weir_keep_segments(job->p, NULL, b.drop);
-            ok = weir_best_drop(&b);
+    if (ok && (variant == MANUAL || n > 0 || !weir_best_fits(&b))) {
+        b.peak = variant == MANUAL || n > 0 ? SIZE_MAX : b.peak;    /* as asked for, room or not */
+        b.offload = variant == OFFLOAD;
+        if (variant == MANUAL || (variant == OFFLOAD && n == 0)) {
+            weir_checkpoint_set_segments(job->p, NULL, b.drop);
+            ok = weir_best_try_drop(&b);
         }
-        ok = !ok || way == MANUAL ? ok
-             : way == MEMORY     ? try_memory(&b)
-             : way == SPEED      ? try_speed(&b)
-             : n > 0             ? try_segments(&b, segment, n)
-                                 : try_all_segments(&b, segment);
+        ok = !ok || variant == MANUAL ? ok
+             : variant == MEMORY      ? try_memory(&b)
+             : variant == SPEED       ? try_speed(&b)
+             : n > 0                  ? try_segments(&b, segment, n)
+                                      : try_all_segments(&b, segment);
     }
     weir_mem_free(segment);
     return weir_best_end(&b, ok, job);

@@ -12,29 +12,32 @@
 #include "graph/memory/problem/decisions.h"
 #include "graph/memory/search/best.h"
 
-typedef struct weir_packer {
+typedef struct weir_compress_search {
     const weir_policy *policy;
-    weir_policy_job   *job;     /* its schedule is the best so far */
+    weir_policy_job   *job; /* its schedule is the best so far */
     const char        *variant;
-    weir_walk_room     walk;
-    uint8_t           *gap;
-} weir_packer;
+    weir_lower_state   walk;
+    uint8_t           *decisions;
+} weir_compress_search;
 
 /* The policy's plan for so many bytes, packed. *fits: within the room. */
-static weir_status try_target(weir_packer *x, size_t target, bool *fits)
+static weir_status try_target(weir_compress_search *x, size_t target, bool *fits)
 {
-    weir_policy_job own = {.p = x->job->p, .room = target, .align = x->job->align,
-                           .variant = x->variant, .moves = x->job->moves};
+    weir_policy_job own = {.p = x->job->p,
+                           .limit = target,
+                           .align = x->job->align,
+                           .variant = x->variant,
+                           .moves = x->job->moves};
 
     *fits = false;
     weir_status status = x->policy->plan(&own);
     if (status == WEIR_OK && own.s.valid) {
-        const bool ok = weir_gap_of_schedule(&x->walk, &own.s, x->gap);
-        weir_gist_decide(&x->walk, x->gap);
-        status = ok && weir_walk(&x->walk, x->gap) ? WEIR_OK : WEIR_ERR_NOMEM;
+        const bool ok = weir_decisions_from_schedule(&x->walk, &own.s, x->decisions);
+        weir_gist_decide(&x->walk, x->decisions);
+        status = ok && weir_lower(&x->walk, x->decisions) ? WEIR_OK : WEIR_ERR_NOMEM;
     }
     if (status == WEIR_OK && own.s.valid && x->walk.valid) {
-        *fits = x->walk.peak <= x->job->room;
+        *fits = x->walk.peak <= x->job->limit;
         weir_best_take(x->job, &x->walk.s);
         if (!x->walk.s.now && !weir_schedule_init(&x->walk.s, x->job->p))
             status = WEIR_ERR_NOMEM;
@@ -42,17 +45,17 @@ static weir_status try_target(weir_packer *x, size_t target, bool *fits)
     if (status == WEIR_OK)
         weir_best_take(x->job, &own.s);
     weir_schedule_free(&own.s);
-    weir_mem_free(own.gap);
+    weir_mem_free(own.decisions);
     return status;
 }
 
-static weir_status search(weir_packer *x)
+static weir_status search(weir_compress_search *x)
 {
     enum { HALVINGS = 6 };
-    size_t low = x->job->room, high;
+    size_t low = x->job->limit, high;
     bool   fits;
 
-    WEIR_TRY(weir_recycled_peak(x->job->p, &high));
+    WEIR_TRY(weir_inplace_peak(x->job->p, &high));
     WEIR_TRY(try_target(x, low, &fits));
     if (high <= low)
         return WEIR_OK;
@@ -66,14 +69,14 @@ static weir_status search(weir_packer *x)
     return WEIR_OK;
 }
 
-weir_status weir_packing_plan(const weir_policy *policy, weir_policy_job *job)
+weir_status weir_compress_plan(const weir_policy *policy, weir_policy_job *job)
 {
-    char              own[WEIR_VARIANT];
-    const char *const variant = job->variant;
-    weir_packer       x = {.policy = policy, .job = job, .variant = own};
-    uint32_t          bits;
+    char                 own[WEIR_VARIANT];
+    const char *const    variant = job->variant;
+    weir_compress_search x = {.policy = policy, .job = job, .variant = own};
+    uint32_t             bits;
 
-    if (!weir_packing_split(variant, own))
+    if (!weir_compress_split(variant, own))
         return policy->plan(job);
     WEIR_TRY(weir_policy_lossy(policy, variant, &bits));
     if (policy->plan == weir_policy_auto) {
@@ -82,11 +85,11 @@ weir_status weir_packing_plan(const weir_policy *policy, weir_policy_job *job)
         job->variant = variant;
         return status;
     }
-    const bool  ok = weir_walk_init(&x.walk, job->p) &&
-                    (x.gap = weir_mem_alloc(x.walk.gaps + 1u)) != NULL;
-    x.walk.budget = job->room;
+    const bool ok = weir_lower_init(&x.walk, job->p) &&
+                    (x.decisions = weir_mem_alloc(x.walk.intervals + 1u)) != NULL;
+    x.walk.budget = job->limit;
     const weir_status status = ok ? search(&x) : WEIR_ERR_NOMEM;
-    weir_walk_free(&x.walk);
-    weir_mem_free(x.gap);
+    weir_lower_free(&x.walk);
+    weir_mem_free(x.decisions);
     return status;
 }

@@ -6,6 +6,6 @@
 #include "graph/memory/policies/policy.h"
 
 /* The policy's plan for the job, with the packing that its variant names, if it names one. */
-weir_status weir_packing_plan(const weir_policy *policy, weir_policy_job *job);
+weir_status weir_compress_plan(const weir_policy *policy, weir_policy_job *job);
 
 #endif

@@ -1,5 +1,5 @@
 /* delta.c - DELTA (Tang et al., "DELTA: dynamically optimizing GPU memory beyond tensor
- * recomputation", 2022): where the room is exceeded first, a filter ranks the pieces that lie idle
+ * recomputation", 2022): where the room is exceeded first, a filter ranks the tensors that lie idle
  * and a director decides for the first one.
  *
  * Filter: large, not used for long, cheap to have again: bytes * seconds since it was used by
@@ -14,23 +14,23 @@
 /* Seconds of the cheapest call, idle or run: there is no division by 0. */
 #define LEAST_SECONDS 1e-7
 
-static double rank(const weir_pressure *x, const weir_idle *i)
+static double rank(const weir_evict_to_fit *x, const weir_victim *i)
 {
-    const weir_problem *p = x->job->p;
-    const double        cost = i->drop ? i->again : p->tasks.at[p->pieces.at[i->piece].maker].time;
-    const double        idle = i->swap ? i->trip.from - i->trip.ready : 0;
+    const weir_mem_problem *p = x->job->p;
+    const double cost = i->drop ? i->recomputed : p->ops.at[p->tensors.at[i->tensor].producer].time;
+    const double idle = i->offload ? i->transfer.from - i->transfer.ready : 0;
 
     return i->bytes * (idle + LEAST_SECONDS) / (cost + LEAST_SECONDS);
 }
 
-static uint32_t choose(weir_pressure *x, weir_gap *how)
+static uint32_t choose(weir_evict_to_fit *x, weir_decision *how)
 {
     uint32_t best = UINT32_MAX;
     double   most = 0;
 
     for (uint32_t i = 0; i < x->idle.n; i++) {
-        const weir_idle *k = &x->idle.at[i];
-        const double     r = k->swap || k->drop ? rank(x, k) : 0;
+        const weir_victim *k = &x->idle.at[i];
+        const double       r = k->offload || k->drop ? rank(x, k) : 0;
         if (r > most) {
             most = r;
             best = i;
@@ -38,15 +38,17 @@ static uint32_t choose(weir_pressure *x, weir_gap *how)
     }
     if (best == UINT32_MAX)
         return best;
-    const weir_idle *k = &x->idle.at[best];
-    *how = k->swap && (!k->drop || weir_pressure_wait(x, k) <= k->again) ? WEIR_SWAP : WEIR_DROP;
+    const weir_victim *k = &x->idle.at[best];
+    *how = k->offload && (!k->drop || weir_evict_to_fit_wait(x, k) <= k->recomputed)
+               ? WEIR_OFFLOAD
+               : WEIR_RECOMPUTE;
     return best;
 }
 
 weir_status weir_policy_delta(weir_policy_job *job)
 {
-    weir_pressure x = {.choose = choose, .earliest = true};
+    weir_evict_to_fit x = {.choose = choose, .earliest = true};
 
     WEIR_TRY(weir_policy_needs_link(job->p, "delta"));
-    return weir_pressure_plan(&x, job);
+    return weir_evict_to_fit_plan(&x, job);
 }

@@ -1,5 +1,5 @@
 /* dtr_lookahead.c - rematerialization that knows what comes next, as MegEngine's static DTR does
- * (MegEngine, core/impl/graph/seq_dtr): the piece goes with the least
+ * (MegEngine, core/impl/graph/seq_dtr): the tensor goes with the least
  *
  *     (seconds to make it anew * values gone that are made from it)^a * (bytes that takes)^b
  *     / bytes / seconds until it is read next
@@ -11,14 +11,14 @@
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/search/dtr_sim.h"
 
-static double score(weir_evictor *v, uint32_t piece)
+static double score(weir_dtr_sim *v, uint32_t tensor)
 {
-    const weir_piece *k = &v->p->pieces.at[piece];
-    const weir_near  *n = weir_evictor_near(v, piece);
-    const double      seconds = v->p->tasks.at[k->maker].time + n->above,
-                 bytes = (double)k->bytes, made = (double)n->count + 1;
-    const uint32_t next = v->next[piece] < k->uses.n
-                              ? weir_refs(v->p, k->uses)[v->next[piece]] : v->p->tasks.n;
+    const weir_mem_tensor       *k = &v->p->tensors.at[tensor];
+    const weir_dtr_neighborhood *n = weir_dtr_sim_neighborhood(v, tensor);
+    const double seconds = v->p->ops.at[k->producer].time + n->above, bytes = (double)k->bytes,
+                 made = (double)n->count + 1;
+    const uint32_t next =
+        v->next[tensor] < k->uses.n ? weir_refs(v->p, k->uses)[v->next[tensor]] : v->p->ops.n;
 
     return pow(seconds * made, v->time_power) * pow(n->bytes + bytes, v->bytes_power) / bytes /
            (v->when[next] - v->when[v->done] + 1e-7);
@@ -27,14 +27,14 @@ static double score(weir_evictor *v, uint32_t piece)
 weir_status weir_policy_dtr_lookahead(weir_policy_job *job)
 {
     static const double powers[][2] = {{1, 0}, {1, 1}, {0.5, 0}, {0.5, 0.5}, {1, 0.5}, {2, 0}};
-    weir_evictor        v = {.score = score};
-    weir_status         status = weir_evictor_init(&v, job->p) ? WEIR_OK : WEIR_ERR_NOMEM;
+    weir_dtr_sim        v = {.score = score};
+    weir_status         status = weir_dtr_sim_init(&v, job->p) ? WEIR_OK : WEIR_ERR_NOMEM;
 
     for (size_t i = 0; i < sizeof powers / sizeof *powers && status == WEIR_OK; i++) {
         v.time_power = powers[i][0];
         v.bytes_power = powers[i][1];
-        status = weir_evictor_plan(&v, job);
+        status = weir_dtr_sim_plan(&v, job);
     }
-    weir_evictor_free(&v);
+    weir_dtr_sim_free(&v);
     return status;
 }

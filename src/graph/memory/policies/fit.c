@@ -7,14 +7,18 @@
 weir_status weir_fit_run(weir_fit *f)
 {
     enum { MOST_TRIES = 8 };
-    size_t target = f->room;
+    size_t target = f->limit;
 
     for (int i = 0; i < MOST_TRIES && !f->fits; i++) {
-        weir_policy_job job = {.p = f->p, .room = target, .addresses = f->quick ? 0 : f->room,
-                               .align = f->align, .variant = f->variant, .moves = f->moves,
-                               .gap = f->gap};
-        weir_status     status = weir_packing_plan(f->policy, &job);
-        f->gap = job.gap;
+        weir_policy_job job = {.p = f->p,
+                               .limit = target,
+                               .addresses = f->quick ? 0 : f->limit,
+                               .align = f->align,
+                               .variant = f->variant,
+                               .moves = f->moves,
+                               .decisions = f->decisions};
+        weir_status     status = weir_compress_plan(f->policy, &job);
+        f->decisions = job.decisions;
         f->target = target;
         f->proven = i ? f->proven : job.proven;
         weir_schedule_free(&f->s);
@@ -22,12 +26,12 @@ weir_status weir_fit_run(weir_fit *f)
         if (status == WEIR_OK && !f->s.valid)
             return WEIR_OK;
         if (status == WEIR_OK)
-            status = f->lay(f->ctx, &f->s, &f->height);
+            status = f->place(f->ctx, &f->s, &f->height);
         WEIR_TRY(status);
-        f->fits = f->height <= f->room;
+        f->fits = f->height <= f->limit;
         if (f->s.peak > target || target == 0)
             break;
-        const size_t over = f->fits ? 0 : f->height - f->room;
+        const size_t over = f->fits ? 0 : f->height - f->limit;
         target = f->s.peak > over ? f->s.peak - over : 0;
     }
     return WEIR_OK;
@@ -36,5 +40,5 @@ weir_status weir_fit_run(weir_fit *f)
 void weir_fit_free(weir_fit *f)
 {
     weir_schedule_free(&f->s);
-    weir_mem_free(f->gap);
+    weir_mem_free(f->decisions);
 }

@@ -1,25 +1,25 @@
-/* fit.h - runs a policy on a problem, then again for fewer bytes until `lay` finds addresses within
- * `room`. */
+/* fit.h - runs a policy on a problem, then again for fewer bytes until `place` finds addresses
+ * within `room`. */
 #ifndef WEIR_GRAPH_MEMORY_POLICIES_FIT_H
 #define WEIR_GRAPH_MEMORY_POLICIES_FIT_H
 
 #include "graph/memory/policies/policy.h"
 
 typedef struct weir_fit {
-    const weir_problem *p;
-    const weir_policy  *policy;
-    const char         *variant;
-    size_t              room, align;
-    uint64_t            moves;
-    bool                quick;  /* addresses are looked at behind the search only, not inside */
-    weir_status (*lay)(void *ctx, const weir_schedule *s, size_t *height);
-    void               *ctx;
-    weir_schedule       s;      /* the last schedule that was laid out */
-    uint8_t            *gap;    /* decisions to begin with, or NULL; then the last ones */
-    size_t              target; /* bytes that the policy was last asked for */
-    size_t              height; /* of it */
-    bool                fits;   /* height <= room */
-    double              proven; /* of job, for the whole room */
+    const weir_mem_problem *p;
+    const weir_policy      *policy;
+    const char             *variant;
+    size_t                  limit, align;
+    uint64_t                moves;
+    bool                    quick; /* addresses are looked at behind the search only, not inside */
+    weir_status (*place)(void *ctx, const weir_schedule *s, size_t *height);
+    void         *ctx;
+    weir_schedule s;         /* the last schedule that was laid out */
+    uint8_t      *decisions; /* decisions to begin with, or NULL; then the last ones */
+    size_t        target;    /* bytes that the policy was last asked for */
+    size_t        height;    /* of it */
+    bool          fits;      /* height <= room */
+    double        proven;    /* of job, for the whole room */
 } weir_fit;
 
 weir_status weir_fit_run(weir_fit *f);

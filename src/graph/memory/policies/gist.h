@@ -1,4 +1,4 @@
-/* gist.h - which pieces wait packed. */
+/* gist.h - which tensors wait packed. */
 #ifndef WEIR_GRAPH_MEMORY_POLICIES_GIST_H
 #define WEIR_GRAPH_MEMORY_POLICIES_GIST_H
 
@@ -6,6 +6,6 @@
 #include "graph/memory/problem/lower.h"
 
 /* What is kept from the forward to the backward pass becomes a mask, or is packed, where it can. */
-void weir_gist_decide(const weir_walk_room *w, uint8_t *gap);
+void weir_gist_decide(const weir_lower_state *w, uint8_t *decisions);
 
 #endif

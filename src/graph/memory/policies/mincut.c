@@ -17,68 +17,68 @@
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/search/search.h"
 
-enum { CLOSE_WORK = 4000 };     /* tasks in a cut times cuts of bound_branch.h */
+enum { CLOSE_WORK = 4000 };     /* ops in a cut times cuts of bound_branch.h */
 
-typedef struct weir_mincutter {
-    weir_walk_room *w;
-    weir_cut        cut;
-    size_t          budget;
-    uint8_t        *gap, *best;     /* [gaps] the plan at hand, the best so far */
-    size_t          best_peak;
-    double          best_extra;
-} weir_mincutter;
+typedef struct weir_mincut_state {
+    weir_lower_state *w;
+    weir_mincut_bound cut;
+    size_t            budget;
+    uint8_t          *decisions, *best; /* [intervals] the plan at hand, the best so far */
+    size_t            best_peak;
+    double            best_extra;
+} weir_mincut_state;
 
-/* What a repeated task reads and nobody makes anew stays for it, behind its last use, too. */
-static void keep_inputs(weir_mincutter *m, uint32_t task)
+/* What a repeated op reads and nobody makes anew stays for it, behind its last use, too. */
+static void keep_inputs(weir_mincut_state *m, uint32_t op)
 {
-    const weir_problem *p = m->w->p;
-    const weir_range    in = p->tasks.at[task].in;
+    const weir_mem_problem *p = m->w->p;
+    const weir_index_range  in = p->ops.at[op].in;
 
     for (uint32_t i = 0; i < in.n; i++) {
-        const uint32_t    k = weir_refs(p, in)[i];
-        const weir_range  uses = p->pieces.at[k].uses;
-        if (!weir_piece_resident(p, k) && m->cut.fate[k] != WEIR_CUT_AGAIN &&
+        const uint32_t         k = weir_refs(p, in)[i];
+        const weir_index_range uses = p->tensors.at[k].uses;
+        if (!weir_mem_tensor_is_resident(p, k) && m->cut.fate[k] != WEIR_MINCUT_RECOMPUTED &&
             weir_refs(p, uses)[uses.n - 1] <= m->cut.stage)
-            m->gap[m->w->first_gap[k] + uses.n] = WEIR_TAIL;
+            m->decisions[m->w->first_interval[k] + uses.n] = WEIR_KEEP_FOR_RECOMPUTE;
     }
 }
 
 /* Decisions of the cut; all else is kept. */
-static void decide(weir_mincutter *m)
+static void decide(weir_mincut_state *m)
 {
-    const weir_problem *p = m->w->p;
+    const weir_mem_problem *p = m->w->p;
 
-    memset(m->gap, WEIR_KEEP, m->w->gaps);
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const weir_range uses = p->pieces.at[k].uses;
-        uint32_t         j = 0;
+    memset(m->decisions, WEIR_KEEP, m->w->intervals);
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const weir_index_range uses = p->tensors.at[k].uses;
+        uint32_t               j = 0;
         while (j < uses.n && weir_refs(p, uses)[j] <= m->cut.stage)
             j++;
-        if (m->cut.fate[k] == WEIR_CUT_AGAIN && j < uses.n)
-            m->gap[m->w->first_gap[k] + j] = WEIR_DROP;
+        if (m->cut.fate[k] == WEIR_MINCUT_RECOMPUTED && j < uses.n)
+            m->decisions[m->w->first_interval[k] + j] = WEIR_RECOMPUTE;
     }
-    for (uint32_t i = 0; i < p->tasks.n; i++)
-        if (m->cut.again[i])
+    for (uint32_t i = 0; i < p->ops.n; i++)
+        if (m->cut.recomputed[i])
             keep_inputs(m, i);
 }
 
 /* The plan of `target` bytes at that moment, from a single cut or with so much work (CLOSE_WORK) of
  * branching: which needs less elsewhere is luck. Remembered if it is the best so far. */
-static bool try_target(weir_mincutter *m, uint32_t stage, size_t target, uint32_t most)
+static bool try_target(weir_mincut_state *m, uint32_t stage, size_t target, uint32_t most)
 {
-    weir_walk_room *const w = m->w;
-    double                extra;
+    weir_lower_state *const w = m->w;
+    double                  extra;
 
-    if (!weir_cut_at(&m->cut, stage, w->p->tasks.n) ||
-        !weir_cut_close(&m->cut, target, most / (m->cut.tasks.n + 1), &extra))
+    if (!weir_mincut_bound_at(&m->cut, stage, w->p->ops.n) ||
+        !weir_bound_branch(&m->cut, target, most / (m->cut.ops.n + 1), &extra))
         return false;
     decide(m);
-    if (!weir_walk(w, m->gap))
+    if (!weir_lower(w, m->decisions))
         return false;
     const bool fits = w->peak <= m->budget, best_fits = m->best_peak <= m->budget;
     if (w->valid && (fits ? !best_fits || w->extra < m->best_extra
                           : !best_fits && w->peak < m->best_peak)) {
-        memcpy(m->best, m->gap, w->gaps);
+        memcpy(m->best, m->decisions, w->intervals);
         m->best_peak = w->peak;
         m->best_extra = w->extra;
     }
@@ -86,7 +86,7 @@ static bool try_target(weir_mincutter *m, uint32_t stage, size_t target, uint32_
 }
 
 /* The largest target whose walk fits, by halving: peaks rise with the target, more or less. */
-static bool search_target(weir_mincutter *m, uint32_t stage, uint32_t most)
+static bool search_target(weir_mincut_state *m, uint32_t stage, uint32_t most)
 {
     enum { TRIES = 10 };
     size_t low = 0, high = m->budget, target = high;
@@ -116,61 +116,61 @@ static int by_price(const void *a, const void *b)
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
-static double bytes_moved(const weir_problem *p, const weir_task *t)
+static double bytes_moved(const weir_mem_problem *p, const weir_mem_op *t)
 {
     double bytes = 0;
     for (uint32_t i = 0; i < t->in.n; i++)
-        bytes += (double)p->pieces.at[weir_refs(p, t->in)[i]].bytes;
+        bytes += (double)p->tensors.at[weir_refs(p, t->in)[i]].bytes;
     for (uint32_t i = 0; i < t->out.n; i++)
-        bytes += (double)p->pieces.at[weir_refs(p, t->out)[i]].bytes;
+        bytes += (double)p->tensors.at[weir_refs(p, t->out)[i]].bytes;
     return bytes;
 }
 
-/* Marks tasks that compute: a byte costs them more than twice what half of all bytes cost. */
-static bool mark_computing(const weir_problem *p, bool *banned)
+/* Marks ops that compute: a byte costs them more than twice what half of all bytes cost. */
+static bool mark_computing(const weir_mem_problem *p, bool *banned)
 {
-    weir_price *const price = weir_mem_alloc((p->tasks.n + 1u) * sizeof *price);
+    weir_price *const price = weir_mem_alloc((p->ops.n + 1u) * sizeof *price);
     double            whole = 0, part = 0;
     uint32_t          n = 0, i = 0;
 
     if (!price)
         return false;
-    for (uint32_t t = 0; t < p->tasks.n; t++) {
-        const double bytes = bytes_moved(p, &p->tasks.at[t]);
+    for (uint32_t t = 0; t < p->ops.n; t++) {
+        const double bytes = bytes_moved(p, &p->ops.at[t]);
         whole += bytes;
         if (bytes > 0)
-            price[n++] = (weir_price){p->tasks.at[t].time / bytes, bytes};
+            price[n++] = (weir_price){p->ops.at[t].time / bytes, bytes};
     }
     qsort(price, n, sizeof *price, by_price);
     for (; i + 1 < n && part + price[i].bytes < whole / 2; i++)
         part += price[i].bytes;
-    for (uint32_t t = 0; t < p->tasks.n && n > 0; t++)
-        banned[t] = p->tasks.at[t].time > 2 * price[i].seconds * bytes_moved(p, &p->tasks.at[t]);
+    for (uint32_t t = 0; t < p->ops.n && n > 0; t++)
+        banned[t] = p->ops.at[t].time > 2 * price[i].seconds * bytes_moved(p, &p->ops.at[t]);
     weir_mem_free(price);
     return true;
 }
 
 /* The moment across which most bytes lie: where forward meets backward. *bytes: how many. */
-static bool fullest(const weir_problem *p, uint32_t *stage, size_t *bytes)
+static bool fullest(const weir_mem_problem *p, uint32_t *stage, size_t *bytes)
 {
-    int64_t *const change = weir_mem_zalloc(p->tasks.n + 2u, sizeof *change);
+    int64_t *const change = weir_mem_zalloc(p->ops.n + 2u, sizeof *change);
     int64_t        live = 0, most = -1;
 
     if (!change)
         return false;
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const weir_piece *piece = &p->pieces.at[k];
-        if (weir_piece_resident(p, k))
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const weir_mem_tensor *tensor = &p->tensors.at[k];
+        if (weir_mem_tensor_is_resident(p, k))
             continue;
-        const uint32_t    n = piece->uses.n;
-        const uint32_t    read = n ? weir_refs(p, piece->uses)[n - 1] : 0;
-        const uint32_t    last = piece->output ? p->tasks.n : read;
-        if (last <= piece->maker)
+        const uint32_t n = tensor->uses.n;
+        const uint32_t read = n ? weir_refs(p, tensor->uses)[n - 1] : 0;
+        const uint32_t last = tensor->output ? p->ops.n : read;
+        if (last <= tensor->producer)
             continue;
-        change[piece->maker + 1] += (int64_t)piece->bytes;
-        change[last] -= (int64_t)piece->bytes;
+        change[tensor->producer + 1] += (int64_t)tensor->bytes;
+        change[last] -= (int64_t)tensor->bytes;
     }
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
+    for (uint32_t i = 0; i < p->ops.n; i++) {
         live += change[i];
         if (live > most) {
             most = live;
@@ -183,17 +183,17 @@ static bool fullest(const weir_problem *p, uint32_t *stage, size_t *bytes)
 }
 
 /* Everything that lies across the fullest moment, times the ratio. */
-static bool run_ratio(weir_mincutter *m, double ratio)
+static bool run_ratio(weir_mincut_state *m, double ratio)
 {
-    const weir_problem *p = m->w->p;
-    bool *const         banned = weir_mem_zalloc(p->tasks.n + 1u, sizeof *banned);
+    const weir_mem_problem *p = m->w->p;
+    bool *const         banned = weir_mem_zalloc(p->ops.n + 1u, sizeof *banned);
     uint32_t            stage = 0;
     size_t              bytes;
     bool                ok = banned && fullest(p, &stage, &bytes) && mark_computing(p, banned);
 
     if (ok) {
         m->cut.levers.banned = banned;
-        ok = weir_cut_at(&m->cut, stage, p->tasks.n);
+        ok = weir_mincut_bound_at(&m->cut, stage, p->ops.n);
     }
     if (ok) {
         const size_t idle = m->cut.all - m->cut.own;
@@ -205,45 +205,47 @@ static bool run_ratio(weir_mincutter *m, double ratio)
 }
 
 /* At the moment of the best bound, and at the fullest. */
-static bool run_budget(weir_mincutter *m)
+static bool run_budget(weir_mincut_state *m)
 {
-    const weir_problem *p = m->w->p;
-    weir_bound          b;
-    uint32_t            stage = 0;
-    size_t              bytes;
+    const weir_mem_problem *p = m->w->p;
+    weir_bound              b;
+    uint32_t                stage = 0;
+    size_t                  bytes;
 
     if (weir_bound_quick(p, m->budget, NULL, &b) != WEIR_OK || !fullest(p, &stage, &bytes) ||
         !search_target(m, stage, 0) || !search_target(m, stage, CLOSE_WORK))
         return false;
-    return b.task == stage || (search_target(m, b.task, 0) &&
-                               search_target(m, b.task, CLOSE_WORK));
+    return b.op == stage || (search_target(m, b.op, 0) && search_target(m, b.op, CLOSE_WORK));
 }
 
-weir_status weir_mincut(weir_walk_room *w, size_t budget, double ratio, uint8_t *gap)
+weir_status weir_mincut(weir_lower_state *w, size_t budget, double ratio, uint8_t *decisions)
 {
-    weir_mincutter m = {.w = w, .budget = budget, .best = gap, .best_peak = SIZE_MAX};
-    bool           ok = weir_cut_init(&m.cut, w->p, NULL);
+    weir_mincut_state m = {.w = w, .budget = budget, .best = decisions, .best_peak = SIZE_MAX};
+    bool              ok = weir_mincut_bound_init(&m.cut, w->p, NULL);
 
-    m.gap = weir_mem_zalloc(w->gaps + 1u, 1);
-    memset(gap, WEIR_KEEP, w->gaps);
-    ok = ok && m.gap && weir_walk(w, gap);
+    m.decisions = weir_mem_zalloc(w->intervals + 1u, 1);
+    memset(decisions, WEIR_KEEP, w->intervals);
+    ok = ok && m.decisions && weir_lower(w, decisions);
     if (ok && ratio > 0) {
         ok = run_ratio(&m, ratio);
     } else if (ok && w->peak > budget) {
         m.best_peak = w->peak;
         ok = run_budget(&m);
     }
-    ok = ok && weir_walk(w, gap);
-    weir_cut_free(&m.cut);
-    weir_mem_free(m.gap);
+    ok = ok && weir_lower(w, decisions);
+    weir_mincut_bound_free(&m.cut);
+    weir_mem_free(m.decisions);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
 weir_status weir_policy_mincut(weir_policy_job *job)
 {
     static const char key[] = "ratio=";
-    weir_search       s = {.p = job->p, .budget = job->room, .levers = WEIR_LEVER_RECOMPUTE,
-                           .seed = weir_mincut, .seed_only = true};
+    weir_search       s = {.p = job->p,
+                           .budget = job->limit,
+                           .levers = WEIR_LEVER_RECOMPUTE,
+                           .seed = weir_mincut,
+                           .seed_only = true};
     char             *end = NULL;
 
     if (strncmp(job->variant, key, sizeof key - 1) == 0)
@@ -252,8 +254,8 @@ weir_status weir_policy_mincut(weir_policy_job *job)
         return weir_fail(WEIR_ERR_INVALID, "policy mincut: '%s' is not ratio=R with 0 < R <= 1",
                          job->variant);
     const weir_status status = weir_search_run(&s);
-    job->s = s.room.s;
-    s.room.s = (weir_schedule){0};
+    job->s = s.lowered.s;
+    s.lowered.s = (weir_schedule){0};
     weir_search_free(&s);
     return status;
 }

@@ -13,7 +13,7 @@
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/bounds/milp.h"
 
-enum { MOST_TASKS = 1000 };     /* tables of tasks squared */
+enum { MAX_OPS = 1000 };     /* tables of ops squared */
 
 static weir_status read_variant(const char *text, uint64_t *nodes)
 {
@@ -28,14 +28,14 @@ static weir_status read_variant(const char *text, uint64_t *nodes)
 }
 
 /* The solver's plan replaces that of the job where it is better. */
-static weir_status take(weir_policy_job *job, const weir_stages *g)
+static weir_status take(weir_policy_job *job, const weir_recompute_milp *g)
 {
     weir_schedule s;
-    bool          ok = weir_schedule_init(&s, job->p) && weir_stages_schedule(g, &s) &&
-              weir_schedule_end(&s, job->room);
+    bool          ok = weir_schedule_init(&s, job->p) && weir_recompute_milp_schedule(g, &s) &&
+              weir_schedule_end(&s, job->limit);
 
-    if (ok && s.valid && s.peak <= job->room &&
-        (job->s.peak > job->room || !job->s.valid || s.time < job->s.time)) {
+    if (ok && s.valid && s.peak <= job->limit &&
+        (job->s.peak > job->limit || !job->s.valid || s.time < job->s.time)) {
         const weir_schedule worse = job->s;
         job->s = s;
         s = worse;
@@ -46,23 +46,23 @@ static weir_status take(weir_policy_job *job, const weir_stages *g)
 
 static weir_status solve(weir_policy_job *job, uint64_t nodes)
 {
-    weir_stages g;
-    weir_bound  b;
+    weir_recompute_milp g;
+    weir_bound          b;
 
-    WEIR_TRY(weir_bound_of(job->p, job->room, NULL, &b));
-    weir_status status = weir_stages_build(&g, job->p, job->room, b.task);
-    if (status == WEIR_OK && job->s.valid && job->s.peak <= job->room)
-        weir_stages_guess(&g, &job->s);
-    if (status == WEIR_OK && g.begin < job->p->tasks.n && isfinite(b.extra_seconds))
-        weir_stages_at_least(&g, b.extra_seconds * (1 - 1e-9));
+    WEIR_TRY(weir_bound_of(job->p, job->limit, NULL, &b));
+    weir_status status = weir_recompute_milp_build(&g, job->p, job->limit, b.op);
+    if (status == WEIR_OK && job->s.valid && job->s.peak <= job->limit)
+        weir_recompute_milp_start(&g, &job->s);
+    if (status == WEIR_OK && g.begin < job->p->ops.n && isfinite(b.extra_seconds))
+        weir_recompute_milp_lower_bound(&g, b.extra_seconds * (1 - 1e-9));
     g.m.nodes = nodes;
-    if (status == WEIR_OK && g.begin < job->p->tasks.n)
+    if (status == WEIR_OK && g.begin < job->p->ops.n)
         status = weir_milp_solve(&g.m);
     if (status == WEIR_OK && g.m.found)
         status = take(job, &g);
     if (status == WEIR_OK)
         job->proven = fmax(0, g.m.proven * g.unit);
-    weir_stages_free(&g);
+    weir_recompute_milp_free(&g);
     return status;
 }
 
@@ -72,10 +72,10 @@ weir_status weir_policy_optimal(weir_policy_job *job)
     uint64_t          nodes = 0;
 
     WEIR_TRY(read_variant(variant, &nodes));
-    if (job->p->tasks.n > MOST_TASKS)
+    if (job->p->ops.n > MAX_OPS)
         return weir_fail(WEIR_ERR_INVALID, "policy optimal: %u operations, at most %d are within "
-                         "its reach", job->p->tasks.n, MOST_TASKS);
-    WEIR_TRY(weir_solver_needed());
+                         "its reach", job->p->ops.n, MAX_OPS);
+    WEIR_TRY(weir_highs_require());
     job->variant = "recompute";
     const weir_status status = weir_policy_auto(job);
     job->variant = variant;

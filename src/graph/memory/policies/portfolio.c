@@ -17,7 +17,7 @@ typedef struct weir_entry {
 } weir_entry;
 
 /* mincut is left out: the search begins with it anyway. */
-static const weir_entry rivals[] = {
+static const weir_entry entries[] = {
     {weir_policy_dtr_lookahead, ""},     {weir_policy_dtr, ""},
     {weir_policy_dtr, "eq"},             {weir_policy_dtr, "local"},
     {weir_policy_dtr, "lru"},            {weir_policy_dtr, "size"},
@@ -35,42 +35,46 @@ static const weir_entry swappers[] = {{weir_policy_delta, ""},
 static weir_status height_of(const weir_policy_job *job, const weir_schedule *s, size_t *height)
 {
     const size_t align = job->align ? job->align : 1;
-    weir_lay     lay = {0};
+    weir_offsets offsets = {0};
     weir_status  status = WEIR_OK;
 
     if (job->addresses > 0)
-        status = weir_lay_within(s, align, job->addresses, &lay);
-    if (status == WEIR_OK && lay.height > job->addresses)
-        status = weir_lay_out(s, align, NULL, &lay);
-    *height = lay.height;
-    weir_lay_free(&lay);
+        status = weir_assign_offsets_within(s, align, job->addresses, &offsets);
+    if (status == WEIR_OK && offsets.height > job->addresses)
+        status = weir_assign_offsets(s, align, NULL, &offsets);
+    *height = offsets.height;
+    weir_offsets_free(&offsets);
     return status;
 }
 
 /* The policy's plan becomes the rival if it is faster. */
-static weir_status try_policy(const weir_policy_job *job, const weir_entry *entry, weir_rival *r)
+static weir_status try_policy(const weir_policy_job *job, const weir_entry *entry,
+                              weir_portfolio *r)
 {
     enum { TRIES = 4 };
-    weir_policy_job own = {.p = job->p, .room = job->room, .align = job->align,
-                           .variant = entry->variant, .or_none = true};
+    weir_policy_job own = {.p = job->p,
+                           .limit = job->limit,
+                           .align = job->align,
+                           .variant = entry->variant,
+                           .or_none = true};
     weir_status     status = WEIR_OK;
 
     for (int i = 0; i < TRIES && status == WEIR_OK; i++) {
         size_t height;
         status = entry->plan(&own);
-        if (status != WEIR_OK || !own.s.valid || own.s.peak > job->room ||
+        if (status != WEIR_OK || !own.s.valid || own.s.peak > job->limit ||
             (r->found && own.s.time >= r->s.time))
             break;
         status = height_of(job, &own.s, &height);
         if (status == WEIR_OK && height <= job->addresses) {
             weir_schedule_free(&r->s);
-            *r = (weir_rival){.s = own.s, .found = true};
+            *r = (weir_portfolio){.s = own.s, .found = true};
             return WEIR_OK;
         }
         const size_t less = (height - job->addresses) / 2 + 1;
-        if (own.s.peak < less || own.s.peak > own.room)
+        if (own.s.peak < less || own.s.peak > own.limit)
             break;
-        own.room = own.s.peak - less;
+        own.limit = own.s.peak - less;
         weir_schedule_free(&own.s);
         own.s = (weir_schedule){0};
     }
@@ -78,23 +82,23 @@ static weir_status try_policy(const weir_policy_job *job, const weir_entry *entr
     return status;
 }
 
-weir_status weir_rivals_run(const weir_policy_job *job, weir_rival *r)
+weir_status weir_portfolio_run(const weir_policy_job *job, weir_portfolio *r)
 {
-    *r = (weir_rival){0};
-    for (size_t i = 0; i < sizeof rivals / sizeof *rivals; i++)
-        WEIR_TRY(try_policy(job, &rivals[i], r));
+    *r = (weir_portfolio){0};
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        WEIR_TRY(try_policy(job, &entries[i], r));
     return WEIR_OK;
 }
 
-weir_status weir_rivals_swap(const weir_policy_job *job, weir_rival *r)
+weir_status weir_portfolio_run_offload(const weir_policy_job *job, weir_portfolio *r)
 {
     for (size_t i = 0; i < sizeof swappers / sizeof *swappers; i++)
         WEIR_TRY(try_policy(job, &swappers[i], r));
     return WEIR_OK;
 }
 
-void weir_rival_free(weir_rival *r)
+void weir_portfolio_free(weir_portfolio *r)
 {
     weir_schedule_free(&r->s);
-    *r = (weir_rival){0};
+    *r = (weir_portfolio){0};
 }

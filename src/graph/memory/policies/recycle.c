@@ -8,21 +8,21 @@
 
 weir_status weir_policy_recycle(weir_policy_job *job)
 {
-    weir_walk_room w;
-    uint8_t       *keep = NULL;
-    const bool     ok = weir_walk_init(&w, job->p) &&
-                    (keep = weir_mem_zalloc(w.gaps + 1u, 1)) != NULL && weir_walk(&w, keep);
+    weir_lower_state w;
+    uint8_t         *keep = NULL;
+    const bool       ok = weir_lower_init(&w, job->p) &&
+                    (keep = weir_mem_zalloc(w.intervals + 1u, 1)) != NULL && weir_lower(&w, keep);
 
     job->s = w.s;
     w.s = (weir_schedule){0};
-    weir_walk_free(&w);
+    weir_lower_free(&w);
     weir_mem_free(keep);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-weir_status weir_recycled_peak(const weir_problem *p, size_t *peak)
+weir_status weir_inplace_peak(const weir_mem_problem *p, size_t *peak)
 {
-    weir_policy_job   job = {.p = p, .room = SIZE_MAX, .variant = ""};
+    weir_policy_job   job = {.p = p, .limit = SIZE_MAX, .variant = ""};
     const weir_status status = weir_policy_recycle(&job);
 
     *peak = job.s.peak;

@@ -4,7 +4,7 @@
 
 #include "graph/memory/policies/policy.h"
 
-/* The peak of pieces and workspace in bytes with everything kept. */
-weir_status weir_recycled_peak(const weir_problem *p, size_t *peak);
+/* The peak of tensors and workspace in bytes with everything kept. */
+weir_status weir_inplace_peak(const weir_mem_problem *p, size_t *peak);
 
 #endif

@@ -1,7 +1,7 @@
 /* sublinear.c - blocks between split points, found by a search, as MegEngine's sublinear memory
  * optimiser does (MegEngine, core/impl/graph/seq_sublinear_memory).
  *
- * The forward tasks are cut into blocks. A piece goes for the longest of its gaps if that gap
+ * The forward ops are cut into blocks. A tensor goes for the longest of its gaps if that gap
  * begins in the block that made it and ends outside; then the block is made anew from what it
  * reads. The first blocks end where they hold more bytes than a threshold: it is halved from all
  * bytes down, then the best neighbourhood is searched in equal steps, coarse and fine. Genetic
@@ -20,13 +20,13 @@ enum { HALVINGS = 24, STEPS = 10, POOL = 20, ROUNDS = 50, SPLIT = 1, STAYS = 2 }
 
 typedef struct weir_blocks {
     weir_best b;
-    uint32_t  n;                /* tasks of the forward pass: the first ones */
-    uint32_t *block;            /* [tasks] block of a task from 1, 0: it stays */
-    uint32_t *longest;          /* [pieces] its longest gap */
-    uint8_t  *genes;            /* [(POOL + 1) * n] a block begins at the task; it stays */
-    size_t    peak[POOL + 1];   /* of each set; SIZE_MAX: no plan */
+    uint32_t  n;              /* ops of the forward pass: the first ones */
+    uint32_t *block;          /* [ops] block of an op from 1, 0: it stays */
+    uint32_t *longest;        /* [tensors] its longest gap */
+    uint8_t  *genes;          /* [(POOL + 1) * n] a block begins at the op; it stays */
+    size_t    peak[POOL + 1]; /* of each set; SIZE_MAX: no plan */
     double    time[POOL + 1];
-    uint32_t  pool;             /* sets there are */
+    uint32_t  pool; /* sets there are */
     uint64_t  random;
 } weir_blocks;
 
@@ -43,54 +43,56 @@ static uint8_t *set_of(weir_blocks *x, uint32_t i)
     return x->genes + (size_t)i * x->n;
 }
 
-/* The gap of a piece in which most tasks run. */
-static uint32_t longest_gap(const weir_problem *p, uint32_t piece)
+/* The gap of a tensor in which most ops run. */
+static uint32_t longest_interval(const weir_mem_problem *p, uint32_t tensor)
 {
-    const weir_piece *k = &p->pieces.at[piece];
-    const uint32_t   *use = weir_refs(p, k->uses);
-    uint32_t          best = 0, most = 0;
+    const weir_mem_tensor *k = &p->tensors.at[tensor];
+    const uint32_t        *use = weir_refs(p, k->uses);
+    uint32_t               best = 0, most = 0;
 
-    for (uint32_t j = 0; j < k->uses.n && k->maker != WEIR_NO_TASK; j++) {
-        const uint32_t length = use[j] - (j ? use[j - 1] : k->maker);
+    for (uint32_t j = 0; j < k->uses.n && k->producer != WEIR_NO_OP; j++) {
+        const uint32_t length = use[j] - (j ? use[j - 1] : k->producer);
         best = length > most ? j : best;
         most = length > most ? length : most;
     }
     return best;
 }
 
-/* Where the piece goes under the blocks at hand. */
-static uint32_t drop_of(const weir_blocks *x, uint32_t piece)
+/* Where the tensor goes under the blocks at hand. */
+static uint32_t drop_of(const weir_blocks *x, uint32_t tensor)
 {
-    const weir_problem *p = x->b.job->p;
-    const weir_piece   *k = &p->pieces.at[piece];
-    const uint32_t     *use = weir_refs(p, k->uses), j = x->longest[piece];
+    const weir_mem_problem *p = x->b.job->p;
+    const weir_mem_tensor  *k = &p->tensors.at[tensor];
+    const uint32_t         *use = weir_refs(p, k->uses), j = x->longest[tensor];
 
-    if (k->maker == WEIR_NO_TASK || x->block[k->maker] == 0)
-        return WEIR_STAYS;
-    const uint32_t own = x->block[k->maker];
+    if (k->producer == WEIR_NO_OP || x->block[k->producer] == 0)
+        return WEIR_NEVER_DROPPED;
+    const uint32_t own = x->block[k->producer];
     if (k->uses.n == 0 || x->block[use[k->uses.n - 1]] == own)
         return k->uses.n;                       /* nobody outside reads it */
-    return x->block[j ? use[j - 1] : k->maker] == own && x->block[use[j]] != own ? j : WEIR_STAYS;
+    return x->block[j ? use[j - 1] : k->producer] == own && x->block[use[j]] != own
+               ? j
+               : WEIR_NEVER_DROPPED;
 }
 
 /* Tries set i. */
 static bool try_set(weir_blocks *x, uint32_t i)
 {
-    const weir_problem *p = x->b.job->p;
-    const uint8_t      *set = set_of(x, i);
-    uint32_t            number = 1;
-    bool                stays = false;
+    const weir_mem_problem *p = x->b.job->p;
+    const uint8_t          *set = set_of(x, i);
+    uint32_t                number = 1;
+    bool                    stays = false;
 
-    for (uint32_t t = 0; t < p->tasks.n; t++) {
+    for (uint32_t t = 0; t < p->ops.n; t++) {
         if (t < x->n && set[t] & SPLIT) {
             number++;
             stays = set[t] & STAYS;
         }
         x->block[t] = t < x->n && !stays ? number : 0;
     }
-    for (uint32_t k = 0; k < p->pieces.n; k++)
+    for (uint32_t k = 0; k < p->tensors.n; k++)
         x->b.drop[k] = drop_of(x, k);
-    if (!weir_best_drop(&x->b))
+    if (!weir_best_try_drop(&x->b))
         return false;
     x->peak[i] = x->b.w.valid ? x->b.w.peak : SIZE_MAX;
     x->time[i] = x->b.w.extra;
@@ -99,7 +101,7 @@ static bool try_set(weir_blocks *x, uint32_t i)
 
 static bool better(const weir_blocks *x, uint32_t i, uint32_t than)
 {
-    return weir_better(x->b.job->room, x->peak[i], x->time[i], x->peak[than], x->time[than]);
+    return weir_better(x->b.job->limit, x->peak[i], x->time[i], x->peak[than], x->time[than]);
 }
 
 /* The set behind the pool was tried: it goes into the pool, if need be for the worst one there,
@@ -129,24 +131,24 @@ static void enter(weir_blocks *x)
 /* Blocks end where what they made and is still needed exceeds the threshold. */
 static bool try_threshold(weir_blocks *x, double threshold)
 {
-    const weir_problem *p = x->b.job->p;
+    const weir_mem_problem *p = x->b.job->p;
     uint8_t *const      set = set_of(x, x->pool);
     uint32_t            begin = 0;
     double              held = 0;
 
     memset(set, 0, x->n);
     for (uint32_t i = 0; i < x->n; i++) {
-        const weir_task *t = &p->tasks.at[i];
+        const weir_mem_op *t = &p->ops.at[i];
         if (i > begin && held >= threshold) {
             set[i] = SPLIT;
             begin = i;
             held = 0;
         }
         for (uint32_t k = 0; k < t->out.n; k++)
-            held += (double)p->pieces.at[weir_refs(p, t->out)[k]].bytes;
+            held += (double)p->tensors.at[weir_refs(p, t->out)[k]].bytes;
         for (uint32_t k = 0; k < t->in.n; k++) {
-            const weir_piece *y = &p->pieces.at[weir_refs(p, t->in)[k]];
-            if (y->maker != WEIR_NO_TASK && y->maker >= begin &&
+            const weir_mem_tensor *y = &p->tensors.at[weir_refs(p, t->in)[k]];
+            if (y->producer != WEIR_NO_OP && y->producer >= begin &&
                 weir_refs(p, y->uses)[y->uses.n - 1] == i)
                 held -= (double)y->bytes;
         }
@@ -167,7 +169,7 @@ static bool try_steps(weir_blocks *x, double from, double to, double *best)
     for (int i = 0; i <= STEPS && ok; i++) {
         const double at = from + (to - from) * i / STEPS;
         ok = try_threshold(x, at);
-        if (!weir_better(x->b.job->room, x->b.w.valid ? x->b.w.peak : SIZE_MAX, x->b.w.extra, peak,
+        if (!weir_better(x->b.job->limit, x->b.w.valid ? x->b.w.peak : SIZE_MAX, x->b.w.extra, peak,
                          time))
             continue;
         peak = x->b.w.peak;
@@ -179,17 +181,17 @@ static bool try_steps(weir_blocks *x, double from, double to, double *best)
 
 static bool try_thresholds(weir_blocks *x)
 {
-    const weir_problem *p = x->b.job->p;
-    double              all = 0, best = 0, step;
-    size_t              peak = SIZE_MAX;
-    double              time = INFINITY;
-    bool                ok = true;
+    const weir_mem_problem *p = x->b.job->p;
+    double                  all = 0, best = 0, step;
+    size_t                  peak = SIZE_MAX;
+    double                  time = INFINITY;
+    bool                    ok = true;
 
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        all += (double)p->pieces.at[k].bytes;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        all += (double)p->tensors.at[k].bytes;
     for (int i = 0; i < HALVINGS && ok && all >= 1; i++, all /= 2) {
         ok = try_threshold(x, all);
-        if (!x->b.w.valid || !weir_better(x->b.job->room, x->b.w.peak, x->b.w.extra, peak, time))
+        if (!x->b.w.valid || !weir_better(x->b.job->limit, x->b.w.peak, x->b.w.extra, peak, time))
             continue;
         peak = x->b.w.peak;
         time = x->b.w.extra;
@@ -231,7 +233,7 @@ static void mutate(weir_blocks *x, uint8_t *set)
     }
 }
 
-/* A child of two sets of the pool: the one before a task, the other behind it. */
+/* A child of two sets of the pool: the one before an op, the other behind it. */
 static bool breed(weir_blocks *x)
 {
     const uint32_t a = below(x, x->pool), b = below(x, x->pool), at = below(x, x->n + 1);
@@ -282,14 +284,14 @@ static bool search(weir_blocks *x)
     return ok && refine(x);
 }
 
-static bool init(weir_blocks *x, const weir_problem *p)
+static bool init(weir_blocks *x, const weir_mem_problem *p)
 {
-    x->n = weir_keep_turn(p);
-    x->block = weir_mem_alloc((p->tasks.n + 1u) * sizeof *x->block);
-    x->longest = weir_mem_alloc((p->pieces.n + 1u) * sizeof *x->longest);
+    x->n = weir_forward_end(p);
+    x->block = weir_mem_alloc((p->ops.n + 1u) * sizeof *x->block);
+    x->longest = weir_mem_alloc((p->tensors.n + 1u) * sizeof *x->longest);
     x->genes = weir_mem_zalloc((POOL + 1) * ((size_t)x->n + 1), 1);
-    for (uint32_t k = 0; k < p->pieces.n && x->longest; k++)
-        x->longest[k] = longest_gap(p, k);
+    for (uint32_t k = 0; k < p->tensors.n && x->longest; k++)
+        x->longest[k] = longest_interval(p, k);
     return x->block && x->longest && x->genes;
 }
 

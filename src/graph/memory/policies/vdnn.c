@@ -18,77 +18,78 @@
 
 typedef enum weir_maps { NONE, CONV, ALL } weir_maps;
 
-static bool is_map_of(const weir_problem *p, uint32_t piece, uint32_t gap, weir_maps maps)
+static bool is_map_of(const weir_mem_problem *p, uint32_t tensor, uint32_t interval, weir_maps maps)
 {
-    const weir_piece *k = &p->pieces.at[piece];
-    bool              conv = false;
+    const weir_mem_tensor *k = &p->tensors.at[tensor];
+    bool                   conv = false;
 
-    for (uint32_t j = 0; j < gap; j++)
-        conv = conv || p->tasks.at[weir_refs(p, k->uses)[j]].kind == WEIR_WORK_CONV;
+    for (uint32_t j = 0; j < interval; j++)
+        conv = conv || p->ops.at[weir_refs(p, k->uses)[j]].kind == WEIR_OP_CLASS_CONV;
     return maps == ALL || (maps == CONV && conv);
 }
 
-/* after[piece]: the last forward task that reads the map, WEIR_NO_TASK: the piece stays. */
-static void choose_maps(const weir_problem *p, weir_maps maps, uint32_t *after)
+/* after[tensor]: the last forward op that reads the map, WEIR_NO_OP: the tensor stays. */
+static void choose_maps(const weir_mem_problem *p, weir_maps maps, uint32_t *after)
 {
-    const uint32_t turn = weir_keep_turn(p);
+    const uint32_t turn = weir_forward_end(p);
 
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const weir_piece *x = &p->pieces.at[k];
-        const uint32_t    j = weir_keep_gap(p, k, turn);
-        const bool        goes = !weir_piece_resident(p, k) && !x->output && x->bytes > 0 &&
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const weir_mem_tensor *x = &p->tensors.at[k];
+        const uint32_t         j = weir_forward_end_interval(p, k, turn);
+        const bool goes = !weir_mem_tensor_is_resident(p, k) && !x->output && x->bytes > 0 &&
                           j > 0 && j < x->uses.n && is_map_of(p, k, j, maps);
-        after[k] = goes ? weir_refs(p, x->uses)[j - 1] : WEIR_NO_TASK;
+        after[k] = goes ? weir_refs(p, x->uses)[j - 1] : WEIR_NO_OP;
     }
 }
 
-static bool is_out(const weir_schedule *s, uint32_t piece)
+static bool is_out(const weir_schedule *s, uint32_t tensor)
 {
-    return !weir_schedule_has(s, piece, WEIR_PLAIN) && weir_schedule_has(s, piece, WEIR_HOST);
+    return !weir_schedule_has(s, tensor, WEIR_FORM_PLAIN) &&
+           weir_schedule_has(s, tensor, WEIR_FORM_HOST);
 }
 
-/* Brings back what task i reads. *any: there was something. */
-static bool bring_back(weir_schedule *s, uint32_t i, bool *any)
+/* Brings back what op i reads. *any: there was something. */
+static bool prefetch(weir_schedule *s, uint32_t i, bool *any)
 {
-    const weir_range in = s->p->tasks.at[i].in;
-    bool             ok = true;
+    const weir_index_range in = s->p->ops.at[i].in;
+    bool                   ok = true;
 
     *any = false;
     for (uint32_t k = 0; k < in.n && ok; k++) {
-        const uint32_t piece = weir_refs(s->p, in)[k];
-        if (!is_out(s, piece))
+        const uint32_t tensor = weir_refs(s->p, in)[k];
+        if (!is_out(s, tensor))
             continue;
         *any = true;
-        ok = weir_schedule_copy(s, piece, WEIR_IN);
+        ok = weir_schedule_copy(s, tensor, WEIR_EVENT_PREFETCH);
     }
     return ok;
 }
 
-/* What the next layer reads, before task i runs. A convolution is two tasks going backwards. */
-static bool fetch_ahead(weir_schedule *s, uint32_t i)
+/* What the next layer reads, before op i runs. A convolution is two ops going backwards. */
+static bool prefetch_ahead(weir_schedule *s, uint32_t i)
 {
-    enum { CONV_TASKS = 2 };
+    enum { CONV_OPS = 2 };
     uint32_t convs = 0;
     bool     any = false, ok = true;
 
-    for (uint32_t k = i + 1; k < s->p->tasks.n && ok && !any && convs < CONV_TASKS; k++) {
-        ok = bring_back(s, k, &any);
-        convs += s->p->tasks.at[k].kind == WEIR_WORK_CONV;
+    for (uint32_t k = i + 1; k < s->p->ops.n && ok && !any && convs < CONV_OPS; k++) {
+        ok = prefetch(s, k, &any);
+        convs += s->p->ops.at[k].kind == WEIR_OP_CLASS_CONV;
     }
     return ok;
 }
 
-/* Task i, and the copies with it. */
+/* Op i, and the copies with it. */
 static bool run(weir_schedule *s, uint32_t i, bool backward, const uint32_t *after)
 {
-    const weir_range in = s->p->tasks.at[i].in;
-    bool             any, ok = bring_back(s, i, &any);
+    const weir_index_range in = s->p->ops.at[i].in;
+    bool                   any, ok = prefetch(s, i, &any);
 
     if (ok && backward)
-        ok = fetch_ahead(s, i);
+        ok = prefetch_ahead(s, i);
     for (uint32_t k = 0; k < in.n && ok; k++)
         if (after[weir_refs(s->p, in)[k]] == i)
-            ok = weir_schedule_copy(s, weir_refs(s->p, in)[k], WEIR_OUT);
+            ok = weir_schedule_copy(s, weir_refs(s->p, in)[k], WEIR_EVENT_OFFLOAD);
     ok = ok && weir_schedule_run(s, i, false);
     for (uint32_t k = 0; k < in.n && ok; k++)
         if (after[weir_refs(s->p, in)[k]] == i)
@@ -96,22 +97,22 @@ static bool run(weir_schedule *s, uint32_t i, bool backward, const uint32_t *aft
     return ok;
 }
 
-static bool build(weir_schedule *s, weir_maps maps, size_t room, uint32_t *after)
+static bool build(weir_schedule *s, weir_maps maps, size_t limit, uint32_t *after)
 {
-    const uint32_t turn = weir_keep_turn(s->p);
+    const uint32_t turn = weir_forward_end(s->p);
     bool           ok = weir_schedule_begin(s, NULL);
 
     s->lockstep = true;
     choose_maps(s->p, maps, after);
-    for (uint32_t i = 0; i < s->p->tasks.n && ok; i++)
+    for (uint32_t i = 0; i < s->p->ops.n && ok; i++)
         ok = run(s, i, i >= turn, after);
-    return ok && weir_schedule_end(s, room);
+    return ok && weir_schedule_end(s, limit);
 }
 
 /* Builds into s; the better one of s and the answer is the answer then. */
 static bool try_maps(weir_policy_job *job, weir_schedule *s, weir_maps maps, uint32_t *after)
 {
-    if (!build(s, maps, job->room, after))
+    if (!build(s, maps, job->limit, after))
         return false;
     weir_best_take(job, s);
     return s->now || weir_schedule_init(s, job->p);
@@ -134,10 +135,10 @@ weir_status weir_policy_vdnn(weir_policy_job *job)
     WEIR_TRY(maps_of(job->variant, &maps, &last));
     WEIR_TRY(weir_policy_needs_link(job->p, "vdnn"));
     weir_schedule   s;
-    uint32_t *const after = weir_mem_alloc((job->p->pieces.n + 1u) * sizeof *after);
+    uint32_t *const after = weir_mem_alloc((job->p->tensors.n + 1u) * sizeof *after);
     bool            ok = weir_schedule_init(&s, job->p) && after != NULL;
 
-    for (; maps <= last && ok && !(job->s.valid && job->s.peak <= job->room); maps++)
+    for (; maps <= last && ok && !(job->s.valid && job->s.peak <= job->limit); maps++)
         ok = try_maps(job, &s, maps, after);
     weir_schedule_free(&s);
     weir_mem_free(after);

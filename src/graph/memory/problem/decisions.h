@@ -6,6 +6,7 @@
 
 /* Decisions gap[w->gaps] that walk to about the same: what was kept, made anew, copied out and
  * back; packed forms count as made anew. False when memory is short. */
-bool weir_gap_of_schedule(const weir_walk_room *w, const weir_schedule *s, uint8_t *gap);
+bool weir_decisions_from_schedule(const weir_lower_state *w, const weir_schedule *s,
+                                  uint8_t *decisions);
 
 #endif

@@ -5,14 +5,14 @@
 
 #include "graph/memory/problem/schedule.h"
 
-typedef struct weir_moment {
-    double   begin, end;        /* seconds on its stream */
-    double   wait;              /* before it: compute stands still for so long ... */
-    uint32_t waits_for;         /* ... because of a copy of this piece; WEIR_NO_PIECE: none */
-} weir_moment;
+typedef struct weir_event_time {
+    double   begin, end; /* seconds on its stream */
+    double   wait;       /* before it: compute stands still for so long ... */
+    uint32_t waits_for;  /* ... because of a copy of this tensor; WEIR_NO_TENSOR: none */
+} weir_event_time;
 
 /* moment[s->events.n], yours (weir_mem_free); NULL when memory is short. The latest end is s->time,
  * but for rounding. */
-weir_moment *weir_schedule_clock(const weir_schedule *s);
+weir_event_time *weir_schedule_event_times(const weir_schedule *s);
 
 #endif

@@ -11,37 +11,37 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool add(weir_space *s, size_t offset, size_t bytes)
+static bool add(weir_intervals *s, size_t offset, size_t bytes)
 {
     size_t end;
     return bytes == 0 || !weir_size_add(offset, bytes, &end) ||
            (weir_vec_push(&s->ends, offset) && weir_vec_push(&s->ends, end));
 }
 
-static bool add_action(weir_space *s, const weir_actions *a, const weir_action *x)
+static bool add_action(weir_intervals *s, const weir_mem_plan *a, const weir_mem_step *x)
 {
-    const weir_problem *p = a->p;
-    bool                ok = true;
+    const weir_mem_problem *p = a->p;
+    bool                    ok = true;
 
-    if (x->act == WEIR_OUT || x->act >= WEIR_FREE)
+    if (x->kind == WEIR_EVENT_OFFLOAD || x->kind >= WEIR_EVENT_FREE)
         return true;
-    if (x->act != WEIR_RUN)
-        return add(s, x->offset, weir_form_bytes(p, x->what, weir_action_makes(x)));
-    const weir_task *t = &p->tasks.at[x->what];
+    if (x->kind != WEIR_EVENT_RUN)
+        return add(s, x->offset, weir_form_bytes(p, x->what, weir_mem_step_writes(x)));
+    const weir_mem_op *t = &p->ops.at[x->what];
     for (uint32_t i = 0; i < t->out.n && ok; i++)
-        ok = add(s, a->spots.at[x->spots + i].offset, p->pieces.at[weir_refs(p, t->out)[i]].bytes);
+        ok = add(s, a->slots.at[x->slots + i].offset, p->tensors.at[weir_refs(p, t->out)[i]].bytes);
     return ok && add(s, x->offset, t->work);
 }
 
-bool weir_space_init(weir_space *s, const weir_actions *a)
+bool weir_intervals_init(weir_intervals *s, const weir_mem_plan *a)
 {
     uint32_t n = 0;
     bool     ok = true;
 
-    *s = (weir_space){0};
-    for (uint32_t k = 0; k < a->p->pieces.n && ok; k++)
-        if (weir_piece_resident(a->p, k) && !a->home[k])
-            ok = add(s, a->start[k], a->p->pieces.at[k].bytes);
+    *s = (weir_intervals){0};
+    for (uint32_t k = 0; k < a->p->tensors.n && ok; k++)
+        if (weir_mem_tensor_is_resident(a->p, k) && !a->offloaded[k])
+            ok = add(s, a->start[k], a->p->tensors.at[k].bytes);
     for (uint32_t i = 0; i < a->list.n && ok; i++)
         ok = add_action(s, a, &a->list.at[i]);
     if (ok && s->ends.n)
@@ -57,7 +57,7 @@ bool weir_space_init(weir_space *s, const weir_actions *a)
     return s->most && s->same;
 }
 
-void weir_space_free(weir_space *s)
+void weir_intervals_free(weir_intervals *s)
 {
     weir_vec_free(&s->ends);
     weir_mem_free(s->most);
@@ -67,7 +67,7 @@ void weir_space_free(weir_space *s)
 }
 
 /* Part number `end` begins at that end. */
-static uint32_t part_of(const weir_space *s, size_t end)
+static uint32_t part_of(const weir_intervals *s, size_t end)
 {
     uint32_t lo = 0, hi = s->ends.n;
 
@@ -82,7 +82,7 @@ static uint32_t part_of(const weir_space *s, size_t end)
 }
 
 /* Node i holds the parts [lo, hi); [from, to) is asked for. */
-static double latest(const weir_space *s, uint64_t i, uint32_t lo, uint32_t hi, uint32_t from,
+static double latest(const weir_intervals *s, uint64_t i, uint32_t lo, uint32_t hi, uint32_t from,
                      uint32_t to)
 {
     const uint32_t mid = lo + (hi - lo) / 2;
@@ -94,8 +94,8 @@ static double latest(const weir_space *s, uint64_t i, uint32_t lo, uint32_t hi, 
     return fmax(latest(s, 2 * i + 1, lo, mid, from, to), latest(s, 2 * i + 2, mid, hi, from, to));
 }
 
-static void assign(weir_space *s, uint64_t i, uint32_t lo, uint32_t hi, uint32_t from, uint32_t to,
-                   double time)
+static void assign(weir_intervals *s, uint64_t i, uint32_t lo, uint32_t hi, uint32_t from,
+                   uint32_t to, double time)
 {
     const uint32_t mid = lo + (hi - lo) / 2;
 
@@ -116,19 +116,19 @@ static void assign(weir_space *s, uint64_t i, uint32_t lo, uint32_t hi, uint32_t
     s->most[i] = fmax(s->most[2 * i + 1], s->most[2 * i + 2]);
 }
 
-void weir_space_give(weir_space *s, size_t offset, size_t bytes, double time)
+void weir_intervals_release(weir_intervals *s, size_t offset, size_t bytes, double time)
 {
     if (bytes > 0)
         assign(s, 0, 0, s->ends.n - 1, part_of(s, offset), part_of(s, offset + bytes), time);
 }
 
-double weir_space_take(weir_space *s, size_t offset, size_t bytes)
+double weir_intervals_acquire(weir_intervals *s, size_t offset, size_t bytes)
 {
     if (bytes == 0)
         return 0;
     const double time = latest(s, 0, 0, s->ends.n - 1, part_of(s, offset),
                                part_of(s, offset + bytes));
     if (isfinite(time))
-        weir_space_give(s, offset, bytes, INFINITY);
+        weir_intervals_release(s, offset, bytes, INFINITY);
     return time;
 }

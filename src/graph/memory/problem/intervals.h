@@ -8,21 +8,21 @@
 
 #include "graph/memory/problem/mem_plan.h"
 
-typedef struct weir_space {
+typedef struct weir_intervals {
     WEIR_VEC(size_t) ends;      /* sorted, each once */
     double  *most;              /* [4 * ends] the latest time of a node's parts */
     uint8_t *same;              /* all of them have it */
-} weir_space;
+} weir_intervals;
 
 /* For the ranges of those actions; false when memory is short. Free it, also then. */
-bool weir_space_init(weir_space *s, const weir_actions *a);
-void weir_space_free(weir_space *s);
+bool weir_intervals_init(weir_intervals *s, const weir_mem_plan *a);
+void weir_intervals_free(weir_intervals *s);
 
 /* The time at which the last owner of any of the bytes is done with it, infinity: they are not all
  * free. They are taken then. */
-double weir_space_take(weir_space *s, size_t offset, size_t bytes);
+double weir_intervals_acquire(weir_intervals *s, size_t offset, size_t bytes);
 
 /* From `time` on nobody touches them any more. */
-void weir_space_give(weir_space *s, size_t offset, size_t bytes, double time);
+void weir_intervals_release(weir_intervals *s, size_t offset, size_t bytes, double time);
 
 #endif

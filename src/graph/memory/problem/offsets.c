@@ -12,29 +12,29 @@ static bool add_item(weir_items *items, size_t bytes, size_t align, uint32_t fir
 }
 
 /* On the device from the beginning to the end, so no placer's business. */
-static bool always_there(const weir_schedule *s, const weir_life *l)
+static bool always_there(const weir_schedule *s, const weir_live_range *l)
 {
-    return l->before && l->form == WEIR_PLAIN && l->last + 1 >= s->events.n;
+    return l->before && l->form == WEIR_FORM_PLAIN && l->last + 1 >= s->events.n;
 }
 
 /* Lives first, in their order (those that take over come after the taken), then workspaces. */
 static bool add_items(const weir_schedule *s, size_t align, weir_items *items, uint32_t *item)
 {
-    for (uint32_t i = 0; i < s->lives.n; i++) {
-        const weir_life *v = &s->lives.at[i];
-        if (v->over != WEIR_NO_LIFE) {
+    for (uint32_t i = 0; i < s->ranges.n; i++) {
+        const weir_live_range *v = &s->ranges.at[i];
+        if (v->over != WEIR_NO_RANGE) {
             item[i] = item[v->over];
             items->at[item[i]].last = v->last;
             continue;
         }
         item[i] = items->n;
-        if (v->form != WEIR_HOST && !always_there(s, v) &&
-            !add_item(items, weir_life_bytes(s->p, v), align, v->first, v->last))
+        if (v->form != WEIR_FORM_HOST && !always_there(s, v) &&
+            !add_item(items, weir_live_range_bytes(s->p, v), align, v->first, v->last))
             return false;
     }
     for (uint32_t e = 0; e < s->events.n; e++) {
         const weir_event *v = &s->events.at[e];
-        const size_t      work = v->act == WEIR_RUN ? s->p->tasks.at[v->what].work : 0;
+        const size_t      work = v->kind == WEIR_EVENT_RUN ? s->p->ops.at[v->what].work : 0;
         if (work && !add_item(items, work, align, e, e))
             return false;
     }
@@ -42,15 +42,15 @@ static bool add_items(const weir_schedule *s, size_t align, weir_items *items, u
 }
 
 /* Offsets of what is always there; *bottom: the bytes of all that. */
-static bool lay_bottom(const weir_schedule *s, size_t align, weir_lay *l, size_t *bottom)
+static bool lay_bottom(const weir_schedule *s, size_t align, weir_offsets *l, size_t *bottom)
 {
     size_t bytes;
 
     *bottom = 0;
-    for (uint32_t i = 0; i < s->lives.n; i++) {
-        if (!always_there(s, &s->lives.at[i]))
+    for (uint32_t i = 0; i < s->ranges.n; i++) {
+        if (!always_there(s, &s->ranges.at[i]))
             continue;
-        if (!weir_size_align(weir_life_bytes(s->p, &s->lives.at[i]), align, &bytes))
+        if (!weir_size_align(weir_live_range_bytes(s->p, &s->ranges.at[i]), align, &bytes))
             return false;
         l->offset[i] = *bottom;
         *bottom += bytes;
@@ -59,27 +59,27 @@ static bool lay_bottom(const weir_schedule *s, size_t align, weir_lay *l, size_t
 }
 
 static void take_offsets(const weir_schedule *s, const weir_items *items, const uint32_t *item,
-                         size_t bottom, weir_lay *l)
+                         size_t bottom, weir_offsets *l)
 {
     uint32_t at = items->n;
 
-    for (uint32_t i = 0; i < s->lives.n; i++)
-        if (s->lives.at[i].form == WEIR_HOST)
+    for (uint32_t i = 0; i < s->ranges.n; i++)
+        if (s->ranges.at[i].form == WEIR_FORM_HOST)
             l->offset[i] = 0;
-        else if (!always_there(s, &s->lives.at[i]))
+        else if (!always_there(s, &s->ranges.at[i]))
             l->offset[i] = bottom + items->at[item[i]].offset;
     for (uint32_t e = s->events.n; e-- > 0;) {
         const weir_event *v = &s->events.at[e];
-        const bool        work = v->act == WEIR_RUN && s->p->tasks.at[v->what].work > 0;
+        const bool        work = v->kind == WEIR_EVENT_RUN && s->p->ops.at[v->what].work > 0;
         l->work[e] = work ? bottom + items->at[--at].offset : 0;
     }
 }
 
 /* limit 0: as low as the placer gets. */
 static weir_status place(weir_items *items, uint32_t steps, size_t bottom, size_t limit,
-                         const char *placement, weir_placed *placed)
+                         const char *placement, weir_placement_result *placed)
 {
-    const weir_place_how how = {.strategy = placement};
+    const weir_placement_options how = {.strategy = placement};
 
     if (limit == 0)
         return weir_place_items(items->at, items->n, steps, &how, placed);
@@ -88,21 +88,21 @@ static weir_status place(weir_items *items, uint32_t steps, size_t bottom, size_
 }
 
 /* room as limit above. */
-static weir_status lay(const weir_schedule *s, size_t align, size_t room, const char *placement,
-                       weir_lay *l)
+static weir_status offsets(const weir_schedule *s, size_t align, size_t limit,
+                           const char *placement, weir_offsets *l)
 {
-    weir_items      items = {0};
-    weir_placed     placed = {0};
-    uint32_t *const item = weir_mem_alloc((s->lives.n + 1u) * sizeof *item);
-    weir_status     status = WEIR_ERR_NOMEM;
-    size_t          bottom = 0;
+    weir_items            items = {0};
+    weir_placement_result placed = {0};
+    uint32_t *const       item = weir_mem_alloc((s->ranges.n + 1u) * sizeof *item);
+    weir_status           status = WEIR_ERR_NOMEM;
+    size_t                bottom = 0;
 
-    weir_lay_free(l);
-    l->offset = weir_mem_alloc((s->lives.n + 1u) * sizeof *l->offset);
+    weir_offsets_free(l);
+    l->offset = weir_mem_alloc((s->ranges.n + 1u) * sizeof *l->offset);
     l->work = weir_mem_alloc((s->events.n + 1u) * sizeof *l->work);
     if (item && l->offset && l->work && lay_bottom(s, align, l, &bottom) &&
         add_items(s, align, &items, item))
-        status = place(&items, s->events.n, bottom, room, placement, &placed);
+        status = place(&items, s->events.n, bottom, limit, placement, &placed);
     if (status == WEIR_OK) {
         take_offsets(s, &items, item, bottom, l);
         l->height = bottom + placed.height;
@@ -113,19 +113,21 @@ static weir_status lay(const weir_schedule *s, size_t align, size_t room, const 
     return status;
 }
 
-weir_status weir_lay_out(const weir_schedule *s, size_t align, const char *placement, weir_lay *l)
+weir_status weir_assign_offsets(const weir_schedule *s, size_t align, const char *placement,
+                                weir_offsets *l)
 {
-    return lay(s, align, 0, placement, l);
+    return offsets(s, align, 0, placement, l);
 }
 
-weir_status weir_lay_within(const weir_schedule *s, size_t align, size_t room, weir_lay *l)
+weir_status weir_assign_offsets_within(const weir_schedule *s, size_t align, size_t limit,
+                                       weir_offsets *l)
 {
-    return lay(s, align, room, NULL, l);
+    return offsets(s, align, limit, NULL, l);
 }
 
-void weir_lay_free(weir_lay *l)
+void weir_offsets_free(weir_offsets *l)
 {
     weir_mem_free(l->offset);
     weir_mem_free(l->work);
-    *l = (weir_lay){0};
+    *l = (weir_offsets){0};
 }

@@ -4,19 +4,21 @@
 
 #include "graph/memory/problem/schedule.h"
 
-typedef struct weir_lay {
-    size_t *offset;         /* [lives] of those on the device */
-    size_t *work;           /* [events] of the workspace of a run that has one */
-    size_t  height;         /* bytes from 0 to the end of the highest */
-    const char *strategy;   /* of the placer that found them */
-} weir_lay;
+typedef struct weir_offsets {
+    size_t     *offset;   /* [ranges] of those on the device */
+    size_t     *work;     /* [events] of the workspace of a run that has one */
+    size_t      height;   /* bytes from 0 to the end of the highest */
+    const char *strategy; /* of the placer that found them */
+} weir_offsets;
 
 /* Offsets that are multiples of `align` (a power of two) for an ended schedule, by a strategy of
  * placement.h (NULL: "auto"). Free it, also after a failure. */
-weir_status weir_lay_out(const weir_schedule *s, size_t align, const char *placement, weir_lay *l);
+weir_status weir_assign_offsets(const weir_schedule *s, size_t align, const char *placement,
+                                weir_offsets *l);
 
 /* The same for a search, which looks at many: quicker, and no lower than `room` where that does. */
-weir_status weir_lay_within(const weir_schedule *s, size_t align, size_t room, weir_lay *l);
-void        weir_lay_free(weir_lay *l);
+weir_status weir_assign_offsets_within(const weir_schedule *s, size_t align, size_t limit,
+                                       weir_offsets *l);
+void        weir_offsets_free(weir_offsets *l);
 
 #endif

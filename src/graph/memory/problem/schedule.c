@@ -13,25 +13,29 @@
 #include <math.h>
 #include <string.h>
 
-const uint8_t weir_act_from[] = {[WEIR_OUT] = WEIR_PLAIN, [WEIR_IN] = WEIR_HOST,
-                                 [WEIR_PACK] = WEIR_PLAIN, [WEIR_MARK] = WEIR_PLAIN,
-                                 [WEIR_UNPACK] = WEIR_PACKED};
-const uint8_t weir_act_to[] = {[WEIR_OUT] = WEIR_HOST, [WEIR_IN] = WEIR_PLAIN,
-                               [WEIR_PACK] = WEIR_PACKED, [WEIR_MARK] = WEIR_MASK,
-                               [WEIR_UNPACK] = WEIR_PLAIN};
+const uint8_t weir_event_reads[] = {[WEIR_EVENT_OFFLOAD] = WEIR_FORM_PLAIN,
+                                    [WEIR_EVENT_PREFETCH] = WEIR_FORM_HOST,
+                                    [WEIR_EVENT_COMPRESS] = WEIR_FORM_PLAIN,
+                                    [WEIR_EVENT_MASK] = WEIR_FORM_PLAIN,
+                                    [WEIR_EVENT_DECOMPRESS] = WEIR_FORM_COMPRESSED};
+const uint8_t weir_event_writes[] = {[WEIR_EVENT_OFFLOAD] = WEIR_FORM_HOST,
+                                     [WEIR_EVENT_PREFETCH] = WEIR_FORM_PLAIN,
+                                     [WEIR_EVENT_COMPRESS] = WEIR_FORM_COMPRESSED,
+                                     [WEIR_EVENT_MASK] = WEIR_FORM_MASK,
+                                     [WEIR_EVENT_DECOMPRESS] = WEIR_FORM_PLAIN};
 
-bool weir_schedule_init(weir_schedule *s, const weir_problem *p)
+bool weir_schedule_init(weir_schedule *s, const weir_mem_problem *p)
 {
     *s = (weir_schedule){.p = p};
-    s->now = weir_mem_alloc(((size_t)p->pieces.n + 1) * WEIR_FORMS * sizeof *s->now);
-    s->stale = weir_mem_alloc((size_t)p->pieces.n + 1);
+    s->now = weir_mem_alloc(((size_t)p->tensors.n + 1) * WEIR_FORM_COUNT * sizeof *s->now);
+    s->stale = weir_mem_alloc((size_t)p->tensors.n + 1);
     return s->now && s->stale;
 }
 
 void weir_schedule_free(weir_schedule *s)
 {
     weir_vec_free(&s->events);
-    weir_vec_free(&s->lives);
+    weir_vec_free(&s->ranges);
     weir_vec_free(&s->refs);
     weir_vec_free(&s->first);
     weir_vec_free(&s->live);
@@ -43,101 +47,109 @@ void weir_schedule_free(weir_schedule *s)
     s->stale = NULL;
 }
 
-static bool add_life(weir_schedule *s, uint32_t piece, weir_form form, uint32_t event)
+static bool add_range(weir_schedule *s, uint32_t tensor, weir_form form, uint32_t event)
 {
-    const weir_life l = {.piece = piece, .first = event, .last = event, .over = WEIR_NO_LIFE,
-                         .form = (uint8_t)form};
-    return weir_vec_push(&s->lives, l);
+    const weir_live_range l = {.tensor = tensor,
+                               .first = event,
+                               .last = event,
+                               .over = WEIR_NO_RANGE,
+                               .form = (uint8_t)form};
+    return weir_vec_push(&s->ranges, l);
 }
 
-bool weir_schedule_begin(weir_schedule *s, const uint8_t *at_home)
+bool weir_schedule_begin(weir_schedule *s, const uint8_t *offloaded)
 {
-    const weir_problem *p = s->p;
+    const weir_mem_problem *p = s->p;
 
-    s->events.n = s->lives.n = s->refs.n = s->first.n = 0;
-    s->copies = s->codecs = 0;
+    s->events.n = s->ranges.n = s->refs.n = s->first.n = 0;
+    s->copies = s->n_compressions = 0;
     s->valid = true;
     s->lockstep = false;
-    memset(s->now, 0xff, (size_t)p->pieces.n * WEIR_FORMS * sizeof *s->now);
-    memset(s->stale, 0, p->pieces.n);
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        if (!weir_piece_resident(p, k))
+    memset(s->now, 0xff, (size_t)p->tensors.n * WEIR_FORM_COUNT * sizeof *s->now);
+    memset(s->stale, 0, p->tensors.n);
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        if (!weir_mem_tensor_is_resident(p, k))
             continue;
-        const weir_form form = at_home && at_home[k] ? WEIR_HOST : WEIR_PLAIN;
-        s->now[k * WEIR_FORMS + form] = s->lives.n;
-        if (!add_life(s, k, form, 0))
+        const weir_form form = offloaded && offloaded[k] ? WEIR_FORM_HOST : WEIR_FORM_PLAIN;
+        s->now[k * WEIR_FORM_COUNT + form] = s->ranges.n;
+        if (!add_range(s, k, form, 0))
             return false;
-        s->lives.at[s->lives.n - 1].before = true;
+        s->ranges.at[s->ranges.n - 1].before = true;
     }
     return true;
 }
 
-static bool add_event(weir_schedule *s, weir_act act, uint32_t what, bool again)
+static bool add_event(weir_schedule *s, weir_event_kind kind, uint32_t what, bool recomputed)
 {
-    return weir_vec_push(&s->events, (weir_event){what, (uint8_t)act, again}) &&
+    return weir_vec_push(&s->events, (weir_event){what, (uint8_t)kind, recomputed}) &&
            weir_vec_push(&s->first, s->refs.n);
 }
 
 /* Event e reads the life. */
-static void read_life(weir_schedule *s, uint32_t life, uint32_t e)
+static void read_range(weir_schedule *s, uint32_t range, uint32_t e)
 {
-    s->lives.at[life].last = e;
-    s->refs.at[s->refs.n++] = life;
+    s->ranges.at[range].last = e;
+    s->refs.at[s->refs.n++] = range;
 }
 
-bool weir_schedule_run(weir_schedule *s, uint32_t task, bool again)
+bool weir_schedule_run(weir_schedule *s, uint32_t op, bool recomputed)
 {
-    const weir_task *t = &s->p->tasks.at[task];
-    const uint32_t  *in = weir_refs(s->p, t->in), *out = weir_refs(s->p, t->out);
-    const uint32_t   e = s->events.n;
+    const weir_mem_op *t = &s->p->ops.at[op];
+    const uint32_t    *in = weir_refs(s->p, t->in), *out = weir_refs(s->p, t->out);
+    const uint32_t     e = s->events.n;
 
-    if (!add_event(s, WEIR_RUN, task, again) ||
+    if (!add_event(s, WEIR_EVENT_RUN, op, recomputed) ||
         !weir_vec_reserve(&s->refs, (uint64_t)s->refs.n + t->in.n + t->out.n) ||
-        !weir_vec_reserve(&s->lives, (uint64_t)s->lives.n + t->out.n))
+        !weir_vec_reserve(&s->ranges, (uint64_t)s->ranges.n + t->out.n))
         return false;
     for (uint32_t i = 0; i < t->in.n; i++) {
-        uint32_t life = weir_schedule_life(s, in[i], WEIR_PLAIN);
-        if (life == WEIR_NO_LIFE && weir_among(s->p, t->masked, in[i]))
-            life = weir_schedule_life(s, in[i], WEIR_MASK);
-        if (life == WEIR_NO_LIFE) {
+        uint32_t range = weir_schedule_range(s, in[i], WEIR_FORM_PLAIN);
+        if (range == WEIR_NO_RANGE && weir_among(s->p, t->masked, in[i]))
+            range = weir_schedule_range(s, in[i], WEIR_FORM_MASK);
+        if (range == WEIR_NO_RANGE) {
             s->valid = false;
             return true;
         }
-        read_life(s, life, e);
+        read_range(s, range, e);
     }
-    for (uint32_t i = 0; i < t->changes.n && !again; i++)
+    for (uint32_t i = 0; i < t->changes.n && !recomputed; i++)
         s->stale[weir_refs(s->p, t->changes)[i]] = 1;
     for (uint32_t i = 0; i < t->out.n; i++) {
-        const uint32_t life = s->lives.n++;
-        s->lives.at[life] = (weir_life){.piece = out[i], .first = e, .last = e,
-                                        .over = WEIR_NO_LIFE, .form = WEIR_PLAIN};
-        s->refs.at[s->refs.n++] = life;
-        if (!weir_schedule_has(s, out[i], WEIR_PLAIN))
-            s->now[out[i] * WEIR_FORMS + WEIR_PLAIN] = life;
+        const uint32_t range = s->ranges.n++;
+        s->ranges.at[range] = (weir_live_range){.tensor = out[i],
+                                                .first = e,
+                                                .last = e,
+                                                .over = WEIR_NO_RANGE,
+                                                .form = WEIR_FORM_PLAIN};
+        s->refs.at[s->refs.n++] = range;
+        if (!weir_schedule_has(s, out[i], WEIR_FORM_PLAIN))
+            s->now[out[i] * WEIR_FORM_COUNT + WEIR_FORM_PLAIN] = range;
     }
     return true;
 }
 
-bool weir_schedule_copy(weir_schedule *s, uint32_t piece, weir_act act)
+bool weir_schedule_copy(weir_schedule *s, uint32_t tensor, weir_event_kind kind)
 {
-    const uint32_t life = weir_schedule_life(s, piece, weir_act_from[act]), e = s->events.n;
+    const uint32_t range = weir_schedule_range(s, tensor, weir_event_reads[kind]), e = s->events.n;
 
-    if (act == WEIR_OUT && weir_schedule_has(s, piece, WEIR_HOST) && !s->stale[piece])
+    if (kind == WEIR_EVENT_OFFLOAD && weir_schedule_has(s, tensor, WEIR_FORM_HOST) &&
+        !s->stale[tensor])
         return true;
-    if (life == WEIR_NO_LIFE) {
+    if (range == WEIR_NO_RANGE) {
         s->valid = false;
         return true;
     }
-    if (!add_event(s, act, piece, false) || !weir_vec_reserve(&s->refs, (uint64_t)s->refs.n + 2))
+    if (!add_event(s, kind, tensor, false) || !weir_vec_reserve(&s->refs, (uint64_t)s->refs.n + 2))
         return false;
-    read_life(s, life, e);
-    s->lives.at[life].copied |= act == WEIR_OUT;
-    s->refs.at[s->refs.n++] = s->lives.n;
-    s->now[piece * WEIR_FORMS + weir_act_to[act]] = s->lives.n;
-    if (act == WEIR_OUT)
-        s->stale[piece] = 0;
-    *(act == WEIR_OUT || act == WEIR_IN ? &s->copies : &s->codecs) += 1;
-    return add_life(s, piece, weir_act_to[act], e);
+    read_range(s, range, e);
+    s->ranges.at[range].copied |= kind == WEIR_EVENT_OFFLOAD;
+    s->refs.at[s->refs.n++] = s->ranges.n;
+    s->now[tensor * WEIR_FORM_COUNT + weir_event_writes[kind]] = s->ranges.n;
+    if (kind == WEIR_EVENT_OFFLOAD)
+        s->stale[tensor] = 0;
+    *(kind == WEIR_EVENT_OFFLOAD || kind == WEIR_EVENT_PREFETCH ? &s->copies
+                                                                : &s->n_compressions) += 1;
+    return add_range(s, tensor, weir_event_writes[kind], e);
 }
 
 const uint32_t *weir_schedule_refs(const weir_schedule *s, uint32_t e, uint32_t *nin,
@@ -145,8 +157,8 @@ const uint32_t *weir_schedule_refs(const weir_schedule *s, uint32_t e, uint32_t 
 {
     const weir_event *v = &s->events.at[e];
 
-    *nin = v->act == WEIR_RUN ? s->p->tasks.at[v->what].in.n : 1;
-    *nout = v->act == WEIR_RUN ? s->p->tasks.at[v->what].out.n : 1;
+    *nin = v->kind == WEIR_EVENT_RUN ? s->p->ops.at[v->what].in.n : 1;
+    *nout = v->kind == WEIR_EVENT_RUN ? s->p->ops.at[v->what].out.n : 1;
     return s->refs.at + s->first.at[e];
 }
 
@@ -154,36 +166,37 @@ void weir_schedule_ends(const weir_schedule *s, const uint8_t *skip, uint32_t *f
                         uint32_t *list)
 {
     memset(first, 0, (s->events.n + 2u) * sizeof *first);
-    for (uint32_t i = 0; i < s->lives.n; i++)
+    for (uint32_t i = 0; i < s->ranges.n; i++)
         if (!skip || !skip[i])
-            first[s->lives.at[i].last + 2]++;
+            first[s->ranges.at[i].last + 2]++;
     for (uint32_t e = 0; e < s->events.n; e++)
         first[e + 2] += first[e + 1];
-    for (uint32_t i = 0; i < s->lives.n; i++)
+    for (uint32_t i = 0; i < s->ranges.n; i++)
         if (!skip || !skip[i])
-            list[first[s->lives.at[i].last + 1]++] = i;
+            list[first[s->ranges.at[i].last + 1]++] = i;
 }
 
-uint32_t weir_schedule_stage(const weir_schedule *s, uint32_t event)
+uint32_t weir_schedule_first_run(const weir_schedule *s, uint32_t event)
 {
     while (event < s->events.n &&
-           (s->events.at[event].act != WEIR_RUN || s->events.at[event].again))
+           (s->events.at[event].kind != WEIR_EVENT_RUN || s->events.at[event].recomputed))
         event++;
-    return event < s->events.n ? s->events.at[event].what : s->p->tasks.n - 1;
+    return event < s->events.n ? s->events.at[event].what : s->p->ops.n - 1;
 }
 
-double weir_event_seconds(const weir_problem *p, const weir_event *e)
+double weir_event_seconds(const weir_mem_problem *p, const weir_event *e)
 {
-    if (e->act == WEIR_RUN)
-        return p->tasks.at[e->what].time;
-    const weir_piece *k = &p->pieces.at[e->what];
-    switch ((weir_act)e->act) {
-    case WEIR_OUT:
-        return p->copy + (double)k->bytes / p->link_out;
-    case WEIR_IN:
-        return p->copy + (double)k->bytes / p->link_in;
+    if (e->kind == WEIR_EVENT_RUN)
+        return p->ops.at[e->what].time;
+    const weir_mem_tensor *k = &p->tensors.at[e->what];
+    switch ((weir_event_kind)e->kind) {
+    case WEIR_EVENT_OFFLOAD:
+        return p->copy_latency + (double)k->bytes / p->link_out;
+    case WEIR_EVENT_PREFETCH:
+        return p->copy_latency + (double)k->bytes / p->link_in;
     default:
-        return (double)(k->bytes + (e->act == WEIR_MARK ? k->mask : k->packed)) / p->codec;
+        return (double)(k->bytes + (e->kind == WEIR_EVENT_MASK ? k->mask : k->packed)) /
+               p->pack_bandwidth;
     }
 }
 
@@ -194,18 +207,17 @@ double weir_event_seconds(const weir_problem *p, const weir_event *e)
  * of the events, when lives are ready. */
 typedef struct weir_streamer {
     weir_schedule *s;
-    size_t         room;
+    size_t         limit;
     uint32_t      *at, *order, *number, *leaving;
     double        *start, *ready;
 } weir_streamer;
 
-static bool init_streams(weir_streamer *x, weir_schedule *s, size_t room)
+static bool init_streams(weir_streamer *x, weir_schedule *s, size_t limit)
 {
     const uint64_t n = (uint64_t)s->events.n + 1;
 
-    *x = (weir_streamer){.s = s, .room = room};
-    if (!weir_vec_reserve(&s->scratch, 4 * n) ||
-        !weir_vec_reserve(&s->clock, n + s->lives.n + 1))
+    *x = (weir_streamer){.s = s, .limit = limit};
+    if (!weir_vec_reserve(&s->scratch, 4 * n) || !weir_vec_reserve(&s->clock, n + s->ranges.n + 1))
         return false;
     x->at = s->scratch.at;
     x->order = x->at + n;
@@ -218,7 +230,7 @@ static bool init_streams(weir_streamer *x, weir_schedule *s, size_t room)
 
 static bool fits(const weir_streamer *x, uint32_t e, size_t more)
 {
-    return (size_t)x->s->live.at[e] + more <= x->room;
+    return (size_t)x->s->live.at[e] + more <= x->limit;
 }
 
 /* The first place where each copy in may be issued, in x->order: behind the making of the copy it
@@ -228,20 +240,20 @@ static void find_earliest(weir_streamer *x)
 {
     weir_schedule *s = x->s;
 
-    memset(s->now, 0xff, (size_t)s->p->pieces.n * WEIR_FORMS * sizeof *s->now);
-    for (uint32_t i = 0; i < s->lives.n; i++) {
-        const weir_life *l = &s->lives.at[i];
-        uint32_t *const  before = &s->now[l->piece * WEIR_FORMS + WEIR_PLAIN];
-        if (l->form != WEIR_PLAIN)
+    memset(s->now, 0xff, (size_t)s->p->tensors.n * WEIR_FORM_COUNT * sizeof *s->now);
+    for (uint32_t i = 0; i < s->ranges.n; i++) {
+        const weir_live_range *l = &s->ranges.at[i];
+        uint32_t *const  before = &s->now[l->tensor * WEIR_FORM_COUNT + WEIR_FORM_PLAIN];
+        if (l->form != WEIR_FORM_PLAIN)
             continue;
-        if (!l->before && s->events.at[l->first].act == WEIR_IN) {
-            const weir_life *host = &s->lives.at[s->refs.at[s->first.at[l->first]]];
-            uint32_t         from = host->before ? 0 : host->first + 1;
-            if (*before != WEIR_NO_LIFE && s->lives.at[*before].last >= from)
-                from = s->lives.at[*before].last + 1;
+        if (!l->before && s->events.at[l->first].kind == WEIR_EVENT_PREFETCH) {
+            const weir_live_range *host = &s->ranges.at[s->refs.at[s->first.at[l->first]]];
+            uint32_t               from = host->before ? 0 : host->first + 1;
+            if (*before != WEIR_NO_RANGE && s->ranges.at[*before].last >= from)
+                from = s->ranges.at[*before].last + 1;
             x->order[l->first] = from;
         }
-        if (*before == WEIR_NO_LIFE || s->lives.at[*before].last <= l->last)
+        if (*before == WEIR_NO_RANGE || s->ranges.at[*before].last <= l->last)
             *before = i;
     }
 }
@@ -256,13 +268,15 @@ static void issue_early(weir_streamer *x)
         const weir_event *v = &s->events.at[e];
         x->at[e] = e;
         x->start[e] = time;
-        time += v->act == WEIR_OUT || v->act == WEIR_IN ? 0 : weir_event_seconds(s->p, v);
+        time += v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH
+                    ? 0
+                    : weir_event_seconds(s->p, v);
     }
     find_earliest(x);
     for (uint32_t e = s->events.n; e-- > 0;) {
-        if (s->events.at[e].act != WEIR_IN)
+        if (s->events.at[e].kind != WEIR_EVENT_PREFETCH)
             continue;
-        const size_t bytes = s->p->pieces.at[s->events.at[e].what].bytes;
+        const size_t bytes = s->p->tensors.at[s->events.at[e].what].bytes;
         const double seconds = weir_event_seconds(s->p, &s->events.at[e]);
         const double begin = fmin(x->start[e], link) - seconds;
         uint32_t     q = e;
@@ -325,8 +339,8 @@ static bool reorder(weir_streamer *x)
     weir_vec_free(&events);
     weir_vec_free(&first);
     weir_vec_free(&live);
-    for (uint32_t i = 0; i < s->lives.n; i++) {
-        weir_life *l = &s->lives.at[i];
+    for (uint32_t i = 0; i < s->ranges.n; i++) {
+        weir_live_range *l = &s->ranges.at[i];
         l->first = l->before ? 0 : x->number[l->first];
         l->last = x->number[l->last];
     }
@@ -335,27 +349,27 @@ static bool reorder(weir_streamer *x)
 
 typedef struct weir_clocks {
     double   compute, out, in;
-    double   due;               /* lockstep: when the copies with the last run are done */
-    uint32_t head, tail;        /* of leaving */
-    uint32_t read;              /* number of copies in x->number whose piece is read further on */
-    size_t   leaving;           /* bytes */
+    double   due;        /* lockstep: when the copies with the last run are done */
+    uint32_t head, tail; /* of leaving */
+    uint32_t read;       /* number of copies in x->number whose tensor is read further on */
+    size_t   leaving;    /* bytes */
 } weir_clocks;
 
 /* The oldest copy out is done before event e, or is waited for. */
 static double leave(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
-    const uint32_t   event = x->leaving[c->head++];
-    const uint32_t  *life = x->s->refs.at + x->s->first.at[event];
-    weir_life *const l = &x->s->lives.at[life[0]];
+    const uint32_t         event = x->leaving[c->head++];
+    const uint32_t        *range = x->s->refs.at + x->s->first.at[event];
+    weir_live_range *const l = &x->s->ranges.at[range[0]];
 
-    c->leaving -= x->s->p->pieces.at[l->piece].bytes;
+    c->leaving -= x->s->p->tensors.at[l->tensor].bytes;
     l->last = e > l->last + 1 ? e - 1 : l->last;
-    return x->ready[life[1]];
+    return x->ready[range[1]];
 }
 
 /* When event e can begin at `time`: copies out that are done by then are gone; others are waited
  * for where there is no room. */
-static double make_room(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
+static double free_memory(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
 
@@ -368,18 +382,18 @@ static double make_room(weir_streamer *x, weir_clocks *c, uint32_t e, double tim
     return time;
 }
 
-/* What makes again what is still on its way out waits: there is one copy of a piece. */
+/* What makes again what is still on its way out waits: there is one copy of a tensor. */
 static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
-    uint32_t             nin, nout, until = c->head;
-    const uint32_t      *life = weir_schedule_refs(s, e, &nin, &nout) + nin;
+    uint32_t             nin, nout, rerun_before = c->head;
+    const uint32_t      *range = weir_schedule_refs(s, e, &nin, &nout) + nin;
 
     for (uint32_t q = c->head; q < c->tail; q++)
         for (uint32_t i = 0; i < nout; i++)
-            if (s->lives.at[life[i]].piece == s->events.at[x->leaving[q]].what)
-                until = q + 1;
-    while (c->head < until)
+            if (s->ranges.at[range[i]].tensor == s->events.at[x->leaving[q]].what)
+                rerun_before = q + 1;
+    while (c->head < rerun_before)
         time = fmax(time, leave(x, c, e));
     return time;
 }
@@ -390,11 +404,11 @@ static void let_read_go(weir_streamer *x, weir_clocks *c, uint32_t e)
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < c->read; i++) {
-        const uint32_t   out = x->number[i];
-        const weir_life *l = &x->s->lives.at[x->s->refs.at[x->s->first.at[out]]];
+        const uint32_t         out = x->number[i];
+        const weir_live_range *l = &x->s->ranges.at[x->s->refs.at[x->s->first.at[out]]];
         if (l->last == e) {
             x->leaving[c->tail++] = out;
-            c->leaving += x->s->p->pieces.at[l->piece].bytes;
+            c->leaving += x->s->p->tensors.at[l->tensor].bytes;
         } else {
             x->number[kept++] = out;
         }
@@ -409,32 +423,36 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     weir_schedule    *s = x->s;
     const weir_event *v = &s->events.at[e];
     uint32_t          nin, nout;
-    const uint32_t   *life = weir_schedule_refs(s, e, &nin, &nout);
+    const uint32_t   *range = weir_schedule_refs(s, e, &nin, &nout);
     double            begin = c->compute;
 
     for (uint32_t i = 0; i < nin; i++)
-        begin = fmax(begin, x->ready[life[i]]);
-    if (v->act == WEIR_RUN && s->lockstep) {
+        begin = fmax(begin, x->ready[range[i]]);
+    if (v->kind == WEIR_EVENT_RUN && s->lockstep) {
         begin = fmax(begin, c->due);
         c->due = fmax(c->out, c->in);
     }
-    if ((v->again || v->act == WEIR_UNPACK) && c->head < c->tail)
+    if ((v->recomputed || v->kind == WEIR_EVENT_DECOMPRESS) && c->head < c->tail)
         begin = wait_for_twin(x, c, e, begin);
-    if (v->act != WEIR_OUT)
-        begin = make_room(x, c, e, begin);
-    if (v->act == WEIR_IN) {
+    if (v->kind != WEIR_EVENT_OFFLOAD)
+        begin = free_memory(x, c, e, begin);
+    if (v->kind == WEIR_EVENT_PREFETCH) {
         c->compute = begin;
         begin = fmax(begin, c->in);
-    } else if (v->act == WEIR_OUT) {
+    } else if (v->kind == WEIR_EVENT_OFFLOAD) {
         begin = fmax(begin, c->out);
     }
     const double seconds = weir_event_seconds(s->p, v), end = begin + seconds;
-    c->compute += v->act == WEIR_OUT || v->act == WEIR_IN ? s->p->steal * seconds : 0;
-    *(v->act == WEIR_OUT ? &c->out : v->act == WEIR_IN ? &c->in : &c->compute) = end;
+    c->compute += v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH
+                      ? s->p->copy_interference * seconds
+                      : 0;
+    *(v->kind == WEIR_EVENT_OFFLOAD    ? &c->out
+      : v->kind == WEIR_EVENT_PREFETCH ? &c->in
+                                       : &c->compute) = end;
     for (uint32_t i = 0; i < nout; i++)
-        x->ready[life[nin + i]] = v->act == WEIR_RUN ? 0 : end;
+        x->ready[range[nin + i]] = v->kind == WEIR_EVENT_RUN ? 0 : end;
     s->live.at[e] += (int64_t)c->leaving;
-    if (v->act == WEIR_OUT)
+    if (v->kind == WEIR_EVENT_OFFLOAD)
         x->number[c->read++] = e;
     let_read_go(x, c, e);
 }
@@ -442,19 +460,19 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 /* Moves copies to the device to where they are issued, lets lives that are copied out last until
  * the copy is done, and sets `time`. `live` holds the bytes without either; afterwards it has to be
  * added up again. False when memory is short. */
-static bool run_streams(weir_schedule *s, size_t room)
+static bool run_streams(weir_schedule *s, size_t limit)
 {
     weir_streamer x;
     weir_clocks   c = {0};
 
-    if (!init_streams(&x, s, room))
+    if (!init_streams(&x, s, limit))
         return false;
     if (!s->lockstep) {
         issue_early(&x);
         if (!reorder(&x))
             return false;
     }
-    for (uint32_t i = 0; i < s->lives.n; i++)
+    for (uint32_t i = 0; i < s->ranges.n; i++)
         x.ready[i] = 0;
     for (uint32_t e = 0; e < s->events.n; e++)
         step(&x, &c, e);
@@ -469,9 +487,9 @@ static bool run_streams(weir_schedule *s, size_t room)
 /* Results of a run take over inputs that die in it: the first permitted pair of each. */
 static void take_over(weir_schedule *s, uint32_t e)
 {
-    const weir_task *t = &s->p->tasks.at[s->events.at[e].what];
-    const uint32_t  *pair = weir_refs(s->p, t->pairs), *life = s->refs.at + s->first.at[e];
-    const uint32_t  *in = weir_refs(s->p, t->in), *out = weir_refs(s->p, t->out);
+    const weir_mem_op *t = &s->p->ops.at[s->events.at[e].what];
+    const uint32_t    *pair = weir_refs(s->p, t->pairs), *range = s->refs.at + s->first.at[e];
+    const uint32_t    *in = weir_refs(s->p, t->in), *out = weir_refs(s->p, t->out);
 
     for (uint32_t i = 0; i + 1 < t->pairs.n; i += 2) {
         uint32_t a = 0, b = 0;
@@ -479,50 +497,51 @@ static void take_over(weir_schedule *s, uint32_t e)
             a++;
         while (out[b] != pair[i + 1])
             b++;
-        const weir_life *x = &s->lives.at[life[a]];
-        weir_life *const y = &s->lives.at[life[t->in.n + b]];
-        bool free = x->last == e && x->first != e && x->form == WEIR_PLAIN && !x->before &&
-                    !x->copied && y->over == WEIR_NO_LIFE && y->last > e &&
-                    s->p->pieces.at[pair[i]].bytes == s->p->pieces.at[pair[i + 1]].bytes;
+        const weir_live_range *x = &s->ranges.at[range[a]];
+        weir_live_range *const y = &s->ranges.at[range[t->in.n + b]];
+        bool free = x->last == e && x->first != e && x->form == WEIR_FORM_PLAIN && !x->before &&
+                    !x->copied && y->over == WEIR_NO_RANGE && y->last > e &&
+                    s->p->tensors.at[pair[i]].bytes == s->p->tensors.at[pair[i + 1]].bytes;
         for (uint32_t k = 0; k < t->out.n; k++)
-            free = free && s->lives.at[life[t->in.n + k]].over != life[a];
+            free = free && s->ranges.at[range[t->in.n + k]].over != range[a];
         if (free)
-            y->over = life[a];
+            y->over = range[a];
     }
 }
 
 /* Where lives end that are not read at their end: what the step leaves behind. */
 static void keep_to_the_end(weir_schedule *s)
 {
-    for (uint32_t k = 0; k < s->p->pieces.n; k++) {
-        const uint32_t life = weir_schedule_life(s, k, WEIR_PLAIN);
-        if (life == WEIR_NO_LIFE || s->events.n == 0)
+    for (uint32_t k = 0; k < s->p->tensors.n; k++) {
+        const uint32_t range = weir_schedule_range(s, k, WEIR_FORM_PLAIN);
+        if (range == WEIR_NO_RANGE || s->events.n == 0)
             continue;
-        if (s->p->pieces.at[k].output || (weir_piece_resident(s->p, k) && s->lives.at[life].before))
-            s->lives.at[life].last = s->events.n - 1;
+        if (s->p->tensors.at[k].output ||
+            (weir_mem_tensor_is_resident(s->p, k) && s->ranges.at[range].before))
+            s->ranges.at[range].last = s->events.n - 1;
     }
 }
 
 /* Live bytes during every event. */
 static bool add_up(weir_schedule *s)
 {
-    const weir_problem *p = s->p;
-    int64_t             live = 0;
+    const weir_mem_problem *p = s->p;
+    int64_t                 live = 0;
 
     if (!weir_vec_reserve(&s->live, (uint64_t)s->events.n + 1))
         return false;
     memset(s->live.at, 0, ((size_t)s->events.n + 1) * sizeof *s->live.at);
-    for (uint32_t i = 0; i < s->lives.n; i++) {
-        const weir_life *l = &s->lives.at[i];
-        const int64_t    bytes = (int64_t)weir_life_bytes(p, l);
-        s->live.at[l->first + (l->over != WEIR_NO_LIFE)] += bytes;
+    for (uint32_t i = 0; i < s->ranges.n; i++) {
+        const weir_live_range *l = &s->ranges.at[i];
+        const int64_t          bytes = (int64_t)weir_live_range_bytes(p, l);
+        s->live.at[l->first + (l->over != WEIR_NO_RANGE)] += bytes;
         s->live.at[l->last + 1] -= bytes;
     }
     for (uint32_t e = 0; e < s->events.n; e++) {
         live += s->live.at[e];
         s->live.at[e] = live;
-        if (s->events.at[e].act == WEIR_RUN)
-            s->live.at[e] += (int64_t)p->tasks.at[s->events.at[e].what].work;
+        if (s->events.at[e].kind == WEIR_EVENT_RUN)
+            s->live.at[e] += (int64_t)p->ops.at[s->events.at[e].what].work;
     }
     s->live.n = s->events.n;
     return true;
@@ -540,17 +559,17 @@ static void find_peak(weir_schedule *s)
     s->peak = peak < 0 ? 0 : (size_t)peak;
 }
 
-static double seconds_again(const weir_schedule *s)
+static double recompute_seconds(const weir_schedule *s)
 {
     double sum = 0;
 
     for (uint32_t e = 0; e < s->events.n; e++)
-        if (s->events.at[e].again)
-            sum += s->p->tasks.at[s->events.at[e].what].time;
+        if (s->events.at[e].recomputed)
+            sum += s->p->ops.at[s->events.at[e].what].time;
     return sum;
 }
 
-bool weir_schedule_end(weir_schedule *s, size_t room)
+bool weir_schedule_end(weir_schedule *s, size_t limit)
 {
     if (!s->valid) {
         s->peak = SIZE_MAX;
@@ -558,13 +577,13 @@ bool weir_schedule_end(weir_schedule *s, size_t room)
     }
     keep_to_the_end(s);
     for (uint32_t e = 0; e < s->events.n; e++)
-        if (s->events.at[e].act == WEIR_RUN && s->p->tasks.at[s->events.at[e].what].pairs.n)
+        if (s->events.at[e].kind == WEIR_EVENT_RUN && s->p->ops.at[s->events.at[e].what].pairs.n)
             take_over(s, e);
-    s->again = seconds_again(s);
-    s->time = s->p->time + s->again;
+    s->recomputed = recompute_seconds(s);
+    s->time = s->p->time + s->recomputed;
     if (!add_up(s))
         return false;
-    if ((s->copies || s->codecs) && (!run_streams(s, room) || !add_up(s)))
+    if ((s->copies || s->n_compressions) && (!run_streams(s, limit) || !add_up(s)))
         return false;
     find_peak(s);
     return true;

@@ -1,5 +1,5 @@
 /* anneal.c - simulated annealing (Kirkpatrick et al. 1983) over the decisions of a plan: flips,
- * mostly around the peak, windows of neighbouring tasks, exchanges. */
+ * mostly around the peak, windows of neighbouring ops, exchanges. */
 #include "graph/memory/search/anneal.h"
 
 #include <math.h>
@@ -7,193 +7,201 @@
 
 #include "graph/memory/search/candidates.h"
 
-static bool set(weir_searcher *a, uint32_t gap, uint8_t to)
+static bool set(weir_search_state *a, uint32_t interval, uint8_t to)
 {
-    if (a->gap[gap] == to)
+    if (a->decisions[interval] == to)
         return true;
-    if (!weir_vec_push(&a->undo, (uint64_t)gap << 8 | a->gap[gap]))
+    if (!weir_vec_push(&a->undo, (uint64_t)interval << 8 | a->decisions[interval]))
         return false;
-    a->gap[gap] = to;
+    a->decisions[interval] = to;
     return true;
 }
 
-static void take_back(weir_searcher *a)
+static void undo_move(weir_search_state *a)
 {
     while (a->undo.n > 0) {
         const uint64_t u = a->undo.at[--a->undo.n];
-        a->gap[u >> 8] = (uint8_t)(u & 0xff);
+        a->decisions[u >> 8] = (uint8_t)(u & 0xff);
     }
 }
 
-/* One of the decisions that can be made for gap j of the piece, or the one it has. */
-static uint8_t other(weir_searcher *a, uint32_t piece, uint32_t j)
+/* One of the decisions that can be made for interval j of the tensor, or the one it has. */
+static uint8_t other(weir_search_state *a, uint32_t tensor, uint32_t j)
 {
-    const weir_problem *p = a->s->p;
-    const weir_piece   *k = &p->pieces.at[piece];
-    const uint8_t       now = a->gap[a->s->room.first_gap[piece] + j];
-    const uint32_t      from = j > 0 ? weir_refs(p, k->uses)[j - 1] : k->maker;
-    const bool          drop = weir_way_possible(a, piece, j, WEIR_DROP) &&
-                      p->tasks.at[k->maker].until > from + 1;
-    const uint8_t ways[] = {WEIR_SWAP, WEIR_CODE, WEIR_MASKED};
+    const weir_mem_problem *p = a->s->p;
+    const weir_mem_tensor  *k = &p->tensors.at[tensor];
+    const uint8_t           now = a->decisions[a->s->lowered.first_interval[tensor] + j];
+    const uint32_t          from = j > 0 ? weir_refs(p, k->uses)[j - 1] : k->producer;
+    const bool              drop = weir_candidate_possible(a, tensor, j, WEIR_RECOMPUTE) &&
+                      p->ops.at[k->producer].rerun_before > from + 1;
+    const uint8_t ways[] = {WEIR_OFFLOAD, WEIR_COMPRESS, WEIR_COMPRESS_MASK};
     uint8_t       can[4], n = 0;
 
     for (size_t i = 0; i < sizeof ways; i++)
-        if (ways[i] != now && weir_way_possible(a, piece, j, (weir_gap)ways[i]))
+        if (ways[i] != now && weir_candidate_possible(a, tensor, j, (weir_decision)ways[i]))
             can[n++] = ways[i];
-    if (n > 0 && (!drop || weir_draw(a) & 1))
-        return now != WEIR_KEEP && weir_draw(a) & 1 ? (uint8_t)WEIR_KEEP : can[weir_below(a, n)];
+    if (n > 0 && (!drop || weir_random_u64(a) & 1))
+        return now != WEIR_KEEP && weir_random_u64(a) & 1 ? (uint8_t)WEIR_KEEP
+                                                          : can[weir_random_below(a, n)];
     if (!drop)
         return WEIR_KEEP;
     if (now == WEIR_KEEP)
-        return weir_draw(a) & 3 ? WEIR_DROP : WEIR_DROP_AGAIN;
-    switch (weir_below(a, 8)) {
+        return weir_random_u64(a) & 3 ? WEIR_RECOMPUTE : WEIR_RECOMPUTE_TRANSIENT;
+    switch (weir_random_below(a, 8)) {
     case 0:
-        return WEIR_DROP;
+        return WEIR_RECOMPUTE;
     case 1:
-        return WEIR_DROP_AGAIN;
+        return WEIR_RECOMPUTE_TRANSIENT;
     case 2: case 3: case 4:
-        return (uint8_t)(WEIR_EARLY + weir_below(a, weir_below(a, 2) ? 8 : UINT8_MAX - WEIR_EARLY));
+        return (uint8_t)(WEIR_RECOMPUTE_EARLY +
+                         weir_random_below(
+                             a, weir_random_below(a, 2) ? 8 : UINT8_MAX - WEIR_RECOMPUTE_EARLY));
     default:
         return WEIR_KEEP;
     }
 }
 
-/* Another decision for a gap; what cannot be made anew in it is kept. */
-static bool flip(weir_searcher *a, uint32_t gap)
+/* Another decision for a interval; what cannot be made anew in it is kept. */
+static bool flip(weir_search_state *a, uint32_t interval)
 {
-    const uint32_t    piece = a->piece_of[gap], first = a->s->room.first_gap[piece];
-    const weir_piece *k = &a->s->p->pieces.at[piece];
-    const uint32_t    j = gap - first;
+    const uint32_t tensor = a->tensor_of[interval], first = a->s->lowered.first_interval[tensor];
+    const weir_mem_tensor *k = &a->s->p->tensors.at[tensor];
+    const uint32_t         j = interval - first;
 
     if (k->bytes == 0)
         return true;
-    if (k->maker == WEIR_NO_TASK) {
-        const uint8_t to = other(a, piece, j == k->uses.n ? 0 : j);
-        return set(a, j == k->uses.n ? first : gap, to) &&
-               (to != WEIR_SWAP || set(a, first, WEIR_SWAP));
+    if (k->producer == WEIR_NO_OP) {
+        const uint8_t to = other(a, tensor, j == k->uses.n ? 0 : j);
+        return set(a, j == k->uses.n ? first : interval, to) &&
+               (to != WEIR_OFFLOAD || set(a, first, WEIR_OFFLOAD));
     }
     if (j == k->uses.n)
-        return set(a, gap, a->gap[gap] == WEIR_TAIL ? WEIR_KEEP : WEIR_TAIL);
-    return set(a, gap, other(a, piece, j));
+        return set(a, interval,
+                   a->decisions[interval] == WEIR_KEEP_FOR_RECOMPUTE ? WEIR_KEEP
+                                                                     : WEIR_KEEP_FOR_RECOMPUTE);
+    return set(a, interval, other(a, tensor, j));
 }
 
-/* Longest gap of the piece, the one that usually spans forward and backward. */
-static uint32_t longest_gap(const weir_walk_room *w, uint32_t piece)
+/* Longest interval of the tensor, the one that usually spans forward and backward. */
+static uint32_t longest_interval(const weir_lower_state *w, uint32_t tensor)
 {
-    const weir_piece *k = &w->p->pieces.at[piece];
-    const uint32_t   *u = weir_refs(w->p, k->uses);
-    uint32_t          best = 0, from = k->maker == WEIR_NO_TASK ? 0 : k->maker, length = 0;
+    const weir_mem_tensor *k = &w->p->tensors.at[tensor];
+    const uint32_t        *u = weir_refs(w->p, k->uses);
+    uint32_t               best = 0, from = k->producer == WEIR_NO_OP ? 0 : k->producer, length = 0;
 
     for (uint32_t j = 0; j < k->uses.n; from = u[j++])
         if (u[j] - from > length) {
             length = u[j] - from;
             best = j;
         }
-    return w->first_gap[piece] + best;
+    return w->first_interval[tensor] + best;
 }
 
-/* All pieces made by a few neighbouring tasks get one decision in their longest gap. */
-static bool move_window(weir_searcher *a)
+/* All tensors made by a few neighbouring ops get one decision in their longest interval. */
+static bool move_window(weir_search_state *a)
 {
-    const weir_problem   *p = a->s->p;
-    const weir_walk_room *w = &a->s->room;
-    const uint32_t        n = p->tasks.n, length = 1 + weir_below(a, weir_draw(a) & 1 ? 6 : 25);
-    const uint32_t        from = weir_below(a, n);
-    static const uint8_t  ways[] = {WEIR_DROP, WEIR_SWAP, WEIR_CODE, WEIR_MASKED};
-    const uint8_t         to = weir_draw(a) & 1 ? (uint8_t)WEIR_KEEP
-                               : weir_draw(a) & 1 ? (uint8_t)WEIR_DROP : ways[weir_below(a, 4)];
+    const weir_mem_problem *p = a->s->p;
+    const weir_lower_state *w = &a->s->lowered;
+    const uint32_t n = p->ops.n, length = 1 + weir_random_below(a, weir_random_u64(a) & 1 ? 6 : 25);
+    const uint32_t from = weir_random_below(a, n);
+    static const uint8_t ways[] = {WEIR_RECOMPUTE, WEIR_OFFLOAD, WEIR_COMPRESS, WEIR_COMPRESS_MASK};
+    const uint8_t        to = weir_random_u64(a) & 1   ? (uint8_t)WEIR_KEEP
+                              : weir_random_u64(a) & 1 ? (uint8_t)WEIR_RECOMPUTE
+                                                       : ways[weir_random_below(a, 4)];
 
     for (uint32_t i = from; i < n && i < from + length; i++) {
-        const uint32_t *out = weir_refs(p, p->tasks.at[i].out);
-        for (uint32_t k = 0; k < p->tasks.at[i].out.n; k++) {
-            const weir_piece *piece = &p->pieces.at[out[k]];
-            if (piece->uses.n == 0)
+        const uint32_t *out = weir_refs(p, p->ops.at[i].out);
+        for (uint32_t k = 0; k < p->ops.at[i].out.n; k++) {
+            const weir_mem_tensor *tensor = &p->tensors.at[out[k]];
+            if (tensor->uses.n == 0)
                 continue;
-            const uint32_t gap = longest_gap(w, out[k]);
-            const uint32_t j = gap - w->first_gap[out[k]], use = weir_refs(p, piece->uses)[j];
-            const bool     can = weir_way_possible(a, out[k], j, (weir_gap)to) &&
-                             (to != WEIR_DROP || p->tasks.at[i].until > use);
-            if (!set(a, gap, can ? to : WEIR_KEEP))
+            const uint32_t interval = longest_interval(w, out[k]);
+            const uint32_t j = interval - w->first_interval[out[k]],
+                           use = weir_refs(p, tensor->uses)[j];
+            const bool can = weir_candidate_possible(a, out[k], j, (weir_decision)to) &&
+                             (to != WEIR_RECOMPUTE || p->ops.at[i].rerun_before > use);
+            if (!set(a, interval, can ? to : WEIR_KEEP))
                 return false;
         }
     }
     return true;
 }
 
-/* One or a few gaps; half of the time of pieces that are live at the peak. */
-static bool move_gaps(weir_searcher *a)
+/* One or a few gaps; half of the time of tensors that are live at the peak. */
+static bool move_intervals(weir_search_state *a)
 {
-    const weir_walk_room *w = &a->s->room;
-    const uint32_t        n = 1 + weir_below(a, 3);
+    const weir_lower_state *w = &a->s->lowered;
+    const uint32_t          n = 1 + weir_random_below(a, 3);
 
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t gap = a->worth.at[weir_below(a, a->worth.n)];
-        if (weir_draw(a) & 1 && w->s.lives.n > 0) {
-            const uint32_t piece = w->s.lives.at[weir_below(a, w->s.lives.n)].piece;
-            const uint32_t any = weir_below(a, w->p->pieces.at[piece].uses.n + 1);
-            gap = weir_draw(a) & 3 ? longest_gap(w, piece) : w->first_gap[piece] + any;
+        uint32_t interval = a->worth.at[weir_random_below(a, a->worth.n)];
+        if (weir_random_u64(a) & 1 && w->s.ranges.n > 0) {
+            const uint32_t tensor = w->s.ranges.at[weir_random_below(a, w->s.ranges.n)].tensor;
+            const uint32_t any = weir_random_below(a, w->p->tensors.at[tensor].uses.n + 1);
+            interval = weir_random_u64(a) & 3 ? longest_interval(w, tensor)
+                                              : w->first_interval[tensor] + any;
         }
-        if (!flip(a, gap))
+        if (!flip(a, interval))
             return false;
     }
     return true;
 }
 
-/* A drop is exchanged for another one: one piece comes back, another goes. */
-static bool move_swap(weir_searcher *a)
+/* A drop is exchanged for another one: one tensor comes back, another goes. */
+static bool move_offload(weir_search_state *a)
 {
-    const weir_walk_room *w = &a->s->room;
-    uint32_t              back = WEIR_NO_PIECE, go = WEIR_NO_PIECE;
+    const weir_lower_state *w = &a->s->lowered;
+    uint32_t                back = WEIR_NO_TENSOR, go = WEIR_NO_TENSOR;
 
-    for (uint32_t i = 0; i < 64 && (back == WEIR_NO_PIECE || go == WEIR_NO_PIECE); i++) {
-        const uint32_t piece = weir_below(a, w->p->pieces.n);
-        if (w->p->pieces.at[piece].uses.n == 0)
+    for (uint32_t i = 0; i < 64 && (back == WEIR_NO_TENSOR || go == WEIR_NO_TENSOR); i++) {
+        const uint32_t tensor = weir_random_below(a, w->p->tensors.n);
+        if (w->p->tensors.at[tensor].uses.n == 0)
             continue;
-        const uint32_t gap = longest_gap(w, piece);
-        if (a->gap[gap] == WEIR_KEEP)
-            go = gap;
+        const uint32_t interval = longest_interval(w, tensor);
+        if (a->decisions[interval] == WEIR_KEEP)
+            go = interval;
         else
-            back = gap;
+            back = interval;
     }
-    return (back == WEIR_NO_PIECE || set(a, back, WEIR_KEEP)) &&
-           (go == WEIR_NO_PIECE || flip(a, go));
+    return (back == WEIR_NO_TENSOR || set(a, back, WEIR_KEEP)) &&
+           (go == WEIR_NO_TENSOR || flip(a, go));
 }
 
-bool weir_search_anneal(weir_searcher *a, uint64_t moves)
+bool weir_search_anneal(weir_search_state *a, uint64_t moves)
 {
     enum { ROUNDS = 8 };
-    weir_search *s = a->s;
-    const double   hot = 1e-2 + 0.5 / (a->s->p->tasks.n + 1.0), cold = 1e-5;   /* of the step */
+    weir_search   *s = a->s;
+    const double   hot = 1e-2 + 0.5 / (a->s->p->ops.n + 1.0), cold = 1e-5; /* of the step */
     const uint64_t round = moves / ROUNDS + 1;
     double         now = 0;
 
     for (uint64_t m = 0; m < moves; m++) {
-        if ((m % a->every == 0 || m % round == 0) && !weir_search_settle(a))
+        if ((m % a->every == 0 || m % round == 0) && !weir_search_flush(a))
             return false;
         if (m % round == 0) {           /* each round begins at the best plan, a little colder */
-            memcpy(a->gap, a->best.gap, s->room.gaps);
-            if (!weir_search_walk(a))
+            memcpy(a->decisions, a->best.decisions, s->lowered.intervals);
+            if (!weir_search_lower(a))
                 return false;
             now = weir_search_objective(a);
         }
         const double   warm = hot / (1.0 + (double)(m / round));
         const double   temperature = warm * pow(cold / warm, (double)(m % round) / (double)round);
-        const uint32_t kind = weir_below(a, 10);
+        const uint32_t kind = weir_random_below(a, 10);
         a->undo.n = 0;
-        if (!(kind < 2 ? move_window(a) : kind < 4 ? move_swap(a) : move_gaps(a)))
+        if (!(kind < 2 ? move_window(a) : kind < 4 ? move_offload(a) : move_intervals(a)))
             return false;
         if (a->undo.n == 0)
             continue;
-        if (!weir_search_walk(a))
+        if (!weir_search_lower(a))
             return false;
         const double then = weir_search_objective(a);
-        if (then <= now || weir_unit(a) < exp((now - then) / temperature)) {
+        if (then <= now || weir_random_unit(a) < exp((now - then) / temperature)) {
             now = then;
             if (!weir_search_note_later(a))
                 return false;
         } else {
-            take_back(a);
+            undo_move(a);
         }
     }
-    return weir_search_settle(a);
+    return weir_search_flush(a);
 }

@@ -5,6 +5,6 @@
 #include "graph/memory/search/search_state.h"
 
 /* Tries `moves` changes, beginning with the best plan of the line. False when memory is short. */
-bool weir_search_anneal(weir_searcher *a, uint64_t moves);
+bool weir_search_anneal(weir_search_state *a, uint64_t moves);
 
 #endif

@@ -1,7 +1,7 @@
 /* articulation.c - articulation points by depth-first search (Hopcroft and Tarjan, "Efficient
  * algorithms for graph manipulation", 1973), with a stack of its own: graphs may be deep.
  *
- * Vertices: forward tasks 0 .. tasks, then pieces. A vertex that is not the first of its search
+ * Vertices: forward ops 0 .. ops, then tensors. A vertex that is not the first of its search
  * separates a child from the rest if nothing below that child reaches above the vertex. */
 #include "graph/memory/search/articulation.h"
 
@@ -11,29 +11,29 @@ typedef struct weir_vertex {
 } weir_vertex;
 
 typedef struct weir_dfs {
-    const weir_problem *p;
-    weir_vertex        *at;
-    uint8_t            *cut;
-    uint32_t            clock;
+    const weir_mem_problem *p;
+    weir_vertex            *at;
+    uint8_t                *is_articulation;
+    uint32_t                clock;
 } weir_dfs;
 
-static bool in_graph(const weir_problem *p, uint32_t v)
+static bool in_graph(const weir_mem_problem *p, uint32_t v)
 {
-    const uint32_t task = v < p->tasks.n ? v : p->pieces.at[v - p->tasks.n].maker;
-    return task != WEIR_NO_TASK && p->tasks.at[task].phase == WEIR_FORWARD;
+    const uint32_t op = v < p->ops.n ? v : p->tensors.at[v - p->ops.n].producer;
+    return op != WEIR_NO_OP && p->ops.at[op].phase == WEIR_FORWARD;
 }
 
-/* Neighbour number i of v; WEIR_NO_TASK: there are no more. */
-static uint32_t neighbour(const weir_problem *p, uint32_t v, uint32_t i)
+/* Neighbour number i of v; WEIR_NO_OP: there are no more. */
+static uint32_t neighbour(const weir_mem_problem *p, uint32_t v, uint32_t i)
 {
-    if (v >= p->tasks.n) {
-        const weir_piece *k = &p->pieces.at[v - p->tasks.n];
-        return i == 0 ? k->maker : i <= k->uses.n ? weir_refs(p, k->uses)[i - 1] : WEIR_NO_TASK;
+    if (v >= p->ops.n) {
+        const weir_mem_tensor *k = &p->tensors.at[v - p->ops.n];
+        return i == 0 ? k->producer : i <= k->uses.n ? weir_refs(p, k->uses)[i - 1] : WEIR_NO_OP;
     }
-    const weir_task *t = &p->tasks.at[v];
+    const weir_mem_op *t = &p->ops.at[v];
     if (i < t->in.n)
-        return p->tasks.n + weir_refs(p, t->in)[i];
-    return i < t->in.n + t->out.n ? p->tasks.n + weir_refs(p, t->out)[i - t->in.n] : WEIR_NO_TASK;
+        return p->ops.n + weir_refs(p, t->in)[i];
+    return i < t->in.n + t->out.n ? p->ops.n + weir_refs(p, t->out)[i - t->in.n] : WEIR_NO_OP;
 }
 
 static void discover(weir_dfs *d, uint32_t v, uint32_t parent)
@@ -51,8 +51,8 @@ static void leave(weir_dfs *d, uint32_t v, uint32_t root, uint32_t *children)
     up->low = d->at[v].low < up->low ? d->at[v].low : up->low;
     *children += parent == root;
     const bool separates = parent == root ? *children > 1 : d->at[v].low >= up->number;
-    if (separates && parent >= d->p->tasks.n)
-        d->cut[parent - d->p->tasks.n] = 1;
+    if (separates && parent >= d->p->ops.n)
+        d->is_articulation[parent - d->p->ops.n] = 1;
 }
 
 static void search_from(weir_dfs *d, uint32_t root)
@@ -62,9 +62,9 @@ static void search_from(weir_dfs *d, uint32_t root)
     discover(d, root, root);
     for (;;) {
         const uint32_t to = neighbour(d->p, v, d->at[v].next++);
-        if (to == WEIR_NO_TASK && v == root)
+        if (to == WEIR_NO_OP && v == root)
             return;
-        if (to == WEIR_NO_TASK) {
+        if (to == WEIR_NO_OP) {
             leave(d, v, root, &children);
             v = d->at[v].parent;
         } else if (in_graph(d->p, to) && !d->at[to].number) {
@@ -76,13 +76,14 @@ static void search_from(weir_dfs *d, uint32_t root)
     }
 }
 
-bool weir_articulation(const weir_problem *p, uint8_t *cut)
+bool weir_articulation(const weir_mem_problem *p, uint8_t *is_articulation)
 {
-    const uint32_t n = p->tasks.n + p->pieces.n;
-    weir_dfs       d = {.p = p, .cut = cut, .at = weir_mem_zalloc(n + 1u, sizeof *d.at)};
+    const uint32_t n = p->ops.n + p->tensors.n;
+    weir_dfs       d = {
+              .p = p, .is_articulation = is_articulation, .at = weir_mem_zalloc(n + 1u, sizeof *d.at)};
 
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        cut[k] = 0;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        is_articulation[k] = 0;
     for (uint32_t v = 0; d.at && v < n; v++)
         if (in_graph(p, v) && !d.at[v].number)
             search_from(&d, v);

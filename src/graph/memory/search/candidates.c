@@ -1,14 +1,14 @@
-/* candidates.c - the ways in which a piece may go over a gap, and about what each costs. */
+/* candidates.c - the ways in which a tensor may go over a interval, and about what each costs. */
 #include "graph/memory/search/candidates.h"
 
 #include <math.h>
 
-/* Number of uses of the piece before task `stage`: the gap that covers it. */
-uint32_t weir_gap_at(const weir_problem *p, uint32_t piece, uint32_t stage)
+/* Number of uses of the tensor before op `stage`: the interval that covers it. */
+uint32_t weir_interval_at(const weir_mem_problem *p, uint32_t tensor, uint32_t stage)
 {
-    const weir_range uses = p->pieces.at[piece].uses;
-    const uint32_t  *u = weir_refs(p, uses);
-    uint32_t         lo = 0, hi = uses.n;
+    const weir_index_range uses = p->tensors.at[tensor].uses;
+    const uint32_t        *u = weir_refs(p, uses);
+    uint32_t               lo = 0, hi = uses.n;
 
     while (lo < hi) {
         const uint32_t mid = (lo + hi) / 2;
@@ -20,33 +20,33 @@ uint32_t weir_gap_at(const weir_problem *p, uint32_t piece, uint32_t stage)
     return lo;
 }
 
-/* Is the piece there just before task `stage`, as far as its own decisions say? */
-static bool held_at(const weir_searcher *a, uint32_t piece, uint32_t stage)
+/* Is the tensor there just before op `stage`, as far as its own decisions say? */
+static bool held_at(const weir_search_state *a, uint32_t tensor, uint32_t stage)
 {
-    const weir_walk_room *w = &a->s->room;
-    const weir_piece     *k = &a->s->p->pieces.at[piece];
-    const uint32_t        j = weir_gap_at(a->s->p, piece, stage);
-    const uint8_t         d = a->gap[w->first_gap[piece] + j];
+    const weir_lower_state *w = &a->s->lowered;
+    const weir_mem_tensor  *k = &a->s->p->tensors.at[tensor];
+    const uint32_t          j = weir_interval_at(a->s->p, tensor, stage);
+    const uint8_t           d = a->decisions[w->first_interval[tensor] + j];
 
-    if (k->maker == WEIR_NO_TASK || (j < k->uses.n && (d == WEIR_SWAP || d == WEIR_CODE)))
+    if (k->producer == WEIR_NO_OP || (j < k->uses.n && (d == WEIR_OFFLOAD || d == WEIR_COMPRESS)))
         return true;                    /* it comes back without a run */
-    return j == k->uses.n ? d == WEIR_TAIL || k->output : d == WEIR_KEEP;
+    return j == k->uses.n ? d == WEIR_KEEP_FOR_RECOMPUTE || k->output : d == WEIR_KEEP;
 }
 
-/* Seconds to make the piece anew just before `stage`; INFINITY where that is wrong by then. */
-static double closure_cost(weir_searcher *a, uint32_t piece, uint32_t stage, int depth)
+/* Seconds to make the tensor anew just before `stage`; INFINITY where that is wrong by then. */
+static double closure_cost(weir_search_state *a, uint32_t tensor, uint32_t stage, int depth)
 {
     enum { DEEPEST = 200 };
-    const weir_problem *p = a->s->p;
-    if (weir_piece_resident(p, piece))
+    const weir_mem_problem *p = a->s->p;
+    if (weir_mem_tensor_is_resident(p, tensor))
         return INFINITY;
-    const weir_task    *t = &p->tasks.at[p->pieces.at[piece].maker];
-    const uint32_t     *in = weir_refs(p, t->in);
+    const weir_mem_op *t = &p->ops.at[p->tensors.at[tensor].producer];
+    const uint32_t    *in = weir_refs(p, t->in);
 
-    if (a->stamp[piece] == a->call)
+    if (a->stamp[tensor] == a->call)
         return 0;                       /* counted already */
-    a->stamp[piece] = a->call;
-    if (t->until <= stage || depth > DEEPEST)
+    a->stamp[tensor] = a->call;
+    if (t->rerun_before <= stage || depth > DEEPEST)
         return INFINITY;
     double cost = t->time;
     for (uint32_t i = 0; i < t->in.n; i++)
@@ -55,97 +55,99 @@ static double closure_cost(weir_searcher *a, uint32_t piece, uint32_t stage, int
     return cost;
 }
 
-double weir_drop_cost(weir_searcher *a, uint32_t piece, uint32_t gap_number)
+double weir_recompute_cost(weir_search_state *a, uint32_t tensor, uint32_t use_number)
 {
-    const weir_problem *p = a->s->p;
-    const weir_range    uses = p->pieces.at[piece].uses;
+    const weir_mem_problem *p = a->s->p;
+    const weir_index_range  uses = p->tensors.at[tensor].uses;
 
-    if (gap_number == uses.n)
+    if (use_number == uses.n)
         return 0;
     a->call++;
-    return closure_cost(a, piece, weir_refs(p, uses)[gap_number], 0);
+    return closure_cost(a, tensor, weir_refs(p, uses)[use_number], 0);
 }
 
-static bool lever(const weir_searcher *a, weir_lever l)
+static bool lever(const weir_search_state *a, weir_lever l)
 {
     return a->levers & l;
 }
 
-/* Can the decision be made for gap j of the piece at all, and is it allowed? */
-bool weir_way_possible(const weir_searcher *a, uint32_t piece, uint32_t j, weir_gap d)
+/* Can the decision be made for interval j of the tensor at all, and is it allowed? */
+bool weir_candidate_possible(const weir_search_state *a, uint32_t tensor, uint32_t j,
+                             weir_decision d)
 {
-    const weir_problem *p = a->s->p;
-    const weir_piece   *k = &p->pieces.at[piece];
+    const weir_mem_problem *p = a->s->p;
+    const weir_mem_tensor  *k = &p->tensors.at[tensor];
 
     if (d == WEIR_KEEP)
         return true;
     if (k->bytes < a->small)
         return false;
     switch (d) {
-    case WEIR_SWAP:
-        return lever(a, WEIR_LEVER_SWAP) && p->link_out > 0 && p->link_in > 0 &&
-               (j < k->uses.n || k->maker == WEIR_NO_TASK);
-    case WEIR_CODE:
-        return lever(a, WEIR_LEVER_PACK) && p->codec > 0 && k->packed && j < k->uses.n;
-    case WEIR_MASKED:
-        return lever(a, WEIR_LEVER_MASK) && p->codec > 0 && k->mask && j < k->uses.n &&
-               weir_among(p, p->tasks.at[weir_refs(p, k->uses)[j]].masked, piece);
+    case WEIR_OFFLOAD:
+        return lever(a, WEIR_LEVER_OFFLOAD) && p->link_out > 0 && p->link_in > 0 &&
+               (j < k->uses.n || k->producer == WEIR_NO_OP);
+    case WEIR_COMPRESS:
+        return lever(a, WEIR_LEVER_COMPRESS) && p->pack_bandwidth > 0 && k->packed && j < k->uses.n;
+    case WEIR_COMPRESS_MASK:
+        return lever(a, WEIR_LEVER_MASK) && p->pack_bandwidth > 0 && k->mask && j < k->uses.n &&
+               weir_among(p, p->ops.at[weir_refs(p, k->uses)[j]].masked, tensor);
     default:
-        return lever(a, WEIR_LEVER_RECOMPUTE) && k->maker != WEIR_NO_TASK;
+        return lever(a, WEIR_LEVER_RECOMPUTE) && k->producer != WEIR_NO_OP;
     }
 }
 
 /* Seconds on the link to the host so far. */
-double weir_link_load(const weir_searcher *a)
+double weir_link_load(const weir_search_state *a)
 {
-    const weir_schedule *s = &a->s->room.s;
+    const weir_schedule *s = &a->s->lowered.s;
     double               sum = 0;
 
     for (uint32_t e = 0; s->copies && e < s->events.n; e++)
-        if (s->events.at[e].act == WEIR_OUT)
+        if (s->events.at[e].kind == WEIR_EVENT_OFFLOAD)
             sum += weir_event_seconds(s->p, &s->events.at[e]);
     return sum;
 }
 
-/* About what it costs to swap the piece out over gap j: little while the link is idle. */
-static double swap_cost(const weir_searcher *a, uint32_t piece, uint32_t j, double load)
+/* About what it costs to swap the tensor out over interval j: little while the link is idle. */
+static double offload_cost(const weir_search_state *a, uint32_t tensor, uint32_t j, double load)
 {
-    const weir_problem *p = a->s->p;
-    const weir_piece   *k = &p->pieces.at[piece];
-    const uint32_t     *u = weir_refs(p, k->uses);
+    const weir_mem_problem *p = a->s->p;
+    const weir_mem_tensor  *k = &p->tensors.at[tensor];
+    const uint32_t         *u = weir_refs(p, k->uses);
     const double        out = (double)k->bytes / p->link_out, in = (double)k->bytes / p->link_in;
     const double        end = j < k->uses.n ? a->when[u[j]] : p->time;
     const double        begin = j > 0 ? a->when[u[j - 1]]
-                                : k->maker == WEIR_NO_TASK ? 0 : a->when[k->maker];
+                                : k->producer == WEIR_NO_OP ? 0 : a->when[k->producer];
 
     if (end - begin > out + in && load + out < 0.45 * p->time)
         return 0.02 * (out + in);
     return out + in;
 }
 
-static double code_cost(const weir_problem *p, const weir_piece *k, weir_gap d)
+static double compress_cost(const weir_mem_problem *p, const weir_mem_tensor *k, weir_decision d)
 {
-    return d == WEIR_MASKED ? (double)(k->bytes + k->mask) / p->codec
-                            : 2 * (double)(k->bytes + k->packed) / p->codec;
+    return d == WEIR_COMPRESS_MASK ? (double)(k->bytes + k->mask) / p->pack_bandwidth
+                                   : 2 * (double)(k->bytes + k->packed) / p->pack_bandwidth;
 }
 
-/* The cheapest way to let the piece go in gap j, and its seconds; WEIR_KEEP: there is none. */
-weir_gap weir_way_cheapest(weir_searcher *a, uint32_t piece, uint32_t j, double load,
-                           double *seconds)
+/* The cheapest way to let the tensor go in interval j, and its seconds; WEIR_KEEP: there is
+ * none. */
+weir_decision weir_candidate_cheapest(weir_search_state *a, uint32_t tensor, uint32_t j,
+                                      double load, double *seconds)
 {
-    const weir_piece *k = &a->s->p->pieces.at[piece];
-    weir_gap          best = WEIR_KEEP;
+    const weir_mem_tensor *k = &a->s->p->tensors.at[tensor];
+    weir_decision          best = WEIR_KEEP;
 
     *seconds = INFINITY;
-    if (weir_way_possible(a, piece, j, WEIR_DROP)) {
-        *seconds = weir_drop_cost(a, piece, j);
-        best = isinf(*seconds) ? WEIR_KEEP : WEIR_DROP;
+    if (weir_candidate_possible(a, tensor, j, WEIR_RECOMPUTE)) {
+        *seconds = weir_recompute_cost(a, tensor, j);
+        best = isinf(*seconds) ? WEIR_KEEP : WEIR_RECOMPUTE;
     }
-    for (weir_gap d = WEIR_SWAP; d <= WEIR_MASKED; d++) {
-        if (!weir_way_possible(a, piece, j, d))
+    for (weir_decision d = WEIR_OFFLOAD; d <= WEIR_COMPRESS_MASK; d++) {
+        if (!weir_candidate_possible(a, tensor, j, d))
             continue;
-        const double cost = d == WEIR_SWAP ? swap_cost(a, piece, j, load)
-                                           : code_cost(a->s->p, k, d);
+        const double cost =
+            d == WEIR_OFFLOAD ? offload_cost(a, tensor, j, load) : compress_cost(a->s->p, k, d);
         if (cost < *seconds) {
             *seconds = cost;
             best = d;
@@ -154,13 +156,15 @@ weir_gap weir_way_cheapest(weir_searcher *a, uint32_t piece, uint32_t j, double 
     return best;
 }
 
-/* Has the gap been let go already? Then only once more, for good. */
-bool weir_way_gone(const weir_searcher *a, uint32_t gap, uint32_t piece, uint32_t j)
+/* Has the interval been let go already? Then only once more, for good. */
+bool weir_candidate_evicted(const weir_search_state *a, uint32_t interval, uint32_t tensor,
+                            uint32_t j)
 {
-    const uint8_t d = a->gap[gap];
-    const bool    last = j == a->s->p->pieces.at[piece].uses.n;
+    const uint8_t d = a->decisions[interval];
+    const bool    last = j == a->s->p->tensors.at[tensor].uses.n;
 
-    if (weir_piece_resident(a->s->p, piece))
+    if (weir_mem_tensor_is_resident(a->s->p, tensor))
         return d != WEIR_KEEP;
-    return d == WEIR_DROP_AGAIN || d == WEIR_SWAP || d == WEIR_CODE || (last && d != WEIR_TAIL);
+    return d == WEIR_RECOMPUTE_TRANSIENT || d == WEIR_OFFLOAD || d == WEIR_COMPRESS ||
+           (last && d != WEIR_KEEP_FOR_RECOMPUTE);
 }

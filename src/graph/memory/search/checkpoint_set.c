@@ -1,133 +1,137 @@
 /* checkpoint_set.c - from what stays to decisions.
  *
- * Whoever is asked for while the step is at task s has to be allowed to run again at s, and so has
- * whoever it is made from, up to what stays: seen against the order of the tasks, each piece knows
+ * Whoever is asked for while the step is at op s has to be allowed to run again at s, and so has
+ * whoever it is made from, up to what stays: seen against the order of the ops, each tensor knows
  * the last s at which it is asked for before its maker is looked at. */
 #include "graph/memory/search/checkpoint_set.h"
 
 #include <string.h>
 
-/* What cannot be made anew when it is asked for stays. asked[piece]: task + 1. */
-static void settle_legal(const weir_problem *p, uint32_t *drop, uint32_t *asked)
+/* What cannot be made anew when it is asked for stays. asked[tensor]: op + 1. */
+static void settle_legal(const weir_mem_problem *p, uint32_t *drop, uint32_t *asked)
 {
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const weir_piece *x = &p->pieces.at[k];
-        drop[k] = weir_piece_resident(p, k) ? WEIR_STAYS : drop[k];
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const weir_mem_tensor *x = &p->tensors.at[k];
+        drop[k] = weir_mem_tensor_is_resident(p, k) ? WEIR_NEVER_DROPPED : drop[k];
         asked[k] = drop[k] < x->uses.n ? weir_refs(p, x->uses)[drop[k]] + 1 : 0;
     }
-    for (uint32_t i = p->tasks.n; i-- > 0;) {
-        const weir_task *t = &p->tasks.at[i];
-        const uint32_t  *in = weir_refs(p, t->in), *out = weir_refs(p, t->out);
-        uint32_t         last = 0;
+    for (uint32_t i = p->ops.n; i-- > 0;) {
+        const weir_mem_op *t = &p->ops.at[i];
+        const uint32_t    *in = weir_refs(p, t->in), *out = weir_refs(p, t->out);
+        uint32_t           last = 0;
         for (uint32_t k = 0; k < t->out.n; k++)
-            if (drop[out[k]] != WEIR_STAYS && asked[out[k]] > last)
+            if (drop[out[k]] != WEIR_NEVER_DROPPED && asked[out[k]] > last)
                 last = asked[out[k]];
-        if (last > 0 && t->until < last)
+        if (last > 0 && t->rerun_before < last)
             for (uint32_t k = 0; k < t->out.n; k++)
-                drop[out[k]] = WEIR_STAYS;
+                drop[out[k]] = WEIR_NEVER_DROPPED;
         else
             for (uint32_t k = 0; k < t->in.n; k++)
                 asked[in[k]] = last > asked[in[k]] ? last : asked[in[k]];
     }
 }
 
-bool weir_keep_decide(const weir_walk_room *w, uint32_t *drop, uint8_t *gap)
+bool weir_checkpoint_set_decide(const weir_lower_state *w, uint32_t *drop, uint8_t *decisions)
 {
-    const weir_problem *p = w->p;
-    uint32_t *const     asked = weir_mem_alloc((p->pieces.n + 1u) * sizeof *asked);
+    const weir_mem_problem *p = w->p;
+    uint32_t *const     asked = weir_mem_alloc((p->tensors.n + 1u) * sizeof *asked);
 
     if (!asked)
         return false;
     settle_legal(p, drop, asked);
-    memset(gap, WEIR_KEEP, w->gaps);
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const uint32_t uses = p->pieces.at[k].uses.n;
-        if (drop[k] == WEIR_STAYS)
-            gap[w->first_gap[k] + uses] = weir_piece_resident(p, k) ? WEIR_KEEP : WEIR_TAIL;
+    memset(decisions, WEIR_KEEP, w->intervals);
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const uint32_t uses = p->tensors.at[k].uses.n;
+        if (drop[k] == WEIR_NEVER_DROPPED)
+            decisions[w->first_interval[k] + uses] =
+                weir_mem_tensor_is_resident(p, k) ? WEIR_KEEP : WEIR_KEEP_FOR_RECOMPUTE;
         else if (drop[k] < uses)
-            gap[w->first_gap[k] + drop[k]] = WEIR_DROP;
+            decisions[w->first_interval[k] + drop[k]] = WEIR_RECOMPUTE;
     }
     weir_mem_free(asked);
     return true;
 }
 
-uint32_t weir_keep_turn(const weir_problem *p)
+uint32_t weir_forward_end(const weir_mem_problem *p)
 {
     uint32_t turn = 0;
     int64_t  gain = 0, best = 0;
 
-    for (uint32_t i = 0; i < p->tasks.n; i++) {
-        gain += p->tasks.at[i].phase == WEIR_FORWARD ? 1 : -1;
+    for (uint32_t i = 0; i < p->ops.n; i++) {
+        gain += p->ops.at[i].phase == WEIR_FORWARD ? 1 : -1;
         turn = gain > best ? i + 1 : turn;
         best = gain > best ? gain : best;
     }
     return turn;
 }
 
-uint32_t weir_keep_gap(const weir_problem *p, uint32_t piece, uint32_t turn)
+uint32_t weir_forward_end_interval(const weir_mem_problem *p, uint32_t tensor, uint32_t turn)
 {
-    const weir_range uses = p->pieces.at[piece].uses;
-    uint32_t         j = 0;
+    const weir_index_range uses = p->tensors.at[tensor].uses;
+    uint32_t               j = 0;
 
     while (j < uses.n && weir_refs(p, uses)[j] < turn)
         j++;
     return j;
 }
 
-/* Will a forward reader of the piece run again? */
-static bool is_checkpoint(const weir_problem *p, uint32_t piece, const uint32_t *drop)
+/* Will a forward reader of the tensor run again? */
+static bool is_checkpoint(const weir_mem_problem *p, uint32_t tensor, const uint32_t *drop)
 {
-    const weir_piece *k = &p->pieces.at[piece];
+    const weir_mem_tensor *k = &p->tensors.at[tensor];
 
     for (uint32_t j = 0; j < k->uses.n; j++) {
-        const weir_task *t = &p->tasks.at[weir_refs(p, k->uses)[j]];
+        const weir_mem_op *t = &p->ops.at[weir_refs(p, k->uses)[j]];
         for (uint32_t i = 0; i < t->out.n && t->phase == WEIR_FORWARD; i++) {
             const uint32_t made = weir_refs(p, t->out)[i];
-            if (drop[made] < p->pieces.at[made].uses.n)
+            if (drop[made] < p->tensors.at[made].uses.n)
                 return true;
         }
     }
     return false;
 }
 
-void weir_keep_offload(const weir_walk_room *w, const uint32_t *drop, uint8_t *gap)
+void weir_checkpoint_set_offload(const weir_lower_state *w, const uint32_t *drop,
+                                 uint8_t *decisions)
 {
-    const weir_problem *p = w->p;
-    const uint32_t      turn = weir_keep_turn(p);
+    const weir_mem_problem *p = w->p;
+    const uint32_t          turn = weir_forward_end(p);
 
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const weir_piece *x = &p->pieces.at[k];
-        if (drop[k] == WEIR_STAYS && !weir_piece_resident(p, k) && !x->output && x->bytes > 0 &&
-            is_checkpoint(p, k, drop))
-            gap[w->first_gap[k] + weir_keep_gap(p, k, turn)] = WEIR_SWAP;
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const weir_mem_tensor *x = &p->tensors.at[k];
+        if (drop[k] == WEIR_NEVER_DROPPED && !weir_mem_tensor_is_resident(p, k) && !x->output &&
+            x->bytes > 0 && is_checkpoint(p, k, drop))
+            decisions[w->first_interval[k] + weir_forward_end_interval(p, k, turn)] = WEIR_OFFLOAD;
     }
 }
 
-static uint32_t segment_of(const weir_problem *p, const uint32_t *segment, uint32_t task)
+static uint32_t segment_of(const weir_mem_problem *p, const uint32_t *segment, uint32_t op)
 {
-    return segment ? segment[task] : p->tasks.at[task].region;
+    return segment ? segment[op] : p->ops.at[op].region;
 }
 
-/* Does a forward task of another segment read the piece? */
-static bool is_result(const weir_problem *p, uint32_t piece, const uint32_t *segment)
+/* Does a forward op of another segment read the tensor? */
+static bool is_result(const weir_mem_problem *p, uint32_t tensor, const uint32_t *segment)
 {
-    const weir_piece *k = &p->pieces.at[piece];
-    const uint32_t   *use = weir_refs(p, k->uses), own = segment_of(p, segment, k->maker);
+    const weir_mem_tensor *k = &p->tensors.at[tensor];
+    const uint32_t        *use = weir_refs(p, k->uses), own = segment_of(p, segment, k->producer);
 
     for (uint32_t j = 0; j < k->uses.n; j++)
-        if (p->tasks.at[use[j]].phase == WEIR_FORWARD && segment_of(p, segment, use[j]) != own)
+        if (p->ops.at[use[j]].phase == WEIR_FORWARD && segment_of(p, segment, use[j]) != own)
             return true;
     return false;
 }
 
-void weir_keep_segments(const weir_problem *p, const uint32_t *segment, uint32_t *drop)
+void weir_checkpoint_set_segments(const weir_mem_problem *p, const uint32_t *segment,
+                                  uint32_t *drop)
 {
-    const uint32_t turn = weir_keep_turn(p);
+    const uint32_t turn = weir_forward_end(p);
 
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const uint32_t maker = p->pieces.at[k].maker;
-        const bool     inside = maker != WEIR_NO_TASK && segment_of(p, segment, maker) &&
-                            p->tasks.at[maker].phase == WEIR_FORWARD;
-        drop[k] = inside && !is_result(p, k, segment) ? weir_keep_gap(p, k, turn) : WEIR_STAYS;
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const uint32_t producer = p->tensors.at[k].producer;
+        const bool     inside = producer != WEIR_NO_OP && segment_of(p, segment, producer) &&
+                            p->ops.at[producer].phase == WEIR_FORWARD;
+        drop[k] = inside && !is_result(p, k, segment) ? weir_forward_end_interval(p, k, turn)
+                                                      : WEIR_NEVER_DROPPED;
     }
 }

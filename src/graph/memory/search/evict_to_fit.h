@@ -1,4 +1,4 @@
-/* evict_to_fit.h - while a step takes more than its room, one of the pieces that lie idle there
+/* evict_to_fit.h - while a step takes more than its room, one of the tensors that lie idle there
  * goes, to the host or to be made anew: a policy says which, and how. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_EVICT_TO_FIT_H
 #define WEIR_GRAPH_MEMORY_SEARCH_EVICT_TO_FIT_H
@@ -7,32 +7,32 @@
 #include "graph/memory/search/search_state.h"
 #include "graph/memory/search/transfers.h"
 
-/* A piece that lies idle where the room does not suffice. */
-typedef struct weir_idle {
-    uint32_t  piece, number, gap;   /* gap: `number` of the piece, among all */
-    bool      swap, drop;           /* ways in which it may go */
-    weir_trip trip;                 /* to the host, for as long as the room does not suffice */
-    double    bytes, again;         /* again: seconds to make it anew */
-} weir_idle;
+/* A tensor that lies idle where the room does not suffice. */
+typedef struct weir_victim {
+    uint32_t      tensor, number, interval; /* interval: `number` of the tensor, among all */
+    bool          offload, drop;            /* ways in which it may go */
+    weir_transfer transfer;          /* to the host, for as long as the room does not suffice */
+    double        bytes, recomputed; /* again: seconds to make it anew */
+} weir_victim;
 
-typedef struct weir_pressure {
-    weir_policy_job *job;
-    weir_search      search;        /* the problem and its walk */
-    weir_searcher    at;            /* the plan at hand */
-    weir_trips       trips;
-    uint8_t         *best, *barred; /* [gaps] the best plan so far; gaps that led nowhere */
-    size_t           peak;          /* of best; SIZE_MAX: there is none */
-    double           time;
-    WEIR_VEC(weir_idle) idle;
-    bool             earliest;      /* look where the room is exceeded first; else at the peak */
+typedef struct weir_evict_to_fit {
+    weir_policy_job   *job;
+    weir_search        search; /* the problem and its walk */
+    weir_search_state  at;     /* the plan at hand */
+    weir_transfer_list transfers;
+    uint8_t           *best, *barred; /* [intervals] the best plan so far; gaps that led nowhere */
+    size_t             peak;          /* of best; SIZE_MAX: there is none */
+    double             time;
+    WEIR_VEC(weir_victim) idle;
+    bool                  earliest; /* look where the room is exceeded first; else at the peak */
     /* Which of `idle` goes (its number), and how; UINT32_MAX: none. */
-    uint32_t       (*choose)(struct weir_pressure *x, weir_gap *how);
-} weir_pressure;
+    uint32_t       (*choose)(struct weir_evict_to_fit *x, weir_decision *how);
+} weir_evict_to_fit;
 
 /* Plans a job under x->choose and x->earliest; all else in x is empty. */
-weir_status weir_pressure_plan(weir_pressure *x, weir_policy_job *job);
+weir_status weir_evict_to_fit_plan(weir_evict_to_fit *x, weir_policy_job *job);
 
 /* Seconds that the step waits more if this one goes to the host. */
-double weir_pressure_wait(const weir_pressure *x, const weir_idle *i);
+double weir_evict_to_fit_wait(const weir_evict_to_fit *x, const weir_victim *i);
 
 #endif

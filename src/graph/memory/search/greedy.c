@@ -1,8 +1,8 @@
 /* greedy.c - a plan that fits, made at once; and taken back where that was too much.
  *
- * While the peak is too high, of the pieces that lie idle across it those go that save most bytes
+ * While the peak is too high, of the tensors that lie idle across it those go that save most bytes
  * for the time it takes to have them again (the ratio of Capuchin, Peng et al. 2020, and of DTR,
- * Kirisame et al. 2021, but counted to the end of the gap and knowing the future). */
+ * Kirisame et al. 2021, but counted to the end of the interval and knowing the future). */
 #include "graph/memory/search/greedy.h"
 
 #include <math.h>
@@ -15,49 +15,54 @@ static int by_score(const void *x, const void *y)
     const weir_candidate *a = x, *b = y;
     if (a->score != b->score)
         return a->score < b->score ? 1 : -1;
-    return (a->gap > b->gap) - (a->gap < b->gap);
+    return (a->interval > b->interval) - (a->interval < b->interval);
 }
 
-static bool touches(const weir_problem *p, uint32_t task, uint32_t piece)
+static bool touches(const weir_mem_problem *p, uint32_t op, uint32_t tensor)
 {
-    const weir_task *t = &p->tasks.at[task];
-    const uint32_t  *in = weir_refs(p, t->in), *out = weir_refs(p, t->out);
+    const weir_mem_op *t = &p->ops.at[op];
+    const uint32_t    *in = weir_refs(p, t->in), *out = weir_refs(p, t->out);
     for (uint32_t i = 0; i < t->in.n; i++)
-        if (in[i] == piece)
+        if (in[i] == tensor)
             return true;
     for (uint32_t i = 0; i < t->out.n; i++)
-        if (out[i] == piece)
+        if (out[i] == tensor)
             return true;
     return false;
 }
 
-/* Gaps of pieces that lie idle across the peak, best first. */
-static bool collect(weir_searcher *a, double power)
+/* Gaps of tensors that lie idle across the peak, best first. */
+static bool collect(weir_search_state *a, double power)
 {
-    const weir_search    *s = a->s;
-    const weir_walk_room *w = &s->room;
-    const uint32_t        e = w->peak_event, stage = weir_schedule_stage(&w->s, e);
-    const double          load = weir_link_load(a);
-    const double          excess = (double)(w->peak - weir_search_room(a));
+    const weir_search      *s = a->s;
+    const weir_lower_state *w = &s->lowered;
+    const uint32_t          e = w->peak_event, stage = weir_schedule_first_run(&w->s, e);
+    const double            load = weir_link_load(a);
+    const double            excess = (double)(w->peak - weir_search_limit(a));
 
     a->candidates.n = 0;
-    for (uint32_t i = 0; i < w->s.lives.n; i++) {
-        const weir_life l = w->s.lives.at[i];
-        if (l.first > e || l.last < e || l.form != WEIR_PLAIN ||
-            (w->s.events.at[e].act == WEIR_RUN && touches(s->p, w->s.events.at[e].what, l.piece)) ||
-            s->p->pieces.at[l.piece].bytes == 0)
+    for (uint32_t i = 0; i < w->s.ranges.n; i++) {
+        const weir_live_range l = w->s.ranges.at[i];
+        if (l.first > e || l.last < e || l.form != WEIR_FORM_PLAIN ||
+            (w->s.events.at[e].kind == WEIR_EVENT_RUN &&
+             touches(s->p, w->s.events.at[e].what, l.tensor)) ||
+            s->p->tensors.at[l.tensor].bytes == 0)
             continue;
-        const uint32_t j = weir_gap_at(s->p, l.piece, stage), gap = w->first_gap[l.piece] + j;
-        if (weir_way_gone(a, gap, l.piece, j))
+        const uint32_t j = weir_interval_at(s->p, l.tensor, stage),
+                       interval = w->first_interval[l.tensor] + j;
+        if (weir_candidate_evicted(a, interval, l.tensor, j))
             continue;
-        double         cost = 0;
-        const bool     tail = j == s->p->pieces.at[l.piece].uses.n && a->gap[gap] == WEIR_TAIL;
-        const weir_gap way = tail ? WEIR_DROP_AGAIN : weir_way_cheapest(a, l.piece, j, load, &cost);
-        if (way == WEIR_KEEP)
+        double     cost = 0;
+        const bool tail = j == s->p->tensors.at[l.tensor].uses.n &&
+                          a->decisions[interval] == WEIR_KEEP_FOR_RECOMPUTE;
+        const weir_decision decision =
+            tail ? WEIR_RECOMPUTE_TRANSIENT : weir_candidate_cheapest(a, l.tensor, j, load, &cost);
+        if (decision == WEIR_KEEP)
             continue;
-        const double bytes = fmin((double)s->p->pieces.at[l.piece].bytes, 2 * excess);
+        const double bytes = fmin((double)s->p->tensors.at[l.tensor].bytes, 2 * excess);
         const double score = pow(bytes, power) / (cost + 1e-12);
-        if (!weir_vec_push(&a->candidates, (weir_candidate){score, gap, l.piece, (uint8_t)way}))
+        if (!weir_vec_push(&a->candidates,
+                           (weir_candidate){score, interval, l.tensor, (uint8_t)decision}))
             return false;
     }
     if (a->candidates.n)
@@ -66,86 +71,88 @@ static bool collect(weir_searcher *a, double power)
 }
 
 /* Lets a candidate go. */
-static void let_go(weir_searcher *a, const weir_candidate *c)
+static void evict(weir_search_state *a, const weir_candidate *c)
 {
-    const uint32_t first = a->s->room.first_gap[c->piece];
-    const uint8_t  was = a->gap[c->gap];
+    const uint32_t first = a->s->lowered.first_interval[c->tensor];
+    const uint8_t  was = a->decisions[c->interval];
 
-    if (weir_piece_resident(a->s->p, c->piece))
-        a->gap[first] = a->gap[c->gap] = WEIR_SWAP;
-    else if (c->gap + 1 == a->s->room.first_gap[c->piece + 1])
-        a->gap[c->gap] = WEIR_KEEP;     /* behind the last use: no tail any more */
-    else if (c->to == WEIR_DROP && (was == WEIR_DROP || was == WEIR_TAIL))
-        a->gap[c->gap] = WEIR_DROP_AGAIN;
+    if (weir_mem_tensor_is_resident(a->s->p, c->tensor))
+        a->decisions[first] = a->decisions[c->interval] = WEIR_OFFLOAD;
+    else if (c->interval + 1 == a->s->lowered.first_interval[c->tensor + 1])
+        a->decisions[c->interval] = WEIR_KEEP;     /* behind the last use: no tail any more */
+    else if (c->to == WEIR_RECOMPUTE && (was == WEIR_RECOMPUTE || was == WEIR_KEEP_FOR_RECOMPUTE))
+        a->decisions[c->interval] = WEIR_RECOMPUTE_TRANSIENT;
     else
-        a->gap[c->gap] = c->to;
+        a->decisions[c->interval] = c->to;
 }
 
 /* From the plan at hand: drops until the peak fits or nothing is left to drop. */
-bool weir_search_greedy(weir_searcher *a, double power)
+bool weir_search_greedy(weir_search_state *a, double power)
 {
     weir_search *s = a->s;
-    const size_t rounds = 4 * (size_t)s->room.gaps + 16;
+    const size_t rounds = 4 * (size_t)s->lowered.intervals + 16;
 
     for (size_t r = 0; r < rounds; r++) {
-        if (!weir_search_walk(a))
+        if (!weir_search_lower(a))
             return false;
         if (!weir_search_note(a))
             return false;
-        if (!s->room.valid || s->room.peak <= weir_search_room(a))
+        if (!s->lowered.valid || s->lowered.peak <= weir_search_limit(a))
             return true;
         if (!collect(a, power))
             return false;
-        double left = 0.3 * (double)(s->room.peak - weir_search_room(a));
+        double left = 0.3 * (double)(s->lowered.peak - weir_search_limit(a));
         if (a->candidates.n == 0)
             return true;
         for (uint32_t i = 0; i < a->candidates.n && (i == 0 || left > 0); i++) {
             const weir_candidate c = a->candidates.at[i];
-            let_go(a, &c);
-            left -= (double)s->p->pieces.at[c.piece].bytes;
+            evict(a, &c);
+            left -= (double)s->p->tensors.at[c.tensor].bytes;
         }
     }
     return true;
 }
 
 /* Settles, and comes back to the plan at hand. */
-static bool settle_here(weir_searcher *a)
+static bool settle_here(weir_search_state *a)
 {
-    return weir_search_settle(a) && weir_search_walk(a);
+    return weir_search_flush(a) && weir_search_lower(a);
 }
 
 /* Takes drops back, the dearest first, while the budget holds. */
-bool weir_search_restore(weir_searcher *a)
+bool weir_search_restore(weir_search_state *a)
 {
     weir_search *s = a->s;
 
     a->candidates.n = 0;
-    for (uint32_t g = 0; g < s->room.gaps; g++) {
-        if (a->gap[g] == WEIR_KEEP || a->gap[g] == WEIR_TAIL)
+    for (uint32_t g = 0; g < s->lowered.intervals; g++) {
+        if (a->decisions[g] == WEIR_KEEP || a->decisions[g] == WEIR_KEEP_FOR_RECOMPUTE)
             continue;
-        const uint32_t piece = a->piece_of[g];
-        const double   cost = fmin(weir_drop_cost(a, piece, g - s->room.first_gap[piece]), 1e30);
-        if (!weir_vec_push(&a->candidates, (weir_candidate){cost, g, piece, 0}))
+        const uint32_t tensor = a->tensor_of[g];
+        const double   cost =
+            fmin(weir_recompute_cost(a, tensor, g - s->lowered.first_interval[tensor]), 1e30);
+        if (!weir_vec_push(&a->candidates, (weir_candidate){cost, g, tensor, 0}))
             return false;
     }
     if (a->candidates.n)
         qsort(a->candidates.at, a->candidates.n, sizeof *a->candidates.at, by_score);
-    if (!weir_search_walk(a))
+    if (!weir_search_lower(a))
         return false;
-    double   extra = s->room.extra;
+    double   extra = s->lowered.extra;
     uint32_t taken = 0;
     for (uint32_t i = 0; i < a->candidates.n; i++) {
-        const uint32_t g = a->candidates.at[i].gap;
-        const uint8_t  was = a->gap[g];
-        a->gap[g] = WEIR_KEEP;
-        if (!weir_search_walk(a))
+        const uint32_t g = a->candidates.at[i].interval;
+        const uint8_t  was = a->decisions[g];
+        a->decisions[g] = WEIR_KEEP;
+        if (!weir_search_lower(a))
             return false;
-        if (s->room.valid && s->room.peak <= weir_search_room(a) && s->room.extra <= extra) {
-            extra = s->room.extra;
+        if (s->lowered.valid && s->lowered.peak <= weir_search_limit(a) &&
+            s->lowered.extra <= extra) {
+            extra = s->lowered.extra;
             if (!weir_search_note_later(a) || (++taken % a->every == 0 && !settle_here(a)))
                 return false;
         } else {
-            a->gap[g] = was;
+            a->decisions[g] = was;
         }
     }
     return settle_here(a);

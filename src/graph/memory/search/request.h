@@ -6,32 +6,35 @@
 
 /* Ways to make room that a search may use. */
 typedef enum weir_lever {
-    WEIR_LEVER_RECOMPUTE = 1, WEIR_LEVER_SWAP = 2, WEIR_LEVER_PACK = 4, WEIR_LEVER_MASK = 8,
+    WEIR_LEVER_RECOMPUTE = 1,
+    WEIR_LEVER_OFFLOAD = 2,
+    WEIR_LEVER_COMPRESS = 4,
+    WEIR_LEVER_MASK = 8,
     WEIR_LEVERS = 15,
-    WEIR_LEVER_ORDER = 16   /* of tasks: decided before the search (reorder.h) */
+    WEIR_LEVER_ORDER = 16 /* of ops: decided before the search (reorder.h) */
 } weir_lever;
 
 /* A plan of recomputation alone to start from: fills gap[w->gaps] and leaves w lowered by it. ratio
  * is the search's. ERR_NOMEM, or WEIR_OK. */
-typedef weir_status (*weir_search_seed)(weir_walk_room *w, size_t budget, double ratio,
-                                        uint8_t *gap);
+typedef weir_status (*weir_search_seed)(weir_lower_state *w, size_t budget, double ratio,
+                                        uint8_t *decisions);
 
 typedef struct weir_search {
-    const weir_problem *p;
-    unsigned       levers;      /* 0: all */
-    weir_search_seed seed;      /* NULL: none */
-    bool           seed_only;   /* the seed, greedily lowered to the budget, no annealing */
-    double         ratio;       /* passed to the seed; above 0: its plan is the answer as it is */
-    size_t         budget;      /* bytes of pieces and workspace */
-    size_t         room_bytes;  /* addresses must be below it; 0: they are not looked at */
-    size_t         align;       /* of addresses */
-    uint64_t       moves;       /* tried by annealing: a count, so that plans are reproducible */
-    const uint8_t *start;       /* [gaps] decisions to begin with; NULL: find some */
-    const uint8_t *hint;        /* [gaps] a plan that recomputes only, to be improved; or NULL */
-    weir_walk_room room;        /* holds the answer's walk afterwards */
-    uint8_t       *best;        /* [gaps] the answer */
-    size_t         best_peak;
-    double         best_extra;  /* seconds */
+    const weir_mem_problem *p;
+    unsigned                levers;    /* 0: all */
+    weir_search_seed        seed;      /* NULL: none */
+    bool                    seed_only; /* the seed, greedily lowered to the budget, no annealing */
+    double           ratio;  /* passed to the seed; above 0: its plan is the answer as it is */
+    size_t           budget; /* bytes of tensors and workspace */
+    size_t           address_limit; /* addresses must be below it; 0: they are not looked at */
+    size_t           align;         /* of addresses */
+    uint64_t         moves;   /* tried by annealing: a count, so that plans are reproducible */
+    const uint8_t   *start;   /* [intervals] decisions to begin with; NULL: find some */
+    const uint8_t   *hint;    /* [intervals] a plan that recomputes only, to be improved; or NULL */
+    weir_lower_state lowered; /* holds the answer's walk afterwards */
+    uint8_t         *best;    /* [intervals] the answer */
+    size_t           best_peak;
+    double           best_extra; /* seconds */
 } weir_search;
 
 #endif

@@ -14,10 +14,10 @@
 #include "graph/memory/search/greedy.h"
 
 /* A line from a plan that is nearly what is wanted. */
-static bool run_from(weir_searcher *a, const uint8_t *start, unsigned levers, uint64_t moves)
+static bool run_from(weir_search_state *a, const uint8_t *start, unsigned levers, uint64_t moves)
 {
     weir_search_open_line(a, levers);
-    memcpy(a->gap, start, a->s->room.gaps);
+    memcpy(a->decisions, start, a->s->lowered.intervals);
     const bool ok = weir_search_greedy(a, 1.0) && weir_search_anneal(a, moves);
     weir_search_close_line(a);
     return ok;
@@ -25,30 +25,30 @@ static bool run_from(weir_searcher *a, const uint8_t *start, unsigned levers, ui
 
 /* From the seed. What it leaves above the budget is dropped greedily; a seed with a ratio is the
  * answer as it is. */
-static bool start_at_seed(weir_searcher *a)
+static bool start_at_seed(weir_search_state *a)
 {
     weir_search *s = a->s;
 
-    if (s->seed(&s->room, s->budget, s->ratio, a->gap) != WEIR_OK)
+    if (s->seed(&s->lowered, s->budget, s->ratio, a->decisions) != WEIR_OK)
         return false;
     if (s->ratio > 0)
         return weir_search_note(a);
     return weir_search_greedy(a, 1.0) &&
-           (!s->room.valid || s->room.peak > s->budget || weir_search_restore(a));
+           (!s->lowered.valid || s->lowered.peak > s->budget || weir_search_restore(a));
 }
 
 /* What is too much of the hint goes greedily. */
-static bool start_at_hint(weir_searcher *a)
+static bool start_at_hint(weir_search_state *a)
 {
     weir_search *s = a->s;
 
-    memcpy(a->gap, s->hint, s->room.gaps);
+    memcpy(a->decisions, s->hint, s->lowered.intervals);
     return weir_search_greedy(a, 1.0) &&
-           (!s->room.valid || s->room.peak > s->budget || weir_search_restore(a));
+           (!s->lowered.valid || s->lowered.peak > s->budget || weir_search_restore(a));
 }
 
 /* The seed alone. */
-static bool run_seed(weir_searcher *a)
+static bool run_seed(weir_search_state *a)
 {
     weir_search_open_line(a, WEIR_LEVER_RECOMPUTE);
     const bool ok = start_at_seed(a);
@@ -57,19 +57,19 @@ static bool run_seed(weir_searcher *a)
 }
 
 /* A line from greedy plans. */
-static bool run_line(weir_searcher *a, unsigned levers, uint64_t moves)
+static bool run_line(weir_search_state *a, unsigned levers, uint64_t moves)
 {
     static const double powers[] = {0.7, 1.0, 1.4};
     weir_search        *s = a->s;
 
     weir_search_open_line(a, levers);
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
-        memset(a->gap, WEIR_KEEP, s->room.gaps);
+        memset(a->decisions, WEIR_KEEP, s->lowered.intervals);
         if (!weir_search_greedy(a, powers[i]))
             return false;
         if (i == 0 && a->best.extra == 0 && a->best.peak <= s->budget)
             break;                      /* everything fits as it is */
-        if (s->room.valid && s->room.peak <= s->budget && !weir_search_restore(a))
+        if (s->lowered.valid && s->lowered.peak <= s->budget && !weir_search_restore(a))
             return false;
     }
     if (s->hint && levers & WEIR_LEVER_RECOMPUTE && !start_at_hint(a))
@@ -84,17 +84,17 @@ static bool run_line(weir_searcher *a, unsigned levers, uint64_t moves)
 /* Levers that are asked for and that the problem has a use for. */
 static unsigned levers_of(const weir_search *s)
 {
-    const weir_problem *p = s->p;
-    unsigned            has = WEIR_LEVER_RECOMPUTE;
+    const weir_mem_problem *p = s->p;
+    unsigned                has = WEIR_LEVER_RECOMPUTE;
 
-    has |= p->link_out > 0 && p->link_in > 0 ? WEIR_LEVER_SWAP : 0;
-    for (uint32_t k = 0; k < p->pieces.n && p->codec > 0; k++)
-        has |= (p->pieces.at[k].packed ? WEIR_LEVER_PACK : 0u) |
-               (p->pieces.at[k].mask ? WEIR_LEVER_MASK : 0u);
+    has |= p->link_out > 0 && p->link_in > 0 ? WEIR_LEVER_OFFLOAD : 0;
+    for (uint32_t k = 0; k < p->tensors.n && p->pack_bandwidth > 0; k++)
+        has |= (p->tensors.at[k].packed ? WEIR_LEVER_COMPRESS : 0u) |
+               (p->tensors.at[k].mask ? WEIR_LEVER_MASK : 0u);
     return has & (s->levers ? s->levers : (unsigned)WEIR_LEVERS);
 }
 
-static bool run(weir_searcher *a)
+static bool run(weir_search_state *a)
 {
     const unsigned levers = levers_of(a->s);
     weir_search   *s = a->s;
@@ -113,7 +113,7 @@ static bool run(weir_searcher *a)
         return true;
     if (!run_line(a, levers, s->moves / 4))
         return false;
-    memcpy(a->best.gap, s->best, s->room.gaps);
+    memcpy(a->best.decisions, s->best, s->lowered.intervals);
     a->best.peak = s->best_peak;
     a->best.extra = s->best_extra;
     if (s->best_extra <= 0 && s->best_peak <= s->budget)
@@ -125,9 +125,9 @@ static bool run(weir_searcher *a)
 
 weir_status weir_search_run(weir_search *s)
 {
-    weir_searcher a = {.s = s, .random = 1};
-    const bool    ok = weir_walk_init(&s->room, s->p) && weir_search_state_init(&a) && run(&a) &&
-                    weir_walk(&s->room, s->best);
+    weir_search_state a = {.s = s, .random = 1};
+    const bool ok = weir_lower_init(&s->lowered, s->p) && weir_search_state_init(&a) && run(&a) &&
+                    weir_lower(&s->lowered, s->best);
 
     weir_search_state_free(&a);
     return ok ? WEIR_OK : a.status != WEIR_OK ? a.status : WEIR_ERR_NOMEM;
@@ -135,7 +135,7 @@ weir_status weir_search_run(weir_search *s)
 
 void weir_search_free(weir_search *s)
 {
-    weir_walk_free(&s->room);
+    weir_lower_free(&s->lowered);
     weir_mem_free(s->best);
     s->best = NULL;
 }

@@ -1,4 +1,4 @@
-/* search.h - which pieces to drop and make anew so that a step fits a number of bytes at the least
+/* search.h - which tensors to drop and make anew so that a step fits a number of bytes at the least
  * extra time. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_SEARCH_H
 #define WEIR_GRAPH_MEMORY_SEARCH_SEARCH_H

@@ -9,21 +9,20 @@
 /* Weight of bytes above the budget (relative to it) against extra time (relative to the step's). */
 #define EXCESS_WEIGHT 20.0
 
-bool weir_search_walk(weir_searcher *a)
+bool weir_search_lower(weir_search_state *a)
 {
-    return weir_walk(&a->s->room, a->gap);
+    return weir_lower(&a->s->lowered, a->decisions);
 }
 
-double weir_search_objective(const weir_searcher *a)
+double weir_search_objective(const weir_search_state *a)
 {
     const weir_search *s = a->s;
-    const size_t       room = weir_search_room(a);
+    const size_t       limit = weir_search_limit(a);
 
-    if (!s->room.valid)
+    if (!s->lowered.valid)
         return INFINITY;
-    const double over = s->room.peak > room ? (double)(s->room.peak - room) : 0;
-    return s->room.extra / (s->p->time + 1e-30) +
-           EXCESS_WEIGHT * over / ((double)s->budget + 1);
+    const double over = s->lowered.peak > limit ? (double)(s->lowered.peak - limit) : 0;
+    return s->lowered.extra / (s->p->time + 1e-30) + EXCESS_WEIGHT * over / ((double)s->budget + 1);
 }
 
 /* Within the budget first, then by time, or by bytes where neither is. */
@@ -43,40 +42,40 @@ static size_t smaller(size_t a, size_t b)
 
 /* Are there addresses for the plan walked last? If not, later plans are made for fewer bytes, and
  * where that failed often in a row, some are passed over: a failure takes long to find. */
-static bool has_addresses(weir_searcher *a)
+static bool has_addresses(weir_search_state *a)
 {
     enum { FAILURES = 2, PASSED = 2, SPARED = 32 };
     const weir_search *s = a->s;
 
-    if (s->room_bytes == 0 || s->room.peak > s->budget)
+    if (s->address_limit == 0 || s->lowered.peak > s->budget)
         return true;                    /* it is too large anyway */
-    if (s->room.peak > weir_search_room(a) || a->wait > 0) {
+    if (s->lowered.peak > weir_search_limit(a) || a->wait > 0) {
         a->wait -= a->wait > 0;
         return false;
     }
-    a->status = weir_lay_within(&s->room.s, s->align, s->room_bytes, &a->lay);
-    const bool fits = a->status == WEIR_OK && a->lay.height <= s->room_bytes;
+    a->status = weir_assign_offsets_within(&s->lowered.s, s->align, s->address_limit, &a->offsets);
+    const bool fits = a->status == WEIR_OK && a->offsets.height <= s->address_limit;
     if (fits)
         a->spare -= a->spare / 4;
     else if (a->spare < s->budget / SPARED && a->status == WEIR_OK)
-        a->spare += smaller((a->lay.height - s->room_bytes) / 2, s->budget / SPARED);
+        a->spare += smaller((a->offsets.height - s->address_limit) / 2, s->budget / SPARED);
     a->failed = fits ? 0 : a->failed + 1;
     a->wait = a->failed > FAILURES ? PASSED : 0;
     return fits;
 }
 
-static void remember(const weir_searcher *a, weir_search_best *f)
+static void remember(const weir_search_state *a, weir_search_best *f)
 {
-    const weir_walk_room *w = &a->s->room;
+    const weir_lower_state *w = &a->s->lowered;
 
-    memcpy(f->gap, a->gap, w->gaps);
+    memcpy(f->decisions, a->decisions, w->intervals);
     f->peak = w->peak;
     f->extra = w->extra;
 }
 
-bool weir_search_note(weir_searcher *a)
+bool weir_search_note(weir_search_state *a)
 {
-    const weir_walk_room *w = &a->s->room;
+    const weir_lower_state *w = &a->s->lowered;
 
     if (!w->valid || !better(a->s, w->peak, w->extra, &a->best) || !has_addresses(a))
         return a->status == WEIR_OK;
@@ -84,51 +83,50 @@ bool weir_search_note(weir_searcher *a)
     return true;
 }
 
-bool weir_search_note_later(weir_searcher *a)
+bool weir_search_note_later(weir_search_state *a)
 {
-    const weir_walk_room *w = &a->s->room;
+    const weir_lower_state *w = &a->s->lowered;
 
-    if (a->s->room_bytes == 0 || w->peak > a->s->budget)
+    if (a->s->address_limit == 0 || w->peak > a->s->budget)
         return weir_search_note(a);
-    if (w->valid && w->peak <= weir_search_room(a) &&
-        better(a->s, w->peak, w->extra, &a->best) &&
+    if (w->valid && w->peak <= weir_search_limit(a) && better(a->s, w->peak, w->extra, &a->best) &&
         better(a->s, w->peak, w->extra, &a->pending))
         remember(a, &a->pending);
     return true;
 }
 
-static void exchange(weir_searcher *a)
+static void exchange(weir_search_state *a)
 {
-    uint8_t *const gap = a->gap;
+    uint8_t *const decisions = a->decisions;
 
-    a->gap = a->pending.gap;
-    a->pending.gap = gap;
+    a->decisions = a->pending.decisions;
+    a->pending.decisions = decisions;
 }
 
-bool weir_search_settle(weir_searcher *a)
+bool weir_search_flush(weir_search_state *a)
 {
     if (a->pending.peak == SIZE_MAX)
         return true;
     exchange(a);
-    const bool ok = weir_search_walk(a) && weir_search_note(a);
+    const bool ok = weir_search_lower(a) && weir_search_note(a);
     exchange(a);
     a->pending.peak = SIZE_MAX;
     return ok;
 }
 
-void weir_search_close_line(weir_searcher *a)
+void weir_search_close_line(weir_search_state *a)
 {
     weir_search *s = a->s;
     const weir_search_best answer = {s->best, s->best_peak, s->best_extra};
 
     if (!better(s, a->best.peak, a->best.extra, &answer))
         return;
-    memcpy(s->best, a->best.gap, s->room.gaps);
+    memcpy(s->best, a->best.decisions, s->lowered.intervals);
     s->best_peak = a->best.peak;
     s->best_extra = a->best.extra;
 }
 
-void weir_search_open_line(weir_searcher *a, unsigned levers)
+void weir_search_open_line(weir_search_state *a, unsigned levers)
 {
     a->levers = levers;
     a->spare = a->failed = a->wait = 0;
@@ -137,65 +135,65 @@ void weir_search_open_line(weir_searcher *a, unsigned levers)
     a->best.extra = INFINITY;
 }
 
-/* One in a few thousand parts of what the largest task needs. */
-static size_t smallest_worth(const weir_problem *p)
+/* One in a few thousand parts of what the largest op needs. */
+static size_t smallest_worth(const weir_mem_problem *p)
 {
     enum { PARTS = 4096 };
     size_t most = 0;
 
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        most = p->pieces.at[k].bytes > most ? p->pieces.at[k].bytes : most;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        most = p->tensors.at[k].bytes > most ? p->tensors.at[k].bytes : most;
     return most / PARTS;
 }
 
 /* Walks take linear, addresses quadratic time. */
-static uint32_t settle_every(uint32_t tasks)
+static uint32_t settle_every(uint32_t ops)
 {
     enum { LEAST = 16, TASKS = 5000 };
-    return LEAST + (uint32_t)((uint64_t)tasks * tasks / TASKS);
+    return LEAST + (uint32_t)((uint64_t)ops * ops / TASKS);
 }
 
-bool weir_search_state_init(weir_searcher *a)
+bool weir_search_state_init(weir_search_state *a)
 {
     weir_search *s = a->s;
-    const size_t gaps = s->room.gaps + 1u, pieces = s->p->pieces.n + 1u;
+    const size_t intervals = s->lowered.intervals + 1u, tensors = s->p->tensors.n + 1u;
     double       when = 0;
 
     a->small = smallest_worth(s->p) + 1;
-    a->every = settle_every(s->p->tasks.n);
-    s->best = weir_mem_zalloc(gaps, 1);
-    a->best.gap = weir_mem_zalloc(gaps, 1);
-    a->pending.gap = weir_mem_zalloc(gaps, 1);
-    a->gap = weir_mem_zalloc(gaps, 1);
-    a->piece_of = weir_mem_alloc(gaps * sizeof *a->piece_of);
-    a->stamp = weir_mem_zalloc(pieces, sizeof *a->stamp);
-    a->when = weir_mem_alloc((s->p->tasks.n + 1u) * sizeof *a->when);
-    if (!s->best || !a->best.gap || !a->pending.gap || !a->gap || !a->piece_of || !a->stamp ||
-        !a->when)
+    a->every = settle_every(s->p->ops.n);
+    s->best = weir_mem_zalloc(intervals, 1);
+    a->best.decisions = weir_mem_zalloc(intervals, 1);
+    a->pending.decisions = weir_mem_zalloc(intervals, 1);
+    a->decisions = weir_mem_zalloc(intervals, 1);
+    a->tensor_of = weir_mem_alloc(intervals * sizeof *a->tensor_of);
+    a->stamp = weir_mem_zalloc(tensors, sizeof *a->stamp);
+    a->when = weir_mem_alloc((s->p->ops.n + 1u) * sizeof *a->when);
+    if (!s->best || !a->best.decisions || !a->pending.decisions || !a->decisions || !a->tensor_of ||
+        !a->stamp || !a->when)
         return false;
-    for (uint32_t i = 0; i < s->p->tasks.n; when += s->p->tasks.at[i++].time)
+    for (uint32_t i = 0; i < s->p->ops.n; when += s->p->ops.at[i++].time)
         a->when[i] = when;
-    for (uint32_t k = 0; k < s->p->pieces.n; k++)
-        for (uint32_t g = s->room.first_gap[k]; g < s->room.first_gap[k + 1]; g++) {
-            a->piece_of[g] = k;
-            if (s->p->pieces.at[k].bytes >= a->small && !weir_vec_push(&a->worth, g))
+    for (uint32_t k = 0; k < s->p->tensors.n; k++)
+        for (uint32_t g = s->lowered.first_interval[k]; g < s->lowered.first_interval[k + 1]; g++) {
+            a->tensor_of[g] = k;
+            if (s->p->tensors.at[k].bytes >= a->small && !weir_vec_push(&a->worth, g))
                 return false;
         }
-    s->room.budget = s->budget;
+    s->lowered.budget = s->budget;
     s->best_peak = SIZE_MAX;
     s->best_extra = INFINITY;
     return true;
 }
 
-void weir_search_state_free(weir_searcher *a)
+void weir_search_state_free(weir_search_state *a)
 {
-    weir_mem_free(a->gap);
-    weir_mem_free(a->best.gap);
-    weir_mem_free(a->pending.gap);
-    weir_mem_free(a->piece_of);
+    weir_mem_free(a->decisions);
+    weir_mem_free(a->best.decisions);
+    weir_mem_free(a->pending.decisions);
+    weir_mem_free(a->tensor_of);
     weir_mem_free(a->stamp);
     weir_mem_free(a->when);
-    weir_lay_free(&a->lay);
+    weir_offsets_free(&a->offsets);
     weir_vec_free(&a->worth);
     weir_vec_free(&a->candidates);
     weir_vec_free(&a->undo);

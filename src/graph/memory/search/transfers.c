@@ -5,45 +5,45 @@
 
 #include <math.h>
 
-void weir_trips_free(weir_trips *t)
+void weir_transfer_list_free(weir_transfer_list *t)
 {
     weir_vec_free(&t->leave);
     weir_vec_free(&t->come);
 }
 
-bool weir_trips_add(weir_trips *t, const weir_trip *trip)
+bool weir_transfer_list_add(weir_transfer_list *t, const weir_transfer *transfer)
 {
-    if (!weir_vec_push(&t->leave, *trip) || !weir_vec_push(&t->come, *trip))
+    if (!weir_vec_push(&t->leave, *transfer) || !weir_vec_push(&t->come, *transfer))
         return false;
-    for (uint32_t i = t->leave.n - 1; i > 0 && t->leave.at[i - 1].ready > trip->ready; i--) {
+    for (uint32_t i = t->leave.n - 1; i > 0 && t->leave.at[i - 1].ready > transfer->ready; i--) {
         t->leave.at[i] = t->leave.at[i - 1];
-        t->leave.at[i - 1] = *trip;
+        t->leave.at[i - 1] = *transfer;
     }
-    for (uint32_t i = t->come.n - 1; i > 0 && t->come.at[i - 1].due > trip->due; i--) {
+    for (uint32_t i = t->come.n - 1; i > 0 && t->come.at[i - 1].due > transfer->due; i--) {
         t->come.at[i] = t->come.at[i - 1];
-        t->come.at[i - 1] = *trip;
+        t->come.at[i - 1] = *transfer;
     }
     return true;
 }
 
 /* One more copy out on a link that is idle from *idle on. */
-static void leave(const weir_trip *t, double *idle, double *late)
+static void leave(const weir_transfer *t, double *idle, double *late)
 {
     *idle = fmax(*idle, t->ready) + t->out;
     *late = fmax(*late, *idle - t->from);
 }
 
 /* One more copy in on a link that is idle until *idle. */
-static void come(const weir_trip *t, double *idle, double *late)
+static void come(const weir_transfer *t, double *idle, double *late)
 {
     *idle = fmin(*idle, t->due) - t->in;
     *late = fmax(*late, t->to - *idle);
 }
 
-double weir_trips_wait(const weir_trips *t, const weir_trip *more)
+double weir_transfer_list_wait(const weir_transfer_list *t, const weir_transfer *more)
 {
-    double           out = 0, in = INFINITY, out_late = 0, in_late = 0;
-    const weir_trip *left = more;
+    double               out = 0, in = INFINITY, out_late = 0, in_late = 0;
+    const weir_transfer *left = more;
 
     for (uint32_t i = 0; i < t->leave.n; i++) {
         if (left && left->ready < t->leave.at[i].ready) {

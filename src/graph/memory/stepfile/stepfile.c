@@ -24,20 +24,20 @@ typedef struct weir_named {
 
 /* What became of a tensor of the file. */
 typedef struct weir_place {
-    uint32_t piece;
+    uint32_t tensor;
     bool     resident;
-    uint32_t overwritten;               /* resident: first task that overwrites it, else all */
+    uint32_t overwritten; /* resident: first op that overwrites it, else all */
 } weir_place;
 
 typedef struct weir_reader {
-    const char   *path;
-    weir_outline *o;
-    json_t       *tensors, *ops;
-    weir_named   *named;                /* [tensors] sorted when all are read */
-    int64_t       bytes;                /* of all tensors and workspaces so far */
-    weir_place   *place;                /* [tensors] */
-    uint32_t     *made;                 /* [pieces] task that made it so far */
-    uint32_t      only;                 /* of `in` of the operation: changed, not read */
+    const char        *path;
+    weir_stepfile     *o;
+    json_t            *tensors, *ops;
+    weir_named        *named;        /* [tensors] sorted when all are read */
+    int64_t            bytes;        /* of all tensors and workspaces so far */
+    weir_place        *place;        /* [tensors] */
+    uint32_t          *made;         /* [tensors] op that made it so far */
+    uint32_t           n_write_only; /* of `in` of the operation: changed, not read */
     WEIR_VEC(uint32_t) in, out, pairs, masked, changes;
 } weir_reader;
 
@@ -119,14 +119,14 @@ static bool is_flag(const json_t *object, const char *key)
     return !v || json_is_boolean(v);
 }
 
-/* Tensor i becomes a piece, if it is resident or not as asked for. */
+/* Tensor i becomes a tensor, if it is resident or not as asked for. */
 static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
 {
-    weir_outline *o = r->o;
-    const json_t *t = json_array_get(r->tensors, i);
-    const char   *name = json_string_value(json_object_get(t, "kind"));
+    weir_stepfile  *o = r->o;
+    const json_t   *t = json_array_get(r->tensors, i);
+    const char     *name = json_string_value(json_object_get(t, "kind"));
     const weir_kind kind = kind_of(name);
-    int64_t       id, bytes, packed;
+    int64_t         id, bytes, packed;
 
     if (!whole(t, "id", -1, &id) || !whole(t, "bytes", -1, &bytes) || !name)
         return wrong(r, "tensor", i, "needs id, bytes and kind");
@@ -140,12 +140,13 @@ static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
         return WEIR_OK;
     if (!count_bytes(r, bytes))
         return wrong(r, "tensor", i, "too many bytes");
-    r->place[i] = (weir_place){o->problem.pieces.n, resident, UINT32_MAX};
+    r->place[i] = (weir_place){o->problem.tensors.n, resident, UINT32_MAX};
     r->named[i] = (weir_named){id, i};
-    return weir_problem_piece(&o->problem, (size_t)bytes, (size_t)packed,
-                              json_is_true(json_object_get(t, "output"))) &&
-                   weir_vec_push(&o->piece_id, id) && weir_vec_push(&o->kind, (uint8_t)kind)
-               ? WEIR_OK : WEIR_ERR_NOMEM;
+    return weir_mem_problem_add_tensor(&o->problem, (size_t)bytes, (size_t)packed,
+                                       json_is_true(json_object_get(t, "output"))) &&
+                   weir_vec_push(&o->tensor_id, id) && weir_vec_push(&o->kind, (uint8_t)kind)
+               ? WEIR_OK
+               : WEIR_ERR_NOMEM;
 }
 
 /* Resident tensors that an operation without results overwrites. */
@@ -163,9 +164,9 @@ static void note_overwritten(weir_reader *r, uint32_t i)
     }
 }
 
-/* The pieces of a list of tensors; *until: the first overwriting of a resident one. */
+/* The tensors of a list of tensors; *until: the first overwriting of a resident one. */
 static weir_status read_list(weir_reader *r, uint32_t i, const char *key, bool outputs,
-                             uint32_t *until)
+                             uint32_t *rerun_before)
 {
     const json_t *list = json_object_get(json_array_get(r->ops, i), key);
 
@@ -181,13 +182,14 @@ static weir_status read_list(weir_reader *r, uint32_t i, const char *key, bool o
         if (p.resident && outputs)
             return wrong(r, "operation", i, "makes a tensor that is there before the step");
         if (p.resident)
-            *until = p.overwritten < *until ? p.overwritten : *until;
-        else if (outputs ? r->made[p.piece] != WEIR_NO_PIECE : r->made[p.piece] == WEIR_NO_PIECE)
+            *rerun_before = p.overwritten < *rerun_before ? p.overwritten : *rerun_before;
+        else if (outputs ? r->made[p.tensor] != WEIR_NO_TENSOR
+                         : r->made[p.tensor] == WEIR_NO_TENSOR)
             return wrong(r, "operation", i,
                          outputs ? "makes a tensor a second time" : "reads what is not made yet");
         if (outputs)
-            r->made[p.piece] = i;
-        if (outputs ? !weir_vec_push(&r->out, p.piece) : !weir_vec_push(&r->in, p.piece))
+            r->made[p.tensor] = i;
+        if (outputs ? !weir_vec_push(&r->out, p.tensor) : !weir_vec_push(&r->in, p.tensor))
             return WEIR_ERR_NOMEM;
     }
     return WEIR_OK;
@@ -201,7 +203,7 @@ static bool among(uint32_t n, const uint32_t *v, uint32_t x)
     return false;
 }
 
-/* Pairs (input, output) of pieces that may share memory. */
+/* Pairs (input, output) of tensors that may share memory. */
 static weir_status read_pairs(weir_reader *r, uint32_t i)
 {
     const json_t *list = json_object_get(json_array_get(r->ops, i), "inplace");
@@ -213,7 +215,7 @@ static weir_status read_pairs(weir_reader *r, uint32_t i)
         const uint32_t a = find(r, json_array_get(pair, 0)), b = find(r, json_array_get(pair, 1));
         if (a == UINT32_MAX || b == UINT32_MAX)
             return wrong(r, "operation", i, "inplace names a tensor that is not there");
-        const uint32_t x = r->place[a].piece, y = r->place[b].piece;
+        const uint32_t x = r->place[a].tensor, y = r->place[b].tensor;
         if (r->place[a].resident || !among(r->in.n, r->in.at, x) ||
             !among(r->out.n, r->out.at, y))
             continue;                   /* resident tensors stay where they are */
@@ -234,20 +236,20 @@ static weir_status read_more(weir_reader *r, uint32_t i)
         return wrong(r, "operation", i, "has too long a list");
     for (size_t k = 0; k < json_array_size(masks); k++) {
         const uint32_t t = find(r, json_array_get(masks, k));
-        if (t == UINT32_MAX || !among(r->in.n, r->in.at, r->place[t].piece))
+        if (t == UINT32_MAX || !among(r->in.n, r->in.at, r->place[t].tensor))
             return wrong(r, "operation", i, "mask_inputs names what is no input");
-        if (!r->place[t].resident && !weir_vec_push(&r->masked, r->place[t].piece))
+        if (!r->place[t].resident && !weir_vec_push(&r->masked, r->place[t].tensor))
             return WEIR_ERR_NOMEM;
     }
     for (size_t k = 0; k < json_array_size(mutates); k++) {
         const uint32_t t = find(r, json_array_get(mutates, k));
         if (t == UINT32_MAX || !r->place[t].resident)
             return wrong(r, "operation", i, "mutates what is not there before the step");
-        const uint32_t piece = r->place[t].piece;
-        const bool     read = among(r->in.n, r->in.at, piece);
-        if ((!read && !weir_vec_push(&r->in, piece)) || !weir_vec_push(&r->changes, piece))
+        const uint32_t tensor = r->place[t].tensor;
+        const bool     read = among(r->in.n, r->in.at, tensor);
+        if ((!read && !weir_vec_push(&r->in, tensor)) || !weir_vec_push(&r->changes, tensor))
             return WEIR_ERR_NOMEM;
-        r->only += !read;
+        r->n_write_only += !read;
     }
     return WEIR_OK;
 }
@@ -280,12 +282,12 @@ static weir_status check_fields(const weir_reader *r, uint32_t i)
 /* A plan names operations by their ids. */
 static weir_status check_ids(const weir_reader *r)
 {
-    const uint32_t    n = r->o->task_id.n;
+    const uint32_t    n = r->o->op_id.n;
     weir_named *const named = weir_mem_alloc((n + 1u) * sizeof *named);
     weir_status       status = named ? WEIR_OK : WEIR_ERR_NOMEM;
 
     for (uint32_t i = 0; named && i < n; i++)
-        named[i] = (weir_named){r->o->task_id.at[i], i};
+        named[i] = (weir_named){r->o->op_id.at[i], i};
     if (named)
         qsort(named, n, sizeof *named, by_id);
     for (uint32_t i = 1; status == WEIR_OK && i < n; i++)
@@ -307,7 +309,7 @@ static weir_status read_op(weir_reader *r, uint32_t i)
 {
     const json_t *op = json_array_get(r->ops, i);
     const json_t *time = json_object_get(op, "time_us");
-    uint32_t      until = (uint32_t)json_array_size(r->ops);
+    uint32_t      rerun_before = (uint32_t)json_array_size(r->ops);
     int64_t       id, work;
 
     if (!whole(op, "id", -1, &id) || !whole(op, "workspace_bytes", 0, &work) ||
@@ -317,24 +319,33 @@ static weir_status read_op(weir_reader *r, uint32_t i)
     if (!count_bytes(r, work))
         return wrong(r, "operation", i, "too many bytes");
     WEIR_TRY(check_fields(r, i));
-    r->only = r->in.n = r->out.n = r->pairs.n = r->masked.n = r->changes.n = 0;
-    WEIR_TRY(read_list(r, i, "inputs", false, &until));
-    WEIR_TRY(read_list(r, i, "outputs", true, &until));
+    r->n_write_only = r->in.n = r->out.n = r->pairs.n = r->masked.n = r->changes.n = 0;
+    WEIR_TRY(read_list(r, i, "inputs", false, &rerun_before));
+    WEIR_TRY(read_list(r, i, "outputs", true, &rerun_before));
     WEIR_TRY(read_pairs(r, i));
     WEIR_TRY(read_more(r, i));
     const char *const   name = json_string_value(json_object_get(op, "name"));
-    const weir_task_def def = {
-        .time = json_number_value(time) * 1e-6, .work = (size_t)work,
-        .until = r->out.n && !json_is_true(json_object_get(op, "once")) ? until : 0,
-        .kind = weir_work_of(name ? name : ""),
+    const weir_mem_op_def def = {
+        .time = json_number_value(time) * 1e-6,
+        .work = (size_t)work,
+        .rerun_before = r->out.n && !json_is_true(json_object_get(op, "once")) ? rerun_before : 0,
+        .kind = weir_op_class_of(name ? name : ""),
         .phase = phase_of(json_string_value(json_object_get(op, "phase"))),
-        .nin = r->in.n, .in = r->in.at, .nout = r->out.n, .out = r->out.at,
-        .npairs = r->pairs.n, .pairs = r->pairs.at, .nmasked = r->masked.n,
-        .masked = r->masked.at, .nchanges = r->changes.n, .changes = r->changes.at,
-        .only = r->only};
-    return weir_problem_task(&r->o->problem, &def) &&
-                   weir_outline_name_task(r->o, id, name ? name : "")
-               ? WEIR_OK : WEIR_ERR_NOMEM;
+        .nin = r->in.n,
+        .in = r->in.at,
+        .nout = r->out.n,
+        .out = r->out.at,
+        .npairs = r->pairs.n,
+        .pairs = r->pairs.at,
+        .nmasked = r->masked.n,
+        .masked = r->masked.at,
+        .nchanges = r->changes.n,
+        .changes = r->changes.at,
+        .n_write_only = r->n_write_only};
+    return weir_mem_problem_add_op(&r->o->problem, &def) &&
+                   weir_stepfile_name_op(r->o, id, name ? name : "")
+               ? WEIR_OK
+               : WEIR_ERR_NOMEM;
 }
 
 static weir_status read_all(weir_reader *r, const json_t *root)
@@ -355,7 +366,7 @@ static weir_status read_all(weir_reader *r, const json_t *root)
     memset(r->made, 0xff, (nt + 1) * sizeof *r->made);
     for (uint32_t i = 0; i < nt; i++)
         WEIR_TRY(read_tensor(r, i, false));
-    const uint32_t temporary = r->o->problem.pieces.n;
+    const uint32_t temporary = r->o->problem.tensors.n;
     for (uint32_t i = 0; i < nt; i++)
         WEIR_TRY(read_tensor(r, i, true));
     qsort(r->named, nt, sizeof *r->named, by_id);
@@ -368,12 +379,12 @@ static weir_status read_all(weir_reader *r, const json_t *root)
         WEIR_TRY(read_op(r, i));
     WEIR_TRY(check_ids(r));
     for (uint32_t k = 0; k < temporary; k++)
-        if (r->made[k] == WEIR_NO_PIECE)
-            return wrong(r, "tensor", (size_t)r->o->piece_id.at[k], "(its id) is made by nobody");
-    return weir_problem_end(&r->o->problem) ? WEIR_OK : WEIR_ERR_NOMEM;
+        if (r->made[k] == WEIR_NO_TENSOR)
+            return wrong(r, "tensor", (size_t)r->o->tensor_id.at[k], "(its id) is made by nobody");
+    return weir_mem_problem_end(&r->o->problem) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-static weir_status read_file(const char *path, weir_outline *o)
+static weir_status read_file(const char *path, weir_stepfile *o)
 {
     json_error_t  e;
     json_t *const root = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
@@ -394,7 +405,7 @@ static weir_status read_file(const char *path, weir_outline *o)
     return status;
 }
 #else
-static weir_status read_file(const char *path, weir_outline *o)
+static weir_status read_file(const char *path, weir_stepfile *o)
 {
     (void)o;
     return weir_fail(WEIR_ERR_NOKERNEL,
@@ -402,42 +413,42 @@ static weir_status read_file(const char *path, weir_outline *o)
 }
 #endif
 
-weir_outline *weir_outline_read(const char *path)
+weir_stepfile *weir_stepfile_read(const char *path)
 {
     if (!path) {
         (void)weir_fail_null("weir_outline_read", "the path");
         return NULL;
     }
-    weir_outline *o = weir_mem_zalloc(1, sizeof *o);
+    weir_stepfile *o = weir_mem_zalloc(1, sizeof *o);
     if (o && read_file(path, o) != WEIR_OK) {
-        weir_outline_free(o);
+        weir_stepfile_free(o);
         o = NULL;
     }
     return o;
 }
 
-bool weir_outline_name_task(weir_outline *o, int64_t id, const char *name)
+bool weir_stepfile_name_op(weir_stepfile *o, int64_t id, const char *name)
 {
     char *const copy = weir_mem_strdup(name);
 
-    if (!copy || !weir_vec_push(&o->task_name, copy)) {
+    if (!copy || !weir_vec_push(&o->op_name, copy)) {
         weir_mem_free(copy);
         return false;
     }
-    return weir_vec_push(&o->task_id, id);
+    return weir_vec_push(&o->op_id, id);
 }
 
-void weir_outline_free(weir_outline *o)
+void weir_stepfile_free(weir_stepfile *o)
 {
     if (!o)
         return;
-    weir_problem_free(&o->problem);
+    weir_mem_problem_free(&o->problem);
     weir_mem_free(o->name);
-    weir_vec_free(&o->piece_id);
-    weir_vec_free(&o->task_id);
-    for (uint32_t i = 0; i < o->task_name.n; i++)
-        weir_mem_free(o->task_name.at[i]);
-    weir_vec_free(&o->task_name);
+    weir_vec_free(&o->tensor_id);
+    weir_vec_free(&o->op_id);
+    for (uint32_t i = 0; i < o->op_name.n; i++)
+        weir_mem_free(o->op_name.at[i]);
+    weir_vec_free(&o->op_name);
     weir_vec_free(&o->kind);
     weir_mem_free(o);
 }

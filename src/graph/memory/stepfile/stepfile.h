@@ -7,36 +7,36 @@
 #include "graph/memory/budget/frontier.h"
 #include "weir/plan.h"
 
-struct weir_outline {
-    weir_problem problem;               /* bytes as in the file: not aligned; resident tensors are
-                                         * its last pieces */
-    char        *name;
-    WEIR_VEC(int64_t) piece_id;         /* [pieces] the file's numbers */
-    WEIR_VEC(int64_t) task_id;          /* [tasks] */
-    WEIR_VEC(char *) task_name;         /* [tasks] */
-    WEIR_VEC(uint8_t) kind;             /* [pieces] weir_kind */
+struct weir_stepfile {
+    weir_mem_problem  problem; /* bytes as in the file: not aligned; resident tensors are
+                                         * its last tensors */
+    char             *name;
+    WEIR_VEC(int64_t) tensor_id; /* [tensors] the file's numbers */
+    WEIR_VEC(int64_t) op_id;     /* [ops] */
+    WEIR_VEC(char *)  op_name;   /* [ops] */
+    WEIR_VEC(uint8_t) kind;      /* [tensors] weir_kind */
 };
 
-/* weir_outline_plan by a ladder that outlives the call, {0} at first, where the policy has a use
+/* weir_stepfile_plan by a ladder that outlives the call, {0} at first, where the policy has a use
  * for one. It is the same outline's and the same options' but for the budget. */
-char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *options,
-                           weir_ladder *ladder, weir_outline_plan_stats *stats);
+char *weir_stepfile_plan_frontier(const weir_stepfile *o, const weir_stepfile_options *options,
+                                  weir_frontier *frontier, weir_stepfile_plan_stats *stats);
 
 /* *ordered: the same step with its operations in an order with a small peak, yours; NULL where the
  * given one's is smaller. */
-weir_status weir_outline_reorder(const weir_outline *o, weir_outline **ordered);
+weir_status weir_stepfile_reorder(const weir_stepfile *o, weir_stepfile **ordered);
 
-/* The file's number and name of the next task. False when memory is short. */
-bool weir_outline_name_task(weir_outline *o, int64_t id, const char *name);
+/* The file's number and name of the next op. False when memory is short. */
+bool weir_stepfile_name_op(weir_stepfile *o, int64_t id, const char *name);
 
 /* How texts about schedules for the outline name its tensors and operations. */
-weir_naming weir_outline_naming(const weir_outline *o);
+weir_naming weir_stepfile_naming(const weir_stepfile *o);
 
-/* A plan of it as JSON, the caller's; a->p has its first pieces or all of them. NULL when memory is
- * short. */
-char *weir_outline_write(const weir_outline *o, const weir_actions *a, size_t budget);
+/* A plan of it as JSON, the caller's; a->p has its first tensors or all of them. NULL when memory
+ * is short. */
+char *weir_stepfile_write(const weir_stepfile *o, const weir_mem_plan *a, size_t budget);
 
 /* Rates of the options, in bytes per second, for the step; ERR_INVALID where they are none. */
-weir_status weir_outline_rates(const weir_outline_options *how, weir_problem *p);
+weir_status weir_stepfile_rates(const weir_stepfile_options *how, weir_mem_problem *p);
 
 #endif

@@ -13,18 +13,18 @@
 
 enum { MOST_ACTIONS = 1 << 24 };
 
-/* Pieces or tasks by the file's number, sorted. */
+/* Tensors or ops by the file's number, sorted. */
 typedef struct weir_numbered {
     int64_t  id;
     uint32_t number;
 } weir_numbered;
 
 typedef struct weir_plan_reader {
-    const char         *path;
-    const weir_outline *o;
-    weir_actions       *a;
-    weir_numbered      *pieces, *tasks;
-    size_t              at;     /* action */
+    const char          *path;
+    const weir_stepfile *o;
+    weir_mem_plan       *a;
+    weir_numbered       *tensors, *ops;
+    size_t               at; /* action */
 } weir_plan_reader;
 
 static weir_status wrong(const weir_plan_reader *r, const char *why)
@@ -66,19 +66,19 @@ static uint32_t find(const weir_numbered *list, uint32_t n, int64_t id)
     return lo < n && list[lo].id == id ? list[lo].number : UINT32_MAX;
 }
 
-static uint32_t piece_of(const weir_plan_reader *r, const json_t *id)
+static uint32_t tensor_of(const weir_plan_reader *r, const json_t *id)
 {
-    return json_is_integer(id) ? find(r->pieces, r->o->problem.pieces.n, json_integer_value(id))
-                               : WEIR_NO_PIECE;
+    return json_is_integer(id) ? find(r->tensors, r->o->problem.tensors.n, json_integer_value(id))
+                               : WEIR_NO_TENSOR;
 }
 
-/* The piece of a key of an object: its number as text. */
-static uint32_t piece_of_text(const weir_plan_reader *r, const char *text, char **end)
+/* The tensor of a key of an object: its number as text. */
+static uint32_t tensor_of_text(const weir_plan_reader *r, const char *text, char **end)
 {
     if (*text < '0' || *text > '9')
-        return WEIR_NO_PIECE;
-    const long long id = strtoll(text, end, 10);    /* too large: no piece has that number */
-    return find(r->pieces, r->o->problem.pieces.n, id);
+        return WEIR_NO_TENSOR;
+    const long long id = strtoll(text, end, 10);    /* too large: no tensor has that number */
+    return find(r->tensors, r->o->problem.tensors.n, id);
 }
 
 /* An offset: a whole number from 0 to 2^62. */
@@ -92,40 +92,40 @@ static bool offset_of(const json_t *v, size_t *offset)
 
 /* ---- runs ---- */
 
-/* Where output `piece` goes. */
-static weir_status read_spot(const weir_plan_reader *r, const json_t *x, uint32_t piece)
+/* Where output `tensor` goes. */
+static weir_status read_spot(const weir_plan_reader *r, const json_t *x, uint32_t tensor)
 {
-    char      key[24];
-    weir_spot spot = {.over = WEIR_NO_PIECE};
+    char             key[24];
+    weir_output_slot slot = {.over = WEIR_NO_TENSOR};
 
-    snprintf(key, sizeof key, "%lld", (long long)r->o->piece_id.at[piece]);
+    snprintf(key, sizeof key, "%lld", (long long)r->o->tensor_id.at[tensor]);
     const json_t *where = json_object_get(json_object_get(x, "scratch"), key);
-    spot.scratch = where != NULL;
+    slot.scratch = where != NULL;
     if (!where)
         where = json_object_get(json_object_get(x, "out"), key);
-    if (!offset_of(where, &spot.offset))
+    if (!offset_of(where, &slot.offset))
         return weir_fail(WEIR_ERR_IO, "%s: action %zu: tensor %s has no offset in out or scratch",
                          r->path, r->at, key);
-    return weir_vec_push(&r->a->spots, spot) ? WEIR_OK : WEIR_ERR_NOMEM;
+    return weir_vec_push(&r->a->slots, slot) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-static weir_status read_pairs(const weir_plan_reader *r, const json_t *list, uint32_t task,
-                              uint32_t spots)
+static weir_status read_pairs(const weir_plan_reader *r, const json_t *list, uint32_t op,
+                              uint32_t slots)
 {
-    const weir_task *t = &r->o->problem.tasks.at[task];
+    const weir_mem_op *t = &r->o->problem.ops.at[op];
 
     if ((list && !json_is_array(list)) || json_array_size(list) > t->out.n)
         return wrong(r, "inplace is a list of pairs, one for an output at most");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t  *pair = json_array_get(list, i);
-        const uint32_t from = piece_of(r, json_array_get(pair, 0)),
-                       to = piece_of(r, json_array_get(pair, 1));
+        const uint32_t from = tensor_of(r, json_array_get(pair, 0)),
+                       to = tensor_of(r, json_array_get(pair, 1));
         uint32_t       k = 0;
         while (k < t->out.n && weir_refs(&r->o->problem, t->out)[k] != to)
             k++;
-        if (from == WEIR_NO_PIECE || k == t->out.n)
+        if (from == WEIR_NO_TENSOR || k == t->out.n)
             return wrong(r, "inplace is a list of pairs of an input and an output");
-        r->a->spots.at[spots + k].over = from;
+        r->a->slots.at[slots + k].over = from;
     }
     return WEIR_OK;
 }
@@ -135,10 +135,10 @@ static weir_status read_masks(const weir_plan_reader *r, const json_t *list, uin
     if ((list && !json_is_array(list)) || json_array_size(list) > most)
         return wrong(r, "use_mask is a list of inputs");
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const uint32_t piece = piece_of(r, json_array_get(list, i));
-        if (piece == WEIR_NO_PIECE)
+        const uint32_t tensor = tensor_of(r, json_array_get(list, i));
+        if (tensor == WEIR_NO_TENSOR)
             return wrong(r, "use_mask names a tensor that is not there");
-        if (!weir_vec_push(&r->a->masks, piece))
+        if (!weir_vec_push(&r->a->masks, tensor))
             return WEIR_ERR_NOMEM;
     }
     return WEIR_OK;
@@ -146,21 +146,22 @@ static weir_status read_masks(const weir_plan_reader *r, const json_t *list, uin
 
 static weir_status read_run(const weir_plan_reader *r, const json_t *x)
 {
-    const json_t  *op = json_object_get(x, "op"), *work = json_object_get(x, "ws");
-    const uint32_t task = json_is_integer(op) ? find(r->tasks, r->o->problem.tasks.n,
-                                                     json_integer_value(op)) : WEIR_NO_TASK;
-    weir_action    v = {.what = task, .act = WEIR_RUN, .spots = r->a->spots.n,
-                        .masks = {r->a->masks.n, 0}};
+    const json_t  *number = json_object_get(x, "op"), *work = json_object_get(x, "ws");
+    const uint32_t op = json_is_integer(number)
+                            ? find(r->ops, r->o->problem.ops.n, json_integer_value(number))
+                            : WEIR_NO_OP;
+    weir_mem_step  v = {
+         .what = op, .kind = WEIR_EVENT_RUN, .slots = r->a->slots.n, .masks = {r->a->masks.n, 0}};
 
-    if (task == WEIR_NO_TASK)
+    if (op == WEIR_NO_OP)
         return wrong(r, "op is no operation of the step");
-    const weir_task *t = &r->o->problem.tasks.at[task];
+    const weir_mem_op *t = &r->o->problem.ops.at[op];
     v.work = work != NULL;
     if (work && !offset_of(work, &v.offset))
         return wrong(r, "ws is no offset");
     for (uint32_t i = 0; i < t->out.n; i++)
         WEIR_TRY(read_spot(r, x, weir_refs(&r->o->problem, t->out)[i]));
-    WEIR_TRY(read_pairs(r, json_object_get(x, "inplace"), task, v.spots));
+    WEIR_TRY(read_pairs(r, json_object_get(x, "inplace"), op, v.slots));
     WEIR_TRY(read_masks(r, json_object_get(x, "use_mask"), t->in.n));
     v.masks.n = r->a->masks.n - v.masks.first;
     return weir_vec_push(&r->a->list, v) ? WEIR_OK : WEIR_ERR_NOMEM;
@@ -169,53 +170,55 @@ static weir_status read_run(const weir_plan_reader *r, const json_t *x)
 /* ---- the other actions ---- */
 
 /* "t": a number, or text such as "7#pack" or "7#mask". */
-static bool read_target(const weir_plan_reader *r, const json_t *t, weir_action *v)
+static bool read_target(const weir_plan_reader *r, const json_t *t, weir_mem_step *v)
 {
     const char *const text = json_string_value(t);
     char             *end;
 
-    v->form = WEIR_PLAIN;
-    v->what = text ? piece_of_text(r, text, &end) : piece_of(r, t);
-    if (v->what == WEIR_NO_PIECE || !text)
-        return v->what != WEIR_NO_PIECE;
-    v->form = strcmp(end, "#pack") == 0 ? WEIR_PACKED : WEIR_MASK;
-    return v->form == WEIR_PACKED || strcmp(end, "#mask") == 0;
+    v->form = WEIR_FORM_PLAIN;
+    v->what = text ? tensor_of_text(r, text, &end) : tensor_of(r, t);
+    if (v->what == WEIR_NO_TENSOR || !text)
+        return v->what != WEIR_NO_TENSOR;
+    v->form = strcmp(end, "#pack") == 0 ? WEIR_FORM_COMPRESSED : WEIR_FORM_MASK;
+    return v->form == WEIR_FORM_COMPRESSED || strcmp(end, "#mask") == 0;
 }
 
-static weir_status read_other(const weir_plan_reader *r, const json_t *x, uint8_t act)
+static weir_status read_other(const weir_plan_reader *r, const json_t *x, uint8_t kind)
 {
     const json_t *drop = json_object_get(x, "drop_host");
-    weir_action   v = {.act = act, .forget = !drop || !json_is_false(drop)};
-    const bool    codec = act == WEIR_PACK || act == WEIR_UNPACK;
+    weir_mem_step v = {.kind = kind, .forget = !drop || !json_is_false(drop)};
+    const bool    coded = kind == WEIR_EVENT_COMPRESS || kind == WEIR_EVENT_DECOMPRESS;
 
-    if (!read_target(r, json_object_get(x, "t"), &v) || (codec && v.form != WEIR_PLAIN))
+    if (!read_target(r, json_object_get(x, "t"), &v) || (coded && v.form != WEIR_FORM_PLAIN))
         return wrong(r, "t names nothing of the step");
     if (drop && !json_is_boolean(drop))
         return wrong(r, "drop_host is true or false");
-    if (codec) {
-        const char *const kind = json_string_value(json_object_get(x, "kind"));
-        if (!kind || (strcmp(kind, "pack") != 0 && strcmp(kind, "mask") != 0))
+    if (coded) {
+        const char *const code = json_string_value(json_object_get(x, "kind"));
+        if (!code || (strcmp(code, "pack") != 0 && strcmp(code, "mask") != 0))
             return wrong(r, "kind is pack or mask");
-        if (strcmp(kind, "mask") == 0 && act == WEIR_UNPACK)
+        if (strcmp(code, "mask") == 0 && kind == WEIR_EVENT_DECOMPRESS)
             return wrong(r, "a mask cannot be decoded");
-        v.act = strcmp(kind, "mask") == 0 ? WEIR_MARK : act;
+        v.kind = strcmp(code, "mask") == 0 ? WEIR_EVENT_MASK : kind;
     }
-    if ((codec || act == WEIR_IN) && !offset_of(json_object_get(x, "off"), &v.offset))
+    if ((coded || kind == WEIR_EVENT_PREFETCH) && !offset_of(json_object_get(x, "off"), &v.offset))
         return wrong(r, "off is no offset");
     return weir_vec_push(&r->a->list, v) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
 static weir_status read_action(const weir_plan_reader *r, const json_t *x)
 {
-    static const struct { const char *name; uint8_t act; } names[] = {
-        {"compute", WEIR_RUN},  {"free", WEIR_FREE},        {"swap_out", WEIR_OUT},
-        {"swap_in", WEIR_IN},   {"host_free", WEIR_FORGET}, {"encode", WEIR_PACK},
-        {"decode", WEIR_UNPACK}};
+    static const struct { const char *name; uint8_t kind;
+    } names[] = {{"compute", WEIR_EVENT_RUN},         {"free", WEIR_EVENT_FREE},
+                 {"swap_out", WEIR_EVENT_OFFLOAD},    {"swap_in", WEIR_EVENT_PREFETCH},
+                 {"host_free", WEIR_EVENT_FREE_HOST}, {"encode", WEIR_EVENT_COMPRESS},
+                 {"decode", WEIR_EVENT_DECOMPRESS}};
     const char *const name = json_string_value(json_object_get(x, "a"));
 
     for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i].name, name) == 0)
-            return names[i].act == WEIR_RUN ? read_run(r, x) : read_other(r, x, names[i].act);
+            return names[i].kind == WEIR_EVENT_RUN ? read_run(r, x)
+                                                   : read_other(r, x, names[i].kind);
     return wrong(r, "a is none of compute, free, swap_out, swap_in, host_free, encode, decode");
 }
 
@@ -224,61 +227,61 @@ static weir_status read_action(const weir_plan_reader *r, const json_t *x)
 /* Where resident tensors are between steps: each in one of the two lists. */
 static weir_status read_places(const weir_plan_reader *r, const json_t *root)
 {
-    const json_t *home = json_object_get(root, "host_resident");
-    json_t *const resident = json_object_get(root, "resident");
-    const uint32_t n = r->o->problem.pieces.n;
+    const json_t  *offloaded = json_object_get(root, "host_resident");
+    json_t *const  resident = json_object_get(root, "resident");
+    const uint32_t n = r->o->problem.tensors.n;
     uint8_t *const seen = weir_mem_zalloc(n + 1u, 1);
     weir_status    status = seen ? WEIR_OK : WEIR_ERR_NOMEM;
     const char    *key;
     json_t        *v;
 
-    if (status == WEIR_OK && ((resident && !json_is_object(resident)) ||
-                              (home && !json_is_array(home))))
+    if (status == WEIR_OK &&
+        ((resident && !json_is_object(resident)) || (offloaded && !json_is_array(offloaded))))
         status = weir_fail(WEIR_ERR_IO, "%s: resident is an object, host_resident a list", r->path);
     if (status == WEIR_OK && resident)
         json_object_foreach(resident, key, v) {
             char          *end = NULL;
-            const uint32_t k = piece_of_text(r, key, &end);
-            if (k == WEIR_NO_PIECE || *end || !weir_piece_resident(&r->o->problem, k) || seen[k] ||
-                !offset_of(v, &r->a->start[k])) {
+            const uint32_t k = tensor_of_text(r, key, &end);
+            if (k == WEIR_NO_TENSOR || *end || !weir_mem_tensor_is_resident(&r->o->problem, k) ||
+                seen[k] || !offset_of(v, &r->a->start[k])) {
                 status = weir_fail(WEIR_ERR_IO, "%s: resident: '%.40s' names no offset of a "
                                    "persistent tensor", r->path, key);
                 break;
             }
             seen[k] = 1;
         }
-    for (size_t i = 0; status == WEIR_OK && i < json_array_size(home); i++) {
-        const uint32_t k = piece_of(r, json_array_get(home, i));
-        if (k == WEIR_NO_PIECE || !weir_piece_resident(&r->o->problem, k) || seen[k])
+    for (size_t i = 0; status == WEIR_OK && i < json_array_size(offloaded); i++) {
+        const uint32_t k = tensor_of(r, json_array_get(offloaded, i));
+        if (k == WEIR_NO_TENSOR || !weir_mem_tensor_is_resident(&r->o->problem, k) || seen[k])
             status = weir_fail(WEIR_ERR_IO, "%s: host_resident: entry %zu is no other persistent "
                                "tensor", r->path, i);
         else
-            seen[k] = r->a->home[k] = 1;
+            seen[k] = r->a->offloaded[k] = 1;
     }
     for (uint32_t k = 0; status == WEIR_OK && k < n; k++)
-        if (weir_piece_resident(&r->o->problem, k) && !seen[k])
+        if (weir_mem_tensor_is_resident(&r->o->problem, k) && !seen[k])
             status = weir_fail(WEIR_ERR_IO, "%s: persistent tensor %lld is in neither resident nor "
-                               "host_resident", r->path, (long long)r->o->piece_id.at[k]);
+                               "host_resident", r->path, (long long)r->o->tensor_id.at[k]);
     weir_mem_free(seen);
     return status;
 }
 
 static weir_status read_plan(weir_plan_reader *r, const json_t *root)
 {
-    const weir_outline *o = r->o;
-    const json_t       *list = json_object_get(root, "actions");
-    const json_t       *align = json_object_get(root, "alignment");
-    const size_t        n = json_array_size(list);
+    const weir_stepfile *o = r->o;
+    const json_t        *list = json_object_get(root, "actions");
+    const json_t        *align = json_object_get(root, "alignment");
+    const size_t         n = json_array_size(list);
 
-    r->pieces = number(o->piece_id.at, o->piece_id.n);
-    r->tasks = number(o->task_id.at, o->task_id.n);
-    if (!r->pieces || !r->tasks)
+    r->tensors = number(o->tensor_id.at, o->tensor_id.n);
+    r->ops = number(o->op_id.at, o->op_id.n);
+    if (!r->tensors || !r->ops)
         return WEIR_ERR_NOMEM;
-    for (uint32_t i = 1; i < o->task_id.n; i++)
-        if (r->tasks[i].id == r->tasks[i - 1].id)
+    for (uint32_t i = 1; i < o->op_id.n; i++)
+        if (r->ops[i].id == r->ops[i - 1].id)
             return weir_fail(WEIR_ERR_IO, "%s: the step has two operations %lld", r->path,
-                             (long long)r->tasks[i].id);
-    if (!offset_of(json_object_get(root, "budget_bytes"), &r->a->room) ||
+                             (long long)r->ops[i].id);
+    if (!offset_of(json_object_get(root, "budget_bytes"), &r->a->limit) ||
         (align && !offset_of(align, &r->a->align)) || !json_is_array(list) || n > MOST_ACTIONS)
         return weir_fail(WEIR_ERR_IO, "%s: needs budget_bytes and a list of actions; alignment is "
                          "a number", r->path);
@@ -288,7 +291,7 @@ static weir_status read_plan(weir_plan_reader *r, const json_t *root)
     return WEIR_OK;
 }
 
-static weir_status read_file(const char *path, const weir_outline *o, weir_actions *a)
+static weir_status read_file(const char *path, const weir_stepfile *o, weir_mem_plan *a)
 {
     json_error_t     e;
     json_t *const    root = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
@@ -297,13 +300,13 @@ static weir_status read_file(const char *path, const weir_outline *o, weir_actio
     if (!root)
         return weir_fail(WEIR_ERR_IO, "%s: line %d: %s", path, e.line, e.text);
     const weir_status status = read_plan(&r, root);
-    weir_mem_free(r.pieces);
-    weir_mem_free(r.tasks);
+    weir_mem_free(r.tensors);
+    weir_mem_free(r.ops);
     json_decref(root);
     return status;
 }
 #else
-static weir_status read_file(const char *path, const weir_outline *o, weir_actions *a)
+static weir_status read_file(const char *path, const weir_stepfile *o, weir_mem_plan *a)
 {
     (void)o;
     (void)a;
@@ -312,42 +315,49 @@ static weir_status read_file(const char *path, const weir_outline *o, weir_actio
 }
 #endif
 
-static void tell(const weir_problem *p, const weir_check_result *f, const weir_clock *c,
-                 weir_outline_verdict *v)
+static void tell(const weir_mem_problem *p, const weir_check_result *f, const weir_sim_result *c,
+                 weir_stepfile_check_stats *v)
 {
-    *v = (weir_outline_verdict){
-        .time_ms = c->time * 1e3, .base_ms = p->time * 1e3, .compute_ms = c->compute * 1e3,
-        .stall_ms = c->stall * 1e3, .codec_ms = c->codec * 1e3, .again = f->again,
-        .peak_bytes = f->height, .live_bytes = f->live, .out_bytes = c->out, .in_bytes = c->in,
-        .host_bytes = c->host};
+    *v = (weir_stepfile_check_stats){.time_ms = c->time * 1e3,
+                                     .base_ms = p->time * 1e3,
+                                     .compute_ms = c->compute * 1e3,
+                                     .stall_ms = c->stall * 1e3,
+                                     .compress_ms = c->compress * 1e3,
+                                     .recomputed = f->recomputed,
+                                     .peak_bytes = f->height,
+                                     .live_bytes = f->live,
+                                     .out_bytes = c->out,
+                                     .in_bytes = c->in,
+                                     .host_bytes = c->host};
 }
 
-weir_status weir_outline_check(const weir_outline *o, const char *path,
-                               const weir_outline_options *options, weir_outline_verdict *verdict)
+weir_status weir_stepfile_check(const weir_stepfile *o, const char *path,
+                                const weir_stepfile_options *options,
+                                weir_stepfile_check_stats   *verdict)
 {
-    weir_outline_options how = options ? *options : (weir_outline_options){0};
-    weir_outline_verdict unread;
-    weir_actions         a;
-    weir_check_result           found;
-    weir_clock           clock;
+    weir_stepfile_options     how = options ? *options : (weir_stepfile_options){0};
+    weir_stepfile_check_stats unread;
+    weir_mem_plan             a;
+    weir_check_result         found;
+    weir_sim_result           clock;
 
     if (!o || !path)
         return weir_fail_null("weir_outline_check", o ? "the path" : "the outline");
     how.link_out = how.link_out == 0 ? 12 : how.link_out;
     how.link_in = how.link_in == 0 ? 12 : how.link_in;
-    weir_problem p = o->problem;
-    WEIR_TRY(weir_outline_rates(&how, &p));
-    weir_status status = weir_actions_init(&a, &p) ? read_file(path, o, &a) : WEIR_ERR_NOMEM;
+    weir_mem_problem p = o->problem;
+    WEIR_TRY(weir_stepfile_rates(&how, &p));
+    weir_status status = weir_mem_plan_init(&a, &p) ? read_file(path, o, &a) : WEIR_ERR_NOMEM;
     a.addresses = true;
     a.name = path;
-    a.piece_id = o->piece_id.at;
-    a.task_id = o->task_id.at;
+    a.tensor_id = o->tensor_id.at;
+    a.op_id = o->op_id.at;
     if (status == WEIR_OK)
-        status = weir_actions_check(&a, &found, NULL);
-    if (status == WEIR_OK && !weir_actions_simulate(&a, &clock))
+        status = weir_mem_plan_check(&a, &found, NULL);
+    if (status == WEIR_OK && !weir_mem_plan_simulate(&a, &clock))
         status = WEIR_ERR_NOMEM;
     if (status == WEIR_OK)
         tell(&p, &found, &clock, verdict ? verdict : &unread);
-    weir_actions_free(&a);
+    weir_mem_plan_free(&a);
     return status;
 }

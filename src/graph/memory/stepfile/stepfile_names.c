@@ -1,33 +1,37 @@
 /* stepfile_names.c - tensors and operations of a described step by the file's numbers and names. */
 #include "graph/memory/stepfile/stepfile.h"
 
-static void add_piece(const void *ctx, uint32_t piece, weir_string *s)
+static void add_tensor(const void *ctx, uint32_t tensor, weir_string *s)
 {
-    const weir_outline *o = ctx;
-    weir_string_add(s, "%lld", (long long)o->piece_id.at[piece]);
+    const weir_stepfile *o = ctx;
+    weir_string_add(s, "%lld", (long long)o->tensor_id.at[tensor]);
 }
 
-static void add_task(const void *ctx, uint32_t task, weir_string *s)
+static void add_op(const void *ctx, uint32_t op, weir_string *s)
 {
-    const weir_outline *o = ctx;
-    for (const char *c = o->task_name.at[task]; *c; c++)        /* one line stays one */
+    const weir_stepfile *o = ctx;
+    for (const char *c = o->op_name.at[op]; *c; c++)        /* one line stays one */
         weir_string_add(s, "%c", (unsigned char)*c < ' ' ? ' ' : *c);
 }
 
-static long long number_of(const void *ctx, uint32_t task)
+static long long number_of(const void *ctx, uint32_t op)
 {
-    const weir_outline *o = ctx;
-    return o->task_id.at[task];
+    const weir_stepfile *o = ctx;
+    return o->op_id.at[op];
 }
 
-static weir_kind kind_of(const void *ctx, uint32_t piece)
+static weir_kind kind_of(const void *ctx, uint32_t tensor)
 {
-    const weir_outline *o = ctx;
-    return (weir_kind)o->kind.at[piece];
+    const weir_stepfile *o = ctx;
+    return (weir_kind)o->kind.at[tensor];
 }
 
-weir_naming weir_outline_naming(const weir_outline *o)
+weir_naming weir_stepfile_naming(const weir_stepfile *o)
 {
-    return (weir_naming){.title = o->name, .ctx = o, .piece = add_piece,
-                         .task = add_task, .number = number_of, .kind = kind_of};
+    return (weir_naming){.title = o->name,
+                         .ctx = o,
+                         .tensor = add_tensor,
+                         .op = add_op,
+                         .number = number_of,
+                         .kind = kind_of};
 }

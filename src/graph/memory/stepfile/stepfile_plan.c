@@ -21,23 +21,23 @@
 #define MOST_ALIGN ((size_t)1 << 30)    /* so that sums of aligned bytes never overflow */
 
 typedef struct weir_layouter {
-    weir_lay lay;
-    size_t   align, base;       /* base: of the pieces, above what always lies below them */
-    size_t   room;              /* of the pieces; 0: as little as possible */
-    const char *placement;      /* NULL: any strategy */
+    weir_offsets offsets;
+    size_t       align, base; /* base: of the tensors, above what always lies below them */
+    size_t       limit;       /* of the tensors; 0: as little as possible */
+    const char  *placement;   /* NULL: any strategy */
 } weir_layouter;
 
-static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
+static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *height)
 {
     weir_layouter *const l = ctx;
-    const bool           within = l->room > 0 && !l->placement;
+    const bool           within = l->limit > 0 && !l->placement;
 
     if (within)
-        WEIR_TRY(weir_lay_within(s, l->align, l->room, &l->lay));
-    if (!within || l->lay.height > l->room)
-        WEIR_TRY(weir_lay_out(s, l->align, l->placement, &l->lay));
-    *height = l->lay.height;
-    return weir_schedule_check(s, &l->lay, l->align, *height);
+        WEIR_TRY(weir_assign_offsets_within(s, l->align, l->limit, &l->offsets));
+    if (!within || l->offsets.height > l->limit)
+        WEIR_TRY(weir_assign_offsets(s, l->align, l->placement, &l->offsets));
+    *height = l->offsets.height;
+    return weir_schedule_check(s, &l->offsets, l->align, *height);
 }
 
 /* Offsets that fit may lie higher than they need: those of a plan that costs more than a hundredth
@@ -47,98 +47,98 @@ static weir_status settle(weir_layouter *l, weir_fit *f)
 {
     const weir_schedule *const s = &f->s;
     weir_layouter              low = {.align = l->align};
-    weir_clock                 before, after;
+    weir_sim_result            before, after;
     size_t                     height;
 
     if (l->placement || !s->valid || !f->fits || f->height <= s->peak + s->peak / 100)
         return WEIR_OK;
-    weir_status status = lay_out(&low, s, &height);
+    weir_status status = assign_offsets(&low, s, &height);
     if (status == WEIR_OK && height < f->height) {
-        if (!weir_schedule_simulate(s, &l->lay, &before) ||
-            !weir_schedule_simulate(s, &low.lay, &after))
+        if (!weir_schedule_simulate(s, &l->offsets, &before) ||
+            !weir_schedule_simulate(s, &low.offsets, &after))
             status = WEIR_ERR_NOMEM;
         else if (after.time <= before.time) {
-            const weir_lay high = l->lay;
-            l->lay = low.lay;
-            low.lay = high;
+            const weir_offsets high = l->offsets;
+            l->offsets = low.offsets;
+            low.offsets = high;
             f->height = height;
         }
     }
-    weir_lay_free(&low.lay);
+    weir_offsets_free(&low.offsets);
     return status;
 }
 
 /* The planned peak without a budget, which "%" is a share of: everything kept, results in place of
  * inputs that end, addresses as policy recycle gets them. The same with a link as without one. */
-static weir_status whole_of(const weir_outline *o, const weir_outline_options *how, size_t *bytes)
+static weir_status whole_of(const weir_stepfile *o, const weir_stepfile_options *how, size_t *bytes)
 {
-    const size_t    align = how->alignment ? how->alignment : 1;
-    weir_problem    p;
-    weir_policy_job job = {.p = &p, .room = SIZE_MAX, .variant = ""};
-    weir_lay        lay = {0};
+    const size_t     align = how->alignment ? how->alignment : 1;
+    weir_mem_problem p;
+    weir_policy_job  job = {.p = &p, .limit = SIZE_MAX, .variant = ""};
+    weir_offsets     offsets = {0};
 
-    if (!weir_problem_settled(&o->problem, &p))
+    if (!weir_mem_problem_pin_residents(&o->problem, &p))
         return WEIR_ERR_NOMEM;
     weir_status status = weir_policy_recycle(&job);
     if (status == WEIR_OK)
-        status = weir_lay_out(&job.s, align, how->placement, &lay);
-    *bytes = lay.height;
-    for (uint32_t k = p.pieces.n; k < o->problem.pieces.n; k++)
-        *bytes += (o->problem.pieces.at[k].bytes + align - 1) & ~(align - 1);
-    weir_lay_free(&lay);
+        status = weir_assign_offsets(&job.s, align, how->placement, &offsets);
+    *bytes = offsets.height;
+    for (uint32_t k = p.tensors.n; k < o->problem.tensors.n; k++)
+        *bytes += (o->problem.tensors.at[k].bytes + align - 1) & ~(align - 1);
+    weir_offsets_free(&offsets);
     weir_schedule_free(&job.s);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
     return status;
 }
 
-static weir_status tell(const weir_problem *p, const weir_fit *f, const weir_layouter *l,
-                        weir_outline_plan_stats *stats)
+static weir_status tell(const weir_mem_problem *p, const weir_fit *f, const weir_layouter *l,
+                        weir_stepfile_plan_stats *stats)
 {
-    weir_clock clock = {.time = p->time};
+    weir_sim_result clock = {.time = p->time};
 
     stats->live_bytes = p->resident + f->s.peak;
     stats->peak_bytes = l->base + f->height;
-    stats->placement = l->lay.strategy;
+    stats->placement = l->offsets.strategy;
     if (!f->s.valid)
         return WEIR_OK;
-    if (!weir_schedule_simulate(&f->s, &l->lay, &clock))
+    if (!weir_schedule_simulate(&f->s, &l->offsets, &clock))
         return WEIR_ERR_NOMEM;
     stats->extra_ms = (clock.time - p->time) * 1e3;
     stats->out_bytes = clock.out;
     stats->in_bytes = clock.in;
     for (uint32_t e = 0; e < f->s.events.n; e++)
-        stats->again += f->s.events.at[e].again;
+        stats->recomputed += f->s.events.at[e].recomputed;
     return WEIR_OK;
 }
 
-static weir_status write_plan(const weir_outline *o, const weir_fit *f, const weir_layouter *l,
+static weir_status write_plan(const weir_stepfile *o, const weir_fit *f, const weir_layouter *l,
                               size_t budget, char **text)
 {
-    weir_actions a;
+    weir_mem_plan a;
 
-    if (weir_actions_from(&f->s, &l->lay, &a)) {
+    if (weir_mem_plan_from_schedule(&f->s, &l->offsets, &a)) {
         a.align = l->align;
-        *text = weir_outline_write(o, &a, budget);
+        *text = weir_stepfile_write(o, &a, budget);
     }
-    weir_actions_free(&a);
+    weir_mem_plan_free(&a);
     return *text ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Offsets of the pieces are moved above what always lies below them. */
-static void lift(weir_lay *l, const weir_schedule *s, size_t base)
+/* Offsets of the tensors are moved above what always lies below them. */
+static void lift(weir_offsets *l, const weir_schedule *s, size_t base)
 {
-    for (uint32_t i = 0; i < s->lives.n; i++)
+    for (uint32_t i = 0; i < s->ranges.n; i++)
         l->offset[i] += base;
     for (uint32_t e = 0; e < s->events.n; e++)
         l->work[e] += base;
 }
 
 /* The texts about a plan that were asked for. */
-static weir_status show(const weir_outline *o, const weir_outline_options *how,
-                        const weir_schedule *s, const weir_outline_plan_stats *stats)
+static weir_status show(const weir_stepfile *o, const weir_stepfile_options *how,
+                        const weir_schedule *s, const weir_stepfile_plan_stats *stats)
 {
     weir_string text = {0}, picture = {0};
-    weir_naming n = weir_outline_naming(o);
+    weir_naming n = weir_stepfile_naming(o);
 
     n.base = s->p->resident;
     n.whole = stats->whole_bytes;
@@ -174,54 +174,59 @@ static uint64_t hash_placement(const char *name)
 }
 
 /* By a ladder, if the caller has one or there is a cache of one. */
-static weir_status fit(weir_fit *f, const weir_outline_options *how, weir_ladder *ladder,
-                       weir_outline_plan_stats *stats, size_t base)
+static weir_status fit(weir_fit *f, const weir_stepfile_options *how, weir_frontier *frontier,
+                       weir_stepfile_plan_stats *stats, size_t base)
 {
     const weir_cache_key key = {.policy = how->policy, .align = f->align, .below = base,
                                 .whole = stats->whole_bytes, .moves = f->moves, .times = true,
                                 .machine = hash_placement(how->placement)};
-    weir_ladder          own = {0};
+    weir_frontier        own = {0};
     weir_cache           cache;
 
-    if (!how->budget || !weir_ladder_suits(f->policy))
+    if (!how->budget || !weir_frontier_applies(f->policy))
         return weir_fit_run(f);
     weir_status status = weir_cache_open(&cache, how->cache, f->p, &key);
-    ladder = ladder ? ladder : cache.path ? &own : NULL;
-    if (ladder && status == WEIR_OK) {
-        ladder->whole = stats->whole_bytes;
-        ladder->below = base;
-        status = weir_cache_climb(&cache, ladder, f);
+    frontier = frontier ? frontier : cache.path ? &own : NULL;
+    if (frontier && status == WEIR_OK) {
+        frontier->whole = stats->whole_bytes;
+        frontier->below = base;
+        status = weir_cache_build_frontier(&cache, frontier, f);
         if (status == WEIR_OK)
-            status = weir_cache_fit(&cache, ladder, f);
+            status = weir_cache_fit(&cache, frontier, f);
     } else if (status == WEIR_OK) {
         status = weir_fit_run(f);
     }
     stats->cache = cache.use;
-    weir_ladder_free(&own);
+    weir_frontier_free(&own);
     weir_cache_close(&cache);
     return status;
 }
 
-static weir_status plan(const weir_outline *o, const weir_outline_options *how, weir_ladder *ladder,
-                        const weir_problem *p, weir_outline_plan_stats *stats, char **text)
+static weir_status plan(const weir_stepfile *o, const weir_stepfile_options *how,
+                        weir_frontier *frontier, const weir_mem_problem *p,
+                        weir_stepfile_plan_stats *stats, char **text)
 {
     weir_layouter l = {.align = how->alignment ? how->alignment : 1, .placement = how->placement};
-    weir_fit      f = {.p = p, .moves = how->moves, .align = l.align, .lay = lay_out, .ctx = &l,
+    weir_fit      f = {.p = p,
+                       .moves = how->moves,
+                       .align = l.align,
+                       .place = assign_offsets,
+                       .ctx = &l,
                        .quick = how->placement != NULL};
     weir_bound    b;
 
     const weir_levers levers = weir_levers_of(p);
 
     WEIR_TRY(weir_policy_find(how->policy, &f.policy, &f.variant));
-    for (uint32_t k = p->pieces.n; k < o->problem.pieces.n; k++)
-        l.base += (o->problem.pieces.at[k].bytes + l.align - 1) & ~(l.align - 1);
+    for (uint32_t k = p->tensors.n; k < o->problem.tensors.n; k++)
+        l.base += (o->problem.tensors.at[k].bytes + l.align - 1) & ~(l.align - 1);
     const size_t budget = how->budget ? stats->budget_bytes : SIZE_MAX;
-    f.room = budget > l.base ? budget - l.base : 0;
-    l.room = how->budget ? f.room : 0;
-    WEIR_TRY(weir_bound_of(p, f.room, &levers, &b));
+    f.limit = budget > l.base ? budget - l.base : 0;
+    l.limit = how->budget ? f.limit : 0;
+    WEIR_TRY(weir_bound_of(p, f.limit, &levers, &b));
     stats->floor_bytes = l.base + b.feasible_bytes;
     stats->least_extra_ms = b.extra_seconds * 1e3;
-    weir_status status = fit(&f, how, ladder, stats, l.base);
+    weir_status status = fit(&f, how, frontier, stats, l.base);
     if (status == WEIR_OK)
         status = settle(&l, &f);
     if (status == WEIR_OK)
@@ -229,7 +234,7 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
     if (status == WEIR_OK) {
         stats->proven_extra_ms = f.proven * 1e3;
         if (f.fits && budget >= l.base) {
-            lift(&l.lay, &f.s, l.base);
+            lift(&l.offsets, &f.s, l.base);
             status = show(o, how, &f.s, stats);
             if (status == WEIR_OK)
                 status = write_plan(o, &f, &l, how->budget ? budget : stats->peak_bytes, text);
@@ -241,53 +246,55 @@ static weir_status plan(const weir_outline *o, const weir_outline_options *how, 
         }
     }
     weir_fit_free(&f);
-    weir_lay_free(&l.lay);
+    weir_offsets_free(&l.offsets);
     return status;
 }
 
 /* With a link resident tensors may be moved, else they are always there. */
-static weir_status plan_linked(const weir_outline *o, const weir_outline_options *how,
-                               weir_ladder *ladder, weir_outline_plan_stats *stats, char **text)
+static weir_status plan_with_link(const weir_stepfile *o, const weir_stepfile_options *how,
+                                  weir_frontier *frontier, weir_stepfile_plan_stats *stats,
+                                  char **text)
 {
-    weir_problem p;
-    const bool   linked = how->link_out > 0 && how->link_in > 0;
+    weir_mem_problem p;
+    const bool       linked = how->link_out > 0 && how->link_in > 0;
 
     if (linked)
         p = o->problem;
-    else if (!weir_problem_settled(&o->problem, &p))
+    else if (!weir_mem_problem_pin_residents(&o->problem, &p))
         return WEIR_ERR_NOMEM;
-    (void)weir_outline_rates(how, &p);
-    const weir_status status = plan(o, how, ladder, &p, stats, text);
+    (void)weir_stepfile_rates(how, &p);
+    const weir_status status = plan(o, how, frontier, &p, stats, text);
     if (!linked)
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     return status;
 }
 
 /* In the order the policy likes. */
-static weir_status plan_ordered(const weir_outline *o, const weir_outline_options *how,
-                                weir_ladder *ladder, weir_outline_plan_stats *stats, char **text)
+static weir_status plan_ordered(const weir_stepfile *o, const weir_stepfile_options *how,
+                                weir_frontier *frontier, weir_stepfile_plan_stats *stats,
+                                char **text)
 {
     const weir_policy *policy;
     const char        *variant;
-    weir_outline      *ordered = NULL;
+    weir_stepfile     *ordered = NULL;
 
     WEIR_TRY(weir_policy_find(how->policy, &policy, &variant));
-    if (ladder && ladder->whole)
-        stats->whole_bytes = ladder->whole;
+    if (frontier && frontier->whole)
+        stats->whole_bytes = frontier->whole;
     else
         WEIR_TRY(whole_of(o, how, &stats->whole_bytes));
-    if (ladder)
-        ladder->whole = stats->whole_bytes;
+    if (frontier)
+        frontier->whole = stats->whole_bytes;
     if (how->budget)
         WEIR_TRY(weir_budget_parse(how->budget, stats->whole_bytes, &stats->budget_bytes));
     if (weir_auto_uses(policy, variant, WEIR_LEVER_ORDER))
-        WEIR_TRY(weir_outline_reorder(o, &ordered));
-    const weir_status status = plan_linked(ordered ? ordered : o, how, ladder, stats, text);
-    weir_outline_free(ordered);
+        WEIR_TRY(weir_stepfile_reorder(o, &ordered));
+    const weir_status status = plan_with_link(ordered ? ordered : o, how, frontier, stats, text);
+    weir_stepfile_free(ordered);
     return status;
 }
 
-weir_status weir_outline_rates(const weir_outline_options *how, weir_problem *p)
+weir_status weir_stepfile_rates(const weir_stepfile_options *how, weir_mem_problem *p)
 {
     const double rate[] = {how->link_out, how->link_in, how->memory};
 
@@ -296,49 +303,49 @@ weir_status weir_outline_rates(const weir_outline_options *how, weir_problem *p)
             return weir_fail(WEIR_ERR_INVALID, "a rate of %g GB/s is none", rate[i]);
     p->link_out = how->link_out * 1e9;
     p->link_in = how->link_in * 1e9;
-    p->codec = (how->memory > 0 ? how->memory : 600) * 1e9;
+    p->pack_bandwidth = (how->memory > 0 ? how->memory : 600) * 1e9;
     return WEIR_OK;
 }
 
-static weir_status check_options(const weir_outline_options *how)
+static weir_status check_options(const weir_stepfile_options *how)
 {
-    weir_problem unused = {0};
+    weir_mem_problem unused = {0};
 
     if (!weir_place_named(how->placement))
         return WEIR_ERR_INVALID;
     if (how->alignment & (how->alignment - 1) || how->alignment > MOST_ALIGN)
         return weir_fail(WEIR_ERR_INVALID, "alignment %zu, must be a power of two up to %zu",
                          how->alignment, MOST_ALIGN);
-    return weir_outline_rates(how, &unused);
+    return weir_stepfile_rates(how, &unused);
 }
 
-char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *options,
-                           weir_ladder *ladder, weir_outline_plan_stats *stats)
+char *weir_stepfile_plan_frontier(const weir_stepfile *o, const weir_stepfile_options *options,
+                                  weir_frontier *frontier, weir_stepfile_plan_stats *stats)
 {
-    static const weir_outline_options none;
-    weir_outline_plan_stats           unread;
-    char                             *text = NULL;
+    static const weir_stepfile_options none;
+    weir_stepfile_plan_stats           unread;
+    char                              *text = NULL;
 
     if (!o) {
         (void)weir_fail_null("weir_outline_plan", "the outline");
         return NULL;
     }
-    const weir_outline_options *how = options ? options : &none;
+    const weir_stepfile_options *how = options ? options : &none;
     stats = stats ? stats : &unread;
     if (how->explain)
         *how->explain = NULL;
     if (how->picture)
         *how->picture = NULL;
-    *stats = (weir_outline_plan_stats){.tensors = o->problem.pieces.n,
-                                       .operations = o->problem.tasks.n,
-                                       .step_ms = o->problem.time * 1e3};
-    for (uint32_t k = 0; k < o->problem.pieces.n; k++)
-        if (weir_piece_resident(&o->problem, k))
-            stats->resident_bytes += o->problem.pieces.at[k].bytes;
-    weir_outline_options by = *how;
+    *stats = (weir_stepfile_plan_stats){.tensors = o->problem.tensors.n,
+                                        .operations = o->problem.ops.n,
+                                        .step_ms = o->problem.time * 1e3};
+    for (uint32_t k = 0; k < o->problem.tensors.n; k++)
+        if (weir_mem_tensor_is_resident(&o->problem, k))
+            stats->resident_bytes += o->problem.tensors.at[k].bytes;
+    weir_stepfile_options by = *how;
     by.placement = how->placement && strcmp(how->placement, "auto") == 0 ? NULL : how->placement;
     if (check_options(how) == WEIR_OK)
-        (void)plan_ordered(o, &by, ladder, stats, &text);
+        (void)plan_ordered(o, &by, frontier, stats, &text);
     if (!text) {
         forget(how->explain);
         forget(how->picture);
@@ -346,8 +353,8 @@ char *weir_outline_plan_by(const weir_outline *o, const weir_outline_options *op
     return text;
 }
 
-char *weir_outline_plan(const weir_outline *o, const weir_outline_options *options,
-                        weir_outline_plan_stats *stats)
+char *weir_stepfile_plan(const weir_stepfile *o, const weir_stepfile_options *options,
+                         weir_stepfile_plan_stats *stats)
 {
-    return weir_outline_plan_by(o, options, NULL, stats);
+    return weir_stepfile_plan_frontier(o, options, NULL, stats);
 }

@@ -1,4 +1,4 @@
-/* stepfile_text.c - a planned step as the JSON that planners exchange (weir_outline_read).
+/* stepfile_text.c - a planned step as the JSON that planners exchange (weir_stepfile_read).
  *
  * Tensors are storages: views are collapsed onto them, bytes are not aligned. What is there before
  * the step is param, state or input; a kept result is an output. Calls that run the caller's code
@@ -14,25 +14,25 @@
 /* What the writers need to know of each storage: arrays [stores]. */
 typedef struct weir_uses {
     const weir_graph *g;
-    bool      again;
-    uint32_t *maker;            /* number of the op that makes it, WEIR_NONE: none does */
-    bool     *used;             /* an op names it */
+    bool              recomputed;
+    uint32_t         *producer; /* number of the op that makes it, WEIR_NONE: none does */
+    bool             *used;     /* an op names it */
 } weir_uses;
 
 static bool shown(const weir_uses *u, uint32_t i)
 {
     const weir_node *n = &u->g->nodes.at[i];
-    return u->again || (!n->again && !weir_op_moves(n->op));
+    return u->recomputed || (!n->recomputed && !weir_op_moves(n->op));
 }
 
 /* The storage of the value, or the one it is a copy of. */
 static uint32_t tensor_of(const weir_uses *u, uint32_t value)
 {
-    uint32_t store = weir_store_of(u->g, value);
+    uint32_t storage = weir_storage_of(u->g, value);
 
-    while (!u->again && u->g->stores.at[store].origin != WEIR_NONE)
-        store = u->g->stores.at[store].origin;
-    return store;
+    while (!u->recomputed && u->g->storages.at[storage].origin != WEIR_NONE)
+        storage = u->g->storages.at[storage].origin;
+    return storage;
 }
 
 static void note_uses(weir_uses *u)
@@ -45,65 +45,67 @@ static void note_uses(weir_uses *u)
             u->used[tensor_of(u, n->in[k])] = true;
         for (int k = 0; k < n->nout; k++) {
             u->used[tensor_of(u, n->out[k])] = true;
-            u->maker[tensor_of(u, n->out[k])] = op;
+            u->producer[tensor_of(u, n->out[k])] = op;
         }
         op++;
     }
 }
 
-static bool uses_of(const weir_graph *g, bool again, weir_uses *u)
+static bool uses_of(const weir_graph *g, bool recomputed, weir_uses *u)
 {
-    const size_t n = (size_t)g->stores.n + 1;
+    const size_t n = (size_t)g->storages.n + 1;
 
-    *u = (weir_uses){.g = g, .again = again, .maker = weir_mem_alloc(n * sizeof *u->maker),
+    *u = (weir_uses){.g = g,
+                     .recomputed = recomputed,
+                     .producer = weir_mem_alloc(n * sizeof *u->producer),
                      .used = weir_mem_zalloc(n, sizeof *u->used)};
-    if (!u->maker || !u->used)
+    if (!u->producer || !u->used)
         return false;
-    memset(u->maker, 0xff, n * sizeof *u->maker);
+    memset(u->producer, 0xff, n * sizeof *u->producer);
     note_uses(u);
     return true;
 }
 
 static void uses_free(weir_uses *u)
 {
-    weir_mem_free(u->maker);
+    weir_mem_free(u->producer);
     weir_mem_free(u->used);
 }
 
 /* ---- tensors ---- */
 
-static weir_kind kind_of(const weir_uses *u, uint32_t store)
+static weir_kind kind_of(const weir_uses *u, uint32_t storage)
 {
-    const weir_kind kind = u->g->stores.at[store].kind;
+    const weir_kind kind = u->g->storages.at[storage].kind;
 
-    if (u->maker[store] != WEIR_NONE)
+    if (u->producer[storage] != WEIR_NONE)
         return kind == WEIR_KIND_GRADIENT ? kind : WEIR_KIND_ACTIVATION;
     return kind == WEIR_KIND_PARAM || kind == WEIR_KIND_STATE ? kind : WEIR_KIND_INPUT;
 }
 
-static void tensor(const weir_uses *u, uint32_t store, weir_string *s)
+static void tensor(const weir_uses *u, uint32_t storage, weir_string *s)
 {
-    const weir_store *st = &u->g->stores.at[store];
+    const weir_storage *st = &u->g->storages.at[storage];
 
-    weir_string_add(s, "{\"id\": %u, \"bytes\": %zu, \"kind\": \"%s\"", store, st->bytes,
-                    weir_kind_name[kind_of(u, store)]);
-    if (u->maker[store] != WEIR_NONE)
-        weir_string_add(s, ", \"producer\": %u%s", u->maker[store],
+    weir_string_add(s, "{\"id\": %u, \"bytes\": %zu, \"kind\": \"%s\"", storage, st->bytes,
+                    weir_kind_name[kind_of(u, storage)]);
+    if (u->producer[storage] != WEIR_NONE)
+        weir_string_add(s, ", \"producer\": %u%s", u->producer[storage],
                         st->external ? ", \"output\": true" : "");
     weir_string_add(s, "}");
 }
 
 static void tensors(const weir_uses *u, weir_string *s)
 {
-    const char *gap = "\n";
+    const char *separator = "\n";
 
     weir_string_add(s, "\"tensors\": [");
-    for (uint32_t i = 0; i < u->g->stores.n; i++) {
+    for (uint32_t i = 0; i < u->g->storages.n; i++) {
         if (!u->used[i])
             continue;
-        weir_string_add(s, "%s", gap);
+        weir_string_add(s, "%s", separator);
         tensor(u, i, s);
-        gap = ",\n";
+        separator = ",\n";
     }
     weir_string_add(s, "\n]");
 }
@@ -160,7 +162,7 @@ static void permissions(const weir_uses *u, const weir_node *n, weir_string *s)
         weir_list_text from = {0};
         for (int k = 0; k < n->nin; k++)
             if (weir_may_take_over(u->g, n, k, o) &&
-                !u->g->stores.at[tensor_of(u, n->in[k])].external)
+                !u->g->storages.at[tensor_of(u, n->in[k])].external)
                 add(&from, tensor_of(u, n->in[k]));
         for (int i = 0; i < from.n; i++) {
             weir_string_add(s, "%s[%u, %u]", any ? ", " : ", \"inplace\": [", from.at[i],
@@ -185,7 +187,7 @@ static void op(const weir_uses *u, uint32_t i, uint32_t number, const double *se
     const weir_node  *n = &u->g->nodes.at[i];
     weir_string       name = {0};
 
-    weir_show_op(&name, &ins->call, "+");
+    weir_format_op(&name, &ins->call, "+");
     char *const text = weir_string_take(&name);
     s->failed = s->failed || !text;
     weir_string_add(s, "{\"id\": %u, \"name\": \"", number);
@@ -193,20 +195,20 @@ static void op(const weir_uses *u, uint32_t i, uint32_t number, const double *se
     weir_mem_free(text);
     weir_string_add(s, "\", \"time_us\": %.9g, \"workspace_bytes\": %zu, \"phase\": \"%s\"",
                     1e6 * (seconds && seconds[i] >= 0 ? seconds[i] : roofline(&ins->call)),
-                    ins->choice->work, phase[ins->phase]);
+                    ins->kernel->work, phase[ins->phase]);
     operands(u, n, s);
     permissions(u, n, s);
-    weir_string_add(s, weir_show_draws(&ins->call) ? ", \"rng\": true" : "");
+    weir_string_add(s, weir_call_draws(&ins->call) ? ", \"rng\": true" : "");
     if (weir_opdefs[n->op]->flags & WEIR_RUNS_ONCE && n->nout > 0)
         weir_string_add(s, ", \"once\": true");
     weir_string_add(s, "}");
 }
 
-void weir_show_lists(const weir_graph *g, const double *seconds, bool again, weir_string *s)
+void weir_format_lists(const weir_graph *g, const double *seconds, bool recomputed, weir_string *s)
 {
     weir_uses u;
 
-    if (!uses_of(g, again, &u)) {
+    if (!uses_of(g, recomputed, &u)) {
         s->failed = true;
     } else {
         tensors(&u, s);
@@ -232,11 +234,11 @@ static void whole(const weir_graph *g, const char *name, const double *seconds, 
     else
         weir_string_add(s, "step %llu", (unsigned long long)g->id);
     weir_string_add(s, "\", \"source\": \"weir %s\",\n", weir_version());
-    weir_show_lists(g, seconds, false, s);
+    weir_format_lists(g, seconds, false, s);
     weir_string_add(s, "}\n");
 }
 
-void weir_show_outline(const weir_graph *g, weir_string *s)
+void weir_format_stepfile(const weir_graph *g, weir_string *s)
 {
     whole(g, NULL, NULL, s);
 }
@@ -259,12 +261,12 @@ static weir_status seconds_of(const weir_graph *g, weir_times times, double **se
     return WEIR_OK;
 }
 
-char *weir_graph_outline(const weir_graph *g, const char *name, weir_times times)
+char *weir_graph_stepfile(const weir_graph *g, const char *name, weir_times times)
 {
     double     *seconds;
     weir_string s = {0};
 
-    if (weir_show_check(g, "weir_graph_outline") != WEIR_OK)
+    if (weir_format_check(g, "weir_graph_outline") != WEIR_OK)
         return NULL;
     if (times > WEIR_TIMES_MEASURED)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_outline: there are no times number %d",

@@ -9,36 +9,36 @@
 #include "graph/memory/policies/table.h"
 
 /* Plans rung by rung until one does not fit. */
-static weir_status add_points(weir_curve *c, weir_curve_line *line, const weir_outline *o,
-                              const weir_outline_options *options, weir_ladder *ladder)
+static weir_status add_points(weir_sweep *c, weir_sweep_line *line, const weir_stepfile *o,
+                              const weir_stepfile_options *options, weir_frontier *frontier)
 {
-    char                 budget[24] = "100%";
-    weir_outline_options how = *options;
+    char                  budget[24] = "100%";
+    weir_stepfile_options how = *options;
 
     how.policy = line->policy;
     how.budget = budget;
-    for (size_t rung = WEIR_RUNGS; rung > 0; rung--) {
-        weir_outline_plan_stats s = {0};
-        char *const             plan = weir_outline_plan_by(o, &how, ladder, &s);
+    for (size_t point = WEIR_FRONTIER_LEVELS; point > 0; point--) {
+        weir_stepfile_plan_stats s = {0};
+        char *const             plan = weir_stepfile_plan_frontier(o, &how, frontier, &s);
         const bool              fits = plan != NULL;
         weir_text_free(plan);
         if (!fits && weir_error_status() != WEIR_ERR_BUDGET)
             return weir_error_status();
-        if (rung == WEIR_RUNGS && c->whole.whole_bytes == 0)
+        if (point == WEIR_FRONTIER_LEVELS && c->whole.whole_bytes == 0)
             c->whole = s;
         if (!fits)
             break;
         if (!weir_vec_push(&line->points, s))
             return WEIR_ERR_NOMEM;
-        snprintf(budget, sizeof budget, "%zu", s.whole_bytes * (rung - 1) / WEIR_RUNGS);
+        snprintf(budget, sizeof budget, "%zu", s.whole_bytes * (point - 1) / WEIR_FRONTIER_LEVELS);
     }
     return WEIR_OK;
 }
 
-static weir_status add_line(weir_curve *c, const weir_outline *o, const char *policy, size_t n,
-                            const weir_outline_options *options)
+static weir_status add_line(weir_sweep *c, const weir_stepfile *o, const char *policy, size_t n,
+                            const weir_stepfile_options *options)
 {
-    const weir_curve_line line = {.policy = weir_mem_alloc(n + 1)};
+    const weir_sweep_line line = {.policy = weir_mem_alloc(n + 1)};
 
     if (!line.policy || !weir_vec_push(&c->lines, line)) {
         weir_mem_free(line.policy);
@@ -46,14 +46,14 @@ static weir_status add_line(weir_curve *c, const weir_outline *o, const char *po
     }
     memcpy(line.policy, policy, n);
     line.policy[n] = '\0';
-    weir_ladder       ladder = {.whole = c->whole.whole_bytes};
-    const weir_status status = add_points(c, &c->lines.at[c->lines.n - 1], o, options, &ladder);
-    weir_ladder_free(&ladder);
+    weir_frontier     frontier = {.whole = c->whole.whole_bytes};
+    const weir_status status = add_points(c, &c->lines.at[c->lines.n - 1], o, options, &frontier);
+    weir_frontier_free(&frontier);
     return status;
 }
 
-static weir_status add_lines(weir_curve *c, const weir_outline *o,
-                             const weir_outline_options *options)
+static weir_status add_lines(weir_sweep *c, const weir_stepfile *o,
+                             const weir_stepfile_options *options)
 {
     size_t                   n;
     const weir_policy *const all = weir_policies(&n);
@@ -71,10 +71,10 @@ static weir_status add_lines(weir_curve *c, const weir_outline *o,
                                             "named in '%s'", options->policy);
 }
 
-weir_curve *weir_outline_curve(const weir_outline *o, const weir_outline_options *options)
+weir_sweep *weir_stepfile_sweep(const weir_stepfile *o, const weir_stepfile_options *options)
 {
-    static const weir_outline_options none;
-    const weir_outline_options *const how = options ? options : &none;
+    static const weir_stepfile_options none;
+    const weir_stepfile_options *const how = options ? options : &none;
 
     if (!o) {
         (void)weir_fail_null("weir_outline_curve", "the outline");
@@ -83,20 +83,20 @@ weir_curve *weir_outline_curve(const weir_outline *o, const weir_outline_options
     if (how->budget)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_outline_curve: the budgets are its own, not "
                               "'%s'", how->budget);
-    weir_curve *c = weir_mem_zalloc(1, sizeof *c);
+    weir_sweep *c = weir_mem_zalloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->link_out = how->link_out;
     c->link_in = how->link_in;
     c->name = weir_mem_strdup(o->name);
     if (!c->name || add_lines(c, o, how) != WEIR_OK) {
-        weir_curve_free(c);
+        weir_sweep_free(c);
         return NULL;
     }
     return c;
 }
 
-void weir_curve_free(weir_curve *c)
+void weir_sweep_free(weir_sweep *c)
 {
     if (!c)
         return;

@@ -5,20 +5,20 @@
 #include "graph/memory/budget/frontier.h"
 #include "weir/plan.h"
 
-/* Plans from rung WEIR_RUNGS down to the last one that fits. */
-typedef struct weir_curve_line {
-    char *policy;
-    WEIR_VEC(weir_outline_plan_stats) points;
-} weir_curve_line;
+/* Plans from rung WEIR_FRONTIER_LEVELS down to the last one that fits. */
+typedef struct weir_sweep_line {
+    char                              *policy;
+    WEIR_VEC(weir_stepfile_plan_stats) points;
+} weir_sweep_line;
 
-struct weir_curve {
-    char *name;                         /* of the step */
-    weir_outline_plan_stats whole;      /* at rung WEIR_RUNGS, or of what was met there */
-    double link_out, link_in;           /* GB/s; 0: no swapping */
-    WEIR_VEC(weir_curve_line) lines;
+struct weir_sweep {
+    char                     *name;  /* of the step */
+    weir_stepfile_plan_stats  whole; /* at rung WEIR_FRONTIER_LEVELS, or of what was met there */
+    double                    link_out, link_in; /* GB/s; 0: no swapping */
+    WEIR_VEC(weir_sweep_line) lines;
 };
 
-static inline double weir_curve_extra(const weir_outline_plan_stats *p)
+static inline double weir_sweep_extra(const weir_stepfile_plan_stats *p)
 {
     return 100 * p->extra_ms / (p->step_ms > 0 ? p->step_ms : 1);
 }

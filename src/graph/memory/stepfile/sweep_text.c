@@ -9,14 +9,14 @@
 #include "graph/memory/stepfile/sweep.h"
 #include "graph/report/svg.h"
 
-static double share_of(const weir_curve *c, size_t bytes)
+static double share_of(const weir_sweep *c, size_t bytes)
 {
     return 100 * (double)bytes / (c->whole.whole_bytes ? (double)c->whole.whole_bytes : 1);
 }
 
 /* ---- table and CSV ---- */
 
-static void table(const weir_curve *c, weir_string *s)
+static void table(const weir_sweep *c, weir_string *s)
 {
     uint32_t rows = 0, widest = 0;
 
@@ -36,7 +36,7 @@ static void table(const weir_curve *c, weir_string *s)
         weir_string_add(s, "%15zu %6.1f %%", budget, share_of(c, budget));
         for (uint32_t i = 0; i < c->lines.n; i++)
             if (k < c->lines.at[i].points.n)
-                weir_string_add(s, " %15.3f", weir_curve_extra(&c->lines.at[i].points.at[k]));
+                weir_string_add(s, " %15.3f", weir_sweep_extra(&c->lines.at[i].points.at[k]));
             else
                 weir_string_add(s, " %15s", "-");
         weir_string_add(s, "\n");
@@ -45,32 +45,32 @@ static void table(const weir_curve *c, weir_string *s)
                     share_of(c, c->whole.floor_bytes));
 }
 
-static void csv(const weir_curve *c, weir_string *s)
+static void csv(const weir_sweep *c, weir_string *s)
 {
     weir_string_add(s, "policy,budget_bytes,budget_percent,peak_bytes,extra_percent,again,"
                        "out_bytes,in_bytes\n");
     for (uint32_t i = 0; i < c->lines.n; i++)
         for (uint32_t k = 0; k < c->lines.at[i].points.n; k++) {
-            const weir_outline_plan_stats *p = &c->lines.at[i].points.at[k];
+            const weir_stepfile_plan_stats *p = &c->lines.at[i].points.at[k];
             weir_string_add(s, "%s,%zu,%.5g,%zu,%.6g,%zu,%zu,%zu\n", c->lines.at[i].policy,
                             p->budget_bytes, share_of(c, p->budget_bytes), p->peak_bytes,
-                            weir_curve_extra(p), p->again, p->out_bytes, p->in_bytes);
+                            weir_sweep_extra(p), p->recomputed, p->out_bytes, p->in_bytes);
         }
 }
 
 /* ---- picture ---- */
 
-static double highest(const weir_curve_line *l)
+static double highest(const weir_sweep_line *l)
 {
     double most = 0;
 
     for (uint32_t k = 0; k < l->points.n; k++)
-        most = fmax(most, weir_curve_extra(&l->points.at[k]));
+        most = fmax(most, weir_sweep_extra(&l->points.at[k]));
     return most;
 }
 
 /* The extra time at the upper edge. */
-static double top_of(const weir_curve *c)
+static double top_of(const weir_sweep *c)
 {
     const double first = c->lines.n ? highest(&c->lines.at[0]) : 0;
     double       most = 0;
@@ -81,13 +81,13 @@ static double top_of(const weir_curve *c)
 }
 
 /* The smallest budget that the policy fitted, above its point. */
-static void label_last(weir_chart *chart, const weir_curve *c, const weir_curve_line *l,
+static void label_last(weir_chart *chart, const weir_sweep *c, const weir_sweep_line *l,
                        const char *colour)
 {
     if (l->points.n == 0)
         return;
-    const weir_outline_plan_stats *p = &l->points.at[l->points.n - 1];
-    const double share = share_of(c, p->budget_bytes), extra = weir_curve_extra(p);
+    const weir_stepfile_plan_stats *p = &l->points.at[l->points.n - 1];
+    const double share = share_of(c, p->budget_bytes), extra = weir_sweep_extra(p);
 
     if (l->points.n > 1 && extra <= chart->ymax)
         weir_string_add(chart->s, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\" fill=\"%s\" "
@@ -97,29 +97,30 @@ static void label_last(weir_chart *chart, const weir_curve *c, const weir_curve_
 }
 
 /* Points of later lines lie below those of earlier ones, and are larger: all are seen. */
-static void draw_line(weir_chart *chart, const weir_curve *c, uint32_t i, const char *colour)
+static void draw_line(weir_chart *chart, const weir_sweep *c, uint32_t i, const char *colour)
 {
-    const weir_curve_line *l = &c->lines.at[i];
+    const weir_sweep_line *l = &c->lines.at[i];
     const double           radius = 3.2 + 1.4 * (i < 4 ? i : 4);
 
     weir_string_add(chart->s, "<g clip-path=\"url(#plot)\" fill=\"%s\"><path d=\"", colour);
     for (uint32_t k = 0; k < l->points.n; k++)
         weir_string_add(chart->s, "%c%.2f %.2f", k ? 'L' : 'M',
                         weir_svg_x(chart, share_of(c, l->points.at[k].budget_bytes)),
-                        weir_svg_y(chart, weir_curve_extra(&l->points.at[k])));
+                        weir_svg_y(chart, weir_sweep_extra(&l->points.at[k])));
     weir_string_add(chart->s, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\" "
                     "stroke-linejoin=\"round\"/>\n", colour);
     for (uint32_t k = 0; k < l->points.n; k++) {
-        const weir_outline_plan_stats *p = &l->points.at[k];
-        char                           bytes[WEIR_SVG_BYTES];
+        const weir_stepfile_plan_stats *p = &l->points.at[k];
+        char                            bytes[WEIR_SVG_BYTES];
         weir_string_add(chart->s, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"%g\"><title>",
                         weir_svg_x(chart, share_of(c, p->budget_bytes)),
-                        weir_svg_y(chart, weir_curve_extra(p)), radius);
+                        weir_svg_y(chart, weir_sweep_extra(p)), radius);
         weir_svg_text(chart->s, l->policy);
         snprintf(bytes, sizeof bytes, "%.4g MB", (double)p->budget_bytes / 1e6);
-        weir_string_add(chart->s, ": %s, %.1f %%: %.2f %% more time, %zu run again</title>"
-                        "</circle>\n", bytes, share_of(c, p->budget_bytes), weir_curve_extra(p),
-                        p->again);
+        weir_string_add(chart->s,
+                        ": %s, %.1f %%: %.2f %% more time, %zu run again</title>"
+                        "</circle>\n",
+                        bytes, share_of(c, p->budget_bytes), weir_sweep_extra(p), p->recomputed);
     }
     weir_string_add(chart->s, "</g>\n");
 }
@@ -133,7 +134,7 @@ static void draw_floor(weir_chart *chart, double floor)
                     WEIR_SVG_Y, w, WEIR_SVG_H, -w);
 }
 
-static void picture(const weir_curve *c, weir_string *s)
+static void picture(const weir_sweep *c, weir_string *s)
 {
     static const char *const colours[] = {"#c0392b", "#4c86c6", "#ee9440", "#3f9b6d", "#8e63b5",
                                           "#22303c", "#c65b9c", "#8a8d3a", "#2fa5b3", "#a0694b"};
@@ -161,10 +162,10 @@ static void picture(const weir_curve *c, weir_string *s)
     weir_svg_end(&chart);
 }
 
-char *weir_curve_text(const weir_curve *c, weir_curve_form form)
+char *weir_sweep_text(const weir_sweep *c, weir_sweep_format form)
 {
-    static void (*const writer[])(const weir_curve *c, weir_string *s) = {
-        [WEIR_CURVE_TABLE] = table, [WEIR_CURVE_CSV] = csv, [WEIR_CURVE_SVG] = picture};
+    static void (*const writer[])(const weir_sweep *c, weir_string *s) = {
+        [WEIR_SWEEP_TABLE] = table, [WEIR_SWEEP_CSV] = csv, [WEIR_SWEEP_SVG] = picture};
     weir_string s = {0};
 
     if (!c) {

@@ -10,47 +10,47 @@
 
 typedef struct weir_sim_held {
     size_t offset;
-    double ready, quiet;        /* on the device: when it is there, when nobody touches it more */
-    double home;                /* when it is on the host */
+    double ready, quiet; /* on the device: when it is there, when nobody touches it more */
+    double offloaded;    /* when it is on the host */
     bool   host;
 } weir_sim_held;
 
 typedef struct weir_streams {
-    const weir_actions *a;
-    const weir_problem *p;
-    weir_space  space;
-    weir_sim_held *held;        /* [pieces * WEIR_FORMS] */
-    uint8_t    *ran;            /* [tasks] */
-    double      compute, out, in;
-    size_t      host;
-    weir_clock *clock;
+    const weir_mem_plan    *a;
+    const weir_mem_problem *p;
+    weir_intervals          space;
+    weir_sim_held          *held; /* [tensors * WEIR_FORM_COUNT] */
+    uint8_t                *ran;  /* [ops] */
+    double                  compute, out, in;
+    size_t                  host;
+    weir_sim_result        *clock;
 } weir_streams;
 
-static weir_sim_held *held(const weir_streams *x, uint32_t piece, uint8_t form)
+static weir_sim_held *held(const weir_streams *x, uint32_t tensor, uint8_t form)
 {
-    return &x->held[piece * WEIR_FORMS + form];
+    return &x->held[tensor * WEIR_FORM_COUNT + form];
 }
 
 static double take(weir_streams *x, size_t offset, size_t bytes)
 {
-    return x->a->addresses ? weir_space_take(&x->space, offset, bytes) : 0;
+    return x->a->addresses ? weir_intervals_acquire(&x->space, offset, bytes) : 0;
 }
 
 static void give(weir_streams *x, size_t offset, size_t bytes, double time)
 {
     if (x->a->addresses)
-        weir_space_give(&x->space, offset, bytes, time);
+        weir_intervals_release(&x->space, offset, bytes, time);
 }
 
 /* The host holds the form from `time` on; time < 0: no longer. */
-static void at_home(weir_streams *x, uint32_t piece, uint8_t form, double time)
+static void offloaded(weir_streams *x, uint32_t tensor, uint8_t form, double time)
 {
-    weir_sim_held *const h = held(x, piece, form);
-    const size_t     bytes = weir_form_bytes(x->p, piece, form);
+    weir_sim_held *const h = held(x, tensor, form);
+    const size_t         bytes = weir_form_bytes(x->p, tensor, form);
 
     x->host -= h->host ? bytes : 0;
     h->host = time >= 0;
-    h->home = time;
+    h->offloaded = time;
     x->host += h->host ? bytes : 0;
     x->clock->host = x->host > x->clock->host ? x->host : x->clock->host;
 }
@@ -65,51 +65,52 @@ static double compute(weir_streams *x, double begin, double seconds)
 /* ---- runs ---- */
 
 /* What the run reads: the form of its input; NULL where it only changes it, which it did before. */
-static weir_sim_held *input(const weir_streams *x, const weir_action *v, uint32_t i)
+static weir_sim_held *input(const weir_streams *x, const weir_mem_step *v, uint32_t i)
 {
-    const weir_task *t = &x->p->tasks.at[v->what];
-    const uint32_t   piece = weir_refs(x->p, t->in)[i];
+    const weir_mem_op *t = &x->p->ops.at[v->what];
+    const uint32_t     tensor = weir_refs(x->p, t->in)[i];
 
-    if (i >= t->in.n - t->only && x->ran[v->what])
+    if (i >= t->in.n - t->n_write_only && x->ran[v->what])
         return NULL;
-    return held(x, piece, weir_action_masks(x->a, v, piece) ? WEIR_MASK : WEIR_PLAIN);
+    return held(x, tensor,
+                weir_mem_step_reads_mask(x->a, v, tensor) ? WEIR_FORM_MASK : WEIR_FORM_PLAIN);
 }
 
-static double inputs_ready(const weir_streams *x, const weir_action *v)
+static double inputs_ready(const weir_streams *x, const weir_mem_step *v)
 {
-    const weir_task *t = &x->p->tasks.at[v->what];
-    double           begin = x->compute;
+    const weir_mem_op *t = &x->p->ops.at[v->what];
+    double             begin = x->compute;
 
     for (uint32_t i = 0; i < t->in.n; i++) {
         const weir_sim_held *h = input(x, v, i);
         begin = h ? fmax(begin, h->ready) : begin;
     }
     for (uint32_t i = 0; i < t->changes.n && !x->ran[v->what]; i++)
-        begin = fmax(begin, held(x, weir_refs(x->p, t->changes)[i], WEIR_PLAIN)->quiet);
+        begin = fmax(begin, held(x, weir_refs(x->p, t->changes)[i], WEIR_FORM_PLAIN)->quiet);
     return begin;
 }
 
 /* Takes the memory of the results: when it is quiet. */
-static double outputs_quiet(weir_streams *x, const weir_action *v)
+static double outputs_quiet(weir_streams *x, const weir_mem_step *v)
 {
-    const weir_task *t = &x->p->tasks.at[v->what];
-    double           begin = take(x, v->offset, t->work);
+    const weir_mem_op *t = &x->p->ops.at[v->what];
+    double             begin = take(x, v->offset, t->work);
 
     for (uint32_t i = 0; i < t->out.n; i++) {
-        const weir_spot *spot = &x->a->spots.at[v->spots + i];
-        const size_t     bytes = x->p->pieces.at[weir_refs(x->p, t->out)[i]].bytes;
-        begin = fmax(begin, spot->over != WEIR_NO_PIECE && !spot->scratch
-                                ? held(x, spot->over, WEIR_PLAIN)->quiet
-                                : take(x, spot->offset, bytes));
+        const weir_output_slot *slot = &x->a->slots.at[v->slots + i];
+        const size_t            bytes = x->p->tensors.at[weir_refs(x->p, t->out)[i]].bytes;
+        begin = fmax(begin, slot->over != WEIR_NO_TENSOR && !slot->scratch
+                                ? held(x, slot->over, WEIR_FORM_PLAIN)->quiet
+                                : take(x, slot->offset, bytes));
     }
     return begin;
 }
 
-static void run(weir_streams *x, const weir_action *v)
+static void run(weir_streams *x, const weir_mem_step *v)
 {
-    const weir_task *t = &x->p->tasks.at[v->what];
-    const double     begin = fmax(inputs_ready(x, v), outputs_quiet(x, v));
-    const double     done = compute(x, begin, t->time);
+    const weir_mem_op *t = &x->p->ops.at[v->what];
+    const double       begin = fmax(inputs_ready(x, v), outputs_quiet(x, v));
+    const double       done = compute(x, begin, t->time);
 
     x->clock->compute += t->time;
     for (uint32_t i = 0; i < t->in.n; i++) {
@@ -118,21 +119,21 @@ static void run(weir_streams *x, const weir_action *v)
             h->quiet = fmax(h->quiet, done);
     }
     for (uint32_t i = 0; i < t->changes.n && !x->ran[v->what]; i++) {
-        const uint32_t piece = weir_refs(x->p, t->changes)[i];
-        held(x, piece, WEIR_PLAIN)->ready = done;
-        for (uint8_t f = 0; f < WEIR_FORMS; f++)
-            at_home(x, piece, f, -1);
+        const uint32_t tensor = weir_refs(x->p, t->changes)[i];
+        held(x, tensor, WEIR_FORM_PLAIN)->ready = done;
+        for (uint8_t f = 0; f < WEIR_FORM_COUNT; f++)
+            offloaded(x, tensor, f, -1);
     }
     give(x, v->offset, t->work, done);
     for (uint32_t i = 0; i < t->out.n; i++) {
-        const weir_spot *spot = &x->a->spots.at[v->spots + i];
-        const uint32_t   piece = weir_refs(x->p, t->out)[i];
-        weir_sim_held *const h = held(x, piece, WEIR_PLAIN);
-        if (spot->scratch) {
-            give(x, spot->offset, x->p->pieces.at[piece].bytes, done);
+        const weir_output_slot *slot = &x->a->slots.at[v->slots + i];
+        const uint32_t          tensor = weir_refs(x->p, t->out)[i];
+        weir_sim_held *const    h = held(x, tensor, WEIR_FORM_PLAIN);
+        if (slot->scratch) {
+            give(x, slot->offset, x->p->tensors.at[tensor].bytes, done);
             continue;
         }
-        h->offset = spot->offset;
+        h->offset = slot->offset;
         h->ready = h->quiet = done;
     }
     x->ran[v->what] = 1;
@@ -140,65 +141,64 @@ static void run(weir_streams *x, const weir_action *v)
 
 /* ---- the other actions ---- */
 
-static void copy(weir_streams *x, const weir_action *v)
+static void copy(weir_streams *x, const weir_mem_step *v)
 {
     weir_sim_held *const h = held(x, v->what, v->form);
     const size_t     bytes = weir_form_bytes(x->p, v->what, v->form);
 
-    if (v->act == WEIR_OUT) {
+    if (v->kind == WEIR_EVENT_OFFLOAD) {
         x->out = fmax(x->out, h->ready) + (double)bytes / x->p->link_out;
         x->clock->out += bytes;
         h->quiet = fmax(h->quiet, x->out);
-        at_home(x, v->what, v->form, x->out);
+        offloaded(x, v->what, v->form, x->out);
         return;
     }
     const double quiet = take(x, v->offset, bytes);
-    x->in = fmax(fmax(x->in, h->home), quiet) + (double)bytes / x->p->link_in;
+    x->in = fmax(fmax(x->in, h->offloaded), quiet) + (double)bytes / x->p->link_in;
     x->clock->in += bytes;
     h->offset = v->offset;
     h->ready = h->quiet = x->in;
     if (v->forget)
-        at_home(x, v->what, v->form, -1);
+        offloaded(x, v->what, v->form, -1);
 }
 
-static void code(weir_streams *x, const weir_action *v)
+static void code(weir_streams *x, const weir_mem_step *v)
 {
-    weir_sim_held *const from = held(x, v->what, weir_action_reads(v));
-    weir_sim_held *const to = held(x, v->what, weir_action_makes(v));
-    const uint8_t    form = v->act == WEIR_MARK ? WEIR_MASK : WEIR_PACKED;
-    const size_t     bytes = x->p->pieces.at[v->what].bytes +
-                             weir_form_bytes(x->p, v->what, form);
+    weir_sim_held *const from = held(x, v->what, weir_mem_step_reads(v));
+    weir_sim_held *const to = held(x, v->what, weir_mem_step_writes(v));
+    const uint8_t        form = v->kind == WEIR_EVENT_MASK ? WEIR_FORM_MASK : WEIR_FORM_COMPRESSED;
+    const size_t     bytes = x->p->tensors.at[v->what].bytes + weir_form_bytes(x->p, v->what, form);
     const double     quiet = take(x, v->offset,
-                                  weir_form_bytes(x->p, v->what, weir_action_makes(v)));
-    const double     seconds = (double)bytes / x->p->codec;
+                                  weir_form_bytes(x->p, v->what, weir_mem_step_writes(v)));
+    const double     seconds = (double)bytes / x->p->pack_bandwidth;
 
-    x->clock->codec += seconds;
+    x->clock->compress += seconds;
     const double done = compute(x, fmax(fmax(x->compute, from->ready), quiet), seconds);
     from->quiet = fmax(from->quiet, done);
     to->offset = v->offset;
     to->ready = to->quiet = done;
 }
 
-static void end(weir_streams *x, const weir_action *v)
+static void end(weir_streams *x, const weir_mem_step *v)
 {
     const weir_sim_held *h = held(x, v->what, v->form);
 
-    if (v->act == WEIR_FORGET)
-        at_home(x, v->what, v->form, -1);
+    if (v->kind == WEIR_EVENT_FREE_HOST)
+        offloaded(x, v->what, v->form, -1);
     else
         give(x, h->offset, weir_form_bytes(x->p, v->what, v->form), fmax(h->ready, h->quiet));
 }
 
 static void begin(weir_streams *x)
 {
-    for (uint32_t k = 0; k < x->p->pieces.n; k++) {
-        if (!weir_piece_resident(x->p, k))
+    for (uint32_t k = 0; k < x->p->tensors.n; k++) {
+        if (!weir_mem_tensor_is_resident(x->p, k))
             continue;
-        held(x, k, WEIR_PLAIN)->offset = x->a->start[k];
-        if (x->a->home[k])
-            at_home(x, k, WEIR_PLAIN, 0);
+        held(x, k, WEIR_FORM_PLAIN)->offset = x->a->start[k];
+        if (x->a->offloaded[k])
+            offloaded(x, k, WEIR_FORM_PLAIN, 0);
         else
-            (void)take(x, x->a->start[k], x->p->pieces.at[k].bytes);
+            (void)take(x, x->a->start[k], x->p->tensors.at[k].bytes);
     }
 }
 
@@ -206,12 +206,12 @@ static void play(weir_streams *x)
 {
     begin(x);
     for (uint32_t i = 0; i < x->a->list.n; i++) {
-        const weir_action *v = &x->a->list.at[i];
-        if (v->act == WEIR_RUN)
+        const weir_mem_step *v = &x->a->list.at[i];
+        if (v->kind == WEIR_EVENT_RUN)
             run(x, v);
-        else if (v->act == WEIR_OUT || v->act == WEIR_IN)
+        else if (v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH)
             copy(x, v);
-        else if (v->act >= WEIR_FREE)
+        else if (v->kind >= WEIR_EVENT_FREE)
             end(x, v);
         else
             code(x, v);
@@ -219,27 +219,29 @@ static void play(weir_streams *x)
     x->clock->time = fmax(x->compute, fmax(x->out, x->in));
 }
 
-bool weir_actions_simulate(const weir_actions *a, weir_clock *clock)
+bool weir_mem_plan_simulate(const weir_mem_plan *a, weir_sim_result *clock)
 {
     weir_streams x = {.a = a, .p = a->p, .clock = clock};
 
-    *clock = (weir_clock){0};
-    x.held = weir_mem_zalloc(((size_t)a->p->pieces.n + 1) * WEIR_FORMS, sizeof *x.held);
-    x.ran = weir_mem_zalloc(a->p->tasks.n + 1u, 1);
-    const bool ok = x.held && x.ran && (!a->addresses || weir_space_init(&x.space, a));
+    *clock = (weir_sim_result){0};
+    x.held = weir_mem_zalloc(((size_t)a->p->tensors.n + 1) * WEIR_FORM_COUNT, sizeof *x.held);
+    x.ran = weir_mem_zalloc(a->p->ops.n + 1u, 1);
+    const bool ok = x.held && x.ran && (!a->addresses || weir_intervals_init(&x.space, a));
     if (ok)
         play(&x);
     weir_mem_free(x.held);
     weir_mem_free(x.ran);
-    weir_space_free(&x.space);
+    weir_intervals_free(&x.space);
     return ok;
 }
 
-bool weir_schedule_simulate(const weir_schedule *s, const weir_lay *lay, weir_clock *clock)
+bool weir_schedule_simulate(const weir_schedule *s, const weir_offsets *offsets,
+                            weir_sim_result *clock)
 {
-    weir_actions a;
-    const bool   ok = weir_actions_from(s, lay, &a) && weir_actions_simulate(&a, clock);
+    weir_mem_plan a;
+    const bool    ok =
+        weir_mem_plan_from_schedule(s, offsets, &a) && weir_mem_plan_simulate(&a, clock);
 
-    weir_actions_free(&a);
+    weir_mem_plan_free(&a);
     return ok;
 }

@@ -4,21 +4,22 @@
 
 #include "graph/memory/problem/mem_plan.h"
 
-typedef struct weir_clock {
-    double time;                /* seconds: when the last stream ends */
-    double compute;             /* of runs */
-    double stall;               /* in which compute waited for inputs and memory */
-    double codec;               /* of packing, masks and unpacking */
-    size_t out, in;             /* bytes copied to the host and back */
-    size_t host;                /* most bytes there at a time */
-} weir_clock;
+typedef struct weir_sim_result {
+    double time;     /* seconds: when the last stream ends */
+    double compute;  /* of runs */
+    double stall;    /* in which compute waited for inputs and memory */
+    double compress; /* of packing, masks and unpacking */
+    size_t out, in;  /* bytes copied to the host and back */
+    size_t host;     /* most bytes there at a time */
+} weir_sim_result;
 
-/* For a list that weir_actions_check found right. An action begins when its stream is free, what it
- * reads is ready and the last owner of the bytes it writes is done with them. False when memory is
- * short. */
-bool weir_actions_simulate(const weir_actions *a, weir_clock *clock);
+/* For a list that weir_mem_plan_check found right. An action begins when its stream is free, what
+ * it reads is ready and the last owner of the bytes it writes is done with them. False when memory
+ * is short. */
+bool weir_mem_plan_simulate(const weir_mem_plan *a, weir_sim_result *clock);
 
 /* The same for an ended schedule that was found right. */
-bool weir_schedule_simulate(const weir_schedule *s, const weir_lay *lay, weir_clock *clock);
+bool weir_schedule_simulate(const weir_schedule *s, const weir_offsets *offsets,
+                            weir_sim_result *clock);
 
 #endif

@@ -76,28 +76,30 @@ CASE(long_paths_need_no_stack)
 }
 
 typedef struct all_plans {
-    weir_walk_room w;
+    weir_lower_state w;
     WEIR_VEC(size_t) peak;
     WEIR_VEC(double) extra;
 } all_plans;
 
-/* Peak and extra time of every plan: all decisions of index.h but those that make pieces early. */
-static void try_all(const weir_problem *p, all_plans *a)
+/* Peak and extra time of every plan: all decisions of index.h but those that make tensors early. */
+static void try_all(const weir_mem_problem *p, all_plans *a)
 {
-    uint8_t gap[64] = {0};
+    uint8_t decisions[64] = {0};
 
-    CHECK_OR_RETURN(weir_walk_init(&a->w, p) && a->w.gaps < 64);
+    CHECK_OR_RETURN(weir_lower_init(&a->w, p) && a->w.intervals < 64);
     for (bool more = true; more;) {
-        CHECK_OR_RETURN(weir_walk(&a->w, gap));
+        CHECK_OR_RETURN(weir_lower(&a->w, decisions));
         if (a->w.valid)
             CHECK(weir_vec_push(&a->peak, a->w.peak) && weir_vec_push(&a->extra, a->w.extra));
         more = false;
-        for (uint32_t k = 0, g = 0; k < p->pieces.n && !more; k++)
-            for (; g < a->w.first_gap[k + 1] && !more; g++) {
-                const bool last = g + 1 == a->w.first_gap[k + 1];
-                gap[g] = gap[g] == WEIR_KEEP ? (last ? WEIR_TAIL : WEIR_DROP)
-                         : gap[g] == WEIR_DROP ? WEIR_DROP_AGAIN : WEIR_KEEP;
-                more = gap[g] != WEIR_KEEP;
+        for (uint32_t k = 0, g = 0; k < p->tensors.n && !more; k++)
+            for (; g < a->w.first_interval[k + 1] && !more; g++) {
+                const bool last = g + 1 == a->w.first_interval[k + 1];
+                decisions[g] = decisions[g] == WEIR_KEEP
+                                   ? (last ? WEIR_KEEP_FOR_RECOMPUTE : WEIR_RECOMPUTE)
+                               : decisions[g] == WEIR_RECOMPUTE ? WEIR_RECOMPUTE_TRANSIENT
+                                                                : WEIR_KEEP;
+                more = decisions[g] != WEIR_KEEP;
             }
     }
 }
@@ -117,8 +119,8 @@ CASE(no_plan_is_better_than_the_bounds)
     int exact = 0, useful = 0, looked = 0, tight = 0;
 
     for (int round = 0; round < ROUNDS; round++) {
-        weir_problem p;
-        all_plans    a = {0};
+        weir_mem_problem p;
+        all_plans        a = {0};
         make_small(&p, 3 + below(4), 0, round % 3 > 0);
         try_all(&p, &a);
         size_t whole = 0, least = SIZE_MAX;
@@ -140,10 +142,10 @@ CASE(no_plan_is_better_than_the_bounds)
             useful += isfinite(best) && best > 0 && b.extra_seconds > 0;
             exact += isfinite(best) && best > 0 && b.extra_seconds >= best * (1 - 1e-6);
         }
-        weir_walk_free(&a.w);
+        weir_lower_free(&a.w);
         weir_vec_free(&a.peak);
         weir_vec_free(&a.extra);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
     printf("    of %d budgets with extra time: %d bounds above 0, %d exact; of %d steps the least "
            "bytes of %d\n", looked, useful, exact, ROUNDS, tight);
@@ -156,33 +158,33 @@ typedef struct choice {
     double seconds, bytes;
 } choice;
 
-/* Bytes that must idle across `stage` if the tasks of the set run again behind it; -1: one of them
+/* Bytes that must idle across `stage` if the ops of the set run again behind it; -1: one of them
  * may not. */
-static double idle_bytes(const weir_problem *p, uint32_t stage, uint32_t set)
+static double idle_bytes(const weir_mem_problem *p, uint32_t stage, uint32_t set)
 {
-    const weir_task *own = &p->tasks.at[stage];
-    double           bytes = 0;
+    const weir_mem_op *own = &p->ops.at[stage];
+    double             bytes = 0;
 
     for (uint32_t i = 0; i < stage; i++)
-        if (set >> i & 1 && p->tasks.at[i].until <= stage + 1)
+        if (set >> i & 1 && p->ops.at[i].rerun_before <= stage + 1)
             return -1;
-    for (uint32_t k = 0; k < p->pieces.n; k++) {
-        const weir_piece *piece = &p->pieces.at[k];
-        bool              asked = piece->output, there = piece->maker >= stage;
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const weir_mem_tensor *tensor = &p->tensors.at[k];
+        bool                   asked = tensor->output, there = tensor->producer >= stage;
         for (uint32_t i = 0; i < own->in.n; i++)
             there = there || weir_refs(p, own->in)[i] == k;
-        for (uint32_t j = 0; j < piece->uses.n; j++) {
-            const uint32_t reader = weir_refs(p, piece->uses)[j];
+        for (uint32_t j = 0; j < tensor->uses.n; j++) {
+            const uint32_t reader = weir_refs(p, tensor->uses)[j];
             asked = asked || reader > stage || (reader < stage && set >> reader & 1);
         }
-        if (asked && !there && !(set >> piece->maker & 1))
-            bytes += (double)piece->bytes;
+        if (asked && !there && !(set >> tensor->producer & 1))
+            bytes += (double)tensor->bytes;
     }
     return bytes;
 }
 
 /* All choices at that moment; returns how many. */
-static uint32_t all_choices(const weir_problem *p, uint32_t stage, choice *c)
+static uint32_t all_choices(const weir_mem_problem *p, uint32_t stage, choice *c)
 {
     uint32_t n = 0;
 
@@ -190,7 +192,7 @@ static uint32_t all_choices(const weir_problem *p, uint32_t stage, choice *c)
         const double bytes = idle_bytes(p, stage, set);
         double       seconds = 0;
         for (uint32_t i = 0; i < stage; i++)
-            seconds += set >> i & 1 ? p->tasks.at[i].time : 0;
+            seconds += set >> i & 1 ? p->ops.at[i].time : 0;
         if (bytes >= 0)
             c[n++] = (choice){seconds, bytes};
     }
@@ -198,16 +200,16 @@ static uint32_t all_choices(const weir_problem *p, uint32_t stage, choice *c)
 }
 
 /* The cheapest choice within `room` bytes; in_part: or mixture of two. */
-static double cheapest(const choice *c, uint32_t n, double room, bool in_part)
+static double cheapest(const choice *c, uint32_t n, double limit, bool in_part)
 {
     double best = INFINITY;
 
     for (uint32_t i = 0; i < n; i++) {
-        if (c[i].bytes <= room)
+        if (c[i].bytes <= limit)
             best = fmin(best, c[i].seconds);
-        for (uint32_t j = 0; j < n && in_part && c[i].bytes <= room; j++)
-            if (c[j].bytes > room) {
-                const double share = (room - c[i].bytes) / (c[j].bytes - c[i].bytes);
+        for (uint32_t j = 0; j < n && in_part && c[i].bytes <= limit; j++)
+            if (c[j].bytes > limit) {
+                const double share = (limit - c[i].bytes) / (c[j].bytes - c[i].bytes);
                 best = fmin(best, c[i].seconds + share * (c[j].seconds - c[i].seconds));
             }
     }
@@ -216,88 +218,105 @@ static double cheapest(const choice *c, uint32_t n, double room, bool in_part)
 
 CASE(one_moment_is_solved)
 {
-    enum { TASKS = 9 };
-    static choice c[1 << TASKS];
+    enum { OPS = 9 };
+    static choice c[1 << OPS];
 
     for (int round = 0; round < 60; round++) {
-        weir_problem p;
-        weir_cut     cut;
-        make_small(&p, 4 + below(TASKS - 4), 0, false);
-        CHECK_OR_RETURN(weir_cut_init(&cut, &p, NULL));
-        for (uint32_t stage = 1; stage < p.tasks.n; stage++) {
+        weir_mem_problem  p;
+        weir_mincut_bound cut;
+        make_small(&p, 4 + below(OPS - 4), 0, false);
+        CHECK_OR_RETURN(weir_mincut_bound_init(&cut, &p, NULL));
+        for (uint32_t stage = 1; stage < p.ops.n; stage++) {
             const uint32_t n = all_choices(&p, stage, c);
-            CHECK_OR_RETURN(weir_cut_at(&cut, stage, p.tasks.n));
+            CHECK_OR_RETURN(weir_mincut_bound_at(&cut, stage, p.ops.n));
             for (size_t budget = cut.own; budget <= cut.all; budget += 64) {
-                const double room = (double)(budget - cut.own);
-                const double part = cheapest(c, n, room, true);
-                const double best = cheapest(c, n, room, false);
+                const double limit = (double)(budget - cut.own);
+                const double part = cheapest(c, n, limit, true);
+                const double best = cheapest(c, n, limit, false);
                 double       closed;
                 CHECK(isfinite(best) == (budget >= cut.least));
-                CHECK_OR_RETURN(weir_cut_solve(&cut, budget, 0));
+                CHECK_OR_RETURN(weir_mincut_bound_solve(&cut, budget, 0));
                 CHECK(cut.extra == part ||
                       (cut.extra <= part && part - cut.extra <= 1e-5 * (part + 1)));
-                CHECK_OR_RETURN(weir_cut_close(&cut, budget, 1000, &closed));
+                CHECK_OR_RETURN(weir_bound_branch(&cut, budget, 1000, &closed));
                 CHECK(closed == best || (closed <= best && best - closed <= 1e-5 * (best + 1)));
                 CHECK(cut.seconds == best || fabs(cut.seconds - best) <= 1e-9 * best);
             }
         }
-        weir_cut_free(&cut);
-        weir_problem_free(&p);
+        weir_mincut_bound_free(&cut);
+        weir_mem_problem_free(&p);
     }
 }
 
-/* 100 bytes idle across a task that leaves 10: they go at `link` bytes a second, one of which has
+/* 100 bytes idle across an op that leaves 10: they go at `link` bytes a second, one of which has
  * passed, or lie packed, or are made anew for a second where that is right. */
 CASE(what_leaves_takes_its_time)
 {
     static const struct {
         double   link, extra;
         size_t   packed;
-        uint32_t until, masked;         /* of the one that reads it, at the end */
+        uint32_t rerun_before, masked; /* of the one that reads it, at the end */
     } cases[] = {{0, 1, 0, 4, 0},         {0, HUGE_VAL, 0, 0, 0}, {50, 0.6, 0, 0, 0},
                  {20, 3, 0, 0, 0},        {100, 0, 0, 0, 0},      {0, HUGE_VAL, 11, 0, 0},
                  {1e-6, 0.9, 0, 4, 0},    {0, 0, 10, 0, 0},       {0, 0, 0, 0, 1},
                  {0, HUGE_VAL, 90, 0, 0}, {0, 0, 90, 0, 1}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const weir_task_def defs[] = {
-            {.time = 1, .until = cases[i].until, .nout = 1, .out = (uint32_t[]){0}},
-            {.time = 1, .until = 4, .nout = 1, .out = (uint32_t[]){1}},
-            {.time = 1, .until = 4, .nin = 1, .in = (uint32_t[]){1}, .nout = 1,
+        const weir_mem_op_def defs[] = {
+            {.time = 1, .rerun_before = cases[i].rerun_before, .nout = 1, .out = (uint32_t[]){0}},
+            {.time = 1, .rerun_before = 4, .nout = 1, .out = (uint32_t[]){1}},
+            {.time = 1,
+             .rerun_before = 4,
+             .nin = 1,
+             .in = (uint32_t[]){1},
+             .nout = 1,
              .out = (uint32_t[]){2}},
-            {.time = 1, .until = 4, .nin = 2, .in = (uint32_t[]){0, 2}, .nout = 1,
-             .out = (uint32_t[]){3}, .nmasked = cases[i].masked, .masked = (uint32_t[]){0}}};
-        weir_problem p = {.link_out = cases[i].link, .link_in = cases[i].link, .codec = 1};
-        weir_bound   b;
-        CHECK(weir_problem_piece(&p, 100, cases[i].packed, false) &&
-              weir_problem_piece(&p, 1000, 0, false) && weir_problem_piece(&p, 10, 0, false) &&
-              weir_problem_piece(&p, 10, 0, true));
+            {.time = 1,
+             .rerun_before = 4,
+             .nin = 2,
+             .in = (uint32_t[]){0, 2},
+             .nout = 1,
+             .out = (uint32_t[]){3},
+             .nmasked = cases[i].masked,
+             .masked = (uint32_t[]){0}}};
+        weir_mem_problem p = {
+            .link_out = cases[i].link, .link_in = cases[i].link, .pack_bandwidth = 1};
+        weir_bound b;
+        CHECK(weir_mem_problem_add_tensor(&p, 100, cases[i].packed, false) &&
+              weir_mem_problem_add_tensor(&p, 1000, 0, false) &&
+              weir_mem_problem_add_tensor(&p, 10, 0, false) &&
+              weir_mem_problem_add_tensor(&p, 10, 0, true));
         for (size_t k = 0; k < 4; k++)
-            CHECK(weir_problem_task(&p, &defs[k]));
-        CHECK(weir_problem_end(&p));
+            CHECK(weir_mem_problem_add_op(&p, &defs[k]));
+        CHECK(weir_mem_problem_end(&p));
         const weir_levers levers = weir_levers_of(&p);
         CHECK_OK(weir_bound_of(&p, 1020, &levers, &b));
         CHECK_NEAR(b.extra_seconds, cases[i].extra, 1e-3);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
 }
 
 /* ---- cuts as plans ---- */
 
-/* Forward tasks i make piece i from piece i - 1; backward ones, from the last, read piece i and the
- * gradient before them. */
-static void make_training(weir_problem *p, uint32_t layers)
+/* Forward ops i make tensor i from tensor i - 1; backward ones, from the last, read tensor i and
+ * the gradient before them. */
+static void make_training(weir_mem_problem *p, uint32_t layers)
 {
-    *p = (weir_problem){0};
+    *p = (weir_mem_problem){0};
     for (uint32_t i = 0; i < 2 * layers; i++) {
         const bool     back = i >= layers;
         const uint32_t in[2] = {i - 1, 2 * layers - 1 - i};
         const uint32_t nin = !back ? i > 0 : in[0] == in[1] ? 1 : 2;
-        CHECK(weir_problem_piece(p, back ? 64 : 64 * (1 + below(30)), 0, i + 1 == 2 * layers));
-        CHECK(weir_problem_task(p, &(weir_task_def){.time = 1 + below(20), .until = 2 * layers,
-                                                    .nin = nin, .in = in, .nout = 1, .out = &i}));
+        CHECK(weir_mem_problem_add_tensor(p, back ? 64 : 64 * (1 + below(30)), 0,
+                                          i + 1 == 2 * layers));
+        CHECK(weir_mem_problem_add_op(p, &(weir_mem_op_def){.time = 1 + below(20),
+                                                            .rerun_before = 2 * layers,
+                                                            .nin = nin,
+                                                            .in = in,
+                                                            .nout = 1,
+                                                            .out = &i}));
     }
-    CHECK(weir_problem_end(p));
+    CHECK(weir_mem_problem_end(p));
 }
 
 /* Policy mincut alone fits chains into nearly what the search does, and neither is below the bound
@@ -307,7 +326,7 @@ CASE(cuts_are_plans)
     int fits = 0, equal = 0, looked = 0;
 
     for (int round = 0; round < 20; round++) {
-        weir_problem p;
+        weir_mem_problem p;
         make_training(&p, 8 + below(12));
         weir_search all = {.p = &p, .seed = weir_mincut, .budget = SIZE_MAX, .moves = 1};
         CHECK_OK(weir_search_run(&all));
@@ -330,7 +349,7 @@ CASE(cuts_are_plans)
             weir_search_free(&s);
         }
         weir_search_free(&all);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
     printf("    of %d budgets mincut fits %d, %d of them as well as the search\n", looked, fits,
            equal);
@@ -340,23 +359,23 @@ CASE(cuts_are_plans)
 /* More is kept with a larger ratio; with all of it nothing runs again. */
 CASE(ratios_keep_their_share)
 {
-    weir_problem   p;
-    weir_walk_room w;
-    double         last = INFINITY;
+    weir_mem_problem p;
+    weir_lower_state w;
+    double           last = INFINITY;
 
     make_training(&p, 20);
-    CHECK_OR_RETURN(weir_walk_init(&w, &p));
-    uint8_t *const gap = weir_mem_zalloc(w.gaps + 1u, 1);
-    CHECK_OR_RETURN(gap != NULL);
+    CHECK_OR_RETURN(weir_lower_init(&w, &p));
+    uint8_t *const decisions = weir_mem_zalloc(w.intervals + 1u, 1);
+    CHECK_OR_RETURN(decisions != NULL);
     for (int tenth = 1; tenth <= 10; tenth++) {
-        CHECK_OK(weir_mincut(&w, 0, tenth / 10.0, gap));
+        CHECK_OK(weir_mincut(&w, 0, tenth / 10.0, decisions));
         CHECK(w.valid && w.extra <= last && (w.extra > 0 || tenth == 10));
         last = w.extra;
     }
     CHECK(last == 0);
-    weir_mem_free(gap);
-    weir_walk_free(&w);
-    weir_problem_free(&p);
+    weir_mem_free(decisions);
+    weir_lower_free(&w);
+    weir_mem_problem_free(&p);
 }
 
 CASE(variants_of_mincut)
@@ -364,44 +383,44 @@ CASE(variants_of_mincut)
     static const char *const good[] = {"mincut", "mincut:", "mincut:ratio=0.5", "mincut:ratio=1"};
     static const char *const bad[] = {"mincut:ratio=0", "mincut:ratio=1.01", "mincut:ratio=nan",
                                       "mincut:ratio=",  "mincut:ratio=.5x",  "mincut:best"};
-    weir_problem             p;
+    weir_mem_problem             p;
 
     make_training(&p, 6);
     for (size_t i = 0; i < 4 + sizeof bad / sizeof bad[0]; i++) {
         const weir_policy *policy;
-        weir_policy_job    job = {.p = &p, .room = SIZE_MAX};
+        weir_policy_job    job = {.p = &p, .limit = SIZE_MAX};
         CHECK_OK(weir_policy_find(i < 4 ? good[i] : bad[i - 4], &policy, &job.variant));
         CHECK_STATUS(policy->plan(&job), i < 4 ? WEIR_OK : WEIR_ERR_INVALID);
         weir_schedule_free(&job.s);
     }
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* Each allocation fails once: a status, and nothing leaks. */
 CASE(bounds_and_cuts_fail_at_every_point)
 {
-    weir_problem   p;
-    weir_walk_room w;
-    bool           failed = true;
+    weir_mem_problem p;
+    weir_lower_state w;
+    bool             failed = true;
 
     make_training(&p, 8);
-    CHECK_OR_RETURN(weir_walk_init(&w, &p));
-    uint8_t *const gap = weir_mem_zalloc(w.gaps + 1u, 1);
-    CHECK_OR_RETURN(gap != NULL && weir_walk(&w, gap));
+    CHECK_OR_RETURN(weir_lower_init(&w, &p));
+    uint8_t *const decisions = weir_mem_zalloc(w.intervals + 1u, 1);
+    CHECK_OR_RETURN(decisions != NULL && weir_lower(&w, decisions));
     const size_t budget = w.peak * 7 / 10;
     for (int64_t nth = 0; failed; nth++) {
         weir_bound b;
         weir_mem_fail_nth(nth, false);
         weir_status status = weir_bound_of(&p, budget, NULL, &b);
         if (status == WEIR_OK)
-            status = weir_mincut(&w, budget, 0, gap);
+            status = weir_mincut(&w, budget, 0, decisions);
         if (status == WEIR_OK)
-            status = weir_mincut(&w, budget, 0.5, gap);
+            status = weir_mincut(&w, budget, 0.5, decisions);
         failed = weir_mem_failed();
         weir_mem_fail_nth(-1, false);
         CHECK(status == (failed ? WEIR_ERR_NOMEM : WEIR_OK));
     }
-    weir_mem_free(gap);
-    weir_walk_free(&w);
-    weir_problem_free(&p);
+    weir_mem_free(decisions);
+    weir_lower_free(&w);
+    weir_mem_problem_free(&p);
 }

@@ -36,7 +36,7 @@ static weir_status run_with(size_t i, const char *budget, uint64_t bits, size_t 
         CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
         CHECK(s.planned_peak_bytes <= s.budget_bytes);
         CHECK(s.planned_peak_bytes == s.persistent_bytes + s.arena_bytes);
-        CHECK(s.again == 0 || s.extra_ms > 0);     /* copies may be waited for, too */
+        CHECK(s.recomputed == 0 || s.extra_ms > 0);     /* copies may be waited for, too */
         CHECK_OK(weir_graph_measure(weir_step_graph(t.step), &measured));
         if (!CHECK(measured == s.arena_bytes))
             printf("    %s %s: measured %zu, planned %zu\n", train_name[nets[i].net], budget,
@@ -51,7 +51,7 @@ static weir_status run_with(size_t i, const char *budget, uint64_t bits, size_t 
  * works. */
 CASE(every_budget_keeps_the_bits)
 {
-    for (size_t i = 0; i < LAB_COUNT(nets); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(nets); i++) {
         const uint64_t bits = train_run(nets[i].net, nets[i].batch, nets[i].side, STEPS,
                                         &(weir_step_options){.graph = false});
         size_t         planned = 0, smallest = 0;
@@ -82,7 +82,7 @@ CASE(other_policies_keep_the_bits)
     } ways[] = {{"mincut", "97%"}, {"mincut", "92%"}, {"mincut:ratio=0.8", "98%"}};
 
     const uint64_t bits = train_run(TRAIN_DIGITS, 16, 0, STEPS, &(weir_step_options){0});
-    for (size_t i = 0; i < LAB_COUNT(ways); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(ways); i++) {
         const weir_step_options how = {
             .graph = true, .plan = {.budget = ways[i].budget, .policy = ways[i].policy}};
         weir_graph_stats s;
@@ -92,7 +92,7 @@ CASE(other_policies_keep_the_bits)
             CHECK_OK(train_step(&t, k));
         CHECK(train_bits(&t) == bits);
         CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
-        CHECK(s.again > 0 && s.planned_peak_bytes <= s.budget_bytes);
+        CHECK(s.recomputed > 0 && s.planned_peak_bytes <= s.budget_bytes);
         train_close(&t);
     }
 }
@@ -119,11 +119,13 @@ CASE(the_smallest_that_is_named_works)
     static const char *const place[] = {"area", "start-best", "size"};
     static const char *const share[] = {"90%", "75%", "60%", "45%"};
     for (uint64_t seed = 153; seed < 156; seed++)       /* each met a smaller one on its way */
-        for (size_t i = 0; i < LAB_COUNT(policy) * LAB_COUNT(place) * LAB_COUNT(share); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(policy) * ARRAY_LENGTH(place) * ARRAY_LENGTH(share);
+             i++) {
             char              text[32];
-            weir_plan_options o = {.policy = policy[i % LAB_COUNT(policy)],
-                                   .placement = place[i / LAB_COUNT(policy) % LAB_COUNT(place)],
-                                   .budget = share[i / LAB_COUNT(policy) / LAB_COUNT(place)]};
+            weir_plan_options o = {.policy = policy[i % ARRAY_LENGTH(policy)],
+                                   .placement =
+                                       place[i / ARRAY_LENGTH(policy) % ARRAY_LENGTH(place)],
+                                   .budget = share[i / ARRAY_LENGTH(policy) / ARRAY_LENGTH(place)]};
             if (plan_random(seed, &o) != WEIR_ERR_BUDGET)
                 continue;
             snprintf(text, sizeof text, "%lld",
@@ -138,9 +140,9 @@ CASE(the_smallest_that_is_named_works)
 CASE(a_step_without_calls_has_a_budget)
 {
     static const char *const policy[] = {"auto", "recycle", "checkpoint:speed", "dtr", "vdnn"};
-    for (size_t i = 0; i < LAB_COUNT(policy); i++) {
-        weir_device *const d = lab_open_bare();
-        weir_tensor *const p = lab_param(d, 1000, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(policy); i++) {
+        weir_device *const d = fixture_open_unguarded();
+        weir_tensor *const p = fixture_param(d, 1000, NULL);
         for (int fits = 0; fits < 2; fits++) {
             weir_graph *const g = weir_graph_begin(d);
             CHECK(weir_relu(p) != NULL);
@@ -184,15 +186,15 @@ CASE(without_a_budget_nothing_runs_again)
 {
     static const char *const plenty[] = {NULL, "100%", "1TB", "200 %"};
 
-    for (size_t i = 0; i < LAB_COUNT(plenty); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(plenty); i++) {
         const weir_step_options how = {.graph = true, .plan = {.budget = plenty[i]}};
         train                   t;
         weir_graph_stats        s;
         CHECK_OR_RETURN(train_open(&t, TRAIN_LENET, 4, 0, &how) == WEIR_OK);
         CHECK_OK(train_step(&t, 0));
         CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
-        CHECK(s.again == 0 && s.extra_ms == 0);
-        CHECK(s.queues > 1 || s.unbudgeted_peak_bytes == s.planned_peak_bytes);
+        CHECK(s.recomputed == 0 && s.extra_ms == 0);
+        CHECK(s.streams > 1 || s.unbudgeted_peak_bytes == s.planned_peak_bytes);
         CHECK((s.budget_bytes == 0) == (plenty[i] == NULL));
         train_close(&t);
     }
@@ -207,9 +209,9 @@ CASE(bytes_as_text)
                                       "0x10", "99999999999999999999", "--3", "1,5GB"};
     size_t bytes;
 
-    for (size_t i = 0; i < LAB_COUNT(good); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
         CHECK(CHECK_OK(weir_bytes(good[i].text, &bytes)) && bytes == good[i].bytes);
-    for (size_t i = 0; i < LAB_COUNT(bad); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)
         CHECK_STATUS(weir_bytes(bad[i], &bytes), WEIR_ERR_INVALID);
     CHECK_STATUS(weir_bytes(NULL, &bytes), WEIR_ERR_INVALID);
     CHECK_STATUS(weir_bytes("1", NULL), WEIR_ERR_INVALID);
@@ -225,12 +227,12 @@ CASE(wrong_budgets_and_policies)
     } wrong[] = {
         {{.budget = "lots"}, WEIR_ERR_INVALID, "lots"},
         {{.budget = "50%", .policy = "magic"}, WEIR_ERR_INVALID, "magic"},
-        {{.policy = "magic"}, WEIR_ERR_INVALID, "there is no policy 'magic'"},      /* unneeded */
+        {{.policy = "magic"}, WEIR_ERR_INVALID, "there is no policy 'magic'"}, /* unneeded */
         {{.placement = "best"}, WEIR_ERR_INVALID, "there is no placement 'best'"},
-        {{.guided = -1}, WEIR_ERR_INVALID, "guided by -1 steps, must be 0 or more"},
+        {{.profile_steps = -1}, WEIR_ERR_INVALID, "guided by -1 steps, must be 0 or more"},
         {{.budget = "100"}, WEIR_ERR_BUDGET, "the smallest that works is"}};
 
-    for (size_t i = 0; i < LAB_COUNT(wrong); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
         train t;
         const weir_step_options how = {true, wrong[i].plan};
         CHECK_OR_RETURN(train_open(&t, TRAIN_MLP, 8, 0, &how) == WEIR_OK);
@@ -244,8 +246,8 @@ CASE(wrong_budgets_and_policies)
 CASE(resident_bytes_count)
 {
     for (int fits = 0; fits < 2; fits++) {
-        weir_device *d = lab_open_bare();
-        weir_tensor *x = lab_input(d, 64, NULL);
+        weir_device *d = fixture_open_unguarded();
+        weir_tensor *x = fixture_input(d, 64, NULL);
         weir_graph  *g = weir_graph_begin(d);
         weir_keep(weir_exp(x));
         CHECK_STATUS(weir_graph_end(g, &(weir_plan_options){.budget = fits ? "512" : "511"}),
@@ -272,7 +274,7 @@ CASE(of_a_device)
     CHECK_OK(weir_device_set_budget(t.d, "96%"));
     CHECK_OK(train_step(&t, 0));
     CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
-    CHECK(s.again > 0 || !check_on_cpu());      /* a card's copies may cost less */
+    CHECK(s.recomputed > 0 || !check_on_cpu());      /* a card's copies may cost less */
     CHECK(s.planned_peak_bytes <= s.budget_bytes);
     CHECK(s.budget_bytes == s.unbudgeted_peak_bytes * 96 / 100);
     train_close(&t);
@@ -282,7 +284,7 @@ CASE(of_a_device)
     CHECK_OK(weir_device_set_budget(t.d, NULL));
     CHECK_OK(train_step(&t, 0));
     CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
-    CHECK(s.again == 0 && s.budget_bytes == 0);
+    CHECK(s.recomputed == 0 && s.budget_bytes == 0);
     train_close(&t);
 }
 

@@ -17,10 +17,10 @@
 
 enum { ALIGN = 64, HEAD = 80, MOST_FILE = 1 << 20 };
 
-static weir_status lay_out(void *ctx, const weir_schedule *s, size_t *height)
+static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *height)
 {
-    weir_lay *const   l = ctx;
-    const weir_status status = weir_lay_out(s, ALIGN, NULL, l);
+    weir_offsets *const   l = ctx;
+    const weir_status status = weir_assign_offsets(s, ALIGN, NULL, l);
     *height = l->height;
     return status;
 }
@@ -32,30 +32,34 @@ typedef struct plan {
 } plan;
 
 /* 60 % of the step, planned with the folder. */
-static weir_status plan_in(const char *path, const weir_problem *p, plan *a)
+static weir_status plan_in(const char *path, const weir_mem_problem *p, plan *a)
 {
     size_t whole = 0;
 
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        whole += p->pieces.at[k].bytes;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        whole += p->tensors.at[k].bytes;
     const weir_cache_key key = {.align = ALIGN, .whole = whole, .times = true};
-    weir_cache  cache = {0};
-    weir_ladder l = {.whole = whole};
-    weir_lay    lay = {0};
-    weir_fit    f = {.p = p, .room = whole * 3 / 5, .align = ALIGN, .moves = 600, .lay = lay_out,
-                     .ctx = &lay};
+    weir_cache           cache = {0};
+    weir_frontier        l = {.whole = whole};
+    weir_offsets         offsets = {0};
+    weir_fit             f = {.p = p,
+                              .limit = whole * 3 / 5,
+                              .align = ALIGN,
+                              .moves = 600,
+                              .place = assign_offsets,
+                              .ctx = &offsets};
     weir_status status = weir_policy_find("auto", &f.policy, &f.variant);
     if (status == WEIR_OK)
         status = weir_cache_open(&cache, path, p, &key);
     if (status == WEIR_OK)
-        status = weir_cache_climb(&cache, &l, &f);
+        status = weir_cache_build_frontier(&cache, &l, &f);
     if (status == WEIR_OK)
         status = weir_cache_fit(&cache, &l, &f);
     *a = (plan){status == WEIR_OK ? f.s.time - p->time : 0, f.height, cache.use};
     weir_cache_close(&cache);
-    weir_ladder_free(&l);
+    weir_frontier_free(&l);
     weir_fit_free(&f);
-    weir_lay_free(&lay);
+    weir_offsets_free(&offsets);
     return status;
 }
 
@@ -113,23 +117,23 @@ CASE(found_again)
     folder f;
     char   path[400];
     mode_t mode = 0;
-    plan   none, first, again;
+    plan   none, first, second;
     CHECK_OR_RETURN(folder_make(&f));
     for (int i = 0; i < 6; i++) {
-        weir_problem p;
+        weir_mem_problem p;
         make_problem(&p, 20);
         CHECK_OK(plan_in("", &p, &none));
         CHECK_OK(plan_in(f.path, &p, &first));
-        CHECK_OK(plan_in(f.path, &p, &again));
+        CHECK_OK(plan_in(f.path, &p, &second));
         CHECK(none.use == WEIR_CACHE_OFF && first.use == WEIR_CACHE_NEW);
-        CHECK(again.use == WEIR_CACHE_USED && same(&none, &first) && same(&first, &again));
+        CHECK(second.use == WEIR_CACHE_USED && same(&none, &first) && same(&first, &second));
         CHECK(one_file(f.path, path, sizeof path, &mode) == 1 && mode == 0600);
-        p.tasks.at[3].time *= 2;                /* another step, another file */
-        CHECK_OK(plan_in(f.path, &p, &again));
-        CHECK(again.use == WEIR_CACHE_NEW && one_file(f.path, path, sizeof path, &mode) == 2);
+        p.ops.at[3].time *= 2;                /* another step, another file */
+        CHECK_OK(plan_in(f.path, &p, &second));
+        CHECK(second.use == WEIR_CACHE_NEW && one_file(f.path, path, sizeof path, &mode) == 2);
         while (one_file(f.path, path, sizeof path, &mode) > 0)
             CHECK(unlink(path) == 0);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
     folder_remove(&f);
 }
@@ -139,11 +143,11 @@ CASE(found_again)
 CASE(wrong_files)
 {
     static unsigned char file[MOST_FILE], bad[MOST_FILE];
-    weir_problem         p;
+    weir_mem_problem     p;
     folder               f;
     char                 path[400];
     mode_t               mode;
-    plan                 first, again;
+    plan                 first, second;
     CHECK_OR_RETURN(folder_make(&f));
     make_problem(&p, 20);
     CHECK_OK(plan_in(f.path, &p, &first));
@@ -161,28 +165,28 @@ CASE(wrong_files)
             bad[way < 45 ? 8 : 8 * below(7)]++;       /* version; any word of the head */
             seal(bad, n);
         } else {
-            memset(bad + HEAD + 8, WEIR_TAIL, 4);            /* the first plan's decisions */
+            memset(bad + HEAD + 8, WEIR_KEEP_FOR_RECOMPUTE, 4); /* the first plan's decisions */
             seal(bad, n);
         }
         write_file(path, bad, size);
-        CHECK_OK(plan_in(f.path, &p, &again));
-        if (!CHECK(same(&first, &again) && again.use == WEIR_CACHE_NEW))
-            printf("    way %d: use %d, extra %g, not %g\n", way, (int)again.use, again.extra,
+        CHECK_OK(plan_in(f.path, &p, &second));
+        if (!CHECK(same(&first, &second) && second.use == WEIR_CACHE_NEW))
+            printf("    way %d: use %d, extra %g, not %g\n", way, (int)second.use, second.extra,
                    first.extra);
         CHECK(read_file(path, bad) == n && memcmp(bad, file, n) == 0);
     }
     CHECK(unlink(path) == 0);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
     folder_remove(&f);
 }
 
 /* Where nothing can be written planning goes on. */
 CASE(folders_that_are_none)
 {
-    weir_problem p;
-    folder       f;
-    plan         none, here;
-    char         path[200];
+    weir_mem_problem p;
+    folder           f;
+    plan             none, here;
+    char             path[200];
     CHECK_OR_RETURN(folder_make(&f));
     make_problem(&p, 20);
     CHECK_OK(plan_in("", &p, &none));
@@ -191,7 +195,7 @@ CASE(folders_that_are_none)
     snprintf(path, sizeof path, "%s/a/b", f.path);      /* only one folder is made */
     CHECK_OK(plan_in(path, &p, &here));
     CHECK(here.use == WEIR_CACHE_FAILED && same(&none, &here));
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
     folder_remove(&f);
 }
 
@@ -199,12 +203,12 @@ CASE(folders_that_are_none)
 CASE(processes_at_once)
 {
     enum { CHILDREN = 4 };
-    weir_problem p;
-    folder       f;
-    plan         none, again;
-    pid_t        child[CHILDREN];
-    char         path[400];
-    mode_t       mode;
+    weir_mem_problem p;
+    folder           f;
+    plan             none, second;
+    pid_t            child[CHILDREN];
+    char             path[400];
+    mode_t           mode;
     CHECK_OR_RETURN(folder_make(&f));
     make_problem(&p, 24);
     CHECK_OK(plan_in("", &p, &none));
@@ -212,16 +216,16 @@ CASE(processes_at_once)
     for (int i = 0; i < CHILDREN; i++) {
         child[i] = fork();
         if (child[i] == 0)
-            _exit(plan_in(f.path, &p, &again) == WEIR_OK && same(&none, &again) ? 0 : 1);
+            _exit(plan_in(f.path, &p, &second) == WEIR_OK && same(&none, &second) ? 0 : 1);
     }
     for (int i = 0; i < CHILDREN; i++) {
         int status = -1;
         CHECK(child[i] > 0 && waitpid(child[i], &status, 0) == child[i] && status == 0);
     }
-    CHECK_OK(plan_in(f.path, &p, &again));
-    CHECK(again.use == WEIR_CACHE_USED && same(&none, &again));
+    CHECK_OK(plan_in(f.path, &p, &second));
+    CHECK(second.use == WEIR_CACHE_USED && same(&none, &second));
     CHECK(one_file(f.path, path, sizeof path, &mode) == 1 && unlink(path) == 0);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
     folder_remove(&f);
 }
 
@@ -229,12 +233,12 @@ CASE(processes_at_once)
  * folder stays good. */
 CASE(cache_failing_memory)
 {
-    weir_problem  p;
-    folder        f;
-    plan          none, a;
-    char          path[400];
-    mode_t        mode;
-    bool          failed = true;
+    weir_mem_problem p;
+    folder           f;
+    plan             none, a;
+    char             path[400];
+    mode_t           mode;
+    bool             failed = true;
     CHECK_OR_RETURN(folder_make(&f));
     make_problem(&p, 8);
     CHECK_OK(plan_in("", &p, &none));
@@ -252,7 +256,7 @@ CASE(cache_failing_memory)
     CHECK(!failed);
     if (one_file(f.path, path, sizeof path, &mode))
         CHECK(unlink(path) == 0);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
     folder_remove(&f);
 }
 

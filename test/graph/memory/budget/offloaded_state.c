@@ -107,19 +107,19 @@ static size_t bytes_of_params(const net *n)
     size_t sum = 0;
 
     for (size_t i = 0; i < weir_model_param_count(n->m); i++)
-        sum += lab_taken(n->d, weir_tensor_bytes(weir_model_param(n->m, i)));
+        sum += fixture_bytes_taken(n->d, weir_tensor_bytes(weir_model_param(n->m, i)));
     return sum;
 }
 
-static uint32_t away_of(const net *n)
+static uint32_t count_offloaded(const net *n)
 {
-    uint32_t away = 0;
+    uint32_t offloaded = 0;
 
     for (size_t i = 0; i < weir_model_param_count(n->m); i++)
-        away += ((const weir_block *)weir_model_param(n->m, i)->block)->away;
+        offloaded += ((const weir_block *)weir_model_param(n->m, i)->block)->offloaded;
     for (size_t i = 0; i < weir_optim_state_count(n->o); i++)
-        away += ((const weir_block *)weir_optim_state(n->o, i)->block)->away;
-    return away;
+        offloaded += ((const weir_block *)weir_optim_state(n->o, i)->block)->offloaded;
+    return offloaded;
 }
 
 /* Fingerprints after each of `steps` steps without a budget. */
@@ -155,12 +155,12 @@ CASE(trains_in_less_than_its_parameters)
             break;
         if (i == 0 || i > 10)           /* reading moves nothing */
             CHECK(bits_of(&n) == bits[i]);
-        CHECK(away_of(&n) > 0);
+        CHECK(count_offloaded(&n) > 0);
     }
     CHECK_OK(weir_graph_stats_of(weir_step_graph(n.step), &s));
     printf("    parameters %zu, whole %zu, budget %zu, planned %zu, %u away\n",
            bytes_of_params(&n), s.unbudgeted_peak_bytes, s.budget_bytes, s.planned_peak_bytes,
-           away_of(&n));
+           count_offloaded(&n));
     CHECK(s.planned_peak_bytes <= s.budget_bytes && s.budget_bytes < bytes_of_params(&n));
     CHECK(s.planned_peak_bytes == s.persistent_bytes + s.arena_bytes);
     weir_device_memory(n.d, &m);
@@ -185,8 +185,8 @@ CASE(outline_is_the_step_without_it)
         net n;
         CHECK_OR_RETURN(open_net(&n, i ? "50%" : NULL) == WEIR_OK);
         CHECK_OK(step_net(&n, 0));
-        CHECK((away_of(&n) > 0) == (i == 1));
-        text[i] = weir_graph_text(weir_step_graph(n.step), WEIR_TEXT_OUTLINE);
+        CHECK((count_offloaded(&n) > 0) == (i == 1));
+        text[i] = weir_graph_text(weir_step_graph(n.step), WEIR_TEXT_STEPFILE);
         CHECK(text[i] && !strstr(text[i], "spill"));
         close_net(&n);
     }
@@ -244,7 +244,7 @@ static void train_and_look(const char *budget, const char *evaluation, uint64_t 
         if (i == 2)                     /* more of it than the place keeps */
             CHECK_OK(weir_write_fill(weir_optim_state(n.o, 0), 0));
         out[i][5] = bits_of(&n);
-        CHECK(!budget || away_of(&n) > 0);
+        CHECK(!budget || count_offloaded(&n) > 0);
     }
     weir_graph_free(g);
     close_net(&n);
@@ -256,7 +256,7 @@ CASE(evaluation_and_writing_between_steps)
     uint64_t                 plain[4][6], within[4][6];
 
     train_and_look(NULL, NULL, plain);
-    for (size_t i = 0; i < LAB_COUNT(evaluation); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(evaluation); i++) {
         memset(within, 0, sizeof within);
         train_and_look("50%", evaluation[i], within);
         CHECK_BITS(plain, within, sizeof plain);
@@ -279,7 +279,7 @@ CASE(budget_of_the_device)
     CHECK_OK(weir_device_set_budget(n.d, "2MB"));
     const uint64_t once = logits_at_once(&n);
     CHECK_OK(step_net(&n, 3));
-    CHECK(away_of(&n) > 0 && once != logits_at_once(&n));
+    CHECK(count_offloaded(&n) > 0 && once != logits_at_once(&n));
     CHECK_OK(step_net(&n, 4));
     close_net(&n);
     plain_bits(3, bits);
@@ -301,7 +301,7 @@ CASE(values_made_from_what_goes_away)
     weir_scope_end(n.d);
     const uint64_t before = hash_of(1, kept);
     CHECK_OK(step_net(&n, 1));
-    CHECK(((const weir_block *)p->block)->away);
+    CHECK(((const weir_block *)p->block)->offloaded);
     CHECK(hash_of(1, kept) == before);
     CHECK_OK(step_net(&n, 2));
     CHECK(hash_of(1, kept) == before);
@@ -346,7 +346,7 @@ CASE(freed_in_every_state)
         for (int i = 0; i < way; i++)
             CHECK_OK(step_net(&n, i));
         weir_tensor *const p = weir_retain(weir_model_param(n.m, 2));
-        CHECK(((const weir_block *)p->block)->away == (way > 0));
+        CHECK(((const weir_block *)p->block)->offloaded == (way > 0));
         weir_step_free(n.step);
         n.step = NULL;
         if (way == 1) {
@@ -380,7 +380,8 @@ CASE(an_address_that_was_given_away)
     CHECK_OK(weir_tensor_memory(weir_model_param(n.m, 2), &at, stride));
     CHECK_OK(step_net(&n, 0));
     CHECK_OK(step_net(&n, 1));
-    CHECK(away_of(&n) > 0 && !((const weir_block *)weir_model_param(n.m, 2)->block)->away);
+    CHECK(count_offloaded(&n) > 0 &&
+          !((const weir_block *)weir_model_param(n.m, 2)->block)->offloaded);
     close_net(&n);
 }
 
@@ -495,7 +496,7 @@ static bool fails_once(int64_t nth, bool first, const uint64_t *bits)
     else if (first)
         CHECK(bits_of(&n) == *bits);
     CHECK_OK(step_net(&n, 1));
-    CHECK(away_of(&n) > 0);
+    CHECK(count_offloaded(&n) > 0);
     close_net(&n);
     return failed;
 }

@@ -44,32 +44,32 @@ static bool replace(nodes *by)
 }
 
 /* All bytes of a storage as one value. */
-static uint32_t bytes_of(weir_graph *g, uint32_t store)
+static uint32_t bytes_of(weir_graph *g, uint32_t storage)
 {
-    const weir_layout l = {.desc = weir_1d(WEIR_U8, (int64_t)g->stores.at[store].bytes),
+    const weir_layout l = {.desc = weir_1d(WEIR_U8, (int64_t)g->storages.at[storage].bytes),
                            .stride = {1}};
-    return weir_graph_value_of(g, store, &l, 0);
+    return weir_graph_value_of(g, storage, &l, 0);
 }
 
 /* A storage that is away between node `from` and node `to`, its copy and its copies' attributes. */
-typedef struct away {
-    uint32_t        store, copy, from, to;
+typedef struct offloaded {
+    uint32_t        storage, copy, from, to;
     weir_spill_attr out, in;
-} away;
+} offloaded;
 
 /* The widest gap between two accesses of a temporary storage. */
-static away widest(const weir_graph *g, uint32_t store)
+static offloaded widest(const weir_graph *g, uint32_t storage)
 {
-    away     a = {.store = store};
-    uint32_t last = WEIR_NONE;
+    offloaded a = {.storage = storage};
+    uint32_t  last = WEIR_NONE;
 
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *n = &g->nodes.at[i];
         bool             here = false;
         for (int k = 0; k < n->nin; k++)
-            here = here || weir_store_of(g, n->in[k]) == store;
+            here = here || weir_storage_of(g, n->in[k]) == storage;
         for (int k = 0; k < n->nout; k++)
-            here = here || weir_store_of(g, n->out[k]) == store;
+            here = here || weir_storage_of(g, n->out[k]) == storage;
         if (here && last != WEIR_NONE && i - last > a.to - a.from) {
             a.from = last;
             a.to = i;
@@ -80,13 +80,13 @@ static away widest(const weir_graph *g, uint32_t store)
 }
 
 /* The node as it stands in the new list: what reads a storage that came back reads the copy. */
-static weir_node mapped(weir_graph *g, uint32_t i, const away *a, uint32_t n)
+static weir_node mapped(weir_graph *g, uint32_t i, const offloaded *a, uint32_t n)
 {
     weir_node node = g->nodes.at[i];
 
     for (int k = 0; k < node.nin; k++)
         for (uint32_t j = 0; j < n; j++)
-            if (weir_store_of(g, node.in[k]) == a[j].store && i >= a[j].to) {
+            if (weir_storage_of(g, node.in[k]) == a[j].storage && i >= a[j].to) {
                 const weir_layout l = g->values.at[node.in[k]].layout;
                 node.in[k] = weir_graph_value_of(g, a[j].copy, &l,
                                                  g->values.at[node.in[k]].offset);
@@ -96,18 +96,19 @@ static weir_node mapped(weir_graph *g, uint32_t i, const away *a, uint32_t n)
 
 /* Every temporary storage with nothing to do for more than `gap` nodes goes out, at the earliest,
  * and comes back one node before it is needed. Returns how many. */
-static uint32_t spill_all(weir_graph *g, uint32_t gap)
+static uint32_t spill_all(weir_graph *g, uint32_t decisions)
 {
-    WEIR_VEC(away) list = {0};
-    nodes    by = {.g = g};
-    uint64_t slot = 0;
+    WEIR_VEC(offloaded) list = {0};
+    nodes               by = {.g = g};
+    uint64_t            slot = 0;
 
-    for (uint32_t s = 0, stores = g->stores.n; s < stores; s++) {
-        away a = widest(g, s);
-        if (g->stores.at[s].external || a.to - a.from <= gap || g->stores.at[s].bytes == 0)
+    for (uint32_t s = 0, storages = g->storages.n; s < storages; s++) {
+        offloaded a = widest(g, s);
+        if (g->storages.at[s].external || a.to - a.from <= decisions ||
+            g->storages.at[s].bytes == 0)
             continue;
-        const uint64_t bytes = g->stores.at[s].bytes;
-        a.copy = weir_graph_store_new(g, bytes, g->stores.at[s].kind);
+        const uint64_t bytes = g->storages.at[s].bytes;
+        a.copy = weir_graph_storage_new(g, bytes, g->storages.at[s].kind);
         a.out = (weir_spill_attr){slot, bytes, 2 * list.n, 0};
         a.in = (weir_spill_attr){slot, bytes, 2 * list.n + 1, 0};
         slot += (bytes + WEIR_SPILL_ALIGN - 1) / WEIR_SPILL_ALIGN * WEIR_SPILL_ALIGN;
@@ -116,7 +117,7 @@ static uint32_t spill_all(weir_graph *g, uint32_t gap)
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *like = &g->nodes.at[i];
         for (uint32_t j = 0; j < list.n; j++) {
-            const away *a = &list.at[j];
+            const offloaded *a = &list.at[j];
             if (i + 1 == a->to)
                 push(&by, WEIR_OP_SPILL_IN, like, WEIR_NONE, bytes_of(g, a->copy), a->in);
             if (i == a->to)
@@ -125,11 +126,11 @@ static uint32_t spill_all(weir_graph *g, uint32_t gap)
         }
         CHECK(weir_vec_push(&by.list, mapped(g, i, list.at, list.n)));
         for (uint32_t j = 0; j < list.n; j++) {
-            const away *a = &list.at[j];
+            const offloaded *a = &list.at[j];
             if (i == a->from)
-                push(&by, WEIR_OP_SPILL_OUT, like, bytes_of(g, a->store), WEIR_NONE, a->out);
+                push(&by, WEIR_OP_SPILL_OUT, like, bytes_of(g, a->storage), WEIR_NONE, a->out);
             if (i == a->from + 1)
-                push(&by, WEIR_OP_SPILL_WAIT, like, bytes_of(g, a->store), WEIR_NONE,
+                push(&by, WEIR_OP_SPILL_WAIT, like, bytes_of(g, a->storage), WEIR_NONE,
                      (weir_spill_attr){.ticket = a->out.ticket});
         }
     }
@@ -172,7 +173,7 @@ static weir_graph *record(weir_device *d, trouble *t, weir_tensor **x, weir_tens
     weir_tensor *a = weir_exp(*x), *b = weir_sin(weir_cos(weir_square(a))), *c = NULL;
     CHECK_OK(weir_callback(&middle_def, t, 1, &b, 1, &desc, &c));
     *y = weir_keep(weir_mul(a, weir_neg(c)));
-    CHECK_OK(weir_graph_end(g, LAB_WITHOUT("fuse")));
+    CHECK_OK(weir_graph_end(g, OPTIONS_WITHOUT("fuse")));
     return g;
 }
 
@@ -180,7 +181,7 @@ CASE(out_and_in_by_hand)
 {
     if (!check_on_cpu())        /* it looks into the spill file */
         return;
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     trouble      t = {.d = d};
     weir_tensor *x, *y;
     weir_graph  *g = record(d, &t, &x, &y);
@@ -192,8 +193,8 @@ CASE(out_and_in_by_hand)
     const size_t arena = g->plan->arena;
     CHECK(d->spill == NULL);
     CHECK(spill_all(g, 3) == 1);
-    CHECK(lab_count(g, WEIR_OP_SPILL_OUT) == 1 && lab_count(g, WEIR_OP_SPILL_IN) == 1 &&
-          lab_count(g, WEIR_OP_SPILL_WAIT) == 2);
+    CHECK(fixture_count(g, WEIR_OP_SPILL_OUT) == 1 && fixture_count(g, WEIR_OP_SPILL_IN) == 1 &&
+          fixture_count(g, WEIR_OP_SPILL_WAIT) == 2);
     CHECK_OR_RETURN(d->spill != NULL && weir_spill_bytes(d->spill) >= N * sizeof(float));
     CHECK(g->plan->arena < arena);
     for (int run = 0; run < 5; run++) {
@@ -221,13 +222,13 @@ CASE(dumps_show_them)
 {
     static const weir_text what[] = {WEIR_TEXT_GRAPH, WEIR_TEXT_PLAN, WEIR_TEXT_COST, WEIR_TEXT_DOT,
                                      WEIR_TEXT_TIMELINE_SVG, WEIR_TEXT_JSON};
-    weir_device *d = lab_open();
-    trouble      t = {.d = d};
-    weir_tensor *x, *y;
-    weir_graph  *g = record(d, &t, &x, &y);
+    weir_device           *d = fixture_open();
+    trouble                t = {.d = d};
+    weir_tensor           *x, *y;
+    weir_graph            *g = record(d, &t, &x, &y);
 
     CHECK(spill_all(g, 3) == 1);
-    for (size_t i = 0; i < LAB_COUNT(what); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(what); i++) {
         char *const text = weir_graph_text(g, what[i]);
         CHECK_TEXT(text, "spill_out");
         CHECK_TEXT(text, "spill_in");
@@ -254,7 +255,7 @@ CASE(dumps_show_them)
 /* Planners insert them behind the passes; those that look for what is not needed leave them. */
 CASE(passes_keep_them)
 {
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     trouble      t = {.d = d};
     weir_tensor *x, *y;
     weir_graph  *g = record(d, &t, &x, &y);
@@ -275,25 +276,25 @@ CASE(passes_keep_them)
 
 CASE(attributes_must_fit)
 {
-    weir_device       *d = lab_open();
+    weir_device       *d = fixture_open();
     const weir_layout  l = {.desc = weir_1d(WEIR_F32, 10), .stride = {1}};
     weir_layout        out = l;
     weir_spill_attr    a = {0, 40, 0, 0};
     weir_call          c = {.op = WEIR_OP_SPILL_OUT, .nin = 1, .in = &l, .attr = &a,
                             .attr_bytes = sizeof a, .alias = -1};
-    const weir_choice *choice;
+    const weir_kernel *kernel;
 
-    CHECK_OK(weir_choice_of(d, &c, &choice));
-    CHECK_STATUS(choice->run(&(weir_kargs){.call = &c}), WEIR_ERR_STATE);
+    CHECK_OK(weir_kernel_of(d, &c, &kernel));
+    CHECK_STATUS(kernel->run(&(weir_kargs){.call = &c}), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "spill_out: runs in a plan only (inputs f32(10))");
     a.bytes = 36;
-    CHECK_STATUS(weir_choice_of(d, &c, &choice), WEIR_ERR_SHAPE);
+    CHECK_STATUS(weir_kernel_of(d, &c, &kernel), WEIR_ERR_SHAPE);
     CHECK_TEXT(weir_error(), "spill_out: 40 bytes do not fill a copy of 36 (inputs f32(10))");
     c = (weir_call){.op = WEIR_OP_SPILL_IN, .nout = 1, .out = &out, .attr = &a,
                     .attr_bytes = sizeof a, .alias = -1};
-    CHECK_STATUS(weir_choice_of(d, &c, &choice), WEIR_ERR_SHAPE);
+    CHECK_STATUS(weir_kernel_of(d, &c, &kernel), WEIR_ERR_SHAPE);
     c.attr_bytes = 0;
-    CHECK_STATUS(weir_choice_of(d, &c, &choice), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_kernel_of(d, &c, &kernel), WEIR_ERR_INVALID);
     CHECK_STATUS(weir_opdefs[WEIR_OP_SPILL_IN]->infer(&c), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "made by planners only");
     weir_device_close(d);
@@ -305,7 +306,7 @@ CASE(a_changed_block_fails_the_run)
 {
     if (!check_on_cpu())        /* it looks into the spill file */
         return;
-    weir_device *d = lab_open();
+    weir_device *d = fixture_open();
     trouble      t = {.d = d};
     weir_tensor *x, *y;
     weir_graph  *g = record(d, &t, &x, &y);
@@ -337,10 +338,10 @@ CASE(a_run_that_fails_leaves_no_copy_in_flight)
         return;
     atomic_int              written = 0;
     const weir_spill_system y = {.ctx = &written, .write = slow_write};
-    weir_device *d = lab_open();
-    trouble      t = {.d = d, .fail = true};
-    const weir_desc desc = weir_1d(WEIR_F32, N);
-    weir_tensor *x = weir_input(d, desc), *c = NULL;
+    weir_device            *d = fixture_open();
+    trouble                 t = {.d = d, .fail = true};
+    const weir_desc         desc = weir_1d(WEIR_F32, N);
+    weir_tensor            *x = weir_input(d, desc), *c = NULL;
 
     CHECK_OK(weir_write_uniform(x, -1, 1));
     CHECK_OK(weir_spill_new(&(weir_spill_options){.system = &y}, &d->spill));
@@ -348,7 +349,7 @@ CASE(a_run_that_fails_leaves_no_copy_in_flight)
     weir_tensor *a = weir_exp(x), *b = weir_square(a);
     CHECK_OK(weir_callback(&middle_def, &t, 1, &b, 1, &desc, &c));
     weir_keep(weir_mul(a, weir_neg(weir_sin(c))));
-    CHECK_OK(weir_graph_end(g, LAB_RECORDED));
+    CHECK_OK(weir_graph_end(g, OPTIONS_AS_RECORDED));
     CHECK(spill_all(g, 3) == 1);        /* out behind square, awaited behind the callback */
     for (int run = 1; run <= 3; run++) {
         CHECK_STATUS(weir_graph_run(g), WEIR_ERR_STATE);
@@ -392,7 +393,7 @@ CASE(training_with_everything_spilled)
     static const struct { train_net net; int64_t batch, side; int steps; } nets[] = {
         {TRAIN_DIGITS, 16, 0, 20}, {TRAIN_LENET, 8, 0, 20}, {TRAIN_RESNET18, 2, 32, 3}};
 
-    for (size_t i = 0; i < LAB_COUNT(nets); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(nets); i++) {
         const uint64_t plain = trained(nets[i].net, nets[i].batch, nets[i].side, nets[i].steps,
                                        false);
         CHECK(plain == trained(nets[i].net, nets[i].batch, nets[i].side, nets[i].steps, true));

@@ -66,19 +66,19 @@ static void random_items(weir_item *item, uint32_t n, uint32_t steps, size_t uni
 CASE(random_items_by_every_placement)
 {
     for (int round = 0, n = rounds(600); round < n; round++) {
-        const size_t   unit = units[round / (int)LAB_COUNT(placers) % 2];
-        const uint32_t items = (uint32_t)check_int(0, round % 16 ? 40 : MOST);
-        const uint32_t steps = (uint32_t)check_int(1, 30);
-        weir_item      item[MOST];
-        weir_placed    r;
-        size_t         bound;
+        const size_t          unit = units[round / (int)ARRAY_LENGTH(placers) % 2];
+        const uint32_t        items = (uint32_t)check_int(0, round % 16 ? 40 : MOST);
+        const uint32_t        steps = (uint32_t)check_int(1, 30);
+        weir_item             item[MOST];
+        weir_placement_result r;
+        size_t                bound;
 
         random_items(item, items, steps, unit);
         CHECK_OK(weir_place_bound(item, items, steps, &bound));
-        const weir_place_how how = {.strategy = placers[round % (int)LAB_COUNT(placers)],
-                                    .nodes = 300,
-                                    .capacity = round / 24 % 3 ? bound + (size_t)check_int(0, 9999)
-                                                               : 0};
+        const weir_placement_options how = {
+            .strategy = placers[round % (int)ARRAY_LENGTH(placers)],
+            .nodes = 300,
+            .capacity = round / 24 % 3 ? bound + (size_t)check_int(0, 9999) : 0};
         CHECK_OR_RETURN(weir_place_items(item, items, steps, &how, &r) == WEIR_OK);
         if (!CHECK(well_placed(item, items, unit, r.height)))
             printf("    %s, %u items of %zu\n", how.strategy, items, unit);
@@ -125,16 +125,16 @@ CASE(moved_items)
         const size_t   unit = units[round % 2];
         const uint32_t items = (uint32_t)check_int(1, 40), k = (uint32_t)check_int(0, items - 1);
         weir_item      item[MOST];
-        weir_placed    r;
+        weir_placement_result r;
 
         random_items(item, items, 20, unit);
         CHECK_OK(weir_place_items(item, items, 20, NULL, &r));
         item[k].offset += (size_t)check_int(0, 3) * (check_int(0, 1) ? unit : unit / 2);
-        const size_t room = (size_t)1 << 40;
+        const size_t limit = (size_t)1 << 40;
         const bool   right = well_placed(item, items, unit, 0) ||
                            well_placed(item, items, unit, r.height) ||
                            well_placed(item, items, unit, item[k].offset + item[k].bytes);
-        const weir_status status = weir_place_check(item, items, unit, room);
+        const weir_status status = weir_place_check(item, items, unit, limit);
         refused += status != WEIR_OK;
         if (status == WEIR_OK)
             CHECK(right);
@@ -147,45 +147,46 @@ CASE(moved_items)
 /* ---- schedules ---- */
 
 /* Sizes are no multiples: what planning must round. */
-static void make_odd(weir_problem *p)
+static void make_odd(weir_mem_problem *p)
 {
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        if (p->pieces.at[k].bytes > 40)
-            p->pieces.at[k].bytes -= (size_t)check_int(0, 40);
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        if (p->tensors.at[k].bytes > 40)
+            p->tensors.at[k].bytes -= (size_t)check_int(0, 40);
 }
 
-static void check_lay(const weir_schedule *s, const char *placer, const char *policy, size_t unit)
+static void check_offsets(const weir_schedule *s, const char *placer, const char *policy,
+                          size_t unit)
 {
-    weir_lay l = {0};
-    bool     aligned = true;
+    weir_offsets l = {0};
+    bool         aligned = true;
 
-    CHECK_OR_RETURN(weir_lay_out(s, unit, placer, &l) == WEIR_OK);
-    for (uint32_t i = 0; i < s->lives.n; i++)
+    CHECK_OR_RETURN(weir_assign_offsets(s, unit, placer, &l) == WEIR_OK);
+    for (uint32_t i = 0; i < s->ranges.n; i++)
         aligned = aligned && l.offset[i] % unit == 0;
     for (uint32_t e = 0; e < s->events.n; e++)
         aligned = aligned && l.work[e] % unit == 0;
     if (!CHECK(aligned) || !CHECK_OK(weir_schedule_check(s, &l, unit, l.height)))
         printf("    %s by %s, alignment %zu\n", policy, placer, unit);
-    weir_lay_free(&l);
+    weir_offsets_free(&l);
 }
 
 CASE(every_policy_by_every_placement)
 {
     for (int round = 0, n = rounds(3); round < n; round++)
-        for (size_t k = 0; k < LAB_COUNT(policies); k++) {
-            weir_problem  p = {0};
-            weir_schedule s = {0};
-            size_t        peak;
+        for (size_t k = 0; k < ARRAY_LENGTH(policies); k++) {
+            weir_mem_problem p = {0};
+            weir_schedule    s = {0};
+            size_t           peak;
 
             problem_make(&p, 8 + below(24));
             make_odd(&p);
-            CHECK_OK(weir_recycled_peak(&p, &peak));
+            CHECK_OK(weir_inplace_peak(&p, &peak));
             if (plan_with(policies[k].name, &p, peak - peak / 5, &s) == WEIR_OK && s.valid)
-                for (size_t u = 0; u < LAB_COUNT(units); u++)
-                    for (size_t i = 0; i < LAB_COUNT(placers); i++)
-                        check_lay(&s, placers[i], policies[k].name, units[u]);
+                for (size_t u = 0; u < ARRAY_LENGTH(units); u++)
+                    for (size_t i = 0; i < ARRAY_LENGTH(placers); i++)
+                        check_offsets(&s, placers[i], policies[k].name, units[u]);
             weir_schedule_free(&s);
-            weir_problem_free(&p);
+            weir_mem_problem_free(&p);
         }
 }
 
@@ -264,9 +265,10 @@ CASE(recorded_steps_by_every_placement)
     const int n = rounds(24);
 
     for (int i = 0; i < n; i++) {
-        const int k = i / (int)LAB_COUNT(placers);
-        check_recorded(device[k % 2], &(weir_plan_options){
-            .placement = placers[i % (int)LAB_COUNT(placers)], .budget = budget[(i + k + 1) % 4],
-            .policy = policy[(i + k) % (int)LAB_COUNT(policy)]});
+        const int k = i / (int)ARRAY_LENGTH(placers);
+        check_recorded(device[k % 2],
+                       &(weir_plan_options){.placement = placers[i % (int)ARRAY_LENGTH(placers)],
+                                            .budget = budget[(i + k + 1) % 4],
+                                            .policy = policy[(i + k) % (int)ARRAY_LENGTH(policy)]});
     }
 }

@@ -21,13 +21,14 @@ static double tell(void *ctx, const weir_call *c, double seconds)
 static void make_dear(clockwork *w, const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->nodes.n; i++)
-        if (g->nodes.at[i].again)
+        if (g->nodes.at[i].recomputed)
             w->dear[g->nodes.at[i].op] = true;
 }
 
-static weir_step_options how_guided(const char *budget, int guided)
+static weir_step_options profiled_options(const char *budget, int profile_steps)
 {
-    return (weir_step_options){.graph = true, .plan = {.budget = budget, .guided = guided}};
+    return (weir_step_options){.graph = true,
+                               .plan = {.budget = budget, .profile_steps = profile_steps}};
 }
 
 CASE(another_plan_with_the_same_bits)
@@ -35,8 +36,8 @@ CASE(another_plan_with_the_same_bits)
     static const char *const budgets[] = {"90%", "80%", "70%"};
     size_t                   changed = 0;
 
-    for (size_t i = 0; i < LAB_COUNT(budgets); i++) {
-        const weir_step_options how = how_guided(budgets[i], 3);
+    for (size_t i = 0; i < ARRAY_LENGTH(budgets); i++) {
+        const weir_step_options how = profiled_options(budgets[i], 3);
         clockwork               w = {0};
         train                   a, b;
         weir_graph_stats        s;
@@ -49,14 +50,14 @@ CASE(another_plan_with_the_same_bits)
             CHECK_OK(train_step(&b, k));
             CHECK(train_bits(&a) == train_bits(&b));
             weir_graph *const g = weir_step_graph(b.step);
-            CHECK((g->guide != NULL) == (k < 2));
+            CHECK((g->replan != NULL) == (k < 2));
             CHECK_OK(weir_graph_stats_of(g, &s));
             CHECK(s.planned_peak_bytes <= s.budget_bytes && s.predicted_ms > 0);
             CHECK((s.measured_ms > 0) == (k >= 2));
             if (k == 0) {
                 make_dear(&w, g);
-                g->guide->clock = tell;
-                g->guide->ctx = &w;
+                g->replan->clock = tell;
+                g->replan->ctx = &w;
                 before = weir_graph_text(g, WEIR_TEXT_PLAN);
             }
         }
@@ -76,8 +77,9 @@ CASE(another_plan_with_the_same_bits)
 /* Times as they are, one step only, and no need of a plan at all. */
 CASE(guided_by_real_times)
 {
-    for (int guided = 1; guided <= 2; guided++) {
-        const weir_step_options how = how_guided(guided == 1 ? "80%" : "100%", guided);
+    for (int profile_steps = 1; profile_steps <= 2; profile_steps++) {
+        const weir_step_options how =
+            profiled_options(profile_steps == 1 ? "80%" : "100%", profile_steps);
         const uint64_t bits = train_run(TRAIN_DIGITS, BATCH, 0, 5, &(weir_step_options){0});
         CHECK(train_run(TRAIN_DIGITS, BATCH, 0, 5, &how) == bits);
     }
@@ -86,28 +88,28 @@ CASE(guided_by_real_times)
 /* Every allocation of the planning fails in turn: the step runs on under one plan or the other. */
 CASE(guide_failing_memory)
 {
-    const weir_step_options how = how_guided("80%", 1);
-    const uint64_t bits = train_run(TRAIN_DIGITS, BATCH, 0, 3, &(weir_step_options){0});
-    bool           failed = true;
+    const weir_step_options how = profiled_options("80%", 1);
+    const uint64_t          bits = train_run(TRAIN_DIGITS, BATCH, 0, 3, &(weir_step_options){0});
+    bool                    failed = true;
 
     for (int64_t n = 0; failed && n < 1000000; n += 1 + n / 3) {
         clockwork w = {0};
         train     t;
         const int64_t alive = weir_mem_alive();
         CHECK_OR_RETURN(train_open(&t, TRAIN_DIGITS, BATCH, 0, &(weir_step_options){
-            .graph = true, .plan = {.budget = "80%", .guided = 2}}) == WEIR_OK);
+            .graph = true, .plan = {.budget = "80%", .profile_steps = 2}}) == WEIR_OK);
         CHECK_OK(train_step(&t, 0));
         weir_graph *const g = weir_step_graph(t.step);
         make_dear(&w, g);
-        if (CHECK(g->guide != NULL)) {
-            g->guide->clock = tell;
-            g->guide->ctx = &w;
+        if (CHECK(g->replan != NULL)) {
+            g->replan->clock = tell;
+            g->replan->ctx = &w;
         }
         weir_mem_fail_nth(n, n % 2);
         const weir_status status = train_step(&t, 1);
         failed = weir_mem_failed();
         weir_mem_fail_nth(-1, false);
-        CHECK(g->guide == NULL || status != WEIR_OK);
+        CHECK(g->replan == NULL || status != WEIR_OK);
         if (status == WEIR_OK && CHECK_OK(train_step(&t, 2)))
             CHECK(train_bits(&t) == bits);
         train_close(&t);

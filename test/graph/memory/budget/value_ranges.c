@@ -42,7 +42,7 @@ static bool sources_open(sources *s)
         real[i] = weir_half_float((uint32_t)i * 65537u);
         whole[i] = i % 1000;
     }
-    s->d = lab_open();
+    s->d = fixture_open();
     s->f32 = source(s->d, WEIR_F32, real);
     s->f16 = source(s->d, WEIR_F16, half);
     s->bf16 = source(s->d, WEIR_BF16, half);
@@ -56,7 +56,7 @@ static void sources_close(sources *s)
 {
     weir_tensor *const all[] = {s->f32, s->f16, s->bf16, s->u8, s->flag, s->i32};
 
-    for (size_t i = 0; i < LAB_COUNT(all); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(all); i++)
         weir_release(all[i]);
     weir_device_close(s->d);
 }
@@ -116,7 +116,7 @@ static const struct {
     const char *name;
     weir_tensor *(*make)(const sources *s);
     int bits;                   /* 0: it is not packed */
-} makers[] = {
+} producers[] = {
     {"compared", compared, 1}, {"negated", negated, 1}, {"flag_to_f32", flag_to_f32, 1},
     {"flag_to_f16", flag_to_f16, 1}, {"byte_to_f32", byte_to_f32, 8},
     {"byte_to_i64", byte_to_i64, 8}, {"byte_to_bf16", byte_to_bf16, 8},
@@ -138,13 +138,13 @@ static void there_and_back(const weir_pack_attr *a, void *from, size_t n)
     const weir_layout plain = {.desc = weir_1d((weir_dtype)a->dtype, a->count), .stride = {1}};
     weir_layout       bytes = {.desc = weir_1d(WEIR_U8, (int64_t)weir_pack_bytes(a)),
                                .stride = {1}};
-    weir_layout       again = plain;
+    weir_layout       recomputed = plain;
     const weir_call   pack = {.op = WEIR_OP_PACK, .nin = 1, .nout = 1, .in = &plain, .out = &bytes,
                               .attr = a, .attr_bytes = sizeof *a};
     const weir_call   unpack = {.op = WEIR_OP_UNPACK, .nin = 1, .nout = 1, .in = &bytes,
-                                .out = &again, .attr = a, .attr_bytes = sizeof *a};
+                                .out = &recomputed, .attr = a, .attr_bytes = sizeof *a};
     weir_threads *const t = weir_threads_new(1);
-    weir_choice         to, of;
+    weir_kernel         to, of;
 
     CHECK(n == weir_shape_bytes(&plain.desc));
     if (CHECK_OK(weir_cpu_pack(NULL, &pack, &to)) &&
@@ -165,24 +165,24 @@ static void there_and_back(const weir_pack_attr *a, void *from, size_t n)
 static uint32_t check_maker(const sources *s, size_t i, const weir_plan_options *passes)
 {
     weir_graph *const  g = weir_graph_begin(s->d);
-    weir_tensor *const y = makers[i].make(s);
+    weir_tensor *const y = producers[i].make(s);
     weir_tensor *const kept = weir_keep(weir_concat(2, (weir_tensor *[]){y, y}, 0));
     weir_pack_attr    *pack = NULL;
     uint32_t           fused = 0;
 
     if (CHECK(kept != NULL) && CHECK_OK(weir_graph_end(g, passes)) &&
-        CHECK_OK(weir_graph_run(g)) && CHECK_OK(weir_packs_of(g, &pack))) {
+        CHECK_OK(weir_graph_run(g)) && CHECK_OK(weir_value_ranges_pack(g, &pack))) {
         uint32_t bits = 0, at = 0;
         for (uint32_t k = 0; k < g->nodes.n; k++)
-            if (!g->stores.at[weir_store_of(g, g->nodes.at[k].out[0])].external)
-                at = weir_store_of(g, g->nodes.at[k].out[0]);
+            if (!g->storages.at[weir_storage_of(g, g->nodes.at[k].out[0])].external)
+                at = weir_storage_of(g, g->nodes.at[k].out[0]);
         bits = (uint32_t)pack[at].bits;
-        fused = lab_count(g, WEIR_OP_FUSED);
+        fused = fixture_count(g, WEIR_OP_FUSED);
         const size_t bytes = weir_tensor_bytes(kept);
         void *const  data = malloc(bytes);
         CHECK_OK(weir_read(kept, data, bytes));
-        if (!CHECK((int)bits == makers[i].bits))
-            printf("    %s: %u bits, not %d\n", makers[i].name, bits, makers[i].bits);
+        if (!CHECK((int)bits == producers[i].bits))
+            printf("    %s: %u bits, not %d\n", producers[i].name, bits, producers[i].bits);
         if (bits > 0)
             there_and_back(&pack[at], data, bytes / 2);
         free(data);
@@ -198,9 +198,9 @@ CASE(what_is_known_holds)
     uint32_t fused = 0;
 
     if (CHECK(sources_open(&s)))
-        for (size_t i = 0; i < LAB_COUNT(makers); i++) {
-            CHECK(check_maker(&s, i, LAB_RECORDED) == 0);
-            fused += check_maker(&s, i, LAB_WITHOUT("cse,fold,copies"));
+        for (size_t i = 0; i < ARRAY_LENGTH(producers); i++) {
+            CHECK(check_maker(&s, i, OPTIONS_AS_RECORDED) == 0);
+            fused += check_maker(&s, i, OPTIONS_WITHOUT("cse,fold,copies"));
         }
     CHECK(fused > 0);
     sources_close(&s);
@@ -258,9 +258,9 @@ static weir_status train_within(const char *policy, const char *budget, uint64_t
         CHECK(train_bits(&t) == bits);
         CHECK_OK(weir_graph_stats_of(g, &s));
         CHECK(s.planned_peak_bytes <= s.budget_bytes);
-        *packs = lab_count(g, WEIR_OP_PACK);
-        CHECK(lab_count(g, WEIR_OP_UNPACK) >= *packs);
-        CHECK(s.again == 0 || !only_packs);
+        *packs = fixture_count(g, WEIR_OP_PACK);
+        CHECK(fixture_count(g, WEIR_OP_UNPACK) >= *packs);
+        CHECK(s.recomputed == 0 || !only_packs);
         CHECK_OK(weir_graph_measure(g, &measured));
         CHECK(measured == s.arena_bytes);
     }
@@ -306,7 +306,7 @@ CASE(training_keeps_the_bits)
     static const char *const policies[] = {"gist", "auto:pack"};
     const uint64_t           bits = free_bits();
 
-    for (size_t i = 0; i < LAB_COUNT(policies); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(policies); i++) {
         uint32_t  packs = 0;
         const int least = smallest(policies[i], bits, &packs);
         if (!CHECK(least < 92 && packs > 0))
@@ -324,7 +324,7 @@ CASE(any_policy_packs)
     uint32_t                 packs = 0, all = 0;
     const int                alone = smallest("gist", bits, &packs);
 
-    for (size_t i = 0; i < LAB_COUNT(policies); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(policies); i++) {
         char      text[32];
         snprintf(text, sizeof text, "%s/gist", policies[i]);
         const int with = smallest(text, bits, &packs);
@@ -332,7 +332,7 @@ CASE(any_policy_packs)
             printf("    %s: down to %d %%, gist alone %d %%\n", text, with, alone);
         all += packs > 0;
     }
-    CHECK(all > LAB_COUNT(policies) / 2);
+    CHECK(all > ARRAY_LENGTH(policies) / 2);
 }
 
 /* ---- failures ---- */
@@ -365,28 +365,33 @@ CASE(every_allocation_fails)
 
 CASE(gist_packs_what_crosses)
 {
-    weir_problem  p = {.codec = 1e9};
-    weir_schedule s;
-    const struct { uint32_t nin, in[2]; weir_phase phase; } tasks[] = {
+    weir_mem_problem p = {.pack_bandwidth = 1e9};
+    weir_schedule    s;
+    const struct { uint32_t nin, in[2]; weir_phase phase; } ops[] = {
         {0, {0}, WEIR_FORWARD}, {1, {0}, WEIR_FORWARD}, {1, {1}, WEIR_FORWARD},
         {2, {2, 1}, WEIR_BACKWARD}, {2, {3, 0}, WEIR_BACKWARD}};
     const weir_policy *policy;
-    weir_policy_job    job = {.p = &p, .room = SIZE_MAX};
+    weir_policy_job    job = {.p = &p, .limit = SIZE_MAX};
 
-    for (uint32_t i = 0; i < LAB_COUNT(tasks); i++) {
-        const weir_task_def def = {.time = 1, .until = 9, .nin = tasks[i].nin, .in = tasks[i].in,
-                                   .nout = 1, .out = &i, .phase = tasks[i].phase};
-        CHECK(weir_problem_piece(&p, 1024, i == 0 ? 128 : 0, i == 4));
-        CHECK(weir_problem_task(&p, &def));
+    for (uint32_t i = 0; i < ARRAY_LENGTH(ops); i++) {
+        const weir_mem_op_def def = {.time = 1,
+                                     .rerun_before = 9,
+                                     .nin = ops[i].nin,
+                                     .in = ops[i].in,
+                                     .nout = 1,
+                                     .out = &i,
+                                     .phase = ops[i].phase};
+        CHECK(weir_mem_problem_add_tensor(&p, 1024, i == 0 ? 128 : 0, i == 4));
+        CHECK(weir_mem_problem_add_op(&p, &def));
     }
-    CHECK(weir_problem_end(&p));
+    CHECK(weir_mem_problem_end(&p));
     CHECK_OK(weir_policy_find("gist", &policy, &job.variant));
     CHECK_OK(policy->plan(&job));
     s = job.s;
-    CHECK(s.valid && s.codecs == 2 && s.again == 0 && s.copies == 0);
+    CHECK(s.valid && s.n_compressions == 2 && s.recomputed == 0 && s.copies == 0);
     CHECK_OK(weir_schedule_check(&s, NULL, 1, SIZE_MAX));
     weir_schedule_free(&s);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* ---- actnn: results are about the same ---- */
@@ -421,7 +426,7 @@ CASE(quantised_training_converges)
     const double     exact = loss_with(NULL, NULL, &s);
 
     CHECK(s.lossy == 0 && exact < 1.5);         /* it began at about 2.3 */
-    for (size_t i = 0; i < LAB_COUNT(ways); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(ways); i++) {
         const double loss = loss_with(ways[i].policy, "80%", &s);
         CHECK(s.lossy > 0 && s.planned_peak_bytes <= s.budget_bytes);
         if (!CHECK(fabs(loss - exact) < ways[i].within))
@@ -437,7 +442,7 @@ CASE(packings_that_there_are_none_of)
         {"auto/zip", "gist, actnn"}, {"checkpoint:speed/gist/gist", "gist, actnn"},
         {"nobody/gist", "there is no policy"}};
 
-    for (size_t i = 0; i < LAB_COUNT(wrong); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
         const weir_step_options how = {.graph = true, .plan = {.budget = "80%",
                                                          .policy = wrong[i].policy}};
         train t;

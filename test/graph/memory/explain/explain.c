@@ -11,40 +11,45 @@
 /* ---- the clock ---- */
 
 /* A forward and a backward pass of random sizes and times, with a link and packing. */
-static void make_problem(weir_problem *p, uint32_t n)
+static void make_problem(weir_mem_problem *p, uint32_t n)
 {
-    *p = (weir_problem){.link_out = 64.0 * (double)check_int(2, 30),
-                        .link_in = 64.0 * (double)check_int(2, 30), .codec = 5000,
-                        .steal = check_int(0, 1) ? 0.5 : 0};
+    *p = (weir_mem_problem){.link_out = 64.0 * (double)check_int(2, 30),
+                            .link_in = 64.0 * (double)check_int(2, 30),
+                            .pack_bandwidth = 5000,
+                            .copy_interference = check_int(0, 1) ? 0.5 : 0};
     for (uint32_t i = 0; i < n; i++) {
         uint32_t     in[2], nin = 0;
         const size_t bytes = 64 * (size_t)check_int(1, 16);
-        CHECK(weir_problem_piece(p, bytes, check_int(0, 1) ? bytes / 4 : 0, i + 1 == n));
+        CHECK(weir_mem_problem_add_tensor(p, bytes, check_int(0, 1) ? bytes / 4 : 0, i + 1 == n));
         if (i > 0)
             in[nin++] = i - 1;
         if (i > n / 2)
             in[nin++] = n - 1 - i;
-        const weir_task_def def = {.time = (double)check_int(1, 9), .until = n, .nin = nin,
-                                   .in = in, .nout = 1, .out = &i,
-                                   .work = 64 * (size_t)check_int(0, 4)};
-        CHECK(weir_problem_task(p, &def));
+        const weir_mem_op_def def = {.time = (double)check_int(1, 9),
+                                     .rerun_before = n,
+                                     .nin = nin,
+                                     .in = in,
+                                     .nout = 1,
+                                     .out = &i,
+                                     .work = 64 * (size_t)check_int(0, 4)};
+        CHECK(weir_mem_problem_add_op(p, &def));
     }
-    CHECK(weir_problem_end(p));
+    CHECK(weir_mem_problem_end(p));
 }
 
 static void check_clock(const weir_schedule *s)
 {
-    weir_moment *const m = weir_schedule_clock(s);
-    double             end = 0, compute = 0;
+    weir_event_time *const m = weir_schedule_event_times(s);
+    double                 end = 0, compute = 0;
 
     CHECK_OR_RETURN(m != NULL);
     for (uint32_t e = 0; e < s->events.n; e++) {
-        const uint8_t act = s->events.at[e].act;
+        const uint8_t kind = s->events.at[e].kind;
         end = m[e].end > end ? m[e].end : end;
         CHECK(fabs(m[e].end - m[e].begin - weir_event_seconds(s->p, &s->events.at[e])) < 1e-9);
-        if (act == WEIR_OUT || act == WEIR_IN)
+        if (kind == WEIR_EVENT_OFFLOAD || kind == WEIR_EVENT_PREFETCH)
             continue;
-        CHECK(m[e].begin >= compute && (m[e].wait == 0 || m[e].waits_for != WEIR_NO_PIECE));
+        CHECK(m[e].begin >= compute && (m[e].wait == 0 || m[e].waits_for != WEIR_NO_TENSOR));
         compute = m[e].end;
     }
     if (!CHECK(fabs(end - s->time) < 1e-6 * s->time))
@@ -55,28 +60,28 @@ static void check_clock(const weir_schedule *s)
 CASE(clocks_end_when_the_schedule_does)
 {
     static const char *const variants[] = {"", "swap", "recompute", "recompute+swap+pack"};
-    int copies = 0, again = 0;
+    int                      copies = 0, recomputed = 0;
 
     for (int round = 0; round < 60; round++) {
-        weir_problem p;
+        weir_mem_problem p;
         make_problem(&p, (uint32_t)check_int(8, 40));
-        weir_policy_job whole = {.p = &p, .room = SIZE_MAX, .variant = ""};
+        weir_policy_job whole = {.p = &p, .limit = SIZE_MAX, .variant = ""};
         CHECK_OK(weir_policy_recycle(&whole));
         weir_policy_job job = {.p = &p, .variant = variants[round % 4], .moves = 200,
-                               .room = whole.s.peak * (size_t)check_int(50, 95) / 100};
+                               .limit = whole.s.peak * (size_t)check_int(50, 95) / 100};
         CHECK_OK(weir_policy_auto(&job));
         check_clock(&whole.s);
         if (job.s.valid)
             check_clock(&job.s);
         copies += job.s.copies > 0;
-        again += job.s.again > 0;
+        recomputed += job.s.recomputed > 0;
         weir_schedule_free(&whole.s);
         weir_schedule_free(&job.s);
-        weir_mem_free(job.gap);
-        weir_problem_free(&p);
+        weir_mem_free(job.decisions);
+        weir_mem_problem_free(&p);
     }
-    if (!CHECK(copies > 15 && again > 5))
-        printf("    %d with copies, %d with runs again\n", copies, again);
+    if (!CHECK(copies > 15 && recomputed > 5))
+        printf("    %d with copies, %d with runs again\n", copies, recomputed);
 }
 
 /* ---- the table ---- */
@@ -118,35 +123,35 @@ static size_t count(const char *text, const char *what)
 #ifdef WEIR_JANSSON
 CASE(tables_of_described_steps)
 {
-    static const weir_outline_options ways[] = {
+    static const weir_stepfile_options ways[] = {
         {.budget = NULL}, {.budget = "75%"}, {.budget = "60%", .link_out = 0.1, .link_in = 0.1},
         {.budget = "80%", .policy = "mincut"}};
-    weir_outline *const o = weir_outline_read(WEIR_TEST_DIR "/data/chain.json");
+    weir_stepfile *const o = weir_stepfile_read(WEIR_TEST_DIR "/data/chain.json");
 
     for (size_t i = 0; o && i < sizeof ways / sizeof *ways; i++) {
-        char                   *text = NULL, *svg = NULL;
-        weir_outline_options    how = ways[i];
-        weir_outline_plan_stats s;
-        size_t                  sum, live;
+        char                    *text = NULL, *svg = NULL;
+        weir_stepfile_options    how = ways[i];
+        weir_stepfile_plan_stats s;
+        size_t                   sum, live;
         how.moves = 300;
         how.explain = &text;
         how.picture = &svg;
-        char *const plan = weir_outline_plan(o, &how, &s);
+        char *const plan = weir_stepfile_plan(o, &how, &s);
         if (!CHECK(plan && text && svg))
             continue;
         const uint32_t rows = read_table(text, &sum, &live);
         CHECK(rows == (how.link_out > 0 ? s.tensors : 24) && sum == live && live <= s.live_bytes &&
               (how.link_out > 0 || live == s.live_bytes));
-        CHECK((count(text, "made anew") > 0) == (s.again > 0));
+        CHECK((count(text, "made anew") > 0) == (s.recomputed > 0));
         CHECK((count(text, " out by ") > 0) == (s.out_bytes > 0));
-        CHECK(count(svg, "<title>again: ") == s.again && count(svg, "</svg>") == 1);
+        CHECK(count(svg, "<title>again: ") == s.recomputed && count(svg, "</svg>") == 1);
         CHECK((count(svg, "budget ") > 0) == (how.budget != NULL));
         weir_text_free(plan);
         weir_text_free(text);
         weir_text_free(svg);
     }
     CHECK(o != NULL);
-    weir_outline_free(o);
+    weir_stepfile_free(o);
 }
 
 CASE(names_in_plans_are_escaped)
@@ -154,32 +159,38 @@ CASE(names_in_plans_are_escaped)
     folder f;
     char  *text = NULL, *svg = NULL;
     CHECK_OR_RETURN(folder_make(&f));
-    weir_outline *const o = weir_outline_read(file_text(
-        &f, 0, "{\"name\": \"<a>\", \"tensors\": [{\"id\": 1, \"bytes\": 64, "
-               "\"kind\": \"activation\", \"output\": true}], \"ops\": [{\"id\": 0, \"time_us\": 1,"
-               "\"name\": \"<b>\\n&\", \"inputs\": [], \"outputs\": [1]}]}"));
-    char *const plan = weir_outline_plan(
-        o, &(weir_outline_options){.explain = &text, .picture = &svg}, NULL);
+    weir_stepfile *const o = weir_stepfile_read(file_text(
+        &f, 0,
+        "{\"name\": \"<a>\", \"tensors\": [{\"id\": 1, \"bytes\": 64, "
+        "\"kind\": \"activation\", \"output\": true}], \"ops\": [{\"id\": 0, \"time_us\": 1,"
+        "\"name\": \"<b>\\n&\", \"inputs\": [], \"outputs\": [1]}]}"));
+    char *const          plan =
+        weir_stepfile_plan(o, &(weir_stepfile_options){.explain = &text, .picture = &svg}, NULL);
     CHECK_TEXT(text ? text : weir_error(), "0 <b> &");
     CHECK_TEXT(svg ? svg : weir_error(), "&lt;b&gt; &amp;");
     weir_text_free(plan);
     weir_text_free(text);
     weir_text_free(svg);
-    weir_outline_free(o);
+    weir_stepfile_free(o);
     folder_remove(&f);
 }
 
 CASE(plans_fail_with_their_texts)
 {
-    weir_outline *const o = weir_outline_read(WEIR_TEST_DIR "/data/chain.json");
+    weir_stepfile *const o = weir_stepfile_read(WEIR_TEST_DIR "/data/chain.json");
 
     CHECK_OR_RETURN(o != NULL);
     for (int64_t nth = 0;; nth += 1 + nth / 8) {
         char *text = NULL, *svg = NULL;
         weir_mem_fail_nth(nth, false);
-        char *const plan = weir_outline_plan(
-            o, &(weir_outline_options){.budget = "70%", .moves = 20, .link_out = 1, .link_in = 1,
-                                       .explain = &text, .picture = &svg}, NULL);
+        char *const plan = weir_stepfile_plan(o,
+                                              &(weir_stepfile_options){.budget = "70%",
+                                                                       .moves = 20,
+                                                                       .link_out = 1,
+                                                                       .link_in = 1,
+                                                                       .explain = &text,
+                                                                       .picture = &svg},
+                                              NULL);
         const bool failed = weir_mem_failed();
         weir_mem_fail_nth(-1, false);
         CHECK(plan ? text && svg : weir_error_status() == WEIR_ERR_NOMEM);
@@ -191,7 +202,7 @@ CASE(plans_fail_with_their_texts)
         if (!failed)
             break;
     }
-    weir_outline_free(o);
+    weir_stepfile_free(o);
 }
 #endif
 
@@ -226,7 +237,7 @@ CASE(recorded_steps_are_explained)
             CHECK(read_table(text, &sum, &live) > 20 && sum == live);
             CHECK(live <= s.planned_peak_bytes);
             CHECK_TEXT(text, ways[i].says);
-            CHECK(count(svg, "<title>again: ") == s.again);
+            CHECK(count(svg, "<title>again: ") == s.recomputed);
             CHECK((count(svg, ", ticket ") > 0) == (i == 3));
         }
         weir_text_free(text);

@@ -91,6 +91,6 @@ CASE(the_top_of_a_timeline_is_the_planned_peak)
 
     check_timeline(0, &(weir_plan_options){.budget = "60%"});
     for (int i = 0; i < cases(24); i++)
-        check_timeline((size_t)i % LAB_COUNT(nets), &(weir_plan_options){
+        check_timeline((size_t)i % ARRAY_LENGTH(nets), &(weir_plan_options){
             .budget = budget[i % 5], .policy = policy[i % 7], .placement = placement[i % 3]});
 }

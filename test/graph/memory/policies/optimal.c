@@ -14,26 +14,26 @@
 
 static bool have_solver(void)
 {
-    char name[128];
-    const bool there = weir_solver_name(name, sizeof name);
+    char       name[128];
+    const bool there = weir_highs_version(name, sizeof name);
     if (!there)
         printf("    skipped: %s\n", name);
     return there;
 }
 
-/* ---- every plan: states are what is held (a bit per piece) between two events ---- */
+/* ---- every plan: states are what is held (a bit per tensor) between two events ---- */
 
-enum { MOST_PIECES = 10 };
+enum { MAX_TENSORS = 10 };
 
-static size_t bytes_of(const weir_problem *p, uint32_t set)
+static size_t bytes_of(const weir_mem_problem *p, uint32_t set)
 {
     size_t bytes = 0;
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        bytes += set >> k & 1 ? p->pieces.at[k].bytes : 0;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        bytes += set >> k & 1 ? p->tensors.at[k].bytes : 0;
     return bytes;
 }
 
-static uint32_t set_of(const weir_problem *p, weir_range r)
+static uint32_t set_of(const weir_mem_problem *p, weir_index_range r)
 {
     uint32_t set = 0;
     for (uint32_t i = 0; i < r.n; i++)
@@ -43,29 +43,29 @@ static uint32_t set_of(const weir_problem *p, weir_range r)
 
 /* Bytes during the event that turns one set into another: a result may take over an input that
  * goes with it, except in the last event. */
-static size_t bytes_during(const weir_problem *p, uint32_t i, uint32_t from, uint32_t to)
+static size_t bytes_during(const weir_mem_problem *p, uint32_t i, uint32_t from, uint32_t to)
 {
-    const weir_task *t = &p->tasks.at[i];
-    const uint32_t made = weir_refs(p, t->out)[0];
-    size_t         saved = 0;
+    const weir_mem_op *t = &p->ops.at[i];
+    const uint32_t     made = weir_refs(p, t->out)[0];
+    size_t             saved = 0;
 
-    for (uint32_t j = 0; j + 1 < t->pairs.n && i + 1 < p->tasks.n; j += 2) {
+    for (uint32_t j = 0; j + 1 < t->pairs.n && i + 1 < p->ops.n; j += 2) {
         const uint32_t a = weir_refs(p, t->pairs)[j];
         if (!(to >> a & 1) && to >> made & 1 && !(from >> made & 1) &&
-            p->pieces.at[a].bytes == p->pieces.at[made].bytes)
-            saved = p->pieces.at[made].bytes;
+            p->tensors.at[a].bytes == p->tensors.at[made].bytes)
+            saved = p->tensors.at[made].bytes;
     }
-    return bytes_of(p, from) + p->pieces.at[made].bytes + t->work - saved;
+    return bytes_of(p, from) + p->tensors.at[made].bytes + t->work - saved;
 }
 
-/* The task runs from every state; what it reads and makes may go, and nothing else. */
-static void try_event(const weir_problem *p, uint32_t i, size_t budget, const double *cost,
+/* The op runs from every state; what it reads and makes may go, and nothing else. */
+static void try_event(const weir_mem_problem *p, uint32_t i, size_t budget, const double *cost,
                       double *next, double seconds)
 {
-    const weir_task *t = &p->tasks.at[i];
-    const uint32_t   in = set_of(p, t->in), touched = in | set_of(p, t->out);
+    const weir_mem_op *t = &p->ops.at[i];
+    const uint32_t     in = set_of(p, t->in), touched = in | set_of(p, t->out);
 
-    for (uint32_t from = 0; from < 1u << p->pieces.n; from++) {
+    for (uint32_t from = 0; from < 1u << p->tensors.n; from++) {
         if (isinf(cost[from]) || (from & in) != in)
             continue;
         for (uint32_t gone = touched;; gone = (gone - 1) & touched) {
@@ -79,25 +79,25 @@ static void try_event(const weir_problem *p, uint32_t i, size_t budget, const do
 }
 
 /* Least extra seconds of plans whose runs again between two first runs ascend. */
-static double try_all(const weir_problem *p, size_t budget)
+static double try_all(const weir_mem_problem *p, size_t budget)
 {
-    static double cost[1 << MOST_PIECES], next[1 << MOST_PIECES];
-    const uint32_t states = 1u << p->pieces.n;
+    static double  cost[1 << MAX_TENSORS], next[1 << MAX_TENSORS];
+    const uint32_t states = 1u << p->tensors.n;
     uint32_t       wanted = 0;
     double         best = INFINITY;
 
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        wanted |= (uint32_t)p->pieces.at[k].output << k;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        wanted |= (uint32_t)p->tensors.at[k].output << k;
     for (uint32_t s = 0; s < states; s++)
         cost[s] = s ? INFINITY : 0;
-    for (uint32_t stage = 0; stage < p->tasks.n; stage++)
+    for (uint32_t stage = 0; stage < p->ops.n; stage++)
         for (uint32_t i = 0; i <= stage; i++) {
-            const bool again = i < stage;
-            if (again && p->tasks.at[i].until <= stage)
+            const bool recomputed = i < stage;
+            if (recomputed && p->ops.at[i].rerun_before <= stage)
                 continue;
             for (uint32_t s = 0; s < states; s++)
-                next[s] = again ? cost[s] : (double)INFINITY;
-            try_event(p, i, budget, cost, next, again ? p->tasks.at[i].time : 0);
+                next[s] = recomputed ? cost[s] : (double)INFINITY;
+            try_event(p, i, budget, cost, next, recomputed ? p->ops.at[i].time : 0);
             memcpy(cost, next, states * sizeof *cost);
         }
     for (uint32_t s = 0; s < states; s++)
@@ -107,26 +107,26 @@ static double try_all(const weir_problem *p, size_t budget)
 }
 
 /* The programme alone, without plans or bounds of others. Negative: a failure. */
-static double solve(const weir_problem *p, size_t budget, size_t *peak, double *proven)
+static double solve(const weir_mem_problem *p, size_t budget, size_t *peak, double *proven)
 {
-    weir_stages   g;
-    weir_schedule s;
-    double        extra = INFINITY;
+    weir_recompute_milp g;
+    weir_schedule       s;
+    double              extra = INFINITY;
 
-    CHECK_OK(weir_stages_build(&g, p, budget, p->tasks.n / 2));
-    if (g.begin < p->tasks.n)
+    CHECK_OK(weir_recompute_milp_build(&g, p, budget, p->ops.n / 2));
+    if (g.begin < p->ops.n)
         CHECK_OK(weir_milp_solve(&g.m));
     CHECK(weir_schedule_init(&s, p));
-    if (g.begin < p->tasks.n && g.m.found) {
-        CHECK(weir_stages_schedule(&g, &s) && weir_schedule_end(&s, budget) && s.valid);
-        extra = s.again;
+    if (g.begin < p->ops.n && g.m.found) {
+        CHECK(weir_recompute_milp_schedule(&g, &s) && weir_schedule_end(&s, budget) && s.valid);
+        extra = s.recomputed;
         *peak = s.peak;
-    } else if (g.begin == p->tasks.n) {
+    } else if (g.begin == p->ops.n) {
         extra = 0;
     }
     *proven = g.m.proven * g.unit;
     weir_schedule_free(&s);
-    weir_stages_free(&g);
+    weir_recompute_milp_free(&g);
     return extra;
 }
 
@@ -137,11 +137,11 @@ CASE(no_plan_is_better_than_optimal)
     if (!have_solver())
         return;
     for (int round = 0; round < 24; round++) {
-        weir_problem p;
-        size_t       most = 0;
+        weir_mem_problem p;
+        size_t           most = 0;
         make_small(&p, 5 + below(5), 1, round % 3 > 0);
-        for (uint32_t k = 0; k < p.pieces.n; k++)
-            most += p.pieces.at[k].bytes;
+        for (uint32_t k = 0; k < p.tensors.n; k++)
+            most += p.tensors.at[k].bytes;
         for (size_t budget = most / 4 / 64 * 64; budget < most * 3 / 4; budget += 128) {
             size_t       peak = 0;
             double       proven;
@@ -153,16 +153,16 @@ CASE(no_plan_is_better_than_optimal)
             dearer += best > 0 && isfinite(best);
             none += isinf(best);
         }
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
     printf("    %d budgets, %d with something run again, %d impossible\n", looked, dearer, none);
     CHECK(dearer > looked / 10 && none > 0);
 }
 
-static double run_policy(const char *name, const weir_problem *p, size_t budget, double *proven)
+static double run_policy(const char *name, const weir_mem_problem *p, size_t budget, double *proven)
 {
     const weir_policy *policy;
-    weir_policy_job    job = {.p = p, .room = budget};
+    weir_policy_job    job = {.p = p, .limit = budget};
 
     CHECK_OK(weir_policy_find(name, &policy, &job.variant));
     CHECK_OK(policy->plan(&job));
@@ -170,35 +170,40 @@ static double run_policy(const char *name, const weir_problem *p, size_t budget,
     const double extra = fits ? job.s.time - p->time : (double)INFINITY;
     *proven = job.proven;
     weir_schedule_free(&job.s);
-    weir_mem_free(job.gap);
+    weir_mem_free(job.decisions);
     return extra;
 }
 
 /* A chain of layers and its mirror image, as steps of networks are. */
-static void make_chain(weir_problem *p, uint32_t layers, bool in_place)
+static void make_chain(weir_mem_problem *p, uint32_t layers, bool in_place)
 {
-    *p = (weir_problem){0};
+    *p = (weir_mem_problem){0};
     for (uint32_t i = 0; i < 2 * layers; i++) {
         uint32_t     in[2] = {i - 1, 2 * layers - 1 - i}, nin = i == 0 ? 0 : 1 + (i > layers);
         const size_t bytes = 64 * (1 + below(9));
         const bool   pair = in_place && i > 0 && below(2);
-        CHECK(weir_problem_piece(p, pair ? p->pieces.at[i - 1].bytes : bytes, 0,
-                                 i + 1 == 2 * layers));
-        CHECK(weir_problem_task(p, &(weir_task_def){
-            .time = 1 + below(8), .until = 2 * layers, .nin = nin, .in = in, .nout = 1, .out = &i,
-            .npairs = pair ? 2 : 0, .pairs = (uint32_t[]){i - 1, i}}));
+        CHECK(weir_mem_problem_add_tensor(p, pair ? p->tensors.at[i - 1].bytes : bytes, 0,
+                                          i + 1 == 2 * layers));
+        CHECK(weir_mem_problem_add_op(p, &(weir_mem_op_def){.time = 1 + below(8),
+                                                            .rerun_before = 2 * layers,
+                                                            .nin = nin,
+                                                            .in = in,
+                                                            .nout = 1,
+                                                            .out = &i,
+                                                            .npairs = pair ? 2 : 0,
+                                                            .pairs = (uint32_t[]){i - 1, i}}));
     }
-    CHECK(weir_problem_end(p));
+    CHECK(weir_mem_problem_end(p));
 }
 
 /* How far auto is from it, over three budgets. The answer: budgets at which it is within 1 %. */
-static int compare(const weir_problem *p, int *looked)
+static int compare(const weir_mem_problem *p, int *looked)
 {
     size_t most = 0;
     int    near = 0;
 
-    for (uint32_t k = 0; k < p->pieces.n; k++)
-        most += p->pieces.at[k].bytes;
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        most += p->tensors.at[k].bytes;
     for (size_t percent = 40; percent <= 60; percent += 10) {
         double       proven, unproven;
         const size_t budget = most * percent / 100;
@@ -220,13 +225,13 @@ CASE(auto_is_nearly_optimal)
     if (!have_solver())
         return;
     for (int round = 0; round < 8; round++) {
-        weir_problem p;
+        weir_mem_problem p;
         make_chain(&p, 4 + below(3), round % 2);
         chains_near += compare(&p, &chains);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
         make_small(&p, 8 + 2 * below(4), 1, round % 2);
         nets_near += compare(&p, &nets);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
     printf("    within 1 %%: auto on %d of %d chains, %d of %d steps at random\n", chains_near,
            chains, nets_near, nets);
@@ -236,15 +241,15 @@ CASE(auto_is_nearly_optimal)
 CASE(optimal_names_what_it_needs)
 {
     char *const  old = getenv("WEIR_HIGHS") ? weir_mem_strdup(getenv("WEIR_HIGHS")) : NULL;
-    weir_problem p;
-    char         name[128];
+    weir_mem_problem p;
+    char             name[128];
 
     make_small(&p, 6, 1, false);
     setenv("WEIR_HIGHS", "/nowhere/libhighs.so", 1);
-    weir_policy_job job = {.p = &p, .room = 1 << 20, .variant = ""};
+    weir_policy_job job = {.p = &p, .limit = 1 << 20, .variant = ""};
     CHECK_STATUS(weir_policy_optimal(&job), WEIR_ERR_NOKERNEL);
     CHECK_TEXT(weir_error(), "libhighs.so.1");
-    CHECK(!weir_solver_name(name, sizeof name));
+    CHECK(!weir_highs_version(name, sizeof name));
     job.variant = "nodes=0";
     CHECK_STATUS(weir_policy_optimal(&job), WEIR_ERR_INVALID);
     job.variant = "fast";
@@ -254,27 +259,27 @@ CASE(optimal_names_what_it_needs)
     else
         unsetenv("WEIR_HIGHS");
     weir_mem_free(old);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 CASE(any_allocation_of_optimal_may_fail)
 {
-    weir_problem p;
+    weir_mem_problem p;
 
     if (!have_solver())
         return;
     make_small(&p, 8, 1, true);
     for (int64_t n = 0;; n++) {
-        weir_policy_job job = {.p = &p, .room = 1400, .variant = "", .moves = 20};
+        weir_policy_job job = {.p = &p, .limit = 1400, .variant = "", .moves = 20};
         weir_mem_fail_nth(n, true);
         const weir_status status = weir_policy_optimal(&job);
         const bool        failed = weir_mem_failed();
         weir_mem_fail_nth(-1, false);
         weir_schedule_free(&job.s);
-        weir_mem_free(job.gap);
+        weir_mem_free(job.decisions);
         CHECK_STATUS(status, failed ? WEIR_ERR_NOMEM : WEIR_OK);
         if (!failed || status != WEIR_ERR_NOMEM)
             break;
     }
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }

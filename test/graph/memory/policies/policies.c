@@ -17,33 +17,33 @@
 CASE(random_steps_at_many_budgets)
 {
     for (int round = 0; round < 60; round++) {
-        weir_problem  p;
-        weir_schedule plain, s, same;
-        make_problem_with(&p, 6 + below(MOST_TASKS - 6), round % 3 ? 0 : 1 + below(3));
+        weir_mem_problem p;
+        weir_schedule    plain, s, same;
+        make_problem_with(&p, 6 + below(MAX_OPS - 6), round % 3 ? 0 : 1 + below(3));
         p.link_out = 16 << below(10);
         p.link_in = 16 << below(10);
         CHECK_OK(plan_with("recycle", &p, SIZE_MAX, &plain));
-        for (size_t i = 0; i < LAB_COUNT(policies); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(policies); i++)
             for (size_t tenth = 0; tenth <= 10; tenth += 2) {
-                const size_t room = plain.peak * tenth / 10;
-                CHECK_OK(plan_with(policies[i].name, &p, room, &s));
+                const size_t limit = plain.peak * tenth / 10;
+                CHECK_OK(plan_with(policies[i].name, &p, limit, &s));
                 if (!CHECK(s.valid))
                     printf("    %s, round %d, %zu/10\n", policies[i].name, round, tenth);
                 else if (s.copies == 0)
                     replay(&p, &s, s.peak);
                 if (!CHECK_OK(weir_schedule_check(&s, NULL, 1, s.peak)))
                     printf("    %s, round %d, %zu/10\n", policies[i].name, round, tenth);
-                CHECK_OK(plan_with(policies[i].name, &p, room, &same));
+                CHECK_OK(plan_with(policies[i].name, &p, limit, &same));
                 CHECK(same_events(&s, &same));
-                const bool idle = s.again == 0 && s.copies == 0;
+                const bool idle = s.recomputed == 0 && s.copies == 0;
                 if (!policies[i].asked && !CHECK(s.peak <= plain.peak && (tenth < 10 || idle)))
                     printf("    %s, round %d, %zu/10: peak %zu of %zu, again %g\n",
-                           policies[i].name, round, tenth, s.peak, plain.peak, s.again);
+                           policies[i].name, round, tenth, s.peak, plain.peak, s.recomputed);
                 weir_schedule_free(&s);
                 weir_schedule_free(&same);
             }
         weir_schedule_free(&plain);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
 }
 
@@ -53,39 +53,44 @@ enum { UNIT = 64 };
 
 /* n layers of one second and one unit each; the gradient of layer i reads the gradient behind it
  * and the layer's input. */
-static void make_chain(weir_problem *p, uint32_t n)
+static void make_chain(weir_mem_problem *p, uint32_t n)
 {
-    *p = (weir_problem){0};
+    *p = (weir_mem_problem){0};
     for (uint32_t i = 0; i < 2 * n; i++) {
         uint32_t in[2], nin = 0;
-        CHECK(weir_problem_piece(p, UNIT, 0, i + 1 == 2 * n));
+        CHECK(weir_mem_problem_add_tensor(p, UNIT, 0, i + 1 == 2 * n));
         if (i > 0)
             in[nin++] = i - 1;
         if (i >= n && 2 * n - 1 - i > 0)
             in[nin++] = 2 * n - 1 - i - 1;
-        const weir_task_def def = {.time = 1, .until = 2 * n, .nin = nin, .in = in, .nout = 1,
-                                   .out = &i, .phase = i < n ? WEIR_FORWARD : WEIR_BACKWARD};
-        CHECK(weir_problem_task(p, &def));
+        const weir_mem_op_def def = {.time = 1,
+                                     .rerun_before = 2 * n,
+                                     .nin = nin,
+                                     .in = in,
+                                     .nout = 1,
+                                     .out = &i,
+                                     .phase = i < n ? WEIR_FORWARD : WEIR_BACKWARD};
+        CHECK(weir_mem_problem_add_op(p, &def));
     }
-    CHECK(weir_problem_end(p));
+    CHECK(weir_mem_problem_end(p));
 }
 
 /* "Memory cost O(sqrt n) at one extra forward pass." */
 CASE(checkpoints_take_the_square_root)
 {
     for (uint32_t root = 4; root <= 32; root *= 2) {
-        const uint32_t n = root * root;
-        weir_problem   p;
-        weir_schedule  s;
+        const uint32_t   n = root * root;
+        weir_mem_problem p;
+        weir_schedule    s;
         make_chain(&p, n);
         CHECK_OK(plan_with("checkpoint:memory", &p, (2 * root + 2) * UNIT, &s));
         CHECK(s.valid && s.peak <= (2 * root + 2) * UNIT);
-        CHECK(s.again <= n && s.again >= n - 3 * root);
+        CHECK(s.recomputed <= n && s.recomputed >= n - 3 * root);
         weir_schedule_free(&s);
         CHECK_OK(plan_with("checkpoint:memory", &p, SIZE_MAX, &s));
-        CHECK(s.again == 0 && s.peak == (n + 1) * UNIT);
+        CHECK(s.recomputed == 0 && s.peak == (n + 1) * UNIT);
         weir_schedule_free(&s);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
 }
 
@@ -93,7 +98,7 @@ CASE(checkpoints_take_the_square_root)
 CASE(segments_are_counted)
 {
     enum { N = 60 };
-    weir_problem p;
+    weir_mem_problem p;
 
     make_chain(&p, N);
     for (uint32_t n = 1; n <= 12; n++) {
@@ -103,10 +108,10 @@ CASE(segments_are_counted)
             continue;
         snprintf(name, sizeof name, "checkpoint:sequential=%u", n);
         CHECK_OK(plan_with(name, &p, 0, &s));
-        CHECK(s.again == (n - 1) * (N / n - 1));
+        CHECK(s.recomputed == (n - 1) * (N / n - 1));
         weir_schedule_free(&s);
     }
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* "DTR trains an n-layer linear network within a budget of the order of sqrt n with O(n)
@@ -115,70 +120,71 @@ CASE(dtr_takes_a_few_runs_per_layer)
 {
     static const char *const names[] = {"dtr", "dtr:eq", "dtr_lookahead"};
 
-    for (size_t i = 0; i < LAB_COUNT(names); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         for (uint32_t root = 8; root <= 32; root *= 2) {
-            const uint32_t n = root * root;
-            weir_problem   p;
-            weir_schedule  s;
+            const uint32_t   n = root * root;
+            weir_mem_problem p;
+            weir_schedule    s;
             make_chain(&p, n);
             CHECK_OK(plan_with(names[i], &p, (2 * root + 2) * UNIT, &s));
-            if (!CHECK(s.valid && s.peak <= (2 * root + 2) * UNIT && s.again <= 2 * n))
+            if (!CHECK(s.valid && s.peak <= (2 * root + 2) * UNIT && s.recomputed <= 2 * n))
                 printf("    %s, %u layers: peak %zu units, %g again\n", names[i], n,
-                       s.peak / UNIT, s.again);
+                       s.peak / UNIT, s.recomputed);
             weir_schedule_free(&s);
-            weir_problem_free(&p);
+            weir_mem_problem_free(&p);
         }
 }
 
-/* Some tasks of a gradient that wait for nothing may run early, some forward ones late. */
+/* Some ops of a gradient that wait for nothing may run early, some forward ones late. */
 CASE(where_the_forward_pass_is_over)
 {
-    weir_problem p;
+    weir_mem_problem p;
 
     make_chain(&p, 8);
-    CHECK(weir_keep_turn(&p) == 8 && weir_keep_gap(&p, 3, 8) == 1 && weir_keep_gap(&p, 7, 8) == 0);
-    p.tasks.at[2].phase = p.tasks.at[3].phase = WEIR_BACKWARD;
-    p.tasks.at[13].phase = WEIR_FORWARD;
-    CHECK(weir_keep_turn(&p) == 8);
-    for (uint32_t i = 0; i < p.tasks.n; i++)
-        p.tasks.at[i].phase = WEIR_BACKWARD;
-    CHECK(weir_keep_turn(&p) == 0);
-    weir_problem_free(&p);
+    CHECK(weir_forward_end(&p) == 8 && weir_forward_end_interval(&p, 3, 8) == 1 &&
+          weir_forward_end_interval(&p, 7, 8) == 0);
+    p.ops.at[2].phase = p.ops.at[3].phase = WEIR_BACKWARD;
+    p.ops.at[13].phase = WEIR_FORWARD;
+    CHECK(weir_forward_end(&p) == 8);
+    for (uint32_t i = 0; i < p.ops.n; i++)
+        p.ops.at[i].phase = WEIR_BACKWARD;
+    CHECK(weir_forward_end(&p) == 0);
+    weir_mem_problem_free(&p);
 }
 
 /* Cheap work runs again, the results of convolutions do not. */
 CASE(speed_keeps_what_is_dear)
 {
     for (int round = 0; round < 20; round++) {
-        weir_problem  p;
-        weir_schedule s;
-        make_problem(&p, MOST_TASKS);
-        for (uint32_t i = 0; i < p.tasks.n; i++)
-            p.tasks.at[i].until = p.tasks.n;
+        weir_mem_problem p;
+        weir_schedule    s;
+        make_problem(&p, MAX_OPS);
+        for (uint32_t i = 0; i < p.ops.n; i++)
+            p.ops.at[i].rerun_before = p.ops.n;
         CHECK_OK(plan_with("checkpoint:speed", &p, 0, &s));
         for (uint32_t e = 0; e < s.events.n; e++)
-            CHECK(!s.events.at[e].again ||
-                  p.tasks.at[s.events.at[e].what].kind == WEIR_WORK_OTHER);
+            CHECK(!s.events.at[e].recomputed ||
+                  p.ops.at[s.events.at[e].what].kind == WEIR_OP_CLASS_OTHER);
         weir_schedule_free(&s);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
 }
 
 /* ---- the host ---- */
 
-/* A chain of n layers with a link that copies a piece in so many seconds. */
-static void make_linked_chain(weir_problem *p, uint32_t n, double seconds)
+/* A chain of n layers with a link that copies a tensor in so many seconds. */
+static void make_linked_chain(weir_mem_problem *p, uint32_t n, double seconds)
 {
     make_chain(p, n);
     p->link_out = p->link_in = UNIT / seconds;
 }
 
-static uint32_t count(const weir_schedule *s, weir_act act, uint32_t piece)
+static uint32_t count(const weir_schedule *s, weir_event_kind kind, uint32_t tensor)
 {
     uint32_t n = 0;
 
     for (uint32_t e = 0; e < s->events.n; e++)
-        n += s->events.at[e].act == act && s->events.at[e].what == piece;
+        n += s->events.at[e].kind == kind && s->events.at[e].what == tensor;
     return n;
 }
 
@@ -186,36 +192,38 @@ static uint32_t count(const weir_schedule *s, weir_act act, uint32_t piece)
 CASE(vdnn_copies_what_convolutions_read)
 {
     enum { N = 12 };
-    weir_problem  p;
-    weir_schedule s;
+    weir_mem_problem p;
+    weir_schedule    s;
 
     make_linked_chain(&p, N, 0.5);
     for (uint32_t i = 0; i < 2 * N; i += 3)
-        p.tasks.at[i].kind = WEIR_WORK_CONV;
+        p.ops.at[i].kind = WEIR_OP_CLASS_CONV;
     CHECK_OK(plan_with("vdnn:conv", &p, 0, &s));
     for (uint32_t k = 0; k < 2 * N; k++) {
         const bool conv = k + 1 < N && (k + 1) % 3 == 0;
-        CHECK(count(&s, WEIR_OUT, k) == conv && count(&s, WEIR_IN, k) == conv);
+        CHECK(count(&s, WEIR_EVENT_OFFLOAD, k) == conv &&
+              count(&s, WEIR_EVENT_PREFETCH, k) == conv);
     }
     weir_schedule_free(&s);
     CHECK_OK(plan_with("vdnn:all", &p, 0, &s));
     for (uint32_t k = 0; k < 2 * N; k++)
-        CHECK(count(&s, WEIR_OUT, k) == (k + 1 < N) && count(&s, WEIR_IN, k) == (k + 1 < N));
-    CHECK(s.again == 0);
+        CHECK(count(&s, WEIR_EVENT_OFFLOAD, k) == (k + 1 < N) &&
+              count(&s, WEIR_EVENT_PREFETCH, k) == (k + 1 < N));
+    CHECK(s.recomputed == 0);
     weir_schedule_free(&s);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* vdnn:dyn does no more than it has to. */
 CASE(vdnn_goes_as_far_as_it_has_to)
 {
     enum { N = 12 };
-    weir_problem  p;
-    weir_schedule conv, all_maps, s;
+    weir_mem_problem p;
+    weir_schedule    conv, all_maps, s;
 
     make_linked_chain(&p, N, 0.5);
     for (uint32_t i = 0; i < 2 * N; i += 3)
-        p.tasks.at[i].kind = WEIR_WORK_CONV;
+        p.ops.at[i].kind = WEIR_OP_CLASS_CONV;
     CHECK_OK(plan_with("vdnn:conv", &p, 0, &conv));
     CHECK_OK(plan_with("vdnn:all", &p, 0, &all_maps));
     CHECK(all_maps.peak < conv.peak && conv.peak < (N + 1) * UNIT);
@@ -230,22 +238,22 @@ CASE(vdnn_goes_as_far_as_it_has_to)
     weir_schedule_free(&s);
     weir_schedule_free(&conv);
     weir_schedule_free(&all_maps);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* Three layers, copies of 3 seconds: out with run 1 (1 to 4) and run 2 (4 to 7), which begins at 4;
  * back for run 3 (7 to 10) and with it for run 4 (10 to 13); run 5 ends at 15. */
 CASE(layers_of_vdnn_wait_for_copies)
 {
-    weir_problem  p;
-    weir_schedule s;
+    weir_mem_problem p;
+    weir_schedule    s;
 
     make_linked_chain(&p, 3, 3);
     CHECK_OK(plan_with("vdnn:all", &p, SIZE_MAX, &s));
     if (!CHECK(s.time == 15))
         printf("    %g\n", s.time);
     weir_schedule_free(&s);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* "Swapping is hidden first, recomputation comes after": nothing is made anew over a link without
@@ -255,121 +263,129 @@ CASE(links_without_end_and_links_that_hardly_move)
     static const char *const names[] = {"capuchin", "delta"};
     enum { N = 24 };
 
-    for (size_t i = 0; i < LAB_COUNT(names); i++) {
-        weir_problem  p;
-        weir_schedule s;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        weir_mem_problem p;
+        weir_schedule    s;
         make_linked_chain(&p, N, 1e-9);
         CHECK_OK(plan_with(names[i], &p, N / 2 * UNIT, &s));
-        CHECK(s.peak <= N / 2 * UNIT && s.again == 0 && s.copies > 0);
+        CHECK(s.peak <= N / 2 * UNIT && s.recomputed == 0 && s.copies > 0);
         CHECK(s.time < p.time + 1e-6);
         weir_schedule_free(&s);
         p.link_out = p.link_in = UNIT * 1e-9;
         CHECK_OK(plan_with(names[i], &p, N / 2 * UNIT, &s));
-        if (!CHECK(s.peak <= N / 2 * UNIT && s.again > 0 && s.copies == 0))
-            printf("    %s: %zu units, %g again, %u copies\n", names[i], s.peak / UNIT, s.again,
-                   s.copies);
+        if (!CHECK(s.peak <= N / 2 * UNIT && s.recomputed > 0 && s.copies == 0))
+            printf("    %s: %zu units, %g again, %u copies\n", names[i], s.peak / UNIT,
+                   s.recomputed, s.copies);
         weir_schedule_free(&s);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
 }
 
 /* One copy at a time each way: who cannot be out or must be back too early is waited for. */
 CASE(trips_share_a_link)
 {
-    const weir_trip early = {.ready = 0, .due = 20, .from = 4, .to = 16, .out = 2, .in = 2};
-    weir_trip       more = early;
-    weir_trips      t = {0};
+    const weir_transfer early = {.ready = 0, .due = 20, .from = 4, .to = 16, .out = 2, .in = 2};
+    weir_transfer       more = early;
+    weir_transfer_list  t = {0};
 
-    CHECK(weir_trips_wait(&t, NULL) == 0 && weir_trips_wait(&t, &early) == 0);
-    CHECK(weir_trips_add(&t, &early) && weir_trips_add(&t, &early));
-    CHECK(weir_trips_wait(&t, NULL) == 0);              /* out 0 to 4, back 16 to 20 */
-    CHECK(weir_trips_wait(&t, &more) == 4);             /* out until 6, back from 14 */
+    CHECK(weir_transfer_list_wait(&t, NULL) == 0 && weir_transfer_list_wait(&t, &early) == 0);
+    CHECK(weir_transfer_list_add(&t, &early) && weir_transfer_list_add(&t, &early));
+    CHECK(weir_transfer_list_wait(&t, NULL) == 0);              /* out 0 to 4, back 16 to 20 */
+    CHECK(weir_transfer_list_wait(&t, &more) == 4);             /* out until 6, back from 14 */
     more.ready = 3;
     more.from = 7;
     more.due = 16;
     more.to = 13;
-    CHECK(weir_trips_wait(&t, &more) == 0);
+    CHECK(weir_transfer_list_wait(&t, &more) == 0);
     more.out = 5;
-    CHECK(weir_trips_wait(&t, &more) == 2);             /* 4 to 9 */
+    CHECK(weir_transfer_list_wait(&t, &more) == 2);             /* 4 to 9 */
     more.in = 4;
-    CHECK(weir_trips_wait(&t, &more) == 3);             /* 12 to 16 */
-    weir_trips_free(&t);
+    CHECK(weir_transfer_list_wait(&t, &more) == 3);             /* 12 to 16 */
+    weir_transfer_list_free(&t);
 }
 
 /* Copies that take no longer than a layer cost nothing where there is room for them. */
 CASE(autotm_hides_copies)
 {
     enum { N = 24 };
-    weir_problem  p;
-    weir_schedule s;
+    weir_mem_problem p;
+    weir_schedule    s;
 
     make_linked_chain(&p, N, 0.5);
     CHECK_OK(plan_with("autotm", &p, N / 2 * UNIT, &s));
-    if (!CHECK(s.peak <= N / 2 * UNIT && s.again == 0 && s.copies > 0 && s.time <= p.time + 1e-6))
+    if (!CHECK(s.peak <= N / 2 * UNIT && s.recomputed == 0 && s.copies > 0 &&
+               s.time <= p.time + 1e-6))
         printf("    %zu units in %g s\n", s.peak / UNIT, s.time);
     weir_schedule_free(&s);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* A parameter that is read once lives on the host between steps. */
 CASE(autotm_leaves_parameters_at_home)
 {
     enum { N = 16, LARGE = 8 * UNIT };
-    weir_problem  p = {0};
-    weir_schedule s;
+    weir_mem_problem p = {0};
+    weir_schedule    s;
 
     for (uint32_t i = 0; i < N; i++) {
         const uint32_t      in[2] = {i == N / 2 ? N : i - 1, i - 1};
-        const weir_task_def def = {.time = 1, .until = N, .in = in, .out = &i, .nout = 1,
-                                   .nin = i == 0 ? 0 : i == N / 2 ? 2 : 1};
-        CHECK(weir_problem_piece(&p, i == 2 || i == N - 2 ? LARGE : UNIT, 0, i + 1 == N));
-        CHECK(weir_problem_task(&p, &def));
+        const weir_mem_op_def def = {.time = 1,
+                                     .rerun_before = N,
+                                     .in = in,
+                                     .out = &i,
+                                     .nout = 1,
+                                     .nin = i == 0       ? 0
+                                            : i == N / 2 ? 2
+                                                         : 1};
+        CHECK(weir_mem_problem_add_tensor(&p, i == 2 || i == N - 2 ? LARGE : UNIT, 0, i + 1 == N));
+        CHECK(weir_mem_problem_add_op(&p, &def));
     }
-    CHECK(weir_problem_piece(&p, LARGE, 0, false));
-    CHECK(weir_problem_end(&p));
+    CHECK(weir_mem_problem_add_tensor(&p, LARGE, 0, false));
+    CHECK(weir_mem_problem_end(&p));
     p.link_out = p.link_in = LARGE;
     CHECK_OK(plan_with("autotm", &p, LARGE + 3 * UNIT, &s));
     CHECK(s.peak <= LARGE + 3 * UNIT && s.time <= p.time + 1e-6);
-    CHECK(count(&s, WEIR_IN, N) == 1 && count(&s, WEIR_OUT, N) == 0);   /* it never changes */
+    CHECK(count(&s, WEIR_EVENT_PREFETCH, N) == 1 &&
+          count(&s, WEIR_EVENT_OFFLOAD, N) == 0); /* it never changes */
     weir_schedule_free(&s);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* What segments begin with is away between the two passes: less memory, the same runs again. */
 CASE(offloaded_checkpoints_take_no_memory)
 {
     enum { N = 60, S = 6 };
-    weir_problem  p;
-    weir_schedule kept, s;
+    weir_mem_problem p;
+    weir_schedule    kept, s;
 
     make_linked_chain(&p, N, 0.25);
     CHECK_OK(plan_with("checkpoint:sequential=6", &p, 0, &kept));
     CHECK_OK(plan_with("checkpoint:offload=6", &p, kept.peak - (S - 2) * UNIT, &s));
-    CHECK(s.again == kept.again && s.peak <= kept.peak - (S - 2) * UNIT);
+    CHECK(s.recomputed == kept.recomputed && s.peak <= kept.peak - (S - 2) * UNIT);
     for (uint32_t k = 0; k < 2 * N; k++) {
         const bool checkpoint = k + 1 < N && (k + 1) % (N / S) == 0;
-        CHECK(count(&s, WEIR_OUT, k) == (checkpoint && k + 1 < N - N / S));
-        CHECK((count(&s, WEIR_IN, k) > 0) == (checkpoint && k + 1 < N - N / S));
+        CHECK(count(&s, WEIR_EVENT_OFFLOAD, k) == (checkpoint && k + 1 < N - N / S));
+        CHECK((count(&s, WEIR_EVENT_PREFETCH, k) > 0) == (checkpoint && k + 1 < N - N / S));
     }
     weir_schedule_free(&kept);
     weir_schedule_free(&s);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 CASE(copying_needs_a_link)
 {
     static const char *const names[] = {"vdnn", "vdnn:all", "capuchin", "capuchin:passive", "delta",
                                         "autotm", "checkpoint:offload"};
-    weir_problem p;
+    weir_mem_problem p;
 
     make_chain(&p, 4);
-    for (size_t i = 0; i < LAB_COUNT(names); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         weir_schedule s;
         CHECK_STATUS(plan_with(names[i], &p, 0, &s), WEIR_ERR_INVALID);
         CHECK_TEXT(weir_error(), "needs a link to the host: --link");
         weir_schedule_free(&s);
     }
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* ---- mistakes, failures ---- */
@@ -383,32 +399,32 @@ CASE(wrong_names)
         "checkpoint:sequential=99999999999", "checkpoint:speed=2", "recycle:more", "sublinear:2",
         "dtr_lookahead:x", "vdnn:none", "capuchin:lru", "delta:x",
         "autotm:static", "checkpoint:offload=0", "checkpoint:offload=x", "dtr_look"};
-    weir_problem p;
+    weir_mem_problem p;
 
     make_chain(&p, 4);
-    for (size_t i = 0; i < LAB_COUNT(wrong); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
         weir_schedule s;
         if (!CHECK_STATUS(plan_with(wrong[i], &p, 0, &s), WEIR_ERR_INVALID))
             printf("    %s\n", wrong[i]);
         weir_schedule_free(&s);
     }
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 CASE(fails_at_every_point)
 {
-    weir_problem  p;
-    weir_schedule s;
+    weir_mem_problem p;
+    weir_schedule    s;
 
     make_problem_with(&p, 24, 2);
     CHECK_OK(plan_with("recycle", &p, SIZE_MAX, &s));
-    const size_t room = s.peak * 6 / 10;
+    const size_t limit = s.peak * 6 / 10;
     p.link_out = p.link_in = 256;
     weir_schedule_free(&s);
-    for (size_t i = 0; i < LAB_COUNT(policies); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(policies); i++)
         for (int64_t nth = 0;; nth++) {
             weir_mem_fail_nth(nth, false);
-            const weir_status status = plan_with(policies[i].name, &p, room, &s);
+            const weir_status status = plan_with(policies[i].name, &p, limit, &s);
             const bool        failed = weir_mem_failed();
             weir_mem_fail_nth(-1, false);
             weir_schedule_free(&s);
@@ -418,7 +434,7 @@ CASE(fails_at_every_point)
             }
             CHECK_STATUS(status, WEIR_ERR_NOMEM);
         }
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* ---- training ---- */
@@ -453,7 +469,8 @@ static weir_status train_with(const char *policy, const char *budget, uint64_t b
         CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
         CHECK(s.planned_peak_bytes <= s.budget_bytes);
         CHECK_OK(weir_graph_measure(weir_step_graph(t.step), &measured));
-        CHECK(measured == s.arena_bytes && (s.again > 0 || copies_of(weir_step_graph(t.step)) > 0));
+        CHECK(measured == s.arena_bytes &&
+              (s.recomputed > 0 || copies_of(weir_step_graph(t.step)) > 0));
     }
     train_close(&t);
     return status;
@@ -466,7 +483,7 @@ CASE(training_keeps_the_bits)
     const uint64_t bits = train_run(TRAIN_DIGITS, 16, 0, STEPS,
                                     &(weir_step_options){.graph = false});
 
-    for (size_t i = 0; i < LAB_COUNT(policies); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(policies); i++) {
         weir_status status = WEIR_ERR_BUDGET;
         int         percent = 64;
         for (; percent < 100 && status == WEIR_ERR_BUDGET; percent += 4) {
@@ -488,8 +505,8 @@ enum { WIDTH = 4096, PARTS = 4, SINES = 4 };
 /* A step of PARTS regions of SINES sines each; *dw gets an element of the gradient. */
 static weir_status run_regions(const char *budget, weir_graph_stats *s, float *dw)
 {
-    weir_device *d = lab_open();
-    weir_tensor *w = lab_param(d, WIDTH, NULL), *x = w, *grad;
+    weir_device *d = fixture_open();
+    weir_tensor *w = fixture_param(d, WIDTH, NULL), *x = w, *grad;
     weir_graph  *g = weir_graph_begin(d);
     float        v[WIDTH];
 
@@ -522,10 +539,10 @@ CASE(regions_go_the_same_way_within_a_budget)
     char             budget[32];
 
     CHECK_OK(run_regions(NULL, &s, &want));
-    CHECK(s.again == PARTS * (SINES - 1));
+    CHECK(s.recomputed == PARTS * (SINES - 1));
     snprintf(budget, sizeof budget, "%zu", s.planned_peak_bytes);
     CHECK_OK(run_regions(budget, &within, &dw));
-    CHECK(within.planned_peak_bytes == s.planned_peak_bytes && within.again == s.again);
+    CHECK(within.planned_peak_bytes == s.planned_peak_bytes && within.recomputed == s.recomputed);
     CHECK(within.unbudgeted_peak_bytes > s.planned_peak_bytes);
     CHECK_BITS(&dw, &want, sizeof dw);
     snprintf(budget, sizeof budget, "%zu", s.planned_peak_bytes - 1);

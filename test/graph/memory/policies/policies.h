@@ -33,17 +33,17 @@ static const struct { const char *name; bool asked, link; } policies[] = {
     {"autotm", false, true}};
 
 /* Plans with policy `name`; s is to be freed. */
-static inline weir_status plan_with(const char *name, const weir_problem *p, size_t room,
-                             weir_schedule *s)
+static inline weir_status plan_with(const char *name, const weir_mem_problem *p, size_t limit,
+                                    weir_schedule *s)
 {
     const weir_policy *policy;
-    weir_policy_job    job = {.p = p, .room = room, .moves = 300};
+    weir_policy_job    job = {.p = p, .limit = limit, .moves = 300};
     weir_status        status = weir_policy_find(name, &policy, &job.variant);
 
     if (status == WEIR_OK)
         status = policy->plan(&job);
     *s = job.s;
-    weir_mem_free(job.gap);
+    weir_mem_free(job.decisions);
     return status;
 }
 
@@ -53,8 +53,8 @@ static inline bool same_events(const weir_schedule *a, const weir_schedule *b)
 
     for (uint32_t e = 0; same && e < a->events.n; e++)
         same = a->events.at[e].what == b->events.at[e].what &&
-               a->events.at[e].act == b->events.at[e].act &&
-               a->events.at[e].again == b->events.at[e].again;
+               a->events.at[e].kind == b->events.at[e].kind &&
+               a->events.at[e].recomputed == b->events.at[e].recomputed;
     return same;
 }
 

@@ -7,32 +7,33 @@
 #include "graph/memory/problems.h"
 #include "weir/plan.h"
 
-/* How often task i's input k has been overwritten by tasks without results before it. */
-static uint32_t version(const weir_problem *p, uint32_t i, uint32_t piece)
+/* How often op i's input k has been overwritten by ops without results before it. */
+static uint32_t version(const weir_mem_problem *p, uint32_t i, uint32_t tensor)
 {
     uint32_t n = 0;
 
     for (uint32_t j = 0; j < i; j++)
-        n += p->tasks.at[j].out.n == 0 && weir_among(p, p->tasks.at[j].changes, piece);
+        n += p->ops.at[j].out.n == 0 && weir_among(p, p->ops.at[j].changes, tensor);
     return n;
 }
 
-/* Is it right to run task i anew when tasks up to `end` ran? All it reads is as it was then. */
-static bool same_again(const weir_problem *p, uint32_t i, uint32_t end)
+/* Is it right to run op i anew when ops up to `end` ran? All it reads is as it was then. */
+static bool same_outputs(const weir_mem_problem *p, uint32_t i, uint32_t end)
 {
-    const weir_task *t = &p->tasks.at[i];
+    const weir_mem_op *t = &p->ops.at[i];
 
-    for (uint32_t k = 0; k < t->in.n - t->only; k++) {
-        const uint32_t piece = weir_refs(p, t->in)[k];
-        if (weir_piece_resident(p, piece) && version(p, i, piece) != version(p, end, piece))
+    for (uint32_t k = 0; k < t->in.n - t->n_write_only; k++) {
+        const uint32_t tensor = weir_refs(p, t->in)[k];
+        if (weir_mem_tensor_is_resident(p, tensor) &&
+            version(p, i, tensor) != version(p, end, tensor))
             return false;
     }
     return true;
 }
 
-static size_t peak(const weir_problem *p)
+static size_t peak(const weir_mem_problem *p)
 {
-    weir_policy_job job = {.p = p, .room = SIZE_MAX, .variant = ""};
+    weir_policy_job job = {.p = p, .limit = SIZE_MAX, .variant = ""};
 
     CHECK_OK(weir_policy_recycle(&job));
     const size_t bytes = job.s.peak;
@@ -40,44 +41,51 @@ static size_t peak(const weir_problem *p)
     return bytes;
 }
 
-/* Every task reads what it read before: the pieces made by then, the versions of the others. */
-static void check_meaning(const weir_problem *p, const weir_problem *q, const uint32_t *order)
+/* Every op reads what it read before: the tensors made by then, the versions of the others. */
+static void check_meaning(const weir_mem_problem *p, const weir_mem_problem *q,
+                          const uint32_t *order)
 {
-    CHECK_OR_RETURN(q->tasks.n == p->tasks.n && q->pieces.n == p->pieces.n);
-    for (uint32_t i = 0; i < q->tasks.n; i++) {
-        const weir_task *t = &q->tasks.at[i], *was = &p->tasks.at[order[i]];
+    CHECK_OR_RETURN(q->ops.n == p->ops.n && q->tensors.n == p->tensors.n);
+    for (uint32_t i = 0; i < q->ops.n; i++) {
+        const weir_mem_op *t = &q->ops.at[i], *was = &p->ops.at[order[i]];
         CHECK(t->time == was->time && t->work == was->work && t->in.n == was->in.n);
         for (uint32_t k = 0; k < t->in.n; k++) {
-            const uint32_t piece = weir_refs(q, t->in)[k], maker = q->pieces.at[piece].maker;
-            CHECK(piece == weir_refs(p, was->in)[k]);
-            CHECK(maker == WEIR_NO_TASK || maker < i);
-            CHECK(version(q, i, piece) == version(p, order[i], piece));
+            const uint32_t tensor = weir_refs(q, t->in)[k],
+                           producer = q->tensors.at[tensor].producer;
+            CHECK(tensor == weir_refs(p, was->in)[k]);
+            CHECK(producer == WEIR_NO_OP || producer < i);
+            CHECK(version(q, i, tensor) == version(p, order[i], tensor));
         }
-        if (t->out.n && t->until > i)
-            CHECK(same_again(q, i, t->until));
-        CHECK(was->until > 0 || t->until == 0);
+        if (t->out.n && t->rerun_before > i)
+            CHECK(same_outputs(q, i, t->rerun_before));
+        CHECK(was->rerun_before > 0 || t->rerun_before == 0);
     }
 }
 
-/* A step of n tasks with much freedom: each reads a few pieces, resident ones (the first four) and
+/* A step of n ops with much freedom: each reads a few tensors, resident ones (the first four) and
  * others; every third is an update that overwrites a resident one. */
-static void make_loose(weir_problem *p, uint32_t n)
+static void make_loose(weir_mem_problem *p, uint32_t n)
 {
     enum { RESIDENT = 4 };
 
-    *p = (weir_problem){0};
+    *p = (weir_mem_problem){0};
     for (uint32_t k = 0; k < RESIDENT; k++)
-        CHECK(weir_problem_piece(p, 64, 0, false));
+        CHECK(weir_mem_problem_add_tensor(p, 64, 0, false));
     for (uint32_t i = 0; i < n; i++) {
-        const bool     update = i % 3 == 2;
-        const uint32_t out = p->pieces.n, in[3] = {below(out), below(out), below(RESIDENT)};
-        const weir_task_def def = {
-            .time = 1.0 + below(9), .until = update ? 0 : n, .nin = 3, .in = in,
-            .nout = !update, .out = &out, .nchanges = update, .changes = &in[2]};
-        CHECK(update || weir_problem_piece(p, 64 * (1 + below(16)), 0, below(8) == 0));
-        CHECK(weir_problem_task(p, &def));
+        const bool            update = i % 3 == 2;
+        const uint32_t        out = p->tensors.n, in[3] = {below(out), below(out), below(RESIDENT)};
+        const weir_mem_op_def def = {.time = 1.0 + below(9),
+                                     .rerun_before = update ? 0 : n,
+                                     .nin = 3,
+                                     .in = in,
+                                     .nout = !update,
+                                     .out = &out,
+                                     .nchanges = update,
+                                     .changes = &in[2]};
+        CHECK(update || weir_mem_problem_add_tensor(p, 64 * (1 + below(16)), 0, below(8) == 0));
+        CHECK(weir_mem_problem_add_op(p, &def));
     }
-    CHECK(weir_problem_end(p));
+    CHECK(weir_mem_problem_end(p));
 }
 
 CASE(random_steps_mean_the_same)
@@ -85,21 +93,21 @@ CASE(random_steps_mean_the_same)
     uint32_t moved = 0;
 
     for (int round = 0; round < 200; round++) {
-        weir_problem p, q;
-        uint32_t     order[MOST_TASKS], times[MOST_TASKS] = {0};
-        bool         better;
-        make_loose(&p, (uint32_t)check_int(6, MOST_TASKS));
-        CHECK_OR_RETURN(weir_problem_reorder(&p, &q, order, &better));
-        for (uint32_t i = 0; i < p.tasks.n; i++)
+        weir_mem_problem p, q;
+        uint32_t         order[MAX_OPS], times[MAX_OPS] = {0};
+        bool             better;
+        make_loose(&p, (uint32_t)check_int(6, MAX_OPS));
+        CHECK_OR_RETURN(weir_mem_problem_reorder(&p, &q, order, &better));
+        for (uint32_t i = 0; i < p.ops.n; i++)
             times[order[i]]++;
-        for (uint32_t i = 0; i < p.tasks.n; i++) {
+        for (uint32_t i = 0; i < p.ops.n; i++) {
             CHECK(times[i] == 1);
             moved += order[i] != i;
         }
         check_meaning(&p, &q, order);
         CHECK(better == (peak(&q) <= peak(&p)));
-        weir_problem_free(&p);
-        weir_problem_free(&q);
+        weir_mem_problem_free(&p);
+        weir_mem_problem_free(&q);
     }
     CHECK(moved > 0);
 }
@@ -131,16 +139,16 @@ static char *late_updates(void)
 }
 
 /* Plans within the budget by the policy, and has the plan judged. */
-static bool plans(const folder *f, const weir_outline *o, const char *policy, const char *budget)
+static bool plans(const folder *f, const weir_stepfile *o, const char *policy, const char *budget)
 {
-    const weir_outline_options how = {.budget = budget, .policy = policy};
-    weir_outline_plan_stats    s;
-    weir_outline_verdict       v;
-    char *const                text = weir_outline_plan(o, &how, &s);
+    const weir_stepfile_options how = {.budget = budget, .policy = policy};
+    weir_stepfile_plan_stats    s;
+    weir_stepfile_check_stats   v;
+    char *const                text = weir_stepfile_plan(o, &how, &s);
 
     if (!text)
         return false;
-    CHECK_OK(weir_outline_check(o, file_write(f, 1, text, strlen(text)), &how, &v));
+    CHECK_OK(weir_stepfile_check(o, file_write(f, 1, text, strlen(text)), &how, &v));
     CHECK(v.peak_bytes <= s.budget_bytes && s.extra_ms == 0);
     weir_text_free(text);
     return true;
@@ -152,13 +160,13 @@ CASE(updates_need_not_wait)
     char *const text = late_updates();
 
     CHECK_OR_RETURN(text && folder_make(&f));
-    weir_outline *const o = weir_outline_read(file_write(&f, 0, text, strlen(text)));
+    weir_stepfile *const o = weir_stepfile_read(file_write(&f, 0, text, strlen(text)));
     CHECK_OR_RETURN(o != NULL);
     CHECK(plans(&f, o, "auto", "60%"));             /* all parameters and one gradient: 9 of 16 */
     CHECK(plans(&f, o, "auto:order", "60%"));
     CHECK(!plans(&f, o, "auto:recompute", "60%"));  /* in the given order gradients all wait: */
     CHECK(!plans(&f, o, "recycle", "60%"));         /* making one anew takes another of its kind */
-    weir_outline_free(o);
+    weir_stepfile_free(o);
     weir_mem_free(text);
     folder_remove(&f);
 }

@@ -8,8 +8,8 @@
 CASE(random_steps_at_many_budgets)
 {
     for (int round = 0; round < 120; round++) {
-        weir_problem p;
-        make_problem(&p, 4 + below(MOST_TASKS - 4));
+        weir_mem_problem p;
+        make_problem(&p, 4 + below(MAX_OPS - 4));
         size_t whole = 0;
         for (int tenth = 10; tenth >= 0; tenth -= 2) {
             weir_search s = {.p = &p, .seed = weir_mincut,
@@ -18,55 +18,55 @@ CASE(random_steps_at_many_budgets)
                 s.budget = SIZE_MAX;
             if (!CHECK_OK(weir_search_run(&s)))
                 break;
-            replay(&p, &s.room.s, s.room.peak);
-            if (!CHECK(s.room.peak == s.best_peak && s.room.extra == s.best_extra))
+            replay(&p, &s.lowered.s, s.lowered.peak);
+            if (!CHECK(s.lowered.peak == s.best_peak && s.lowered.extra == s.best_extra))
                 printf("    round %d, %d/10: peak %zu, %zu; extra %.17g, %.17g\n", round, tenth,
-                       s.room.peak, s.best_peak, s.room.extra, s.best_extra);
+                       s.lowered.peak, s.best_peak, s.lowered.extra, s.best_extra);
             if (tenth == 10) {
                 whole = s.best_peak;
-                CHECK(s.best_extra == 0 && s.room.s.events.n == p.tasks.n);
+                CHECK(s.best_extra == 0 && s.lowered.s.events.n == p.ops.n);
             } else {
                 CHECK(s.best_peak <= whole);
             }
             weir_search_free(&s);
         }
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
 }
 
 /* Equal input, equal plan. */
 CASE(plans_are_reproducible)
 {
-    weir_problem p;
+    weir_mem_problem p;
     make_problem(&p, 30);
     weir_search a = {.p = &p, .seed = weir_mincut, .budget = 64 * 40, .moves = 2000}, b = a;
     CHECK_OK(weir_search_run(&a));
     CHECK_OK(weir_search_run(&b));
     CHECK(a.best_peak == b.best_peak && a.best_extra == b.best_extra);
-    CHECK(memcmp(a.best, b.best, a.room.gaps) == 0);
+    CHECK(memcmp(a.best, b.best, a.lowered.intervals) == 0);
     weir_search_free(&a);
     weir_search_free(&b);
-    weir_problem_free(&p);
+    weir_mem_problem_free(&p);
 }
 
 /* The least extra time over all plans in which each gap is kept or dropped. */
-static double best_of_all(const weir_problem *p, size_t budget)
+static double best_of_all(const weir_mem_problem *p, size_t budget)
 {
-    weir_walk_room w;
-    double         best = INFINITY;
+    weir_lower_state w;
+    double           best = INFINITY;
 
-    CHECK(weir_walk_init(&w, p));
-    uint8_t *gap = weir_mem_zalloc(w.gaps + 1u, 1);
-    CHECK(gap != NULL);
-    for (uint32_t set = 0; gap && set < 1u << (w.gaps < 16 ? w.gaps : 16); set++) {
-        for (uint32_t g = 0; g < w.gaps; g++)
-            gap[g] = set >> g & 1 ? WEIR_DROP : WEIR_KEEP;
-        CHECK(weir_walk(&w, gap));
+    CHECK(weir_lower_init(&w, p));
+    uint8_t *decisions = weir_mem_zalloc(w.intervals + 1u, 1);
+    CHECK(decisions != NULL);
+    for (uint32_t set = 0; decisions && set < 1u << (w.intervals < 16 ? w.intervals : 16); set++) {
+        for (uint32_t g = 0; g < w.intervals; g++)
+            decisions[g] = set >> g & 1 ? WEIR_RECOMPUTE : WEIR_KEEP;
+        CHECK(weir_lower(&w, decisions));
         if (w.valid && w.peak <= budget && w.extra < best)
             best = w.extra;
     }
-    weir_mem_free(gap);
-    weir_walk_free(&w);
+    weir_mem_free(decisions);
+    weir_lower_free(&w);
     return best;
 }
 
@@ -75,7 +75,7 @@ static double best_of_all(const weir_problem *p, size_t budget)
 CASE(small_steps_are_solved)
 {
     for (int round = 0; round < 60; round++) {
-        weir_problem p;
+        weir_mem_problem p;
         make_problem(&p, 4 + below(3));
         weir_search all = {.p = &p, .seed = weir_mincut, .budget = SIZE_MAX, .moves = 1};
         CHECK_OK(weir_search_run(&all));
@@ -90,6 +90,6 @@ CASE(small_steps_are_solved)
             weir_search_free(&s);
         }
         weir_search_free(&all);
-        weir_problem_free(&p);
+        weir_mem_problem_free(&p);
     }
 }

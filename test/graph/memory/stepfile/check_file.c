@@ -10,14 +10,16 @@
 
 #ifdef WEIR_JANSSON
 /* A plan with copies, packing, masks and runs again; NULL if there is none. */
-static char *good_plan(const weir_outline *o, weir_outline_plan_stats *stats)
+static char *good_plan(const weir_stepfile *o, weir_stepfile_plan_stats *stats)
 {
-    return weir_outline_plan(o, &(weir_outline_options){.budget = "50%", .moves = 1000,
-                                                        .alignment = 16, .link_out = 0.5,
-                                                        .link_in = 0.3}, stats);
+    return weir_stepfile_plan(
+        o,
+        &(weir_stepfile_options){
+            .budget = "50%", .moves = 1000, .alignment = 16, .link_out = 0.5, .link_in = 0.3},
+        stats);
 }
 
-static const weir_outline_options slow = {.link_out = 0.5, .link_in = 0.3};
+static const weir_stepfile_options slow = {.link_out = 0.5, .link_in = 0.3};
 
 /* Takes a line out, or puts it in a second time somewhere else. Lines end with a comma. */
 static size_t damage_lines(char *at, size_t n)
@@ -51,28 +53,28 @@ static size_t damage(char *at, size_t n, int how)
 
 CASE(damaged_plans_never_crash)
 {
-    const char              *full = getenv("WEIR_TEST_FULL");
-    const int                rounds = full && strcmp(full, "1") == 0 ? 20000 : 300;
-    int                      seen[2] = {0, 0};
-    folder                   f;
-    weir_outline_plan_stats  stats;
-    weir_outline_verdict     v;
-    weir_outline *const      o = weir_outline_read(STEP);
+    const char               *full = getenv("WEIR_TEST_FULL");
+    const int                 rounds = full && strcmp(full, "1") == 0 ? 20000 : 300;
+    int                       seen[2] = {0, 0};
+    folder                    f;
+    weir_stepfile_plan_stats  stats;
+    weir_stepfile_check_stats v;
+    weir_stepfile *const      o = weir_stepfile_read(STEP);
     char *const              text = good_plan(o, &stats);
     CHECK_OR_RETURN(text && folder_make(&f));
     const size_t whole = strlen(text), room = 3 * whole + 4096;
     char *const  at = malloc(room);
-    CHECK_OK(weir_outline_check(o, file_write(&f, 0, text, whole), &slow, &v));
+    CHECK_OK(weir_stepfile_check(o, file_write(&f, 0, text, whole), &slow, &v));
     CHECK(v.live_bytes <= v.peak_bytes && v.peak_bytes <= stats.peak_bytes);
     CHECK(stats.peak_bytes - v.peak_bytes < 16);            /* the end is not aligned */
-    CHECK(v.again == stats.again && v.out_bytes == stats.out_bytes);
+    CHECK(v.recomputed == stats.recomputed && v.out_bytes == stats.out_bytes);
     CHECK_NEAR(v.time_ms - v.base_ms, stats.extra_ms, 1e-9);
     for (int i = 0; at && i < rounds; i++) {
         size_t n = whole;
         memcpy(at, text, n);
         for (int64_t k = check_int(0, 3) ? 1 : 3; k > 0 && n > 0 && n + 1000 < room; k--)
             n = damage(at, n, i);
-        const weir_status s = weir_outline_check(o, file_write(&f, 0, at, n), &slow, &v);
+        const weir_status s = weir_stepfile_check(o, file_write(&f, 0, at, n), &slow, &v);
         if (!CHECK(s == WEIR_OK || ((s == WEIR_ERR_IO || s == WEIR_ERR_INVALID) &&
                                     strlen(weir_error()) > 30))) {
             printf("    round %d, %s:\n%.*s\n", i, weir_error(), (int)n, at);
@@ -84,35 +86,35 @@ CASE(damaged_plans_never_crash)
         printf("    %d refused, %d right\n", seen[0], seen[1]);
     free(at);
     weir_text_free(text);
-    weir_outline_free(o);
+    weir_stepfile_free(o);
     folder_remove(&f);
 }
 
 /* Every allocation of ours fails in turn; the harness looks for leaks. */
 CASE(a_verdict_with_failing_memory)
 {
-    folder              f;
-    weir_outline *const o = weir_outline_read(STEP);
+    folder               f;
+    weir_stepfile *const o = weir_stepfile_read(STEP);
     char *const         text = good_plan(o, NULL);
     bool                good = false;
     CHECK_OR_RETURN(text && folder_make(&f));
     file_write(&f, 0, text, strlen(text));
     for (int64_t nth = 0; !good && nth < 400; nth++) {
         weir_mem_fail_nth(nth, false);
-        const weir_status s = weir_outline_check(o, f.file[0], &slow, NULL);
+        const weir_status s = weir_stepfile_check(o, f.file[0], &slow, NULL);
         good = !weir_mem_failed();
         weir_mem_fail_nth(-1, false);
         CHECK(s == (good ? WEIR_OK : WEIR_ERR_NOMEM));
     }
     CHECK(good);
     weir_text_free(text);
-    weir_outline_free(o);
+    weir_stepfile_free(o);
     folder_remove(&f);
 }
 #else
 CASE(judging_needs_jansson)
 {
-    CHECK(weir_outline_read(STEP) == NULL);
+    CHECK(weir_stepfile_read(STEP) == NULL);
     CHECK(weir_error_status() == WEIR_ERR_NOKERNEL);
 }
 #endif

@@ -7,42 +7,42 @@
 #include "temp_folder.h"
 
 #ifdef WEIR_JANSSON
-enum { ROOM = 1 << 16 };
+enum { BUFFER_BYTES = 1 << 16 };
 
 /* A sound file, with its size: 0 if it cannot be read. */
-static size_t sound(const char *path, char at[ROOM])
+static size_t sound(const char *path, char at[BUFFER_BYTES])
 {
     FILE *const  from = fopen(path, "rb");
-    const size_t n = from ? fread(at, 1, ROOM / 2, from) : 0;
+    const size_t n = from ? fread(at, 1, BUFFER_BYTES / 2, from) : 0;
     if (from)
         fclose(from);
     return n;
 }
 
-static size_t chain(char at[ROOM])
+static size_t chain(char at[BUFFER_BYTES])
 {
     return sound(WEIR_TEST_DIR "/data/chain.json", at);
 }
 
 /* Is a plan of the step accepted by the judge of plans? */
-static bool accepted(const folder *f, const weir_outline *o, const char *plan)
+static bool accepted(const folder *f, const weir_stepfile *o, const char *plan)
 {
-    weir_outline_verdict v;
-    return weir_outline_check(o, file_text(f, 1, plan), NULL, &v) == WEIR_OK;
+    weir_stepfile_check_stats v;
+    return weir_stepfile_check(o, file_text(f, 1, plan), NULL, &v) == WEIR_OK;
 }
 
 /* Reads and plans. 1: a plan that is right, 0: refused with a sentence, -1: neither. */
 static int try_file(const folder *f, const char *path, const char *budget)
 {
-    const weir_outline_options how = {.budget = budget, .moves = 100,
-                                      .alignment = (size_t)1 << check_int(0, 30)};
-    weir_outline *const o = weir_outline_read(path);
+    const weir_stepfile_options how = {
+        .budget = budget, .moves = 100, .alignment = (size_t)1 << check_int(0, 30)};
+    weir_stepfile *const o = weir_stepfile_read(path);
     if (!o)
         return weir_error_status() == WEIR_ERR_IO && strlen(weir_error()) > 20 ? 0 : -1;
-    char *const text = weir_outline_plan(o, &how, NULL);
+    char *const text = weir_stepfile_plan(o, &how, NULL);
     const bool  refused = weir_error_status() == WEIR_ERR_BUDGET && strlen(weir_error()) > 40;
     const bool  right = text && accepted(f, o, text);
-    weir_outline_free(o);
+    weir_stepfile_free(o);
     if (!text)
         return refused ? 0 : -1;
     const bool whole = right && strncmp(text, "{\"graph\":", 9) == 0 &&
@@ -53,12 +53,12 @@ static int try_file(const folder *f, const char *path, const char *budget)
 
 CASE(damaged_steps_never_crash)
 {
-    static char          at[ROOM];
-    static const char   *budgets[] = {NULL, "100%", "70%", "40%", "12345"};
-    const char          *full = getenv("WEIR_TEST_FULL");
-    const int            rounds = full && strcmp(full, "1") == 0 ? 20000 : 300;
-    int                  seen[2] = {0, 0};
-    folder               f;
+    static char        at[BUFFER_BYTES];
+    static const char *budgets[] = {NULL, "100%", "70%", "40%", "12345"};
+    const char        *full = getenv("WEIR_TEST_FULL");
+    const int          rounds = full && strcmp(full, "1") == 0 ? 20000 : 300;
+    int                seen[2] = {0, 0};
+    folder             f;
     CHECK_OR_RETURN(chain(at) > 1000 && folder_make(&f));
     for (int i = 0; i < rounds; i++) {
         size_t n = i % 2 ? chain(at) : sound(WEIR_TEST_DIR "/data/levers.json", at);
@@ -103,11 +103,11 @@ CASE(fields_that_are_wrong)
                  "\"bytes\": 8, \"kind\": \"activation\"}], \"ops\": [{\"id\": 0, \"time_us\": 1, "
                  "\"inputs\": [0], \"outputs\": [1]}, {\"time_us\": 1, %s}]}", wrong[i].op);
         const char *const   path = file_text(&f, 0, text);
-        weir_outline *const o = weir_outline_read(path);
+        weir_stepfile *const o = weir_stepfile_read(path);
         CHECK(!o && weir_error_status() == WEIR_ERR_IO);
         CHECK_TEXT(weir_error(), wrong[i].says);
         CHECK_TEXT(weir_error(), path);
-        weir_outline_free(o);
+        weir_stepfile_free(o);
     }
     folder_remove(&f);
 }
@@ -128,12 +128,12 @@ CASE(an_output_is_made_anew_beside_itself)
         "{\"id\": 3, \"time_us\": 1, \"inputs\": [2, 4], \"outputs\": [5]}]}";
     folder f;
     CHECK_OR_RETURN(folder_make(&f));
-    weir_outline *const o = weir_outline_read(file_text(&f, 0, text));
+    weir_stepfile *const o = weir_stepfile_read(file_text(&f, 0, text));
     CHECK_OR_RETURN(o != NULL);
-    char *const plan = weir_outline_plan(o, &(weir_outline_options){.budget = "1200"}, NULL);
+    char *const plan = weir_stepfile_plan(o, &(weir_stepfile_options){.budget = "1200"}, NULL);
     CHECK_TEXT(plan ? plan : weir_error(), "\"scratch\":{\"1\":");
     weir_text_free(plan);
-    weir_outline_free(o);
+    weir_stepfile_free(o);
     folder_remove(&f);
 }
 
@@ -141,7 +141,7 @@ CASE(an_output_is_made_anew_beside_itself)
 static const char *zigzag(const folder *f)
 {
     enum { OPS = 14 };
-    char   at[ROOM];
+    char   at[BUFFER_BYTES];
     size_t n = (size_t)snprintf(at, sizeof at, "{\"tensors\": [{\"id\": 0, \"bytes\": 16, "
                                                "\"kind\": \"param\"}");
 
@@ -163,14 +163,14 @@ CASE(a_wide_budget_wastes_no_addresses)
     folder f;
     CHECK_OR_RETURN(folder_make(&f));
     for (int round = 0; round < 40; round++) {
-        weir_outline_plan_stats stats;
-        weir_outline *const     o = weir_outline_read(zigzag(&f));
+        weir_stepfile_plan_stats stats;
+        weir_stepfile *const     o = weir_stepfile_read(zigzag(&f));
         CHECK_OR_RETURN(o != NULL);
-        char *const plan = weir_outline_plan(o, &(weir_outline_options){.budget = "9000000"},
-                                             &stats);
+        char *const plan =
+            weir_stepfile_plan(o, &(weir_stepfile_options){.budget = "9000000"}, &stats);
         CHECK(plan && stats.peak_bytes <= stats.live_bytes + stats.live_bytes / 100);
         weir_text_free(plan);
-        weir_outline_free(o);
+        weir_stepfile_free(o);
     }
     folder_remove(&f);
 }
@@ -199,21 +199,21 @@ CASE(numbers_too_large)
     folder f;
     CHECK_OR_RETURN(folder_make(&f));
     for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
-        CHECK(!weir_outline_read(step(&f, hostile[i].bytes, hostile[i].made, hostile[i].time)));
+        CHECK(!weir_stepfile_read(step(&f, hostile[i].bytes, hostile[i].made, hostile[i].time)));
         CHECK_TEXT(weir_error(), hostile[i].says);
     }
-    weir_outline *o = weir_outline_read(step(&f, "9007199254740000", "900", "1e18"));
+    weir_stepfile *o = weir_stepfile_read(step(&f, "9007199254740000", "900", "1e18"));
     CHECK_OR_RETURN(o != NULL);
-    weir_outline_plan_stats stats;
-    char *text = weir_outline_plan(o, &(weir_outline_options){.alignment = 1 << 30}, &stats);
+    weir_stepfile_plan_stats stats;
+    char *text = weir_stepfile_plan(o, &(weir_stepfile_options){.alignment = 1 << 30}, &stats);
     CHECK(text && stats.live_bytes == 9007199254740908);
     CHECK(stats.peak_bytes > stats.live_bytes && stats.peak_bytes >> 54 == 0);
     weir_text_free(text);
-    CHECK(!weir_outline_plan(o, &(weir_outline_options){.alignment = (size_t)1 << 31}, NULL));
+    CHECK(!weir_stepfile_plan(o, &(weir_stepfile_options){.alignment = (size_t)1 << 31}, NULL));
     CHECK_TEXT(weir_error(), "alignment 2147483648, must be a power of two up to 1073741824");
-    CHECK(!weir_outline_plan(o, &(weir_outline_options){.placement = "best"}, NULL));
+    CHECK(!weir_stepfile_plan(o, &(weir_stepfile_options){.placement = "best"}, NULL));
     CHECK_TEXT(weir_error(), "there is no placement 'best'; there are auto, life, size");
-    weir_outline_free(o);
+    weir_stepfile_free(o);
     folder_remove(&f);
 }
 
@@ -232,11 +232,11 @@ CASE(tensors_in_any_order)
         n += (size_t)snprintf(at + n, sizeof at - n, "{\"id\": 0, \"bytes\": 64, \"kind\": "
                               "\"gradient\"}], \"ops\": [{\"id\": 0, \"time_us\": 1, "
                               "\"inputs\": [5, 1], \"outputs\": [0]}]}");
-        weir_outline *o = weir_outline_read(file_write(&f, 0, at, n));
+        weir_stepfile *o = weir_stepfile_read(file_write(&f, 0, at, n));
         CHECK((o != NULL) == !twice);
         if (twice)
             CHECK_TEXT(weir_error(), "tensor 59997: its id is taken");
-        weir_outline_free(o);
+        weir_stepfile_free(o);
     }
     folder_remove(&f);
 }
@@ -247,23 +247,24 @@ CASE(failing_memory_is_a_status)
     bool good = false;
     for (int64_t nth = 0; !good && nth < 4000; nth++) {
         weir_mem_fail_nth(nth, false);
-        weir_outline *o = weir_outline_read(WEIR_TEST_DIR "/data/chain.json");
-        char *text = o ? weir_outline_plan(o, &(weir_outline_options){.budget = "75%", .moves = 50},
-                                           NULL) : NULL;
+        weir_stepfile *o = weir_stepfile_read(WEIR_TEST_DIR "/data/chain.json");
+        char          *text =
+            o ? weir_stepfile_plan(o, &(weir_stepfile_options){.budget = "75%", .moves = 50}, NULL)
+                       : NULL;
         good = !weir_mem_failed();
         weir_mem_fail_nth(-1, false);
         if (!good && !text)
             CHECK(weir_error_status() == WEIR_ERR_NOMEM);
         CHECK(!good || text);
         weir_text_free(text);
-        weir_outline_free(o);
+        weir_stepfile_free(o);
     }
     CHECK(good);
 }
 #else
 CASE(reading_needs_jansson)
 {
-    CHECK(!weir_outline_read(WEIR_TEST_DIR "/data/chain.json"));
+    CHECK(!weir_stepfile_read(WEIR_TEST_DIR "/data/chain.json"));
     CHECK(weir_error_status() == WEIR_ERR_NOKERNEL);
     CHECK_TEXT(weir_error(), "built without jansson");
 }

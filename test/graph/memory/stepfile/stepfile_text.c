@@ -40,13 +40,13 @@ static size_t count(const char *text, const char *what)
 CASE(budgets_do_not_change_it)
 {
     static const char *const budgets[] = {"95%", "75%"};
-    for (size_t i = 0; i < LAB_COUNT(budgets); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(budgets); i++) {
         planned whole, tight;
         CHECK_OR_RETURN(plan_net(&whole, TRAIN_DIGITS, 16, NULL));
         CHECK_OR_RETURN(plan_net(&tight, TRAIN_DIGITS, 16,
                                  &(weir_plan_options){.budget = budgets[i]}));
-        char *const a = weir_graph_outline(whole.g, "step", WEIR_TIMES_ROOFLINE);
-        char *const b = weir_graph_outline(tight.g, "step", WEIR_TIMES_ROOFLINE);
+        char *const a = weir_graph_stepfile(whole.g, "step", WEIR_TIMES_ROOFLINE);
+        char *const b = weir_graph_stepfile(tight.g, "step", WEIR_TIMES_ROOFLINE);
         char *const json = weir_graph_text(tight.g, WEIR_TEXT_JSON);
         CHECK(tight.g->nodes.n > whole.g->nodes.n);
         if (CHECK(a && b && json)) {
@@ -67,10 +67,10 @@ CASE(failing_memory)
     planned p;
     int64_t n = 0;
     CHECK_OR_RETURN(plan_net(&p, TRAIN_DIGITS, 8, NULL));
-    char *const whole = weir_graph_outline(p.g, "step", WEIR_TIMES_ESTIMATED);
+    char *const whole = weir_graph_stepfile(p.g, "step", WEIR_TIMES_ESTIMATED);
     for (bool failed = true; failed && n < 10000; n++) {
         weir_mem_fail_nth(n, false);
-        char *const text = weir_graph_outline(p.g, "step", WEIR_TIMES_ESTIMATED);
+        char *const text = weir_graph_stepfile(p.g, "step", WEIR_TIMES_ESTIMATED);
         failed = weir_mem_failed();
         weir_mem_fail_nth(-1, false);
         if (failed)
@@ -87,9 +87,9 @@ CASE(failing_memory)
 CASE(mistakes)
 {
     planned p;
-    CHECK(weir_graph_outline(NULL, "x", WEIR_TIMES_ROOFLINE) == NULL);
+    CHECK(weir_graph_stepfile(NULL, "x", WEIR_TIMES_ROOFLINE) == NULL);
     CHECK_OR_RETURN(plan_net(&p, TRAIN_MLP, 4, NULL));
-    CHECK(weir_graph_outline(p.g, "x", (weir_times)3) == NULL);
+    CHECK(weir_graph_stepfile(p.g, "x", (weir_times)3) == NULL);
     CHECK_TEXT(weir_error(), "times number 3");
     plan_close(&p);
 }
@@ -103,28 +103,28 @@ static size_t live_peak(const weir_graph *g)
 {
     size_t peak = 0;
     for (uint32_t i = 0; i < g->plan->n; i++) {
-        size_t live = g->plan->instr[i].choice->work;
+        size_t live = g->plan->instr[i].kernel->work;
         for (uint32_t k = 0; k < g->plan->items.n; k++) {
             const weir_item *it = &g->plan->items.at[k];
-            if (it->store != WEIR_NONE && it->first <= i && i <= it->last)
-                live += g->stores.at[it->store].bytes;
+            if (it->storage != WEIR_NONE && it->first <= i && i <= it->last)
+                live += g->storages.at[it->storage].bytes;
         }
         for (uint32_t k = 0; k <= i; k++)
             for (int o = 0; o < g->plan->instr[k].call.nout; o++)
                 if (g->plan->instr[k].out[o].external)
-                    live += g->stores.at[g->plan->instr[k].out[o].store].bytes;
+                    live += g->storages.at[g->plan->instr[k].out[o].storage].bytes;
         peak = live > peak ? live : peak;
     }
     return peak;
 }
 
 /* Does an instruction name the storage: as what it reads, or as what it makes? */
-static bool named(const weir_graph *g, uint32_t store, bool made)
+static bool named(const weir_graph *g, uint32_t storage, bool made)
 {
     for (uint32_t i = 0; i < g->plan->n; i++) {
         const weir_instr *const ins = &g->plan->instr[i];
         for (int k = 0; k < (made ? ins->call.nout : ins->call.nin); k++)
-            if ((made ? ins->out : ins->in)[k].store == store)
+            if ((made ? ins->out : ins->in)[k].storage == storage)
                 return true;
     }
     return false;
@@ -134,40 +134,40 @@ static bool named(const weir_graph *g, uint32_t store, bool made)
 static size_t resident_bytes(const weir_graph *g)
 {
     size_t bytes = 0;
-    for (uint32_t s = 0; s < g->stores.n; s++)
+    for (uint32_t s = 0; s < g->storages.n; s++)
         if (named(g, s, false) && !named(g, s, true))
-            bytes += g->stores.at[s].bytes;
+            bytes += g->storages.at[s].bytes;
     return bytes;
 }
 
 /* The numbers of the step that the text describes; false: it cannot be read or planned. */
-static bool numbers_of(const char *text, const char *budget, weir_outline_plan_stats *s,
+static bool numbers_of(const char *text, const char *budget, weir_stepfile_plan_stats *s,
                        char **plan)
 {
     folder f;
     *plan = NULL;
     if (!CHECK(text != NULL) || !folder_make(&f))
         return false;
-    weir_outline *const o = weir_outline_read(file_text(&f, 0, text));
+    weir_stepfile *const o = weir_stepfile_read(file_text(&f, 0, text));
     folder_remove(&f);
     if (!o)
         printf("    %s\n", weir_error());
-    const weir_outline_options how = {.budget = budget, .policy = "auto:recompute", .moves = 2000};
-    *plan = o ? weir_outline_plan(o, &how, s) : NULL;
-    weir_outline_free(o);
+    const weir_stepfile_options how = {.budget = budget, .policy = "auto:recompute", .moves = 2000};
+    *plan = o ? weir_stepfile_plan(o, &how, s) : NULL;
+    weir_stepfile_free(o);
     return *plan != NULL;
 }
 
 CASE(read_again_it_is_the_same_step)
 {
     static const train_net nets[] = {TRAIN_MLP, TRAIN_DIGITS, TRAIN_LENET, TRAIN_POOLED};
-    for (size_t i = 0; i < LAB_COUNT(nets); i++) {
-        planned                 p;
-        weir_outline_plan_stats s;
-        weir_graph_stats        own;
-        char                   *plan;
-        CHECK_OR_RETURN(plan_net(&p, nets[i], 8, LAB_WITHOUT("inplace")));
-        char *const text = weir_graph_text(p.g, WEIR_TEXT_OUTLINE);
+    for (size_t i = 0; i < ARRAY_LENGTH(nets); i++) {
+        planned                  p;
+        weir_stepfile_plan_stats s;
+        weir_graph_stats         own;
+        char                    *plan;
+        CHECK_OR_RETURN(plan_net(&p, nets[i], 8, OPTIONS_WITHOUT("inplace")));
+        char *const text = weir_graph_text(p.g, WEIR_TEXT_STEPFILE);
         CHECK_OK(weir_graph_stats_of(p.g, &own));
         if (CHECK(numbers_of(text, NULL, &s, &plan))) {
             CHECK(s.operations == p.g->nodes.n);
@@ -190,10 +190,10 @@ CASE(names_are_escaped)
         {"\xff{}],", "\"\\ufffd{}],\""}, {"", "\"graph\":\"\","}};
     planned p;
     CHECK_OR_RETURN(plan_net(&p, TRAIN_MLP, 4, NULL));
-    for (size_t i = 0; i < LAB_COUNT(names); i++) {
-        weir_outline_plan_stats s;
-        char                   *plan;
-        char *const text = weir_graph_outline(p.g, names[i][0], WEIR_TIMES_ROOFLINE);
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        weir_stepfile_plan_stats s;
+        char                    *plan;
+        char *const              text = weir_graph_stepfile(p.g, names[i][0], WEIR_TIMES_ROOFLINE);
         if (CHECK(numbers_of(text, NULL, &s, &plan)) && i < 2)
             CHECK_TEXT(plan, names[i][1]);
         CHECK_TEXT(i < 3 ? text : plan, names[i][1]);
@@ -209,9 +209,9 @@ CASE(times_are_those_asked_for)
     planned p;
     CHECK_OR_RETURN(plan_net(&p, TRAIN_LENET, 8, NULL));
     for (int i = 0; i < 3; i++) {
-        weir_outline_plan_stats s;
-        char                   *plan;
-        char *const text = weir_graph_outline(p.g, "x", (weir_times)i);
+        weir_stepfile_plan_stats s;
+        char                    *plan;
+        char *const              text = weir_graph_stepfile(p.g, "x", (weir_times)i);
         if (CHECK(numbers_of(text, NULL, &s, &plan)))
             ms[i] = s.step_ms;
         weir_text_free(plan);
@@ -250,27 +250,27 @@ static char *early_and_late(weir_device *d, weir_tensor *x, bool caller)
         s = weir_add(s, weir_sum(b, 0, false));
     }
     weir_keep(weir_add(weir_sum(weir_cumsum(a, 0, false), 0, false), s));
-    CHECK_OK(weir_graph_end(g, LAB_WITHOUT("fuse,order,inplace")));
-    char *const text = weir_graph_outline(g, "x", WEIR_TIMES_ROOFLINE);
+    CHECK_OK(weir_graph_end(g, OPTIONS_WITHOUT("fuse,order,inplace")));
+    char *const text = weir_graph_stepfile(g, "x", WEIR_TIMES_ROOFLINE);
     weir_graph_free(g);
     return text;
 }
 
 CASE(calls_of_the_program_run_once)
 {
-    weir_device *const d = lab_open();
-    weir_tensor *const x = lab_param(d, LONG, NULL);
+    weir_device *const d = fixture_open();
+    weir_tensor *const x = fixture_param(d, LONG, NULL);
     for (int caller = 0; caller < 2; caller++) {
-        weir_outline_plan_stats s;
-        char                   *plan;
-        char *const text = early_and_late(d, x, caller);
+        weir_stepfile_plan_stats s;
+        char                    *plan;
+        char *const              text = early_and_late(d, x, caller);
         CHECK(text && count(text, "\"once\": true") == (size_t)caller);
         if (CHECK(numbers_of(text, NULL, &s, &plan))) {
             char budget[32];
             weir_text_free(plan);
             snprintf(budget, sizeof budget, "%zu", s.peak_bytes - LONG * 2);
             CHECK(numbers_of(text, budget, &s, &plan) == !caller);
-            CHECK(caller || s.again > 0);
+            CHECK(caller || s.recomputed > 0);
         }
         weir_text_free(plan);
         weir_text_free(text);

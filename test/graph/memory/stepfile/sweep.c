@@ -3,11 +3,11 @@
 #include "temp_folder.h"
 
 #ifdef WEIR_JANSSON
-enum { RUNGS = 32 };
+enum { POINTS = 32 };
 
-static weir_outline *chain(void)
+static weir_stepfile *chain(void)
 {
-    weir_outline *const o = weir_outline_read(WEIR_TEST_DIR "/data/chain.json");
+    weir_stepfile *const o = weir_stepfile_read(WEIR_TEST_DIR "/data/chain.json");
     CHECK(o != NULL);
     return o;
 }
@@ -22,11 +22,11 @@ static size_t count(const char *text, const char *what)
 
 /* The next line of the CSV as numbers; false: there is none of this policy. */
 static bool next_row(const char **at, const char *policy, size_t *budget, double *share,
-                     size_t *peak, double *extra, size_t *again)
+                     size_t *peak, double *extra, size_t *recomputed)
 {
     const size_t n = strlen(policy);
     if (strncmp(*at, policy, n) != 0 || (*at)[n] != ',' ||
-        sscanf(*at + n, ",%zu,%lf,%zu,%lf,%zu", budget, share, peak, extra, again) != 5)
+        sscanf(*at + n, ",%zu,%lf,%zu,%lf,%zu", budget, share, peak, extra, recomputed) != 5)
         return false;
     *at = strchr(*at, '\n') + 1;
     return true;
@@ -34,44 +34,44 @@ static bool next_row(const char **at, const char *policy, size_t *budget, double
 
 /* Every rung down to the last that fits, each plan within it and no faster than the one above, and,
  * but for the plans of a ladder, planned as it is alone. */
-static void check_rows(const weir_outline *o, const char **at, const char *policy, size_t whole)
+static void check_rows(const weir_stepfile *o, const char **at, const char *policy, size_t whole)
 {
-    const bool ladder = strcmp(policy, "auto") == 0;
-    size_t     budget, peak, again, rung = RUNGS;
+    const bool frontier = strcmp(policy, "auto") == 0;
+    size_t     budget, peak, recomputed, point = POINTS;
     double     share, extra, above = 0;
-    for (; next_row(at, policy, &budget, &share, &peak, &extra, &again); rung--) {
-        weir_outline_plan_stats s;
-        char                    text[24];
-        CHECK(budget == whole * rung / RUNGS && peak <= budget);
-        CHECK(fabs(share - 100.0 * (double)rung / RUNGS) < 0.01);
+    for (; next_row(at, policy, &budget, &share, &peak, &extra, &recomputed); point--) {
+        weir_stepfile_plan_stats s;
+        char                     text[24];
+        CHECK(budget == whole * point / POINTS && peak <= budget);
+        CHECK(fabs(share - 100.0 * (double)point / POINTS) < 0.01);
         snprintf(text, sizeof text, "%zu", budget);
-        char *const plan = weir_outline_plan(
-            o, &(weir_outline_options){.budget = text, .policy = policy, .moves = 300}, &s);
+        char *const plan = weir_stepfile_plan(
+            o, &(weir_stepfile_options){.budget = text, .policy = policy, .moves = 300}, &s);
         CHECK(plan && extra >= above);
         above = extra;
-        CHECK(ladder || (s.peak_bytes == peak && s.again == again &&
-                         fabs(100 * s.extra_ms / s.step_ms - extra) < 1e-3));
+        CHECK(frontier || (s.peak_bytes == peak && s.recomputed == recomputed &&
+                           fabs(100 * s.extra_ms / s.step_ms - extra) < 1e-3));
         weir_text_free(plan);
     }
     char text[24];
-    snprintf(text, sizeof text, "%zu", whole * rung / RUNGS);
-    CHECK(rung < RUNGS && rung > 0 &&
-          !weir_outline_plan(o, &(weir_outline_options){.budget = text, .policy = policy,
-                                                        .moves = 300}, NULL));
+    snprintf(text, sizeof text, "%zu", whole * point / POINTS);
+    CHECK(point < POINTS && point > 0 &&
+          !weir_stepfile_plan(
+              o, &(weir_stepfile_options){.budget = text, .policy = policy, .moves = 300}, NULL));
 }
 
 CASE(rungs_down_to_what_fits)
 {
-    weir_outline *const     o = chain();
-    weir_outline_plan_stats s;
+    weir_stepfile *const     o = chain();
+    weir_stepfile_plan_stats s;
     CHECK_OR_RETURN(o != NULL);
-    weir_text_free(weir_outline_plan(o, &(weir_outline_options){.moves = 1}, &s));
-    weir_curve *const c =
-        weir_outline_curve(o, &(weir_outline_options){.policy = "auto,recycle", .moves = 300});
+    weir_text_free(weir_stepfile_plan(o, &(weir_stepfile_options){.moves = 1}, &s));
+    weir_sweep *const c =
+        weir_stepfile_sweep(o, &(weir_stepfile_options){.policy = "auto,recycle", .moves = 300});
     CHECK_OR_RETURN(c != NULL);
-    char *const csv = weir_curve_text(c, WEIR_CURVE_CSV), *const svg = weir_curve_text(c,
-                                                                          WEIR_CURVE_SVG);
-    char *const table = weir_curve_text(c, WEIR_CURVE_TABLE);
+    char *const csv = weir_sweep_text(c, WEIR_SWEEP_CSV), *const svg =
+                                                              weir_sweep_text(c, WEIR_SWEEP_SVG);
+    char *const table = weir_sweep_text(c, WEIR_SWEEP_TABLE);
     if (CHECK(csv && svg && table)) {
         const char *at = strchr(csv, '\n') + 1;
         check_rows(o, &at, "auto", s.whole_bytes);
@@ -83,8 +83,8 @@ CASE(rungs_down_to_what_fits)
     weir_text_free(csv);
     weir_text_free(svg);
     weir_text_free(table);
-    weir_curve_free(c);
-    weir_outline_free(o);
+    weir_sweep_free(c);
+    weir_stepfile_free(o);
 }
 
 /* 100 % is what the step needs without a budget, and not a byte more: the order of recycle fits it
@@ -92,50 +92,54 @@ CASE(rungs_down_to_what_fits)
 CASE(the_base_is_the_peak_without_a_budget)
 {
     static const size_t     align[] = {1, 64, 256};
-    weir_outline *const     o = chain();
-    weir_outline_plan_stats s, whole, less;
+    weir_stepfile *const     o = chain();
+    weir_stepfile_plan_stats s, whole, less;
 
     CHECK_OR_RETURN(o != NULL);
     for (size_t i = 0; i < sizeof align / sizeof *align; i++)
         for (int link = 0; link < 2; link++) {
-            weir_outline_options how = {.policy = "recycle", .alignment = align[i], .moves = 300,
-                                        .link_out = 12 * link, .link_in = 12 * link};
-            char *plan = weir_outline_plan(o, &how, &s);
+            weir_stepfile_options how = {.policy = "recycle",
+                                         .alignment = align[i],
+                                         .moves = 300,
+                                         .link_out = 12 * link,
+                                         .link_in = 12 * link};
+            char *plan = weir_stepfile_plan(o, &how, &s);
             CHECK(plan && s.whole_bytes == s.peak_bytes && s.extra_ms <= 0);
             weir_text_free(plan);
             how.budget = "100%";
-            plan = weir_outline_plan(o, &how, &whole);
+            plan = weir_stepfile_plan(o, &how, &whole);
             CHECK(plan && whole.budget_bytes == s.peak_bytes && whole.peak_bytes == s.peak_bytes);
             weir_text_free(plan);
             how.budget = "99.99%";
-            CHECK(!weir_outline_plan(o, &how, &less));
+            CHECK(!weir_stepfile_plan(o, &how, &less));
             CHECK(less.whole_bytes == s.whole_bytes);
             how.budget = "75%";
             how.policy = "auto";
-            plan = weir_outline_plan(o, &how, &less);
+            plan = weir_stepfile_plan(o, &how, &less);
             CHECK(plan && less.budget_bytes == s.peak_bytes * 75 / 100);
             weir_text_free(plan);
         }
-    weir_outline_free(o);
+    weir_stepfile_free(o);
 }
 
 /* The rows of a curve are of different plans: each budget below the first is one. */
 CASE(the_first_rows_of_a_curve_differ)
 {
-    weir_outline *const o = chain();
+    weir_stepfile *const o = chain();
     CHECK_OR_RETURN(o != NULL);
-    weir_curve *const c =
-        weir_outline_curve(o, &(weir_outline_options){.policy = "auto:recompute", .moves = 300});
-    char *const csv = weir_curve_text(c, WEIR_CURVE_CSV), *const table = weir_curve_text(
-                                                              c, WEIR_CURVE_TABLE);
-    size_t      budget, peak, again, whole = 0, high = SIZE_MAX;
-    double      share, extra;
-    int         rows = 0;
+    weir_sweep *const c =
+        weir_stepfile_sweep(o, &(weir_stepfile_options){.policy = "auto:recompute", .moves = 300});
+    char *const csv = weir_sweep_text(c, WEIR_SWEEP_CSV), *const table =
+                                                              weir_sweep_text(c, WEIR_SWEEP_TABLE);
+    size_t budget, peak, recomputed, whole = 0, high = SIZE_MAX;
+    double share, extra;
+    int    rows = 0;
     if (CHECK(csv && table)) {
         const char *at = strchr(csv, '\n') + 1;
-        for (; next_row(&at, "auto:recompute", &budget, &share, &peak, &extra, &again); rows++) {
+        for (; next_row(&at, "auto:recompute", &budget, &share, &peak, &extra, &recomputed);
+             rows++) {
             whole = rows ? whole : budget;
-            CHECK((rows == 0) == (again == 0) && peak <= budget && peak <= high);
+            CHECK((rows == 0) == (recomputed == 0) && peak <= budget && peak <= high);
             high = peak;
         }
         char base[64];
@@ -144,57 +148,58 @@ CASE(the_first_rows_of_a_curve_differ)
     }
     weir_text_free(csv);
     weir_text_free(table);
-    weir_curve_free(c);
-    weir_outline_free(o);
+    weir_sweep_free(c);
+    weir_stepfile_free(o);
 }
 
 CASE(names_in_pictures_are_escaped)
 {
     folder f;
     CHECK_OR_RETURN(folder_make(&f));
-    weir_outline *const o = weir_outline_read(file_text(
-        &f, 0, "{\"name\": \"<a> & \\\"b\\\"\\u0001\", \"tensors\": [{\"id\": 1, \"bytes\": 64, "
-               "\"kind\": \"activation\", \"output\": true}], \"ops\": [{\"id\": 0, \"time_us\": 1,"
-               "\"inputs\": [], \"outputs\": [1]}]}"));
-    weir_curve *const c = o ? weir_outline_curve(o, NULL) : NULL;
-    char *const       svg = weir_curve_text(c, WEIR_CURVE_SVG);
+    weir_stepfile *const o = weir_stepfile_read(file_text(
+        &f, 0,
+        "{\"name\": \"<a> & \\\"b\\\"\\u0001\", \"tensors\": [{\"id\": 1, \"bytes\": 64, "
+        "\"kind\": \"activation\", \"output\": true}], \"ops\": [{\"id\": 0, \"time_us\": 1,"
+        "\"inputs\": [], \"outputs\": [1]}]}"));
+    weir_sweep *const c = o ? weir_stepfile_sweep(o, NULL) : NULL;
+    char *const       svg = weir_sweep_text(c, WEIR_SWEEP_SVG);
     CHECK_TEXT(svg ? svg : weir_error(), "<title>&lt;a&gt; &amp; &quot;b&quot; </title>");
     weir_text_free(svg);
-    weir_curve_free(c);
-    weir_outline_free(o);
+    weir_sweep_free(c);
+    weir_stepfile_free(o);
     folder_remove(&f);
 }
 
 CASE(curve_mistakes)
 {
-    weir_outline *const o = chain();
-    CHECK(weir_outline_curve(NULL, NULL) == NULL && weir_curve_text(NULL, WEIR_CURVE_CSV) == NULL);
-    CHECK(weir_outline_curve(o, &(weir_outline_options){.policy = "auto,magic"}) == NULL);
+    weir_stepfile *const o = chain();
+    CHECK(weir_stepfile_sweep(NULL, NULL) == NULL && weir_sweep_text(NULL, WEIR_SWEEP_CSV) == NULL);
+    CHECK(weir_stepfile_sweep(o, &(weir_stepfile_options){.policy = "auto,magic"}) == NULL);
     CHECK_TEXT(weir_error(), "no policy 'magic'");
-    CHECK(weir_outline_curve(o, &(weir_outline_options){.policy = ""}) == NULL);
+    CHECK(weir_stepfile_sweep(o, &(weir_stepfile_options){.policy = ""}) == NULL);
     CHECK_TEXT(weir_error(), "no policy is named");
-    CHECK(weir_outline_curve(o, &(weir_outline_options){.budget = "50%"}) == NULL);
+    CHECK(weir_stepfile_sweep(o, &(weir_stepfile_options){.budget = "50%"}) == NULL);
     CHECK_TEXT(weir_error(), "'50%'");
-    weir_curve *const c = weir_outline_curve(o, &(weir_outline_options){.policy = "recycle"});
-    CHECK(c && weir_curve_text(c, (weir_curve_form)3) == NULL);
+    weir_sweep *const c = weir_stepfile_sweep(o, &(weir_stepfile_options){.policy = "recycle"});
+    CHECK(c && weir_sweep_text(c, (weir_sweep_format)3) == NULL);
     CHECK_TEXT(weir_error(), "form 3");
-    weir_curve_free(c);
-    weir_curve_free(NULL);
-    weir_outline_free(o);
+    weir_sweep_free(c);
+    weir_sweep_free(NULL);
+    weir_stepfile_free(o);
 }
 
-static char *picture(const weir_outline *o)
+static char *picture(const weir_stepfile *o)
 {
-    weir_curve *const c = weir_outline_curve(o, &(weir_outline_options){.policy = "recycle"});
-    char *const       svg = c ? weir_curve_text(c, WEIR_CURVE_SVG) : NULL;
-    weir_curve_free(c);
+    weir_sweep *const c = weir_stepfile_sweep(o, &(weir_stepfile_options){.policy = "recycle"});
+    char *const       svg = c ? weir_sweep_text(c, WEIR_SWEEP_SVG) : NULL;
+    weir_sweep_free(c);
     return svg;
 }
 
 /* What was only tried may go without its memory: then the picture is what it was. */
 CASE(curve_failing_memory)
 {
-    weir_outline *const o = chain();
+    weir_stepfile *const o = chain();
     char *const         whole = picture(o);
     bool                failed = whole != NULL;
     int64_t             n = 0;
@@ -210,6 +215,6 @@ CASE(curve_failing_memory)
     }
     weir_text_free(whole);
     CHECK(n > 10 && !failed);
-    weir_outline_free(o);
+    weir_stepfile_free(o);
 }
 #endif
