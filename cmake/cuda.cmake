@@ -155,7 +155,7 @@ endfunction()
 function(weir_cuda_also target)
     list(TRANSFORM ARGN PREPEND test/device/)
     target_sources(${target} PRIVATE ${ARGN})
-    target_compile_definitions(${target} PRIVATE KERNEL_ALSO
+    target_compile_definitions(${target} PRIVATE KERNEL_CHECK_GPU
         WEIR_TEST_PLUGINS="${CMAKE_BINARY_DIR}/emulated")
     add_dependencies(${target} weir_cuda_emulated)
 endfunction()

@@ -90,6 +90,8 @@ if(Python3_FOUND)
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_link.py ${CMAKE_BINARY_DIR})
     add_test(NAME check_python
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_python.py)
+    add_test(NAME upgrade
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_upgrade.py)
     add_test(NAME truth
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/truth.py ${CMAKE_BINARY_DIR})
     add_test(NAME special

@@ -2,10 +2,10 @@
 # run.sh - builds Weir and runs every test; the last line is "N passed, N failed".
 #
 # Usage: run.sh [PART...]. Parts are core device op graph model programs cuda emulated tool examples
-# install python wheel bench truth tree link check_python special optim; "graph/4" is a quarter of
-# the cases of test_graph, which one WEIR_SEED draws. Works from any folder and a clean clone. Each
-# part ends with a line "part: N passed, N failed"; a part that crashes, hangs or leaves that line
-# out counts as one failure more. Environment: WEIR_SEED, and what cmake/setup.sh names.
+# install python wheel bench truth tree link check_python upgrade special optim; "graph/4" is a
+# quarter of the cases of test_graph, which one WEIR_SEED draws. Works from any folder and a clean
+# clone. Each part ends with a line "part: N passed, N failed"; a part that crashes, hangs or leaves
+# that line out counts as one failure more. Environment: WEIR_SEED, and what cmake/setup.sh names.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 . "$root/cmake/setup.sh"
@@ -60,6 +60,7 @@ script() {
     special) part special python3 test/pytorch/special_values.py "$build" ;;
     optim) part optim python3 test/pytorch/optim_torch.py "$build" ;;
     check_python) part check_python python3 test/check_python.py ;;
+    upgrade) part check_upgrade python3 test/check_upgrade.py ;;
     tree) part check_tree python3 test/check_tree.py ;;
     link) part check_link python3 test/check_link.py "$build" ;;
     *)
@@ -77,9 +78,10 @@ failed=0
 if [ $# -eq 0 ]; then
     set -- core device op graph model programs cuda emulated tool examples install python wheel
     if command -v python3 >/dev/null 2>&1; then
-        set -- "$@" bench truth tree link check_python special optim
+        set -- "$@" bench truth tree link check_python upgrade special optim
     else
-        echo "bench, truth, tree, link, check_python, special, optim: left out, there is no python3"
+        echo "bench, truth, tree, link, check_python, upgrade, special, optim: left out," \
+            "there is no python3"
     fi
 fi
 for wanted in "$@"; do

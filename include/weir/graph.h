@@ -25,9 +25,8 @@ typedef struct weir_plan_options {
     /* WEIR_LEVEL_RECORDED: no pass, recorded order. 0 (so that {0} is the default) or 1: every pass
      * that keeps all bits. */
     int level;
-    /* Passes to leave out, by name, separated by commas:
-     * "dce,cse,fold,copies,mask,recast,fuse,inplace,order". NULL: none left out. An unknown name is
-     * an error. */
+    /* Passes to leave out, by name (weir_pass_names), separated by commas: "fuse,order". NULL: none
+     * left out. An unknown name is an error. */
     const char *disable;
     /* The most that the whole step may take at any moment - parameters, states, inputs, outputs and
      * all that is made in between (the total peak): "512MB", "0.5GiB", "4096" bytes, or "75%" of
@@ -57,6 +56,9 @@ typedef struct weir_plan_options {
      * (within the budget, but for the host's heap while it plans). 0: never. */
     int profile_steps;
 } weir_plan_options;
+
+/* The names of all passes in the order in which they run, separated by ", ". Static. */
+WEIR_API const char *weir_pass_names(void);
 
 /* Bytes that a text such as "512MB" or "0.5GiB" stands for. */
 WEIR_API weir_status weir_bytes(const char *text, size_t *bytes);

@@ -41,5 +41,5 @@ def plan_options(level=0, disable=None, budget=None, policy=None, placement=None
              "policy": _text("policy", policy), "placement": _text("placement", placement),
              "cache": None if cache is None else os.fspath(cache)}
     return options(capi.weir_plan_options, level=level, measure=bool(measure),
-                   guided=operator.index(guided),
+                   profile_steps=operator.index(guided),
                    **{name: text for name, text in texts.items() if text is not None})

@@ -46,8 +46,8 @@ static const row rows[] = {
      .text = "on"},
     {"micro", "K", "gradients of K micro-batches are added up, then applied", TOOL_BIT_WORKER,
      AT(micro), 1, 1024},
-    {"disable", "PASSES", "passes to leave out: dce,cse,fold,copies,mask,recast,fuse,inplace,order",
-     TRAIN, AT(disable)},
+    {"disable", "PASSES", "passes to leave out, such as fuse,order, of", TRAIN,
+     AT(disable)},
     {"budget", "BYTES", "most the whole step may take: 512MB, 0.5GiB, 75%",
      TRAIN | TOOL_BIT_PLAN, AT(budget)},
     {"off-budget", "BYTES", "the same with the graph off: 512MB, 75% of what it takes without",
@@ -102,7 +102,9 @@ static void print_help(const tool_command *c)
             continue;
         char name[32];
         snprintf(name, sizeof name, "--%s %s", r->name, r->value);
-        const char *const words = strcmp(r->name, "model") == 0 ? tool_model_names() : r->words;
+        const char *const words = strcmp(r->name, "model") == 0     ? tool_model_names()
+                                  : strcmp(r->name, "disable") == 0 ? weir_pass_names()
+                                                                    : r->words;
         printf("  %-17s %s%s%s", name, r->meaning, words ? ": " : "", words ? words : "");
         if (r->number)
             printf(" (default %lld)", (long long)r->number);

@@ -296,7 +296,8 @@ CASE(graph_off_on_and_every_budget_have_the_same_bits)
     static const plan                plans[] = {
         {.graph = false},
         {.graph = true},
-        {.graph = true, .disable = "fuse,cse,fold,copies,mask,recast,inplace,order,dce"},
+        {.graph = true,
+         .disable = "fuse,cse,fold,copies,relu_sign_bits,remat_cast,inplace,order,dce"},
         {.graph = true, .budget = "85%"},
         {.graph = true, .budget = "80%"},
     };

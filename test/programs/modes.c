@@ -20,8 +20,8 @@ const int kernel_sets = sizeof kernel_set / sizeof *kernel_set;
 const char *const isa_name[] = {"", "base", "avx2", "avx512"};
 const int         isa_names = sizeof isa_name / sizeof *isa_name;
 
-static const char *const passes[] = {"dce", "cse", "fold", "copies", "mask", "recast", "fuse",
-                                     "inplace", "order"};
+static const char *const passes[] = {"dce",        "cse",  "fold",    "copies", "relu_sign_bits",
+                                     "remat_cast", "fuse", "inplace", "order"};
 static const char *const places[] = {"", "life", "size", "area", "start", "end", "life-best",
                                      "size-best", "area-best", "start-best", "tstack", "exact"};
 static const char *const evicts[] = {"", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dtr:msps"};
@@ -80,7 +80,7 @@ static void draw_passes(mode *m, dice *r)
     if (how == 0) {
         m->level = WEIR_LEVEL_RECORDED;
     } else if (how == 1) {
-        strcpy(m->disable, "dce,cse,fold,copies,mask,recast,fuse,inplace,order");
+        strcpy(m->disable, weir_pass_names());
     } else {
         const int n = (int)dice_int(r, 1, 2);
         for (int i = 0; i < n; i++) {

@@ -17,17 +17,30 @@ static const char *const pass_name[WEIR_PASS_COUNT] = {
 #undef X
 };
 
+const char *weir_pass_names(void)
+{
+#define X(ID, id) ", " #id
+    return &WEIR_PASSES(X)[2];
+#undef X
+}
+
+static bool same_name(const char *pass, const char *name, size_t n)
+{
+    return strlen(pass) == n && strncmp(pass, name, n) == 0;
+}
+
+/* Takes a pass out of the set by its name, or by the name it had up to version 0.1. */
 static weir_status disable_one(const char *name, size_t n, uint32_t *set)
 {
     for (int i = 0; i < WEIR_PASS_COUNT; i++)
-        if (strlen(pass_name[i]) == n && strncmp(pass_name[i], name, n) == 0) {
+        if (same_name(pass_name[i], name, n) ||
+            (i == WEIR_PASS_RELU_SIGN_BITS && same_name("mask", name, n)) ||
+            (i == WEIR_PASS_REMAT_CAST && same_name("recast", name, n))) {
             *set &= ~(1u << i);
             return WEIR_OK;
         }
-    return weir_fail(WEIR_ERR_INVALID,
-                     "plan options: there is no pass '%.*s'; the passes are fold, "
-                     "copies, cse, dce, mask, recast, fuse, order, inplace",
-                     (int)n, name);
+    return weir_fail(WEIR_ERR_INVALID, "plan options: there is no pass '%.*s'; the passes are %s",
+                     (int)n, name, weir_pass_names());
 }
 
 weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set)

@@ -80,7 +80,7 @@ static void fail_values(weir_graph *g)
     static const char evicted[] = "belonged to a graph whose weir_graph_end failed";
 
     for (weir_tensor *t = g->left; t; t = t->next)
-        t->evicted = evicted;
+        t->gone = evicted;
     for (uint32_t i = 0; i < g->storages.n; i++)
         if (g->storages.at[i].made)
             g->storages.at[i].block->never = evicted;

@@ -1,9 +1,9 @@
 /* slice.c - definitions of parts of tensors (views with an offset), their reverse, and joins.
  *
  * A slice with positive steps is a view of its input; others are copied, so that no kernel but a
- * copy meets a negative stride. PLACE is the reverse: a tensor of one value with the input as a
- * slice of it, which is both the gradient of SLICE and padding with a constant. The gradient of a
- * CONCAT is a view of dy per input. */
+ * copy meets a negative stride. SLICE_SCATTER is the reverse: a tensor of one value with the input
+ * as a slice of it, which is both the gradient of SLICE and padding with a constant. The gradient
+ * of a CONCAT is a view of dy per input. */
 #include "core/mem.h"
 #include "graph/ops/define.h"
 
@@ -56,7 +56,7 @@ const weir_opdef weir_op_slice = {
     .flops = weir_flops_none,
 };
 
-/* ---- place ---- */
+/* ---- slice_scatter ---- */
 
 static weir_status slice_scatter_infer(weir_call *c)
 {
@@ -79,7 +79,7 @@ static weir_status slice_scatter_grad(weir_grad *g)
 }
 
 const weir_opdef weir_op_slice_scatter = {
-    .name = "place",
+    .name = "slice_scatter",
     .flags = MOVE,
     .nin_min = 1,
     .nin_max = 1,

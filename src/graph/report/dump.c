@@ -103,7 +103,7 @@ static void plan_header(weir_string *s, const weir_graph *g)
                         "%.3g ms as estimated\n", stats.budget_bytes, stats.unbudgeted_peak_bytes,
                         stats.recomputed, stats.extra_ms);
     if (g->plan->events)
-        weir_string_add(s, "# queues: %zu of the device's, %u events between them\n",
+        weir_string_add(s, "# streams: %zu of the device's, %u events between them\n",
                         stats.streams, g->plan->events - 1);
     weir_string_add(s, "# placement: %s; passes:", g->plan->strategy);
     passes(s, g->plan->passes);
@@ -132,7 +132,7 @@ void weir_format_plan(const weir_graph *g, weir_string *s)
         if (g->nodes.at[i].recomputed)
             weir_string_add(s, ", again");
         if (g->plan->events)
-            weir_string_add(s, ", queue %d", ins->stream);
+            weir_string_add(s, ", stream %d", ins->stream);
         if (ins->kernel->work > 0)
             weir_string_add(s, ", workspace %zu@%zu", ins->kernel->work, ins->work);
         if (weir_call_draws(&ins->call))

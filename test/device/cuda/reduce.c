@@ -185,9 +185,8 @@ CASE(dot_and_dist)
                 const weir_desc y = b == 0   ? x
                                     : b == 1 ? weir_2d(WEIR_F32, 1, 68) : weir_2d(WEIR_F32, 260, 1);
                 const weir_reduce_attr attr = {.dims = dims, .scale = 0.5};
-                op_case                t = {WEIR_OP_DOT, "dot",  2,
-                                            1,           {x, y}, {drawn(&x, -1, 1), drawn(&y, -1, 1)},
-                                            NULL,        &attr,  sizeof attr};
+                op_case t = {WEIR_OP_DOT, "dot", 2, 1, {x, y},
+                             {drawn(&x, -1, 1), drawn(&y, -1, 1)}, NULL, &attr, sizeof attr};
                 try_call(&t);
                 t.op = WEIR_OP_DIST;
                 try_call(&t);

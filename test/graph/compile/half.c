@@ -57,7 +57,7 @@ static void read_all(const step *s, result *r)
 
 static void check_step(weir_dtype type)
 {
-    static const char *const without[] = {NULL, "fuse", "inplace", "mask", "order"};
+    static const char *const without[] = {NULL, "fuse", "inplace", "relu_sign_bits", "order"};
     static result            off, on;
     step                     s;
     size_t                   peak = 0;

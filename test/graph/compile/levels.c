@@ -9,8 +9,8 @@ enum { STEPS = 3, FEW = 2 };
 enum { STEPS = 20, FEW = 4 };
 #endif
 
-static const char *const passes[] = {"fold", "copies", "cse",   "dce",    "mask",
-                                     "recast", "fuse", "order", "inplace"};
+static const char *const passes[] = {"fold", "copies", "cse",   "dce",    "relu_sign_bits",
+                                     "remat_cast", "fuse", "order", "inplace"};
 
 static void check_net(train_net net, int64_t batch, int64_t side)
 {

@@ -320,7 +320,7 @@ CASE(halves_wait_as_halves_and_are_widened_again)
         weir_graph *const g = weir_graph_begin(d);
         CHECK_OK(normalised(d, x, w, scale, &grad));
         weir_keep(grad);
-        CHECK_OK(weir_graph_end(g, OPTIONS_WITHOUT(i == 0 ? "recast,fuse" : "fuse")));
+        CHECK_OK(weir_graph_end(g, OPTIONS_WITHOUT(i == 0 ? "remat_cast,fuse" : "fuse")));
         casts[i] = count_casts(g);
         CHECK_OK(weir_graph_run(g));
         CHECK_OK(weir_read(grad, on, sizeof on));

@@ -354,7 +354,7 @@ CASE(unknown_pass)
         CHECK_STATUS(weir_graph_end(g, &bad[i]), WEIR_ERR_INVALID);
         if (i == 0) {
             CHECK_TEXT(weir_error(), "'cze'");
-            CHECK_TEXT(weir_error(), "fold, copies, cse, dce, mask, recast, fuse, order, inplace");
+            CHECK_TEXT(weir_error(), weir_pass_names());
         }
         CHECK_STATUS(weir_graph_run(g), WEIR_ERR_STATE);
         CHECK_STATUS(weir_graph_end(g, NULL), WEIR_ERR_STATE);

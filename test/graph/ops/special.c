@@ -229,7 +229,8 @@ CASE(relu_by_its_bit)
         weir_tensor *const loss = weir_keep(weir_sum(y, 0, false));
         CHECK_OK(weir_gradients(loss, 1, &p, &g));
         weir_keep(g);
-        CHECK_OK(weir_graph_end(graph, &(weir_plan_options){.disable = off ? "mask" : "fuse"}));
+        CHECK_OK(weir_graph_end(
+            graph, &(weir_plan_options){.disable = off ? "relu_sign_bits" : "fuse"}));
         CHECK_OK(weir_graph_run(graph));
         CHECK_OK(weir_read(g, got, sizeof got));
         for (int i = 0; i < 4; i++)

@@ -437,7 +437,7 @@ void op_way_plans(const op_check *c)
     static const weir_plan_options plan[] = {
         {.level = WEIR_LEVEL_RECORDED}, {.level = 1},       {.disable = "dce"},
         {.disable = "cse"},             {.disable = "fold"}, {.disable = "copies"},
-        {.disable = "mask"},            {.disable = "fuse"}, {.disable = "inplace"},
+        {.disable = "relu_sign_bits"},            {.disable = "fuse"}, {.disable = "inplace"},
         {.disable = "order"},
     };
     const uint64_t seed = check_random;

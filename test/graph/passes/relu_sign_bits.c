@@ -32,11 +32,14 @@ CASE(large_relu_before_pooling)
     size_t         with = 0, without = 0;
     uint32_t       packs = 0, none = 1;
     const uint64_t a = bits_and_arena(NULL, &with, &packs);
-    const uint64_t b = bits_and_arena("mask", &without, &none);
+    const uint64_t b = bits_and_arena("relu_sign_bits", &without, &none);
 
     CHECK(a == b && a != 0);
     CHECK(packs == 1 && none == 0);
     CHECK(with < without);
+    none = 1;
+    CHECK(a == bits_and_arena("mask,recast", &without, &none));     /* the names up to 0.1 */
+    CHECK(none == 0 && with < without);
     CHECK(a == train_run(TRAIN_POOLED, BATCH, 0, 3, NULL));
 }
 

@@ -12,7 +12,7 @@ static uint32_t agree(program run, weir_op op)
 {
     static const weir_plan_options how[] = {
         {.level = 0}, {.level = WEIR_LEVEL_RECORDED}, {.disable = "fold"}, {.disable = "copies"},
-        {.disable = "cse"}, {.disable = "dce"}, {.disable = "mask"}, {.disable = "fuse"},
+        {.disable = "cse"}, {.disable = "dce"}, {.disable = "relu_sign_bits"}, {.disable = "fuse"},
         {.disable = "order"}, {.disable = "inplace"}, {.disable = "fuse,inplace"}};
     float    want[MAX_OUT][N], got[N];
     uint32_t count = 0;

@@ -1,6 +1,6 @@
 /* move.c - COPY, RESHAPE and the rest of the moves, CAST, FILL.
  *
- * A copy pairs the axes of input and output (broadcast.h) and then goes through them in the
+ * A copy pairs the axes of input and output (copy_axes.h) and then goes through them in the
  * output's physical order. Where no common factors exist both sides count on their own. Two axes
  * are special: `inner` is nearest in the output, `row` adjacent in the input if any other than
  * inner is; blocks of both keep the cache lines of both sides in use. Inner is adjacent in a dense
@@ -11,7 +11,7 @@
 #include "core/half.h"
 #include "core/mem.h"
 #include "device/common/div.h"
-#include "device/common/broadcast.h"
+#include "device/common/copy_axes.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/run.h"
 

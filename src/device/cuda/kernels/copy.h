@@ -1,6 +1,6 @@
 /* copy.h - how a copy between two layouts goes: a pure function of the two.
  *
- * Axes are paired (broadcast.h) and put in the output's order. One adjacent axis is plain bytes.
+ * Axes are paired (copy_axes.h) and put in the output's order. One adjacent axis is plain bytes.
  * Where an axis other than the innermost one is adjacent in the input, tiles of both go through
  * shared memory: `row` is that axis. All else goes element by element, outputs in their order, in
  * units of up to 16 bytes where the innermost axis is adjacent on both sides. */
@@ -8,7 +8,7 @@
 #define WEIR_DEVICE_CUDA_KERNELS_COPY_H
 
 #include "device/common/div.h"
-#include "device/common/broadcast.h"
+#include "device/common/copy_axes.h"
 
 typedef enum weir_copy_way {
     WEIR_COPY_NOTHING,

@@ -27,7 +27,7 @@ extern "C" {
 #include "device/common/axes.h"
 #include "device/common/div.h"
 #include "device/device.h"
-#include "device/common/broadcast.h"
+#include "device/common/copy_axes.h"
 #include "device/common/memory_order.h"
 #include "device/offload/swap.h"
 

@@ -147,8 +147,8 @@ static weir_status replan_graph(weir_replan *replan, bool *fits)
 {
     weir_budget_context *const f = &replan->f;
     weir_frontier              l = {.whole = f->whole, .below = f->resident};
-    weir_fit                   a = {
-                          .p = &f->problem, .limit = f->arena_limit, .place = weir_budget_context_assign, .ctx = f};
+    weir_fit                   a = {.p = &f->problem, .limit = f->arena_limit,
+                                    .place = weir_budget_context_assign, .ctx = f};
     const uint32_t intervals = weir_lower_intervals(&f->problem);
     bool           good;
 

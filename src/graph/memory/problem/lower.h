@@ -15,12 +15,13 @@ typedef enum weir_decision {
     WEIR_RECOMPUTE,           /* goes; once made anew it stays until the next use */
     WEIR_RECOMPUTE_TRANSIENT, /* goes; what is made anew for others goes again at once */
     WEIR_KEEP_FOR_RECOMPUTE,  /* behind the last use only: stays for those who make others anew */
-    WEIR_OFFLOAD,             /* goes to the host. Gap 0 of a resident tensor: it is there, between
-                         * steps, too; its other gaps may be WEIR_OFFLOAD only then. Behind the last
-                         * use of another: goes there for those who make others anew */
+    WEIR_OFFLOAD,             /* goes to the host. Interval 0 of a resident tensor: it is there
+                               * between steps, too; its other intervals may be WEIR_OFFLOAD only
+                               * then. Behind the last use of another: it stays there for those that
+                               * others are recomputed from */
     WEIR_COMPRESS,            /* goes, a packed copy stays */
     WEIR_COMPRESS_MASK,       /* goes, a mask of it stays for those who need no more */
-    WEIR_RECOMPUTE_EARLY /* this + s: WEIR_RECOMPUTE, made anew s + 1 steps before the next use already */
+    WEIR_RECOMPUTE_EARLY      /* this + s: WEIR_RECOMPUTE, s + 1 steps before the next use */
 } weir_decision;
 
 /* Decisions are numbered tensor by tensor: gap j of tensor k is first_interval[k] + j, j from 0

@@ -79,8 +79,8 @@ static void search_from(weir_dfs *d, uint32_t root)
 bool weir_articulation(const weir_mem_problem *p, uint8_t *is_articulation)
 {
     const uint32_t n = p->ops.n + p->tensors.n;
-    weir_dfs       d = {
-              .p = p, .is_articulation = is_articulation, .at = weir_mem_zalloc(n + 1u, sizeof *d.at)};
+    weir_dfs       d = {.p = p, .is_articulation = is_articulation,
+                        .at = weir_mem_zalloc(n + 1u, sizeof *d.at)};
 
     for (uint32_t k = 0; k < p->tensors.n; k++)
         is_articulation[k] = 0;

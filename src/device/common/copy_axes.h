@@ -1,10 +1,10 @@
-/* broadcast.h - the axes of a copy: those of input and output paired, in logical (row-major) order.
+/* copy_axes.h - the axes of a copy: those of input and output paired, in logical (row-major) order.
  *
  * A pair is an axis (dim, input stride, output stride). That covers equal dims with any two
  * physical orders, and a reshape whose dims factor into common ones: channels-last (n,c,h,w) to
  * (n, c*h*w) becomes n transposes of (c, h*w). Strides may be negative on either side. */
-#ifndef WEIR_DEVICE_COMMON_BROADCAST_H
-#define WEIR_DEVICE_COMMON_BROADCAST_H
+#ifndef WEIR_DEVICE_COMMON_COPY_AXES_H
+#define WEIR_DEVICE_COMMON_COPY_AXES_H
 
 #include "core/shape.h"
 
