@@ -20,7 +20,7 @@ PEAK = re.compile(r"planned peak +(\d+) bytes \(live (\d+), resident (\d+)\)")
 
 
 def plan(options, path, percent):
-    """(arena, lower bound) of the plan; None: there is none for the budget."""
+    """(arena, lower bound) of the plan; None if no plan fits the budget."""
     command = [options.weir, "plan", path, "--budget", f"{percent:g}%", "--out", "/dev/null"]
     done = subprocess.run(command, capture_output=True, text=True)
     found = PEAK.search(done.stderr)

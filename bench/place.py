@@ -17,8 +17,6 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CAPACITY = 1048576
-GREEDY = ("life", "size", "area", "start", "end", "life-best", "size-best", "area-best",
-          "start-best")
 SETS = [(style, n, seed, ()) for style in ("guillotine", "pinwheel", "mixed")
         for n in (150, 300, 450) for seed in (1, 2)]
 SETS += [("mixed", n, 3, ("--wide", wide)) for n in (300, 450) for wide in ("0.3", "0.7")]
@@ -30,6 +28,13 @@ def spent():
     """Seconds of a core that runs took so far."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def greedy_orders(weir):
+    """Names of the greedy placements, as `weir place --help` lists them among all."""
+    text = subprocess.run([weir, "place", "--help"], capture_output=True, text=True).stdout
+    names = re.search(r"--placement .*?: (.*)", text).group(1).split(", ")
+    return [name for name in names if name not in ("auto", "tstack", "exact")]
 
 
 def run(options, path, out, *more):
@@ -54,7 +59,7 @@ def row(options, name, path, folder):
     out = os.path.join(folder, "out.csv")
     with open(path, encoding="utf-8") as f:
         buffers = sum(1 for _ in f) - 1
-    greedy = [run(options, path, out, "--placement", g) for g in GREEDY]
+    greedy = [run(options, path, out, "--placement", g) for g in greedy_orders(options.weir)]
     over = [100 * (g[1] / g[2] - 1) for g in greedy if g]
     best = run(options, path, out, "--capacity", str(CAPACITY))
     live = next(g[2] for g in greedy if g)

@@ -3,10 +3,10 @@
 """Usage: tiles.py --buffers N --seed S [--style guillotine|pinwheel|mixed] [--wide 0.3] > FILE.csv
 
 A rectangle of time x memory is cut again and again - across time, across memory, or into the five
-parts of a pinwheel, which no straight cut takes apart - until there are as many pieces as wanted. A
-piece is a buffer, its place along the memory axis is then forgotten, so the largest live sum is the
+parts of a pinwheel, which no straight cut takes apart - until there are as many tiles as wanted. A
+tile is a buffer, its place along the memory axis is then forgotten, so the largest live sum is the
 height of the rectangle at every time and there is a placement of just that height.
-`--spare P` leaves low pieces out until P percent of the rectangle's height are free at every time:
+`--spare P` leaves low tiles out until P percent of the rectangle's height are free at every time:
 the height of the rectangle, which still is enough, is then a few percent above the largest sum of
 live bytes.
 """
@@ -21,7 +21,7 @@ class Cutter:
         self.random = random.Random(options.seed)
         self.pinwheel = {"guillotine": 0.0, "pinwheel": 0.9, "mixed": 0.4}[options.style]
         self.across_time = options.wide
-        self.pieces = [(0, options.time, 0, options.memory)]
+        self.tiles = [(0, options.time, 0, options.memory)]
 
     def between(self, a, b):
         """A cut strictly inside, seldom near an end; None where there is no room."""
@@ -30,16 +30,16 @@ class Cutter:
         at = a + round((b - a) * self.random.triangular(0.08, 0.92))
         return min(max(at, a + 1), b - 1)
 
-    def straight(self, piece):
-        lower, upper, bottom, top = piece
+    def straight(self, tile):
+        lower, upper, bottom, top = tile
         if self.random.random() < self.across_time:
             t = self.between(lower, upper)
             return t and [(lower, t, bottom, top), (t, upper, bottom, top)]
         y = self.between(bottom, top)
         return y and [(lower, upper, bottom, y), (lower, upper, y, top)]
 
-    def wheel(self, piece):
-        lower, upper, bottom, top = piece
+    def wheel(self, tile):
+        lower, upper, bottom, top = tile
         if upper - lower < 3 or top - bottom < 3:
             return None
         t1, t2 = sorted(self.random.sample(range(lower + 1, upper), 2))
@@ -51,36 +51,36 @@ class Cutter:
                 (t2, upper, y1, top), (t1, t2, y1, y2)]
 
     def cut(self, wanted):
-        while len(self.pieces) < wanted:
-            weights = [(p[1] - p[0]) ** 0.6 * (p[3] - p[2]) ** 0.6 for p in self.pieces]
-            k = self.random.choices(range(len(self.pieces)), weights)[0]
+        while len(self.tiles) < wanted:
+            weights = [(p[1] - p[0]) ** 0.6 * (p[3] - p[2]) ** 0.6 for p in self.tiles]
+            k = self.random.choices(range(len(self.tiles)), weights)[0]
             wheel = self.random.random() < self.pinwheel
-            parts = (self.wheel if wheel else self.straight)(self.pieces[k])
+            parts = (self.wheel if wheel else self.straight)(self.tiles[k])
             if parts:
-                self.pieces[k:k + 1] = parts
-        self.random.shuffle(self.pieces)
+                self.tiles[k:k + 1] = parts
+        self.random.shuffle(self.tiles)
 
 
-def leave_out(pieces, options):
-    """The pieces without low ones, so that P percent are free at every time."""
+def leave_out(tiles, options):
+    """The tiles without low ones, so that P percent are free at every time."""
     wanted = round(options.memory * options.spare / 100)
     free = [0] * options.time
     kept = []
-    for piece in sorted(pieces, key=lambda p: (p[3] - p[2]) / (p[1] - p[0]) ** 0.5):
-        lower, upper, bottom, top = piece
+    for tile in sorted(tiles, key=lambda p: (p[3] - p[2]) / (p[1] - p[0]) ** 0.5):
+        lower, upper, bottom, top = tile
         if any(f < wanted for f in free[lower:upper]) and top - bottom <= 3 * wanted:
             free[lower:upper] = [f + top - bottom for f in free[lower:upper]]
         else:
-            kept.append(piece)
-    return [p for p in pieces if p in kept]
+            kept.append(tile)
+    return [p for p in tiles if p in kept]
 
 
 def make(options):
     """Rows (lower, upper, size)."""
     cutter = Cutter(options)
     cutter.cut(options.buffers)
-    pieces = leave_out(cutter.pieces, options) if options.spare else cutter.pieces
-    return [(lower, upper, (top - bottom) * options.unit) for lower, upper, bottom, top in pieces]
+    tiles = leave_out(cutter.tiles, options) if options.spare else cutter.tiles
+    return [(lower, upper, (top - bottom) * options.unit) for lower, upper, bottom, top in tiles]
 
 
 def main():

@@ -91,7 +91,7 @@ def named_late(node):
 
 
 def way_back(imports, start):
-    """The shortest chain of imports from a module to itself; None: there is none."""
+    """The shortest chain of imports from a module to itself, or None."""
     before, waiting = {}, [start]
     for name in waiting:                # grows while it is read
         for target in imports[name]:
@@ -133,7 +133,7 @@ def long_functions(root, folder):
 
 
 def lint(root):
-    """(name, reports) of the linter that is installed; None if there is none."""
+    """(name, reports) of the installed linter, or None."""
     paths = [name for name in LINTED if os.path.isdir(os.path.join(root, name))]
     ruff = ["check", "--quiet", "--no-cache", "--output-format", "concise"]
     for command, options in ((["ruff"], ruff), ([sys.executable, "-m", "ruff"], ruff),

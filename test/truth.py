@@ -50,8 +50,8 @@ class Refused(Exception):
 
 
 def train(weir, options, steps):
-    """Planned and measured peak, unbudgeted peak, heap, the process's growth and the bits after so
-    many steps. Reading the bits makes room in the heap, so that is last."""
+    """Planned and measured peak, unbudgeted peak, heap, the process's growth and the bits after
+    the steps. Reading the bits makes room in the heap, so that is last."""
     done = subprocess.run([weir, "bench", "worker", *options], capture_output=True, text=True,
                           check=False,
                           env={"OMP_WAIT_POLICY": "passive", "WEIR_THREADS": "1", **os.environ},

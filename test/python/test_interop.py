@@ -242,7 +242,7 @@ def test_views_outlive_the_tensor():
     assert weir.cpu().memory().live == live
 
 
-def test_a_replaced_value_does_not_pull_the_memory_away():
+def test_a_replaced_value_leaves_the_memory_in_place():
     x = weir.ones((64,))
     view = np.asarray(x)
     x.data = weir.zeros((64,)).data

@@ -115,7 +115,7 @@ def plain(name, *args):
     return lambda d, *t: d.call(name, *t, *args)
 
 
-def round_away(x):
+def round_half_from_zero(x):
     """Half away from zero, which PyTorch lacks."""
     whole = torch.trunc(x)
     up = torch.where((x - whole).abs() >= 0.5, 1.0, 0.0).to(x.dtype)
@@ -222,7 +222,7 @@ def curves():
         Case("softplus", plain("softplus"), F.softplus, eps=4, special_dy=False, grad_near=1e-30),
         Case("softsign", plain("softsign"), F.softsign, eps=2, slope=slope_softsign),
         Case("floor", plain("floor"), torch.floor), Case("ceil", plain("ceil"), torch.ceil),
-        Case("round", plain("round"), round_away, grad=False),
+        Case("round", plain("round"), round_half_from_zero, grad=False),
         Case("round_even", plain("round_even"), torch.round),
         Case("sign", plain("sign"), sign_kept, grad=False),
         Case("clamp", plain("clamp", -0.5, 2.0), lambda x: torch.clamp(x, -0.5, 2.0)),

@@ -121,7 +121,7 @@ class Device:
         return out
 
     def gradients(self, y, dy, wrt):
-        """Gradients of y by dy for the tensors wrt; None where there is none."""
+        """Gradients of y by dy for the tensors wrt; None where y does not depend on one."""
         n = len(wrt)
         source = (ctypes.c_void_p * n)(*[t.value for t in wrt])
         out = (ctypes.c_void_p * n)()

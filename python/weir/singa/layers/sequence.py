@@ -169,7 +169,7 @@ class CudnnRNN(_Sequence):
 
     def forward(self, x, hx=None, cx=None, seq_lengths=None):
         if self.use_mask and seq_lengths is None:
-            raise InvalidError("CudnnRNN: use_mask needs seq_lengths, which is None")
+            raise InvalidError("CudnnRNN: use_mask needs seq_lengths, got None")
         y, h = self.run(x, (hx, cx) if self.mode == MODE_LSTM else (hx,),
                         seq_lengths if self.use_mask else None)[:2]
         if self.return_sequences:

@@ -21,7 +21,7 @@ erf = np.vectorize(math.erf)
 A = autograd
 
 
-def half_away(x):
+def half_from_zero(x):
     return np.sign(x) * np.floor(np.abs(x) + 0.5)
 
 
@@ -55,7 +55,7 @@ SMOOTH = [
     Case("sign", A.sign, np.sign, X),
     Case("ceil", A.ceil, np.ceil, X),
     Case("floor", A.floor, np.floor, X),
-    Case("round", A.round, half_away, X),
+    Case("round", A.round, half_from_zero, X),
     Case("rounde", A.rounde, np.rint, X),
     Case("elu", A.elu, lambda x: elu(x, 1), X),
     Case("elu-alpha", lambda x: A.elu(x, 0.7), lambda x: elu(x, 0.7), X),
@@ -231,7 +231,7 @@ def test_dropout_scales(mode):
     np.testing.assert_array_equal(y, dx)        # of ones: the gradient has the same mask
 
 
-def test_dropout_draws_anew():
+def test_dropout_draws_a_new_mask_each_time():
     x = Tensor(data=np.ones((50, 50), np.float32))
     a, b = tensor.to_numpy(A.dropout(x)), tensor.to_numpy(A.dropout(x))
     assert (a != b).any()
