@@ -1,4 +1,4 @@
-"""checkpoint - memory for time: a function whose results are computed again for the gradient.
+"""checkpoint - trades time for memory: a function is recomputed when its gradient is needed.
 
 In training the core runs the function once, keeps its inputs and results only, and runs it again
 when the gradient comes (Chen et al. 2016), with the same random numbers and without updates of

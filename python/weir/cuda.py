@@ -1,7 +1,8 @@
 """cuda - NVIDIA cards: how many there are, and the one shared device of each.
 
-The plugin is loaded at the first question. CUDA's libraries may be wheels installed for this
-Python: $WEIR_CUDA_LIBS, unless it is set, tells the core where they are.
+The plugin is loaded when a function of this module is first called. CUDA's libraries may come from
+wheels of this Python: the core finds them through $WEIR_CUDA_LIBS, which is set here unless it is
+set already.
 """
 import glob
 import os

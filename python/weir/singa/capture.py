@@ -97,7 +97,7 @@ class Recording:
         return device.end_graph(plan)
 
     def fits(self, args):
-        """Are these the very Tensors it reads? False where they have to be looked at closely."""
+        """True if it reads these very Tensors; False if only a closer look can tell."""
         if self.private or self.args is None or len(args) != len(self.args):
             return False
         for i, arg in enumerate(args):

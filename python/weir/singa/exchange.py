@@ -19,7 +19,7 @@ VERSION = (1, 0)
 
 
 def may_write(handle):
-    """May others write the elements? A result computed with the graph off becomes a state for it,
+    """True if others may write the elements. A result computed with the graph off becomes a state,
     so that graphs see what is written."""
     try:
         capi.weir_tensor_make_state(handle)

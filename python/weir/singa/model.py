@@ -60,7 +60,7 @@ class Model(Layer):
 
     @property
     def _records(self):
-        """Is the next call to be a graph's? Not inside one that is being recorded."""
+        """True if the next call runs as a graph: not inside one that is being recorded."""
         return self.graph_mode and self.training and not self._inside
 
     def _recorded(self, method, *args, **kwargs):

@@ -31,7 +31,7 @@ def _tuple(ys):
 
 
 class _Call:
-    """What the core calls for an operator; what was computed at once waits here to be asked for.
+    """The callbacks of an operator. `ready` holds results computed at once until the core asks.
 
     The operator owns it and what the core calls, so it is referenced weakly; a graph holds both.
     """

@@ -1,7 +1,7 @@
-"""taping - are calls remembered for gradients, and what the tape asks of a tensor.
+"""taping - the switch that has calls remembered for gradients, and what the tape needs of a tensor.
 
-Tensors and operators need each other: an operator makes Tensors, a Tensor's methods are operators.
-What both stand on is here.
+Tensors and operators use each other: an operator makes Tensors, a Tensor's methods are operators.
+This module has what both build on, so that neither imports the other.
 """
 import contextlib
 

@@ -74,8 +74,7 @@ class Tensor(Methods, Exchange):
 
     @property
     def stores_grad(self):
-        """Is it a parameter? One has elements of its own, so a view is copied when it becomes one.
-        """
+        """True for a parameter. It owns its elements: a view is copied when it becomes one."""
         return self._stores_grad
 
     @stores_grad.setter
@@ -96,14 +95,14 @@ class Tensor(Methods, Exchange):
         return self.data.MemSize()
 
     def is_empty(self):
-        """Has it no elements, or neither a shape nor a value?"""
+        """True if it has no elements, or neither a shape nor a value."""
         return self.size() == 0 or self.shape == () and not self.data.initialized()
 
     def is_transpose(self):
         return self.data.transpose()
 
     def is_dummy(self):
-        """Is its name still the one that it got by itself?"""
+        """True if its name is still the generated one."""
         return re.fullmatch(r"Dummy#\d+", self.name) is not None
 
     def __repr__(self):

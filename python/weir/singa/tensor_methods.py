@@ -1,7 +1,7 @@
 """tensor_methods - what users of NumPy and PyTorch expect of a Tensor beyond SINGA's names.
 
-Methods here and the operators of Tensor go through `call`, which makes an operator of autograd of
-them where a gradient is wanted.
+Methods here and the operators of Tensor go through `call`, which records them as an operator of
+autograd if a gradient flows through an operand.
 """
 import numpy as np
 
@@ -16,7 +16,7 @@ from .taping import Taped, is_training
 
 
 def _taped(x):
-    """Does a gradient flow through results of x?"""
+    """True if a gradient flows through results of x."""
     if not x.requires_grad or not (x._stores_grad or x._creator is not None):
         return False
     return is_training() and core.is_float(x.dtype)

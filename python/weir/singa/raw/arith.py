@@ -43,7 +43,7 @@ def index(x):
 
 
 def is_whole(x):
-    """Is the number of a script an integer?"""
+    """True if the number of a script is an integer."""
     return isinstance(x, numbers.Integral)
 
 

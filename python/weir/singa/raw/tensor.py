@@ -107,7 +107,7 @@ class Tensor:
         return self.value.count * SizeOf(self.value.dtype)
 
     def transpose(self):
-        """Do its elements lie in another order than its shape says?"""
+        """True if the order of its elements in memory is not that of its shape."""
         return isinstance(self.value, view.Transposed)
 
     def initialized(self):

@@ -122,7 +122,7 @@ class Reshaped(View):
 
 
 def moves(dtype, old, new):
-    """Do the core's elements lie in another order in one of two shapes? Images of floats do."""
+    """True if memory order differs between two shapes: images of floats are channels-last."""
     return is_float(dtype) and any(len(s) == 4 and s[1] > 1 and s[2] * s[3] > 1 for s in (old, new))
 
 
