@@ -32,14 +32,14 @@ weir_sources(cpu_isa src/device/cpu/kernels attention_isa elementwise_isa loss_i
     norm_isa pair_isa pool2d_isa reduce_isa sign_isa softmax_isa update_isa)
 
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad tape)
-weir_sources(graph src/graph/compile compile recording run step)
+weir_sources(graph src/graph/compile compile recording run step text)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast record value)
 weir_sources(graph src/graph/ir format graph session)
 weir_sources(graph src/graph/passes fuse fuse_cast fuse_group order relu_sign_bits remat_cast
     simplify)
-weir_sources(graph src/graph/plan liveness lowering overlap settle streams)
-weir_sources(graph src/graph/report cost dot dump json svg timeline)
+weir_sources(graph src/graph/plan liveness lowering op_sums overlap settle streams)
+weir_sources(graph src/graph/report cost dot dump json step_json svg timeline)
 weir_sources(graph src/graph/runtime execute measure profile)
 
 # The memory planner.
@@ -55,14 +55,14 @@ weir_sources(planner src/graph/memory/problem decisions event_times intervals lo
 weir_sources(planner src/graph/memory/search anneal articulation best candidates checkpoint_set
     dtr_score dtr_sim evict_to_fit greedy job reorder search search_state transfers)
 weir_sources(planner src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
-    stepfile_plan stepfile_text stepfile_write sweep sweep_text)
+    stepfile_plan stepfile_write sweep sweep_text)
 weir_sources(planner src/graph/memory/verify check simulate)
 
 weir_sources(placement src/graph/placement beam branch buffers csv exact exact_state gap_fit instance
-    placement placement_check tstack)
+    placement placement_check placer tstack)
 
 weir_sources(ops src/graph/ops activation attention callback compare conv einsum elementwise
-    gather layer_norm loss lstm matmul moment move norm ops pack pool2d quantize rearrange
+    gather layer_norm loss lstm matmul mixed_precision moment move norm ops pack pool2d quantize rearrange
     recurrent reduce slice softmax spill update)
 
 weir_sources(model src/model layer model normal optim recurrent scaler)

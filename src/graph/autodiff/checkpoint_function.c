@@ -15,10 +15,10 @@
 #include "graph/autodiff/tape.h"
 #include "graph/ir/session.h"
 
-void weir_segment_free(weir_segment *s)
+static void segment_destroy(weir_ref *self)
 {
-    if (!s)
-        return;
+    weir_segment *const s = (weir_segment *)self;
+
     for (uint32_t i = 0; i < s->leaves.n; i++)
         weir_release(s->leaves.at[i]);
     weir_vec_free(&s->leaves);
@@ -35,7 +35,8 @@ weir_status weir_segment_captured(const char *maker)
                      maker);
 }
 
-bool weir_segment_made(const weir_tensor *y)
+/* Was the result made by the function, and does a gradient flow to it? */
+static bool is_made(const weir_tensor *y)
 {
     return y->needs_grad && !y->tape && y->leaf == 0;
 }
@@ -231,13 +232,13 @@ static weir_status make_results(int nout, weir_tensor *const *y, weir_tensor **o
             k++;
         if (k < i)
             out[i] = weir_retain(out[k]);
-        else if (!weir_segment_made(y[i]))
+        else if (!is_made(y[i]))
             out[i] = weir_retain(y[i]);
         else
             out[i] = weir_tensor_make(y[i]->dev, &y[i]->layout, y[i]->offset, y[i]->block);
         if (!out[i])
             return WEIR_ERR_NOMEM;
-        if (k == i && weir_segment_made(y[i]))
+        if (k == i && is_made(y[i]))
             out[i]->needs_grad = true;
     }
     return WEIR_OK;
@@ -263,12 +264,19 @@ static weir_status run_outermost(weir_session *s, weir_segment *seg, int nout, w
     return status;
 }
 
-static bool any_made(int nout, weir_tensor *const *out)
+/* Bits of the results that the function made; one that stands there twice counts once. */
+static uint32_t made_of(int nout, weir_tensor *const *out)
 {
-    for (int i = 0; i < nout; i++)
-        if (weir_segment_made(out[i]))
-            return true;
-    return false;
+    uint32_t made = 0;
+
+    for (int i = 0; i < nout; i++) {
+        int k = 0;
+        while (out[k] != out[i])
+            k++;
+        if (k == i && is_made(out[i]))
+            made |= 1u << i;
+    }
+    return made;
 }
 
 /* Takes over seg. Inside another first run, that one notes what is read, and there is no node. */
@@ -279,11 +287,12 @@ static weir_status checkpoint(weir_session *s, weir_segment *seg, int nout, weir
     weir_status  status = inside ? run(s, seg, seg->in, nout, made)
                                  : run_outermost(s, seg, nout, made);
 
-    if (status == WEIR_OK && !inside && any_made(nout, made)) {
-        status = weir_tape_add_segment(s, seg, seg->nin, seg->in, nout, made);
+    const uint32_t bits = status == WEIR_OK && !inside ? made_of(nout, made) : 0;
+    if (bits) {
+        status = weir_tape_add_segment(s, seg, seg->nin, seg->in, nout, made, bits);
         seg = status == WEIR_OK ? NULL : seg;
     }
-    weir_segment_free(seg);
+    weir_ref_drop(seg);
     for (int i = 0; i < nout; i++) {
         if (made[i] && status == WEIR_OK)
             status = weir_scope_hold(s, made[i]);
@@ -324,7 +333,7 @@ weir_status weir_checkpoint(weir_checkpoint_fn fn, void *ctx, int nin, weir_tens
     weir_segment *const seg = s ? weir_mem_zalloc(1, sizeof *seg) : NULL;
     if (!seg)
         return WEIR_ERR_NOMEM;
-    *seg = (weir_segment){.fn = fn, .ctx = ctx, .nin = nin, .in = in};
+    *seg = (weir_segment){.ref = {1, segment_destroy}, .fn = fn, .ctx = ctx, .nin = nin, .in = in};
     return checkpoint(s, seg, nout, out);
 }
 
@@ -380,7 +389,8 @@ static weir_status checkpoint_links(weir_session *s, int n, const weir_link *lin
     }
     c->n = n;
     memcpy(c->link, link, (size_t)n * sizeof *link);
-    *seg = (weir_segment){.fn = chain_run, .ctx = c, .owned = c, .nin = 1, .in = &in};
+    *seg = (weir_segment){.ref = {1, segment_destroy}, .fn = chain_run, .ctx = c, .owned = c,
+                          .nin = 1, .in = &in};
     return checkpoint(s, seg, 1, out);
 }
 

@@ -10,6 +10,7 @@
 struct weir_tape;
 
 typedef struct weir_segment {
+    weir_ref           ref;
     weir_checkpoint_fn fn;
     void              *ctx;
     void              *owned;       /* freed with it, or NULL */
@@ -24,16 +25,10 @@ typedef struct weir_segment {
     WEIR_VEC(weir_tensor *) leaves; /* read besides: a gradient may be asked for; referenced */
 } weir_segment;
 
-/* NULL is fine. */
-void weir_segment_free(weir_segment *s);
-
 /* A call of the first run that a gradient flows through: notes the leaves it reads, and marks what
  * it makes. */
 weir_status weir_segment_note(weir_segment *s, const weir_call *c, weir_tensor *const *in,
                               weir_tensor *const *out);
-
-/* Was the result made by the function, and does a gradient flow to it? */
-bool weir_segment_made(const weir_tensor *y);
 
 /* The error of reading a result from outside that is not an input. */
 weir_status weir_segment_captured(const char *maker);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/autodiff/checkpoint_function.h"
 #include "graph/eager/evict.h"
 #include "graph/ir/graph.h"
 #include "graph/ops/op.h"
@@ -29,7 +28,7 @@ static void tape_destroy(weir_ref *self)
             weir_release(d->x[i]);
         for (int i = 0; i < d->nout; i++)
             weir_release(d->y[i]);
-        weir_segment_free(d->segment);
+        weir_ref_drop(d->segment);
         weir_mem_free(d);
         weir_ref_drop(s);           /* not the last: we hold one meanwhile */
     }
@@ -62,6 +61,23 @@ static bool add_input(weir_tape *t, weir_tensor *x, bool reads)
         t->lent |= 1u << t->nin;
     t->x[t->nin] = x->trainable ? weir_retain(x) : shadow(x, reads, true);
     return t->x[t->nin++] != NULL;
+}
+
+weir_tensor *weir_hollow(weir_tensor *t)
+{
+    if (!t)
+        return (void)weir_fail_null("weir_hollow", "t"), NULL;
+    if (weir_device_check(t->dev, "weir_hollow") != WEIR_OK)
+        return NULL;
+    weir_tensor *h = weir_tensor_make(t->dev, &t->layout, t->offset, NULL);
+    if (!h)
+        return NULL;
+    h->tape = weir_ref_take(t->tape);
+    h->out = t->out;
+    h->leaf = t->leaf;
+    h->needs_grad = t->needs_grad;
+    h->gone = t->gone;
+    return h;
 }
 
 static weir_tape *tape_new(weir_session *s, size_t attr_bytes)
@@ -125,9 +141,8 @@ weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, wei
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Results that come from outside, or stand in out[] earlier, are linked already. */
-weir_status weir_tape_add_segment(weir_session *s, weir_segment *segment, int nin,
-                                  weir_tensor *const *in, int nout, weir_tensor *const *out)
+weir_status weir_tape_add_segment(weir_session *s, void *segment, int nin, weir_tensor *const *in,
+                                  int nout, weir_tensor *const *out, uint32_t made)
 {
     weir_tape *t = tape_new(s, 0);
 
@@ -137,7 +152,7 @@ weir_status weir_tape_add_segment(weir_session *s, weir_segment *segment, int ni
     if (ok)
         t->segment = segment;
     for (int i = 0; i < nout && ok; i++)
-        if (weir_segment_made(out[i]))
+        if (made >> i & 1)
             made_by(out[i], t, i);
     weir_ref_drop(t);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;

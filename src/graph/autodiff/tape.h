@@ -27,7 +27,8 @@ typedef struct weir_tape {
     bool          used;             /* a backward has consumed what it kept */
     uint64_t      visit;            /* the traversal that saw it last, and its place there */
     uint32_t      slot;
-    struct weir_segment *segment;   /* owned: a checkpoint, not a call of op; else NULL */
+    struct weir_segment *segment;   /* referenced (checkpoint_function.h): a checkpoint, not a
+                                     * call of op; else NULL */
     size_t        attr_bytes;
     max_align_t   attr[];
 } weir_tape;
@@ -36,10 +37,11 @@ typedef struct weir_tape {
 weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, weir_tensor *const *in,
                           weir_tensor *const *out);
 
-/* The same for a checkpoint, which the node takes over (on failure it is the caller's): all of in[]
- * is kept. */
-weir_status weir_tape_add_segment(weir_session *s, struct weir_segment *segment, int nin,
-                                  weir_tensor *const *in, int nout, weir_tensor *const *out);
+/* The same for a checkpoint, a weir_segment, whose reference the node takes over (on failure it is
+ * the caller's): all of in[] is kept. made: bits of the results that it made; others come from
+ * outside, or stand in out[] earlier, and are linked already. */
+weir_status weir_tape_add_segment(weir_session *s, void *segment, int nin, weir_tensor *const *in,
+                                  int nout, weir_tensor *const *out, uint32_t made);
 
 /* What was called, for messages. */
 const char *weir_tape_name(const weir_tape *t);

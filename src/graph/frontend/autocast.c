@@ -4,7 +4,6 @@
 #include "core/dtype.h"
 #include "core/status.h"
 #include "core/tensor.h"
-#include "graph/ops/op.h"
 
 weir_status weir_autocast_begin(weir_device *d, weir_dtype half)
 {
@@ -56,21 +55,4 @@ void weir_autocast_types(const weir_session *s, const weir_opdef *def, int n, we
         else if (def->autocast_f32 >> i & 1 && weir_is_half(type[i]))
             type[i] = WEIR_F32;
     }
-}
-
-static bool inside(const weir_tensor *t)
-{
-    return t && weir_autocast_type(t->dev) != WEIR_F32;
-}
-
-weir_tensor *weir_autocast_to_f32(weir_tensor *t)
-{
-    return inside(t) && weir_is_half(t->layout.desc.dtype) ? weir_cast(t, WEIR_F32) : t;
-}
-
-weir_tensor *weir_autocast_to_half(weir_tensor *t, const weir_tensor *like)
-{
-    const bool differ = inside(t) && like && weir_is_half(like->layout.desc.dtype) &&
-                        t->layout.desc.dtype == WEIR_F32;
-    return differ ? weir_cast(t, like->layout.desc.dtype) : t;
 }

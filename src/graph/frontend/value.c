@@ -95,23 +95,6 @@ weir_status weir_tensor_set_trainable(weir_tensor *t, bool on)
     return WEIR_OK;
 }
 
-weir_tensor *weir_hollow(weir_tensor *t)
-{
-    if (!t)
-        return (void)weir_fail_null("weir_hollow", "t"), NULL;
-    if (weir_device_check(t->dev, "weir_hollow") != WEIR_OK)
-        return NULL;
-    weir_tensor *h = weir_tensor_make(t->dev, &t->layout, t->offset, NULL);
-    if (!h)
-        return NULL;
-    h->tape = weir_ref_take(t->tape);
-    h->out = t->out;
-    h->leaf = t->leaf;
-    h->needs_grad = t->needs_grad;
-    h->gone = t->gone;
-    return h;
-}
-
 /* ---- data ---- */
 
 static weir_status check_size(const char *who, const weir_tensor *t, const void *data, size_t bytes)

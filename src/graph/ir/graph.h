@@ -22,6 +22,9 @@
 
 #define WEIR_NONE UINT32_MAX
 
+/* Flags of ops whose calls are never run a second time. */
+#define WEIR_RUNS_ONCE (WEIR_UPDATE | WEIR_CALLER)
+
 typedef struct weir_storage {
     size_t      bytes;
     weir_kind   kind;
@@ -134,6 +137,10 @@ static inline weir_storage *weir_storage_at(const weir_graph *g, uint32_t value)
 /* A node as a call: layouts copied into in/out (room for WEIR_EW_MAX_IN and WEIR_MAX_OUT). */
 weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *in,
                          weir_layout *out);
+
+/* May output o of the node take over the memory of input k, as far as one node can say? Whether the
+ * input dies there is for liveness to know. */
+bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o);
 
 /* Checks the invariants above; an assert-like sentence about the first violation. */
 weir_status weir_graph_check(const weir_graph *g);

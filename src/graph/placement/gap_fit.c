@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/placement/placement.h"
+#include "graph/placement/placer.h"
 
 typedef struct weir_key {
     double   rank;              /* larger goes first */

@@ -5,7 +5,7 @@
 #ifndef WEIR_GRAPH_PLACEMENT_INSTANCE_H
 #define WEIR_GRAPH_PLACEMENT_INSTANCE_H
 
-#include "graph/placement/placement.h"
+#include "graph/placement/placer.h"
 
 typedef struct weir_place_span {
     uint32_t item;

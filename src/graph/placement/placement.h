@@ -43,37 +43,4 @@ weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps,
  * within [0, height). Else ERR_STATE and a sentence that begins with "internal: ". */
 weir_status weir_place_check(const weir_item *items, uint32_t n, size_t align, size_t height);
 
-/* ---- between the strategies ---- */
-
-typedef struct weir_placer {
-    const weir_item *item;
-    uint32_t         n, steps;
-    size_t           bound, target;     /* target: low enough; the bound or the capacity */
-    uint64_t         nodes, used;       /* of the exact search: allowed (0: by work), spent */
-    uint32_t         repairs;           /* of each greedy order; 0: by the number of items */
-    uint64_t         work;              /* arithmetic it may take if `nodes` is 0 */
-    size_t          *offset;            /* [n] of the placement being made */
-    size_t          *best;              /* [n] of the lowest one so far */
-    size_t           best_height;       /* SIZE_MAX: none yet */
-    bool             best_loose;        /* only workspaces reach its top */
-    bool             proven;
-    const char      *strategy;          /* that made it */
-} weir_placer;
-
-/* `offset` is a placement: it becomes `best` if it is lower, or equal and not loose. */
-void weir_place_offer(weir_placer *p, const char *strategy);
-
-/* Low enough, and a storage at its top. */
-bool weir_place_done(const weir_placer *p);
-
-/* The common divisor of all sizes, at least 1. Sizes are aligned, so its multiples are, too: a
- * strategy that puts items at anything but ends of items puts them at multiples of it. */
-size_t weir_place_unit(const weir_placer *p);
-
-/* Strategies: each offers what it finds. `name` is its row in the table. */
-weir_status weir_place_order(weir_placer *p, const char *name);
-weir_status weir_place_orders(weir_placer *p);          /* all of them, until one is low enough */
-weir_status weir_place_tstack(weir_placer *p, const char *name);
-weir_status weir_place_exact(weir_placer *p, const char *name);
-
 #endif

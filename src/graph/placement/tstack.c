@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/placement/placement.h"
+#include "graph/placement/placer.h"
 
 enum { CEILINGS = 8 };          /* tried between the target and the best height so far */
 

@@ -1,5 +1,7 @@
 /* cost.c - what each instruction computes and moves, by the operations' own formulas. */
 #include "graph/ir/format.h"
+#include "graph/plan/op_sums.h"
+#include "graph/report/report.h"
 
 static int by_flops(const void *a, const void *b)
 {

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "graph/ir/format.h"
+#include "graph/report/report.h"
+#include "graph/report/svg.h"
 
 /* An end of an edge: operation n<i> or storage s<i>. */
 typedef struct weir_end {

@@ -4,6 +4,7 @@
 #include "core/attr.h"
 #include "graph/ir/pass_set.h"
 #include "graph/ir/format.h"
+#include "graph/report/report.h"
 
 static void passes(weir_string *s, uint32_t set)
 {
@@ -39,6 +40,20 @@ static void operand(weir_string *s, const weir_graph *g, uint32_t v, const weir_
         weir_string_add(s, "+%zu", into);
 }
 
+/* The input of instruction i whose memory its output o takes over, or -1. */
+static int taken_by(const weir_graph *g, uint32_t i, int o)
+{
+    const weir_instr *ins = &g->plan->instr[i];
+    const uint32_t   *item_of = g->plan->item_of;
+
+    if (ins->out[o].external)
+        return -1;
+    for (int k = 0; k < ins->call.nin; k++)
+        if (!ins->in[k].external && item_of[ins->in[k].storage] == item_of[ins->out[o].storage])
+            return k;
+    return -1;
+}
+
 /* "f32(64,32) t7, f32(32) p2! -> f32(64,32) t8=in0" */
 static void operands(weir_string *s, const weir_graph *g, uint32_t i, bool planned)
 {
@@ -52,7 +67,7 @@ static void operands(weir_string *s, const weir_graph *g, uint32_t i, bool plann
     }
     weir_string_add(s, n->nin && n->nout ? " -> " : n->nout ? "-> " : "");
     for (int k = 0; k < n->nout; k++) {
-        const int taken = weir_instr_inplace_input(g, i, k);
+        const int taken = taken_by(g, i, k);
         weir_string_add(s, k ? ", " : "");
         operand(s, g, n->out[k], &ins->out[k], planned);
         if (taken >= 0)
@@ -152,28 +167,4 @@ weir_status weir_format_check(const weir_graph *g, const char *function)
                          g->state == WEIR_GRAPH_BROKEN ? "its weir_graph_end failed"
                                                        : "call weir_graph_end first");
     return WEIR_OK;
-}
-
-char *weir_graph_text(const weir_graph *g, weir_text what)
-{
-    static void (*const writer[])(const weir_graph *g, weir_string *s) = {
-        [WEIR_TEXT_GRAPH] = weir_format_graph,
-        [WEIR_TEXT_PLAN] = weir_format_plan,
-        [WEIR_TEXT_COST] = weir_format_cost,
-        [WEIR_TEXT_DOT] = weir_format_dot,
-        [WEIR_TEXT_TIMELINE_SVG] = weir_format_timeline,
-        [WEIR_TEXT_ADDRESSES_SVG] = weir_format_addresses,
-        [WEIR_TEXT_JSON] = weir_format_json,
-        [WEIR_TEXT_STEPFILE] = weir_format_stepfile,
-        [WEIR_TEXT_EXPLAIN] = weir_format_explain,
-    };
-    weir_string s = {0};
-
-    if (weir_format_check(g, "weir_graph_text") != WEIR_OK)
-        return NULL;
-    if ((size_t)what >= sizeof writer / sizeof *writer)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_text: there is no text number %d",
-                              (int)what);
-    writer[what](g, &s);
-    return weir_string_take(&s);
 }

@@ -3,6 +3,7 @@
  * "tensors" and "ops" are those of the outline, with what a budget added. "plan" is what runs:
  * instructions with their operands' shapes and offsets, and the pieces of the arena. */
 #include "graph/ir/format.h"
+#include "graph/report/report.h"
 
 static void quoted(weir_string *s, const char *text)
 {

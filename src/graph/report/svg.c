@@ -8,6 +8,17 @@
 #define INK   "#22303c"
 #define FAINT "#66737f"
 
+/* Persistent kinds are greys and greens of the ground, what the planner moves about stands out. */
+const char *const weir_kind_colour[WEIR_KIND_COUNT] = {
+    [WEIR_KIND_PARAM] = "#5b6b7b",      [WEIR_KIND_STATE] = "#8fa0b0",
+    [WEIR_KIND_INPUT] = "#7fb39b",      [WEIR_KIND_OUTPUT] = "#b9cf94",
+    [WEIR_KIND_ACTIVATION] = "#4c86c6", [WEIR_KIND_GRADIENT] = "#ee9440",
+    [WEIR_KIND_WORKSPACE] = "#c65b7c",
+};
+
+const char *const weir_phase_colour[WEIR_PHASE_COUNT] = {
+    [WEIR_FORWARD] = "#d6e6f7", [WEIR_BACKWARD] = "#fce3c8", [WEIR_UPDATES] = "#e2d5f0"};
+
 void weir_svg_text(weir_string *s, const char *text)
 {
     for (; *text; text++) {

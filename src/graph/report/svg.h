@@ -2,7 +2,18 @@
 #ifndef WEIR_GRAPH_REPORT_SVG_H
 #define WEIR_GRAPH_REPORT_SVG_H
 
+#include "core/kind.h"
+#include "core/phase.h"
 #include "core/text.h"
+
+/* "#rrggbb" for a kind of storage and for a phase. */
+extern const char *const weir_kind_colour[WEIR_KIND_COUNT];
+extern const char *const weir_phase_colour[WEIR_PHASE_COUNT];
+
+/* What a budget adds: runs again, copies to the host and back. */
+#define WEIR_RECOMPUTE_COLOUR "#8e63b5"
+#define WEIR_OUT_COLOUR   "#a0694b"
+#define WEIR_IN_COLOUR    "#2fa5b3"
 
 /* Pixels of the picture and of the plot in it. */
 #define WEIR_SVG_WIDTH  1000

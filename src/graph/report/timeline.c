@@ -4,6 +4,7 @@
 
 #include "core/attr.h"
 #include "graph/ir/format.h"
+#include "graph/report/report.h"
 #include "graph/report/svg.h"
 
 /* Layers of the timeline, from the ground up: persistent kinds, then what else the device holds for

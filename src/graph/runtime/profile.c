@@ -3,6 +3,7 @@
  * Seconds are summed by the runs themselves (execute.c) over plan->profiled runs. */
 #include "core/status.h"
 #include "graph/ir/format.h"
+#include "graph/plan/op_sums.h"
 #include "graph/ir/session.h"
 
 void weir_device_set_verbosity(weir_device *d, int level)

@@ -39,22 +39,6 @@ static uint32_t rerun_before_of(const weir_graph *g, uint32_t i, const uint32_t 
     return rerun_before;
 }
 
-bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o)
-{
-    const weir_value   *x = &g->values.at[n->in[k]], *y = &g->values.at[n->out[o]];
-    const weir_storage *from = &g->storages.at[x->storage], *to = &g->storages.at[y->storage];
-
-    if (!(weir_opdefs[n->op]->inplace >> k & 1) || (o > 0 && n->op != WEIR_OP_FUSED) ||
-        from->external || to->external || from->bytes != to->bytes || from->bytes == 0 ||
-        x->offset != 0 || x->layout.desc.dtype != y->layout.desc.dtype ||
-        !weir_shape_equal(&x->layout.desc, &y->layout.desc) || !weir_shape_is_dense(&x->layout))
-        return false;
-    for (int j = 0; j < n->nin; j++)
-        if (weir_storage_of(g, n->in[j]) == x->storage && !weir_view_equal(g, n->in[j], n->in[k]))
-            return false;
-    return true;
-}
-
 /* Is input k overwritten without being read? No other input looks at it then. */
 static bool is_write_only(const weir_node *n, int k)
 {

@@ -6,13 +6,6 @@
 #include "graph/ir/graph.h"
 #include "graph/memory/problem/schedule.h"
 
-/* Flags of ops whose calls are never run a second time. */
-#define WEIR_RUNS_ONCE (WEIR_UPDATE | WEIR_CALLER)
-
-/* May output o of the node take over the memory of input k, as far as one node can say? Whether the
- * input dies there is liveness.c's to know. */
-bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o);
-
 /* Seconds of each node's kernel, run on zeros in at most `room` bytes; below 0 where it was not
  * measured. *seconds is the caller's. */
 weir_status weir_graph_time(const weir_graph *g, size_t limit, double **seconds);

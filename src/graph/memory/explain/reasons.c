@@ -1,5 +1,7 @@
 /* reasons.c - what a planned graph does with its tensors, and why, from the schedule it was made
  * from. A graph that nothing was added to has none: it is described as it is, everything kept. */
+#include "graph/memory/explain/reasons.h"
+
 #include "core/attr.h"
 #include "core/status.h"
 #include "graph/ir/pass_set.h"
@@ -8,6 +10,7 @@
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/budget/from_graph.h"
 #include "graph/ir/format.h"
+#include "graph/plan/plan.h"
 
 typedef struct weir_names {
     const weir_graph *g;

@@ -1,4 +1,4 @@
-/* stepfile_text.c - a planned step as the JSON that planners exchange (weir_stepfile_read).
+/* step_json.c - a planned step as the JSON that planners exchange (weir_stepfile_read).
  *
  * Tensors are storages: views are collapsed onto them, bytes are not aligned. What is there before
  * the step is param, state or input; a kept result is an output. Calls that run the caller's code
@@ -8,15 +8,15 @@
 
 #include "core/attr.h"
 #include "core/status.h"
-#include "graph/memory/budget/from_graph.h"
 #include "graph/ir/format.h"
+#include "graph/report/report.h"
 
 /* What the writers need to know of each storage: arrays [stores]. */
 typedef struct weir_uses {
     const weir_graph *g;
     bool              recomputed;
-    uint32_t         *producer; /* number of the op that makes it, WEIR_NONE: none does */
-    bool             *used;     /* an op names it */
+    uint32_t         *maker; /* number of the op that makes it, WEIR_NONE: none does */
+    bool             *used;  /* an op names it */
 } weir_uses;
 
 static bool shown(const weir_uses *u, uint32_t i)
@@ -45,7 +45,7 @@ static void note_uses(weir_uses *u)
             u->used[tensor_of(u, n->in[k])] = true;
         for (int k = 0; k < n->nout; k++) {
             u->used[tensor_of(u, n->out[k])] = true;
-            u->producer[tensor_of(u, n->out[k])] = op;
+            u->maker[tensor_of(u, n->out[k])] = op;
         }
         op++;
     }
@@ -57,18 +57,18 @@ static bool uses_of(const weir_graph *g, bool recomputed, weir_uses *u)
 
     *u = (weir_uses){.g = g,
                      .recomputed = recomputed,
-                     .producer = weir_mem_alloc(n * sizeof *u->producer),
+                     .maker = weir_mem_alloc(n * sizeof *u->maker),
                      .used = weir_mem_zalloc(n, sizeof *u->used)};
-    if (!u->producer || !u->used)
+    if (!u->maker || !u->used)
         return false;
-    memset(u->producer, 0xff, n * sizeof *u->producer);
+    memset(u->maker, 0xff, n * sizeof *u->maker);
     note_uses(u);
     return true;
 }
 
 static void uses_free(weir_uses *u)
 {
-    weir_mem_free(u->producer);
+    weir_mem_free(u->maker);
     weir_mem_free(u->used);
 }
 
@@ -78,7 +78,7 @@ static weir_kind kind_of(const weir_uses *u, uint32_t storage)
 {
     const weir_kind kind = u->g->storages.at[storage].kind;
 
-    if (u->producer[storage] != WEIR_NONE)
+    if (u->maker[storage] != WEIR_NONE)
         return kind == WEIR_KIND_GRADIENT ? kind : WEIR_KIND_ACTIVATION;
     return kind == WEIR_KIND_PARAM || kind == WEIR_KIND_STATE ? kind : WEIR_KIND_INPUT;
 }
@@ -89,23 +89,23 @@ static void tensor(const weir_uses *u, uint32_t storage, weir_string *s)
 
     weir_string_add(s, "{\"id\": %u, \"bytes\": %zu, \"kind\": \"%s\"", storage, st->bytes,
                     weir_kind_name[kind_of(u, storage)]);
-    if (u->producer[storage] != WEIR_NONE)
-        weir_string_add(s, ", \"producer\": %u%s", u->producer[storage],
+    if (u->maker[storage] != WEIR_NONE)
+        weir_string_add(s, ", \"producer\": %u%s", u->maker[storage],
                         st->external ? ", \"output\": true" : "");
     weir_string_add(s, "}");
 }
 
 static void tensors(const weir_uses *u, weir_string *s)
 {
-    const char *separator = "\n";
+    const char *gap = "\n";
 
     weir_string_add(s, "\"tensors\": [");
     for (uint32_t i = 0; i < u->g->storages.n; i++) {
         if (!u->used[i])
             continue;
-        weir_string_add(s, "%s", separator);
+        weir_string_add(s, "%s", gap);
         tensor(u, i, s);
-        separator = ",\n";
+        gap = ",\n";
     }
     weir_string_add(s, "\n]");
 }
@@ -226,7 +226,7 @@ void weir_format_lists(const weir_graph *g, const double *seconds, bool recomput
 
 /* ---- the whole ---- */
 
-static void whole(const weir_graph *g, const char *name, const double *seconds, weir_string *s)
+void weir_show_step(const weir_graph *g, const char *name, const double *seconds, weir_string *s)
 {
     weir_string_add(s, "{\"format\": 1, \"name\": \"");
     if (name)
@@ -240,40 +240,5 @@ static void whole(const weir_graph *g, const char *name, const double *seconds, 
 
 void weir_format_stepfile(const weir_graph *g, weir_string *s)
 {
-    whole(g, NULL, NULL, s);
-}
-
-/* *seconds of each instruction; NULL for the roofline's. */
-static weir_status seconds_of(const weir_graph *g, weir_times times, double **seconds)
-{
-    const weir_rates rates = g->dev->ops->rates(g->dev);
-
-    *seconds = NULL;
-    if (times == WEIR_TIMES_ROOFLINE)
-        return WEIR_OK;
-    if (times == WEIR_TIMES_MEASURED)
-        WEIR_TRY(weir_graph_time(g, SIZE_MAX / 4, seconds));
-    else if (!(*seconds = weir_mem_alloc((g->plan->n + 1) * sizeof **seconds)))
-        return WEIR_ERR_NOMEM;
-    for (uint32_t i = 0; i < g->plan->n; i++)
-        if (times == WEIR_TIMES_ESTIMATED || (*seconds)[i] < 0)
-            (*seconds)[i] = weir_rates_seconds(&rates, &g->plan->instr[i].call);
-    return WEIR_OK;
-}
-
-char *weir_graph_stepfile(const weir_graph *g, const char *name, weir_times times)
-{
-    double     *seconds;
-    weir_string s = {0};
-
-    if (weir_format_check(g, "weir_graph_outline") != WEIR_OK)
-        return NULL;
-    if (times > WEIR_TIMES_MEASURED)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_outline: there are no times number %d",
-                              (int)times);
-    if (seconds_of(g, times, &seconds) != WEIR_OK)
-        return NULL;
-    whole(g, name, seconds, &s);
-    weir_mem_free(seconds);
-    return weir_string_take(&s);
+    weir_show_step(g, NULL, NULL, s);
 }

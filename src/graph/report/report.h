@@ -1,0 +1,33 @@
+/* report.h - a planned graph as text: one writer for each kind.
+ * Defined in dump.c, cost.c, dot.c, timeline.c, json.c and step_json.c.
+ *
+ * Instruction i and node i are the same call. */
+#ifndef WEIR_GRAPH_REPORT_REPORT_H
+#define WEIR_GRAPH_REPORT_REPORT_H
+
+#include "core/text.h"
+#include "graph/plan/plan.h"
+
+/* Is the graph there and planned? Else a failure that names the function. */
+weir_status weir_format_check(const weir_graph *g, const char *function);
+
+/* One writer per weir_text; the graph is planned. */
+void weir_format_graph(const weir_graph *g, weir_string *s);
+void weir_format_plan(const weir_graph *g, weir_string *s);
+void weir_format_cost(const weir_graph *g, weir_string *s);
+void weir_format_dot(const weir_graph *g, weir_string *s);
+void weir_format_timeline(const weir_graph *g, weir_string *s);
+void weir_format_addresses(const weir_graph *g, weir_string *s);
+void weir_format_json(const weir_graph *g, weir_string *s);
+void weir_format_stepfile(const weir_graph *g, weir_string *s);
+
+/* The step as the JSON that planners exchange. name: NULL for the graph's number; seconds as
+ * below. */
+void weir_show_step(const weir_graph *g, const char *name, const double *seconds, weir_string *s);
+
+/* "tensors": [...], "ops": [...] of the exchange format. seconds[instruction]:
+ * NULL, or below 0: the roofline's. again: with what a budget made run again, else as the step was
+ * before. */
+void weir_format_lists(const weir_graph *g, const double *seconds, bool recomputed, weir_string *s);
+
+#endif
