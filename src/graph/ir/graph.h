@@ -34,6 +34,7 @@ typedef struct weir_storage {
     uint32_t    values;     /* first value of the list of views of this storage */
     uint32_t    origin;     /* holds again what that one held; WEIR_NONE: no other's copy */
     bool        offloaded;  /* external: lives in the spill file; nodes see copies of it */
+    bool        filled;     /* while a plan is bound: an instruction seen so far filled it */
     uint64_t    changed;    /* external: dev->changes when a node that overwrites it was */
     const char *changed_by; /* recorded last, and that node's operation; NULL: none does */
 } weir_storage;

@@ -14,37 +14,43 @@ static bool is_blind(const weir_instr *ins, int k)
     return weir_opdefs[ins->call.op]->write_only >> k & 1;
 }
 
-/* Does an instruction before number i make the storage, or overwrite it? */
-static bool made_before(const weir_plan *p, uint32_t i, uint32_t storage)
-{
-    for (uint32_t j = 0; j < i; j++) {
-        const weir_instr *ins = &p->instr[j];
-        for (int k = 0; k < ins->call.nout; k++)
-            if (ins->out[k].storage == storage)
-                return true;
-        for (int k = 0; k < ins->call.nin; k++)
-            if (ins->in[k].storage == storage && is_blind(ins, k))
-                return true;
-    }
-    return false;
-}
-
-/* What the step reads holds a value by then: the user's, another graph's, or made before. */
-static weir_status check_written(const weir_graph *g)
+/* Input k of the instruction is read, and nothing has given it a value. */
+static weir_status never_written(const weir_graph *g, const weir_instr *ins, int k)
 {
     char text[WEIR_DESC_TEXT];
 
+    return weir_fail(WEIR_ERR_STATE,
+                     "weir_graph_run: input %d of %s, %s %s, has never been "
+                     "written",
+                     k, weir_opdefs[ins->call.op]->name,
+                     weir_kind_name[g->storages.at[ins->in[k].storage].kind],
+                     weir_desc_text(&ins->call.in[k].desc, text));
+}
+
+/* Storages that the instruction makes or overwrites hold a value from then on. */
+static void note_filled(weir_graph *g, const weir_instr *ins)
+{
+    for (int k = 0; k < ins->call.nout; k++)
+        g->storages.at[ins->out[k].storage].filled = true;
+    for (int k = 0; k < ins->call.nin; k++)
+        if (is_blind(ins, k))
+            g->storages.at[ins->in[k].storage].filled = true;
+}
+
+/* What the step reads holds a value by then: the user's, another graph's, or made before. One walk
+ * over the list. */
+static weir_status check_written(weir_graph *g)
+{
+    for (uint32_t i = 0; i < g->storages.n; i++) {
+        weir_storage *const s = &g->storages.at[i];
+        s->filled = !s->external || s->bytes == 0 || s->block->written;
+    }
     for (uint32_t i = 0; i < g->plan->n; i++) {
         const weir_instr *ins = &g->plan->instr[i];
-        for (int k = 0; k < ins->call.nin; k++) {
-            const weir_storage *s = &g->storages.at[ins->in[k].storage];
-            if (s->external && s->bytes > 0 && !s->block->written && !is_blind(ins, k) &&
-                !made_before(g->plan, i, ins->in[k].storage))
-                return weir_fail(WEIR_ERR_STATE, "weir_graph_run: input %d of %s, %s %s, has never "
-                                 "been written", k, weir_opdefs[ins->call.op]->name,
-                                 weir_kind_name[s->kind],
-                                 weir_desc_text(&ins->call.in[k].desc, text));
-        }
+        for (int k = 0; k < ins->call.nin; k++)
+            if (!g->storages.at[ins->in[k].storage].filled && !is_blind(ins, k))
+                return never_written(g, ins, k);
+        note_filled(g, ins);
     }
     return WEIR_OK;
 }

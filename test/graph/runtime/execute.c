@@ -77,6 +77,64 @@ CASE(random_programs_off_and_on)
     }
 }
 
+/* ---- what a step reads holds a value by then ---- */
+
+enum { CELLS = 4, STEPS = 12, ROUNDS = 200 };
+
+/* Records random reads and overwrites of states that hold no value. Returns whether one is read
+ * before it is first overwritten, found by looking back at every call before. */
+static bool record_cells(weir_tensor *const *cell, weir_tensor *x)
+{
+    int          written[STEPS], nwritten = 0;
+    bool         hazard = false;
+    weir_tensor *last = x;
+
+    for (int i = 0; i < STEPS; i++) {
+        const int k = (int)check_int(0, CELLS - 1);
+        bool      holds = false;
+        for (int j = 0; j < nwritten; j++)
+            holds = holds || written[j] == k;
+        if (check_int(0, 2) == 0 && holds) {
+            last = weir_keep(weir_affine(cell[k], 2, 1));
+        } else if (check_int(0, 40) == 0) {
+            hazard = hazard || !holds;
+            last = weir_keep(weir_relu(cell[k]));
+        } else if (check_int(0, 1)) {
+            CHECK_OK(weir_assign(cell[k], last));
+            written[nwritten++] = k;
+        } else {
+            last = weir_keep(weir_affine(last, 1, 3));  /* reads what this graph made */
+        }
+    }
+    return hazard;
+}
+
+CASE(reads_before_any_write)
+{
+    static const float one[2] = {1, 2};
+    weir_device       *d = fixture_open();
+    weir_tensor       *x = fixture_input(d, 2, one);
+    int                hazards = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        const weir_plan_options o = {.level = round % 2 ? WEIR_LEVEL_RECORDED : 0};
+        weir_tensor            *cell[CELLS];
+        for (int k = 0; k < CELLS; k++)
+            CHECK((cell[k] = weir_state(d, weir_1d(WEIR_F32, 2), "cell")) != NULL);
+        weir_graph *g = weir_graph_begin(d);
+        const bool  hazard = record_cells(cell, x);
+        CHECK_OK(weir_graph_end(g, &o));
+        CHECK_STATUS(weir_graph_run(g), hazard ? WEIR_ERR_STATE : WEIR_OK);
+        hazards += hazard;
+        weir_graph_free(g);
+        for (int k = 0; k < CELLS; k++)
+            weir_release(cell[k]);
+    }
+    CHECK(hazards > ROUNDS / 10 && hazards < ROUNDS - ROUNDS / 10);
+    weir_release(x);
+    weir_device_close(d);
+}
+
 /* ---- a run allocates nothing ---- */
 
 CASE(no_allocations_after_the_first_run)
