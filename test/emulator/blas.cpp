@@ -203,31 +203,33 @@ void finish(const problem *p, int64_t of, int64_t i, int64_t j, double sum)
     store(p->at_to, of * p->to.step + j * p->to.ld + i, p->to.type, v);
 }
 
-/* Split sums are laid into the workspace, then added up. */
+/* The sum of one result. Split sums are laid into the workspace, then added up. */
+double split_sum(const problem *p, int64_t of, int64_t i, int64_t j)
+{
+    const int64_t k = depth(p), splits = p->how.splits, each = (k + splits - 1) / splits;
+    const int64_t at = ((of * p->to.cols + j) * p->to.rows + i) * splits;
+    double        sum = 0;
+
+    if (splits <= 1)
+        return sum_of(p, of, i, j, 0, k);
+    for (int64_t s = 0; s < splits; s++) {
+        const int64_t from = s * each, to = from + each < k ? from + each : k;
+        store(p->work, at + s, p->d.scale, sum_of(p, of, i, j, from, to));
+    }
+    for (int64_t s = 0; s < splits; s++)
+        sum = p->d.compute == CUBLAS_COMPUTE_64F
+                  ? sum + load(p->work, at + s, p->d.scale)
+                  : (double)((float)sum + (float)load(p->work, at + s, p->d.scale));
+    return sum;
+}
+
 void run(const void *arguments)
 {
     const problem *const p = (const problem *)arguments;
-    const int64_t        k = depth(p), splits = p->how.splits, each = (k + splits - 1) / splits;
     for (int64_t of = 0; of < p->to.batch; of++)
         for (int64_t j = 0; j < p->to.cols; j++)
-            for (int64_t i = 0; i < p->to.rows; i++) {
-                const int64_t at = ((of * p->to.cols + j) * p->to.rows + i) * splits;
-                double        sum = 0;
-                for (int64_t s = 0; s < splits; s++) {
-                    const int64_t from = s * each, to = from + each < k ? from + each : k;
-                    const double  part = sum_of(p, of, i, j, from, to);
-                    if (splits > 1)
-                        store(p->work, at + s, p->d.scale, part);
-                    sum = s == 0 ? part : sum + part;
-                }
-                if (splits > 1)
-                    sum = 0;
-                for (int64_t s = 0; splits > 1 && s < splits; s++)
-                    sum = p->d.compute == CUBLAS_COMPUTE_64F
-                              ? sum + load(p->work, at + s, p->d.scale)
-                              : (double)((float)sum + (float)load(p->work, at + s, p->d.scale));
-                finish(p, of, i, j, sum);
-            }
+            for (int64_t i = 0; i < p->to.rows; i++)
+                finish(p, of, i, j, split_sum(p, of, i, j));
 }
 
 /* ---- checks ---- */

@@ -59,25 +59,28 @@ void store(const dnn_problem &p, void *at, int64_t i, double v)
     }
 }
 
+/* The products of one cell of x, one tap of the window and one cell of y, in all channels. */
+template <class F>
+void each_channel(const dnn_geometry &g, int64_t x, int64_t tap, int64_t y, F add)
+{
+    const int64_t groups = g.c / g.cg, og = g.o / groups;
+    for (int64_t o = 0; o < g.o; o++)
+        for (int64_t c = 0; c < g.cg; c++)
+            add(x * g.c + o / og * g.cg + c, (o * g.kh * g.kw + tap) * g.cg + c, y * g.o + o);
+}
+
 /* Adds a product to each result: r numbers x, w, y by the pass, the last one is the result's. */
 template <class F> void each_product(const dnn_geometry &g, F add)
 {
-    const int64_t groups = g.c / g.cg, og = g.o / groups;
-    for (int64_t n = 0; n < g.n; n++)
-        for (int64_t i = 0; i < g.oh; i++)
-            for (int64_t j = 0; j < g.ow; j++)
-                for (int64_t a = 0; a < g.kh; a++)
-                    for (int64_t b = 0; b < g.kw; b++) {
-                        const int64_t y = i * g.stride[0] - g.before[0] + a * g.dilation[0];
-                        const int64_t x = j * g.stride[1] - g.before[1] + b * g.dilation[1];
-                        if (y < 0 || y >= g.h || x < 0 || x >= g.w)
-                            continue;
-                        for (int64_t o = 0; o < g.o; o++)
-                            for (int64_t c = 0; c < g.cg; c++)
-                                add(((n * g.h + y) * g.w + x) * g.c + o / og * g.cg + c,
-                                    ((o * g.kh + a) * g.kw + b) * g.cg + c,
-                                    ((n * g.oh + i) * g.ow + j) * g.o + o);
-                    }
+    for (int64_t at = 0; at < g.n * g.oh * g.ow; at++) {
+        const int64_t n = at / (g.oh * g.ow), i = at / g.ow % g.oh, j = at % g.ow;
+        for (int64_t tap = 0; tap < g.kh * g.kw; tap++) {
+            const int64_t y = i * g.stride[0] - g.before[0] + tap / g.kw * g.dilation[0];
+            const int64_t x = j * g.stride[1] - g.before[1] + tap % g.kw * g.dilation[1];
+            if (y >= 0 && y < g.h && x >= 0 && x < g.w)
+                each_channel(g, (n * g.h + y) * g.w + x, tap, at, add);
+        }
+    }
 }
 
 }

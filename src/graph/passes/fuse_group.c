@@ -13,6 +13,19 @@ static void offsets(uint32_t *first, uint32_t n)
         first[i + 1] += first[i];
 }
 
+/* Node i reads storage s: counted in pass 0, listed in pass 1. */
+static void note_access(weir_fuser *f, int pass, uint32_t i, uint32_t s, bool writes)
+{
+    if (pass == 0) {
+        f->reader_first[s + 2]++;
+        f->writer_first[s + 2] += writes;
+        return;
+    }
+    f->reader[f->reader_first[s + 1]++] = i;
+    if (writes)
+        f->writer[f->writer_first[s + 1]++] = i;
+}
+
 bool weir_fuser_index(weir_fuser *f)
 {
     const weir_graph *g = f->g;
@@ -34,14 +47,7 @@ bool weir_fuser_index(weir_fuser *f)
             for (int k = 0; k < n->nin; k++) {
                 const uint32_t s = weir_storage_of(g, n->in[k]);
                 const bool     writes = weir_opdefs[n->op]->mutates >> k & 1;
-                if (pass == 0) {
-                    f->reader_first[s + 2]++;
-                    f->writer_first[s + 2] += writes;
-                } else {
-                    f->reader[f->reader_first[s + 1]++] = i;
-                    if (writes)
-                        f->writer[f->writer_first[s + 1]++] = i;
-                }
+                note_access(f, pass, i, s, writes);
             }
             for (int k = 0; k < n->nout; k++)
                 f->maker[weir_storage_of(g, n->out[k])] = i;

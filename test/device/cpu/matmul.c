@@ -83,6 +83,15 @@ static void linear(drive *v, weir_dtype t, size3 s, bool biased)
     operand_free(&c);
 }
 
+static void every_turn(drive *v, weir_dtype t, size_t i)
+{
+    for (int turn = 0; turn < 4; turn++) {
+        product(v, t, sizes[i], turn & 1, turn & 2);
+        if (turn < 2)
+            linear(v, t, sizes[i], turn);
+    }
+}
+
 static void everything(const char *wish, int threads)
 {
     drive v;
@@ -90,11 +99,7 @@ static void everything(const char *wish, int threads)
     if (drive_open(&v, threads)) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (int t = WEIR_F32; t <= WEIR_F64; t++)
-                for (int turn = 0; turn < 4; turn++) {
-                    product(&v, (weir_dtype)t, sizes[i], turn & 1, turn & 2);
-                    if (turn < 2)
-                        linear(&v, (weir_dtype)t, sizes[i], turn);
-                }
+                every_turn(&v, (weir_dtype)t, i);
         drive_close(&v);
     }
     drive_env("WEIR_GEMM", NULL);

@@ -16,6 +16,22 @@ static weir_tensor *drawn(weir_device *d, weir_desc desc)
     return t;
 }
 
+/* Calls on y that compute in f32 whatever its type is. */
+static void check_f32(weir_tensor *y)
+{
+    weir_tensor *const wants_f32[] = {
+        weir_softmax(y, 1), weir_log_softmax(y, 1), weir_sum(y, 0, false),
+        weir_mean(y, 1, false), weir_prod(y, 0, false), weir_cumsum(y, 0, false),
+        weir_var(y, 0, 0, false), weir_norm(y, 2, 0, false), weir_exp(y), weir_log(y),
+        weir_pow(y, y),
+        weir_cross_entropy(y, y), weir_mse_loss(y, y), weir_bce_logits_loss(y, y),
+        weir_ranking_loss(y, y, 1), weir_cosine_similarity(y, y, 0),
+    };
+    for (size_t k = 0; k < ARRAY_LENGTH(wants_f32); k++)
+        check_that(type_of(wants_f32[k]) == WEIR_F32, __FILE__, __LINE__, "result %zu is %s", k,
+                   wants_f32[k] ? weir_dtype_name(type_of(wants_f32[k])) : weir_error());
+}
+
 CASE(calls_have_the_types_of_the_rules)
 {
     weir_device *const d = fixture_open();
@@ -57,17 +73,7 @@ CASE(calls_have_the_types_of_the_rules)
         CHECK(type_of(weir_rms_norm(y, b, 0)) == half);
         CHECK(type_of(weir_group_norm(c, 2, b, b, 0)) == half);
         CHECK(type_of(weir_layer_norm(weir_cast(y, WEIR_F32), b, b, 0)) == WEIR_F32);
-        weir_tensor *const wants_f32[] = {
-            weir_softmax(y, 1), weir_log_softmax(y, 1), weir_sum(y, 0, false),
-            weir_mean(y, 1, false), weir_prod(y, 0, false), weir_cumsum(y, 0, false),
-            weir_var(y, 0, 0, false), weir_norm(y, 2, 0, false), weir_exp(y), weir_log(y),
-            weir_pow(y, y),
-            weir_cross_entropy(y, y), weir_mse_loss(y, y), weir_bce_logits_loss(y, y),
-            weir_ranking_loss(y, y, 1), weir_cosine_similarity(y, y, 0),
-        };
-        for (size_t k = 0; k < ARRAY_LENGTH(wants_f32); k++)
-            check_that(type_of(wants_f32[k]) == WEIR_F32, __FILE__, __LINE__, "result %zu is %s", k,
-                       wants_f32[k] ? weir_dtype_name(type_of(wants_f32[k])) : weir_error());
+        check_f32(y);
 
         CHECK_OK(weir_autocast_begin(d, WEIR_F32));
         CHECK(type_of(weir_linear(a, a, b)) == WEIR_F32);

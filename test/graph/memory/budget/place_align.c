@@ -170,6 +170,13 @@ static void check_offsets(const weir_schedule *s, const char *placer, const char
     weir_offsets_free(&l);
 }
 
+static void check_placers(const weir_schedule *s, const char *policy)
+{
+    for (size_t u = 0; u < ARRAY_LENGTH(units); u++)
+        for (size_t i = 0; i < ARRAY_LENGTH(placers); i++)
+            check_offsets(s, placers[i], policy, units[u]);
+}
+
 CASE(every_policy_by_every_placement)
 {
     for (int round = 0, n = rounds(3); round < n; round++)
@@ -182,9 +189,7 @@ CASE(every_policy_by_every_placement)
             make_odd(&p);
             CHECK_OK(weir_inplace_peak(&p, &peak));
             if (plan_with(policies[k].name, &p, peak - peak / 5, &s) == WEIR_OK && s.valid)
-                for (size_t u = 0; u < ARRAY_LENGTH(units); u++)
-                    for (size_t i = 0; i < ARRAY_LENGTH(placers); i++)
-                        check_offsets(&s, placers[i], policies[k].name, units[u]);
+                check_placers(&s, policies[k].name);
             weir_schedule_free(&s);
             weir_mem_problem_free(&p);
         }
