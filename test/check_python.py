@@ -137,7 +137,7 @@ def lint(root):
     paths = [name for name in LINTED if os.path.isdir(os.path.join(root, name))]
     ruff = ["check", "--quiet", "--no-cache", "--output-format", "concise"]
     for command, options in ((["ruff"], ruff), ([sys.executable, "-m", "ruff"], ruff),
-                             ([sys.executable, "-m", "pyflakes"], [])):
+                             ([sys.executable, "-m", "pyflakes"], []), (["pyflakes3"], [])):
         try:
             subprocess.run([*command, "--version"], capture_output=True, check=True)
         except (OSError, subprocess.CalledProcessError):
