@@ -1,9 +1,11 @@
 # history.py - subjects and bodies of the last commits, where their history is there.
+"""Commits from before this file do not count: what is history cannot be mended."""
 import re
 
 from tree.source import Plant, Rule, git
 
 COMMITS = 50
+HERE = "test/tree/history.py"
 MAX_SUBJECT = 72
 MAX_CHANGED = 50        # lines, beyond which a body says why
 AREA = re.compile(r"(?:[a-z][\w.-]*(?:, )?)+: \S")
@@ -32,7 +34,10 @@ def commits(root):
     """[(hash, subject, body, lines changed)], renames not counted; none in a shallow clone."""
     if (git(root, "rev-parse", "--is-shallow-repository") or "true").strip() != "false":
         return []
-    text = git(root, "log", f"-{COMMITS}", "--no-merges", "-M", "--shortstat",
+    first = (git(root, "log", "--diff-filter=A", "--format=%H", "--", HERE) or "").split()
+    if not first:
+        return []
+    text = git(root, "log", f"{first[-1]}..HEAD", f"-{COMMITS}", "--no-merges", "-M", "--shortstat",
                "--format=%x01%h%x02%s%x02%b%x02") or ""
     found = []
     for part in text.split("\1")[1:]:

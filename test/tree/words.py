@@ -111,8 +111,11 @@ def prose(tree, path):
 
 def rule_phrases(tree):
     phrases = old_phrases()
+    any_of = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in phrases), re.I)
     for path in filter(is_prose, tree.text):
         text = prose(tree, path)
+        if not any_of.search(text):
+            continue
         for pattern, instead in phrases:
             for match in pattern.finditer(text):
                 said = " ".join(match.group(0).split())
