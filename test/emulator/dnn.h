@@ -2,18 +2,7 @@
 #ifndef WEIR_TEST_EMULATOR_DNN_H
 #define WEIR_TEST_EMULATOR_DNN_H
 
-/* Its engines, in the order that heuristics name them: with sums that change, on tensor cores, with
- * a transform, a workspace that is too large, plans that cannot be made; and two good ones. */
-enum {
-    DNN_UNSTEADY,
-    DNN_CORE,
-    DNN_WINOGRAD,
-    DNN_LARGE,
-    DNN_FAILING,
-    DNN_GOOD,
-    DNN_PLAIN,
-    DNN_ENGINES
-};
+#include "dnn_engines.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "dnn.h"
+#include "dnn_engines.h"
 #include "work.h"
 
 struct dnn_engine {

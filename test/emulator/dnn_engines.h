@@ -1,0 +1,18 @@
+/* dnn_engines.h - the engines of the emulated cuDNN, by name. */
+#ifndef WEIR_TEST_EMULATOR_DNN_ENGINES_H
+#define WEIR_TEST_EMULATOR_DNN_ENGINES_H
+
+/* In the order that heuristics name them: with sums that change, on tensor cores, with
+ * a transform, a workspace that is too large, plans that cannot be made; and two good ones. */
+enum {
+    DNN_UNSTEADY,
+    DNN_CORE,
+    DNN_WINOGRAD,
+    DNN_LARGE,
+    DNN_FAILING,
+    DNN_GOOD,
+    DNN_PLAIN,
+    DNN_ENGINES
+};
+
+#endif
