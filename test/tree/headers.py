@@ -69,11 +69,12 @@ def definers(tree):
 
 
 def serves(tree, path):
-    """The units of its folder that a private header's second line names, which may run over."""
+    """The units of its folder that a private header names below its job: in the second line, or
+    where its first sentence ends; the names may run over."""
     names, lines = set(), tree.text[path].split("\n")
-    for line in lines[1:4]:
+    for line in lines[:6]:
         found = NAMED_C.findall(line)
-        if not found:
+        if names and not found or not line.startswith(("/*", " *")):
             break
         names.update(found)
     return {unit_of(os.path.join(os.path.dirname(path), name + ".c")) for name in names}
