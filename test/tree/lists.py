@@ -106,5 +106,11 @@ PLANTS = [
                                              '    {"auto", "swap"},\n    {"dtr", "x"},\n'
                                              '    {"vdnn", "x"},\n    {"gist", "x"},\n};\n',
         "python/weir/core.py": "policies = ('auto', 'dtr', 'vdnn')\n",
-    }, {"src/tool/options.c", "test/graph/all.c", "README.md", "python/weir/core.py"}),
+        "src/graph/placement/placements.def": "/* X(name, x, y) */\n#define WEIR_P(X) \\\n"
+                                              '    X("auto", auto, 0) \\\n    X("life-best", x, 1)'
+                                              ' \\\n    X("end", order, 2) \\\n'
+                                              '    X("exact", exact, 11)\n',
+        "bench/place.py": "ways = 'auto', 'life-best', 'end'\n", "bench/b.py": "'auto', 'life'\n",
+    }, {"src/tool/options.c", "test/graph/all.c", "README.md", "python/weir/core.py",
+        "bench/place.py"}),
 ]
