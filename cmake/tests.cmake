@@ -31,7 +31,7 @@ weir_sources(test_op test/graph/ops autograd compare draw edge index masked mist
     reference reference_image reference_math reference_matrix reference_move reference_recurrent
     reference_train run special stale table_attention table_compare table_conv table_elementwise
     table_gather table_loss table_math table_matmul table_move table_norm table_pool2d
-    table_recurrent table_reduce table_slice table_update trial way)
+    table_recurrent table_reduce table_slice table_update op_fixture way)
 weir_test(op WHOLE)     # its cases are rows of the op tables
 weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip grad leaf versions vjp)
 weir_sources(test_graph test/graph/compile buffering fault half handles levels several step)

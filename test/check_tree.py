@@ -21,10 +21,9 @@ GROUPS = [ranks, circles_units, sizes, headers, style, words, lists, top, docume
           history]
 # Rules that the tree does not keep yet; --all checks them, too. To be emptied.
 NOT_YET = {
-    "include", "circle",                   # until edges that point up are cut
-    "declares", "types", "words", "glossary",               # until identifiers are renamed
-    "phrases", "readme-length",                             # until the documents are written
-    "lists", "nesting", "mirror",
+    "include", "circle", "declares", "nesting", "mirror",   # until edges between units are cut
+    "glossary", "phrases", "readme-length",                 # until the documents are written
+    "lists", "commits",                                     # until all ask for names
 }
 
 

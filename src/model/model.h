@@ -1,4 +1,5 @@
 /* model.h - what the files of the model room share: growing lists, what a layer is, rolling back.
+ * Defined in layer.c, model.c and normal.c.
  *
  * A model owns everything made on it and is the only one that frees. A layer is one host
  * allocation that begins with a weir_layer and borrows its tensors and children. A constructor

@@ -1,5 +1,7 @@
 /* tool.h - what the files of the command-line tool share: commands and options, a model in
  * training, heap counters.
+ * Defined in bench.c, bench_case.c, dump.c, info.c, interpose.c, main.c, options.c, place.c,
+ * plan.c, process.c and worker.c.
  *
  * The tool uses Weir as any program would: weir.h and nothing else of the library. Exit codes: 0
  * done, 1 something failed (a sentence is on stderr), 2 the command line makes no sense. */

@@ -28,7 +28,7 @@ static weir_status offload_storage(const weir_storage *s)
 }
 
 /* Values that the graph keeps in the spill file go there. */
-static weir_status send_all(weir_graph *g)
+static weir_status offload_all(weir_graph *g)
 {
     const uint64_t moves = g->dev->moves;
 
@@ -83,7 +83,7 @@ weir_status weir_graph_run(weir_graph *g)
     WEIR_TRY(check_runnable(g));
     weir_session *const s = g->session;
 
-    WEIR_TRY(send_all(g));
+    WEIR_TRY(offload_all(g));
     if (!weir_plan_is_bound(g))
         WEIR_TRY(weir_plan_bind(g));
     if (s->evict)
@@ -107,6 +107,6 @@ weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
     WEIR_TRY(weir_device_check(g->dev, "weir_graph_measure"));
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_measure: the graph is not planned");
-    WEIR_TRY(send_all(g));
+    WEIR_TRY(offload_all(g));
     return weir_plan_measure(g, weir_graph_run, arena_peak);
 }

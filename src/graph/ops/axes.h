@@ -1,4 +1,5 @@
-/* axes.h - what reductions and what follows them share: shapes, sums over two inputs. */
+/* axes.h - what reductions and what follows them share: shapes, sums over two inputs.
+ * Defined in moment.c and reduce.c. */
 #ifndef WEIR_GRAPH_OPS_AXES_H
 #define WEIR_GRAPH_OPS_AXES_H
 

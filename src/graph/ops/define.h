@@ -1,4 +1,5 @@
-/* define.h - what the definition files of this folder share: checks, outputs, costs. */
+/* define.h - what the definition files of this folder share: checks, outputs, costs.
+ * Defined in layer_norm.c, norm.c, ops.c and slice.c. */
 #ifndef WEIR_GRAPH_OPS_DEFINE_H
 #define WEIR_GRAPH_OPS_DEFINE_H
 

@@ -1,4 +1,5 @@
-/* op.h - what definitions of operations share: how a call is recorded, what a gradient is given. */
+/* op.h - what definitions of operations share: how a call is recorded, what a gradient is given.
+ * Defined in elementwise.c and ops.c. */
 #ifndef WEIR_GRAPH_OPS_OP_H
 #define WEIR_GRAPH_OPS_OP_H
 

@@ -1,4 +1,5 @@
-/* fuse.h - groups of element-wise nodes while fuse.c forms them: members, what goes in and out. */
+/* fuse.h - groups of element-wise nodes while fuse.c forms them: members, what goes in and out.
+ * Defined in fuse.c, fuse_cast.c and fuse_group.c. */
 #ifndef WEIR_GRAPH_PASSES_FUSE_H
 #define WEIR_GRAPH_PASSES_FUSE_H
 

@@ -9,7 +9,7 @@
 static const char no_arena[] = "no arena";
 
 /* Is input k of the instruction overwritten without being read? */
-static bool is_blind(const weir_instr *ins, int k)
+static bool is_write_only(const weir_instr *ins, int k)
 {
     return weir_opdefs[ins->call.op]->write_only >> k & 1;
 }
@@ -33,7 +33,7 @@ static void note_filled(weir_graph *g, const weir_instr *ins)
     for (int k = 0; k < ins->call.nout; k++)
         g->storages.at[ins->out[k].storage].filled = true;
     for (int k = 0; k < ins->call.nin; k++)
-        if (is_blind(ins, k))
+        if (is_write_only(ins, k))
             g->storages.at[ins->in[k].storage].filled = true;
 }
 
@@ -48,7 +48,7 @@ static weir_status check_written(weir_graph *g)
     for (uint32_t i = 0; i < g->plan->n; i++) {
         const weir_instr *ins = &g->plan->instr[i];
         for (int k = 0; k < ins->call.nin; k++)
-            if (!g->storages.at[ins->in[k].storage].filled && !is_blind(ins, k))
+            if (!g->storages.at[ins->in[k].storage].filled && !is_write_only(ins, k))
                 return never_written(g, ins, k);
         note_filled(g, ins);
     }
@@ -80,7 +80,7 @@ weir_status weir_plan_bind(weir_graph *g)
         for (int k = 0; k < ins->call.nin + ins->call.nout; k++)
             src[k] = pointer(g, &ins->in[k]);
         for (int k = 0; k < ins->call.nin; k++)
-            if (is_blind(ins, k) && ins->in[k].external)
+            if (is_write_only(ins, k) && ins->in[k].external)
                 g->storages.at[ins->in[k].storage].block->written = true;
         ins->args.work = ins->kernel->work ? d->arena.at + ins->work : NULL;
     }

@@ -1,4 +1,5 @@
-/* data.h - what the loaders share: a data set in the making, and files that are looked at first. */
+/* data.h - what the loaders share: a data set in the making, and files that are looked at first.
+ * Defined in data.c and file.c. */
 #ifndef WEIR_MODEL_DATA_DATA_H
 #define WEIR_MODEL_DATA_DATA_H
 

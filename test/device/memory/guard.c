@@ -54,7 +54,7 @@ CASE(is_in_the_information)
     weir_device_close(none);
 }
 
-CASE(what_pieces_take)
+CASE(what_allocations_take)
 {
     weir_device *d = opened(1);
     size_t       bytes = 1;

@@ -135,7 +135,7 @@ CASE(follow_the_seed)
 }
 
 /* Each run moves on in the stream, by as much as the calls of a run draw, used or not. */
-CASE(runs_draw_anew)
+CASE(runs_draw_new_numbers)
 {
     const weir_desc    desc = weir_1d(WEIR_F32, COUNT);
     weir_device *const d = open();

@@ -3,7 +3,7 @@
 #define WEIR_TEST_GRAPH_OPS_WAY_H
 
 #include "check.h"
-#include "graph/ops/trial.h"
+#include "graph/ops/op_fixture.h"
 
 /* What was seen of a row: the summary's line. Errors of values are in units of epsilon, those of
  * gradients relative to what is allowed. */

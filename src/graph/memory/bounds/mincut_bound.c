@@ -139,7 +139,7 @@ size_t weir_mincut_bound_required(const weir_mem_problem *p, const weir_levers *
 
 /* ---- the network ---- */
 
-static bool may_run_again(const weir_mincut_bound *c, uint32_t op)
+static bool may_rerun(const weir_mincut_bound *c, uint32_t op)
 {
     return c->p->ops.at[op].rerun_before > c->stage + 1 &&
            !(c->levers.banned && c->levers.banned[op]);
@@ -195,7 +195,7 @@ static bool add_wanted(weir_mincut_bound *c)
         for (uint32_t k = 0; k < p->tensors.n; k++) {
             if (p->tensors.at[k].producer >= c->stage || c->there[k] || !wanted_later(c, k))
                 continue;
-            const bool fixed = !may_run_again(c, p->tensors.at[k].producer);
+            const bool fixed = !may_rerun(c, p->tensors.at[k].producer);
             if (fixed)
                 c->must += c->levers.link > 0 ? 0 : bytes_of(c, k);
             c->there[k] = fixed && !(c->levers.link > 0);
@@ -214,7 +214,7 @@ static bool add_producers(weir_mincut_bound *c)
     for (uint32_t i = 0; i < c->tensors.n; i++) {
         const uint32_t     o = p->tensors.at[c->tensors.at[i]].producer;
         const weir_mem_op *t = &p->ops.at[o];
-        if (c->op_node[o] || !may_run_again(c, o))
+        if (c->op_node[o] || !may_rerun(c, o))
             continue;
         c->op_node[o] = c->flow.first.n;
         if (!weir_flow_node(&c->flow) || !weir_vec_push(&c->ops, o))

@@ -219,7 +219,7 @@ static weir_status make_problems(weir_budget_context *f, size_t budget,
 
     WEIR_TRY(
         weir_mem_problem_from_graph(f->g, NULL, inplace, f->movable, &f->problem, &f->tensor_of));
-    f->resident = weir_plan_resident(f->g) - weir_fitter_movable(f);
+    f->resident = weir_plan_resident(f->g) - weir_budget_context_movable(f);
     f->arena_limit = budget > f->resident ? budget - f->resident : 0;
     set_rates(f->g->dev, &f->problem);
     WEIR_TRY(open_cache(f, options));

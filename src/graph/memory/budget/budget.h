@@ -1,4 +1,5 @@
-/* budget.h - a graph is made to fit a number of bytes. */
+/* budget.h - a graph is made to fit a number of bytes.
+ * Defined in budget.c, region.c and replan.c. */
 #ifndef WEIR_GRAPH_MEMORY_BUDGET_BUDGET_H
 #define WEIR_GRAPH_MEMORY_BUDGET_BUDGET_H
 

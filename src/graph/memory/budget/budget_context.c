@@ -4,7 +4,7 @@
 #include "core/status.h"
 #include "graph/memory/verify/check.h"
 
-size_t weir_fitter_movable(const weir_budget_context *f)
+size_t weir_budget_context_movable(const weir_budget_context *f)
 {
     size_t bytes = 0;
 
@@ -27,7 +27,7 @@ weir_status weir_budget_context_assign(void *ctx, const weir_schedule *s, size_t
     if (status == WEIR_OK)
         status = weir_plan_build(f->g, f->passes);
     if (status == WEIR_OK) {
-        *height = f->g->plan->arena + weir_fitter_movable(f);
+        *height = f->g->plan->arena + weir_budget_context_movable(f);
         fits = *height <= f->arena_limit;
         f->g->plan->extra_seconds = s->time - s->p->time;
         f->g->plan->seconds = s->time;

@@ -29,7 +29,7 @@ typedef struct weir_budget_context {
 
 /* Bytes of what may leave the device and, as the graph is now, does not: the problem counts
  * them. */
-size_t      weir_fitter_movable(const weir_budget_context *f);
+size_t      weir_budget_context_movable(const weir_budget_context *f);
 
 /* weir_fit's way of laying out (ctx: the fitter): expands and places; the graph stays expanded if
  * that is within the limit and no probe. */

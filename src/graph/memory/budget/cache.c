@@ -323,7 +323,7 @@ static bool write_all(int fd, const char *at, size_t n)
 }
 
 /* Beside its place, then there. */
-static bool store(const char *path, const char *file, size_t n)
+static bool save(const char *path, const char *file, size_t n)
 {
     weir_string beside = {0};
 
@@ -347,7 +347,7 @@ void weir_cache_write(weir_cache *c, const weir_mem_problem *p, weir_frontier *l
     if (!c->path || !l->grown)
         return;
     char *const file = fill(c, p, l, &n);
-    if (!file || !store(c->path, file, n))
+    if (!file || !save(c->path, file, n))
         c->use = WEIR_CACHE_FAILED;
     weir_mem_free(file);
     l->grown = false;

@@ -1,5 +1,6 @@
 /* from_graph.h - between a recorded graph and the planner: the graph as a problem, decisions as
- * nodes of the graph. */
+ * nodes of the graph.
+ * Defined in apply.c, from_graph.c and timing.c. */
 #ifndef WEIR_GRAPH_MEMORY_BUDGET_FROM_GRAPH_H
 #define WEIR_GRAPH_MEMORY_BUDGET_FROM_GRAPH_H
 

@@ -118,7 +118,7 @@ static weir_status build(weir_frontier *l, const weir_fit *f)
 {
     const bool     small = f->p->ops.n <= SMALL;
     const uint64_t near = small ? SHARE_SMALL : SHARE_NEAR,
-                   anew = small ? SHARE_SMALL : SHARE_RECOMPUTED;
+                   recomputed = small ? SHARE_SMALL : SHARE_RECOMPUTED;
 
     for (size_t point = WEIR_FRONTIER_LEVELS; point > 0 && !l->complete; point--) {
         const size_t               limit = limit_of(l, point);
@@ -127,7 +127,7 @@ static weir_status build(weir_frontier *l, const weir_fit *f)
             continue;
         if (l->points.n)
             WEIR_TRY(try_from(l, f, limit, near, &l->points.at[l->points.n - 1]));
-        WEIR_TRY(try_from(l, f, limit, anew, NULL));
+        WEIR_TRY(try_from(l, f, limit, recomputed, NULL));
         if (!weir_frontier_best(l, limit))
             WEIR_TRY(try_from(l, f, limit, 1, NULL));
         if (!weir_frontier_best(l, limit))

@@ -127,7 +127,7 @@ static weir_status set_times(weir_replan *replan, const weir_sample *s, uint32_t
 /* ---- planning again ---- */
 
 /* Storages of the plan that runs are no tensors. */
-static weir_status cover_stores(weir_budget_context *f)
+static weir_status cover_storages(weir_budget_context *f)
 {
     const size_t    n = f->g->storages.n + 1u;
     uint32_t *const all = weir_mem_alloc(n * sizeof *all);
@@ -181,7 +181,7 @@ static weir_status exchange(weir_replan *replan, const weir_sample *s, uint32_t 
     weir_plan *const      plan = g->plan;
     bool                  fits = false;
 
-    WEIR_TRY(cover_stores(f));
+    WEIR_TRY(cover_storages(f));
     g->nodes.at = f->old.nodes;
     g->nodes.n = f->old.n;
     g->nodes.cap = f->old.cap;

@@ -256,7 +256,7 @@ static const weir_rule rules[WEIR_OP_COUNT] = {
 };
 
 /* A value cast from one layout's type to the other's: nothing else if they are the same. */
-static weir_value_range recast(weir_value_range k, const weir_layout *from, weir_layout *to)
+static weir_value_range converted(weir_value_range k, const weir_layout *from, weir_layout *to)
 {
     const weir_call c = {.op = WEIR_OP_CAST, .nin = 1, .nout = 1, .in = from, .out = to};
 
@@ -277,11 +277,11 @@ static weir_value_range of_group(const weir_call *c, const weir_value_range *in,
         const weir_call call = {.op = (weir_op)s->op, .nin = weir_opdefs[s->op]->nin_max,
                                 .out = &computed, .attr = &attr, .attr_bytes = sizeof attr};
         for (int k = 0; k < call.nin; k++)
-            from[k] = s->src[k] < p->nin ? recast(in[s->src[k]], &c->in[s->src[k]], &computed)
+            from[k] = s->src[k] < p->nin ? converted(in[s->src[k]], &c->in[s->src[k]], &computed)
                                          : made[s->src[k] - p->nin];
         made[i] = rules[s->op] ? rules[s->op](&call, from, 0) : nothing;
     }
-    return recast(made[p->out[o]], &computed, &c->out[o]);
+    return converted(made[p->out[o]], &computed, &c->out[o]);
 }
 
 /* ---- codes ---- */

@@ -1,4 +1,5 @@
-/* explain.h - what a schedule does with each tensor, why, and what it costs: as text, and drawn. */
+/* explain.h - what a schedule does with each tensor, why, and what it costs: as text, and drawn.
+ * Defined in explain.c and picture.c. */
 #ifndef WEIR_GRAPH_MEMORY_EXPLAIN_EXPLAIN_H
 #define WEIR_GRAPH_MEMORY_EXPLAIN_EXPLAIN_H
 

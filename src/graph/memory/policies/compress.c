@@ -16,7 +16,7 @@ typedef struct weir_compress_search {
     const weir_policy *policy;
     weir_policy_job   *job; /* its schedule is the best so far */
     const char        *variant;
-    weir_lower_state   walk;
+    weir_lower_state   lowered;
     uint8_t           *decisions;
 } weir_compress_search;
 
@@ -32,14 +32,14 @@ static weir_status try_target(weir_compress_search *x, size_t target, bool *fits
     *fits = false;
     weir_status status = x->policy->plan(&own);
     if (status == WEIR_OK && own.s.valid) {
-        const bool ok = weir_decisions_from_schedule(&x->walk, &own.s, x->decisions);
-        weir_gist_decide(&x->walk, x->decisions);
-        status = ok && weir_lower(&x->walk, x->decisions) ? WEIR_OK : WEIR_ERR_NOMEM;
+        const bool ok = weir_decisions_from_schedule(&x->lowered, &own.s, x->decisions);
+        weir_gist_decide(&x->lowered, x->decisions);
+        status = ok && weir_lower(&x->lowered, x->decisions) ? WEIR_OK : WEIR_ERR_NOMEM;
     }
-    if (status == WEIR_OK && own.s.valid && x->walk.valid) {
-        *fits = x->walk.peak <= x->job->limit;
-        weir_best_take(x->job, &x->walk.s);
-        if (!x->walk.s.now && !weir_schedule_init(&x->walk.s, x->job->p))
+    if (status == WEIR_OK && own.s.valid && x->lowered.valid) {
+        *fits = x->lowered.peak <= x->job->limit;
+        weir_best_take(x->job, &x->lowered.s);
+        if (!x->lowered.s.now && !weir_schedule_init(&x->lowered.s, x->job->p))
             status = WEIR_ERR_NOMEM;
     }
     if (status == WEIR_OK)
@@ -85,11 +85,11 @@ weir_status weir_compress_plan(const weir_policy *policy, weir_policy_job *job)
         job->variant = variant;
         return status;
     }
-    const bool ok = weir_lower_init(&x.walk, job->p) &&
-                    (x.decisions = weir_mem_alloc(x.walk.intervals + 1u)) != NULL;
-    x.walk.budget = job->limit;
+    const bool ok = weir_lower_init(&x.lowered, job->p) &&
+                    (x.decisions = weir_mem_alloc(x.lowered.intervals + 1u)) != NULL;
+    x.lowered.budget = job->limit;
     const weir_status status = ok ? search(&x) : WEIR_ERR_NOMEM;
-    weir_lower_free(&x.walk);
+    weir_lower_free(&x.lowered);
     weir_mem_free(x.decisions);
     return status;
 }

@@ -18,7 +18,7 @@ static bool add(weir_intervals *s, size_t offset, size_t bytes)
            (weir_vec_push(&s->ends, offset) && weir_vec_push(&s->ends, end));
 }
 
-static bool add_action(weir_intervals *s, const weir_mem_plan *a, const weir_mem_step *x)
+static bool add_step(weir_intervals *s, const weir_mem_plan *a, const weir_mem_step *x)
 {
     const weir_mem_problem *p = a->p;
     bool                    ok = true;
@@ -43,7 +43,7 @@ bool weir_intervals_init(weir_intervals *s, const weir_mem_plan *a)
         if (weir_mem_tensor_is_resident(a->p, k) && !a->offloaded[k])
             ok = add(s, a->start[k], a->p->tensors.at[k].bytes);
     for (uint32_t i = 0; i < a->list.n && ok; i++)
-        ok = add_action(s, a, &a->list.at[i]);
+        ok = add_step(s, a, &a->list.at[i]);
     if (ok && s->ends.n)
         qsort(s->ends.at, s->ends.n, sizeof *s->ends.at, by_size);
     for (uint32_t i = 0; ok && i < s->ends.n; i++)

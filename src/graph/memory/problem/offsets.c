@@ -42,7 +42,7 @@ static bool add_items(const weir_schedule *s, size_t align, weir_items *items, u
 }
 
 /* Offsets of what is always there; *bottom: the bytes of all that. */
-static bool lay_bottom(const weir_schedule *s, size_t align, weir_offsets *l, size_t *bottom)
+static bool place_resident(const weir_schedule *s, size_t align, weir_offsets *l, size_t *bottom)
 {
     size_t bytes;
 
@@ -100,7 +100,7 @@ static weir_status offsets(const weir_schedule *s, size_t align, size_t limit,
     weir_offsets_free(l);
     l->offset = weir_mem_alloc((s->ranges.n + 1u) * sizeof *l->offset);
     l->work = weir_mem_alloc((s->events.n + 1u) * sizeof *l->work);
-    if (item && l->offset && l->work && lay_bottom(s, align, l, &bottom) &&
+    if (item && l->offset && l->work && place_resident(s, align, l, &bottom) &&
         add_items(s, align, &items, item))
         status = place(&items, s->events.n, bottom, limit, placement, &placed);
     if (status == WEIR_OK) {

@@ -1,4 +1,6 @@
-/* stepfile.h - a described step: its problem, and the names of the file it came from. */
+/* stepfile.h - a described step: its problem, and the names of the file it came from.
+ * Defined in stepfile.c, stepfile_names.c, stepfile_order.c, stepfile_plan.c and
+ * stepfile_write.c. */
 #ifndef WEIR_GRAPH_MEMORY_STEPFILE_STEPFILE_H
 #define WEIR_GRAPH_MEMORY_STEPFILE_STEPFILE_H
 

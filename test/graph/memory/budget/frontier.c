@@ -57,7 +57,7 @@ static double ask(weir_frontier *l, const weir_mem_problem *p, size_t limit)
 }
 
 /* Rungs of a new ladder get one answer, asked in any order. */
-CASE(rungs_answer_the_same_in_any_order)
+CASE(points_answer_the_same_in_any_order)
 {
     for (int round = 0; round < 12; round++) {
         weir_mem_problem p;

@@ -175,7 +175,7 @@ CASE(trains_in_less_than_its_parameters)
 
 /* What a budget added is left out of the step as others see it: parameters are parameters. Where
  * there are several queues, the list's order may change with the budget. */
-CASE(outline_is_the_step_without_it)
+CASE(stepfile_is_the_step_without_it)
 {
     char *text[2];
 

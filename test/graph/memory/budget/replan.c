@@ -86,7 +86,7 @@ CASE(guided_by_real_times)
 }
 
 /* Every allocation of the planning fails in turn: the step runs on under one plan or the other. */
-CASE(guide_failing_memory)
+CASE(replan_failing_memory)
 {
     const weir_step_options how = profiled_options("80%", 1);
     const uint64_t          bits = train_run(TRAIN_DIGITS, BATCH, 0, 3, &(weir_step_options){0});

@@ -113,7 +113,7 @@ CASE(fields_that_are_wrong)
 }
 
 /* Operation 0 makes an output, 1, and 2, which is dropped and made anew: 1 is there then. */
-CASE(an_output_is_made_anew_beside_itself)
+CASE(an_output_is_made_twice_beside_itself)
 {
     static const char text[] =
         "{\"tensors\": [{\"id\": 0, \"bytes\": 16, \"kind\": \"param\"},"

@@ -60,7 +60,7 @@ static void check_rows(const weir_stepfile *o, const char **at, const char *poli
               o, &(weir_stepfile_options){.budget = text, .policy = policy, .moves = 300}, NULL));
 }
 
-CASE(rungs_down_to_what_fits)
+CASE(budgets_down_to_what_fits)
 {
     weir_stepfile *const     o = chain();
     weir_stepfile_plan_stats s;

@@ -1,6 +1,6 @@
-/* trial.h - one row of the op table made real: a device, tensors with values, expected answers. */
-#ifndef WEIR_TEST_GRAPH_OPS_TRIAL_H
-#define WEIR_TEST_GRAPH_OPS_TRIAL_H
+/* op_fixture.h - a row of the op table made real: device, tensors with values, expected answers. */
+#ifndef WEIR_TEST_GRAPH_OPS_OP_FIXTURE_H
+#define WEIR_TEST_GRAPH_OPS_OP_FIXTURE_H
 
 #include "graph/ops/table.h"
 

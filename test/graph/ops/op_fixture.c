@@ -1,5 +1,5 @@
-/* trial.c - tensors, values, views and expected answers of one row and shape set. */
-#include "graph/ops/trial.h"
+/* op_fixture.c - tensors, values, views and expected answers of one row and shape set. */
+#include "graph/ops/op_fixture.h"
 
 #include <stdlib.h>
 
