@@ -4,7 +4,7 @@
 
 Prints each violation as path:line: rule: sentence; one check per file and rule. The rules stand in
 test/tree/, one group a module, each with planted violations, which are found first. A rule of
-NOT_YET is checked with --all or by its name alone. check_rooms.py is another name of this script.
+NOT_YET is checked with --all or by its name alone. Standard library only.
 """
 import argparse
 import os
