@@ -53,7 +53,7 @@ add_library(weir_cuda_flags INTERFACE)
 target_include_directories(weir_cuda_flags INTERFACE
     ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(weir_cuda_flags SYSTEM INTERFACE ${cuda_includes})
-target_compile_definitions(weir_cuda_flags INTERFACE WEIR_PLUGIN _GNU_SOURCE
+target_compile_definitions(weir_cuda_flags INTERFACE _GNU_SOURCE
     WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
 target_link_libraries(weir_cuda_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 target_link_options(weir_cuda_flags INTERFACE -Wl,--no-undefined)
@@ -110,7 +110,7 @@ foreach(file IN LISTS cuda_kernels)
             -std=c++20 -O3 --fmad=false -Xfatbin=-compress-all ${cuda_code}
             -Xcompiler=-fPIC,-fvisibility=hidden,-Wall$<$<BOOL:${WEIR_WERROR}>:,-Werror>
             $<$<BOOL:${WEIR_WERROR}>:-Werror=all-warnings> ${WEIR_CUDA_FLAGS}
-            -DWEIR_PLUGIN -D_GNU_SOURCE -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/src
+            -D_GNU_SOURCE -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/src
             ${system_includes} -MD -MF ${object}.d -MT ${object}
             -c ${CMAKE_SOURCE_DIR}/${file} -o ${object}
         COMMENT "Building CUDA object ${name}.o" VERBATIM COMMAND_EXPAND_LISTS)

@@ -32,4 +32,8 @@ typedef struct weir_ew_program {
     weir_ew_step step[WEIR_EW_MAX_STEPS];
 } weir_ew_program;
 
+/* How many inputs a row has; whether it draws random numbers. */
+int  weir_row_nin(weir_op row);
+bool weir_row_draws(weir_op row);
+
 #endif

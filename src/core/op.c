@@ -1,10 +1,24 @@
-/* op.c - failures and costs of a call, from its definition. */
+/* op.c - names of operations; failures and costs of a call. */
 #include "core/op.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "core/status.h"
+
+const char *weir_op_name(weir_op op)
+{
+    static const char *const names[WEIR_OP_COUNT] = {
+#define OP(ID, id) [WEIR_OP_##ID] = #id,
+#include "core/ops.def"
+#undef OP
+#define ROW(ID, id, ...) [WEIR_OP_##ID] = #id,
+#include "core/elementwise.def"
+#undef ROW
+    };
+
+    return names[op];
+}
 
 /* Appends to buf of `room` bytes, of which n are used; returns the bytes used, room - 1 at most. */
 static size_t append(char *buf, size_t capacity, size_t n, const char *text)
@@ -26,7 +40,7 @@ weir_status weir_call_fail(weir_status s, const weir_call *c, const char *format
         n = append(inputs, sizeof inputs, n, weir_desc_text(&c->in[i].desc, one));
     }
     append(inputs, sizeof inputs, n, c->nin > 0 ? ")" : "");
-    return weir_fail(s, "%s: %s%s", weir_opdefs[c->op]->name, sentence, inputs);
+    return weir_fail(s, "%s: %s%s", weir_op_name(c->op), sentence, inputs);
 }
 
 /* Bytes an operand occupies: an axis of stride 0 repeats the same elements. */
@@ -51,9 +65,8 @@ double weir_call_bytes(const weir_call *c)
 
 double weir_call_flops(const weir_call *c)
 {
-    const weir_opdef *def = weir_opdefs[c->op];
-    if (def->flops)
-        return def->flops(c);
+    if (c->def && c->def->flops)
+        return c->def->flops(c);
     return c->nout > 0 ? (double)weir_shape_count(&c->out[0].desc) : 0;
 }
 

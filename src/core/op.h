@@ -2,7 +2,7 @@
  *
  * A pass, a device or a dump learns about an op from its definition and the call only. There is
  * no switch over ops anywhere: ops.def and elementwise.def are the lists, everything else is made
- * from them. */
+ * from them. Definitions stand in graph/ops; what lies below sees the one that a call carries. */
 #ifndef WEIR_CORE_OP_H
 #define WEIR_CORE_OP_H
 
@@ -27,6 +27,7 @@ typedef enum weir_op {
  * random position of a call is not an attribute: it travels beside it. */
 typedef struct weir_call {
     weir_op            op;
+    const struct weir_opdef *def;   /* of op; NULL in a call that a kernel makes for itself */
     int                nin, nout;
     const weir_layout *in;          /* [nin] */
     weir_layout       *out;         /* [nout]; infer fills it */
@@ -69,12 +70,8 @@ typedef struct weir_opdef {
     double      (*flops)(const weir_call *c);           /* NULL: one per element of output 0 */
 } weir_opdef;
 
-/* The table, made in graph/ops/ops.c; a plugin has its address from the library. */
-#ifdef WEIR_PLUGIN
-extern const weir_opdef *const *weir_opdefs;
-#else
-extern const weir_opdef *const weir_opdefs[WEIR_OP_COUNT];
-#endif
+/* "matmul": the operation's name, which is that of its definition. */
+const char *weir_op_name(weir_op op);
 
 /* A failure of a call: remembers "NAME: <sentence> (inputs f32(2,3), f32(4))" and returns the
  * status. */
@@ -83,7 +80,7 @@ weir_status weir_call_fail(weir_status s, const weir_call *c, const char *format
 
 /* Bytes a call reads and writes, each operand once. */
 double weir_call_bytes(const weir_call *c);
-/* Floating-point operations of a call, by its definition. */
+/* Floating-point operations of a call, by its definition; without one, one per element. */
 double weir_call_flops(const weir_call *c);
 /* What a run takes, roughly, where times are not measured: the same in every run. */
 double weir_call_estimate(const weir_call *c);

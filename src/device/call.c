@@ -9,7 +9,7 @@
 
 void weir_call_trace(weir_device *d, const weir_call *c, const char *phase, double begin)
 {
-    weir_trace_event(d->trace, weir_opdefs[c->op]->name, phase, 0, begin, weir_device_clock(d),
+    weir_trace_event(d->trace, c->def->name, phase, 0, begin, weir_device_clock(d),
                      (uint64_t)weir_call_bytes(c));
 }
 
@@ -70,7 +70,7 @@ weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const
     void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
     const weir_kernel *ch;
 
-    const weir_opdef *const def = weir_opdefs[c->op];
+    const weir_opdef *const def = c->def;
 
     WEIR_TRY(weir_kernel_of(d, c, &ch));
     for (int i = 0; i < c->nin; i++) {
@@ -105,7 +105,7 @@ weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, v
     WEIR_TRY(weir_kernel_of(d, c, &ch));
     weir_kargs k = {.call = c, .src = src, .dst = dst, .state = ch->state, .threads = d->threads,
                     .seed = d->seed, .dev = d};
-    if (weir_opdefs[c->op]->flags & WEIR_RANDOM)
+    if (c->def->flags & WEIR_RANDOM)
         k.rng = weir_device_draw(d, weir_rng_blocks(weir_shape_count(&c->out[0].desc)));
     if (!d->guard)
         return run_with_work(d, ch, &k, NULL);

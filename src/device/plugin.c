@@ -16,7 +16,6 @@ static const weir_plugin_host host = {
     .device = sizeof(weir_device),
     .kargs = sizeof(weir_kargs),
     .ops = sizeof(weir_device_ops),
-    .opdefs = weir_opdefs,
     .fail = weir_fail,
     .error_status = weir_error_status,
     .alloc = weir_mem_alloc,

@@ -11,7 +11,6 @@
 typedef struct weir_plugin_host {
     const char              *version;   /* of the library; the plugin's must be the same */
     size_t                   device, kargs, ops;    /* sizeof the structs that both look into */
-    const weir_opdef *const *opdefs;
     weir_status (*fail)(weir_status s, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
     weir_status (*error_status)(void);

@@ -144,7 +144,7 @@ weir_status weir_guard_verdict(const weir_watch *w, weir_status so_far)
     if (w->hit > 1)
         snprintf(more, sizeof more, ", and round %d more operands", w->hit - 1);
     return weir_fail(WEIR_ERR_DEVICE, "%s%s: %s: %zu %s changed %s %s of %zu bytes, at offsets "
-                     "%td to %td%s", weir_opdefs[w->call->op]->name, place,
+                     "%td to %td%s", weir_op_name(w->call->op), place,
                      w->ran ? "the kernel wrote outside its operands"
                             : "something wrote round its operands before it ran",
                      w->changed, w->changed == 1 ? "byte" : "bytes", side(w), operand, w->bytes,

@@ -67,7 +67,7 @@ static weir_status note_leaf(weir_segment *s, weir_tensor *t)
 weir_status weir_segment_note(weir_segment *s, const weir_call *c, weir_tensor *const *in,
                               weir_tensor *const *out)
 {
-    const uint32_t differentiable = weir_opdefs[c->op]->differentiable;
+    const uint32_t differentiable = c->def->differentiable;
 
     for (int i = 0; i < c->nin; i++) {
         if (!(differentiable >> i & 1) || !in[i]->needs_grad)

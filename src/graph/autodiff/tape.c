@@ -125,12 +125,12 @@ static void made_by(weir_tensor *y, weir_tape *t, int i)
 weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, weir_tensor *const *in,
                           weir_tensor *const *out)
 {
-    const weir_opdef *def = weir_opdefs[c->op];
+    const weir_opdef *def = c->def;
     weir_tape        *t = tape_new(s, c->attr_bytes);
 
     if (!t)
         return WEIR_ERR_NOMEM;
-    t->op = c->op;
+    t->def = c->def;
     t->rng = rng;
     if (c->attr_bytes)
         memcpy(t->attr, c->attr, c->attr_bytes);
@@ -160,7 +160,7 @@ weir_status weir_tape_add_segment(weir_session *s, void *segment, int nin, weir_
 
 const char *weir_tape_name(const weir_tape *t)
 {
-    return t->segment ? "checkpoint" : weir_opdefs[t->op]->name;
+    return t->segment ? "checkpoint" : t->def->name;
 }
 
 weir_status weir_tape_check_unused(const weir_tape *t)
@@ -251,7 +251,7 @@ uint32_t weir_tape_wants(const weir_tape *t)
     for (int i = 0; i < t->nin; i++)
         if (t->x[i]->needs_grad)
             want |= 1u << i;
-    return t->segment ? want : want & weir_opdefs[t->op]->differentiable;
+    return t->segment ? want : want & t->def->differentiable;
 }
 
 /* Random calls are repeated by the seed that they had; a run of a graph brings its own. */
@@ -271,7 +271,7 @@ static weir_status record_grad(const weir_tape *t, weir_grad *g)
 
 weir_status weir_tape_grad(weir_tape *t, uint32_t want, weir_tensor **dy, weir_tensor **dx)
 {
-    const weir_opdef *def = weir_opdefs[t->op];
+    const weir_opdef *def = t->def;
 
     memset(dx, 0, sizeof *dx * (size_t)t->nin);
     WEIR_TRY(weir_tape_check_unused(t));

@@ -14,7 +14,7 @@ typedef struct weir_tape {
     weir_ref      ref;
     weir_session *session;          /* referenced */
     struct weir_tape *next_dying;
-    weir_op       op;
+    const weir_opdef *def;
     int           nin, nout;
     uint64_t      order;            /* later calls have larger numbers: a topological order */
     uint64_t          graph; /* identity of the recording it belongs to; 0: computed at once */

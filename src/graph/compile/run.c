@@ -46,7 +46,7 @@ static weir_status settle_readers(const weir_graph *g)
     for (uint32_t i = 0; i < g->plan->n; i++) {
         const weir_instr *ins = &g->plan->instr[i];
         for (int k = 0; k < ins->call.nin; k++)
-            if (weir_opdefs[ins->call.op]->mutates >> k & 1 && ins->in[k].external)
+            if (ins->call.def->mutates >> k & 1 && ins->in[k].external)
                 WEIR_TRY(weir_evict_overwrite(g->storages.at[ins->in[k].storage].block));
         for (int k = 0; k < ins->call.nout; k++)
             if (ins->out[k].external)

@@ -16,6 +16,7 @@
 
 #include "core/status.h"
 #include "device/call.h"
+#include "graph/ops/op.h"
 #include "graph/memory/search/dtr_score.h"
 #include "graph/eager/rematerialize.h"
 
@@ -155,8 +156,8 @@ static weir_status copy_old_elements(weir_origin *o)
     weir_block *const b = o->block, *const old = weir_block_new(b->dev, b->bytes,
                                                                 WEIR_KIND_ACTIVATION);
     weir_layout       bytes = {.desc = weir_1d(WEIR_U8, (int64_t)b->bytes), .stride = {1}};
-    const weir_call   c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = &bytes, .out = &bytes,
-                           .alias = -1};
+    const weir_call   c = {.op = WEIR_OP_COPY, .def = &weir_op_copy, .nin = 1, .nout = 1,
+                           .in = &bytes, .out = &bytes, .alias = -1};
     weir_status       status = old ? weir_block_touch(old) : WEIR_ERR_NOMEM;
 
     if (status == WEIR_OK && b->bytes > 0)
@@ -261,7 +262,7 @@ static weir_frame inputs_of(const weir_call *c, weir_tensor *const *in)
 static weir_status overwrite_inputs(const weir_call *c, weir_tensor *const *in)
 {
     for (int i = 0; i < c->nin; i++)
-        if (weir_opdefs[c->op]->mutates >> i & 1)
+        if (c->def->mutates >> i & 1)
             WEIR_TRY(weir_evict_overwrite(in[i]->block));
     return WEIR_OK;
 }
@@ -269,7 +270,7 @@ static weir_status overwrite_inputs(const weir_call *c, weir_tensor *const *in)
 /* Can the call be made again, with the same bits and nothing else? */
 static bool repeatable(const weir_call *c, weir_tensor *const *in)
 {
-    const weir_opdef *const def = weir_opdefs[c->op];
+    const weir_opdef *const def = c->def;
 
     if (def->mutates || def->flags & (WEIR_UPDATE | WEIR_CALLER) || c->nout == 0)
         return false;
@@ -301,7 +302,7 @@ weir_status weir_evict_run(weir_evict *e, const weir_call *c, weir_tensor *const
 {
     weir_device *const d = e->s->dev;
 
-    e->doing = weir_opdefs[c->op]->name;
+    e->doing = c->def->name;
     const weir_status status = run_held(e, c, in, out, rng);
     e->doing = NULL;
     WEIR_TRY(status);

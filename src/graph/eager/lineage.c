@@ -246,6 +246,7 @@ static weir_recompute_record *record_new(const weir_call *c)
     if (!m)
         return NULL;
     m->op = c->op;
+    m->def = c->def;
     m->nout = c->nout;
     m->in_layout = (weir_layout *)(void *)&m->use[c->nin];
     m->out_layout = m->in_layout + c->nin;

@@ -56,14 +56,15 @@ typedef struct weir_class {
 
 /* A remembered call: all that it needs to give the same bits again. */
 typedef struct weir_recompute_record {
-    weir_op  op;
-    int      nin, nout, outs; /* outs: outputs that have an origin */
-    uint32_t depth;           /* 1 + the most of what it reads */
-    bool     evicted;         /* a value of it was dropped */
-    bool     asked;           /* about to run again */
-    uint64_t seed, rng;
-    double   seconds; /* what a run takes, estimated */
-    uint64_t visit;
+    weir_op           op;
+    const weir_opdef *def;
+    int               nin, nout, outs; /* outs: outputs that have an origin */
+    uint32_t          depth;           /* 1 + the most of what it reads */
+    bool              evicted;         /* a value of it was dropped */
+    bool              asked;           /* about to run again */
+    uint64_t          seed, rng;
+    double            seconds; /* what a run takes, estimated */
+    uint64_t          visit;
     weir_class *class; /* referenced; NULL: of none */
     struct weir_recompute_record *next_dying;
     weir_origin                  *out[WEIR_MAX_OUT]; /* not referenced; NULL: nobody can need it */

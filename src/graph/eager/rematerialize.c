@@ -49,9 +49,9 @@ static weir_status recompute(weir_evict *e, weir_recompute_record *m)
     bool               there[WEIR_MAX_OUT];
     weir_status        status = WEIR_OK;
     const uint64_t     seed = d->seed;
-    const weir_call    c = {.op = m->op, .nin = m->nin, .nout = m->nout, .in = m->in_layout,
-                            .out = m->out_layout, .attr = m->attr, .attr_bytes = m->attr_bytes,
-                            .alias = -1};
+    const weir_call    c = {.op = m->op, .def = m->def, .nin = m->nin, .nout = m->nout,
+                            .in = m->in_layout, .out = m->out_layout, .attr = m->attr,
+                            .attr_bytes = m->attr_bytes, .alias = -1};
 
     for (int i = 0; i < m->nin; i++) {
         t[i] = (weir_tensor){.dev = d, .layout = m->in_layout[i], .offset = m->use[i].offset,

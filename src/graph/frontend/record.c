@@ -235,7 +235,7 @@ static void orphaned(weir_block *b)
 static weir_status append_node(weir_recording *r)
 {
     weir_graph *g = r->s->recording;
-    weir_node  *n = weir_graph_node_new(g, r->call.op, r->call.attr, r->call.attr_bytes);
+    weir_node  *n = weir_graph_node_new(g, &r->call);
 
     if (!n)
         return WEIR_ERR_NOMEM;
@@ -383,7 +383,7 @@ static weir_status record(weir_device *d, weir_op op, int nin, weir_tensor *cons
                           const void *attr, size_t attr_bytes, const uint64_t *recompute,
                           weir_tensor **out)
 {
-    weir_recording r = {.def = weir_opdefs[op]};
+    weir_recording r = {.def = weir_opdef_of(op)};
 
     assert(nin >= r.def->nin_min && nin <= r.def->nin_max);
     for (int i = 0; i < r.def->nout && out; i++)
@@ -394,8 +394,9 @@ static weir_status record(weir_device *d, weir_op op, int nin, weir_tensor *cons
             status = weir_fail_null(r.def->name, "an input");
         r.in[i] = in[i];
     }
-    r.call = (weir_call){.op = op, .nin = nin, .nout = r.def->nout, .in = r.in_layout,
-                         .out = r.out_layout, .attr = attr, .attr_bytes = attr_bytes};
+    r.call = (weir_call){.op = op, .def = r.def, .nin = nin, .nout = r.def->nout,
+                         .in = r.in_layout, .out = r.out_layout, .attr = attr,
+                         .attr_bytes = attr_bytes};
     if (status == WEIR_OK)
         status = hand_over(&r, perform(&r, d, recompute), out);
     return status != WEIR_OK && r.def->nout == 0 ? weir_poison(status) : status;

@@ -144,7 +144,8 @@ static weir_status convert(const weir_tensor *t, int operand, const weir_layout 
                            weir_layout *to, void *dst)
 {
     const weir_call c = {
-        .op = WEIR_OP_COPY, .nin = 1, .nout = 1, .in = from, .out = to, .alias = -1};
+        .op = WEIR_OP_COPY, .def = &weir_op_copy, .nin = 1, .nout = 1, .in = from, .out = to,
+        .alias = -1};
     return weir_run_raw(t->dev, &c, &src, &dst, operand, t->block);
 }
 
@@ -259,8 +260,8 @@ static weir_status generate(const char *who, weir_tensor *t, weir_op op, const v
     const bool offloaded = b->offloaded;
     WEIR_TRY(touch(t));
     weir_layout     out = t->layout;
-    const weir_call c = {.op = op, .nout = 1, .out = &out, .attr = attr, .attr_bytes = bytes,
-                         .alias = -1};
+    const weir_call c = {.op = op, .def = weir_opdef_of(op), .nout = 1, .out = &out, .attr = attr,
+                         .attr_bytes = bytes, .alias = -1};
     void *dst = element0(t);
     return written(who, t, offloaded,
                    weir_shape_count(&out.desc) > 0 ? weir_run_raw(t->dev, &c, NULL, &dst, 0, b)

@@ -6,12 +6,12 @@
 void weir_format_op(weir_string *s, const weir_call *c, const char *plus)
 {
     if (c->op != WEIR_OP_FUSED) {
-        weir_string_add(s, "%s", weir_opdefs[c->op]->name);
+        weir_string_add(s, "%s", c->def->name);
         return;
     }
     const weir_ew_program *p = c->attr;
     for (int64_t i = 0; i < p->nstep; i++)
-        weir_string_add(s, "%s%s", i ? plus : "", weir_opdefs[p->step[i].op]->name);
+        weir_string_add(s, "%s%s", i ? plus : "", weir_op_name((weir_op)p->step[i].op));
 }
 
 void weir_format_storage(weir_string *s, const weir_graph *g, uint32_t storage)
@@ -44,11 +44,11 @@ void weir_format_pad(weir_string *s, size_t start, int width)
 
 bool weir_call_draws(const weir_call *c)
 {
-    if (weir_opdefs[c->op]->flags & WEIR_RANDOM)
+    if (c->def->flags & WEIR_RANDOM)
         return true;
     const weir_ew_program *p = c->op == WEIR_OP_FUSED ? c->attr : NULL;
     for (int64_t i = 0; p && i < p->nstep; i++)
-        if (weir_opdefs[p->step[i].op]->flags & WEIR_RANDOM)
+        if (weir_row_draws((weir_op)p->step[i].op))
             return true;
     return false;
 }

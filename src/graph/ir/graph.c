@@ -87,15 +87,15 @@ uint32_t weir_graph_value_of(weir_graph *g, uint32_t storage, const weir_layout 
     return g->storages.at[storage].values = g->values.n - 1;
 }
 
-weir_node *weir_graph_node_new(weir_graph *g, weir_op op, const void *attr, size_t attr_bytes)
+weir_node *weir_graph_node_new(weir_graph *g, const weir_call *c)
 {
-    weir_node n = {.op = op, .attr_bytes = attr_bytes};
+    weir_node n = {.op = c->op, .def = c->def, .attr_bytes = c->attr_bytes};
 
-    if (attr_bytes) {
-        n.attr = weir_mem_alloc(attr_bytes);
+    if (c->attr_bytes) {
+        n.attr = weir_mem_alloc(c->attr_bytes);
         if (!n.attr)
             return NULL;
-        memcpy(n.attr, attr, attr_bytes);
+        memcpy(n.attr, c->attr, c->attr_bytes);
     }
     if (weir_vec_push(&g->nodes, n))
         return &g->nodes.at[g->nodes.n - 1];
@@ -125,8 +125,8 @@ weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *i
         in[i] = g->values.at[n->in[i]].layout;
     for (int i = 0; i < n->nout; i++)
         out[i] = g->values.at[n->out[i]].layout;
-    return (weir_call){.op = n->op, .nin = n->nin, .nout = n->nout, .in = in, .out = out,
-                       .attr = n->attr, .attr_bytes = n->attr_bytes, .alias = -1};
+    return (weir_call){.op = n->op, .def = n->def, .nin = n->nin, .nout = n->nout, .in = in,
+                       .out = out, .attr = n->attr, .attr_bytes = n->attr_bytes, .alias = -1};
 }
 
 bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o)
@@ -134,7 +134,7 @@ bool weir_may_take_over(const weir_graph *g, const weir_node *n, int k, int o)
     const weir_value   *x = &g->values.at[n->in[k]], *y = &g->values.at[n->out[o]];
     const weir_storage *from = &g->storages.at[x->storage], *to = &g->storages.at[y->storage];
 
-    if (!(weir_opdefs[n->op]->inplace >> k & 1) || (o > 0 && n->op != WEIR_OP_FUSED) ||
+    if (!(n->def->inplace >> k & 1) || (o > 0 && n->op != WEIR_OP_FUSED) ||
         from->external || to->external || from->bytes != to->bytes || from->bytes == 0 ||
         x->offset != 0 || x->layout.desc.dtype != y->layout.desc.dtype ||
         !weir_shape_equal(&x->layout.desc, &y->layout.desc) || !weir_shape_is_dense(&x->layout))
@@ -162,13 +162,13 @@ weir_status weir_graph_check(const weir_graph *g)
                 status = weir_fail(WEIR_ERR_STATE,
                                    "internal: node %u %s reads storage %u before it "
                                    "is made",
-                                   i, weir_opdefs[n->op]->name, storage);
+                                   i, n->def->name, storage);
         }
         for (int k = 0; k < n->nout && status == WEIR_OK; k++) {
             const uint32_t storage = g->values.at[n->out[k]].storage;
             if (there[storage])
                 status = weir_fail(WEIR_ERR_STATE, "internal: node %u %s makes storage %u a second "
-                                   "time", i, weir_opdefs[n->op]->name, storage);
+                                   "time", i, n->def->name, storage);
             there[storage] = true;
         }
     }

@@ -47,18 +47,19 @@ typedef struct weir_value {
 } weir_value;
 
 typedef struct weir_node {
-    weir_op    op;
-    weir_phase phase;
-    uint8_t    nin, nout;
-    bool       dead;
-    uint32_t   region;     /* to be computed again for gradients; 0: not */
-    bool       recomputed; /* runs a node before it once more: a budget's doing */
-    uint32_t   segment;    /* the second run of a checkpoint it belongs to; 0: none */
-    uint32_t   in[WEIR_EW_MAX_IN];
-    uint32_t   out[WEIR_MAX_OUT];
-    void      *attr; /* owned copy */
-    size_t     attr_bytes;
-    uint64_t   rng; /* relative to where the run begins */
+    weir_op           op;
+    const weir_opdef *def; /* of op */
+    weir_phase        phase;
+    uint8_t           nin, nout;
+    bool              dead;
+    uint32_t          region;     /* to be computed again for gradients; 0: not */
+    bool              recomputed; /* runs a node before it once more: a budget's doing */
+    uint32_t          segment;    /* the second run of a checkpoint it belongs to; 0: none */
+    uint32_t          in[WEIR_EW_MAX_IN];
+    uint32_t          out[WEIR_MAX_OUT];
+    void             *attr; /* owned copy */
+    size_t            attr_bytes;
+    uint64_t          rng; /* relative to where the run begins */
 } weir_node;
 
 typedef enum weir_graph_state {
@@ -115,8 +116,9 @@ uint32_t weir_graph_value_of(weir_graph *g, uint32_t storage, const weir_layout 
 /* A new temporary storage. */
 uint32_t weir_graph_storage_new(weir_graph *g, size_t bytes, weir_kind kind);
 
-/* Appends a node with a copy of attr and no operands; NULL when memory is short. */
-weir_node *weir_graph_node_new(weir_graph *g, weir_op op, const void *attr, size_t attr_bytes);
+/* Appends a node with the call's operation, a copy of its attributes and no operands; NULL when
+ * memory is short. */
+weir_node *weir_graph_node_new(weir_graph *g, const weir_call *c);
 
 /* All views of `from` become views of `to`, shifted by `offset` elements; both have the same type.
  */

@@ -425,11 +425,11 @@ static weir_tensor *draw(weir_device *d, weir_op op, const weir_desc *desc, doub
     weir_tensor   *out[WEIR_MAX_OUT] = {NULL};
 
     if (!d)
-        return weir_null(weir_opdefs[op]->name, "device");
-    if (weir_desc_pack(weir_opdefs[op]->name, desc, &attr.desc) != WEIR_OK)
+        return weir_null(weir_op_name(op), "device");
+    if (weir_desc_pack(weir_op_name(op), desc, &attr.desc) != WEIR_OK)
         return NULL;
     if (weir_is_any_float(desc->dtype) &&
-        weir_draw_check(weir_opdefs[op]->name, op, desc->dtype, s, t) != WEIR_OK)
+        weir_draw_check(weir_op_name(op), op, desc->dtype, s, t) != WEIR_OK)
         return NULL;
     return weir_record_on(d, op, 0, NULL, &attr, sizeof attr, out) == WEIR_OK ? out[0] : NULL;
 }

@@ -15,6 +15,9 @@
 #include "core/elementwise.def"
 #undef ROW
 
+/* The definition of op. */
+const weir_opdef *weir_opdef_of(weir_op op);
+
 /* Records (graph on) or runs (graph off) a call: checks devices and NULLs, makes strided inputs
  * dense where the op wants that, infers shapes, tapes the call if a gradient may flow. in[] are
  * borrowed, out[nout] borrowed from the innermost scope. An optional last input may be left out by

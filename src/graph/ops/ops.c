@@ -5,14 +5,19 @@
 
 #include "graph/ops/define.h"
 
-const weir_opdef *const weir_opdefs[WEIR_OP_COUNT] = {
+const weir_opdef *weir_opdef_of(weir_op op)
+{
+    static const weir_opdef *const table[WEIR_OP_COUNT] = {
 #define OP(ID, id) [WEIR_OP_##ID] = &weir_op_##id,
 #include "core/ops.def"
 #undef OP
 #define ROW(ID, id, ...) [WEIR_OP_##ID] = &weir_op_##id,
 #include "core/elementwise.def"
 #undef ROW
-};
+    };
+
+    return table[op];
+}
 
 /* ---- recording ---- */
 
@@ -77,7 +82,7 @@ void weir_out_dense(weir_call *c, int i, const weir_desc *d)
 /* Checked first: strides of sizes that are too large would overflow. */
 weir_status weir_out_checked(weir_call *c, int i, const weir_desc *d)
 {
-    const weir_status status = weir_shape_check(weir_opdefs[c->op]->name, d);
+    const weir_status status = weir_shape_check(c->def->name, d);
     char              text[WEIR_DESC_TEXT];
 
     if (status == WEIR_ERR_SHAPE)

@@ -338,7 +338,7 @@ weir_tensor *weir_prod(weir_tensor *x, uint32_t dims, bool keep)
 
 static weir_tensor *arg(weir_op op, weir_tensor *x, int axis, bool keep)
 {
-    const char *const who = weir_opdefs[op]->name;
+    const char *const who = weir_op_name(op);
 
     if (!x)
         return weir_null(who, "x");

@@ -75,7 +75,7 @@ SOFTMAX(log_softmax);
 
 static weir_tensor *along(weir_op op, weir_tensor *x, int axis)
 {
-    const char *const who = weir_opdefs[op]->name;
+    const char *const who = weir_op_name(op);
 
     if (!x)
         return weir_null(who, "x");

@@ -301,7 +301,7 @@ static weir_status adam(weir_op op, weir_tensor *const in[6], const weir_adam_op
 
     if (!(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1 && a.eps > 0))
         return REFUSE(WEIR_ERR_INVALID, "%s: beta1 %g and beta2 %g must be in [0, 1), "
-                      "eps %g > 0", weir_opdefs[op]->name, a.beta1, a.beta2, a.eps);
+                      "eps %g > 0", weir_op_name(op), a.beta1, a.beta2, a.eps);
     return weir_record(op, 6, in, &a, sizeof a, NULL);
 }
 

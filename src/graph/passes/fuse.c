@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/ops/op.h"
 #include "graph/passes/fuse.h"
 #include "graph/passes/passes.h"
 
@@ -24,7 +25,7 @@ static weir_dtype step_type(const weir_graph *g, const weir_node *n)
 
 static bool fusable(const weir_graph *g, const weir_node *n)
 {
-    const bool row = weir_opdefs[n->op]->flags & WEIR_ELEMENTWISE;
+    const bool row = n->def->flags & WEIR_ELEMENTWISE;
     if ((!row && !weir_cast_rounds(g, n)) || n->nout != 1)
         return false;
     const weir_desc *d = &g->values.at[n->out[0]].layout.desc;
@@ -199,7 +200,8 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
 {
     weir_graph      *g = f->g;
     uint32_t         in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
-    weir_node        fused = {.op = WEIR_OP_FUSED, .phase = g->nodes.at[a->last].phase,
+    weir_node        fused = {.op = WEIR_OP_FUSED, .def = &weir_op_fused,
+                              .phase = g->nodes.at[a->last].phase,
                               .segment = g->nodes.at[a->last].segment,
                               .attr_bytes = sizeof(weir_ew_program)};
     weir_ew_program *p = weir_mem_zalloc(1, sizeof *p);

@@ -46,7 +46,7 @@ bool weir_fuser_index(weir_fuser *f)
             const weir_node *n = &g->nodes.at[i];
             for (int k = 0; k < n->nin; k++) {
                 const uint32_t s = weir_storage_of(g, n->in[k]);
-                const bool     writes = weir_opdefs[n->op]->mutates >> k & 1;
+                const bool     writes = n->def->mutates >> k & 1;
                 note_access(f, pass, i, s, writes);
             }
             for (int k = 0; k < n->nout; k++)

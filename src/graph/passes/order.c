@@ -37,10 +37,10 @@ static bool make(weir_order *w, const weir_graph *g, uint32_t value)
 static bool note_node(weir_order *w, const weir_graph *g, uint32_t i)
 {
     const weir_node *n = &g->nodes.at[i];
-    const uint32_t   mutates = weir_opdefs[n->op]->mutates;
+    const uint32_t   mutates = n->def->mutates;
     bool             ok = weir_dep_call(&w->list);
 
-    if (weir_opdefs[n->op]->flags & WEIR_CALLER) {
+    if (n->def->flags & WEIR_CALLER) {
         ok = ok && weir_dep_edge_to(&w->list, w->caller, i);
         w->caller = i;
     }

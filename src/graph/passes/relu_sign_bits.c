@@ -9,6 +9,7 @@
 
 #include "core/dtype.h"
 #include "core/status.h"
+#include "graph/ops/op.h"
 #include "graph/passes/passes.h"
 
 #define SIGN_BITS_MIN_BYTES ((size_t)1 << 20)
@@ -55,12 +56,13 @@ static weir_status append_pack(weir_graph *g, uint32_t y, uint32_t *bits)
     const weir_layout l = g->values.at[y].layout;
     const weir_layout packed = {.desc = weir_1d(WEIR_U8, (weir_shape_count(&l.desc) + 7) / 8),
                                 .stride = {1}};
+    const weir_call pack = {.op = WEIR_OP_SIGN_PACK, .def = &weir_op_sign_pack};
     const uint32_t    storage =
         weir_graph_storage_new(g, weir_shape_bytes(&packed.desc), WEIR_KIND_ACTIVATION);
     if (storage == WEIR_NONE)
         return WEIR_ERR_NOMEM;
     *bits = weir_graph_value_of(g, storage, &packed, 0);
-    weir_node *n = *bits == WEIR_NONE ? NULL : weir_graph_node_new(g, WEIR_OP_SIGN_PACK, NULL, 0);
+    weir_node *n = *bits == WEIR_NONE ? NULL : weir_graph_node_new(g, &pack);
     if (!n)
         return WEIR_ERR_NOMEM;
     n->phase = WEIR_FORWARD;
@@ -88,6 +90,7 @@ static weir_status pack(weir_graph *g, uint32_t producer, uint32_t y)
         weir_node *n = &g->nodes.at[i];
         if (n->op == WEIR_OP_RELU_GRAD && n->in[1] == y) {
             n->op = WEIR_OP_SIGN_RELU_GRAD;
+            n->def = &weir_op_sign_relu_grad;
             n->in[1] = bits;
             weir_mem_free(n->attr);
             n->attr = NULL;

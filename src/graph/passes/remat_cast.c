@@ -39,7 +39,7 @@ static bool reads(const weir_graph *g, const weir_node *n, uint32_t storage)
 static bool overwrites(const weir_graph *g, const weir_node *n, uint32_t storage)
 {
     for (int k = 0; k < n->nin && !n->dead; k++)
-        if (weir_opdefs[n->op]->mutates >> k & 1 && weir_storage_of(g, n->in[k]) == storage)
+        if (n->def->mutates >> k & 1 && weir_storage_of(g, n->in[k]) == storage)
             return true;
     return false;
 }
@@ -85,13 +85,15 @@ static weir_status move_readers(weir_graph *g, uint32_t first, uint32_t from, ui
 static weir_status recompute_cast(weir_graph *g, uint32_t node, uint32_t first)
 {
     const weir_node  cast = g->nodes.at[node];
+    const weir_call  call = {.op = cast.op, .def = cast.def, .attr = cast.attr,
+                             .attr_bytes = cast.attr_bytes};
     const weir_value out = g->values.at[cast.out[0]];
     const uint32_t   storage =
         weir_graph_storage_new(g, g->storages.at[out.storage].bytes, WEIR_KIND_GRADIENT);
     if (storage == WEIR_NONE)
         return WEIR_ERR_NOMEM;
     const uint32_t made = weir_graph_value_of(g, storage, &out.layout, out.offset);
-    if (made == WEIR_NONE || !weir_graph_node_new(g, WEIR_OP_CAST, cast.attr, cast.attr_bytes))
+    if (made == WEIR_NONE || !weir_graph_node_new(g, &call))
         return WEIR_ERR_NOMEM;
     weir_node own = g->nodes.at[g->nodes.n - 1];
     own.phase = g->nodes.at[first].phase;

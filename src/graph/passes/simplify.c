@@ -7,11 +7,12 @@
 #include "core/hash.h"
 #include "core/status.h"
 #include "device/call.h"
+#include "graph/ops/op.h"
 #include "graph/passes/passes.h"
 
 static const weir_opdef *def_of(const weir_node *n)
 {
-    return weir_opdefs[n->op];
+    return n->def;
 }
 
 void weir_graph_compact(weir_graph *g)
@@ -208,6 +209,7 @@ static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t 
     out[0] = (weir_layout){.desc = weir_scalar(out[0].desc.dtype)};
     if (call.op == WEIR_OP_RESHAPE) {
         call.op = WEIR_OP_COPY;
+        call.def = &weir_op_copy;
         call.attr = NULL;
         call.attr_bytes = 0;
     }
@@ -282,6 +284,7 @@ weir_status weir_pass_fold(weir_graph *g)
         n->attr = attr;
         n->attr_bytes = sizeof a;
         n->op = WEIR_OP_FILL;
+        n->def = &weir_op_fill;
         n->nin = 0;
         fill[weir_storage_of(g, n->out[0])] = i;
     }

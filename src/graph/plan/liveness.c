@@ -74,7 +74,7 @@ static bool can_take_over(const weir_graph *g, const weir_plan *p, uint32_t i, u
 static void take_over(const weir_graph *g, weir_plan *p, uint32_t i)
 {
     const weir_node *n = &g->nodes.at[i];
-    const uint32_t   allowed = weir_opdefs[n->op]->inplace;
+    const uint32_t   allowed = n->def->inplace;
 
     for (int o = 0; o < n->nout; o++) {
         const uint32_t out = weir_storage_of(g, n->out[o]);

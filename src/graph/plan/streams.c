@@ -109,7 +109,7 @@ static bool is_spill(const weir_instr *ins)
 /* Copies' tickets and the caller's functions have the order of the list. */
 static bool keeps_order(const weir_instr *ins)
 {
-    return is_spill(ins) || weir_opdefs[ins->call.op]->flags & WEIR_CALLER;
+    return is_spill(ins) || ins->call.def->flags & WEIR_CALLER;
 }
 
 /* Calls f for every access of instruction i; false when memory is short. A copy to the store goes
@@ -117,7 +117,7 @@ static bool keeps_order(const weir_instr *ins)
 static bool each_access(scheduler *s, uint32_t i, bool (*f)(scheduler *, const access *))
 {
     const weir_instr *const ins = &s->p->instr[i];
-    const uint32_t mutates = is_spill(ins) ? UINT32_MAX : weir_opdefs[ins->call.op]->mutates;
+    const uint32_t mutates = is_spill(ins) ? UINT32_MAX : ins->call.def->mutates;
 
     for (int k = 0; k < ins->call.nin; k++) {
         const access a = of_operand(s, &ins->in[k], i, k < 32 && (mutates >> k & 1));
@@ -154,7 +154,7 @@ static bool is_narrow(const scheduler *s, const weir_instr *ins)
     for (int k = 0; k < ins->call.nout; k++)
         elements += (double)weir_shape_count(&ins->call.out[k].desc);
     for (int k = 0; k < ins->call.nin; k++)
-        if (weir_opdefs[ins->call.op]->mutates >> k & 1)
+        if (ins->call.def->mutates >> k & 1)
             elements += (double)weir_shape_count(&ins->call.in[k].desc);
     return elements < s->rates->width / 2;
 }

@@ -64,7 +64,7 @@ static void edges(weir_string *s, const weir_graph *g, uint32_t i, uint32_t *mak
     for (int k = 0; k < n->nin; k++) {
         const uint32_t storage = weir_storage_of(g, n->in[k]);
         edge(s, g, source(maker, storage), self, n->in[k], "");
-        if (weir_opdefs[n->op]->mutates >> k & 1)
+        if (n->def->mutates >> k & 1)
             edge(s, g, self, (weir_end){'s', storage}, n->in[k],
                  ", style=dashed, constraint=false");
     }

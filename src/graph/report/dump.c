@@ -63,7 +63,7 @@ static void operands(weir_string *s, const weir_graph *g, uint32_t i, bool plann
     for (int k = 0; k < n->nin; k++) {
         weir_string_add(s, k ? ", " : "");
         operand(s, g, n->in[k], &ins->in[k], planned);
-        weir_string_add(s, weir_opdefs[n->op]->mutates >> k & 1 ? "!" : "");
+        weir_string_add(s, n->def->mutates >> k & 1 ? "!" : "");
     }
     weir_string_add(s, n->nin && n->nout ? " -> " : n->nout ? "-> " : "");
     for (int k = 0; k < n->nout; k++) {

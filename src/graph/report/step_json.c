@@ -143,7 +143,7 @@ static void operands(const weir_uses *u, const weir_node *n, weir_string *s)
 
     for (int k = 0; k < n->nin; k++) {
         add(&in, tensor_of(u, n->in[k]));
-        if (weir_opdefs[n->op]->mutates >> k & 1)
+        if (n->def->mutates >> k & 1)
             add(&overwritten, tensor_of(u, n->in[k]));
     }
     for (int k = 0; k < n->nout; k++)
@@ -199,7 +199,7 @@ static void op(const weir_uses *u, uint32_t i, uint32_t number, const double *se
     operands(u, n, s);
     permissions(u, n, s);
     weir_string_add(s, weir_call_draws(&ins->call) ? ", \"rng\": true" : "");
-    if (weir_opdefs[n->op]->flags & WEIR_RUNS_ONCE && n->nout > 0)
+    if (n->def->flags & WEIR_RUNS_ONCE && n->nout > 0)
         weir_string_add(s, ", \"once\": true");
     weir_string_add(s, "}");
 }

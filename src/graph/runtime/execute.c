@@ -11,7 +11,7 @@ static const char no_arena[] = "no arena";
 /* Is input k of the instruction overwritten without being read? */
 static bool is_write_only(const weir_instr *ins, int k)
 {
-    return weir_opdefs[ins->call.op]->write_only >> k & 1;
+    return ins->call.def->write_only >> k & 1;
 }
 
 /* Input k of the instruction is read, and nothing has given it a value. */
@@ -22,7 +22,7 @@ static weir_status never_written(const weir_graph *g, const weir_instr *ins, int
     return weir_fail(WEIR_ERR_STATE,
                      "weir_graph_run: input %d of %s, %s %s, has never been "
                      "written",
-                     k, weir_opdefs[ins->call.op]->name,
+                     k, ins->call.def->name,
                      weir_kind_name[g->storages.at[ins->in[k].storage].kind],
                      weir_desc_text(&ins->call.in[k].desc, text));
 }
@@ -220,7 +220,7 @@ static weir_status run_list(weir_device *d, const weir_plan *p, const draws *r)
 static bool replays(const weir_plan *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
-        if (weir_opdefs[p->instr[i].call.op]->flags & WEIR_CALLER)
+        if (p->instr[i].call.def->flags & WEIR_CALLER)
             return false;
     return p->n > 0;
 }
@@ -250,7 +250,7 @@ static weir_status stopped(const weir_plan *p, const weir_instr *at)
     uint32_t all = 0, done = 0;
 
     for (uint32_t i = 0; i < p->n; i++) {
-        const bool writes = weir_opdefs[p->instr[i].call.op]->mutates != 0;
+        const bool writes = p->instr[i].call.def->mutates != 0;
         all += writes;
         done += writes && &p->instr[i] < at;
     }

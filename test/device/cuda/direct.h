@@ -11,6 +11,7 @@
 #include "core/half.h"
 #include "core/shape.h"
 #include "device/device.h"
+#include "graph/ops/op.h"
 #include "weir.h"
 
 /* A dense tensor whose first element lies `shift` elements behind an aligned address. */
@@ -135,12 +136,13 @@ static inline weir_status direct_run(weir_device *d, weir_op op, int nin, const 
     weir_layout        lin[WEIR_MAX_IN], lout[WEIR_MAX_OUT];
     direct_block       block[WEIR_MAX_IN + WEIR_MAX_OUT + 1] = {{NULL, 0}};
     void              *src[WEIR_MAX_IN], *dst[WEIR_MAX_OUT];
-    weir_call          c = {.op = op, .nin = nin, .nout = nout, .in = lin, .out = lout,
-                            .attr = attr, .attr_bytes = attr_bytes, .alias = -1};
+    weir_call          c = {.op = op, .def = weir_opdef_of(op), .nin = nin, .nout = nout,
+                            .in = lin, .out = lout, .attr = attr, .attr_bytes = attr_bytes,
+                            .alias = -1};
     const weir_kernel *kernel;
     for (int i = 0; i < nin; i++)
         lin[i] = in[i].layout;
-    WEIR_TRY(weir_opdefs[op]->infer(&c));
+    WEIR_TRY(c.def->infer(&c));
     WEIR_TRY(weir_kernel_of(d, &c, &kernel));
     if (ran)
         *ran = (direct_ran){kernel->impl, kernel->work};

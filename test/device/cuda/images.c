@@ -69,7 +69,7 @@ static void run_cpu_gpu(const pair *p, weir_op op, int nin, const direct_tensor 
         CHECK_OK(direct_run(p->card, op, nin, in, nout, got, attr, bytes, NULL)));
     for (int i = 0; i < nout; i++) {
         check_that(same(&got[i], &out[i]), __FILE__, __LINE__, "%s of %s, shift %lld: output %d",
-                   weir_opdefs[op]->name, weir_dtype_name(in[0].layout.desc.dtype),
+                   weir_op_name(op), weir_dtype_name(in[0].layout.desc.dtype),
                    (long long)in[0].shift, i);
         direct_free(&got[i]);
     }
@@ -177,7 +177,7 @@ static void check_call(const pair *p, weir_op op, int nin, const direct_tensor *
     for (int i = 0; i < nout; i++) {
         const double error = direct_error(&got[i], &want[i], 1e-3);
         check_that(error <= 16 * direct_epsilon(t), __FILE__, __LINE__,
-                   "%s of %s, output %d: off by %g, shift %lld", weir_opdefs[op]->name,
+                   "%s of %s, output %d: off by %g, shift %lld", weir_op_name(op),
                    weir_dtype_name(t), i, error, (long long)in[0].shift);
         direct_free(&got[i]);
         direct_free(&want[i]);

@@ -7,8 +7,7 @@
 static bool touches(const weir_graph *g, const weir_node *n, uint32_t storage, bool writes)
 {
     for (int k = 0; k < n->nin; k++)
-        if (weir_storage_of(g, n->in[k]) == storage &&
-            (!writes || weir_opdefs[n->op]->mutates >> k & 1))
+        if (weir_storage_of(g, n->in[k]) == storage && (!writes || n->def->mutates >> k & 1))
             return true;
     for (int k = 0; k < n->nout && writes; k++)
         if (weir_storage_of(g, n->out[k]) == storage)

@@ -20,7 +20,7 @@ static bool touches(const weir_plan *p, const weir_operand *a, const weir_operan
 
 static bool writes(const weir_instr *ins, int k)
 {
-    return k >= ins->call.nin || (weir_opdefs[ins->call.op]->mutates >> k & 1);
+    return k >= ins->call.nin || (ins->call.def->mutates >> k & 1);
 }
 
 static bool conflict(const weir_plan *p, const weir_instr *a, const weir_instr *b)

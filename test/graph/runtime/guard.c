@@ -74,7 +74,7 @@ static void check_sentence(const weir_call *c, const char *place)
     char      text[128];
     const int i = injected.operand, out = i - c->nin;
 
-    snprintf(text, sizeof text, "%s%s: the kernel wrote outside", weir_opdefs[c->op]->name, place);
+    snprintf(text, sizeof text, "%s%s: the kernel wrote outside", c->def->name, place);
     CHECK_TEXT(weir_error(), text);
     snprintf(text, sizeof text, "1 byte changed %s %s", injected.at < 0 ? "before" : "after",
              out >= c->nout                 ? "its workspace"

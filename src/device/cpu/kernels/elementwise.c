@@ -390,9 +390,9 @@ static weir_status bind_steps(chain *p, const weir_call *c, const weir_ew_progra
         const weir_row_fn fn = type < WEIR_ROW_TYPES ? table[isa][from->op].fn[type] : NULL;
         if (!fn)
             return weir_call_fail(WEIR_ERR_NOKERNEL, c, "%s has no CPU kernel for %s",
-                                  weir_opdefs[from->op]->name, weir_dtype_name(type));
-        *s = (step){.fn = fn, .nsrc = weir_opdefs[from->op]->nin_min, .s = from->s, .t = from->t,
-                    .rng = from->rng};
+                                  weir_op_name((weir_op)from->op), weir_dtype_name(type));
+        *s = (step){.fn = fn, .nsrc = weir_row_nin((weir_op)from->op), .s = from->s,
+                    .t = from->t, .rng = from->rng};
         for (int i = 0; i < s->nsrc; i++)
             s->src[i] = (int)from->src[i];
     }

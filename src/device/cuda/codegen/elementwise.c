@@ -138,7 +138,7 @@ static weir_status choose(weir_device *d, const weir_call *c, const weir_ew_prog
 
     if (!weir_source_has(p, &op))
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "%s has no CUDA kernel for %s",
-                              weir_opdefs[op]->name, weir_dtype_name((weir_dtype)p->type));
+                              weir_op_name(op), weir_dtype_name((weir_dtype)p->type));
     *out = (weir_kernel){.run = nothing_run, .impl = "nvrtc"};
     if (n == 0)
         return WEIR_OK;

@@ -56,7 +56,7 @@ weir_status weir_cuda_fault_tell(weir_cuda *u)
     u->fault->taken = 0;
     return weir_fail(WEIR_ERR_INDEX, "%s: %s %lld is outside 0..%lld: met by work that the card "
                      "has done since; what was computed from it holds NaN or lacks rows",
-                     weir_opdefs[f.op]->name, loss ? "class" : "index", (long long)f.index,
+                     weir_op_name((weir_op)f.op), loss ? "class" : "index", (long long)f.index,
                      (long long)f.limit - 1);
 }
 

@@ -12,8 +12,6 @@
 
 static const weir_plugin_host *host;
 
-const weir_opdef *const *weir_opdefs;
-
 bool weir_cuda_bind_host(const weir_plugin_host *h)
 {
     if (strcmp(h->version, WEIR_VERSION_STRING) != 0 || h->device != sizeof(weir_device) ||
@@ -23,7 +21,6 @@ bool weir_cuda_bind_host(const weir_plugin_host *h)
         return false;
     }
     host = h;
-    weir_opdefs = h->opdefs;
     return true;
 }
 

@@ -16,6 +16,7 @@
 #include "core/rng.h"
 #include "graph/memory/budget/value_ranges.h"
 #include "graph/memory/budget/from_graph.h"
+#include "graph/ops/op.h"
 
 #define NO_TICKET UINT64_MAX
 
@@ -131,8 +132,9 @@ static uint32_t bytes_of(weir_graph *g, uint32_t storage)
 static weir_status add_spill(weir_apply_state *x, weir_op op, uint32_t range, weir_spill_attr attr)
 {
     const uint32_t value = bytes_of(x->g, x->storage_of_range[range]);
-    weir_node      n = {.op = op, .phase = x->phase, .attr_bytes = sizeof attr,
-                        .nin = op != WEIR_OP_SPILL_IN, .nout = op == WEIR_OP_SPILL_IN};
+    weir_node      n = {.op = op, .def = weir_opdef_of(op), .phase = x->phase,
+                        .attr_bytes = sizeof attr, .nin = op != WEIR_OP_SPILL_IN,
+                        .nout = op == WEIR_OP_SPILL_IN};
 
     n.attr = weir_mem_alloc(sizeof attr);
     if (value == WEIR_NONE || !n.attr || !weir_vec_push(&x->nodes, n)) {
@@ -206,6 +208,7 @@ static weir_status add_compress(weir_apply_state *x, uint32_t event)
         n.rng = x->g->rng_total;
         x->g->rng_total += packs ? weir_rng_blocks(attr.count) : 0;
     }
+    n.def = weir_opdef_of(n.op);
 
     const uint32_t made = weir_graph_storage_new(x->g, packs ? bytes : like.bytes, like.kind);
     if (made == WEIR_NONE)

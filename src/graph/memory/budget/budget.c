@@ -155,7 +155,7 @@ static weir_status too_small(const weir_budget_context *f, size_t budget)
                      "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
                      "of any kind needs less than %zu",
                      budget, f->resident + f->least, f->resident, f->least,
-                     weir_opdefs[n->op]->name, weir_phase_name[n->phase],
+                     n->def->name, weir_phase_name[n->phase],
                      f->resident + b.feasible_bytes);
 }
 

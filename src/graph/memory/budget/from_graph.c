@@ -18,7 +18,7 @@ static void first_writers(const weir_graph *g, uint32_t *first)
     for (uint32_t i = g->nodes.n; i-- > 0;) {
         const weir_node *n = &g->nodes.at[i];
         for (int k = 0; k < n->nin; k++)
-            if (weir_opdefs[n->op]->mutates >> k & 1)
+            if (n->def->mutates >> k & 1)
                 first[weir_storage_of(g, n->in[k])] = i;
     }
 }
@@ -27,7 +27,7 @@ static void first_writers(const weir_graph *g, uint32_t *first)
 static uint32_t rerun_before_of(const weir_graph *g, uint32_t i, const uint32_t *first)
 {
     const weir_node  *n = &g->nodes.at[i];
-    const weir_opdef *def = weir_opdefs[n->op];
+    const weir_opdef *def = n->def;
     uint32_t          rerun_before = g->nodes.n;
 
     if (def->mutates || def->flags & WEIR_RUNS_ONCE)
@@ -42,7 +42,7 @@ static uint32_t rerun_before_of(const weir_graph *g, uint32_t i, const uint32_t 
 /* Is input k overwritten without being read? No other input looks at it then. */
 static bool is_write_only(const weir_node *n, int k)
 {
-    return weir_opdefs[n->op]->write_only >> k & 1;
+    return n->def->write_only >> k & 1;
 }
 
 static bool add_op(weir_mem_problem *p, const weir_graph *g, uint32_t i, double seconds,
@@ -62,8 +62,7 @@ static bool add_op(weir_mem_problem *p, const weir_graph *g, uint32_t i, double 
             in[nin++] = tensor_of[weir_storage_of(g, n->in[k])];
     n_write_only = nin - n_write_only;
     for (int k = 0; k < n->nin; k++)
-        if (tensor_of[weir_storage_of(g, n->in[k])] != WEIR_NO_TENSOR &&
-            weir_opdefs[n->op]->mutates >> k & 1)
+        if (tensor_of[weir_storage_of(g, n->in[k])] != WEIR_NO_TENSOR && n->def->mutates >> k & 1)
             changes[nchanges++] = tensor_of[weir_storage_of(g, n->in[k])];
     for (int o = 0; o < n->nout; o++)
         if (tensor_of[weir_storage_of(g, n->out[o])] != WEIR_NO_TENSOR)
@@ -79,7 +78,7 @@ static bool add_op(weir_mem_problem *p, const weir_graph *g, uint32_t i, double 
                                  .rerun_before = rerun_before,
                                  .region = n->region,
                                  .phase = n->phase,
-                                 .kind = weir_op_class_of(weir_opdefs[n->op]->name),
+                                 .kind = weir_op_class_of(n->def->name),
                                  .nin = nin,
                                  .in = in,
                                  .nout = nout,

@@ -102,7 +102,7 @@ static weir_status time_all(const weir_graph *g, size_t limit, double *seconds,
     for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++) {
         const weir_node *n = &g->nodes.at[i];
         seconds[i] = known(of, seconds, i);
-        if (seconds[i] >= 0 || weir_opdefs[n->op]->flags & WEIR_CALLER ||
+        if (seconds[i] >= 0 || n->def->flags & WEIR_CALLER ||
             need_of(g, n, of[i]->work, at) > most)
             continue;
         const weir_call call = weir_node_call(g, n, in, out);

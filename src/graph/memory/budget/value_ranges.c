@@ -274,7 +274,7 @@ static weir_value_range of_group(const weir_call *c, const weir_value_range *in,
     for (int64_t i = 0; i <= p->out[o]; i++) {
         const weir_ew_step *const s = &p->step[i];
         const weir_ew_attr        attr = {s->s, s->t};
-        const weir_call call = {.op = (weir_op)s->op, .nin = weir_opdefs[s->op]->nin_max,
+        const weir_call call = {.op = (weir_op)s->op, .nin = weir_row_nin((weir_op)s->op),
                                 .out = &computed, .attr = &attr, .attr_bytes = sizeof attr};
         for (int k = 0; k < call.nin; k++)
             from[k] = s->src[k] < p->nin ? converted(in[s->src[k]], &c->in[s->src[k]], &computed)

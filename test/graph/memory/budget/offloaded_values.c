@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/attr.h"
+#include "graph/ops/op.h"
 #include "graph/passes/passes.h"
 #include "graph/fixture.h"
 #include "graph/train.h"
@@ -22,8 +23,8 @@ typedef struct nodes {
 static void push(nodes *to, weir_op op, const weir_node *like, uint32_t in, uint32_t out,
                  weir_spill_attr attr)
 {
-    weir_node n = {.op = op, .phase = like->phase, .attr_bytes = sizeof attr,
-                   .nin = in != WEIR_NONE, .nout = out != WEIR_NONE};
+    weir_node n = {.op = op, .def = weir_opdef_of(op), .phase = like->phase,
+                   .attr_bytes = sizeof attr, .nin = in != WEIR_NONE, .nout = out != WEIR_NONE};
 
     n.in[0] = in;
     n.out[0] = out;
@@ -295,7 +296,7 @@ CASE(attributes_must_fit)
     CHECK_STATUS(weir_kernel_of(d, &c, &kernel), WEIR_ERR_SHAPE);
     c.attr_bytes = 0;
     CHECK_STATUS(weir_kernel_of(d, &c, &kernel), WEIR_ERR_INVALID);
-    CHECK_STATUS(weir_opdefs[WEIR_OP_SPILL_IN]->infer(&c), WEIR_ERR_STATE);
+    CHECK_STATUS(weir_op_spill_in.infer(&c), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "made by planners only");
     weir_device_close(d);
 }
