@@ -106,10 +106,7 @@ static void shuffle(digits *d, size_t epoch)
     for (size_t i = 0; i < d->train.n; i++)
         d->order[i] = i;
     for (size_t i = d->train.n; i > 1; i--) {
-        uint64_t z = state += 0x9e3779b97f4a7c15u;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-        const size_t j = (size_t)((z ^ (z >> 31)) % i), kept = d->order[i - 1];
+        const size_t j = (size_t)(weir_splitmix64(&state) % i), kept = d->order[i - 1];
         d->order[i - 1] = d->order[j];
         d->order[j] = kept;
     }

@@ -3,15 +3,16 @@
  * Pattern and noise are a hash of where they stand, so that nothing is stored. */
 #include "pattern.h"
 
+#include "weir.h"
+
 enum { CLASSES = 10, CELLS = 8 };
 
 /* A number from -1 to 1 that belongs to `key`: SplitMix64 (Steele, Lea, Flood 2014). */
 static float noise(uint64_t key)
 {
-    uint64_t z = (key + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (float)((z ^ (z >> 31)) >> 40) * 0x1p-23f - 1.0f;
+    uint64_t state = key * WEIR_SPLITMIX64_STEP;
+
+    return (float)(weir_splitmix64(&state) >> 40) * 0x1p-23f - 1.0f;
 }
 
 /* Keys of patterns lie above those of all noise. `at` counts through an image (3,size,size). */

@@ -14,10 +14,9 @@ enum { BYTES = 256, MOST = 1 << 26 };
 
 static uint64_t hash(uint64_t key)
 {
-    uint64_t z = (key + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    uint64_t state = key * WEIR_SPLITMIX64_STEP;
+
+    return weir_splitmix64(&state);
 }
 
 /* All bytes of a file up to MOST, as numbers; NULL if it cannot be read or memory is short. */

@@ -164,6 +164,7 @@ LONG_CALL(weir_device_sync)
 %ignore weir_set_allocator;
 %ignore weir_host_alloc;
 %ignore weir_host_free;
+%ignore weir_splitmix64;
 %ignore weir_text_free;
 %ignore weir_fail;
 %ignore weir_fail_null;

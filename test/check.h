@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/splitmix.h"
 #include "weir/base.h"
 
 typedef struct check_case {
@@ -129,14 +130,11 @@ static inline bool check_bits(const void *a, const void *b, size_t bytes, const 
     return check_that(i == bytes, file, line, "%s: byte %zu of %zu differs", expr, i, bytes);
 }
 
-/* ---- random numbers: SplitMix64 (Steele, Lea, Flood 2014) ---- */
+/* ---- random numbers ---- */
 
 static inline uint64_t check_u64(void)
 {
-    uint64_t z = check_random += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return weir_splitmix_next(&check_random);
 }
 
 /* lo <= result <= hi. */

@@ -154,6 +154,11 @@ WEIR_API weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn releas
 WEIR_API void *weir_host_alloc(size_t bytes);
 WEIR_API void  weir_host_free(void *p);
 
+/* The next number of SplitMix64 (Steele, Lea and Flood 2014), a stream of 64-bit numbers for
+ * shuffles and synthetic data: the same on every machine. Any state is a good one to begin with. */
+#define WEIR_SPLITMIX64_STEP 0x9e3779b97f4a7c15u    /* that a call adds to *state */
+WEIR_API uint64_t weir_splitmix64(uint64_t *state);
+
 #ifdef __cplusplus
 }
 #endif

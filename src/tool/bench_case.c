@@ -199,14 +199,6 @@ bool tool_model_is_deep(const char *name)
     return n && n->form & DEEP;
 }
 
-static uint64_t next(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
 /* Data for `parts` tensors like t, one after another: floats uniform in [-1, 1) with 24 bits, i32
  * uniform among the classes; the first is written. *data is the caller's. */
 static weir_status write_random(weir_tensor *t, int64_t parts, int64_t classes, uint64_t *state,
@@ -218,7 +210,7 @@ static weir_status write_random(weir_tensor *t, int64_t parts, int64_t classes, 
     if (!v)
         return WEIR_ERR_NOMEM;
     for (size_t i = 0; i < n; i++) {
-        const uint64_t z = next(state);
+        const uint64_t z = weir_splitmix64(state);
         if (whole)
             ((int32_t *)v)[i] = (int32_t)(z % (uint64_t)classes);
         else

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/splitmix.h"
 #include "emulate.h"
 #include "inject.h"
 
@@ -132,17 +133,13 @@ uint64_t emulate_id(void)
     return last += 16;
 }
 
-/* SplitMix64 (Steele, Lea, Flood 2014). */
 uint64_t emulate_draw(uint64_t below)
 {
     const char *const asked = getenv("WEIR_EMULATED_SEED");
 
     if (state == 0)
         state = asked && *asked ? strtoull(asked, NULL, 0) : 1;
-    uint64_t z = state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (z ^ (z >> 31)) % below;
+    return weir_splitmix_next(&state) % below;
 }
 
 emulate_stream *emulate_stream_of(cudaStream_t handle)

@@ -3,10 +3,7 @@
 
 uint64_t dice_u64(dice *r)
 {
-    uint64_t z = r->state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return weir_splitmix64(&r->state);
 }
 
 int64_t dice_int(dice *r, int64_t lo, int64_t hi)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/splitmix.h"
 #include "core/status.h"
 #include "graph/placement/exact.h"
 
@@ -51,7 +52,7 @@ typedef struct weir_beam {
 
 static uint64_t hash_of(const weir_exact_state *x, uint32_t i)
 {
-    return weir_exact_mix(x->s.span[i].kind * 0x9e3779b97f4a7c15u + 1);
+    return weir_splitmix_hash(x->s.span[i].kind * WEIR_SPLITMIX64_STEP + 1);
 }
 
 static int64_t area_of(const weir_place_span *v)

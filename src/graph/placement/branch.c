@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "graph/placement/exact.h"
+#include "core/splitmix.h"
 
 static uint64_t hash_of(const weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
@@ -13,11 +14,11 @@ static uint64_t hash_of(const weir_exact_state *x, uint32_t lo, uint32_t hi)
 
     for (uint32_t i = x->s.from[lo], end = x->s.from[hi]; i < end; i++)
         if (x->at[i] < 0)
-            h += weir_exact_mix(x->s.span[i].kind * 0x9e3779b97f4a7c15u + 1);
+            h += weir_splitmix_hash(x->s.span[i].kind * WEIR_SPLITMIX64_STEP + 1);
     for (uint32_t s = lo; s < hi; s++)
         if (x->total[s] > 0)
-            h += weir_exact_mix((uint64_t)x->floor[s] * 0xd1342543de82ef95u +
-                                weir_exact_mix(s + 0x5851f42d4c957f2du));
+            h += weir_splitmix_hash((uint64_t)x->floor[s] * 0xd1342543de82ef95u +
+                                weir_splitmix_hash(s + 0x5851f42d4c957f2du));
     return h ? h : 1;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/splitmix.h"
 #include "core/status.h"
 #include "graph/placement/exact.h"
 
@@ -44,7 +45,7 @@ static void rank_spans(weir_exact_state *x, uint64_t round)
         const double ranks[] = {full * 1e6 + wide, wide + bytes / (double)x->cap, wide * bytes,
                                 bytes};
         x->rank[i] = ranks[round % ORDERS < 2 ? 0 : round % ORDERS / 2 - 1];
-        const uint64_t random = weir_exact_mix(v->kind * 0x9e3779b97f4a7c15u + seed);
+        const uint64_t random = weir_splitmix_hash(v->kind * WEIR_SPLITMIX64_STEP + seed);
         x->rank[i] *= 1 + shake * (double)(random >> 11) * 0x1p-53;
     }
 }

@@ -67,14 +67,6 @@ typedef struct weir_exact_state {
     bool                short_of_memory;
 } weir_exact_state;
 
-/* Scatters the bits of a number: the last steps of SplitMix64 (Steele, Lea, Flood 2014). */
-static inline uint64_t weir_exact_mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 /* ---- exact_state.c ---- */
 
 /* Changes of the state, which weir_exact_undo takes back down to so many placed items and undos.

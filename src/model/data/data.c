@@ -116,23 +116,15 @@ struct weir_batches {
     int64_t         *order; /* owned; NULL: the file's order */
 };
 
-static uint64_t split_mix(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static void shuffle(weir_batches *b)
 {
     uint64_t state = b->seed, epoch = (uint64_t)b->epoch;
-    state = split_mix(&state) ^ split_mix(&epoch);
+    state = weir_splitmix64(&state) ^ weir_splitmix64(&epoch);
 
     for (int64_t i = 0; i < b->data->n; i++)
         b->order[i] = i;
     for (int64_t i = b->data->n; i > 1; i--) {
-        const int64_t j = (int64_t)(split_mix(&state) % (uint64_t)i), kept = b->order[i - 1];
+        const int64_t j = (int64_t)(weir_splitmix64(&state) % (uint64_t)i), kept = b->order[i - 1];
         b->order[i - 1] = b->order[j];
         b->order[j] = kept;
     }

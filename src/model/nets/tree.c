@@ -7,7 +7,7 @@
  * at `merge[i]` and its right neighbour become one. */
 #include "model/nets/nets.h"
 
-#define SEED UINT64_C(0x9e3779b97f4a7c15)
+#define SEED WEIR_SPLITMIX64_STEP
 
 /* Output and cell of a subtree, (n, width) each. */
 typedef struct subtree {
@@ -92,17 +92,14 @@ static weir_tensor *tree_lstm_apply(const weir_layer *base, weir_tensor *x)
     return root.h ? weir_apply(l->out, root.h) : NULL;
 }
 
-/* Neighbours pair by pair, then the pairs; or any two, from a fixed seed (SplitMix64; Steele, Lea
- * and Flood 2014); or always the two leftmost. */
+/* Neighbours pair by pair, then the pairs; or any two, from a fixed seed; or always the two
+ * leftmost. */
 static void build_tree(tree_lstm *l, weir_tree shape)
 {
     uint64_t state = SEED;
 
     for (int i = 0, at = 0, n = l->leaves; n > 1; i++, n--) {
-        uint64_t z = state += SEED;
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        z ^= z >> 31;
+        const uint64_t z = weir_splitmix64(&state);
         at = at + 1 < n ? at : 0;
         l->merge[i] = shape == WEIR_TREE_BALANCED ? at
                     : shape == WEIR_TREE_RANDOM   ? (int)(z % (uint64_t)(n - 1))

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/splitmix.h"
 #include "core/status.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/search/best.h"
@@ -32,10 +33,7 @@ typedef struct weir_blocks {
 
 static uint32_t below(weir_blocks *x, uint32_t n)
 {
-    uint64_t z = (x->random += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return (uint32_t)((((z ^ (z >> 31)) >> 32) * n) >> 32);
+    return weir_splitmix_below(&x->random, n);
 }
 
 static uint8_t *set_of(weir_blocks *x, uint32_t i)

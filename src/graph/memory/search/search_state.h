@@ -2,6 +2,7 @@
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_SEARCH_STATE_H
 #define WEIR_GRAPH_MEMORY_SEARCH_SEARCH_STATE_H
 
+#include "core/splitmix.h"
 #include "graph/memory/problem/offsets.h"
 #include "graph/memory/search/request.h"
 
@@ -42,15 +43,12 @@ typedef struct weir_search_state {
 
 static inline uint64_t weir_random_u64(weir_search_state *a)
 {
-    uint64_t z = (a->random += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    return weir_splitmix_next(&a->random);
 }
 
 static inline uint32_t weir_random_below(weir_search_state *a, uint32_t n)
 {
-    return (uint32_t)(((weir_random_u64(a) >> 32) * n) >> 32);
+    return weir_splitmix_below(&a->random, n);
 }
 
 static inline double weir_random_unit(weir_search_state *a)

@@ -1,0 +1,7 @@
+/* splitmix.c - SplitMix64 for programs. */
+#include "core/splitmix.h"
+
+uint64_t weir_splitmix64(uint64_t *state)
+{
+    return weir_splitmix_next(state);
+}
