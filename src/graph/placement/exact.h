@@ -1,5 +1,6 @@
-/* exact.h - state of one exact search: what it says (exact_state.c), the searches over states:
- * depth first (branch.c) and level by level (beam.c), and who calls them (exact.c). */
+/* exact.h - state of one exact search, and the searches over states.
+ * Defined in exact_state.c (the state), branch.c (depth first), beam.c (level by level), exact.c,
+ * which calls these. */
 #ifndef WEIR_GRAPH_PLACEMENT_EXACT_H
 #define WEIR_GRAPH_PLACEMENT_EXACT_H
 

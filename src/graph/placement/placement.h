@@ -1,4 +1,5 @@
-/* placement.h - offsets for items with lifetimes: strategies by name, and what they share.
+/* placement.h - offsets for items with lifetimes, by strategies that have names.
+ * Defined in placement.c and placement_check.c.
  *
  * Items that are live at the same step lie apart; the height is the end of the highest. No height
  * is below the bound, the largest sum of bytes live at one step. */
