@@ -59,8 +59,8 @@ weir_sources(planner src/graph/memory/stepfile stepfile stepfile_check stepfile_
     stepfile_plan stepfile_write sweep sweep_text)
 weir_sources(planner src/graph/memory/verify check simulate)
 
-weir_sources(placement src/graph/placement beam branch buffers csv exact exact_state gap_fit instance
-    placement placement_check placer tstack)
+weir_sources(placement src/graph/placement beam branch buffers csv exact exact_state gap_fit gap_tree
+    instance placement placement_check placer tstack)
 
 weir_sources(ops src/graph/ops activation attention callback compare conv einsum elementwise
     gather layer_norm loss lstm matmul mixed_precision moment move norm ops pack pool2d quantize rearrange

@@ -1,7 +1,8 @@
 /* gap_fit.c - items in an order, each into a gap that is free all its life (Wilson et al. 1995).
  *
  * Each item goes to the lowest (or tightest) gap among the items already placed whose lifetimes
- * overlap. Where the best height is above what is low enough, the order is repaired: the item that
+ * overlap: all of them are looked at, or, for the lowest gap of many items, a tree (gap_tree.c)
+ * knows it. Where the best height is above what is low enough, the order is repaired: the item that
  * made the height goes first, again and again. Training steps are nearly nested, so the bound is
  * usually met.
  *
@@ -12,7 +13,11 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/placement/gap_tree.h"
 #include "graph/placement/placer.h"
+
+/* Up to so many items a scan over them is quicker than the tree. */
+enum { SCANNED = 1000 };
 
 typedef struct weir_key {
     double   rank;              /* larger goes first */
@@ -23,6 +28,7 @@ typedef struct weir_order {
     weir_placer *p;
     weir_key    *key;           /* [n] the order being tried */
     uint32_t    *placed;        /* items placed so far, by offset */
+    weir_gap_tree *tree;        /* or this */
     uint32_t     top;           /* place in the order of the item that made the height */
 } weir_order;
 
@@ -66,21 +72,47 @@ static void insert_placed(weir_order *o, uint32_t n, uint32_t item)
     o->placed[i] = item;
 }
 
-static void try_order(weir_order *o, bool tight, const char *name)
+static void place_by_scan(weir_order *o, uint32_t i, bool tight)
+{
+    const uint32_t k = o->key[i].item;
+
+    o->p->offset[k] = find_gap(o, i, &o->p->item[k], tight);
+    insert_placed(o, i, k);
+}
+
+/* Items of 0 bytes go to 0, where they meet nobody. */
+static bool place_by_tree(weir_order *o, uint32_t i)
+{
+    const uint32_t         k = o->key[i].item;
+    const weir_item *const it = &o->p->item[k];
+    const size_t at = it->bytes ? weir_gap_tree_take(o->tree, it->bytes, it->first, it->last) : 0;
+
+    o->p->offset[k] = at;
+    return at != SIZE_MAX;
+}
+
+/* False: memory is short. */
+static bool try_order(weir_order *o, bool tight, const char *name)
 {
     const weir_placer *p = o->p;
+    const bool         many = o->tree && !tight;
     size_t             height = 0;
 
+    if (many)
+        weir_gap_tree_clear(o->tree);
     for (uint32_t i = 0; i < p->n; i++) {
         const uint32_t k = o->key[i].item;
-        p->offset[k] = find_gap(o, i, &p->item[k], tight);
-        insert_placed(o, i, k);
+        if (!many)
+            place_by_scan(o, i, tight);
+        else if (!place_by_tree(o, i))
+            return false;
         if (p->offset[k] + p->item[k].bytes > height) {
             height = p->offset[k] + p->item[k].bytes;
             o->top = i;
         }
     }
     weir_place_offer(o->p, name);
+    return true;
 }
 
 static double rank_size(const weir_item *i)
@@ -128,7 +160,7 @@ static uint64_t repairs(uint64_t n)
 }
 
 /* The item at the top of the last try goes first in the next one. */
-static void repair(weir_order *o, bool tight, const char *name)
+static bool repair(weir_order *o, bool tight, const char *name)
 {
     const uint64_t most = o->p->repairs ? o->p->repairs : repairs(o->p->n);
 
@@ -136,28 +168,40 @@ static void repair(weir_order *o, bool tight, const char *name)
         const weir_key top = o->key[o->top];
         memmove(&o->key[1], &o->key[0], o->top * sizeof top);
         o->key[0] = top;
-        try_order(o, tight, name);
+        if (!try_order(o, tight, name))
+            return false;
     }
+    return true;
+}
+
+static bool begin(weir_order *o)
+{
+    const weir_placer *p = o->p;
+
+    o->key = weir_mem_alloc((p->n + 1u) * sizeof *o->key);
+    o->placed = weir_mem_alloc((p->n + 1u) * sizeof *o->placed);
+    o->tree = p->n > SCANNED ? weir_gap_tree_new(p->steps + 1) : NULL;
+    return o->key && o->placed && (o->tree || p->n <= SCANNED);
 }
 
 /* The order of that name, all of them where it is NULL. */
 static weir_status run(weir_placer *p, const char *name)
 {
-    weir_order o = {.p = p, .key = weir_mem_alloc((p->n + 1u) * sizeof *o.key),
-                    .placed = weir_mem_alloc((p->n + 1u) * sizeof *o.placed)};
+    weir_order o = {.p = p};
+    bool       ok = begin(&o);
 
-    for (int s = 0; s < ORDERS && o.key && o.placed && !weir_place_done(p); s++) {
+    for (int s = 0; s < ORDERS && ok && !weir_place_done(p); s++) {
         if (name && strcmp(orders[s].name, name) != 0)
             continue;
         for (uint32_t i = 0; i < p->n; i++)
             o.key[i] = (weir_key){orders[s].rank(&p->item[i]), i};
         qsort(o.key, p->n, sizeof *o.key, by_rank);
-        try_order(&o, orders[s].tight, orders[s].name);
-        repair(&o, orders[s].tight, orders[s].name);
+        ok = try_order(&o, orders[s].tight, orders[s].name) &&
+             repair(&o, orders[s].tight, orders[s].name);
     }
-    const bool ok = o.key && o.placed;
     weir_mem_free(o.key);
     weir_mem_free(o.placed);
+    weir_gap_tree_free(o.tree);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
