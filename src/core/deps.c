@@ -126,13 +126,23 @@ void weir_deps_free(weir_deps *d)
 
 /* ---- scheduling ---- */
 
+/* Calls by number, the least first: a binary heap. */
+typedef struct call_heap {
+    uint32_t *at;           /* [calls] */
+    uint32_t  n;
+} call_heap;
+
 typedef struct weir_scheduler {
     const weir_dep_list *l;
     uint32_t *left;         /* [stores] calls that still have to read it */
-    uint32_t *ready;        /* calls whose predecessors are done, by number */
-    uint32_t  nready;
+    uint32_t *reader;       /* [stores] those calls' numbers, xor: of the last, its number */
     uint32_t *waits;        /* [calls] predecessors not done */
+    uint8_t  *state;        /* [calls] */
+    call_heap ready;        /* calls whose predecessors are done, with some that have run */
+    call_heap freeing;      /* those of them that free at least what they allocate */
 } weir_scheduler;
+
+enum { WAITS, READY, FREEING, DONE };
 
 static uint32_t end_of(uint32_t call, const uint32_t *first, uint32_t calls, uint32_t n)
 {
@@ -200,40 +210,97 @@ static size_t peak_of(const weir_dep_list *l, const uint32_t *order, uint32_t *l
     return peak;
 }
 
-/* ready[] stays sorted by number. */
+static void heap_push(call_heap *h, uint32_t call)
+{
+    uint32_t i = h->n++;
+
+    for (; i > 0 && h->at[(i - 1) / 2] > call; i = (i - 1) / 2)
+        h->at[i] = h->at[(i - 1) / 2];
+    h->at[i] = call;
+}
+
+static uint32_t heap_pop(call_heap *h)
+{
+    const uint32_t least = h->at[0], last = h->at[--h->n];
+    uint32_t       i = 0;
+
+    for (uint32_t k = 1; k < h->n; k = 2 * i + 1) {
+        k += k + 1 < h->n && h->at[k + 1] < h->at[k];
+        if (h->at[k] >= last)
+            break;
+        h->at[i] = h->at[k];
+        i = k;
+    }
+    h->at[i] = last;
+    return least;
+}
+
+/* What a call frees grows until it runs: as others that read the same run. */
+static void note_freeing(weir_scheduler *s, uint32_t call)
+{
+    if (s->state[call] == READY && allocates(s->l, call) <= frees(s->l, call, s->left)) {
+        s->state[call] = FREEING;
+        heap_push(&s->freeing, call);
+    }
+}
+
 static void make_ready(weir_scheduler *s, uint32_t call)
 {
-    uint32_t i = s->nready++;
-    for (; i > 0 && s->ready[i - 1] > call; i--)
-        s->ready[i] = s->ready[i - 1];
-    s->ready[i] = call;
+    s->state[call] = READY;
+    heap_push(&s->ready, call);
+    note_freeing(s, call);
 }
 
 static uint32_t choose(weir_scheduler *s)
 {
-    uint32_t best = 0;
+    uint32_t call;
 
-    for (uint32_t i = 0; i < s->nready; i++)
-        if (allocates(s->l, s->ready[i]) <= frees(s->l, s->ready[i], s->left)) {
-            best = i;
-            break;
-        }
-    const uint32_t call = s->ready[best];
-    memmove(&s->ready[best], &s->ready[best + 1], (s->nready - best - 1) * sizeof *s->ready);
-    s->nready--;
+    do
+        call = heap_pop(s->freeing.n ? &s->freeing : &s->ready);
+    while (s->state[call] == DONE);
+    s->state[call] = DONE;
     return call;
+}
+
+/* The call has run: of a storage that one other call has still to read, that call frees it. */
+static void note_run(weir_scheduler *s, uint32_t call)
+{
+    const weir_dep_list *const l = s->l;
+
+    (void)run_call(l, call, s->left);
+    for (uint32_t i = l->first_read.at[call]; i < reads_end(l, call); i++) {
+        const uint32_t storage = l->read.at[i];
+        s->reader[storage] ^= call;
+        if (s->left[storage] == 1 && s->reader[storage] < l->calls)
+            note_freeing(s, s->reader[storage]);
+    }
+}
+
+/* The storages that are needed behind the list are read by a call that there is not. */
+static void note_readers(weir_scheduler *s)
+{
+    const weir_dep_list *const l = s->l;
+    const uint32_t             kept = l->calls ? l->first_read.at[0] : l->read.n;
+
+    memset(s->reader, 0, l->storages * sizeof *s->reader);
+    for (uint32_t i = 0; i < kept; i++)
+        s->reader[l->read.at[i]] ^= WEIR_NO_CALL;
+    for (uint32_t call = 0; call < l->calls; call++)
+        for (uint32_t i = l->first_read.at[call]; i < reads_end(l, call); i++)
+            s->reader[l->read.at[i]] ^= call;
 }
 
 static void schedule(weir_scheduler *s, const weir_deps *d, uint32_t *order)
 {
     memcpy(s->waits, d->indegree, s->l->calls * sizeof *s->waits);
+    note_readers(s);
     for (uint32_t i = 0; i < s->l->calls; i++)
         if (s->waits[i] == 0)
             make_ready(s, i);
     for (uint32_t done = 0; done < s->l->calls; done++) {
         const uint32_t call = choose(s);
         order[done] = call;
-        (void)run_call(s->l, call, s->left);
+        note_run(s, call);
         for (uint32_t e = d->first[call]; e < d->first[call + 1]; e++)
             if (--s->waits[d->to[e]] == 0)
                 make_ready(s, d->to[e]);
@@ -248,9 +315,12 @@ bool weir_deps_order(const weir_dep_list *l, uint32_t *order, bool *better)
     if (!weir_deps_of_list(l, &d))
         return false;
     s.left = weir_mem_alloc((l->storages + 1u) * sizeof *s.left);
-    s.ready = weir_mem_alloc((l->calls + 1u) * sizeof *s.ready);
+    s.reader = weir_mem_alloc((l->storages + 1u) * sizeof *s.reader);
     s.waits = weir_mem_alloc((l->calls + 1u) * sizeof *s.waits);
-    const bool ok = s.left && s.ready && s.waits;
+    s.state = weir_mem_zalloc(l->calls + 1u, sizeof *s.state);
+    s.ready.at = weir_mem_alloc((l->calls + 1u) * sizeof *s.ready.at);
+    s.freeing.at = weir_mem_alloc((l->calls + 1u) * sizeof *s.freeing.at);
+    const bool ok = s.left && s.reader && s.waits && s.state && s.ready.at && s.freeing.at;
     if (ok) {
         const size_t told = peak_of(l, NULL, s.left);
         count_readers(l, s.left);
@@ -258,8 +328,11 @@ bool weir_deps_order(const weir_dep_list *l, uint32_t *order, bool *better)
         *better = peak_of(l, order, s.left) <= told;
     }
     weir_mem_free(s.left);
-    weir_mem_free(s.ready);
+    weir_mem_free(s.reader);
     weir_mem_free(s.waits);
+    weir_mem_free(s.state);
+    weir_mem_free(s.ready.at);
+    weir_mem_free(s.freeing.at);
     weir_deps_free(&d);
     return ok;
 }
