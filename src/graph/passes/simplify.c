@@ -71,6 +71,7 @@ static uint64_t node_hash(const weir_cse *c, const weir_node *n)
     for (int k = 0; k < n->nin; k++) {
         const uint32_t s = weir_storage_of(c->g, n->in[k]);
         h = weir_hash_u64(h, (uint64_t)s << 32 | c->version[s]);
+        h = weir_hash_u64(h, (uint64_t)c->g->values.at[n->in[k]].offset);
     }
     return h;
 }
