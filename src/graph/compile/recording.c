@@ -279,6 +279,7 @@ void weir_graph_free(weir_graph *g)
     weir_vec_free(&g->parked);
     weir_vec_free(&g->tapes);
     weir_mem_free(g->externals.slot);
+    weir_mem_free(g->views.slot);
     weir_ref_drop(g->dev);
     weir_mem_free(g);
 }

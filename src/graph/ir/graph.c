@@ -75,15 +75,97 @@ bool weir_view_equal(const weir_graph *g, uint32_t a, uint32_t b)
                       layout_equal(&x->layout, &y->layout));
 }
 
+static uint64_t view_hash(uint32_t storage, const weir_layout *l, int64_t offset)
+{
+    uint64_t h = weir_hash_u64(WEIR_HASH_SEED, storage);
+
+    h = weir_hash_u64(h, (uint64_t)offset);
+    for (int i = 0; i < l->desc.ndim; i++)
+        h = weir_hash_u64(weir_hash_u64(h, (uint64_t)l->desc.dim[i]), (uint64_t)l->stride[i]);
+    return h;
+}
+
+static bool view_is(const weir_graph *g, uint32_t v, uint32_t storage, const weir_layout *l,
+                    int64_t offset)
+{
+    const weir_value *x = &g->values.at[v];
+
+    return x->storage == storage && x->offset == offset && layout_equal(&x->layout, l);
+}
+
+/* The slot where the view is noted, or would be. */
+static uint32_t *view_slot(const weir_graph *g, uint32_t storage, const weir_layout *l,
+                           int64_t offset)
+{
+    uint64_t h = view_hash(storage, l, offset);
+
+    for (;; h++) {
+        uint32_t *const slot = &g->views.slot[h & (g->views.cap - 1)];
+        if (*slot == WEIR_NONE || view_is(g, *slot, storage, l, offset))
+            return slot;
+    }
+}
+
+static void note_view(weir_graph *g, uint32_t v)
+{
+    const weir_value *x = &g->values.at[v];
+
+    *view_slot(g, x->storage, &x->layout, x->offset) = v;
+    g->views.n++;
+}
+
+/* Room for two more; the table is never more than half full. */
+static bool views_grow(weir_graph *g)
+{
+    if (2 * (g->views.n + 2) <= g->views.cap)
+        return true;
+    const uint32_t  old = g->views.cap, cap = old ? 2 * old : 64;
+    uint32_t *const slot = weir_mem_alloc(cap * sizeof *slot), *const from = g->views.slot;
+    if (!slot)
+        return false;
+    memset(slot, 0xff, cap * sizeof *slot);
+    g->views.slot = slot;
+    g->views.cap = cap;
+    g->views.n = 0;
+    for (uint32_t i = 0; i < old; i++)
+        if (from[i] != WEIR_NONE)
+            note_view(g, from[i]);
+    weir_mem_free(from);
+    return true;
+}
+
+/* The view among those of its storage. While the graph is recorded those of a storage with several
+ * are in a table; passes change views and look through the list. */
+static uint32_t find_view(const weir_graph *g, uint32_t storage, const weir_layout *l,
+                          int64_t offset)
+{
+    const uint32_t head = g->storages.at[storage].values;
+
+    if (head == WEIR_NONE || view_is(g, head, storage, l, offset))
+        return head;
+    if (g->state == WEIR_GRAPH_RECORDING)
+        return g->values.at[head].next == WEIR_NONE ? WEIR_NONE : *view_slot(g, storage, l, offset);
+    uint32_t v = head;
+    while (v != WEIR_NONE && !view_is(g, v, storage, l, offset))
+        v = g->values.at[v].next;
+    return v;
+}
+
 uint32_t weir_graph_value_of(weir_graph *g, uint32_t storage, const weir_layout *l, int64_t offset)
 {
-    for (uint32_t v = g->storages.at[storage].values; v != WEIR_NONE; v = g->values.at[v].next)
-        if (g->values.at[v].offset == offset && layout_equal(&g->values.at[v].layout, l))
-            return v;
-    const weir_value v = {
-        .layout = *l, .offset = offset, .storage = storage, .next = g->storages.at[storage].values};
-    if (!weir_vec_push(&g->values, v))
+    const uint32_t there = find_view(g, storage, l, offset);
+    const uint32_t head = g->storages.at[storage].values;
+    const bool     several = head != WEIR_NONE && g->state == WEIR_GRAPH_RECORDING;
+
+    if (there != WEIR_NONE)
+        return there;
+    const weir_value v = {.layout = *l, .offset = offset, .storage = storage, .next = head};
+    if ((several && !views_grow(g)) || !weir_vec_push(&g->values, v))
         return WEIR_NONE;
+    if (several && g->values.at[head].next == WEIR_NONE)
+        note_view(g, head);
+    if (several)
+        note_view(g, g->values.n - 1);
     return g->storages.at[storage].values = g->values.n - 1;
 }
 

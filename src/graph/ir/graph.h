@@ -86,6 +86,10 @@ struct weir_graph {
         uint32_t *slot;
         uint32_t  cap, n;
     } externals;
+    struct {                            /* values of storages with several, while recorded */
+        uint32_t *slot;
+        uint32_t  cap, n;
+    } views;
     weir_poison_mark    poison_mark;    /* when recording began or went on */
     char               *poison_message; /* the sentence of a failure before it was suspended */
     weir_status         poisoned_by;
