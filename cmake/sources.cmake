@@ -32,7 +32,7 @@ weir_sources(cpu_isa src/device/cpu/gemm gemm_isa)
 weir_sources(cpu_isa src/device/cpu/kernels attention_isa elementwise_isa loss_isa lstm_isa
     norm_isa pair_isa pool2d_isa reduce_isa sign_isa softmax_isa update_isa)
 
-weir_sources(graph src/graph/autodiff checkpoint_function clip grad tape)
+weir_sources(graph src/graph/autodiff checkpoint_function clip grad leaf_table tape)
 weir_sources(graph src/graph/compile compile recording run step text)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast record value)

@@ -15,6 +15,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "graph/autodiff/checkpoint_function.h"
+#include "graph/autodiff/leaf_table.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/session.h"
 #include "graph/ops/op.h"
@@ -42,7 +43,8 @@ typedef struct weir_traversal {
     bool                          all;   /* every trainable tensor is a target; else wrt[] */
     size_t                        nwrt;
     weir_tensor *const *wrt;
-    WEIR_VEC(weir_pair)    answer;    /* per target reached: target and its gradient, referenced */
+    WEIR_VEC(weir_pair)      answer; /* per target reached: target and its gradient, referenced */
+    weir_leaf_table          leaves; /* those in answer */
     struct weir_traversal *outer;     /* at whose checkpoint it goes back; else NULL */
     weir_recompute        *recompute; /* the second run there */
 } weir_traversal;
@@ -170,14 +172,30 @@ static weir_status accumulate(weir_tensor **sum, weir_tensor *g)
     return WEIR_OK;
 }
 
-static weir_status arrive_target(weir_traversal *w, weir_tensor *x, weir_tensor *g)
+/* The pair of target x in the answer, or NULL. What equals a leaf has its number. */
+static weir_pair *pair_of(const weir_traversal *w, const weir_tensor *x)
 {
+    if (x->leaf && !x->tape) {
+        const uint32_t at = weir_leaf_find(&w->leaves, x->leaf);
+        return at != WEIR_NO_LEAF ? &w->answer.at[at] : NULL;
+    }
     for (uint32_t i = w->answer.n; i-- > 0;)
         if (same_value(w->answer.at[i].param, x))
-            return accumulate(&w->answer.at[i].grad, g);
+            return &w->answer.at[i];
+    return NULL;
+}
+
+static weir_status arrive_target(weir_traversal *w, weir_tensor *x, weir_tensor *g)
+{
+    weir_pair *const there = pair_of(w, x);
+
+    if (there)
+        return accumulate(&there->grad, g);
     if (!weir_vec_push(&w->answer, (weir_pair){.param = x}))
         return WEIR_ERR_NOMEM;
     weir_retain(x);
+    if (x->leaf && !weir_leaf_add(&w->leaves, x->leaf, w->answer.n - 1))
+        return WEIR_ERR_NOMEM;
     return accumulate(&w->answer.at[w->answer.n - 1].grad, g);
 }
 
@@ -255,6 +273,7 @@ static void traversal_free(weir_traversal *w)
     }
     weir_vec_free(&w->nodes);
     weir_vec_free(&w->answer);
+    weir_leaf_table_free(&w->leaves);
 }
 
 /* Back through the second run, from the results that have a gradient. They are let go before the
