@@ -1,9 +1,8 @@
 /* optim.c - SGD, Adam, AdamW, Adagrad, RMSProp: one update per gradient of weir_backward.
  *
  * State belongs to a parameter, found by pointer; a slot holds a reference to its parameter, so
- * that a pointer never comes to mean another one. Gradients come in the same order step after
- * step, so the search begins where the last step found the same gradient. Making state is
- * immediate, never recorded: a step may be the first one and a recorded one at once. */
+ * that a pointer never comes to mean another one. Making state is immediate, never recorded: a step
+ * may be the first one and a recorded one at once. */
 #include "model/model.h"
 
 #include <math.h>
@@ -43,6 +42,8 @@ struct weir_optim {
     weir_tensor         *lr[RATES];     /* scalar inputs, one per type of parameter */
     weir_tensor         *step;          /* if counted: scalar f64, also the first of states */
     weir_list            slots, states; /* of slot, of weir_tensor (referenced) */
+    size_t              *place;         /* [places] number + 1 of slots by parameter */
+    size_t               places;        /* a power of two, or 0 */
 };
 
 /* A state tensor named PARAM.PART, `value` everywhere, owned by the optimiser. */
@@ -195,6 +196,7 @@ void weir_optim_free(weir_optim *o)
     }
     weir_list_free(&o->states);
     weir_list_free(&o->slots);
+    weir_host_free(o->place);
     weir_host_free(o);
 }
 
@@ -337,10 +339,40 @@ static bool slot_fill(weir_optim *o, slot *s)
     return true;
 }
 
+/* Where the parameter's slot is noted, or will be: there is a free place. */
+static size_t *place_of(const weir_optim *o, const weir_tensor *param)
+{
+    /* Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4). */
+    size_t i = (size_t)(((uint64_t)(uintptr_t)param * 0x9e3779b97f4a7c15u) >> 32);
+
+    while (o->place[i & (o->places - 1)] &&
+           ((slot *)o->slots.at[o->place[i & (o->places - 1)] - 1])->param != param)
+        i++;
+    return &o->place[i & (o->places - 1)];
+}
+
+/* Room in the table for one more slot: it is never more than half full. */
+static bool reserve_place(weir_optim *o)
+{
+    if (2 * (o->slots.n + 1) <= o->places)
+        return true;
+    const size_t  places = o->places ? 2 * o->places : 64;
+    size_t *const place = weir_host_alloc(places * sizeof *place);
+    if (!place)
+        return false;
+    memset(place, 0, places * sizeof *place);
+    weir_host_free(o->place);
+    o->place = place;
+    o->places = places;
+    for (size_t i = 0; i < o->slots.n; i++)
+        *place_of(o, ((slot *)o->slots.at[i])->param) = i + 1;
+    return true;
+}
+
 static slot *slot_new(weir_optim *o, weir_tensor *param)
 {
     const size_t before = o->states.n;
-    if (weir_list_reserve(&o->slots) != WEIR_OK)
+    if (weir_list_reserve(&o->slots) != WEIR_OK || !reserve_place(o))
         return NULL;
     slot *s = weir_host_alloc(sizeof *s);
     if (!s)
@@ -353,19 +385,18 @@ static slot *slot_new(weir_optim *o, weir_tensor *param)
         return NULL;
     }
     weir_retain(param);
+    size_t *const place = place_of(o, param);
     o->slots.at[o->slots.n++] = s;
+    *place = o->slots.n;
     return s;
 }
 
-/* The slot of a parameter, looked for from `hint` on; made if there is none. */
-static slot *slot_of(weir_optim *o, weir_tensor *param, size_t hint)
+/* The slot of a parameter, made if there is none. */
+static slot *slot_of(weir_optim *o, weir_tensor *param)
 {
-    for (size_t i = 0; i < o->slots.n; i++) {
-        slot *s = o->slots.at[(hint + i) % o->slots.n];
-        if (s->param == param)
-            return s;
-    }
-    return slot_new(o, param);
+    const size_t noted = o->places ? *place_of(o, param) : 0;
+
+    return noted ? o->slots.at[noted - 1] : slot_new(o, param);
 }
 
 /* ---- a step ---- */
@@ -405,7 +436,7 @@ static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_
     WEIR_TRY(count(o->step, condition));
     for (size_t i = 0; i < n; i++) {
         const weir_dtype type = weir_tensor_desc(pairs[i].param).dtype;
-        const slot      *s = slot_of(o, pairs[i].param, i);
+        const slot      *s = slot_of(o, pairs[i].param);
         weir_tensor     *lr = s ? rate_if(o, condition, type, rate) : NULL;
         WEIR_TRY(lr ? WEIR_OK : weir_error_status());
         WEIR_TRY(count(o->method->own ? s->state[o->method->own] : NULL, condition));
@@ -482,7 +513,7 @@ static weir_status accumulate(weir_optim *o, weir_tensor *loss)
 
     WEIR_TRY(backward(o, loss, &pairs, &n));
     for (size_t i = 0; i < n; i++) {
-        slot *s = slot_of(o, pairs[i].param, i);
+        slot *s = slot_of(o, pairs[i].param);
         if (s && !s->sum)
             s->sum = state_new(o, weir_tensor_desc(s->param), weir_tensor_name(s->param), "sum",
                                0);
