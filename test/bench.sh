@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench.sh - examples/bench on two tiny models: table, CSV, JSON, and pictures if it can draw.
+# bench.sh - bench/graph_mode.py and bench/capacity.py on tiny models: tables, CSV, JSON, pictures.
 #
 # Usage: bench.sh [BUILD]. PYTHON names the interpreter (default: python3).
 set -u
@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE=1
 
 # bench WORD...: the program; its words go to $work/said and $work/err.
 bench() {
-    "$python" "$root/examples/bench/bench.py" --weir "$build/weir" "$@" \
+    "$python" "$root/bench/graph_mode.py" --weir "$build/weir" "$@" \
         >"$work/said" 2>"$work/err"
     code=$?
 }
@@ -36,13 +36,13 @@ kept='^\| cnn \| 4 \| [0-9]+ \| [0-9]+ \| 1\.0[0-9]* \| [0-9]+ \| yes \|.* yes, 
 grep -qE "$kept" "$work/models.md"
 check "$?" "--promises has a row of cnn: $(cat "$work/models.md")"
 
-"$python" "$root/examples/bench/capacity.py" lenet --weir "$build/weir" --capacity 16MB --start 4 \
+"$python" "$root/bench/capacity.py" lenet --weir "$build/weir" --capacity 16MB --start 4 \
     --cases off on auto --out "$work/capacity.md" >"$work/said" 2>"$work/err"
 check "$?" "capacity.py ends with code 0: $(cat "$work/err")"
 grep -qE '^\| off \| [1-9][0-9]* \| 1\.00 \| 1?[0-9] \|' "$work/capacity.md" &&
     grep -qE '^\| auto \| [1-9][0-9]* \| [1-9]\.[0-9]+ \| 1[0-6] \|' "$work/capacity.md"
 check "$?" "capacity.py finds batches: $(cat "$work/capacity.md")"
-"$python" "$root/examples/bench/capacity.py" lenet --weir "$build/weir" --device sim:abacus \
+"$python" "$root/bench/capacity.py" lenet --weir "$build/weir" --device sim:abacus \
     >"$work/said" 2>"$work/err"
 says err "there is no 'abacus'"
 
@@ -95,7 +95,7 @@ check "$?" "without matplotlib there is a CSV and no picture"
 
 bench --models tiny,nonsense
 [ "$code" -eq 2 ]
-check "$?" "a model that is none is code 2 (it was $code)"
+check "$?" "an unknown model is code 2 (it was $code)"
 says err "'nonsense' is no model"
 bench --models tiny --weir "$work/no-tool"
 [ "$code" -eq 1 ]

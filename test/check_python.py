@@ -17,7 +17,7 @@ MAX_FUNCTION = 60
 # name), and folders whose modules are imported by the package's name too, as weir.__path__ says.
 ROOTS = {"python/weir": ("weir", ("singa",)), "test": ("", ()), "test/python": ("", ()),
          "test/python/singa": ("", ()), "test/pytorch": ("", ()), "test/tree": ("tree", ()),
-         "bench": ("", ()), "examples/bench": ("", ()), "examples/python": ("", ())}
+         "bench": ("", ()), "examples/python": ("", ())}
 GENERATED = {"weir.capi"}       # by the build: it imports nothing of the package
 LINTED = ("python", "test", "bench", "examples")
 

@@ -218,7 +218,7 @@ elif has_part bench; then
             --csv "$out/singa.csv"
         table peers 200 "$python" "$root/bench/compare.py" tiny $weir $torch $jax --rounds 1 \
             --steps 2 --out "$out/peers.md" --csv "$out/peers.csv"
-        table capacity 200 "$python" "$root/examples/bench/capacity.py" tiny $weir --capacity 1MB \
+        table capacity 200 "$python" "$root/bench/capacity.py" tiny $weir --capacity 1MB \
             --cases off auto --seconds 1 --start 256 --out "$out/capacity.md" \
             --csv "$out/capacity.csv"
     else
@@ -229,7 +229,7 @@ elif has_part bench; then
             --csv "$out/peers.csv"
         for capacity in 16GB 11GB; do
             table "capacity_$capacity" "$(limit 60 5)" "$python" \
-                "$root/examples/bench/capacity.py" resnet50 $weir --capacity "$capacity" \
+                "$root/bench/capacity.py" resnet50 $weir --capacity "$capacity" \
                 --within 10 --seconds 12 --start 160 --out "$out/capacity.md" \
                 --csv "$out/capacity_$capacity.csv"
         done

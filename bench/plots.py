@@ -1,4 +1,4 @@
-# plots.py - the pictures of bench.py: time and memory off and on, planned and measured, operations.
+# plots.py - pictures of graph_mode.py: time and memory, planned and measured peaks, operations.
 """Needs matplotlib. Off is grey and on blue throughout; every bar carries its number, because
 models differ by a factor of a thousand and are therefore drawn relative to graph off."""
 import matplotlib

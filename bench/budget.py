@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 MODELS = {      # options that make a step of half a second or less, but for the last
     "cnn": ["--model", "cnn", "--batch", "64"],
     "resnet20": ["--model", "resnet", "--depth", "20", "--batch", "16"],

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """evict - training with the graph off at smaller and smaller budgets: memory, time, bits.
 
-For each model the step is trained without a budget and then, evicting values and making them anew
-on demand, at shares of what it is seen to take, down to where one call does not fit. Graph on runs
+Each model trains without a budget, then in shares of the peak measured there, down to the first
+share in which one call does not fit. Values are evicted, and recomputed on demand. Graph on runs
 beside every case in the same process (`weir bench graph --off-budget`), and times are compared
 through it: extra time is (off / on with the budget) / (off / on without). Needs nothing but Python.
 """
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 MODELS = {      # options that make a step of a second or less
     "mlp": [], "cnn": ["--batch", "64"], "lenet": ["--batch", "64"],
     "resnet18": ["--batch", "8", "--image", "64"], "gpt": ["--batch", "2"],

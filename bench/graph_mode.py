@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# bench.py - models trained with the graph off and on: table, CSV, JSON, pictures.
+# graph_mode.py - trains models with the graph off and on: table, CSV, JSON, pictures.
 """Trains models with the graph off and on, side by side in one process each, and shows what the
 graph saves: time, memory, and whether the memory that was planned is the memory that was measured.
 
@@ -19,10 +19,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "bench"))
+from machine import machine
 
-from machine import machine     # in bench/, found by the line above
+ROOT = Path(__file__).resolve().parent.parent
 
 # What is trained when nothing else is asked for: batch, image size, steps, rounds. The large ones
 # have small batches and images, so that all models together take minutes; --batch and --image say
@@ -56,10 +55,10 @@ def weir(args, *words):
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        sys.exit(f"bench.py: cannot run '{args.weir}' ({error.strerror}); build Weir first, or say "
-                 "where the tool is with --weir")
+        sys.exit(f"graph_mode.py: cannot run '{args.weir}' ({error.strerror}); build Weir first, "
+                 "or say where the tool is with --weir")
     if done.returncode != 0:
-        sys.exit(f"bench.py: {' '.join(command)} ended with code {done.returncode}:\n"
+        sys.exit(f"graph_mode.py: {' '.join(command)} ended with code {done.returncode}:\n"
                  f"{done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
 
@@ -207,7 +206,8 @@ large networks are small, so that the table takes minutes. *Arena*: all intermed
 workspaces of a step; *lower bound*: the largest sum of bytes that live at once, below which no
 placement gets. *Planned peak*: arena + parameters, momentum, statistics, inputs. *Measured*: live
 blocks + the highest arena byte whose canary changed. *Bits*: parameters, states, momentum and loss
-after so many steps in either mode. *Core allocations*: of the library's own, in all timed steps.
+are equal after the same steps in both modes. *Core allocations*: of the library's own, in all timed
+steps.
 
 {promise_table(rows)}
 """
@@ -236,7 +236,7 @@ def draw(folder, rows, profiles):
     try:
         import plots
     except ImportError as error:
-        print(f"bench.py: no pictures, matplotlib cannot be imported ({error}); with it "
+        print(f"graph_mode.py: no pictures, matplotlib cannot be imported ({error}); with it "
               "(pip install matplotlib) there are: time, memory, operations", file=sys.stderr)
         return []
     return plots.draw(folder, pairs(rows), profiles, title)
@@ -260,10 +260,11 @@ def positive(text):
 
 def options():
     parser = argparse.ArgumentParser(
-        prog="bench.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="examples:\n  examples/bench/bench.py\n"
-               "  examples/bench/bench.py --models all --out results\n"
-               "  examples/bench/bench.py --models resnet18,gpt --batch 8 --steps 10")
+        prog="graph_mode.py", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n  bench/graph_mode.py\n"
+               "  bench/graph_mode.py --models all --out results\n"
+               "  bench/graph_mode.py --models resnet18,gpt --batch 8 --steps 10")
     parser.add_argument("--models", type=model_list, default=QUICK, metavar="LIST",
                         help="names with commas between, or quick (%s; the default), or all (%s)"
                         % (" ".join(QUICK), " ".join(ALL)))
@@ -314,7 +315,7 @@ def main():
     write_csv(written[0], rows)
     written[1].write_text(json.dumps({**facts, "rows": rows, "profiles": profiles}, indent=1))
     if args.promises:
-        command = "python3 examples/bench/bench.py " + " ".join(sys.argv[1:])
+        command = "python3 bench/graph_mode.py " + " ".join(sys.argv[1:])
         write_promises(args.promises, facts, rows, command)
         written.append(args.promises)
     if not args.no_pictures:
@@ -324,7 +325,7 @@ def main():
           + " ".join(str(path) for path in written))
     broken = list(broken_promises(rows))
     for sentence in broken:
-        print(f"bench.py: {sentence}", file=sys.stderr)
+        print(f"graph_mode.py: {sentence}", file=sys.stderr)
     return 1 if broken else 0
 
 

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 MOST = 65536        # what --batch takes
 # In the sentences of the errors that mean: too large.
 TOO_LARGE = ("out of memory", "no memory for an arena", "are unused", "the smallest that works is")
@@ -61,8 +61,8 @@ def bytes_of(text):
 
 
 def largest(probe, start, within, until):
-    """The largest batch that fits, within so many percent or as far as time goes; `start` is one
-    that may."""
+    """The step of the largest batch that fits, to `within` percent, or the largest found before the
+    time `until`; `start` is the first batch tried."""
     good, bad, batch = None, None, start
     while True:
         if good is not None and time.monotonic() > until:
