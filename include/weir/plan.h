@@ -105,6 +105,9 @@ WEIR_API char *weir_sweep_text(const weir_sweep *c, weir_sweep_format form);
 
 /* ---- offsets alone ---- */
 
+/* The placements by which offsets can be found, "auto, life, ...". The text lasts. */
+WEIR_API const char *weir_placement_names(void);
+
 /* Memory that is needed from time lower up to, not including, time upper, of any clock. */
 typedef struct weir_buffer {
     int64_t lower, upper;
@@ -115,9 +118,8 @@ typedef struct weir_buffer {
 typedef struct weir_place_options {
     /* The lowest height is looked for; one within the capacity is low enough. 0: none is given. */
     size_t capacity;
-    /* NULL or "auto"; greedy orders with the lowest gap: "life", "size", "area", "start", "end";
-     * with the tightest gap: "life-best", "size-best", "area-best", "start-best"; the two-ended
-     * "tstack"; "exact". */
+    /* One of weir_placement_names; NULL: "auto". Greedy orders, named by what goes first, take the
+     * lowest gap, or the tightest one with "-best"; "tstack" is two-ended. */
     const char *strategy;
     size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
     uint64_t    nodes;          /* of the exact search, at most; 0: by the number of buffers */

@@ -15,6 +15,7 @@ typedef struct row {
     size_t      at;       /* of the field in tool_options */
     int64_t     min, max; /* max 0: a text */
     const char *words;
+    const char *(*ask)(void);   /* or who knows them */
     int64_t     number; /* defaults */
     const char *text;
 } row;
@@ -78,8 +79,7 @@ static const row rows[] = {
      TOOL_BIT_PLACE, AT(capacity)},
     {"placement", "P", "how offsets are found",
      TOOL_BIT_GRAPH | TOOL_BIT_DUMP | TOOL_BIT_PLAN | TOOL_BIT_PLACE, AT(placement),
-     .words = "auto, life, size, area, start, end, life-best, size-best, area-best, start-best, "
-              "tstack, exact"},
+     .ask = weir_placement_names},
     {"nodes", "N", "of the exact search, at most (default: by the number of buffers)",
      TOOL_BIT_PLACE, AT(nodes), 1, INT64_MAX},
     {"what", "W", "the text wanted", TOOL_BIT_DUMP, AT(what),
@@ -93,6 +93,12 @@ static const row rows[] = {
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
+/* The words that the row allows, "a, b, c", or NULL. */
+static const char *words_of(const row *r)
+{
+    return r->ask ? r->ask() : r->words;
+}
+
 static void print_help(const tool_command *c)
 {
     printf("usage: weir %s [OPTIONS]\n%s\n\n", c->name, c->meaning);
@@ -104,7 +110,7 @@ static void print_help(const tool_command *c)
         snprintf(name, sizeof name, "--%s %s", r->name, r->value);
         const char *const words = strcmp(r->name, "model") == 0     ? tool_model_names()
                                   : strcmp(r->name, "disable") == 0 ? weir_pass_names()
-                                                                    : r->words;
+                                                                    : words_of(r);
         printf("  %-17s %s%s%s", name, r->meaning, words ? ": " : "", words ? words : "");
         if (r->number)
             printf(" (default %lld)", (long long)r->number);
@@ -141,9 +147,9 @@ static int read_number(tool_options *o, const row *r, const char *value)
 
 static int read_text(tool_options *o, const row *r, const char *value)
 {
-    if (r->words && !among(r->words, value))
-        return tool_say(o, TOOL_USAGE, "--%s must be one of %s, not '%s'", r->name, r->words,
-                        value);
+    const char *const words = words_of(r);
+    if (words && !among(words, value))
+        return tool_say(o, TOOL_USAGE, "--%s must be one of %s, not '%s'", r->name, words, value);
     if (*value == '\0')
         return tool_say(o, TOOL_USAGE, "--%s needs a value, not ''", r->name);
     *(const char **)(void *)((char *)o + r->at) = value;
@@ -233,9 +239,9 @@ int tool_options_read(tool_options *o, const tool_command *c, int argc, char **a
         if (found != 0)
             return complain(o, c, found, argv);
         const row *const r = &rows[index[at]];
-        if (r->words && strcmp(optarg, "help") == 0) {
+        if (words_of(r) && strcmp(optarg, "help") == 0) {
             *help = true;
-            list_words(r->words);
+            list_words(words_of(r));
             return TOOL_DONE;
         }
         const int        code = r->max ? read_number(o, r, optarg) : read_text(o, r, optarg);

@@ -12,6 +12,7 @@
 #include "core/splitmix.h"
 #include "core/status.h"
 #include "graph/placement/exact.h"
+#include "graph/placement/gap_fit.h"
 
 enum {
     FIRST_NODES = 6,

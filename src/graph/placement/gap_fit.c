@@ -9,12 +9,13 @@
  * Of equal heights one with a storage at the top is preferred to one with only workspaces there:
  * a storage is written to its last byte, a library may leave the end of its workspace alone, and
  * the peak that is measured should be the peak that was planned. */
+#include "graph/placement/gap_fit.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/status.h"
 #include "graph/placement/gap_tree.h"
-#include "graph/placement/placer.h"
 
 /* Up to so many items a scan over them is quicker than the tree. */
 enum { SCANNED = 1000 };
@@ -136,17 +137,13 @@ static double rank_end(const weir_item *i)
     return (double)i->last + 1e-12 * (double)i->bytes;
 }
 
+#define rank_none NULL
+#define ROW(name, function, rank, tight, turn) [turn] = {name, rank_##rank, tight},
 static const struct {
     const char *name;
-    double    (*rank)(const weir_item *i);
+    double    (*rank)(const weir_item *i);  /* NULL: not an order */
     bool        tight;
-} orders[] = {
-    {"life", rank_lifetime, false}, {"size", rank_size, false},
-    {"area", rank_area, false},     {"start", rank_start, false},
-    {"end", rank_end, false},       {"life-best", rank_lifetime, true},
-    {"area-best", rank_area, true}, {"start-best", rank_start, true},
-    {"size-best", rank_size, true},
-};
+} orders[] = {WEIR_PLACEMENTS(ROW)};
 
 enum { ORDERS = sizeof orders / sizeof orders[0] };
 
@@ -191,7 +188,7 @@ static weir_status run(weir_placer *p, const char *name)
     bool       ok = begin(&o);
 
     for (int s = 0; s < ORDERS && ok && !weir_place_done(p); s++) {
-        if (name && strcmp(orders[s].name, name) != 0)
+        if (!orders[s].rank || (name && strcmp(orders[s].name, name) != 0))
             continue;
         for (uint32_t i = 0; i < p->n; i++)
             o.key[i] = (weir_key){orders[s].rank(&p->item[i]), i};

@@ -8,13 +8,15 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/placement/gap_fit.h"
 #include "graph/placement/placer.h"
+#include "weir/plan.h"
 
 /* Arithmetic of the exact search. */
 #define QUICK_WORK 100000000u
 #define THOROUGH_WORK 40000000000u
 
-static weir_status run_auto(weir_placer *p, const char *name)
+weir_status weir_place_auto(weir_placer *p, const char *name)
 {
     (void)name;
     WEIR_TRY(weir_place_orders(p));
@@ -25,20 +27,20 @@ static weir_status run_auto(weir_placer *p, const char *name)
     return weir_place_exact(p, "exact");
 }
 
+#define ROW(name, function, ...) {name, weir_place_##function},
 static const struct {
     const char  *name;
     weir_status (*run)(weir_placer *p, const char *name);
-} strategies[] = {
-    {"auto", run_auto},
-    {"life", weir_place_order},       {"size", weir_place_order},
-    {"area", weir_place_order},       {"start", weir_place_order},
-    {"end", weir_place_order},        {"life-best", weir_place_order},
-    {"size-best", weir_place_order},  {"area-best", weir_place_order},
-    {"start-best", weir_place_order}, {"tstack", weir_place_tstack},
-    {"exact", weir_place_exact},
-};
+} strategies[] = {WEIR_PLACEMENTS(ROW)};
 
 enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
+
+const char *weir_placement_names(void)
+{
+#define NAME(name, ...) ", " name
+    static const char names[] = WEIR_PLACEMENTS(NAME);
+    return names + 2;
+}
 
 static int find(const char *name)
 {
@@ -52,10 +54,8 @@ const char *weir_place_named(const char *strategy)
 {
     const int i = find(strategy);
     return i >= 0 ? strategies[i].name
-                  : WEIR_FAIL_NULL(WEIR_ERR_INVALID,
-                                   "there is no placement '%s'; there are auto, life, size, area, "
-                                   "start, end, life-best, size-best, area-best, start-best, "
-                                   "tstack, exact", strategy);
+                  : WEIR_FAIL_NULL(WEIR_ERR_INVALID, "there is no placement '%s'; there are %s",
+                                   strategy, weir_placement_names());
 }
 
 weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound)

@@ -1,5 +1,4 @@
-/* placement.h - offsets for items with lifetimes, by strategies that have names.
- * Defined in placement.c and placement_check.c.
+/* placement.h - offsets for items with lifetimes: strategies by name (placements.def).
  *
  * Items that are live at the same step lie apart; the height is the end of the highest. No height
  * is below the bound, the largest sum of bytes live at one step. */
@@ -39,9 +38,5 @@ const char *weir_place_named(const char *strategy);
 
 /* The largest sum of bytes that are live at one step. */
 weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound);
-
-/* Judges offsets: multiples of `align`, items that are live at the same step apart, all of them
- * within [0, height). Else ERR_STATE and a sentence that begins with "internal: ". */
-weir_status weir_place_check(const weir_item *items, uint32_t n, size_t align, size_t height);
 
 #endif

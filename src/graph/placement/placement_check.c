@@ -4,11 +4,12 @@
  * Items come and go at their steps; those that are live are held in the order of their offsets, so
  * that a new one has two neighbours to meet. Items of 0 bytes meet nobody, but are aligned too:
  * operands point to them. */
+#include "graph/placement/placement_check.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/status.h"
-#include "graph/placement/placement.h"
 
 typedef struct weir_turn {
     uint32_t step, item;

@@ -1,4 +1,4 @@
-/* placer.c - judges what a strategy offers: the lowest placement so far stays. */
+/* placer.c - the best placement so far, and when it is low enough. */
 #include "graph/placement/placer.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
-/* placer.h - what the placement's strategies share: the items, the limits, the lowest one so far.
- * Defined in placer.c, gap_fit.c, tstack.c and exact.c. */
+/* placer.h - items being placed: what the strategies of placements.def share. */
 #ifndef WEIR_GRAPH_PLACEMENT_PLACER_H
 #define WEIR_GRAPH_PLACEMENT_PLACER_H
 
 #include "core/status.h"
 #include "graph/placement/item.h"
+#include "graph/placement/placements.def"
 
 typedef struct weir_placer {
     const weir_item *item;
@@ -31,10 +31,10 @@ bool weir_place_done(const weir_placer *p);
  * strategy that puts items at anything but ends of items puts them at multiples of it. */
 size_t weir_place_unit(const weir_placer *p);
 
-/* Strategies: each offers what it finds. `name` is its row in the table. */
-weir_status weir_place_order(weir_placer *p, const char *name);
-weir_status weir_place_orders(weir_placer *p);          /* all of them, until one is low enough */
-weir_status weir_place_tstack(weir_placer *p, const char *name);
-weir_status weir_place_exact(weir_placer *p, const char *name);
+/* Each strategy offers what it finds. `name` is its row. */
+#define WEIR_PLACEMENT_DECLARE(row, function, ...)                                                 \
+    weir_status weir_place_##function(weir_placer *p, const char *name);
+WEIR_PLACEMENTS(WEIR_PLACEMENT_DECLARE)
+#undef WEIR_PLACEMENT_DECLARE
 
 #endif

@@ -6,6 +6,7 @@
 #include "device/memory/guard.h"
 #include "graph/ir/pass_set.h"
 #include "graph/placement/placement.h"
+#include "graph/placement/placement_check.h"
 
 static bool plan_alloc(weir_plan *p, const weir_graph *g)
 {

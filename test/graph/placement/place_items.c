@@ -2,13 +2,14 @@
  * all orders of few items, on tilings whose lowest height is known, with room to spare, cut
  * short. */
 #include "graph/placement/placement.h"
+#include "graph/placement/placer.h"
 
 #include "graph/fixture.h"
 
 enum { MOST = 150, SIDE = 256 };
 
-static const char *const every[] = {"auto", "life", "size", "area", "start", "end", "life-best",
-                                    "size-best", "area-best", "start-best", "tstack", "exact"};
+#define NAME(name, ...) name,
+static const char *const every[] = {WEIR_PLACEMENTS(NAME)};
 enum { EVERY = sizeof every / sizeof every[0] };
 
 static bool together(const weir_item *a, const weir_item *b)

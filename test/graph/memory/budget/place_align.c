@@ -2,6 +2,7 @@
  * items, planned steps of every policy, recorded training steps. $WEIR_TEST_COUNT: rounds of each.
  */
 #include "graph/placement/placement.h"
+#include "graph/placement/placement_check.h"
 #include "graph/memory/verify/check.h"
 
 #include "graph/fixture.h"
