@@ -37,17 +37,19 @@ weir_sources(graph src/graph/compile compile recording run step text)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast record value)
 weir_sources(graph src/graph/ir format graph session)
+weir_sources(graph src/graph/memory/budget apply budget budget_context cache from_graph frontier
+    region replan timing value_ranges)
+weir_sources(graph src/graph/memory/explain explain picture reasons)
+weir_sources(graph src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
+    stepfile_plan stepfile_write sweep sweep_text)
 weir_sources(graph src/graph/passes fuse fuse_cast fuse_group order relu_sign_bits remat_cast
     simplify)
 weir_sources(graph src/graph/plan liveness lowering op_sums overlap settle streams)
 weir_sources(graph src/graph/report cost dot dump json step_json svg timeline)
 weir_sources(graph src/graph/runtime execute measure profile)
 
-# The memory planner.
+# The memory planner: a library of its own, which needs core and placement alone.
 weir_sources(planner src/graph/memory/bounds bound bound_branch highs maxflow milp mincut_bound)
-weir_sources(planner src/graph/memory/budget apply budget budget_context cache from_graph frontier
-    region replan timing value_ranges)
-weir_sources(planner src/graph/memory/explain explain picture reasons)
 weir_sources(planner src/graph/memory/policies actnn auto autotm capuchin capuchin_passive
     checkpoint compress delta dtr dtr_lookahead fit gist mincut optimal portfolio recycle sublinear
     table vdnn)
@@ -55,8 +57,6 @@ weir_sources(planner src/graph/memory/problem decisions event_times intervals lo
     problem schedule)
 weir_sources(planner src/graph/memory/search anneal articulation best candidates checkpoint_set
     dtr_score dtr_sim evict_to_fit greedy job reorder search search_state transfers)
-weir_sources(planner src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
-    stepfile_plan stepfile_write sweep sweep_text)
 weir_sources(planner src/graph/memory/verify check simulate)
 
 weir_sources(placement src/graph/placement beam branch buffers csv exact exact_state gap_fit gap_tree

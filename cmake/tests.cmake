@@ -1,12 +1,17 @@
 # tests.cmake - the test programs, and every test as an entry of ctest.
 
-# weir_test(<name> [WHOLE]): test_<name> from the files of the list test_<name> and the harness; an
-# entry of ctest for each of its files, which runs the cases of that file. WHOLE: one entry for all.
+# weir_test(<name> [WHOLE] [LIBRARY <target>]): test_<name> from the files of the list test_<name> and
+# the harness; an entry of ctest for each of its files, which runs the cases of that file. WHOLE: one
+# entry for all. LIBRARY: what it is linked with, if not the whole library.
 function(weir_test name)
-    weir_program(test_${name} weir_static test/main.c ${test_${name}})
-    target_include_directories(test_${name} PRIVATE test)
+    cmake_parse_arguments(PARSE_ARGV 1 test "WHOLE" "LIBRARY" "")
+    if(NOT test_LIBRARY)
+        set(test_LIBRARY weir_static)
+    endif()
+    weir_program(test_${name} ${test_LIBRARY} test/main.c ${test_${name}})
+    target_include_directories(test_${name} PRIVATE test src)
     target_compile_definitions(test_${name} PRIVATE WEIR_TEST_DIR="${CMAKE_SOURCE_DIR}/test")
-    if(ARGN STREQUAL WHOLE)
+    if(test_WHOLE)
         add_test(NAME ${name} COMMAND test_${name})
         return()
     endif()
@@ -33,22 +38,25 @@ weir_sources(test_op test/graph/ops autograd compare draw edge index masked mist
     table_gather table_loss table_math table_matmul table_move table_norm table_pool2d
     table_recurrent table_reduce table_slice table_update op_fixture way)
 weir_test(op WHOLE)     # its cases are rows of the op tables
+# The memory planner, without the rest of the library.
+weir_sources(test_planner test/graph/memory/bounds bound)
+weir_sources(test_planner test/graph/memory/policies optimal policies policies_placed portfolio)
+weir_sources(test_planner test/graph/memory/search reorder search)
+weir_sources(test_planner test/graph/memory/verify check)
+weir_sources(test_planner test/graph/placement gap_tree place_align place_csv place_fuzz place_items)
+weir_test(planner LIBRARY weir_planner)
 weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip grad leaf versions vjp)
 weir_sources(test_graph test/graph/compile buffering fault half handles levels several step)
 weir_sources(test_graph test/graph/eager evict evict_hazard)
 weir_sources(test_graph test/graph/frontend autocast custom_op memory record)
 weir_sources(test_graph test/graph/ir scope)
-weir_sources(test_graph test/graph/memory/bounds bound)
 weir_sources(test_graph test/graph/memory/budget budget cache frontier offloaded_state
-    offloaded_values place_align replan value_ranges)
+    offloaded_values placed_steps replan trained_policies value_ranges)
 weir_sources(test_graph test/graph/memory/explain explain picture)
-weir_sources(test_graph test/graph/memory/policies optimal policies portfolio)
-weir_sources(test_graph test/graph/memory/search reorder search)
-weir_sources(test_graph test/graph/memory/stepfile check_file stepfile stepfile_text sweep)
-weir_sources(test_graph test/graph/memory/verify check)
+weir_sources(test_graph test/graph/memory/stepfile check_file stepfile stepfile_order stepfile_text
+    sweep)
 weir_sources(test_graph test/graph/passes fuse order relu_sign_bits simplify)
-weir_sources(test_graph test/graph/placement gap_tree place_csv place_fuzz place_items)
-weir_sources(test_graph test/graph/plan liveness plan streams)
+weir_sources(test_graph test/graph/plan liveness placed_plans plan streams)
 weir_sources(test_graph test/graph/report dump)
 weir_sources(test_graph test/graph/runtime execute guard measure)
 weir_test(graph)

@@ -70,6 +70,9 @@ extern const char *volatile check_doing;    /* what a crash is said to have happ
 /* `bytes` bytes at a and b are equal. */
 #define CHECK_BITS(a, b, bytes) check_bits((a), (b), (bytes), __FILE__, __LINE__, #a ", " #b)
 
+/* Elements of an array. */
+#define ARRAY_LENGTH(a) (sizeof(a) / sizeof *(a))
+
 /* The device that operations, graphs and models are tested on: $WEIR_TEST_DEVICE, else "cpu". */
 static inline const char *check_device(void)
 {

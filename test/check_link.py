@@ -16,7 +16,7 @@ sys.path.insert(0, HERE)
 from tree import headers, ranks                             # noqa: E402
 from tree.source import circles, unit_of, way_round         # noqa: E402
 
-OBJECT = re.compile(r"CMakeFiles/weir_(?:objects|isa_\w+)\.dir/(src/.*)\.o$")
+OBJECT = re.compile(r"CMakeFiles/weir_(?:objects|core|placement|planner|isa_\w+)\.dir/(src/.*)\.o$")
 ABOVE = headers.DEFINED_ABOVE
 BATCH = 200         # objects in one call of nm
 # The whole tree is not rid of these yet; emptied when it is.

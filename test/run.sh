@@ -1,11 +1,12 @@
 #!/bin/sh
 # run.sh - builds Weir and runs every test; the last line is "N passed, N failed".
 #
-# Usage: run.sh [PART...]. Parts are core device op graph model programs cuda emulated tool examples
-# install python wheel bench truth tree link check_python upgrade special optim; "graph/4" is a
-# quarter of the cases of test_graph, which one WEIR_SEED draws. Works from any folder and a clean
-# clone. Each part ends with a line "part: N passed, N failed"; a part that crashes, hangs or leaves
-# that line out counts as one failure more. Environment: WEIR_SEED, and what cmake/setup.sh names.
+# Usage: run.sh [PART...]. Parts are core planner device op graph model programs cuda emulated tool
+# examples install python wheel bench truth tree link check_python upgrade special optim; "graph/4"
+# is a quarter of the cases of test_graph, which one WEIR_SEED draws. Works from any folder and a
+# clean clone. Each part ends with a line "part: N passed, N failed"; a part that crashes, hangs or
+# leaves that line out counts as one failure more. Environment: WEIR_SEED, and what cmake/setup.sh
+# names.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 . "$root/cmake/setup.sh"
@@ -76,7 +77,8 @@ weir_setup
 cd "$root" || exit 1
 failed=0
 if [ $# -eq 0 ]; then
-    set -- core device op graph model programs cuda emulated tool examples install python wheel
+    set -- core planner device op graph model programs cuda emulated tool examples install python \
+        wheel
     if command -v python3 >/dev/null 2>&1; then
         set -- "$@" bench truth tree link check_python upgrade special optim
     else
@@ -87,7 +89,7 @@ fi
 for wanted in "$@"; do
     case $wanted in
     */*) cases "${wanted%/*}" "${wanted#*/}" ;;
-    core | device | op | graph | model | programs | cuda) cases "$wanted" ;;
+    core | planner | device | op | graph | model | programs | cuda) cases "$wanted" ;;
     *) script "$wanted" ;;
     esac
 done

@@ -8,8 +8,6 @@
 #include "graph/plan/plan.h"
 #include "weir.h"
 
-#define ARRAY_LENGTH(a) (sizeof(a) / sizeof *(a))
-
 /* Options that leave the named passes out; no pass at all; every pass. */
 #define OPTIONS_WITHOUT(names) (&(weir_plan_options){.disable = (names)})
 #define OPTIONS_AS_RECORDED       (&(weir_plan_options){.level = WEIR_LEVEL_RECORDED})

@@ -2,7 +2,8 @@
 #include "graph/placement/placement.h"
 #include "weir/plan.h"
 
-#include "graph/fixture.h"
+#include "check.h"
+#include "core/mem.h"
 
 CASE(buffers_of_a_program)
 {

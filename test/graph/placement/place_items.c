@@ -1,16 +1,13 @@
 /* place_items.c - every strategy on random items, judged by definition; the exact search against
  * all orders of few items, on tilings whose lowest height is known, with room to spare, cut
  * short. */
+#include "core/mem.h"
+#include "graph/placed.h"
 #include "graph/placement/placement.h"
-#include "graph/placement/placer.h"
-
-#include "graph/fixture.h"
 
 enum { MOST = 150, SIDE = 256 };
 
-#define NAME(name, ...) name,
-static const char *const every[] = {WEIR_PLACEMENTS(NAME)};
-enum { EVERY = sizeof every / sizeof every[0] };
+enum { EVERY = ARRAY_LENGTH(placers) };
 
 static bool together(const weir_item *a, const weir_item *b)
 {
@@ -54,7 +51,7 @@ CASE(every_strategy_on_random_items)
     for (int round = 0; round < 1500; round++) {
         weir_item      item[MOST], second[MOST];
         const uint32_t n = (uint32_t)check_int(0, 30), steps = (uint32_t)check_int(1, 25);
-        const weir_placement_options how = {.strategy = every[round % EVERY], .nodes = 300};
+        const weir_placement_options how = {.strategy = placers[round % EVERY], .nodes = 300};
         weir_placement_result        r, s;
 
         random_items(item, n, steps, 20);
@@ -281,7 +278,7 @@ CASE(every_allocation_of_a_strategy_fails)
     tiles(item, 90);
     for (int s = 0; s < EVERY; s++)
         for (int64_t n = 0;; n++) {
-            const weir_placement_options how = {.strategy = every[s], .nodes = 300};
+            const weir_placement_options how = {.strategy = placers[s], .nodes = 300};
             weir_mem_fail_nth(n, false);
             const weir_status status = weir_place_items(item, 90, SIDE, &how, &r);
             const bool        failed = weir_mem_failed();
@@ -290,50 +287,4 @@ CASE(every_allocation_of_a_strategy_fails)
             if (!failed)
                 break;
         }
-}
-
-/* ---- in plans ---- */
-
-static weir_status record_step(weir_device *d, const char *placement, weir_graph **g)
-{
-    static const float zeros[8 * 16];
-    weir_tensor *x = weir_input(d, weir_2d(WEIR_F32, 8, 16)), *y;
-
-    CHECK_OK(weir_write(x, zeros, sizeof zeros));
-    *g = weir_graph_begin(d);
-    y = weir_keep(weir_mul(weir_exp(x), weir_sigmoid(weir_sin(x))));
-    const weir_status status =
-        weir_graph_end(*g, &(weir_plan_options){.placement = placement,
-                                                .disable = "fuse,inplace"});
-    weir_release(x);
-    return y ? status : weir_error_status();
-}
-
-CASE(a_plan_by_each_strategy)
-{
-    for (int s = 0; s <= EVERY; s++) {
-        weir_device     *d = weir_device_open(check_device(), NULL);
-        weir_graph      *g = NULL;
-        weir_graph_stats stats;
-        size_t           measured;
-
-        CHECK_OK(record_step(d, s < EVERY ? every[s] : NULL, &g));
-        CHECK_OK(weir_graph_run(g));
-        CHECK_OK(weir_graph_stats_of(g, &stats));
-        CHECK_OK(weir_graph_measure(g, &measured));
-        CHECK(measured == stats.arena_bytes && measured > 0);
-        weir_graph_free(g);
-        weir_device_close(d);
-    }
-}
-
-CASE(an_unknown_strategy)
-{
-    weir_device *d = weir_device_open(check_device(), NULL);
-    weir_graph  *g = NULL;
-
-    CHECK_STATUS(record_step(d, "luck", &g), WEIR_ERR_INVALID);
-    CHECK_TEXT(weir_error(), "there is no placement 'luck'; there are auto, life");
-    weir_graph_free(g);
-    weir_device_close(d);
 }

@@ -3,13 +3,15 @@
 
 #include "graph/memory/policies/fit.h"
 #include "graph/memory/problem/offsets.h"
-#include "graph/fixture.h"
-#include "policies.h"
+#include "graph/memory/policies.h"
 #include "graph/memory/problems.h"
 
 /* auto is no slower than any policy that plans for a budget and the same each time. */
 CASE(auto_is_never_slower)
 {
+    policy_case  policies[MOST_POLICIES];
+    const size_t n = policy_cases(policies);
+
     for (int round = 0; round < 40; round++) {
         weir_mem_problem p;
         weir_schedule    plain, own, same, s;
@@ -23,7 +25,7 @@ CASE(auto_is_never_slower)
             CHECK_OK(plan_with("auto", &p, limit, &same));
             CHECK(same_events(&own, &same));
             weir_schedule_free(&same);
-            for (size_t i = 0; i < ARRAY_LENGTH(policies); i++) {
+            for (size_t i = 0; i < n; i++) {
                 if (policies[i].asked || (policies[i].link && p.link_out <= 0))
                     continue;
                 CHECK_OK(plan_with(policies[i].name, &p, limit, &s));
@@ -75,7 +77,9 @@ static double fitted(const char *name, const weir_mem_problem *p, size_t limit)
 
 CASE(addresses_count_too)
 {
-    int fit = 0;
+    policy_case  policies[MOST_POLICIES];
+    const size_t n = policy_cases(policies);
+    int          fit = 0;
 
     for (int round = 0; round < 40; round++) {
         weir_mem_problem p;
@@ -85,7 +89,7 @@ CASE(addresses_count_too)
         CHECK_OK(plan_with("recycle", &p, SIZE_MAX, &plain));
         const size_t limit = plain.peak * (40 + below(40)) / 100;
         const double own = fitted("auto", &p, limit);
-        for (size_t i = 0; i < ARRAY_LENGTH(policies); i++) {
+        for (size_t i = 0; i < n; i++) {
             const double other = policies[i].asked ? HUGE_VAL : fitted(policies[i].name, &p, limit);
             fit += other < HUGE_VAL;
             if (other < HUGE_VAL && !CHECK(own <= other))
