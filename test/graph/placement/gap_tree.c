@@ -2,7 +2,7 @@
 #include "graph/placement/gap_tree.h"
 
 #include "core/mem.h"
-#include "graph/fixture.h"
+#include "check.h"
 #include "graph/placement/placement.h"
 
 enum { UNIT = 64 };
