@@ -26,7 +26,7 @@ enable_testing()
 weir_sources(test_core test/core deps half mem rng shape status tensor text thread vec)
 weir_test(core)
 weir_sources(test_device test/device device kernel limits)
-weir_sources(test_device test/device/cpu conv elementwise half loss matmul move norm overrun pack
+weir_sources(test_device test/device/cpu conv elementwise half isa loss matmul move norm overrun pack
     pool2d quantize reduce sign update)
 weir_sources(test_device test/device/memory block guard pool)
 weir_sources(test_device test/device/offload spill spill_fault)

@@ -1,6 +1,6 @@
 /* device.h - what a device is: a table of functions and kernels, a pool of blocks, one arena, a
  * random stream, and the table of kernel choices that graph off, graph on and every plan read
- * alike. */
+ * alike. The parts that own functions have headers of their own: memory/, offload/, kernel.h. */
 #ifndef WEIR_DEVICE_DEVICE_H
 #define WEIR_DEVICE_DEVICE_H
 
@@ -10,10 +10,9 @@
 #include "core/thread.h"
 #include "core/trace.h"
 #include "core/vec.h"
-#include "device/kernel.h"
-#include "device/memory/pool.h"
-#include "device/rates.h"
+#include "device/memory/heap.h"
 #include "device/offload/spill.h"
+#include "device/rates.h"
 #include "weir/device.h"
 
 /* Everything a kernel sees. Operands are described by the call that the kernel was chosen for. */
@@ -31,6 +30,31 @@ typedef struct weir_kargs {
     struct weir_device *dev;
     struct weir_stream *stream;     /* where to launch; NULL: the device's first */
 } weir_kargs;
+
+/* How a call is run: see kernel.h. */
+typedef struct weir_kernel {
+    weir_status (*run)(const weir_kargs *k);
+    size_t      work;                   /* bytes of scratch a run needs */
+    void       *state;                  /* prepared: primitives, loop bounds; NULL if none */
+    void      (*destroy)(void *state);  /* NULL: state is not owned */
+    const char *impl;                   /* static name for dumps: "c", "onednn", "openblas" */
+} weir_kernel;
+
+/* Frees what a choice owns; one that was never made, all zero, is fine. */
+static inline void weir_kernel_drop(const weir_kernel *c)
+{
+    if (c->destroy)
+        c->destroy(c->state);
+}
+
+/* Fills *out for the call, or fails with ERR_NOKERNEL / ERR_NOMEM and leaves nothing behind.
+ * Layouts of outputs are dense unless the op says otherwise. */
+typedef weir_status (*weir_choose_fn)(weir_device *d, const weir_call *c, weir_kernel *out);
+
+typedef struct weir_kernel_cache {
+    struct weir_kernel_entry **slot; /* open addressing, power of two */
+    uint32_t                   n, cap;
+} weir_kernel_cache;
 
 /* A queue of work of a device: what was given to one is done in that order. */
 typedef struct weir_stream weir_stream;
@@ -108,6 +132,31 @@ typedef struct weir_device_ops {
     const weir_choose_fn      *kernel;  /* [WEIR_OP_COUNT] */
 } weir_device_ops;
 
+/* Classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 %
+ * over). A request takes a free block of its own class or of one up to a sixteenth larger before it
+ * asks the system. */
+#define WEIR_POOL_CLASSES 1920
+
+/* A free block of device memory: described on the host, whatever the device. */
+typedef struct weir_pool_free {
+    struct weir_pool_free *next;
+    void                  *p;
+} weir_pool_free;
+
+typedef struct weir_pool {
+    weir_pool_free *head[WEIR_POOL_CLASSES];
+    weir_pool_free *spare;           /* one per block handed out: giving needs no memory */
+    size_t          live, live_peak; /* bytes handed out, by class size */
+    size_t          persistent;      /* of those: parameters, state, inputs, outputs */
+    size_t          held;            /* bytes taken from the system, free ones included */
+    size_t          limit;           /* of live; SIZE_MAX: none */
+    weir_heap       heap;            /* with a limit: all that it leaves, in one piece */
+    bool            stale;           /* the slab is for another limit: to go when it is empty */
+    /* With a limit: makes live + bytes fit, or fails; lets one value go, false if none may. */
+    weir_status (*make_room)(weir_device *d, size_t bytes);
+    bool        (*drop_one)(weir_device *d);
+} weir_pool;
+
 struct weir_block;
 
 /* A place in the spill file for a value that stays there between steps. */
@@ -161,32 +210,7 @@ enum { WEIR_SEEN_ALIGN = 16 };
 /* The error for a closed or NULL device, else WEIR_OK; `who` begins the sentence. */
 weir_status weir_device_check(const weir_device *d, const char *who);
 
-/* What a piece of `bytes` takes: a multiple of the alignment, with a guard zone on either side if
- * the device has them; nothing takes nothing. False where that overflows. */
-bool weir_guard_size(const weir_device *d, size_t bytes, size_t *taken);
-
-/* The piece to ask for where a kernel needs a workspace: it ends in room that belongs to the zone
- * behind, because libraries overrun scratchpads, and by far. 0 for none. */
-size_t weir_guard_work(const weir_device *d, size_t work);
-
-/* The arena holds at least `bytes` from now on; it never shrinks. Grown memory is touched once,
- * so that no run faults. */
-weir_status weir_device_arena(weir_device *d, size_t bytes);
-
 /* Reserves `blocks` positions of the random stream and returns the first. */
 uint64_t weir_device_draw(weir_device *d, uint64_t blocks);
-
-/* The device's store for values that leave has room for all homes and `bytes` more, and places for
- * so many tickets, from now on. */
-weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets);
-
-/* A place in the spill file for a value that stays; the store itself is told later. */
-weir_status weir_device_spill_slot(weir_device *d, size_t bytes, size_t *at);
-void        weir_device_spill_slot_free(weir_device *d, size_t at);
-
-/* Its bandwidths, bytes per second; measured at the first call. */
-weir_status weir_device_spill_speed(weir_device *d, double *out, double *in);
-
-extern const weir_device_ops weir_device_cpu, weir_device_sim;
 
 #endif

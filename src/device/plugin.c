@@ -8,6 +8,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/kernel.h"
 
 enum { NAME_MAX_BYTES = 32, PATH_BYTES = 4096 };
 

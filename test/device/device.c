@@ -7,7 +7,8 @@
 #include "check.h"
 #include "core/mem.h"
 #include "core/rng.h"
-#include "device/cpu/isa.h"
+#include "device/memory/arena.h"
+#include "device/memory/pool.h"
 
 CASE(open_and_close)
 {
@@ -195,30 +196,11 @@ CASE(info)
     char *text = weir_info_text(d);
     CHECK_TEXT(text, weir_version());
     CHECK_TEXT(text, "device cpu, 2 threads");
-    CHECK_TEXT(text, weir_cpu_isa_name(weir_cpu_isa()));
     weir_text_free(text);
     weir_mem_fail_nth(0, true);
     CHECK(weir_info_text(d) == NULL);
     weir_mem_fail_nth(-1, false);
     weir_device_close(d);
-}
-
-CASE(instruction_set_only_downwards)
-{
-    const char *before = getenv("WEIR_ISA");
-    char        kept[16];
-    snprintf(kept, sizeof kept, "%s", before ? before : "");
-    for (int i = 0; i < WEIR_ISA_COUNT; i++) {
-        setenv("WEIR_ISA", weir_cpu_isa_name((weir_isa)i), 1);
-        const int best = (int)weir_cpu_isa_best();
-        CHECK((int)weir_cpu_isa() == (i < best ? i : best));
-    }
-    setenv("WEIR_ISA", "abacus", 1);
-    CHECK(weir_cpu_isa() == weir_cpu_isa_best());
-    if (before)
-        setenv("WEIR_ISA", kept, 1);
-    else
-        unsetenv("WEIR_ISA");
 }
 
 CASE(trace)

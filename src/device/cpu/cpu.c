@@ -6,7 +6,12 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/cpu/context.h"
+#include "device/cpu/gemm/onednn.h"
+#include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/kernels/elementwise.h"
+#include "device/cpu/kernels/swap.h"
 
 #define CHUNK ((size_t)1 << 20)     /* bytes one task of a fill or copy handles */
 

@@ -2,7 +2,6 @@
 #ifndef WEIR_DEVICE_CPU_KERNELS_H
 #define WEIR_DEVICE_CPU_KERNELS_H
 
-#include "device/kernel.h"
 #include "device/device.h"
 #include "device/offload/swap.h"
 
@@ -23,8 +22,5 @@
 #define OP(ID, id) weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_kernel *out);
 #include "core/ops.def"
 #undef OP
-
-/* Serves every row of elementwise.def. */
-weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_kernel *out);
 
 #endif

@@ -4,7 +4,9 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/memory/pool.h"
 #include "device/offload/checksum.h"
+#include "device/offload/spill_slots.h"
 
 static void block_destroy(weir_ref *self)
 {

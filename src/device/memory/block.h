@@ -5,6 +5,7 @@
 #include "core/kind.h"
 #include "core/ref.h"
 #include "device/device.h"
+#include "device/memory/guard.h"
 
 typedef struct weir_block {
     weir_ref     ref;
@@ -70,5 +71,11 @@ void weir_block_empty(weir_block *b);
 
 /* Takes its memory away until somebody reads it. */
 void weir_block_evict(weir_block *b);
+
+/* Looks at the guard zones round its memory: weir_guard_look. */
+static inline weir_status weir_guard_look_block(weir_watch *w, int i, const weir_block *b)
+{
+    return weir_guard_look(w, i, b->data, b->bytes, b->bytes);
+}
 
 #endif

@@ -8,7 +8,6 @@
 #include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
-#include "device/memory/block.h"
 
 enum {
     /* Bytes of a zone, where the alignment does not ask for more: four of the widest vectors, as a
@@ -105,11 +104,6 @@ weir_status weir_guard_look(weir_watch *w, int i, void *at, size_t bytes, size_t
         w->last = own.last;
     }
     return weir_guard_fill(w->dev, at, bytes, capacity);
-}
-
-weir_status weir_guard_look_block(weir_watch *w, int i, const weir_block *b)
-{
-    return weir_guard_look(w, i, b->data, b->bytes, b->bytes);
 }
 
 /* "output 0 f32[2,3]" */

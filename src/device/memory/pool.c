@@ -8,7 +8,6 @@
 
 #include "core/mem.h"
 #include "core/status.h"
-#include "device/device.h"
 #include "device/memory/guard.h"
 
 #define STEPS      32 /* classes per power of two; below 32 units every multiple */

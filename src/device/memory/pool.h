@@ -2,33 +2,7 @@
 #ifndef WEIR_DEVICE_MEMORY_POOL_H
 #define WEIR_DEVICE_MEMORY_POOL_H
 
-#include "device/memory/heap.h"
-#include "weir/device.h"
-
-/* Classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 %
- * over). A request takes a free block of its own class or of one up to a sixteenth larger before it
- * asks the system. */
-#define WEIR_POOL_CLASSES 1920
-
-/* A free block of device memory: described on the host, whatever the device. */
-typedef struct weir_pool_free {
-    struct weir_pool_free *next;
-    void                  *p;
-} weir_pool_free;
-
-typedef struct weir_pool {
-    weir_pool_free *head[WEIR_POOL_CLASSES];
-    weir_pool_free *spare;           /* one per block handed out: giving needs no memory */
-    size_t          live, live_peak; /* bytes handed out, by class size */
-    size_t          persistent;      /* of those: parameters, state, inputs, outputs */
-    size_t          held;            /* bytes taken from the system, free ones included */
-    size_t          limit;           /* of live; SIZE_MAX: none */
-    weir_heap       heap;            /* with a limit: all that it leaves, in one piece */
-    bool            stale;           /* the slab is for another limit: to go when it is empty */
-    /* With a limit: makes live + bytes fit, or fails; lets one value go, false if none may. */
-    weir_status (*reclaim)(weir_device *d, size_t bytes);
-    bool        (*drop_one)(weir_device *d);
-} weir_pool;
+#include "device/device.h"
 
 /* Memory of at least `bytes`; *got is what was counted and must be given back. */
 weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got);

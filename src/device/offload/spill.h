@@ -15,8 +15,6 @@
 #include "device/offload/spill_io.h"
 #include "weir/base.h"
 
-#define WEIR_SPILL_ALIGN ((size_t)64 << 10)     /* of slots */
-
 typedef enum weir_spill_mover {
     WEIR_SPILL_ANY,         /* io_uring where the kernel has it, else threads */
     WEIR_SPILL_THREADS      /* pwrite and pread */

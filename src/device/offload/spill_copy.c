@@ -8,7 +8,6 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/offload/checksum.h"
-#include "device/offload/spill.h"
 
 #ifdef WEIR_LZ4
 #include <lz4.h>

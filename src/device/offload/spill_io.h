@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define WEIR_SPILL_DEPTH 8          /* pieces in flight */
+#define WEIR_SPILL_DEPTH 8                      /* pieces in flight */
+#define WEIR_SPILL_ALIGN ((size_t)64 << 10)     /* of slots */
 
 /* The system as a store sees it. Tests put functions of their own in place of some; NULL: the
  * system's. With a `write` or `read` of its own a store leaves io_uring alone. */

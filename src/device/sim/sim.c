@@ -14,6 +14,7 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/offload/swap.h"
+#include "device/sim/spec.h"
 
 /* Pointers of bit 52 are mapped nowhere: user space ends at 2^47 (with 57-bit addresses, where
  * memory that high was asked for, at 2^56) on x86-64, at 2^52 on AArch64. */

@@ -5,15 +5,6 @@
 #include "core/vec.h"
 #include "device/device.h"
 
-/* What the text after "sim:" says. */
-typedef struct weir_sim_spec {
-    weir_rates rates;
-    double     capacity;        /* bytes */
-} weir_sim_spec;
-
-/* NULL stands for the preset "format". */
-weir_status weir_sim_spec_read(const char *text, weir_sim_spec *spec);
-
 typedef WEIR_VEC(double) weir_sim_times;
 
 typedef struct weir_sim {
@@ -41,5 +32,7 @@ double weir_sim_copy_in(weir_device *d, size_t bytes, double after);
 
 /* What is computed from now on begins no earlier than the second `when`. */
 void weir_sim_wait(weir_device *d, double when);
+
+extern const weir_device_ops weir_device_sim;
 
 #endif

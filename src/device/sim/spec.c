@@ -4,13 +4,14 @@
  * second over the link are what copies from pinned host memory reach: about 12 GB/s of the 15.75 of
  * PCIe 3.0 x16 (and of 4.0 x8), 50 of the 63 of PCIe 5.0 x16. Capacities count a GB as 1e9 bytes;
  * the rest of the 2^30 is left to the driver's context and the libraries. */
+#include "device/sim/spec.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/status.h"
 #include "core/text.h"
-#include "device/sim/sim.h"
 
 #define CALL        5e-6        /* launch of a kernel */
 #define COPY        1e-5        /* launch of a copy */

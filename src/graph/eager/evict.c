@@ -16,6 +16,7 @@
 
 #include "core/status.h"
 #include "device/call.h"
+#include "device/memory/pool.h"
 #include "graph/ops/op.h"
 #include "graph/memory/search/dtr_score.h"
 #include "graph/eager/rematerialize.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "device/memory/guard.h"
 #include "graph/plan/plan.h"
 
 static bool temporary(const weir_graph *g, uint32_t storage)

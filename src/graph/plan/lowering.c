@@ -3,6 +3,7 @@
 
 #include "core/status.h"
 #include "core/attr.h"
+#include "device/kernel.h"
 #include "device/memory/guard.h"
 #include "graph/ir/pass_set.h"
 #include "graph/placement/placement.h"

@@ -1,5 +1,6 @@
 /* settle.c - what a plan that is the answer needs besides: queues, and room in the spill store. */
 #include "core/attr.h"
+#include "device/offload/spill_slots.h"
 #include "graph/plan/plan.h"
 
 /* The spill store has room for what leaves. */

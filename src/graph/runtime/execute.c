@@ -3,7 +3,9 @@
 
 #include "core/status.h"
 #include "device/call.h"
+#include "device/memory/arena.h"
 #include "device/memory/guard.h"
+#include "device/offload/spill_slots.h"
 
 /* Stands in p->bound for the address of an arena of no bytes. */
 static const char no_arena[] = "no arena";

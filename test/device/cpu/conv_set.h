@@ -3,7 +3,7 @@
 #ifndef WEIR_TEST_DEVICE_CPU_CONV_SET_H
 #define WEIR_TEST_DEVICE_CPU_CONV_SET_H
 
-#include "device/drive.h"
+#include "device/cpu/drive.h"
 
 typedef struct geometry {
     int64_t n, c, h, w, o, kh, kw, sh, sw, ph, pw, dh, dw, groups;

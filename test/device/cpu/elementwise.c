@@ -1,11 +1,12 @@
 /* elementwise.c - tests of the row kernels: rows, operand modes, chains, in place, draws. */
-#include "device/drive_kernel.h"
+#include "device/cpu/drive_kernel.h"
 
 #include <tgmath.h>
 
 #include "core/elementwise.h"
 #include "core/half.h"
 #include "core/rng.h"
+#include "device/cpu/kernels/elementwise.h"
 
 /* Random stream of every run. */
 enum { SEED = 77, RNG = 1000 };

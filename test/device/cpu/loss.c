@@ -1,5 +1,5 @@
 /* loss.c - softmax cross-entropy and its gradient against plain loops in f64. */
-#include "device/drive_kernel.h"
+#include "device/cpu/drive_kernel.h"
 
 static double lse_of(const kernel_case *k, int64_t row, int64_t c)
 {

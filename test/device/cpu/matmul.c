@@ -1,5 +1,5 @@
 /* matmul.c - products and linear layers of all implementations against a plain sum in double. */
-#include "device/drive.h"
+#include "device/cpu/drive.h"
 
 typedef struct size3 {
     int64_t m, n, k;

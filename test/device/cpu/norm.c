@@ -1,5 +1,5 @@
 /* norm.c - the reductions of batch normalisation against plain loops in f64. */
-#include "device/drive_kernel.h"
+#include "device/cpu/drive_kernel.h"
 
 /* Channel of logical element i. */
 static int64_t channel_of(const weir_desc *d, int64_t i)

@@ -1,5 +1,5 @@
 /* pool2d.c - pooling and its gradients against plain loops in f64. */
-#include "device/drive_kernel.h"
+#include "device/cpu/drive_kernel.h"
 
 typedef struct pool_case {
     int64_t          n, c, h, w;

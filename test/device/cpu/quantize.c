@@ -1,5 +1,5 @@
 /* quantize.c - tests of QUANTIZE and DEQUANTIZE: error bounds, no bias, awkward numbers. */
-#include "device/drive_kernel.h"
+#include "device/cpu/drive_kernel.h"
 
 enum { GROUP = WEIR_QUANT_GROUP };
 

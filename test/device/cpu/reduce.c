@@ -1,5 +1,5 @@
 /* reduce.c - sums, maxima and counts against plain loops in f64. */
-#include "device/drive_kernel.h"
+#include "device/cpu/drive_kernel.h"
 
 static weir_desc reduced(const weir_desc *d, const weir_reduce_attr *a, weir_dtype type)
 {

@@ -1,5 +1,5 @@
 /* update.c - tests of SGD, Adam and increments against their formulas in double. */
-#include "device/drive_kernel.h"
+#include "device/cpu/drive_kernel.h"
 
 static double tolerance(weir_dtype type)
 {

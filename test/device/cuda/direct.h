@@ -11,6 +11,7 @@
 #include "core/half.h"
 #include "core/shape.h"
 #include "device/device.h"
+#include "device/kernel.h"
 #include "graph/ops/op.h"
 #include "weir.h"
 

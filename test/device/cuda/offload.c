@@ -4,6 +4,7 @@
 #include "device/cuda/card.h"
 #include "check.h"
 #include "graph/plan/plan.h"
+#include "device/offload/spill_slots.h"
 
 enum { ROWS = 32, WIDTH = 64, STEPS = 6 };
 

@@ -2,6 +2,7 @@
 #include "device/memory/guard.h"
 #include "check.h"
 #include "device/memory/block.h"
+#include "device/memory/pool.h"
 
 static weir_device *opened(int guard)
 {

@@ -12,6 +12,7 @@
 #include "core/mem.h"
 #include "device/offload/checksum.h"
 #include "device/device.h"
+#include "device/offload/spill_slots.h"
 #include "stores.h"
 
 static void fill(char *p, size_t n, uint64_t seed)

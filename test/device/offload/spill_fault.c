@@ -12,6 +12,7 @@
 #include "check.h"
 #include "core/mem.h"
 #include "device/device.h"
+#include "device/offload/spill_slots.h"
 #include "stores.h"
 
 static weir_status put(weir_spill *s, size_t slot, const void *p, size_t n)

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "core/mem.h"
+#include "device/sim/spec.h"
 #include "weir.h"
 
 static weir_device *opened(const char *name)

@@ -1,6 +1,7 @@
 /* measure.c - the measured step peak equals the planned one, and would not if a kernel wrote
  * beyond. */
 #include "graph/fixture.h"
+#include "device/memory/arena.h"
 #include "graph/train.h"
 
 CASE(measured_is_planned)

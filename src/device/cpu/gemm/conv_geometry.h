@@ -1,13 +1,15 @@
-/* conv_geometry.h - the geometry of a 2-D convolution, and the implementation by matrix products.
+/* conv_geometry.h - the geometry of a 2-D convolution: sizes alone.
  *
  * Physical layouts, all dense: x (n,h,w,c), y (n,oh,ow,o), weights (o,kh,kw,c/groups). A pixel is a
  * position of the output, numbered over the whole batch: 0 .. n*oh*ow-1. */
 #ifndef WEIR_DEVICE_CPU_GEMM_CONV_GEOMETRY_H
 #define WEIR_DEVICE_CPU_GEMM_CONV_GEOMETRY_H
 
-#include "device/kernel.h"
-#include "device/cpu/gemm/gemm.h"
-#include "device/device.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir/base.h"
 
 typedef struct weir_conv {
     weir_dtype dtype;
@@ -52,21 +54,5 @@ typedef enum weir_conv_pass {
     WEIR_CONV_GRAD_X,
     WEIR_CONV_GRAD_W
 } weir_conv_pass;
-
-/* Chooses patch matrix and product (im2col) for a pass; works for every convolution that is not
- * turned. blas may be NULL. */
-weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias,
-                              const struct weir_openblas *blas, weir_gemm_want want,
-                              weir_kernel *out);
-
-/* Chooses our own code for the gradient by the weights, for what suits it: f32 and f64, stride 1, a
- * kernel larger than 1 x 1, channels enough to fill vectors. */
-bool        weir_conv_grad_w_suits(const weir_conv *c);
-weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_kernel *out);
-
-/* The gradient by the bias: db = sums of dy over all pixels. work: weir_conv_bias_work bytes. */
-size_t weir_conv_bias_work(const weir_conv *c);
-void   weir_conv_bias_grad(const weir_conv *c, const void *dy, void *db, void *work,
-                           weir_threads *t);
 
 #endif

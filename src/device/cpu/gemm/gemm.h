@@ -12,6 +12,7 @@
 #define WEIR_DEVICE_CPU_GEMM_GEMM_H
 
 #include "core/thread.h"
+#include "device/cpu/gemm/gemm_shape.h"
 #include "weir/device.h"
 
 /* The register-tiled kernels of one element type and one instruction set, made by gemm_isa.c.
@@ -40,14 +41,6 @@ typedef struct weir_gemm_kernels {
 extern const weir_gemm_kernels weir_gemm_kernels_base, weir_gemm_kernels_avx2,
     weir_gemm_kernels_avx512;
 
-/* What is multiplied. ta: A is stored k x m; tb: B is stored n x k. */
-typedef struct weir_gemm_shape {
-    weir_dtype dtype; /* f32 or f64 */
-    bool       ta, tb;
-    int64_t    m, n, k;
-    int64_t    lda, ldb, ldc; /* elements from row to row as stored */
-} weir_gemm_shape;
-
 typedef struct weir_gemm {
     weir_gemm_shape shape;
     void (*run)(const struct weir_gemm *g, const void *a, const void *b, void *c, bool add,
@@ -60,15 +53,6 @@ typedef struct weir_gemm {
     bool        serial;     /* own: too little for a second worker */
     int64_t     tm, tn;     /* a task's tile: panels x strips */
 } weir_gemm;
-
-/* What the environment asks for (WEIR_GEMM, WEIR_CONV = own | openblas | onednn). A wish is granted
- * wherever the library can do the call; a library that is not there at all is an error. */
-typedef enum weir_gemm_want {
-    WEIR_GEMM_ANY,
-    WEIR_GEMM_OWN,
-    WEIR_GEMM_OPENBLAS,
-    WEIR_GEMM_ONEDNN
-} weir_gemm_want;
 
 struct weir_openblas;
 

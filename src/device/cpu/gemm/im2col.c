@@ -5,10 +5,11 @@
  *     y = P W^T        dP = dy W, added back to where the patches came from        dW += dy^T P
  * A 1 x 1 kernel with stride 1 and no padding needs no copy: its patch matrix is x itself.
  * Blocks, and the order in which they are summed, follow from shapes alone. */
+#include "device/cpu/gemm/im2col.h"
+
 #include <string.h>
 
 #include "core/mem.h"
-#include "device/cpu/gemm/conv_geometry.h"
 #include "device/cpu/gemm/gemm.h"
 #include "device/cpu/gemm/openblas.h"
 

@@ -9,7 +9,7 @@
  * The two interfaces are made one in onednn_api.h. */
 #include "device/cpu/gemm/onednn.h"
 
-#include "device/cpu/cpu.h"
+#include "device/cpu/context.h"
 
 #ifdef WEIR_ONEDNN
 

@@ -7,7 +7,7 @@
 #define WEIR_DEVICE_CPU_GEMM_ONEDNN_H
 
 #include "device/cpu/gemm/conv_geometry.h"
-#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/gemm/gemm_shape.h"
 #include "device/device.h"
 
 /* One prepared call. */
@@ -37,5 +37,11 @@ void weir_onednn_free(void *p);
 
 weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, void *work,
                             weir_threads *t);
+
+/* Frees what the device holds of the library; NULL is fine. */
+void weir_cpu_onednn_close(void *onednn);
+
+/* Adds one line, newline included: the library, its version, the instruction set it chose. */
+void weir_cpu_onednn_info(weir_string *s);
 
 #endif

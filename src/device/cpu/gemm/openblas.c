@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
-#include "device/cpu/cpu.h"
+#include "device/cpu/context.h"
 
 #define CORETYPE "OPENBLAS_CORETYPE"
 

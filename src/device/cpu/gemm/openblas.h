@@ -2,6 +2,7 @@
 #ifndef WEIR_DEVICE_CPU_GEMM_OPENBLAS_H
 #define WEIR_DEVICE_CPU_GEMM_OPENBLAS_H
 
+#include "core/text.h"
 #include "core/thread.h"
 #include "weir/device.h"
 
@@ -29,5 +30,11 @@ weir_status weir_cpu_blas(weir_device *d, const weir_openblas **out);
 /* Why weir_cpu_blas gives none, a part of a sentence that lasts as long as the
  * device. */
 const char *weir_cpu_blas_why(weir_device *d);
+
+/* Frees what the device holds of the library; NULL is fine. */
+void weir_cpu_blas_close(void *blas);
+
+/* Adds one line, newline included: the library, its version, the core type it chose. */
+void weir_cpu_blas_info(weir_string *s);
 
 #endif

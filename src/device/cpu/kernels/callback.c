@@ -9,6 +9,7 @@
 
 #include "core/mem.h"
 #include "device/cpu/kernels.h"
+#include "device/kernel.h"
 
 typedef struct operand {
     weir_layout        memory, host;

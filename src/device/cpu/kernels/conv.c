@@ -17,10 +17,12 @@
 #include "core/status.h"
 #include "device/common/div.h"
 #include "device/cpu/gemm/gemm.h"
-#include "device/cpu/isa.h"
-#include "device/cpu/kernels.h"
+#include "device/cpu/gemm/im2col.h"
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/kernels/conv_grad_w.h"
 #include "device/cpu/kernels/widen.h"
 
 static weir_status run_onednn(const weir_kargs *k)

@@ -8,11 +8,14 @@
  * would be (after Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD
  * architectures", 2018). A chunk of rows or of images is packed, then a task computes the taps of
  * one tile of outputs x inputs. Cuts and order follow from shapes. */
+#include "device/cpu/kernels/conv_grad_w.h"
+
 #include <string.h>
 
 #include "core/mem.h"
-#include "device/cpu/gemm/conv_geometry.h"
 #include "device/common/div.h"
+#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/gemm/im2col.h"
 #include "device/cpu/isa.h"
 
 enum {

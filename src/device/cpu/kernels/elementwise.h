@@ -2,7 +2,7 @@
 #ifndef WEIR_DEVICE_CPU_KERNELS_ELEMENTWISE_H
 #define WEIR_DEVICE_CPU_KERNELS_ELEMENTWISE_H
 
-#include "core/op.h"
+#include "device/device.h"
 
 /* What a row needs beside its operands. first: the position of element 0 in the output's dense
  * order; counter: the Philox block of output element 0. */
@@ -34,5 +34,8 @@ typedef struct weir_half_entry {
 
 /* [WEIR_ROW_TYPES]; NULL for types that are no halves. */
 extern const weir_half_entry weir_halves_base[], weir_halves_avx2[], weir_halves_avx512[];
+
+/* Serves every row of elementwise.def. */
+weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_kernel *out);
 
 #endif

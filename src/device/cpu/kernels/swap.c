@@ -1,5 +1,5 @@
 /* swap.c - the CPU's store for values that leave: its device's spill file. */
-#include "device/cpu/cpu.h"
+#include "device/cpu/kernels/swap.h"
 
 #include <assert.h>
 

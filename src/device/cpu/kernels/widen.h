@@ -2,7 +2,7 @@
 #ifndef WEIR_DEVICE_CPU_KERNELS_WIDEN_H
 #define WEIR_DEVICE_CPU_KERNELS_WIDEN_H
 
-#include "device/kernel.h"
+#include "device/device.h"
 
 /* Chooses what `choose` does for the same call with f32 wherever an operand is f16 or bf16: such
  * inputs are converted into the workspace first, such results are made there and rounded once. */

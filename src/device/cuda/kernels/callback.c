@@ -8,6 +8,7 @@
 
 #include "core/mem.h"
 #include "device/cuda/kernels/kernels.h"
+#include "device/kernel.h"
 
 enum { HOST_ALIGN = 64 };
 

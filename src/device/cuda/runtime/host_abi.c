@@ -9,6 +9,7 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/trace.h"
+#include "device/kernel.h"
 
 static const weir_plugin_host *host;
 

@@ -16,6 +16,8 @@
 #include "core/hash.h"
 #include "core/status.h"
 #include "core/text.h"
+#include "device/kernel.h"
+#include "device/offload/spill_slots.h"
 #include "graph/eager/evict.h"
 #include "graph/ir/pass_set.h"
 #include "graph/ir/session.h"

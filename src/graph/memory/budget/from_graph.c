@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "device/kernel.h"
+#include "device/memory/guard.h"
 #include "graph/plan/plan.h"
 #include "graph/memory/budget/value_ranges.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "device/kernel.h"
 #include "graph/plan/plan.h"
 #include "graph/memory/budget/from_graph.h"
 

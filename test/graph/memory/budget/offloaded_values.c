@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/attr.h"
+#include "device/kernel.h"
 #include "graph/ops/op.h"
 #include "graph/passes/passes.h"
 #include "graph/fixture.h"

@@ -1,13 +1,15 @@
 /* drive.h - calls kernels directly: a bare CPU device, hand-made calls, operands in guard zones. */
-#ifndef WEIR_TEST_DRIVE_H
-#define WEIR_TEST_DRIVE_H
+#ifndef WEIR_TEST_DEVICE_CPU_DRIVE_H
+#define WEIR_TEST_DEVICE_CPU_DRIVE_H
 
 #include <stdlib.h>
 
 #include "check.h"
 #include "core/attr.h"
 #include "core/mem.h"
-#include "device/cpu/cpu.h"
+#include "device/cpu/context.h"
+#include "device/cpu/gemm/onednn.h"
+#include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels.h"
 #include "zone.h"
 

@@ -1,7 +1,7 @@
 /* drive_kernel.h - drives one CPU kernel in all ways: every instruction set of this machine and 1,
  * 2 and 3 threads must agree to the bit. */
-#ifndef WEIR_TEST_DEVICE_DRIVE_KERNEL_H
-#define WEIR_TEST_DEVICE_DRIVE_KERNEL_H
+#ifndef WEIR_TEST_DEVICE_CPU_DRIVE_KERNEL_H
+#define WEIR_TEST_DEVICE_CPU_DRIVE_KERNEL_H
 
 #include <stdlib.h>
 

@@ -1,0 +1,24 @@
+/* gemm_shape.h - what is multiplied, and which implementation the environment asks for. */
+#ifndef WEIR_DEVICE_CPU_GEMM_GEMM_SHAPE_H
+#define WEIR_DEVICE_CPU_GEMM_GEMM_SHAPE_H
+
+#include "weir/base.h"
+
+/* What is multiplied. ta: A is stored k x m; tb: B is stored n x k. */
+typedef struct weir_gemm_shape {
+    weir_dtype dtype; /* f32 or f64 */
+    bool       ta, tb;
+    int64_t    m, n, k;
+    int64_t    lda, ldb, ldc; /* elements from row to row as stored */
+} weir_gemm_shape;
+
+/* What the environment asks for (WEIR_GEMM, WEIR_CONV = own | openblas | onednn). A wish is granted
+ * wherever the library can do the call; a library that is not there at all is an error. */
+typedef enum weir_gemm_want {
+    WEIR_GEMM_ANY,
+    WEIR_GEMM_OWN,
+    WEIR_GEMM_OPENBLAS,
+    WEIR_GEMM_ONEDNN
+} weir_gemm_want;
+
+#endif

@@ -1,0 +1,13 @@
+/* conv_grad_w.h - the gradient of a convolution's weights by our own code. */
+#ifndef WEIR_DEVICE_CPU_KERNELS_CONV_GRAD_W_H
+#define WEIR_DEVICE_CPU_KERNELS_CONV_GRAD_W_H
+
+#include "device/cpu/gemm/conv_geometry.h"
+#include "device/device.h"
+
+/* Chooses our own code for the gradient by the weights, for what suits it: f32 and f64, stride 1, a
+ * kernel larger than 1 x 1, channels enough to fill vectors. */
+bool        weir_conv_grad_w_suits(const weir_conv *c);
+weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_kernel *out);
+
+#endif

@@ -1,0 +1,52 @@
+/* arena.c - a device's arena: taken from the system in whole units, grown, never shrunk. */
+#include "device/memory/arena.h"
+
+#include "core/status.h"
+#include "device/memory/pool.h"
+
+#define ARENA_UNIT ((size_t)2 << 20)    /* the arena is a multiple of this: huge pages */
+
+void weir_device_arena_free(weir_device *d)
+{
+    if (d->arena.at)
+        d->ops->free(d, d->arena.at, d->arena.bytes);
+    d->arena.at = NULL;
+    d->arena.bytes = d->arena.used = 0;
+}
+
+/* In whole units if there is room for them, else in exactly what is needed; free blocks that the
+ * pool holds are given back before that. */
+static weir_status arena_take(weir_device *d, size_t bytes, size_t *capacity, void **at)
+{
+    if (!weir_size_align(bytes, ARENA_UNIT, capacity))
+        return WEIR_ERR_NOMEM;
+    if (d->ops->alloc(d, *capacity, true, at) == WEIR_OK)
+        return WEIR_OK;
+    weir_pool_trim(d);
+    if (d->ops->alloc(d, *capacity, true, at) == WEIR_OK)
+        return WEIR_OK;
+    *capacity = bytes;
+    return d->ops->alloc(d, bytes, true, at);
+}
+
+/* Old memory goes first: a large arena would not fit beside its successor. */
+weir_status weir_device_arena(weir_device *d, size_t bytes)
+{
+    size_t capacity = 0, unused, total;
+    void  *at;
+    if (bytes > d->arena.bytes) {
+        weir_device_arena_free(d);
+        d->ops->space(d, &unused, &total);
+        if (arena_take(d, bytes, &capacity, &at) != WEIR_OK)
+            return weir_fail(WEIR_ERR_NOMEM,
+                             "device %s: no memory for an arena of %zu bytes; the system has %zu, "
+                             "of which %zu are unused",
+                             d->ops->name, bytes, total, unused);
+        d->arena.at = at;
+        d->arena.bytes = capacity;
+        WEIR_TRY(d->ops->fill(d, at, 0, capacity));
+    }
+    if (bytes > d->arena.used)
+        d->arena.used = bytes;
+    return WEIR_OK;
+}

@@ -1,0 +1,126 @@
+/* open.c - devices opened by name, counted and closed.
+ *
+ * A device is counted: its handle holds one reference, each block and tensor on it another. Closing
+ * frees everything that belongs to the device alone and drops the handle's; the structure, the back
+ * end and the workers stay until the last block or tensor that somebody retained has gone. */
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/common/staging.h"
+#include "device/kernel.h"
+#include "device/memory/arena.h"
+#include "device/memory/guard.h"
+#include "device/memory/pool.h"
+#include "device/plugin.h"
+
+#define MAX_THREADS 1024
+
+#define BACK_END(id) extern const weir_device_ops weir_device_##id;
+#include "device/back_ends.def"
+#undef BACK_END
+
+static const weir_device_ops *const back_ends[] = {
+#define BACK_END(id) &weir_device_##id,
+#include "device/back_ends.def"
+#undef BACK_END
+};
+
+/* "sim:v100" is sim; *spec is "v100", NULL without a colon. What is not built in may be a
+ * plugin. */
+static const weir_device_ops *back_end_named(const char *name, const char **spec)
+{
+    const size_t n = strcspn(name, ":");
+
+    *spec = name[n] ? name + n + 1 : NULL;
+    for (size_t i = 0; i < sizeof back_ends / sizeof *back_ends; i++)
+        if (strlen(back_ends[i]->name) == n && strncmp(back_ends[i]->name, name, n) == 0)
+            return back_ends[i];
+    return weir_plugin_find(name, n);
+}
+
+static void device_destroy(weir_ref *self)
+{
+    weir_device *d = (weir_device *)self;
+    d->ops->close(d);
+    weir_threads_free(d->threads);
+    weir_mem_free(d->spill_dir);
+    weir_vec_free(&d->spill_slots);
+    weir_mem_free(d);
+}
+
+static weir_device *device_new(const weir_device_ops *ops, const char *spec, int threads,
+                               uint64_t seed, size_t guard, const char *spill_dir)
+{
+    weir_device *d = weir_mem_zalloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->ref = (weir_ref){1, device_destroy};
+    d->ops = ops;
+    d->opened = weir_now();
+    d->seed = seed;
+    d->pool.limit = SIZE_MAX;
+    d->guard = guard;
+    d->threads = weir_threads_new(threads);
+    d->spill_dir = spill_dir ? weir_mem_strdup(spill_dir) : NULL;
+    if (!d->threads || (spill_dir && !d->spill_dir) || ops->open(d, spec) != WEIR_OK) {
+        weir_threads_free(d->threads);
+        weir_mem_free(d->spill_dir);
+        weir_mem_free(d);
+        return NULL;
+    }
+    return d;
+}
+
+weir_device *weir_device_open(const char *name, const weir_device_options *options)
+{
+    const weir_device_options o = options ? *options : (weir_device_options){0};
+    if (!name)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: name is NULL");
+    const char            *spec;
+    const weir_device_ops *ops = back_end_named(name, &spec);
+    if (!ops)
+        return NULL;
+    if (o.threads < 0 || o.threads > MAX_THREADS)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: %d threads, not 0 to %d",
+                              o.threads, MAX_THREADS);
+    size_t guard;
+    if (weir_guard_zone(ops, o.guard, &guard) != WEIR_OK)
+        return NULL;
+    return device_new(ops, spec, o.threads > 0 ? o.threads : weir_threads_default(),
+                      o.seed > 0 ? o.seed : 1, guard, o.spill_dir);
+}
+
+int weir_device_count(const char *name)
+{
+    const char *spec;
+    int         n = 0;
+
+    if (!name) {
+        weir_fail(WEIR_ERR_INVALID, "weir_device_count: name is NULL");
+        return -1;
+    }
+    const weir_device_ops *const ops = back_end_named(name, &spec);
+    return ops && ops->count(&n) == WEIR_OK ? n : -1;
+}
+
+void weir_device_close(weir_device *d)
+{
+    if (!d || d->closed)
+        return;
+    d->closed = true;
+    if (d->session_free)
+        d->session_free(d->session);
+    d->session = NULL;
+    d->session_free = NULL;
+    (void)d->ops->sync(d);              /* copies that go on use the file */
+    weir_spill_free(d->spill);
+    d->spill = NULL;
+    weir_kernel_cache_free(&d->kernels);
+    weir_pool_trim(d);
+    weir_device_arena_free(d);
+    weir_staging_free(d);
+    weir_trace_free(d->trace);
+    d->trace = NULL;
+    weir_ref_drop(d);
+}

@@ -1,0 +1,16 @@
+/* spec.h - which machine a simulated device is. */
+#ifndef WEIR_DEVICE_SIM_SPEC_H
+#define WEIR_DEVICE_SIM_SPEC_H
+
+#include "device/rates.h"
+
+/* What the text after "sim:" says. */
+typedef struct weir_sim_spec {
+    weir_rates rates;
+    double     capacity;        /* bytes */
+} weir_sim_spec;
+
+/* NULL stands for the preset "format". */
+weir_status weir_sim_spec_read(const char *text, weir_sim_spec *spec);
+
+#endif
