@@ -78,10 +78,12 @@ target_include_directories(weir_cuda_flags INTERFACE ${cuda_texts})
 
 weir_sources(cuda_core src/core dtype shape text vec op)
 list(APPEND cuda_core src/device/offload/swap.c src/device/rates.c)
-weir_sources(cuda_host src/device/cuda/codegen compile elementwise kernel_file kernel_trim source)
-weir_sources(cuda_host src/device/cuda/kernels callback conv conv_product matmul multiply slice)
+weir_sources(cuda_host src/device/cuda cuda)
+weir_sources(cuda_host src/device/cuda/codegen compile kernel_file kernel_trim source)
+weir_sources(cuda_host src/device/cuda/kernels callback conv conv_product elementwise matmul multiply
+    slice)
 weir_sources(cuda_host src/device/cuda/lib blas dnn nvrtc)
-weir_sources(cuda_host src/device/cuda/runtime cuda host_abi libs offload stream transfer)
+weir_sources(cuda_host src/device/cuda/runtime context host_abi libs offload stream transfer)
 set(cuda_kernels)
 foreach(name IN ITEMS attention attention_half attention_half_grad compare conv_direct gather gemm
     loss lstm move norm pack pool2d quantize reduce reduce_arg reduce_pair scan slice_scatter

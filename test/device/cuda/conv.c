@@ -1,6 +1,6 @@
 /* conv.c - tests of who runs a convolution on cards: rules for engines of cuDNN, padding, slices;
  * what is taken of what the emulated cuDNN offers, and what becomes of its failures. */
-#include "device/cuda/kernels/conv.h"
+#include "device/cuda/kernels/conv_suits.h"
 
 #include <dlfcn.h>
 
@@ -108,8 +108,8 @@ CASE(slices_of_sums)
 
 CASE(cudnn_is_asked_for_something_only)
 {
-    const weir_cuda_conv g = {WEIR_F32, 2, 4, 5, 5, 6, 3, 3, 1, 3, 3, {1, 1}, {0, 0}, {1, 1}};
-    weir_cuda_conv       none = g, depthwise = g;
+    const weir_conv g = {WEIR_F32, 2, 4, 5, 5, 6, 3, 3, 1, 3, 3, {1, 1}, {0, 0}, {1, 1}, false};
+    weir_conv       none = g, depthwise = g;
 
     CHECK(weir_cuda_conv_suits_dnn(&g));
     none.c = 0;
@@ -126,8 +126,8 @@ CASE(cudnn_is_asked_for_something_only)
 
 CASE(sizes_that_are_counted)
 {
-    const weir_cuda_conv g = {WEIR_F32, 2, 4, 5, 5, 6, 3, 3, 1, 3, 3, {1, 1}, {0, 0}, {1, 1}};
-    weir_cuda_conv       none = g, many = g, far = g, wide = g;
+    const weir_conv g = {WEIR_F32, 2, 4, 5, 5, 6, 3, 3, 1, 3, 3, {1, 1}, {0, 0}, {1, 1}, false};
+    weir_conv       none = g, many = g, far = g, wide = g;
 
     CHECK(weir_cuda_conv_fits(&g));
     none.n = none.c = 0;

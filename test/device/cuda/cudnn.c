@@ -54,11 +54,11 @@ static bool describe(weir_cuda_dnn *d, const card *c)
     return good;
 }
 
-static weir_cuda_conv conv(weir_dtype t, int64_t c, int64_t size, int64_t o, int64_t k,
+static weir_conv conv(weir_dtype t, int64_t c, int64_t size, int64_t o, int64_t k,
                            int64_t stride, int64_t groups)
 {
     const int64_t out = (size + 2 * (k / 2) - k) / stride + 1;
-    return (weir_cuda_conv){.dtype = t, .n = 32, .c = c, .h = size, .w = size, .o = o, .kh = k,
+    return (weir_conv){.dtype = t, .n = 32, .c = c, .h = size, .w = size, .o = o, .kh = k,
                             .kw = k, .groups = groups, .oh = out, .ow = out,
                             .stride = {stride, stride}, .pad = {k / 2, k / 2},
                             .dilation = {1, 1}};
@@ -66,16 +66,16 @@ static weir_cuda_conv conv(weir_dtype t, int64_t c, int64_t size, int64_t o, int
 
 /* All three passes have a plan, the first one with a bias, too; all plans have the name and a
  * workspace within the limit. */
-static void check_plans(const weir_cuda_dnn *d, weir_cuda_conv g, const char *impl)
+static void check_plans(const weir_cuda_dnn *d, weir_conv g, const char *impl)
 {
-    for (int i = -1; i <= WEIR_CUDA_CONV_GRAD_W; i++) {
+    for (int i = -1; i <= WEIR_CONV_GRAD_W; i++) {
         const bool    bias = i < 0 && g.dtype != WEIR_F64;
-        const int     pass = i < 0 ? WEIR_CUDA_CONV_FORWARD : i;
+        const int     pass = i < 0 ? WEIR_CONV_FORWARD : i;
         weir_dnn_plan plan[4];
         weir_layout   y = {.desc = {.dtype = g.dtype}};
         weir_call     call = {.op = WEIR_OP_CONV2D, .out = &y, .nout = 1};
         int           n = -1;
-        CHECK_OK(weir_dnn_plans(d, &call, &g, (weir_cuda_conv_pass)pass, bias, 4, plan, &n));
+        CHECK_OK(weir_dnn_plans(d, &call, &g, (weir_conv_pass)pass, bias, 4, plan, &n));
         check_that(n > 0, __FILE__, __LINE__, "pass %d, %s, %lld to %lld channels, %lld x %lld%s: "
                    "%d plans", pass, weir_dtype_name(g.dtype), (long long)g.c, (long long)g.o,
                    (long long)g.kh, (long long)g.kw, bias ? " and a bias" : "", n);
@@ -138,10 +138,10 @@ CASE(plans_for_nothing)
 
     if (!describe(&d, &cards[1]))
         return;
-    weir_cuda_conv g = conv(WEIR_F32, 64, 56, 64, 3, 1, 1);
+    weir_conv g = conv(WEIR_F32, 64, 56, 64, 3, 1, 1);
     g.oh = 99;                                          /* more windows than there are */
     g.pad[0] = -500;
-    CHECK_OK(weir_dnn_plans(&d, &call, &g, WEIR_CUDA_CONV_FORWARD, false, 1, &plan, &n));
+    CHECK_OK(weir_dnn_plans(&d, &call, &g, WEIR_CONV_FORWARD, false, 1, &plan, &n));
     CHECK(n == 0);
     d.lib->cudnnBackendDestroyDescriptor(d.card);
 }

@@ -1,5 +1,5 @@
 /* product.c - tests of what follows from the sizes of a product alone. */
-#include "device/cuda/kernels/product.h"
+#include "device/cuda/lib/product.h"
 
 #include "check.h"
 

@@ -125,13 +125,22 @@ static void check_is_right(weir_string *text, const char *what)
     weir_mem_free(all);
 }
 
+static weir_status compiled(const char *text, const char *names, const char *target, char **image,
+                            size_t *bytes)
+{
+    weir_nvrtc_begin begin;
+
+    begin.text = weir_source_begin(&begin.n);
+    return weir_nvrtc_compile(&begin, text, names, target, image, bytes);
+}
+
 static void check_compiles(weir_string *text, const char *names, const char *target)
 {
     char  *image = NULL, *const all = weir_string_take(text);
     size_t bytes = 0;
 
     CHECK_OR_RETURN(all);
-    if (CHECK_OK(weir_nvrtc_compile(all, names, target, &image, &bytes)))
+    if (CHECK_OK(compiled(all, names, target, &image, &bytes)))
         CHECK(bytes > 100);
     weir_mem_free(image);
     weir_mem_free(all);
@@ -202,7 +211,7 @@ CASE(source_errors_are_told)
 
     if (!have_nvrtc())
         return;
-    CHECK_STATUS(weir_nvrtc_compile("int wrong = missing;\n", "add, relu", "sm_90", &image, &bytes),
+    CHECK_STATUS(compiled("int wrong = missing;\n", "add, relu", "sm_90", &image, &bytes),
                  WEIR_ERR_DEVICE);
     CHECK_TEXT(weir_error(), "add, relu");
     CHECK_TEXT(weir_error(), "\"missing\" is undefined");

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "device/cpu/gemm/conv_patch.h"
 #include "device/cpu/gemm/gemm.h"
 #include "device/cpu/gemm/openblas.h"
 

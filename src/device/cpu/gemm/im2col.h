@@ -3,7 +3,7 @@
 #define WEIR_DEVICE_CPU_GEMM_IM2COL_H
 
 #include "core/thread.h"
-#include "device/cpu/gemm/conv_geometry.h"
+#include "device/common/conv_geometry.h"
 #include "device/cpu/gemm/gemm_shape.h"
 #include "device/device.h"
 

@@ -10,6 +10,7 @@
 #include "device/cpu/gemm/onednn.h"
 
 #include "device/cpu/context.h"
+#include "device/cpu/gemm/conv_patch.h"
 
 #ifdef WEIR_ONEDNN
 

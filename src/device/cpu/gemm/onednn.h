@@ -6,7 +6,7 @@
 #ifndef WEIR_DEVICE_CPU_GEMM_ONEDNN_H
 #define WEIR_DEVICE_CPU_GEMM_ONEDNN_H
 
-#include "device/cpu/gemm/conv_geometry.h"
+#include "device/common/conv_geometry.h"
 #include "device/cpu/gemm/gemm_shape.h"
 #include "device/device.h"
 

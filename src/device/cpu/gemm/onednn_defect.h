@@ -2,7 +2,7 @@
 #ifndef WEIR_DEVICE_CPU_GEMM_ONEDNN_DEFECT_H
 #define WEIR_DEVICE_CPU_GEMM_ONEDNN_DEFECT_H
 
-#include "device/cpu/gemm/conv_geometry.h"
+#include "device/common/conv_geometry.h"
 
 /* Whether the library's implementation of that name (dnnl_query_impl_info_str) is known to write
  * outside its scratchpad, or to let its threads overwrite each other's part of it, in this pass. A

@@ -7,15 +7,15 @@
  * turn and input and output channels exchanged. oneDNN 2.6's forward code for AVX-512 is up to
  * twice as fast as its gradient (28 x 28 pixels, 512 channels), and slower with 1 x 1 kernels
  * only. */
-#include "device/cpu/gemm/conv_geometry.h"
-
 #include <string.h>
 
 #include "core/attr.h"
 #include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/common/conv_geometry.h"
 #include "device/common/div.h"
+#include "device/cpu/gemm/conv_patch.h"
 #include "device/cpu/gemm/gemm.h"
 #include "device/cpu/gemm/im2col.h"
 #include "device/cpu/gemm/onednn.h"
@@ -165,36 +165,11 @@ static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pas
     return WEIR_OK;
 }
 
-/* The geometry: y tells batch, output channels and size; x's channels and size and the kernel's
- * size come from wherever the call has them. */
-static weir_conv geometry(const weir_conv2d_attr *a, const weir_desc *y, int64_t c, int64_t h,
-                          int64_t w, int64_t kh, int64_t kw)
-{
-    weir_conv g = {.dtype = y->dtype,
-                   .n = y->dim[0],
-                   .c = c,
-                   .h = h,
-                   .w = w,
-                   .o = y->dim[1],
-                   .kh = kh,
-                   .kw = kw,
-                   .groups = a->groups,
-                   .oh = y->dim[2],
-                   .ow = y->dim[3]};
-    for (int i = 0; i < 2; i++) {
-        g.stride[i] = a->stride[i];
-        g.pad[i] = a->pad[i];
-        g.dilation[i] = a->dilation[i];
-    }
-    return g;
-}
-
 weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_conv2d, out);
-    const int64_t *const x = c->in[0].desc.dim, *const w = c->in[1].desc.dim;
-    const weir_conv g = geometry(c->attr, &c->out[0].desc, x[1], x[2], x[3], w[2], w[3]);
+    const weir_conv g = weir_conv_forward_of(c);
     return choose(d, &g, WEIR_CONV_FORWARD, c->nin == 3, out);
 }
 
@@ -202,10 +177,7 @@ weir_status weir_cpu_conv2d_grad_x(weir_device *d, const weir_call *c, weir_kern
 {
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_x, out);
-    const weir_conv2d_grad_attr *const a = c->attr;
-    const int64_t *const               w = c->in[1].desc.dim;
-    const weir_conv                    g =
-        geometry(&a->conv, &c->in[0].desc, w[1] * a->conv.groups, a->h, a->w, w[2], w[3]);
+    const weir_conv g = weir_conv_grad_x_of(c);
     return choose(d, &g, WEIR_CONV_GRAD_X, false, out);
 }
 
@@ -214,7 +186,6 @@ weir_status weir_cpu_conv2d_grad_w(weir_device *d, const weir_call *c, weir_kern
     if (weir_is_half(c->in[0].desc.dtype))
         return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_w, out);
     const weir_conv2d_gradw_attr *const a = c->attr;
-    const int64_t *const                x = c->in[0].desc.dim;
-    const weir_conv g = geometry(&a->conv, &c->in[1].desc, x[1], x[2], x[3], a->kh, a->kw);
+    const weir_conv                     g = weir_conv_grad_w_of(c);
     return choose(d, &g, WEIR_CONV_GRAD_W, a->bias != 0, out);
 }

@@ -14,6 +14,7 @@
 
 #include "core/mem.h"
 #include "device/common/div.h"
+#include "device/cpu/gemm/conv_patch.h"
 #include "device/cpu/gemm/gemm.h"
 #include "device/cpu/gemm/im2col.h"
 #include "device/cpu/isa.h"

@@ -2,7 +2,7 @@
 #ifndef WEIR_DEVICE_CPU_KERNELS_CONV_GRAD_W_H
 #define WEIR_DEVICE_CPU_KERNELS_CONV_GRAD_W_H
 
-#include "device/cpu/gemm/conv_geometry.h"
+#include "device/common/conv_geometry.h"
 #include "device/device.h"
 
 /* Chooses our own code for the gradient by the weights, for what suits it: f32 and f64, stride 1, a

@@ -16,6 +16,7 @@ typedef struct kernel {
 
 struct weir_cuda_rtc {
     const weir_cuda_lib_driver *driver;
+    weir_nvrtc_begin            begin;
     char                        target[WEIR_NVRTC_TARGET];
     char                       *about;
     WEIR_VEC(kernel)            kernels;
@@ -35,18 +36,19 @@ static weir_status status_of(const struct weir_cuda_rtc *r, CUresult e, const we
                           "%s: %s (%s)", what, text ? text : "unknown", name ? name : "?");
 }
 
-static weir_status fill(struct weir_cuda_rtc *r, const weir_cuda *u)
+static weir_status fill(struct weir_cuda_rtc *r, const weir_cuda_context *u)
 {
     weir_string about = {0};
 
     WEIR_TRY(weir_cuda_open_driver(&r->driver));
-    WEIR_TRY(weir_nvrtc_target(u->major * 10 + u->minor, r->target));
-    WEIR_TRY(weir_nvrtc_about(r->target, &about));
+    WEIR_TRY(weir_nvrtc_target(u->gpu.major * 10 + u->gpu.minor, r->target));
+    r->begin.text = weir_source_begin(&r->begin.n);
+    WEIR_TRY(weir_nvrtc_about(&r->begin, r->target, &about));
     r->about = weir_string_take(&about);
     return r->about ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-static weir_status open_once(weir_cuda *u)
+static weir_status open_once(weir_cuda_context *u)
 {
     if (u->rtc)
         return WEIR_OK;
@@ -99,7 +101,8 @@ static weir_status load_text(struct weir_cuda_rtc *r, const weir_call *c, const 
     char *const names = weir_string_take(&string);
     if (!names)
         return WEIR_ERR_NOMEM;
-    weir_status s = weir_nvrtc_compile(key->text, names, r->target, &image, &bytes);
+    weir_status s =
+        weir_nvrtc_compile(&r->begin, key->text, names, r->target, &image, &bytes);
     weir_mem_free(names);
     WEIR_TRY(s);
     s = load(r, c, image, k);
@@ -114,7 +117,7 @@ static weir_status load_text(struct weir_cuda_rtc *r, const weir_call *c, const 
 }
 
 /* Takes over the text. */
-static weir_status add(weir_cuda *u, const weir_call *c, const weir_source *source, char *text,
+static weir_status add(weir_cuda_context *u, const weir_call *c, const weir_source *source, char *text,
                        uint64_t hash, CUfunction *function)
 {
     struct weir_cuda_rtc *const r = u->rtc;
@@ -122,7 +125,7 @@ static weir_status add(weir_cuda *u, const weir_call *c, const weir_source *sour
     kernel                      k = {.text = text, .hash = hash};
     bool                        loaded = false;
 
-    weir_status s = weir_cuda_status(cudaSetDevice(u->ordinal), c, "cudaSetDevice");
+    weir_status s = weir_cuda_status(cudaSetDevice(u->gpu.ordinal), c, "cudaSetDevice");
     if (s == WEIR_OK && !weir_vec_reserve(&r->kernels, r->kernels.n + 1))
         s = WEIR_ERR_NOMEM;
     if (s == WEIR_OK)
@@ -141,8 +144,8 @@ static weir_status add(weir_cuda *u, const weir_call *c, const weir_source *sour
 weir_status weir_cuda_compile(weir_device *d, const weir_call *c, const weir_source *source,
                               CUfunction *function)
 {
-    weir_cuda *const u = weir_cuda_of(d);
-    weir_string      s = {0};
+    weir_cuda_context *const u = weir_cuda_context_of(d);
+    weir_string              s = {0};
 
     WEIR_TRY(open_once(u));
     weir_source_add(source, &s);
@@ -164,7 +167,7 @@ weir_status weir_cuda_compile(weir_device *d, const weir_call *c, const weir_sou
 weir_status weir_cuda_launch(const weir_kargs *k, CUfunction f, unsigned blocks,
                              const void *params)
 {
-    const struct weir_cuda_rtc *const r = weir_cuda_of(k->dev)->rtc;
+    const struct weir_cuda_rtc *const r = weir_cuda_context_of(k->dev)->rtc;
     void                             *list[] = {(void *)(uintptr_t)params};
 
     if (blocks == 0)
@@ -176,7 +179,7 @@ weir_status weir_cuda_launch(const weir_kargs *k, CUfunction f, unsigned blocks,
                      k->call, "cuLaunchKernel");
 }
 
-void weir_cuda_compile_close(weir_cuda *u)
+void weir_cuda_compile_close(weir_cuda_context *u)
 {
     struct weir_cuda_rtc *const r = u->rtc;
 
@@ -192,7 +195,7 @@ void weir_cuda_compile_close(weir_cuda *u)
     u->rtc = NULL;
 }
 
-void weir_cuda_compile_info(const weir_cuda *u, weir_string *s)
+void weir_cuda_compile_info(const weir_cuda_context *u, weir_string *s)
 {
     if (u->rtc)
         weir_string_add(s, "generated kernels: %u loaded, %d of them compiled, %d from files\n",

@@ -7,8 +7,8 @@
 
 #include <cuda.h>
 
-#include "device/cuda/runtime/cuda.h"
 #include "device/cuda/codegen/source.h"
+#include "device/cuda/runtime/context.h"
 
 /* The kernel that the source describes. Compile errors name the rows and say what the compiler
  * said. */
@@ -19,9 +19,9 @@ weir_status weir_cuda_compile(weir_device *d, const weir_call *c, const weir_sou
 weir_status weir_cuda_launch(const weir_kargs *k, CUfunction f, unsigned blocks,
                              const void *params);
 
-void weir_cuda_compile_close(weir_cuda *u);
+void weir_cuda_compile_close(weir_cuda_context *u);
 
 /* A line: how many kernels were compiled, how many found on disk. */
-void weir_cuda_compile_info(const weir_cuda *u, weir_string *s);
+void weir_cuda_compile_info(const weir_cuda_context *u, weir_string *s);
 
 #endif

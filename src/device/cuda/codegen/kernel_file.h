@@ -1,4 +1,5 @@
-/* kernel_file.h - compiled kernels on disk, so that a program compiles its kernels once.
+/* kernel_file.h - compiled kernels on disk, so that a program compiles its kernels once:
+ * kernel_file.c reads and writes them, kernel_trim.c keeps the folder small.
  *
  * The folder is $WEIR_CACHE_DIR, else $XDG_CACHE_HOME/weir, else ~/.cache/weir; emulated: `kernels`
  * beside the plugin. One that cannot be written or read is no error. */

@@ -411,8 +411,8 @@ static attention_fn attention_of_type(weir_dtype t, bool back)
 /* The capability of what runs: the card's, or the highest that kernels were compiled for. */
 static int attention_code(const weir_device *d)
 {
-    const weir_cuda *const u = weir_cuda_of(d);
-    const int              card = u->major * 10 + u->minor;
+    const weir_cuda_context *const u = weir_cuda_context_of(d);
+    const int                      card = u->gpu.major * 10 + u->gpu.minor;
 #ifdef __CUDA_ARCH_LIST__
     const int archs[] = {__CUDA_ARCH_LIST__};
     const int highest = archs[sizeof archs / sizeof *archs - 1] / 10;

@@ -1,5 +1,5 @@
-/* attention.cuh - what the kernels of attention share: sizes, arguments, and what the gradient is
- * made from. */
+/* attention.cuh - what the kernels of attention share: sizes, arguments, the gradient's inputs;
+ * private to attention.cu, attention_half.cu and attention_half_grad.cu. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_ATTENTION_CUH
 #define WEIR_DEVICE_CUDA_KERNELS_ATTENTION_CUH
 

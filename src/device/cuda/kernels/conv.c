@@ -5,21 +5,22 @@
  * cuDNN's engine is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few,
  * timed on memory of their own. Plans are made for aligned operands; others (a part of a tensor may
  * begin anywhere) go to our own kernels, without a workspace. */
-#include "device/cuda/kernels/conv.h"
-
 #include "core/attr.h"
 #include "core/mem.h"
 #include "core/status.h"
-#include "device/cuda/lib/dnn.h"
+#include "device/cuda/kernels/conv_direct.h"
+#include "device/cuda/kernels/conv_product.h"
+#include "device/cuda/kernels/conv_suits.h"
 #include "device/cuda/kernels/kernels.h"
+#include "device/cuda/lib/dnn.h"
 
 /* State of a choice of cuDNN's. */
 typedef struct plan {
-    weir_cuda_conv      g;
-    weir_cuda_conv_pass pass;
-    weir_dnn_plan       dnn;
-    weir_kernel         own;
-    size_t              bias_at; /* bytes: where the bias gradient's partial sums begin */
+    weir_conv      g;
+    weir_conv_pass pass;
+    weir_dnn_plan  dnn;
+    weir_kernel    own;
+    size_t         bias_at; /* bytes: where the bias gradient's partial sums begin */
 } plan;
 
 static void plan_free(void *state)
@@ -35,10 +36,10 @@ static void plan_free(void *state)
 
 static weir_dnn_operands operands_of(const weir_kargs *k, const plan *p)
 {
-    if (p->pass == WEIR_CUDA_CONV_FORWARD)
+    if (p->pass == WEIR_CONV_FORWARD)
         return (weir_dnn_operands){k->src[0], k->src[1], k->dst[0],
                                    p->dnn.bias ? k->src[2] : NULL, k->work};
-    if (p->pass == WEIR_CUDA_CONV_GRAD_X)
+    if (p->pass == WEIR_CONV_GRAD_X)
         return (weir_dnn_operands){k->dst[0], k->src[1], k->src[0], NULL, k->work};
     return (weir_dnn_operands){k->src[0], k->dst[0], k->src[1], NULL, k->work};
 }
@@ -60,9 +61,9 @@ static weir_status run(const weir_kargs *k)
         return p->own.run(&own);
     }
     WEIR_TRY(weir_dnn_run(&p->dnn, k->call, weir_cuda_stream(k), &o));
-    if (p->pass == WEIR_CUDA_CONV_FORWARD && k->call->nin == 3 && !p->dnn.bias)
+    if (p->pass == WEIR_CONV_FORWARD && k->call->nin == 3 && !p->dnn.bias)
         return weir_cuda_conv_add_bias(k, &p->g, k->src[2], k->dst[0]);
-    if (p->pass == WEIR_CUDA_CONV_GRAD_W && k->call->nout == 2)
+    if (p->pass == WEIR_CONV_GRAD_W && k->call->nout == 2)
         return weir_cuda_conv_bias_grad(k, &p->g, k->src[1], k->dst[1],
                                         k->work ? (char *)k->work + p->bias_at : NULL);
     return WEIR_OK;
@@ -97,13 +98,13 @@ static bool alloc_zeroed(void **p, size_t elements, size_t size, cudaStream_t s)
            cudaMemsetAsync(*p, 0, elements * size, s) == cudaSuccess;
 }
 
-static bool bench_make(bench *b, const weir_cuda_conv *g, size_t work, cudaStream_t s)
+static bool bench_make(bench *b, const weir_conv *g, size_t work, cudaStream_t s)
 {
     const size_t size = weir_dtype_size(g->dtype);
 
     return alloc_zeroed(&b->at.x, (size_t)(g->n * g->h * g->w * g->c), size, s) &&
            alloc_zeroed(&b->at.w, (size_t)(g->o * g->kh * g->kw * (g->c / g->groups)), size, s) &&
-           alloc_zeroed(&b->at.y, (size_t)(weir_cuda_conv_pixels(g) * g->o), size, s) &&
+           alloc_zeroed(&b->at.y, (size_t)(weir_conv_pixels(g) * g->o), size, s) &&
            alloc_zeroed(&b->at.bias, (size_t)g->o, size, s) &&
            alloc_zeroed(&b->at.work, work > 0 ? work : 1, 1, s) &&
            cudaEventCreate(&b->begin) == cudaSuccess && cudaEventCreate(&b->end) == cudaSuccess;
@@ -128,10 +129,10 @@ static float time_of(const weir_dnn_plan *p, const weir_call *c, const bench *b,
 }
 
 /* Which of n plans is the quickest; the first one where nothing can be timed. */
-static int quickest(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
+static int quickest(weir_device *d, const weir_call *c, const weir_conv *g,
                     const weir_dnn_plan *p, int n)
 {
-    const cudaStream_t s = weir_cuda_of(d)->compute;
+    const cudaStream_t s = weir_cuda_context_of(d)->compute;
     bench              b = {.begin = NULL};
     size_t             work = 0;
     float              least = -1;
@@ -164,8 +165,8 @@ static bool asked_for(const char *variable, const char *value)
 
 /* With the bias, if there is one and the library adds it in the same pass; *out is all zero where
  * it has no plan. */
-static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
-                               weir_cuda_conv_pass pass, weir_dnn_plan *out)
+static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_conv *g,
+                               weir_conv_pass pass, weir_dnn_plan *out)
 {
     weir_dnn_plan  some[CANDIDATES] = {{NULL}};
     weir_cuda_dnn *dnn;
@@ -173,7 +174,7 @@ static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_cu
 
     WEIR_TRY(weir_cuda_dnn_of(d, c, &dnn));
     const int most = asked_for("WEIR_AUTOTUNE", "1") ? CANDIDATES : 1;
-    if (dnn->lib && pass == WEIR_CUDA_CONV_FORWARD && c->nin == 3)
+    if (dnn->lib && pass == WEIR_CONV_FORWARD && c->nin == 3)
         WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, true, most, some, &n));
     if (dnn->lib && n == 0)
         WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, false, most, some, &n));
@@ -186,7 +187,7 @@ static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_cu
 }
 
 /* The library's plan and what goes around it. */
-static weir_status choose_dnn(const weir_call *c, const weir_cuda_conv *g, weir_cuda_conv_pass pass,
+static weir_status choose_dnn(const weir_call *c, const weir_conv *g, weir_conv_pass pass,
                               weir_dnn_plan *dnn, weir_kernel *out)
 {
     plan *const p = weir_mem_zalloc(1, sizeof *p);
@@ -204,7 +205,7 @@ static weir_status choose_dnn(const weir_call *c, const weir_cuda_conv *g, weir_
         plan_free(p);
         return s;
     }
-    const size_t bias = pass == WEIR_CUDA_CONV_GRAD_W && c->nout == 2 ? weir_cuda_conv_bias_work(g)
+    const size_t bias = pass == WEIR_CONV_GRAD_W && c->nout == 2 ? weir_cuda_conv_bias_work(g)
                                                                        : 0;
     *out = (weir_kernel){.run = run,
                          .work = bias > 0 ? p->bias_at + bias : dnn->work,
@@ -221,8 +222,8 @@ static weir_status or_drop(weir_status s, const weir_kernel *c)
     return s;
 }
 
-static weir_status choose(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
-                          weir_cuda_conv_pass pass, weir_kernel *out)
+static weir_status choose(weir_device *d, const weir_call *c, const weir_conv *g,
+                          weir_conv_pass pass, weir_kernel *out)
 {
     const bool    own = asked_for("WEIR_CONV", "own"), must = asked_for("WEIR_CONV", "cudnn");
     bool          library = false;
@@ -247,51 +248,23 @@ static weir_status choose(weir_device *d, const weir_call *c, const weir_cuda_co
     return weir_cuda_conv_own(c, g, pass, true, out);
 }
 
-/* y: the desc of the output, or of what is shaped so. */
-static weir_cuda_conv geometry(const weir_conv2d_attr *a, const weir_desc *y, int64_t c, int64_t h,
-                               int64_t w, int64_t kh, int64_t kw)
-{
-    return (weir_cuda_conv){.dtype = y->dtype,
-                            .n = y->dim[0],
-                            .c = c,
-                            .h = h,
-                            .w = w,
-                            .o = y->dim[1],
-                            .kh = kh,
-                            .kw = kw,
-                            .groups = a->groups,
-                            .oh = y->dim[2],
-                            .ow = y->dim[3],
-                            .stride = {a->stride[0], a->stride[1]},
-                            .pad = {a->pad[0], a->pad[1]},
-                            .dilation = {a->dilation[0], a->dilation[1]}};
-}
-
 weir_status weir_cuda_conv2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const int64_t *const x = c->in[0].desc.dim, *const w = c->in[1].desc.dim;
-    const weir_cuda_conv g =
-        geometry(c->attr, &c->out[0].desc, x[1], x[2], x[3], w[2], w[3]);
+    const weir_conv g = weir_conv_forward_of(c);
 
-    return choose(d, c, &g, WEIR_CUDA_CONV_FORWARD, out);
+    return choose(d, c, &g, WEIR_CONV_FORWARD, out);
 }
 
 weir_status weir_cuda_conv2d_grad_x(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const weir_conv2d_grad_attr *const a = c->attr;
-    const int64_t *const               w = c->in[1].desc.dim;
-    const weir_cuda_conv               g = geometry(&a->conv, &c->in[0].desc,
-                                                    w[1] * a->conv.groups, a->h, a->w, w[2], w[3]);
+    const weir_conv g = weir_conv_grad_x_of(c);
 
-    return choose(d, c, &g, WEIR_CUDA_CONV_GRAD_X, out);
+    return choose(d, c, &g, WEIR_CONV_GRAD_X, out);
 }
 
 weir_status weir_cuda_conv2d_grad_w(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const weir_conv2d_gradw_attr *const a = c->attr;
-    const int64_t *const                x = c->in[0].desc.dim;
-    const weir_cuda_conv                g =
-        geometry(&a->conv, &c->in[1].desc, x[1], x[2], x[3], a->kh, a->kw);
+    const weir_conv g = weir_conv_grad_w_of(c);
 
-    return choose(d, c, &g, WEIR_CUDA_CONV_GRAD_W, out);
+    return choose(d, c, &g, WEIR_CONV_GRAD_W, out);
 }

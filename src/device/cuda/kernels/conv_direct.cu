@@ -8,7 +8,8 @@
  *     GRAD_W   dw[o, (tap, c)] = sum over pixels of dy[pixel, o] x[tap of pixel, c]
  * Groups of few channels, depthwise convolutions above all, have a thread for each result. Sums
  * over pixels are cut into slices by sizes alone; slices are added in order. */
-#include "device/cuda/kernels/conv.h"
+#include "device/cuda/kernels/conv_direct.h"
+#include "device/cuda/kernels/conv_suits.h"
 #include "device/cuda/runtime/launch.h"
 #include "device/cuda/kernels/maths.h"
 
@@ -22,9 +23,9 @@ enum {
     FEW = 8             /* channels of a group that do not fill a tile */
 };
 
-typedef enum weir_cuda_conv_pass pass;
+typedef enum weir_conv_pass pass;
 
-/* weir_cuda_conv in 32 bits, and how the work is cut. */
+/* weir_conv in 32 bits, and how the work is cut. */
 typedef struct conv {
     int32_t n, c, h, w, o, kh, kw, oh, ow, stride[2], pad[2], dilation[2];
     int32_t cg, og, groups, pixels, places, taps;       /* places: of x */
@@ -33,7 +34,7 @@ typedef struct conv {
 } conv;
 
 typedef struct plan {
-    weir_cuda_conv g;
+    weir_conv g;
     conv           c;
     bool           slices;
     size_t         bias_at;     /* bytes: where the bias gradient's partial sums begin */
@@ -144,15 +145,15 @@ static __device__ void load_image(const conv &g, const tile &at, const T *from, 
                                   int32_t depth, int32_t step, R (&to)[DEPTH][TILE + 1])
 {
     const int32_t thread = (int32_t)threadIdx.x, k = thread % DEPTH, i = step + k;
-    const int32_t channels = P == WEIR_CUDA_CONV_FORWARD ? g.cg : g.og;
-    const int32_t all = P == WEIR_CUDA_CONV_FORWARD ? g.pixels : g.places;
+    const int32_t channels = P == WEIR_CONV_FORWARD ? g.cg : g.og;
+    const int32_t all = P == WEIR_CONV_FORWARD ? g.pixels : g.places;
     const tap     t = tap_of(g, (uint32_t)i, (uint32_t)channels);
     const int32_t channel = at.group * channels + t.channel;
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
         const int32_t m = thread / DEPTH + e * SIDE;
         const bool    there = i < depth && at.row + m < all;
-        if constexpr (P == WEIR_CUDA_CONV_FORWARD)
+        if constexpr (P == WEIR_CONV_FORWARD)
             to[k][m] = there ? pixel_of(g, from, row[e], t, channel) : 0;
         else
             to[k][m] = there ? window_of(g, from, row[e], t, channel) : 0;
@@ -166,7 +167,7 @@ static __device__ void load_weights(const conv &g, const tile &at, const T *w, i
     const int32_t thread = (int32_t)threadIdx.x, patch = g.taps * g.cg;
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
-        if constexpr (P == WEIR_CUDA_CONV_FORWARD) {
+        if constexpr (P == WEIR_CONV_FORWARD) {
             const int32_t k = thread % DEPTH, n = thread / DEPTH + e * SIDE, o = at.column + n;
             const bool    there = step + k < depth && o < g.og;
             to[k][n] =
@@ -221,7 +222,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE)
 {
     typedef typename weir_real<T>::type R;
     __shared__ panels<R> p;
-    constexpr bool FORWARD = P == WEIR_CUDA_CONV_FORWARD;
+    constexpr bool FORWARD = P == WEIR_CONV_FORWARD;
     const tile     at = tile_of(g);
     const int32_t  depth = g.taps * (FORWARD ? g.cg : g.og);
     const int32_t  rows = FORWARD ? g.pixels : g.places, columns = FORWARD ? g.og : g.cg;
@@ -403,11 +404,11 @@ static __global__ void sum_pixels(const T *dy, int32_t o, int64_t pixels, int64_
 
 /* ---- runs ---- */
 
-template <class T> static weir_status bias_grad(const weir_kargs *k, const weir_cuda_conv *g,
+template <class T> static weir_status bias_grad(const weir_kargs *k, const weir_conv *g,
                                                 const void *dy, void *db, void *work)
 {
     typedef typename weir_real<T>::type R;
-    const int64_t pixels = weir_cuda_conv_pixels(g), blocks = ceil_div(g->o, LANES);
+    const int64_t pixels = weir_conv_pixels(g), blocks = ceil_div(g->o, LANES);
     const int64_t slices = work ? weir_cuda_conv_slices(blocks, pixels) : 1;
     const int64_t each = ceil_div(pixels, slices);
     const dim3    grid((unsigned)blocks, (unsigned)slices), block(LANES, LINES);
@@ -420,10 +421,10 @@ template <class T> static weir_status bias_grad(const weir_kargs *k, const weir_
                        (const R *)work, slices, g->o, (T *)db);
 }
 
-template <class T> static weir_status bias_add(const weir_kargs *k, const weir_cuda_conv *g,
+template <class T> static weir_status bias_add(const weir_kargs *k, const weir_conv *g,
                                                const void *bias, void *y)
 {
-    const int64_t n = weir_cuda_conv_pixels(g) * g->o;
+    const int64_t n = weir_conv_pixels(g) * g->o;
     return weir_launch(k, add_bias<T>, weir_cuda_blocks(n), WEIR_CUDA_THREADS, (const T *)bias,
                        g->o, n, (T *)y);
 }
@@ -442,7 +443,7 @@ template <class T> static weir_status forward_run(const weir_kargs *k)
         return weir_launch(k, direct<T>, weir_cuda_blocks((int64_t)c.pixels * c.o),
                            WEIR_CUDA_THREADS, c, (const T *)k->src[0], (const T *)k->src[1], bias,
                            (T *)k->dst[0]);
-    return weir_launch(k, product<T, WEIR_CUDA_CONV_FORWARD>,
+    return weir_launch(k, product<T, WEIR_CONV_FORWARD>,
                        (unsigned)(c.rows * c.columns * c.groups), SIDE * SIDE, c,
                        (const T *)k->src[0], (const T *)k->src[1], bias, (T *)k->dst[0]);
 }
@@ -454,7 +455,7 @@ template <class T> static weir_status grad_x_run(const weir_kargs *k)
         return weir_launch(k, direct_x<T>, weir_cuda_blocks((int64_t)c.places * c.c),
                            WEIR_CUDA_THREADS, c, (const T *)k->src[0], (const T *)k->src[1],
                            (T *)k->dst[0]);
-    return weir_launch(k, product<T, WEIR_CUDA_CONV_GRAD_X>,
+    return weir_launch(k, product<T, WEIR_CONV_GRAD_X>,
                        (unsigned)(c.rows * c.columns * c.groups), SIDE * SIDE, c,
                        (const T *)k->src[0], (const T *)k->src[1], (const T *)NULL,
                        (T *)k->dst[0]);
@@ -493,7 +494,7 @@ template <class T> static weir_status grad_w_run(const weir_kargs *k)
 
 /* ---- choosing ---- */
 
-static conv conv_of(const weir_cuda_conv *g, pass p, bool slices)
+static conv conv_of(const weir_conv *g, pass p, bool slices)
 {
     conv c = {};
     c.n = (int32_t)g->n, c.c = (int32_t)g->c, c.h = (int32_t)g->h, c.w = (int32_t)g->w;
@@ -508,9 +509,9 @@ static conv conv_of(const weir_cuda_conv *g, pass p, bool slices)
     c.cg = c.c / c.groups;
     c.og = c.o / c.groups;
     c.taps = c.kh * c.kw;
-    c.pixels = (int32_t)weir_cuda_conv_pixels(g);
+    c.pixels = (int32_t)weir_conv_pixels(g);
     c.places = c.n * c.h * c.w;
-    const bool    w = p == WEIR_CUDA_CONV_GRAD_W, x = p == WEIR_CUDA_CONV_GRAD_X;
+    const bool    w = p == WEIR_CONV_GRAD_W, x = p == WEIR_CONV_GRAD_X;
     c.rows = (int32_t)ceil_div(w ? c.og : x ? c.places : c.pixels, TILE);
     c.columns = (int32_t)ceil_div(w ? c.taps * c.cg : x ? c.cg : c.og, TILE);
     const int64_t blocks = by_product(&c) ? (int64_t)c.rows * c.columns * c.groups
@@ -524,11 +525,11 @@ typedef weir_status (*run_fn)(const weir_kargs *k);
 
 template <class T> static run_fn run_of(pass p)
 {
-    return p == WEIR_CUDA_CONV_FORWARD ? forward_run<T>
-           : p == WEIR_CUDA_CONV_GRAD_X ? grad_x_run<T> : grad_w_run<T>;
+    return p == WEIR_CONV_FORWARD ? forward_run<T>
+           : p == WEIR_CONV_GRAD_X ? grad_x_run<T> : grad_w_run<T>;
 }
 
-weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g, pass p, bool slices,
+weir_status weir_cuda_conv_own(const weir_call *c, const weir_conv *g, pass p, bool slices,
                                weir_kernel *out)
 {
     const run_fn run = g->dtype == WEIR_F32    ? run_of<float>(p)
@@ -548,7 +549,7 @@ weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g, pass
     s->c = conv_of(g, p, slices);
     s->slices = slices;
     *out = (weir_kernel){.run = run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
-    if (p == WEIR_CUDA_CONV_GRAD_W && slices) {
+    if (p == WEIR_CONV_GRAD_W && slices) {
         const size_t sum = g->dtype == WEIR_F64 ? sizeof(double) : sizeof(float);
         const size_t one = (size_t)s->c.o * (size_t)s->c.taps * (size_t)s->c.cg * sum;
         const size_t all = s->c.slices > 1 ? one * (size_t)s->c.slices : 0;
@@ -558,15 +559,15 @@ weir_status weir_cuda_conv_own(const weir_call *c, const weir_cuda_conv *g, pass
     return WEIR_OK;
 }
 
-size_t weir_cuda_conv_bias_work(const weir_cuda_conv *g)
+size_t weir_cuda_conv_bias_work(const weir_conv *g)
 {
     const int64_t slices =
-        weir_cuda_conv_slices(ceil_div(g->o, LANES), weir_cuda_conv_pixels(g));
+        weir_cuda_conv_slices(ceil_div(g->o, LANES), weir_conv_pixels(g));
     const size_t sum = g->dtype == WEIR_F64 ? sizeof(double) : sizeof(float);
     return slices > 1 ? (size_t)(slices * g->o) * sum : 0;
 }
 
-weir_status weir_cuda_conv_bias_grad(const weir_kargs *k, const weir_cuda_conv *g, const void *dy,
+weir_status weir_cuda_conv_bias_grad(const weir_kargs *k, const weir_conv *g, const void *dy,
                                      void *dbias, void *work)
 {
     return g->dtype == WEIR_F32   ? bias_grad<float>(k, g, dy, dbias, work)
@@ -575,7 +576,7 @@ weir_status weir_cuda_conv_bias_grad(const weir_kargs *k, const weir_cuda_conv *
                                   : bias_grad<weir_bf16>(k, g, dy, dbias, work);
 }
 
-weir_status weir_cuda_conv_add_bias(const weir_kargs *k, const weir_cuda_conv *g, const void *bias,
+weir_status weir_cuda_conv_add_bias(const weir_kargs *k, const weir_conv *g, const void *bias,
                                     void *y)
 {
     return g->dtype == WEIR_F32   ? bias_add<float>(k, g, bias, y)

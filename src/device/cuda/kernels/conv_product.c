@@ -4,14 +4,16 @@
  * channels as they are, weights one of outputs x channels:
  *     FORWARD y = x w^T + bias    GRAD_X dx = dy w    GRAD_W dw = dy^T x
  * That spares the copies in another layout that most of cuDNN's engines for f32 make. */
+#include "device/cuda/kernels/conv_product.h"
+
 #include "core/mem.h"
 #include "core/status.h"
-#include "device/cuda/kernels/conv.h"
+#include "device/cuda/kernels/conv_direct.h"
 #include "device/cuda/kernels/multiply.h"
 
 typedef struct plan {
-    weir_cuda_conv      g;
-    weir_cuda_conv_pass pass;
+    weir_conv      g;
+    weir_conv_pass pass;
     weir_multiply       product;
     size_t              bias_at;    /* bytes: where the bias gradient's partial sums begin */
 } plan;
@@ -27,7 +29,7 @@ static void plan_free(void *state)
 static weir_status run(const weir_kargs *k)
 {
     const plan *const p = k->state;
-    const bool        by_w = p->pass == WEIR_CUDA_CONV_GRAD_W;
+    const bool        by_w = p->pass == WEIR_CONV_GRAD_W;
     weir_operands     o = {.a = k->src[0], .b = k->src[1], .to = k->dst[0], .work = k->work};
 
     if (p->product.product.bias)
@@ -43,23 +45,23 @@ static weir_status run(const weir_kargs *k)
                : WEIR_OK;
 }
 
-static weir_product product_of(const weir_call *c, const weir_cuda_conv *g,
-                               weir_cuda_conv_pass pass)
+static weir_product product_of(const weir_call *c, const weir_conv *g,
+                               weir_conv_pass pass)
 {
-    const int64_t pixels = weir_cuda_conv_pixels(g);
+    const int64_t pixels = weir_conv_pixels(g);
 
-    if (pass == WEIR_CUDA_CONV_FORWARD)
+    if (pass == WEIR_CONV_FORWARD)
         return (weir_product){.dtype = g->dtype, .tb = true, .bias = c->nin == 3, .m = pixels,
                               .n = g->o, .k = g->c, .lda = g->c, .ldb = g->c, .ldc = g->o};
-    if (pass == WEIR_CUDA_CONV_GRAD_X)
+    if (pass == WEIR_CONV_GRAD_X)
         return (weir_product){.dtype = g->dtype, .m = pixels, .n = g->c, .k = g->o, .lda = g->o,
                               .ldb = g->c, .ldc = g->c};
     return (weir_product){.dtype = g->dtype, .ta = true, .m = g->o, .n = g->c, .k = pixels,
                           .lda = g->o, .ldb = g->c, .ldc = g->c};
 }
 
-weir_status weir_cuda_conv_product(weir_device *d, const weir_call *c, const weir_cuda_conv *g,
-                                   weir_cuda_conv_pass pass, bool *library, weir_kernel *out)
+weir_status weir_cuda_conv_product(weir_device *d, const weir_call *c, const weir_conv *g,
+                                   weir_conv_pass pass, bool *library, weir_kernel *out)
 {
     const weir_product product = product_of(c, g, pass);
     plan *const        p = weir_mem_zalloc(1, sizeof *p);
@@ -74,7 +76,7 @@ weir_status weir_cuda_conv_product(weir_device *d, const weir_call *c, const wei
         return s;
     }
     const size_t bias =
-        pass == WEIR_CUDA_CONV_GRAD_W && c->nout == 2 ? weir_cuda_conv_bias_work(g) : 0;
+        pass == WEIR_CONV_GRAD_W && c->nout == 2 ? weir_cuda_conv_bias_work(g) : 0;
     p->bias_at = (p->product.work + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN;
     *library = p->product.lt != NULL;
     *out = (weir_kernel){.run = run,

@@ -5,7 +5,7 @@
  * slice, into the workspace, and a second kernel adds the slices up in order. Sums are made in f32,
  * f64 for f64; the row and the matrix that are added come last. Cuts follow from sizes, so bits
  * do. */
-#include "device/cuda/kernels/multiply.h"
+#include "device/cuda/kernels/gemm.h"
 #include "device/cuda/kernels/tile.h"
 
 enum { MOST_BLOCKS = 1 << 20 };     /* of a launch; they take more tiles in turn */

@@ -3,7 +3,7 @@
 #ifndef WEIR_DEVICE_CUDA_KERNELS_KERNELS_H
 #define WEIR_DEVICE_CUDA_KERNELS_KERNELS_H
 
-#include "device/cuda/runtime/cuda.h"
+#include "device/cuda/runtime/context.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,9 +26,6 @@ extern "C" {
     weir_status weir_cuda_##id(weir_device *d, const weir_call *c, weir_kernel *out);
 #include "core/ops.def"
 #undef OP
-
-/* Serves every row of elementwise.def. */
-weir_status weir_cuda_elementwise(weir_device *d, const weir_call *c, weir_kernel *out);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #include "device/cuda/kernels/multiply.h"
 
 #include "core/status.h"
+#include "device/cuda/kernels/gemm.h"
 #include "device/cuda/lib/blas.h"
 
 /* The CPU's wishes are none of ours. */
@@ -41,7 +42,10 @@ void weir_multiply_drop(weir_multiply *m)
 /* Our own kernel does without the library's workspace, which may be too small for slices. */
 weir_status weir_multiply_run(const weir_kargs *k, const weir_multiply *m, const weir_operands *o)
 {
-    if (m->lt && weir_lt_fits(m->lt, o))
+    if (m->lt && weir_lt_fits(m->lt, o)) {
+        if (weir_lt_adds_to_bias(m->lt))
+            WEIR_TRY(weir_gemm_fill_bias(k, &m->product, o->bias, o->to));
         return weir_lt_run(k, m->lt, &m->product, o);
+    }
     return weir_gemm_run(k, &m->product, o, m->lt ? 1 : weir_gemm_slices(&m->product));
 }

@@ -5,19 +5,12 @@
 #ifndef WEIR_DEVICE_CUDA_KERNELS_MULTIPLY_H
 #define WEIR_DEVICE_CUDA_KERNELS_MULTIPLY_H
 
-#include "device/cuda/runtime/cuda.h"
-#include "device/cuda/kernels/product.h"
+#include "device/cuda/lib/product.h"
+#include "device/cuda/runtime/context.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Where the matrices of a product are; bias and add where the product has them. add may be to. */
-typedef struct weir_operands {
-    const void *a, *b, *bias, *add;
-    void       *to;
-    void       *work;       /* of the plan's size */
-} weir_operands;
 
 typedef struct weir_multiply {
     weir_product       product;
@@ -32,14 +25,6 @@ weir_status weir_multiply_plan(weir_device *d, const weir_call *c, const weir_pr
 void        weir_multiply_drop(weir_multiply *m);
 
 weir_status weir_multiply_run(const weir_kargs *k, const weir_multiply *m, const weir_operands *o);
-
-/* gemm.cu: our own kernel. slices: weir_gemm_slices, or 1 where there is no workspace. */
-weir_status weir_gemm_run(const weir_kargs *k, const weir_product *p, const weir_operands *o,
-                          int64_t slices);
-
-/* Each row of the results becomes the row at `bias`. */
-weir_status weir_gemm_fill_bias(const weir_kargs *k, const weir_product *p, const void *bias,
-                                void *to);
 
 #ifdef __cplusplus
 }

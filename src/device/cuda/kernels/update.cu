@@ -2,10 +2,10 @@
  *
  * Formulas, their order and the types they are computed in are those of
  * device/cpu/kernels/update_isa.c, so bits are, too. A block does WEIR_UPDATE_CHUNK elements of one
- * tensor of the list (updates.h); its first thread computes this run's numbers for all. */
+ * tensor of the list (update.h); its first thread computes this run's numbers for all. */
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/maths.h"
-#include "device/cuda/kernels/updates.h"
+#include "device/cuda/kernels/update.h"
 
 #define inline inline __host__ __device__
 #include "device/common/update_rate.h"
@@ -239,8 +239,10 @@ static update_kernel kernel_of(const weir_update_args *a)
     return kernels[a->kind][a->type];
 }
 
-cudaError_t weir_cuda_updates_launch(weir_cuda_updates *u)
+/* Launches what waits: the context's pending.flush. */
+static cudaError_t launch_waiting(void *arg)
 {
+    weir_cuda_updates *const u = (weir_cuda_updates *)arg;
     weir_update_batch *const b = &u->batch;
     if (b->n == 0)
         return cudaSuccess;
@@ -300,7 +302,7 @@ static bool joins(const weir_cuda_updates *u, const weir_update_args *a,
 static weir_status wait_in_line(const weir_kargs *k, const weir_update_args *a,
                                 const weir_update_tensor *t)
 {
-    weir_cuda *const         c = weir_cuda_of(k->dev);
+    weir_cuda_context *const c = weir_cuda_context_of(k->dev);
     weir_cuda_updates *const u = c->updates;
     const cudaStream_t       stream = k->stream ? (cudaStream_t)k->stream : c->compute;
 
@@ -348,17 +350,35 @@ static weir_status update_run(const weir_kargs *k)
     return wait_in_line(k, &a, &t);
 }
 
+/* The list of the device, made for its first update. */
+static weir_status open_list(weir_cuda_context *c)
+{
+    if (c->updates)
+        return WEIR_OK;
+    c->updates = (weir_cuda_updates *)weir_mem_zalloc(1, sizeof *c->updates);
+    if (!c->updates)
+        return WEIR_ERR_NOMEM;
+    c->pending.flush = launch_waiting;
+    c->pending.arg = c->updates;
+    return WEIR_OK;
+}
+
+void weir_cuda_updates_close(weir_cuda_context *c)
+{
+    weir_mem_free(c->updates);
+    c->updates = NULL;
+    c->pending.flush = NULL;
+}
+
 /* first_state: the input where states of the parameter begin, all that are left. */
 static weir_status choose(weir_device *d, const weir_call *c, call_state from, int first_state,
                           weir_kernel *out)
 {
-    weir_cuda *const u = weir_cuda_of(d);
     const weir_dtype type = c->in[0].desc.dtype;
 
     if (type != WEIR_F32 && type != WEIR_F64)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s", weir_dtype_name(type));
-    if (!u->updates && !(u->updates = (weir_cuda_updates *)weir_mem_zalloc(1, sizeof *u->updates)))
-        return WEIR_ERR_NOMEM;
+    WEIR_TRY(open_list(weir_cuda_context_of(d)));
     call_state *const s = (call_state *)weir_mem_alloc(sizeof *s);
     if (!s)
         return WEIR_ERR_NOMEM;

@@ -5,7 +5,7 @@
  * type they are made in, never in place. It stays what it is for as long as the device is open.
  * Matrices are assumed to be aligned to what their rows are multiples of; who has others must ask
  * elsewhere (weir_lt_fits). A row that is added is the epilogue's, or, where the library has none
- * for the type, laid down before the product is added to it. */
+ * for the type, what the product is added to (weir_lt_adds_to_bias). */
 #include "device/cuda/lib/blas.h"
 
 #include "core/mem.h"
@@ -61,13 +61,13 @@ static weir_status open_blas(weir_device *d, const weir_call *c, weir_cuda_blas 
     }
     TRY(c, lib, cublasLtCreate, &b->handle);
     b->lib = lib;
-    b->limit = weir_lt_limit(weir_cuda_of(d)->major, getenv("WEIR_CUBLAS_WORKSPACE"));
+    b->limit = weir_lt_limit(weir_cuda_context_of(d)->gpu.major, getenv("WEIR_CUBLAS_WORKSPACE"));
     return WEIR_OK;
 }
 
 static weir_status blas_of(weir_device *d, const weir_call *c, weir_cuda_blas **out)
 {
-    weir_cuda *const u = weir_cuda_of(d);
+    weir_cuda_context *const u = weir_cuda_context_of(d);
     if (!u->blas) {
         weir_cuda_blas *const b = weir_mem_zalloc(1, sizeof *b);
         if (!b)
@@ -83,7 +83,7 @@ static weir_status blas_of(weir_device *d, const weir_call *c, weir_cuda_blas **
     return WEIR_OK;
 }
 
-void weir_cuda_blas_close(weir_cuda *u)
+void weir_cuda_blas_close(weir_cuda_context *u)
 {
     if (u->blas && u->blas->lib)
         (void)u->blas->lib->cublasLtDestroy(u->blas->handle);
@@ -264,7 +264,7 @@ weir_status weir_lt_plan(weir_device *d, const weir_call *c, const weir_product 
     WEIR_TRY(blas_of(d, c, &b));
     if (!b->lib)
         return must ? weir_cuda_open_blas(&lib) : WEIR_OK;
-    return plan(b, c, p, p->dtype == WEIR_F32 && weir_cuda_of(d)->tf32, out);
+    return plan(b, c, p, p->dtype == WEIR_F32 && weir_cuda_context_of(d)->tf32, out);
 }
 
 void weir_lt_free(weir_lt *lt)
@@ -289,6 +289,11 @@ size_t weir_lt_work(const weir_lt *lt)
 const char *weir_lt_impl(const weir_lt *lt)
 {
     return lt->impl;
+}
+
+bool weir_lt_adds_to_bias(const weir_lt *lt)
+{
+    return lt->bias_in_c;
 }
 
 static bool aligned(const void *p, int64_t align)
@@ -334,9 +339,7 @@ weir_status weir_lt_run(const weir_kargs *k, const weir_lt *lt, const weir_produ
     for (int i = 0; i < p->axes; i++)
         if (i != lt->shape.along)
             weir_product_move(&others, others.axes++, i);
-    if (lt->bias_in_c)
-        WEIR_TRY(weir_gemm_fill_bias(k, p, o->bias, o->to));
-    else if (p->bias)
+    if (p->bias && !lt->bias_in_c)
         WEIR_TRY(set_bias(lt, k->call, o->bias));
     for (int64_t i = 0; i < lt->shape.calls; i++) {
         int64_t a, b, c;

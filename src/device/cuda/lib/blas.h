@@ -2,7 +2,8 @@
 #ifndef WEIR_DEVICE_CUDA_LIB_BLAS_H
 #define WEIR_DEVICE_CUDA_LIB_BLAS_H
 
-#include "device/cuda/kernels/multiply.h"
+#include "device/cuda/lib/product.h"
+#include "device/cuda/runtime/context.h"
 
 typedef struct weir_lt weir_lt;
 
@@ -18,10 +19,13 @@ const char *weir_lt_impl(const weir_lt *lt);
 /* Are the matrices aligned as the plan assumed? */
 bool weir_lt_fits(const weir_lt *lt, const weir_operands *o);
 
+/* Must each row of the results be the bias before the product is run, which then adds to it? */
+bool weir_lt_adds_to_bias(const weir_lt *lt);
+
 weir_status weir_lt_run(const weir_kargs *k, const weir_lt *lt, const weir_product *p,
                         const weir_operands *o);
 
 /* What the device holds of it goes. */
-void weir_cuda_blas_close(weir_cuda *u);
+void weir_cuda_blas_close(weir_cuda_context *c);
 
 #endif

@@ -94,7 +94,7 @@ static weir_status status_of(const weir_cuda_lib_dnn *lib, cudnnStatus_t s, cons
                           more[0] ? ": " : "", more);
 }
 
-static weir_status open_dnn(const weir_cuda *u, const weir_call *c, weir_cuda_dnn *n)
+static weir_status open_dnn(const weir_cuda_context *u, const weir_call *c, weir_cuda_dnn *n)
 {
     const weir_status        before = weir_error_status();
     const weir_cuda_lib_dnn *lib;
@@ -113,7 +113,7 @@ static weir_status open_dnn(const weir_cuda *u, const weir_call *c, weir_cuda_dn
 
 weir_status weir_cuda_dnn_of(weir_device *d, const weir_call *c, weir_cuda_dnn **out)
 {
-    weir_cuda *const u = weir_cuda_of(d);
+    weir_cuda_context *const u = weir_cuda_context_of(d);
 
     if (!u->dnn) {
         weir_cuda_dnn *const n = weir_mem_zalloc(1, sizeof *n);
@@ -130,7 +130,7 @@ weir_status weir_cuda_dnn_of(weir_device *d, const weir_call *c, weir_cuda_dnn *
     return WEIR_OK;
 }
 
-void weir_cuda_dnn_close(weir_cuda *u)
+void weir_cuda_dnn_close(weir_cuda_context *u)
 {
     if (u->dnn && u->dnn->lib)
         (void)u->dnn->lib->cudnnDestroy(u->dnn->handle);
@@ -246,7 +246,7 @@ static cudnnBackendDescriptor_t tensor(maker *m, int which, weir_dtype t, const 
     return d;
 }
 
-static cudnnBackendDescriptor_t convolution(maker *m, const weir_cuda_conv *g)
+static cudnnBackendDescriptor_t convolution(maker *m, const weir_conv *g)
 {
     const cudnnDataType_t        sum = type_of(wide_of(g->dtype));
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
@@ -272,21 +272,21 @@ static const struct operation {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t  x, w, y, convolution, alpha, beta;
 } operations[] = {
-    [WEIR_CUDA_CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+    [WEIR_CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-    [WEIR_CUDA_CONV_GRAD_X] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+    [WEIR_CONV_GRAD_X] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
-    [WEIR_CUDA_CONV_GRAD_W] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+    [WEIR_CONV_GRAD_W] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
@@ -295,8 +295,8 @@ static const struct operation {
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
-static cudnnBackendDescriptor_t operation(maker *m, const weir_cuda_conv *g,
-                                          weir_cuda_conv_pass pass, const graph *of, bool bias)
+static cudnnBackendDescriptor_t operation(maker *m, const weir_conv *g,
+                                          weir_conv_pass pass, const graph *of, bool bias)
 {
     const struct operation *const   o = &operations[pass];
     const bool                      wide = g->dtype == WEIR_F64;
@@ -316,7 +316,7 @@ static cudnnBackendDescriptor_t operation(maker *m, const weir_cuda_conv *g,
 }
 
 /* Y = SUM + BIAS. */
-static void addition(maker *m, const weir_cuda_conv *g, graph *of)
+static void addition(maker *m, const weir_conv *g, graph *of)
 {
     const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
     const cudnnDataType_t      type = type_of(wide_of(g->dtype));
@@ -334,8 +334,8 @@ static void addition(maker *m, const weir_cuda_conv *g, graph *of)
     finalize(m, d);
 }
 
-static void graph_make(maker *m, const weir_cuda_dnn *d, const weir_cuda_conv *g,
-                       weir_cuda_conv_pass pass, bool bias, graph *out)
+static void graph_make(maker *m, const weir_cuda_dnn *d, const weir_conv *g,
+                       weir_conv_pass pass, bool bias, graph *out)
 {
     const int64_t b[4] = {1, g->o, 1, 1};
     const int64_t x[4] = {g->n, g->c, g->h, g->w}, y[4] = {g->n, g->o, g->oh, g->ow};
@@ -438,8 +438,8 @@ static cudnnStatus_t ask(const weir_cuda_dnn *d, weir_dtype t, const graph *g,
     return m.status;
 }
 
-weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const weir_cuda_conv *g,
-                           weir_cuda_conv_pass pass, bool bias, int most, weir_dnn_plan *plan,
+weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const weir_conv *g,
+                           weir_conv_pass pass, bool bias, int most, weir_dnn_plan *plan,
                            int *found)
 {
     static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B,

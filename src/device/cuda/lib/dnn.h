@@ -7,7 +7,8 @@
 #ifndef WEIR_DEVICE_CUDA_LIB_DNN_H
 #define WEIR_DEVICE_CUDA_LIB_DNN_H
 
-#include "device/cuda/kernels/conv.h"
+#include "device/common/conv_geometry.h"
+#include "device/cuda/runtime/context.h"
 #include "device/cuda/runtime/libs.h"
 
 #ifdef __cplusplus
@@ -51,7 +52,7 @@ typedef struct weir_cuda_dnn {
 } weir_cuda_dnn;
 
 weir_status weir_cuda_dnn_of(weir_device *d, const weir_call *c, weir_cuda_dnn **out);
-void        weir_cuda_dnn_close(weir_cuda *u);
+void        weir_cuda_dnn_close(weir_cuda_context *u);
 
 typedef struct weir_dnn_plan {
     const weir_cuda_dnn     *dnn;
@@ -65,8 +66,8 @@ enum { WEIR_DNN_ALIGN = 16 };       /* of tensors that plans are made for */
 
 /* Plans for a convolution, the one to be preferred first, at most `most`; *found is 0 where the
  * library has none. bias: FORWARD adds one. */
-weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const weir_cuda_conv *g,
-                           weir_cuda_conv_pass pass, bool bias, int most, weir_dnn_plan *plan,
+weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const weir_conv *g,
+                           weir_conv_pass pass, bool bias, int most, weir_dnn_plan *plan,
                            int *found);
 void        weir_dnn_plan_drop(weir_dnn_plan *p);
 

@@ -11,7 +11,6 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cuda/runtime/libs.h"
-#include "device/cuda/codegen/source.h"
 
 enum { MOST_ARCHITECTURES = 64, SAID_BYTES = 600 };
 
@@ -51,21 +50,19 @@ weir_status weir_nvrtc_target(int capability, char target[WEIR_NVRTC_TARGET])
     return WEIR_OK;
 }
 
-weir_status weir_nvrtc_about(const char *target, weir_string *about)
+weir_status weir_nvrtc_about(const weir_nvrtc_begin *begin, const char *target, weir_string *about)
 {
     const weir_cuda_lib_nvrtc *lib;
     int                        major = 0, minor = 0;
-    size_t                     n;
 
     WEIR_TRY(weir_cuda_open_nvrtc(&lib));
     TRY(nvrtcVersion(&major, &minor));
-    const char *const begin = weir_source_begin(&n);
     weir_string_add(about, "NVRTC %d.%d %s", major, minor, target);
     for (size_t i = 0; i < OPTIONS; i++)
         weir_string_add(about, " %s", options[i]);
     weir_string_add(about, " %016llx%016llx",
-                    (unsigned long long)weir_hash_bytes(WEIR_HASH_SEED, begin, n),
-                    (unsigned long long)weir_hash_bytes(~WEIR_HASH_SEED, begin, n));
+                    (unsigned long long)weir_hash_bytes(WEIR_HASH_SEED, begin->text, begin->n),
+                    (unsigned long long)weir_hash_bytes(~WEIR_HASH_SEED, begin->text, begin->n));
     return about->failed ? WEIR_ERR_NOMEM : WEIR_OK;
 }
 
@@ -129,19 +126,17 @@ static weir_status compile(const weir_cuda_lib_nvrtc *lib, const char *whole, co
     return s;
 }
 
-weir_status weir_nvrtc_compile(const char *text, const char *names, const char *target,
-                               char **image, size_t *bytes)
+weir_status weir_nvrtc_compile(const weir_nvrtc_begin *begin, const char *text, const char *names,
+                               const char *target, char **image, size_t *bytes)
 {
     const weir_cuda_lib_nvrtc *lib;
-    size_t                     n;
-    const char *const          begin = weir_source_begin(&n);
-    const size_t               own = strlen(text);
+    const size_t               n = begin->n, own = strlen(text);
 
     WEIR_TRY(weir_cuda_open_nvrtc(&lib));
     char *const whole = weir_mem_alloc(n + own + 1);
     if (!whole)
         return WEIR_ERR_NOMEM;
-    memcpy(whole, begin, n);
+    memcpy(whole, begin->text, n);
     memcpy(whole + n, text, own + 1);
     const weir_status s = compile(lib, whole, names, target, image, bytes);
     weir_mem_free(whole);

@@ -10,13 +10,19 @@
 enum { WEIR_NVRTC_TARGET = 24 };
 weir_status weir_nvrtc_target(int capability, char target[WEIR_NVRTC_TARGET]);
 
+/* What all kernels' texts begin with: n bytes, which no 0 ends. */
+typedef struct weir_nvrtc_begin {
+    const char *text;
+    size_t      n;
+} weir_nvrtc_begin;
+
 /* All that a compiled kernel depends on beside its own text: NVRTC's version, the target, the
  * options and a hash of the beginning of the text. */
-weir_status weir_nvrtc_about(const char *target, weir_string *about);
+weir_status weir_nvrtc_about(const weir_nvrtc_begin *begin, const char *target, weir_string *about);
 
 /* *image, of *bytes, yours to free: the beginning and `text`, compiled. ERR_DEVICE where the
  * compiler refuses, with what it said; names: of the rows, for that. */
-weir_status weir_nvrtc_compile(const char *text, const char *names, const char *target,
-                               char **image, size_t *bytes);
+weir_status weir_nvrtc_compile(const weir_nvrtc_begin *begin, const char *text, const char *names,
+                               const char *target, char **image, size_t *bytes);
 
 #endif

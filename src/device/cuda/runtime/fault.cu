@@ -1,5 +1,4 @@
 /* fault.cu - checks of indices on the card, and what is told of them. */
-#include "device/cuda/kernels/kernels.h"
 #define WEIR_CUDA_FAULTS
 #include "device/cuda/runtime/fault.h"
 
@@ -18,7 +17,7 @@ static __global__ void check(const I *index, int64_t n, int64_t limit, int op,
 
 weir_status weir_cuda_fault_of(const weir_kargs *k, weir_cuda_fault **fault)
 {
-    weir_cuda *const u = weir_cuda_of(k->dev);
+    weir_cuda_context *const u = weir_cuda_context_of(k->dev);
 
     if (!u->fault) {
         WEIR_CUDA_TRY(k->call, cudaMallocHost((void **)&u->fault, sizeof *u->fault));
@@ -45,7 +44,7 @@ weir_status weir_cuda_check_index(const weir_kargs *k, int input, int64_t limit)
                              (const int32_t *)k->src[input], n, limit, op, f);
 }
 
-weir_status weir_cuda_fault_tell(weir_cuda *u)
+weir_status weir_cuda_fault_tell(weir_cuda_context *u)
 {
     if (!u->fault || !u->fault->taken)
         return WEIR_OK;
@@ -60,7 +59,7 @@ weir_status weir_cuda_fault_tell(weir_cuda *u)
                      (long long)f.limit - 1);
 }
 
-void weir_cuda_fault_close(weir_cuda *u)
+void weir_cuda_fault_close(weir_cuda_context *u)
 {
     (void)cudaFreeHost(u->fault);
     u->fault = NULL;

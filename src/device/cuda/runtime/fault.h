@@ -6,7 +6,7 @@
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_FAULT_H
 #define WEIR_DEVICE_CUDA_RUNTIME_FAULT_H
 
-#include "device/cuda/runtime/cuda.h"
+#include "device/cuda/runtime/context.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,8 +26,8 @@ weir_status weir_cuda_fault_of(const weir_kargs *k, weir_cuda_fault **fault);
 weir_status weir_cuda_check_index(const weir_kargs *k, int input, int64_t limit);
 
 /* ERR_INDEX, once, for what was met since the last time; all work given before is done. */
-weir_status weir_cuda_fault_tell(weir_cuda *u);
-void        weir_cuda_fault_close(weir_cuda *u);
+weir_status weir_cuda_fault_tell(weir_cuda_context *u);
+void        weir_cuda_fault_close(weir_cuda_context *u);
 
 #ifdef __cplusplus
 }

@@ -25,10 +25,11 @@ extern "C" {
 #include "core/shape.h"
 #include "core/status.h"
 #include "device/common/axes.h"
-#include "device/common/div.h"
-#include "device/device.h"
+#include "device/common/conv_geometry.h"
 #include "device/common/copy_axes.h"
+#include "device/common/div.h"
 #include "device/common/memory_order.h"
+#include "device/device.h"
 #include "device/offload/swap.h"
 
 #ifdef __cplusplus

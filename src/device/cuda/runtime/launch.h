@@ -2,7 +2,7 @@
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_LAUNCH_H
 #define WEIR_DEVICE_CUDA_RUNTIME_LAUNCH_H
 
-#include "device/cuda/runtime/cuda.h"
+#include "device/cuda/runtime/context.h"
 #include "device/cuda/runtime/geometry.h"
 
 #ifndef WEIR_EMULATED       /* else the tests' build has put its own before */

@@ -46,7 +46,7 @@ struct weir_cuda_offload {
 
 static struct weir_cuda_offload *offload_of(const weir_device *d)
 {
-    return weir_cuda_of(d)->offload;
+    return weir_cuda_context_of(d)->offload;
 }
 
 /* ---- opening ---- */
@@ -69,13 +69,13 @@ static weir_status offload_open(weir_device *d)
     if (!s)
         return WEIR_ERR_NOMEM;
     pthread_mutex_init(&s->lock, NULL);
-    weir_cuda_of(d)->offload = s;
+    weir_cuda_context_of(d)->offload = s;
     return open_streams(s);
 }
 
-void weir_cuda_offload_close(weir_device *d)
+void weir_cuda_offload_close(weir_cuda_context *u)
 {
-    struct weir_cuda_offload *const s = offload_of(d);
+    struct weir_cuda_offload *const s = u->offload;
 
     if (!s)
         return;
@@ -100,7 +100,7 @@ void weir_cuda_offload_close(weir_device *d)
     weir_vec_free(&s->tickets);
     pthread_mutex_destroy(&s->lock);
     weir_mem_free(s);
-    weir_cuda_of(d)->offload = NULL;
+    u->offload = NULL;
 }
 
 /* ---- room ---- */
@@ -179,7 +179,7 @@ weir_status weir_cuda_swap_reserve(weir_device *d, size_t bytes, uint32_t ticket
 /* Called by a stream: no function of CUDA may be called here. */
 static void CUDART_CB pass(void *argument)
 {
-    chunk *const             c = argument;
+    chunk *const                    c = argument;
     struct weir_cuda_offload *const s = c->offload;
     uint64_t                        job;
 
@@ -250,7 +250,7 @@ static weir_status copy_now(weir_device *d, const weir_swap *w)
 
     WEIR_TRY(copy(s, w, weir_cuda_compute(d)));
     WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_compute(d)));
-    return weir_cuda_offload_late(d);
+    return weir_cuda_offload_late(weir_cuda_context_of(d));
 }
 
 /* The stream waits for copies of this run the other way that touch the same bytes. */
@@ -324,9 +324,9 @@ weir_status weir_cuda_swap_settle(weir_device *d, weir_status so_far)
     return status;
 }
 
-weir_status weir_cuda_offload_late(weir_device *d)
+weir_status weir_cuda_offload_late(weir_cuda_context *u)
 {
-    struct weir_cuda_offload *const s = offload_of(d);
+    struct weir_cuda_offload *const s = u->offload;
 
     if (!s)
         return WEIR_OK;
@@ -385,9 +385,9 @@ weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in)
     return s;
 }
 
-void weir_cuda_offload_info(const weir_device *d, weir_string *text)
+void weir_cuda_offload_info(const weir_cuda_context *u, weir_string *text)
 {
-    const struct weir_cuda_offload *const s = offload_of(d);
+    const struct weir_cuda_offload *const s = u->offload;
 
     weir_string_add(text, "values that leave: pinned memory up to %.1f GB%s\n",
                     (double)pinned_limit() * 1e-9,

@@ -3,7 +3,7 @@
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_OFFLOAD_H
 #define WEIR_DEVICE_CUDA_RUNTIME_OFFLOAD_H
 
-#include "device/cuda/runtime/cuda.h"
+#include "device/cuda/runtime/context.h"
 
 weir_status weir_cuda_swap_reserve(weir_device *d, size_t bytes, uint32_t tickets);
 weir_status weir_cuda_swap(weir_device *d, const weir_swap *c);
@@ -12,9 +12,9 @@ weir_status weir_cuda_swap_settle(weir_device *d, weir_status so_far);
 weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in);
 
 /* The first failure of copies to or from the file that nobody was told of yet. */
-weir_status weir_cuda_offload_late(weir_device *d);
+weir_status weir_cuda_offload_late(weir_cuda_context *c);
 
-void weir_cuda_offload_close(weir_device *d);
-void weir_cuda_offload_info(const weir_device *d, weir_string *s);
+void weir_cuda_offload_close(weir_cuda_context *c);
+void weir_cuda_offload_info(const weir_cuda_context *c, weir_string *s);
 
 #endif

@@ -1,7 +1,8 @@
 /* rng_state.cu - two words into the card's memory, by value: no host memory must outlive the
  * call. */
+#include "device/cuda/runtime/rng_state.h"
+
 #include "device/cuda/runtime/launch.h"
-#include "device/cuda/runtime/stream.h"
 
 static __global__ void set_rng_state(uint64_t *to, uint64_t first, uint64_t second)
 {

@@ -4,6 +4,8 @@
  * events say so (graph/plan/streams.c), and a capture that began on it then holds all of them. */
 #include "device/cuda/runtime/stream.h"
 
+#include "device/cuda/runtime/rng_state.h"
+
 enum { MOST = 8 };
 
 struct weir_cuda_streams {
@@ -25,9 +27,8 @@ static int n_streams_wanted(void)
     return n < 1 ? 1 : n > MOST ? MOST : (int)n;
 }
 
-weir_status weir_cuda_streams_open(weir_device *d)
+weir_status weir_cuda_streams_open(weir_cuda_context *u)
 {
-    weir_cuda *const          u = weir_cuda_of(d);
     struct weir_cuda_streams *const q = u->streams = weir_mem_zalloc(1, sizeof *q);
     void                           *rng_state = NULL;
 
@@ -41,9 +42,8 @@ weir_status weir_cuda_streams_open(weir_device *d)
     return WEIR_OK;
 }
 
-void weir_cuda_streams_close(weir_device *d)
+void weir_cuda_streams_close(weir_cuda_context *u)
 {
-    weir_cuda *const          u = weir_cuda_of(d);
     struct weir_cuda_streams *const q = u->streams;
 
     if (!q)
@@ -60,17 +60,17 @@ void weir_cuda_streams_close(weir_device *d)
 
 static int count(const weir_device *d)
 {
-    return weir_cuda_of(d)->streams->n;
+    return weir_cuda_context_of(d)->streams->n;
 }
 
 static weir_stream *stream(const weir_device *d, int i)
 {
-    return (weir_stream *)weir_cuda_of(d)->streams->stream[i];
+    return (weir_stream *)weir_cuda_context_of(d)->streams->stream[i];
 }
 
 static weir_status events(weir_device *d, uint32_t n)
 {
-    struct weir_cuda_streams *const q = weir_cuda_of(d)->streams;
+    struct weir_cuda_streams *const q = weir_cuda_context_of(d)->streams;
 
     while (q->event.n < n) {
         cudaEvent_t e;
@@ -92,21 +92,21 @@ static cudaStream_t flushed(weir_device *d, weir_stream *s)
 
 static weir_status signal(weir_device *d, weir_stream *s, uint32_t event)
 {
-    WEIR_CUDA_TRY(NULL, cudaEventRecord(weir_cuda_of(d)->streams->event.at[event], flushed(d, s)));
+    WEIR_CUDA_TRY(NULL, cudaEventRecord(weir_cuda_context_of(d)->streams->event.at[event], flushed(d, s)));
     return WEIR_OK;
 }
 
 static weir_status await(weir_device *d, weir_stream *s, uint32_t event)
 {
     WEIR_CUDA_TRY(NULL, cudaStreamWaitEvent(flushed(d, s),
-                                            weir_cuda_of(d)->streams->event.at[event], 0));
+                                            weir_cuda_context_of(d)->streams->event.at[event], 0));
     return WEIR_OK;
 }
 
 /* What failed has been told; the sentence stays. */
 static void drain(weir_device *d)
 {
-    struct weir_cuda_streams *const q = weir_cuda_of(d)->streams;
+    struct weir_cuda_streams *const q = weir_cuda_context_of(d)->streams;
 
     (void)weir_cuda_compute(d);
     for (int i = 0; i < q->n; i++)
@@ -116,7 +116,7 @@ static void drain(weir_device *d)
 
 static weir_status draws(weir_device *d, uint64_t base, const uint64_t **draw)
 {
-    uint64_t *const rng_state = weir_cuda_of(d)->streams->rng_state;
+    uint64_t *const rng_state = weir_cuda_context_of(d)->streams->rng_state;
 
     *draw = rng_state;
     return weir_cuda_rng_state_set(d, rng_state, d->seed, base);

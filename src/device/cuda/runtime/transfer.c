@@ -8,7 +8,7 @@ enum { BUFFERS = 2, CANARY = 0xa5 };
 
 #define BUFFER_BYTES ((size_t)4 << 20)
 
-struct weir_transfers {
+struct weir_cuda_transfers {
     struct {
         char       *at;
         cudaEvent_t done;           /* of the copy that reads it last */
@@ -16,7 +16,7 @@ struct weir_transfers {
     int next;
 };
 
-static weir_status open_transfers(weir_cuda *u)
+static weir_status open_transfers(weir_cuda_context *u)
 {
     if (!u->transfers)
         u->transfers = weir_mem_zalloc(1, sizeof *u->transfers);
@@ -33,9 +33,9 @@ static weir_status open_transfers(weir_cuda *u)
     return WEIR_OK;
 }
 
-void weir_cuda_transfers_close(weir_device *d)
+void weir_cuda_transfers_close(weir_cuda_context *u)
 {
-    struct weir_transfers *const t = weir_cuda_of(d)->transfers;
+    struct weir_cuda_transfers *const t = u->transfers;
 
     for (int i = 0; t && i < BUFFERS; i++) {
         (void)cudaFreeHost(t->buffer[i].at);
@@ -43,7 +43,7 @@ void weir_cuda_transfers_close(weir_device *d)
             (void)cudaEventDestroy(t->buffer[i].done);
     }
     weir_mem_free(t);
-    weir_cuda_of(d)->transfers = NULL;
+    u->transfers = NULL;
 }
 
 weir_status weir_cuda_fill_bytes(weir_device *d, void *p, int byte, size_t n)
@@ -54,9 +54,9 @@ weir_status weir_cuda_fill_bytes(weir_device *d, void *p, int byte, size_t n)
 
 static weir_status upload_some(weir_device *d, char *to, const char *from, size_t n)
 {
-    struct weir_transfers *const t = weir_cuda_of(d)->transfers;
-    const int                    i = t->next;
-    const cudaStream_t           stream = weir_cuda_compute(d);
+    struct weir_cuda_transfers *const t = weir_cuda_context_of(d)->transfers;
+    const int                         i = t->next;
+    const cudaStream_t                stream = weir_cuda_compute(d);
 
     t->next = (i + 1) % BUFFERS;
     WEIR_CUDA_TRY(NULL, cudaEventSynchronize(t->buffer[i].done));
@@ -68,7 +68,7 @@ static weir_status upload_some(weir_device *d, char *to, const char *from, size_
 
 weir_status weir_cuda_upload(weir_device *d, void *to, const void *from, size_t n)
 {
-    WEIR_TRY(open_transfers(weir_cuda_of(d)));
+    WEIR_TRY(open_transfers(weir_cuda_context_of(d)));
     for (size_t at = 0; at < n; at += BUFFER_BYTES)
         WEIR_TRY(upload_some(d, (char *)to + at, (const char *)from + at,
                              n - at < BUFFER_BYTES ? n - at : BUFFER_BYTES));
@@ -77,10 +77,10 @@ weir_status weir_cuda_upload(weir_device *d, void *to, const void *from, size_t 
 
 weir_status weir_cuda_download(weir_device *d, void *to, const void *from, size_t n)
 {
-    WEIR_TRY(open_transfers(weir_cuda_of(d)));
-    struct weir_transfers *const t = weir_cuda_of(d)->transfers;
-    const cudaStream_t           stream = weir_cuda_compute(d);
-    char *const                  buffer = t->buffer[t->next].at;
+    WEIR_TRY(open_transfers(weir_cuda_context_of(d)));
+    struct weir_cuda_transfers *const t = weir_cuda_context_of(d)->transfers;
+    const cudaStream_t                stream = weir_cuda_compute(d);
+    char *const                       buffer = t->buffer[t->next].at;
 
     for (size_t at = 0; at < n; at += BUFFER_BYTES) {
         const size_t some = n - at < BUFFER_BYTES ? n - at : BUFFER_BYTES;

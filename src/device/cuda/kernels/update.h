@@ -1,14 +1,14 @@
-/* updates.h - updates that wait, so that those of many parameters become one launch.
+/* update.h - updates that wait, so that those of many parameters become one launch.
  *
  * The run of an update joins a list of the device as long as what waits there is of the same kind,
  * type, numbers and stream, and neither touches what the other writes. Whatever else wants a stream
  * of the device launches the list first (weir_cuda_stream, weir_cuda_compute), so the order on the
  * stream is that of the calls. A list is a kernel parameter, by value: what is captured into a
  * graph can be played again. */
-#ifndef WEIR_DEVICE_CUDA_KERNELS_UPDATES_H
-#define WEIR_DEVICE_CUDA_KERNELS_UPDATES_H
+#ifndef WEIR_DEVICE_CUDA_KERNELS_UPDATE_H
+#define WEIR_DEVICE_CUDA_KERNELS_UPDATE_H
 
-#include "device/cuda/runtime/cuda.h"
+#include "device/cuda/runtime/context.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,8 +51,8 @@ typedef struct weir_cuda_updates {
     cudaStream_t      stream;
 } weir_cuda_updates;
 
-/* Launches what waits. */
-cudaError_t weir_cuda_updates_launch(weir_cuda_updates *u);
+/* Frees the list; what waits in it has been launched. */
+void weir_cuda_updates_close(weir_cuda_context *c);
 
 #ifdef __cplusplus
 }

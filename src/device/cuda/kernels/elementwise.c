@@ -3,10 +3,12 @@
  * The outputs are dense; positions 0..n-1 count in their physical order. Parameters that do not
  * change from run to run are written once; a run adds addresses, which of them allow wide reads and
  * writes, and its place in the random stream. */
-#include "device/cuda/codegen/compile.h"
-#include "device/cuda/runtime/geometry.h"
-#include "device/cuda/kernels/kernels.h"
+#include "device/cuda/kernels/elementwise.h"
+
 #include "device/common/operand.h"
+#include "device/cuda/codegen/compile.h"
+#include "device/cuda/kernels/kernels.h"
+#include "device/cuda/runtime/geometry.h"
 
 typedef struct parameter {
     weir_field field;

@@ -1,34 +1,22 @@
 /* cuda.c - a card as a device: memory, copies, and the table of its kernels. */
-#include "device/cuda/runtime/cuda.h"
-#include "device/cuda/runtime/fault.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "core/status.h"
-#include "device/cuda/lib/blas.h"
 #include "device/cuda/codegen/compile.h"
-#include "device/cuda/lib/dnn.h"
-#include "device/cuda/runtime/host_abi.h"
+#include "device/cuda/kernels/elementwise.h"
 #include "device/cuda/kernels/kernels.h"
-#include "device/cuda/runtime/stream.h"
+#include "device/cuda/kernels/update.h"
+#include "device/cuda/lib/blas.h"
+#include "device/cuda/lib/dnn.h"
+#include "device/cuda/runtime/context.h"
+#include "device/cuda/runtime/fault.h"
+#include "device/cuda/runtime/host_abi.h"
+#include "device/cuda/runtime/libs.h"
 #include "device/cuda/runtime/offload.h"
+#include "device/cuda/runtime/stream.h"
 #include "device/cuda/runtime/transfer.h"
-#include "device/cuda/kernels/updates.h"
-
-weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what)
-{
-    if (e == cudaSuccess)
-        return WEIR_OK;
-    (void)cudaGetLastError();
-    const weir_status s = e == cudaErrorMemoryAllocation ? WEIR_ERR_NOMEM : WEIR_ERR_DEVICE;
-    if (c)
-        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e),
-                              cudaGetErrorName(e));
-    return weir_fail(s, "device cuda: %s: %s (%s)", what, cudaGetErrorString(e),
-                     cudaGetErrorName(e));
-}
 
 /* The runtime calls both of these a driver that is too old. */
 static weir_status no_driver(void)
@@ -58,38 +46,6 @@ static weir_status cuda_count(int *n)
     return e == cudaErrorNoDevice ? WEIR_OK : weir_cuda_status(e, NULL, "no card can be used");
 }
 
-/* Work for the card comes from here on: it becomes the thread's current one, as programs may have
- * several. */
-static void launch_waiting(weir_cuda *u)
-{
-    (void)cudaSetDevice(u->ordinal);
-    const cudaError_t e = u->updates ? weir_cuda_updates_launch(u->updates) : cudaSuccess;
-
-    if (e != cudaSuccess)
-        u->late = e;
-}
-
-cudaStream_t weir_cuda_stream(const weir_kargs *k)
-{
-    launch_waiting(weir_cuda_of(k->dev));
-    return k->stream ? (cudaStream_t)k->stream : weir_cuda_of(k->dev)->compute;
-}
-
-cudaStream_t weir_cuda_compute(const weir_device *d)
-{
-    launch_waiting(weir_cuda_of(d));
-    return weir_cuda_of(d)->compute;
-}
-
-weir_status weir_cuda_late(const weir_device *d)
-{
-    weir_cuda *const  u = weir_cuda_of(d);
-    const cudaError_t e = u->late;
-
-    u->late = cudaSuccess;
-    return weir_cuda_status(e, NULL, "launch of updates that waited");
-}
-
 /* "cuda" is card 0, "cuda:2" card 2. */
 static weir_status ordinal_of(const char *spec, int *ordinal)
 {
@@ -107,27 +63,28 @@ static weir_status ordinal_of(const char *spec, int *ordinal)
     return WEIR_OK;
 }
 
-static int attribute(const weir_cuda *u, enum cudaDeviceAttr which)
+static int attribute(int ordinal, enum cudaDeviceAttr which)
 {
     int value = 0;
 
-    if (cudaDeviceGetAttribute(&value, which, u->ordinal) != cudaSuccess)
+    if (cudaDeviceGetAttribute(&value, which, ordinal) != cudaSuccess)
         (void)cudaGetLastError();
     return value;
 }
 
-static weir_status describe(weir_cuda *u)
+static weir_status describe(weir_cuda_context *u, int ordinal)
 {
     struct cudaDeviceProp p;
 
-    WEIR_CUDA_TRY(NULL, cudaGetDeviceProperties(&p, u->ordinal));
-    u->major = p.major;
-    u->minor = p.minor;
-    u->processors = p.multiProcessorCount;
-    memcpy(u->name, p.name, sizeof u->name - 1);
-    u->clock = attribute(u, cudaDevAttrClockRate);
-    u->memory_clock = attribute(u, cudaDevAttrMemoryClockRate);
-    u->bus = attribute(u, cudaDevAttrGlobalMemoryBusWidth);
+    u->gpu.ordinal = ordinal;
+    WEIR_CUDA_TRY(NULL, cudaGetDeviceProperties(&p, ordinal));
+    u->gpu.major = p.major;
+    u->gpu.minor = p.minor;
+    u->gpu.processors = p.multiProcessorCount;
+    memcpy(u->gpu.name, p.name, sizeof u->gpu.name - 1);
+    u->gpu.clock = attribute(ordinal, cudaDevAttrClockRate);
+    u->gpu.memory_clock = attribute(ordinal, cudaDevAttrMemoryClockRate);
+    u->gpu.bus = attribute(ordinal, cudaDevAttrGlobalMemoryBusWidth);
     const char *const tf32 = getenv("WEIR_TF32");
     u->tf32 = tf32 && strcmp(tf32, "1") == 0;
     return WEIR_OK;
@@ -135,18 +92,18 @@ static weir_status describe(weir_cuda *u)
 
 static void cuda_close(weir_device *d)
 {
-    weir_cuda *const u = weir_cuda_of(d);
+    weir_cuda_context *const u = weir_cuda_context_of(d);
 
     if (u->compute)
         (void)cudaStreamSynchronize(weir_cuda_compute(d));
     weir_cuda_blas_close(u);
     weir_cuda_compile_close(u);
     weir_cuda_dnn_close(u);
-    weir_cuda_offload_close(d);
-    weir_cuda_transfers_close(d);
-    weir_cuda_fault_close(weir_cuda_of(d));
-    weir_cuda_streams_close(d);
-    weir_mem_free(u->updates);
+    weir_cuda_offload_close(u);
+    weir_cuda_transfers_close(u);
+    weir_cuda_fault_close(u);
+    weir_cuda_streams_close(u);
+    weir_cuda_updates_close(u);
     weir_mem_free(u);
     d->impl = NULL;
 }
@@ -157,13 +114,12 @@ static weir_status cuda_open(weir_device *d, const char *spec)
 
     WEIR_TRY(ordinal_of(spec, &ordinal));
     WEIR_CUDA_TRY(NULL, cudaSetDevice(ordinal));
-    weir_cuda *const u = d->impl = weir_mem_zalloc(1, sizeof *u);
+    weir_cuda_context *const u = d->impl = weir_mem_zalloc(1, sizeof *u);
     if (!u)
         return WEIR_ERR_NOMEM;
-    u->ordinal = ordinal;
-    weir_status s = describe(u);
+    weir_status s = describe(u, ordinal);
     if (s == WEIR_OK)
-        s = weir_cuda_streams_open(d);
+        s = weir_cuda_streams_open(u);
     if (s != WEIR_OK)
         cuda_close(d);
     return s;
@@ -179,7 +135,7 @@ static void cuda_space(const weir_device *d, size_t *unused, size_t *total)
 static weir_status cuda_alloc(weir_device *d, size_t bytes, bool huge, void **p)
 {
     (void)huge;
-    (void)cudaSetDevice(weir_cuda_of(d)->ordinal);
+    (void)cudaSetDevice(weir_cuda_context_of(d)->gpu.ordinal);
     return weir_cuda_status(cudaMalloc(p, bytes), NULL, "cudaMalloc");
 }
 
@@ -194,8 +150,8 @@ static weir_status cuda_sync(weir_device *d)
 {
     WEIR_CUDA_TRY(NULL, cudaStreamSynchronize(weir_cuda_compute(d)));
     WEIR_TRY(weir_cuda_late(d));
-    WEIR_TRY(weir_cuda_fault_tell(weir_cuda_of(d)));
-    return weir_cuda_offload_late(d);
+    WEIR_TRY(weir_cuda_fault_tell(weir_cuda_context_of(d)));
+    return weir_cuda_offload_late(weir_cuda_context_of(d));
 }
 
 /* A failure is not lost: the next call that can fail has it, too. */
@@ -206,34 +162,34 @@ static double cuda_clock(const weir_device *d)
 }
 
 /* f32 units of a multiprocessor. */
-static int units(const weir_cuda *u)
+static int units(const weir_cuda_context *u)
 {
-    return u->major == 7 || (u->major == 8 && u->minor == 0) ? 64 : 128;
+    return u->gpu.major == 7 || (u->gpu.major == 8 && u->gpu.minor == 0) ? 64 : 128;
 }
 
 /* What the card's numbers promise, less what kernels never get; where it does not tell, what a
  * card of some years ago has. */
 static weir_rates cuda_rates(const weir_device *d)
 {
-    const weir_cuda *const u = weir_cuda_of(d);
-    const double flops = 2.0 * u->clock * 1e3 * units(u) * u->processors;
-    const double bytes = 2.0 * u->memory_clock * 1e3 * u->bus / 8;
+    const weir_cuda_context *const u = weir_cuda_context_of(d);
+    const double flops = 2.0 * u->gpu.clock * 1e3 * units(u) * u->gpu.processors;
+    const double bytes = 2.0 * u->gpu.memory_clock * 1e3 * u->gpu.bus / 8;
 
     return (weir_rates){.flops = flops > 0 ? 0.7 * flops : 1e13,
                         .bytes = bytes > 0 ? 0.8 * bytes : 8e11,
                         .link_out = 1.2e10, .link_in = 1.2e10, .call = 4e-6, .copy = 1e-5,
-                        .width = 2048.0 * u->processors};
+                        .width = 2048.0 * u->gpu.processors};
 }
 
 static void cuda_info(weir_device *d, weir_string *s)
 {
-    const weir_cuda *const u = weir_cuda_of(d);
+    const weir_cuda_context *const u = weir_cuda_context_of(d);
 
-    weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n", u->ordinal,
-                    u->name, u->major, u->minor, u->processors);
+    weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n",
+                    u->gpu.ordinal, u->gpu.name, u->gpu.major, u->gpu.minor, u->gpu.processors);
     weir_cuda_libs_info(s);
     weir_cuda_compile_info(u, s);
-    weir_cuda_offload_info(d, s);
+    weir_cuda_offload_info(u, s);
 }
 
 static const weir_choose_fn kernels[WEIR_OP_COUNT] = {

@@ -3,8 +3,8 @@
  *
  * C = op(A) op(B), plus a row that is added to all rows, plus a matrix of C's size; a batch of
  * such. All matrices are row-major with a leading dimension; op(A) is m x k, op(B) is k x n. */
-#ifndef WEIR_DEVICE_CUDA_KERNELS_PRODUCT_H
-#define WEIR_DEVICE_CUDA_KERNELS_PRODUCT_H
+#ifndef WEIR_DEVICE_CUDA_LIB_PRODUCT_H
+#define WEIR_DEVICE_CUDA_LIB_PRODUCT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +30,13 @@ typedef struct weir_product {
     int64_t    dim[WEIR_MAX_DIMS];
     int64_t    step_a[WEIR_MAX_DIMS], step_b[WEIR_MAX_DIMS], step_c[WEIR_MAX_DIMS];
 } weir_product;
+
+/* Where the matrices of a product are; bias and add where the product has them. add may be to. */
+typedef struct weir_operands {
+    const void *a, *b, *bias, *add;
+    void       *to;
+    void       *work;       /* of the plan's size */
+} weir_operands;
 
 static inline int64_t weir_product_count(const weir_product *p)
 {

@@ -1,0 +1,32 @@
+/* conv_patch.h - sizes of the patches that own code copies for a convolution. */
+#ifndef WEIR_DEVICE_CPU_GEMM_CONV_PATCH_H
+#define WEIR_DEVICE_CPU_GEMM_CONV_PATCH_H
+
+#include "device/common/conv_geometry.h"
+
+/* Input channels and output channels of a group, columns of a group's patch matrix. */
+static inline int64_t weir_conv_cg(const weir_conv *c)
+{
+    return c->c / c->groups;
+}
+static inline int64_t weir_conv_og(const weir_conv *c)
+{
+    return c->o / c->groups;
+}
+static inline int64_t weir_conv_patch(const weir_conv *c)
+{
+    return c->kh * c->kw * weir_conv_cg(c);
+}
+
+/* Bytes that own code aims for when it copies a block of pixels: half of what x and y take, so that
+ * a budget is not decided by workspaces, between what keeps a product busy and what stays in a
+ * cache. It follows from shapes alone, as the order of sums does. */
+static inline int64_t weir_conv_block_bytes(const weir_conv *c, size_t size)
+{
+    enum { LEAST = 32 << 10, MOST = 4 << 20 };
+    const int64_t half =
+        (c->n * c->c * c->h * c->w + weir_conv_pixels(c) * c->o) * (int64_t)size / 2;
+    return half < LEAST ? LEAST : half > MOST ? MOST : half;
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* context.c - the streams that work is put on, and statuses of what CUDA says. */
+#include "device/cuda/runtime/context.h"
+
+weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what)
+{
+    if (e == cudaSuccess)
+        return WEIR_OK;
+    (void)cudaGetLastError();
+    const weir_status s = e == cudaErrorMemoryAllocation ? WEIR_ERR_NOMEM : WEIR_ERR_DEVICE;
+    if (c)
+        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e),
+                              cudaGetErrorName(e));
+    return weir_fail(s, "device cuda: %s: %s (%s)", what, cudaGetErrorString(e),
+                     cudaGetErrorName(e));
+}
+
+/* Work for the card comes from here on: it becomes the thread's current one, as programs may have
+ * several. */
+static void launch_waiting(weir_cuda_context *c)
+{
+    (void)cudaSetDevice(c->gpu.ordinal);
+    const cudaError_t e = c->pending.flush ? c->pending.flush(c->pending.arg) : cudaSuccess;
+
+    if (e != cudaSuccess)
+        c->pending.late = e;
+}
+
+cudaStream_t weir_cuda_stream(const weir_kargs *k)
+{
+    launch_waiting(weir_cuda_context_of(k->dev));
+    return k->stream ? (cudaStream_t)k->stream : weir_cuda_context_of(k->dev)->compute;
+}
+
+cudaStream_t weir_cuda_compute(const weir_device *d)
+{
+    launch_waiting(weir_cuda_context_of(d));
+    return weir_cuda_context_of(d)->compute;
+}
+
+weir_status weir_cuda_late(const weir_device *d)
+{
+    weir_cuda_context *const c = weir_cuda_context_of(d);
+    const cudaError_t        e = c->pending.late;
+
+    c->pending.late = cudaSuccess;
+    return weir_cuda_status(e, NULL, "launch of updates that waited");
+}
