@@ -4,7 +4,7 @@
  * it is sum t * (lse - logit). Each row is a group of lanes' or a block's; losses of rows go to the
  * workspace as f64 and meet in one block. I is the type of class numbers, or T: probabilities. Rows
  * of the ignored class do not count; a class that is none is told later (fault.h). */
-#include "device/cuda/kernels/reduce.cuh"
+#include "device/cuda/kernels/reduce_block.cuh"
 #define WEIR_CUDA_FAULTS
 #include "device/cuda/runtime/fault.h"
 

@@ -8,7 +8,7 @@
  * themselves, what is lost by it is at most the number of pieces in units of f64. Threads are
  * joined as Chan, Golub and LeVeque (1979) do, chunks about the mean of the first. */
 #include "device/cuda/kernels/norm_plan.h"
-#include "device/cuda/kernels/reduce.cuh"
+#include "device/cuda/kernels/reduce_block.cuh"
 
 static constexpr int ROWS = WEIR_CUDA_NORM_ROWS;
 

@@ -1,5 +1,5 @@
 /* reduce.cu - sums, products, maxima and minima. */
-#include "device/cuda/kernels/reduce_block.cuh"
+#include "device/cuda/kernels/reducers.cuh"
 
 template <class F> static weir_status reduce_run(const weir_kargs *k)
 {

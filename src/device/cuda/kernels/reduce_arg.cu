@@ -3,7 +3,7 @@
  *
  * A place is the row-major index among the reduced axes. Of equal elements the first is taken; NaN
  * counts as the largest and the smallest, as in amax and amin. */
-#include "device/cuda/kernels/reduce_block.cuh"
+#include "device/cuda/kernels/reducers.cuh"
 
 /* The strides of such places: 0 along kept axes. */
 static weir_layout places_of(const weir_layout *x, const weir_reduce_attr *attr)

@@ -5,7 +5,7 @@
  * Other lines are a thread's, side by side. Where lines are few they are cut into chunks: sums of
  * chunks first, then sums of what is before each, then the running sums. Floats are summed in f64
  * and rounded where they are stored. */
-#include "device/cuda/kernels/reduce_block.cuh"
+#include "device/cuda/kernels/reducers.cuh"
 
 static constexpr int RUN = 4, TILE = RUN * WEIR_CUDA_THREADS;   /* of a thread; of a block */
 static constexpr int MOST_CHUNKS = 256, SHORT = 32;             /* SHORT: lines without a block */

@@ -6,7 +6,7 @@
  * times by a block. Else threads stand along the columns and share the rows of each. The largest
  * element is subtracted first, so no exponential overflows; NaN is passed over there and comes
  * back through the sum. */
-#include "device/cuda/kernels/reduce.cuh"
+#include "device/cuda/kernels/reduce_block.cuh"
 
 typedef struct softmax {
     int64_t n, inner, slices;
