@@ -18,8 +18,8 @@
 #include <set>
 #include <vector>
 
-#include "dnn.h"
 #include "dnn_run.h"
+#include "inject.h"
 #include "work.h"
 
 #define API __attribute__((visibility("default")))

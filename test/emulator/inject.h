@@ -1,6 +1,6 @@
-/* inject.h - what tests may ask of the emulated card besides CUDA: its failures, its queues.
+/* inject.h - all that tests may ask of the emulated card besides CUDA: failures, queues, engines.
  *
- * The emulated plugin exports these, so that they are found by dlsym. */
+ * The emulated plugin and libraries export these, so that they are found by dlsym. */
 #ifndef WEIR_TEST_EMULATOR_INJECT_H
 #define WEIR_TEST_EMULATOR_INJECT_H
 
@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "dnn_engines.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,6 +29,12 @@ EMULATE_API void   emulate_seed(uint64_t seed);             /* draws the same or
 EMULATE_API size_t emulate_allocated(void);                 /* bytes of the cards' memory */
 /* Streams, events, graphs and pinned ranges that nobody has freed. */
 EMULATE_API size_t emulate_handles(void);
+
+/* Of the emulated cuDNN, which exports these itself. The nth call that may fail from now on has no
+ * memory, once; 0: none will. */
+EMULATE_API void emulate_dnn_fail(long nth);
+EMULATE_API long emulate_dnn_live(void);                    /* descriptors */
+EMULATE_API long emulate_dnn_ran(int i);                    /* how often engine i was executed */
 
 #ifdef __cplusplus
 }

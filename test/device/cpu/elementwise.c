@@ -1,5 +1,7 @@
 /* elementwise.c - tests of the row kernels: rows, operand modes, chains, in place, draws. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 #include <tgmath.h>
 
@@ -14,13 +16,8 @@ enum { SEED = 77, RNG = 1000 };
 /* Elements the memory behind a layout must have. */
 static int64_t extent_of(const weir_layout *l)
 {
-    int64_t extent = 1;
-    for (int i = 0; i < l->desc.ndim; i++) {
-        if (l->desc.dim[i] == 0)
-            return 0;
-        extent += (l->desc.dim[i] - 1) * l->stride[i];
-    }
-    return extent;
+    return weir_shape_count(&l->desc) == 0
+               ? 0 : (int64_t)(kernel_extent(l) / weir_dtype_size(l->desc.dtype));
 }
 
 /* Chooses for an instruction set, runs once, cleans up. */

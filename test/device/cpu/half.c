@@ -1,5 +1,6 @@
 /* half.c - element-wise calls on every f16 and bf16 pattern, on every instruction set. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 #include "device/cpu/kernels/elementwise.h"
 
 enum { PATTERNS = 1 << 16 };

@@ -1,5 +1,6 @@
 /* loss.c - softmax cross-entropy and its gradient against plain loops in f64. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 static double lse_of(const kernel_case *k, int64_t row, int64_t c)
 {

@@ -1,5 +1,6 @@
 /* move.c - tests of copies between any two layouts, reshapes, casts and fills. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 /* Dims whose product stays below about 120000. */
 static weir_desc random_desc(weir_dtype type, int ndim)

@@ -1,5 +1,6 @@
 /* norm.c - the reductions of batch normalisation against plain loops in f64. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 /* Channel of logical element i. */
 static int64_t channel_of(const weir_desc *d, int64_t i)

@@ -1,6 +1,7 @@
 /* pack.c - tests of PACK and UNPACK: every code of every element type comes back to the bit. */
 #include "core/half.h"
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 static size_t bytes_of(const weir_pack_attr *a)
 {

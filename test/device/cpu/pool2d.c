@@ -1,5 +1,6 @@
 /* pool2d.c - pooling and its gradients against plain loops in f64. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 typedef struct pool_case {
     int64_t          n, c, h, w;

@@ -1,5 +1,6 @@
 /* quantize.c - tests of QUANTIZE and DEQUANTIZE: error bounds, no bias, awkward numbers. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 enum { GROUP = WEIR_QUANT_GROUP };
 

@@ -1,5 +1,6 @@
 /* reduce.c - sums, maxima and counts against plain loops in f64. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 static weir_desc reduced(const weir_desc *d, const weir_reduce_attr *a, weir_dtype type)
 {

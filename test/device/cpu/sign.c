@@ -1,5 +1,6 @@
 /* sign.c - tests of packing signs to bits and of the gradient that reads them. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 static void check_signs(weir_dtype type, int64_t n)
 {

@@ -1,5 +1,6 @@
 /* update.c - tests of SGD, Adam and increments against their formulas in double. */
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 
 static double tolerance(weir_dtype type)
 {

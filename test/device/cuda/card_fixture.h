@@ -5,8 +5,9 @@
 
 #include <dlfcn.h>
 
-#include "emulator/tests/fixture.h"
+#include "check.h"
 #include "device/device.h"
+#include "emulator/inject.h"
 #include "weir.h"
 
 typedef struct card_fixture {

@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "core/mem.h"
-#include "emulator/dnn.h"
+#include "emulator/inject.h"
 #include "device/cuda/lib/dnn.h"
 #include "weir.h"
 

@@ -4,7 +4,8 @@
 #include "device/cuda/kernels/copy.h"
 #include "device/cuda/kernels/divide.h"
 #include "device/cuda/kernels/scatter.h"
-#include "device/cpu/drive_kernel.h"
+#include "device/cpu/kernels.h"
+#include "device/kernel_case.h"
 #include "device/kernel.h"
 
 static const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_I32, WEIR_I64,

@@ -3,8 +3,8 @@
  * The card is the emulated one unless WEIR_PLUGINS names a folder with another plugin. Operands
  * begin where blocks do, then an element further on. */
 #include "device/device.h"
-#include "device/cpu/drive_kernel.h"
 #include "device/kernel.h"
+#include "device/kernel_case.h"
 
 enum { GUARD = 64, POISON = 0x5a };
 

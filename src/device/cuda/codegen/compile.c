@@ -117,8 +117,8 @@ static weir_status load_text(struct weir_cuda_rtc *r, const weir_call *c, const 
 }
 
 /* Takes over the text. */
-static weir_status add(weir_cuda_context *u, const weir_call *c, const weir_source *source, char *text,
-                       uint64_t hash, CUfunction *function)
+static weir_status add(weir_cuda_context *u, const weir_call *c, const weir_source *source,
+                       char *text, uint64_t hash, CUfunction *function)
 {
     struct weir_cuda_rtc *const r = u->rtc;
     const weir_kernel_key       key = {text, r->about};

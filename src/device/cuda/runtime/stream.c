@@ -92,7 +92,8 @@ static cudaStream_t flushed(weir_device *d, weir_stream *s)
 
 static weir_status signal(weir_device *d, weir_stream *s, uint32_t event)
 {
-    WEIR_CUDA_TRY(NULL, cudaEventRecord(weir_cuda_context_of(d)->streams->event.at[event], flushed(d, s)));
+    WEIR_CUDA_TRY(NULL, cudaEventRecord(weir_cuda_context_of(d)->streams->event.at[event],
+                                        flushed(d, s)));
     return WEIR_OK;
 }
 
