@@ -153,7 +153,7 @@ typedef struct weir_pool {
     weir_heap       heap;            /* with a limit: all that it leaves, in one piece */
     bool            stale;           /* the slab is for another limit: to go when it is empty */
     /* With a limit: makes live + bytes fit, or fails; lets one value go, false if none may. */
-    weir_status (*make_room)(weir_device *d, size_t bytes);
+    weir_status (*reclaim)(weir_device *d, size_t bytes);
     bool        (*drop_one)(weir_device *d);
 } weir_pool;
 

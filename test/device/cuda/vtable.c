@@ -1,6 +1,8 @@
 /* vtable.c - the CUDA device's table of functions, over the emulated card. */
 #include "device/cuda/card_fixture.h"
 
+#include <unistd.h>
+
 CASE(memory)
 {
     enum { N = 1000 };
