@@ -5,6 +5,7 @@
 #include "graph/ir/graph.h"
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
+#include "graph/memory/budget/replan.h"
 #include "graph/plan/plan.h"
 
 static weir_status check_recording(const char *who, const weir_graph *g, weir_graph_state want)

@@ -4,6 +4,7 @@
 #include "graph/eager/evict.h"
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
+#include "graph/memory/budget/replan.h"
 #include "graph/plan/plan.h"
 #include "graph/runtime/execute.h"
 

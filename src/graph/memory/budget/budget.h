@@ -16,11 +16,6 @@ weir_status weir_budget_check(const weir_plan_options *options);
  * least extra time; ERR_BUDGET with the smallest budget known to work if that is not possible. */
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
-/* A graph with a guide (option `guided`) has run a measured step: it is planned again when it has
- * run enough of them, and has no guide then. What goes wrong leaves its plan as it is. */
-void weir_replan_step(weir_graph *g);
-void weir_replan_free(weir_graph *g);
-
 /* Drops what regions (weir_region_begin) made, where the graph is as it was recorded so far. */
 weir_status weir_region_apply(weir_graph *g, uint32_t passes);
 

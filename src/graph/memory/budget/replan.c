@@ -16,7 +16,6 @@
 #include "core/status.h"
 #include "device/kernel.h"
 #include "device/offload/spill_slots.h"
-#include "graph/memory/budget/budget.h"
 #include "graph/memory/policies/table.h"
 #include "graph/memory/problem/lower.h"
 

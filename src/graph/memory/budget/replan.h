@@ -20,4 +20,9 @@ typedef struct weir_replan {
  * ERR_NOMEM leaves f as it is. */
 weir_status weir_replan_new(weir_budget_context *f, const weir_plan_options *options);
 
+/* A graph with a guide (option `guided`) has run a measured step: it is planned again when it has
+ * run enough of them, and has no guide then. What goes wrong leaves its plan as it is. */
+void weir_replan_step(weir_graph *g);
+void weir_replan_free(weir_graph *g);
+
 #endif
