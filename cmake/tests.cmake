@@ -32,9 +32,9 @@ weir_sources(test_device test/device/memory block guard pool)
 weir_sources(test_device test/device/offload spill spill_fault)
 weir_sources(test_device test/device/sim sim)
 weir_test(device)
-weir_sources(test_op test/graph/ops autograd compare draw edge index masked mistake peer promote
-    reference reference_image reference_math reference_matrix reference_move reference_recurrent
-    reference_train run special stale table_attention table_compare table_conv table_elementwise
+weir_sources(test_op test/graph/ops autograd cases compare draw edge index masked mistake peer
+    promote reference reference_image reference_math reference_matrix reference_move reference_recurrent
+    reference_train special stale table_attention table_compare table_conv table_elementwise
     table_gather table_loss table_math table_matmul table_move table_norm table_pool2d
     table_recurrent table_reduce table_slice table_update op_fixture way)
 weir_test(op WHOLE)     # its cases are rows of the op tables

@@ -293,11 +293,10 @@ CASE(a_scale_changes_no_bit_of_f32)
 CASE(graph_off_on_and_every_budget_have_the_same_bits)
 {
     static const weir_scaler_options high = {.scale = 0x1p28, .interval = 5};
-    static const plan                plans[] = {
+    const plan                       plans[] = {
         {.graph = false},
         {.graph = true},
-        {.graph = true,
-         .disable = "fuse,cse,fold,copies,relu_sign_bits,remat_cast,inplace,order,dce"},
+        {.graph = true, .disable = weir_pass_names()},
         {.graph = true, .budget = "85%"},
         {.graph = true, .budget = "80%"},
     };

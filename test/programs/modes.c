@@ -20,8 +20,6 @@ const int kernel_sets = sizeof kernel_set / sizeof *kernel_set;
 const char *const isa_name[] = {"", "base", "avx2", "avx512"};
 const int         isa_names = sizeof isa_name / sizeof *isa_name;
 
-static const char *const passes[] = {"dce",        "cse",  "fold",    "copies", "relu_sign_bits",
-                                     "remat_cast", "fuse", "inplace", "order"};
 static const char *const places[] = {"", "life", "size", "area", "start", "end", "life-best",
                                      "size-best", "area-best", "start-best", "tstack", "exact"};
 static const char *const evicts[] = {"", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dtr:msps"};
@@ -74,6 +72,17 @@ static void draw_machine(mode *m, dice *r)
     m->threads = threads[dice_int(r, 0, COUNT(threads) - 1)];
 }
 
+/* Appends the name of pass i, counted round and round. */
+static void add_pass(char *text, int i)
+{
+    const char *s = weir_pass_names();
+    for (; i > 0; i--) {
+        s += strcspn(s, ",");
+        s = *s ? s + 2 : weir_pass_names();
+    }
+    strncat(text, s, strcspn(s, ","));
+}
+
 static void draw_passes(mode *m, dice *r)
 {
     const int64_t how = dice_int(r, 0, 9);
@@ -85,7 +94,7 @@ static void draw_passes(mode *m, dice *r)
         const int n = (int)dice_int(r, 1, 2);
         for (int i = 0; i < n; i++) {
             strcat(m->disable, i ? "," : "");
-            strcat(m->disable, passes[dice_int(r, 0, COUNT(passes) - 1)]);
+            add_pass(m->disable, (int)dice_int(r, 0, 1000));
         }
     }
 }
@@ -208,6 +217,21 @@ static void met(const char *what, const char *which, uint64_t seed)
     table.seeds[i]++;
 }
 
+static void met_passes(const char *disable, uint64_t seed)
+{
+    if (strcmp(disable, weir_pass_names()) == 0) {
+        met("passes", "all off", seed);
+        return;
+    }
+    while (*disable) {
+        char         name[NAME];
+        const size_t length = strcspn(disable, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, disable);
+        met("without", name, seed);
+        disable += length + (disable[length] != '\0');
+    }
+}
+
 void count_mode(const mode *m, uint64_t seed)
 {
     char text[16];
@@ -217,12 +241,7 @@ void count_mode(const mode *m, uint64_t seed)
     met("graph", m->raw ? "by hand" : "by weir_step", seed);
     if (m->level)
         met("passes", "as recorded", seed);
-    const bool all = strlen(m->disable) > 40;
-    if (all)
-        met("passes", "all off", seed);
-    for (int i = 0; i < COUNT(passes) && *m->disable && !all; i++)
-        if (strstr(m->disable, passes[i]))
-            met("without", passes[i], seed);
+    met_passes(m->disable, seed);
     snprintf(text, sizeof text, "%d%%", m->share);
     if (m->share)
         met("budget", m->share < 0 ? "smallest" : text, seed);

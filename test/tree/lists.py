@@ -6,13 +6,14 @@ from tree.source import TOKENS, Plant, Rule, is_c
 NAME = r"[a-z][a-z0-9_-]*"
 # Where the names of each kind come from: a file that ends so, or holds the words; then each name.
 SOURCES = {
-    "pass": (re.compile(r"(?:^|/)pass(?:es)?\.def$"), "#define WEIR_PASSES(X)",
+    "pass": (re.compile(r"(?:^|/)pass_set\.def$"), "#define WEIR_PASSES(X)",
              re.compile(rf"\bX\(\s*[A-Z_]+\s*,\s*({NAME})\s*[,)]")),
     "policy": (re.compile(r"(?:^|/)polic(?:y|ies)\.def$"), "const weir_policy policies[]",
                re.compile(rf'^ *(?:\{{|X\()(?:\w+, *)?"?({NAME})"?,', re.M)),
     "placement": (re.compile(r"(?:^|/)placements?\.def$"), "strategies[] = {",
                   re.compile(rf'(?:\{{|X\()(?:\w+, *)?"?({NAME})"?,')),
 }
+PAGES = {"pass": "docs/reference/passes.md"}
 NEAR = 40           # characters between two names of one list
 SHARE = 0.6         # a list has this share of all names
 MEASURED = ("bench/tables/", "test/golden/", "docs/reference/", "CHANGELOG.md", "test/tree/")
@@ -26,9 +27,11 @@ def sources(tree):
             for path in tree.paths("src/"):
                 if ending.search(path) or holds in tree.text[path] and not path.endswith(".def"):
                     text = re.sub(r"/\*.*?\*/", "", tree.text[path], flags=re.S)
-                    start = text.find(holds) if holds in text else 0
-                    ends = re.search(r"\n\s*\};|[^\\\n]\n(?! )", text[start:])
-                    names = name.findall(text[start:start + ends.end() if ends else len(text)])
+                    if not ending.search(path):
+                        start = text.find(holds)
+                        ends = re.search(r"\n\s*\};|[^\\\n]\n(?! )", text[start:])
+                        text = text[start:start + ends.end() if ends else len(text)]
+                    names = name.findall(text)
                     if len(names) > 3 and (kind not in found or ending.search(path)):
                         found[kind] = path, set(names)
         return found
@@ -90,7 +93,19 @@ def rule_lists(tree):
                                   f"{source} has; ask for them"
 
 
-RULES = [Rule("lists", selects, rule_lists)]
+def rule_reference(tree):
+    """The page of a kind has a row for each name, and no other."""
+    for kind, (source, names) in sources(tree).items():
+        path = PAGES.get(kind)
+        if path in tree.text:
+            told = set(re.findall(rf"^\|\s*`?({NAME})`?\s*\|", tree.text[path], re.M)) - {kind}
+            for name in sorted(names ^ told):
+                yield path, 1, f"{name} " + (f"has no row, but {source} has it" if name in names
+                                             else f"is no {kind} of {source}")
+
+
+RULES = [Rule("lists", selects, rule_lists),
+         Rule("reference", lambda path: path in PAGES.values(), rule_reference)]
 PLANTS = [
     Plant("lists", {
         "src/graph/passes/passes.h": "#define WEIR_PASSES(X) \\\n    X(FOLD, fold) /* x */ \\\n"
@@ -113,4 +128,12 @@ PLANTS = [
         "bench/place.py": "ways = 'auto', 'life-best', 'end'\n", "bench/b.py": "'auto', 'life'\n",
     }, {"src/tool/options.c", "test/graph/all.c", "README.md", "python/weir/core.py",
         "bench/place.py"}),
+    Plant("reference", {
+        "src/graph/ir/pass_set.def": "#define WEIR_GRAPH_PASSES(X) \\\n    X(FOLD, fold) \\\n"
+                                     "    X(CSE, cse) \\\n    X(DCE, dce)\n\n"
+                                     "#define WEIR_PASSES(X) \\\n    WEIR_GRAPH_PASSES(X) \\\n"
+                                     "    X(INPLACE, inplace)\n",
+        "docs/reference/passes.md": "| pass | does |\n|---|---|\n| fold | x |\n| cse | x |\n"
+                                    "| dce | x |\n| sink | x |\n",
+    }, {"docs/reference/passes.md"}),
 ]

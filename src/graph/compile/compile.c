@@ -61,20 +61,12 @@ weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set)
 
 static weir_status run_passes(weir_graph *g, uint32_t passes)
 {
-    static const struct { weir_pass pass; weir_status (*run)(weir_graph *g);
-    } list[] = {{WEIR_PASS_FOLD, weir_pass_fold},
-                {WEIR_PASS_COPIES, weir_pass_copies},
-                {WEIR_PASS_CSE, weir_pass_cse},
-                {WEIR_PASS_DCE, weir_pass_dce},
-                {WEIR_PASS_RELU_SIGN_BITS, weir_pass_relu_sign_bits},
-                {WEIR_PASS_REMAT_CAST, weir_pass_remat_cast},
-                {WEIR_PASS_FUSE, weir_pass_fuse},
-                {WEIR_PASS_ORDER, weir_pass_order}};
-
     weir_graph_compact(g);
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (passes >> list[i].pass & 1)
-            WEIR_TRY(list[i].run(g));
+#define X(ID, id)                                                                                  \
+    if (passes >> WEIR_PASS_##ID & 1)                                                              \
+        WEIR_TRY(weir_pass_##id(g));
+    WEIR_GRAPH_PASSES(X)
+#undef X
     return weir_graph_check(g);
 }
 

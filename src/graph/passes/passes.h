@@ -8,15 +8,12 @@
 
 #include "core/deps.h"
 #include "graph/ir/graph.h"
+#include "graph/ir/pass_set.h"
 
-weir_status weir_pass_fold(weir_graph *g);
-weir_status weir_pass_copies(weir_graph *g);
-weir_status weir_pass_cse(weir_graph *g);
-weir_status weir_pass_dce(weir_graph *g);
-weir_status weir_pass_relu_sign_bits(weir_graph *g);
-weir_status weir_pass_remat_cast(weir_graph *g);
-weir_status weir_pass_fuse(weir_graph *g);
-weir_status weir_pass_order(weir_graph *g);
+/* weir_pass_<name> of each row of pass_set.def. */
+#define X(ID, id) weir_status weir_pass_##id(weir_graph *g);
+WEIR_GRAPH_PASSES(X)
+#undef X
 
 /* Drops dead nodes from the list, keeping order. */
 void weir_graph_compact(weir_graph *g);

@@ -1,6 +1,7 @@
 /* levels.c - whole networks train to the same bits with the graph off, on, as recorded, and with
  * each pass left out. */
 #include "graph/fixture.h"
+#include "graph/pass_list.h"
 #include "graph/train.h"
 
 #ifdef WEIR_SANITIZED
@@ -8,9 +9,6 @@ enum { STEPS = 3, FEW = 2 };
 #else
 enum { STEPS = 20, FEW = 4 };
 #endif
-
-static const char *const passes[] = {"fold", "copies", "cse",   "dce",    "relu_sign_bits",
-                                     "remat_cast", "fuse", "order", "inplace"};
 
 static void check_net(train_net net, int64_t batch, int64_t side)
 {
@@ -24,7 +22,9 @@ static void check_net(train_net net, int64_t batch, int64_t side)
     CHECK(train_run(net, batch, side, STEPS, NULL) == off);
     const uint64_t few = train_run(net, batch, side, FEW, NULL);
     CHECK(few != off);
-    for (size_t i = 0; i < ARRAY_LENGTH(passes); i++) {
+    pass_name    passes[PASSES_MAX];
+    const size_t n = pass_list(passes);
+    for (size_t i = 0; i < n; i++) {
         const weir_step_options how = {.graph = true, .plan = {.disable = passes[i]}};
         if (!CHECK(train_run(net, batch, side, FEW, &how) == few))
             printf("    %s without %s\n", train_name[net], passes[i]);

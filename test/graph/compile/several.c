@@ -5,7 +5,7 @@
 /* Every kind of plan gives the same answer. */
 static const weir_plan_options how[] = {
     {.level = 0}, {.level = WEIR_LEVEL_RECORDED}, {.disable = "fuse"}, {.disable = "order"},
-    {.disable = "inplace"}, {.disable = "fuse,order,inplace,cse,copies"}};
+    {.disable = "inplace"}, {.disable = "fuse,order,inplace"}};
 
 /* SINGA computes 33 here: its default order lets the update run first. */
 CASE(old_value_is_read_before_the_update)

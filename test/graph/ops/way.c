@@ -4,6 +4,8 @@
 #include <float.h>
 #include <stdlib.h>
 
+#include "graph/pass_list.h"
+
 /* ---- shape ---- */
 
 static bool same_desc(const weir_desc *a, const weir_desc *b)
@@ -434,20 +436,18 @@ void op_way_graph(const op_check *c)
 /* The result is not kept here, which leaves the passes more freedom. */
 void op_way_plans(const op_check *c)
 {
-    static const weir_plan_options plan[] = {
-        {.level = WEIR_LEVEL_RECORDED}, {.level = 1},       {.disable = "dce"},
-        {.disable = "cse"},             {.disable = "fold"}, {.disable = "copies"},
-        {.disable = "relu_sign_bits"},            {.disable = "fuse"}, {.disable = "inplace"},
-        {.disable = "order"},
-    };
+    pass_name      passes[PASSES_MAX];
+    const size_t   n = pass_list(passes);
     const uint64_t seed = check_random;
     op_bytes       off = {NULL, 0}, on = {NULL, 0};
 
     bool ok = bits(c, seed, false, NULL, 1, &off);
-    for (size_t i = 0; i < OP_COUNT_OF(plan) && ok; i++) {
-        ok = bits(c, seed, false, &plan[i], 1, &on);
+    for (size_t i = 0; i < n + 2 && ok; i++) {
+        const weir_plan_options plan = {.level = i == n ? WEIR_LEVEL_RECORDED : 1,
+                                        .disable = i < n ? passes[i] : NULL};
+        ok = bits(c, seed, false, &plan, 1, &on);
         if (ok)
-            same_bits(&off, &on, plan[i].disable ? plan[i].disable : "level");
+            same_bits(&off, &on, plan.disable ? plan.disable : "level");
         op_bytes_free(&on);
     }
     op_bytes_free(&off);

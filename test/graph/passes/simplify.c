@@ -1,5 +1,6 @@
 /* simplify.c - dead code, equal calls, constants, copies: what goes, what stays, no bit moves. */
 #include "graph/fixture.h"
+#include "graph/pass_list.h"
 
 /* A small program: kept results into out[], whatever it needs from in[]. */
 typedef int (*program)(weir_device *d, weir_tensor *const *in, weir_tensor **out);
@@ -10,14 +11,16 @@ enum { N = 37, MAX_OUT = 8 };
  * of the fully planned graph that are `op`. */
 static uint32_t agree(program run, weir_op op)
 {
-    static const weir_plan_options how[] = {
-        {.level = 0}, {.level = WEIR_LEVEL_RECORDED}, {.disable = "fold"}, {.disable = "copies"},
-        {.disable = "cse"}, {.disable = "dce"}, {.disable = "relu_sign_bits"}, {.disable = "fuse"},
-        {.disable = "order"}, {.disable = "inplace"}, {.disable = "fuse,inplace"}};
-    float    want[MAX_OUT][N], got[N];
-    uint32_t count = 0;
+    weir_plan_options how[PASSES_MAX + 3] = {
+        {.level = 0}, {.level = WEIR_LEVEL_RECORDED}, {.disable = "fuse,inplace"}};
+    pass_name    passes[PASSES_MAX];
+    const size_t n_passes = pass_list(passes);
+    float        want[MAX_OUT][N], got[N];
+    uint32_t     count = 0;
 
-    for (size_t i = 0; i <= ARRAY_LENGTH(how); i++) {
+    for (size_t i = 0; i < n_passes; i++)
+        how[3 + i].disable = passes[i];
+    for (size_t i = 0; i <= 3 + n_passes; i++) {
         weir_device *d = fixture_open();
         float        v[2][N];
         check_random = 11;

@@ -1,4 +1,4 @@
-/* run.c - makes a case of every (row, shape set, way, element type) and prints a summary.
+/* cases.c - makes a case of every (row, shape set, way, element type) and prints a summary.
  *
  *     test_op conv2d            the cases of one row
  *     test_op "stride 2"        those of shape sets with this note
