@@ -1,5 +1,5 @@
-/* open.c - tests of the library behind "cuda": found, counted, opened, refused; the emulated card
- * stands in for a real one. */
+/* plugin_open.c - tests of the library behind "cuda": found, counted, opened, refused; the emulated
+ * card stands in for a real one. */
 #include <stdlib.h>
 
 #include "check.h"
