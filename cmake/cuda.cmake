@@ -70,7 +70,7 @@ function(weir_cuda_text name)
                 -P ${CMAKE_SOURCE_DIR}/cmake/text.cmake
         DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/text.cmake VERBATIM)
 endfunction()
-weir_cuda_text(rtc_begin device/cuda/codegen/rtc_types.h core/half.h core/maths.h core/trig_table.h
+weir_cuda_text(rtc_begin device/cuda/codegen/rtc_types.h core/half.h core/maths.h core/trig_table.def
     core/maths_special.h core/divide.h core/rng.h core/row.h)
 weir_cuda_text(rtc_kernel device/cuda/codegen/rtc_kernel.h)
 add_custom_target(weir_cuda_texts DEPENDS ${cuda_texts}/rtc_begin.inc ${cuda_texts}/rtc_kernel.inc)

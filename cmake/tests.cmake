@@ -23,13 +23,13 @@ function(weir_test name)
 endfunction()
 
 enable_testing()
-weir_sources(test_core test/core deps half mem rng shape status tensor text thread vec)
+weir_sources(test_core test/core deps env half mem rng shape status tensor text thread vec)
 weir_test(core)
 weir_sources(test_device test/device device kernel limits)
 weir_sources(test_device test/device/cpu conv drive_kernel elementwise half isa loss matmul move
     norm overrun pack pool2d quantize reduce sign update)
 weir_sources(test_device test/device/memory block guard pool)
-weir_sources(test_device test/device/offload spill spill_fault)
+weir_sources(test_device test/device/offload spill spill_env spill_fault)
 weir_sources(test_device test/device/sim sim)
 weir_test(device)
 weir_sources(test_op test/graph/ops autograd cases compare draw edge index masked mistake peer
@@ -94,6 +94,7 @@ endforeach()
 find_package(Python3 QUIET COMPONENTS Interpreter)
 if(Python3_FOUND)
     add_test(NAME tree COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_tree.py)
+    add_test(NAME env COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_env.py)
     add_test(NAME link
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_link.py ${CMAKE_BINARY_DIR})
     add_test(NAME check_python

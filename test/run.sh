@@ -2,11 +2,11 @@
 # run.sh - builds Weir and runs every test; the last line is "N passed, N failed".
 #
 # Usage: run.sh [PART...]. Parts are core planner device op graph model programs cuda emulated tool
-# examples install python wheel bench truth tree link check_python upgrade special optim; "graph/4"
-# is a quarter of the cases of test_graph, which one WEIR_SEED draws. Works from any folder and a
-# clean clone. Each part ends with a line "part: N passed, N failed"; a part that crashes, hangs or
-# leaves that line out counts as one failure more. Environment: WEIR_SEED, and what cmake/setup.sh
-# names.
+# examples install python wheel bench truth tree link env check_python upgrade special optim;
+# "graph/4" is a quarter of the cases of test_graph, which one WEIR_SEED draws. Works from any
+# folder and a clean clone. Each part ends with a line "part: N passed, N failed"; a part that
+# crashes, hangs or leaves that line out counts as one failure more. Environment: WEIR_SEED, and
+# what cmake/setup.sh names.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 . "$root/cmake/setup.sh"
@@ -64,6 +64,7 @@ script() {
     upgrade) part check_upgrade python3 test/check_upgrade.py ;;
     tree) part check_tree python3 test/check_tree.py ;;
     link) part check_link python3 test/check_link.py "$build" ;;
+    env) part check_env python3 test/check_env.py ;;
     *)
         echo "run.sh: unknown part '$1'"
         failed=$((failed + 1))
@@ -80,9 +81,9 @@ if [ $# -eq 0 ]; then
     set -- core planner device op graph model programs cuda emulated tool examples install python \
         wheel
     if command -v python3 >/dev/null 2>&1; then
-        set -- "$@" bench truth tree link check_python upgrade special optim
+        set -- "$@" bench truth tree link env check_python upgrade special optim
     else
-        echo "bench, truth, tree, link, check_python, upgrade, special, optim: left out," \
+        echo "bench, truth, tree, link, env, check_python, upgrade, special, optim: left out," \
             "there is no python3"
     fi
 fi

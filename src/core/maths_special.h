@@ -10,7 +10,7 @@
 #define WEIR_CORE_MATHS_SPECIAL_H
 
 #include "core/maths.h"
-#include "core/trig_table.h"
+#include "core/trig_table.def"
 
 /* ---- exact in both types ---- */
 

@@ -8,15 +8,11 @@
 #include "core/mem.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
+#include "core/env.h"
 #include "core/status.h"
 
 #define BIG        ((size_t)1 << 20)    /* bytes from which arrays get pages of their own */
@@ -77,18 +73,19 @@ static void *map_pages(size_t bytes, bool huge)
     size_t       mapped;
     if (!weir_size_add(bytes, extra, &mapped))
         return NULL;
-    char *at = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const weir_env *const e = weir_env_get();
+    char *at = e->mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
     if (!huge)
         return at;
     const size_t head = (HUGE_PAGE - (uintptr_t)at % HUGE_PAGE) % HUGE_PAGE;
     if (head > 0)
-        munmap(at, head);
+        e->munmap(at, head);
     if (extra > head)
-        munmap(at + head + bytes, extra - head);
+        e->munmap(at + head + bytes, extra - head);
     /* Without huge pages the memory is as good, only slower to walk. */
-    (void)madvise(at + head, bytes, MADV_HUGEPAGE);
+    (void)e->madvise(at + head, bytes, MADV_HUGEPAGE);
     return at + head;
 }
 
@@ -100,7 +97,7 @@ static void *raw_alloc(size_t bytes, bool pages, bool huge)
     if (!must_fail())
         p = pages        ? map_pages(bytes, huge)
             : hook.alloc ? hook.alloc(bytes, hook.user)
-                         : malloc(bytes);
+                         : weir_env_get()->malloc(bytes);
     if (p)
         atomic_fetch_add_explicit(&alive, 1, memory_order_relaxed);
     else
@@ -143,7 +140,7 @@ void weir_mem_free(void *p)
     if (hook.release)
         hook.release(p, hook.user);
     else
-        free(p);
+        weir_env_get()->free(p);
 }
 
 char *weir_mem_strdup(const char *s)
@@ -196,7 +193,7 @@ void weir_mem_pages_free(void *p, size_t bytes)
         return;
     if (has_pages(bytes, &whole)) {
         atomic_fetch_sub_explicit(&alive, 1, memory_order_relaxed);
-        munmap(p, whole);
+        weir_env_get()->munmap(p, whole);
         return;
     }
     void *base;
@@ -208,20 +205,19 @@ void weir_mem_pages_free(void *p, size_t bytes)
 bool weir_mem_can_map(size_t bytes)
 {
     const int   flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *const p = mmap(NULL, bytes > 0 ? bytes : 1, PROT_READ | PROT_WRITE, flags, -1, 0);
+    const size_t wanted = bytes > 0 ? bytes : 1;
+    void *const p = weir_env_get()->mmap(NULL, wanted, PROT_READ | PROT_WRITE, flags, -1, 0);
 
     if (p == MAP_FAILED)
         return false;
-    munmap(p, bytes > 0 ? bytes : 1);
+    weir_env_get()->munmap(p, wanted);
     return true;
 }
 
 void weir_mem_trim(void)
 {
-#ifdef __GLIBC__
     if (!hook.alloc)
-        malloc_trim(0);
-#endif
+        weir_env_get()->trim();
 }
 
 uint64_t weir_mem_calls(void)

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/env.h"
 #include "core/mem.h"
 #include "core/status.h"
 
@@ -212,7 +213,7 @@ static void dissolve(weir_threads *t, int helpers)
     t->quit = true;
     begin_round(t);
     for (int i = 0; i < helpers; i++)
-        pthread_join(t->worker[i].thread, NULL);
+        weir_env_get()->pthread_join(t->worker[i].thread, NULL);
     pthread_cond_destroy(&t->finished);
     pthread_cond_destroy(&t->started);
     pthread_mutex_destroy(&t->lock);
@@ -237,7 +238,7 @@ weir_threads *weir_threads_new(int n)
     for (int i = 0; i < n - 1; i++) {
         w[i].pool = t;
         w[i].index = i + 1;
-        if (pthread_create(&w[i].thread, NULL, helper_main, &w[i]) != 0) {
+        if (weir_env_get()->pthread_create(&w[i].thread, NULL, helper_main, &w[i]) != 0) {
             dissolve(t, i);
             return WEIR_FAIL_NULL(WEIR_ERR_NOMEM, "only %d of %d worker threads can start", i + 1,
                                   n);

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "core/env.h"
 #include "core/text.h"
 #include "core/vec.h"
 
@@ -22,7 +23,7 @@ struct weir_trace {
 double weir_now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    weir_env_get()->clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/env.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/trace.h"
@@ -74,7 +75,7 @@ static void pause_for(const weir_spill_system *y, double seconds)
     }
     struct timespec left = {.tv_sec = (time_t)seconds,
                             .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+    while (weir_env_get()->nanosleep(&left, &left) != 0 && errno == EINTR)
         ;
 }
 
@@ -133,7 +134,7 @@ static weir_status start_threads(weir_spill *s)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (s->started < 2 && error == 0) {
         queue *const q = &s->queue[s->started];
-        error = pthread_create(&q->thread, NULL, thread_main, q);
+        error = weir_env_get()->pthread_create(&q->thread, NULL, thread_main, q);
         s->started += error == 0;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -319,13 +320,13 @@ void weir_spill_free(weir_spill *s)
         pthread_cond_signal(&s->queue[k].work);
     pthread_mutex_unlock(&s->lock);
     for (int k = 0; k < s->started; k++)
-        pthread_join(s->queue[k].thread, NULL);
+        weir_env_get()->pthread_join(s->queue[k].thread, NULL);
     for (int k = 0; k < 2; k++) {
         weir_spill_copier_close(&s->queue[k].copier);
         pthread_cond_destroy(&s->queue[k].work);
     }
     if (s->fd >= 0)
-        close(s->fd);
+        weir_env_get()->close(s->fd);
     pthread_cond_destroy(&s->finished);
     pthread_mutex_destroy(&s->lock);
     weir_mem_free(s->table);

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
+
+#include "core/env.h"
 
 const char *weir_spill_folder(const char *dir)
 {
@@ -34,9 +35,9 @@ static int open_named(const char *folder)
     }
     strcpy(path, folder);
     strcat(path, name);
-    const int fd = mkostemp(path, O_CLOEXEC);
+    const int fd = weir_env_get()->mkostemp(path, O_CLOEXEC);
     if (fd >= 0)
-        unlink(path);
+        weir_env_get()->unlink(path);
     return fd;
 }
 
@@ -44,7 +45,7 @@ weir_status weir_spill_file_open(const char *folder, int *fd)
 {
     *fd = -1;
 #ifdef O_TMPFILE
-    *fd = open(folder, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    *fd = weir_env_get()->open(folder, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 #endif
     if (*fd < 0)
         *fd = open_named(folder);
@@ -59,7 +60,7 @@ static weir_status no_space(const char *folder, int fd, size_t want, int error)
     struct statvfs st;
     char           available[48] = "an unknown number";
 
-    if (fstatvfs(fd, &st) == 0)
+    if (weir_env_get()->fstatvfs(fd, &st) == 0)
         snprintf(available, sizeof available, "%llu",
                  (unsigned long long)st.f_bavail * (unsigned long long)st.f_frsize);
     return weir_fail(WEIR_ERR_IO, "spill file in \"%.300s\": %zu bytes wanted, %s free (%s)",
@@ -68,7 +69,7 @@ static weir_status no_space(const char *folder, int fd, size_t want, int error)
 
 void weir_spill_file_truncate(int fd, size_t have)
 {
-    const int ignored = ftruncate(fd, (off_t)have);
+    const int ignored = weir_env_get()->ftruncate(fd, (off_t)have);
     (void)ignored;
 }
 
@@ -86,7 +87,7 @@ weir_status weir_spill_file_grow(const char *folder, int fd, size_t have, size_t
                          "may write files of %llu (RLIMIT_FSIZE)", folder, want,
                          (unsigned long long)limit.rlim_cur);
     do
-        error = posix_fallocate(fd, (off_t)have, (off_t)(want - have));
+        error = weir_env_get()->posix_fallocate(fd, (off_t)have, (off_t)(want - have));
     while (error == EINTR);
     if (error == 0)
         return WEIR_OK;

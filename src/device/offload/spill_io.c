@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/env.h"
+
 #ifdef WEIR_IO_URING
 #include <linux/io_uring.h>
 #include <sys/mman.h>
@@ -44,9 +46,9 @@ static int64_t transfer(const weir_spill_io *io, const weir_spill_chunk *p)
     const off_t              at = (off_t)p->offset;
     const ssize_t            got = io->out
                                        ? s->write ? s->write(s->ctx, io->fd, p->at, n, at)
-                                                  : pwrite(io->fd, p->at, n, at)
+                                                  : weir_env_get()->pwrite(io->fd, p->at, n, at)
                                        : s->read ? s->read(s->ctx, io->fd, p->at, n, at)
-                                                 : pread(io->fd, p->at, n, at);
+                                                 : weir_env_get()->pread(io->fd, p->at, n, at);
     return got < 0 ? -(int64_t)errno : got;
 }
 
@@ -61,17 +63,18 @@ static int enter(const weir_spill_ring *r, unsigned submit, unsigned wait)
 static void ring_close(weir_spill_ring *r)
 {
     if (r->entries)
-        munmap(r->entries, r->entries_bytes);
+        weir_env_get()->munmap(r->entries, r->entries_bytes);
     if (r->shared)
-        munmap(r->shared, r->shared_bytes);
+        weir_env_get()->munmap(r->shared, r->shared_bytes);
     if (r->fd >= 0)
-        close(r->fd);
+        weir_env_get()->close(r->fd);
     *r = (weir_spill_ring){.fd = -1};
 }
 
 static void *map(const weir_spill_ring *r, size_t bytes, off_t what)
 {
-    void *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd,
+    void *const at = weir_env_get()->mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                          MAP_SHARED | MAP_POPULATE, r->fd,
                           what);
     return at == MAP_FAILED ? NULL : at;
 }
@@ -181,7 +184,7 @@ void weir_spill_io_open(weir_spill_io *io, int fd, bool out, const weir_spill_sy
                         bool ring)
 {
     *io = (weir_spill_io){.fd = fd, .out = out, .system = system, .ring = {.fd = -1}};
-    if (ring && !system->write && !system->read)
+    if (ring && !system->write && !system->read && weir_env_get() == &weir_env_system)
         (void)ring_open(&io->ring);
 }
 

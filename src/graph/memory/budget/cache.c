@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/env.h"
 #include "core/hash.h"
 #include "core/status.h"
 #include "core/text.h"
@@ -91,7 +92,7 @@ weir_status weir_cache_open(weir_cache *c, const char *folder, const weir_mem_pr
     c->use = WEIR_CACHE_NEW;
     c->key[0] = hash_key(WEIR_HASH_SEED, p, key);
     c->key[1] = hash_key(~WEIR_HASH_SEED, p, key);
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+    if (weir_env_get()->mkdir(folder, 0700) != 0 && errno != EEXIST)
         c->use = WEIR_CACHE_FAILED;
     weir_string_add(&path, "%s/%016llx%016llx.plan", folder, (unsigned long long)c->key[0],
                     (unsigned long long)c->key[1]);
@@ -131,7 +132,7 @@ static bool head_is_right(const weir_cache *c, const weir_mem_problem *p, const 
 static bool read_all(int fd, char *at, size_t n)
 {
     while (n > 0) {
-        const ssize_t got = read(fd, at, n);
+        const ssize_t got = weir_env_get()->read(fd, at, n);
         if (got <= 0 && !(got < 0 && errno == EINTR))
             return false;
         at += got > 0 ? got : 0;
@@ -143,14 +144,15 @@ static bool read_all(int fd, char *at, size_t n)
 /* The whole file, if it is what it should be, else NULL. *memory: false when that was short. */
 static char *load(const weir_cache *c, const weir_mem_problem *p, bool *memory)
 {
-    const int       fd = c->path ? open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    const weir_env *const env = weir_env_get();
+    const int       fd = c->path ? env->open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
     weir_cache_head h;
     struct stat     st;
     char           *file = NULL;
     uint64_t        sum;
 
     *memory = true;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+    if (fd >= 0 && env->fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
         read_all(fd, (char *)&h, sizeof h) && head_is_right(c, p, &h) &&
         (uint64_t)st.st_size == file_bytes(&h)) {
         const size_t n = file_bytes(&h), rest = n - sizeof sum;
@@ -168,7 +170,7 @@ static char *load(const weir_cache *c, const weir_mem_problem *p, bool *memory)
         }
     }
     if (fd >= 0)
-        (void)close(fd);
+        (void)env->close(fd);
     return file;
 }
 
@@ -313,7 +315,7 @@ static char *fill(const weir_cache *c, const weir_mem_problem *p, const weir_fro
 static bool write_all(int fd, const char *at, size_t n)
 {
     while (n > 0) {
-        const ssize_t put = write(fd, at, n);
+        const ssize_t put = weir_env_get()->write(fd, at, n);
         if (put <= 0 && !(put < 0 && errno == EINTR))
             return false;
         at += put > 0 ? put : 0;
@@ -329,12 +331,13 @@ static bool save(const char *path, const char *file, size_t n)
 
     weir_string_add(&beside, "%s.XXXXXX", path);
     char *const temporary = weir_string_take(&beside);
-    const int   fd = temporary ? mkstemp(temporary) : -1;       /* mode 0600 */
+    const weir_env *const env = weir_env_get();
+    const int   fd = temporary ? env->mkostemp(temporary, 0) : -1;  /* mode 0600 */
     bool        ok = fd >= 0 && write_all(fd, file, n);
     if (fd >= 0) {
-        ok = close(fd) == 0 && ok && rename(temporary, path) == 0;
+        ok = env->close(fd) == 0 && ok && env->rename(temporary, path) == 0;
         if (!ok)
-            (void)unlink(temporary);
+            (void)env->unlink(temporary);
     }
     weir_mem_free(temporary);
     return ok;

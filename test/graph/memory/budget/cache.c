@@ -1,9 +1,11 @@
 /* cache.c - plans in a folder: found again, and whatever is wrong with a file or the folder, the
  * plan is the same. */
 #include <dirent.h>
+#include <errno.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "core/env.h"
 #include "core/hash.h"
 #include "core/mem.h"
 #include "graph/memory/budget/cache.h"
@@ -231,6 +233,49 @@ CASE(processes_at_once)
 
 /* Every allocation fails in turn: the same plan or ERR_NOMEM, nothing leaks, and what is in the
  * folder stays good. */
+static int writes;
+
+/* A hundred bytes at a time, and no more after the third. */
+static ssize_t disk_fills(int fd, const void *p, size_t n)
+{
+    if (writes++ < 3)
+        return weir_env_system.write(fd, p, n < 100 ? n : 100);
+    errno = ENOSPC;
+    return -1;
+}
+
+static ssize_t small_writes(int fd, const void *p, size_t n)
+{
+    return weir_env_system.write(fd, p, n < 100 ? n : 100);
+}
+
+/* A plan that cannot be kept is a plan; half a file is none. */
+CASE(disk_that_fills)
+{
+    weir_env         e = weir_env_system;
+    folder           f;
+    char             path[400];
+    mode_t           mode = 0;
+    plan             a, b;
+    weir_mem_problem p;
+
+    CHECK_OR_RETURN(folder_make(&f));
+    make_problem(&p, 20);
+    e.write = disk_fills;
+    weir_env_set(&e);
+    CHECK_OK(plan_in(f.path, &p, &a));
+    CHECK(a.use == WEIR_CACHE_FAILED && one_file(f.path, path, sizeof path, &mode) == 0);
+    e.write = small_writes;
+    CHECK_OK(plan_in(f.path, &p, &b));
+    weir_env_set(NULL);
+    CHECK(b.use == WEIR_CACHE_NEW && same(&a, &b));
+    CHECK_OK(plan_in(f.path, &p, &b));
+    CHECK(b.use == WEIR_CACHE_USED && same(&a, &b));
+    CHECK(one_file(f.path, path, sizeof path, &mode) == 1 && unlink(path) == 0);
+    weir_mem_problem_free(&p);
+    folder_remove(&f);
+}
+
 CASE(cache_failing_memory)
 {
     weir_mem_problem p;

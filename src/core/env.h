@@ -1,0 +1,60 @@
+/* env.h - what the library takes from the operating system: memory, files, the clock, threads.
+ *
+ * Nothing else in core, device and graph calls these functions of the system (test/check_env.py),
+ * so that a program or a test can stand in for all of it: a disk that is full, a thread that cannot
+ * start, a clock that stands still. Each function does what the one of its name in POSIX does,
+ * errno included. Mutexes and conditions are not here: they cannot fail and take nothing. */
+#ifndef WEIR_CORE_ENV_H
+#define WEIR_CORE_ENV_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <time.h>
+
+typedef struct weir_env {
+    void   *(*malloc)(size_t bytes);
+    void    (*free)(void *p);
+    void   *(*mmap)(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
+    int     (*munmap)(void *p, size_t bytes);
+    int     (*madvise)(void *p, size_t bytes, int advice);
+    void    (*trim)(void);      /* pages that the heap keeps in vain go back to the system */
+
+    int     (*open)(const char *path, int flags, mode_t mode);
+    int     (*mkostemp)(char *template_, int flags);
+    int     (*close)(int fd);
+    ssize_t (*read)(int fd, void *to, size_t n);
+    ssize_t (*write)(int fd, const void *from, size_t n);
+    ssize_t (*pread)(int fd, void *to, size_t n, off_t at);
+    ssize_t (*pwrite)(int fd, const void *from, size_t n, off_t at);
+    int     (*fstat)(int fd, struct stat *st);
+    int     (*fstatvfs)(int fd, struct statvfs *st);
+    int     (*posix_fallocate)(int fd, off_t at, off_t n);
+    int     (*ftruncate)(int fd, off_t n);
+    int     (*mkdir)(const char *path, mode_t mode);
+    int     (*rename)(const char *from, const char *to);
+    int     (*unlink)(const char *path);
+
+    int     (*clock_gettime)(clockid_t clock, struct timespec *t);
+    int     (*nanosleep)(const struct timespec *time, struct timespec *left);
+
+    int     (*pthread_create)(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                              void *arg);
+    int     (*pthread_join)(pthread_t thread, void **result);
+} weir_env;
+
+/* The system's own functions: what a table begins as that replaces some of them. */
+extern const weir_env weir_env_system;
+
+/* The table in use. */
+const weir_env *weir_env_get(void);
+
+/* The whole process uses `e` from now on, which must stay as it is; NULL: the system's own. Files,
+ * clock and threads may be replaced while no call of the library runs, memory only while nothing of
+ * the library is alive, since it is freed by the table in use then. */
+void weir_env_set(const weir_env *e);
+
+#endif

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# check_env.py - memory, files, clock and threads of the system are called in src/core/env.c alone.
+"""Usage: check_env.py [ROOT]. Prints each violation; begins by testing itself on planted ones.
+
+violations(root) yields (path, line, what) for other scripts. Standard library only.
+"""
+import os
+import re
+import sys
+import tempfile
+
+# Who may call the system, and why.
+EXEMPT = {
+    "src/core/env.c": "the one place",
+    "src/model/": "sees weir.h alone, as a program does",
+    "src/tool/": "a program",
+    "src/device/cuda/": "a library of its own, with files and a runtime of its own",
+}
+BANNED = (
+    "malloc calloc realloc free strdup strndup posix_memalign aligned_alloc memalign valloc "
+    "asprintf mmap munmap mremap madvise malloc_trim sbrk "
+    "open openat creat close read write pread pwrite readv writev preadv pwritev lseek fsync "
+    "fdatasync fopen fdopen freopen fclose fread fwrite fgets fputs fseek ftell fstat stat lstat "
+    "fstatvfs statvfs fallocate posix_fallocate ftruncate truncate mkstemp mkostemp tmpfile mkdir "
+    "rmdir rename unlink remove opendir readdir "
+    "clock_gettime clock gettimeofday time nanosleep clock_nanosleep usleep sleep "
+    "pthread_create pthread_join pthread_detach thrd_create thrd_join fork").split()
+CALL = re.compile(r"(?<![\w.>])(" + "|".join(BANNED) + r")\s*\(")
+TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def blank(match):
+    return "\n" * match.group(0).count("\n") or " "
+
+
+def calls(text):
+    """(line, name) of each banned call in C source; comments and strings say nothing."""
+    for number, line in enumerate(TEXT.sub(blank, text).split("\n"), 1):
+        for match in CALL.finditer(line):
+            yield number, match.group(1)
+
+
+def violations(root):
+    for folder, folders, names in os.walk(os.path.join(root, "src")):
+        folders.sort()
+        for name in sorted(names):
+            full = os.path.join(folder, name)
+            path = os.path.relpath(full, root).replace(os.sep, "/")
+            if not name.endswith((".c", ".h", ".cu")) or path.startswith(tuple(EXEMPT)):
+                continue
+            with open(full, encoding="utf-8") as file:
+                for line, call in calls(file.read()):
+                    yield path, line, f"{call} is called past core/env.h"
+
+
+PLANTED = {
+    "src/core/env.c": ("void *p = malloc(4);\n", []),
+    "src/core/mem.c": ("/* malloc(1) */\nchar *s = \"free(p)\";\nvoid f(void)\n"
+                       "{\n    free(s);\n}\n", [5]),
+    "src/device/a.c": ("int fd = open(p, 0);\nint n = env->open(p, 0, 0) + is_open(p);\n"
+                       "d->ops->free(d, p, 1);\nk = pread(fd, p, 1, 0), l = read (fd, p, 1);",
+                       [1, 4, 4]),
+    "src/graph/b.h": ("// time(NULL)\nlong t = time(NULL);\nint e = pthread_create(&t, 0, f, 0);\n"
+                      "double s = op_time(3) + x.time(4);\n", [2, 3]),
+    "src/tool/main.c": ("FILE *f = fopen(p, \"r\");\n", []),
+}
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as root:
+        for path, (text, _) in PLANTED.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        found = sorted((path, line) for path, line, _ in violations(root))
+    wanted = sorted((path, line) for path, (_, lines) in PLANTED.items() for line in lines)
+    if found != wanted:
+        sys.exit(f"check_env: planted {wanted}, found {found}")
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(here)
+    self_test()
+    found = list(violations(root))
+    for path, line, what in found:
+        print(f"{path}:{line}: {what}")
+    print(f"check_env: {len(found)} violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
