@@ -3,11 +3,14 @@
 #ifndef WEIR_DEVICE_COMMON_CALLBACK_H
 #define WEIR_DEVICE_COMMON_CALLBACK_H
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/attr.h"
 #include "core/dtype.h"
+#include "core/mem.h"
 #include "core/status.h"
+#include "device/kernel.h"
 #include "weir/callback.h"
 
 enum { CALLBACK_OPERANDS = WEIR_MAX_IN + WEIR_MAX_OUT, CALLBACK_NONE = -1 };
@@ -121,6 +124,57 @@ static inline weir_status callback_backward(const callback_map *m, void *const *
         dx[i] = (weir_host_out){
             m->x[i], m->dx_out[i] == CALLBACK_NONE ? NULL : host[m->nin + m->dx_out[i]]};
     return callback_failed(m, "backward", m->def->backward(m->ctx, x, y, dy, dx));
+}
+
+/* ---- operands that the caller's functions take in another order than they lie in ---- */
+
+typedef struct callback_operand {
+    weir_layout        memory, host;
+    const weir_kernel *copy;    /* between the two, on the device; NULL: they are equal */
+    size_t             at;      /* of the copy in the workspace */
+} callback_operand;
+
+static inline weir_call callback_copy_call(const callback_operand *o, bool in, weir_layout *to)
+{
+    *to = in ? o->host : o->memory;
+    return (weir_call){.op = WEIR_OP_COPY, .nin = 1, .nout = 1,
+                       .in = in ? &o->memory : &o->host, .out = to, .alias = -1};
+}
+
+/* Runs the copy; in: from where the operand lies to the row-major order. */
+static inline weir_status callback_copy(const weir_kargs *k, const callback_operand *o, bool in,
+                                        void *src, void *dst)
+{
+    weir_layout     to;
+    const weir_call c = callback_copy_call(o, in, &to);
+    weir_kargs      args = *k;
+
+    args.call = &c;
+    args.src = &src;
+    args.dst = &dst;
+    args.state = o->copy->state;
+    return o->copy->run(&args);
+}
+
+/* Describes an operand and chooses its copy, if it needs one, at the end of *work bytes so far. */
+static inline weir_status callback_plan(weir_device *d, const weir_layout *l, bool in,
+                                        callback_operand *o, size_t *work)
+{
+    weir_layout to;
+
+    o->memory = *l;
+    o->host = (weir_layout){.desc = l->desc};
+    weir_shape_row_major(&o->host.desc, o->host.stride);
+    if (callback_row_major(&o->memory, &o->host))
+        return WEIR_OK;
+    const weir_call c = callback_copy_call(o, in, &to);
+    WEIR_TRY(weir_kernel_of(d, &c, &o->copy));
+    assert(o->copy->work == 0);
+    o->at = *work;
+    if (!weir_size_add(*work, weir_shape_bytes(&o->host.desc), work) ||
+        !weir_size_align(*work, d->ops->align, work))
+        return weir_fail(WEIR_ERR_NOMEM, "callback: the copies of its operands are too large");
+    return WEIR_OK;
 }
 
 #endif

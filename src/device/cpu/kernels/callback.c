@@ -5,34 +5,15 @@
  * kernel. */
 #include "device/common/callback.h"
 
-#include <assert.h>
-
 #include "core/mem.h"
 #include "device/cpu/kernels.h"
-#include "device/kernel.h"
-
-typedef struct operand {
-    weir_layout        memory, host;
-    const weir_kernel *copy; /* between the two; NULL: they are equal */
-    size_t             at;   /* of the copy in the workspace */
-} operand;
 
 typedef struct callback {
-    callback_map map;
-    operand      operand[CALLBACK_OPERANDS];    /* inputs, then outputs */
+    callback_map     map;
+    callback_operand operand[CALLBACK_OPERANDS];    /* inputs, then outputs */
 } callback;
 
 /* ---- running ---- */
-
-static weir_status move(const weir_kargs *k, const operand *o, bool in, void *src, void *dst)
-{
-    weir_layout      to = in ? o->host : o->memory;
-    const weir_call  c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1,
-                          .in = in ? &o->memory : &o->host, .out = &to, .alias = -1};
-    const weir_kargs args = {.call = &c, .src = &src, .dst = &dst, .state = o->copy->state,
-                             .threads = k->threads};
-    return o->copy->run(&args);
-}
 
 static weir_status run(const weir_kargs *k,
                        weir_status (*call)(const callback_map *m, void *const *host))
@@ -47,11 +28,11 @@ static weir_status run(const weir_kargs *k,
                                      : k->dst[i - nin];
     for (int i = 0; i < nin; i++)
         if (s->operand[i].copy)
-            WEIR_TRY(move(k, &s->operand[i], true, k->src[i], host[i]));
+            WEIR_TRY(callback_copy(k, &s->operand[i], true, k->src[i], host[i]));
     WEIR_TRY(call(&s->map, host));
     for (int i = nin; i < all; i++)
         if (s->operand[i].copy)
-            WEIR_TRY(move(k, &s->operand[i], false, host[i], k->dst[i - nin]));
+            WEIR_TRY(callback_copy(k, &s->operand[i], false, host[i], k->dst[i - nin]));
     return WEIR_OK;
 }
 
@@ -67,33 +48,12 @@ static weir_status backward_run(const weir_kargs *k)
 
 /* ---- choosing ---- */
 
-/* The copy kernel that takes the operand to the host's layout or back. */
-static weir_status plan_copy(weir_device *d, operand *o, bool in, size_t *work)
-{
-    weir_layout     to = in ? o->host : o->memory;
-    const weir_call c = {.op = WEIR_OP_COPY, .nin = 1, .nout = 1,
-                         .in = in ? &o->memory : &o->host, .out = &to, .alias = -1};
-
-    WEIR_TRY(weir_kernel_of(d, &c, &o->copy));
-    assert(o->copy->work == 0);
-    o->at = *work;
-    if (!weir_size_add(*work, weir_shape_bytes(&o->host.desc), work) ||
-        !weir_size_align(*work, d->ops->align, work))
-        return weir_fail(WEIR_ERR_NOMEM, "callback: the copies of its operands are too large");
-    return WEIR_OK;
-}
-
 static weir_status plan_operands(weir_device *d, const weir_call *c, callback *s, size_t *work)
 {
     *work = 0;
-    for (int i = 0; i < c->nin + c->nout; i++) {
-        operand *const o = &s->operand[i];
-        o->memory = i < c->nin ? c->in[i] : c->out[i - c->nin];
-        o->host = (weir_layout){.desc = o->memory.desc};
-        weir_shape_row_major(&o->host.desc, o->host.stride);
-        if (!callback_row_major(&o->memory, &o->host))
-            WEIR_TRY(plan_copy(d, o, i < c->nin, work));
-    }
+    for (int i = 0; i < c->nin + c->nout; i++)
+        WEIR_TRY(callback_plan(d, i < c->nin ? &c->in[i] : &c->out[i - c->nin], i < c->nin,
+                               &s->operand[i], work));
     return WEIR_OK;
 }
 

@@ -6,18 +6,14 @@
  * was queued before the function, and for its results, as the next run uses the same memory. */
 #include "device/common/callback.h"
 
-#include "core/mem.h"
 #include "device/cuda/kernels/kernels.h"
-#include "device/kernel.h"
 
 enum { HOST_ALIGN = 64 };
 
 typedef struct operand {
-    weir_layout        memory, host;
-    const weir_kernel *copy; /* between the two on the card; NULL: they are equal */
-    size_t             bytes;
-    size_t             at;      /* of the copy in the workspace */
-    size_t             host_at; /* in the pinned memory */
+    callback_operand lies;
+    size_t           bytes;
+    size_t           host_at;       /* in the pinned memory */
 } operand;
 
 typedef struct callback {
@@ -28,32 +24,11 @@ typedef struct callback {
 
 /* ---- running ---- */
 
-static weir_call copy_call(const operand *o, bool in, weir_layout *to)
-{
-    *to = in ? o->host : o->memory;
-    return (weir_call){.op = WEIR_OP_COPY, .nin = 1, .nout = 1,
-                       .in = in ? &o->memory : &o->host, .out = to, .alias = -1};
-}
-
-/* The copy on the card. */
-static weir_status arrange(const weir_kargs *k, const operand *o, bool in, void *src, void *dst)
-{
-    weir_layout     to;
-    const weir_call c = copy_call(o, in, &to);
-    weir_kargs      args = *k;
-
-    args.call = &c;
-    args.src = &src;
-    args.dst = &dst;
-    args.state = o->copy->state;
-    return o->copy->run(&args);
-}
-
 static weir_status bring(const weir_kargs *k, const operand *o, void *from, void *host)
 {
-    if (o->copy) {
-        void *const work = (char *)k->work + o->at;
-        WEIR_TRY(arrange(k, o, true, from, work));
+    if (o->lies.copy) {
+        void *const work = (char *)k->work + o->lies.at;
+        WEIR_TRY(callback_copy(k, &o->lies, true, from, work));
         from = work;
     }
     if (o->bytes > 0)
@@ -64,12 +39,12 @@ static weir_status bring(const weir_kargs *k, const operand *o, void *from, void
 
 static weir_status give(const weir_kargs *k, const operand *o, const void *host, void *dst)
 {
-    void *const to = o->copy ? (char *)k->work + o->at : dst;
+    void *const to = o->lies.copy ? (char *)k->work + o->lies.at : dst;
 
     if (o->bytes > 0)
         WEIR_CUDA_TRY(k->call, cudaMemcpyAsync(to, host, o->bytes, cudaMemcpyHostToDevice,
                                                weir_cuda_stream(k)));
-    return o->copy ? arrange(k, o, false, to, dst) : WEIR_OK;
+    return o->lies.copy ? callback_copy(k, &o->lies, false, to, dst) : WEIR_OK;
 }
 
 static weir_status run(const weir_kargs *k,
@@ -119,34 +94,18 @@ static bool reserve(size_t *so_far, size_t bytes, size_t align, size_t *at)
     return weir_size_add(*so_far, bytes, so_far) && weir_size_align(*so_far, align, so_far);
 }
 
-static weir_status plan_operand(weir_device *d, operand *o, bool in, size_t *work, size_t *pinned)
-{
-    weir_layout     to;
-    const weir_call c = copy_call(o, in, &to);
-
-    if (!reserve(pinned, o->bytes, HOST_ALIGN, &o->host_at))
-        return weir_fail(WEIR_ERR_NOMEM, "callback: its operands are too large");
-    if (callback_row_major(&o->memory, &o->host))
-        return WEIR_OK;
-    WEIR_TRY(weir_kernel_of(d, &c, &o->copy));
-    assert(o->copy->work == 0);
-    if (!reserve(work, o->bytes, WEIR_CUDA_ALIGN, &o->at))
-        return weir_fail(WEIR_ERR_NOMEM, "callback: the copies of its operands are too large");
-    return WEIR_OK;
-}
-
 static weir_status plan(weir_device *d, const weir_call *c, callback *s, size_t *work)
 {
     size_t pinned = 0;
 
     *work = 0;
     for (int i = 0; i < c->nin + c->nout; i++) {
-        operand *const o = &s->operand[i];
-        o->memory = i < c->nin ? c->in[i] : c->out[i - c->nin];
-        o->host = (weir_layout){.desc = o->memory.desc};
-        o->bytes = weir_shape_bytes(&o->memory.desc);
-        weir_shape_row_major(&o->host.desc, o->host.stride);
-        WEIR_TRY(plan_operand(d, o, i < c->nin, work, &pinned));
+        operand *const           o = &s->operand[i];
+        const weir_layout *const l = i < c->nin ? &c->in[i] : &c->out[i - c->nin];
+        o->bytes = weir_shape_bytes(&l->desc);
+        if (!reserve(&pinned, o->bytes, HOST_ALIGN, &o->host_at))
+            return weir_fail(WEIR_ERR_NOMEM, "callback: its operands are too large");
+        WEIR_TRY(callback_plan(d, l, i < c->nin, &o->lies, work));
     }
     WEIR_CUDA_TRY(c, cudaMallocHost(&s->pinned, pinned > 0 ? pinned : HOST_ALIGN));
     return WEIR_OK;
