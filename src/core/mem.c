@@ -162,6 +162,11 @@ void weir_host_free(void *p)
     weir_mem_free(p);
 }
 
+void weir_text_free(char *text)
+{
+    weir_mem_free(text);
+}
+
 /* Whether an array of this size has pages of its own; if so, *whole is its size in whole pages. */
 static bool has_pages(size_t bytes, size_t *whole)
 {

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/mem.h"
-
 #define TEXT_BYTES 1024
 
 typedef struct failure {
@@ -84,9 +82,4 @@ const char *weir_status_text(weir_status s)
 const char *weir_version(void)
 {
     return QUOTE(WEIR_VERSION_MAJOR) "." QUOTE(WEIR_VERSION_MINOR) "." QUOTE(WEIR_VERSION_PATCH);
-}
-
-void weir_text_free(char *text)
-{
-    weir_mem_free(text);
 }
