@@ -63,9 +63,9 @@ weir_sources(planner src/graph/memory/verify check simulate)
 weir_sources(placement src/graph/placement beam branch buffers csv exact exact_state gap_fit gap_tree
     instance placement placement_check placer tstack)
 
-weir_sources(ops src/graph/ops activation attention callback compare conv einsum elementwise
-    gather layer_norm loss lstm matmul mixed_precision moment move norm ops pack pool2d quantize rearrange
-    recurrent reduce slice softmax spill update)
+weir_sources(ops src/graph/ops activation attention basic callback compare conv define einsum
+    elementwise gather layer_norm loss lstm matmul mixed_precision moment move norm op_table pack
+    pool2d quantize rearrange recurrent reduce slice softmax spill update)
 
 weir_sources(model src/model layer model normal optim recurrent scaler)
 weir_sources(model src/model/data csv data file image)

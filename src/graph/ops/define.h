@@ -1,5 +1,5 @@
 /* define.h - what the definition files of this folder share: checks, outputs, costs.
- * Defined in layer_norm.c, norm.c, ops.c and slice.c. */
+ * Defined in define.c but for what names another file: basic.c, layer_norm.c, norm.c. */
 #ifndef WEIR_GRAPH_OPS_DEFINE_H
 #define WEIR_GRAPH_OPS_DEFINE_H
 
@@ -84,6 +84,9 @@ weir_tensor *weir_retold(weir_tensor *y, const char *who, int nin, weir_tensor *
 /* A desc as attributes. WEIR_OK only for a desc that weir_shape_check accepts. */
 weir_status weir_desc_pack(const char *who, const weir_desc *d, weir_desc_attr *out);
 weir_desc   weir_desc_unpack(const weir_desc_attr *a);
+
+/* 1 / sqrt(var + eps): basic.c. */
+weir_tensor *weir_rstd(weir_tensor *var, double eps);
 
 /* t with the dims of `to`: t itself if it has them. */
 weir_tensor *weir_reshape_as(weir_tensor *t, const weir_desc *to);

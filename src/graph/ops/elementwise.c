@@ -4,7 +4,8 @@
  * the row itself; what is added here, one macro DEF_<ROW> each, is flags and gradient; a CURVE says
  * all that itself. A row whose gradient can be taken from its result reads that, so that the input
  * need not be kept. Gradient rows are not differentiated again. The gradient of bn_apply stands in
- * norm.c, those of further functions of one number in activation.c. */
+ * norm.c, those of further functions of one number in activation.c; what these call of the rows is
+ * in basic.c. */
 #include <float.h>
 #include <math.h>
 
@@ -371,22 +372,12 @@ const weir_opdef weir_op_sign_relu_grad = {
 
 UNARY(EXP, exp)
 UNARY(LOG, log)
-UNARY(NEG, neg)
 UNARY(SQUARE, square)
-BINARY(ADD, add)
-BINARY(SUB, sub)
-BINARY(MUL, mul)
-BINARY(DIV, div)
 BINARY(DIV_FLOOR, div_floor)
 BINARY(DIV_TRUNC, div_trunc)
 BINARY(REMAINDER, remainder)
 BINARY(MAX, max)
 BINARY(MIN, min)
-
-weir_tensor *weir_affine(weir_tensor *x, double mul, double add)
-{
-    return weir_row1(WEIR_OP_AFFINE, x, mul, add);
-}
 
 weir_tensor *weir_dropout(weir_tensor *x, double p)
 {

@@ -168,7 +168,7 @@ static weir_tensor *statistics(weir_tensor *x, uint32_t dims, double eps, weir_t
     weir_tensor *const fixed = weir_detach(x);
 
     *mean = weir_mean(fixed, dims, true);
-    return weir_rsqrt(weir_affine(weir_var(fixed, dims, 0, true), 1, eps));
+    return weir_rstd(weir_var(fixed, dims, 0, true), eps);
 }
 
 static weir_tensor *layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
@@ -200,7 +200,7 @@ static weir_tensor *rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
     const double           m = weir_reduced_count(d, &(weir_reduce_attr){.dims = dims});
     weir_tensor *const     fixed = weir_detach(x);
     weir_tensor *const     square = weir_dot(fixed, fixed, dims, true, 1 / m);
-    return weir_row3(WEIR_OP_RMS_APPLY, x, weir_rsqrt(weir_affine(square, 1, e)), scale);
+    return weir_row3(WEIR_OP_RMS_APPLY, x, weir_rstd(square, e), scale);
 }
 
 /* x is (n,c) or (n,c,h,w), with c a multiple of groups. */

@@ -284,6 +284,6 @@ weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bi
     if (o.train)
         y = bn_train(&a);
     else
-        y = bn_apply(&a, running_mean, weir_rsqrt(weir_affine(running_var, 1, a.eps)), false);
+        y = bn_apply(&a, running_mean, weir_rstd(running_var, a.eps), false);
     return weir_autocast_to_half(y ? weir_reshape_as(y, &whole) : NULL, x);
 }

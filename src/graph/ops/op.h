@@ -1,5 +1,5 @@
 /* op.h - what definitions of operations share: how a call is recorded, what a gradient is given.
- * Defined in elementwise.c and ops.c. */
+ * Defined in define.c, elementwise.c, mixed_precision.c and op_table.c. */
 #ifndef WEIR_GRAPH_OPS_OP_H
 #define WEIR_GRAPH_OPS_OP_H
 

@@ -140,17 +140,6 @@ const weir_opdef weir_op_concat = {
 
 /* ---- public functions: parts ---- */
 
-weir_status weir_axis_of(const char *who, const weir_desc *d, int axis, int *out)
-{
-    char text[WEIR_DESC_TEXT];
-
-    *out = axis < 0 ? axis + d->ndim : axis;
-    if (*out < 0 || *out >= d->ndim)
-        return weir_fail(WEIR_ERR_INVALID, "%s: there is no axis %d, x is %s", who, axis,
-                         weir_desc_text(d, text));
-    return WEIR_OK;
-}
-
 /* NumPy's reading of a bound of an axis of n elements, between lo and hi. */
 static int64_t bound(int64_t v, int64_t n, int64_t lo, int64_t hi)
 {

@@ -1,23 +1,9 @@
-/* ops.c - the table of definitions, and what definitions share.
+/* define.c - what definitions share: checks, outputs, costs, calls recorded for a gradient.
  *
- * It is made from ops.def and elementwise.def: an op without a definition is a link error. */
+ * At the bottom of this folder: it refers to no other file of it. */
 #include <stdio.h>
 
 #include "graph/ops/define.h"
-
-const weir_opdef *weir_opdef_of(weir_op op)
-{
-    static const weir_opdef *const table[WEIR_OP_COUNT] = {
-#define OP(ID, id) [WEIR_OP_##ID] = &weir_op_##id,
-#include "core/ops.def"
-#undef OP
-#define ROW(ID, id, ...) [WEIR_OP_##ID] = &weir_op_##id,
-#include "core/elementwise.def"
-#undef ROW
-    };
-
-    return table[op];
-}
 
 /* ---- recording ---- */
 
@@ -149,6 +135,17 @@ weir_status weir_check_any_floats(const weir_call *c)
     return check_one_type(c, WEIR_TYPES_ANY_FLOAT);
 }
 
+weir_status weir_axis_of(const char *who, const weir_desc *d, int axis, int *out)
+{
+    char text[WEIR_DESC_TEXT];
+
+    *out = axis < 0 ? axis + d->ndim : axis;
+    if (*out < 0 || *out >= d->ndim)
+        return weir_fail(WEIR_ERR_INVALID, "%s: there is no axis %d, x is %s", who, axis,
+                         weir_desc_text(d, text));
+    return WEIR_OK;
+}
+
 weir_status weir_check_ndim(const weir_call *c, int i, const char *name, int ndim)
 {
     if (c->in[i].desc.ndim != ndim)
@@ -215,7 +212,12 @@ weir_tensor *weir_reshape_as(weir_tensor *t, const weir_desc *to)
 {
     if (!t || weir_shape_equal(&t->layout.desc, to))
         return t;
-    return weir_reshape(t, to->ndim, to->dim);
+
+    weir_shape_attr a = {.ndim = to->ndim};
+
+    for (int i = 0; i < to->ndim; i++)
+        a.dim[i] = to->dim[i];
+    return weir_record1(WEIR_OP_RESHAPE, 1, &t, &a, sizeof a);
 }
 
 weir_tensor *weir_sum_to(weir_tensor *g, const weir_desc *to)
@@ -231,7 +233,11 @@ weir_tensor *weir_sum_to(weir_tensor *g, const weir_desc *to)
     for (int i = 0; i < from->ndim; i++)
         if (from->dim[i] != 1 && (i < lead || to->dim[i - lead] == 1))
             dims |= 1u << i;
-    return weir_reshape_as(dims ? weir_sum(g, dims, true) : g, to);
+    if (dims == 0)
+        return weir_reshape_as(g, to);
+
+    const weir_reduce_attr a = {.dims = dims, .keep = true, .scale = 1};
+    return weir_reshape_as(weir_record1(WEIR_OP_SUM, 1, &g, &a, sizeof a), to);
 }
 
 weir_status weir_grad_set_summed(weir_grad *g, int i, weir_tensor *t)
