@@ -53,6 +53,7 @@ weir_missing_optional() {
     weir_has_header dnnl.h || echo libdnnl-dev
     weir_has_openblas || echo libopenblas0-openmp
     weir_has_header jansson.h || echo libjansson-dev
+    weir_has_header liburing.h || echo liburing-dev
     command -v python3 >/dev/null 2>&1 || echo python3
     if [ -n "${weir_want_python:-}" ]; then
         command -v swig >/dev/null 2>&1 || echo swig

@@ -279,7 +279,8 @@ static weir_status open_store(weir_spill *s, const weir_spill_options *o)
     for (int k = 0; k < 2; k++) {
         queue *const q = &s->queue[k];
         q->limit = k ? o->in_limit : o->out_limit;
-        weir_spill_io_open(&q->copier.io, s->fd, k == 0, &s->system, o->mover == WEIR_SPILL_ANY);
+        WEIR_TRY(weir_spill_io_open(&q->copier.io, s->fd, k == 0, &s->system,
+                                    o->mover == WEIR_SPILL_ANY));
         WEIR_TRY(weir_spill_copier_open(&q->copier, o->lz4));
     }
     WEIR_TRY(weir_spill_reserve(s, o->bytes));
@@ -431,7 +432,7 @@ void weir_spill_info(weir_string *text, const char *dir)
     static const weir_spill_system system;
     weir_spill_io                  io;
 
-    weir_spill_io_open(&io, -1, true, &system, true);
+    (void)weir_spill_io_open(&io, -1, true, &system, true);
     weir_string_add(text, "spill file in %s, by %s, checksums %s, LZ4 %s\n", weir_spill_folder(dir),
                     io.ring.fd >= 0 ? "io_uring" : "threads", weir_checksum_name(),
                     weir_spill_lz4());

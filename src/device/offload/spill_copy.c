@@ -131,9 +131,7 @@ void weir_spill_copier_close(weir_spill_copier *q)
 
 size_t weir_spill_copier_memory(const weir_spill_copier *q)
 {
-    const weir_spill_ring *r = &q->io.ring;
-    return packer_memory(q) + weir_spill_copier_staging(q) +
-           (r->fd >= 0 ? r->shared_bytes + r->entries_bytes : 0);
+    return packer_memory(q) + weir_spill_copier_staging(q) + weir_spill_io_memory(&q->io);
 }
 
 size_t weir_spill_copier_staging(const weir_spill_copier *q)

@@ -1,8 +1,8 @@
-/* spill_io.c - pieces through an io_uring by its bare system calls, or by pwrite and pread.
+/* spill_io.c - pieces through an io_uring, or by pwrite and pread.
  *
- * A ring of our own needs no library: two mapped arrays, whose heads and tails are published with
- * release and acquire (Axboe, "Efficient IO with io_uring", 2019). Whatever it refuses - no such
- * system call, none allowed, no memory for a submission - is done by pwrite and pread instead. */
+ * The ring (Axboe, "Efficient IO with io_uring", 2019) is liburing's, where that was found.
+ * Whatever it refuses - no such system call, none allowed, no memory for a submission - is done by
+ * pwrite and pread instead. */
 #include "device/offload/spill_io.h"
 
 #include <errno.h>
@@ -11,11 +11,10 @@
 #include <unistd.h>
 
 #include "core/env.h"
+#include "core/mem.h"
 
-#ifdef WEIR_IO_URING
-#include <linux/io_uring.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#ifdef WEIR_URING
+#include <liburing.h>
 #endif
 
 static size_t at_once(const weir_spill_io *io, const weir_spill_chunk *p)
@@ -52,103 +51,75 @@ static int64_t transfer(const weir_spill_io *io, const weir_spill_chunk *p)
     return got < 0 ? -(int64_t)errno : got;
 }
 
-#ifdef WEIR_IO_URING
-
-static int enter(const weir_spill_ring *r, unsigned submit, unsigned wait)
-{
-    return (int)syscall(__NR_io_uring_enter, r->fd, submit, wait,
-                        wait ? IORING_ENTER_GETEVENTS : 0, NULL, 0);
-}
+#ifdef WEIR_URING
 
 static void ring_close(weir_spill_ring *r)
 {
-    if (r->entries)
-        weir_env_get()->munmap(r->entries, r->entries_bytes);
-    if (r->shared)
-        weir_env_get()->munmap(r->shared, r->shared_bytes);
     if (r->fd >= 0)
-        weir_env_get()->close(r->fd);
+        io_uring_queue_exit(r->uring);
+    weir_mem_free(r->uring);
     *r = (weir_spill_ring){.fd = -1};
 }
 
-static void *map(const weir_spill_ring *r, size_t bytes, off_t what)
+/* Kernels from 5.6 have reads and writes without an iovec. */
+static weir_status ring_open(weir_spill_ring *r)
 {
-    void *const at = weir_env_get()->mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                                          MAP_SHARED | MAP_POPULATE, r->fd,
-                          what);
-    return at == MAP_FAILED ? NULL : at;
-}
-
-/* Kernels from 5.6: one mapping for both queues, and reads and writes without an iovec. */
-static bool ring_open(weir_spill_ring *r)
-{
-    const unsigned         needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_RW_CUR_POS;
     struct io_uring_params p = {0};
 
-    *r = (weir_spill_ring){.fd = (int)syscall(__NR_io_uring_setup, WEIR_SPILL_DEPTH, &p)};
-    if (r->fd < 0)
-        return false;
-    const size_t sq = p.sq_off.array + p.sq_entries * sizeof(unsigned),
-                 cq = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);
-    r->shared_bytes = sq > cq ? sq : cq;
-    r->entries_bytes = p.sq_entries * sizeof(struct io_uring_sqe);
-    if ((p.features & needed) == needed) {
-        r->shared = map(r, r->shared_bytes, IORING_OFF_SQ_RING);
-        r->entries = map(r, r->entries_bytes, (off_t)IORING_OFF_SQES);
-    }
-    if (!r->shared || !r->entries) {
+    r->uring = weir_mem_zalloc(1, sizeof *r->uring);
+    if (!r->uring)
+        return WEIR_ERR_NOMEM;
+    if (io_uring_queue_init_params(WEIR_SPILL_DEPTH, r->uring, &p) == 0)
+        r->fd = r->uring->ring_fd;
+    if (!(p.features & IORING_FEAT_RW_CUR_POS))
         ring_close(r);
-        return false;
-    }
-    char *const base = r->shared;
-    r->sq_tail = (unsigned *)(void *)(base + p.sq_off.tail);
-    r->sq_mask = (unsigned *)(void *)(base + p.sq_off.ring_mask);
-    r->sq_array = (unsigned *)(void *)(base + p.sq_off.array);
-    r->cq_head = (unsigned *)(void *)(base + p.cq_off.head);
-    r->cq_tail = (unsigned *)(void *)(base + p.cq_off.tail);
-    r->cq_mask = (unsigned *)(void *)(base + p.cq_off.ring_mask);
-    r->cqes = base + p.cq_off.cqes;
-    return true;
+    return WEIR_OK;
 }
 
-/* Hands piece i to the kernel; where that fails it stays with us. */
+/* Both queues are one mapping, entries another. */
+static size_t ring_memory(const weir_spill_ring *r)
+{
+    return r->fd >= 0 ? r->uring->sq.ring_sz + WEIR_SPILL_DEPTH * sizeof(struct io_uring_sqe) : 0;
+}
+
+/* Hands piece i to the kernel; where that fails it stays with us, and the entry, which the ring
+ * keeps, does nothing. */
 static void submit(weir_spill_io *io, unsigned i)
 {
-    weir_spill_ring  *r = &io->ring;
-    weir_spill_chunk *p = &io->chunk[i];
-    const unsigned    tail = *r->sq_tail, at = tail & *r->sq_mask;
+    weir_spill_chunk          *p = &io->chunk[i];
+    const unsigned             n = (unsigned)at_once(io, p);
+    struct io_uring_sqe *const e = io_uring_get_sqe(io->ring.uring);
+    int                        got;
 
-    ((struct io_uring_sqe *)r->entries)[at] = (struct io_uring_sqe){
-        .opcode = io->out ? IORING_OP_WRITE : IORING_OP_READ,
-        .fd = io->fd,
-        .off = p->offset,
-        .addr = (uintptr_t)p->at,
-        .len = (unsigned)at_once(io, p),
-        .user_data = i};
-    r->sq_array[at] = at;
-    __atomic_store_n(r->sq_tail, tail + 1, __ATOMIC_RELEASE);
-    int got;
+    if (!e)
+        return;
+    if (io->out)
+        io_uring_prep_write(e, io->fd, p->at, n, p->offset);
+    else
+        io_uring_prep_read(e, io->fd, p->at, n, p->offset);
+    e->user_data = i;
     do
-        got = enter(r, 1, 0);
-    while (got < 0 && errno == EINTR);
-    p->busy = got == 1;
-    if (!p->busy)
-        __atomic_store_n(r->sq_tail, tail, __ATOMIC_RELEASE);
+        got = io_uring_submit(io->ring.uring);
+    while (got == -EINTR);
+    p->busy = got > 0;
+    if (!p->busy) {
+        io_uring_prep_nop(e);
+        e->user_data = WEIR_SPILL_DEPTH;
+    }
 }
 
 /* Takes one completion, waiting for it. */
 static void reap(weir_spill_io *io)
 {
-    weir_spill_ring *r = &io->ring;
-    const unsigned   head = *r->cq_head;
+    struct io_uring_cqe *c;
 
-    while (head == __atomic_load_n(r->cq_tail, __ATOMIC_ACQUIRE))
-        if (enter(r, 0, 1) < 0 && errno != EINTR)
-            sched_yield();
-    const struct io_uring_cqe *c = (const struct io_uring_cqe *)r->cqes + (head & *r->cq_mask);
-    const unsigned             i = (unsigned)c->user_data;
-    const int64_t              got = c->res;
-    __atomic_store_n(r->cq_head, head + 1, __ATOMIC_RELEASE);
+    while (io_uring_wait_cqe(io->ring.uring, &c) < 0)
+        sched_yield();
+    const unsigned i = (unsigned)c->user_data;
+    const int64_t  got = c->res;
+    io_uring_cqe_seen(io->ring.uring, c);
+    if (i >= WEIR_SPILL_DEPTH)
+        return;
     io->chunk[i].busy = false;
     if (!account(io, &io->chunk[i], got))
         submit(io, i);
@@ -161,10 +132,16 @@ static void ring_close(weir_spill_ring *r)
     (void)r;
 }
 
-static bool ring_open(weir_spill_ring *r)
+static weir_status ring_open(weir_spill_ring *r)
 {
-    *r = (weir_spill_ring){.fd = -1};
-    return false;
+    (void)r;
+    return WEIR_OK;
+}
+
+static size_t ring_memory(const weir_spill_ring *r)
+{
+    (void)r;
+    return 0;
 }
 
 static void submit(weir_spill_io *io, unsigned i)
@@ -180,17 +157,23 @@ static void reap(weir_spill_io *io)
 
 #endif
 
-void weir_spill_io_open(weir_spill_io *io, int fd, bool out, const weir_spill_system *system,
-                        bool ring)
+weir_status weir_spill_io_open(weir_spill_io *io, int fd, bool out,
+                               const weir_spill_system *system, bool ring)
 {
     *io = (weir_spill_io){.fd = fd, .out = out, .system = system, .ring = {.fd = -1}};
     if (ring && !system->write && !system->read && weir_env_get() == &weir_env_system)
-        (void)ring_open(&io->ring);
+        return ring_open(&io->ring);
+    return WEIR_OK;
 }
 
 void weir_spill_io_close(weir_spill_io *io)
 {
     ring_close(&io->ring);
+}
+
+size_t weir_spill_io_memory(const weir_spill_io *io)
+{
+    return ring_memory(&io->ring);
 }
 
 void weir_spill_io_begin(weir_spill_io *io, unsigned i, void *p, size_t n, uint64_t offset)

@@ -10,6 +10,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "weir/base.h"
+
+
 #define WEIR_SPILL_DEPTH 8                      /* pieces in flight */
 #define WEIR_SPILL_ALIGN ((size_t)64 << 10)     /* of slots */
 
@@ -32,13 +35,10 @@ typedef struct weir_spill_chunk {
     bool     busy;                  /* the ring has it */
 } weir_spill_chunk;
 
-/* The shared memory of an io_uring (linux/io_uring.h); fd < 0: there is none. */
+/* An io_uring; fd < 0: there is none. */
 typedef struct weir_spill_ring {
-    int       fd;
-    void     *shared, *entries;
-    size_t    shared_bytes, entries_bytes;
-    unsigned *sq_tail, *sq_mask, *sq_array, *cq_head, *cq_tail, *cq_mask;
-    void     *cqes;
+    int              fd;
+    struct io_uring *uring;     /* owned */
 } weir_spill_ring;
 
 typedef struct weir_spill_io {
@@ -49,10 +49,14 @@ typedef struct weir_spill_io {
     weir_spill_chunk         chunk[WEIR_SPILL_DEPTH];
 } weir_spill_io;
 
-/* `ring`: try to have one. io->ring.fd >= 0 afterwards says that there is one. */
-void weir_spill_io_open(weir_spill_io *io, int fd, bool out, const weir_spill_system *system,
-                        bool ring);
+/* `ring`: try to have one. io->ring.fd >= 0 afterwards says that there is one. ERR_NOMEM when
+ * memory is short; a kernel without rings is no failure. */
+weir_status weir_spill_io_open(weir_spill_io *io, int fd, bool out,
+                               const weir_spill_system *system, bool ring);
 void weir_spill_io_close(weir_spill_io *io);
+
+/* Bytes of its ring. */
+size_t weir_spill_io_memory(const weir_spill_io *io);
 
 /* Begins piece i, which is not in flight. */
 void weir_spill_io_begin(weir_spill_io *io, unsigned i, void *p, size_t n, uint64_t offset);
