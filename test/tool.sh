@@ -38,6 +38,7 @@ good info info
 says info '[0-9]+\.[0-9]+\.[0-9]+'
 says info '[Tt]hreads'
 says info 'cards for --device cuda: '
+says info 'relu_sign_bits: '
 good help --help
 says help 'bench graph'
 good help_graph bench graph --help

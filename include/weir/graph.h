@@ -60,6 +60,9 @@ typedef struct weir_plan_options {
 /* The names of all passes in the order in which they run, separated by ", ". Static. */
 WEIR_API const char *weir_pass_names(void);
 
+/* What each of them does, a line "name: text" for each. Static. */
+WEIR_API const char *weir_pass_texts(void);
+
 /* Bytes that a text such as "512MB" or "0.5GiB" stands for. */
 WEIR_API weir_status weir_bytes(const char *text, size_t *bytes);
 

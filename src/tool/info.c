@@ -2,6 +2,7 @@
 #include "tool/tool.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* More about a card: weir info --device cuda. */
 static void print_cards(void)
@@ -12,6 +13,14 @@ static void print_cards(void)
         printf("cards for --device cuda: %d\n", cards);
     else
         printf("cards for --device cuda: none (%s)\n", weir_error());
+}
+
+/* What may stand behind --disable. */
+static void print_passes(void)
+{
+    puts("passes, in the order in which they run:");
+    for (const char *s = weir_pass_texts(); *s; s += strcspn(s, "\n") + 1)
+        printf("  %.*s\n", (int)strcspn(s, "\n"), s);
 }
 
 int tool_info(const tool_options *o)
@@ -26,6 +35,7 @@ int tool_info(const tool_options *o)
         (void)weir_highs_version(solver, sizeof solver);
         printf("%spolicy optimal: %s\n", text, solver);
         print_cards();
+        print_passes();
     }
     weir_text_free(text);
     weir_device_close(dev);

@@ -13,7 +13,6 @@ SOURCES = {
     "placement": (re.compile(r"(?:^|/)placements?\.def$"), "strategies[] = {",
                   re.compile(rf'(?:\{{|X\()(?:\w+, *)?"?({NAME})"?,')),
 }
-PAGES = {"pass": "docs/reference/passes.md"}
 NEAR = 40           # characters between two names of one list
 SHARE = 0.6         # a list has this share of all names
 MEASURED = ("bench/tables/", "test/golden/", "docs/reference/", "CHANGELOG.md", "test/tree/")
@@ -93,19 +92,7 @@ def rule_lists(tree):
                                   f"{source} has; ask for them"
 
 
-def rule_reference(tree):
-    """The page of a kind has a row for each name, and no other."""
-    for kind, (source, names) in sources(tree).items():
-        path = PAGES.get(kind)
-        if path in tree.text:
-            told = set(re.findall(rf"^\|\s*`?({NAME})`?\s*\|", tree.text[path], re.M)) - {kind}
-            for name in sorted(names ^ told):
-                yield path, 1, f"{name} " + (f"has no row, but {source} has it" if name in names
-                                             else f"is no {kind} of {source}")
-
-
-RULES = [Rule("lists", selects, rule_lists),
-         Rule("reference", lambda path: path in PAGES.values(), rule_reference)]
+RULES = [Rule("lists", selects, rule_lists)]
 PLANTS = [
     Plant("lists", {
         "src/graph/passes/passes.h": "#define WEIR_PASSES(X) \\\n    X(FOLD, fold) /* x */ \\\n"
@@ -128,12 +115,4 @@ PLANTS = [
         "bench/place.py": "ways = 'auto', 'life-best', 'end'\n", "bench/b.py": "'auto', 'life'\n",
     }, {"src/tool/options.c", "test/graph/all.c", "README.md", "python/weir/core.py",
         "bench/place.py"}),
-    Plant("reference", {
-        "src/graph/ir/pass_set.def": "#define WEIR_GRAPH_PASSES(X) \\\n    X(FOLD, fold) \\\n"
-                                     "    X(CSE, cse) \\\n    X(DCE, dce)\n\n"
-                                     "#define WEIR_PASSES(X) \\\n    WEIR_GRAPH_PASSES(X) \\\n"
-                                     "    X(INPLACE, inplace)\n",
-        "docs/reference/passes.md": "| pass | does |\n|---|---|\n| fold | x |\n| cse | x |\n"
-                                    "| dce | x |\n| sink | x |\n",
-    }, {"docs/reference/passes.md"}),
 ]

@@ -12,15 +12,22 @@
 #include "graph/plan/plan.h"
 
 static const char *const pass_name[WEIR_PASS_COUNT] = {
-#define X(ID, id) #id,
+#define X(ID, id, text) #id,
     WEIR_PASSES(X)
 #undef X
 };
 
 const char *weir_pass_names(void)
 {
-#define X(ID, id) ", " #id
+#define X(ID, id, text) ", " #id
     return &WEIR_PASSES(X)[2];
+#undef X
+}
+
+const char *weir_pass_texts(void)
+{
+#define X(ID, id, text) #id ": " text "\n"
+    return WEIR_PASSES(X);
 #undef X
 }
 
@@ -62,7 +69,7 @@ weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set)
 static weir_status run_passes(weir_graph *g, uint32_t passes)
 {
     weir_graph_compact(g);
-#define X(ID, id)                                                                                  \
+#define X(ID, id, text)                                                                            \
     if (passes >> WEIR_PASS_##ID & 1)                                                              \
         WEIR_TRY(weir_pass_##id(g));
     WEIR_GRAPH_PASSES(X)

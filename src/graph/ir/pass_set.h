@@ -5,7 +5,7 @@
 #include "graph/ir/pass_set.def"
 
 typedef enum weir_pass {
-#define X(ID, id) WEIR_PASS_##ID,
+#define X(ID, id, text) WEIR_PASS_##ID,
     WEIR_PASSES(X)
 #undef X
     WEIR_PASS_COUNT

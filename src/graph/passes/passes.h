@@ -11,7 +11,7 @@
 #include "graph/ir/pass_set.h"
 
 /* weir_pass_<name> of each row of pass_set.def. */
-#define X(ID, id) weir_status weir_pass_##id(weir_graph *g);
+#define X(ID, id, text) weir_status weir_pass_##id(weir_graph *g);
 WEIR_GRAPH_PASSES(X)
 #undef X
 

@@ -8,7 +8,7 @@
 
 static void passes(weir_string *s, uint32_t set)
 {
-#define X(ID, id)                                                                                  \
+#define X(ID, id, text)                                                                            \
     if (set >> WEIR_PASS_##ID & 1)                                                                 \
         weir_string_add(s, " %s", #id);
     WEIR_PASSES(X)
