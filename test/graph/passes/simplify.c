@@ -294,3 +294,40 @@ CASE(copies_that_matter_stay)
 {
     CHECK(agree(copies, WEIR_OP_COPY) == 3);
 }
+
+/* ---- functions applied to their own results ---- */
+
+static weir_tensor *middle(weir_tensor *x)
+{
+    return weir_amax(weir_broadcast_to(x, weir_2d(WEIR_F32, 3, N)), 1, false);
+}
+
+static int repeated(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    out[0] = weir_sum(weir_relu(weir_relu(middle(in[0]))), 0, true);
+    out[1] = weir_sum(weir_round(weir_round(middle(in[1]))), 0, true);
+    out[2] = weir_sum(weir_clamp(weir_clamp(middle(in[0]), -1, 1), -1, 1), 0, true);
+    return 3;
+}
+
+static int repeated_otherwise(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    out[0] = weir_sum(weir_clamp(weir_clamp(middle(in[0]), -1, 1), 0, 1), 0, true);
+    out[1] = weir_sum(weir_ceil(weir_floor(middle(in[1]))), 0, true);
+    out[2] = weir_relu(middle(in[0]));      /* two outputs: memory of its own for each */
+    out[3] = weir_relu(out[2]);
+    return 4;
+}
+
+CASE(functions_applied_twice_become_once)
+{
+    CHECK(agree(repeated, WEIR_OP_FUSED) == 0);
+    CHECK(agree(repeated, WEIR_OP_RELU) == 1);
+}
+
+CASE(other_functions_of_a_result_stay)
+{
+    CHECK(agree(repeated_otherwise, WEIR_OP_FUSED) == 3);
+}
