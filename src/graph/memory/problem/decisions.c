@@ -1,10 +1,10 @@
-/* decisions.c - reads lives as decisions: those over a gap kept the tensor, those that begin in it
- * brought it back. */
+/* decisions.c - reads live ranges as decisions: a range that spans an interval kept the tensor, one
+ * that begins in it restored it. */
 #include "graph/memory/problem/decisions.h"
 
 #include <string.h>
 
-/* The event of each op's first run. */
+/* Sets event[op] to the op's first run. */
 static void list_first_runs(const weir_schedule *s, uint32_t *event)
 {
     for (uint32_t e = 0; e < s->events.n; e++)
@@ -12,8 +12,8 @@ static void list_first_runs(const weir_schedule *s, uint32_t *event)
             event[s->events.at[e].what] = e;
 }
 
-/* What life l says of the tensor's gaps: those within it are kept; one that it begins in was let
- * go, for good if the life ends there, too, or waited for on the host. */
+/* Decides the tensor's intervals by live range l: those within it are kept; the one it begins in
+ * was evicted, transiently if the range ends there, too, or through the host. */
 static void decide(const weir_schedule *s, const weir_live_range *l, const uint32_t *event,
                    uint8_t *decisions)
 {
@@ -36,7 +36,7 @@ static void decide(const weir_schedule *s, const weir_live_range *l, const uint3
         decisions[n] = WEIR_KEEP_FOR_RECOMPUTE;
 }
 
-/* The same for a resident tensor: whether it is on the host, and where it comes from there. */
+/* The same for a resident tensor: whether it is on the host, and where it is prefetched. */
 static void decide_resident(const weir_schedule *s, const weir_live_range *l, const uint32_t *event,
                             uint8_t *decisions)
 {

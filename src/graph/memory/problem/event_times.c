@@ -1,12 +1,12 @@
-/* event_times.c - runs an ended schedule against three clocks: compute, copies out, copies in.
+/* event_times.c - replays an ended schedule against three clocks: compute, offloads, prefetches.
  *
- * schedule.c decided where bytes on their way out are waited for by letting their lives end
- * there; this reads it back from the lives, so it holds for any ended schedule. */
+ * schedule.c recorded where an event waits for offloaded bytes by ending their live ranges there.
+ * The replay reads the waits back from the live ranges, so it holds for any ended schedule. */
 #include "graph/memory/problem/event_times.h"
 
 #include <math.h>
 
-/* When bytes that leave are gone, by the event that takes their room first. */
+/* When offloaded bytes become free, for the first event that may take their memory. */
 typedef struct weir_gate {
     double   time;
     uint32_t tensor;
@@ -17,7 +17,7 @@ typedef struct weir_clocks {
     weir_event_time     *moment;
     double              *ready;  /* [ranges] */
     weir_gate           *gate;   /* [events + 1] */
-    weir_gate            passed; /* the latest of those so far */
+    weir_gate            passed; /* the latest gate so far */
     double               compute, out, in;
 } weir_clocks;
 
@@ -29,7 +29,7 @@ static void wait_until(weir_event_time *m, double time, uint32_t tensor)
     }
 }
 
-/* The copy out holds its life's bytes: whatever is issued behind the end of that life waits. */
+/* An offload holds its live range's bytes: events issued after the end of that range wait. */
 static void hold(weir_clocks *c, uint32_t range, double rerun_before)
 {
     const weir_live_range *l = &c->s->ranges.at[range];

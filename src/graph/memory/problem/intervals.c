@@ -1,4 +1,4 @@
-/* intervals.c - ranges of bytes by time. */
+/* intervals.c - a segment tree over byte ranges that stores when each becomes free. */
 #include "graph/memory/problem/intervals.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ void weir_intervals_free(weir_intervals *s)
     s->same = NULL;
 }
 
-/* Part number `end` begins at that end. */
+/* The number of the part that begins at `end`. */
 static uint32_t part_of(const weir_intervals *s, size_t end)
 {
     uint32_t lo = 0, hi = s->ends.n;
@@ -81,7 +81,7 @@ static uint32_t part_of(const weir_intervals *s, size_t end)
     return lo;
 }
 
-/* Node i holds the parts [lo, hi); [from, to) is asked for. */
+/* The latest free time in [from, to); node i holds the parts [lo, hi). */
 static double latest(const weir_intervals *s, uint64_t i, uint32_t lo, uint32_t hi, uint32_t from,
                      uint32_t to)
 {

@@ -1,8 +1,8 @@
-/* intervals.h - who may have which bytes, and since when: ranges that are taken and given back.
+/* intervals.h - since when every byte of an address space is free.
  *
- * A tree over the ends of all ranges that will ever be asked for (an interval tree with lazy
- * assignment): every part of the space holds the time from which on it is quiet, infinity while it
- * is taken. Both calls take logarithmic time. */
+ * A tree over the ends of all ranges that will ever be asked for (a segment tree with lazy
+ * assignment): every part of the space holds the time in seconds at which it becomes free, infinity
+ * while it is taken. Acquiring and releasing take logarithmic time. */
 #ifndef WEIR_GRAPH_MEMORY_PROBLEM_INTERVALS_H
 #define WEIR_GRAPH_MEMORY_PROBLEM_INTERVALS_H
 
@@ -10,19 +10,19 @@
 
 typedef struct weir_intervals {
     WEIR_VEC(size_t) ends;      /* sorted, each once */
-    double  *most;              /* [4 * ends] the latest time of a node's parts */
-    uint8_t *same;              /* all of them have it */
+    double  *most;     /* [4 * ends] the latest time of a node's parts */
+    uint8_t *same;     /* [4 * ends] all parts have this time */
 } weir_intervals;
 
-/* For the ranges of those actions; false when memory is short. Free it, also then. */
+/* For the ranges of the plan's steps. False when memory is short; free it either way. */
 bool weir_intervals_init(weir_intervals *s, const weir_mem_plan *a);
 void weir_intervals_free(weir_intervals *s);
 
-/* The time at which the last owner of any of the bytes is done with it, infinity: they are not all
- * free. They are taken then. */
+/* Takes the bytes and returns when their last owner is done with them; infinity if some are not
+ * free. */
 double weir_intervals_acquire(weir_intervals *s, size_t offset, size_t bytes);
 
-/* From `time` on nobody touches them any more. */
+/* Frees the bytes from `time` on. */
 void weir_intervals_release(weir_intervals *s, size_t offset, size_t bytes, double time);
 
 #endif

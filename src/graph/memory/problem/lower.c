@@ -1,12 +1,12 @@
-/* lower.c - one forward walk over the step: runs ops and brings back what went.
+/* lower.c - lowers decisions in one forward pass over the ops: runs each and restores its inputs.
  *
- * Lives end at the last event that reads them, whatever a decision would have kept longer, so a
- * useless decision costs nothing. */
+ * A live range ends at the last event that reads it, even where a decision would have kept it
+ * longer, so a useless decision costs no memory. */
 #include "graph/memory/problem/lower.h"
 
 #include <string.h>
 
-/* Plans with more runs than this times the ops are not looked at further. */
+/* Plans with more events than this times the number of ops are given up as invalid. */
 enum { MOST_RUNS = 6 };
 
 uint32_t weir_lower_intervals(const weir_mem_problem *p)
@@ -50,7 +50,7 @@ void weir_lower_free(weir_lower_state *w)
     weir_vec_free(&w->stack);
 }
 
-/* Appends a run of the op; its inputs are there. */
+/* Appends a run of the op, whose inputs are on the device. */
 static bool run(weir_lower_state *w, uint32_t op, bool recomputed)
 {
     const weir_mem_op *t = &w->p->ops.at[op];
@@ -62,8 +62,8 @@ static bool run(weir_lower_state *w, uint32_t op, bool recomputed)
     return weir_schedule_run(&w->s, op, recomputed);
 }
 
-/* Is input `tensor` of the op there, in a form that does for it? An output comes back whole for
- * its last use, since it stays then. */
+/* Is input `tensor` on the device in a form that the op can read? An output of the step is restored
+ * whole for its last use, since it must stay then. */
 static bool there(const weir_lower_state *w, const weir_mem_op *t, uint32_t tensor)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
@@ -74,7 +74,7 @@ static bool there(const weir_lower_state *w, const weir_mem_op *t, uint32_t tens
             !(k->output && w->next[tensor] + 1 >= k->uses.n));
 }
 
-/* Brings the tensor back from another form of it; *back says whether there is one. */
+/* Restores the tensor from its compressed or host copy; *back says whether there is one. */
 static bool prefetch(weir_lower_state *w, uint32_t tensor, bool *back)
 {
     const weir_event_kind kind = weir_schedule_has(&w->s, tensor, WEIR_FORM_COMPRESSED)
@@ -85,7 +85,7 @@ static bool prefetch(weir_lower_state *w, uint32_t tensor, bool *back)
     return !*back || (weir_vec_push(&w->burst, tensor) && weir_schedule_copy(&w->s, tensor, kind));
 }
 
-/* Asks for the inputs of an op on top of the stack. */
+/* Restores the inputs of the op, or pushes their producers on the stack. */
 static bool ask(weir_lower_state *w, const weir_mem_op *t)
 {
     const weir_mem_problem *p = w->p;
@@ -105,7 +105,7 @@ static bool ask(weir_lower_state *w, const weir_mem_op *t)
     return true;
 }
 
-/* Runs what is on the stack, and before it whatever that misses, depth first. */
+/* Runs the ops on the stack, and before each the producers of inputs it lacks, depth first. */
 static bool run_stack(weir_lower_state *w, uint32_t stage)
 {
     const weir_mem_problem *p = w->p;
@@ -113,7 +113,7 @@ static bool run_stack(weir_lower_state *w, uint32_t stage)
     while (w->stack.n > 0 && w->valid) {
         const uint32_t     op = w->stack.at[w->stack.n - 1], depth = w->stack.n;
         const weir_mem_op *t = &p->ops.at[op];
-        bool               wanted = false; /* two may have asked for it */
+        bool               wanted = false; /* another op may have recomputed it already */
 
         if (t->rerun_before <= stage || w->s.events.n + depth > MOST_RUNS * (p->ops.n + 1)) {
             w->valid = false;
@@ -132,7 +132,7 @@ static bool run_stack(weir_lower_state *w, uint32_t stage)
     return true;
 }
 
-/* Makes the tensor be there. */
+/* Puts the tensor on the device. */
 static bool need(weir_lower_state *w, uint32_t tensor, uint32_t stage)
 {
     bool back;
@@ -151,7 +151,7 @@ static bool need(weir_lower_state *w, uint32_t tensor, uint32_t stage)
     return weir_vec_push(&w->stack, w->p->tensors.at[tensor].producer) && run_stack(w, stage);
 }
 
-/* Makes the inputs of op i be there, one after another. */
+/* Puts the inputs of op i on the device, one after another. */
 static bool need_inputs(weir_lower_state *w, uint32_t i)
 {
     const weir_mem_op *t = &w->p->ops.at[i];
@@ -163,7 +163,7 @@ static bool need_inputs(weir_lower_state *w, uint32_t i)
     return true;
 }
 
-/* Is the tensor kept now, its use number `next` being the next one? */
+/* Does the tensor stay on the device until its next use? burst: it was restored just now. */
 static bool stays(const weir_lower_state *w, const uint8_t *decisions, uint32_t tensor, bool burst)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
@@ -171,13 +171,13 @@ static bool stays(const weir_lower_state *w, const uint8_t *decisions, uint32_t 
 
     if (k->producer == WEIR_NO_OP && !w->offloaded[tensor])
         return true;
-    if (w->next[tensor] == k->uses.n)            /* what is on the host goes back there */
+    if (w->next[tensor] == k->uses.n)            /* what lives on the host returns there */
         return k->producer != WEIR_NO_OP && (d == WEIR_KEEP_FOR_RECOMPUTE || k->output);
     return d == WEIR_KEEP || (burst && d != WEIR_RECOMPUTE_TRANSIENT);
 }
 
-/* Lists the tensors to be made anew early by the op they come before: of each the last such gap
- * that is not over yet is looked at again when the gap before it ends. */
+/* Queues an early recomputation of the tensor before the op where it is due. Called when the
+ * interval begins, so that an earlier interval of the same tensor is no longer queued. */
 static void list_early(weir_lower_state *w, const uint8_t *decisions, uint32_t tensor)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
@@ -195,8 +195,8 @@ static void list_early(weir_lower_state *w, const uint8_t *decisions, uint32_t t
     w->early[at] = tensor;
 }
 
-/* A gap of the tensor begins: it stays, or goes as decided. Nobody makes a resident tensor: it goes
- * to the host. */
+/* Carries out the decision for the interval that begins now. A resident tensor cannot be
+ * recomputed, so it is offloaded. */
 static bool decide(weir_lower_state *w, const uint8_t *decisions, uint32_t tensor)
 {
     static const uint8_t kind[] = {[WEIR_OFFLOAD] = WEIR_EVENT_OFFLOAD,
@@ -222,7 +222,7 @@ static bool decide(weir_lower_state *w, const uint8_t *decisions, uint32_t tenso
     return true;
 }
 
-/* After the first run of an op: what it read and made is kept or goes as decided. */
+/* After the first run of an op, decides what becomes of all it read and made. */
 static bool settle(weir_lower_state *w, const uint8_t *decisions, const weir_mem_op *t)
 {
     const uint32_t *in = weir_refs(w->p, t->in), *out = weir_refs(w->p, t->out);
@@ -242,7 +242,7 @@ static bool settle(weir_lower_state *w, const uint8_t *decisions, const weir_mem
     return true;
 }
 
-/* What is to be made anew before op i. */
+/* Recomputes the tensors that are due before op i. */
 static bool make_early(weir_lower_state *w, uint32_t i)
 {
     for (uint32_t k = w->early[i]; k != WEIR_NO_TENSOR && w->valid; k = w->early_next[k])

@@ -1,5 +1,6 @@
-/* offsets.c - what is always there lies at the bottom; every other life on the device and every
- * workspace becomes an item for the placer. A life that takes over another prolongs its item. */
+/* offsets.c - puts what is always on the device at the bottom; every other live range and every
+ * workspace becomes an item for the placer. A range made in place extends its predecessor's
+ * item. */
 #include "graph/memory/problem/offsets.h"
 
 #include "core/status.h"
@@ -11,13 +12,13 @@ static bool add_item(weir_items *items, size_t bytes, size_t align, uint32_t fir
     return weir_size_align(bytes, align, &it.bytes) && weir_vec_push(items, it);
 }
 
-/* On the device from the beginning to the end, so no placer's business. */
+/* On the device from the beginning to the end, so that no placer needs to see it. */
 static bool always_there(const weir_schedule *s, const weir_live_range *l)
 {
     return l->before && l->form == WEIR_FORM_PLAIN && l->last + 1 >= s->events.n;
 }
 
-/* Lives first, in their order (those that take over come after the taken), then workspaces. */
+/* Live ranges first, in order (a range follows the one it takes over), then workspaces. */
 static bool add_items(const weir_schedule *s, size_t align, weir_items *items, uint32_t *item)
 {
     for (uint32_t i = 0; i < s->ranges.n; i++) {
@@ -41,7 +42,7 @@ static bool add_items(const weir_schedule *s, size_t align, weir_items *items, u
     return true;
 }
 
-/* Offsets of what is always there; *bottom: the bytes of all that. */
+/* Assigns offsets to what is always on the device; *bottom gets its total bytes. */
 static bool place_resident(const weir_schedule *s, size_t align, weir_offsets *l, size_t *bottom)
 {
     size_t bytes;
@@ -75,7 +76,7 @@ static void take_offsets(const weir_schedule *s, const weir_items *items, const 
     }
 }
 
-/* limit 0: as low as the placer gets. */
+/* limit 0: as low as the placer can. */
 static weir_status place(weir_items *items, uint32_t steps, size_t bottom, size_t limit,
                          const char *placement, weir_placement_result *placed)
 {
@@ -87,7 +88,7 @@ static weir_status place(weir_items *items, uint32_t steps, size_t bottom, size_
                              limit > bottom ? limit - bottom : 0, placed);
 }
 
-/* room as limit above. */
+/* limit as above. */
 static weir_status offsets(const weir_schedule *s, size_t align, size_t limit,
                            const char *placement, weir_offsets *l)
 {

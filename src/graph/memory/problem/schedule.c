@@ -1,12 +1,12 @@
-/* schedule.c - builds schedules event by event; ends them: in place, on three streams, added up.
+/* schedule.c - appends events to a schedule; ends it: reuse in place, three streams, totals.
  *
- * Streams: a copy to the device is needed where it is read. From there it is issued earlier, the
- * last copy first, as far as its link needs (no two at a time) and as the room allows. Then time
- * runs forward over the events: compute, copies out and copies in each have a clock; a run waits
- * for what it reads. What is copied out keeps its bytes until the copy is done; where an event
- * would not fit, it waits for the oldest copies instead.
+ * A prefetch is appended where its tensor is read. From there it moves to an earlier event, the
+ * last prefetch first, as far as the link needs (one copy at a time) and memory allows. Then time
+ * runs forward over the events with one clock each for compute, offloads and prefetches; a run
+ * waits for what it reads. An offloaded tensor holds its bytes until the copy is done; where an
+ * event would not fit, it waits for the oldest copies instead.
  *
- * In lockstep nothing is moved, and every run waits for the copies that began with the run before
+ * In lockstep no event moves, and every run waits for the copies that began with the run before
  * it. */
 #include "graph/memory/problem/schedule.h"
 
@@ -85,7 +85,7 @@ static bool add_event(weir_schedule *s, weir_event_kind kind, uint32_t what, boo
            weir_vec_push(&s->first, s->refs.n);
 }
 
-/* Event e reads the life. */
+/* Records that event e reads the live range. */
 static void read_range(weir_schedule *s, uint32_t range, uint32_t e)
 {
     s->ranges.at[range].last = e;
@@ -202,9 +202,12 @@ double weir_event_seconds(const weir_mem_problem *p, const weir_event *e)
 
 /* ---- streams ---- */
 
-/* scratch holds, one after another: the event before which each is issued; the new order; the new
- * numbers, and then copies out of what is still read; the copies on their way out. clock: starts
- * of the events, when lives are ready. */
+/* `scratch` holds four arrays of events + 1 numbers, in this order:
+ * at: the event before which each event is issued.
+ * order: events in their new order.
+ * number: the new number of each event; later the offloads whose tensor is read further on.
+ * leaving: a queue of the offloads under way.
+ * `clock` holds the events' start times and the times at which live ranges are ready. */
 typedef struct weir_streamer {
     weir_schedule *s;
     size_t         limit;
@@ -233,9 +236,9 @@ static bool fits(const weir_streamer *x, uint32_t e, size_t more)
     return (size_t)x->s->live.at[e] + more <= x->limit;
 }
 
-/* The first place where each copy in may be issued, in x->order: behind the making of the copy it
- * reads, and behind the end of the plain ones before it (a scratch one ends before one that was
- * there already). */
+/* Sets x->order to the first place where each prefetch may be issued: after the event that makes
+ * the host copy, and after the end of the tensor's earlier plain copies (a scratch copy ends before
+ * one that existed already). */
 static void find_earliest(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -258,7 +261,7 @@ static void find_earliest(weir_streamer *x)
     }
 }
 
-/* Where each copy in is issued: as late as it is in time, no earlier than there is room. */
+/* Sets x->at for each prefetch: just early enough to be on time, as far as memory allows. */
 static void issue_early(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -289,8 +292,8 @@ static void issue_early(weir_streamer *x)
     }
 }
 
-/* Puts the events into the order of issue: a copy in stands before the event it was moved to, in
- * the order in which they are read. Counting, since few move. */
+/* Sorts the events into the order of issue by counting, since few move. A moved prefetch goes
+ * before the event at which it is issued; several stay in the order in which they are read. */
 static bool reorder(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -305,7 +308,7 @@ static bool reorder(weir_streamer *x)
     if (moved == 0)
         return true;
     memset(count, 0, (n + 1u) * sizeof *count);
-    for (uint32_t e = 0; e < n; e++)            /* a moved one goes before those that did not */
+    for (uint32_t e = 0; e < n; e++)            /* moved ones go before those that stay */
         count[x->at[e]]++;
     for (uint32_t e = 0, sum = 0; e <= n; e++) {
         const uint32_t c = count[e];
@@ -331,7 +334,7 @@ static bool reorder(weir_streamer *x)
         events.at[i] = s->events.at[e];
         first.at[i] = s->first.at[e];
     }
-    for (uint32_t i = 0; i < n; i++)        /* a moved copy sees what the event behind it does */
+    for (uint32_t i = 0; i < n; i++)        /* a moved prefetch has its target's live bytes */
         live.at[i] = s->live.at[x->at[x->order[i]]];
     memcpy(s->events.at, events.at, n * sizeof *events.at);
     memcpy(s->first.at, first.at, n * sizeof *first.at);
@@ -349,13 +352,13 @@ static bool reorder(weir_streamer *x)
 
 typedef struct weir_clocks {
     double   compute, out, in;
-    double   due;        /* lockstep: when the copies with the last run are done */
+    double   due;        /* lockstep: when the copies issued with the last run are done */
     uint32_t head, tail; /* of leaving */
-    uint32_t read;       /* number of copies in x->number whose tensor is read further on */
+    uint32_t read;       /* offloads in x->number whose tensor is read further on */
     size_t   leaving;    /* bytes */
 } weir_clocks;
 
-/* The oldest copy out is done before event e, or is waited for. */
+/* Ends the oldest offload before event e. Returns when it is done. */
 static double leave(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
     const uint32_t         event = x->leaving[c->head++];
@@ -367,8 +370,8 @@ static double leave(weir_streamer *x, weir_clocks *c, uint32_t e)
     return x->ready[range[1]];
 }
 
-/* When event e can begin at `time`: copies out that are done by then are gone; others are waited
- * for where there is no room. */
+/* Returns when event e can begin, at `time` or later. Offloads that are done by then free their
+ * bytes; e waits for others as long as it would not fit. */
 static double free_memory(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
@@ -382,7 +385,7 @@ static double free_memory(weir_streamer *x, weir_clocks *c, uint32_t e, double t
     return time;
 }
 
-/* What makes again what is still on its way out waits: there is one copy of a tensor. */
+/* An event that makes a tensor whose offload is under way waits for it: a tensor has one copy. */
 static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
@@ -398,7 +401,7 @@ static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double
     return time;
 }
 
-/* What was copied out while it was still read, and is read by event e for the last time, goes. */
+/* Queues the offloads of tensors that event e reads for the last time: their bytes leave now. */
 static void let_read_go(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
     uint32_t kept = 0;
@@ -416,8 +419,8 @@ static void let_read_go(weir_streamer *x, weir_clocks *c, uint32_t e)
     c->read = kept;
 }
 
-/* Event e takes no memory that a copy out still needs: compute waits where it would, so that what
- * runs later finds the room, too. Only copies out take none. */
+/* Times event e. Compute waits wherever e would take memory that an offload still holds, so that
+ * later runs find the memory free, too. Only offloads take no device memory. */
 static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
     weir_schedule    *s = x->s;
@@ -457,9 +460,9 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     let_read_go(x, c, e);
 }
 
-/* Moves copies to the device to where they are issued, lets lives that are copied out last until
- * the copy is done, and sets `time`. `live` holds the bytes without either; afterwards it has to be
- * added up again. False when memory is short. */
+/* Issues prefetches early, extends the live ranges of offloaded tensors to the end of their copy,
+ * and sets `time`. `live` holds the bytes without either; add_up must compute it again afterwards.
+ * False when memory is short. */
 static bool run_streams(weir_schedule *s, size_t limit)
 {
     weir_streamer x;
@@ -484,7 +487,7 @@ static bool run_streams(weir_schedule *s, size_t limit)
 
 /* ---- the end ---- */
 
-/* Results of a run take over inputs that die in it: the first permitted pair of each. */
+/* Makes outputs of a run in place of inputs that die in it: the first permitted pair of each. */
 static void take_over(weir_schedule *s, uint32_t e)
 {
     const weir_mem_op *t = &s->p->ops.at[s->events.at[e].what];
@@ -509,7 +512,7 @@ static void take_over(weir_schedule *s, uint32_t e)
     }
 }
 
-/* Where lives end that are not read at their end: what the step leaves behind. */
+/* Extends to the end the live ranges that the step leaves behind, though no event reads them. */
 static void keep_to_the_end(weir_schedule *s)
 {
     for (uint32_t k = 0; k < s->p->tensors.n; k++) {
@@ -522,7 +525,7 @@ static void keep_to_the_end(weir_schedule *s)
     }
 }
 
-/* Live bytes during every event. */
+/* Computes the live bytes during every event. */
 static bool add_up(weir_schedule *s)
 {
     const weir_mem_problem *p = s->p;
