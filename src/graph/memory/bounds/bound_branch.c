@@ -1,8 +1,8 @@
 /* bound_branch.c - branch and bound over the cuts of one moment.
  *
- * The bound of a cut mixes a choice that fits with one that does not. An op over which they
- * disagree is fixed either way, and each half bounded anew; the half with the lower bound goes on
- * first. What is still open when the count is used up bounds the answer. */
+ * The bound of a cut mixes a choice that fits with one that does not. An op on which the two
+ * disagree is fixed either way, and each half bounded again; the half with the lower bound is split
+ * next. When `most` halves have been bounded, the lowest open bound limits the answer. */
 #include "graph/memory/bounds/bound_branch.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 typedef struct weir_branch_node {
     double   bound;
-    uint32_t parent; /* branch, WEIR_NO_OP: none */
+    uint32_t parent; /* index in branches; WEIR_NO_OP: the root */
     uint32_t op;     /* fixed here, beyond what the parents fix */
     uint32_t open;   /* to be fixed next */
     uint8_t  fix;
@@ -20,13 +20,13 @@ typedef struct weir_branch_node {
 typedef struct weir_branch_state {
     weir_mincut_bound         *c;
     size_t                     budget;
-    double                     best;   /* seconds of the cheapest choice that fits */
+    double                     best;   /* seconds of the cheapest choice that fits so far */
     double                     closed; /* lowest bound of a branch with nothing left to fix */
     uint8_t                   *fate, *recomputed; /* of that choice */
     WEIR_VEC(weir_branch_node) branches;
 } weir_branch_state;
 
-/* Bounds the choices with the parent's fixings and one more. */
+/* Bounds the choices that the parent allows with one more op fixed. */
 static bool grow(weir_branch_state *b, uint32_t parent, uint32_t op, uint8_t fix)
 {
     weir_mincut_bound *const c = b->c;

@@ -5,9 +5,10 @@
 
 #include "graph/memory/bounds/mincut_bound.h"
 
-/* After weir_mincut_bound_at, instead of weir_mincut_bound_solve: *extra is that choice's seconds,
- * or a bound below them when `most` halves were looked at. c->fate, again and seconds are the
- * cheapest choice met that fits, if any does. False when memory is short. */
+/* Replaces weir_mincut_bound_solve after weir_mincut_bound_at. *extra gets the seconds of that
+ * choice, or a lower bound on them if `most` halves were bounded first. c->fate, c->recomputed and
+ * c->seconds are those of the cheapest choice found that fits, if any does. False when memory is
+ * short. */
 bool weir_bound_branch(weir_mincut_bound *c, size_t budget, uint32_t most, double *extra);
 
 #endif

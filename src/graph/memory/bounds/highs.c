@@ -1,7 +1,7 @@
-/* highs.c - loads HiGHS (its C interface, 32-bit indices) when it is first asked for.
+/* highs.c - loads HiGHS (its C interface, 32-bit indices) on first use.
  *
- * WEIR_HIGHS names the library's file; else the usual names are tried. The prototypes are ours, so
- * nothing is needed to build. */
+ * WEIR_HIGHS names the library's file; otherwise the usual names are tried. The prototypes are
+ * declared here, so building needs nothing of HiGHS. */
 #include "graph/memory/bounds/highs.h"
 
 #include <dlfcn.h>
@@ -101,7 +101,7 @@ static void *open_first(void)
     return lib;
 }
 
-/* dlsym into a function pointer, by the route POSIX blesses. */
+/* dlsym into a function pointer, in the way that POSIX sanctions. */
 static bool find(void *lib, const char *name, void *function)
 {
     void *const p = dlsym(lib, name);
@@ -109,7 +109,7 @@ static bool find(void *lib, const char *name, void *function)
     return p != NULL;
 }
 
-/* NULL, or the reason why there is nothing to use. The library stays loaded. */
+/* NULL, or the reason why no solver is available. The library stays loaded. */
 static const char *load(weir_highs_library *s)
 {
     void *const lib = open_first();
@@ -162,7 +162,8 @@ bool weir_highs_version(char *text, size_t bytes)
 
 enum { ROWWISE = 2, MINIMISE = 1, FEASIBLE = 2, STATUS_INFEASIBLE = 8, FAILED = -1 };
 
-/* Guesses are good already: time is for the bound. Versions know more or fewer of these. */
+/* The first answers are good already, so the time is better spent on the bound. Not every version
+ * knows all of these options. */
 static void switch_off(const weir_highs_library *s, void *h)
 {
     static const char *const names[] = {
@@ -198,7 +199,7 @@ static bool pass(const weir_highs_library *s, void *h, const weir_milp *m)
             s->guess(h, (int32_t)m->start_index.n, m->start_index.at, m->start_value.at) != FAILED);
 }
 
-/* What came out of a run; x and the other three arrays of an answer. */
+/* Takes the answer of a run from HiGHS: the columns' values, and the bound. */
 static bool take_answer(const weir_highs_library *s, void *h, weir_milp *m)
 {
     double *const dual = weir_mem_alloc((m->cost.n + 1u) * sizeof *dual);

@@ -1,6 +1,6 @@
 /* maxflow.c - Dinic's algorithm (1970): breadth-first levels and a blocking flow along them, until
- * the sink is out of reach. Integer capacities, so a flow and its cut are equal exactly. No
- * recursion: paths are as long as the network is deep. */
+ * the sink is unreachable. Capacities are integers, so a flow and its cut are equal exactly.
+ * Nothing recurses, since paths are as long as the network is deep. */
 #include "graph/memory/bounds/maxflow.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ void weir_flow_free(weir_flow *f)
     weir_vec_free(&f->scratch);
 }
 
-/* Levels of all nodes that can be reached; true: the sink is one of them. */
+/* Computes the levels of all nodes that can be reached; true if the sink is one of them. */
 static bool find_levels(weir_flow *f, uint32_t *queue)
 {
     memset(f->level, 0xff, f->first.n * sizeof *f->level);
@@ -55,8 +55,8 @@ static bool find_levels(weir_flow *f, uint32_t *queue)
     return f->level[1] != NONE;
 }
 
-/* Sends along path[0..n) what fits; returns how much of the path is left: up to the first full
- * edge. */
+/* Sends as much as fits along path[0..n); returns the length of the path up to the first edge that
+ * is full now. */
 static uint32_t push(weir_flow *f, const uint32_t *path, uint32_t n, int64_t *value)
 {
     int64_t  most = INT64_MAX;
@@ -75,7 +75,7 @@ static uint32_t push(weir_flow *f, const uint32_t *path, uint32_t n, int64_t *va
     return full;
 }
 
-/* A blocking flow: depth first along rising levels, each edge looked at once. */
+/* Finds a blocking flow: depth first along rising levels, each edge visited once. */
 static void block(weir_flow *f, uint32_t *cursor, uint32_t *path, int64_t *value)
 {
     uint32_t n = 0, at = 0;
@@ -97,7 +97,7 @@ static void block(weir_flow *f, uint32_t *cursor, uint32_t *path, int64_t *value
             at = f->edges.at[e].to;
         } else if (n == 0) {
             return;
-        } else {                            /* a dead end: the edge to it is done with */
+        } else {                            /* a dead end: drop the edge that led to it */
             at = f->edges.at[path[--n] ^ 1].to;
             cursor[at] = f->edges.at[path[n]].next;
         }

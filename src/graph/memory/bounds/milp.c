@@ -1,22 +1,21 @@
-/* milp.c - columns and rows, event by event.
+/* milp.c - the columns and rows of the recomputation programme, event by event.
  *
- * An event is a first run, or a run again that may happen (a column of 0 and 1). Between two
- * accesses of a tensor one column says whether it is held; so the tensors cost as many columns as
- * they have accesses, not as there are stages. With r the run, h a tensor held before it and h'
- * after it, in units of the budget:
- *     reads     r <= h,  h' <= h
- *     makes     h <= h' <= h + r      (a first run: h' free)
- *     memory    sum of bytes h + bytes r of results and workspace - bytes v <= room
- *     in place  v <= r, v <= 1 - h' of the input, v <= h' of the result, v <= 1 - h of the result
- * Only r need be whole: for given runs the lives from each reader back to the last making are least
- * in everything, and whole. (What cuts are made of is whole, too, for the solver to branch on.)
- * The live bytes are a column that each event changes, so rows are short. A result may take over
- * one input of several: weir_schedule_end takes the first that it can, the programme the best
- * choice; where they differ the bound holds, and the plan is checked as all are.
+ * An event is a first run, or a rerun that may happen (a column of 0 or 1). Between two accesses of
+ * a tensor one column says whether it is held; so a tensor has as many columns as accesses, not as
+ * many as stages. With r the run, h a tensor held before it and h' after it, in units of the
+ * budget:     reads      r <= h,  h' <= h     makes      h <= h' <= h + r            (a first run:
+ * h' free)     memory     sum of bytes h + bytes r of outputs and workspace - bytes v <= limit
+ * in place   v <= r, v <= 1 - h' of the input, v <= h' of the output, v <= 1 - h of the output Only
+ * r must be whole: for given runs, the least live ranges reach from each reader back to the last
+ * run that made the tensor, and are whole. (Columns of the cuts are whole, too, so that the solver
+ * can branch on them.) The live bytes are a column that each event changes, which keeps rows short.
+ * An output may take over one input of several: weir_schedule_end takes the first that it can, the
+ * programme the best one; where they differ the bound holds, and the plan is checked like any
+ * other.
  *
- * Left out without loss: stages in which everything made so far fits have no runs again and drop
- * nothing; of those at the end, from which on all that is needed fits, the first makes anew all
- * that is missing. */
+ * Two things are left out without loss. A stage in which everything made so far fits has no reruns
+ * and drops nothing. Of the last stages, in which everything needed fits, only the first reruns
+ * ops: it recomputes all that is missing. */
 #include "graph/memory/bounds/milp.h"
 
 #include <math.h>
@@ -31,7 +30,7 @@ static uint8_t *needed_at(const weir_recompute_milp *g, uint32_t stage)
     return g->needed + (size_t)stage * g->p->tensors.n;
 }
 
-/* May op i be run again before the first run of `stage`, for somebody? */
+/* Can op i run again before the first run of `stage` and make something that is still needed? */
 static bool may_repeat(const weir_recompute_milp *g, uint32_t i, uint32_t stage)
 {
     const weir_mem_op *t = &g->p->ops.at[i];
@@ -44,8 +43,8 @@ static bool may_repeat(const weir_recompute_milp *g, uint32_t i, uint32_t stage)
     return false;
 }
 
-/* Tensors somebody may still want when a stage begins: first runs from it on, or runs again before
- * stage `end`. Makers come before readers, so one pass from the last op is enough. */
+/* Finds the tensors needed when a stage begins: by first runs from it on, or by reruns before stage
+ * `end`. Producers come before readers, so one pass from the last op is enough. */
 static void find_needed(weir_recompute_milp *g, uint32_t end)
 {
     const weir_mem_problem *p = g->p;
@@ -76,7 +75,7 @@ static size_t bytes_made(const weir_mem_problem *p, const weir_mem_op *t)
     return bytes;
 }
 
-/* The first stage in which not all that was made so far fits. */
+/* The first stage in which not everything made so far fits. */
 static uint32_t first_full(const weir_recompute_milp *g)
 {
     size_t   made = 0;
@@ -91,7 +90,7 @@ static uint32_t first_full(const weir_recompute_milp *g)
     return i;
 }
 
-/* Does everything needed in a stage fit, with any op that may run there on top? */
+/* Does everything needed in a stage fit together with any one op that may run there? */
 static bool all_fits(const weir_recompute_milp *g, uint32_t stage)
 {
     const weir_mem_problem *p = g->p;
@@ -128,7 +127,7 @@ static double share(const weir_recompute_milp *g, size_t bytes)
     return SCALE * (double)bytes / (double)(g->limit + 1);
 }
 
-/* The run in a row; of a first run its 1 is in the row's bounds. */
+/* Adds the run to the row; the 1 of a first run is in the row's bounds instead. */
 static void add_run(weir_recompute_milp *g, const weir_milp_run *r, double value)
 {
     if (r->column != WEIR_NO_COLUMN)
@@ -149,7 +148,7 @@ static void at_most(weir_recompute_milp *g, uint32_t x, uint32_t y)
     add_held(g, y, -1);
 }
 
-/* The inputs are there. */
+/* The inputs must be held. */
 static void read_inputs(weir_recompute_milp *g, const weir_milp_run *r)
 {
     const weir_mem_problem *p = g->p;
@@ -165,7 +164,7 @@ static void read_inputs(weir_recompute_milp *g, const weir_milp_run *r)
     }
 }
 
-/* Is there an event behind this one that may read the tensor? */
+/* May an event after this one read the tensor? */
 static bool read_later(const weir_recompute_milp *g, uint32_t tensor, const weir_milp_run *r)
 {
     const weir_mem_problem *p = g->p;
@@ -183,7 +182,7 @@ static bool read_later(const weir_recompute_milp *g, uint32_t tensor, const weir
     return false;
 }
 
-/* A tensor after the event: a new column, if anybody may want it. */
+/* Adds a column for the tensor after the event if it may still be read. */
 static void hold(weir_recompute_milp *g, uint32_t tensor, const weir_milp_run *r, bool made)
 {
     const uint32_t before = g->now[tensor];
@@ -201,7 +200,7 @@ static void hold(weir_recompute_milp *g, uint32_t tensor, const weir_milp_run *r
         at_most(g, before, after);
     if (!made && g->inplace_taker[tensor] && before != WEIR_NO_COLUMN &&
         r->column != WEIR_NO_COLUMN) {
-        weir_milp_row(&g->m, -INFINITY, 0);         /* held for a reader, not for its own sake */
+        weir_milp_row(&g->m, -INFINITY, 0);         /* held only for this reader */
         weir_milp_entry(&g->m, before, 1);
         add_held(g, after, -1);
         add_run(g, r, -1);
@@ -213,8 +212,8 @@ static void hold(weir_recompute_milp *g, uint32_t tensor, const weir_milp_run *r
 
 /* ---- memory ---- */
 
-/* Column: result b is saved by taking over input a, which ends here; b_before: b's column before
- * the event. WEIR_NO_COLUMN: impossible. */
+/* A column: output b saves its bytes by taking over input a, which ends here. b_before: b's column
+ * before the event. WEIR_NO_COLUMN: impossible. */
 static uint32_t add_pair(weir_recompute_milp *g, const weir_milp_run *r, uint32_t a, uint32_t b,
                          uint32_t b_before)
 {
@@ -222,7 +221,7 @@ static uint32_t add_pair(weir_recompute_milp *g, const weir_milp_run *r, uint32_
     const bool              first = r->column == WEIR_NO_COLUMN;
 
     if (weir_mem_tensor_is_resident(p, a) || p->tensors.at[a].bytes != p->tensors.at[b].bytes ||
-        g->now[b] == WEIR_NO_COLUMN || r->stage + 1 == p->ops.n) /* none in the last event */
+        g->now[b] == WEIR_NO_COLUMN || r->stage + 1 == p->ops.n) /* not in the last event */
         return WEIR_NO_COLUMN;
     const uint32_t v = weir_milp_column(&g->m, 0, 1, 0, false);
     if (!first)
@@ -239,7 +238,7 @@ static uint32_t add_pair(weir_recompute_milp *g, const weir_milp_run *r, uint32_
     return v;
 }
 
-/* Of pairs with the same input or the same result one is taken. */
+/* Of pairs that share their input or their output only one may be used. */
 static void once_each(weir_recompute_milp *g, const uint32_t *pair, const uint32_t *v,
                       uint32_t pairs)
 {
@@ -260,7 +259,8 @@ static void once_each(weir_recompute_milp *g, const uint32_t *pair, const uint32
         }
 }
 
-/* Live bytes during the event are within the room. before: columns of results held before it. */
+/* Keeps the live bytes during the event within the limit. before: columns of outputs held
+ * before. */
 static bool add_memory(weir_recompute_milp *g, const weir_milp_run *r, const uint32_t *before,
                        uint32_t bytes)
 {
@@ -293,7 +293,7 @@ static bool add_memory(weir_recompute_milp *g, const weir_milp_run *r, const uin
 
 /* ---- events ---- */
 
-/* Adds changes of what is held to the open row, which defines the live bytes behind the event. */
+/* Adds what the event changes to the open row, which defines the live bytes after it. */
 static void add_change(weir_recompute_milp *g, uint32_t tensor, uint32_t before)
 {
     const double bytes = share(g, g->p->tensors.at[tensor].bytes);
@@ -304,7 +304,7 @@ static void add_change(weir_recompute_milp *g, uint32_t tensor, uint32_t before)
     add_held(g, g->now[tensor], -bytes);
 }
 
-/* What is held after the event, and what that does to the live bytes. */
+/* Adds columns for what is held after the event, and the row of live bytes. */
 static bool settle(weir_recompute_milp *g, const weir_milp_run *r)
 {
     const weir_mem_problem *p = g->p;
@@ -370,8 +370,8 @@ static bool choose_moments(weir_recompute_milp *g, uint32_t best)
     return g->later != NULL;
 }
 
-/* held before the moment + run again behind it >= wanted behind it; column WEIR_NO_COLUMN: wanted
- * by a first run. */
+/* held before the moment + rerun after it >= needed after it. `by` is the rerun that needs it;
+ * WEIR_NO_COLUMN: a first run does. */
 static void cover(weir_recompute_milp *g, const uint32_t *later, uint32_t tensor, uint32_t by)
 {
     weir_milp_row(&g->m, by == WEIR_NO_COLUMN, INFINITY);
@@ -380,9 +380,9 @@ static void cover(weir_recompute_milp *g, const uint32_t *later, uint32_t tensor
     add_held(g, by, -1);
 }
 
-/* The cut before the first run of `stage`: what is wanted behind it is held there, or made anew
- * from what is. It follows for whole runs, but not for parts of runs, which would make a whole
- * tensor out of many runs with a part of an input each. */
+/* The cut before the first run of `stage`: what is needed after it is held there or recomputed from
+ * what is. Whole reruns imply it, fractional ones do not: they could make a whole tensor from many
+ * runs that each read a part of an input. */
 static void add_cut(weir_recompute_milp *g, uint32_t moment)
 {
     const weir_mem_problem *p = g->p;
@@ -408,7 +408,7 @@ static void add_cut(weir_recompute_milp *g, uint32_t moment)
         }
 }
 
-/* Run again behind a moment <= the runs again there. */
+/* Reruns of an op after a moment are at most all its reruns there. */
 static void count_later(weir_recompute_milp *g)
 {
     const uint32_t n = g->p->ops.n;
@@ -427,7 +427,7 @@ static void count_later(weir_recompute_milp *g)
         }
 }
 
-/* At its beginning, all that was made and may be needed may be there. */
+/* At the start of the programme, everything made before that may be needed may be held. */
 static void begin(weir_recompute_milp *g)
 {
     const weir_mem_problem *p = g->p;
@@ -449,7 +449,7 @@ static void begin(weir_recompute_milp *g)
             g->inplace_taker[weir_refs(p, p->ops.at[i].pairs)[j + 1]] = 1;
 }
 
-/* Nobody wants the tensor any more, so it was of no use to hold it. */
+/* Drops tensors that no one needs any more, so that holding them was of no use. */
 static void evict(weir_recompute_milp *g, uint32_t stage)
 {
     for (uint32_t k = 0; k < g->p->tensors.n; k++)
@@ -555,7 +555,7 @@ void weir_recompute_milp_start(weir_recompute_milp *g, const weir_schedule *s)
     }
 }
 
-/* Of held[i], from <= i < to, what the answer does not hold. */
+/* Drops those of held[i], from <= i < to, that the answer does not hold. */
 static void drop_unheld(const weir_recompute_milp *g, weir_schedule *s, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {

@@ -1,8 +1,8 @@
-/* mincut_bound.c - builds the network of one moment and climbs over lambda.
+/* mincut_bound.c - builds the network of one moment and maximises the bound over lambda.
  *
- * Capacities are whole numbers, rounded down, so a cut is never above the true one. A line (cost of
- * a choice, and how its bytes exceed the room) bounds the concave function from above: the tangents
- * at the best lambda from either side meet there. */
+ * Capacities are integers, rounded down, so a cut is never above the true one. A line (the cost of
+ * a choice, and how far its bytes exceed the limit) bounds the concave function from above; the
+ * next lambda is where the tangents at the best lambdas of either side meet. */
 #include "graph/memory/bounds/mincut_bound.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@
 #define FEWEST_SCALE  0x1p16        /* of all ops together, when a byte is dearer than they */
 #define ROUNDING      1e-12         /* relative, of the sums of doubles */
 
-/* Does a mask of the tensor do, as far as first runs behind the stage say? If there are none, for
- * somebody at least. */
+/* Is a mask of the tensor enough for all first runs after the stage that read it? If none do, is it
+ * enough for any op at all? */
 static bool mask_does(const weir_mincut_bound *c, uint32_t tensor)
 {
     const weir_mem_tensor *k = &c->p->tensors.at[tensor];
@@ -32,7 +32,7 @@ static bool mask_does(const weir_mincut_bound *c, uint32_t tensor)
     return later ? all : any;
 }
 
-/* Of the smallest form in which it may lie idle. */
+/* Bytes of the smallest form in which the tensor may be kept while idle. */
 static size_t bytes_of(const weir_mincut_bound *c, uint32_t tensor)
 {
     const weir_mem_tensor *k = &c->p->tensors.at[tensor];
@@ -79,7 +79,7 @@ void weir_mincut_bound_free(weir_mincut_bound *c)
 
 /* ---- what an op itself needs ---- */
 
-/* Are the two of pair i of equal size, so that one may become the other? */
+/* Are both tensors of pair i of equal size, so that one may be made in place of the other? */
 static bool pair_fits(const weir_mem_problem *p, const uint32_t *pair, uint32_t i)
 {
     return p->tensors.at[pair[i & ~1u]].bytes == p->tensors.at[pair[i | 1u]].bytes;
@@ -93,8 +93,8 @@ static bool seen_before(const weir_mem_problem *p, const uint32_t *pair, uint32_
     return false;
 }
 
-/* At most so many bytes are shared by results and inputs that die. *whole: only one input may be
- * taken over. */
+/* An upper bound on the bytes that outputs share with inputs that die. *whole: only one input may
+ * be taken over. */
 static size_t taken_over(const weir_mem_problem *p, const weir_mem_op *t, bool *whole)
 {
     const uint32_t *pair = weir_refs(p, t->pairs);
@@ -157,8 +157,8 @@ static bool wanted_later(const weir_mincut_bound *c, uint32_t tensor)
     return false;
 }
 
-/* Marks what is in memory while the stage runs: its results, and its inputs but for one that may be
- * taken over, which costs its bytes if it is to stay. */
+/* Marks what is in memory while the stage runs: its outputs and inputs. If only one input may be
+ * taken over, keeping that one costs its bytes. */
 static void mark_own(weir_mincut_bound *c)
 {
     const weir_mem_op *t = &c->p->ops.at[c->stage];
@@ -186,7 +186,7 @@ static bool add_tensor(weir_mincut_bound *c, uint32_t tensor)
     return weir_flow_node(&c->flow) && weir_vec_push(&c->tensors, tensor);
 }
 
-/* Nodes of what is read later: what nothing can make anew is in memory, and costs. */
+/* Adds nodes for what is read later. What no run can recompute is in memory, and counts in full. */
 static bool add_wanted(weir_mincut_bound *c)
 {
     const weir_mem_problem *p = c->p;
@@ -206,7 +206,7 @@ static bool add_wanted(weir_mincut_bound *c)
     return true;
 }
 
-/* Nodes of the makers, of what those read, and so on. */
+/* Adds nodes for the producers, for what those read, and so on. */
 static bool add_producers(weir_mincut_bound *c)
 {
     const weir_mem_problem *p = c->p;
@@ -226,8 +226,8 @@ static bool add_producers(weir_mincut_bound *c)
     return true;
 }
 
-/* First an edge for each tensor, then two for each op, from the source and to the sink: their
- * numbers follow the lists. */
+/* Adds one edge for each tensor, then two for each op, from the source and to the sink; their
+ * numbers follow the order of the lists. */
 static bool add_edges(weir_mincut_bound *c)
 {
     const weir_mem_problem *p = c->p;
@@ -254,8 +254,8 @@ static bool add_edges(weir_mincut_bound *c)
     return ok;
 }
 
-/* Smallest cut with these prices of a second and a byte, `most` for a tensor; *value may be below
- * it by rounding. */
+/* Computes the minimum cut at these prices of a second and a byte, `most` for a tensor; *value may
+ * be below it by rounding. */
 static bool solve_mincut(weir_mincut_bound *c, double second, double byte, double most,
                          int64_t *value)
 {
@@ -277,14 +277,14 @@ static bool solve_mincut(weir_mincut_bound *c, double second, double byte, doubl
     return weir_flow_run(&c->flow, value);
 }
 
-/* Was the tensor kept by the last cut? */
+/* Did the last cut keep the tensor? */
 static bool is_kept(const weir_mincut_bound *c, uint32_t i)
 {
     const uint32_t tensor = c->tensors.at[i], op = c->op_node[c->p->tensors.at[tensor].producer];
     return weir_flow_far(&c->flow, c->tensor_node[tensor]) && !weir_flow_far(&c->flow, op);
 }
 
-/* Seconds and bytes of the last cut. */
+/* Adds up the seconds and bytes of the last cut. */
 static void weigh(const weir_mincut_bound *c, double *seconds, double *bytes)
 {
     *seconds = *bytes = 0;
@@ -296,7 +296,7 @@ static void weigh(const weir_mincut_bound *c, double *seconds, double *bytes)
             *bytes += (double)bytes_of(c, c->tensors.at[i]);
 }
 
-/* The last cut is the choice to tell of. */
+/* Records the last cut as the choice to report. */
 static void keep_choice(weir_mincut_bound *c)
 {
     memset(c->fate, WEIR_MINCUT_UNUSED, c->p->tensors.n);
@@ -308,7 +308,7 @@ static void keep_choice(weir_mincut_bound *c)
         c->recomputed[c->ops.at[i]] = weir_flow_far(&c->flow, c->op_node[c->ops.at[i]]);
 }
 
-/* The cheapest of the choices with the fewest bytes; *value: a whole number of times those. */
+/* The cheapest of the choices with the fewest bytes; *value: a multiple of those. */
 static bool cut_to_fewest(weir_mincut_bound *c, int64_t *value)
 {
     return solve_mincut(c, c->scale * (FEWEST_SCALE / SECONDS_SCALE), 2 * FEWEST_SCALE,
@@ -338,7 +338,7 @@ bool weir_mincut_bound_at(weir_mincut_bound *c, uint32_t stage, uint32_t end)
     return true;
 }
 
-/* ---- the climb ---- */
+/* ---- the maximum over lambda ---- */
 
 /* A choice as a line over lambda: seconds + lambda * slope. */
 typedef struct weir_tangent {
@@ -346,13 +346,13 @@ typedef struct weir_tangent {
 } weir_tangent;
 
 typedef struct weir_ascent {
-    double       limit;       /* bytes for tensors that idle; with a link, more that left before */
+    double       limit;       /* bytes for idle tensors; with a link, plus those offloaded */
     double       most;        /* lambda */
-    weir_tangent left, right; /* of choices that do not fit, and do */
-    double       value;       /* at the lambda looked at last: of its choice */
+    weir_tangent left, right; /* of choices that do not fit, and that do */
+    double       value;       /* of the last choice, at its lambda */
 } weir_ascent;
 
-/* Line of the last cut. */
+/* The line of the last cut. */
 static weir_tangent tangent_of(const weir_mincut_bound *c, double limit)
 {
     double seconds, bytes;
@@ -392,7 +392,7 @@ static bool look_at(weir_mincut_bound *c, weir_ascent *k, double lambda)
     return true;
 }
 
-/* The two choices of the top disagree over it, and it takes longest. */
+/* The longest op on which the two choices at the maximum disagree. */
 static uint32_t open_op(const weir_mincut_bound *c)
 {
     uint32_t open = WEIR_NO_OP;

@@ -1,8 +1,8 @@
-/* actnn.c - what waits from the forward to the backward pass waits quantised, as far as nothing
- * shorter keeps all of it (Chen et al., "ActNN", ICML 2021). Results are about those without it.
+/* actnn.c - what waits from the forward to the backward pass is quantised, unless a lossless form
+ * is shorter (Chen et al., "ActNN", ICML 2021). Results are only about those of the plain step.
  *
- * The variant is the number of bits. The decisions are gist's: value_ranges.c knows more packed
- * forms while this policy plans. The budget has no influence; it is met or it is not. */
+ * The variant is the number of bits. The decisions are gist's; while this policy plans,
+ * value_ranges.c offers more compressed forms. The budget has no influence on the plan. */
 #include "graph/memory/policies/actnn.h"
 
 #include <string.h>

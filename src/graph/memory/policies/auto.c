@@ -1,11 +1,10 @@
-/* auto.c - the policy of our own: recomputation, swapping, packing and masks decided together, by
- * search.c, which begins with the minimal cut (mincut.c) and with the best plan of the policies
- * that recompute only (portfolio.c); where that plan is better than anything the search finds, it
- * is the answer.
+/* auto.c - decides recomputation, offloading, compression and masks together by search.c. The
+ * search starts from the minimum cut (mincut.c) and from the best plan of the policies that only
+ * recompute (portfolio.c); if that plan beats everything the search finds, it is the answer.
  *
  * A variant names the levers it may use, joined by '+' ("recompute+swap"); none: all. The order of
- * ops is one of them where the step is described in a file (reorder.c); recorded ones are in
- * such an order already (graph/passes/order.c). */
+ * ops is one of them for steps described in a file (reorder.c); recorded steps are in such an order
+ * already (graph/passes/order.c). */
 #include "graph/memory/policies/auto.h"
 
 #include <string.h>
@@ -52,7 +51,8 @@ bool weir_auto_uses(const weir_policy *policy, const char *variant, unsigned lev
            (set == 0 || set & lever);
 }
 
-/* The best rival, and what it decides; none where nothing has to be dropped, or may be. */
+/* Finds the best plan of the portfolio and its decisions; none if everything fits, or if
+ * recomputation is not allowed. */
 static weir_status find_portfolio(const weir_policy_job *job, unsigned set, weir_portfolio *r,
                                   uint8_t **hint)
 {
@@ -108,7 +108,7 @@ weir_status weir_policy_auto(weir_policy_job *job)
     s.hint = hint;
     if (status == WEIR_OK)
         status = search(job, &s, &portfolio);
-    if (status == WEIR_OK && !job->s.now) {     /* the rival is better */
+    if (status == WEIR_OK && !job->s.now) {     /* the portfolio's plan is better */
         job->s = portfolio.s;
         portfolio.s = (weir_schedule){0};
     }

@@ -1,10 +1,10 @@
-/* auto.h - what a variant of policy auto may use. */
+/* auto.h - which levers a variant of policy auto may use. */
 #ifndef WEIR_GRAPH_MEMORY_POLICIES_AUTO_H
 #define WEIR_GRAPH_MEMORY_POLICIES_AUTO_H
 
 #include "graph/memory/policies/policy.h"
 
-/* Is it policy auto, and may it use the lever (weir_lever, request.h)? */
+/* Is this policy auto, and does the variant allow the lever (weir_lever, request.h)? */
 bool weir_auto_uses(const weir_policy *policy, const char *variant, unsigned lever);
 
 #endif

@@ -1,14 +1,14 @@
 /* autotm.c - AutoTM (Hildebrand et al., "AutoTM: automatic tensor movement in heterogeneous memory
  * systems using integer linear programming", ASPLOS 2020): between two accesses each tensor lies in
- * fast or in slow memory; kernels read and write fast memory, nothing is made anew. Resident
- * tensors may lie on the host between steps.
+ * fast or in slow memory; kernels read and write fast memory, and nothing is recomputed. Resident
+ * tensors may be on the host between steps.
  *
- * The paper's integer program, by Lagrangian relaxation: bytes of fast memory have a price during
- * each op, seconds of the link a price each way. Under given prices every tensor decides for
- * itself, exactly: it lies in slow memory where that costs less than its place in fast memory. The
- * prices follow the bytes and seconds exceeded (subgradient), each set of decisions is walked, and
- * the best one is kept. Then it is made to fit, the cheapest seconds for the bytes first, and taken
- * back, the dearest first, as far as it goes. */
+ * The paper's integer programme is solved by Lagrangian relaxation: bytes of fast memory have a
+ * price during each op, seconds of the link a price each way. Under given prices every tensor
+ * decides for itself, exactly: it lies in slow memory if that costs less than its place in fast
+ * memory. The prices follow the bytes and seconds exceeded (subgradient); each set of decisions is
+ * lowered, and the best one is kept. Then offloads are added until it fits, the fewest seconds for
+ * the bytes first, and reverted, the costliest first, as far as it still fits. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +20,12 @@
 
 enum { PRICES = 160, MAX_UNDONE = 400 };
 
-/* A tensor between two accesses, in slow memory. */
+/* The time that a tensor may spend in slow memory between two accesses. */
 typedef struct weir_stay {
     uint32_t tensor, interval; /* of lower.h */
-    uint32_t first, end;       /* the ops during which it is away */
-    uint32_t first2, end2;     /* a resident tensor that is at home: before its first use, too */
-    double   out, in;          /* seconds of the copies */
+    uint32_t first, end;       /* the ops during which it is offloaded */
+    uint32_t first2, end2;     /* resident on the host: the same before the first use */
+    double   out, in;          /* seconds of the copies to the host and back */
     double   late;             /* seconds by which both exceed the time between */
 } weir_stay;
 
@@ -36,7 +36,7 @@ typedef struct weir_autotm {
     double             *price; /* [ops] seconds per byte */
     double             *sum;   /* [ops + 1] of the prices before each */
     int64_t            *kept;  /* [ops] bytes with everything in fast memory */
-    int64_t            *live;  /* [ops + 1] under the decisions at hand */
+    int64_t            *live;  /* [ops + 1] under the current decisions */
     double              out_price, in_price;
 } weir_autotm;
 
@@ -80,7 +80,7 @@ static bool is_changed(const weir_mem_problem *p, uint32_t tensor)
     return false;
 }
 
-/* A resident tensor that lives at home: one stay, from its last use to its first. */
+/* The stay of a resident tensor on the host between steps: from its last use to its first. */
 static weir_stay offloaded_of(const weir_autotm *a, uint32_t tensor)
 {
     const weir_mem_problem *p = a->b.job->p;
@@ -99,7 +99,7 @@ static weir_stay offloaded_of(const weir_autotm *a, uint32_t tensor)
                        .late = k->uses.n ? fmax(0, in - a->when[u[0]]) : 0};
 }
 
-/* All stays that keep anything away for at least an op. */
+/* Lists all stays that offload anything for at least an op. */
 static bool list_stays(weir_autotm *a)
 {
     const weir_mem_problem *p = a->b.job->p;
@@ -128,7 +128,7 @@ static bool list_stays(weir_autotm *a)
     return true;
 }
 
-/* A stay of a resident tensor counts only where that lives at home. */
+/* A stay of a resident tensor counts only if that lives on the host between steps. */
 static bool is_allowed(const weir_autotm *a, const weir_stay *s)
 {
     return !weir_mem_tensor_is_resident(a->b.job->p, s->tensor) ||
@@ -157,7 +157,7 @@ static void decide(weir_autotm *a, double *out, double *in)
     memset(a->b.decisions, WEIR_KEEP, a->b.w.intervals);
     memset(a->live, 0, (p->ops.n + 1u) * sizeof *a->live);
     *out = *in = 0;
-    for (uint32_t i = 0; i < a->stays.n; i++) {     /* that at home comes first */
+    for (uint32_t i = 0; i < a->stays.n; i++) {     /* that between steps comes first */
         const weir_stay *s = &a->stays.at[i];
         const bool       offloaded = weir_mem_tensor_is_resident(p, s->tensor) &&
                                s->interval == a->b.w.first_interval[s->tensor];
@@ -176,7 +176,7 @@ static void decide(weir_autotm *a, double *out, double *in)
         a->live[i] += a->live[i - 1];
 }
 
-/* Prices follow what is exceeded, in ever smaller steps. */
+/* Raises or lowers the prices by what is exceeded, in ever smaller steps. */
 static void move_prices(weir_autotm *a, uint32_t round, double out, double in)
 {
     const weir_mem_problem *p = a->b.job->p;
@@ -216,7 +216,7 @@ static bool covers(const weir_stay *s, uint32_t op)
     return (s->first <= op && op < s->end) || (s->first2 <= op && op < s->end2);
 }
 
-/* The stay over the op that costs least for its bytes and is not taken yet; stays.n: none. */
+/* The stay over the op that costs least for its bytes and is not chosen yet; stays.n: none. */
 static uint32_t cheapest(const weir_autotm *a, uint32_t op)
 {
     uint32_t best = a->stays.n;
@@ -238,7 +238,7 @@ static uint32_t cheapest(const weir_autotm *a, uint32_t op)
     return best;
 }
 
-/* From the best plan: what lies over the peak goes until it fits or nothing is left. */
+/* From the best plan, offloads what lies over the peak until it fits or nothing is left. */
 static bool make_fit(weir_autotm *a)
 {
     memcpy(a->b.decisions, a->b.best, a->b.w.intervals);
@@ -261,7 +261,7 @@ static int by_seconds(const void *x, const void *y)
     return s != t ? (s < t ? 1 : -1) : (a->interval > b->interval) - (a->interval < b->interval);
 }
 
-/* Takes stays back, those of most seconds first, where that is no worse. */
+/* Reverts stays, those of most seconds first, where the plan gets no worse. */
 static bool undo_move(weir_autotm *a)
 {
     const weir_mem_problem *p = a->b.job->p;
@@ -277,7 +277,7 @@ static bool undo_move(weir_autotm *a)
         memcpy(a->b.decisions, a->b.best, a->b.w.intervals);
         a->b.decisions[s->interval] = WEIR_KEEP;
         if (s->interval == first && weir_mem_tensor_is_resident(p, s->tensor))
-            memset(a->b.decisions + first, WEIR_KEEP, n + 1u);    /* not at home: never away */
+            memset(a->b.decisions + first, WEIR_KEEP, n + 1u);    /* always on the device */
         tried++;
         if (!weir_best_try_decisions(&a->b))
             return false;

@@ -1,20 +1,18 @@
 /* capuchin.c - Capuchin (Peng et al., "Capuchin: tensor-based GPU memory management for deep
- * learning", ASPLOS 2020): a measured step tells when each tensor is read; then what lies idle over
- * the peak goes.
+ * learning", ASPLOS 2020): a measured step tells when each tensor is read; then tensors that are
+ * idle across the peak are evicted.
  *
- *   passive    the measured step, on demand: capuchin_passive.c
- *   guided     by free time, from the end of the copy out to the latest start of the one back: the
- *              tensors with most go to the host, as long as the link hides them. Then the host
- *              against recomputation, the least seconds for the bytes: the tensor to be made anew
- * is
- *              the one with most memory saved per second, looked at again after each choice,
- *              because what went makes others dearer. Where that does not suffice the runtime is
- *              as passive as before. No variant: this.
+ *     passive   the measured step, on demand: capuchin_passive.c
+ *     guided    Free time lasts from the end of the copy out to the latest start of the copy back.
+ *               The tensors with the most of it are offloaded as long as the link hides the copies.
+ *               Then offloading competes with recomputation, the fewest seconds for the bytes
+ *               first. The tensor to recompute is the one that saves most memory per second,
+ *               computed again after each choice, since an eviction makes others dearer. If that
+ *               does not suffice, the runtime falls back to passive mode. No variant: this.
  *
- * What was waited for is taken out of the times of the measured step, so they are those of the step
- * without waiting; a measured step under this scheme has nothing else to tell. A copy back is
- * issued as early as it has to be, later where there is no room: the paper's feedback, settled in
- * advance. */
+ * Waits are taken out of the measured times, so they are those of a step without waits, and a
+ * measured step under this scheme has nothing new to tell. A prefetch is issued as early as needed,
+ * later if memory is short: the paper's feedback loop, settled in advance. */
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +27,7 @@ static double free_time(const weir_victim *i)
     return i->transfer.due - i->transfer.in - (i->transfer.ready + i->transfer.out);
 }
 
-/* The free time below `bound`, or equal and behind number n there, that is the longest. */
+/* The longest free time below `bound`, or equal to it and after number n. */
 static uint32_t next_longest(const weir_evict_to_fit *x, double bound, uint32_t n)
 {
     uint32_t best = UINT32_MAX;
@@ -44,11 +42,11 @@ static uint32_t next_longest(const weir_evict_to_fit *x, double bound, uint32_t 
     return best;
 }
 
-/* The tensor to swap: the first that the link hides, else the one with least waiting for its bytes.
- * *seconds: per byte. */
+/* The tensor to offload: the first that the link hides, else the one with the least waiting for its
+ * bytes. *seconds: per byte. */
 static uint32_t choose_offload(const weir_evict_to_fit *x, double *seconds)
 {
-    enum { LOOK = 16 };         /* at so many with most free time */
+    enum { LOOK = 16 };         /* candidates, those with most free time */
     uint32_t best = UINT32_MAX, n = UINT32_MAX;
     double   bound = INFINITY;
 
@@ -68,7 +66,7 @@ static uint32_t choose_offload(const weir_evict_to_fit *x, double *seconds)
     return best;
 }
 
-/* The tensor to make anew: most bytes per second. *seconds: per byte. */
+/* The tensor to recompute: most bytes per second. *seconds: per byte. */
 static uint32_t choose_recompute(const weir_evict_to_fit *x, double *seconds)
 {
     uint32_t best = UINT32_MAX;

@@ -4,7 +4,7 @@
 
 #include "graph/memory/search/job.h"
 
-/* Plans the job: where the room does not suffice, what was used least recently goes to the host. */
+/* Plans the job: when memory runs out, offloads the least recently used tensor. */
 weir_status weir_capuchin_passive(weir_policy_job *job);
 
 #endif

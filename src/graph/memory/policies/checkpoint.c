@@ -1,20 +1,19 @@
 /* checkpoint.c - gradient checkpointing (Chen et al., "Training deep nets with sublinear memory
- * cost", 2016): some forward values stay, the others are made anew from them when gradients read
- * them, a segment at a time.
+ * cost", 2016): some forward values stay; the others are recomputed from them, a segment at a time,
+ * when gradients read them.
  *
- *   manual         regions that the program marked, whatever the room
- *   sequential=S   S equal segments of the forward ops, of which the last one stays as it is
- *                  (PyTorch's checkpoint_sequential); without S: the S that is best
- *   memory         articulation points of the forward pass: every sqrt(n)-th of n, or those at
- *                  which the bytes since the last one exceed a bound; the bound that is best, as in
- *                  the baseline of Checkmate (Jain et al., MLSys 2020)
- *   offload=S      sequential=S, and what segments begin with is on the host until they run again,
- *                  as in FairScale's checkpoint_wrapper(offload_to_cpu), though nobody waits for
- *                  copies out; without S: the regions, or the S, that is best
- *   speed          results of convolutions and matrix products stay (cybertronai, "gradient
- *                  checkpointing", 2018)
+ *     manual          regions that the program marked, whatever the limit     sequential=S    S
+ * equal segments of the forward ops, of which the last one is kept whole
+ * (PyTorch's checkpoint_sequential); without S: the best S     memory          articulation points
+ * of the forward pass: every sqrt(n)-th of n, or those at                     which the bytes since
+ * the last one exceed a bound; the best bound, like the                     baseline of Checkmate
+ * (Jain et al., MLSys 2020)     offload=S       sequential=S, and the inputs of segments are on the
+ * host until they run again,                     as in FairScale's
+ * checkpoint_wrapper(offload_to_cpu), though nothing waits for                     copies out;
+ * without S: the regions, or the best S     speed           outputs of convolutions and matrix
+ * products stay (cybertronai, "gradient                     checkpointing", 2018)
  *
- * No variant: memory. Best: what fits at the least time, else the smallest. */
+ * No variant: memory. The best plan is the fastest that fits, else the smallest. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +66,7 @@ static bool try_all_segments(weir_best *b, uint32_t *segment)
 
 /* ---- memory ---- */
 
-/* Tries the plan in which what stay[tensor] says and all behind the last of those stays. */
+/* Tries the plan that keeps the tensors in stay[] and everything after the last of them. */
 static bool try_stay(weir_best *b, const uint8_t *stay)
 {
     const weir_mem_problem *p = b->job->p;
@@ -85,7 +84,7 @@ static bool try_stay(weir_best *b, const uint8_t *stay)
     return weir_best_try_drop(b);
 }
 
-/* Every step-th articulation point stays, in the order in which they are made. */
+/* Keeps every step-th articulation point, in the order in which they are made. */
 static bool try_every(weir_best *b, const uint8_t *cut, uint8_t *stay, uint32_t step)
 {
     const weir_mem_problem *p = b->job->p;
@@ -101,7 +100,7 @@ static bool try_every(weir_best *b, const uint8_t *cut, uint8_t *stay, uint32_t 
     return try_stay(b, stay);
 }
 
-/* The first articulation point behind more than `bound` bytes stays, and so on. */
+/* Keeps the first articulation point after more than `bound` bytes, and so on. */
 static bool try_bound(weir_best *b, const uint8_t *cut, uint8_t *stay, double bound)
 {
     const weir_mem_problem *p = b->job->p;
@@ -171,7 +170,7 @@ typedef enum weir_checkpoint_variant {
     SPEED
 } weir_checkpoint_variant;
 
-/* *n: S of sequential=S and offload=S; 0: not given. */
+/* *n: the S of sequential=S or offload=S; 0: not given. */
 static weir_status variant_of(const char *text, weir_checkpoint_variant *variant, uint32_t *n)
 {
     static const char *const names[] = {"manual", "sequential", "offload", "memory", "speed"};
@@ -211,7 +210,7 @@ weir_status weir_policy_checkpoint(weir_policy_job *job)
     if (!segment)
         return WEIR_ERR_NOMEM;
     if (ok && (variant == MANUAL || n > 0 || !weir_best_fits(&b))) {
-        b.peak = variant == MANUAL || n > 0 ? SIZE_MAX : b.peak;    /* as asked for, room or not */
+        b.peak = variant == MANUAL || n > 0 ? SIZE_MAX : b.peak;    /* as asked for, fit or not */
         b.offload = variant == OFFLOAD;
         if (variant == MANUAL || (variant == OFFLOAD && n == 0)) {
             weir_checkpoint_set_segments(job->p, NULL, b.drop);

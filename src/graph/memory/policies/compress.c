@@ -1,8 +1,8 @@
-/* compress.c - the policy plans for more bytes than there are, and what it keeps is packed.
+/* compress.c - lets a policy plan for more bytes than there are and compresses what it keeps.
  *
- * For as many bytes more as packing saves: found by bisection between the room and the peak with
- * everything kept. Packing takes time, so the policy's own plan is the answer where it fits and is
- * faster. Policy auto weighs packing against everything else by itself. */
+ * Bisection between the limit and the peak with everything kept finds how many bytes compression
+ * makes up for. Compression takes time, so the policy's plain plan is the answer if it fits and is
+ * faster. Policy auto weighs compression against everything else by itself. */
 #include "graph/memory/policies/compress.h"
 
 #include "core/status.h"
@@ -14,13 +14,13 @@
 
 typedef struct weir_compress_search {
     const weir_policy *policy;
-    weir_policy_job   *job; /* its schedule is the best so far */
+    weir_policy_job   *job; /* job->s is the best schedule so far */
     const char        *variant;
     weir_lower_state   lowered;
     uint8_t           *decisions;
 } weir_compress_search;
 
-/* The policy's plan for so many bytes, packed. *fits: within the room. */
+/* The policy's plan for `target` bytes, compressed. *fits: within the limit. */
 static weir_status try_target(weir_compress_search *x, size_t target, bool *fits)
 {
     weir_policy_job own = {.p = x->job->p,

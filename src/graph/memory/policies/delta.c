@@ -1,17 +1,17 @@
 /* delta.c - DELTA (Tang et al., "DELTA: dynamically optimizing GPU memory beyond tensor
- * recomputation", 2022): where the room is exceeded first, a filter ranks the tensors that lie idle
- * and a director decides for the first one.
+ * recomputation", 2022): where the limit is exceeded first, a filter ranks the idle tensors, and a
+ * director decides for the first one.
  *
- * Filter: large, not used for long, cheap to have again: bytes * seconds since it was used by
- * seconds to make it anew. Director: the cheaper of the host (what the step waits more, with all
- * that goes there already) and recomputation. Copies back are issued in the order in which they
- * are read, as early as they have to be. */
+ * The filter prefers tensors that are large, unused for long and cheap to restore: bytes * seconds
+ * since the last use / seconds to recompute. The director takes the cheaper of offloading (how much
+ * longer the step waits, given all other copies) and recomputation. Prefetches are issued in the
+ * order in which their tensors are read, as early as needed. */
 #include <math.h>
 
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/search/evict_to_fit.h"
 
-/* Seconds of the cheapest call, idle or run: there is no division by 0. */
+/* Least seconds, idle or run, so that no division is by 0. */
 #define LEAST_SECONDS 1e-7
 
 static double rank(const weir_evict_to_fit *x, const weir_victim *i)

@@ -1,6 +1,6 @@
 /* dtr.c - dynamic tensor rematerialization (Kirisame et al., ICLR 2021) over a step known in
- * advance: dtr_sim.c runs it, dtr_score.c says who goes. Variants are the scores: eq, local, lru,
- * size, msps; none: e* and all. */
+ * advance: dtr_sim.c runs it, dtr_score.c says what to evict. Variants are the scores eq, local,
+ * lru, size, msps; no variant: the full score with e*. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "graph/memory/search/dtr_score.h"
 #include "graph/memory/search/dtr_sim.h"
 
-/* Idle seconds of what was used just now: there is no division by 0. */
+/* Idle seconds of a tensor used just now, so that no division is by 0. */
 #define LEAST_IDLE 1e-7
 
 static double score(weir_dtr_sim *v, uint32_t tensor)

@@ -1,10 +1,10 @@
-/* dtr_lookahead.c - rematerialization that knows what comes next, as MegEngine's static DTR does
- * (MegEngine, core/impl/graph/seq_dtr): the tensor goes with the least
+/* dtr_lookahead.c - rematerialization with knowledge of the future, like MegEngine's static DTR
+ * (MegEngine, core/impl/graph/seq_dtr). It evicts the tensor with the least
  *
- *     (seconds to make it anew * values gone that are made from it)^a * (bytes that takes)^b
- *     / bytes / seconds until it is read next
+ *     (seconds to recompute it * evicted descendants)^a * (bytes that takes)^b
+ *         / bytes / seconds until it is read next
  *
- * where a and b are the user's there; here the pair of a few that does best is taken. */
+ * There a and b are the user's; here the best of a few pairs is taken. */
 #include <math.h>
 
 #include "core/status.h"

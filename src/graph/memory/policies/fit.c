@@ -1,4 +1,5 @@
-/* fit.c - a policy is asked for fewer bytes while its schedule has no addresses within the room. */
+/* fit.c - asks a policy for fewer bytes as long as its schedule has no addresses within the
+ * limit. */
 #include "graph/memory/policies/fit.h"
 
 #include "core/status.h"

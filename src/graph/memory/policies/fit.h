@@ -1,5 +1,5 @@
-/* fit.h - runs a policy on a problem, then again for fewer bytes until `place` finds addresses
- * within `room`. */
+/* fit.h - runs a policy on a problem, and again for fewer bytes until addresses are found within
+ * the limit. */
 #ifndef WEIR_GRAPH_MEMORY_POLICIES_FIT_H
 #define WEIR_GRAPH_MEMORY_POLICIES_FIT_H
 
@@ -11,15 +11,15 @@ typedef struct weir_fit {
     const char             *variant;
     size_t                  limit, align;
     uint64_t                moves;
-    bool                    quick; /* addresses are looked at behind the search only, not inside */
+    bool                    quick; /* look for addresses after the search only, not inside */
     weir_status (*place)(void *ctx, const weir_schedule *s, size_t *height);
     void         *ctx;
-    weir_schedule s;         /* the last schedule that was laid out */
+    weir_schedule s;         /* the last schedule that was given addresses */
     uint8_t      *decisions; /* decisions to begin with, or NULL; then the last ones */
     size_t        target;    /* bytes that the policy was last asked for */
-    size_t        height;    /* of it */
-    bool          fits;      /* height <= room */
-    double        proven;    /* of job, for the whole room */
+    size_t        height;    /* bytes of its addresses */
+    bool          fits;      /* height <= limit */
+    double        proven;    /* of the job with the whole limit */
 } weir_fit;
 
 weir_status weir_fit_run(weir_fit *f);

@@ -1,15 +1,15 @@
-/* gist.c - what waits from the forward to the backward pass waits packed, and nothing else is done
- * (Jain et al., "Gist", ISCA 2018, its encodings that lose nothing).
+/* gist.c - compresses what waits from the forward to the backward pass and does nothing else (Jain
+ * et al., "Gist", ISCA 2018, its lossless encodings).
  *
- * A tensor whose later readers all need its signs alone becomes bits (Binarize), any other with a
- * packed form becomes that, from its last forward reader to the first one behind. The budget has no
- * influence; it is met or it is not. */
+ * A tensor of which all later readers need the signs alone becomes a mask (Binarize); any other
+ * that has a compressed form is compressed from its last forward reader to its first later reader.
+ * The budget has no influence on the plan. */
 #include "graph/memory/policies/gist.h"
 
 #include "core/status.h"
 
-/* The number of the tensor's first use behind the forward pass, if the tensor is of that pass; else
- * none: uses.n. */
+/* The number of the tensor's first use after the forward pass, if the forward pass makes it; else
+ * uses.n. */
 static uint32_t crossing(const weir_mem_problem *p, const weir_mem_tensor *k)
 {
     const uint32_t *const use = weir_refs(p, k->uses);

@@ -1,11 +1,12 @@
-/* gist.h - which tensors wait packed. */
+/* gist.h - which tensors wait compressed. */
 #ifndef WEIR_GRAPH_MEMORY_POLICIES_GIST_H
 #define WEIR_GRAPH_MEMORY_POLICIES_GIST_H
 
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/problem/lower.h"
 
-/* What is kept from the forward to the backward pass becomes a mask, or is packed, where it can. */
+/* Decides to compress or mask what is kept from the forward to the backward pass, where
+ * possible. */
 void weir_gist_decide(const weir_lower_state *w, uint8_t *decisions);
 
 #endif

@@ -1,10 +1,10 @@
-/* mincut.c - a cut becomes a plan: what it does not keep is dropped where it would lie idle across
- * the moment.
+/* mincut.c - turns a cut into a plan: what the cut does not keep is dropped where it would be idle
+ * across the moment.
  *
- * The partitioner is that of He and Yu, "Transcending Runtime-Memory Tradeoffs in Checkpointing
- * by being Fusion Aware" (MLSys 2023; PyTorch's AOTAutograd), with seconds of recomputation to be
- * least instead of bytes kept, and a number of bytes instead of a list of what may be repeated. A
- * cut knows one moment only, so its bytes are lowered until the peak of the whole walk fits. */
+ * The partitioner is that of He and Yu, "Transcending Runtime-Memory Tradeoffs in Checkpointing by
+ * being Fusion Aware" (MLSys 2023; PyTorch's AOTAutograd), but minimises seconds of recomputation
+ * instead of bytes kept, and takes a number of bytes instead of a list of what may be repeated. A
+ * cut knows one moment only, so its bytes are lowered until the peak of the whole schedule fits. */
 #include "graph/memory/policies/mincut.h"
 
 #include <math.h>
@@ -23,12 +23,12 @@ typedef struct weir_mincut_state {
     weir_lower_state *w;
     weir_mincut_bound cut;
     size_t            budget;
-    uint8_t          *decisions, *best; /* [intervals] the plan at hand, the best so far */
+    uint8_t          *decisions, *best; /* [intervals] the current plan, the best so far */
     size_t            best_peak;
     double            best_extra;
 } weir_mincut_state;
 
-/* What a repeated op reads and nobody makes anew stays for it, behind its last use, too. */
+/* Keeps, even after their last use, the inputs of a repeated op that nothing recomputes. */
 static void keep_inputs(weir_mincut_state *m, uint32_t op)
 {
     const weir_mem_problem *p = m->w->p;
@@ -43,7 +43,7 @@ static void keep_inputs(weir_mincut_state *m, uint32_t op)
     }
 }
 
-/* Decisions of the cut; all else is kept. */
+/* Applies the decisions of the cut; everything else is kept. */
 static void decide(weir_mincut_state *m)
 {
     const weir_mem_problem *p = m->w->p;
@@ -62,8 +62,8 @@ static void decide(weir_mincut_state *m)
             keep_inputs(m, i);
 }
 
-/* The plan of `target` bytes at that moment, from a single cut or with so much work (CLOSE_WORK) of
- * branching: which needs less elsewhere is luck. Remembered if it is the best so far. */
+/* Tries the plan of `target` bytes at that moment, from a single cut or with branching
+ * (CLOSE_WORK): either may need less elsewhere. Records it if it is the best so far. */
 static bool try_target(weir_mincut_state *m, uint32_t stage, size_t target, uint32_t most)
 {
     weir_lower_state *const w = m->w;
@@ -85,7 +85,7 @@ static bool try_target(weir_mincut_state *m, uint32_t stage, size_t target, uint
     return true;
 }
 
-/* The largest target whose walk fits, by halving: peaks rise with the target, more or less. */
+/* Bisects for the largest target whose schedule fits: peaks rise with the target, more or less. */
 static bool search_target(weir_mincut_state *m, uint32_t stage, uint32_t most)
 {
     enum { TRIES = 10 };
@@ -99,15 +99,15 @@ static bool search_target(weir_mincut_state *m, uint32_t stage, uint32_t most)
         else
             high = target;
         if (target == m->budget && low == target)
-            break;                          /* fits as it is */
+            break;                          /* everything fits */
         target = low + (high - low) / 2;
     }
     return true;
 }
 
-/* Seconds a byte at which half of all bytes have been moved, by rising price. */
+/* A price in seconds per byte, and the bytes that ops at that price move. */
 typedef struct weir_price {
-    double seconds, bytes;      /* of a byte; moved at it */
+    double seconds, bytes;      /* per byte; bytes */
 } weir_price;
 
 static int by_price(const void *a, const void *b)
@@ -126,7 +126,7 @@ static double bytes_moved(const weir_mem_problem *p, const weir_mem_op *t)
     return bytes;
 }
 
-/* Marks ops that compute: a byte costs them more than twice what half of all bytes cost. */
+/* Marks ops that compute: a byte costs them more than twice the median price of a byte. */
 static bool mark_computing(const weir_mem_problem *p, bool *banned)
 {
     weir_price *const price = weir_mem_alloc((p->ops.n + 1u) * sizeof *price);
@@ -150,7 +150,7 @@ static bool mark_computing(const weir_mem_problem *p, bool *banned)
     return true;
 }
 
-/* The moment across which most bytes lie: where forward meets backward. *bytes: how many. */
+/* The moment that most bytes are live across: the end of the forward pass. *bytes: how many. */
 static bool fullest(const weir_mem_problem *p, uint32_t *stage, size_t *bytes)
 {
     int64_t *const change = weir_mem_zalloc(p->ops.n + 2u, sizeof *change);
@@ -182,7 +182,7 @@ static bool fullest(const weir_mem_problem *p, uint32_t *stage, size_t *bytes)
     return true;
 }
 
-/* Everything that lies across the fullest moment, times the ratio. */
+/* Takes what is live across the fullest moment, times the ratio, as the target. */
 static bool run_ratio(weir_mincut_state *m, double ratio)
 {
     const weir_mem_problem *p = m->w->p;
@@ -204,7 +204,7 @@ static bool run_ratio(weir_mincut_state *m, double ratio)
     return ok;
 }
 
-/* At the moment of the best bound, and at the fullest. */
+/* Tries the moment of the best bound, and the fullest. */
 static bool run_budget(weir_mincut_state *m)
 {
     const weir_mem_problem *p = m->w->p;

@@ -1,9 +1,9 @@
-/* optimal.c - the best plan there is of recomputation alone, by a solver: for graphs up to some
- * hundred operations, and as the oracle the other policies are measured with.
+/* optimal.c - the best plan of recomputation alone, by a solver: for graphs of up to some hundred
+ * operations, and as the oracle by which the other policies are measured.
  *
- * milp.h says among which plans it is the best one. The search's plan goes first: the solver
- * begins with it, and where it finds none that is better, that is the answer. "nodes=N" ends the
- * solver's tree after so many nodes. */
+ * milp.h says among which plans it is the best one. The search runs first: the solver starts from
+ * its plan, and if it finds no better one, that plan is the answer. "nodes=N" stops the solver
+ * after N nodes of its tree. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static weir_status read_variant(const char *text, uint64_t *nodes)
     return WEIR_OK;
 }
 
-/* The solver's plan replaces that of the job where it is better. */
+/* The solver's plan replaces the job's if it is better. */
 static weir_status take(weir_policy_job *job, const weir_recompute_milp *g)
 {
     weir_schedule s;

@@ -1,5 +1,5 @@
-/* policy.h - a memory policy: makes a schedule for a problem and a number of bytes. The functions
- * of policies.def; each is in a file of its name. */
+/* policy.h - a memory policy makes a schedule for a problem and a limit in bytes. policies.def
+ * lists the functions; each is in a file of its name. */
 #ifndef WEIR_GRAPH_MEMORY_POLICIES_POLICY_H
 #define WEIR_GRAPH_MEMORY_POLICIES_POLICY_H
 
@@ -8,10 +8,10 @@
 
 typedef struct weir_policy {
     const char *name;
-    const char *variants;       /* separated by spaces; "" if there are none */
+    const char *variants;       /* separated by spaces; "": no variants */
     weir_status (*plan)(weir_policy_job *job);
-    bool        slow;           /* in tables only where it is asked for */
-    bool        link;           /* copies to the host: needs a link */
+    bool        slow;           /* in tables only on request */
+    bool        link;           /* offloads: needs a link */
 } weir_policy;
 
 #define WEIR_POLICY_DECLARE(name, ...) weir_status weir_policy_##name(weir_policy_job *job);

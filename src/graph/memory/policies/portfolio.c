@@ -1,8 +1,8 @@
-/* portfolio.c - runs policies that plan for a budget: those that drop alone, and
- * those that copy.
+/* portfolio.c - runs the quick policies that plan for a budget: those that only recompute, and
+ * those that offload.
  *
- * A plan for which no addresses are found is made again for half as many bytes less as were too
- * many: few policies meet every budget. */
+ * A plan without addresses is made again for fewer bytes, by half of what it exceeded the limit:
+ * few policies meet every budget. */
 #include "graph/memory/policies/portfolio.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static const weir_entry swappers[] = {{weir_policy_delta, ""},
                                       {weir_policy_checkpoint, "offload"},
                                       {weir_policy_vdnn, ""}};
 
-/* *height: of the schedule's addresses, as far as the job asks for such. */
+/* *height: of the schedule's addresses, if the job asks for addresses. */
 static weir_status height_of(const weir_policy_job *job, const weir_schedule *s, size_t *height)
 {
     const size_t align = job->align ? job->align : 1;
@@ -47,7 +47,7 @@ static weir_status height_of(const weir_policy_job *job, const weir_schedule *s,
     return status;
 }
 
-/* The policy's plan becomes the rival if it is faster. */
+/* The policy's plan becomes the best one if it is faster. */
 static weir_status try_policy(const weir_policy_job *job, const weir_entry *entry,
                               weir_portfolio *r)
 {

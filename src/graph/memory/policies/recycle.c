@@ -1,6 +1,5 @@
-/* recycle.c - memory is given back when its last reader is done, and nothing else: what SINGA's
- * graph does by counting references (Apache SINGA, pull request 626). The budget has no influence;
- * it is met or it is not. */
+/* recycle.c - frees memory after its last reader and does nothing else: what SINGA's graph does by
+ * counting references (Apache SINGA, pull request 626). The budget has no influence on the plan. */
 #include "graph/memory/policies/recycle.h"
 
 #include "core/status.h"

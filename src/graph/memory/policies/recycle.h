@@ -1,4 +1,4 @@
-/* recycle.h - what a step takes with everything kept. */
+/* recycle.h - what a step needs with everything kept. */
 #ifndef WEIR_GRAPH_MEMORY_POLICIES_RECYCLE_H
 #define WEIR_GRAPH_MEMORY_POLICIES_RECYCLE_H
 

@@ -1,13 +1,13 @@
-/* sublinear.c - blocks between split points, found by a search, as MegEngine's sublinear memory
- * optimiser does (MegEngine, core/impl/graph/seq_sublinear_memory).
+/* sublinear.c - blocks between split points, found by a search, like MegEngine's sublinear memory
+ * optimiser (MegEngine, core/impl/graph/seq_sublinear_memory).
  *
- * The forward ops are cut into blocks. A tensor goes for the longest of its gaps if that gap
- * begins in the block that made it and ends outside; then the block is made anew from what it
- * reads. The first blocks end where they hold more bytes than a threshold: it is halved from all
- * bytes down, then the best neighbourhood is searched in equal steps, coarse and fine. Genetic
- * refinement: a pool of split sets, which lose, gain or move a split or switch a block off, and are
- * crossed; a set is as good as the exact peak and time of its walk say. Then whole blocks stay
- * again, as long as that fits. */
+ * The forward ops are cut into blocks. A tensor is dropped in its longest interval if that begins
+ * in the block that made it and ends outside; then the block is recomputed from what it reads. The
+ * first blocks end where they hold more bytes than a threshold; the threshold is halved, starting
+ * from all bytes, and the best neighbourhood is searched in equal steps, coarse then fine. Genetic
+ * refinement follows: a pool of split sets, which lose, gain or move a split or switch a block off,
+ * and are crossed; the exact peak and time of its schedule rate a set. Finally whole blocks are
+ * kept again, as long as that fits. */
 #include <math.h>
 #include <string.h>
 
@@ -22,12 +22,12 @@ enum { HALVINGS = 24, STEPS = 10, POOL = 20, ROUNDS = 50, SPLIT = 1, STAYS = 2 }
 typedef struct weir_blocks {
     weir_best b;
     uint32_t  n;              /* ops of the forward pass: the first ones */
-    uint32_t *block;          /* [ops] block of an op from 1, 0: it stays */
-    uint32_t *longest;        /* [tensors] its longest gap */
-    uint8_t  *genes;          /* [(POOL + 1) * n] a block begins at the op; it stays */
+    uint32_t *block;          /* [ops] block of an op, from 1; 0: kept */
+    uint32_t *longest;        /* [tensors] its longest interval */
+    uint8_t  *genes;          /* [(POOL + 1) * n] a block begins at the op; is kept */
     size_t    peak[POOL + 1]; /* of each set; SIZE_MAX: no plan */
     double    time[POOL + 1];
-    uint32_t  pool; /* sets there are */
+    uint32_t  pool; /* number of sets */
     uint64_t  random;
 } weir_blocks;
 
@@ -41,7 +41,7 @@ static uint8_t *set_of(weir_blocks *x, uint32_t i)
     return x->genes + (size_t)i * x->n;
 }
 
-/* The gap of a tensor in which most ops run. */
+/* The interval of a tensor in which most ops run. */
 static uint32_t longest_interval(const weir_mem_problem *p, uint32_t tensor)
 {
     const weir_mem_tensor *k = &p->tensors.at[tensor];
@@ -56,7 +56,7 @@ static uint32_t longest_interval(const weir_mem_problem *p, uint32_t tensor)
     return best;
 }
 
-/* Where the tensor goes under the blocks at hand. */
+/* The interval in which the tensor is dropped under the current blocks. */
 static uint32_t drop_of(const weir_blocks *x, uint32_t tensor)
 {
     const weir_mem_problem *p = x->b.job->p;
@@ -67,7 +67,7 @@ static uint32_t drop_of(const weir_blocks *x, uint32_t tensor)
         return WEIR_NEVER_DROPPED;
     const uint32_t own = x->block[k->producer];
     if (k->uses.n == 0 || x->block[use[k->uses.n - 1]] == own)
-        return k->uses.n;                       /* nobody outside reads it */
+        return k->uses.n;                       /* no op outside reads it */
     return x->block[j ? use[j - 1] : k->producer] == own && x->block[use[j]] != own
                ? j
                : WEIR_NEVER_DROPPED;
@@ -102,8 +102,8 @@ static bool better(const weir_blocks *x, uint32_t i, uint32_t than)
     return weir_better(x->b.job->limit, x->peak[i], x->time[i], x->peak[than], x->time[than]);
 }
 
-/* The set behind the pool was tried: it goes into the pool, if need be for the worst one there,
- * unless one there does exactly as well: the pool stays diverse. */
+/* The set behind the pool was tried: it enters the pool, replacing the worst set if the pool is
+ * full, unless another one does exactly as well: the pool stays diverse. */
 static void enter(weir_blocks *x)
 {
     uint32_t to = x->pool;
@@ -126,7 +126,7 @@ static void enter(weir_blocks *x)
 
 /* ---- thresholds ---- */
 
-/* Blocks end where what they made and is still needed exceeds the threshold. */
+/* Ends a block where what it made and is still needed exceeds the threshold. */
 static bool try_threshold(weir_blocks *x, double threshold)
 {
     const weir_mem_problem *p = x->b.job->p;
@@ -157,7 +157,7 @@ static bool try_threshold(weir_blocks *x, double threshold)
     return true;
 }
 
-/* Tries thresholds from..to and says which was best. */
+/* Tries the thresholds from..to and returns the best one in *best. */
 static bool try_steps(weir_blocks *x, double from, double to, double *best)
 {
     size_t peak = SIZE_MAX;
@@ -210,7 +210,7 @@ static void mutate(weir_blocks *x, uint8_t *set)
     case 0:
         set[at] ^= SPLIT;
         break;
-    case 1: {                                   /* a split moves to a neighbour */
+    case 1: {                                   /* move a split by one op */
         uint32_t from = at;
         while (from < x->n && !(set[from] & SPLIT))
             from++;
@@ -231,7 +231,7 @@ static void mutate(weir_blocks *x, uint8_t *set)
     }
 }
 
-/* A child of two sets of the pool: the one before an op, the other behind it. */
+/* Crosses two sets of the pool: one up to an op, the other after it. */
 static bool breed(weir_blocks *x)
 {
     const uint32_t a = below(x, x->pool), b = below(x, x->pool), at = below(x, x->n + 1);
@@ -248,7 +248,7 @@ static bool breed(weir_blocks *x)
     return true;
 }
 
-/* From the best set whole blocks stay as they are, one by one, where that is better. */
+/* Keeps whole blocks of the best set, one by one, where that is better. */
 static bool refine(weir_blocks *x)
 {
     uint32_t best = 0;

@@ -1,4 +1,4 @@
-/* table.c - the table of policies, from policies.def. */
+/* table.c - finds policies by name in the table made from policies.def. */
 #include "graph/memory/policies/table.h"
 
 #include <string.h>

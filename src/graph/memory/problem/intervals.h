@@ -10,8 +10,8 @@
 
 typedef struct weir_intervals {
     WEIR_VEC(size_t) ends;      /* sorted, each once */
-    double  *most;     /* [4 * ends] the latest time of a node's parts */
-    uint8_t *same;     /* [4 * ends] all parts have this time */
+    double  *most;              /* [4 * ends] the latest time of a node's parts */
+    uint8_t *same;              /* [4 * ends] all parts have this time */
 } weir_intervals;
 
 /* For the ranges of the plan's steps. False when memory is short; free it either way. */

@@ -28,8 +28,8 @@ typedef enum weir_decision {
  * 0 (before the first use) to uses.n (after the last). */
 typedef struct weir_lower_state {
     const weir_mem_problem *p;
-    size_t                  budget;   /* of tensors and workspace: when copies have to wait */
-    weir_schedule           s;        /* of the last weir_lower */
+    size_t                  budget;         /* of tensors and workspace: when copies have to wait */
+    weir_schedule           s;              /* of the last weir_lower */
     uint32_t               *first_interval; /* [tensors + 1] */
     uint32_t                intervals;
     uint32_t               *next;      /* [tensors] number of its next use */

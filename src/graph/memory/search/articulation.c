@@ -1,12 +1,12 @@
 /* articulation.c - articulation points by depth-first search (Hopcroft and Tarjan, "Efficient
- * algorithms for graph manipulation", 1973), with a stack of its own: graphs may be deep.
+ * algorithms for graph manipulation", 1973), with an explicit stack, since graphs may be deep.
  *
- * Vertices: forward ops 0 .. ops, then tensors. A vertex that is not the first of its search
- * separates a child from the rest if nothing below that child reaches above the vertex. */
+ * Vertices: forward ops 0 .. ops, then tensors. A vertex that is not the root of its search
+ * separates a child from the rest if nothing below the child reaches above the vertex. */
 #include "graph/memory/search/articulation.h"
 
 typedef struct weir_vertex {
-    uint32_t number, low;       /* order of discovery from 1 (0: not yet), the earliest reached */
+    uint32_t number, low;       /* order of discovery from 1 (0: none), the earliest reached */
     uint32_t parent, next;      /* next: neighbour to look at */
 } weir_vertex;
 
@@ -23,7 +23,7 @@ static bool in_graph(const weir_mem_problem *p, uint32_t v)
     return op != WEIR_NO_OP && p->ops.at[op].phase == WEIR_FORWARD;
 }
 
-/* Neighbour number i of v; WEIR_NO_OP: there are no more. */
+/* Neighbour number i of v; WEIR_NO_OP: no more. */
 static uint32_t neighbour(const weir_mem_problem *p, uint32_t v, uint32_t i)
 {
     if (v >= p->ops.n) {
@@ -42,7 +42,7 @@ static void discover(weir_dfs *d, uint32_t v, uint32_t parent)
     d->at[v] = (weir_vertex){d->clock, d->clock, parent, 0};
 }
 
-/* v is done: its parent learns how far up it reaches. */
+/* v is finished: its parent learns how far up v reaches. */
 static void leave(weir_dfs *d, uint32_t v, uint32_t root, uint32_t *children)
 {
     const uint32_t     parent = d->at[v].parent;

@@ -1,11 +1,11 @@
-/* articulation.h - tensors without which the forward pass falls apart. */
+/* articulation.h - tensors whose removal disconnects the forward pass. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_ARTICULATION_H
 #define WEIR_GRAPH_MEMORY_SEARCH_ARTICULATION_H
 
 #include "graph/memory/problem/problem.h"
 
-/* cut[tensor] is set for articulation points of the undirected graph of forward ops and the
- * temporary tensors between them. False when memory is short. */
+/* Sets is_articulation[tensor] for articulation points of the undirected graph of forward ops and
+ * the temporary tensors between them. False when memory is short. */
 bool weir_articulation(const weir_mem_problem *p, uint8_t *is_articulation);
 
 #endif

@@ -1,4 +1,4 @@
-/* best.c - plans are tried one after another; the best one is walked again at the end. */
+/* best.c - tries plans one after another and lowers the best one again at the end. */
 #include "graph/memory/search/best.h"
 
 #include <string.h>

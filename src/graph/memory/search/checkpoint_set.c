@@ -1,13 +1,13 @@
-/* checkpoint_set.c - from what stays to decisions.
+/* checkpoint_set.c - turns the set of tensors that stay into decisions.
  *
- * Whoever is asked for while the step is at op s has to be allowed to run again at s, and so has
- * whoever it is made from, up to what stays: seen against the order of the ops, each tensor knows
- * the last s at which it is asked for before its maker is looked at. */
+ * If a tensor is recomputed at step s, its producer, and every producer back to the nearest
+ * checkpoint, must still be allowed to run at s. One pass against the order of the ops finds, for
+ * each tensor, the last such s before the pass looks at the tensor's producer. */
 #include "graph/memory/search/checkpoint_set.h"
 
 #include <string.h>
 
-/* What cannot be made anew when it is asked for stays. asked[tensor]: op + 1. */
+/* Keeps what cannot be recomputed when it is needed. asked[tensor]: that op + 1; 0: never. */
 static void settle_legal(const weir_mem_problem *p, uint32_t *drop, uint32_t *asked)
 {
     for (uint32_t k = 0; k < p->tensors.n; k++) {

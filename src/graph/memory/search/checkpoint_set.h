@@ -1,5 +1,5 @@
-/* checkpoint_set.h - plans as checkpointing makes them: some tensors stay, the others go once and
- * are made anew from those. */
+/* checkpoint_set.h - plans of classic checkpointing: some tensors stay, every other one is dropped
+ * once and recomputed from those. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_CHECKPOINT_SET_H
 #define WEIR_GRAPH_MEMORY_SEARCH_CHECKPOINT_SET_H
 
@@ -7,25 +7,26 @@
 
 #define WEIR_NEVER_DROPPED UINT32_MAX
 
-/* The decisions in which tensor k goes in its gap drop[k] (its number of uses: behind the last
- * one); WEIR_NEVER_DROPPED: it stays until nobody is made anew from it any more. What could not be
- * made anew in time stays, too: drop[] says so afterwards. False when memory is short. */
+/* Decides that tensor k is dropped in interval drop[k] (its number of uses: after the last one);
+ * WEIR_NEVER_DROPPED: it stays as long as recomputations read it. A tensor that could not be
+ * recomputed in time stays, too, and drop[] says so afterwards. False when memory is short. */
 bool weir_checkpoint_set_decide(const weir_lower_state *w, uint32_t *drop, uint8_t *decisions);
 
-/* Changes decisions so that what forward ops read that run again is on the host from its last
- * forward reader until somebody asks for it. */
+/* Changes the decisions so that the tensors that repeated forward ops read are on the host from
+ * their last forward reader until a recomputation needs them. */
 void weir_checkpoint_set_offload(const weir_lower_state *w, const uint32_t *drop,
                                  uint8_t *decisions);
 
-/* Where the forward pass is over: the number of the op before which fewest ops belong to later
- * phases, and behind which fewest are forward. An order may mix the two. */
+/* The end of the forward pass: the number of ops before it that belong to the forward pass, less
+ * those that do not, is largest. (An order may mix the phases.) */
 uint32_t weir_forward_end(const weir_mem_problem *p);
 
-/* The gap in which a tensor waits for gradients: before its first use from op `turn` on. */
+/* The interval in which a tensor waits for the backward pass: before its first use at or after op
+ * `turn`. */
 uint32_t weir_forward_end_interval(const weir_mem_problem *p, uint32_t tensor, uint32_t turn);
 
-/* Forward ops are in segments: segment[op], 0: in none; NULL: the regions that the program
- * marked. What a segment makes goes, except what forward ops outside of it read. */
+/* Sets drop[] by segments of forward ops: segment[op], 0: in none; NULL: the regions that the
+ * program marked. What a segment makes is dropped unless forward ops outside of it read it. */
 void weir_checkpoint_set_segments(const weir_mem_problem *p, const uint32_t *segment,
                                   uint32_t *drop);
 

@@ -1,9 +1,9 @@
 /* dtr_score.c - the scores of dynamic tensor rematerialization (Kirisame et al., "Dynamic tensor
- * rematerialization", ICLR 2021) and of those it is compared with there.
+ * rematerialization", ICLR 2021) and those it is compared with there. c0: seconds to recompute the
+ * tensor, e*: seconds of its evicted neighbourhood, m: bytes, s: staleness.
  *
- *     dtr        (c0 + e*) / (m s)       cost, with that of the neighbours that are gone; bytes;
- *                                        staleness
- *     dtr:eq     the same, neighbours by classes
+ *     dtr        (c0 + e*) / (m s)
+ *     dtr:eq     the same, e* by classes
  *     dtr:local  c0 / (m s)
  *     dtr:lru    1 / s
  *     dtr:size   1 / m                   the largest first

@@ -1,5 +1,5 @@
-/* dtr_score.h - how little it would cost to let a value go and make it anew: the rules of DTR, in
- * plain numbers. The smallest score goes first. */
+/* dtr_score.h - scores of dynamic tensor rematerialization, in plain numbers: how little it would
+ * cost to evict a tensor and recompute it. The smallest score is evicted first. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_DTR_SCORE_H
 #define WEIR_GRAPH_MEMORY_SEARCH_DTR_SCORE_H
 
@@ -10,18 +10,18 @@ typedef enum weir_dtr_rule {
     WEIR_DTR_RULES
 } weir_dtr_rule;
 
-/* Whose cost is `nearby`: what would have to be made, or will be made, together with the value. */
+/* Whose cost counts as `nearby`: what would be recomputed together with the tensor. */
 typedef enum weir_dtr_reach {
-    WEIR_DTR_ALONE,         /* nobody's */
-    WEIR_DTR_ABOVE,         /* values gone that it is made from, by way of values gone */
-    WEIR_DTR_AROUND,        /* those, and values gone that are made from it: e* */
-    WEIR_DTR_CLASS          /* values gone that touch it or each other, as a union-find keeps them:
-                             * cheaper, and never smaller than e* */
+    WEIR_DTR_ALONE,         /* no other tensor's */
+    WEIR_DTR_ABOVE,         /* evicted ancestors, through evicted ones only */
+    WEIR_DTR_AROUND,        /* evicted ancestors and descendants: e* */
+    WEIR_DTR_CLASS /* evicted tensors connected to it, as a union-find keeps them: cheaper to
+                    * compute, and never smaller than e* */
 } weir_dtr_reach;
 
 typedef struct weir_dtr_item {
-    double cost;            /* seconds of the call that makes it */
-    double nearby;          /* seconds, as far as the rule reaches */
+    double cost;            /* seconds of the op that makes it */
+    double nearby;          /* seconds, of what the rule reaches */
     double bytes;           /* > 0 */
     double idle;            /* seconds since it was last used, > 0 */
 } weir_dtr_item;

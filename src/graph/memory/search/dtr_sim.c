@@ -1,10 +1,9 @@
 /* dtr_sim.c - dynamic tensor rematerialization (Kirisame et al., ICLR 2021) over a step known in
  * advance.
  *
- * A tensor that has no first run ahead that reads it goes at once ("eager eviction"); it may be
- * made anew for others. What a run reads is locked from when the run is wanted until it is done.
- * Whoever is gone can be made anew when it will be asked for: it is not let go otherwise. Time is
- * the sum of the runs' seconds. */
+ * A tensor that no remaining first run reads is evicted at once (eager eviction); recomputing
+ * others may restore it. Inputs of a run are pinned from request to completion. A tensor is evicted
+ * only if it can still be recomputed at its next use. Time is the sum of the runs' seconds. */
 #include "graph/memory/search/dtr_sim.h"
 
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "core/status.h"
 #include "graph/memory/search/best.h"
 
-enum { MAX_RECOMPUTES = 6 };        /* runs again per op: more is running in circles */
+enum { MAX_RECOMPUTES = 6 };        /* per op on average; beyond, it would not end */
 
 bool weir_dtr_sim_init(weir_dtr_sim *v, const weir_mem_problem *p)
 {
@@ -64,21 +63,21 @@ static bool is_there(const weir_dtr_sim *v, uint32_t tensor)
     return weir_schedule_has(&v->s, tensor, WEIR_FORM_PLAIN);
 }
 
-/* It was there, and is not any more. */
+/* Was the tensor made and then evicted? */
 static bool is_evicted(const weir_dtr_sim *v, uint32_t tensor)
 {
     const uint32_t producer = v->p->tensors.at[tensor].producer;
     return producer != WEIR_NO_OP && producer < v->done && !is_there(v, tensor);
 }
 
-/* Nobody but those who make others anew will ask for it. */
+/* Will only recomputations read the tensor from now on? */
 static bool is_dead(const weir_dtr_sim *v, uint32_t tensor)
 {
     const weir_mem_tensor *k = &v->p->tensors.at[tensor];
     return v->next[tensor] == k->uses.n && !k->output && k->producer != WEIR_NO_OP;
 }
 
-/* ---- neighbours that are gone ---- */
+/* ---- evicted neighbours ---- */
 
 static void visit(weir_dtr_sim *v, uint32_t tensor)
 {
@@ -88,7 +87,7 @@ static void visit(weir_dtr_sim *v, uint32_t tensor)
     v->stack.at[v->stack.n++] = tensor;      /* room for all tensors is reserved */
 }
 
-/* Puts what the tensor is made from on the stack, if it is gone. */
+/* Visits the evicted inputs of the tensor's producer. */
 static void visit_above(weir_dtr_sim *v, uint32_t tensor)
 {
     const weir_index_range in = v->p->ops.at[v->p->tensors.at[tensor].producer].in;
@@ -98,7 +97,7 @@ static void visit_above(weir_dtr_sim *v, uint32_t tensor)
             visit(v, weir_refs(v->p, in)[i]);
 }
 
-/* What is made from it and gone. */
+/* Visits the evicted tensors made from this one. */
 static void visit_below(weir_dtr_sim *v, uint32_t tensor)
 {
     const weir_index_range uses = v->p->tensors.at[tensor].uses;
@@ -111,7 +110,7 @@ static void visit_below(weir_dtr_sim *v, uint32_t tensor)
     }
 }
 
-/* Seconds of the tensor's maker, once in every sum. */
+/* Seconds of the tensor's producer, counted once in every sum. */
 static double cost_once(weir_dtr_sim *v, uint32_t tensor)
 {
     const uint32_t producer = v->p->tensors.at[tensor].producer;
@@ -121,7 +120,7 @@ static double cost_once(weir_dtr_sim *v, uint32_t tensor)
     return counted ? 0 : v->p->ops.at[producer].time;
 }
 
-/* Begins a search at the tensor: it is on the stack, its maker counted. */
+/* Begins a search at the tensor: it is on the stack, its producer counted. */
 static void begin_at(weir_dtr_sim *v, uint32_t tensor)
 {
     v->stamps++;
@@ -153,7 +152,7 @@ const weir_dtr_neighborhood *weir_dtr_sim_neighborhood(weir_dtr_sim *v, uint32_t
     return n;
 }
 
-/* All that hangs together with the tensor, which came or went, has to look around anew. */
+/* Forgets the neighbourhoods that the tensor, restored or evicted just now, belongs to. */
 static void touch(weir_dtr_sim *v, uint32_t tensor)
 {
     begin_at(v, tensor);
@@ -196,7 +195,7 @@ static void add_root(weir_dtr_sim *v, uint32_t tensor)
     v->roots.at[v->roots.n++] = root;
 }
 
-/* roots: the classes that the tensor touches. */
+/* Sets `roots` to the classes that the tensor touches. */
 static void find_roots(weir_dtr_sim *v, uint32_t tensor)
 {
     const weir_mem_tensor *k = &v->p->tensors.at[tensor];
@@ -222,7 +221,7 @@ double weir_dtr_sim_class_cost(weir_dtr_sim *v, uint32_t tensor)
     return sum;
 }
 
-/* The tensor, which just went, joins the classes that it touches. */
+/* Puts the tensor, evicted just now, into one class with those that it touches. */
 static bool join(weir_dtr_sim *v, uint32_t tensor)
 {
     const uint32_t own = v->class_nodes.n;
@@ -242,7 +241,7 @@ static bool join(weir_dtr_sim *v, uint32_t tensor)
     return true;
 }
 
-/* ---- coming and going ---- */
+/* ---- making and evicting tensors ---- */
 
 static void arrive(weir_dtr_sim *v, uint32_t tensor, bool first)
 {
@@ -271,8 +270,8 @@ static bool go(weir_dtr_sim *v, uint32_t tensor)
     return !v->use_classes || join(v, tensor);
 }
 
-/* May it go? It will be asked for by its next use and by those below that are gone; then it, and
- * those above that are gone, have to be allowed to run. */
+/* May the tensor be evicted? It will be needed at its own next use and at those of its evicted
+ * descendants; its producer, and those of its evicted ancestors, must be allowed to run then. */
 static bool may_go(weir_dtr_sim *v, uint32_t tensor)
 {
     const weir_mem_problem *p = v->p;
@@ -295,7 +294,7 @@ static bool may_go(weir_dtr_sim *v, uint32_t tensor)
     return may;
 }
 
-/* A tensor that is dead and that no run is about to read goes. */
+/* Evicts the tensor if it is dead, not pinned, and may be evicted. */
 static bool bury(weir_dtr_sim *v, uint32_t tensor)
 {
     const bool goes =
@@ -310,7 +309,7 @@ static bool may_be_chosen(const weir_dtr_sim *v, uint32_t tensor, uint32_t round
            !(k->output && v->next[tensor] == k->uses.n);
 }
 
-/* Lets the tensor with the smallest score go; *went: there was one. */
+/* Evicts the tensor with the smallest score; *went: there was one. */
 static bool evict(weir_dtr_sim *v, uint32_t round, bool *went)
 {
     for (;;) {
@@ -335,7 +334,7 @@ static bool evict(weir_dtr_sim *v, uint32_t round, bool *went)
 
 /* ---- runs ---- */
 
-/* Is the input last read by the run that is about to happen? */
+/* Is the run that comes next the last reader of the input? */
 static bool dies_in(const weir_dtr_sim *v, uint32_t tensor, bool recomputed)
 {
     const weir_mem_tensor *k = &v->p->tensors.at[tensor];
@@ -343,7 +342,7 @@ static bool dies_in(const weir_dtr_sim *v, uint32_t tensor, bool recomputed)
            v->next[tensor] + !recomputed == k->uses.n;
 }
 
-/* Bytes that a run takes beside what is there: results that take over an input take none. */
+/* Bytes that a run needs in addition; outputs made in place need none. */
 static size_t bytes_of(const weir_dtr_sim *v, const weir_mem_op *t, bool recomputed)
 {
     const uint32_t *out = weir_refs(v->p, t->out), *pair = weir_refs(v->p, t->pairs);
@@ -372,14 +371,14 @@ static bool free_memory(weir_dtr_sim *v, size_t bytes)
     return ok;
 }
 
-/* Its inputs are there and locked. */
+/* Runs the op, whose inputs are on the device and pinned. */
 static bool run(weir_dtr_sim *v, uint32_t op, bool recomputed)
 {
     const weir_mem_op *t = &v->p->ops.at[op];
     const uint32_t    *in = weir_refs(v->p, t->in), *out = weir_refs(v->p, t->out);
     bool               ok = free_memory(v, bytes_of(v, t, recomputed));
 
-    v->roots.n = 0;                     /* the results that were not there */
+    v->roots.n = 0;                     /* the outputs that did not exist */
     for (uint32_t i = 0; i < t->out.n; i++)
         if (!is_there(v, out[i]))
             v->roots.at[v->roots.n++] = out[i];
@@ -404,7 +403,7 @@ static bool run(weir_dtr_sim *v, uint32_t op, bool recomputed)
     return ok;
 }
 
-/* The run of an op is wanted. */
+/* Requests a run of the op: pins its inputs. */
 static void want(weir_dtr_sim *v, uint32_t op)
 {
     const weir_index_range in = v->p->ops.at[op].in;
@@ -424,7 +423,7 @@ static uint32_t missing(const weir_dtr_sim *v, uint32_t op)
     return WEIR_NO_TENSOR;
 }
 
-/* Runs op i, and before it whatever it misses, depth first. */
+/* Runs op i, and before it the producers of what it lacks, depth first. */
 static bool run_first(weir_dtr_sim *v, uint32_t i)
 {
     want(v, i);
@@ -470,9 +469,9 @@ bool weir_dtr_sim_run(weir_dtr_sim *v)
     return weir_schedule_end(&v->s, v->limit);
 }
 
-/* ---- the room ---- */
+/* ---- the limit ---- */
 
-/* Runs in `room`; the better schedule is in job->s. *peak: of this one, SIZE_MAX: there is none. */
+/* Runs within `limit`; job->s keeps the better schedule. *peak: of this one, SIZE_MAX: invalid. */
 static bool run_within(weir_dtr_sim *v, size_t limit, weir_policy_job *job, size_t *peak)
 {
     v->limit = limit;

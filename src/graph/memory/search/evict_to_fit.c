@@ -1,8 +1,8 @@
-/* evict_to_fit.c - walks, looks where room is short, lets tensors go, and walks again.
+/* evict_to_fit.c - lowers the decisions, looks where memory is short, evicts, and lowers again.
  *
- * Times are those of a step that waits for nothing: a measured one, less what it waited. When
- * copies back are issued is the stream's: as early as they have to be, no earlier than there is
- * room. In a round about a third of what is missing goes. */
+ * Times are those of a step that waits for nothing, measured times less their waits. The schedule
+ * itself issues prefetches early, as far as they need and memory allows. Each round evicts tensors
+ * for about a third of the missing bytes. */
 #include "graph/memory/search/evict_to_fit.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ double weir_evict_to_fit_wait(const weir_evict_to_fit *x, const weir_victim *i)
            weir_transfer_list_wait(&x->transfers, NULL);
 }
 
-/* The event to look at. */
+/* The event at which to free memory. */
 static uint32_t where(const weir_evict_to_fit *x)
 {
     const weir_lower_state *w = &x->search.lowered;
@@ -77,7 +77,8 @@ static bool producer_of(const weir_schedule *s, uint32_t e, uint32_t tensor)
     return v.kind == WEIR_EVENT_RUN && weir_among(s->p, s->p->ops.at[v.what].out, tensor);
 }
 
-/* Has event e to have the tensor? What it makes anew may come from the host instead. */
+/* Must the tensor be on the device during event e? An output that a rerun makes may come from the
+ * host instead. */
 static bool touches(const weir_schedule *s, uint32_t e, uint32_t tensor)
 {
     const weir_event v = s->events.at[e];
@@ -94,7 +95,7 @@ static weir_transfer transfer_of(const weir_evict_to_fit *x, uint32_t tensor, ui
     const weir_mem_problem *p = x->job->p;
     const weir_mem_tensor  *k = &p->tensors.at[tensor];
     const uint32_t         *u = weir_refs(p, k->uses);
-    bool                    there = false; /* a copy on the host from an earlier trip is good */
+    bool                    there = false; /* an earlier offload left a copy on the host */
 
     for (uint32_t i = 0; i < j; i++)
         there =
@@ -107,7 +108,7 @@ static weir_transfer transfer_of(const weir_evict_to_fit *x, uint32_t tensor, ui
                            .in = (double)k->bytes / p->link_in};
 }
 
-/* The tensor of a life over event e as one that may go, if it may. */
+/* Lists the tensor, live during event e, as a victim if it may be evicted. */
 static bool add_idle(weir_evict_to_fit *x, uint32_t tensor, uint32_t e)
 {
     const weir_mem_problem *p = x->job->p;
@@ -143,7 +144,7 @@ static bool is_listed(const weir_evict_to_fit *x, uint32_t interval)
     return false;
 }
 
-/* The first event that reads the life. */
+/* The first event that reads the live range. */
 static uint32_t first_reader(const weir_schedule *s, uint32_t range)
 {
     uint32_t nin, nout, e = s->ranges.at[range].first + 1;
@@ -157,8 +158,8 @@ static uint32_t first_reader(const weir_schedule *s, uint32_t range)
     return e;
 }
 
-/* A tensor is back from the host before its own next use: what was made anew from it then, to be
- * read, may be on the host itself instead. */
+/* A tensor that was prefetched before its own next use served a recomputation: lists what was
+ * recomputed from it, since offloading that may be better. */
 static bool add_instead(weir_evict_to_fit *x, uint32_t range)
 {
     const weir_mem_problem *p = x->job->p;
@@ -187,7 +188,7 @@ static bool add_instead(weir_evict_to_fit *x, uint32_t range)
     return true;
 }
 
-/* What may go so that less is there at the event. */
+/* Lists what may be evicted so that fewer bytes are live at the event. */
 static bool collect(weir_evict_to_fit *x)
 {
     const weir_schedule *s = &x->search.lowered.s;
@@ -206,7 +207,7 @@ static bool collect(weir_evict_to_fit *x)
     return true;
 }
 
-/* Lets tensors go; they are `undo` then, so that they can be taken back. */
+/* Evicts tensors; `undo` lists the changes, so that they can be reverted. */
 static bool evict(weir_evict_to_fit *x)
 {
     double left = 0.3 * (double)(x->search.lowered.peak - x->job->limit);
@@ -227,7 +228,7 @@ static bool evict(weir_evict_to_fit *x)
                                     : WEIR_RECOMPUTE;
         x->idle.at[n] = x->idle.at[--x->idle.n];
         left -= i.bytes;
-        for (uint32_t k = 0; k < x->idle.n; k++) {      /* who goes makes others dearer */
+        for (uint32_t k = 0; k < x->idle.n; k++) {      /* evicting one makes others dearer */
             weir_victim *const o = &x->idle.at[k];
             if (o->drop)
                 o->recomputed = weir_recompute_cost(&x->at, o->tensor, o->number);
@@ -237,7 +238,7 @@ static bool evict(weir_evict_to_fit *x)
     return true;
 }
 
-/* What went last led to a plan that cannot be: it stays, for good. */
+/* Reverts the last evictions, which made the plan invalid, and bars them for good. */
 static void undo_move(weir_evict_to_fit *x)
 {
     for (uint32_t i = x->at.undo.n; i-- > 0;) {

@@ -1,8 +1,8 @@
-/* greedy.c - a plan that fits, made at once; and taken back where that was too much.
+/* greedy.c - builds a plan that fits by greedy evictions, and reverts those it did not need.
  *
- * While the peak is too high, of the tensors that lie idle across it those go that save most bytes
- * for the time it takes to have them again (the ratio of Capuchin, Peng et al. 2020, and of DTR,
- * Kirisame et al. 2021, but counted to the end of the interval and knowing the future). */
+ * While the peak is too high, it evicts those of the tensors idle across the peak that save the
+ * most bytes for the seconds of restoring them (the ratio of Capuchin, Peng et al. 2020, and of
+ * DTR, Kirisame et al. 2021, but counted to the end of the interval and knowing the future). */
 #include "graph/memory/search/greedy.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static bool touches(const weir_mem_problem *p, uint32_t op, uint32_t tensor)
     return false;
 }
 
-/* Gaps of tensors that lie idle across the peak, best first. */
+/* Lists the intervals of tensors that are idle across the peak, best first. */
 static bool collect(weir_search_state *a, double power)
 {
     const weir_search      *s = a->s;
@@ -70,7 +70,7 @@ static bool collect(weir_search_state *a, double power)
     return true;
 }
 
-/* Lets a candidate go. */
+/* Applies a candidate's decision. */
 static void evict(weir_search_state *a, const weir_candidate *c)
 {
     const uint32_t first = a->s->lowered.first_interval[c->tensor];
@@ -79,14 +79,14 @@ static void evict(weir_search_state *a, const weir_candidate *c)
     if (weir_mem_tensor_is_resident(a->s->p, c->tensor))
         a->decisions[first] = a->decisions[c->interval] = WEIR_OFFLOAD;
     else if (c->interval + 1 == a->s->lowered.first_interval[c->tensor + 1])
-        a->decisions[c->interval] = WEIR_KEEP;     /* behind the last use: no tail any more */
+        a->decisions[c->interval] = WEIR_KEEP;     /* nothing stays after the last use */
     else if (c->to == WEIR_RECOMPUTE && (was == WEIR_RECOMPUTE || was == WEIR_KEEP_FOR_RECOMPUTE))
         a->decisions[c->interval] = WEIR_RECOMPUTE_TRANSIENT;
     else
         a->decisions[c->interval] = c->to;
 }
 
-/* From the plan at hand: drops until the peak fits or nothing is left to drop. */
+/* Evicts from the current plan until the peak fits or nothing is left to evict. */
 bool weir_search_greedy(weir_search_state *a, double power)
 {
     weir_search *s = a->s;
@@ -113,13 +113,13 @@ bool weir_search_greedy(weir_search_state *a, double power)
     return true;
 }
 
-/* Settles, and comes back to the plan at hand. */
+/* Settles pending plans, then lowers the current plan again. */
 static bool settle_here(weir_search_state *a)
 {
     return weir_search_flush(a) && weir_search_lower(a);
 }
 
-/* Takes drops back, the dearest first, while the budget holds. */
+/* Reverts evictions, the costliest first, while the budget holds. */
 bool weir_search_restore(weir_search_state *a)
 {
     weir_search *s = a->s;

@@ -1,15 +1,15 @@
-/* greedy.h - lets tensors go one after another until a plan fits, and takes decisions back. */
+/* greedy.h - evicts tensors one after another until a plan fits, and reverts decisions. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_GREEDY_H
 #define WEIR_GRAPH_MEMORY_SEARCH_GREEDY_H
 
 #include "graph/memory/search/search_state.h"
 
-/* From the plan at hand: lets tensors go until the peak fits or none is left. power: of bytes
- * against seconds. False when memory is short. */
+/* From the current decisions: evicts tensors until the peak fits or nothing is left to evict.
+ * power: the exponent of bytes against seconds. False when memory is short. */
 bool weir_search_greedy(weir_search_state *a, double power);
 
-/* Takes decisions of the plan at hand back, the dearest first, while the budget holds. False when
- * memory is short. */
+/* Reverts decisions of the current plan, the costliest first, while it stays within the budget.
+ * False when memory is short. */
 bool weir_search_restore(weir_search_state *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* job.c - what policies ask about a job. */
+/* job.c - questions that policies ask about a job. */
 #include "graph/memory/search/job.h"
 
 #include <string.h>

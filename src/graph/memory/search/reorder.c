@@ -1,11 +1,11 @@
-/* reorder.c - list scheduling (deps.h) of a step's ops. */
+/* reorder.c - list scheduling (core/deps.h) of a step's ops. */
 #include "graph/memory/search/reorder.h"
 
 #include <string.h>
 
 #include "core/deps.h"
 
-/* *caller: the last op so far that is the program's own call; those keep their order. */
+/* Adds op i. *caller: the last op that calls back into the program; those keep their order. */
 static bool tell_op(weir_dep_list *l, const weir_mem_problem *p, uint32_t i, uint32_t *caller)
 {
     const weir_mem_op *t = &p->ops.at[i];
@@ -27,7 +27,7 @@ static bool tell_op(weir_dep_list *l, const weir_mem_problem *p, uint32_t i, uin
                   weir_dep_edge_to(l, i, t->rerun_before));
 }
 
-/* The first update of every resident tensor; WEIR_NO_OP: there is none. */
+/* Finds the first update of every resident tensor; WEIR_NO_OP: none. */
 static void find_updates(const weir_mem_problem *p, uint32_t *update)
 {
     memset(update, 0xff, p->tensors.n * sizeof *update);
@@ -36,7 +36,7 @@ static void find_updates(const weir_mem_problem *p, uint32_t *update)
             update[weir_refs(p, p->ops.at[i].changes)[k]] = i;
 }
 
-/* From which op of the new order on it is wrong to run t again. at: where the old ones went. */
+/* The op of the new order from which on running t again is wrong. at: new places of the old ops. */
 static uint32_t rerun_before_of(const weir_mem_problem *p, const weir_mem_op *t,
                                 const uint32_t *update, const uint32_t *at)
 {

@@ -1,4 +1,4 @@
-/* search_state.c - the plan at hand: its cost, whether it has addresses, the best one so far. */
+/* search_state.c - the current plan of a search: its cost, its addresses, the best one so far. */
 #include "graph/memory/search/search_state.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ double weir_search_objective(const weir_search_state *a)
     return s->lowered.extra / (s->p->time + 1e-30) + EXCESS_WEIGHT * over / ((double)s->budget + 1);
 }
 
-/* Within the budget first, then by time, or by bytes where neither is. */
+/* Within the budget first, then by time, or by bytes if neither fits. */
 static bool better(const weir_search *s, size_t peak, double extra, const weir_search_best *than)
 {
     const bool fits = peak <= s->budget, than_fits = than->peak <= s->budget;
@@ -40,8 +40,8 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Are there addresses for the plan walked last? If not, later plans are made for fewer bytes, and
- * where that failed often in a row, some are passed over: a failure takes long to find. */
+/* Does the plan lowered last have addresses? If not, later plans get fewer bytes, and after several
+ * failures in a row some plans are passed over: a failure takes long to find. */
 static bool has_addresses(weir_search_state *a)
 {
     enum { FAILURES = 2, PASSED = 2, SPARED = 32 };
@@ -135,7 +135,7 @@ void weir_search_open_line(weir_search_state *a, unsigned levers)
     a->best.extra = INFINITY;
 }
 
-/* One in a few thousand parts of what the largest op needs. */
+/* Bytes of the largest tensor, divided by a few thousand. */
 static size_t smallest_worth(const weir_mem_problem *p)
 {
     enum { PARTS = 4096 };
@@ -146,7 +146,7 @@ static size_t smallest_worth(const weir_mem_problem *p)
     return most / PARTS;
 }
 
-/* Walks take linear, addresses quadratic time. */
+/* Moves between checks: lowering takes linear time, finding addresses quadratic time. */
 static uint32_t settle_every(uint32_t ops)
 {
     enum { LEAST = 16, TASKS = 5000 };

@@ -1,4 +1,4 @@
-/* search_state.h - what the files of the search share: the plan at hand and its random numbers. */
+/* search_state.h - what the files of the search share: current decisions, best plan, randomness. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_SEARCH_STATE_H
 #define WEIR_GRAPH_MEMORY_SEARCH_SEARCH_STATE_H
 
@@ -6,7 +6,7 @@
 #include "graph/memory/problem/offsets.h"
 #include "graph/memory/search/request.h"
 
-/* Plans are compared first by whether they fit, then by time. */
+/* A plan that fits beats one that does not; then time decides. */
 typedef struct weir_search_best {
     uint8_t *decisions; /* [intervals] */
     size_t   peak;      /* SIZE_MAX: nothing yet */
@@ -21,22 +21,22 @@ typedef struct weir_candidate {
 
 typedef struct weir_search_state {
     weir_search       *s;
-    unsigned           levers;    /* allowed at the moment */
-    size_t             small;     /* tensors of fewer bytes stay: they cost moves, not room */
-    uint8_t           *decisions; /* [intervals] the plan at hand */
-    weir_search_best   best;      /* of the line at hand */
-    weir_search_best   pending;   /* better, but addresses are still to be looked for; or none */
+    unsigned           levers;    /* allowed at present */
+    size_t             small;     /* smaller tensors (bytes) stay: they cost moves, save little */
+    uint8_t           *decisions; /* [intervals] the current plan */
+    weir_search_best   best;      /* of the current line */
+    weir_search_best   pending;   /* better, but not yet checked for addresses; or none */
     uint32_t          *tensor_of; /* [intervals] */
-    WEIR_VEC(uint32_t) worth;     /* gaps of tensors that are not small */
-    uint32_t          *stamp;     /* [tensors] the call that counted it */
+    WEIR_VEC(uint32_t) worth;     /* intervals of tensors that are not small */
+    uint32_t          *stamp;     /* [tensors] the call that visited it */
     uint32_t           call;
     weir_offsets       offsets;
-    size_t             spare; /* bytes of the budget left free, so that there are addresses */
-    uint32_t           every; /* moves after which addresses are looked for */
-    uint32_t    failed, wait; /* plans without addresses in a row; so many are not looked at */
-    weir_status status;       /* of the last look at addresses */
+    size_t             spare; /* bytes of the budget left unused, so that addresses exist */
+    uint32_t           every; /* moves between two checks for addresses */
+    uint32_t    failed, wait; /* plans without addresses in a row; how many to pass over now */
+    weir_status status;       /* of the last check for addresses */
     uint64_t    random;
-    double     *when; /* [ops + 1] seconds before each, all first runs */
+    double     *when; /* [ops + 1] seconds of first runs before each */
     WEIR_VEC(weir_candidate) candidates;
     WEIR_VEC(uint64_t)       undo; /* interval << 8 | decision it had */
 } weir_search_state;
@@ -56,35 +56,34 @@ static inline double weir_random_unit(weir_search_state *a)
     return (double)(weir_random_u64(a) >> 11) * 0x1p-53;
 }
 
-/* Allocates the state of a search for a->s, whose room is initialised. False when memory is short;
- * free it either way. */
+/* Allocates the state of a search for a->s, whose `lowered` must be initialised. False when memory
+ * is short; free it either way. */
 bool   weir_search_state_init(weir_search_state *a);
 void   weir_search_state_free(weir_search_state *a);
 
-/* Begins a line of search with no plan; ends it: its best plan becomes the search's answer where it
- * is better. */
+/* Begin a line of search without a plan, and end it: its best plan becomes the search's answer if
+ * it is better. */
 void   weir_search_open_line(weir_search_state *a, unsigned levers);
 void   weir_search_close_line(weir_search_state *a);
 
-/* Walks the plan at hand. False when memory is short. */
+/* Lowers the current plan. False when memory is short. */
 bool   weir_search_lower(weir_search_state *a);
 
-/* Of the plan walked last: extra time and bytes above the budget, both relative. */
+/* Of the plan lowered last: extra time and bytes above the budget, both relative. */
 double weir_search_objective(const weir_search_state *a);
 
-/* Bytes that plans are made for: the budget, less what addresses turned out to need. */
+/* Bytes that plans may use: the budget, less what addresses turned out to cost. */
 static inline size_t weir_search_limit(const weir_search_state *a)
 {
     return a->s->budget - a->spare;
 }
 
-/* Remembers the plan at hand if it is the best of its line and has addresses. False when memory is
+/* Records the current plan if it is the best of its line and has addresses. False when memory is
  * short. */
 bool   weir_search_note(weir_search_state *a);
 
-/* The same, but looking for addresses, which takes longer than many walks, waits until
- * weir_search_flush, after every a->every moves: of the plans in between only the best is looked
- * at. */
+/* The same, but the check for addresses, which takes longer than lowering many plans, waits for
+ * weir_search_flush, called every a->every moves: only the best plan in between is checked. */
 bool   weir_search_note_later(weir_search_state *a);
 bool   weir_search_flush(weir_search_state *a);
 

@@ -1,27 +1,27 @@
-/* transfers.h - tensors that are on the host for a while: how long the step waits for a link that
- * carries one at a time each way. */
+/* transfers.h - how long a step waits for offloads and prefetches on a link that carries one copy
+ * at a time each way. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_TRANSFERS_H
 #define WEIR_GRAPH_MEMORY_SEARCH_TRANSFERS_H
 
 #include "graph/memory/problem/problem.h"
 
-/* Seconds from the beginning of the step, as if nothing waited. */
+/* In seconds from the beginning of the step, as if nothing waited. */
 typedef struct weir_transfer {
     double ready, due;          /* when it may leave, when it is read again */
-    double from, to;            /* while it has to be away */
+    double from, to;            /* while its memory is needed */
     double out, in;             /* of the copies */
 } weir_transfer;
 
 typedef struct weir_transfer_list {
-    WEIR_VEC(weir_transfer) leave, come;    /* the same, by `ready` and by `due` */
+    WEIR_VEC(weir_transfer) leave, come;    /* the same transfers, by `ready` and by `due` */
 } weir_transfer_list;
 
 void weir_transfer_list_free(weir_transfer_list *t);
 
-/* False when memory is short. */
+/* Adds a copy of the transfer. False when memory is short. */
 bool weir_transfer_list_add(weir_transfer_list *t, const weir_transfer *transfer);
 
-/* Seconds waited for all, and for one more if it is not NULL. */
+/* Seconds waited for all transfers, and for one more if `more` is not NULL. */
 double weir_transfer_list_wait(const weir_transfer_list *t, const weir_transfer *more);
 
 #endif

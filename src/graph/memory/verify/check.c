@@ -1,9 +1,9 @@
-/* check.c - replays a plan on a device of which only the occupied ranges are known.
+/* check.c - replays a plan on a device that tracks only which byte ranges are taken.
  *
- * Of every tensor it knows which forms are on the device and on the host. A tensor of before the
- * step has a version: how often ops without results (updates) have overwritten it; every op must
- * read the one it reads in the problem's order. Where a tensor is changed its copies on the host
- * are gone and its other forms on the device are worth nothing. */
+ * The checker knows which forms of every tensor are on the device and on the host. A resident
+ * tensor has a version: the number of updates (ops without outputs) that have overwritten it. Every
+ * op must read the version that it reads in the problem's order. A change invalidates the tensor's
+ * copies on the host and makes its other forms on the device stale. */
 #include "graph/memory/verify/check.h"
 
 #include <math.h>
@@ -15,8 +15,8 @@
 #include "graph/memory/problem/intervals.h"
 
 typedef struct weir_copy {
-    bool   device, host;        /* is it there? */
-    bool   stale;               /* on the device: of an older version */
+    bool   device, host;        /* does it exist there? */
+    bool   stale;               /* on the device, but of an older version */
     size_t offset;
 } weir_copy;
 
@@ -26,9 +26,9 @@ typedef struct weir_check_state {
     weir_intervals          space;
     weir_copy              *copy;     /* [tensors * WEIR_FORM_COUNT] */
     uint32_t               *version;  /* [tensors] */
-    uint32_t               *expected; /* [refs] of the inputs of ops: the version to be read */
+    uint32_t               *expected; /* [refs] for inputs of ops: the version to read */
     uint8_t                *ran;      /* [ops] */
-    uint32_t                first_runs, at; /* at: number of the action */
+    uint32_t                first_runs, at; /* at: number of the step */
     size_t                  live;
     weir_check_result       found;
 } weir_check_state;
@@ -157,7 +157,7 @@ static weir_status check_turn(const weir_check_state *j, const weir_mem_step *x,
     return WEIR_OK;
 }
 
-/* Result `tensor` of op t takes over the memory of spot->over. */
+/* Output `tensor` of op t takes over the memory of slot->over. */
 static weir_status take_over(weir_check_state *j, const weir_mem_op *t, uint32_t tensor,
                              const weir_output_slot *slot)
 {
@@ -206,7 +206,7 @@ static weir_status make_output(weir_check_state *j, const weir_mem_step *x, uint
     return WEIR_OK;
 }
 
-/* The first run of an op overwrites what it changes. */
+/* The first run of an op overwrites what it changes: other copies become worthless. */
 static void change(weir_check_state *j, const weir_mem_op *t)
 {
     for (uint32_t i = 0; i < t->changes.n; i++) {
@@ -248,7 +248,7 @@ static weir_status run(weir_check_state *j, const weir_mem_step *x, size_t *live
     return WEIR_OK;
 }
 
-/* ---- the other actions ---- */
+/* ---- the other steps ---- */
 
 static weir_status must_be(const weir_check_state *j, bool there, const weir_mem_step *x,
                            uint8_t form, const char *where)
@@ -258,7 +258,7 @@ static weir_status must_be(const weir_check_state *j, bool there, const weir_mem
     return wrong(j, "tensor %lld%s is not %s", tensor_name(j, x->what), form_name[form], where);
 }
 
-/* On the device a form of the tensor appears. */
+/* Takes memory for the form of the tensor that the step makes on the device. */
 static weir_status appear(weir_check_state *j, const weir_mem_step *x)
 {
     const uint8_t    form = weir_mem_step_writes(x);
@@ -317,7 +317,7 @@ static weir_status end(weir_check_state *j, const weir_mem_step *x)
     return WEIR_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole plan ---- */
 
 static weir_status begin(weir_check_state *j)
 {
@@ -330,7 +330,7 @@ static weir_status begin(weir_check_state *j)
         *c = (weir_copy){.device = !j->a->offloaded[k], .host = j->a->offloaded[k],
                          .offset = j->a->start[k]};
         if (c->device) {
-            c->device = false;          /* so that it is not met by itself */
+            c->device = false;          /* so that take does not find it in its own way */
             WEIR_TRY(take(j, c->offset, p->tensors.at[k].bytes));
             c->device = true;
         }
@@ -421,7 +421,7 @@ static weir_status untrue(const char *what, uint32_t number)
     return weir_fail(WEIR_ERR_STATE, "internal: the schedule: %s %u", what, number);
 }
 
-/* The lives of before come first: one for every resident tensor, in their order. */
+/* The live ranges of before the step come first: one for every resident tensor, in their order. */
 static weir_status check_before(const weir_schedule *s)
 {
     uint32_t i = 0;
@@ -432,34 +432,35 @@ static weir_status check_before(const weir_schedule *s)
         const weir_live_range *l = i < s->ranges.n ? &s->ranges.at[i] : NULL;
         if (!l || !l->before || l->tensor != k || l->first > 0 ||
             (l->form != WEIR_FORM_PLAIN && l->form != WEIR_FORM_HOST))
-            return untrue("no life of before is that of piece", k);
+            return untrue("no live range begins before the step for tensor", k);
         i++;
     }
     for (; i < s->ranges.n; i++)
         if (s->ranges.at[i].before)
-            return untrue("not there before the step is life", i);
+            return untrue("does not begin before the step: live range", i);
     return WEIR_OK;
 }
 
-/* Lives lie within the events, in place of lives that end where they begin. */
+/* Live ranges lie within the events; one made in place follows a range that ends where it
+ * begins. */
 static weir_status check_ranges(const weir_schedule *s)
 {
     for (uint32_t i = 0; i < s->ranges.n; i++) {
         const weir_live_range *l = &s->ranges.at[i];
         if (l->tensor >= s->p->tensors.n || l->form >= WEIR_FORM_COUNT || l->first > l->last ||
             (s->events.n && l->last >= s->events.n))
-            return untrue("there cannot be a life", i);
+            return untrue("malformed live range", i);
         if (l->over == WEIR_NO_RANGE)
             continue;
         const weir_live_range *x = l->over < i ? &s->ranges.at[l->over] : NULL;
         if (!x || x->last != l->first || x->first == l->first || x->form != WEIR_FORM_PLAIN ||
             l->form != WEIR_FORM_PLAIN || x->before)
-            return untrue("takes over what it cannot: life", i);
+            return untrue("takes over memory that it may not: live range", i);
     }
     return check_before(s);
 }
 
-/* Is the life that event e reads there, and of that tensor in that form? */
+/* Does the live range hold the tensor in one of the forms (bits) when event e reads it? */
 static bool reads(const weir_schedule *s, uint32_t e, uint32_t range, uint32_t tensor,
                   unsigned forms)
 {
@@ -474,7 +475,7 @@ static bool makes(const weir_schedule *s, uint32_t e, uint32_t range, uint32_t t
     return l && l->tensor == tensor && l->form == form && l->first == e && !l->before;
 }
 
-/* Every event reads and makes lives of its tensors. */
+/* Every event reads and makes live ranges of its own tensors. */
 static weir_status check_refs(const weir_schedule *s)
 {
     const unsigned plain = 1u << WEIR_FORM_PLAIN, mask = 1u << WEIR_FORM_MASK;
@@ -485,7 +486,7 @@ static weir_status check_refs(const weir_schedule *s)
         bool              good =
             v->what < (run ? s->p->ops.n : s->p->tensors.n) && v->kind <= WEIR_EVENT_DECOMPRESS;
         if (!good)
-            return untrue("there cannot be an event", e);
+            return untrue("malformed event", e);
         uint32_t           nin, nout;
         const uint32_t    *range = weir_schedule_refs(s, e, &nin, &nout);
         const weir_mem_op *t = run ? &s->p->ops.at[v->what] : NULL;
@@ -497,13 +498,13 @@ static weir_status check_refs(const weir_schedule *s)
             good = run ? makes(s, e, range[nin + i], weir_refs(s->p, t->out)[i], WEIR_FORM_PLAIN)
                        : makes(s, e, range[nin + i], v->what, weir_event_writes[v->kind]);
         if (!good)
-            return untrue("lives that are not there are those of event", e);
+            return untrue("reads or makes live ranges that do not exist: event", e);
     }
     return WEIR_OK;
 }
 
-/* Live bytes of the replay against those of the schedule: actions that are no ends are its events,
- * in order. */
+/* Compares the live bytes of the replay with the schedule's. The steps that free nothing are the
+ * schedule's events, in order. */
 static weir_status compare(const weir_schedule *s, const weir_mem_plan *a,
                            const weir_check_result *found, const size_t *live)
 {

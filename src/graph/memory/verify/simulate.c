@@ -1,7 +1,7 @@
-/* simulate.c - three streams in order of issue; memory handed on is waited for by its new owner.
+/* simulate.c - three streams in issue order; whoever reuses memory waits for its last owner.
  *
- * Freeing costs nothing and waits for nobody: the range becomes quiet when the last run or copy
- * that touches it ends, and who takes it next begins no earlier. */
+ * Freeing costs nothing and waits for nothing: the bytes become quiet when the last run or copy
+ * that touches them ends, and the next owner begins no earlier. */
 #include "graph/memory/verify/simulate.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 
 typedef struct weir_sim_held {
     size_t offset;
-    double ready, quiet; /* on the device: when it is there, when nobody touches it more */
-    double offloaded;    /* when it is on the host */
+    double ready, quiet; /* on the device: when it can be read, when last touched */
+    double offloaded;    /* when its copy on the host is complete */
     bool   host;
 } weir_sim_held;
 
@@ -42,7 +42,7 @@ static void give(weir_streams *x, size_t offset, size_t bytes, double time)
         weir_intervals_release(&x->space, offset, bytes, time);
 }
 
-/* The host holds the form from `time` on; time < 0: no longer. */
+/* The host holds the form from `time` on; time < 0: it no longer does. */
 static void offloaded(weir_streams *x, uint32_t tensor, uint8_t form, double time)
 {
     weir_sim_held *const h = held(x, tensor, form);
@@ -55,7 +55,7 @@ static void offloaded(weir_streams *x, uint32_t tensor, uint8_t form, double tim
     x->clock->host = x->host > x->clock->host ? x->host : x->clock->host;
 }
 
-/* Adds `seconds` to the compute stream, from `begin` on. */
+/* Adds `seconds`, from `begin` on, to the compute stream; returns when they end. */
 static double compute(weir_streams *x, double begin, double seconds)
 {
     x->clock->stall += begin - x->compute;
@@ -64,7 +64,8 @@ static double compute(weir_streams *x, double begin, double seconds)
 
 /* ---- runs ---- */
 
-/* What the run reads: the form of its input; NULL where it only changes it, which it did before. */
+/* The form of its input that a run reads; NULL for a write-only input that the first run
+ * updated. */
 static weir_sim_held *input(const weir_streams *x, const weir_mem_step *v, uint32_t i)
 {
     const weir_mem_op *t = &x->p->ops.at[v->what];
@@ -90,7 +91,7 @@ static double inputs_ready(const weir_streams *x, const weir_mem_step *v)
     return begin;
 }
 
-/* Takes the memory of the results: when it is quiet. */
+/* Takes the memory of workspace and outputs; returns when it is quiet. */
 static double outputs_quiet(weir_streams *x, const weir_mem_step *v)
 {
     const weir_mem_op *t = &x->p->ops.at[v->what];
@@ -139,7 +140,7 @@ static void run(weir_streams *x, const weir_mem_step *v)
     x->ran[v->what] = 1;
 }
 
-/* ---- the other actions ---- */
+/* ---- the other steps ---- */
 
 static void copy(weir_streams *x, const weir_mem_step *v)
 {

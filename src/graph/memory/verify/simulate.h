@@ -1,24 +1,24 @@
-/* simulate.h - how long a right plan takes on one compute and two copy streams. */
+/* simulate.h - how long a correct plan takes on one compute and two copy streams. */
 #ifndef WEIR_GRAPH_MEMORY_VERIFY_SIMULATE_H
 #define WEIR_GRAPH_MEMORY_VERIFY_SIMULATE_H
 
 #include "graph/memory/problem/mem_plan.h"
 
 typedef struct weir_sim_result {
-    double time;     /* seconds: when the last stream ends */
+    double time;     /* seconds, until the last stream ends */
     double compute;  /* of runs */
-    double stall;    /* in which compute waited for inputs and memory */
-    double compress; /* of packing, masks and unpacking */
+    double stall;    /* seconds that compute waited for inputs and memory */
+    double compress; /* of compression, masks and decompression */
     size_t out, in;  /* bytes copied to the host and back */
-    size_t host;     /* most bytes there at a time */
+    size_t host;     /* most bytes on the host at a time */
 } weir_sim_result;
 
-/* For a list that weir_mem_plan_check found right. An action begins when its stream is free, what
- * it reads is ready and the last owner of the bytes it writes is done with them. False when memory
- * is short. */
+/* For a plan that weir_mem_plan_check accepted. A step begins when its stream is free, what it
+ * reads is ready and the last owner of the bytes it writes is done with them. False when memory is
+ * short. */
 bool weir_mem_plan_simulate(const weir_mem_plan *a, weir_sim_result *clock);
 
-/* The same for an ended schedule that was found right. */
+/* The same for an ended schedule that weir_schedule_check accepted. */
 bool weir_schedule_simulate(const weir_schedule *s, const weir_offsets *offsets,
                             weir_sim_result *clock);
 
