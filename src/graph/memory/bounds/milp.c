@@ -2,16 +2,17 @@
  *
  * An event is a first run, or a rerun that may happen (a column of 0 or 1). Between two accesses of
  * a tensor one column says whether it is held; so a tensor has as many columns as accesses, not as
- * many as stages. With r the run, h a tensor held before it and h' after it, in units of the
- * budget:     reads      r <= h,  h' <= h     makes      h <= h' <= h + r            (a first run:
- * h' free)     memory     sum of bytes h + bytes r of outputs and workspace - bytes v <= limit
- * in place   v <= r, v <= 1 - h' of the input, v <= h' of the output, v <= 1 - h of the output Only
- * r must be whole: for given runs, the least live ranges reach from each reader back to the last
- * run that made the tensor, and are whole. (Columns of the cuts are whole, too, so that the solver
- * can branch on them.) The live bytes are a column that each event changes, which keeps rows short.
- * An output may take over one input of several: weir_schedule_end takes the first that it can, the
- * programme the best one; where they differ the bound holds, and the plan is checked like any
- * other.
+ * many as stages. With r the run, h a tensor held before it, h' after it, in units of the budget:
+ *     reads      r <= h,  h' <= h
+ *     makes      h <= h' <= h + r            (a first run: h' free)
+ *     memory     sum of bytes h + bytes r of outputs and workspace - bytes v <= limit
+ *     in place   v <= r, v <= 1 - h' of the input, v <= h' of the output, v <= 1 - h of the output
+ * Only r must be whole: for given runs, the least live ranges reach from each reader back to the
+ * last run that made the tensor, and are whole. (Columns of the cuts are whole, too, so that the
+ * solver can branch on them.) The live bytes are a column that each event changes, which keeps rows
+ * short. An output may take over one input of several: weir_schedule_end takes the first that it
+ * can, the programme the best one; where they differ the bound holds, and the plan is checked like
+ * any other.
  *
  * Two things are left out without loss. A stage in which everything made so far fits has no reruns
  * and drops nothing. Of the last stages, in which everything needed fits, only the first reruns

@@ -3,13 +3,13 @@
  *
  * While op p first runs, everything that is read later is in memory, or its producer runs again
  * later; and a rerun finds each of its inputs in memory at p, or that input's producer runs again
- * later, too. So the cheapest choice of kept tensors x and repeated ops y,     min sum time(o) y(o)
- * s.t.   sum bytes(k) x(k) <= budget - what p itself needs, is a lower bound on the extra time of
- * every plan. With a Lagrange multiplier lambda, in seconds per byte, it is a minimum cut: source
- * -> op (time), op -> tensor (lambda bytes), tensor -> its readers and, if read later, sink
- * (uncuttable). The bound is concave and piecewise linear in lambda; tangents find its maximum.
- * With the rate of a link, bytes offloaded before p count, too: at most link * (time before p +
- * extra time). */
+ * later, too. So the cheapest choice of kept tensors x and repeated ops y,
+ *     min sum time(o) y(o)   s.t.   sum bytes(k) x(k) <= budget - what p itself needs,
+ * is a lower bound on the extra time of every plan. With a Lagrange multiplier lambda, in seconds
+ * per byte, it is a minimum cut: source -> op (time), op -> tensor (lambda bytes), tensor -> its
+ * readers and, if read later, sink (uncuttable). The bound is concave and piecewise linear in
+ * lambda; tangents find its maximum. With the rate of a link, bytes offloaded before p count, too:
+ * at most link * (time before p + extra time). */
 #ifndef WEIR_GRAPH_MEMORY_BOUNDS_MINCUT_BOUND_H
 #define WEIR_GRAPH_MEMORY_BOUNDS_MINCUT_BOUND_H
 

@@ -1,13 +1,13 @@
-/* apply.c - a schedule becomes nodes: what runs again is a copy of its node, copies to the spill
- * file and back, packing and unpacking are operations of their own.
+/* apply.c - turns a schedule into nodes: an op that runs again becomes a copy of its node;
+ * offloads, prefetches, compression and decompression become nodes of their own.
  *
- * A copy writes storages of its own and draws the same random numbers (its position in the stream
- * is that of the node). From then on every reader of the tensor reads the copy's storage. What
- * is copied out is awaited where its life ends, what comes in before its first reader; the waiting
- * reads the storage, so it stays as long as the copy may take. A parameter or state that lives in
- * the file comes into storages of the step's like anything else; what changes it changes those, and
- * they are copied out to the place where it lives. Nothing after this knows of budgets:
- * lifetimes, places and instructions come from the longer list. */
+ * A copy of a node writes its own storages and draws the same random numbers, since it keeps the
+ * node's position in the random stream. From then on every reader of the tensor reads the copy's
+ * storage. An offload is awaited where its live range ends, a prefetch before its first reader; the
+ * wait reads the storage, so that it lives as long as the transfer may take. A parameter or state
+ * that lives in the spill file is prefetched into storages of the step like anything else; what
+ * changes it changes those, and they are offloaded to its slot. No later pass knows of budgets:
+ * liveness, offsets and instructions come from the longer list of nodes. */
 #include <string.h>
 
 #include "core/status.h"
@@ -27,15 +27,15 @@ typedef struct weir_apply_state {
     uint32_t            *storage_of_range;  /* [ranges] */
     uint32_t            *storage_of_tensor; /* [tensors] as recorded */
     uint64_t       *n_offloaded, *coming;   /* [ranges] ticket of a copy under way, or NO_TICKET */
-    uint64_t       *slot;                   /* [tensors] in the file; UINT64_MAX: none yet */
-    weir_pack_attr *pack;                   /* [stores] as recorded: how they are packed */
-    uint64_t        slots, tickets;         /* bytes and numbers given out */
-    uint32_t       *end_first, *ends;       /* [events + 1], [ranges]: which end when */
+    uint64_t       *slot;                   /* [tensors] in the spill file; UINT64_MAX: none yet */
+    weir_pack_attr *pack;                   /* [storages] as recorded: how they are compressed */
+    uint64_t        slots, tickets;         /* bytes and tickets given out */
+    uint32_t       *end_first, *ends;       /* [events + 2], [ranges]: weir_schedule_ends */
     weir_phase      phase;                  /* of the last run */
     WEIR_VEC(weir_node) nodes;
 } weir_apply_state;
 
-/* The tensor's life among an event's inputs or outputs. */
+/* The tensor's live range among an event's inputs or outputs. */
 static uint32_t range_of(const weir_apply_state *x, uint32_t event, uint32_t tensor, bool output)
 {
     uint32_t        nin, nout;
@@ -71,8 +71,8 @@ static weir_status map_inputs(weir_apply_state *x, uint32_t event, weir_node *n)
     return WEIR_OK;
 }
 
-/* Storages of the event's results: their own at the first run, new ones when it runs again - also
- * in place of outputs that live outside, which have been written. */
+/* Maps the event's outputs to storages: their own at the first run, new ones when it runs again,
+ * even for outputs that live outside the graph, since those have been written already. */
 static weir_status map_outputs(weir_apply_state *x, uint32_t event, weir_node *n, bool recomputed)
 {
     for (int k = 0; k < n->nout; k++) {
@@ -95,7 +95,7 @@ static weir_status map_outputs(weir_apply_state *x, uint32_t event, weir_node *n
     return WEIR_OK;
 }
 
-/* The run of an op, on the lives that the event names. */
+/* Adds the run of an op on the live ranges that the event names. */
 static weir_status add_run(weir_apply_state *x, uint32_t event)
 {
     const weir_event e = x->s->events.at[event];
@@ -120,7 +120,7 @@ static weir_status add_run(weir_apply_state *x, uint32_t event)
 
 /* ---- copies ---- */
 
-/* All bytes of a storage as one value. */
+/* A value of all bytes of a storage. */
 static uint32_t bytes_of(weir_graph *g, uint32_t storage)
 {
     const weir_layout l = {.desc = weir_1d(WEIR_U8, (int64_t)g->storages.at[storage].bytes),
@@ -128,7 +128,7 @@ static uint32_t bytes_of(weir_graph *g, uint32_t storage)
     return weir_graph_value_of(g, storage, &l, 0);
 }
 
-/* Appends an operation of the spill file on a life's storage. */
+/* Adds an operation of the spill file on a live range's storage. */
 static weir_status add_spill(weir_apply_state *x, weir_op op, uint32_t range, weir_spill_attr attr)
 {
     const uint32_t value = bytes_of(x->g, x->storage_of_range[range]);
@@ -147,8 +147,7 @@ static weir_status add_spill(weir_apply_state *x, weir_op op, uint32_t range, we
     return WEIR_OK;
 }
 
-/* Where a temporary tensor lies in the file: it gets a place when it is copied out for the first
- * time. */
+/* The slot of a temporary tensor in the spill file, assigned when it is first offloaded. */
 static uint64_t slot_of(weir_apply_state *x, uint32_t tensor, size_t bytes)
 {
     if (x->slot[tensor] == UINT64_MAX) {
@@ -180,16 +179,16 @@ static weir_status add_copy(weir_apply_state *x, uint32_t event)
     return add_spill(x, out ? WEIR_OP_SPILL_OUT : WEIR_OP_SPILL_IN, on, attr);
 }
 
-/* ---- packing ---- */
+/* ---- compression ---- */
 
-/* The elements of a storage in the order of memory. */
+/* A value of the elements of a storage in memory order. */
 static uint32_t row_of(weir_graph *g, uint32_t storage, weir_dtype dtype, int64_t count)
 {
     const weir_layout l = {.desc = weir_1d(dtype, count), .stride = {1}};
     return weir_graph_value_of(g, storage, &l, 0);
 }
 
-/* A storage for what an event makes of the tensor, and the operation that fills it. */
+/* Adds a storage for the form that the event makes of the tensor, and the node that fills it. */
 static weir_status add_compress(weir_apply_state *x, uint32_t event)
 {
     const weir_event      e = x->s->events.at[event];
@@ -231,7 +230,7 @@ static weir_status add_compress(weir_apply_state *x, uint32_t event)
     return WEIR_OK;
 }
 
-/* The copy of a life with this ticket, if it is one, is awaited; from here on there is none. */
+/* Waits for the live range's transfer with this ticket, if it has one, and clears the ticket. */
 static weir_status await(weir_apply_state *x, uint32_t range, uint64_t *ticket)
 {
     const weir_spill_attr attr = {.ticket = *ticket};
@@ -242,7 +241,7 @@ static weir_status await(weir_apply_state *x, uint32_t range, uint64_t *ticket)
     return add_spill(x, WEIR_OP_SPILL_WAIT, range, attr);
 }
 
-/* Before an event: what came in and is read now has arrived. */
+/* Waits for the prefetches of what the event reads. */
 static weir_status await_inputs(weir_apply_state *x, uint32_t event)
 {
     uint32_t        nin, nout;
@@ -269,9 +268,9 @@ static weir_status add_event(weir_apply_state *x, uint32_t event)
     return WEIR_OK;
 }
 
-/* ---- together ---- */
+/* ---- the whole graph ---- */
 
-/* What is there before the step is where it always is, or lives in the file. */
+/* Resident tensors keep their storage; those on the host between steps get a slot in the file. */
 static weir_status settle_resident(weir_apply_state *x)
 {
     for (uint32_t i = 0; i < x->s->ranges.n && x->s->ranges.at[i].before; i++) {
@@ -324,7 +323,7 @@ static void apply_free(weir_apply_state *x)
     weir_mem_free(x->ends);
 }
 
-/* Was the node made here? Then its attributes are its own. */
+/* Did applying the schedule add the node? Then it owns its attributes. */
 static bool made_here(const weir_node *n)
 {
     return n->recomputed || weir_op_moves(n->op);
@@ -337,7 +336,7 @@ void weir_applied_nodes_free(weir_node *nodes, uint32_t n)
             weir_mem_free(nodes[i].attr);
 }
 
-/* New storages and values lie behind the old ones; in a list of views the new ones come first. */
+/* Drops the new storages and values. They lie behind the old ones, but first in lists of views. */
 static void drop_new(weir_graph *g, const weir_revert_record *old)
 {
     g->storages.n = old->storages;

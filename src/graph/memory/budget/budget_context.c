@@ -1,4 +1,4 @@
-/* budget_context.c - lays out a schedule: expands the graph to it and places the plan. */
+/* budget_context.c - applies a schedule to the graph and places the plan. */
 #include "graph/memory/budget/budget_context.h"
 
 #include "core/status.h"

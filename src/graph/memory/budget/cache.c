@@ -1,10 +1,11 @@
-/* cache.c - a ladder as a file: header, measured times, decisions plan by plan, a checksum.
+/* cache.c - stores a frontier in a file: header, measured times, the decisions of each plan, a
+ * checksum.
  *
- * Words of 8 bytes in the machine's own order; the name is the key in hexadecimal. A file is
- * written beside its place, mode 0600, and renamed, so readers see whole files only, and of two
- * writers the last one wins. Nothing in a file is believed: sizes must add up, the checksum must be
- * right, every decision must be possible, and plans are walked and laid out anew. So an old, broken
- * or planted file (the hash is not a cryptographic one) may cost time, and can do nothing else. */
+ * Words have 8 bytes in the machine's order; the file's name is the key in hexadecimal. A file is
+ * written beside its place, mode 0600, and renamed, so readers see whole files only, and the last
+ * of two writers wins. Nothing in a file is trusted: sizes must add up, the checksum must be right,
+ * every decision must be possible, and plans are lowered and placed again. So an old, broken or
+ * planted file (the hash is not cryptographic) may cost time, but can do nothing else. */
 #include "graph/memory/budget/cache.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ enum { MOST_PLANS = 1024 };
 
 typedef struct weir_cache_head {
     uint64_t magic, version, key[2];
-    uint64_t intervals, ops; /* ops: times that follow; 0: none */
+    uint64_t intervals, ops; /* ops: number of times that follow; 0: none */
     uint64_t plans, complete;
     double   rates[2];
 } weir_cache_head;
@@ -109,13 +110,13 @@ void weir_cache_close(weir_cache *c)
 
 /* ---- reading ---- */
 
-/* Bytes of one plan: target, decisions to a multiple of 8. */
+/* Bytes of one plan: its target, then its decisions, padded to a multiple of 8. */
 static size_t plan_bytes(uint64_t intervals)
 {
     return sizeof(uint64_t) + ((size_t)intervals + 7) / 8 * 8;
 }
 
-/* Bytes of a file with this head: its numbers are small. */
+/* Bytes of a file with this header, whose numbers are small. */
 static size_t file_bytes(const weir_cache_head *h)
 {
     return sizeof *h + (size_t)h->ops * sizeof(double) +
@@ -141,7 +142,7 @@ static bool read_all(int fd, char *at, size_t n)
     return true;
 }
 
-/* The whole file, if it is what it should be, else NULL. *memory: false when that was short. */
+/* Reads the whole file; NULL if it is not valid. *memory: false when memory is short. */
 static char *load(const weir_cache *c, const weir_mem_problem *p, bool *memory)
 {
     const weir_env *const env = weir_env_get();
@@ -179,7 +180,7 @@ static bool is_rate(double v)
     return isfinite(v) && v >= 0 && v < 1e18;
 }
 
-/* The times of a loaded file. False when memory is short. */
+/* Takes the times from a loaded file. False when memory is short. */
 static bool take_times(weir_cache *c, const char *file)
 {
     weir_cache_head h;
@@ -216,7 +217,7 @@ weir_status weir_cache_read_times(weir_cache *c, const weir_mem_problem *p)
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Can decision d be made for gap j of the tensor at all? */
+/* Is the decision for interval j of the tensor possible at all? */
 static bool possible(const weir_mem_problem *p, const uint8_t *decisions, uint32_t tensor,
                      uint32_t j)
 {
@@ -324,7 +325,7 @@ static bool write_all(int fd, const char *at, size_t n)
     return true;
 }
 
-/* Beside its place, then there. */
+/* Writes the file beside its place, then renames it. */
 static bool save(const char *path, const char *file, size_t n)
 {
     weir_string beside = {0};

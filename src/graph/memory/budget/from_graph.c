@@ -1,7 +1,7 @@
-/* from_graph.c - a recorded graph as a planning problem.
+/* from_graph.c - states a recorded graph as a planning problem.
  *
- * Parameters and states may be tensors, too: nobody but this graph's nodes looks at them during a
- * run, and in between blocks come back when they are asked for. */
+ * Parameters and states may be tensors of the problem, too: during a run only this graph's nodes
+ * read them, and between runs a block is brought back when it is asked for. */
 #include "graph/memory/budget/from_graph.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "graph/plan/plan.h"
 #include "graph/memory/budget/value_ranges.h"
 
-/* For every storage the first node that overwrites it in place, else the number of nodes. */
+/* For every storage finds the first node that overwrites it in place, else the number of nodes. */
 static void first_writers(const weir_graph *g, uint32_t *first)
 {
     for (uint32_t i = 0; i < g->storages.n; i++)
@@ -25,7 +25,7 @@ static void first_writers(const weir_graph *g, uint32_t *first)
     }
 }
 
-/* From which node on it is wrong to run node i again. */
+/* The node from which on it is wrong to run node i again. */
 static uint32_t rerun_before_of(const weir_graph *g, uint32_t i, const uint32_t *first)
 {
     const weir_node  *n = &g->nodes.at[i];
@@ -41,7 +41,7 @@ static uint32_t rerun_before_of(const weir_graph *g, uint32_t i, const uint32_t 
     return rerun_before;
 }
 
-/* Is input k overwritten without being read? No other input looks at it then. */
+/* Is input k overwritten without being read? No other input of the node shares it then. */
 static bool is_write_only(const weir_node *n, int k)
 {
     return n->def->write_only >> k & 1;
@@ -114,7 +114,7 @@ static weir_status add_ops(const weir_graph *g, const double *seconds, bool inpl
     return weir_mem_problem_end(p) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Bytes of the packed form, 0 where it gains nothing. */
+/* Bytes of the compressed form, 0 if it saves nothing. */
 static size_t packed_bytes(const weir_graph *g, const weir_pack_attr *pack, size_t plain)
 {
     size_t bytes;
@@ -123,7 +123,7 @@ static size_t packed_bytes(const weir_graph *g, const weir_pack_attr *pack, size
                ? bytes : 0;
 }
 
-/* A tensor for every temporary storage that a node makes. */
+/* Adds a tensor for every temporary storage that a node makes. */
 static weir_status add_tensors(const weir_graph *g, const weir_pack_attr *pack, weir_mem_problem *p,
                                uint32_t *tensor_of)
 {
@@ -146,7 +146,7 @@ static weir_status add_tensors(const weir_graph *g, const weir_pack_attr *pack, 
     return WEIR_OK;
 }
 
-/* May the storage leave the device between its uses? */
+/* May the storage be offloaded between its uses? */
 static bool may_leave(const weir_graph *g, uint32_t s, size_t least)
 {
     const weir_storage *st = &g->storages.at[s];
@@ -156,8 +156,8 @@ static bool may_leave(const weir_graph *g, uint32_t s, size_t least)
            g->dev->ops->spill_slots;
 }
 
-/* A tensor for every parameter and state that a node reads or changes and that may leave. They are
- * the last ones. */
+/* Adds a tensor for every parameter and state that nodes use and that may be offloaded. They come
+ * last. */
 static weir_status add_resident(const weir_graph *g, size_t least, weir_mem_problem *p,
                                 uint32_t *tensor_of)
 {
@@ -205,7 +205,7 @@ weir_status weir_mem_problem_from_graph(const weir_graph *g, const double *secon
     return status;
 }
 
-/* ---- what a plan was expanded from ---- */
+/* ---- what a plan was made from ---- */
 
 static void reasons_destroy(weir_ref *self)
 {

@@ -1,12 +1,12 @@
-/* frontier.c - plans rung by rung, each from the decisions of the one above and from nothing, and
- * hands out the fastest plan that fits.
+/* frontier.c - plans for falling budgets, each from the decisions of the next larger one and from
+ * scratch, and hands out the fastest plan that fits.
  *
- * The plans that are kept have falling heights and rising times (the others are beaten), so at any
- * moment more room is never slower. The rungs are planned from the highest down as far as any plan
- * is found, whatever budget was asked for, so what a new ladder answers on a rung depends on the
- * problem alone, not on what was asked before. A budget between two rungs gets the plan of the
- * lower one as long as the upper one is no more than STEP faster; else it is planned, too, and its
- * plan kept: what is asked later may be answered faster by that, never slower. */
+ * The plans kept have falling heights and rising times (all others are dominated), so a larger
+ * budget is never slower. The levels are planned from the highest down as far as any plan is found,
+ * whatever budget was asked for, so a new frontier's answer at a level depends on the problem
+ * alone, not on earlier requests. A budget between two levels gets the plan of the lower one as
+ * long as the upper one is no more than STEP faster; else it is planned, too, and its plan is kept:
+ * later requests may be answered faster by it, never slower. */
 #include "graph/memory/budget/frontier.h"
 
 #include <string.h>
@@ -14,11 +14,11 @@
 #include "core/status.h"
 #include "graph/memory/problem/lower.h"
 
-/* Between rungs: a share of the step's time. */
+/* Between two levels: a share of the step's time. */
 #define STEP 0.002
 
-/* One part in so many of the moves of a search for one budget is for a rung that begins with the
- * plan above it (which uses half of them), or with nothing: a ladder takes one to five times
+/* A level gets 1 / SHARE_* of the moves of a search for one budget, starting from the next larger
+ * budget's plan (which uses half of them) or from scratch: a whole frontier takes one to five times
  * as long as one budget. Steps of few ops, whose searches are short, get more. */
 enum { SHARE_NEAR = 64, SHARE_RECOMPUTED = 128, SMALL = 200, SHARE_SMALL = 16 };
 
@@ -81,8 +81,8 @@ static weir_status copy_of(const uint8_t *decisions, uint32_t intervals, uint8_t
     return WEIR_OK;
 }
 
-/* Plans for `room` with one part in `share` of the moves, beginning with the decisions of a rung
- * (NULL: with none). */
+/* Plans for `limit` with 1 / share of the moves, starting from a point's decisions (NULL: from
+ * scratch). */
 static weir_status try_from(weir_frontier *l, const weir_fit *like, size_t limit, uint64_t share,
                             const weir_frontier_point *start)
 {
@@ -112,8 +112,8 @@ static size_t limit_of(const weir_frontier *l, size_t point)
     return bytes > l->below ? bytes - l->below : 0;
 }
 
-/* All rungs. The plan above may be of no use below, so each begins with nothing as well; the last
- * one is given up only after the whole search for one budget. */
+/* Plans all levels. A larger budget's plan may be a bad start for a smaller one, so each level is
+ * also planned from scratch; the last one is given up only after a whole search for one budget. */
 static weir_status build(weir_frontier *l, const weir_fit *f)
 {
     const bool     small = f->p->ops.n <= SMALL;
@@ -155,7 +155,7 @@ weir_status weir_frontier_build(weir_frontier *l, const weir_fit *f)
     return try_from(l, f, f->limit, SHARE_SMALL, upper);
 }
 
-/* The schedule that decisions mean. */
+/* Lowers the decisions to f->s. */
 static weir_status lower_and_place(weir_fit *f, size_t target, const uint8_t *decisions)
 {
     weir_lower_state w;

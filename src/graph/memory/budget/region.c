@@ -1,11 +1,12 @@
-/* region.c - regions that the program marked: their values are dropped and made anew for gradients,
- * as policy checkpoint:manual does, also where there is no budget. */
+/* region.c - drops and recomputes the values of regions that the program marked, like policy
+ * checkpoint:manual, also without a budget. */
 #include "graph/ir/pass_set.h"
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/budget/from_graph.h"
 
-/* Where a budget is too small for the whole step its policy has decided; regions have no say. */
+/* If the budget is too small for the whole step, its policy has decided and regions do not
+ * count. */
 static bool has_regions(const weir_graph *g)
 {
     bool region = false;
@@ -20,8 +21,8 @@ static bool within_budget(const weir_graph *g)
     return !g->budget || weir_plan_resident(g) + g->plan->arena <= g->budget;
 }
 
-/* The step as it was before: making values anew may take more memory than keeping them, where
- * their intermediates meet the peak. */
+/* Restores the step as it was: recomputation can need more memory than keeping values, where
+ * intermediates are live at the peak. */
 static weir_status revert(weir_graph *g, uint32_t passes, weir_revert_record *old,
                           weir_reasons **reasons)
 {
@@ -32,7 +33,7 @@ static weir_status revert(weir_graph *g, uint32_t passes, weir_revert_record *ol
     return WEIR_OK;
 }
 
-/* The expanded plan, or the one there was where only that is within the budget. */
+/* Plans the applied schedule, or restores the old plan if only that is within the budget. */
 static weir_status rebuild(weir_graph *g, uint32_t passes, weir_revert_record *old, bool *stays)
 {
     weir_reasons *reasons = g->plan->reasons;

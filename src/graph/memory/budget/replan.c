@@ -1,12 +1,12 @@
-/* replan.c - the first steps run under the plan from estimates and are measured, call by call; then
- * the graph is planned again by those times (Capuchin, Peng et al. 2020, calls it measured, then
+/* replan.c - measures the first steps, which run under the plan from estimates, call by call, and
+ * then plans the graph again by those times (Capuchin, Peng et al. 2020, calls it measured, then
  * guided).
  *
- * Runs of one call count with their median; the first of several steps only warms caches and is
- * left out. The plan that ran is judged by the measured times as well, and stays unless the new one
- * is faster. While planning, the graph keeps the running plan until the new one is complete, so
- * whatever goes wrong leaves it as it was: the step is trained on, within its budget. Planning
- * takes memory of the host's heap, none of the arena. */
+ * A call counts with the median of its runs; the first of several steps only warms caches and is
+ * left out. The running plan is judged by the measured times as well, and stays unless the new one
+ * is faster. The graph keeps the running plan until the new one is complete, so after any failure
+ * it trains on as before, within its budget. Planning takes memory of the host's heap, none of the
+ * arena. */
 #include "graph/memory/budget/replan.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@
 #include "graph/memory/policies/table.h"
 #include "graph/memory/problem/lower.h"
 
-/* Planning again is worth it where a step took so much more or less than predicted. */
+/* Replanning pays off if a step took this share more or less than predicted. */
 #define TOLERANCE 0.10
 
 weir_status weir_replan_new(weir_budget_context *f, const weir_plan_options *options)
@@ -64,7 +64,7 @@ static int by_choice(const void *x, const void *y)
     return (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
-/* One sample per instruction, equal calls together; *sum: of all. NULL when memory is short. */
+/* One sample an instruction, sorted by kernel; *sum: all seconds. NULL when memory is short. */
 static weir_sample *samples_of(const weir_replan *replan, const weir_plan *plan, double *sum)
 {
     weir_sample *const s = weir_mem_alloc((plan->n + 1u) * sizeof *s);
@@ -83,7 +83,7 @@ static weir_sample *samples_of(const weir_replan *replan, const weir_plan *plan,
     return s;
 }
 
-/* The median of the choice's samples; below 0: there are none. */
+/* The median of the kernel's samples; below 0: none. */
 static double median(const weir_sample *s, uint32_t n, const weir_kernel *kernel)
 {
     uint32_t lo = 0, hi = n;
@@ -100,7 +100,7 @@ static double median(const weir_sample *s, uint32_t n, const weir_kernel *kernel
     return hi > lo ? s[(lo + hi - 1) / 2].seconds : -1;
 }
 
-/* The problem's ops, which are the graph's nodes now, get their times. */
+/* Sets the times of the problem's ops, which are the graph's nodes now. */
 static weir_status set_times(weir_replan *replan, const weir_sample *s, uint32_t n)
 {
     weir_layout             in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
@@ -117,7 +117,7 @@ static weir_status set_times(weir_replan *replan, const weir_sample *s, uint32_t
             p->ops.at[i].time = seconds;
         p->time += p->ops.at[i].time;
     }
-    double to, from;            /* a spill file that cannot be measured keeps its estimate */
+    double to, from;            /* a spill file that cannot be timed keeps its estimate */
     if (weir_device_spill_speed(g->dev, &to, &from) == WEIR_OK) {
         p->link_out = to;
         p->link_in = from;
@@ -125,9 +125,9 @@ static weir_status set_times(weir_replan *replan, const weir_sample *s, uint32_t
     return WEIR_OK;
 }
 
-/* ---- planning again ---- */
+/* ---- replanning ---- */
 
-/* Storages of the plan that runs are no tensors. */
+/* Extends tensor_of by the storages that the running plan added: none of them is a tensor. */
 static weir_status cover_storages(weir_budget_context *f)
 {
     const size_t    n = f->g->storages.n + 1u;
@@ -142,8 +142,8 @@ static weir_status cover_storages(weir_budget_context *f)
     return WEIR_OK;
 }
 
-/* The plan that runs and a new one by the measured times, as a ladder; then the faster one, if it
- * is the new one, as the graph's. *fits: it is. */
+/* Builds a frontier of the running plan and a new one by the measured times, and applies the faster
+ * one if that is the new one. *fits: it was. */
 static weir_status replan_graph(weir_replan *replan, bool *fits)
 {
     weir_budget_context *const f = &replan->f;
@@ -173,7 +173,7 @@ static weir_status replan_graph(weir_replan *replan, bool *fits)
     return status;
 }
 
-/* The graph between its running plan and the new one. */
+/* Swaps the running plan for the new one, or restores it. */
 static weir_status exchange(weir_replan *replan, const weir_sample *s, uint32_t n)
 {
     weir_budget_context *const    f = &replan->f;
@@ -199,7 +199,7 @@ static weir_status exchange(weir_replan *replan, const weir_sample *s, uint32_t 
         g->replanned++;
         return WEIR_OK;
     }
-    weir_graph_revert(g, &f->old);            /* where the spill file had no room */
+    weir_graph_revert(g, &f->old);            /* if the spill file is full */
     weir_plan_free(g->plan);
     g->plan = plan;
     f->old = (weir_revert_record){.nodes = g->nodes.at, .n = g->nodes.n, .cap = g->nodes.cap};

@@ -1,8 +1,8 @@
-/* timing.c - how long the kernels of a graph take: each distinct call runs on zeros.
+/* timing.c - measures how long the kernels of a graph take: each distinct call runs on zeros.
  *
- * One tensor of memory, no larger than what the budget leaves beside what is resident, stands in
- * for all operands; calls that need more, or run the caller's code, keep their estimates. Kernels
- * of equal calls are timed once. */
+ * One block of memory, no larger than what the budget leaves beside resident bytes, stands in for
+ * all operands; calls that need more, or that run the caller's code, keep their estimates. Equal
+ * calls are timed once. */
 #include <string.h>
 
 #include "core/rng.h"
@@ -10,10 +10,10 @@
 #include "graph/plan/plan.h"
 #include "graph/memory/budget/from_graph.h"
 
-/* AT_ONCE: launches between two looks at the clock of a device that queues them. */
+/* AT_ONCE: launches between two readings of the clock of a device that queues them. */
 enum { RUNS = 3, AT_ONCE = 8 };
 
-/* Bytes from the start of the slab that the node's operands and workspace take. */
+/* Bytes of the block that the node's operands and workspace take; at: where each begins. */
 static size_t need_of(const weir_graph *g, const weir_node *n, size_t work, size_t *at)
 {
     const size_t align = g->dev->ops->align;
@@ -30,7 +30,7 @@ static size_t need_of(const weir_graph *g, const weir_node *n, size_t work, size
     return end + work;
 }
 
-/* Indices that other calls left in the slab would be none of the table's. */
+/* Clears index operands: what other calls left in the block would exceed the table. */
 static weir_status clear_indices(const weir_graph *g, const weir_call *call, char *scratch,
                                  const size_t *at)
 {
@@ -40,7 +40,7 @@ static weir_status clear_indices(const weir_graph *g, const weir_call *call, cha
     return WEIR_OK;
 }
 
-/* Best of a few runs in the slab. */
+/* The best of a few runs. */
 static double time_one(const weir_graph *g, const weir_node *n, const weir_call *call,
                        const weir_kernel *kernel, char *scratch, const size_t *at)
 {
@@ -75,7 +75,7 @@ static double time_one(const weir_graph *g, const weir_node *n, const weir_call 
     return best;
 }
 
-/* The time of an earlier node with the same choice and layouts, else -1. */
+/* The seconds of an earlier node with the same kernel; -1: none. */
 static double known(const weir_kernel *const *of, const double *seconds, uint32_t n)
 {
     for (uint32_t i = n; i-- > 0;)

@@ -1,14 +1,13 @@
-/* value_ranges.c - what is known of the values that operations make, and the code that follows from
- * it.
+/* value_ranges.c - what is known of the values that operations make, and the code that follows.
  *
- * A budget is a contract, so a packed form counts only if its size is known before the step runs:
- * whatever the data, all values have a code, and its bits give back the very same value. That is
- * so for what an operation can make at all: the winners of max-pooling are less than the window's
- * cells, comparisons are 0 or 1, casts make numbers of their source's type. From there whole
- * numbers are followed by their least and largest value through what moves, selects, adds and
- * multiplies them. Where a float could be -0 or NaN it is no whole number. The forms are those of
- * Gist (Jain et al., ISCA 2018) that lose nothing and whose size does not depend on the data:
- * bits for signs (relu_sign_bits.c), four bits for winners; its sparse form is none of these. */
+ * A budget is a contract, so a compressed form counts only if its size is known before the step
+ * runs: whatever the data, every value has a code, and the code restores exactly that value. That
+ * follows from what an operation can make at all: the winners of max-pooling are less than the
+ * window's cells, comparisons are 0 or 1, casts make values of their source's type. From there the
+ * least and largest whole number are followed through what moves, selects, adds and multiplies
+ * them. A float that could be -0 or NaN is not whole. The forms are those of Gist (Jain et al.,
+ * ISCA 2018) that are lossless and whose size does not depend on the data: bits for signs
+ * (relu_sign_bits.c), four bits for winners; Gist's sparse form is not among them. */
 #include "graph/memory/budget/value_ranges.h"
 
 #include <math.h>
@@ -24,7 +23,7 @@ typedef struct weir_value_range {
 
 static const weir_value_range nothing = {KNOWN_NOTHING, 0, 0};
 
-/* What a value's type alone says. i64 sums below stay within an int64. */
+/* What the type alone implies. i64 sums below stay within an int64. */
 static weir_value_range of_type(weir_dtype t)
 {
     return t == WEIR_U8    ? (weir_value_range){KNOWN_WHOLE, 0, UINT8_MAX}
@@ -32,7 +31,7 @@ static weir_value_range of_type(weir_dtype t)
                            : nothing;
 }
 
-/* Whole numbers lo..hi, if the type has all of them; what wraps or is rounded is not known. */
+/* Whole numbers lo..hi, if the type represents them all; if values wrap or are rounded, nothing. */
 static weir_value_range whole(weir_dtype t, int64_t lo, int64_t hi)
 {
     static const int64_t most[] = {
@@ -45,7 +44,7 @@ static weir_value_range whole(weir_dtype t, int64_t lo, int64_t hi)
     return lo >= least && hi <= most[t] ? (weir_value_range){KNOWN_WHOLE, lo, hi} : of_type(t);
 }
 
-/* A number as one value; -0 and fractions are nothing. */
+/* One known number; for -0 and fractions, nothing. */
 static weir_value_range number(weir_dtype t, double v)
 {
     return fabs(v) <= 0x1p53 && v == floor(v) && !(v == 0 && signbit(v))
@@ -53,7 +52,7 @@ static weir_value_range number(weir_dtype t, double v)
                : of_type(t);
 }
 
-/* Either of the two. */
+/* The union of two ranges. */
 static weir_value_range either(weir_value_range a, weir_value_range b)
 {
     if (a.what == KNOWN_WHOLE && b.what == KNOWN_WHOLE)
@@ -139,7 +138,7 @@ static weir_value_range rule_arg(const weir_call *c, const weir_value_range *in,
     return whole(type_of(c, o), 0, n > 0 ? n - 1 : 0);
 }
 
-/* The winner among the window's cells; the largest value is one of the input's. */
+/* The winner is one of the window's cells; the largest value is one of the input's. */
 static weir_value_range rule_max_pool2d(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_pool2d_attr *const a = c->attr;
@@ -165,7 +164,7 @@ static weir_value_range rule_cast(const weir_call *c, const weir_value_range *in
     return from == WEIR_F32 && to == WEIR_F64 ? (weir_value_range){KNOWN_F32, 0, 0} : nothing;
 }
 
-/* Rows. Sums of whole numbers are never -0; products are where one factor is negative. */
+/* Rules by op. Sums of whole numbers are never -0; products are if one factor is negative. */
 
 static weir_value_range rule_relu(const weir_call *c, const weir_value_range *in, int o)
 {
@@ -255,7 +254,7 @@ static const weir_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_MIN] = rule_any,
 };
 
-/* A value cast from one layout's type to the other's: nothing else if they are the same. */
+/* A value converted from one layout's type to the other's; unchanged if they are equal. */
 static weir_value_range converted(weir_value_range k, const weir_layout *from, weir_layout *to)
 {
     const weir_call c = {.op = WEIR_OP_CAST, .nin = 1, .nout = 1, .in = from, .out = to};
@@ -295,7 +294,7 @@ static int64_t bits_for(uint64_t largest)
     return bits;
 }
 
-/* bits 0: none that is shorter than the value itself. */
+/* bits 0: no code is shorter than the value itself. */
 static weir_pack_attr pack_for(weir_value_range k, const weir_desc *d)
 {
     static const struct { int64_t kind, bits; } floats[] = {
@@ -314,7 +313,7 @@ static weir_pack_attr pack_for(weir_value_range k, const weir_desc *d)
     return (size_t)a.bits < 8 * weir_dtype_size(d->dtype) ? a : (weir_pack_attr){0};
 }
 
-/* What the results of node i are, by storage. */
+/* Finds the ranges and codes of node i's outputs, by storage. */
 static void follow(const weir_graph *g, uint32_t i, weir_value_range *known, weir_pack_attr *pack)
 {
     const weir_node *n = &g->nodes.at[i];
@@ -338,8 +337,8 @@ static void follow(const weir_graph *g, uint32_t i, weir_value_range *known, wei
     }
 }
 
-/* Where values may be rounded: f32 that the forward pass makes and a later one reads. Small ones
- * are statistics and sums. */
+/* Marks values that may be rounded: f32 that the forward pass makes and a later pass reads. Small
+ * ones are statistics and sums, and stay exact. */
 static void round_waiting(const weir_graph *g, uint8_t *forward, weir_pack_attr *pack)
 {
     enum { LEAST = 4 * WEIR_QUANT_GROUP };

@@ -1,8 +1,8 @@
-/* explain.c - a schedule as a table: for each tensor what is done with it, why, and what it costs.
+/* explain.c - a schedule as a table: for each tensor what is done with it, why, and at what cost.
  *
- * Seconds of a run that is made again belong to the tensors of it that are used afterwards; the
- * seconds that compute waits for a copy belong to the tensor copied. What a tensor would add at the
- * peak is what keeping it would have cost. */
+ * Seconds of a rerun are charged to those of its outputs that are used afterwards; seconds that
+ * compute waits for a copy, to the tensor copied. What a tensor would add at the peak is what
+ * keeping it would have cost. */
 #include "graph/memory/explain/explain.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "graph/memory/problem/event_times.h"
 #include "graph/ir/format.h"
 
-/* What is done with a tensor; the first that applies names it in the sums. */
+/* What is done with a tensor; in the sums it counts under the first that applies. */
 typedef enum weir_fate {
     HOST_RESIDENT,
     OFFLOADED,
@@ -28,15 +28,15 @@ static const char *const fate_name[FATES] = {"on the host", "swapped", "made ane
 
 typedef struct weir_row {
     uint32_t tensor, runs, outs, ins;
-    uint32_t first; /* event of its first life */
+    uint32_t first; /* event that its first live range begins with */
     uint32_t over;  /* tensor whose memory it takes over */
     size_t   bytes;
-    size_t   at_peak;           /* bytes that its lives take there */
+    size_t   at_peak;           /* bytes that its live ranges take there */
     double   recomputed;        /* seconds of those runs */
-    double   out_time, in_time; /* when it is first out, and last in */
-    double   stall, taken;      /* seconds that compute waits for its copies; that they take */
+    double   out_time, in_time; /* when it is first offloaded, and last prefetched */
+    double   stall, taken;      /* seconds: compute waits for its copies; is slowed by them */
     bool     fate[FATES];
-    bool     for_others; /* what is made anew is read by runs again only */
+    bool     for_others; /* recomputed only for other recomputations */
 } weir_row;
 
 typedef struct weir_table {
@@ -94,7 +94,7 @@ static void note_range(weir_table *t, uint32_t i)
     }
 }
 
-/* A run again: its time goes to what is used of it; what it reads may be there for it alone. */
+/* Charges a rerun to its outputs that are used; clears for_others of what a first run reads. */
 static void note_run(weir_table *t, uint32_t e)
 {
     const weir_schedule *s = t->s;
@@ -175,7 +175,7 @@ static bool touched_at_peak(const weir_table *t, uint32_t tensor)
     return false;
 }
 
-/* The first use behind the peak; WEIR_NO_OP if there is none. */
+/* The first use after the peak; WEIR_NO_OP if none follows. */
 static uint32_t next_use(const weir_table *t, uint32_t tensor)
 {
     const weir_index_range uses = t->s->p->tensors.at[tensor].uses;
@@ -211,8 +211,8 @@ static void why_kept(const weir_table *t, const weir_row *r)
                         p->ops.at[k->producer].time * 1e3);
 }
 
-/* The event with most bytes live between the tensor's lives on the device; the number of events if
- * there is none. */
+/* The event with most live bytes between the tensor's live ranges on the device; the number of
+ * events if it has only one. */
 static uint32_t tightest_interval(const weir_table *t, const weir_row *r)
 {
     const weir_schedule *s = t->s;
@@ -233,7 +233,7 @@ static uint32_t tightest_interval(const weir_table *t, const weir_row *r)
     return best;
 }
 
-/* What keeping it would have cost. */
+/* Adds what keeping the tensor would have cost. */
 static void add_gain(const weir_table *t, const weir_row *r)
 {
     const uint32_t e = tightest_interval(t, r);
@@ -348,7 +348,7 @@ static void add_row(const weir_table *t, const weir_row *r)
     weir_string_add(t->text, "\n");
 }
 
-/* Larger tensors first, then in the order of the step. */
+/* Orders larger tensors first, then by the order of the step. */
 static int by_bytes(const void *a, const void *b)
 {
     const weir_row *x = a, *y = b;

@@ -1,9 +1,9 @@
 /* picture.c - a schedule over time: live bytes by kind, the budget, what the step would need
- * without one behind them, and the three streams below.
+ * without one in the background, and the three streams below.
  *
- * Bytes are taken in the order of issue, so an event's bytes are drawn from when compute reaches it
- * to when it reaches the next one. What the step needs without a budget is drawn at the times of
- * the same first runs, so that both can be compared. */
+ * Bytes are taken in issue order, so an event's bytes are drawn from when compute reaches it to
+ * when it reaches the next one. What the step needs without a budget is drawn at the times of the
+ * same first runs, so that the two can be compared. */
 #include <math.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 #include "graph/ir/format.h"
 #include "graph/report/svg.h"
 
-/* Layers from the ground up; kinds of storage come first. */
+/* Layers from the bottom up; kinds of storage come first. */
 enum { ALWAYS = WEIR_KIND_COUNT, COMPRESSED, BACK, RECOMPUTED, LAYERS };
 
 static const int layer_order[LAYERS] = {
@@ -24,11 +24,11 @@ typedef struct weir_drawing {
     const weir_schedule *s;
     const weir_naming   *n;
     weir_event_time     *moment;
-    weir_schedule        whole; /* everything kept */
+    weir_schedule        whole; /* the step with everything kept */
     double              *x;     /* [events + 1] in the axis' unit */
     double              *live;  /* [LAYERS][events + 1] */
     double              *floor; /* [events + 1] */
-    double               unit;  /* seconds */
+    double               unit;  /* seconds of one unit of the axis */
     const char          *unit_name;
 } weir_drawing;
 
@@ -62,7 +62,7 @@ static int layer_of(const weir_drawing *d, const weir_live_range *l)
     return (int)d->n->kind(d->n->ctx, l->tensor);
 }
 
-/* A name as text of the picture. */
+/* Adds a name as text of the picture. */
 static void add_name(weir_chart *c, const weir_drawing *d, uint32_t what, bool op)
 {
     weir_string name = {0};
@@ -137,7 +137,7 @@ static void end(weir_drawing *d)
 
 /* ---- plot ---- */
 
-/* Without a budget: behind all else. */
+/* Draws the step without a budget, behind all else. */
 static void draw_whole(weir_chart *c, const weir_drawing *d)
 {
     const weir_schedule *s = d->s;
@@ -157,7 +157,7 @@ static void draw_whole(weir_chart *c, const weir_drawing *d)
                     weir_svg_y(c, 0), WEIR_SVG_X);
 }
 
-/* Where the words beside a dot at `y` stand: above the budget's line if it would cross them. */
+/* Where the words beside a dot at `y` stand: above the budget's line if they would cross it. */
 static double words_y(const weir_chart *c, const weir_drawing *d, double y)
 {
     enum { ABOVE = 8, HIGH = 14 };              /* pixels: above the dot; of the words */
@@ -166,7 +166,7 @@ static double words_y(const weir_chart *c, const weir_drawing *d, double y)
     return d->n->budget && line < y && line > y - ABOVE - HIGH ? line - 6 : y - ABOVE;
 }
 
-/* A dot where most bytes are live, its numbers beside it; the budget's at the other end. */
+/* Marks the peak with a dot and its numbers, and the budget at the other end. */
 static void draw_marks(weir_chart *c, const weir_drawing *d)
 {
     if (d->s->events.n == 0)
@@ -193,7 +193,7 @@ static void draw_marks(weir_chart *c, const weir_drawing *d)
 
 /* ---- streams ---- */
 
-/* First runs by phase; what runs again stands out and is named under the pointer. */
+/* Draws first runs by phase; reruns stand out and have a tooltip with their names. */
 static void draw_compute(weir_chart *c, const weir_drawing *d)
 {
     const weir_schedule *s = d->s;

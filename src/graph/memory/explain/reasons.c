@@ -1,5 +1,5 @@
-/* reasons.c - what a planned graph does with its tensors, and why, from the schedule it was made
- * from. A graph that nothing was added to has none: it is described as it is, everything kept. */
+/* reasons.c - explains a planned graph by the schedule it was made from. A graph to which no
+ * schedule was applied is explained as it is, with everything kept. */
 #include "graph/memory/explain/reasons.h"
 
 #include "core/attr.h"
@@ -42,7 +42,7 @@ static weir_kind kind_of(const void *ctx, uint32_t tensor)
     return n->g->storages.at[n->storage[tensor]].kind;
 }
 
-/* Instructions that are no copies are the schedule's runs, in its order. */
+/* Instructions that are not copies are the schedule's runs, in its order. */
 static void fill(weir_names *n, const weir_reasons *r)
 {
     uint32_t i = 0;
@@ -96,7 +96,7 @@ static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_stri
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* The nodes as they are. */
+/* Makes reasons for the nodes as they are. */
 static weir_status as_it_is(const weir_graph *g, weir_reasons *r)
 {
     weir_policy_job job = {.p = &r->p, .limit = SIZE_MAX, .variant = ""};

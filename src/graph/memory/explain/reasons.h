@@ -1,11 +1,11 @@
-/* reasons.h - what a planned graph does with its tensors, and why. */
+/* reasons.h - explains what a planned graph does with its tensors, and why. */
 #ifndef WEIR_GRAPH_MEMORY_EXPLAIN_REASONS_H
 #define WEIR_GRAPH_MEMORY_EXPLAIN_REASONS_H
 
 #include "core/text.h"
 #include "graph/ir/graph.h"
 
-/* WEIR_TEXT_EXPLAIN of a planned graph. After a shortage of memory the string is marked failed. */
+/* Adds WEIR_TEXT_EXPLAIN of a planned graph. A shortage of memory marks the string as failed. */
 void weir_format_explain(const weir_graph *g, weir_string *s);
 
 #endif

@@ -2,16 +2,17 @@
  * cost", 2016): some forward values stay; the others are recomputed from them, a segment at a time,
  * when gradients read them.
  *
- *     manual          regions that the program marked, whatever the limit     sequential=S    S
- * equal segments of the forward ops, of which the last one is kept whole
- * (PyTorch's checkpoint_sequential); without S: the best S     memory          articulation points
- * of the forward pass: every sqrt(n)-th of n, or those at                     which the bytes since
- * the last one exceed a bound; the best bound, like the                     baseline of Checkmate
- * (Jain et al., MLSys 2020)     offload=S       sequential=S, and the inputs of segments are on the
- * host until they run again,                     as in FairScale's
- * checkpoint_wrapper(offload_to_cpu), though nothing waits for                     copies out;
- * without S: the regions, or the best S     speed           outputs of convolutions and matrix
- * products stay (cybertronai, "gradient                     checkpointing", 2018)
+ *     manual          regions that the program marked, whatever the limit
+ *     sequential=S    S equal segments of the forward ops, of which the last one is kept whole
+ *                     (PyTorch's checkpoint_sequential); without S: the best S
+ *     memory          articulation points of the forward pass: every sqrt(n)-th of n, or those at
+ *                     which the bytes since the last one exceed a bound; the best bound, like the
+ *                     baseline of Checkmate (Jain et al., MLSys 2020)
+ *     offload=S       sequential=S with the inputs of segments on the host until they run again,
+ *                     as in FairScale's checkpoint_wrapper(offload_to_cpu), though nothing waits
+ *                     for copies out; without S: the regions, or the best S
+ *     speed           outputs of convolutions and matrix products stay (cybertronai, "gradient
+ *                     checkpointing", 2018)
  *
  * No variant: memory. The best plan is the fastest that fits, else the smallest. */
 #include <math.h>

@@ -20,7 +20,7 @@ typedef struct weir_evict_to_fit {
     weir_search        search; /* the problem and its lowered decisions */
     weir_search_state  at;     /* the current decisions */
     weir_transfer_list transfers;
-    uint8_t *best, *barred; /* [intervals] the best plan so far; intervals that led nowhere */
+    uint8_t           *best, *barred; /* [intervals] best plan so far; intervals not to evict */
     size_t             peak;          /* bytes of `best`; SIZE_MAX: no plan yet */
     double             time;
     WEIR_VEC(weir_victim) idle;

@@ -1,4 +1,4 @@
-/* stepfile.c - reads a described step: JSON of tensors and operations, checked number by number. */
+/* stepfile.c - reads a step description: JSON of tensors and operations, checked one by one. */
 #include "graph/memory/stepfile/stepfile.h"
 
 #include <stdlib.h>
@@ -11,22 +11,22 @@
 
 enum { MOST = 1 << 24, MOST_LIST = 1 << 16 };   /* tensors, operations; entries of a list */
 
-/* All bytes of a file together, and microseconds of one operation: sums of sums of them, runs
- * repeated, stay far from the ends of their types. */
+/* Limits for all bytes of a file together and for the microseconds of one operation: sums of sums,
+ * with repeated runs, stay far from the ends of their types. */
 #define MOST_BYTES (INT64_C(1) << 53)
 #define MOST_TIME  1e18
 
-/* A tensor by the file's number. */
+/* A tensor, by its number in the file. */
 typedef struct weir_named {
     int64_t  id;
     uint32_t number;
 } weir_named;
 
-/* What became of a tensor of the file. */
+/* Where a tensor of the file ended up. */
 typedef struct weir_place {
     uint32_t tensor;
     bool     resident;
-    uint32_t overwritten; /* resident: first op that overwrites it, else all */
+    uint32_t overwritten; /* resident: first op that overwrites it; else number of ops */
 } weir_place;
 
 typedef struct weir_reader {
@@ -36,8 +36,8 @@ typedef struct weir_reader {
     weir_named        *named;        /* [tensors] sorted when all are read */
     int64_t            bytes;        /* of all tensors and workspaces so far */
     weir_place        *place;        /* [tensors] */
-    uint32_t          *made;         /* [tensors] op that made it so far */
-    uint32_t           n_write_only; /* of `in` of the operation: changed, not read */
+    uint32_t          *made;         /* [tensors] op that makes it, if read so far */
+    uint32_t           n_write_only; /* inputs of the operation that it changes and does not read */
     WEIR_VEC(uint32_t) in, out, pairs, masked, changes;
 } weir_reader;
 
@@ -46,8 +46,8 @@ static weir_status wrong(const weir_reader *r, const char *what, size_t i, const
     return weir_fail(WEIR_ERR_IO, "%s: %s %zu: %s", r->path, what, i, why);
 }
 
-/* A whole number from 0 to 2^62 of the object; `fallback` where the key is missing, -1: it must be
- * there. */
+/* A whole number from 0 to 2^62 of the object; a missing key gives `fallback`, or is an error if
+ * that is -1. */
 static bool whole(const json_t *object, const char *key, int64_t fallback, int64_t *out)
 {
     const json_t *v = json_object_get(object, key);
@@ -61,7 +61,7 @@ static bool whole(const json_t *object, const char *key, int64_t fallback, int64
     return true;
 }
 
-/* Counts n bytes; false: too many. */
+/* Counts n bytes; false if the file has too many. */
 static bool count_bytes(weir_reader *r, int64_t n)
 {
     if (n > MOST_BYTES - r->bytes)
@@ -78,7 +78,7 @@ static int by_id(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* The tensor with that number of the file; UINT32_MAX if there is none. */
+/* The tensor with that number in the file; UINT32_MAX if there is no such tensor. */
 static uint32_t find(const weir_reader *r, const json_t *id)
 {
     size_t lo = 0, hi = json_array_size(r->tensors);
@@ -96,7 +96,7 @@ static uint32_t find(const weir_reader *r, const json_t *id)
                ? r->named[lo].number : UINT32_MAX;
 }
 
-/* WEIR_KIND_COUNT: there is no such kind. */
+/* WEIR_KIND_COUNT: unknown. */
 static weir_kind kind_of(const char *name)
 {
     static const weir_kind kinds[] = {WEIR_KIND_PARAM, WEIR_KIND_STATE, WEIR_KIND_INPUT,
@@ -119,7 +119,7 @@ static bool is_flag(const json_t *object, const char *key)
     return !v || json_is_boolean(v);
 }
 
-/* Tensor i becomes a tensor, if it is resident or not as asked for. */
+/* Adds tensor i of the file to the problem if it is resident or not, as asked for. */
 static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
 {
     weir_stepfile  *o = r->o;
@@ -149,7 +149,7 @@ static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
                : WEIR_ERR_NOMEM;
 }
 
-/* Resident tensors that an operation without results overwrites. */
+/* Notes the resident tensors that an operation without outputs overwrites. */
 static void note_overwritten(weir_reader *r, uint32_t i)
 {
     const json_t *op = json_array_get(r->ops, i);
@@ -164,7 +164,7 @@ static void note_overwritten(weir_reader *r, uint32_t i)
     }
 }
 
-/* The tensors of a list of tensors; *until: the first overwriting of a resident one. */
+/* Reads a list of tensors; *rerun_before: the first op that overwrites a resident one of them. */
 static weir_status read_list(weir_reader *r, uint32_t i, const char *key, bool outputs,
                              uint32_t *rerun_before)
 {
@@ -218,14 +218,14 @@ static weir_status read_pairs(weir_reader *r, uint32_t i)
         const uint32_t x = r->place[a].tensor, y = r->place[b].tensor;
         if (r->place[a].resident || !among(r->in.n, r->in.at, x) ||
             !among(r->out.n, r->out.at, y))
-            continue;                   /* resident tensors stay where they are */
+            continue;                   /* resident tensors keep their memory */
         if (!weir_vec_push(&r->pairs, x) || !weir_vec_push(&r->pairs, y))
             return WEIR_ERR_NOMEM;
     }
     return WEIR_OK;
 }
 
-/* Inputs of which a mask is enough; resident tensors that are overwritten: they count as inputs. */
+/* Reads inputs of which a mask is enough, and overwritten resident tensors, which become inputs. */
 static weir_status read_more(weir_reader *r, uint32_t i)
 {
     const json_t *op = json_array_get(r->ops, i);
@@ -260,7 +260,7 @@ static bool is_list(const json_t *object, const char *key)
     return !v || json_is_array(v);
 }
 
-/* Keys that an operation may have are what the format says, or are not there. */
+/* Checks the types of the optional keys of an operation. */
 static weir_status check_fields(const weir_reader *r, uint32_t i)
 {
     const json_t     *op = json_array_get(r->ops, i), *phase = json_object_get(op, "phase");
@@ -279,7 +279,7 @@ static weir_status check_fields(const weir_reader *r, uint32_t i)
     return WEIR_OK;
 }
 
-/* A plan names operations by their ids. */
+/* Checks that ids are unique: a plan names operations by their ids. */
 static weir_status check_ids(const weir_reader *r)
 {
     const uint32_t    n = r->o->op_id.n;

@@ -1,4 +1,4 @@
-/* stepfile_check.c - reads a plan that anybody wrote for a described step, and judges it. */
+/* stepfile_check.c - reads a plan for a step description, whoever wrote it, and checks it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { MOST_ACTIONS = 1 << 24 };
 
-/* Tensors or ops by the file's number, sorted. */
+/* Tensors or ops by their numbers in the file, sorted. */
 typedef struct weir_numbered {
     int64_t  id;
     uint32_t number;
@@ -24,7 +24,7 @@ typedef struct weir_plan_reader {
     const weir_stepfile *o;
     weir_mem_plan       *a;
     weir_numbered       *tensors, *ops;
-    size_t               at; /* action */
+    size_t               at; /* step of the plan */
 } weir_plan_reader;
 
 static weir_status wrong(const weir_plan_reader *r, const char *why)
@@ -51,7 +51,7 @@ static weir_numbered *number(const int64_t *id, uint32_t n)
     return list;
 }
 
-/* The number behind that id; UINT32_MAX if there is none. */
+/* The index of that id; UINT32_MAX if there is no such id. */
 static uint32_t find(const weir_numbered *list, uint32_t n, int64_t id)
 {
     uint32_t lo = 0, hi = n;
@@ -72,12 +72,12 @@ static uint32_t tensor_of(const weir_plan_reader *r, const json_t *id)
                                : WEIR_NO_TENSOR;
 }
 
-/* The tensor of a key of an object: its number as text. */
+/* The tensor that a key of an object names: its number as text. */
 static uint32_t tensor_of_text(const weir_plan_reader *r, const char *text, char **end)
 {
     if (*text < '0' || *text > '9')
         return WEIR_NO_TENSOR;
-    const long long id = strtoll(text, end, 10);    /* too large: no tensor has that number */
+    const long long id = strtoll(text, end, 10);    /* out of range: no tensor has that number */
     return find(r->tensors, r->o->problem.tensors.n, id);
 }
 
@@ -92,7 +92,7 @@ static bool offset_of(const json_t *v, size_t *offset)
 
 /* ---- runs ---- */
 
-/* Where output `tensor` goes. */
+/* Reads the offset of output `tensor`. */
 static weir_status read_spot(const weir_plan_reader *r, const json_t *x, uint32_t tensor)
 {
     char             key[24];
@@ -167,7 +167,7 @@ static weir_status read_run(const weir_plan_reader *r, const json_t *x)
     return weir_vec_push(&r->a->list, v) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* ---- the other actions ---- */
+/* ---- the other steps ---- */
 
 /* "t": a number, or text such as "7#pack" or "7#mask". */
 static bool read_target(const weir_plan_reader *r, const json_t *t, weir_mem_step *v)
@@ -224,7 +224,7 @@ static weir_status read_action(const weir_plan_reader *r, const json_t *x)
 
 /* ---- the whole file ---- */
 
-/* Where resident tensors are between steps: each in one of the two lists. */
+/* Reads where resident tensors are between steps: each is in one of the two lists. */
 static weir_status read_places(const weir_plan_reader *r, const json_t *root)
 {
     const json_t  *offloaded = json_object_get(root, "host_resident");

@@ -1,4 +1,4 @@
-/* stepfile_names.c - tensors and operations of a described step by the file's numbers and names. */
+/* stepfile_names.c - names tensors and operations of a step description as its file does. */
 #include "graph/memory/stepfile/stepfile.h"
 
 static void add_tensor(const void *ctx, uint32_t tensor, weir_string *s)

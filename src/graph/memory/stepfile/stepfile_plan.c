@@ -1,6 +1,6 @@
-/* stepfile_plan.c - plans a described step: policy, places, until addresses fit.
+/* stepfile_plan.c - plans a step description: policy, then offsets, until they fit.
  *
- * Every schedule with addresses is judged by check.c; what a plan takes is what simulate.c says. */
+ * check.c checks every schedule with offsets; the reported time is simulate.c's. */
 #include <math.h>
 #include <string.h>
 
@@ -40,9 +40,9 @@ static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *hei
     return weir_schedule_check(s, &l->offsets, l->align, *height);
 }
 
-/* Offsets that fit may lie higher than they need: those of a plan that costs more than a hundredth
- * of what is live are found anew, as low as they get, and kept unless the step takes longer - its
- * copies wait for other owners then. */
+/* Offsets that fit may be higher than necessary. If the height exceeds the peak by more than a
+ * hundredth, finds the lowest offsets possible and keeps them unless the step takes longer, since
+ * copies then wait for other owners of their bytes. */
 static weir_status settle(weir_layouter *l, weir_fit *f)
 {
     const weir_schedule *const s = &f->s;
@@ -68,8 +68,8 @@ static weir_status settle(weir_layouter *l, weir_fit *f)
     return status;
 }
 
-/* The planned peak without a budget, which "%" is a share of: everything kept, results in place of
- * inputs that end, addresses as policy recycle gets them. The same with a link as without one. */
+/* The planned peak without a budget, of which "%" is a share: everything kept, outputs in place of
+ * dying inputs, offsets as policy recycle gets them. A link makes no difference. */
 static weir_status whole_of(const weir_stepfile *o, const weir_stepfile_options *how, size_t *bytes)
 {
     const size_t     align = how->alignment ? how->alignment : 1;
@@ -124,7 +124,7 @@ static weir_status write_plan(const weir_stepfile *o, const weir_fit *f, const w
     return *text ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Offsets of the tensors are moved above what always lies below them. */
+/* Moves the offsets above what always lies below the tensors. */
 static void lift(weir_offsets *l, const weir_schedule *s, size_t base)
 {
     for (uint32_t i = 0; i < s->ranges.n; i++)
@@ -133,7 +133,7 @@ static void lift(weir_offsets *l, const weir_schedule *s, size_t base)
         l->work[e] += base;
 }
 
-/* The texts about a plan that were asked for. */
+/* Makes the texts about a plan that were asked for. */
 static weir_status show(const weir_stepfile *o, const weir_stepfile_options *how,
                         const weir_schedule *s, const weir_stepfile_plan_stats *stats)
 {
@@ -167,13 +167,13 @@ static void forget(char **text)
     }
 }
 
-/* Plans that must fit by one strategy are not those that may use any. */
+/* Plans that must fit by one placement strategy are cached apart from those that may use any. */
 static uint64_t hash_placement(const char *name)
 {
     return name ? weir_hash_bytes(WEIR_HASH_SEED, name, strlen(name)) : 0;
 }
 
-/* By a ladder, if the caller has one or there is a cache of one. */
+/* Fits by a frontier if the caller has one or there is a cache. */
 static weir_status fit(weir_fit *f, const weir_stepfile_options *how, weir_frontier *frontier,
                        weir_stepfile_plan_stats *stats, size_t base)
 {
@@ -250,7 +250,7 @@ static weir_status plan(const weir_stepfile *o, const weir_stepfile_options *how
     return status;
 }
 
-/* With a link resident tensors may be moved, else they are always there. */
+/* With a link, resident tensors may be offloaded; without one they are always on the device. */
 static weir_status plan_with_link(const weir_stepfile *o, const weir_stepfile_options *how,
                                   weir_frontier *frontier, weir_stepfile_plan_stats *stats,
                                   char **text)
@@ -269,7 +269,7 @@ static weir_status plan_with_link(const weir_stepfile *o, const weir_stepfile_op
     return status;
 }
 
-/* In the order the policy likes. */
+/* Plans in the order that the policy prefers. */
 static weir_status plan_ordered(const weir_stepfile *o, const weir_stepfile_options *how,
                                 weir_frontier *frontier, weir_stepfile_plan_stats *stats,
                                 char **text)

@@ -1,4 +1,4 @@
-/* stepfile_write.c - a list of actions as JSON, with the numbers of the file its step came from. */
+/* stepfile_write.c - writes a plan as JSON, with the numbers of the file its step came from. */
 #include "core/text.h"
 #include "graph/memory/stepfile/stepfile.h"
 
@@ -13,7 +13,7 @@ static long long name_of(const weir_writing *w, uint32_t tensor)
     return (long long)w->o->tensor_id.at[tensor];
 }
 
-/* "out" (scratch = false) or "scratch" of a run: its results that live on, or not. */
+/* Writes "out" (scratch = false) or "scratch" of a run: outputs that live on, or do not. */
 static void add_results(weir_writing *w, const weir_mem_step *x, bool scratch)
 {
     const weir_mem_op *t = &w->a->p->ops.at[x->what];
@@ -99,7 +99,7 @@ static void add_residents(weir_writing *w)
             weir_string_add(&w->text, "%s\"%lld\":%zu", separator, name_of(w, k), w->a->start[k]);
             separator = ",";
         }
-    /* Without swapping resident tensors are no tensors of the plan: they lie at the bottom. */
+    /* Without offloading, resident tensors are not in the plan: they lie at the bottom. */
     for (uint32_t k = p->tensors.n; k < w->o->problem.tensors.n; k++) {
         weir_string_add(&w->text, "%s\"%lld\":%zu", separator, name_of(w, k), at);
         at += (w->o->problem.tensors.at[k].bytes + w->a->align - 1) & ~(w->a->align - 1);

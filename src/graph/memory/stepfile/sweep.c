@@ -1,4 +1,4 @@
-/* sweep.c - plans a described step for smaller and smaller budgets, policy by policy. */
+/* sweep.c - plans a step description for falling budgets, policy by policy. */
 #include "graph/memory/stepfile/sweep.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "graph/memory/stepfile/stepfile.h"
 #include "graph/memory/policies/table.h"
 
-/* Plans rung by rung until one does not fit. */
+/* Plans level by level until one does not fit. */
 static weir_status add_points(weir_sweep *c, weir_sweep_line *line, const weir_stepfile *o,
                               const weir_stepfile_options *options, weir_frontier *frontier)
 {

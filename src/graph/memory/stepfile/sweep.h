@@ -1,11 +1,11 @@
-/* sweep.h - what policies make of smaller and smaller budgets: the points of a curve. */
+/* sweep.h - extra time of policies at falling budgets. */
 #ifndef WEIR_GRAPH_MEMORY_STEPFILE_SWEEP_H
 #define WEIR_GRAPH_MEMORY_STEPFILE_SWEEP_H
 
 #include "graph/memory/budget/frontier.h"
 #include "weir/plan.h"
 
-/* Plans from rung WEIR_FRONTIER_LEVELS down to the last one that fits. */
+/* Plans from level WEIR_FRONTIER_LEVELS down to the last one that fits. */
 typedef struct weir_sweep_line {
     char                              *policy;
     WEIR_VEC(weir_stepfile_plan_stats) points;
@@ -13,8 +13,8 @@ typedef struct weir_sweep_line {
 
 struct weir_sweep {
     char                     *name;  /* of the step */
-    weir_stepfile_plan_stats  whole; /* at rung WEIR_FRONTIER_LEVELS, or of what was met there */
-    double                    link_out, link_in; /* GB/s; 0: no swapping */
+    weir_stepfile_plan_stats  whole; /* at level WEIR_FRONTIER_LEVELS, fitting or not */
+    double                    link_out, link_in; /* GB/s; 0: no link */
     WEIR_VEC(weir_sweep_line) lines;
 };
 

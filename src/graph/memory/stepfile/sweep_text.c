@@ -1,7 +1,7 @@
-/* sweep_text.c - budgets against extra time as a table, as CSV, and as a picture.
+/* sweep_text.c - draws budgets against extra time as a table, as CSV, and as a picture.
  *
- * In the picture the first policy sets the scale, so that one which needs many times its extra time
- * does not press it flat: what is higher is cut at the upper edge. */
+ * In the picture the first policy sets the scale, so that a policy with many times its extra time
+ * does not flatten it: what is higher is cut off at the upper edge. */
 #include <math.h>
 #include <stdio.h>
 
@@ -80,7 +80,7 @@ static double top_of(const weir_sweep *c)
     return fmax(1, first > 0 ? fmin(most, 2 * first) : most);
 }
 
-/* The smallest budget that the policy fitted, above its point. */
+/* Labels the last point with the smallest budget that the policy fitted. */
 static void label_last(weir_chart *chart, const weir_sweep *c, const weir_sweep_line *l,
                        const char *colour)
 {
@@ -96,7 +96,7 @@ static void label_last(weir_chart *chart, const weir_sweep *c, const weir_sweep_
                         weir_svg_y(chart, extra) - 11, colour, share);
 }
 
-/* Points of later lines lie below those of earlier ones, and are larger: all are seen. */
+/* Points of later lines are below those of earlier ones, and larger, so that all can be seen. */
 static void draw_line(weir_chart *chart, const weir_sweep *c, uint32_t i, const char *colour)
 {
     const weir_sweep_line *l = &c->lines.at[i];
@@ -125,7 +125,7 @@ static void draw_line(weir_chart *chart, const weir_sweep *c, uint32_t i, const 
     weir_string_add(chart->s, "</g>\n");
 }
 
-/* What lies always in memory, and what one operation needs beyond: no plan goes below. */
+/* Marks what is always in memory and what one operation needs beyond it: no plan goes below. */
 static void draw_floor(weir_chart *chart, double floor)
 {
     const double x = weir_svg_x(chart, 0), w = weir_svg_x(chart, fmin(floor, 100)) - x;
