@@ -53,7 +53,7 @@ weir_sources(graph src/graph/runtime execute measure profile)
 weir_sources(planner src/graph/memory/bounds bound bound_branch highs maxflow milp mincut_bound)
 weir_sources(planner src/graph/memory/policies actnn auto autotm capuchin capuchin_passive
     checkpoint compress delta dtr dtr_lookahead fit gist mincut optimal portfolio recycle sublinear
-    table vdnn)
+    superneurons table vdnn)
 weir_sources(planner src/graph/memory/problem decisions event_times intervals lower mem_plan offsets
     problem schedule)
 weir_sources(planner src/graph/memory/search anneal articulation best candidates checkpoint_set
