@@ -1,11 +1,11 @@
-/* base.h - what every other public header stands on: statuses, element types, descriptors, version.
+/* base.h - what every other public header needs: statuses, element types, descriptors, version.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Errors. A function that can fail returns a weir_status, or NULL where it returns a pointer. The
- * calling thread then holds one sentence about it (weir_error) naming operation, argument, shapes
- * and numbers. NULL flows through operations: weir_relu(NULL) is NULL and keeps the earlier
- * sentence, so one check at the end of a chain is enough and reports the first mistake; of a step
- * that is recorded, weir_graph_end. Nothing in the library prints, aborts or exits. */
+ * library then keeps, for the calling thread, one sentence (weir_error) that names operation,
+ * argument, shapes and numbers. NULL flows through operations: weir_relu(NULL) is NULL and keeps
+ * the earlier sentence, so one check at the end of a chain is enough and reports the first mistake.
+ * A recorded step is checked by weir_graph_end. The library never prints, aborts or exits. */
 #ifndef WEIR_BASE_H
 #define WEIR_BASE_H
 
@@ -63,18 +63,18 @@ typedef enum weir_status {
             return weir_try_status;                                                                \
     } while (0)
 
-/* What a folder of plans (option `cache`) was good for. */
+/* How planning used the folder of plans (option `cache`). */
 typedef enum weir_cache_use {
-    WEIR_CACHE_OFF,         /* there was none, or no need of one */
-    WEIR_CACHE_NEW,         /* it had no plans for the step, now it has */
-    WEIR_CACHE_USED,        /* it had */
-    WEIR_CACHE_FAILED       /* it could not be written; the plans are as good */
+    WEIR_CACHE_OFF,         /* no folder was given, or the step needed no plan from it */
+    WEIR_CACHE_NEW,         /* the folder held no plans for the step; they were added */
+    WEIR_CACHE_USED,        /* the plans came from the folder */
+    WEIR_CACHE_FAILED       /* the folder could not be written; the plans are valid all the same */
 } weir_cache_use;
 
 /* The general meaning of a status, a static string. */
 WEIR_API const char *weir_status_text(weir_status s);
 
-/* The sentence of the calling thread's most recent failure, "" if there was none; valid until the
+/* The sentence of the calling thread's most recent failure, "" before the first; valid until the
  * next failure on this thread. Success never clears it. */
 WEIR_API const char *weir_error(void);
 
@@ -87,12 +87,12 @@ WEIR_API weir_status weir_fail(weir_status s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The status to return when an argument is NULL: the earlier mistake that made it so, or
- * ERR_INVALID naming `function` and `argument` when there was none. */
+ * ERR_INVALID naming `function` and `argument` if nothing failed before. */
 WEIR_API weir_status weir_fail_null(const char *function, const char *argument);
 
-/* For a failure after which a step that is being recorded is not what was asked for, whether the
- * caller looks at it or not: an update or a kept value is missing. The graph that this thread
- * records will not be planned, with the last failure's sentence. Returns s. */
+/* Marks the graph that this thread records as incomplete: an update or a kept value is missing.
+ * weir_graph_end then fails with the last failure's sentence, even if the caller ignores the
+ * status. Returns s. */
 WEIR_API weir_status weir_poison(weir_status s);
 
 /* "0.1.0" of the library that is running (the macros above are those of the header). */
@@ -106,27 +106,27 @@ typedef enum weir_dtype {
     WEIR_F32, WEIR_F64, WEIR_I32, WEIR_I64, WEIR_U8, WEIR_BOOL, WEIR_F16, WEIR_BF16
 } weir_dtype;
 
-/* Bytes of one element; 0 for a number that is no dtype. */
+/* Bytes of one element; 0 if t is not a dtype. */
 WEIR_API size_t weir_dtype_size(weir_dtype t);
 
-/* "f32", "i64", ...; "?" for a number that is no dtype. */
+/* "f32", "i64", ...; "?" if t is not a dtype. */
 WEIR_API const char *weir_dtype_name(weir_dtype t);
 
-/* The type that elements of types a and b meet in, as PyTorch has it for tensors: the later one in
- * bool, u8, i32, i64, f16 and bf16, f32, f64; f16 and bf16 meet in f32. */
+/* The type to which elements of types a and b are promoted, by PyTorch's rules for tensors: the
+ * later one in bool, u8, i32, i64, f16 and bf16, f32, f64; f16 with bf16 gives f32. */
 WEIR_API weir_dtype weir_dtype_promote(weir_dtype a, weir_dtype b);
 
 #define WEIR_MAX_DIMS 8
 
 /* Element type and shape. ndim 0 is a scalar; any dim may be 0. Images are (n, channels, height,
- * width) whatever the physical layout is. */
+ * width), whatever their physical layout. */
 typedef struct weir_desc {
     weir_dtype dtype;
     int        ndim;
     int64_t    dim[WEIR_MAX_DIMS];
 } weir_desc;
 
-/* Descriptions with 0, 1, 2 and 4 dimensions; functions that take one check it. */
+/* Descriptors with 0, 1, 2 and 4 dimensions. Functions that take a descriptor check it. */
 static inline weir_desc weir_scalar(weir_dtype t)
 {
     return (weir_desc){t, 0, {0}};
@@ -144,19 +144,19 @@ static inline weir_desc weir_4d(weir_dtype t, int64_t n, int64_t c, int64_t h, i
     return (weir_desc){t, 4, {n, c, h, w}};
 }
 
-/* Host memory hooks for programs that bring their own allocator. Set before anything else is
- * called; both functions or neither (NULL, NULL restores libc's). */
+/* Host memory hooks for programs that bring their own allocator. Set them before any other call;
+ * both functions or neither (NULL, NULL restores libc's). */
 typedef void *(*weir_alloc_fn)(size_t bytes, void *user);
 typedef void (*weir_free_fn)(void *p, void *user);
 WEIR_API weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn release, void *user);
 
-/* Memory from the library's own room, zeroed; NULL after a failure. Freeing NULL is fine. */
+/* Zeroed memory from the library's allocator; NULL after a failure. Freeing NULL is fine. */
 WEIR_API void *weir_host_alloc(size_t bytes);
 WEIR_API void  weir_host_free(void *p);
 
 /* The next number of SplitMix64 (Steele, Lea and Flood 2014), a stream of 64-bit numbers for
- * shuffles and synthetic data: the same on every machine. Any state is a good one to begin with. */
-#define WEIR_SPLITMIX64_STEP 0x9e3779b97f4a7c15u    /* that a call adds to *state */
+ * shuffles and synthetic data: the same on every machine. Any initial state will do. */
+#define WEIR_SPLITMIX64_STEP 0x9e3779b97f4a7c15u    /* each call adds it to *state */
 WEIR_API uint64_t weir_splitmix64(uint64_t *state);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
-/* data.h - data sets from files on this machine, and batches of them in arrays of the caller.
+/* data.h - data sets from local files, and batches of them in arrays of the caller.
  * SPDX-License-Identifier: Apache-2.0
  *
- * A file is trusted in nothing: each number it names is checked against its size before memory is
- * taken, and what is wrong is told as file, place and numbers (ERR_IO). Only regular files are
- * read; nothing is downloaded or unpacked. A data set is read whole and belongs to no device; it
- * does not change once it is made, so several batch readers may share it. */
+ * Files are not trusted: each number in a file is checked against the file's size before memory is
+ * allocated, and an error (ERR_IO) names file, place and numbers. Only regular files are read;
+ * nothing is downloaded or unpacked. A data set is read whole and belongs to no device; it never
+ * changes, so several batch readers may share it. */
 #ifndef WEIR_DATA_PUBLIC_H
 #define WEIR_DATA_PUBLIC_H
 
@@ -17,8 +17,8 @@ extern "C" {
 typedef struct weir_data    weir_data;
 typedef struct weir_batches weir_batches;
 
-/* MNIST and all that comes in its idx files: images (n, rows, cols) of bytes, labels (n) of bytes.
- * Samples are (1, rows, cols). labels NULL: none. You own the result: weir_data_free. */
+/* MNIST and other data sets in idx files: images (n, rows, cols) of bytes, labels (n) of bytes.
+ * Samples are (1, rows, cols). labels NULL: no labels. You own the result: weir_data_free. */
 WEIR_API weir_data *weir_data_idx(const char *images, const char *labels);
 
 /* CIFAR-10, binary version: n files of 3073-byte records, one after the other. Samples are
@@ -32,12 +32,12 @@ typedef struct weir_csv_options {
     bool        no_label;       /* all columns are values */
 } weir_csv_options;
 
-/* Lines of numbers, equally many in each; empty lines are left out, numbers may be in double
- * quotes. Samples are (columns) without the label's. options may be NULL. */
+/* Lines with equal counts of numbers; empty lines are skipped, numbers may be in double quotes.
+ * Samples are (columns) without the label's column. options may be NULL. */
 WEIR_API weir_data *weir_data_csv(const char *path, const weir_csv_options *options);
 
 /* The bytes of any file, cut into pieces of `length`: samples are (length), and the label of each
- * byte is the byte after it. A rest shorter than a piece is left out. */
+ * byte is the byte after it. A shorter last piece is left out. */
 WEIR_API weir_data *weir_data_text(const char *path, int64_t length);
 
 WEIR_API void weir_data_free(weir_data *d);     /* its batch readers go first; NULL is fine */
@@ -50,7 +50,7 @@ WEIR_API int64_t   weir_data_elements(const weir_data *d);
 /* Labels of one sample: 1, `length` of a text, or 0. */
 WEIR_API int64_t weir_data_labels(const weir_data *d);
 
-/* 1 + the largest label; 0 if there is none, or one is not a whole number from 0 to 2^31 - 2. */
+/* 1 + the largest label; 0 without labels, or if one is not a whole number from 0 to 2^31 - 2. */
 WEIR_API int64_t weir_data_classes(const weir_data *d);
 
 /* All samples in the file's order, elements of the sample's type; borrowed. */
@@ -61,7 +61,7 @@ typedef struct weir_batches_options {
     uint64_t seed;          /* of the orders: equal seeds, equal batches */
 } weir_batches_options;
 
-/* Where a batch goes, sample after sample; NULL is left out. */
+/* Where a batch is written, sample after sample; NULL fields are left out. */
 typedef struct weir_batch {
     float   *x;             /* bytes of images and texts as byte / 255, numbers as they are */
     int32_t *x_whole;       /* bytes as they are; not from a CSV file */
@@ -69,8 +69,8 @@ typedef struct weir_batch {
     float   *y_real;        /* labels as they are */
 } weir_batch;
 
-/* Deals d in batches of `size` samples; what remains of an epoch is left out. d must outlive the
- * reader, which you own: weir_batches_free. options NULL: the file's order. */
+/* Reads d in batches of `size` samples; a shorter last batch of an epoch is left out. d must
+ * outlive the reader, which you own: weir_batches_free. options NULL: the file's order. */
 WEIR_API weir_batches *weir_batches_new(const weir_data *d, int64_t size,
                                         const weir_batches_options *options);
 WEIR_API weir_status   weir_batches_next(weir_batches *b, const weir_batch *to);

@@ -1,8 +1,8 @@
 /* model.h - layers, models, optimisers: parameters with names, and the networks of the examples.
  * SPDX-License-Identifier: Apache-2.0
  *
- * A model owns its layers, their parameters and states; a layer is borrowed from its model. Made
- * with the rest of the public interface only: whatever it does, a program can do as well. */
+ * A model owns its layers, their parameters and states; a layer is borrowed from its model. All of
+ * it is written in terms of the other public headers, so a program can do the same. */
 #ifndef WEIR_MODEL_PUBLIC_H
 #define WEIR_MODEL_PUBLIC_H
 
@@ -26,7 +26,7 @@ typedef struct weir_scaler weir_scaler;
 WEIR_API weir_model *weir_model_new(weir_device *d);
 WEIR_API void        weir_model_free(weir_model *m);
 
-/* Training (default) or evaluation: batch norm and dropout differ. For what is recorded next. */
+/* Training (default) or evaluation, in which batch norm and dropout differ; for later calls. */
 WEIR_API void weir_model_train(weir_model *m, bool on);
 WEIR_API bool weir_model_training(const weir_model *m);
 
@@ -45,8 +45,8 @@ WEIR_API weir_layer *weir_conv2d_new(weir_model *m, const char *name, int64_t in
                                      int64_t kernel, const weir_conv2d_options *options, bool bias);
 WEIR_API weir_layer *weir_batch_norm_new(weir_model *m, const char *name, int64_t channels);
 
-/* Transposed: weights start normal with the variance 1 / terms of an element that comes out
- * (in / groups * kernel^2 / stride^2), as what follows need not be a ReLU. */
+/* Transposed: weights start normal with variance 1 / (in / groups * kernel^2 / stride^2), the
+ * number of terms of an output element; no gain for ReLU. */
 WEIR_API weir_layer *weir_conv_transpose2d_new(weir_model *m, const char *name, int64_t in,
                                                int64_t out, int64_t kernel,
                                                const weir_conv_transpose2d_options *options,
@@ -58,9 +58,9 @@ WEIR_API weir_layer *weir_rms_norm_new(weir_model *m, const char *name, int64_t 
 WEIR_API weir_layer *weir_group_norm_new(weir_model *m, const char *name, int64_t groups,
                                          int64_t channels);
 
-/* Token numbers (...) in i32 or i64 -> (..., width): rows of a table (rows, width) of this float
- * type that starts normal with the deviation; 0 means 1. Optimisers update tables of f32 and f64;
- * one of f16 or bf16 is for use, or for updates of the program's own. */
+/* Token numbers (...) in i32 or i64 -> (..., width): rows of a table (rows, width) of the float
+ * type dtype that starts normal with the deviation; 0 means 1. Optimisers update tables in f32 and
+ * f64 only. */
 WEIR_API weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows,
                                         int64_t width, weir_dtype dtype, double deviation);
 
@@ -76,7 +76,7 @@ WEIR_API weir_layer *weir_dropout_new(weir_model *m, double p);
 /* The layer's function of x: recorded or computed. Borrowed result. */
 WEIR_API weir_tensor *weir_apply(weir_layer *l, weir_tensor *x);
 
-/* Whole networks as layers, logits out. Each closes its own scope: only what is returned (and the
+/* Whole networks as layers that return logits. Each closes its own scope: only the result (and the
  * tape) stays alive. */
 
 /* n widths: input, hidden ..., output; ReLU between. */
@@ -120,16 +120,16 @@ WEIR_API weir_layer *weir_gpt_new(weir_model *m, int64_t vocab, int64_t context,
 /* An embedding, LSTM layers that start from zero states, a linear layer; any t. */
 WEIR_API weir_layer *weir_char_lstm_new(weir_model *m, int64_t vocab, int64_t width, int layers);
 
-/* How the leaves of a tree are put together: neighbours pair by pair, any two neighbours (the same
- * ones each time), or one after another from the left, which is an LSTM over steps. */
+/* How the leaves of a tree are joined: neighbours pair by pair, random neighbours (the same in each
+ * run), or one after another from the left, which is an LSTM over steps. */
 typedef enum weir_tree { WEIR_TREE_BALANCED, WEIR_TREE_RANDOM, WEIR_TREE_CHAIN } weir_tree;
 
 /* A binary tree-LSTM over tokens x (n,leaves) below vocab: logits (n,classes) of the whole tree. */
 WEIR_API weir_layer *weir_tree_lstm_new(weir_model *m, int64_t vocab, int64_t width,
                                         int64_t classes, int64_t leaves, weir_tree shape);
 
-/* Optimisers own their state and keep the parameters they updated alive; lr is a tensor, so that it
- * can change between runs of a graph. */
+/* Optimisers own their state and keep the parameters they updated alive. Their rate is a tensor, so
+ * it can change between runs of a graph. */
 WEIR_API weir_optim *weir_sgd_new(weir_device *d, double lr, const weir_sgd_options *options);
 WEIR_API weir_optim *weir_adam_new(weir_device *d, double lr, const weir_adam_options *options);
 WEIR_API weir_optim *weir_adamw_new(weir_device *d, double lr, const weir_adam_options *options);
@@ -147,52 +147,53 @@ WEIR_API weir_status weir_optim_set_lr(weir_optim *o, double lr);
 WEIR_API weir_tensor *weir_optim_lr(weir_optim *o, weir_dtype dtype);
 WEIR_API void        weir_optim_free(weir_optim *o);
 
-/* Gradients limited on their way into weir_minimize and weir_optim_apply, as weir_clip_value and
- * then weir_clip_norm do; in what is recorded from here on. 0, as at first: not limited. */
+/* weir_minimize and weir_optim_apply clip gradients by weir_clip_value and then weir_clip_norm; for
+ * later calls. 0, the default: no clipping. */
 WEIR_API weir_status weir_optim_set_clip_norm(weir_optim *o, double limit);
 WEIR_API weir_status weir_optim_set_clip_value(weir_optim *o, double limit);
 
 /* weir_minimize, weir_optim_accumulate and weir_optim_apply scale losses and gradients by s, skip
- * steps whose gradients are not finite, and adjust s; in what is recorded from here on. s is
- * borrowed: it must outlive o. NULL, as at first: no scale. */
+ * steps whose gradients are not finite, and adjust s; for later calls. s is borrowed: it must
+ * outlive o. NULL, the default: no scale. */
 WEIR_API weir_status weir_optim_set_scaler(weir_optim *o, weir_scaler *s);
 
 /* State tensors (momentum buffers, moments) made so far; borrowed. */
 WEIR_API size_t       weir_optim_state_count(const weir_optim *o);
 WEIR_API weir_tensor *weir_optim_state(const weir_optim *o, size_t i);
 
-/* Gradients of the scalar loss and one update of every trainable tensor it depends on. State
- * tensors are made at the first call for a parameter. */
+/* Takes the gradients of the scalar loss and updates every trainable tensor it depends on once. The
+ * first call for a parameter makes its state tensors. */
 WEIR_API weir_status weir_minimize(weir_optim *o, weir_tensor *loss);
 
-/* The second half of it, for gradients that were changed on the way (weir_clip_norm): one update
- * for each of the n pairs. */
+/* The second half of weir_minimize, for gradients that the program has changed (weir_clip_norm):
+ * one update for each of the n pairs. */
 WEIR_API weir_status weir_optim_update(weir_optim *o, const weir_pair *pairs, size_t n);
 
-/* The same where the condition, a scalar bool, holds when it runs; else parameters, states and the
- * number of steps stay as they are. */
+/* The same if the condition, a scalar bool, is true when the update runs; else parameters, states
+ * and the number of steps do not change. */
 WEIR_API weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition,
                                           const weir_pair *pairs, size_t n);
 
 /* weir_minimize in two parts, for micro-batches: accumulate adds the gradients of a loss to buffers
  * (states), apply updates every parameter that has one with the sum and zeroes it. Scale the losses
- * by 1 / their number for a mean. Each part may be a graph of its own, run as often as wanted. */
+ * by 1 / their number for a mean. Each part may be a graph that runs any number of times. */
 WEIR_API weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss);
 WEIR_API weir_status weir_optim_apply(weir_optim *o);
 
 /* ---- mixed precision: f32 parameters, products in half ---- */
 
-/* The model's layers work inside weir_autocast_begin(half): WEIR_BF16, WEIR_F16; WEIR_F32, as at
- * first: not. Parameters stay f32. What weir_apply returns is f32 again, unless it is called inside
- * a scope of the program's own, whose type then holds. For what is recorded next. */
+/* Runs the model's layers inside weir_autocast_begin(half): WEIR_BF16 or WEIR_F16; WEIR_F32, the
+ * default: without autocast. Parameters stay f32. weir_apply returns f32, unless the program calls
+ * it inside its own autocast scope, whose type then applies. For later calls. */
 WEIR_API weir_status weir_model_set_precision(weir_model *m, weir_dtype half);
 WEIR_API weir_dtype  weir_model_precision(const weir_model *m);
 
-/* A loss is multiplied by a scale, so that gradients in f16 do not vanish; they are divided by it
- * afterwards. 0 means 65536, 2, 0.5, 2000: after `interval` steps in a row whose gradients were
- * finite the scale is multiplied by growth; after one that was not by backoff, and that step
- * updates nothing. fixed: the scale stays. All of it happens on the device: in a graph nothing
- * waits for the host. bf16 has the range of f32 and needs none of it. */
+/* The loss is multiplied by a scale, so that gradients in f16 do not vanish; the gradients are then
+ * divided by it. After `interval` steps in a row with finite gradients the scale is multiplied by
+ * growth. A step whose gradients are not finite updates nothing and multiplies the scale by
+ * backoff. 0 means scale 65536, growth 2, backoff 0.5, interval 2000. fixed: the scale never
+ * changes. All of it happens on the device: a graph never waits for the host. bf16 has the range of
+ * f32 and needs no scale. */
 typedef struct weir_scaler_options {
     double  scale, growth, backoff;
     int64_t interval;
@@ -203,13 +204,13 @@ typedef struct weir_scaler_options {
 WEIR_API weir_scaler *weir_scaler_new(weir_device *d, const weir_scaler_options *options);
 WEIR_API void         weir_scaler_free(weir_scaler *s);
 
-/* Its states, borrowed: 0 the scale (f32), 1 steps in a row that were finite (f32), 2 steps skipped
- * so far (f64). To be saved with parameters; may be written. */
+/* Its states, borrowed: 0 the scale (f32), 1 finite steps in a row (f32), 2 skipped steps so far
+ * (f64). Save them with the parameters; they may be written. */
 WEIR_API size_t       weir_scaler_state_count(const weir_scaler *s);
 WEIR_API weir_tensor *weir_scaler_state(const weir_scaler *s, size_t i);
 
-/* The parts of a step, for a program that goes between them: loss times scale; its gradients by
- * weir_unscale; then, weir_optim_update_if(finite) being done, the scale of the next step. */
+/* The parts of a step, for a program that acts between them: scale multiplies the loss; unscale
+ * does weir_unscale; adjust, called after weir_optim_update_if(finite), sets the next scale. */
 WEIR_API weir_tensor *weir_scaler_scale(const weir_scaler *s, weir_tensor *loss);
 WEIR_API weir_status  weir_scaler_unscale(const weir_scaler *s, const weir_pair *pairs, size_t n,
                                           weir_pair *unscaled, weir_tensor **finite);

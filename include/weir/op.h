@@ -5,32 +5,33 @@
  * (weir_error). With the graph on it is recorded, with the graph off computed at once. Shapes are
  * written (rows, columns) or (n, channels, height, width). "Broadcast" is NumPy's rule.
  *
- * Element types. All operations take f32 and f64; what else is said here or at the operation, and
- * the sentence of a refusal (WEIR_ERR_DTYPE) names operation and type.
- * f16 and bf16 are computed in f32 and rounded once, to nearest even, where a result is stored.
- * They go through everything element-wise (draws and dropout too), comparisons, where, sum, mean,
+ * Element types. All operations take f32 and f64. Other types are listed here or at the operation;
+ * any other type is refused (WEIR_ERR_DTYPE) with a sentence that names operation and type.
+ * f16 and bf16 are computed in f32 and rounded once, to nearest even, when a result is stored. They
+ * are taken by all element-wise operations (draws and dropout too), comparisons, where, sum, mean,
  * amax, amin, prod, argmax, argmin, softmax, log_softmax, matrix products, gemm, linear, LSTM and
- * GRU, and all that moves data; gradients pass. Their trainable tensors are not updated: keep
- * parameters in f32 and weir_cast them.
- * i32, i64 and u8 wrap around. They are added, subtracted, multiplied, divided (below), compared,
- * reduced (sum, prod, amax, amin, argmax, argmin), moved, and go through neg, abs, sign, square,
- * max, min, clamp, pow, div_floor, div_trunc and remainder. A sum or product of integers or bools
- * is i64, as PyTorch's.
- * bool is no number: it is counted (sum, prod), combined (logical_...), chosen by and moved.
+ * GRU, and all that moves data; gradients pass. Trainable tensors of these types are not updated:
+ * keep parameters in f32 and weir_cast them.
+ * i32, i64 and u8 wrap around. They can be added, subtracted, multiplied, divided (below),
+ * compared, reduced (sum, prod, amax, amin, argmax, argmin) and moved; neg, abs, sign, square, max,
+ * min, clamp, pow, div_floor, div_trunc and remainder take them, too. A sum or product of integers
+ * or bools is i64, as in PyTorch.
+ * bool is not a number: sum and prod count it, logical_... combine it, where selects by it, and it
+ * can be moved.
  *
- * NaN, infinities, zeros. NaN goes through every operation that computes with the element: relu,
- * max, min, clamp and the pools keep it, a maximum or minimum of elements one of which is NaN is
- * NaN, argmax and argmin name the first. Slopes at NaN are those of PyTorch: that of relu, relu6,
- * max and min lets the gradient through, that of abs, clamp and hardsigmoid is 0, others are NaN.
+ * NaN, infinities, zeros. NaN propagates through every operation that computes with the element:
+ * relu, max, min, clamp and the pools keep it, a maximum or minimum over a NaN is NaN, argmax and
+ * argmin return the first NaN. Slopes at NaN are PyTorch's: relu, relu6, max and min let the
+ * gradient through, the slopes of abs, clamp and hardsigmoid are 0, others are NaN.
  * -0 stays -0 in relu, relu6, clamp, floor, ceil, round, sign and sqrt; max and min of -0 and +0
  * are the second. Subnormal numbers are kept. Sign and payload of a NaN are not promised.
  *
- * Two types. add, sub, mul, divisions, max, min, pow, comparisons and where (a and b) first cast
- * operands of different types to the one that weir_dtype_promote gives: the later one in bool, u8,
- * i32, i64, f16 and bf16, f32, f64, but f32 for f16 with bf16. These are PyTorch's rules for
- * tensors of one axis or more; scalars (no axes) are no exception here. The casts are recorded, so
- * gradients return in the type they left. div of integers is true division, in f32. All other
- * operations want one type. */
+ * Type promotion. add, sub, mul, divisions, max, min, pow, comparisons and where (a and b) first
+ * cast operands of different types to weir_dtype_promote's: the later one in bool, u8, i32, i64,
+ * f16 and bf16, f32, f64, but f32 for f16 with bf16. These are PyTorch's rules for tensors of one
+ * axis or more; scalars (no axes) are no exception here. The casts are recorded, so each gradient
+ * has the type of its operand. div of integers is true division, in f32. All other operations
+ * require equal types. */
 #ifndef WEIR_OP_PUBLIC_H
 #define WEIR_OP_PUBLIC_H
 
@@ -76,7 +77,7 @@ WEIR_API weir_tensor *weir_round(weir_tensor *x);       /* half away from zero *
 WEIR_API weir_tensor *weir_round_even(weir_tensor *x);  /* half to even */
 WEIR_API weir_tensor *weir_sign(weir_tensor *x);        /* -1, 0 or 1; -0 and NaN stay */
 
-/* Slope 1 at lo and hi. Of integers: to those from lo to hi, of which there must be one. */
+/* Slope 1 at lo and hi. Integers are clamped to the integers in [lo, hi], at least one. */
 WEIR_API weir_tensor *weir_clamp(weir_tensor *x, double lo, double hi);
 WEIR_API weir_tensor *weir_reciprocal(weir_tensor *x);  /* 1 / x */
 WEIR_API weir_tensor *weir_erf(weir_tensor *x);
@@ -100,10 +101,10 @@ WEIR_API weir_tensor *weir_sub(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_mul(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_div(weir_tensor *a, weir_tensor *b);
 
-/* Whole quotients, rounded down or towards 0 (slope 0), and what the former leaves:
- * a - b div_floor(a, b), of b's sign. By the definitions of Python and PyTorch: 1.0 by 0.1 is 9,
- * 0.1 are left; 5 by infinity is 0, 5 are left; by 0.0 as div, NaN is left. An integer by 0 is 0, 0
- * is left. */
+/* Whole quotients, rounded down or towards 0 (slope 0), and the remainder of the former,
+ * a - b div_floor(a, b), with b's sign. By the definitions of Python and PyTorch 1.0 by 0.1 is 9,
+ * remainder 0.1; 5 by infinity is 0, remainder 5; by 0.0 the quotient is that of div, the remainder
+ * NaN. An integer by 0 has quotient 0 and remainder 0. */
 WEIR_API weir_tensor *weir_div_floor(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_div_trunc(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_remainder(weir_tensor *a, weir_tensor *b);
@@ -111,7 +112,7 @@ WEIR_API weir_tensor *weir_remainder(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_max(weir_tensor *a, weir_tensor *b);     /* a tie: half the gradient */
 WEIR_API weir_tensor *weir_min(weir_tensor *a, weir_tensor *b);     /* to each */
 
-/* a to the power b, as C's pow; of integers wrapped, to a negative power 0 but for 1 and -1.
+/* a to the power b, as C's pow. Integers wrap; a negative power of one is 0, except of 1 and -1.
  * Slope in a: 0 where b is 0; in b: 0 where a is 0 and b is not negative, NaN where a is negative.
  */
 WEIR_API weir_tensor *weir_pow(weir_tensor *a, weir_tensor *b);
@@ -141,7 +142,7 @@ WEIR_API weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_amin(weir_tensor *x, uint32_t dims, bool keep);      /* as amax */
 
-/* The product; its gradient is right where factors are 0 too. */
+/* The product; its gradient is exact even where factors are 0. */
 WEIR_API weir_tensor *weir_prod(weir_tensor *x, uint32_t dims, bool keep);
 
 /* The first index (i64) of the maximum, minimum along one axis; a negative axis counts from the
@@ -177,7 +178,7 @@ WEIR_API weir_tensor *weir_transpose(weir_tensor *x, const int *axes);
 /* A view that repeats x; dtype of desc must be x's. */
 WEIR_API weir_tensor *weir_broadcast_to(weir_tensor *x, weir_desc desc);
 
-/* A dense tensor of its own; any dtype. */
+/* A dense copy; any dtype. */
 WEIR_API weir_tensor *weir_copy(weir_tensor *x);
 
 /* Any type to any; float to integer truncates (0 where it does not fit), to bool is x != 0; to f16
@@ -187,8 +188,8 @@ WEIR_API weir_tensor *weir_cast(weir_tensor *x, weir_dtype dtype);
 /* A view that gradients do not pass. */
 WEIR_API weir_tensor *weir_detach(weir_tensor *x);
 
-/* One value everywhere, any dtype; uniform in [lo, hi), which f16 and bf16 may round up to hi, not
- * lo > hi; normal, not stddev < 0. */
+/* One value everywhere, any dtype; uniform in [lo, hi), lo <= hi, which f16 and bf16 may round up
+ * to hi; normal, stddev >= 0. */
 WEIR_API weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value);
 WEIR_API weir_tensor *weir_fill_int(weir_device *d, weir_desc desc, int64_t value); /* exactly */
 WEIR_API weir_tensor *weir_uniform(weir_device *d, weir_desc desc, double lo, double hi);
@@ -204,8 +205,8 @@ WEIR_API weir_tensor *weir_arange(weir_device *d, weir_dtype dtype, int64_t coun
 /* ---- parts, joins and repeats: any dtype; an axis may be negative, -1 is the last ---- */
 
 /* NumPy's x[begin:end:step] on every axis: negative begin and end count from the end, both are
- * clipped. NULL: from the first (or last) element, to the end, by 1; INT64_MAX and INT64_MIN go as
- * far as there is. A view if all steps are positive, else a tensor of its own. */
+ * clipped. NULL: from the first element (the last, if the step is negative), to the end, by 1;
+ * INT64_MAX and INT64_MIN reach the end. A view if all steps are positive, else a copy. */
 WEIR_API weir_tensor *weir_slice(weir_tensor *x, const int64_t *begin, const int64_t *end,
                                  const int64_t *step);
 
@@ -246,8 +247,8 @@ WEIR_API weir_tensor *weir_pad(weir_tensor *x, const int64_t *before, const int6
 WEIR_API weir_tensor *weir_upsample(weir_tensor *x, int64_t fh, int64_t fw);
 
 /* The same size, interpolated between the four nearest pixels (PyTorch's bilinear with
- * align_corners off): pixel i of an axis lies at (i + 1/2) / f - 1/2 of x, beyond the outermost
- * ones are these. */
+ * align_corners off): pixel i of an axis lies at (i + 1/2) / f - 1/2 of x; the outermost pixels
+ * continue beyond the edge. */
 WEIR_API weir_tensor *weir_upsample_bilinear(weir_tensor *x, int64_t fh, int64_t fw);
 
 /* (n, b b c, h, w) <-> (n, c, b h, b w); channel (i b + j) c + k is pixel (i, j) of channel k of
@@ -259,8 +260,8 @@ WEIR_API weir_tensor *weir_space_to_depth(weir_tensor *x, int64_t b);
  *
  * An index outside 0..v-1, negative ones included, is ERR_INDEX; nothing outside a tensor is ever
  * read or written. On the CPU the call fails (graph off), or weir_graph_run does: its sentence says
- * which op, index and range, and how many of the run's updates were done by then. A card finds it
- * while it works, leaves the row out (NaN where rows are read) and goes on; the next weir_read or
+ * which op, index and range, and how many of the run's updates were done by then. A card detects it
+ * in the kernel, skips the row (NaN where rows are read) and goes on; the next weir_read or
  * weir_device_sync on the device fails, once, with that sentence. */
 
 /* table (v, d...), index (...) -> (..., d...): rows of the table, an embedding. */
@@ -275,8 +276,8 @@ WEIR_API weir_tensor *weir_one_hot(weir_tensor *index, int64_t depth, weir_dtype
 
 /* ---- matrices ---- */
 
-/* (...,m,k) (...,k,n) -> (...,m,n), leading axes broadcast; a vector a is one row, b one column,
- * an axis that the result then lacks. matmul_t takes a transposed if ta, b transposed if tb. */
+/* (...,m,k) (...,k,n) -> (...,m,n), leading axes broadcast. A vector a counts as one row, a vector
+ * b as one column, without that axis in the result. matmul_t transposes a if ta, b if tb. */
 WEIR_API weir_tensor *weir_matmul(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_matmul_t(weir_tensor *a, weir_tensor *b, bool ta, bool tb);
 
@@ -284,16 +285,17 @@ WEIR_API weir_tensor *weir_matmul_t(weir_tensor *a, weir_tensor *b, bool ta, boo
 WEIR_API weir_tensor *weir_gemm(weir_tensor *a, weir_tensor *b, weir_tensor *c, double alpha,
                                 double beta, bool ta, bool tb);
 
-/* Einstein's summation of a, or of a and b: "bij,bkj->bik". A term is the labels of its axes, all
- * different letters; what the result, in any order, lacks is summed over. A label has one size. A
- * product with a sum is one batched weir_matmul. b NULL: one operand. */
+/* Einstein's summation of a, or of a and b: "bij,bkj->bik". A term lists the labels of its axes,
+ * all different letters; labels missing in the result are summed over, the others may be in any
+ * order. A label has one size. A product with a sum is one batched weir_matmul. b NULL: one
+ * operand. */
 WEIR_API weir_tensor *weir_einsum(const char *equation, weir_tensor *a, weir_tensor *b);
 
 /* Scaled dot-product attention (Vaswani et al. 2017): softmax(q k^T / sqrt(d)) v for each of the
  * heads, which lie side by side in the last axis: q (b,t,heads*d), k (b,s,heads*d),
- * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v; what
- * stands in the others, NaN included, reaches neither its result nor its gradients. Neither scores
- * nor probabilities are stored. */
+ * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v; the other rows,
+ * NaN included, affect neither its result nor its gradients. Neither scores nor probabilities are
+ * stored. */
 WEIR_API weir_tensor *weir_attention(weir_tensor *q, weir_tensor *k, weir_tensor *v, int64_t heads,
                                      bool causal);
 
@@ -311,12 +313,11 @@ typedef struct weir_rnn_weights {
 typedef struct weir_rnn_options {
     int          layers;            /* 0 means 1 */
     bool         bidirectional;     /* outputs of both directions side by side */
-    weir_tensor *mask;              /* NULL, or (steps, n) of bool or x's type: not 0 while a
-                                     * sequence lasts, 0 where it has ended: the state stays,
-                                     * outputs are 0, x is not looked at (NaN may stand there). It
-                                     * has no gradient */
-    weir_tensor *lengths;           /* or, in its place, (n) of i32 or i64: steps of each sequence,
-                                     * limited to those that there are */
+    weir_tensor *mask;              /* NULL, or (steps, n) of bool or x's type: nonzero while a
+                                     * sequence lasts, 0 after its end: the state stays, outputs
+                                     * are 0, x is not read (it may be NaN). Without a gradient */
+    weir_tensor *lengths;           /* NULL, or instead of mask (n) of i32 or i64: the steps of
+                                     * each sequence, at most those of x */
 } weir_rnn_options;
 
 /* Outputs of the last layer (steps, n, hidden or 2*hidden), by PyTorch's definition. w: one per
@@ -405,18 +406,17 @@ WEIR_API weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tenso
                                       weir_tensor *bias, double eps);
 WEIR_API weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps);
 
-/* Makes each element 0, whatever it was, with probability p and scales the rest by 1/(1-p)
- * (Srivastava et al. 2014); 0 <= p <= 1. The mask is never stored: it is drawn again from the
- * counter-based stream. */
+/* Sets each element to 0, NaN included, with probability p and scales the others by 1/(1-p)
+ * (Srivastava et al. 2014); 0 <= p <= 1. The mask is never stored: the counter-based stream draws
+ * it again. */
 WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 
 /* ---- losses ---- */
 /* Mean softmax cross-entropy of logits (n,c) with class numbers (n) in i32 or i64, or with
  * probabilities (n,c) of the logits' type, which have a gradient, too, as the targets of all losses
- * have. Rows of class WEIR_IGNORED_CLASS have neither loss nor gradient, and the mean is that of
- * the others: NaN if there is none, with gradients of 0. _but: with another class number in its
- * place, which may be one of 0..c-1. Any other class number outside 0..c-1 is ERR_INDEX: see
- * indexing. */
+ * have. Rows of class WEIR_IGNORED_CLASS have neither loss nor gradient; the mean is over the other
+ * rows, and NaN with gradients of 0 if all are ignored. _ignore: ignores the given class instead,
+ * which may be one of 0..c-1. Any other class number outside 0..c-1 is ERR_INDEX: see indexing. */
 #define WEIR_IGNORED_CLASS (-100)
 WEIR_API weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target);
 WEIR_API weir_tensor *weir_cross_entropy_ignore(weir_tensor *logits, weir_tensor *target,
@@ -425,36 +425,36 @@ WEIR_API weir_tensor *weir_cross_entropy_ignore(weir_tensor *logits, weir_tensor
 /* Mean of (a - b)^2 over all elements; a and b have one shape. */
 WEIR_API weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b);
 
-/* Mean binary cross entropy with targets in [0, 1] of the same shape: of logits, of probabilities
- * (whose logs end at -100, in the targets' gradient too). */
+/* Mean binary cross entropy with targets in [0, 1] of the same shape: of logits, or of
+ * probabilities, whose logs are at least -100 (in the targets' gradient too). */
 WEIR_API weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target);
 WEIR_API weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target);
 
 /* Mean of max(0, margin - (pos - neg)) over all elements; pos and neg have one shape. */
 WEIR_API weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin);
 
-/* a b / (max(|a|, eps) max(|b|, eps)) along the last axis, which goes; eps 0: 1e-8. */
+/* a b / (max(|a|, eps) max(|b|, eps)), reduced over the last axis; eps 0: 1e-8. */
 WEIR_API weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps);
 
-/* Number of rows of logits (n,c) whose largest entry is at the class number (n): a scalar, i64. */
+/* Counts the rows of logits (n,c) whose largest entry is at the class number (n): a scalar, i64. */
 WEIR_API weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target);
 
 /* ---- updates: in place, never differentiated; every tensor is a param, state or input ----
  *
- * lr of an optimiser is a scalar tensor, or a vector of the rate and then the numbers in the first
- * line of its options, whose place they take as they are when the update runs (0 is 0): for what
- * changes from step to step within a graph. A rate that is NaN when the update runs leaves
- * everything as it was: so a graph may decide, by weir_where, to skip a step. */
+ * lr is a scalar tensor, or a vector of the rate and then the numbers in the first line of the
+ * options, which it replaces without defaults (0 is 0): for values that change between runs of a
+ * graph. A rate of NaN makes the update change nothing, so a graph can skip a step by weir_where.
+ */
 typedef struct weir_sgd_options {
     double       momentum, weight_decay, dampening;
     bool         nesterov;
-    weir_tensor *step;      /* scalar f64, or NULL. Of one update alone: an optimiser has its own */
+    weir_tensor *step;      /* scalar f64, or NULL; for single updates: optimisers have their own */
 } weir_sgd_options;
 
-/* One step of SGD. momentum_buffer: shape of param, zero before the first step, NULL when momentum
- * is 0 (which it is too if lr is a vector and the buffer NULL). step: updates of param including
- * this one (weir_increment it first): then the first one is not dampened, as PyTorch defines it.
- * NULL: dampening is there from the first step on, as SINGA defines it. */
+/* One step of SGD. momentum_buffer: shape of param, zero before the first step, NULL if momentum is
+ * 0 (with a vector lr, NULL sets momentum to 0). step: number of updates of param including this
+ * one (weir_increment it first): the first update is then not dampened, as in PyTorch. NULL:
+ * dampening applies from the first step on, as in SINGA. */
 WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad,
                                      weir_tensor *momentum_buffer, weir_tensor *lr,
                                      const weir_sgd_options *options);
@@ -463,7 +463,7 @@ typedef struct weir_adam_options {
     double beta1, beta2, eps, weight_decay;     /* 0 means 0.9, 0.999, 1e-8; weight_decay is L2 */
 } weir_adam_options;
 
-/* One step of Adam (Kingma and Ba 2015). m, v: shape of param; step: scalar f64, steps done
+/* One step of Adam (Kingma and Ba 2015). m, v: shape of param; step: scalar f64, number of steps
  * including this one (weir_increment it first). */
 WEIR_API weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m,
                                       weir_tensor *v, weir_tensor *step, weir_tensor *lr,
@@ -476,7 +476,7 @@ WEIR_API weir_status weir_adamw_update(weir_tensor *param, weir_tensor *grad, we
 
 typedef struct weir_adagrad_options {
     double eps, weight_decay;                   /* eps 0 means 1e-10; weight_decay is L2 */
-    double lr_decay, initial_accumulator;       /* of an optimiser alone: weir_adagrad_new */
+    double lr_decay, initial_accumulator;       /* only for weir_adagrad_new */
     bool   eps_inside;                          /* / sqrt(square + eps), not sqrt(square) + eps */
 } weir_adagrad_options;
 
@@ -498,9 +498,9 @@ WEIR_API weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad,
                                          weir_tensor *mean, weir_tensor *lr,
                                          const weir_rmsprop_options *options);
 
-/* Learning rates that go on inside a graph: lr, a scalar state or input, is set at every run from
- * n = step (scalar f64; weir_increment it). step: base gamma^floor(n / every); exponential: base
- * gamma^n; cosine: base to least in `steps` steps along half a cosine, then least. */
+/* Learning-rate schedules inside a graph: every run sets lr, a scalar state or input, from n = step
+ * (scalar f64; weir_increment it). step: base gamma^floor(n / every); exponential: base gamma^n;
+ * cosine: base to least in `steps` steps along half a cosine, then least. */
 WEIR_API weir_status weir_lr_step(weir_tensor *lr, weir_tensor *step, double base, double gamma,
                                   int64_t every);
 WEIR_API weir_status weir_lr_exponential(weir_tensor *lr, weir_tensor *step, double base,
@@ -511,16 +511,15 @@ WEIR_API weir_status weir_lr_cosine(weir_tensor *lr, weir_tensor *step, double b
 /* t += by, in place; t a state of any float type. */
 WEIR_API weir_status weir_increment(weir_tensor *t, double by);
 
-/* buffer += grad, in place; same shape and type. What gradients of several micro-batches add up
- * in. */
+/* buffer += grad, in place; same shape and type. Adds up the gradients of several micro-batches. */
 WEIR_API weir_status weir_accumulate(weir_tensor *buffer, weir_tensor *grad);
 
-/* t = value everywhere, in place, in its turn among the recorded calls; any float type. The first
- * value ever comes from weir_write_fill. */
+/* t = value everywhere, in place, in its recorded order; any float type. weir_write_fill gives t
+ * its first value. */
 WEIR_API weir_status weir_reset(weir_tensor *t, double value);
 
-/* to = from, in place, in its turn among the recorded calls: from of any type (as by weir_cast), a
- * view or not, broadcast to the shape of `to`, whose elements it must not share. `to` need not have
+/* to = from, in place, in its recorded order: from has any type (cast as by weir_cast), may be a
+ * view, is broadcast to the shape of `to`, and must not share elements with it. `to` need not have
  * been written before. */
 WEIR_API weir_status weir_assign(weir_tensor *to, weir_tensor *from);
 

@@ -1,10 +1,10 @@
-/* plan.h - memory plans for training steps that are described in a file, not recorded: for cards
- * one does not have and graphs of other systems. SPDX-License-Identifier: Apache-2.0
+/* plan.h - memory plans for training steps that a file describes: for cards that are not at hand
+ * and for graphs of other systems. SPDX-License-Identifier: Apache-2.0
  *
- * The format of graphs and plans is JSON: tensors with bytes and kind, operations in a valid order
- * with time, inputs, outputs, workspace; a plan is a list of actions with offsets: compute, free,
- * swap_out, swap_in, host_free, encode, decode. Reading needs jansson when the library is built;
- * weir_stepfile_read says so if it was missing. */
+ * Step files and plans are JSON. A step lists tensors with bytes and kind, and operations in a
+ * valid order with time, inputs, outputs and workspace; a plan is a list of actions with offsets:
+ * compute, free, swap_out, swap_in, host_free, encode, decode. Reading needs a library built with
+ * jansson; without it weir_stepfile_read fails with a sentence that says so. */
 #ifndef WEIR_PLAN_PUBLIC_H
 #define WEIR_PLAN_PUBLIC_H
 
@@ -16,7 +16,8 @@ extern "C" {
 
 typedef struct weir_stepfile weir_stepfile;
 
-/* A described step. The file is trusted in nothing: ERR_IO with place and reason. You own it. */
+/* Reads the description of a step. Everything in the file is checked: ERR_IO with place and reason.
+ * You own it. */
 WEIR_API weir_stepfile *weir_stepfile_read(const char *path);
 WEIR_API void          weir_stepfile_free(weir_stepfile *o);
 
@@ -26,69 +27,71 @@ typedef struct weir_stepfile_options {
     const char *placement;      /* as in weir_plan_options */
     size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
     uint64_t    moves;          /* of the search; 0: by the step's size */
-    double      link_out, link_in;  /* GB/s to the host and back; 0: no swapping */
-    double      memory;         /* GB/s of packing and unpacking; 0: 600 */
+    double      link_out, link_in;  /* GB/s to the host and back; 0: no offloading */
+    double      memory;         /* GB/s of compression and decompression; 0: 600 */
     const char *cache;          /* as in weir_plan_options */
-    char      **explain;        /* NULL, or where to put what the plan does with each tensor, why,
-                                 * and what it costs: a table */
-    char      **picture;        /* likewise, as SVG: live bytes over time, and the three streams;
-                                 * both texts are yours (weir_text_free), NULL without a plan */
+    char      **explain;        /* NULL, or receives a table: the decision for each tensor, its
+                                 * reason and its cost */
+    char      **picture;        /* NULL, or receives an SVG: live bytes over time, and the three
+                                 * streams. You own both texts (weir_text_free); NULL without a
+                                 * plan */
 } weir_stepfile_options;
 
 typedef struct weir_stepfile_plan_stats {
     size_t         tensors, operations;
-    size_t         resident_bytes; /* of what lives before and after the step */
-    size_t         whole_bytes; /* planned peak without a budget, addresses included: in the given
+    size_t         resident_bytes; /* of tensors that live before and after the step */
+    size_t         whole_bytes; /* planned peak without a budget, after placement: in the given
                                  * order, all kept, in place where that is allowed. 100 % */
     size_t         budget_bytes;
-    size_t         live_bytes;  /* peak of the plan: live bytes */
-    size_t         peak_bytes;  /* and addresses: what must be within the budget */
-    const char    *placement;   /* strategy that found the addresses; NULL: there are none */
-    size_t         floor_bytes; /* proven: no plan does with less */
+    size_t         live_bytes;  /* largest sum of live bytes in the plan */
+    size_t         peak_bytes;  /* peak after placement: what the budget limits */
+    const char    *placement;   /* strategy that found the offsets; NULL: no offsets */
+    size_t         floor_bytes; /* proven lower bound on the peak of any plan */
     size_t         recomputed;  /* operations that run again */
     size_t         out_bytes, in_bytes; /* copied to the host and back */
-    double         step_ms, extra_ms;   /* of all operations once; what the plan takes more */
-    double         least_extra_ms; /* proven: no plan within the budget has less; may be INFINITY */
+    double         step_ms, extra_ms;   /* all operations once; the time that the plan adds */
+    double         least_extra_ms; /* proven lower bound within the budget; may be INFINITY */
     weir_cache_use cache;
-    double         proven_extra_ms; /* policy optimal: least of recomputation alone; 0: nothing */
+    double         proven_extra_ms; /* policy optimal: bound for recomputation alone; 0: none */
 } weir_stepfile_plan_stats;
 
-/* The policies that plans can be made by, one a line: its name, then what may follow a colon
- * behind it ("auto:swap"), separated by spaces. You own the text (weir_text_free). */
+/* All policies, one a line: the name, then its variants, which are written behind a colon
+ * ("auto:swap"), separated by spaces. You own the text (weir_text_free). */
 WEIR_API char *weir_policy_names(void);
 
-/* A plan as JSON within the budget; you own the text (weir_text_free). NULL with ERR_BUDGET if none
- * was found: stats (may be NULL) then tells of the smallest one met. */
+/* A plan within the budget as JSON; you own the text (weir_text_free). NULL with ERR_BUDGET if no
+ * plan was found: stats (may be NULL) then describes the smallest plan that the search met. */
 WEIR_API char *weir_stepfile_plan(const weir_stepfile *o, const weir_stepfile_options *options,
                                   weir_stepfile_plan_stats *stats);
 
-/* What a plan, written by anybody, comes to on one compute and two copy streams. */
+/* Time and memory of a plan from any source, on one compute stream and two copy streams. */
 typedef struct weir_stepfile_check_stats {
     double time_ms;             /* of the step: until the last stream ends */
     double base_ms;             /* of all operations once, without a wait */
-    double compute_ms;          /* of all that run */
+    double compute_ms;          /* of all operations that run, repeats included */
     double stall_ms;            /* in which compute waits for inputs or memory */
     double compress_ms;         /* of packing, masks and unpacking */
     size_t recomputed;          /* operations that run again */
     size_t peak_bytes;          /* end of the highest byte range */
-    size_t live_bytes;          /* most live bytes at a time */
+    size_t live_bytes;          /* largest sum of live bytes */
     size_t out_bytes, in_bytes; /* copied to the host and back */
-    size_t host_bytes;          /* most there at a time */
+    size_t host_bytes;          /* largest sum of bytes on the host */
 } weir_stepfile_check_stats;
 
-/* Judges the plan in a file by a replay that shares nothing with the planner. Of the options only
- * rates count (links of 12 GB/s where they are 0). The file is trusted in nothing: ERR_IO with
- * place and reason where it is no plan, ERR_INVALID where the plan is wrong. */
+/* Checks the plan in a file by a replay that shares no code with the planner. Of the options only
+ * the rates are read (a link of 0 counts as 12 GB/s). Everything in the file is checked: ERR_IO
+ * with place and reason if it holds no plan, ERR_INVALID if the plan is wrong. */
 WEIR_API weir_status weir_stepfile_check(const weir_stepfile *o, const char *path,
                                          const weir_stepfile_options *options,
                                          weir_stepfile_check_stats   *verdict);
 
-/* Name and version of the solver that policy optimal uses into text; false: why there is none. */
+/* Writes name and version of the solver of policy optimal into text. False without a solver: text
+ * then says why. */
 WEIR_API bool weir_highs_version(char *text, size_t bytes);
 
-/* Plans for budgets from whole_bytes down in steps of 1/32 of it, until one does not fit.
- * options->policy: several, separated by commas; NULL: every one. options->budget is NULL. You own
- * the curve: weir_sweep_free. NULL on failure. */
+/* Plans for budgets from whole_bytes down, in steps of 1/32 of it, until a budget does not fit.
+ * options->policy: policies separated by commas; NULL: all. options->budget is NULL. You own the
+ * sweep: weir_sweep_free. NULL on failure. */
 typedef struct weir_sweep weir_sweep;
 WEIR_API weir_sweep      *weir_stepfile_sweep(const weir_stepfile         *o,
                                               const weir_stepfile_options *options);
@@ -105,24 +108,24 @@ WEIR_API char *weir_sweep_text(const weir_sweep *c, weir_sweep_format form);
 
 /* ---- offsets alone ---- */
 
-/* The placements by which offsets can be found, "auto, life, ...". The text lasts. */
+/* The names of all placements, separated by ", ". Static. */
 WEIR_API const char *weir_placement_names(void);
 
-/* Memory that is needed from time lower up to, not including, time upper, of any clock. */
+/* Memory that is live from time lower up to, not including, time upper, in any unit. */
 typedef struct weir_buffer {
     int64_t lower, upper;
     size_t  size;
-    size_t  offset;             /* the answer */
+    size_t  offset;             /* the result */
 } weir_buffer;
 
 typedef struct weir_place_options {
-    /* The lowest height is looked for; one within the capacity is low enough. 0: none is given. */
+    /* The search looks for the lowest height and stops at one within the capacity. 0: no limit. */
     size_t capacity;
-    /* One of weir_placement_names; NULL: "auto". Greedy orders, named by what goes first, take the
-     * lowest gap, or the tightest one with "-best"; "tstack" is two-ended. */
+    /* One of weir_placement_names; NULL: "auto". Greedy placements are named by their order;
+     * they take the lowest gap, those in "-best" the tightest; "tstack" is two-ended. */
     const char *strategy;
     size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
-    uint64_t    nodes;          /* of the exact search, at most; 0: by the number of buffers */
+    uint64_t    nodes;          /* limit of the exact search; 0: by the number of buffers */
 } weir_place_options;
 
 typedef struct weir_place_stats {
@@ -134,16 +137,16 @@ typedef struct weir_place_stats {
     bool        lowest;         /* proven: no placement is lower, or none is within the capacity */
 } weir_place_stats;
 
-/* Offsets such that buffers that are needed at the same time lie apart. ERR_BUDGET if none within
- * the capacity was found: the offsets are then the lowest met. options and stats may be NULL. */
+/* Sets offsets so that buffers that are live at the same time do not overlap. ERR_BUDGET if no
+ * placement within the capacity was found: the offsets are then the lowest found. options and stats
+ * may be NULL. */
 WEIR_API weir_status weir_place_buffers(weir_buffer *buffers, size_t n,
                                         const weir_place_options *options,
                                         weir_place_stats *stats);
 
-/* The same for text: lines of values with commas between, the first line names the columns, of
- * which lower, upper and size are read. The result is the text with a column offset (one that it
- * has is replaced); you own it (weir_text_free). The text is trusted in nothing: ERR_IO with line
- * and reason. NULL on failure. */
+/* The same for CSV text: the first line names the columns, of which lower, upper and size are read.
+ * The result is the text with a column offset, added or replaced; you own it (weir_text_free).
+ * Everything in the text is checked: ERR_IO with line and reason. NULL on failure. */
 WEIR_API char *weir_place_csv(const char *text, size_t bytes, const weir_place_options *options,
                               weir_place_stats *stats);
 
