@@ -53,8 +53,9 @@ typedef struct weir_fill_attr {
     weir_desc_attr desc;
 } weir_fill_attr;
 
-/* SLICE: element i of an axis is element begin + i * step of the input's, 0 <= i < dim. PLACE:
- * element i of the input goes to begin + i * step of an axis of size dim; elsewhere is value. */
+/* SLICE: element i of an axis is element begin + i * step of the input's, 0 <= i < dim.
+ * SLICE_SCATTER: element i of the input goes to begin + i * step of an axis of size dim; the other
+ * elements are value. */
 typedef struct weir_slice_attr {
     int64_t ndim, begin[WEIR_MAX_DIMS], step[WEIR_MAX_DIMS], dim[WEIR_MAX_DIMS];
     double  value;
@@ -64,8 +65,8 @@ typedef struct weir_axis_attr {
     int64_t axis;
 } weir_axis_attr;
 
-/* GATHER: what a card puts into the row of an index that is none, before it is reported.
- * GATHER_GRAD: rows of the table. */
+/* GATHER: missing: what a card writes into the row of an invalid index, before it reports the
+ * index. GATHER_GRAD: rows of the table. */
 typedef struct weir_gather_attr {
     double  missing;
     int64_t rows;
@@ -121,12 +122,12 @@ typedef struct weir_lstm_attr {
 
 /* ---- conv ---- */
 
-/* pad is before, pad_end after the image; kernels need pad alone, as operands tell the rest. */
+/* pad is before, pad_end after the image; kernels need only pad: operands' shapes give the rest. */
 typedef struct weir_conv2d_attr {
     int64_t stride[2], pad[2], pad_end[2], dilation[2], groups;
 } weir_conv2d_attr;
 
-/* CONV2D_GRAD_X, CONV_TRANSPOSE2D; h, w of x, which dy does not tell. */
+/* CONV2D_GRAD_X, CONV_TRANSPOSE2D; h, w of x, which dy's shape does not determine. */
 typedef struct weir_conv2d_grad_attr {
     weir_conv2d_attr conv;
     int64_t          h, w;
@@ -148,7 +149,7 @@ typedef struct weir_pool2d_grad_attr {
     int64_t          h, w;
 } weir_pool2d_grad_attr;
 
-/* UPSAMPLE_BILINEAR and its gradient: pixels that come out for each. */
+/* UPSAMPLE_BILINEAR and its gradient: output pixels per input pixel along height and width. */
 typedef struct weir_upsample_attr {
     int64_t factor[2];
 } weir_upsample_attr;
@@ -165,7 +166,7 @@ typedef struct weir_bn_update_attr {
     double momentum, count;
 } weir_bn_update_attr;
 
-/* CROSS_ENTROPY and its gradient: the class number of rows that do not count. */
+/* CROSS_ENTROPY and its gradient: the class number of ignored rows. */
 typedef struct weir_cross_entropy_attr {
     int64_t ignored;
 } weir_cross_entropy_attr;
@@ -212,9 +213,9 @@ typedef struct weir_reset_attr {
 
 /* ---- spill ---- */
 
-/* SPILL_OUT, SPILL_IN: where in the spill file, and how much; SPILL_WAIT: 0, 0. ticket: the number
- * under which the copy is started and awaited, from 0. home: 1 where the slot belongs to a value
- * that stays in the file between steps, 0: to this plan. */
+/* SPILL_OUT, SPILL_IN: offset and bytes in the offload store; SPILL_WAIT: 0, 0. ticket: the number,
+ * from 0, under which the copy is started and awaited. persistent: 1 if the slot belongs to a value
+ * that stays in the store between steps, 0 if it belongs to this plan. */
 typedef struct weir_spill_attr {
     uint64_t slot, bytes, ticket, persistent;
 } weir_spill_attr;
@@ -229,7 +230,7 @@ static inline const weir_spill_attr *weir_spill_attr_of(weir_op op, const void *
 
 /* ---- packed values ---- */
 
-/* How an element is written with fewer bits; nothing is lost for the values that are named. */
+/* How an element is stored in fewer bits; lossless for the values named here. */
 typedef enum weir_pack_kind {
     WEIR_PACK_WHOLE,        /* whole numbers base..base + 2^bits - 1, of any type, no -0 */
     WEIR_PACK_BF16,         /* f32 and f64 that are bf16 */
@@ -259,7 +260,7 @@ static inline size_t weir_pack_bytes(const weir_pack_attr *a)
            ((size_t)a->count * (size_t)a->bits + 7) / 8;
 }
 
-/* Is it an operation that only a planner makes, to move a value or to pack it? */
+/* True for the operations that only the planner inserts, to move or to pack a value. */
 static inline bool weir_op_moves(weir_op op)
 {
     return op == WEIR_OP_SPILL_OUT || op == WEIR_OP_SPILL_IN || op == WEIR_OP_SPILL_WAIT ||

@@ -1,11 +1,11 @@
 /* divide.h - whole quotients, remainders and powers of integers, for the rows that say M_div_floor,
  * M_div_trunc, M_remainder and M_pow.
  *
- * Floats: the definitions of Python and PyTorch. fmod is exact, so the quotient is never taken from
- * a rounded one: 1.0 / 0.1 rounds up to 10, its floor is 9. Integers wrap; what is divided by 0 is
- * 0, as in NumPy, since no element can stop a planned step (PyTorch raises on a CPU).
+ * Floats: the definitions of Python and PyTorch. fmod is exact, so the quotient is not derived from
+ * a rounded one: 1.0 / 0.1 rounds up to 10, but its floor is 9. Integers wrap; a division by 0
+ * gives 0, as in NumPy, since no element can stop a planned step (PyTorch raises on a CPU).
  *
- * The text of this file is part of kernels that are compiled at run time, too. */
+ * Kernels compiled at run time include the text of this file, too. */
 #ifndef WEIR_CORE_DIVIDE_H
 #define WEIR_CORE_DIVIDE_H
 

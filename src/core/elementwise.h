@@ -21,10 +21,10 @@ typedef struct weir_ew_step {
     uint64_t rng;                   /* random position, added to the instruction's */
 } weir_ew_step;
 
-/* Attributes of WEIR_OP_FUSED. All steps have one float type, and so have the operands; but beside
- * steps in f32 an input in f16 or bf16 is widened when it is read, an output in one rounded when it
- * is written, as CAST does both. All outputs have one shape, dense; inputs broadcast to it. Output
- * o is the result of step out[o]. */
+/* Attributes of WEIR_OP_FUSED. All steps and operands have one float type; only with f32 steps may
+ * operands be f16 or bf16: inputs are widened when they are read, outputs rounded when they are
+ * written, as CAST does. All outputs have one shape and are dense; inputs broadcast to it. Output o
+ * is the result of step out[o]. */
 typedef struct weir_ew_program {
     int64_t      type;              /* weir_dtype of the steps */
     int64_t      nin, nstep, nout;

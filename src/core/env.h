@@ -1,9 +1,9 @@
-/* env.h - what the library takes from the operating system: memory, files, the clock, threads.
+/* env.h - the operating system as a table of functions: memory, files, the clock, threads.
  *
- * Nothing else in core, device and graph calls these functions of the system (test/check_env.py),
- * so that a program or a test can stand in for all of it: a disk that is full, a thread that cannot
- * start, a clock that stands still. Each function does what the one of its name in POSIX does,
- * errno included. Mutexes and conditions are not here: they cannot fail and take nothing. */
+ * Core, device and graph call these functions of the system through the table only
+ * (test/check_env.py), so that a program or a test can replace them: by a full disk, a thread that
+ * cannot start, a clock that stands still. Each function behaves as the POSIX function of its name,
+ * errno included. Mutexes and conditions are not here: they cannot fail and allocate nothing. */
 #ifndef WEIR_CORE_ENV_H
 #define WEIR_CORE_ENV_H
 
@@ -21,7 +21,7 @@ typedef struct weir_env {
     void   *(*mmap)(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
     int     (*munmap)(void *p, size_t bytes);
     int     (*madvise)(void *p, size_t bytes, int advice);
-    void    (*trim)(void);      /* pages that the heap keeps in vain go back to the system */
+    void    (*trim)(void);      /* returns unused pages of the heap to the system */
 
     int     (*open)(const char *path, int flags, mode_t mode);
     int     (*mkostemp)(char *template_, int flags);
@@ -46,15 +46,15 @@ typedef struct weir_env {
     int     (*pthread_join)(pthread_t thread, void **result);
 } weir_env;
 
-/* The system's own functions: what a table begins as that replaces some of them. */
+/* The system's own functions; copy it to replace some of them. */
 extern const weir_env weir_env_system;
 
 /* The table in use. */
 const weir_env *weir_env_get(void);
 
-/* The whole process uses `e` from now on, which must stay as it is; NULL: the system's own. Files,
- * clock and threads may be replaced while no call of the library runs, memory only while nothing of
- * the library is alive, since it is freed by the table in use then. */
+/* Makes the whole process use `e`, which must not change; NULL: the system's own. Files, clock and
+ * threads may be replaced while no call of the library runs; memory only while the library holds
+ * none, since it is freed through the table that is then in use. */
 void weir_env_set(const weir_env *e);
 
 #endif

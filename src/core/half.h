@@ -1,9 +1,9 @@
 /* half.h - f16 and bf16 to and from f32 and f64: exact one way, to nearest even the other.
  *
  * Plain integer code without branches, so that loops vectorise and every build gives the same bits;
- * NaN stays NaN (its upper bits, made quiet), subnormals are kept. From f64 there is one rounding:
- * the step through f32 rounds to odd (Boldo and Melquiond 2008), whose lowest bit then says on
- * which side of a tie the number was. */
+ * NaN stays NaN (its upper bits, made quiet), subnormals are kept. A conversion from f64 rounds
+ * once: the step through f32 rounds to odd (Boldo and Melquiond 2008), so that its lowest bit says
+ * on which side of a tie the number was. */
 #ifndef WEIR_CORE_HALF_H
 #define WEIR_CORE_HALF_H
 

@@ -1,4 +1,4 @@
-/* hash.h - 64-bit FNV-1a over words, for tables of the process (never stored, never trusted). */
+/* hash.h - 64-bit FNV-1a over words, for hash tables in memory; not for files or untrusted keys. */
 #ifndef WEIR_CORE_HASH_H
 #define WEIR_CORE_HASH_H
 

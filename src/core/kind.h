@@ -1,4 +1,4 @@
-/* kind.h - what a piece of memory holds, for all that counts bytes by kind. */
+/* kind.h - kinds of memory by content, for counting bytes. */
 #ifndef WEIR_CORE_KIND_H
 #define WEIR_CORE_KIND_H
 

@@ -1,5 +1,4 @@
-/* mem.h - the one room through which all host memory goes: hooks, counters, fail-the-nth for
- * tests. */
+/* mem.h - allocation of all host memory: hooks, counters, and a failing n-th call for tests. */
 #ifndef WEIR_CORE_MEM_H
 #define WEIR_CORE_MEM_H
 
@@ -18,15 +17,16 @@ char *weir_mem_strdup(const char *s);
 void *weir_mem_pages(size_t bytes, bool huge);
 void  weir_mem_pages_free(void *p, size_t bytes);
 
-/* Could the process map so many bytes more now? Libraries hang or exit where they cannot. */
+/* True if the process can map that many bytes more. Libraries hang or exit if their own maps fail.
+ */
 bool weir_mem_can_map(size_t bytes);
 
-/* Pages that the heap keeps though nothing lies in them go back to the system, where it can. */
+/* Returns unused pages of the heap to the system, where the C library can. */
 void weir_mem_trim(void);
 
-/* Calls that allocated, since the process began (all threads). */
+/* Number of allocating calls since the process began (all threads). */
 uint64_t weir_mem_calls(void);
-/* Allocations alive now: 0 when everything was given back. */
+/* Number of live allocations: 0 once everything is freed. */
 int64_t weir_mem_alive(void);
 
 /* The n-th allocation from now fails (0: the next one), and every later one too if sticky; a

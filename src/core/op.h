@@ -2,7 +2,7 @@
  *
  * A pass, a device or a dump learns about an op from its definition and the call only. There is
  * no switch over ops anywhere: ops.def and elementwise.def are the lists, everything else is made
- * from them. Definitions stand in graph/ops; what lies below sees the one that a call carries. */
+ * from them. Definitions are in graph/ops; lower layers see only the one that a call carries. */
 #ifndef WEIR_CORE_OP_H
 #define WEIR_CORE_OP_H
 
@@ -24,10 +24,10 @@ typedef enum weir_op {
 
 /* One call of an op. Attributes are a plain struct whose fields are all 8 bytes wide (int64_t,
  * uint64_t, double), so that it has no padding and can be compared and hashed as bytes. The
- * random position of a call is not an attribute: it travels beside it. */
+ * random position of a call is not an attribute: it is passed separately. */
 typedef struct weir_call {
     weir_op            op;
-    const struct weir_opdef *def;   /* of op; NULL in a call that a kernel makes for itself */
+    const struct weir_opdef *def;   /* of op; NULL in a call that a kernel builds internally */
     int                nin, nout;
     const weir_layout *in;          /* [nin] */
     weir_layout       *out;         /* [nout]; infer fills it */
@@ -45,32 +45,32 @@ enum {
     WEIR_VIEW = 1 << 4,         /* infer may answer with a view of input 0: nothing to run */
     WEIR_UPDATE = 1 << 5,       /* writes its mutated inputs: keeps its place, runs once */
     WEIR_CALLER = 1 << 6,       /* runs the caller's code: calls keep their order */
-    WEIR_PROMOTE_FLOAT = 1 << 7 /* of what promotes: integers become f32 */
+    WEIR_PROMOTE_FLOAT = 1 << 7 /* integers among the promoted inputs become f32 */
 };
 
-struct weir_grad;       /* what a gradient function is given: graph/ops/op.h */
+struct weir_grad;       /* argument of a gradient function: graph/ops/op.h */
 
 typedef struct weir_opdef {
     const char *name;
     uint32_t    flags;
     int         nin_min, nin_max, nout;
     uint32_t    mutates;        /* bit i: input i is overwritten */
-    uint32_t    write_only;     /* bit i: and not read: it may hold no value before */
+    uint32_t    write_only;     /* bit i: input i is overwritten but not read; may be unwritten */
     uint32_t    inplace;        /* bit i: output 0 may take input i's memory, if sizes agree */
     uint32_t    reads_in;       /* bit i: the gradient reads input i's elements */
     uint32_t    reads_out;      /* bit i: the gradient reads output i's elements */
     uint32_t    differentiable; /* bit i: a gradient flows to input i */
-    uint32_t    promotes;       /* bit i: input i is cast to the type that all of these meet in
-                                     * (weir_dtype_promote) before the call is recorded */
-    uint32_t    autocast_half,
-        autocast_f32; /* bit i: in mixed precision (weir_autocast_begin) input i is
-                                     * cast to the half type; one in half is cast to f32 */
+    uint32_t    promotes;       /* bit i: input i is cast to the common type of these inputs
+                                 * (weir_dtype_promote) before the call is recorded */
+    uint32_t    autocast_half;  /* bit i: in mixed precision (weir_autocast_begin) input i is cast
+                                 * to the half type */
+    uint32_t    autocast_f32;   /* bit i: in mixed precision a half input i is cast to f32 */
     weir_status (*infer)(weir_call *c);                 /* checks, fills out layouts and alias */
-    weir_status (*grad)(struct weir_grad *g);           /* records gradients; NULL: none */
+    weir_status (*grad)(struct weir_grad *g);           /* records gradients; NULL: no gradient */
     double      (*flops)(const weir_call *c);           /* NULL: one per element of output 0 */
 } weir_opdef;
 
-/* "matmul": the operation's name, which is that of its definition. */
+/* The operation's name as in its definition: "matmul". */
 const char *weir_op_name(weir_op op);
 
 /* A failure of a call: remembers "NAME: <sentence> (inputs f32(2,3), f32(4))" and returns the
@@ -82,7 +82,7 @@ weir_status weir_call_fail(weir_status s, const weir_call *c, const char *format
 double weir_call_bytes(const weir_call *c);
 /* Floating-point operations of a call, by its definition; without one, one per element. */
 double weir_call_flops(const weir_call *c);
-/* What a run takes, roughly, where times are not measured: the same in every run. */
+/* Rough cost of a call where times are not measured; the same in every run. */
 double weir_call_estimate(const weir_call *c);
 
 #endif

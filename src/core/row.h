@@ -1,7 +1,7 @@
-/* row.h - what the expressions of elementwise.def say: K, DRAW and the functions M_exp, ... for the
- * kernel's type T, whose functions end in SUFFIX; attributes as elements; normal draws.
+/* row.h - names that the expressions of elementwise.def use: K, DRAW and the functions M_exp, ...
+ * for the kernel's type T, whose functions end in SUFFIX; attributes as elements; normal draws.
  *
- * The text of this file is part of kernels that are compiled at run time, too. */
+ * Kernels compiled at run time include the text of this file, too. */
 #ifndef WEIR_CORE_ROW_H
 #define WEIR_CORE_ROW_H
 
@@ -46,7 +46,7 @@
 #define M_remainder ROW_PASTE(weir, remainder, SUFFIX)
 #define M_circle  ROW_PASTE(weir, circle, SUFFIX)
 
-/* An attribute as an element: integers that do not fit are the nearest that do. */
+/* An attribute as an element; integers saturate. */
 static inline float attr_of_f32(double v)
 {
     return (float)v;

@@ -1,4 +1,4 @@
-/* tensor.h - the tensor handle: a layout over a block, and where the value came from. */
+/* tensor.h - the tensor handle: a layout over a block, and the call that made the value. */
 #ifndef WEIR_CORE_TENSOR_H
 #define WEIR_CORE_TENSOR_H
 
@@ -7,8 +7,8 @@
 #include "core/shape.h"
 #include "weir/tensor.h"
 
-/* A handle is cheap; several may look at one block (views). The block is the device room's, the
- * tape node the graph room's: this room only counts references to them. */
+/* A handle is cheap; several may share one block (views). Blocks belong to src/device, tape nodes
+ * to src/graph: this module only counts references to them. */
 struct weir_tensor {
     weir_ref     ref;
     weir_device *dev;           /* referenced */
@@ -18,13 +18,13 @@ struct weir_tensor {
     void        *tape;          /* weir_tape, referenced; NULL: a leaf */
     uint32_t     out;           /* which output of tape */
     bool         needs_grad;    /* a gradient flows to or through it */
-    uint64_t     leaf;          /* its number among the device's tensors that no call made and that
-                                 * a gradient may be asked for; 0: none of these */
+    uint64_t     leaf;          /* number of a leaf (not made by a call) that may have a gradient,
+                                 * counted from 1 on the device; 0: any other tensor */
     bool         trainable;     /* weir_backward collects its gradient */
     char        *name;          /* owned, or NULL */
-    const char  *gone;          /* of a handle that its recording left hollow: why, a static string
-                                 * that follows "the tensor"; else NULL */
-    struct weir_tensor *next;   /* in the list of such handles, that of its graph or the session */
+    const char  *gone;          /* set if the end of the recording made the handle hollow: the
+                                 * reason, a static string that follows "the tensor" */
+    struct weir_tensor *next;   /* in the graph's or the session's list of such handles */
 };
 
 /* Integers (pooling winners, class numbers) carry no gradient. */
@@ -38,10 +38,10 @@ static inline bool weir_tensor_is_float(const weir_tensor *t)
 weir_tensor *weir_tensor_make(weir_device *dev, const weir_layout *layout, int64_t offset,
                               void *block);
 
-/* The handle becomes hollow; what is asked of its elements is an error that ends in `gone`. */
+/* Makes the handle hollow: reading its elements then fails with a sentence that ends in `gone`. */
 void weir_tensor_leave(weir_tensor *t, const char *gone);
 
-/* The error of a handle that has no elements, else WEIR_OK; `who` begins the sentence. */
+/* Fails for a handle without elements, with a sentence that begins with `who`. */
 weir_status weir_tensor_check_there(const char *who, const weir_tensor *t);
 
 #endif

@@ -42,12 +42,12 @@ void weir_string_add(weir_string *s, const char *format, ...)
     va_end(args);
 }
 
-/* Bytes of the UTF-8 character at s: 1 to 4, or 0 if it is none. */
+/* Bytes of the UTF-8 character at s: 1 to 4, or 0 for an invalid sequence. */
 static size_t utf8_length(const unsigned char *s)
 {
     static const struct {
-        unsigned char end;      /* first bytes below this ... */
-        unsigned char length;   /* ... begin characters of so many */
+        unsigned char end;      /* a first byte below this ... */
+        unsigned char length;   /* ... begins a character of this many bytes */
     } kind[] = {{0x80, 1}, {0xc2, 0}, {0xe0, 2}, {0xf0, 3}, {0xf5, 4}};
     size_t k = 0;
     while (k < sizeof kind / sizeof *kind && s[0] >= kind[k].end)

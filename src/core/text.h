@@ -1,4 +1,4 @@
-/* text.h - a growing string, for everything the library says at length. */
+/* text.h - a growing string, for all longer texts of the library. */
 #ifndef WEIR_CORE_TEXT_H
 #define WEIR_CORE_TEXT_H
 

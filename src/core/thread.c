@@ -60,8 +60,8 @@ int weir_threads_default(void)
     return cores < 1 ? 1 : cores > MAX_WORKERS ? MAX_WORKERS : (int)cores;
 }
 
-/* What pthread_create maps: the soft limit of stacks, with its guard page, and what glibc takes
- * where there is none. */
+/* Bytes that pthread_create maps: the soft limit of stacks, or glibc's default if it is unlimited,
+ * and a guard page. */
 size_t weir_threads_stacks(int n)
 {
     const size_t  guard = 64 << 10, unlimited = 8 << 20;

@@ -2,7 +2,7 @@
  * OpenMP (shares the pool of oneDNN and OpenBLAS) and POSIX threads (which ThreadSanitizer
  * understands).
  *
- * How work is cut into tasks must depend on shapes only, never on the number of threads: then
+ * The division of work into tasks must depend on shapes only, never on the number of threads: then
  * every thread count computes the same bits. */
 #ifndef WEIR_CORE_THREAD_H
 #define WEIR_CORE_THREAD_H
@@ -22,8 +22,8 @@ size_t weir_threads_stacks(int n);
 void          weir_threads_free(weir_threads *t);
 int           weir_threads_count(const weir_threads *t);
 
-/* Calls fn(ctx, 0..tasks-1), each exactly once, in contiguous runs per worker, and waits. One
- * task or one worker runs inline, without waking anybody. Not reentrant from inside a task. */
+/* Calls fn(ctx, 0..tasks-1), each exactly once, in contiguous runs per worker, and waits. With one
+ * task or one worker the caller runs them itself. Must not be called from inside a task. */
 void weir_parallel(weir_threads *t, int64_t tasks, weir_task_fn fn, void *ctx);
 
 /* Index of the worker running the current task, 0 .. count-1 (for per-worker scratch). */

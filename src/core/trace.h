@@ -10,12 +10,12 @@ double weir_now(void);
 
 typedef struct weir_trace weir_trace;
 
-/* Times of events count from `origin`, on whatever clock. NULL when memory is short. */
+/* Times of events count from `origin`, on any clock. NULL if out of memory. */
 weir_trace *weir_trace_new(double origin);
 void        weir_trace_free(weir_trace *t);
 
-/* One finished event. name and category must outlive the trace (static or the graph's). Events
- * that no memory is left for are counted, not lost silently: the JSON says how many. */
+/* One finished event. name and category must outlive the trace (static or the graph's). Events that
+ * are dropped for lack of memory are counted, and the JSON gives the count. */
 void weir_trace_event(weir_trace *t, const char *name, const char *category, int track,
                       double begin, double end, uint64_t bytes);
 

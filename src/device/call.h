@@ -1,4 +1,4 @@
-/* call.h - one call, run at once: on tensors, or on bare pointers. */
+/* call.h - runs one call at once: on tensors, or on raw memory. */
 #ifndef WEIR_DEVICE_CALL_H
 #define WEIR_DEVICE_CALL_H
 
@@ -6,13 +6,13 @@
 #include "device/device.h"
 #include "device/memory/block.h"
 
-/* Graph off: gives the outputs memory, borrows a workspace, runs. rng: the position in the random
- * stream, if the op draws. */
+/* Graph off: allocates the outputs, borrows a workspace, runs the call. rng: the position in the
+ * random stream, if the op draws. */
 weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const *in,
                           weir_tensor *const *out, uint64_t rng);
 
-/* Runs a call on memory of the caller's, with a random position of its own if the op draws. b: the
- * block, NULL if none, that operand `operand` (inputs, then outputs) lies in, for guard zones. */
+/* Runs a call on the caller's memory; reserves a random position if the op draws. b: the block, or
+ * NULL, that contains operand number `operand` (inputs, then outputs), for guard zones. */
 weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst,
                          int operand, const weir_block *b);
 

@@ -1,4 +1,4 @@
-/* device.c - an open device asked: its random stream, memory, clock and threads, a trace of it. */
+/* device.c - queries of an open device: random stream, memory, clock, threads, trace. */
 #include "device/device.h"
 
 #include "core/mem.h"

@@ -1,6 +1,6 @@
-/* device.h - what a device is: a table of functions and kernels, a pool of blocks, one arena, a
- * random stream, and the table of kernel choices that graph off, graph on and every plan read
- * alike. The parts that own functions have headers of their own: memory/, offload/, kernel.h. */
+/* device.h - a device: a table of functions and kernels, a pool of blocks, one arena, a random
+ * stream, and the table of selected kernels that graph off, graph on and every plan share. The
+ * functions of its parts are declared in memory/, offload/ and kernel.h. */
 #ifndef WEIR_DEVICE_DEVICE_H
 #define WEIR_DEVICE_DEVICE_H
 
@@ -15,23 +15,23 @@
 #include "device/rates.h"
 #include "weir/device.h"
 
-/* Everything a kernel sees. Operands are described by the call that the kernel was chosen for. */
+/* The arguments of a kernel. The call that the kernel was selected for describes the operands. */
 typedef struct weir_kargs {
     const weir_call *call;          /* layouts and attributes */
     void *const     *src;           /* [nin] element 0 of each input */
     void *const     *dst;           /* [nout] element 0 of each output */
-    void            *work;          /* scratch of choice.work bytes, 64-byte aligned; NULL if 0 */
-    void            *state;         /* choice.state */
+    void            *work;          /* scratch of kernel.work bytes, 64-byte aligned; NULL if 0 */
+    void            *state;         /* kernel.state */
     weir_threads    *threads;
     uint64_t         seed, rng;     /* random stream: seed, position of this call */
-    /* In device memory: a seed to be read instead, and a position to be added to rng, so that a
-     * recording of launches can be played again; NULL: none. */
+    /* NULL, or in device memory: a seed to use instead, and a position to add to rng, so that
+     * recorded launches can be replayed. */
     const uint64_t  *draw;
     struct weir_device *dev;
     struct weir_stream *stream;     /* where to launch; NULL: the device's first */
 } weir_kargs;
 
-/* How a call is run: see kernel.h. */
+/* The kernel selected for a call: see kernel.h. */
 typedef struct weir_kernel {
     weir_status (*run)(const weir_kargs *k);
     size_t      work;                   /* bytes of scratch a run needs */
@@ -40,7 +40,7 @@ typedef struct weir_kernel {
     const char *impl;                   /* static name for dumps: "c", "onednn", "openblas" */
 } weir_kernel;
 
-/* Frees what a choice owns; one that was never made, all zero, is fine. */
+/* Frees what a kernel owns; a zeroed one is fine. */
 static inline void weir_kernel_drop(const weir_kernel *c)
 {
     if (c->destroy)
@@ -56,12 +56,12 @@ typedef struct weir_kernel_cache {
     uint32_t                   n, cap;
 } weir_kernel_cache;
 
-/* A queue of work of a device: what was given to one is done in that order. */
+/* A stream of a device: its work is done in the order in which it was given. */
 typedef struct weir_stream weir_stream;
 
-/* A copy between device memory and a slot of the store for values that leave. Slots are offsets,
- * multiples of WEIR_SPILL_ALIGN. It begins when what `stream` was given before is done, and when
- * earlier copies of the same bytes of the store are. */
+/* A copy between device memory and a slot of the offload store. Slots are offsets, multiples of
+ * WEIR_SPILL_ALIGN. The copy begins when earlier work of `stream` and earlier copies of the same
+ * bytes of the store are done. */
 typedef struct weir_swap {
     bool         in;
     size_t       slot, bytes;
@@ -75,20 +75,20 @@ typedef struct weir_swap {
 /* A run's launches, recorded once and queued as one. */
 typedef struct weir_replay weir_replay;
 
-/* What a device has whose calls return when their work is queued. */
+/* Functions of a device whose calls return when their work is queued. */
 typedef struct weir_device_streams {
     int (*count)(const weir_device *d);
-    /* 0 is the first: where work goes that names none, and what the host's copies wait for. */
+    /* Stream 0 takes work that names no stream; the host's copies wait for it. */
     weir_stream *(*stream)(const weir_device *d, int i);
     weir_status (*events)(weir_device *d, uint32_t n);      /* 0..n-1 exist from now on */
     weir_status (*signal)(weir_device *d, weir_stream *s, uint32_t event);
     weir_status (*await)(weir_device *d, weir_stream *s, uint32_t event);
-    void        (*drain)(weir_device *d);   /* waits for all, after a run that failed half way */
-    /* For a run that begins: *draw is what kargs.draw points to, set to the device's seed and to
-     * the position `base` when earlier work is done. */
+    void        (*drain)(weir_device *d);   /* waits for all streams, after a run that failed */
+    /* At the begin of a run: *draw gets the value for kargs.draw, which is set to the device's seed
+     * and the position `base` once earlier work is done. */
     weir_status (*draws)(weir_device *d, uint64_t base, const uint64_t **draw);
-    /* Calls between the two are recorded, not run. recorded gives so_far if that is a failure, and
-     * then no replay. */
+    /* Calls between the two are recorded, not run. If so_far is a failure, recorded returns it and
+     * makes no replay. */
     weir_status (*record)(weir_device *d);
     weir_status (*recorded)(weir_device *d, weir_status so_far, weir_replay **r);
     weir_status (*replay)(weir_device *d, weir_replay *r);
@@ -98,10 +98,10 @@ typedef struct weir_device_streams {
 typedef struct weir_device_ops {
     const char *name;
     size_t      align;                                      /* of every block and arena offset */
-    bool        host;           /* its memory is the host's: programs may look and write there */
+    bool        host;           /* its memory is the host's: programs may read and write it */
     bool        unreal;         /* it has no memory, and its kernels write nothing */
-    weir_status (*count)(int *n);           /* devices of this kind that the machine has */
-    bool spill_slots; /* parameters and states may live in its store between steps */
+    weir_status (*count)(int *n);           /* devices of this kind in the machine */
+    bool spill_slots; /* parameters and states may stay in the offload store between steps */
     /* spec: what follows "name:", NULL if nothing does */
     weir_status (*open)(weir_device *d, const char *spec);
     void        (*close)(weir_device *d);
@@ -112,23 +112,22 @@ typedef struct weir_device_ops {
     weir_status (*upload)(weir_device *d, void *dev, const void *host, size_t n);
     weir_status (*download)(weir_device *d, void *host, const void *dev, size_t n);
     weir_status (*sync)(weir_device *d);                        /* all work given so far is done */
-    /* Writes canaries to n bytes of the arena; later, how many of them up to the last one that a
-     * kernel has changed. */
+    /* Writes canaries to n bytes of the arena; later gives the end of the last changed one. */
     weir_status (*paint)(weir_device *d, void *p, size_t n);
     weir_status (*painted)(weir_device *d, const void *p, size_t n, size_t *end);
     double      (*clock)(const weir_device *d);     /* seconds, when work given so far is done */
     weir_rates  (*rates)(const weir_device *d);                 /* known before anything is timed */
     void        (*info)(weir_device *d, struct weir_string *s); /* lines for weir_info_text */
-    /* The store for values that leave has so many bytes, and places for tickets below `tickets`,
-     * from now on; what slots hold stays. */
+    /* Grows the offload store to `bytes` and its table to `tickets` tickets; slots keep their
+     * contents. */
     weir_status (*swap_reserve)(weir_device *d, size_t bytes, uint32_t tickets);
     weir_status (*swap)(weir_device *d, const weir_swap *copy);
     weir_status (*swap_wait)(weir_device *d, weir_stream *s, uint32_t ticket);
-    /* The end of a step that may have swapped: no copy goes on that later work does not wait for.
-     * Gives so_far if that is a failure, else the first failure that nobody has waited for. */
+    /* Ends a step that may have copied: later work waits for any copy that still runs. Returns
+     * so_far if that is a failure, else the first failure of a copy that was never awaited. */
     weir_status (*swap_settle)(weir_device *d, weir_status so_far);
     weir_status (*swap_speed)(weir_device *d, double *out, double *in);     /* bytes per second */
-    const weir_device_streams *streams; /* NULL: what a call does is done when it returns */
+    const weir_device_streams *streams; /* NULL: the work of a call is done when it returns */
     const weir_choose_fn      *kernel;  /* [WEIR_OP_COUNT] */
 } weir_device_ops;
 
@@ -149,17 +148,18 @@ typedef struct weir_pool {
     size_t          live, live_peak; /* bytes handed out, by class size */
     size_t          persistent;      /* of those: parameters, state, inputs, outputs */
     size_t          held;            /* bytes taken from the system, free ones included */
-    size_t          limit;           /* of live; SIZE_MAX: none */
-    weir_heap       heap;            /* with a limit: all that it leaves, in one piece */
-    bool            stale;           /* the slab is for another limit: to go when it is empty */
-    /* With a limit: makes live + bytes fit, or fails; lets one value go, false if none may. */
+    size_t          limit;           /* of live; SIZE_MAX: no limit */
+    weir_heap       heap;            /* with a limit: all memory within it, in one piece */
+    bool            stale;           /* the heap is for another limit: freed once it is empty */
+    /* With a limit. reclaim: makes live + bytes fit, or fails. drop_one: evicts one value; false if
+     * none may be evicted. */
     weir_status (*reclaim)(weir_device *d, size_t bytes);
     bool        (*drop_one)(weir_device *d);
 } weir_pool;
 
 struct weir_block;
 
-/* A place in the spill file for a value that stays there between steps. */
+/* A slot of the offload store for a value that stays there between steps. */
 typedef struct weir_spill_slot {
     size_t at, bytes;
     bool   taken;
@@ -173,7 +173,7 @@ struct weir_device {
     double                 opened; /* weir_now() then */
     weir_threads          *threads;
     weir_pool              pool;
-    size_t                 guard; /* guard.h: bytes of each zone round a piece; 0: none */
+    size_t                 guard; /* guard.h: bytes of each zone; 0: no zones */
     weir_kernel_cache      kernels;
     uint64_t               seed, rng; /* random stream and how far it has been used, in blocks */
     uint64_t               leaves;    /* tensors numbered so far: leaf in core/tensor.h */
@@ -185,29 +185,28 @@ struct weir_device {
     struct {
         char  *at;
         size_t bytes;
-    } staging;                          /* staging.h: the host's, kept for the next tensor */
+    } staging;                          /* staging.h: host memory, kept for the next tensor */
     weir_trace            *trace;       /* NULL unless events are being collected */
-    char                  *spill_dir;   /* as asked for when opening; NULL: the usual one */
-    weir_spill            *spill;       /* the back end's: NULL until something goes to a file */
+    char                  *spill_dir;   /* option spill_dir; NULL: the default folder */
+    weir_spill            *spill;       /* the back end's: NULL until a value goes to a file */
     double                 spill_out, spill_in;     /* bytes per second; 0: not measured yet */
-    uint32_t               tickets;     /* that swaps may have; 0: nothing has been swapped yet */
-    /* The store holds homes first, then what lives for one step: each plan counts from there. */
+    uint32_t               tickets;     /* size of the ticket table; 0: nothing was copied yet */
+    /* Slots that stay between steps come first in the offload store; each plan's slots follow. */
     WEIR_VEC(weir_spill_slot) spill_slots;
-    size_t   spill_slots_end, passing; /* bytes of homes; of the largest plan's rest */
-    uint64_t moves;                    /* addresses and slots that plans know have changed */
-    /* What the graph room keeps per device (scopes, tape switch, the graph being recorded). */
+    size_t   spill_slots_end, passing; /* bytes of the former; most bytes of a plan's slots */
+    uint64_t moves;                    /* counts changes of addresses and slots in plans */
+    /* State of src/graph for the device (scopes, tape switch, the graph being recorded). */
     void *session;
     void (*session_free)(void *session);
-    void (*forget)(struct weir_block *b);   /* a block with an origin goes */
-    uint64_t evicted,
-        recomputed; /* under a budget: blocks that lost their memory, calls run again */
+    void (*forget)(struct weir_block *b);   /* called when a block with an origin is freed */
+    uint64_t evicted, recomputed;           /* under a budget: blocks evicted, calls run again */
 };
 
-/* A library may compute otherwise, with other bits, where an operand's address is no multiple of
- * this: no pass may change whether it is. */
+/* A library may compute other bits for an operand whose address is not a multiple of this: no pass
+ * may change whether it is. */
 enum { WEIR_SEEN_ALIGN = 16 };
 
-/* The error for a closed or NULL device, else WEIR_OK; `who` begins the sentence. */
+/* Fails for a closed or NULL device, with a sentence that begins with `who`. */
 weir_status weir_device_check(const weir_device *d, const char *who);
 
 /* Reserves `blocks` positions of the random stream and returns the first. */

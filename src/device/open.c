@@ -2,7 +2,7 @@
  *
  * A device is counted: its handle holds one reference, each block and tensor on it another. Closing
  * frees everything that belongs to the device alone and drops the handle's; the structure, the back
- * end and the workers stay until the last block or tensor that somebody retained has gone. */
+ * end and the workers stay until the last retained block or tensor is released. */
 #include <string.h>
 
 #include "core/mem.h"

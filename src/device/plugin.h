@@ -1,8 +1,8 @@
-/* plugin.h - back ends in libraries of their own, opened when a device of their name is asked for.
+/* plugin.h - back ends in separate libraries, loaded when a device of their name is first opened.
  *
- * libweir_<name>.so has one symbol, weir_plugin. It is given what it needs of the library (its own
- * copies would have failures, counters and hooks of their own) and answers with its table. It is
- * never closed: kernels and threads of libraries below it may outlive the last device. */
+ * libweir_<name>.so exports one symbol, weir_plugin. It gets the library's functions that it needs
+ * (copies linked into it would keep separate failures, counters and hooks) and returns its table.
+ * It is never unloaded: kernels and threads of libraries below it may outlive the last device. */
 #ifndef WEIR_DEVICE_PLUGIN_H
 #define WEIR_DEVICE_PLUGIN_H
 
@@ -10,7 +10,7 @@
 
 typedef struct weir_plugin_host {
     const char              *version;   /* of the library; the plugin's must be the same */
-    size_t                   device, kargs, ops;    /* sizeof the structs that both look into */
+    size_t                   device, kargs, ops;    /* sizes of the structs that both access */
     weir_status (*fail)(weir_status s, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
     weir_status (*error_status)(void);
@@ -26,12 +26,12 @@ typedef struct weir_plugin_host {
     weir_status (*spill_wait)(weir_spill *s, uint64_t ticket);
 } weir_plugin_host;
 
-/* The type of weir_plugin. NULL, with the failure remembered, where the two do not fit. */
+/* The type of weir_plugin. NULL, with the failure remembered, if the versions differ. */
 typedef const weir_device_ops *(*weir_plugin_fn)(const weir_plugin_host *host);
 
 /* Back end `name` of n characters from its library: $WEIR_PLUGINS, then the folder that libweir or
- * the program is in, then where the system looks. NULL with ERR_DEVICE and a sentence that says
- * where it was looked for. */
+ * the program is in, then the system's library path. NULL with ERR_DEVICE and a sentence that lists
+ * the places searched. */
 const weir_device_ops *weir_plugin_find(const char *name, size_t n);
 
 #endif

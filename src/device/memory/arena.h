@@ -1,11 +1,11 @@
-/* arena.h - the one piece of a device's memory that its plans lay their values into. */
+/* arena.h - the piece of device memory that all plans of the device place their values in. */
 #ifndef WEIR_DEVICE_MEMORY_ARENA_H
 #define WEIR_DEVICE_MEMORY_ARENA_H
 
 #include "device/device.h"
 
-/* The arena holds at least `bytes` from now on; it never shrinks. Grown memory is touched once,
- * so that no run faults. */
+/* Grows the arena to at least `bytes`; it never shrinks. New memory is touched once, so that no run
+ * causes page faults. */
 weir_status weir_device_arena(weir_device *d, size_t bytes);
 
 /* Gives its memory back to the system. */

@@ -16,60 +16,63 @@ typedef struct weir_block {
     weir_kind    kind;          /* when it is given memory; may change later */
     bool         persistent;    /* data was taken as persistent memory */
     bool         written;       /* holds a value */
-    const char  *never;         /* of an output without one: why it will not have any, or NULL */
-    /* While a graph that made this value is being recorded: the graph and its storage number. The
-     * graph is told (orphan) when the last handle goes. */
+    const char  *never;         /* why an output will never have a value, or NULL */
+    /* While the graph that made this value is being recorded: the graph and its storage number. The
+     * release of the last handle calls orphan. */
     void    *owner;
     uint32_t storage;
     void       (*orphan)(struct weir_block *b);
-    /* While a budget holds with the graph off: what the graph room knows of how the value was made.
-     * A value that is written and has no data can be made again from that. */
+    /* Under a budget with the graph off: the lineage of the value, owned by src/graph. A value that
+     * is written but has no data can be recomputed from it. */
     void        *origin;
     bool         shared;        /* its address was given away: it may change at any time */
-    /* Its version: dev->changes when its elements changed last, and by what, a static string. Of
-     * one whose address was given away the elements seen last are known by their checksum. */
+    /* Its version: dev->changes at the last change of its elements, and the cause, a static string.
+     * For a shared block `seen` is the checksum of the elements at the last check. */
     uint64_t     changed;
     const char  *changed_by;
     uint64_t     seen;
     bool         looked;
-    /* While a graph keeps it in the spill file between steps. */
-    bool   offloaded;      /* the value is there, and data is NULL */
-    bool   has_spill_slot; /* it has a place there */
-    size_t spill_slot;     /* that place */
+    /* While a graph keeps it in the offload store between steps. */
+    bool   offloaded;      /* the value is in its spill slot, and data is NULL */
+    bool   has_spill_slot;
+    size_t spill_slot;     /* offset in the store */
 } weir_block;
 
-/* A block without memory. NULL when memory is short. */
+/* A block without memory. NULL if out of memory. */
 weir_block *weir_block_new(weir_device *d, size_t bytes, weir_kind kind);
 
-/* Gives it memory if it has none; a value that is away comes back into it, or stays away. */
+/* Allocates the block's memory if it has none, and prefetches an offloaded value into it. After a
+ * failure the value is still offloaded. */
 weir_status weir_block_touch(weir_block *b);
 
-/* A place in the spill file that is the block's own as long as it lives. */
+/* Reserves a spill slot for the lifetime of the block. */
 weir_status weir_block_take_spill_slot(weir_block *b);
 
-/* Its value goes there and its memory away, until it is touched. A failure leaves it as it was. */
+/* Copies the value to its spill slot and frees its memory, until weir_block_touch. A failure leaves
+ * the block unchanged. */
 weir_status weir_block_offload(weir_block *b);
 
-/* A value that came back goes again, unchanged: what is in the file is still good. */
+/* Offloads a value that has not changed since it was prefetched: nothing is copied, as the slot
+ * still holds it. */
 void weir_block_offload_clean(weir_block *b);
 
-/* Gives it memory to overwrite as a whole: a value that is away need not come back. It is there
- * again after weir_block_offload_clean, should that fail. */
+/* Allocates memory that the caller will overwrite whole, without prefetching an offloaded value. If
+ * the overwriting fails, weir_block_offload_clean restores the value. */
 weir_status weir_block_touch_whole(weir_block *b);
 
-/* It becomes a persistent block of the kind; memory it has stays where it is. */
+/* Makes the block persistent, of the given kind; memory it has stays where it is. */
 void weir_block_persist(weir_block *b, weir_kind kind);
 
-/* Its elements have changed, or will before anybody reads them. */
+/* Records that its elements have changed, or will change before the next read. */
 void weir_block_changed(weir_block *b, const char *by);
 
-/* Finds changes that were made through an address which was given away. */
+/* Detects changes made through an address that was given away. */
 void weir_block_look(weir_block *b);
 
-/* Takes its memory away now (nobody reads it any more); handles stay valid, unwritten. */
+/* Frees the memory of a value that is not read again; handles stay valid, unwritten. */
 void weir_block_empty(weir_block *b);
 
-/* Takes its memory away until somebody reads it. */
+/* Frees the memory until the next read recomputes the value. */
 void weir_block_evict(weir_block *b);
 
 /* Looks at the guard zones round its memory: weir_guard_look. */

@@ -1,5 +1,5 @@
-/* heap.h - one piece of memory from which blocks of any size are cut: under a limit nothing goes to
- * the system and back. */
+/* heap.h - one piece of memory from which blocks of any size are cut, so that under a limit blocks
+ * need not be returned to the system and allocated again. */
 #ifndef WEIR_DEVICE_MEMORY_HEAP_H
 #define WEIR_DEVICE_MEMORY_HEAP_H
 
@@ -18,7 +18,7 @@ typedef struct weir_heap {
     weir_span *first;
 } weir_heap;
 
-/* Divides nothing so far; false when memory for the description is short. */
+/* Opens the heap as one free span; false if out of memory for its description. */
 bool weir_heap_open(weir_heap *s, void *at, size_t bytes);
 void weir_heap_close(weir_heap *s);
 

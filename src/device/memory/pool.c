@@ -122,10 +122,10 @@ static size_t most_for(const weir_pool *pool, size_t own_bytes)
     return wide < remaining ? wide : remaining;
 }
 
-/* Under a limit, with bytes enough: memory cut from the slab, or *p NULL if free blocks or the
- * system are to be asked. Where they do not lie side by side, a little is taken beside the slab;
- * then values go until they do, as many bytes again at most: rather is more held than the limit
- * than much made anew. Small and persistent blocks are cut
+/* Under a limit, with enough free bytes: memory cut from the heap, or *p NULL if the caller should
+ * use a free block or the system. If the free bytes are fragmented, a small block is taken outside
+ * the heap; otherwise values are evicted until a span is large enough, at most `bytes` of them:
+ * holding more than the limit costs less than recomputing much. Small and persistent blocks are cut
  * from the top, out of the way of large ones. */
 static weir_status take_limited(weir_device *d, size_t bytes, bool high, void **p)
 {

@@ -1,4 +1,4 @@
-/* checksum.h - 64 bits over a block of bytes, to see that what was read is what was written. */
+/* checksum.h - a 64-bit checksum of a block, to verify that it is read back as it was written. */
 #ifndef WEIR_DEVICE_OFFLOAD_CHECKSUM_H
 #define WEIR_DEVICE_OFFLOAD_CHECKSUM_H
 

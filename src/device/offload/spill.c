@@ -32,7 +32,7 @@ enum { REQUESTS = 512 };            /* of a queue: under way, or failed and not 
 typedef struct request {
     weir_spill_copy copy;
     uint64_t        after;          /* number in the other queue that must be done first */
-    bool            told;           /* somebody has been told that it failed */
+    bool            told;           /* its failure has been reported */
 } request;
 
 typedef struct queue {

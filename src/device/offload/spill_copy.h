@@ -7,7 +7,7 @@
 
 #define WEIR_SPILL_BLOCK ((size_t)256 << 10)    /* bytes of a value */
 
-/* What is known of a block in the file. bytes 0: nothing was written there, or it failed. */
+/* A block in the file. bytes 0: nothing was written there, or writing failed. */
 typedef struct weir_spill_block {
     uint64_t sum;
     uint64_t bytes;                 /* in the file; fewer than the block's: compressed */
@@ -25,7 +25,7 @@ typedef struct weir_spill_copy {
     size_t           where;         /* in the file: the block that failed */
 } weir_spill_copy;
 
-/* What copies one way need. */
+/* Resources for copies in one direction. */
 typedef struct weir_spill_copier {
     bool          in;
     weir_spill_io io;
@@ -33,11 +33,12 @@ typedef struct weir_spill_copier {
     void         *packer;           /* LZ4's tables */
 } weir_spill_copier;
 
-/* lz4: compress what shrinks; ERR_INVALID where Weir was built without. Closing is always fine. */
+/* lz4: compress blocks that shrink; ERR_INVALID if Weir was built without LZ4. Closing a zeroed
+ * copier is fine. */
 weir_status weir_spill_copier_open(weir_spill_copier *q, bool lz4);
 void        weir_spill_copier_close(weir_spill_copier *q);
 
-/* Bytes of memory that it holds, io's included; those of them that values pass through. */
+/* Bytes of memory that the copier holds, io's included; its staging buffers among them. */
 size_t weir_spill_copier_memory(const weir_spill_copier *q);
 size_t weir_spill_copier_staging(const weir_spill_copier *q);
 

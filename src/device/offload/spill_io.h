@@ -1,7 +1,8 @@
-/* spill_io.h - moves a few pieces between memory and a file at once, through an io_uring where the
- * kernel has one, else one after the other.
+/* spill_io.h - moves several pieces between memory and a file at once, through an io_uring where
+ * the kernel has one, else one after the other.
  *
- * One thread uses a weir_spill_io. Short transfers go on, interrupted ones start again. */
+ * A weir_spill_io is used by one thread. Short transfers are continued, interrupted ones restarted.
+ */
 #ifndef WEIR_DEVICE_OFFLOAD_SPILL_IO_H
 #define WEIR_DEVICE_OFFLOAD_SPILL_IO_H
 
@@ -16,15 +17,15 @@
 #define WEIR_SPILL_DEPTH 8                      /* pieces in flight */
 #define WEIR_SPILL_ALIGN ((size_t)64 << 10)     /* of slots */
 
-/* The system as a store sees it. Tests put functions of their own in place of some; NULL: the
- * system's. With a `write` or `read` of its own a store leaves io_uring alone. */
+/* The system calls of a store. Tests replace some of them; NULL: the system's. A store with a
+ * replaced `write` or `read` does not use io_uring. */
 typedef struct weir_spill_system {
     void   *ctx;
     ssize_t (*write)(void *ctx, int fd, const void *p, size_t n, off_t at);     /* as pwrite */
     ssize_t (*read)(void *ctx, int fd, void *p, size_t n, off_t at);            /* as pread */
     double  (*now)(void *ctx);                                                  /* seconds */
     void    (*pause)(void *ctx, double seconds);
-    size_t  most;                   /* bytes that one transfer is asked for; 0: any number */
+    size_t  most;                   /* most bytes of one transfer; 0: no limit */
 } weir_spill_system;
 
 typedef struct weir_spill_chunk {

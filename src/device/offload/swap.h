@@ -1,9 +1,9 @@
-/* swap.h - SPILL_OUT, SPILL_IN, SPILL_WAIT, the same on every device: copies between its memory and
- * slots of a store outside it, beside the kernels.
+/* swap.h - SPILL_OUT, SPILL_IN, SPILL_WAIT, the same on every device: copies between device memory
+ * and slots of the offload store, which run beside the kernels.
  *
- * The first two start a copy and return; what they name must stay where it is until the third has
- * waited. What the store is belongs to the device: a file on the CPU, pinned memory and then a file
- * behind a card. */
+ * The first two start a copy and return; memory and slot must stay untouched until SPILL_WAIT has
+ * returned. The store depends on the device: a file on the CPU; pinned memory, then a file, behind
+ * a card. */
 #ifndef WEIR_DEVICE_OFFLOAD_SWAP_H
 #define WEIR_DEVICE_OFFLOAD_SWAP_H
 

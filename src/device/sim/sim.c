@@ -1,10 +1,9 @@
-/* sim.c - a device without arithmetic: its memory is address ranges, its kernels move a clock on.
+/* sim.c - a device without arithmetic: its memory is address ranges, its kernels advance a clock.
  *
- * Invariants: `used` is the bytes of all pieces alive, at most `capacity`; no byte of an address
- * from FIRST on is ever read or written, and no system maps memory there, so whoever tries is
- * found at once. What would be read is zeros. Every op of the table has one and the same kernel,
- * without a workspace: it takes what the roofline of the device's rates gives its call. The
- * caller's own functions (callbacks) are not called, for there are no values to give them. */
+ * Invariants: `used` is the sum of the bytes of all live pieces, at most `capacity`. Addresses from
+ * FIRST on are never read or written, and no system maps memory there, so an access faults at once.
+ * Downloads give zeros. All ops share one kernel without a workspace; a call takes the time of the
+ * roofline of the device's rates. Callbacks are not called, since there are no values to pass. */
 #include "device/sim/sim.h"
 
 #include <string.h>
@@ -139,7 +138,7 @@ static double sim_clock(const weir_device *d)
     return later(sim->compute, later(sim->out, sim->in));
 }
 
-/* Whoever waits for all work gives new work only then. */
+/* The host waits for all work, so later work begins no earlier. */
 static weir_status sim_sync(weir_device *d)
 {
     weir_sim_of(d)->compute = sim_clock(d);

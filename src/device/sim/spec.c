@@ -71,8 +71,8 @@ static bool read_preset(const char *name, weir_sim_spec *spec)
     return false;
 }
 
-/* The number in `text`, -1 if it is none: a decimal number, with a unit where bytes are meant
- * ("16GB", "900GB/s"). */
+/* The number in `text`, or -1 if it is not one: decimal, with a unit for bytes ("16GB",
+ * "900GB/s"). */
 static double read_number(const char *text, int kind)
 {
     char        *end;

@@ -1,10 +1,10 @@
-/* spec.h - which machine a simulated device is. */
+/* spec.h - the machine that a simulated device stands for. */
 #ifndef WEIR_DEVICE_SIM_SPEC_H
 #define WEIR_DEVICE_SIM_SPEC_H
 
 #include "device/rates.h"
 
-/* What the text after "sim:" says. */
+/* The machine described by the text after "sim:". */
 typedef struct weir_sim_spec {
     weir_rates rates;
     double     capacity;        /* bytes */

@@ -97,14 +97,14 @@ static bool find(void *lib, const char *name, void *function)
     return p != NULL;
 }
 
-/* Threads of the library: as many as processors until it is told how many. */
+/* Threads of the library: one per processor until the number is set. */
 static int most_threads(int threads)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores > threads ? (int)cores : threads;
 }
 
-/* Address space for all that loading it for so many threads takes, their stacks included. */
+/* Address space that loading the library with `threads` threads takes, stacks included. */
 static size_t need_of(int threads)
 {
     const int n = most_threads(threads);

@@ -10,7 +10,7 @@
 enum { WEIR_CBLAS_ROW_MAJOR = 101, WEIR_CBLAS_PLAIN = 111, WEIR_CBLAS_TRANSPOSED = 112 };
 
 typedef struct weir_openblas {
-    void *lib; /* NULL: there is none, or none that may be used; why says which */
+    void *lib; /* NULL: not found or not usable; `why` says which */
     void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a,
                   int lda, const float *b, int ldb, float beta, float *c, int ldc);
     void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a,

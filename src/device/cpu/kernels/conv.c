@@ -98,8 +98,8 @@ static weir_status run_turned(const weir_kargs *k)
     return weir_onednn_run(t->lib, src, k->dst, k->work, k->threads);
 }
 
-/* The convolution that the gradient is; false if it is none, or nothing would be gained: with few
- * channels or pixels the library's gradient is as fast and needs less scratch. */
+/* Writes the gradient as a convolution. False if it cannot be written so, or if that gains nothing:
+ * with few channels or pixels the library's gradient is as fast and needs less scratch. */
 static bool turn(const weir_conv *c, weir_conv *out)
 {
     enum { CHANNELS = 128 * 128, PIXELS = 100 };

@@ -181,8 +181,8 @@ static void average_grad_row(const plan *p, const weir_kargs *k, place at)
 
 /* ---- bilinear upsampling: `pooled` is the larger image, the stride how much larger ---- */
 
-/* Between which cells of the image pixel o lies along axis k: first and the one after it, which has
- * the weight `next` (0 where there is none). */
+/* The cells between which pixel o lies along axis k: `first` and the one after it, whose weight is
+ * `next` (0 at the last cell). */
 typedef struct between {
     int64_t first;
     double  next;

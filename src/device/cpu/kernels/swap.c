@@ -1,4 +1,4 @@
-/* swap.c - the CPU's store for values that leave: its device's spill file. */
+/* swap.c - the CPU's offload store: its device's spill file. */
 #include "device/cpu/kernels/swap.h"
 
 #include <assert.h>

@@ -10,7 +10,7 @@
 
 enum { UNIT = 64 };         /* bytes that each part of the workspace is a multiple of */
 
-/* An operand: where its f32 elements are in the workspace; cast.run NULL: it is none of ours. */
+/* An operand: the offset of its f32 elements in the workspace; cast.run NULL: it is not widened. */
 typedef struct operand {
     weir_kernel cast;
     size_t      at;
