@@ -1,4 +1,4 @@
-/* model.h - what the files of the model room share: growing lists, what a layer is, rolling back.
+/* model.h - what the files of src/model share: growing lists, layers, rolling back.
  * Defined in layer.c, model.c and normal.c.
  *
  * A model owns everything made on it and is the only one that frees. A layer is one host
@@ -29,26 +29,27 @@ struct weir_layer {
 struct weir_model {
     weir_device *dev;           /* borrowed */
     bool         training;
-    weir_dtype   precision;     /* of products: a half, or f32: no scope is opened */
+    weir_dtype   precision;     /* of products: a half type; f32: no autocast scope is opened */
     weir_list    layers, params, states;
 };
 
-/* How much the model held when a constructor began. */
+/* Sizes of the model's lists when a constructor began. */
 typedef struct weir_mark {
     size_t layers, params, states;
 } weir_mark;
 
 weir_mark weir_model_mark(const weir_model *m);
 
-/* Frees what was made since the mark; NULL, to be returned by the constructor that failed. */
+/* Frees everything made since the mark. Returns NULL, for the constructor to return. */
 weir_layer *weir_model_undo(weir_model *m, weir_mark mark);
 
 /* A layer of `bytes` bytes in all, owned by m; NULL after a failure. */
 void *weir_layer_new(weir_model *m, size_t bytes,
                      weir_tensor *(*apply)(const weir_layer *l, weir_tensor *x));
 
-/* Around a few operations on x whose intermediate results should not outlive them: false (NULL x,
- * or memory is short) means do not begin; end hands y to the caller's scope and returns it. */
+/* Around a few operations on x whose intermediate results should not outlive them. begin is false
+ * if x is NULL or memory ran out: then do not go on. end moves y to the caller's scope and returns
+ * it. */
 bool         weir_unit_begin(const weir_tensor *x);
 weir_tensor *weir_unit_end(const weir_tensor *x, weir_tensor *y);
 

@@ -282,9 +282,9 @@ static void print_table(const bench *b)
     line_ms("planning", 0, on->stats.plan_ms);
     line_count("core allocations after step 2", off->core_allocations, on->core_allocations);
     if (tool_heap_counts()) {
-        line_count("bytes malloc'ed by anybody a step", per_step(off, off->heap_bytes),
+        line_count("bytes malloc'ed in the process a step", per_step(off, off->heap_bytes),
                    per_step(on, on->heap_bytes));
-        line_count("... in so many calls", per_step(off, off->heap_calls),
+        line_count("... number of calls", per_step(off, off->heap_calls),
                    per_step(on, on->heap_calls));
     }
     line_count("minor page faults a step", per_step(off, off->faults), per_step(on, on->faults));

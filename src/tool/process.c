@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The number of kilobytes behind `name` in a file of /proc, in bytes; -1: there is none. */
+/* The number of kilobytes behind `name` in a file of /proc, in bytes; -1 if it is missing. */
 static int64_t field(const char *path, const char *name)
 {
     FILE *const  f = fopen(path, "r");
