@@ -1,4 +1,4 @@
-/* compare.h - one training with the graph off and on: what each came to, side by side. */
+/* compare.h - one training with the graph off and on, compared side by side. */
 #ifndef EXAMPLES_COMPARE_H
 #define EXAMPLES_COMPARE_H
 
@@ -7,7 +7,7 @@
 
 enum { COMPARE_OFF, COMPARE_ON, COMPARE_BOTH };
 
-/* What one case came to; all 0 if it did not run. */
+/* The results of one case; all 0 if it did not run. */
 typedef struct compare_case {
     size_t   planned, measured;     /* peak, bytes; planned is 0 with the graph off */
     double   ms;                    /* of the median step */
@@ -21,7 +21,7 @@ typedef weir_status (*compare_fn)(void *ctx, bool graph, compare_case *c);
 typedef struct compare_options {
     int         which;      /* COMPARE_OFF, COMPARE_ON or COMPARE_BOTH */
     int         batch;
-    double      accuracy;   /* wanted, per cent */
+    double      accuracy;   /* required, per cent */
     const char *dump;       /* the file for the bytes of the last case, or NULL */
 } compare_options;
 
@@ -35,8 +35,8 @@ bool compare(const compare_options *o, compare_fn run, void *ctx);
  * canaries). */
 weir_status compare_peak(weir_device *d, weir_step *step, compare_case *c);
 
-/* Writes DIR/NAME-timeline.svg (live bytes over the plan) and DIR/NAME-addresses.svg (who lies
- * where), and says so; nothing with the graph off. */
+/* Writes DIR/NAME-timeline.svg (live bytes over the plan) and DIR/NAME-addresses.svg (the address
+ * map), and says so; does nothing with the graph off. */
 weir_status compare_draw(const weir_step *step, const char *dir, const char *name);
 
 #endif

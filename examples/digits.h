@@ -24,11 +24,11 @@ typedef struct digits {
     digits_set train, test;
     digits_set batch;       /* of the training set, as it is given to a tensor */
     size_t    *order;       /* (train.n) the samples as the epoch visits them */
-    size_t     epoch;       /* that `order` is shuffled for, from 1 on; 0: none yet */
+    size_t     epoch;       /* the epoch of `order`, from 1 on; 0: not shuffled yet */
 } digits;
 
-/* Loads and checks the file; the training set must fill a batch. False after saying on stderr what
- * is wrong with it, the sentence beginning with `program`. */
+/* Loads and checks the file; the training set must fill a batch. On failure prints a sentence that
+ * begins with `program` to stderr and returns false. */
 bool digits_load(const char *program, const char *path, size_t batch, digits *d);
 void digits_free(digits *d);
 

@@ -22,7 +22,7 @@ bool show_options(int argc, char **argv, const char *job, const show_option *opt
 /* Milliseconds of a clock that only goes forward. */
 double show_ms(void);
 
-/* The middle value; sorts `values`. 0 if there are none. */
+/* The median; sorts `values`. 0 if n is 0. */
 double show_median(double *values, size_t n);
 
 /* Draws "LABEL [####....] 40/100 loss 0.1234" over itself on stderr if that is a terminal; done

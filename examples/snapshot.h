@@ -1,4 +1,4 @@
-/* snapshot.h - all bytes of a training, to compare two of them bit by bit. */
+/* snapshot.h - the whole state of a training as bytes, to compare two trainings bit by bit. */
 #ifndef EXAMPLES_SNAPSHOT_H
 #define EXAMPLES_SNAPSHOT_H
 
@@ -15,7 +15,7 @@ weir_status snapshot_take(snapshot *s, const weir_model *m, const weir_optim *o,
 bool        snapshot_equal(const snapshot *a, const snapshot *b);
 void        snapshot_free(snapshot *s);
 
-/* Writes the bytes to a file; false after saying on stderr what went wrong. */
+/* Writes the bytes to a file; on failure prints the reason to stderr and returns false. */
 bool snapshot_write(const snapshot *s, const char *path);
 
 #endif

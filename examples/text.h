@@ -16,7 +16,7 @@ typedef struct text {
 } text;
 
 /* Reads the file at path (NULL: a text that every system has), which must hold more than `least`
- * bytes. False after saying on stderr what went wrong. */
+ * bytes. On failure prints the reason to stderr and returns false. */
 bool text_load(const char *program, const char *path, size_t least, text *t);
 void text_free(text *t);
 

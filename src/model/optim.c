@@ -391,7 +391,7 @@ static slot *slot_new(weir_optim *o, weir_tensor *param)
     return s;
 }
 
-/* The slot of a parameter, made if there is none. */
+/* The slot of a parameter, made at its first use. */
 static slot *slot_of(weir_optim *o, weir_tensor *param)
 {
     const size_t noted = o->places ? *place_of(o, param) : 0;
