@@ -10,7 +10,7 @@
  *
  * Each check is an expression with the value "it held". One program per folder of test/, all with
  * main.c: test_core [SUBSTRING of "file/case"]. A case that leaves allocations of the library alive
- * fails. Random numbers start anew in each case, so a case alone draws what it draws in the suite;
+ * fails. Each case restarts the random numbers, so a case alone draws what it draws in the suite;
  * WEIR_TEST_SEED changes the seed, WEIR_TEST_PART=2/4 runs each fourth case from the second on. */
 #ifndef WEIR_TEST_CHECK_H
 #define WEIR_TEST_CHECK_H

@@ -2,7 +2,7 @@
 # install.sh - installs the build into a folder, moves it, and uses it as another project would.
 #
 # Usage: install.sh [BUILD]. Ends with "install: N passed, N failed". The consumer is built with
-# CMake and with pkg-config (left out where there is none).
+# CMake and with pkg-config (left out if pkg-config is missing).
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
@@ -131,6 +131,6 @@ if command -v pkg-config >/dev/null 2>&1; then
         "$root/test/consumer/consumer.c" $(pkg-config --cflags --libs weir) -Wl,-rpath,"$lib"
     consumer pkg-config
 else
-    echo "install: the part with pkg-config is left out, there is none"
+    echo "install: the part with pkg-config is left out: it is not installed"
 fi
 finish

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whoever emulates functions of the driver defines this. */
+/* Defined by the file that emulates the driver's functions. */
 extern "C" void *emulate_driver_function(const char *name) __attribute__((weak));
 
 namespace {

@@ -82,7 +82,7 @@ struct rule {
     cudnnBackendAttributeType_t type;
     int64_t                     count;
     int                         of;         /* descriptors: what they must be */
-    int64_t                     more;       /* so many more may be given */
+    int64_t                     more;       /* how many elements beyond count are allowed */
     bool                        optional;
 };
 
@@ -577,7 +577,7 @@ API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t 
     const size_t         tensors = p.bias ? 4 : 3;
     if (v.has.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS).bytes.size() != tensors * sizeof *id ||
         v.has.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).bytes.size() != tensors * sizeof *data)
-        wrong("so many operands as tensors in memory are wanted: %zu", tensors);
+        wrong("expected one operand per tensor in memory: %zu", tensors);
     for (size_t i = 0; i < tensors; i++) {
         for (size_t j = 0; j < tensors; j++)
             p.at[i] = id[j] == p.id[i] ? data[j] : p.at[i];

@@ -39,7 +39,7 @@ CUresult cuGetErrorName(CUresult e, const char **name)
 
 CUresult cuGetErrorString(CUresult e, const char **text)
 {
-    *text = e == CUDA_ERROR_INVALID_IMAGE ? "an image that is none" : "emulated";
+    *text = e == CUDA_ERROR_INVALID_IMAGE ? "invalid image" : "emulated";
     return CUDA_SUCCESS;
 }
 

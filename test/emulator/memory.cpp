@@ -114,7 +114,7 @@ typename std::map<const char *, T>::iterator range_of(std::map<const char *, T> 
     return at == in.begin() ? in.end() : --at;
 }
 
-/* Bytes from the first to the last of so many rows. */
+/* Bytes from the begin of the first row to the end of the last. */
 size_t extent(size_t pitch, size_t width, size_t height)
 {
     return (height - 1) * pitch + width;

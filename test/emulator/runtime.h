@@ -1,9 +1,9 @@
 /* runtime.h - what the files of the emulated CUDA runtime share.
  *
- * A stream is a queue of works. Nothing runs until somebody waits; then streams are drained one
- * work at a time in an order drawn from a seeded generator among those that events allow. Handles
- * are numbers that are never used again, so that the use of a freed one is seen. All state is
- * behind one lock, which is let go while a host function runs. */
+ * A stream is a queue of works. Nothing runs until the program waits; then works run one at a time,
+ * in an order that a seeded generator draws among those that events allow. Handles are numbers that
+ * are never reused, so the use of a freed one is detected. One lock guards all state; it is
+ * released while a host function runs. */
 #ifndef WEIR_TEST_EMULATOR_RUNTIME_H
 #define WEIR_TEST_EMULATOR_RUNTIME_H
 

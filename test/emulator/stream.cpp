@@ -1,7 +1,7 @@
-/* stream.cpp - streams as queues, and what runs when somebody waits. See runtime.h.
+/* stream.cpp - streams as queues, and the order in which a wait runs their works. See runtime.h.
  *
- * Each wait draws how it goes about it: works of the stream waited for alone, as long as events
- * allow it; works of any stream, evenly; or those of the others first. */
+ * Each wait draws one of three orders: only works of the awaited stream, as long as events allow
+ * it; works of any stream, evenly; or those of the other streams first. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@ static inline weir_device *fixture_open_unguarded(void)
     return fixture_open_with(-1);
 }
 
-/* What a piece of so many bytes takes on the device, guard zones included. */
+/* Bytes that a piece of `bytes` bytes takes on the device, guard zones included. */
 static inline size_t fixture_bytes_taken(const weir_device *d, size_t bytes)
 {
     size_t taken = 0;

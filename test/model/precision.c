@@ -85,7 +85,7 @@ static double scale_of(const training *t)   { return scalar_of(weir_scaler_state
 static double good_of(const training *t)    { return scalar_of(weir_scaler_state(t->scaler, 1)); }
 static double skipped_of(const training *t) { return scalar_of(weir_scaler_state(t->scaler, 2)); }
 
-/* The loss of the last of so many steps. */
+/* The loss of the last of n steps. */
 static double steps(training *t, int n)
 {
     for (int i = 0; i < n; i++)

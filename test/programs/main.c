@@ -117,7 +117,7 @@ static int judge(const program *p, mode *m, const trace *reference, double toler
     }
     *nodes = t.nodes;
     if (t.recomputed)
-        count_add("note makes values anew (runs)", 1);
+        count_add("note recomputes values (runs)", 1);
     if (t.refused)
         count_add("note share of the peak refused (runs)", 1);
     if (t.lossy)

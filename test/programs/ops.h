@@ -75,7 +75,7 @@ typedef struct maker {
     int      since;     /* the first value after the last update */
 } maker;
 
-/* A value or leaf of one of the types with so many axes; INT_MIN if there is none. */
+/* A value or leaf of one of the types with `least` to `most` axes; INT_MIN without one. */
 int  pick(maker *m, int types, int least, int most);
 
 /* The same, or a new leaf of that kind. */

@@ -6,7 +6,7 @@
 
 /* ---- products ---- */
 
-/* x as the program's type; INT_MIN if there is none with so many axes. */
+/* A value with `least` to `most` axes, cast to the program's type; INT_MIN without one. */
 static int factor(maker *m, int least, int most)
 {
     int x = pick(m, FLOAT, least, most);

@@ -164,7 +164,7 @@ typedef struct trace {
     bool        bad;        /* error is set */
     bool        lossy;      /* a plan said so: bits are not promised */
     bool        refused;    /* a budget was too small, and the smallest was taken */
-    size_t      recomputed; /* instructions that make values anew, or calls run again */
+    size_t      recomputed; /* instructions that recompute values, or calls run again */
     size_t      live_peak;  /* graph off: the most bytes in a run */
     size_t      measured;   /* graphs whose peak was compared */
     size_t      nodes;      /* recorded operations of the largest graph */
@@ -173,7 +173,7 @@ typedef struct trace {
 void play_program(const program *p, const mode *m, trace *t);
 void trace_free(trace *t);
 
-/* Text of the first difference, false if there is none. tolerance 0: bits, where a NaN equals a
+/* Text of the first difference; false if the traces agree. tolerance 0: bits, where a NaN equals a
  * NaN. */
 bool trace_differs(const trace *a, const trace *b, double tolerance, char *text, size_t capacity);
 

@@ -21,10 +21,10 @@ static const geometry cases[] = {
 /* Large enough for several blocks of the patch matrix. */
 static const geometry blocks = {2, 40, 31, 33, 5, 5, 5, 1, 1, 2, 2, 1, 1, 1};
 
-/* So wide that the packed rows make several chunks. */
+/* Wide enough for the packed rows to make several chunks. */
 static const geometry chunks = {1, 16, 24, 1100, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1};
 
-/* So many channels that the gradient by x is taken as a convolution. */
+/* Enough channels for the gradient by x to be computed as a convolution. */
 static const geometry turned[] = {{1, 130, 10, 11, 127, 3, 3, 1, 1, 1, 1, 1, 1, 1},
                                   {1, 128, 11, 10, 128, 3, 2, 1, 1, 0, 1, 2, 1, 1}};
 

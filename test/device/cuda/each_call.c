@@ -222,7 +222,7 @@ CASE(of_swapping)
     each_call_fails(swapping, 4);
 }
 
-/* A kernel that fails while it runs is found by whoever waits next; the card is lost then. */
+/* The next wait finds a kernel that failed while it ran; the card is then lost. */
 CASE(of_kernels)
 {
     float want[STEPS];

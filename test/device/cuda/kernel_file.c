@@ -93,7 +93,7 @@ CASE(kernel_file_is_found_again)
     folder_free();
 }
 
-/* Kernels that were used longest ago go, and no file that is none. */
+/* The least recently used kernels are deleted, and no other files. */
 CASE(kernel_folder_is_kept_small)
 {
     enum { FILES = 8, BYTES = 1000 };
@@ -169,10 +169,10 @@ CASE(kernel_file_goes_without_a_folder)
     CHECK(!reads(&k, "image"));
     unsetenv("WEIR_CACHE_DIR");
     char *const home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
-    setenv("HOME", "/home/somebody", 1);
+    setenv("HOME", "/home/user", 1);
     unsetenv("XDG_CACHE_HOME");
     char *at = weir_kernel_folder();
-    CHECK(at && strcmp(at, "/home/somebody/.cache/weir") == 0);
+    CHECK(at && strcmp(at, "/home/user/.cache/weir") == 0);
     weir_mem_free(at);
     setenv("XDG_CACHE_HOME", "/x", 1);
     at = weir_kernel_folder();

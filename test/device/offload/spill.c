@@ -60,7 +60,7 @@ CASE(round_trips_of_many_sizes)
         sizes((weir_spill_options){.mover = movers[m]}, 256 << 10);
 }
 
-/* The system moves only so many bytes at a time. */
+/* The system moves a limited number of bytes at a time. */
 CASE(short_transfers_go_on)
 {
     for (int m = 0; m < MOVERS; m++)

@@ -3,7 +3,7 @@
 
 enum { N = 64, ROUNDS = 60 };
 
-/* Work waits until somebody does. */
+/* Work starts only when the program waits for it. */
 CASE(nothing_runs_before_it_is_waited_for)
 {
     cudaStream_t s = fixture_stream();

@@ -268,8 +268,8 @@ CASE(regions_and_their_ends)
     weir_device_close(d);
 }
 
-/* Dropped values may need more memory to be made anew than they take: here four images at the end
- * of the backward pass. Within a budget that the step fits without the region, it stays whole. */
+/* Recomputing dropped values may need more memory than they take: here four images at the end of
+ * the backward pass. If the step fits the budget without the region, nothing is dropped. */
 CASE(regions_keep_the_budget)
 {
     weir_device *const d = fixture_open();

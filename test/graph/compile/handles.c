@@ -87,7 +87,7 @@ CASE(what_was_not_kept)
 
     record(&w);
     CHECK(fixture_finish(w.g, NULL));
-    for (int i = 0; i < 20; i++)                /* what was freed would be somebody else's by now */
+    for (int i = 0; i < 20; i++)                /* freed memory would have new owners by now */
         weir_affine(w.x, i, 200);
     check_refused(w.d, w.left, w.p, NOT_KEPT);
     check_refused(w.d, w.view, w.p, NOT_KEPT);

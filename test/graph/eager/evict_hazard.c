@@ -337,8 +337,8 @@ CASE(gradients_of_dropped_values)
     CHECK(gradient(false, true) == want && gradient(true, true) == want);
 }
 
-/* A chain as long as one likes: freed, dropped and made anew without recursion; state that is
- * carried on for ever does not keep all its past. */
+/* A chain of any length is freed, evicted and recomputed without recursion; a state that is updated
+ * without end does not keep its whole past. */
 CASE(long_chains)
 {
     scene        s = scene_open();
@@ -361,7 +361,7 @@ CASE(long_chains)
     scene_close(&s);
 }
 
-/* What somebody holds outlives the device, gone or there; lifted budgets leave all values. */
+/* Retained handles outlive the device, evicted or not; lifting a budget keeps all values. */
 CASE(the_end)
 {
     for (int lifted = 0; lifted < 2; lifted++) {

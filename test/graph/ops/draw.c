@@ -1,4 +1,4 @@
-/* draw.c - how random numbers are spread, that they follow the seed, that each run draws anew. */
+/* draw.c - the distribution of random numbers, their seed, and new numbers in each run. */
 #include <stdlib.h>
 
 #include "check.h"

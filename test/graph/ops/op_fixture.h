@@ -26,7 +26,7 @@ typedef struct op_fixture {
 } op_fixture;
 
 typedef struct op_result {
-    weir_tensor *y, *loss, *grad[OP_MAX_IN];    /* NULL where there is none */
+    weir_tensor *y, *loss, *grad[OP_MAX_IN];    /* NULL for those that do not exist */
 } op_result;
 
 /* Bytes of several tensors in a row. */

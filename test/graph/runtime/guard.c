@@ -335,7 +335,7 @@ CASE(steps_keep_their_bits)
                 same_training(steps[i].net, steps[i].batch, steps[i].side, &how[k]);
 }
 
-/* With the graph off, values dropped and made anew; live bytes count the zones. */
+/* With the graph off, values are evicted and recomputed; live bytes count the zones. */
 CASE(within_a_budget_graph_off)
 {
     const weir_step_options how = {.graph = false};

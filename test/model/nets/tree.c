@@ -75,7 +75,7 @@ static state join(const weights *w, state a, state b)
     return s;
 }
 
-/* The tree that the shape makes of so many leaves. */
+/* The state at the root of a tree of this shape over `leaves` leaves. */
 static state tree(const weights *w, weir_tree shape, int leaves, const int32_t *token)
 {
     state s[MOST];

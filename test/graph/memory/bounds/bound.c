@@ -248,8 +248,8 @@ CASE(one_moment_is_solved)
     }
 }
 
-/* 100 bytes idle across an op that leaves 10: they go at `link` bytes a second, one of which has
- * passed, or lie packed, or are made anew for a second where that is right. */
+/* 100 bytes idle across an op that leaves 10: they are offloaded at `link` bytes a second, of which
+ * one second has passed, or compressed, or recomputed in a second where that is legal. */
 CASE(what_leaves_takes_its_time)
 {
     static const struct {

@@ -40,7 +40,7 @@ static size_t whole_of(const weir_mem_problem *p)
     return height;
 }
 
-/* Extra seconds of the ladder's plan within `room`, INFINITY if there is none. */
+/* Extra seconds of the frontier's plan within `limit`, INFINITY without one. */
 static double ask(weir_frontier *l, const weir_mem_problem *p, size_t limit)
 {
     weir_offsets offsets = {0};

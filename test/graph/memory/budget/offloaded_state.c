@@ -285,8 +285,8 @@ CASE(budget_of_the_device)
     plain_bits(3, bits);
 }
 
-/* A value made with the graph off from a parameter that then goes away keeps its value, and what
- * such a value is made of is there when it is made anew. */
+/* A value computed with the graph off keeps its bits when its parameter is offloaded, and is
+ * recomputed from the prefetched parameter. */
 CASE(values_made_from_what_goes_away)
 {
     net          n;
@@ -387,7 +387,7 @@ CASE(an_address_that_was_given_away)
 
 /* ---- failures ---- */
 
-/* The transfer after so many more fails, if `left` was not negative. */
+/* Writes and reads that succeed before one fails; negative: none fails. */
 typedef struct faulty {
     atomic_int writes, reads;
 } faulty;

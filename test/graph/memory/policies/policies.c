@@ -170,7 +170,7 @@ CASE(speed_keeps_what_is_dear)
 
 /* ---- the host ---- */
 
-/* A chain of n layers with a link that copies a tensor in so many seconds. */
+/* A chain of n layers with a link that copies a tensor in `seconds`. */
 static void make_linked_chain(weir_mem_problem *p, uint32_t n, double seconds)
 {
     make_chain(p, n);
@@ -254,8 +254,8 @@ CASE(layers_of_vdnn_wait_for_copies)
     weir_mem_problem_free(&p);
 }
 
-/* "Swapping is hidden first, recomputation comes after": nothing is made anew over a link without
- * end, and nothing copied over one that hardly moves. */
+/* "Swapping is hidden first, recomputation comes after": with an infinitely fast link nothing is
+ * recomputed, with a very slow one nothing is copied. */
 CASE(links_without_end_and_links_that_hardly_move)
 {
     static const char *const names[] = {"capuchin", "delta"};

@@ -60,7 +60,7 @@ static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *hei
     return status;
 }
 
-/* Seconds of the policy's plan whose addresses lie within the room; HUGE_VAL: there is none. */
+/* Seconds of the policy's plan that fits the limit after placement; HUGE_VAL without one. */
 static double fitted(const char *name, const weir_mem_problem *p, size_t limit)
 {
     place    at = {.limit = limit};

@@ -14,7 +14,8 @@ static uint32_t version(const weir_mem_problem *p, uint32_t i, uint32_t tensor)
     return n;
 }
 
-/* Is it right to run op i anew when ops up to `end` ran? All it reads is as it was then. */
+/* True if running op i again after the ops up to `end` gives the same outputs: its inputs have not
+ * changed. */
 static bool same_outputs(const weir_mem_problem *p, uint32_t i, uint32_t end)
 {
     const weir_mem_op *t = &p->ops.at[i];

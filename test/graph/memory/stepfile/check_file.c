@@ -9,7 +9,7 @@
 #define STEP WEIR_TEST_DIR "/data/levers.json"
 
 #ifdef WEIR_JANSSON
-/* A plan with copies, packing, masks and runs again; NULL if there is none. */
+/* A plan with copies, packing, masks and recomputation; NULL if planning fails. */
 static char *good_plan(const weir_stepfile *o, weir_stepfile_plan_stats *stats)
 {
     return weir_stepfile_plan(

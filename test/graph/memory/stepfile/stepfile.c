@@ -112,7 +112,8 @@ CASE(fields_that_are_wrong)
     folder_remove(&f);
 }
 
-/* Operation 0 makes an output, 1, and 2, which is dropped and made anew: 1 is there then. */
+/* Operation 0 makes tensors 1, an output, and 2, which is dropped and recomputed while 1 is live.
+ */
 CASE(an_output_is_made_twice_beside_itself)
 {
     static const char text[] =

@@ -56,7 +56,7 @@ CASE(updates_need_not_wait)
     CHECK(plans(&f, o, "auto", "60%"));             /* all parameters and one gradient: 9 of 16 */
     CHECK(plans(&f, o, "auto:order", "60%"));
     CHECK(!plans(&f, o, "auto:recompute", "60%"));  /* in the given order gradients all wait: */
-    CHECK(!plans(&f, o, "recycle", "60%"));         /* making one anew takes another of its kind */
+    CHECK(!plans(&f, o, "recycle", "60%"));         /* recomputing one needs another gradient */
     weir_stepfile_free(o);
     weir_mem_free(text);
     folder_remove(&f);

@@ -20,7 +20,7 @@ static size_t count(const char *text, const char *what)
     return n;
 }
 
-/* The next line of the CSV as numbers; false: there is none of this policy. */
+/* The next line of the CSV as numbers; false if it is not of this policy. */
 static bool next_row(const char **at, const char *policy, size_t *budget, double *share,
                      size_t *peak, double *extra, size_t *recomputed)
 {
