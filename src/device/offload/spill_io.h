@@ -36,7 +36,7 @@ typedef struct weir_spill_chunk {
     bool     busy;                  /* the ring has it */
 } weir_spill_chunk;
 
-/* An io_uring; fd < 0: there is none. */
+/* An io_uring; fd < 0: not in use. */
 typedef struct weir_spill_ring {
     int              fd;
     struct io_uring *uring;     /* owned */
@@ -50,8 +50,8 @@ typedef struct weir_spill_io {
     weir_spill_chunk         chunk[WEIR_SPILL_DEPTH];
 } weir_spill_io;
 
-/* `ring`: try to have one. io->ring.fd >= 0 afterwards says that there is one. ERR_NOMEM when
- * memory is short; a kernel without rings is no failure. */
+/* `ring`: try to set up an io_uring; io->ring.fd >= 0 afterwards if that succeeded. ERR_NOMEM if
+ * out of memory; a kernel without io_uring is no failure. */
 weir_status weir_spill_io_open(weir_spill_io *io, int fd, bool out,
                                const weir_spill_system *system, bool ring);
 void weir_spill_io_close(weir_spill_io *io);
