@@ -151,6 +151,12 @@ size_t weir_bound_floor(const weir_mem_problem *p, const weir_levers *levers)
     return most;
 }
 
+bool weir_bound_excludes(const weir_mem_problem *p, size_t budget)
+{
+    const weir_levers levers = weir_levers_of(p);
+    return weir_bound_floor(p, &levers) > budget;
+}
+
 static weir_status bound(const weir_mem_problem *p, size_t budget, const weir_levers *levers,
                          bool quick, weir_bound *b)
 {

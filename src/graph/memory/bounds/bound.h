@@ -27,4 +27,7 @@ weir_status weir_bound_quick(const weir_mem_problem *p, size_t budget, const wei
 /* Bytes that some op needs by itself: quick to compute, and at most feasible_bytes. */
 size_t weir_bound_floor(const weir_mem_problem *p, const weir_levers *levers);
 
+/* Does some op by itself need more than the budget, whatever a plan does? */
+bool weir_bound_excludes(const weir_mem_problem *p, size_t budget);
+
 #endif

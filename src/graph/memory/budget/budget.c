@@ -104,27 +104,30 @@ static void keep(weir_budget_context *f, weir_fit *a, weir_mem_problem *p)
     weir_fit_free(a);
 }
 
-static weir_status fit(weir_budget_context *f, const char *policy, bool *fits)
+/* By the policy, for the budget. */
+static weir_status fit_budget(weir_budget_context *f, const char *policy, bool *fits)
 {
     weir_mem_problem *const p = f->timed.ops.n ? &f->timed : &f->problem;
     weir_fit a = {.p = p, .limit = f->arena_limit, .place = weir_budget_context_assign, .ctx = f};
 
     WEIR_TRY(weir_policy_find(policy, &a.policy, &a.variant));
-    weir_status status =
+    const weir_status status =
         f->cache.path && weir_frontier_applies(a.policy) ? fit_by_cache(f, &a) : weir_fit_run(&a);
     *fits = a.fits;
     keep(f, &a, status == WEIR_OK && a.fits ? p : NULL);
-    if (status != WEIR_OK || *fits)
-        return status;
-    weir_fit       b = {.p = &f->problem,
-                        .policy = a.policy,
-                        .variant = a.variant,
-                        .place = weir_budget_context_assign,
-                        .ctx = f}; /* no room at all: the tightest there is */
+    return status;
+}
+
+/* With no room at all: the tightest plan there is. */
+static weir_status fit_tightest(weir_budget_context *f, const char *policy, bool *fits)
+{
+    weir_fit b = {.p = &f->problem, .place = weir_budget_context_assign, .ctx = f};
     const size_t   met = f->least;
     const uint32_t peak = f->peak_op;
-    f->least = SIZE_MAX;        /* what b comes to, any budget comes to; what a met only this one */
-    status = weir_fit_run(&b);
+
+    WEIR_TRY(weir_policy_find(policy, &b.policy, &b.variant));
+    f->least = SIZE_MAX;   /* what b comes to, any budget comes to; what was met only this one */
+    const weir_status status = weir_fit_run(&b);
     if (f->least == SIZE_MAX) {
         f->least = met;
         f->peak_op = peak;
@@ -132,6 +135,18 @@ static weir_status fit(weir_budget_context *f, const char *policy, bool *fits)
     *fits = b.height <= f->arena_limit && b.s.valid;
     keep(f, &b, status == WEIR_OK && *fits ? &f->problem : NULL);
     return status;
+}
+
+/* Where some operation needs more than there is, nothing is looked for but the tightest plan, which
+ * the refusal names. (Where plans are cached, all of the search is: it fills the cache.) */
+static weir_status fit(weir_budget_context *f, const char *policy, bool *fits)
+{
+    if (weir_bound_excludes(&f->problem, f->arena_limit) && !f->cache.path) {
+        WEIR_TRY(fit_tightest(f, policy, fits));
+        return f->least < SIZE_MAX ? WEIR_OK : fit_budget(f, policy, fits);
+    }
+    WEIR_TRY(fit_budget(f, policy, fits));
+    return *fits ? WEIR_OK : fit_tightest(f, policy, fits);
 }
 
 /* Where every call was dead there is no operation to name. */

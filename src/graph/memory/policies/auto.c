@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/memory/bounds/bound.h"
 #include "graph/memory/policies/mincut.h"
 #include "graph/memory/policies/portfolio.h"
 #include "graph/memory/policies/recycle.h"
@@ -51,8 +52,8 @@ bool weir_auto_uses(const weir_policy *policy, const char *variant, unsigned lev
            (set == 0 || set & lever);
 }
 
-/* Finds the best plan of the portfolio and its decisions; none if everything fits, or if
- * recomputation is not allowed. */
+/* Finds the best plan of the portfolio and its decisions; none if everything fits, if no plan can
+ * fit, or if recomputation is not allowed. */
 static weir_status find_portfolio(const weir_policy_job *job, unsigned set, weir_portfolio *r,
                                   uint8_t **hint)
 {
@@ -61,7 +62,8 @@ static weir_status find_portfolio(const weir_policy_job *job, unsigned set, weir
 
     *r = (weir_portfolio){0};
     WEIR_TRY(weir_inplace_peak(job->p, &peak));
-    if (peak <= job->limit || (set && !(set & WEIR_LEVER_RECOMPUTE)))
+    if (peak <= job->limit || weir_bound_excludes(job->p, job->limit) ||
+        (set && !(set & WEIR_LEVER_RECOMPUTE)))
         return WEIR_OK;
     WEIR_TRY(weir_portfolio_run(job, r));
     const bool ok = !r->found || (weir_lower_init(&w, job->p) &&

@@ -175,7 +175,7 @@ bool weir_search_anneal(weir_search_state *a, uint64_t moves)
     const uint64_t round = moves / ROUNDS + 1;
     double         now = 0;
 
-    for (uint64_t m = 0; m < moves; m++) {
+    for (uint64_t m = 0; m < moves && !weir_search_at_floor(s, a->best.peak); m++) {
         if ((m % a->every == 0 || m % round == 0) && !weir_search_flush(a))
             return false;
         if (m % round == 0) {           /* each round begins at the best plan, a little colder */

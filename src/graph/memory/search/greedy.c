@@ -97,7 +97,8 @@ bool weir_search_greedy(weir_search_state *a, double power)
             return false;
         if (!weir_search_note(a))
             return false;
-        if (!s->lowered.valid || s->lowered.peak <= weir_search_limit(a))
+        if (!s->lowered.valid || s->lowered.peak <= weir_search_limit(a) ||
+            weir_search_at_floor(s, s->lowered.peak))
             return true;
         if (!collect(a, power))
             return false;

@@ -35,6 +35,8 @@ typedef struct weir_search {
     uint8_t         *best;    /* [intervals] the answer */
     size_t           best_peak;
     double           best_extra; /* seconds */
+    size_t           floor;      /* no plan has a lower peak, where the budget excludes all; or 0 */
+    uint64_t         tried;      /* plans lowered on the way */
 } weir_search;
 
 #endif

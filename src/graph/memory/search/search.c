@@ -3,15 +3,23 @@
  * A line of search begins with the best of three greedy plans (greedy.c) and the caller's seed,
  * with decisions taken back where that is possible, and goes on annealing (anneal.c). With several
  * levers there are three lines: recomputation alone, which is quick and often best; all levers; and
- * the better of the two once more with all. So more levers are never worse. */
+ * the better of the two once more with all. So more levers are never worse.
+ *
+ * Where no plan can fit, only the peak counts, and a proven bound says when none is lower. Then one
+ * line with all levers is enough: greedy plans for the budget, greedy plans for the bound (which
+ * drop less at once), the seed, annealing, within a count of plans. */
 #include "graph/memory/search/search.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/memory/bounds/bound.h"
 #include "graph/memory/search/anneal.h"
 #include "graph/memory/search/greedy.h"
+
+/* Of bytes saved, against the time that it takes to have them again. */
+static const double powers[] = {0.7, 1.0, 1.4};
 
 /* A line from a plan that is nearly what is wanted. */
 static bool run_from(weir_search_state *a, const uint8_t *start, unsigned levers, uint64_t moves)
@@ -59,8 +67,7 @@ static bool run_seed(weir_search_state *a)
 /* A line from greedy plans. */
 static bool run_line(weir_search_state *a, unsigned levers, uint64_t moves)
 {
-    static const double powers[] = {0.7, 1.0, 1.4};
-    weir_search        *s = a->s;
+    weir_search *s = a->s;
 
     weir_search_open_line(a, levers);
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
@@ -79,6 +86,46 @@ static bool run_line(weir_search_state *a, unsigned levers, uint64_t moves)
     const bool ok = done || ((!seeds || start_at_seed(a)) && weir_search_anneal(a, moves));
     weir_search_close_line(a);
     return ok;
+}
+
+/* Where no plan fits: is the tightest one found, or the count of plans used up? */
+static bool is_enough(const weir_search_state *a, uint64_t most)
+{
+    return weir_search_at_floor(a->s, a->best.peak) || a->s->tried * a->s->p->ops.n > most;
+}
+
+/* Greedy plans with so many bytes to aim at. */
+static bool run_greedy(weir_search_state *a, size_t aim, uint64_t most)
+{
+    bool ok = true;
+
+    a->aim = aim;
+    for (size_t i = 0; i < sizeof powers / sizeof powers[0] && ok && !is_enough(a, most); i++) {
+        memset(a->decisions, WEIR_KEEP, a->s->lowered.intervals);
+        ok = weir_search_greedy(a, powers[i]);
+    }
+    a->aim = a->s->budget;
+    return ok;
+}
+
+/* The tightest plan, where none fits. */
+static bool run_tightest(weir_search_state *a, unsigned levers)
+{
+    enum { STARTS = 8000000, MOST = 24000000 }; /* plans, times ops */
+    weir_search *s = a->s;
+    const bool   seeds = s->seed && levers & WEIR_LEVER_RECOMPUTE;
+    uint64_t     moves = s->moves / 4;
+
+    weir_search_open_line(a, levers);
+    if (!run_greedy(a, s->budget, STARTS) || !run_greedy(a, s->floor, STARTS) ||
+        (seeds && !is_enough(a, STARTS) && !start_at_seed(a)))
+        return false;
+    const uint64_t left = is_enough(a, MOST) ? 0 : MOST / s->p->ops.n - s->tried;
+    moves = left < moves ? left : moves;
+    if (a->worth.n > 0 && !weir_search_anneal(a, moves))
+        return false;
+    weir_search_close_line(a);
+    return true;
 }
 
 /* Levers that are asked for and that the problem has a use for. */
@@ -107,6 +154,8 @@ static bool run(weir_search_state *a)
         return true;
     if (levers == WEIR_LEVER_RECOMPUTE || !(levers & WEIR_LEVER_RECOMPUTE))
         return run_line(a, levers, s->moves);
+    if (s->floor > 0 && !s->start)
+        return run_tightest(a, levers);
     if (!run_line(a, WEIR_LEVER_RECOMPUTE, s->moves / 4))
         return false;
     if (s->best_extra <= 0 && s->best_peak <= s->budget)
@@ -123,8 +172,23 @@ static bool run(weir_search_state *a)
     return ok;
 }
 
+/* The proven lower bound of a budget that is below what some operation needs by itself. */
+static weir_status find_floor(weir_search *s)
+{
+    const weir_levers levers = weir_levers_of(s->p);
+    weir_bound        b;
+
+    s->floor = s->tried = 0;
+    if (!weir_bound_excludes(s->p, s->budget))
+        return WEIR_OK;
+    WEIR_TRY(weir_bound_quick(s->p, s->budget, &levers, &b));
+    s->floor = b.feasible_bytes;
+    return WEIR_OK;
+}
+
 weir_status weir_search_run(weir_search *s)
 {
+    WEIR_TRY(find_floor(s));
     weir_search_state a = {.s = s, .random = 1};
     const bool ok = weir_lower_init(&s->lowered, s->p) && weir_search_state_init(&a) && run(&a) &&
                     weir_lower(&s->lowered, s->best);

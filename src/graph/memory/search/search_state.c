@@ -11,6 +11,7 @@
 
 bool weir_search_lower(weir_search_state *a)
 {
+    a->s->tried++;
     return weir_lower(&a->s->lowered, a->decisions);
 }
 
@@ -160,6 +161,7 @@ bool weir_search_state_init(weir_search_state *a)
     double       when = 0;
 
     a->small = smallest_worth(s->p) + 1;
+    a->aim = s->budget;
     a->every = settle_every(s->p->ops.n);
     s->best = weir_mem_zalloc(intervals, 1);
     a->best.decisions = weir_mem_zalloc(intervals, 1);

@@ -31,6 +31,7 @@ typedef struct weir_search_state {
     uint32_t          *stamp;     /* [tensors] the call that visited it */
     uint32_t           call;
     weir_offsets       offsets;
+    size_t             aim;   /* bytes of the budget, or more where no plan can fit it */
     size_t             spare; /* bytes of the budget left unused, so that addresses exist */
     uint32_t           every; /* moves between two checks for addresses */
     uint32_t    failed, wait; /* plans without addresses in a row; how many to pass over now */
@@ -40,6 +41,12 @@ typedef struct weir_search_state {
     WEIR_VEC(weir_candidate) candidates;
     WEIR_VEC(uint64_t)       undo; /* interval << 8 | decision it had */
 } weir_search_state;
+
+/* Is a peak so low that, with no plan within the budget, no other one will be preferred? */
+static inline bool weir_search_at_floor(const weir_search *s, size_t peak)
+{
+    return s->floor > 0 && peak <= s->floor;
+}
 
 static inline uint64_t weir_random_u64(weir_search_state *a)
 {
@@ -75,7 +82,7 @@ double weir_search_objective(const weir_search_state *a);
 /* Bytes that plans may use: the budget, less what addresses turned out to cost. */
 static inline size_t weir_search_limit(const weir_search_state *a)
 {
-    return a->s->budget - a->spare;
+    return a->aim - a->spare;
 }
 
 /* Records the current plan if it is the best of its line and has addresses. False when memory is

@@ -136,6 +136,23 @@ CASE(the_smallest_that_is_named_works)
         }
 }
 
+/* So does the one that is named where no plan can fit, and nothing was searched for but that. */
+CASE(the_smallest_works_where_nothing_can_fit)
+{
+    static const char *const policy[] = {"auto", "auto:recompute", "auto:swap", "mincut", "dtr"};
+    for (uint64_t seed = 153; seed < 157; seed++)
+        for (size_t i = 0; i < ARRAY_LENGTH(policy); i++) {
+            char              text[32];
+            weir_plan_options o = {.policy = policy[i], .budget = "1"};
+            CHECK_STATUS(plan_random(seed, &o), WEIR_ERR_BUDGET);
+            snprintf(text, sizeof text, "%lld",
+                     (long long)number_after("the smallest that works is "));
+            o.budget = text;
+            check_that(plan_random(seed, &o) == WEIR_OK, __FILE__, __LINE__, "seed %d, %s: %s",
+                       (int)seed, o.policy, weir_error());
+        }
+}
+
 /* A step whose results nobody keeps has nothing to run; its parameters count all the same. */
 CASE(a_step_without_calls_has_a_budget)
 {

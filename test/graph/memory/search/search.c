@@ -93,3 +93,32 @@ CASE(small_steps_are_solved)
         weir_mem_problem_free(&p);
     }
 }
+
+/* Where some op alone needs more than the budget, the search ends with the first plan that needs
+ * no more than is proven, and tries few others before. */
+CASE(what_cannot_fit_is_not_searched_for)
+{
+    enum { ROUNDS = 60, MOVES = 40000 };
+    int met = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        weir_mem_problem p;
+        make_problem(&p, 4 + below(MAX_OPS - 4));
+        p.link_out = p.link_in = 1e9;
+        weir_search s = {.p = &p, .seed = weir_mincut, .budget = 1, .moves = MOVES};
+        CHECK_OK(weir_search_run(&s));
+        CHECK(s.floor > s.budget && s.best_peak >= s.floor);
+        CHECK(s.tried <= MOVES / 4 + 30 * (uint64_t)(s.lowered.intervals + 16));
+        if (s.best_peak == s.floor) {
+            met++;
+            CHECK(s.tried < MOVES / 4);
+        }
+        weir_search room = {.p = &p, .seed = weir_mincut, .budget = s.best_peak, .moves = MOVES};
+        CHECK_OK(weir_search_run(&room));
+        CHECK(room.floor == 0 && room.best_peak <= s.best_peak);
+        weir_search_free(&room);
+        weir_search_free(&s);
+        weir_mem_problem_free(&p);
+    }
+    CHECK(met > ROUNDS / 4);
+}
