@@ -16,7 +16,8 @@
 #include "weir/base.h"
 
 typedef enum weir_spill_mover {
-    WEIR_SPILL_ANY,         /* io_uring where the kernel has it, else threads */
+    WEIR_SPILL_ANY,         /* io_uring where liburing was found when building and the kernel has
+                             * one, else threads */
     WEIR_SPILL_THREADS      /* pwrite and pread */
 } weir_spill_mover;
 

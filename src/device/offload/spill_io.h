@@ -1,5 +1,5 @@
 /* spill_io.h - moves several pieces between memory and a file at once, through an io_uring where
- * the kernel has one, else one after the other.
+ * liburing was found when building and the kernel has one, else one after the other.
  *
  * A weir_spill_io is used by one thread. Short transfers are continued, interrupted ones restarted.
  */
@@ -12,7 +12,6 @@
 #include <sys/types.h>
 
 #include "weir/base.h"
-
 
 #define WEIR_SPILL_DEPTH 8                      /* pieces in flight */
 #define WEIR_SPILL_ALIGN ((size_t)64 << 10)     /* of slots */
