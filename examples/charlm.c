@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "show.h"
-#include "snapshot.h"
 #include "text.h"
+#include "training.h"
 #include "weir.h"
 
 enum { SAMPLE = 200, EVERY = 20 };
@@ -18,9 +17,8 @@ typedef struct size {
 } size;
 
 typedef struct options {
-    int         graph, steps, threads;
-    bool        quick;
-    const char *model, *data, *dump;
+    training    training;
+    const char *model, *data;
     size        size;
     text        text;
 } options;
@@ -55,10 +53,10 @@ static weir_status write_step(void *ctx)
 /* What was not made is NULL, and NULL flows: the first step reports the first mistake. */
 static void job_open(job *j, const options *o)
 {
-    const weir_step_options how = {.graph = o->graph != 0};
+    const weir_step_options how = training_steps(&o->training);
     const int64_t           vocab = o->text.vocab;
 
-    j->dev = weir_device_open("cpu", &(weir_device_options){.threads = o->threads, .seed = 1});
+    j->dev = training_device(&o->training);
     j->model = weir_model_new(j->dev);
     j->net = strcmp(o->model, "lstm") == 0
                  ? weir_char_lstm_new(j->model, vocab, o->size.width, 1)
@@ -85,13 +83,15 @@ static void job_close(job *j)
 
 static weir_status train(job *j, const options *o)
 {
-    for (int i = 1; i <= o->steps; i++) {
+    const int steps = o->training.steps;
+
+    for (int i = 1; i <= steps; i++) {
         float loss;
         WEIR_TRY(text_write_batch(&o->text, (uint64_t)i, j->x, j->y));
         WEIR_TRY(weir_step_run(j->train));
         WEIR_TRY(weir_read(j->loss, &loss, sizeof loss));
-        show_progress(o->model, i, o->steps, (double)loss);
-        if (i % EVERY == 0 || i == 1 || i == o->steps)
+        show_progress(o->model, i, steps, (double)loss);
+        if (i % EVERY == 0 || i == 1 || i == steps)
             printf("step %4d  loss %.4f\n", i, (double)loss);
     }
     return WEIR_OK;
@@ -99,48 +99,35 @@ static weir_status train(job *j, const options *o)
 
 static weir_status run(const options *o)
 {
-    job      j = {0};
-    snapshot end = {0};
+    job j = {0};
 
     job_open(&j, o);
     weir_status s = train(&j, o);
-    if (s == WEIR_OK && o->dump)
-        s = snapshot_take(&end, j.model, j.adam, j.loss);
     if (s == WEIR_OK)
         s = text_continue(&o->text, SAMPLE, j.latest, j.write, &j.logits);
-    if (s != WEIR_OK)
-        fprintf(stderr, "%s\n", weir_error());
-    else if (o->dump && !snapshot_write(&end, o->dump))
-        s = WEIR_ERR_IO;
-    snapshot_free(&end);
+    s = training_end(&o->training, s, j.model, j.adam, j.loss);
     job_close(&j);
     return s;
 }
 
 int main(int argc, char **argv)
 {
-    options           o = {.graph = 1, .model = "gpt"};
-    const show_option table[] = {
-        {"model", SHOW_TEXT, &o.model, "gpt or lstm (gpt)"},
-        {"graph", SHOW_SWITCH, &o.graph, "plan the steps once, or compute call by call (on)"},
-        {"steps", SHOW_NUMBER, &o.steps, "steps of training (300)"},
-        {"quick", SHOW_FLAG, &o.quick, "a smaller model, 60 steps"},
-        {"threads", SHOW_NUMBER, &o.threads, "worker threads; 0: one per core (0)"},
-        {"data", SHOW_TEXT, &o.data, "the text to learn (the GPL, else a file of this program)"},
-        {"dump", SHOW_TEXT, &o.dump, "write all parameters, states and the loss to this file"},
-    };
-    int status = 0;
+    options o = {.training = {.job = "a language model of characters learns a text and writes",
+                              .quick_is = "a smaller model, ", .most = 300, .fewest = 60},
+                 .model = "gpt"};
+    int     status = 0;
 
-    if (!show_options(argc, argv, "a language model of characters learns a text and writes", table,
-                      sizeof table / sizeof table[0], &status))
+    const show_option own[] = {
+        {"model", SHOW_TEXT, &o.model, "gpt or lstm (gpt)"},
+        {"data", SHOW_TEXT, &o.data, "the text to learn (the GPL, else a file of this program)"},
+    };
+    if (!training_options(&o.training, argc, argv, own, sizeof own / sizeof own[0], &status))
         return status;
     if (strcmp(o.model, "gpt") != 0 && strcmp(o.model, "lstm") != 0) {
         fprintf(stderr, "%s: --model %s: gpt or lstm\n", argv[0], o.model);
         return 2;
     }
-    o.size = o.quick ? (size){8, 32, 32, 2} : (size){16, 64, 128, 4};
-    if (o.steps == 0)
-        o.steps = o.quick ? 60 : 300;
+    o.size = o.training.quick ? (size){8, 32, 32, 2} : (size){16, 64, 128, 4};
     if (!text_load(argv[0], o.data, (size_t)o.size.context, &o.text))
         return 1;
     const weir_status s = run(&o);

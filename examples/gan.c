@@ -6,19 +6,12 @@
  * would have to read parameters that the first update has changed, which is an error. */
 #include <stdio.h>
 
-#include "show.h"
-#include "snapshot.h"
+#include "training.h"
 #include "weir.h"
 
 enum { BATCH = 128, NOISE = 4, WIDTH = 32, MOST_PARAMS = 16 };
 
 static const double real_mean = 3, real_stddev = 0.5;
-
-typedef struct options {
-    int         graph, steps, threads;
-    bool        quick, wrong;
-    const char *dump;
-} options;
 
 typedef struct job {
     weir_device *dev;
@@ -84,16 +77,18 @@ static weir_status train_step(void *ctx)
 }
 
 /* What was not made is NULL, and NULL flows: the first step reports the first mistake. */
-static void job_open(job *j, weir_device *dev, const options *o)
+static void job_open(job *j, const training *t)
 {
+    const weir_step_options how = training_steps(t);
+    weir_device *const      dev = training_device(t);
+
     j->dev = dev;
-    j->wrong = o->wrong;
     j->model = weir_model_new(dev);
     j->generator = weir_mlp_new(j->model, 3, (const int64_t[]){NOISE, WIDTH, 1});
     j->ngenerator = weir_model_param_count(j->model);
     j->critic = weir_mlp_new(j->model, 3, (const int64_t[]){1, WIDTH, 1});
     j->adam = weir_adam_new(dev, 0.003, &(weir_adam_options){.beta1 = 0.5});
-    j->step = weir_step_new(dev, train_step, j, &(weir_step_options){.graph = o->graph != 0});
+    j->step = weir_step_new(dev, train_step, j, &how);
 }
 
 static void job_close(job *j)
@@ -101,6 +96,7 @@ static void job_close(job *j)
     weir_step_free(j->step);
     weir_optim_free(j->adam);
     weir_model_free(j->model);
+    weir_device_close(j->dev);
 }
 
 /* Mean and spread of the numbers that one step draws move about those of the curve, so they are
@@ -128,44 +124,20 @@ static weir_status train(const job *j, int steps)
     return WEIR_OK;
 }
 
-static weir_status run(const options *o)
-{
-    weir_device *dev = weir_device_open(
-        "cpu", &(weir_device_options){.threads = o->threads, .seed = 1});
-    job      j = {0};
-    snapshot end = {0};
-
-    job_open(&j, dev, o);
-    weir_status s = train(&j, o->steps);
-    if (s == WEIR_OK && o->dump)
-        s = snapshot_take(&end, j.model, j.adam, j.loss);
-    if (s != WEIR_OK)
-        fprintf(stderr, "%s\n", weir_error());
-    else if (o->dump && !snapshot_write(&end, o->dump))
-        s = WEIR_ERR_IO;
-    snapshot_free(&end);
-    job_close(&j);
-    weir_device_close(dev);
-    return s;
-}
-
 int main(int argc, char **argv)
 {
-    options           o = {.graph = 1};
-    const show_option table[] = {
-        {"graph", SHOW_SWITCH, &o.graph, "plan the step once, or compute call by call (on)"},
-        {"steps", SHOW_NUMBER, &o.steps, "steps of training (2000)"},
-        {"quick", SHOW_FLAG, &o.quick, "200 steps"},
-        {"wrong", SHOW_FLAG, &o.wrong, "update the critic between the two gradients: an error"},
-        {"threads", SHOW_NUMBER, &o.threads, "worker threads; 0: one per core (0)"},
-        {"dump", SHOW_TEXT, &o.dump, "write all parameters, states and the loss to this file"},
-    };
-    int status = 0;
+    job      j = {0};
+    training t = {.job = "two networks learn from each other", .most = 2000, .fewest = 200};
+    int      status = 0;
 
-    if (!show_options(argc, argv, "two networks learn from each other", table,
-                      sizeof table / sizeof table[0], &status))
+    const show_option own[] = {
+        {"wrong", SHOW_FLAG, &j.wrong, "update the critic between the two gradients: an error"},
+    };
+    if (!training_options(&t, argc, argv, own, sizeof own / sizeof own[0], &status))
         return status;
-    if (o.steps == 0)
-        o.steps = o.quick ? 200 : 2000;
-    return run(&o) != WEIR_OK;
+    job_open(&j, &t);
+    const weir_status trained = train(&j, t.steps);
+    const weir_status s = training_end(&t, trained, j.model, j.adam, j.loss);
+    job_close(&j);
+    return s != WEIR_OK;
 }

@@ -6,19 +6,13 @@
 #include <stdio.h>
 
 #include "digits.h"
-#include "show.h"
-#include "snapshot.h"
+#include "training.h"
 #include "weir.h"
 
 enum { BATCH = 64 };
 
-typedef struct options {
-    int         graph, steps, threads;
-    bool        quick;
-    const char *data, *dump;
-} options;
-
 typedef struct job {
+    weir_device *dev;
     weir_model  *model;
     weir_layer  *mlp;
     weir_optim  *sgd;
@@ -36,14 +30,18 @@ static weir_status train_step(void *ctx)
 }
 
 /* What was not made is NULL, and NULL flows: the first step reports the first mistake. */
-static void job_open(job *j, weir_device *dev, bool graph)
+static void job_open(job *j, const training *t)
 {
+    const weir_step_options how = training_steps(t);
+    weir_device *const      dev = training_device(t);
+
+    j->dev = dev;
     j->model = weir_model_new(dev);
     j->mlp = weir_mlp_new(j->model, 3, (const int64_t[]){DIGITS_PIXELS, 100, DIGITS_CLASSES});
     j->sgd = weir_sgd_new(dev, 0.1, &(weir_sgd_options){.momentum = 0.9});
     j->x = weir_input(dev, weir_2d(WEIR_F32, BATCH, DIGITS_PIXELS));
     j->y = weir_input(dev, weir_1d(WEIR_I32, BATCH));
-    j->step = weir_step_new(dev, train_step, j, &(weir_step_options){.graph = graph});
+    j->step = weir_step_new(dev, train_step, j, &how);
 }
 
 static void job_close(job *j)
@@ -53,6 +51,7 @@ static void job_close(job *j)
     weir_release(j->y);
     weir_optim_free(j->sgd);
     weir_model_free(j->model);
+    weir_device_close(j->dev);
 }
 
 static weir_status train(job *j, digits *data, int steps)
@@ -70,8 +69,9 @@ static weir_status train(job *j, digits *data, int steps)
 }
 
 /* The whole test set at once, computed call by call: no graph, no gradients. */
-static weir_status test(job *j, weir_device *dev, const digits *data)
+static weir_status test(job *j, const digits *data)
 {
+    weir_device  *dev = j->dev;
     const int64_t n = (int64_t)data->test.n;
     weir_tensor  *x = weir_input(dev, weir_2d(WEIR_F32, n, DIGITS_PIXELS));
     weir_tensor  *y = weir_input(dev, weir_1d(WEIR_I32, n));
@@ -91,51 +91,34 @@ static weir_status test(job *j, weir_device *dev, const digits *data)
     return s;
 }
 
-static weir_status run(const options *o, digits *data)
+static weir_status run(const training *t, digits *data)
 {
-    weir_device *dev = weir_device_open(
-        "cpu", &(weir_device_options){.threads = o->threads, .seed = 1});
-    job      j = {0};
-    snapshot end = {0};
+    job j = {0};
 
-    job_open(&j, dev, o->graph != 0);
-    weir_status s = train(&j, data, o->steps);
+    job_open(&j, t);
+    weir_status s = train(&j, data, t->steps);
     if (s == WEIR_OK)
-        s = test(&j, dev, data);
-    if (s == WEIR_OK && o->dump)
-        s = snapshot_take(&end, j.model, j.sgd, j.loss);
-    if (s != WEIR_OK)
-        fprintf(stderr, "%s\n", weir_error());
-    else if (o->dump && !snapshot_write(&end, o->dump))
-        s = WEIR_ERR_IO;
-    snapshot_free(&end);
+        s = test(&j, data);
+    s = training_end(t, s, j.model, j.sgd, j.loss);
     job_close(&j);
-    weir_device_close(dev);
     return s;
 }
 
 int main(int argc, char **argv)
 {
-    options           o = {.graph = 1, .data = DIGITS_FILE};
-    const show_option table[] = {
-        {"graph", SHOW_SWITCH, &o.graph, "plan the step once, or compute call by call (on)"},
-        {"steps", SHOW_NUMBER, &o.steps, "steps of training (500)"},
-        {"quick", SHOW_FLAG, &o.quick, "50 steps"},
-        {"threads", SHOW_NUMBER, &o.threads, "worker threads; 0: one per core (0)"},
-        {"data", SHOW_TEXT, &o.data, "the file of digits (" DIGITS_FILE ")"},
-        {"dump", SHOW_TEXT, &o.dump, "write all parameters, states and the loss to this file"},
-    };
-    int    status = 0;
-    digits data;
+    training    t = {.job = "a small network learns digits", .most = 500, .fewest = 50};
+    const char *file = DIGITS_FILE;
+    int         status = 0;
+    digits      data;
 
-    if (!show_options(argc, argv, "a small network learns digits", table,
-                      sizeof table / sizeof table[0], &status))
+    const show_option own[] = {
+        {"data", SHOW_TEXT, &file, "the file of digits (" DIGITS_FILE ")"},
+    };
+    if (!training_options(&t, argc, argv, own, sizeof own / sizeof own[0], &status))
         return status;
-    if (o.steps == 0)
-        o.steps = o.quick ? 50 : 500;
-    if (!digits_load(argv[0], o.data, BATCH, &data))
+    if (!digits_load(argv[0], file, BATCH, &data))
         return 1;
-    const weir_status s = run(&o, &data);
+    const weir_status s = run(&t, &data);
     digits_free(&data);
     return s != WEIR_OK;
 }
