@@ -2,6 +2,7 @@
 #include "show.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,38 +44,44 @@ static bool set(const show_option *o, const char *text)
     case SHOW_NUMBER: return set_number(o->value, text);
     case SHOW_SWITCH: return set_switch(o->value, text);
     case SHOW_TEXT: *(const char **)o->value = text; return true;
-    case SHOW_FLAG: break;
+    case SHOW_FLAG: *(bool *)o->value = true; return true;
     }
     return false;
 }
 
-static const show_option *find(const show_option *options, size_t n, const char *arg)
+/* For getopt_long, which answers 0 and the number of the option in the table, or 'h'. */
+static void list_names(struct option *to, const show_option *options, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (strncmp(arg, "--", 2) == 0 && strcmp(arg + 2, options[i].name) == 0)
-            return &options[i];
-    return NULL;
+        to[i] = (struct option){options[i].name,
+                                options[i].kind == SHOW_FLAG ? no_argument : required_argument,
+                                NULL, 0};
+    to[n] = (struct option){"help", no_argument, NULL, 'h'};
+    to[n + 1] = (struct option){0};
 }
 
 bool show_options(int argc, char **argv, const char *job, const show_option *options, size_t n,
                   int *status)
 {
-    for (int i = 1; i < argc; i++) {
-        const show_option *o = find(options, n, argv[i]);
-        if (strcmp(argv[i], "--help") == 0) {
+    struct option names[SHOW_OPTIONS + 2];
+
+    list_names(names, options, n);
+    opterr = 0;
+    while (optind < argc) {
+        const char *const word = argv[optind];
+        int               at = 0;
+        const int         found = getopt_long(argc, argv, "+:", names, &at);
+        if (found == 'h') {
             help(argv[0], job, options, n);
             *status = 0;
             return false;
         }
-        if (o && o->kind == SHOW_FLAG) {
-            *(bool *)o->value = true;
-        } else if (!o || i + 1 == argc || !set(o, argv[i + 1])) {
-            fprintf(stderr, "%s: %s %s; --help lists the options\n", argv[0], argv[i],
-                    o ? "has no value, or one that makes no sense" : "is no option");
+        if (found != 0 || !set(&options[at], optarg)) {
+            fprintf(stderr, "%s: %s %s; --help lists the options\n", argv[0], word,
+                    found == 0 || found == ':' ? "has no value, or one that makes no sense"
+                                               : "is no option");
             *status = 2;
             return false;
-        } else {
-            i++;
         }
     }
     return true;

@@ -14,8 +14,10 @@ typedef struct show_option {
     const char *meaning;
 } show_option;
 
-/* Reads argv. False when the program should end, with its exit status in *status: 0 after --help, 2
- * after a mistake, which is printed. */
+#define SHOW_OPTIONS 16     /* n at most */
+
+/* Reads argv, by getopt_long. False when the program should end, with its exit status in *status: 0
+ * after --help, 2 after a mistake, which is printed. */
 bool show_options(int argc, char **argv, const char *job, const show_option *options, size_t n,
                   int *status);
 
