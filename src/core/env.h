@@ -1,12 +1,14 @@
 /* env.h - the operating system as a table of functions: memory, files, the clock, threads.
  *
- * Core, device and graph call these functions of the system through the table only
- * (test/check_env.py), so that a program or a test can replace them: by a full disk, a thread that
- * cannot start, a clock that stands still. Each function behaves as the POSIX function of its name,
- * errno included. Mutexes and conditions are not here: they cannot fail and allocate nothing. */
+ * Core, device (plugins included) and graph call these functions of the system through the table
+ * only (test/check_env.py), so that a program or a test can replace them: by a full disk, a thread
+ * that cannot start, a clock that stands still. Each function behaves as the POSIX function of its
+ * name, errno included. Mutexes and conditions are not here: they cannot fail and allocate nothing.
+ */
 #ifndef WEIR_CORE_ENV_H
 #define WEIR_CORE_ENV_H
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,12 +33,17 @@ typedef struct weir_env {
     ssize_t (*pread)(int fd, void *to, size_t n, off_t at);
     ssize_t (*pwrite)(int fd, const void *from, size_t n, off_t at);
     int     (*fstat)(int fd, struct stat *st);
+    int     (*lstat)(const char *path, struct stat *st);
     int     (*fstatvfs)(int fd, struct statvfs *st);
     int     (*posix_fallocate)(int fd, off_t at, off_t n);
     int     (*ftruncate)(int fd, off_t n);
     int     (*mkdir)(const char *path, mode_t mode);
     int     (*rename)(const char *from, const char *to);
     int     (*unlink)(const char *path);
+    int     (*utimensat)(int folder, const char *path, const struct timespec time[2], int flags);
+    DIR    *(*opendir)(const char *path);
+    struct dirent *(*readdir)(DIR *folder);
+    int     (*closedir)(DIR *folder);
 
     int     (*clock_gettime)(clockid_t clock, struct timespec *t);
     int     (*nanosleep)(const struct timespec *time, struct timespec *left);

@@ -6,11 +6,12 @@
 #ifndef WEIR_DEVICE_PLUGIN_H
 #define WEIR_DEVICE_PLUGIN_H
 
+#include "core/env.h"
 #include "device/device.h"
 
 typedef struct weir_plugin_host {
     const char              *version;   /* of the library; the plugin's must be the same */
-    size_t                   device, kargs, ops;    /* sizes of the structs that both access */
+    size_t                   device, kargs, ops, env;   /* sizes of the structs both access */
     weir_status (*fail)(weir_status s, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
     weir_status (*error_status)(void);
@@ -18,6 +19,7 @@ typedef struct weir_plugin_host {
     void       *(*realloc)(void *p, size_t old_bytes, size_t new_bytes);
     void        (*free)(void *p);
     double      (*now)(void);
+    const weir_env *(*env_get)(void);
     weir_status (*kernel_of)(weir_device *d, const weir_call *c, const weir_kernel **out);
     weir_status (*spill_new)(const weir_spill_options *o, weir_spill **s);
     weir_status (*spill_reserve)(weir_spill *s, size_t bytes);

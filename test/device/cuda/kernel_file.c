@@ -3,11 +3,13 @@
 #include "device/cuda/codegen/kernel_file.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/env.h"
 #include "core/mem.h"
 #include "device/cuda/rows.h"
 #include "weir.h"
@@ -157,6 +159,28 @@ CASE(kernel_file_is_not_believed)
     CHECK(mkdir(path, 0700) == 0 && !reads(&k, "image"));   /* not a file at all */
     CHECK_OK(weir_kernel_file_write(&k, "image", 5));
     rmdir(path);
+    folder_free();
+}
+
+static ssize_t full_disk(int fd, const void *from, size_t n)
+{
+    (void)fd, (void)from, (void)n;
+    errno = ENOSPC;
+    return -1;
+}
+
+/* Kernels are compiled again where they cannot be kept; nothing half-written stays. */
+CASE(kernel_file_goes_without_room)
+{
+    const weir_kernel_key k = {"text", "about"};
+    weir_env              e = weir_env_system;
+
+    folder_new();
+    e.write = full_disk;
+    weir_env_set(&e);
+    CHECK_OK(weir_kernel_file_write(&k, "image", 5));
+    weir_env_set(NULL);
+    CHECK(files() == 0 && !is_there(&k));
     folder_free();
 }
 

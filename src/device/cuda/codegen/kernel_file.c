@@ -14,9 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "core/env.h"
 #include "core/hash.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -89,13 +88,15 @@ static void trim_once(const char *folder)
 /* The folder and those above it that are missing. */
 static void make_folders(char *path)
 {
+    const weir_env *const env = weir_env_get();
+
     for (char *at = path + 1; *at; at++)
         if (*at == '/') {
             *at = '\0';
-            (void)mkdir(path, 0700);
+            (void)env->mkdir(path, 0700);
             *at = '/';
         }
-    (void)mkdir(path, 0700);
+    (void)env->mkdir(path, 0700);
 }
 
 /* NULL: there is no folder, or no memory. */
@@ -120,7 +121,7 @@ static char *path_of(const weir_kernel_key *k, bool make)
 static bool read_all(int fd, char *to, size_t n)
 {
     while (n > 0) {
-        const ssize_t got = read(fd, to, n);
+        const ssize_t got = weir_env_get()->read(fd, to, n);
         if (got <= 0 && !(got < 0 && errno == EINTR))
             return false;
         to += got > 0 ? got : 0;
@@ -132,7 +133,7 @@ static bool read_all(int fd, char *to, size_t n)
 static bool write_all(int fd, const char *from, size_t n)
 {
     while (n > 0) {
-        const ssize_t put = write(fd, from, n);
+        const ssize_t put = weir_env_get()->write(fd, from, n);
         if (put < 0 && errno != EINTR)
             return false;
         from += put > 0 ? put : 0;
@@ -165,11 +166,12 @@ static const char *image_in(const weir_kernel_key *k, const char *file, size_t n
 /* The whole file; NULL if it cannot be read or memory is short (*status). */
 static char *load(const char *path, size_t *n, weir_status *status)
 {
-    const int   fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
-    char       *file = NULL;
+    const weir_env *const env = weir_env_get();
+    const int             fd = env->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    struct stat           st;
+    char                 *file = NULL;
 
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MOST_BYTES) {
+    if (fd >= 0 && env->fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MOST_BYTES) {
         *n = (size_t)st.st_size;
         file = weir_mem_alloc(*n);
         *status = file ? WEIR_OK : WEIR_ERR_NOMEM;
@@ -179,7 +181,7 @@ static char *load(const char *path, size_t *n, weir_status *status)
         }
     }
     if (fd >= 0)
-        (void)close(fd);
+        (void)env->close(fd);
     return file;
 }
 
@@ -195,7 +197,7 @@ weir_status weir_kernel_file_read(const weir_kernel_key *k, char **image, size_t
     char *const file = load(path, &n, &status);
     const char *const at = file ? image_in(k, file, n, bytes) : NULL;
     if (at)
-        (void)utimensat(AT_FDCWD, path, NULL, 0);       /* kernel_trim.c: used now */
+        (void)weir_env_get()->utimensat(AT_FDCWD, path, NULL, 0);   /* kernel_trim.c: used now */
     weir_mem_free(path);
     if (!at) {
         weir_mem_free(file);
@@ -227,20 +229,21 @@ static char *compose(const weir_kernel_key *k, const char *image, size_t bytes, 
 
 weir_status weir_kernel_file_write(const weir_kernel_key *k, const char *image, size_t bytes)
 {
-    char *const path = path_of(k, true);
-    weir_string beside = {0};
-    size_t      n = 0;
+    const weir_env *const env = weir_env_get();
+    char *const           path = path_of(k, true);
+    weir_string           beside = {0};
+    size_t                n = 0;
 
     if (!path)
         return WEIR_OK;
     weir_string_add(&beside, "%s.XXXXXX", path);
     char *const name = weir_string_take(&beside), *const file = compose(k, image, bytes, &n);
     if (name && file) {
-        const int fd = mkostemp(name, O_CLOEXEC);
+        const int fd = env->mkostemp(name, O_CLOEXEC);
         if (fd >= 0) {
             const bool whole = write_all(fd, file, n);
-            if (close(fd) != 0 || !whole || rename(name, path) != 0)
-                (void)unlink(name);
+            if (env->close(fd) != 0 || !whole || env->rename(name, path) != 0)
+                (void)env->unlink(name);
         }
     }
     const weir_status s = name && file ? WEIR_OK : WEIR_ERR_NOMEM;

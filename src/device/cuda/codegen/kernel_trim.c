@@ -5,12 +5,11 @@
  * this is seldom done. Files of other names are none of ours; what a process that died left beside
  * its place counts as a kernel. Another process may do the same at the same time: a file that is
  * gone is compiled anew. */
-#include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "core/env.h"
+#include "core/mem.h"
 #include "core/text.h"
 #include "core/vec.h"
 #include "device/cuda/codegen/kernel_file.h"
@@ -51,29 +50,30 @@ static void note(cached_files *list, const char *folder, const char *name)
     char *const path = weir_string_take(&s);
     if (!path)
         return;
-    if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+    if (weir_env_get()->lstat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
         !weir_vec_push(list, ((cached_file){path, st.st_mtim, (size_t)st.st_size})))
         weir_mem_free(path);
 }
 
 void weir_kernel_folder_trim(const char *folder, size_t most)
 {
-    DIR *const   dir = opendir(folder);
-    cached_files list = {0};
-    size_t       bytes = 0;
+    const weir_env *const env = weir_env_get();
+    DIR *const            dir = env->opendir(folder);
+    cached_files          list = {0};
+    size_t                bytes = 0;
 
     if (!dir)
         return;
-    for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+    for (const struct dirent *e; (e = env->readdir(dir)) != NULL;)
         note(&list, folder, e->d_name);
-    (void)closedir(dir);
+    (void)env->closedir(dir);
     if (list.n > 1)
         qsort(list.at, list.n, sizeof *list.at, by_age);
     for (uint32_t i = 0; i < list.n; i++)
         bytes += list.at[i].bytes;
     const size_t keep = bytes > most ? most / 2 : most;
     for (uint32_t i = 0; i < list.n; i++) {
-        if (bytes > keep && remove(list.at[i].path) == 0)
+        if (bytes > keep && env->unlink(list.at[i].path) == 0)
             bytes -= list.at[i].bytes;
         weir_mem_free(list.at[i].path);
     }

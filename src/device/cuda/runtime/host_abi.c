@@ -1,5 +1,6 @@
 /* host_abi.c - what the plugin takes from libweir instead of having its own: failures, host memory,
- * the clock, kernel choices, spill stores. The functions have their usual names here. */
+ * the clock, the table of the environment, kernel choices, spill stores. The functions have their
+ * usual names here. */
 #include "device/cuda/runtime/host_abi.h"
 
 #include <stdarg.h>
@@ -16,7 +17,8 @@ static const weir_plugin_host *host;
 bool weir_cuda_bind_host(const weir_plugin_host *h)
 {
     if (strcmp(h->version, WEIR_VERSION_STRING) != 0 || h->device != sizeof(weir_device) ||
-        h->kargs != sizeof(weir_kargs) || h->ops != sizeof(weir_device_ops)) {
+        h->kargs != sizeof(weir_kargs) || h->ops != sizeof(weir_device_ops) ||
+        h->env != sizeof(weir_env)) {
         h->fail(WEIR_ERR_DEVICE, "weir_device_open: libweir is %s, libweir_cuda %s or of another "
                 "build", h->version, WEIR_VERSION_STRING);
         return false;
@@ -79,6 +81,11 @@ char *weir_mem_strdup(const char *s)
 double weir_now(void)
 {
     return host->now();
+}
+
+const weir_env *weir_env_get(void)
+{
+    return host->env_get();
 }
 
 weir_status weir_kernel_of(weir_device *d, const weir_call *c, const weir_kernel **out)
