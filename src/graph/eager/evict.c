@@ -1,17 +1,16 @@
 /* evict.c - a budget with the graph off: dynamic tensor rematerialization (Kirisame et al., ICLR
  * 2021).
  *
- * When memory is to be taken that would exceed the budget, the value goes that has the smallest
- * score among those that are there, can be made again and are not being used. Who reads a value
- * that is gone has it made by the same call on the same inputs at the same place of the random
- * stream; inputs that are gone come first, all of a call's inputs stay until it has run. Time is
- * counted in estimated seconds of the calls run, so that a program drops the same values in every
- * run.
+ * When an allocation would exceed the budget, the value with the smallest score is evicted, among
+ * those that are on the device, can be recomputed and are not in use. A reader of an evicted value
+ * has it recomputed by the same call on the same inputs at the same position of the random stream;
+ * evicted inputs come first, and all inputs of a call are locked until it has run. Time is counted
+ * in estimated seconds of the calls run, so that a program evicts the same values in every run.
  *
- * Before memory is overwritten that values were made from, either its old elements are copied, for
- * as long as one of the values may have to be made again; or those of the values that somebody
- * holds are made (if they are gone) and become constant, and the others go. So what is remembered
- * is always true. */
+ * Before memory is overwritten from which values were made, one of two things happens. Either its
+ * old elements are copied and kept as long as a recomputation may read them; or those of the values
+ * that have a handle are recomputed if they were evicted and become constant, and the others are
+ * dropped. So lineage never describes elements that have changed. */
 #include "graph/eager/evict.h"
 
 #include "core/status.h"
@@ -21,10 +20,10 @@
 #include "graph/memory/search/dtr_score.h"
 #include "graph/eager/rematerialize.h"
 
-/* Idle seconds of what was used just now: there is no division by 0. */
+/* Idle seconds of a value used just now, so that no division is by 0. */
 #define LEAST_IDLE 1e-7
 
-/* ---- making room ---- */
+/* ---- freeing memory ---- */
 
 static double nearby(const weir_origin *o, weir_dtr_rule rule)
 {
@@ -36,7 +35,7 @@ static double nearby(const weir_origin *o, weir_dtr_rule rule)
     }
 }
 
-/* The value with the smallest score; NULL if none may go. */
+/* The value with the smallest score; NULL if none may be evicted. */
 static weir_origin *next_victim(const weir_evict *e)
 {
     const weir_dtr_rule rule = (weir_dtr_rule)e->s->rule;
@@ -60,7 +59,7 @@ static weir_origin *next_victim(const weir_evict *e)
     return best;
 }
 
-/* False if no value may go. */
+/* Evicts one value. False if none may be evicted. */
 static bool drop_one(weir_evict *e)
 {
     weir_origin *const o = next_victim(e);
@@ -114,7 +113,7 @@ static void visit_readers(weir_evict *e, const weir_origin *o)
     weir_origin_push_readers(o);
 }
 
-/* Held values that are made from o, by way of values that nobody holds, into e->fixed. */
+/* Lists in e->fixed the held values made from o, directly or through values that are not held. */
 static weir_status find_fixed(weir_evict *e, const weir_origin *o)
 {
     weir_lineage *const l = &e->lineage;
@@ -134,7 +133,7 @@ static weir_status find_fixed(weir_evict *e, const weir_origin *o)
     return WEIR_OK;
 }
 
-/* Values of e->fixed are there and become constant. */
+/* Recomputes the values of e->fixed and makes them constant. */
 static weir_status fix_all(weir_evict *e)
 {
     uint32_t    held = 0;
@@ -151,7 +150,8 @@ static weir_status fix_all(weir_evict *e)
     return status;
 }
 
-/* Makings go on reading the old elements, in a copy; the block is free of them. */
+/* Gives the origin a copy of the old elements, for records to read, and detaches it from the
+ * block. */
 static weir_status copy_old_elements(weir_origin *o)
 {
     weir_block *const b = o->block, *const old = weir_block_new(b->dev, b->bytes,
@@ -176,7 +176,7 @@ static weir_status copy_old_elements(weir_origin *o)
     return WEIR_OK;
 }
 
-/* Bytes that fixing takes from what may be dropped. */
+/* Bytes that fixing makes unevictable. */
 static size_t bytes_of_fixed(const weir_evict *e)
 {
     size_t sum = 0;
@@ -187,7 +187,7 @@ static size_t bytes_of_fixed(const weir_evict *e)
     return sum;
 }
 
-/* The way that takes less memory for what may not be dropped; if there is no room, the other. */
+/* Takes the way that makes fewer bytes unevictable; if memory is short for it, the other. */
 static weir_status overwrite(weir_evict *e, weir_origin *o)
 {
     WEIR_TRY(find_fixed(e, o));
@@ -247,7 +247,7 @@ weir_status weir_evict_fix(weir_block *b)
 
 /* ---- calls ---- */
 
-/* The frame of a call's inputs, as far as they are known. */
+/* A frame of those inputs of a call whose origin is known. */
 static weir_frame inputs_of(const weir_call *c, weir_tensor *const *in)
 {
     weir_frame f = {.n = 0};
@@ -268,7 +268,7 @@ static weir_status overwrite_inputs(const weir_call *c, weir_tensor *const *in)
     return WEIR_OK;
 }
 
-/* Can the call be made again, with the same bits and nothing else? */
+/* Can the call run again with the same bits and no other effect? */
 static bool repeatable(const weir_call *c, weir_tensor *const *in)
 {
     const weir_opdef *const def = c->def;
@@ -281,8 +281,7 @@ static bool repeatable(const weir_call *c, weir_tensor *const *in)
     return true;
 }
 
-/* A call with its inputs locked. Those that are overwritten are constant, and may be forgotten when
- * nothing is made from them any more. */
+/* Runs a call with its inputs locked. Inputs that it overwrites become constant first. */
 static weir_status run_held(weir_evict *e, const weir_call *c, weir_tensor *const *in,
                             weir_tensor *const *out, uint64_t rng)
 {

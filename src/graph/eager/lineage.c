@@ -1,12 +1,12 @@
-/* lineage.c - origins and makings: made, linked, counted, freed; the neighbourhoods of DTR. */
+/* lineage.c - creates, links, counts and frees origins and records; DTR's neighbourhoods. */
 #include "graph/eager/lineage.h"
 
 #include <string.h>
 
-/* Calls in a chain that are remembered: state that is carried on for ever would keep them all. */
+/* Longest chain of calls remembered: state carried on for ever would keep them all. */
 enum { MOST_DEPTH = 10000 };
 
-/* Makings looked at to find out whether a value is wanted. */
+/* Records visited to find out whether a value is wanted. */
 enum { WANTED_STEPS = 100 };
 
 /* ---- union-find ---- */
@@ -20,7 +20,7 @@ static void class_drop(weir_class *c)
     }
 }
 
-/* Who stands for c; paths are halved on the way. */
+/* The root of c's class; paths are halved on the way. */
 static weir_class *class_find(weir_class *c)
 {
     while (c->up && c->up->up) {
@@ -50,7 +50,7 @@ static void join_record(const weir_recompute_record *a, const weir_recompute_rec
         class_join(a->class, b->class);
 }
 
-/* Without memory for a class the making is counted in none: a worse guess, nothing else. */
+/* Without memory for a class the record belongs to none, which only makes scores less exact. */
 static void class_enter(weir_recompute_record *m)
 {
     m->class = weir_mem_alloc(sizeof *m->class);
@@ -89,7 +89,7 @@ void weir_recompute_record_restored(weir_recompute_record *m)
     class_leave(m);
 }
 
-/* ---- the end of things ---- */
+/* ---- freeing ---- */
 
 static void origin_drop(weir_origin *o);
 
@@ -101,7 +101,7 @@ static void unlink_use(weir_use *u)
     origin_drop(u->of);
 }
 
-/* A making dies with its last output. A queue instead of recursion keeps the stack flat however
+/* A record dies with its last output. A queue instead of recursion keeps the stack flat however
  * long the chain is. */
 static void output_lost(weir_lineage *l, weir_recompute_record *m, int out)
 {
@@ -162,7 +162,7 @@ void weir_origin_evict(weir_origin *o)
     weir_block *const b = o->block;
 
     weir_block_evict(b);
-    if (o->owned) {                 /* nobody outside needs even the block */
+    if (o->owned) {                 /* no handle needs even the block */
         o->block = NULL;
         o->owned = false;
         b->origin = NULL;
@@ -171,7 +171,7 @@ void weir_origin_evict(weir_origin *o)
     weir_recompute_record_evicted(o->lineage, o->record);
 }
 
-/* A block of the origin's own takes over the memory of the one that dies. */
+/* A new block owned by the origin takes over the memory of the dying one. */
 static bool take_over(weir_origin *o, weir_block *b)
 {
     weir_block *const mine = weir_block_new(b->dev, b->bytes, b->kind);
@@ -200,7 +200,7 @@ void weir_origin_orphaned(weir_origin *o)
     origin_drop(o);
 }
 
-/* ---- the beginning ---- */
+/* ---- creating ---- */
 
 static weir_origin *origin_new(weir_lineage *l, weir_block *b)
 {
@@ -220,7 +220,7 @@ static weir_origin *origin_new(weir_lineage *l, weir_block *b)
     return o;
 }
 
-/* The origin of a block that is read, referenced: of memory of the user's a new one. */
+/* The origin of a block that is read, referenced; memory of the user's gets a new one. */
 static weir_origin *origin_of(weir_lineage *l, weir_block *b)
 {
     weir_origin *o = b->origin;
@@ -237,7 +237,7 @@ static weir_origin *origin_of(weir_lineage *l, weir_block *b)
     return o;
 }
 
-/* A copy of the call with its attributes, without operands. */
+/* A record of the call with a copy of its attributes, without operands. */
 static weir_recompute_record *record_new(const weir_call *c)
 {
     const size_t n = (size_t)c->nin + (size_t)c->nout;
@@ -295,11 +295,11 @@ static bool make_outputs(weir_lineage *l, weir_recompute_record *m, weir_tensor 
     return true;
 }
 
-/* Takes a making that is not whole, or not wanted, apart again. */
+/* Dismantles a record that is incomplete or not wanted. */
 static void undo(weir_lineage *l, weir_recompute_record *m)
 {
     l->records++;
-    m->outs++;                  /* so that it dies once, at the end */
+    m->outs++;                  /* so that it is freed once, at the end */
     for (int i = 0; i < m->nout; i++)
         if (m->out[i])
             origin_drop(m->out[i]);
@@ -336,7 +336,7 @@ weir_status weir_lineage_note(weir_lineage *l, const weir_call *c, weir_tensor *
 void weir_lineage_free(weir_lineage *l)
 {
     for (uint32_t i = 0; i < l->origins.n; i++)
-        l->origins.at[i]->refs++;           /* ours: nothing goes while we walk */
+        l->origins.at[i]->refs++;           /* ours: nothing is freed during the loop */
     for (uint32_t i = 0; i < l->origins.n; i++) {
         weir_origin *const o = l->origins.at[i];
         if (o->record && o->block && !o->owned) {
@@ -383,7 +383,7 @@ static void push_evicted_readers(const weir_origin *o)
             push(o->lineage, u->by);
 }
 
-/* Is m needed for itself? Where it is not, those that read what it lacks are pushed. */
+/* Is m needed for its own sake? If not, pushes the readers of the outputs that it lacks. */
 static bool needed(const weir_recompute_record *m)
 {
     bool need = m->asked;
@@ -448,7 +448,7 @@ double weir_origin_around(const weir_origin *o)
     return weir_origin_above(o) + below(o);
 }
 
-/* Seconds of the making's class, if this walk meets it for the first time. */
+/* Seconds of the record's class, if this traversal has not met the class yet. */
 static double class_once(const weir_lineage *l, const weir_recompute_record *m)
 {
     weir_class *const c = m && m->evicted && m->class ? class_find(m->class) : NULL;

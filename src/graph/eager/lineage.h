@@ -1,19 +1,19 @@
-/* lineage.h - how values came about, so that they can be dropped and made anew: who was made by
- * which call from whom.
+/* lineage.h - which call made each value, and from what, so that it can be evicted and recomputed.
  *
- * An origin stands for the elements of one block. It is either made - by a call that is remembered,
- * its making - or constant: memory of the user's, or what cannot be made again. Who refers to whom:
+ * An origin stands for the elements of one block. It is either made by a call that is remembered as
+ * its recompute record, or constant: memory of the user's, or what cannot be recomputed. A value is
+ * held if a handle outside the lineage has its block. References:
  *
- *     made, somebody outside holds the block     block -> origin; the origin only knows the block
- *     made, nobody outside does                  the origin owns a block, if the value is there
- *     constant                                   origin -> block: its readers keep it
- *     each                                       making -> origins it reads; origin -> its making
+ *     made and held             block -> origin; the origin only knows the block
+ *     made and not held         the origin owns a block, if the value is on the device
+ *     constant                  origin -> block: its readers keep it
+ *     each                      record -> origins it reads; origin -> its record
  *
- * So what made a value stays while another value may have to be made from it, and makings that
- * nobody can need are freed. A making without outputs does not exist.
+ * So a record stays as long as another value may have to be recomputed from its outputs, and
+ * records that no value needs are freed. A record without outputs does not exist.
  *
- * The memory of a value that nobody outside holds stays only while it is wanted: while a value that
- * somebody holds is gone and would be made from it, by way of others that are gone. */
+ * The memory of a made value that is not held stays only while it is wanted: while a held value is
+ * evicted and would be recomputed from it, directly or through other evicted values. */
 #ifndef WEIR_GRAPH_EAGER_LINEAGE_H
 #define WEIR_GRAPH_EAGER_LINEAGE_H
 
@@ -25,7 +25,7 @@
 struct weir_recompute_record;
 struct weir_origin;
 
-/* One input of a making. */
+/* One input of a record. */
 typedef struct weir_use {
     struct weir_origin           *of; /* referenced */
     struct weir_recompute_record *by;
@@ -34,40 +34,40 @@ typedef struct weir_use {
 } weir_use;
 
 typedef struct weir_origin {
-    uint32_t                      refs;   /* its uses; if it is made, its block outside as well */
-    weir_block                   *block;  /* NULL: nobody outside holds it, and it is not there */
+    uint32_t                      refs;   /* its uses, and, if it is made, its block when held */
+    weir_block                   *block;  /* NULL: neither held nor on the device */
     bool                          owned;  /* references block */
     struct weir_recompute_record *record; /* NULL: constant */
     int                           out;    /* which output of it */
     uint32_t                      slot;   /* in the lineage's list */
     uint32_t                      locks;  /* > 0: must stay where it is */
-    double                        used;   /* when it was used last */
+    double                        used;   /* the time of its last use */
     weir_use                     *uses;
     struct weir_lineage          *lineage;
 } weir_origin;
 
-/* A set of makings that touch each other and whose values are gone (union-find). */
+/* A union-find class of connected records with evicted values. */
 typedef struct weir_class {
-    uint32_t           refs;        /* makings and classes below */
-    struct weir_class *up;          /* referenced; NULL: this stands for all */
-    double             seconds;     /* of all makings in it */
+    uint32_t           refs;        /* records and classes below */
+    struct weir_class *up;          /* referenced; NULL: this is the root */
+    double             seconds;     /* of all records in it */
     uint64_t           visit;
 } weir_class;
 
-/* A remembered call: all that it needs to give the same bits again. */
+/* A remembered call: everything needed to recompute the same bits. */
 typedef struct weir_recompute_record {
     weir_op           op;
     const weir_opdef *def;
     int               nin, nout, outs; /* outs: outputs that have an origin */
-    uint32_t          depth;           /* 1 + the most of what it reads */
-    bool              evicted;         /* a value of it was dropped */
+    uint32_t          depth;           /* 1 + the largest depth of what it reads */
+    bool              evicted;         /* an output was evicted */
     bool              asked;           /* about to run again */
     uint64_t          seed, rng;
-    double            seconds; /* what a run takes, estimated */
+    double            seconds; /* of a run, estimated */
     uint64_t          visit;
-    weir_class *class; /* referenced; NULL: of none */
+    weir_class *class; /* referenced; NULL: none */
     struct weir_recompute_record *next_dying;
-    weir_origin                  *out[WEIR_MAX_OUT]; /* not referenced; NULL: nobody can need it */
+    weir_origin                  *out[WEIR_MAX_OUT]; /* not referenced; NULL: not needed */
     weir_layout                  *in_layout, *out_layout;
     void                         *attr;
     size_t                        attr_bytes;
@@ -77,10 +77,10 @@ typedef struct weir_recompute_record {
 typedef struct weir_lineage {
     void                  *owner;
     WEIR_VEC(weir_origin *) origins;
-    WEIR_VEC(weir_recompute_record *) stack;  /* room for every making: walks never need memory */
+    WEIR_VEC(weir_recompute_record *) stack;  /* room for all records: no traversal allocates */
     uint32_t                          records;
     uint64_t                          visits;
-    bool                              classes; /* to be kept */
+    bool                              classes; /* classes are maintained */
     weir_recompute_record            *dying;
     bool                              draining;
 } weir_lineage;
@@ -90,48 +90,48 @@ static inline bool weir_origin_there(const weir_origin *o)
     return o->block && o->block->data;
 }
 
-/* Does somebody outside hold the made value? */
+/* Does a handle outside hold the made value? */
 static inline bool weir_origin_held(const weir_origin *o)
 {
     return o->block && !o->owned;
 }
 
-/* May its memory be taken away? */
+/* May the value be evicted? */
 static inline bool weir_origin_evictable(const weir_origin *o)
 {
     return o->record && o->locks == 0 && weir_origin_there(o);
 }
 
-/* Remembers that the call c made the blocks of out[] from those of in[]. Values that lie too many
- * calls deep stay constant. Nothing has happened on failure. */
+/* Records that the call c made the blocks of out[] from those of in[]. Values at the end of too
+ * long a chain of calls stay constant. ERR_NOMEM changes nothing. */
 weir_status weir_lineage_note(weir_lineage *l, const weir_call *c, weir_tensor *const *in,
                               weir_tensor *const *out, uint64_t rng, double now);
 
-/* Takes the memory of a made value away. */
+/* Evicts a made value. */
 void weir_origin_evict(weir_origin *o);
 
-/* Is o wanted (see above), as far as a short walk sees? */
+/* Is o wanted (see above), as far as a bounded traversal sees? */
 bool weir_origin_wanted(const weir_origin *o);
 
-/* A made value whose block is held outside becomes constant: it is there. */
+/* Makes a held value that is on the device constant. */
 void weir_origin_cut(weir_origin *o);
 
-/* The last handle of a made value goes, and its memory with it unless it is wanted. */
+/* The last handle of a made value is freed, and its memory with it unless it is wanted. */
 void weir_origin_orphaned(weir_origin *o);
 
-/* A value of the making was dropped; all of them are there again. */
+/* Note that an output of the record was evicted; that all of them are on the device again. */
 void weir_recompute_record_evicted(weir_lineage *l, weir_recompute_record *m);
 void weir_recompute_record_restored(weir_recompute_record *m);
 
-/* Seconds that the values around o which are gone took, as far as asked. */
+/* Seconds to recompute the evicted values around o: ancestors, both directions, by classes. */
 double weir_origin_above(const weir_origin *o);
 double weir_origin_around(const weir_origin *o);
 double weir_origin_class(const weir_origin *o);
 
-/* Pushes the makings that read o and have not been visited in this walk. */
+/* Pushes the records that read o and that this traversal has not visited. */
 void weir_origin_push_readers(const weir_origin *o);
 
-/* Forgets everything; blocks that are held stay, as constants that nobody knows. */
+/* Frees the lineage; held blocks stay, as constants that it no longer knows. */
 void weir_lineage_free(weir_lineage *l);
 
 #endif

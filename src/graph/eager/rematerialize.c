@@ -1,15 +1,15 @@
-/* rematerialize.c - runs remembered calls again: inputs that are gone come first, all of a call's
- * inputs stay until it has run. */
+/* rematerialize.c - runs remembered calls again: evicted inputs come first, and all inputs of a
+ * call are locked until it has run. */
 #include "graph/eager/rematerialize.h"
 
 #include "core/status.h"
 #include "device/call.h"
 
-/* Calls run again for one call of the user's: more per remembered call, and the program would not
- * get anywhere. */
+/* Calls rerun at most for one call of the user's, per remembered call: beyond that the program
+ * would hardly progress. */
 enum { RECOMPUTES_PER_RECORD = 50, MIN_RECOMPUTES = 1000 };
 
-/* Memory for output i: that of the value, or, where nobody outside holds it, a new block. */
+/* Memory for output i: the value's block, or a new one if it has none. */
 static weir_block *output_block(const weir_recompute_record *m, int i, weir_device *d)
 {
     weir_origin *const o = m->out[i];
@@ -19,7 +19,7 @@ static weir_block *output_block(const weir_recompute_record *m, int i, weir_devi
                                           WEIR_KIND_ACTIVATION);
 }
 
-/* The outputs have been made, or not: what was not there before goes then. */
+/* Settles the outputs of a run: if it failed, those that were not there before are evicted. */
 static void settle_outputs(const weir_recompute_record *m, weir_tensor *t, const bool *there,
                            bool made, double now)
 {
@@ -41,7 +41,7 @@ static void settle_outputs(const weir_recompute_record *m, weir_tensor *t, const
     }
 }
 
-/* Runs the remembered call once more; its inputs are there and locked. */
+/* Runs the remembered call again; its inputs are on the device and locked. */
 static weir_status recompute(weir_evict *e, weir_recompute_record *m)
 {
     weir_device *const d = e->s->dev;
@@ -81,7 +81,7 @@ static weir_status recompute(weir_evict *e, weir_recompute_record *m)
     return WEIR_OK;
 }
 
-/* What the making was made from goes, if it served for nothing else. */
+/* Evicts the inputs of the record that served for nothing else. */
 static void drop_unwanted(const weir_recompute_record *m)
 {
     for (int i = 0; i < m->nin; i++) {
@@ -103,7 +103,7 @@ static weir_status check_progress(const weir_evict *e)
                      (unsigned long long)most);
 }
 
-/* Collects the inputs of a making that is to be run again. */
+/* Pushes a frame with the inputs of a record that is to run again. */
 static weir_status begin_frame(weir_evict *e, weir_recompute_record *m)
 {
     weir_frame f = {.m = m, .n = m->nin};
@@ -135,7 +135,8 @@ static void lock(weir_evict *e, weir_frame *f, int i)
     f->locked |= 1u << i;
 }
 
-/* Locks what is there, if it is time to, and tells an input that is not; -1: all are locked. */
+/* Locks the inputs that are there (in late mode only near the end) and returns one that is not; -1:
+ * all are locked. */
 static int next_missing(weir_evict *e, weir_frame *f)
 {
     const bool early = !e->late || f->begun > 2 * f->n;
@@ -155,8 +156,8 @@ static int next_missing(weir_evict *e, weir_frame *f)
     return missing;
 }
 
-/* Works on the innermost frame until `base` are left with all they need. A stack of our own: chains
- * may be long. */
+/* Works on the innermost frame until only `base` frames are left, complete. An explicit stack,
+ * since chains may be long. */
 static weir_status work(weir_evict *e, uint32_t base)
 {
     for (;;) {
@@ -176,7 +177,7 @@ static weir_status work(weir_evict *e, uint32_t base)
     }
 }
 
-/* One try: the values are there and locked. */
+/* One attempt to put the values on the device and lock them. */
 static weir_status try_hold(weir_evict *e, const weir_frame *all)
 {
     if (!weir_vec_push(&e->frames, *all))
@@ -189,8 +190,8 @@ static weir_status try_hold(weir_evict *e, const weir_frame *all)
     return status;
 }
 
-/* The values are there and locked afterwards. What is there already is locked first, so that it
- * need not be made again; if that leaves too little room, last. */
+/* Puts the values on the device and locks them. Locks what is there first, so that it need not be
+ * recomputed; if that leaves too little memory, tries again and locks it last. */
 weir_status weir_hold_all(weir_evict *e, const weir_frame *all)
 {
     weir_status status = try_hold(e, all);

@@ -1,4 +1,4 @@
-/* format.c - names of operations, storages and layouts, as all texts write them. */
+/* format.c - writes names of operations, storages and layouts in the form that all texts use. */
 #include "graph/ir/format.h"
 
 #include "core/shape.h"

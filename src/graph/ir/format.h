@@ -1,15 +1,15 @@
 /* format.h - what all texts about a graph share: names of operations, storages and layouts.
  *
- * Every writer appends to a string and only reads the graph; after a shortage of memory the string
- * is marked failed. */
+ * Writers append to a string and only read the graph. A shortage of memory marks the string as
+ * failed. */
 #ifndef WEIR_GRAPH_IR_FORMAT_H
 #define WEIR_GRAPH_IR_FORMAT_H
 
 #include "core/text.h"
 #include "graph/ir/graph.h"
 
-/* The name of the op called; a fused call is the chain of its rows, "bn_apply+add+relu", with
- * `plus` between them. */
+/* The name of the op; a fused call is the chain of its rows, "bn_apply+add+relu", joined by
+ * `plus`. */
 void weir_format_op(weir_string *s, const weir_call *c, const char *plus);
 
 /* A letter for the kind and the number of the storage: p3, s4, i0, o7, t45 (t: temporary). */
@@ -18,13 +18,13 @@ void weir_format_storage(weir_string *s, const weir_graph *g, uint32_t storage);
 /* "f32(2,3)", and the strides in brackets if the layout is not dense. */
 void weir_format_layout(weir_string *s, const weir_layout *l);
 
-/* Spaces until `width` bytes stand after position `start`. */
+/* Pads with spaces up to `width` bytes from position `start`. */
 void weir_format_pad(weir_string *s, size_t start, int width);
 
 /* Does the call, or a row of its chain, draw random numbers? */
 bool weir_call_draws(const weir_call *c);
 
-/* a / b, 0 where nothing was counted. */
+/* a / b; 0 if b is 0. */
 static inline double weir_format_ratio(double a, double b)
 {
     return b > 0 ? a / b : 0;

@@ -93,7 +93,7 @@ static bool view_is(const weir_graph *g, uint32_t v, uint32_t storage, const wei
     return x->storage == storage && x->offset == offset && layout_equal(&x->layout, l);
 }
 
-/* The slot where the view is noted, or would be. */
+/* The slot that holds the view, or would. */
 static uint32_t *view_slot(const weir_graph *g, uint32_t storage, const weir_layout *l,
                            int64_t offset)
 {
@@ -114,7 +114,7 @@ static void note_view(weir_graph *g, uint32_t v)
     g->views.n++;
 }
 
-/* Room for two more; the table is never more than half full. */
+/* Makes room for two more; the table is never more than half full. */
 static bool views_grow(weir_graph *g)
 {
     if (2 * (g->views.n + 2) <= g->views.cap)
@@ -134,8 +134,8 @@ static bool views_grow(weir_graph *g)
     return true;
 }
 
-/* The view among those of its storage. While the graph is recorded those of a storage with several
- * are in a table; passes change views and look through the list. */
+/* Finds the view among those of its storage. While the graph is recorded, a table has the views of
+ * storages with several; passes change views and search the list. */
 static uint32_t find_view(const weir_graph *g, uint32_t storage, const weir_layout *l,
                           int64_t offset)
 {

@@ -1,4 +1,4 @@
-/* pass_set.h - the passes by name and number: what a plan says it was made with. */
+/* pass_set.h - the passes by name and number, as a plan records which of them ran. */
 #ifndef WEIR_GRAPH_IR_PASS_SET_H
 #define WEIR_GRAPH_IR_PASS_SET_H
 

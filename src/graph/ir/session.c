@@ -1,4 +1,4 @@
-/* session.c - scopes: who holds the results of operations, and the tape switch. */
+/* session.c - scopes, which hold the results of operations, and the tape switch. */
 #include "graph/ir/session.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ static void release_down_to(weir_session *s, uint32_t n)
 
 /* ---- handles of graphs that were freed ---- */
 
-/* So many are kept, to tell what became of their value; a few hundred bytes each. */
+/* Handles kept to tell what became of their value; a few hundred bytes each. */
 enum { MOST_FREED = 1024 };
 
 static void drop_freed(weir_session *s)
@@ -51,8 +51,8 @@ void weir_session_bury(weir_session *s, weir_tensor *t, const char *gone)
 
 /* ---- the end of a session ---- */
 
-/* The device closes: everything held goes. The struct itself stays until the last tape node has
- * gone. */
+/* Frees everything held when the device closes. The struct itself stays until the last tape node is
+ * freed. */
 static void session_free(void *session)
 {
     weir_session *s = session;
@@ -135,7 +135,7 @@ weir_status weir_scope_clear(weir_device *d)
     return WEIR_OK;
 }
 
-/* The handle keeps its reference; it moves below the innermost mark, into the enclosing scope. */
+/* Moves the handle below the innermost mark, into the enclosing scope; it keeps its reference. */
 weir_tensor *weir_escape(weir_tensor *t)
 {
     if (!t)

@@ -1,15 +1,15 @@
-/* fuse.c - element-wise chains become one node, run tile by tile in cache: same arithmetic, same
- * order, but one pass over memory.
+/* fuse.c - fuses element-wise chains into one node, run tile by tile in cache: same arithmetic,
+ * same order, but one pass over memory.
  *
  * Nodes are visited in list order; each joins the groups of its producers. A group runs where its
- * last member stood, so it may grow only if nobody outside reads a member's result before that
- * place, no update changes what a member reads in between, and waiting keeps no more memory alive
- * than it saves.
+ * last member stood, so it may grow only if no node outside reads a member's output before that
+ * place, no update changes what a member reads in between, and the delay keeps no more memory alive
+ * than fusion saves.
  *
- * Casts between f32 and the halves stand at the edges of groups in f32. One that rounds joins the
- * group that makes its input: an output in half of the same step. One that widens is left out: its
- * readers in groups read the half, all of them or those before whose place the half lives on
- * anyway. Neither may make the memory held around it larger. */
+ * Casts between f32 and the half types stand at the edges of f32 groups. A cast that rounds joins
+ * the group that makes its input, as an output in half of the same step. A cast that widens stays
+ * outside: the groups that read it read the half instead, either all of them, or those before the
+ * place up to which the half is live anyway. Neither may make the memory held around it larger. */
 #include <string.h>
 
 #include "core/status.h"
@@ -17,7 +17,7 @@
 #include "graph/passes/fuse.h"
 #include "graph/passes/passes.h"
 
-/* What a member's group computes in. */
+/* The type in which a member's group computes. */
 static weir_dtype step_type(const weir_graph *g, const weir_node *n)
 {
     return weir_cast_rounds(g, n) ? WEIR_F32 : weir_fuse_type(g, n->out[0]);
@@ -53,8 +53,8 @@ static bool can_wait(const weir_fuser *f, const weir_group *a, const weir_group 
     return true;
 }
 
-/* Every view of a storage made inside must be the whole value as made: the kernel passes it along
- * in tiles. */
+/* Every view of a storage made inside must be the whole value as made, since the kernel passes it
+ * on in tiles. */
 static bool views_plain(const weir_fuser *f, const weir_group *a, const weir_group *b)
 {
     const weir_group *both[2] = {a, b};
@@ -72,8 +72,8 @@ static bool views_plain(const weir_fuser *f, const weir_group *a, const weir_gro
     return true;
 }
 
-/* Storages that would have to outlive their last reader until `last`, in bytes: those that members
- * of `a` read from outside, each once. */
+/* Bytes of the storages that would have to outlive their last reader until `last`: those that
+ * members of `a` read from outside, each counted once. */
 static size_t kept_longer(const weir_fuser *f, const weir_group *a, const weir_group *b,
                           uint32_t last)
 {
@@ -92,7 +92,7 @@ static size_t kept_longer(const weir_fuser *f, const weir_group *a, const weir_g
     return bytes;
 }
 
-/* Results of `a` that the merged group passes along in cache only, in bytes. */
+/* Bytes of the outputs of `a` that the merged group passes on only in cache. */
 static size_t fused_away(const weir_fuser *f, const weir_group *a, const weir_group *b)
 {
     size_t bytes = 0;
@@ -104,7 +104,7 @@ static size_t fused_away(const weir_fuser *f, const weir_group *a, const weir_gr
 }
 
 /* Does `early`, run as late as `late`, keep more memory alive in between than it saves? A sum of
- * gradients that waits for the last of them would keep them all. Nothing in between: no matter. */
+ * gradients that waits for the last of them would keep them all. With nothing in between, no. */
 static bool hoards(const weir_fuser *f, const weir_group *early, const weir_group *late)
 {
     if (weir_group_between(early, late) == 0)
@@ -135,7 +135,7 @@ static bool can_merge(const weir_fuser *f, const weir_group *a, const weir_group
     return !(a->last < b->last ? weir_fuse_swells(f, a, b) : weir_fuse_swells(f, b, a));
 }
 
-/* b takes over a's members. */
+/* Merges a's members into b. */
 static void merge(weir_fuser *f, uint32_t ga, uint32_t gb)
 {
     const weir_group all = weir_group_joined(&f->groups[ga], &f->groups[gb]);
@@ -194,8 +194,8 @@ static weir_ew_step step_of(const weir_fuser *f, const weir_group *a, const uint
     return st;
 }
 
-/* The group becomes one node in the place of its last member, whose result it gives if nobody wants
- * any. */
+/* Makes the group one node in the place of its last member, whose output it makes if no output is
+ * read outside. */
 static weir_status emit(weir_fuser *f, const weir_group *a)
 {
     weir_graph      *g = f->g;

@@ -1,4 +1,4 @@
-/* fuse.h - groups of element-wise nodes while fuse.c forms them: members, what goes in and out.
+/* fuse.h - groups of element-wise nodes while fuse.c forms them: members, inputs, outputs.
  * Defined in fuse.c, fuse_cast.c and fuse_group.c. */
 #ifndef WEIR_GRAPH_PASSES_FUSE_H
 #define WEIR_GRAPH_PASSES_FUSE_H
@@ -6,22 +6,22 @@
 #include "core/dtype.h"
 #include "graph/ir/graph.h"
 
-/* Members of one node to be. */
+/* The members that will become one node. */
 typedef struct weir_group {
-    uint32_t last;                          /* the youngest member */
+    uint32_t last;                          /* the last member in list order */
     uint32_t n;                             /* members, oldest first */
     uint32_t member[WEIR_EW_MAX_STEPS];
-    bool     widens;                        /* reads halves */
+    bool     widens;                        /* reads half values */
 } weir_group;
 
 typedef struct weir_fuser {
     weir_graph *g;
     uint32_t   *group_of; /* [nodes] index into groups, WEIR_NONE: not element-wise */
     weir_group *groups;                     /* [nodes] */
-    uint32_t   *maker;                      /* [stores] node that makes it */
+    uint32_t   *maker;                      /* [storages] node that makes it */
     uint32_t   *reader_first, *reader;      /* CSR: nodes that read a storage, in list order */
     uint32_t   *writer_first, *writer;      /* CSR: nodes that update a storage */
-    uint32_t   *late;   /* [stores] the last group that reads it in place of its widened copy */
+    uint32_t   *late;   /* [storages] last group that reads it instead of its widened copy */
 } weir_fuser;
 
 static inline weir_dtype weir_fuse_type(const weir_graph *g, uint32_t value)
@@ -29,11 +29,11 @@ static inline weir_dtype weir_fuse_type(const weir_graph *g, uint32_t value)
     return g->values.at[value].layout.desc.dtype;
 }
 
-/* Indexes of the graph; false: memory is short. */
+/* Builds the indexes of the graph; false when memory is short. */
 bool weir_fuser_index(weir_fuser *f);
 void weir_fuser_free(weir_fuser *f);
 
-/* A group without members; one with a single one. */
+/* A group without members; a group of one. */
 extern const weir_group weir_group_empty;
 weir_group weir_group_alone(uint32_t node);
 
@@ -46,27 +46,27 @@ bool weir_group_has(const weir_group *a, uint32_t node);
 bool weir_group_makes(const weir_fuser *f, const weir_group *a, const weir_group *b,
                       uint32_t storage);
 
-/* Is the result of node m, of one of the two, read or kept by others? */
+/* Is the output of node m, a member of one of the two, read or kept outside? */
 bool weir_group_gives(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t m);
 
-/* Distinct views the two groups read from outside. */
+/* The distinct views that the two groups read from outside. */
 uint32_t weir_group_inputs(const weir_fuser *f, const weir_group *a, const weir_group *b,
                            uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN]);
 
-/* Nodes between the last members of the two that are in neither. */
+/* Number of nodes between the last members of the two that are in neither. */
 uint32_t weir_group_between(const weir_group *early, const weir_group *late);
 
 /* ---- casts: fuse_cast.c ---- */
 
-/* From a half to f32; from f32 to a half. */
+/* Does the cast widen a half type to f32? Does it round f32 to a half type? */
 bool weir_cast_widens(const weir_graph *g, const weir_node *n);
 bool weir_cast_rounds(const weir_graph *g, const weir_node *n);
 
-/* Is there a cast among the two, and do they hold more memory as one than apart? */
+/* Does a cast among the members make the merged group hold more memory than the two apart? */
 bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_group *late);
 
-/* Groups that read what node `cast` widens read the half itself where they may; it dies if all do.
- */
+/* Makes groups that read the output of the widening `cast` read the half itself where they may; the
+ * cast dies if all of them do. */
 weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast);
 
 #endif

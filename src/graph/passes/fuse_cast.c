@@ -1,9 +1,9 @@
-/* fuse_cast.c - casts between f32 and the halves at the edges of fused groups.
+/* fuse_cast.c - casts between f32 and the half types at the edges of fused groups.
  *
- * One that rounds is a member of the group that makes its input, one that widens is none: its
- * readers read the half. Neither may make a plan hold more memory than groups and casts apart do:
- * what counts is what the storages that they touch take while they run, results in the place of
- * operands that die there taken into account. In between, what is no longer there was larger. */
+ * A cast that rounds is a member of the group that makes its input; one that widens is not a
+ * member: its readers read the half. Neither may make a plan hold more memory than groups and casts
+ * apart do. What counts are the bytes of the storages that they touch while they run, with outputs
+ * in place of dying operands. Between the two, memory that is freed now was held before. */
 #include <string.h>
 
 #include "core/status.h"
@@ -36,7 +36,7 @@ static uint32_t place_of(const weir_fuser *f, uint32_t node)
     return f->group_of[node] == WEIR_NONE ? node : f->groups[f->group_of[node]].last;
 }
 
-/* The last place at which a storage is read, where `run` stands at `at`. */
+/* The last place at which a storage is read if `run` stands at `at`. */
 static uint32_t last_use(const weir_fuser *f, uint32_t storage, const weir_group *run, uint32_t at)
 {
     uint32_t last = f->late[storage];
@@ -49,7 +49,7 @@ static uint32_t last_use(const weir_fuser *f, uint32_t storage, const weir_group
     return last;
 }
 
-/* May result `out` of the group at `at` take over the memory of its operand `in`? */
+/* May output `out` of the group at `at` take over the memory of its operand `in`? */
 static bool takes_over(const weir_fuser *f, const weir_group *run, uint32_t at, uint32_t in,
                        uint32_t out)
 {
@@ -62,7 +62,7 @@ static bool takes_over(const weir_fuser *f, const weir_group *run, uint32_t at, 
            last_use(f, x->storage, run, at) <= at;
 }
 
-/* Bytes of results that take over what dies at `at`. */
+/* Bytes of outputs that take over what dies at `at`. */
 static size_t taken_over(const weir_fuser *f, const weir_group *run, uint32_t at)
 {
     uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
@@ -82,8 +82,8 @@ static size_t taken_over(const weir_fuser *f, const weir_group *run, uint32_t at
     return bytes;
 }
 
-/* Of a storage that a member of `run` or of another group reads or makes: its bytes if it is held
- * while `run` runs at `at`. */
+/* The bytes of a storage that `run` or another group accesses, if it is held while `run` runs at
+ * `at`; else 0. */
 static size_t held_of(const weir_fuser *f, uint32_t storage, const weir_group *run, uint32_t at)
 {
     const uint32_t m = f->maker[storage];
@@ -100,8 +100,8 @@ static size_t held_of(const weir_fuser *f, uint32_t storage, const weir_group *r
     return held ? f->g->storages.at[storage].bytes : 0;
 }
 
-/* Bytes of what members of `a` and `b` read and make that are held while `run` runs at `at`: one of
- * the two, or both as one. */
+/* Bytes that members of `a` and `b` read and make and that are held while `run` runs at `at`; `run`
+ * is one of the two or both merged. */
 static size_t held(const weir_fuser *f, const weir_group *run, uint32_t at, const weir_group *a,
                    const weir_group *b)
 {
@@ -134,7 +134,7 @@ static bool has_casts(const weir_graph *g, const weir_group *a)
     return false;
 }
 
-/* What runs at one place with nothing in between may hold what the other holds there. */
+/* If one runs at one place with nothing in between, it may hold what the other holds there. */
 bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_group *late)
 {
     if (!has_casts(f->g, early) && !has_casts(f->g, late))
@@ -151,7 +151,7 @@ bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_g
 
 /* ---- casts that widen ---- */
 
-/* Can view `v` of what the cast makes be one of what it reads? */
+/* Can view `v` of the cast's output be expressed as a view of its input? */
 static bool seen_through(const weir_graph *g, const weir_node *cast, uint32_t v)
 {
     const weir_layout *from = &g->values.at[cast->in[0]].layout;
@@ -160,7 +160,7 @@ static bool seen_through(const weir_graph *g, const weir_node *cast, uint32_t v)
            (weir_shape_is_dense(from) && weir_shape_is_dense(&g->values.at[cast->out[0]].layout));
 }
 
-/* That view; WEIR_NONE when memory is short. */
+/* Returns that view; WEIR_NONE when memory is short. */
 static uint32_t see_through(weir_graph *g, const weir_node *cast, uint32_t v)
 {
     const weir_value from = g->values.at[cast->in[0]], made = g->values.at[cast->out[0]];
@@ -173,7 +173,7 @@ static uint32_t see_through(weir_graph *g, const weir_node *cast, uint32_t v)
                                view.offset - made.offset + from.offset);
 }
 
-/* May the group read what the cast reads: is that there as it was, and do only steps want it? */
+/* May the group read the cast's input: is it unchanged there, and do only steps read it? */
 static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     const weir_node *c = &f->g->nodes.at[cast];
@@ -192,7 +192,7 @@ static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
     return true;
 }
 
-/* Members that read what the cast makes read its operand. */
+/* Makes members that read the cast's output read its input. */
 static weir_status read_half(weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     weir_graph     *g = f->g;
@@ -226,7 +226,7 @@ static bool next_to(const weir_fuser *f, uint32_t cast, const weir_group *a)
     return true;
 }
 
-/* Most of what is held, of storages of the cast and the group, while one of the two runs. */
+/* The most bytes of storages of the cast and the group that are held while one of them runs. */
 static size_t held_apart(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     const weir_group c = weir_group_alone(cast);
@@ -236,7 +236,7 @@ static size_t held_apart(const weir_fuser *f, uint32_t cast, const weir_group *a
     return before > there ? before : there;
 }
 
-/* Members of the group read the half, if that holds no more memory there. *done: they do. */
+/* Makes members of the group read the half if that holds no more memory there. *done: they do. */
 static weir_status try_half(weir_fuser *f, uint32_t cast, weir_group *a, bool *done)
 {
     const weir_group c = weir_group_alone(cast);
@@ -288,7 +288,7 @@ static bool all_can_widen(const weir_fuser *f, uint32_t cast)
     return !f->g->storages.at[made].external;
 }
 
-/* Is the half there as long as what the cast makes will be if the group no longer reads that? */
+/* Is the half live as long as the cast's output will be once the group no longer reads that? */
 static bool outlives(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     const uint32_t from = weir_storage_of(f->g, f->g->nodes.at[cast].in[0]);
@@ -300,8 +300,8 @@ static bool outlives(const weir_fuser *f, uint32_t cast, const weir_group *a)
     return f->g->storages.at[from].external || last_use(f, from, &weir_group_empty, 0) >= until;
 }
 
-/* Groups read what a cast widens in place of its result, the last one first: as the result then
- * dies earlier, only the first of them can need more memory. */
+/* Makes groups read the cast's input, the last one first: since the output then dies earlier, only
+ * the first of them can need more memory. */
 weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast)
 {
     const uint32_t made = weir_storage_of(f->g, f->g->nodes.at[cast].out[0]);

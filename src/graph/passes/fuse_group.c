@@ -1,4 +1,5 @@
-/* fuse_group.c - who is in a group of element-wise nodes, and what others see of it. See fuse.h. */
+/* fuse_group.c - who belongs to a group of element-wise nodes, and what is visible outside. See
+ * fuse.h. */
 #include <string.h>
 
 #include "core/mem.h"
@@ -13,7 +14,7 @@ static void offsets(uint32_t *first, uint32_t n)
         first[i + 1] += first[i];
 }
 
-/* Node i reads storage s: counted in pass 0, listed in pass 1. */
+/* Notes that node i reads or writes storage s: counted in pass 0, listed in pass 1. */
 static void note_access(weir_fuser *f, int pass, uint32_t i, uint32_t s, bool writes)
 {
     if (pass == 0) {

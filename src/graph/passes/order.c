@@ -1,9 +1,9 @@
-/* order.c - the recorded list in an order with a small peak.
+/* order.c - puts the recorded list into an order with a small peak.
  *
- * The recorded order is kept when the new one's peak (deps.c) is larger; of equal ones the new one
- * leaves more room for workspaces, which are not counted there. What a checkpoint runs again stays
- * behind the call recorded before it: its inputs are there long before its gradient comes, and
- * started early it would save nothing. */
+ * The recorded order stays if the new one's peak (core/deps.c) is larger; if they are equal, the
+ * new one leaves more space for workspaces, which are not counted there. What a checkpoint runs
+ * again stays after the call recorded before it: its inputs exist long before its gradient arrives,
+ * so it could start early, but would save nothing then. */
 #include <string.h>
 
 #include "core/status.h"
@@ -17,7 +17,7 @@ typedef struct weir_order {
     uint32_t      gate;
 } weir_order;
 
-/* Second runs are numbered in recorded order. */
+/* Numbers the second runs in recorded order. */
 static bool note_segment(weir_order *w, const weir_node *n, uint32_t i)
 {
     if (n->segment > w->segment) {
@@ -82,7 +82,7 @@ static bool apply_order(weir_graph *g, const uint32_t *order)
         return false;
     for (uint32_t i = 0; i < g->nodes.n; i++)
         nodes[i] = g->nodes.at[order[i]];
-    if (g->nodes.n > 0)                 /* an empty list is at NULL, which memcpy does not take */
+    if (g->nodes.n > 0)                 /* an empty list is NULL, which memcpy does not accept */
         memcpy(g->nodes.at, nodes, g->nodes.n * sizeof *nodes);
     weir_mem_free(nodes);
     return true;

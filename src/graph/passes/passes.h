@@ -1,5 +1,5 @@
-/* passes.h - the passes between recording and the plan; all keep every bit.
- * Defined in simplify.c, relu_sign_bits.c, remat_cast.c, fuse.c and order.c.
+/* passes.h - the passes between recording and the plan; none of them changes a bit of any result.
+ * Defined in simplify.c, idempotent.c, relu_sign_bits.c, remat_cast.c, fuse.c and order.c.
  *
  * Each works in place on g's nodes and values and marks nodes dead. ERR_NOMEM leaves a valid
  * graph. */
@@ -15,10 +15,10 @@
 WEIR_GRAPH_PASSES(X)
 #undef X
 
-/* Drops dead nodes from the list, keeping order. */
+/* Drops dead nodes from the list; the others keep their order. */
 void weir_graph_compact(weir_graph *g);
 
-/* Dependencies of the list: of every storage, external ones included. You own them. */
+/* Dependencies of the list through every storage, external ones included. The caller owns them. */
 weir_status weir_deps_of(const weir_graph *g, weir_deps *d);
 
 #endif

@@ -1,10 +1,10 @@
-/* relu_sign_bits.c - a value that after the forward only ReLU gradients read is kept as one bit per
- * element.
+/* relu_sign_bits.c - keeps a value that only ReLU gradients read after the forward pass as one bit
+ * per element.
  *
- * The gradient of ReLU needs the sign of its result only (Jain et al., "Gist", ISCA 2018,
- * binarize). If nothing else in the backward reads the result, a SIGN_PACK behind its producer
- * makes the bits, the gradients read those, and the value itself dies with its last forward reader.
- * Costs one read of the value, so small values are left alone. */
+ * The gradient of ReLU needs only the sign of its output (Jain et al., "Gist", ISCA 2018,
+ * binarize). If nothing else in the backward pass reads the output, a SIGN_PACK after its producer
+ * makes the bits, the gradients read those, and the value dies with its last forward reader. This
+ * costs one read of the value, so small values are left alone. */
 #include <string.h>
 
 #include "core/dtype.h"
@@ -50,7 +50,7 @@ static bool worth(const weir_graph *g, uint32_t storage, const weir_sign_use *u)
            weir_is_float(g->values.at[n->out[0]].layout.desc.dtype);
 }
 
-/* Appends bits = SIGN_PACK(y) at the end of the list; the caller moves it. */
+/* Appends bits = SIGN_PACK(y) to the list; the caller moves the node. */
 static weir_status append_pack(weir_graph *g, uint32_t y, uint32_t *bits)
 {
     const weir_layout l = g->values.at[y].layout;
@@ -72,7 +72,7 @@ static weir_status append_pack(weir_graph *g, uint32_t y, uint32_t *bits)
     return WEIR_OK;
 }
 
-/* Packs behind the producer and lets the gradients read the bits. Only gradients that read the
+/* Packs after the producer and makes the gradients read the bits. Only gradients that read the
  * value exactly as it was made can do so. */
 static weir_status pack(weir_graph *g, uint32_t producer, uint32_t y)
 {

@@ -1,10 +1,10 @@
-/* remat_cast.c - what a cast made for the forward is made again for the backward.
+/* remat_cast.c - repeats casts of the forward pass for the backward pass.
  *
- * In mixed precision norms and sums read a product's result as f32, and their gradients do so once
- * more; products read a weight as a half, and so do theirs. Kept from the forward to the backward
- * the one would take twice the bytes of the half that it came from, the other would stand beside
- * the parameter. So gradients get a cast of their own, right before the first of them. Costs one
- * pass over the value, so small ones are left alone. */
+ * In mixed precision norms and sums read a product's output as f32, and so do their gradients;
+ * products read a weight as a half, and so do theirs. Kept for the backward pass, the f32 value
+ * would take twice the bytes of the half that it came from, and the half would duplicate the
+ * parameter. So gradients get their own cast, right before the first of them. This costs one pass
+ * over the value, so small values are left alone. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -14,7 +14,7 @@
 
 #define REMAT_CAST_MIN_BYTES ((size_t)1 << 16)
 
-/* Is the node a forward cast whose input takes less to keep than what it makes? */
+/* Is the node a forward cast whose input takes fewer bytes to keep than its output? */
 static bool suits(const weir_graph *g, const weir_node *n)
 {
     if (n->dead || n->op != WEIR_OP_CAST || n->phase != WEIR_FORWARD || n->region != 0)
@@ -44,8 +44,8 @@ static bool overwrites(const weir_graph *g, const weir_node *n, uint32_t storage
     return false;
 }
 
-/* The first node of the backward that reads what node `cast` made, if the forward reads it, too,
- * and nothing overwrites the cast's input before. */
+/* The first node of the backward pass that reads the output of node `cast`, if the forward pass
+ * reads it, too, and nothing overwrites the cast's input before. */
 static uint32_t first_gradient(const weir_graph *g, uint32_t cast)
 {
     const uint32_t from = weir_storage_of(g, g->nodes.at[cast].in[0]);
@@ -63,8 +63,8 @@ static uint32_t first_gradient(const weir_graph *g, uint32_t cast)
     return WEIR_NONE;
 }
 
-/* Lets readers from node `first` on, all but those of the forward, read storage `to` in place of
- * `from`. */
+/* Makes readers from node `first` on, except those of the forward pass, read storage `to` instead
+ * of `from`. */
 static weir_status move_readers(weir_graph *g, uint32_t first, uint32_t from, uint32_t to)
 {
     for (uint32_t i = first; i < g->nodes.n; i++)
@@ -81,7 +81,7 @@ static weir_status move_readers(weir_graph *g, uint32_t first, uint32_t from, ui
     return WEIR_OK;
 }
 
-/* The cast `node` once more, before node `first`. */
+/* Repeats the cast `node` before node `first`. */
 static weir_status recompute_cast(weir_graph *g, uint32_t node, uint32_t first)
 {
     const weir_node  cast = g->nodes.at[node];

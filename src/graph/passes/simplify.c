@@ -1,4 +1,4 @@
-/* simplify.c - drops what nobody sees, merges equal calls, folds constants, removes copies. */
+/* simplify.c - drops dead calls, merges equal calls, folds constants, removes copies. */
 #include <math.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ void weir_graph_compact(weir_graph *g)
 
 /* ---- dead code ---- */
 
-/* A call lives if it updates something, makes an output, or a living call reads what it makes. */
+/* A call is live if it updates something, makes an output, or a live call reads what it makes. */
 weir_status weir_pass_dce(weir_graph *g)
 {
     bool *wanted = weir_mem_zalloc(g->storages.n + 1, sizeof *wanted);
@@ -56,7 +56,7 @@ weir_status weir_pass_dce(weir_graph *g)
 
 typedef struct weir_cse {
     weir_graph *g;
-    uint32_t   *version;        /* [stores] updates of the storage so far */
+    uint32_t   *version;        /* [storages] updates of the storage so far */
     uint32_t   *seen;           /* [nodes * inputs] versions a node read */
     uint32_t   *slot;           /* open addressing: node + 1 */
     uint64_t    mask;
@@ -76,7 +76,8 @@ static uint64_t node_hash(const weir_cse *c, const weir_node *n)
     return h;
 }
 
-/* Never across the border of a checkpoint's second run: it is there to be short-lived. */
+/* Never merges across the border of a checkpoint's second run, whose values must stay short-
+ * lived. */
 static bool node_equal(const weir_cse *c, uint32_t a, uint32_t b)
 {
     const weir_node *x = &c->g->nodes.at[a], *y = &c->g->nodes.at[b];
@@ -103,7 +104,7 @@ static bool mergeable(const weir_graph *g, const weir_node *n)
         return false;
     for (int k = 0; k < n->nout; k++)
         if (weir_storage_at(g, n->out[k])->external)
-            return false;           /* an output needs memory of its own */
+            return false;           /* an output needs its own memory */
     return true;
 }
 
@@ -219,8 +220,7 @@ static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t 
     return WEIR_OK;
 }
 
-/* A fill that only element-wise calls read needs one element: everybody repeats it with stride 0.
- */
+/* A fill that only element-wise calls read needs one element: they all repeat it with stride 0. */
 static void shrink_fill(weir_graph *g, weir_node *n, const bool *elementwise_only)
 {
     const uint32_t storage = weir_storage_of(g, n->out[0]);
@@ -295,7 +295,7 @@ weir_status weir_pass_fold(weir_graph *g)
 
 /* ---- copies and identities ---- */
 
-/* The input that the call's result equals bit for bit, or -1: a dense copy; x * 1; x / 1; x - 0
+/* The input that the call's output equals bit for bit, or -1: a dense copy; x * 1; x / 1; x - 0
  * (but not x + 0 or x - (-0), which turn -0 into +0). */
 static int identity_of(const weir_graph *g, const weir_node *n, const uint32_t *fill)
 {
@@ -325,7 +325,7 @@ static bool *mutated_of(const weir_graph *g)
     return mutated;
 }
 
-/* A copy begins at the beginning of its storage; readers may tell (WEIR_SEEN_ALIGN). */
+/* Does the view begin as aligned as a copy would? Readers may tell (WEIR_SEEN_ALIGN). */
 static bool begins_aligned(const weir_value *x)
 {
     return (size_t)x->offset * weir_dtype_size(x->layout.desc.dtype) % WEIR_SEEN_ALIGN == 0;

@@ -23,7 +23,7 @@ static bool plan_alloc(weir_plan *p, const weir_graph *g)
     return p->instr && p->layouts && p->operands && p->pointers;
 }
 
-/* One instruction per node: its call, and the kernel that the device chose for it. */
+/* Makes one instruction per node: its call, and the kernel that the device chose for it. */
 static weir_status lower(weir_graph *g, weir_plan *p)
 {
     weir_layout  *l = p->layouts;
@@ -48,7 +48,7 @@ static weir_status lower(weir_graph *g, weir_plan *p)
     return WEIR_OK;
 }
 
-/* Where the memory of an item's storage or workspace begins: after its guard zone. */
+/* Offset of an item's storage or workspace: after its guard zone. */
 static size_t begin_of(const weir_plan *p, uint32_t item)
 {
     return p->items.at[item].offset + weir_guard_begin(p->dev, p->items.at[item].bytes);
@@ -176,8 +176,8 @@ size_t weir_plan_taken(const weir_graph *g, uint32_t i)
     return bytes;
 }
 
-/* Outputs without memory yet get it at the first run, values that are away come back then; what
- * leaves before a run does not count. */
+/* Outputs that have no memory yet will get it at the first run, and offloaded values come back
+ * then; what leaves before a run does not count. */
 size_t weir_plan_resident(const weir_graph *g)
 {
     size_t bytes = g->dev->pool.persistent, there = 0;

@@ -1,14 +1,15 @@
-/* overlap.c - an order and addresses under which operators that can run beside each other do so.
+/* overlap.c - an order and addresses that let independent operators run on streams at the same
+ * time.
  *
- * The tightest addresses are for one order: a value whose place is taken over by another branch's
- * makes that branch wait. So, where several queues would gain, the list is put in the order in
- * which instructions would begin if no two values shared a place, and each value keeps its place
- * until all that may run beside its last reader has begun. Where that takes too much memory, fewer
- * queues do with less, and places that make instructions wait for some others with less still.
+ * The tightest addresses hold for one order: a value that reuses another branch's memory makes its
+ * branch wait. So, where several streams would gain, the list is sorted by when instructions would
+ * begin if no two values shared memory, and each value keeps its memory until everything that may
+ * run beside its last reader has begun. If that takes too much memory, fewer streams need less, and
+ * addresses that make some instructions wait for others need less still.
  *
- * Within a budget the new plan is taken if it fits. Without one, if it saves a larger part of the
- * time than it costs of the memory; but no byte is spent where the program makes values anew to
- * save memory. */
+ * Within a budget the new plan is taken if it fits. Without one it is taken if its share of time
+ * saved exceeds its share of memory added; but it costs no byte where the program recomputes values
+ * to save memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +20,11 @@ typedef struct overlap {
     weir_graph       *g;
     const weir_rates *rates;
     int               streams;
-    weir_plan        *serial;  /* the plan as it was, */
-    weir_node        *nodes;   /* its list, [n], */
-    double            seconds; /* and its step on all queues */
-    weir_began       *began;   /* [n], of a schedule */
-    weir_item        *items;   /* of a plan, as they are needed */
+    weir_plan        *serial;  /* the plan before, */
+    weir_node        *nodes;   /* its nodes, [n], */
+    double            seconds; /* and the seconds of its step on all streams */
+    weir_began       *began;   /* [n] begin of each instruction */
+    weir_item        *items;   /* live ranges before they are lengthened */
     bool              better;  /* the graph's plan now is better than the serial one */
 } overlap;
 
@@ -35,7 +36,7 @@ static bool recomputes(const weir_graph *g)
     return false;
 }
 
-/* The largest arena that a step of so many seconds is worth. */
+/* The largest arena that a step of `seconds` is worth. */
 static size_t arena_limit(const overlap *s, double seconds)
 {
     const size_t resident = weir_plan_resident(s->g), budget = s->g->budget;
@@ -57,7 +58,7 @@ static int by_begin(const void *x, const void *y)
     return a->instr < b->instr ? -1 : a->instr > b->instr;
 }
 
-/* The list in the order of a schedule, and its plan, not placed yet. */
+/* Sorts the nodes by their begin and lowers a plan, without offsets. */
 static weir_status reorder(overlap *s)
 {
     weir_graph *const g = s->g;
@@ -81,7 +82,7 @@ static weir_status restore_serial(overlap *s)
     return weir_assign_streams(s->serial, s->streams, s->rates, &s->seconds);
 }
 
-/* Places items as they last now; then they last as they are needed. Is the plan better? */
+/* Places the lengthened items, then restores their live ranges. Sets s->better. */
 static weir_status try(overlap *s, size_t limit)
 {
     weir_plan *const p = s->g->plan;
@@ -99,7 +100,7 @@ static weir_status try(overlap *s, size_t limit)
     return weir_place_bound(p->items.at, p->items.n, p->n, &p->lower_bound);
 }
 
-/* The order that so many queues like. */
+/* Tries the order that suits that number of streams. */
 static weir_status with(overlap *s, int streams)
 {
     double least;
@@ -121,7 +122,7 @@ static weir_status with(overlap *s, int streams)
     return s->better ? WEIR_OK : try(s, limit);
 }
 
-/* What the plan is known by goes over to the new one. */
+/* Moves what describes the old plan to the new one. */
 static void take_over(overlap *s)
 {
     weir_plan *const p = s->g->plan, *const old = s->serial;

@@ -1,9 +1,9 @@
-/* settle.c - what a plan that is the answer needs besides: queues, and room in the spill store. */
+/* settle.c - completes a final plan: streams, and space in the offload store. */
 #include "core/attr.h"
 #include "device/offload/spill_slots.h"
 #include "graph/plan/plan.h"
 
-/* The spill store has room for what leaves. */
+/* Reserves space in the offload store for what will be offloaded. */
 static weir_status reclaim(const weir_graph *g)
 {
     size_t   bytes = 0;

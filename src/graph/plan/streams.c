@@ -1,17 +1,17 @@
-/* streams.c - which queue of the device each instruction goes to, and what waits for what.
+/* streams.c - assigns each instruction to a stream of the device, and finds what waits for what.
  *
- * A queue does its work in order; events order queues among each other. Two instructions must keep
- * their order if both touch the same bytes and one of them writes: bytes of a storage, of a piece
- * of the arena that several values take in turn, of a workspace. So a plan whose addresses were
- * found for one order is right for all that the events allow.
+ * A stream runs its instructions in order; events order streams among each other. Two instructions
+ * must keep their order if both touch the same bytes and one of them writes: bytes of a storage, of
+ * a range of the arena that several values use in turn, of a workspace. So a plan whose addresses
+ * were found for one order is correct for every order that the events allow.
  *
- * Queues are filled by list scheduling in the plan's order: each instruction goes where it can
- * begin first. One that fills the device (rates.width) gains nothing from a neighbour and stays on
- * the first queue, as do copies to the store, whose tickets are in the plan's order, and the
- * caller's functions.
+ * Streams are filled by list scheduling in the plan's order: each instruction goes where it can
+ * begin first. Three kinds of instruction stay on stream 0: kernels that saturate the device
+ * (rates.width), so overlap gains nothing; offload copies, whose tickets must be issued in plan
+ * order; and the caller's functions.
  *
- * The same schedule with every value at a place of its own says how long a value's place must be
- * left alone for addresses to delay nothing (overlap.c). */
+ * The same schedule with separate memory for every value tells how long that memory must not be
+ * reused for addresses to delay nothing (overlap.c). */
 #include <math.h>
 
 #include "core/attr.h"
@@ -19,7 +19,7 @@
 
 enum { MAX_STREAMS = 8 };
 
-/* What another queue's event costs, in seconds. */
+/* The cost of an event of another stream, in seconds. */
 #define HOP 2e-6
 
 /* Bytes [lo, hi) of a space: the arena, or one external storage. */
@@ -35,12 +35,12 @@ typedef struct scheduler {
     weir_plan        *p;
     const weir_rates *rates;
     int               streams;
-    bool              no_reuse;         /* as if no two values shared a place in the arena */
-    accesses          live;             /* that later ones may have to wait for */
-    double            end[MAX_STREAMS]; /* seconds at which a queue is free */
+    bool              no_reuse;         /* as if no two values shared memory of the arena */
+    accesses          live;             /* accesses that later ones may have to wait for */
+    double            end[MAX_STREAMS]; /* seconds at which a stream is free */
     double           *begin, *done;     /* [instructions] */
-    uint32_t (*after)[MAX_STREAMS];     /* the last of each queue that one waits for, + 1 */
-    uint32_t last[MAX_STREAMS];         /* instruction of each queue, + 1; 0: none */
+    uint32_t (*after)[MAX_STREAMS];     /* last one of each stream to wait for, + 1 */
+    uint32_t last[MAX_STREAMS];         /* instruction of each stream, + 1; 0: none */
 } scheduler;
 
 static access of_item(const scheduler *s, uint32_t i, uint32_t instr, bool write)
@@ -69,7 +69,7 @@ static int stream_of(const scheduler *s, const access *a)
     return s->p->instr[a->instr].stream;
 }
 
-/* The instruction waits for those that it conflicts with. */
+/* Makes the instruction wait for those that it conflicts with. */
 static bool look(scheduler *s, const access *a)
 {
     for (uint32_t i = 0; i < s->live.n; i++) {
@@ -82,8 +82,8 @@ static bool look(scheduler *s, const access *a)
     return true;
 }
 
-/* What it covers by a write, and earlier reads of the same by its queue, need not be looked at
- * again. */
+/* Drops accesses that this one covers by a write, and earlier reads of the same bytes on its
+ * stream: later instructions need not check them again. */
 static bool meet(scheduler *s, const access *a)
 {
     accesses *const live = &s->live;
@@ -106,14 +106,14 @@ static bool is_spill(const weir_instr *ins)
     return weir_spill_attr_of(ins->call.op, ins->call.attr) != NULL;
 }
 
-/* Copies' tickets and the caller's functions have the order of the list. */
+/* Transfers have tickets, and the caller's functions effects, in the order of the list. */
 static bool keeps_order(const weir_instr *ins)
 {
     return is_spill(ins) || ins->call.def->flags & WEIR_CALLER;
 }
 
-/* Calls f for every access of instruction i; false when memory is short. A copy to the store goes
- * on until it is awaited: it counts as writing what it reads. */
+/* Calls f for every access of instruction i; false when memory is short. An offload continues until
+ * it is awaited: it counts as a write of what it reads. */
 static bool each_access(scheduler *s, uint32_t i, bool (*f)(scheduler *, const access *))
 {
     const weir_instr *const ins = &s->p->instr[i];
@@ -133,7 +133,7 @@ static bool each_access(scheduler *s, uint32_t i, bool (*f)(scheduler *, const a
     return !ins->kernel->work || s->no_reuse || f(s, &work);
 }
 
-/* The seconds at which instruction i could begin on a queue. */
+/* The seconds at which instruction i could begin on a stream. */
 static double begin_on(const scheduler *s, uint32_t i, int stream)
 {
     double begin = s->end[stream];
@@ -146,7 +146,7 @@ static double begin_on(const scheduler *s, uint32_t i, int stream)
     return begin;
 }
 
-/* Does it leave a part of the device idle? */
+/* Does the instruction leave a part of the device idle? */
 static bool is_narrow(const scheduler *s, const weir_instr *ins)
 {
     double elements = 0;
@@ -203,7 +203,7 @@ static double length(const scheduler *s)
 
 /* ---- events ---- */
 
-/* The event of an instruction that others wait for; event 0 is the run's begin. */
+/* The event of an instruction that others wait for; event 0 is the beginning of the run. */
 static uint32_t event_of(weir_plan *p, uint32_t instr)
 {
     weir_instr *const ins = &p->instr[instr];
@@ -213,8 +213,8 @@ static uint32_t event_of(weir_plan *p, uint32_t instr)
     return ins->signals;
 }
 
-/* seen[a][b]: how many instructions of queue b are known to be done when queue a goes on, as the
- * number of the last, + 1. */
+/* seen[a][b]: the last instruction of stream b that is known to be done when stream a goes on,
+ * + 1. */
 static void wait_for(scheduler *s, uint32_t i, uint32_t seen[][MAX_STREAMS])
 {
     weir_instr *const ins = &s->p->instr[i];
@@ -325,9 +325,9 @@ int weir_streams_used(const weir_plan *p)
     return n;
 }
 
-/* ---- places that delay nothing ---- */
+/* ---- live ranges that delay nothing ---- */
 
-/* When nobody needs the items any more: `until`, [items]. */
+/* Sets until[item] to the time from which on no instruction needs it. */
 static void note_ends(const scheduler *s, double *until)
 {
     const weir_plan *const p = s->p;
@@ -345,8 +345,8 @@ static void note_ends(const scheduler *s, double *until)
             until[i] = s->done[p->items.at[i].first];
 }
 
-/* An item lasts until the last instruction that begins before its end. soonest[i]: when the first
- * of instruction i and those behind it begins. */
+/* Extends each item to the last instruction that begins before its end. soonest[i]: the earliest
+ * begin of instruction i and all later ones. */
 static void lengthen(const scheduler *s, const double *until, double *soonest, weir_item *items)
 {
     double at = INFINITY;

@@ -7,7 +7,7 @@
 #include "device/memory/guard.h"
 #include "device/offload/spill_slots.h"
 
-/* Stands in p->bound for the address of an arena of no bytes. */
+/* The value of p->bound for an arena of no bytes. */
 static const char no_arena[] = "no arena";
 
 /* Is input k of the instruction overwritten without being read? */
@@ -16,7 +16,7 @@ static bool is_write_only(const weir_instr *ins, int k)
     return ins->call.def->write_only >> k & 1;
 }
 
-/* Input k of the instruction is read, and nothing has given it a value. */
+/* The error for input k of the instruction, which is read but has never been written. */
 static weir_status never_written(const weir_graph *g, const weir_instr *ins, int k)
 {
     char text[WEIR_DESC_TEXT];
@@ -29,7 +29,7 @@ static weir_status never_written(const weir_graph *g, const weir_instr *ins, int
                      weir_desc_text(&ins->call.in[k].desc, text));
 }
 
-/* Storages that the instruction makes or overwrites hold a value from then on. */
+/* Marks the storages that the instruction makes or overwrites as filled. */
 static void note_filled(weir_graph *g, const weir_instr *ins)
 {
     for (int k = 0; k < ins->call.nout; k++)
@@ -39,8 +39,8 @@ static void note_filled(weir_graph *g, const weir_instr *ins)
             g->storages.at[ins->in[k].storage].filled = true;
 }
 
-/* What the step reads holds a value by then: the user's, another graph's, or made before. One walk
- * over the list. */
+/* Verifies in one pass over the list that everything the step reads has a value by then: the
+ * user's, another graph's, or one made before. */
 static weir_status check_written(weir_graph *g)
 {
     for (uint32_t i = 0; i < g->storages.n; i++) {
@@ -71,7 +71,7 @@ weir_status weir_plan_bind(weir_graph *g)
     weir_plan_forget_replay(p);
     WEIR_TRY(check_written(g));
     WEIR_TRY(weir_device_arena(d, p->arena));
-    if (d->tickets)                     /* another plan may have made homes and no room */
+    if (d->tickets)                     /* another plan may have taken the slots' space */
         WEIR_TRY(weir_device_spill(d, 0, 0));
     for (uint32_t i = 0; i < g->storages.n; i++)
         if (g->storages.at[i].external && !g->storages.at[i].offloaded)
@@ -101,15 +101,15 @@ bool weir_plan_is_bound(const weir_graph *g)
     return g->plan->bound == (d->arena.at ? d->arena.at : no_arena) && g->plan->moves == d->moves;
 }
 
-/* The random numbers of a run, either way: absolute positions, or relative ones and a base in the
- * device's memory, so that the same arguments serve every run. */
+/* The random numbers of a run, in either form: absolute positions, or relative ones and a base in
+ * the device's memory, so that the same arguments serve every run. */
 typedef struct draws {
     uint64_t           base;
     const uint64_t    *in_device;
     const weir_instr **at;          /* the instruction that the run is at */
 } draws;
 
-/* A graph that draws nothing needs neither. */
+/* A graph that draws no random numbers needs neither. */
 static weir_status draws_of(const weir_graph *g, uint64_t base, draws *r)
 {
     const weir_device_streams *const q = g->dev->ops->streams;
@@ -132,8 +132,8 @@ static weir_status run_one(weir_device *d, weir_instr *ins, const draws *r, weir
     return ins->kernel->run(&ins->args);
 }
 
-/* The guard zones round the operands and the workspace of instruction i: `ran` or before that,
- * when those of what begins with it are written. */
+/* Checks the guard zones of the operands and the workspace of instruction i after it ran (`ran`),
+ * or writes those that begin with it before. */
 static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir_status so_far)
 {
     const weir_plan *const  p = g->plan;
@@ -159,7 +159,7 @@ static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir
     return weir_guard_verdict(&w, so_far);
 }
 
-/* The loop of a run that is watched: time per instruction, trace events, guard zones; one queue. */
+/* Runs with observation: time per instruction, trace events, guard zones; on one stream. */
 static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
 {
     weir_plan *p = g->plan;
@@ -189,7 +189,7 @@ static weir_status run_plain(weir_device *d, const weir_plan *p, const draws *r)
     return WEIR_OK;
 }
 
-/* Events order what several queues do; the others begin after the first, and it ends after them. */
+/* Runs on several streams, ordered by events; all begin after stream 0, which ends after them. */
 static weir_status run_streams(weir_device *d, const weir_plan *p, const draws *r)
 {
     const weir_device_streams *const q = d->ops->streams;
@@ -211,14 +211,14 @@ static weir_status run_streams(weir_device *d, const weir_plan *p, const draws *
     return WEIR_OK;
 }
 
-/* A run that ended early leaves no copy behind that goes on in the arena. */
+/* Runs the list; a run that fails leaves no transfer behind that still uses the arena. */
 static weir_status run_list(weir_device *d, const weir_plan *p, const draws *r)
 {
     const weir_status status = p->events ? run_streams(d, p, r) : run_plain(d, p, r);
     return d->tickets ? d->ops->swap_settle(d, status) : status;
 }
 
-/* May launches be recorded? Not where the caller's functions take part. */
+/* May launches be recorded? Not if the caller's functions take part. */
 static bool replays(const weir_plan *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -227,7 +227,7 @@ static bool replays(const weir_plan *p)
     return p->n > 0;
 }
 
-/* The first run launches one by one, so that kernels are loaded; the second is recorded. */
+/* The first run launches one by one, so that kernels get loaded; the second is recorded. */
 static weir_status run_async(weir_device *d, weir_plan *p, const draws *r)
 {
     const weir_device_streams *const q = d->ops->streams;
@@ -246,7 +246,7 @@ static weir_status run_async(weir_device *d, weir_plan *p, const draws *r)
     return q->replay(d, p->replay);
 }
 
-/* What a run that met a wrong index leaves behind, told with the failure. */
+/* Adds to the error of a wrong index how far the run got. */
 static weir_status stopped(const weir_plan *p, const weir_instr *at)
 {
     uint32_t all = 0, done = 0;
@@ -260,7 +260,7 @@ static weir_status stopped(const weir_plan *p, const weir_instr *at)
                      weir_error(), done, all);
 }
 
-/* profile: adds the seconds of each instruction up. */
+/* profile: adds up the seconds of each instruction. */
 static weir_status run_either_way(weir_graph *g, const draws *r, bool profile)
 {
     weir_device *const d = g->dev;

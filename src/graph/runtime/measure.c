@@ -1,8 +1,7 @@
-/* measure.c - the step peak as it really is: canaries in the arena, one run, the highest byte
- * changed.
+/* measure.c - measures the step peak: a pattern in the arena, one run, the highest byte changed.
  *
- * The device's pattern differs from byte to byte. The answer is counted to the end of its alignment
- * unit, so a kernel would have to write the pattern's own values into a whole unit to go unseen. */
+ * The pattern differs from byte to byte. The answer is rounded up to the alignment unit, so only a
+ * kernel that writes the pattern's own values into a whole unit goes unseen. */
 #include "core/status.h"
 #include "graph/runtime/execute.h"
 
