@@ -1,10 +1,10 @@
-/* checkpoint_function.c - the two runs of a checkpoint: one that keeps inputs and results only, and
- * the one for the gradient (Chen, Xu, Zhang, Guestrin: "Training deep nets with sublinear memory
- * cost", 2016).
+/* checkpoint_function.c - the two runs of a checkpoint: one that keeps only inputs and results, and
+ * one for the gradient (Chen, Xu, Zhang, Guestrin: "Training deep nets with sublinear memory cost",
+ * 2016).
  *
- * In the first run no call is taped; results know whether a gradient flows to them, and leaves that
- * are read are noted. The second run begins at the same place of the random stream, with the tape
- * and without updates. */
+ * The first run tapes no call; results know whether a gradient flows to them, and the leaves that
+ * it reads are noted. The second run begins at the same position of the random stream, with the
+ * tape and without updates. */
 #include "graph/autodiff/checkpoint_function.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ weir_status weir_segment_captured(const char *maker)
                      maker);
 }
 
-/* Was the result made by the function, and does a gradient flow to it? */
+/* Did the function make the result, and does a gradient flow to it? */
 static bool is_made(const weir_tensor *y)
 {
     return y->needs_grad && !y->tape && y->leaf == 0;
@@ -49,7 +49,7 @@ static bool is_input(const weir_segment *s, const weir_tensor *t)
     return false;
 }
 
-/* A leaf that is trainable is kept as it is; of another, its number is enough. */
+/* Keeps a trainable leaf itself; of any other leaf its number suffices. */
 static weir_status note_leaf(weir_segment *s, weir_tensor *t)
 {
     for (uint32_t i = 0; i < s->leaves.n; i++)
@@ -84,7 +84,8 @@ weir_status weir_segment_note(weir_segment *s, const weir_call *c, weir_tensor *
 
 /* ---- either run ---- */
 
-/* fn's results, referenced by y; all else that it made is let go. What it left open is closed. */
+/* Runs fn; y references its results, all else that it made is released. Closes what it left
+ * open. */
 static weir_status run(weir_session *s, const weir_segment *seg, weir_tensor *const *x, int nout,
                        weir_tensor **y)
 {
@@ -119,7 +120,7 @@ static uint64_t *stream(weir_session *s)
 
 /* ---- the second run ---- */
 
-/* Inputs made by calls become leaves; leaves stay what they are. */
+/* Makes inputs that calls made leaves of the second run; leaves stay what they are. */
 static weir_status make_inputs(weir_recompute *a)
 {
     weir_tape *const t = a->t;
@@ -158,14 +159,14 @@ static weir_status check_alike(const weir_recompute *a, uint64_t drawn)
     return WEIR_OK;
 }
 
-/* What a second run changes in the session while it lasts. */
+/* The session's state that a second run replaces while it lasts. */
 typedef struct weir_outside {
     uint64_t   rng, seed, frozen_from, frozen_to;
     int        no_grad;
     weir_dtype autocast;
 } weir_outside;
 
-/* All is as it was when the first run began; a run of a graph brings its own seed. */
+/* Restores the state in which the first run began; a run of a graph brings its own seed. */
 static weir_outside begin_recompute(weir_session *s, const weir_segment *seg)
 {
     const weir_outside before = {*stream(s), s->dev->seed, s->frozen_from,
@@ -222,8 +223,8 @@ void weir_recompute_free(weir_recompute *a)
 
 /* ---- public functions ---- */
 
-/* The first run of fn made y[i]; out[i] are handles for the tape to link: of what came from outside
- * the same, of a result that stands in y twice one. */
+/* Makes handles out[i] for the tape to link to the results y[i] of fn's first run. A result from
+ * outside keeps its handle; one that appears twice in y gets one handle. */
 static weir_status make_results(int nout, weir_tensor *const *y, weir_tensor **out)
 {
     for (int i = 0; i < nout; i++) {
@@ -264,7 +265,7 @@ static weir_status run_outermost(weir_session *s, weir_segment *seg, int nout, w
     return status;
 }
 
-/* Bits of the results that the function made; one that stands there twice counts once. */
+/* Bits of the results that the function made; a result that appears twice counts once. */
 static uint32_t made_of(int nout, weir_tensor *const *out)
 {
     uint32_t made = 0;
@@ -279,7 +280,7 @@ static uint32_t made_of(int nout, weir_tensor *const *out)
     return made;
 }
 
-/* Takes over seg. Inside another first run, that one notes what is read, and there is no node. */
+/* Takes over seg. Inside another first run, that one notes what is read, and no node is added. */
 static weir_status checkpoint(weir_session *s, weir_segment *seg, int nout, weir_tensor **out)
 {
     weir_tensor *made[WEIR_MAX_OUT] = {NULL};

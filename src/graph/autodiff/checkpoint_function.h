@@ -1,4 +1,4 @@
-/* checkpoint_function.h - a part of the forward computation that is not kept but run again. */
+/* checkpoint_function.h - a part of the forward computation that is recomputed instead of kept. */
 #ifndef WEIR_GRAPH_AUTODIFF_CHECKPOINT_FUNCTION_H
 #define WEIR_GRAPH_AUTODIFF_CHECKPOINT_FUNCTION_H
 
@@ -15,25 +15,25 @@ typedef struct weir_segment {
     void              *ctx;
     void              *owned;       /* freed with it, or NULL */
     uint64_t           rng;         /* position in the random stream where the first run began */
-    uint64_t           drawn;       /* how far it moved on */
+    uint64_t           drawn;       /* how far the first run moved it */
     uint64_t           seed;        /* of the device then */
     uint64_t           since;       /* dev->changes when the first run ended */
     int                no_grad;     /* of the session then */
     weir_dtype         autocast;
     int                nin;
     weir_tensor *const *in;         /* during the first run */
-    WEIR_VEC(weir_tensor *) leaves; /* read besides: a gradient may be asked for; referenced */
+    WEIR_VEC(weir_tensor *) leaves; /* read besides `in`, for gradients; referenced */
 } weir_segment;
 
-/* A call of the first run that a gradient flows through: notes the leaves it reads, and marks what
- * it makes. */
+/* Notes the leaves that a call of the first run reads, if a gradient flows through it, and marks
+ * its outputs. */
 weir_status weir_segment_note(weir_segment *s, const weir_call *c, weir_tensor *const *in,
                               weir_tensor *const *out);
 
 /* The error of reading a result from outside that is not an input. */
 weir_status weir_segment_captured(const char *maker);
 
-/* The second run: handles of its own for inputs that calls made, results on a tape of their own. */
+/* The second run: own handles for inputs that calls made, and results on its own tape. */
 typedef struct weir_recompute {
     struct weir_tape *t;            /* the checkpoint */
     int               nin;

@@ -1,9 +1,9 @@
-/* clip.c - gradients limited by value and by global norm, and divided by the scale of a loss; made
- * of recorded operations.
+/* clip.c - limits gradients by value and by global norm, and divides them by the scale of a loss,
+ * in recorded operations.
  *
  * Nothing here is differentiated: the calls are made without a tape, in the backward phase. The
- * norm and the factor are f64 whatever the gradients are, so that the pairs' order alone decides
- * the bits. */
+ * norm and the factor are f64 whatever the gradients are, so that only the order of the pairs
+ * determines the bits. */
 #include <math.h>
 
 #include "core/dtype.h"
@@ -13,7 +13,7 @@
 #include "weir/graph.h"
 #include "weir/op.h"
 
-/* Work between enter and leave is a part of the backward. */
+/* Calls between enter and leave belong to the backward phase. */
 typedef struct weir_clip {
     weir_session *s;
     weir_phase    phase;
@@ -62,7 +62,7 @@ static weir_status leave(const weir_clip *c, weir_status status)
     return status != WEIR_OK ? weir_poison(status) : WEIR_OK;
 }
 
-/* clipped[i] = the pair with another gradient. */
+/* Sets *clipped to the pair with another gradient. */
 static weir_status set(weir_pair *clipped, const weir_pair *pair, weir_tensor *grad)
 {
     if (!grad)
@@ -76,7 +76,8 @@ static weir_tensor *scalar(const weir_tensor *like, double value)
     return weir_fill(like->dev, weir_scalar(like->layout.desc.dtype), value);
 }
 
-/* What fn makes of a gradient, in a scope of its own: with the graph off steps in between die. */
+/* Applies fn to a gradient in its own scope, so that with the graph off intermediate results
+ * die. */
 static weir_tensor *alone(weir_tensor *(*fn)(weir_tensor *g, double limit), weir_tensor *g,
                           double limit)
 {
@@ -88,13 +89,13 @@ static weir_tensor *alone(weir_tensor *(*fn)(weir_tensor *g, double limit), weir
     return weir_scope_end(d) == WEIR_OK ? made : NULL;
 }
 
-/* The gradient is the second operand of both, which is what a NaN takes through. */
+/* The gradient is the second operand of both, the one whose NaN passes through. */
 static weir_tensor *limited(weir_tensor *g, double limit)
 {
     return weir_min(scalar(g, limit), weir_max(scalar(g, -limit), g));
 }
 
-/* Squares of halves overflow or vanish. */
+/* Squares, in a wider type: squares of halves would overflow or vanish. */
 static weir_tensor *squares(weir_tensor *g, double limit)
 {
     (void)limit;

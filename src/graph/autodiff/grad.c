@@ -1,14 +1,14 @@
-/* grad.c - walks the tape backwards from a result and records each call's gradient (reverse-mode
- * differentiation: Linnainmaa 1970; Griewank and Walther 2008).
+/* grad.c - traverses the tape backwards from a result and records each call's gradient (reverse-
+ * mode differentiation: Linnainmaa 1970; Griewank and Walther 2008).
  *
- * A node is processed after all its consumers, so its output gradients are final. Each node's
- * work is a scope of its own: only gradients that still wait for their node, or belong to the
- * answer, stay alive. A walk may stop at its targets (weir_vjp_from): they are independent then,
- * and what made them is not visited.
+ * A node is processed after all its consumers, so its output gradients are final. Each node's work
+ * is done in its own scope: only gradients that still wait for their node, or belong to the answer,
+ * stay alive. A traversal may stop at its targets (weir_vjp_from): they count as independent, and
+ * what made them is not visited.
  *
- * At a checkpoint its function runs once more, and a walk of its own goes back through that (Chen
- * et al. 2016). What arrives at the borders - inputs, tensors read besides - arrives in the outer
- * walk at once: so all gradients add up in the order of the plain walk. */
+ * At a checkpoint its function runs again, and an inner traversal goes back through that run (Chen
+ * et al. 2016). What arrives at the borders (inputs, tensors read besides) arrives in the outer
+ * traversal at once, so all gradients add up in the order of a plain traversal. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,15 +27,15 @@ typedef struct weir_traversal_node {
     weir_tensor *dy[WEIR_MAX_OUT];      /* referenced; NULL: no gradient so far */
 } weir_traversal_node;
 
-/* In want: tensors that a checkpoint reads besides its inputs lead to a target. */
+/* In `want`: tensors that a checkpoint reads besides its inputs lead to a target. */
 #define WANT_BESIDES (1u << 31)
 
 typedef struct weir_traversal {
     weir_session *s;
     const char   *who;
     size_t        ny;                   /* where it starts */
-    weir_tensor *const *y, *const *dy;  /* dy[i] NULL: no gradient of y[i]; see ones */
-    bool                          ones; /* no dy at all: that of the only y is ones */
+    weir_tensor *const *y, *const *dy;  /* dy[i] NULL: no gradient of y[i]; see `ones` */
+    bool                          ones; /* no dy given: the only y has a dy of ones */
     bool                          scalar; /* y must be one: a loss */
     WEIR_VEC(weir_traversal_node) nodes;  /* latest call first */
     uint64_t                      visit;
@@ -45,8 +45,8 @@ typedef struct weir_traversal {
     weir_tensor *const *wrt;
     WEIR_VEC(weir_pair)      answer; /* per target reached: target and its gradient, referenced */
     weir_leaf_table          leaves; /* those in answer */
-    struct weir_traversal *outer;     /* at whose checkpoint it goes back; else NULL */
-    weir_recompute        *recompute; /* the second run there */
+    struct weir_traversal *outer;     /* the traversal of the checkpoint's caller; else NULL */
+    weir_recompute        *recompute; /* the second run that is traversed */
 } weir_traversal;
 
 static bool same_value(const weir_tensor *a, const weir_tensor *b)
@@ -75,7 +75,7 @@ static weir_status no_trainable(const weir_traversal *w)
                      "weir_no_grad_begin and _end", w->who, w->scalar ? "the loss" : "y");
 }
 
-/* What a leaf of a second run is outside. */
+/* The tensor outside that a leaf of a second run stands for. */
 static weir_tensor *outside(const weir_traversal *w, weir_tensor *x)
 {
     for (int i = 0; i < w->recompute->nin; i++)
@@ -84,7 +84,7 @@ static weir_tensor *outside(const weir_traversal *w, weir_tensor *x)
     return x;
 }
 
-/* The call that a gradient of x goes on to, or none. */
+/* The call to which a gradient of x goes on, or NULL. */
 static weir_tape *maker_of(const weir_traversal *w, const weir_tensor *x)
 {
     return w->stops && is_target(w, x) ? NULL : x->tape;
@@ -115,7 +115,7 @@ static int latest_first(const void *a, const void *b)
     return (x->tape->order < y->tape->order) - (x->tape->order > y->tape->order);
 }
 
-/* Does a gradient of x get anywhere? Known once the call that made it has been looked at. */
+/* Does a gradient of x lead to a target? Known once the call that made x has been visited. */
 static bool leads_on(const weir_traversal *w, weir_tensor *x)
 {
     const weir_tape *up = maker_of(w, x);
@@ -140,7 +140,8 @@ static uint32_t wanted_of(const weir_traversal *w, const weir_tape *t)
     return want;
 }
 
-/* All calls the values depend on; then, earliest first, which of their inputs lead to a target. */
+/* Collects all calls that the values depend on; then finds, earliest first, which inputs lead to a
+ * target. */
 static weir_status collect(weir_traversal *w)
 {
     w->visit = ++w->s->visits;
@@ -172,7 +173,7 @@ static weir_status accumulate(weir_tensor **sum, weir_tensor *g)
     return WEIR_OK;
 }
 
-/* The pair of target x in the answer, or NULL. What equals a leaf has its number. */
+/* The pair of target x in the answer, or NULL. A handle equal to a leaf has the leaf's number. */
 static weir_pair *pair_of(const weir_traversal *w, const weir_tensor *x)
 {
     if (x->leaf && !x->tape) {
@@ -199,7 +200,7 @@ static weir_status arrive_target(weir_traversal *w, weir_tensor *x, weir_tensor 
     return accumulate(&w->answer.at[w->answer.n - 1].grad, g);
 }
 
-/* A gradient g of the value x: to the answer if x is a target, and on to the call that made x. */
+/* Adds gradient g of x to the answer if x is a target, and passes it on to the call that made x. */
 static weir_status arrive(weir_traversal *w, weir_tensor *x, weir_tensor *g)
 {
     weir_tape *up = maker_of(w, x);
@@ -276,8 +277,8 @@ static void traversal_free(weir_traversal *w)
     weir_leaf_table_free(&w->leaves);
 }
 
-/* Back through the second run, from the results that have a gradient. They are let go before the
- * walk: it knows the calls. */
+/* Goes back through the second run, from the results that have a gradient. Their handles are
+ * released first, since the traversal knows the calls. */
 static weir_status traverse_inner(weir_traversal *w, weir_traversal_node *n)
 {
     weir_recompute *a = w->recompute;
@@ -298,7 +299,7 @@ static weir_status traverse_inner(weir_traversal *w, weir_traversal_node *n)
     return traverse_nodes(w);
 }
 
-/* At a checkpoint: its second run is recorded, or computed, and its gradient with it. */
+/* Records or computes a checkpoint's second run, and its gradient with it. */
 static weir_status traverse_recomputed(weir_traversal *w, weir_traversal_node *n)
 {
     weir_recompute a = {.t = n->tape};
@@ -355,7 +356,7 @@ static weir_status check_seed(const weir_traversal *w, const weir_tensor *y, con
     return WEIR_OK;
 }
 
-/* May a walk start at w->y, with w->dy? */
+/* May a traversal start at w->y, with w->dy? */
 static weir_status check_start(const weir_traversal *w)
 {
     char text[WEIR_DESC_TEXT];
@@ -369,7 +370,7 @@ static weir_status check_start(const weir_traversal *w)
     return w->stops || w->y[0]->needs_grad ? WEIR_OK : no_trainable(w);
 }
 
-/* Gradients for the walk's targets into w->answer, in the backward phase and without a tape. */
+/* Puts the targets' gradients into w->answer, in the backward phase and without a tape. */
 static weir_status traverse_back(weir_traversal *w)
 {
     WEIR_TRY(check_start(w));
@@ -391,7 +392,7 @@ static weir_status traverse_back(weir_traversal *w)
     return status;
 }
 
-/* A walk from the values y; of one y with dy NULL, ones. */
+/* Begins a traversal from the values y; dy NULL: ones, for a single y. */
 static weir_status traversal_begin(weir_traversal *w, const char *who, size_t ny,
                                    weir_tensor *const *y, weir_tensor *const *dy)
 {
@@ -413,7 +414,7 @@ static weir_status traversal_begin(weir_traversal *w, const char *who, size_t ny
     return w->s ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* The answer becomes the session's pairs; the handles are held by the caller's scope. */
+/* Makes the answer the session's pairs; the caller's scope holds the handles. */
 static weir_status give_pairs(weir_traversal *w)
 {
     weir_session *s = w->s;
@@ -476,7 +477,7 @@ static weir_status check_wrt(const weir_traversal *w, const char *who, weir_tens
     return WEIR_OK;
 }
 
-/* Stands wrt[i] earlier in wrt as well? */
+/* Does wrt[i] also appear earlier in wrt? */
 static bool named_before(const weir_traversal *w, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -485,7 +486,8 @@ static bool named_before(const weir_traversal *w, size_t i)
     return false;
 }
 
-/* The answer into grads, held by the caller's scope. A walk that stops tells each value once. */
+/* Copies the answer into grads, held by the caller's scope. A traversal that stops at its targets
+ * reports each value once. */
 static weir_status give_grads(const weir_traversal *w, weir_tensor **grads)
 {
     for (size_t i = 0; i < w->nwrt; i++)

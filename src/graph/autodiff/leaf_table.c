@@ -1,10 +1,10 @@
-/* leaf_table.c - a hash table from the numbers of leaves. */
+/* leaf_table.c - a hash table keyed by the numbers of leaves. */
 #include "graph/autodiff/leaf_table.h"
 
 #include "core/hash.h"
 #include "core/mem.h"
 
-/* The leaf's entry, or the empty one where it would go. */
+/* The leaf's entry, or the empty one where it belongs. */
 static weir_leaf_entry *entry_of(const weir_leaf_table *t, uint64_t leaf)
 {
     uint64_t h = weir_hash_u64(WEIR_HASH_SEED, leaf);

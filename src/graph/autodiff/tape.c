@@ -8,8 +8,8 @@
 #include "graph/ir/graph.h"
 #include "graph/ops/op.h"
 
-/* Freeing a node frees its producers' last references; a queue instead of recursion keeps the stack
- * flat however long the chain is. */
+/* Freeing a node drops the last references to its producers; a queue instead of recursion keeps the
+ * stack flat however long the chain is. */
 static void tape_destroy(weir_ref *self)
 {
     weir_tape    *t = (weir_tape *)self;
@@ -30,7 +30,7 @@ static void tape_destroy(weir_ref *self)
             weir_release(d->y[i]);
         weir_ref_drop(d->segment);
         weir_mem_free(d);
-        weir_ref_drop(s);           /* not the last: we hold one meanwhile */
+        weir_ref_drop(s);           /* not the last: the loop holds one */
     }
     s->draining = false;
     weir_ref_drop(s);
@@ -54,7 +54,7 @@ static weir_tensor *shadow(weir_tensor *t, bool reads, bool link)
     return h;
 }
 
-/* A trainable leaf is kept as it is: it is what weir_backward answers with. */
+/* A trainable leaf is kept itself, since weir_backward answers with it. */
 static bool add_input(weir_tape *t, weir_tensor *x, bool reads)
 {
     if (x->trainable)
@@ -193,7 +193,7 @@ weir_status weir_changed(weir_session *s, const weir_tensor *t, uint64_t *when, 
     return WEIR_OK;
 }
 
-/* "input 1" or "result 0" of the node; false: t is none of its operands. */
+/* Sets the role to "input 1" or "result 0" of the node; false if t is not an operand of it. */
 static bool role_of(const weir_tape *t, const weir_tensor *operand, const char **role, int *i)
 {
     *role = "input";
@@ -254,7 +254,7 @@ uint32_t weir_tape_wants(const weir_tape *t)
     return t->segment ? want : want & t->def->differentiable;
 }
 
-/* Random calls are repeated by the seed that they had; a run of a graph brings its own. */
+/* Random calls repeat with the seed that they had; a run of a graph brings its own. */
 static weir_status record_grad(const weir_tape *t, weir_grad *g)
 {
     weir_session *const    s = t->session;

@@ -1,4 +1,4 @@
-/* compile.c - from a closed recording to the plan that runs: the passes, then the budget. */
+/* compile.c - makes the plan of a closed recording: the passes, then the budget. */
 #include "graph/compile/compile.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* recording.c - the life of a graph: begin, pause, resume, end, free, and the handles it leaves. */
+/* recording.c - begins, pauses, resumes, ends and frees a recording, and settles its handles. */
 #include "core/status.h"
 #include "graph/autodiff/tape.h"
 #include "graph/compile/compile.h"
@@ -20,7 +20,7 @@ static weir_status check_recording(const char *who, const weir_graph *g, weir_gr
     return WEIR_OK;
 }
 
-/* Failures that the program may have overlooked since the graph was begun or resumed. */
+/* Notes failures since the graph was begun or resumed that the program may have overlooked. */
 static void note_poison(weir_graph *g)
 {
     if (g->poisoned_by == WEIR_OK && g->state == WEIR_GRAPH_RECORDING) {
@@ -29,7 +29,7 @@ static void note_poison(weir_graph *g)
     }
 }
 
-/* What was recorded is what the program asked for. */
+/* Verifies that every call that the program made was recorded. */
 static weir_status check_whole(weir_graph *g)
 {
     note_poison(g);
@@ -39,8 +39,8 @@ static weir_status check_whole(weir_graph *g)
                      g->poison_message ? g->poison_message : "memory was short");
 }
 
-/* Handles that outlive the recording keep no tape: what only gradients read is the planner's again.
- */
+/* Cuts the tapes of handles that outlive the recording: the planner may free what only gradients
+ * read. */
 static void cut_tapes(weir_graph *g)
 {
     while (g->tapes.n > 0) {
@@ -52,8 +52,8 @@ static void cut_tapes(weir_graph *g)
 
 /* ---- handles that a recording leaves behind ---- */
 
-/* Takes over the reference of a scope. Unless somebody else holds the handle, too, its value is the
- * planner's; the handle stays and tells so until the graph is freed. */
+/* Takes over a scope's reference. If it is the only one, the planner may free the value; the handle
+ * stays until the graph is freed, to say so. */
 static void leave_handle(weir_graph *g, weir_tensor *t)
 {
     if (t->ref.count > 1) {
@@ -75,7 +75,7 @@ static void leave_scopes(weir_graph *g)
     s->mark.n = g->depth;
 }
 
-/* The values of a graph that will not run, and the handles of those that nobody kept. */
+/* Fails the values of a graph that will not run, and the handles of those not kept. */
 static void fail_values(weir_graph *g)
 {
     static const char evicted[] = "belonged to a graph whose weir_graph_end failed";
@@ -104,8 +104,8 @@ static void bury_handles(weir_graph *g)
             g->storages.at[i].block->never = "belonged to a graph that was freed before it ran";
 }
 
-/* Closes the graph's scope. Values that somebody outside still holds become outputs: persistent
- * blocks the graph references. */
+/* Closes the graph's scope. Values with a handle outside become outputs: persistent blocks that the
+ * graph references. */
 static void close_recording(weir_graph *g)
 {
     weir_session *s = g->session;
@@ -134,7 +134,7 @@ static void close_recording(weir_graph *g)
 
 /* ---- public functions ---- */
 
-/* The device closes: from now on a graph that is being recorded can only be freed. */
+/* When the device closes, a graph being recorded can only be freed from then on. */
 static void close_graphs(weir_session *s)
 {
     weir_graph *const g = s->recording;

@@ -1,4 +1,4 @@
-/* run.c - a run of a planned graph: what must be so before it, the run, and what it entails. */
+/* run.c - runs a planned graph: what must hold before, the run itself, and what follows from it. */
 #include "core/status.h"
 #include "device/memory/pool.h"
 #include "graph/eager/evict.h"
@@ -8,7 +8,7 @@
 #include "graph/plan/plan.h"
 #include "graph/runtime/execute.h"
 
-/* One value leaves; what was made from it with the graph off is settled before. */
+/* Offloads one value, after settling what was made from it with the graph off. */
 static weir_status offload_storage(const weir_storage *s)
 {
     weir_block *const b = s->block;
@@ -28,7 +28,7 @@ static weir_status offload_storage(const weir_storage *s)
     return weir_block_offload(b);
 }
 
-/* Values that the graph keeps in the spill file go there. */
+/* Offloads the values that the graph keeps in the spill file. */
 static weir_status offload_all(weir_graph *g)
 {
     const uint64_t moves = g->dev->moves;
@@ -37,11 +37,11 @@ static weir_status offload_all(weir_graph *g)
         if (g->storages.at[i].offloaded)
             WEIR_TRY(offload_storage(&g->storages.at[i]));
     if (g->dev->moves != moves)
-        weir_pool_trim(g->dev);         /* it was to become free, not to be kept */
+        weir_pool_trim(g->dev);         /* the memory is to be freed, not kept for reuse */
     return WEIR_OK;
 }
 
-/* Results made with the graph off from what a run overwrites are settled before it. */
+/* Settles results made with the graph off from what a run overwrites, before the run. */
 static weir_status settle_readers(const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->plan->n; i++) {
@@ -56,8 +56,8 @@ static weir_status settle_readers(const weir_graph *g)
     return WEIR_OK;
 }
 
-/* What a run overwrites has a new version: results made with the graph off may have read the old
- * one. */
+/* Gives what a run overwrites a new version, since results made with the graph off may have read
+ * the old one. */
 static void note_changes(const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->storages.n; i++) {

@@ -1,4 +1,4 @@
-/* step.c - a step that runs either way, and recording as a switch of the device. */
+/* step.c - a step that runs with the graph on or off, and recording as a switch of the device. */
 #include "core/status.h"
 #include "core/tensor.h"
 #include "graph/ir/graph.h"
@@ -37,7 +37,7 @@ static void drop_kept(weir_step *s)
         weir_release(s->kept.at[--s->kept.n]);
 }
 
-/* Graph off: t lives until the next run of the step being computed, if one is. */
+/* Graph off: keeps t until the next run of the step that is running, if one is. */
 static weir_status keep_in_step(weir_step *s, weir_tensor *t)
 {
     if (!s)

@@ -1,4 +1,4 @@
-/* text.c - the texts about a planned graph, by kind, and the step as a description in JSON. */
+/* text.c - the texts about a planned graph by kind, and the step description in JSON. */
 #include "core/status.h"
 #include "graph/memory/budget/from_graph.h"
 #include "graph/memory/explain/reasons.h"
@@ -30,7 +30,7 @@ char *weir_graph_text(const weir_graph *g, weir_text what)
 
 /* ---- the step as planners exchange it ---- */
 
-/* *seconds of each instruction; NULL for the roofline's. */
+/* *seconds of each instruction; NULL: use the roofline's. */
 static weir_status seconds_of(const weir_graph *g, weir_times times, double **seconds)
 {
     const weir_rates rates = g->dev->ops->rates(g->dev);

@@ -1,7 +1,7 @@
 /* record.c - turns a call into a node of the graph being recorded, or runs it at once.
  *
  * Both ways share everything but the last step: checks, dense copies, shape inference, views,
- * random positions, the tape. Graph off is the same engine with a graph of one op. */
+ * random positions, the tape. With the graph off the same engine runs a graph of one op. */
 #include <assert.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ typedef struct weir_recording {
     weir_tensor      *in[WEIR_MAX_IN];
     weir_tensor      *out[WEIR_MAX_OUT];
     uint64_t          rng;
-    bool              scoped;       /* a scope of our own holds casts and copies */
+    bool              scoped;       /* an inner scope holds casts and copies */
 } weir_recording;
 
 static const char *name_of(const weir_tensor *t)
@@ -33,7 +33,7 @@ static const char *name_of(const weir_tensor *t)
     return t->name ? t->name : "";
 }
 
-/* Gradients and second runs read what the forward read. */
+/* Gradients and second runs must read what the forward pass read. */
 static weir_status check_version(const weir_recording *r, int i)
 {
     const weir_tensor *const t = r->in[i];
@@ -55,7 +55,7 @@ static weir_status check_version(const weir_recording *r, int i)
                      r->def->name, by);
 }
 
-/* May this input be read by a call made now? */
+/* May a call made now read this input? */
 static weir_status check_input(const weir_recording *r, int i)
 {
     const weir_tensor *t = r->in[i];
@@ -83,7 +83,7 @@ static weir_status check_input(const weir_recording *r, int i)
     return check_version(r, i);
 }
 
-/* An update may write whole external tensors only, and no memory that another input looks at. */
+/* An update may write whole external tensors only, and no memory that another input views. */
 static weir_status check_mutated(const weir_recording *r, int i)
 {
     const weir_tensor *t = r->in[i];
@@ -124,7 +124,7 @@ static weir_status check_inputs(weir_recording *r, weir_device *d)
     return WEIR_OK;
 }
 
-/* Replaces input i by `by`, which a scope of our own holds. */
+/* Replaces input i by `by`, which the inner scope holds. */
 static weir_status replace(weir_recording *r, int i, weir_tensor *by)
 {
     r->in[i] = by;
@@ -139,8 +139,8 @@ static weir_status begin_scope(weir_recording *r)
     return WEIR_OK;
 }
 
-/* The type that the inputs meet in; false where shapes do not fit: the call then fails, and tells
- * the types as they were given. */
+/* The type to which the inputs are promoted; false if shapes do not fit: the call then fails and
+ * names the types as given. */
 static bool meeting_type(const weir_recording *r, weir_dtype *type)
 {
     weir_desc all = {.dtype = WEIR_BOOL};
@@ -174,7 +174,7 @@ static weir_status autocast(weir_recording *r)
     return WEIR_OK;
 }
 
-/* Inputs of several types become one by recorded casts, which gradients pass back through. */
+/* Promotes inputs of several types to one by recorded casts, through which gradients flow back. */
 static weir_status promote(weir_recording *r)
 {
     weir_dtype type;
@@ -189,7 +189,7 @@ static weir_status promote(weir_recording *r)
     return WEIR_OK;
 }
 
-/* Ops that cannot take strides get dense copies of strided inputs. */
+/* Makes dense copies of strided inputs for ops that cannot take strides. */
 static weir_status make_dense(weir_recording *r)
 {
     for (int i = 0; i < r->call.nin; i++) {
@@ -203,7 +203,7 @@ static weir_status make_dense(weir_recording *r)
     return WEIR_OK;
 }
 
-/* Adds a handle for output i over a new block (or over the viewed one). */
+/* Makes a handle for output i over a new block, or over the viewed one. */
 static weir_status make_output(weir_recording *r, int i)
 {
     weir_session      *s = r->s;
@@ -231,7 +231,7 @@ static void orphaned(weir_block *b)
     g->storages.at[b->storage].block = NULL;
 }
 
-/* Graph on: the call becomes a node. */
+/* Graph on: adds the call as a node. */
 static weir_status append_node(weir_recording *r)
 {
     weir_graph *g = r->s->recording;
@@ -244,7 +244,7 @@ static weir_status append_node(weir_recording *r)
     n->rng = r->rng;
     n->segment = r->s->replay;
     n->region = r->s->phase == WEIR_FORWARD ? r->s->region : 0;
-    n->dead = true;             /* until it is whole */
+    n->dead = true;             /* until it is complete */
     for (int i = 0; i < r->call.nin; i++) {
         if (weir_evict_fix(r->in[i]->block) != WEIR_OK)
             return weir_error_status();
@@ -279,8 +279,8 @@ static weir_status append_node(weir_recording *r)
     return WEIR_OK;
 }
 
-/* Reserves the call's part of the random stream: relative to the run in a graph, absolute at once.
- */
+/* Reserves the call's part of the random stream: relative to the run in a graph, absolute at
+ * once. */
 static void reserve_random(weir_recording *r)
 {
     const uint64_t blocks = weir_rng_blocks(weir_shape_count(&r->out_layout[0].desc));
@@ -293,7 +293,7 @@ static void reserve_random(weir_recording *r)
     }
 }
 
-/* Graph off: the call runs. One that fails has drawn nothing. */
+/* Graph off: runs the call. A call that fails has drawn no random numbers. */
 static weir_status run_now(const weir_recording *r, weir_device *d, bool drew)
 {
     weir_session *const s = r->s;
@@ -323,14 +323,14 @@ static bool flows_gradient(const weir_recording *r)
     return false;
 }
 
-/* Memory that was given away is known by what is in it now. */
+/* Finds changes made through addresses of inputs that were given away. */
 static void look_at_inputs(const weir_recording *r)
 {
     for (int i = 0; i < r->call.nin; i++)
         weir_block_look(r->in[i]->block);
 }
 
-/* Checks to result handles; on failure whatever was made is in r->out. */
+/* All steps from checks to result handles; on failure r->out has whatever was made. */
 static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *recompute)
 {
     WEIR_TRY(check_inputs(r, d));
@@ -363,7 +363,7 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *re
     return weir_tape_add(r->s, &r->call, r->rng, r->in, r->out);
 }
 
-/* Closes our own scope and hands the results to the caller's. */
+/* Closes the inner scope and hands the results to the caller's. */
 static weir_status hand_over(weir_recording *r, weir_status status, weir_tensor **out)
 {
     if (r->scoped)

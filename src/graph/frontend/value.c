@@ -1,7 +1,7 @@
-/* value.c - tensors of the user's own, and data between host and tensor.
+/* value.c - tensors that the user makes, and data between host and tensor.
  *
- * The host sees row-major data; a copy kernel converts to and from the dense layout where they
- * differ. */
+ * The host sees row-major data; where that differs from the dense layout, a copy kernel
+ * converts. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -59,7 +59,7 @@ weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *name)
     return t;
 }
 
-/* Numbers t, if it is none of the leaves yet. */
+/* Numbers t as a leaf, unless it has a number. */
 static weir_status number_leaf(const char *who, weir_tensor *t)
 {
     char text[WEIR_DESC_TEXT];
@@ -111,7 +111,7 @@ static weir_status check_size(const char *who, const weir_tensor *t, const void 
     return WEIR_OK;
 }
 
-/* Does t look at its whole block in the dense order? */
+/* Does t view its whole block in dense order? */
 static bool owns_block(const weir_tensor *t)
 {
     const weir_block *b = t->block;
@@ -120,7 +120,7 @@ static bool owns_block(const weir_tensor *t)
            weir_shape_is_dense(&t->layout);
 }
 
-/* Only memory of the user's own may be written, not results. */
+/* Only memory of the user's may be written, not results. */
 static weir_status check_writable(const char *who, const weir_tensor *t)
 {
     const weir_block *b = t->block;
@@ -138,7 +138,7 @@ static void *element0(const weir_tensor *t)
            (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
 }
 
-/* Copies between two layouts of the same desc, on a device whose kernels can read host memory.
+/* Converts between two layouts of the same desc, on a device whose kernels can read host memory.
  * Operand `operand` is the tensor's. */
 static weir_status convert(const weir_tensor *t, int operand, const weir_layout *from, void *src,
                            weir_layout *to, void *dst)
@@ -149,7 +149,7 @@ static weir_status convert(const weir_tensor *t, int operand, const weir_layout 
     return weir_run_raw(t->dev, &c, &src, &dst, operand, t->block);
 }
 
-/* Memory to write to; zero around a view if nothing was written before. */
+/* Makes sure of memory to write to; zeroes what surrounds a view if nothing was written before. */
 static weir_status touch(const weir_tensor *t)
 {
     weir_block *b = t->block;
@@ -160,7 +160,7 @@ static weir_status touch(const weir_tensor *t)
     return WEIR_OK;
 }
 
-/* The tensor has been written whole, or that failed: one that was away keeps its value then. */
+/* Settles a write of the whole tensor; if it failed, an offloaded value stays in the spill file. */
 static weir_status written(const char *who, const weir_tensor *t, bool was_offloaded,
                            weir_status status)
 {
@@ -201,7 +201,7 @@ weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
     return written("weir_write", t, offloaded, write_there(t, data, bytes));
 }
 
-/* The block has its memory. */
+/* Reads from a block that has its memory. */
 static weir_status read_there(const weir_tensor *t, void *data, size_t bytes)
 {
     weir_layout host = {.desc = t->layout.desc}, from = t->layout;
@@ -240,7 +240,7 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
     WEIR_TRY(weir_evict_hold(b));
     const weir_status status = read_there(t, data, bytes);
     weir_evict_release(b);
-    if (offloaded)                   /* reading all parameters takes the room of one */
+    if (offloaded)                   /* reading all parameters takes the memory of one */
         weir_block_offload_clean(b);
     return status;
 }
@@ -320,8 +320,8 @@ weir_status weir_tensor_make_state(weir_tensor *t)
     return WEIR_OK;
 }
 
-/* Memory that is there to be looked at: zero where nothing was written yet. What the user writes
- * counts as written from now on; an output is not before its graph has run. */
+/* Makes sure that memory to look at exists: zero if nothing was written yet. What the user owns
+ * counts as written from now on; an output does not before its graph has run. */
 static weir_status settle(weir_tensor *t)
 {
     weir_block *b = t->block;

@@ -1,16 +1,17 @@
-/* beam.c - level by level: of all states with k items placed the best are kept, and each is grown
- * by one item (beam search: Lowerre 1976; filtered by a bound: Ow and Morton 1988).
+/* beam.c - beam search, level by level: keeps the best of all states with k items placed and grows
+ * each by one item (Lowerre 1976; filtered by a bound: Ow and Morton 1988).
  *
- * Depth first is stuck where there is room to spare: what wastes too much low down shows high up,
- * and the search tries all that lies between. States with as many items compare well: each section
- * is judged by the room that it will have left if its pile ends as low as it can (exact_state.c),
- * and one that has lost most of its room weighs as much as all others. What is left to place may
- * count too, so that large items come soon. A level keeps `width` states with different items left.
+ * Depth first gets stuck if there is slack: what wastes too much at the bottom shows at the top,
+ * and the search tries everything in between. States with equally many items compare well: each
+ * section is rated by the bytes it will have left if its pile ends as low as it can
+ * (exact_state.c), and one that has lost most of its slack weighs as much as all others. The bytes
+ * left to place may count too, so that large items come early. A level keeps `width` states with
+ * different items left.
  *
  * A state is grown at the section where exact_state.c branches: by each item that can lie at its
- * floor, and, after its floor has risen past that, by each at the next section, and so on a few
- * times. A child's loss is found from its parent's survey: an item raises those that share a
- * section with it to its top, and only piles of sections that these cross change. */
+ * floor, then, with the floor raised above that, by each at the next section, and so on a few
+ * times. A child's loss follows from the view of its parent: an item raises those that share a
+ * section with it to its top, and only the piles of sections that these cross change. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@
 
 enum {
     RISES = 8,                  /* of one state before it grows */
-    CHILDREN = 8                /* held for each place of `width` until the best are kept */
+    CHILDREN = 8                /* candidates for each kept state */
 };
 
 typedef struct weir_child {
@@ -45,7 +46,7 @@ typedef struct weir_beam {
     uint32_t          slots; /* a power of two */
     int64_t          *end;   /* [sections of the run] of a child */
     double           *loss;  /* [sections of the run] of the parent, */
-    double            sum;   /* together */
+    double            sum;   /* their sum */
     uint64_t          left;  /* the parent's, and */
     int64_t           area;  /* bytes of its items left, section by section */
 } weir_beam;
@@ -111,7 +112,7 @@ static void judge_parent(weir_beam *b)
     }
 }
 
-/* Span i comes next on the piles of sections [from, to). */
+/* Puts span i next on the piles of sections [from, to). */
 static void pile(weir_beam *b, uint32_t i, int64_t high, uint32_t from, uint32_t to)
 {
     const weir_place_span *v = &b->x->s.span[i];
@@ -176,7 +177,7 @@ static int by_loss(const void *a, const void *b)
                                 : (c->span > d->span) - (c->span < d->span);
 }
 
-/* The best children with different items left, `width` of them. */
+/* Keeps the best `width` children with different items left. */
 static void keep_best(weir_beam *b)
 {
     uint32_t kept = 0;
@@ -196,7 +197,7 @@ static void keep_best(weir_beam *b)
     b->children = kept;
 }
 
-/* The children at one section. */
+/* Rates the children at one section. */
 static void judge_cases(weir_beam *b, uint32_t parent, uint32_t rises, weir_branch_point f)
 {
     weir_exact_state *x = b->x;
@@ -242,7 +243,7 @@ static void expand(weir_beam *b, uint32_t parent)
     }
 }
 
-/* The children become the states. */
+/* Makes the children the states. */
 static void grow(weir_beam *b)
 {
     for (uint32_t c = 0; c < b->children; c++) {

@@ -1,8 +1,9 @@
-/* branch.c - one node of the depth-first search: a run's cases, tried one after the other.
+/* branch.c - one node of the depth-first search: tries the cases of a run one after the other.
  *
- * Runs of sections that nothing left crosses are solved apart. Where to branch and into what,
- * exact_state.c says. What has been proven dead - floors and items left of a run - is remembered by
- * a 64-bit hash, so orders of one pile are not tried one after the other. */
+ * Runs of sections that no remaining item crosses are solved separately. exact_state.c decides
+ * where to branch and into which cases. What has been proven dead (the floors and remaining items
+ * of a run) is remembered by a 64-bit hash, so that permutations of one pile are not tried
+ * again. */
 #include <math.h>
 
 #include "graph/placement/exact.h"
@@ -28,8 +29,8 @@ static bool make_case(weir_exact_state *x, uint32_t i, weir_branch_point f)
                                    : weir_exact_put(x, i, f.floor);
 }
 
-/* Room that a case, which has been made, costs the sections of [lo, hi), in parts of what they had;
- * infinite: it is a dead end. */
+/* The slack that a case, already applied, costs the sections of [lo, hi), as shares of what they
+ * had; infinite: a dead end. */
 static double loss_of(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     double loss = 0;
@@ -44,7 +45,7 @@ static double loss_of(weir_exact_state *x, uint32_t lo, uint32_t hi)
     return loss;
 }
 
-/* Makes each case from `base` on, leaves dead ends out and sorts the others by what they cost. */
+/* Applies each case from `base` on, drops dead ends and sorts the others by their cost. */
 static bool look_ahead(weir_exact_state *x, uint32_t lo, uint32_t hi, weir_branch_point f,
                        uint32_t base)
 {
@@ -86,7 +87,7 @@ static weir_exact_result try_cases(weir_exact_state *x, uint32_t lo, uint32_t hi
     return WEIR_EXACT_DEAD_END;
 }
 
-/* Chooses a section of a surveyed run and tries its cases. */
+/* Chooses a section of a run whose state is known and tries its cases. */
 static weir_exact_result branch(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     const uint32_t          base = x->cases.n;
@@ -101,7 +102,7 @@ static weir_exact_result branch(weir_exact_state *x, uint32_t lo, uint32_t hi)
     return r;
 }
 
-/* A run of sections in one piece. */
+/* Searches an undivided run of sections. */
 static weir_exact_result search(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     const uint32_t    placed = x->placed.n, undo = x->undo.n;

@@ -1,4 +1,4 @@
-/* buffers.c - placement of a program's own buffers: times of any clock become steps. */
+/* buffers.c - placement of a program's own buffers, with times of any clock as steps. */
 #include <stdlib.h>
 
 #include "core/status.h"
@@ -81,7 +81,7 @@ static void fill(weir_item *item, const weir_buffer *b, size_t n, size_t align,
     }
 }
 
-/* Places; the height is counted to the last buffer's last byte, without what aligns the next. */
+/* Places; the height ends with the last buffer's last byte, without padding after it. */
 static weir_status place(weir_buffer *b, size_t n, size_t align, const weir_place_options *o,
                          weir_item *item, int64_t *time, weir_placement_result *placed)
 {

@@ -1,5 +1,5 @@
-/* csv.c - placement of buffers given as text: MiniMalloc's format, id,lower,upper,size with upper
- * exclusive, comes back with the column offset. Columns are found by name, others are kept. */
+/* csv.c - placement of buffers given as text in MiniMalloc's format: id,lower,upper,size with upper
+ * exclusive. The answer adds the column offset. Columns are found by name, others are kept. */
 #include <string.h>
 
 #include "core/status.h"
@@ -19,13 +19,13 @@ typedef struct weir_text_span {
 typedef struct weir_csv {
     const char              *at, *end;        /* what is left of the text */
     size_t                   line;            /* number of the line last read */
-    size_t                   column[COLUMNS]; /* SIZE_MAX: there is none */
+    size_t                   column[COLUMNS]; /* SIZE_MAX: missing */
     size_t                   columns;
     WEIR_VEC(weir_text_span) field; /* of the line last read */
     WEIR_VEC(weir_buffer)    buffers;
 } weir_csv;
 
-/* A field ends at a comma outside quotes. */
+/* Splits at commas outside quotes. */
 static bool split(weir_csv *c, const char *at, const char *end)
 {
     c->field.n = 0;
@@ -42,7 +42,7 @@ static bool split(weir_csv *c, const char *at, const char *end)
     }
 }
 
-/* The next line that is not empty, as fields; no field at the end of the text. */
+/* Splits the next line that is not empty into fields; none at the end of the text. */
 static weir_status next_line(weir_csv *c)
 {
     c->field.n = 0;
@@ -96,7 +96,7 @@ static weir_status read_header(weir_csv *c)
     return WEIR_OK;
 }
 
-/* A whole decimal number; nothing else in the field. */
+/* Parses a field that is one whole decimal number. */
 static weir_status whole(const weir_csv *c, int column, bool negative, int64_t *out)
 {
     const weir_text_span f = trim(c->field.at[c->column[column]]);
@@ -151,7 +151,7 @@ static weir_status read_all(weir_csv *c)
     }
 }
 
-/* The fields of the line last read, without an old offset. */
+/* Adds the fields of the line last read, without an old offset. */
 static void add_fields(const weir_csv *c, weir_string *s)
 {
     for (uint32_t i = 0; i < c->field.n; i++)
@@ -159,7 +159,7 @@ static void add_fields(const weir_csv *c, weir_string *s)
             weir_string_add(s, "%.*s,", (int)c->field.at[i].n, c->field.at[i].at);
 }
 
-/* The text once more, line by line, with the offsets. */
+/* Writes the text again, line by line, with the offsets. */
 static weir_status write_all(weir_csv *c, const char *text, weir_string *s)
 {
     c->at = text;

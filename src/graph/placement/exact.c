@@ -1,11 +1,11 @@
-/* exact.c - a placement of at most a given height, or the proof that there is none: depth-first
+/* exact.c - a placement of at most a given height, or the proof that none exists: depth-first
  * search (branch.c) and beams (beam.c), within a limit on their nodes.
  *
- * The time of a depth-first search varies widely with the order in which cases are tried. So
- * several orders take turns - by the room that a case costs, one step ahead, or by sizes - each for
- * twice the nodes of the last time, later ones with pseudo-random changes; what one has proven dead
- * the others know. It proves, and finds what fills its height; what leaves room to spare the beams
- * find, which take every other turn, ever wider. */
+ * The time of a depth-first search varies widely with the order of the cases. So several orders
+ * take turns (by the slack that a case costs one step ahead, or by sizes), each with twice the
+ * nodes of its last turn, later ones with pseudo-random changes; they share what has been proven
+ * dead. Depth first proves, and finds placements without slack; beams, which take every other turn,
+ * ever wider, find those with slack. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +20,14 @@ enum {
     FIRST_WIDTH = 8,
     BEAMS = 4, /* of each width */
     SLACK = 200,
-    SPARE_TURNS = 7,     /* nodes of beams for one of the depth-first search */
-    TIGHT_TURNS = 2,     /* the other way round */
+    SPARE_TURNS = 7,     /* nodes of beams per node of the depth-first search */
+    TIGHT_TURNS = 2,     /* the reverse */
     MOST_BEAM = 1 << 22, /* numbers in its states, or one state */
     BEAM_CASES = 8       /* of a state, about */
 };
 
-/* Which items are tried first: round by round another order, later ones shaken. The first one is
- * MiniMalloc's: those in the fullest section, the widest of them. */
+/* Ranks which items are tried first: another order each round, later ones perturbed. The first
+ * order is MiniMalloc's: items in the fullest section, the widest first. */
 static void rank_spans(weir_exact_state *x, uint64_t round)
 {
     static const double by[4] = {0.1, 4, 0.5, 0};
@@ -64,7 +64,7 @@ static void begin(weir_exact_state *x)
     }
 }
 
-/* Runs whose best placement so far is low enough keep it: their items count as placed. */
+/* Keeps the best placement of runs that are low enough: their items count as placed. */
 static void keep_low(weir_exact_state *x)
 {
     const weir_placer *p = x->p;
@@ -83,7 +83,7 @@ static void keep_low(weir_exact_state *x)
     }
 }
 
-/* Beams start narrow and double after every BEAMS of them, as far as MOST_BEAM numbers hold. */
+/* Beams start narrow and double after every BEAMS of them, as far as MOST_BEAM numbers allow. */
 static uint32_t width_of(const weir_exact_state *x, uint64_t beam)
 {
     const uint64_t most = MOST_BEAM / (x->s.n + x->s.spans + 1u) + 1;
@@ -118,7 +118,7 @@ static weir_exact_result try_order(weir_exact_state *x, uint64_t round, uint64_t
     return weir_exact_solve(x, 0, x->s.n);
 }
 
-/* A part in SLACK of the height, on average, is more than the items need. */
+/* Is more than 1 / SLACK of the height, on average, unused by the items? */
 static bool has_slack(const weir_exact_state *x)
 {
     double all = 0;
@@ -128,8 +128,8 @@ static bool has_slack(const weir_exact_state *x)
     return all < (1 - 1.0 / SLACK) * (double)x->cap * x->s.n;
 }
 
-/* One height, within a number of nodes. Beams take most of them where there is room to spare, as
- * long as enough are left to end. */
+/* Tries one height within a number of nodes. With slack, beams get most nodes, as long as enough
+ * are left for them to finish. */
 static weir_exact_result attempt(weir_exact_state *x, size_t cap, uint64_t nodes)
 {
     const uint64_t    end = x->nodes + nodes;
@@ -159,9 +159,9 @@ static weir_exact_result attempt(weir_exact_state *x, size_t cap, uint64_t nodes
     return r;
 }
 
-/* The target first, for half the nodes, or for all if it is a capacity above the bound, which is
- * low enough or nothing; else heights between it and the best, by halves. Heights are sums of
- * bytes, so multiples of their common divisor. */
+/* Tries the target first, with half the nodes, or with all if it is a capacity above the bound,
+ * which is met or not; then bisects the heights between it and the best. Heights are sums of bytes,
+ * so they are multiples of the sizes' common divisor. */
 static void lower(weir_exact_state *x)
 {
     weir_placer      *p = x->p;

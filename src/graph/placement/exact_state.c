@@ -1,18 +1,17 @@
-/* exact_state.c - the state of an exact search: what is placed, what that says, which section is
- * next.
+/* exact_state.c - the state of an exact search: what is placed, what follows from that, and which
+ * section is next.
  *
- * The frame is that of Moffitt, MiniMalloc, and of Maas et al., TelaMalloc (both ASPLOS 2023):
- * only canonical placements (each item lies at 0 or on another one), so all that is placed in a
- * section lies below a floor and all that is not above it. None of its items can lie below the
- * highest floor of its life, so the items of a section end no lower than if they came in the order
- * of these places; a section where that is above the height is dead. With no room to spare it is
- * the floors' sum alone that says so; where there is some, what is lost under a wide item counts
- * before it has come.
+ * The frame is that of Moffitt, MiniMalloc, and of Maas et al., TelaMalloc (both ASPLOS 2023): only
+ * canonical placements (each item lies at 0 or on another one), so everything placed in a section
+ * lies below a floor and everything else above it. No item can lie below the highest floor of its
+ * live range, so the items of a section end no lower than if they came in the order of these
+ * places; a section where that end exceeds the height is dead. Without slack the floors' sum alone
+ * tells so; with slack, bytes lost under a wide item count before the item is placed.
  *
- * The branching asks which item comes next in one section, at its floor: each that fits, or none -
- * then the floor rises to the lowest place where any of its items can lie. That is complete for
+ * The branching asks which item comes next in one section, at its floor: each that fits, or none,
+ * and then the floor rises to the lowest place where any of its items can lie. That is complete for
  * sections none of whose items reaches down to a lower floor, and its cases exclude each other. Of
- * these sections the one with the fewest cases is taken, or the lowest; one case is no choice, none
+ * these sections it takes the one with the fewest cases, or the lowest; one case is no choice, none
  * a dead end. Exchangeable items are one case. */
 #include "graph/placement/exact.h"
 
@@ -62,8 +61,8 @@ void weir_exact_undo(weir_exact_state *x, uint32_t placed, uint32_t undo)
 
 /* ---- one state ---- */
 
-/* Sections of the run with items to come, by floor. Shell's sort: floors of neighbours are often
- * equal. */
+/* Sorts sections of the run that have unplaced items by floor. Shell's sort, since floors of
+ * neighbours are often equal. */
 static uint32_t sort_sections(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     uint32_t *at = x->by_floor, n = 0;
@@ -116,8 +115,8 @@ static void find_places(weir_exact_state *x, uint32_t lo, uint32_t hi)
             x->order[x->orders++] = i;
 }
 
-/* A pile whose items come no lower than they can ends soonest if they come in the order of these
- * places (one machine, release dates: Jackson's rule). */
+/* A pile whose items have lowest places ends soonest if they come in the order of these places (one
+ * machine with release dates: Jackson's rule). */
 static void find_ends(weir_exact_state *x)
 {
     for (uint32_t k = 0; k < x->orders; k++) {
@@ -166,10 +165,10 @@ static void count_cases(weir_exact_state *x, uint32_t lo, uint32_t hi)
     }
 }
 
-/* The open section with the fewest cases, of equal ones the lowest; or, unless there is one without
- * a choice, the lowest section, of equal ones that with the least room. The first finds dead ends
- * soon where there is no room to spare, the second leaves nothing behind where there is some. The
- * lowest of all is open. */
+/* Picks the open section with the fewest cases, of equal ones the lowest; or, unless one has no
+ * choice, the lowest section, of equal ones that with the least slack. The first rule finds dead
+ * ends early if there is no slack, the second leaves no holes if there is some. The lowest section
+ * of all is open. */
 static uint32_t pick(const weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     uint32_t best = hi;
@@ -196,8 +195,8 @@ static uint32_t pick(const weir_exact_state *x, uint32_t lo, uint32_t hi)
     return best;
 }
 
-/* Where section s goes on if nothing lies at its floor: an item without anything below it that is
- * placed lies on one that is not. */
+/* Where section s goes on if nothing lies at its floor: an item with nothing placed below it lies
+ * on one that is not placed yet. */
 static int64_t floor_above(weir_exact_state *x, uint32_t lo, uint32_t hi, uint32_t section)
 {
     const uint32_t first = x->s.from[lo], end = x->s.from[hi];
@@ -244,7 +243,7 @@ static bool push_case(weir_exact_state *x, uint32_t i)
     return ok;
 }
 
-/* The same as a case from `base` on. */
+/* Is span i the same as a case from `base` on? */
 static bool exchangeable(const weir_exact_state *x, uint32_t base, uint32_t i)
 {
     for (uint32_t c = base; c < x->cases.n; c++)

@@ -1,14 +1,15 @@
-/* gap_fit.c - items in an order, each into a gap that is free all its life (Wilson et al. 1995).
+/* gap_fit.c - greedy orders: each item goes into a gap that is free during its whole live range
+ * (Wilson et al. 1995).
  *
- * Each item goes to the lowest (or tightest) gap among the items already placed whose lifetimes
- * overlap: all of them are looked at, or, for the lowest gap of many items, a tree (gap_tree.c)
- * knows it. Where the best height is above what is low enough, the order is repaired: the item that
- * made the height goes first, again and again. Training steps are nearly nested, so the bound is
- * usually met.
+ * Each item gets the lowest (or tightest) gap between the placed items whose live ranges overlap
+ * its own. A scan over all of them finds it; for the lowest gap of many items a tree does
+ * (gap_tree.c). If the best height is above what is low enough, the order is repaired: the item
+ * that made the height goes first, again and again. Training steps are nearly nested, so the bound
+ * is usually met.
  *
- * Of equal heights one with a storage at the top is preferred to one with only workspaces there:
- * a storage is written to its last byte, a library may leave the end of its workspace alone, and
- * the peak that is measured should be the peak that was planned. */
+ * Of equal heights one with a storage at the top is preferred to one with only workspaces there: a
+ * storage is written to its last byte, while a library may leave the end of its workspace
+ * untouched, and the measured peak should be the planned one. */
 #include "graph/placement/gap_fit.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "core/status.h"
 #include "graph/placement/gap_tree.h"
 
-/* Up to so many items a scan over them is quicker than the tree. */
+/* For up to this many items a scan is quicker than the tree. */
 enum { SCANNED = 1000 };
 
 typedef struct weir_key {
@@ -81,7 +82,7 @@ static void place_by_scan(weir_order *o, uint32_t i, bool tight)
     insert_placed(o, i, k);
 }
 
-/* Items of 0 bytes go to 0, where they meet nobody. */
+/* Places items by the tree; items of 0 bytes go to 0, where they overlap nothing. */
 static bool place_by_tree(weir_order *o, uint32_t i)
 {
     const uint32_t         k = o->key[i].item;
@@ -147,8 +148,8 @@ static const struct {
 
 enum { ORDERS = sizeof orders / sizeof orders[0] };
 
-/* Repairs of one order: 200, fewer for large plans, so that planning stays quick. By size only:
- * plans are reproducible. */
+/* Repairs of one order: 200, fewer for large plans, so that planning stays quick. They depend on
+ * size only, so plans are reproducible. */
 static uint64_t repairs(uint64_t n)
 {
     const uint64_t affordable = 200000000 / (n * n + 1);
@@ -156,7 +157,7 @@ static uint64_t repairs(uint64_t n)
     return affordable > 200 ? 200 : affordable < 20 ? 20 : affordable;
 }
 
-/* The item at the top of the last try goes first in the next one. */
+/* Puts the item at the top of the last try first in the next one. */
 static bool repair(weir_order *o, bool tight, const char *name)
 {
     const uint64_t most = o->p->repairs ? o->p->repairs : repairs(o->p->n);
@@ -181,7 +182,7 @@ static bool begin(weir_order *o)
     return o->key && o->placed && (o->tree || p->n <= SCANNED);
 }
 
-/* The order of that name, all of them where it is NULL. */
+/* Tries the order of that name, or all of them for NULL. */
 static weir_status run(weir_placer *p, const char *name)
 {
     weir_order o = {.p = p};

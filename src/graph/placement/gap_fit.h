@@ -1,10 +1,10 @@
-/* gap_fit.h - the greedy orders, one after another. */
+/* gap_fit.h - the greedy orders, tried one after another. */
 #ifndef WEIR_GRAPH_PLACEMENT_GAP_FIT_H
 #define WEIR_GRAPH_PLACEMENT_GAP_FIT_H
 
 #include "graph/placement/placer.h"
 
-/* Tries the orders of placements.def by their turns until one is low enough. */
+/* Tries the orders of placements.def by their turns until one is low enough. ERR_NOMEM. */
 weir_status weir_place_orders(weir_placer *p);
 
 #endif

@@ -1,10 +1,10 @@
 /* gap_tree.c - a segment tree over steps (Bentley 1977) whose nodes hold ranges of bytes.
  *
- * A node stands for a range of steps. It is covered by what lives through all its steps but not
- * through its parent's, and touched by what lives at any of them. What meets an item is what
- * touches the nodes that cover the item, and what covers their ancestors: O(log steps) sets. Each
- * set is a list of ranges, where those that overlap or touch have become one: a training step is
- * nearly nested, so most of them are one range, however many items it stands for. */
+ * A node stands for a range of steps. It is covered by items live at all its steps but not at all
+ * of its parent's, and touched by items live at any of them. An item overlaps what touches the
+ * nodes that it covers, and what covers their ancestors: O(log steps) sets. Each set is a list of
+ * byte ranges, merged where they overlap or touch: a training step is nearly nested, so most sets
+ * are one range, however many items it stands for. */
 #include "graph/placement/gap_tree.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct range {
     size_t lo, hi;
 } range;
 
-/* Ranges in a block of 1 << room of the pool, ascending, apart from each other. */
+/* Ranges in a block of 1 << slack of the pool, ascending and disjoint. */
 typedef struct range_set {
     uint32_t at, n;
     uint8_t  slack;
@@ -69,7 +69,7 @@ void weir_gap_tree_clear(weir_gap_tree *t)
 {
     memset(t->nodes, 0, (size_t)t->width * 2 * sizeof *t->nodes);
     memset(t->free, 0, sizeof t->free);
-    t->pool_used = 1;           /* the block at NO_BLOCK is nobody's */
+    t->pool_used = 1;           /* the block at NO_BLOCK stays unused */
     t->short_of_memory = false;
 }
 
@@ -114,7 +114,7 @@ static uint32_t block_new(weir_gap_tree *t, uint8_t size)
     return t->pool_used - ranges;
 }
 
-/* Room for one more range. */
+/* Makes room for one more range. */
 static bool set_grow(weir_gap_tree *t, range_set *s)
 {
     if (s->at != NO_BLOCK && s->n < 1u << s->slack)
@@ -171,7 +171,7 @@ static void set_add(weir_gap_tree *t, range_set *s, range r)
 
 /* ---- items ---- */
 
-/* A search for the sets that meet steps `first` to `last`, or what is to be added to them. */
+/* A search for the sets that overlap steps `first` to `last`, or what is to be added to them. */
 typedef struct visit {
     uint32_t  first, last;
     range     bytes;
@@ -220,7 +220,7 @@ static void add_to_sets(weir_gap_tree *t, const visit *v, uint32_t i, uint32_t f
         add_to_sets(t, v, 2 * i + 1, from + half, half);
 }
 
-/* The lowest offset that is free in all the sets, which take turns to push it up. */
+/* The lowest offset that is free in all the sets, which take turns in pushing it up. */
 static size_t lowest(weir_gap_tree *t, visit *v, size_t bytes)
 {
     size_t   at = 0;

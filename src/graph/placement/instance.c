@@ -1,5 +1,5 @@
-/* instance.c - finds the sections of a step: one sweep, a section wherever a start is followed by
- * an end. */
+/* instance.c - finds the sections of a step in one sweep: a section ends wherever an end follows a
+ * start. */
 #include "graph/placement/instance.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static int by_section(const void *a, const void *b)
 
 enum { STARTS = 1, ENDS = 2 };
 
-/* at[t]: sections that are complete before step t. A section is complete when something ends and
- * something has started since the last one. */
+/* at[t]: number of sections complete before step t. A section is complete when an item ends and
+ * another has started since the last section. */
 static uint32_t number_steps(const weir_placer *p, uint8_t *event, uint32_t *at)
 {
     uint32_t n = 0;

@@ -1,7 +1,7 @@
 /* instance.h - items as the exact search sees them: spans over sections of the step.
  *
- * A section is a step whose set of live items is in no other step's; items overlap if and only if
- * they share a section. A run of sections that no item leaves is a problem of its own. */
+ * A section is a step at which the set of live items is maximal; items overlap if and only if they
+ * share a section. A run of sections that no item leaves is a problem by itself. */
 #ifndef WEIR_GRAPH_PLACEMENT_INSTANCE_H
 #define WEIR_GRAPH_PLACEMENT_INSTANCE_H
 

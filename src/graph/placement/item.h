@@ -1,4 +1,4 @@
-/* item.h - what is placed: bytes that are needed from one step to another. */
+/* item.h - what is placed: bytes that are live from one step to another. */
 #ifndef WEIR_GRAPH_PLACEMENT_ITEM_H
 #define WEIR_GRAPH_PLACEMENT_ITEM_H
 
@@ -7,9 +7,9 @@
 #include "core/kind.h"
 #include "core/vec.h"
 
-/* A range of the arena over a span of steps (the instructions of a plan, the events of a
- * schedule): a temporary storage, with all that took over its memory in place, or the workspace of
- * one step. */
+/* A range of the arena over a span of steps (the instructions of a plan, the events of a schedule):
+ * a temporary storage, with all that took over its memory in place, or the workspace of one
+ * step. */
 typedef struct weir_item {
     size_t    bytes; /* aligned */
     size_t    offset;

@@ -1,8 +1,8 @@
 /* placement.c - placement by a named strategy; `auto` tries the cheap ones first.
  *
- * auto: the greedy orders, then the two-ended stack; where the best of them is higher than it need
- * be, the exact search goes on with the parts of the step that are too high, for a limited number
- * of nodes. Every strategy is cut by counts, so plans are reproducible. */
+ * auto: the greedy orders, then the two-ended stack; if the best of them is higher than necessary,
+ * the exact search continues with the parts of the step that are too high, for a limited number of
+ * nodes. Counts, not clocks, limit every strategy, so plans are reproducible. */
 #include "graph/placement/placement.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "graph/placement/placer.h"
 #include "weir/plan.h"
 
-/* Arithmetic of the exact search. */
+/* Limits on the arithmetic of the exact search. */
 #define QUICK_WORK 100000000u
 #define THOROUGH_WORK 40000000000u
 
@@ -132,5 +132,5 @@ weir_status weir_place_within(weir_item *items, uint32_t n, uint32_t steps, cons
     WEIR_TRY(weir_place_items(items, n, steps, &quick, result));
     if (result->height <= limit || result->height - limit > limit / NEAR || n >= FEW)
         return WEIR_OK;
-    return weir_place_items(items, n, steps, &near, result);    /* few items, and nearly there */
+    return weir_place_items(items, n, steps, &near, result);    /* few items, and near the bound */
 }

@@ -1,9 +1,9 @@
-/* placement_check.c - are offsets right? A sweep over the steps that believes nothing a strategy
+/* placement_check.c - are offsets correct? A sweep over the steps that trusts nothing a strategy
  * computed.
  *
- * Items come and go at their steps; those that are live are held in the order of their offsets, so
- * that a new one has two neighbours to meet. Items of 0 bytes meet nobody, but are aligned too:
- * operands point to them. */
+ * Items come and go at their steps; the live ones are held in the order of their offsets, so that a
+ * new one has only two neighbours to overlap. Items of 0 bytes overlap nothing, but are aligned,
+ * too, since operands point to them. */
 #include "graph/placement/placement_check.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ typedef struct weir_turn {
     bool     begins;
 } weir_turn;
 
-/* What ends before a step leaves before what begins at it. */
+/* What ends before a step leaves before what begins at it arrives. */
 static int by_turn(const void *a, const void *b)
 {
     const weir_turn *x = a, *y = b;
@@ -27,7 +27,7 @@ static int by_turn(const void *a, const void *b)
     return (x->item > y->item) - (x->item < y->item);
 }
 
-/* Where an item at that offset belongs among the live ones. */
+/* The index among the live items for an item at that offset. */
 static uint32_t rank_of(const weir_item *item, const uint32_t *live, uint32_t n, size_t offset)
 {
     uint32_t lo = 0, hi = n;

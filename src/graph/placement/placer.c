@@ -1,4 +1,4 @@
-/* placer.c - the best placement so far, and when it is low enough. */
+/* placer.c - keeps the best placement so far and tells when it is low enough. */
 #include "graph/placement/placer.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
-/* tstack.c - two-ended planned placement: what lives long grows up from the bottom, what is
- * released soon hangs down from the top.
+/* tstack.c - two-ended planned placement: long-lived items grow up from the bottom, short-lived
+ * items hang down from the top.
  *
  * Two stacks that grow towards each other from the ends of one area (Knuth, The Art of Computer
- * Programming 1, 2.2.2) fragment less than one, when temporaries keep to the far side: the hole
- * that each leaves merges with the free middle. With the whole step known, each item goes to the
- * lowest gap or hangs in the highest one, in the order of their first steps. How short a life is
- * short, and where the ceiling is, are tried: lives of up to 1, 2, 4, ... steps, and ceilings from
+ * Programming 1, 2.2.2) fragment less than one if temporaries keep to the far side: the hole that
+ * each leaves merges with the free middle. With the whole step known, each item goes to the lowest
+ * gap or hangs in the highest one, in the order of their first steps. The longest live range that
+ * hangs, and the ceiling, are found by trial: ranges of up to 1, 2, 4, ... steps, and ceilings from
  * the target upwards, multiples of the sizes' common divisor, so that what hangs is aligned. An
- * item without a gap below the ceiling goes above it; one of 0 bytes does not hang: it must not
+ * item without a gap below the ceiling goes above it; one of 0 bytes never hangs, since it must not
  * make the height. */
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@ enum { CEILINGS = 8 };          /* tried between the target and the best height 
 
 typedef struct weir_tstack {
     weir_placer *p;
-    uint32_t    *order;         /* [n] by first step, the longest life first */
-    uint32_t    *live;          /* by offset: placed items that live on */
+    uint32_t    *order;         /* [n] by first step, the longest live range first */
+    uint32_t    *live;          /* by offset: placed items that are still live */
     uint32_t     lives;
 } weir_tstack;
 
@@ -38,7 +38,7 @@ static int by_start(const void *a, const void *b)
     return (x->item > y->item) - (x->item < y->item);
 }
 
-/* Items that end before the step leave the list. */
+/* Removes items that end before the step from the list. */
 static void release(weir_tstack *t, uint32_t step)
 {
     uint32_t kept = 0;

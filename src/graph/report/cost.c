@@ -1,4 +1,4 @@
-/* cost.c - what each instruction computes and moves, by the operations' own formulas. */
+/* cost.c - what each instruction computes and moves, by the formulas of the operations. */
 #include "graph/ir/format.h"
 #include "graph/plan/op_sums.h"
 #include "graph/report/report.h"
@@ -14,7 +14,7 @@ static int by_flops(const void *a, const void *b)
     return (x->instr > y->instr) - (x->instr < y->instr);
 }
 
-/* The columns both tables share: flops, bytes and intensity. */
+/* The columns that both tables share: flops, bytes and intensity. */
 static void numbers(weir_string *s, double flops, double bytes)
 {
     weir_string_add(s, "%15.0f %15.0f %9.2f", flops, bytes, weir_format_ratio(flops, bytes));

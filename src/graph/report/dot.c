@@ -49,13 +49,13 @@ static void edge(weir_string *s, const weir_graph *g, weir_end from, weir_end to
     weir_string_add(s, "\\n%zu B\"];\n", weir_shape_bytes(&l->desc));
 }
 
-/* Who made the storage, or the storage itself where it comes from outside. */
+/* The node that makes the storage, or the storage itself if it comes from outside. */
 static weir_end source(const uint32_t *maker, uint32_t storage)
 {
     return maker[storage] == WEIR_NONE ? (weir_end){'s', storage} : (weir_end){'n', maker[storage]};
 }
 
-/* The edges of node i; maker[] knows the nodes before it. */
+/* The edges of node i; maker[] knows the earlier nodes. */
 static void edges(weir_string *s, const weir_graph *g, uint32_t i, uint32_t *maker)
 {
     const weir_node *n = &g->nodes.at[i];

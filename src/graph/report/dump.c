@@ -1,4 +1,4 @@
-/* dump.c - the planned graph as text: the nodes after the passes, and the instructions with
+/* dump.c - a planned graph as text: the nodes after the passes, and the instructions with
  * offsets. */
 #include "core/status.h"
 #include "core/attr.h"
@@ -24,7 +24,7 @@ static void legend(weir_string *s)
            "the storage; =inK takes over the memory of input K\n");
 }
 
-/* The operand is value v; `planned` adds where it lies. */
+/* Writes value v as an operand; `planned` adds its offset. */
 static void operand(weir_string *s, const weir_graph *g, uint32_t v, const weir_operand *o,
                     bool planned)
 {
@@ -125,7 +125,7 @@ static void plan_header(weir_string *s, const weir_graph *g)
     legend(s);
 }
 
-/* Which copy to or from the spill file it starts or awaits. */
+/* Writes which transfer to or from the spill file the call starts or awaits. */
 static void spilled(weir_string *s, const weir_call *c)
 {
     const weir_spill_attr *a = weir_spill_attr_of(c->op, c->attr);

@@ -1,7 +1,7 @@
 /* json.c - graph and plan in one JSON document.
  *
- * "tensors" and "ops" are those of the outline, with what a budget added. "plan" is what runs:
- * instructions with their operands' shapes and offsets, and the pieces of the arena. */
+ * "tensors" and "ops" are those of the step description, with what a budget added. "plan" is what
+ * runs: instructions with their operands' shapes and offsets, and the items of the arena. */
 #include "graph/ir/format.h"
 #include "graph/report/report.h"
 
@@ -67,7 +67,7 @@ static void items(weir_string *s, const weir_items *items)
     for (uint32_t i = 0; i < items->n; i++) {
         const weir_item *it = &items->at[i];
         if (it->bytes == 0)
-            continue;               /* empty, or taken over by another */
+            continue;               /* empty, or merged into another */
         weir_string_add(s, first ? "\n" : ",\n");
         first = false;
         weir_string_add(s, "{\"tensor\": ");

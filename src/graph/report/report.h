@@ -8,10 +8,10 @@
 #include "core/text.h"
 #include "graph/plan/plan.h"
 
-/* Is the graph there and planned? Else a failure that names the function. */
+/* WEIR_OK if the graph exists and is planned; else an error that names the function. */
 weir_status weir_format_check(const weir_graph *g, const char *function);
 
-/* One writer per weir_text; the graph is planned. */
+/* One writer for each weir_text; the graph must be planned. */
 void weir_format_graph(const weir_graph *g, weir_string *s);
 void weir_format_plan(const weir_graph *g, weir_string *s);
 void weir_format_cost(const weir_graph *g, weir_string *s);
@@ -21,13 +21,13 @@ void weir_format_addresses(const weir_graph *g, weir_string *s);
 void weir_format_json(const weir_graph *g, weir_string *s);
 void weir_format_stepfile(const weir_graph *g, weir_string *s);
 
-/* The step as the JSON that planners exchange. name: NULL for the graph's number; seconds as
+/* Writes the step as the JSON that planners exchange. name: NULL for the graph's number; seconds as
  * below. */
 void weir_show_step(const weir_graph *g, const char *name, const double *seconds, weir_string *s);
 
-/* "tensors": [...], "ops": [...] of the exchange format. seconds[instruction]:
- * NULL, or below 0: the roofline's. again: with what a budget made run again, else as the step was
- * before. */
+/* Writes "tensors": [...], "ops": [...] of the exchange format. seconds[instruction]: NULL, or
+ * below 0: the roofline's. recomputed: include what a budget made run again; else the step before
+ * that. */
 void weir_format_lists(const weir_graph *g, const double *seconds, bool recomputed, weir_string *s);
 
 #endif

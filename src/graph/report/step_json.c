@@ -1,9 +1,9 @@
 /* step_json.c - a planned step as the JSON that planners exchange (weir_stepfile_read).
  *
- * Tensors are storages: views are collapsed onto them, bytes are not aligned. What is there before
+ * Tensors are storages: views are merged into them, and bytes are not aligned. What exists before
  * the step is param, state or input; a kept result is an output. Calls that run the caller's code
- * carry "once": they may not be run again. Without `again` the copies a budget added are left out,
- * and their readers read what was copied. */
+ * carry "once": they must not run again. Without `recomputed` the copies that a budget added are
+ * left out, and their readers read what was copied. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -11,11 +11,11 @@
 #include "graph/ir/format.h"
 #include "graph/report/report.h"
 
-/* What the writers need to know of each storage: arrays [stores]. */
+/* What the writers need to know of each storage: arrays [storages]. */
 typedef struct weir_uses {
     const weir_graph *g;
     bool              recomputed;
-    uint32_t         *maker; /* number of the op that makes it, WEIR_NONE: none does */
+    uint32_t         *maker; /* number of the op that makes it; WEIR_NONE: none */
     bool             *used;  /* an op names it */
 } weir_uses;
 
@@ -25,7 +25,7 @@ static bool shown(const weir_uses *u, uint32_t i)
     return u->recomputed || (!n->recomputed && !weir_op_moves(n->op));
 }
 
-/* The storage of the value, or the one it is a copy of. */
+/* The storage of the value, or the one of which that is a copy. */
 static uint32_t tensor_of(const weir_uses *u, uint32_t value)
 {
     uint32_t storage = weir_storage_of(u->g, value);
@@ -126,7 +126,7 @@ static void add(weir_list_text *l, uint32_t tensor)
     l->at[l->n++] = tensor;
 }
 
-/* `must`: the format wants the list even if it is empty. */
+/* `must`: the format requires the list even if it is empty. */
 static void list(weir_string *s, const char *key, const weir_list_text *l, bool must)
 {
     if (l->n == 0 && !must)

@@ -8,7 +8,7 @@
 #define INK   "#22303c"
 #define FAINT "#66737f"
 
-/* Persistent kinds are greys and greens of the ground, what the planner moves about stands out. */
+/* Persistent kinds are greys and greens in the background; what the planner moves stands out. */
 const char *const weir_kind_colour[WEIR_KIND_COUNT] = {
     [WEIR_KIND_PARAM] = "#5b6b7b",      [WEIR_KIND_STATE] = "#8fa0b0",
     [WEIR_KIND_INPUT] = "#7fb39b",      [WEIR_KIND_OUTPUT] = "#b9cf94",

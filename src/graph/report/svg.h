@@ -10,7 +10,7 @@
 extern const char *const weir_kind_colour[WEIR_KIND_COUNT];
 extern const char *const weir_phase_colour[WEIR_PHASE_COUNT];
 
-/* What a budget adds: runs again, copies to the host and back. */
+/* What a budget adds: reruns, and transfers to the host and back. */
 #define WEIR_RECOMPUTE_COLOUR "#8e63b5"
 #define WEIR_OUT_COLOUR   "#a0694b"
 #define WEIR_IN_COLOUR    "#2fa5b3"
@@ -23,14 +23,14 @@ extern const char *const weir_phase_colour[WEIR_PHASE_COUNT];
 #define WEIR_SVG_W      772.0
 #define WEIR_SVG_H      360.0
 
-/* What is drawn lies in 0..xmax (instructions) and 0..ymax (bytes). */
+/* Content lies in 0..xmax (instructions) and 0..ymax (bytes). */
 typedef struct weir_chart {
     weir_string *s;
     double       xmax, ymax;
     double       unit;          /* bytes of one unit_name */
     const char  *unit_name;     /* B, kB, MB, GB */
     int          legend;        /* entries so far */
-    double       strip;         /* pixels below the plot that are drawn on */
+    double       strip;         /* pixels below the plot that belong to the picture */
 } weir_chart;
 
 static inline double weir_svg_x(const weir_chart *c, double x)
@@ -42,11 +42,11 @@ static inline double weir_svg_y(const weir_chart *c, double bytes)
     return WEIR_SVG_Y + WEIR_SVG_H * (1 - bytes / c->ymax);
 }
 
-/* Begins the picture. n instructions; `top` bytes fit with some room above. `lower`: pixels more
- * than usual below the plot, which are drawn on like the strip. */
+/* Begins the picture. n instructions; `top` bytes fit with some space above. `lower`: extra pixels
+ * below the plot, used like the strip. */
 weir_chart weir_svg_begin(weir_string *s, unsigned n, double top, double lower, const char *title);
 
-/* A line of text below the title; it may be cut by the picture, never by us. */
+/* A line of text below the title; only the edge of the picture may cut it off. */
 void weir_svg_subtitle(weir_chart *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -65,13 +65,13 @@ void weir_svg_level(weir_chart *c, double bytes, const char *colour, bool right,
 void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigned n,
                     const double *x, double *floor, const double *live);
 
-/* Lanes for streams below the plot, from the top: compute, copies out, copies in. Their names; and
- * a bar in one of them, as a path element that the caller ends. */
+/* weir_svg_streams adds rows for streams below the plot, with their names: compute, copies out,
+ * copies in. weir_svg_bar draws a bar in one of them, as a path element that the caller ends. */
 #define WEIR_SVG_STREAM 17
 void weir_svg_streams(weir_chart *c, int streams);
 void weir_svg_bar(weir_chart *c, int stream, double from, double to, const char *colour);
 
-/* One more entry of the legend, on the right from top to bottom. */
+/* Adds an entry to the legend, on the right from top to bottom. */
 void weir_svg_legend(weir_chart *c, const char *colour, const char *text);
 
 /* Text with &, <, > and quotes escaped. */

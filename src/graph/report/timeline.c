@@ -1,4 +1,4 @@
-/* timeline.c - the plan as pictures: live bytes over the instructions, and the address map of the
+/* timeline.c - a plan as pictures: live bytes over the instructions, and the address map of the
  * arena. */
 #include <stdio.h>
 
@@ -7,9 +7,9 @@
 #include "graph/report/report.h"
 #include "graph/report/svg.h"
 
-/* Layers of the timeline, from the ground up: persistent kinds, then what else the device holds for
- * good, then the planner's kinds, and what lies between those when most of them live: so the top of
- * the picture is the planned peak. */
+/* Layers of the timeline, from the bottom up: persistent kinds, then what else is always on the
+ * device, then the planner's kinds, then gaps between their addresses at the peak of live bytes: so
+ * the top of the picture is the planned peak. */
 enum { OTHER = WEIR_KIND_COUNT, GAPS, LAYERS };
 
 static const int layer_order[LAYERS] = {
@@ -46,8 +46,8 @@ static void pile(const weir_timeline *t, int layer, uint32_t first, uint32_t las
         row(t, layer)[i] += bytes;
 }
 
-/* What is held all the time. A storage that lives in the spill file between steps is not: while it
- * is on the device it is an item of the arena. */
+/* Adds what is always on the device. A storage that lives in the spill file between steps is not:
+ * while it is on the device it is an item of the arena. */
 static void pile_external(const weir_graph *g, const weir_timeline *t)
 {
     double known = 0;
@@ -64,7 +64,7 @@ static void pile_external(const weir_graph *g, const weir_timeline *t)
         pile(t, OTHER, 0, t->n, t->persistent - known);
 }
 
-/* Where most bytes live, addresses may need more than those. */
+/* At the peak, addresses may need more than the live bytes: adds the difference. */
 static void pile_gaps(const weir_plan *p, const weir_timeline *t)
 {
     double *const sum = t->floor, most = (double)p->lower_bound;
@@ -103,7 +103,7 @@ static bool timeline(const weir_graph *g, weir_timeline *t)
     return true;
 }
 
-/* The strip below the plot: which phase each instruction belongs to. */
+/* Draws the strip below the plot: the phase of each instruction. */
 static void draw_phases(weir_chart *c, const weir_plan *p)
 {
     const double foot = WEIR_SVG_Y + WEIR_SVG_H;
@@ -124,7 +124,7 @@ static void draw_phases(weir_chart *c, const weir_plan *p)
     }
 }
 
-/* In the strip of the phases: what runs again. */
+/* Marks reruns in the strip of the phases. */
 static void draw_recomputed(weir_chart *c, const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->plan->n; i++) {
@@ -137,7 +137,7 @@ static void draw_recomputed(weir_chart *c, const weir_graph *g)
     }
 }
 
-/* The instruction that awaits the copy begun by instruction i. */
+/* The instruction that awaits the transfer begun by instruction i. */
 static uint32_t awaited(const weir_graph *g, uint32_t i)
 {
     const uint64_t ticket = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr)->ticket;
@@ -149,7 +149,7 @@ static uint32_t awaited(const weir_graph *g, uint32_t i)
     return g->plan->n;
 }
 
-/* Copies to the spill file and back, from where they are begun to where they are awaited. */
+/* Draws transfers to and from the spill file, from where they begin to where they are awaited. */
 static void draw_copies(weir_chart *c, const weir_graph *g)
 {
     char bytes[WEIR_SVG_BYTES];
@@ -177,7 +177,7 @@ static bool has_copies(const weir_graph *g)
     return false;
 }
 
-/* An invisible bar per instruction, which names it under the pointer. */
+/* An invisible bar per instruction, with its name as a tooltip. */
 static void draw_hints(weir_chart *c, const weir_graph *g, const weir_timeline *t)
 {
     char bytes[WEIR_SVG_BYTES];
@@ -202,7 +202,7 @@ static uint32_t highest(const weir_timeline *t)
     return best;
 }
 
-/* A dot where most bytes are live, with the instruction's name. */
+/* Marks the peak with a dot and the instruction's name. */
 static void draw_highest(weir_chart *c, const weir_graph *g, const weir_timeline *t)
 {
     if (t->n == 0)
@@ -242,7 +242,7 @@ static void timeline_legend(weir_chart *c, const weir_graph *g, const weir_timel
     }
 }
 
-/* The planned peak and, if there is one, the budget above it: one line where two would touch. */
+/* Draws the planned peak and the budget above it, if any: one line where two would touch. */
 static void draw_levels(weir_chart *c, double peak, double budget)
 {
     enum { TOUCH = 20 };        /* pixels */
@@ -304,7 +304,7 @@ void weir_format_timeline(const weir_graph *g, weir_string *s)
 
 /* ---- addresses ---- */
 
-/* The item's name where it has room for one. */
+/* Writes the item's name if there is space for one. */
 static void item_label(weir_string *s, const weir_graph *g, const weir_item *it, double x, double y,
                        double w, double h)
 {
@@ -354,7 +354,7 @@ static void address_levels(weir_chart *c, const weir_plan *p)
     weir_svg_level(c, (double)p->lower_bound, "#22303c", false, text);
 }
 
-/* Kinds that occur: parameters and states too, where they leave between uses. */
+/* Kinds that occur, parameters and states too if they are offloaded between uses. */
 static void address_legend(weir_chart *c, const weir_plan *p)
 {
     bool met[WEIR_KIND_COUNT] = {false};
@@ -381,7 +381,7 @@ void weir_format_addresses(const weir_graph *g, weir_string *s)
                       p->strategy);
     weir_svg_axes(&c, "instruction", "offset");
     for (uint32_t i = 0; i < p->items.n; i++)
-        if (p->items.at[i].bytes > 0)       /* else empty, or taken over by another */
+        if (p->items.at[i].bytes > 0)       /* else empty, or merged into another */
             draw_item(&c, g, &p->items.at[i]);
     draw_phases(&c, p);
     address_levels(&c, p);
