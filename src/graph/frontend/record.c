@@ -323,7 +323,7 @@ static bool flows_gradient(const weir_recording *r)
     return false;
 }
 
-/* Finds changes made through addresses of inputs that were given away. */
+/* Finds changes made through addresses that the user has of inputs. */
 static void look_at_inputs(const weir_recording *r)
 {
     for (int i = 0; i < r->call.nin; i++)

@@ -33,7 +33,7 @@ typedef struct weir_section_state {
 /* A section where a search branches: an item is put at its floor, or the floor rises. */
 typedef struct weir_branch_point {
     uint32_t section;
-    int64_t  floor, above;      /* above: INT64_MAX if no room is left over */
+    int64_t  floor, above;      /* above: INT64_MAX if no bytes are left over */
 } weir_branch_point;
 
 #define WEIR_EXACT_NO_ITEM UINT32_MAX /* among the cases: no item at the floor */

@@ -4,8 +4,8 @@
  * The tightest addresses hold for one order: a value that reuses another branch's memory makes its
  * branch wait. So, where several streams would gain, the list is sorted by when instructions would
  * begin if no two values shared memory, and each value keeps its memory until everything that may
- * run beside its last reader has begun. If that takes too much memory, fewer streams need less, and
- * addresses that make some instructions wait for others need less still.
+ * run at the same time as its last reader has begun. If that takes too much memory, fewer streams
+ * need less, and addresses that make some instructions wait for others need less still.
  *
  * Within a budget the new plan is taken if it fits. Without one it is taken if its share of time
  * saved exceeds its share of memory added; but it costs no byte where the program recomputes values

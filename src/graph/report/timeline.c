@@ -229,7 +229,7 @@ static void timeline_legend(weir_chart *c, const weir_graph *g, const weir_timel
         if (most > 0)
             weir_svg_legend(c, layer_colour(layer_order[k]), layer_name(layer_order[k]));
     }
-    c->legend++;                /* a gap before the phases */
+    c->legend++;                /* a blank entry before the phases */
     for (int k = 0; k < WEIR_PHASE_COUNT; k++)
         weir_svg_legend(c, weir_phase_colour[k], weir_phase_name[k]);
     for (uint32_t i = 0; i < g->plan->n; i++)

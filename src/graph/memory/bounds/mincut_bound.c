@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SECONDS_SCALE 0x1p40        /* capacity of all ops together */
-#define MOST_CAPACITY 0x1p42        /* of one tensor: more than all ops, so nobody pays it */
+#define MOST_CAPACITY 0x1p42        /* of one tensor: more than all ops: never worth cutting */
 #define FEWEST_SCALE  0x1p16        /* of all ops together, when a byte is dearer than they */
 #define ROUNDING      1e-12         /* relative, of the sums of doubles */
 

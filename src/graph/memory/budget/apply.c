@@ -336,7 +336,7 @@ void weir_applied_nodes_free(weir_node *nodes, uint32_t n)
             weir_mem_free(nodes[i].attr);
 }
 
-/* Drops the new storages and values. They lie behind the old ones, but first in lists of views. */
+/* Drops the new storages and values. They follow the old ones, but come first in lists of views. */
 static void drop_new(weir_graph *g, const weir_revert_record *old)
 {
     g->storages.n = old->storages;

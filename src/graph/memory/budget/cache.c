@@ -2,10 +2,10 @@
  * checksum.
  *
  * Words have 8 bytes in the machine's order; the file's name is the key in hexadecimal. A file is
- * written beside its place, mode 0600, and renamed, so readers see whole files only, and the last
- * of two writers wins. Nothing in a file is trusted: sizes must add up, the checksum must be right,
- * every decision must be possible, and plans are lowered and placed again. So an old, broken or
- * planted file (the hash is not cryptographic) may cost time, but can do nothing else. */
+ * written under a temporary name, mode 0600, and renamed, so readers see whole files only, and the
+ * last of two writers wins. Nothing in a file is trusted: sizes must add up, the checksum must be
+ * right, every decision must be possible, and plans are lowered and placed again. So an old, broken
+ * or planted file (the hash is not cryptographic) may cost time, but can do nothing else. */
 #include "graph/memory/budget/cache.h"
 
 #include <errno.h>
@@ -325,7 +325,7 @@ static bool write_all(int fd, const char *at, size_t n)
     return true;
 }
 
-/* Writes the file beside its place, then renames it. */
+/* Writes a temporary file in the same folder, then renames it. */
 static bool save(const char *path, const char *file, size_t n)
 {
     weir_string beside = {0};

@@ -193,8 +193,9 @@ static weir_status variant_of(const char *text, weir_checkpoint_variant *variant
             ((*variant == SEQUENTIAL || *variant == OFFLOAD) && *end == 0 && *n > 0))
             return WEIR_OK;
     }
-    return weir_fail(WEIR_ERR_INVALID, "policy checkpoint: '%s' is no way of it; there are manual, "
-                     "sequential, offload, both with =S for S > 0 segments, memory, speed", text);
+    return weir_fail(WEIR_ERR_INVALID, "policy checkpoint: there is no variant '%s'; they are "
+                     "manual, sequential, offload, both with =S for S > 0 segments, memory, speed",
+                     text);
 }
 
 weir_status weir_policy_checkpoint(weir_policy_job *job)

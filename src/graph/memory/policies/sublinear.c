@@ -102,7 +102,7 @@ static bool better(const weir_blocks *x, uint32_t i, uint32_t than)
     return weir_better(x->b.job->limit, x->peak[i], x->time[i], x->peak[than], x->time[than]);
 }
 
-/* The set behind the pool was tried: it enters the pool, replacing the worst set if the pool is
+/* The set after the pool was tried: it enters the pool, replacing the worst set if the pool is
  * full, unless another one does exactly as well: the pool stays diverse. */
 static void enter(weir_blocks *x)
 {

@@ -123,8 +123,8 @@ static weir_status maps_of(const char *text, weir_maps *from, weir_maps *to)
     *from = strcmp(text, "all") == 0 ? ALL : strcmp(text, "conv") == 0 ? CONV : NONE;
     *to = *from == NONE ? ALL : *from;
     if (*from == NONE && *text && strcmp(text, "dyn") != 0)
-        return weir_fail(WEIR_ERR_INVALID, "policy vdnn: '%s' is no way of it; there are all, "
-                         "conv, dyn", text);
+        return weir_fail(WEIR_ERR_INVALID, "policy vdnn: there is no variant '%s'; they are "
+                         "all, conv, dyn", text);
     return WEIR_OK;
 }
 

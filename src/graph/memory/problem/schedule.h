@@ -91,7 +91,7 @@ static inline bool weir_schedule_has(const weir_schedule *s, uint32_t tensor, we
 }
 
 /* Appends a run. Its inputs must be on the device, plain, or as masks where a mask is enough and
- * the plain form is absent. Outputs that exist already are made once more and dropped at once. */
+ * the plain form is absent. Outputs that exist already are made again and dropped at once. */
 bool weir_schedule_run(weir_schedule *s, uint32_t op, bool recomputed);
 
 /* Appends any other event; the form it reads must exist. Offloading a resident tensor whose copy on
@@ -110,7 +110,7 @@ static inline void weir_schedule_drop(weir_schedule *s, uint32_t tensor)
  * live bytes, peak and time are computed. */
 bool weir_schedule_end(weir_schedule *s, size_t limit);
 
-/* The live ranges that event e reads, *nin of them, and behind them the *nout that it makes. */
+/* The *nin live ranges that event e reads, followed by the *nout that it makes. */
 const uint32_t *weir_schedule_refs(const weir_schedule *s, uint32_t e, uint32_t *nin,
                                    uint32_t *nout);
 

@@ -84,7 +84,7 @@ static void visit(weir_dtr_sim *v, uint32_t tensor)
     if (v->stamp[tensor] == v->stamps)
         return;
     v->stamp[tensor] = v->stamps;
-    v->stack.at[v->stack.n++] = tensor;      /* room for all tensors is reserved */
+    v->stack.at[v->stack.n++] = tensor;      /* reserved for all tensors */
 }
 
 /* Visits the evicted inputs of the tensor's producer. */
@@ -241,7 +241,7 @@ static bool join(weir_dtr_sim *v, uint32_t tensor)
     return true;
 }
 
-/* ---- making and evicting tensors ---- */
+/* ---- tensors appear and disappear ---- */
 
 static void arrive(weir_dtr_sim *v, uint32_t tensor, bool first)
 {

@@ -1,4 +1,4 @@
-/* stepfile_check.c - reads a plan for a step description, whoever wrote it, and checks it. */
+/* stepfile_check.c - reads a plan for a step description from any source, and checks it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

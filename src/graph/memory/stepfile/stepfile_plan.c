@@ -300,7 +300,8 @@ weir_status weir_stepfile_rates(const weir_stepfile_options *how, weir_mem_probl
 
     for (size_t i = 0; i < sizeof rate / sizeof *rate; i++)
         if (!isfinite(rate[i]) || rate[i] < 0 || (rate[i] > 0 && rate[i] < 1e-9))
-            return weir_fail(WEIR_ERR_INVALID, "a rate of %g GB/s is none", rate[i]);
+            return weir_fail(WEIR_ERR_INVALID, "%g GB/s is not a rate: must be 0, or 1e-9 or more",
+                             rate[i]);
     p->link_out = how->link_out * 1e9;
     p->link_in = how->link_in * 1e9;
     p->pack_bandwidth = (how->memory > 0 ? how->memory : 600) * 1e9;

@@ -1,4 +1,4 @@
-/* simulate.c - three streams in issue order; whoever reuses memory waits for its last owner.
+/* simulate.c - three streams in issue order; memory that is reused is waited for.
  *
  * Freeing costs nothing and waits for nothing: the bytes become quiet when the last run or copy
  * that touches them ends, and the next owner begins no earlier. */
