@@ -95,7 +95,7 @@ static weir_tensor *limited(weir_tensor *g, double limit)
     return weir_min(scalar(g, limit), weir_max(scalar(g, -limit), g));
 }
 
-/* Squares, in a wider type: squares of halves would overflow or vanish. */
+/* The sum of squares; of halves in f32, since their squares would overflow or vanish. */
 static weir_tensor *squares(weir_tensor *g, double limit)
 {
     (void)limit;

@@ -1,5 +1,5 @@
-/* grad.c - traverses the tape backwards from a result and records each call's gradient (reverse-
- * mode differentiation: Linnainmaa 1970; Griewank and Walther 2008).
+/* grad.c - traverses the tape backwards from a result and records each call's gradient
+ * (reverse-mode differentiation: Linnainmaa 1970; Griewank and Walther 2008).
  *
  * A node is processed after all its consumers, so its output gradients are final. Each node's work
  * is done in its own scope: only gradients that still wait for their node, or belong to the answer,
@@ -140,8 +140,7 @@ static uint32_t wanted_of(const weir_traversal *w, const weir_tape *t)
     return want;
 }
 
-/* Collects all calls that the values depend on; then finds, earliest first, which inputs lead to a
- * target. */
+/* Collects the calls that the values depend on and, earliest first, inputs that lead to targets. */
 static weir_status collect(weir_traversal *w)
 {
     w->visit = ++w->s->visits;
@@ -486,8 +485,7 @@ static bool named_before(const weir_traversal *w, size_t i)
     return false;
 }
 
-/* Copies the answer into grads, held by the caller's scope. A traversal that stops at its targets
- * reports each value once. */
+/* Puts the answer into grads, held by the caller's scope; with `stops`, each value once. */
 static weir_status give_grads(const weir_traversal *w, weir_tensor **grads)
 {
     for (size_t i = 0; i < w->nwrt; i++)

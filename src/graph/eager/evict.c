@@ -281,7 +281,8 @@ static bool repeatable(const weir_call *c, weir_tensor *const *in)
     return true;
 }
 
-/* Runs a call with its inputs locked. Inputs that it overwrites become constant first. */
+/* Runs a call with its inputs locked. Inputs that it overwrites are constants; their origin is
+ * freed once no value is made from them. */
 static weir_status run_held(weir_evict *e, const weir_call *c, weir_tensor *const *in,
                             weir_tensor *const *out, uint64_t rng)
 {

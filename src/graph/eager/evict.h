@@ -1,5 +1,5 @@
 /* evict.h - a budget with the graph off: values are evicted when memory is short and recomputed
- * when they are read. All functions return ERR_BUDGET when memory cannot be freed. */
+ * when they are read. ERR_BUDGET: not enough memory can be freed. */
 #ifndef WEIR_GRAPH_EAGER_EVICT_H
 #define WEIR_GRAPH_EAGER_EVICT_H
 

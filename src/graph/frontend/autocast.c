@@ -36,7 +36,8 @@ weir_dtype weir_autocast_type(weir_device *d)
     return s ? s->autocast : WEIR_F32;
 }
 
-/* Leaves a product with an f64 input alone: it is one in f64, or refused. */
+/* May the product read halves? Not with an input of another type: with f64 it is one in f64, or
+ * refused. */
 static bool autocast_half(const weir_opdef *def, int n, const weir_dtype *type)
 {
     for (int i = 0; i < n; i++)

@@ -76,8 +76,8 @@ static uint64_t node_hash(const weir_cse *c, const weir_node *n)
     return h;
 }
 
-/* Never merges across the border of a checkpoint's second run, whose values must stay short-
- * lived. */
+/* Never merges across the border of a checkpoint's second run, whose values must stay
+ * short-lived. */
 static bool node_equal(const weir_cse *c, uint32_t a, uint32_t b)
 {
     const weir_node *x = &c->g->nodes.at[a], *y = &c->g->nodes.at[b];

@@ -1,5 +1,6 @@
-/* exact.h - the state of one exact search, and the searches over states. Defined in exact_state.c
- * (the state), branch.c (depth first), beam.c (level by level) and exact.c, which calls these. */
+/* exact.h - the state of one exact search, and the searches over states.
+ * Defined in exact_state.c (the state), branch.c (depth first), beam.c (level by level) and
+ * exact.c, which calls these. */
 #ifndef WEIR_GRAPH_PLACEMENT_EXACT_H
 #define WEIR_GRAPH_PLACEMENT_EXACT_H
 

@@ -157,7 +157,7 @@ static void draw_whole(weir_chart *c, const weir_drawing *d)
                     weir_svg_y(c, 0), WEIR_SVG_X);
 }
 
-/* Where the label of a dot at `y` stands: above the budget's line if they would cross it. */
+/* Where the label of a dot at `y` stands: above the budget's line if it would cross that. */
 static double words_y(const weir_chart *c, const weir_drawing *d, double y)
 {
     enum { ABOVE = 8, HIGH = 14 };              /* pixels: above the dot; of the words */

@@ -1,5 +1,5 @@
 /* actnn.c - what waits from the forward to the backward pass is quantised, unless a lossless form
- * is shorter (Chen et al., "ActNN", ICML 2021). Results are only about those of the plain step.
+ * is shorter (Chen et al., "ActNN", ICML 2021). Results differ by the rounding.
  *
  * The variant is the number of bits. The decisions are gist's; while this policy plans,
  * value_ranges.c offers more compressed forms. The budget has no influence on the plan. */

@@ -1,8 +1,8 @@
 /* portfolio.c - runs the quick policies that plan for a budget: those that only recompute, and
  * those that offload.
  *
- * A plan without addresses is made again for fewer bytes, by half of what it exceeded the limit:
- * few policies meet every budget. */
+ * A plan without addresses is made again for fewer bytes, by half of what its addresses exceed the
+ * limit by, since few policies meet every budget. */
 #include "graph/memory/policies/portfolio.h"
 
 #include <string.h>

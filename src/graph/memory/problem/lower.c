@@ -177,7 +177,7 @@ static bool stays(const weir_lower_state *w, const uint8_t *decisions, uint32_t 
 }
 
 /* Queues an early recomputation of the tensor before the op where it is due. Called when the
- * interval begins, so that an earlier interval of the same tensor is no longer queued. */
+ * interval begins: no earlier interval of the tensor is queued then, so one link is enough. */
 static void list_early(weir_lower_state *w, const uint8_t *decisions, uint32_t tensor)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
