@@ -94,6 +94,7 @@ WEIR_API weir_tensor *weir_acosh(weir_tensor *x);
 WEIR_API weir_tensor *weir_atanh(weir_tensor *x);
 WEIR_API weir_tensor *weir_log1p(weir_tensor *x);       /* log(1 + x) */
 WEIR_API weir_tensor *weir_expm1(weir_tensor *x);       /* exp(x) - 1 */
+WEIR_API weir_tensor *weir_exp2(weir_tensor *x);        /* 2 to the power x; exact for a whole x */
 
 /* ---- element-wise, two inputs, broadcast; of integers too ---- */
 WEIR_API weir_tensor *weir_add(weir_tensor *a, weir_tensor *b);

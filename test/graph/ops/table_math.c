@@ -106,7 +106,8 @@ static const op_set pow_wrong[] = {
     X(acosh, 1.2, 9, 2, acosh(a))                                                                  \
     X(atanh, -0.9, 0.9, 2, atanh(a))                                                               \
     X(log1p, -0.7, 4, 2, log1p(a))                                                                 \
-    X(expm1, -3, 3, 2, expm1(a))
+    X(expm1, -3, 3, 2, expm1(a))                                                                   \
+    X(exp2, -6, 6, 2, exp2(a))
 
 #define FUNCTIONS(id, a, b, error, expr)                                                           \
     void ref_##id(ref_call *c);                                                                    \
