@@ -65,6 +65,7 @@ WEIR_API weir_tensor *weir_silu(weir_tensor *x);        /* x sigmoid(x) */
 WEIR_API weir_tensor *weir_hardsigmoid(weir_tensor *x); /* x/6 + 1/2, clamped to [0, 1] */
 WEIR_API weir_tensor *weir_hardswish(weir_tensor *x);   /* x hardsigmoid(x), 0 from -3 down */
 WEIR_API weir_tensor *weir_softplus(weir_tensor *x);    /* log(1 + exp(x)) */
+WEIR_API weir_tensor *weir_log_sigmoid(weir_tensor *x); /* -log(1 + exp(-x)), without overflow */
 WEIR_API weir_tensor *weir_softsign(weir_tensor *x);    /* x / (1 + |x|) */
 
 /* x > 0 ? x : slope x; slope is one number, or one per channel (axis 1 of x). */

@@ -86,6 +86,7 @@ static const op_set pow_wrong[] = {
     X(hardsigmoid, -5, 5, 1, ref_smaller(ref_larger(a + 3, 0), 6) / 6)                             \
     X(hardswish, -5, 5, 2, a <= -3 ? 0 : a >= 3 ? a : a * (a + 3) / 6)                             \
     X(softplus, -4, 4, 4, a > 40 ? a : log1p(exp(a)))                                              \
+    X(log_sigmoid, -4, 4, 4, a < -40 ? a : -log1p(exp(-a)))                                        \
     X(softsign, -3, 3, 2, a / (1 + fabs(a)))                                                       \
     X(erf, -3, 3, 4, erf(a))                                                                       \
     X(floor, -3, 3, 0, floor(a))                                                                   \
