@@ -156,6 +156,10 @@ WEIR_API weir_tensor *weir_argmin(weir_tensor *x, int axis, bool keep);
  * end. i32 and i64 too. Floats add up in f64. */
 WEIR_API weir_tensor *weir_cumsum(weir_tensor *x, int axis, bool reverse);
 
+/* Running products, as weir_cumsum; the gradient is right where factors are 0 too. Floats multiply
+ * in f64. */
+WEIR_API weir_tensor *weir_cumprod(weir_tensor *x, int axis, bool reverse);
+
 /* Mean squared distance from the mean, with n - correction (0 or 1) as the divisor. */
 WEIR_API weir_tensor *weir_var(weir_tensor *x, uint32_t dims, int correction, bool keep);
 

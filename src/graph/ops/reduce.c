@@ -1,4 +1,5 @@
-/* reduce.c - definitions of sums, products, maxima and their places, running sums, right answers.
+/* reduce.c - definitions of sums, products, maxima and their places, running sums and products,
+ * right answers.
  *
  * A mean is a sum whose scale is 1 / elements reduced: one op, one kernel, one final rounding. */
 #include "graph/ops/axes.h"
@@ -222,6 +223,57 @@ const weir_opdef weir_op_cumsum = {
     .flops = weir_flops_input,
 };
 
+/* ---- running products: the gradient divides by no factor, so any may be 0 ---- */
+
+static weir_status cumprod_grad(weir_grad *g)
+{
+    weir_tensor *const in[] = {g->dy[0], g->x[0], g->y[0]};
+
+    return weir_grad_set(g, 0, weir_record1(WEIR_OP_CUMPROD_GRAD, 3, in, g->attr,
+                                            sizeof(weir_cumsum_attr)));
+}
+
+const weir_opdef weir_op_cumprod = {
+    .name = "cumprod",
+    .flags = WEIR_PURE,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .autocast_f32 = 1,
+    .inplace = 1,
+    .reads_in = 1,
+    .reads_out = 1,
+    .differentiable = 1,
+    .infer = cumsum_infer,
+    .grad = cumprod_grad,
+    .flops = weir_flops_input,
+};
+
+/* dy, x, y -> dx */
+static weir_status cumprod_grad_infer(weir_call *c)
+{
+    WEIR_TRY(weir_check_any_floats(c));
+    WEIR_TRY(weir_check_dims(c, 1, "x", &c->in[0].desc));
+    WEIR_TRY(weir_check_dims(c, 2, "y", &c->in[0].desc));
+    return weir_infer_like(c);
+}
+
+static double cumprod_grad_flops(const weir_call *c)
+{
+    return 3 * weir_flops_input(c);
+}
+
+const weir_opdef weir_op_cumprod_grad = {
+    .name = "cumprod_grad",
+    .flags = WEIR_PURE,
+    .nin_min = 3,
+    .nin_max = 3,
+    .nout = 1,
+    .inplace = 7,
+    .infer = cumprod_grad_infer,
+    .flops = cumprod_grad_flops,
+};
+
 /* ---- counting correct answers: logits (n,c), target (n) -> i64 ---- */
 
 static weir_status count_correct_infer(weir_call *c)
@@ -361,17 +413,28 @@ weir_tensor *weir_argmin(weir_tensor *x, int axis, bool keep)
     return arg(WEIR_OP_ARGMIN, x, axis, keep);
 }
 
-weir_tensor *weir_cumsum(weir_tensor *x, int axis, bool reverse)
+static weir_tensor *running(weir_op op, weir_tensor *x, int axis, bool reverse)
 {
-    int at;
+    const char *const who = weir_op_name(op);
+    int               at;
 
     if (!x)
-        return weir_null("cumsum", "x");
-    if (weir_axis_of("cumsum", &x->layout.desc, axis, &at) != WEIR_OK)
+        return weir_null(who, "x");
+    if (weir_axis_of(who, &x->layout.desc, axis, &at) != WEIR_OK)
         return NULL;
 
     const weir_cumsum_attr a = {{.dims = (uint64_t)1 << at, .keep = true, .scale = 1}, reverse};
-    return weir_record1(WEIR_OP_CUMSUM, 1, &x, &a, sizeof a);
+    return weir_record1(op, 1, &x, &a, sizeof a);
+}
+
+weir_tensor *weir_cumsum(weir_tensor *x, int axis, bool reverse)
+{
+    return running(WEIR_OP_CUMSUM, x, axis, reverse);
+}
+
+weir_tensor *weir_cumprod(weir_tensor *x, int axis, bool reverse)
+{
+    return running(WEIR_OP_CUMPROD, x, axis, reverse);
 }
 
 weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target)

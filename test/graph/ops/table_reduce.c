@@ -118,6 +118,14 @@ static const op_set cumsum_sets[] = {
     {0},
 };
 
+/* Of numbers from -2.37 to 2.63 the third of five is 0. */
+static const op_set zero_sets[] = {
+    {.in = "(5)", NULL, ALONG(0)},
+    {.in = "(5)", "from the end", {.axis = 0, .keep = true}},
+    {.in = "(5,1)", "rows", ALONG(0)},
+    {0},
+};
+
 static const op_set arg_wrong[] = {
     {.in = "(3,4)", "no axis 2", ALONG(2), .status = WEIR_ERR_INVALID, .says = "axis 2"},
     {.in = "(0,4)", "over nothing", ALONG(0), .status = WEIR_ERR_SHAPE},
@@ -234,6 +242,28 @@ static void ref_cumsum(ref_call *c)
     }
 }
 
+static weir_tensor *cumprod(const op_call *c)
+{
+    return weir_cumprod(c->in[0], c->o->axis, c->o->keep);
+}
+
+static void ref_cumprod(ref_call *c)
+{
+    const weir_desc *const d = &c->in[0].desc;
+    const int              axis = c->o->axis < 0 ? c->o->axis + d->ndim : c->o->axis;
+
+    c->out = ref_new(*d);
+    for (int64_t i = 0; i < ref_count(d); i++) {
+        int64_t at[WEIR_MAX_DIMS];
+        ref_unravel(d, i, at);
+        const int64_t first = c->o->keep ? at[axis] : 0;
+        const int64_t last = c->o->keep ? d->dim[axis] - 1 : at[axis];
+        c->out.at[i] = 1;
+        for (at[axis] = first; at[axis] <= last; at[axis]++)
+            c->out.at[i] *= c->in[0].at[ref_ravel(d, at)];
+    }
+}
+
 static weir_tensor *sum(const op_call *c)
 {
     return weir_sum(c->in[0], c->o->dims, c->o->keep);
@@ -311,5 +341,13 @@ const op_row op_reduce[] = {
     {.name = "cumsum (integers)", .says = "cumsum", .build = cumsum, .reference = ref_cumsum,
      .types = OP_INTEGERS, .in = {{OP_DATA, -50, 99}}, .sets = cumsum_sets,
      .wrong = softmax_wrong},
+    {.name = "cumprod", .build = cumprod, .reference = ref_cumprod, .types = OP_ANY_FLOAT,
+     .in = {{OP_PARAM, 0.9, 1.1}}, .eps = 64, .rms = true, .sets = cumsum_sets,
+     .wrong = softmax_wrong},
+    {.name = "cumprod (zeros)", .says = "cumprod", .build = cumprod, .reference = ref_cumprod,
+     .types = OP_ANY_FLOAT, .in = {{OP_PARAM, -2.37, 2.63}}, .eps = 8, .rms = true,
+     .sets = zero_sets},
+    {.name = "cumprod (integers)", .says = "cumprod", .build = cumprod, .reference = ref_cumprod,
+     .types = OP_INTEGERS, .in = {{OP_DATA, -3, 3}}, .sets = zero_sets, .wrong = softmax_wrong},
     {0},
 };

@@ -1,5 +1,5 @@
 /* reduce_scan.c - along the reduced axes element by element: gradients of a maximum and of a
- * product, where a maximum or minimum is, and running sums.
+ * product, where a maximum or minimum is, running sums and products.
  *
  * A block is up to 256 results side by side in memory; each keeps its own small state while the
  * reduced elements pass in logical (row-major) order. Blocks are independent, so any number of
@@ -270,42 +270,101 @@ weir_status weir_cpu_argmin(weir_device *d, const weir_call *c, weir_kernel *out
                                              : choose_arg(c, by_type, out);
 }
 
-/* ---- running sums along one axis; integers wrap ---- */
+/* ---- running sums and products along one axis; integers wrap ---- */
 
 /* The result may be x itself. */
-#define CUMSUM(name, T, SUM)                                                                       \
+#define RUNNING(name, T, TOTAL, NONE, TAKE)                                                        \
     static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
                      int64_t cols)                                                                 \
     {                                                                                              \
         const T      *x = (const void *)xs;                                                        \
         const int64_t in = s->col.in;                                                              \
         T            *y = (void *)to;                                                              \
-        SUM           sum[SCAN_COLS] = {0};                                                        \
+        TOTAL         total[SCAN_COLS];                                                            \
         (void)small;                                                                               \
+        for (int64_t c = 0; c < cols; c++)                                                         \
+            total[c] = NONE;                                                                       \
         for (int64_t r = 0; r < s->reduced; r++) {                                                 \
             const int64_t at = axes_at(&s->over, s->reverse ? s->reduced - 1 - r : r).in;          \
             for (int64_t c = 0; c < cols; c++) {                                                   \
-                sum[c] += (SUM)x[at + c * in];                                                     \
-                y[at + c * in] = (T)sum[c];                                                        \
+                total[c] TAKE (TOTAL)x[at + c * in];                                               \
+                y[at + c * in] = (T)total[c];                                                      \
             }                                                                                      \
         }                                                                                          \
     }
-CUMSUM(cumsum_f32, float, double)
-CUMSUM(cumsum_f64, double, double)
-CUMSUM(cumsum_i32, int32_t, uint32_t)
-CUMSUM(cumsum_i64, int64_t, uint64_t)
-CUMSUM(cumsum_u8, uint8_t, uint8_t)
+#define RUNNING_TYPES(name, NONE, TAKE)                                                            \
+    RUNNING(name##_f32, float, double, NONE, TAKE)                                                 \
+    RUNNING(name##_f64, double, double, NONE, TAKE)                                                \
+    RUNNING(name##_i32, int32_t, uint32_t, NONE, TAKE)                                             \
+    RUNNING(name##_i64, int64_t, uint64_t, NONE, TAKE)                                             \
+    RUNNING(name##_u8, uint8_t, uint8_t, NONE, TAKE)
+RUNNING_TYPES(cumsum, 0, +=)
+RUNNING_TYPES(cumprod, 1, *=)
 
 /* x: dense, as the result is. */
-weir_status weir_cpu_cumsum(weir_device *d, const weir_call *c, weir_kernel *out)
+static weir_status choose_running(const weir_call *c, const block_fn *by_type, weir_kernel *out)
 {
-    static const block_fn         by_type[] = {cumsum_f32, cumsum_f64, cumsum_i32, cumsum_i64,
-                                               cumsum_u8};
     const weir_cumsum_attr *const a = c->attr;
     const weir_dtype              t = c->in[0].desc.dtype;
     const scan s = {.block = t <= WEIR_U8 ? by_type[t] : NULL, .x = 0, .small = {-1, -1},
                     .large = true, .reverse = a->reverse != 0};
+    return choose(c, &s, &c->out[0], out);
+}
+
+weir_status weir_cpu_cumsum(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    static const block_fn by_type[] = {cumsum_f32, cumsum_f64, cumsum_i32, cumsum_i64, cumsum_u8};
+
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_cumsum, out)
+                                             : choose_running(c, by_type, out);
+}
+
+weir_status weir_cpu_cumprod(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    static const block_fn by_type[] = {cumprod_f32, cumprod_f64, cumprod_i32, cumprod_i64,
+                                       cumprod_u8};
+
+    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_cumprod, out)
+                                             : choose_running(c, by_type, out);
+}
+
+/* ---- gradient of a running product ----
+ *
+ * dx[r] = y[r - 1] rest[r], where y is the running product before r (1 at first) and
+ * rest[r] = dy[r] + x[r + 1] rest[r + 1]: from the last element to the first, without a division,
+ * so that factors may be 0. Small: dy, y, which have x's offsets. dx may be any of the three. */
+#define CUMPROD_GRAD(name, T)                                                                      \
+    static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
+                     int64_t cols)                                                                 \
+    {                                                                                              \
+        const T      *x = (const void *)xs, *dy = (const void *)small[0];                          \
+        const T      *y = (const void *)small[1];                                                  \
+        const int64_t in = s->col.in, last = s->reduced - 1;                                       \
+        T            *dx = (void *)to;                                                             \
+        double        rest[SCAN_COLS] = {0};        /* x[r + 1] rest[r + 1] */                     \
+        for (int64_t r = last; r >= 0; r--) {                                                      \
+            const int64_t at = axes_at(&s->over, s->reverse ? last - r : r).in;                    \
+            const int64_t before = r == 0 ? 0 : axes_at(&s->over, s->reverse ? last - r + 1        \
+                                                                             : r - 1).in;          \
+            for (int64_t c = 0; c < cols; c++) {                                                   \
+                const double sum = (double)dy[at + c * in] + rest[c];                              \
+                rest[c] = (double)x[at + c * in] * sum;                                            \
+                dx[at + c * in] = (T)(r == 0 ? sum : (double)y[before + c * in] * sum);            \
+            }                                                                                      \
+        }                                                                                          \
+    }
+CUMPROD_GRAD(cumprod_grad_f32, float)
+CUMPROD_GRAD(cumprod_grad_f64, double)
+
+/* dy, x, y: dense, as dx is. */
+weir_status weir_cpu_cumprod_grad(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    const weir_cumsum_attr *const a = c->attr;
+    const weir_dtype              t = c->in[1].desc.dtype;
+    const scan s = {.block = t == WEIR_F32 ? cumprod_grad_f32 : t == WEIR_F64 ? cumprod_grad_f64
+                                                                              : NULL,
+                    .x = 1, .small = {0, 2}, .large = true, .reverse = a->reverse != 0};
     if (weir_is_half(t))
-        return weir_cpu_widened(d, c, weir_cpu_cumsum, out);
+        return weir_cpu_widened(d, c, weir_cpu_cumprod_grad, out);
     return choose(c, &s, &c->out[0], out);
 }

@@ -1,10 +1,12 @@
-/* scan.cu - running sums along one axis, from its begin or its end; integers wrap around.
+/* scan.cu - running sums and products along one axis, from its begin or its end; integers wrap
+ * around.
  *
  * x is dense: slices of n rows by `inner` columns; a line is one column of a slice. Long lines with
  * neighbours (inner 1) are a block's: tiles of 1024 elements, within which warps scan and carry.
  * Other lines are a thread's, side by side. Where lines are few they are cut into chunks: sums of
  * chunks first, then sums of what is before each, then the running sums. Floats are summed in f64
- * and rounded where they are stored. */
+ * and rounded where they are stored. Products and their gradient take the simple way: a line is a
+ * thread's, never cut. */
 #include "device/cuda/kernels/reducers.cuh"
 
 static constexpr int RUN = 4, TILE = RUN * WEIR_CUDA_THREADS;   /* of a thread; of a block */
@@ -129,6 +131,56 @@ template <class A> static __global__ void chunk_sums(scan s, A *partial)
     }
 }
 
+/* ---- products: a line to a thread ---- */
+
+template <class T> static __global__ void product_lines(scan s, const T *x, T *y)
+{
+    typedef typename weir_accumulators<T>::wide A;
+    WEIR_EACH(line, s.lines) {
+        const int64_t at = place_of(s, line, 0), step = s.reverse ? -s.inner : s.inner;
+        A             product = 1;
+        for (int64_t r = 0; r < s.n; r++) {
+            product *= summand(x + at + r * step);
+            store_sum(y + at + r * step, product);
+        }
+    }
+}
+
+/* As on the CPU (reduce_scan.c): from the last element to the first; dx may be dy, x or y. */
+template <class T>
+static __global__ void product_grad_lines(scan s, const T *dy, const T *x, const T *y, T *dx)
+{
+    WEIR_EACH(line, s.lines) {
+        const int64_t first = place_of(s, line, 0), step = s.reverse ? -s.inner : s.inner;
+        double        rest = 0;
+        for (int64_t r = s.n - 1; r >= 0; r--) {
+            const int64_t at = first + r * step;
+            const double  sum = summand(dy + at) + rest;
+            rest = summand(x + at) * sum;
+            store_sum(dx + at, r == 0 ? sum : summand(y + at - step) * sum);
+        }
+    }
+}
+
+template <class T> static weir_status product_run(const weir_kargs *k)
+{
+    const scan *const s = (const scan *)k->state;
+    if (s->lines == 0)
+        return WEIR_OK;
+    return weir_launch(k, product_lines<T>, weir_cuda_blocks(s->lines), WEIR_CUDA_THREADS, *s,
+                       (const T *)k->src[0], (T *)k->dst[0]);
+}
+
+template <class T> static weir_status product_grad_run(const weir_kargs *k)
+{
+    const scan *const s = (const scan *)k->state;
+    if (s->lines == 0)
+        return WEIR_OK;
+    return weir_launch(k, product_grad_lines<T>, weir_cuda_blocks(s->lines), WEIR_CUDA_THREADS, *s,
+                       (const T *)k->src[0], (const T *)k->src[1], (const T *)k->src[2],
+                       (T *)k->dst[0]);
+}
+
 /* ---- choosing ---- */
 
 template <class T> static weir_status run(const weir_kargs *k)
@@ -166,7 +218,9 @@ static void plan_chunks(scan *s)
     s->chunks = max64(1, ceil_div(s->n, s->chunk));
 }
 
-static weir_status (*run_of(weir_dtype t))(const weir_kargs *)
+typedef weir_status (*run_fn)(const weir_kargs *);
+
+static run_fn run_of(weir_dtype t)
 {
     switch (t) {
     case WEIR_F32:  return run<float>;
@@ -180,7 +234,33 @@ static weir_status (*run_of(weir_dtype t))(const weir_kargs *)
     }
 }
 
-weir_status weir_cuda_cumsum(weir_device *, const weir_call *c, weir_kernel *out)
+static run_fn product_run_of(weir_dtype t)
+{
+    switch (t) {
+    case WEIR_F32:  return product_run<float>;
+    case WEIR_F64:  return product_run<double>;
+    case WEIR_F16:  return product_run<weir_f16>;
+    case WEIR_BF16: return product_run<weir_bf16>;
+    case WEIR_I32:  return product_run<int32_t>;
+    case WEIR_I64:  return product_run<int64_t>;
+    case WEIR_U8:   return product_run<uint8_t>;
+    default:        return NULL;
+    }
+}
+
+static run_fn product_grad_run_of(weir_dtype t)
+{
+    switch (t) {
+    case WEIR_F32:  return product_grad_run<float>;
+    case WEIR_F64:  return product_grad_run<double>;
+    case WEIR_F16:  return product_grad_run<weir_f16>;
+    case WEIR_BF16: return product_grad_run<weir_bf16>;
+    default:        return NULL;
+    }
+}
+
+/* The lines of x; a kernel that does not cut them. */
+static weir_status choose(const weir_call *c, run_fn run, weir_kernel *out)
 {
     const weir_cumsum_attr *const a = (const weir_cumsum_attr *)c->attr;
     const weir_desc *const        x = &c->in[0].desc;
@@ -189,7 +269,7 @@ weir_status weir_cuda_cumsum(weir_device *, const weir_call *c, weir_kernel *out
 
     while (axis + 1 < x->ndim && !(a->reduce.dims >> axis & 1))
         axis++;
-    if (!run_of(x->dtype))
+    if (!run)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s",
                               weir_dtype_name(x->dtype));
     scan *const s = (scan *)weir_mem_alloc(sizeof *s);
@@ -199,11 +279,25 @@ weir_status weir_cuda_cumsum(weir_device *, const weir_call *c, weir_kernel *out
     const int64_t count = weir_shape_count(x), n = count > 0 && x->ndim > 0 ? x->dim[axis] : count;
     *s = (scan){.n = n, .inner = n > 1 ? dense.stride[axis] : 1, .reverse = a->reverse != 0};
     s->lines = n > 0 ? count / n : 0;
-    plan_chunks(s);
-    *out = (weir_kernel){.run = run_of(x->dtype),
-                         .work = s->chunks > 1 ? (size_t)(s->chunks * s->lines) * 8 : 0,
-                         .state = s,
-                         .destroy = weir_mem_free,
-                         .impl = "cuda"};
+    *out = (weir_kernel){.run = run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
     return WEIR_OK;
+}
+
+weir_status weir_cuda_cumsum(weir_device *, const weir_call *c, weir_kernel *out)
+{
+    WEIR_TRY(choose(c, run_of(c->in[0].desc.dtype), out));
+    scan *const s = (scan *)out->state;
+    plan_chunks(s);
+    out->work = s->chunks > 1 ? (size_t)(s->chunks * s->lines) * 8 : 0;
+    return WEIR_OK;
+}
+
+weir_status weir_cuda_cumprod(weir_device *, const weir_call *c, weir_kernel *out)
+{
+    return choose(c, product_run_of(c->in[0].desc.dtype), out);
+}
+
+weir_status weir_cuda_cumprod_grad(weir_device *, const weir_call *c, weir_kernel *out)
+{
+    return choose(c, product_grad_run_of(c->in[0].desc.dtype), out);
 }
