@@ -49,6 +49,24 @@ CASE(product_with_zeros)
     weir_device_close(d);
 }
 
+CASE(running_product_with_zeros)
+{
+    static const double v[] = {2, 3, 4, 2, 0, 4, 0, 3, 0};
+    static const double want[] = {16, 10, 6, 1, 10, 0, 4, 0, 0};
+    static const double value[] = {2, 6, 24, 2, 0, 0, 0, 0, 0};
+    double              got[9], y[9];
+
+    weir_device *const d = weir_device_open(check_device(), NULL);
+    weir_tensor *const x = param_of(d, weir_2d(WEIR_F64, 3, 3), v);
+    weir_tensor *const p = weir_cumprod(x, 1, false);
+    CHECK_OK(weir_read(p, y, sizeof y));
+    same(y, value, 9);
+    gradient(p, x, got);
+    same(got, want, 9);
+    weir_release(x);
+    weir_device_close(d);
+}
+
 CASE(norm_at_zero)
 {
     static const double v[] = {0, 0, 3, -4}, none[2] = {0};
