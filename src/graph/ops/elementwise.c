@@ -409,7 +409,7 @@ weir_status weir_draw_check(const char *who, weir_op op, weir_dtype type, double
     return WEIR_OK;
 }
 
-/* Recorded, unlike weir_write_uniform: a planned step draws anew at every run. */
+/* Recorded, unlike weir_write_uniform: a planned step draws new numbers at every run. */
 static weir_tensor *draw(weir_device *d, weir_op op, const weir_desc *desc, double s, double t)
 {
     weir_draw_attr attr = {.ew = {s, t}};

@@ -237,7 +237,7 @@ static weir_tensor *tall(weir_tensor *a, weir_tensor *b, const weir_matmul_attr 
     return weir_reshape_as(y, &to);
 }
 
-/* What a product that is none says. */
+/* Checks that the ranks make a product; else an error that names both. */
 static weir_status check_ranks(const weir_tensor *a, const weir_tensor *b, bool ta, bool tb)
 {
     const weir_desc *const da = &a->layout.desc, *const db = &b->layout.desc;

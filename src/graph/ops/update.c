@@ -22,7 +22,7 @@ static weir_status check_like_param(const weir_call *c, int first, int last)
 }
 
 /* One element. Scalars are tensors, not attributes: a planned step reads the learning rate and the
- * step count anew at every run. */
+ * step count at every run. */
 static weir_status check_scalar(const weir_call *c, int i, const char *name)
 {
     if (weir_shape_count(&c->in[i].desc) != 1)
