@@ -11,8 +11,8 @@ function(weir_sources list folder)
     set(${list} ${files} PARENT_SCOPE)
 endfunction()
 
-weir_sources(core src/core deps dtype elementwise env kind mem op phase shape splitmix status tensor
-    text thread trace vec)
+weir_sources(core src/core deps dtype env fused kind mem op phase shape splitmix status tensor text
+    thread trace vec)
 
 weir_sources(device src/device call device kernel open plugin rates)
 weir_sources(device src/device/common staging)

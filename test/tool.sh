@@ -199,7 +199,7 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
         done
     fi
     good explain plan test/data/chain.json --budget 75% --explain - --picture "$work/plan.svg"
-    says explain 'made anew (once|[0-9]+ times), [0-9.]+ ms'
+    says explain 'recomputed (once|[0-9]+ times), [0-9.]+ ms'
     says explain '^live +[0-9]+$'
     grep -q '</svg>' "$work/plan.svg"
     check "$?" "plan --picture draws"

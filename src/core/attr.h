@@ -5,11 +5,11 @@
 #ifndef WEIR_CORE_ATTR_H
 #define WEIR_CORE_ATTR_H
 
-#include "core/elementwise.h"
+#include "core/fused.h"
 #include "core/op.h"
 #include "weir/base.h"
 
-/* ---- element-wise (core/elementwise.h has weir_ew_attr and weir_ew_program) ---- */
+/* ---- element-wise (core/fused.h has weir_ew_attr and weir_ew_program) ---- */
 
 /* A desc as attributes, for calls without inputs. */
 typedef struct weir_desc_attr {

@@ -3,7 +3,7 @@
 #ifndef WEIR_DEVICE_COMMON_OPERAND_H
 #define WEIR_DEVICE_COMMON_OPERAND_H
 
-#include "core/elementwise.h"
+#include "core/fused.h"
 #include "device/common/memory_order.h"
 
 /* A call of a row as a program of one step. Longer attributes begin with weir_ew_attr. */

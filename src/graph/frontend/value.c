@@ -6,7 +6,7 @@
 
 #include "core/attr.h"
 #include "core/dtype.h"
-#include "core/elementwise.h"
+#include "core/fused.h"
 #include "core/status.h"
 #include "core/tensor.h"
 #include "device/call.h"

@@ -12,7 +12,7 @@
 #ifndef WEIR_GRAPH_IR_GRAPH_H
 #define WEIR_GRAPH_IR_GRAPH_H
 
-#include "core/elementwise.h"
+#include "core/fused.h"
 #include "core/phase.h"
 #include "core/status.h"
 #include "core/tensor.h"

@@ -3,7 +3,7 @@
 #ifndef WEIR_GRAPH_OPS_OP_H
 #define WEIR_GRAPH_OPS_OP_H
 
-#include "core/elementwise.h"
+#include "core/fused.h"
 #include "core/op.h"
 #include "core/status.h"
 #include "weir/op.h"

@@ -114,7 +114,7 @@ static void plan_header(weir_string *s, const weir_graph *g)
     weir_string_add(s, "# persistent %zu bytes, planned peak %zu; offsets (@) are aligned to %zu\n",
                     stats.persistent_bytes, stats.planned_peak_bytes, g->dev->ops->align);
     if (g->budget)
-        weir_string_add(s, "# budget %zu bytes, %zu without it; %zu instructions make values anew, "
+        weir_string_add(s, "# budget %zu bytes, %zu without it; %zu instructions recompute values, "
                         "%.3g ms as estimated\n", stats.budget_bytes, stats.unbudgeted_peak_bytes,
                         stats.recomputed, stats.extra_ms);
     if (g->plan->events)

@@ -5,7 +5,7 @@
 
 #include <tgmath.h>
 
-#include "core/elementwise.h"
+#include "core/fused.h"
 #include "core/half.h"
 #include "core/rng.h"
 #include "device/cpu/kernels/elementwise.h"

@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "core/attr.h"
-#include "core/elementwise.h"
+#include "core/fused.h"
 #include "device/device.h"
 
 enum { ROWS_SEED = 77, ROWS_RNG = 1000 };

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/elementwise.h"
+#include "core/fused.h"
 #include "core/mem.h"
 #include "device/common/div.h"
 #include "device/cpu/isa.h"

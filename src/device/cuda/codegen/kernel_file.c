@@ -3,8 +3,8 @@
  *
  * Words of 8 bytes in the machine's own order; the name is the hash of the texts. Nothing in a file
  * is believed: the texts are compared byte for byte, sizes must add up and the checksum must be
- * right, else the file counts as absent and is written anew. (Whoever may write to the folder may
- * still plant a kernel: it is made for its owner alone.) */
+ * right, else the file counts as absent and is written again. (A user with write access to the
+ * folder could still plant a kernel, so the folder is created for its owner alone.) */
 #include "device/cuda/codegen/kernel_file.h"
 
 #include <dlfcn.h>

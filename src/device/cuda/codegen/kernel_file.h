@@ -21,8 +21,8 @@ typedef struct weir_kernel_hash {
 
 weir_kernel_hash weir_kernel_hash_of(const weir_kernel_key *k);
 
-/* *image, of *bytes, yours to free; NULL if there is none that is whole and right. Fails only when
- * memory is short. */
+/* *image, of *bytes, yours to free; NULL if no file is whole and right. Fails only when memory is
+ * short. */
 weir_status weir_kernel_file_read(const weir_kernel_key *k, char **image, size_t *bytes);
 
 /* Written beside its place and renamed: readers see whole files only. */
@@ -31,8 +31,8 @@ weir_status weir_kernel_file_write(const weir_kernel_key *k, const char *image, 
 /* Where they are; NULL: nowhere. Yours to free. */
 char *weir_kernel_folder(void);
 
-/* The folder has kernels of at most so many bytes from now on: else those that were used longest
- * ago go, until half of them is free. What cannot be looked at or removed stays. */
+/* Keeps the folder within `most` bytes: if it holds more, the kernels used longest ago are removed
+ * until half of `most` is free. Files that cannot be read or removed stay. */
 void weir_kernel_folder_trim(const char *folder, size_t most);
 
 #endif

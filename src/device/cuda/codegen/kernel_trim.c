@@ -2,9 +2,9 @@
  * used longest ago go. See kernel_file.h.
  *
  * Reading a kernel's file sets its time (kernel_file.c). Half of the bytes are let stand, so that
- * this is seldom done. Files of other names are none of ours; what a process that died left beside
- * its place counts as a kernel. Another process may do the same at the same time: a file that is
- * gone is compiled anew. */
+ * this is seldom done. Files of other names are left alone; what a process that died left beside
+ * its place counts as a kernel. Another process may trim at the same time: a kernel whose file is
+ * gone is compiled again. */
 #include <stdlib.h>
 #include <string.h>
 

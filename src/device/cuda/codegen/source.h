@@ -5,10 +5,10 @@
 #ifndef WEIR_DEVICE_CUDA_CODEGEN_SOURCE_H
 #define WEIR_DEVICE_CUDA_CODEGEN_SOURCE_H
 
-#include "core/elementwise.h"
+#include "core/fused.h"
 #include "core/text.h"
 
-/* How an input is read: position i is element i; it is one element; else by so many axes. */
+/* How an input is read: position i is element i; it is one element; else by that many axes. */
 enum { WEIR_READ_DENSE = -1, WEIR_READ_SCALAR = 0 };
 
 typedef struct weir_source {

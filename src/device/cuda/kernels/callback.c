@@ -87,7 +87,7 @@ static void destroy(void *state)
     weir_mem_free(s);
 }
 
-/* *at = the end of the bytes so far, which grow by so many and are aligned. */
+/* *at = the end of the bytes so far, to which `bytes` are added, aligned. */
 static bool reserve(size_t *so_far, size_t bytes, size_t align, size_t *at)
 {
     *at = *so_far;

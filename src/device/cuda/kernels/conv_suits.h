@@ -40,7 +40,7 @@ static inline bool weir_cuda_conv_fits(const weir_conv *g)
 }
 
 /* Into how many slices a sum over `depth` pixels is cut, where `blocks` blocks would each go
- * through all of them: so many that a card is busy, but none without work worth a block. */
+ * through all of them: enough to keep a card busy, but none without work worth a block. */
 static inline int64_t weir_cuda_conv_slices(int64_t blocks, int64_t depth)
 {
     enum { BLOCKS = 512, LEAST = 128 };

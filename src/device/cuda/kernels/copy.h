@@ -33,7 +33,7 @@ static inline int64_t weir_copy_side(size_t size)
     return size <= 2 ? 64 : 32;
 }
 
-/* Tiles of at least so many elements are worth it; fewer are near each other anyhow. */
+/* Tiles of fewer elements are not worth it: these are near each other anyhow. */
 enum { WEIR_COPY_TILE_LEAST = 256 };
 
 static inline void weir_copy_tiles(weir_copy_plan *p, size_t size)

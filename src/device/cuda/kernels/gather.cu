@@ -27,7 +27,7 @@ typedef struct indices {
     int64_t     v;
 } indices;
 
-/* Index i; v where it is none of the table's. */
+/* Index i; v where it is outside the table. */
 static __device__ inline int64_t row_of(const indices &x, int64_t i)
 {
     const int64_t r = x.wide ? ((const int64_t *)x.at)[i] : ((const int32_t *)x.at)[i];

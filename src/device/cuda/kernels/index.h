@@ -72,7 +72,7 @@ static inline size_t weir_unit(uint64_t places, size_t size)
     return unit > size ? (size_t)unit : size;
 }
 
-/* Elements of all units: F<T>(args...) for the type of so many bytes. */
+/* Elements of all units: F<T>(args...) for the type of `unit` bytes. */
 #define WEIR_BY_UNIT(unit, F, ...)                                                                 \
     ((unit) == 16  ? F<uint4>(__VA_ARGS__)                                                         \
      : (unit) == 8 ? F<uint64_t>(__VA_ARGS__)                                                      \

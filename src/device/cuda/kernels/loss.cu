@@ -3,7 +3,7 @@
  * The loss of a row is lse - logit of its class, lse = log sum exp of the row; with probabilities t
  * it is sum t * (lse - logit). Each row is a group of lanes' or a block's; losses of rows go to the
  * workspace as f64 and meet in one block. I is the type of class numbers, or T: probabilities. Rows
- * of the ignored class do not count; a class that is none is told later (fault.h). */
+ * of the ignored class do not count; a class out of range is reported later (fault.h). */
 #include "device/cuda/kernels/reduce_block.cuh"
 #define WEIR_CUDA_FAULTS
 #include "device/cuda/runtime/fault.h"

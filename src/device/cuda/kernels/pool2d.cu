@@ -226,7 +226,7 @@ static __global__ void average_gradient(pool<I> p, const T *dy, T *dx)
 /* ---- bilinear upsampling: `pooled` is the larger image, the stride how much larger ---- */
 
 /* Between which cells of the image pixel o lies along axis k: first and the one after it, which has
- * the weight `next` (0 where there is none). */
+ * the weight `next` (0 at the border). */
 template <class I> struct between {
     I      first;
     double next;

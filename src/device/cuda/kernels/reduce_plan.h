@@ -22,7 +22,7 @@ enum {
     WEIR_CUDA_REDUCE_CHUNKS = 1024,     /* at most */
     WEIR_CUDA_REDUCE_STEPS = 8,         /* of each thread in a chunk, at least */
     WEIR_CUDA_REDUCE_FEW = 32,          /* elements that one thread may reduce by itself, */
-    WEIR_CUDA_REDUCE_MANY = 64 * 1024   /* where so many results keep a card busy */
+    WEIR_CUDA_REDUCE_MANY = 64 * 1024   /* where this many results keep a card busy */
 };
 
 typedef struct weir_cuda_reduce {

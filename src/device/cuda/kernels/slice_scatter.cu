@@ -31,7 +31,7 @@ typedef struct scatter_args {
     } at[WEIR_MAX_DIMS];
 } scatter_args;
 
-/* Where output element i lies in the input; -1: it is none of the slice. */
+/* Where output element i lies in the input; -1: it is outside the slice. */
 static __device__ inline int64_t source_of(const scatter_args &p, int64_t i)
 {
     int64_t from = 0;

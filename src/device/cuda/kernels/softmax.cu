@@ -82,7 +82,7 @@ static __device__ inline void store_items(T *to, int64_t n, bool wide, const R (
     }
 }
 
-/* n: of the line, 0 where there is none. All threads of the block call. */
+/* n: length of the line, 0 for a thread without one. All threads of the block call. */
 template <int ITEMS, int V, class R>
 static __device__ inline void shrink_items(R (&x)[ITEMS], int64_t n, bool log)
 {

@@ -110,7 +110,7 @@ static inline int64_t weir_product_align(const weir_product *p, int64_t ld, cons
 
 /* ---- our own kernel: gemm.cu ---- */
 
-/* A block of threads makes a square of so many rows and columns. */
+/* Rows, and columns, of the square that a block of threads makes. */
 typedef enum weir_gemm_tile {
     WEIR_GEMM_SMALL = 32,
     WEIR_GEMM_MEDIUM = 64,

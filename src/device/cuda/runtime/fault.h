@@ -1,8 +1,8 @@
 /* fault.h - wrong indices that kernels meet: told when the device is next waited for.
  *
  * A kernel never follows an index that is out of range. The first one since the last report is put
- * into memory of the host, which costs nothing where there is none; cuda_sync makes a failure of
- * it. */
+ * into memory of the host, which costs nothing while all indices are right; cuda_sync makes a
+ * failure of it. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_FAULT_H
 #define WEIR_DEVICE_CUDA_RUNTIME_FAULT_H
 

@@ -21,7 +21,7 @@ typedef struct library {
     const char        *title, *name[MOST_NAMES];
     const char *const *function;
     size_t             functions;
-    void              *table;       /* of so many pointers */
+    void              *table;       /* of `functions` pointers */
     bool               open;
 } library;
 

@@ -64,7 +64,7 @@ static bool look_everywhere(weir_bound_state *r)
     return refine(r, step / 2, &r->b->op) && refine(r, step / 2, &r->fewest_op);
 }
 
-/* Moments of a chain: so many, evenly, and the best one. */
+/* Moments of a chain: evenly spaced ones, and the best one. */
 static uint32_t chain_moments(const weir_bound_state *r, uint32_t at[MOST_CHAIN + 2])
 {
     const uint32_t n = r->cut.p->ops.n;

@@ -23,7 +23,7 @@ typedef enum weir_fate {
     FATES
 } weir_fate;
 
-static const char *const fate_name[FATES] = {"on the host", "swapped", "made anew", "packed",
+static const char *const fate_name[FATES] = {"on the host", "swapped", "recomputed", "packed",
                                              "masked", "in place", "kept"};
 
 typedef struct weir_row {
@@ -207,7 +207,7 @@ static void why_kept(const weir_table *t, const weir_row *r)
     else if (k->output)
         weir_string_add(t->text, ": there at the peak, a result of the step");
     else
-        weir_string_add(t->text, ": there at the peak; to make it anew takes %.4g ms or more",
+        weir_string_add(t->text, ": there at the peak; to recompute it takes %.4g ms or more",
                         p->ops.at[k->producer].time * 1e3);
 }
 

@@ -39,7 +39,7 @@ static double *row(const weir_drawing *d, int layer)
 
 static const char *layer_name(int layer)
 {
-    static const char *const own[] = {"always there", "packed", "copied back", "made anew"};
+    static const char *const own[] = {"always there", "packed", "copied back", "recomputed"};
     return layer < WEIR_KIND_COUNT ? weir_kind_name[layer] : own[layer - ALWAYS];
 }
 

@@ -61,7 +61,7 @@ static uint8_t other(weir_search_state *a, uint32_t tensor, uint32_t j)
     }
 }
 
-/* Another decision for a interval; what cannot be made anew in it is kept. */
+/* Another decision for an interval; what cannot be recomputed in it is kept. */
 static bool flip(weir_search_state *a, uint32_t interval)
 {
     const uint32_t tensor = a->tensor_of[interval], first = a->s->lowered.first_interval[tensor];

@@ -94,7 +94,7 @@ static bool is_enough(const weir_search_state *a, uint64_t most)
     return weir_search_at_floor(a->s, a->best.peak) || a->s->tried * a->s->p->ops.n > most;
 }
 
-/* Greedy plans with so many bytes to aim at. */
+/* Greedy plans that aim at `aim` bytes. */
 static bool run_greedy(weir_search_state *a, size_t aim, uint64_t most)
 {
     bool ok = true;

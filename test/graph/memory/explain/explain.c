@@ -142,7 +142,7 @@ CASE(tables_of_described_steps)
         const uint32_t rows = read_table(text, &sum, &live);
         CHECK(rows == (how.link_out > 0 ? s.tensors : 24) && sum == live && live <= s.live_bytes &&
               (how.link_out > 0 || live == s.live_bytes));
-        CHECK((count(text, "made anew") > 0) == (s.recomputed > 0));
+        CHECK((count(text, "recomputed") > 0) == (s.recomputed > 0));
         CHECK((count(text, " out by ") > 0) == (s.out_bytes > 0));
         CHECK(count(svg, "<title>again: ") == s.recomputed && count(svg, "</svg>") == 1);
         CHECK((count(svg, "budget ") > 0) == (how.budget != NULL));
@@ -219,7 +219,7 @@ CASE(policies_are_named)
 CASE(recorded_steps_are_explained)
 {
     static const struct { const char *budget, *policy, *says; } ways[] = {
-        {NULL, NULL, "kept"}, {"150%", NULL, "kept"}, {"85%", "auto:recompute", "made anew once"},
+        {NULL, NULL, "kept"}, {"150%", NULL, "kept"}, {"85%", "auto:recompute", "recomputed once"},
         {"85%", "auto:swap", "swapped, out by"}};
 
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

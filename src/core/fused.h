@@ -1,6 +1,6 @@
-/* elementwise.h - a chain of element-wise rows as data: what fusion builds and one kernel runs. */
-#ifndef WEIR_CORE_ELEMENTWISE_H
-#define WEIR_CORE_ELEMENTWISE_H
+/* fused.h - a chain of element-wise rows as data: what fusion builds and one kernel runs. */
+#ifndef WEIR_CORE_FUSED_H
+#define WEIR_CORE_FUSED_H
 
 #include "core/op.h"
 

@@ -1,5 +1,5 @@
-/* elementwise.c - what elementwise.def says of its rows. */
-#include "core/elementwise.h"
+/* fused.c - what elementwise.def says of its rows. */
+#include "core/fused.h"
 
 #include <string.h>
 
