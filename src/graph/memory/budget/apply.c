@@ -26,7 +26,7 @@ typedef struct weir_apply_state {
     const uint32_t      *tensor_of;
     uint32_t            *storage_of_range;  /* [ranges] */
     uint32_t            *storage_of_tensor; /* [tensors] as recorded */
-    uint64_t       *n_offloaded, *coming;   /* [ranges] ticket of a copy under way, or NO_TICKET */
+    uint64_t       *leaving, *coming;       /* [ranges] ticket of a copy under way, or NO_TICKET */
     uint64_t       *slot;                   /* [tensors] in the spill file; UINT64_MAX: none yet */
     weir_pack_attr *pack;                   /* [storages] as recorded: how they are compressed */
     uint64_t        slots, tickets;         /* bytes and tickets given out */
@@ -175,7 +175,7 @@ static weir_status add_copy(weir_apply_state *x, uint32_t event)
     const weir_spill_attr attr = {like.external ? like.block->spill_slot
                                                 : slot_of(x, e.what, like.bytes),
                                   like.bytes, x->tickets, like.external};
-    (out ? x->n_offloaded : x->coming)[on] = x->tickets++;
+    (out ? x->leaving : x->coming)[on] = x->tickets++;
     return add_spill(x, out ? WEIR_OP_SPILL_OUT : WEIR_OP_SPILL_IN, on, attr);
 }
 
@@ -264,7 +264,7 @@ static weir_status add_event(weir_apply_state *x, uint32_t event)
                  ? add_compress(x, event)
                  : add_copy(x, event));
     for (uint32_t i = x->end_first[event]; i < x->end_first[event + 1]; i++)
-        WEIR_TRY(await(x, x->ends[i], &x->n_offloaded[x->ends[i]]));
+        WEIR_TRY(await(x, x->ends[i], &x->leaving[x->ends[i]]));
     return WEIR_OK;
 }
 
@@ -291,17 +291,17 @@ static bool apply_init(weir_apply_state *x)
     const weir_schedule *s = x->s;
 
     x->storage_of_range = weir_mem_alloc((s->ranges.n + 1u) * sizeof *x->storage_of_range);
-    x->n_offloaded = weir_mem_alloc((s->ranges.n + 1u) * sizeof *x->n_offloaded);
+    x->leaving = weir_mem_alloc((s->ranges.n + 1u) * sizeof *x->leaving);
     x->coming = weir_mem_alloc((s->ranges.n + 1u) * sizeof *x->coming);
     x->storage_of_tensor = weir_mem_alloc((s->p->tensors.n + 1u) * sizeof *x->storage_of_tensor);
     x->slot = weir_mem_alloc((s->p->tensors.n + 1u) * sizeof *x->slot);
     x->end_first = weir_mem_alloc((s->events.n + 2u) * sizeof *x->end_first);
     x->ends = weir_mem_alloc((s->ranges.n + 1u) * sizeof *x->ends);
-    if (!x->storage_of_range || !x->n_offloaded || !x->coming || !x->storage_of_tensor ||
+    if (!x->storage_of_range || !x->leaving || !x->coming || !x->storage_of_tensor ||
         !x->slot || !x->end_first || !x->ends)
         return false;
     for (uint32_t i = 0; i < s->ranges.n; i++)
-        x->n_offloaded[i] = x->coming[i] = NO_TICKET;
+        x->leaving[i] = x->coming[i] = NO_TICKET;
     for (uint32_t k = 0; k < s->p->tensors.n; k++)
         x->slot[k] = UINT64_MAX;
     for (uint32_t i = 0; i < x->g->storages.n; i++)
@@ -314,7 +314,7 @@ static bool apply_init(weir_apply_state *x)
 static void apply_free(weir_apply_state *x)
 {
     weir_mem_free(x->storage_of_range);
-    weir_mem_free(x->n_offloaded);
+    weir_mem_free(x->leaving);
     weir_mem_free(x->coming);
     weir_mem_free(x->storage_of_tensor);
     weir_mem_free(x->slot);

@@ -30,13 +30,13 @@ static void wait_until(weir_event_time *m, double time, uint32_t tensor)
 }
 
 /* An offload holds its live range's bytes: events issued after the end of that range wait. */
-static void hold(weir_clocks *c, uint32_t range, double rerun_before)
+static void hold(weir_clocks *c, uint32_t range, double until)
 {
     const weir_live_range *l = &c->s->ranges.at[range];
     weir_gate *const       g = &c->gate[l->last + 1];
 
-    if (rerun_before > g->time)
-        *g = (weir_gate){rerun_before, l->tensor};
+    if (until > g->time)
+        *g = (weir_gate){until, l->tensor};
 }
 
 static void step(weir_clocks *c, uint32_t e)

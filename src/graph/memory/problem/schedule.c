@@ -389,14 +389,14 @@ static double free_memory(weir_streamer *x, weir_clocks *c, uint32_t e, double t
 static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
-    uint32_t             nin, nout, rerun_before = c->head;
+    uint32_t             nin, nout, end = c->head;
     const uint32_t      *range = weir_schedule_refs(s, e, &nin, &nout) + nin;
 
     for (uint32_t q = c->head; q < c->tail; q++)
         for (uint32_t i = 0; i < nout; i++)
             if (s->ranges.at[range[i]].tensor == s->events.at[x->leaving[q]].what)
-                rerun_before = q + 1;
-    while (c->head < rerun_before)
+                end = q + 1;
+    while (c->head < end)
         time = fmax(time, leave(x, c, e));
     return time;
 }

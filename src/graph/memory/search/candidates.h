@@ -13,7 +13,7 @@ bool weir_candidate_possible(const weir_search_state *a, uint32_t tensor, uint32
                              weir_decision d);
 
 /* Is the tensor evicted over interval j already, so that no further decision saves more? */
-bool weir_candidate_evicted(const weir_search_state *a, uint32_t decisions, uint32_t tensor,
+bool weir_candidate_evicted(const weir_search_state *a, uint32_t interval, uint32_t tensor,
                             uint32_t j);
 
 /* Seconds to recompute the tensor at the end of interval j; INFINITY if it is too late by then. */
