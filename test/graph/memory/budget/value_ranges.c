@@ -438,8 +438,11 @@ CASE(quantised_training_converges)
 CASE(packings_that_there_are_none_of)
 {
     static const struct { const char *policy, *says; } wrong[] = {
-        {"actnn:3", "2, 4, 8, 16"}, {"dtr/actnn:5", "2, 4, 8, 16"}, {"dtr/", "gist, actnn"},
-        {"auto/zip", "gist, actnn"}, {"checkpoint:speed/gist/gist", "gist, actnn"},
+        {"actnn:3", "2, 4, 8 or 16"},
+        {"dtr/actnn:5", "2, 4, 8 or 16"},
+        {"dtr/", "gist, actnn"},
+        {"auto/zip", "gist, actnn"},
+        {"checkpoint:speed/gist/gist", "gist, actnn"},
         {"nobody/gist", "there is no policy"}};
 
     for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
