@@ -20,7 +20,8 @@ const char *weir_op_name(weir_op op)
     return names[op];
 }
 
-/* Appends to buf of `room` bytes, of which n are used; returns the bytes used, room - 1 at most. */
+/* Appends to buf of `capacity` bytes, of which n are used; returns the bytes used, capacity - 1 at
+ * most. */
 static size_t append(char *buf, size_t capacity, size_t n, const char *text)
 {
     n += (size_t)snprintf(buf + n, capacity - n, "%s", text);

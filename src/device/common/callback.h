@@ -177,4 +177,34 @@ static inline weir_status callback_plan(weir_device *d, const weir_layout *l, bo
     return WEIR_OK;
 }
 
+/* ---- choosing ---- */
+
+/* What a back end does of its own. The state of its kernels begins with a callback_map. */
+typedef struct callback_back_end {
+    size_t        state;            /* bytes, zeroed before `plan` */
+    weir_status (*plan)(weir_device *d, const weir_call *c, void *state, size_t *work);
+    weir_status (*forward)(const weir_kargs *k);
+    weir_status (*backward)(const weir_kargs *k);
+    void        (*destroy)(void *state);
+} callback_back_end;
+
+static inline weir_status callback_choose(weir_device *d, const weir_call *c, bool backward,
+                                          const callback_back_end *b, weir_kernel *out)
+{
+    callback_map *const s = weir_mem_zalloc(1, b->state);
+    size_t              work = 0;
+
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    *s = backward ? callback_backward_map(c) : callback_forward_map(c);
+    const weir_status status = b->plan(d, c, s, &work);
+    if (status != WEIR_OK) {
+        b->destroy(s);
+        return status;
+    }
+    *out = (weir_kernel){.run = backward ? b->backward : b->forward, .work = work, .state = s,
+                         .destroy = b->destroy, .impl = "caller"};
+    return WEIR_OK;
+}
+
 #endif

@@ -48,42 +48,25 @@ static weir_status backward_run(const weir_kargs *k)
 
 /* ---- choosing ---- */
 
-static weir_status plan_operands(weir_device *d, const weir_call *c, callback *s, size_t *work)
+static weir_status plan(weir_device *d, const weir_call *c, void *state, size_t *work)
 {
-    *work = 0;
+    callback *const s = state;
+
     for (int i = 0; i < c->nin + c->nout; i++)
         WEIR_TRY(callback_plan(d, i < c->nin ? &c->in[i] : &c->out[i - c->nin], i < c->nin,
                                &s->operand[i], work));
     return WEIR_OK;
 }
 
-static weir_status choose(weir_device *d, const weir_call *c, const callback_map *map,
-                          weir_status (*run_it)(const weir_kargs *), weir_kernel *out)
-{
-    callback *const s = weir_mem_zalloc(1, sizeof *s);
-    size_t          work;
-
-    if (!s)
-        return WEIR_ERR_NOMEM;
-    s->map = *map;
-    const weir_status status = plan_operands(d, c, s, &work);
-    if (status != WEIR_OK) {
-        weir_mem_free(s);
-        return status;
-    }
-    *out = (weir_kernel){
-        .run = run_it, .work = work, .state = s, .destroy = weir_mem_free, .impl = "caller"};
-    return WEIR_OK;
-}
+static const callback_back_end back_end = {sizeof(callback), plan, forward_run, backward_run,
+                                            weir_mem_free};
 
 weir_status weir_cpu_callback(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const callback_map map = callback_forward_map(c);
-    return choose(d, c, &map, forward_run, out);
+    return callback_choose(d, c, false, &back_end, out);
 }
 
 weir_status weir_cpu_callback_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const callback_map map = callback_backward_map(c);
-    return choose(d, c, &map, backward_run, out);
+    return callback_choose(d, c, true, &back_end, out);
 }

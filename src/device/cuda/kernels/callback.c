@@ -94,11 +94,11 @@ static bool reserve(size_t *so_far, size_t bytes, size_t align, size_t *at)
     return weir_size_add(*so_far, bytes, so_far) && weir_size_align(*so_far, align, so_far);
 }
 
-static weir_status plan(weir_device *d, const weir_call *c, callback *s, size_t *work)
+static weir_status plan(weir_device *d, const weir_call *c, void *state, size_t *work)
 {
-    size_t pinned = 0;
+    callback *const s = state;
+    size_t          pinned = 0;
 
-    *work = 0;
     for (int i = 0; i < c->nin + c->nout; i++) {
         operand *const           o = &s->operand[i];
         const weir_layout *const l = i < c->nin ? &c->in[i] : &c->out[i - c->nin];
@@ -111,33 +111,15 @@ static weir_status plan(weir_device *d, const weir_call *c, callback *s, size_t 
     return WEIR_OK;
 }
 
-static weir_status choose(weir_device *d, const weir_call *c, const callback_map *map,
-                          weir_status (*run_it)(const weir_kargs *), weir_kernel *out)
-{
-    callback *const s = weir_mem_zalloc(1, sizeof *s);
-    size_t          work;
-
-    if (!s)
-        return WEIR_ERR_NOMEM;
-    s->map = *map;
-    const weir_status status = plan(d, c, s, &work);
-    if (status != WEIR_OK) {
-        destroy(s);
-        return status;
-    }
-    *out = (weir_kernel){
-        .run = run_it, .work = work, .state = s, .destroy = destroy, .impl = "caller"};
-    return WEIR_OK;
-}
+static const callback_back_end back_end = {sizeof(callback), plan, forward_run, backward_run,
+                                            destroy};
 
 weir_status weir_cuda_callback(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const callback_map map = callback_forward_map(c);
-    return choose(d, c, &map, forward_run, out);
+    return callback_choose(d, c, false, &back_end, out);
 }
 
 weir_status weir_cuda_callback_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const callback_map map = callback_backward_map(c);
-    return choose(d, c, &map, backward_run, out);
+    return callback_choose(d, c, true, &back_end, out);
 }

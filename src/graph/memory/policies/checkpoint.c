@@ -149,15 +149,7 @@ static bool try_memory(weir_best *b)
 
 static bool try_speed(weir_best *b)
 {
-    const weir_mem_problem *p = b->job->p;
-    const uint32_t          turn = weir_forward_end(p);
-
-    for (uint32_t k = 0; k < p->tensors.n; k++) {
-        const uint32_t producer = p->tensors.at[k].producer;
-        const bool     goes = producer != WEIR_NO_OP && p->ops.at[producer].phase == WEIR_FORWARD &&
-                          p->ops.at[producer].kind == WEIR_OP_CLASS_OTHER;
-        b->drop[k] = goes ? weir_forward_end_interval(p, k, turn) : WEIR_NEVER_DROPPED;
-    }
+    weir_checkpoint_set_products(b->job->p, b->drop);
     return weir_best_try_drop(b);
 }
 

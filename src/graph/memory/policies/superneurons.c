@@ -12,20 +12,6 @@
 #include "graph/memory/search/best.h"
 #include "graph/memory/search/checkpoint_set.h"
 
-/* Drops what is cheap to recompute where it waits for gradients. */
-static void drop_cheap(weir_best *b)
-{
-    const weir_mem_problem *const p = b->job->p;
-    const uint32_t                turn = weir_forward_end(p);
-
-    for (uint32_t k = 0; k < p->tensors.n; k++) {
-        const uint32_t producer = p->tensors.at[k].producer;
-        const bool cheap = producer != WEIR_NO_OP && p->ops.at[producer].phase == WEIR_FORWARD &&
-                           p->ops.at[producer].kind == WEIR_OP_CLASS_OTHER;
-        b->drop[k] = cheap ? weir_forward_end_interval(p, k, turn) : WEIR_NEVER_DROPPED;
-    }
-}
-
 weir_status weir_policy_superneurons(weir_policy_job *job)
 {
     weir_best b;
@@ -33,7 +19,7 @@ weir_status weir_policy_superneurons(weir_policy_job *job)
     WEIR_TRY(weir_policy_needs_link(job->p, "superneurons"));
     bool ok = weir_best_init(&b, job);
     if (ok && !weir_best_fits(&b)) {
-        drop_cheap(&b);
+        weir_checkpoint_set_products(job->p, b.drop);
         ok = weir_best_try_drop(&b);
     }
     if (ok && !weir_best_fits(&b)) {

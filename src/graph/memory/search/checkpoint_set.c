@@ -135,3 +135,15 @@ void weir_checkpoint_set_segments(const weir_mem_problem *p, const uint32_t *seg
                                                       : WEIR_NEVER_DROPPED;
     }
 }
+
+void weir_checkpoint_set_products(const weir_mem_problem *p, uint32_t *drop)
+{
+    const uint32_t turn = weir_forward_end(p);
+
+    for (uint32_t k = 0; k < p->tensors.n; k++) {
+        const uint32_t producer = p->tensors.at[k].producer;
+        const bool cheap = producer != WEIR_NO_OP && p->ops.at[producer].phase == WEIR_FORWARD &&
+                           p->ops.at[producer].kind == WEIR_OP_CLASS_OTHER;
+        drop[k] = cheap ? weir_forward_end_interval(p, k, turn) : WEIR_NEVER_DROPPED;
+    }
+}

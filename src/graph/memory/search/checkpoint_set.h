@@ -30,4 +30,8 @@ uint32_t weir_forward_end_interval(const weir_mem_problem *p, uint32_t tensor, u
 void weir_checkpoint_set_segments(const weir_mem_problem *p, const uint32_t *segment,
                                   uint32_t *drop);
 
+/* Sets drop[] so that results of forward convolutions and matrix products stay, and all other
+ * forward results are dropped where they wait for the backward pass. */
+void weir_checkpoint_set_products(const weir_mem_problem *p, uint32_t *drop);
+
 #endif
