@@ -1,7 +1,8 @@
 /* attr.h - the attribute structs of recorded calls, one per family of ops.
  *
- * All fields are 8 bytes wide, so that no struct has padding and attributes compare and hash as
- * bytes. Pairs are (height, width). Options are stored resolved: defaults and -1 are filled in. */
+ * Every field is 8 bytes wide, so no struct has padding and attributes can be compared and hashed
+ * as bytes. Pairs are (height, width). Options are stored resolved: defaults and negative axes have
+ * been replaced by the values they stand for. */
 #ifndef WEIR_CORE_ATTR_H
 #define WEIR_CORE_ATTR_H
 
@@ -11,7 +12,7 @@
 
 /* ---- element-wise (core/fused.h has weir_ew_attr and weir_ew_program) ---- */
 
-/* A desc as attributes, for calls without inputs. */
+/* A tensor description as attributes, for calls without inputs. */
 typedef struct weir_desc_attr {
     int64_t dtype, ndim, dim[WEIR_MAX_DIMS];
 } weir_desc_attr;
@@ -22,15 +23,15 @@ typedef struct weir_draw_attr {
     weir_desc_attr desc;
 } weir_draw_attr;
 
-/* BN_APPLY; ew is all zero. train: mean and rstd are statistics of the same x, and the gradient
- * with respect to x goes through them. */
+/* BN_APPLY; ew is all zero. train: mean and rstd are statistics of this very x, so the gradient of
+ * x also passes through them. */
 typedef struct weir_bn_apply_attr {
     weir_ew_attr ew;
     int64_t      train;
 } weir_bn_apply_attr;
 
-/* LN_APPLY; ew is all zero. groups: of channels, each normalised together; 0: the axes of the
- * scale are. */
+/* LN_APPLY; ew is all zero. groups: number of channel groups, each normalised by itself; 0: layer
+ * norm, which normalises over the axes that the scale has. */
 typedef struct weir_ln_apply_attr {
     weir_ew_attr ew;
     int64_t      groups;
@@ -38,7 +39,7 @@ typedef struct weir_ln_apply_attr {
 
 /* ---- move ---- */
 
-/* RESHAPE and BROADCAST: the new dims. TRANSPOSE: dim[i] is the source of axis i. */
+/* RESHAPE and BROADCAST: the new dims. TRANSPOSE: dim[i] is the input axis that becomes axis i. */
 typedef struct weir_shape_attr {
     int64_t ndim, dim[WEIR_MAX_DIMS];
 } weir_shape_attr;
@@ -47,15 +48,15 @@ typedef struct weir_cast_attr {
     int64_t dtype;
 } weir_cast_attr;
 
-/* FILL: value is converted to the dtype as weir_cast would. */
+/* FILL: value is converted to the element type as weir_cast converts. */
 typedef struct weir_fill_attr {
     double         value;
     weir_desc_attr desc;
 } weir_fill_attr;
 
-/* SLICE: element i of an axis is element begin + i * step of the input's, 0 <= i < dim.
- * SLICE_SCATTER: element i of the input goes to begin + i * step of an axis of size dim; the other
- * elements are value. */
+/* SLICE: output element i of an axis is input element begin + i * step, 0 <= i < dim.
+ * SLICE_SCATTER: input element i is written to begin + i * step of an axis of size dim; all other
+ * output elements are `value`. */
 typedef struct weir_slice_attr {
     int64_t ndim, begin[WEIR_MAX_DIMS], step[WEIR_MAX_DIMS], dim[WEIR_MAX_DIMS];
     double  value;
@@ -65,8 +66,8 @@ typedef struct weir_axis_attr {
     int64_t axis;
 } weir_axis_attr;
 
-/* GATHER: missing: what a card writes into the row of an invalid index, before it reports the
- * index. GATHER_GRAD: rows of the table. */
+/* GATHER: `missing` is what a card writes into the row of an invalid index before it reports the
+ * index. GATHER_GRAD: `rows` is the number of rows of the table. */
 typedef struct weir_gather_attr {
     double  missing;
     int64_t rows;
@@ -84,16 +85,16 @@ typedef struct weir_arange_attr {
 
 /* ---- reduce ---- */
 
-/* All reductions and gradients of such. Bit i of dims: axis i is reduced (0 only for a scalar).
- * keep: reduced axes stay with size 1. scale multiplies the finished sum: 1, or 1 / elements
- * reduced for a mean. */
+/* All reductions and their gradients. Bit i of dims: axis i is reduced (no bit only for a scalar).
+ * keep: reduced axes stay with size 1. scale multiplies the finished sum: 1 for a sum, 1 /
+ * (elements reduced) for a mean. */
 typedef struct weir_reduce_attr {
     uint64_t dims;
     int64_t  keep;
     double   scale;
 } weir_reduce_attr;
 
-/* CUMSUM: along the one axis of reduce.dims, kept; reverse: from its end. */
+/* CUMSUM along the one axis of reduce.dims, which stays. reverse: sums run from the axis's end. */
 typedef struct weir_cumsum_attr {
     weir_reduce_attr reduce;
     int64_t          reverse;
@@ -101,39 +102,42 @@ typedef struct weir_cumsum_attr {
 
 /* ---- matmul ---- */
 
-/* MATMUL, BATCH_MATMUL: operand a, b is stored transposed. */
+/* MATMUL, BATCH_MATMUL. ta, tb: operand a, b is stored transposed. */
 typedef struct weir_matmul_attr {
     int64_t ta, tb;
 } weir_matmul_attr;
 
 /* ---- attention ---- */
 
-/* ATTENTION, ATTENTION_GRAD: heads side by side in the last axis; row i sees keys 0..i only. */
+/* ATTENTION, ATTENTION_GRAD. The heads lie side by side in the last axis. causal: query i attends
+ * to keys 0..i only. */
 typedef struct weir_attention_attr {
     int64_t heads, causal;
 } weir_attention_attr;
 
 /* ---- lstm ---- */
 
-/* LSTM, LSTM_GRAD: the sequence is read from its last step to its first. */
+/* LSTM, LSTM_GRAD. backward: the sequence is processed from its last step to its first. */
 typedef struct weir_lstm_attr {
     int64_t backward;
 } weir_lstm_attr;
 
 /* ---- conv ---- */
 
-/* pad is before, pad_end after the image; kernels need only pad: operands' shapes give the rest. */
+/* pad lies before the image, pad_end after it. Kernels need only pad: the operands' shapes imply
+ * pad_end. */
 typedef struct weir_conv2d_attr {
     int64_t stride[2], pad[2], pad_end[2], dilation[2], groups;
 } weir_conv2d_attr;
 
-/* CONV2D_GRAD_X, CONV_TRANSPOSE2D; h, w of x, which dy's shape does not determine. */
+/* CONV2D_GRAD_X, CONV_TRANSPOSE2D. h, w: size of x, which dy's shape does not determine. */
 typedef struct weir_conv2d_grad_attr {
     weir_conv2d_attr conv;
     int64_t          h, w;
 } weir_conv2d_grad_attr;
 
-/* CONV2D_GRAD_W; kh, kw of the weights. bias: a second output, the bias's gradient, is wanted. */
+/* CONV2D_GRAD_W. kh, kw: size of the kernel window. bias: the call also has the bias's gradient as
+ * its second output. */
 typedef struct weir_conv2d_gradw_attr {
     weir_conv2d_attr conv;
     int64_t          kh, kw, bias;
@@ -143,7 +147,7 @@ typedef struct weir_pool2d_attr {
     int64_t kernel[2], stride[2], pad[2], pad_end[2], exclude_pad;
 } weir_pool2d_attr;
 
-/* MAX_POOL2D_GRAD, AVG_POOL2D_GRAD; h, w of x. */
+/* MAX_POOL2D_GRAD, AVG_POOL2D_GRAD. h, w: size of x. */
 typedef struct weir_pool2d_grad_attr {
     weir_pool2d_attr pool;
     int64_t          h, w;
@@ -161,12 +165,13 @@ typedef struct weir_bn_attr {
     double eps;
 } weir_bn_attr;
 
-/* BN_UPDATE: weight of the new statistics; elements per channel, for the unbiased variance. */
+/* BN_UPDATE. momentum: weight of the new statistics; count: elements per channel, for the unbiased
+ * variance. */
 typedef struct weir_bn_update_attr {
     double momentum, count;
 } weir_bn_update_attr;
 
-/* CROSS_ENTROPY and its gradient: the class number of ignored rows. */
+/* CROSS_ENTROPY and its gradient. ignored: rows of this class number count for nothing. */
 typedef struct weir_cross_entropy_attr {
     int64_t ignored;
 } weir_cross_entropy_attr;
@@ -184,16 +189,17 @@ typedef struct weir_adam_attr {
 
 typedef struct weir_adagrad_attr {
     double  eps, weight_decay;
-    int64_t eps_inside;         /* under the root */
+    int64_t eps_inside;         /* eps is added under the square root */
 } weir_adagrad_attr;
 
-/* momentum != 0: a buffer follows the mean square; centered: the mean follows that. */
+/* momentum != 0: a momentum buffer is one more state. centered: the running mean is the state after
+ * that. */
 typedef struct weir_rmsprop_attr {
     double  alpha, eps, weight_decay, momentum;
     int64_t centered, eps_inside;
 } weir_rmsprop_attr;
 
-/* LR_SCHEDULE: the rate at step n. */
+/* LR_SCHEDULE: the learning rate at step n. */
 enum { WEIR_LR_STEP, WEIR_LR_EXPONENTIAL, WEIR_LR_COSINE };
 
 /* STEP: base to^floor(n / period); EXPONENTIAL: base to^n; COSINE: from base to `to` in period
@@ -213,9 +219,9 @@ typedef struct weir_reset_attr {
 
 /* ---- spill ---- */
 
-/* SPILL_OUT, SPILL_IN: offset and bytes in the offload store; SPILL_WAIT: 0, 0. ticket: the number,
- * from 0, under which the copy is started and awaited. persistent: 1 if the slot belongs to a value
- * that stays in the store between steps, 0 if it belongs to this plan. */
+/* SPILL_OUT, SPILL_IN: byte offset (slot) and bytes in the offload store; SPILL_WAIT: 0, 0. ticket:
+ * the number, from 0, by which SPILL_WAIT names the copy that it waits for. persistent: 1 if the
+ * slot belongs to a value that stays in the store between steps, 0 if it belongs to this plan. */
 typedef struct weir_spill_attr {
     uint64_t slot, bytes, ticket, persistent;
 } weir_spill_attr;
@@ -230,25 +236,25 @@ static inline const weir_spill_attr *weir_spill_attr_of(weir_op op, const void *
 
 /* ---- packed values ---- */
 
-/* How an element is stored in fewer bits; lossless for the values named here. */
+/* How an element is stored in fewer bits. All but GROUPS are lossless for the values named. */
 typedef enum weir_pack_kind {
-    WEIR_PACK_WHOLE,        /* whole numbers base..base + 2^bits - 1, of any type, no -0 */
-    WEIR_PACK_BF16,         /* f32 and f64 that are bf16 */
-    WEIR_PACK_F16,          /* that are f16 */
-    WEIR_PACK_F32,          /* f64 that are f32 */
+    WEIR_PACK_WHOLE,        /* whole numbers base .. base + 2^bits - 1 of any type, without -0 */
+    WEIR_PACK_BF16,         /* f32 and f64 values that bf16 represents exactly */
+    WEIR_PACK_F16,          /* f32 and f64 values that f16 represents exactly */
+    WEIR_PACK_F32,          /* f64 values that f32 represents exactly */
     WEIR_PACK_KINDS,
-    WEIR_PACK_GROUPS = WEIR_PACK_KINDS  /* QUANTIZE: f32 rounded within the range of its group */
+    WEIR_PACK_GROUPS = WEIR_PACK_KINDS  /* QUANTIZE: f32, rounded within the range of its group */
 } weir_pack_kind;
 
-#define WEIR_QUANT_GROUP 256
+#define WEIR_QUANT_GROUP 256    /* elements that share one range */
 
-/* PACK, UNPACK, QUANTIZE, DEQUANTIZE of `count` elements of a dtype, dense. bits: 1, 2, 4, 8, 16 or
- * 32, lowest first. */
+/* PACK, UNPACK, QUANTIZE, DEQUANTIZE of `count` dense elements of a dtype. bits: bits per element,
+ * 1, 2, 4, 8, 16 or 32; the first element has the lowest bits of a word. */
 typedef struct weir_pack_attr {
     int64_t kind, dtype, count, bits, base;
 } weir_pack_attr;
 
-/* Two floats for each group. */
+/* Bytes of the group ranges, two floats per group. */
 static inline size_t weir_quant_ranges(const weir_pack_attr *a)
 {
     return ((size_t)a->count + WEIR_QUANT_GROUP - 1) / WEIR_QUANT_GROUP * 2 * sizeof(float);
@@ -260,7 +266,7 @@ static inline size_t weir_pack_bytes(const weir_pack_attr *a)
            ((size_t)a->count * (size_t)a->bits + 7) / 8;
 }
 
-/* True for the operations that only the planner inserts, to move or to pack a value. */
+/* True for the ops that only the planner inserts, to move or to compress a value. */
 static inline bool weir_op_moves(weir_op op)
 {
     return op == WEIR_OP_SPILL_OUT || op == WEIR_OP_SPILL_IN || op == WEIR_OP_SPILL_WAIT ||
@@ -270,8 +276,8 @@ static inline bool weir_op_moves(weir_op op)
 
 /* ---- callback ---- */
 
-/* CALLBACK and CALLBACK_GRAD. def, ctx: the caller's pointers; desc: of nx inputs, then of ny
- * results; want: bit i asks for the gradient of input i (CALLBACK: 0). */
+/* CALLBACK and CALLBACK_GRAD. def, ctx: the caller's pointers. desc: of nx inputs, then of ny
+ * results. want: bit i asks for the gradient of input i (0 in CALLBACK). */
 typedef struct weir_callback_attr {
     uint64_t       def, ctx;
     int64_t        nx, ny;

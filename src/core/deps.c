@@ -1,8 +1,8 @@
 /* deps.c - dependencies of a list of calls, and list scheduling.
  *
- * Of the calls that are ready, one that frees at least as much as it allocates goes first (updates
- * and accumulations, so that gradients of all parameters never coexist); otherwise the one told
- * first. */
+ * Among the ready calls, one that frees at least as many bytes as it allocates comes first: updates
+ * and accumulations run early, so the gradients of all parameters never coexist. Otherwise the call
+ * listed first runs first. */
 #include "core/deps.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ void weir_dep_free(weir_dep_list *l)
     *l = (weir_dep_list){0};
 }
 
-/* ---- telling ---- */
+/* ---- listing calls ---- */
 
 bool weir_dep_keep(weir_dep_list *l, uint32_t storage)
 {
@@ -126,7 +126,7 @@ void weir_deps_free(weir_deps *d)
 
 /* ---- scheduling ---- */
 
-/* Calls by number, the least first: a binary heap. */
+/* Call numbers in a binary heap, the least on top. */
 typedef struct call_heap {
     uint32_t *at;           /* [calls] */
     uint32_t  n;
@@ -134,11 +134,11 @@ typedef struct call_heap {
 
 typedef struct weir_scheduler {
     const weir_dep_list *l;
-    uint32_t *left;         /* [stores] calls that still have to read it */
-    uint32_t *reader;       /* [stores] those calls' numbers, xor: of the last, its number */
-    uint32_t *waits;        /* [calls] predecessors not done */
+    uint32_t *left;         /* [storages] calls that have not read it yet */
+    uint32_t *reader;       /* [storages] xor of those calls: if left is 1, the call itself */
+    uint32_t *waits;        /* [calls] predecessors that have not run */
     uint8_t  *state;        /* [calls] */
-    call_heap ready;        /* calls whose predecessors are done, with some that have run */
+    call_heap ready;        /* calls without predecessors; some may have run already */
     call_heap freeing;      /* those of them that free at least what they allocate */
 } weir_scheduler;
 
@@ -182,7 +182,7 @@ static size_t frees(const weir_dep_list *l, uint32_t call, const uint32_t *left)
     return bytes;
 }
 
-/* Bytes that are free behind the call. */
+/* Marks the call's reads as done. Returns the bytes that are freed once it has run. */
 static size_t run_call(const weir_dep_list *l, uint32_t call, uint32_t *left)
 {
     size_t bytes = frees(l, call, left);
@@ -190,12 +190,12 @@ static size_t run_call(const weir_dep_list *l, uint32_t call, uint32_t *left)
     for (uint32_t i = l->first_read.at[call]; i < reads_end(l, call); i++)
         left[l->read.at[i]]--;
     for (uint32_t i = l->first_made.at[call]; i < made_end(l, call); i++)
-        if (left[l->made.at[i]] == 0)       /* made and never read: gone at once */
+        if (left[l->made.at[i]] == 0)       /* created and never read: freed at once */
             bytes += l->bytes[l->made.at[i]];
     return bytes;
 }
 
-/* Largest sum of live bytes over an order. order NULL: as told. */
+/* Largest sum of live bytes over an order; order NULL: the listed order. */
 static size_t peak_of(const weir_dep_list *l, const uint32_t *order, uint32_t *left)
 {
     size_t live = 0, peak = 0;
@@ -235,7 +235,7 @@ static uint32_t heap_pop(call_heap *h)
     return least;
 }
 
-/* What a call frees grows until it runs: as others that read the same run. */
+/* What a call would free grows while it waits, as other readers of its inputs run. */
 static void note_freeing(weir_scheduler *s, uint32_t call)
 {
     if (s->state[call] == READY && allocates(s->l, call) <= frees(s->l, call, s->left)) {
@@ -262,7 +262,7 @@ static uint32_t choose(weir_scheduler *s)
     return call;
 }
 
-/* The call has run: of a storage that one other call has still to read, that call frees it. */
+/* After `call` has run: if a storage has one reader left, running that reader frees it. */
 static void note_run(weir_scheduler *s, uint32_t call)
 {
     const weir_dep_list *const l = s->l;
@@ -276,7 +276,7 @@ static void note_run(weir_scheduler *s, uint32_t call)
     }
 }
 
-/* The storages that are needed behind the list are read by a call that there is not. */
+/* A storage needed after the list is read by an imaginary call, WEIR_NO_CALL. */
 static void note_readers(weir_scheduler *s)
 {
     const weir_dep_list *const l = s->l;

@@ -1,7 +1,7 @@
-/* deps.h - dependencies between the calls of a list, and an order with a small peak.
+/* deps.h - dependencies between the calls of a list, and an order of low peak memory.
  *
- * Calls and storages are numbers. The caller lists the calls in order, each with the storages that
- * it reads, writes and makes. */
+ * Calls and storages are numbers. The caller lists the calls in program order, each with the
+ * storages it reads, writes and creates; then asks for the dependencies and for an order. */
 #ifndef WEIR_CORE_DEPS_H
 #define WEIR_CORE_DEPS_H
 
@@ -26,43 +26,45 @@ typedef struct weir_dep_reader {
 } weir_dep_reader;
 
 typedef struct weir_dep_access {
-    uint32_t writer;        /* last call that wrote the storage */
-    uint32_t reads;         /* head of a list of readers since */
+    uint32_t writer;        /* the last call that wrote the storage, or WEIR_NO_CALL */
+    uint32_t reads;         /* head of the list of its readers since then */
 } weir_dep_access;
 
 typedef struct weir_dep_list {
-    uint32_t                  calls; /* begun so far */
+    uint32_t                  calls; /* listed so far */
     WEIR_VEC(weir_dep_edge)   edges;
     WEIR_VEC(weir_dep_reader) readers;
-    WEIR_VEC(uint32_t)        read, made; /* storages with bytes > 0, once per call */
-    WEIR_VEC(uint32_t)        first_read, first_made; /* [calls] where those of a call begin */
+    WEIR_VEC(uint32_t)        read, made; /* storages of more than 0 bytes, once per call */
+    WEIR_VEC(uint32_t)        first_read, first_made; /* [calls] a call's first entry in those */
     uint32_t                  storages;
     weir_dep_access          *access; /* [storages] */
-    size_t                   *bytes;  /* [storages] taken while the storage is live */
+    size_t                   *bytes;  /* [storages] bytes of the storage while it is live */
 } weir_dep_list;
 
-/* A storage has 0 bytes unless a call makes it: one that lives before and after the list costs
- * nothing. All functions return false if out of memory; free the list then, too. */
+/* A storage has 0 bytes unless a call creates it, so one that exists before and after the list
+ * costs nothing. Every function that returns bool returns false if memory runs out; the list must
+ * be freed in that case too. */
 bool weir_dep_begin(weir_dep_list *l, uint32_t storages);
 void weir_dep_free(weir_dep_list *l);
 
-/* The storage is read after the list: it counts one reader more. Call it before the first call. */
+/* Says that the storage is needed after the list: it has one more reader. Only before the first
+ * call. */
 bool weir_dep_keep(weir_dep_list *l, uint32_t storage);
 
-/* The next call, number l->calls - 1 from then on. */
+/* Begins the next call, whose number is then l->calls - 1; the functions below add to it. */
 bool weir_dep_call(weir_dep_list *l);
 bool weir_dep_read(weir_dep_list *l, uint32_t storage);
 bool weir_dep_write(weir_dep_list *l, uint32_t storage);
-/* The call makes the storage, which takes `bytes` from then on. */
+/* The call creates the storage, which from then on takes `bytes`. */
 bool weir_dep_make(weir_dep_list *l, uint32_t storage, size_t bytes);
-/* Adds an edge: call `from` (WEIR_NO_CALL: no edge) comes before call `to`. */
+/* Adds an edge: call `from` comes before call `to`. WEIR_NO_CALL as `from` adds nothing. */
 bool weir_dep_edge_to(weir_dep_list *l, uint32_t from, uint32_t to);
 
-/* Once all calls are listed. */
+/* The dependencies of the whole list. The caller frees d with weir_deps_free. */
 bool weir_deps_of_list(const weir_dep_list *l, weir_deps *d);
 void weir_deps_free(weir_deps *d);
 
-/* An order of the calls with a small peak into order[calls]: number i runs call order[i].
+/* Writes an order of low peak memory to order[calls]: the i-th call to run is order[i].
  * *better: its peak is no larger than that of the listed order. */
 bool weir_deps_order(const weir_dep_list *l, uint32_t *order, bool *better);
 

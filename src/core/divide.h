@@ -1,11 +1,11 @@
-/* divide.h - whole quotients, remainders and powers of integers, for the rows that say M_div_floor,
- * M_div_trunc, M_remainder and M_pow.
+/* divide.h - floor and truncated quotients, remainders and integer powers: M_div_floor,
+ * M_div_trunc, M_remainder and M_pow of elementwise.def.
  *
- * Floats: the definitions of Python and PyTorch. fmod is exact, so the quotient is not derived from
- * a rounded one: 1.0 / 0.1 rounds up to 10, but its floor is 9. Integers wrap; a division by 0
+ * Floats follow Python and PyTorch. The quotient is derived from fmod, which is exact, not from a
+ * rounded quotient: 1.0 / 0.1 rounds up to 10, but its floor is 9. Integers wrap; division by 0
  * gives 0, as in NumPy, since no element can stop a planned step (PyTorch raises on a CPU).
  *
- * Kernels compiled at run time include the text of this file, too. */
+ * The text of this file is also part of kernels compiled at run time. */
 #ifndef WEIR_CORE_DIVIDE_H
 #define WEIR_CORE_DIVIDE_H
 
@@ -20,7 +20,7 @@
         const T q = a / b, whole = __builtin_trunc##f(q);                                          \
         return q != q ? q : whole;                                                                 \
     }                                                                                              \
-    /* (a - rest) / b is whole but for its rounding. */                                            \
+    /* (a - rest) / b is a whole number up to rounding. */                                         \
     static inline T weir_div_floor_##S(T a, T b)                                                   \
     {                                                                                              \
         const T    rest = __builtin_fmod##f(a, b), down = (a - rest) / b;                          \
@@ -34,8 +34,8 @@
 WEIR_DIVIDE_FLOATS(float, f32, f)
 WEIR_DIVIDE_FLOATS(double, f64, )
 
-/* U: the unsigned type of the same size, in which nothing overflows; NEGATIVE(x): x < 0. The least
- * number by -1 is itself. */
+/* U: the unsigned type of the same size, in which nothing overflows. NEGATIVE(x): x < 0. The least
+ * integer divided by -1 wraps to itself. */
 #define WEIR_DIVIDE_INTEGERS(T, U, S, NEGATIVE)                                                    \
     static inline T weir_div_trunc_##S(T a, T b)                                                   \
     {                                                                                              \
@@ -55,7 +55,7 @@ WEIR_DIVIDE_FLOATS(double, f64, )
         const T rest = weir_rest_##S(a, b);                                                        \
         return (T)(rest != 0 && NEGATIVE(a) != NEGATIVE(b) ? rest + b : rest);                     \
     }                                                                                              \
-    /* To a negative power: 1 and -1 alone are not 0, rounded towards it. */                       \
+    /* Negative powers truncate to 0, except those of 1 and -1. */                                 \
     static inline T weir_pow_##S(T a, T b)                                                         \
     {                                                                                              \
         U y = 1, x = (U)a;                                                                         \

@@ -1,8 +1,8 @@
 /* dtype.c - size, name and order of the element types. */
 #include "weir/base.h"
 
-/* rank: a type takes the values of those of lower rank; none of two of equal rank takes the
- * other's. */
+/* rank: a promotion takes the type of higher rank; two different types of one rank promote to the
+ * next: f32. */
 static const struct {
     size_t      size;
     const char *name;

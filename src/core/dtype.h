@@ -4,25 +4,25 @@
 
 #include "weir/base.h"
 
-/* f16 and bf16: stored so, computed in f32. */
+/* f16 and bf16: stored in 16 bits, computed in f32. */
 static inline bool weir_is_half(weir_dtype t)
 {
     return t == WEIR_F16 || t == WEIR_BF16;
 }
 
-/* f32 and f64: what every operation on floats takes. */
+/* f32 and f64: every op on floats takes them. */
 static inline bool weir_is_float(weir_dtype t)
 {
     return t == WEIR_F32 || t == WEIR_F64;
 }
 
-/* All four: what gradients flow through. */
+/* The four types that gradients flow through. */
 static inline bool weir_is_any_float(weir_dtype t)
 {
     return weir_is_float(t) || weir_is_half(t);
 }
 
-/* All but bool: what arithmetic that is exact in integers takes. */
+/* All but bool: the types that have arithmetic. */
 static inline bool weir_is_number(weir_dtype t)
 {
     return t != WEIR_BOOL;

@@ -56,7 +56,7 @@ const weir_env weir_env_system = {
     .pthread_join = pthread_join,
 };
 
-/* One per process, as the system is: docs/internals/decisions/0002-environment.md. */
+/* One table per process, as there is one system: docs/internals/decisions/0002-environment.md. */
 static const weir_env *_Atomic in_use = &weir_env_system;
 
 const weir_env *weir_env_get(void)

@@ -1,10 +1,9 @@
 /* env.h - the operating system as a table of functions: memory, files, the clock, threads.
  *
- * Core, device (plugins included) and graph call these functions of the system through the table
- * only (test/check_env.py), so that a program or a test can replace them: by a full disk, a thread
- * that cannot start, a clock that stands still. Each function behaves as the POSIX function of its
- * name, errno included. Mutexes and conditions are not here: they cannot fail and allocate nothing.
- */
+ * Core, device (plugins included) and graph call these functions through the table only
+ * (test/check_env.py), so a program or a test can replace them: by a full disk, a thread that
+ * cannot start, a clock that stands still. Each function behaves as the POSIX function of its name,
+ * errno included. Mutexes and conditions are absent: they cannot fail and allocate nothing. */
 #ifndef WEIR_CORE_ENV_H
 #define WEIR_CORE_ENV_H
 
@@ -53,15 +52,15 @@ typedef struct weir_env {
     int     (*pthread_join)(pthread_t thread, void **result);
 } weir_env;
 
-/* The system's own functions; copy it to replace some of them. */
+/* The system's functions; copy the table to replace some of them. */
 extern const weir_env weir_env_system;
 
 /* The table in use. */
 const weir_env *weir_env_get(void);
 
-/* Makes the whole process use `e`, which must not change; NULL: the system's own. Files, clock and
- * threads may be replaced while no call of the library runs; memory only while the library holds
- * none, since it is freed through the table that is then in use. */
+/* Makes the whole process use `e`, which must stay unchanged; NULL: the system's functions. Files,
+ * clock and threads may be replaced while no call of the library runs; memory only while the
+ * library holds none, since memory is freed through the table in use at that time. */
 void weir_env_set(const weir_env *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* fused.c - what elementwise.def says of its rows. */
+/* fused.c - inputs and randomness of the rows of elementwise.def. */
 #include "core/fused.h"
 
 #include <string.h>

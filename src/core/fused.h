@@ -1,4 +1,4 @@
-/* fused.h - a chain of element-wise rows as data: what fusion builds and one kernel runs. */
+/* fused.h - a chain of element-wise rows as data: built by fusion, run by one kernel. */
 #ifndef WEIR_CORE_FUSED_H
 #define WEIR_CORE_FUSED_H
 
@@ -13,18 +13,19 @@ typedef struct weir_ew_attr {
 #define WEIR_EW_MAX_STEPS 24
 #define WEIR_EW_MAX_OUT   4
 
-/* One row applied. src[k] < nin of the program: that input; else nin + j: the result of step j. */
+/* One row applied. src[k] is input src[k] of the program if < nin, else the result of step
+ * src[k] - nin. */
 typedef struct weir_ew_step {
     int64_t  op;                    /* weir_op of a row */
     int64_t  src[WEIR_MAX_IN];
     double   s, t;
-    uint64_t rng;                   /* random position, added to the instruction's */
+    uint64_t rng;                   /* random position, relative to the instruction's */
 } weir_ew_step;
 
-/* Attributes of WEIR_OP_FUSED. All steps and operands have one float type; only with f32 steps may
- * operands be f16 or bf16: inputs are widened when they are read, outputs rounded when they are
- * written, as CAST does. All outputs have one shape and are dense; inputs broadcast to it. Output o
- * is the result of step out[o]. */
+/* Attributes of WEIR_OP_FUSED. All steps and operands have one float type; with f32 steps, operands
+ * may also be f16 or bf16: inputs are widened when read, outputs rounded when written, as CAST
+ * does. All outputs have one shape and are dense; inputs broadcast to it. Output o is the result of
+ * step out[o]. */
 typedef struct weir_ew_program {
     int64_t      type;              /* weir_dtype of the steps */
     int64_t      nin, nstep, nout;
@@ -32,7 +33,7 @@ typedef struct weir_ew_program {
     weir_ew_step step[WEIR_EW_MAX_STEPS];
 } weir_ew_program;
 
-/* How many inputs a row has; whether it draws random numbers. */
+/* Number of inputs of a row; whether it draws random numbers. */
 int  weir_row_nin(weir_op row);
 bool weir_row_draws(weir_op row);
 

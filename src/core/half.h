@@ -1,8 +1,9 @@
-/* half.h - f16 and bf16 to and from f32 and f64: exact one way, to nearest even the other.
+/* half.h - f16 and bf16 from and to f32 and f64: widening is exact, narrowing rounds to nearest
+ * even.
  *
- * Plain integer code without branches, so that loops vectorise and every build gives the same bits;
+ * Plain integer code without branches, so that loops vectorise and every build gives the same bits.
  * NaN stays NaN (its upper bits, made quiet), subnormals are kept. A conversion from f64 rounds
- * once: the step through f32 rounds to odd (Boldo and Melquiond 2008), so that its lowest bit says
+ * once: the intermediate f32 is rounded to odd (Boldo and Melquiond, 2008), so its lowest bit tells
  * on which side of a tie the number was. */
 #ifndef WEIR_CORE_HALF_H
 #define WEIR_CORE_HALF_H
@@ -44,10 +45,10 @@ static inline uint16_t weir_to_bf16(float x)
 static inline float weir_from_f16(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, at = (uint32_t)(h & 0x7fffu) << 13;
-    /* Exponents are 112 apart; that of infinity and NaN goes up by 112 more. */
+    /* The exponent biases differ by 112; infinity and NaN need 112 more. */
     const uint32_t number = at + (112u << 23), special = at + (224u << 23);
     const uint32_t quiet = special | (at > 0x0f800000u ? 0x00400000u : 0u);
-    /* Subnormals: 1 and the fraction, less the 1. */
+    /* Subnormals: the fraction behind an implicit 1, which is then subtracted. */
     const uint32_t small = weir_half_bits(weir_half_float(at + (113u << 23)) - 0x1p-14f);
     return weir_half_float(sign | (at >= 0x0f800000u   ? quiet
                                    : at < 0x00800000u ? small
@@ -70,7 +71,7 @@ static inline uint16_t weir_to_f16(float x)
 
 /* ---- from f64 ---- */
 
-/* Inexact results get an odd last bit: the neighbour towards 0, or one further out. */
+/* An inexact result gets an odd last bit: one of the two neighbours always has it. */
 static inline float weir_to_odd(double x)
 {
     const float    f = (float)x;
@@ -90,7 +91,7 @@ static inline uint16_t weir_to_bf16_from_f64(double x)
     return weir_to_bf16(weir_to_odd(x));
 }
 
-/* An f64 holds what is left of an i64 beyond 53 bits as an odd last bit, too. */
+/* Rounds an i64 to f64 to odd: the bits of the i64 beyond 53 become an odd last bit. */
 static inline double weir_odd_from_i64(int64_t v)
 {
     const uint64_t u = (uint64_t)v;

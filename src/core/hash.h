@@ -14,7 +14,7 @@ static inline uint64_t weir_hash_u64(uint64_t h, uint64_t v)
     return h ^ (h >> 29);
 }
 
-/* Any bytes; the tail is padded with zeros. */
+/* Hashes n bytes; the tail is padded with zeros. */
 static inline uint64_t weir_hash_bytes(uint64_t h, const void *p, size_t n)
 {
     const unsigned char *s = (const unsigned char *)p;

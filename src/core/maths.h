@@ -1,12 +1,13 @@
 /* maths.h - exp, log, tanh, sine and cosine as plain branch-free arithmetic, f32 and f64.
  *
- * Every value takes the same additions and multiplications in the same order whatever the vector
- * width is, so loop body, tail and instruction set agree to the bit. Specials are selects at the
- * end: exp: overflow -> inf, underflow -> 0; log(0) = -inf, log(<0) = NaN; NaN stays NaN
- * everywhere. Polynomials: Cephes 2.8 by S. L. Moshier (expf.c, logf.c, tanhf.c, sinf.c; exp.c,
- * log.c, tanh.c, sin.c); at most 2 units in the last place.
+ * Every value passes through the same additions and multiplications in the same order whatever the
+ * vector width, so loop body, tail and instruction set agree to the bit. Special values are
+ * selected at the end: exp overflows to inf and underflows to 0; log(0) = -inf, log(x < 0) = NaN;
+ * NaN stays NaN. Polynomials: Cephes 2.8 by S. L. Moshier (expf.c, logf.c, tanhf.c, sinf.c; exp.c,
+ * log.c, tanh.c, sin.c); the error is at most 2 ulp.
  *
- * Adding 1.5 * 2^23 (f64: 1.5 * 2^52) rounds to an integer and leaves it in the low bits. */
+ * Adding 1.5 * 2^23 (f64: 1.5 * 2^52) rounds a number to an integer and leaves it in the low
+ * bits. */
 #ifndef WEIR_CORE_MATHS_H
 #define WEIR_CORE_MATHS_H
 
@@ -47,8 +48,8 @@ static inline double weir_from_bits_f64(uint64_t b)
 #define WEIR_ROUND_F32 0x1.8p23f
 #define WEIR_ROUND_F64 0x1.8p52
 
-/* x = n log 2 + r, |r| <= log 2 / 2. 2^n is applied in two halves, so that neither overflows and a
- * subnormal result is rounded once. */
+/* x = n log 2 + r, |r| <= log 2 / 2. 2^n is applied as two factors, so that neither overflows and a
+ * subnormal result is rounded only once. */
 static inline float weir_exp_f32(float x)
 {
     const float    low = x < -104.0f ? -104.0f : x;
@@ -129,7 +130,7 @@ static inline void weir_circle_f32(float u, float *cosine, float *sine)
     *sine = (q & 2u) != 0 ? -sq : sq;
 }
 
-/* ---- f64, the same schemes ---- */
+/* ---- f64, the same algorithms ---- */
 
 static inline double weir_exp_f64(double x)
 {
@@ -154,8 +155,8 @@ static inline double weir_exp_f64(double x)
     return y * weir_from_bits_f64((half + 1023) << 52) * weir_from_bits_f64((rest + 1023) << 52);
 }
 
-/* The exponent becomes a double through the bits of 2^52 + exponent: no set below AVX-512 converts
- * 64-bit integers. */
+/* The exponent becomes a double through the bits of 2^52 + exponent, because no instruction set
+ * below AVX-512 converts 64-bit integers. */
 static inline double weir_log_f64(double x)
 {
     const double   scaled = x < 0x1p-1022 ? x * 0x1p54 : x;
@@ -199,7 +200,7 @@ static inline double weir_tanh_f64(double x)
     return copysign(a < 0.625 ? small : large, x);
 }
 
-/* Cosine and sine of q quarter turns and x more, |x| <= pi / 4. */
+/* Cosine and sine of q quarter turns plus x radians, |x| <= pi / 4. */
 static inline void weir_quarter_f64(double x, uint64_t q, double *cosine, double *sine)
 {
     const double z = x * x;

@@ -1,10 +1,10 @@
 /* maths_special.h - error, trigonometric and hyperbolic functions, powers, rounding; f32 and f64.
  *
- * f32 is computed in f64 by branch-free arithmetic and rounded once, so that the loop vectorises
- * and every instruction set agrees to the bit; at most 1 unit in the last place. erf is computed in
- * f32 (2 units). f64 is the same for erf and atan (a few units); the rest are libm's scalar
- * functions, one element at a time, which are the same whatever the instruction set of the caller
- * is. Polynomials: Cephes 2.8 by S. L. Moshier (ndtr.c, atan.c). Limits and NaN are those of C's
+ * f32 is computed in f64 by branch-free arithmetic and rounded once, so that loops vectorise and
+ * every instruction set agrees to the bit; the error is at most 1 ulp. Exception: erf, computed in
+ * f32 (2 ulp). In f64, erf and atan are polynomials as well (a few ulp); the others call libm's
+ * scalar functions element by element, whose results do not depend on the caller's instruction set.
+ * Polynomials: Cephes 2.8 by S. L. Moshier (ndtr.c, atan.c). Limits and NaN are those of C's
  * functions. */
 #ifndef WEIR_CORE_MATHS_SPECIAL_H
 #define WEIR_CORE_MATHS_SPECIAL_H
@@ -14,8 +14,8 @@
 
 /* ---- exact in both types ---- */
 
-/* round: half away from zero. The remainder of trunc is exact, which x + 1/2 is not. NaNs are made
- * quiet by hand, as some instruction sets round without looking at them. */
+/* round: half away from zero. It uses the remainder of trunc, which is exact, since x + 1/2 may
+ * round. NaNs are made quiet explicitly: some instruction sets round them without doing so. */
 #define WEIR_SPECIAL_EXACT(T, S, f)                                                                \
     static inline T weir_sqrt_##S(T x)                                                             \
     {                                                                                              \
@@ -52,7 +52,7 @@ WEIR_SPECIAL_EXACT(double, f64, )
 
 /* ---- f64 ---- */
 
-/* |x| < 1: x T(x^2) / U(x^2); above: 1 - exp(-x^2) P(|x|) / Q(|x|), 1 from 8 on. */
+/* |x| < 1: x T(x^2) / U(x^2); else 1 - exp(-x^2) P(|x|) / Q(|x|), which is 1 from 8 on. */
 static inline double weir_erf_f64(double x)
 {
     const double a = fabs(x) > 8.0 ? 8.0 : fabs(x), z = a * a;
@@ -89,7 +89,7 @@ static inline double weir_erf_f64(double x)
     return x != x ? x : value;
 }
 
-/* Folded to |r| <= 0.66 by atan a = pi/4 + atan((a-1)/(a+1)) = pi/2 + atan(-1/a). */
+/* Reduced to |r| <= 0.66 by atan a = pi/4 + atan((a-1)/(a+1)) = pi/2 + atan(-1/a). */
 static inline double weir_atan_f64(double x)
 {
     const double a = fabs(x);
@@ -140,8 +140,8 @@ static inline double weir_pow_f64(double x, double y)
 
 /* ---- f32 ---- */
 
-/* |x| <= 0.92: x + x p(x^2); above: 1 - exp(-|x| - |x| q(|x|)). Both are minimax polynomials by
- * N. Juffa; in f64 the activations that use it would take five times as long. */
+/* |x| <= 0.92: x + x p(x^2); else 1 - exp(-|x| - |x| q(|x|)). Both are minimax polynomials by
+ * N. Juffa. In f64 the activations that use erf would take five times as long. */
 static inline float weir_erf_f32(float x)
 {
     const float a = fabsf(x), z = x * x;
@@ -160,7 +160,7 @@ static inline float weir_erf_f32(float x)
     return a > 0.921875f ? large : p * x + x;
 }
 
-/* ---- f32 in f64 ---- */
+/* ---- f32, computed in f64 ---- */
 
 static inline float weir_atan_f32(float x)
 {
@@ -179,7 +179,8 @@ static inline float weir_acos_f32(float x)
     return (float)(2.0 * weir_atan_f64(sqrt((1.0 - v) / (1.0 + v))));
 }
 
-/* The difference from 1 loses what is below 2^-53 |1 / x|: near 0 two terms of the series. */
+/* exp(x) - 1 loses an error of 2^-53 / |x| to cancellation, so two terms of the series serve near
+ * 0. */
 static inline float weir_expm1_f32(float x)
 {
     const double v = (double)x, near = v * (1.0 + 0.5 * v);
@@ -223,8 +224,8 @@ static inline float weir_atanh_f32(float x)
     return (float)(fabs(v) < 0x1p-10 ? near : 0.5 * weir_log_f64((1.0 + v) / (1.0 - v)));
 }
 
-/* exp(y log |x|); the sign of an odd whole y; NaN for a negative x and a y that is not whole. From
- * 2^24 on all floats are even. */
+/* exp(y log |x|), with the sign of x if y is an odd integer; NaN for negative x and a y that is no
+ * integer. From 2^24 on all floats are even. */
 static inline float weir_pow_f32(float x, float y)
 {
     const double v = (double)x, w = (double)y;
@@ -237,8 +238,8 @@ static inline float weir_pow_f32(float x, float y)
     return v == 1.0 || w == 0.0 ? 1.0f : (float)one;
 }
 
-/* Cosine and sine of |x|: it is q + f quarter turns, |f| <= 1/2, by a table of the powers of two.
- * m is the significand as a whole number (below 1/2: as it is, scaled). */
+/* Cosine and sine of |x| = q + f quarter turns, |f| <= 1/2, by a table of the powers of two in
+ * quarter turns. m is the significand as an integer (below 1/2: x itself, scaled). */
 static inline void weir_angle_f32(float x, double *cosine, double *sine)
 {
     const uint32_t bits = weir_bits_f32(x) & 0x7fffffffu, e = bits >> 23;
@@ -252,7 +253,7 @@ static inline void weir_angle_f32(float x, double *cosine, double *sine)
     weir_quarter_f64(f * 1.57079632679489661923, weir_bits_f64(k) & 3u, cosine, sine);
 }
 
-/* The sign of the angle; x - x is NaN for an infinite one. */
+/* Applies the sign of x; x - x turns an infinite x into NaN. */
 static inline float weir_odd_f32(float x, double value)
 {
     const uint32_t sign = weir_bits_f32(x) & 0x80000000u;

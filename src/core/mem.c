@@ -1,10 +1,10 @@
-/* mem.c - host memory: hooks, counters, planted failures, and pages for large element arrays.
+/* mem.c - host memory: hooks, counters, injected failures, and pages for large element arrays.
  *
- * Everything passes through raw_alloc, which counts and can be made to fail. With libc's
- * allocator arrays of BIG bytes and more get pages of their own, so that freeing them gives the
- * memory back to the system and huge pages can be asked for; with a program's own allocator all
- * memory comes from its hooks. The hooks cannot change while anything is alive, so memory is
- * always freed the way it was made. */
+ * Every allocation passes through raw_alloc, which counts it and can be made to fail. With libc's
+ * allocator, arrays of BIG bytes and more are mapped separately, so that freeing them returns the
+ * memory to the system and huge pages can be requested; with the program's own allocator all memory
+ * comes from its hooks. The hooks cannot change while any allocation is alive, so memory is always
+ * freed the way it was allocated. */
 #include "core/mem.h"
 
 #include <stdatomic.h>
@@ -15,11 +15,11 @@
 #include "core/env.h"
 #include "core/status.h"
 
-#define BIG        ((size_t)1 << 20)    /* bytes from which arrays get pages of their own */
+#define BIG        ((size_t)1 << 20)    /* bytes from which arrays are mapped separately */
 #define HUGE_PAGE  ((size_t)2 << 20)
 #define LINE_BYTES ((size_t)64)         /* alignment of element memory */
 
-/* NULL, NULL: libc's. Written only while nothing is alive. */
+/* NULL, NULL: libc's. Written only while no allocation is alive. */
 static struct {
     weir_alloc_fn alloc;
     weir_free_fn  release;
@@ -29,7 +29,7 @@ static struct {
 static atomic_uint_fast64_t calls;
 static atomic_int_fast64_t  alive;
 
-/* The planted failure: allocations until it comes (negative: none planted). */
+/* The injected failure: allocations until it happens (negative: none). */
 static struct {
     atomic_int_fast64_t left;
     atomic_bool         sticky, failed;
@@ -49,7 +49,7 @@ weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn release, void *
     return WEIR_OK;
 }
 
-/* Counts down to the planted failure; true when this allocation is to fail. */
+/* Counts down to the injected failure; true if this allocation has to fail. */
 static bool must_fail(void)
 {
     int_fast64_t left = atomic_load_explicit(&injected.left, memory_order_relaxed);
@@ -66,7 +66,7 @@ static bool must_fail(void)
     return true;
 }
 
-/* Pages of their own, aligned to a huge page if wanted: maps that much more, cuts off both ends. */
+/* Maps `bytes`. huge: maps HUGE_PAGE more and cuts off both ends, so that the result is aligned. */
 static void *map_pages(size_t bytes, bool huge)
 {
     const size_t extra = huge ? HUGE_PAGE : 0;
@@ -84,12 +84,12 @@ static void *map_pages(size_t bytes, bool huge)
         e->munmap(at, head);
     if (extra > head)
         e->munmap(at + head + bytes, extra - head);
-    /* Without huge pages the memory is as good, only slower to walk. */
+    /* Failure does no harm: without huge pages only the page walks are slower. */
     (void)e->madvise(at + head, bytes, MADV_HUGEPAGE);
     return at + head;
 }
 
-/* The one way in. */
+/* The only function that allocates. */
 static void *raw_alloc(size_t bytes, bool pages, bool huge)
 {
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
@@ -167,7 +167,7 @@ void weir_text_free(char *text)
     weir_mem_free(text);
 }
 
-/* Whether an array of this size has pages of its own; if so, *whole is its size in whole pages. */
+/* True if an array of this size is mapped separately; *whole is then its size in whole pages. */
 static bool has_pages(size_t bytes, size_t *whole)
 {
     return !hook.alloc && bytes >= BIG &&
@@ -179,7 +179,7 @@ void *weir_mem_pages(size_t bytes, bool huge)
     size_t whole;
     if (has_pages(bytes, &whole))
         return raw_alloc(whole, true, huge);
-    /* Up to a line of padding, and before the array the address that was allocated. */
+    /* Up to a line of padding; just before the array lies the address that was allocated. */
     if (!weir_size_add(bytes, LINE_BYTES + sizeof(void *), &whole))
         return WEIR_FAIL_NULL(WEIR_ERR_NOMEM, "out of memory: %zu bytes wanted", bytes);
     char *base = weir_mem_alloc(whole);
@@ -206,7 +206,8 @@ void weir_mem_pages_free(void *p, size_t bytes)
     weir_mem_free(base);
 }
 
-/* Asks for them, since limits (RLIMIT_AS, RLIMIT_DATA) are not all there is. No page is touched. */
+/* Tries a mapping, because the limits (RLIMIT_AS, RLIMIT_DATA) do not tell everything. Touches no
+ * page. */
 bool weir_mem_can_map(size_t bytes)
 {
     const int   flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

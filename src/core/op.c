@@ -1,4 +1,4 @@
-/* op.c - names of operations; failures and costs of a call. */
+/* op.c - names of ops; failure messages and costs of calls. */
 #include "core/op.h"
 
 #include <stdarg.h>
@@ -71,7 +71,7 @@ double weir_call_flops(const weir_call *c)
     return c->nout > 0 ? (double)weir_shape_count(&c->out[0].desc) : 0;
 }
 
-/* What two cores of a server do, and what a call costs at least. */
+/* The speed of two server cores, and the least time of any call. */
 #define FLOPS_PER_SECOND 1.5e11
 #define BYTES_PER_SECOND 1.5e10
 #define CALL_SECONDS     2e-6

@@ -1,7 +1,7 @@
-/* op.h - what an operation is: its number, its definition, and a call of it.
+/* op.h - an operation: its number, its definition, and a call of it.
  *
- * A pass, a device or a dump learns about an op from its definition and the call only. There is
- * no switch over ops anywhere: ops.def and elementwise.def are the lists, everything else is made
+ * Passes, devices and dumps learn about an op only from its definition and from the call; no code
+ * switches over ops. ops.def and elementwise.def are the lists, and everything else is generated
  * from them. Definitions are in graph/ops; lower layers see only the one that a call carries. */
 #ifndef WEIR_CORE_OP_H
 #define WEIR_CORE_OP_H
@@ -22,9 +22,9 @@ typedef enum weir_op {
 #define WEIR_MAX_IN  8      /* inputs of a recorded call; a fused group may have more */
 #define WEIR_MAX_OUT 4
 
-/* One call of an op. Attributes are a plain struct whose fields are all 8 bytes wide (int64_t,
- * uint64_t, double), so that it has no padding and can be compared and hashed as bytes. The
- * random position of a call is not an attribute: it is passed separately. */
+/* One call of an op. attr points to a plain struct whose fields are all 8 bytes wide (int64_t,
+ * uint64_t, double), so that it has no padding and can be compared and hashed as bytes. A call's
+ * random position is passed separately. */
 typedef struct weir_call {
     weir_op            op;
     const struct weir_opdef *def;   /* of op; NULL in a call that a kernel builds internally */
@@ -41,10 +41,10 @@ enum {
     WEIR_PURE = 1 << 0,         /* same inputs, same bits: may be merged, dropped, repeated */
     WEIR_ELEMENTWISE = 1 << 1,  /* a row of elementwise.def: may be fused */
     WEIR_STRIDED = 1 << 2,      /* kernels take any strides; other ops get dense inputs */
-    WEIR_RANDOM = 1 << 3,       /* draws: reserves weir_rng_blocks(elements of output 0) */
-    WEIR_VIEW = 1 << 4,         /* infer may answer with a view of input 0: nothing to run */
-    WEIR_UPDATE = 1 << 5,       /* writes its mutated inputs: keeps its place, runs once */
-    WEIR_CALLER = 1 << 6,       /* runs the caller's code: calls keep their order */
+    WEIR_RANDOM = 1 << 3,       /* draws; reserves weir_rng_blocks(elements of output 0) */
+    WEIR_VIEW = 1 << 4,         /* infer may return a view of input 0: then nothing runs */
+    WEIR_UPDATE = 1 << 5,       /* writes its mutated inputs: is not reordered, runs once */
+    WEIR_CALLER = 1 << 6,       /* runs the user's code: such calls keep their order */
     WEIR_PROMOTE_FLOAT = 1 << 7 /* integers among the promoted inputs become f32 */
 };
 
@@ -55,8 +55,8 @@ typedef struct weir_opdef {
     uint32_t    flags;
     int         nin_min, nin_max, nout;
     uint32_t    mutates;        /* bit i: input i is overwritten */
-    uint32_t    write_only;     /* bit i: input i is overwritten but not read; may be unwritten */
-    uint32_t    inplace;        /* bit i: output 0 may take input i's memory, if sizes agree */
+    uint32_t    write_only;     /* bit i: input i is overwritten without being read */
+    uint32_t    inplace;        /* bit i: output 0 may take over input i's memory if sizes agree */
     uint32_t    reads_in;       /* bit i: the gradient reads input i's elements */
     uint32_t    reads_out;      /* bit i: the gradient reads output i's elements */
     uint32_t    differentiable; /* bit i: a gradient flows to input i */
@@ -73,16 +73,15 @@ typedef struct weir_opdef {
 /* The operation's name as in its definition: "matmul". */
 const char *weir_op_name(weir_op op);
 
-/* A failure of a call: remembers "NAME: <sentence> (inputs f32(2,3), f32(4))" and returns the
- * status. */
+/* Fails: remembers "NAME: <sentence> (inputs f32(2,3), f32(4))" and returns the status. */
 weir_status weir_call_fail(weir_status s, const weir_call *c, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Bytes a call reads and writes, each operand once. */
 double weir_call_bytes(const weir_call *c);
-/* Floating-point operations of a call, by its definition; without one, one per element. */
+/* Floating-point operations of a call by its definition; else one per element of output 0. */
 double weir_call_flops(const weir_call *c);
-/* Rough cost of a call where times are not measured; the same in every run. */
+/* Estimated seconds of a call where times are not measured; the same on every machine. */
 double weir_call_estimate(const weir_call *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* ref.h - a reference count with its destructor, the first member of everything that is shared. */
+/* ref.h - a reference count with its destructor, the first member of every shared object. */
 #ifndef WEIR_CORE_REF_H
 #define WEIR_CORE_REF_H
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* Blocks a call over n elements reserves. */
+/* Blocks that a call over n elements reserves. */
 static inline uint64_t weir_rng_blocks(int64_t n)
 {
     return ((uint64_t)n + 3) / 4;

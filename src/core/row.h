@@ -1,7 +1,7 @@
-/* row.h - names that the expressions of elementwise.def use: K, DRAW and the functions M_exp, ...
- * for the kernel's type T, whose functions end in SUFFIX; attributes as elements; normal draws.
+/* row.h - the names that expressions of elementwise.def use: K, DRAW and the functions M_exp, ...
+ * of the kernel's type T, whose functions end in SUFFIX; attributes as elements; normal draws.
  *
- * Kernels compiled at run time include the text of this file, too. */
+ * The text of this file is also part of kernels compiled at run time. */
 #ifndef WEIR_CORE_ROW_H
 #define WEIR_CORE_ROW_H
 
@@ -46,7 +46,7 @@
 #define M_remainder ROW_PASTE(weir, remainder, SUFFIX)
 #define M_circle  ROW_PASTE(weir, circle, SUFFIX)
 
-/* An attribute as an element; integers saturate. */
+/* Attributes converted to elements; integers saturate. */
 static inline float attr_of_f32(double v)
 {
     return (float)v;
@@ -72,7 +72,7 @@ static inline uint8_t attr_of_u8(double v)
     return v >= 255 ? UINT8_MAX : v > 0 ? (uint8_t)v : (uint8_t)0;
 }
 
-/* The least number's absolute value is itself, as in the unsigned types. */
+/* The least integer's absolute value wraps to itself. */
 static inline int32_t weir_abs_i32(int32_t a)
 {
     return a < 0 ? (int32_t)(0u - (uint32_t)a) : a;
@@ -88,7 +88,8 @@ static inline uint8_t weir_abs_u8(uint8_t a)
     return a;
 }
 
-/* Box and Muller's transform of the uniforms of two words: words 0, 1 and words 2, 3 of a block. */
+/* Box-Muller transform of two words into two normal draws: words 0 and 1, or 2 and 3, of a
+ * block. */
 #define WEIR_ROW_NORMALS(T, S)                                                                     \
     static inline void weir_normals_##S(uint32_t first, uint32_t second, T *x, T *y)               \
     {                                                                                              \

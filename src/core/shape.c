@@ -1,7 +1,7 @@
 /* shape.c - arithmetic of shapes and strides.
  *
- * Strides of empty tensors are those of the same tensor with each 0 replaced by 1: nothing is ever
- * read through them, but they stay defined and bounded. */
+ * An empty tensor has the strides of the same tensor with each 0 replaced by 1: nothing is read
+ * through them, but they are defined and bounded. */
 #include "core/dtype.h"
 #include "core/shape.h"
 
@@ -124,7 +124,7 @@ void weir_shape_expand(const weir_layout *in, const weir_desc *to, weir_layout *
     *out = r;
 }
 
-/* The axes of more than one element. */
+/* The layout without its axes of size 1. */
 static weir_layout squeezed(const weir_layout *in)
 {
     weir_layout r = {.desc = {.dtype = in->desc.dtype}};
@@ -137,7 +137,7 @@ static weir_layout squeezed(const weir_layout *in)
     return r;
 }
 
-/* Whether axes from..end-1 step through memory as one axis would. */
+/* True if axes from..end-1 step through memory like a single axis. */
 static bool is_one_run(const weir_layout *l, int from, int end)
 {
     for (int k = from; k + 1 < end; k++)
@@ -146,8 +146,8 @@ static bool is_one_run(const weir_layout *l, int from, int end)
     return true;
 }
 
-/* Cuts old and new axes into the smallest groups of equal products, from the left; the old axes of
- * a group must be one run of memory, which the group's new axes then cut up (as NumPy does it). */
+/* Splits old and new axes, from the left, into the smallest groups of equal products. The old axes
+ * of a group must be one run of memory, which the group's new axes then divide (as in NumPy). */
 bool weir_shape_reshape(const weir_layout *in, const weir_desc *to, weir_layout *out)
 {
     const weir_layout old = squeezed(in);

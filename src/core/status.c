@@ -1,4 +1,4 @@
-/* status.c - the calling thread's last failure, in a buffer of its own: failing never allocates. */
+/* status.c - the calling thread's last failure, in a static buffer: failing never allocates. */
 #include "core/status.h"
 
 #include <stdarg.h>
@@ -12,12 +12,12 @@ typedef struct failure {
     char        text[TEXT_BYTES];
 } failure;
 
-static _Thread_local failure  last, poisoning;   /* spoiling: the last that spoils a recording */
+static _Thread_local failure  last, poisoning;   /* poisoning: the last that poisoned a recording */
 static _Thread_local uint64_t n_poisoned;
 
 weir_status weir_fail(weir_status s, const char *format, ...)
 {
-    /* Formatted aside first: an argument may be the earlier sentence itself. */
+    /* Formatted to a local buffer first: an argument may be the previous sentence itself. */
     char text[TEXT_BYTES];
     va_list args;
     va_start(args, format);

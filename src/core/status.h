@@ -4,11 +4,10 @@
 
 #include "weir/base.h"
 
-/* weir_fail for functions that return a pointer: WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "...", ...) is
- * NULL. */
+/* weir_fail for functions that return a pointer: evaluates to NULL. */
 #define WEIR_FAIL_NULL(...) ((void)weir_fail(__VA_ARGS__), NULL)
 
-/* How many failures spoiled a recording (weir_poison), in which thread. */
+/* How many failures have poisoned a recording (weir_poison), in which thread. */
 typedef struct weir_poison_mark {
     const void *thread;
     uint64_t    n;
@@ -16,7 +15,8 @@ typedef struct weir_poison_mark {
 
 weir_poison_mark weir_poison_mark_now(void);
 
-/* OK, or the status of one since then, whose sentence is the last failure's again. */
+/* WEIR_OK, or the status of the last such failure since `then`; its sentence becomes the current
+ * error again. */
 weir_status weir_poisoned_since(const weir_poison_mark *then);
 
 #endif

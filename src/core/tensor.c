@@ -1,10 +1,10 @@
-/* tensor.c - tensor handles: made, referenced, asked. What they look at is the device room's. */
+/* tensor.c - tensor handles: creation, references, queries. */
 #include "core/tensor.h"
 
 #include "core/mem.h"
 #include "core/status.h"
 
-/* The block goes before the device, which must outlive it. */
+/* The block is released before the device, which must outlive it. */
 static void tensor_destroy(weir_ref *self)
 {
     weir_tensor *t = (weir_tensor *)self;

@@ -1,4 +1,4 @@
-/* text.c - a growing string: formatted additions, text escaped for JSON; names of units. */
+/* text.c - a growing string: formatted additions, JSON escapes; bytes of units. */
 #include "core/text.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include "core/mem.h"
 
-/* Room for `more` bytes and the terminator. */
+/* Grows the buffer for `more` bytes and the terminator. */
 static bool reserve(weir_string *s, size_t more)
 {
     size_t need, capacity;

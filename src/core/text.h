@@ -6,22 +6,22 @@
 #include <stddef.h>
 
 typedef struct weir_string {
-    char  *at;          /* always terminated once something was added */
+    char  *at;          /* owned; terminated once something was added; NULL before */
     size_t n, cap;
-    bool   failed;      /* memory ran short: later additions do nothing */
+    bool   failed;      /* memory ran out: later additions do nothing */
 } weir_string;
 
 void weir_string_add(weir_string *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Adds text with the characters JSON (and, quotes aside, DOT and XML: see escape.c) must not see
- * raw replaced by escapes. */
+/* Adds text in which the characters that JSON forbids in strings are escaped (quotes aside, the
+ * same serves DOT and XML: see escape.c). */
 void weir_string_add_json(weir_string *s, const char *text);
 
 /* Bytes of a unit: "", "B", "kB", "MB" ..., "KiB", "GiB" ..., in any case; -1 for anything else. */
 double weir_unit_bytes(const char *name);
 
-/* The text, yours to free with weir_mem_free; NULL (ERR_NOMEM remembered) if memory ran short. The
- * string is empty again afterwards. */
+/* Returns the text, which the caller frees with weir_mem_free, and empties the string. NULL, with
+ * ERR_NOMEM remembered, if memory ran out. */
 char *weir_string_take(weir_string *s);
 
 #endif

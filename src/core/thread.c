@@ -1,7 +1,7 @@
 /* thread.c - the two back ends of the parallel loop.
  *
- * Worker w of n runs tasks first_task(w) .. first_task(w + 1) - 1. Which worker runs a task changes
- * no result: tasks are cut by shape and write disjoint places. */
+ * Worker w of n runs tasks first_task(w) .. first_task(w + 1) - 1. It does not matter which worker
+ * runs a task: tasks are divided by shape and write disjoint memory. */
 #include "core/thread.h"
 
 #include <sched.h>
@@ -17,7 +17,7 @@
 
 #define MAX_WORKERS 1024
 
-/* Which worker of the loop now running this thread is; 0 outside of loops. */
+/* Index of this thread within the running loop; 0 outside of loops. */
 static _Thread_local int worker_index;
 
 typedef struct job {
@@ -60,8 +60,8 @@ int weir_threads_default(void)
     return cores < 1 ? 1 : cores > MAX_WORKERS ? MAX_WORKERS : (int)cores;
 }
 
-/* Bytes that pthread_create maps: the soft limit of stacks, or glibc's default if it is unlimited,
- * and a guard page. */
+/* Bytes that pthread_create maps: the soft limit of stacks (glibc's default if unlimited) and a
+ * guard page. */
 size_t weir_threads_stacks(int n)
 {
     const size_t  guard = 64 << 10, unlimited = 8 << 20;
@@ -75,8 +75,8 @@ size_t weir_threads_stacks(int n)
 
 #include <omp.h>
 
-/* libgomp ends the process where it cannot make a thread: so room for the stacks is looked for
- * before, with as much again, since what is mapped until the first loop counts too. */
+/* libgomp ends the process if it cannot start a thread, so the address space for the stacks is
+ * checked first, twice over, because other mappings may come before the first loop. */
 static bool has_stacks(int n)
 {
     return n < 2 || weir_mem_can_map(2 * weir_threads_stacks(n - 1));
@@ -95,7 +95,7 @@ weir_threads *weir_threads_new(int n)
     if (!t)
         return NULL;
     t->n = n;
-    /* Libraries called from this thread start as many workers, so they share ours. */
+    /* Libraries called from this thread start as many workers, so they share this team. */
     omp_set_num_threads(n);
     return t;
 }
@@ -112,7 +112,8 @@ void weir_parallel(weir_threads *t, int64_t tasks, weir_task_fn fn, void *ctx)
         run_share(&j, 0, 1);
         return;
     }
-    /* Always all: libgomp ends the threads that a smaller team leaves over. It may give fewer. */
+    /* Always the whole team, since libgomp ends the threads that a smaller one leaves over. It may
+     * still provide fewer. */
 #pragma omp parallel num_threads(t->n)
     run_share(&j, omp_get_thread_num(), omp_get_num_threads());
 }
@@ -126,7 +127,7 @@ const char *weir_threads_backend(void)
 
 #include <pthread.h>
 
-#define SPINS 2000      /* looks at a counter before going to sleep: a few microseconds */
+#define SPINS 2000      /* polls of a counter before sleeping: a few microseconds */
 
 typedef struct worker {
     weir_threads *pool;
@@ -134,8 +135,8 @@ typedef struct worker {
     int           index;
 } worker;
 
-/* A round: the caller fills `now`, sets busy to the number of helpers and moves `round` on; each
- * helper runs its share and takes 1 off busy. The counters publish what the other side reads: `now`
+/* A round: the caller fills `now`, sets busy to the number of helpers and increments `round`; each
+ * helper runs its share and decrements busy. The counters publish what the other side reads: `now`
  * before round, the tasks' writes before busy. Sleepers are woken under the lock, so no wake-up is
  * lost. */
 struct weir_threads {
@@ -207,7 +208,7 @@ static void *helper_main(void *arg)
     }
 }
 
-/* Stops and joins the first `helpers` helpers, frees everything. */
+/* Stops and joins the first `helpers` helpers, then frees everything. */
 static void dissolve(weir_threads *t, int helpers)
 {
     t->quit = true;

@@ -1,4 +1,4 @@
-/* trace.c - the clock, and events written as Chrome's trace format (also read by Perfetto). */
+/* trace.c - the clock, and events in Chrome's trace format, which Perfetto reads as well. */
 #include "core/trace.h"
 
 #include <time.h>
@@ -10,7 +10,7 @@
 typedef struct event {
     const char *name, *category; /* category NULL: a counter sample */
     double      begin, end;      /* seconds since the trace began */
-    uint64_t    value;           /* bytes, or the counter */
+    uint64_t    value;           /* bytes moved, or the counter's value */
     int         track;
 } event;
 
@@ -60,7 +60,7 @@ void weir_trace_counter(weir_trace *t, const char *name, double at, uint64_t val
     add(t, (event){name, NULL, at - t->origin, at - t->origin, value, 0});
 }
 
-/* One JSON object; times in microseconds, as the format has them. */
+/* One JSON object; the format wants microseconds. */
 static void event_json(weir_string *s, const event *e)
 {
     weir_string_add(s, "{\"name\": \"");

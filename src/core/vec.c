@@ -20,7 +20,7 @@ bool weir_vec_reserve_(void **at, uint32_t *cap, uint64_t n, size_t size)
                   (unsigned long long)n);
         return false;
     }
-    /* *at is really a T *: read and written as bytes, so that the compiler need not be told. */
+    /* *at is really a T *; copying its bytes avoids an aliasing violation. */
     void *p;
     memcpy(&p, at, sizeof p);
     p = weir_mem_realloc(p, *cap * size, bytes);

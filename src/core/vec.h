@@ -15,14 +15,14 @@
         uint32_t n, cap;                                                                           \
     }
 
-/* Makes room for n elements of `size` bytes; false (ERR_NOMEM remembered) leaves the array as it
- * was. */
+/* Grows the capacity to at least n elements of `size` bytes; on failure returns false (ERR_NOMEM
+ * remembered) and leaves the array as it was. */
 bool weir_vec_reserve_(void **at, uint32_t *cap, uint64_t n, size_t size);
 
 #define weir_vec_reserve(v, count)                                                                 \
     weir_vec_reserve_((void **)&(v)->at, &(v)->cap, (uint64_t)(count), sizeof *(v)->at)
 
-/* Appends; false when memory is short. */
+/* Appends; false if memory runs out. */
 #define weir_vec_push(v, ...)                                                                      \
     ((v)->n < (v)->cap || weir_vec_reserve((v), (uint64_t)(v)->n + 1)                              \
          ? ((v)->at[(v)->n++] = (__VA_ARGS__), true)                                               \
