@@ -109,5 +109,7 @@ if(Python3_FOUND)
     add_test(NAME optim
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/pytorch/optim_torch.py
             ${CMAKE_BINARY_DIR})
+    add_test(NAME docs
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/docs.py --build ${CMAKE_BINARY_DIR})
     add_test(NAME bench COMMAND sh ${CMAKE_SOURCE_DIR}/test/bench.sh ${CMAKE_BINARY_DIR})
 endif()

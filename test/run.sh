@@ -2,9 +2,10 @@
 # run.sh - builds Weir and runs every test; the last line is "N passed, N failed".
 #
 # Usage: run.sh [PART...]. Parts are core planner device op graph model programs cuda emulated tool
-# examples install python wheel bench truth tree link env check_python upgrade special optim;
-# "graph/4" is a quarter of the cases of test_graph, which one WEIR_SEED draws. Works from any
-# folder and a clean clone. Each part ends with a line "part: N passed, N failed"; a part that
+# examples install python wheel bench docs docs-long truth tree link env check_python upgrade
+# special optim; docs-long, which builds in a fresh clone, runs only where it is named. "graph/4" is
+# a quarter of the cases of test_graph, which one WEIR_SEED draws. Works from any folder and a clean
+# clone. Each part ends with a line "part: N passed, N failed"; a part that
 # crashes, hangs or leaves that line out counts as one failure more. Environment: WEIR_SEED, and
 # what cmake/setup.sh names.
 set -u
@@ -22,7 +23,7 @@ part() {
     shift
     out="$build/$name.log"
     limit=
-    command -v timeout >/dev/null 2>&1 && limit="timeout 900"
+    command -v timeout >/dev/null 2>&1 && limit="timeout ${part_seconds:-900}"
     $limit "$@" >"$out" 2>&1
     code=$?
     cat "$out"
@@ -65,6 +66,12 @@ script() {
     tree) part check_tree python3 test/check_tree.py ;;
     link) part check_link python3 test/check_link.py "$build" ;;
     env) part check_env python3 test/check_env.py ;;
+    docs) part docs python3 test/docs.py --build "$build" ;;
+    docs-long)
+        part_seconds=1800
+        part docs-long python3 test/docs.py --long
+        part_seconds=
+        ;;
     *)
         echo "run.sh: unknown part '$1'"
         failed=$((failed + 1))
@@ -81,10 +88,10 @@ if [ $# -eq 0 ]; then
     set -- core planner device op graph model programs cuda emulated tool examples install python \
         wheel
     if command -v python3 >/dev/null 2>&1; then
-        set -- "$@" bench truth tree link env check_python upgrade special optim
+        set -- "$@" bench docs truth tree link env check_python upgrade special optim
     else
-        echo "bench, truth, tree, link, env, check_python, upgrade, special, optim: left out," \
-            "there is no python3"
+        echo "bench, docs, truth, tree, link, env, check_python, upgrade, special, optim: left" \
+            "out, there is no python3"
     fi
 fi
 for wanted in "$@"; do

@@ -4,9 +4,9 @@ import re
 
 from tree.source import Plant, Rule, is_c, unit_of
 
-# Tests of the whole: programs, packages, Python; the emulated driver; data and these rules.
+# Tests of the whole: programs, packages, Python, documents; the emulated driver; data, these rules.
 APART = ("test/programs/", "test/consumer/", "test/python/", "test/emulator/", "test/data/",
-         "test/golden/", "test/tree/", "test/tool/")
+         "test/docs/", "test/golden/", "test/pages/", "test/tree/", "test/tool/")
 HARNESS = ("test/main.c", "test/test.h")
 
 
@@ -44,7 +44,7 @@ def rule_mirror(tree):
 def is_part(path):
     """Is it a script that tests?"""
     return path.startswith("test/") and path.endswith((".py", ".sh")) \
-        and not path.startswith(("test/python/", "test/tree/"))
+        and not path.startswith(("test/pages/", "test/python/", "test/tree/"))
 
 
 def cmake(tree):

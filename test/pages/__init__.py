@@ -1,0 +1,1 @@
+# __init__.py - documents as programs: what test/docs.py reads, runs and is tested by.
