@@ -1,10 +1,10 @@
-/* decisions.c - reads live ranges as decisions: a range that spans an interval kept the tensor, one
- * that begins in it restored it. */
+/* decisions.c - reads decisions off live ranges: a range that spans an interval means that the
+ * tensor was kept, one that begins inside it means that the tensor was restored there. */
 #include "graph/memory/problem/decisions.h"
 
 #include <string.h>
 
-/* Sets event[op] to the op's first run. */
+/* Sets event[op] to the event of the op's first run. */
 static void list_first_runs(const weir_schedule *s, uint32_t *event)
 {
     for (uint32_t e = 0; e < s->events.n; e++)
@@ -12,8 +12,8 @@ static void list_first_runs(const weir_schedule *s, uint32_t *event)
             event[s->events.at[e].what] = e;
 }
 
-/* Decides the tensor's intervals by live range l: those within it are kept; the one it begins in
- * was evicted, transiently if the range ends there, too, or through the host. */
+/* Classifies the intervals of a temporary tensor by its live range l: l spans the interval (keep),
+ * begins inside it with a prefetch (offload), or begins and ends inside it (transient). */
 static void decide(const weir_schedule *s, const weir_live_range *l, const uint32_t *event,
                    uint8_t *decisions)
 {
@@ -36,7 +36,8 @@ static void decide(const weir_schedule *s, const weir_live_range *l, const uint3
         decisions[n] = WEIR_KEEP_FOR_RECOMPUTE;
 }
 
-/* The same for a resident tensor: whether it is on the host, and where it is prefetched. */
+/* The same for a resident tensor: does it start on the host, and which intervals end in a
+ * prefetch? */
 static void decide_resident(const weir_schedule *s, const weir_live_range *l, const uint32_t *event,
                             uint8_t *decisions)
 {

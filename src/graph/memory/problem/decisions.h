@@ -1,12 +1,13 @@
-/* decisions.h - recovers the decisions that a schedule amounts to. */
+/* decisions.h - recovers the decisions behind a schedule, so that a search can start from it. */
 #ifndef WEIR_GRAPH_MEMORY_PROBLEM_DECISIONS_H
 #define WEIR_GRAPH_MEMORY_PROBLEM_DECISIONS_H
 
 #include "graph/memory/problem/lower.h"
 
-/* Sets decisions[w->intervals] so that lowering them gives about the schedule again: what was kept,
- * recomputed, offloaded and prefetched; compressed forms count as recomputed. False when memory is
- * short. */
+
+/* Fills decisions[w->intervals] such that weir_lower rebuilds nearly the same schedule: intervals
+ * over which it keeps, recomputes, offloads or prefetches a tensor. Compression has no counterpart
+ * and is read as recomputation. Returns false if memory runs out. */
 bool weir_decisions_from_schedule(const weir_lower_state *w, const weir_schedule *s,
                                   uint8_t *decisions);
 

@@ -1,12 +1,13 @@
 /* event_times.c - replays an ended schedule against three clocks: compute, offloads, prefetches.
  *
- * schedule.c recorded where an event waits for offloaded bytes by ending their live ranges there.
- * The replay reads the waits back from the live ranges, so it holds for any ended schedule. */
+ * weir_schedule_end stores each wait for offloaded bytes only implicitly: the offloaded live range
+ * ends just before the event that waits. The replay derives the waits from these ends, so it works
+ * for any ended schedule. */
 #include "graph/memory/problem/event_times.h"
 
 #include <math.h>
 
-/* When offloaded bytes become free, for the first event that may take their memory. */
+/* The earliest time at which an event may reuse bytes that an offload of `tensor` holds. */
 typedef struct weir_gate {
     double   time;
     uint32_t tensor;
@@ -15,9 +16,9 @@ typedef struct weir_gate {
 typedef struct weir_clocks {
     const weir_schedule *s;
     weir_event_time     *moment;
-    double              *ready;  /* [ranges] */
-    weir_gate           *gate;   /* [events + 1] */
-    weir_gate            passed; /* the latest gate so far */
+    double              *ready;  /* [ranges] seconds at which their contents can be read */
+    weir_gate           *gate;   /* [events + 1] waits that begin at this event */
+    weir_gate            passed; /* the latest wait reached so far */
     double               compute, out, in;
 } weir_clocks;
 
@@ -29,7 +30,7 @@ static void wait_until(weir_event_time *m, double time, uint32_t tensor)
     }
 }
 
-/* An offload holds its live range's bytes: events issued after the end of that range wait. */
+/* An offload holds its live range's bytes: events after that range's end wait for the copy. */
 static void hold(weir_clocks *c, uint32_t range, double until)
 {
     const weir_live_range *l = &c->s->ranges.at[range];

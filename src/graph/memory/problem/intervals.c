@@ -1,4 +1,4 @@
-/* intervals.c - a segment tree over byte ranges that stores when each becomes free. */
+/* intervals.c - a segment tree over byte ranges that stores when each part becomes free. */
 #include "graph/memory/problem/intervals.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ void weir_intervals_free(weir_intervals *s)
     s->same = NULL;
 }
 
-/* The number of the part that begins at `end`. */
+/* Returns the number of the part that begins at byte `end`, by binary search. */
 static uint32_t part_of(const weir_intervals *s, size_t end)
 {
     uint32_t lo = 0, hi = s->ends.n;
@@ -81,7 +81,7 @@ static uint32_t part_of(const weir_intervals *s, size_t end)
     return lo;
 }
 
-/* The latest free time in [from, to); node i holds the parts [lo, hi). */
+/* Returns the latest free time among the parts [from, to); tree node i covers parts [lo, hi). */
 static double latest(const weir_intervals *s, uint64_t i, uint32_t lo, uint32_t hi, uint32_t from,
                      uint32_t to)
 {

@@ -1,12 +1,13 @@
-/* lower.c - lowers decisions in one forward pass over the ops: runs each and restores its inputs.
+/* lower.c - lowers decisions in one pass over the ops: restores the inputs of each, then runs it.
  *
- * A live range ends at the last event that reads it, even where a decision would have kept it
- * longer, so a useless decision costs no memory. */
+ * A live range ends at the last event that reads it, even if a decision would have kept the tensor
+ * longer, so a superfluous decision to keep costs no memory. */
 #include "graph/memory/problem/lower.h"
 
 #include <string.h>
 
-/* Plans with more events than this times the number of ops are given up as invalid. */
+/* A schedule with more events than this many per op is given up as invalid: nested recomputation
+ * can grow exponentially. */
 enum { MOST_RUNS = 6 };
 
 uint32_t weir_lower_intervals(const weir_mem_problem *p)
@@ -50,7 +51,7 @@ void weir_lower_free(weir_lower_state *w)
     weir_vec_free(&w->stack);
 }
 
-/* Appends a run of the op, whose inputs are on the device. */
+/* Appends a run of the op. Its inputs must be on the device. */
 static bool run(weir_lower_state *w, uint32_t op, bool recomputed)
 {
     const weir_mem_op *t = &w->p->ops.at[op];
@@ -62,8 +63,8 @@ static bool run(weir_lower_state *w, uint32_t op, bool recomputed)
     return weir_schedule_run(&w->s, op, recomputed);
 }
 
-/* Is input `tensor` on the device in a form that the op can read? An output of the step is restored
- * whole for its last use, since it must stay then. */
+/* Returns whether input `tensor` is on the device in a form that the op can read. For the last use
+ * of a step output a mask is not enough: the plain form must exist at the end of the step. */
 static bool there(const weir_lower_state *w, const weir_mem_op *t, uint32_t tensor)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
@@ -74,7 +75,7 @@ static bool there(const weir_lower_state *w, const weir_mem_op *t, uint32_t tens
             !(k->output && w->next[tensor] + 1 >= k->uses.n));
 }
 
-/* Restores the tensor from its compressed or host copy; *back says whether there is one. */
+/* Restores the tensor from its compressed or its host copy; sets *back if it has one. */
 static bool prefetch(weir_lower_state *w, uint32_t tensor, bool *back)
 {
     const weir_event_kind kind = weir_schedule_has(&w->s, tensor, WEIR_FORM_COMPRESSED)
@@ -85,7 +86,7 @@ static bool prefetch(weir_lower_state *w, uint32_t tensor, bool *back)
     return !*back || (weir_vec_push(&w->burst, tensor) && weir_schedule_copy(&w->s, tensor, kind));
 }
 
-/* Restores the inputs of the op, or pushes their producers on the stack. */
+/* Restores the inputs of the op from copies; pushes the producers of all others on the stack. */
 static bool ask(weir_lower_state *w, const weir_mem_op *t)
 {
     const weir_mem_problem *p = w->p;
@@ -105,7 +106,7 @@ static bool ask(weir_lower_state *w, const weir_mem_op *t)
     return true;
 }
 
-/* Runs the ops on the stack, and before each the producers of inputs it lacks, depth first. */
+/* Runs the ops on the stack, each after the producers of the inputs it lacks (depth first). */
 static bool run_stack(weir_lower_state *w, uint32_t stage)
 {
     const weir_mem_problem *p = w->p;
@@ -113,7 +114,8 @@ static bool run_stack(weir_lower_state *w, uint32_t stage)
     while (w->stack.n > 0 && w->valid) {
         const uint32_t     op = w->stack.at[w->stack.n - 1], depth = w->stack.n;
         const weir_mem_op *t = &p->ops.at[op];
-        bool               wanted = false; /* another op may have recomputed it already */
+        /* false: another run has already restored all its outputs */
+        bool               wanted = false;
 
         if (t->rerun_before <= stage || w->s.events.n + depth > MOST_RUNS * (p->ops.n + 1)) {
             w->valid = false;
@@ -132,7 +134,7 @@ static bool run_stack(weir_lower_state *w, uint32_t stage)
     return true;
 }
 
-/* Puts the tensor on the device. */
+/* Restores the tensor on the device if it is not there. */
 static bool need(weir_lower_state *w, uint32_t tensor, uint32_t stage)
 {
     bool back;
@@ -151,7 +153,7 @@ static bool need(weir_lower_state *w, uint32_t tensor, uint32_t stage)
     return weir_vec_push(&w->stack, w->p->tensors.at[tensor].producer) && run_stack(w, stage);
 }
 
-/* Puts the inputs of op i on the device, one after another. */
+/* Restores the inputs of op i, one after another. */
 static bool need_inputs(weir_lower_state *w, uint32_t i)
 {
     const weir_mem_op *t = &w->p->ops.at[i];
@@ -163,7 +165,8 @@ static bool need_inputs(weir_lower_state *w, uint32_t i)
     return true;
 }
 
-/* Does the tensor stay on the device until its next use? burst: it was restored just now. */
+/* Returns whether the tensor stays on the device until its next use; `burst`: it has just been
+ * restored. */
 static bool stays(const weir_lower_state *w, const uint8_t *decisions, uint32_t tensor, bool burst)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
@@ -171,13 +174,14 @@ static bool stays(const weir_lower_state *w, const uint8_t *decisions, uint32_t 
 
     if (k->producer == WEIR_NO_OP && !w->offloaded[tensor])
         return true;
-    if (w->next[tensor] == k->uses.n)            /* what lives on the host returns there */
+    /* after its last use, an offloaded resident tensor returns to the host */
+    if (w->next[tensor] == k->uses.n)
         return k->producer != WEIR_NO_OP && (d == WEIR_KEEP_FOR_RECOMPUTE || k->output);
     return d == WEIR_KEEP || (burst && d != WEIR_RECOMPUTE_TRANSIENT);
 }
 
-/* Queues an early recomputation of the tensor before the op where it is due. Called when the
- * interval begins: no earlier interval of the tensor is queued then, so one link is enough. */
+/* Queues the tensor for recomputation before the op at which it is due. Each tensor has one link:
+ * this is called when an interval begins, when no earlier interval of the tensor is queued. */
 static void list_early(weir_lower_state *w, const uint8_t *decisions, uint32_t tensor)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
@@ -195,8 +199,8 @@ static void list_early(weir_lower_state *w, const uint8_t *decisions, uint32_t t
     w->early[at] = tensor;
 }
 
-/* Carries out the decision for the interval that begins now. A resident tensor cannot be
- * recomputed, so it is offloaded. */
+/* Carries out the decision for the interval that begins now. A resident tensor has no producer, so
+ * evicting it always means offloading it. */
 static bool decide(weir_lower_state *w, const uint8_t *decisions, uint32_t tensor)
 {
     static const uint8_t kind[] = {[WEIR_OFFLOAD] = WEIR_EVENT_OFFLOAD,
@@ -222,7 +226,8 @@ static bool decide(weir_lower_state *w, const uint8_t *decisions, uint32_t tenso
     return true;
 }
 
-/* After the first run of an op, decides what becomes of all it read and made. */
+/* After the first run of an op: decides about all its inputs and outputs, and drops what had been
+ * restored only for recomputation. */
 static bool settle(weir_lower_state *w, const uint8_t *decisions, const weir_mem_op *t)
 {
     const uint32_t *in = weir_refs(w->p, t->in), *out = weir_refs(w->p, t->out);

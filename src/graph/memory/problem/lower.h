@@ -1,56 +1,63 @@
 /* lower.h - lowers decisions to a schedule.
  *
- * The first runs of all ops keep the problem's order. Interval j of a tensor lies before its use
- * number j, the last interval after its last use. Each interval has one decision: keep the tensor
- * on the device, or evict it until its next use, or until recomputing another tensor needs it. A
- * tensor that a recomputation restored within an interval stays until the next use, or is dropped
- * again at once, as decided. */
+ * The uses of a tensor cut its life into intervals: interval j lies before use number j, the last
+ * interval after the last use. Each interval has one decision: keep the tensor on the device, or
+ * evict it until its next use. The first runs of all ops keep the problem's order; lowering adds
+ * the recomputations, copies and compressions that the decisions imply. If a recomputation of
+ * another tensor restores an evicted tensor in the middle of an interval, the decision also says
+ * whether it stays until its next use or is dropped again at once. */
 #ifndef WEIR_GRAPH_MEMORY_PROBLEM_LOWER_H
 #define WEIR_GRAPH_MEMORY_PROBLEM_LOWER_H
 
 #include "graph/memory/problem/schedule.h"
 
 typedef enum weir_decision {
-    WEIR_KEEP,                /* stays (after the last use: is dropped) */
-    WEIR_RECOMPUTE,           /* dropped; once recomputed it stays until the next use */
-    WEIR_RECOMPUTE_TRANSIENT, /* dropped; if recomputed for another tensor, dropped again at once */
+    WEIR_KEEP,                /* stays on the device; after the last use: is dropped */
+    WEIR_RECOMPUTE,           /* dropped; once recomputed, it stays until the next use */
+    WEIR_RECOMPUTE_TRANSIENT, /* dropped; recomputed for another tensor, it is dropped again */
     WEIR_KEEP_FOR_RECOMPUTE,  /* after the last use only: stays for recomputations that read it */
-    WEIR_OFFLOAD,             /* moved to the host. In interval 0 of a resident tensor: on the host
-                               * between steps, too, and only then may its other intervals be
-                               * WEIR_OFFLOAD. After the last use of any other: the host's copy
-                               * serves recomputations that read it */
-    WEIR_COMPRESS,            /* dropped, a compressed copy stays */
-    WEIR_COMPRESS_MASK,       /* dropped, a mask stays for ops that need no more */
-    WEIR_RECOMPUTE_EARLY      /* this + s: WEIR_RECOMPUTE, s + 1 steps before the next use */
+    WEIR_OFFLOAD,             /* moved to the host, prefetched for the next use. In interval 0 of a
+                               * resident tensor: it starts on the host, without which none of its
+                               * intervals may be WEIR_OFFLOAD. After the last use of a temporary
+                               * tensor: the host copy serves recomputations that read it */
+    WEIR_COMPRESS,            /* dropped; a compressed copy stays */
+    WEIR_COMPRESS_MASK,       /* dropped; a mask stays for those ops that need no more */
+    WEIR_RECOMPUTE_EARLY      /* this value + s: WEIR_RECOMPUTE, s + 1 steps before the next use */
 } weir_decision;
 
-/* Decisions are numbered tensor by tensor: interval j of tensor k is first_interval[k] + j, j from
- * 0 (before the first use) to uses.n (after the last). */
+/* A problem, its numbering of decisions, and the last schedule. Interval j of tensor k has number
+ * first_interval[k] + j, with j from 0 (before the first use) to uses.n (after the last). */
 typedef struct weir_lower_state {
     const weir_mem_problem *p;
-    size_t                  budget;         /* of tensors and workspace: when copies have to wait */
-    weir_schedule           s;              /* of the last weir_lower */
+    /* bytes of tensors and workspace; copies make compute wait beyond it */
+    size_t                  budget;
+    weir_schedule           s;              /* the result of the last weir_lower */
     uint32_t               *first_interval; /* [tensors + 1] */
     uint32_t                intervals;
-    uint32_t               *next;      /* [tensors] number of its next use */
-    uint8_t                *offloaded; /* [tensors] resident, and on the host between steps */
-    uint32_t *early, *early_next;      /* lists of tensors to recompute before an op */
-    uint32_t  step;                    /* ops in one step of WEIR_RECOMPUTE_EARLY */
+    uint32_t               *next;      /* [tensors] number of the next use */
+    uint8_t                *offloaded; /* [tensors] 1: a resident tensor that starts on the host */
+    uint32_t *early, *early_next;      /* linked lists: tensors to recompute early before each op */
+    /* ops in one step of WEIR_RECOMPUTE_EARLY, which is coarse in long problems */
+    uint32_t  step;
     WEIR_VEC(uint32_t) burst;          /* tensors restored since the last first run */
     WEIR_VEC(uint32_t) stack;
-    size_t             peak; /* the answer: bytes without `resident` */
+    size_t             peak; /* result: bytes, without `resident` */
     uint32_t           peak_event;
-    double             extra; /* seconds beyond all ops run once */
-    bool               valid; /* false: an op would rerun too late, or endlessly */
+    double             extra; /* result: seconds beyond all ops run once */
+    bool               valid; /* false: an op would run again too late, or without end */
 } weir_lower_state;
 
-/* Number of decisions of a problem. */
+/* Returns the number of decisions of a problem: uses + 1 for each tensor. */
 uint32_t weir_lower_intervals(const weir_mem_problem *p);
+/* Prepares *w for the problem, which must outlive it. Returns false if memory runs out; the caller
+ * calls weir_lower_free in either case. */
 
 bool weir_lower_init(weir_lower_state *w, const weir_mem_problem *p);
 void weir_lower_free(weir_lower_state *w);
 
-/* Lowers decisions[w->intervals] to w->s, ended. False when memory is short. */
+/* Lowers decisions[w->intervals] to the ended schedule w->s and sets peak, extra and valid. Returns
+ * false if memory runs out. Takes time linear in the events made, of which there are at most six
+ * per op, and in the live ranges. */
 bool weir_lower(weir_lower_state *w, const uint8_t *decisions);
 
 #endif

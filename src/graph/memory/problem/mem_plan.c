@@ -1,4 +1,4 @@
-/* mem_plan.c - turns a schedule into a plan: every live range that ends becomes a free step. */
+/* mem_plan.c - turns a schedule into a plan: the end of each live range becomes a free step. */
 #include "graph/memory/problem/mem_plan.h"
 
 bool weir_mem_plan_init(weir_mem_plan *a, const weir_mem_problem *p)
@@ -20,22 +20,22 @@ void weir_mem_plan_free(weir_mem_plan *a)
     a->offloaded = NULL;
 }
 
-/* Does the live range last beyond the step? */
+/* Returns whether the live range outlasts the step. */
 static bool stays(const weir_schedule *s, const weir_live_range *l)
 {
     return l->last + 1 == s->events.n &&
            (l->before || (l->form == WEIR_FORM_PLAIN && s->p->tensors.at[l->tensor].output));
 }
 
-/* Is it made by a run and dropped right after it? */
+/* Returns whether a run makes it and nothing ever reads it. */
 static bool scratch(const weir_schedule *s, const weir_live_range *l)
 {
     return !l->before && s->events.at[l->first].kind == WEIR_EVENT_RUN && l->last == l->first &&
            !stays(s, l);
 }
 
-/* Does a step free the live range? Not if it is scratch or taken over in place, nor if it is a host
- * copy that must outlast the step. */
+/* Returns whether a step must free the live range: not scratch, not what outlasts the step, and no
+ * host copy of a resident tensor or step output. (sort_by_end leaves out what is taken over.) */
 static bool freed(const weir_schedule *s, const weir_live_range *l)
 {
     if (l->form == WEIR_FORM_HOST)
@@ -43,7 +43,7 @@ static bool freed(const weir_schedule *s, const weir_live_range *l)
     return !scratch(s, l) && !stays(s, l);
 }
 
-/* Sorts the live ranges that a step frees by their last event (weir_schedule_ends). */
+/* Sorts the live ranges that a step frees by their last event, as weir_schedule_ends does. */
 static bool sort_by_end(const weir_schedule *s, uint32_t **first, uint32_t **list)
 {
     uint8_t *const skip = weir_mem_zalloc(s->ranges.n + 1u, 1);

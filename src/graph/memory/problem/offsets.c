@@ -1,6 +1,6 @@
-/* offsets.c - puts what is always on the device at the bottom; every other live range and every
- * workspace becomes an item for the placer. A range made in place extends its predecessor's
- * item. */
+/* offsets.c - places at the bottom what is on the device for the whole step; turns all other live
+ * ranges and workspaces into items for the placer. A range made in place extends the item of the
+ * range that it takes over. */
 #include "graph/memory/problem/offsets.h"
 
 #include "core/status.h"
@@ -12,13 +12,13 @@ static bool add_item(weir_items *items, size_t bytes, size_t align, uint32_t fir
     return weir_size_align(bytes, align, &it.bytes) && weir_vec_push(items, it);
 }
 
-/* On the device from the beginning to the end, so that no placer needs to see it. */
+/* On the device from the first event to the last: needs no search. */
 static bool always_there(const weir_schedule *s, const weir_live_range *l)
 {
     return l->before && l->form == WEIR_FORM_PLAIN && l->last + 1 >= s->events.n;
 }
 
-/* Live ranges first, in order (a range follows the one it takes over), then workspaces. */
+/* Adds the live ranges in order (each after the one that it takes over), then the workspaces. */
 static bool add_items(const weir_schedule *s, size_t align, weir_items *items, uint32_t *item)
 {
     for (uint32_t i = 0; i < s->ranges.n; i++) {
@@ -42,7 +42,7 @@ static bool add_items(const weir_schedule *s, size_t align, weir_items *items, u
     return true;
 }
 
-/* Assigns offsets to what is always on the device; *bottom gets its total bytes. */
+/* Stacks up what is always on the device; *bottom becomes its total bytes. */
 static bool place_resident(const weir_schedule *s, size_t align, weir_offsets *l, size_t *bottom)
 {
     size_t bytes;
@@ -76,7 +76,7 @@ static void take_offsets(const weir_schedule *s, const weir_items *items, const 
     }
 }
 
-/* limit 0: as low as the placer can. */
+/* limit 0: search for the least height. */
 static weir_status place(weir_items *items, uint32_t steps, size_t bottom, size_t limit,
                          const char *placement, weir_placement_result *placed)
 {
@@ -88,7 +88,7 @@ static weir_status place(weir_items *items, uint32_t steps, size_t bottom, size_
                              limit > bottom ? limit - bottom : 0, placed);
 }
 
-/* limit as above. */
+/* Frees the previous offsets in *l. limit: as in place(). */
 static weir_status offsets(const weir_schedule *s, size_t align, size_t limit,
                            const char *placement, weir_offsets *l)
 {

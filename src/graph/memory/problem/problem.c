@@ -24,7 +24,7 @@ bool weir_mem_problem_add_tensor(weir_mem_problem *p, size_t bytes, size_t packe
                                                         .output = output});
 }
 
-/* Appends the numbers to refs; with `once`, duplicates are dropped. */
+/* Appends the numbers to refs; `once` drops duplicates. */
 static bool append(weir_mem_problem *p, uint32_t n, const uint32_t *v, bool once,
                    weir_index_range *r)
 {
@@ -97,7 +97,7 @@ bool weir_mem_problem_end(weir_mem_problem *p)
     return ok;
 }
 
-/* Allocates *v and fills it with the *n numbers of the range that are below `end`. */
+/* Allocates *v, which the caller frees, with the *n numbers of the range that are below `end`. */
 static bool keep_below(const weir_mem_problem *p, weir_index_range r, uint32_t end, uint32_t **v,
                        uint32_t *n)
 {

@@ -1,11 +1,11 @@
-/* problem.h - a training step as the planner sees it: mem ops in a valid order and the mem tensors
- * that they read and make.
+/* problem.h - a training step as the planner sees it: ops (mem ops) in a valid order and the
+ * tensors (mem tensors) that they read and make.
  *
- * A temporary tensor is made by one op and read by later ones. A resident tensor (parameter, state,
- * input) exists before the step and after it. Resident memory that no plan would offload is not
- * listed as tensors; its bytes are counted in `resident`. An op may run again to recompute its
- * outputs, but only before op `rerun_before`, the first op that overwrites something resident that
- * the op reads. Bytes are bytes on the device, times are seconds. */
+ * A temporary tensor is made by one op and read by later ones. A resident tensor (parameter,
+ * optimizer state, input) exists before and after the step. Resident memory that no plan would
+ * offload is not listed as tensors; `resident` counts its bytes. An op may run again to recompute
+ * its outputs, but only before op `rerun_before`, the first op that overwrites a resident tensor
+ * that it reads. Bytes are bytes on the device, times are seconds. */
 #ifndef WEIR_GRAPH_MEMORY_PROBLEM_PROBLEM_H
 #define WEIR_GRAPH_MEMORY_PROBLEM_PROBLEM_H
 
@@ -30,22 +30,22 @@ typedef enum weir_op_class { /* what an op is, for policies that look at layers 
 typedef struct weir_mem_op {
     double           time;    /* seconds of one run */
     size_t           work;    /* bytes of workspace while it runs */
-    weir_index_range in, out; /* tensors, each listed once */
-    weir_index_range pairs;   /* (input, output), ...: the output may be made in place */
-    weir_index_range masked;  /* subset of `in` of which a mask is enough */
+    weir_index_range in, out; /* tensors, without duplicates */
+    weir_index_range pairs;   /* (input, output), ...: outputs that may be made in place */
+    weir_index_range masked;  /* subset of `in`: a mask is enough to read them */
     weir_index_range changes; /* subset of `in`: resident tensors overwritten in place */
-    uint32_t n_write_only;    /* the last n_write_only entries of `in` are updated by the first run
-                               * and read by no run (running statistics) */
-    uint32_t rerun_before;    /* a run after this op has begun would be wrong */
-    uint32_t region;          /* marked by the program for recomputation; 0: none */
+    uint32_t n_write_only;    /* the last n_write_only of `in`: the first run updates them, no run
+                               * reads them (running statistics) */
+    uint32_t rerun_before;    /* an op; from there on, running this op again gives wrong results */
+    uint32_t region;          /* number of the region marked for recomputation; 0: none */
     uint8_t  kind, phase;     /* weir_op_class, weir_phase */
 } weir_mem_op;
 
 typedef struct weir_mem_tensor {
-    size_t           bytes;        /* aligned */
+    size_t           bytes;        /* rounded up to the device's alignment */
     size_t           packed, mask; /* bytes of its lossless compressed form, of its mask; 0: none */
-    uint32_t         producer;     /* op; WEIR_NO_OP: resident */
-    weir_index_range uses;         /* ops that read it, ascending */
+    uint32_t         producer;     /* its op; WEIR_NO_OP: resident */
+    weir_index_range uses;         /* the ops that read it, in ascending order */
     bool             output;       /* must be on the device when the step ends */
 } weir_mem_tensor;
 
@@ -54,14 +54,15 @@ typedef struct weir_mem_problem {
     WEIR_VEC(weir_mem_tensor) tensors;
     WEIR_VEC(uint32_t)        refs;
     size_t                    resident; /* bytes always on the device and not among `tensors` */
-    double                    time;     /* of all ops, each run once */
+    double                    time;     /* seconds of all ops, each run once */
     double link_out, link_in;           /* bytes per second to the host and back; 0: no link */
-    double copy_latency;                /* least seconds of any copy */
-    double copy_interference; /* share of a copy's time by which it delays the compute stream */
-    double pack_bandwidth;    /* bytes per second, read and written, of compression; 0: none */
+    double copy_latency;                /* seconds that any copy takes besides its bytes */
+    double copy_interference; /* fraction of a copy's time by which it delays compute, 0 to 1 */
+    double pack_bandwidth;    /* bytes read and written per second of compression; 0: none */
 } weir_mem_problem;
 
-/* What an op is built from. Arrays are copied; duplicates in `in` and `out` are dropped. */
+/* The description of one op for weir_mem_problem_add_op, which copies the arrays and drops
+ * duplicates in `in` and `out`. Fields are those of weir_mem_op. */
 typedef struct weir_mem_op_def {
     double          time;
     size_t          work;
@@ -73,24 +74,26 @@ typedef struct weir_mem_op_def {
     const uint32_t *in, *out, *pairs, *masked, *changes;
 } weir_mem_op_def;
 
-/* Add the tensors and ops one by one, then call weir_mem_problem_end, which fills `uses` and
- * `time`. The problem owns its vectors. All return false when memory is short. */
+/* Build a problem: add tensors and ops one by one, each tensor before the ops that name it, then
+ * call weir_mem_problem_end, which fills `uses` and `time`. The problem owns its vectors. All three
+ * return false if memory runs out. */
 bool weir_mem_problem_add_tensor(weir_mem_problem *p, size_t bytes, size_t packed, bool output);
 bool weir_mem_problem_add_op(weir_mem_problem *p, const weir_mem_op_def *def);
 bool weir_mem_problem_end(weir_mem_problem *p);
 
-/* Copies the step without its resident tensors: their bytes are added to `resident`. They must come
- * last in `tensors`, so that the others keep their numbers. Frees *settled when memory is short. */
+/* Makes *settled a copy of the step in which every resident tensor stays on the device: their bytes
+ * are added to `resident`, and there is no link. Resident tensors must come last in `tensors`, so
+ * that the others keep their numbers. Returns false, with *settled freed, if memory runs out. */
 bool weir_mem_problem_pin_residents(const weir_mem_problem *p, weir_mem_problem *settled);
 void weir_mem_problem_free(weir_mem_problem *p);
 
-/* Bytes of a mask: one bit for every float. */
+/* Returns the bytes of a mask: one bit for each 4-byte float. */
 static inline size_t weir_mask_bytes(size_t bytes)
 {
     return (bytes / 4 + 7) / 8;
 }
 
-/* The class of an op, by its name. */
+/* Returns the class of an op by its name ("conv...", "matmul", "linear", ...). */
 weir_op_class weir_op_class_of(const char *name);
 
 static inline const uint32_t *weir_refs(const weir_mem_problem *p, weir_index_range r)
@@ -103,7 +106,7 @@ static inline bool weir_mem_tensor_is_resident(const weir_mem_problem *p, uint32
     return p->tensors.at[tensor].producer == WEIR_NO_OP;
 }
 
-/* Does the range contain x? */
+/* Returns whether the range contains x. */
 static inline bool weir_among(const weir_mem_problem *p, weir_index_range r, uint32_t x)
 {
     for (uint32_t i = 0; i < r.n; i++)

@@ -1,13 +1,13 @@
-/* schedule.c - appends events to a schedule; ends it: reuse in place, three streams, totals.
+/* schedule.c - appends events to a schedule, and ends it: in-place reuse, three streams, totals.
  *
- * A prefetch is appended where its tensor is read. From there it moves to an earlier event, the
- * last prefetch first, as far as the link needs (one copy at a time) and memory allows. Then time
- * runs forward over the events with one clock each for compute, offloads and prefetches; a run
- * waits for what it reads. An offloaded tensor holds its bytes until the copy is done; where an
- * event would not fit, it waits for the oldest copies instead.
+ * A prefetch is appended where its tensor is read. Ending the schedule moves prefetches, the last
+ * one first, to earlier events: early enough for the link, which does one copy at a time, and only
+ * as far as memory allows. Then it advances over the events with one clock each for compute,
+ * offloads and prefetches; a run waits for what it reads. An offloaded tensor holds its bytes until
+ * its copy is complete; an event that would not fit waits for the oldest copies.
  *
- * In lockstep no event moves, and every run waits for the copies that began with the run before
- * it. */
+ * In lockstep no event moves, and every run waits for the copies that were issued before the run
+ * preceding it (vDNN: Rhu and others, MICRO 2016). */
 #include "graph/memory/problem/schedule.h"
 
 #include <math.h>
@@ -202,12 +202,12 @@ double weir_event_seconds(const weir_mem_problem *p, const weir_event *e)
 
 /* ---- streams ---- */
 
-/* `scratch` holds four arrays of events + 1 numbers, in this order:
- * at: the event before which each event is issued.
- * order: events in their new order.
- * number: the new number of each event; later the offloads whose tensor is read further on.
+/* `scratch` holds four arrays of events + 1 numbers:
+ * at: the event before which each event is issued;
+ * order: first the earliest place of each prefetch, then the events in their new order;
+ * number: the new number of each event, later the offloads whose tensor still has readers;
  * leaving: a queue of the offloads under way.
- * `clock` holds the events' start times and the times at which live ranges are ready. */
+ * `clock` holds the start times of events and the times at which live ranges are ready. */
 typedef struct weir_streamer {
     weir_schedule *s;
     size_t         limit;
@@ -236,9 +236,9 @@ static bool fits(const weir_streamer *x, uint32_t e, size_t more)
     return (size_t)x->s->live.at[e] + more <= x->limit;
 }
 
-/* Sets x->order to the first place where each prefetch may be issued: after the event that makes
- * the host copy, and after the end of the tensor's earlier plain copies (a scratch copy ends before
- * one that existed already). */
+/* Sets x->order to the earliest place where each prefetch may be issued: after the event that makes
+ * the host copy, and after the end of the tensor's earlier plain copies. (Among these, a scratch
+ * copy may end before one that existed already.) */
 static void find_earliest(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -261,7 +261,8 @@ static void find_earliest(weir_streamer *x)
     }
 }
 
-/* Sets x->at for each prefetch: just early enough to be on time, as far as memory allows. */
+/* Sets x->at of each prefetch to the latest place that is early enough for the link, or to the
+ * earliest one that memory allows. */
 static void issue_early(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -292,8 +293,8 @@ static void issue_early(weir_streamer *x)
     }
 }
 
-/* Sorts the events into the order of issue by counting, since few move. A moved prefetch goes
- * before the event at which it is issued; several stay in the order in which they are read. */
+/* Sorts the events into the order of issue by counting; most stay. A moved prefetch goes before the
+ * event at which it is issued; several moved to one place keep the order of their reads. */
 static bool reorder(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -308,7 +309,7 @@ static bool reorder(weir_streamer *x)
     if (moved == 0)
         return true;
     memset(count, 0, (n + 1u) * sizeof *count);
-    for (uint32_t e = 0; e < n; e++)            /* moved ones go before those that stay */
+    for (uint32_t e = 0; e < n; e++)            /* moved events precede the one that stayed */
         count[x->at[e]]++;
     for (uint32_t e = 0, sum = 0; e <= n; e++) {
         const uint32_t c = count[e];
@@ -334,7 +335,7 @@ static bool reorder(weir_streamer *x)
         events.at[i] = s->events.at[e];
         first.at[i] = s->first.at[e];
     }
-    for (uint32_t i = 0; i < n; i++)        /* a moved prefetch has its target's live bytes */
+    for (uint32_t i = 0; i < n; i++)        /* a moved prefetch sees its new place's live bytes */
         live.at[i] = s->live.at[x->at[x->order[i]]];
     memcpy(s->events.at, events.at, n * sizeof *events.at);
     memcpy(s->first.at, first.at, n * sizeof *first.at);
@@ -352,13 +353,13 @@ static bool reorder(weir_streamer *x)
 
 typedef struct weir_clocks {
     double   compute, out, in;
-    double   due;        /* lockstep: when the copies issued with the last run are done */
-    uint32_t head, tail; /* of leaving */
-    uint32_t read;       /* offloads in x->number whose tensor is read further on */
-    size_t   leaving;    /* bytes */
+    double   due;        /* lockstep: when the copies issued before the last run are complete */
+    uint32_t head, tail; /* ends of the queue `leaving` */
+    uint32_t read;       /* number of offloads in x->number whose tensor still has readers */
+    size_t   leaving;    /* bytes held by the queue `leaving` */
 } weir_clocks;
 
-/* Ends the oldest offload before event e. Returns when it is done. */
+/* Retires the oldest offload before event e. Returns the time at which its copy is complete. */
 static double leave(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
     const uint32_t         event = x->leaving[c->head++];
@@ -370,8 +371,8 @@ static double leave(weir_streamer *x, weir_clocks *c, uint32_t e)
     return x->ready[range[1]];
 }
 
-/* Returns when event e can begin, at `time` or later. Offloads that are done by then free their
- * bytes; e waits for others as long as it would not fit. */
+/* Returns when event e can begin, at `time` or later. Offloads complete by then free their bytes; e
+ * waits for further ones as long as it does not fit. */
 static double free_memory(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
@@ -385,7 +386,8 @@ static double free_memory(weir_streamer *x, weir_clocks *c, uint32_t e, double t
     return time;
 }
 
-/* An event that makes a tensor whose offload is under way waits for it: a tensor has one copy. */
+/* An event that makes a tensor again while its offload is under way waits for that copy, since a
+ * tensor has one plain copy on the device. */
 static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
@@ -401,7 +403,7 @@ static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double
     return time;
 }
 
-/* Queues the offloads of tensors that event e reads for the last time: their bytes leave now. */
+/* Moves to the queue the offloads whose tensor event e reads last: only the copy holds it now. */
 static void let_read_go(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
     uint32_t kept = 0;
@@ -419,8 +421,8 @@ static void let_read_go(weir_streamer *x, weir_clocks *c, uint32_t e)
     c->read = kept;
 }
 
-/* Times event e. Compute waits wherever e would take memory that an offload still holds, so that
- * later runs find the memory free, too. Only offloads take no device memory. */
+/* Times event e. The compute stream itself waits if e needs memory that an offload still holds, so
+ * that later runs find that memory free. Only an offload needs no device memory. */
 static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
     weir_schedule    *s = x->s;
@@ -460,9 +462,9 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     let_read_go(x, c, e);
 }
 
-/* Issues prefetches early, extends the live ranges of offloaded tensors to the end of their copy,
- * and sets `time`. `live` holds the bytes without either; add_up must compute it again afterwards.
- * False when memory is short. */
+/* Issues prefetches early, extends the live ranges of offloaded tensors to the end of their copies,
+ * and sets s->time. Expects s->live without either effect; add_up must recompute it afterwards.
+ * Returns false if memory runs out. */
 static bool run_streams(weir_schedule *s, size_t limit)
 {
     weir_streamer x;
@@ -487,7 +489,8 @@ static bool run_streams(weir_schedule *s, size_t limit)
 
 /* ---- the end ---- */
 
-/* Makes outputs of a run in place of inputs that die in it: the first permitted pair of each. */
+/* Puts outputs of a run in place of inputs whose live range ends there, by the first permitted pair
+ * of each output. */
 static void take_over(weir_schedule *s, uint32_t e)
 {
     const weir_mem_op *t = &s->p->ops.at[s->events.at[e].what];
@@ -512,7 +515,7 @@ static void take_over(weir_schedule *s, uint32_t e)
     }
 }
 
-/* Extends to the end the live ranges that the step leaves behind, though no event reads them. */
+/* Extends to the last event the live ranges of step outputs and resident tensors. */
 static void keep_to_the_end(weir_schedule *s)
 {
     for (uint32_t k = 0; k < s->p->tensors.n; k++) {
@@ -525,7 +528,7 @@ static void keep_to_the_end(weir_schedule *s)
     }
 }
 
-/* Computes the live bytes during every event. */
+/* Computes the live bytes during every event: O(ranges + events). */
 static bool add_up(weir_schedule *s)
 {
     const weir_mem_problem *p = s->p;

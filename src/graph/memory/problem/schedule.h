@@ -1,9 +1,9 @@
-/* schedule.h - the events of a step in order: the form in which every policy answers.
+/* schedule.h - the events of a step in order: the answer of every policy.
  *
  * Events are issued one after another to three streams: op runs and compression to the compute
- * stream, copies to the host and copies back to a stream each. A live range is one copy of a tensor
- * in one form, from the event that makes it to the last event that needs it. No event frees it: its
- * memory is free after its last event, or, if it is offloaded, once the copy is done. Bytes are
+ * stream, offloads and prefetches to one copy stream each. A live range is one copy of a tensor in
+ * one form, from the event that makes it to the last event that needs it. No event frees it: its
+ * memory is free after its last event or, if it is offloaded, once that copy is complete. Bytes are
  * device bytes, times are seconds. The problem must outlive the schedule.
  *
  * A policy appends events with the functions below, then calls weir_schedule_end. */
@@ -31,7 +31,7 @@ typedef enum weir_form {
     WEIR_FORM_COUNT
 } weir_form;
 
-/* By weir_event_kind other than WEIR_EVENT_RUN: the weir_form that an event reads and writes. */
+/* The weir_form that an event reads and writes, by weir_event_kind (not for WEIR_EVENT_RUN). */
 extern const uint8_t weir_event_reads[], weir_event_writes[];
 
 typedef struct weir_event {
@@ -42,27 +42,28 @@ typedef struct weir_event {
 
 typedef struct weir_live_range {
     uint32_t tensor;
-    uint32_t first, last; /* events, both included; first is 0 if `before` */
-    uint32_t over;        /* the live range whose memory it takes over; WEIR_NO_RANGE: none */
+    uint32_t first, last; /* events, both included; first is 0 if `before` is set */
+    uint32_t over;        /* the range whose memory it takes over in place; WEIR_NO_RANGE: none */
     uint8_t  form;
-    bool     before; /* exists when the step begins */
-    bool     copied; /* plain and offloaded: no output may be made in place over it */
+    bool     before; /* exists before the step begins */
+    bool     copied; /* plain and offloaded: no output may take over its memory */
 } weir_live_range;
 
 typedef struct weir_schedule {
     const weir_mem_problem   *p;
     WEIR_VEC(weir_event)      events;
     WEIR_VEC(weir_live_range) ranges;
-    WEIR_VEC(uint32_t) refs;  /* ranges that an event reads, one per input, then those it makes */
-    WEIR_VEC(uint32_t) first; /* [events] where an event's entries of refs begin */
-    /* While it is built: */
+    WEIR_VEC(uint32_t) refs;  /* by event: the ranges of its inputs, then those of its outputs */
+    WEIR_VEC(uint32_t) first; /* [events] start of the event's entries in refs */
+    /* Valid while events are appended: */
     uint32_t *now;      /* [tensors * WEIR_FORM_COUNT] current live range; WEIR_NO_RANGE: none */
-    uint8_t  *stale;    /* [tensors] resident: the host's copy is out of date */
-    bool      valid;    /* false: an event needed a tensor that was not there */
-    bool      lockstep; /* a run begins when the copies issued before the previous run are done,
-                         * and no copy is issued earlier than it was appended */
-    uint32_t  copies, n_compressions; /* events on the link; events that compress or decompress */
-    /* When it has ended: */
+    uint8_t  *stale;    /* [tensors] 1: the host copy of a resident tensor is out of date */
+    bool      valid;    /* false: an event needed a tensor that was not on the device */
+    bool      lockstep; /* copies synchronize with runs as in vDNN: a run begins when the copies
+                         * issued before the previous run are complete, and no copy is issued
+                         * earlier than it was appended */
+    uint32_t  copies, n_compressions; /* events on the link; compression events of any kind */
+    /* Valid after weir_schedule_end: */
     WEIR_VEC(int64_t)  live; /* [events] bytes of tensors and workspace on the device */
     size_t             peak;
     uint32_t           peak_event;
@@ -72,12 +73,14 @@ typedef struct weir_schedule {
     WEIR_VEC(double)   clock;      /* the same */
 } weir_schedule;
 
-/* Both return false when memory is short; free the schedule either way. */
+/* Initialises *s for the problem. Returns false if memory runs out; the caller calls
+ * weir_schedule_free in either case. */
 bool weir_schedule_init(weir_schedule *s, const weir_mem_problem *p);
 void weir_schedule_free(weir_schedule *s);
 
-/* Starts an empty schedule. offloaded[tensor] says which resident tensors are on the host between
- * steps; NULL: none. False when memory is short, as for all functions below. */
+/* Starts an empty schedule. offloaded[tensor] is 1 for each resident tensor that is on the host
+ * between steps; NULL: none is. This and all functions below that return bool return false if
+ * memory runs out; other errors clear s->valid. */
 bool weir_schedule_begin(weir_schedule *s, const uint8_t *offloaded);
 
 static inline uint32_t weir_schedule_range(const weir_schedule *s, uint32_t tensor, weir_form form)
@@ -90,27 +93,29 @@ static inline bool weir_schedule_has(const weir_schedule *s, uint32_t tensor, we
     return weir_schedule_range(s, tensor, form) != WEIR_NO_RANGE;
 }
 
-/* Appends a run. Its inputs must be on the device, plain, or as masks where a mask is enough and
- * the plain form is absent. Outputs that exist already are made again and dropped at once. */
+/* Appends a run. Its inputs must be on the device: plain, or as masks if a mask is enough and the
+ * plain form is absent. An output that is on the device already is made a second time as scratch,
+ * which the plan frees right after the run. */
 bool weir_schedule_run(weir_schedule *s, uint32_t op, bool recomputed);
 
-/* Appends any other event; the form it reads must exist. Offloading a resident tensor whose copy on
- * the host is still current appends nothing. */
+/* Appends any other event; the tensor must exist in the form that the event reads. Offloading a
+ * resident tensor whose host copy is up to date appends nothing. */
 bool weir_schedule_copy(weir_schedule *s, uint32_t tensor, weir_event_kind kind);
 
-/* Ends the plain copy after the last event that reads it. */
+/* Ends the plain form after the last event that has read it. */
 static inline void weir_schedule_drop(weir_schedule *s, uint32_t tensor)
 {
     s->now[tensor * WEIR_FORM_COUNT + WEIR_FORM_PLAIN] = WEIR_NO_RANGE;
 }
 
-/* Ends a schedule for `limit` bytes of tensors and workspace. Outputs are made in place where that
- * is allowed, prefetches are issued early where memory allows, and an offloaded tensor holds its
- * bytes until its copy is done; compute waits for the copy if the limit needs those bytes. Then
- * live bytes, peak and time are computed. */
+/* Ends a schedule for `limit` bytes of tensors and workspace: makes outputs in place where that is
+ * allowed, issues prefetches early where memory allows, and keeps the bytes of an offloaded tensor
+ * until its copy is complete; compute waits for that copy if the limit leaves no other room. Then
+ * computes live bytes, peak and time. An invalid schedule gets peak SIZE_MAX. */
 bool weir_schedule_end(weir_schedule *s, size_t limit);
 
-/* The *nin live ranges that event e reads, followed by the *nout that it makes. */
+/* Returns the *nin live ranges that event e reads, followed by the *nout that it makes. The array
+ * belongs to the schedule. */
 const uint32_t *weir_schedule_refs(const weir_schedule *s, uint32_t e, uint32_t *nin,
                                    uint32_t *nout);
 
@@ -123,15 +128,16 @@ static inline size_t weir_live_range_bytes(const weir_mem_problem *p, const weir
                                              : 0;
 }
 
-/* Sorts the live ranges, except those with skip[range] set (NULL: none), by their last event: those
- * of e are list[first[e]..first[e + 1]). first needs events + 2 entries, list one a range. */
+/* Sorts the live ranges by their last event: those that end with event e are
+ * list[first[e]..first[e + 1]). Leaves out those with skip[range] set (skip may be NULL). The
+ * caller provides events + 2 entries in `first` and one per range in `list`. */
 void weir_schedule_ends(const weir_schedule *s, const uint8_t *skip, uint32_t *first,
                         uint32_t *list);
 
-/* The op of the first run that an event is or prepares. */
+/* Returns the op of the first run that event `event` is, or that it precedes. */
 uint32_t weir_schedule_first_run(const weir_schedule *s, uint32_t event);
 
-/* Seconds that an event takes on its stream, by the problem's rates and measured times. */
+/* Returns the seconds that an event takes on its stream, by the problem's times and bandwidths. */
 double weir_event_seconds(const weir_mem_problem *p, const weir_event *e);
 
 #endif
