@@ -1,9 +1,9 @@
 /* check.c - replays a plan on a device that tracks only which byte ranges are taken.
  *
- * The checker knows which forms of every tensor are on the device and on the host. A resident
+ * The checker follows which forms of every tensor are on the device and on the host. A resident
  * tensor has a version: the number of updates (ops without outputs) that have overwritten it. Every
- * op must read the version that it reads in the problem's order. A change invalidates the tensor's
- * copies on the host and makes its other forms on the device stale. */
+ * run must read the version that the op reads in the problem's order. An update makes the tensor's
+ * copies on the host invalid and its other forms on the device stale. */
 #include "graph/memory/verify/check.h"
 
 #include <math.h>
@@ -15,8 +15,8 @@
 #include "graph/memory/problem/intervals.h"
 
 typedef struct weir_copy {
-    bool   device, host;        /* does it exist there? */
-    bool   stale;               /* on the device, but of an older version */
+    bool   device, host;        /* does it exist on the device, on the host? */
+    bool   stale;               /* on the device, but made from an older version */
     size_t offset;
 } weir_copy;
 
@@ -26,9 +26,10 @@ typedef struct weir_check_state {
     weir_intervals          space;
     weir_copy              *copy;     /* [tensors * WEIR_FORM_COUNT] */
     uint32_t               *version;  /* [tensors] */
-    uint32_t               *expected; /* [refs] for inputs of ops: the version to read */
+    /* [refs] for each input of each op: the version that it must read */
+    uint32_t               *expected;
     uint8_t                *ran;      /* [ops] */
-    uint32_t                first_runs, at; /* at: number of the step */
+    uint32_t                first_runs, at; /* at: index of the current step; UINT32_MAX: none */
     size_t                  live;
     weir_check_result       found;
 } weir_check_state;
@@ -157,7 +158,7 @@ static weir_status check_turn(const weir_check_state *j, const weir_mem_step *x,
     return WEIR_OK;
 }
 
-/* Output `tensor` of op t takes over the memory of slot->over. */
+/* Checks that output `tensor` of op t may take over the memory of slot->over, and hands it over. */
 static weir_status take_over(weir_check_state *j, const weir_mem_op *t, uint32_t tensor,
                              const weir_output_slot *slot)
 {
@@ -206,7 +207,7 @@ static weir_status make_output(weir_check_state *j, const weir_mem_step *x, uint
     return WEIR_OK;
 }
 
-/* The first run of an op overwrites what it changes: other copies become worthless. */
+/* The first run of an op overwrites what it changes, which makes all other copies invalid. */
 static void change(weir_check_state *j, const weir_mem_op *t)
 {
     for (uint32_t i = 0; i < t->changes.n; i++) {
@@ -330,7 +331,8 @@ static weir_status begin(weir_check_state *j)
         *c = (weir_copy){.device = !j->a->offloaded[k], .host = j->a->offloaded[k],
                          .offset = j->a->start[k]};
         if (c->device) {
-            c->device = false;          /* so that take does not find it in its own way */
+            /* hidden while its own bytes are taken, for a correct message */
+            c->device = false;
             WEIR_TRY(take(j, c->offset, p->tensors.at[k].bytes));
             c->device = true;
         }
@@ -421,7 +423,7 @@ static weir_status untrue(const char *what, uint32_t number)
     return weir_fail(WEIR_ERR_STATE, "internal: the schedule: %s %u", what, number);
 }
 
-/* The live ranges of before the step come first: one for every resident tensor, in their order. */
+/* The live ranges that begin before the step come first: one per resident tensor, in order. */
 static weir_status check_before(const weir_schedule *s)
 {
     uint32_t i = 0;
@@ -441,7 +443,7 @@ static weir_status check_before(const weir_schedule *s)
     return WEIR_OK;
 }
 
-/* Live ranges lie within the events; one made in place follows a range that ends where it
+/* Live ranges lie within the events; one made in place takes over a range that ends where it
  * begins. */
 static weir_status check_ranges(const weir_schedule *s)
 {
@@ -460,7 +462,7 @@ static weir_status check_ranges(const weir_schedule *s)
     return check_before(s);
 }
 
-/* Does the live range hold the tensor in one of the forms (bits) when event e reads it? */
+/* Returns whether event e may read the live range as the tensor in one of the forms (a bit set). */
 static bool reads(const weir_schedule *s, uint32_t e, uint32_t range, uint32_t tensor,
                   unsigned forms)
 {
@@ -475,7 +477,7 @@ static bool makes(const weir_schedule *s, uint32_t e, uint32_t range, uint32_t t
     return l && l->tensor == tensor && l->form == form && l->first == e && !l->before;
 }
 
-/* Every event reads and makes live ranges of its own tensors. */
+/* Every event reads and makes live ranges of the tensors that it names. */
 static weir_status check_refs(const weir_schedule *s)
 {
     const unsigned plain = 1u << WEIR_FORM_PLAIN, mask = 1u << WEIR_FORM_MASK;
@@ -503,8 +505,8 @@ static weir_status check_refs(const weir_schedule *s)
     return WEIR_OK;
 }
 
-/* Compares the live bytes of the replay with the schedule's. The steps that free nothing are the
- * schedule's events, in order. */
+/* Compares the live bytes of the replay with those of the schedule. The steps of the plan other
+ * than frees are the schedule's events, in order. */
 static weir_status compare(const weir_schedule *s, const weir_mem_plan *a,
                            const weir_check_result *found, const size_t *live)
 {

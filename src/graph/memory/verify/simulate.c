@@ -1,7 +1,8 @@
-/* simulate.c - three streams in issue order; memory that is reused is waited for.
+/* simulate.c - three streams in issue order; an event that reuses memory waits for its
+ * last user.
  *
- * Freeing costs nothing and waits for nothing: the bytes become quiet when the last run or copy
- * that touches them ends, and the next owner begins no earlier. */
+ * Freeing takes no time and waits for nothing: the bytes become quiet when the last run or copy
+ * that touches them ends, and the next owner begins no earlier. All times are seconds. */
 #include "graph/memory/verify/simulate.h"
 
 #include <math.h>
@@ -10,8 +11,8 @@
 
 typedef struct weir_sim_held {
     size_t offset;
-    double ready, quiet; /* on the device: when it can be read, when last touched */
-    double offloaded;    /* when its copy on the host is complete */
+    double ready, quiet; /* on the device: when readable, when last touched */
+    double offloaded;    /* when its host copy is complete */
     bool   host;
 } weir_sim_held;
 
@@ -42,7 +43,7 @@ static void give(weir_streams *x, size_t offset, size_t bytes, double time)
         weir_intervals_release(&x->space, offset, bytes, time);
 }
 
-/* The host holds the form from `time` on; time < 0: it no longer does. */
+/* The host holds the form from `time` on; a negative time means that it no longer does. */
 static void offloaded(weir_streams *x, uint32_t tensor, uint8_t form, double time)
 {
     weir_sim_held *const h = held(x, tensor, form);
@@ -55,7 +56,7 @@ static void offloaded(weir_streams *x, uint32_t tensor, uint8_t form, double tim
     x->clock->host = x->host > x->clock->host ? x->host : x->clock->host;
 }
 
-/* Adds `seconds`, from `begin` on, to the compute stream; returns when they end. */
+/* Appends `seconds` to the compute stream from time `begin` on. Returns the time at their end. */
 static double compute(weir_streams *x, double begin, double seconds)
 {
     x->clock->stall += begin - x->compute;
@@ -64,8 +65,8 @@ static double compute(weir_streams *x, double begin, double seconds)
 
 /* ---- runs ---- */
 
-/* The form of its input that a run reads; NULL for a write-only input that the first run
- * updated. */
+/* Returns the form of input i that the run reads; NULL for a write-only input that the first run
+ * has updated. */
 static weir_sim_held *input(const weir_streams *x, const weir_mem_step *v, uint32_t i)
 {
     const weir_mem_op *t = &x->p->ops.at[v->what];
@@ -91,7 +92,7 @@ static double inputs_ready(const weir_streams *x, const weir_mem_step *v)
     return begin;
 }
 
-/* Takes the memory of workspace and outputs; returns when it is quiet. */
+/* Takes the memory of workspace and outputs. Returns the time at which all of it is quiet. */
 static double outputs_quiet(weir_streams *x, const weir_mem_step *v)
 {
     const weir_mem_op *t = &x->p->ops.at[v->what];
