@@ -1,9 +1,10 @@
-/* bound.c - the best of many cuts: any set of moments gives a valid bound.
+/* bound.c - the best of many minimum cuts (mincut_bound.h): every moment gives a valid bound.
  *
- * A grid over the step, then ever smaller steps around the best moment of the grid; usually that is
- * where forward meets backward. Then chains of moments: runs made between the first and the second,
- * for what is read there, are none of those made after the second, so their bounds add up; the best
- * chain is found from its end. All by counts, so the answer is reproducible. */
+ * First a grid of moments over the step, then ever smaller steps around the best one of the grid,
+ * which usually lies where the forward pass meets the backward pass. Then chains of moments: reruns
+ * counted at one moment lie before the next moment of the chain, so that no rerun is counted twice
+ * and the bounds of a chain's links add up. Dynamic programming from the end finds the best chain.
+ * All work is limited by counts, never by a clock, so the answer is reproducible. */
 #include "graph/memory/bounds/bound.h"
 
 #include <math.h>
@@ -11,13 +12,14 @@
 #include "graph/memory/bounds/bound_branch.h"
 
 enum { MOST_GRID = 32, MOST_CHAIN = 32, LEAST_CHAIN = 10, CHAIN_WORK = 32000 };
-enum { CLOSE_WORK = 50000 };     /* ops in a cut times cuts of bound_branch.h */
+/* limit of: ops in a network, times cuts solved in bound_branch.h */
+enum { CLOSE_WORK = 50000 };
 
 typedef struct weir_bound_state {
     weir_mincut_bound cut;
     weir_bound       *b;
     size_t            budget;
-    uint32_t          fewest_op; /* where feasible_bytes was found */
+    uint32_t          fewest_op; /* the op whose moment gave feasible_bytes */
 } weir_bound_state;
 
 static bool look(weir_bound_state *r, uint32_t op)
@@ -41,7 +43,7 @@ static bool look(weir_bound_state *r, uint32_t op)
     return true;
 }
 
-/* Moments at half the distance on either side of the best, until there is no other between. */
+/* Tries moments at half the distance on either side of the best one, down to its neighbours. */
 static bool refine(weir_bound_state *r, uint32_t step, const uint32_t *best)
 {
     for (; step > 0; step /= 2) {
@@ -64,7 +66,7 @@ static bool look_everywhere(weir_bound_state *r)
     return refine(r, step / 2, &r->b->op) && refine(r, step / 2, &r->fewest_op);
 }
 
-/* Moments of a chain: evenly spaced ones, and the best one. */
+/* Chooses the moments of a chain: evenly spaced ones, and the best one. Returns their number. */
 static uint32_t chain_moments(const weir_bound_state *r, uint32_t at[MOST_CHAIN + 2])
 {
     const uint32_t n = r->cut.p->ops.n;
@@ -85,12 +87,14 @@ static uint32_t chain_moments(const weir_bound_state *r, uint32_t at[MOST_CHAIN 
 }
 
 typedef struct weir_chain {
-    uint32_t at[MOST_CHAIN + 2], count;     /* moments, then the step's end */
-    double   best[MOST_CHAIN + 2];          /* of chains that begin at a moment or later */
-    uint32_t to[MOST_CHAIN + 2];            /* next moment of the best one; itself: not in it */
+    uint32_t at[MOST_CHAIN + 2], count;     /* moments; then the end of the step */
+    /* best sum of a chain that begins at this moment or later */
+    double   best[MOST_CHAIN + 2];
+    /* next moment of that chain; the moment itself: it is skipped */
+    uint32_t to[MOST_CHAIN + 2];
 } weir_chain;
 
-/* From the last moment backwards. */
+/* Finds the best chain, from the last moment back to the first. */
 static bool look_at_chains(weir_bound_state *r, weir_chain *h)
 {
     h->count = chain_moments(r, h->at);
@@ -103,7 +107,7 @@ static bool look_at_chains(weir_bound_state *r, weir_chain *h)
             if (!weir_mincut_bound_at(&r->cut, h->at[i], h->at[j]))
                 return false;
             if (r->cut.all <= r->budget)
-                break;                      /* nor is there more to an earlier end */
+                break;                      /* an earlier end excludes nothing either */
             if (!weir_mincut_bound_solve(&r->cut, r->budget, h->best[i] - h->best[j]))
                 return false;
             if (r->cut.extra + h->best[j] > h->best[i]) {
@@ -116,7 +120,7 @@ static bool look_at_chains(weir_bound_state *r, weir_chain *h)
     return true;
 }
 
-/* Of each link of the best chain, that no tensor is kept in part. */
+/* Tightens each link of the best chain by branch and bound, where tensors are kept whole. */
 static bool close_chain(weir_bound_state *r, const weir_chain *h)
 {
     double whole = 0;
@@ -163,7 +167,8 @@ static weir_status bound(const weir_mem_problem *p, size_t budget, const weir_le
     weir_bound_state r = {.b = b, .budget = budget};
     weir_chain       chain;
     bool             ok = weir_mincut_bound_init(&r.cut, p, levers);
-    const bool       link = levers && levers->link > 0; /* what leaves early is gone in all links */
+    /* bytes offloaded early count in every link, so links do not add up */
+    const bool       link = levers && levers->link > 0;
 
     *b = (weir_bound){.feasible_bytes = weir_bound_floor(p, levers)};
     ok = ok && look_everywhere(&r);

@@ -1,8 +1,9 @@
-/* bound_branch.c - branch and bound over the cuts of one moment.
+/* bound_branch.c - best-first branch and bound over the choices at one moment.
  *
- * The bound of a cut mixes a choice that fits with one that does not. An op on which the two
- * disagree is fixed either way, and each half bounded again; the half with the lower bound is split
- * next. When `most` halves have been bounded, the lowest open bound limits the answer. */
+ * The maximum of the Lagrangian lies between a choice that fits and one that does not. An op that
+ * only one of the two recomputes is fixed either way, and both subproblems are bounded again; the
+ * open subproblem with the lowest bound is split next. After `most` subproblems, the lowest open
+ * bound is the answer. */
 #include "graph/memory/bounds/bound_branch.h"
 
 #include <math.h>
@@ -11,8 +12,8 @@
 typedef struct weir_branch_node {
     double   bound;
     uint32_t parent; /* index in branches; WEIR_NO_OP: the root */
-    uint32_t op;     /* fixed here, beyond what the parents fix */
-    uint32_t open;   /* to be fixed next */
+    uint32_t op;     /* fixed here, in addition to what the ancestors fix */
+    uint32_t open;   /* the op to fix next */
     uint8_t  fix;
     bool     done;
 } weir_branch_node;
@@ -20,13 +21,15 @@ typedef struct weir_branch_node {
 typedef struct weir_branch_state {
     weir_mincut_bound         *c;
     size_t                     budget;
-    double                     best;   /* seconds of the cheapest choice that fits so far */
-    double                     closed; /* lowest bound of a branch with nothing left to fix */
-    uint8_t                   *fate, *recomputed; /* of that choice */
+    double                     best;   /* seconds of the cheapest choice so far that fits */
+    /* lowest bound of a subproblem that cannot be split further */
+    double                     closed;
+    uint8_t                   *fate, *recomputed; /* of that cheapest choice */
     WEIR_VEC(weir_branch_node) branches;
 } weir_branch_state;
 
-/* Bounds the choices that the parent allows with one more op fixed. */
+/* Bounds the parent's subproblem with one more op fixed, and adds it if it may hold a better
+ * choice. */
 static bool grow(weir_branch_state *b, uint32_t parent, uint32_t op, uint8_t fix)
 {
     weir_mincut_bound *const c = b->c;
@@ -53,7 +56,7 @@ static bool grow(weir_branch_state *b, uint32_t parent, uint32_t op, uint8_t fix
     return weir_vec_push(&b->branches, (weir_branch_node){bound, parent, op, c->open, fix, false});
 }
 
-/* The branch with the lowest bound; WEIR_NO_OP if all are done. */
+/* Returns the open subproblem with the lowest bound; WEIR_NO_OP if none is open. */
 static uint32_t lowest(const weir_branch_state *b)
 {
     uint32_t low = WEIR_NO_OP;

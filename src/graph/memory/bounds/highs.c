@@ -1,7 +1,9 @@
-/* highs.c - loads HiGHS (its C interface, 32-bit indices) on first use.
+/* highs.c - loads HiGHS (its C interface with 32-bit indices) on first use.
  *
- * WEIR_HIGHS names the library's file; otherwise the usual names are tried. The prototypes are
- * declared here, so building needs nothing of HiGHS. */
+ * The environment variable WEIR_HIGHS names the library file; without it, the usual names are
+ * tried. The prototypes are declared here, so that building needs no headers of HiGHS. Source:
+ * Huangfu and Hall, "Parallelizing the dual revised simplex method", Mathematical Programming
+ * Computation 10, 2018. */
 #include "graph/memory/bounds/highs.h"
 
 #include <dlfcn.h>
@@ -109,7 +111,7 @@ static bool find(void *lib, const char *name, void *function)
     return p != NULL;
 }
 
-/* NULL, or the reason why no solver is available. The library stays loaded. */
+/* Loads the library, which stays loaded. Returns NULL, or the reason why it cannot be used. */
 static const char *load(weir_highs_library *s)
 {
     void *const lib = open_first();
@@ -162,8 +164,8 @@ bool weir_highs_version(char *text, size_t bytes)
 
 enum { ROWWISE = 2, MINIMISE = 1, FEASIBLE = 2, STATUS_INFEASIBLE = 8, FAILED = -1 };
 
-/* The first answers are good already, so the time is better spent on the bound. Not every version
- * knows all of these options. */
+/* The start solution is good already, so heuristics are switched off and the time is spent on the
+ * bound. Results are ignored: not every version has all of these options. */
 static void switch_off(const weir_highs_library *s, void *h)
 {
     static const char *const names[] = {
@@ -199,7 +201,7 @@ static bool pass(const weir_highs_library *s, void *h, const weir_milp *m)
             s->guess(h, (int32_t)m->start_index.n, m->start_index.at, m->start_value.at) != FAILED);
 }
 
-/* Takes the answer of a run from HiGHS: the columns' values, and the bound. */
+/* Copies the values of the columns and the bound from HiGHS. Returns false if memory runs out. */
 static bool take_answer(const weir_highs_library *s, void *h, weir_milp *m)
 {
     double *const dual = weir_mem_alloc((m->cost.n + 1u) * sizeof *dual);

@@ -1,6 +1,7 @@
-/* maxflow.c - Dinic's algorithm (1970): breadth-first levels and a blocking flow along them, until
- * the sink is unreachable. Capacities are integers, so a flow and its cut are equal exactly.
- * Nothing recurses, since paths are as long as the network is deep. */
+/* maxflow.c - Dinic's algorithm ("Algorithm for solution of a problem of maximum flow in a network
+ * with power estimation", 1970): breadth-first levels and a blocking flow along them, until the
+ * sink is unreachable. Capacities are integers, so flow and cut are exactly equal. There is no
+ * recursion, since paths are as long as the network is deep. */
 #include "graph/memory/bounds/maxflow.h"
 
 #include <string.h>
@@ -38,7 +39,7 @@ void weir_flow_free(weir_flow *f)
     weir_vec_free(&f->scratch);
 }
 
-/* Computes the levels of all nodes that can be reached; true if the sink is one of them. */
+/* Computes the levels of all nodes that can be reached. Returns whether the sink is among them. */
 static bool find_levels(weir_flow *f, uint32_t *queue)
 {
     memset(f->level, 0xff, f->first.n * sizeof *f->level);
@@ -55,8 +56,8 @@ static bool find_levels(weir_flow *f, uint32_t *queue)
     return f->level[1] != NONE;
 }
 
-/* Sends as much as fits along path[0..n); returns the length of the path up to the first edge that
- * is full now. */
+/* Pushes as much flow as fits along path[0..n). Returns the length of the path up to the first edge
+ * that is now full. */
 static uint32_t push(weir_flow *f, const uint32_t *path, uint32_t n, int64_t *value)
 {
     int64_t  most = INT64_MAX;
@@ -75,7 +76,7 @@ static uint32_t push(weir_flow *f, const uint32_t *path, uint32_t n, int64_t *va
     return full;
 }
 
-/* Finds a blocking flow: depth first along rising levels, each edge visited once. */
+/* Finds a blocking flow: depth first along rising levels, looking at each edge once. */
 static void block(weir_flow *f, uint32_t *cursor, uint32_t *path, int64_t *value)
 {
     uint32_t n = 0, at = 0;

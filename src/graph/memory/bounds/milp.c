@@ -1,22 +1,23 @@
 /* milp.c - the columns and rows of the recomputation programme, event by event.
  *
  * An event is a first run, or a rerun that may happen (a column of 0 or 1). Between two accesses of
- * a tensor one column says whether it is held; so a tensor has as many columns as accesses, not as
- * many as stages. With r the run, h a tensor held before it, h' after it, in units of the budget:
+ * a tensor, one column says whether it is held, so a tensor has as many columns as accesses, not as
+ * many as stages. Let r be a run, h whether a tensor is held before it, h' after it, and v whether
+ * an output is made in place. Bytes are in units of the budget:
  *     reads      r <= h,  h' <= h
  *     makes      h <= h' <= h + r            (a first run: h' free)
  *     memory     sum of bytes h + bytes r of outputs and workspace - bytes v <= limit
  *     in place   v <= r, v <= 1 - h' of the input, v <= h' of the output, v <= 1 - h of the output
- * Only r must be whole: for given runs, the least live ranges reach from each reader back to the
- * last run that made the tensor, and are whole. (Columns of the cuts are whole, too, so that the
- * solver can branch on them.) The live bytes are a column that each event changes, which keeps rows
- * short. An output may take over one input of several: weir_schedule_end takes the first that it
- * can, the programme the best one; where they differ the bound holds, and the plan is checked like
- * any other.
+ * Only r must be integer: for given runs, the least live ranges reach from each reader back to the
+ * last run that made the tensor, and are integral. (The columns of cuts are integer as well, so
+ * that the solver can branch on them.) Live bytes are a column that each event changes, which keeps
+ * rows short. Where an output could take over one of several inputs, weir_schedule_end takes the
+ * first possible one and the programme the best one; the bound holds nevertheless, and the plan is
+ * checked like any other.
  *
- * Two things are left out without loss. A stage in which everything made so far fits has no reruns
- * and drops nothing. Of the last stages, in which everything needed fits, only the first reruns
- * ops: it recomputes all that is missing. */
+ * Two simplifications lose nothing. A stage in which everything made so far fits has no reruns and
+ * drops nothing. Among the last stages, in which everything needed fits, only the first has reruns:
+ * it recomputes all that is missing. */
 #include "graph/memory/bounds/milp.h"
 
 #include <math.h>
@@ -24,14 +25,15 @@
 
 #include "core/status.h"
 
-#define SCALE 1000.0        /* budget and step time in the programme: tolerances are absolute */
+/* budget and step time in the programme, since the solver's tolerances are absolute */
+#define SCALE 1000.0
 
 static uint8_t *needed_at(const weir_recompute_milp *g, uint32_t stage)
 {
     return g->needed + (size_t)stage * g->p->tensors.n;
 }
 
-/* Can op i run again before the first run of `stage` and make something that is still needed? */
+/* Can op i run again in `stage` and make something that is still needed? */
 static bool may_repeat(const weir_recompute_milp *g, uint32_t i, uint32_t stage)
 {
     const weir_mem_op *t = &g->p->ops.at[i];
@@ -44,8 +46,8 @@ static bool may_repeat(const weir_recompute_milp *g, uint32_t i, uint32_t stage)
     return false;
 }
 
-/* Finds the tensors needed when a stage begins: by first runs from it on, or by reruns before stage
- * `end`. Producers come before readers, so one pass from the last op is enough. */
+/* Finds the tensors needed when each stage begins: by first runs from it on, or by reruns before
+ * stage `end`. Producers precede readers, so one pass from the last op to the first is enough. */
 static void find_needed(weir_recompute_milp *g, uint32_t end)
 {
     const weir_mem_problem *p = g->p;
@@ -76,7 +78,7 @@ static size_t bytes_made(const weir_mem_problem *p, const weir_mem_op *t)
     return bytes;
 }
 
-/* The first stage in which not everything made so far fits. */
+/* Returns the first stage in which not everything made so far fits. */
 static uint32_t first_full(const weir_recompute_milp *g)
 {
     size_t   made = 0;
@@ -91,7 +93,7 @@ static uint32_t first_full(const weir_recompute_milp *g)
     return i;
 }
 
-/* Does everything needed in a stage fit together with any one op that may run there? */
+/* Does everything needed in a stage fit, together with any one op that may run there? */
 static bool all_fits(const weir_recompute_milp *g, uint32_t stage)
 {
     const weir_mem_problem *p = g->p;
@@ -128,7 +130,7 @@ static double share(const weir_recompute_milp *g, size_t bytes)
     return SCALE * (double)bytes / (double)(g->limit + 1);
 }
 
-/* Adds the run to the row; the 1 of a first run is in the row's bounds instead. */
+/* Adds the run to the open row; for a first run the row's bounds contain its value 1 instead. */
 static void add_run(weir_recompute_milp *g, const weir_milp_run *r, double value)
 {
     if (r->column != WEIR_NO_COLUMN)
@@ -141,7 +143,7 @@ static void add_held(weir_recompute_milp *g, uint32_t column, double value)
         weir_milp_entry(&g->m, column, value);
 }
 
-/* x <= y, where the column of y may be absent: 0. */
+/* Adds the row x <= y; an absent column y is 0. */
 static void at_most(weir_recompute_milp *g, uint32_t x, uint32_t y)
 {
     weir_milp_row(&g->m, -INFINITY, 0);
@@ -149,7 +151,7 @@ static void at_most(weir_recompute_milp *g, uint32_t x, uint32_t y)
     add_held(g, y, -1);
 }
 
-/* The inputs must be held. */
+/* Adds rows that require the inputs to be held. */
 static void read_inputs(weir_recompute_milp *g, const weir_milp_run *r)
 {
     const weir_mem_problem *p = g->p;
@@ -183,7 +185,7 @@ static bool read_later(const weir_recompute_milp *g, uint32_t tensor, const weir
     return false;
 }
 
-/* Adds a column for the tensor after the event if it may still be read. */
+/* Adds a column for the tensor after the event if an event may still read it, and its rows. */
 static void hold(weir_recompute_milp *g, uint32_t tensor, const weir_milp_run *r, bool made)
 {
     const uint32_t before = g->now[tensor];
@@ -213,8 +215,8 @@ static void hold(weir_recompute_milp *g, uint32_t tensor, const weir_milp_run *r
 
 /* ---- memory ---- */
 
-/* A column: output b saves its bytes by taking over input a, which ends here. b_before: b's column
- * before the event. WEIR_NO_COLUMN: impossible. */
+/* Adds a column: output b saves its bytes by taking over input a, which is held no longer. b_before
+ * is b's column before the event. Returns WEIR_NO_COLUMN if that is impossible. */
 static uint32_t add_pair(weir_recompute_milp *g, const weir_milp_run *r, uint32_t a, uint32_t b,
                          uint32_t b_before)
 {
@@ -239,7 +241,7 @@ static uint32_t add_pair(weir_recompute_milp *g, const weir_milp_run *r, uint32_
     return v;
 }
 
-/* Of pairs that share their input or their output only one may be used. */
+/* Adds rows: of pairs that share their input or their output, only one may be used. */
 static void once_each(weir_recompute_milp *g, const uint32_t *pair, const uint32_t *v,
                       uint32_t pairs)
 {
@@ -260,8 +262,8 @@ static void once_each(weir_recompute_milp *g, const uint32_t *pair, const uint32
         }
 }
 
-/* Keeps the live bytes during the event within the limit. before: columns of outputs held
- * before. */
+/* Adds the row that keeps the live bytes during the event within the limit. `before`: the columns
+ * of its outputs before it; `bytes`: the column of live bytes. */
 static bool add_memory(weir_recompute_milp *g, const weir_milp_run *r, const uint32_t *before,
                        uint32_t bytes)
 {
@@ -294,7 +296,7 @@ static bool add_memory(weir_recompute_milp *g, const weir_milp_run *r, const uin
 
 /* ---- events ---- */
 
-/* Adds what the event changes to the open row, which defines the live bytes after it. */
+/* Adds to the open row, which defines the live bytes after the event, what the event changes. */
 static void add_change(weir_recompute_milp *g, uint32_t tensor, uint32_t before)
 {
     const double bytes = share(g, g->p->tensors.at[tensor].bytes);
@@ -305,7 +307,7 @@ static void add_change(weir_recompute_milp *g, uint32_t tensor, uint32_t before)
     add_held(g, g->now[tensor], -bytes);
 }
 
-/* Adds columns for what is held after the event, and the row of live bytes. */
+/* Adds the columns of what is held after the event, and the row of its live bytes. */
 static bool settle(weir_recompute_milp *g, const weir_milp_run *r)
 {
     const weir_mem_problem *p = g->p;
@@ -371,8 +373,8 @@ static bool choose_moments(weir_recompute_milp *g, uint32_t best)
     return g->later != NULL;
 }
 
-/* held before the moment + rerun after it >= needed after it. `by` is the rerun that needs it;
- * WEIR_NO_COLUMN: a first run does. */
+/* Adds the row: held at the moment + recomputed after it >= needed after it. `by` is the column of
+ * the rerun that needs the tensor; WEIR_NO_COLUMN: a first run needs it. */
 static void cover(weir_recompute_milp *g, const uint32_t *later, uint32_t tensor, uint32_t by)
 {
     weir_milp_row(&g->m, by == WEIR_NO_COLUMN, INFINITY);
@@ -381,9 +383,9 @@ static void cover(weir_recompute_milp *g, const uint32_t *later, uint32_t tensor
     add_held(g, by, -1);
 }
 
-/* The cut before the first run of `stage`: what is needed after it is held there or recomputed from
- * what is. Whole reruns imply it, fractional ones do not: they could make a whole tensor from many
- * runs that each read a part of an input. */
+/* Adds the cut before the first run of a stage: what is needed later is held there, or recomputed
+ * later from what is held. Integral reruns imply it, fractional ones do not: many fractional runs,
+ * each reading the same fraction of an input, could add up to one whole tensor. */
 static void add_cut(weir_recompute_milp *g, uint32_t moment)
 {
     const weir_mem_problem *p = g->p;
@@ -409,7 +411,7 @@ static void add_cut(weir_recompute_milp *g, uint32_t moment)
         }
 }
 
-/* Reruns of an op after a moment are at most all its reruns there. */
+/* Adds rows: an op counts as run again after a moment only if one of its reruns there happens. */
 static void count_later(weir_recompute_milp *g)
 {
     const uint32_t n = g->p->ops.n;
@@ -428,7 +430,7 @@ static void count_later(weir_recompute_milp *g)
         }
 }
 
-/* At the start of the programme, everything made before that may be needed may be held. */
+/* At the beginning, any tensor made before that may be needed may be held. */
 static void begin(weir_recompute_milp *g)
 {
     const weir_mem_problem *p = g->p;
@@ -450,7 +452,7 @@ static void begin(weir_recompute_milp *g)
             g->inplace_taker[weir_refs(p, p->ops.at[i].pairs)[j + 1]] = 1;
 }
 
-/* Drops tensors that no one needs any more, so that holding them was of no use. */
+/* Ends the columns of tensors that no event needs any more: holding them was of no use. */
 static void evict(weir_recompute_milp *g, uint32_t stage)
 {
     for (uint32_t k = 0; k < g->p->tensors.n; k++)
@@ -556,7 +558,7 @@ void weir_recompute_milp_start(weir_recompute_milp *g, const weir_schedule *s)
     }
 }
 
-/* Drops those of held[i], from <= i < to, that the answer does not hold. */
+/* Drops those of held[from..to) that the solution does not hold. */
 static void drop_unheld(const weir_recompute_milp *g, weir_schedule *s, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {

@@ -1,20 +1,23 @@
-/* mincut_bound.c - builds the network of one moment and maximises the bound over lambda.
+/* mincut_bound.c - builds the network of one moment and maximises the relaxed bound over lambda.
  *
- * Capacities are integers, rounded down, so a cut is never above the true one. A line (the cost of
- * a choice, and how far its bytes exceed the limit) bounds the concave function from above; the
- * next lambda is where the tangents at the best lambdas of either side meet. */
+ * Capacities are integers, rounded down, so a computed cut never exceeds the true one. A choice
+ * corresponds to a line over lambda (its seconds; its bytes beyond the limit as slope), which
+ * bounds the concave function from above. The next lambda is where the tangents at the best lambdas
+ * of either side meet (Kelley's cutting planes in one dimension). */
 #include "graph/memory/bounds/mincut_bound.h"
 
 #include <math.h>
 #include <string.h>
 
 #define SECONDS_SCALE 0x1p40        /* capacity of all ops together */
-#define MOST_CAPACITY 0x1p42        /* of one tensor: more than all ops: never worth cutting */
-#define FEWEST_SCALE  0x1p16        /* of all ops together, when a byte is dearer than they */
-#define ROUNDING      1e-12         /* relative, of the sums of doubles */
+/* of one tensor: more than all ops, so that cutting it never pays */
+#define MOST_CAPACITY 0x1p42
+/* of all ops together, if a byte shall cost more than all of them */
+#define FEWEST_SCALE  0x1p16
+#define ROUNDING      1e-12         /* relative error of sums of doubles */
 
-/* Is a mask of the tensor enough for all first runs after the stage that read it? If none do, is it
- * enough for any op at all? */
+/* Is a mask of the tensor enough for all first runs after the stage that read it? If there are
+ * none: is it enough for any op at all? */
 static bool mask_does(const weir_mincut_bound *c, uint32_t tensor)
 {
     const weir_mem_tensor *k = &c->p->tensors.at[tensor];
@@ -32,7 +35,7 @@ static bool mask_does(const weir_mincut_bound *c, uint32_t tensor)
     return later ? all : any;
 }
 
-/* Bytes of the smallest form in which the tensor may be kept while idle. */
+/* Returns the bytes of the smallest form in which the tensor may be kept while idle. */
 static size_t bytes_of(const weir_mincut_bound *c, uint32_t tensor)
 {
     const weir_mem_tensor *k = &c->p->tensors.at[tensor];
@@ -79,7 +82,7 @@ void weir_mincut_bound_free(weir_mincut_bound *c)
 
 /* ---- what an op itself needs ---- */
 
-/* Are both tensors of pair i of equal size, so that one may be made in place of the other? */
+/* Do both tensors of the pair with entry i have equal sizes, so that one may be made in place? */
 static bool pair_fits(const weir_mem_problem *p, const uint32_t *pair, uint32_t i)
 {
     return p->tensors.at[pair[i & ~1u]].bytes == p->tensors.at[pair[i | 1u]].bytes;
@@ -93,8 +96,8 @@ static bool seen_before(const weir_mem_problem *p, const uint32_t *pair, uint32_
     return false;
 }
 
-/* An upper bound on the bytes that outputs share with inputs that die. *whole: only one input may
- * be taken over. */
+/* Returns an upper bound on the bytes that outputs share with inputs that die. Sets *whole if only
+ * one input can be taken over. */
 static size_t taken_over(const weir_mem_problem *p, const weir_mem_op *t, bool *whole)
 {
     const uint32_t *pair = weir_refs(p, t->pairs);
@@ -157,8 +160,8 @@ static bool wanted_later(const weir_mincut_bound *c, uint32_t tensor)
     return false;
 }
 
-/* Marks what is in memory while the stage runs: its outputs and inputs. If only one input may be
- * taken over, keeping that one costs its bytes. */
+/* Marks what is in memory while the stage's op runs: its inputs and outputs, and resident tensors.
+ * If only one input can be taken over, keeping that input costs its bytes. */
 static void mark_own(weir_mincut_bound *c)
 {
     const weir_mem_op *t = &c->p->ops.at[c->stage];
@@ -186,7 +189,7 @@ static bool add_tensor(weir_mincut_bound *c, uint32_t tensor)
     return weir_flow_node(&c->flow) && weir_vec_push(&c->tensors, tensor);
 }
 
-/* Adds nodes for what is read later. What no run can recompute is in memory, and counts in full. */
+/* Adds nodes for what is read later. What no run can recompute is in memory and counts in full. */
 static bool add_wanted(weir_mincut_bound *c)
 {
     const weir_mem_problem *p = c->p;
@@ -206,7 +209,7 @@ static bool add_wanted(weir_mincut_bound *c)
     return true;
 }
 
-/* Adds nodes for the producers, for what those read, and so on. */
+/* Adds nodes for the producers, for the inputs of those, and so on. */
 static bool add_producers(weir_mincut_bound *c)
 {
     const weir_mem_problem *p = c->p;
@@ -226,8 +229,8 @@ static bool add_producers(weir_mincut_bound *c)
     return true;
 }
 
-/* Adds one edge for each tensor, then two for each op, from the source and to the sink; their
- * numbers follow the order of the lists. */
+/* Adds one edge per tensor, then two per op, from the source and to the sink. Edge numbers follow
+ * the order of the lists. */
 static bool add_edges(weir_mincut_bound *c)
 {
     const weir_mem_problem *p = c->p;
@@ -254,8 +257,8 @@ static bool add_edges(weir_mincut_bound *c)
     return ok;
 }
 
-/* Computes the minimum cut at these prices of a second and a byte, `most` for a tensor; *value may
- * be below it by rounding. */
+/* Computes the minimum cut at these prices per second and per byte, at most `most` for a tensor.
+ * *value may be below the true cut by rounding. */
 static bool solve_mincut(weir_mincut_bound *c, double second, double byte, double most,
                          int64_t *value)
 {
@@ -277,14 +280,14 @@ static bool solve_mincut(weir_mincut_bound *c, double second, double byte, doubl
     return weir_flow_run(&c->flow, value);
 }
 
-/* Did the last cut keep the tensor? */
+/* Did the last cut keep tensors.at[i]? */
 static bool is_kept(const weir_mincut_bound *c, uint32_t i)
 {
     const uint32_t tensor = c->tensors.at[i], op = c->op_node[c->p->tensors.at[tensor].producer];
     return weir_flow_far(&c->flow, c->tensor_node[tensor]) && !weir_flow_far(&c->flow, op);
 }
 
-/* Adds up the seconds and bytes of the last cut. */
+/* Computes the seconds and bytes of the last cut. */
 static void weigh(const weir_mincut_bound *c, double *seconds, double *bytes)
 {
     *seconds = *bytes = 0;
@@ -308,7 +311,8 @@ static void keep_choice(weir_mincut_bound *c)
         c->recomputed[c->ops.at[i]] = weir_flow_far(&c->flow, c->op_node[c->ops.at[i]]);
 }
 
-/* The cheapest of the choices with the fewest bytes; *value: a multiple of those. */
+/* Computes the cheapest among the choices with the fewest bytes; *value is a multiple of those
+ * bytes. */
 static bool cut_to_fewest(weir_mincut_bound *c, int64_t *value)
 {
     return solve_mincut(c, c->scale * (FEWEST_SCALE / SECONDS_SCALE), 2 * FEWEST_SCALE,
@@ -340,19 +344,19 @@ bool weir_mincut_bound_at(weir_mincut_bound *c, uint32_t stage, uint32_t end)
 
 /* ---- the maximum over lambda ---- */
 
-/* A choice as a line over lambda: seconds + lambda * slope. */
+/* A choice as a line over lambda: its bound is seconds + lambda * slope. */
 typedef struct weir_tangent {
     double seconds, slope;
 } weir_tangent;
 
 typedef struct weir_ascent {
-    double       limit;       /* bytes for idle tensors; with a link, plus those offloaded */
-    double       most;        /* lambda */
-    weir_tangent left, right; /* of choices that do not fit, and that do */
+    double       limit;       /* bytes for idle tensors; with a link, plus those offloaded before */
+    double       most;        /* largest lambda to try */
+    weir_tangent left, right; /* of a choice that does not fit, and of one that does */
     double       value;       /* of the last choice, at its lambda */
 } weir_ascent;
 
-/* The line of the last cut. */
+/* Returns the line of the last cut. */
 static weir_tangent tangent_of(const weir_mincut_bound *c, double limit)
 {
     double seconds, bytes;
@@ -368,7 +372,8 @@ static void keep_dear(weir_mincut_bound *c)
         c->dear[c->ops.at[i]] = weir_flow_far(&c->flow, c->op_node[c->ops.at[i]]);
 }
 
-/* Raises `extra` to the function's value at lambda; the choice there replaces one of the lines. */
+/* Evaluates the bound at lambda and raises `extra` to it; the choice there replaces the left or the
+ * right line. */
 static bool look_at(weir_mincut_bound *c, weir_ascent *k, double lambda)
 {
     const double second = c->scale * fmax(0, 1 - lambda * c->levers.link);
@@ -392,7 +397,7 @@ static bool look_at(weir_mincut_bound *c, weir_ascent *k, double lambda)
     return true;
 }
 
-/* The longest op on which the two choices at the maximum disagree. */
+/* Returns the longest op on which the two choices at the maximum disagree. */
 static uint32_t open_op(const weir_mincut_bound *c)
 {
     uint32_t open = WEIR_NO_OP;
