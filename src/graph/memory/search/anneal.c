@@ -1,5 +1,10 @@
-/* anneal.c - simulated annealing (Kirkpatrick et al. 1983) over the decisions of a plan: flips,
- * mostly around the peak, windows of neighbouring ops, exchanges. */
+/* anneal.c - simulated annealing over the decisions of a plan (Kirkpatrick and others,
+ * "Optimization by simulated annealing", Science, 1983).
+ *
+ * A move changes a few intervals, half of them of live tensors; or the outputs of a window of
+ * neighbouring ops; or exchanges an evicted interval for a kept one. Every move lowers the whole
+ * plan, in time linear in its events. Eight rounds start from the best plan, each colder than the
+ * one before. A temperature is extra time relative to the step (weir_search_objective). */
 #include "graph/memory/search/anneal.h"
 
 #include <math.h>
@@ -25,7 +30,7 @@ static void undo_move(weir_search_state *a)
     }
 }
 
-/* One of the decisions that can be made for interval j of the tensor, or the one it has. */
+/* Draws another decision for interval j of the tensor, or WEIR_KEEP if no other is possible. */
 static uint8_t other(weir_search_state *a, uint32_t tensor, uint32_t j)
 {
     const weir_mem_problem *p = a->s->p;
@@ -61,7 +66,8 @@ static uint8_t other(weir_search_state *a, uint32_t tensor, uint32_t j)
     }
 }
 
-/* Another decision for an interval; what cannot be recomputed in it is kept. */
+/* Changes the decision of one interval. A resident tensor may be offloaded only from interval 0 on,
+ * so that interval changes with it. */
 static bool flip(weir_search_state *a, uint32_t interval)
 {
     const uint32_t tensor = a->tensor_of[interval], first = a->s->lowered.first_interval[tensor];
@@ -82,7 +88,7 @@ static bool flip(weir_search_state *a, uint32_t interval)
     return set(a, interval, other(a, tensor, j));
 }
 
-/* Longest interval of the tensor, the one that usually spans forward and backward. */
+/* Returns the tensor's longest interval, usually the one between forward and backward pass. */
 static uint32_t longest_interval(const weir_lower_state *w, uint32_t tensor)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
@@ -97,7 +103,7 @@ static uint32_t longest_interval(const weir_lower_state *w, uint32_t tensor)
     return w->first_interval[tensor] + best;
 }
 
-/* All tensors made by a few neighbouring ops get one decision in their longest interval. */
+/* Gives all outputs of a few neighbouring ops one decision in their longest interval. */
 static bool move_window(weir_search_state *a)
 {
     const weir_mem_problem *p = a->s->p;
@@ -127,7 +133,7 @@ static bool move_window(weir_search_state *a)
     return true;
 }
 
-/* One or a few gaps; half of the time of tensors that are live at the peak. */
+/* Changes one to three intervals, with probability 1/2 each of a tensor in the current schedule. */
 static bool move_intervals(weir_search_state *a)
 {
     const weir_lower_state *w = &a->s->lowered;
@@ -147,7 +153,7 @@ static bool move_intervals(weir_search_state *a)
     return true;
 }
 
-/* A drop is exchanged for another one: one tensor comes back, another goes. */
+/* Exchanges: keeps one evicted tensor and evicts a kept one. */
 static bool move_offload(weir_search_state *a)
 {
     const weir_lower_state *w = &a->s->lowered;
@@ -171,14 +177,15 @@ bool weir_search_anneal(weir_search_state *a, uint64_t moves)
 {
     enum { ROUNDS = 8 };
     weir_search   *s = a->s;
-    const double   hot = 1e-2 + 0.5 / (a->s->p->ops.n + 1.0), cold = 1e-5; /* of the step */
+    /* temperatures: fractions of the step's time */
+    const double   hot = 1e-2 + 0.5 / (a->s->p->ops.n + 1.0), cold = 1e-5;
     const uint64_t round = moves / ROUNDS + 1;
     double         now = 0;
 
     for (uint64_t m = 0; m < moves && !weir_search_at_floor(s, a->best.peak); m++) {
         if ((m % a->every == 0 || m % round == 0) && !weir_search_flush(a))
             return false;
-        if (m % round == 0) {           /* each round begins at the best plan, a little colder */
+        if (m % round == 0) {           /* each round begins with the best plan, a little colder */
             memcpy(a->decisions, a->best.decisions, s->lowered.intervals);
             if (!weir_search_lower(a))
                 return false;

@@ -4,7 +4,8 @@
 
 #include "graph/memory/search/search_state.h"
 
-/* Tries `moves` changes, starting from the best plan of the line. False when memory is short. */
+/* Tries `moves` random changes, starting from the best plan of the current line of search. Returns
+ * false if memory runs out or the placer fails. */
 bool weir_search_anneal(weir_search_state *a, uint64_t moves);
 
 #endif

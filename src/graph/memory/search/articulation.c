@@ -1,13 +1,15 @@
-/* articulation.c - articulation points by depth-first search (Hopcroft and Tarjan, "Efficient
- * algorithms for graph manipulation", 1973), with an explicit stack, since graphs may be deep.
+/* articulation.c - articulation points by depth-first search (Hopcroft and Tarjan, "Algorithm 447:
+ * efficient algorithms for graph manipulation", Communications of the ACM, 1973), with an explicit
+ * stack, since graphs may be deep.
  *
- * Vertices: forward ops 0 .. ops, then tensors. A vertex that is not the root of its search
- * separates a child from the rest if nothing below the child reaches above the vertex. */
+ * Vertices: ops have numbers 0 to ops.n - 1, tensors follow. A vertex other than the root of its
+ * search separates a child from the rest if nothing below the child reaches above the vertex; the
+ * root does so if it has two children. */
 #include "graph/memory/search/articulation.h"
 
 typedef struct weir_vertex {
-    uint32_t number, low;       /* order of discovery from 1 (0: none), the earliest reached */
-    uint32_t parent, next;      /* next: neighbour to look at */
+    uint32_t number, low;       /* order of discovery from 1 (0: not yet); lowest number reached */
+    uint32_t parent, next;      /* next: number of the neighbour to look at */
 } weir_vertex;
 
 typedef struct weir_dfs {
@@ -23,7 +25,7 @@ static bool in_graph(const weir_mem_problem *p, uint32_t v)
     return op != WEIR_NO_OP && p->ops.at[op].phase == WEIR_FORWARD;
 }
 
-/* Neighbour number i of v; WEIR_NO_OP: no more. */
+/* Returns neighbour number i of v; WEIR_NO_OP: there are no more. */
 static uint32_t neighbour(const weir_mem_problem *p, uint32_t v, uint32_t i)
 {
     if (v >= p->ops.n) {
@@ -42,7 +44,7 @@ static void discover(weir_dfs *d, uint32_t v, uint32_t parent)
     d->at[v] = (weir_vertex){d->clock, d->clock, parent, 0};
 }
 
-/* v is finished: its parent learns how far up v reaches. */
+/* Finishes v: tells its parent how far up v reaches. */
 static void leave(weir_dfs *d, uint32_t v, uint32_t root, uint32_t *children)
 {
     const uint32_t     parent = d->at[v].parent;

@@ -1,9 +1,8 @@
-/* candidates.c - which decisions may evict a tensor over an interval, and about what each costs. */
+/* candidates.c - which decisions may evict a tensor over an interval, and their estimated costs. */
 #include "graph/memory/search/candidates.h"
 
 #include <math.h>
 
-/* The interval that spans op `stage`: the tensor's number of uses before it. */
 uint32_t weir_interval_at(const weir_mem_problem *p, uint32_t tensor, uint32_t stage)
 {
     const weir_index_range uses = p->tensors.at[tensor].uses;
@@ -20,7 +19,7 @@ uint32_t weir_interval_at(const weir_mem_problem *p, uint32_t tensor, uint32_t s
     return lo;
 }
 
-/* Is the tensor available just before op `stage` without a run, by its own decisions? */
+/* Do the tensor's own decisions make it available before op `stage` without another run? */
 static bool held_at(const weir_search_state *a, uint32_t tensor, uint32_t stage)
 {
     const weir_lower_state *w = &a->s->lowered;
@@ -29,11 +28,12 @@ static bool held_at(const weir_search_state *a, uint32_t tensor, uint32_t stage)
     const uint8_t           d = a->decisions[w->first_interval[tensor] + j];
 
     if (k->producer == WEIR_NO_OP || (j < k->uses.n && (d == WEIR_OFFLOAD || d == WEIR_COMPRESS)))
-        return true;                    /* it is restored without a run */
+        return true;                    /* a copy of it can be restored */
     return j == k->uses.n ? d == WEIR_KEEP_FOR_RECOMPUTE || k->output : d == WEIR_KEEP;
 }
 
-/* Seconds to recompute the tensor just before `stage`; INFINITY if that would be wrong by then. */
+/* Returns the seconds to recompute the tensor just before `stage`, each op counted once; INFINITY
+ * if an op must not run again by then. */
 static double closure_cost(weir_search_state *a, uint32_t tensor, uint32_t stage, int depth)
 {
     enum { DEEPEST = 200 };
@@ -71,7 +71,6 @@ static bool lever(const weir_search_state *a, weir_lever l)
     return a->levers & l;
 }
 
-/* Is the decision possible and allowed for interval j of the tensor? */
 bool weir_candidate_possible(const weir_search_state *a, uint32_t tensor, uint32_t j,
                              weir_decision d)
 {
@@ -96,7 +95,6 @@ bool weir_candidate_possible(const weir_search_state *a, uint32_t tensor, uint32
     }
 }
 
-/* Seconds of offloads in the schedule lowered last. */
 double weir_link_load(const weir_search_state *a)
 {
     const weir_schedule *s = &a->s->lowered.s;
@@ -108,7 +106,8 @@ double weir_link_load(const weir_search_state *a)
     return sum;
 }
 
-/* The estimated cost of offloading the tensor over interval j: little while the link is idle. */
+/* Estimates the seconds that offloading over interval j costs: few while the link has spare
+ * time. */
 static double offload_cost(const weir_search_state *a, uint32_t tensor, uint32_t j, double load)
 {
     const weir_mem_problem *p = a->s->p;
@@ -130,8 +129,6 @@ static double compress_cost(const weir_mem_problem *p, const weir_mem_tensor *k,
                                    : 2 * (double)(k->bytes + k->packed) / p->pack_bandwidth;
 }
 
-/* The cheapest decision that evicts the tensor in interval j, and its seconds; WEIR_KEEP: no
- * other is allowed. */
 weir_decision weir_candidate_cheapest(weir_search_state *a, uint32_t tensor, uint32_t j,
                                       double load, double *seconds)
 {
@@ -156,7 +153,7 @@ weir_decision weir_candidate_cheapest(weir_search_state *a, uint32_t tensor, uin
     return best;
 }
 
-/* Is the interval evicted already? After a plain WEIR_RECOMPUTE it can still become transient. */
+/* A plain WEIR_RECOMPUTE does not count as evicted: it can still become transient. */
 bool weir_candidate_evicted(const weir_search_state *a, uint32_t interval, uint32_t tensor,
                             uint32_t j)
 {

@@ -1,13 +1,14 @@
 /* checkpoint_set.c - turns the set of tensors that stay into decisions.
  *
  * If a tensor is recomputed at step s, its producer, and every producer back to the nearest
- * checkpoint, must still be allowed to run at s. One pass against the order of the ops finds, for
- * each tensor, the last such s before the pass looks at the tensor's producer. */
+ * checkpoint, must still be allowed to run at s. One backward sweep over the ops finds for each
+ * tensor the last such s, since all readers of a tensor come after its producer. */
 #include "graph/memory/search/checkpoint_set.h"
 
 #include <string.h>
 
-/* Keeps what cannot be recomputed when it is needed. asked[tensor]: that op + 1; 0: never. */
+/* Keeps what could not be recomputed when it is needed. asked[tensor] is the last op that needs the
+ * tensor recomputed, plus 1; 0: none does. */
 static void settle_legal(const weir_mem_problem *p, uint32_t *drop, uint32_t *asked)
 {
     for (uint32_t k = 0; k < p->tensors.n; k++) {

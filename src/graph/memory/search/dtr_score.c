@@ -1,13 +1,13 @@
-/* dtr_score.c - the scores of dynamic tensor rematerialization (Kirisame et al., "Dynamic tensor
- * rematerialization", ICLR 2021) and those it is compared with there. c0: seconds to recompute the
- * tensor, e*: seconds of its evicted neighbourhood, m: bytes, s: staleness.
+/* dtr_score.c - the scores of Dynamic Tensor Rematerialization (Kirisame and others, ICLR 2021) and
+ * those that the paper compares them with. c0: seconds to recompute the tensor from its inputs, e*:
+ * seconds to recompute its evicted neighborhood, m: bytes, s: staleness in seconds.
  *
  *     dtr        (c0 + e*) / (m s)
- *     dtr:eq     the same, e* by classes
+ *     dtr:eq     the same, e* estimated by union-find classes
  *     dtr:local  c0 / (m s)
- *     dtr:lru    1 / s
- *     dtr:size   1 / m                   the largest first
- *     dtr:msps   (c0 + ancestors) / m    Peng et al., "Capuchin", ASPLOS 2020 */
+ *     dtr:lru    1 / s                   least recently used
+ *     dtr:size   1 / m                   largest first
+ *     dtr:msps   (c0 + ancestors) / m    Peng and others, "Capuchin", ASPLOS 2020 */
 #include "graph/memory/search/dtr_score.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@
 static const struct {
     const char    *name;
     weir_dtr_reach reach;
-    bool           cost, bytes, idle;       /* what counts */
+    bool           cost, bytes, idle;       /* factors of the score */
 } rules[WEIR_DTR_RULES] = {
     [WEIR_DTR] = {"dtr", WEIR_DTR_AROUND, true, true, true},
     [WEIR_DTR_EQ] = {"dtr:eq", WEIR_DTR_CLASS, true, true, true},

@@ -1,5 +1,5 @@
-/* dtr_score.h - scores of dynamic tensor rematerialization, in plain numbers: how little it would
- * cost to evict a tensor and recompute it. The smallest score is evicted first. */
+/* dtr_score.h - eviction scores of Dynamic Tensor Rematerialization (Kirisame and others, ICLR
+ * 2021): the tensor with the smallest score is evicted first. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_DTR_SCORE_H
 #define WEIR_GRAPH_MEMORY_SEARCH_DTR_SCORE_H
 
@@ -10,23 +10,24 @@ typedef enum weir_dtr_rule {
     WEIR_DTR_RULES
 } weir_dtr_rule;
 
-/* Whose cost counts as `nearby`: what would be recomputed together with the tensor. */
+/* The evicted tensors whose recomputation cost counts as `nearby`. */
 typedef enum weir_dtr_reach {
-    WEIR_DTR_ALONE,         /* no other tensor's */
-    WEIR_DTR_ABOVE,         /* evicted ancestors, through evicted ones only */
-    WEIR_DTR_AROUND,        /* evicted ancestors and descendants: e* */
-    WEIR_DTR_CLASS /* evicted tensors connected to it, as a union-find keeps them: cheaper to
-                    * compute, and never smaller than e* */
+    WEIR_DTR_ALONE,         /* none */
+    WEIR_DTR_ABOVE,         /* evicted ancestors, reached through evicted tensors only */
+    WEIR_DTR_AROUND,        /* evicted ancestors and descendants: e* in the paper */
+    WEIR_DTR_CLASS          /* the union-find classes of evicted tensors that it touches: faster to
+                             * compute, at least e* */
 } weir_dtr_reach;
 
 typedef struct weir_dtr_item {
-    double cost;            /* seconds of the op that makes it */
-    double nearby;          /* seconds, of what the rule reaches */
+    double cost;            /* seconds of its producer */
+    double nearby;          /* seconds of the tensors that the rule's reach includes */
     double bytes;           /* > 0 */
-    double idle;            /* seconds since it was last used, > 0 */
+    double idle;            /* seconds since its last use; > 0 */
 } weir_dtr_item;
 
-/* The rule of a name: "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dtr:msps". */
+/* Finds the rule of a name: "dtr", "dtr:eq", "dtr:local", "dtr:lru", "dtr:size", "dtr:msps".
+ * Returns false if no rule has that name. */
 bool        weir_dtr_rule_named(const char *name, weir_dtr_rule *rule);
 const char *weir_dtr_rule_name(weir_dtr_rule rule);
 

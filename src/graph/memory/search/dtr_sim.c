@@ -1,9 +1,10 @@
-/* dtr_sim.c - dynamic tensor rematerialization (Kirisame et al., ICLR 2021) over a step known in
- * advance.
+/* dtr_sim.c - Dynamic Tensor Rematerialization (Kirisame and others, ICLR 2021) over a step known
+ * in advance.
  *
  * A tensor that no remaining first run reads is evicted at once (eager eviction); recomputing
  * others may restore it. Inputs of a run are pinned from request to completion. A tensor is evicted
- * only if it can still be recomputed at its next use. Time is the sum of the runs' seconds. */
+ * only if it can still be recomputed at its next use. The clock is the sum of the runs' seconds.
+ * Each eviction scores all tensors on the device: O(tensors) plus the neighborhoods to update. */
 #include "graph/memory/search/dtr_sim.h"
 
 #include <string.h>
@@ -11,7 +12,8 @@
 #include "core/status.h"
 #include "graph/memory/search/best.h"
 
-enum { MAX_RECOMPUTES = 6 };        /* per op on average; beyond, it would not end */
+/* per op on average; beyond that, recomputation counts as endless */
+enum { MAX_RECOMPUTES = 6 };
 
 bool weir_dtr_sim_init(weir_dtr_sim *v, const weir_mem_problem *p)
 {
@@ -110,7 +112,7 @@ static void visit_below(weir_dtr_sim *v, uint32_t tensor)
     }
 }
 
-/* Seconds of the tensor's producer, counted once in every sum. */
+/* Returns the seconds of the tensor's producer; 0 if this traversal has counted them already. */
 static double cost_once(weir_dtr_sim *v, uint32_t tensor)
 {
     const uint32_t producer = v->p->tensors.at[tensor].producer;
@@ -120,7 +122,7 @@ static double cost_once(weir_dtr_sim *v, uint32_t tensor)
     return counted ? 0 : v->p->ops.at[producer].time;
 }
 
-/* Begins a search at the tensor: it is on the stack, its producer counted. */
+/* Starts a traversal at the tensor, whose own producer does not count. */
 static void begin_at(weir_dtr_sim *v, uint32_t tensor)
 {
     v->stamps++;
@@ -152,7 +154,7 @@ const weir_dtr_neighborhood *weir_dtr_sim_neighborhood(weir_dtr_sim *v, uint32_t
     return n;
 }
 
-/* Forgets the neighbourhoods that the tensor, restored or evicted just now, belongs to. */
+/* Invalidates the neighborhoods that contain the tensor, which was just restored or evicted. */
 static void touch(weir_dtr_sim *v, uint32_t tensor)
 {
     begin_at(v, tensor);
@@ -221,7 +223,7 @@ double weir_dtr_sim_class_cost(weir_dtr_sim *v, uint32_t tensor)
     return sum;
 }
 
-/* Puts the tensor, evicted just now, into one class with those that it touches. */
+/* Merges the tensor, which was just evicted, and the classes that it touches into one class. */
 static bool join(weir_dtr_sim *v, uint32_t tensor)
 {
     const uint32_t own = v->class_nodes.n;
@@ -294,7 +296,7 @@ static bool may_go(weir_dtr_sim *v, uint32_t tensor)
     return may;
 }
 
-/* Evicts the tensor if it is dead, not pinned, and may be evicted. */
+/* Evicts the tensor if no first run needs it, it is not pinned, and it may be evicted. */
 static bool bury(weir_dtr_sim *v, uint32_t tensor)
 {
     const bool goes =
@@ -309,7 +311,7 @@ static bool may_be_chosen(const weir_dtr_sim *v, uint32_t tensor, uint32_t round
            !(k->output && v->next[tensor] == k->uses.n);
 }
 
-/* Evicts the tensor with the smallest score; *went: there was one. */
+/* Evicts the tensor with the smallest score; sets *went if there was one. */
 static bool evict(weir_dtr_sim *v, uint32_t round, bool *went)
 {
     for (;;) {
@@ -334,7 +336,7 @@ static bool evict(weir_dtr_sim *v, uint32_t round, bool *went)
 
 /* ---- runs ---- */
 
-/* Is the run that comes next the last reader of the input? */
+/* Is the next run the last reader of the input? */
 static bool dies_in(const weir_dtr_sim *v, uint32_t tensor, bool recomputed)
 {
     const weir_mem_tensor *k = &v->p->tensors.at[tensor];
@@ -342,7 +344,7 @@ static bool dies_in(const weir_dtr_sim *v, uint32_t tensor, bool recomputed)
            v->next[tensor] + !recomputed == k->uses.n;
 }
 
-/* Bytes that a run needs in addition; outputs made in place need none. */
+/* Returns the bytes that a run needs in addition to those live; outputs made in place need none. */
 static size_t bytes_of(const weir_dtr_sim *v, const weir_mem_op *t, bool recomputed)
 {
     const uint32_t *out = weir_refs(v->p, t->out), *pair = weir_refs(v->p, t->pairs);
@@ -378,7 +380,7 @@ static bool run(weir_dtr_sim *v, uint32_t op, bool recomputed)
     const uint32_t    *in = weir_refs(v->p, t->in), *out = weir_refs(v->p, t->out);
     bool               ok = free_memory(v, bytes_of(v, t, recomputed));
 
-    v->roots.n = 0;                     /* the outputs that did not exist */
+    v->roots.n = 0;                     /* reused for the outputs that did not exist before */
     for (uint32_t i = 0; i < t->out.n; i++)
         if (!is_there(v, out[i]))
             v->roots.at[v->roots.n++] = out[i];
@@ -403,7 +405,7 @@ static bool run(weir_dtr_sim *v, uint32_t op, bool recomputed)
     return ok;
 }
 
-/* Requests a run of the op: pins its inputs. */
+/* Requests a run of the op and pins its inputs. */
 static void want(weir_dtr_sim *v, uint32_t op)
 {
     const weir_index_range in = v->p->ops.at[op].in;
@@ -423,7 +425,7 @@ static uint32_t missing(const weir_dtr_sim *v, uint32_t op)
     return WEIR_NO_TENSOR;
 }
 
-/* Runs op i, and before it the producers of what it lacks, depth first. */
+/* Runs op i for the first time, after the producers of the inputs that it lacks, depth first. */
 static bool run_first(weir_dtr_sim *v, uint32_t i)
 {
     want(v, i);
@@ -471,7 +473,8 @@ bool weir_dtr_sim_run(weir_dtr_sim *v)
 
 /* ---- the limit ---- */
 
-/* Runs within `limit`; job->s keeps the better schedule. *peak: of this one, SIZE_MAX: invalid. */
+/* Runs within `limit`; job->s keeps the better schedule. *peak receives the peak of this run;
+ * SIZE_MAX if it is not valid. */
 static bool run_within(weir_dtr_sim *v, size_t limit, weir_policy_job *job, size_t *peak)
 {
     v->limit = limit;

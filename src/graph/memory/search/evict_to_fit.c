@@ -1,8 +1,8 @@
 /* evict_to_fit.c - lowers the decisions, looks where memory is short, evicts, and lowers again.
  *
- * Times are those of a step that waits for nothing, measured times less their waits. The schedule
- * itself issues prefetches early, as far as they need and memory allows. Each round evicts tensors
- * for about a third of the missing bytes. */
+ * Transfers are timed as if the step never waited. The schedule itself issues prefetches early, as
+ * far as they need and memory allows. Each round evicts tensors for about a third of the missing
+ * bytes, since one eviction changes where the peak is. */
 #include "graph/memory/search/evict_to_fit.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ double weir_evict_to_fit_wait(const weir_evict_to_fit *x, const weir_victim *i)
            weir_transfer_list_wait(&x->transfers, NULL);
 }
 
-/* The event at which to free memory. */
+/* Returns the event at which to free memory. */
 static uint32_t where(const weir_evict_to_fit *x)
 {
     const weir_lower_state *w = &x->search.lowered;
@@ -77,8 +77,8 @@ static bool producer_of(const weir_schedule *s, uint32_t e, uint32_t tensor)
     return v.kind == WEIR_EVENT_RUN && weir_among(s->p, s->p->ops.at[v.what].out, tensor);
 }
 
-/* Must the tensor be on the device during event e? An output that a rerun makes may come from the
- * host instead. */
+/* Must the tensor be on the device during event e? (The output of a rerun may come from the host
+ * instead.) */
 static bool touches(const weir_schedule *s, uint32_t e, uint32_t tensor)
 {
     const weir_event v = s->events.at[e];
@@ -144,7 +144,7 @@ static bool is_listed(const weir_evict_to_fit *x, uint32_t interval)
     return false;
 }
 
-/* The first event that reads the live range. */
+/* Returns the first event that reads the live range. */
 static uint32_t first_reader(const weir_schedule *s, uint32_t range)
 {
     uint32_t nin, nout, e = s->ranges.at[range].first + 1;
@@ -158,8 +158,8 @@ static uint32_t first_reader(const weir_schedule *s, uint32_t range)
     return e;
 }
 
-/* A tensor that was prefetched before its own next use served a recomputation: lists what was
- * recomputed from it, since offloading that may be better. */
+/* A tensor prefetched before its own next use served a recomputation. Lists the tensors recomputed
+ * from it, since offloading those instead may be better. */
 static bool add_instead(weir_evict_to_fit *x, uint32_t range)
 {
     const weir_mem_problem *p = x->job->p;
@@ -228,7 +228,8 @@ static bool evict(weir_evict_to_fit *x)
                                     : WEIR_RECOMPUTE;
         x->idle.at[n] = x->idle.at[--x->idle.n];
         left -= i.bytes;
-        for (uint32_t k = 0; k < x->idle.n; k++) {      /* evicting one makes others dearer */
+        /* evicting one tensor makes others dearer to recompute */
+        for (uint32_t k = 0; k < x->idle.n; k++) {
             weir_victim *const o = &x->idle.at[k];
             if (o->drop)
                 o->recomputed = weir_recompute_cost(&x->at, o->tensor, o->number);
@@ -238,7 +239,7 @@ static bool evict(weir_evict_to_fit *x)
     return true;
 }
 
-/* Reverts the last evictions, which made the plan invalid, and bars them for good. */
+/* Reverts the last evictions, which made the plan invalid, and bars these intervals. */
 static void undo_move(weir_evict_to_fit *x)
 {
     for (uint32_t i = x->at.undo.n; i-- > 0;) {

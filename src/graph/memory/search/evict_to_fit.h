@@ -1,5 +1,5 @@
-/* evict_to_fit.h - while a step exceeds its limit, evicts one idle tensor after another, to the
- * host or for recomputation; a policy chooses which, and how. */
+/* evict_to_fit.h - while the peak of a step exceeds its limit, evicts one idle tensor after
+ * another, to the host or for recomputation; the caller chooses which, and how. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_EVICT_TO_FIT_H
 #define WEIR_GRAPH_MEMORY_SEARCH_EVICT_TO_FIT_H
 
@@ -9,30 +9,33 @@
 
 /* A tensor that is idle where the limit is exceeded. */
 typedef struct weir_victim {
-    uint32_t      tensor, number, interval; /* interval: `number` of the tensor, among all */
-    bool          offload, drop;            /* decisions that are possible */
-    weir_transfer transfer;          /* the offload, for as long as the limit is exceeded */
+    /* interval: number of its interval `number` among all */
+    uint32_t      tensor, number, interval;
+    bool          offload, drop;            /* possible decisions: offload it, recompute it */
+    weir_transfer transfer;          /* the offload and prefetch that would free its memory there */
     double        bytes, recomputed; /* recomputed: seconds to recompute it */
 } weir_victim;
 
 typedef struct weir_evict_to_fit {
     weir_policy_job   *job;
-    weir_search        search; /* the problem and its lowered decisions */
+    weir_search        search; /* the problem and the lowered decisions */
     weir_search_state  at;     /* the current decisions */
     weir_transfer_list transfers;
-    uint8_t           *best, *barred; /* [intervals] best plan so far; intervals not to evict */
-    size_t             peak;          /* bytes of `best`; SIZE_MAX: no plan yet */
+    uint8_t           *best, *barred; /* [intervals] best plan so far; 1: must not be evicted */
+    size_t             peak;          /* bytes of the best plan; SIZE_MAX: no plan yet */
     double             time;
     WEIR_VEC(weir_victim) idle;
-    bool                  earliest; /* look where the limit is exceeded first; else at the peak */
-    /* The number in `idle` of the tensor to evict, and how; UINT32_MAX: none. */
+    /* true: look at the first event that exceeds the limit; false: at the peak */
+    bool                  earliest;
+    /* Returns the index in `idle` of the tensor to evict, and how; UINT32_MAX: none. */
     uint32_t       (*choose)(struct weir_evict_to_fit *x, weir_decision *how);
 } weir_evict_to_fit;
 
-/* Plans a job with x->choose and x->earliest; all else in x must be zero. WEIR_OK or ERR_NOMEM. */
+/* Plans a job with x->choose and x->earliest; all else in *x must be zero. The answer is in job->s.
+ * Frees what it allocates in *x. Returns WEIR_OK or ERR_NOMEM. */
 weir_status weir_evict_to_fit_plan(weir_evict_to_fit *x, weir_policy_job *job);
 
-/* Seconds that the step waits longer if this tensor is offloaded. */
+/* Returns the additional seconds for which the step waits if this tensor is offloaded. */
 double weir_evict_to_fit_wait(const weir_evict_to_fit *x, const weir_victim *i);
 
 #endif

@@ -1,8 +1,10 @@
-/* greedy.c - builds a plan that fits by greedy evictions, and reverts those it did not need.
+/* greedy.c - builds a plan that fits by greedy evictions, and takes back those it did not need.
  *
- * While the peak is too high, it evicts those of the tensors idle across the peak that save the
- * most bytes for the seconds of restoring them (the ratio of Capuchin, Peng et al. 2020, and of
- * DTR, Kirisame et al. 2021, but counted to the end of the interval and knowing the future). */
+ * While the peak is too high, it evicts the tensors idle across the peak that save the most bytes
+ * per second of restoring them. This is the ratio of Capuchin (Peng and others, ASPLOS 2020) and of
+ * Dynamic Tensor Rematerialization (Kirisame and others, ICLR 2021), but computed for the end of
+ * the interval, since the whole step is known. Each round lowers the plan once and evicts tensors
+ * for about a third of the excess. */
 #include "graph/memory/search/greedy.h"
 
 #include <math.h>
@@ -31,7 +33,7 @@ static bool touches(const weir_mem_problem *p, uint32_t op, uint32_t tensor)
     return false;
 }
 
-/* Lists the intervals of tensors that are idle across the peak, best first. */
+/* Lists the intervals of tensors that are idle across the peak, best score first. */
 static bool collect(weir_search_state *a, double power)
 {
     const weir_search      *s = a->s;
@@ -79,14 +81,14 @@ static void evict(weir_search_state *a, const weir_candidate *c)
     if (weir_mem_tensor_is_resident(a->s->p, c->tensor))
         a->decisions[first] = a->decisions[c->interval] = WEIR_OFFLOAD;
     else if (c->interval + 1 == a->s->lowered.first_interval[c->tensor + 1])
-        a->decisions[c->interval] = WEIR_KEEP;     /* nothing stays after the last use */
+        /* KEEP means that nothing stays after the last use */
+        a->decisions[c->interval] = WEIR_KEEP;
     else if (c->to == WEIR_RECOMPUTE && (was == WEIR_RECOMPUTE || was == WEIR_KEEP_FOR_RECOMPUTE))
         a->decisions[c->interval] = WEIR_RECOMPUTE_TRANSIENT;
     else
         a->decisions[c->interval] = c->to;
 }
 
-/* Evicts from the current plan until the peak fits or nothing is left to evict. */
 bool weir_search_greedy(weir_search_state *a, double power)
 {
     weir_search *s = a->s;
@@ -114,13 +116,12 @@ bool weir_search_greedy(weir_search_state *a, double power)
     return true;
 }
 
-/* Settles pending plans, then lowers the current plan again. */
+/* Checks the pending plan, then lowers the current plan again. */
 static bool settle_here(weir_search_state *a)
 {
     return weir_search_flush(a) && weir_search_lower(a);
 }
 
-/* Reverts evictions, the costliest first, while the budget holds. */
 bool weir_search_restore(weir_search_state *a)
 {
     weir_search *s = a->s;

@@ -1,4 +1,4 @@
-/* job.c - questions that policies ask about a job. */
+/* job.c - helpers for policies that read a job. */
 #include "graph/memory/search/job.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ const char *weir_compress_split(const char *variant, char own[WEIR_VARIANT])
 
 uint64_t weir_policy_moves(uint32_t ops)
 {
-    /* Moves per op and at most: seconds for thousands of ops. A count, never a clock. */
+    /* Moves per op, limited so that thousands of ops take seconds. */
     enum { MOVES_PER_OP = 2000, MOST_WORK = 60000000, LEAST_MOVES = 2000 };
     const uint64_t wanted = (uint64_t)MOVES_PER_OP * ops, most = MOST_WORK / (ops + 1u);
     const uint64_t moves = wanted < most ? wanted : most;

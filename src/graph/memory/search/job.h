@@ -1,35 +1,38 @@
-/* job.h - what a policy is asked for, a problem and a limit in bytes, and its answer. */
+/* job.h - a job for a policy: a problem and a limit in bytes; and the policy's answer. */
 #ifndef WEIR_GRAPH_MEMORY_SEARCH_JOB_H
 #define WEIR_GRAPH_MEMORY_SEARCH_JOB_H
 
 #include "graph/memory/problem/schedule.h"
 
-enum { WEIR_VARIANT = 64 };     /* bytes of a variant before the slash, terminated */
+enum { WEIR_VARIANT = 64 };     /* bytes of a variant before the slash, with the final zero */
 
 typedef struct weir_policy_job {
     const weir_mem_problem *p;
     size_t                  limit;     /* bytes of tensors and workspace to stay within */
-    size_t                  addresses; /* limit for addresses, multiples of align; 0: any */
+    /* bytes within which offsets must lie; 0: offsets are not needed */
+    size_t                  addresses;
     size_t                  align;
-    const char             *variant; /* what follows the name's colon; "" if nothing does */
-    uint64_t                moves;   /* of a search, if there is one; 0: by the size of the step */
-    bool                    or_none; /* a plan that exceeds the limit is of no use */
-    uint8_t      *decisions; /* decisions (lower.h) to begin with, or NULL; afterwards those made,
-                              * if the policy makes any. Freed by the caller. */
-    double        proven;    /* proven lower bound on the extra seconds of any plan of this kind;
-                              * INFINITY: infeasible; 0: nothing proven */
-    weir_schedule s;         /* the answer, ended; s.peak > limit: as small as it gets; s.valid
-                              * false: no plan was found. Freed by the caller. */
+    /* what follows the colon of the policy's name; "" if nothing */
+    const char             *variant;
+    uint64_t                moves;   /* moves of a search; 0: chosen by the size of the step */
+    bool                    or_none; /* true: a plan that exceeds the limit is of no use */
+    uint8_t      *decisions; /* in: decisions (lower.h) to begin with, or NULL; out: those of the
+                              * answer, if the policy works by decisions. The caller frees it. */
+    double        proven;    /* out: proven lower bound on the extra seconds of any plan of this
+                              * kind; INFINITY: infeasible; 0: nothing proven */
+    weir_schedule s;         /* out: the answer, ended. s.peak > limit: nothing smaller was found;
+                              * s.valid false: no plan was found. The caller frees it. */
 } weir_policy_job;
 
-/* Copies a variant up to its slash into own, cut off if too long. Returns the compression after the
- * slash, or NULL. */
+/* Copies the part of a variant before its slash into own, truncated if it is too long. Returns the
+ * compression after the slash (part of `variant`); NULL if the variant has no slash. */
 const char *weir_compress_split(const char *variant, char own[WEIR_VARIANT]);
 
-/* Moves of a search for a step of `ops` ops: a count, so that plans are reproducible. */
+/* Returns the default number of moves for a step of `ops` ops: a count, never a time, so that plans
+ * are reproducible. */
 uint64_t weir_policy_moves(uint32_t ops);
 
-/* ERR_INVALID, naming the policy, if the problem has no link to the host. */
+/* Returns WEIR_OK, or ERR_INVALID, naming the policy, if the problem has no link to the host. */
 weir_status weir_policy_needs_link(const weir_mem_problem *p, const char *name);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include "core/deps.h"
 
-/* Adds op i. *caller: the last op that calls back into the program; those keep their order. */
+/* Adds op i and its dependencies. *caller is the last op that calls back into the program; those
+ * ops keep their order. */
 static bool tell_op(weir_dep_list *l, const weir_mem_problem *p, uint32_t i, uint32_t *caller)
 {
     const weir_mem_op *t = &p->ops.at[i];
@@ -36,7 +37,7 @@ static void find_updates(const weir_mem_problem *p, uint32_t *update)
             update[weir_refs(p, p->ops.at[i].changes)[k]] = i;
 }
 
-/* The op of the new order from which on running t again is wrong. at: new places of the old ops. */
+/* Returns rerun_before of t in the new order. at[op] is the new position of an old op. */
 static uint32_t rerun_before_of(const weir_mem_problem *p, const weir_mem_op *t,
                                 const uint32_t *update, const uint32_t *at)
 {

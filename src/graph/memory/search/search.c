@@ -1,13 +1,14 @@
-/* search.c - greedy construction, restoration and simulated annealing over lower.h's decisions.
+/* search.c - greedy construction, restoration and simulated annealing over the decisions of
+ * lower.h.
  *
- * A line of search begins with the best of three greedy plans (greedy.c) and the caller's seed,
- * with decisions taken back where that is possible, and goes on annealing (anneal.c). With several
- * levers there are three lines: recomputation alone, which is quick and often best; all levers; and
- * the better of the two once more with all. So more levers are never worse.
+ * A line of search starts with the best of three greedy plans (greedy.c) and the caller's seed,
+ * takes evictions back where possible, and continues with annealing (anneal.c). With several levers
+ * there are three lines: recomputation alone, which is fast and often best; all levers; and all
+ * levers once more from the better of the two. So allowing more levers never gives a worse plan.
  *
- * Where no plan can fit, only the peak counts, and a proven bound says when none is lower. Then one
- * line with all levers is enough: greedy plans for the budget, greedy plans for the bound (which
- * drop less at once), the seed, annealing, within a count of plans. */
+ * If the budget is proven infeasible, only the peak counts, and the bound says when no plan is
+ * lower. One line with all levers is then enough: greedy plans for the budget, greedy plans for the
+ * bound (which drop less at once), the seed and annealing, within a count of plans. */
 #include "graph/memory/search/search.h"
 
 #include <math.h>
@@ -18,10 +19,10 @@
 #include "graph/memory/search/anneal.h"
 #include "graph/memory/search/greedy.h"
 
-/* Of bytes saved, against the time that it takes to have them again. */
+/* Exponents of bytes in the greedy score bytes^power / seconds. */
 static const double powers[] = {0.7, 1.0, 1.4};
 
-/* A line from a plan that is nearly what is wanted. */
+/* Runs a line from a plan that is nearly what is wanted. */
 static bool run_from(weir_search_state *a, const uint8_t *start, unsigned levers, uint64_t moves)
 {
     weir_search_open_line(a, levers);
@@ -31,8 +32,8 @@ static bool run_from(weir_search_state *a, const uint8_t *start, unsigned levers
     return ok;
 }
 
-/* From the seed. What it leaves above the budget is dropped greedily; a seed with a ratio is the
- * answer as it is. */
+/* Starts from the seed and evicts greedily what exceeds the budget. The plan of a seed with a ratio
+ * is the answer, unchanged. */
 static bool start_at_seed(weir_search_state *a)
 {
     weir_search *s = a->s;
@@ -45,7 +46,7 @@ static bool start_at_seed(weir_search_state *a)
            (!s->lowered.valid || s->lowered.peak > s->budget || weir_search_restore(a));
 }
 
-/* What is too much of the hint goes greedily. */
+/* Starts from the hint and evicts greedily what exceeds the budget. */
 static bool start_at_hint(weir_search_state *a)
 {
     weir_search *s = a->s;
@@ -55,7 +56,7 @@ static bool start_at_hint(weir_search_state *a)
            (!s->lowered.valid || s->lowered.peak > s->budget || weir_search_restore(a));
 }
 
-/* The seed alone. */
+/* Runs the seed alone. */
 static bool run_seed(weir_search_state *a)
 {
     weir_search_open_line(a, WEIR_LEVER_RECOMPUTE);
@@ -64,7 +65,7 @@ static bool run_seed(weir_search_state *a)
     return ok;
 }
 
-/* A line from greedy plans. */
+/* Runs a line from greedy plans. */
 static bool run_line(weir_search_state *a, unsigned levers, uint64_t moves)
 {
     weir_search *s = a->s;
@@ -75,7 +76,7 @@ static bool run_line(weir_search_state *a, unsigned levers, uint64_t moves)
         if (!weir_search_greedy(a, powers[i]))
             return false;
         if (i == 0 && a->best.extra == 0 && a->best.peak <= s->budget)
-            break;                      /* everything fits as it is */
+            break;                      /* everything fits without evictions */
         if (s->lowered.valid && s->lowered.peak <= s->budget && !weir_search_restore(a))
             return false;
     }
@@ -88,13 +89,13 @@ static bool run_line(weir_search_state *a, unsigned levers, uint64_t moves)
     return ok;
 }
 
-/* Where no plan fits: is the tightest one found, or the count of plans used up? */
+/* If no plan fits: is a plan with the lowest possible peak found, or the count of plans used up? */
 static bool is_enough(const weir_search_state *a, uint64_t most)
 {
     return weir_search_at_floor(a->s, a->best.peak) || a->s->tried * a->s->p->ops.n > most;
 }
 
-/* Greedy plans that aim at `aim` bytes. */
+/* Makes greedy plans that aim at `aim` bytes. */
 static bool run_greedy(weir_search_state *a, size_t aim, uint64_t most)
 {
     bool ok = true;
@@ -108,10 +109,10 @@ static bool run_greedy(weir_search_state *a, size_t aim, uint64_t most)
     return ok;
 }
 
-/* The tightest plan, where none fits. */
+/* Finds the plan with the smallest peak, for a budget that no plan fits. */
 static bool run_tightest(weir_search_state *a, unsigned levers)
 {
-    enum { STARTS = 8000000, MOST = 24000000 }; /* plans, times ops */
+    enum { STARTS = 8000000, MOST = 24000000 }; /* limits of: plans times ops */
     weir_search *s = a->s;
     const bool   seeds = s->seed && levers & WEIR_LEVER_RECOMPUTE;
     uint64_t     moves = s->moves / 4;
@@ -128,7 +129,7 @@ static bool run_tightest(weir_search_state *a, unsigned levers)
     return true;
 }
 
-/* Levers that are asked for and that the problem has a use for. */
+/* Returns the levers that are asked for and that the problem can use. */
 static unsigned levers_of(const weir_search *s)
 {
     const weir_mem_problem *p = s->p;
@@ -172,7 +173,7 @@ static bool run(weir_search_state *a)
     return ok;
 }
 
-/* The proven lower bound of a budget that is below what some operation needs by itself. */
+/* Sets s->floor to a proven lower bound if some op by itself needs more than the budget. */
 static weir_status find_floor(weir_search *s)
 {
     const weir_levers levers = weir_levers_of(s->p);

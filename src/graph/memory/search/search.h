@@ -5,8 +5,9 @@
 
 #include "graph/memory/search/request.h"
 
-/* ERR_NOMEM or WEIR_OK: s->best_peak <= s->budget says whether a plan was found; if not, s->best is
- * the smallest plan seen. */
+/* Searches. s->best_peak <= s->budget says whether a plan that fits was found; if not, s->best is
+ * the smallest plan seen. Returns WEIR_OK, ERR_NOMEM or the placer's error. The caller calls
+ * weir_search_free in either case. */
 weir_status weir_search_run(weir_search *s);
 void        weir_search_free(weir_search *s);
 

@@ -1,4 +1,4 @@
-/* search_state.c - the current plan of a search: its cost, its addresses, the best one so far. */
+/* search_state.c - the current plan of a search: its cost, its addresses, the best plan so far. */
 #include "graph/memory/search/search_state.h"
 
 #include <math.h>
@@ -6,7 +6,8 @@
 
 #include "core/status.h"
 
-/* Weight of bytes above the budget (relative to it) against extra time (relative to the step's). */
+/* Weight of bytes above the limit (relative to the budget) against extra time (relative to the
+ * step's). */
 #define EXCESS_WEIGHT 20.0
 
 bool weir_search_lower(weir_search_state *a)
@@ -26,7 +27,7 @@ double weir_search_objective(const weir_search_state *a)
     return s->lowered.extra / (s->p->time + 1e-30) + EXCESS_WEIGHT * over / ((double)s->budget + 1);
 }
 
-/* Within the budget first, then by time, or by bytes if neither fits. */
+/* A plan within the budget is better; then the faster, or the smaller if neither fits. */
 static bool better(const weir_search *s, size_t peak, double extra, const weir_search_best *than)
 {
     const bool fits = peak <= s->budget, than_fits = than->peak <= s->budget;
@@ -41,15 +42,16 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Does the plan lowered last have addresses? If not, later plans get fewer bytes, and after several
- * failures in a row some plans are passed over: a failure takes long to find. */
+/* Can the plan lowered last be placed within the address limit? If not, later plans get fewer
+ * bytes, and after several failures in a row some plans are skipped: a failure takes long to
+ * find. */
 static bool has_addresses(weir_search_state *a)
 {
     enum { FAILURES = 2, PASSED = 2, SPARED = 32 };
     const weir_search *s = a->s;
 
     if (s->address_limit == 0 || s->lowered.peak > s->budget)
-        return true;                    /* it is too large anyway */
+        return true;                    /* too large in any case */
     if (s->lowered.peak > weir_search_limit(a) || a->wait > 0) {
         a->wait -= a->wait > 0;
         return false;
@@ -136,7 +138,7 @@ void weir_search_open_line(weir_search_state *a, unsigned levers)
     a->best.extra = INFINITY;
 }
 
-/* Bytes of the largest tensor, divided by a few thousand. */
+/* Returns the size below which evicting a tensor is not worth a move: 1/4096 of the largest. */
 static size_t smallest_worth(const weir_mem_problem *p)
 {
     enum { PARTS = 4096 };
@@ -147,7 +149,7 @@ static size_t smallest_worth(const weir_mem_problem *p)
     return most / PARTS;
 }
 
-/* Moves between checks: lowering takes linear time, finding addresses quadratic time. */
+/* Returns the moves between two checks: lowering takes linear time, placement quadratic time. */
 static uint32_t settle_every(uint32_t ops)
 {
     enum { LEAST = 16, TASKS = 5000 };

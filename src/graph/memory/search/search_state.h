@@ -6,13 +6,14 @@
 #include "graph/memory/problem/offsets.h"
 #include "graph/memory/search/request.h"
 
-/* A plan that fits beats one that does not; then time decides. */
+/* A plan: one that fits beats one that does not; then time decides, or bytes if neither fits. */
 typedef struct weir_search_best {
     uint8_t *decisions; /* [intervals] */
-    size_t   peak;      /* SIZE_MAX: nothing yet */
+    size_t   peak;      /* bytes; SIZE_MAX: no plan yet */
     double   extra;
 } weir_search_best;
 
+/* A decision that a search may take, with its score: larger is better. */
 typedef struct weir_candidate {
     double   score;
     uint32_t interval, tensor;
@@ -21,28 +22,28 @@ typedef struct weir_candidate {
 
 typedef struct weir_search_state {
     weir_search       *s;
-    unsigned           levers;    /* allowed at present */
-    size_t             small;     /* smaller tensors (bytes) stay: they cost moves, save little */
+    unsigned           levers;    /* bits of weir_lever that are allowed at present */
+    size_t             small;     /* bytes; smaller tensors stay: they cost moves and save little */
     uint8_t           *decisions; /* [intervals] the current plan */
-    weir_search_best   best;      /* of the current line */
-    weir_search_best   pending;   /* better, but not yet checked for addresses; or none */
-    uint32_t          *tensor_of; /* [intervals] */
+    weir_search_best   best;      /* best plan of the current line */
+    weir_search_best   pending;   /* a better plan whose addresses are not yet checked; or none */
+    uint32_t          *tensor_of; /* [intervals] the tensor of each */
     WEIR_VEC(uint32_t) worth;     /* intervals of tensors that are not small */
-    uint32_t          *stamp;     /* [tensors] the call that visited it */
+    uint32_t          *stamp;     /* [tensors] the last `call` that visited it */
     uint32_t           call;
     weir_offsets       offsets;
-    size_t             aim;   /* bytes of the budget, or more where no plan can fit it */
-    size_t             spare; /* bytes of the budget left unused, so that addresses exist */
-    uint32_t           every; /* moves between two checks for addresses */
-    uint32_t    failed, wait; /* plans without addresses in a row; how many to pass over now */
-    weir_status status;       /* of the last check for addresses */
+    size_t             aim;   /* bytes to aim at: the budget, or more if no plan can fit it */
+    size_t             spare; /* bytes of the budget left unused so that addresses can be found */
+    uint32_t           every; /* moves between two checks of addresses */
+    uint32_t    failed, wait; /* failures in a row to find addresses; plans to skip now */
+    weir_status status;       /* of the last check of addresses */
     uint64_t    random;
-    double     *when; /* [ops + 1] seconds of first runs before each */
+    double     *when; /* [ops + 1] seconds of first runs before each op */
     WEIR_VEC(weir_candidate) candidates;
-    WEIR_VEC(uint64_t)       undo; /* interval << 8 | decision it had */
+    WEIR_VEC(uint64_t)       undo; /* interval << 8 | the decision before the move */
 } weir_search_state;
 
-/* Is a peak so low that, with no plan within the budget, no other one will be preferred? */
+/* With no plan within the budget: is the peak so low that no plan can be better? */
 static inline bool weir_search_at_floor(const weir_search *s, size_t peak)
 {
     return s->floor > 0 && peak <= s->floor;
@@ -63,34 +64,36 @@ static inline double weir_random_unit(weir_search_state *a)
     return (double)(weir_random_u64(a) >> 11) * 0x1p-53;
 }
 
-/* Allocates the state of a search for a->s, whose `lowered` must be initialised. False when memory
- * is short; free it either way. */
+/* Allocates the state of a search for a->s, whose `lowered` must be initialised. Returns false if
+ * memory runs out; the caller calls weir_search_state_free in either case. */
 bool   weir_search_state_init(weir_search_state *a);
 void   weir_search_state_free(weir_search_state *a);
 
-/* Begin a line of search without a plan, and end it: its best plan becomes the search's answer if
+/* Begin a line of search, without a plan; and end it: its best plan becomes the search's answer if
  * it is better. */
 void   weir_search_open_line(weir_search_state *a, unsigned levers);
 void   weir_search_close_line(weir_search_state *a);
 
-/* Lowers the current plan. False when memory is short. */
+/* Lowers the current plan. Returns false if memory runs out. */
 bool   weir_search_lower(weir_search_state *a);
 
-/* Of the plan lowered last: extra time and bytes above the budget, both relative. */
+/* Returns the cost of the plan lowered last: extra time relative to the step plus weighted bytes
+ * above the limit relative to the budget; INFINITY: invalid. */
 double weir_search_objective(const weir_search_state *a);
 
-/* Bytes that plans may use: the budget, less what addresses turned out to cost. */
+/* Returns the bytes that plans may use: the aim, less what gaps between addresses have cost. */
 static inline size_t weir_search_limit(const weir_search_state *a)
 {
     return a->aim - a->spare;
 }
 
-/* Records the current plan if it is the best of its line and has addresses. False when memory is
- * short. */
+/* Records the current plan if it is the best of its line and has addresses. Returns false if memory
+ * runs out. */
 bool   weir_search_note(weir_search_state *a);
 
-/* The same, but the check for addresses, which takes longer than lowering many plans, waits for
- * weir_search_flush, called every a->every moves: only the best plan in between is checked. */
+/* The same, but the check of addresses, which takes longer than lowering many plans, waits for
+ * weir_search_flush, called every a->every moves; it checks only the best plan since the last
+ * one. */
 bool   weir_search_note_later(weir_search_state *a);
 bool   weir_search_flush(weir_search_state *a);
 

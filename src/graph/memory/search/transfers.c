@@ -1,6 +1,6 @@
-/* transfers.c - each way one copy after another: out as early as possible, back as late as
- * possible. The step waits as long as the latest copy out is late, plus as long as the earliest
- * copy back is too early. */
+/* transfers.c - one copy after another in each direction: offloads as early as possible, prefetches
+ * as late as possible. The step waits for as long as the latest offload is late, plus for as long
+ * as the earliest prefetch would have to begin before its memory is free. Takes linear time. */
 #include "graph/memory/search/transfers.h"
 
 #include <math.h>
@@ -26,14 +26,14 @@ bool weir_transfer_list_add(weir_transfer_list *t, const weir_transfer *transfer
     return true;
 }
 
-/* Adds a copy out to a link that is idle from *idle on. */
+/* Adds an offload to a link that is idle from *idle on. */
 static void leave(const weir_transfer *t, double *idle, double *late)
 {
     *idle = fmax(*idle, t->ready) + t->out;
     *late = fmax(*late, *idle - t->from);
 }
 
-/* Adds a copy in to a link that is idle until *idle. */
+/* Adds a prefetch to a link that is idle until *idle. */
 static void come(const weir_transfer *t, double *idle, double *late)
 {
     *idle = fmin(*idle, t->due) - t->in;
