@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 import weir
-from weir import capi, device, tensor
+from weir import device, tensor
 
 DIGITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "digits.bin")
 
@@ -68,11 +68,11 @@ class Case:
             self.peak = device.memory()["live_peak"]
             print(f"{self.label:9}  {self.ms:.3f} ms a step, peak {self.peak} bytes")
             return
-        stats = capi.weir_graph_stats()
-        capi.weir_graph_stats_of(net.graphs[-1], stats)
-        self.peak = stats.persistent_bytes + capi.weir_graph_measure(net.graphs[-1])
-        budget = f" <= budget {stats.budget_bytes}" if stats.budget_bytes else ""
-        print(f"{self.label:9}  {self.ms:.3f} ms a step, planned {stats.planned_peak_bytes} = "
+        graph = net.graphs[-1]
+        stats = graph.stats
+        self.peak = stats["persistent_bytes"] + graph.measure()
+        budget = f" <= budget {stats['budget_bytes']}" if stats["budget_bytes"] else ""
+        print(f"{self.label:9}  {self.ms:.3f} ms a step, planned {stats['planned_peak_bytes']} = "
               f"measured {self.peak}{budget} bytes")
 
     def correct(self, logits, labels):
@@ -134,9 +134,7 @@ def patterns(step, batch, size, classes, seed=1):
 def draw(net, folder, name):
     """Pictures of the plan: live bytes over the instructions, and addresses."""
     os.makedirs(folder, exist_ok=True)
-    for kind, text in (("timeline", capi.WEIR_TEXT_TIMELINE_SVG),
-                       ("addresses", capi.WEIR_TEXT_ADDRESSES_SVG)):
+    for kind in ("timeline", "addresses"):
         path = os.path.join(folder, f"{name}-{kind}.svg")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(capi.weir_graph_text(net.graphs[-1], text))
+        net.graphs[-1].save_svg(path, kind)
         print(f"wrote {path}")

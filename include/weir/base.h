@@ -78,6 +78,11 @@ WEIR_API const char *weir_status_text(weir_status s);
  * next failure on this thread. Success never clears it. */
 WEIR_API const char *weir_error(void);
 
+/* Forgets the calling thread's most recent failure, for one that the program has handled:
+ * weir_error() is "" and weir_error_status() WEIR_OK until the next. Without it a later mistake may
+ * be explained by the handled one. */
+WEIR_API void weir_error_clear(void);
+
 /* The status that belongs to weir_error(); what to return when a pointer came back NULL. */
 WEIR_API weir_status weir_error_status(void);
 
@@ -87,7 +92,8 @@ WEIR_API weir_status weir_fail(weir_status s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The status to return when an argument is NULL: the earlier mistake that made it so, or
- * ERR_INVALID naming `function` and `argument` if nothing failed before. */
+ * ERR_INVALID naming `function` and `argument` if nothing failed before. A failure from before the
+ * graph that is being recorded may have been handled: the sentence then names both. */
 WEIR_API weir_status weir_fail_null(const char *function, const char *argument);
 
 /* Marks the graph that this thread records as incomplete: an update or a kept value is missing.

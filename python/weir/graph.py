@@ -10,6 +10,7 @@ import json
 import os
 
 from . import capi
+from .errors import BudgetError
 from .options import plan_options
 
 KINDS = {"graph": capi.WEIR_TEXT_GRAPH, "plan": capi.WEIR_TEXT_PLAN, "cost": capi.WEIR_TEXT_COST,
@@ -33,6 +34,13 @@ class Graph:
         self._handle = None
         self._held = []             # what callbacks of the graph need
 
+    @classmethod
+    def planned(cls, device, handle, held=()):
+        """The Graph of a graph of the core that is recorded and planned already."""
+        graph = cls(device)
+        graph._handle, graph._held = handle, held
+        return graph
+
     def __repr__(self):
         return f"<weir.Graph of {self.device!r}, {'planned' if self._handle else 'not planned'}>"
 
@@ -54,6 +62,11 @@ class Graph:
         if self._handle is None:
             raise RuntimeError("the graph is not planned yet: it is at the end of its block")
         return self._handle
+
+    @property
+    def this(self):
+        """What SWIG reads: functions of weir.capi take a Graph for a graph of the core."""
+        return self.handle.this
 
     def run(self, times=1):
         """Runs the step; other Python threads go on meanwhile."""
@@ -93,3 +106,18 @@ class Graph:
         if kind not in ("timeline", "addresses"):
             raise ValueError(f"kind is timeline or addresses, not {kind!r}")
         self.save(path, kind)
+
+
+def check_plan(device, **plan):
+    """Plans a step of three operations with these options of plan_options, of which nothing is
+    kept. InvalidError if no step could have them: an unknown policy, variant of a policy, placement
+    or pass, or a budget that is no size. Whether a budget suffices only the step itself tells."""
+    plan["cache"] = ""
+    for tried in (plan, {"budget": 1, "policy": plan.get("policy"), "cache": ""}):
+        try:
+            with Graph(device, **tried):
+                x = capi.weir_fill(device.handle, (capi.WEIR_F32, (64,)), 1.0)
+                for _ in range(3):
+                    x = capi.weir_exp(x)
+        except BudgetError:
+            pass        # of 1 byte always: by then the policy was found and its variant read

@@ -14,6 +14,7 @@ typedef struct failure {
 
 static _Thread_local failure  last, poisoning;   /* poisoning: the last that poisoned a recording */
 static _Thread_local uint64_t n_poisoned;
+static _Thread_local bool     last_is_old;       /* last happened before the recording began */
 
 weir_status weir_fail(weir_status s, const char *format, ...)
 {
@@ -25,11 +26,26 @@ weir_status weir_fail(weir_status s, const char *format, ...)
     va_end(args);
     memcpy(last.text, text, sizeof text);
     last.status = s;
+    last_is_old = false;
     return s;
+}
+
+void weir_error_clear(void)
+{
+    last.status = WEIR_OK;
+    last.text[0] = '\0';
+}
+
+void weir_failures_are_old(void)
+{
+    last_is_old = true;
 }
 
 weir_status weir_fail_null(const char *function, const char *argument)
 {
+    if (last.status != WEIR_OK && last_is_old)
+        return weir_fail(last.status, "%s: %s is NULL; the last failure, before the graph: %s",
+                         function, argument, last.text);
     if (last.status != WEIR_OK)
         return last.status;
     return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", function, argument);

@@ -15,6 +15,10 @@ typedef struct weir_poison_mark {
 
 weir_poison_mark weir_poison_mark_now(void);
 
+/* A recording begins in this thread. If an argument is NULL in it, weir_fail_null names the
+ * argument beside the last failure, which may have been handled. */
+void weir_failures_are_old(void);
+
 /* WEIR_OK, or the status of the last such failure since `then`; its sentence becomes the current
  * error again. */
 weir_status weir_poisoned_since(const weir_poison_mark *then);

@@ -53,6 +53,27 @@ CASE(null_keeps_the_first_mistake)
     CHECK_TEXT(weir_error(), "the first mistake");
 }
 
+CASE(forgets_a_handled_failure)
+{
+    weir_fail(WEIR_ERR_IO, "handled");
+    weir_error_clear();
+    CHECK_STATUS(weir_error_status(), WEIR_OK);
+    CHECK(strcmp(weir_error(), "") == 0);
+    CHECK_STATUS(weir_fail_null("weir_relu", "x"), WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "weir_relu: x is NULL");
+}
+
+CASE(null_in_a_recording_names_itself_and_an_older_failure)
+{
+    weir_fail(WEIR_ERR_IO, "no such file");
+    weir_failures_are_old();
+    CHECK_STATUS(weir_fail_null("weir_keep", "the tensor"), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "weir_keep: the tensor is NULL; the last failure, before the graph: "
+                             "no such file");
+    CHECK_STATUS(weir_fail_null("weir_relu", "x"), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "weir_keep: the tensor is NULL");
+}
+
 CASE(static_texts)
 {
     CHECK_TEXT(weir_status_text(WEIR_OK), "no error");

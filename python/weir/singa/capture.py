@@ -13,6 +13,7 @@ import numpy as np
 from weir import capi
 from weir import core
 from weir import errors
+from weir.graph import Graph
 from .asserted import InvalidError
 from .tensor import Tensor
 
@@ -168,8 +169,9 @@ class Capture:
 
     @property
     def graphs(self):
-        """The planned graphs of the core."""
-        return [recording.graph for recording in self._by_signature.values()]
+        """The planned graphs as weir.Graph objects, in the order in which they were recorded."""
+        return [Graph.planned(recording.device, recording.graph, recording.held)
+                for recording in self._by_signature.values()]
 
 
 def captured(method):

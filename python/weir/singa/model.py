@@ -16,6 +16,7 @@ import numpy as np
 
 from weir import core
 from weir import errors
+from weir.graph import check_plan
 from weir.settings import autocast
 from .asserted import ArgumentError, ExistsError
 from . import autograd
@@ -131,13 +132,21 @@ class Model(Layer):
     def graph(self, mode=True, sequential=False, budget=None, **plan):
         """Training steps as graphs; sequential keeps the recorded order of operations; budget and
         plan: what a whole step may take, and how, as in weir.Graph."""
-        core.plan_options(budget=budget, **plan)        # refuses what none of them can be
+        self._check_plan(budget=budget, **plan)
         if "disable" in plan:
             plan["disable"] = core.pass_names(plan["disable"])
         self.__dict__["_plan"] = tuple(sorted(plan.items()))
         self.graph_mode = bool(mode)
         self.sequential = bool(sequential)
         self.budget = budget
+
+    def _check_plan(self, **plan):
+        """Refuses a budget, policy or other option that no step can have, before any is planned."""
+        device = next((t.device for t in self.get_states().values()), None) or core.default_device()
+        if device.recording:
+            core.plan_options(**plan)
+        else:
+            check_plan(device, **plan)
 
     def __call__(self, *args, **kwargs):
         if self.training:
@@ -150,7 +159,9 @@ class Model(Layer):
 
     @property
     def graphs(self):
-        """The graphs recorded so far, of the core: for weir.capi and pictures."""
+        """The graphs recorded so far, one for each signature of train_one_batch's arguments, as
+        weir.Graph objects: stats, texts and pictures of each. [] before the first step and with
+        use_graph=False."""
         return [graph for capture in self._captures.values() for graph in capture.graphs]
 
     # -- files --

@@ -176,6 +176,7 @@ class Optimizer:
             self.lr_value = Tensor(data=singa.result(self._rate_now(), device), requires_grad=False)
             self.lr_value.data.value.state()        # its memory is the device's from now on
         self._schedules = []
+        self._options_made_of = None    # arguments of _set_numbers
         self._vector = None         # rate and numbers, which the core reads at each run
         self._keys = {}             # (name, id of a parameter's value) -> key of its state
         self._owners = {}           # key -> that value, which lives as long as the state
@@ -194,6 +195,7 @@ class Optimizer:
 
     def _set_numbers(self, kind, presets=(), **flags):
         """The core's options of this kind. presets: fields whose 0 the core takes for its own."""
+        self._options_made_of = kind, presets, flags
         self._schedules = [_schedule(getattr(self, name), name) for name, _ in self.numbers]
         values = {field: float(s.init_value)
                   for (_, field), s in zip(self.numbers, self._schedules)}
@@ -202,6 +204,19 @@ class Optimizer:
                 self._vector = singa.result(self._numbers_now(), self.step_counter.device)
                 self._vector.value.state()
         return core.options(kind, **values, **flags)
+
+    def __getstate__(self):
+        """For copies and pickle: the state by name, without the parameters that own it. A copy
+        takes them by name at its next update, as after set_states."""
+        return self.__dict__ | {"_options": None, "_vector": None, "_finite": None,
+                                "_rate_if": None, "_keys": {}, "_owners": {}}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.lr_value.data.value.state()
+        if self._options_made_of is not None:
+            kind, presets, flags = self._options_made_of
+            self._options = self._set_numbers(kind, presets, **flags)
 
     @property
     def _constant(self):

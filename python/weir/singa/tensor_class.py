@@ -203,7 +203,10 @@ class Tensor(Methods, Exchange):
     __copy__ = copy
 
     def __deepcopy__(self, memo):
-        return self.clone()
+        """A clone of the same name: in a copied model a parameter keeps its own."""
+        twin = self.clone()
+        twin.name = self.name
+        return twin
 
     def __reduce__(self):
         return _rebuilt, (self.data.to_numpy(), self.dtype, self.requires_grad, self.stores_grad,

@@ -170,6 +170,7 @@ weir_graph *weir_graph_begin(weir_device *d)
     g->id = ++s->graphs;
     g->began = weir_now();
     g->poison_mark = weir_poison_mark_now();
+    weir_failures_are_old();
     s->recording = g;
     s->close = close_graphs;
     s->phase = WEIR_FORWARD;

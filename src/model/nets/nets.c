@@ -39,8 +39,12 @@ weir_layer *weir_mlp_new(weir_model *m, int n, const int64_t *widths)
 {
     const weir_mark mark = weir_model_mark(m);
 
-    if (n < 2 || !widths) {
+    if (n < 2) {
         weir_fail(WEIR_ERR_INVALID, "mlp: %d widths, needs an input and an output width", n);
+        return NULL;
+    }
+    if (!widths) {
+        weir_fail(WEIR_ERR_INVALID, "mlp: widths is NULL");
         return NULL;
     }
     const size_t count = (size_t)n - 1;

@@ -33,6 +33,27 @@ CASE(old_value_is_read_before_the_update)
     }
 }
 
+CASE(a_failure_handled_before_the_recording_is_not_its_cause)
+{
+    weir_device *d = fixture_open();
+
+    weir_fail(WEIR_ERR_IO, "no file of plans");
+    weir_graph *g = weir_graph_begin(d);
+    CHECK(weir_keep(NULL) == NULL);
+    CHECK_STATUS(weir_graph_end(g, NULL), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "weir_keep: the tensor is NULL; the last failure, before the graph: "
+                             "no file of plans");
+    weir_graph_free(g);
+
+    weir_error_clear();
+    g = weir_graph_begin(d);
+    CHECK(weir_keep(NULL) == NULL);
+    CHECK_STATUS(weir_graph_end(g, NULL), WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "weir_keep: the tensor is NULL");
+    weir_graph_free(g);
+    weir_device_close(d);
+}
+
 CASE(updates_feed_the_next_run)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(how); i++) {

@@ -334,6 +334,8 @@ CASE(mistakes_are_named_and_leave_nothing)
     CHECK_TEXT(weir_error(), "1 widths");
     CHECK(weir_mlp_new(m, 3, (const int64_t[]){5, 4, -2}) == NULL);
     CHECK_TEXT(weir_error(), "fc2");
+    CHECK(weir_mlp_new(m, 3, NULL) == NULL);
+    CHECK_TEXT(weir_error(), "mlp: widths is NULL");
     CHECK(weir_lenet_new(NULL, 10) == NULL);
     CHECK(weir_model_param_count(m) == 0 && weir_model_state_count(m) == 0);
     weir_model_free(m);

@@ -6,7 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from weir import autograd, capi, core, layer, model, opt, tensor
+import weir
+from weir import autograd, capi, core, layer, model, opt, plot, tensor
 from weir.errors import BudgetError, Error, StateError
 
 from mlp import MLP, WAYS, data, host, params, ready
@@ -283,6 +284,50 @@ def test_an_operator_of_a_script_in_a_graph():
     for _ in range(4):
         gc.collect()
         assert host(net(tx, tt)[1])[0] == host(twin(ex, et)[1])[0]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: opt.SGD(opt.ExponentialDecay(0.1, 2, 0.5), momentum=0.9, nesterov=True),
+    lambda: opt.Adam(0.01, beta_2=0.9),
+    lambda: opt.RMSProp(0.01),
+    lambda: opt.AdaGrad(opt.Constant(0.01), weight_decay=0.1),
+])
+def test_copies_of_a_model_with_its_optimiser(make):
+    net, tx, tt = ready(True)
+    net.optimizer = make()
+    for _ in range(2):
+        net(tx, tt)
+    twins = copy.deepcopy(net), pickle.loads(pickle.dumps(net))
+    for _ in range(3):
+        net(tx, tt)
+    for twin in twins:
+        assert twin.optimizer is not net.optimizer
+        for _ in range(3):
+            twin(tx, tt)
+        for name, p in params(twin).items():
+            np.testing.assert_array_equal(p, params(net)[name])
+
+
+def test_graphs_of_a_model_tell_of_themselves():
+    net, tx, tt = ready(True)
+    net(tx, tt)
+    live = plot.live_bytes(net.graphs[0])
+    assert max(map(sum, zip(*live.values()))) == net.graphs[0].stats["lower_bound_bytes"]
+
+
+@pytest.mark.parametrize("plan, text", [
+    ({"policy": "dtrx"}, "'dtrx'.*auto, mincut, recycle"),
+    ({"policy": "dtr:foo"}, "score 'foo'.*eq, local"),
+    ({"placement": "foo"}, "'foo'.*tstack"),
+    ({"disable": "foo"}, "'foo'.*fold"),
+    ({"budget": "much"}, "'much'.*512MB"),
+])
+def test_compile_refuses_plans_that_no_step_has(plan, text):
+    net, tx, _ = ready(False)
+    with pytest.raises(weir.InvalidError, match=text):
+        net.compile([tx], use_graph=True, **plan)
+    with pytest.raises(weir.InvalidError, match=text):
+        net.graph(True, **plan)
 
 
 def test_copies_of_a_model():
