@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # check_tree.py - the rules of the tree as a test: who includes whom, how long things may be, words.
-"""Usage: check_tree.py [ROOT] [--only RULE[,RULE]] [--all] [--count] [--list]
+"""Usage: check_tree.py [ROOT] [--only RULE[,RULE]] [--count] [--list]
 
 Prints each violation as path:line: rule: sentence; one check per file and rule. The rules stand in
-test/tree/, one group a module, each with planted violations, which are found first. A rule of
-NOT_YET is checked with --all or by its name alone. Standard library only.
+test/tree/, one group a module, each with planted violations, which are found first. Standard
+library only.
 """
 import argparse
 import os
@@ -19,10 +19,6 @@ from tree.source import Tree                            # noqa: E402
 
 GROUPS = [ranks, circles_units, sizes, headers, style, words, lists, top, documents, mirror, tools,
           history]
-# Rules that the tree does not keep yet; --all checks them, too. To be emptied.
-NOT_YET = {
-    "readme-length",                # until the documents are written
-}
 
 
 def rules():
@@ -75,13 +71,12 @@ def main():
     parser = argparse.ArgumentParser(description="The rules of the tree.")
     parser.add_argument("root", nargs="?", default=os.path.dirname(HERE))
     parser.add_argument("--only", help="these rules alone, separated by commas")
-    parser.add_argument("--all", action="store_true", help="rules of NOT_YET, too")
     parser.add_argument("--count", action="store_true", help="numbers of violations alone")
     parser.add_argument("--list", action="store_true", help="the names of the rules")
     options = parser.parse_args()
     chosen = rules()
     if options.list:
-        print("\n".join(name + (" (not yet)" if name in NOT_YET else "") for name in chosen))
+        print("\n".join(chosen))
         return 0
     if options.only:
         names = options.only.split(",")
@@ -89,8 +84,6 @@ def main():
         if unknown:
             parser.error(f"unknown rule {', '.join(unknown)}; rules: {', '.join(chosen)}")
         chosen = {name: chosen[name] for name in names}
-    elif not options.all:
-        chosen = {name: rule for name, rule in chosen.items() if name not in NOT_YET}
     passed, failed = self_test(chosen)
     tree = Tree(root=os.path.abspath(options.root))
     for name, rule in chosen.items():

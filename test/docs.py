@@ -27,7 +27,6 @@ from pages import plants                                                # noqa: 
 from pages.play import Place, Player, Result, judge                     # noqa: E402
 
 TOP_PAGES = ["README.md", "CONTRIBUTING.md"]
-NOT_YET = {"README.md"}         # not written in this form yet; to be emptied
 PROGRAMS = "test/docs"
 SLOW = 5                        # seconds after which a page is named
 
@@ -49,8 +48,7 @@ def pages(wanted):
         if unknown:
             raise SystemExit(f"docs.py: no page is called {', '.join(unknown)}")
         paths = [path for path in paths if any(name in path for name in wanted)]
-    return [pages_page.Page(path, read(path)) for path in paths
-            if path not in NOT_YET or path in wanted]
+    return [pages_page.Page(path, read(path)) for path in paths]
 
 
 def timed(function, *arguments):
@@ -199,8 +197,6 @@ def count(chosen, place):
                 numbers["of these in the long tier, too"] += n if long_page else 0
         numbers["excerpts found in their file"] += sum(b.has("in") for b in page.blocks)
     print(f"pages: {len(chosen)}")
-    for path in sorted(NOT_YET):
-        print(f"pages not in this form yet: {path}")
     print("blocks: " + ", ".join(f"{n} {name}" for name, n in languages.most_common()))
     print(f"programs under {PROGRAMS}: {len(programs(chosen, True)[0])}")
     for name, n in sorted(numbers.items()):
