@@ -80,7 +80,9 @@ def listed(tree):
 
 
 def is_source(path):
-    return is_c_code(path) and path.endswith((".c", ".cu", ".cpp"))
+    """Files under test/docs/ are compiled by test/docs.py, as their readers would."""
+    return is_c_code(path) and path.endswith((".c", ".cu", ".cpp")) \
+        and not path.startswith("test/docs/")
 
 
 def rule_listed(tree):
@@ -145,6 +147,7 @@ PLANTS = [
         "CMakeLists.txt": CMAKE, "src/core/up.c": "", "src/core/loud.c": "",
         "src/core/commented.c": "", "examples/net.c": "", "test/core/long.c": "",
         "test/core/odd.c": "", "test/device/move.c": "", "test/emulator/blas.cpp": "",
+        "test/docs/shown.c": "",
     }, {"src/core/commented.c", "test/core/odd.c"}),
     Plant("asserts", {"python/weir/a.py": "assert x\n", "python/weir/b.py": "'assert x'\n",
                       "test/c.py": "assert x\n"}, {"python/weir/a.py"}),
