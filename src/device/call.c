@@ -1,4 +1,4 @@
-/* call.c - runs one call at once: finds its kernel, borrows a workspace, looks at guard zones. */
+/* call.c - runs one call at once: selects its kernel, takes a workspace, checks guard zones. */
 #include "device/call.h"
 
 #include "core/rng.h"
@@ -19,7 +19,7 @@ static char *address(const weir_tensor *t)
     return (char *)b->data + (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
 }
 
-/* A workspace for the length of one run. w: who looks at its guard zones; NULL: it has none. */
+/* Runs with a workspace that lives as long as the call. w: checks its guard zones; NULL: none. */
 static weir_status run_with_work(weir_device *d, const weir_kernel *ch, weir_kargs *k,
                                  weir_watch *w)
 {
@@ -52,7 +52,7 @@ static weir_status look_at_tensors(weir_watch *w, weir_tensor *const *in, weir_t
     return WEIR_OK;
 }
 
-/* The same between two looks at the guard zones of its operands. */
+/* Runs the call and checks the guard zones of its operands before and after. */
 static weir_status run_watched_call(weir_device *d, const weir_kernel *ch, weir_kargs *k,
                                     weir_tensor *const *in, weir_tensor *const *out)
 {

@@ -6,13 +6,14 @@
 #include "device/device.h"
 #include "device/memory/block.h"
 
-/* Graph off: allocates the outputs, borrows a workspace, runs the call. rng: the position in the
- * random stream, if the op draws. */
+/* Runs a call with the graph off: allocates the outputs and a workspace for its duration. rng: the
+ * position in the random stream if the op draws. */
 weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const *in,
                           weir_tensor *const *out, uint64_t rng);
 
-/* Runs a call on the caller's memory; reserves a random position if the op draws. b: the block, or
- * NULL, that contains operand number `operand` (inputs, then outputs), for guard zones. */
+/* Runs a call on the caller's memory; reserves a random position if the op draws. b: the block that
+ * contains operand number `operand` (inputs, then outputs), whose guard zones are checked; or NULL.
+ */
 weir_status weir_run_raw(weir_device *d, const weir_call *c, void *const *src, void *const *dst,
                          int operand, const weir_block *b);
 

@@ -1,4 +1,4 @@
-/* device.c - queries of an open device: random stream, memory, clock, threads, trace. */
+/* device.c - queries about an open device: random stream, memory, clock, threads, trace. */
 #include "device/device.h"
 
 #include "core/mem.h"

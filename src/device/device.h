@@ -1,6 +1,6 @@
 /* device.h - a device: a table of functions and kernels, a pool of blocks, one arena, a random
- * stream, and the table of selected kernels that graph off, graph on and every plan share. The
- * functions of its parts are declared in memory/, offload/ and kernel.h. */
+ * stream, and the selected kernels that graph off, graph on and every plan share. The functions of
+ * its parts are declared in memory/, offload/ and kernel.h. */
 #ifndef WEIR_DEVICE_DEVICE_H
 #define WEIR_DEVICE_DEVICE_H
 
@@ -18,14 +18,15 @@
 /* The arguments of a kernel. The call that the kernel was selected for describes the operands. */
 typedef struct weir_kargs {
     const weir_call *call;          /* layouts and attributes */
-    void *const     *src;           /* [nin] element 0 of each input */
-    void *const     *dst;           /* [nout] element 0 of each output */
-    void            *work;          /* scratch of kernel.work bytes, 64-byte aligned; NULL if 0 */
+    void *const     *src;           /* [nin] address of element 0 of each input */
+    void *const     *dst;           /* [nout] address of element 0 of each output */
+    void            *work;          /* kernel.work bytes of scratch, aligned as the device aligns;
+                                     * NULL if 0 */
     void            *state;         /* kernel.state */
     weir_threads    *threads;
-    uint64_t         seed, rng;     /* random stream: seed, position of this call */
-    /* NULL, or in device memory: a seed to use instead, and a position to add to rng, so that
-     * recorded launches can be replayed. */
+    uint64_t         seed, rng;     /* random stream: seed, position of this call in blocks */
+    /* NULL, or in device memory: a seed that replaces `seed` and a position that is added to rng,
+     * so that captured launches can be replayed with other draws. */
     const uint64_t  *draw;
     struct weir_device *dev;
     struct weir_stream *stream;     /* where to launch; NULL: the device's first */
@@ -40,15 +41,15 @@ typedef struct weir_kernel {
     const char *impl;                   /* static name for dumps: "c", "onednn", "openblas" */
 } weir_kernel;
 
-/* Frees what a kernel owns; a zeroed one is fine. */
+/* Frees the kernel's state; a zeroed kernel is fine. */
 static inline void weir_kernel_drop(const weir_kernel *c)
 {
     if (c->destroy)
         c->destroy(c->state);
 }
 
-/* Fills *out for the call, or fails with ERR_NOKERNEL / ERR_NOMEM and leaves nothing behind.
- * Layouts of outputs are dense unless the op says otherwise. */
+/* Selects a kernel for the call into *out, or fails with ERR_NOKERNEL or ERR_NOMEM and leaves
+ * nothing allocated. Output layouts are dense unless the op says otherwise. */
 typedef weir_status (*weir_choose_fn)(weir_device *d, const weir_call *c, weir_kernel *out);
 
 typedef struct weir_kernel_cache {
@@ -56,39 +57,39 @@ typedef struct weir_kernel_cache {
     uint32_t                   n, cap;
 } weir_kernel_cache;
 
-/* A stream of a device: its work is done in the order in which it was given. */
+/* A stream of a device: work runs in the order in which it was queued. */
 typedef struct weir_stream weir_stream;
 
-/* A copy between device memory and a slot of the offload store. Slots are offsets, multiples of
- * WEIR_SPILL_ALIGN. The copy begins when earlier work of `stream` and earlier copies of the same
+/* A copy between device memory and a slot of the offload store. slot: byte offset, a multiple of
+ * WEIR_SPILL_ALIGN. The copy begins once earlier work of `stream` and earlier copies of the same
  * bytes of the store are done. */
 typedef struct weir_swap {
     bool         in;
     size_t       slot, bytes;
     void        *at;
-    uint32_t     ticket;        /* to wait with; WEIR_SWAP_NOW: done when the call returns */
+    uint32_t     ticket;        /* names the copy to swap_wait; WEIR_SWAP_NOW: done on return */
     weir_stream *stream;        /* NULL: the device's first */
 } weir_swap;
 
 #define WEIR_SWAP_NOW UINT32_MAX
 
-/* A run's launches, recorded once and queued as one. */
+/* The launches of a run, captured once and queued as one (a CUDA graph). */
 typedef struct weir_replay weir_replay;
 
-/* Functions of a device whose calls return when their work is queued. */
+/* Functions of an asynchronous device: calls return once their work is queued. */
 typedef struct weir_device_streams {
     int (*count)(const weir_device *d);
-    /* Stream 0 takes work that names no stream; the host's copies wait for it. */
+    /* Stream 0 takes work that names no stream; transfers by the host wait for it. */
     weir_stream *(*stream)(const weir_device *d, int i);
-    weir_status (*events)(weir_device *d, uint32_t n);      /* 0..n-1 exist from now on */
+    weir_status (*events)(weir_device *d, uint32_t n);      /* creates events 0..n-1 */
     weir_status (*signal)(weir_device *d, weir_stream *s, uint32_t event);
     weir_status (*await)(weir_device *d, weir_stream *s, uint32_t event);
-    void        (*drain)(weir_device *d);   /* waits for all streams, after a run that failed */
-    /* At the begin of a run: *draw gets the value for kargs.draw, which is set to the device's seed
-     * and the position `base` once earlier work is done. */
+    void        (*drain)(weir_device *d);   /* waits for all streams after a failed run */
+    /* Called at the beginning of a run. *draw gets the pointer for kargs.draw, whose contents
+     * become the device's seed and the position `base` once earlier work is done. */
     weir_status (*draws)(weir_device *d, uint64_t base, const uint64_t **draw);
-    /* Calls between the two are recorded, not run. If so_far is a failure, recorded returns it and
-     * makes no replay. */
+    /* Launches between record and recorded are captured, not run. If so_far is a failure, recorded
+     * returns it and creates no replay. */
     weir_status (*record)(weir_device *d);
     weir_status (*recorded)(weir_device *d, weir_status so_far, weir_replay **r);
     weir_status (*replay)(weir_device *d, weir_replay *r);
@@ -97,12 +98,12 @@ typedef struct weir_device_streams {
 
 typedef struct weir_device_ops {
     const char *name;
-    size_t      align;                                      /* of every block and arena offset */
-    bool        host;           /* its memory is the host's: programs may read and write it */
+    size_t      align;          /* bytes; of every block and arena offset; a power of two */
+    bool        host;           /* its memory is host memory that programs may read and write */
     bool        unreal;         /* it has no memory, and its kernels write nothing */
     weir_status (*count)(int *n);           /* devices of this kind in the machine */
     bool spill_slots; /* parameters and states may stay in the offload store between steps */
-    /* spec: what follows "name:", NULL if nothing does */
+    /* spec: the text after "name:", or NULL */
     weir_status (*open)(weir_device *d, const char *spec);
     void        (*close)(weir_device *d);
     weir_status (*alloc)(weir_device *d, size_t bytes, bool huge, void **p);
@@ -111,12 +112,13 @@ typedef struct weir_device_ops {
     weir_status (*fill)(weir_device *d, void *p, int byte, size_t n);      /* zeroing, canaries */
     weir_status (*upload)(weir_device *d, void *dev, const void *host, size_t n);
     weir_status (*download)(weir_device *d, void *host, const void *dev, size_t n);
-    weir_status (*sync)(weir_device *d);                        /* all work given so far is done */
-    /* Writes canaries to n bytes of the arena; later gives the end of the last changed one. */
+    weir_status (*sync)(weir_device *d);    /* returns when all queued work is done */
+    /* paint writes canaries to n bytes of the arena; painted returns the end of the last one that
+     * has changed since, as an offset. */
     weir_status (*paint)(weir_device *d, void *p, size_t n);
     weir_status (*painted)(weir_device *d, const void *p, size_t n, size_t *end);
-    double      (*clock)(const weir_device *d);     /* seconds, when work given so far is done */
-    weir_rates  (*rates)(const weir_device *d);                 /* known before anything is timed */
+    double      (*clock)(const weir_device *d);     /* seconds at which all queued work is done */
+    weir_rates  (*rates)(const weir_device *d);     /* estimates, before anything is measured */
     void        (*info)(weir_device *d, struct weir_string *s); /* lines for weir_info_text */
     /* Grows the offload store to `bytes` and its table to `tickets` tickets; slots keep their
      * contents. */
@@ -131,12 +133,12 @@ typedef struct weir_device_ops {
     const weir_choose_fn      *kernel;  /* [WEIR_OP_COUNT] */
 } weir_device_ops;
 
-/* Classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 %
- * over). A request takes a free block of its own class or of one up to a sixteenth larger before it
- * asks the system. */
+/* Size classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 %
+ * larger than the request). A request takes a free block of its own class, or of one up to 1/16
+ * larger, before it asks the system. */
 #define WEIR_POOL_CLASSES 1920
 
-/* A free block of device memory: described on the host, whatever the device. */
+/* A free block of device memory; the list node is host memory on every device. */
 typedef struct weir_pool_free {
     struct weir_pool_free *next;
     void                  *p;
@@ -144,15 +146,15 @@ typedef struct weir_pool_free {
 
 typedef struct weir_pool {
     weir_pool_free *head[WEIR_POOL_CLASSES];
-    weir_pool_free *spare;           /* one per block handed out: giving needs no memory */
-    size_t          live, live_peak; /* bytes handed out, by class size */
-    size_t          persistent;      /* of those: parameters, state, inputs, outputs */
-    size_t          held;            /* bytes taken from the system, free ones included */
+    weir_pool_free *spare;           /* one node per live block, so that freeing cannot fail */
+    size_t          live, live_peak; /* bytes of live blocks, by class size */
+    size_t          persistent;      /* of those: parameters, states, inputs, outputs */
+    size_t          held;            /* bytes taken from the system, free blocks included */
     size_t          limit;           /* of live; SIZE_MAX: no limit */
-    weir_heap       heap;            /* with a limit: all memory within it, in one piece */
-    bool            stale;           /* the heap is for another limit: freed once it is empty */
-    /* With a limit. reclaim: makes live + bytes fit, or fails. drop_one: evicts one value; false if
-     * none may be evicted. */
+    weir_heap       heap;            /* under a limit: one range from which blocks are cut */
+    bool            stale;           /* the heap is for an old limit: freed once it is empty */
+    /* Under a limit. reclaim: makes live + bytes fit, or fails. drop_one: evicts one value; false
+     * if none can be evicted. */
     weir_status (*reclaim)(weir_device *d, size_t bytes);
     bool        (*drop_one)(weir_device *d);
 } weir_pool;
@@ -168,42 +170,42 @@ typedef struct weir_spill_slot {
 struct weir_device {
     weir_ref               ref; /* the user's handle, every block and tensor on it */
     const weir_device_ops *ops;
-    void                  *impl; /* the back end's own */
+    void                  *impl; /* owned by the back end */
     bool                   closed;
-    double                 opened; /* weir_now() then */
+    double                 opened; /* weir_now() at that time */
     weir_threads          *threads;
     weir_pool              pool;
     size_t                 guard; /* guard.h: bytes of each zone; 0: no zones */
     weir_kernel_cache      kernels;
-    uint64_t               seed, rng; /* random stream and how far it has been used, in blocks */
-    uint64_t               leaves;    /* tensors numbered so far: leaf in core/tensor.h */
-    uint64_t               changes;   /* of elements in place so far: the clock of versions */
+    uint64_t               seed, rng; /* random stream and the next free position, in blocks */
+    uint64_t               leaves;    /* leaf tensors numbered so far: leaf in core/tensor.h */
+    uint64_t               changes;   /* in-place changes so far: the clock of versions */
     struct {
         char  *at;
-        size_t bytes, used;             /* used: the largest plan so far */
+        size_t bytes, used;             /* used: bytes of the largest plan so far */
     } arena;
     struct {
         char  *at;
         size_t bytes;
-    } staging;                          /* staging.h: host memory, kept for the next tensor */
+    } staging;                          /* staging.h: host memory, kept for the next transfer */
     weir_trace            *trace;       /* NULL unless events are being collected */
     char                  *spill_dir;   /* option spill_dir; NULL: the default folder */
-    weir_spill            *spill;       /* the back end's: NULL until a value goes to a file */
+    weir_spill            *spill;       /* the back end's; NULL until a value goes to a file */
     double                 spill_out, spill_in;     /* bytes per second; 0: not measured yet */
-    uint32_t               tickets;     /* size of the ticket table; 0: nothing was copied yet */
+    uint32_t               tickets;     /* size of the ticket table; 0: nothing copied yet */
     /* Slots that stay between steps come first in the offload store; each plan's slots follow. */
     WEIR_VEC(weir_spill_slot) spill_slots;
-    size_t   spill_slots_end, passing; /* bytes of the former; most bytes of a plan's slots */
-    uint64_t moves;                    /* counts changes of addresses and slots in plans */
+    size_t   spill_slots_end, passing; /* bytes of the former; most bytes of any plan's slots */
+    uint64_t moves;                    /* counts changes of addresses and slots used by plans */
     /* State of src/graph for the device (scopes, tape switch, the graph being recorded). */
     void *session;
     void (*session_free)(void *session);
     void (*forget)(struct weir_block *b);   /* called when a block with an origin is freed */
-    uint64_t evicted, recomputed;           /* under a budget: blocks evicted, calls run again */
+    uint64_t evicted, recomputed;      /* under a budget: blocks evicted, calls run again */
 };
 
-/* A library may compute other bits for an operand whose address is not a multiple of this: no pass
- * may change whether it is. */
+/* A library may compute other bits for an operand whose address is not a multiple of this many
+ * bytes, so no pass may change whether an address is one. */
 enum { WEIR_SEEN_ALIGN = 16 };
 
 /* Fails for a closed or NULL device, with a sentence that begins with `who`. */

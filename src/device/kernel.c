@@ -1,5 +1,6 @@
-/* kernel.c - the table of frozen kernel choices: open addressing, linear probing, entries apart
- * from it so that they never move. An entry keeps copies of everything its key is made of. */
+/* kernel.c - the table of selected kernels: open addressing with linear probing. Entries are
+ * allocated separately, so they never move; each owns a copy of everything that its key consists
+ * of. */
 #include "device/kernel.h"
 
 #include <string.h>
@@ -63,7 +64,7 @@ static bool matches(entry *e, uint64_t hash, const weir_call *c)
     return c->attr_bytes == 0 || memcmp(attr_of(e), c->attr, c->attr_bytes) == 0;
 }
 
-/* The call's entry, or the free slot where it belongs. The table has at least one free slot. */
+/* Returns the call's entry, or the free slot for it. The table has at least one free slot. */
 static entry **find(const weir_kernel_cache *t, uint64_t hash, const weir_call *c)
 {
     for (uint32_t i = (uint32_t)hash;; i++) {
@@ -73,7 +74,7 @@ static entry **find(const weir_kernel_cache *t, uint64_t hash, const weir_call *
     }
 }
 
-/* Keeps the table at most half full, counting one entry to come. */
+/* Keeps the table at most half full, including one entry more. */
 static weir_status reserve(weir_kernel_cache *t)
 {
     if ((uint64_t)t->n * 2 + 2 <= t->cap)
@@ -96,7 +97,7 @@ static void entry_free(entry *e)
     weir_mem_free(e);
 }
 
-/* Asks the device for a kernel. */
+/* Creates an entry with the kernel that the device selects. */
 static weir_status entry_new(weir_device *d, const weir_call *c, uint64_t hash, entry **out)
 {
     const weir_choose_fn choose = d->ops->kernel[c->op];
@@ -128,7 +129,7 @@ weir_status weir_kernel_of(weir_device *d, const weir_call *c, const weir_kernel
     entry             *e = t->cap > 0 ? *find(t, hash, c) : NULL;
     if (!e) {
         WEIR_TRY(entry_new(d, c, hash, &e));
-        /* Only now: a kernel made of other kernels has chosen those meanwhile. */
+        /* Reserved only now: a kernel composed of other kernels has added their entries. */
         const weir_status s = reserve(t);
         if (s != WEIR_OK) {
             entry_free(e);

@@ -1,8 +1,8 @@
-/* open.c - devices opened by name, counted and closed.
+/* open.c - opens devices by name and closes them.
  *
- * A device is counted: its handle holds one reference, each block and tensor on it another. Closing
- * frees everything that belongs to the device alone and drops the handle's; the structure, the back
- * end and the workers stay until the last retained block or tensor is released. */
+ * A device is reference counted: its handle holds one reference, each of its blocks and tensors
+ * another. Closing frees everything but those and drops the handle's reference; the structure, the
+ * back end and the worker threads stay until the last retained block or tensor is released. */
 #include <string.h>
 
 #include "core/mem.h"
@@ -26,8 +26,8 @@ static const weir_device_ops *const back_ends[] = {
 #undef BACK_END
 };
 
-/* "sim:v100" is sim; *spec is "v100", NULL without a colon. What is not built in may be a
- * plugin. */
+/* Returns the back end: "sim:v100" selects sim, with *spec "v100" (NULL without a colon). A name
+ * that is not built in may be a plugin. */
 static const weir_device_ops *back_end_named(const char *name, const char **spec)
 {
     const size_t n = strcspn(name, ":");
@@ -113,7 +113,7 @@ void weir_device_close(weir_device *d)
         d->session_free(d->session);
     d->session = NULL;
     d->session_free = NULL;
-    (void)d->ops->sync(d);              /* copies that go on use the file */
+    (void)d->ops->sync(d);              /* running copies use the file */
     weir_spill_free(d->spill);
     d->spill = NULL;
     weir_kernel_cache_free(&d->kernels);

@@ -33,7 +33,7 @@ static const weir_plugin_host host = {
     .spill_wait = weir_spill_wait,
 };
 
-/* The folder that this code was loaded from, with its '/'; "" if that is unknown. */
+/* The folder that this library was loaded from, with a trailing '/'; "" if it is unknown. */
 static void own_folder(char *to, size_t capacity)
 {
     Dl_info     info;
@@ -50,7 +50,7 @@ static void own_folder(char *to, size_t capacity)
     }
 }
 
-/* A library that is not there is one thing, one that cannot be loaded another: *why says which. */
+/* Opens the library; on failure *why says whether it is missing or could not be loaded. */
 static void *open_at(const char *folder, const char *file, char *why, size_t capacity)
 {
     char path[PATH_BYTES];

@@ -1,8 +1,9 @@
 /* plugin.h - back ends in separate libraries, loaded when a device of their name is first opened.
  *
- * libweir_<name>.so exports one symbol, weir_plugin. It gets the library's functions that it needs
- * (copies linked into it would keep separate failures, counters and hooks) and returns its table.
- * It is never unloaded: kernels and threads of libraries below it may outlive the last device. */
+ * libweir_<name>.so exports one symbol, weir_plugin. It receives the library's functions that it
+ * needs (linking copies of them would create separate failures, counters and hooks) and returns its
+ * table. It is never unloaded: kernels and threads of the libraries below it may outlive the last
+ * device. */
 #ifndef WEIR_DEVICE_PLUGIN_H
 #define WEIR_DEVICE_PLUGIN_H
 
@@ -11,7 +12,7 @@
 
 typedef struct weir_plugin_host {
     const char              *version;   /* of the library; the plugin's must be the same */
-    size_t                   device, kargs, ops, env;   /* sizes of the structs both access */
+    size_t                   device, kargs, ops, env;   /* sizes of the structs that both access */
     weir_status (*fail)(weir_status s, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
     weir_status (*error_status)(void);
@@ -28,12 +29,13 @@ typedef struct weir_plugin_host {
     weir_status (*spill_wait)(weir_spill *s, uint64_t ticket);
 } weir_plugin_host;
 
-/* The type of weir_plugin. NULL, with the failure remembered, if the versions differ. */
+/* The type of weir_plugin. Returns NULL, with the failure remembered, if version or sizes
+ * differ. */
 typedef const weir_device_ops *(*weir_plugin_fn)(const weir_plugin_host *host);
 
-/* Back end `name` of n characters from its library: $WEIR_PLUGINS, then the folder that libweir or
- * the program is in, then the system's library path. NULL with ERR_DEVICE and a sentence that lists
- * the places searched. */
+/* Loads back end `name` (n characters) from its library: from $WEIR_PLUGINS, then the folder of
+ * libweir or of the program, then the system's library path. Otherwise NULL with ERR_DEVICE and a
+ * sentence that lists the places searched. */
 const weir_device_ops *weir_plugin_find(const char *name, size_t n);
 
 #endif

@@ -4,17 +4,17 @@
 
 #include "core/op.h"
 
-/* The machine whose rates time the sample steps of the exchange format, and exported steps. */
+/* The machine that sample and exported step files are timed for. */
 #define WEIR_FORMAT_FLOPS 10e12
 #define WEIR_FORMAT_BYTES 600e9
 
-/* Per second; call and copy in seconds. */
+/* Operations and bytes per second; call and copy in seconds. */
 typedef struct weir_rates {
     double flops;               /* f32 operations */
     double bytes;               /* to and from the device's own memory */
     double link_out, link_in;   /* bytes to the offload store, and back */
-    double call;                /* fewest seconds of a call */
-    double copy;                /* fewest seconds of a copy over the link */
+    double call;                /* least seconds of a call */
+    double copy;                /* least seconds of a copy over the link */
     double width;               /* elements computed at a time; 0: calls never overlap */
 } weir_rates;
 

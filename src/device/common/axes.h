@@ -1,7 +1,8 @@
 /* axes.h - the axes of a reduction, sorted by memory and merged: shared by all reductions.
  *
- * Axes are sorted by stride (largest first) and merged where they lie side by side. `in` belongs to
- * the first input, `in2` to a second one (0 without), `out` to the result; steps in elements. */
+ * Axes are sorted by stride (largest first) and merged where they are adjacent in memory. `in` is
+ * the step in the first input, `in2` in the second (0 if none), `out` in the result; all in
+ * elements. */
 #ifndef WEIR_DEVICE_COMMON_AXES_H
 #define WEIR_DEVICE_COMMON_AXES_H
 
@@ -30,7 +31,7 @@ static inline int64_t axes_count(const axes *a)
     return n;
 }
 
-/* Where index `i` of the (row-major) product of the axes lies. */
+/* Offsets of element `i` of the (row-major) product of the axes. */
 static inline axes_place axes_at(const axes *a, int64_t i)
 {
     axes_place p = {0, 0, 0};
@@ -47,11 +48,11 @@ static inline axes_place axes_at(const axes *a, int64_t i)
 static inline int64_t axes_step(const axis *a)
 {
     const int64_t s = a->in < 0 ? -a->in : a->in;
-    return s == 0 ? INT64_MAX : s;      /* a repeated axis is best outermost */
+    return s == 0 ? INT64_MAX : s;      /* a repeated axis belongs outermost */
 }
 
-/* The axes of more than one element of x (and of x2, laid out over the same dims; may be NULL),
- * reduced to y; as written, or the widest step first. */
+/* The axes of x with more than one element (and of x2, laid out over the same dims; may be NULL),
+ * reduced to y; in logical order, or if `sorted` with the largest step first. */
 static inline axes axes_of(const weir_layout *x, const weir_layout *x2, const weir_layout *y,
                            const weir_reduce_attr *attr, bool sorted)
 {

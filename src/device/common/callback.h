@@ -1,5 +1,5 @@
-/* callback.h - CALLBACK and CALLBACK_GRAD on any device: which operand of a call is which of the
- * caller's x, y, dy and dx, and calling their functions with operands that are on the host. */
+/* callback.h - CALLBACK and CALLBACK_GRAD on any device: maps the operands of a call to the x, y,
+ * dy and dx of the user's functions, and calls these with operands in host memory. */
 #ifndef WEIR_DEVICE_COMMON_CALLBACK_H
 #define WEIR_DEVICE_COMMON_CALLBACK_H
 
@@ -19,7 +19,7 @@ typedef struct callback_map {
     const weir_callback_def *def;
     void                    *ctx;
     int                      nin, nout;     /* of the call */
-    /* The caller's view: descs, and which input or output of the call each one is. */
+    /* The user's view: descriptions, and the input or output of the call that each one is. */
     int       nx, ny;
     weir_desc x[WEIR_MAX_IN], y[WEIR_MAX_OUT];
     int       x_in[WEIR_MAX_IN], y_in[WEIR_MAX_OUT], dy_in[WEIR_MAX_OUT], dx_out[WEIR_MAX_IN];
@@ -46,7 +46,7 @@ static inline callback_map callback_common(const weir_call *c)
     return m;
 }
 
-/* Of CALLBACK: inputs are x, outputs y. */
+/* Map of CALLBACK: the inputs are x, the outputs y. */
 static inline callback_map callback_forward_map(const weir_call *c)
 {
     callback_map m = callback_common(c);
@@ -55,8 +55,8 @@ static inline callback_map callback_forward_map(const weir_call *c)
     return m;
 }
 
-/* Of CALLBACK_GRAD: inputs are x, y (each unless left out) and the dy of float results, in this
- * order; outputs the dx that are wanted. */
+/* Map of CALLBACK_GRAD: the inputs are x and y (each may be omitted) and the dy of float results,
+ * in this order; the outputs are the dx that are wanted. */
 static inline callback_map callback_backward_map(const weir_call *c)
 {
     const weir_callback_attr *const a = c->attr;
@@ -74,8 +74,8 @@ static inline callback_map callback_backward_map(const weir_call *c)
     return m;
 }
 
-/* Is an operand of a call, as it lies in memory, what the caller's functions take? Strides of axes
- * of size 1 do not matter, and nothing needs moving where there is nothing. */
+/* True if an operand's memory already has the order that the user's functions expect. Strides of
+ * axes of size 1 do not matter, and an empty tensor needs no move. */
 static inline bool callback_row_major(const weir_layout *memory, const weir_layout *host)
 {
     for (int i = 0; i < memory->desc.ndim; i++)
@@ -91,7 +91,7 @@ static inline void callback_views(void *const *host, int n, const weir_desc *des
         view[i] = (weir_host_in){desc[i], which[i] == CALLBACK_NONE ? NULL : host[which[i]]};
 }
 
-/* A failure that the function left without a sentence gets one. */
+/* Adds a sentence to a failure for which the user's function has left none. */
 static inline weir_status callback_failed(const callback_map *m, const char *function,
                                           weir_status status)
 {
@@ -100,7 +100,7 @@ static inline weir_status callback_failed(const callback_map *m, const char *fun
     return status;
 }
 
-/* host: the call's inputs, then its outputs, row-major. */
+/* host: the call's inputs, then its outputs, all row-major. */
 static inline weir_status callback_forward(const callback_map *m, void *const *host)
 {
     weir_host_in  x[WEIR_MAX_IN];
@@ -126,12 +126,12 @@ static inline weir_status callback_backward(const callback_map *m, void *const *
     return callback_failed(m, "backward", m->def->backward(m->ctx, x, y, dy, dx));
 }
 
-/* ---- operands that the caller's functions take in another order than they lie in ---- */
+/* ---- operands whose memory has another order than the user's functions expect ---- */
 
 typedef struct callback_operand {
     weir_layout        memory, host;
-    const weir_kernel *copy;    /* between the two, on the device; NULL: they are equal */
-    size_t             at;      /* of the copy in the workspace */
+    const weir_kernel *copy;    /* between the two orders, on the device; NULL: they are equal */
+    size_t             at;      /* offset of the reordered copy in the workspace */
 } callback_operand;
 
 static inline weir_call callback_copy_call(const callback_operand *o, bool in, weir_layout *to)
@@ -141,7 +141,7 @@ static inline weir_call callback_copy_call(const callback_operand *o, bool in, w
                        .in = in ? &o->memory : &o->host, .out = to, .alias = -1};
 }
 
-/* Runs the copy; in: from where the operand lies to the row-major order. */
+/* Runs the copy; in: from the operand's memory order to row-major. */
 static inline weir_status callback_copy(const weir_kargs *k, const callback_operand *o, bool in,
                                         void *src, void *dst)
 {
@@ -156,7 +156,7 @@ static inline weir_status callback_copy(const weir_kargs *k, const callback_oper
     return o->copy->run(&args);
 }
 
-/* Describes an operand and chooses its copy, if it needs one, at the end of *work bytes so far. */
+/* Describes an operand and, if it needs a copy, selects its kernel and adds its bytes to *work. */
 static inline weir_status callback_plan(weir_device *d, const weir_layout *l, bool in,
                                         callback_operand *o, size_t *work)
 {
@@ -177,9 +177,9 @@ static inline weir_status callback_plan(weir_device *d, const weir_layout *l, bo
     return WEIR_OK;
 }
 
-/* ---- choosing ---- */
+/* ---- selecting kernels ---- */
 
-/* What a back end does of its own. The state of its kernels begins with a callback_map. */
+/* What differs between back ends. The state of their kernels begins with a callback_map. */
 typedef struct callback_back_end {
     size_t        state;            /* bytes, zeroed before `plan` */
     weir_status (*plan)(weir_device *d, const weir_call *c, void *state, size_t *work);

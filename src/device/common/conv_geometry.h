@@ -14,7 +14,7 @@ typedef struct weir_conv {
     int64_t    o, kh, kw, groups; /* weights */
     int64_t    oh, ow;            /* y */
     int64_t    stride[2], pad[2], dilation[2];
-    bool       turned;            /* the CPU's: weights are stored (c,kh,kw,o); groups is 1 */
+    bool       turned;            /* CPU only: weights are stored (c,kh,kw,o); groups is 1 */
 } weir_conv;
 
 /* FORWARD: x, w, [bias] -> y; GRAD_X: dy, w -> dx; GRAD_W: x, dy -> dw, [dbias]. */
@@ -30,8 +30,8 @@ static inline int64_t weir_conv_pixels(const weir_conv *c)
     return c->n * c->oh * c->ow;
 }
 
-/* y tells batch, output channels and size; x's channels and size and the kernel's size come from
- * wherever a call has them. */
+/* y gives the batch, the output channels and size; x's channels and size and the kernel's size come
+ * from whichever operands the call has. */
 static inline weir_conv weir_conv_geometry(const weir_conv2d_attr *a, const weir_desc *y, int64_t c,
                                            int64_t h, int64_t w, int64_t kh, int64_t kw)
 {
@@ -50,7 +50,7 @@ static inline weir_conv weir_conv_geometry(const weir_conv2d_attr *a, const weir
     return g;
 }
 
-/* Of a call of each pass. */
+/* The geometry of a call, one function per pass. */
 static inline weir_conv weir_conv_forward_of(const weir_call *c)
 {
     const int64_t *const x = c->in[0].desc.dim, *const w = c->in[1].desc.dim;

@@ -1,8 +1,8 @@
 /* copy_axes.h - the axes of a copy: those of input and output paired, in logical (row-major) order.
  *
- * A pair is an axis (dim, input stride, output stride). That covers equal dims with any two
- * physical orders, and a reshape whose dims factor into common ones: channels-last (n,c,h,w) to
- * (n, c*h*w) becomes n transposes of (c, h*w). Strides may be negative on either side. */
+ * A pair is an axis (dim, input stride, output stride). Pairs cover equal dims in any two physical
+ * orders, and reshapes whose dims factor into common ones: channels-last (n,c,h,w) to (n, c*h*w)
+ * becomes n transposes of (c, h*w). Strides may be negative on either side. */
 #ifndef WEIR_DEVICE_COMMON_COPY_AXES_H
 #define WEIR_DEVICE_COMMON_COPY_AXES_H
 
@@ -14,8 +14,8 @@ typedef struct copy_axis {
     int64_t dim, in, out;       /* strides in elements */
 } copy_axis;
 
-/* Axes of one layout in logical order, size 1 dropped, merged where memory goes on. `in` holds the
- * stride. */
+/* The axes of one layout in logical order, without those of size 1, contiguous ones merged. `in`
+ * holds the stride. */
 static inline int copy_axes_side(const weir_layout *l, copy_axis side[WEIR_MAX_DIMS])
 {
     int n = 0;
@@ -43,8 +43,8 @@ static inline int64_t copy_axes_gcd(int64_t a, int64_t b)
     return a;
 }
 
-/* Common axes of both sides, innermost first; -1 if their dims have no common factors. Each axis
- * found finishes one of either side, so there are at most COPY_AXES_MAX. */
+/* The common axes of both sides, innermost first; -1 if their dims have no common factors. Each
+ * axis found uses up one of either side, so there are at most COPY_AXES_MAX. */
 static inline int copy_axes_of(const weir_layout *in, const weir_layout *out,
                                copy_axis common[COPY_AXES_MAX])
 {
@@ -68,7 +68,7 @@ static inline int copy_axes_of(const weir_layout *in, const weir_layout *out,
     return n;
 }
 
-/* Outermost in the output's memory first, merged where both sides go on. */
+/* Sorts by output stride, largest first, and merges axes that are contiguous on both sides. */
 static inline int copy_axes_sort(copy_axis *common, int n)
 {
     for (int i = 1; i < n; i++) {
@@ -90,7 +90,7 @@ static inline int copy_axes_sort(copy_axis *common, int n)
     return m;
 }
 
-/* The axis that is nearest in the input's memory, the last one if none is nearer than that. */
+/* Index of the axis with the smallest input stride; the last axis unless another is smaller. */
 static inline int copy_axes_nearest(const copy_axis *common, int n)
 {
     int best = n - 1;

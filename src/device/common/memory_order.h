@@ -1,12 +1,14 @@
 /* memory_order.h - the axes of a layout in the order of its memory.
  *
- * Kernels that go through a dense output from its first byte to its last want its axes so. */
+ * Kernels that write a dense output from its first byte to its last iterate over the axes this way.
+ */
 #ifndef WEIR_DEVICE_COMMON_MEMORY_ORDER_H
 #define WEIR_DEVICE_COMMON_MEMORY_ORDER_H
 
 #include "core/shape.h"
 
-/* Axes of more than one element, outermost in memory first. Returns how many. */
+/* Fills `order` with the axes of more than one element, outermost in memory first; returns their
+ * number. */
 static inline int axes_in_memory_order(const weir_layout *out, int order[WEIR_MAX_DIMS])
 {
     int n = 0;

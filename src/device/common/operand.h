@@ -1,12 +1,12 @@
-/* operand.h - element-wise calls as devices see them: as programs, and each input in the order of
- * the output's memory, with axes of size 1 dropped and adjacent ones merged. */
+/* operand.h - element-wise calls for devices: each call as a program, and each input in the order
+ * of the output's memory, with axes of size 1 dropped and adjacent ones merged. */
 #ifndef WEIR_DEVICE_COMMON_OPERAND_H
 #define WEIR_DEVICE_COMMON_OPERAND_H
 
 #include "core/fused.h"
 #include "device/common/memory_order.h"
 
-/* A call of a row as a program of one step. Longer attributes begin with weir_ew_attr. */
+/* The call of a single row as a program of one step. Longer attributes begin with weir_ew_attr. */
 static inline weir_ew_program weir_ew_program_of(const weir_call *c)
 {
     weir_ew_program p = {.type = c->out[0].desc.dtype, .nin = c->nin, .nstep = 1, .nout = 1,
@@ -22,13 +22,13 @@ static inline weir_ew_program weir_ew_program_of(const weir_call *c)
     return p;
 }
 
-/* Outermost first; strides in elements of the input. None: there is one element. */
+/* Outermost axis first; strides in elements of the input. n = 0: a single element. */
 typedef struct operand_axes {
     int     n;
     int64_t dim[WEIR_MAX_DIMS], stride[WEIR_MAX_DIMS];
 } operand_axes;
 
-/* `in` broadcasts to the dense layout `out`. */
+/* `in` must broadcast to the dense layout `out`. */
 static inline void operand_axes_make(const weir_layout *out, const weir_layout *in,
                                      operand_axes *o)
 {
@@ -50,19 +50,19 @@ static inline void operand_axes_make(const weir_layout *out, const weir_layout *
     }
 }
 
-/* Position i is element i. */
+/* True if position i is element i. */
 static inline bool operand_is_dense(const operand_axes *o)
 {
     return o->n == 0 || (o->n == 1 && o->stride[0] == 1);
 }
 
-/* One element for all positions. */
+/* True if all positions are one element. */
 static inline bool operand_is_scalar(const operand_axes *o)
 {
     return o->n == 1 && o->stride[0] == 0;
 }
 
-/* Repeats after dim[1] adjacent elements. */
+/* True if the input repeats after dim[1] contiguous elements. */
 static inline bool operand_is_periodic(const operand_axes *o)
 {
     return o->n == 2 && o->stride[0] == 0 && o->stride[1] == 1;

@@ -1,11 +1,11 @@
-/* packed.h - which calls of PACK, UNPACK, QUANTIZE and DEQUANTIZE make sense, on any device. */
+/* packed.h - checks of PACK, UNPACK, QUANTIZE and DEQUANTIZE calls, for every device. */
 #ifndef WEIR_DEVICE_COMMON_PACKED_H
 #define WEIR_DEVICE_COMMON_PACKED_H
 
 #include "core/attr.h"
 #include "core/status.h"
 
-/* Is there a code for the type? */
+/* True if the element type has this encoding. */
 static inline bool packed_kind(const weir_pack_attr *a)
 {
     switch (a->kind) {
@@ -17,7 +17,7 @@ static inline bool packed_kind(const weir_pack_attr *a)
     }
 }
 
-/* Plain elements and packed bytes are as the attributes say. */
+/* Fails unless plain elements and packed bytes have the sizes that the attributes state. */
 static inline weir_status packed_sizes(const weir_call *c, const weir_layout *plain,
                                        const weir_layout *packed)
 {
@@ -31,7 +31,7 @@ static inline weir_status packed_sizes(const weir_call *c, const weir_layout *pl
     return WEIR_OK;
 }
 
-/* Of PACK and UNPACK. */
+/* Checks a PACK or UNPACK. */
 static inline weir_status packed_check(const weir_call *c, const weir_layout *plain,
                                        const weir_layout *packed)
 {
@@ -43,7 +43,7 @@ static inline weir_status packed_check(const weir_call *c, const weir_layout *pl
     return packed_sizes(c, plain, packed);
 }
 
-/* Of QUANTIZE and DEQUANTIZE. */
+/* Checks a QUANTIZE or DEQUANTIZE. */
 static inline weir_status packed_check_groups(const weir_call *c, const weir_layout *plain,
                                               const weir_layout *codes)
 {

@@ -1,7 +1,7 @@
-/* slice_copy.h - SLICE, PLACE, CONCAT: strided copies from or into parts of a tensor.
+/* slice_copy.h - SLICE, SLICE_SCATTER, CONCAT: strided copies from or into parts of a tensor.
  *
- * A part of a tensor is a layout (strides times step) that begins at an offset, so each of these
- * is a few runs of the device's copy, after a fill where not everything is covered. */
+ * A part of a tensor is a layout (strides times step) at an offset, so each of these ops consists
+ * of a few runs of the device's copy kernel, after a fill if the parts do not cover the output. */
 #ifndef WEIR_DEVICE_COMMON_SLICE_COPY_H
 #define WEIR_DEVICE_COMMON_SLICE_COPY_H
 
@@ -9,20 +9,20 @@
 #include "core/mem.h"
 #include "device/device.h"
 
-/* The kernels of the device that parts are made of. */
+/* The device's kernels from which the ops are composed. */
 typedef struct slice_copy_kernels {
     weir_choose_fn copy, fill;
     const char    *impl;
 } slice_copy_kernels;
 
-/* One copy: from bytes into input i, to bytes into the output. */
+/* One copy. from: byte offset in input i; to: byte offset in the output. */
 typedef struct slice_copy {
     weir_kernel copy;
     int64_t     from, to;
 } slice_copy;
 
 typedef struct slice_copies {
-    weir_kernel fill; /* run is NULL: the parts cover everything */
+    weir_kernel fill; /* run is NULL if the parts cover the output */
     int         n;
     slice_copy  at[WEIR_MAX_IN];
 } slice_copies;
@@ -73,7 +73,8 @@ static inline weir_status slice_copies_add(weir_device *d, const slice_copy_kern
     return WEIR_OK;
 }
 
-/* The part of `whole` that the attributes name, with the dims of d; returns where it begins. */
+/* Sets *out to the part of `whole` that the attributes select, with the dims of d; returns its
+ * offset in elements. */
 static inline int64_t slice_copies_begin(const weir_layout *whole, const weir_slice_attr *a,
                                          const weir_desc *d, weir_layout *out)
 {
@@ -87,7 +88,7 @@ static inline int64_t slice_copies_begin(const weir_layout *whole, const weir_sl
     return offset;
 }
 
-/* Hands p over to *out, or frees it. */
+/* Moves p to *out, or frees it after a failure. */
 static inline weir_status slice_copies_done(weir_status status, const slice_copy_kernels *by,
                                             slice_copies *p, weir_kernel *out)
 {

@@ -1,4 +1,4 @@
-/* staging.c - reorders on the host, copies in one piece. See staging.h. */
+/* staging.c - reorders elements on the host and transfers them in one copy. See staging.h. */
 #include "device/common/staging.h"
 
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "device/common/div.h"
 #include "device/common/memory_order.h"
 
-/* Elements of the device's order and of the host's; `inwards` from the second to the first. */
+/* Elements in the device's order and in the host's; inwards: from the host's to the device's. */
 typedef struct reorder {
     char   *device, *host;
     size_t  size;
     bool    inwards;
     int     naxis;
-    int64_t dim[WEIR_MAX_DIMS], at[WEIR_MAX_DIMS], there[WEIR_MAX_DIMS];    /* steps of both */
-    int64_t rows, task;         /* rows: of the last axis; in a task */
+    int64_t dim[WEIR_MAX_DIMS], at[WEIR_MAX_DIMS], there[WEIR_MAX_DIMS];    /* strides of both */
+    int64_t rows, task;         /* rows along the last axis; rows of a task */
 } reorder;
 
 static void move(char *to, const char *from, size_t size, int64_t n, int64_t to_step,
@@ -52,7 +52,7 @@ static void rows(void *ctx, int64_t task)
         row(r, i);
 }
 
-/* device: element 0 within the buffer. */
+/* device: address of element 0 within the buffer. */
 static void run(weir_device *d, const weir_layout *l, char *device, char *host, bool inwards)
 {
     reorder r = {.device = device, .host = host, .inwards = inwards, .rows = 1,
@@ -74,7 +74,7 @@ static void run(weir_device *d, const weir_layout *l, char *device, char *host, 
     weir_parallel(d->threads, ceil_div(r.rows, r.task), rows, &r);
 }
 
-/* Elements before element 0 in memory, and from the first in memory to the last. */
+/* Elements from the first in memory to the last; *before: of those, the ones before element 0. */
 static int64_t span(const weir_layout *l, int64_t *before)
 {
     int64_t low = 0, high = 0;
@@ -95,7 +95,7 @@ void weir_staging_free(weir_device *d)
     d->staging.bytes = 0;
 }
 
-/* New pages would cost a step that writes its inputs more than the copy does. */
+/* The buffer is kept: new pages would cost a step that writes its inputs more than the copy. */
 static char *buffer_of(weir_device *d, size_t bytes)
 {
     if (d->staging.bytes >= bytes)
@@ -130,7 +130,7 @@ static weir_status staging(weir_device *d, const weir_layout *l, char *at, char 
     return status;
 }
 
-/* Which way it goes says what is written. */
+/* Removes const; `inwards` decides which of the two buffers is written. */
 static char *plain(const void *p)
 {
     char *q;

@@ -1,5 +1,6 @@
 /* update_rate.h - numbers that updates compute once per run: powers of a step count, learning
- * rates. One definition for all devices, without libraries' functions, so that bits agree. */
+ * rates. All devices share these definitions, which use no library functions, so that the bits
+ * agree. */
 #ifndef WEIR_DEVICE_COMMON_UPDATE_RATE_H
 #define WEIR_DEVICE_COMMON_UPDATE_RATE_H
 
@@ -8,7 +9,7 @@
 #include "core/attr.h"
 #include "core/maths.h"
 
-/* x^n by squaring, for a count n of 0 or more; pow for any other n. */
+/* x^n: by squaring if n is an integer >= 0, else by pow. */
 static inline double weir_count_power(double x, double n)
 {
     if (!(n >= 0 && n < 0x1p53 && floor(n) == n))
@@ -22,7 +23,7 @@ static inline double weir_count_power(double x, double n)
     return y;
 }
 
-/* The rate at step n. */
+/* The learning rate at step n. */
 static inline double weir_rate_at(const weir_lr_attr *a, double n)
 {
     if (a->kind == WEIR_LR_STEP)

@@ -1,4 +1,4 @@
-/* arena.c - a device's arena: taken from the system in whole units, grown, never shrunk. */
+/* arena.c - a device's arena: allocated in whole units, grown, never shrunk. */
 #include "device/memory/arena.h"
 
 #include "core/status.h"
@@ -14,8 +14,8 @@ void weir_device_arena_free(weir_device *d)
     d->arena.bytes = d->arena.used = 0;
 }
 
-/* In whole units if there is room for them, else in exactly what is needed; free blocks that the
- * pool holds are given back before that. */
+/* Allocates whole units if they fit, else exactly what is needed; before it fails, it returns the
+ * pool's free blocks to the system. */
 static weir_status arena_take(weir_device *d, size_t bytes, size_t *capacity, void **at)
 {
     if (!weir_size_align(bytes, ARENA_UNIT, capacity))
@@ -29,7 +29,7 @@ static weir_status arena_take(weir_device *d, size_t bytes, size_t *capacity, vo
     return d->ops->alloc(d, bytes, true, at);
 }
 
-/* Old memory goes first: a large arena would not fit beside its successor. */
+/* The old arena is freed first, because a large one would not fit beside its successor. */
 weir_status weir_device_arena(weir_device *d, size_t bytes)
 {
     size_t capacity = 0, unused, total;

@@ -1,4 +1,4 @@
-/* block.c - blocks of device memory: made empty, given memory when first written, freed with the
+/* block.c - blocks of device memory: created empty, allocated when first written, freed with the
  * last handle. */
 #include "device/memory/block.h"
 

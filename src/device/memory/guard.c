@@ -1,4 +1,4 @@
-/* guard.c - guard zones: how large, filled, looked at, and the sentence about what was found. */
+/* guard.c - guard zones: their size, their pattern, the check, and the sentence about damage. */
 #include "device/memory/guard.h"
 
 #include <stdio.h>
@@ -10,16 +10,16 @@
 #include "core/status.h"
 
 enum {
-    /* Bytes of a zone, where the alignment does not ask for more: four of the widest vectors, as a
-     * kernel's own loops overrun. */
+    /* Bytes of a zone unless the alignment requires more: four of the widest vectors, which is how
+     * far a kernel's own loops overrun. */
     ZONE = 256,
-    /* Behind a workspace as many bytes again as it has, within these. What oneDNN 2.6.3 writes
-     * beyond the scratchpad that it asks for (weight gradients of 1x1 convolutions with stride 2
-     * and few channels, 94 of 278 random ones on 2 to 4 threads) begins between 0 and 0.92 of its
-     * size after its end: fixed zones of 256 bytes see half of it. */
+    /* The zone after a workspace is as large as the workspace, within these limits. oneDNN 2.6.3
+     * overruns the scratchpad that it requests (weight gradients of 1x1 convolutions with stride 2
+     * and few channels: 94 of 278 random ones on 2 to 4 threads) by 0 to 0.92 of its size; zones of
+     * 256 bytes would detect half of these. */
     WORK_LEAST = 4096, WORK_MOST = 1 << 20,
-    /* Few kernels write it, and one that reads it sees 3.4e38 (f32) or NaN (f16), so that bits
-     * change where that matters. */
+    /* Few kernels write this byte. One that reads it gets 3.4e38 (f32) or NaN (f16), so the result
+     * changes wherever it matters. */
     PATTERN = 0x7f
 };
 
@@ -58,7 +58,7 @@ size_t weir_guard_work(const weir_device *d, size_t work)
     return weir_size_add(work, more, &bytes) ? bytes : SIZE_MAX;
 }
 
-/* Bytes behind the first `bytes` of a piece. */
+/* Bytes of the range after its first `bytes`. */
 static size_t behind(const weir_device *d, size_t bytes, size_t capacity)
 {
     const size_t rest = capacity % d->ops->align;
@@ -73,7 +73,7 @@ weir_status weir_guard_fill(weir_device *d, void *at, size_t bytes, size_t capac
     return d->ops->fill(d, (char *)at + bytes, PATTERN, behind(d, bytes, capacity));
 }
 
-/* Adds what is changed of n bytes from byte `from` of the memory at `at` on. */
+/* Adds to w the changed bytes among n from offset `from` of the memory at `at`. */
 static void count(weir_watch *w, const void *at, ptrdiff_t from, size_t n)
 {
     const unsigned char *const zone = (const unsigned char *)at + from;
@@ -106,7 +106,7 @@ weir_status weir_guard_look(weir_watch *w, int i, void *at, size_t bytes, size_t
     return weir_guard_fill(w->dev, at, bytes, capacity);
 }
 
-/* "output 0 f32[2,3]" */
+/* Writes "output 0 f32(2,3)" to buf. */
 static void name_operand(const weir_watch *w, char *buf, size_t capacity)
 {
     const weir_call *const c = w->call;
@@ -120,7 +120,7 @@ static void name_operand(const weir_watch *w, char *buf, size_t capacity)
                  weir_desc_text(out < 0 ? &c->in[i].desc : &c->out[out].desc, text));
 }
 
-/* "3 bytes before and after", by where they lie. */
+/* "before", "after" or "before and after" the operand. */
 static const char *side(const weir_watch *w)
 {
     return w->first >= 0 ? "after" : w->last < 0 ? "before" : "before and after";

@@ -1,5 +1,5 @@
-/* guard.h - zones of a known pattern around every piece of device memory that kernels are given: a
- * kernel that writes outside its operands is detected after its call and named.
+/* guard.h - zones of a known pattern around every operand and workspace of a kernel: a kernel that
+ * writes outside its operands is detected after its call and named.
  *
  * A device is opened with or without zones (weir_device_options.guard, WEIR_GUARD). They count as
  * part of a block, storage or workspace: pool, planner and policies count weir_guard_size and
@@ -19,20 +19,20 @@ weir_status weir_guard_zone(const weir_device_ops *ops, int asked, size_t *zone)
  * the device has them; 0 for 0. False on overflow. */
 bool weir_guard_size(const weir_device *d, size_t bytes, size_t *taken);
 
-/* Bytes to request for a kernel's workspace: longer with guard zones, since libraries overrun
- * scratchpads by far and the addition belongs to the zone behind. 0 for 0. */
+/* Bytes to request for a kernel's workspace: more with guard zones, because libraries overrun their
+ * scratchpads by much; the addition becomes part of the zone after it. 0 for 0. */
 size_t weir_guard_work(const weir_device *d, size_t work);
 
-/* Offset of the operand in the `taken` bytes of its piece. */
+/* Offset of the operand within its range of `taken` bytes. */
 static inline size_t weir_guard_begin(const weir_device *d, size_t taken)
 {
     return taken > 0 ? d->guard : 0;
 }
 
-/* Writes the pattern around the first `bytes` of a piece of `capacity` bytes. */
+/* Writes the pattern around the first `bytes` of a range of `capacity` bytes. */
 weir_status weir_guard_fill(weir_device *d, void *at, size_t bytes, size_t capacity);
 
-/* Damage found around the operands of one call. Begins as zeros after the first three fields. */
+/* Damage found around the operands of one call. All zeros after the first three fields at first. */
 typedef struct weir_watch {
     weir_device     *dev;
     const weir_call *call;
@@ -44,8 +44,8 @@ typedef struct weir_watch {
     ptrdiff_t        first, last;   /* bytes changed, counted from the operand's memory */
 } weir_watch;
 
-/* Checks and restores the zones of operand i: the first `bytes` of a piece at `at` (NULL: without
- * memory). Fails only if the device fails. */
+/* Checks and restores the zones of operand i, the first `bytes` of a range of `capacity` bytes at
+ * `at` (NULL: no memory). Fails only if the device fails. */
 weir_status weir_guard_look(weir_watch *w, int i, void *at, size_t bytes, size_t capacity);
 
 /* so_far if that is a failure, else ERR_DEVICE with a sentence if a zone was damaged. */

@@ -1,6 +1,6 @@
-/* heap.c - best fit over spans in the order of their addresses; free neighbours are one.
+/* heap.c - best fit over spans in address order; adjacent free spans are merged.
  *
- * Invariants: the spans cover the slab without gaps; no two neighbours are free. */
+ * Invariants: the spans cover the range without gaps; no two adjacent spans are free. */
 #include "device/memory/heap.h"
 
 #include <assert.h>
@@ -38,8 +38,7 @@ weir_span *weir_heap_find(const weir_heap *s, size_t bytes, bool high)
     return best;
 }
 
-/* The first `bytes` of the span become a span of their own, before it; NULL when memory is short.
- */
+/* Splits the first `bytes` of the span off into a span before it; NULL if memory runs out. */
 static weir_span *split(weir_heap *s, weir_span *span, size_t bytes)
 {
     weir_span *const low = weir_mem_alloc(sizeof *low);
@@ -67,7 +66,7 @@ void *weir_heap_take(weir_heap *s, weir_span *span, size_t bytes, bool high)
     return s->at + span->at;
 }
 
-/* The span and the one after it become one. */
+/* Merges the span with the one after it. */
 static void merge(weir_span *span)
 {
     weir_span *const next = span->next;

@@ -2,8 +2,7 @@
  *
  * Invariants: a free block of class c has exactly class_bytes(c) bytes; held = live + the bytes of
  * all free blocks (+ one unit per persistent block of 0 bytes); there is one spare list node per
- * block handed out by weir_pool_take. Guard zones are inside what is counted and outside what is
- * handed out. */
+ * block from weir_pool_take. Guard zones are counted, but callers get the memory between them. */
 #include "device/memory/pool.h"
 
 #include "core/mem.h"
@@ -11,12 +10,12 @@
 #include "device/memory/guard.h"
 
 #define STEPS      32 /* classes per power of two; below 32 units every multiple */
-#define REUSE      16                   /* a free block up to 1/16 larger will do */
-#define BESIDE      4   /* of the limit: what may be held beyond it */
-#define SMALL_SHARE 256 /* of the slab: up to that a block is small */
-#define HUGE_FROM  ((size_t)4 << 20)    /* bytes from which huge pages are asked for */
+#define REUSE      16                   /* a request accepts a free block up to 1/16 larger */
+#define BESIDE      4   /* 1/BESIDE of the limit may be held beyond it */
+#define SMALL_SHARE 256 /* blocks up to 1/SMALL_SHARE of the heap are small */
+#define HUGE_FROM  ((size_t)4 << 20)    /* bytes from which huge pages are requested */
 
-/* Class of a multiple of `unit`: the number of units up to STEPS of them, then STEPS per power of
+/* Class of a multiple of `unit`: the number of units up to STEPS, then STEPS classes per power of
  * two. */
 static size_t class_of(size_t bytes, size_t unit)
 {
@@ -43,7 +42,7 @@ static void count_live(weir_pool *pool, size_t bytes)
         pool->live_peak = pool->live;
 }
 
-/* Is there room for `bytes` more under the limit? */
+/* Makes `bytes` more fit under the limit, or fails. */
 static weir_status reclaim(weir_device *d, size_t bytes)
 {
     const weir_pool *pool = &d->pool;
@@ -51,7 +50,7 @@ static weir_status reclaim(weir_device *d, size_t bytes)
                ? WEIR_OK : pool->reclaim(d, bytes);
 }
 
-/* Memory from the system; if it has none, gives it the free blocks and asks again. */
+/* Allocates from the system; if that fails, returns the free blocks to it and tries again. */
 static weir_status system_take(weir_device *d, size_t bytes, void **p)
 {
     const bool huge = bytes >= HUGE_FROM;
@@ -76,7 +75,7 @@ static void release_heap(weir_device *d)
     weir_heap_close(s);
 }
 
-/* All that the limit leaves; nothing where the system has not that much, or memory is short. */
+/* Allocates all that the limit leaves; without effect if the system or the host lacks memory. */
 static void open_heap(weir_device *d)
 {
     weir_pool *pool = &d->pool;
@@ -93,7 +92,7 @@ static void open_heap(weir_device *d)
     pool->stale = false;
 }
 
-/* May as much be taken beside the slab? Free blocks go for it. */
+/* True if `bytes` may be taken outside the heap; frees free blocks to make that possible. */
 static bool system_has_bytes(weir_device *d, size_t bytes)
 {
     weir_pool *pool = &d->pool;
@@ -105,7 +104,7 @@ static bool system_has_bytes(weir_device *d, size_t bytes)
     return pool->held <= most - bytes;
 }
 
-/* The class of a free block for `bytes`, up to `most`; else WEIR_POOL_CLASSES. */
+/* The class of a free block for `bytes`, of at most `most` bytes; WEIR_POOL_CLASSES if none. */
 static size_t class_with_block(const weir_device *d, size_t bytes, size_t most)
 {
     const size_t unit = d->ops->align;
@@ -115,18 +114,18 @@ static size_t class_with_block(const weir_device *d, size_t bytes, size_t most)
     return c < WEIR_POOL_CLASSES && class_bytes(c, unit) <= most ? c : WEIR_POOL_CLASSES;
 }
 
-/* The largest free block that may stand in for one of own_bytes. */
+/* Size of the largest free block that may serve a request of own_bytes. */
 static size_t most_for(const weir_pool *pool, size_t own_bytes)
 {
     const size_t remaining = pool->limit - pool->live, wide = own_bytes + own_bytes / REUSE;
     return wide < remaining ? wide : remaining;
 }
 
-/* Under a limit, with enough free bytes: memory cut from the heap, or *p NULL if the caller should
- * use a free block or the system. If the free bytes are fragmented, a small block is taken outside
- * the heap; otherwise values are evicted until a span is large enough, at most `bytes` of them:
- * holding more than the limit costs less than recomputing much. Small and persistent blocks are cut
- * from the top, out of the way of large ones. */
+/* Under a limit, with enough free bytes: cuts memory from the heap, or sets *p to NULL if the
+ * caller should use a free block or the system. If the free bytes are fragmented, a small block is
+ * taken outside the heap; for a large one values are evicted until a span is large enough, at most
+ * `bytes` of them, since holding more than the limit costs less than recomputing much. Small and
+ * persistent blocks are cut from the top, out of the way of large ones. */
 static weir_status take_limited(weir_device *d, size_t bytes, bool high, void **p)
 {
     weir_pool   *pool = &d->pool;
@@ -177,7 +176,7 @@ static weir_pool_free *pop(weir_pool_free **list)
     return node;
 }
 
-/* A new block of a class, with the node its return will need. */
+/* Allocates a block of a class, and the list node that freeing it will need. */
 static weir_status take_new(weir_device *d, size_t bytes, void **p)
 {
     weir_pool_free *node = weir_mem_alloc(sizeof *node);
@@ -192,7 +191,7 @@ static weir_status take_new(weir_device *d, size_t bytes, void **p)
     return WEIR_OK;
 }
 
-/* `bytes`, at least one, as what they take: a multiple of the device's alignment. */
+/* The bytes that a request of `bytes` takes, at least one unit: a multiple of the alignment. */
 static weir_status round_up(const weir_device *d, size_t bytes, size_t *out)
 {
     if (!weir_guard_size(d, bytes > 0 ? bytes : 1, out) || *out > PTRDIFF_MAX / 2)
@@ -249,7 +248,7 @@ static void give(weir_device *d, void *p, size_t got)
     push(&d->pool.head[class_of(got, d->ops->align)], node);
 }
 
-/* What a persistent block of 0 bytes takes from the system, though nothing is counted. */
+/* Bytes that a persistent block of 0 bytes takes from the system; they are not counted. */
 static size_t bytes_of_none(const weir_device *d)
 {
     size_t bytes = 0;
@@ -284,9 +283,9 @@ static void give_persistent(weir_device *d, void *p, size_t got)
         system_give(d, p, got > 0 ? got : bytes_of_none(d));
 }
 
-/* ---- handed out: what lies between the zones ---- */
+/* ---- public: the memory between the guard zones ---- */
 
-/* From here on *p is the block's own memory, with its zones written. */
+/* Moves *p from the whole range to the block's own memory and writes the zones around it. */
 static weir_status dress(weir_device *d, size_t bytes, size_t got, void **p,
                          void (*give_back)(weir_device *d, void *p, size_t got))
 {

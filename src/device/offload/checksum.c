@@ -1,8 +1,8 @@
-/* checksum.c - XXH3 where xxHash was found, else a sum of our own in its manner.
+/* checksum.c - XXH3 if xxHash was found, else a sum of our own of similar design.
  *
- * The own one: four lanes of 8 bytes, each multiplied in, rotated and multiplied again (the rounds
- * of Collet's XXH64), so that four chains of multiplications run side by side: several bytes per
- * cycle. A flipped bit changes its lane for certain, since every step is a bijection. */
+ * Our own: four lanes of 8 bytes, each word multiplied in, rotated and multiplied again (the rounds
+ * of Collet's XXH64), so that four chains of multiplications overlap: several bytes per cycle.
+ * Every step is a bijection, so a flipped bit certainly changes its lane. */
 #include "device/offload/checksum.h"
 
 #ifdef WEIR_XXHASH
@@ -33,7 +33,7 @@ static uint64_t mix(uint64_t lane, uint64_t word)
     return (lane << 31 | lane >> 33) * ODD_1;
 }
 
-/* Up to 8 bytes; what is missing is zeros (the length is mixed in, too). */
+/* Loads up to 8 bytes, padded with zeros (the length is mixed in separately). */
 static uint64_t load(const unsigned char *p, size_t n)
 {
     uint64_t word = 0;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the process only: the value depends on the machine and on what was found when building. */
+/* Valid within one process: the value depends on the machine and on the build. */
 uint64_t weir_checksum(const void *p, size_t n);
 
 /* "xxh3" or "own". */

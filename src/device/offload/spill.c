@@ -1,13 +1,13 @@
-/* spill.c - two queues of copies, a thread each, over one file.
+/* spill.c - the offload store: two queues of copies over one file, a thread for each queue.
  *
- * A request is a ring entry; its number in its queue and the queue make its ticket. Requests of a
- * queue run one after the other, so "number n is done" is one counter per queue. A request that
- * touches bytes of the file which an unfinished one of the other queue touches waits for that one's
- * number (read after write, write after read). Since requests wait for older ones only, they cannot
- * wait for each other.
+ * A request is an entry of a queue's ring; the queue and the request's number in it make up its
+ * ticket. The requests of a queue run one after another, so one counter per queue tells which are
+ * done. A request that touches bytes of the file which an unfinished request of the other queue
+ * also touches waits for that one's number (read after write, write after read). Requests wait for
+ * older requests only, so there is no deadlock.
  *
- * The copy itself is spill_copy.c's. What it knows of blocks is in a table indexed by place in the
- * file; the order of requests keeps its readers and writers apart. */
+ * spill_copy.c performs the copies. What it knows of a block is kept in a table indexed by file
+ * offset; the order of the requests keeps readers and writers of an entry apart. */
 #include "device/offload/spill.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@
 #include "device/offload/spill_copy.h"
 #include "device/offload/spill_file.h"
 
-enum { REQUESTS = 512 };            /* of a queue: under way, or failed and not asked for */
+enum { REQUESTS = 512 };            /* ring entries per queue: running, or failed and unreported */
 
 typedef struct request {
     weir_spill_copy copy;
@@ -39,21 +39,21 @@ typedef struct queue {
     weir_spill       *s;
     weir_spill_copier copier;
     pthread_t         thread;
-    pthread_cond_t    work;         /* there is a request, or the end */
+    pthread_cond_t    work;         /* a request was added, or quit was set */
     uint64_t          asked, done;  /* requests so far; numbers begin at 1 */
-    double            limit, due;   /* bytes per second; when the link is free again */
+    double            limit, due;   /* bytes per second (0: none); when the link is free again */
     request           request[REQUESTS];
 } queue;
 
 struct weir_spill {
-    pthread_mutex_t   lock;         /* over asked, done, quit; requests belong to who counts them */
+    pthread_mutex_t   lock;         /* guards the counters and quit; a thread owns its request */
     pthread_cond_t    finished;     /* a request is done */
     bool              quit;
     queue             queue[2];     /* out, in */
     int               started;      /* threads */
     weir_spill_system system;
     int               fd;
-    size_t            bytes;        /* of the file */
+    size_t            bytes;        /* size of the file */
     weir_spill_block *table;        /* [bytes / WEIR_SPILL_ALIGN] blocks by where they begin */
     uint64_t         *ticket;
     uint32_t          tickets;
@@ -79,7 +79,7 @@ static void pause_for(const weir_spill_system *y, double seconds)
         ;
 }
 
-/* A limited queue is a link that takes n / limit seconds for n bytes. */
+/* Performs the copy. A limited queue models a link that takes n / limit seconds for n bytes. */
 static void carry(queue *q, weir_spill_copy *c)
 {
     const weir_spill_system *y = &q->s->system;
@@ -124,7 +124,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* The program's signals are not for these threads. */
+/* All signals are blocked in these threads: they belong to the program's own. */
 static weir_status start_threads(weir_spill *s)
 {
     sigset_t all, before;
@@ -143,9 +143,9 @@ static weir_status start_threads(weir_spill *s)
                                   s->started);
 }
 
-/* ---- asking and waiting ---- */
+/* ---- enqueuing and waiting ---- */
 
-/* The newest request of the other queue, not done yet, that touches the bytes; 0: none. */
+/* Number of the newest unfinished request of the other queue that touches the bytes; 0: none. */
 static uint64_t conflict(queue *other, size_t slot, size_t n)
 {
     for (uint64_t k = other->asked; k > other->done; k--) {
@@ -156,7 +156,7 @@ static uint64_t conflict(queue *other, size_t slot, size_t n)
     return 0;
 }
 
-/* The sentence of a failed request, which has been told from now on. */
+/* Fails with the sentence of a failed request, which counts as reported from then on. */
 static weir_status tell(const weir_spill *s, const queue *q, request *r)
 {
     const weir_spill_copy *c = &r->copy;
@@ -180,7 +180,7 @@ static bool untold(const request *r)
     return r->copy.fault != WEIR_SPILL_FINE && !r->told;
 }
 
-/* Waits for a free entry. One that failed and was never asked for is told instead of lost. */
+/* Waits for a free entry. If its old request failed unreported, reports that failure. */
 static weir_status free_entry(weir_spill *s, queue *q)
 {
     while (q->asked - q->done == REQUESTS)
@@ -211,7 +211,7 @@ static weir_status ask(weir_spill *s, bool in, size_t slot, char *p, size_t n, u
     return status;
 }
 
-/* The bytes are only read; requests of both queues have one form. */
+/* The memory is only read; requests of both queues share one struct. */
 weir_status weir_spill_out(weir_spill *s, size_t slot, const void *p, size_t n, uint64_t *ticket)
 {
     union { const void *from; char *at; } memory = {p};
@@ -241,7 +241,7 @@ weir_status weir_spill_wait(weir_spill *s, uint64_t ticket)
     return status;
 }
 
-/* Under the lock: every request done. */
+/* Waits, with the lock held, until every request is done. */
 static void wait_all(weir_spill *s)
 {
     for (int k = 0; k < 2; k++)
@@ -266,7 +266,7 @@ weir_status weir_spill_settle(weir_spill *s, weir_status so_far)
     return status;
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static weir_status open_store(weir_spill *s, const weir_spill_options *o)
 {
@@ -316,7 +316,7 @@ void weir_spill_free(weir_spill *s)
     if (!s)
         return;
     pthread_mutex_lock(&s->lock);
-    s->quit = true;                         /* threads finish what was asked for first */
+    s->quit = true;                         /* the threads finish all requests first */
     for (int k = 0; k < 2; k++)
         pthread_cond_signal(&s->queue[k].work);
     pthread_mutex_unlock(&s->lock);
@@ -336,7 +336,7 @@ void weir_spill_free(weir_spill *s)
     weir_mem_free(s);
 }
 
-/* Nothing is under way while the table moves: the threads look at it in requests only. */
+/* The table is replaced while no request runs, as the threads access it in requests only. */
 weir_status weir_spill_reserve(weir_spill *s, size_t bytes)
 {
     size_t want;
@@ -388,7 +388,7 @@ uint64_t *weir_spill_ticket(weir_spill *s, uint32_t i)
     return &s->ticket[i];
 }
 
-/* ---- numbers ---- */
+/* ---- sizes and counters ---- */
 
 size_t weir_spill_memory(const weir_spill *s)
 {
@@ -443,7 +443,7 @@ void weir_spill_info(weir_string *text, const char *dir)
 
 enum { PROBE = 4 << 20, PROBES = 4 };
 
-/* Seconds of one way, the fastest of PROBES after one to warm up. */
+/* Least seconds of PROBES copies in one direction, after one to warm up. */
 static weir_status probe(weir_spill *s, bool in, void *p, double *best)
 {
     *best = 1e30;

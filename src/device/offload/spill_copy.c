@@ -1,6 +1,6 @@
-/* spill_copy.c - the blocks of a copy, up to WEIR_SPILL_DEPTH of them in flight: while some are,
- * the next one is checksummed, or compressed. Blocks stand in the file where they would stand
- * uncompressed. */
+/* spill_copy.c - the blocks of a copy, up to WEIR_SPILL_DEPTH of them in flight: meanwhile the next
+ * one is checksummed or compressed. A block's offset in the file is that of the uncompressed block.
+ */
 #include "device/offload/spill_copy.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ static size_t block_bytes(const weir_spill_copy *c, size_t begin)
     return c->n - begin < BLOCK ? c->n - begin : BLOCK;
 }
 
-/* The first failure counts. */
+/* Records a failure; the first one counts. */
 static void fail(weir_spill_copy *c, weir_spill_fault what, int error, size_t begin)
 {
     if (c->fault != WEIR_SPILL_FINE)
@@ -43,14 +43,14 @@ static void fail(weir_spill_copy *c, weir_spill_fault what, int error, size_t be
 
 enum { SAMPLE = 64 << 10 };
 
-/* Compressed bytes of `n`, fewer than they were; 0: they do not shrink. */
+/* Returns the compressed bytes of n, or 0 if they do not shrink. */
 static size_t pack(const weir_spill_copier *q, const char *from, size_t n, char *to)
 {
     const int got = LZ4_compress_fast_extState(q->packer, from, to, (int)n, (int)n - 1, 1);
     return got > 0 ? (size_t)got : 0;
 }
 
-/* Does a piece from the middle shrink below three quarters? */
+/* True if a sample from the middle shrinks below three quarters. */
 static bool worth_packing(const weir_spill_copier *q, const weir_spill_copy *c)
 {
     const size_t n = c->n < SAMPLE ? c->n : SAMPLE;
@@ -192,7 +192,7 @@ static void end_in(weir_spill_copier *q, const weir_spill_block *b, weir_spill_c
         fail(c, WEIR_SPILL_CHANGED, 0, begin);
 }
 
-/* After a failure no block begins any more; those in flight are awaited. */
+/* After a failure no further block begins; those in flight are awaited. */
 static void move(weir_spill_copier *q, weir_spill_block *table, weir_spill_copy *c, bool packs)
 {
     const size_t blocks = c->n / BLOCK + (c->n % BLOCK > 0);
@@ -215,7 +215,7 @@ static void move(weir_spill_copier *q, weir_spill_block *table, weir_spill_copy 
     }
 }
 
-/* From here on the slot holds nothing. */
+/* Marks the slot's blocks as unwritten. */
 static void forget(weir_spill_block *table, const weir_spill_copy *c)
 {
     for (size_t begin = 0; begin < c->n; begin += BLOCK)

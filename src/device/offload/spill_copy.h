@@ -5,12 +5,12 @@
 #include "device/offload/spill_io.h"
 #include "weir/base.h"
 
-#define WEIR_SPILL_BLOCK ((size_t)256 << 10)    /* bytes of a value */
+#define WEIR_SPILL_BLOCK ((size_t)256 << 10)    /* bytes of an uncompressed block */
 
-/* A block in the file. bytes 0: nothing was written there, or writing failed. */
+/* The table's entry of a block. bytes 0: nothing was written, or writing failed. */
 typedef struct weir_spill_block {
     uint64_t sum;
-    uint64_t bytes;                 /* in the file; fewer than the block's: compressed */
+    uint64_t bytes;                 /* in the file; fewer than the block has: compressed */
 } weir_spill_block;
 
 typedef enum weir_spill_fault {
@@ -20,32 +20,33 @@ typedef enum weir_spill_fault {
 typedef struct weir_spill_copy {
     char            *at;
     size_t           n, slot;
-    weir_spill_fault fault;         /* how it went */
-    int              error;         /* of WEIR_SPILL_SYSTEM */
-    size_t           where;         /* in the file: the block that failed */
+    weir_spill_fault fault;         /* result of the copy */
+    int              error;         /* errno, if fault is WEIR_SPILL_SYSTEM */
+    size_t           where;         /* file offset of the block that failed */
 } weir_spill_copy;
 
 /* Resources for copies in one direction. */
 typedef struct weir_spill_copier {
     bool          in;
     weir_spill_io io;
-    char         *packed;           /* [WEIR_SPILL_DEPTH * WEIR_SPILL_BLOCK], NULL without LZ4 */
+    char         *packed;           /* [WEIR_SPILL_DEPTH * WEIR_SPILL_BLOCK]; NULL without LZ4 */
     void         *packer;           /* LZ4's tables */
 } weir_spill_copier;
 
-/* lz4: compress blocks that shrink; ERR_INVALID if Weir was built without LZ4. Closing a zeroed
- * copier is fine. */
+/* lz4: compress blocks that shrink; ERR_INVALID if Weir was built without LZ4. A zeroed copier may
+ * be closed. */
 weir_status weir_spill_copier_open(weir_spill_copier *q, bool lz4);
 void        weir_spill_copier_close(weir_spill_copier *q);
 
-/* Bytes of memory that the copier holds, io's included; its staging buffers among them. */
+/* Bytes of memory that the copier holds, its io included; of those, its staging buffers. */
 size_t weir_spill_copier_memory(const weir_spill_copier *q);
 size_t weir_spill_copier_staging(const weir_spill_copier *q);
 
 /* "found" or "not found". */
 const char *weir_spill_lz4(void);
 
-/* Copies and fills c->fault, error, where. table: entries by offset / WEIR_SPILL_ALIGN. */
+/* Performs the copy and fills c->fault, error, where. table: indexed by offset /
+ * WEIR_SPILL_ALIGN. */
 void weir_spill_copy_run(weir_spill_copier *q, weir_spill_block *table, weir_spill_copy *c);
 
 #endif

@@ -1,7 +1,7 @@
 /* spill_file.c - opening and growing a spill file.
  *
- * O_TMPFILE makes a file that never had a name; where a file system lacks it the name goes at
- * once. posix_fallocate takes the blocks, so that writing cannot run out of them later. */
+ * O_TMPFILE creates a file that never has a name; on file systems without it the file is unlinked
+ * at once. posix_fallocate allocates the blocks, so that later writes cannot run out of space. */
 #include "device/offload/spill_file.h"
 
 #include <errno.h>
@@ -73,7 +73,7 @@ void weir_spill_file_truncate(int fd, size_t have)
     (void)ignored;
 }
 
-/* A limit of this process on file sizes is looked at first: the system would send a signal. */
+/* The process's limit on file sizes is checked first: exceeding it would raise SIGXFSZ. */
 weir_status weir_spill_file_grow(const char *folder, int fd, size_t have, size_t want)
 {
     struct rlimit limit;
@@ -91,6 +91,6 @@ weir_status weir_spill_file_grow(const char *folder, int fd, size_t have, size_t
     while (error == EINTR);
     if (error == 0)
         return WEIR_OK;
-    weir_spill_file_truncate(fd, have);          /* what was taken before the end came */
+    weir_spill_file_truncate(fd, have);          /* frees what was allocated before the failure */
     return no_space(folder, fd, want, error);
 }

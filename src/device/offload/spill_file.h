@@ -4,13 +4,13 @@
 
 #include "weir/base.h"
 
-/* The folder: `dir`, or where that is NULL or "" $WEIR_SPILL_DIR, else $TMPDIR, else /tmp. */
+/* The folder to use: `dir`, else (NULL or "") $WEIR_SPILL_DIR, else $TMPDIR, else /tmp. */
 const char *weir_spill_folder(const char *dir);
 
-/* A new file, unlinked, mode 0600, empty. */
+/* Creates an empty, unlinked file of mode 0600. */
 weir_status weir_spill_file_open(const char *folder, int *fd);
 
-/* Grows the file from `have` bytes to `want`. On failure ERR_IO, and the file is unchanged. */
+/* Grows the file from `have` to `want` bytes. Fails with ERR_IO and leaves the file unchanged. */
 weir_status weir_spill_file_grow(const char *folder, int fd, size_t have, size_t want);
 
 /* Truncates the file to `have` bytes; a failure is ignored. */

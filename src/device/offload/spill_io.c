@@ -1,7 +1,7 @@
-/* spill_io.c - pieces through an io_uring, or by pwrite and pread.
+/* spill_io.c - transfers through an io_uring, or by pwrite and pread.
  *
- * The ring (Axboe, "Efficient IO with io_uring", 2019) is liburing's, where that was found.
- * Whatever it refuses - no such system call, none allowed, no memory for a submission - is done by
+ * The ring (Axboe, "Efficient IO with io_uring", 2019) is set up with liburing, if found. Whatever
+ * fails there - the system call is missing or forbidden, a submission finds no memory - is done by
  * pwrite and pread instead. */
 #include "device/offload/spill_io.h"
 
@@ -23,7 +23,7 @@ static size_t at_once(const weir_spill_io *io, const weir_spill_chunk *p)
     return most > 0 && most < p->left ? most : p->left;
 }
 
-/* What a transfer returned: bytes, or -errno. False when it is to be asked for again. */
+/* Accounts for the result of a transfer: bytes or -errno. False if it has to be repeated. */
 static bool account(const weir_spill_io *io, weir_spill_chunk *p, int64_t got)
 {
     if (got > 0) {
@@ -61,7 +61,7 @@ static void ring_close(weir_spill_ring *r)
     *r = (weir_spill_ring){.fd = -1};
 }
 
-/* Kernels from 5.6 have reads and writes without an iovec. */
+/* IORING_OP_READ and IORING_OP_WRITE, which need no iovec, exist from Linux 5.6 on. */
 static weir_status ring_open(weir_spill_ring *r)
 {
     struct io_uring_params p = {0};
@@ -76,14 +76,14 @@ static weir_status ring_open(weir_spill_ring *r)
     return WEIR_OK;
 }
 
-/* Both queues are one mapping, entries another. */
+/* The two queues share one mapping; the submission entries have another. */
 static size_t ring_memory(const weir_spill_ring *r)
 {
     return r->fd >= 0 ? r->uring->sq.ring_sz + WEIR_SPILL_DEPTH * sizeof(struct io_uring_sqe) : 0;
 }
 
-/* Hands piece i to the kernel; where that fails it stays with us, and the entry, which the ring
- * keeps, does nothing. */
+/* Submits chunk i. If that fails, the chunk is transferred synchronously later, and its submission
+ * entry, which stays in the ring, becomes a no-op. */
 static void submit(weir_spill_io *io, unsigned i)
 {
     weir_spill_chunk          *p = &io->chunk[i];
@@ -108,7 +108,7 @@ static void submit(weir_spill_io *io, unsigned i)
     }
 }
 
-/* Takes one completion, waiting for it. */
+/* Waits for one completion and consumes it. */
 static void reap(weir_spill_io *io)
 {
     struct io_uring_cqe *c;

@@ -1,4 +1,4 @@
-/* spill_slots.c - the slots of a device's offload store. See spill_slots.h. */
+/* spill_slots.c - the slots of a device's offload store: first fit among the permanent ones. */
 #include "device/offload/spill_slots.h"
 
 #include "core/mem.h"

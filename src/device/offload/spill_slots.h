@@ -1,11 +1,11 @@
-/* spill_slots.h - the slots of a device's offload store: those that stay between steps first, then
- * those of one step. Sizes in bytes, slots as offsets. */
+/* spill_slots.h - the slots of a device's offload store: first those that stay between steps, then
+ * those of one step. Sizes in bytes, slots as byte offsets. */
 #ifndef WEIR_DEVICE_OFFLOAD_SPILL_SLOTS_H
 #define WEIR_DEVICE_OFFLOAD_SPILL_SLOTS_H
 
 #include "device/device.h"
 
-/* Grows the offload store to all slots that stay between steps and `bytes` more, and its table to
+/* Grows the offload store to all slots that stay between steps plus `bytes`, and its table to
  * `tickets` tickets. */
 weir_status weir_device_spill(weir_device *d, size_t bytes, uint32_t tickets);
 

@@ -1,10 +1,10 @@
-/* swap.c - the kernels of copies that go on beside others. See swap.h. */
+/* swap.c - the kernels that start and await offload copies. */
 #include "device/offload/swap.h"
 
 #include "core/attr.h"
 #include "core/status.h"
 
-/* The ticket that the call names: a plan has seen to it, a kernel that is run alone has none. */
+/* The call's ticket. Plans make the table large enough; a call outside of a plan has no ticket. */
 static weir_status ticket_of(const weir_kargs *k, uint32_t *ticket)
 {
     const weir_spill_attr *const a = k->call->attr;
@@ -48,7 +48,7 @@ static weir_status wait_run(const weir_kargs *k)
     return k->dev->ops->swap_wait(k->dev, k->stream, ticket);
 }
 
-/* The operand is all of its memory, as large as the attributes say. */
+/* The operand must be dense and exactly as large as the attributes say. */
 weir_status weir_swap_choose(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_spill_attr *const a = c->attr;

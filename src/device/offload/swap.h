@@ -1,9 +1,9 @@
-/* swap.h - SPILL_OUT, SPILL_IN, SPILL_WAIT, the same on every device: copies between device memory
- * and slots of the offload store, which run beside the kernels.
+/* swap.h - SPILL_OUT, SPILL_IN, SPILL_WAIT for every device: copies between device memory and slots
+ * of the offload store that overlap with kernels.
  *
  * The first two start a copy and return; memory and slot must stay untouched until SPILL_WAIT has
- * returned. The store depends on the device: a file on the CPU; pinned memory, then a file, behind
- * a card. */
+ * run. The store depends on the device: a file for the CPU; pinned memory, then a file, for a card.
+ */
 #ifndef WEIR_DEVICE_OFFLOAD_SWAP_H
 #define WEIR_DEVICE_OFFLOAD_SWAP_H
 

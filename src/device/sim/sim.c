@@ -1,9 +1,10 @@
 /* sim.c - a device without arithmetic: its memory is address ranges, its kernels advance a clock.
  *
- * Invariants: `used` is the sum of the bytes of all live pieces, at most `capacity`. Addresses from
- * FIRST on are never read or written, and no system maps memory there, so an access faults at once.
- * Downloads give zeros. All ops share one kernel without a workspace; a call takes the time of the
- * roofline of the device's rates. Callbacks are not called, since there are no values to pass. */
+ * Invariants: `used` is the sum of the bytes of all live blocks, at most `capacity`. Addresses from
+ * FIRST on are never accessed, and no system maps memory there, so an access faults at once.
+ * Downloads return zeros. All ops share one kernel without a workspace; a call takes the time that
+ * the roofline of the device's rates gives. Callbacks are not called: there are no values to pass.
+ */
 #include "device/sim/sim.h"
 
 #include <string.h>
@@ -15,8 +16,8 @@
 #include "device/offload/swap.h"
 #include "device/sim/spec.h"
 
-/* Pointers of bit 52 are mapped nowhere: user space ends at 2^47 (with 57-bit addresses, where
- * memory that high was asked for, at 2^56) on x86-64, at 2^52 on AArch64. */
+/* Addresses with bit 52 set are mapped nowhere: user space ends at 2^47 on x86-64 (with 57-bit
+ * addresses, where a program requested them, at 2^56) and at 2^52 on AArch64. */
 #define FIRST ((uintptr_t)1 << 52)
 #define LAST  ((uintptr_t)1 << 55)
 #define ALIGN ((size_t)256)
@@ -138,7 +139,7 @@ static double sim_clock(const weir_device *d)
     return later(sim->compute, later(sim->out, sim->in));
 }
 
-/* The host waits for all work, so later work begins no earlier. */
+/* The host waits for all work, so later work cannot begin earlier. */
 static weir_status sim_sync(weir_device *d)
 {
     weir_sim_of(d)->compute = sim_clock(d);
@@ -162,7 +163,7 @@ static weir_status sim_download(weir_device *d, void *host, const void *dev, siz
     return WEIR_OK;
 }
 
-/* ---- what kernels were given ---- */
+/* ---- measuring the arena ---- */
 
 static weir_status sim_paint(weir_device *d, void *p, size_t n)
 {
@@ -184,7 +185,7 @@ static weir_status sim_painted(weir_device *d, const void *p, size_t n, size_t *
     return WEIR_OK;
 }
 
-/* One past the last byte of an operand whose element 0 is at p. */
+/* Address after the last byte of an operand whose element 0 is at p. */
 static uintptr_t end_of(const weir_layout *l, const void *p)
 {
     int64_t last = 0;
@@ -249,9 +250,9 @@ static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 #undef ROW
 };
 
-/* ---- swapping: copies on their own queues; one in begins when what it reads is out ---- */
+/* ---- offload: a stream per direction; a prefetch begins once its slot has been written ---- */
 
-/* A list of times grows with zeros. */
+/* Grows a list of times with zeros. */
 static bool grow(weir_sim_times *times, uint64_t n)
 {
     while (times->n < n)

@@ -1,9 +1,9 @@
-/* spec.c - what a simulated machine is: presets, and numbers given by name.
+/* spec.c - the machine that a simulated device models: presets, and numbers given by name.
  *
- * Presets are published peak numbers, so simulated times are what a card could do at best. Bytes a
- * second over the link are what copies from pinned host memory reach: about 12 GB/s of the 15.75 of
- * PCIe 3.0 x16 (and of 4.0 x8), 50 of the 63 of PCIe 5.0 x16. Capacities count a GB as 1e9 bytes;
- * the rest of the 2^30 is left to the driver's context and the libraries. */
+ * Presets are published peak numbers, so simulated times are lower bounds. Link bandwidths are what
+ * copies from pinned host memory reach: about 12 GB/s of the 15.75 of PCIe 3.0 x16 (and of 4.0 x8),
+ * 50 of the 63 of PCIe 5.0 x16. Capacities count a GB as 1e9 bytes; the rest of the 2^30 is left to
+ * the driver's context and the libraries. */
 #include "device/sim/spec.h"
 
 #include <math.h>
@@ -13,10 +13,10 @@
 #include "core/status.h"
 #include "core/text.h"
 
-#define CALL        5e-6        /* launch of a kernel */
-#define COPY        1e-5        /* launch of a copy */
+#define CALL        5e-6        /* seconds to launch a kernel */
+#define COPY        1e-5        /* seconds to launch a copy */
 #define MOST_BYTES  0x1p50
-#define ITEM        64          /* characters of one item, with the end */
+#define ITEM        64          /* characters of one item, terminator included */
 
 static const struct {
     const char *name;
@@ -43,7 +43,7 @@ enum { PRESETS = sizeof presets / sizeof presets[0], SECONDS, COUNT, BYTES };
 static const struct {
     const char *name;
     int         kind;
-    size_t      at[2];          /* in weir_sim_spec: the fields that the number goes to */
+    size_t      at[2];          /* offsets in weir_sim_spec of the fields that get the number */
 } keys[] = {
     {"flops", COUNT, {AT(rates.flops), AT(rates.flops)}},
     {"memory", BYTES, {AT(rates.bytes), AT(rates.bytes)}},
@@ -71,8 +71,7 @@ static bool read_preset(const char *name, weir_sim_spec *spec)
     return false;
 }
 
-/* The number in `text`, or -1 if it is not one: decimal, with a unit for bytes ("16GB",
- * "900GB/s"). */
+/* Parses a decimal number, with a unit if it counts bytes ("16GB", "900GB/s"); -1 if it is none. */
 static double read_number(const char *text, int kind)
 {
     char        *end;
@@ -106,7 +105,7 @@ static weir_status unknown(const char *item)
     return WEIR_ERR_INVALID;
 }
 
-/* "KEY=VALUE" */
+/* Parses "KEY=VALUE". */
 static weir_status read_item(char *item, weir_sim_spec *spec)
 {
     char *const value = strchr(item, '=');

@@ -1,16 +1,16 @@
-/* spec.h - the machine that a simulated device stands for. */
+/* spec.h - the machine that a simulated device models. */
 #ifndef WEIR_DEVICE_SIM_SPEC_H
 #define WEIR_DEVICE_SIM_SPEC_H
 
 #include "device/rates.h"
 
-/* The machine described by the text after "sim:". */
+/* The machine, as the text after "sim:" describes it. */
 typedef struct weir_sim_spec {
     weir_rates rates;
     double     capacity;        /* bytes */
 } weir_sim_spec;
 
-/* NULL stands for the preset "format". */
+/* Parses the text; NULL stands for the preset "format". Fails with ERR_INVALID. */
 weir_status weir_sim_spec_read(const char *text, weir_sim_spec *spec);
 
 #endif
