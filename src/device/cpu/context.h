@@ -1,7 +1,7 @@
-/* context.h - what the files of the CPU back end know of the device.
+/* context.h - the state that the files of the CPU back end share.
  *
- * blas and onednn belong to openblas.c and onednn.c: made there when a kernel first wants them,
- * freed there when cpu.c closes the device. */
+ * blas and onednn are owned by openblas.c and onednn.c: created there when a kernel first needs
+ * them, freed there when cpu.c closes the device. */
 #ifndef WEIR_DEVICE_CPU_CONTEXT_H
 #define WEIR_DEVICE_CPU_CONTEXT_H
 
@@ -9,7 +9,7 @@
 #include "device/device.h"
 
 typedef struct weir_cpu {
-    weir_isa isa;       /* of own kernels */
+    weir_isa isa;       /* instruction set of our own kernels */
     void    *blas;      /* openblas.c's; NULL until wanted */
     void    *onednn;    /* onednn.c's; NULL until wanted */
 } weir_cpu;

@@ -50,8 +50,8 @@ static void cpu_space(const weir_device *d, size_t *unused, size_t *total)
     *unused = (size_t)sysconf(_SC_AVPHYS_PAGES) * page;
 }
 
-/* Systems that promise more than they have would kill us at the first touch: more than the machine
- * has is refused here. */
+/* Systems that overcommit would kill the process at the first touch, so requests for more than the
+ * machine has fail here. */
 static weir_status cpu_alloc(weir_device *d, size_t bytes, bool huge, void **p)
 {
     size_t unused, total;
@@ -69,7 +69,7 @@ static void cpu_free(weir_device *d, void *p, size_t bytes)
     weir_mem_pages_free(p, bytes);
 }
 
-/* A fill (from NULL) or a copy, cut into chunks. */
+/* A copy, or a fill (from NULL), divided into chunks. */
 typedef struct transfer {
     char       *to;
     const char *from;
@@ -110,7 +110,7 @@ static weir_status cpu_sync(weir_device *d)
     return WEIR_OK;
 }
 
-/* The pattern differs from byte to byte. */
+/* Byte i of the canary pattern; adjacent bytes differ. */
 static unsigned char canary(size_t i)
 {
     return (unsigned char)(((i + 1) * 0x9E3779B97F4A7C15u) >> 56);
@@ -138,7 +138,7 @@ static double cpu_clock(const weir_device *d)
     return weir_now() - d->opened;
 }
 
-/* Until times are measured: what two cores of a server and a file on their disk do. */
+/* Estimates until times are measured: two cores of a server, a file on its disk. */
 static weir_rates cpu_rates(const weir_device *d)
 {
     (void)d;

@@ -1,4 +1,4 @@
-/* isa.c - asks the processor what it can do. */
+/* isa.c - detects the processor's instruction set. */
 #include "device/cpu/isa.h"
 
 #include <stdbool.h>

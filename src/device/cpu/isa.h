@@ -1,9 +1,9 @@
-/* isa.h - which instruction set own kernels use, and how one source file serves three of them.
+/* isa.h - the instruction set of our own kernels, and how one source file serves three of them.
  *
- * A file NAME_isa.c is compiled once per set with -DWEIR_ISA=base|avx2|avx512 and suffixes what
- * it exports with WEIR_ISA_NAME; its twin NAME.c declares all three and indexes a WEIR_ISA_TABLE
- * by weir_cpu_isa() when a kernel is chosen. The sets must agree to the bit, so the choice is one
- * of speed. */
+ * A file NAME_isa.c is compiled once per set with -DWEIR_ISA=base|avx2|avx512 and suffixes its
+ * exports by WEIR_ISA_NAME; NAME.c declares all three and indexes a WEIR_ISA_TABLE by
+ * weir_cpu_isa() when a kernel is selected. All sets give the same bits, so the choice affects
+ * speed only. */
 #ifndef WEIR_DEVICE_CPU_ISA_H
 #define WEIR_DEVICE_CPU_ISA_H
 
@@ -24,8 +24,8 @@ const char *weir_cpu_isa_name(weir_isa isa);
 #define WEIR_ISA_PASTE(fn, isa)  WEIR_ISA_PASTE_(fn, isa)
 #define WEIR_ISA_NAME(fn)        WEIR_ISA_PASTE(fn, WEIR_ISA)
 
-/* Initialiser of an array [WEIR_ISA_COUNT] of the variants of fn. Elsewhere than on x86-64 only
- * the base variant is built, and weir_cpu_isa never answers anything else. */
+/* Initialiser of an array [WEIR_ISA_COUNT] of the variants of fn. Except on x86-64 only the base
+ * variant is built, and weir_cpu_isa returns nothing else. */
 #if defined(__x86_64__)
 #define WEIR_ISA_TABLE(fn)                                                                         \
     {                                                                                              \

@@ -1,6 +1,6 @@
-/* run.h - one run of elements: loops over it, copies of it.
+/* run.h - loops over, and copies of, one run of elements.
  *
- * Copies do not care for the type: only the size (1, 2, 4 or 8 bytes) counts. */
+ * Copies depend only on the element size (1, 2, 4 or 8 bytes), not on the type. */
 #ifndef WEIR_DEVICE_CPU_RUN_H
 #define WEIR_DEVICE_CPU_RUN_H
 
@@ -8,14 +8,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Before a loop whose output may start where an operand starts, else never overlaps it. */
+/* Put before a loop whose output starts where an operand starts, or overlaps none. */
 #if defined(__clang__)
 #define RUN_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define RUN_LOOP _Pragma("GCC ivdep")
 #endif
 
-/* to[0..n) = the element at `from`. */
+/* Sets to[0..n) to the element at `from`. */
 static inline void run_splat(void *to, const void *from, int64_t n, size_t size)
 {
     if (size == 1) {

@@ -1,7 +1,7 @@
-/* team.h - libraries that use OpenMP take the device's number of threads.
+/* team.h - sets the thread count of libraries that use OpenMP to that of the device.
  *
- * Their team size is a setting of the calling thread, which the program or another device may have
- * changed since; results of the libraries depend on it. */
+ * OpenMP keeps it per calling thread, so the program or another device may have changed it; the
+ * results of the libraries depend on it. */
 #ifndef WEIR_CPU_TEAM_H
 #define WEIR_CPU_TEAM_H
 

@@ -1,10 +1,10 @@
-/* conv_patch.h - sizes of the patches that own code copies for a convolution. */
+/* conv_patch.h - sizes of the patch matrices that our own convolutions copy. */
 #ifndef WEIR_DEVICE_CPU_GEMM_CONV_PATCH_H
 #define WEIR_DEVICE_CPU_GEMM_CONV_PATCH_H
 
 #include "device/common/conv_geometry.h"
 
-/* Input channels and output channels of a group, columns of a group's patch matrix. */
+/* Input channels of a group, output channels of a group, columns of a group's patch matrix. */
 static inline int64_t weir_conv_cg(const weir_conv *c)
 {
     return c->c / c->groups;
@@ -18,9 +18,9 @@ static inline int64_t weir_conv_patch(const weir_conv *c)
     return c->kh * c->kw * weir_conv_cg(c);
 }
 
-/* Bytes that own code aims for when it copies a block of pixels: half of what x and y take, so that
- * a budget is not decided by workspaces, between what keeps a product busy and what stays in a
- * cache. It follows from shapes alone, as the order of sums does. */
+/* Target size in bytes of a copied block of pixels: half of x and y together, so that workspaces do
+ * not decide a budget; at least enough for an efficient product, at most what a cache holds. It
+ * depends on shapes alone, as the order of sums does. */
 static inline int64_t weir_conv_block_bytes(const weir_conv *c, size_t size)
 {
     enum { LEAST = 32 << 10, MOST = 4 << 20 };

@@ -1,10 +1,9 @@
-/* gemm.c - plans and drives a matrix product: small ones straight from the operands, large ones
- * from packed panels and strips, or OpenBLAS.
+/* gemm.c - plans and runs a matrix product: small ones directly on the operands, large ones from
+ * packed panels and strips, or by OpenBLAS.
  *
- * Blocking after Goto and van de Geijn (2008): a depth of kb at a time, strips of B (k x nr)
- * and panels of A (mr x k) are packed by all workers, then tiles of C are computed; a panel
- * stays in the first cache while the strips of its tile come from the second. Tiles and blocks
- * follow from shapes alone. */
+ * Blocking after Goto and van de Geijn (2008): for a depth of kb at a time, all workers pack strips
+ * of B (k x nr) and panels of A (mr x k), then compute tiles of C; a panel stays in the L1 cache
+ * while the strips of its tile come from L2. Tiles and blocks depend on shapes alone. */
 #include "device/cpu/gemm/gemm.h"
 
 #include <limits.h>
@@ -18,15 +17,15 @@
 #include "device/cpu/team.h"
 
 enum {
-    SMALL = 32 * 1024,   /* multiply-adds below which nothing is packed */
-    ALONE = 1024 * 1024, /* ... by a worker alone */
-    SERIAL = 256 * 1024, /* ... below which one worker does it all */
+    SMALL = 32 * 1024,   /* multiply-adds below which nothing is packed, */
+    ALONE = 1024 * 1024, /* ... if a single worker computes the product */
+    SERIAL = 256 * 1024, /* multiply-adds below which one worker computes all */
     DEPTH_BYTES = 1024,  /* of a row of a panel */
     ROWS_AT_A_TIME = 1792,
     COLUMNS_AT_A_TIME = 3072,
     TILE_PANELS = 8,
     TILE_STRIPS = 16,
-    TASKS = 32,             /* wanted, so that workers finish together */
+    TASKS = 32,             /* target number, so that workers finish together */
     STRIP_BYTES = 16 * 1024 /* of the strip that small products pack on the stack */
 };
 
@@ -40,13 +39,13 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The largest part when n is cut into equal parts of at most `most`. */
+/* The largest part if n is divided into equal parts of at most `most`. */
 static int64_t even_part(int64_t n, int64_t most)
 {
     return n == 0 ? 1 : divide_up(n, divide_up(n, most));
 }
 
-/* ---- small: no packing, except for strips that are transposed or not full ---- */
+/* ---- small products: no packing, except of strips that are transposed or not full ---- */
 
 static void run_small(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
                       void *work, weir_threads *t)
@@ -78,9 +77,9 @@ static void run_small(const weir_gemm *g, const void *a, const void *b, void *c,
     }
 }
 
-/* ---- large ---- */
+/* ---- large products ---- */
 
-/* One block: rows i.. of A, columns j.. of B, depth p.. */
+/* One block: rows i.. of A, columns j.. of B, depth p.. of both. */
 typedef struct block {
     const weir_gemm *g;
     const char      *a, *b;
@@ -174,9 +173,9 @@ static void run_large(const weir_gemm *g, const void *a, const void *b, void *c,
     }
 }
 
-/* ---- the others ---- */
+/* ---- empty products and OpenBLAS ---- */
 
-/* An empty sum: C = 0, or C as it is. */
+/* k = 0: C becomes 0, or if `add` stays as it is. */
 static void run_empty(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
                       void *work, weir_threads *t)
 {
@@ -236,7 +235,7 @@ void weir_gemm_bias(void *c, const void *bias, int64_t m, size_t row_bytes, weir
 
 /* ---- plan ---- */
 
-/* Panels x strips of a task: as large as the caches like, smaller until there are enough tasks. */
+/* Panels x strips of a task: as large as the caches allow, smaller until there are enough tasks. */
 static void plan_tiles(weir_gemm *g, int64_t nr)
 {
     const int64_t panels = divide_up(smaller(g->mb, g->shape.m), g->mr);
@@ -275,7 +274,7 @@ static void plan_own(weir_gemm *g, double volume)
     g->work = panel_bytes(g) + (size_t)(columns * g->kb) * g->size;
 }
 
-/* OpenBLAS counts in int. */
+/* OpenBLAS uses int for sizes. */
 static bool fits_blas(const weir_gemm_shape *s)
 {
     return s->m <= INT_MAX && s->n <= INT_MAX && s->k <= INT_MAX && s->lda <= INT_MAX &&

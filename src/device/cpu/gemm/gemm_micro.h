@@ -8,7 +8,7 @@
 
 enum { NAME(nr) = NV * VL };
 
-/* Writes the first `cols` columns of a computed tile. */
+/* Writes the first `cols` columns of a computed tile to C. */
 static __attribute__((noinline)) void NAME(edge)(int rows, int cols, const T *block, T *c,
                                                  int64_t ldc, bool add)
 {
@@ -124,7 +124,7 @@ static void NAME(pack_along)(T *dst, int width, int count, int64_t k, const T *s
             dst[p * width + j] = j < count ? src[j * ld + p] : 0;
 }
 
-/* Rows of 8 to 16 elements side by side: two copies of 8 that overlap. */
+/* Packs rows of 8 to 16 adjacent elements as two overlapping copies of 8. */
 static void NAME(pack_rows)(T *dst, int width, int64_t k, const T *src, int64_t ld)
 {
     enum { HALF = 8 };

@@ -1,10 +1,10 @@
-/* gemm_shape.h - what is multiplied, and which implementation the environment asks for. */
+/* gemm_shape.h - the shape of a product, and the implementation that the environment requests. */
 #ifndef WEIR_DEVICE_CPU_GEMM_GEMM_SHAPE_H
 #define WEIR_DEVICE_CPU_GEMM_GEMM_SHAPE_H
 
 #include "weir/base.h"
 
-/* What is multiplied. ta: A is stored k x m; tb: B is stored n x k. */
+/* C = op(A) op(B). ta: A is stored k x m; tb: B is stored n x k. */
 typedef struct weir_gemm_shape {
     weir_dtype dtype; /* f32 or f64 */
     bool       ta, tb;
@@ -12,8 +12,8 @@ typedef struct weir_gemm_shape {
     int64_t    lda, ldb, ldc; /* elements from row to row as stored */
 } weir_gemm_shape;
 
-/* What the environment asks for (WEIR_GEMM, WEIR_CONV = own | openblas | onednn). A wish is granted
- * wherever the library can do the call; a library that is not there at all is an error. */
+/* The implementation that WEIR_GEMM or WEIR_CONV = own | openblas | onednn requests. It is used
+ * wherever it supports the call; a library that is missing altogether is an error. */
 typedef enum weir_gemm_want {
     WEIR_GEMM_ANY,
     WEIR_GEMM_OWN,

@@ -1,10 +1,10 @@
 /* im2col.c - convolution as a patch matrix and a matrix product, for f32 and f64, any shape.
  *
- * A block of pixels at a time, the patches that make them are copied into a matrix (pixels x
- * patch) of bounded size (Chellapilla, Puri, Simard 2006). Per group, W being (o/g) x patch:
- *     y = P W^T        dP = dy W, added back to where the patches came from        dW += dy^T P
- * A 1 x 1 kernel with stride 1 and no padding needs no copy: its patch matrix is x itself.
- * Blocks, and the order in which they are summed, follow from shapes alone. */
+ * For a block of pixels at a time, the patches are copied into a matrix (pixels x patch) of bounded
+ * size (Chellapilla, Puri and Simard, 2006). Per group, with W (o/g) x patch:
+ *     y = P W^T        dP = dy W, added back to the pixels of each patch        dW += dy^T P
+ * A 1 x 1 kernel with stride 1 and no padding needs no copy: its patch matrix is x itself. Blocks,
+ * and the order in which they are summed, depend on shapes alone. */
 #include "device/cpu/gemm/im2col.h"
 
 #include <string.h>
@@ -15,37 +15,37 @@
 #include "device/cpu/gemm/openblas.h"
 
 enum {
-    PIXELS_PER_TASK = 64, /* of a copy */
-    SUM_CHUNKS = 64       /* of the bias gradient */
+    PIXELS_PER_TASK = 64, /* when copying patches */
+    SUM_CHUNKS = 64       /* when summing the bias gradient */
 };
 
 typedef void (*add_fn)(void *dst, const void *src, int64_t n);
 typedef void (*sum_fn)(double *acc, const void *row, int64_t n);
 
-/* State of a choice. */
+/* State of the kernel. */
 typedef struct plan {
     weir_conv c;
     bool      bias, direct;   /* direct: x is the patch matrix */
-    size_t    size;           /* of an element */
-    int64_t   block, blocks;  /* pixels at a time, how often */
-    weir_gemm full, last;     /* the product of a block, and of the last */
-    size_t patches, products; /* bytes in the work buffer: patch matrix, scratch of the product */
+    size_t    size;           /* bytes of an element */
+    int64_t   block, blocks;  /* pixels of a block; number of blocks */
+    weir_gemm full, last;     /* the product of a block; that of the last block */
+    size_t patches, products; /* bytes of the workspace: patch matrix, scratch of the product */
     add_fn add;
 } plan;
 
-/* One block of one group in flight. */
+/* One block of one group. */
 typedef struct job {
     const plan *p;
     char       *x; /* x or dx */
     char       *patches;
     int64_t     first, n; /* pixels */
     int64_t     group;
-    int64_t     image; /* of the first pixel */
+    int64_t     image; /* image of the first pixel */
 } job;
 
-/* ---- between x and the patch matrix ---- */
+/* ---- copies between x and the patch matrix ---- */
 
-/* Columns of the kernel whose input column iw0 + kw*dilation lies within the image: [*lo, *hi). */
+/* Kernel columns kw whose input column iw0 + kw*dilation lies within the image: [*lo, *hi). */
 static void inside(const weir_conv *c, int64_t iw0, int64_t *lo, int64_t *hi)
 {
     const int64_t d = c->dilation[1];
@@ -55,8 +55,8 @@ static void inside(const weir_conv *c, int64_t iw0, int64_t *lo, int64_t *hi)
     *lo = *lo < *hi ? *lo : *hi;
 }
 
-/* One kernel row of one patch: kw runs of cg elements, the outside ones zero. Neighbouring runs are
- * neighbours in x too when nothing lies between them. */
+/* Copies one kernel row of a patch: kw runs of cg elements, zeros for those outside the image. With
+ * dilation 1 and one group, adjacent runs are adjacent in x too. */
 static void copy_row(const plan *p, char *dst, const char *row, int64_t iw0)
 {
     const weir_conv *const c = &p->c;
@@ -80,7 +80,7 @@ static void copy_patch(const job *j, int64_t pixel)
     const int64_t ow = pixel % c->ow, oh = pixel / c->ow % c->oh, n = pixel / c->ow / c->oh;
     const size_t  cg = (size_t)weir_conv_cg(c), line = (size_t)c->kw * cg * p->size;
     char         *dst = j->patches + (size_t)((pixel - j->first) * weir_conv_patch(c)) * p->size;
-    if (line == 0)                  /* no channels: nothing is there, not even an address */
+    if (line == 0)                  /* no channels: the tensors may have no address */
         return;
     for (int64_t kh = 0; kh < c->kh; kh++, dst += line) {
         const int64_t ih = oh * c->stride[0] - c->pad[0] + kh * c->dilation[0];
@@ -102,7 +102,7 @@ static void gather_task(void *ctx, int64_t task)
         copy_patch(j, q);
 }
 
-/* Adds one kernel row of one patch to where it came from; the mirror of copy_row. */
+/* Adds one kernel row of a patch back to its pixels; the reverse of copy_row. */
 static void add_row(const plan *p, char *row, const char *src, int64_t iw0)
 {
     const weir_conv *const c = &p->c;
@@ -120,7 +120,8 @@ static void add_row(const plan *p, char *row, const char *src, int64_t iw0)
                src + (size_t)(k * cg) * p->size, cg);
 }
 
-/* One row of dx collects from all pixels of the block that saw it, so that rows are independent. */
+/* Each row of dx gathers from all pixels of the block whose patch covers it: rows are
+ * independent. */
 static void scatter_task(void *ctx, int64_t task)
 {
     const job *const       j = ctx;
@@ -238,7 +239,7 @@ static void *at_pixel(const plan *p, void *base, int64_t pixel, int64_t group, i
     return (char *)base + (size_t)(pixel * channels + group * (channels / p->c.groups)) * p->size;
 }
 
-/* Element (first output channel of group) of weights. */
+/* Element (first output channel of group, 0, ...) of the weights. */
 static void *at_weights(const plan *p, void *base, int64_t group)
 {
     return (char *)base + (size_t)(group * weir_conv_og(&p->c) * weir_conv_patch(&p->c)) * p->size;
@@ -316,9 +317,9 @@ static weir_status run_grad_w(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choose ---- */
+/* ---- selecting ---- */
 
-/* The product of `pixels` pixels of a group. */
+/* Shape of the product of `pixels` pixels of a group. */
 static weir_gemm_shape product(const plan *p, weir_conv_pass pass, int64_t pixels)
 {
     const int64_t   patch = weir_conv_patch(&p->c), og = weir_conv_og(&p->c), o = p->c.o;
@@ -336,8 +337,8 @@ static weir_gemm_shape product(const plan *p, weir_conv_pass pass, int64_t pixel
     return s;
 }
 
-/* Equal blocks, as many as the bound on the patch matrix asks for: one at least, perhaps empty, of
- * one pixel at least. */
+/* Divides the pixels into equal blocks, so many that a patch matrix stays within its bound: at
+ * least one block (perhaps empty), each of at least one pixel. */
 static void plan_blocks(plan *p)
 {
     const int64_t pixels = weir_conv_pixels(&p->c);

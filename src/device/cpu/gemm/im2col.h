@@ -9,13 +9,13 @@
 
 struct weir_openblas;
 
-/* Chooses patch matrix and product (im2col) for a pass; works for every convolution that is not
- * turned. blas may be NULL. */
+/* Selects patch matrix and product (im2col) for a pass: works for every convolution whose weights
+ * are not `turned`. blas may be NULL. */
 weir_status weir_conv_by_gemm(const weir_conv *c, weir_conv_pass pass, bool bias,
                               const struct weir_openblas *blas, weir_gemm_want want,
                               weir_kernel *out);
 
-/* The gradient by the bias: db = sums of dy over all pixels. work: weir_conv_bias_work bytes. */
+/* The gradient of the bias: db = sums of dy over all pixels. work: weir_conv_bias_work bytes. */
 size_t weir_conv_bias_work(const weir_conv *c);
 void   weir_conv_bias_grad(const weir_conv *c, const void *dy, void *db, void *work,
                            weir_threads *t);

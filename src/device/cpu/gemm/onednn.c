@@ -1,12 +1,11 @@
 /* onednn.c - the wrapper of oneDNN's C interface, version 2 (from 2.6) or 3.
  *
- * A prepared call is one main primitive, perhaps one reorder of the weights before it (forward,
+ * A prepared call is one main primitive, at most one reorder of the weights before it (forward,
  * grad_x) or after it (grad_w), and a list of operands whose addresses are set before each run.
- * Activations are channels-last; the weights' format is left to the library and differs from
- * ours, so they are repacked into the work buffer, unless it takes them as they are. The
- * scratchpad is ours too.
+ * Activations are channels-last. The library chooses the format of the weights; unless it takes
+ * ours, they are reordered into the workspace, which also holds the scratchpad.
  *
- * The two interfaces are made one in onednn_api.h. */
+ * onednn_api.h hides the differences between the two interfaces. */
 #include "device/cpu/gemm/onednn.h"
 
 #include "device/cpu/context.h"
@@ -27,7 +26,7 @@
 typedef struct engine {
     dnnl_engine_t         cpu;
     dnnl_stream_t         stream;
-    dnnl_primitive_attr_t attr; /* scratchpad of the user */
+    dnnl_primitive_attr_t attr; /* scratchpad mode: user */
 } engine;
 
 void weir_cpu_onednn_close(void *onednn)
@@ -44,7 +43,7 @@ void weir_cpu_onednn_close(void *onednn)
     weir_mem_free(e);
 }
 
-/* The device's engine. *out is NULL when the library fails to make one. */
+/* The device's engine, created at the first call. *out is NULL if the library cannot create one. */
 static weir_status engine_of(weir_device *d, engine **out)
 {
     weir_cpu *const cpu = weir_cpu_of(d);
@@ -68,14 +67,14 @@ static weir_status engine_of(weir_device *d, engine **out)
 
 /* ---- a prepared call ---- */
 
-/* Where an operand's address comes from. */
+/* Where an operand's address comes from: src, dst or the workspace. */
 typedef enum place { SRC, DST, WORK } place;
 
 typedef struct operand {
     dnnl_memory_t mem;
     place         from;
-    size_t        at;   /* index of src or dst, or offset in work */
-    void         *last; /* the address it has */
+    size_t        at;   /* index in src or dst, or byte offset in the workspace */
+    void         *last; /* the address that was set last */
 } operand;
 
 enum { MAX_OPERANDS = 6, WORK_UNIT = 64 };
@@ -129,7 +128,8 @@ weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, 
                             weir_threads *t)
 {
     weir_cpu_team(t);
-    /* The library leaves the end of its scratchpad unused; what was asked for counts as used. */
+    /* The library may leave the end of its scratchpad unused; all that it requested counts as
+     * used. */
     if (p->work > 0)
         memset((char *)work + p->work - WORK_UNIT, 0, WORK_UNIT);
     for (int i = 0; i < p->noperands; i++) {
@@ -152,7 +152,7 @@ weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, 
 
 /* ---- preparing ---- */
 
-/* One more operand of description m; NULL on failure. */
+/* Adds an operand with description m; NULL on failure. */
 static dnnl_memory_t add_operand(weir_onednn *p, seen m, place from, size_t at)
 {
     operand *const o = &p->operand[p->noperands];
@@ -163,7 +163,7 @@ static dnnl_memory_t add_operand(weir_onednn *p, seen m, place from, size_t at)
     return o->mem;
 }
 
-/* ... which the main primitive knows as argument `id`. */
+/* Adds an operand that the main primitive knows as argument `id`. */
 static bool add_arg(weir_onednn *p, int id, seen m, place from, size_t at)
 {
     const dnnl_memory_t mem = add_operand(p, m, from, at);
@@ -172,7 +172,7 @@ static bool add_arg(weir_onednn *p, int id, seen m, place from, size_t at)
     return mem != NULL;
 }
 
-/* Room for m at the end of the work buffer; its offset. */
+/* Reserves space for m at the end of the workspace; returns its offset. */
 static size_t add_work(weir_onednn *p, seen m)
 {
     const size_t at = p->work;
@@ -180,8 +180,8 @@ static size_t add_work(weir_onednn *p, seen m)
     return at;
 }
 
-/* The weights: argument `id`, which the primitive wants as `inner` and the caller has as `outer` at
- * src or dst number `at`. Differing formats go through the work buffer. */
+/* Adds the weights as argument `id`: the primitive wants format `inner`, the caller has `outer` in
+ * src or dst number `at`. If they differ, the weights are reordered through the workspace. */
 static bool add_weights(weir_onednn *p, int id, seen inner, seen outer, place from, size_t at)
 {
     if (dnnl_memory_desc_equal(inner, outer))
@@ -203,8 +203,8 @@ static bool add_weights(weir_onednn *p, int id, seen inner, seen outer, place fr
     return made;
 }
 
-/* The primitive itself and its scratchpad. False if all the library has is its reference code,
- * or its product through packed panels ("gemm:"), which takes memory of its own in every run. */
+/* Adds the primitive and its scratchpad. False if the library has only its reference code, or only
+ * its packed product ("gemm:"), which allocates memory in every run. */
 static bool add_main(weir_onednn *p, const_dnnl_primitive_desc_t pd)
 {
     const char *const info = impl_of(pd);
@@ -218,7 +218,7 @@ static bool add_main(weir_onednn *p, const_dnnl_primitive_desc_t pd)
     return dnnl_primitive_create(&p->main, pd) == dnnl_success;
 }
 
-/* An empty call. *out is NULL without a library. */
+/* Creates an empty call. *out is NULL if the library is not usable. */
 static weir_status begin(weir_device *d, weir_onednn **out)
 {
     engine *e;
@@ -237,7 +237,7 @@ static weir_status begin(weir_device *d, weir_onednn **out)
 
 /* ---- convolution ---- */
 
-/* Descriptors of a convolution; any: weights in a format of the library's choice. */
+/* Descriptors of a convolution. any: weights in a format that the library chooses. */
 typedef struct conv_descs {
     desc          x, w, any, b, y;
     conv_geometry g;
@@ -260,8 +260,8 @@ static bool weights(conv_descs *m, const weir_conv *c)
            desc_make(&m->any, 5 - skip, five + skip, NULL);
 }
 
-/* Padding after the image along axis i: as before it where that makes the output's size, else what
- * the last window needs. */
+/* Padding after the image along axis i: equal to the padding before it if that gives the output's
+ * size, else what the last window needs. */
 static int64_t pad_after(const weir_conv *c, int i)
 {
     const int64_t in = i == 0 ? c->h : c->w, out = i == 0 ? c->oh : c->ow;
@@ -319,8 +319,8 @@ static bool add_grad_w(weir_onednn *p, const conv_descs *m, const_dnnl_primitive
            (!b || add_arg(p, DNNL_ARG_DIFF_BIAS, b, DST, 1)) && add_main(p, pd);
 }
 
-/* The pass's primitive descriptor, and everything else from it. Gradients want a forward
- * descriptor as a hint. */
+/* Creates the pass's primitive descriptor and everything that follows from it. Gradients need a
+ * forward descriptor as a hint. */
 static bool add_conv(weir_onednn *p, const conv_descs *m, const weir_conv *c,
                      weir_conv_pass pass)
 {
@@ -359,7 +359,7 @@ weir_status weir_onednn_conv(weir_device *d, const weir_conv *c, weir_conv_pass 
 
 /* ---- matmul ---- */
 
-/* Stored rows x columns with row length ld; turned: seen as columns x rows. */
+/* A stored matrix of rows x cols with leading dimension ld; turned: its transpose. */
 static bool matrix(desc *d, int64_t rows, int64_t cols, int64_t ld, bool turned)
 {
     return turned ? desc_make(d, 2, (dnnl_dims_t){rows, cols}, (dnnl_dims_t){1, ld})

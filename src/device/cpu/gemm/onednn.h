@@ -1,8 +1,8 @@
 /* onednn.h - convolutions and products by oneDNN: prepared once, run many times, in our memory.
  *
- * The one door to the library, whichever of its C interfaces (v2, v3) this was built with.
- * Built without it (no WEIR_ONEDNN) nothing can be prepared. f32 only; activations and weights
- * are our dense layouts. */
+ * Only onednn.c calls the library, through the C interface (v2 or v3) that it was built with. In a
+ * build without it (no WEIR_ONEDNN) nothing can be prepared. f32 only; activations and weights have
+ * our dense layouts. */
 #ifndef WEIR_DEVICE_CPU_GEMM_ONEDNN_H
 #define WEIR_DEVICE_CPU_GEMM_ONEDNN_H
 
@@ -10,14 +10,14 @@
 #include "device/cpu/gemm/gemm_shape.h"
 #include "device/device.h"
 
-/* One prepared call. */
+/* A prepared call. */
 typedef struct weir_onednn weir_onednn;
 
-/* Whether the library is part of this build. */
+/* True if the library is part of this build. */
 bool weir_onednn_present(void);
 
-/* Prepare a call; *out is NULL when the library has no good implementation for it, which is no
- * failure. Operands at run time:
+/* Prepare a call. *out, which the caller frees, is NULL if the library has no good implementation;
+ * that is no failure. Operands of a run:
  *     forward   src x, w [, bias]   dst y
  *     grad_x    src dy, w           dst dx
  *     grad_w    src x, dy           dst dw [, db]
@@ -27,7 +27,7 @@ weir_status weir_onednn_conv(weir_device *d, const weir_conv *c, weir_conv_pass 
 weir_status weir_onednn_matmul(weir_device *d, const weir_gemm_shape *s, bool bias,
                                weir_onednn **out);
 
-/* Bytes of scratch, repacked weights included. */
+/* Bytes of scratch, including reordered weights. */
 size_t weir_onednn_work(const weir_onednn *p);
 
 /* "onednn jit:avx512_core"; lives as long as p. */
@@ -38,7 +38,7 @@ void weir_onednn_free(void *p);
 weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, void *work,
                             weir_threads *t);
 
-/* Frees what the device holds of the library; NULL is fine. */
+/* Frees the device's library objects; NULL is fine. */
 void weir_cpu_onednn_close(void *onednn);
 
 /* Adds one line, newline included: the library, its version, the instruction set it chose. */

@@ -1,7 +1,7 @@
 /* onednn_api.h - oneDNN's C interface, version 2 (from 2.6) and version 3, as one.
  *
- * They differ in memory descriptors (a struct, an owned pointer) and in how primitive descriptors
- * are made; `desc`, `seen` and the functions here hide that. For onednn.c alone. */
+ * The versions differ in memory descriptors (a struct, an owned pointer) and in how primitive
+ * descriptors are created; `desc`, `seen` and the functions here hide that. Private to onednn.c. */
 #ifndef WEIR_DEVICE_CPU_GEMM_ONEDNN_API_H
 #define WEIR_DEVICE_CPU_GEMM_ONEDNN_API_H
 
@@ -21,8 +21,8 @@ static inline const char *impl_of(const_dnnl_primitive_desc_t pd)
     return info;
 }
 
-/* The functions that end in _pd make a primitive descriptor; false on failure. That of the weights'
- * gradient has the first of the library's implementations that does the call right. */
+/* Functions ending in _pd create a primitive descriptor; false on failure. grad_w_pd takes the
+ * library's first implementation that computes the call correctly. */
 
 #if DNNL_VERSION_MAJOR >= 3
 
@@ -136,7 +136,7 @@ static inline bool grad_w_pd(dnnl_primitive_desc_t *pd, dnnl_engine_t e, seen x,
                     g->end) == dnnl_success;
     more = more && dnnl_primitive_desc_iterator_create(&it, &d, attr, e, hint) == dnnl_success;
     for (; more; more = dnnl_primitive_desc_iterator_next(it) == dnnl_success) {
-        *pd = dnnl_primitive_desc_iterator_fetch(it); /* a copy, ours */
+        *pd = dnnl_primitive_desc_iterator_fetch(it); /* a copy that we own */
         if (!*pd || !weir_onednn_defect(c, WEIR_CONV_GRAD_W, impl_of(*pd)))
             break;
         dnnl_primitive_desc_destroy(*pd);

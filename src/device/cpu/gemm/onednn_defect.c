@@ -1,20 +1,20 @@
-/* onednn_defect.c - names the calls that oneDNN's own code does wrong.
+/* onednn_defect.c - identifies calls that oneDNN computes wrongly.
  *
- * One is known, in versions 2.6 to 3.12 at least: the gradient by the weights of a strided 1 x 1
- * convolution, "jit_1x1", on channels-last images. Each thread first copies the pixels that the
- * stride leaves over, ic floats each, and has scratch for oh * ow * ic floats; but the copy of a
- * part of an image that begins at pixel sp goes sp * block floats behind the beginning, block being
- * the channels of a vector. With fewer channels than that, parts that do not begin an image (large
- * images are done in parts, and images are split among threads) land in the next thread's copy,
- * behind it, and behind the scratchpad.
+ * One kind is known, in versions 2.6 to 3.12 at least: the gradient by the weights of a strided 1 x
+ * 1 convolution, "jit_1x1", on channels-last images. Each thread first copies the pixels that the
+ * stride keeps, ic floats each, into scratch for oh * ow * ic floats. But the copy of a part of an
+ * image that begins at pixel sp is written at sp * block floats, where block is the number of
+ * channels of a vector. With fewer channels than that, parts that do not begin an image (large
+ * images are processed in parts, and images are split among threads) overwrite the next thread's
+ * copy, or memory beyond the scratchpad.
  *
- * Which parts there are is the library's affair and changes with threads and versions; so all such
- * calls with few channels are refused. docs/internals/onednn-1x1-weights.md has the evidence. */
+ * How the library divides images depends on threads and version, so all such calls with few
+ * channels are refused. docs/internals/onednn-1x1-weights.md has the evidence. */
 #include "device/cpu/gemm/onednn_defect.h"
 
 #include <string.h>
 
-/* Whether the copy is made: the library does so where the stride divides the image. */
+/* True if the copy is made: the library makes it if the stride divides the image. */
 static bool copies(const weir_conv *c)
 {
     return c->groups == 1 && c->kh * c->kw == 1 && (c->stride[0] > 1 || c->stride[1] > 1) &&

@@ -1,20 +1,18 @@
-/* openblas.c - finds OpenBLAS at run time and makes sure that it uses the kernels this
- * processor can run.
+/* openblas.c - loads OpenBLAS at run time and makes sure that it uses good kernels.
  *
- * OpenBLAS picks its kernels when it is loaded, from a list of processors that it knew when it
- * was built; on a newer one it may silently fall back to SSE3 kernels, four to six times
- * slower. So the core type is chosen from cpuid, put into the environment for the moment of
- * loading, and checked afterwards; a library that came out with lesser kernels is not used, our
- * own product is faster.
+ * OpenBLAS selects its kernels when it is loaded, from the processors known when it was built; on a
+ * newer one it may silently fall back to SSE3 kernels, four to six times slower. So the core type
+ * is derived from cpuid, set in the environment while the library loads, and checked afterwards; a
+ * library that still selected inferior kernels is not used, since our own product is faster.
  *
- * WEIR_OPENBLAS=0 switches it off, any other value is the name or path of the library to load.
- * It gives each of its threads a buffer when it is loaded, each caller one more at the first
- * product, and asks again for ever where the system has none. So address space for all of them is
- * looked for before, and a product is made at once: buffers that are there stay. Without the room
- * our own code and oneDNN serve.
+ * WEIR_OPENBLAS=0 disables it; any other value is the name or path of the library to load. The
+ * library maps a buffer for each of its threads when it is loaded, and one for each caller at its
+ * first product; if a mapping fails, it retries forever. So the address space is checked before
+ * loading, and a first product is computed at once, after which the buffers exist. Without the
+ * space, our own code and oneDNN compute all products.
  *
- * The build that uses OpenMP is preferred where we use OpenMP: it shares our team, whereas
- * threads of its own compete with our waiting workers for the cores. */
+ * If we use OpenMP, the library's OpenMP build is preferred: it shares our team, whereas threads of
+ * its own would compete with our waiting workers for the cores. */
 #include "device/cpu/gemm/openblas.h"
 
 #include <dlfcn.h>
@@ -29,9 +27,9 @@
 #define CORETYPE "OPENBLAS_CORETYPE"
 
 #define BUFFER ((size_t)32 << 22)       /* BUFFER_SIZE of common_x86_64.h and common_arm64.h */
-#define IMAGE  ((size_t)64 << 20)       /* mapped files: Debian's is 36 MB, those it needs 5 MB */
+#define IMAGE  ((size_t)64 << 20)       /* mapped files: Debian's is 36 MB, its dependencies 5 MB */
 
-/* The core type that suits this processor, NULL to leave it to the library. */
+/* The core type that suits this processor; NULL leaves the choice to the library. */
 static const char *core_type(void)
 {
 #if defined(__x86_64__)
@@ -45,7 +43,7 @@ static const char *core_type(void)
     return NULL;
 }
 
-/* Whether `core` has kernels as good as this processor allows. */
+/* True if `core` has kernels as good as this processor allows. */
 static bool core_good(const char *core)
 {
     static const char *const good[] = {"Haswell", "Zen", "SkylakeX", "Cooperlake",
@@ -67,7 +65,7 @@ static void *open_first(void)
         "libopenblaso.so.0", /* Fedora */
 #endif
         "libopenblas.so.0", "libopenblas.so"};
-    /* Never unloaded: it may own threads. */
+    /* Never unloaded, since it may own threads. */
     const int         flags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
     const char *const named = getenv("WEIR_OPENBLAS");
     if (named && *named)
@@ -78,7 +76,7 @@ static void *open_first(void)
     return lib;
 }
 
-/* Loads it with the core type in the environment, unless the user chose one. */
+/* Loads it with the core type set in the environment, unless the user has set one. */
 static void *open_with_core(void)
 {
     const char *const core = core_type();
@@ -89,7 +87,7 @@ static void *open_with_core(void)
     return lib;
 }
 
-/* dlsym into a function pointer, by the route POSIX blesses. */
+/* dlsym into a function pointer, in the way POSIX permits. */
 static bool find(void *lib, const char *name, void *function)
 {
     void *const p = dlsym(lib, name);
@@ -97,21 +95,21 @@ static bool find(void *lib, const char *name, void *function)
     return p != NULL;
 }
 
-/* Threads of the library: one per processor until the number is set. */
+/* Threads that the library may start: one per processor until the number is set. */
 static int most_threads(int threads)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores > threads ? (int)cores : threads;
 }
 
-/* Address space that loading the library with `threads` threads takes, stacks included. */
+/* Bytes of address space that loading the library with `threads` threads takes, with stacks. */
 static size_t need_of(int threads)
 {
     const int n = most_threads(threads);
     return IMAGE + ((size_t)n + 1) * BUFFER + weir_threads_stacks(n);
 }
 
-/* A product too large for the kernels without buffers: the caller's is there from now on. */
+/* Computes a product that needs buffers, so that the caller's buffer exists afterwards. */
 static void warm(const weir_openblas *b, int threads)
 {
     enum { N = 128 };
@@ -123,7 +121,7 @@ static void warm(const weir_openblas *b, int threads)
              N, 0, made, N);
 }
 
-/* Fills *b; NULL, or the reason why there is nothing to use. */
+/* Fills *b. Returns NULL, or the reason why the library cannot be used. */
 static const char *load(weir_openblas *b, int threads)
 {
     const char *const named = getenv("WEIR_OPENBLAS");

@@ -1,4 +1,4 @@
-/* openblas.h - the two functions we want from OpenBLAS, loaded when first needed. */
+/* openblas.h - the two functions that we use of OpenBLAS, loaded when first needed. */
 #ifndef WEIR_DEVICE_CPU_GEMM_OPENBLAS_H
 #define WEIR_DEVICE_CPU_GEMM_OPENBLAS_H
 
@@ -6,7 +6,7 @@
 #include "core/thread.h"
 #include "weir/device.h"
 
-/* CBLAS numbers, which every CBLAS shares. */
+/* Constants of the CBLAS interface, the same in every implementation. */
 enum { WEIR_CBLAS_ROW_MAJOR = 101, WEIR_CBLAS_PLAIN = 111, WEIR_CBLAS_TRANSPOSED = 112 };
 
 typedef struct weir_openblas {
@@ -18,20 +18,19 @@ typedef struct weir_openblas {
     void (*set_threads)(int n);
     int (*get_threads)(void);
     char        impl[40];    /* "openblas SkylakeX" */
-    char        config[160]; /* its own words about its build */
-    bool        openmp;      /* shares our OpenMP team instead of bringing threads of its own */
+    char        config[160]; /* its description of its build */
+    bool        openmp;      /* it shares our OpenMP team instead of starting its own threads */
     const char *why;         /* why lib is NULL: static, or config */
 } weir_openblas;
 
-/* The library of the device, loaded at the first call; *out is NULL where it cannot or should
- * not be used, which is no failure. Fails only when memory is short. */
+/* The device's library, loaded at the first call. *out is NULL if it cannot or should not be used,
+ * which is no failure. Fails only if memory runs out. */
 weir_status weir_cpu_blas(weir_device *d, const weir_openblas **out);
 
-/* Why weir_cpu_blas gives none, a part of a sentence that lasts as long as the
- * device. */
+/* Why weir_cpu_blas gives NULL: part of a sentence, valid until the device closes. */
 const char *weir_cpu_blas_why(weir_device *d);
 
-/* Frees what the device holds of the library; NULL is fine. */
+/* Frees the device's library state; NULL is fine. */
 void weir_cpu_blas_close(void *blas);
 
 /* Adds one line, newline included: the library, its version, the core type it chose. */
