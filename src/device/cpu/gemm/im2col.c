@@ -337,7 +337,7 @@ static weir_gemm_shape product(const plan *p, weir_conv_pass pass, int64_t pixel
     return s;
 }
 
-/* Divides the pixels into equal blocks, so many that a patch matrix stays within its bound: at
+/* Divides the pixels into equal blocks, enough that a patch matrix stays within its bound: at
  * least one block (perhaps empty), each of at least one pixel. */
 static void plan_blocks(plan *p)
 {
