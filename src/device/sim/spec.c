@@ -71,7 +71,8 @@ static bool read_preset(const char *name, weir_sim_spec *spec)
     return false;
 }
 
-/* Parses a decimal number, with a unit if it counts bytes ("16GB", "900GB/s"); -1 for any other text. */
+/* Parses a decimal number, with a unit if it counts bytes ("16GB", "900GB/s"); -1 for any other
+ * text. */
 static double read_number(const char *text, int kind)
 {
     char        *end;
