@@ -1,8 +1,9 @@
-/* actnn.c - what waits from the forward to the backward pass is quantised, unless a lossless form
- * is shorter (Chen et al., "ActNN", ICML 2021). Results differ by the rounding.
+/* actnn.c - quantises what waits from the forward to the backward pass, unless a lossless form is
+ * shorter (Chen and others, "ActNN: reducing training memory footprint via 2-bit activation
+ * compressed training", ICML 2021). The rounding changes results.
  *
- * The variant is the number of bits. The decisions are gist's; while this policy plans,
- * value_ranges.c offers more compressed forms. The budget has no influence on the plan. */
+ * The variant is the number of bits. The decisions are those of gist; while this policy plans,
+ * value_ranges.c offers the rounded forms as well. The limit has no influence on the plan. */
 #include "graph/memory/policies/actnn.h"
 
 #include <string.h>

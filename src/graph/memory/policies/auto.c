@@ -1,10 +1,11 @@
-/* auto.c - decides recomputation, offloading, compression and masks together by search.c. The
- * search starts from the minimum cut (mincut.c) and from the best plan of the policies that only
- * recompute (portfolio.c); if that plan beats everything the search finds, it is the answer.
+/* auto.c - policy auto: decides about recomputation, offloading, compression and masks together by
+ * search.c. The search starts from the minimum cut (mincut.c) and from the best plan of the
+ * policies that only recompute (portfolio.c). If that plan, or the best one of those that offload,
+ * is faster than all that the search finds, it is the answer; so auto never loses to a baseline.
  *
- * A variant names the levers it may use, joined by '+' ("recompute+swap"); none: all. The order of
- * ops is one of them for steps described in a file (reorder.c); recorded steps are in such an order
- * already (graph/passes/order.c). */
+ * A variant names the levers that may be used, joined by '+' ("recompute+swap"); without a variant
+ * all are. The lever `order` applies to steps described in a file (reorder.c); recorded graphs have
+ * been ordered before (graph/passes/order.c). */
 #include "graph/memory/policies/auto.h"
 
 #include <string.h>
@@ -52,8 +53,8 @@ bool weir_auto_uses(const weir_policy *policy, const char *variant, unsigned lev
            (set == 0 || set & lever);
 }
 
-/* Finds the best plan of the portfolio and its decisions; none if everything fits, if no plan can
- * fit, or if recomputation is not allowed. */
+/* Finds the best plan of the portfolio; *hint receives its decisions, which the caller frees.
+ * Finds none if everything fits, if no plan can fit, or if recomputation is not allowed. */
 static weir_status find_portfolio(const weir_policy_job *job, unsigned set, weir_portfolio *r,
                                   uint8_t **hint)
 {
@@ -110,7 +111,7 @@ weir_status weir_policy_auto(weir_policy_job *job)
     s.hint = hint;
     if (status == WEIR_OK)
         status = search(job, &s, &portfolio);
-    if (status == WEIR_OK && !job->s.now) {     /* the portfolio's plan is better */
+    if (status == WEIR_OK && !job->s.now) {     /* the portfolio's plan is faster */
         job->s = portfolio.s;
         portfolio.s = (weir_schedule){0};
     }

@@ -4,7 +4,7 @@
 
 #include "graph/memory/policies/policy.h"
 
-/* Is this policy auto, and does the variant allow the lever (weir_lever, request.h)? */
+/* Returns whether the policy is auto and its variant allows the lever (weir_lever, request.h). */
 bool weir_auto_uses(const weir_policy *policy, const char *variant, unsigned lever);
 
 #endif

@@ -1,14 +1,15 @@
-/* autotm.c - AutoTM (Hildebrand et al., "AutoTM: automatic tensor movement in heterogeneous memory
- * systems using integer linear programming", ASPLOS 2020): between two accesses each tensor lies in
- * fast or in slow memory; kernels read and write fast memory, and nothing is recomputed. Resident
- * tensors may be on the host between steps.
+/* autotm.c - AutoTM (Hildebrand and others, "AutoTM: automatic tensor movement in heterogeneous
+ * memory systems using integer linear programming", ASPLOS 2020): between two accesses each tensor
+ * is in fast or in slow memory; kernels read and write fast memory, and nothing is recomputed.
+ * Resident tensors may be on the host between steps.
  *
- * The paper's integer programme is solved by Lagrangian relaxation: bytes of fast memory have a
- * price during each op, seconds of the link a price each way. Under given prices every tensor
- * decides for itself, exactly: it lies in slow memory if that costs less than its place in fast
- * memory. The prices follow the bytes and seconds exceeded (subgradient); each set of decisions is
- * lowered, and the best one is kept. Then offloads are added until it fits, the fewest seconds for
- * the bytes first, and reverted, the costliest first, as far as it still fits. */
+ * Instead of the paper's integer programme, its Lagrangian relaxation is solved by subgradients
+ * (Held and Karp, 1971): bytes of fast memory have a price during each op, seconds of the link a
+ * price in each direction. Given the prices, every tensor decides by itself and exactly: it is in
+ * slow memory if that costs less than its place in fast memory. Prices follow the excess of bytes
+ * and seconds; each set of decisions is lowered, and the best plan is kept. Finally, offloads are
+ * added until the plan fits, those with the fewest seconds per byte first, and taken back, the
+ * costliest first, as long as it still fits. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,20 +24,20 @@ enum { PRICES = 160, MAX_UNDONE = 400 };
 /* The time that a tensor may spend in slow memory between two accesses. */
 typedef struct weir_stay {
     uint32_t tensor, interval; /* of lower.h */
-    uint32_t first, end;       /* the ops during which it is offloaded */
-    uint32_t first2, end2;     /* resident on the host: the same before the first use */
+    uint32_t first, end;       /* the ops [first, end) during which it is offloaded */
+    uint32_t first2, end2;     /* the same after the last use, if resident and on the host */
     double   out, in;          /* seconds of the copies to the host and back */
-    double   late;             /* seconds by which both exceed the time between */
+    double   late;             /* seconds by which the copies exceed the time in between */
 } weir_stay;
 
 typedef struct weir_autotm {
     weir_best           b;
     WEIR_VEC(weir_stay) stays;
-    double             *when;  /* [ops + 1] seconds before each */
-    double             *price; /* [ops] seconds per byte */
-    double             *sum;   /* [ops + 1] of the prices before each */
-    int64_t            *kept;  /* [ops] bytes with everything in fast memory */
-    int64_t            *live;  /* [ops + 1] under the current decisions */
+    double             *when;  /* [ops + 1] seconds before each op */
+    double             *price; /* [ops] price in seconds per byte */
+    double             *sum;   /* [ops + 1] sum of the prices before each op */
+    int64_t            *kept;  /* [ops] live bytes with everything in fast memory */
+    int64_t            *live;  /* [ops + 1] the change of that by the current decisions */
     double              out_price, in_price;
 } weir_autotm;
 
@@ -53,7 +54,7 @@ static bool init(weir_autotm *a, const weir_policy_job *job)
     a->live = weir_mem_zalloc(n, sizeof *a->live);
     if (!a->when || !a->price || !a->sum || !a->kept || !a->live)
         return false;
-    for (uint32_t i = 0; i < job->p->ops.n; i++) {    /* everything is kept: events are ops */
+    for (uint32_t i = 0; i < job->p->ops.n; i++) {    /* everything is kept, so events are ops */
         a->when[i + 1] = a->when[i] + job->p->ops.at[i].time;
         a->kept[i] = a->b.w.s.live.at[i];
     }
@@ -80,7 +81,8 @@ static bool is_changed(const weir_mem_problem *p, uint32_t tensor)
     return false;
 }
 
-/* The stay of a resident tensor on the host between steps: from its last use to its first. */
+/* Returns the stay of a resident tensor on the host between steps: from its last use to its
+ * first. */
 static weir_stay offloaded_of(const weir_autotm *a, uint32_t tensor)
 {
     const weir_mem_problem *p = a->b.job->p;
@@ -99,7 +101,7 @@ static weir_stay offloaded_of(const weir_autotm *a, uint32_t tensor)
                        .late = k->uses.n ? fmax(0, in - a->when[u[0]]) : 0};
 }
 
-/* Lists all stays that offload anything for at least an op. */
+/* Lists all stays that free memory during at least one op. */
 static bool list_stays(weir_autotm *a)
 {
     const weir_mem_problem *p = a->b.job->p;
@@ -128,7 +130,7 @@ static bool list_stays(weir_autotm *a)
     return true;
 }
 
-/* A stay of a resident tensor counts only if that lives on the host between steps. */
+/* A stay of a resident tensor between uses counts only if the tensor starts on the host. */
 static bool is_allowed(const weir_autotm *a, const weir_stay *s)
 {
     return !weir_mem_tensor_is_resident(a->b.job->p, s->tensor) ||
@@ -143,11 +145,12 @@ static double gain_of(const weir_autotm *a, const weir_stay *s)
 
 static double cost_of(const weir_autotm *a, const weir_stay *s)
 {
-    const double least = 1e-3;      /* of what it takes, even where nothing waits for it */
+    /* fraction of a copy's time that counts even if nothing waits for it */
+    const double least = 1e-3;
     return s->late + (least + a->out_price) * s->out + (least + a->in_price) * s->in;
 }
 
-/* Every stay decides under the prices. *out, *in: seconds of all copies. */
+/* Lets every stay decide by the prices. *out and *in receive the seconds of all copies. */
 static void decide(weir_autotm *a, double *out, double *in)
 {
     const weir_mem_problem *p = a->b.job->p;
@@ -157,7 +160,8 @@ static void decide(weir_autotm *a, double *out, double *in)
     memset(a->b.decisions, WEIR_KEEP, a->b.w.intervals);
     memset(a->live, 0, (p->ops.n + 1u) * sizeof *a->live);
     *out = *in = 0;
-    for (uint32_t i = 0; i < a->stays.n; i++) {     /* that between steps comes first */
+    /* the stay between steps comes before the others of its tensor */
+    for (uint32_t i = 0; i < a->stays.n; i++) {
         const weir_stay *s = &a->stays.at[i];
         const bool       offloaded = weir_mem_tensor_is_resident(p, s->tensor) &&
                                s->interval == a->b.w.first_interval[s->tensor];
@@ -176,7 +180,7 @@ static void decide(weir_autotm *a, double *out, double *in)
         a->live[i] += a->live[i - 1];
 }
 
-/* Raises or lowers the prices by what is exceeded, in ever smaller steps. */
+/* Raises or lowers the prices by the relative excess, in ever smaller steps. */
 static void move_prices(weir_autotm *a, uint32_t round, double out, double in)
 {
     const weir_mem_problem *p = a->b.job->p;
@@ -216,7 +220,8 @@ static bool covers(const weir_stay *s, uint32_t op)
     return (s->first <= op && op < s->end) || (s->first2 <= op && op < s->end2);
 }
 
-/* The stay over the op that costs least for its bytes and is not chosen yet; stays.n: none. */
+/* Returns the stay over the op that costs least per byte and is not chosen yet; stays.n if no stay
+ * is left. */
 static uint32_t cheapest(const weir_autotm *a, uint32_t op)
 {
     uint32_t best = a->stays.n;
@@ -238,7 +243,7 @@ static uint32_t cheapest(const weir_autotm *a, uint32_t op)
     return best;
 }
 
-/* From the best plan, offloads what lies over the peak until it fits or nothing is left. */
+/* Starts from the best plan and offloads tensors live at the peak until it fits or none is left. */
 static bool make_fit(weir_autotm *a)
 {
     memcpy(a->b.decisions, a->b.best, a->b.w.intervals);
@@ -261,7 +266,7 @@ static int by_seconds(const void *x, const void *y)
     return s != t ? (s < t ? 1 : -1) : (a->interval > b->interval) - (a->interval < b->interval);
 }
 
-/* Reverts stays, those of most seconds first, where the plan gets no worse. */
+/* Takes stays back, those with the most seconds first, if the plan gets no worse. */
 static bool undo_move(weir_autotm *a)
 {
     const weir_mem_problem *p = a->b.job->p;
@@ -277,7 +282,8 @@ static bool undo_move(weir_autotm *a)
         memcpy(a->b.decisions, a->b.best, a->b.w.intervals);
         a->b.decisions[s->interval] = WEIR_KEEP;
         if (s->interval == first && weir_mem_tensor_is_resident(p, s->tensor))
-            memset(a->b.decisions + first, WEIR_KEEP, n + 1u);    /* always on the device */
+            /* it stays on the device, in all intervals */
+            memset(a->b.decisions + first, WEIR_KEEP, n + 1u);
         tried++;
         if (!weir_best_try_decisions(&a->b))
             return false;

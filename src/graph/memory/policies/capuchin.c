@@ -1,18 +1,18 @@
-/* capuchin.c - Capuchin (Peng et al., "Capuchin: tensor-based GPU memory management for deep
+/* capuchin.c - Capuchin (Peng and others, "Capuchin: tensor-based GPU memory management for deep
  * learning", ASPLOS 2020): a measured step tells when each tensor is read; then tensors that are
  * idle across the peak are evicted.
  *
- *     passive   the measured step, on demand: capuchin_passive.c
- *     guided    Free time lasts from the end of the copy out to the latest start of the copy back.
- *               The tensors with the most of it are offloaded as long as the link hides the copies.
- *               Then offloading competes with recomputation, the fewest seconds for the bytes
- *               first. The tensor to recompute is the one that saves most memory per second,
- *               computed again after each choice, since an eviction makes others dearer. If that
- *               does not suffice, the runtime falls back to passive mode. No variant: this.
+ *     passive   the measured step, offloading on demand: capuchin_passive.c
+ *     guided    The free time of a tensor lasts from the end of its offload to the latest start of
+ *               its prefetch. Tensors with the longest free time are offloaded as long as the link
+ *               hides the copies. Then offloading competes with recomputation by seconds per byte.
+ *               The tensor to recompute is the one that saves the most memory per second, computed
+ *               again after each choice, since an eviction makes others dearer. If that does not
+ *               suffice, the plan of passive mode competes. Default.
  *
- * Waits are taken out of the measured times, so they are those of a step without waits, and a
- * measured step under this scheme has nothing new to tell. A prefetch is issued as early as needed,
- * later if memory is short: the paper's feedback loop, settled in advance. */
+ * The measured times are those of a step without waits, so a second measured step would tell
+ * nothing new. A prefetch is issued as early as needed, or later if memory is short; that replaces
+ * the paper's feedback loop. */
 #include <math.h>
 #include <string.h>
 
@@ -27,7 +27,8 @@ static double free_time(const weir_victim *i)
     return i->transfer.due - i->transfer.in - (i->transfer.ready + i->transfer.out);
 }
 
-/* The longest free time below `bound`, or equal to it and after number n. */
+/* Returns the victim with the longest free time among those below `bound`, or equal to it and after
+ * number n. */
 static uint32_t next_longest(const weir_evict_to_fit *x, double bound, uint32_t n)
 {
     uint32_t best = UINT32_MAX;
@@ -42,11 +43,11 @@ static uint32_t next_longest(const weir_evict_to_fit *x, double bound, uint32_t 
     return best;
 }
 
-/* The tensor to offload: the first that the link hides, else the one with the least waiting for its
- * bytes. *seconds: per byte. */
+/* Returns the tensor to offload: the first whose copies the link hides, else the one with the least
+ * waiting time per byte. *seconds receives that time per byte. */
 static uint32_t choose_offload(const weir_evict_to_fit *x, double *seconds)
 {
-    enum { LOOK = 16 };         /* candidates, those with most free time */
+    enum { LOOK = 16 };         /* candidates to look at, in order of free time */
     uint32_t best = UINT32_MAX, n = UINT32_MAX;
     double   bound = INFINITY;
 
@@ -66,7 +67,7 @@ static uint32_t choose_offload(const weir_evict_to_fit *x, double *seconds)
     return best;
 }
 
-/* The tensor to recompute: most bytes per second. *seconds: per byte. */
+/* Returns the tensor to recompute: the fewest seconds per byte, which *seconds receives. */
 static uint32_t choose_recompute(const weir_evict_to_fit *x, double *seconds)
 {
     uint32_t best = UINT32_MAX;

@@ -1,8 +1,8 @@
-/* capuchin_passive.c - Capuchin's passive mode (Peng et al., ASPLOS 2020): a step runs in order;
- * when memory runs out, the least recently used tensor is offloaded, and prefetched when it is
- * read. Compute waits for both copies.
+/* capuchin_passive.c - Capuchin's passive mode (Peng and others, ASPLOS 2020): a step runs in
+ * order; when memory runs out, the least recently used tensor is offloaded, and prefetched when it
+ * is read. Compute waits for both copies.
  *
- * Reuse in place is not counted on: an output needs its own bytes. */
+ * Space for every output is freed beforehand, even if the output could be made in place. */
 #include "graph/memory/policies/capuchin_passive.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 
 typedef struct weir_capuchin_state {
     const weir_mem_problem *p;
-    size_t                  limit, live; /* bytes; live: of tensors on the device */
+    size_t                  limit, live; /* bytes: limit; tensors on the device */
     weir_schedule          *s;
     uint32_t               *used; /* [tensors] op that made or read it last */
     uint32_t               *next; /* [tensors] number of its next use */
@@ -22,7 +22,7 @@ static bool is_there(const weir_capuchin_state *v, uint32_t tensor)
     return weir_schedule_has(v->s, tensor, WEIR_FORM_PLAIN);
 }
 
-/* Will the tensor be read again? */
+/* Is the tensor needed later? */
 static bool is_wanted(const weir_capuchin_state *v, uint32_t tensor)
 {
     const weir_mem_tensor *k = &v->p->tensors.at[tensor];
@@ -35,7 +35,7 @@ static void go(weir_capuchin_state *v, uint32_t tensor)
     v->live -= v->p->tensors.at[tensor].bytes;
 }
 
-/* Offloads tensors that op i does not read until `bytes` more fit, or none is left. */
+/* Offloads tensors that op i does not read until `bytes` more fit or no such tensor is left. */
 static bool free_memory(weir_capuchin_state *v, uint32_t i, size_t bytes)
 {
     while (v->live + bytes > v->limit) {
@@ -97,7 +97,7 @@ static bool run(weir_capuchin_state *v, uint32_t i)
     return true;
 }
 
-/* Runs the step within `limit`. False when memory is short. */
+/* Runs the step within `limit` bytes. Returns false if memory runs out. */
 static bool play(weir_capuchin_state *v, size_t limit)
 {
     bool ok = weir_schedule_begin(v->s, NULL);
@@ -122,7 +122,7 @@ weir_status weir_capuchin_passive(weir_policy_job *job)
     v.used = weir_mem_zalloc(n, sizeof *v.used);
     v.next = weir_mem_zalloc(n, sizeof *v.next);
     ok = ok && v.used && v.next && play(&v, SIZE_MAX);
-    if (ok && job->s.peak > job->limit)      /* reuse in place may suffice */
+    if (ok && job->s.peak > job->limit)      /* in place, everything may fit */
         ok = play(&v, job->limit);
     weir_mem_free(v.used);
     weir_mem_free(v.next);

@@ -1,20 +1,20 @@
-/* checkpoint.c - gradient checkpointing (Chen et al., "Training deep nets with sublinear memory
- * cost", 2016): some forward values stay; the others are recomputed from them, a segment at a time,
+/* checkpoint.c - gradient checkpointing (Chen and others, "Training deep nets with sublinear memory
+ * cost", 2016): some forward tensors stay; the others are recomputed from them, segment by segment,
  * when gradients read them.
  *
  *     manual          regions that the program marked, whatever the limit
- *     sequential=S    S equal segments of the forward ops, of which the last one is kept whole
- *                     (PyTorch's checkpoint_sequential); without S: the best S
- *     memory          articulation points of the forward pass: every sqrt(n)-th of n, or those at
- *                     which the bytes since the last one exceed a bound; the best bound, like the
- *                     baseline of Checkmate (Jain et al., MLSys 2020)
- *     offload=S       sequential=S with the inputs of segments on the host until they run again,
- *                     as in FairScale's checkpoint_wrapper(offload_to_cpu), though nothing waits
- *                     for copies out; without S: the regions, or the best S
- *     speed           outputs of convolutions and matrix products stay (cybertronai, "gradient
- *                     checkpointing", 2018)
+ *     sequential=S    S equal segments of the forward ops; the last one is kept whole (PyTorch's
+ *                     checkpoint_sequential); without S: the best S
+ *     memory          articulation points of the forward pass: every sqrt(n)-th of n, or the first
+ * after each `bound` bytes, with the best bound, as in the baseline of Checkmate
+ *                     (Jain and others, MLSys 2020)
+ *     offload=S       sequential=S with the inputs of segments on the host until they run again, as
+ *                     in FairScale's checkpoint_wrapper(offload_to_cpu), but without waiting for
+ *                     offloads; without S: the regions, or the best S
+ *     speed           outputs of convolutions and matrix products stay (cybertronai,
+ *                     "gradient-checkpointing", 2018)
  *
- * No variant: memory. The best plan is the fastest that fits, else the smallest. */
+ * Default: memory. The best plan is the fastest that fits, otherwise the smallest. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static bool try_every(weir_best *b, const uint8_t *cut, uint8_t *stay, uint32_t 
     return try_stay(b, stay);
 }
 
-/* Keeps the first articulation point after more than `bound` bytes, and so on. */
+/* Keeps the first articulation point after each `bound` bytes of forward tensors. */
 static bool try_bound(weir_best *b, const uint8_t *cut, uint8_t *stay, double bound)
 {
     const weir_mem_problem *p = b->job->p;
@@ -163,7 +163,7 @@ typedef enum weir_checkpoint_variant {
     SPEED
 } weir_checkpoint_variant;
 
-/* *n: the S of sequential=S or offload=S; 0: not given. */
+/* Parses a variant. *n receives the S of sequential=S or offload=S; 0: not given. */
 static weir_status variant_of(const char *text, weir_checkpoint_variant *variant, uint32_t *n)
 {
     static const char *const names[] = {"manual", "sequential", "offload", "memory", "speed"};
@@ -204,7 +204,8 @@ weir_status weir_policy_checkpoint(weir_policy_job *job)
     if (!segment)
         return WEIR_ERR_NOMEM;
     if (ok && (variant == MANUAL || n > 0 || !weir_best_fits(&b))) {
-        b.peak = variant == MANUAL || n > 0 ? SIZE_MAX : b.peak;    /* as asked for, fit or not */
+        /* plan as requested, whether it fits or not */
+        b.peak = variant == MANUAL || n > 0 ? SIZE_MAX : b.peak;
         b.offload = variant == OFFLOAD;
         if (variant == MANUAL || (variant == OFFLOAD && n == 0)) {
             weir_checkpoint_set_segments(job->p, NULL, b.drop);

@@ -1,8 +1,8 @@
-/* compress.c - lets a policy plan for more bytes than there are and compresses what it keeps.
+/* compress.c - lets a policy plan for more bytes than the limit and compresses what it keeps.
  *
- * Bisection between the limit and the peak with everything kept finds how many bytes compression
- * makes up for. Compression takes time, so the policy's plain plan is the answer if it fits and is
- * faster. Policy auto weighs compression against everything else by itself. */
+ * Bisection between the limit and the peak with everything kept finds for how many bytes the policy
+ * may plan so that the compressed plan still fits. Compression takes time, so the policy's plain
+ * plan is the answer if it fits and is faster. Policy auto weighs compression by itself. */
 #include "graph/memory/policies/compress.h"
 
 #include "core/status.h"
@@ -20,7 +20,8 @@ typedef struct weir_compress_search {
     uint8_t           *decisions;
 } weir_compress_search;
 
-/* The policy's plan for `target` bytes, compressed. *fits: within the limit. */
+/* Tries the policy's plan for `target` bytes, compressed. *fits says whether it is within the
+ * limit. */
 static weir_status try_target(weir_compress_search *x, size_t target, bool *fits)
 {
     weir_policy_job own = {.p = x->job->p,

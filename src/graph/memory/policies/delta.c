@@ -1,17 +1,17 @@
-/* delta.c - DELTA (Tang et al., "DELTA: dynamically optimizing GPU memory beyond tensor
- * recomputation", 2022): where the limit is exceeded first, a filter ranks the idle tensors, and a
- * director decides for the first one.
+/* delta.c - DELTA (Tang and others, "DELTA: dynamically optimizing GPU memory beyond tensor
+ * recomputation", 2022): at the first event that exceeds the limit, a filter ranks the idle
+ * tensors, and a director decides about the first one.
  *
  * The filter prefers tensors that are large, unused for long and cheap to restore: bytes * seconds
- * since the last use / seconds to recompute. The director takes the cheaper of offloading (how much
- * longer the step waits, given all other copies) and recomputation. Prefetches are issued in the
- * order in which their tensors are read, as early as needed. */
+ * since the last use / seconds to recompute. The director takes the cheaper of offloading
+ * (additional wait, given all other copies) and recomputation. Prefetches are issued in the order
+ * in which their tensors are read, as early as needed. */
 #include <math.h>
 
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/search/evict_to_fit.h"
 
-/* Least seconds, idle or run, so that no division is by 0. */
+/* Added to idle and run times, in seconds, to avoid division by 0. */
 #define LEAST_SECONDS 1e-7
 
 static double rank(const weir_evict_to_fit *x, const weir_victim *i)

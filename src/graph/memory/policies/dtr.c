@@ -1,6 +1,6 @@
-/* dtr.c - dynamic tensor rematerialization (Kirisame et al., ICLR 2021) over a step known in
- * advance: dtr_sim.c runs it, dtr_score.c says what to evict. Variants are the scores eq, local,
- * lru, size, msps; no variant: the full score with e*. */
+/* dtr.c - Dynamic Tensor Rematerialization (Kirisame and others, ICLR 2021) over a step known in
+ * advance: dtr_sim.c runs the step, dtr_score.c scores victims. The variants are the scores eq,
+ * local, lru, size and msps; the default is the full score with e*. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "graph/memory/search/dtr_score.h"
 #include "graph/memory/search/dtr_sim.h"
 
-/* Idle seconds of a tensor used just now, so that no division is by 0. */
+/* Idle seconds of a tensor that was just used, to avoid division by 0. */
 #define LEAST_IDLE 1e-7
 
 static double score(weir_dtr_sim *v, uint32_t tensor)

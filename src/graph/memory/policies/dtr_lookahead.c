@@ -1,10 +1,10 @@
-/* dtr_lookahead.c - rematerialization with knowledge of the future, like MegEngine's static DTR
- * (MegEngine, core/impl/graph/seq_dtr). It evicts the tensor with the least
+/* dtr_lookahead.c - rematerialization with knowledge of the future, like the static DTR of
+ * MegEngine (core/impl/graph/seq_dtr). It evicts the tensor with the smallest
  *
- *     (seconds to recompute it * evicted descendants)^a * (bytes that takes)^b
- *         / bytes / seconds until it is read next
+ *     (seconds to recompute it * (evicted descendants + 1))^a * (bytes that recomputing it needs)^b
+ *         / bytes / seconds until its next use
  *
- * There a and b are the user's; here the best of a few pairs is taken. */
+ * In MegEngine the user sets a and b; here the best of six pairs is taken. */
 #include <math.h>
 
 #include "core/status.h"

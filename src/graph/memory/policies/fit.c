@@ -1,5 +1,5 @@
-/* fit.c - asks a policy for fewer bytes as long as its schedule has no addresses within the
- * limit. */
+/* fit.c - asks a policy for fewer bytes, by what the height exceeds the limit, as long as its
+ * schedule cannot be placed within the limit. */
 #include "graph/memory/policies/fit.h"
 
 #include "core/status.h"

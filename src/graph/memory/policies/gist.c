@@ -1,15 +1,16 @@
 /* gist.c - compresses what waits from the forward to the backward pass and does nothing else (Jain
- * et al., "Gist", ISCA 2018, its lossless encodings).
+ * and others, "Gist: efficient data encoding for deep neural network training", ISCA 2018; its
+ * lossless encodings).
  *
- * A tensor of which all later readers need the signs alone becomes a mask (Binarize); any other
- * that has a compressed form is compressed from its last forward reader to its first later reader.
- * The budget has no influence on the plan. */
+ * A tensor of which all later readers need only the signs becomes a mask (Gist's Binarize). Any
+ * other that has a compressed form is compressed from its last forward reader to its first later
+ * reader. The limit has no influence on the plan. */
 #include "graph/memory/policies/gist.h"
 
 #include "core/status.h"
 
-/* The number of the tensor's first use after the forward pass, if the forward pass makes it; else
- * uses.n. */
+/* Returns the number of the tensor's first use after the forward pass; uses.n if it has none, or if
+ * the forward pass does not make it. */
 static uint32_t crossing(const weir_mem_problem *p, const weir_mem_tensor *k)
 {
     const uint32_t *const use = weir_refs(p, k->uses);

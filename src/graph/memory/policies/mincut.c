@@ -1,10 +1,11 @@
-/* mincut.c - turns a cut into a plan: what the cut does not keep is dropped where it would be idle
- * across the moment.
+/* mincut.c - turns a minimum cut into a plan: what the cut does not keep is dropped over the
+ * interval in which it would be idle across the moment.
  *
- * The partitioner is that of He and Yu, "Transcending Runtime-Memory Tradeoffs in Checkpointing by
- * being Fusion Aware" (MLSys 2023; PyTorch's AOTAutograd), but minimises seconds of recomputation
- * instead of bytes kept, and takes a number of bytes instead of a list of what may be repeated. A
- * cut knows one moment only, so its bytes are lowered until the peak of the whole schedule fits. */
+ * The partitioner is that of He and Yu, "Transcending runtime-memory tradeoffs in checkpointing by
+ * being fusion aware" (MLSys 2023; PyTorch's AOTAutograd), but it minimises seconds of
+ * recomputation instead of bytes kept, and takes a number of bytes instead of a list of ops that
+ * may be repeated. A cut sees only one moment, so its target is lowered until the peak of the
+ * schedule fits. */
 #include "graph/memory/policies/mincut.h"
 
 #include <math.h>
@@ -17,7 +18,8 @@
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/search/search.h"
 
-enum { CLOSE_WORK = 4000 };     /* ops in a cut times cuts of bound_branch.h */
+/* limit of: ops in a network, times cuts solved in bound_branch.h */
+enum { CLOSE_WORK = 4000 };
 
 typedef struct weir_mincut_state {
     weir_lower_state *w;
@@ -28,7 +30,7 @@ typedef struct weir_mincut_state {
     double            best_extra;
 } weir_mincut_state;
 
-/* Keeps, even after their last use, the inputs of a repeated op that nothing recomputes. */
+/* Keeps the inputs of a repeated op that nothing recomputes, even after their last use. */
 static void keep_inputs(weir_mincut_state *m, uint32_t op)
 {
     const weir_mem_problem *p = m->w->p;
@@ -43,7 +45,7 @@ static void keep_inputs(weir_mincut_state *m, uint32_t op)
     }
 }
 
-/* Applies the decisions of the cut; everything else is kept. */
+/* Applies the choice of the cut; keeps everything else. */
 static void decide(weir_mincut_state *m)
 {
     const weir_mem_problem *p = m->w->p;
@@ -62,8 +64,8 @@ static void decide(weir_mincut_state *m)
             keep_inputs(m, i);
 }
 
-/* Tries the plan of `target` bytes at that moment, from a single cut or with branching
- * (CLOSE_WORK): either may need less elsewhere. Records it if it is the best so far. */
+/* Tries the plan for `target` bytes at that moment, from a single cut (most = 0) or with branching:
+ * either may need less elsewhere. Records it if it is the best so far. */
 static bool try_target(weir_mincut_state *m, uint32_t stage, size_t target, uint32_t most)
 {
     weir_lower_state *const w = m->w;
@@ -85,7 +87,8 @@ static bool try_target(weir_mincut_state *m, uint32_t stage, size_t target, uint
     return true;
 }
 
-/* Bisects for the largest target whose schedule fits: peaks rise with the target, more or less. */
+/* Bisects for the largest target whose schedule fits: peaks rise with the target, if not
+ * strictly. */
 static bool search_target(weir_mincut_state *m, uint32_t stage, uint32_t most)
 {
     enum { TRIES = 10 };
@@ -105,9 +108,9 @@ static bool search_target(weir_mincut_state *m, uint32_t stage, uint32_t most)
     return true;
 }
 
-/* A price in seconds per byte, and the bytes that ops at that price move. */
+/* An op's seconds per byte that it moves, and these bytes. */
 typedef struct weir_price {
-    double seconds, bytes;      /* per byte; bytes */
+    double seconds, bytes;      /* seconds per byte; bytes */
 } weir_price;
 
 static int by_price(const void *a, const void *b)
@@ -126,7 +129,7 @@ static double bytes_moved(const weir_mem_problem *p, const weir_mem_op *t)
     return bytes;
 }
 
-/* Marks ops that compute: a byte costs them more than twice the median price of a byte. */
+/* Marks ops that compute: those whose seconds per byte exceed twice the median over all bytes. */
 static bool mark_computing(const weir_mem_problem *p, bool *banned)
 {
     weir_price *const price = weir_mem_alloc((p->ops.n + 1u) * sizeof *price);
@@ -150,7 +153,8 @@ static bool mark_computing(const weir_mem_problem *p, bool *banned)
     return true;
 }
 
-/* The moment that most bytes are live across: the end of the forward pass. *bytes: how many. */
+/* Finds the moment across which the most bytes are live, the end of the forward pass, and these
+ * bytes. */
 static bool fullest(const weir_mem_problem *p, uint32_t *stage, size_t *bytes)
 {
     int64_t *const change = weir_mem_zalloc(p->ops.n + 2u, sizeof *change);
@@ -182,7 +186,7 @@ static bool fullest(const weir_mem_problem *p, uint32_t *stage, size_t *bytes)
     return true;
 }
 
-/* Takes what is live across the fullest moment, times the ratio, as the target. */
+/* Takes the bytes live across the fullest moment, times the ratio, as the target. */
 static bool run_ratio(weir_mincut_state *m, double ratio)
 {
     const weir_mem_problem *p = m->w->p;
@@ -204,7 +208,7 @@ static bool run_ratio(weir_mincut_state *m, double ratio)
     return ok;
 }
 
-/* Tries the moment of the best bound, and the fullest. */
+/* Tries the fullest moment and the moment of the best bound. */
 static bool run_budget(weir_mincut_state *m)
 {
     const weir_mem_problem *p = m->w->p;

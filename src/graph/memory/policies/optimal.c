@@ -1,9 +1,9 @@
-/* optimal.c - the best plan of recomputation alone, by a solver: for graphs of up to some hundred
- * operations, and as the oracle by which the other policies are measured.
+/* optimal.c - the best plan of recomputation alone, by a solver: for graphs of up to a few hundred
+ * ops, and as the reference by which other policies are measured.
  *
- * milp.h says among which plans it is the best one. The search runs first: the solver starts from
- * its plan, and if it finds no better one, that plan is the answer. "nodes=N" stops the solver
- * after N nodes of its tree. */
+ * milp.h says among which plans it is the best. The search runs first: the solver starts from its
+ * plan, which is the answer if the solver finds no better one. "nodes=N" stops the solver after N
+ * branch-and-bound nodes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/bounds/milp.h"
 
-enum { MAX_OPS = 1000 };     /* tables of ops squared */
+enum { MAX_OPS = 1000 };     /* its tables take memory quadratic in the ops */
 
 static weir_status read_variant(const char *text, uint64_t *nodes)
 {
@@ -27,7 +27,7 @@ static weir_status read_variant(const char *text, uint64_t *nodes)
     return WEIR_OK;
 }
 
-/* The solver's plan replaces the job's if it is better. */
+/* Replaces the job's schedule by the solver's if that is better. */
 static weir_status take(weir_policy_job *job, const weir_recompute_milp *g)
 {
     weir_schedule s;

@@ -1,8 +1,8 @@
-/* portfolio.c - runs the quick policies that plan for a budget: those that only recompute, and
- * those that offload.
+/* portfolio.c - runs the fast policies that plan for a limit: those that only recompute, and those
+ * that offload.
  *
- * A plan without addresses is made again for fewer bytes, by half of what its addresses exceed the
- * limit by, since few policies meet every budget. */
+ * If a plan cannot be placed within the limit, the policy plans again for fewer bytes: less by half
+ * of the excess, since few policies use their limit exactly. */
 #include "graph/memory/policies/portfolio.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct weir_entry {
     const char *variant;
 } weir_entry;
 
-/* mincut is left out: the search begins with it anyway. */
+/* mincut is not among them: the search starts from it in any case. */
 static const weir_entry entries[] = {
     {weir_policy_dtr_lookahead, ""},     {weir_policy_dtr, ""},
     {weir_policy_dtr, "eq"},             {weir_policy_dtr, "local"},
@@ -31,7 +31,7 @@ static const weir_entry swappers[] = {{weir_policy_delta, ""},
                                       {weir_policy_checkpoint, "offload"},
                                       {weir_policy_vdnn, ""}};
 
-/* *height: of the schedule's addresses, if the job asks for addresses. */
+/* *height receives the height of the schedule's placement if the job asks for addresses, else 0. */
 static weir_status height_of(const weir_policy_job *job, const weir_schedule *s, size_t *height)
 {
     const size_t align = job->align ? job->align : 1;
@@ -47,7 +47,7 @@ static weir_status height_of(const weir_policy_job *job, const weir_schedule *s,
     return status;
 }
 
-/* The policy's plan becomes the best one if it is faster. */
+/* The policy's plan becomes the best one if it fits and is faster. */
 static weir_status try_policy(const weir_policy_job *job, const weir_entry *entry,
                               weir_portfolio *r)
 {

@@ -1,5 +1,5 @@
-/* recycle.c - frees memory after its last reader and does nothing else: what SINGA's graph does by
- * counting references (Apache SINGA, pull request 626). The budget has no influence on the plan. */
+/* recycle.c - frees memory after its last reader and does nothing else, as SINGA's graph does by
+ * reference counting (Apache SINGA, pull request 626). The limit has no influence on the plan. */
 #include "graph/memory/policies/recycle.h"
 
 #include "core/status.h"

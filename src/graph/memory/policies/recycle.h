@@ -4,7 +4,8 @@
 
 #include "graph/memory/policies/policy.h"
 
-/* The peak of tensors and workspace in bytes with everything kept. */
+/* Sets *peak to the bytes of tensors and workspace at the peak with everything kept until its last
+ * reader. Returns WEIR_OK or ERR_NOMEM. */
 weir_status weir_inplace_peak(const weir_mem_problem *p, size_t *peak);
 
 #endif

@@ -1,13 +1,13 @@
-/* sublinear.c - blocks between split points, found by a search, like MegEngine's sublinear memory
- * optimiser (MegEngine, core/impl/graph/seq_sublinear_memory).
+/* sublinear.c - splits the forward pass into blocks by a search, like the sublinear memory
+ * optimiser of MegEngine (core/impl/graph/seq_sublinear_memory), after Chen and others, 2016.
  *
- * The forward ops are cut into blocks. A tensor is dropped in its longest interval if that begins
- * in the block that made it and ends outside; then the block is recomputed from what it reads. The
- * first blocks end where they hold more bytes than a threshold; the threshold is halved, starting
- * from all bytes, and the best neighbourhood is searched in equal steps, coarse then fine. Genetic
- * refinement follows: a pool of split sets, which lose, gain or move a split or switch a block off,
- * and are crossed; the exact peak and time of its schedule rate a set. Finally whole blocks are
- * kept again, as long as that fits. */
+ * A tensor is dropped over its longest interval if that begins in the block that made it and ends
+ * outside; then the block is recomputed from what it reads. The first plans end a block where it
+ * holds more bytes than a threshold. The threshold is halved, starting from all bytes; then the
+ * best neighbourhood is searched in equal steps, coarse then fine. Genetic refinement follows: a
+ * pool of split sets, which lose, gain or move a split or switch a block off, and are crossed; the
+ * exact peak and time of its schedule rate a set. Finally whole blocks are kept again, as long as
+ * that fits. */
 #include <math.h>
 #include <string.h>
 
@@ -21,11 +21,12 @@ enum { HALVINGS = 24, STEPS = 10, POOL = 20, ROUNDS = 50, SPLIT = 1, STAYS = 2 }
 
 typedef struct weir_blocks {
     weir_best b;
-    uint32_t  n;              /* ops of the forward pass: the first ones */
-    uint32_t *block;          /* [ops] block of an op, from 1; 0: kept */
-    uint32_t *longest;        /* [tensors] its longest interval */
-    uint8_t  *genes;          /* [(POOL + 1) * n] a block begins at the op; is kept */
-    size_t    peak[POOL + 1]; /* of each set; SIZE_MAX: no plan */
+    uint32_t  n;              /* ops of the forward pass, which come first */
+    uint32_t *block;          /* [ops] number of the op's block, from 1; 0: kept */
+    uint32_t *longest;        /* [tensors] number of its longest interval */
+    /* [(POOL + 1) * n] bits: SPLIT, a block begins at the op; STAYS, it is kept */
+    uint8_t  *genes;
+    size_t    peak[POOL + 1]; /* of each set, in bytes; SIZE_MAX: no plan */
     double    time[POOL + 1];
     uint32_t  pool; /* number of sets */
     uint64_t  random;
@@ -41,7 +42,7 @@ static uint8_t *set_of(weir_blocks *x, uint32_t i)
     return x->genes + (size_t)i * x->n;
 }
 
-/* The interval of a tensor in which most ops run. */
+/* Returns the interval of a tensor in which the most ops run. */
 static uint32_t longest_interval(const weir_mem_problem *p, uint32_t tensor)
 {
     const weir_mem_tensor *k = &p->tensors.at[tensor];
@@ -56,7 +57,7 @@ static uint32_t longest_interval(const weir_mem_problem *p, uint32_t tensor)
     return best;
 }
 
-/* The interval in which the tensor is dropped under the current blocks. */
+/* Returns the interval over which the tensor is dropped under the current blocks. */
 static uint32_t drop_of(const weir_blocks *x, uint32_t tensor)
 {
     const weir_mem_problem *p = x->b.job->p;
@@ -67,13 +68,13 @@ static uint32_t drop_of(const weir_blocks *x, uint32_t tensor)
         return WEIR_NEVER_DROPPED;
     const uint32_t own = x->block[k->producer];
     if (k->uses.n == 0 || x->block[use[k->uses.n - 1]] == own)
-        return k->uses.n;                       /* no op outside reads it */
+        return k->uses.n;                       /* no op outside the block reads it */
     return x->block[j ? use[j - 1] : k->producer] == own && x->block[use[j]] != own
                ? j
                : WEIR_NEVER_DROPPED;
 }
 
-/* Tries set i. */
+/* Tries set i and records its peak and time. */
 static bool try_set(weir_blocks *x, uint32_t i)
 {
     const weir_mem_problem *p = x->b.job->p;
@@ -102,8 +103,9 @@ static bool better(const weir_blocks *x, uint32_t i, uint32_t than)
     return weir_better(x->b.job->limit, x->peak[i], x->time[i], x->peak[than], x->time[than]);
 }
 
-/* The set after the pool was tried: it enters the pool, replacing the worst set if the pool is
- * full, unless another one does exactly as well: the pool stays diverse. */
+/* Lets the set after the pool, which has been tried, enter the pool; it replaces the worst set of a
+ * full pool. A set with exactly the peak and time of another does not enter: the pool stays
+ * diverse. */
 static void enter(weir_blocks *x)
 {
     uint32_t to = x->pool;
@@ -126,7 +128,7 @@ static void enter(weir_blocks *x)
 
 /* ---- thresholds ---- */
 
-/* Ends a block where what it made and is still needed exceeds the threshold. */
+/* Ends a block where what it has made and still needs exceeds the threshold in bytes. */
 static bool try_threshold(weir_blocks *x, double threshold)
 {
     const weir_mem_problem *p = x->b.job->p;
@@ -157,7 +159,7 @@ static bool try_threshold(weir_blocks *x, double threshold)
     return true;
 }
 
-/* Tries the thresholds from..to and returns the best one in *best. */
+/* Tries thresholds between `from` and `to`; *best receives the best one. */
 static bool try_steps(weir_blocks *x, double from, double to, double *best)
 {
     size_t peak = SIZE_MAX;
@@ -231,7 +233,7 @@ static void mutate(weir_blocks *x, uint8_t *set)
     }
 }
 
-/* Crosses two sets of the pool: one up to an op, the other after it. */
+/* Crosses two sets of the pool, one up to an op and the other after it, and mutates the child. */
 static bool breed(weir_blocks *x)
 {
     const uint32_t a = below(x, x->pool), b = below(x, x->pool), at = below(x, x->n + 1);
@@ -248,7 +250,7 @@ static bool breed(weir_blocks *x)
     return true;
 }
 
-/* Keeps whole blocks of the best set, one by one, where that is better. */
+/* Toggles whole blocks of the best set between kept and recomputed, where that is better. */
 static bool refine(weir_blocks *x)
 {
     uint32_t best = 0;

@@ -1,12 +1,11 @@
-/* superneurons.c - SuperNeurons (Wang et al., "SuperNeurons: dynamic GPU memory management for
- * training deep neural networks", PPoPP 2018): what each layer's kind makes cheap.
+/* superneurons.c - SuperNeurons (Wang and others, "SuperNeurons: dynamic GPU memory management for
+ * training deep neural networks", PPoPP 2018): decides by the kind of layer.
  *
- * Results of convolutions and matrix products are dear to recompute: they are offloaded from the
- * forward to the backward pass. All other results (pooling, activations, normalisation) are cheap:
- * they are dropped and recomputed from those. Three plans are tried, and the first that fits is
- * taken: freeing what has no reader left, cheap results recomputed, dear ones offloaded as well.
- * The paper also caches tensors in spare device memory; here a schedule prefetches as early as the
- * limit allows. */
+ * Outputs of convolutions and matrix products are costly to recompute: they are offloaded from the
+ * forward to the backward pass. All other outputs (pooling, activations, normalisation) are cheap:
+ * they are dropped and recomputed. Of three plans the first that fits is taken: freeing after the
+ * last reader; recomputing cheap outputs; offloading costly ones as well. The paper also caches
+ * tensors in spare device memory; here a schedule prefetches as early as the limit allows. */
 #include "core/status.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/search/best.h"

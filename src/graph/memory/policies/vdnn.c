@@ -1,14 +1,15 @@
-/* vdnn.c - virtualized DNN (Rhu et al., "vDNN: virtualized deep neural networks for scalable,
+/* vdnn.c - virtualized DNN (Rhu and others, "vDNN: virtualized deep neural networks for scalable,
  * memory-efficient neural network design", MICRO 2016): the input feature maps of layers are
  * offloaded after their forward pass and prefetched for the backward pass.
  *
  *     all, conv    those of all layers, or of convolutions, whatever the limit
- *     dyn          the least of nothing, conv, all that fits
+ *     dyn          the first of nothing, conv, all that fits
  *
- * A feature map is offloaded while its last forward reader runs, and the next layer waits for the
- * copy. In the backward pass, while a layer runs, the inputs of the next layer that has any on the
- * host are prefetched, no farther ahead than the nearest convolution; the next layer waits for
- * that, too. There is no choice of algorithms here: kernels are chosen before. */
+ * A feature map is offloaded while its last forward reader runs, and the next layer waits for that
+ * copy. In the backward pass, while a layer runs, the inputs of the next layer that has inputs on
+ * the host are prefetched, no farther ahead than the nearest convolution; the next layer waits for
+ * that copy, too. The paper also chooses convolution algorithms; here kernels are chosen
+ * beforehand. */
 #include <string.h>
 
 #include "core/status.h"
@@ -28,7 +29,7 @@ static bool is_map_of(const weir_mem_problem *p, uint32_t tensor, uint32_t inter
     return maps == ALL || (maps == CONV && conv);
 }
 
-/* after[tensor]: the last forward op that reads the map; WEIR_NO_OP: the tensor stays. */
+/* Sets after[tensor] to the last forward op that reads the map; WEIR_NO_OP: the tensor stays. */
 static void choose_maps(const weir_mem_problem *p, weir_maps maps, uint32_t *after)
 {
     const uint32_t turn = weir_forward_end(p);
@@ -48,7 +49,7 @@ static bool is_out(const weir_schedule *s, uint32_t tensor)
            weir_schedule_has(s, tensor, WEIR_FORM_HOST);
 }
 
-/* Prefetches what op i reads. *any: there was something. */
+/* Prefetches what op i reads. *any says whether it prefetched anything. */
 static bool prefetch(weir_schedule *s, uint32_t i, bool *any)
 {
     const weir_index_range in = s->p->ops.at[i].in;
@@ -65,7 +66,7 @@ static bool prefetch(weir_schedule *s, uint32_t i, bool *any)
     return ok;
 }
 
-/* Prefetches what the next layer reads, before op i runs. A convolution has two backward ops. */
+/* Before op i runs, prefetches what the next layer reads. A convolution has two backward ops. */
 static bool prefetch_ahead(weir_schedule *s, uint32_t i)
 {
     enum { CONV_OPS = 2 };
@@ -79,7 +80,7 @@ static bool prefetch_ahead(weir_schedule *s, uint32_t i)
     return ok;
 }
 
-/* Runs op i and issues the copies that go with it. */
+/* Runs op i and issues its copies. */
 static bool run(weir_schedule *s, uint32_t i, bool backward, const uint32_t *after)
 {
     const weir_index_range in = s->p->ops.at[i].in;
@@ -109,7 +110,7 @@ static bool build(weir_schedule *s, weir_maps maps, size_t limit, uint32_t *afte
     return ok && weir_schedule_end(s, limit);
 }
 
-/* Builds the schedule in s and keeps the better one of s and the job's answer there. */
+/* Builds the schedule in *s and keeps the better of it and job->s as the job's answer. */
 static bool try_maps(weir_policy_job *job, weir_schedule *s, weir_maps maps, uint32_t *after)
 {
     if (!build(s, maps, job->limit, after))
