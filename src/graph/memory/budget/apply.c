@@ -1,13 +1,13 @@
-/* apply.c - turns a schedule into nodes: an op that runs again becomes a copy of its node;
- * offloads, prefetches, compression and decompression become nodes of their own.
+/* apply.c - turns a schedule into graph nodes: a repeated op becomes a copy of its node; offloads,
+ * prefetches, compression and decompression become nodes, too.
  *
- * A copy of a node writes its own storages and draws the same random numbers, since it keeps the
- * node's position in the random stream. From then on every reader of the tensor reads the copy's
- * storage. An offload is awaited where its live range ends, a prefetch before its first reader; the
- * wait reads the storage, so that it lives as long as the transfer may take. A parameter or state
- * that lives in the spill file is prefetched into storages of the step like anything else; what
- * changes it changes those, and they are offloaded to its slot. No later pass knows of budgets:
- * liveness, offsets and instructions come from the longer list of nodes. */
+ * The copy of a node writes storages that belong to it and draws the same random numbers, since it
+ * keeps the node's position in the random stream. From then on every reader of the tensor reads the
+ * copy's storage. An offload is awaited where its live range ends, a prefetch before its first
+ * reader; the wait node reads the storage, so that it lives as long as the transfer may take. A
+ * parameter or state that lives in the spill file is prefetched into storages of the step; ops that
+ * update it update those, and they are offloaded to its slot. Later passes need not know about
+ * budgets: liveness, offsets and instructions come from the longer list of nodes. */
 #include <string.h>
 
 #include "core/status.h"
@@ -25,17 +25,19 @@ typedef struct weir_apply_state {
     const weir_schedule *s;
     const uint32_t      *tensor_of;
     uint32_t            *storage_of_range;  /* [ranges] */
-    uint32_t            *storage_of_tensor; /* [tensors] as recorded */
-    uint64_t       *leaving, *coming;       /* [ranges] ticket of a copy under way, or NO_TICKET */
-    uint64_t       *slot;                   /* [tensors] in the spill file; UINT64_MAX: none yet */
-    weir_pack_attr *pack;                   /* [storages] as recorded: how they are compressed */
-    uint64_t        slots, tickets;         /* bytes and tickets given out */
+    uint32_t            *storage_of_tensor; /* [tensors] the recorded storage of each */
+    /* [ranges] ticket of a copy under way; NO_TICKET: none */
+    uint64_t       *leaving, *coming;
+    /* [tensors] offset in the spill file; UINT64_MAX: not assigned */
+    uint64_t       *slot;
+    weir_pack_attr *pack;                   /* [recorded storages] how they are compressed */
+    uint64_t        slots, tickets;         /* bytes of slots, and tickets, assigned so far */
     uint32_t       *end_first, *ends;       /* [events + 2], [ranges]: weir_schedule_ends */
-    weir_phase      phase;                  /* of the last run */
+    weir_phase      phase;                  /* of the last run; copies get it, too */
     WEIR_VEC(weir_node) nodes;
 } weir_apply_state;
 
-/* The tensor's live range among an event's inputs or outputs. */
+/* Returns the tensor's live range among the inputs or outputs of an event. */
 static uint32_t range_of(const weir_apply_state *x, uint32_t event, uint32_t tensor, bool output)
 {
     uint32_t        nin, nout;
@@ -48,7 +50,7 @@ static uint32_t range_of(const weir_apply_state *x, uint32_t event, uint32_t ten
     return range[i];
 }
 
-/* The same view of another storage. */
+/* Returns a value that views `storage` as `value` views its own; WEIR_NONE if memory runs out. */
 static uint32_t view_in(weir_graph *g, uint32_t value, uint32_t storage)
 {
     const weir_layout layout = g->values.at[value].layout;
@@ -71,8 +73,8 @@ static weir_status map_inputs(weir_apply_state *x, uint32_t event, weir_node *n)
     return WEIR_OK;
 }
 
-/* Maps the event's outputs to storages: their own at the first run, new ones when it runs again,
- * even for outputs that live outside the graph, since those have been written already. */
+/* Maps the event's outputs to storages: the recorded ones at the first run, new ones at a repeated
+ * run, even for outputs that live outside the graph, since those have been written already. */
 static weir_status map_outputs(weir_apply_state *x, uint32_t event, weir_node *n, bool recomputed)
 {
     for (int k = 0; k < n->nout; k++) {
@@ -120,7 +122,7 @@ static weir_status add_run(weir_apply_state *x, uint32_t event)
 
 /* ---- copies ---- */
 
-/* A value of all bytes of a storage. */
+/* Returns a value of all bytes of a storage. */
 static uint32_t bytes_of(weir_graph *g, uint32_t storage)
 {
     const weir_layout l = {.desc = weir_1d(WEIR_U8, (int64_t)g->storages.at[storage].bytes),
@@ -128,7 +130,7 @@ static uint32_t bytes_of(weir_graph *g, uint32_t storage)
     return weir_graph_value_of(g, storage, &l, 0);
 }
 
-/* Adds an operation of the spill file on a live range's storage. */
+/* Adds an op on the spill file for a live range's storage. */
 static weir_status add_spill(weir_apply_state *x, weir_op op, uint32_t range, weir_spill_attr attr)
 {
     const uint32_t value = bytes_of(x->g, x->storage_of_range[range]);
@@ -147,7 +149,7 @@ static weir_status add_spill(weir_apply_state *x, weir_op op, uint32_t range, we
     return WEIR_OK;
 }
 
-/* The slot of a temporary tensor in the spill file, assigned when it is first offloaded. */
+/* Returns the spill slot of a temporary tensor, which is assigned when it is first offloaded. */
 static uint64_t slot_of(weir_apply_state *x, uint32_t tensor, size_t bytes)
 {
     if (x->slot[tensor] == UINT64_MAX) {
@@ -181,14 +183,14 @@ static weir_status add_copy(weir_apply_state *x, uint32_t event)
 
 /* ---- compression ---- */
 
-/* A value of the elements of a storage in memory order. */
+/* Returns a value of the elements of a storage in memory order. */
 static uint32_t row_of(weir_graph *g, uint32_t storage, weir_dtype dtype, int64_t count)
 {
     const weir_layout l = {.desc = weir_1d(dtype, count), .stride = {1}};
     return weir_graph_value_of(g, storage, &l, 0);
 }
 
-/* Adds a storage for the form that the event makes of the tensor, and the node that fills it. */
+/* Adds a storage for the form that the event makes, and the node that fills it. */
 static weir_status add_compress(weir_apply_state *x, uint32_t event)
 {
     const weir_event      e = x->s->events.at[event];
@@ -230,7 +232,7 @@ static weir_status add_compress(weir_apply_state *x, uint32_t event)
     return WEIR_OK;
 }
 
-/* Waits for the live range's transfer with this ticket, if it has one, and clears the ticket. */
+/* Waits for the live range's transfer with this ticket, if any, and clears the ticket. */
 static weir_status await(weir_apply_state *x, uint32_t range, uint64_t *ticket)
 {
     const weir_spill_attr attr = {.ticket = *ticket};
@@ -241,7 +243,7 @@ static weir_status await(weir_apply_state *x, uint32_t range, uint64_t *ticket)
     return add_spill(x, WEIR_OP_SPILL_WAIT, range, attr);
 }
 
-/* Waits for the prefetches of what the event reads. */
+/* Waits for the prefetches of the event's inputs. */
 static weir_status await_inputs(weir_apply_state *x, uint32_t event)
 {
     uint32_t        nin, nout;
@@ -270,7 +272,8 @@ static weir_status add_event(weir_apply_state *x, uint32_t event)
 
 /* ---- the whole graph ---- */
 
-/* Resident tensors keep their storage; those on the host between steps get a slot in the file. */
+/* Resident tensors keep their storages; those on the host between steps get a slot in the spill
+ * file. */
 static weir_status settle_resident(weir_apply_state *x)
 {
     for (uint32_t i = 0; i < x->s->ranges.n && x->s->ranges.at[i].before; i++) {
@@ -323,7 +326,7 @@ static void apply_free(weir_apply_state *x)
     weir_mem_free(x->ends);
 }
 
-/* Did applying the schedule add the node? Then it owns its attributes. */
+/* Did applying a schedule add the node? Then the node owns its attributes. */
 static bool made_here(const weir_node *n)
 {
     return n->recomputed || weir_op_moves(n->op);
@@ -336,7 +339,7 @@ void weir_applied_nodes_free(weir_node *nodes, uint32_t n)
             weir_mem_free(nodes[i].attr);
 }
 
-/* Drops the new storages and values. They follow the old ones, but come first in lists of views. */
+/* Drops the new storages and values. They are last in their arrays, but first in lists of views. */
 static void drop_new(weir_graph *g, const weir_revert_record *old)
 {
     g->storages.n = old->storages;

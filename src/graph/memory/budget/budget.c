@@ -1,12 +1,11 @@
-/* budget.c - a graph is made to fit a number of bytes: search, expand, place, until addresses fit.
+/* budget.c - makes a graph fit a number of bytes: search, apply, place, until the arena fits.
  *
- * The search knows live bytes only. Where the placed arena is larger than they are, the search is
- * asked for as much less. The tightest plan there is (a search with no room at all, by estimated
- * times, which are the same in every run) is the last resort, so the budget that the error names
- * works when it is given.
+ * The search knows only live bytes. If the placed arena is larger, the search must use that much
+ * less. The last resort is the tightest plan: a search for zero bytes with estimated times. It is
+ * the same in every run, so the budget that the error names works when it is given.
  *
  * Parameters and states stay on the device if the step fits beside them. If it does not, all large
- * ones become tensors of the problem, and as many of them as have to live in the spill file. */
+ * ones become tensors of the problem, and those that the plan offloads live in the spill file. */
 #include "graph/memory/budget/budget.h"
 
 #include <math.h>
@@ -44,7 +43,7 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
     if (unit < 0)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': there is no unit '%s'; the units are B, "
                          "kB, MB, GB, TB, KiB, MiB, GiB, TiB and %%", text, end);
-    const double all = share ? value * unit / 100 : value * unit;   /* 100 % is all of it */
+    const double all = share ? value * unit / 100 : value * unit;   /* 100 % is exactly `whole` */
     if (all >= 0x1p63)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s' is larger than any memory", text);
     *bytes = (size_t)all;
@@ -75,7 +74,7 @@ weir_status weir_budget_check(const weir_plan_options *o)
 
 /* ---- fitting ---- */
 
-/* The ladder's plans are laid out to see their height; then the best one, to stay. */
+/* Fits by the frontier: places its plans only to learn their heights, then the best one finally. */
 static weir_status fit_by_cache(weir_budget_context *f, weir_fit *a)
 {
     weir_frontier l = {.whole = f->whole, .below = f->resident};
@@ -89,7 +88,7 @@ static weir_status fit_by_cache(weir_budget_context *f, weir_fit *a)
     return status;
 }
 
-/* The decisions outlive the fit, and so does the schedule where it is the answer. */
+/* Keeps the decisions, and the schedule if it is the answer (p is not NULL), and frees the fit. */
 static void keep(weir_budget_context *f, weir_fit *a, weir_mem_problem *p)
 {
     weir_mem_free(f->decisions);
@@ -104,7 +103,7 @@ static void keep(weir_budget_context *f, weir_fit *a, weir_mem_problem *p)
     weir_fit_free(a);
 }
 
-/* By the policy, for the budget. */
+/* Plans by the policy for the budget. */
 static weir_status fit_budget(weir_budget_context *f, const char *policy, bool *fits)
 {
     weir_mem_problem *const p = f->timed.ops.n ? &f->timed : &f->problem;
@@ -118,7 +117,7 @@ static weir_status fit_budget(weir_budget_context *f, const char *policy, bool *
     return status;
 }
 
-/* With no room at all: the tightest plan there is. */
+/* Plans by the policy for zero bytes, which gives the smallest plan found. */
 static weir_status fit_tightest(weir_budget_context *f, const char *policy, bool *fits)
 {
     weir_fit b = {.p = &f->problem, .place = weir_budget_context_assign, .ctx = f};
@@ -126,7 +125,8 @@ static weir_status fit_tightest(weir_budget_context *f, const char *policy, bool
     const uint32_t peak = f->peak_op;
 
     WEIR_TRY(weir_policy_find(policy, &b.policy, &b.variant));
-    f->least = SIZE_MAX;   /* what b comes to, any budget comes to; what was met only this one */
+    /* any budget may get this plan; what was found before, only this budget */
+    f->least = SIZE_MAX;
     const weir_status status = weir_fit_run(&b);
     if (f->least == SIZE_MAX) {
         f->least = met;
@@ -137,8 +137,8 @@ static weir_status fit_tightest(weir_budget_context *f, const char *policy, bool
     return status;
 }
 
-/* Where some operation needs more than there is, nothing is looked for but the tightest plan, which
- * the refusal names. (Where plans are cached, all of the search is: it fills the cache.) */
+/* If some op by itself exceeds the limit, only the smallest plan is searched, for the error to
+ * name. (With a cache, the whole search runs: it fills the cache.) */
 static weir_status fit(weir_budget_context *f, const char *policy, bool *fits)
 {
     if (weir_bound_excludes(&f->problem, f->arena_limit) && !f->cache.path) {
@@ -149,7 +149,7 @@ static weir_status fit(weir_budget_context *f, const char *policy, bool *fits)
     return *fits ? WEIR_OK : fit_tightest(f, policy, fits);
 }
 
-/* Where every call was dead there is no operation to name. */
+/* Reports a budget too small for a graph without nodes: no op can be named. */
 static weir_status too_small_for_nothing(const weir_budget_context *f, size_t budget)
 {
     return weir_fail(WEIR_ERR_BUDGET,
@@ -176,7 +176,7 @@ static weir_status too_small(const weir_budget_context *f, size_t budget)
                      f->resident + b.feasible_bytes);
 }
 
-/* Kernels and threads, as far as they are known without running any. */
+/* Hashes device, threads, placement and kernels: what plans depend on besides the problem. */
 static weir_status hash_machine(const weir_graph *g, uint64_t *h)
 {
     weir_layout        in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
@@ -204,7 +204,7 @@ static weir_status open_cache(weir_budget_context *f, const weir_plan_options *o
     return weir_cache_open(&f->cache, options->cache, &f->problem, &key);
 }
 
-/* Kernels and the link, timed now; what could not be timed is estimated. */
+/* Times the kernels and the link now; what cannot be timed is estimated. */
 static weir_status measure(weir_budget_context *f)
 {
     WEIR_TRY(weir_device_spill_speed(f->g->dev, &f->cache.rates[0], &f->cache.rates[1]));
@@ -215,8 +215,8 @@ static weir_status measure(weir_budget_context *f)
     return WEIR_OK;
 }
 
-/* What copies cost by the device's rates. The threads of a host's store take time from those that
- * compute. */
+/* Sets what copies cost from the device's rates. On the CPU, the threads of the spill store take
+ * time from those that compute. */
 static void set_rates(weir_device *d, weir_mem_problem *p)
 {
     const weir_rates rates = d->ops->rates(d);
@@ -227,7 +227,7 @@ static void set_rates(weir_device *d, weir_mem_problem *p)
     p->copy_interference = d->ops->host ? 1.0 / weir_threads_count(d->threads) : 0;
 }
 
-/* By estimates; and by measured times, if they are asked for. */
+/* Makes the problem with estimated times and, if requested, a second one with measured times. */
 static weir_status make_problems(weir_budget_context *f, size_t budget,
                                  const weir_plan_options *options)
 {
@@ -273,7 +273,7 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
     return WEIR_OK;
 }
 
-/* Is it known that no plan fits? */
+/* Sets *hopeless if a bound proves that no plan fits. */
 static weir_status is_hopeless(const weir_budget_context *f, bool *hopeless)
 {
     const weir_levers levers = weir_levers_of(&f->problem);
@@ -284,7 +284,7 @@ static weir_status is_hopeless(const weir_budget_context *f, bool *hopeless)
     return WEIR_OK;
 }
 
-/* One attempt, with what may leave as *f says. `first`: there is another if this one fails. */
+/* Makes one attempt with f->movable as set. `first`: another attempt follows if this one fails. */
 static weir_status attempt(weir_budget_context *f, size_t budget, const weir_plan_options *options,
                            bool first, bool *fits)
 {
@@ -300,7 +300,7 @@ static weir_status attempt(weir_budget_context *f, size_t budget, const weir_pla
     return WEIR_OK;
 }
 
-/* May parameters and states leave? Only policies that swap move them. */
+/* Can parameters and states be offloaded? Only by policies that may offload resident tensors. */
 static bool may_move(const weir_graph *g, const char *text)
 {
     const weir_policy *policy;
@@ -310,7 +310,7 @@ static bool may_move(const weir_graph *g, const char *text)
            weir_auto_uses(policy, variant, WEIR_LEVER_OFFLOAD);
 }
 
-/* The smallest budget an attempt knows of; SIZE_MAX: it was not made. */
+/* Returns the smallest budget that an attempt found to work; SIZE_MAX if it found none. */
 static size_t needs(const weir_budget_context *f)
 {
     return f->least < SIZE_MAX ? f->resident + f->least : SIZE_MAX;
@@ -318,7 +318,7 @@ static size_t needs(const weir_budget_context *f)
 
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
-    enum { PARTS = 1024 };          /* of the whole: what is smaller does not leave */
+    enum { PARTS = 1024 };          /* smaller parts of the whole are not offloaded */
     const size_t whole = weir_plan_resident(g) + g->plan->arena;
     weir_budget_context f = {.g = g,
                              .passes = passes,
@@ -357,6 +357,6 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
             weir_reasons_keep(g, won->answers, &won->answer, &won->tensor_of, won->old.storages);
     weir_budget_context_free(&f);
     weir_budget_context_free(&all);
-    weir_mem_trim();                        /* a process within a budget keeps no search's pages */
+    weir_mem_trim();                        /* returns the memory of the search to the system */
     return status;
 }

@@ -5,18 +5,21 @@
 
 #include "graph/plan/plan.h"
 
-/* Parses "512MB", "0.5GiB", "4096" or a share ("75%" of `whole`) into bytes; ERR_INVALID. */
+/* Parses "512MB", "0.5GiB", "4096" or a percentage of `whole` ("75%") into *bytes. Returns
+ * ERR_INVALID for anything else. */
 weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes);
 
-/* Checks the options that say how a budget is met, with a budget or without: ERR_INVALID for names
- * and numbers that mean nothing. */
+/* Checks the options that say how a budget is met, whether or not one is set. Returns ERR_INVALID
+ * for unknown names and impossible numbers. */
 weir_status weir_budget_check(const weir_plan_options *options);
 
-/* Changes g's nodes and its existing plan so that persistent bytes + arena <= budget, with the
- * least extra time; ERR_BUDGET with the smallest budget known to work if that is impossible. */
+/* Changes the nodes of g and its existing plan such that persistent bytes + arena <= budget, with
+ * the least extra time found. Returns ERR_BUDGET, naming the smallest budget known to work, if no
+ * plan fits; g keeps the plan it had. */
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
-/* Drops and recomputes what regions (weir_region_begin) made, if the graph is still as recorded. */
+/* Drops and recomputes the tensors of regions (weir_region_begin) unless a budget has changed the
+ * graph already. */
 weir_status weir_region_apply(weir_graph *g, uint32_t passes);
 
 #endif

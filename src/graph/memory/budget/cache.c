@@ -1,11 +1,11 @@
 /* cache.c - stores a frontier in a file: header, measured times, the decisions of each plan, a
  * checksum.
  *
- * Words have 8 bytes in the machine's order; the file's name is the key in hexadecimal. A file is
- * written under a temporary name, mode 0600, and renamed, so readers see whole files only, and the
- * last of two writers wins. Nothing in a file is trusted: sizes must add up, the checksum must be
- * right, every decision must be possible, and plans are lowered and placed again. So an old, broken
- * or planted file (the hash is not cryptographic) may cost time, but can do nothing else. */
+ * Words have 8 bytes in the machine's byte order; the file name is the key in hexadecimal. A file
+ * is written under a temporary name with mode 0600 and renamed, so readers see only complete files,
+ * and the last of two writers wins. Nothing in a file is trusted: sizes must add up, the checksum
+ * must be right, every decision must be possible, and plans are lowered and placed again. So an
+ * old, broken or forged file (the hash is not cryptographic) may cost time, but cannot do harm. */
 #include "graph/memory/budget/cache.h"
 
 #include <errno.h>
@@ -110,13 +110,13 @@ void weir_cache_close(weir_cache *c)
 
 /* ---- reading ---- */
 
-/* Bytes of one plan: its target, then its decisions, padded to a multiple of 8. */
+/* Returns the bytes of one plan: its target, then its decisions, padded to a multiple of 8. */
 static size_t plan_bytes(uint64_t intervals)
 {
     return sizeof(uint64_t) + ((size_t)intervals + 7) / 8 * 8;
 }
 
-/* Bytes of a file with this header, whose numbers are small. */
+/* Returns the bytes of a file with this header, whose numbers have been checked. */
 static size_t file_bytes(const weir_cache_head *h)
 {
     return sizeof *h + (size_t)h->ops * sizeof(double) +
@@ -142,7 +142,8 @@ static bool read_all(int fd, char *at, size_t n)
     return true;
 }
 
-/* Reads the whole file; NULL if it is not valid. *memory: false when memory is short. */
+/* Reads the whole file, which the caller frees. Returns NULL if it is not valid; *memory is false
+ * if memory ran out. */
 static char *load(const weir_cache *c, const weir_mem_problem *p, bool *memory)
 {
     const weir_env *const env = weir_env_get();
@@ -180,7 +181,7 @@ static bool is_rate(double v)
     return isfinite(v) && v >= 0 && v < 1e18;
 }
 
-/* Takes the times from a loaded file. False when memory is short. */
+/* Copies the times from a loaded file. Returns false if memory runs out. */
 static bool take_times(weir_cache *c, const char *file)
 {
     weir_cache_head h;
@@ -217,7 +218,7 @@ weir_status weir_cache_read_times(weir_cache *c, const weir_mem_problem *p)
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Is the decision for interval j of the tensor possible at all? */
+/* Is the decision for interval j of the tensor possible? */
 static bool possible(const weir_mem_problem *p, const uint8_t *decisions, uint32_t tensor,
                      uint32_t j)
 {

@@ -1,7 +1,7 @@
 /* from_graph.c - states a recorded graph as a planning problem.
  *
  * Parameters and states may be tensors of the problem, too: during a run only this graph's nodes
- * read them, and between runs a block is brought back when it is asked for. */
+ * read them, and between runs a block is prefetched when the program accesses it. */
 #include "graph/memory/budget/from_graph.h"
 
 #include <string.h>
@@ -12,7 +12,8 @@
 #include "graph/plan/plan.h"
 #include "graph/memory/budget/value_ranges.h"
 
-/* For every storage finds the first node that overwrites it in place, else the number of nodes. */
+/* Sets first[storage] to the first node that overwrites it in place; to the number of nodes if none
+ * does. */
 static void first_writers(const weir_graph *g, uint32_t *first)
 {
     for (uint32_t i = 0; i < g->storages.n; i++)
@@ -25,7 +26,7 @@ static void first_writers(const weir_graph *g, uint32_t *first)
     }
 }
 
-/* The node from which on it is wrong to run node i again. */
+/* Returns the node from which on running node i again would be wrong; 0: it runs only once. */
 static uint32_t rerun_before_of(const weir_graph *g, uint32_t i, const uint32_t *first)
 {
     const weir_node  *n = &g->nodes.at[i];
@@ -41,7 +42,7 @@ static uint32_t rerun_before_of(const weir_graph *g, uint32_t i, const uint32_t 
     return rerun_before;
 }
 
-/* Is input k overwritten without being read? No other input of the node shares it then. */
+/* Is input k overwritten without being read? No other input of the node shares its storage then. */
 static bool is_write_only(const weir_node *n, int k)
 {
     return n->def->write_only >> k & 1;
@@ -97,7 +98,7 @@ static weir_status add_ops(const weir_graph *g, const double *seconds, bool inpl
                            weir_mem_problem *p, const uint32_t *tensor_of, const uint32_t *first)
 {
     weir_layout      in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
-    const weir_rates rates = g->dev->ops->rates(g->dev);     /* until times are measured */
+    const weir_rates rates = g->dev->ops->rates(g->dev);     /* used until times are measured */
 
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_call    call = weir_node_call(g, &g->nodes.at[i], in, out);
@@ -114,7 +115,7 @@ static weir_status add_ops(const weir_graph *g, const double *seconds, bool inpl
     return weir_mem_problem_end(p) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Bytes of the compressed form, 0 if it saves nothing. */
+/* Returns the bytes of the compressed form; 0 if it saves nothing. */
 static size_t packed_bytes(const weir_graph *g, const weir_pack_attr *pack, size_t plain)
 {
     size_t bytes;
@@ -146,7 +147,7 @@ static weir_status add_tensors(const weir_graph *g, const weir_pack_attr *pack, 
     return WEIR_OK;
 }
 
-/* May the storage be offloaded between its uses? */
+/* May the storage, of at least `least` bytes, be offloaded between its uses? */
 static bool may_leave(const weir_graph *g, uint32_t s, size_t least)
 {
     const weir_storage *st = &g->storages.at[s];
@@ -156,8 +157,8 @@ static bool may_leave(const weir_graph *g, uint32_t s, size_t least)
            g->dev->ops->spill_slots;
 }
 
-/* Adds a tensor for every parameter and state that nodes use and that may be offloaded. They come
- * last. */
+/* Adds, after all others, a tensor for every parameter and state that nodes use and that may be
+ * offloaded. */
 static weir_status add_resident(const weir_graph *g, size_t least, weir_mem_problem *p,
                                 uint32_t *tensor_of)
 {

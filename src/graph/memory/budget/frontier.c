@@ -1,12 +1,12 @@
-/* frontier.c - plans for falling budgets, each from the decisions of the next larger one and from
- * scratch, and hands out the fastest plan that fits.
+/* frontier.c - plans for falling budgets, each from the decisions of the next larger budget and
+ * from scratch, and returns the fastest plan that fits.
  *
- * The plans kept have falling heights and rising times (all others are dominated), so a larger
- * budget is never slower. The levels are planned from the highest down as far as any plan is found,
- * whatever budget was asked for, so a new frontier's answer at a level depends on the problem
- * alone, not on earlier requests. A budget between two levels gets the plan of the lower one as
- * long as the upper one is no more than STEP faster; else it is planned, too, and its plan is kept:
- * later requests may be answered faster by it, never slower. */
+ * The kept plans have falling heights and rising times (all others are dominated), so a larger
+ * budget is never slower. Levels are planned from the highest down as far as plans are found,
+ * whatever the requested budget, so a new frontier's answer at a level depends on the problem
+ * alone, not on earlier requests. A budget between two levels gets the plan of the lower one if the
+ * upper one is at most STEP faster; otherwise it is planned as well, and its plan is kept: later
+ * requests may get a faster plan by it, never a slower one. */
 #include "graph/memory/budget/frontier.h"
 
 #include <string.h>
@@ -14,12 +14,13 @@
 #include "core/status.h"
 #include "graph/memory/problem/lower.h"
 
-/* Between two levels: a share of the step's time. */
+/* Fraction of the step's time by which plans of neighbouring levels may differ. */
 #define STEP 0.002
 
-/* A level gets 1 / SHARE_* of the moves of a search for one budget, starting from the next larger
- * budget's plan (which uses half of them) or from scratch: a whole frontier takes one to five times
- * as long as one budget. Steps of few ops, whose searches are short, get more. */
+/* A level gets 1 / SHARE_* of the moves of a search for one budget, when it starts from the plan of
+ * the next larger budget (NEAR) and when it starts from scratch (RECOMPUTED): a whole frontier
+ * takes one to five times as long as one budget. Steps of few ops, whose searches are short, get
+ * more. */
 enum { SHARE_NEAR = 64, SHARE_RECOMPUTED = 128, SMALL = 200, SHARE_SMALL = 16 };
 
 void weir_frontier_free(weir_frontier *l)
@@ -81,8 +82,8 @@ static weir_status copy_of(const uint8_t *decisions, uint32_t intervals, uint8_t
     return WEIR_OK;
 }
 
-/* Plans for `limit` with 1 / share of the moves, starting from a point's decisions (NULL: from
- * scratch). */
+/* Plans for `limit` bytes with 1 / share of the moves, from a point's decisions; NULL: from
+ * scratch. */
 static weir_status try_from(weir_frontier *l, const weir_fit *like, size_t limit, uint64_t share,
                             const weir_frontier_point *start)
 {
@@ -113,7 +114,8 @@ static size_t limit_of(const weir_frontier *l, size_t point)
 }
 
 /* Plans all levels. A larger budget's plan may be a bad start for a smaller one, so each level is
- * also planned from scratch; the last one is given up only after a whole search for one budget. */
+ * also planned from scratch; planning stops at a level only after a full search for it has
+ * failed. */
 static weir_status build(weir_frontier *l, const weir_fit *f)
 {
     const bool     small = f->p->ops.n <= SMALL;

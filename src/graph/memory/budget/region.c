@@ -1,12 +1,12 @@
-/* region.c - drops and recomputes the values of regions that the program marked, like policy
+/* region.c - drops and recomputes the tensors of regions that the program marked, like policy
  * checkpoint:manual, also without a budget. */
 #include "graph/ir/pass_set.h"
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/budget/from_graph.h"
 
-/* If the budget is too small for the whole step, its policy has decided and regions do not
- * count. */
+/* Are there regions to recompute? If the budget is too small for the whole step, its policy has
+ * decided already and regions do not count. */
 static bool has_regions(const weir_graph *g)
 {
     bool region = false;
@@ -21,8 +21,8 @@ static bool within_budget(const weir_graph *g)
     return !g->budget || weir_plan_resident(g) + g->plan->arena <= g->budget;
 }
 
-/* Restores the step as it was: recomputation can need more memory than keeping values, where
- * intermediates are live at the peak. */
+/* Restores the step as it was: recomputation can need more memory than keeping, if recomputed
+ * tensors are live at the peak. */
 static weir_status revert(weir_graph *g, uint32_t passes, weir_revert_record *old,
                           weir_reasons **reasons)
 {
@@ -33,7 +33,7 @@ static weir_status revert(weir_graph *g, uint32_t passes, weir_revert_record *ol
     return WEIR_OK;
 }
 
-/* Plans the applied schedule, or restores the old plan if only that is within the budget. */
+/* Plans the applied schedule; restores the old plan if only that is within the budget. */
 static weir_status rebuild(weir_graph *g, uint32_t passes, weir_revert_record *old, bool *stays)
 {
     weir_reasons *reasons = g->plan->reasons;

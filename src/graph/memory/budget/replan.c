@@ -1,11 +1,11 @@
-/* replan.c - measures the first steps, which run under the plan from estimates, call by call, and
- * then plans the graph again by those times (Capuchin, Peng et al. 2020, calls it measured, then
- * guided).
+/* replan.c - measures the first steps, which run under the plan from estimates, call by call; then
+ * plans the graph again with those times (measured and guided execution in Capuchin, Peng and
+ * others, ASPLOS 2020).
  *
- * A call counts with the median of its runs; the first of several steps only warms caches and is
- * left out. The running plan is judged by the measured times as well, and stays unless the new one
- * is faster. The graph keeps the running plan until the new one is complete, so after any failure
- * it trains on as before, within its budget. Planning takes memory of the host's heap, none of the
+ * The time of a call is the median of its runs; the first of several steps only warms caches and
+ * does not count. The running plan is rated by the measured times as well and stays unless the new
+ * one is faster. The graph keeps the running plan until the new one is complete, so after a failure
+ * it continues as before, within its budget. Planning uses heap memory of the host, not the
  * arena. */
 #include "graph/memory/budget/replan.h"
 
@@ -19,7 +19,7 @@
 #include "graph/memory/policies/table.h"
 #include "graph/memory/problem/lower.h"
 
-/* Replanning pays off if a step took this share more or less than predicted. */
+/* Relative difference of a step's time from the prediction from which on replanning pays off. */
 #define TOLERANCE 0.10
 
 weir_status weir_replan_new(weir_budget_context *f, const weir_plan_options *options)
@@ -64,7 +64,8 @@ static int by_choice(const void *x, const void *y)
     return (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
-/* One sample an instruction, sorted by kernel; *sum: all seconds. NULL when memory is short. */
+/* Returns one sample per instruction, sorted by kernel, owned by the caller; *sum receives all
+ * seconds. NULL if memory runs out. */
 static weir_sample *samples_of(const weir_replan *replan, const weir_plan *plan, double *sum)
 {
     weir_sample *const s = weir_mem_alloc((plan->n + 1u) * sizeof *s);
@@ -83,7 +84,7 @@ static weir_sample *samples_of(const weir_replan *replan, const weir_plan *plan,
     return s;
 }
 
-/* The median of the kernel's samples; below 0: none. */
+/* Returns the median of the kernel's samples in seconds; -1 if it has none. */
 static double median(const weir_sample *s, uint32_t n, const weir_kernel *kernel)
 {
     uint32_t lo = 0, hi = n;
@@ -100,7 +101,7 @@ static double median(const weir_sample *s, uint32_t n, const weir_kernel *kernel
     return hi > lo ? s[(lo + hi - 1) / 2].seconds : -1;
 }
 
-/* Sets the times of the problem's ops, which are the graph's nodes now. */
+/* Sets the times of the problem's ops, which correspond to the graph's nodes now. */
 static weir_status set_times(weir_replan *replan, const weir_sample *s, uint32_t n)
 {
     weir_layout             in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
@@ -127,7 +128,7 @@ static weir_status set_times(weir_replan *replan, const weir_sample *s, uint32_t
 
 /* ---- replanning ---- */
 
-/* Extends tensor_of by the storages that the running plan added: none of them is a tensor. */
+/* Extends tensor_of by the storages that the running plan added, none of which is a tensor. */
 static weir_status cover_storages(weir_budget_context *f)
 {
     const size_t    n = f->g->storages.n + 1u;
@@ -142,8 +143,8 @@ static weir_status cover_storages(weir_budget_context *f)
     return WEIR_OK;
 }
 
-/* Builds a frontier of the running plan and a new one by the measured times, and applies the faster
- * one if that is the new one. *fits: it was. */
+/* Rates the running plan and plans a new one by the measured times; applies the new one if it is
+ * faster. *fits says whether it did. */
 static weir_status replan_graph(weir_replan *replan, bool *fits)
 {
     weir_budget_context *const f = &replan->f;
@@ -173,7 +174,7 @@ static weir_status replan_graph(weir_replan *replan, bool *fits)
     return status;
 }
 
-/* Swaps the running plan for the new one, or restores it. */
+/* Exchanges the running plan for the new one; on failure restores it. */
 static weir_status exchange(weir_replan *replan, const weir_sample *s, uint32_t n)
 {
     weir_budget_context *const    f = &replan->f;
@@ -199,7 +200,7 @@ static weir_status exchange(weir_replan *replan, const weir_sample *s, uint32_t 
         g->replanned++;
         return WEIR_OK;
     }
-    weir_graph_revert(g, &f->old);            /* if the spill file is full */
+    weir_graph_revert(g, &f->old);            /* for example, the spill file is full */
     weir_plan_free(g->plan);
     g->plan = plan;
     f->old = (weir_revert_record){.nodes = g->nodes.at, .n = g->nodes.n, .cap = g->nodes.cap};

@@ -1,8 +1,8 @@
 /* timing.c - measures how long the kernels of a graph take: each distinct call runs on zeros.
  *
- * One block of memory, no larger than what the budget leaves beside resident bytes, stands in for
- * all operands; calls that need more, or that run the caller's code, keep their estimates. Equal
- * calls are timed once. */
+ * One block of memory, no larger than what the budget leaves beside resident bytes, serves for all
+ * operands; calls that need more, or that run code of the caller, keep their estimates. Equal calls
+ * are timed once. */
 #include <string.h>
 
 #include "core/rng.h"
@@ -10,10 +10,11 @@
 #include "graph/plan/plan.h"
 #include "graph/memory/budget/from_graph.h"
 
-/* AT_ONCE: launches between two readings of the clock of a device that queues them. */
+/* AT_ONCE: launches between two clock readings on a device that queues them. */
 enum { RUNS = 3, AT_ONCE = 8 };
 
-/* Bytes of the block that the node's operands and workspace take; at: where each begins. */
+/* Returns the bytes of the block that the node's operands and workspace take, with their offsets in
+ * at[]; SIZE_MAX if they are too many. */
 static size_t need_of(const weir_graph *g, const weir_node *n, size_t work, size_t *at)
 {
     const size_t align = g->dev->ops->align;
@@ -30,7 +31,7 @@ static size_t need_of(const weir_graph *g, const weir_node *n, size_t work, size
     return end + work;
 }
 
-/* Clears index operands: what other calls left in the block would exceed the table. */
+/* Clears index operands: values left in the block by other calls could exceed the table's size. */
 static weir_status clear_indices(const weir_graph *g, const weir_call *call, char *scratch,
                                  const size_t *at)
 {
@@ -40,7 +41,7 @@ static weir_status clear_indices(const weir_graph *g, const weir_call *call, cha
     return WEIR_OK;
 }
 
-/* The best of a few runs. */
+/* Returns the seconds of the fastest of a few runs; -1 if the kernel fails. */
 static double time_one(const weir_graph *g, const weir_node *n, const weir_call *call,
                        const weir_kernel *kernel, char *scratch, const size_t *at)
 {
@@ -75,7 +76,7 @@ static double time_one(const weir_graph *g, const weir_node *n, const weir_call 
     return best;
 }
 
-/* The seconds of an earlier node with the same kernel; -1: none. */
+/* Returns the seconds of an earlier node with the same kernel; -1 if no earlier node has it. */
 static double known(const weir_kernel *const *of, const double *seconds, uint32_t n)
 {
     for (uint32_t i = n; i-- > 0;)

@@ -1,13 +1,14 @@
-/* value_ranges.c - what is known of the values that operations make, and the code that follows.
+/* value_ranges.c - what is known of the values that ops make, and the encoding that follows (an
+ * abstract interpretation over intervals of whole numbers: Cousot and Cousot, 1977).
  *
- * A budget is a contract, so a compressed form counts only if its size is known before the step
- * runs: whatever the data, every value has a code, and the code restores exactly that value. That
- * follows from what an operation can make at all: the winners of max-pooling are less than the
- * window's cells, comparisons are 0 or 1, casts make values of their source's type. From there the
- * least and largest whole number are followed through what moves, selects, adds and multiplies
- * them. A float that could be -0 or NaN is not whole. The forms are those of Gist (Jain et al.,
- * ISCA 2018) that are lossless and whose size does not depend on the data: bits for signs
- * (relu_sign_bits.c), four bits for winners; Gist's sparse form is not among them. */
+ * A budget is a guarantee, so a compressed form counts only if its size is known before the step
+ * runs: for any data, every value has a code that restores exactly that value. This follows from
+ * the possible results of an op: the winners of max-pooling are less than the window's cells,
+ * comparisons are 0 or 1, casts make values of their source's type. From there the least and
+ * largest whole number are followed through ops that move, select, add and multiply them. A float
+ * that could be -0 or NaN is not whole. The forms are those of Gist (Jain and others, ISCA 2018)
+ * that are lossless and whose size does not depend on the data: bits for signs (relu_sign_bits.c),
+ * four bits for winners; Gist's sparse form is not among them. */
 #include "graph/memory/budget/value_ranges.h"
 
 #include <math.h>
@@ -18,12 +19,12 @@
 
 typedef struct weir_value_range {
     enum { KNOWN_NOTHING, KNOWN_WHOLE, KNOWN_BF16, KNOWN_F16, KNOWN_F32 } what;
-    int64_t lo, hi;             /* KNOWN_WHOLE: both included */
+    int64_t lo, hi;             /* KNOWN_WHOLE: bounds, both included */
 } weir_value_range;
 
 static const weir_value_range nothing = {KNOWN_NOTHING, 0, 0};
 
-/* What the type alone implies. i64 sums below stay within an int64. */
+/* What the type alone implies. i64 has no range, so that sums below stay within an int64. */
 static weir_value_range of_type(weir_dtype t)
 {
     return t == WEIR_U8    ? (weir_value_range){KNOWN_WHOLE, 0, UINT8_MAX}
@@ -31,7 +32,8 @@ static weir_value_range of_type(weir_dtype t)
                            : nothing;
 }
 
-/* Whole numbers lo..hi, if the type represents them all; if values wrap or are rounded, nothing. */
+/* Whole numbers lo..hi if the type represents them all; what the type implies if values could wrap
+ * or be rounded. */
 static weir_value_range whole(weir_dtype t, int64_t lo, int64_t hi)
 {
     static const int64_t most[] = {
@@ -44,7 +46,7 @@ static weir_value_range whole(weir_dtype t, int64_t lo, int64_t hi)
     return lo >= least && hi <= most[t] ? (weir_value_range){KNOWN_WHOLE, lo, hi} : of_type(t);
 }
 
-/* One known number; for -0 and fractions, nothing. */
+/* One known number; what the type implies for -0 and fractions. */
 static weir_value_range number(weir_dtype t, double v)
 {
     return fabs(v) <= 0x1p53 && v == floor(v) && !(v == 0 && signbit(v))
@@ -61,7 +63,7 @@ static weir_value_range either(weir_value_range a, weir_value_range b)
     return a.what == b.what ? a : nothing;
 }
 
-/* ---- rules: output o of a call from its inputs ---- */
+/* ---- rules: the range of output o of a call from those of its inputs ---- */
 
 typedef weir_value_range (*weir_rule)(const weir_call *c, const weir_value_range *in, int o);
 
@@ -126,7 +128,7 @@ static weir_value_range rule_arange(const weir_call *c, const weir_value_range *
     return whole(type_of(c, o), (int64_t)fmin(a->start, last), (int64_t)fmax(a->start, last));
 }
 
-/* An index into the reduced axes. */
+/* The result is an index into the reduced axes. */
 static weir_value_range rule_arg(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_reduce_attr *const a = c->attr;
@@ -138,7 +140,7 @@ static weir_value_range rule_arg(const weir_call *c, const weir_value_range *in,
     return whole(type_of(c, o), 0, n > 0 ? n - 1 : 0);
 }
 
-/* The winner is one of the window's cells; the largest value is one of the input's. */
+/* The winner is a cell of the window; the largest value is a value of the input. */
 static weir_value_range rule_max_pool2d(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_pool2d_attr *const a = c->attr;
@@ -164,7 +166,7 @@ static weir_value_range rule_cast(const weir_call *c, const weir_value_range *in
     return from == WEIR_F32 && to == WEIR_F64 ? (weir_value_range){KNOWN_F32, 0, 0} : nothing;
 }
 
-/* Rules by op. Sums of whole numbers are never -0; products are if one factor is negative. */
+/* Sums of whole numbers are never -0; a product with a negative factor may be. */
 
 static weir_value_range rule_relu(const weir_call *c, const weir_value_range *in, int o)
 {
@@ -201,7 +203,7 @@ static weir_value_range rule_mul(const weir_call *c, const weir_value_range *in,
                : of_type(type_of(c, o));
 }
 
-/* s * a is -0 only where s <= 0, and then a t that is not 0 is added. */
+/* s * a is -0 only if s <= 0; adding a t other than 0 removes it. */
 static weir_value_range rule_affine(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_ew_attr *const a = c->attr;
@@ -254,7 +256,7 @@ static const weir_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_MIN] = rule_any,
 };
 
-/* A value converted from one layout's type to the other's; unchanged if they are equal. */
+/* Returns the range after a conversion from one layout's type to the other's. */
 static weir_value_range converted(weir_value_range k, const weir_layout *from, weir_layout *to)
 {
     const weir_call c = {.op = WEIR_OP_CAST, .nin = 1, .nout = 1, .in = from, .out = to};
@@ -262,7 +264,7 @@ static weir_value_range converted(weir_value_range k, const weir_layout *from, w
     return from->desc.dtype == to->desc.dtype ? k : rule_cast(&c, &k, 0);
 }
 
-/* Output o of a fused group, member by member. */
+/* Returns the range of output o of a fused group, computed member by member. */
 static weir_value_range of_group(const weir_call *c, const weir_value_range *in, int o)
 {
     const weir_ew_program *const p = c->attr;
@@ -294,7 +296,7 @@ static int64_t bits_for(uint64_t largest)
     return bits;
 }
 
-/* bits 0: no code is shorter than the value itself. */
+/* Returns the encoding of values in the range; 0 bits if none is shorter than the values. */
 static weir_pack_attr pack_for(weir_value_range k, const weir_desc *d)
 {
     static const struct { int64_t kind, bits; } floats[] = {
@@ -313,7 +315,7 @@ static weir_pack_attr pack_for(weir_value_range k, const weir_desc *d)
     return (size_t)a.bits < 8 * weir_dtype_size(d->dtype) ? a : (weir_pack_attr){0};
 }
 
-/* Finds the ranges and codes of node i's outputs, by storage. */
+/* Finds the ranges and encodings of node i's outputs, by storage. */
 static void follow(const weir_graph *g, uint32_t i, weir_value_range *known, weir_pack_attr *pack)
 {
     const weir_node *n = &g->nodes.at[i];
@@ -337,8 +339,8 @@ static void follow(const weir_graph *g, uint32_t i, weir_value_range *known, wei
     }
 }
 
-/* Marks values that may be rounded: f32 that the forward pass makes and a later pass reads. Small
- * ones are statistics and sums, and stay exact. */
+/* Marks tensors that may be rounded: f32, made in the forward pass and read later. Small ones are
+ * statistics and sums, and stay exact. */
 static void round_waiting(const weir_graph *g, uint8_t *forward, weir_pack_attr *pack)
 {
     enum { LEAST = 4 * WEIR_QUANT_GROUP };

@@ -5,9 +5,9 @@
 #include "core/attr.h"
 #include "graph/ir/graph.h"
 
-/* pack[storage]: how the temporary storage is compressed; bits 0: not at all. If g->lossy is set,
- * what waits for the backward pass is rounded to that many bits. The caller owns *pack.
- * ERR_NOMEM. */
+/* Finds for each storage how it can be compressed: (*pack)[storage], with 0 bits if it cannot. If
+ * g->lossy is set, f32 tensors that wait for the backward pass are rounded to that many bits. The
+ * caller owns *pack. Returns WEIR_OK or ERR_NOMEM. */
 weir_status weir_value_ranges_pack(const weir_graph *g, weir_pack_attr **pack);
 
 #endif
