@@ -1,4 +1,5 @@
-/* stepfile.c - reads a step description: JSON of tensors and operations, checked one by one. */
+/* stepfile.c - reads a step description: JSON with tensors and ops, which are checked one by one.
+ * docs/reference/step-file.md describes the format. */
 #include "graph/memory/stepfile/stepfile.h"
 
 #include <stdlib.h>
@@ -9,35 +10,36 @@
 #ifdef WEIR_JANSSON
 #include <jansson.h>
 
-enum { MOST = 1 << 24, MOST_LIST = 1 << 16 };   /* tensors, operations; entries of a list */
+/* most tensors or ops in a file; most entries of a list */
+enum { MOST = 1 << 24, MOST_LIST = 1 << 16 };
 
-/* Limits for all bytes of a file together and for the microseconds of one operation: sums of sums,
- * with repeated runs, stay far from the ends of their types. */
+/* Most bytes of all tensors in a file, and most microseconds of an op: sums of sums, with repeated
+ * runs, stay far from the limits of their types. */
 #define MOST_BYTES (INT64_C(1) << 53)
 #define MOST_TIME  1e18
 
-/* A tensor, by its number in the file. */
+/* A tensor by its number in the file. */
 typedef struct weir_named {
     int64_t  id;
     uint32_t number;
 } weir_named;
 
-/* Where a tensor of the file ended up. */
+/* The place of a tensor of the file in the problem. */
 typedef struct weir_place {
     uint32_t tensor;
     bool     resident;
-    uint32_t overwritten; /* resident: first op that overwrites it; else number of ops */
+    uint32_t overwritten; /* if resident: first op that overwrites it; UINT32_MAX: none */
 } weir_place;
 
 typedef struct weir_reader {
     const char        *path;
     weir_stepfile     *o;
     json_t            *tensors, *ops;
-    weir_named        *named;        /* [tensors] sorted when all are read */
-    int64_t            bytes;        /* of all tensors and workspaces so far */
+    weir_named        *named;        /* [tensors] sorted once all have been read */
+    int64_t            bytes;        /* bytes of all tensors and workspaces so far */
     weir_place        *place;        /* [tensors] */
-    uint32_t          *made;         /* [tensors] op that makes it, if read so far */
-    uint32_t           n_write_only; /* inputs of the operation that it changes and does not read */
+    uint32_t          *made;         /* [tensors] the op that makes it, if read so far */
+    uint32_t           n_write_only; /* inputs that the op changes but does not read */
     WEIR_VEC(uint32_t) in, out, pairs, masked, changes;
 } weir_reader;
 
@@ -46,8 +48,8 @@ static weir_status wrong(const weir_reader *r, const char *what, size_t i, const
     return weir_fail(WEIR_ERR_IO, "%s: %s %zu: %s", r->path, what, i, why);
 }
 
-/* A whole number from 0 to 2^62 of the object; a missing key gives `fallback`, or is an error if
- * that is -1. */
+/* Reads a whole number from 0 to 2^62 of the object into *out. A missing key gives `fallback`, or
+ * is an error if that is -1. Returns false on error. */
 static bool whole(const json_t *object, const char *key, int64_t fallback, int64_t *out)
 {
     const json_t *v = json_object_get(object, key);
@@ -61,7 +63,7 @@ static bool whole(const json_t *object, const char *key, int64_t fallback, int64
     return true;
 }
 
-/* Counts n bytes; false if the file has too many. */
+/* Adds n to the bytes of the file. Returns false if they are too many. */
 static bool count_bytes(weir_reader *r, int64_t n)
 {
     if (n > MOST_BYTES - r->bytes)
@@ -78,7 +80,7 @@ static int by_id(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* The tensor with that number in the file; UINT32_MAX if there is no such tensor. */
+/* Returns the index of the tensor with that number in the file; UINT32_MAX if no tensor has it. */
 static uint32_t find(const weir_reader *r, const json_t *id)
 {
     size_t lo = 0, hi = json_array_size(r->tensors);
@@ -96,7 +98,7 @@ static uint32_t find(const weir_reader *r, const json_t *id)
                ? r->named[lo].number : UINT32_MAX;
 }
 
-/* WEIR_KIND_COUNT: unknown. */
+/* Returns the kind of that name; WEIR_KIND_COUNT if it is unknown. */
 static weir_kind kind_of(const char *name)
 {
     static const weir_kind kinds[] = {WEIR_KIND_PARAM, WEIR_KIND_STATE, WEIR_KIND_INPUT,
@@ -119,7 +121,8 @@ static bool is_flag(const json_t *object, const char *key)
     return !v || json_is_boolean(v);
 }
 
-/* Adds tensor i of the file to the problem if it is resident or not, as asked for. */
+/* Adds tensor i of the file to the problem if it is resident, or if it is not, as requested:
+ * resident tensors must come last. */
 static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
 {
     weir_stepfile  *o = r->o;
@@ -149,7 +152,7 @@ static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
                : WEIR_ERR_NOMEM;
 }
 
-/* Notes the resident tensors that an operation without outputs overwrites. */
+/* Notes the resident tensors that an op without outputs overwrites. */
 static void note_overwritten(weir_reader *r, uint32_t i)
 {
     const json_t *op = json_array_get(r->ops, i);
@@ -164,7 +167,8 @@ static void note_overwritten(weir_reader *r, uint32_t i)
     }
 }
 
-/* Reads a list of tensors; *rerun_before: the first op that overwrites a resident one of them. */
+/* Reads a list of tensors. *rerun_before becomes the first op that overwrites a resident one of
+ * them, if that is earlier. */
 static weir_status read_list(weir_reader *r, uint32_t i, const char *key, bool outputs,
                              uint32_t *rerun_before)
 {
@@ -203,7 +207,7 @@ static bool among(uint32_t n, const uint32_t *v, uint32_t x)
     return false;
 }
 
-/* Pairs (input, output) of tensors that may share memory. */
+/* Reads the pairs (input, output) of tensors that may share memory. */
 static weir_status read_pairs(weir_reader *r, uint32_t i)
 {
     const json_t *list = json_object_get(json_array_get(r->ops, i), "inplace");
@@ -225,7 +229,8 @@ static weir_status read_pairs(weir_reader *r, uint32_t i)
     return WEIR_OK;
 }
 
-/* Reads inputs of which a mask is enough, and overwritten resident tensors, which become inputs. */
+/* Reads the inputs of which a mask is enough, and the overwritten resident tensors, which become
+ * inputs. */
 static weir_status read_more(weir_reader *r, uint32_t i)
 {
     const json_t *op = json_array_get(r->ops, i);
@@ -260,7 +265,7 @@ static bool is_list(const json_t *object, const char *key)
     return !v || json_is_array(v);
 }
 
-/* Checks the types of the optional keys of an operation. */
+/* Checks the types of the optional keys of an op. */
 static weir_status check_fields(const weir_reader *r, uint32_t i)
 {
     const json_t     *op = json_array_get(r->ops, i), *phase = json_object_get(op, "phase");
@@ -279,7 +284,7 @@ static weir_status check_fields(const weir_reader *r, uint32_t i)
     return WEIR_OK;
 }
 
-/* Checks that ids are unique: a plan names operations by their ids. */
+/* Checks that the ids of ops are unique, since plans name ops by them. */
 static weir_status check_ids(const weir_reader *r)
 {
     const uint32_t    n = r->o->op_id.n;

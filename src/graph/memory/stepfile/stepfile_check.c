@@ -1,4 +1,5 @@
-/* stepfile_check.c - reads a plan for a step description from any source, and checks it. */
+/* stepfile_check.c - reads a plan for a step description, whichever program wrote it, and checks
+ * it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 enum { MOST_ACTIONS = 1 << 24 };
 
-/* Tensors or ops by their numbers in the file, sorted. */
+/* Tensors or ops, sorted by their numbers in the file. */
 typedef struct weir_numbered {
     int64_t  id;
     uint32_t number;
@@ -24,7 +25,7 @@ typedef struct weir_plan_reader {
     const weir_stepfile *o;
     weir_mem_plan       *a;
     weir_numbered       *tensors, *ops;
-    size_t               at; /* step of the plan */
+    size_t               at; /* index of the step being read */
 } weir_plan_reader;
 
 static weir_status wrong(const weir_plan_reader *r, const char *why)
@@ -51,7 +52,7 @@ static weir_numbered *number(const int64_t *id, uint32_t n)
     return list;
 }
 
-/* The index of that id; UINT32_MAX if there is no such id. */
+/* Returns the index of that id; UINT32_MAX if no entry has it. */
 static uint32_t find(const weir_numbered *list, uint32_t n, int64_t id)
 {
     uint32_t lo = 0, hi = n;
@@ -72,16 +73,16 @@ static uint32_t tensor_of(const weir_plan_reader *r, const json_t *id)
                                : WEIR_NO_TENSOR;
 }
 
-/* The tensor that a key of an object names: its number as text. */
+/* Returns the tensor that a key of an object names, its number as text; *end points behind it. */
 static uint32_t tensor_of_text(const weir_plan_reader *r, const char *text, char **end)
 {
     if (*text < '0' || *text > '9')
         return WEIR_NO_TENSOR;
-    const long long id = strtoll(text, end, 10);    /* out of range: no tensor has that number */
+    const long long id = strtoll(text, end, 10);    /* if out of range, no tensor has that number */
     return find(r->tensors, r->o->problem.tensors.n, id);
 }
 
-/* An offset: a whole number from 0 to 2^62. */
+/* Reads an offset, a whole number from 0 to 2^62. Returns false on error. */
 static bool offset_of(const json_t *v, size_t *offset)
 {
     if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > INT64_MAX / 2)
@@ -169,7 +170,7 @@ static weir_status read_run(const weir_plan_reader *r, const json_t *x)
 
 /* ---- the other steps ---- */
 
-/* "t": a number, or text such as "7#pack" or "7#mask". */
+/* Reads "t": a number, or a text such as "7#pack" or "7#mask". Returns false on error. */
 static bool read_target(const weir_plan_reader *r, const json_t *t, weir_mem_step *v)
 {
     const char *const text = json_string_value(t);
@@ -224,7 +225,7 @@ static weir_status read_action(const weir_plan_reader *r, const json_t *x)
 
 /* ---- the whole file ---- */
 
-/* Reads where resident tensors are between steps: each is in one of the two lists. */
+/* Reads where resident tensors are between steps; each must be in exactly one of the two lists. */
 static weir_status read_places(const weir_plan_reader *r, const json_t *root)
 {
     const json_t  *offloaded = json_object_get(root, "host_resident");

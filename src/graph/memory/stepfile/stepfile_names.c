@@ -1,4 +1,4 @@
-/* stepfile_names.c - names tensors and operations of a step description as its file does. */
+/* stepfile_names.c - names tensors and ops of a step description as its file does. */
 #include "graph/memory/stepfile/stepfile.h"
 
 static void add_tensor(const void *ctx, uint32_t tensor, weir_string *s)
@@ -10,7 +10,7 @@ static void add_tensor(const void *ctx, uint32_t tensor, weir_string *s)
 static void add_op(const void *ctx, uint32_t op, weir_string *s)
 {
     const weir_stepfile *o = ctx;
-    for (const char *c = o->op_name.at[op]; *c; c++)        /* one line stays one */
+    for (const char *c = o->op_name.at[op]; *c; c++)        /* control characters become spaces */
         weir_string_add(s, "%c", (unsigned char)*c < ' ' ? ' ' : *c);
 }
 

@@ -1,4 +1,4 @@
-/* stepfile_order.c - puts a step's operations into an order with a small peak. */
+/* stepfile_order.c - puts a step's ops into an order with a small peak. */
 #include "graph/memory/stepfile/stepfile.h"
 #include "graph/memory/search/reorder.h"
 

@@ -1,6 +1,6 @@
 /* stepfile_plan.c - plans a step description: policy, then offsets, until they fit.
  *
- * check.c checks every schedule with offsets; the reported time is simulate.c's. */
+ * check.c checks every schedule with offsets; the reported time is that of simulate.c. */
 #include <math.h>
 #include <string.h>
 
@@ -18,12 +18,12 @@
 #include "graph/memory/search/search.h"
 #include "graph/memory/verify/simulate.h"
 
-#define MOST_ALIGN ((size_t)1 << 30)    /* so that sums of aligned bytes never overflow */
+#define MOST_ALIGN ((size_t)1 << 30)    /* keeps sums of aligned bytes from overflowing */
 
 typedef struct weir_layouter {
     weir_offsets offsets;
-    size_t       align, base; /* base: of the tensors, above what always lies below them */
-    size_t       limit;       /* of the tensors; 0: as little as possible */
+    size_t       align, base; /* base: bytes below the tensors that are always on the device */
+    size_t       limit;       /* bytes for the tensors; 0: as few as possible */
     const char  *placement;   /* NULL: any strategy */
 } weir_layouter;
 
@@ -40,8 +40,8 @@ static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *hei
     return weir_schedule_check(s, &l->offsets, l->align, *height);
 }
 
-/* Offsets that fit may be higher than necessary. If the height exceeds the peak by more than a
- * hundredth, finds the lowest offsets possible and keeps them unless the step takes longer, since
+/* Offsets that fit may be higher than necessary. If the height exceeds the peak by more than 1 %,
+ * finds the lowest offsets possible and keeps them unless the step takes longer with them, since
  * copies then wait for other owners of their bytes. */
 static weir_status settle(weir_layouter *l, weir_fit *f)
 {
@@ -68,8 +68,9 @@ static weir_status settle(weir_layouter *l, weir_fit *f)
     return status;
 }
 
-/* The planned peak without a budget, of which "%" is a share: everything kept, outputs in place of
- * dying inputs, offsets as policy recycle gets them. A link makes no difference. */
+/* Sets *bytes to the planned peak without a budget, which is 100 % of budgets in percent:
+ * everything kept, outputs in place of dying inputs, offsets as for policy recycle. A link makes no
+ * difference. */
 static weir_status whole_of(const weir_stepfile *o, const weir_stepfile_options *how, size_t *bytes)
 {
     const size_t     align = how->alignment ? how->alignment : 1;
@@ -133,7 +134,7 @@ static void lift(weir_offsets *l, const weir_schedule *s, size_t base)
         l->work[e] += base;
 }
 
-/* Makes the texts about a plan that were asked for. */
+/* Makes the requested texts about a plan. */
 static weir_status show(const weir_stepfile *o, const weir_stepfile_options *how,
                         const weir_schedule *s, const weir_stepfile_plan_stats *stats)
 {
@@ -167,13 +168,13 @@ static void forget(char **text)
     }
 }
 
-/* Plans that must fit by one placement strategy are cached apart from those that may use any. */
+/* Returns a hash that separates cached plans placed by one strategy from those placed by any. */
 static uint64_t hash_placement(const char *name)
 {
     return name ? weir_hash_bytes(WEIR_HASH_SEED, name, strlen(name)) : 0;
 }
 
-/* Fits by a frontier if the caller has one or there is a cache. */
+/* Fits by a frontier if the caller has one or a cache is in use; otherwise directly. */
 static weir_status fit(weir_fit *f, const weir_stepfile_options *how, weir_frontier *frontier,
                        weir_stepfile_plan_stats *stats, size_t base)
 {
@@ -250,7 +251,7 @@ static weir_status plan(const weir_stepfile *o, const weir_stepfile_options *how
     return status;
 }
 
-/* With a link, resident tensors may be offloaded; without one they are always on the device. */
+/* With a link, resident tensors may be offloaded; without one they stay on the device. */
 static weir_status plan_with_link(const weir_stepfile *o, const weir_stepfile_options *how,
                                   weir_frontier *frontier, weir_stepfile_plan_stats *stats,
                                   char **text)
@@ -269,7 +270,7 @@ static weir_status plan_with_link(const weir_stepfile *o, const weir_stepfile_op
     return status;
 }
 
-/* Plans in the order that the policy prefers. */
+/* Plans in the order of ops that the policy prefers. */
 static weir_status plan_ordered(const weir_stepfile *o, const weir_stepfile_options *how,
                                 weir_frontier *frontier, weir_stepfile_plan_stats *stats,
                                 char **text)

@@ -13,7 +13,7 @@ static long long name_of(const weir_writing *w, uint32_t tensor)
     return (long long)w->o->tensor_id.at[tensor];
 }
 
-/* Writes "out" (scratch = false) or "scratch" of a run: outputs that live on, or do not. */
+/* Writes "out" of a run, the outputs that live on, or with `scratch` "scratch", all others. */
 static void add_results(weir_writing *w, const weir_mem_step *x, bool scratch)
 {
     const weir_mem_op *t = &w->a->p->ops.at[x->what];
@@ -99,7 +99,7 @@ static void add_residents(weir_writing *w)
             weir_string_add(&w->text, "%s\"%lld\":%zu", separator, name_of(w, k), w->a->start[k]);
             separator = ",";
         }
-    /* Without offloading, resident tensors are not in the plan: they lie at the bottom. */
+    /* Without offloading, the plan does not contain resident tensors: they lie at the bottom. */
     for (uint32_t k = p->tensors.n; k < w->o->problem.tensors.n; k++) {
         weir_string_add(&w->text, "%s\"%lld\":%zu", separator, name_of(w, k), at);
         at += (w->o->problem.tensors.at[k].bytes + w->a->align - 1) & ~(w->a->align - 1);

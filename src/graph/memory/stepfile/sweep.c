@@ -8,7 +8,7 @@
 #include "graph/memory/stepfile/stepfile.h"
 #include "graph/memory/policies/table.h"
 
-/* Plans level by level until one does not fit. */
+/* Plans level by level until a plan does not fit. */
 static weir_status add_points(weir_sweep *c, weir_sweep_line *line, const weir_stepfile *o,
                               const weir_stepfile_options *options, weir_frontier *frontier)
 {

@@ -1,7 +1,7 @@
-/* sweep_text.c - draws budgets against extra time as a table, as CSV, and as a picture.
+/* sweep_text.c - formats budgets against extra time as a table, as CSV and as a picture (SVG).
  *
  * In the picture the first policy sets the scale, so that a policy with many times its extra time
- * does not flatten it: what is higher is cut off at the upper edge. */
+ * does not flatten it; curves are cut off at the upper edge. */
 #include <math.h>
 #include <stdio.h>
 
@@ -69,7 +69,7 @@ static double highest(const weir_sweep_line *l)
     return most;
 }
 
-/* The extra time at the upper edge. */
+/* Returns the extra time at the upper edge. */
 static double top_of(const weir_sweep *c)
 {
     const double first = c->lines.n ? highest(&c->lines.at[0]) : 0;
@@ -80,7 +80,7 @@ static double top_of(const weir_sweep *c)
     return fmax(1, first > 0 ? fmin(most, 2 * first) : most);
 }
 
-/* Labels the last point with the smallest budget that the policy fitted. */
+/* Labels the last point with the smallest budget within which the policy found a plan. */
 static void label_last(weir_chart *chart, const weir_sweep *c, const weir_sweep_line *l,
                        const char *colour)
 {
@@ -96,7 +96,8 @@ static void label_last(weir_chart *chart, const weir_sweep *c, const weir_sweep_
                         weir_svg_y(chart, extra) - 11, colour, share);
 }
 
-/* Points of later lines are below those of earlier ones, and larger, so that all can be seen. */
+/* Draws one policy. Points of later policies lie below those of earlier ones and are larger, so
+ * that all can be seen. */
 static void draw_line(weir_chart *chart, const weir_sweep *c, uint32_t i, const char *colour)
 {
     const weir_sweep_line *l = &c->lines.at[i];
@@ -125,7 +126,7 @@ static void draw_line(weir_chart *chart, const weir_sweep *c, uint32_t i, const 
     weir_string_add(chart->s, "</g>\n");
 }
 
-/* Marks what is always in memory and what one operation needs beyond it: no plan goes below. */
+/* Marks what is always in memory and what one op needs beyond it: no plan is smaller. */
 static void draw_floor(weir_chart *chart, double floor)
 {
     const double x = weir_svg_x(chart, 0), w = weir_svg_x(chart, fmin(floor, 100)) - x;
