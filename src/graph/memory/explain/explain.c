@@ -1,8 +1,8 @@
-/* explain.c - a schedule as a table: for each tensor what is done with it, why, and at what cost.
+/* explain.c - a schedule as a table: what is done with each tensor, why, and at what cost.
  *
- * Seconds of a rerun are charged to those of its outputs that are used afterwards; seconds that
- * compute waits for a copy, to the tensor copied. What a tensor would add at the peak is what
- * keeping it would have cost. */
+ * The seconds of a repeated run are charged to those of its outputs that are used afterwards; the
+ * seconds that compute waits for a copy, to the copied tensor. What keeping a tensor would have
+ * cost is its bytes at the fullest event between its live ranges. */
 #include "graph/memory/explain/explain.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "graph/memory/problem/event_times.h"
 #include "graph/ir/format.h"
 
-/* What is done with a tensor; in the sums it counts under the first that applies. */
+/* What is done with a tensor. The sums count it under the first that applies. */
 typedef enum weir_fate {
     HOST_RESIDENT,
     OFFLOADED,
@@ -28,15 +28,16 @@ static const char *const fate_name[FATES] = {"on the host", "swapped", "recomput
 
 typedef struct weir_row {
     uint32_t tensor, runs, outs, ins;
-    uint32_t first; /* event that its first live range begins with */
-    uint32_t over;  /* tensor whose memory it takes over */
+    uint32_t first; /* first event of its first live range */
+    uint32_t over;  /* tensor whose memory it takes over in place */
     size_t   bytes;
-    size_t   at_peak;           /* bytes that its live ranges take there */
-    double   recomputed;        /* seconds of those runs */
-    double   out_time, in_time; /* when it is first offloaded, and last prefetched */
-    double   stall, taken;      /* seconds: compute waits for its copies; is slowed by them */
+    size_t   at_peak;           /* bytes of its live ranges at the peak */
+    double   recomputed;        /* seconds of repeated runs and of compression */
+    double   out_time, in_time; /* seconds: end of its first offload and last prefetch */
+    /* seconds for which compute waits for its copies; is slowed by them */
+    double   stall, taken;
     bool     fate[FATES];
-    bool     for_others; /* recomputed only for other recomputations */
+    bool     for_others; /* recomputed only to recompute other tensors */
 } weir_row;
 
 typedef struct weir_table {
@@ -94,7 +95,8 @@ static void note_range(weir_table *t, uint32_t i)
     }
 }
 
-/* Charges a rerun to its outputs that are used; clears for_others of what a first run reads. */
+/* Charges a repeated run to its outputs that are used; clears for_others of what a first run
+ * reads. */
 static void note_run(weir_table *t, uint32_t e)
 {
     const weir_schedule *s = t->s;
@@ -162,7 +164,7 @@ static bool gather(weir_table *t)
     return true;
 }
 
-/* ---- sentences ---- */
+/* ---- reasons ---- */
 
 static bool touched_at_peak(const weir_table *t, uint32_t tensor)
 {
@@ -175,7 +177,7 @@ static bool touched_at_peak(const weir_table *t, uint32_t tensor)
     return false;
 }
 
-/* The first use after the peak; WEIR_NO_OP if none follows. */
+/* Returns the tensor's first use after the peak; WEIR_NO_OP if it has none. */
 static uint32_t next_use(const weir_table *t, uint32_t tensor)
 {
     const weir_index_range uses = t->s->p->tensors.at[tensor].uses;
@@ -211,8 +213,8 @@ static void why_kept(const weir_table *t, const weir_row *r)
                         p->ops.at[k->producer].time * 1e3);
 }
 
-/* The event with most live bytes between the tensor's live ranges on the device; the number of
- * events if it has only one. */
+/* Returns the event with the most live bytes between the tensor's live ranges on the device; the
+ * number of events if it has only one range. */
 static uint32_t tightest_interval(const weir_table *t, const weir_row *r)
 {
     const weir_schedule *s = t->s;
@@ -348,7 +350,7 @@ static void add_row(const weir_table *t, const weir_row *r)
     weir_string_add(t->text, "\n");
 }
 
-/* Orders larger tensors first, then by the order of the step. */
+/* Orders by bytes, the largest first, then by the order of the step. */
 static int by_bytes(const void *a, const void *b)
 {
     const weir_row *x = a, *y = b;
@@ -391,7 +393,7 @@ static void add_sums(const weir_table *t)
     weir_string_add(t->text, "%-12s %8s %16s %20zu\n", "live", "", "", live + t->n->base);
 }
 
-/* "12 conv2d (backward)" */
+/* Adds the name of an event, for example "12 conv2d (backward)". */
 static void add_event(const weir_table *t, uint32_t e)
 {
     static const char *const kind[] = {[WEIR_EVENT_RUN] = "",

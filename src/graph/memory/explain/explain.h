@@ -7,33 +7,33 @@
 #include "core/text.h"
 #include "graph/memory/problem/schedule.h"
 
-/* The names and numbers that the texts about one schedule use. */
+/* The names and numbers that texts about one schedule use. */
 typedef struct weir_naming {
     const char *title;
-    size_t      base;    /* bytes that are always there besides s's tensors */
-    size_t      whole;   /* planned peak without a budget */
-    size_t      budget;  /* of all bytes; 0: none */
-    size_t      planned; /* end of the highest offset, base included; 0: no offsets */
-    size_t      floor;   /* no plan needs fewer bytes */
-    double      extra;   /* seconds beyond all operations run once, as planned */
-    double      least;   /* least extra seconds of any plan within the budget; may be
-                          * INFINITY */
-    const void *ctx;     /* of the functions below */
+    size_t      base;    /* bytes always on the device besides the schedule's tensors */
+    size_t      whole;   /* bytes: planned peak without a budget */
+    size_t      budget;  /* bytes, `base` included; 0: no budget */
+    size_t      planned; /* bytes: end of the highest offset, `base` included; 0: no offsets */
+    size_t      floor;   /* bytes: no plan needs fewer */
+    double      extra;   /* seconds beyond all ops run once, as planned */
+    double      least;   /* seconds: no plan within the budget takes less extra time; INFINITY: none
+                          * exists */
+    const void *ctx;     /* first argument of the functions below */
     void      (*tensor)(const void *ctx, uint32_t tensor, weir_string *s);
-    void      (*op)(const void *ctx, uint32_t op, weir_string *s);    /* its name alone */
+    void      (*op)(const void *ctx, uint32_t op, weir_string *s);    /* its name only */
     long long (*number)(const void *ctx, uint32_t op);
     weir_kind (*kind)(const void *ctx, uint32_t tensor);
 } weir_naming;
 
-/* The event with most live bytes. A prefetch counts with the run that follows it, so it is never
- * the answer. */
+/* Returns the event with the most live bytes. It is never a prefetch, whose bytes count with the
+ * run that follows it. */
 uint32_t weir_peak_event(const weir_schedule *s);
 
-/* Adds a table of all tensors, the largest first, and sums. `s` must be ended and valid. A shortage
- * of memory marks the string as failed. */
+/* Appends a table of all tensors, the largest first, and sums. The schedule must be ended and
+ * valid. If memory runs out, the string is marked as failed. */
 void weir_explain(const weir_schedule *s, const weir_naming *n, weir_string *text);
 
-/* Draws live bytes by kind over time, and the streams below: picture.c. */
+/* Appends an SVG picture: live bytes by kind over time, and the streams below. Errors as above. */
 void weir_picture(const weir_schedule *s, const weir_naming *n, weir_string *svg);
 
 #endif

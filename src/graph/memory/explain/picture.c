@@ -1,9 +1,9 @@
-/* picture.c - a schedule over time: live bytes by kind, the budget, what the step would need
- * without one in the background, and the three streams below.
+/* picture.c - a schedule over time: live bytes by kind, the budget, in the background what the step
+ * would need without one, and the three streams below.
  *
- * Bytes are taken in issue order, so an event's bytes are drawn from when compute reaches it to
- * when it reaches the next one. What the step needs without a budget is drawn at the times of the
- * same first runs, so that the two can be compared. */
+ * Live bytes follow the order of issue, so an event's bytes are drawn from the time at which
+ * compute reaches it to the time at which it reaches the next one. What the step needs without a
+ * budget is drawn at the times of the same first runs, so that the two can be compared. */
 #include <math.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 #include "graph/ir/format.h"
 #include "graph/report/svg.h"
 
-/* Layers from the bottom up; kinds of storage come first. */
+/* Layers; the kinds of storages come first. layer_order lists them from the bottom up. */
 enum { ALWAYS = WEIR_KIND_COUNT, COMPRESSED, BACK, RECOMPUTED, LAYERS };
 
 static const int layer_order[LAYERS] = {
@@ -24,11 +24,11 @@ typedef struct weir_drawing {
     const weir_schedule *s;
     const weir_naming   *n;
     weir_event_time     *moment;
-    weir_schedule        whole; /* the step with everything kept */
-    double              *x;     /* [events + 1] in the axis' unit */
-    double              *live;  /* [LAYERS][events + 1] */
-    double              *floor; /* [events + 1] */
-    double               unit;  /* seconds of one unit of the axis */
+    weir_schedule        whole; /* schedule of the step with everything kept */
+    double              *x;     /* [events + 1] in units of the axis */
+    double              *live;  /* [LAYERS][events + 1] bytes */
+    double              *floor; /* [events + 1] zeros, the lower edge of the first layer */
+    double               unit;  /* seconds per unit of the axis */
     const char          *unit_name;
 } weir_drawing;
 
@@ -62,7 +62,7 @@ static int layer_of(const weir_drawing *d, const weir_live_range *l)
     return (int)d->n->kind(d->n->ctx, l->tensor);
 }
 
-/* Adds a name as text of the picture. */
+/* Adds the name of a tensor or an op as text of the picture. */
 static void add_name(weir_chart *c, const weir_drawing *d, uint32_t what, bool op)
 {
     weir_string name = {0};
@@ -137,7 +137,7 @@ static void end(weir_drawing *d)
 
 /* ---- plot ---- */
 
-/* Draws the step without a budget, behind all else. */
+/* Draws the live bytes of the step without a budget, behind everything else. */
 static void draw_whole(weir_chart *c, const weir_drawing *d)
 {
     const weir_schedule *s = d->s;
@@ -157,16 +157,18 @@ static void draw_whole(weir_chart *c, const weir_drawing *d)
                     weir_svg_y(c, 0), WEIR_SVG_X);
 }
 
-/* Where the label of a dot at `y` stands: above the budget's line if it would cross that. */
+/* Returns the y of the label of a dot at `y`: above the budget's line if it would cross that
+ * line. */
 static double words_y(const weir_chart *c, const weir_drawing *d, double y)
 {
-    enum { ABOVE = 8, HIGH = 14 };              /* pixels: above the dot; of the words */
+    /* pixels between dot and label; height of the label */
+    enum { ABOVE = 8, HIGH = 14 };
     const double line = weir_svg_y(c, (double)d->n->budget);
 
     return d->n->budget && line < y && line > y - ABOVE - HIGH ? line - 6 : y - ABOVE;
 }
 
-/* Marks the peak with a dot and its numbers, and the budget at the other end. */
+/* Marks the peak with a dot and its bytes, and the budget with a label at the other side. */
 static void draw_marks(weir_chart *c, const weir_drawing *d)
 {
     if (d->s->events.n == 0)
@@ -193,7 +195,7 @@ static void draw_marks(weir_chart *c, const weir_drawing *d)
 
 /* ---- streams ---- */
 
-/* Draws first runs by phase; reruns stand out and have a tooltip with their names. */
+/* Draws first runs by phase; repeated runs stand out and have a tooltip with their names. */
 static void draw_compute(weir_chart *c, const weir_drawing *d)
 {
     const weir_schedule *s = d->s;

@@ -1,5 +1,5 @@
-/* reasons.c - explains a planned graph by the schedule it was made from. A graph to which no
- * schedule was applied is explained as it is, with everything kept. */
+/* reasons.c - explains a planned graph by the schedule from which its plan was made. A graph
+ * without a schedule is explained as it is, with everything kept. */
 #include "graph/memory/explain/reasons.h"
 
 #include "core/attr.h"
@@ -14,8 +14,8 @@
 
 typedef struct weir_names {
     const weir_graph *g;
-    uint32_t         *storage; /* [tensors] */
-    uint32_t         *instr;   /* [ops] of the first run */
+    uint32_t         *storage; /* [tensors] the storage of each */
+    uint32_t         *instr;   /* [ops] the instruction of the first run */
 } weir_names;
 
 static void add_tensor(const void *ctx, uint32_t tensor, weir_string *s)
@@ -42,7 +42,7 @@ static weir_kind kind_of(const void *ctx, uint32_t tensor)
     return n->g->storages.at[n->storage[tensor]].kind;
 }
 
-/* Instructions that are not copies are the schedule's runs, in its order. */
+/* Maps ops to instructions: those that are not copies are the schedule's runs, in order. */
 static void fill(weir_names *n, const weir_reasons *r)
 {
     uint32_t i = 0;
@@ -96,7 +96,7 @@ static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_stri
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Makes reasons for the nodes as they are. */
+/* Makes the reasons for a graph's nodes as they are. */
 static weir_status as_it_is(const weir_graph *g, weir_reasons *r)
 {
     weir_policy_job job = {.p = &r->p, .limit = SIZE_MAX, .variant = ""};

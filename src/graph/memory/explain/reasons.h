@@ -5,7 +5,8 @@
 #include "core/text.h"
 #include "graph/ir/graph.h"
 
-/* Adds WEIR_TEXT_EXPLAIN of a planned graph. A shortage of memory marks the string as failed. */
+/* Appends the text WEIR_TEXT_EXPLAIN of a planned graph. If memory runs out, the string is marked
+ * as failed. */
 void weir_format_explain(const weir_graph *g, weir_string *s);
 
 #endif
