@@ -1,17 +1,18 @@
-/* beam.c - beam search, level by level: keeps the best of all states with k items placed and grows
- * each by one item (Lowerre 1976; filtered by a bound: Ow and Morton 1988).
+/* beam.c - beam search: each level keeps the best states with equally many items placed and extends
+ * each by one item (Lowerre, "The HARPY speech recognition system", 1976; filtered by a bound: Ow
+ * and Morton, "Filtered beam search in scheduling", 1988).
  *
- * Depth first gets stuck if there is slack: what wastes too much at the bottom shows at the top,
- * and the search tries everything in between. States with equally many items compare well: each
- * section is rated by the bytes it will have left if its pile ends as low as it can
- * (exact_state.c), and one that has lost most of its slack weighs as much as all others. The bytes
- * left to place may count too, so that large items come early. A level keeps `width` states with
- * different items left.
+ * Depth-first search gets stuck if there is slack: waste at the bottom shows only at the top, and
+ * the search tries everything in between. States with equally many items can be compared: each
+ * section is rated by the bytes that remain if its pile ends as low as it can (exact_state.c), and
+ * a section that has lost most of its slack counts as much as all others. The bytes left to place
+ * may count, too, so that large items come early. A level keeps `width` states with different items
+ * left.
  *
- * A state is grown at the section where exact_state.c branches: by each item that can lie at its
- * floor, then, with the floor raised above that, by each at the next section, and so on a few
- * times. A child's loss follows from the view of its parent: an item raises those that share a
- * section with it to its top, and only the piles of sections that these cross change. */
+ * A state is extended at the section where exact_state.c branches: by each item that can lie at its
+ * floor; then, with the floor raised above that, by each item at the next section, and so on a few
+ * times. The loss of a child follows from the view of its parent: an item raises those that share a
+ * section with it to its top, and only piles of sections that these cross change. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,35 +21,35 @@
 #include "graph/placement/exact.h"
 
 enum {
-    RISES = 8,                  /* of one state before it grows */
-    CHILDREN = 8                /* candidates for each kept state */
+    RISES = 8,                  /* of floors, for one state before it is extended */
+    CHILDREN = 8                /* candidates per kept state */
 };
 
 typedef struct weir_child {
-    double   loss;              /* less is better */
-    uint64_t left;              /* hash of the items left */
+    double   loss;              /* smaller is better */
+    uint64_t left;              /* hash of the items left to place */
     uint32_t parent, span;
-    uint32_t rises;             /* of the parent before it */
+    uint32_t rises;             /* raised floors of the parent that come before it */
     int64_t  offset;
 } weir_child;
 
 typedef struct weir_beam {
     weir_exact_state *x;
     uint32_t          lo, hi;
-    uint32_t          first, items;   /* spans of the run */
-    int64_t          *states, *grown; /* [width] floors of the run, then offsets of its items */
+    uint32_t          first, items;   /* the run's first span, and number of spans */
+    int64_t          *states, *grown; /* [width] states: floors of the run, offsets of its items */
     size_t            stride;
     uint32_t          n;     /* states of this level */
-    weir_undo        *rise;  /* [width][RISES] floors of a state that rose */
-    weir_child       *child; /* [width * CHILDREN] */
+    weir_undo        *rise;  /* [width][RISES] raised floors of each state */
+    weir_child       *child; /* [width * CHILDREN] candidates */
     uint32_t          children;
-    uint64_t         *seen;  /* [slots] hashes of the states kept, 0: none */
+    uint64_t         *seen;  /* [slots] hashes of kept states; 0: empty slot */
     uint32_t          slots; /* a power of two */
-    int64_t          *end;   /* [sections of the run] of a child */
-    double           *loss;  /* [sections of the run] of the parent, */
-    double            sum;   /* their sum */
-    uint64_t          left;  /* the parent's, and */
-    int64_t           area;  /* bytes of its items left, section by section */
+    int64_t          *end;   /* [sections of the run] ends of the piles of a child */
+    double           *loss;  /* [sections of the run] losses of the parent */
+    double            sum;   /* sum of these losses */
+    uint64_t          left;  /* hash of the parent's items left */
+    int64_t           area;  /* bytes of these items, summed over their sections */
 } weir_beam;
 
 static uint64_t hash_of(const weir_exact_state *x, uint32_t i)
@@ -112,7 +113,7 @@ static void judge_parent(weir_beam *b)
     }
 }
 
-/* Puts span i next on the piles of sections [from, to). */
+/* Puts span i next on the piles of sections [from, to); `high` is the lowest place for it. */
 static void pile(weir_beam *b, uint32_t i, int64_t high, uint32_t from, uint32_t to)
 {
     const weir_place_span *v = &b->x->s.span[i];
@@ -129,7 +130,7 @@ static bool shares(const weir_place_span *v, const weir_place_span *w)
     return v->a < w->b && w->a < v->b;
 }
 
-/* The loss with span i at the offset; negative: a dead end. */
+/* Returns the loss of the state with span i at the offset; a negative number: a dead end. */
 static double judge_child(weir_beam *b, uint32_t i, int64_t offset)
 {
     const weir_exact_state *x = b->x;
@@ -243,7 +244,7 @@ static void expand(weir_beam *b, uint32_t parent)
     }
 }
 
-/* Makes the children the states. */
+/* Turns the children into the states of the next level. */
 static void grow(weir_beam *b)
 {
     for (uint32_t c = 0; c < b->children; c++) {

@@ -1,9 +1,8 @@
-/* branch.c - one node of the depth-first search: tries the cases of a run one after the other.
+/* branch.c - one node of the depth-first search: tries the cases of a run one after another.
  *
  * Runs of sections that no remaining item crosses are solved separately. exact_state.c decides
- * where to branch and into which cases. What has been proven dead (the floors and remaining items
- * of a run) is remembered by a 64-bit hash, so that permutations of one pile are not tried
- * again. */
+ * where to branch and into which cases. Dead states (the floors and remaining items of a run) are
+ * remembered by a 64-bit hash, so that permutations of one pile are not tried again. */
 #include <math.h>
 
 #include "graph/placement/exact.h"
@@ -29,8 +28,8 @@ static bool make_case(weir_exact_state *x, uint32_t i, weir_branch_point f)
                                    : weir_exact_put(x, i, f.floor);
 }
 
-/* The slack that a case, already applied, costs the sections of [lo, hi), as shares of what they
- * had; infinite: a dead end. */
+/* Returns the slack that a case, already applied, costs the sections of [lo, hi), as fractions of
+ * the slack that each had; infinity: a dead end. */
 static double loss_of(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     double loss = 0;
@@ -87,7 +86,7 @@ static weir_exact_result try_cases(weir_exact_state *x, uint32_t lo, uint32_t hi
     return WEIR_EXACT_DEAD_END;
 }
 
-/* Chooses a section of a run whose state is known and tries its cases. */
+/* Chooses a section of a run whose floors have risen, and tries its cases. */
 static weir_exact_result branch(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     const uint32_t          base = x->cases.n;
@@ -102,7 +101,7 @@ static weir_exact_result branch(weir_exact_state *x, uint32_t lo, uint32_t hi)
     return r;
 }
 
-/* Searches an undivided run of sections. */
+/* Searches a run of sections that cannot be divided. */
 static weir_exact_result search(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     const uint32_t    placed = x->placed.n, undo = x->undo.n;

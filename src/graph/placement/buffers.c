@@ -1,11 +1,11 @@
-/* buffers.c - placement of a program's own buffers, with times of any clock as steps. */
+/* buffers.c - placement of a program's own buffers, whose times may be those of any clock. */
 #include <stdlib.h>
 
 #include "core/status.h"
 #include "graph/placement/placement.h"
 #include "weir/plan.h"
 
-#define MOST_BYTES ((size_t)1 << 62)        /* of all buffers: sums stay within 64 bits */
+#define MOST_BYTES ((size_t)1 << 62)        /* of all buffers, so that sums fit 64 bits */
 #define MOST_ALIGN ((size_t)1 << 30)
 #define MOST_BUFFERS ((size_t)1 << 24)
 
@@ -15,7 +15,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the n times and drops repeated ones; returns how many are left. */
+/* Sorts the n times and removes duplicates. Returns how many are left. */
 static uint32_t distinct(int64_t *time, size_t n)
 {
     uint32_t kept = 0;
@@ -81,7 +81,7 @@ static void fill(weir_item *item, const weir_buffer *b, size_t n, size_t align,
     }
 }
 
-/* Places; the height ends with the last buffer's last byte, without padding after it. */
+/* Places the buffers. The height ends with the last byte of a buffer, without padding after it. */
 static weir_status place(weir_buffer *b, size_t n, size_t align, const weir_place_options *o,
                          weir_item *item, int64_t *time, weir_placement_result *placed)
 {

@@ -1,5 +1,5 @@
-/* csv.c - placement of buffers given as text in MiniMalloc's format: id,lower,upper,size with upper
- * exclusive. The answer adds the column offset. Columns are found by name, others are kept. */
+/* csv.c - placement of buffers given as text in MiniMalloc's format: id,lower,upper,size, upper
+ * exclusive. The answer adds the column offset. Columns are found by name; others are kept. */
 #include <string.h>
 
 #include "core/status.h"
@@ -18,14 +18,14 @@ typedef struct weir_text_span {
 
 typedef struct weir_csv {
     const char              *at, *end;        /* what is left of the text */
-    size_t                   line;            /* number of the line last read */
-    size_t                   column[COLUMNS]; /* SIZE_MAX: missing */
+    size_t                   line;            /* number of the line read last */
+    size_t                   column[COLUMNS]; /* index of each column; SIZE_MAX: missing */
     size_t                   columns;
-    WEIR_VEC(weir_text_span) field; /* of the line last read */
+    WEIR_VEC(weir_text_span) field; /* of the line read last; they point into the text */
     WEIR_VEC(weir_buffer)    buffers;
 } weir_csv;
 
-/* Splits at commas outside quotes. */
+/* Splits at commas outside quotes. Returns false if memory runs out. */
 static bool split(weir_csv *c, const char *at, const char *end)
 {
     c->field.n = 0;
@@ -42,7 +42,7 @@ static bool split(weir_csv *c, const char *at, const char *end)
     }
 }
 
-/* Splits the next line that is not empty into fields; none at the end of the text. */
+/* Splits the next line that is not empty into fields; no fields at the end of the text. */
 static weir_status next_line(weir_csv *c)
 {
     c->field.n = 0;
@@ -96,7 +96,7 @@ static weir_status read_header(weir_csv *c)
     return WEIR_OK;
 }
 
-/* Parses a field that is one whole decimal number. */
+/* Parses a field as one whole decimal number. */
 static weir_status whole(const weir_csv *c, int column, bool negative, int64_t *out)
 {
     const weir_text_span f = trim(c->field.at[c->column[column]]);
@@ -151,7 +151,7 @@ static weir_status read_all(weir_csv *c)
     }
 }
 
-/* Adds the fields of the line last read, without an old offset. */
+/* Adds the fields of the line read last, without an old offset. */
 static void add_fields(const weir_csv *c, weir_string *s)
 {
     for (uint32_t i = 0; i < c->field.n; i++)

@@ -1,11 +1,11 @@
-/* exact.c - a placement of at most a given height, or the proof that none exists: depth-first
- * search (branch.c) and beams (beam.c), within a limit on their nodes.
+/* exact.c - finds a placement of at most a given height, or proves that none exists: depth-first
+ * search (branch.c) and beam search (beam.c), within a limit on nodes.
  *
  * The time of a depth-first search varies widely with the order of the cases. So several orders
  * take turns (by the slack that a case costs one step ahead, or by sizes), each with twice the
- * nodes of its last turn, later ones with pseudo-random changes; they share what has been proven
- * dead. Depth first proves, and finds placements without slack; beams, which take every other turn,
- * ever wider, find those with slack. */
+ * nodes of its last turn, later ones with pseudo-random changes; they share the hash table of dead
+ * states. Depth-first search proves infeasibility and finds placements without slack; beams, which
+ * alternate with it and become ever wider, find those with slack. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,15 +19,15 @@ enum {
     ORDERS = 10,
     FIRST_WIDTH = 8,
     BEAMS = 4, /* of each width */
-    SLACK = 200,
-    SPARE_TURNS = 7,     /* nodes of beams per node of the depth-first search */
-    TIGHT_TURNS = 2,     /* the reverse */
-    MOST_BEAM = 1 << 22, /* numbers in its states, or one state */
-    BEAM_CASES = 8       /* of a state, about */
+    SLACK = 200,         /* there is slack if more than 1 / SLACK of the height is unused */
+    SPARE_TURNS = 7,     /* nodes of beams per node of depth-first search, with slack */
+    TIGHT_TURNS = 2,     /* nodes of depth-first search per node of beams, without */
+    MOST_BEAM = 1 << 22, /* most numbers in the states of a beam */
+    BEAM_CASES = 8       /* cases of a state, estimated */
 };
 
 /* Ranks which items are tried first: another order each round, later ones perturbed. The first
- * order is MiniMalloc's: items in the fullest section, the widest first. */
+ * order is that of MiniMalloc: items in the fullest section, the widest first. */
 static void rank_spans(weir_exact_state *x, uint64_t round)
 {
     static const double by[4] = {0.1, 4, 0.5, 0};
@@ -83,7 +83,8 @@ static void keep_low(weir_exact_state *x)
     }
 }
 
-/* Beams start narrow and double after every BEAMS of them, as far as MOST_BEAM numbers allow. */
+/* Returns the width of a beam: widths double after every BEAMS of them, as far as MOST_BEAM
+ * allows. */
 static uint32_t width_of(const weir_exact_state *x, uint64_t beam)
 {
     const uint64_t most = MOST_BEAM / (x->s.n + x->s.spans + 1u) + 1;
@@ -113,12 +114,12 @@ static weir_exact_result try_order(weir_exact_state *x, uint64_t round, uint64_t
     begin(x);
     keep_low(x);
     rank_spans(x, round);
-    const uint64_t mine = x->look ? share / 4 : share;      /* a look costs several nodes */
+    const uint64_t mine = x->look ? share / 4 : share;      /* looking ahead costs several nodes */
     x->limit = mine < end - x->nodes ? x->nodes + mine : end;
     return weir_exact_solve(x, 0, x->s.n);
 }
 
-/* Is more than 1 / SLACK of the height, on average, unused by the items? */
+/* Do the items leave more than 1 / SLACK of the height unused on average? */
 static bool has_slack(const weir_exact_state *x)
 {
     double all = 0;
@@ -129,7 +130,7 @@ static bool has_slack(const weir_exact_state *x)
 }
 
 /* Tries one height within a number of nodes. With slack, beams get most nodes, as long as enough
- * are left for them to finish. */
+ * nodes are left for them to finish. */
 static weir_exact_result attempt(weir_exact_state *x, size_t cap, uint64_t nodes)
 {
     const uint64_t    end = x->nodes + nodes;
@@ -159,16 +160,17 @@ static weir_exact_result attempt(weir_exact_state *x, size_t cap, uint64_t nodes
     return r;
 }
 
-/* Tries the target first, with half the nodes, or with all if it is a capacity above the bound,
- * which is met or not; then bisects the heights between it and the best. Heights are sums of bytes,
- * so they are multiples of the sizes' common divisor. */
+/* Tries the target first: with half of the nodes, or with all if it is a capacity above the bound,
+ * the only height that matters then. Next bisects the heights between target and best. Heights are
+ * sums of sizes, so only multiples of the sizes' common divisor are tried. */
 static void lower(weir_exact_state *x)
 {
     weir_placer      *p = x->p;
     const size_t      unit = weir_place_unit(p);
     uint64_t          left = p->nodes - p->nodes / 2;
     weir_exact_result r = attempt(x, p->target, p->nodes - (p->target > p->bound ? 0 : left));
-    bool              all = r == WEIR_EXACT_DEAD_END; /* every height below `low` is impossible */
+    /* proven: every height below `low` is impossible */
+    bool              all = r == WEIR_EXACT_DEAD_END;
     size_t            low = p->target / unit + 1;
 
     p->proven = all;
@@ -231,7 +233,7 @@ static void release(weir_exact_state *x)
     weir_place_instance_free(&x->s);
 }
 
-/* A node looks at every section of every item. */
+/* Returns the default limit on nodes: the work of a node is all sections of all items. */
 static uint64_t nodes_of(const weir_exact_state *x)
 {
     uint64_t all = 1;

@@ -1,18 +1,19 @@
-/* exact_state.c - the state of an exact search: what is placed, what follows from that, and which
+/* exact_state.c - the state of an exact search: what is placed, what follows from it, and which
  * section is next.
  *
- * The frame is that of Moffitt, MiniMalloc, and of Maas et al., TelaMalloc (both ASPLOS 2023): only
- * canonical placements (each item lies at 0 or on another one), so everything placed in a section
- * lies below a floor and everything else above it. No item can lie below the highest floor of its
- * live range, so the items of a section end no lower than if they came in the order of these
- * places; a section where that end exceeds the height is dead. Without slack the floors' sum alone
- * tells so; with slack, bytes lost under a wide item count before the item is placed.
+ * The frame is that of MiniMalloc (Moffitt, ASPLOS 2023) and TelaMalloc (Maas and others, ASPLOS
+ * 2023): only canonical placements, in which each item lies at 0 or on another one, so everything
+ * placed in a section lies below a floor and everything else above it. No item can lie below the
+ * highest floor of its live range, so the items of a section end no lower than if they came in the
+ * order of these places; a section whose items would end above the height is dead. Without slack
+ * the sum of bytes would tell the same; with slack, bytes lost under a wide item count before the
+ * item is placed.
  *
- * The branching asks which item comes next in one section, at its floor: each that fits, or none,
- * and then the floor rises to the lowest place where any of its items can lie. That is complete for
- * sections none of whose items reaches down to a lower floor, and its cases exclude each other. Of
- * these sections it takes the one with the fewest cases, or the lowest; one case is no choice, none
- * a dead end. Exchangeable items are one case. */
+ * A branch asks which item comes next in one section, at its floor: each that can lie there, or
+ * none, in which case the floor rises to the lowest place where any of its items can lie. This is
+ * complete for sections none of whose items reaches down to a lower floor, and the cases exclude
+ * each other. Among these sections the search takes the one with the fewest cases, or the lowest. A
+ * single case is no choice; no case is a dead end. Exchangeable items are one case. */
 #include "graph/placement/exact.h"
 
 /* ---- state ---- */
@@ -61,8 +62,8 @@ void weir_exact_undo(weir_exact_state *x, uint32_t placed, uint32_t undo)
 
 /* ---- one state ---- */
 
-/* Sorts sections of the run that have unplaced items by floor. Shell's sort, since floors of
- * neighbours are often equal. */
+/* Sorts the sections of the run that have unplaced items by floor, with Shellsort, since floors of
+ * neighbours are often equal. Returns their number. */
 static uint32_t sort_sections(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     uint32_t *at = x->by_floor, n = 0;
@@ -116,7 +117,7 @@ static void find_places(weir_exact_state *x, uint32_t lo, uint32_t hi)
 }
 
 /* A pile whose items have lowest places ends soonest if they come in the order of these places (one
- * machine with release dates: Jackson's rule). */
+ * machine with release dates: Jackson's rule, 1955). */
 static void find_ends(weir_exact_state *x)
 {
     for (uint32_t k = 0; k < x->orders; k++) {
@@ -165,10 +166,10 @@ static void count_cases(weir_exact_state *x, uint32_t lo, uint32_t hi)
     }
 }
 
-/* Picks the open section with the fewest cases, of equal ones the lowest; or, unless one has no
- * choice, the lowest section, of equal ones that with the least slack. The first rule finds dead
- * ends early if there is no slack, the second leaves no holes if there is some. The lowest section
- * of all is open. */
+/* Returns the open section with the fewest cases, the lowest among equals; or, with x->lowest and
+ * unless a section has no choice, the lowest section, among equals that with the least slack. The
+ * first rule finds dead ends early if there is no slack; the second leaves no holes if there is.
+ * The lowest section of all is always open. */
 static uint32_t pick(const weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     uint32_t best = hi;
@@ -195,8 +196,8 @@ static uint32_t pick(const weir_exact_state *x, uint32_t lo, uint32_t hi)
     return best;
 }
 
-/* Where section s goes on if nothing lies at its floor: an item with nothing placed below it lies
- * on one that is not placed yet. */
+/* Returns where section s continues if no item lies at its floor: an item with nothing placed below
+ * it lies on one that is not placed yet. */
 static int64_t floor_above(weir_exact_state *x, uint32_t lo, uint32_t hi, uint32_t section)
 {
     const uint32_t first = x->s.from[lo], end = x->s.from[hi];
@@ -243,7 +244,7 @@ static bool push_case(weir_exact_state *x, uint32_t i)
     return ok;
 }
 
-/* Is span i the same as a case from `base` on? */
+/* Is span i exchangeable with a case from `base` on? */
 static bool exchangeable(const weir_exact_state *x, uint32_t base, uint32_t i)
 {
     for (uint32_t c = base; c < x->cases.n; c++)

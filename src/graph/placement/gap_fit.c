@@ -1,15 +1,15 @@
-/* gap_fit.c - greedy orders: each item goes into a gap that is free during its whole live range
- * (Wilson et al. 1995).
+/* gap_fit.c - greedy orders: each item gets a gap that is free during its whole live range (first
+ * fit and best fit; survey: Wilson and others, "Dynamic storage allocation", 1995).
  *
- * Each item gets the lowest (or tightest) gap between the placed items whose live ranges overlap
- * its own. A scan over all of them finds it; for the lowest gap of many items a tree does
- * (gap_tree.c). If the best height is above what is low enough, the order is repaired: the item
- * that made the height goes first, again and again. Training steps are nearly nested, so the bound
- * is usually met.
+ * The gap is the lowest (or the tightest) between the placed items whose live ranges overlap the
+ * item's. A scan over all of them finds it; for the lowest gap among many items, a tree does
+ * (gap_tree.c). If the best height is not low enough, the order is repaired: the item that made the
+ * height moves to the front, again and again. Training steps are nearly nested, so the bound is
+ * usually reached. One order takes O(n^2) time by scanning.
  *
- * Of equal heights one with a storage at the top is preferred to one with only workspaces there: a
- * storage is written to its last byte, while a library may leave the end of its workspace
- * untouched, and the measured peak should be the planned one. */
+ * Between equal heights, one with a storage at the top is preferred to one with only workspaces
+ * there: a storage is written to its last byte, while a library may leave the end of its workspace
+ * untouched, and the measured peak should equal the planned one. */
 #include "graph/placement/gap_fit.h"
 
 #include <stdlib.h>
@@ -18,20 +18,20 @@
 #include "core/status.h"
 #include "graph/placement/gap_tree.h"
 
-/* For up to this many items a scan is quicker than the tree. */
+/* For up to this many items a scan is faster than the tree. */
 enum { SCANNED = 1000 };
 
 typedef struct weir_key {
-    double   rank;              /* larger goes first */
+    double   rank;              /* larger comes first */
     uint32_t item;
 } weir_key;
 
 typedef struct weir_order {
     weir_placer *p;
     weir_key    *key;           /* [n] the order being tried */
-    uint32_t    *placed;        /* items placed so far, by offset */
-    weir_gap_tree *tree;        /* or this */
-    uint32_t     top;           /* place in the order of the item that made the height */
+    uint32_t    *placed;        /* items placed so far, by offset; used by the scan */
+    weir_gap_tree *tree;        /* the same as a tree; NULL: scan */
+    uint32_t     top;           /* index in the order of the item that made the height */
 } weir_order;
 
 static int by_rank(const void *a, const void *b)
@@ -42,7 +42,7 @@ static int by_rank(const void *a, const void *b)
     return (x->item > y->item) - (x->item < y->item);
 }
 
-/* The lowest gap that holds the item, or with `tight` the smallest one. */
+/* Returns the offset of the lowest gap that holds the item; of the smallest such gap if `tight`. */
 static size_t find_gap(const weir_order *o, uint32_t n, const weir_item *it, bool tight)
 {
     size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX;
@@ -82,7 +82,7 @@ static void place_by_scan(weir_order *o, uint32_t i, bool tight)
     insert_placed(o, i, k);
 }
 
-/* Places items by the tree; items of 0 bytes go to 0, where they overlap nothing. */
+/* Places an item by the tree; one of 0 bytes lies at 0, where it overlaps nothing. */
 static bool place_by_tree(weir_order *o, uint32_t i)
 {
     const uint32_t         k = o->key[i].item;
@@ -93,7 +93,7 @@ static bool place_by_tree(weir_order *o, uint32_t i)
     return at != SIZE_MAX;
 }
 
-/* False: memory is short. */
+/* Returns false if memory runs out. */
 static bool try_order(weir_order *o, bool tight, const char *name)
 {
     const weir_placer *p = o->p;
@@ -142,14 +142,14 @@ static double rank_end(const weir_item *i)
 #define ROW(name, function, rank, tight, turn) [turn] = {name, rank_##rank, tight},
 static const struct {
     const char *name;
-    double    (*rank)(const weir_item *i);  /* NULL: not an order */
+    double    (*rank)(const weir_item *i);  /* NULL: not a greedy order */
     bool        tight;
 } orders[] = {WEIR_PLACEMENTS(ROW)};
 
 enum { ORDERS = sizeof orders / sizeof orders[0] };
 
-/* Repairs of one order: 200, fewer for large plans, so that planning stays quick. They depend on
- * size only, so plans are reproducible. */
+/* Returns the repairs of one order: 200, fewer for large plans, so that planning stays fast. They
+ * depend only on the number of items, so plans are reproducible. */
 static uint64_t repairs(uint64_t n)
 {
     const uint64_t affordable = 200000000 / (n * n + 1);
@@ -157,7 +157,7 @@ static uint64_t repairs(uint64_t n)
     return affordable > 200 ? 200 : affordable < 20 ? 20 : affordable;
 }
 
-/* Puts the item at the top of the last try first in the next one. */
+/* Moves the item at the top of the last try to the front, and tries again. */
 static bool repair(weir_order *o, bool tight, const char *name)
 {
     const uint64_t most = o->p->repairs ? o->p->repairs : repairs(o->p->n);
@@ -182,7 +182,7 @@ static bool begin(weir_order *o)
     return o->key && o->placed && (o->tree || p->n <= SCANNED);
 }
 
-/* Tries the order of that name, or all of them for NULL. */
+/* Tries the order of that name; NULL: all orders. */
 static weir_status run(weir_placer *p, const char *name)
 {
     weir_order o = {.p = p};

@@ -4,7 +4,8 @@
 
 #include "graph/placement/placer.h"
 
-/* Tries the orders of placements.def by their turns until one is low enough. ERR_NOMEM. */
+/* Tries the orders of placements.def in their turn until one is low enough. Returns WEIR_OK or
+ * ERR_NOMEM. */
 weir_status weir_place_orders(weir_placer *p);
 
 #endif

@@ -1,4 +1,5 @@
-/* gap_tree.c - a segment tree over steps (Bentley 1977) whose nodes hold ranges of bytes.
+/* gap_tree.c - a segment tree over steps (Bentley, "Solutions to Klee's rectangle problems", 1977)
+ * whose nodes hold byte ranges.
  *
  * A node stands for a range of steps. It is covered by items live at all its steps but not at all
  * of its parent's, and touched by items live at any of them. An item overlaps what touches the
@@ -17,7 +18,7 @@ typedef struct range {
     size_t lo, hi;
 } range;
 
-/* Ranges in a block of 1 << slack of the pool, ascending and disjoint. */
+/* Ascending, disjoint ranges in a block of 1 << slack entries of the pool. */
 typedef struct range_set {
     uint32_t at, n;
     uint8_t  slack;
@@ -29,10 +30,10 @@ typedef struct node {
 
 struct weir_gap_tree {
     uint32_t  width;            /* steps, rounded up to a power of two */
-    node     *nodes;            /* [2 width] the children of i are 2 i and 2 i + 1 */
+    node     *nodes;            /* [2 width] the children of node i are 2 i and 2 i + 1 */
     range    *pool;             /* [pool_room] */
     uint32_t  pool_used, pool_room;
-    uint32_t  free[LEVELS];     /* blocks of each size, linked by lo; NO_BLOCK: none */
+    uint32_t  free[LEVELS];     /* free blocks of each size, linked by `lo`; NO_BLOCK: none */
     bool      short_of_memory;
     uint64_t  looks;
 };
@@ -97,7 +98,7 @@ static bool pool_grow(weir_gap_tree *t, uint32_t ranges)
     return true;
 }
 
-/* A block of 1 << size ranges; NO_BLOCK when memory is short. */
+/* Returns a block of 1 << size ranges; NO_BLOCK if memory runs out. */
 static uint32_t block_new(weir_gap_tree *t, uint8_t size)
 {
     const uint32_t at = t->free[size], ranges = 1u << size;
@@ -114,7 +115,7 @@ static uint32_t block_new(weir_gap_tree *t, uint8_t size)
     return t->pool_used - ranges;
 }
 
-/* Makes room for one more range. */
+/* Makes room for one more range. Returns false if memory runs out. */
 static bool set_grow(weir_gap_tree *t, range_set *s)
 {
     if (s->at != NO_BLOCK && s->n < 1u << s->slack)
@@ -133,7 +134,7 @@ static bool set_grow(weir_gap_tree *t, range_set *s)
     return true;
 }
 
-/* The first range of the set, from number `from` on, that ends above `byte`. */
+/* Returns the first range of the set, from number `from` on, that ends above `byte`. */
 static uint32_t first_above(const weir_gap_tree *t, const range_set *s, uint32_t from, size_t byte)
 {
     uint32_t lo = from, hi = s->n;
@@ -171,13 +172,13 @@ static void set_add(weir_gap_tree *t, range_set *s, range r)
 
 /* ---- items ---- */
 
-/* A search for the sets that overlap steps `first` to `last`, or what is to be added to them. */
+/* The sets that overlap steps `first` to `last`, and the bytes to add to them. */
 typedef struct visit {
     uint32_t  first, last;
     range     bytes;
     uint32_t  n;
     const range_set *set[MOST_SETS];
-    uint32_t  next[MOST_SETS];      /* the range of each that has not been passed */
+    uint32_t  next[MOST_SETS];      /* the first range of each set that is not passed yet */
 } visit;
 
 static void note(visit *v, const range_set *s)
@@ -187,7 +188,7 @@ static void note(visit *v, const range_set *s)
     v->n += s->n > 0;
 }
 
-/* Node i stands for the `width` steps from `from` on. */
+/* Node i stands for `width` steps, beginning with `from`. */
 static void find_sets(weir_gap_tree *t, visit *v, uint32_t i, uint32_t from, uint32_t width)
 {
     t->looks++;
@@ -220,7 +221,7 @@ static void add_to_sets(weir_gap_tree *t, const visit *v, uint32_t i, uint32_t f
         add_to_sets(t, v, 2 * i + 1, from + half, half);
 }
 
-/* The lowest offset that is free in all the sets, which take turns in pushing it up. */
+/* Returns the lowest offset that is free in all sets, which push it up in turn. */
 static size_t lowest(weir_gap_tree *t, visit *v, size_t bytes)
 {
     size_t   at = 0;

@@ -20,8 +20,8 @@ static int by_section(const void *a, const void *b)
 
 enum { STARTS = 1, ENDS = 2 };
 
-/* at[t]: number of sections complete before step t. A section is complete when an item ends and
- * another has started since the last section. */
+/* Sets at[t] to the number of sections completed before step t, and returns the number of all. A
+ * section is complete when an item ends and another has started since the last section. */
 static uint32_t number_steps(const weir_placer *p, uint8_t *event, uint32_t *at)
 {
     uint32_t n = 0;

@@ -1,7 +1,8 @@
 /* instance.h - items as the exact search sees them: spans over sections of the step.
  *
- * A section is a step at which the set of live items is maximal; items overlap if and only if they
- * share a section. A run of sections that no item leaves is a problem by itself. */
+ * A section is a step at which the set of live items is maximal; two items overlap if and only if
+ * they share a section (MiniMalloc, ASPLOS 2023). A run of sections that no item leaves is a
+ * problem by itself. */
 #ifndef WEIR_GRAPH_PLACEMENT_INSTANCE_H
 #define WEIR_GRAPH_PLACEMENT_INSTANCE_H
 
@@ -15,11 +16,14 @@ typedef struct weir_place_span {
 } weir_place_span;
 
 typedef struct weir_place_instance {
-    weir_place_span *span;            /* [spans] by a, then b downwards, then bytes downwards */
-    uint32_t   spans;           /* items of more than 0 bytes */
-    uint32_t   n;               /* sections */
+    /* [spans] by a, then larger b first, then larger bytes first */
+    weir_place_span *span;
+    uint32_t   spans;           /* number of items with more than 0 bytes */
+    uint32_t   n;               /* number of sections */
     uint32_t  *from;            /* [n + 1] first span with a >= section */
 } weir_place_instance;
+/* Makes the instance of the placer's items, which the caller frees. Returns WEIR_OK or
+ * ERR_NOMEM. */
 
 weir_status weir_place_instance_of(const weir_placer *p, weir_place_instance *s);
 void        weir_place_instance_free(weir_place_instance *s);

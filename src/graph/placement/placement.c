@@ -1,7 +1,7 @@
 /* placement.c - placement by a named strategy; `auto` tries the cheap ones first.
  *
- * auto: the greedy orders, then the two-ended stack; if the best of them is higher than necessary,
- * the exact search continues with the parts of the step that are too high, for a limited number of
+ * auto runs the greedy orders, then the two-ended stack. If the best of them is not low enough, the
+ * exact search continues with those parts of the step that are too high, for a limited number of
  * nodes. Counts, not clocks, limit every strategy, so plans are reproducible. */
 #include "graph/placement/placement.h"
 
@@ -12,7 +12,7 @@
 #include "graph/placement/placer.h"
 #include "weir/plan.h"
 
-/* Limits on the arithmetic of the exact search. */
+/* Limits on the work of the exact search: nodes times sections of items. */
 #define QUICK_WORK 100000000u
 #define THOROUGH_WORK 40000000000u
 
@@ -78,7 +78,7 @@ weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps,
     return WEIR_OK;
 }
 
-/* Runs the strategy; the best offsets go into the items. */
+/* Runs the strategy and copies the best offsets to the items. */
 static weir_status place(weir_placer *p, int strategy, weir_item *items)
 {
     p->offset = weir_mem_zalloc(p->n + 1u, sizeof *p->offset);
@@ -132,5 +132,5 @@ weir_status weir_place_within(weir_item *items, uint32_t n, uint32_t steps, cons
     WEIR_TRY(weir_place_items(items, n, steps, &quick, result));
     if (result->height <= limit || result->height - limit > limit / NEAR || n >= FEW)
         return WEIR_OK;
-    return weir_place_items(items, n, steps, &near, result);    /* few items, and near the bound */
+    return weir_place_items(items, n, steps, &near, result);    /* few items, and near the limit */
 }

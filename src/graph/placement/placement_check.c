@@ -1,9 +1,8 @@
-/* placement_check.c - are offsets correct? A sweep over the steps that trusts nothing a strategy
- * computed.
+/* placement_check.c - checks offsets by a sweep over the steps that trusts no number of a strategy.
  *
- * Items come and go at their steps; the live ones are held in the order of their offsets, so that a
- * new one has only two neighbours to overlap. Items of 0 bytes overlap nothing, but are aligned,
- * too, since operands point to them. */
+ * Items begin and end at their steps; the live ones are kept sorted by offset, so that a new one
+ * can overlap only its two neighbours. Items of 0 bytes overlap nothing, but must be aligned, since
+ * operands point to them. */
 #include "graph/placement/placement_check.h"
 
 #include <stdlib.h>
@@ -16,7 +15,7 @@ typedef struct weir_turn {
     bool     begins;
 } weir_turn;
 
-/* What ends before a step leaves before what begins at it arrives. */
+/* At each step, items that have ended leave before items that begin arrive. */
 static int by_turn(const void *a, const void *b)
 {
     const weir_turn *x = a, *y = b;
@@ -27,7 +26,7 @@ static int by_turn(const void *a, const void *b)
     return (x->item > y->item) - (x->item < y->item);
 }
 
-/* The index among the live items for an item at that offset. */
+/* Returns the index among the live items for an item at that offset. */
 static uint32_t rank_of(const weir_item *item, const uint32_t *live, uint32_t n, size_t offset)
 {
     uint32_t lo = 0, hi = n;

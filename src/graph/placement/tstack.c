@@ -1,13 +1,13 @@
-/* tstack.c - two-ended planned placement: long-lived items grow up from the bottom, short-lived
- * items hang down from the top.
+/* tstack.c - two-ended placement: long-lived items grow up from the bottom, short-lived items hang
+ * down from the top.
  *
  * Two stacks that grow towards each other from the ends of one area (Knuth, The Art of Computer
- * Programming 1, 2.2.2) fragment less than one if temporaries keep to the far side: the hole that
- * each leaves merges with the free middle. With the whole step known, each item goes to the lowest
- * gap or hangs in the highest one, in the order of their first steps. The longest live range that
- * hangs, and the ceiling, are found by trial: ranges of up to 1, 2, 4, ... steps, and ceilings from
- * the target upwards, multiples of the sizes' common divisor, so that what hangs is aligned. An
- * item without a gap below the ceiling goes above it; one of 0 bytes never hangs, since it must not
+ * Programming, volume 1, section 2.2.2) fragment less than one if temporaries keep to the far side:
+ * the hole that each leaves merges with the free middle. The whole step is known, so each item, in
+ * the order of first steps, gets the lowest gap or hangs in the highest one. Trial finds the
+ * longest live range that hangs (up to 1, 2, 4, ... steps) and the ceiling (from the target
+ * upwards, a multiple of the sizes' common divisor, so that hanging items are aligned). An item
+ * without a gap below the ceiling is placed above it; one of 0 bytes never hangs, since it must not
  * make the height. */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ enum { CEILINGS = 8 };          /* tried between the target and the best height 
 typedef struct weir_tstack {
     weir_placer *p;
     uint32_t    *order;         /* [n] by first step, the longest live range first */
-    uint32_t    *live;          /* by offset: placed items that are still live */
+    uint32_t    *live;          /* placed items that are still live, by offset */
     uint32_t     lives;
 } weir_tstack;
 
@@ -48,7 +48,8 @@ static void release(weir_tstack *t, uint32_t step)
     t->lives = kept;
 }
 
-/* Offset of the lowest gap, or the end of the highest one below the ceiling, for `bytes`. */
+/* Returns the offset of the lowest gap for `bytes`; if `hang`, the highest offset in a gap below
+ * the ceiling. */
 static size_t find_gap(const weir_tstack *t, size_t bytes, size_t ceiling, bool hang)
 {
     size_t end = 0, found = SIZE_MAX;
