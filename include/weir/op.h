@@ -1,30 +1,40 @@
-/* op.h - the operations: one prototype and one line of meaning each.
- * SPDX-License-Identifier: Apache-2.0
+/* op.h - the operations: a prototype and a line of meaning each.
+ * They stay together, so that one search finds each. SPDX-License-Identifier: Apache-2.0
  *
- * Each returns a result borrowed from the device's innermost scope, NULL after a mistake
- * (weir_error). With the graph on it is recorded, with the graph off computed at once. Shapes are
- * written (rows, columns) or (n, channels, height, width). "Broadcast" is NumPy's rule.
+ * Between weir_graph_begin and weir_graph_end a call is recorded, otherwise it is computed at once.
+ * Shapes are written (rows, columns) or (n, channels, height, width). "Broadcast" is NumPy's rule:
+ * shapes are aligned at the last axis; an axis that is missing or has size 1 is repeated.
+ *
+ * Ownership. A result is borrowed from the device's innermost scope (tensor.h). Operands, arrays of
+ * sizes and options are only read during the call. options NULL: all defaults.
+ *
+ * Errors. A function that returns a tensor returns NULL after a mistake (weir_error says which). A
+ * NULL operand gives NULL, or its status, and keeps the earlier sentence. ERR_DTYPE: an element
+ * type that the operation does not take. ERR_SHAPE: shapes that do not fit together, or a result of
+ * more bytes than can be addressed. ERR_INVALID: a number outside its range, an axis that x does
+ * not have, an unknown enum. ERR_DEVICE: operands of different devices, or a closed device.
+ * ERR_STATE: an operand whose elements were never written or are not kept. ERR_NOMEM, and
+ * ERR_BUDGET with the graph off under a budget: memory.
  *
  * Element types. All operations take f32 and f64. Other types are listed here or at the operation;
- * any other type is refused (WEIR_ERR_DTYPE) with a sentence that names operation and type.
- * f16 and bf16 are computed in f32 and rounded once, to nearest even, when a result is stored. They
- * are taken by all element-wise operations (draws and dropout too), comparisons, where, sum, mean,
+ * any other type is refused (WEIR_ERR_DTYPE) with a sentence that names operation and type. f16 and
+ * bf16 are computed in f32 and rounded once, to nearest even, when a result is stored. They are
+ * taken by all element-wise operations (draws and dropout too), comparisons, where, sum, mean,
  * amax, amin, prod, argmax, argmin, softmax, log_softmax, matrix products, gemm, linear, LSTM and
  * GRU, and all that moves data; gradients pass. Trainable tensors of these types are not updated:
- * keep parameters in f32 and weir_cast them.
- * i32, i64 and u8 wrap around. They can be added, subtracted, multiplied, divided (below),
- * compared, reduced (sum, prod, amax, amin, argmax, argmin) and moved; neg, abs, sign, square, max,
- * min, clamp, pow, div_floor, div_trunc and remainder take them, too. A sum or product of integers
- * or bools is i64, as in PyTorch.
- * bool is not a number: sum and prod count it, logical_... combine it, where selects by it, and it
- * can be moved.
+ * keep parameters in f32 and weir_cast them. i32, i64 and u8 wrap around. They can be added,
+ * subtracted, multiplied, divided (below), compared, reduced (sum, prod, amax, amin, argmax,
+ * argmin) and moved; neg, abs, sign, square, max, min, clamp, pow, div_floor, div_trunc and
+ * remainder take them, too. A sum or product of integers or bools is i64, as in PyTorch. bool is
+ * not a number: sum and prod count it, logical_... combine it, where selects by it, and it can be
+ * moved.
  *
  * NaN, infinities, zeros. NaN propagates through every operation that computes with the element:
  * relu, max, min, clamp and the pools keep it, a maximum or minimum over a NaN is NaN, argmax and
  * argmin return the first NaN. Slopes at NaN are PyTorch's: relu, relu6, max and min let the
- * gradient through, the slopes of abs, clamp and hardsigmoid are 0, others are NaN.
- * -0 stays -0 in relu, relu6, clamp, floor, ceil, round, sign and sqrt; max and min of -0 and +0
- * are the second. Subnormal numbers are kept. Sign and payload of a NaN are not promised.
+ * gradient through, the slopes of abs, clamp and hardsigmoid are 0, others are NaN. -0 stays -0 in
+ * relu, relu6, clamp, floor, ceil, round, sign and sqrt; max and min of -0 and +0 are the second.
+ * Subnormal numbers are kept. Sign and payload of a NaN are not promised.
  *
  * Type promotion. add, sub, mul, divisions, max, min, pow, comparisons and where (a and b) first
  * cast operands of different types to weir_dtype_promote's: the later one in bool, u8, i32, i64,
@@ -42,24 +52,25 @@
 extern "C" {
 #endif
 
-/* ---- element-wise, one input ---- */
-WEIR_API weir_tensor *weir_relu(weir_tensor *x);        /* max(x, 0), -0 of -0; slope 0 at 0 */
+/* ---- element-wise, one input; the result has the shape and dtype of x ---- */
+WEIR_API weir_tensor *weir_relu(weir_tensor *x);        /* max(x, 0), -0 for -0; slope 0 at 0 */
 WEIR_API weir_tensor *weir_sigmoid(weir_tensor *x);     /* 1 / (1 + exp(-x)) */
-WEIR_API weir_tensor *weir_tanh(weir_tensor *x);
-WEIR_API weir_tensor *weir_exp(weir_tensor *x);
-WEIR_API weir_tensor *weir_log(weir_tensor *x);
-WEIR_API weir_tensor *weir_sqrt(weir_tensor *x);
+WEIR_API weir_tensor *weir_tanh(weir_tensor *x);        /* hyperbolic tangent */
+WEIR_API weir_tensor *weir_exp(weir_tensor *x);         /* e to the power x */
+WEIR_API weir_tensor *weir_log(weir_tensor *x);         /* natural logarithm */
+WEIR_API weir_tensor *weir_sqrt(weir_tensor *x);        /* square root */
 WEIR_API weir_tensor *weir_rsqrt(weir_tensor *x);       /* 1 / sqrt(x) */
-WEIR_API weir_tensor *weir_abs(weir_tensor *x);         /* slope 0 at 0 */
-WEIR_API weir_tensor *weir_neg(weir_tensor *x);
-WEIR_API weir_tensor *weir_square(weir_tensor *x);
+WEIR_API weir_tensor *weir_abs(weir_tensor *x);         /* absolute value; slope 0 at 0 */
+WEIR_API weir_tensor *weir_neg(weir_tensor *x);         /* -x */
+WEIR_API weir_tensor *weir_square(weir_tensor *x);      /* x * x */
 WEIR_API weir_tensor *weir_affine(weir_tensor *x, double mul, double add);     /* mul * x + add */
 
-/* Slopes at kinks are those of PyTorch. */
+/* Slopes at kinks are PyTorch's. Sources: elu Clevert et al. 2016, selu Klambauer et al. 2017, gelu
+ * Hendrycks and Gimpel 2016, silu Elfwing et al. 2018, hardswish Howard et al. 2019. */
 WEIR_API weir_tensor *weir_relu6(weir_tensor *x);       /* min(max(x, 0), 6); slope 0 at both */
 WEIR_API weir_tensor *weir_leaky_relu(weir_tensor *x, double slope);    /* x > 0 ? x : slope x */
 WEIR_API weir_tensor *weir_elu(weir_tensor *x, double alpha);   /* x > 0 ? x : alpha expm1(x) */
-WEIR_API weir_tensor *weir_selu(weir_tensor *x);        /* the elu of Klambauer et al. 2017 */
+WEIR_API weir_tensor *weir_selu(weir_tensor *x);        /* 1.0507 elu(x, 1.67326) */
 WEIR_API weir_tensor *weir_gelu(weir_tensor *x);        /* x/2 (1 + erf(x / sqrt 2)) */
 WEIR_API weir_tensor *weir_silu(weir_tensor *x);        /* x sigmoid(x) */
 WEIR_API weir_tensor *weir_hardsigmoid(weir_tensor *x); /* x/6 + 1/2, clamped to [0, 1] */
@@ -68,18 +79,22 @@ WEIR_API weir_tensor *weir_softplus(weir_tensor *x);    /* log(1 + exp(x)) */
 WEIR_API weir_tensor *weir_log_sigmoid(weir_tensor *x); /* -log(1 + exp(-x)), without overflow */
 WEIR_API weir_tensor *weir_softsign(weir_tensor *x);    /* x / (1 + |x|) */
 
-/* x > 0 ? x : slope x; slope is one number, or one per channel (axis 1 of x). */
+/* x > 0 ? x : slope x (He et al. 2015). slope has one element, or one per channel: shape (c) for x
+ * (n,c) or (n,c,...). Both have a gradient. */
 WEIR_API weir_tensor *weir_prelu(weir_tensor *x, weir_tensor *slope);
 
-/* Steps have slope 0 everywhere. */
-WEIR_API weir_tensor *weir_floor(weir_tensor *x);
-WEIR_API weir_tensor *weir_ceil(weir_tensor *x);
-WEIR_API weir_tensor *weir_round(weir_tensor *x);       /* half away from zero */
-WEIR_API weir_tensor *weir_round_even(weir_tensor *x);  /* half to even */
+/* Step functions: slope 0 everywhere. */
+WEIR_API weir_tensor *weir_floor(weir_tensor *x);       /* rounded down */
+WEIR_API weir_tensor *weir_ceil(weir_tensor *x);        /* rounded up */
+WEIR_API weir_tensor *weir_round(weir_tensor *x);       /* to nearest, half away from zero */
+WEIR_API weir_tensor *weir_round_even(weir_tensor *x);  /* to nearest, half to even */
 WEIR_API weir_tensor *weir_sign(weir_tensor *x);        /* -1, 0 or 1; -0 and NaN stay */
 
-/* Slope 1 at lo and hi. Integers are clamped to the integers in [lo, hi], at least one. */
+/* min(max(x, lo), hi); slope 1 at lo and hi. Integers are clamped to the integers in [lo, hi].
+ * ERR_INVALID if lo > hi, or if x holds integers and none lies in [lo, hi]. */
 WEIR_API weir_tensor *weir_clamp(weir_tensor *x, double lo, double hi);
+
+/* Functions of C's <math.h>, angles in radians. */
 WEIR_API weir_tensor *weir_reciprocal(weir_tensor *x);  /* 1 / x */
 WEIR_API weir_tensor *weir_erf(weir_tensor *x);
 WEIR_API weir_tensor *weir_sin(weir_tensor *x);
@@ -97,29 +112,38 @@ WEIR_API weir_tensor *weir_log1p(weir_tensor *x);       /* log(1 + x) */
 WEIR_API weir_tensor *weir_expm1(weir_tensor *x);       /* exp(x) - 1 */
 WEIR_API weir_tensor *weir_exp2(weir_tensor *x);        /* 2 to the power x; exact for a whole x */
 
-/* ---- element-wise, two inputs, broadcast; of integers too ---- */
+/* ---- element-wise, two inputs; of integers too ----
+ *
+ * a and b are broadcast to the shape of the result, whose dtype is that of the promoted operands.
+ */
+
+/* a + b, a - b, a b, a / b; div of integers gives f32. */
 WEIR_API weir_tensor *weir_add(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_sub(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_mul(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_div(weir_tensor *a, weir_tensor *b);
 
-/* Whole quotients, rounded down or towards 0 (slope 0), and the remainder of the former,
- * a - b div_floor(a, b), with b's sign. By the definitions of Python and PyTorch 1.0 by 0.1 is 9,
- * remainder 0.1; 5 by infinity is 0, remainder 5; by 0.0 the quotient is that of div, the remainder
- * NaN. An integer by 0 has quotient 0 and remainder 0. */
+/* Quotients rounded down (floor) or towards 0 (trunc), both with slope 0, and the remainder
+ * a - b div_floor(a, b), which has b's sign. As in Python and PyTorch, 1.0 by 0.1 is 9, remainder
+ * 0.1; 5 by infinity is 0, remainder 5; by 0.0 the quotient is that of div, the remainder NaN. An
+ * integer by 0 has quotient 0 and remainder 0. */
 WEIR_API weir_tensor *weir_div_floor(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_div_trunc(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_remainder(weir_tensor *a, weir_tensor *b);
 
-WEIR_API weir_tensor *weir_max(weir_tensor *a, weir_tensor *b);     /* a tie: half the gradient */
-WEIR_API weir_tensor *weir_min(weir_tensor *a, weir_tensor *b);     /* to each */
+/* The larger, the smaller of two elements. Equal ones get half the gradient each. */
+WEIR_API weir_tensor *weir_max(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_min(weir_tensor *a, weir_tensor *b);
 
-/* a to the power b, as C's pow. Integers wrap; a negative power of one is 0, except of 1 and -1.
- * Slope in a: 0 where b is 0; in b: 0 where a is 0 and b is not negative, NaN where a is negative.
- */
+/* a to the power b, as C's pow. Integers wrap; a negative power of an integer is 0, except of 1 and
+ * -1. Slope in a: 0 where b is 0; in b: 0 where a is 0 and b is not negative, NaN where a is
+ * negative. */
 WEIR_API weir_tensor *weir_pow(weir_tensor *a, weir_tensor *b);
 
-/* ---- comparisons -> bool, broadcast; any number type, eq and ne bool too. No gradient. ---- */
+/* ---- comparisons: broadcast; the result is bool and has no gradient ---- */
+
+/* a == b, a != b, a < b, a <= b, a > b, a >= b, of numbers of any type; eq and ne of bools, too. A
+ * comparison with NaN is false, ne true. */
 WEIR_API weir_tensor *weir_eq(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_ne(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_lt(weir_tensor *a, weir_tensor *b);
@@ -127,138 +151,163 @@ WEIR_API weir_tensor *weir_le(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_gt(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_ge(weir_tensor *a, weir_tensor *b);
 
-/* bool -> bool */
+/* Of bools; a xor b is a != b. */
 WEIR_API weir_tensor *weir_logical_and(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_logical_or(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_logical_xor(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_logical_not(weir_tensor *a);
 
-/* cond ? a : b, broadcast; cond is bool, a and b of any type. */
+/* cond ? a : b; cond is bool, a and b of any type, promoted to that of the result. a and b have a
+ * gradient. */
 WEIR_API weir_tensor *weir_where(weir_tensor *cond, weir_tensor *a, weir_tensor *b);
 
 /* ---- reductions ----
- * dims is a bit set of axes (bit i is axis i), 0 means all; keep leaves axes of size 1. The
- * gradient of amax goes to the first maximum, of several NaNs to the first. */
+ *
+ * dims is a bit set of the axes to reduce (bit i is axis i); 0 means all. The result has the dtype
+ * of x (sums and products of integers and bools: i64) and the shape of x without these axes; keep
+ * leaves them with size 1. ERR_INVALID for an axis that x does not have. */
+
+/* Sum, mean (floats and halves alone), maximum and minimum. The gradient of amax and amin goes to
+ * the first extreme element, of several NaNs to the first. amax and amin of no elements are
+ * ERR_SHAPE. */
 WEIR_API weir_tensor *weir_sum(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep);
 WEIR_API weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep);
-WEIR_API weir_tensor *weir_amin(weir_tensor *x, uint32_t dims, bool keep);      /* as amax */
+WEIR_API weir_tensor *weir_amin(weir_tensor *x, uint32_t dims, bool keep);
 
-/* The product; its gradient is exact even where factors are 0. */
+/* The product. Its gradient is correct where factors are 0, too. */
 WEIR_API weir_tensor *weir_prod(weir_tensor *x, uint32_t dims, bool keep);
 
-/* The first index (i64) of the maximum, minimum along one axis; a negative axis counts from the
- * end, NaN counts as the largest, smallest. */
+/* The index (i64) of the first maximum, minimum along one axis; a negative axis counts from the
+ * end. NaN counts as the extreme. No gradient. ERR_SHAPE if the axis has size 0. */
 WEIR_API weir_tensor *weir_argmax(weir_tensor *x, int axis, bool keep);
 WEIR_API weir_tensor *weir_argmin(weir_tensor *x, int axis, bool keep);
 
-/* Running sums along an axis (negative: from the end), own element included; reverse: from its
- * end. i32 and i64 too. Floats add up in f64. */
+/* Running sums along an axis (negative: counted from the end), own element included, in the shape
+ * of x; reverse: from the end of the axis. Of integers, too (u8 wraps). Floats add up in f64. */
 WEIR_API weir_tensor *weir_cumsum(weir_tensor *x, int axis, bool reverse);
 
-/* Running products, as weir_cumsum; the gradient is right where factors are 0 too. Floats multiply
- * in f64. */
+/* Running products along an axis, as weir_cumsum. The gradient is correct where factors are 0, too.
+ * Floats multiply in f64. */
 WEIR_API weir_tensor *weir_cumprod(weir_tensor *x, int axis, bool reverse);
 
-/* Mean squared distance from the mean, with n - correction (0 or 1) as the divisor. */
+/* Variance: the sum of squared distances from the mean divided by n - correction, correction 0 or 1
+ * (else ERR_INVALID). f32 and f64. */
 WEIR_API weir_tensor *weir_var(weir_tensor *x, uint32_t dims, int correction, bool keep);
 
-/* p 1: the sum of absolute values; p 2: the root of the sum of squares. Slope 0 at 0. */
+/* p 1: the sum of absolute values; p 2: the root of the sum of squares; other p: ERR_INVALID. f32
+ * and f64. Slope 0 at 0. */
 WEIR_API weir_tensor *weir_norm(weir_tensor *x, int p, uint32_t dims, bool keep);
 
-/* exp(x) / sum(exp(x)) along an axis (negative: from the end), and its log; no overflow. */
+/* exp(x) / sum(exp(x)) along an axis (negative: counted from the end), and its logarithm, in the
+ * shape of x; computed without overflow. */
 WEIR_API weir_tensor *weir_softmax(weir_tensor *x, int axis);
 WEIR_API weir_tensor *weir_log_softmax(weir_tensor *x, int axis);
 
 /* ---- shape and type ---- */
 
-/* The same elements, in row-major order, with other dims; one of them may be -1. */
+/* The same elements in row-major order with the ndim sizes dim; one of them may be -1, which stands
+ * for what is left. A view where the layout permits, else a copy; any dtype. ERR_SHAPE if the
+ * numbers of elements differ. */
 WEIR_API weir_tensor *weir_reshape(weir_tensor *x, int ndim, const int64_t *dim);
 
-/* (n, ...) -> (n, product of the rest) */
+/* (n, ...) -> (n, product of the rest), as weir_reshape. */
 WEIR_API weir_tensor *weir_flatten(weir_tensor *x);
 
-/* A view; axes[i] is the source of axis i, NULL reverses all. */
+/* A view of any dtype; axes[i] is the axis of x that becomes axis i, NULL reverses all. ERR_INVALID
+ * unless axes is a permutation of the axes of x. */
 WEIR_API weir_tensor *weir_transpose(weir_tensor *x, const int *axes);
 
-/* A view that repeats x; dtype of desc must be x's. */
+/* A view that repeats x in the shape of desc, whose dtype must be x's (else ERR_DTYPE). */
 WEIR_API weir_tensor *weir_broadcast_to(weir_tensor *x, weir_desc desc);
 
-/* A dense copy; any dtype. */
+/* A dense copy; same shape, any dtype. */
 WEIR_API weir_tensor *weir_copy(weir_tensor *x);
 
-/* Any type to any; float to integer truncates (0 where it does not fit), to bool is x != 0; to f16
- * and bf16 rounds once, to nearest even. */
+/* The elements of x in another type, any to any: float to integer truncates (0 where it does not
+ * fit), to bool is x != 0, to f16 and bf16 rounds once, to nearest even. */
 WEIR_API weir_tensor *weir_cast(weir_tensor *x, weir_dtype dtype);
 
-/* A view that gradients do not pass. */
+/* A view of any dtype that gradients do not pass. */
 WEIR_API weir_tensor *weir_detach(weir_tensor *x);
 
-/* One value everywhere, any dtype; uniform in [lo, hi), lo <= hi, which f16 and bf16 may round up
- * to hi; normal, stddev >= 0. */
+/* New tensors of shape and dtype desc on d. fill: value everywhere, any dtype; fill_int without
+ * rounding (ERR_INVALID if the type cannot hold the value). uniform: floats and halves in [lo, hi),
+ * lo <= hi, which f16 and bf16 may round up to hi. normal: floats and halves with this mean and
+ * standard deviation stddev >= 0. The last two draw from the device's random stream at each run. */
 WEIR_API weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value);
-WEIR_API weir_tensor *weir_fill_int(weir_device *d, weir_desc desc, int64_t value); /* exactly */
+WEIR_API weir_tensor *weir_fill_int(weir_device *d, weir_desc desc, int64_t value);
 WEIR_API weir_tensor *weir_uniform(weir_device *d, weir_desc desc, double lo, double hi);
 WEIR_API weir_tensor *weir_normal(weir_device *d, weir_desc desc, double mean, double stddev);
 
-/* 1 with probability p, else 0. */
+/* 1 with probability p, 0 <= p <= 1, else 0: floats and halves of shape desc. */
 WEIR_API weir_tensor *weir_bernoulli(weir_device *d, weir_desc desc, double p);
 
-/* (count): start, start + step, ...; any type but bool. Computed in f64, then converted. */
+/* A vector (count): start, start + step, ...; any type but bool. Computed in f64, then converted.
+ * ERR_INVALID if the type cannot hold the first or the last. */
 WEIR_API weir_tensor *weir_arange(weir_device *d, weir_dtype dtype, int64_t count, double start,
                                   double step);
 
-/* ---- parts, joins and repeats: any dtype; an axis may be negative, -1 is the last ---- */
+/* ---- parts, joins and repeats: any dtype; an axis may be negative, -1 is the last ----
+ *
+ * Arrays of sizes have an element for each axis of x. ERR_INVALID for an axis that x does not have,
+ * ERR_SHAPE for parts that x does not have. */
 
 /* NumPy's x[begin:end:step] on every axis: negative begin and end count from the end, both are
  * clipped. NULL: from the first element (the last, if the step is negative), to the end, by 1;
- * INT64_MAX and INT64_MIN reach the end. A view if all steps are positive, else a copy. */
+ * INT64_MAX and INT64_MIN reach the end. ERR_INVALID for a step of 0. A view if all steps are
+ * positive, else a copy. */
 WEIR_API weir_tensor *weir_slice(weir_tensor *x, const int64_t *begin, const int64_t *end,
                                  const int64_t *step);
 
 /* A view of size elements of one axis, from begin on. */
 WEIR_API weir_tensor *weir_narrow(weir_tensor *x, int axis, int64_t begin, int64_t size);
 
-/* n views side by side along one axis into out[n]: size[i] elements each, NULL: equal parts. */
+/* Cuts an axis into n views, out[0] to out[n - 1], of size[i] elements; size NULL: equal parts.
+ * ERR_SHAPE unless the parts make up the whole axis. */
 WEIR_API weir_status weir_split(weir_tensor *x, int axis, int n, const int64_t *size,
                                 weir_tensor **out);
 
-/* n tensors one after the other along an axis; stack: along a new axis. */
+/* n tensors of one dtype, one after the other along an axis, in which alone their shapes may
+ * differ; stack: n tensors of one shape along a new axis. */
 WEIR_API weir_tensor *weir_concat(int n, weir_tensor *const *x, int axis);
 WEIR_API weir_tensor *weir_stack(int n, weir_tensor *const *x, int axis);
 
-/* Views without the axis, which has size 1, and with a new axis of size 1 there. */
+/* Views without the axis, which must have size 1, and with a new axis of size 1 there. */
 WEIR_API weir_tensor *weir_squeeze(weir_tensor *x, int axis);
 WEIR_API weir_tensor *weir_unsqueeze(weir_tensor *x, int axis);
 
-/* weir_broadcast_to with x's dtype; -1 keeps the size of an axis. */
+/* weir_broadcast_to the ndim sizes dim; -1 keeps the size of an axis. */
 WEIR_API weir_tensor *weir_expand(weir_tensor *x, int ndim, const int64_t *dim);
 
-/* The whole x times[i] times along axis i (NumPy's tile); each element times times in a row along
- * one axis (NumPy's repeat). */
+/* tile: the whole x times[i] times along axis i (NumPy's tile). repeat: each element `times` times
+ * in a row along one axis (NumPy's repeat). 0 and more. */
 WEIR_API weir_tensor *weir_tile(weir_tensor *x, const int64_t *times);
 WEIR_API weir_tensor *weir_repeat(weir_tensor *x, int axis, int64_t times);
 
+/* What weir_pad fills with. */
 typedef enum weir_pad_mode {
     WEIR_PAD_CONSTANT,      /* value */
     WEIR_PAD_REFLECT,       /* mirrored at the outermost element, which is not repeated */
     WEIR_PAD_EDGE           /* the outermost element */
 } weir_pad_mode;
 
-/* before[i] elements before and after[i] behind axis i. */
+/* x with before[i] elements before and after[i] elements behind axis i, each 0 or more; value is
+ * read by WEIR_PAD_CONSTANT alone. ERR_SHAPE if an axis is too short to be mirrored or continued.
+ */
 WEIR_API weir_tensor *weir_pad(weir_tensor *x, const int64_t *before, const int64_t *after,
                                weir_pad_mode mode, double value);
 
-/* Each pixel of x (n,c,h,w) fh x fw times: the nearest neighbour. */
+/* Nearest neighbour: x (n,c,h,w) -> (n, c, h fh, w fw), factors 1 and more. */
 WEIR_API weir_tensor *weir_upsample(weir_tensor *x, int64_t fh, int64_t fw);
 
-/* The same size, interpolated between the four nearest pixels (PyTorch's bilinear with
- * align_corners off): pixel i of an axis lies at (i + 1/2) / f - 1/2 of x; the outermost pixels
- * continue beyond the edge. */
+/* The same size with factors fh and fw, of floats and halves, interpolated between the four nearest
+ * pixels (PyTorch's bilinear with align_corners off): pixel i of an axis lies at
+ * (i + 1/2) / f - 1/2 of x; the outermost pixels continue beyond the edge. */
 WEIR_API weir_tensor *weir_upsample_bilinear(weir_tensor *x, int64_t fh, int64_t fw);
 
-/* (n, b b c, h, w) <-> (n, c, b h, b w); channel (i b + j) c + k is pixel (i, j) of channel k of
- * each block of b x b pixels. */
+/* (n, b b c, h, w) -> (n, c, b h, b w) and back, b 1 or more; channel (i b + j) c + k is pixel (i,
+ * j) of channel k of each block of b x b pixels. ERR_SHAPE if the sizes do not divide. */
 WEIR_API weir_tensor *weir_depth_to_space(weir_tensor *x, int64_t b);
 WEIR_API weir_tensor *weir_space_to_depth(weir_tensor *x, int64_t b);
 
@@ -270,45 +319,47 @@ WEIR_API weir_tensor *weir_space_to_depth(weir_tensor *x, int64_t b);
  * in the kernel, skips the row (NaN where rows are read) and goes on; the next weir_read or
  * weir_device_sync on the device fails, once, with that sentence. */
 
-/* table (v, d...), index (...) -> (..., d...): rows of the table, an embedding. */
+/* table (v, d...), index (...) -> (..., d...): rows of the table, of any dtype; an embedding. */
 WEIR_API weir_tensor *weir_gather(weir_tensor *table, weir_tensor *index);
 
 /* x (v, d...) plus update (..., d...) at the rows index (...), one after the other where an index
  * comes twice; any type but bool. */
 WEIR_API weir_tensor *weir_scatter_add(weir_tensor *x, weir_tensor *index, weir_tensor *update);
 
-/* index (...) -> (..., depth): 1 at the index, 0 elsewhere. */
+/* index (...) -> (..., depth) of the given dtype: 1 at the index, 0 elsewhere. No gradient.
+ * ERR_SHAPE if depth is negative. */
 WEIR_API weir_tensor *weir_one_hot(weir_tensor *index, int64_t depth, weir_dtype dtype);
 
-/* ---- matrices ---- */
+/* ---- matrices: floats and halves; all operands have one dtype, which the result has, too ---- */
 
 /* (...,m,k) (...,k,n) -> (...,m,n), leading axes broadcast. A vector a counts as one row, a vector
  * b as one column, without that axis in the result. matmul_t transposes a if ta, b if tb. */
 WEIR_API weir_tensor *weir_matmul(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_matmul_t(weir_tensor *a, weir_tensor *b, bool ta, bool tb);
 
-/* alpha a b + beta c, c broadcast to the product or NULL; a and b as in weir_matmul_t. */
+/* alpha a b + beta c, with c broadcast to the shape of the product, or NULL; a and b as in
+ * weir_matmul_t. */
 WEIR_API weir_tensor *weir_gemm(weir_tensor *a, weir_tensor *b, weir_tensor *c, double alpha,
                                 double beta, bool ta, bool tb);
 
 /* Einstein's summation of a, or of a and b: "bij,bkj->bik". A term lists the labels of its axes,
  * all different letters; labels missing in the result are summed over, the others may be in any
- * order. A label has one size. A product with a sum is one batched weir_matmul. b NULL: one
- * operand. */
+ * order. A label has one size (else ERR_SHAPE). A product with a sum is one batched weir_matmul. b
+ * NULL: one operand. ERR_INVALID for an equation that cannot be read. */
 WEIR_API weir_tensor *weir_einsum(const char *equation, weir_tensor *a, weir_tensor *b);
 
 /* Scaled dot-product attention (Vaswani et al. 2017): softmax(q k^T / sqrt(d)) v for each of the
  * heads, which lie side by side in the last axis: q (b,t,heads*d), k (b,s,heads*d),
  * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v; the other rows,
  * NaN included, affect neither its result nor its gradients. Neither scores nor probabilities are
- * stored. */
+ * stored. ERR_INVALID if heads is below 1, ERR_SHAPE if it does not divide the columns. */
 WEIR_API weir_tensor *weir_attention(weir_tensor *q, weir_tensor *k, weir_tensor *v, int64_t heads,
                                      bool causal);
 
-/* x (n,i), w (o,i), bias (o) or NULL -> x w^T + bias (n,o) */
+/* x w^T + bias: x (n,i), w (o,i), bias (o) or NULL -> (n,o). */
 WEIR_API weir_tensor *weir_linear(weir_tensor *x, weir_tensor *w, weir_tensor *bias);
 
-/* ---- recurrent networks, x (steps, n, columns) ---- */
+/* ---- recurrent networks: floats and halves, x (steps, n, columns) ---- */
 
 /* Of one layer in one direction. LSTM: 4 gates in the order i, f, g, o; GRU: 3, r, z, n. */
 typedef struct weir_rnn_weights {
@@ -316,8 +367,9 @@ typedef struct weir_rnn_weights {
     weir_tensor *b_ih, *b_hh;       /* (gates*hidden) or NULL */
 } weir_rnn_weights;
 
+/* Depth, directions and the lengths of sequences. */
 typedef struct weir_rnn_options {
-    int          layers;            /* 0 means 1 */
+    int          layers;            /* number of layers; 0 means 1 */
     bool         bidirectional;     /* outputs of both directions side by side */
     weir_tensor *mask;              /* NULL, or (steps, n) of bool or x's type: nonzero while a
                                      * sequence lasts, 0 after its end: the state stays, outputs
@@ -326,109 +378,137 @@ typedef struct weir_rnn_options {
                                      * each sequence, at most those of x */
 } weir_rnn_options;
 
-/* Outputs of the last layer (steps, n, hidden or 2*hidden), by PyTorch's definition. w: one per
- * layer and direction, directions side by side. h0, c0: (layers*directions, n, hidden), NULL: 0.
- * The last states go to *hn and *cn unless these are NULL. */
+/* Long short-term memory (Hochreiter and Schmidhuber 1997) and gated recurrent units (Cho et al.
+ * 2014) by PyTorch's definitions. The result is the outputs of the last layer, (steps, n, hidden)
+ * or (steps, n, 2*hidden). w: one per layer and direction, directions side by side. h0, c0: first
+ * states (layers*directions, n, hidden), NULL: 0. The last states, of the same shape, go to *hn and
+ * *cn unless these are NULL; they are borrowed like the result. */
 WEIR_API weir_tensor *weir_lstm(weir_tensor *x, const weir_rnn_weights *w, weir_tensor *h0,
                                 weir_tensor *c0, const weir_rnn_options *options, weir_tensor **hn,
                                 weir_tensor **cn);
 WEIR_API weir_tensor *weir_gru(weir_tensor *x, const weir_rnn_weights *w, weir_tensor *h0,
                                const weir_rnn_options *options, weir_tensor **hn);
 
-/* ---- convolution and pooling, x (n,c,h,w) ---- */
+/* ---- convolution and pooling: floats and halves; all operands have one dtype ----
+ *
+ * Sizes are in pixels. Along each axis the result has
+ *
+ *     floor((size + pad + pad_end - dilation (kernel - 1) - 1) / stride) + 1
+ *
+ * pixels, where pad_end is pad unless `asymmetric` is set. ERR_SHAPE if the window does not fit;
+ * ERR_INVALID for a negative number, or one above 2^31 - 1. Arrays of two are (height, width). */
+
+/* Of a convolution; {0} is stride 1, no padding, one group. */
 typedef struct weir_conv2d_options {
-    int64_t stride[2], pad[2], dilation[2];     /* height, width; stride and dilation 0 mean 1 */
-    int64_t groups;                             /* 0 means 1 */
-    bool    asymmetric;                         /* pad is at the top and left only, and */
-    int64_t pad_end[2];                         /* at the bottom and right; else pad is both */
+    int64_t stride[2], pad[2], dilation[2];     /* stride and dilation 0 mean 1 */
+    int64_t groups;                             /* of channels; 0 means 1 */
+    bool    asymmetric;                         /* pad is at the top and left only, */
+    int64_t pad_end[2];                         /* this one at the bottom and right; default 0 */
 } weir_conv2d_options;
 
-/* w (out, c/groups, kh, kw), bias (out) or NULL -> (n, out, oh, ow); options NULL: all defaults. */
+/* Cross-correlation of x (n,c,h,w) with the filters w (out, c/groups, kh, kw), plus bias (out) or
+ * NULL -> (n, out, oh, ow). ERR_SHAPE if groups does not divide c and out. */
 WEIR_API weir_tensor *weir_conv2d(weir_tensor *x, weir_tensor *w, weir_tensor *bias,
                                   const weir_conv2d_options *options);
 
+/* Of the convolution whose gradient this is; {0} is stride 1, no padding, one group. */
 typedef struct weir_conv_transpose2d_options {
-    int64_t stride[2], pad[2], dilation[2];     /* of the convolution whose gradient this is */
-    int64_t output_pad[2];                      /* rows and columns more, less than the stride */
-    int64_t groups;
+    int64_t stride[2], pad[2], dilation[2];     /* stride and dilation 0 mean 1 */
+    int64_t output_pad[2];                      /* more rows and columns: 0 to stride - 1 */
+    int64_t groups;                             /* of channels; 0 means 1 */
 } weir_conv_transpose2d_options;
 
 /* Transposed convolution: x (n,c,h,w), w (c, out/groups, kh, kw), bias (out) or NULL ->
- * (n, out, (h-1) stride - 2 pad + dilation (kh-1) + 1 + output_pad, ...). */
+ * (n, out, oh, ow) with oh = (h - 1) stride - 2 pad + dilation (kh - 1) + 1 + output_pad, and ow
+ * alike. ERR_INVALID unless output_pad is less than the stride. */
 WEIR_API weir_tensor *weir_conv_transpose2d(weir_tensor *x, weir_tensor *w, weir_tensor *bias,
                                             const weir_conv_transpose2d_options *options);
 
+/* As weir_conv2d_options, along one axis. */
 typedef struct weir_conv1d_options {
     int64_t stride, pad, dilation, groups;      /* 0 means 1, but for pad */
 } weir_conv1d_options;
 
-/* x (n,c,l), w (out, c/groups, k), bias (out) or NULL -> (n, out, ol). */
+/* x (n,c,l), w (out, c/groups, k), bias (out) or NULL -> (n, out, ol), ol by the formula above. */
 WEIR_API weir_tensor *weir_conv1d(weir_tensor *x, weir_tensor *w, weir_tensor *bias,
                                   const weir_conv1d_options *options);
 
+/* Of windows; kernel must be 1 or more. */
 typedef struct weir_pool2d_options {
-    int64_t kernel[2], stride[2], pad[2];       /* stride 0: the kernel */
-    bool    exclude_pad;                        /* average: divide by the cells inside the image */
-    bool    asymmetric;                         /* pad is at the top and left only, and */
-    int64_t pad_end[2];                         /* at the bottom and right; else pad is both */
+    int64_t kernel[2], stride[2], pad[2];       /* stride 0: the kernel; pad less than the kernel */
+    bool    exclude_pad;                        /* average: divide by the pixels inside the image */
+    bool    asymmetric;                         /* pad is at the top and left only, */
+    int64_t pad_end[2];                         /* this one at the bottom and right; default 0 */
 } weir_pool2d_options;
 
-/* Windows of images (n,c,h,w): their largest element, their average. */
+/* The largest element, the average of each window of images (n,c,h,w) -> (n,c,oh,ow). The gradient
+ * of max goes to the first maximum. options must not be NULL; max: at most 255 pixels a
+ * window, else ERR_INVALID. */
 WEIR_API weir_tensor *weir_max_pool2d(weir_tensor *x, const weir_pool2d_options *options);
 WEIR_API weir_tensor *weir_avg_pool2d(weir_tensor *x, const weir_pool2d_options *options);
-WEIR_API weir_tensor *weir_global_avg_pool2d(weir_tensor *x);       /* (n,c,h,w) -> (n,c,1,1) */
 
+/* The average of each channel: (n,c,h,w) -> (n,c,1,1). */
+WEIR_API weir_tensor *weir_global_avg_pool2d(weir_tensor *x);
+
+/* As weir_pool2d_options, along one axis. */
 typedef struct weir_pool1d_options {
-    int64_t kernel, stride, pad;                /* stride 0: the kernel */
-    bool    exclude_pad;
+    int64_t kernel, stride, pad;                /* stride 0: the kernel; pad less than the kernel */
+    bool    exclude_pad;                        /* average: divide by the elements inside */
 } weir_pool1d_options;
 
-/* x (n,c,l) -> (n,c,ol). */
+/* x (n,c,l) -> (n,c,ol), ol by the formula above. options must not be NULL. */
 WEIR_API weir_tensor *weir_max_pool1d(weir_tensor *x, const weir_pool1d_options *options);
 WEIR_API weir_tensor *weir_avg_pool1d(weir_tensor *x, const weir_pool1d_options *options);
 
-/* ---- normalisation ---- */
+/* ---- normalisation: f32 and f64; the result has the shape and dtype of x ---- */
+
+/* Of batch normalisation. */
 typedef struct weir_batch_norm_options {
-    double eps;             /* 0: 1e-5 */
-    double momentum;        /* weight of the new statistics; 0: 0.1 */
-    bool   train;           /* the batch's statistics, running ones updated; else the running */
+    double eps;             /* added to the variance, above 0; 0: 1e-5 */
+    double momentum;        /* weight of the new statistics, 0 to 1; 0: 0.1 */
+    bool   train;           /* by the batch's statistics, which update the running ones; else by
+                             * the running ones */
 } weir_batch_norm_options;
 
-/* Batch normalisation over all axes but 1 (Ioffe and Szegedy 2015). x (n,c), (n,c,l), (n,c,h,w),
- * (n,c,d,h,w), the others (c).
- * Recorded as statistics + apply + an update of the running statistics (unbiased variance), which
- * are NaN for a channel with an infinity. */
+/* Batch normalisation over all axes but 1 (Ioffe and Szegedy 2015): x (n,c) or (n,c,...), the other
+ * tensors (c); running_mean and running_var are states. In training each channel needs two elements
+ * (else ERR_SHAPE). Recorded as statistics, apply and an update of the running statistics (unbiased
+ * variance), which are NaN for a channel with an infinity. */
 WEIR_API weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias,
                                       weir_tensor *running_mean, weir_tensor *running_var,
                                       const weir_batch_norm_options *options);
 
-/* Layer normalisation over the last axes, those of scale and bias; group normalisation of the
- * channels of x (n,c) or (n,c,h,w) in equal groups, scale and bias (c); RMS normalisation, without
- * a mean and a bias, over the axes of scale. eps 0: 1e-5. Recorded as statistics (reductions) + an
- * element-wise apply. */
+/* Layer normalisation (Ba et al. 2016) over the last axes of x, which are the shape of scale and
+ * bias; group normalisation (Wu and He 2018) of the channels of x (n,c) or (n,c,h,w) in `groups`
+ * equal groups, scale and bias (c); RMS normalisation (Zhang and Sennrich 2019), without mean and
+ * bias, over the axes of scale. eps is added to the variance and above 0; 0: 1e-5. ERR_INVALID if
+ * groups does not divide c. Recorded as reductions and an element-wise apply. */
 WEIR_API weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias,
                                       double eps);
 WEIR_API weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale,
                                       weir_tensor *bias, double eps);
 WEIR_API weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps);
 
-/* Sets each element to 0, NaN included, with probability p and scales the others by 1/(1-p)
- * (Srivastava et al. 2014); 0 <= p <= 1. The mask is never stored: the counter-based stream draws
- * it again. */
+/* Sets each element to 0, NaN included, with probability p and multiplies the others by 1/(1-p)
+ * (Srivastava et al. 2014); 0 <= p <= 1; halves, too. The mask is never stored: the gradient draws
+ * it again from the device's counter-based stream (Salmon et al. 2011). */
 WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 
-/* ---- losses ---- */
+/* ---- losses: f32 and f64; the result is a scalar of the inputs' dtype ----
+ *
+ * Targets of the inputs' dtype have a gradient, too. */
+
 /* Mean softmax cross-entropy of logits (n,c) with class numbers (n) in i32 or i64, or with
- * probabilities (n,c) of the logits' type, which have a gradient, too, as the targets of all losses
- * have. Rows of class WEIR_IGNORED_CLASS have neither loss nor gradient; the mean is over the other
- * rows, and NaN with gradients of 0 if all are ignored. _ignore: ignores the given class instead,
- * which may be one of 0..c-1. Any other class number outside 0..c-1 is ERR_INDEX: see indexing. */
+ * probabilities (n,c) of the logits' dtype. Rows of class WEIR_IGNORED_CLASS have neither loss nor
+ * gradient; the mean is over the other rows, and NaN with gradients of 0 if all are ignored.
+ * weir_cross_entropy_ignore ignores the class `ignored` instead, which may be one of 0..c-1. Any
+ * other class number outside 0..c-1 is ERR_INDEX: see indexing. */
 #define WEIR_IGNORED_CLASS (-100)
 WEIR_API weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target);
 WEIR_API weir_tensor *weir_cross_entropy_ignore(weir_tensor *logits, weir_tensor *target,
                                                 int64_t ignored);
 
-/* Mean of (a - b)^2 over all elements; a and b have one shape. */
+/* Mean of (a - b)^2 over all elements; a and b have one shape (else ERR_SHAPE). */
 WEIR_API weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b);
 
 /* Mean binary cross entropy with targets in [0, 1] of the same shape: of logits, or of
@@ -436,41 +516,51 @@ WEIR_API weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target);
 WEIR_API weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target);
 
-/* Mean of max(0, margin - (pos - neg)) over all elements; pos and neg have one shape. */
+/* Mean of max(0, margin - (pos - neg)) over all elements; pos and neg have one shape (else
+ * ERR_SHAPE). */
 WEIR_API weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin);
 
-/* a b / (max(|a|, eps) max(|b|, eps)), reduced over the last axis; eps 0: 1e-8. */
+/* a b / (max(|a|, eps) max(|b|, eps)) over the last axis: (..., k) and (..., k) -> (...). eps is
+ * above 0; 0: 1e-8. */
 WEIR_API weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps);
 
-/* Counts the rows of logits (n,c) whose largest entry is at the class number (n): a scalar, i64. */
+/* The number of rows of logits (n,c) whose largest entry is at the class number, target (n) in i32
+ * or i64: a scalar i64. Without a gradient. */
 WEIR_API weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target);
 
-/* ---- updates: in place, never differentiated; every tensor is a param, state or input ----
+/* ---- updates: in place, never differentiated ----
  *
- * lr is a scalar tensor, or a vector of the rate and then the numbers in the first line of the
- * options, which it replaces without defaults (0 is 0): for values that change between runs of a
- * graph. A rate of NaN makes the update change nothing, so a graph can skip a step by weir_where.
- */
+ * Updated tensors are params, states or inputs of f32 or f64 (else ERR_INVALID, ERR_DTYPE). grad
+ * and the state of an optimiser have the shape and dtype of param (else ERR_SHAPE, ERR_DTYPE). A
+ * failed update makes weir_graph_end fail, too.
+ *
+ * lr, the learning rate, is a scalar tensor of f32 or f64, or a vector of the rate and then the
+ * numbers in the first line of the options, which it replaces without defaults (0 is 0): for values
+ * that change between runs of a graph. A rate of NaN makes the update change nothing, so a graph
+ * can skip a step by weir_where. */
+
+/* Of SGD; {0} is plain gradient descent. */
 typedef struct weir_sgd_options {
-    double       momentum, weight_decay, dampening;
-    bool         nesterov;
+    double       momentum, weight_decay, dampening;     /* 0: none; weight_decay is L2 */
+    bool         nesterov;  /* needs momentum and no dampening, else ERR_INVALID */
     weir_tensor *step;      /* scalar f64, or NULL; for single updates: optimisers have their own */
 } weir_sgd_options;
 
-/* One step of SGD. momentum_buffer: shape of param, zero before the first step, NULL if momentum is
- * 0 (with a vector lr, NULL sets momentum to 0). step: number of updates of param including this
- * one (weir_increment it first): the first update is then not dampened, as in PyTorch. NULL:
- * dampening applies from the first step on, as in SINGA. */
+/* One step of SGD. momentum_buffer: zero before the first step, NULL if momentum is 0 (with a
+ * vector lr, NULL sets momentum to 0). step: number of updates of param including this one
+ * (weir_increment it first): the first update is then not dampened, as in PyTorch. NULL: dampening
+ * applies from the first step on, as in SINGA. */
 WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad,
                                      weir_tensor *momentum_buffer, weir_tensor *lr,
                                      const weir_sgd_options *options);
 
+/* Of Adam and AdamW. 0 <= beta1, beta2 < 1 and eps > 0, else ERR_INVALID. */
 typedef struct weir_adam_options {
-    double beta1, beta2, eps, weight_decay;     /* 0 means 0.9, 0.999, 1e-8; weight_decay is L2 */
+    double beta1, beta2, eps, weight_decay;     /* 0 means 0.9, 0.999, 1e-8, none (L2 in Adam) */
 } weir_adam_options;
 
-/* One step of Adam (Kingma and Ba 2015). m, v: shape of param; step: scalar f64, number of steps
- * including this one (weir_increment it first). */
+/* One step of Adam (Kingma and Ba 2015). m, v: the moments, zero at first; step: scalar f64, number
+ * of steps including this one (weir_increment it first). */
 WEIR_API weir_status weir_adam_update(weir_tensor *param, weir_tensor *grad, weir_tensor *m,
                                       weir_tensor *v, weir_tensor *step, weir_tensor *lr,
                                       const weir_adam_options *options);
@@ -480,25 +570,27 @@ WEIR_API weir_status weir_adamw_update(weir_tensor *param, weir_tensor *grad, we
                                        weir_tensor *v, weir_tensor *step, weir_tensor *lr,
                                        const weir_adam_options *options);
 
+/* Of Adagrad. */
 typedef struct weir_adagrad_options {
-    double eps, weight_decay;                   /* eps 0 means 1e-10; weight_decay is L2 */
-    double lr_decay, initial_accumulator;       /* only for weir_adagrad_new */
+    double eps, weight_decay;                   /* 0 means 1e-10, none; weight_decay is L2 */
+    double lr_decay, initial_accumulator;       /* only for weir_adagrad_new; must be 0 here */
     bool   eps_inside;                          /* / sqrt(square + eps), not sqrt(square) + eps */
 } weir_adagrad_options;
 
-/* One step of Adagrad (Duchi et al. 2011). square: shape of param, the sum of squared gradients. */
+/* One step of Adagrad (Duchi et al. 2011). square: the sum of squared gradients. */
 WEIR_API weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad,
                                          weir_tensor *square, weir_tensor *lr,
                                          const weir_adagrad_options *options);
 
+/* Of RMSProp. 0 <= alpha < 1, eps > 0, momentum >= 0, else ERR_INVALID. */
 typedef struct weir_rmsprop_options {
-    double alpha, eps, weight_decay, momentum;  /* 0 means 0.99, 1e-8; weight_decay is L2 */
+    double alpha, eps, weight_decay, momentum;  /* 0 means 0.99, 1e-8, none (L2), none */
     bool   centered;                            /* divide by the deviation, not the mean square */
     bool   eps_inside;                          /* as in weir_adagrad_options */
 } weir_rmsprop_options;
 
 /* One step of RMSProp (Tieleman and Hinton 2012) as PyTorch defines it. square, momentum_buffer
- * (NULL when momentum is 0) and mean (NULL unless centered): shape of param, zero at first. */
+ * (NULL when momentum is 0) and mean (NULL unless centered) are zero at first. */
 WEIR_API weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad,
                                          weir_tensor *square, weir_tensor *momentum_buffer,
                                          weir_tensor *mean, weir_tensor *lr,
@@ -506,7 +598,9 @@ WEIR_API weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad,
 
 /* Learning-rate schedules inside a graph: every run sets lr, a scalar state or input, from n = step
  * (scalar f64; weir_increment it). step: base gamma^floor(n / every); exponential: base gamma^n;
- * cosine: base to least in `steps` steps along half a cosine, then least. */
+ * cosine: from base to least in `steps` steps along half a cosine, then least (Loshchilov and
+ * Hutter 2017). ERR_INVALID if a rate or gamma is negative or NaN, or if every or steps is below 1.
+ */
 WEIR_API weir_status weir_lr_step(weir_tensor *lr, weir_tensor *step, double base, double gamma,
                                   int64_t every);
 WEIR_API weir_status weir_lr_exponential(weir_tensor *lr, weir_tensor *step, double base,
@@ -514,19 +608,19 @@ WEIR_API weir_status weir_lr_exponential(weir_tensor *lr, weir_tensor *step, dou
 WEIR_API weir_status weir_lr_cosine(weir_tensor *lr, weir_tensor *step, double base, double least,
                                     int64_t steps);
 
-/* t += by, in place; t a state of any float type. */
+/* t += by, everywhere. */
 WEIR_API weir_status weir_increment(weir_tensor *t, double by);
 
-/* buffer += grad, in place; same shape and type. Adds up the gradients of several micro-batches. */
+/* buffer += grad, which has the same shape and dtype: adds up gradients of several micro-batches.
+ */
 WEIR_API weir_status weir_accumulate(weir_tensor *buffer, weir_tensor *grad);
 
-/* t = value everywhere, in place, in its recorded order; any float type. weir_write_fill gives t
- * its first value. */
+/* t = value everywhere, in its recorded order. weir_write_fill gives t its first value. */
 WEIR_API weir_status weir_reset(weir_tensor *t, double value);
 
-/* to = from, in place, in its recorded order: from has any type (cast as by weir_cast), may be a
- * view, is broadcast to the shape of `to`, and must not share elements with it. `to` need not have
- * been written before. */
+/* to = from, in its recorded order, for tensors of any dtype: from is cast as by weir_cast, may be
+ * a view, is broadcast to the shape of `to` (else ERR_SHAPE), and must not share elements with it.
+ * `to` need not have been written before. */
 WEIR_API weir_status weir_assign(weir_tensor *to, weir_tensor *from);
 
 #ifdef __cplusplus

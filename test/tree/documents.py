@@ -1,8 +1,8 @@
-# documents.py - README's length, links that lead somewhere, public functions that say what they do.
+# documents.py - README's length, links that lead somewhere.
 import os
 import re
 
-from tree.source import Plant, Rule, items, one_branch
+from tree.source import Plant, Rule
 
 MAX_README = 200
 MAX_DECISION = 80
@@ -57,33 +57,8 @@ def rule_links(tree):
                 yield path, line, f"{to} has no heading #{anchor}"
 
 
-def is_public(path):
-    return path.startswith("include/") and path.endswith(".h")
-
-
-def rule_documented(tree):
-    """A declaration has a comment right before or behind it, or stands in a block of declarations
-    that begins with one."""
-    for path in filter(is_public, tree.text):
-        text = tree.text[path]
-        lines = text.split("\n")
-        for line, declaration, function in items(one_branch(tree.code(path))):
-            name = re.search(r"(\w+)\s*\(", declaration)
-            if not name or not re.match(r"[\w\s*]+\(", declaration) \
-                    or declaration.startswith("typedef") or "(*" in declaration.split(name[0])[0]:
-                continue
-            last = line + declaration.count("\n")
-            at = line - 2                   # the line before, counted from 0
-            while at >= 0 and lines[at].strip() and not lines[at].rstrip().endswith("*/") \
-                    and not re.match(r"#(?!define)", lines[at]):
-                at -= 1
-            above = at >= 0 and lines[at].rstrip().endswith("*/")
-            if not above and "/*" not in "".join(lines[line - 1:last]):
-                yield path, line, f"{name.group(1)} has no comment"
-
-
 RULES = [Rule("readme-length", lambda path: path == "README.md", rule_length),
-         Rule("links", is_document, rule_links), Rule("documented", is_public, rule_documented)]
+         Rule("links", is_document, rule_links)]
 PLANTS = [
     Plant("readme-length", {"README.md": "\n" * 201, "docs/a.md": "\n" * 900,
                             "docs/internals/decisions/0001-a.md": "\n" * 81},
@@ -94,10 +69,4 @@ PLANTS = [
         "docs/a.md": "[x](../README.md#none)\n[y](b.md)\n\n[z]: ../LICENSE\n", "LICENSE": "",
         "docs/c.md": "[![x](../README.md)](c.md#n)\n# N\n",
     }, {("docs/a.md", 1), ("docs/a.md", 2)}),
-    Plant("documented", {
-        "include/weir/a.h": "/* a.h - x. */\n#if A\n\n/* Says. */\nint f(int a,\n      int b);\n"
-                            "int g(void);\n\nint h(void);    /* says */\ntypedef int (*t)(void);\n",
-        "include/weir/b.h": "/* b.h - x. */\n\nint f(void);\n",
-        "src/core/b.h": "int f(void);\n",
-    }, {("include/weir/b.h", 3)}),
 ]
