@@ -7,7 +7,8 @@
 # cuDNN have nvidia/<part>/ each. Nothing here is an error: cuda_missing says what is not there, and
 # an nvcc that cannot compile a file of ten lines counts as missing.
 #
-# Sets cuda_missing ("" if all is there), WEIR_NVCC, WEIR_CUDA_RUNTIME, cuda_includes, and
+# Sets cuda_missing ("" if all is there), WEIR_NVCC, WEIR_CUDA_RUNTIME, cuda_includes, cuda_archs (the
+# architectures to compile for), cuda_archs_from (where AUTO took them from), and
 # WEIR_CUDA_LIBRARY_FOLDERS, where libraries are opened at run time if the system has none.
 
 set(WEIR_CUDA_ROOT "$ENV{WEIR_CUDA_ROOT}" CACHE PATH
@@ -106,6 +107,35 @@ if(WEIR_CUDNN_INCLUDE AND cudnn_version LESS 9)
     list(APPEND cuda_missing "cuDNN 9 (this is ${cudnn_version})")
 endif()
 
+# AUTO: each architecture multiplies the time that nvcc takes, so only those of the cards here that
+# this nvcc knows. sm_80 is the first with tensor cores for bf16; later cards compile its PTX.
+set(cuda_archs ${WEIR_CUDA_ARCH})
+set(cuda_archs_from "")
+if(WEIR_CUDA_ARCH STREQUAL AUTO)
+    set(cuda_archs)
+    if(WEIR_NVCC)
+        execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+            RESULT_VARIABLE code OUTPUT_VARIABLE cards ERROR_QUIET)
+        execute_process(COMMAND ${WEIR_NVCC} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
+        if(code EQUAL 0)
+            string(REGEX MATCHALL "[0-9]+\\.[0-9]+" cards "${cards}")
+            foreach(card IN LISTS cards)
+                string(REPLACE "." "" card ${card})
+                if("${known}" MATCHES "compute_${card}[\r\n]")
+                    list(APPEND cuda_archs ${card})
+                endif()
+            endforeach()
+        endif()
+    endif()
+    list(REMOVE_DUPLICATES cuda_archs)
+    list(SORT cuda_archs COMPARE NATURAL)
+    set(cuda_archs_from ", for the cards of this machine")
+    if(NOT cuda_archs)
+        set(cuda_archs 80)
+        set(cuda_archs_from ", no card was found")
+    endif()
+endif()
+
 include(CheckLanguage)
 check_language(CXX)
 if(NOT CMAKE_CXX_COMPILER)
@@ -123,7 +153,7 @@ endforeach()
 list(REMOVE_DUPLICATES cuda_includes)
 if(NOT cuda_missing)
     set(probe ${CMAKE_BINARY_DIR}/CMakeFiles/cuda_probe)
-    list(GET WEIR_CUDA_ARCH 0 arch)
+    list(GET cuda_archs 0 arch)
     list(TRANSFORM cuda_includes PREPEND -isystem= OUTPUT_VARIABLE probe_includes)
     set(probe_of "${WEIR_NVCC} ${CMAKE_CXX_COMPILER} ${WEIR_CUDA_RUNTIME} ${probe_includes} ${arch}")
     if(NOT WEIR_CUDA_PROBED STREQUAL probe_of)

@@ -125,16 +125,15 @@ weir_quietly() {
     exit 1
 }
 
-# One architecture of cards keeps the build short; the presets have all.
 weir_configure() {
     # shellcheck disable=SC2086
-    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEIR_CUDA_ARCH=75 \
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release \
         ${weir_interpreter:+"-DPython_EXECUTABLE=$weir_interpreter"} ${WEIR_CMAKE_OPTIONS:-} "$@"
 }
 
-# The last word of cmake about the plugin; nothing if it will be built, or is not wanted.
+# What cmake missed for the plugin; nothing if it will be built, or is not wanted.
 weir_cuda_lacks() {
-    sed -n 's/^-- weir: no plugin for NVIDIA cards (\(.*\))$/\1/p' "$weir_log" | tail -n 1
+    sed -n 's/^-- *NVIDIA plugin *no (\(missing: .*\))$/\1/p' "$weir_log" | tail -n 1
 }
 
 # Fetches the wheels of CUDA into a place of their own.

@@ -128,21 +128,19 @@ print(":".join(sorted(f for p in sys.path if p for f in glob.glob(p + "/nvidia/*
 fi
 if command -v nvidia-smi >/dev/null 2>&1; then
     nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv
-    arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d '. ')
 else
     echo "there is no nvidia-smi"
 fi
-case ${arch:-} in '' | *[!0-9]*) arch=75 ;; esac
 
 # ---- build ----
 
 if has_part build && [ -z "${WEIR_GPU_PREBUILT:-}" ] && command -v cmake >/dev/null 2>&1 &&
     command -v "${CC:-cc}" >/dev/null 2>&1; then
-    say "building for sm_$arch"
+    say "building"
     seconds=$(limit 200 300)
     # shellcheck disable=SC2086
     if timeout "$seconds" cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEIR_CUDA=ON \
-        -DWEIR_CUDA_ARCH="$arch" -DWEIR_CUDA_FLAGS=-lineinfo \
+        -DWEIR_CUDA_FLAGS=-lineinfo \
         -DWEIR_PYTHON=OFF -DWEIR_ONEDNN=OFF \
         -DWEIR_JANSSON=OFF ${WEIR_CMAKE_OPTIONS:-} >"$out/build.log" 2>&1 &&
         timeout "$seconds" cmake --build "$build" --parallel "$cores" --target weir_cuda weir_tool \

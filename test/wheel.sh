@@ -60,13 +60,15 @@ if ! "$work/build/bin/python" $pip download -q --no-deps -d "$work/try" scikit-b
     echo "wheel: left out, its requirements cannot be had"
     finish
 fi
-# The plugin for cards goes in as the build folder has it; building it again would take minutes.
-plugin="$root/build/libweir_cuda.so"
-if [ -f "$plugin" ]; then
-    how="--config-settings cmake.define.WEIR_CUDA_LIBRARY=$plugin"
-else
-    how="--config-settings cmake.define.WEIR_CUDA=OFF"
-fi
+# Without being asked pip builds no plugin for NVIDIA cards. Here the wheel gets the one that the
+# build folder has: building it again would take minutes.
+good "pip builds no plugin for NVIDIA cards" "$builder" -c 'import sys, tomllib
+with open(sys.argv[1], "rb") as f:
+    assert tomllib.load(f)["tool"]["scikit-build"]["cmake"]["define"]["WEIR_CUDA"] == "OFF"' \
+    "$root/pyproject.toml"
+plugin="${WEIR_BUILD:-$root/build}/libweir_cuda.so"
+how=
+[ ! -f "$plugin" ] || how="--config-settings cmake.define.WEIR_CUDA_LIBRARY=$plugin"
 # shellcheck disable=SC2086
 good "pip wheel" "$work/build/bin/python" $pip wheel -q --no-deps $how -w "$work/wheel" "$root" ||
     finish
@@ -74,15 +76,18 @@ wheel=$(find "$work/wheel" -name 'weir-*-cp311-abi3-*.whl')
 [ -f "$wheel" ]
 check "$?" "the wheel is for the stable ABI of 3.11: $(ls "$work/wheel")"
 
-if [ -f "$plugin" ]; then
-    unzipped=$("$builder" -m zipfile -l "$wheel" | grep -c 'weir/libweir_cuda.so')
-    [ "$unzipped" -eq 1 ]
-    check "$?" "the wheel has the plugin for cards"
-fi
+plugins=$("$builder" -m zipfile -l "$wheel" | grep -c 'weir/libweir_cuda.so')
+[ "$plugins" -eq "$([ -f "$plugin" ] && echo 1 || echo 0)" ]
+check "$?" "the wheel has the plugin if it was given one ($plugins)"
 
 # Beside libc nothing but what README names: no JSON reader, no LZ4, no BLAS, no libpython.
 "$builder" -m zipfile -e "$wheel" "$work/flat"
 module=$(find "$work/flat/weir" -name '_capi*.so')
+for field in Summary Author Keywords License-Expression License-File Classifier Requires-Python \
+    Requires-Dist Provides-Extra Description-Content-Type; do
+    grep -q "^$field: ." "$work"/flat/weir-*.dist-info/METADATA
+    check "$?" "the wheel's metadata say $field"
+done
 if command -v readelf >/dev/null 2>&1; then
     others=$(readelf -d "$module" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
         grep -Ev '^(libc|libm|libdl|libpthread|libgomp|libdnnl|ld-linux-[^.]*)\.so')
