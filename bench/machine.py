@@ -12,7 +12,7 @@ def machine():
         facts.setdefault(key.strip(), value.strip())
     flags = facts.get("Flags", "").split()
     best = next((f for f in ("avx512f", "avx2", "avx") if f in flags), "no AVX")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return (f"{facts.get('Model name', 'unknown CPU')} (family {facts.get('CPU family', '?')}, "
             f"model {facts.get('Model', '?')}), {len(os.sched_getaffinity(0))} logical cores, "
-            f"{best}, {memory:.0f} GiB")
+            f"{best}, {memory:.0f} GB")

@@ -85,8 +85,8 @@ good deep bench graph --model resnet --depth 8 --batch 2 --steps 1 --rounds 1 --
 says deep 'bits identical: yes'
 bad 2 "--length is for networks over text; 'mlp'" dump --model mlp --length 4
 bad 2 "--depth is for resnet; 'resnet18'" dump --model resnet18 --depth 20
-bad 1 'depth 9, must be 6 k + 2' dump --model resnet --depth 9
-bad 1 'image size 48' dump --model vgg16 --image 48
+bad 1 'unknown depth 9 (expected 6 k + 2' dump --model resnet --depth 9
+bad 1 'image size is 48' dump --model vgg16 --image 48
 good disabled bench graph --model tiny --steps 2 --disable fuse,inplace
 says disabled 'bits identical: yes'
 
@@ -157,7 +157,7 @@ good dropping bench graph --model cnn --batch 16 --steps 2 --off-budget 80% --of
 says dropping 'bits identical: yes'
 says dropping 'instructions that run again +[1-9][0-9]* +0'
 bad 1 "do not fit into the budget of" bench graph --model cnn --batch 16 --steps 2 --off-budget 20%
-bad 1 "there is no unit 'leagues'" dump --model tiny --budget '12 leagues'
+bad 1 "unknown unit 'leagues'" dump --model tiny --budget '12 leagues'
 
 # A machine to simulate: sizes no machine has, capacity, budgets; specs that make no sense.
 good sim_info info --device sim:v100
@@ -170,9 +170,9 @@ bad 1 'device sim: ' bench graph --device sim:p100 --model resnet50 --batch 256 
 good sim_budget dump --device sim:p100 --model resnet18 --batch 64 --budget 60% --policy auto \
     --what profile
 says sim_budget 'conv2d'
-bad 1 "'abacus'; the presets are" info --device sim:abacus
+bad 1 "unknown preset or key 'abacus' (expected " info --device sim:abacus
 bad 1 "link=fast must be" dump --device sim:v100,link=fast
-bad 1 'no device "gpu"' dump --device gpu
+bad 1 'unknown device '"'gpu'"'' dump --device gpu
 
 # Plans of described steps, and files that are not what they say.
 if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err"; then
@@ -233,10 +233,12 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
     [ "$(grep -c '^auto,' "$work/curve.csv")" -gt 9 ] && grep -q '</svg>' "$work/curve.svg" &&
         [ "$(grep -c ' %' "$work/curve.txt")" -gt 10 ]
     check "$?" "a curve has a table, a CSV and a picture"
-    bad 1 "no policy 'magic'" plan test/data/chain.json --curve "$work/curve" --policy auto,magic
+    bad 1 "unknown policy 'magic'" plan test/data/chain.json --curve "$work/curve" \
+        --policy auto,magic
     bad 1 'cannot write' plan test/data/chain.json --curve "$work/no/such" --policy recycle \
         --out /dev/null
-    bad 1 "the budgets are its own" plan test/data/chain.json --curve "$work/curve" --budget 50%
+    bad 1 "a sweep chooses its own budgets" plan test/data/chain.json --curve "$work/curve" \
+        --budget 50%
     # Every network is recorded, exported and planned; some are planned tightly, and judged.
     for model in $("$weir" dump --help | sed -n 's/.*the network: \(.*\) (default.*/\1/p' |
             tr -d ,); do
@@ -313,7 +315,7 @@ done
 bad 2 '--capacity must be more than 0' place test/data/tiles_a.csv --capacity 0
 bad 1 'must be a number of bytes' place test/data/tiles_a.csv --capacity much
 printf 'id,lower,upper,size\n0,0,4,x\n' >"$work/hostile.csv"
-bad 1 "line 2: size 'x' is no whole number" place "$work/hostile.csv"
+bad 1 "line 2: size 'x' is not a whole number" place "$work/hostile.csv"
 good placement bench graph --model tiny --steps 2 --placement tstack
 says placement 'bits identical: yes'
 good dump_exact dump --model cnn --what plan --placement exact

@@ -6,7 +6,7 @@ from the plan itself (weir.Graph.json).
 COLOURS = {"activation": "#4c78a8", "gradient": "#f58518", "workspace": "#b0b0b0",
            "param": "#54a24b", "state": "#72b7b2", "input": "#eeca3b", "output": "#e45756"}
 OTHER = "#9d755d"
-MIB = 2.0**20
+MB = 1e6
 
 
 def _axes(ax):
@@ -43,12 +43,12 @@ def timeline(graph, ax=None):
     live = live_bytes(graph)
     steps = range(len(_plan(graph)["instructions"]))
     if live:
-        ax.stackplot(steps, *([b / MIB for b in row] for row in live.values()), labels=list(live),
+        ax.stackplot(steps, *([b / MB for b in row] for row in live.values()), labels=list(live),
                      colors=[COLOURS.get(kind, OTHER) for kind in live], step="mid")
-    peak = _plan(graph)["arena_bytes"] / MIB
+    peak = _plan(graph)["arena_bytes"] / MB
     ax.axhline(peak, color="black", linewidth=1, linestyle="--",
-               label=f"planned peak {peak:.3f} MiB")
-    ax.set(xlabel="instruction", ylabel="live in the arena, MiB", ylim=(0, None))
+               label=f"planned peak {peak:.3f} MB")
+    ax.set(xlabel="instruction", ylabel="live in the arena, MB", ylim=(0, None))
     ax.legend(loc="upper right")
     return ax
 
@@ -62,13 +62,13 @@ def addresses(graph, ax=None):
     for item in plan["items"]:
         kind = item["kind"]
         ax.add_patch(Rectangle(
-            (item["first"] - 0.5, item["offset"] / MIB), item["last"] - item["first"] + 1,
-            item["bytes"] / MIB, facecolor=COLOURS.get(kind, OTHER), edgecolor="white",
+            (item["first"] - 0.5, item["offset"] / MB), item["last"] - item["first"] + 1,
+            item["bytes"] / MB, facecolor=COLOURS.get(kind, OTHER), edgecolor="white",
             linewidth=0.5, label=None if kind in seen else kind))
         seen.add(kind)
-    ax.set(xlabel="instruction", ylabel="offset in the arena, MiB",
+    ax.set(xlabel="instruction", ylabel="offset in the arena, MB",
            xlim=(-0.5, max(len(plan["instructions"]), 1) - 0.5),
-           ylim=(0, max(plan["arena_bytes"], 1) / MIB))
+           ylim=(0, max(plan["arena_bytes"], 1) / MB))
     if seen:
         ax.legend(loc="upper right")
     return ax
@@ -79,10 +79,10 @@ def budget(points, ax=None, label=None, floor=None):
     plan exists."""
     ax = _axes(ax)
     points = sorted(points)
-    ax.plot([b / MIB for b, _ in points], [s * 1e3 for _, s in points], marker="o", label=label)
+    ax.plot([b / MB for b, _ in points], [s * 1e3 for _, s in points], marker="o", label=label)
     if floor is not None:
-        ax.axvline(floor / MIB, color="black", linewidth=1, linestyle="--", label="smallest budget")
-    ax.set(xlabel="budget, MiB", ylabel="time of a step, ms")
+        ax.axvline(floor / MB, color="black", linewidth=1, linestyle="--", label="smallest budget")
+    ax.set(xlabel="budget, MB", ylabel="time of a step, ms")
     if label is not None or floor is not None:
         ax.legend()
     return ax

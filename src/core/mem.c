@@ -38,7 +38,7 @@ static struct {
 weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn release, void *user)
 {
     if (!alloc != !release)
-        return weir_fail(WEIR_ERR_INVALID, "weir_set_allocator: %s is NULL, the other is not",
+        return weir_fail(WEIR_ERR_INVALID, "weir_set_allocator: %s is NULL but the other is not",
                          alloc ? "release" : "alloc");
     if (atomic_load(&alive) != 0)
         return weir_fail(WEIR_ERR_STATE, "weir_set_allocator: %lld allocations are still in use",

@@ -20,7 +20,7 @@ weir_status weir_shape_check(const char *who, const weir_desc *d)
 {
     char text[WEIR_DESC_TEXT];
     if (weir_dtype_size(d->dtype) == 0)
-        return weir_fail(WEIR_ERR_DTYPE, "%s: there is no element type number %d", who,
+        return weir_fail(WEIR_ERR_DTYPE, "%s: unknown element type %d (expected a weir_dtype)", who,
                          (int)d->dtype);
     if (d->ndim < 0 || d->ndim > WEIR_MAX_DIMS)
         return weir_fail(WEIR_ERR_SHAPE, "%s: a tensor has 0 to %d dims, not %d", who,

@@ -72,6 +72,18 @@ weir_status weir_poisoned_since(const weir_poison_mark *then)
     return last.status;
 }
 
+weir_status weir_fail_unknown(const char *what, const char *name, size_t n, const char *names)
+{
+    const char *end = NULL;
+
+    for (const char *at = strstr(names, ", "); at; at = strstr(at + 2, ", "))
+        end = at;
+    if (!end)
+        return weir_fail(WEIR_ERR_INVALID, "%s '%.*s' (expected %s)", what, (int)n, name, names);
+    return weir_fail(WEIR_ERR_INVALID, "%s '%.*s' (expected %.*s or %s)", what, (int)n, name,
+                     (int)(end - names), names, end + 2);
+}
+
 const char *weir_error(void)
 {
     return last.text;

@@ -7,6 +7,10 @@
 /* weir_fail for functions that return a pointer: evaluates to NULL. */
 #define WEIR_FAIL_NULL(...) ((void)weir_fail(__VA_ARGS__), NULL)
 
+/* Fails with ERR_INVALID and "WHAT 'name' (expected a, b or c)": name has n bytes; names are
+ * separated by ", ". */
+weir_status weir_fail_unknown(const char *what, const char *name, size_t n, const char *names);
+
 /* How many failures have poisoned a recording (weir_poison), in which thread. */
 typedef struct weir_poison_mark {
     const void *thread;

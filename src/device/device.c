@@ -73,12 +73,12 @@ char *weir_info_text(weir_device *d)
         return NULL;
     d->ops->space(d, &unused, &total);
     weir_string_add(&s, "weir %s\n", weir_version());
-    weir_string_add(&s, "device %s, %d threads (%s), memory %.1f GiB\n", d->ops->name,
+    weir_string_add(&s, "device %s, %d threads (%s), memory %.1f GB\n", d->ops->name,
                     weir_threads_count(d->threads), weir_threads_backend(),
-                    (double)total * 0x1p-30);
+                    (double)total / 1e9);
     if (d->guard > 0)
-        weir_string_add(&s, "guard zones of %zu bytes round every operand and workspace, looked at "
-                        "with each call (WEIR_GUARD)\n", d->guard);
+        weir_string_add(&s, "guard zones of %zu bytes around every operand and workspace, checked "
+                        "at each call (WEIR_GUARD)\n", d->guard);
     d->ops->info(d, &s);
     weir_spill_info(&s, d->spill_dir);
     return weir_string_take(&s);
@@ -88,7 +88,8 @@ weir_status weir_device_trace_start(weir_device *d)
 {
     WEIR_TRY(weir_device_check(d, "weir_device_trace_start"));
     if (d->trace)
-        return weir_fail(WEIR_ERR_STATE, "weir_device_trace_start: a trace is being taken already");
+        return weir_fail(WEIR_ERR_STATE, "weir_device_trace_start: a trace has already been "
+                                         "started");
     d->trace = weir_trace_new(d->ops->clock(d));
     return d->trace ? WEIR_OK : WEIR_ERR_NOMEM;
 }
@@ -98,7 +99,7 @@ char *weir_device_trace_stop(weir_device *d)
     if (weir_device_check(d, "weir_device_trace_stop") != WEIR_OK)
         return NULL;
     if (!d->trace)
-        return WEIR_FAIL_NULL(WEIR_ERR_STATE, "weir_device_trace_stop: no trace was started");
+        return WEIR_FAIL_NULL(WEIR_ERR_STATE, "weir_device_trace_stop: no trace has been started");
     char *text = weir_trace_json(d->trace);
     weir_trace_free(d->trace);
     d->trace = NULL;

@@ -71,7 +71,8 @@ const weir_device_ops *weir_plugin_find(const char *name, size_t n)
 
     if (n == 0 || n > NAME_MAX_BYTES ||
         strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") < n)
-        return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: there is no device \"%s\"", name);
+        return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: unknown device '%s' (expected "
+                                               "cpu, sim or the name of a plugin)", name);
     snprintf(file, sizeof file, "libweir_%.*s.so", (int)n, name);
     own_folder(folder, sizeof folder);
     if (asked && *asked)
@@ -79,11 +80,13 @@ const weir_device_ops *weir_plugin_find(const char *name, size_t n)
     else if (!(lib = open_at(folder, file, why, sizeof why)))
         lib = open_at("", file, why, sizeof why);
     if (!lib)
-        return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: there is no device \"%s\": only "
-                              "cpu and sim are built in, and its library did not open (%s)", name,
+        return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: unknown device '%s' (expected "
+                              "cpu, sim or the name of a plugin; this one could not be opened: "
+                              "%s)", name,
                               why);
     weir_plugin_fn enter;
     *(void **)&enter = dlsym(lib, "weir_plugin");
     return enter ? enter(&host)
-                 : WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: %s has no weir_plugin", file);
+                 : WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: %s does not export "
+                                                   "weir_plugin", file);
 }

@@ -187,7 +187,7 @@ weir_layer *weir_batch_norm_new(weir_model *m, const char *name, int64_t channel
     const weir_desc desc = weir_1d(WEIR_F32, channels);
 
     if (channels < 1) {
-        weir_fail(WEIR_ERR_INVALID, "batch_norm %s: %lld channels, must be 1 or more",
+        weir_fail(WEIR_ERR_INVALID, "batch_norm %s: channels is %lld but must be 1 or more",
                   name ? name : "", (long long)channels);
         return NULL;
     }
@@ -218,7 +218,7 @@ static weir_tensor *dropout_apply(const weir_layer *base, weir_tensor *x)
 weir_layer *weir_dropout_new(weir_model *m, double p)
 {
     if (!(p >= 0 && p <= 1)) {
-        weir_fail(WEIR_ERR_INVALID, "dropout: p is %g, must be from 0 to 1", p);
+        weir_fail(WEIR_ERR_INVALID, "dropout: p is %g but must be from 0 to 1", p);
         return NULL;
     }
     dropout *l = weir_layer_new(m, sizeof *l, dropout_apply);

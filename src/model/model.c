@@ -93,7 +93,8 @@ weir_dtype weir_model_precision(const weir_model *m)
 static weir_tensor *item(const weir_list *l, size_t i, const char *what)
 {
     if (i >= l->n)
-        return (void)weir_fail(WEIR_ERR_INVALID, "%s: index %zu, but there are %zu", what, i, l->n),
+        return (void)weir_fail(WEIR_ERR_INVALID, "%s: index %zu is out of range, there are %zu",
+                                                 what, i, l->n),
                NULL;
     return l->at[i];
 }

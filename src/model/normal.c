@@ -10,7 +10,7 @@ weir_status weir_sizes_check(const char *op, const char *layer, int n, const cha
 
     for (int i = 0; i < n; i++)
         if (sizes[i] < 1 || sizes[i] > MOST)
-            return weir_fail(WEIR_ERR_INVALID, "%s%s%s: %s %lld, must be 1 to %d", op,
+            return weir_fail(WEIR_ERR_INVALID, "%s%s%s: %s is %lld but must be 1 to %d", op,
                              layer ? " " : "", layer ? layer : "", names[i], (long long)sizes[i],
                              MOST);
     return WEIR_OK;
@@ -106,7 +106,7 @@ weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows, in
     if (weir_sizes_check("embedding", name, 2, names, (const int64_t[]){rows, width}) != WEIR_OK)
         return NULL;
     if (!(deviation >= 0)) {
-        weir_fail(WEIR_ERR_INVALID, "embedding %s: deviation %g, must be 0 (for 1) or more",
+        weir_fail(WEIR_ERR_INVALID, "embedding %s: deviation is %g but must be 0 (for 1) or more",
                   name ? name : "", deviation);
         return NULL;
     }

@@ -136,7 +136,8 @@ static weir_optim *optim_new(weir_device *d, double lr, const method *m)
     if (!d)
         return (void)weir_fail_null(m->name, "device"), NULL;
     if (!isfinite(lr)) {
-        weir_fail(WEIR_ERR_INVALID, "%s_new: the learning rate is %g, must be finite", m->name, lr);
+        weir_fail(WEIR_ERR_INVALID, "%s_new: the learning rate is %g but must be finite",
+                                    m->name, lr);
         return NULL;
     }
     weir_optim *o = weir_host_alloc(sizeof *o);
@@ -214,7 +215,7 @@ weir_status weir_optim_set_lr(weir_optim *o, double lr)
     if (!o)
         return weir_fail_null("optim_set_lr", "optimiser");
     if (!isfinite(lr))
-        return weir_fail(WEIR_ERR_INVALID, "optim_set_lr: the rate is %g, must be finite", lr);
+        return weir_fail(WEIR_ERR_INVALID, "optim_set_lr: the rate is %g but must be finite", lr);
     o->rate = lr;
     for (int i = 0; i < RATES; i++)
         if (o->lr[i])
@@ -254,7 +255,7 @@ static weir_status limit_set(const weir_optim *o, const char *who, double limit,
     if (!o)
         return weir_fail_null(who, "optimiser");
     if (!(limit >= 0 && limit < HUGE_VAL))
-        return weir_fail(WEIR_ERR_INVALID, "%s: the limit is %g, must be 0 (none) or more, and "
+        return weir_fail(WEIR_ERR_INVALID, "%s: the limit is %g but must be 0 (none) or more, and "
                          "finite", who, limit);
     *to = limit;
     return WEIR_OK;
@@ -320,7 +321,8 @@ weir_tensor *weir_optim_state(const weir_optim *o, size_t i)
     if (!o)
         return (void)weir_fail_null("optim_state", "optimiser"), NULL;
     if (i >= o->states.n) {
-        weir_fail(WEIR_ERR_INVALID, "optim_state: index %zu, but there are %zu", i, o->states.n);
+        weir_fail(WEIR_ERR_INVALID, "optim_state: index %zu is out of range, there are %zu",
+                                    i, o->states.n);
         return NULL;
     }
     return o->states.at[i];
@@ -464,7 +466,7 @@ weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition, const we
     const weir_desc d = weir_tensor_desc(condition);
     if (d.dtype != WEIR_BOOL || d.ndim != 0)
         return weir_fail(d.dtype == WEIR_BOOL ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
-                         "%s: the condition must be a scalar bool, it is a %s of %d axes", who,
+                         "%s: the condition must be a scalar bool, not a %s of %d axes", who,
                          weir_dtype_name(d.dtype), d.ndim);
     return update_all(o, condition, pairs, n);
 }
@@ -549,7 +551,7 @@ static weir_status apply(weir_optim *o, weir_pair *pairs)
     const size_t n = summed(o, pairs);
 
     if (n == 0)
-        return weir_fail(WEIR_ERR_STATE, "optim_apply: nothing was accumulated yet");
+        return weir_fail(WEIR_ERR_STATE, "optim_apply: nothing has been accumulated yet");
     WEIR_TRY(finish(o, pairs, n));
     for (size_t i = 0; i < o->slots.n; i++)
         if (((slot *)o->slots.at[i])->sum)

@@ -63,7 +63,8 @@ weir_tensor *weir_scaler_state(const weir_scaler *s, size_t i)
     if (!s)
         return (void)weir_fail_null("scaler_state", "scaler"), NULL;
     if (i >= STATES) {
-        weir_fail(WEIR_ERR_INVALID, "scaler_state: index %zu, but there are %d", i, STATES);
+        weir_fail(WEIR_ERR_INVALID, "scaler_state: index %zu is out of range, there are %d",
+                                    i, STATES);
         return NULL;
     }
     return s->state[i];

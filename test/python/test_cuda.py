@@ -57,9 +57,9 @@ def test_what_is_not_there_is_refused():
     _run("""
         import pytest
         from weir import device, errors
-        with pytest.raises(errors.DeviceError, match="there is no card 5: the machine has 1"):
+        with pytest.raises(errors.DeviceError, match="unknown card 5 .this machine has 1"):
             device.create_cuda_gpu_on(5)
-        with pytest.raises(errors.DeviceError, match="there is no card 1"):
+        with pytest.raises(errors.DeviceError, match="unknown card 1"):
             device.create_cuda_gpus(2)
         with pytest.raises(TypeError, match="a card has a number"):
             device.create_cuda_gpus_on(["first"])

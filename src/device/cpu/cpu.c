@@ -24,7 +24,8 @@ static weir_status cpu_count(int *n)
 static weir_status cpu_open(weir_device *d, const char *spec)
 {
     if (spec)
-        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: \"cpu\" takes nothing, not \":%s\"",
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: device cpu takes no options, not "
+                                           "':%s'",
                          spec);
     weir_cpu *cpu = weir_mem_zalloc(1, sizeof *cpu);
     if (!cpu)

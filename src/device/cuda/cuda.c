@@ -55,11 +55,11 @@ static weir_status ordinal_of(const char *spec, int *ordinal)
     WEIR_TRY(cuda_count(&cards));
     *ordinal = spec ? (int)strtol(spec, &end, 10) : 0;
     if (spec && (end == spec || *end))
-        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: \"cuda:%s\": what follows the colon "
-                         "is the number of a card", spec);
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: unknown card 'cuda:%s' (expected "
+                         "the number of a card after the colon)", spec);
     if (*ordinal < 0 || *ordinal >= cards)
-        return weir_fail(WEIR_ERR_DEVICE, "weir_device_open: there is no card %d: the machine has "
-                         "%d", *ordinal, cards);
+        return weir_fail(WEIR_ERR_DEVICE, "weir_device_open: unknown card %d (this machine has "
+                         "%d)", *ordinal, cards);
     return WEIR_OK;
 }
 

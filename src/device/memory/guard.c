@@ -30,15 +30,16 @@ weir_status weir_guard_zone(const weir_device_ops *ops, int asked, size_t *zone)
 
     *zone = 0;
     if (asked < -1 || asked > 1)
-        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: guard is %d, not -1, 0 or 1", asked);
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: unknown guard %d (expected -1, 0 or "
+                                           "1)", asked);
     if (asked == 0 && set && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
         return weir_fail(WEIR_ERR_INVALID, "weir_device_open: WEIR_GUARD is '%s', neither 0 nor 1",
                          text);
     if (asked < 0 || (asked == 0 && (!set || text[0] == '0')) || ops->unreal)
         return WEIR_OK;
     if (!ops->host)
-        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: guard zones (WEIR_GUARD) are for "
-                         "devices whose memory is the host's, and %s is none", ops->name);
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: guard zones (WEIR_GUARD) need a "
+                         "device whose memory the host can read, and %s is not one", ops->name);
     return weir_size_align(ZONE, ops->align, zone) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
@@ -136,11 +137,11 @@ weir_status weir_guard_verdict(const weir_watch *w, weir_status so_far)
     if (w->of > 0)
         snprintf(place, sizeof place, " (instruction %ld of %ld)", w->place, w->of);
     if (w->hit > 1)
-        snprintf(more, sizeof more, ", and round %d more operands", w->hit - 1);
+        snprintf(more, sizeof more, ", and around %d more operands", w->hit - 1);
     return weir_fail(WEIR_ERR_DEVICE, "%s%s: %s: %zu %s changed %s %s of %zu bytes, at offsets "
                      "%td to %td%s", weir_op_name(w->call->op), place,
                      w->ran ? "the kernel wrote outside its operands"
-                            : "something wrote round its operands before it ran",
+                            : "something wrote around its operands before it ran",
                      w->changed, w->changed == 1 ? "byte" : "bytes", side(w), operand, w->bytes,
                      w->first, w->last, more);
 }

@@ -50,7 +50,7 @@ weir_status weir_spill_file_open(const char *folder, int *fd)
     if (*fd < 0)
         *fd = open_named(folder);
     if (*fd < 0)
-        return weir_fail(WEIR_ERR_IO, "spill file in \"%.300s\": cannot be made (%s)", folder,
+        return weir_fail(WEIR_ERR_IO, "spill file in \"%.300s\": cannot be created (%s)", folder,
                          strerror(errno));
     return WEIR_OK;
 }

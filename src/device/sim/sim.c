@@ -66,12 +66,13 @@ static weir_status sim_alloc(weir_device *d, size_t bytes, bool huge, void **p)
 
     (void)huge;
     if (bytes > sim->capacity - sim->used)
-        return weir_fail(WEIR_ERR_NOMEM, "device sim: %zu bytes wanted, of a capacity of %zu bytes "
-                         "%zu are unused", bytes, sim->capacity, sim->capacity - sim->used);
+        return weir_fail(WEIR_ERR_NOMEM, "device sim: %zu bytes wanted, but of the capacity of "
+                         "%zu bytes only %zu are unused",
+                         bytes, sim->capacity, sim->capacity - sim->used);
     if (sim->used == 0)
         sim->next = FIRST;
     if (bytes > LAST - sim->next)
-        return weir_fail(WEIR_ERR_NOMEM, "device sim: its addresses are used up");
+        return weir_fail(WEIR_ERR_NOMEM, "device sim: its address space is used up");
     *p = (void *)sim->next;
     sim->next += (bytes + ALIGN - 1) & ~(ALIGN - 1);
     sim->used += bytes;

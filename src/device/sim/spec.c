@@ -95,13 +95,12 @@ static weir_status unknown(const char *item)
 
     for (int i = 0; i < PRESETS; i++)
         weir_string_add(&s, "%s%s", i ? ", " : "", presets[i].name);
-    weir_string_add(&s, "; the numbers are ");
     for (int i = 0; i < KEYS; i++)
-        weir_string_add(&s, "%s%s", i ? ", " : "", keys[i].name);
+        weir_string_add(&s, ", %s=NUMBER", keys[i].name);
     char *const known = weir_string_take(&s);
     if (!known)
         return WEIR_ERR_NOMEM;
-    weir_fail(WEIR_ERR_INVALID, "device sim: there is no '%s'; the presets are %s", item, known);
+    weir_fail_unknown("device sim: unknown preset or key", item, strlen(item), known);
     weir_text_free(known);
     return WEIR_ERR_INVALID;
 }
@@ -141,7 +140,7 @@ weir_status weir_sim_spec_read(const char *text, weir_sim_spec *spec)
         const size_t n = strcspn(at, ",");
         if (n == 0)
             return weir_fail(WEIR_ERR_INVALID,
-                             "device sim: nothing between two commas or at an end of '%s'", text);
+                             "device sim: empty item in '%s'", text);
         if (n >= sizeof item)
             return weir_fail(WEIR_ERR_INVALID, "device sim: '%.*s...' is too long", ITEM - 1, at);
         memcpy(item, at, n);

@@ -146,9 +146,9 @@ static weir_status check_alike(const weir_recompute *a, uint64_t drawn)
     char first[WEIR_DESC_TEXT], second[WEIR_DESC_TEXT];
 
     if (drawn != a->t->segment->drawn)
-        return weir_fail(WEIR_ERR_STATE, "weir_checkpoint: the function drew other random numbers "
-                         "when it was called again for the gradient; parameters must be made and "
-                         "filled before it");
+        return weir_fail(WEIR_ERR_STATE, "weir_checkpoint: the function drew different random "
+                         "numbers when it was called again for the gradient; create and fill "
+                         "parameters before it");
     for (int i = 0; i < a->t->nout; i++) {
         const weir_desc *const y = &a->t->y[i]->layout.desc, *const z = &a->y[i]->layout.desc;
         if (!weir_desc_equal(y, z))
@@ -310,8 +310,8 @@ static weir_status check(const char *who, bool fn, int nin, weir_tensor *const *
     if (!fn || !in || !out)
         return weir_fail(WEIR_ERR_INVALID, "%s: %s is NULL", who, !fn ? "fn" : !in ? "in" : "out");
     if (nin < 1 || nin > WEIR_MAX_IN || nout < 1 || nout > WEIR_MAX_OUT)
-        return weir_fail(WEIR_ERR_INVALID, "%s: %d inputs and %d results, it takes 1 to %d and 1 "
-                         "to %d", who, nin, nout, WEIR_MAX_IN, WEIR_MAX_OUT);
+        return weir_fail(WEIR_ERR_INVALID, "%s: %d inputs and %d results are given, but 1 to %d "
+                         "and 1 to %d are allowed", who, nin, nout, WEIR_MAX_IN, WEIR_MAX_OUT);
     for (int i = 0; i < nout; i++)
         out[i] = NULL;
     for (int i = 0; i < nin; i++) {
@@ -415,8 +415,8 @@ weir_status weir_checkpoint_sequential(int n, const weir_checkpoint_fn *fn, void
 
     WEIR_TRY(check(who, fn != NULL, 1, &in, 1, out));
     if (n < 1 || segments < 1 || segments > n)
-        return weir_fail(WEIR_ERR_INVALID, "%s: %d functions in %d segments; there must be 1 to as "
-                         "many segments as functions", who, n, segments);
+        return weir_fail(WEIR_ERR_INVALID, "%s: %d functions do not divide into %d segments "
+                         "(expected 1 to as many segments as functions)", who, n, segments);
     for (int i = 0; i < n; i++)
         if (!fn[i])
             return weir_fail(WEIR_ERR_INVALID, "%s: function %d is NULL", who, i);

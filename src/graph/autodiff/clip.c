@@ -38,7 +38,8 @@ static weir_status check(const char *who, const weir_pair *pairs, size_t n, doub
                          const weir_pair *clipped)
 {
     if (!(limit > 0) || isinf(limit))
-        return weir_fail(WEIR_ERR_INVALID, "%s: the limit is %g, must be above 0 and finite", who,
+        return weir_fail(WEIR_ERR_INVALID, "%s: the limit is %g but must be above 0 and finite",
+                                           who,
                          limit);
     return check_pairs(who, pairs, n, clipped, "clipped");
 }
@@ -208,7 +209,7 @@ weir_status weir_unscale(const weir_pair *pairs, size_t n, weir_tensor *scale, w
     *finite = NULL;
     WEIR_TRY(check_pairs(who, pairs, n, unscaled, "unscaled"));
     if (scale->layout.desc.dtype != WEIR_F32 || weir_shape_count(&scale->layout.desc) != 1)
-        return weir_fail(WEIR_ERR_SHAPE, "%s: the scale must be one f32, it is %s", who,
+        return weir_fail(WEIR_ERR_SHAPE, "%s: the scale must be one f32, not %s", who,
                          weir_desc_text(&scale->layout.desc, text));
     if (n > 0 && pairs[0].grad->dev != scale->dev)
         return weir_fail(WEIR_ERR_DEVICE, "%s: gradients and scale are on different devices", who);
@@ -244,7 +245,7 @@ weir_status weir_scale_adjust(weir_tensor *scale, weir_tensor *good, weir_tensor
                          "and 1, interval %lld 1 to 2^24", who, growth, backoff,
                          (long long)interval);
     if (finite->layout.desc.dtype != WEIR_BOOL)
-        return weir_fail(WEIR_ERR_DTYPE, "%s: finite is %s, must be bool", who,
+        return weir_fail(WEIR_ERR_DTYPE, "%s: finite is %s but must be bool", who,
                          weir_dtype_name(finite->layout.desc.dtype));
     WEIR_TRY(enter(&c, who, scale->dev));
     return leave(&c, adjust(scale, good, finite, growth, backoff, (double)interval));

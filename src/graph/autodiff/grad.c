@@ -69,9 +69,9 @@ static bool is_target(const weir_traversal *w, const weir_tensor *x)
 
 static weir_status no_trainable(const weir_traversal *w)
 {
-    return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor: remembered for "
-                     "gradients are calls that read what weir_param made, or what was marked by "
-                     "weir_tensor_set_trainable or _needs_grad before, and that are outside of "
+    return weir_fail(WEIR_ERR_INVALID, "%s: %s depends on no trainable tensor: a call is taped "
+                     "only if it reads a parameter or a tensor marked before by "
+                     "weir_tensor_set_trainable or weir_tensor_set_needs_grad, outside "
                      "weir_no_grad_begin and _end", w->who, w->scalar ? "the loss" : "y");
 }
 
@@ -97,8 +97,8 @@ static weir_status visit(weir_traversal *w, weir_tape *t)
     const uint64_t now = w->s->recording ? w->s->recording->id : 0;
     if (t->graph != now)
         return weir_fail(WEIR_ERR_STATE,
-                         "%s: %s was computed with the graph %s; forward and backward "
-                         "belong into the same recording",
+                         "%s: %s was computed with the graph %s; forward and backward belong in "
+                         "the same recording",
                          w->who, weir_tape_name(t), t->graph ? "on" : "off");
     if (w->outer && t->order <= w->recompute->order)
         return weir_segment_captured(weir_tape_name(t));
@@ -542,8 +542,8 @@ static weir_status check_seeds(const weir_traversal *w)
     if (w->ny != 1)
         return weir_fail(WEIR_ERR_INVALID, "%s: none of the %zu y has a dy", w->who, w->ny);
     if (weir_shape_count(&w->y[0]->layout.desc) != 1)
-        return weir_fail(WEIR_ERR_SHAPE, "%s: y is %s, so it needs a dy; only that of a scalar is "
-                         "1 by itself", w->who, weir_desc_text(&w->y[0]->layout.desc, text));
+        return weir_fail(WEIR_ERR_SHAPE, "%s: y is %s, so it needs a dy; only a scalar y has the "
+                         "default 1", w->who, weir_desc_text(&w->y[0]->layout.desc, text));
     return WEIR_OK;
 }
 
@@ -554,7 +554,7 @@ weir_status weir_vjp_from(size_t ny, weir_tensor *const *y, weir_tensor *const *
 
     WEIR_TRY(check_wrt(&w, "weir_vjp_from", dx));
     if (ny == 0 || !y)
-        return weir_fail(WEIR_ERR_INVALID, "weir_vjp_from: there is no y");
+        return weir_fail(WEIR_ERR_INVALID, "weir_vjp_from: no y is given");
     WEIR_TRY(traversal_begin(&w, "weir_vjp_from", ny, y, dy));
     WEIR_TRY(check_seeds(&w));
     return gradients(&w, dx);

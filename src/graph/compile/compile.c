@@ -46,8 +46,7 @@ static weir_status disable_one(const char *name, size_t n, uint32_t *set)
             *set &= ~(1u << i);
             return WEIR_OK;
         }
-    return weir_fail(WEIR_ERR_INVALID, "plan options: there is no pass '%.*s'; the passes are %s",
-                     (int)n, name, weir_pass_names());
+    return weir_fail_unknown("plan options: unknown pass", name, n, weir_pass_names());
 }
 
 weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set)
@@ -56,7 +55,8 @@ weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set)
 
     *set = level == WEIR_LEVEL_RECORDED ? 0 : (1u << WEIR_PASS_COUNT) - 1;
     if (level < WEIR_LEVEL_RECORDED || level > 1)
-        return weir_fail(WEIR_ERR_INVALID, "plan options: level %d is none of -1, 0, 1", level);
+        return weir_fail(WEIR_ERR_INVALID, "plan options: unknown level %d (expected -1, 0 or 1)",
+                                           level);
     for (const char *s = o && o->disable ? o->disable : ""; *s;) {
         const size_t n = strcspn(s, ", ");
         if (n > 0)

@@ -16,8 +16,8 @@ static weir_status offload_storage(const weir_storage *s)
     if (b->offloaded)
         return WEIR_OK;
     if (!b->written)
-        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes that lives in the "
-                         "spill file has no value any more", weir_kind_name[s->kind], s->bytes);
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes in the spill file no "
+                         "longer has a value", weir_kind_name[s->kind], s->bytes);
     if (b->shared)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_run: a %s of %zu bytes lives in the spill "
                          "file within this budget, but its address was given away",

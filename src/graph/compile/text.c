@@ -22,7 +22,8 @@ char *weir_graph_text(const weir_graph *g, weir_text what)
     if (weir_format_check(g, "weir_graph_text") != WEIR_OK)
         return NULL;
     if ((size_t)what >= sizeof writer / sizeof *writer)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_text: there is no text number %d",
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_text: unknown text %d (expected a "
+                                                "weir_text)",
                               (int)what);
     writer[what](g, &s);
     return weir_string_take(&s);
@@ -53,10 +54,11 @@ char *weir_graph_stepfile(const weir_graph *g, const char *name, weir_times time
     double     *seconds;
     weir_string s = {0};
 
-    if (weir_format_check(g, "weir_graph_outline") != WEIR_OK)
+    if (weir_format_check(g, "weir_graph_stepfile") != WEIR_OK)
         return NULL;
     if (times > WEIR_TIMES_MEASURED)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_outline: there are no times number %d",
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_stepfile: unknown times %d (expected "
+                                                "a weir_times)",
                               (int)times);
     if (seconds_of(g, times, &seconds) != WEIR_OK)
         return NULL;

@@ -88,8 +88,8 @@ static weir_status over_budget(const weir_evict *e, size_t bytes)
     }
     return weir_fail(WEIR_ERR_BUDGET,
                      "%s: %zu bytes do not fit into the budget of %zu: %zu are taken by "
-                     "parameters, states, inputs and outputs, %zu by values being used, %zu by "
-                     "values that cannot be made again",
+                     "parameters, states, inputs and outputs, %zu by values in use, %zu by values "
+                     "that cannot be recomputed",
                      e->doing ? e->doing : "memory of a tensor", bytes, pool->limit,
                      pool->persistent, locked, pool->live - pool->persistent - locked);
 }
@@ -361,9 +361,9 @@ weir_status weir_device_set_policy(weir_device *d, const char *policy)
     if (!s)
         return WEIR_ERR_NOMEM;
     if (policy && !weir_dtr_rule_named(policy, &rule))
-        return weir_fail(WEIR_ERR_INVALID, "weir_device_set_policy: there is no policy '%s' with "
-                         "the graph off; they are dtr, dtr:eq, dtr:local, dtr:lru, dtr:size and "
-                         "dtr:msps", policy);
+        return weir_fail(WEIR_ERR_INVALID, "weir_device_set_policy: unknown policy '%s' with the "
+                         "graph off (expected dtr, dtr:eq, dtr:local, dtr:lru, dtr:size or "
+                         "dtr:msps)", policy);
     s->rule = (int)rule;
     if (s->evict)
         s->evict->lineage.classes = weir_dtr_reach_of(rule) == WEIR_DTR_CLASS;

@@ -97,8 +97,8 @@ static weir_status check_progress(const weir_evict *e)
 
     if (e->recomputed <= most)
         return WEIR_OK;
-    return weir_fail(WEIR_ERR_BUDGET, "%s: the budget of %zu bytes is so small that more than %llu "
-                     "calls would have to be run again for it",
+    return weir_fail(WEIR_ERR_BUDGET, "%s: the budget of %zu bytes is so small that more than "
+                     "%llu calls would have to run again",
                      e->doing ? e->doing : "reading a value", e->s->dev->pool.limit,
                      (unsigned long long)most);
 }

@@ -106,7 +106,7 @@ weir_tensor *weir_selu(weir_tensor *x)
 weir_tensor *weir_clamp(weir_tensor *x, double lo, double hi)
 {
     if (!(lo <= hi))
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "clamp: lo must be at most hi, they are %g and %g",
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "clamp: lo must be at most hi, not %g and %g",
                               lo, hi);
     if (!x || weir_is_any_float(x->layout.desc.dtype))
         return weir_row1(WEIR_OP_CLAMP, x, lo, hi);
@@ -132,8 +132,8 @@ weir_tensor *weir_prelu(weir_tensor *x, weir_tensor *slope)
     const int64_t          count = weir_shape_count(s);
     if (s->ndim > 1 || (count != 1 && (d->ndim < 2 || d->dim[1] != count)))
         return WEIR_FAIL_NULL(WEIR_ERR_SHAPE,
-                              "prelu: slope must be one number or one per channel, it is %s "
-                              "(inputs %s, %s)", weir_desc_text(s, have), weir_desc_text(d, image),
+                              "prelu: slope must be one number or one per channel, not %s (inputs "
+                              "%s, %s)", weir_desc_text(s, have), weir_desc_text(d, image),
                               have);
     const int64_t dim[WEIR_MAX_DIMS] = {count, 1, 1, 1, 1, 1, 1};
     const int     ndim = count == 1 ? 0 : d->ndim - 1;

@@ -19,7 +19,7 @@ static weir_status check_attention(const weir_call *c, int64_t heads)
     const int64_t *const q = c->in[0].desc.dim, *const k = c->in[1].desc.dim;
     const int64_t *const v = c->in[2].desc.dim;
     if (heads < 1)
-        return weir_call_fail(WEIR_ERR_INVALID, c, "heads is %lld, it must be at least 1",
+        return weir_call_fail(WEIR_ERR_INVALID, c, "heads is %lld but must be at least 1",
                               (long long)heads);
     if (q[2] != k[2])
         return weir_call_fail(WEIR_ERR_SHAPE, c, "q has %lld columns but k %lld", (long long)q[2],

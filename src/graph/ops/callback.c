@@ -122,8 +122,9 @@ static weir_status check_counts(const weir_callback_def *def, const char *name, 
                                 const weir_desc *out_desc)
 {
     if (nin < 1 || nin > WEIR_MAX_IN || nout < 1 || nout > WEIR_MAX_OUT)
-        return weir_fail(WEIR_ERR_INVALID, "callback '%s': %d inputs and %d results, it takes 1 to "
-                         "%d and 1 to %d", name, nin, nout, WEIR_MAX_IN, WEIR_MAX_OUT);
+        return weir_fail(WEIR_ERR_INVALID, "callback '%s': %d inputs and %d results are given, "
+                         "but 1 to %d and 1 to %d are allowed",
+                         name, nin, nout, WEIR_MAX_IN, WEIR_MAX_OUT);
     if (!def->backward)
         return WEIR_OK;
     int given = (def->backward_without_x ? 0 : nin) + (def->backward_without_y ? 0 : nout);

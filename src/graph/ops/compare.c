@@ -45,7 +45,7 @@ static weir_status where_infer(weir_call *c)
     weir_desc both, d;
 
     if (cond->dtype != WEIR_BOOL)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "the condition must be bool, it is %s",
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "the condition must be bool, not %s",
                               weir_dtype_name(cond->dtype));
     if (!weir_shape_broadcast(a, b, &both) || !weir_shape_broadcast(&both, cond, &d))
         return weir_call_fail(WEIR_ERR_SHAPE, c, "the inputs do not broadcast to one shape");

@@ -28,7 +28,7 @@ static weir_status check_channels(const weir_call *c, const weir_conv2d_attr *a)
     const int64_t          groups = a->groups;
 
     if (groups < 1 || groups > WEIR_WINDOW_MAX)
-        return weir_call_fail(WEIR_ERR_INVALID, c, "groups is %lld, it must be at least 1",
+        return weir_call_fail(WEIR_ERR_INVALID, c, "groups is %lld but must be at least 1",
                               (long long)groups);
     if (x->dim[1] % groups != 0 || w->dim[0] % groups != 0)
         return weir_call_fail(WEIR_ERR_SHAPE, c, "%lld channels and %lld filters do not divide "
@@ -205,7 +205,7 @@ static weir_status conv_transpose2d_infer(weir_call *c)
     const weir_window      v = {image_of(&c->in[1]), a->conv.stride, a->conv.pad, a->conv.pad_end,
                                 a->conv.dilation};
     if (a->conv.groups < 1 || a->conv.groups > WEIR_WINDOW_MAX)
-        return weir_call_fail(WEIR_ERR_INVALID, c, "groups is %lld, it must be at least 1",
+        return weir_call_fail(WEIR_ERR_INVALID, c, "groups is %lld but must be at least 1",
                               (long long)a->conv.groups);
     if (x->dim[1] % a->conv.groups != 0 || w->dim[0] != x->dim[1])
         return weir_call_fail(WEIR_ERR_SHAPE, c, "w takes %lld channels in %lld groups but x has "
@@ -323,8 +323,8 @@ weir_tensor *weir_conv_transpose2d(weir_tensor *x, weir_tensor *w, weir_tensor *
     weir_conv2d_grad_attr a = {.conv = {.groups = or_1(o.groups)}};
     for (int k = 0; k < 2; k++) {
         if (o.output_pad[k] < 0)
-            return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "conv_transpose2d: output_pad is %lld, it must "
-                                  "be at least 0 (inputs %s, %s)", (long long)o.output_pad[k],
+            return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "conv_transpose2d: output_pad is %lld but "
+                                  "must be at least 0 (inputs %s, %s)", (long long)o.output_pad[k],
                                   weir_desc_text(&x->layout.desc, text[0]),
                                   weir_desc_text(&w->layout.desc, text[1]));
         a.conv.stride[k] = or_1(o.stride[k]);

@@ -108,7 +108,7 @@ weir_status weir_check_types(const weir_call *c, uint32_t types)
 
     for (int i = 0; i < c->nin; i++)
         if (!(types >> c->in[i].desc.dtype & 1))
-            return weir_call_fail(WEIR_ERR_DTYPE, c, "input %d is %s, must be %s", i,
+            return weir_call_fail(WEIR_ERR_DTYPE, c, "input %d is %s but must be %s", i,
                                   weir_dtype_name(c->in[i].desc.dtype),
                                   weir_types_text(types, text));
     return WEIR_OK;
@@ -141,7 +141,7 @@ weir_status weir_axis_of(const char *who, const weir_desc *d, int axis, int *out
 
     *out = axis < 0 ? axis + d->ndim : axis;
     if (*out < 0 || *out >= d->ndim)
-        return weir_fail(WEIR_ERR_INVALID, "%s: there is no axis %d, x is %s", who, axis,
+        return weir_fail(WEIR_ERR_INVALID, "%s: axis %d does not exist, x is %s", who, axis,
                          weir_desc_text(d, text));
     return WEIR_OK;
 }
@@ -149,7 +149,7 @@ weir_status weir_axis_of(const char *who, const weir_desc *d, int axis, int *out
 weir_status weir_check_ndim(const weir_call *c, int i, const char *name, int ndim)
 {
     if (c->in[i].desc.ndim != ndim)
-        return weir_call_fail(WEIR_ERR_SHAPE, c, "%s must have %d axes, it has %d", name, ndim,
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "%s must have %d axes, not %d", name, ndim,
                               c->in[i].desc.ndim);
     return WEIR_OK;
 }
@@ -160,7 +160,7 @@ weir_status weir_check_dims(const weir_call *c, int i, const char *name, const w
 
     if (weir_shape_equal(&c->in[i].desc, d))
         return WEIR_OK;
-    return weir_call_fail(WEIR_ERR_SHAPE, c, "%s must be %s, it is %s", name,
+    return weir_call_fail(WEIR_ERR_SHAPE, c, "%s must be %s, not %s", name,
                           weir_desc_text(d, want), weir_desc_text(&c->in[i].desc, have));
 }
 

@@ -59,10 +59,10 @@ static bool same_order(const weir_labels *a, const weir_labels *b)
 static weir_status add_label(const char *text, weir_labels *side, char label)
 {
     if (!((label >= 'a' && label <= 'z') || (label >= 'A' && label <= 'Z')))
-        return weir_fail(WEIR_ERR_INVALID, "'%s': '%c' is no label; labels are letters", text,
+        return weir_fail(WEIR_ERR_INVALID, "'%s': '%c' is not a label (expected a letter)", text,
                          label);
     if (has(side, label))
-        return weir_fail(WEIR_ERR_INVALID, "'%s': the label %c stands twice in one term", text,
+        return weir_fail(WEIR_ERR_INVALID, "'%s': the label %c occurs twice in one term", text,
                          label);
     if (side->n == WEIR_MAX_DIMS)
         return weir_fail(WEIR_ERR_INVALID, "'%s': more than %d labels in one term", text,
@@ -95,7 +95,7 @@ static weir_status parse(weir_einsum_terms *t)
         }
     }
     if (!arrow)
-        return weir_fail(WEIR_ERR_INVALID, "'%s': the result is to be said with ->", t->text);
+        return weir_fail(WEIR_ERR_INVALID, "'%s': the result must be given after ->", t->text);
     return WEIR_OK;
 }
 
@@ -257,7 +257,8 @@ weir_tensor *weir_einsum(const char *equation, weir_tensor *a, weir_tensor *b)
     if (status == WEIR_OK && t.n == 2 && !b)
         return weir_null("weir_einsum", "b, which the equation names,");
     if (status == WEIR_OK && t.n == 1 && b)
-        status = weir_fail(WEIR_ERR_INVALID, "'%s': one operand is named, two are given", equation);
+        status = weir_fail(WEIR_ERR_INVALID, "'%s': the equation names one operand, but two are "
+                                             "given", equation);
     if (status == WEIR_OK)
         status = check_terms(&t);
     return weir_retold(status == WEIR_OK ? evaluate(&t) : NULL, "einsum", 2, in);

@@ -384,7 +384,7 @@ weir_tensor *weir_dropout(weir_tensor *x, double p)
     if (!x)
         return weir_null("weir_dropout", "x");
     if (!(p >= 0 && p <= 1))
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "dropout: p must be in [0, 1], it is %g", p);
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "dropout: p must be in [0, 1], not %g", p);
     return p == 0 ? x : weir_row1(WEIR_OP_DROPOUT, x, p, p < 1 ? 1 / (1 - p) : 0);
 }
 
@@ -398,7 +398,7 @@ weir_status weir_draw_check(const char *who, weir_op op, weir_dtype type, double
     const double most = largest(type);
 
     if (op == WEIR_OP_UNIFORM && !(s <= t))
-        return weir_fail(WEIR_ERR_INVALID, "%s: from %g to %g, must not go down", who, s, t);
+        return weir_fail(WEIR_ERR_INVALID, "%s: the range from %g to %g is reversed", who, s, t);
     if (op == WEIR_OP_UNIFORM && !(s >= -most && t <= most && t - s <= most))
         return weir_fail(WEIR_ERR_INVALID, "%s: from %g to %g does not fit %s, whose largest "
                          "number is %g", who, s, t, weir_dtype_name(type), most);
@@ -438,6 +438,6 @@ weir_tensor *weir_normal(weir_device *d, weir_desc desc, double mean, double std
 weir_tensor *weir_bernoulli(weir_device *d, weir_desc desc, double p)
 {
     if (!(p >= 0 && p <= 1))
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "bernoulli: p must be in [0, 1], it is %g", p);
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "bernoulli: p must be in [0, 1], not %g", p);
     return draw(d, WEIR_OP_BERNOULLI, &desc, p, 0);
 }

@@ -180,7 +180,7 @@ static weir_status rows_desc(const char *who, const weir_desc *x, const weir_des
     weir_desc_text(x, a);
     weir_desc_text(index, b);
     if (!is_index(index->dtype))
-        return weir_fail(WEIR_ERR_DTYPE, "%s: the index must be i32 or i64, it is %s with rows of "
+        return weir_fail(WEIR_ERR_DTYPE, "%s: the index must be i32 or i64, not %s with rows of "
                          "%s", who, b, a);
     if (x->ndim < 1 || index->ndim + x->ndim - 1 > WEIR_MAX_DIMS)
         return weir_fail(WEIR_ERR_SHAPE, "%s: %s has no rows, or too many axes come together "
@@ -292,7 +292,8 @@ weir_tensor *weir_arange(weir_device *d, weir_dtype dtype, int64_t count, double
     if (weir_shape_check("arange", &to) != WEIR_OK)
         return NULL;
     if (!weir_is_number(dtype))
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "arange: makes numbers, not %s",
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "arange: the result's type must be a number type, "
+                                              "not %s",
                               weir_dtype_name(dtype));
     if (!fits(start, dtype) || !fits(start + (double)(count > 0 ? count - 1 : 0) * step, dtype))
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "arange: %lld numbers from %g by %g do not fit "

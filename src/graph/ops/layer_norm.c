@@ -119,7 +119,7 @@ static weir_status check_x(const char *who, const weir_tensor *x, double eps)
     if (!x)
         return weir_fail_null(who, "x");
     if (!weir_is_float(x->layout.desc.dtype))
-        return weir_fail(WEIR_ERR_DTYPE, "%s: x is %s, it takes f32 or f64", who,
+        return weir_fail(WEIR_ERR_DTYPE, "%s: x must be f32 or f64, not %s", who,
                          weir_desc_text(&x->layout.desc, text));
     if (!(eps > 0))
         return weir_fail(WEIR_ERR_INVALID, "%s: eps %g must be > 0", who, eps);
@@ -137,7 +137,7 @@ static weir_status check_like(const char *who, const weir_tensor *x, const weir_
     if (weir_desc_equal(&t->layout.desc, want))
         return WEIR_OK;
     return weir_fail(t->layout.desc.dtype == want->dtype ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
-                     "%s: %s is %s, it must be %s for x %s", who, name,
+                     "%s: %s is %s but must be %s for x %s", who, name,
                      weir_desc_text(&t->layout.desc, have), weir_desc_text(want, need),
                      weir_desc_text(&x->layout.desc, whole));
 }
@@ -210,7 +210,7 @@ static weir_status check_groups(const weir_tensor *x, int64_t groups)
     char                   text[WEIR_DESC_TEXT];
 
     if (d->ndim != 2 && d->ndim != 4)
-        return weir_fail(WEIR_ERR_SHAPE, "group_norm: x is %s, it must be (n,c) or (n,c,h,w)",
+        return weir_fail(WEIR_ERR_SHAPE, "group_norm: x is %s but must be (n,c) or (n,c,h,w)",
                          weir_desc_text(d, text));
     if (groups < 1 || d->dim[1] % groups != 0)
         return weir_fail(WEIR_ERR_INVALID, "group_norm: the channels of x %s do not make %lld "

@@ -297,7 +297,8 @@ static weir_tensor *add_scaled(weir_tensor *product, weir_tensor *c, double beta
                               weir_dtype_name(product->layout.desc.dtype));
     if (!weir_shape_broadcast(&product->layout.desc, &c->layout.desc, &both) ||
         !weir_shape_equal(&both, &product->layout.desc))
-        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "c is %s, it does not broadcast to the product %s",
+        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "c is %s, which does not broadcast to the product "
+                                              "%s",
                               weir_desc_text(&c->layout.desc, text[0]),
                               weir_desc_text(&product->layout.desc, text[1]));
     return weir_add(product, beta == 1 ? c : weir_affine(c, beta, 0));

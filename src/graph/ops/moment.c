@@ -171,7 +171,7 @@ weir_tensor *weir_norm(weir_tensor *x, int p, uint32_t dims, bool keep)
     if (!weir_reduce_axes("norm", x, dims, keep, &a))
         return NULL;
     if (p != 1 && p != 2)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "norm: p must be 1 or 2, it is %d", p);
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "norm: p must be 1 or 2, not %d", p);
     return weir_record1(p == 1 ? WEIR_OP_NORM1 : WEIR_OP_NORM2, 1, &x, &a, sizeof a);
 }
 
@@ -187,10 +187,10 @@ weir_tensor *weir_var(weir_tensor *x, uint32_t dims, int correction, bool keep)
     const weir_desc *const d = &x->layout.desc;
     char                   text[WEIR_DESC_TEXT];
     if (!weir_is_float(d->dtype))
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "var: takes f32 or f64, x is %s",
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "var: x must be f32 or f64, not %s",
                               weir_desc_text(d, text));
     if (correction != 0 && correction != 1)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "var: correction must be 0 or 1, it is %d",
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "var: correction must be 0 or 1, not %d",
                               correction);
 
     const double over = weir_reduced_count(d, &a) - correction;

@@ -178,7 +178,8 @@ static weir_status cast_infer(weir_call *c)
 
     d.dtype = (weir_dtype)a->dtype;
     if (weir_dtype_size(d.dtype) == 0)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "there is no element type number %lld",
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "unknown element type %lld (expected a "
+                                                 "weir_dtype)",
                               (long long)a->dtype);
     return weir_out_checked(c, 0, &d);
 }
@@ -249,7 +250,8 @@ static weir_status reshape_attr(const weir_desc *from, int ndim, const int64_t *
     char    text[WEIR_DESC_TEXT];
 
     if (ndim < 0 || ndim > WEIR_MAX_DIMS)
-        return weir_fail(WEIR_ERR_INVALID, "reshape: %d axes, it takes 0 to %d", ndim,
+        return weir_fail(WEIR_ERR_INVALID, "reshape: %d axes are given, but 0 to %d are allowed",
+                                           ndim,
                          WEIR_MAX_DIMS);
     if (ndim > 0 && !dim)
         return weir_fail(WEIR_ERR_INVALID, "reshape: dim is NULL");
@@ -322,7 +324,7 @@ weir_tensor *weir_broadcast_to(weir_tensor *x, weir_desc desc)
     char text[WEIR_DESC_TEXT];
     weir_desc_text(&x->layout.desc, text);
     if (desc.dtype != x->layout.desc.dtype)
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "broadcast: x is %s, it cannot become %s", text,
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "broadcast: x is %s, which cannot become %s", text,
                               weir_dtype_name(desc.dtype));
     if (weir_shape_check("broadcast", &desc) != WEIR_OK)
         return WEIR_FAIL_NULL(weir_error_status(), "%s; x is %s", weir_error(), text);

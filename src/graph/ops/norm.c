@@ -13,7 +13,7 @@ static weir_status check_x(const weir_call *c, int i, const char *name)
     const int ndim = c->in[i].desc.ndim;
 
     if (ndim != 2 && ndim != 4)
-        return weir_call_fail(WEIR_ERR_SHAPE, c, "%s must be (n,c) or (n,c,h,w), it has %d axes",
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "%s must be (n,c) or (n,c,h,w) but has %d axes",
                               name, ndim);
     return WEIR_OK;
 }
@@ -176,7 +176,7 @@ static weir_status bn_check_channels(const weir_tensor *t, const char *name, con
     if (weir_desc_equal(&t->layout.desc, &want))
         return WEIR_OK;
     return weir_fail(t->layout.desc.dtype == want.dtype ? WEIR_ERR_SHAPE : WEIR_ERR_DTYPE,
-                     "batch_norm: %s is %s, it must be %s for x %s", name,
+                     "batch_norm: %s is %s but must be %s for x %s", name,
                      weir_desc_text(&t->layout.desc, have), weir_desc_text(&want, need),
                      weir_desc_text(x, whole));
 }
@@ -197,10 +197,10 @@ static weir_status bn_check(const bn_args *a)
     const weir_desc *const x = &a->x->layout.desc;
     char                   text[WEIR_DESC_TEXT];
     if (!weir_is_float(x->dtype))
-        return weir_fail(WEIR_ERR_DTYPE, "batch_norm: x is %s, it takes f32 or f64",
+        return weir_fail(WEIR_ERR_DTYPE, "batch_norm: x must be f32 or f64, not %s",
                          weir_desc_text(x, text));
     if (x->ndim < 2)
-        return weir_fail(WEIR_ERR_SHAPE, "batch_norm: x is %s, it must be (n,c) or (n,c,...)",
+        return weir_fail(WEIR_ERR_SHAPE, "batch_norm: x is %s but must be (n,c) or (n,c,...)",
                          weir_desc_text(x, text));
     for (int i = 1; i < 5; i++)
         WEIR_TRY(bn_check_channels(arg[i].t, arg[i].name, x));

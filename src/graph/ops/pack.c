@@ -7,7 +7,7 @@
 /* A program cannot say which values come: planners know from the operation that made them. */
 static weir_status pack_infer(weir_call *c)
 {
-    return weir_call_fail(WEIR_ERR_STATE, c, "is made by planners only");
+    return weir_call_fail(WEIR_ERR_STATE, c, "is inserted by planners only");
 }
 
 const weir_opdef weir_op_pack = {

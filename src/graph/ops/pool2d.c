@@ -169,8 +169,8 @@ static weir_status upsample_infer(weir_call *c)
     WEIR_TRY(weir_check_ndim(c, 0, "x", 4));
     for (int k = 0; k < 2; k++) {
         if (a->factor[k] < 1)
-            return weir_call_fail(WEIR_ERR_INVALID, c, "factors must be 1 or more, they are %lld "
-                                  "and %lld", (long long)a->factor[0], (long long)a->factor[1]);
+            return weir_call_fail(WEIR_ERR_INVALID, c, "factors must be 1 or more, not %lld and "
+                                  "%lld", (long long)a->factor[0], (long long)a->factor[1]);
         if (__builtin_mul_overflow(d.dim[2 + k], a->factor[k], &d.dim[2 + k]))
             d.dim[2 + k] = INT64_MAX;
     }
@@ -295,10 +295,10 @@ weir_tensor *weir_global_avg_pool2d(weir_tensor *x)
     if (!x)
         return weir_null("weir_global_avg_pool2d", "x");
     if (x->layout.desc.ndim != 4)
-        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "global_avg_pool2d: x must be (n,c,h,w), it is %s",
+        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "global_avg_pool2d: x must be (n,c,h,w), not %s",
                               weir_desc_text(&x->layout.desc, text));
     if (!weir_is_any_float(x->layout.desc.dtype))
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "global_avg_pool2d: takes floats, x is %s",
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "global_avg_pool2d: x must be a float, not %s",
                               weir_desc_text(&x->layout.desc, text));
     return weir_mean(x, 1u << 2 | 1u << 3, true);
 }

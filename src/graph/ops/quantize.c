@@ -6,7 +6,7 @@
 
 static weir_status quantize_infer(weir_call *c)
 {
-    return weir_call_fail(WEIR_ERR_STATE, c, "is made by planners only");
+    return weir_call_fail(WEIR_ERR_STATE, c, "is inserted by planners only");
 }
 
 const weir_opdef weir_op_quantize = {

@@ -51,7 +51,8 @@ weir_tensor *weir_expand(weir_tensor *x, int ndim, const int64_t *dim)
     if (!x)
         return weir_null("weir_expand", "x");
     if (ndim < 0 || ndim > WEIR_MAX_DIMS || (ndim > 0 && !dim))
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "expand: %d axes, it takes 0 to %d and their sizes",
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "expand: %d axes are given, but 0 to %d and their "
+                                                "sizes are allowed",
                               ndim, WEIR_MAX_DIMS);
 
     const weir_desc *const from = &x->layout.desc;
@@ -98,14 +99,15 @@ static weir_status check_times(const char *who, const weir_desc *d, const int64_
     *changed = 0;
     for (int i = 0; i < d->ndim; i++) {
         if (times[i] < 0)
-            return weir_fail(WEIR_ERR_INVALID, "%s: axis %d of %s cannot be there %lld times", who,
+            return weir_fail(WEIR_ERR_INVALID, "%s: axis %d of %s cannot be repeated %lld times",
+                                               who,
                              i, weir_desc_text(d, text), (long long)times[i]);
         if (__builtin_mul_overflow(d->dim[i], times[i], &to.dim[i]))
             to.dim[i] = INT64_MAX;
         *changed += times[i] != 1;
     }
     if (weir_shape_check(who, &to) != WEIR_OK)
-        return weir_fail(WEIR_ERR_SHAPE, "%s: what %s becomes is too large", who,
+        return weir_fail(WEIR_ERR_SHAPE, "%s: the result for %s is too large", who,
                          weir_desc_text(d, text));
     return WEIR_OK;
 }
@@ -167,10 +169,10 @@ static weir_status check_image(const char *who, const weir_desc *d, int64_t fh, 
     char text[WEIR_DESC_TEXT];
 
     if (d->ndim != 4)
-        return weir_fail(WEIR_ERR_SHAPE, "%s: x must have 4 axes, it is %s", who,
+        return weir_fail(WEIR_ERR_SHAPE, "%s: x must have 4 axes but is %s", who,
                          weir_desc_text(d, text));
     if (fh < 1 || fw < 1)
-        return weir_fail(WEIR_ERR_INVALID, "%s: factors must be positive, they are %lld and %lld",
+        return weir_fail(WEIR_ERR_INVALID, "%s: factors must be positive, not %lld and %lld",
                          who, (long long)fh, (long long)fw);
     return WEIR_OK;
 }

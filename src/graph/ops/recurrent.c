@@ -227,13 +227,14 @@ static weir_status check_lengths(const net *f, const weir_desc *x)
     char                   text[2][WEIR_DESC_TEXT];
 
     if (f->pass.mask)
-        return weir_fail(WEIR_ERR_INVALID, "%s: mask and lengths are both given, which is right?",
+        return weir_fail(WEIR_ERR_INVALID, "%s: mask and lengths are both given (expected one of "
+                                           "them)",
                          f->pass.who);
     if (d->dtype != WEIR_I32 && d->dtype != WEIR_I64)
-        return weir_fail(WEIR_ERR_DTYPE, "%s: lengths must be i32 or i64, they are %s", f->pass.who,
+        return weir_fail(WEIR_ERR_DTYPE, "%s: lengths must be i32 or i64, not %s", f->pass.who,
                          weir_desc_text(d, text[0]));
     if (d->ndim != 1 || d->dim[0] != x->dim[1])
-        return weir_fail(WEIR_ERR_SHAPE, "%s: lengths must be (n) of x, they are %s and x %s",
+        return weir_fail(WEIR_ERR_SHAPE, "%s: lengths is %s but must be (n) of x, which is %s",
                          f->pass.who, weir_desc_text(d, text[0]), weir_desc_text(x, text[1]));
     return WEIR_OK;
 }
@@ -282,15 +283,16 @@ static weir_status check_input(const net *f, const weir_tensor *x)
     char                   text[2][WEIR_DESC_TEXT];
 
     if (d->ndim != 3 || d->dim[0] < 1 || d->dim[0] > INT32_MAX)
-        return weir_fail(WEIR_ERR_SHAPE, "%s: x must be (steps,n,columns) with 1 step or more, it "
-                         "is %s", f->pass.who, weir_desc_text(d, text[0]));
+        return weir_fail(WEIR_ERR_SHAPE, "%s: x must be (steps,n,columns) with 1 step or more, "
+                         "not %s", f->pass.who, weir_desc_text(d, text[0]));
     if (!f->w || f->layers < 1 || f->layers > INT16_MAX)
-        return weir_fail(WEIR_ERR_INVALID, "%s: weights are missing, or %d layers, not 1 to %d",
+        return weir_fail(WEIR_ERR_INVALID, "%s: weights are missing, or the layers are %d, not 1 "
+                                           "to %d",
                          f->pass.who, f->layers, INT16_MAX);
     const weir_tensor *const m = f->pass.mask;
     if (m && (m->layout.desc.ndim != 2 || m->layout.desc.dim[0] != d->dim[0] ||
               m->layout.desc.dim[1] != d->dim[1]))
-        return weir_fail(WEIR_ERR_SHAPE, "%s: mask must be (steps,n) of x, it is %s and x %s",
+        return weir_fail(WEIR_ERR_SHAPE, "%s: mask is %s but must be (steps,n) of x, which is %s",
                          f->pass.who, weir_desc_text(&m->layout.desc, text[0]),
                          weir_desc_text(d, text[1]));
     WEIR_TRY(check_types(f, x));

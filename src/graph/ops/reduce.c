@@ -54,7 +54,7 @@ static weir_status amax_infer(weir_call *c)
 {
     WEIR_TRY(reduce_infer(c, false));
     if (weir_shape_count(&c->in[0].desc) == 0 && weir_shape_count(&c->out[0].desc) > 0)
-        return weir_call_fail(WEIR_ERR_SHAPE, c, "no elements have no %s",
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "%s of no elements",
                               c->op == WEIR_OP_AMIN ? "minimum" : "maximum");
     return WEIR_OK;
 }
@@ -173,7 +173,7 @@ static weir_status arg_infer(weir_call *c)
 
     WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
     if (weir_shape_count(&c->in[0].desc) == 0 && weir_shape_count(&out) > 0)
-        return weir_call_fail(WEIR_ERR_SHAPE, c, "no elements have no %s",
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "%s of no elements",
                               c->op == WEIR_OP_ARGMIN ? "minimum" : "maximum");
     out.dtype = WEIR_I64;
     return weir_out_checked(c, 0, &out);
@@ -354,7 +354,7 @@ weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep)
     const weir_desc *const d = &x->layout.desc;
     char                   text[WEIR_DESC_TEXT];
     if (!weir_is_any_float(d->dtype))
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "mean: takes f32, f64, f16 or bf16, x is %s",
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "mean: x must be f32, f64, f16 or bf16, not %s",
                               weir_desc_text(d, text));
 
     a.scale = 1 / weir_reduced_count(d, &a);    /* of nothing: 0 * inf, a NaN, as in NumPy */

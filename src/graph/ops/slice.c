@@ -103,7 +103,7 @@ static weir_status concat_infer(weir_call *c)
             return weir_call_fail(WEIR_ERR_DTYPE, c, "input 0 is %s but input %d is %s",
                                   weir_dtype_name(d.dtype), i, weir_dtype_name(e.dtype));
         if (e.ndim != d.ndim || __builtin_add_overflow(d.dim[axis], e.dim[axis], &d.dim[axis]))
-            return weir_call_fail(WEIR_ERR_SHAPE, c, "input %d does not go behind input 0", i);
+            return weir_call_fail(WEIR_ERR_SHAPE, c, "input %d cannot follow input 0", i);
         e.dim[axis] = d.dim[axis];
         if (!weir_shape_equal(&d, &e))
             return weir_call_fail(WEIR_ERR_SHAPE, c, "input %d differs from input 0 in more than "
@@ -213,8 +213,8 @@ weir_tensor *weir_narrow(weir_tensor *x, int axis, int64_t begin, int64_t size)
         return NULL;
     const int64_t n = x->layout.desc.dim[at];
     if (begin < 0 || begin > n || size < 0 || size > n - begin)
-        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "narrow: axis %d of %s has no %lld elements from "
-                              "%lld on", at, weir_desc_text(&x->layout.desc, text),
+        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "narrow: axis %d of %s does not have %lld elements "
+                              "from %lld on", at, weir_desc_text(&x->layout.desc, text),
                               (long long)size, (long long)begin);
     return slice_one(x, at, begin, 1, size);
 }
@@ -227,7 +227,8 @@ static weir_status check_sizes(const weir_desc *d, int axis, int n, const int64_
 
     weir_desc_text(d, text);
     if (!size && (n < 1 || left % n != 0))
-        return weir_fail(WEIR_ERR_SHAPE, "split: axis %d of %s has no %d equal parts", axis, text,
+        return weir_fail(WEIR_ERR_SHAPE, "split: axis %d of %s does not divide into %d equal "
+                                         "parts", axis, text,
                          n);
     for (int i = 0; i < n && size; left -= size[i++])
         if (size[i] < 0 || size[i] > left)
@@ -293,7 +294,7 @@ weir_tensor *weir_concat(int n, weir_tensor *const *x, int axis)
     int at;
 
     if (n < 1 || !x)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "concat: nothing to join, x is NULL or n is %d", n);
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "concat: nothing to join: x is NULL or n is %d", n);
     for (int i = 0; i < n; i++)
         if (!x[i])
             return weir_null("weir_concat", "an input");
@@ -326,7 +327,7 @@ static weir_status check_stack(int n, weir_tensor *const *x, int axis)
 weir_tensor *weir_stack(int n, weir_tensor *const *x, int axis)
 {
     if (n < 1 || !x)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "stack: nothing to join, x is NULL or n is %d", n);
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "stack: nothing to join: x is NULL or n is %d", n);
     const int at = axis < 0 && x[0] ? axis + x[0]->layout.desc.ndim + 1 : axis;
     if (check_stack(n, x, at) != WEIR_OK)
         return NULL;
@@ -405,7 +406,8 @@ weir_tensor *weir_pad(weir_tensor *x, const int64_t *before, const int64_t *afte
     if (!x)
         return weir_null("weir_pad", "x");
     if ((unsigned)mode > WEIR_PAD_EDGE)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "pad: there is no mode number %d", (int)mode);
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "pad: unknown mode %d (expected a weir_pad_mode)",
+                                                (int)mode);
     if (check_pads(&x->layout.desc, before, after, mode, &any) != WEIR_OK)
         return NULL;
     if (!any)

@@ -9,7 +9,7 @@
 /* A program cannot say what comes in: the output has the layout that the planner gave it. */
 static weir_status spill_infer(weir_call *c)
 {
-    return weir_call_fail(WEIR_ERR_STATE, c, "is made by planners only");
+    return weir_call_fail(WEIR_ERR_STATE, c, "is inserted by planners only");
 }
 
 const weir_opdef weir_op_spill_out = {

@@ -281,7 +281,7 @@ weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *
     if (buffered && !momentum_buffer)
         return weir_poison(weir_fail_null("weir_sgd_update", "momentum_buffer"));
     if (!(o.momentum >= 0) || (!numbers && o.nesterov && (o.momentum == 0 || o.dampening != 0)))
-        return REFUSE(WEIR_ERR_INVALID, "sgd_update: momentum %g and dampening %g make no sense"
+        return REFUSE(WEIR_ERR_INVALID, "sgd_update: momentum %g or dampening %g is out of range"
                       "%s", o.momentum, o.dampening,
                       o.nesterov ? "; nesterov needs momentum and no dampening" : "");
     return weir_record(WEIR_OP_SGD_UPDATE, !buffered ? 3 : o.step ? 5 : 4,
@@ -365,8 +365,8 @@ weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad, weir_tens
 static weir_status schedule(weir_tensor *lr, weir_tensor *step, const weir_lr_attr *a)
 {
     if (!(a->base >= 0 && a->to >= 0 && a->period > 0))
-        return REFUSE(WEIR_ERR_INVALID, "lr_schedule: the first rate %g, what it is to become %g"
-                      " and the number of steps %g make no sense", a->base, a->to, a->period);
+        return REFUSE(WEIR_ERR_INVALID, "lr_schedule: the first rate %g, the last rate %g or the "
+                      "number of steps %g is out of range", a->base, a->to, a->period);
     return weir_record(WEIR_OP_LR_SCHEDULE, 2, (weir_tensor *[]){lr, step}, a, sizeof *a, NULL);
 }
 

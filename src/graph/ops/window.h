@@ -13,7 +13,7 @@ static inline weir_tensor *weir_line_to_row(const char *name, weir_tensor *t)
     const weir_desc *const d = &t->layout.desc;
 
     if (d->ndim != 3)
-        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "%s must have 3 axes, it has %d", name, d->ndim);
+        return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "%s must have 3 axes, not %d", name, d->ndim);
     return weir_reshape(t, 4, (int64_t[]){d->dim[0], d->dim[1], 1, d->dim[2]});
 }
 

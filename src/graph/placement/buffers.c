@@ -62,9 +62,10 @@ static weir_status check_input(const weir_buffer *b, size_t n, const weir_place_
     if (n > 0 && !b)
         return weir_fail_null("weir_place_buffers", "the buffers");
     if (n > MOST_BUFFERS)
-        return weir_fail(WEIR_ERR_INVALID, "%zu buffers: at most %zu are placed", n, MOST_BUFFERS);
+        return weir_fail(WEIR_ERR_INVALID, "%zu buffers are more than the limit of %zu",
+                                           n, MOST_BUFFERS);
     if (align & (align - 1) || align > MOST_ALIGN)
-        return weir_fail(WEIR_ERR_INVALID, "alignment %zu is no power of two up to 2^30", align);
+        return weir_fail(WEIR_ERR_INVALID, "alignment %zu is not a power of two up to 2^30", align);
     if (!weir_place_named(o->strategy))
         return WEIR_ERR_INVALID;
     return check_buffers(b, n, align, &all);
@@ -110,7 +111,7 @@ static weir_status judge(const weir_placement_result *r, size_t capacity)
                          r->lower_bound);
     return weir_fail(WEIR_ERR_BUDGET, "capacity %zu: %s, the lowest found has %zu bytes, %zu are "
                      "live at one time", capacity,
-                     r->proven ? "there is no placement" : "no placement found", r->height,
+                     r->proven ? "no placement exists" : "no placement found", r->height,
                      r->lower_bound);
 }
 

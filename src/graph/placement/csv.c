@@ -85,12 +85,12 @@ static weir_status read_header(weir_csv *c)
             if (f.n != strlen(column_name[k]) || memcmp(f.at, column_name[k], f.n) != 0)
                 continue;
             if (c->column[k] != SIZE_MAX)
-                return weir_fail(WEIR_ERR_IO, "line %zu: two columns are called %s", c->line,
+                return weir_fail(WEIR_ERR_IO, "line %zu: two columns are named %s", c->line,
                                  column_name[k]);
             c->column[k] = i;
         }
         if (c->column[k] == SIZE_MAX && k <= SIZE)
-            return weir_fail(WEIR_ERR_IO, "line %zu: there is no column %s", c->line ? c->line : 1,
+            return weir_fail(WEIR_ERR_IO, "line %zu: no column %s", c->line ? c->line : 1,
                              column_name[k]);
     }
     return WEIR_OK;
@@ -111,7 +111,7 @@ static weir_status whole(const weir_csv *c, int column, bool negative, int64_t *
     }
     *out = minus ? -value : value;
     if (!ok)
-        return weir_fail(WEIR_ERR_IO, "line %zu: %s '%.*s' is no whole number%s below 2^63",
+        return weir_fail(WEIR_ERR_IO, "line %zu: %s '%.*s' is not a whole number%s below 2^63",
                          c->line, column_name[column], f.n < 40 ? (int)f.n : 40, f.at,
                          negative ? "" : " from 0");
     return WEIR_OK;
@@ -134,8 +134,9 @@ static weir_status read_buffer(weir_csv *c)
     if (c->column[ALIGNMENT] != SIZE_MAX && trim(c->field.at[c->column[ALIGNMENT]]).n > 0)
         WEIR_TRY(whole(c, ALIGNMENT, false, &alignment));
     if (alignment > 1)
-        return weir_fail(WEIR_ERR_IO, "line %zu: alignment %lld of one buffer alone; it is an "
-                         "option for all of them", c->line, (long long)alignment);
+        return weir_fail(WEIR_ERR_IO, "line %zu: alignment %lld of a single buffer is not "
+                         "supported; the alignment option applies to all",
+                         c->line, (long long)alignment);
     b.size = (size_t)size;
     return weir_vec_push(&c->buffers, b) ? WEIR_OK : WEIR_ERR_NOMEM;
 }

@@ -53,9 +53,10 @@ static int find(const char *name)
 const char *weir_place_named(const char *strategy)
 {
     const int i = find(strategy);
-    return i >= 0 ? strategies[i].name
-                  : WEIR_FAIL_NULL(WEIR_ERR_INVALID, "there is no placement '%s'; there are %s",
-                                   strategy, weir_placement_names());
+    if (i >= 0)
+        return strategies[i].name;
+    weir_fail_unknown("unknown placement", strategy, strlen(strategy), weir_placement_names());
+    return NULL;
 }
 
 weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound)

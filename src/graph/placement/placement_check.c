@@ -75,11 +75,11 @@ static weir_status sweep(const weir_item *item, const weir_turn *turn, uint32_t 
 static weir_status check_one(const weir_item *it, uint32_t i, size_t align, size_t height)
 {
     if (it->offset % align)
-        return weir_fail(WEIR_ERR_STATE, "internal: placement: item %u of %zu bytes: offset %zu is "
-                         "no multiple of %zu", i, it->bytes, it->offset, align);
+        return weir_fail(WEIR_ERR_STATE, "internal: placement: item %u of %zu bytes: offset %zu "
+                         "is not a multiple of %zu", i, it->bytes, it->offset, align);
     if (it->bytes && (it->offset > height || it->bytes > height - it->offset))
         return weir_fail(WEIR_ERR_STATE, "internal: placement: item %u: %zu bytes at %zu end "
-                         "beyond the %zu there are", i, it->bytes, it->offset, height);
+                         "beyond the %zu available", i, it->bytes, it->offset, height);
     return WEIR_OK;
 }
 

@@ -115,7 +115,7 @@ static void by_operation(const weir_plan *p, weir_string *s)
 static void nothing(const weir_session *session, const weir_graph *g, weir_string *s)
 {
     if (!g)
-        weir_string_add(s, "no graph has run on this device, or the one run last was freed\n");
+        weir_string_add(s, "no graph has run on this device, or the last one has been freed\n");
     else if (session->verbosity == 0)
         weir_string_add(s,
                         "the runs of this graph are not timed: weir_device_set_verbosity is 0\n");
@@ -141,7 +141,7 @@ char *weir_device_profile_text(weir_device *d)
         nothing(session, g, &s);
         return weir_string_take(&s);
     }
-    weir_string_add(&s, "# mean of %llu runs timed, %llu runs in all; %u instructions\n",
+    weir_string_add(&s, "# mean of %llu timed runs, %llu runs in all; %u instructions\n",
                     (unsigned long long)g->plan->profiled, (unsigned long long)g->runs, g->plan->n);
     phases(g->plan, &s);
     if (session->verbosity > 1) {

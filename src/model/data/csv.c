@@ -118,7 +118,7 @@ static weir_status find_label(csv *c, const weir_csv_options *o)
 
     c->label = o->no_label ? -1 : c->columns - 1;
     if (c->label == 0)
-        return weir_file_fail(&c->file, "has 1 column, needs values beside the label");
+        return weir_file_fail(&c->file, "has 1 column, but needs values beside the label");
     if (o->no_label || !o->label)
         return WEIR_OK;
     next_line(c, &p);
@@ -155,10 +155,10 @@ static weir_status read_cell(const csv *c, const cell *x, int64_t line, int64_t 
     char *end = NULL;
 
     if (!decimal(x))
-        return fail_number(c, x, line, column, "is no number");
+        return fail_number(c, x, line, column, "is not a number");
     *out = strtod_l(x->at, &end, c->plain);
     if (end != x->at + x->n)
-        return fail_number(c, x, line, column, "is no number");
+        return fail_number(c, x, line, column, "is not a number");
     if (fabs(*out) > (double)FLT_MAX)
         return fail_number(c, x, line, column, "is too large for f32");
     return WEIR_OK;

@@ -96,7 +96,7 @@ weir_data *weir_data_text(const char *path, int64_t length)
     weir_file f;
 
     if (length < 1) {
-        weir_fail(WEIR_ERR_INVALID, "data_text: pieces of %lld bytes, must be 1 or more",
+        weir_fail(WEIR_ERR_INVALID, "data_text: a piece is %lld bytes but must be 1 or more",
                   (long long)length);
         return NULL;
     }
@@ -136,7 +136,8 @@ weir_batches *weir_batches_new(const weir_data *d, int64_t size,
     if (!d)
         return (void)weir_fail_null("batches_new", "data"), NULL;
     if (size < 1 || size > d->n) {
-        weir_fail(WEIR_ERR_INVALID, "batches_new: size %lld, must be from 1 to the %lld samples",
+        weir_fail(WEIR_ERR_INVALID, "batches_new: size is %lld but must be from 1 to the %lld "
+                                    "samples",
                   (long long)size, (long long)d->n);
         return NULL;
     }
@@ -184,7 +185,8 @@ static weir_status batch_check(const weir_data *d, const weir_batch *to)
         return weir_fail(WEIR_ERR_STATE, "batches_next: %s, but the data set has no labels",
                          to->y ? "y" : "y_real");
     if (to->y && d->classes == 0)
-        return weir_fail(WEIR_ERR_DTYPE, "batches_next: y, but a label is no class number");
+        return weir_fail(WEIR_ERR_DTYPE, "batches_next: y is asked for, but the labels are not "
+                                         "class numbers");
     return WEIR_OK;
 }
 

@@ -162,7 +162,7 @@ static weir_status cifar_record(weir_file *f, weir_data *d, int64_t at)
 
     WEIR_TRY(weir_file_read(f, label, 1));
     if (*label >= CIFAR_CLASSES)
-        return weir_file_fail(f, "offset %llu: label %d, must be below %d",
+        return weir_file_fail(f, "offset %llu: label is %d but must be below %d",
                               (unsigned long long)f->at - 1, *label, CIFAR_CLASSES);
     return weir_file_read(f, (uint8_t *)d->value + at * CIFAR_IMAGE, CIFAR_IMAGE);
 }
@@ -205,7 +205,8 @@ weir_data *weir_data_cifar10(int n, const char *const *paths)
     int64_t         count = 0;
 
     if (n < 1 || !paths) {
-        weir_fail(WEIR_ERR_INVALID, "data_cifar10: %d files, needs 1 or more", n);
+        weir_fail(WEIR_ERR_INVALID, "data_cifar10: %d files are given, but 1 or more are needed",
+                                    n);
         return NULL;
     }
     if (cifar_count(n, paths, &count) != WEIR_OK)

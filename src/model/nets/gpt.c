@@ -18,7 +18,7 @@ static weir_status tokens_check(const char *op, const weir_tensor *x)
     const weir_desc d = weir_tensor_desc(x);
 
     if (d.ndim != 2)
-        return weir_fail(WEIR_ERR_SHAPE, "%s: x has %d axes, must be tokens (n, t)", op, d.ndim);
+        return weir_fail(WEIR_ERR_SHAPE, "%s: x has %d axes but must be tokens (n, t)", op, d.ndim);
     return WEIR_OK;
 }
 
@@ -83,7 +83,7 @@ static weir_tensor *gpt_apply(const weir_layer *base, weir_tensor *x)
         return NULL;
     const int64_t t = weir_tensor_desc(x).dim[1];
     if (t < 1 || t > l->context) {
-        weir_fail(WEIR_ERR_SHAPE, "gpt: x has %lld positions, must be 1 to the context %lld",
+        weir_fail(WEIR_ERR_SHAPE, "gpt: x has %lld positions but must have 1 to the context %lld",
                   (long long)t, (long long)l->context);
         return NULL;
     }

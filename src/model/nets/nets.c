@@ -40,7 +40,8 @@ weir_layer *weir_mlp_new(weir_model *m, int n, const int64_t *widths)
     const weir_mark mark = weir_model_mark(m);
 
     if (n < 2) {
-        weir_fail(WEIR_ERR_INVALID, "mlp: %d widths, needs an input and an output width", n);
+        weir_fail(WEIR_ERR_INVALID, "mlp: %d widths are given, but an input and an output width "
+                                    "are needed", n);
         return NULL;
     }
     if (!widths) {

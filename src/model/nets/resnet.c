@@ -135,7 +135,7 @@ static const struct depth *depth_find(int depth)
     for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++)
         if (depths[i].depth == depth)
             return &depths[i];
-    weir_fail(WEIR_ERR_INVALID, "resnet: depth %d is none of 18, 34, 50, 101", depth);
+    weir_fail(WEIR_ERR_INVALID, "resnet: unknown depth %d (expected 18, 34, 50 or 101)", depth);
     return NULL;
 }
 
@@ -173,7 +173,8 @@ weir_layer *weir_resnet_cifar_new(weir_model *m, int depth, int64_t classes)
 
     if (depth < 8 || depth > MOST_DEPTH || depth % 6 != 2) {
         weir_fail(WEIR_ERR_INVALID,
-                  "resnet_cifar: depth %d, must be 6 k + 2 for a k of 1 to 100000", depth);
+                  "resnet_cifar: unknown depth %d (expected 6 k + 2 for a k of 1 to 100000)",
+                  depth);
         return NULL;
     }
     return resnet_new(m, (const int[STAGES]){blocks, blocks, blocks, 0}, 16, false, classes, true);

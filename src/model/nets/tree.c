@@ -122,7 +122,7 @@ weir_layer *weir_tree_lstm_new(weir_model *m, int64_t vocab, int64_t width, int6
         return NULL;
     if (leaves > MOST_LEAVES || shape > WEIR_TREE_CHAIN) {
         weir_fail(WEIR_ERR_INVALID,
-                  "tree_lstm: %lld leaves, must be %d at most; shape %d of 0 to %d",
+                  "tree_lstm: %lld leaves must be %d at most, and shape %d 0 to %d",
                   (long long)leaves, MOST_LEAVES, (int)shape, (int)WEIR_TREE_CHAIN);
         return NULL;
     }

@@ -128,7 +128,8 @@ weir_layer *weir_unet_new(weir_model *m, int64_t channels, int64_t classes, int6
     const weir_mark mark = weir_model_mark(m);
 
     if (width < 1 || width > WIDEST) {
-        weir_fail(WEIR_ERR_INVALID, "unet: width %lld, must be from 1 to %d", (long long)width,
+        weir_fail(WEIR_ERR_INVALID, "unet: width is %lld but must be from 1 to %d",
+                                    (long long)width,
                   WIDEST);
         return NULL;
     }

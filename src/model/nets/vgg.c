@@ -58,7 +58,7 @@ weir_layer *weir_vgg16_new(weir_model *m, int64_t classes, int64_t image)
 
     if (image < SHRINK || image > LARGEST || image % SHRINK) {
         weir_fail(WEIR_ERR_INVALID,
-                  "vgg16: image size %lld, must be a multiple of %d from %d to %d",
+                  "vgg16: image size is %lld but must be a multiple of %d from %d to %d",
                   (long long)image, SHRINK, SHRINK, LARGEST);
         return NULL;
     }

@@ -180,7 +180,7 @@ CASE(a_wish_that_makes_no_sense)
     CHECK_STATUS(
         drive_run(&v, weir_cpu_matmul, WEIR_OP_MATMUL, 2, in, 1, &c, &attr, sizeof attr, NULL),
         WEIR_ERR_INVALID);
-    CHECK_TEXT(weir_error(), "WEIR_GEMM=mkl");
+    CHECK_TEXT(weir_error(), "unknown WEIR_GEMM 'mkl'");
     drive_env("WEIR_GEMM", "openblas");
     drive_env("WEIR_OPENBLAS", "0");
     CHECK_STATUS(

@@ -37,7 +37,7 @@ CASE(refused)
     look_in(WEIR_TEST_PLUGINS);
     CHECK(!weir_device_open("cuda:7", NULL));
     CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
-    CHECK_TEXT(weir_error(), "there is no card 7: the machine has 1");
+    CHECK_TEXT(weir_error(), "unknown card 7 (this machine has 1)");
     CHECK(!weir_device_open("cuda:first", NULL));
     CHECK_STATUS(weir_error_status(), WEIR_ERR_INVALID);
     CHECK_TEXT(weir_error(), "\"cuda:first\"");

@@ -40,7 +40,7 @@ CASE(asked_for)
         CHECK_TEXT(weir_error(), "neither 0 nor 1");
     }
     CHECK(zone_by("cpu", NULL, 2) == -1);
-    CHECK_TEXT(weir_error(), "guard is 2, not -1, 0 or 1");
+    CHECK_TEXT(weir_error(), "unknown guard 2 (expected -1, 0 or 1)");
 }
 
 CASE(is_in_the_information)

@@ -88,7 +88,7 @@ CASE(no_file_can_be_made)
     e.mkostemp = no_named_file;
     weir_env_set(&e);
     CHECK_STATUS(weir_spill_new(&(weir_spill_options){.bytes = MIB}, &s), WEIR_ERR_IO);
-    CHECK_TEXT(weir_error(), "cannot be made (Read-only file system)");
+    CHECK_TEXT(weir_error(), "cannot be created (Read-only file system)");
     weir_env_set(NULL);
 }
 

@@ -87,7 +87,7 @@ CASE(slots_that_are_none)
 
     CHECK_OR_RETURN(s != NULL);
     CHECK_STATUS(weir_spill_out(s, 5, a, 1, &t), WEIR_ERR_INVALID);
-    CHECK_TEXT(weir_error(), "1 bytes at 5 are no slot in 131072 bytes");
+    CHECK_TEXT(weir_error(), "1 bytes at 5 are not a slot of the 131072 bytes");
     CHECK(t == 0);
     CHECK_STATUS(weir_spill_in(s, 2 * SLOT, a, 1, &t), WEIR_ERR_INVALID);
     CHECK_STATUS(weir_spill_out(s, SLOT, a, SLOT + 1, &t), WEIR_ERR_INVALID);
@@ -185,7 +185,7 @@ CASE(a_device_without_room)
     weir_device *d = weir_device_open("cpu", &(weir_device_options){.spill_dir = "/no/folder"});
 
     CHECK_STATUS(weir_device_spill(d, 10, 1), WEIR_ERR_IO);
-    CHECK_TEXT(weir_error(), "spill file in \"/no/folder\": cannot be made (No such file");
+    CHECK_TEXT(weir_error(), "spill file in \"/no/folder\": cannot be created (No such file");
     CHECK(d->spill == NULL);
     weir_device_close(d);
 }

@@ -40,7 +40,7 @@ CASE(presets_and_numbers)
 CASE(bad_specs)
 {
     static const struct { const char *text, *says; } bad[] = {
-        {"sim:abacus", "'abacus'; the presets are format"},
+        {"sim:abacus", "unknown preset or key 'abacus' (expected format"},
         {"sim:v100,p100", "'p100'"},
         {"sim:flop=1e12", "'flop'"},
         {"sim:flops=fast", "flops=fast must be"},
@@ -55,14 +55,14 @@ CASE(bad_specs)
         {"sim:copy=inf", "copy=inf must be seconds"},
         {"sim:capacity=1e20", "capacity is 1e+20 bytes"},
         {"sim:capacity=0.5", "capacity=0.5 must be"},
-        {"sim:", "nothing between"},
-        {"sim:v100,", "nothing between"},
-        {"sim:v100,,call=1", "nothing between"},
+        {"sim:", "empty item"},
+        {"sim:v100,", "empty item"},
+        {"sim:v100,,call=1", "empty item"},
         {"sim:v100,call=000000000000000000000000000000000000000000000000000000000000000000000000"
          "00000", "too long"},
-        {"cpu:fast", "\"cpu\" takes nothing"},
-        {"si", "no device \"si\""},
-        {"simulated", "no device \"simulated\""},
+        {"cpu:fast", "device cpu takes no options"},
+        {"si", "unknown device 'si'"},
+        {"simulated", "unknown device 'simulated'"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         CHECK(weir_device_open(bad[i].text, NULL) == NULL);
@@ -229,7 +229,7 @@ CASE(capacity)
     weir_tensor *big = weir_input(d, weir_1d(WEIR_F32, 250001));
     weir_tensor *third = weir_input(d, weir_1d(WEIR_F32, 80000));
     CHECK_STATUS(weir_write_fill(big, 0), WEIR_ERR_NOMEM);
-    CHECK_TEXT(weir_error(), "device sim: 1000192 bytes wanted, of a capacity of 1000000 bytes");
+    CHECK_TEXT(weir_error(), "device sim: 1000192 bytes wanted, but of the capacity of 1000000");
     CHECK_OK(weir_write_fill(third, 0));
     for (int i = 0; i < 3; i++) {       /* two results fit beside it, again when they are gone */
         CHECK_OK(weir_scope_begin(d));
@@ -276,7 +276,7 @@ CASE(addresses_are_used_up_late)
             d->ops->free(d, p, most);
     }
     CHECK_STATUS(s, WEIR_ERR_NOMEM);
-    CHECK_TEXT(weir_error(), "addresses are used up");
+    CHECK_TEXT(weir_error(), "address space is used up");
     d->ops->free(d, q, 100);
     CHECK_OK(d->ops->alloc(d, most, false, &p));    /* nothing was alive: they begin again */
     d->ops->free(d, p, most);

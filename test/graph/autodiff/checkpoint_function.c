@@ -477,7 +477,7 @@ static weir_status wrong_fn(void *ctx, weir_tensor *const *in, weir_tensor **out
 CASE(mistakes_in_the_function)
 {
     static const char *const text[] = {"as ordered", "left result 0 of 1 empty", "called again",
-                                       "other random numbers"};
+                                       "different random numbers"};
 
     for (int graph = 0; graph < 2; graph++)
         for (int i = 0; i < 8; i++) {

@@ -376,8 +376,8 @@ CASE(one_call_that_does_not_fit)
     CHECK(weir_add(x, y) == NULL);
     CHECK_STATUS(weir_error_status(), WEIR_ERR_BUDGET);
     CHECK_TEXT(weir_error(), "add: 4032 bytes do not fit into the budget of 9000: 4032 are taken "
-               "by parameters, states, inputs and outputs, 4032 by values being used, 0 by values "
-               "that cannot be made again");
+               "by parameters, states, inputs and outputs, 4032 by values in use, 0 by values "
+               "that cannot be recomputed");
     weir_device_memory(d, &after);
     CHECK(after.live == before.live);
     CHECK(weir_uniform(d, weir_1d(WEIR_F32, 2000), 0, 1) == NULL);

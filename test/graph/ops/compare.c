@@ -60,10 +60,10 @@ CASE(element_types_of_comparisons_are_checked)
     CHECK(weir_eq(f, weir_fill(d, weir_1d(WEIR_F64, 3), 0)) == NULL);
     CHECK_TEXT(weir_error(), "(inputs f32(8), f64(3))");
     CHECK(weir_where(u, f, g) == NULL);
-    CHECK_TEXT(weir_error(), "the condition must be bool, it is u8");
+    CHECK_TEXT(weir_error(), "the condition must be bool, not u8");
     CHECK(weir_logical_and(b, u) == NULL);
     CHECK(weir_logical_not(u) == NULL);
-    CHECK_TEXT(weir_error(), "input 0 is u8, must be bool");
+    CHECK_TEXT(weir_error(), "input 0 is u8 but must be bool");
     CHECK(weir_lt(b, b) == NULL);
     CHECK_STATUS(weir_error_status(), WEIR_ERR_DTYPE);
     CHECK_TEXT(weir_error(), "must be f32, f64, i32, i64, u8, f16 or bf16");

@@ -204,7 +204,7 @@ CASE(numbers_that_are_no_distribution)
     }
     CHECK_TEXT(weir_error(), "weir_write_uniform: from -3e+38 to 3e+38 does not fit f32");
     CHECK(weir_uniform(d, desc, 1, 0) == NULL);
-    CHECK_TEXT(weir_error(), "uniform: from 1 to 0, must not go down");
+    CHECK_TEXT(weir_error(), "uniform: the range from 1 to 0 is reversed");
     CHECK(weir_uniform(d, weir_1d(WEIR_F16, 3), 0, 1e5) == NULL);
     for (int i = 0; i < 5; i++) {
         CHECK(weir_normal(d, desc, bell[i][0], bell[i][1]) == NULL);

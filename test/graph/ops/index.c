@@ -192,7 +192,7 @@ CASE(a_run_with_an_index_outside_fails_and_the_next_does_not)
     CHECK_OK(weir_graph_end(g, NULL));
     if (at_once()) {
         CHECK_STATUS(weir_graph_run(g), WEIR_ERR_INDEX);
-        CHECK_TEXT(weir_error(), "index 3, the one at 1, is outside 0..2");
+        CHECK_TEXT(weir_error(), "index 3 at position 1 is outside 0..2");
         CHECK_TEXT(weir_error(), "the run ended there, with 0 of 1 updates done");
         is(x, 6, (float[]){0, 1, 2, 3, 4, 5});
         CHECK_OK(weir_write(index, (int32_t[]){0, 2}, 8));

@@ -237,7 +237,7 @@ CASE(sums_and_products_of_integers_are_i64)
     CHECK_OK(weir_read(weir_amin(u, 0, false), &most, 1));
     CHECK(most == 2);
     CHECK(weir_mean(i, 0, false) == NULL);
-    CHECK_TEXT(weir_error(), "mean: takes f32, f64, f16 or bf16, x is i32(4)");
+    CHECK_TEXT(weir_error(), "mean: x must be f32, f64, f16 or bf16, not i32(4)");
     weir_device_close(d);
 }
 

@@ -51,7 +51,7 @@ static const op_set eval_sets[] = {
     {.in = "(4,3)(3)(3)(1)(3)", "mean", o, .status = WEIR_ERR_SHAPE, .says = "running_mean"},      \
     {.in = "(4,3)(3)(3)(3)(3,1)", "variance", o, .status = WEIR_ERR_SHAPE, .says = "running_var"}, \
     {.in = "(3)(3)(3)(3)(3)", "x", o, .status = WEIR_ERR_SHAPE, .says = "(n,c,...)"},              \
-    {.in = "(2,4,3)(3)(3)(3)(3)", "x", o, .status = WEIR_ERR_SHAPE, .says = "it must be f32(4)"}
+    {.in = "(2,4,3)(3)(3)(3)(3)", "x", o, .status = WEIR_ERR_SHAPE, .says = "must be f32(4)"}
 
 static const op_set train_wrong[] = {
     COMMON_WRONG(TRAIN(.eps = 0)),

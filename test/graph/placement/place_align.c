@@ -70,7 +70,7 @@ CASE(what_is_wrong_is_refused)
     memcpy(bad, good, sizeof bad);
     bad[1].offset = 129;
     CHECK_STATUS(weir_place_check(bad, 4, 64, 4096), WEIR_ERR_STATE);
-    CHECK_TEXT(weir_error(), "offset 129 is no multiple of 64");
+    CHECK_TEXT(weir_error(), "offset 129 is not a multiple of 64");
     memcpy(bad, good, sizeof bad);
     bad[3].offset = 1;                          /* of 0 bytes, but operands point there */
     CHECK_STATUS(weir_place_check(bad, 4, 64, 4096), WEIR_ERR_STATE);

@@ -68,22 +68,22 @@ CASE(columns_by_name_and_others_kept)
 CASE(hostile_texts)
 {
     static const struct { const char *text, *reason; } bad[] = {
-        {"", "line 1: there is no column lower"},
-        {"\n\n", "there is no column lower"},
-        {"lower,upper\n0,1\n", "line 1: there is no column size"},
-        {"lower,upper,size,size\n", "line 1: two columns are called size"},
+        {"", "line 1: no column lower"},
+        {"\n\n", "no column lower"},
+        {"lower,upper\n0,1\n", "line 1: no column size"},
+        {"lower,upper,size,size\n", "line 1: two columns are named size"},
         {"lower,upper,size\n0,1\n", "line 2: 2 values for 3 columns"},
         {"lower,upper,size\n0,1,2,3\n", "line 2: 4 values for 3 columns"},
-        {"lower,upper,size\n0,1,\"2\n", "line 2: size '\"2' is no whole number"},
-        {"lower,upper,size\n0,1,\n", "line 2: size '' is no whole number"},
-        {"lower,upper,size\n0,1,-2\n", "line 2: size '-2' is no whole number from 0"},
+        {"lower,upper,size\n0,1,\"2\n", "line 2: size '\"2' is not a whole number"},
+        {"lower,upper,size\n0,1,\n", "line 2: size '' is not a whole number"},
+        {"lower,upper,size\n0,1,-2\n", "line 2: size '-2' is not a whole number from 0"},
         {"lower,upper,size\n0,1,1e3\n", "line 2: size '1e3'"},
         {"lower,upper,size\n0,1,0x10\n", "line 2: size '0x10'"},
         {"lower,upper,size\n0,1,9223372036854775808\n", "line 2: size '9223372036854775808'"},
         {"lower,upper,size\n-,1,1\n", "line 2: lower '-'"},
         {"lower,upper,size\n\n1,1,1\n", "line 3: lower 1 is not before upper 1"},
         {"lower,upper,size\n0,9,9223372036854775807\n", "buffer 0: too many bytes"},
-        {"lower,upper,size,alignment\n0,9,9,64\n", "line 2: alignment 64 of one buffer alone"},
+        {"lower,upper,size,alignment\n0,9,9,64\n", "line 2: alignment 64 of a single buffer"},
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -43,7 +43,7 @@ CASE(an_unknown_strategy)
     weir_graph  *g = NULL;
 
     CHECK_STATUS(record_step(d, "luck", &g), WEIR_ERR_INVALID);
-    CHECK_TEXT(weir_error(), "there is no placement 'luck'; there are auto, life");
+    CHECK_TEXT(weir_error(), "unknown placement 'luck' (expected auto, life");
     weir_graph_free(g);
     weir_device_close(d);
 }

@@ -227,7 +227,7 @@ CASE(nobody_is_blamed_for_what_was_there)
     CHECK_OR_RETURN(weir_tensor_memory(x, &data, stride) == WEIR_OK);
     ((char *)data)[-3] = 5;
     CHECK(weir_exp(x) == NULL);
-    CHECK_TEXT(weir_error(), "something wrote round its operands before it ran: 1 byte changed "
+    CHECK_TEXT(weir_error(), "something wrote around its operands before it ran: 1 byte changed "
                              "before input 0 f32(10) of 40 bytes, at offsets -3 to -3");
     CHECK(weir_exp(x) != NULL);
     weir_release(x);

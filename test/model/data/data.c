@@ -111,7 +111,7 @@ CASE(cifar_refuses_what_does_not_fit)
     refused(weir_data_cifar10(1, &path), "has 6145 bytes, not a multiple of records of 3073");
     b[CIFAR_RECORD] = 10;
     file_write(&f, 0, b, n);
-    refused(weir_data_cifar10(1, &path), "offset 3073: label 10");
+    refused(weir_data_cifar10(1, &path), "offset 3073: label is 10");
     CHECK(weir_data_cifar10(0, &path) == NULL);
     CHECK(weir_error_status() == WEIR_ERR_INVALID);
     folder_remove(&f);
@@ -179,16 +179,16 @@ CASE(csv_refuses_what_is_no_number)
     csv_refused(&f, "a,b\n", &header, "no line of numbers");
     csv_refused(&f, "1,2\n3,4,5\n", NULL, "line 2 (offset 4): 3 columns, but 2 before");
     csv_refused(&f, "1\n2\n", NULL, "has 1 column");
-    csv_refused(&f, "a,b\n1,2\n", NULL, "'a' is no number; is line 1 a header?");
-    csv_refused(&f, "1,2\n3,x\x01y\n", NULL, "line 2, column 2 (offset 6): 'x?y' is no number");
-    csv_refused(&f, "1,2\n,4\n", NULL, "'' is no number");
-    csv_refused(&f, "1,0x10\n", NULL, "'0x10' is no number");
-    csv_refused(&f, "1,nan\n", NULL, "'nan' is no number");
-    csv_refused(&f, "1,1e\n", NULL, "'1e' is no number");
-    csv_refused(&f, "1,1-2\n", NULL, "'1-2' is no number");
+    csv_refused(&f, "a,b\n1,2\n", NULL, "'a' is not a number; is line 1 a header?");
+    csv_refused(&f, "1,2\n3,x\x01y\n", NULL, "line 2, column 2 (offset 6): 'x?y' is not a number");
+    csv_refused(&f, "1,2\n,4\n", NULL, "'' is not a number");
+    csv_refused(&f, "1,0x10\n", NULL, "'0x10' is not a number");
+    csv_refused(&f, "1,nan\n", NULL, "'nan' is not a number");
+    csv_refused(&f, "1,1e\n", NULL, "'1e' is not a number");
+    csv_refused(&f, "1,1-2\n", NULL, "'1-2' is not a number");
     csv_refused(&f, "1,1e39\n", NULL, "'1e39' is too large for f32");
     csv_refused(&f, "1,-1e999\n", NULL, "'-1e999' is too large for f32");
-    refused(weir_data_csv(file_write(&f, 0, "1,2\0,3\n", 7), NULL), "is no number");
+    refused(weir_data_csv(file_write(&f, 0, "1,2\0,3\n", 7), NULL), "is not a number");
     folder_remove(&f);
 }
 
@@ -267,7 +267,7 @@ CASE(batches_are_shuffled_by_seed_and_epoch)
             CHECK(seen[i] == 1);
     }
     CHECK(weir_batches_new(d, N + 1, NULL) == NULL);
-    CHECK_TEXT(weir_error(), "size 25, must be from 1 to the 24 samples");
+    CHECK_TEXT(weir_error(), "size is 25 but must be from 1 to the 24 samples");
     CHECK(weir_batches_new(d, 0, NULL) == NULL);
     weir_data_free(d);
     folder_remove(&f);

@@ -195,13 +195,13 @@ CASE(large_network_mistakes)
     weir_tensor *x = weir_input(d, weir_4d(WEIR_F32, 1, 3, 40, 32));
 
     CHECK(weir_vgg16_new(m, 10, 48) == NULL);
-    CHECK_TEXT(weir_error(), "image size 48, must be a multiple of 32");
+    CHECK_TEXT(weir_error(), "image size is 48 but must be a multiple of 32");
     CHECK(weir_vgg16_new(m, 10, 0) == NULL && weir_vgg16_new(m, 10, INT64_MAX) == NULL);
     CHECK(weir_mobilenet_v2_new(m, 0) == NULL);
     CHECK_TEXT(weir_error(), "classifier.1");
     CHECK(weir_densenet121_new(m, -1) == NULL);
     CHECK(weir_unet_new(m, 3, 2, 0, false) == NULL);
-    CHECK_TEXT(weir_error(), "width 0");
+    CHECK_TEXT(weir_error(), "width is 0");
     CHECK(weir_unet_new(m, 0, 2, 4, false) == NULL);
     CHECK(weir_unet_new(m, 3, 0, 4, true) == NULL);
     CHECK(weir_model_param_count(m) == 0 && weir_model_state_count(m) == 0);
@@ -284,12 +284,12 @@ CASE(text_network_mistakes)
     CHECK(weir_gpt_new(m, 9, 5, 16, 3, 2) == NULL);
     CHECK_TEXT(weir_error(), "3 heads do not divide the width 16");
     CHECK(weir_gpt_new(m, 9, 0, 16, 2, 2) == NULL);
-    CHECK_TEXT(weir_error(), "context 0");
+    CHECK_TEXT(weir_error(), "context is 0");
     CHECK(weir_char_lstm_new(m, 9, 16, 0) == NULL);
-    CHECK_TEXT(weir_error(), "layers 0");
+    CHECK_TEXT(weir_error(), "layers is 0");
     CHECK(weir_model_param_count(m) == 0);
     CHECK(weir_apply(weir_gpt_new(m, 9, 5, 16, 2, 2), x) == NULL);
-    CHECK_TEXT(weir_error(), "6 positions, must be 1 to the context 5");
+    CHECK_TEXT(weir_error(), "6 positions but must have 1 to the context 5");
     CHECK(weir_apply(weir_char_lstm_new(m, 9, 16, 1), flat) == NULL);
     CHECK_TEXT(weir_error(), "must be tokens");
     weir_release(x);

@@ -160,7 +160,7 @@ CASE(tree_mistakes)
     weir_tensor *const x = weir_input(d, weir_2d(WEIR_I32, 2, 6));
     CHECK(weir_tree_lstm_new(NULL, 9, 5, 2, 4, WEIR_TREE_CHAIN) == NULL);
     CHECK(weir_tree_lstm_new(m, 9, 0, 2, 4, WEIR_TREE_CHAIN) == NULL);
-    CHECK_TEXT(weir_error(), "width 0");
+    CHECK_TEXT(weir_error(), "width is 0");
     CHECK(weir_tree_lstm_new(m, 9, 5, 2, 1 << 21, WEIR_TREE_CHAIN) == NULL);
     CHECK_TEXT(weir_error(), "2097152 leaves");
     CHECK(weir_tree_lstm_new(m, 9, 5, 2, 4, (weir_tree)3) == NULL);
@@ -187,7 +187,7 @@ CASE(resnets_for_small_images)
             sum += (int64_t)(weir_tensor_bytes(weir_model_param(m, k)) / sizeof(float));
         CHECK(sum == known[i].count + 16 * 32 + 32 * 64 + 2 * (32 + 64));
         CHECK(weir_resnet_cifar_new(m, 19, 10) == NULL);
-        CHECK_TEXT(weir_error(), "depth 19, must be 6 k + 2");
+        CHECK_TEXT(weir_error(), "unknown depth 19 (expected 6 k + 2");
         CHECK(weir_resnet_cifar_new(m, 2, 10) == NULL);
         weir_model_free(m);
         weir_device_close(d);

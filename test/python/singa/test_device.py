@@ -60,7 +60,7 @@ def test_a_simulated_machine():
     assert device.clock(sim) - before == pytest.approx(5e-6 + 2 * 1024**3 / 14e12)
     product.ToDevice(core.cpu())
     assert not tensor.from_raw_tensor(product).numpy().any()
-    with pytest.raises(errors.OutOfMemoryError, match="of a capacity of 1000000000"):
+    with pytest.raises(errors.OutOfMemoryError, match="of the capacity of 1000000000"):
         Tensor((1 << 15, 1 << 15), sim).gaussian(0, 1)
     with pytest.raises(ValueError, match="'abacus'; the presets are"):
         device.create_sim("abacus")

@@ -348,7 +348,8 @@ static weir_status read_want(const char *variable, weir_gemm_want *want)
         if (strcmp(text, names[i]) == 0)
             *want = (weir_gemm_want)i;
     if (*want == WEIR_GEMM_ANY)
-        return weir_fail(WEIR_ERR_INVALID, "%s=%s: expected own, openblas or onednn", variable,
+        return weir_fail(WEIR_ERR_INVALID, "unknown %s '%s' (expected own, openblas or onednn)",
+                                           variable,
                          text);
     return WEIR_OK;
 }

@@ -131,8 +131,8 @@ static const char *load(weir_openblas *b, int threads)
     return "left out under ThreadSanitizer, which cannot see how its threads wait";
 #endif
     if (!weir_mem_can_map(need_of(threads))) {
-        snprintf(b->config, sizeof b->config, "left out: %zu MiB of address space for its buffers "
-                 "are not there (a limit such as ulimit -v)", need_of(threads) >> 20);
+        snprintf(b->config, sizeof b->config, "left out: %zu MB of address space for its buffers "
+                 "are not available (a limit such as ulimit -v)", need_of(threads) / 1000000);
         return b->config;
     }
     void *const lib = open_with_core();
@@ -147,7 +147,7 @@ static const char *load(weir_openblas *b, int threads)
         !find(lib, "openblas_get_config", &config) ||
         !find(lib, "openblas_get_parallel", &parallel)) {
         dlclose(lib);
-        return "found, but it lacks functions we need";
+        return "found, but it lacks functions that Weir needs";
     }
     snprintf(b->impl, sizeof b->impl, "openblas %s", corename());
     snprintf(b->config, sizeof b->config, "%s", config());

@@ -47,7 +47,7 @@ static weir_status look(const weir_kargs *k, int input, const char *what, int64_
             if (ignored && x == *ignored)
                 --*counted;
             else if (x < 0 || x >= limit)
-                return weir_call_fail(WEIR_ERR_INDEX, k->call, "%s %lld, the one at %lld, is "
+                return weir_call_fail(WEIR_ERR_INDEX, k->call, "%s %lld at position %lld is "
                                       "outside 0..%lld", what, (long long)x, (long long)i,
                                       (long long)limit - 1);
         }

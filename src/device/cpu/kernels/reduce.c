@@ -274,7 +274,7 @@ static weir_status reduce_choose(const weir_call *c, int op, weir_kernel *out)
     const weir_reduce_attr *attr = c->attr;
     const weir_dtype        in = c->in[0].desc.dtype, to = c->out[0].desc.dtype;
     if (in > WEIR_U8 || to > WEIR_U8 || real_type(in) != real_type(to))
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "cannot reduce %s to %s on the CPU",
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "the CPU kernels cannot reduce %s to %s",
                               weir_dtype_name(in), weir_dtype_name(to));
     const weir_reduce_loops(*loops)[WEIR_REDUCE_TYPES] = table[weir_cpu_isa()];
     const plan p = {.loops = loops[op][in],

@@ -243,8 +243,8 @@ static weir_status choose(weir_device *d, const weir_call *c, const weir_conv *g
         return WEIR_OK;
     }
     if (must)
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "WEIR_CONV=cudnn, but cuDNN is not there or "
-                              "has nothing for this");
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "WEIR_CONV=cudnn, but cuDNN is missing or has "
+                              "no algorithm for this");
     return weir_cuda_conv_own(c, g, pass, true, out);
 }
 

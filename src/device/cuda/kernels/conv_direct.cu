@@ -540,8 +540,8 @@ weir_status weir_cuda_conv_own(const weir_call *c, const weir_conv *g, pass p, b
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s",
                               weir_dtype_name(g->dtype));
     if (!weir_cuda_conv_fits(g))
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "the CUDA kernels count pixels and channels in "
-                              "30 bits");
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "the CUDA kernels index pixels and channels "
+                              "with 30 bits");
     plan *const s = (plan *)weir_mem_zalloc(1, sizeof *s);
     if (!s)
         return WEIR_ERR_NOMEM;

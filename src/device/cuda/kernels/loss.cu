@@ -195,8 +195,8 @@ static weir_status choose(const weir_call *c, weir_status (*const run[2][3])(con
 
     if (!weir_is_float(type) ||
         (target != type && target != WEIR_I32 && target != WEIR_I64))
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s logits and %s "
-                              "targets", weir_dtype_name(type), weir_dtype_name(target));
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s logits and %s targets",
+                              weir_dtype_name(type), weir_dtype_name(target));
     const int by = target == type ? 0 : target == WEIR_I32 ? 1 : 2;
     *out = (weir_kernel){.run = run[type == WEIR_F64][by], .work = work, .impl = "cuda"};
     return WEIR_OK;

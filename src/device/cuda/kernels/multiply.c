@@ -16,7 +16,8 @@ static weir_status read_wish(bool *own, bool *must)
     for (size_t i = 0; i < sizeof known / sizeof *known && !good; i++)
         good = strcmp(text, known[i]) == 0;
     return good ? WEIR_OK
-                : weir_fail(WEIR_ERR_INVALID, "WEIR_GEMM=%s: expected own or cublaslt", text);
+                : weir_fail(WEIR_ERR_INVALID, "unknown WEIR_GEMM '%s' (expected own or cublaslt)",
+                                              text);
 }
 
 weir_status weir_multiply_plan(weir_device *d, const weir_call *c, const weir_product *p,

@@ -270,7 +270,7 @@ template <class T> static weir_status grads_run(const weir_kargs *k)
 
 static weir_status type_fails(const weir_call *c)
 {
-    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s",
+    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s",
                           weir_dtype_name(c->in[0].desc.dtype));
 }
 

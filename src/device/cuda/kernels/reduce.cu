@@ -35,7 +35,7 @@ template <int OP> static weir_status choose(const weir_call *c, weir_kernel *out
         case WEIR_U8:   return choose_as<uint8_t, OP>(c, out);
         default:        break;
         }
-    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "cannot reduce %s to %s on a card",
+    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "the CUDA kernels cannot reduce %s to %s",
                           weir_dtype_name(in), weir_dtype_name(to));
 }
 

@@ -85,7 +85,7 @@ template <bool MAX> static weir_status arg_choose(const weir_call *c, weir_kerne
     case WEIR_U8:   return arg_as<uint8_t, MAX>(c, out);
     default:        break;
     }
-    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s",
+    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s",
                           weir_dtype_name(c->in[0].desc.dtype));
 }
 
@@ -135,7 +135,7 @@ static weir_status grad_choose(const weir_call *c, const axes &way,
 
 static weir_status grad_type_fails(const weir_call *c)
 {
-    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s",
+    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s",
                           weir_dtype_name(c->in[1].desc.dtype));
 }
 
@@ -380,8 +380,8 @@ weir_status weir_cuda_count_correct(weir_device *, const weir_call *c, weir_kern
     const weir_dtype type = c->in[0].desc.dtype, index = c->in[1].desc.dtype;
 
     if (!weir_is_float(type) || (index != WEIR_I32 && index != WEIR_I64))
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s logits and %s "
-                              "targets", weir_dtype_name(type), weir_dtype_name(index));
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s logits and %s targets",
+                              weir_dtype_name(type), weir_dtype_name(index));
     out->run = type == WEIR_F32 ? (index == WEIR_I32 ? count_run<float, int32_t>
                                                      : count_run<float, int64_t>)
                                 : (index == WEIR_I32 ? count_run<double, int32_t>

@@ -57,7 +57,7 @@ template <int OP> static weir_status choose(const weir_call *c, weir_kernel *out
     case WEIR_F64: return choose_as<double, OP>(c, out);
     default:       break;
     }
-    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s",
+    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s",
                           weir_dtype_name(c->in[0].desc.dtype));
 }
 

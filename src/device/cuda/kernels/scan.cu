@@ -270,7 +270,7 @@ static weir_status choose(const weir_call *c, run_fn run, weir_kernel *out)
     while (axis + 1 < x->ndim && !(a->reduce.dims >> axis & 1))
         axis++;
     if (!run)
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s",
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s",
                               weir_dtype_name(x->dtype));
     scan *const s = (scan *)weir_mem_alloc(sizeof *s);
     if (!s)

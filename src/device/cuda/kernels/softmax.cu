@@ -275,7 +275,7 @@ template <bool GRAD> static weir_status choose(const weir_call *c, bool log, wei
     const weir_desc *const      x = &c->in[0].desc;
 
     if (!weir_is_any_float(x->dtype))
-        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no kernel of cards for %s",
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s",
                               weir_dtype_name(x->dtype));
     softmax *const s = (softmax *)weir_mem_alloc(sizeof *s);
     if (!s)

@@ -38,7 +38,7 @@ weir_status weir_nvrtc_target(int capability, char target[WEIR_NVRTC_TARGET])
     WEIR_TRY(weir_cuda_open_nvrtc(&lib));
     TRY(nvrtcGetNumSupportedArchs(&n));
     if (n > MOST_ARCHITECTURES)
-        return weir_fail(WEIR_ERR_DEVICE, "device cuda: NVRTC knows %d architectures", n);
+        return weir_fail(WEIR_ERR_DEVICE, "device cuda: NVRTC supports %d architectures", n);
     TRY(nvrtcGetSupportedArchs(known));
     for (int i = 0; i < n; i++)
         if (known[i] <= capability && known[i] > best)

@@ -43,5 +43,5 @@ weir_status weir_cuda_late(const weir_device *d)
     const cudaError_t        e = c->pending.late;
 
     c->pending.late = cudaSuccess;
-    return weir_cuda_status(e, NULL, "launch of updates that waited");
+    return weir_cuda_status(e, NULL, "launch of pending updates");
 }

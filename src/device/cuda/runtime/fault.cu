@@ -53,8 +53,8 @@ weir_status weir_cuda_fault_tell(weir_cuda_context *u)
         f.op == WEIR_OP_CROSS_ENTROPY || f.op == WEIR_OP_CROSS_ENTROPY_GRAD;
 
     u->fault->taken = 0;
-    return weir_fail(WEIR_ERR_INDEX, "%s: %s %lld is outside 0..%lld: met by work that the card "
-                     "has done since; what was computed from it holds NaN or lacks rows",
+    return weir_fail(WEIR_ERR_INDEX, "%s: %s %lld is outside 0..%lld; the card found it after the "
+                     "call, and results computed from it hold NaN or lack rows",
                      weir_op_name((weir_op)f.op), loss ? "class" : "index", (long long)f.index,
                      (long long)f.limit - 1);
 }

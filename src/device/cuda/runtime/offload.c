@@ -232,8 +232,8 @@ static weir_status copy_far(struct weir_cuda_offload *s, const weir_swap *w, cud
 static weir_status copy(struct weir_cuda_offload *s, const weir_swap *w, cudaStream_t stream)
 {
     if (w->slot > s->capacity || w->bytes > s->capacity - w->slot)
-        return weir_fail(WEIR_ERR_INVALID, "device cuda: a copy of %zu bytes at %zu of a store of "
-                         "%zu", w->bytes, w->slot, s->capacity);
+        return weir_fail(WEIR_ERR_INVALID, "device cuda: a copy of %zu bytes at %zu exceeds an "
+                         "offload store of %zu bytes", w->bytes, w->slot, s->capacity);
     if (w->slot + w->bytes > s->near)
         return copy_far(s, w, stream);
     char *const there = s->pinned + w->slot;
@@ -335,8 +335,8 @@ weir_status weir_cuda_offload_late(weir_cuda_context *u)
     s->late = WEIR_OK;
     pthread_mutex_unlock(&s->lock);
     return late == WEIR_OK ? WEIR_OK
-                           : weir_fail(late, "device cuda: a copy to or from the spill file failed "
-                                       "in a run before");
+                           : weir_fail(late, "device cuda: a copy to or from the spill file "
+                                       "failed in an earlier run");
 }
 
 /* ---- speed ---- */
@@ -389,7 +389,7 @@ void weir_cuda_offload_info(const weir_cuda_context *u, weir_string *text)
 {
     const struct weir_cuda_offload *const s = u->offload;
 
-    weir_string_add(text, "values that leave: pinned memory up to %.1f GB%s\n",
+    weir_string_add(text, "offloaded values: pinned memory up to %.1f GB%s\n",
                     (double)pinned_limit() * 1e-9,
-                    s && s->file ? ", and a spill file behind it" : "");
+                    s && s->file ? ", then a spill file" : "");
 }

@@ -41,8 +41,8 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
     const bool   share = strcmp(end, "%") == 0;
     const double unit = share ? (double)whole : weir_unit_bytes(end);
     if (unit < 0)
-        return weir_fail(WEIR_ERR_INVALID, "budget '%s': there is no unit '%s'; the units are B, "
-                         "kB, MB, GB, TB, KiB, MiB, GiB, TiB and %%", text, end);
+        return weir_fail(WEIR_ERR_INVALID, "budget '%s': unknown unit '%s' (expected B, kB, MB, "
+                         "GB, TB, KiB, MiB, GiB, TiB or %%)", text, end);
     const double all = share ? value * unit / 100 : value * unit;   /* 100 % is exactly `whole` */
     if (all >= 0x1p63)
         return weir_fail(WEIR_ERR_INVALID, "budget '%s' is larger than any memory", text);
@@ -55,7 +55,8 @@ weir_status weir_bytes(const char *text, size_t *bytes)
     if (!bytes)
         return weir_fail_null("weir_bytes", "bytes");
     if (text && strchr(text, '%'))
-        return weir_fail(WEIR_ERR_INVALID, "weir_bytes: '%s' is a share of nothing known", text);
+        return weir_fail(WEIR_ERR_INVALID, "weir_bytes: '%s' is a percentage, but a number of "
+                                           "bytes is needed", text);
     return weir_budget_parse(text, 0, bytes);
 }
 
@@ -66,7 +67,8 @@ weir_status weir_budget_check(const weir_plan_options *o)
     uint32_t           bits;
 
     if (o->profile_steps < 0)
-        return weir_fail(WEIR_ERR_INVALID, "plan options: guided by %d steps, must be 0 or more",
+        return weir_fail(WEIR_ERR_INVALID, "plan options: profile_steps is %d but must be 0 or "
+                                           "more",
                          o->profile_steps);
     WEIR_TRY(weir_policy_find(o->policy, &policy, &variant));
     return weir_policy_lossy(policy, variant, &bits);

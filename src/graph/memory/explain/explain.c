@@ -417,8 +417,8 @@ static void add_head(const weir_table *t)
     const weir_naming   *n = t->n;
     const double         time = s->p->time > 0 ? s->p->time : 1;
 
-    weir_string_add(t->text, "%s: %u tensors, %u operations\n", n->title, s->p->tensors.n,
-                    s->p->ops.n);
+    weir_string_add(t->text, "%s: %u tensor%s, %u operation%s\n", n->title, s->p->tensors.n,
+                    s->p->tensors.n == 1 ? "" : "s", s->p->ops.n, s->p->ops.n == 1 ? "" : "s");
     weir_string_add(t->text, "  peak   %15zu bytes live",
                     n->base + (s->events.n ? (size_t)s->live.at[t->peak] : 0));
     if (s->events.n) {

@@ -19,8 +19,8 @@ static weir_status bits_of(const char *text, uint32_t *bits)
         if (strcmp(text, variants[i].name) == 0)
             *bits = variants[i].bits;
     return *bits ? WEIR_OK
-                 : weir_fail(WEIR_ERR_INVALID, "actnn: '%s' is not a number of bits: must be 2, "
-                             "4, 8 or 16", text);
+                 : weir_fail(WEIR_ERR_INVALID, "actnn: unknown number of bits '%s' (expected 2, "
+                             "4, 8 or 16)", text);
 }
 
 weir_status weir_policy_lossy(const weir_policy *policy, const char *variant, uint32_t *bits)
@@ -36,8 +36,8 @@ weir_status weir_policy_lossy(const weir_policy *policy, const char *variant, ui
     if (!packing || strcmp(packing, "gist") == 0)
         return WEIR_OK;
     if (strncmp(packing, actnn, n) != 0 || (packing[n] != '\0' && packing[n] != ':'))
-        return weir_fail(WEIR_ERR_INVALID, "there is no packing '%s'; they are gist, actnn, "
-                         "actnn:2, actnn:4, actnn:8, actnn:16", packing);
+        return weir_fail(WEIR_ERR_INVALID, "unknown compression '%s' (expected gist, actnn, "
+                         "actnn:2, actnn:4, actnn:8 or actnn:16)", packing);
     *bits = 0;
     return bits_of(packing[n] ? packing + n + 1 : packing + n, bits);
 }

@@ -35,8 +35,8 @@ static weir_status levers_from(const char *text, unsigned *set)
             if (strlen(levers[i].name) == n && strncmp(levers[i].name, text, n) == 0)
                 one = levers[i].lever;
         if (!one)
-            return weir_fail(WEIR_ERR_INVALID, "policy auto: there is no lever '%.*s'; they are "
-                             "recompute, swap, pack, mask, order", (int)n, text);
+            return weir_fail(WEIR_ERR_INVALID, "policy auto: unknown lever '%.*s' (expected "
+                             "recompute, swap, pack, mask or order)", (int)n, text);
         *set |= one;
         text += n + (text[n] != 0);
     }

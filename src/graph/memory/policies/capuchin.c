@@ -99,8 +99,8 @@ weir_status weir_policy_capuchin(weir_policy_job *job)
     weir_evict_to_fit x = {.choose = choose};
 
     if (*job->variant && !passive && strcmp(job->variant, "guided") != 0)
-        return weir_fail(WEIR_ERR_INVALID, "policy capuchin: there is no variant '%s'; they are "
-                         "passive, guided", job->variant);
+        return weir_fail(WEIR_ERR_INVALID, "policy capuchin: unknown variant '%s' (expected "
+                         "passive or guided)", job->variant);
     WEIR_TRY(weir_policy_needs_link(job->p, "capuchin"));
     if (passive)
         return weir_capuchin_passive(job);

@@ -185,8 +185,9 @@ static weir_status variant_of(const char *text, weir_checkpoint_variant *variant
             ((*variant == SEQUENTIAL || *variant == OFFLOAD) && *end == 0 && *n > 0))
             return WEIR_OK;
     }
-    return weir_fail(WEIR_ERR_INVALID, "policy checkpoint: there is no variant '%s'; they are "
-                     "manual, sequential, offload, both with =S for S > 0 segments, memory, speed",
+    return weir_fail(WEIR_ERR_INVALID, "policy checkpoint: unknown variant '%s' (expected manual, "
+                     "memory, speed, sequential or offload, the last two also with =S for S > 0 "
+                     "segments)",
                      text);
 }
 

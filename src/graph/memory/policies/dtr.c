@@ -42,8 +42,8 @@ weir_status weir_policy_dtr(weir_policy_job *job)
 
     snprintf(name, sizeof name, "dtr%s%.9s", *job->variant ? ":" : "", job->variant);
     if (strlen(job->variant) > 9 || !weir_dtr_rule_named(name, &v.rule))
-        return weir_fail(WEIR_ERR_INVALID, "policy dtr: there is no score '%s'; they are eq, "
-                         "local, lru, size, msps", job->variant);
+        return weir_fail(WEIR_ERR_INVALID, "policy dtr: unknown variant '%s' (expected eq, local, "
+                         "lru, size or msps)", job->variant);
     v.use_classes = weir_dtr_reach_of(v.rule) == WEIR_DTR_CLASS;
     const weir_status status =
         weir_dtr_sim_init(&v, job->p) ? weir_dtr_sim_plan(&v, job) : WEIR_ERR_NOMEM;

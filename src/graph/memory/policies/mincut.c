@@ -255,7 +255,8 @@ weir_status weir_policy_mincut(weir_policy_job *job)
     if (strncmp(job->variant, key, sizeof key - 1) == 0)
         s.ratio = strtod(job->variant + sizeof key - 1, &end);
     if (*job->variant && (!end || *end || !(s.ratio > 0 && s.ratio <= 1)))
-        return weir_fail(WEIR_ERR_INVALID, "policy mincut: '%s' is not ratio=R with 0 < R <= 1",
+        return weir_fail(WEIR_ERR_INVALID, "policy mincut: unknown variant '%s' (expected ratio=R "
+                                           "with 0 < R <= 1)",
                          job->variant);
     const weir_status status = weir_search_run(&s);
     job->s = s.lowered.s;

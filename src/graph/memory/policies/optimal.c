@@ -23,7 +23,8 @@ static weir_status read_variant(const char *text, uint64_t *nodes)
     if (strncmp(text, key, sizeof key - 1) == 0)
         *nodes = strtoull(text + sizeof key - 1, &end, 10);
     if (*text && (!end || *end || *nodes == 0 || text[sizeof key - 1] == '-'))
-        return weir_fail(WEIR_ERR_INVALID, "policy optimal: '%s' is not nodes=N with N > 0", text);
+        return weir_fail(WEIR_ERR_INVALID, "policy optimal: unknown variant '%s' (expected "
+                                           "nodes=N with N > 0)", text);
     return WEIR_OK;
 }
 
@@ -73,8 +74,8 @@ weir_status weir_policy_optimal(weir_policy_job *job)
 
     WEIR_TRY(read_variant(variant, &nodes));
     if (job->p->ops.n > MAX_OPS)
-        return weir_fail(WEIR_ERR_INVALID, "policy optimal: %u operations, at most %d are within "
-                         "its reach", job->p->ops.n, MAX_OPS);
+        return weir_fail(WEIR_ERR_INVALID, "policy optimal: %u operations are more than its limit "
+                         "of %d", job->p->ops.n, MAX_OPS);
     WEIR_TRY(weir_highs_require());
     job->variant = "recompute";
     const weir_status status = weir_policy_auto(job);

@@ -33,8 +33,8 @@ static weir_status no_such(const char *name)
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
         weir_string_add(&names, "%s%s", i ? ", " : "", policies[i].name);
     char *const       all = weir_string_take(&names);
-    const weir_status status = weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; there are %s",
-                                         name, all ? all : "none");
+    const weir_status status = all ? weir_fail_unknown("unknown policy", name, strlen(name), all)
+                                   : WEIR_ERR_NOMEM;
     weir_mem_free(all);
     return status;
 }
@@ -50,7 +50,7 @@ weir_status weir_policy_find(const char *text, const weir_policy **policy, const
         if (strlen(policies[i].name) != n || strncmp(policies[i].name, name, n) != 0)
             continue;
         if (**variant && **variant != '/' && !*policies[i].variants)
-            return weir_fail(WEIR_ERR_INVALID, "there is no policy '%s'; %s has no variants", name,
+            return weir_fail(WEIR_ERR_INVALID, "unknown policy '%s' (%s has no variants)", name,
                              policies[i].name);
         return WEIR_OK;
     }

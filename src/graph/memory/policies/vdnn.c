@@ -124,8 +124,8 @@ static weir_status maps_of(const char *text, weir_maps *from, weir_maps *to)
     *from = strcmp(text, "all") == 0 ? ALL : strcmp(text, "conv") == 0 ? CONV : NONE;
     *to = *from == NONE ? ALL : *from;
     if (*from == NONE && *text && strcmp(text, "dyn") != 0)
-        return weir_fail(WEIR_ERR_INVALID, "policy vdnn: there is no variant '%s'; they are "
-                         "all, conv, dyn", text);
+        return weir_fail(WEIR_ERR_INVALID, "policy vdnn: unknown variant '%s' (expected all, conv "
+                         "or dyn)", text);
     return WEIR_OK;
 }
 

@@ -28,5 +28,5 @@ weir_status weir_policy_needs_link(const weir_mem_problem *p, const char *name)
 {
     if (p->link_out > 0 && p->link_in > 0)
         return WEIR_OK;
-    return weir_fail(WEIR_ERR_INVALID, "policy %s needs a link to the host: --link", name);
+    return weir_fail(WEIR_ERR_INVALID, "policy '%s' offloads and needs a link speed", name);
 }

@@ -134,11 +134,12 @@ static weir_status read_tensor(weir_reader *r, uint32_t i, bool resident)
     if (!whole(t, "id", -1, &id) || !whole(t, "bytes", -1, &bytes) || !name)
         return wrong(r, "tensor", i, "needs id, bytes and kind");
     if (!whole(t, "enc_bytes", 0, &packed) || packed > bytes)
-        return wrong(r, "tensor", i, "enc_bytes is a number up to bytes");
+        return wrong(r, "tensor", i, "enc_bytes must be a number up to bytes");
     if (!is_flag(t, "output"))
-        return wrong(r, "tensor", i, "output is neither true nor false");
+        return wrong(r, "tensor", i, "output must be true or false");
     if (kind == WEIR_KIND_COUNT)
-        return wrong(r, "tensor", i, "kind is none of param, state, input, activation, gradient");
+        return wrong(r, "tensor", i, "unknown kind (expected param, state, input, activation or "
+                                     "gradient)");
     if (is_resident(kind) != resident)
         return WEIR_OK;
     if (!count_bytes(r, bytes))
@@ -181,16 +182,17 @@ static weir_status read_list(weir_reader *r, uint32_t i, const char *key, bool o
     for (size_t k = 0; k < json_array_size(list); k++) {
         const uint32_t t = find(r, json_array_get(list, k));
         if (t == UINT32_MAX)
-            return wrong(r, "operation", i, "names a tensor that is not there");
+            return wrong(r, "operation", i, "names an unknown tensor");
         const weir_place p = r->place[t];
         if (p.resident && outputs)
-            return wrong(r, "operation", i, "makes a tensor that is there before the step");
+            return wrong(r, "operation", i, "produces a tensor that exists before the step");
         if (p.resident)
             *rerun_before = p.overwritten < *rerun_before ? p.overwritten : *rerun_before;
         else if (outputs ? r->made[p.tensor] != WEIR_NO_TENSOR
                          : r->made[p.tensor] == WEIR_NO_TENSOR)
             return wrong(r, "operation", i,
-                         outputs ? "makes a tensor a second time" : "reads what is not made yet");
+                         outputs ? "produces a tensor a second time" : "reads a tensor that is not "
+                                                                    "produced yet");
         if (outputs)
             r->made[p.tensor] = i;
         if (outputs ? !weir_vec_push(&r->out, p.tensor) : !weir_vec_push(&r->in, p.tensor))
@@ -218,7 +220,7 @@ static weir_status read_pairs(weir_reader *r, uint32_t i)
         const json_t  *pair = json_array_get(list, k);
         const uint32_t a = find(r, json_array_get(pair, 0)), b = find(r, json_array_get(pair, 1));
         if (a == UINT32_MAX || b == UINT32_MAX)
-            return wrong(r, "operation", i, "inplace names a tensor that is not there");
+            return wrong(r, "operation", i, "inplace names an unknown tensor");
         const uint32_t x = r->place[a].tensor, y = r->place[b].tensor;
         if (r->place[a].resident || !among(r->in.n, r->in.at, x) ||
             !among(r->out.n, r->out.at, y))
@@ -242,14 +244,14 @@ static weir_status read_more(weir_reader *r, uint32_t i)
     for (size_t k = 0; k < json_array_size(masks); k++) {
         const uint32_t t = find(r, json_array_get(masks, k));
         if (t == UINT32_MAX || !among(r->in.n, r->in.at, r->place[t].tensor))
-            return wrong(r, "operation", i, "mask_inputs names what is no input");
+            return wrong(r, "operation", i, "mask_inputs names a tensor that is not an input");
         if (!r->place[t].resident && !weir_vec_push(&r->masked, r->place[t].tensor))
             return WEIR_ERR_NOMEM;
     }
     for (size_t k = 0; k < json_array_size(mutates); k++) {
         const uint32_t t = find(r, json_array_get(mutates, k));
         if (t == UINT32_MAX || !r->place[t].resident)
-            return wrong(r, "operation", i, "mutates what is not there before the step");
+            return wrong(r, "operation", i, "mutates a tensor that does not exist before the step");
         const uint32_t tensor = r->place[t].tensor;
         const bool     read = among(r->in.n, r->in.at, tensor);
         if ((!read && !weir_vec_push(&r->in, tensor)) || !weir_vec_push(&r->changes, tensor))
@@ -273,14 +275,14 @@ static weir_status check_fields(const weir_reader *r, uint32_t i)
     const char *const text = json_string_value(phase);
 
     if (phase && (!text || (strcmp(text, "fwd") && strcmp(text, "bwd") && strcmp(text, "opt"))))
-        return wrong(r, "operation", i, "phase is none of fwd, bwd, opt");
+        return wrong(r, "operation", i, "unknown phase (expected fwd, bwd or opt)");
     if (!is_flag(op, "once"))
-        return wrong(r, "operation", i, "once is neither true nor false");
+        return wrong(r, "operation", i, "once must be true or false");
     if (!is_list(op, "inplace") || !is_list(op, "mask_inputs") || !is_list(op, "mutates"))
-        return wrong(r, "operation", i, "inplace, mask_inputs and mutates are lists");
+        return wrong(r, "operation", i, "inplace, mask_inputs and mutates must be lists");
     for (size_t k = 0; k < json_array_size(pairs); k++)
         if (json_array_size(json_array_get(pairs, k)) != 2)
-            return wrong(r, "operation", i, "inplace is a list of pairs of tensors");
+            return wrong(r, "operation", i, "inplace must be a list of pairs of tensors");
     return WEIR_OK;
 }
 
@@ -297,7 +299,8 @@ static weir_status check_ids(const weir_reader *r)
         qsort(named, n, sizeof *named, by_id);
     for (uint32_t i = 1; status == WEIR_OK && i < n; i++)
         if (named[i].id == named[i - 1].id)
-            status = weir_fail(WEIR_ERR_IO, "%s: operation %u: id %lld is taken by operation %u",
+            status = weir_fail(WEIR_ERR_IO, "%s: operation %u: id %lld is already used by "
+                                            "operation %u",
                                r->path, named[i].number, (long long)named[i].id,
                                named[i - 1].number);
     weir_mem_free(named);
@@ -320,7 +323,7 @@ static weir_status read_op(weir_reader *r, uint32_t i)
     if (!whole(op, "id", -1, &id) || !whole(op, "workspace_bytes", 0, &work) ||
         !json_is_number(time) || !(json_number_value(time) >= 0) ||
         json_number_value(time) > MOST_TIME)
-        return wrong(r, "operation", i, "needs id and time_us; workspace_bytes is a number");
+        return wrong(r, "operation", i, "needs id and time_us; workspace_bytes must be a number");
     if (!count_bytes(r, work))
         return wrong(r, "operation", i, "too many bytes");
     WEIR_TRY(check_fields(r, i));
@@ -377,7 +380,7 @@ static weir_status read_all(weir_reader *r, const json_t *root)
     qsort(r->named, nt, sizeof *r->named, by_id);
     for (uint32_t i = 1; i < nt; i++)
         if (r->named[i].id == r->named[i - 1].id)
-            return wrong(r, "tensor", r->named[i].number, "its id is taken");
+            return wrong(r, "tensor", r->named[i].number, "its id is already used");
     for (uint32_t i = 0; i < no; i++)
         note_overwritten(r, i);
     for (uint32_t i = 0; i < no; i++)
@@ -385,7 +388,8 @@ static weir_status read_all(weir_reader *r, const json_t *root)
     WEIR_TRY(check_ids(r));
     for (uint32_t k = 0; k < temporary; k++)
         if (r->made[k] == WEIR_NO_TENSOR)
-            return wrong(r, "tensor", (size_t)r->o->tensor_id.at[k], "(its id) is made by nobody");
+            return wrong(r, "tensor", (size_t)r->o->tensor_id.at[k], "(its id) is produced by no "
+                                                                     "operation");
     return weir_mem_problem_end(&r->o->problem) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
@@ -396,7 +400,8 @@ static weir_status read_file(const char *path, weir_stepfile *o)
     weir_reader   r = {.path = path, .o = o};
 
     if (!root)
-        return weir_fail(WEIR_ERR_IO, "%s: line %d: %s", path, e.line, e.text);
+        return e.line < 0 ? weir_fail(WEIR_ERR_IO, "%s", e.text)      /* which names the path */
+                          : weir_fail(WEIR_ERR_IO, "%s: line %d: %s", path, e.line, e.text);
     const weir_status status = read_all(&r, root);
     weir_mem_free(r.named);
     weir_mem_free(r.place);
@@ -421,7 +426,7 @@ static weir_status read_file(const char *path, weir_stepfile *o)
 weir_stepfile *weir_stepfile_read(const char *path)
 {
     if (!path) {
-        (void)weir_fail_null("weir_outline_read", "the path");
+        (void)weir_fail_null("weir_stepfile_read", "the path");
         return NULL;
     }
     weir_stepfile *o = weir_mem_zalloc(1, sizeof *o);

@@ -116,7 +116,7 @@ static weir_status read_pairs(const weir_plan_reader *r, const json_t *list, uin
     const weir_mem_op *t = &r->o->problem.ops.at[op];
 
     if ((list && !json_is_array(list)) || json_array_size(list) > t->out.n)
-        return wrong(r, "inplace is a list of pairs, one for an output at most");
+        return wrong(r, "inplace must be a list of pairs, at most one for each output");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t  *pair = json_array_get(list, i);
         const uint32_t from = tensor_of(r, json_array_get(pair, 0)),
@@ -125,7 +125,7 @@ static weir_status read_pairs(const weir_plan_reader *r, const json_t *list, uin
         while (k < t->out.n && weir_refs(&r->o->problem, t->out)[k] != to)
             k++;
         if (from == WEIR_NO_TENSOR || k == t->out.n)
-            return wrong(r, "inplace is a list of pairs of an input and an output");
+            return wrong(r, "inplace must be a list of pairs of an input and an output");
         r->a->slots.at[slots + k].over = from;
     }
     return WEIR_OK;
@@ -134,11 +134,11 @@ static weir_status read_pairs(const weir_plan_reader *r, const json_t *list, uin
 static weir_status read_masks(const weir_plan_reader *r, const json_t *list, uint32_t most)
 {
     if ((list && !json_is_array(list)) || json_array_size(list) > most)
-        return wrong(r, "use_mask is a list of inputs");
+        return wrong(r, "use_mask must be a list of inputs");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const uint32_t tensor = tensor_of(r, json_array_get(list, i));
         if (tensor == WEIR_NO_TENSOR)
-            return wrong(r, "use_mask names a tensor that is not there");
+            return wrong(r, "use_mask names an unknown tensor");
         if (!weir_vec_push(&r->a->masks, tensor))
             return WEIR_ERR_NOMEM;
     }
@@ -155,11 +155,11 @@ static weir_status read_run(const weir_plan_reader *r, const json_t *x)
          .what = op, .kind = WEIR_EVENT_RUN, .slots = r->a->slots.n, .masks = {r->a->masks.n, 0}};
 
     if (op == WEIR_NO_OP)
-        return wrong(r, "op is no operation of the step");
+        return wrong(r, "op is not an operation of the step");
     const weir_mem_op *t = &r->o->problem.ops.at[op];
     v.work = work != NULL;
     if (work && !offset_of(work, &v.offset))
-        return wrong(r, "ws is no offset");
+        return wrong(r, "ws is not an offset");
     for (uint32_t i = 0; i < t->out.n; i++)
         WEIR_TRY(read_spot(r, x, weir_refs(&r->o->problem, t->out)[i]));
     WEIR_TRY(read_pairs(r, json_object_get(x, "inplace"), op, v.slots));
@@ -191,19 +191,19 @@ static weir_status read_other(const weir_plan_reader *r, const json_t *x, uint8_
     const bool    coded = kind == WEIR_EVENT_COMPRESS || kind == WEIR_EVENT_DECOMPRESS;
 
     if (!read_target(r, json_object_get(x, "t"), &v) || (coded && v.form != WEIR_FORM_PLAIN))
-        return wrong(r, "t names nothing of the step");
+        return wrong(r, "t is not a tensor of the step");
     if (drop && !json_is_boolean(drop))
-        return wrong(r, "drop_host is true or false");
+        return wrong(r, "drop_host must be true or false");
     if (coded) {
         const char *const code = json_string_value(json_object_get(x, "kind"));
         if (!code || (strcmp(code, "pack") != 0 && strcmp(code, "mask") != 0))
-            return wrong(r, "kind is pack or mask");
+            return wrong(r, "unknown kind (expected pack or mask)");
         if (strcmp(code, "mask") == 0 && kind == WEIR_EVENT_DECOMPRESS)
             return wrong(r, "a mask cannot be decoded");
         v.kind = strcmp(code, "mask") == 0 ? WEIR_EVENT_MASK : kind;
     }
     if ((coded || kind == WEIR_EVENT_PREFETCH) && !offset_of(json_object_get(x, "off"), &v.offset))
-        return wrong(r, "off is no offset");
+        return wrong(r, "off is not an offset");
     return weir_vec_push(&r->a->list, v) ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
@@ -220,7 +220,8 @@ static weir_status read_action(const weir_plan_reader *r, const json_t *x)
         if (strcmp(names[i].name, name) == 0)
             return names[i].kind == WEIR_EVENT_RUN ? read_run(r, x)
                                                    : read_other(r, x, names[i].kind);
-    return wrong(r, "a is none of compute, free, swap_out, swap_in, host_free, encode, decode");
+    return wrong(r, "unknown action a (expected compute, free, swap_out, swap_in, host_free, "
+                    "encode or decode)");
 }
 
 /* ---- the whole file ---- */
@@ -238,15 +239,16 @@ static weir_status read_places(const weir_plan_reader *r, const json_t *root)
 
     if (status == WEIR_OK &&
         ((resident && !json_is_object(resident)) || (offloaded && !json_is_array(offloaded))))
-        status = weir_fail(WEIR_ERR_IO, "%s: resident is an object, host_resident a list", r->path);
+        status = weir_fail(WEIR_ERR_IO, "%s: resident must be an object and host_resident a list",
+                                        r->path);
     if (status == WEIR_OK && resident)
         json_object_foreach(resident, key, v) {
             char          *end = NULL;
             const uint32_t k = tensor_of_text(r, key, &end);
             if (k == WEIR_NO_TENSOR || *end || !weir_mem_tensor_is_resident(&r->o->problem, k) ||
                 seen[k] || !offset_of(v, &r->a->start[k])) {
-                status = weir_fail(WEIR_ERR_IO, "%s: resident: '%.40s' names no offset of a "
-                                   "persistent tensor", r->path, key);
+                status = weir_fail(WEIR_ERR_IO, "%s: resident: '%.40s' is not a persistent tensor "
+                                   "with an offset", r->path, key);
                 break;
             }
             seen[k] = 1;
@@ -254,8 +256,8 @@ static weir_status read_places(const weir_plan_reader *r, const json_t *root)
     for (size_t i = 0; status == WEIR_OK && i < json_array_size(offloaded); i++) {
         const uint32_t k = tensor_of(r, json_array_get(offloaded, i));
         if (k == WEIR_NO_TENSOR || !weir_mem_tensor_is_resident(&r->o->problem, k) || seen[k])
-            status = weir_fail(WEIR_ERR_IO, "%s: host_resident: entry %zu is no other persistent "
-                               "tensor", r->path, i);
+            status = weir_fail(WEIR_ERR_IO, "%s: host_resident: entry %zu is not another "
+                               "persistent tensor", r->path, i);
         else
             seen[k] = r->a->offloaded[k] = 1;
     }
@@ -284,8 +286,8 @@ static weir_status read_plan(weir_plan_reader *r, const json_t *root)
                              (long long)r->ops[i].id);
     if (!offset_of(json_object_get(root, "budget_bytes"), &r->a->limit) ||
         (align && !offset_of(align, &r->a->align)) || !json_is_array(list) || n > MOST_ACTIONS)
-        return weir_fail(WEIR_ERR_IO, "%s: needs budget_bytes and a list of actions; alignment is "
-                         "a number", r->path);
+        return weir_fail(WEIR_ERR_IO, "%s: needs budget_bytes and a list of actions; alignment "
+                         "must be a number", r->path);
     WEIR_TRY(read_places(r, root));
     for (r->at = 0; r->at < n; r->at++)
         WEIR_TRY(read_action(r, json_array_get(list, r->at)));
@@ -299,7 +301,8 @@ static weir_status read_file(const char *path, const weir_stepfile *o, weir_mem_
     weir_plan_reader r = {.path = path, .o = o, .a = a};
 
     if (!root)
-        return weir_fail(WEIR_ERR_IO, "%s: line %d: %s", path, e.line, e.text);
+        return e.line < 0 ? weir_fail(WEIR_ERR_IO, "%s", e.text)      /* which names the path */
+                          : weir_fail(WEIR_ERR_IO, "%s: line %d: %s", path, e.line, e.text);
     const weir_status status = read_plan(&r, root);
     weir_mem_free(r.tensors);
     weir_mem_free(r.ops);
@@ -343,7 +346,7 @@ weir_status weir_stepfile_check(const weir_stepfile *o, const char *path,
     weir_sim_result           clock;
 
     if (!o || !path)
-        return weir_fail_null("weir_outline_check", o ? "the path" : "the outline");
+        return weir_fail_null("weir_stepfile_check", o ? "the path" : "the step");
     how.link_out = how.link_out == 0 ? 12 : how.link_out;
     how.link_in = how.link_in == 0 ? 12 : how.link_in;
     weir_mem_problem p = o->problem;

@@ -241,8 +241,8 @@ static weir_status plan(const weir_stepfile *o, const weir_stepfile_options *how
                 status = write_plan(o, &f, &l, how->budget ? budget : stats->peak_bytes, text);
         } else {
             status = weir_fail(WEIR_ERR_BUDGET,
-                               "%s: no plan found within %zu bytes; the smallest met needs %zu, "
-                               "no plan of any kind less than %zu", o->name, budget,
+                               "%s: no plan found within %zu bytes; the smallest found needs %zu, "
+                               "and no plan can need less than %zu", o->name, budget,
                                stats->peak_bytes, stats->floor_bytes);
         }
     }
@@ -301,7 +301,8 @@ weir_status weir_stepfile_rates(const weir_stepfile_options *how, weir_mem_probl
 
     for (size_t i = 0; i < sizeof rate / sizeof *rate; i++)
         if (!isfinite(rate[i]) || rate[i] < 0 || (rate[i] > 0 && rate[i] < 1e-9))
-            return weir_fail(WEIR_ERR_INVALID, "%g GB/s is not a rate: must be 0, or 1e-9 or more",
+            return weir_fail(WEIR_ERR_INVALID, "%g GB/s is not a rate (expected 0, or 1e-9 or "
+                                               "more)",
                              rate[i]);
     p->link_out = how->link_out * 1e9;
     p->link_in = how->link_in * 1e9;
@@ -316,7 +317,7 @@ static weir_status check_options(const weir_stepfile_options *how)
     if (!weir_place_named(how->placement))
         return WEIR_ERR_INVALID;
     if (how->alignment & (how->alignment - 1) || how->alignment > MOST_ALIGN)
-        return weir_fail(WEIR_ERR_INVALID, "alignment %zu, must be a power of two up to %zu",
+        return weir_fail(WEIR_ERR_INVALID, "alignment %zu is not a power of two up to %zu",
                          how->alignment, MOST_ALIGN);
     return weir_stepfile_rates(how, &unused);
 }
@@ -329,7 +330,7 @@ char *weir_stepfile_plan_frontier(const weir_stepfile *o, const weir_stepfile_op
     char                              *text = NULL;
 
     if (!o) {
-        (void)weir_fail_null("weir_outline_plan", "the outline");
+        (void)weir_fail_null("weir_stepfile_plan", "the step");
         return NULL;
     }
     const weir_stepfile_options *how = options ? options : &none;

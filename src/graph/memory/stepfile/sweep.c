@@ -67,7 +67,7 @@ static weir_status add_lines(weir_sweep *c, const weir_stepfile *o,
         WEIR_TRY(add_line(c, o, s, n, options));
         s += n;
     }
-    return c->lines.n ? WEIR_OK : weir_fail(WEIR_ERR_INVALID, "weir_outline_curve: no policy is "
+    return c->lines.n ? WEIR_OK : weir_fail(WEIR_ERR_INVALID, "weir_stepfile_sweep: no policy is "
                                             "named in '%s'", options->policy);
 }
 
@@ -77,12 +77,12 @@ weir_sweep *weir_stepfile_sweep(const weir_stepfile *o, const weir_stepfile_opti
     const weir_stepfile_options *const how = options ? options : &none;
 
     if (!o) {
-        (void)weir_fail_null("weir_outline_curve", "the outline");
+        (void)weir_fail_null("weir_stepfile_sweep", "the step");
         return NULL;
     }
     if (how->budget)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_outline_curve: the budgets are its own, not "
-                              "'%s'", how->budget);
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_stepfile_sweep: a sweep chooses its own "
+                              "budgets, so budget must be NULL, not '%s'", how->budget);
     weir_sweep *c = weir_mem_zalloc(1, sizeof *c);
     if (!c)
         return NULL;

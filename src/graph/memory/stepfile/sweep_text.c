@@ -25,8 +25,9 @@ static void table(const weir_sweep *c, weir_string *s)
             rows = c->lines.at[i].points.n;
             widest = i;
         }
-    weir_string_add(s, "%s: %zu operations, %.3f ms a step, %zu bytes without a budget; extra time "
-                    "in %% within each budget\n\n%15s %8s", c->name, c->whole.operations,
+    weir_string_add(s, "%s: %zu operation%s, %.3f ms a step, %zu bytes without a budget; extra "
+                    "time in %% within each budget\n\n%15s %8s", c->name, c->whole.operations,
+                    c->whole.operations == 1 ? "" : "s",
                     c->whole.step_ms, c->whole.whole_bytes, "bytes", "share");
     for (uint32_t i = 0; i < c->lines.n; i++)
         weir_string_add(s, " %15s", c->lines.at[i].policy);
@@ -145,8 +146,9 @@ static void picture(const weir_sweep *c, weir_string *s)
     chart.unit = 1;
     chart.unit_name = "% of the step";
     chart.strip = 0;
-    weir_svg_subtitle(&chart, "%zu operations, %.3f ms; %.1f MB without a budget, %.1f MB of them "
-                      "always there%s", c->whole.operations, c->whole.step_ms,
+    weir_svg_subtitle(&chart, "%zu operation%s, %.3f ms; %.1f MB without a budget, %.1f MB of "
+                      "them always there%s", c->whole.operations,
+                      c->whole.operations == 1 ? "" : "s", c->whole.step_ms,
                       (double)c->whole.whole_bytes / 1e6, (double)c->whole.resident_bytes / 1e6,
                       c->link_out > 0 ? "; with swapping" : "");
     weir_string_add(s, "<clipPath id=\"plot\"><path d=\"M%g %gh%gv%gh%gZ\"/></clipPath>\n",
@@ -170,11 +172,12 @@ char *weir_sweep_text(const weir_sweep *c, weir_sweep_format form)
     weir_string s = {0};
 
     if (!c) {
-        (void)weir_fail_null("weir_curve_text", "the curve");
+        (void)weir_fail_null("weir_sweep_text", "the sweep");
         return NULL;
     }
     if ((size_t)form >= sizeof writer / sizeof *writer)
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_curve_text: there is no form %d", (int)form);
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_sweep_text: unknown format %d (expected a "
+                                                "weir_sweep_format)", (int)form);
     writer[form](c, &s);
     return weir_string_take(&s);
 }

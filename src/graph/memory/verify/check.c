@@ -74,10 +74,10 @@ static weir_status met(const weir_check_state *j, size_t offset, size_t bytes)
             const weir_copy *c = copy_of(j, k, f);
             const size_t     n = weir_form_bytes(j->p, k, f);
             if (c->device && n && c->offset < offset + bytes && offset < c->offset + n)
-                return wrong(j, "bytes %zu to %zu are those of tensor %lld%s at %zu", offset,
+                return wrong(j, "bytes %zu to %zu belong to tensor %lld%s at %zu", offset,
                              offset + bytes, tensor_name(j, k), form_name[f], c->offset);
         }
-    return wrong(j, "bytes %zu to %zu are taken by this very operation", offset, offset + bytes);
+    return wrong(j, "bytes %zu to %zu are already used by this operation", offset, offset + bytes);
 }
 
 static weir_status take(weir_check_state *j, size_t offset, size_t bytes)
@@ -89,11 +89,11 @@ static weir_status take(weir_check_state *j, size_t offset, size_t bytes)
     if (!a->addresses)
         return WEIR_OK;
     if (a->align > 1 && offset % a->align)
-        return wrong(j, "offset %zu is no multiple of %zu", offset, a->align);
+        return wrong(j, "offset %zu is not a multiple of %zu", offset, a->align);
     if (bytes == 0)
         return WEIR_OK;
     if (offset > a->limit || bytes > a->limit - offset)
-        return wrong(j, "%zu bytes at %zu end beyond the %zu there are", bytes, offset, a->limit);
+        return wrong(j, "%zu bytes at %zu end beyond the %zu available", bytes, offset, a->limit);
     if (!isfinite(weir_intervals_acquire(&j->space, offset, bytes)))
         return met(j, offset, bytes);
     if (offset + bytes > j->found.height)
@@ -125,7 +125,7 @@ static weir_status check_input(const weir_check_state *j, const weir_mem_step *x
         return wrong(j, "operation %lld needs more than a mask of tensor %lld",
                      op_name(j, x->what), tensor_name(j, tensor));
     if (!c->device)
-        return wrong(j, "operation %lld reads tensor %lld%s, which is not there",
+        return wrong(j, "operation %lld reads tensor %lld%s, which is not in memory",
                      op_name(j, x->what), tensor_name(j, tensor),
                      form_name[mask ? WEIR_FORM_MASK : 0]);
     if (c->stale)
@@ -165,7 +165,7 @@ static weir_status take_over(weir_check_state *j, const weir_mem_op *t, uint32_t
     weir_copy *const from = copy_of(j, slot->over, WEIR_FORM_PLAIN);
 
     if (!from->device)
-        return wrong(j, "tensor %lld takes over tensor %lld, which is not there",
+        return wrong(j, "tensor %lld takes over tensor %lld, which is not in memory",
                      tensor_name(j, tensor), tensor_name(j, slot->over));
     if (j->p->tensors.at[tensor].bytes != j->p->tensors.at[slot->over].bytes ||
         (j->a->addresses && from->offset != slot->offset))
@@ -196,7 +196,7 @@ static weir_status make_output(weir_check_state *j, const weir_mem_step *x, uint
         return wrong(j, "operation %lld may not put tensor %lld in place of tensor %lld",
                      op_name(j, x->what), tensor_name(j, tensor), tensor_name(j, slot->over));
     if (c->device && !slot->scratch)
-        return wrong(j, "operation %lld makes tensor %lld, which is there already",
+        return wrong(j, "operation %lld produces tensor %lld, which is already in memory",
                      op_name(j, x->what), tensor_name(j, tensor));
     if (slot->scratch || slot->over == WEIR_NO_TENSOR)
         WEIR_TRY(take(j, slot->offset, j->p->tensors.at[tensor].bytes));
@@ -229,7 +229,7 @@ static weir_status run(weir_check_state *j, const weir_mem_step *x, size_t *live
     for (uint32_t i = 0; i < t->in.n; i++)
         WEIR_TRY(check_input(j, x, i, first));
     if (t->work && !x->work)
-        return wrong(j, "operation %lld has no place for its workspace", op_name(j, x->what));
+        return wrong(j, "operation %lld has no memory for its workspace", op_name(j, x->what));
     if (t->work)
         WEIR_TRY(take(j, x->offset, t->work));
     for (uint32_t i = 0; i < t->out.n; i++)
@@ -266,7 +266,7 @@ static weir_status appear(weir_check_state *j, const weir_mem_step *x)
     weir_copy *const c = copy_of(j, x->what, form);
 
     if (c->device)
-        return wrong(j, "tensor %lld%s is there already", tensor_name(j, x->what), form_name[form]);
+        return wrong(j, "tensor %lld%s is already there", tensor_name(j, x->what), form_name[form]);
     WEIR_TRY(take(j, x->offset, weir_form_bytes(j->p, x->what, form)));
     *c = (weir_copy){.device = true, .host = c->host, .offset = x->offset};
     return WEIR_OK;

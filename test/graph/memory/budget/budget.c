@@ -244,9 +244,9 @@ CASE(wrong_budgets_and_policies)
     } wrong[] = {
         {{.budget = "lots"}, WEIR_ERR_INVALID, "lots"},
         {{.budget = "50%", .policy = "magic"}, WEIR_ERR_INVALID, "magic"},
-        {{.policy = "magic"}, WEIR_ERR_INVALID, "there is no policy 'magic'"}, /* unneeded */
-        {{.placement = "best"}, WEIR_ERR_INVALID, "there is no placement 'best'"},
-        {{.profile_steps = -1}, WEIR_ERR_INVALID, "guided by -1 steps, must be 0 or more"},
+        {{.policy = "magic"}, WEIR_ERR_INVALID, "unknown policy 'magic'"}, /* unneeded */
+        {{.placement = "best"}, WEIR_ERR_INVALID, "unknown placement 'best'"},
+        {{.profile_steps = -1}, WEIR_ERR_INVALID, "profile_steps is -1 but must be 0 or more"},
         {{.budget = "100"}, WEIR_ERR_BUDGET, "the smallest that works is"}};
 
     for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {

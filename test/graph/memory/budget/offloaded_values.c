@@ -298,7 +298,7 @@ CASE(attributes_must_fit)
     c.attr_bytes = 0;
     CHECK_STATUS(weir_kernel_of(d, &c, &kernel), WEIR_ERR_INVALID);
     CHECK_STATUS(weir_op_spill_in.infer(&c), WEIR_ERR_STATE);
-    CHECK_TEXT(weir_error(), "made by planners only");
+    CHECK_TEXT(weir_error(), "inserted by planners only");
     weir_device_close(d);
 }
 

@@ -443,7 +443,7 @@ CASE(packings_that_there_are_none_of)
         {"dtr/", "gist, actnn"},
         {"auto/zip", "gist, actnn"},
         {"checkpoint:speed/gist/gist", "gist, actnn"},
-        {"nobody/gist", "there is no policy"}};
+        {"nobody/gist", "unknown policy"}};
 
     for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
         const weir_step_options how = {.graph = true, .plan = {.budget = "80%",

@@ -380,7 +380,7 @@ CASE(copying_needs_a_link)
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         weir_schedule s;
         CHECK_STATUS(plan_with(names[i], &p, 0, &s), WEIR_ERR_INVALID);
-        CHECK_TEXT(weir_error(), "needs a link to the host: --link");
+        CHECK_TEXT(weir_error(), "needs a link speed");
         weir_schedule_free(&s);
     }
     weir_mem_problem_free(&p);

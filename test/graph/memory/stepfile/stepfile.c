@@ -80,18 +80,18 @@ CASE(damaged_steps_never_crash)
 CASE(fields_that_are_wrong)
 {
     static const struct { const char *op, *says; } wrong[] = {
-        {"\"id\": 0, \"inputs\": [0], \"outputs\": [2]", "operation 1: id 0 is taken"},
+        {"\"id\": 0, \"inputs\": [0], \"outputs\": [2]", "operation 1: id 0 is already used"},
         {"\"id\": 1, \"inputs\": [0], \"outputs\": [2], \"phase\": \"now\"",
-         "operation 1: phase is none of fwd, bwd, opt"},
+         "operation 1: unknown phase (expected fwd, bwd or opt)"},
         {"\"id\": 1, \"inputs\": [0], \"outputs\": [2], \"once\": 1",
-         "operation 1: once is neither true nor false"},
+         "operation 1: once must be true or false"},
         {"\"id\": 1, \"inputs\": [1], \"outputs\": [2], \"inplace\": [1, 2]",
-         "operation 1: inplace is a list of pairs"},
+         "operation 1: inplace must be a list of pairs"},
         {"\"id\": 1, \"inputs\": [1], \"outputs\": [2], \"mutates\": 0",
-         "operation 1: inplace, mask_inputs and mutates are lists"},
-        {"\"id\": 1, \"inputs\": [2], \"outputs\": [2]", "operation 1: reads what is not made"},
-        {"\"id\": 1, \"inputs\": [7], \"outputs\": [2]", "operation 1: names a tensor"},
-        {"\"id\": 1, \"inputs\": [0], \"outputs\": []", "tensor 2: (its id) is made by nobody"},
+         "operation 1: inplace, mask_inputs and mutates must be lists"},
+        {"\"id\": 1, \"inputs\": [2], \"outputs\": [2]", "reads a tensor that is not produced"},
+        {"\"id\": 1, \"inputs\": [7], \"outputs\": [2]", "operation 1: names an unknown"},
+        {"\"id\": 1, \"inputs\": [0], \"outputs\": []", "(its id) is produced by no operation"},
         {"\"id\": 1, \"inputs\": [0], \"outputs\": [2], \"mask_inputs\": [1]", "mask_inputs"}};
     folder f;
 
@@ -211,9 +211,9 @@ CASE(numbers_too_large)
     CHECK(stats.peak_bytes > stats.live_bytes && stats.peak_bytes >> 54 == 0);
     weir_text_free(text);
     CHECK(!weir_stepfile_plan(o, &(weir_stepfile_options){.alignment = (size_t)1 << 31}, NULL));
-    CHECK_TEXT(weir_error(), "alignment 2147483648, must be a power of two up to 1073741824");
+    CHECK_TEXT(weir_error(), "alignment 2147483648 is not a power of two up to 1073741824");
     CHECK(!weir_stepfile_plan(o, &(weir_stepfile_options){.placement = "best"}, NULL));
-    CHECK_TEXT(weir_error(), "there is no placement 'best'; there are auto, life, size");
+    CHECK_TEXT(weir_error(), "unknown placement 'best' (expected auto, life, size");
     weir_stepfile_free(o);
     folder_remove(&f);
 }
@@ -236,7 +236,7 @@ CASE(tensors_in_any_order)
         weir_stepfile *o = weir_stepfile_read(file_write(&f, 0, at, n));
         CHECK((o != NULL) == !twice);
         if (twice)
-            CHECK_TEXT(weir_error(), "tensor 59997: its id is taken");
+            CHECK_TEXT(weir_error(), "tensor 59997: its id is already used");
         weir_stepfile_free(o);
     }
     folder_remove(&f);

@@ -90,7 +90,7 @@ CASE(mistakes)
     CHECK(weir_graph_stepfile(NULL, "x", WEIR_TIMES_ROOFLINE) == NULL);
     CHECK_OR_RETURN(plan_net(&p, TRAIN_MLP, 4, NULL));
     CHECK(weir_graph_stepfile(p.g, "x", (weir_times)3) == NULL);
-    CHECK_TEXT(weir_error(), "times number 3");
+    CHECK_TEXT(weir_error(), "unknown times 3");
     plan_close(&p);
 }
 

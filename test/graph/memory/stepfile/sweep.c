@@ -175,14 +175,14 @@ CASE(curve_mistakes)
     weir_stepfile *const o = chain();
     CHECK(weir_stepfile_sweep(NULL, NULL) == NULL && weir_sweep_text(NULL, WEIR_SWEEP_CSV) == NULL);
     CHECK(weir_stepfile_sweep(o, &(weir_stepfile_options){.policy = "auto,magic"}) == NULL);
-    CHECK_TEXT(weir_error(), "no policy 'magic'");
+    CHECK_TEXT(weir_error(), "unknown policy 'magic'");
     CHECK(weir_stepfile_sweep(o, &(weir_stepfile_options){.policy = ""}) == NULL);
     CHECK_TEXT(weir_error(), "no policy is named");
     CHECK(weir_stepfile_sweep(o, &(weir_stepfile_options){.budget = "50%"}) == NULL);
     CHECK_TEXT(weir_error(), "'50%'");
     weir_sweep *const c = weir_stepfile_sweep(o, &(weir_stepfile_options){.policy = "recycle"});
     CHECK(c && weir_sweep_text(c, (weir_sweep_format)3) == NULL);
-    CHECK_TEXT(weir_error(), "form 3");
+    CHECK_TEXT(weir_error(), "unknown format 3");
     weir_sweep_free(c);
     weir_sweep_free(NULL);
     weir_stepfile_free(o);

@@ -166,19 +166,19 @@ static const char *break_rule(weir_mem_plan *a, int rule)
     const weir_mem_step  gone = {.kind = WEIR_EVENT_FREE, .what = LOSS};
 
     switch (rule) {
-    case 0: a->limit = 507; return "action 10: 4 bytes at 504 end beyond the 507 there are";
+    case 0: a->limit = 507; return "action 10: 4 bytes at 504 end beyond the 507 available";
     case 1: slot[at[MUL].slots].offset = 364;
-        return "bytes 364 to 492 are those of tensor 2 at 240";
-    case 2: at[CONV].offset = 112; return "are taken by this very operation";
-    case 3: slot[at[MUL].slots].offset = 370; return "offset 370 is no multiple of 4";
-    case 4: take_out(a, CONV); return "operation 1 reads tensor 0, which is not there";
+        return "bytes 364 to 492 belong to tensor 2 at 240";
+    case 2: at[CONV].offset = 112; return "are already used by this operation";
+    case 3: slot[at[MUL].slots].offset = 370; return "offset 370 is not a multiple of 4";
+    case 4: take_out(a, CONV); return "operation 1 reads tensor 0, which is not in memory";
     case 5:
         insert(a, MUL, (weir_mem_step){.kind = WEIR_EVENT_FREE, .what = M});
         return "reads tensor 2";
     case 6: slot[at[MUL].slots].over = R; return "may not put tensor 3 in place of tensor 1";
     case 7: slot[at[MULB].slots].offset = 368; return "takes over tensor 4, but not its bytes";
     case 8: at[MUL].masks = at[THRESHOLD].masks; return "needs more than a mask of tensor 1";
-    case 9: take_out(a, MARK_R); return "reads tensor 1's mask, which is not there";
+    case 9: take_out(a, MARK_R); return "reads tensor 1's mask, which is not in memory";
     case 10: insert(a, UPDATE, at[UPDATE]); return "operation 8, an update, runs a second time";
     case 11: insert(a, UPDATE + 1, a_run(a, 0, 240, 112, WEIR_NO_TENSOR));
         return "operation 0 reads tensor 10 after 1 updates, not after 0: it runs again too late";
@@ -187,24 +187,24 @@ static const char *break_rule(weir_mem_plan *a, int rule)
     case 14: take_out(a, a->list.n - 1); return "tensor 10 is not back at 0 at the end";
     case 15: at[a->list.n - 1].offset = 400; return "tensor 10 is not back at 0 at the end";
     case 16: take_out(a, OUT_X); return "tensor 9 is not on the host";
-    case 17: insert(a, IN_X, at[IN_X]); return "action 19: tensor 9 is there already";
-    case 18: insert(a, UNPACK_M, at[UNPACK_M]); return "action 13: tensor 2 is there already";
+    case 17: insert(a, IN_X, at[IN_X]); return "action 19: tensor 9 is already there";
+    case 18: insert(a, UNPACK_M, at[UNPACK_M]); return "action 13: tensor 2 is already there";
     case 19: insert(a, FREE_M, at[FREE_M]); return "action 10: tensor 2 is not on the device";
     case 20: at[PACK_M].what = D; return "tensor 3 has no packed form";
     case 21: insert(a, MUL, a_run(a, 0, 496, 368, WEIR_NO_TENSOR));
-        return "operation 0 reads tensor 9, which is not there";
+        return "operation 0 reads tensor 9, which is not in memory";
     case 22: insert(a, OUT_X, at[CONV]);
-        return "action 2: bytes 112 to 240 are those of tensor 1 at 112";
-    case 23: insert(a, MUL + 1, a->list.at[MUL]); return "makes tensor 3, which is there already";
-    case 24: at[CONV].work = false; return "has no place for its workspace";
+        return "action 2: bytes 112 to 240 belong to tensor 1 at 112";
+    case 23: insert(a, MUL + 1, a->list.at[MUL]); return "produces tensor 3, which is already";
+    case 24: at[CONV].work = false; return "has no memory for its workspace";
     case 25:
         at[OUT_W] = (weir_mem_step){.kind = WEIR_EVENT_FREE_HOST, .what = W};
         return "not on the host";
     case 26: at[UNPACK_M].what = R; return "tensor 1 has no packed form";
     case 27: take_out(a, PACK_M); return "tensor 2, packed, is not on the device";
-    case 28: slot[at[RELU].slots].over = WEIR_NO_TENSOR; return "those of tensor 0 at 112";
-    case 29: a->offloaded[X] = 1; take_out(a, FREE_R); return "reads tensor 9, which is not there";
-    case 30: a->start[STAT] = 28; return "bytes 28 to 44 are those of tensor 10 at 0";
+    case 28: slot[at[RELU].slots].over = WEIR_NO_TENSOR; return "tensor 0 at 112";
+    case 29: a->offloaded[X] = 1; take_out(a, FREE_R); return "reads tensor 9, which is not";
+    case 30: a->start[STAT] = 28; return "bytes 28 to 44 belong to tensor 10 at 0";
     default: return NULL;
     }
 }
