@@ -76,6 +76,8 @@ class Place:
             return os.path.exists(tool) and subprocess.run(
                 [tool, "info", "--device", "cuda"], capture_output=True, check=False,
                 env=self.env).returncode == 0
+        if name == "emulated":
+            return os.path.isdir(os.path.join(self.build, "emulated"))
         if shutil.which(name):
             return True
         return subprocess.run([self.python, "-c", f"import {name}"], capture_output=True,
