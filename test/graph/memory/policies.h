@@ -1,4 +1,4 @@
-/* policies.h - the policies by name, and plans by them, for their tests. */
+/* policies.h - policies by name, and their plans, for tests. */
 #ifndef WEIR_TEST_GRAPH_MEMORY_POLICIES_H
 #define WEIR_TEST_GRAPH_MEMORY_POLICIES_H
 
@@ -6,12 +6,12 @@
 #include "core/mem.h"
 #include "graph/memory/policies/table.h"
 
-/* A policy, maybe with a variant, as it is asked for. */
+/* A policy with an optional variant. */
 typedef struct policy_case {
     char name[40];
-    bool asked;         /* does what it is asked for, whatever the room */
-    bool link;          /* needs one */
-    bool idle;          /* nothing is marked in the steps that are trained, or large enough */
+    bool asked;         /* does what the variant says, whatever the limit */
+    bool link;          /* needs a link */
+    bool idle;          /* does nothing in the trained steps: no regions, or tensors too small */
 } policy_case;
 
 enum { MOST_POLICIES = 64 };
@@ -38,9 +38,9 @@ static inline void policy_add(policy_case *to, size_t *n, const weir_policy *row
     c->idle = policy_among(c->name, "recycle checkpoint:manual vdnn:conv");
 }
 
-/* Fills to[MOST_POLICIES] with the policies of the table that plan for a number of bytes by
- * dropping or copying, and their variants, but for those that mean the same as none. Returns how
- * many. Search, solver and packing have tests of their own. */
+/* Fills to[MOST_POLICIES] with the policies of the table that plan for a limit by recomputing or
+ * offloading, and with their variants except those that equal the default. Returns their number.
+ * The search, the solver and compression have tests elsewhere. */
 static inline size_t policy_cases(policy_case *to)
 {
     size_t                   rows, n = 0;
@@ -62,7 +62,7 @@ static inline size_t policy_cases(policy_case *to)
     return n;
 }
 
-/* Plans with policy `name`; s is to be freed. */
+/* Plans with policy `name`; the caller frees s. */
 static inline weir_status plan_with(const char *name, const weir_mem_problem *p, size_t limit,
                                     weir_schedule *s)
 {

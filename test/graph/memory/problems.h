@@ -1,4 +1,4 @@
-/* problems.h - random steps for planners, and a replay of what they plan. */
+/* problems.h - random steps for planners, and a replay of their plans. */
 #ifndef WEIR_TEST_GRAPH_MEMORY_PROBLEMS_H
 #define WEIR_TEST_GRAPH_MEMORY_PROBLEMS_H
 
@@ -13,8 +13,8 @@ static inline uint32_t below(uint32_t n)
 }
 
 /* A chain with side branches, like a forward and a backward pass: op i reads the last tensor and
- * some earlier ones. `residents` more tensors are there before the step; some ops read one, the
- * last ones overwrite them. */
+ * some earlier ones. `residents` more tensors are resident; some ops read one, the last ones
+ * overwrite them. */
 static inline void make_problem_with(weir_mem_problem *p, uint32_t n, uint32_t residents)
 {
     *p = (weir_mem_problem){0};
@@ -23,14 +23,15 @@ static inline void make_problem_with(weir_mem_problem *p, uint32_t n, uint32_t r
         CHECK(weir_mem_problem_add_tensor(p, 64 * (1 + below(16)), 0, i + 1 == n));
         if (i > 0)
             in[nin++] = i - 1;
-        if (i > n / 2)                          /* the mirror image is what a gradient reads */
+        if (i > n / 2)                          /* the mirror image, which a gradient reads */
             in[nin++] = n - 1 - i;
         for (uint32_t k = below(MOST_WIDTH); k > 0 && i > 0 && nin < MOST_WIDTH; k--)
             in[nin++] = below(i);
         uint32_t   rerun_before = below(4) ? n : below(n + 1);
         const bool changes = i + residents >= n;
         if (residents > 0 && (changes || i % 3 == 0)) {     /* resident k is overwritten by */
-            const uint32_t k = changes ? i + residents - n : i % residents;  /* n - residents + k */
+            /* op n - residents + k */
+            const uint32_t k = changes ? i + residents - n : i % residents;
             in[nin++] = n + k;
             rerun_before = changes                            ? 0
                            : n - residents + k < rerun_before ? n - residents + k
@@ -64,8 +65,9 @@ static inline void make_problem(weir_mem_problem *p, uint32_t n)
     make_problem_with(p, n, 0);
 }
 
-/* A smaller one, without residents, for those that try every plan: a result may be as large as what
- * it takes over, others may be outputs too; bytes (in units of 64) and times from `least` on. */
+/* A smaller step, without residents, for tests that try every plan: an output may be as large as
+ * the input that it takes over, others may be step outputs; bytes (in units of 64) and times are at
+ * least `least`. */
 static inline void make_small(weir_mem_problem *p, uint32_t n, uint32_t least, bool in_place)
 {
     *p = (weir_mem_problem){0};
@@ -97,8 +99,8 @@ static inline void make_small(weir_mem_problem *p, uint32_t n, uint32_t least, b
     CHECK(weir_mem_problem_end(p));
 }
 
-/* Replays the walk's events: everything read is there, every first run comes once and in order, no
- * op runs again too late; and the peak is not above what the lives add up to. */
+/* Replays the events of a schedule: everything that is read exists, first runs come once and in
+ * order, no op runs again too late, and the peak is not above the sum of the live ranges. */
 static inline void replay(const weir_mem_problem *p, const weir_schedule *w, size_t peak)
 {
     int64_t  live[MAX_OPS * 8] = {0};

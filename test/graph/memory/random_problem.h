@@ -1,5 +1,5 @@
 /* random_problem.h - random steps for planners: a chain with side branches, like a forward and a
- * backward pass, with everything that a problem can say. */
+ * backward pass, with every feature of a problem. */
 #ifndef WEIR_TEST_GRAPH_MEMORY_RANDOM_PROBLEM_H
 #define WEIR_TEST_GRAPH_MEMORY_RANDOM_PROBLEM_H
 
@@ -10,14 +10,14 @@ enum { PROBLEM_WIDTH = 4, PROBLEM_RESIDENT = 6 };
 
 typedef struct problem_draw {
     weir_mem_problem *p;
-    uint32_t          ops;         /* of the chain; updates come behind them */
-    uint32_t          tensors;     /* temporary ones: their numbers come first */
-    uint32_t          last[64][2]; /* [ops] what it makes: one or two tensors */
+    uint32_t          ops;         /* of the chain; updates follow */
+    uint32_t          tensors;     /* temporary ones, which have the first numbers */
+    uint32_t          last[64][2]; /* [ops] its outputs: one or two tensors */
     uint32_t          n[64];
-    uint32_t          resident; /* number of the first; the last two are running statistics */
+    uint32_t          resident; /* number of the first one; the last two are running statistics */
 } problem_draw;
 
-/* The tensors of all ops, numbered in the order of their makers. */
+/* Numbers the tensors of all ops in the order of their producers. */
 static inline void draw_tensors(problem_draw *d)
 {
     for (uint32_t i = 0; i < d->ops; i++) {
@@ -75,7 +75,7 @@ static inline void draw_op(problem_draw *d, uint32_t i)
     CHECK(weir_mem_problem_add_op(d->p, &def));
 }
 
-/* `ops` (at most 64) of a chain, then an update of each of the first resident tensors. */
+/* A chain of `ops` (at most 64), then an update of each of the first resident tensors. */
 static inline void problem_make(weir_mem_problem *p, uint32_t ops)
 {
     problem_draw d = {.p = p, .ops = ops};

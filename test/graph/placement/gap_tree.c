@@ -1,4 +1,4 @@
-/* gap_tree.c - the tree of free bytes finds what a scan over everything finds, in n log n. */
+/* gap_tree.c - the tree of free bytes finds the same offsets as a full scan, in O(n log n). */
 #include "graph/placement/gap_tree.h"
 
 #include "core/mem.h"
@@ -12,7 +12,7 @@ static bool together(const weir_item *a, const weir_item *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest offset at which item i meets none of those before it: 0 or the end of one. */
+/* Returns the lowest offset at which item i overlaps none before it: 0 or the end of one. */
 static size_t lowest(const weir_item *item, uint32_t i)
 {
     size_t best = SIZE_MAX;
@@ -63,7 +63,7 @@ CASE(lowest_gaps)
     }
 }
 
-/* The order `life` by definition: the longest life first, each at its lowest gap. */
+/* The order `life` by definition: the longest live range first, each item in its lowest gap. */
 static int by_life(const void *x, const void *y)
 {
     const weir_item *a = x, *b = y;
@@ -75,7 +75,7 @@ static int by_life(const void *x, const void *y)
     return (a->storage > b->storage) - (a->storage < b->storage);
 }
 
-/* Enough items that the tree places them, by a strategy that is done after one order. */
+/* Enough items that the tree places them, by a strategy that ends after one order. */
 CASE(many_items)
 {
     enum { MANY = 1400, STEPS = 900 };
@@ -99,8 +99,8 @@ CASE(many_items)
     }
 }
 
-/* Places a training step of n layers - what the forward makes lasts until its mirror image, what
- * the backward makes is read at once - `copies` times over, one after another. */
+/* Places a training step of n layers `copies` times, one after another: forward outputs are live
+ * until their mirror image, backward outputs are read at once. */
 static uint64_t looks_of(uint32_t n, uint32_t copies)
 {
     const uint32_t steps = 2 * n;
@@ -123,7 +123,7 @@ static uint64_t looks_of(uint32_t n, uint32_t copies)
     return looks;
 }
 
-/* n log n: four times the layers take less than six times the looks. */
+/* O(n log n): four times the layers take less than six times the visits. */
 CASE(looks_grow_with_n_log_n)
 {
     CHECK(looks_of(4000, 1) < 6 * looks_of(1000, 1));

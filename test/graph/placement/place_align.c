@@ -1,5 +1,5 @@
-/* place_align.c - every address that any placement gives is aligned and nobody else's: random
- * items; what the judge of offsets refuses. $WEIR_TEST_COUNT: rounds of each. */
+/* place_align.c - every strategy gives aligned, disjoint offsets for random items; what the checker
+ * of offsets refuses. $WEIR_TEST_COUNT: rounds of each. */
 #include "core/status.h"
 #include "graph/placed.h"
 #include "graph/placement/placement.h"
@@ -9,8 +9,8 @@ enum { MOST = 120 };
 
 /* ---- items ---- */
 
-/* Odd sizes made multiples as planning makes them, some of 0; some live all the time, some as long
- * as the one before. */
+/* Odd sizes, rounded up as planning does, some of them 0; some items are always live, some as long
+ * as the previous one. */
 static void random_items(weir_item *item, uint32_t n, uint32_t steps, size_t unit)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -29,7 +29,7 @@ static void random_items(weir_item *item, uint32_t n, uint32_t steps, size_t uni
     }
 }
 
-/* Capacities are what a budget leaves, so seldom multiples. */
+/* Capacities are what a budget leaves, so seldom multiples of the alignment. */
 CASE(random_items_by_every_placement)
 {
     for (int round = 0, n = rounds(600); round < n; round++) {
@@ -72,7 +72,7 @@ CASE(what_is_wrong_is_refused)
     CHECK_STATUS(weir_place_check(bad, 4, 64, 4096), WEIR_ERR_STATE);
     CHECK_TEXT(weir_error(), "offset 129 is not a multiple of 64");
     memcpy(bad, good, sizeof bad);
-    bad[3].offset = 1;                          /* of 0 bytes, but operands point there */
+    bad[3].offset = 1;                          /* of 0 bytes, but operands point to it */
     CHECK_STATUS(weir_place_check(bad, 4, 64, 4096), WEIR_ERR_STATE);
     memcpy(bad, good, sizeof bad);
     bad[2].first = 1;
@@ -83,7 +83,8 @@ CASE(what_is_wrong_is_refused)
     CHECK_STATUS(weir_place_check(bad, 4, 64, 4096), WEIR_ERR_STATE);
 }
 
-/* One offset of a right placement is moved: refused exactly if it is wrong by definition. */
+/* Moves one offset of a correct placement: it is refused if and only if it is wrong by
+ * definition. */
 CASE(moved_items)
 {
     int refused = 0;

@@ -1,4 +1,4 @@
-/* place_csv.c - buffers of programs and of CSV texts: offsets, columns kept, what is refused. */
+/* place_csv.c - buffers of programs and of CSV texts: offsets, kept columns, refused inputs. */
 #include "graph/placement/placement.h"
 #include "weir/plan.h"
 
@@ -15,7 +15,7 @@ CASE(buffers_of_a_program)
 
     CHECK_OK(weir_place_buffers(b, 4, NULL, &s));
     CHECK(s.buffers == 4 && s.live_bytes == 130 && s.height_bytes == 130 && s.lowest);
-    CHECK(b[0].offset == b[1].offset);          /* upper is exclusive: they never meet */
+    CHECK(b[0].offset == b[1].offset);          /* upper is exclusive: they are not live together */
     const weir_place_options aligned = {.alignment = 64, .capacity = 192};
     CHECK_OK(weir_place_buffers(b, 4, &aligned, &s));
     CHECK(s.height_bytes == 192 && b[0].offset % 64 == 0 && b[2].offset % 64 == 0);
@@ -54,7 +54,7 @@ CASE(columns_by_name_and_others_kept)
     char *out = place_text("size,name,upper,lower\n8,\"a, b\",2,0\r\n4,,3,2\n\n");
     CHECK_OR_RETURN(out != NULL);
     CHECK(strcmp(out, "size,name,upper,lower,offset\n8,\"a, b\",2,0,0\n4,,3,2,0\n") == 0);
-    char *second = place_text(out);              /* the offset that is there is replaced */
+    char *second = place_text(out);              /* an old offset is replaced */
     CHECK_OR_RETURN(second != NULL);
     CHECK(strcmp(second, out) == 0);
     weir_text_free(out);
@@ -95,7 +95,7 @@ CASE(hostile_texts)
     CHECK(weir_place_csv(NULL, 0, NULL, NULL) == NULL);
 }
 
-/* Random bytes of a sound text changed: offsets or a sentence, under AddressSanitizer, too. */
+/* Random bytes of a valid text are changed: offsets or an error, also under AddressSanitizer. */
 CASE(damaged_texts)
 {
     static const char sound[] = "id,lower,upper,size,offset\n"
@@ -118,7 +118,7 @@ CASE(damaged_texts)
     CHECK(placed > 100);
 }
 
-/* A file of the size of the tests' own, read whole; 0 if it cannot be. */
+/* Reads a file as small as the tests' own; 0 if it cannot be read. */
 static size_t read_tiles(char *at, size_t room)
 {
     FILE *const  from = fopen(WEIR_TEST_DIR "/data/tiles_a.csv", "rb");

@@ -1,5 +1,5 @@
-/* place_fuzz.c - thousands of random sets of lifetimes: placed without overlap, aligned, not below
- * the bound, the same every time. */
+/* place_fuzz.c - thousands of random sets of live ranges: placed without overlap, aligned, not
+ * below the bound, the same every time. */
 #include "graph/placement/placement.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static bool together(const weir_item *a, const weir_item *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Largest sum of live bytes, by definition. */
+/* Returns the largest sum of live bytes, by definition. */
 static size_t bound_of(const weir_item *items, uint32_t n, uint32_t steps)
 {
     size_t most = 0;
@@ -49,7 +49,7 @@ static void check_placed(const weir_item *items, uint32_t n, uint32_t steps,
     CHECK(r->lower_bound == bound_of(items, n, steps) && r->height >= r->lower_bound);
 }
 
-/* Items of the kinds that occur: nested as in training, chains, short ones, some of 0 bytes. */
+/* Items as they occur in steps: nested as in training, chains, short ones, some of 0 bytes. */
 static weir_item random_item(int style, uint32_t steps)
 {
     const uint32_t a = (uint32_t)check_int(0, steps - 1), b = (uint32_t)check_int(0, steps - 1);
@@ -106,7 +106,7 @@ CASE(nothing_to_place)
     CHECK(p.height == 0 && p.lower_bound == 0);
 }
 
-/* Many large items: sums beyond 32 bits. */
+/* Many large items: sums exceed 32 bits. */
 CASE(large_arenas)
 {
     weir_item             items[8];
@@ -118,7 +118,7 @@ CASE(large_arenas)
     CHECK(p.height == (size_t)24 << 40 && p.height == p.lower_bound);
 }
 
-/* Every allocation of a placement can fail. */
+/* Each allocation of a placement fails once. */
 CASE(short_of_memory)
 {
     weir_item             items[5];

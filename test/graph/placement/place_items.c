@@ -1,6 +1,6 @@
-/* place_items.c - every strategy on random items, judged by definition; the exact search against
- * all orders of few items, on tilings whose lowest height is known, with room to spare, cut
- * short. */
+/* place_items.c - every strategy on random items, checked by definition; the exact search against
+ * all orders of few items, and on tilings whose lowest height is known, with slack, with few
+ * nodes. */
 #include "core/mem.h"
 #include "graph/placed.h"
 #include "graph/placement/placement.h"
@@ -14,7 +14,7 @@ static bool together(const weir_item *a, const weir_item *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Items apart, the height that of the highest; live: largest sum at one step. */
+/* Checks that items are disjoint and that the height is right; live: largest sum at one step. */
 static void judge(const weir_item *item, uint32_t n, uint32_t steps, const weir_placement_result *r)
 {
     size_t top = 0, live = 0;
@@ -67,8 +67,8 @@ CASE(every_strategy_on_random_items)
 
 /* ---- few items: the lowest height by all orders ---- */
 
-/* Each order puts its items as low as they go; in the order of a lowest placement's offsets nobody
- * ends above it. */
+/* Tries each order with items as low as possible: in the order of the offsets of a lowest placement
+ * no item ends above it. */
 static size_t lowest(weir_item *item, uint32_t n, uint32_t placed, size_t height, size_t best)
 {
     if (height >= best)
@@ -84,7 +84,7 @@ static size_t lowest(weir_item *item, uint32_t n, uint32_t placed, size_t height
             if (together(&next, &item[k]) && at < item[k].offset + item[k].bytes &&
                 item[k].offset < at + next.bytes) {
                 at = item[k].offset + item[k].bytes;
-                k = UINT32_MAX;                                 /* from the first one again */
+                k = UINT32_MAX;                                 /* start again from the first */
             }
         item[placed].offset = at;
         const size_t top = at + next.bytes;
@@ -112,7 +112,7 @@ CASE(exact_is_lowest)
     }
 }
 
-/* Seven items of at most 7 bytes at one step that need 8. */
+/* Seven items with at most 7 bytes live at one step, which need 8. */
 CASE(live_bytes_are_not_always_enough)
 {
     static const weir_item seven[7] = {
@@ -185,7 +185,7 @@ CASE(tilings_to_the_byte)
 }
 
 /* 151 of the 190 pieces of a square of 1024 steps x 1024 bytes: up to 164 bytes are free at a time,
- * none at a few (bench/tiles.py: mixed, seed 2, 3 % to spare). The depth-first search alone takes
+ * none at a few steps (bench/tiles.py: mixed, seed 2, 3 % to spare). Depth-first search alone takes
  * millions of nodes. */
 CASE(room_to_spare)
 {
@@ -257,7 +257,7 @@ CASE(nodes_are_limited)
     CHECK(most > 0);
 }
 
-/* What is low enough is not made lower. */
+/* A placement that is low enough is not improved. */
 CASE(a_wide_capacity_needs_no_search)
 {
     weir_item             item[MOST];

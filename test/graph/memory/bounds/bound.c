@@ -1,4 +1,5 @@
-/* bound.c - flows against every cut of small graphs, bounds against every plan of small steps. */
+/* bound.c - maximum flows against every cut of small graphs; bounds against every plan of small
+ * steps. */
 #include "check.h"
 #include "core/mem.h"
 #include "graph/memory/bounds/bound.h"
@@ -19,7 +20,8 @@ static int64_t smallest_cut(const small_graph *g)
 {
     int64_t best = INT64_MAX;
 
-    for (uint32_t side = 0; side < 1u << g->nodes; side++) {    /* a bit per node: far */
+    /* one bit per node: 1 if it is on the sink's side */
+    for (uint32_t side = 0; side < 1u << g->nodes; side++) {
         int64_t cut = 0;
         if (side & 1 || !(side & 2))
             continue;
@@ -58,7 +60,7 @@ CASE(a_flow_is_as_large_as_the_smallest_cut)
     weir_flow_free(&f);
 }
 
-/* A path of many nodes, whose shortest detours are found one after the other. */
+/* A path of many nodes, whose shortest augmenting detours are found one after another. */
 CASE(long_paths_need_no_stack)
 {
     enum { LONG = 20000 };
@@ -81,7 +83,7 @@ typedef struct all_plans {
     WEIR_VEC(double) extra;
 } all_plans;
 
-/* Peak and extra time of every plan: all decisions of index.h but those that make tensors early. */
+/* Peak and extra time of every plan: all decisions of lower.h except early recomputation. */
 static void try_all(const weir_mem_problem *p, all_plans *a)
 {
     uint8_t decisions[64] = {0};
@@ -158,8 +160,8 @@ typedef struct choice {
     double seconds, bytes;
 } choice;
 
-/* Bytes that must idle across `stage` if the ops of the set run again behind it; -1: one of them
- * may not. */
+/* Returns the bytes that must be idle across `stage` if the ops of the set run again after it; -1
+ * if one of them must not. */
 static double idle_bytes(const weir_mem_problem *p, uint32_t stage, uint32_t set)
 {
     const weir_mem_op *own = &p->ops.at[stage];
@@ -183,7 +185,7 @@ static double idle_bytes(const weir_mem_problem *p, uint32_t stage, uint32_t set
     return bytes;
 }
 
-/* All choices at that moment; returns how many. */
+/* Lists all choices at that moment. Returns their number. */
 static uint32_t all_choices(const weir_mem_problem *p, uint32_t stage, choice *c)
 {
     uint32_t n = 0;
@@ -199,7 +201,8 @@ static uint32_t all_choices(const weir_mem_problem *p, uint32_t stage, choice *c
     return n;
 }
 
-/* The cheapest choice within `room` bytes; in_part: or mixture of two. */
+/* Returns the seconds of the cheapest choice within `room` bytes; in_part: or of a mixture of
+ * two. */
 static double cheapest(const choice *c, uint32_t n, double limit, bool in_part)
 {
     double best = INFINITY;
@@ -248,14 +251,15 @@ CASE(one_moment_is_solved)
     }
 }
 
-/* 100 bytes idle across an op that leaves 10: they are offloaded at `link` bytes a second, of which
- * one second has passed, or compressed, or recomputed in a second where that is legal. */
+/* 100 bytes are idle across an op whose limit leaves 10: they are offloaded at `link` bytes per
+ * second, for which one second has passed, or compressed, or recomputed in a second if
+ * permitted. */
 CASE(what_leaves_takes_its_time)
 {
     static const struct {
         double   link, extra;
         size_t   packed;
-        uint32_t rerun_before, masked; /* of the one that reads it, at the end */
+        uint32_t rerun_before, masked; /* the op that reads it, at the end */
     } cases[] = {{0, 1, 0, 4, 0},         {0, HUGE_VAL, 0, 0, 0}, {50, 0.6, 0, 0, 0},
                  {20, 3, 0, 0, 0},        {100, 0, 0, 0, 0},      {0, HUGE_VAL, 11, 0, 0},
                  {1e-6, 0.9, 0, 4, 0},    {0, 0, 10, 0, 0},       {0, 0, 0, 0, 1},
@@ -298,8 +302,8 @@ CASE(what_leaves_takes_its_time)
 
 /* ---- cuts as plans ---- */
 
-/* Forward ops i make tensor i from tensor i - 1; backward ones, from the last, read tensor i and
- * the gradient before them. */
+/* Forward op i makes tensor i from tensor i - 1; backward ops, from the last one down, read tensor
+ * i and the gradient made before. */
 static void make_training(weir_mem_problem *p, uint32_t layers)
 {
     *p = (weir_mem_problem){0};
@@ -319,8 +323,8 @@ static void make_training(weir_mem_problem *p, uint32_t layers)
     CHECK(weir_mem_problem_end(p));
 }
 
-/* Policy mincut alone fits chains into nearly what the search does, and neither is below the bound
- * of theirs. */
+/* Policy mincut alone plans chains nearly as well as the search, and neither plan is below the
+ * bound. */
 CASE(cuts_are_plans)
 {
     int fits = 0, equal = 0, looked = 0;
@@ -356,7 +360,7 @@ CASE(cuts_are_plans)
     CHECK(looked > 80 && fits * 10 > looked * 9 && equal * 4 > looked);
 }
 
-/* More is kept with a larger ratio; with all of it nothing runs again. */
+/* A larger ratio keeps more; with all of it nothing is recomputed. */
 CASE(ratios_keep_their_share)
 {
     weir_mem_problem p;
@@ -396,7 +400,7 @@ CASE(variants_of_mincut)
     weir_mem_problem_free(&p);
 }
 
-/* Each allocation fails once: a status, and nothing leaks. */
+/* Each allocation fails once: a status, no leak. */
 CASE(bounds_and_cuts_fail_at_every_point)
 {
     weir_mem_problem p;

@@ -1,4 +1,4 @@
-/* budget.c - training inside a hard byte budget: planned = measured <= budget, the same bits. */
+/* budget.c - training within a byte budget: planned = measured <= budget, with the same bits. */
 #include "graph/fixture.h"
 #include "graph/random.h"
 #include "graph/train.h"
@@ -11,14 +11,14 @@ static const struct { train_net net; int64_t batch, side; } nets[] = {
     {TRAIN_MLP, 64, 0}, {TRAIN_DIGITS, 16, 0}, {TRAIN_LENET, 8, 0}, {TRAIN_RESNET18, 2, 16},
     {TRAIN_POOLED, 4, 0}};
 
-/* The number behind `before` in the sentence of the last failure. */
+/* Returns the number that follows `before` in the last error message. */
 static unsigned long long number_after(const char *before)
 {
     const char *at = strstr(weir_error(), before);
     return CHECK(at != NULL) ? strtoull(at + strlen(before), NULL, 10) : 0;
 }
 
-/* One training with the budget: what the plan promises, and what it takes, are looked at. */
+/* Trains once within the budget and checks what the plan promises and what the run takes. */
 static weir_status run_with(size_t i, const char *budget, uint64_t bits, size_t *planned)
 {
     const weir_step_options how = {.graph = true, .plan = {.budget = budget}};
@@ -36,7 +36,7 @@ static weir_status run_with(size_t i, const char *budget, uint64_t bits, size_t 
         CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
         CHECK(s.planned_peak_bytes <= s.budget_bytes);
         CHECK(s.planned_peak_bytes == s.persistent_bytes + s.arena_bytes);
-        CHECK(s.recomputed == 0 || s.extra_ms > 0);     /* copies may be waited for, too */
+        CHECK(s.recomputed == 0 || s.extra_ms > 0);     /* the step may also wait for copies */
         CHECK_OK(weir_graph_measure(weir_step_graph(t.step), &measured));
         if (!CHECK(measured == s.arena_bytes))
             printf("    %s %s: measured %zu, planned %zu\n", train_name[nets[i].net], budget,
@@ -47,7 +47,7 @@ static weir_status run_with(size_t i, const char *budget, uint64_t bits, size_t 
     return status;
 }
 
-/* From the whole peak down to where it cannot be done; the smallest budget that the error names
+/* Budgets from the whole peak down to where no plan fits; the smallest budget that the error names
  * works. */
 CASE(every_budget_keeps_the_bits)
 {
@@ -74,7 +74,7 @@ CASE(every_budget_keeps_the_bits)
     }
 }
 
-/* The same of policies beside the default: bits, peak and budget hold. */
+/* The same for policies other than the default: bits, peak and budget hold. */
 CASE(other_policies_keep_the_bits)
 {
     static const struct {
@@ -97,7 +97,7 @@ CASE(other_policies_keep_the_bits)
     }
 }
 
-/* Plans one of the random programs; its status. */
+/* Plans one of the random programs and returns the status. */
 static weir_status plan_random(uint64_t seed, const weir_plan_options *o)
 {
     random_program p;
@@ -111,14 +111,14 @@ static weir_status plan_random(uint64_t seed, const weir_plan_options *o)
     return status;
 }
 
-/* The smallest budget that a refusal names works: what a policy comes to with no room at all, not
- * what it met on its way to a larger budget. */
+/* The smallest budget that an error names works: it is what the policy needs if asked for zero
+ * bytes, not what it found on its way to a larger budget. */
 CASE(the_smallest_that_is_named_works)
 {
     static const char *const policy[] = {"mincut", "autotm", "delta", "dtr", "checkpoint"};
     static const char *const place[] = {"area", "start-best", "size"};
     static const char *const share[] = {"90%", "75%", "60%", "45%"};
-    for (uint64_t seed = 153; seed < 156; seed++)       /* each met a smaller one on its way */
+    for (uint64_t seed = 153; seed < 156; seed++)       /* each found a smaller plan on its way */
         for (size_t i = 0; i < ARRAY_LENGTH(policy) * ARRAY_LENGTH(place) * ARRAY_LENGTH(share);
              i++) {
             char              text[32];
@@ -136,7 +136,7 @@ CASE(the_smallest_that_is_named_works)
         }
 }
 
-/* So does the one that is named where no plan can fit, and nothing was searched for but that. */
+/* So does the budget named if no plan can fit, in which case only that plan is searched. */
 CASE(the_smallest_works_where_nothing_can_fit)
 {
     static const char *const policy[] = {"auto", "auto:recompute", "auto:swap", "mincut", "dtr"};
@@ -153,7 +153,7 @@ CASE(the_smallest_works_where_nothing_can_fit)
         }
 }
 
-/* A step whose results nobody keeps has nothing to run; its parameters count all the same. */
+/* A step whose results are not kept has nothing to run; its parameters still count. */
 CASE(a_step_without_calls_has_a_budget)
 {
     static const char *const policy[] = {"auto", "recycle", "checkpoint:speed", "dtr", "vdnn"};
@@ -176,7 +176,7 @@ CASE(a_step_without_calls_has_a_budget)
     }
 }
 
-/* Random numbers of what runs again are those of the first run; running statistics move once. */
+/* A repeated op draws the random numbers of its first run; running statistics are updated once. */
 CASE(dropout_and_statistics_under_a_budget)
 {
     for (int percent = 80; percent >= 60; percent -= 10) {
@@ -244,7 +244,7 @@ CASE(wrong_budgets_and_policies)
     } wrong[] = {
         {{.budget = "lots"}, WEIR_ERR_INVALID, "lots"},
         {{.budget = "50%", .policy = "magic"}, WEIR_ERR_INVALID, "magic"},
-        {{.policy = "magic"}, WEIR_ERR_INVALID, "unknown policy 'magic'"}, /* unneeded */
+        {{.policy = "magic"}, WEIR_ERR_INVALID, "unknown policy 'magic'"}, /* not needed */
         {{.placement = "best"}, WEIR_ERR_INVALID, "unknown placement 'best'"},
         {{.profile_steps = -1}, WEIR_ERR_INVALID, "profile_steps is -1 but must be 0 or more"},
         {{.budget = "100"}, WEIR_ERR_BUDGET, "the smallest that works is"}};
@@ -259,7 +259,7 @@ CASE(wrong_budgets_and_policies)
     }
 }
 
-/* A step without temporaries takes what is resident: less than that cannot be promised. */
+/* A step without temporaries needs its resident bytes: a smaller budget must fail. */
 CASE(resident_bytes_count)
 {
     for (int fits = 0; fits < 2; fits++) {
@@ -291,7 +291,7 @@ CASE(of_a_device)
     CHECK_OK(weir_device_set_budget(t.d, "96%"));
     CHECK_OK(train_step(&t, 0));
     CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
-    CHECK(s.recomputed > 0 || !check_on_cpu());      /* a card's copies may cost less */
+    CHECK(s.recomputed > 0 || !check_on_cpu());      /* on a GPU copies may cost less */
     CHECK(s.planned_peak_bytes <= s.budget_bytes);
     CHECK(s.budget_bytes == s.unbudgeted_peak_bytes * 96 / 100);
     train_close(&t);
@@ -305,8 +305,8 @@ CASE(of_a_device)
     train_close(&t);
 }
 
-/* Each allocation of planning within a budget fails once: a status, nothing leaks, and the next
- * step works. */
+/* Each allocation of planning within a budget fails once: a status, no leak, and the next step
+ * works. */
 CASE(fails_at_every_point)
 {
     const weir_step_options how = {.graph = true, .plan = {.budget = "96%", .measure = true}};

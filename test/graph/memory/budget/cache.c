@@ -1,4 +1,4 @@
-/* cache.c - plans in a folder: found again, and whatever is wrong with a file or the folder, the
+/* cache.c - plans in a folder are found again; whatever is wrong with a file or the folder, the
  * plan is the same. */
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ typedef struct plan {
     weir_cache_use use;
 } plan;
 
-/* 60 % of the step, planned with the folder. */
+/* Plans the step within 60 % with the folder as cache. */
 static weir_status plan_in(const char *path, const weir_mem_problem *p, plan *a)
 {
     size_t whole = 0;
@@ -70,7 +70,7 @@ static bool same(const plan *a, const plan *b)
     return a->extra == b->extra && a->height == b->height;
 }
 
-/* The one file in the folder (""), its mode, and how many there are. */
+/* Finds the one file in the folder ("" if it is empty), its mode, and the number of files. */
 static int one_file(const char *folder_path, char *path, size_t n, mode_t *mode)
 {
     DIR *const d = opendir(folder_path);
@@ -107,7 +107,7 @@ static void write_file(const char *path, const unsigned char *at, size_t n)
         CHECK(fwrite(at, 1, n, f) == n && fclose(f) == 0);
 }
 
-/* The file as it would be had its writer meant it. */
+/* Corrects the checksum of a changed file. */
 static void seal(unsigned char *file, size_t n)
 {
     const uint64_t sum = weir_hash_bytes(WEIR_HASH_SEED, file, n - sizeof sum);
@@ -130,7 +130,7 @@ CASE(found_again)
         CHECK(none.use == WEIR_CACHE_OFF && first.use == WEIR_CACHE_NEW);
         CHECK(second.use == WEIR_CACHE_USED && same(&none, &first) && same(&first, &second));
         CHECK(one_file(f.path, path, sizeof path, &mode) == 1 && mode == 0600);
-        p.ops.at[3].time *= 2;                /* another step, another file */
+        p.ops.at[3].time *= 2;                /* another step has another file */
         CHECK_OK(plan_in(f.path, &p, &second));
         CHECK(second.use == WEIR_CACHE_NEW && one_file(f.path, path, sizeof path, &mode) == 2);
         while (one_file(f.path, path, sizeof path, &mode) > 0)
@@ -140,8 +140,8 @@ CASE(found_again)
     folder_remove(&f);
 }
 
-/* A changed byte, a cut end, another version, decisions that make no sense under a right checksum:
- * the plan is what it would be, and the file is whole again. */
+/* A changed byte, a truncated file, another version, impossible decisions with a correct checksum:
+ * the plan is the same as without a cache, and the file is valid again. */
 CASE(wrong_files)
 {
     static unsigned char file[MOST_FILE], bad[MOST_FILE];
@@ -164,7 +164,7 @@ CASE(wrong_files)
         } else if (way < 40) {
             size = way == 20 ? 0 : below((uint32_t)n);
         } else if (way < 50) {
-            bad[way < 45 ? 8 : 8 * below(7)]++;       /* version; any word of the head */
+            bad[way < 45 ? 8 : 8 * below(7)]++;       /* version; any word of the header */
             seal(bad, n);
         } else {
             memset(bad + HEAD + 8, WEIR_KEEP_FOR_RECOMPUTE, 4); /* the first plan's decisions */
@@ -182,7 +182,7 @@ CASE(wrong_files)
     folder_remove(&f);
 }
 
-/* Where nothing can be written planning goes on. */
+/* If nothing can be written, planning continues without a cache. */
 CASE(folders_that_are_none)
 {
     weir_mem_problem p;
@@ -194,14 +194,14 @@ CASE(folders_that_are_none)
     CHECK_OK(plan_in("", &p, &none));
     CHECK_OK(plan_in(file_text(&f, 0, "no folder"), &p, &here));
     CHECK(here.use == WEIR_CACHE_FAILED && same(&none, &here));
-    snprintf(path, sizeof path, "%s/a/b", f.path);      /* only one folder is made */
+    snprintf(path, sizeof path, "%s/a/b", f.path);      /* only one level of folders is created */
     CHECK_OK(plan_in(path, &p, &here));
     CHECK(here.use == WEIR_CACHE_FAILED && same(&none, &here));
     weir_mem_problem_free(&p);
     folder_remove(&f);
 }
 
-/* Several processes at once: each has its plan, and one whole file is left. */
+/* Several processes at once: each gets its plan, and one valid file is left. */
 CASE(processes_at_once)
 {
     enum { CHILDREN = 4 };
@@ -231,11 +231,11 @@ CASE(processes_at_once)
     folder_remove(&f);
 }
 
-/* Every allocation fails in turn: the same plan or ERR_NOMEM, nothing leaks, and what is in the
- * folder stays good. */
+/* Each allocation fails once: the same plan or ERR_NOMEM, no leak, and the files in the folder stay
+ * valid. */
 static int writes;
 
-/* A hundred bytes at a time, and no more after the third. */
+/* Writes at most a hundred bytes at a time, and fails after the third write. */
 static ssize_t disk_fills(int fd, const void *p, size_t n)
 {
     if (writes++ < 3)
@@ -249,7 +249,7 @@ static ssize_t small_writes(int fd, const void *p, size_t n)
     return weir_env_system.write(fd, p, n < 100 ? n : 100);
 }
 
-/* A plan that cannot be kept is a plan; half a file is none. */
+/* A plan that cannot be stored is still a plan; no partial file is left. */
 CASE(disk_that_fills)
 {
     weir_env         e = weir_env_system;
@@ -305,7 +305,7 @@ CASE(cache_failing_memory)
     folder_remove(&f);
 }
 
-/* Training with measured times: the second graph takes the first one's times, so it is the same
+/* Training with measured times: the second graph takes the times of the first, so it gets the same
  * plan; bits and budget hold. */
 CASE(measured_times_are_kept)
 {

@@ -1,4 +1,4 @@
-/* frontier.c - more room is never slower, whatever was asked before. */
+/* frontier.c - a larger budget is never slower, whatever was planned before. */
 #include "core/mem.h"
 #include "graph/memory/policies/table.h"
 #include "graph/memory/problem/offsets.h"
@@ -28,7 +28,7 @@ static weir_fit fit_for(const weir_mem_problem *p, weir_offsets *offsets, size_t
     return f;
 }
 
-/* Height with everything kept. */
+/* Returns the height with everything kept. */
 static size_t whole_of(const weir_mem_problem *p)
 {
     weir_offsets offsets = {0};
@@ -40,7 +40,7 @@ static size_t whole_of(const weir_mem_problem *p)
     return height;
 }
 
-/* Extra seconds of the frontier's plan within `limit`, INFINITY without one. */
+/* Returns the extra seconds of the frontier's plan within `limit`; INFINITY if it has none. */
 static double ask(weir_frontier *l, const weir_mem_problem *p, size_t limit)
 {
     weir_offsets offsets = {0};
@@ -56,7 +56,7 @@ static double ask(weir_frontier *l, const weir_mem_problem *p, size_t limit)
     return extra;
 }
 
-/* Rungs of a new ladder get one answer, asked in any order. */
+/* Levels of a new frontier get the same answers in any order of requests. */
 CASE(points_answer_the_same_in_any_order)
 {
     for (int round = 0; round < 12; round++) {
@@ -81,7 +81,7 @@ CASE(points_answer_the_same_in_any_order)
     }
 }
 
-/* Budgets anywhere: at any moment more room is never slower, and nothing gets slower later. */
+/* Any budgets: at any time a larger budget is never slower, and no budget becomes slower later. */
 CASE(more_room_is_never_slower)
 {
     for (int round = 0; round < 12; round++) {
@@ -107,7 +107,7 @@ CASE(more_room_is_never_slower)
     }
 }
 
-/* Plans that another one beats are not kept. */
+/* Dominated plans are dropped. */
 CASE(beaten_plans_go)
 {
     const uint8_t     decisions[3] = {0, 1, 2};
@@ -126,7 +126,7 @@ CASE(beaten_plans_go)
     weir_frontier_free(&l);
 }
 
-/* Plans that come from outside count only if they are plans. */
+/* Decisions from outside count only if they are a valid plan. */
 CASE(foreign_decisions_are_judged)
 {
     weir_mem_problem p;

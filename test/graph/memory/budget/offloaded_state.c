@@ -1,6 +1,6 @@
-/* offloaded_state.c - parameters and optimiser state that live in the spill file: the same bits as
- * without a budget, in a budget that they alone exceed; read, written, evaluated, saved and freed
- * between steps; failures half way. */
+/* offloaded_state.c - parameters and optimizer state in the spill file: the same bits as without a
+ * budget, within a budget that they alone exceed; read, written, evaluated, saved and freed between
+ * steps; failures on the way. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static uint64_t bits_of(const net *n)
     return h;
 }
 
-/* Guard zones included. */
+/* Returns the bytes of all parameters, guard zones included. */
 static size_t bytes_of_params(const net *n)
 {
     size_t sum = 0;
@@ -122,7 +122,7 @@ static uint32_t count_offloaded(const net *n)
     return offloaded;
 }
 
-/* Fingerprints after each of `steps` steps without a budget. */
+/* Records fingerprints after each of `steps` steps without a budget. */
 static void plain_bits(int steps, uint64_t *bits)
 {
     net n;
@@ -153,7 +153,7 @@ CASE(trains_in_less_than_its_parameters)
     for (int i = 0; i < STEPS; i++) {
         if (!CHECK_OK(step_net(&n, i)))
             break;
-        if (i == 0 || i > 10)           /* reading moves nothing */
+        if (i == 0 || i > 10)           /* reading does not prefetch the block */
             CHECK(bits_of(&n) == bits[i]);
         CHECK(count_offloaded(&n) > 0);
     }
@@ -173,8 +173,8 @@ CASE(trains_in_less_than_its_parameters)
     close_net(&n);
 }
 
-/* What a budget added is left out of the step as others see it: parameters are parameters. Where
- * there are several queues, the list's order may change with the budget. */
+/* A step description does not show what the budget added: parameters are parameters. With several
+ * streams, the order of ops may depend on the budget. */
 CASE(stepfile_is_the_step_without_it)
 {
     char *text[2];
@@ -197,7 +197,7 @@ CASE(stepfile_is_the_step_without_it)
 
 /* ---- between steps ---- */
 
-/* Logits of the network as it is, by a graph that knows nothing of budgets or has its own. */
+/* Computes the logits of the current network by a graph with or without a budget. */
 static weir_graph *record_logits(net *n, const char *budget, weir_tensor **y)
 {
     weir_graph *g = weir_graph_begin(n->d);
@@ -215,7 +215,7 @@ static uint64_t logits_at_once(net *n)
     return h;
 }
 
-/* Both ways of evaluation; `out` gets six numbers per step. */
+/* Evaluates in both ways; `out` receives six numbers per step. */
 static void train_and_look(const char *budget, const char *evaluation, uint64_t out[][6])
 {
     net          n;
@@ -241,7 +241,7 @@ static void train_and_look(const char *budget, const char *evaluation, uint64_t 
         CHECK_OK(step_net(&n, 10 + i));
         out[i][4] = i % 2 ? 0 : logits_at_once(&n);
         CHECK_OK(step_net(&n, 20 + i));
-        if (i == 2)                     /* more of it than the place keeps */
+        if (i == 2)                     /* written while offloaded */
             CHECK_OK(weir_write_fill(weir_optim_state(n.o, 0), 0));
         out[i][5] = bits_of(&n);
         CHECK(!budget || count_offloaded(&n) > 0);
@@ -263,7 +263,7 @@ CASE(evaluation_and_writing_between_steps)
     }
 }
 
-/* The budget is the device's, and holds with the graph off, too. */
+/* The budget belongs to the device and also holds with the graph off. */
 CASE(budget_of_the_device)
 {
     uint64_t bits[3];
@@ -336,7 +336,7 @@ CASE(saved_and_loaded)
     close_net(&b);
 }
 
-/* Whatever is freed first: step, model, optimiser or device. */
+/* Frees step, model, optimizer and device in different orders. */
 CASE(freed_in_every_state)
 {
     for (int way = 0; way < 4; way++) {
@@ -362,7 +362,7 @@ CASE(freed_in_every_state)
 
 CASE(an_address_that_was_given_away)
 {
-    if (!check_on_cpu())        /* addresses and the file are the CPU's */
+    if (!check_on_cpu())        /* addresses and spill file are those of the CPU */
         return;
     net     n;
     void   *at;
@@ -376,7 +376,8 @@ CASE(an_address_that_was_given_away)
     CHECK_TEXT(weir_error(), "its address was given away");
     CHECK(bits == bits_of(&n));
     close_net(&n);
-    CHECK_OR_RETURN(open_net(&n, "60%") == WEIR_OK);    /* before the plan: it stays */
+    /* before the plan: it stays on the device */
+    CHECK_OR_RETURN(open_net(&n, "60%") == WEIR_OK);
     CHECK_OK(weir_tensor_memory(weir_model_param(n.m, 2), &at, stride));
     CHECK_OK(step_net(&n, 0));
     CHECK_OK(step_net(&n, 1));
@@ -387,7 +388,7 @@ CASE(an_address_that_was_given_away)
 
 /* ---- failures ---- */
 
-/* Writes and reads that succeed before one fails; negative: none fails. */
+/* Number of writes and reads that succeed before one fails; negative: none fails. */
 typedef struct faulty {
     atomic_int writes, reads;
 } faulty;
@@ -404,14 +405,14 @@ static ssize_t faulty_read(void *ctx, int fd, void *p, size_t n, off_t at)
     return atomic_fetch_sub(&((faulty *)ctx)->reads, 1) == 0 ? -1 : pread(fd, p, n, at);
 }
 
-/* All tensors of the network. */
+/* Returns all tensors of the network. */
 static weir_tensor *tensor_of(const net *n, size_t i)
 {
     const size_t params = weir_model_param_count(n->m);
     return i < params ? weir_model_param(n->m, i) : weir_optim_state(n->o, i - params);
 }
 
-/* Each is what it was before or after the step, or says that it is lost. */
+/* Each tensor has its value from before or after the step, or reports that it is lost. */
 static void check_whole(const net *n, size_t tensors, const uint64_t *before,
                         const uint64_t *after, uint32_t *lost)
 {
@@ -432,7 +433,7 @@ static void check_whole(const net *n, size_t tensors, const uint64_t *before,
 
 CASE(input_and_output_fail)
 {
-    if (!check_on_cpu())        /* addresses and the file are the CPU's */
+    if (!check_on_cpu())        /* addresses and spill file are those of the CPU */
         return;
     enum { TENSORS = 4 * LAYERS, FAULTS = 30 };
     uint64_t bits[TENSORS][3], before[TENSORS], after[TENSORS];
@@ -473,8 +474,8 @@ CASE(input_and_output_fail)
     CHECK(failed > FAULTS / 3 && lost > 0);
 }
 
-/* Each allocation of the first or of a later step fails once: a status, nothing leaks, and the next
- * step works. */
+/* Each allocation of the first or of a later step fails once: a status, no leak, and the next step
+ * works. */
 static bool fails_once(int64_t nth, bool first, const uint64_t *bits)
 {
     net n;

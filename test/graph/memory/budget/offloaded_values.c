@@ -1,6 +1,6 @@
-/* offloaded_values.c - values that leave the arena and come back: the operations by hand in small
- * graphs and in whole training steps, the same bits; failures half way; what passes and dumps make
- * of them. */
+/* offloaded_values.c - offloading and prefetching values: the ops inserted by hand into small
+ * graphs and whole training steps keep the bits; failures on the way; treatment by passes and
+ * dumps. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,13 +14,13 @@
 
 enum { N = 50000 };
 
-/* A list of nodes that replaces a graph's. */
+/* A list of nodes that replaces the graph's. */
 typedef struct nodes {
     WEIR_VEC(weir_node) list;
     weir_graph *g;
 } nodes;
 
-/* Appends a spill node; in or out is WEIR_NONE where it has none. */
+/* Appends a spill node; `in` or `out` is WEIR_NONE if the op has none. */
 static void push(nodes *to, weir_op op, const weir_node *like, uint32_t in, uint32_t out,
                  weir_spill_attr attr)
 {
@@ -45,7 +45,7 @@ static bool replace(nodes *by)
            CHECK_OK(weir_plan_settle(by->g));
 }
 
-/* All bytes of a storage as one value. */
+/* Returns all bytes of a storage as one value. */
 static uint32_t bytes_of(weir_graph *g, uint32_t storage)
 {
     const weir_layout l = {.desc = weir_1d(WEIR_U8, (int64_t)g->storages.at[storage].bytes),
@@ -53,13 +53,14 @@ static uint32_t bytes_of(weir_graph *g, uint32_t storage)
     return weir_graph_value_of(g, storage, &l, 0);
 }
 
-/* A storage that is away between node `from` and node `to`, its copy and its copies' attributes. */
+/* A storage that is offloaded between nodes `from` and `to`, its copy, and the attributes of
+ * both. */
 typedef struct offloaded {
     uint32_t        storage, copy, from, to;
     weir_spill_attr out, in;
 } offloaded;
 
-/* The widest gap between two accesses of a temporary storage. */
+/* Finds the longest interval between two accesses of a temporary storage. */
 static offloaded widest(const weir_graph *g, uint32_t storage)
 {
     offloaded a = {.storage = storage};
@@ -81,7 +82,7 @@ static offloaded widest(const weir_graph *g, uint32_t storage)
     return a;
 }
 
-/* The node as it stands in the new list: what reads a storage that came back reads the copy. */
+/* Returns the node for the new list: readers of a prefetched storage read its copy. */
 static weir_node mapped(weir_graph *g, uint32_t i, const offloaded *a, uint32_t n)
 {
     weir_node node = g->nodes.at[i];
@@ -96,8 +97,8 @@ static weir_node mapped(weir_graph *g, uint32_t i, const offloaded *a, uint32_t 
     return node;
 }
 
-/* Every temporary storage with nothing to do for more than `gap` nodes goes out, at the earliest,
- * and comes back one node before it is needed. Returns how many. */
+/* Offloads every temporary storage that is idle for more than `gap` nodes, as early as possible,
+ * and prefetches it one node before its use. Returns the number of storages. */
 static uint32_t spill_all(weir_graph *g, uint32_t decisions)
 {
     WEIR_VEC(offloaded) list = {0};
@@ -143,7 +144,7 @@ static uint32_t spill_all(weir_graph *g, uint32_t decisions)
 
 /* ---- a small graph ---- */
 
-/* What a callback in the middle of the step does. */
+/* What the callback in the middle of the step does. */
 typedef struct trouble {
     weir_device *d;
     bool         corrupt, fail;
@@ -181,7 +182,7 @@ static weir_graph *record(weir_device *d, trouble *t, weir_tensor **x, weir_tens
 
 CASE(out_and_in_by_hand)
 {
-    if (!check_on_cpu())        /* it looks into the spill file */
+    if (!check_on_cpu())        /* the test reads the spill file */
         return;
     weir_device *d = fixture_open();
     trouble      t = {.d = d};
@@ -207,7 +208,8 @@ CASE(out_and_in_by_hand)
     }
     CHECK(peak == g->plan->arena);
     CHECK(weir_spill_finished(d->spill, false) == 5 && weir_spill_finished(d->spill, true) == 5);
-    CHECK(weir_spill_staging(d->spill) == 0);       /* the arena's bytes go straight to the file */
+    /* bytes of the arena are written to the file directly */
+    CHECK(weir_spill_staging(d->spill) == 0);
     CHECK(weir_spill_memory(d->spill) <
           (128 << 10) + weir_spill_bytes(d->spill) / 4096 + 8 * weir_spill_places(d->spill));
     const uint64_t calls = weir_mem_calls();
@@ -254,7 +256,7 @@ CASE(dumps_show_them)
     weir_device_close(d);
 }
 
-/* Planners insert them behind the passes; those that look for what is not needed leave them. */
+/* The planner inserts these nodes after the passes; passes that remove nodes leave them alone. */
 CASE(passes_keep_them)
 {
     weir_device *d = fixture_open();
@@ -306,7 +308,7 @@ CASE(attributes_must_fit)
 
 CASE(a_changed_block_fails_the_run)
 {
-    if (!check_on_cpu())        /* it looks into the spill file */
+    if (!check_on_cpu())        /* the test reads the spill file */
         return;
     weir_device *d = fixture_open();
     trouble      t = {.d = d};
@@ -325,7 +327,7 @@ CASE(a_changed_block_fails_the_run)
     weir_device_close(d);
 }
 
-/* Writing takes a while. */
+/* A slow write. */
 static ssize_t slow_write(void *ctx, int fd, const void *p, size_t n, off_t at)
 {
     usleep(50000);
@@ -333,10 +335,10 @@ static ssize_t slow_write(void *ctx, int fd, const void *p, size_t n, off_t at)
     return pwrite(fd, p, n, at);
 }
 
-/* The callback fails right behind the start of a copy: it has ended when the run has. */
+/* The callback fails just after a copy has started: the copy is complete when the run returns. */
 CASE(a_run_that_fails_leaves_no_copy_in_flight)
 {
-    if (!check_on_cpu())        /* it looks into the spill file */
+    if (!check_on_cpu())        /* the test reads the spill file */
         return;
     atomic_int              written = 0;
     const weir_spill_system y = {.ctx = &written, .write = slow_write};
@@ -352,7 +354,7 @@ CASE(a_run_that_fails_leaves_no_copy_in_flight)
     CHECK_OK(weir_callback(&middle_def, &t, 1, &b, 1, &desc, &c));
     weir_keep(weir_mul(a, weir_neg(weir_sin(c))));
     CHECK_OK(weir_graph_end(g, OPTIONS_AS_RECORDED));
-    CHECK(spill_all(g, 3) == 1);        /* out behind square, awaited behind the callback */
+    CHECK(spill_all(g, 3) == 1);        /* offloaded after square, awaited after the callback */
     for (int run = 1; run <= 3; run++) {
         CHECK_STATUS(weir_graph_run(g), WEIR_ERR_STATE);
         CHECK_TEXT(weir_error(), "middle: no");

@@ -1,5 +1,5 @@
-/* placed_steps.c - recorded training steps have aligned addresses by every placement, with a budget
- * and without. $WEIR_TEST_COUNT: rounds. */
+/* placed_steps.c - recorded training steps have aligned addresses with every placement, with a
+ * budget and without. $WEIR_TEST_COUNT: rounds. */
 #include "graph/fixture.h"
 #include "graph/placed.h"
 
@@ -21,8 +21,8 @@ static void close_recorded(recorded *r)
     weir_device_close(r->d);
 }
 
-/* A training step of a small residual network on the device, planned: offsets of 64
- * bytes on the CPU, of 256 on the simulated card. */
+/* Plans a training step of a small residual network on the device: offsets are multiples of 64
+ * bytes on the CPU, of 256 on the simulated GPU. */
 static weir_status open_recorded(recorded *r, const char *device, const weir_plan_options *o)
 {
     const weir_device_options one = {.threads = 1, .seed = 3};
@@ -66,7 +66,7 @@ static void check_recorded(const char *device, const weir_plan_options *o)
     close_recorded(&r);
 }
 
-/* Every placement without a budget and within one; the policies in turn. */
+/* Every placement, without a budget and with one; policies take turns. */
 CASE(recorded_steps_by_every_placement)
 {
     static const char *const device[] = {"cpu", "sim"};

@@ -1,5 +1,5 @@
-/* replan.c - planned again by measured times: another plan, the same bits, the same budget; and
- * whatever goes wrong on the way leaves the plan that was. */
+/* replan.c - planning again by measured times: another plan, the same bits, the same budget; any
+ * failure keeps the old plan. */
 #include "graph/memory/budget/replan.h"
 #include "graph/fixture.h"
 #include "graph/train.h"
@@ -7,7 +7,7 @@
 enum { STEPS = 20, BATCH = 16 };
 
 typedef struct clockwork {
-    bool   dear[WEIR_OP_COUNT];     /* operations that take a second; others 10 microseconds */
+    bool   dear[WEIR_OP_COUNT];     /* ops that take a second; others take 10 microseconds */
 } clockwork;
 
 static double tell(void *ctx, const weir_call *c, double seconds)
@@ -17,7 +17,7 @@ static double tell(void *ctx, const weir_call *c, double seconds)
     return w->dear[c->op] ? 1 : 1e-5;
 }
 
-/* What the plan runs twice turns out to be dear. */
+/* Makes exactly those ops expensive that the plan runs twice. */
 static void make_dear(clockwork *w, const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->nodes.n; i++)
@@ -74,7 +74,7 @@ CASE(another_plan_with_the_same_bits)
     CHECK(changed > 0);
 }
 
-/* Times as they are, one step only, and no need of a plan at all. */
+/* Real times, a single measured step, and a step that needs no plan. */
 CASE(guided_by_real_times)
 {
     for (int profile_steps = 1; profile_steps <= 2; profile_steps++) {
@@ -85,7 +85,7 @@ CASE(guided_by_real_times)
     }
 }
 
-/* Every allocation of the planning fails in turn: the step runs on under one plan or the other. */
+/* Each allocation of replanning fails once: the step continues under the old or the new plan. */
 CASE(replan_failing_memory)
 {
     const weir_step_options how = profiled_options("80%", 1);

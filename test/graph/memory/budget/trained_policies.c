@@ -1,5 +1,5 @@
-/* trained_policies.c - training by every policy within budgets: the same bits, and what was planned
- * is what is measured. */
+/* trained_policies.c - training by every policy within budgets: the same bits, and planned =
+ * measured. */
 #include "graph/fixture.h"
 #include "graph/ir/graph.h"
 #include "graph/memory/policies.h"
@@ -16,7 +16,8 @@ static uint32_t copies_of(const weir_graph *g)
     return n;
 }
 
-/* Trains with the policy: planned = measured <= budget, the same bits; ERR_BUDGET: it cannot. */
+/* Trains with the policy: planned = measured <= budget, the same bits; ERR_BUDGET if it finds no
+ * plan. */
 static weir_status train_with(const char *policy, const char *budget, uint64_t bits)
 {
     const weir_step_options how = {.graph = true, .plan = {.budget = budget, .policy = policy}};
@@ -41,8 +42,8 @@ static weir_status train_with(const char *policy, const char *budget, uint64_t b
     return status;
 }
 
-/* The smallest budget in steps of 4 % that each can meet; all but those without a choice meet
- * one. */
+/* Finds the smallest budget, in steps of 4 %, that each policy meets; all policies that plan for a
+ * budget meet one. */
 CASE(training_keeps_the_bits)
 {
     const uint64_t bits = train_run(TRAIN_DIGITS, 16, 0, STEPS,
@@ -70,7 +71,7 @@ CASE(training_keeps_the_bits)
 
 enum { WIDTH = 4096, PARTS = 4, SINES = 4 };
 
-/* A step of PARTS regions of SINES sines each; *dw gets an element of the gradient. */
+/* A step of PARTS regions of SINES sines each; *dw receives an element of the gradient. */
 static weir_status run_regions(const char *budget, weir_graph_stats *s, float *dw)
 {
     weir_device *d = fixture_open();
@@ -99,7 +100,7 @@ static weir_status run_regions(const char *budget, weir_graph_stats *s, float *d
     return status;
 }
 
-/* A budget that the regions meet changes nothing; a smaller one is refused, naming that one. */
+/* A budget that the regions meet changes nothing; a smaller one fails and names that budget. */
 CASE(regions_go_the_same_way_within_a_budget)
 {
     weir_graph_stats s, within;

@@ -1,5 +1,5 @@
-/* value_ranges.c - values that lie packed between their uses: what is known of them holds for all
- * they can be, the same bits in training, planned = measured; policies auto:pack, gist, actnn. */
+/* value_ranges.c - values that are compressed between their uses: the inferred ranges hold for all
+ * possible values; training keeps its bits, planned = measured; policies auto:pack, gist, actnn. */
 #include <stdlib.h>
 
 #include "core/half.h"
@@ -14,7 +14,7 @@
 
 enum { ALL = 65536 };
 
-/* Every 16-bit pattern as a number of a kind, every byte as a bool, awkward f32 numbers. */
+/* Every 16-bit pattern as a number of each type, every byte as a bool, and special f32 numbers. */
 typedef struct sources {
     weir_device *d;
     weir_tensor *f32, *f16, *bf16, *u8, *flag, *i32;
@@ -115,7 +115,7 @@ MAKER(signs, weir_sign(s->f32))
 static const struct {
     const char *name;
     weir_tensor *(*make)(const sources *s);
-    int bits;                   /* 0: it is not packed */
+    int bits;                   /* 0: not compressed */
 } producers[] = {
     {"compared", compared, 1}, {"negated", negated, 1}, {"flag_to_f32", flag_to_f32, 1},
     {"flag_to_f16", flag_to_f16, 1}, {"byte_to_f32", byte_to_f32, 8},
@@ -131,7 +131,7 @@ static const struct {
     {"clipped_half", clipped_half, 16}, {"summed_bytes", summed_bytes, 0}, {"pooled", pooled, 8},
     {"padded", padded, 1}, {"larger", larger, 8}, {"real", real, 0}, {"signs", signs, 0}};
 
-/* Packs and unpacks n bytes of elements on one thread. */
+/* Compresses and decompresses n bytes of elements on one thread. */
 static void there_and_back(const weir_pack_attr *a, void *from, size_t n)
 {
     uint8_t *const    code = malloc(weir_pack_bytes(a) + 1), *back = malloc(n + 1);
@@ -160,8 +160,8 @@ static void there_and_back(const weir_pack_attr *a, void *from, size_t n)
     free(back);
 }
 
-/* Makes the value and, kept, two copies of it; what is known of the value is tried on the elements
- * of the first copy. Returns how many fused groups there were. */
+/* Makes the value and, kept, two copies of it; checks the inferred range on the elements of the
+ * first copy. Returns the number of fused groups. */
 static uint32_t check_maker(const sources *s, size_t i, const weir_plan_options *passes)
 {
     weir_graph *const  g = weir_graph_begin(s->d);
@@ -210,7 +210,7 @@ CASE(what_is_known_holds)
 
 enum { BATCH = 4, STEPS = 20, MASKS = 3 };
 
-/* A convolution, dropout by masks of its own, max-pooling, a choice by comparison, a linear
+/* A convolution, dropout with explicit masks, max-pooling, a selection by comparison, a linear
  * layer. */
 static weir_status record(void *ctx)
 {
@@ -237,7 +237,8 @@ static bool net_open(train *t, const weir_step_options *how)
     return CHECK(t->step != NULL);
 }
 
-/* Trains within the budget: bits, planned = measured <= budget. *packs: instructions that pack. */
+/* Trains within the budget: bits, planned = measured <= budget. *packs: compressing
+ * instructions. */
 static weir_status train_within(const char *policy, const char *budget, uint64_t bits,
                                 uint32_t *packs)
 {
@@ -268,7 +269,7 @@ static weir_status train_within(const char *policy, const char *budget, uint64_t
     return status;
 }
 
-/* The bits of training without a budget. */
+/* Returns the bits of training without a budget. */
 static uint64_t free_bits(void)
 {
     train t;
@@ -282,7 +283,8 @@ static uint64_t free_bits(void)
     return bits;
 }
 
-/* The smallest budget in per cent, in steps of 4, that the policy meets; *packs: of its plan. */
+/* Returns the smallest budget in percent, in steps of 4, that the policy meets; *packs: in its
+ * plan. */
 static int smallest(const char *policy, uint64_t bits, uint32_t *packs)
 {
     int least = 100;
@@ -396,7 +398,7 @@ CASE(gist_packs_what_crosses)
 
 /* ---- actnn: results are about the same ---- */
 
-/* The last loss after STEPS steps on the same few images; *s of the plan. */
+/* Returns the last loss after STEPS steps on the same few images; *s: statistics of the plan. */
 static double loss_with(const char *policy, const char *budget, weir_graph_stats *s)
 {
     const weir_step_options how = {.graph = true, .plan = {.budget = budget, .policy = policy,
@@ -425,7 +427,7 @@ CASE(quantised_training_converges)
     weir_graph_stats s;
     const double     exact = loss_with(NULL, NULL, &s);
 
-    CHECK(s.lossy == 0 && exact < 1.5);         /* it began at about 2.3 */
+    CHECK(s.lossy == 0 && exact < 1.5);         /* it was about 2.3 initially */
     for (size_t i = 0; i < ARRAY_LENGTH(ways); i++) {
         const double loss = loss_with(ways[i].policy, "80%", &s);
         CHECK(s.lossy > 0 && s.planned_peak_bytes <= s.budget_bytes);

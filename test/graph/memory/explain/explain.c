@@ -1,5 +1,5 @@
-/* explain.c - texts about schedules: times agree with the schedule, sums with the peak; escaped
- * names; failing memory; recorded steps. */
+/* explain.c - texts about schedules: times match the schedule, sums match the peak; escaped names;
+ * failing memory; recorded steps. */
 #include "core/mem.h"
 #include "graph/memory/problem/event_times.h"
 #include "graph/memory/policies/policy.h"
@@ -10,7 +10,7 @@
 
 /* ---- the clock ---- */
 
-/* A forward and a backward pass of random sizes and times, with a link and packing. */
+/* A forward and a backward pass of random sizes and times, with a link and compression. */
 static void make_problem(weir_mem_problem *p, uint32_t n)
 {
     *p = (weir_mem_problem){.link_out = 64.0 * (double)check_int(2, 30),
@@ -86,7 +86,7 @@ CASE(clocks_end_when_the_schedule_does)
 
 /* ---- the table ---- */
 
-/* Lines of tensors; the sum of what stands in the column of the peak, and that of the last line. */
+/* Counts the lines of tensors; adds up the column of bytes at the peak, and reads its last line. */
 static uint32_t read_table(const char *text, size_t *sum, size_t *live)
 {
     const char *at = strstr(text, "decision, reason and cost\n");
@@ -97,7 +97,7 @@ static uint32_t read_table(const char *text, size_t *sum, size_t *live)
         return 0;
     for (at = strchr(at, '\n') + 1; *at == ' ' || (*at >= '0' && *at <= '9'); rows++)
         at = strchr(at, '\n') + 1;
-    at = strchr(at + 1, '\n') + 1;              /* the heads of the sums */
+    at = strchr(at + 1, '\n') + 1;              /* headings of the sums */
     for (; *at; at = strchr(at, '\n') + 1) {
         char         cell[24] = "";
         const size_t column = 12 + 1 + 8 + 1 + 16 + 1;

@@ -1,6 +1,5 @@
-/* picture.c - what pictures show is what the numbers say: the top of a timeline is the planned
- * peak, below the budget's line, whatever leaves, runs again or lies between. $WEIR_TEST_COUNT:
- * cases. */
+/* picture.c - pictures show what the numbers say: the top of a timeline is the planned peak, below
+ * the line of the budget, with offloading, recomputation and gaps. $WEIR_TEST_COUNT: cases. */
 #include "graph/report/svg.h"
 
 #include "graph/fixture.h"
@@ -12,7 +11,7 @@ static int cases(int quick)
     return asked && *asked ? atoi(asked) : quick;
 }
 
-/* The least y, the highest point, of a path: "M76 424.00H80.1V93.27..." */
+/* Returns the least y, the highest point, of a path such as "M76 424.00H80.1V93.27...". */
 static double top_of(const char *path)
 {
     double top = INFINITY, x, y;
@@ -25,7 +24,7 @@ static double top_of(const char *path)
     return top;
 }
 
-/* The highest point of all areas. */
+/* Returns the highest point of all areas. */
 static double top_of_areas(const char *svg)
 {
     double top = INFINITY;
@@ -37,7 +36,7 @@ static double top_of_areas(const char *svg)
     return top;
 }
 
-/* A pixel is cut to hundredths. */
+/* Coordinates are rounded to hundredths of a pixel. */
 static bool drawn_as_planned(const char *svg, const weir_graph_stats *s)
 {
     const double peak = (double)s->planned_peak_bytes, budget = (double)s->budget_bytes;
@@ -55,7 +54,7 @@ static bool drawn_as_planned(const char *svg, const weir_graph_stats *s)
 static const struct { train_net net; int64_t batch, side; } nets[] = {
     {TRAIN_DIGITS, 16, 0}, {TRAIN_LENET, 8, 0}, {TRAIN_MLP, 64, 0}, {TRAIN_POOLED, 3, 0}};
 
-/* Runs before too: blocks are there then, and values away. */
+/* Also runs the step first: then blocks exist, and values may be offloaded. */
 static void check_timeline(size_t i, const weir_plan_options *o)
 {
     train            t;
@@ -81,7 +80,7 @@ static void check_timeline(size_t i, const weir_plan_options *o)
     train_close(&t);
 }
 
-/* Networks, budgets and policies in turn; placements that leave gaps. */
+/* Networks, budgets and policies take turns; placements may leave gaps. */
 CASE(the_top_of_a_timeline_is_the_planned_peak)
 {
     static const char *const budget[] = {"60%", NULL, "45%", "80%", "92%"};

@@ -1,5 +1,5 @@
-/* optimal.c - policy optimal against every plan of its kind, and auto against it. Skipped where no
- * solver is installed. */
+/* optimal.c - policy optimal against every plan of its kind, and auto against optimal. Skipped if
+ * no solver is installed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,8 +41,8 @@ static uint32_t set_of(const weir_mem_problem *p, weir_index_range r)
     return set;
 }
 
-/* Bytes during the event that turns one set into another: a result may take over an input that
- * goes with it, except in the last event. */
+/* Returns the bytes during the event that turns one set into another: an output may take over an
+ * input that ends there, except in the last event. */
 static size_t bytes_during(const weir_mem_problem *p, uint32_t i, uint32_t from, uint32_t to)
 {
     const weir_mem_op *t = &p->ops.at[i];
@@ -58,7 +58,7 @@ static size_t bytes_during(const weir_mem_problem *p, uint32_t i, uint32_t from,
     return bytes_of(p, from) + p->tensors.at[made].bytes + t->work - saved;
 }
 
-/* The op runs from every state; what it reads and makes may go, and nothing else. */
+/* Runs the op from every state; only what it reads and makes may be dropped. */
 static void try_event(const weir_mem_problem *p, uint32_t i, size_t budget, const double *cost,
                       double *next, double seconds)
 {
@@ -78,7 +78,7 @@ static void try_event(const weir_mem_problem *p, uint32_t i, size_t budget, cons
     }
 }
 
-/* Least extra seconds of plans whose runs again between two first runs ascend. */
+/* Returns the least extra seconds of plans whose repeated ops between two first runs ascend. */
 static double try_all(const weir_mem_problem *p, size_t budget)
 {
     static double  cost[1 << MAX_TENSORS], next[1 << MAX_TENSORS];
@@ -106,7 +106,7 @@ static double try_all(const weir_mem_problem *p, size_t budget)
     return best;
 }
 
-/* The programme alone, without plans or bounds of others. Negative: a failure. */
+/* Solves the programme alone, without a start plan or other bounds. Negative: it failed. */
 static double solve(const weir_mem_problem *p, size_t budget, size_t *peak, double *proven)
 {
     weir_recompute_milp g;
@@ -174,7 +174,7 @@ static double run_policy(const char *name, const weir_mem_problem *p, size_t bud
     return extra;
 }
 
-/* A chain of layers and its mirror image, as steps of networks are. */
+/* A chain of layers and its mirror image, like the step of a network. */
 static void make_chain(weir_mem_problem *p, uint32_t layers, bool in_place)
 {
     *p = (weir_mem_problem){0};
@@ -196,7 +196,7 @@ static void make_chain(weir_mem_problem *p, uint32_t layers, bool in_place)
     CHECK(weir_mem_problem_end(p));
 }
 
-/* How far auto is from it, over three budgets. The answer: budgets at which it is within 1 %. */
+/* Compares auto with the optimum at three budgets. Returns at how many it is within 1 %. */
 static int compare(const weir_mem_problem *p, int *looked)
 {
     size_t most = 0;

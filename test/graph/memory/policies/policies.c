@@ -1,5 +1,5 @@
-/* policies.c - every policy by name: valid schedules for random steps, what its paper claims on
- * chains, failures. */
+/* policies.c - every policy: valid schedules for random steps, the claims of its paper on chains,
+ * failures. */
 #include <math.h>
 
 #include "core/mem.h"
@@ -49,8 +49,8 @@ CASE(random_steps_at_many_budgets)
 
 enum { UNIT = 64 };
 
-/* n layers of one second and one unit each; the gradient of layer i reads the gradient behind it
- * and the layer's input. */
+/* A chain of n layers, each one second and one unit of bytes; the gradient of layer i reads the
+ * gradient of layer i + 1 and the layer's input. */
 static void make_chain(weir_mem_problem *p, uint32_t n)
 {
     *p = (weir_mem_problem){0};
@@ -92,7 +92,7 @@ CASE(checkpoints_take_the_square_root)
     }
 }
 
-/* All segments but the last one run again, except for what they end with. */
+/* All segments but the last run again, except for the ops that make their last tensors. */
 CASE(segments_are_counted)
 {
     enum { N = 60 };
@@ -133,7 +133,7 @@ CASE(dtr_takes_a_few_runs_per_layer)
         }
 }
 
-/* Some ops of a gradient that wait for nothing may run early, some forward ones late. */
+/* Some gradient ops without dependencies may run early, some forward ops late. */
 CASE(where_the_forward_pass_is_over)
 {
     weir_mem_problem p;
@@ -150,7 +150,7 @@ CASE(where_the_forward_pass_is_over)
     weir_mem_problem_free(&p);
 }
 
-/* Cheap work runs again, the results of convolutions do not. */
+/* Cheap ops run again, convolutions do not. */
 CASE(speed_keeps_what_is_dear)
 {
     for (int round = 0; round < 20; round++) {
@@ -186,7 +186,7 @@ static uint32_t count(const weir_schedule *s, weir_event_kind kind, uint32_t ten
     return n;
 }
 
-/* Each input of a convolution goes out once and comes back once, nothing else does. */
+/* Each input of a convolution is offloaded and prefetched once; nothing else is. */
 CASE(vdnn_copies_what_convolutions_read)
 {
     enum { N = 12 };
@@ -212,7 +212,7 @@ CASE(vdnn_copies_what_convolutions_read)
     weir_mem_problem_free(&p);
 }
 
-/* vdnn:dyn does no more than it has to. */
+/* vdnn:dyn offloads no more than necessary. */
 CASE(vdnn_goes_as_far_as_it_has_to)
 {
     enum { N = 12 };
@@ -239,8 +239,9 @@ CASE(vdnn_goes_as_far_as_it_has_to)
     weir_mem_problem_free(&p);
 }
 
-/* Three layers, copies of 3 seconds: out with run 1 (1 to 4) and run 2 (4 to 7), which begins at 4;
- * back for run 3 (7 to 10) and with it for run 4 (10 to 13); run 5 ends at 15. */
+/* Three layers, copies of 3 seconds: offloads with run 1 (from 1 to 4) and run 2 (from 4 to 7),
+ * which begins at 4; prefetches for run 3 (from 7 to 10) and with it for run 4 (from 10 to 13); run
+ * 5 ends at 15. */
 CASE(layers_of_vdnn_wait_for_copies)
 {
     weir_mem_problem p;
@@ -279,7 +280,7 @@ CASE(links_without_end_and_links_that_hardly_move)
     }
 }
 
-/* One copy at a time each way: who cannot be out or must be back too early is waited for. */
+/* One copy at a time in each direction: the step waits for late offloads and early prefetches. */
 CASE(trips_share_a_link)
 {
     const weir_transfer early = {.ready = 0, .due = 20, .from = 4, .to = 16, .out = 2, .in = 2};
@@ -288,21 +289,23 @@ CASE(trips_share_a_link)
 
     CHECK(weir_transfer_list_wait(&t, NULL) == 0 && weir_transfer_list_wait(&t, &early) == 0);
     CHECK(weir_transfer_list_add(&t, &early) && weir_transfer_list_add(&t, &early));
-    CHECK(weir_transfer_list_wait(&t, NULL) == 0);              /* out 0 to 4, back 16 to 20 */
-    CHECK(weir_transfer_list_wait(&t, &more) == 4);             /* out until 6, back from 14 */
+    /* offload from 0 to 4, prefetch from 16 to 20 */
+    CHECK(weir_transfer_list_wait(&t, NULL) == 0);
+    /* offload until 6, prefetch from 14 */
+    CHECK(weir_transfer_list_wait(&t, &more) == 4);
     more.ready = 3;
     more.from = 7;
     more.due = 16;
     more.to = 13;
     CHECK(weir_transfer_list_wait(&t, &more) == 0);
     more.out = 5;
-    CHECK(weir_transfer_list_wait(&t, &more) == 2);             /* 4 to 9 */
+    CHECK(weir_transfer_list_wait(&t, &more) == 2);             /* from 4 to 9 */
     more.in = 4;
-    CHECK(weir_transfer_list_wait(&t, &more) == 3);             /* 12 to 16 */
+    CHECK(weir_transfer_list_wait(&t, &more) == 3);             /* from 12 to 16 */
     weir_transfer_list_free(&t);
 }
 
-/* Copies that take no longer than a layer cost nothing where there is room for them. */
+/* Copies that take no longer than a layer cost nothing if memory allows. */
 CASE(autotm_hides_copies)
 {
     enum { N = 24 };
@@ -318,7 +321,7 @@ CASE(autotm_hides_copies)
     weir_mem_problem_free(&p);
 }
 
-/* A parameter that is read once lives on the host between steps. */
+/* A parameter that is read once is on the host between steps. */
 CASE(autotm_leaves_parameters_at_home)
 {
     enum { N = 16, LARGE = 8 * UNIT };
@@ -349,7 +352,7 @@ CASE(autotm_leaves_parameters_at_home)
     weir_mem_problem_free(&p);
 }
 
-/* What segments begin with is away between the two passes: less memory, the same runs again. */
+/* The inputs of segments are on the host between the two passes: less memory, the same reruns. */
 CASE(offloaded_checkpoints_take_no_memory)
 {
     enum { N = 60, S = 6 };

@@ -1,4 +1,4 @@
-/* policies_placed.c - planned steps of every policy have aligned addresses by every placement.
+/* policies_placed.c - planned steps of every policy have aligned addresses with every placement.
  * $WEIR_TEST_COUNT: rounds. */
 #include "graph/memory/policies.h"
 #include "graph/memory/policies/recycle.h"
@@ -7,7 +7,7 @@
 #include "graph/memory/verify/check.h"
 #include "graph/placed.h"
 
-/* Sizes are no multiples: what planning must round. */
+/* Sizes are not multiples of the alignment: planning must round them. */
 static void make_odd(weir_mem_problem *p)
 {
     for (uint32_t k = 0; k < p->tensors.n; k++)
@@ -31,7 +31,7 @@ static void check_offsets(const weir_schedule *s, const char *placer, const char
     weir_offsets_free(&l);
 }
 
-/* A plan of the policy, if it has one, by every placement. */
+/* Places a plan of the policy, if it finds one, by every strategy. */
 static void check_policy(const weir_mem_problem *p, const char *policy)
 {
     weir_schedule s = {0};

@@ -1,4 +1,4 @@
-/* portfolio.c - auto beside the other policies on random steps. */
+/* portfolio.c - auto compared with the other policies on random steps. */
 #include <math.h>
 
 #include "graph/memory/policies/fit.h"
@@ -6,7 +6,7 @@
 #include "graph/memory/policies.h"
 #include "graph/memory/problems.h"
 
-/* auto is no slower than any policy that plans for a budget and the same each time. */
+/* auto is no slower than any policy that plans for a limit, and the same each time. */
 CASE(auto_is_never_slower)
 {
     policy_case  policies[MOST_POLICIES];
@@ -60,7 +60,8 @@ static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *hei
     return status;
 }
 
-/* Seconds of the policy's plan that fits the limit after placement; HUGE_VAL without one. */
+/* Returns the seconds of the policy's plan that can be placed within the limit; HUGE_VAL if
+ * none. */
 static double fitted(const char *name, const weir_mem_problem *p, size_t limit)
 {
     place    at = {.limit = limit};

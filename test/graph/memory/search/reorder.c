@@ -1,10 +1,10 @@
-/* reorder.c - steps in another order mean the same, and need no more memory. */
+/* reorder.c - steps in another order compute the same and need no more memory. */
 #include "graph/memory/search/reorder.h"
 
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/problems.h"
 
-/* How often op i's input k has been overwritten by ops without results before it. */
+/* Returns how often ops without outputs have overwritten input k of op i before it. */
 static uint32_t version(const weir_mem_problem *p, uint32_t i, uint32_t tensor)
 {
     uint32_t n = 0;
@@ -14,8 +14,8 @@ static uint32_t version(const weir_mem_problem *p, uint32_t i, uint32_t tensor)
     return n;
 }
 
-/* True if running op i again after the ops up to `end` gives the same outputs: its inputs have not
- * changed. */
+/* Returns whether op i gives the same outputs if it runs again after the ops up to `end`: its
+ * inputs must not have changed. */
 static bool same_outputs(const weir_mem_problem *p, uint32_t i, uint32_t end)
 {
     const weir_mem_op *t = &p->ops.at[i];
@@ -39,7 +39,7 @@ static size_t peak(const weir_mem_problem *p)
     return bytes;
 }
 
-/* Every op reads what it read before: the tensors made by then, the versions of the others. */
+/* Every op reads what it read before: tensors that exist by then, residents in the same version. */
 static void check_meaning(const weir_mem_problem *p, const weir_mem_problem *q,
                           const uint32_t *order)
 {
@@ -60,8 +60,8 @@ static void check_meaning(const weir_mem_problem *p, const weir_mem_problem *q,
     }
 }
 
-/* A step of n ops with much freedom: each reads a few tensors, resident ones (the first four) and
- * others; every third is an update that overwrites a resident one. */
+/* A step of n ops with much freedom: each reads a few tensors, residents (the first four) and
+ * others; every third op is an update that overwrites a resident. */
 static void make_loose(weir_mem_problem *p, uint32_t n)
 {
     enum { RESIDENT = 4 };

@@ -1,4 +1,4 @@
-/* search.c - the planner on random steps: what it decides is checked by a replay of its own. */
+/* search.c - the search on random steps; an independent replay checks its plans. */
 #include "check.h"
 #include "core/mem.h"
 #include "graph/memory/policies/mincut.h"
@@ -34,7 +34,7 @@ CASE(random_steps_at_many_budgets)
     }
 }
 
-/* Equal input, equal plan. */
+/* Equal problems get equal plans. */
 CASE(plans_are_reproducible)
 {
     weir_mem_problem p;
@@ -49,7 +49,7 @@ CASE(plans_are_reproducible)
     weir_mem_problem_free(&p);
 }
 
-/* The least extra time over all plans in which each gap is kept or dropped. */
+/* Returns the least extra time over all plans that keep or recompute in each interval. */
 static double best_of_all(const weir_mem_problem *p, size_t budget)
 {
     weir_lower_state w;
@@ -70,8 +70,8 @@ static double best_of_all(const weir_mem_problem *p, size_t budget)
     return best;
 }
 
-/* On steps small enough to try everything, the search finds what is best or better (it knows more
- * decisions than keep and drop). */
+/* On steps small enough to try all plans, the search is as good as the best of them, or better,
+ * since it has more decisions than keep and recompute. */
 CASE(small_steps_are_solved)
 {
     for (int round = 0; round < 60; round++) {
@@ -94,8 +94,8 @@ CASE(small_steps_are_solved)
     }
 }
 
-/* Where some op alone needs more than the budget, the search ends with the first plan that needs
- * no more than is proven, and tries few others before. */
+/* If an op by itself exceeds the budget, the search stops at the first plan that needs no more than
+ * the bound, after few others. */
 CASE(what_cannot_fit_is_not_searched_for)
 {
     enum { ROUNDS = 60, MOVES = 40000 };

@@ -1,7 +1,7 @@
-/* check_file.c - plans in files that are not what they say, with failing memory, too: a verdict or
- * a sentence, never a crash.
+/* check_file.c - plans in damaged files, also with failing memory: a result or an error, never a
+ * crash.
  *
- * Run under AddressSanitizer this is a fuzzer with a fixed seed. WEIR_TEST_FULL=1 tries more. */
+ * Under AddressSanitizer this is a fuzzer with a fixed seed. WEIR_TEST_FULL=1 tries more. */
 #include "core/mem.h"
 #include "damage.h"
 #include "temp_folder.h"
@@ -9,7 +9,7 @@
 #define STEP WEIR_TEST_DIR "/data/levers.json"
 
 #ifdef WEIR_JANSSON
-/* A plan with copies, packing, masks and recomputation; NULL if planning fails. */
+/* Returns a plan with copies, compression, masks and recomputation; NULL if planning fails. */
 static char *good_plan(const weir_stepfile *o, weir_stepfile_plan_stats *stats)
 {
     return weir_stepfile_plan(
@@ -21,7 +21,7 @@ static char *good_plan(const weir_stepfile *o, weir_stepfile_plan_stats *stats)
 
 static const weir_stepfile_options slow = {.link_out = 0.5, .link_in = 0.3};
 
-/* Takes a line out, or puts it in a second time somewhere else. Lines end with a comma. */
+/* Removes a line, or repeats it in another place. Lines end with a comma. */
 static size_t damage_lines(char *at, size_t n)
 {
     char   line[600];
@@ -90,7 +90,7 @@ CASE(damaged_plans_never_crash)
     folder_remove(&f);
 }
 
-/* Every allocation of ours fails in turn; the harness looks for leaks. */
+/* Each allocation of the library fails once; the test program looks for leaks. */
 CASE(a_verdict_with_failing_memory)
 {
     folder               f;

@@ -1,10 +1,10 @@
-/* damage.h - random harm to a file of JSON in memory. */
+/* damage.h - random damage to a JSON file in memory. */
 #ifndef WEIR_TEST_GRAPH_MEMORY_STEPFILE_DAMAGE_H
 #define WEIR_TEST_GRAPH_MEMORY_STEPFILE_DAMAGE_H
 
 #include "check.h"
 
-/* Some bytes changed, sometimes the end cut off. Returns the new size. */
+/* Changes some bytes and sometimes cuts the end off. Returns the new size. */
 static inline size_t damage_bytes(char *at, size_t n)
 {
     static const char special[] = "0123456789-.eE\"\\{}[],:tfn\x01\xff ";
@@ -20,8 +20,8 @@ static inline bool in_number(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Puts another value where one begins at or behind a random byte: JSON as before, but for what it
- * says. Strings are values, too, and so keys change. */
+/* Replaces the value at or after a random byte by another one: still valid JSON. Strings are
+ * values, so keys may change, too. */
 static inline size_t damage_value(char *at, size_t n)
 {
     static const char *const values[] = {

@@ -1,7 +1,7 @@
-/* stepfile.c - described steps that are not what they say, with failing memory, too: a plan or a
- * sentence, never a crash.
+/* stepfile.c - damaged step descriptions, also with failing memory: a plan or an error, never a
+ * crash.
  *
- * Run under AddressSanitizer this is a fuzzer with a fixed seed. WEIR_TEST_FULL=1 tries more. */
+ * Under AddressSanitizer this is a fuzzer with a fixed seed. WEIR_TEST_FULL=1 tries more. */
 #include "core/mem.h"
 #include "damage.h"
 #include "temp_folder.h"
@@ -9,7 +9,7 @@
 #ifdef WEIR_JANSSON
 enum { BUFFER_BYTES = 1 << 16 };
 
-/* A sound file, with its size: 0 if it cannot be read. */
+/* Reads a valid file and its size: 0 if it cannot be read. */
 static size_t sound(const char *path, char at[BUFFER_BYTES])
 {
     FILE *const  from = fopen(path, "rb");
@@ -24,14 +24,14 @@ static size_t chain(char at[BUFFER_BYTES])
     return sound(WEIR_TEST_DIR "/data/chain.json", at);
 }
 
-/* Is a plan of the step accepted by the judge of plans? */
+/* Does the checker accept the text as a plan for the step? */
 static bool accepted(const folder *f, const weir_stepfile *o, const char *plan)
 {
     weir_stepfile_check_stats v;
     return weir_stepfile_check(o, file_text(f, 1, plan), NULL, &v) == WEIR_OK;
 }
 
-/* Reads and plans. 1: a plan that is right, 0: refused with a sentence, -1: neither. */
+/* Reads and plans. Returns 1 for a correct plan, 0 for an error with a message, -1 otherwise. */
 static int try_file(const folder *f, const char *path, const char *budget)
 {
     const weir_stepfile_options how = {
@@ -76,7 +76,7 @@ CASE(damaged_steps_never_crash)
     folder_remove(&f);
 }
 
-/* What no reader of the format may guess is refused with file, object and field. */
+/* Errors of the format are refused with file, object and field. */
 CASE(fields_that_are_wrong)
 {
     static const struct { const char *op, *says; } wrong[] = {
@@ -112,8 +112,8 @@ CASE(fields_that_are_wrong)
     folder_remove(&f);
 }
 
-/* Operation 0 makes tensors 1, an output, and 2, which is dropped and recomputed while 1 is live.
- */
+/* Op 0 makes tensor 1, a step output, and tensor 2, which is dropped and recomputed while 1 is
+ * live. */
 CASE(an_output_is_made_twice_beside_itself)
 {
     static const char text[] =
@@ -138,7 +138,7 @@ CASE(an_output_is_made_twice_beside_itself)
     folder_remove(&f);
 }
 
-/* A step of 14 operations; each reads its predecessor's result and one made earlier. */
+/* A step of 14 ops; each reads its predecessor's output and an earlier one. */
 static const char *zigzag(const folder *f)
 {
     enum { OPS = 14 };
@@ -158,7 +158,7 @@ static const char *zigzag(const folder *f)
     return file_text(f, 0, at);
 }
 
-/* Addresses that would fit a wide budget are not left higher than they need be. */
+/* Offsets that fit a wide budget are not left higher than necessary. */
 CASE(a_wide_budget_wastes_no_addresses)
 {
     folder f;
@@ -176,7 +176,7 @@ CASE(a_wide_budget_wastes_no_addresses)
     folder_remove(&f);
 }
 
-/* One tensor with these bytes, one operation that makes another. */
+/* One tensor of these bytes, and one op that makes another. */
 static const char *step(const folder *f, const char *bytes, const char *made, const char *time)
 {
     char text[512];
@@ -188,7 +188,7 @@ static const char *step(const folder *f, const char *bytes, const char *made, co
     return file_text(f, 0, text);
 }
 
-/* Sums of what a file says stay within their types: it is refused before they are made. */
+/* Files whose sums would exceed their types are refused before the sums are made. */
 CASE(numbers_too_large)
 {
     static const struct { const char *bytes, *made, *time, *says; } hostile[] = {
@@ -218,7 +218,7 @@ CASE(numbers_too_large)
     folder_remove(&f);
 }
 
-/* Numbers in any order; one that is there twice is named. */
+/* Ids may come in any order; the error names a repeated one. */
 CASE(tensors_in_any_order)
 {
     enum { MANY = 60000 };
@@ -242,7 +242,7 @@ CASE(tensors_in_any_order)
     folder_remove(&f);
 }
 
-/* Every allocation of ours fails in turn; the harness looks for leaks. */
+/* Each allocation of the library fails once; the test program looks for leaks. */
 CASE(failing_memory_is_a_status)
 {
     bool good = false;

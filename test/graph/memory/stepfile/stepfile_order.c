@@ -1,4 +1,4 @@
-/* stepfile_order.c - a described step whose updates come late plans better in another order. */
+/* stepfile_order.c - a step whose updates come late needs less memory in another order. */
 #ifdef WEIR_JANSSON
 #include "core/mem.h"
 #include "core/text.h"
@@ -6,7 +6,7 @@
 
 enum { LAYERS = 8, BYTES = 1000 };
 
-/* A chain whose gradients all wait for the updates behind it. */
+/* A chain whose gradients all wait for the updates at its end. */
 static char *late_updates(void)
 {
     weir_string s = {0};
@@ -29,7 +29,7 @@ static char *late_updates(void)
     return weir_string_take(&s);
 }
 
-/* Plans within the budget by the policy, and has the plan judged. */
+/* Plans within the budget by the policy and checks the plan. */
 static bool plans(const folder *f, const weir_stepfile *o, const char *policy, const char *budget)
 {
     const weir_stepfile_options how = {.budget = budget, .policy = policy};
@@ -55,7 +55,7 @@ CASE(updates_need_not_wait)
     CHECK_OR_RETURN(o != NULL);
     CHECK(plans(&f, o, "auto", "60%"));             /* all parameters and one gradient: 9 of 16 */
     CHECK(plans(&f, o, "auto:order", "60%"));
-    CHECK(!plans(&f, o, "auto:recompute", "60%"));  /* in the given order gradients all wait: */
+    CHECK(!plans(&f, o, "auto:recompute", "60%"));  /* in the given order all gradients wait: */
     CHECK(!plans(&f, o, "recycle", "60%"));         /* recomputing one needs another gradient */
     weir_stepfile_free(o);
     weir_mem_free(text);

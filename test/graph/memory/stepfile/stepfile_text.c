@@ -1,11 +1,11 @@
-/* stepfile_text.c - recorded steps as outlines: read again they are the same step, with a budget or
- * not; names, times, what may not be repeated; failing memory. */
+/* stepfile_text.c - recorded steps as step files: read again, they are the same step, with a budget
+ * or without; names, times, ops that must not be repeated; failing memory. */
 #include "core/mem.h"
 #include "graph/fixture.h"
 #include "temp_folder.h"
 #include "graph/train.h"
 
-/* A network recorded and planned, not run. */
+/* Records and plans a network without running it. */
 typedef struct planned {
     train       t;
     weir_graph *g;
@@ -36,7 +36,7 @@ static size_t count(const char *text, const char *what)
 
 /* ---- with and without a budget ---- */
 
-/* What a budget runs again is not in the outline: it is the step as it was. */
+/* A step file does not contain what a budget recomputes: it is the step as recorded. */
 CASE(budgets_do_not_change_it)
 {
     static const char *const budgets[] = {"95%", "75%"};
@@ -97,8 +97,8 @@ CASE(mistakes)
 #ifdef WEIR_JANSSON
 /* ---- read again ---- */
 
-/* Bytes that the graph's own plan, made without in place, has alive at its worst instruction: its
- * items with their storages' bytes, and kept results from where they are made. */
+/* Returns the live bytes of the graph's own plan, made without in-place outputs, at its peak: items
+ * with the bytes of their storages, and kept results from where they are made. */
 static size_t live_peak(const weir_graph *g)
 {
     size_t peak = 0;
@@ -118,7 +118,7 @@ static size_t live_peak(const weir_graph *g)
     return peak;
 }
 
-/* Does an instruction name the storage: as what it reads, or as what it makes? */
+/* Does an instruction name the storage as an input or an output? */
 static bool named(const weir_graph *g, uint32_t storage, bool made)
 {
     for (uint32_t i = 0; i < g->plan->n; i++) {
@@ -130,7 +130,7 @@ static bool named(const weir_graph *g, uint32_t storage, bool made)
     return false;
 }
 
-/* Of the parameters, states and inputs that the instructions name. */
+/* Returns the bytes of the parameters, states and inputs that the instructions name. */
 static size_t resident_bytes(const weir_graph *g)
 {
     size_t bytes = 0;
@@ -140,7 +140,7 @@ static size_t resident_bytes(const weir_graph *g)
     return bytes;
 }
 
-/* The numbers of the step that the text describes; false: it cannot be read or planned. */
+/* Reads the step's numbers from the text; false if it cannot be read or planned. */
 static bool numbers_of(const char *text, const char *budget, weir_stepfile_plan_stats *s,
                        char **plan)
 {
@@ -172,7 +172,7 @@ CASE(read_again_it_is_the_same_step)
         if (CHECK(numbers_of(text, NULL, &s, &plan))) {
             CHECK(s.operations == p.g->nodes.n);
             CHECK(s.resident_bytes == resident_bytes(p.g));
-            /* The file allows results in place, which this graph was planned without. */
+            /* The file permits in-place outputs, with which this graph was not planned. */
             CHECK(s.whole_bytes <= s.resident_bytes + live_peak(p.g));
             CHECK(2 * s.whole_bytes > s.resident_bytes + live_peak(p.g));
             CHECK(fabs(s.step_ms * 1e-3 / (own.flops / 10e12 + own.bytes / 600e9) - 1) < 1e-6);
@@ -236,7 +236,7 @@ static weir_status twice(void *ctx, const weir_host_in *x, const weir_host_out *
 
 static const weir_callback_def twice_def = {.name = "twice", .forward = twice};
 
-/* A large result is read early and late, others come between; it is the caller's if `caller`. */
+/* A large value is read early and late, others come in between; `caller`: a callback makes it. */
 static char *early_and_late(weir_device *d, weir_tensor *x, bool caller)
 {
     weir_graph *const g = weir_graph_begin(d);

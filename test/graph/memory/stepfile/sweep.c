@@ -1,4 +1,4 @@
-/* sweep.c - budgets against extra time: rungs, what fits, the texts; mistakes; failing memory. */
+/* sweep.c - budgets against extra time: levels, what fits, the texts; errors; failing memory. */
 #include "core/mem.h"
 #include "temp_folder.h"
 
@@ -20,7 +20,7 @@ static size_t count(const char *text, const char *what)
     return n;
 }
 
-/* The next line of the CSV as numbers; false if it is not of this policy. */
+/* Parses the next line of the CSV; false if it belongs to another policy. */
 static bool next_row(const char **at, const char *policy, size_t *budget, double *share,
                      size_t *peak, double *extra, size_t *recomputed)
 {
@@ -32,8 +32,8 @@ static bool next_row(const char **at, const char *policy, size_t *budget, double
     return true;
 }
 
-/* Every rung down to the last that fits, each plan within it and no faster than the one above, and,
- * but for the plans of a ladder, planned as it is alone. */
+/* Every level down to the last that fits: each plan is within its budget, no faster than the one
+ * above and, unless it comes from a frontier, the same as planned alone. */
 static void check_rows(const weir_stepfile *o, const char **at, const char *policy, size_t whole)
 {
     const bool frontier = strcmp(policy, "auto") == 0;
@@ -87,8 +87,8 @@ CASE(budgets_down_to_what_fits)
     weir_stepfile_free(o);
 }
 
-/* 100 % is what the step needs without a budget, and not a byte more: the order of recycle fits it
- * and nothing less, and what needs less than 100 % has to do something for it. */
+/* 100 % is exactly what the step needs without a budget: the plan of recycle fits it and no less,
+ * and plans below 100 % must change something. */
 CASE(the_base_is_the_peak_without_a_budget)
 {
     static const size_t     align[] = {1, 64, 256};
@@ -122,7 +122,7 @@ CASE(the_base_is_the_peak_without_a_budget)
     weir_stepfile_free(o);
 }
 
-/* The rows of a curve are of different plans: each budget below the first is one. */
+/* The rows of a sweep are different plans: each budget below the first has its plan. */
 CASE(the_first_rows_of_a_curve_differ)
 {
     weir_stepfile *const o = chain();
@@ -196,7 +196,7 @@ static char *picture(const weir_stepfile *o)
     return svg;
 }
 
-/* What was only tried may go without its memory: then the picture is what it was. */
+/* Optional texts may be left out if memory runs out: the picture is then unchanged. */
 CASE(curve_failing_memory)
 {
     weir_stepfile *const o = chain();

@@ -1,5 +1,5 @@
-/* check.c - the judge of plans: good ones pass and take the time that is told, every rule is
- * broken once; whatever the planner makes of random steps is right. */
+/* check.c - the checker of plans accepts good ones, whose simulated time is right, and refuses a
+ * violation of each rule; whatever the planner makes of random steps is correct. */
 #include "check.h"
 #include "core/mem.h"
 #include "graph/memory/verify/check.h"
@@ -28,7 +28,7 @@ static bool make_op(weir_mem_problem *p, weir_mem_op_def d, uint32_t nin, const 
 #define LIST(...) ((const uint32_t[]){__VA_ARGS__})
 #define DEF(...) {.rerun_before = 8, __VA_ARGS__}
 
-/* x, w -> a (relu in place) r, masked by m -> d, which moves a statistic; backwards; w is
+/* x, w -> a; relu in place -> r; masked by m -> d, which updates a statistic; backward; w is
  * updated. */
 static void make_step(weir_mem_problem *p)
 {
@@ -93,11 +93,12 @@ static void run(weir_mem_plan *a, uint32_t op, size_t work, size_t offset, uint3
     insert(a, a->list.n, a_run(a, op, work, offset, over));
 }
 
-/* Numbers of actions that are broken below. */
+/* Indices of the steps that are broken below. */
 enum { CONV, RELU, OUT_X = 2, MUL = 5, MARK_R, FREE_R, PACK_M, FREE_M, LOSSES, UNPACK_M = 12,
        MULB = 14, THRESHOLD = 16, IN_X = 18, UPDATE = 21, OUT_W = 22 };
 
-/* 512 bytes: residents w and stat at 0 and 32, x on the host after its first use and back. */
+/* 512 bytes: residents w and stat at 0 and 32; x is offloaded after its first use and
+ * prefetched. */
 static void make_plan(const weir_mem_problem *p, weir_mem_plan *a)
 {
     CHECK(weir_mem_plan_init(a, p));
@@ -108,7 +109,7 @@ static void make_plan(const weir_mem_problem *p, weir_mem_plan *a)
     a->start[STAT] = 32;
     a->start[X] = 48;
     run(a, 0, 240, 112, WEIR_NO_TENSOR);        /* a at 112 */
-    run(a, 1, 0, 112, A);                       /* r in its place */
+    run(a, 1, 0, 112, A);                       /* r takes over its memory */
     add(a, WEIR_EVENT_OFFLOAD, X, WEIR_FORM_PLAIN, 0);
     add_free(a, X, WEIR_FORM_PLAIN);
     run(a, 2, 0, 240, WEIR_NO_TENSOR);           /* m at 240 */
@@ -149,7 +150,8 @@ CASE(a_good_plan_and_its_time)
     CHECK(found.recomputed == 0 && found.height == 508);
     CHECK(found.live == 32 + 16 + 128 * 3 + 4);
     CHECK(weir_mem_plan_simulate(&a, &c));
-    /* Packing: 132 bytes at 4 GB/s each time. w goes (32 ns at 1 GB/s) and comes (16 ns). */
+    /* Compression: 132 bytes at 4 GB/s each time. w is offloaded (32 ns at 1 GB/s) and prefetched
+     * (16 ns). */
     CHECK_NEAR(c.compute, 9e-6, 1e-18);
     CHECK_NEAR(c.compress, 99e-9, 1e-18);
     CHECK(fabs(c.time - (9e-6 + 99e-9 + 32e-9 + 16e-9)) < 1e-15 && c.stall < 1e-15);
@@ -158,7 +160,7 @@ CASE(a_good_plan_and_its_time)
     weir_mem_problem_free(&p);
 }
 
-/* Breaks one rule; returns a part of what must be said, NULL: no such rule. */
+/* Breaks one rule. Returns a part of the expected message; NULL if there are no more rules. */
 static const char *break_rule(weir_mem_plan *a, int rule)
 {
     weir_mem_step *const at = a->list.at;
@@ -237,7 +239,7 @@ CASE(every_rule_is_kept)
     weir_mem_problem_free(&p);
 }
 
-/* What may be done although it looks odd. */
+/* Unusual plans that are correct. */
 CASE(plans_of_others)
 {
     weir_mem_problem  p;
@@ -245,7 +247,8 @@ CASE(plans_of_others)
     weir_check_result found;
     make_step(&p);
     make_plan(&p, &a);
-    insert(&a, UPDATE + 1, a_run(&a, 2, 0, 240, WEIR_NO_TENSOR)); /* again, late: reads nothing */
+    /* a late rerun that reads nothing */
+    insert(&a, UPDATE + 1, a_run(&a, 2, 0, 240, WEIR_NO_TENSOR));
     a.slots.at[a.list.at[UPDATE + 1].slots].offset = 368;
     insert(&a, UPDATE + 2, a_run(&a, 2, 0, 496, WEIR_NO_TENSOR));
     a.slots.at[a.list.at[UPDATE + 2].slots] = (weir_output_slot){112, WEIR_NO_TENSOR, true};
@@ -253,7 +256,7 @@ CASE(plans_of_others)
            (weir_mem_step){.kind = WEIR_EVENT_OFFLOAD, .what = R, .form = WEIR_FORM_MASK});
     CHECK_OK(weir_mem_plan_check(&a, &found, NULL));
     CHECK(found.recomputed == 2);
-    a.ordered = true;                           /* a schedule is more strictly read */
+    a.ordered = true;                           /* the checker is stricter with schedules */
     CHECK(weir_mem_plan_check(&a, &found, NULL) == WEIR_ERR_INVALID);
     weir_mem_plan_free(&a);
     weir_mem_problem_free(&p);
@@ -261,8 +264,8 @@ CASE(plans_of_others)
 
 /* ---- schedules ---- */
 
-/* Searches, lays out, judges and simulates. The time that was told is none too short, and
- * without copies the right one. */
+/* Searches, places, checks and simulates. The time of the schedule is at least the simulated one,
+ * and equal to it without copies. */
 static void judge_search(const weir_mem_problem *p, size_t budget, unsigned levers, size_t *peak)
 {
     weir_search  s = {.p = p, .seed = weir_mincut, .budget = budget, .levers = levers, .moves = 60};
@@ -313,7 +316,7 @@ CASE(random_steps_are_planned_right)
     }
 }
 
-/* Makes one claim of a good schedule or its addresses untrue; false: it has no such claim. */
+/* Falsifies one number of a good schedule or of its offsets; false if it has no such number. */
 static bool tamper(weir_schedule *s, weir_offsets *offsets, int how)
 {
     const uint32_t         e = below(s->events.n), n = s->ranges.n;
