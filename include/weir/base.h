@@ -49,6 +49,7 @@ extern "C" {
     X(ERR_BUDGET, "the step does not fit the byte budget")                                         \
     X(ERR_INDEX, "an index is out of range")
 
+/* What a call returns: WEIR_OK (0), or why it failed, with the meanings above. */
 typedef enum weir_status {
 #define WEIR_STATUS_ENUM(name, text) WEIR_##name,
     WEIR_STATUS_MAP(WEIR_STATUS_ENUM)
@@ -87,7 +88,8 @@ WEIR_API void weir_error_clear(void);
 WEIR_API weir_status weir_error_status(void);
 
 /* For layers and step functions of a program's own: remembers status and sentence for this thread,
- * as the library does, and returns the status. Never allocates. */
+ * as the library does, and returns the status s. format and what follows are printf's; at most a
+ * few hundred characters are kept. Never allocates, never fails itself. */
 WEIR_API weir_status weir_fail(weir_status s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -98,10 +100,10 @@ WEIR_API weir_status weir_fail_null(const char *function, const char *argument);
 
 /* Marks the graph that this thread records as incomplete: an update or a kept value is missing.
  * weir_graph_end then fails with the last failure's sentence, even if the caller ignores the
- * status. Returns s. */
+ * status. Returns s; never fails itself. */
 WEIR_API weir_status weir_poison(weir_status s);
 
-/* "0.1.0" of the library that is running (the macros above are those of the header). */
+/* "0.1.0" of the library that is running, static (the macros above are those of the header). */
 WEIR_API const char *weir_version(void);
 
 /* Frees text that the library returned (weir_graph_text and its like). NULL is fine. */
@@ -115,7 +117,7 @@ typedef enum weir_dtype {
 /* Bytes of one element; 0 if t is not a dtype. */
 WEIR_API size_t weir_dtype_size(weir_dtype t);
 
-/* "f32", "i64", ...; "?" if t is not a dtype. */
+/* "f32", "i64", ..., static; "?" if t is not a dtype. */
 WEIR_API const char *weir_dtype_name(weir_dtype t);
 
 /* The type to which elements of types a and b are promoted, by PyTorch's rules for tensors: the
@@ -127,12 +129,13 @@ WEIR_API weir_dtype weir_dtype_promote(weir_dtype a, weir_dtype b);
 /* Element type and shape. ndim 0 is a scalar; any dim may be 0. Images are (n, channels, height,
  * width), whatever their physical layout. */
 typedef struct weir_desc {
-    weir_dtype dtype;
-    int        ndim;
-    int64_t    dim[WEIR_MAX_DIMS];
+    weir_dtype dtype;                   /* of each element */
+    int        ndim;                    /* number of axes, 0 to WEIR_MAX_DIMS */
+    int64_t    dim[WEIR_MAX_DIMS];      /* elements along each axis; the first ndim are read */
 } weir_desc;
 
-/* Descriptors with 0, 1, 2 and 4 dimensions. Functions that take a descriptor check it. */
+/* Descriptors with 0, 1, 2 and 4 axes of a, b and of n, c, h, w elements. Nothing is checked here:
+ * functions that take a descriptor check it. */
 static inline weir_desc weir_scalar(weir_dtype t)
 {
     return (weir_desc){t, 0, {0}};
@@ -151,12 +154,14 @@ static inline weir_desc weir_4d(weir_dtype t, int64_t n, int64_t c, int64_t h, i
 }
 
 /* Host memory hooks for programs that bring their own allocator. Set them before any other call;
- * both functions or neither (NULL, NULL restores libc's). */
+ * both functions or neither (NULL, NULL restores libc's), else ERR_INVALID. alloc returns `bytes`
+ * bytes aligned for any type, or NULL; user is passed on. Any thread may call them. */
 typedef void *(*weir_alloc_fn)(size_t bytes, void *user);
 typedef void (*weir_free_fn)(void *p, void *user);
 WEIR_API weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn release, void *user);
 
-/* Zeroed memory from the library's allocator; NULL after a failure. Freeing NULL is fine. */
+/* Zeroed memory of `bytes` bytes from the library's allocator, which you own and free by
+ * weir_host_free; NULL if memory runs out (ERR_NOMEM). Freeing NULL is fine. */
 WEIR_API void *weir_host_alloc(size_t bytes);
 WEIR_API void  weir_host_free(void *p);
 

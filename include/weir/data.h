@@ -4,7 +4,14 @@
  * Files are not trusted: each number in a file is checked against the file's size before memory is
  * allocated, and an error (ERR_IO) names file, place and numbers. Only regular files are read;
  * nothing is downloaded or unpacked. A data set is read whole and belongs to no device; it never
- * changes, so several batch readers may share it. */
+ * changes, so several batch readers may share it, in several threads; a batch reader belongs to one
+ * thread at a time.
+ *
+ * Ownership. Data sets are yours (weir_data_free), batch readers too (weir_batches_free). Paths and
+ * options are only read during the call.
+ *
+ * Errors. NULL, or a status, with ERR_IO for a file that is missing, unreadable or malformed,
+ * ERR_INVALID for a number or option that makes no sense, ERR_NOMEM for too little memory. */
 #ifndef WEIR_DATA_PUBLIC_H
 #define WEIR_DATA_PUBLIC_H
 
@@ -14,7 +21,10 @@
 extern "C" {
 #endif
 
-typedef struct weir_data    weir_data;
+/* A data set in memory: samples of one shape, with labels or without. */
+typedef struct weir_data weir_data;
+
+/* A reader of a data set, batch by batch, epoch after epoch. */
 typedef struct weir_batches weir_batches;
 
 /* MNIST and other data sets in idx files: images (n, rows, cols) of bytes, labels (n) of bytes.
@@ -25,6 +35,7 @@ WEIR_API weir_data *weir_data_idx(const char *images, const char *labels);
  * (3, 32, 32). */
 WEIR_API weir_data *weir_data_cifar10(int n, const char *const *paths);
 
+/* How lines are read; {0}: no header, commas, labels in the last column. */
 typedef struct weir_csv_options {
     bool        header;         /* the first line names the columns */
     char        separator;      /* 0: a comma */
@@ -56,9 +67,10 @@ WEIR_API int64_t weir_data_classes(const weir_data *d);
 /* All samples in the file's order, elements of the sample's type; borrowed. */
 WEIR_API const void *weir_data_values(const weir_data *d);
 
+/* In which order samples come; {0}: the file's. */
 typedef struct weir_batches_options {
     bool     shuffle;       /* a new order in each epoch */
-    uint64_t seed;          /* of the orders: equal seeds, equal batches */
+    uint64_t seed;          /* of the orders, 0 like any other: equal seeds, equal batches */
 } weir_batches_options;
 
 /* Where a batch is written, sample after sample; NULL fields are left out. */
@@ -69,8 +81,10 @@ typedef struct weir_batch {
     float   *y_real;        /* labels as they are */
 } weir_batch;
 
-/* Reads d in batches of `size` samples; a shorter last batch of an epoch is left out. d must
- * outlive the reader, which you own: weir_batches_free. options NULL: the file's order. */
+/* Reads d in batches of `size` samples, from 1 to the number of samples; a shorter last batch of an
+ * epoch is left out. d must outlive the reader. options NULL: the file's order. next writes one
+ * batch and moves on: ERR_STATE for labels of a data set that has none, ERR_DTYPE for x_whole of
+ * numbers and for y of labels that are no class numbers. */
 WEIR_API weir_batches *weir_batches_new(const weir_data *d, int64_t size,
                                         const weir_batches_options *options);
 WEIR_API weir_status   weir_batches_next(weir_batches *b, const weir_batch *to);

@@ -2,7 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Threads: a device and everything made on it belong to one thread at a time; different devices
- * may be used by different threads at once. Kernels use the device's own worker threads. */
+ * may be used by different threads at once. Kernels use the device's own worker threads.
+ *
+ * Errors. A device that is NULL fails with the status of the earlier mistake, else ERR_INVALID; a
+ * closed one with ERR_DEVICE. Functions that return text or a handle return NULL after a mistake;
+ * text also if memory runs out (ERR_NOMEM). */
 #ifndef WEIR_DEVICE_PUBLIC_H
 #define WEIR_DEVICE_PUBLIC_H
 
@@ -12,10 +16,12 @@
 extern "C" {
 #endif
 
+/* A CPU, a card or a simulated machine, with its memory, its random stream and its graphs. */
 typedef struct weir_device weir_device;
 
+/* How a device is opened; {0} is the default. */
 typedef struct weir_device_options {
-    int      threads;   /* worker threads; 0: WEIR_THREADS, else one per available core */
+    int      threads;   /* worker threads; 0: $WEIR_THREADS, else one per available core */
     uint64_t seed;      /* of the random stream; 0: 1 */
     const char *spill_dir;  /* folder of the file for offloaded values; NULL: $WEIR_SPILL_DIR, else
                              * $TMPDIR, else /tmp */
@@ -33,7 +39,8 @@ typedef struct weir_device_options {
  * keep their bits; a step takes longer. "sim" has no memory and so no zones; "cuda" refuses to open
  * with them. WEIR_GUARD is 0 or 1; weir_device_open refuses anything else. */
 
-/* Opens a device by name. You own the result: weir_device_close. options may be NULL.
+/* Opens a device by name. You own the result: weir_device_close. options may be NULL. NULL with
+ * ERR_INVALID for a name or number that makes no sense, ERR_DEVICE for a device that is not there.
  *
  * "cpu" computes. "sim:..." only advances a clock, by the rates of a machine: programs run as they
  * would there, memory plans and capacity included, but every value reads as zeros. The colon is
@@ -59,9 +66,10 @@ WEIR_API int weir_device_count(const char *name);
  * valid only for weir_release; other calls fail with "the device is closed". NULL is fine. */
 WEIR_API void weir_device_close(weir_device *d);
 
-/* Restarts the random stream (initialisers, dropout) at `seed`, position 0. */
+/* Restarts the random stream (initialisers, dropout) at `seed`, any number, position 0. */
 WEIR_API weir_status weir_device_seed(weir_device *d, uint64_t seed);
 
+/* Memory of a device, in bytes, and counts. */
 typedef struct weir_memory {
     size_t   persistent;       /* live bytes of parameters, states, inputs, kept outputs */
     size_t   live;             /* all live blocks outside the arena, persistent ones included */
@@ -74,19 +82,18 @@ typedef struct weir_memory {
     uint64_t recomputed;       /* evicted, calls run again */
 } weir_memory;
 
-/* Bytes and counts now; reset_peak sets live_peak to `live`. */
+/* Fills m with bytes and counts as they are now; reset_peak sets live_peak to `live`. */
 WEIR_API void weir_device_memory(const weir_device *d, weir_memory *m);
 WEIR_API void weir_device_reset_peak(weir_device *d);
 
 /* Waits until all work given to the device is done. Calls on a card only queue work, so call this
- * before reading a clock. Reports a failure of queued work, which the next read would report too.
- */
+ * before reading a clock. Returns the failure of queued work, as the next read would. */
 WEIR_API weir_status weir_device_sync(weir_device *d);
 
 /* Seconds since the device was opened; simulated seconds on "sim". */
 WEIR_API double weir_device_clock(const weir_device *d);
 
-/* Worker threads of the device. */
+/* The number of worker threads of the device. */
 WEIR_API int weir_device_threads(const weir_device *d);
 
 /* Version, instruction sets, libraries found and chosen (with OpenBLAS's core type), threads,
@@ -96,14 +103,16 @@ WEIR_API char *weir_info_text(weir_device *d);
 
 /* Recording as a switch of the device (SINGA's SetBufferFlag, GetBufferFlag, ExecBuffOps): on
  * begins an anonymous graph or resumes it; off pauses it; exec plans it once and runs it; reset
- * (ResetGraph) frees it. Switching on after an exec begins a new graph. */
+ * (ResetGraph) frees it. Switching on after an exec begins a new graph. exec fails as
+ * weir_graph_end and weir_graph_run do; ERR_STATE if there is no graph, or another one is being
+ * recorded. */
 WEIR_API weir_status weir_device_set_buffering(weir_device *d, bool on);
 WEIR_API bool        weir_device_buffering(const weir_device *d);
 WEIR_API weir_status weir_device_exec(weir_device *d);
 WEIR_API weir_status weir_device_reset_graph(weir_device *d);
 
-/* The default budget (see weir_plan_options) of graphs planned from now on; NULL: no budget. At
- * most 31 characters.
+/* The default budget (see weir_plan_options) of graphs planned from now on; NULL: no budget.
+ * Copied; at most 31 characters. ERR_INVALID for a text that is no budget.
  *
  * A budget in bytes (not a share) also holds with the graph off: live bytes, kernel workspaces
  * included, never exceed it. An allocation that would exceed it first evicts results; the next read
@@ -116,19 +125,20 @@ WEIR_API weir_status weir_device_set_budget(weir_device *d, const char *budget);
  * recompute it and its evicted neighbours, per byte and per second since its last use; "dtr:eq":
  * the same with neighbours in equivalence classes, which is cheaper; "dtr:local": without
  * neighbours; "dtr:lru": least recently used; "dtr:size": largest; "dtr:msps": fewest seconds to
- * recompute it per byte. */
+ * recompute it per byte (Kirisame et al. 2021). ERR_INVALID for any other name. */
 WEIR_API weir_status weir_device_set_policy(weir_device *d, const char *policy);
 
-/* Profiling of graph runs (SINGA's SetVerbosity, SetSkipIteration, PrintTimeProfiling). Level 0:
+/* Profiling of graph runs (SINGA's SetVerbosity, SetSkipIteration, PrintTimeProfiling). level 0:
  * off; 1: forward, backward and update time; 2: also each operation, with bytes, GB/s, GFLOP/s and
- * share. The first `skip` runs of a graph are not counted (default 5). The text is a table of the
- * graph that ran last; you own it. */
+ * share. The first `runs` runs of a graph are not counted (default 5). The text is a table of the
+ * graph that ran last; you own it (weir_text_free). */
 WEIR_API void  weir_device_set_verbosity(weir_device *d, int level);
 WEIR_API void  weir_device_set_skip(weir_device *d, int runs);
 WEIR_API char *weir_device_profile_text(weir_device *d);
 
 /* Records a timed event for every operation, graph on and off, from start to stop. The text is
- * trace JSON for Chrome and Perfetto; you own it. */
+ * trace JSON for Chrome and Perfetto; you own it (weir_text_free). ERR_STATE for a start in a trace
+ * or a stop without one. */
 WEIR_API weir_status weir_device_trace_start(weir_device *d);
 WEIR_API char       *weir_device_trace_stop(weir_device *d);
 

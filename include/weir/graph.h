@@ -5,7 +5,14 @@
  * weir_graph_end simplifies, fuses, orders and places them; weir_graph_run then allocates nothing
  * and decides nothing. Parameters updated by one run are the inputs of the next. Several graphs of
  * a device (train, evaluate) share its parameters and one arena: total memory = persistent + the
- * largest arena. */
+ * largest arena.
+ *
+ * Errors. A NULL argument fails with the status of the earlier mistake that made it NULL, else
+ * ERR_INVALID; a closed device with ERR_DEVICE. What is not possible at the moment, such as running
+ * a graph that is not planned, is ERR_STATE. Every call may need memory: ERR_NOMEM. Functions that
+ * return a pointer return NULL then.
+ *
+ * Threads: a graph belongs to the thread of its device (device.h). */
 #ifndef WEIR_GRAPH_PUBLIC_H
 #define WEIR_GRAPH_PUBLIC_H
 
@@ -17,10 +24,12 @@
 extern "C" {
 #endif
 
+/* A recorded step and, after weir_graph_end, its plan. */
 typedef struct weir_graph weir_graph;
 
-#define WEIR_LEVEL_RECORDED (-1)
+#define WEIR_LEVEL_RECORDED (-1)    /* for weir_plan_options.level */
 
+/* How a step is planned; {0} is the default. Texts are only read during the call. */
 typedef struct weir_plan_options {
     /* WEIR_LEVEL_RECORDED: no pass, recorded order. 0 (so that {0} is the default) or 1: every pass
      * that keeps all bits. */
@@ -34,8 +43,9 @@ typedef struct weir_plan_options {
      * ERR_BUDGET if no plan fits: the sentence names the smallest budget that works. */
     const char *budget;
     /* How the budget is met: "auto" or NULL; or a policy of the literature, such as
-     * "checkpoint:memory", "dtr" or "capuchin" (README.md has a table). A slash adds compression of
-     * the values that wait: exact, "dtr/gist", or rounded, "dtr/actnn:4" (results then differ).
+     * "checkpoint:memory", "dtr" or "capuchin" (weir_policy_names lists all). A slash adds
+     * compression of the values that wait: exact, "dtr/gist", or rounded,
+     * "dtr/actnn:4" (results then differ).
      * ERR_INVALID for an unknown name lists all policies. */
     const char *policy;
     /* How offsets are found, whatever the policy: a strategy of weir_place_options. NULL: "auto".
@@ -62,10 +72,12 @@ WEIR_API const char *weir_pass_names(void);
 /* What each of them does, a line "name: text" for each. Static. */
 WEIR_API const char *weir_pass_texts(void);
 
-/* Bytes that a text such as "512MB" or "0.5GiB" stands for. */
+/* *bytes becomes the bytes that a text such as "512MB" or "0.5GiB" stands for. ERR_INVALID for a
+ * text that is no number of bytes. */
 WEIR_API weir_status weir_bytes(const char *text, size_t *bytes);
 
-/* Starts recording on d. One graph records at a time. You own the result: weir_graph_free. */
+/* Starts recording on d. One graph records at a time (else ERR_STATE). You own the result:
+ * weir_graph_free. */
 WEIR_API weir_graph *weir_graph_begin(weir_device *d);
 
 /* Pauses the recording: operations compute at once until weir_graph_resume, and other graphs may be
@@ -75,16 +87,21 @@ WEIR_API weir_status weir_graph_pause(weir_graph *g);
 WEIR_API weir_status weir_graph_resume(weir_graph *g);
 
 /* Ends the recording and plans it. If the recorded step is incomplete, because an update or
- * weir_minimize failed or weir_keep was given NULL, it fails with the sentence of that call. On
- * failure the graph can only be freed. */
+ * weir_minimize failed or weir_keep was given NULL, it fails with the sentence of that call.
+ * ERR_INVALID for options that make no sense, ERR_BUDGET if no plan fits the budget. On failure the
+ * graph can only be freed. options NULL: all defaults. */
 WEIR_API weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options);
 
-/* Runs the planned step once. */
+/* Runs the planned step once. It fails with the status of the operation or callback that failed
+ * (ERR_INDEX for an index out of range), with ERR_STATE before weir_graph_end or if the host holds
+ * an address of a value that must leave memory (weir_tensor_memory), with ERR_NOMEM if the arena
+ * cannot be had, with ERR_IO if the spill file fails. Updates that were done by then stay done. */
 WEIR_API weir_status weir_graph_run(weir_graph *g);
 
 /* Frees the graph, and its outputs unless retained. Valid at any time; NULL is fine. */
 WEIR_API void weir_graph_free(weir_graph *g);
 
+/* Numbers of a planned graph; bytes, milliseconds, counts. */
 typedef struct weir_graph_stats {
     size_t         nodes;              /* recorded operations */
     size_t         instructions;       /* of the plan */
@@ -106,17 +123,18 @@ typedef struct weir_graph_stats {
     weir_cache_use cache;        /* of the option `cache` */
     double         record_ms, plan_ms; /* begin to end; inside end */
     double         flops, bytes;       /* of one run, by the operations' cost formulas */
-    uint64_t       runs;
+    uint64_t       runs;               /* finished so far */
 } weir_graph_stats;
 
-/* The numbers of an ended recording; ERR_STATE before weir_graph_end. */
+/* Fills s with the numbers of an ended recording; ERR_STATE before weir_graph_end. */
 WEIR_API weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s);
 
 /* Runs the step once over an arena full of canaries and reports the highest arena byte that changed
- * (rounded up to the alignment): the measured step peak. It equals arena_bytes; anything else is a
- * bug. It is a real run: parameters are updated. */
+ * (rounded up to the alignment): the measured step peak, in bytes. It equals arena_bytes; anything
+ * else is a bug. It is a real run: parameters are updated. Fails as weir_graph_run. */
 WEIR_API weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak);
 
+/* What weir_graph_text describes, and how. */
 typedef enum weir_text {
     WEIR_TEXT_GRAPH,         /* nodes after the passes, one line each */
     WEIR_TEXT_PLAN,          /* instructions with offsets: what runs is what is printed */
@@ -132,6 +150,7 @@ typedef enum weir_text {
 /* Text of a planned graph; you own it (weir_text_free). NULL on failure. */
 WEIR_API char *weir_graph_text(const weir_graph *g, weir_text what);
 
+/* Where the seconds of operations in a step file come from. */
 typedef enum weir_times {
     WEIR_TIMES_ROOFLINE,        /* flops / 10 TFLOP/s + bytes / 600 GB/s: the same everywhere */
     WEIR_TIMES_ESTIMATED,       /* as a budget's plan estimates them */
@@ -151,8 +170,13 @@ WEIR_API char *weir_graph_stepfile(const weir_graph *g, const char *name, weir_t
  * names the operand, what changed it and the remedies: take all gradients before the change,
  * compute the forward again after it, or call the operation with a weir_copy of the value. While a
  * graph is being recorded only its recorded updates count as changes: forward and gradient of the
- * next run both read what the host writes. The failed call consumes the tape up to the error. */
+ * next run both read what the host writes. The failed call consumes the tape up to the error.
+ *
+ * A gradient has the shape and dtype of its tensor. ERR_SHAPE and ERR_DTYPE if a given gradient
+ * does not, ERR_SHAPE for a loss that is not a scalar, ERR_INVALID if it depends on nothing that a
+ * gradient flows to, ERR_DEVICE for tensors of different devices. */
 
+/* A parameter and its gradient. */
 typedef struct weir_pair {
     weir_tensor *param;     /* borrowed */
     weir_tensor *grad;      /* borrowed from the innermost scope */
@@ -170,7 +194,8 @@ WEIR_API weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *co
                                     weir_tensor **grads);
 
 /* The same from any result y, given its gradient dy (same shape and type): vector-Jacobian products
- * through all calls that led to y. dy NULL: ones. */
+ * through all calls that led to y, for every trainable tensor or the n tensors wrt. dy NULL: ones.
+ */
 WEIR_API weir_status weir_backward_from(weir_tensor *y, weir_tensor *dy, const weir_pair **pairs,
                                         size_t *count);
 WEIR_API weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t n,
@@ -181,7 +206,8 @@ WEIR_API weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t
  * the number of inputs. */
 WEIR_API weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **dx);
 
-/* The vector-Jacobian product of all calls between x and y. Each x[i] counts as independent: the
+/* The vector-Jacobian product of all calls between the nx tensors x and the ny results y. Each x[i]
+ * counts as independent: the
  * calls that made it are ignored (of y = add(a, relu(a)) with x = {a, relu(a)} each gets dy). dy[i]
  * has shape and type of y[i]; NULL: no gradient from y[i]. dy NULL, or all NULL, with one scalar
  * y: 1. dx[i] is borrowed from the innermost scope. It is NULL if no gradient reaches x[i], for an
@@ -190,7 +216,8 @@ WEIR_API weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_t
 WEIR_API weir_status weir_vjp_from(size_t ny, weir_tensor *const *y, weir_tensor *const *dy,
                                    size_t nx, weir_tensor *const *x, weir_tensor **dx);
 
-/* Limits the elements of each gradient of the n pairs to [-limit, limit]; a NaN stays one. clipped
+/* Limits the elements of each gradient of the n pairs, of any shape and dtype, to [-limit, limit],
+ * limit above 0 and finite (else ERR_INVALID); a NaN stays one. clipped
  * (length n; may be pairs itself if that is writable) gets the pairs with the new gradients, which
  * are borrowed from the innermost scope. */
 WEIR_API weir_status weir_clip_value(const weir_pair *pairs, size_t n, double limit,
@@ -205,16 +232,18 @@ WEIR_API weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double lim
 /* For gradients of a loss that was multiplied by `scale` (a scalar f32): multiplies each by
  * 1 / scale in its type, which is exact for powers of two. *finite gets a scalar bool: true if no
  * element of any gradient is an infinity or a NaN. (The test adds elements up, so elements near the
- * largest number may fail it.) For unscaled see weir_clip_value's clipped. */
+ * largest number may fail it.) For unscaled (length n) see weir_clip_value's clipped. */
 WEIR_API weir_status weir_unscale(const weir_pair *pairs, size_t n, weir_tensor *scale,
                                   weir_pair *unscaled, weir_tensor **finite);
 
-/* Sets the scale of the next step by weir_scaler_options: `finite` is this step's; the f32 states
- * scale and good (the count of finite steps in a row) are updated. */
+/* Sets the scale of the next step by weir_scaler_options (growth 1 or more, backoff between 0 and
+ * 1, interval in steps; else ERR_INVALID): `finite` is this step's, a scalar bool; the scalar f32
+ * states scale and good (the count of finite steps in a row) are updated. */
 WEIR_API weir_status weir_scale_adjust(weir_tensor *scale, weir_tensor *good, weir_tensor *finite,
                                        double growth, double backoff, int64_t interval);
 
-/* Calls between begin and the matching end are not taped; nests. */
+/* Calls between begin and the matching end are not taped; nests. ERR_STATE for an end without a
+ * begin. */
 WEIR_API weir_status weir_no_grad_begin(weir_device *d);
 WEIR_API weir_status weir_no_grad_end(weir_device *d);
 
@@ -227,7 +256,8 @@ WEIR_API weir_status weir_no_grad_end(weir_device *d);
  * halves as f32; all other operations have the type of their inputs. Gradients have the types of
  * the forward calls, even if they are taken outside. A graph merges equal casts: one per weight and
  * step. Nests; WEIR_F32: as if no scope were open. Gradients in f16 need a scaled loss:
- * weir_scaler_new. */
+ * weir_scaler_new (Micikevicius et al. 2018). ERR_DTYPE for another type, ERR_STATE for an end
+ * without a begin. */
 WEIR_API weir_status weir_autocast_begin(weir_device *d, weir_dtype half);
 WEIR_API weir_status weir_autocast_end(weir_device *d);
 
@@ -247,46 +277,55 @@ WEIR_API weir_status weir_region_end(weir_device *d);
 /* A part of a forward computation: reads in[] and fills out[] with results. Equal elements must
  * always give equal results: if what it reads through ctx changes before the gradient, the gradient
  * fails. Trainable tensors read through ctx get their gradients; other results that a gradient
- * flows through must be passed by in. It must not call weir_keep. */
+ * flows through must be passed by in. It must not call weir_keep. It returns WEIR_OK or the status
+ * of its mistake, with which weir_checkpoint then fails. */
 typedef weir_status (*weir_checkpoint_fn)(void *ctx, weir_tensor *const *in, weir_tensor **out);
 
 /* Calls fn once and keeps only in and out; the gradient calls fn again and differentiates that call
  * (Chen et al. 2016). All bits are those of a plain call of fn: the second call draws the same
  * random numbers and skips updates (running statistics), and gradients add up in the same order. A
- * callback inside runs twice. nin is 1 to 8, nout 1 to 4; nests. fn and ctx must live until the
- * gradient is taken or out is released. out[i] is borrowed from the innermost scope. */
+ * callback inside runs twice. in and out have any shapes and dtypes; nin is 1 to 8, nout 1 to 4
+ * (else ERR_INVALID); nests. fn and ctx must live until the gradient is taken or out is released.
+ * out[i] is borrowed from the innermost scope. */
 WEIR_API weir_status weir_checkpoint(weir_checkpoint_fn fn, void *ctx, int nin,
                                      weir_tensor *const *in, int nout, weir_tensor **out);
 
-/* fn[n - 1](... fn[0](in)): a chain of functions of one input and one result, cut into `segments`
- * parts of n / segments functions. Each part is a checkpoint except the last, which has the
- * remaining functions and keeps its values. ctx may be NULL, or has n pointers; both arrays are
- * copied. */
+/* fn[n - 1](... fn[0](in)): a chain of functions of one input and one result of any shape and
+ * dtype, cut into `segments` parts of n / segments functions, segments from 1 to n (else
+ * ERR_INVALID). Each part is a checkpoint except the last, which has the remaining functions and
+ * keeps its values. ctx may be NULL, or has n pointers; both arrays are copied. */
 WEIR_API weir_status weir_checkpoint_sequential(int n, const weir_checkpoint_fn *fn,
                                                 void *const *ctx, int segments, weir_tensor *in,
                                                 weir_tensor **out);
 
 /* ---- a step that runs either way ---- */
 
+/* A step function with the switch between recording and computing. */
 typedef struct weir_step weir_step;
 
 /* Records or computes one step: called once with the graph on, in every run with it off. Pass
- * results that are read after the step to weir_keep and store them through ctx. */
+ * results that are read after the step to weir_keep and store them through ctx. Its status is that
+ * of the run. */
 typedef weir_status (*weir_step_fn)(void *ctx);
 
+/* Of a step. */
 typedef struct weir_step_options {
-    bool              graph;
-    weir_plan_options plan;
+    bool              graph;    /* record and plan in the first run; else compute in every run */
+    weir_plan_options plan;     /* of the graph; {0}: all defaults */
 } weir_step_options;
 
-/* A step of the device; nothing happens until it runs. You own it: weir_step_free. */
+/* A step of the device; nothing happens until it runs. You own it: weir_step_free. ctx is passed to
+ * fn and must outlive the step; options (NULL: graph off) is copied, but not its texts. A run fails
+ * with the status of fn, weir_graph_end or weir_graph_run. */
 WEIR_API weir_step *weir_step_new(weir_device *d, weir_step_fn fn, void *ctx,
                                   const weir_step_options *options);
 WEIR_API weir_status weir_step_run(weir_step *s);
 
 /* Borrowed; NULL with the graph off or before the first run. */
 WEIR_API weir_graph *weir_step_graph(const weir_step *s);
-WEIR_API void        weir_step_free(weir_step *s);
+
+/* Frees the step, its graph and what it kept. NULL is fine. */
+WEIR_API void weir_step_free(weir_step *s);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,14 @@
  * Step files and plans are JSON. A step lists tensors with bytes and kind, and operations in a
  * valid order with time, inputs, outputs and workspace; a plan is a list of actions with offsets:
  * compute, free, swap_out, swap_in, host_free, encode, decode. Reading needs a library built with
- * jansson; without it weir_stepfile_read fails with a sentence that says so. */
+ * jansson; without it weir_stepfile_read fails with a sentence that says so.
+ *
+ * Errors. ERR_IO for a file or text that cannot be read, with place and reason; ERR_INVALID for an
+ * option that makes no sense; ERR_BUDGET if nothing fits; ERR_NOMEM. Functions that return a
+ * pointer return NULL then.
+ *
+ * Ownership. Step files, sweeps and texts are yours; functions that take one only read it, so
+ * several threads may share a step file. options and stats may be NULL. */
 #ifndef WEIR_PLAN_PUBLIC_H
 #define WEIR_PLAN_PUBLIC_H
 
@@ -14,6 +21,7 @@
 extern "C" {
 #endif
 
+/* A described step in memory. */
 typedef struct weir_stepfile weir_stepfile;
 
 /* Reads the description of a step. Everything in the file is checked: ERR_IO with place and reason.
@@ -21,15 +29,16 @@ typedef struct weir_stepfile weir_stepfile;
 WEIR_API weir_stepfile *weir_stepfile_read(const char *path);
 WEIR_API void          weir_stepfile_free(weir_stepfile *o);
 
+/* How a described step is planned; {0} is the default. Texts are only read during the call. */
 typedef struct weir_stepfile_options {
-    const char *budget;         /* as in weir_plan_options; "%" of whole_bytes */
-    const char *policy;         /* as in weir_plan_options */
-    const char *placement;      /* as in weir_plan_options */
+    const char *budget;         /* as in weir_plan_options; "%" of whole_bytes; NULL: no limit */
+    const char *policy;         /* as in weir_plan_options; NULL: "auto" */
+    const char *placement;      /* as in weir_plan_options; NULL: "auto" */
     size_t      alignment;      /* of offsets, a power of two up to 2^30; 0: 1 */
-    uint64_t    moves;          /* of the search; 0: by the step's size */
+    uint64_t    moves;          /* limit of the search; 0: by the step's size */
     double      link_out, link_in;  /* GB/s to the host and back; 0: no offloading */
     double      memory;         /* GB/s of compression and decompression; 0: 600 */
-    const char *cache;          /* as in weir_plan_options */
+    const char *cache;          /* as in weir_plan_options; NULL: $WEIR_PLAN_CACHE */
     char      **explain;        /* NULL, or receives a table: the decision for each tensor, its
                                  * reason and its cost */
     char      **picture;        /* NULL, or receives an SVG: live bytes over time, and the three
@@ -37,12 +46,13 @@ typedef struct weir_stepfile_options {
                                  * plan */
 } weir_stepfile_options;
 
+/* Numbers of a step and its plan. */
 typedef struct weir_stepfile_plan_stats {
-    size_t         tensors, operations;
+    size_t         tensors, operations; /* in the description */
     size_t         resident_bytes; /* of tensors that live before and after the step */
     size_t         whole_bytes; /* planned peak without a budget, after placement: in the given
                                  * order, all kept, in place where that is allowed. 100 % */
-    size_t         budget_bytes;
+    size_t         budget_bytes; /* the limit; 0: none */
     size_t         live_bytes;  /* largest sum of live bytes in the plan */
     size_t         peak_bytes;  /* peak after placement: what the budget limits */
     const char    *placement;   /* strategy that found the offsets; NULL: no offsets */
@@ -51,7 +61,7 @@ typedef struct weir_stepfile_plan_stats {
     size_t         out_bytes, in_bytes; /* copied to the host and back */
     double         step_ms, extra_ms;   /* all operations once; the time that the plan adds */
     double         least_extra_ms; /* proven lower bound within the budget; may be INFINITY */
-    weir_cache_use cache;
+    weir_cache_use cache;       /* of the option `cache` */
     double         proven_extra_ms; /* policy optimal: bound for recomputation alone; 0: none */
 } weir_stepfile_plan_stats;
 
@@ -85,8 +95,8 @@ WEIR_API weir_status weir_stepfile_check(const weir_stepfile *o, const char *pat
                                          const weir_stepfile_options *options,
                                          weir_stepfile_check_stats   *verdict);
 
-/* Writes name and version of the solver of policy optimal into text. False without a solver: text
- * then says why. */
+/* Writes name and version of the solver of policy optimal into the `bytes` bytes at text, cut to
+ * fit. False without a solver: text then says why. */
 WEIR_API bool weir_highs_version(char *text, size_t bytes);
 
 /* Plans for budgets from whole_bytes down, in steps of 1/32 of it, until a budget does not fit.
@@ -97,10 +107,11 @@ WEIR_API weir_sweep      *weir_stepfile_sweep(const weir_stepfile         *o,
                                               const weir_stepfile_options *options);
 WEIR_API void        weir_sweep_free(weir_sweep *c);
 
+/* Forms of a sweep's text. */
 typedef enum weir_sweep_format {
-    WEIR_SWEEP_TABLE,
-    WEIR_SWEEP_CSV,
-    WEIR_SWEEP_SVG
+    WEIR_SWEEP_TABLE,           /* aligned columns for people */
+    WEIR_SWEEP_CSV,             /* a line for each budget and policy */
+    WEIR_SWEEP_SVG              /* a picture */
 } weir_sweep_format;
 
 /* Budgets against extra time; you own the text (weir_text_free). */
@@ -113,13 +124,15 @@ WEIR_API const char *weir_placement_names(void);
 
 /* Memory that is live from time lower up to, not including, time upper, in any unit. */
 typedef struct weir_buffer {
-    int64_t lower, upper;
-    size_t  size;
-    size_t  offset;             /* the result */
+    int64_t lower, upper;       /* lower < upper */
+    size_t  size;               /* bytes */
+    size_t  offset;             /* the result: bytes from the beginning of the arena */
 } weir_buffer;
 
+/* Of a placement; {0} is the default. */
 typedef struct weir_place_options {
-    /* The search looks for the lowest height and stops at one within the capacity. 0: no limit. */
+    /* Bytes. The search looks for the lowest height and stops at one within the capacity. 0: no
+     * limit. */
     size_t capacity;
     /* One of weir_placement_names; NULL: "auto". Greedy placements are named by their order;
      * they take the lowest gap, those in "-best" the tightest; "tstack" is two-ended. */
@@ -128,8 +141,9 @@ typedef struct weir_place_options {
     uint64_t    nodes;          /* limit of the exact search; 0: by the number of buffers */
 } weir_place_options;
 
+/* What a placement found. */
 typedef struct weir_place_stats {
-    size_t      buffers;
+    size_t      buffers;        /* number of them */
     size_t      live_bytes;     /* largest sum of sizes at one time: no height is below */
     size_t      height_bytes;   /* end of the highest buffer */
     const char *strategy;       /* that found the offsets */
@@ -137,16 +151,17 @@ typedef struct weir_place_stats {
     bool        lowest;         /* proven: no placement is lower, or none is within the capacity */
 } weir_place_stats;
 
-/* Sets offsets so that buffers that are live at the same time do not overlap. ERR_BUDGET if no
- * placement within the capacity was found: the offsets are then the lowest found. options and stats
- * may be NULL. */
+/* Sets the offsets of n buffers so that those which are live at the same time do not overlap.
+ * ERR_BUDGET if no placement within the capacity was found: the offsets are then the lowest found.
+ * options and stats may be NULL. */
 WEIR_API weir_status weir_place_buffers(weir_buffer *buffers, size_t n,
                                         const weir_place_options *options,
                                         weir_place_stats *stats);
 
-/* The same for CSV text: the first line names the columns, of which lower, upper and size are read.
- * The result is the text with a column offset, added or replaced; you own it (weir_text_free).
- * Everything in the text is checked: ERR_IO with line and reason. NULL on failure. */
+/* The same for `bytes` bytes of CSV text: the first line names the columns, of which lower, upper
+ * and size are read. The result is the text with a column offset, added or replaced; you own it
+ * (weir_text_free). Everything in the text is checked: ERR_IO with line and reason. NULL on
+ * failure. */
 WEIR_API char *weir_place_csv(const char *text, size_t bytes, const weir_place_options *options,
                               weir_place_stats *stats);
 

@@ -9,17 +9,19 @@
 
 It says so in its own comment, in that of its group or in that of its section; in the file's first
 comment only by a sentence about all shapes or dtypes, or a paragraph that begins with "Errors." or
-"Ownership.". docs/public_headers.py knows which comment belongs to what.
+"Ownership.". docs/public_headers.py knows which comment belongs to what. Run as a program, this
+file prints how many functions need each part and how many have it.
 """
 import os
 import re
 import sys
 
-from tree.source import Plant, Rule
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "docs"))
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path[:0] = [os.path.join(ROOT, "docs"), os.path.join(ROOT, "test")]
 
-import public_headers       # noqa: E402
+import public_headers                               # noqa: E402
+from tree.source import Plant, Rule, Tree           # noqa: E402
 
 NUMBER = re.compile(r"^(const )?(int|size_t|double|float|(u?int(8|32|64)_t))$")
 # A shape: "(n,c,h,w)", or a word for one.
@@ -175,5 +177,4 @@ PLANTS = [
 
 
 if __name__ == "__main__":
-    from tree.source import Tree
-    print(counts(Tree(root=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))))
+    print(counts(Tree(root=ROOT)))
