@@ -114,7 +114,7 @@ static void note_view(weir_graph *g, uint32_t v)
     g->views.n++;
 }
 
-/* Makes room for two more; the table is never more than half full. */
+/* Ensures capacity for two more views; the table is never more than half full. */
 static bool views_grow(weir_graph *g)
 {
     if (2 * (g->views.n + 2) <= g->views.cap)
@@ -134,8 +134,9 @@ static bool views_grow(weir_graph *g)
     return true;
 }
 
-/* Finds the view among those of its storage. While the graph is recorded, a table has the views of
- * storages with several; passes change views and search the list. */
+/* Finds an equal view of the storage. During recording, a hash table holds the views of every
+ * storage that has more than one. Passes modify views in place, which would invalidate the table;
+ * lookups after recording scan the storage's list instead. */
 static uint32_t find_view(const weir_graph *g, uint32_t storage, const weir_layout *l,
                           int64_t offset)
 {

@@ -1,4 +1,4 @@
-/* pass_set.h - the passes by name and number, as a plan records which of them ran. */
+/* pass_set.h - numbers of the passes: bit i of a plan's `passes` says whether pass i ran. */
 #ifndef WEIR_GRAPH_IR_PASS_SET_H
 #define WEIR_GRAPH_IR_PASS_SET_H
 

@@ -20,7 +20,8 @@ static void release_down_to(weir_session *s, uint32_t n)
 
 /* ---- handles of graphs that were freed ---- */
 
-/* Handles kept to tell what became of their value; a few hundred bytes each. */
+/* Handles kept so that a later use gets an error that says why the value is gone; a few hundred
+ * bytes each. */
 enum { MOST_FREED = 1024 };
 
 static void drop_freed(weir_session *s)
@@ -51,8 +52,8 @@ void weir_session_bury(weir_session *s, weir_tensor *t, const char *gone)
 
 /* ---- the end of a session ---- */
 
-/* Frees everything held when the device closes. The struct itself stays until the last tape node is
- * freed. */
+/* Frees what the session holds when the device closes. The struct itself is freed with the last
+ * tape node. */
 static void session_free(void *session)
 {
     weir_session *s = session;
@@ -135,7 +136,8 @@ weir_status weir_scope_clear(weir_device *d)
     return WEIR_OK;
 }
 
-/* Moves the handle below the innermost mark, into the enclosing scope; it keeps its reference. */
+/* Swaps the handle to the beginning of the innermost scope and moves that scope's mark past it: the
+ * enclosing scope now holds the reference. */
 weir_tensor *weir_escape(weir_tensor *t)
 {
     if (!t)

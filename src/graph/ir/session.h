@@ -1,4 +1,4 @@
-/* session.h - what the graph layer keeps per device: scopes, the tape switch, the graph being
+/* session.h - the graph layer's state per device: scopes, the tape switch, the graph being
  * recorded. */
 #ifndef WEIR_GRAPH_IR_SESSION_H
 #define WEIR_GRAPH_IR_SESSION_H
@@ -18,51 +18,54 @@ typedef struct weir_session {
     weir_device *dev;               /* not referenced: the device owns the session */
     WEIR_VEC(weir_tensor *) held;   /* results of all open scopes, innermost last */
     WEIR_VEC(uint32_t)      mark;   /* where each open scope begins in held; the root has none */
-    weir_graph             *recording; /* NULL: operations run at once */
+    weir_graph             *recording; /* NULL: operations run immediately */
     weir_graph             *anonymous; /* the graph of weir_device_set_buffering, owned */
     weir_graph             *last_run;  /* for the profile; not owned, cleared when it is freed */
-    weir_step              *step;      /* running with the graph off: collects kept results */
+    weir_step              *step;      /* running with the graph off: owns kept results */
     weir_phase              phase;
-    int                     no_grad;     /* > 0: no tape */
-    weir_dtype              autocast;    /* type of products: a half, or WEIR_F32: no open scope */
-    WEIR_VEC(weir_dtype)    outer_casts; /* that of each scope around the innermost one */
-    struct weir_segment    *segment; /* in its first run: notes what it reads, no tape */
-    int                     recompute; /* > 0: a second run, which updates nothing and reads nothing
-                                        * that was changed between these dev->changes */
+    int                     no_grad;     /* depth of weir_no_grad_begin; > 0: no tape */
+    weir_dtype              autocast;    /* of the innermost autocast scope; WEIR_F32: none */
+    WEIR_VEC(weir_dtype)    outer_casts; /* of the scopes around the innermost one */
+    struct weir_segment    *segment; /* checkpoint in its first run: notes leaves, tapes nothing */
+    int                     recompute; /* > 0: in a second run, which performs no updates and must
+                                        * not read what changed between these dev->changes */
     uint64_t                frozen_from, frozen_to;
-    const struct weir_tape *differentiating; /* whose gradient is being recorded */
-    uint32_t          replay, replays; /* the second run being recorded with its gradient (0: none),
-                                        * and how many there were */
-    uint32_t          region, regions; /* being recorded (0: none); how many there were */
+    const struct weir_tape *differentiating; /* the call whose gradient is being recorded */
+    uint32_t          replay, replays; /* number of the second run being recorded (0: none), and of
+                                        * the latest one */
+    uint32_t          region, regions; /* number of the region being recorded (0: none), and of the
+                                        * latest one */
     int               region_depth;
-    uint64_t          tapes;  /* tape nodes made: their order */
+    uint64_t          tapes;  /* tape nodes so far: the next one's order */
     uint64_t          visits; /* traversals of the tape so far */
-    uint64_t          graphs; /* recordings begun: their identity */
-    struct weir_tape *dying;  /* tape nodes waiting to be freed (no deep recursion) */
+    uint64_t          graphs; /* recordings so far: the next one's identity */
+    struct weir_tape *dying;  /* queue of tape nodes to free: avoids deep recursion */
     bool              draining;
-    weir_tensor      *freed, *last_freed; /* handles of graphs that were freed, the oldest first;
+    weir_tensor      *freed, *last_freed; /* queue of handles of freed graphs, oldest first;
                                            * referenced */
     uint32_t          nfreed;
-    WEIR_VEC(weir_pair) pairs;           /* answer of the last weir_backward; handles borrowed */
-    int                 verbosity, skip; /* of the profile */
-    char                budget[32];      /* of graphs that name none; "": none */
+    WEIR_VEC(weir_pair) pairs;           /* result of the last weir_backward; handles borrowed */
+    int                 verbosity, skip; /* of the profile: detail, and first runs not timed */
+    char                budget[32];      /* default budget of graphs; "": none */
     int                 rule;            /* weir_dtr_rule: what to evict with the graph off */
-    weir_evict         *evict;           /* owned; NULL until a budget for the graph off is set, */
-    void       (*evict_free)(weir_evict *e);            /* which brings its destructor */
-    void       (*close)(struct weir_session *s);        /* breaks the graphs when the device
-                                                         * closes; NULL: there was no graph */
+    weir_evict         *evict;           /* owned; NULL until a budget for the graph off is set */
+    void       (*evict_free)(weir_evict *e);            /* its destructor */
+    void       (*close)(struct weir_session *s);        /* marks graphs broken when the device
+                                                         * closes; NULL: no graph was begun */
 } weir_session;
 
-/* The device's session, made on first use. NULL when memory is short. */
+/* Returns the device's session, created on first use and owned by the device; NULL if memory is
+ * short. */
 weir_session *weir_session_of(weir_device *d);
 
-/* Puts a handle into the innermost scope, which takes over the caller's reference, also on
- * failure. */
+/* Adds a handle to the innermost scope, which takes over the caller's reference; releases it on
+ * ERR_NOMEM. */
 weir_status weir_scope_hold(weir_session *s, weir_tensor *t);
 
-/* Takes over a graph's reference to a handle. If it is the only one, the handle becomes hollow and
- * says from now on what became of its value, in a sentence "the tensor GONE". s NULL: the device is
- * closed, and the reference is dropped. */
+/* Takes over a freed graph's reference to a handle. If it is the only reference, the handle loses
+ * its elements and the session keeps it for a while, so that later uses fail with a message that
+ * ends with `gone` (a string constant). If s is NULL (the device is closed), the handle is freed
+ * instead. */
 void weir_session_bury(weir_session *s, weir_tensor *t, const char *gone);
 
 /* Closes scopes until `depth` are open. */
