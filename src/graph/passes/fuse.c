@@ -1,15 +1,16 @@
-/* fuse.c - fuses element-wise chains into one node, run tile by tile in cache: same arithmetic,
- * same order, but one pass over memory.
+/* fuse.c - fuses element-wise chains into one node that runs tile by tile in cache: the same
+ * arithmetic in the same order, but one pass over memory.
  *
- * Nodes are visited in list order; each joins the groups of its producers. A group runs where its
- * last member stood, so it may grow only if no node outside reads a member's output before that
- * place, no update changes what a member reads in between, and the delay keeps no more memory alive
- * than fusion saves.
+ * Nodes are visited in list order; each node's group merges with the groups of its producers. A
+ * merged group runs at the position of its last member. Two groups may merge only if no other node
+ * reads a member's output before that position, no update overwrites a member's input before it,
+ * and the delay keeps no more memory alive than fusion saves.
  *
- * Casts between f32 and the half types stand at the edges of f32 groups. A cast that rounds joins
- * the group that makes its input, as an output in half of the same step. A cast that widens stays
- * outside: the groups that read it read the half instead, either all of them, or those before the
- * place up to which the half is live anyway. Neither may make the memory held around it larger. */
+ * Casts between f32 and the half types stand at the edges of f32 groups. A cast that rounds (f32 to
+ * half) joins the group that computes its input, as a half output of the same step. A cast that
+ * widens (half to f32) joins no group: its readers read the half value instead, either all of them
+ * or those that run while the half value is live anyway. Neither may increase the memory in use
+ * where the group runs (fuse_cast.c). */
 #include <string.h>
 
 #include "core/status.h"
@@ -17,7 +18,7 @@
 #include "graph/passes/fuse.h"
 #include "graph/passes/passes.h"
 
-/* The type in which a member's group computes. */
+/* The type in which a group with this member computes. */
 static weir_dtype step_type(const weir_graph *g, const weir_node *n)
 {
     return weir_cast_rounds(g, n) ? WEIR_F32 : weir_fuse_type(g, n->out[0]);
@@ -32,7 +33,7 @@ static bool fusable(const weir_graph *g, const weir_node *n)
     return weir_is_any_float(d->dtype) && weir_shape_count(d) > 0;
 }
 
-/* May member m run as late as `last`? */
+/* May member m of the merged group run as late as position `last`? */
 static bool can_wait(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t m,
                      uint32_t last)
 {
@@ -53,8 +54,8 @@ static bool can_wait(const weir_fuser *f, const weir_group *a, const weir_group 
     return true;
 }
 
-/* Every view of a storage made inside must be the whole value as made, since the kernel passes it
- * on in tiles. */
+/* Do members read each other's outputs only with the view with which they are computed? The kernel
+ * hands tiles from step to step and cannot index them otherwise. */
 static bool views_plain(const weir_fuser *f, const weir_group *a, const weir_group *b)
 {
     const weir_group *both[2] = {a, b};
@@ -72,8 +73,8 @@ static bool views_plain(const weir_fuser *f, const weir_group *a, const weir_gro
     return true;
 }
 
-/* Bytes of the storages that would have to outlive their last reader until `last`: those that
- * members of `a` read from outside, each counted once. */
+/* Bytes of the storages whose live ranges would grow if `a` ran at `last`: those that its members
+ * read from outside, each counted once. */
 static size_t kept_longer(const weir_fuser *f, const weir_group *a, const weir_group *b,
                           uint32_t last)
 {
@@ -92,7 +93,7 @@ static size_t kept_longer(const weir_fuser *f, const weir_group *a, const weir_g
     return bytes;
 }
 
-/* Bytes of the outputs of `a` that the merged group passes on only in cache. */
+/* Bytes of the outputs of `a` that stay in cache once both groups are merged. */
 static size_t fused_away(const weir_fuser *f, const weir_group *a, const weir_group *b)
 {
     size_t bytes = 0;
@@ -103,8 +104,9 @@ static size_t fused_away(const weir_fuser *f, const weir_group *a, const weir_gr
     return bytes;
 }
 
-/* Does `early`, run as late as `late`, keep more memory alive in between than it saves? A sum of
- * gradients that waits for the last of them would keep them all. With nothing in between, no. */
+/* Would delaying `early` to the position of `late` keep more memory alive in between than fusion
+ * saves? For example, a sum of gradients that waits for the last summand keeps all of them alive.
+ * No, if no other node runs in between. */
 static bool hoards(const weir_fuser *f, const weir_group *early, const weir_group *late)
 {
     if (weir_group_between(early, late) == 0)
@@ -135,7 +137,7 @@ static bool can_merge(const weir_fuser *f, const weir_group *a, const weir_group
     return !(a->last < b->last ? weir_fuse_swells(f, a, b) : weir_fuse_swells(f, b, a));
 }
 
-/* Merges a's members into b. */
+/* Merges group ga into gb. */
 static void merge(weir_fuser *f, uint32_t ga, uint32_t gb)
 {
     const weir_group all = weir_group_joined(&f->groups[ga], &f->groups[gb]);
@@ -166,7 +168,8 @@ static void join_producers(weir_fuser *f, uint32_t i)
 
 /* ---- emitting ---- */
 
-/* Where step `s` of the program finds the operand: an input of the program or an earlier step. */
+/* Where a step of the program finds operand `value`: the number of an input, or nin + the number of
+ * an earlier step. */
 static int64_t operand_of(const weir_fuser *f, const weir_group *a, const uint32_t *in,
                           uint32_t nin, uint32_t value)
 {
@@ -194,8 +197,8 @@ static weir_ew_step step_of(const weir_fuser *f, const weir_group *a, const uint
     return st;
 }
 
-/* Makes the group one node in the place of its last member, whose output it makes if no output is
- * read outside. */
+/* Replaces the group by one node at the position of its last member. If no output is read outside,
+ * the node computes the last member's. */
 static weir_status emit(weir_fuser *f, const weir_group *a)
 {
     weir_graph      *g = f->g;

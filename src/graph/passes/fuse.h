@@ -1,4 +1,4 @@
-/* fuse.h - groups of element-wise nodes while fuse.c forms them: members, inputs, outputs.
+/* fuse.h - groups of element-wise nodes during fusion: members, inputs, outputs.
  * Defined in fuse.c, fuse_cast.c and fuse_group.c. */
 #ifndef WEIR_GRAPH_PASSES_FUSE_H
 #define WEIR_GRAPH_PASSES_FUSE_H
@@ -6,22 +6,23 @@
 #include "core/dtype.h"
 #include "graph/ir/graph.h"
 
-/* The members that will become one node. */
+/* Nodes that are to become one. */
 typedef struct weir_group {
     uint32_t last;                          /* the last member in list order */
     uint32_t n;                             /* members, oldest first */
     uint32_t member[WEIR_EW_MAX_STEPS];
-    bool     widens;                        /* reads half values */
+    bool     widens;                        /* reads half values in place of widened copies */
 } weir_group;
 
 typedef struct weir_fuser {
     weir_graph *g;
     uint32_t   *group_of; /* [nodes] index into groups, WEIR_NONE: not element-wise */
     weir_group *groups;                     /* [nodes] */
-    uint32_t   *maker;                      /* [storages] node that makes it */
+    uint32_t   *maker;                      /* [storages] node that computes it, or WEIR_NONE */
     uint32_t   *reader_first, *reader;      /* CSR: nodes that read a storage, in list order */
     uint32_t   *writer_first, *writer;      /* CSR: nodes that update a storage */
-    uint32_t   *late;   /* [storages] last group that reads it instead of its widened copy */
+    uint32_t   *late;   /* [storages] position of the last group that reads it in place of its
+                         * widened copy; 0: none */
 } weir_fuser;
 
 static inline weir_dtype weir_fuse_type(const weir_graph *g, uint32_t value)
@@ -29,11 +30,11 @@ static inline weir_dtype weir_fuse_type(const weir_graph *g, uint32_t value)
     return g->values.at[value].layout.desc.dtype;
 }
 
-/* Builds the indexes of the graph; false when memory is short. */
+/* Builds maker, reader and writer; false if memory is short. weir_fuser_free frees all arrays. */
 bool weir_fuser_index(weir_fuser *f);
 void weir_fuser_free(weir_fuser *f);
 
-/* A group without members; a group of one. */
+/* A group without members, and a group of one node. */
 extern const weir_group weir_group_empty;
 weir_group weir_group_alone(uint32_t node);
 
@@ -42,18 +43,18 @@ weir_group weir_group_joined(const weir_group *a, const weir_group *b);
 
 bool weir_group_has(const weir_group *a, uint32_t node);
 
-/* Does a member of `a` or `b` make this storage? */
+/* Does a member of `a` or `b` compute this storage? */
 bool weir_group_makes(const weir_fuser *f, const weir_group *a, const weir_group *b,
                       uint32_t storage);
 
-/* Is the output of node m, a member of one of the two, read or kept outside? */
+/* Is the output of node m, a member of `a` or `b`, read by a node outside both, or external? */
 bool weir_group_gives(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t m);
 
-/* The distinct views that the two groups read from outside. */
+/* Lists in `in` the distinct values that the two groups read from outside; returns their number. */
 uint32_t weir_group_inputs(const weir_fuser *f, const weir_group *a, const weir_group *b,
                            uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN]);
 
-/* Number of nodes between the last members of the two that are in neither. */
+/* Number of nodes between the last members of the two that belong to neither. */
 uint32_t weir_group_between(const weir_group *early, const weir_group *late);
 
 /* ---- casts: fuse_cast.c ---- */
@@ -62,11 +63,11 @@ uint32_t weir_group_between(const weir_group *early, const weir_group *late);
 bool weir_cast_widens(const weir_graph *g, const weir_node *n);
 bool weir_cast_rounds(const weir_graph *g, const weir_node *n);
 
-/* Does a cast among the members make the merged group hold more memory than the two apart? */
+/* Do casts among the members make the merged group need more live bytes than the two apart? */
 bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_group *late);
 
-/* Makes groups that read the output of the widening `cast` read the half itself where they may; the
- * cast dies if all of them do. */
+/* Lets groups that read the output of the widening `cast` read its half input instead, where that
+ * is valid and needs no more memory; marks the cast dead if no reader is left. */
 weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast);
 
 #endif

@@ -1,9 +1,11 @@
 /* fuse_cast.c - casts between f32 and the half types at the edges of fused groups.
  *
- * A cast that rounds is a member of the group that makes its input; one that widens is not a
- * member: its readers read the half. Neither may make a plan hold more memory than groups and casts
- * apart do. What counts are the bytes of the storages that they touch while they run, with outputs
- * in place of dying operands. Between the two, memory that is freed now was held before. */
+ * A cast that rounds is a member of the group that computes its input. A cast that widens is no
+ * member: groups that read its output read its input instead. Either is done only if it needs no
+ * more live bytes than separate nodes: at each position where one of them runs, the bytes of the
+ * storages that it accesses and that are live there count, less outputs that take over a dying
+ * operand. Positions in between need no check: values that stay live longer there replace others
+ * that were live before (fuse.c). */
 #include <string.h>
 
 #include "core/status.h"
@@ -21,7 +23,7 @@ bool weir_cast_rounds(const weir_graph *g, const weir_node *n)
            weir_is_half(weir_fuse_type(g, n->out[0]));
 }
 
-/* ---- the memory that is held while a group runs ---- */
+/* ---- live bytes while a group runs ---- */
 
 static bool reads(const weir_node *n, const weir_graph *g, uint32_t storage)
 {
@@ -36,7 +38,7 @@ static uint32_t place_of(const weir_fuser *f, uint32_t node)
     return f->group_of[node] == WEIR_NONE ? node : f->groups[f->group_of[node]].last;
 }
 
-/* The last place at which a storage is read if `run` stands at `at`. */
+/* The last position at which a storage is read if group `run` runs at `at`. */
 static uint32_t last_use(const weir_fuser *f, uint32_t storage, const weir_group *run, uint32_t at)
 {
     uint32_t last = f->late[storage];
@@ -49,7 +51,7 @@ static uint32_t last_use(const weir_fuser *f, uint32_t storage, const weir_group
     return last;
 }
 
-/* May output `out` of the group at `at` take over the memory of its operand `in`? */
+/* May output `out` of group `run`, run at `at`, take over the memory of its operand `in`? */
 static bool takes_over(const weir_fuser *f, const weir_group *run, uint32_t at, uint32_t in,
                        uint32_t out)
 {
@@ -62,7 +64,7 @@ static bool takes_over(const weir_fuser *f, const weir_group *run, uint32_t at, 
            last_use(f, x->storage, run, at) <= at;
 }
 
-/* Bytes of outputs that take over what dies at `at`. */
+/* Bytes of the group's outputs that take over operands that die at `at`. */
 static size_t taken_over(const weir_fuser *f, const weir_group *run, uint32_t at)
 {
     uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN];
@@ -82,8 +84,7 @@ static size_t taken_over(const weir_fuser *f, const weir_group *run, uint32_t at
     return bytes;
 }
 
-/* The bytes of a storage that `run` or another group accesses, if it is held while `run` runs at
- * `at`; else 0. */
+/* Bytes of a temporary storage if it is live while `run` runs at `at`; else 0. */
 static size_t held_of(const weir_fuser *f, uint32_t storage, const weir_group *run, uint32_t at)
 {
     const uint32_t m = f->maker[storage];
@@ -100,8 +101,8 @@ static size_t held_of(const weir_fuser *f, uint32_t storage, const weir_group *r
     return held ? f->g->storages.at[storage].bytes : 0;
 }
 
-/* Bytes that members of `a` and `b` read and make and that are held while `run` runs at `at`; `run`
- * is one of the two or both merged. */
+/* Bytes that members of `a` and `b` access and that are live while `run` runs at `at`, less outputs
+ * in place of dying operands. `run` is `a`, `b` or both merged. */
 static size_t held(const weir_fuser *f, const weir_group *run, uint32_t at, const weir_group *a,
                    const weir_group *b)
 {
@@ -134,7 +135,8 @@ static bool has_casts(const weir_graph *g, const weir_group *a)
     return false;
 }
 
-/* If one runs at one place with nothing in between, it may hold what the other holds there. */
+/* The merged group runs where `late` did, so it may need what `late` needs. With no node in
+ * between, it may also need what `early` needs. */
 bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_group *late)
 {
     if (!has_casts(f->g, early) && !has_casts(f->g, late))
@@ -160,7 +162,7 @@ static bool seen_through(const weir_graph *g, const weir_node *cast, uint32_t v)
            (weir_shape_is_dense(from) && weir_shape_is_dense(&g->values.at[cast->out[0]].layout));
 }
 
-/* Returns that view; WEIR_NONE when memory is short. */
+/* Returns that view of the input; WEIR_NONE if memory is short. */
 static uint32_t see_through(weir_graph *g, const weir_node *cast, uint32_t v)
 {
     const weir_value from = g->values.at[cast->in[0]], made = g->values.at[cast->out[0]];
@@ -173,7 +175,8 @@ static uint32_t see_through(weir_graph *g, const weir_node *cast, uint32_t v)
                                view.offset - made.offset + from.offset);
 }
 
-/* May the group read the cast's input: is it unchanged there, and do only steps read it? */
+/* May the group read the cast's input? The input must not be overwritten before the group runs, and
+ * only steps, not rounding casts, may read it. */
 static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     const weir_node *c = &f->g->nodes.at[cast];
@@ -192,7 +195,7 @@ static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
     return true;
 }
 
-/* Makes members that read the cast's output read its input. */
+/* Redirects members that read the cast's output to its input. */
 static weir_status read_half(weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     weir_graph     *g = f->g;
@@ -212,7 +215,7 @@ static weir_status read_half(weir_fuser *f, uint32_t cast, const weir_group *a)
     return WEIR_OK;
 }
 
-/* Is nothing between the cast and the group but members and other casts for them? */
+/* Are all nodes between the cast and the group's position members, or casts that members read? */
 static bool next_to(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     for (uint32_t i = cast + 1; i < a->last; i++) {
@@ -226,7 +229,8 @@ static bool next_to(const weir_fuser *f, uint32_t cast, const weir_group *a)
     return true;
 }
 
-/* The most bytes of storages of the cast and the group that are held while one of them runs. */
+/* The live bytes that the cast and the group may need as separate nodes: those while the group
+ * runs, or, if no other node runs in between, while the cast does. */
 static size_t held_apart(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     const weir_group c = weir_group_alone(cast);
@@ -236,7 +240,7 @@ static size_t held_apart(const weir_fuser *f, uint32_t cast, const weir_group *a
     return before > there ? before : there;
 }
 
-/* Makes members of the group read the half if that holds no more memory there. *done: they do. */
+/* Lets the group read the half value if that needs no more live bytes. *done: whether it does. */
 static weir_status try_half(weir_fuser *f, uint32_t cast, weir_group *a, bool *done)
 {
     const weir_group c = weir_group_alone(cast);
@@ -260,7 +264,7 @@ static weir_status try_half(weir_fuser *f, uint32_t cast, weir_group *a, bool *d
     return WEIR_OK;
 }
 
-/* The last group before `place` that reads the storage; NULL: none. */
+/* The last group before position `place` that reads the storage; NULL: none. */
 static weir_group *reader_before(const weir_fuser *f, uint32_t storage, uint32_t place)
 {
     weir_group *last = NULL;
@@ -288,7 +292,8 @@ static bool all_can_widen(const weir_fuser *f, uint32_t cast)
     return !f->g->storages.at[made].external;
 }
 
-/* Is the half live as long as the cast's output will be once the group no longer reads that? */
+/* Is the half value live anyway for as long as the cast's output will be live after the group no
+ * longer reads it? */
 static bool outlives(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     const uint32_t from = weir_storage_of(f->g, f->g->nodes.at[cast].in[0]);
@@ -300,8 +305,8 @@ static bool outlives(const weir_fuser *f, uint32_t cast, const weir_group *a)
     return f->g->storages.at[from].external || last_use(f, from, &weir_group_empty, 0) >= until;
 }
 
-/* Makes groups read the cast's input, the last one first: since the output then dies earlier, only
- * the first of them can need more memory. */
+/* Tries the groups from last to first: each success shortens the live range of the cast's output,
+ * so that only the first group can need more memory. */
 weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast)
 {
     const uint32_t made = weir_storage_of(f->g, f->g->nodes.at[cast].out[0]);

@@ -1,4 +1,4 @@
-/* fuse_group.c - who belongs to a group of element-wise nodes, and what is visible outside. See
+/* fuse_group.c - membership of groups of element-wise nodes, and their inputs and outputs. See
  * fuse.h. */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void offsets(uint32_t *first, uint32_t n)
         first[i + 1] += first[i];
 }
 
-/* Notes that node i reads or writes storage s: counted in pass 0, listed in pass 1. */
+/* Notes that node i reads or overwrites storage s: pass 0 counts, pass 1 fills the CSR lists. */
 static void note_access(weir_fuser *f, int pass, uint32_t i, uint32_t s, bool writes)
 {
     if (pass == 0) {

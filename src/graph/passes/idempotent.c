@@ -1,8 +1,8 @@
-/* idempotent.c - a function applied to its own result is removed where that changes no bit.
+/* idempotent.c - removes a function that is applied to its own result, where no bit changes.
  *
- * f(f(x)) equals f(x) to the bit, NaN and signed zeros included, for functions that map their range
- * to itself: relu, abs, sign, rounding, clamping to the same bounds. Models that are converted from
- * other formats apply them twice, at the border of what was converted node by node. */
+ * f(f(x)) equals f(x) to the bit, NaN and signed zeros included, for idempotent functions: relu,
+ * abs, sign, rounding, clamping to the same bounds. Models converted from other formats apply them
+ * twice where two converted layers meet. */
 #include <string.h>
 
 #include "graph/passes/passes.h"
@@ -19,8 +19,8 @@ static bool maps_range_to_itself(weir_op op)
     }
 }
 
-/* Both in the same pass over the step: a value must not outlive the region or the second run of a
- * checkpoint that it is made in. */
+/* Do both nodes make the same call, in the same region and second run of a checkpoint? A value must
+ * not outlive the region or second run in which it is computed. */
 static bool same_call(const weir_node *a, const weir_node *b)
 {
     return a->op == b->op && a->region == b->region && a->segment == b->segment &&
@@ -28,8 +28,8 @@ static bool same_call(const weir_node *a, const weir_node *b)
            (a->attr_bytes == 0 || memcmp(a->attr, b->attr, a->attr_bytes) == 0);
 }
 
-/* Is node n = f(y), y = f(x) made by `first`, and may y stand for n's result? An external storage
- * needs a value of its own, and may be overwritten. */
+/* Does n compute f(y) with y = f(x) from `first`, and may y replace n's result? An external storage
+ * must be written itself, and may be overwritten later. */
 static bool repeats(const weir_graph *g, const weir_node *first, const weir_node *n)
 {
     const weir_value *const y = &g->values.at[n->in[0]], *const out = &g->values.at[n->out[0]];

@@ -1,9 +1,10 @@
-/* order.c - puts the recorded list into an order with a small peak.
+/* order.c - reorders the list of nodes for a small peak of live bytes.
  *
- * The recorded order stays if the new one's peak (core/deps.c) is larger; if they are equal, the
- * new one leaves more space for workspaces, which are not counted there. What a checkpoint runs
- * again stays after the call recorded before it: its inputs exist long before its gradient arrives,
- * so it could start early, but would save nothing then. */
+ * The heuristic and its count of live bytes are in core/deps.c. The recorded order stays if the new
+ * one's peak is larger. If the peaks are equal, the new order is taken: it usually leaves more
+ * space for workspaces, which the count does not include. The second run of a checkpoint stays
+ * after the call recorded just before it: its inputs are available much earlier, but recomputing
+ * before the gradient arrives would save nothing. */
 #include <string.h>
 
 #include "core/status.h"
@@ -13,11 +14,11 @@
 typedef struct weir_order {
     weir_dep_list list;
     uint32_t      caller;   /* last node that runs the caller's code */
-    uint32_t      segment;  /* the newest second run so far, and the node before it */
-    uint32_t      gate;
+    uint32_t      segment;  /* number of the latest second run so far, */
+    uint32_t      gate;     /* and the node before it, which all its nodes must follow */
 } weir_order;
 
-/* Numbers the second runs in recorded order. */
+/* Second runs are numbered in recorded order: adds the edge from the gate to each of its nodes. */
 static bool note_segment(weir_order *w, const weir_node *n, uint32_t i)
 {
     if (n->segment > w->segment) {
@@ -82,7 +83,7 @@ static bool apply_order(weir_graph *g, const uint32_t *order)
         return false;
     for (uint32_t i = 0; i < g->nodes.n; i++)
         nodes[i] = g->nodes.at[order[i]];
-    if (g->nodes.n > 0)                 /* an empty list is NULL, which memcpy does not accept */
+    if (g->nodes.n > 0)                 /* memcpy must not be given the NULL of an empty list */
         memcpy(g->nodes.at, nodes, g->nodes.n * sizeof *nodes);
     weir_mem_free(nodes);
     return true;

@@ -1,10 +1,10 @@
-/* relu_sign_bits.c - keeps a value that only ReLU gradients read after the forward pass as one bit
- * per element.
+/* relu_sign_bits.c - stores one bit per element in place of a value that only ReLU gradients read
+ * after the forward pass.
  *
- * The gradient of ReLU needs only the sign of its output (Jain et al., "Gist", ISCA 2018,
- * binarize). If nothing else in the backward pass reads the output, a SIGN_PACK after its producer
- * makes the bits, the gradients read those, and the value dies with its last forward reader. This
- * costs one read of the value, so small values are left alone. */
+ * The gradient of ReLU needs only the sign of its output ("binarize" in Jain et al., "Gist", ISCA
+ * 2018). If nothing else in the backward pass reads the output, a SIGN_PACK node after its producer
+ * stores the signs, the gradients read those, and the value dies with its last forward reader. The
+ * extra node reads the whole value once, so small values are not worth it. */
 #include <string.h>
 
 #include "core/dtype.h"
@@ -17,7 +17,7 @@
 typedef struct weir_sign_use {
     uint32_t producer;
     bool     gradient;      /* a RELU_GRAD reads it as y */
-    bool     other;         /* something else in the backward reads it */
+    bool     other;         /* another node of the backward pass reads it */
 } weir_sign_use;
 
 static void note_uses(const weir_graph *g, weir_sign_use *use)
@@ -50,7 +50,7 @@ static bool worth(const weir_graph *g, uint32_t storage, const weir_sign_use *u)
            weir_is_float(g->values.at[n->out[0]].layout.desc.dtype);
 }
 
-/* Appends bits = SIGN_PACK(y) to the list; the caller moves the node. */
+/* Appends bits = SIGN_PACK(y) to the end of the list; the caller moves the node into place. */
 static weir_status append_pack(weir_graph *g, uint32_t y, uint32_t *bits)
 {
     const weir_layout l = g->values.at[y].layout;
@@ -72,8 +72,8 @@ static weir_status append_pack(weir_graph *g, uint32_t y, uint32_t *bits)
     return WEIR_OK;
 }
 
-/* Packs after the producer and makes the gradients read the bits. Only gradients that read the
- * value exactly as it was made can do so. */
+/* Inserts the SIGN_PACK after the producer and lets the gradients read the bits: those that view
+ * the value with the layout with which it was computed. */
 static weir_status pack(weir_graph *g, uint32_t producer, uint32_t y)
 {
     const uint32_t storage = weir_storage_of(g, y);

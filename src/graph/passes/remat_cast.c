@@ -1,10 +1,10 @@
 /* remat_cast.c - repeats casts of the forward pass for the backward pass.
  *
- * In mixed precision norms and sums read a product's output as f32, and so do their gradients;
- * products read a weight as a half, and so do theirs. Kept for the backward pass, the f32 value
- * would take twice the bytes of the half that it came from, and the half would duplicate the
- * parameter. So gradients get their own cast, right before the first of them. This costs one pass
- * over the value, so small values are left alone. */
+ * In mixed precision, norms and sums read the f32 cast of a product's half output, and products
+ * read the half cast of an f32 weight; so do their gradients. Keeping the cast's result for the
+ * backward pass takes twice the bytes of the half value, or duplicates the parameter. Instead the
+ * cast is repeated right before the first gradient that reads it. That costs one pass over the
+ * value, so small values are not worth it. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -44,8 +44,8 @@ static bool overwrites(const weir_graph *g, const weir_node *n, uint32_t storage
     return false;
 }
 
-/* The first node of the backward pass that reads the output of node `cast`, if the forward pass
- * reads it, too, and nothing overwrites the cast's input before. */
+/* The first node of the backward pass that reads the output of node `cast`; WEIR_NONE without such
+ * a node, if the forward pass does not read it, or if the cast's input is overwritten before. */
 static uint32_t first_gradient(const weir_graph *g, uint32_t cast)
 {
     const uint32_t from = weir_storage_of(g, g->nodes.at[cast].in[0]);
@@ -63,8 +63,8 @@ static uint32_t first_gradient(const weir_graph *g, uint32_t cast)
     return WEIR_NONE;
 }
 
-/* Makes readers from node `first` on, except those of the forward pass, read storage `to` instead
- * of `from`. */
+/* Redirects reads of storage `from` to `to` in nodes from `first` on, except those of the forward
+ * pass. */
 static weir_status move_readers(weir_graph *g, uint32_t first, uint32_t from, uint32_t to)
 {
     for (uint32_t i = first; i < g->nodes.n; i++)
@@ -81,7 +81,7 @@ static weir_status move_readers(weir_graph *g, uint32_t first, uint32_t from, ui
     return WEIR_OK;
 }
 
-/* Repeats the cast `node` before node `first`. */
+/* Inserts a copy of the cast `node` before node `first`. */
 static weir_status recompute_cast(weir_graph *g, uint32_t node, uint32_t first)
 {
     const weir_node  cast = g->nodes.at[node];

@@ -1,4 +1,5 @@
-/* simplify.c - drops dead calls, merges equal calls, folds constants, removes copies. */
+/* simplify.c - dead code elimination, common subexpression elimination, constant folding, and
+ * removal of copies. */
 #include <math.h>
 #include <string.h>
 
@@ -30,7 +31,8 @@ void weir_graph_compact(weir_graph *g)
 
 /* ---- dead code ---- */
 
-/* A call is live if it updates something, makes an output, or a live call reads what it makes. */
+/* A node is live if it updates an input, computes an external storage, or a live node reads its
+ * output. One sweep from the end finds all, since the list is in topological order. */
 weir_status weir_pass_dce(weir_graph *g)
 {
     bool *wanted = weir_mem_zalloc(g->storages.n + 1, sizeof *wanted);
@@ -52,13 +54,13 @@ weir_status weir_pass_dce(weir_graph *g)
     return WEIR_OK;
 }
 
-/* ---- equal calls ---- */
+/* ---- common subexpressions ---- */
 
 typedef struct weir_cse {
     weir_graph *g;
-    uint32_t   *version;        /* [storages] updates of the storage so far */
-    uint32_t   *seen;           /* [nodes * inputs] versions a node read */
-    uint32_t   *slot;           /* open addressing: node + 1 */
+    uint32_t   *version;        /* [storages] number of updates of the storage so far */
+    uint32_t   *seen;           /* [nodes * inputs] the versions that a node reads */
+    uint32_t   *slot;           /* hash table, open addressing: node + 1; 0: empty */
     uint64_t    mask;
 } weir_cse;
 
@@ -76,8 +78,8 @@ static uint64_t node_hash(const weir_cse *c, const weir_node *n)
     return h;
 }
 
-/* Never merges across the border of a checkpoint's second run, whose values must stay
- * short-lived. */
+/* Nodes of different second runs of checkpoints are never equal: merging a recomputed value with
+ * the original would keep the original alive. */
 static bool node_equal(const weir_cse *c, uint32_t a, uint32_t b)
 {
     const weir_node *x = &c->g->nodes.at[a], *y = &c->g->nodes.at[b];
@@ -104,7 +106,7 @@ static bool mergeable(const weir_graph *g, const weir_node *n)
         return false;
     for (int k = 0; k < n->nout; k++)
         if (weir_storage_at(g, n->out[k])->external)
-            return false;           /* an output needs its own memory */
+            return false;           /* an external storage must be written itself */
     return true;
 }
 
@@ -155,7 +157,8 @@ weir_status weir_pass_cse(weir_graph *g)
 
 /* ---- constants ---- */
 
-/* The node that fills each storage with one value, or none. */
+/* For each storage the FILL node that computes it, or WEIR_NONE. The caller frees the array; NULL
+ * if memory is short. */
 static uint32_t *fills_of(const weir_graph *g)
 {
     uint32_t *fill = weir_mem_alloc((g->storages.n + 1) * sizeof *fill);
@@ -182,7 +185,7 @@ static bool foldable(const weir_graph *g, const weir_node *n, const uint32_t *fi
     if (n->dead || n->nin == 0 || flags & WEIR_RANDOM || !(flags & WEIR_ELEMENTWISE || moves))
         return false;
     if (!g->dev->ops->host)
-        return false;               /* its kernels could not write the number where we read it */
+        return false;               /* fold_value runs the kernel on host memory */
     for (int k = 0; k < n->nin; k++)
         if (fill[weir_storage_of(g, n->in[k])] == WEIR_NONE ||
             !weir_is_float(g->values.at[n->in[k]].layout.desc.dtype))
@@ -190,7 +193,7 @@ static bool foldable(const weir_graph *g, const weir_node *n, const uint32_t *fi
     return weir_is_float(g->values.at[n->out[0]].layout.desc.dtype);
 }
 
-/* Runs the call's own kernel on scalars, so that folding gives the kernel's bits. */
+/* Runs the call's own kernel on scalars, so that the constant has the kernel's bits. */
 static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t *fill,
                               double *value)
 {
@@ -220,7 +223,8 @@ static weir_status fold_value(weir_graph *g, const weir_node *n, const uint32_t 
     return WEIR_OK;
 }
 
-/* A fill that only element-wise calls read needs one element: they all repeat it with stride 0. */
+/* A fill that only element-wise calls read needs a single element, which they read with stride
+ * 0. */
 static void shrink_fill(weir_graph *g, weir_node *n, const bool *elementwise_only)
 {
     const uint32_t storage = weir_storage_of(g, n->out[0]);
@@ -231,7 +235,7 @@ static void shrink_fill(weir_graph *g, weir_node *n, const bool *elementwise_onl
     const weir_layout one = {.desc = weir_scalar(g->values.at[n->out[0]].layout.desc.dtype)};
     const uint32_t    scalar = weir_graph_value_of(g, storage, &one, 0);
     if (scalar == WEIR_NONE)
-        return;                     /* short of memory: the fill stays as it is */
+        return;                     /* memory is short: the fill keeps its size */
     for (uint32_t v = s->values; v != WEIR_NONE; v = g->values.at[v].next) {
         weir_value *x = &g->values.at[v];
         memset(x->layout.stride, 0, sizeof x->layout.stride);
@@ -295,8 +299,8 @@ weir_status weir_pass_fold(weir_graph *g)
 
 /* ---- copies and identities ---- */
 
-/* The input that the call's output equals bit for bit, or -1: a dense copy; x * 1; x / 1; x - 0
- * (but not x + 0 or x - (-0), which turn -0 into +0). */
+/* Returns the input to which the call's output is equal bit for bit, or -1. Such calls are copies,
+ * x * 1, x / 1 and x - 0, but not x + 0 or x - (-0), which turn -0 into +0. */
 static int identity_of(const weir_graph *g, const weir_node *n, const uint32_t *fill)
 {
     static const struct { weir_op op; double neutral; bool either; } rule[] = {
@@ -325,7 +329,8 @@ static bool *mutated_of(const weir_graph *g)
     return mutated;
 }
 
-/* Does the view begin as aligned as a copy would? Readers may tell (WEIR_SEEN_ALIGN). */
+/* Does the view begin at an address as aligned as a copy's? Kernels may depend on alignment up to
+ * WEIR_SEEN_ALIGN bytes, so a less aligned operand could change bits. */
 static bool begins_aligned(const weir_value *x)
 {
     return (size_t)x->offset * weir_dtype_size(x->layout.desc.dtype) % WEIR_SEEN_ALIGN == 0;
