@@ -1,8 +1,9 @@
-/* liveness.c - the live range of every storage, and which outputs take over a dying input.
+/* liveness.c - computes the live range of every temporary storage, and which outputs take over a
+ * dying input.
  *
- * Live ranges are in instructions of the list, one instruction per node. In place: an output may
- * take over the memory of an input that dies there if the op allows it (opdef.inplace), both are
- * dense and equally large, and no other operand views that memory differently. */
+ * Live ranges are closed intervals of instruction numbers, one instruction per node. In place: an
+ * output may take over the memory of an input that dies there if the op allows it (opdef.inplace),
+ * both are dense and equally large, and no other operand views that memory differently. */
 #include <string.h>
 
 #include "core/status.h"
@@ -14,7 +15,7 @@ static bool temporary(const weir_graph *g, uint32_t storage)
     return !g->storages.at[storage].external;
 }
 
-/* Every access extends its storage's item; the phase of the reader does not matter. */
+/* Adds an item per temporary storage, from the node that computes it to its last reader. */
 static weir_status lifetimes(const weir_graph *g, weir_plan *p)
 {
     for (uint32_t i = 0; i < g->nodes.n; i++) {
@@ -41,7 +42,8 @@ static weir_status lifetimes(const weir_graph *g, weir_plan *p)
     return WEIR_OK;
 }
 
-/* Do all operands of n that lie in the item view it exactly as value v does? */
+/* Do all inputs of n in the same item as value v view it exactly as v does, and is no output of n
+ * in that item yet? */
 static bool sole_view(const weir_graph *g, const weir_plan *p, const weir_node *n, uint32_t v)
 {
     const uint32_t item = p->item_of[weir_storage_of(g, v)];
@@ -54,7 +56,7 @@ static bool sole_view(const weir_graph *g, const weir_plan *p, const weir_node *
     for (int k = 0; k < n->nout; k++) {
         const uint32_t s = weir_storage_of(g, n->out[k]);
         if (temporary(g, s) && p->item_of[s] == item)
-            return false;           /* another output has taken it already */
+            return false;           /* another output has taken over the memory */
     }
     return true;
 }

@@ -1,4 +1,5 @@
-/* lowering.c - lowers a closed recording, as the passes left it, to the instruction list. */
+/* lowering.c - lowers the nodes of a closed recording, after the passes, to the instruction list.
+ */
 #include "graph/plan/plan.h"
 
 #include "core/status.h"
@@ -23,7 +24,7 @@ static bool plan_alloc(weir_plan *p, const weir_graph *g)
     return p->instr && p->layouts && p->operands && p->pointers;
 }
 
-/* Makes one instruction per node: its call, and the kernel that the device chose for it. */
+/* Creates one instruction per node: its call, and the kernel that the device selects for it. */
 static weir_status lower(weir_graph *g, weir_plan *p)
 {
     weir_layout  *l = p->layouts;
@@ -48,7 +49,7 @@ static weir_status lower(weir_graph *g, weir_plan *p)
     return WEIR_OK;
 }
 
-/* Offset of an item's storage or workspace: after its guard zone. */
+/* Offset in the arena of an item's storage or workspace, which begins after the guard zone. */
 static size_t begin_of(const weir_plan *p, uint32_t item)
 {
     return p->items.at[item].offset + weir_guard_begin(p->dev, p->items.at[item].bytes);
@@ -176,8 +177,8 @@ size_t weir_plan_taken(const weir_graph *g, uint32_t i)
     return bytes;
 }
 
-/* Outputs that have no memory yet will get it at the first run, and offloaded values come back
- * then; what leaves before a run does not count. */
+/* Outputs without memory count, since they get it at the first run. Storages kept in the spill file
+ * do not, even if they are on the device now: they are offloaded before the run. */
 size_t weir_plan_resident(const weir_graph *g)
 {
     size_t bytes = g->dev->pool.persistent, there = 0;

@@ -1,4 +1,4 @@
-/* op_sums.c - sums over the instructions of each operation. */
+/* op_sums.c - sums costs and times over the instructions of each operation. */
 #include "graph/plan/op_sums.h"
 
 #include <stdlib.h>

@@ -1,15 +1,15 @@
-/* overlap.c - an order and addresses that let independent operators run on streams at the same
- * time.
+/* overlap.c - finds an order and addresses that let independent operations run concurrently on
+ * several streams.
  *
- * The tightest addresses hold for one order: a value that reuses another branch's memory makes its
- * branch wait. So, where several streams would gain, the list is sorted by when instructions would
- * begin if no two values shared memory, and each value keeps its memory until everything that may
- * run at the same time as its last reader has begun. If that takes too much memory, fewer streams
- * need less, and addresses that make some instructions wait for others need less still.
+ * Tight addresses suit one order: where a value reuses memory of another branch, its branch must
+ * wait. So, where several streams would gain time, the instructions are sorted by the time at which
+ * they would begin if no two values shared memory, and each live range is extended until every
+ * instruction that may run concurrently with the last reader has begun. If the arena becomes too
+ * large, the search tries fewer streams, and addresses that delay some instructions.
  *
- * Within a budget the new plan is taken if it fits. Without one it is taken if its share of time
- * saved exceeds its share of memory added; but it costs no byte where the program recomputes values
- * to save memory. */
+ * With a budget, the new plan is taken if it is faster and fits. Without one, it is taken if it
+ * saves a larger share of the time than it adds of memory; it may add no memory where the program
+ * recomputes values, since it does so to save memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +20,12 @@ typedef struct overlap {
     weir_graph       *g;
     const weir_rates *rates;
     int               streams;
-    weir_plan        *serial;  /* the plan before, */
-    weir_node        *nodes;   /* its nodes, [n], */
+    weir_plan        *serial;  /* the original plan, */
+    weir_node        *nodes;   /* [n] its nodes, */
     double            seconds; /* and the seconds of its step on all streams */
-    weir_began       *began;   /* [n] begin of each instruction */
-    weir_item        *items;   /* live ranges before they are lengthened */
-    bool              better;  /* the graph's plan now is better than the serial one */
+    weir_began       *began;   /* [n] when each instruction begins without memory reuse */
+    weir_item        *items;   /* live ranges before they are extended */
+    bool              better;  /* the graph's plan is now better than the original */
 } overlap;
 
 static bool recomputes(const weir_graph *g)
@@ -36,7 +36,7 @@ static bool recomputes(const weir_graph *g)
     return false;
 }
 
-/* The largest arena that a step of `seconds` is worth. */
+/* The largest arena, in bytes, that is acceptable for a step of `seconds`. */
 static size_t arena_limit(const overlap *s, double seconds)
 {
     const size_t resident = weir_plan_resident(s->g), budget = s->g->budget;
@@ -58,7 +58,7 @@ static int by_begin(const void *x, const void *y)
     return a->instr < b->instr ? -1 : a->instr > b->instr;
 }
 
-/* Sorts the nodes by their begin and lowers a plan, without offsets. */
+/* Sorts the nodes by `began` and lowers them to a plan without offsets. */
 static weir_status reorder(overlap *s)
 {
     weir_graph *const g = s->g;
@@ -82,7 +82,8 @@ static weir_status restore_serial(overlap *s)
     return weir_assign_streams(s->serial, s->streams, s->rates, &s->seconds);
 }
 
-/* Places the lengthened items, then restores their live ranges. Sets s->better. */
+/* Places the items of the graph's new plan within `limit` bytes and assigns streams, if they fit.
+ * Restores the live ranges in s->items, so that a second call places those. Sets s->better. */
 static weir_status try(overlap *s, size_t limit)
 {
     weir_plan *const p = s->g->plan;
@@ -100,7 +101,8 @@ static weir_status try(overlap *s, size_t limit)
     return weir_place_bound(p->items.at, p->items.n, p->n, &p->lower_bound);
 }
 
-/* Tries the order that suits that number of streams. */
+/* Tries the order for `streams` streams: first with extended live ranges, which delay nothing, then
+ * with the original ones. */
 static weir_status with(overlap *s, int streams)
 {
     double least;
@@ -122,7 +124,7 @@ static weir_status with(overlap *s, int streams)
     return s->better ? WEIR_OK : try(s, limit);
 }
 
-/* Moves what describes the old plan to the new one. */
+/* Hands times and reasons of the original plan to the new one and frees the original. */
 static void take_over(overlap *s)
 {
     weir_plan *const p = s->g->plan, *const old = s->serial;

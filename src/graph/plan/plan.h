@@ -1,8 +1,8 @@
-/* plan.h - the plan of a step as a list of instructions.
+/* plan.h - the plan of a step: a list of instructions.
  * Defined in lowering.c, liveness.c, settle.c, overlap.c and streams.c.
  *
- * Operands are offsets in bytes in one arena or in external blocks. What runs is what is printed; a
- * run decides nothing and allocates nothing. */
+ * Operands are byte offsets in one arena or in external blocks. The printed list is exactly what
+ * runs: a run makes no decisions and allocates nothing. */
 #ifndef WEIR_GRAPH_PLAN_PLAN_H
 #define WEIR_GRAPH_PLAN_PLAN_H
 
@@ -19,17 +19,17 @@ typedef struct weir_operand {
 typedef struct weir_instr {
     const weir_kernel *kernel;
     weir_call          call; /* layouts owned by the plan */
-    weir_kargs         args; /* pointers are filled in when the plan is bound */
+    weir_kargs         args; /* pointers are set when the plan is bound */
     weir_operand      *in, *out;
-    size_t             work;       /* offset of the workspace, */
-    uint32_t           work_item;  /* and its item, if it needs one */
-    uint64_t           rng;        /* relative random position */
-    uint8_t            stream;     /* streams.c: the stream that it is issued to, */
-    uint8_t            waits;      /* number of events awaited before it, */
-    uint32_t           first_wait; /* beginning with this one of plan.wait, */
-    uint32_t           signals;    /* and the event that it records, WEIR_NONE: none */
+    size_t             work;       /* byte offset of the workspace in the arena, if any, */
+    uint32_t           work_item;  /* and its item */
+    uint64_t           rng;        /* position in the random stream, relative to the run's start */
+    uint8_t            stream;     /* stream to which it is issued (streams.c) */
+    uint8_t            waits;      /* number of events that the stream awaits before it: */
+    uint32_t           first_wait; /* plan.wait[first_wait] and those that follow */
+    uint32_t           signals;    /* event recorded after it; WEIR_NONE: none */
     weir_phase         phase;
-    double             seconds; /* measured, profiled runs only */
+    double             seconds; /* measured, summed over profiled runs */
 } weir_instr;
 
 typedef struct weir_plan {
@@ -38,94 +38,100 @@ typedef struct weir_plan {
     weir_items   items;
     uint32_t    *item_of;       /* [storages] item of a temporary one, else WEIR_NONE */
     size_t       arena;         /* bytes: the step peak */
-    size_t       lower_bound;
-    size_t       workspace;     /* largest */
-    weir_layout  *layouts;      /* what the calls point to */
+    size_t       lower_bound;   /* bytes: proven for any placement of the items */
+    size_t       workspace;     /* bytes of the largest */
+    weir_layout  *layouts;      /* pointed to by the calls */
     weir_operand *operands;
     void        **pointers;
     const char   *bound;        /* arena address of the pointers; NULL: not bound */
-    uint64_t      moves;        /* of the device when they were made */
-    uint64_t      profiled;     /* number of runs whose seconds are added up */
-    uint32_t     *wait;         /* [nwait] events: those of instructions, then those of the end */
-    uint32_t      nwait, ends;  /* ends: awaited by stream 0 at the end */
+    uint64_t      moves;        /* dev->moves when the pointers were set */
+    uint64_t      profiled;     /* number of runs over which seconds are summed */
+    uint32_t     *wait;         /* [nwait] events: those of instructions, then, from `ends` on, */
+    uint32_t      nwait, ends;  /* those that stream 0 awaits at the end */
     uint32_t      events;       /* number of events; 0: everything is on stream 0 */
     weir_device  *dev;
     weir_replay  *replay;       /* a recorded run with these pointers; NULL: none */
     bool          ran;          /* with these pointers: the next run may be recorded */
-    uint32_t      passes;       /* the passes that ran */
+    uint32_t      passes;       /* bit i: pass i ran (ir/pass_set.h) */
     double        extra_seconds;    /* of recomputation and waits, as planned */
     double        seconds;      /* of a step, as planned; 0: no budget */
-    const char   *placement;    /* strategy asked for; NULL: auto */
-    const char   *strategy;     /* that won */
-    struct weir_reasons *reasons;   /* referenced (budget/from_graph.h): what it was made from, or
-                                     * NULL */
+    const char   *placement;    /* requested strategy; NULL: auto */
+    const char   *strategy;     /* strategy whose placement was best */
+    struct weir_reasons *reasons;   /* referenced: what the plan was made from, for texts about it
+                                     * (budget/from_graph.h); or NULL */
 } weir_plan;
 
-/* Lowers, places and resolves the graph's nodes; replaces an existing plan. */
+/* Lowers the graph's nodes, places the items and computes offsets of operands; replaces an existing
+ * plan. `passes`: bits of the passes that ran; that of inplace decides whether outputs take over
+ * dying inputs. */
 weir_status weir_plan_build(weir_graph *g, uint32_t passes);
 
-/* Only lowers: instructions, and items without offsets. The graph must have no plan. */
+/* Only lowers: creates instructions, and items without offsets. The graph must have no plan. */
 weir_status weir_plan_lower(weir_graph *g, uint32_t passes);
 
-/* Bytes outside the arena: parameters, states, inputs and outputs on the device, except those that
- * the graph keeps in the spill file. */
+/* Bytes on the device outside the arena during a run: everything persistent on the device, with the
+ * graph's outputs and without what the graph keeps in the spill file. */
 size_t weir_plan_resident(const weir_graph *g);
 
-/* Bytes that external storage i takes while it is on the device. */
+/* Bytes that external storage i takes on the device, alignment and guard zones included. */
 size_t weir_plan_taken(const weir_graph *g, uint32_t i);
 
-/* Computes offsets of operands and workspaces from those of the items. */
+/* Computes the offsets of operands and workspaces from those of the items. */
 void weir_plan_resolve(weir_graph *g);
 
-/* Completes a plan that is final: assigns streams, and reserves in the device's offload store the
- * space and the tickets that its transfers name. */
+/* Completes the final plan: assigns streams, and reserves the space and tickets that its transfers
+ * use in the device's offload store. */
 weir_status weir_plan_settle(weir_graph *g);
 
 void        weir_plan_free(weir_plan *p);
 
-/* Drops a recorded run, since pointers change. */
+/* Frees the recorded run; call it when pointers change. */
 void weir_plan_forget_replay(weir_plan *p);
 
-/* Finds another order and other addresses if `streams` streams gain by them, within the graph's
- * budget, and assigns the streams. */
+/* Assigns instructions to up to `streams` streams, and replaces the plan by one with another order
+ * and other addresses if that makes the step faster within the graph's budget (overlap.c). */
 weir_status weir_plan_overlap(weir_graph *g, int streams, const weir_rates *rates);
 
-/* Several streams must cut a step's time below this share of it to be worth their events. */
+/* Several streams are used only if they shorten the step to less than this share of its time on one
+ * stream: events cost time that the rates do not know. */
 #define WEIR_STREAMS_WORTH 0.97
 
-/* Assigns every instruction one of `streams` streams, and the events between them. Addresses and
- * storages determine what must wait for what; everything stays on stream 0 if more gain too little
- * by the rates. seconds: of the step, by the rates. */
+/* Assigns every instruction to one of `streams` streams and adds events between them, for the
+ * offsets that the operands have. Everything stays on stream 0 if several streams gain too little.
+ * *seconds: predicted time of the step. */
 weir_status weir_assign_streams(weir_plan *p, int streams, const weir_rates *rates,
                                 double *seconds);
 
-/* Number of streams that the plan's instructions are on. */
+/* Number of streams that the plan uses. */
 int weir_streams_used(const weir_plan *p);
 
-/* When an instruction begins, in seconds. */
+/* When an instruction begins, in seconds after the start of the step. */
 typedef struct weir_began {
     double   seconds;
     uint32_t instr;
 } weir_began;
 
-/* The step if no two items shared memory: its seconds, and when each instruction begins, [n].
- * items: NULL, or the plan's, whose live ranges are lengthened until addresses delay nothing. All
- * instructions are on stream 0 afterwards. */
+/* Schedules the step as if no two items shared memory: *seconds of the step, and began[n], when
+ * each instruction begins. items: NULL, or the plan's items, whose live ranges are extended such
+ * that reuse of memory delays no instruction. Puts all instructions back on stream 0. */
 weir_status weir_streams_without_reuse(weir_plan *p, weir_item *items, int streams,
                                        const weir_rates *rates, weir_began *began, double *seconds);
 
-/* Finds the live range of every temporary storage and workspace in instructions; with `inplace`,
- * outputs that take over dying inputs share one item. */
+/* Fills p->items with the live range of every temporary storage and workspace, in instruction
+ * numbers, and p->item_of. With `inplace`, an output that takes over a dying input shares its
+ * item. */
 weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace);
 
-/* Finds offsets for all items; sets arena, lower_bound and strategy of the plan. */
+/* Finds offsets for all items; sets the plan's arena, lower_bound and strategy. */
 weir_status weir_plan_place(weir_plan *p);
 
-/* The same by weir_place_within: quicker, and it stops at a height of `limit` bytes. */
+/* The same by weir_place_within, which is quicker and stops as soon as the height is at most
+ * `limit` bytes. */
 weir_status weir_plan_place_within(weir_plan *p, size_t limit);
 
-/* Verifies that the offsets of all items are aligned, disjoint where live together, and within the
- * arena. Else ERR_STATE and a sentence that begins with "internal: ". */
+/* Verifies that the offsets of all items are aligned, that items live at the same time do not
+ * overlap, and that all lie within the arena. Fails with ERR_STATE and a message that begins with
+ * "internal: ". */
 weir_status weir_plan_check(const weir_plan *p);
 
 #endif

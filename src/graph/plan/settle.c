@@ -1,9 +1,9 @@
-/* settle.c - completes a final plan: streams, and space in the offload store. */
+/* settle.c - completes the final plan: streams, and space in the offload store. */
 #include "core/attr.h"
 #include "device/offload/spill_slots.h"
 #include "graph/plan/plan.h"
 
-/* Reserves space in the offload store for what will be offloaded. */
+/* Reserves slots and tickets in the offload store for the plan's transfers. */
 static weir_status reclaim(const weir_graph *g)
 {
     size_t   bytes = 0;

@@ -1,17 +1,18 @@
-/* streams.c - assigns each instruction to a stream of the device, and finds what waits for what.
+/* streams.c - assigns each instruction to a stream of the device, and inserts the events that order
+ * the streams.
  *
- * A stream runs its instructions in order; events order streams among each other. Two instructions
- * must keep their order if both touch the same bytes and one of them writes: bytes of a storage, of
- * a range of the arena that several values use in turn, of a workspace. So a plan whose addresses
- * were found for one order is correct for every order that the events allow.
+ * A stream runs its instructions in order. Two instructions must keep their order if both access
+ * the same bytes and one of them writes: bytes of an external storage, or of the arena, which
+ * values and workspaces use in turn. Offsets found for one order are therefore correct for every
+ * order that the events allow.
  *
- * Streams are filled by list scheduling in the plan's order: each instruction goes where it can
- * begin first. Three kinds of instruction stay on stream 0: kernels that saturate the device
- * (rates.width), so overlap gains nothing; offload copies, whose tickets must be issued in plan
- * order; and the caller's functions.
+ * List scheduling in the plan's order assigns each instruction to the stream on which it can begin
+ * first (Graham 1969). Three kinds of instruction stay on stream 0: kernels that saturate the
+ * device (rates.width), so overlap gains nothing; offload copies, whose tickets must be issued in
+ * plan order; and the caller's functions.
  *
- * The same schedule with separate memory for every value tells how long that memory must not be
- * reused for addresses to delay nothing (overlap.c). */
+ * The same schedule without memory reuse tells until when the memory of each value must not be
+ * reused if that is to delay no instruction (overlap.c). */
 #include <math.h>
 
 #include "core/attr.h"
@@ -19,10 +20,10 @@
 
 enum { MAX_STREAMS = 8 };
 
-/* The cost of an event of another stream, in seconds. */
+/* Seconds that waiting for an event of another stream costs. */
 #define HOP 2e-6
 
-/* Bytes [lo, hi) of a space: the arena, or one external storage. */
+/* An access to bytes [lo, hi) of a space: 0, the arena; storage + 1, an external storage. */
 typedef struct access {
     uint32_t space, instr;
     size_t   lo, hi;
@@ -35,12 +36,13 @@ typedef struct scheduler {
     weir_plan        *p;
     const weir_rates *rates;
     int               streams;
-    bool              no_reuse;         /* as if no two values shared memory of the arena */
+    bool              no_reuse;         /* schedule as if no two values shared memory */
     accesses          live;             /* accesses that later ones may have to wait for */
-    double            end[MAX_STREAMS]; /* seconds at which a stream is free */
-    double           *begin, *done;     /* [instructions] */
-    uint32_t (*after)[MAX_STREAMS];     /* last one of each stream to wait for, + 1 */
-    uint32_t last[MAX_STREAMS];         /* instruction of each stream, + 1; 0: none */
+    double            end[MAX_STREAMS]; /* seconds at which a stream becomes free */
+    double           *begin, *done;     /* [instructions] seconds */
+    uint32_t (*after)[MAX_STREAMS];     /* [instructions] last instruction of each stream that it
+                                         * waits for, + 1; 0: none */
+    uint32_t last[MAX_STREAMS];         /* last instruction of each stream, + 1; 0: none */
 } scheduler;
 
 static access of_item(const scheduler *s, uint32_t i, uint32_t instr, bool write)
@@ -69,7 +71,7 @@ static int stream_of(const scheduler *s, const access *a)
     return s->p->instr[a->instr].stream;
 }
 
-/* Makes the instruction wait for those that it conflicts with. */
+/* Lets the instruction wait for those with which access a conflicts. */
 static bool look(scheduler *s, const access *a)
 {
     for (uint32_t i = 0; i < s->live.n; i++) {
@@ -82,8 +84,8 @@ static bool look(scheduler *s, const access *a)
     return true;
 }
 
-/* Drops accesses that this one covers by a write, and earlier reads of the same bytes on its
- * stream: later instructions need not check them again. */
+/* Adds access a to the live ones. Removes those that it makes redundant: accesses whose bytes it
+ * overwrites, and earlier reads of the same bytes on the same stream. */
 static bool meet(scheduler *s, const access *a)
 {
     accesses *const live = &s->live;
@@ -106,14 +108,14 @@ static bool is_spill(const weir_instr *ins)
     return weir_spill_attr_of(ins->call.op, ins->call.attr) != NULL;
 }
 
-/* Transfers have tickets, and the caller's functions effects, in the order of the list. */
+/* Tickets of transfers, and side effects of the caller's functions, follow the plan's order. */
 static bool keeps_order(const weir_instr *ins)
 {
     return is_spill(ins) || ins->call.def->flags & WEIR_CALLER;
 }
 
-/* Calls f for every access of instruction i; false when memory is short. An offload continues until
- * it is awaited: it counts as a write of what it reads. */
+/* Calls f for every access of instruction i; false if memory is short. A transfer continues after
+ * its instruction until it is awaited, so its inputs count as written. */
 static bool each_access(scheduler *s, uint32_t i, bool (*f)(scheduler *, const access *))
 {
     const weir_instr *const ins = &s->p->instr[i];
@@ -133,7 +135,7 @@ static bool each_access(scheduler *s, uint32_t i, bool (*f)(scheduler *, const a
     return !ins->kernel->work || s->no_reuse || f(s, &work);
 }
 
-/* The seconds at which instruction i could begin on a stream. */
+/* The time in seconds at which instruction i could begin on a stream. */
 static double begin_on(const scheduler *s, uint32_t i, int stream)
 {
     double begin = s->end[stream];
@@ -146,7 +148,7 @@ static double begin_on(const scheduler *s, uint32_t i, int stream)
     return begin;
 }
 
-/* Does the instruction leave a part of the device idle? */
+/* Does the instruction leave part of the device idle? */
 static bool is_narrow(const scheduler *s, const weir_instr *ins)
 {
     double elements = 0;
@@ -203,7 +205,8 @@ static double length(const scheduler *s)
 
 /* ---- events ---- */
 
-/* The event of an instruction that others wait for; event 0 is the beginning of the run. */
+/* The event that the instruction records, a new one if it has none. Event 0 is the start of the
+ * run. */
 static uint32_t event_of(weir_plan *p, uint32_t instr)
 {
     weir_instr *const ins = &p->instr[instr];
@@ -213,8 +216,8 @@ static uint32_t event_of(weir_plan *p, uint32_t instr)
     return ins->signals;
 }
 
-/* seen[a][b]: the last instruction of stream b that is known to be done when stream a goes on,
- * + 1. */
+/* Adds the events that instruction i awaits. seen[a][b]: the last instruction of stream b, + 1,
+ * that stream a has awaited already. */
 static void wait_for(scheduler *s, uint32_t i, uint32_t seen[][MAX_STREAMS])
 {
     weir_instr *const ins = &s->p->instr[i];
@@ -327,7 +330,7 @@ int weir_streams_used(const weir_plan *p)
 
 /* ---- live ranges that delay nothing ---- */
 
-/* Sets until[item] to the time from which on no instruction needs it. */
+/* Sets until[item] to the time in seconds at which the last instruction that accesses it ends. */
 static void note_ends(const scheduler *s, double *until)
 {
     const weir_plan *const p = s->p;
@@ -345,8 +348,8 @@ static void note_ends(const scheduler *s, double *until)
             until[i] = s->done[p->items.at[i].first];
 }
 
-/* Extends each item to the last instruction that begins before its end. soonest[i]: the earliest
- * begin of instruction i and all later ones. */
+/* Extends each live range to the last instruction that begins before until[item]. soonest[i]: the
+ * earliest time at which instruction i or a later one begins. */
 static void lengthen(const scheduler *s, const double *until, double *soonest, weir_item *items)
 {
     double at = INFINITY;
