@@ -1,10 +1,10 @@
-/* checkpoint_function.c - the two runs of a checkpoint: one that keeps only inputs and results, and
- * one for the gradient (Chen, Xu, Zhang, Guestrin: "Training deep nets with sublinear memory cost",
- * 2016).
+/* checkpoint_function.c - runs a checkpointed function twice: in the forward pass, where only its
+ * inputs and results are kept, and again for the gradient (Chen, Xu, Zhang, Guestrin: "Training
+ * deep nets with sublinear memory cost", 2016).
  *
- * The first run tapes no call; results know whether a gradient flows to them, and the leaves that
- * it reads are noted. The second run begins at the same position of the random stream, with the
- * tape and without updates. */
+ * The first run adds no tape nodes. It notes which trainable leaves the function reads and to which
+ * results a gradient flows. The second run starts at the same position of the random stream, adds
+ * tape nodes and performs no updates. */
 #include "graph/autodiff/checkpoint_function.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ weir_status weir_segment_captured(const char *maker)
                      maker);
 }
 
-/* Did the function make the result, and does a gradient flow to it? */
+/* Did the function compute the result, and does a gradient flow to it? */
 static bool is_made(const weir_tensor *y)
 {
     return y->needs_grad && !y->tape && y->leaf == 0;
@@ -49,7 +49,8 @@ static bool is_input(const weir_segment *s, const weir_tensor *t)
     return false;
 }
 
-/* Keeps a trainable leaf itself; of any other leaf its number suffices. */
+/* References a trainable leaf itself, since weir_backward returns it; for other leaves a hollow
+ * handle with the leaf's number suffices. */
 static weir_status note_leaf(weir_segment *s, weir_tensor *t)
 {
     for (uint32_t i = 0; i < s->leaves.n; i++)
@@ -84,8 +85,8 @@ weir_status weir_segment_note(weir_segment *s, const weir_call *c, weir_tensor *
 
 /* ---- either run ---- */
 
-/* Runs fn; y references its results, all else that it made is released. Closes what it left
- * open. */
+/* Runs fn in its own scope. y[] references the results; everything else that fn created is
+ * released. Closes scopes and regions that fn left open. */
 static weir_status run(weir_session *s, const weir_segment *seg, weir_tensor *const *x, int nout,
                        weir_tensor **y)
 {
@@ -120,7 +121,8 @@ static uint64_t *stream(weir_session *s)
 
 /* ---- the second run ---- */
 
-/* Makes inputs that calls made leaves of the second run; leaves stay what they are. */
+/* Creates a leaf for each input that a call computed, so that the inner traversal ends there;
+ * inputs that are leaves are used as they are. */
 static weir_status make_inputs(weir_recompute *a)
 {
     weir_tape *const t = a->t;
@@ -159,14 +161,15 @@ static weir_status check_alike(const weir_recompute *a, uint64_t drawn)
     return WEIR_OK;
 }
 
-/* The session's state that a second run replaces while it lasts. */
+/* The part of the session's state that a second run replaces temporarily. */
 typedef struct weir_outside {
     uint64_t   rng, seed, frozen_from, frozen_to;
     int        no_grad;
     weir_dtype autocast;
 } weir_outside;
 
-/* Restores the state in which the first run began; a run of a graph brings its own seed. */
+/* Sets the state that the first run began with and returns the current one. The seed is restored
+ * only with the graph off: a run of a graph supplies its own. */
 static weir_outside begin_recompute(weir_session *s, const weir_segment *seg)
 {
     const weir_outside before = {*stream(s), s->dev->seed, s->frozen_from,
@@ -223,8 +226,8 @@ void weir_recompute_free(weir_recompute *a)
 
 /* ---- public functions ---- */
 
-/* Makes handles out[i] for the tape to link to the results y[i] of fn's first run. A result from
- * outside keeps its handle; one that appears twice in y gets one handle. */
+/* Creates handles out[i] of the results y[i] of fn's first run, for the tape to link. A result that
+ * fn did not compute keeps its handle; one that appears twice in y gets one handle. */
 static weir_status make_results(int nout, weir_tensor *const *y, weir_tensor **out)
 {
     for (int i = 0; i < nout; i++) {
@@ -265,7 +268,7 @@ static weir_status run_outermost(weir_session *s, weir_segment *seg, int nout, w
     return status;
 }
 
-/* Bits of the results that the function made; a result that appears twice counts once. */
+/* Bit i: the function computed result i; of equal results only the first has its bit set. */
 static uint32_t made_of(int nout, weir_tensor *const *out)
 {
     uint32_t made = 0;
@@ -280,7 +283,8 @@ static uint32_t made_of(int nout, weir_tensor *const *out)
     return made;
 }
 
-/* Takes over seg. Inside another first run, that one notes what is read, and no node is added. */
+/* Performs the first run and adds a tape node; takes over the reference to seg. Inside the first
+ * run of another checkpoint, that one notes the leaves and no node is added. */
 static weir_status checkpoint(weir_session *s, weir_segment *seg, int nout, weir_tensor **out)
 {
     weir_tensor *made[WEIR_MAX_OUT] = {NULL};

@@ -1,9 +1,8 @@
-/* clip.c - limits gradients by value and by global norm, and divides them by the scale of a loss,
- * in recorded operations.
+/* clip.c - clips gradients by value and by global norm (Pascanu, Mikolov, Bengio, ICML 2013), and
+ * unscales gradients of a scaled loss (Micikevicius et al., "Mixed precision training", ICLR 2018).
  *
- * Nothing here is differentiated: the calls are made without a tape, in the backward phase. The
- * norm and the factor are f64 whatever the gradients are, so that only the order of the pairs
- * determines the bits. */
+ * The functions record operations in the backward phase, without a tape: they are not
+ * differentiable. Norm and factor are computed in f64 for every type of gradient. */
 #include <math.h>
 
 #include "core/dtype.h"
@@ -13,7 +12,7 @@
 #include "weir/graph.h"
 #include "weir/op.h"
 
-/* Calls between enter and leave belong to the backward phase. */
+/* State restored by leave; calls between enter and leave belong to the backward phase. */
 typedef struct weir_clip {
     weir_session *s;
     weir_phase    phase;
@@ -63,7 +62,7 @@ static weir_status leave(const weir_clip *c, weir_status status)
     return status != WEIR_OK ? weir_poison(status) : WEIR_OK;
 }
 
-/* Sets *clipped to the pair with another gradient. */
+/* Sets *clipped to `pair` with its gradient replaced by `grad`. */
 static weir_status set(weir_pair *clipped, const weir_pair *pair, weir_tensor *grad)
 {
     if (!grad)
@@ -77,8 +76,8 @@ static weir_tensor *scalar(const weir_tensor *like, double value)
     return weir_fill(like->dev, weir_scalar(like->layout.desc.dtype), value);
 }
 
-/* Applies fn to a gradient in its own scope, so that with the graph off intermediate results
- * die. */
+/* Applies fn to a gradient in a scope of its own, so that with the graph off intermediate results
+ * are freed at once. */
 static weir_tensor *alone(weir_tensor *(*fn)(weir_tensor *g, double limit), weir_tensor *g,
                           double limit)
 {
@@ -90,13 +89,15 @@ static weir_tensor *alone(weir_tensor *(*fn)(weir_tensor *g, double limit), weir
     return weir_scope_end(d) == WEIR_OK ? made : NULL;
 }
 
-/* The gradient is the second operand of both, the one whose NaN passes through. */
+/* Clamps g to [-limit, limit]. The gradient is the second operand of min and max, because they
+ * propagate a NaN of the second. */
 static weir_tensor *limited(weir_tensor *g, double limit)
 {
     return weir_min(scalar(g, limit), weir_max(scalar(g, -limit), g));
 }
 
-/* The sum of squares; of halves in f32, since their squares would overflow or vanish. */
+/* The sum of squares of g; halves are cast to f32, since their squares would overflow or
+ * underflow. */
 static weir_tensor *squares(weir_tensor *g, double limit)
 {
     (void)limit;
@@ -123,7 +124,7 @@ weir_status weir_clip_value(const weir_pair *pairs, size_t n, double limit, weir
     return leave(&c, clip_value(pairs, n, limit, clipped));
 }
 
-/* The root of the sum of all squares; NULL after a failure. */
+/* The global norm: the root of the sum of all squares; NULL after a failure. */
 static weir_tensor *norm_of(const weir_pair *pairs, size_t n)
 {
     weir_tensor *total = NULL;
@@ -142,7 +143,7 @@ static weir_status clip_norm(const weir_pair *pairs, size_t n, double limit, wei
     if (!whole)
         return weir_error_status();
     weir_tensor *const ratio = weir_div(scalar(whole, limit), weir_affine(whole, 1, 1e-6));
-    weir_tensor *const factor = weir_min(scalar(whole, 1), ratio);      /* a NaN stays one */
+    weir_tensor *const factor = weir_min(scalar(whole, 1), ratio);      /* propagates NaN */
 
     for (size_t i = 0; i < n; i++) {
         weir_tensor *const g = pairs[i].grad;
@@ -170,7 +171,7 @@ weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double limit, weir_
 
 /* ---- scaled losses ---- */
 
-static const double most = 0x1p100;         /* of a scale; 1 / most is the least */
+static const double most = 0x1p100;         /* a scale lies between 1 / most and most */
 
 /* 0, or NaN if an element of g is not finite. */
 static weir_tensor *vanished(weir_tensor *g, double limit)

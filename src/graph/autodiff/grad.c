@@ -1,14 +1,14 @@
-/* grad.c - traverses the tape backwards from a result and records each call's gradient
- * (reverse-mode differentiation: Linnainmaa 1970; Griewank and Walther 2008).
+/* grad.c - traverses the tape backwards from one or more results and records the gradient of each
+ * call (reverse-mode differentiation: Linnainmaa 1970; Griewank and Walther 2008).
  *
- * A node is processed after all its consumers, so its output gradients are final. Each node's work
- * is done in its own scope: only gradients that still wait for their node, or belong to the answer,
- * stay alive. A traversal may stop at its targets (weir_vjp_from): they count as independent, and
- * what made them is not visited.
+ * A node is processed after all its consumers, when its output gradients are complete, in a scope
+ * of its own: the only gradients that stay alive are those that wait for their node and those of
+ * targets. A traversal may stop at its targets (weir_vjp_from): they count as independent
+ * variables, and the calls that computed them are not visited.
  *
  * At a checkpoint its function runs again, and an inner traversal goes back through that run (Chen
- * et al. 2016). What arrives at the borders (inputs, tensors read besides) arrives in the outer
- * traversal at once, so all gradients add up in the order of a plain traversal. */
+ * et al. 2016). Gradients of the function's inputs, and of leaves that it reads besides, go to the
+ * outer traversal as they arise, so that sums have the same order as without a checkpoint. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,29 +24,29 @@
 typedef struct weir_traversal_node {
     weir_tape   *tape;                  /* referenced */
     uint32_t     want;
-    weir_tensor *dy[WEIR_MAX_OUT];      /* referenced; NULL: no gradient so far */
+    weir_tensor *dy[WEIR_MAX_OUT];      /* sums so far, referenced; NULL: no gradient so far */
 } weir_traversal_node;
 
-/* In `want`: tensors that a checkpoint reads besides its inputs lead to a target. */
+/* Bit of `want`: a leaf that a checkpoint reads besides its inputs leads to a target. */
 #define WANT_BESIDES (1u << 31)
 
 typedef struct weir_traversal {
     weir_session *s;
     const char   *who;
-    size_t        ny;                   /* where it starts */
+    size_t        ny;                   /* results where the traversal starts */
     weir_tensor *const *y, *const *dy;  /* dy[i] NULL: no gradient of y[i]; see `ones` */
-    bool                          ones; /* no dy given: the only y has a dy of ones */
-    bool                          scalar; /* y must be one: a loss */
+    bool                          ones; /* no dy was given: that of the only y is ones */
+    bool                          scalar; /* the only y must be a scalar: a loss */
     WEIR_VEC(weir_traversal_node) nodes;  /* latest call first */
     uint64_t                      visit;
-    bool                          stops; /* at its targets */
+    bool                          stops; /* does not go beyond its targets */
     bool                          all;   /* every trainable tensor is a target; else wrt[] */
     size_t                        nwrt;
     weir_tensor *const *wrt;
-    WEIR_VEC(weir_pair)      answer; /* per target reached: target and its gradient, referenced */
-    weir_leaf_table          leaves; /* those in answer */
-    struct weir_traversal *outer;     /* the traversal of the checkpoint's caller; else NULL */
-    weir_recompute        *recompute; /* the second run that is traversed */
+    WEIR_VEC(weir_pair)      answer; /* targets reached and their gradients, referenced */
+    weir_leaf_table          leaves; /* positions of leaves in answer */
+    struct weir_traversal *outer;     /* of an inner traversal: the one around it; else NULL */
+    weir_recompute        *recompute; /* of an inner traversal: the second run */
 } weir_traversal;
 
 static bool same_value(const weir_tensor *a, const weir_tensor *b)
@@ -75,7 +75,7 @@ static weir_status no_trainable(const weir_traversal *w)
                      "weir_no_grad_begin and _end", w->who, w->scalar ? "the loss" : "y");
 }
 
-/* The tensor outside that a leaf of a second run stands for. */
+/* The outer tensor that leaf x of a second run replaces, or x itself. */
 static weir_tensor *outside(const weir_traversal *w, weir_tensor *x)
 {
     for (int i = 0; i < w->recompute->nin; i++)
@@ -84,7 +84,7 @@ static weir_tensor *outside(const weir_traversal *w, weir_tensor *x)
     return x;
 }
 
-/* The call to which a gradient of x goes on, or NULL. */
+/* The call to which a gradient of x propagates, or NULL. */
 static weir_tape *maker_of(const weir_traversal *w, const weir_tensor *x)
 {
     return w->stops && is_target(w, x) ? NULL : x->tape;
@@ -115,7 +115,7 @@ static int latest_first(const void *a, const void *b)
     return (x->tape->order < y->tape->order) - (x->tape->order > y->tape->order);
 }
 
-/* Does a gradient of x lead to a target? Known once the call that made x has been visited. */
+/* Does a gradient of x lead to a target? Needs `want` of the call that computed x. */
 static bool leads_on(const weir_traversal *w, weir_tensor *x)
 {
     const weir_tape *up = maker_of(w, x);
@@ -125,7 +125,7 @@ static bool leads_on(const weir_traversal *w, weir_tensor *x)
     return is_target(w, x) || (up && w->nodes.at[up->slot].want);
 }
 
-/* Which inputs of a call lead to a target, as bits. */
+/* `want` of a call: see WANT_BESIDES. */
 static uint32_t wanted_of(const weir_traversal *w, const weir_tape *t)
 {
     const uint32_t can = weir_tape_wants(t);
@@ -140,7 +140,7 @@ static uint32_t wanted_of(const weir_traversal *w, const weir_tape *t)
     return want;
 }
 
-/* Collects the calls that the values depend on and, earliest first, inputs that lead to targets. */
+/* Collects the calls on which y[] depend, latest first, and sets their `want`, earliest first. */
 static weir_status collect(weir_traversal *w)
 {
     w->visit = ++w->s->visits;
@@ -159,7 +159,7 @@ static weir_status collect(weir_traversal *w)
     return WEIR_OK;
 }
 
-/* *sum += g; the sum is referenced, g borrowed. */
+/* *sum += g. *sum is referenced (NULL: 0), g is borrowed. */
 static weir_status accumulate(weir_tensor **sum, weir_tensor *g)
 {
     weir_tensor *total = *sum ? weir_add(*sum, g) : g;
@@ -172,7 +172,7 @@ static weir_status accumulate(weir_tensor **sum, weir_tensor *g)
     return WEIR_OK;
 }
 
-/* The pair of target x in the answer, or NULL. A handle equal to a leaf has the leaf's number. */
+/* The pair of target x in the answer, or NULL. Handles of the same leaf share its number. */
 static weir_pair *pair_of(const weir_traversal *w, const weir_tensor *x)
 {
     if (x->leaf && !x->tape) {
@@ -199,7 +199,7 @@ static weir_status arrive_target(weir_traversal *w, weir_tensor *x, weir_tensor 
     return accumulate(&w->answer.at[w->answer.n - 1].grad, g);
 }
 
-/* Adds gradient g of x to the answer if x is a target, and passes it on to the call that made x. */
+/* Adds gradient g of x to the answer if x is a target, and to dy of the call that computed x. */
 static weir_status arrive(weir_traversal *w, weir_tensor *x, weir_tensor *g)
 {
     weir_tape *up = maker_of(w, x);
@@ -276,8 +276,8 @@ static void traversal_free(weir_traversal *w)
     weir_leaf_table_free(&w->leaves);
 }
 
-/* Goes back through the second run, from the results that have a gradient. Their handles are
- * released first, since the traversal knows the calls. */
+/* Traverses the second run from the results that have a gradient. Releases their handles as soon as
+ * the calls are collected, so that values which no gradient reads are freed. */
 static weir_status traverse_inner(weir_traversal *w, weir_traversal_node *n)
 {
     weir_recompute *a = w->recompute;
@@ -298,7 +298,7 @@ static weir_status traverse_inner(weir_traversal *w, weir_traversal_node *n)
     return traverse_nodes(w);
 }
 
-/* Records or computes a checkpoint's second run, and its gradient with it. */
+/* Records or performs a checkpoint's second run, then traverses it. */
 static weir_status traverse_recomputed(weir_traversal *w, weir_traversal_node *n)
 {
     weir_recompute a = {.t = n->tape};
@@ -316,7 +316,7 @@ static weir_status traverse_recomputed(weir_traversal *w, weir_traversal_node *n
     return status;
 }
 
-/* Starts at y[i]. */
+/* Adds the initial gradient of y[i]. */
 static weir_status seed(weir_traversal *w, size_t i)
 {
     weir_tensor *const y = w->y[i];
@@ -338,7 +338,7 @@ static weir_status seed_and_traverse(weir_traversal *w)
     return traverse_nodes(w);
 }
 
-/* Does dy fit y? */
+/* Fails unless dy has y's device, shape and type. */
 static weir_status check_seed(const weir_traversal *w, const weir_tensor *y, const weir_tensor *dy)
 {
     const weir_desc *const d = &y->layout.desc, *const e = &dy->layout.desc;
@@ -355,7 +355,7 @@ static weir_status check_seed(const weir_traversal *w, const weir_tensor *y, con
     return WEIR_OK;
 }
 
-/* May a traversal start at w->y, with w->dy? */
+/* Fails unless a traversal can start at w->y with w->dy. */
 static weir_status check_start(const weir_traversal *w)
 {
     char text[WEIR_DESC_TEXT];
@@ -369,7 +369,7 @@ static weir_status check_start(const weir_traversal *w)
     return w->stops || w->y[0]->needs_grad ? WEIR_OK : no_trainable(w);
 }
 
-/* Puts the targets' gradients into w->answer, in the backward phase and without a tape. */
+/* Computes the gradients of all targets into w->answer, in the backward phase, without a tape. */
 static weir_status traverse_back(weir_traversal *w)
 {
     WEIR_TRY(check_start(w));
@@ -391,7 +391,7 @@ static weir_status traverse_back(weir_traversal *w)
     return status;
 }
 
-/* Begins a traversal from the values y; dy NULL: ones, for a single y. */
+/* Begins a traversal from y[ny]. dy NULL: ones, for a single y. */
 static weir_status traversal_begin(weir_traversal *w, const char *who, size_t ny,
                                    weir_tensor *const *y, weir_tensor *const *dy)
 {
@@ -413,7 +413,7 @@ static weir_status traversal_begin(weir_traversal *w, const char *who, size_t ny
     return w->s ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Makes the answer the session's pairs; the caller's scope holds the handles. */
+/* Moves the answer into the session's pairs; the caller's scope holds the handles. */
 static weir_status give_pairs(weir_traversal *w)
 {
     weir_session *s = w->s;
@@ -485,7 +485,7 @@ static bool named_before(const weir_traversal *w, size_t i)
     return false;
 }
 
-/* Puts the answer into grads, held by the caller's scope; with `stops`, each value once. */
+/* Stores the gradients in grads, held by the caller's scope; with `stops`, each value once. */
 static weir_status give_grads(const weir_traversal *w, weir_tensor **grads)
 {
     for (size_t i = 0; i < w->nwrt; i++)
@@ -531,7 +531,7 @@ weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t n, weir_
     return gradients(&w, grads);
 }
 
-/* Is there a gradient to start from? */
+/* Fails if there is no gradient to start from. */
 static weir_status check_seeds(const weir_traversal *w)
 {
     char text[WEIR_DESC_TEXT];

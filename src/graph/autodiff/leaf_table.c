@@ -4,7 +4,7 @@
 #include "core/hash.h"
 #include "core/mem.h"
 
-/* The leaf's entry, or the empty one where it belongs. */
+/* The leaf's entry, or the empty one where it would be inserted. */
 static weir_leaf_entry *entry_of(const weir_leaf_table *t, uint64_t leaf)
 {
     uint64_t h = weir_hash_u64(WEIR_HASH_SEED, leaf);

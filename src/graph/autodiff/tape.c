@@ -8,8 +8,8 @@
 #include "graph/ir/graph.h"
 #include "graph/ops/op.h"
 
-/* Freeing a node drops the last references to its producers; a queue instead of recursion keeps the
- * stack flat however long the chain is. */
+/* Freeing a node may drop the last references to its producers. A queue instead of recursion bounds
+ * the depth of the stack for chains of any length. */
 static void tape_destroy(weir_ref *self)
 {
     weir_tape    *t = (weir_tape *)self;
@@ -30,13 +30,14 @@ static void tape_destroy(weir_ref *self)
             weir_release(d->y[i]);
         weir_ref_drop(d->segment);
         weir_mem_free(d);
-        weir_ref_drop(s);           /* not the last: the loop holds one */
+        weir_ref_drop(s);           /* not the last reference: the loop holds one */
     }
     s->draining = false;
     weir_ref_drop(s);
 }
 
-/* A handle for the tape: with the block if the gradient reads it, else hollow. */
+/* Creates the tape's own handle of t: with t's block if the gradient reads its elements, else
+ * hollow. */
 static weir_tensor *shadow(weir_tensor *t, bool reads, bool link)
 {
     weir_tensor *h = weir_tensor_make(t->dev, &t->layout, t->offset, reads ? t->block : NULL);
@@ -54,7 +55,7 @@ static weir_tensor *shadow(weir_tensor *t, bool reads, bool link)
     return h;
 }
 
-/* A trainable leaf is kept itself, since weir_backward answers with it. */
+/* Adds an operand. A trainable leaf is referenced itself, since weir_backward returns it. */
 static bool add_input(weir_tape *t, weir_tensor *x, bool reads)
 {
     if (x->trainable)
@@ -96,7 +97,7 @@ static weir_tape *tape_new(weir_session *s, size_t attr_bytes)
     return t;
 }
 
-/* Links the node to its operands. */
+/* Creates the node's handles of its operands. While recording, the graph references the node. */
 static bool link_up(weir_tape *t, int nin, weir_tensor *const *in, uint32_t reads_in, int nout,
                     weir_tensor *const *out, uint32_t reads_out)
 {
@@ -193,7 +194,8 @@ weir_status weir_changed(weir_session *s, const weir_tensor *t, uint64_t *when, 
     return WEIR_OK;
 }
 
-/* Sets the role to "input 1" or "result 0" of the node; false if t is not an operand of it. */
+/* Sets *role to "input" or "result" and *i to the operand's number; false if it is no operand of
+ * the node. */
 static bool role_of(const weir_tape *t, const weir_tensor *operand, const char **role, int *i)
 {
     *role = "input";
@@ -254,7 +256,8 @@ uint32_t weir_tape_wants(const weir_tape *t)
     return t->segment ? want : want & t->def->differentiable;
 }
 
-/* Random calls repeat with the seed that they had; a run of a graph brings its own. */
+/* Records the gradient. With the graph off, a random call's gradient draws with the seed of that
+ * call; a run of a graph supplies its own seed. */
 static weir_status record_grad(const weir_tape *t, weir_grad *g)
 {
     weir_session *const    s = t->session;
