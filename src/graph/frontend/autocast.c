@@ -36,8 +36,8 @@ weir_dtype weir_autocast_type(weir_device *d)
     return s ? s->autocast : WEIR_F32;
 }
 
-/* May the product read halves? Not with an input of another type: with f64 it is one in f64, or
- * refused. */
+/* May the product's inputs be cast to a half? Only if all are f32 or halves already: with f64 among
+ * them, the product is computed in f64 or refused. */
 static bool autocast_half(const weir_opdef *def, int n, const weir_dtype *type)
 {
     for (int i = 0; i < n; i++)

@@ -1,7 +1,7 @@
-/* record.c - turns a call into a node of the graph being recorded, or runs it at once.
+/* record.c - turns a call into a node of the graph being recorded, or runs it immediately.
  *
- * Both ways share everything but the last step: checks, dense copies, shape inference, views,
- * random positions, the tape. With the graph off the same engine runs a graph of one op. */
+ * Both share everything but that step: checks, casts, dense copies, shape inference, views, random
+ * positions, the tape. With the graph off, the same code thus runs a graph of a single op. */
 #include <assert.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ typedef struct weir_recording {
     weir_tensor      *in[WEIR_MAX_IN];
     weir_tensor      *out[WEIR_MAX_OUT];
     uint64_t          rng;
-    bool              scoped;       /* an inner scope holds casts and copies */
+    bool              scoped;       /* an inner scope is open, which holds casts and copies */
 } weir_recording;
 
 static const char *name_of(const weir_tensor *t)
@@ -33,7 +33,8 @@ static const char *name_of(const weir_tensor *t)
     return t->name ? t->name : "";
 }
 
-/* Gradients and second runs must read what the forward pass read. */
+/* Fails if a gradient, or the second run of a checkpoint, would read an input that has changed
+ * since the forward pass. */
 static weir_status check_version(const weir_recording *r, int i)
 {
     const weir_tensor *const t = r->in[i];
@@ -55,7 +56,7 @@ static weir_status check_version(const weir_recording *r, int i)
                      r->def->name, by);
 }
 
-/* May a call made now read this input? */
+/* Fails unless a call made now may read the input. */
 static weir_status check_input(const weir_recording *r, int i)
 {
     const weir_tensor *t = r->in[i];
@@ -83,7 +84,8 @@ static weir_status check_input(const weir_recording *r, int i)
     return check_version(r, i);
 }
 
-/* An update may write whole external tensors only, and no memory that another input views. */
+/* Fails unless an update may overwrite the input: it must be all of a parameter, state or input,
+ * and no other input may view its memory. */
 static weir_status check_mutated(const weir_recording *r, int i)
 {
     const weir_tensor *t = r->in[i];
@@ -124,7 +126,7 @@ static weir_status check_inputs(weir_recording *r, weir_device *d)
     return WEIR_OK;
 }
 
-/* Replaces input i by `by`, which the inner scope holds. */
+/* Replaces input i by `by` (NULL: the call that should have made it failed). */
 static weir_status replace(weir_recording *r, int i, weir_tensor *by)
 {
     r->in[i] = by;
@@ -139,8 +141,8 @@ static weir_status begin_scope(weir_recording *r)
     return WEIR_OK;
 }
 
-/* The type to which the inputs are promoted; false if shapes do not fit: the call then fails and
- * names the types as given. */
+/* Finds the type to which the inputs are promoted. Returns false if their shapes do not broadcast:
+ * the call is then recorded without casts, so that its error names the types as given. */
 static bool meeting_type(const weir_recording *r, weir_dtype *type)
 {
     weir_desc all = {.dtype = WEIR_BOOL};
@@ -158,7 +160,7 @@ static bool meeting_type(const weir_recording *r, weir_dtype *type)
     return true;
 }
 
-/* Mixed precision: see autocast.h. */
+/* Adds the casts of mixed precision (autocast.h). */
 static weir_status autocast(weir_recording *r)
 {
     weir_dtype type[WEIR_MAX_IN];
@@ -174,7 +176,8 @@ static weir_status autocast(weir_recording *r)
     return WEIR_OK;
 }
 
-/* Promotes inputs of several types to one by recorded casts, through which gradients flow back. */
+/* Casts inputs of several types to their common type by recorded calls, through which gradients
+ * flow back. */
 static weir_status promote(weir_recording *r)
 {
     weir_dtype type;
@@ -189,7 +192,7 @@ static weir_status promote(weir_recording *r)
     return WEIR_OK;
 }
 
-/* Makes dense copies of strided inputs for ops that cannot take strides. */
+/* Copies strided inputs to dense ones if the op cannot take strides. */
 static weir_status make_dense(weir_recording *r)
 {
     for (int i = 0; i < r->call.nin; i++) {
@@ -203,7 +206,7 @@ static weir_status make_dense(weir_recording *r)
     return WEIR_OK;
 }
 
-/* Makes a handle for output i over a new block, or over the viewed one. */
+/* Creates the handle of output i over a new block, or, for a view, over the input's block. */
 static weir_status make_output(weir_recording *r, int i)
 {
     weir_session      *s = r->s;
@@ -231,7 +234,7 @@ static void orphaned(weir_block *b)
     g->storages.at[b->storage].block = NULL;
 }
 
-/* Graph on: adds the call as a node. */
+/* Graph on: appends the call as a node. */
 static weir_status append_node(weir_recording *r)
 {
     weir_graph *g = r->s->recording;
@@ -244,7 +247,7 @@ static weir_status append_node(weir_recording *r)
     n->rng = r->rng;
     n->segment = r->s->replay;
     n->region = r->s->phase == WEIR_FORWARD ? r->s->region : 0;
-    n->dead = true;             /* until it is complete */
+    n->dead = true;             /* until complete, since a failure below leaves it in the list */
     for (int i = 0; i < r->call.nin; i++) {
         if (weir_evict_fix(r->in[i]->block) != WEIR_OK)
             return weir_error_status();
@@ -279,8 +282,8 @@ static weir_status append_node(weir_recording *r)
     return WEIR_OK;
 }
 
-/* Reserves the call's part of the random stream: relative to the run in a graph, absolute at
- * once. */
+/* Reserves the call's part of the random stream: relative to the start of a run (graph on), or an
+ * absolute position (graph off). */
 static void reserve_random(weir_recording *r)
 {
     const uint64_t blocks = weir_rng_blocks(weir_shape_count(&r->out_layout[0].desc));
@@ -293,7 +296,7 @@ static void reserve_random(weir_recording *r)
     }
 }
 
-/* Graph off: runs the call. A call that fails has drawn no random numbers. */
+/* Graph off: runs the call. If it fails, its random numbers are returned to the stream. */
 static weir_status run_now(const weir_recording *r, weir_device *d, bool drew)
 {
     weir_session *const s = r->s;
@@ -323,14 +326,14 @@ static bool flows_gradient(const weir_recording *r)
     return false;
 }
 
-/* Finds changes made through addresses that the user has of inputs. */
+/* Detects changes that the user made through addresses of inputs (weir_tensor_memory). */
 static void look_at_inputs(const weir_recording *r)
 {
     for (int i = 0; i < r->call.nin; i++)
         weir_block_look(r->in[i]->block);
 }
 
-/* All steps from checks to result handles; on failure r->out has whatever was made. */
+/* All steps from checks to handles of results. On failure r->out holds those created so far. */
 static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *recompute)
 {
     WEIR_TRY(check_inputs(r, d));
@@ -340,7 +343,7 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *re
     r->call.alias = -1;
     WEIR_TRY(r->def->infer(&r->call));
     if (r->s->recompute && r->def->flags & WEIR_UPDATE)
-        return WEIR_OK;             /* the first run did it */
+        return WEIR_OK;             /* the first run has performed the update */
     for (int i = 0; i < r->call.nout; i++) {
         WEIR_TRY(weir_shape_check(r->def->name, &r->out_layout[i].desc));
         WEIR_TRY(make_output(r, i));
@@ -363,7 +366,7 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *re
     return weir_tape_add(r->s, &r->call, r->rng, r->in, r->out);
 }
 
-/* Closes the inner scope and hands the results to the caller's. */
+/* Closes the inner scope and adds the results to the caller's. */
 static weir_status hand_over(weir_recording *r, weir_status status, weir_tensor **out)
 {
     if (r->scoped)

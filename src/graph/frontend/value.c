@@ -1,7 +1,6 @@
-/* value.c - tensors that the user makes, and data between host and tensor.
+/* value.c - creates parameters, states and inputs, and copies data between host and tensors.
  *
- * The host sees row-major data; where that differs from the dense layout, a copy kernel
- * converts. */
+ * Host data is row-major. Where the tensor's layout differs, a copy kernel converts. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -59,7 +58,7 @@ weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *name)
     return t;
 }
 
-/* Numbers t as a leaf, unless it has a number. */
+/* Gives t a number as a leaf of the tape, if it has none. */
 static weir_status number_leaf(const char *who, weir_tensor *t)
 {
     char text[WEIR_DESC_TEXT];
@@ -120,7 +119,7 @@ static bool owns_block(const weir_tensor *t)
            weir_shape_is_dense(&t->layout);
 }
 
-/* Only memory of the user's may be written, not results. */
+/* Fails unless t is a parameter, state or input: results must not be written from outside. */
 static weir_status check_writable(const char *who, const weir_tensor *t)
 {
     const weir_block *b = t->block;
@@ -138,8 +137,8 @@ static void *element0(const weir_tensor *t)
            (size_t)t->offset * weir_dtype_size(t->layout.desc.dtype);
 }
 
-/* Converts between two layouts of the same desc, on a device whose kernels can read host memory.
- * Operand `operand` is the tensor's. */
+/* Copies between two layouts of the same desc, on a device whose kernels can access host memory.
+ * `operand`: which of the copy's operands, 0 or 1, is tensor t. */
 static weir_status convert(const weir_tensor *t, int operand, const weir_layout *from, void *src,
                            weir_layout *to, void *dst)
 {
@@ -149,7 +148,8 @@ static weir_status convert(const weir_tensor *t, int operand, const weir_layout 
     return weir_run_raw(t->dev, &c, &src, &dst, operand, t->block);
 }
 
-/* Makes sure of memory to write to; zeroes what surrounds a view if nothing was written before. */
+/* Allocates the block's memory if it has none. If t is a view and nothing has been written yet,
+ * sets the rest of the block to zero. */
 static weir_status touch(const weir_tensor *t)
 {
     weir_block *b = t->block;
@@ -160,7 +160,8 @@ static weir_status touch(const weir_tensor *t)
     return WEIR_OK;
 }
 
-/* Settles a write of the whole tensor; if it failed, an offloaded value stays in the spill file. */
+/* Completes a write of t: notes the change. After a failure, a whole block that was offloaded keeps
+ * its value in the spill file. */
 static weir_status written(const char *who, const weir_tensor *t, bool was_offloaded,
                            weir_status status)
 {
@@ -201,7 +202,7 @@ weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
     return written("weir_write", t, offloaded, write_there(t, data, bytes));
 }
 
-/* Reads from a block that has its memory. */
+/* Reads t, whose block is in device memory. */
 static weir_status read_there(const weir_tensor *t, void *data, size_t bytes)
 {
     weir_layout host = {.desc = t->layout.desc}, from = t->layout;
@@ -240,12 +241,12 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
     WEIR_TRY(weir_evict_hold(b));
     const weir_status status = read_there(t, data, bytes);
     weir_evict_release(b);
-    if (offloaded)                   /* reading all parameters takes the memory of one */
+    if (offloaded)                   /* reading all parameters in turn needs memory for one */
         weir_block_offload_clean(b);
     return status;
 }
 
-/* Runs a call without inputs into the whole tensor. */
+/* Runs a call without inputs that writes the whole tensor. */
 static weir_status generate(const char *who, weir_tensor *t, weir_op op, const void *attr,
                             size_t bytes)
 {
@@ -296,7 +297,7 @@ weir_status weir_write_normal(weir_tensor *t, double mean, double stddev)
     return draw("weir_write_normal", t, WEIR_OP_NORMAL, mean, stddev);
 }
 
-/* ---- memory looked at and written from outside ---- */
+/* ---- direct access to memory ---- */
 
 weir_status weir_tensor_make_state(weir_tensor *t)
 {
@@ -320,8 +321,8 @@ weir_status weir_tensor_make_state(weir_tensor *t)
     return WEIR_OK;
 }
 
-/* Makes sure that memory to look at exists: zero if nothing was written yet. What the user owns
- * counts as written from now on; an output does not before its graph has run. */
+/* Allocates memory, set to zero, if the tensor has none. Parameters, states and inputs count as
+ * written from now on; an output counts only once its graph has run. */
 static weir_status settle(weir_tensor *t)
 {
     weir_block *b = t->block;
