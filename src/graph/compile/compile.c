@@ -1,4 +1,4 @@
-/* compile.c - makes the plan of a closed recording: the passes, then the budget. */
+/* compile.c - compiles a closed recording: runs the passes, plans, and applies the budget. */
 #include "graph/compile/compile.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static bool same_name(const char *pass, const char *name, size_t n)
     return strlen(pass) == n && strncmp(pass, name, n) == 0;
 }
 
-/* Takes a pass out of the set by its name, or by the name it had up to version 0.1. */
+/* Removes a pass from the set by its name, or by the name that it had in version 0.1. */
 static weir_status disable_one(const char *name, size_t n, uint32_t *set)
 {
     for (int i = 0; i < WEIR_PASS_COUNT; i++)

@@ -4,10 +4,13 @@
 
 #include "graph/ir/graph.h"
 
-/* Parses the options into a bit set of passes; ERR_INVALID for an unknown name. */
+/* Parses level and disabled passes into a bit set of passes (ir/pass_set.h). Fails with ERR_INVALID
+ * for an unknown name or level. `o` NULL: the defaults. */
 weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set);
 
-/* Runs the passes and builds the plan of a closed recording, within a budget if there is one. */
+/* Runs the passes of the set and plans a closed recording, within the budget of the options or else
+ * of the session. Fails with ERR_BUDGET if no plan fits, ERR_INVALID for wrong options, ERR_NOMEM;
+ * the graph cannot be run then. */
 weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
 #endif

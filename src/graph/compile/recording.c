@@ -1,4 +1,5 @@
-/* recording.c - begins, pauses, resumes, ends and frees a recording, and settles its handles. */
+/* recording.c - begins, pauses, resumes, ends and frees a recording, and decides what becomes of
+ * its handles. */
 #include "core/status.h"
 #include "graph/autodiff/tape.h"
 #include "graph/compile/compile.h"
@@ -20,7 +21,8 @@ static weir_status check_recording(const char *who, const weir_graph *g, weir_gr
     return WEIR_OK;
 }
 
-/* Notes failures since the graph was begun or resumed that the program may have overlooked. */
+/* Remembers a failed call since recording began or was resumed, which the program may have
+ * overlooked. */
 static void note_poison(weir_graph *g)
 {
     if (g->poisoned_by == WEIR_OK && g->state == WEIR_GRAPH_RECORDING) {
@@ -29,7 +31,7 @@ static void note_poison(weir_graph *g)
     }
 }
 
-/* Verifies that every call that the program made was recorded. */
+/* Fails if a call of the program failed and is therefore missing from the recording. */
 static weir_status check_whole(weir_graph *g)
 {
     note_poison(g);
@@ -39,8 +41,8 @@ static weir_status check_whole(weir_graph *g)
                      g->poison_message ? g->poison_message : "memory was short");
 }
 
-/* Cuts the tapes of handles that outlive the recording: the planner may free what only gradients
- * read. */
+/* Releases the elements that the recording's tape nodes keep, so that the planner may free values
+ * that only gradients read. */
 static void cut_tapes(weir_graph *g)
 {
     while (g->tapes.n > 0) {
@@ -52,8 +54,9 @@ static void cut_tapes(weir_graph *g)
 
 /* ---- handles that a recording leaves behind ---- */
 
-/* Takes over a scope's reference. If it is the only one, the planner may free the value; the handle
- * stays until the graph is freed, to say so. */
+/* Takes over a scope's reference to a handle. If it is the only one, the value belongs to the
+ * planner; the graph keeps the handle without its block, so that a later use gets an error that
+ * says why the value is gone. */
 static void leave_handle(weir_graph *g, weir_tensor *t)
 {
     if (t->ref.count > 1) {
@@ -75,7 +78,7 @@ static void leave_scopes(weir_graph *g)
     s->mark.n = g->depth;
 }
 
-/* Fails the values of a graph that will not run, and the handles of those not kept. */
+/* After a failed weir_graph_end, makes later uses of the graph's values fail with that reason. */
 static void fail_values(weir_graph *g)
 {
     static const char evicted[] = "belonged to a graph whose weir_graph_end failed";
@@ -104,8 +107,8 @@ static void bury_handles(weir_graph *g)
             g->storages.at[i].block->never = "belonged to a graph that was freed before it ran";
 }
 
-/* Closes the graph's scope. Values with a handle outside become outputs: persistent blocks that the
- * graph references. */
+/* Closes the graph's scope. Values that still have a handle become outputs: persistent blocks that
+ * the graph references. */
 static void close_recording(weir_graph *g)
 {
     weir_session *s = g->session;
@@ -134,7 +137,7 @@ static void close_recording(weir_graph *g)
 
 /* ---- public functions ---- */
 
-/* When the device closes, a graph being recorded can only be freed from then on. */
+/* The device closes: a graph being recorded becomes broken and can only be freed. */
 static void close_graphs(weir_session *s)
 {
     weir_graph *const g = s->recording;
@@ -249,7 +252,7 @@ void weir_graph_free(weir_graph *g)
 {
     if (!g)
         return;
-    /* A closed device has no session any more, and has marked the graph broken. */
+    /* A closed device has no session, and has marked the graph broken. */
     if (!g->dev->closed) {
         if (g->session->last_run == g)
             g->session->last_run = NULL;

@@ -1,4 +1,5 @@
-/* run.c - runs a planned graph: what must hold before, the run itself, and what follows from it. */
+/* run.c - runs a planned graph: offloads, binds and notes changes before the run, and hands
+ * measured times to replanning after it. */
 #include "core/status.h"
 #include "device/memory/pool.h"
 #include "graph/eager/evict.h"
@@ -8,7 +9,7 @@
 #include "graph/plan/plan.h"
 #include "graph/runtime/execute.h"
 
-/* Offloads one value, after settling what was made from it with the graph off. */
+/* Offloads one storage, after weir_evict_overwrite has made values computed from it independent. */
 static weir_status offload_storage(const weir_storage *s)
 {
     weir_block *const b = s->block;
@@ -28,7 +29,7 @@ static weir_status offload_storage(const weir_storage *s)
     return weir_block_offload(b);
 }
 
-/* Offloads the values that the graph keeps in the spill file. */
+/* Offloads the storages that the graph keeps in the spill file. */
 static weir_status offload_all(weir_graph *g)
 {
     const uint64_t moves = g->dev->moves;
@@ -37,11 +38,12 @@ static weir_status offload_all(weir_graph *g)
         if (g->storages.at[i].offloaded)
             WEIR_TRY(offload_storage(&g->storages.at[i]));
     if (g->dev->moves != moves)
-        weir_pool_trim(g->dev);         /* the memory is to be freed, not kept for reuse */
+        weir_pool_trim(g->dev);         /* free the memory instead of keeping it for reuse */
     return WEIR_OK;
 }
 
-/* Settles results made with the graph off from what a run overwrites, before the run. */
+/* Before the run: makes values that were computed with the graph off independent of the storages
+ * that the run overwrites. */
 static weir_status settle_readers(const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->plan->n; i++) {
@@ -56,8 +58,8 @@ static weir_status settle_readers(const weir_graph *g)
     return WEIR_OK;
 }
 
-/* Gives what a run overwrites a new version, since results made with the graph off may have read
- * the old one. */
+/* Gives storages that a run overwrites a new version, so that gradients of values computed with the
+ * graph off from the old one are refused. */
 static void note_changes(const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->storages.n; i++) {

@@ -9,7 +9,7 @@ struct weir_step {
     weir_step_fn      fn;
     void             *ctx;
     weir_step_options options;
-    weir_graph       *graph;    /* owned; NULL until the first run */
+    weir_graph       *graph;    /* owned; NULL until the first run with the graph on */
     WEIR_VEC(weir_tensor *) kept;   /* graph off: results of the last run, referenced */
 };
 
@@ -37,7 +37,7 @@ static void drop_kept(weir_step *s)
         weir_release(s->kept.at[--s->kept.n]);
 }
 
-/* Graph off: keeps t until the next run of the step that is running, if one is. */
+/* Graph off: keeps t until the next run of the step, if a step is running. */
 static weir_status keep_in_step(weir_step *s, weir_tensor *t)
 {
     if (!s)
@@ -67,7 +67,7 @@ weir_tensor *weir_keep(weir_tensor *t)
     return keep_in_step(s->step, t) == WEIR_OK ? t : NULL;
 }
 
-/* Graph off: the step is a scope; what it keeps lives until the next run. */
+/* Graph off: runs the function in a scope; kept values live until the next run. */
 static weir_status run_off(weir_step *s)
 {
     weir_session *session = weir_session_of(s->dev);

@@ -29,9 +29,9 @@ char *weir_graph_text(const weir_graph *g, weir_text what)
     return weir_string_take(&s);
 }
 
-/* ---- the step as planners exchange it ---- */
+/* ---- the step description ---- */
 
-/* *seconds of each instruction; NULL: use the roofline's. */
+/* *seconds[i] of each instruction, or NULL: use the roofline model. The caller frees it. */
 static weir_status seconds_of(const weir_graph *g, weir_times times, double **seconds)
 {
     const weir_rates rates = g->dev->ops->rates(g->dev);
