@@ -7,7 +7,7 @@
 #include "device/memory/guard.h"
 #include "device/offload/spill_slots.h"
 
-/* The value of p->bound for an arena of no bytes. */
+/* The value of p->bound for an empty arena. */
 static const char no_arena[] = "no arena";
 
 /* Is input k of the instruction overwritten without being read? */
@@ -16,7 +16,7 @@ static bool is_write_only(const weir_instr *ins, int k)
     return ins->call.def->write_only >> k & 1;
 }
 
-/* The error for input k of the instruction, which is read but has never been written. */
+/* The error for input k of the instruction, which would be read before it was ever written. */
 static weir_status never_written(const weir_graph *g, const weir_instr *ins, int k)
 {
     char text[WEIR_DESC_TEXT];
@@ -29,7 +29,7 @@ static weir_status never_written(const weir_graph *g, const weir_instr *ins, int
                      weir_desc_text(&ins->call.in[k].desc, text));
 }
 
-/* Marks the storages that the instruction makes or overwrites as filled. */
+/* Marks the storages that the instruction writes as filled. */
 static void note_filled(weir_graph *g, const weir_instr *ins)
 {
     for (int k = 0; k < ins->call.nout; k++)
@@ -39,8 +39,8 @@ static void note_filled(weir_graph *g, const weir_instr *ins)
             g->storages.at[ins->in[k].storage].filled = true;
 }
 
-/* Verifies in one pass over the list that everything the step reads has a value by then: the
- * user's, another graph's, or one made before. */
+/* Fails unless every external storage has a value when it is first read: from the user, from
+ * another graph, or from an earlier instruction. */
 static weir_status check_written(weir_graph *g)
 {
     for (uint32_t i = 0; i < g->storages.n; i++) {
@@ -71,7 +71,7 @@ weir_status weir_plan_bind(weir_graph *g)
     weir_plan_forget_replay(p);
     WEIR_TRY(check_written(g));
     WEIR_TRY(weir_device_arena(d, p->arena));
-    if (d->tickets)                     /* another plan may have taken the slots' space */
+    if (d->tickets)                     /* another plan may have reserved different slots */
         WEIR_TRY(weir_device_spill(d, 0, 0));
     for (uint32_t i = 0; i < g->storages.n; i++)
         if (g->storages.at[i].external && !g->storages.at[i].offloaded)
@@ -101,15 +101,16 @@ bool weir_plan_is_bound(const weir_graph *g)
     return g->plan->bound == (d->arena.at ? d->arena.at : no_arena) && g->plan->moves == d->moves;
 }
 
-/* The random numbers of a run, in either form: absolute positions, or relative ones and a base in
- * the device's memory, so that the same arguments serve every run. */
+/* Where a run's random numbers begin. CPU: `base` is added to each instruction's position. Devices
+ * with streams: base is 0 and the true one is read from device memory, so that a recorded run can
+ * be replayed with the same arguments. */
 typedef struct draws {
     uint64_t           base;
     const uint64_t    *in_device;
-    const weir_instr **at;          /* the instruction that the run is at */
+    const weir_instr **at;          /* set to the instruction being run */
 } draws;
 
-/* A graph that draws no random numbers needs neither. */
+/* Sets base and in_device of a run. A graph without random calls needs no upload. */
 static weir_status draws_of(const weir_graph *g, uint64_t base, draws *r)
 {
     const weir_device_streams *const q = g->dev->ops->streams;
@@ -132,8 +133,8 @@ static weir_status run_one(weir_device *d, weir_instr *ins, const draws *r, weir
     return ins->kernel->run(&ins->args);
 }
 
-/* Checks the guard zones of the operands and the workspace of instruction i after it ran (`ran`),
- * or writes those that begin with it before. */
+/* With `ran`, checks the guard zones of the operands and workspace of instruction i after its run;
+ * else writes the zones of items whose live range begins with it. */
 static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir_status so_far)
 {
     const weir_plan *const  p = g->plan;
@@ -159,7 +160,7 @@ static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir
     return weir_guard_verdict(&w, so_far);
 }
 
-/* Runs with observation: time per instruction, trace events, guard zones; on one stream. */
+/* Runs with instrumentation on a single stream: time per instruction, trace, guard zones. */
 static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
 {
     weir_plan *p = g->plan;
@@ -189,7 +190,8 @@ static weir_status run_plain(weir_device *d, const weir_plan *p, const draws *r)
     return WEIR_OK;
 }
 
-/* Runs on several streams, ordered by events; all begin after stream 0, which ends after them. */
+/* Runs on several streams, ordered by events. All begin after event 0 of stream 0, which awaits
+ * them at the end. */
 static weir_status run_streams(weir_device *d, const weir_plan *p, const draws *r)
 {
     const weir_device_streams *const q = d->ops->streams;
@@ -211,14 +213,14 @@ static weir_status run_streams(weir_device *d, const weir_plan *p, const draws *
     return WEIR_OK;
 }
 
-/* Runs the list; a run that fails leaves no transfer behind that still uses the arena. */
+/* Runs the list. Also after a failure, no transfer that uses the arena is still under way. */
 static weir_status run_list(weir_device *d, const weir_plan *p, const draws *r)
 {
     const weir_status status = p->events ? run_streams(d, p, r) : run_plain(d, p, r);
     return d->tickets ? d->ops->swap_settle(d, status) : status;
 }
 
-/* May launches be recorded? Not if the caller's functions take part. */
+/* May the launches be recorded and replayed? Not if a function of the caller is among them. */
 static bool replays(const weir_plan *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -227,7 +229,8 @@ static bool replays(const weir_plan *p)
     return p->n > 0;
 }
 
-/* The first run launches one by one, so that kernels get loaded; the second is recorded. */
+/* The first run launches kernels one by one, which loads them; the second is recorded, and it and
+ * all later ones replay the recording. */
 static weir_status run_async(weir_device *d, weir_plan *p, const draws *r)
 {
     const weir_device_streams *const q = d->ops->streams;
@@ -246,7 +249,7 @@ static weir_status run_async(weir_device *d, weir_plan *p, const draws *r)
     return q->replay(d, p->replay);
 }
 
-/* Adds to the error of a wrong index how far the run got. */
+/* Completes the error of an index out of range with how far the run got. */
 static weir_status stopped(const weir_plan *p, const weir_instr *at)
 {
     uint32_t all = 0, done = 0;
@@ -260,7 +263,7 @@ static weir_status stopped(const weir_plan *p, const weir_instr *at)
                      weir_error(), done, all);
 }
 
-/* profile: adds up the seconds of each instruction. */
+/* Runs the plan in the way that device and options ask for. profile: adds up seconds. */
 static weir_status run_either_way(weir_graph *g, const draws *r, bool profile)
 {
     weir_device *const d = g->dev;

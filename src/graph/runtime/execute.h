@@ -1,21 +1,24 @@
-/* execute.h - runs a whole plan.
+/* execute.h - binds and runs a plan.
  * Defined in execute.c and measure.c. */
 #ifndef WEIR_GRAPH_RUNTIME_EXECUTE_H
 #define WEIR_GRAPH_RUNTIME_EXECUTE_H
 
 #include "graph/plan/plan.h"
 
-/* Gives arena and outputs memory, checks that inputs were written, and sets every pointer. */
+/* Allocates the arena and external blocks without memory, and sets all pointers of the plan. Fails
+ * with ERR_STATE if the step reads a storage that was never written, ERR_BUDGET or ERR_NOMEM if
+ * memory is short. */
 weir_status weir_plan_bind(weir_graph *g);
 
-/* Are the pointers still those of the device? */
+/* Are the pointers still valid: has neither the arena nor a block moved since weir_plan_bind? */
 bool weir_plan_is_bound(const weir_graph *g);
 
-/* Runs the bound plan once. profile: adds up the seconds of its instructions. */
+/* Runs the bound plan once. profile: adds the seconds of each instruction to instr[i].seconds.
+ * Returns the first failure of a kernel. */
 weir_status weir_plan_run(weir_graph *g, bool profile);
 
-/* Binds the plan and calls `run` for one run of it; *peak: bytes from the start of the arena to the
- * highest one that changed. */
+/* Binds the plan, fills the arena with a pattern and calls `run` once. *peak: bytes from the start
+ * of the arena to the end of the last one that changed. */
 weir_status weir_plan_measure(weir_graph *g, weir_status (*run)(weir_graph *g), size_t *peak);
 
 #endif

@@ -1,7 +1,8 @@
-/* measure.c - measures the step peak: a pattern in the arena, one run, the highest byte changed.
+/* measure.c - measures the step peak: fills the arena with a pattern, runs the step once, and finds
+ * the highest byte that changed.
  *
- * The pattern differs from byte to byte. The answer is rounded up to the alignment unit, so only a
- * kernel that writes the pattern's own values into a whole unit goes unseen. */
+ * The pattern differs from byte to byte and the result is rounded up to the alignment, so a write
+ * is missed only if a kernel writes the pattern's own values to a whole aligned unit. */
 #include "core/status.h"
 #include "graph/runtime/execute.h"
 

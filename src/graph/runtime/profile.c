@@ -1,6 +1,6 @@
-/* profile.c - where the time of a graph's runs went: by phase, by instruction, by operation.
+/* profile.c - tables of measured time by phase, by instruction and by operation.
  *
- * The runs themselves add up the seconds (execute.c), over plan->profiled runs. */
+ * execute.c sums the seconds of each instruction over plan->profiled runs. */
 #include "core/status.h"
 #include "graph/ir/format.h"
 #include "graph/plan/op_sums.h"
@@ -48,7 +48,7 @@ static void phases(const weir_plan *p, weir_string *s)
     weir_string_add(s, "%-8s %12.4f ms per run\n", "total", total * 1e3 / runs);
 }
 
-/* The columns that both tables share. flops and bytes are those of one run, seconds of all. */
+/* The columns that both tables share. flops and bytes are per run, seconds over all timed runs. */
 static void numbers(weir_string *s, const weir_plan *p, double flops, double bytes, double seconds,
                     double total)
 {
