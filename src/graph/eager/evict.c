@@ -2,15 +2,15 @@
  * 2021).
  *
  * When an allocation would exceed the budget, the value with the smallest score is evicted, among
- * those that are on the device, can be recomputed and are not in use. A reader of an evicted value
- * has it recomputed by the same call on the same inputs at the same position of the random stream;
- * evicted inputs come first, and all inputs of a call are locked until it has run. Time is counted
- * in estimated seconds of the calls run, so that a program evicts the same values in every run.
+ * those that are on the device, can be recomputed and are not locked. When an evicted value is
+ * read, the same call recomputes it from the same inputs at the same position of the random stream,
+ * after its own evicted inputs. All inputs of a call are locked until it has run. The clock is the
+ * sum of the estimated seconds of all calls, so a program evicts the same values in every run.
  *
- * Before memory is overwritten from which values were made, one of two things happens. Either its
- * old elements are copied and kept as long as a recomputation may read them; or those of the values
- * that have a handle are recomputed if they were evicted and become constant, and the others are
- * dropped. So lineage never describes elements that have changed. */
+ * Before memory is overwritten that remembered calls have read, one of two things happens. Either
+ * the old elements are copied and kept as long as a recomputation may read them. Or the values
+ * computed from them become constant, after they have been recomputed if necessary; those without a
+ * handle are dropped. Remembered calls therefore never read elements that have changed. */
 #include "graph/eager/evict.h"
 
 #include "core/status.h"
@@ -20,7 +20,7 @@
 #include "graph/memory/search/dtr_score.h"
 #include "graph/eager/rematerialize.h"
 
-/* Idle seconds of a value used just now, so that no division is by 0. */
+/* Least idle seconds of a value, since scores divide by them. */
 #define LEAST_IDLE 1e-7
 
 /* ---- freeing memory ---- */
@@ -59,7 +59,7 @@ static weir_origin *next_victim(const weir_evict *e)
     return best;
 }
 
-/* Evicts one value. False if none may be evicted. */
+/* Evicts the value with the smallest score. Returns false if none may be evicted. */
 static bool drop_one(weir_evict *e)
 {
     weir_origin *const o = next_victim(e);
@@ -113,7 +113,7 @@ static void visit_readers(weir_evict *e, const weir_origin *o)
     weir_origin_push_readers(o);
 }
 
-/* Lists in e->fixed the held values made from o, directly or through values that are not held. */
+/* Lists in e->fixed the held values computed from o, directly or through values not held. */
 static weir_status find_fixed(weir_evict *e, const weir_origin *o)
 {
     weir_lineage *const l = &e->lineage;
@@ -133,7 +133,7 @@ static weir_status find_fixed(weir_evict *e, const weir_origin *o)
     return WEIR_OK;
 }
 
-/* Recomputes the values of e->fixed and makes them constant. */
+/* Recomputes the values of e->fixed where necessary and makes them constant. */
 static weir_status fix_all(weir_evict *e)
 {
     uint32_t    held = 0;
@@ -150,8 +150,8 @@ static weir_status fix_all(weir_evict *e)
     return status;
 }
 
-/* Gives the origin a copy of the old elements, for records to read, and detaches it from the
- * block. */
+/* Moves the origin from its block to a new block with a copy of the elements, which recompute
+ * records then read. */
 static weir_status copy_old_elements(weir_origin *o)
 {
     weir_block *const b = o->block, *const old = weir_block_new(b->dev, b->bytes,
@@ -176,7 +176,7 @@ static weir_status copy_old_elements(weir_origin *o)
     return WEIR_OK;
 }
 
-/* Bytes that fixing makes unevictable. */
+/* Bytes that become unevictable if e->fixed become constant. */
 static size_t bytes_of_fixed(const weir_evict *e)
 {
     size_t sum = 0;
@@ -187,7 +187,8 @@ static size_t bytes_of_fixed(const weir_evict *e)
     return sum;
 }
 
-/* Takes the way that makes fewer bytes unevictable; if memory is short for it, the other. */
+/* Chooses between the two ways (above) by the bytes that become unevictable; if the budget is too
+ * small for the better one, tries the other. */
 static weir_status overwrite(weir_evict *e, weir_origin *o)
 {
     WEIR_TRY(find_fixed(e, o));
@@ -247,7 +248,7 @@ weir_status weir_evict_fix(weir_block *b)
 
 /* ---- calls ---- */
 
-/* A frame of those inputs of a call whose origin is known. */
+/* A frame with the origins of the call's inputs. */
 static weir_frame inputs_of(const weir_call *c, weir_tensor *const *in)
 {
     weir_frame f = {.n = 0};
@@ -268,7 +269,7 @@ static weir_status overwrite_inputs(const weir_call *c, weir_tensor *const *in)
     return WEIR_OK;
 }
 
-/* Can the call run again with the same bits and no other effect? */
+/* Can the call run again with the same result and without side effects? */
 static bool repeatable(const weir_call *c, weir_tensor *const *in)
 {
     const weir_opdef *const def = c->def;
@@ -281,8 +282,8 @@ static bool repeatable(const weir_call *c, weir_tensor *const *in)
     return true;
 }
 
-/* Runs a call with its inputs locked. Inputs that it overwrites are constants; their origin is
- * freed once no value is made from them. */
+/* Runs a call with its inputs on the device and locked. Inputs that it overwrites are constants,
+ * whose origins are freed when no record reads them. */
 static weir_status run_held(weir_evict *e, const weir_call *c, weir_tensor *const *in,
                             weir_tensor *const *out, uint64_t rng)
 {

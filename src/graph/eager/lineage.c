@@ -1,12 +1,14 @@
-/* lineage.c - creates, links, counts and frees origins and records; DTR's neighbourhoods. */
+/* lineage.c - creates and frees origins and recompute records, and computes the costs of evicted
+ * neighbourhoods (Kirisame et al., "Dynamic tensor rematerialization", ICLR 2021). */
 #include "graph/eager/lineage.h"
 
 #include <string.h>
 
-/* Longest chain of calls remembered: state carried on for ever would keep them all. */
+/* Longest chain of remembered calls: without a limit, state carried from step to step would keep
+ * every call of the program. */
 enum { MOST_DEPTH = 10000 };
 
-/* Records visited to find out whether a value is wanted. */
+/* Most records visited to decide whether a value is wanted. */
 enum { WANTED_STEPS = 100 };
 
 /* ---- union-find ---- */
@@ -20,7 +22,7 @@ static void class_drop(weir_class *c)
     }
 }
 
-/* The root of c's class; paths are halved on the way. */
+/* The root of c's class, with path halving (Tarjan and van Leeuwen 1984). */
 static weir_class *class_find(weir_class *c)
 {
     while (c->up && c->up->up) {
@@ -50,7 +52,8 @@ static void join_record(const weir_recompute_record *a, const weir_recompute_rec
         class_join(a->class, b->class);
 }
 
-/* Without memory for a class the record belongs to none, which only makes scores less exact. */
+/* Puts the record into a class with its evicted neighbours. If memory is short it belongs to no
+ * class, which only makes scores less exact. */
 static void class_enter(weir_recompute_record *m)
 {
     m->class = weir_mem_alloc(sizeof *m->class);
@@ -101,8 +104,8 @@ static void unlink_use(weir_use *u)
     origin_drop(u->of);
 }
 
-/* A record dies with its last output. A queue instead of recursion keeps the stack flat however
- * long the chain is. */
+/* A record is freed with its last output. A queue instead of recursion bounds the depth of the
+ * stack for chains of any length. */
 static void output_lost(weir_lineage *l, weir_recompute_record *m, int out)
 {
     m->out[out] = NULL;
@@ -162,7 +165,7 @@ void weir_origin_evict(weir_origin *o)
     weir_block *const b = o->block;
 
     weir_block_evict(b);
-    if (o->owned) {                 /* no handle needs even the block */
+    if (o->owned) {                 /* no handle needs the block */
         o->block = NULL;
         o->owned = false;
         b->origin = NULL;
@@ -171,7 +174,7 @@ void weir_origin_evict(weir_origin *o)
     weir_recompute_record_evicted(o->lineage, o->record);
 }
 
-/* A new block owned by the origin takes over the memory of the dying one. */
+/* Creates a block, owned by the origin, that takes over the memory of dying block b. */
 static bool take_over(weir_origin *o, weir_block *b)
 {
     weir_block *const mine = weir_block_new(b->dev, b->bytes, b->kind);
@@ -220,7 +223,8 @@ static weir_origin *origin_new(weir_lineage *l, weir_block *b)
     return o;
 }
 
-/* The origin of a block that is read, referenced; memory of the user's gets a new one. */
+/* Returns the origin of a block that a call reads, with a new reference; a block without one gets a
+ * constant origin. */
 static weir_origin *origin_of(weir_lineage *l, weir_block *b)
 {
     weir_origin *o = b->origin;
@@ -237,7 +241,7 @@ static weir_origin *origin_of(weir_lineage *l, weir_block *b)
     return o;
 }
 
-/* A record of the call with a copy of its attributes, without operands. */
+/* Creates a record of the call with a copy of its attributes, without operands. */
 static weir_recompute_record *record_new(const weir_call *c)
 {
     const size_t n = (size_t)c->nin + (size_t)c->nout;
@@ -295,11 +299,11 @@ static bool make_outputs(weir_lineage *l, weir_recompute_record *m, weir_tensor 
     return true;
 }
 
-/* Dismantles a record that is incomplete or not wanted. */
+/* Frees a record that is incomplete or not wanted. */
 static void undo(weir_lineage *l, weir_recompute_record *m)
 {
     l->records++;
-    m->outs++;                  /* so that it is freed once, at the end */
+    m->outs++;                  /* keeps m alive until the end of the function */
     for (int i = 0; i < m->nout; i++)
         if (m->out[i])
             origin_drop(m->out[i]);
@@ -336,7 +340,7 @@ weir_status weir_lineage_note(weir_lineage *l, const weir_call *c, weir_tensor *
 void weir_lineage_free(weir_lineage *l)
 {
     for (uint32_t i = 0; i < l->origins.n; i++)
-        l->origins.at[i]->refs++;           /* ours: nothing is freed during the loop */
+        l->origins.at[i]->refs++;           /* so that no origin is freed during the loop */
     for (uint32_t i = 0; i < l->origins.n; i++) {
         weir_origin *const o = l->origins.at[i];
         if (o->record && o->block && !o->owned) {
@@ -383,7 +387,8 @@ static void push_evicted_readers(const weir_origin *o)
             push(o->lineage, u->by);
 }
 
-/* Is m needed for its own sake? If not, pushes the readers of the outputs that it lacks. */
+/* Will m run again, or is an output of it held and evicted? If neither, pushes the readers of its
+ * evicted outputs. */
 static bool needed(const weir_recompute_record *m)
 {
     bool need = m->asked;
@@ -448,7 +453,7 @@ double weir_origin_around(const weir_origin *o)
     return weir_origin_above(o) + below(o);
 }
 
-/* Seconds of the record's class, if this traversal has not met the class yet. */
+/* Seconds of the record's class, or 0 if this traversal has counted the class already. */
 static double class_once(const weir_lineage *l, const weir_recompute_record *m)
 {
     weir_class *const c = m && m->evicted && m->class ? class_find(m->class) : NULL;

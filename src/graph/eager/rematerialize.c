@@ -1,12 +1,12 @@
-/* rematerialize.c - runs remembered calls again: evicted inputs come first, and all inputs of a
+/* rematerialize.c - runs remembered calls again, after their own evicted inputs; all inputs of a
  * call are locked until it has run. */
 #include "graph/eager/rematerialize.h"
 
 #include "core/status.h"
 #include "device/call.h"
 
-/* Calls rerun at most for one call of the user's, per remembered call: beyond that the program
- * would hardly progress. */
+/* Most calls that are run again for one call of the user: this number times the remembered calls,
+ * or the minimum. A program that needs more would hardly progress. */
 enum { RECOMPUTES_PER_RECORD = 50, MIN_RECOMPUTES = 1000 };
 
 /* Memory for output i: the value's block, or a new one if it has none. */
@@ -19,7 +19,8 @@ static weir_block *output_block(const weir_recompute_record *m, int i, weir_devi
                                           WEIR_KIND_ACTIVATION);
 }
 
-/* Settles the outputs of a run: if it failed, those that were not there before are evicted. */
+/* Unlocks the outputs of a run and keeps those that are held or wanted. If the run failed, evicts
+ * those that it should have restored. */
 static void settle_outputs(const weir_recompute_record *m, weir_tensor *t, const bool *there,
                            bool made, double now)
 {
@@ -81,7 +82,7 @@ static weir_status recompute(weir_evict *e, weir_recompute_record *m)
     return WEIR_OK;
 }
 
-/* Evicts the inputs of the record that served for nothing else. */
+/* Evicts inputs of the record that were on the device only for its run. */
 static void drop_unwanted(const weir_recompute_record *m)
 {
     for (int i = 0; i < m->nin; i++) {
@@ -103,7 +104,7 @@ static weir_status check_progress(const weir_evict *e)
                      (unsigned long long)most);
 }
 
-/* Pushes a frame with the inputs of a record that is to run again. */
+/* Pushes a frame with the inputs of a record that must run again. */
 static weir_status begin_frame(weir_evict *e, weir_recompute_record *m)
 {
     weir_frame f = {.m = m, .n = m->nin};
@@ -135,8 +136,8 @@ static void lock(weir_evict *e, weir_frame *f, int i)
     f->locked |= 1u << i;
 }
 
-/* Locks the inputs that are there (in late mode only near the end) and returns one that is not; -1:
- * all are locked. */
+/* Locks the inputs that are on the device and returns one that is not; -1: all are locked. In late
+ * mode inputs are locked only once all are on the device, or after too many attempts. */
 static int next_missing(weir_evict *e, weir_frame *f)
 {
     const bool early = !e->late || f->begun > 2 * f->n;
@@ -156,8 +157,8 @@ static int next_missing(weir_evict *e, weir_frame *f)
     return missing;
 }
 
-/* Works on the innermost frame until only `base` frames are left, complete. An explicit stack,
- * since chains may be long. */
+/* Processes the innermost frame until `base` frames are left, all of whose values are locked. Uses
+ * an explicit stack, since chains of evicted values may be long. */
 static weir_status work(weir_evict *e, uint32_t base)
 {
     for (;;) {
@@ -177,21 +178,21 @@ static weir_status work(weir_evict *e, uint32_t base)
     }
 }
 
-/* One attempt to put the values on the device and lock them. */
+/* One attempt of weir_hold_all. */
 static weir_status try_hold(weir_evict *e, const weir_frame *all)
 {
     if (!weir_vec_push(&e->frames, *all))
         return WEIR_ERR_NOMEM;
     const weir_status status = work(e, 1);
     if (status == WEIR_OK)
-        e->frames.n = 0;            /* its locks are the caller's */
+        e->frames.n = 0;            /* the locks of `all` now belong to the caller */
     while (e->frames.n > 0)
         end_frame(e);
     return status;
 }
 
-/* Puts the values on the device and locks them. Locks what is there first, so that it need not be
- * recomputed; if that leaves too little memory, tries again and locks it last. */
+/* Locks what is on the device first, so that it need not be recomputed. If that leaves too little
+ * memory, tries again and locks it last. */
 weir_status weir_hold_all(weir_evict *e, const weir_frame *all)
 {
     weir_status status = try_hold(e, all);
