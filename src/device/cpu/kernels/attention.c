@@ -1,10 +1,10 @@
-/* attention.c - scaled dot-product attention and its gradient, block of scores by block of scores.
+/* attention.c - scaled dot-product attention and its gradient, one block of scores at a time.
  *
- * Dao et al., "FlashAttention" (2022): a block of rows of q meets one block of k and v after the
- * other; only a block of scores is ever held, in scratch of the worker. Where causal, blocks above
- * the diagonal are left out. Forward: a task is a block of rows of one head. Gradient: a task is a
- * head, so that what k's and v's gradients sum over is added in one order. Products are our own,
- * each by one worker. */
+ * Dao and others, "FlashAttention" (2022): a block of rows of q is combined with the blocks of k
+ * and v in turn; only one block of scores exists at a time, in the worker's scratch. With a causal
+ * mask, blocks above the diagonal are skipped. Forward: a task is a block of rows of one head.
+ * Gradient: a task is a whole head, so that the sums for k's and v's gradients have one order. The
+ * products are our own code, each run by one worker. */
 #include "device/cpu/kernels/attention.h"
 
 #include <math.h>
@@ -23,24 +23,24 @@
 
 enum { ROWS = WEIR_ATTENTION_ROWS, COLS = WEIR_ATTENTION_COLS, UNIT = 64 };
 
-/* A product of blocks: [whole or last block of rows][whole or last block of columns]. */
+/* A product of blocks: [full or last block of rows][full or last block of columns]. */
 typedef struct cases {
     weir_gemm of[2][2];
 } cases;
 
-/* State of a choice: b batches of h heads, t rows of q, s of k and v; a head has d columns of q and
- * k, e of v. */
+/* State of the kernel: b batches of h heads, t rows of q, s rows of k and v; a head has d columns
+ * of q and k, e columns of v. */
 typedef struct plan {
     weir_attention_loops loops;
     int64_t              b, h, t, s, d, e;
     bool                 causal;
     int64_t              row_blocks, col_blocks;
     double               scale;
-    size_t               size;                  /* of an element */
+    size_t               size;                  /* bytes of an element */
     cases                score, value;          /* q k^T; forward: p v, gradient: dy v^T */
     cases                dq, dk, dv;            /* ds k, ds^T q, p^T dy */
     size_t               block, vector, gemm;   /* bytes of scratch: scores, a row each, products */
-    size_t               scratch, work;         /* of a worker, of all */
+    size_t               scratch, work;         /* bytes per worker; for all workers */
 } plan;
 
 /* One head's operands, and the worker's scratch. */
@@ -50,14 +50,14 @@ typedef struct head {
     char       *scores, *dp, *most, *sum, *gemm;
 } head;
 
-/* ---- places ---- */
+/* ---- addresses ---- */
 
 static char *row_of(const plan *p, void *base, int64_t row, int64_t columns)
 {
     return (char *)base + (size_t)(row * p->h * columns) * p->size;
 }
 
-/* Head `task` of a tensor of `rows` rows and `columns` columns a head. */
+/* Address of head `task` in a tensor of `rows` rows and `columns` columns per head. */
 static char *head_of(const plan *p, void *base, int64_t task, int64_t rows, int64_t columns)
 {
     return row_of(p, base, task / p->h * rows, columns) +
@@ -84,7 +84,7 @@ static weir_attention_block block_at(const plan *p, int64_t i, int64_t j)
                                   .scale = p->scale};
 }
 
-/* Blocks of columns that block i of rows sees. */
+/* Number of column blocks that row block i attends to. */
 static int64_t blocks_seen(const plan *p, int64_t i)
 {
     const int64_t rows = min64(p->t, (i + 1) * ROWS);
@@ -97,8 +97,9 @@ static void multiply(const head *x, const cases *c, const weir_attention_block *
     weir_gemm_run(&c->of[b->rows < ROWS][b->cols < COLS], left, right, to, add, x->gemm, NULL);
 }
 
-/* multiply_seen where `right` has elements that are not finite: a copy without them is multiplied,
- * then they are added where they are seen. Some columns at a time, whose sums keep their bits. */
+/* multiply_seen if `right` has elements that are not finite: multiplies a copy in which they are 0,
+ * then adds them for the pairs that attend to each other. Works on a few columns at a time, which
+ * does not change the bits of a sum. */
 static void multiply_wild(const head *x, const weir_gemm *g, const weir_attention_block *b,
                           const void *left, const void *right, void *to)
 {
@@ -111,15 +112,15 @@ static void multiply_wild(const head *x, const weir_gemm *g, const weir_attentio
         char *const       at = (char *)to + (size_t)c * p->size;
         weir_gemm         part;
         s.n = s.ldb = min64(WIDE, g->shape.n - c);
-        weir_gemm_plan_alone(&part, &s);    /* too small for scratch */
+        weir_gemm_plan_alone(&part, &s);    /* so small that it needs no scratch */
         p->loops.tame(s.k, s.n, from, g->shape.ldb, tamed);
         weir_gemm_run(&part, left, tamed, at, true, NULL, NULL);
         p->loops.add_wild(b, s.ta, left, from, s.n, g->shape.ldb, at);
     }
 }
 
-/* to += left (scores, 0 where not seen; or their transpose) times right. What is not seen counts as
- * nothing, also where 0 times it is NaN. */
+/* to += left * right, where left is the scores (0 if masked) or their transpose. Masked pairs add
+ * nothing, even where 0 * right would be NaN. */
 static void multiply_seen(const head *x, const cases *c, const weir_attention_block *b,
                           const void *left, const void *right, void *to)
 {
@@ -174,7 +175,7 @@ static void forward_task(void *ctx, int64_t task)
     forward_rows(&x, task % p->row_blocks);
 }
 
-/* Which workers take part is not known; what was asked for counts as used. */
+/* Any worker may have run; the whole workspace counts as used. */
 static void touch_end(const weir_kargs *k, const plan *p)
 {
     memset((char *)k->work + p->work - UNIT, 0, UNIT);
@@ -197,7 +198,7 @@ static void clear(const plan *p, void *at, int64_t rows, int64_t columns)
         memset(row_of(p, at, r, columns), 0, (size_t)columns * p->size);
 }
 
-/* What block (i, j) of scores adds to the gradients; x->sum holds delta of the rows. */
+/* Adds the contribution of block (i, j) to the gradients; x->sum holds delta of the rows. */
 static void back_block(const head *x, int64_t i, int64_t j)
 {
     const plan *const          p = x->p;
@@ -249,9 +250,9 @@ static weir_status run_back(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choose ---- */
+/* ---- selecting ---- */
 
-/* Which of a product's sizes is the block's rows, its columns, or a fixed number. */
+/* A size of a product that is the block's rows, its columns, or a fixed number. */
 enum { BY_ROWS = -1, BY_COLS = -2 };
 
 static int64_t size_for(int64_t n, int64_t rows, int64_t cols)
@@ -259,7 +260,8 @@ static int64_t size_for(int64_t n, int64_t rows, int64_t cols)
     return n == BY_ROWS ? rows : n == BY_COLS ? cols : n;
 }
 
-/* Plans the four cases of a product; s holds BY_ROWS and BY_COLS where blocks decide. */
+/* Plans the four cases of a product; s has BY_ROWS and BY_COLS for sizes that depend on the
+ * block. */
 static void plan_cases(plan *p, cases *c, const weir_gemm_shape *s)
 {
     const int64_t rows[2] = {ROWS, p->t % ROWS}, cols[2] = {COLS, p->s % COLS};

@@ -1,7 +1,7 @@
-/* attention_isa.c - the loops of attention over blocks of scores, one build per instruction set.
+/* attention_isa.c - the loops of attention over blocks of scores, compiled per instruction set.
  *
- * The softmax is taken block by block (Milakov and Gimelshein, "Online normalizer calculation for
- * softmax", 2018): what was summed under an old maximum is scaled to the new one. */
+ * The softmax is computed block by block (Milakov and Gimelshein, "Online normalizer calculation
+ * for softmax", 2018): sums made with an old maximum are rescaled to the new one. */
 #include "device/cpu/kernels/attention.h"
 
 #include "device/cpu/isa.h"

@@ -1,9 +1,9 @@
 /* attention_type.h - the loops of attention_isa.c for one float type: T, EXP, LOG and FN(name).
  *
- * Sums of a row go over LANES partial sums, whatever the vector width, and then over the lanes as a
+ * A row is summed in LANES partial sums, whatever the vector width, which are then added as a
  * tree. */
 
-/* No include guard: that is the point. */
+/* No include guard: included once per type. */
 
 static int64_t FN(seen_of)(const weir_attention_block *b, int64_t r)
 {
@@ -118,7 +118,7 @@ static void FN(back)(const weir_attention_block *b, void *scores, void *dps, con
 
 static bool FN(finite)(int64_t rows, int64_t columns, const void *at, int64_t row)
 {
-    T lane[LANES] = {0};    /* 0, NaN once anything was not finite */
+    T lane[LANES] = {0};    /* 0; NaN once an element was not finite */
     for (int64_t r = 0; r < rows; r++) {
         const T *const x = (const T *)at + r * row;
         int64_t        j = 0;

@@ -1,8 +1,7 @@
-/* callback.c - CALLBACK and CALLBACK_GRAD: the caller's functions on row-major operands.
+/* callback.c - CALLBACK and CALLBACK_GRAD: calls the user's functions on row-major operands.
  *
- * An operand whose memory is row-major is handed over as it is. Any other (channels-last images,
- * views) is copied into the workspace before the function, or out of it afterwards, by the copy
- * kernel. */
+ * An operand whose memory is row-major is passed as it is. Any other (channels-last images, views)
+ * is copied to the workspace before the call, or from it afterwards, by the copy kernel. */
 #include "device/common/callback.h"
 
 #include "core/mem.h"
@@ -46,7 +45,7 @@ static weir_status backward_run(const weir_kargs *k)
     return run(k, callback_backward);
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 static weir_status plan(weir_device *d, const weir_call *c, void *state, size_t *work)
 {

@@ -1,9 +1,9 @@
 /* compare.c - comparisons, logic on bool, where: any strides in, a dense output.
  *
- * Axes are put into the output's physical order and merged where all operands go on. A run is one
- * stretch of the innermost axis; tasks are stretches of output positions, cut by shape only. A bool
- * is 0 or 1 when written, anything but 0 is true when read. An output may start where an input of
- * the same layout starts: an element is read before it is written. */
+ * Axes are put into the output's physical order and merged where all operands are contiguous. A run
+ * is a contiguous range of the innermost axis; tasks are ranges of output positions, divided by
+ * shape only. A bool is written as 0 or 1; when read, any nonzero byte is true. An output may share
+ * the memory of an input of the same layout: each element is read before it is written. */
 #include "core/half.h"
 #include "core/mem.h"
 #include "device/common/div.h"
@@ -20,13 +20,13 @@ typedef struct compare {
     run_fn  run;
     int64_t n;
     int     nin, naxis;
-    size_t  size[OPERANDS], out_size;       /* of an element */
+    size_t  size[OPERANDS], out_size;       /* bytes of an element */
     int64_t dim[WEIR_MAX_DIMS], stride[OPERANDS][WEIR_MAX_DIMS];
 } compare;
 
 /* ---- runs ---- */
 
-/* Adjacent operands and a single number on the right have loops of their own, to vectorise. */
+/* Contiguous operands and a scalar on the right have separate loops, which vectorise. */
 #define RUN(name, T, U, value)                                                                     \
     static void name(int64_t n, void *out, const void *const *from, const int64_t *stride)         \
     {                                                                                              \
@@ -83,7 +83,7 @@ static void not_b8(int64_t n, void *out, const void *const *from, const int64_t 
         to[i] = a[i * stride[0]] == 0;
 }
 
-/* The bits of a or b, whatever the type. */
+/* Selects the bits of a or b, whatever the type. */
 #define WHERE(name, T)                                                                             \
     static void name(int64_t n, void *out, const void *const *from, const int64_t *stride)         \
     {                                                                                              \
@@ -110,7 +110,7 @@ WHERE(where_8, uint64_t)
 
 /* ---- running ---- */
 
-/* Output positions [pos, end), one stretch of the innermost axis after the other. */
+/* Output positions [pos, end), one range of the innermost axis after another. */
 static void run_positions(const compare *p, const weir_kargs *k, int64_t pos, int64_t end)
 {
     const int last = p->naxis - 1;
@@ -159,9 +159,9 @@ static weir_status compare_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
-/* Do all inputs go on from the last axis so far to `axis`, of dim elements? */
+/* True if all inputs are contiguous from the merged axis to `axis`, of dim elements. */
 static bool merges(const compare *p, const weir_layout *view, int axis, int64_t dim)
 {
     for (int i = 0; i < p->nin; i++)
@@ -213,7 +213,7 @@ static weir_status choose(const weir_call *c, run_fn run, weir_kernel *out)
 
 /* ---- the ops ---- */
 
-/* By the type of the inputs, in the order of weir_dtype; b8 is the run for bool. */
+/* Kernels indexed by input type, in the order of weir_dtype; b8 is the run for bool. */
 #define KERNEL(id, b8)                                                                             \
     weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_kernel *out)                \
     {                                                                                              \

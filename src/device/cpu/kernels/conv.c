@@ -1,10 +1,10 @@
-/* conv.c - chooses the implementation of a convolution and of its gradients.
+/* conv.c - selects the implementation of a convolution and of its gradients.
  *
- * f32: our own gradient by the weights where it leads; oneDNN where it has code for the shape, else
- * patch matrix and product. f64: the latter. Halves are widened (widen.h).
+ * f32: our own gradient by the weights where it is faster, oneDNN where it has code for the shape,
+ * else patch matrix and product. f64: patch matrix and product. Halves are widened (widen.h).
  *
- * With stride 1 the gradient by x is a convolution itself, of dy with the kernels turned by half a
- * turn and input and output channels exchanged. oneDNN 2.6's forward code for AVX-512 is up to
+ * With stride 1 the gradient by x is itself a convolution, of dy with the kernels rotated by 180
+ * degrees and input and output channels exchanged. oneDNN 2.6's forward code for AVX-512 is up to
  * twice as fast as its gradient (28 x 28 pixels, 512 channels), and slower with 1 x 1 kernels
  * only. */
 #include <string.h>
@@ -30,8 +30,8 @@ static weir_status run_onednn(const weir_kargs *k)
     return weir_onednn_run(k->state, k->src, k->dst, k->work, k->threads);
 }
 
-/* Whether oneDNN is asked. Not for nothing at all; and its gradient by x fills vectors with
- * channels: with a few of them (images) patch matrix and product take half the time. */
+/* True if oneDNN should be asked. Not for empty tensors; and its gradient by x vectorises over
+ * channels, so with few of them (images) patch matrix and product take half the time. */
 static bool onednn_suits(const weir_conv *c, weir_conv_pass pass, weir_gemm_want want)
 {
     enum { FEW = 4 };
@@ -43,8 +43,8 @@ static bool onednn_suits(const weir_conv *c, weir_conv_pass pass, weir_gemm_want
     return want == WEIR_GEMM_ONEDNN;
 }
 
-/* Whether our own gradient by the weights is the faster one: measured on Zen 4, by 20-40 % over
- * oneDNN 2.6 on images of 56 pixels and more; below, the zeros between rows cost too much. */
+/* True if our own gradient by the weights is faster. Measured on Zen 4: by 20-40 % than oneDNN 2.6
+ * on images of 56 pixels and more; on smaller ones the zeros between rows cost too much. */
 static bool own_suits(const weir_conv *c, weir_gemm_want want)
 {
     enum { WIDE = 40 };
@@ -57,7 +57,8 @@ static bool own_suits(const weir_conv *c, weir_gemm_want want)
 
 /* ---- the gradient by x as a convolution ---- */
 
-/* State of a choice: weights (o, taps, c), taps turned in the work buffer behind the library's. */
+/* State: weights (o, taps, c), whose taps are rotated into the workspace after the library's
+ * part. */
 typedef struct turned {
     weir_onednn *lib; /* owned */
     int64_t      o, taps, c;
@@ -68,7 +69,7 @@ typedef struct turning {
     const turned *t;
     const float  *from;
     float        *to;
-    int64_t       each; /* output channels of a task */
+    int64_t       each; /* output channels per task */
 } turning;
 
 static void turned_free(void *state)
@@ -98,8 +99,8 @@ static weir_status run_turned(const weir_kargs *k)
     return weir_onednn_run(t->lib, src, k->dst, k->work, k->threads);
 }
 
-/* Writes the gradient as a convolution. False if it cannot be written so, or if that gains nothing:
- * with few channels or pixels the library's gradient is as fast and needs less scratch. */
+/* Writes the gradient as a convolution. False if that is impossible or gains nothing: with few
+ * channels or pixels the library's gradient is as fast and needs less scratch. */
 static bool turn(const weir_conv *c, weir_conv *out)
 {
     enum { CHANNELS = 128 * 128, PIXELS = 100 };
@@ -114,7 +115,7 @@ static bool turn(const weir_conv *c, weir_conv *out)
            c->stride[1] == 1 && out->pad[0] >= 0 && out->pad[1] >= 0;
 }
 
-/* *out stays as it is if the library has nothing for it. */
+/* Leaves *out unchanged if the library has no implementation. */
 static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_kernel *out)
 {
     turned *const t = weir_mem_zalloc(1, sizeof *t);
@@ -135,7 +136,7 @@ static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_kernel
     return WEIR_OK;
 }
 
-/* ---- choose ---- */
+/* ---- selecting ---- */
 
 static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
                           weir_kernel *out)

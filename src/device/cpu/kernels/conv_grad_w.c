@@ -1,13 +1,14 @@
 /* conv_grad_w.c - the gradient of a convolution's weights as products of shifted images, stride 1.
  *
  * Images are packed with as many zeros before each row of x as the kernel reaches over its ends,
- * and rows of dy are filled up with zeros to the same length. Then what tap (kh,kw) pairs is one
- * shift of x against dy, row ends included, and
+ * and rows of dy are padded with zeros to the same length. Then tap (kh,kw) pairs one shift of x
+ * with dy, row ends included, and
  *     dW[:,kh,kw,:] += dy^T shift(x)
- * is one long product for the register-tiled kernel: nothing is copied per tap, as a patch matrix
- * would be (after Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD
- * architectures", 2018). A chunk of rows or of images is packed, then a task computes the taps of
- * one tile of outputs x inputs. Cuts and order follow from shapes. */
+ * is one long product for the register-tiled kernel, which copies nothing per tap, unlike a patch
+ * matrix (after Georganas and others, "Anatomy of high-performance deep learning convolutions on
+ * SIMD architectures", 2018). A chunk of rows or of images is packed, then each task computes the
+ * taps of one tile of outputs x inputs. The division of work and the order of sums follow from
+ * shapes. */
 #include "device/cpu/kernels/conv_grad_w.h"
 
 #include <string.h>
@@ -20,26 +21,26 @@
 #include "device/cpu/isa.h"
 
 enum {
-    DEPTH = 256,           /* aim for the length of a product */
-    FEW_TILES = 8,         /* below, a task has one row of taps only */
-    UNIT = 64              /* bytes that are written behind the last chunk */
+    DEPTH = 256,           /* target length of a product */
+    FEW_TILES = 8,         /* with fewer tiles, a task has one row of taps only */
+    UNIT = 64              /* bytes that are written after the last chunk */
 };
 
-/* State of a choice. */
+/* State of the kernel. */
 typedef struct plan {
     weir_conv               c;
     const weir_gemm_kernel *kernel;
     size_t                  size;
     bool                    bias, split; /* split: a task has one row of taps */
     int64_t                 mr, panels, strips;
-    int64_t                 lead, width;  /* zeros before a row of x, packed length of a row */
-    int64_t                 images, rows; /* of a chunk; rows of y */
+    int64_t                 lead, width;  /* zeros before a row of x; packed length of a row */
+    int64_t                 images, rows; /* images of a chunk; rows of y of a chunk */
     int64_t                 run;          /* rows of a product */
     int64_t                 x_image, y_image; /* packed pixels of an image */
-    size_t                  y_at, sums_at, work; /* bytes: where panels and bias sums begin, all */
+    size_t                  y_at, sums_at, work; /* bytes: offsets of panels, bias sums; total */
 } plan;
 
-/* A chunk in flight. */
+/* The chunk being computed. */
 typedef struct chunk {
     const plan *p;
     const char *x, *dy;
@@ -66,7 +67,7 @@ static char *panel_of(const chunk *j, int64_t q)
     return j->work + p->y_at + (size_t)(q * p->mr * p->images * p->y_image) * p->size;
 }
 
-/* Row `row` of x, counted from the first that the chunk sees, which may lie outside. */
+/* Packs row `row` of x, counted from the first that the chunk needs; it may lie in the padding. */
 static void pack_x(const chunk *j, int64_t image, int64_t row)
 {
     const plan *const      p = j->p;
@@ -113,7 +114,7 @@ static void pack_task(void *ctx, int64_t task)
 
 /* ---- products ---- */
 
-/* The taps kh of panel q and strip s. */
+/* Computes the taps in row kh for panel q and strip s. */
 static void taps(const chunk *j, int64_t q, int64_t s, int64_t kh, int64_t image, int64_t row)
 {
     const plan *const             p = j->p;
@@ -168,9 +169,10 @@ static weir_status run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choose ---- */
+/* ---- selecting ---- */
 
-/* Rows of y and images of a chunk, one row of one image at least, and what they take packed. */
+/* Chooses the rows of y and the images of a chunk, at least one row of one image, and their packed
+ * bytes. */
 static void plan_chunk(plan *p)
 {
     const weir_conv *const c = &p->c;

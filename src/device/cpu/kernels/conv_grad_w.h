@@ -5,8 +5,8 @@
 #include "device/common/conv_geometry.h"
 #include "device/device.h"
 
-/* Chooses our own code for the gradient by the weights, for what suits it: f32 and f64, stride 1, a
- * kernel larger than 1 x 1, channels enough to fill vectors. */
+/* The cases that our own code computes: f32 and f64, stride 1, a kernel larger than 1 x 1, enough
+ * channels to fill vectors. */
 bool        weir_conv_grad_w_suits(const weir_conv *c);
 weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_kernel *out);
 

@@ -1,13 +1,14 @@
 /* elementwise.c - runs rows of elementwise.def, alone or chained, in one pass over memory.
  *
- * The outputs are dense; positions 0..n-1 count in their physical order. Work is cut into tasks
- * and tasks into tiles, by shape only. Each step of the chain is one call of a row function per
- * tile; what a step leaves for later steps stays in a buffer of one tile on the worker's stack, so
- * a chain costs memory traffic for its inputs and outputs only. A chain in f32 widens the tiles of
- * inputs in half and rounds those of outputs in half, also in such buffers.
+ * The outputs are dense; positions 0..n-1 are counted in their physical order. Work is divided into
+ * tasks and tasks into tiles, by shape only. Each step of the chain is one call of a row function
+ * per tile; the result of a step that later steps read stays in a tile buffer on the worker's
+ * stack, so the memory traffic of a chain is that of its inputs and outputs. A chain in f32 widens
+ * tiles of half inputs and rounds tiles of half outputs in such buffers too.
  *
- * In place: an output may start where a DENSE input starts. A step writes to output memory only if
- * no later step reads a DENSE input; otherwise the tile's values wait in a buffer until its end. */
+ * In place: an output may share the address of a DENSE input. A step writes to output memory only
+ * if no later step reads a DENSE input; otherwise the values stay in a buffer until the tile's
+ * end. */
 #include "device/cpu/kernels/elementwise.h"
 
 #include <assert.h>
@@ -21,48 +22,48 @@
 #include "device/cpu/run.h"
 #include "device/common/operand.h"
 
-/* A tile is TILE_BYTES, or a little less; TASK_SMALL, TASK_LARGE and LARGE are elements. */
+/* A tile has TILE_BYTES or a little less; TASK_SMALL, TASK_LARGE and LARGE are in elements. */
 enum {
     TILE_BYTES  = 4096,
     TASK_SMALL  = 16 << 10,
     TASK_LARGE  = 64 << 10,
-    LARGE       = 4 << 20,                  /* above this tasks are large */
+    LARGE       = 4 << 20,                  /* larger tensors have large tasks */
     ALIGN       = 64,
-    AHEAD       = 2,                        /* tiles that memory is asked for in advance */
-    CACHED      = 256 << 10,                /* bytes of an operand up to which it is not */
+    AHEAD       = 2,                        /* tiles by which memory is prefetched */
+    CACHED      = 256 << 10,                /* operands up to these bytes are not prefetched */
     STACK_SMALL = 32 << 10,
-    /* Two tiles for an input that is expanded or widened, one for each step: the most there are. */
+    /* At most two tiles for an input that is expanded or widened, and one for each step. */
     STACK_LARGE = (2 * WEIR_EW_MAX_IN + WEIR_EW_MAX_STEPS) * (TILE_BYTES + ALIGN)
 };
 
 typedef enum operand_mode {
     DENSE,          /* position i is element i: read in place */
     SCALAR,         /* one element: a tile of copies is made once per task */
-    PERIODIC,       /* repeats after `period` adjacent elements: expanded once per task */
-    STRIDED         /* anything else: gathered tile by tile, in place where a tile lies adjacent */
+    PERIODIC,       /* repeats after `period` contiguous elements: expanded once per task */
+    STRIDED         /* any other: gathered tile by tile, or read in place if a tile is contiguous */
 } operand_mode;
 
 typedef struct operand {
     operand_mode mode;
     operand_axes axes;
     int64_t      period;
-    size_t       size;                      /* of an element */
+    size_t       size;                      /* bytes of an element */
     size_t       buf;                       /* offset of its tile buffer */
-    weir_half_fn widen;                     /* of a half to the chain's type, else NULL */
-    size_t       wide;                      /* DENSE and STRIDED halves: offset of a tile of f32 */
+    weir_half_fn widen;                     /* from a half to the chain's type; NULL for others */
+    size_t       wide;                      /* DENSE and STRIDED halves: offset of an f32 tile */
 } operand;
 
 typedef struct step {
     weir_row_fn fn;
-    int         nsrc, src[WEIR_MAX_IN];     /* values: inputs, then results of steps */
+    int         nsrc, src[WEIR_MAX_IN];     /* values: first the inputs, then the steps' results */
     double      s, t;
     uint64_t    rng;
-    int         out;                        /* output written directly, else -1 */
-    size_t      buf;                        /* offset of the result's tile buffer otherwise */
+    int         out;                        /* the output that the step writes, else -1 */
+    size_t      buf;                        /* if -1: offset of the result's tile buffer */
 } step;
 
 typedef struct chain {
-    size_t  size;                           /* of an element */
+    size_t  size;                           /* bytes of an element */
     int64_t n, tile, task;
     int     nin, nwiden, nstep, nout, ncopy;
     size_t  stack;                          /* bytes of all tile buffers */
@@ -72,13 +73,13 @@ typedef struct chain {
     size_t  out_size[WEIR_EW_MAX_OUT];
     struct {
         int          out, value;
-        weir_half_fn narrow;                /* NULL: as it is */
-    } copy[WEIR_EW_MAX_OUT];                /* made at the end of a tile */
+        weir_half_fn narrow;                /* NULL: copied without conversion */
+    } copy[WEIR_EW_MAX_OUT];                /* outputs that are copied at the end of a tile */
 } chain;
 
 /* ---- reading inputs ---- */
 
-/* Positions [pos, pos + n) of a STRIDED operand: in place if adjacent, else copied to `to`. */
+/* Positions [pos, pos + n) of a STRIDED operand: in place if contiguous, else copied to `to`. */
 static const void *gather(const operand_axes *o, const char *src, int64_t pos, int64_t n, char *to,
                           size_t size)
 {
@@ -107,7 +108,7 @@ static const void *gather(const operand_axes *o, const char *src, int64_t pos, i
     return to;
 }
 
-/* A PERIODIC buffer holds a tile from any phase on; just a tile if all tiles start at phase 0. */
+/* A PERIODIC buffer serves a tile from any phase; it is one tile if all tiles start at phase 0. */
 static int64_t periodic_length(const operand *o, int64_t tile)
 {
     return tile % o->period == 0 ? tile : tile + o->period;
@@ -134,7 +135,7 @@ static void splat(const operand *o, const void *src, char *to, int64_t n, size_t
     run_splat(to, o->widen ? &wide : src, n, size);
 }
 
-/* What is made once per task. */
+/* Fills the buffers that are filled once per task. */
 static void expand(const chain *p, const weir_kargs *k, char *buf)
 {
     const int64_t tile = min64(p->tile, p->n);
@@ -148,7 +149,7 @@ static void expand(const chain *p, const weir_kargs *k, char *buf)
     }
 }
 
-/* size: of an element of the chain. */
+/* Address of the operand's elements at pos; size: bytes of an element of the chain. */
 static const void *locate(const operand *o, const char *src, int64_t pos, int64_t n, char *buf,
                           size_t size)
 {
@@ -163,8 +164,8 @@ static const void *locate(const operand *o, const char *src, int64_t pos, int64_
 
 /* ---- running ---- */
 
-/* Tiles are too short for the processor to foresee the next: without this a chain runs at half of
- * what memory gives. Step j asks for its share of a coming tile. */
+/* Tiles are too short for the hardware prefetcher: without this a chain reaches half of the memory
+ * bandwidth. Step j prefetches its share of a later tile. */
 static void fetch_ahead(const chain *p, const weir_kargs *k, int64_t pos, int j)
 {
     const size_t tile = (size_t)p->tile;
@@ -180,7 +181,7 @@ static void fetch_ahead(const chain *p, const weir_kargs *k, int64_t pos, int j)
             __builtin_prefetch((const char *)k->dst[i] + at, 1, 2);
 }
 
-/* Positions [pos, pos + n); `ahead`: a position to be fetched, or -1. */
+/* Computes positions [pos, pos + n). ahead: a position to be prefetched, or -1. */
 static void run_tile(const chain *p, const weir_kargs *k, int64_t pos, int64_t n, int64_t ahead,
                      char *buf)
 {
@@ -254,7 +255,7 @@ static weir_status run_chain(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 static void operand_make(const weir_layout *out, const weir_layout *in, int64_t tile, operand *o)
 {
@@ -271,7 +272,7 @@ static void operand_make(const weir_layout *out, const weir_layout *in, int64_t 
     }
 }
 
-/* The largest multiple of the longest period that fits, of 16 elements too where that fits. */
+/* The largest multiple of the longest period that fits; of 16 elements as well if possible. */
 static int64_t tile_of(const chain *p, int64_t most)
 {
     int64_t unit = 1;
@@ -293,8 +294,8 @@ static size_t buffer_of(size_t *used, int64_t n, size_t size)
     return at;
 }
 
-/* Tile, task and the buffers of inputs. One step over DENSE inputs needs no tiles, unless halves
- * are converted. */
+/* Chooses tile, task and the buffers of inputs. A single step over DENSE inputs needs no tiles
+ * unless halves are converted. */
 static void plan_tiles(chain *p)
 {
     const int64_t grain = p->n > LARGE ? TASK_LARGE : p->n > 2 * TASK_SMALL ? TASK_SMALL : p->n;
@@ -332,8 +333,8 @@ static int last_reader(const chain *p, int j)
     return last;
 }
 
-/* Which outputs are written by their step and which are copied at the end: see the top. All DENSE
- * halves of a tile are read before its first step. */
+/* Decides which outputs their step writes and which are copied at the end (see the top of the
+ * file). All DENSE half inputs of a tile are read before its first step. */
 static void place_outputs(chain *p, const weir_ew_program *prog, const weir_call *c,
                           const weir_half_entry *half)
 {
@@ -359,7 +360,8 @@ static void place_outputs(chain *p, const weir_ew_program *prog, const weir_call
     }
 }
 
-/* Tile buffers for results, reused after the last reader; a row may overwrite its own operand. */
+/* Assigns tile buffers to results, reused after the last reader; a row may overwrite its
+ * operand. */
 static void place_results(chain *p)
 {
     size_t slot[WEIR_EW_MAX_STEPS];

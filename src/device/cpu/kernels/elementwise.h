@@ -1,11 +1,11 @@
-/* elementwise.h - what the tile engine and the row functions of its instruction sets agree on. */
+/* elementwise.h - shared by the tile engine and the row functions of its instruction sets. */
 #ifndef WEIR_DEVICE_CPU_KERNELS_ELEMENTWISE_H
 #define WEIR_DEVICE_CPU_KERNELS_ELEMENTWISE_H
 
 #include "device/device.h"
 
-/* What a row needs beside its operands. first: the position of element 0 in the output's dense
- * order; counter: the Philox block of output element 0. */
+/* What a row needs besides its operands. first: position of element 0 in the output's dense order;
+ * counter: Philox block of output element 0. */
 typedef struct weir_row_args {
     double   s, t;
     uint64_t seed, counter;
@@ -15,24 +15,24 @@ typedef struct weir_row_args {
 /* out[i] = row(in[0][i], in[1][i], ...), all contiguous. out may start where an input starts. */
 typedef void (*weir_row_fn)(int64_t n, void *out, const void *const *in, const weir_row_args *r);
 
-/* The number of a dtype is its column. */
+/* Columns of the table, indexed by dtype. */
 #define WEIR_ROW_TYPES 8
 
 typedef struct weir_row_entry {
     weir_row_fn fn[WEIR_ROW_TYPES];     /* NULL: the row has no such type */
 } weir_row_entry;
 
-/* [WEIR_OP_COUNT]; all NULL for ops that are no rows. */
+/* [WEIR_OP_COUNT]; all NULL for ops that are not rows. */
 extern const weir_row_entry weir_rows_base[], weir_rows_avx2[], weir_rows_avx512[];
 
-/* n halves to f32, exact, and back, rounded once; `to` and `from` do not overlap. */
+/* Convert n halves to f32, exactly, or back, rounded once; `to` and `from` do not overlap. */
 typedef void (*weir_half_fn)(int64_t n, void *restrict to, const void *restrict from);
 
 typedef struct weir_half_entry {
     weir_half_fn widen, narrow;
 } weir_half_entry;
 
-/* [WEIR_ROW_TYPES]; NULL for types that are no halves. */
+/* [WEIR_ROW_TYPES]; NULL for types other than halves. */
 extern const weir_half_entry weir_halves_base[], weir_halves_avx2[], weir_halves_avx512[];
 
 /* Serves every row of elementwise.def. */

@@ -1,12 +1,12 @@
 /* elementwise_isa.c - one vectorised function per row of elementwise.def and type.
  *
- * The list is included once per type. Plain loops for the compiler to vectorise; no contraction
- * and no approximations, so every instruction set gives the same bits. Integers are computed
- * unsigned where they may wrap. Rows of f16 and bf16 are those of f32 between conversions of a few
- * hundred elements, rounded once. */
+ * The list is included once per type. The loops are plain C that the compiler vectorises, without
+ * contraction or approximations, so every instruction set gives the same bits. Integers that may
+ * wrap are computed unsigned. Rows of f16 and bf16 convert a few hundred elements to f32, compute
+ * there, and round once. */
 #include "device/cpu/kernels/elementwise.h"
 
-/* Rows of libm's functions stay scalar in f64, which clang would report. */
+/* Rows that call libm stay scalar in f64, which clang would report. */
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
@@ -18,7 +18,7 @@
 
 #define ROW_NAME(id) ROW_PASTE(row, id, SUFFIX)
 
-/* Folded when compiling: the text of the row says whether it draws. */
+/* Evaluated at compile time: the text of the row tells whether it draws. */
 #define ROW_DRAWS(text)  (__builtin_strstr(text, "DRAW") != NULL)
 #define ROW_NORMAL(text) (__builtin_strstr(text, "DRAW_NORMAL") != NULL)
 
@@ -38,11 +38,11 @@
     const T g = (arity) > 6 ? pg[i] : 0;                                                           \
     (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)g
 
-/* Draws are made in chunks of whole 16-block groups, into a buffer that stays in cache. */
+/* Draws are generated in chunks of whole 16-block groups, into a buffer that stays in cache. */
 enum { DRAW_CHUNK = 256, DRAW_GROUP = 16 };
 
-/* The words of elements [at, at + some) of the row; element at + j has word
- * lead + j, and words [0, 4 * blocks) are set. */
+/* The random words of elements [at, at + some) of the row: element at + j has word lead + j; words
+ * [0, 4 * blocks) are valid. */
 typedef struct draw_span {
     int64_t  lead, some, blocks;
     uint32_t word[DRAW_CHUNK];
@@ -137,7 +137,7 @@ ROW_DRAW_FUNCTIONS
 #undef SUFFIX
 #undef ROW
 
-/* ---- halves: blocks of f32, whose first element's position is passed on to draws ---- */
+/* ---- halves: blocks of f32; draws get the position of a block's first element ---- */
 enum { HALF_BLOCK = 256 };
 
 #define ROW_THROUGH(id)                                                                            \
@@ -227,7 +227,7 @@ ROW_THROUGH(bf16)
 #undef T
 #undef SUFFIX
 
-/* Rows ask whether a number is below 0, which these never are. */
+/* Rows compare with 0, which the compiler finds always false for unsigned types. */
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtype-limits"

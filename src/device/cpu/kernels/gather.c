@@ -1,9 +1,9 @@
 /* gather.c - GATHER, GATHER_GRAD, SCATTER_ADD, ONE_HOT, ARANGE: rows by index, and a range.
  *
- * Additions to rows are cut by ranges of table rows: every task goes through all indices in order
- * and adds what falls into its range. So each element gets its additions in the order of the
- * indices, whatever the number of threads, and no two tasks write the same row. An index outside
- * the table fails the call before anything is written. */
+ * Additions to rows are divided by ranges of table rows: each task reads all indices in order and
+ * adds those in its range. So every element receives its additions in the order of the indices,
+ * whatever the number of threads, and no two tasks write the same row. An index outside the table
+ * fails the call before anything is written. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -16,7 +16,7 @@
 #include "device/cpu/run.h"
 #include "device/cpu/kernels/widen.h"
 
-enum { RANGES = 16 };           /* tasks of a scatter at most: each reads all indices */
+enum { RANGES = 16 };           /* most tasks of a scatter: each reads all indices */
 
 typedef void (*add_fn)(int64_t n, void *to, const void *from);
 
@@ -24,11 +24,11 @@ typedef struct rows_state {
     weir_dtype type;
     bool       wide;            /* indices are i64, else i32 */
     size_t     row;             /* bytes of a row */
-    int64_t    v, n, d;         /* table rows, indices, elements of a row */
+    int64_t    v, n, d;         /* rows of the table; indices; elements of a row */
     int64_t    per_task, tasks;
-    int        index;           /* which input the indices are */
+    int        index;           /* input number of the indices */
     add_fn     add;             /* scatter only */
-    char       element[8];      /* one_hot: 1 */
+    char       element[8];      /* one_hot: the element 1 */
 } rows_state;
 
 static int64_t index_at(const rows_state *s, const void *index, int64_t i)
@@ -36,12 +36,12 @@ static int64_t index_at(const rows_state *s, const void *index, int64_t i)
     return s->wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
 }
 
-/* `value` as an element of a type; integers take whole numbers only. */
+/* Writes `value` as an element of a type; integers accept whole numbers only. */
 static void encode(double value, weir_dtype type, char element[8])
 {
     const float   f = (float)value;
     const bool    whole = value == 0 || value == 1;
-    const int64_t i = whole ? (int64_t)value : 0;       /* the low bytes of narrower ones */
+    const int64_t i = whole ? (int64_t)value : 0;       /* its low bytes are the narrower types */
     const int32_t j = (int32_t)i;
     const uint8_t b = (uint8_t)i;
 
@@ -110,7 +110,7 @@ weir_status weir_cpu_gather(weir_device *d, const weir_call *c, weir_kernel *out
 
 /* ---- additions ---- */
 
-/* Integers wrap. */
+/* Integer additions wrap. */
 #define ADD(id, T)                                                                                 \
     static void add_##id(int64_t n, void *to, const void *from)                                    \
     {                                                                                              \
@@ -127,7 +127,7 @@ ADD(i32, uint32_t)
 ADD(i64, uint64_t)
 ADD(u8, uint8_t)
 
-/* Table rows [first, last): those of x (all zero without x), then what is added to them. */
+/* Computes table rows [first, last): those of x (zeros without x) plus their updates. */
 static void scatter_task(void *ctx, int64_t task)
 {
     const weir_kargs *const k = ctx;
@@ -161,7 +161,7 @@ static weir_status scatter_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* The inputs from `index` on are indices (n) and updates (n,d). */
+/* The inputs from `index` on are the indices (n) and the updates (n,d). */
 static weir_status scatter_choose(const weir_call *c, int index, weir_kernel *out)
 {
     static const add_fn    add[] = {add_f32, add_f64, add_i32, add_i64, add_u8};

@@ -1,17 +1,17 @@
-/* index.c - checks of indices. */
+/* index.c - checks of indices before kernels use them. */
 #include "device/cpu/kernels/index.h"
 
 #include "core/status.h"
 #include "device/common/div.h"
 
-enum { GROUP = 1024 };      /* indices that are looked at without a branch */
+enum { GROUP = 1024 };      /* indices that are checked without a branch */
 
 static int64_t index_at(const void *at, bool wide, int64_t i)
 {
     return wide ? ((const int64_t *)at)[i] : ((const int32_t *)at)[i];
 }
 
-/* How many of the indices first .. end - 1 are outside 0 .. limit - 1, or `ignored`. */
+/* Number of indices first .. end - 1 that are outside 0 .. limit - 1 or equal to `ignored`. */
 static int64_t special(const void *at, bool wide, int64_t first, int64_t end, int64_t limit,
                        int64_t ignored)
 {
@@ -29,7 +29,7 @@ static int64_t special(const void *at, bool wide, int64_t first, int64_t end, in
     return n;
 }
 
-/* The first of the special ones, that is not ignored, fails; *counted is less the ignored ones. */
+/* Fails for the first index that is out of range; *counted: indices that are not ignored. */
 static weir_status look(const weir_kargs *k, int input, const char *what, int64_t limit,
                         const int64_t *ignored, int64_t *counted)
 {

@@ -1,8 +1,8 @@
 /* loss.c - softmax cross-entropy and its gradient.
  *
- * The loss of a row is lse - logit of its class, lse = log sum exp of the row; with probabilities t
- * it is sum t * (lse - logit). Rows of the ignored class have neither loss nor gradient. Rows are
- * cut into tasks by shape; their f64 sums meet in order. */
+ * The loss of a row is lse - logit[class], with lse = log sum exp of the row; for probabilities t
+ * it is sum t * (lse - logit). Rows of the ignored class have no loss and no gradient. Rows are
+ * divided into tasks by shape; the tasks' f64 sums are added in order. */
 #include "device/cpu/kernels/loss.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ typedef struct plan {
     int64_t         size;               /* bytes of a logit */
     int64_t         n, c;
     int64_t         ignored;            /* a class number */
-    int64_t         group, tasks;       /* rows of a task */
+    int64_t         group, tasks;       /* rows per task; tasks */
 } plan;
 
 /* The class number of row i, -1 if it is ignored. */
@@ -34,7 +34,7 @@ static int64_t class_of(const plan *p, const void *target, int64_t i)
     return t != p->ignored ? t : -1;
 }
 
-/* The number of rows that count, if all classes are right. */
+/* Counts the rows that are not ignored, and fails for a class out of range. */
 static weir_status count_rows(const weir_kargs *k, int64_t *counted)
 {
     const plan *p = k->state;
@@ -81,7 +81,7 @@ static weir_status loss_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* A row that does not count has the gradient 0, whatever its logits are. */
+/* Ignored rows have gradient 0, whatever their logits are. */
 static void grad_of_row(const plan *p, const weir_kargs *k, int64_t i, double scale)
 {
     const int64_t at = i * p->c * p->size;
@@ -101,7 +101,7 @@ static void grad_of_row(const plan *p, const weir_kargs *k, int64_t i, double sc
     real_store(p->type, dx, class, real_load(p->type, dx, class) - scale);
 }
 
-/* A run of the gradient, and what one row's share of the loss is multiplied by. */
+/* Arguments of a gradient, and the factor of each row's loss. */
 typedef struct grad_of {
     const weir_kargs *k;
     double            scale;

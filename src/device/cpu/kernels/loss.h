@@ -1,4 +1,4 @@
-/* loss.h - what loss.c and its loops, compiled per instruction set, agree on. */
+/* loss.h - shared by loss.c and its loops, which are compiled per instruction set. */
 #ifndef WEIR_DEVICE_CPU_KERNELS_LOSS_H
 #define WEIR_DEVICE_CPU_KERNELS_LOSS_H
 
@@ -6,7 +6,7 @@
 
 #define WEIR_LOSS_LANES 16
 
-/* All of one row of n contiguous elements. */
+/* Each handles one row of n contiguous elements. */
 typedef struct weir_loss_loops {
     /* log sum exp */
     double (*lse)(const void *x, int64_t n);

@@ -1,9 +1,9 @@
 /* loss_type.h - the loops of loss_isa.c for one float type: T, M_exp, M_log, and FN(name).
  *
- * Sums run in 16 lanes that meet as a tree; a short last group of exponentials is padded with
- * elements that add 0. */
+ * Sums run in 16 lanes, which are added as a tree; a short last group of exponentials is padded
+ * with elements that add 0. */
 
-/* No include guard: that is the point. */
+/* No include guard: included once per type. */
 
 #define LANES WEIR_LOSS_LANES
 
@@ -21,7 +21,7 @@ static inline void FN(load)(T to[LANES], const T *from, int64_t n, T pad)
         to[j] = j < n ? from[j] : pad;
 }
 
-/* Without NaN; those come back through the sum. */
+/* The maximum, ignoring NaN, which propagates through the sum instead. */
 static inline T FN(top)(const T *x, int64_t n)
 {
     T lane[LANES], last[LANES];

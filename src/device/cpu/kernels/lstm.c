@@ -1,11 +1,11 @@
 /* lstm.c - a whole sequence of an LSTM, and its gradient.
  *
- * What the input adds to the gates is there already, so a step is one product with the weights of
- * the state, which are packed into strips once for the whole sequence, and the element-wise part,
- * done while the product's patch is in cache (Appleyard et al., "Optimizing performance of
- * recurrent neural networks on GPUs", 2016). A task is a patch of rows and of hidden units with all
- * its gates; a step is one parallel loop. The gradient goes the same way back: the product with the
- * step after gives what its patch of units gets. Cuts follow from shapes. */
+ * The gates already hold the input's part, so a step is one product with the recurrent weights,
+ * which are packed into strips once for the whole sequence, and the element-wise part, computed
+ * while the product's tile is in cache (Appleyard and others, "Optimizing performance of recurrent
+ * neural networks on GPUs", 2016). A task is a tile of rows and of hidden units with all its gates;
+ * a step is one parallel loop. The gradient runs backwards in the same way: a product with the next
+ * step's gradient gives what flows into the tile. All divisions follow from shapes. */
 #include "device/cpu/kernels/lstm.h"
 
 #include <string.h>
@@ -20,23 +20,23 @@
 
 enum {
     GATES = 4,
-    ROWS = 64,          /* of a patch, at most */
-    ALONE = 64 * 1024   /* multiply-adds of a step that one worker does alone */
+    ROWS = 64,          /* most rows of a tile */
+    ALONE = 64 * 1024   /* multiply-adds of a step up to which one worker computes it */
 };
 
-/* State of a choice: t steps of n rows, hidden units w. */
+/* State of the kernel: t steps of n rows, w hidden units. */
 typedef struct plan {
     weir_lstm_loops         loops;
     const weir_gemm_kernel *kernel;
     int64_t                 t, n, w;
-    int64_t                 strips, blocks; /* patches along the units, along the rows */
+    int64_t                 strips, blocks; /* tiles along the units; along the rows */
     int64_t                 depth;          /* of the product */
     size_t                  size;           /* bytes of an element */
     bool                    backward, alone;
-    bool                    dc;             /* gradient: there is a sixth input */
+    bool                    dc;             /* gradient: the call has a sixth input */
 } plan;
 
-/* One run. Operands of step `at`; `from`: the step whose state or gradient comes in, -1: none. */
+/* One run, at step `at`. from: the step whose state or gradient flows in; -1: none. */
 typedef struct run {
     const weir_kargs *k;
     const plan       *p;
@@ -58,7 +58,7 @@ static patch patch_of(const plan *p, int64_t task)
                    .col = col};
 }
 
-/* The patch in step t of a tensor of rows of `units` times w elements. */
+/* Address of tile x in step t of a tensor whose rows have `units` times w elements. */
 static char *at(const plan *p, void *base, int64_t t, int64_t units, const patch *x)
 {
     return (char *)base + (size_t)(((t * p->n + x->row) * units) * p->w + x->col) * p->size;
@@ -70,7 +70,7 @@ static const char *row_at(const plan *p, const void *base, int64_t t, int64_t un
     return (const char *)base + (size_t)((t * p->n + row) * units * p->w) * p->size;
 }
 
-/* C (+)= A strip for the patch's rows: A has rows of `depth`, C of `units` times w elements. */
+/* C (+)= A * strip for the tile's rows: A has rows of `depth`, C of `units` times w elements. */
 static void multiply(const plan *p, const patch *x, const char *a, const char *strip, char *c,
                      int64_t units, bool add)
 {
@@ -98,7 +98,7 @@ static size_t strip_bytes(const plan *p)
 
 /* ---- forward: gates, w_hh, h0, c0 -> gates, h, c ---- */
 
-/* Strip s of gate q holds its columns of w_hh^T. */
+/* Packs strip s of gate q: its columns of w_hh^T. */
 static void pack_forward(void *ctx, int64_t task)
 {
     const run *const  r = ctx;
@@ -148,7 +148,7 @@ static weir_status run_forward(const weir_kargs *k)
 
 /* ---- gradient: gates, w_hh, c, c0, dh, (dc) -> dgates, dh0, dc0 ----
  *
- * dh0 and dc0 carry what goes from a step to the one before it. */
+ * dh0 and dc0 carry the gradients that flow from a step to the one before it. */
 
 static void pack_back(void *ctx, int64_t task)
 {
@@ -160,7 +160,7 @@ static void pack_back(void *ctx, int64_t task)
                     (const char *)r->k->src[1] + (size_t)col * p->size, p->w, false);
 }
 
-/* What the state before step `from` gets from it. */
+/* Adds the gradient that step `from` passes to the state before it. */
 static void carry(const run *r, const patch *x, int64_t task)
 {
     const plan *const p = r->p;
@@ -209,7 +209,7 @@ static weir_status run_back(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choose ---- */
+/* ---- selecting ---- */
 
 static weir_status choose(const weir_call *c, bool back, weir_kernel *out)
 {

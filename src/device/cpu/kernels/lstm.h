@@ -1,20 +1,20 @@
-/* lstm.h - what lstm.c and its loops, compiled per instruction set, agree on. */
+/* lstm.h - shared by lstm.c and its loops, which are compiled per instruction set. */
 #ifndef WEIR_DEVICE_CPU_KERNELS_LSTM_H
 #define WEIR_DEVICE_CPU_KERNELS_LSTM_H
 
 #include <stdint.h>
 
-/* A patch of one time step: rows x cols of the hidden units. In rows of gates, 4 * hidden elements,
- * the gates i f g o of a unit lie `hidden` elements apart. All pointers are at the patch. */
+/* A tile of one time step: rows x cols of the hidden units. In rows of gates, 4 * hidden elements,
+ * the gates i f g o of a unit are `hidden` elements apart. All pointers are to the tile. */
 typedef struct weir_lstm_patch {
     int64_t rows, cols, hidden;
 } weir_lstm_patch;
 
 typedef struct weir_lstm_loops {
-    /* Sums in the gates become i f g o; c and h follow from them and the cell before. */
+    /* The summed gates become i f g o; c and h follow from them and the previous cell state. */
     void (*cell)(const weir_lstm_patch *p, void *gates, const void *before, void *c, void *h);
-    /* The gradient of the sums. carry_h, what came from the step after, and carry_c are summed with
-     * dh and dc (NULL: nothing); carry_c is left as that of the cell before. */
+    /* The gradient of the gates' sums. carry_h and carry_c, from the following step, are added to
+     * dh and dc (NULL: none); carry_c becomes the gradient of the previous cell state. */
     void (*back)(const weir_lstm_patch *p, const void *gates, const void *before, const void *c,
                  const void *dh, const void *dc, const void *carry_h, void *carry_c, void *dgates);
 } weir_lstm_loops;

@@ -1,5 +1,5 @@
-/* lstm_isa.c - the element-wise part of an LSTM's step and of its gradient, one build per
- * instruction set. */
+/* lstm_isa.c - the element-wise part of an LSTM step and of its gradient, compiled per instruction
+ * set. */
 #include "device/cpu/kernels/lstm.h"
 
 #include <stddef.h>

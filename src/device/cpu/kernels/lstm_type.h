@@ -1,6 +1,6 @@
 /* lstm_type.h - the loops of lstm_isa.c for one float type: T, EXP, TANH and FN(name). */
 
-/* No include guard: that is the point. */
+/* No include guard: included once per type. */
 
 static void FN(cell_row)(int64_t n, T *restrict i, T *restrict f, T *restrict g, T *restrict o,
                          const T *restrict before, T *restrict c, T *restrict h)
@@ -25,7 +25,7 @@ static void FN(cell)(const weir_lstm_patch *p, void *gates, const void *before, 
     }
 }
 
-/* gates and dgates may be the same memory: an element is read before it is written. */
+/* gates and dgates may share memory: each element is read before it is written. */
 static void FN(back)(const weir_lstm_patch *p, const void *gates, const void *before, const void *c,
                      const void *dh, const void *dc, const void *carry_h, void *carry_c,
                      void *dgates)

@@ -1,11 +1,11 @@
-/* matmul.c - chooses and runs the matrix product, alone and in batches, and the linear layer.
+/* matmul.c - selects and runs the matrix product, single and batched, and the linear layer.
  *
- * Small products are our own: libraries take longer to begin. Larger ones go to the library
- * that was faster on this kind of processor. f64 never goes to oneDNN. Halves
- * are widened (widen.h).
+ * Small products use our own code, since libraries have a higher fixed cost. Larger ones use the
+ * library that measured faster on this kind of processor. f64 never uses oneDNN. Halves are widened
+ * (widen.h).
  *
- * Batches: few large products one after the other, each by all workers; many or small ones side by
- * side, each by one worker and our own code. Which of the two follows from the shapes. */
+ * Batches: a few large products run one after another, each on all workers; many or small ones run
+ * in parallel, each on one worker with our own code. The shapes decide which. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -19,7 +19,7 @@
 #include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels/widen.h"
 
-/* State of a choice: a product by lib, or by gemm with the bias laid down first. */
+/* State: a product by lib, or by gemm after the bias has been written to the result. */
 typedef struct product {
     weir_gemm    gemm;
     weir_onednn *lib; /* owned, or NULL */
@@ -47,7 +47,7 @@ static weir_status run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choose ---- */
+/* ---- selecting ---- */
 
 static weir_status plan(weir_device *d, const weir_gemm_shape *s, product *p)
 {
@@ -116,21 +116,21 @@ weir_status weir_cpu_linear(weir_device *d, const weir_call *c, weir_kernel *out
 /* ---- batches ---- */
 
 enum {
-    TOGETHER = 16 * 1024 * 1024, /* multiply-adds of a product from which all workers share it, */
-    TOGETHER_FEW = 256 * 1024,   /* ... and where there are no more than FEW products */
+    TOGETHER = 16 * 1024 * 1024, /* multiply-adds from which all workers share a product, */
+    TOGETHER_FEW = 256 * 1024,   /* ... or from which they do if there are at most FEW products */
     FEW = 8,
-    TASK_VOLUME = 256 * 1024,    /* multiply-adds worth a task */
-    UNIT = 64                    /* bytes that scratch is a multiple of */
+    TASK_VOLUME = 256 * 1024,    /* multiply-adds that are worth a task */
+    UNIT = 64                    /* alignment of scratch in bytes */
 };
 
-/* State of a choice. Offsets are in elements; a repeated axis has stride 0. */
+/* State of the kernel. Offsets in elements; a repeated axis has stride 0. */
 typedef struct batches {
     product one;
-    bool    aside;                 /* side by side, by `one.gemm` alone */
+    bool    aside;                 /* products run in parallel, each by `one.gemm` alone */
     int     ndim;                  /* axes before the matrices */
     int64_t dim[WEIR_MAX_DIMS], stride_a[WEIR_MAX_DIMS], stride_b[WEIR_MAX_DIMS];
-    int64_t n, each, step;         /* products, products of a task, elements of a result */
-    size_t  scratch;               /* bytes of a worker or, together, of all */
+    int64_t n, each, step;         /* products; per task; elements of a result */
+    size_t  scratch;               /* bytes per worker; if products run one by one, of all */
     size_t  work;
 } batches;
 
@@ -174,7 +174,7 @@ static weir_status run_batches(const weir_kargs *k)
 {
     const batches *const p = k->state;
     if (p->aside) {
-        /* Which workers take part is not known; what was asked for counts as used. */
+        /* Any worker may have run; the whole workspace counts as used. */
         if (p->work > 0)
             memset((char *)k->work + p->work - UNIT, 0, UNIT);
         weir_kargs own = *k;
@@ -192,7 +192,7 @@ static weir_status run_batches(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* Where operand i's matrices are, for the batches of the result. */
+/* Strides from matrix to matrix of operand i along the result's batch axes. */
 static void batch_strides(const weir_call *c, int i, int ndim, int64_t stride[WEIR_MAX_DIMS])
 {
     const weir_desc *const in = &c->in[i].desc;

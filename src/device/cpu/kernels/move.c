@@ -1,10 +1,10 @@
-/* move.c - COPY, RESHAPE and the rest of the moves, CAST, FILL.
+/* move.c - COPY, RESHAPE and the other moves, CAST, FILL.
  *
- * A copy pairs the axes of input and output (copy_axes.h) and then goes through them in the
- * output's physical order. Where no common factors exist both sides count on their own. Two axes
- * are special: `inner` is nearest in the output, `row` adjacent in the input if any other than
- * inner is; blocks of both keep the cache lines of both sides in use. Inner is adjacent in a dense
- * output, but not in a part of one (see slice.c). */
+ * A copy pairs the axes of input and output (copy_axes.h) and iterates over them in the output's
+ * physical order; sides without common factors are iterated separately. Two axes are special:
+ * `inner` has the smallest stride in the output, `row` is contiguous in the input if that is
+ * another axis; blocks of both use whole cache lines on both sides. Inner is contiguous in a dense
+ * output, but not in a part of one (slice.c). */
 #include <string.h>
 
 #include "core/attr.h"
@@ -23,15 +23,15 @@ enum {
     TASK     = 16 << 10         /* elements */
 };
 
-/* Unit: one block of `row` x `inner` at one place of the other axes. */
+/* A unit of work is one block of `row` x `inner` at one position of the other axes. */
 typedef struct move {
     run_fn    run;
     size_t    in_size, out_size;
     int64_t   units, per_task;
     int64_t   row_block, inner_block, row_blocks, inner_blocks;
     copy_axis row, inner;
-    bool      square;  /* row is adjacent in the input; 4 bytes, copied as they are */
-    bool      strided; /* inner is not adjacent in the output: no conversion then */
+    bool      square;  /* row is contiguous in the input; 4-byte elements without conversion */
+    bool      strided; /* inner is not contiguous in the output: then no conversion happens */
     int       nouter;
     copy_axis outer[COPY_AXES_MAX];
 } move;
@@ -58,9 +58,9 @@ static void copy_8(int64_t n, void *to, const void *from, int64_t stride)
     run_copy(to, from, stride, n, 8);
 }
 
-/* Conversions TO_<to>_<class of from>: F f64, S f32 (a half, too, is read as one), I integers.
- * Integers wrap; floats truncate, and what does not fit (NaN too) is 0; halves are rounded once. A
- * bool is 0 or 1 when written, anything but 0 is true when read. */
+/* Conversions TO_<to>_<class of from>: F f64, S f32 (halves are read as f32), I integers. Integers
+ * wrap; floats truncate, and values that do not fit, NaN included, become 0; halves are rounded
+ * once. A bool is written as 0 or 1; when read, any nonzero byte is true. */
 #define TO_f32_F(x)  ((float)(x))
 #define TO_f32_I(x)  ((float)(x))
 #define TO_f64_F(x)  ((double)(x))
@@ -192,7 +192,7 @@ static void transpose_4x4(uint32_t *to, int64_t to_stride, const uint32_t *from,
     *(quad *)(to + 3 * to_stride) = __builtin_shufflevector(ac1, bd1, 2, 6, 3, 7);
 }
 
-/* The same for rows x n; returns how many rows are done, a multiple of 4. */
+/* The same for rows x n; returns the number of rows done, a multiple of 4. */
 static int64_t transpose(int64_t rows, int64_t n, uint32_t *to, int64_t to_stride,
                          const uint32_t *from, int64_t from_stride)
 {
@@ -257,9 +257,9 @@ static weir_status move_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
-/* Block sizes: long runs, or squares where the input has to be read across. */
+/* Chooses block sizes: long runs, or squares if the input is read across its rows. */
 static void plan_blocks(move *m, bool across)
 {
     const int64_t most = across ? BLOCK * BLOCK : TASK;
@@ -375,13 +375,13 @@ weir_status weir_cpu_copy(weir_device *d, const weir_call *c, weir_kernel *out)
     return WEIR_OK;
 }
 
-/* Equal dims always have common factors: the same move with another run. */
+/* Equal dims always have common factors, so this is the same move with another run. */
 weir_status weir_cpu_cast(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return weir_cpu_copy(d, c, out);
 }
 
-/* Input 1, broadcast, into input 0. */
+/* Copies input 1, broadcast, into input 0. */
 static weir_status assign_run(const weir_kargs *k)
 {
     weir_kargs args = *k;
@@ -391,7 +391,7 @@ static weir_status assign_run(const weir_kargs *k)
     return move_run(&args);
 }
 
-/* Equal dims once more, so what is chosen is move_run. */
+/* Equal dims again, so the kernel selected is move_run. */
 weir_status weir_cpu_assign(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     weir_layout     from, to = c->in[0];

@@ -1,9 +1,9 @@
-/* norm.c - the reductions of batch normalisation: statistics of a batch, sums for the gradient,
- * and the running statistics.
+/* norm.c - the reductions of batch normalisation: statistics of a batch, sums for the gradient, and
+ * the running statistics.
  *
- * x, (n,c) or channels-last (n,c,h,w), is rows of c channels side by side. Rows are cut into
- * pieces that fit a cache, pieces into chunks that run in parallel and are joined in order;
- * all cuts follow from the shape. */
+ * x, (n,c) or channels-last (n,c,h,w), is a matrix of rows of c adjacent channels. Rows are divided
+ * into pieces that fit a cache; pieces form chunks, which run in parallel and are combined in
+ * order. The shape determines all divisions. */
 #include "device/cpu/kernels/norm.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ typedef struct plan {
     int64_t         size;               /* bytes of an element */
     int64_t         rows, channels;
     int64_t         blocks;             /* tasks along the channels */
-    int64_t         chunk, chunks;      /* rows of a task; tasks along the rows */
+    int64_t         chunk, chunks;      /* rows per task; tasks along the rows */
     double          eps;
 } plan;
 
@@ -80,7 +80,7 @@ typedef struct task_place {
     double *a, *b;              /* accumulators of the chunk */
 } task_place;
 
-/* Where a task works; its accumulators start from 0. */
+/* The accumulators of a task, set to 0, and its ranges. */
 static task_place place_of(const job *j, int64_t task)
 {
     const plan   *p = j->p;
@@ -184,7 +184,7 @@ typedef struct update {
     weir_bn_update_attr attr;
 } update;
 
-/* With one element per channel there is no unbiased variance: the biased one is taken. */
+/* With one element per channel there is no unbiased variance, so the biased one is used. */
 #define UPDATE(name, T)                                                                            \
     static void name(const update *u, void *const *src)                                            \
     {                                                                                              \

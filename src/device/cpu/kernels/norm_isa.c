@@ -1,7 +1,7 @@
 /* norm_isa.c - the loops of batch normalisation's reductions, compiled once per instruction set.
  *
- * Statistics of pieces are joined as Chan, Golub and LeVeque (1979, 1983) do,
- * and each is corrected as they do: no difference of large sums. */
+ * Statistics of pieces are combined, and each is corrected, as by Chan, Golub and LeVeque (1979,
+ * 1983), so that no difference of large sums is taken. */
 #include "device/cpu/kernels/norm.h"
 
 #include "device/cpu/isa.h"

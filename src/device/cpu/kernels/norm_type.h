@@ -1,12 +1,12 @@
 /* norm_type.h - the loops of norm_isa.c for one float type: T, and FN(name).
  *
- * Four rows at a time as a tree; a piece has few rows, so lanes of T collect few rounding errors.
- * Every column is added in the same order whatever the vector width. */
+ * Adds four rows at a time as a tree; a piece has few rows, so lanes of T collect few rounding
+ * errors. Every column is added in the same order whatever the vector width. */
 
-/* No include guard: that is the point. */
+/* No include guard: included once per type. */
 
-/* The second pass knows the first one's mean m only to a rounding; s, which would be 0,
- * corrects both. */
+/* The first pass's mean m is rounded, so the sum of deviations s is not exactly 0; it corrects both
+ * the mean and the squared deviations. */
 static void FN(stats)(const void *at, int64_t rows, int64_t row, int64_t cols, int64_t done,
                       double *restrict mean, double *restrict m2)
 {

@@ -1,8 +1,8 @@
 /* pack.c - PACK and UNPACK: elements as codes of 1 to 32 bits.
  *
- * Elements become 32-bit codes, chunk by chunk in cache, and codes bits, lowest first; a task
- * begins at a whole byte. All conversions are exact, so every build and thread count gives the same
- * bits. */
+ * Elements are converted to 32-bit codes, a chunk at a time in cache, and codes to bits, lowest
+ * first; a task begins at a byte boundary. All conversions are exact, so every build and thread
+ * count gives the same bits. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -58,7 +58,7 @@ CODER(whole_u8, uint8_t, FROM_WHOLE, WHOLE_U8)
 CODER(whole_f16, uint16_t, FROM_WHOLE_F16, WHOLE_F16)
 CODER(whole_bf16, uint16_t, FROM_WHOLE_BF16, WHOLE_BF16)
 
-/* The upper half is all of it, NaNs too, which weir_to_bf16 would make quiet. */
+/* The upper 16 bits, including those of NaNs, which weir_to_bf16 would make quiet. */
 #define FROM_BF16_F32(x) (weir_half_bits(x) >> 16)
 #define FROM_BF16_F64(x) (weir_half_bits((float)(x)) >> 16)
 #define BF16_F32(c)      weir_half_float((c) << 16)
@@ -94,7 +94,7 @@ static const coder *coder_of(const weir_pack_attr *a)
 
 /* ---- codes to bits and back ---- */
 
-/* code[] has zeros up to a whole byte. */
+/* code[] must be padded with zeros to a whole byte. */
 static void squeeze(int64_t n, int64_t bits, uint8_t *to, const uint32_t *code)
 {
     const int64_t per = 8 / bits, wide = bits / 8;

@@ -25,7 +25,7 @@
 #define FN(name)    name##_dist_f64
 #include "device/cpu/kernels/pair_type.h"
 
-/* Of one input: b is a again. */
+/* Sums over one input: b is a again. */
 #define T           float
 #define VALUE(a, b) ((void)(b), fabs(a))
 #define FN(name)    name##_abs_f32

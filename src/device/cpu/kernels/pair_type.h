@@ -1,10 +1,10 @@
 /* pair_type.h - the loops of pair_isa.c for one element type and one value of two elements.
  *
- * Included once per pair, with T the element type, VALUE(a, b) of doubles, and FN(name). All sums
- * are f64: squares of f32 neither overflow nor lose bits. The number of lanes is fixed, so the
- * order of additions depends on the shape alone. */
+ * Included once per pair, with T the element type, VALUE(a, b) an expression of doubles, and
+ * FN(name). All sums are f64: squares of f32 neither overflow nor lose bits. The number of lanes is
+ * fixed, so the order of additions depends on the shape alone. */
 
-/* No include guard: that is the point. */
+/* No include guard: included once per pair. */
 
 static inline double FN(value)(T x, T y)
 {

@@ -1,10 +1,9 @@
 /* pool2d.c - maximum and average pooling of channels-last images, bilinear upsampling, and their
  * gradients.
  *
- * Every output cell, of an image as of its gradient, is gathered from the cells that touch it:
- * nothing is scattered, so rows of outputs run in parallel and the order of sums is that of
- * the windows. Cells of padding are never read: they count as -inf for a maximum and as 0 for
- * an average. */
+ * Every output cell, of an image or of its gradient, gathers from the cells that contribute to it;
+ * nothing is scattered, so rows of outputs run in parallel, and sums have the order of the windows.
+ * Padding is never read: it counts as -inf for a maximum and as 0 for an average. */
 #include "device/cpu/kernels/pool2d.h"
 
 #include "core/attr.h"
@@ -22,11 +21,11 @@ typedef struct plan {
     weir_pool2d_attr a;
     int64_t          size;              /* bytes of an element */
     int64_t          n, c, image[2], pooled[2];
-    int64_t          rows, group;       /* rows of the output (n * height); of a task */
+    int64_t          rows, group;       /* rows of the output (n * height); rows per task */
 } plan;
 
 typedef struct span {
-    int64_t first, last;                /* last is one beyond */
+    int64_t first, last;                /* last is exclusive */
 } span;
 
 /* The cells of the image under window `o` along axis k. */
@@ -44,28 +43,28 @@ static span windows_of(const plan *p, int k, int64_t i)
     return (span){first, min64(p->pooled[k], at / stride + 1)};
 }
 
-/* The number of cell (i, j) in window (o, q). */
+/* The number within window (o, q) of cell (i, j). */
 static int64_t place_in(const plan *p, int64_t i, int64_t o, int64_t j, int64_t q)
 {
     return (i + p->a.pad[0] - o * p->a.stride[0]) * p->a.kernel[1] +
            (j + p->a.pad[1] - q * p->a.stride[1]);
 }
 
-/* 1 / cells that the average of a window divides by. */
+/* 1 / number of cells that the average of a window divides by. */
 static double share_of(const plan *p, span high, span wide)
 {
     const int64_t inside = (high.last - high.first) * (wide.last - wide.first);
     return 1 / (double)(p->a.exclude_pad ? inside : p->a.kernel[0] * p->a.kernel[1]);
 }
 
-/* A row of outputs: cells (row, 0..) of image or pooled data number `image`. */
+/* A row of outputs: cells (row, 0..) of the image or of the pooled data with number `image`. */
 typedef struct place {
     int64_t image, row;
 } place;
 
 typedef void (*row_fn)(const plan *p, const weir_kargs *k, place at);
 
-/* The cell at (y, x) of data of h x w cells. */
+/* Index of the cell at (y, x) in data of h x w cells per image. */
 static int64_t cell_at(const int64_t size[2], int64_t image, int64_t y, int64_t x)
 {
     return (image * size[0] + y) * size[1] + x;
@@ -91,7 +90,7 @@ static void max_row(const plan *p, const weir_kargs *k, place at)
     }
 }
 
-/* Collects cells and adds them up whenever the list is full. */
+/* Collects cells and adds them whenever the list is full. */
 typedef struct list {
     weir_pool_cell cell[WEIR_POOL_CELLS];
     int64_t        n, c;
@@ -142,7 +141,7 @@ static void average_row(const plan *p, const weir_kargs *k, place at)
     }
 }
 
-/* Both gradients: the windows over each cell of the row. */
+/* Both gradients: gathers from the windows that cover each cell of the row. */
 static void gradient_row(const plan *p, const weir_kargs *k, place at, bool max)
 {
     const span    high = windows_of(p, 0, at.row);
@@ -179,9 +178,9 @@ static void average_grad_row(const plan *p, const weir_kargs *k, place at)
     gradient_row(p, k, at, false);
 }
 
-/* ---- bilinear upsampling: `pooled` is the larger image, the stride how much larger ---- */
+/* ---- bilinear upsampling: `pooled` is the larger image, `stride` the factor ---- */
 
-/* The cells between which pixel o lies along axis k: `first` and the one after it, whose weight is
+/* The two cells between which pixel o lies along axis k: `first` and its successor, whose weight is
  * `next` (0 at the last cell). */
 typedef struct between {
     int64_t first;
@@ -221,8 +220,8 @@ static void bilinear_row(const plan *p, const weir_kargs *k, place at)
     }
 }
 
-/* The pixels that cell i of the image may have a weight in along axis k: (o + 1/2) / f - 1/2 is
- * between i - 1 and i + 1, or beyond the outermost cells. */
+/* The pixels in which cell i may have a weight along axis k: those with (o + 1/2) / f - 1/2 between
+ * i - 1 and i + 1, or beyond the outermost cells. */
 static span pixels_of(const plan *p, int k, int64_t i)
 {
     const int64_t f = p->a.stride[k];
@@ -307,9 +306,9 @@ static weir_status bilinear_grad_run(const weir_kargs *k)
     return run_rows(k, bilinear_grad_row, true);
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
-/* image and pooled: the descs of both; out is that of the output. */
+/* image, pooled: the descriptions of both; out: that of the output. */
 static weir_status choose(const weir_call *c, const weir_pool2d_attr *a, const weir_desc *image,
                           const weir_desc *pooled, weir_status (*run)(const weir_kargs *),
                           weir_kernel     *out)

@@ -1,23 +1,23 @@
-/* pool2d.h - what pool2d.c and its loops, compiled per instruction set, agree on. */
+/* pool2d.h - shared by pool2d.c and its loops, which are compiled per instruction set. */
 #ifndef WEIR_DEVICE_CPU_KERNELS_POOL2D_H
 #define WEIR_DEVICE_CPU_KERNELS_POOL2D_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEIR_POOL_CELLS 256     /* cells handed to a loop at once, at most */
+#define WEIR_POOL_CELLS 256     /* most cells passed to a loop at once */
 
-/* One cell of an image or of pooled data: its channels lie side by side. */
+/* One cell of an image or of pooled data; its channels are contiguous. */
 typedef struct weir_pool_cell {
     const void    *at;
-    const uint8_t *winner;      /* gradient of a maximum: the cell of the window that won */
-    int64_t        place;       /* the cell's number in the window */
+    const uint8_t *winner;      /* gradient of a maximum: the window's cell that was largest */
+    int64_t        place;       /* the cell's number within the window */
     double         scale;       /* gradient of an average: 1 / cells averaged */
 } weir_pool_cell;
 
-/* Each makes the c channels of one cell from n > 0 cells. `first` overwrites, else adds to y. */
+/* Each computes the c channels of one cell from n > 0 cells. first: overwrite y, else add to it. */
 typedef struct weir_pool_loops {
-    /* y = the first largest (but the last NaN), winner = its place */
+    /* y = the first of the largest cells (but the last NaN), winner = its number */
     void (*max)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, uint8_t *winner);
     /* y += cell where winner == place */
     void (*max_grad)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, bool first);

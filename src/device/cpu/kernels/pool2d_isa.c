@@ -1,8 +1,7 @@
 /* pool2d_isa.c - the loops of pooling over channels, compiled once per instruction set.
  *
- * Vectors stay at 256 bits even with AVX-512: channels may be few, and a tail that fills no
- * vector costs more than wide ones gain on data that comes from memory (20 channels: twice the
- * time). */
+ * Vectors have 256 bits even with AVX-512: channels may be few, and a tail that does not fill a
+ * vector costs more than wide vectors gain on data from memory (20 channels: twice the time). */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__AVX512F__)
 #pragma GCC target("prefer-vector-width=256")
 #endif

@@ -1,12 +1,13 @@
-/* pool2d_type.h - the loops of pool2d_isa.c for one float type: T, I the integer as wide, FN(name).
+/* pool2d_type.h - the loops of pool2d_isa.c for one float type T: I is the integer of its size,
+ * FN(name) the suffix.
  *
- * Four cells per pass over the channels, so that windows of 2 x 2 need one pass and 3 x 3 three. */
+ * Each pass over the channels takes four cells, so 2 x 2 windows need one pass and 3 x 3 three. */
 
-/* No include guard: that is the point. */
+/* No include guard: included once per type. */
 
-#define BLOCK 256       /* channels whose winners are held as I */
+#define BLOCK 256       /* channels whose winners are kept as I */
 
-/* The later cell wins only if it is larger, or NaN (as in PyTorch, the last of several). */
+/* A later cell wins only if it is larger, or NaN (of several NaNs the last, as in PyTorch). */
 static inline __attribute__((always_inline)) void FN(take)(T v, I place, T *best, I *winner)
 {
     const bool won = v > *best || v != v;
@@ -14,7 +15,7 @@ static inline __attribute__((always_inline)) void FN(take)(T v, I place, T *best
     *winner = won ? place : *winner;
 }
 
-/* A missing cell of the last four is the one before it once more: that changes nothing. */
+/* If the last group has fewer than four cells, its last cell is repeated, which changes nothing. */
 static void FN(max_block)(const weir_pool_cell *cell, int64_t n, int64_t at, int64_t c,
                           T *restrict y, uint8_t *restrict winner)
 {
@@ -52,7 +53,7 @@ static void FN(max)(const weir_pool_cell *cell, int64_t n, int64_t c, void *to, 
         FN(max_block)(cell, n, at, c - at < BLOCK ? c - at : BLOCK, y + at, winner + at);
 }
 
-/* n is 0 for a cell of the image that no window covers. */
+/* n is 0 for a cell that no window covers. */
 static void FN(max_grad)(const weir_pool_cell *cell, int64_t n, int64_t c, void *to, bool first)
 {
     T *restrict y = to;

@@ -1,10 +1,10 @@
 /* quantize.c - QUANTIZE and DEQUANTIZE: f32 numbers as 2, 4, 8 or 16 bits within the range of their
- * group (per-group quantisation with stochastic rounding: Chen et al., "ActNN", ICML 2021).
+ * group (per-group quantisation with stochastic rounding: Chen and others, "ActNN", ICML 2021).
  *
- * The least number and the step of each group come first, then the codes, lowest bits first. A
- * number x becomes floor((x - least) / step + u), u uniform in [0,1): right on average. Element i
- * draws word i % 4 of block i / 4, so threads do not matter. A group that holds an infinity or NaN
- * comes back as NaNs. */
+ * The minimum and the step of each group come first, then the codes, lowest bits first. A number x
+ * becomes floor((x - minimum) / step + u), u uniform in [0,1), which is unbiased. Element i draws
+ * word i % 4 of block i / 4, so the threads do not matter. A group that contains an infinity or NaN
+ * is restored as NaNs. */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int64_t groups_of(const weir_pack_attr *a, int64_t task, int64_t *first)
     return min64(ceil_div(a->count, GROUP), *first + TASK_GROUPS);
 }
 
-/* Least number and step of n numbers; the step is NaN where one of them is no finite number. */
+/* Minimum and step of n numbers; the step is NaN if one of them is not finite. */
 static void range_of(const float *x, int64_t n, int64_t bits, float range[2])
 {
     float lo = x[0], hi = x[0], finite = 0;
@@ -33,7 +33,7 @@ static void range_of(const float *x, int64_t n, int64_t bits, float range[2])
     for (int64_t i = 0; i < n; i++) {
         lo = x[i] < lo ? x[i] : lo;
         hi = x[i] > hi ? x[i] : hi;
-        finite += x[i] * 0;             /* NaN for infinities and NaNs */
+        finite += x[i] * 0;             /* NaN if x[i] is not finite */
     }
     range[0] = lo;
     range[1] = finite == 0 ? (float)(((double)hi - (double)lo) / (double)((1 << bits) - 1)) : NAN;

@@ -1,5 +1,4 @@
-/* real.h - one element of an f32 or f64 array as a double, for those that need no loop of
- * their own. */
+/* real.h - one element of an f32 or f64 array as a double, for scalars that need no loop. */
 #ifndef WEIR_DEVICE_CPU_KERNELS_REAL_H
 #define WEIR_DEVICE_CPU_KERNELS_REAL_H
 

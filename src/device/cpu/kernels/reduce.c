@@ -1,10 +1,10 @@
-/* reduce.c - sums, products, maxima, minima and sums over two inputs; counting right answers.
+/* reduce.c - sums, products, maxima, minima, sums over two inputs, and counts of correct answers.
  *
  * With axes sorted and merged (axes.h) every reduction is one of two loops: if the innermost axis
- * is kept, rows are added into columns; if it is reduced, lines become one number each. What is
- * reduced is cut into pieces, consecutive pieces into chunks; chunks run in parallel into
- * accumulators of 8 bytes and meet in order. All cuts follow from the shape, so thread counts and
- * instruction sets give the same bits. */
+ * is kept, rows are added into columns; if it is reduced, each line becomes one number. The reduced
+ * elements are divided into pieces, consecutive pieces into chunks; chunks run in parallel into
+ * accumulators of 8 bytes, which are combined in order. The shape determines all divisions, so
+ * thread counts and instruction sets give the same bits. */
 #include "device/cpu/kernels/reduce.h"
 
 #include <math.h>
@@ -27,22 +27,22 @@ typedef union accumulator {
 } accumulator;
 
 typedef struct plan {
-    weir_reduce_loops loops, meet; /* of elements, of accumulators */
-    weir_pair_loops   pair;        /* of elements of two inputs, where line is not NULL */
+    weir_reduce_loops loops, meet; /* over elements; over accumulators */
+    weir_pair_loops   pair;        /* over elements of two inputs, if line is not NULL */
     weir_dtype        in, out;
     size_t            size; /* bytes of an input element */
     accumulator       start;
     double            scale;
-    bool              root;       /* of the scaled sum */
-    axes              keep, over; /* outer axes: one result (row of columns) each, pieces each */
+    bool              root;       /* the result is the root of the scaled sum */
+    axes              keep, over; /* outer axes: of results (rows of columns); of pieces */
     axis              inner;      /* the reduced axis that a piece runs along */
     axis              col;        /* columns; size 1 when lines are reduced */
     bool              columns;
-    int64_t           segment;                 /* of inner, per piece */
+    int64_t           segment;                 /* elements of inner per piece */
     int64_t           per_line;                /* pieces along inner */
     int64_t           outs, group, groups;     /* results; per task; tasks along them */
     int64_t           blocks;                  /* tasks along the columns */
-    int64_t           segments, chunk, chunks; /* in all; per task; tasks along them */
+    int64_t           segments, chunk, chunks; /* pieces; per task; tasks along them */
 } plan;
 
 /* Distributes the axes over the roles of a plan. */
@@ -64,7 +64,7 @@ static void plan_axes(plan *p, const axes *a)
     }
 }
 
-/* Cuts pieces, chunks and tasks. */
+/* Divides the work into pieces, chunks and tasks. */
 static void plan_tasks(plan *p)
 {
     const bool fold = !p->pair.line && p->col.in == 1 && p->inner.in == p->col.size;
@@ -111,11 +111,11 @@ static accumulator neutral(weir_dtype t, int op)
     return (accumulator){.i = op == WEIR_REDUCE_PROD};
 }
 
-/* ---- running it ---- */
+/* ---- running ---- */
 
 typedef struct job {
     const plan  *p;
-    const char  *x, *x2; /* x2 NULL: one input */
+    const char  *x, *x2; /* x2: NULL for one input */
     char        *y;
     accumulator *partial; /* [chunks][outs][columns]; NULL with one chunk */
 } job;
@@ -125,7 +125,7 @@ static double finished(const plan *p, double sum)
     return p->root ? sqrt(sum * p->scale) : sum * p->scale;
 }
 
-/* Puts finished accumulators where they belong. */
+/* Converts finished accumulators and writes them to y. */
 static void store(const plan *p, const accumulator *acc, char *y, int64_t cols)
 {
     const int64_t step = p->col.out;
@@ -158,7 +158,7 @@ static void segment_of_two(const plan *p, const char *x, const char *x2, int64_t
         p->pair.line(x, x2, n, p->inner.in, p->inner.in2, &acc->f);
 }
 
-/* Adds pieces [from, to) at x, x2 into acc. */
+/* Combines pieces [from, to) of x and x2 into acc. */
 static void segments(const plan *p, const char *x, const char *x2, int64_t from, int64_t to,
                      int64_t cols, accumulator *acc)
 {
@@ -209,7 +209,7 @@ static void reduce_task(void *ctx, int64_t task)
     }
 }
 
-/* Chunks meet: accumulators are reduced like any other f64 or i64. */
+/* Combines the chunks: accumulators are reduced like any other f64 or i64 array. */
 static void meet_task(void *ctx, int64_t task)
 {
     const job       *j = ctx;
@@ -232,7 +232,7 @@ static weir_status reduce_run(const weir_kargs *k)
     job           j = {.p = p, .x = k->src[0], .y = k->dst[0],
                        .partial = p->chunks > 1 ? k->work : NULL};
     if (p->pair.line)
-        j.x2 = k->src[k->call->nin - 1];    /* with one input it is both */
+        j.x2 = k->src[k->call->nin - 1];    /* with one input: the same as x */
     const int64_t tasks = p->groups * p->blocks;
     weir_parallel(k->threads, tasks * p->chunks, reduce_task, &j);
     if (j.partial)
@@ -240,7 +240,7 @@ static weir_status reduce_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* Fills in what the loops leave open and cuts the work. x2 may be NULL. */
+/* Completes a plan and divides its work. x2 may be NULL. */
 static weir_status choose_plan(const weir_call *c, const plan *from, const weir_layout *x2,
                                weir_kernel *out)
 {
@@ -284,7 +284,7 @@ static weir_status reduce_choose(const weir_call *c, int op, weir_kernel *out)
     return choose_plan(c, &p, NULL, out);
 }
 
-/* A second input broadcasts to the first; with one input both are the same. */
+/* A second input broadcasts to the first; with a single input both are the same. */
 static weir_status pair_choose(const weir_call *c, int op, bool root, weir_kernel *out)
 {
     static const weir_reduce_loops (*const sums[])[WEIR_REDUCE_TYPES] =
@@ -354,14 +354,14 @@ weir_status weir_cpu_norm2(weir_device *d, const weir_call *c, weir_kernel *out)
     return pair_choose(c, WEIR_PAIR_DOT, true, out);
 }
 
-/* ---- rows whose first largest entry is where the target says ---- */
+/* ---- COUNT_CORRECT: rows whose first largest entry is at the target ---- */
 
 typedef struct count_plan {
     weir_dtype type, index;
     int64_t    n, c, rows, tasks;       /* rows per task */
 } count_plan;
 
-/* NaN counts as the largest, as in a maximum. */
+/* NaN counts as the largest, as in AMAX. */
 #define FIRST_LARGEST(name, T)                                                                     \
     static int64_t name(const void *row, int64_t n)                                                \
     {                                                                                              \

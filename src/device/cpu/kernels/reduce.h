@@ -1,18 +1,18 @@
-/* reduce.h - what reduce.c and its loops, compiled per instruction set, agree on. */
+/* reduce.h - shared by reduce.c and its loops, which are compiled per instruction set. */
 #ifndef WEIR_DEVICE_CPU_KERNELS_REDUCE_H
 #define WEIR_DEVICE_CPU_KERNELS_REDUCE_H
 
 #include <stdint.h>
 
-#define WEIR_REDUCE_COLS  512       /* columns of a task, at most */
-#define WEIR_REDUCE_ROWS  64        /* rows of a piece of wide rows */
+#define WEIR_REDUCE_COLS  512       /* most columns of a task */
+#define WEIR_REDUCE_ROWS  64        /* rows of a piece, if rows are wide */
 #define WEIR_REDUCE_LINE  4096      /* elements of a piece of a line */
 #define WEIR_REDUCE_LANES 32
 
 enum { WEIR_REDUCE_SUM, WEIR_REDUCE_MAX, WEIR_REDUCE_MIN, WEIR_REDUCE_PROD, WEIR_REDUCE_OPS };
 
-/* Both combine a piece into accumulators of 8 bytes: f64 for floats, 64-bit integers for integers.
- * Steps are in elements. */
+/* Both combine a piece into 8-byte accumulators: f64 for floats, 64-bit integers for integers.
+ * Steps in elements. */
 typedef struct weir_reduce_loops {
     /* acc[c] over rows, c < cols <= WEIR_REDUCE_COLS */
     void (*columns)(const void *x, int64_t rows, int64_t row, int64_t cols, int64_t col, void *acc);
@@ -20,7 +20,7 @@ typedef struct weir_reduce_loops {
     void (*line)(const void *x, int64_t n, int64_t step, void *acc);
 } weir_reduce_loops;
 
-/* How many contiguous rows of `cols` elements are read as one. */
+/* Number of contiguous rows of `cols` elements that are read as one row. */
 static inline int64_t weir_reduce_fold(int64_t cols)
 {
     return cols <= 32 ? 64 / cols : 1;
@@ -41,7 +41,7 @@ typedef struct weir_pair_step {
     int64_t row, col, row2, col2;       /* of a, of b */
 } weir_pair_step;
 
-/* As weir_reduce_loops; accumulators are f64. */
+/* Like weir_reduce_loops; accumulators are f64. */
 typedef struct weir_pair_loops {
     void (*columns)(const void *a, const void *b, int64_t rows, weir_pair_step s, int64_t cols,
                     double *acc);

@@ -8,7 +8,7 @@
 #define ADD(a, b)       ((a) + (b))
 #define MUL(a, b)       ((a) * (b))
 #define MAX_INT(a, b)   ((b) > (a) ? (b) : (a))
-#define MAX_FLOAT(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))      /* NaN stays */
+#define MAX_FLOAT(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))      /* keeps NaN */
 #define MIN_INT(a, b)   ((b) < (a) ? (b) : (a))
 #define MIN_FLOAT(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
 
@@ -28,7 +28,7 @@
 #define FN(name) name##_sum_f64
 #include "device/cpu/kernels/reduce_type.h"
 
-/* Integer sums wrap around: unsigned lanes. */
+/* Integer sums wrap, so their lanes are unsigned. */
 #define T        int32_t
 #define L        uint64_t
 #define A        uint64_t
@@ -133,7 +133,7 @@
 #define FN(name) name##_min_u8
 #include "device/cpu/kernels/reduce_type.h"
 
-/* Products collect in f64: a part may overflow where the whole does not. Integers wrap around. */
+/* Products accumulate in f64, since a part may overflow where the whole does not. Integers wrap. */
 #define T        float
 #define L        double
 #define A        double

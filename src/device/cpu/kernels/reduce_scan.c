@@ -1,9 +1,9 @@
-/* reduce_scan.c - along the reduced axes element by element: gradients of a maximum and of a
- * product, where a maximum or minimum is, running sums and products.
+/* reduce_scan.c - kernels that visit the reduced elements one by one: gradients of a maximum and of
+ * a product, positions of maxima and minima, running sums and products.
  *
- * A block is up to 256 results side by side in memory; each keeps its own small state while the
- * reduced elements pass in logical (row-major) order. Blocks are independent, so any number of
- * threads makes the same bits. */
+ * A block is up to 256 results that are adjacent in memory; each has a small state, while the
+ * reduced elements are visited in logical (row-major) order. Blocks are independent, so every
+ * number of threads gives the same bits. */
 #include <math.h>
 
 #include "core/dtype.h"
@@ -19,20 +19,20 @@
 
 struct scan;
 
-/* Elements of one block: x and dx share offsets, so do all small operands (y, dy, result). */
+/* Processes one block: x and dx share offsets, and so do all small operands (y, dy, result). */
 typedef void (*block_fn)(const struct scan *s, const char *x, const char *const *small, char *to,
                          int64_t cols);
 
 typedef struct scan {
     block_fn block;
-    int      x, small[2];               /* inputs: the large one, and the small ones or -1 */
+    int      x, small[2];               /* input numbers: the large one; small ones or -1 */
     bool     large;                     /* the result is as large as x */
-    bool     reverse;                   /* running sums from the end */
-    int64_t  size, to_size;             /* bytes of an element of x, of the result */
+    bool     reverse;                   /* running sums begin at the end */
+    int64_t  size, to_size;             /* bytes of an element of x; of the result */
     axes     keep, over;                /* outer kept axes; reduced axes in logical order */
     axis     col;                       /* the innermost kept axis */
-    int64_t  outs, blocks, reduced;     /* results along keep; column blocks; elements of each */
-    int64_t  group, groups;             /* of outs per task; tasks along them */
+    int64_t  outs, blocks, reduced;     /* results along keep; column blocks; elements per result */
+    int64_t  group, groups;             /* outs per task; tasks along them */
 } scan;
 
 static void one_block(const scan *s, const weir_kargs *k, int64_t o, int64_t col)
@@ -102,7 +102,7 @@ static weir_status choose(const weir_call *c, const scan *from, const weir_layou
     return WEIR_OK;
 }
 
-/* ---- gradient of a maximum: to the first element that equals it; small: y, dy ---- */
+/* ---- gradient of a maximum: dy to the first element equal to it; small: y, dy ---- */
 
 /* dx may be x itself. */
 #define AMAX_GRAD(name, T)                                                                         \
@@ -127,7 +127,7 @@ static weir_status choose(const weir_call *c, const scan *from, const weir_layou
 AMAX_GRAD(amax_grad_f32, float)
 AMAX_GRAD(amax_grad_f64, double)
 
-/* dy, x, y: dense, as dx is. */
+/* dy, x, y: dense, like dx. */
 weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_dtype t = c->in[1].desc.dtype;
@@ -141,8 +141,8 @@ weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_kernel *
 
 /* ---- gradient of a product: dy times the product of all others; small: dy ---- */
 
-/* The factors of a column, in f64: the product of those that are neither 0, infinite (of these the
- * sign) nor NaN, and how many are. */
+/* The factors of a column, in f64: the product of those that are neither 0, infinite (only their
+ * sign counts) nor NaN, and the numbers of the others. */
 typedef struct factors {
     double  prod;
     int64_t zeros, infinite, nans;
@@ -200,7 +200,7 @@ static inline double factors_without(const factors *f, double v)
 PROD_GRAD(prod_grad_f32, float)
 PROD_GRAD(prod_grad_f64, double)
 
-/* dy, x: dense, as dx is. */
+/* dy, x: dense, like dx. */
 weir_status weir_cpu_prod_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_dtype t = c->in[1].desc.dtype;
@@ -212,7 +212,7 @@ weir_status weir_cpu_prod_grad(weir_device *d, const weir_call *c, weir_kernel *
     return choose(c, &s, &c->in[0], out);
 }
 
-/* ---- the first place of a maximum or minimum; NaN counts as either, as in amax ---- */
+/* ---- position of the first maximum or minimum; NaN counts as either, as in AMAX ---- */
 
 #define ARG(name, T, BETTER)                                                                       \
     static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
@@ -301,7 +301,7 @@ weir_status weir_cpu_argmin(weir_device *d, const weir_call *c, weir_kernel *out
 RUNNING_TYPES(cumsum, 0, +=)
 RUNNING_TYPES(cumprod, 1, *=)
 
-/* x: dense, as the result is. */
+/* x: dense, like the result. */
 static weir_status choose_running(const weir_call *c, const block_fn *by_type, weir_kernel *out)
 {
     const weir_cumsum_attr *const a = c->attr;
@@ -330,9 +330,9 @@ weir_status weir_cpu_cumprod(weir_device *d, const weir_call *c, weir_kernel *ou
 
 /* ---- gradient of a running product ----
  *
- * dx[r] = y[r - 1] rest[r], where y is the running product before r (1 at first) and
- * rest[r] = dy[r] + x[r + 1] rest[r + 1]: from the last element to the first, without a division,
- * so that factors may be 0. Small: dy, y, which have x's offsets. dx may be any of the three. */
+ * dx[r] = y[r - 1] rest[r], where y is the running product before r (1 at first) and rest[r] =
+ * dy[r] + x[r + 1] rest[r + 1], computed from the last element to the first without a division, so
+ * factors may be 0. Small: dy, y, which have x's offsets. dx may be any of the three. */
 #define CUMPROD_GRAD(name, T)                                                                      \
     static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
                      int64_t cols)                                                                 \
@@ -356,7 +356,7 @@ weir_status weir_cpu_cumprod(weir_device *d, const weir_call *c, weir_kernel *ou
 CUMPROD_GRAD(cumprod_grad_f32, float)
 CUMPROD_GRAD(cumprod_grad_f64, double)
 
-/* dy, x, y: dense, as dx is. */
+/* dy, x, y: dense, like dx. */
 weir_status weir_cpu_cumprod_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_cumsum_attr *const a = c->attr;

@@ -1,11 +1,11 @@
 /* reduce_type.h - the loops of reduce_isa.c for one element type and one combining operation.
  *
- * Included once per pair, with T the element type, L the type of lanes, A the 8-byte
- * accumulator across pieces, OP(a, b) and its neutral START, and FN(name). A piece is short,
- * so f32 lanes collect few rounding errors; pieces meet in A (f64). The order of additions
- * depends on the shape alone: the number of lanes is fixed, whatever the vector width. */
+ * Included once per pair, with T the element type, L the type of lanes, A the 8-byte accumulator
+ * across pieces, OP(a, b) with its neutral element START, and FN(name). A piece is short, so f32
+ * lanes collect few rounding errors; pieces are combined in A (f64). The number of lanes is fixed,
+ * whatever the vector width, so the order of additions depends on the shape alone. */
 
-/* No include guard: that is the point. */
+/* No include guard: included once per pair. */
 
 static inline L FN(op)(L a, L b)
 {
@@ -17,7 +17,7 @@ static inline A FN(meet)(A a, A b)
     return OP(a, b);
 }
 
-/* lane[c] = OP over `rows` rows; eight rows at a time as a tree, so lanes are stored rarely. */
+/* lane[c] = OP over `rows` rows, eight at a time as a tree, so that lanes are stored rarely. */
 static inline __attribute__((always_inline)) void FN(rows)(const T *x, int64_t rows, int64_t row,
                                                            int64_t cols, int64_t col, L *lane)
 {
@@ -37,7 +37,8 @@ static inline __attribute__((always_inline)) void FN(rows)(const T *x, int64_t r
             lane[c] = FN(op)(lane[c], (L)x[c * col]);
 }
 
-/* Narrow contiguous rows are folded: k rows are read as one of k * cols, then the k parts meet. */
+/* Narrow contiguous rows are folded: k rows are read as one of k * cols, whose parts are combined
+ * at the end. */
 static void FN(columns)(const void *at, int64_t rows, int64_t row, int64_t cols, int64_t col,
                         void *to)
 {

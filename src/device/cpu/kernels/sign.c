@@ -1,6 +1,6 @@
 /* sign.c - SIGN_PACK and SIGN_RELU_GRAD: one bit per element instead of a kept activation.
  *
- * Bits follow the physical order of the dense tensor they were made from, which the gradient
+ * Bits have the physical order of the dense tensor they were made from, which its gradient
  * shares. */
 #include "device/cpu/kernels/sign.h"
 

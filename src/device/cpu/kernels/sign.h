@@ -1,4 +1,4 @@
-/* sign.h - what the sign kernels and the loops of their three instruction sets agree on. */
+/* sign.h - shared by sign.c and its loops, which are compiled per instruction set. */
 #ifndef WEIR_DEVICE_CPU_KERNELS_SIGN_H
 #define WEIR_DEVICE_CPU_KERNELS_SIGN_H
 

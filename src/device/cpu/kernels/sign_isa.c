@@ -1,7 +1,7 @@
-/* sign_isa.c - signs to bits and back, by way of 0/1 bytes that the compiler vectorises.
+/* sign_isa.c - signs to bits and back, through 0/1 bytes that the compiler vectorises.
  *
- * Eight bytes to a byte and back is the multiplication trick of H. S. Warren, "Hacker's Delight",
- * 7-3; it is written for byte i of a word at bits 8i. */
+ * Eight bytes become one byte, and back, by the multiplication trick of H. S. Warren, "Hacker's
+ * Delight", 7-3, written for byte i of a word at bits 8i. */
 #include "device/cpu/kernels/sign.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* slice.c - SLICE, PLACE, CONCAT: parts made by this device's copies. */
+/* slice.c - SLICE, SLICE_SCATTER, CONCAT: parts of tensors moved by this device's copy kernels. */
 #include "device/cpu/kernels.h"
 #include "device/common/slice_copy.h"
 

@@ -1,8 +1,8 @@
 /* softmax.c - softmax and its log along one axis, and the gradient of each.
  *
- * Operands are dense and equally laid out, so the axis has one step in memory: a tensor is slices
- * of n rows by `inner` columns. Channels-last images have inner 1 along the channels. Slices, and
- * blocks of columns of each, are cut into tasks by shape; no two tasks share a sum. */
+ * Operands are dense with equal layouts, so the axis has one stride: a tensor is slices of n rows
+ * by `inner` columns (inner is 1 for the channels of channels-last images). Slices, and blocks of
+ * their columns, are divided into tasks by shape; no two tasks share a sum. */
 #include "device/cpu/kernels/softmax.h"
 
 #include "core/attr.h"
@@ -20,11 +20,11 @@ typedef struct plan {
     bool               grad, log;
     int64_t            size;            /* bytes of an element */
     int64_t            n, inner, slices;
-    int64_t            blocks;          /* of columns, per slice */
-    int64_t            group;           /* blocks (of all slices) of a task */
+    int64_t            blocks;          /* blocks of columns per slice */
+    int64_t            group;           /* blocks (of all slices) per task */
 } plan;
 
-/* Columns [col, col + cols) of a slice; `at` is the offset of the first in bytes. */
+/* Columns [col, col + cols) of a slice; `at`: byte offset of the first. */
 static void one_block(const plan *p, const weir_kargs *k, int64_t at, int64_t cols)
 {
     const char *a = (const char *)k->src[0] + at;

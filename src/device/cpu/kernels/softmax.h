@@ -1,4 +1,4 @@
-/* softmax.h - what softmax.c and its loops, compiled per instruction set, agree on. */
+/* softmax.h - shared by softmax.c and its loops, which are compiled per instruction set. */
 #ifndef WEIR_DEVICE_CPU_KERNELS_SOFTMAX_H
 #define WEIR_DEVICE_CPU_KERNELS_SOFTMAX_H
 
@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 #define WEIR_SOFTMAX_LANES 16
-#define WEIR_SOFTMAX_COLS  256      /* columns of a task, at most */
+#define WEIR_SOFTMAX_COLS  256      /* most columns of a task */
 
-/* n elements along the axis; in columns they are `inner` apart. log: of the softmax, its log. */
+/* n elements along the axis, `inner` apart in columns. log: the result is the log of the
+ * softmax. */
 typedef struct weir_softmax_loops {
     void (*line)(const void *x, int64_t n, bool log, void *y);
     void (*line_grad)(const void *dy, const void *y, int64_t n, bool log, void *dx);

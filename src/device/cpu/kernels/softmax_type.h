@@ -1,10 +1,10 @@
 /* softmax_type.h - the loops of softmax_isa.c for one float type: T, M_exp, M_log, and FN(name).
  *
- * A slice is n rows of `inner` columns side by side; each column is normalised on its own. With one
- * column the slice is a line of n, summed in 16 lanes that meet as a tree; else columns are what
- * a vector holds. The largest element is subtracted first, so no exponential overflows. */
+ * A slice is n rows of `inner` adjacent columns, each normalised by itself. A single column is
+ * summed in 16 lanes, which are added as a tree; several columns fill a vector. The largest element
+ * is subtracted first, so no exponential overflows. */
 
-/* No include guard: that is the point. */
+/* No include guard: included once per type. */
 
 #define LANES WEIR_SOFTMAX_LANES
 #define COLS  WEIR_SOFTMAX_COLS
@@ -19,7 +19,7 @@ static inline T FN(meet)(T lane[LANES])
 
 /* ---- one column ---- */
 
-/* NaN is passed over here; it comes back through the sum. */
+/* The maximum, ignoring NaN, which propagates through the sum instead. */
 static inline T FN(top)(const T *x, int64_t n)
 {
     T       lane[LANES], top = (T)-INFINITY;
@@ -51,7 +51,7 @@ static inline T FN(mass)(const T *x, int64_t n, T top)
     return FN(meet)(lane);
 }
 
-/* y may be x, as in all that follows. */
+/* y may be x, here and below. */
 static void FN(line)(const void *from, int64_t n, bool log, void *to)
 {
     const T *x = from, top = FN(top)(x, n), mass = FN(mass)(x, n, top);

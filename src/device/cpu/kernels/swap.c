@@ -1,4 +1,4 @@
-/* swap.c - the CPU's offload store: its device's spill file. */
+/* swap.c - the CPU's offload store: the spill file of the device. */
 #include "device/cpu/kernels/swap.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@ weir_status weir_cpu_swap_reserve(weir_device *d, size_t bytes, uint32_t tickets
 {
     if (!d->spill)
         WEIR_TRY(weir_spill_new(&(weir_spill_options){.dir = d->spill_dir}, &d->spill));
-    assert(weir_spill_staging(d->spill) == 0);      /* else it would count in budgets */
+    assert(weir_spill_staging(d->spill) == 0);      /* staging would have to count in budgets */
     WEIR_TRY(weir_spill_reserve(d->spill, bytes));
     return weir_spill_tickets(d->spill, tickets);
 }

@@ -1,4 +1,4 @@
-/* swap.h - the CPU's offload store: entries of the device's table. */
+/* swap.h - the CPU's offload store, as entries of the device's table. */
 #ifndef WEIR_DEVICE_CPU_KERNELS_SWAP_H
 #define WEIR_DEVICE_CPU_KERNELS_SWAP_H
 

@@ -1,8 +1,9 @@
-/* update.c - optimiser steps, learning rates, counters, sums: memory overwritten in one pass.
+/* update.c - optimiser updates, learning rates, counters, accumulation: memory overwritten in one
+ * pass.
  *
- * All operands of a call are dense and equally laid out, but for the rate (with numbers of the
- * options behind it) and the step, which are read when the call runs. A rate that is NaN: the step
- * is skipped. */
+ * All operands of a call are dense with equal layouts, except the rate (optionally followed by
+ * option values) and the step count, which are read when the call runs. If the rate is NaN, the
+ * update is skipped. */
 #include "device/cpu/kernels/update.h"
 
 #include <math.h>
@@ -20,21 +21,21 @@ typedef struct update {
     const weir_update_loops *loops;
     int                      type;      /* 0: f32, 1: f64 */
     int                      lr_type;
-    bool                     numbers;   /* behind the rate, in place of the options' */
+    bool                     numbers;   /* option values follow the rate in memory */
     size_t                   size;
     int64_t                  n;
-    bool                     buffer;    /* a momentum buffer is there */
-    bool                     steps;     /* the number of steps is there: the first is whole */
+    bool                     buffer;    /* there is a momentum buffer */
+    bool                     steps;     /* there is a step count: the first step is undamped */
     bool                     mean;      /* RMSProp is centered */
-    bool                     decouple;  /* AdamW: weight decay beside the gradient */
+    bool                     decouple;  /* AdamW: weight decay separate from the gradient */
     weir_sgd_args            sgd;
     weir_adam_args           adam;
     weir_square_args         square;    /* Adagrad, RMSProp */
     weir_lr_attr             rate;
-    double                   by;        /* INCREMENT; the value of RESET */
+    double                   by;        /* amount of INCREMENT; value of RESET */
 } update;
 
-/* A run's arguments, with the scalars of this run. */
+/* Arguments of a run, with its scalars. */
 typedef struct update_run {
     const weir_kargs *k;
     weir_sgd_args     sgd;
@@ -47,7 +48,7 @@ static double scalar(const void *at, int type)
     return type == 0 ? (double)*(const float *)at : *(const double *)at;
 }
 
-/* Number i behind the rate at `lr`, or the option's if the rate stands alone. */
+/* Value i after the rate at `lr`, or `option` if the rate stands alone. */
 static double number(const update *u, const void *lr, int i, double option)
 {
     const size_t size = u->lr_type == 0 ? sizeof(float) : sizeof(double);
@@ -178,7 +179,7 @@ weir_status weir_cpu_adam_update(weir_device *d, const weir_call *c, weir_kernel
     return choose_adam(c, false, out);
 }
 
-/* The decay is the parameter's own, not the gradient's. */
+/* AdamW: weight decay applies to the parameter, not to the gradient. */
 weir_status weir_cpu_adamw_update(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;

@@ -1,12 +1,12 @@
-/* update_isa.c - the loops of optimisers and counters, plain C for the compiler to vectorise. */
+/* update_isa.c - the loops of optimisers and counters, plain C that the compiler vectorises. */
 #include "device/cpu/kernels/update.h"
 
 #include <stddef.h>
 
 #include "device/cpu/isa.h"
 
-/* Formulas and their order are PyTorch's (torch.optim). A weight decay of 0 adds
- * nothing, not even a NaN of the parameter's. */
+/* Formulas and the order of operations are PyTorch's (torch.optim). A weight decay of 0 adds
+ * nothing, not even NaN where the parameter is NaN. */
 #define LOOPS(T, suffix, root_of)                                                                  \
     static void sgd_##suffix(int64_t n, void *param, const void *grad, void *buffer,               \
                              const weir_sgd_args *a)                                               \
@@ -62,7 +62,7 @@
             p[i] -= lr * (d / (inside ? root_of(s[i] + eps) : root_of(s[i]) + eps));               \
         }                                                                                          \
     }                                                                                              \
-    /* The step before the rate; mean and buffer may be NULL. */                                   \
+    /* Computes the step before the rate; mean and buffer may be NULL. */                          \
     static inline __attribute__((always_inline)) void rms_loop_##suffix(                           \
         int64_t n, T *restrict p, const T *restrict g, T *restrict s, T *restrict buffer,          \
         T *restrict mean, const weir_square_args *a)                                               \

@@ -1,16 +1,16 @@
-/* widen.c - runs a call on f16 or bf16 by its f32 kernel, between conversions.
+/* widen.c - runs a call on f16 or bf16 through its f32 kernel, between conversions.
  *
- * The workspace holds the kernel's own, then one dense f32 tensor for each operand stored in half.
- * Conversions are casts of the copy kernel, so operands may have any strides. */
+ * The workspace holds the kernel's own, then one dense f32 tensor for each half operand.
+ * Conversions are casts by the copy kernel, so operands may have any strides. */
 #include "device/cpu/kernels/widen.h"
 
 #include "core/dtype.h"
 #include "core/mem.h"
 #include "device/cpu/kernels.h"
 
-enum { UNIT = 64 };         /* bytes that each part of the workspace is a multiple of */
+enum { UNIT = 64 };         /* alignment in bytes of each part of the workspace */
 
-/* An operand: the offset of its f32 elements in the workspace; cast.run NULL: it is not widened. */
+/* An operand: offset of its f32 copy in the workspace; cast.run is NULL if it is not widened. */
 typedef struct operand {
     weir_kernel cast;
     size_t      at;
@@ -18,7 +18,7 @@ typedef struct operand {
 
 typedef struct widened {
     weir_kernel inner;
-    weir_call   call; /* in f32; attributes are those of each run */
+    weir_call   call; /* in f32; its attributes are set by each run */
     weir_layout in_layout[WEIR_MAX_IN], out_layout[WEIR_MAX_OUT];
     operand     in[WEIR_MAX_IN], out[WEIR_MAX_OUT];
     size_t      work;
@@ -75,14 +75,14 @@ static weir_status run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choose ---- */
+/* ---- selecting ---- */
 
 static size_t whole_units(size_t bytes)
 {
     return (bytes + UNIT - 1) / UNIT * UNIT;
 }
 
-/* *wide = `half` as a dense f32 tensor. */
+/* *wide = the dense f32 layout of `half`'s shape. */
 static void widen_layout(const weir_layout *half, weir_layout *wide)
 {
     *wide = *half;
@@ -92,7 +92,7 @@ static void widen_layout(const weir_layout *half, weir_layout *wide)
     weir_shape_dense(wide);
 }
 
-/* The cast from one layout to the other, and room for the f32 of the two. */
+/* Adds the cast between two layouts, and workspace for the f32 one. */
 static weir_status add_cast(weir_device *d, widened *w, const weir_layout *from, weir_layout *to,
                             operand *o)
 {
