@@ -18,7 +18,7 @@
 #include "device/cuda/runtime/stream.h"
 #include "device/cuda/runtime/transfer.h"
 
-/* The runtime calls both of these a driver that is too old. */
+/* The runtime reports both a missing and an outdated driver as cudaErrorInsufficientDriver. */
 static weir_status no_driver(void)
 {
     int found = 0;
@@ -31,8 +31,8 @@ static weir_status no_driver(void)
                      CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
 
-/* A machine whose driver finds no card has none; one without a driver, or with one that is too old,
- * is an error: the sentence says which. */
+/* A machine whose driver finds no card has 0 cards; a missing or outdated driver is an error, whose
+ * sentence says which. */
 static weir_status cuda_count(int *n)
 {
     const cudaError_t e = cudaGetDeviceCount(n);
@@ -46,7 +46,7 @@ static weir_status cuda_count(int *n)
     return e == cudaErrorNoDevice ? WEIR_OK : weir_cuda_status(e, NULL, "no card can be used");
 }
 
-/* "cuda" is card 0, "cuda:2" card 2. */
+/* Parses the card's number: "cuda" is card 0, "cuda:2" card 2. */
 static weir_status ordinal_of(const char *spec, int *ordinal)
 {
     char *end = NULL;
@@ -154,21 +154,21 @@ static weir_status cuda_sync(weir_device *d)
     return weir_cuda_offload_late(weir_cuda_context_of(d));
 }
 
-/* A failure is not lost: the next call that can fail has it, too. */
+/* Errors are not lost here: the next call that can fail returns them. */
 static double cuda_clock(const weir_device *d)
 {
     (void)cudaStreamSynchronize(weir_cuda_compute(d));
     return weir_now() - d->opened;
 }
 
-/* f32 units of a multiprocessor. */
+/* f32 units per multiprocessor. */
 static int units(const weir_cuda_context *u)
 {
     return u->gpu.major == 7 || (u->gpu.major == 8 && u->gpu.minor == 0) ? 64 : 128;
 }
 
-/* What the card's numbers promise, less what kernels never get; where it does not tell, what a
- * card of some years ago has. */
+/* Peak rates of the card, reduced to what kernels reach; for numbers that the driver does not
+ * report, those of a card of about 2018. */
 static weir_rates cuda_rates(const weir_device *d)
 {
     const weir_cuda_context *const u = weir_cuda_context_of(d);

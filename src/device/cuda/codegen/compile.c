@@ -1,4 +1,4 @@
-/* compile.c - the kernels that a card has loaded. See compile.h. */
+/* compile.c - the generated kernels that a card has loaded. See compile.h. */
 #include "device/cuda/codegen/compile.h"
 
 #include "core/vec.h"
@@ -8,7 +8,7 @@
 #include "device/cuda/lib/nvrtc.h"
 
 typedef struct kernel {
-    char      *text;        /* what it was made from */
+    char      *text;        /* its source, owned */
     uint64_t   hash;
     CUmodule   module;
     CUfunction function;
@@ -76,7 +76,7 @@ static weir_status load(const struct weir_cuda_rtc *r, const weir_call *c, const
     return s;
 }
 
-/* From its file, if that is good for anything. */
+/* Loads the kernel from its cache file; *loaded is false if there is no valid one. */
 static weir_status load_file(struct weir_cuda_rtc *r, const weir_call *c,
                              const weir_kernel_key *key, kernel *k, bool *loaded)
 {
@@ -116,7 +116,7 @@ static weir_status load_text(struct weir_cuda_rtc *r, const weir_call *c, const 
     return s;
 }
 
-/* Takes over the text. */
+/* Compiles or loads a kernel and adds it; takes over the text. */
 static weir_status add(weir_cuda_context *u, const weir_call *c, const weir_source *source,
                        char *text, uint64_t hash, CUfunction *function)
 {

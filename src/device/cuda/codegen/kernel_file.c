@@ -1,10 +1,10 @@
 /* kernel_file.c - a compiled kernel as a file: header, the two texts it was made from, its image, a
  * checksum. See kernel_file.h.
  *
- * Words of 8 bytes in the machine's own order; the name is the hash of the texts. Nothing in a file
- * is believed: the texts are compared byte for byte, sizes must add up and the checksum must be
- * right, else the file counts as absent and is written again. (A user with write access to the
- * folder could still plant a kernel, so the folder is created for its owner alone.) */
+ * Words have 8 bytes in the machine's byte order; the file name is the hash of the texts. A file is
+ * never trusted: the texts are compared byte for byte, sizes must add up and the checksum must
+ * match, else the file counts as missing and is written again. (A user with write access to the
+ * folder could still insert a kernel, so the folder is created for its owner only.) */
 #include "device/cuda/codegen/kernel_file.h"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@
 enum { MOST_BYTES = 64 << 20, MOST_IN_FOLDER = 256 << 20 };
 
 typedef struct head {
-    uint64_t magic, version, text, about, image;    /* bytes of the three that follow */
+    uint64_t magic, version, text, about, image;    /* the last three: bytes of what follows */
 } head;
 
 weir_kernel_hash weir_kernel_hash_of(const weir_kernel_key *k)
@@ -76,7 +76,7 @@ char *weir_kernel_folder(void)
 }
 #endif
 
-/* Once a process: kernels are written far seldomer than processes begin. */
+/* Once per process, because kernels are written much less often than processes start. */
 static void trim_once(const char *folder)
 {
     static atomic_flag done = ATOMIC_FLAG_INIT;
@@ -85,7 +85,7 @@ static void trim_once(const char *folder)
         weir_kernel_folder_trim(folder, MOST_IN_FOLDER);
 }
 
-/* The folder and those above it that are missing. */
+/* Creates the folder and its missing parents. */
 static void make_folders(char *path)
 {
     const weir_env *const env = weir_env_get();
@@ -99,7 +99,7 @@ static void make_folders(char *path)
     (void)env->mkdir(path, 0700);
 }
 
-/* NULL: there is no folder, or no memory. */
+/* The file's path, owned by the caller; NULL without a folder or memory. */
 static char *path_of(const weir_kernel_key *k, bool make)
 {
     const weir_kernel_hash h = weir_kernel_hash_of(k);
@@ -142,7 +142,7 @@ static bool write_all(int fd, const char *from, size_t n)
     return true;
 }
 
-/* The image in a file of n bytes; NULL if anything is not as it should be. */
+/* The image in a file of n bytes; NULL if the file is not valid. */
 static const char *image_in(const weir_kernel_key *k, const char *file, size_t n, size_t *bytes)
 {
     const size_t text = strlen(k->text), about = strlen(k->about);
@@ -163,7 +163,7 @@ static const char *image_in(const weir_kernel_key *k, const char *file, size_t n
                : NULL;
 }
 
-/* The whole file; NULL if it cannot be read or memory is short (*status). */
+/* Reads the whole file; NULL if it cannot be read or memory runs out (*status). */
 static char *load(const char *path, size_t *n, weir_status *status)
 {
     const weir_env *const env = weir_env_get();
@@ -197,7 +197,7 @@ weir_status weir_kernel_file_read(const weir_kernel_key *k, char **image, size_t
     char *const file = load(path, &n, &status);
     const char *const at = file ? image_in(k, file, n, bytes) : NULL;
     if (at)
-        (void)weir_env_get()->utimensat(AT_FDCWD, path, NULL, 0);   /* kernel_trim.c: used now */
+        (void)weir_env_get()->utimensat(AT_FDCWD, path, NULL, 0);   /* time of last use */
     weir_mem_free(path);
     if (!at) {
         weir_mem_free(file);
@@ -208,7 +208,7 @@ weir_status weir_kernel_file_read(const weir_kernel_key *k, char **image, size_t
     return WEIR_OK;
 }
 
-/* All of a file in one piece of memory. */
+/* Assembles the contents of a file in memory. */
 static char *compose(const weir_kernel_key *k, const char *image, size_t bytes, size_t *n)
 {
     const head  h = {MAGIC, VERSION, strlen(k->text), strlen(k->about), bytes};

@@ -1,10 +1,10 @@
-/* kernel_trim.c - the folder of compiled kernels stays within a number of bytes: those that were
- * used longest ago go. See kernel_file.h.
+/* kernel_trim.c - limits the bytes of the folder of compiled kernels by removing the least recently
+ * used. See kernel_file.h.
  *
- * Reading a kernel's file sets its time (kernel_file.c). Half of the bytes are let stand, so that
- * this is seldom done. Files of other names are left alone; what a process that died left beside
- * its place counts as a kernel. Another process may trim at the same time: a kernel whose file is
- * gone is compiled again. */
+ * Reading a kernel's file sets its time (kernel_file.c). Trimming goes down to half of the limit,
+ * so that it is rare. Files with other names are ignored; a temporary file that a dead process has
+ * left counts as a kernel. Another process may trim at the same time: a kernel whose file is gone
+ * is compiled again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static int by_age(const void *x, const void *y)
     return (a.tv_nsec > b.tv_nsec) - (a.tv_nsec < b.tv_nsec);
 }
 
-/* Two hashes and ".kernel"; more behind that while it is being written. */
+/* Matches two hashes and ".kernel", with a suffix while the file is being written. */
 static bool is_ours(const char *name)
 {
     enum { DIGITS = 32 };

@@ -1,12 +1,12 @@
 /* rtc_kernel.h - how generated kernels read and write: WEIR_WIDTH adjacent elements at a time.
  *
- * The text of this file, not the file, is part of every kernel that is compiled at run time, after
+ * The text of this file is part of every kernel compiled at run time, after the definitions of
  * WEIR_WIDTH and the type of positions weir_position. */
 
 #define WEIR_UNROLL _Pragma("unroll")
 
-/* For operands stored in type S: WEIR_WIDTH of them side by side; `some` of these read, all set to
- * one, `some` written. wide: the address is a multiple of 16. */
+/* Operands stored in type S: WEIR_WIDTH adjacent elements; functions that read the first `some`,
+ * that set all to one element, that write `some`. wide: the address is a multiple of 16 bytes. */
 #define WEIR_STORED(S)                                                                             \
     typedef union weir_pack_##S {                                                                  \
         S     e[WEIR_WIDTH];                                                                       \
@@ -44,8 +44,8 @@
         }                                                                                          \
     }
 
-/* i / dim. Below 2^31 by a product with m, 2^(31 + shift) / dim rounded up, with the shift in its
- * upper half (Granlund and Montgomery 1994, Division by invariant integers). */
+/* i / dim. Below 2^31: a product with m, which is 2^(31 + shift) / dim rounded up with the shift in
+ * its upper half (Granlund and Montgomery, "Division by invariant integers", 1994). */
 static inline weir_position weir_quotient(weir_position i, uint64_t dim, uint64_t m)
 {
 #ifdef WEIR_LARGE
@@ -55,7 +55,7 @@ static inline weir_position weir_quotient(weir_position i, uint64_t dim, uint64_
 #endif
 }
 
-/* The words of WEIR_WIDTH positions from `at` on, of a draw whose first block is `counter`. */
+/* The random words of WEIR_WIDTH positions from `at`, in a draw whose first block is `counter`. */
 static inline void weir_draw_words(uint64_t seed, uint64_t counter, int64_t at, uint32_t *word)
 {
 #pragma unroll

@@ -1,6 +1,7 @@
-/* rtc_types.h - what NVRTC, which has no headers, lacks for core's headers of plain arithmetic.
+/* rtc_types.h - the types and macros of core's arithmetic headers that NVRTC, which has no headers,
+ * lacks.
  *
- * The text of this file, not the file, is part of every kernel that is compiled at run time. */
+ * The text of this file is part of every kernel compiled at run time. */
 #ifdef __CUDACC_RTC__
 
 typedef signed char        int8_t;

@@ -1,13 +1,13 @@
-/* source.c - writes kernels of element-wise rows. See source.h.
+/* source.c - generates the source of kernels for element-wise rows. See source.h.
  *
- *     parameters as a struct; for each input by axes a function from positions to elements;
+ *     a struct of parameters; for each strided input a function from positions to offsets;
  *     each thread, for WEIR_WIDTH positions at a time:
- *         read all inputs, draw, compute the steps position by position, write all outputs
+ *         reads all inputs, draws, computes the steps position by position, writes all outputs
  *
- * All reads of a position come before its writes, and a DENSE input is read at this position only,
- * so an output may start where such an input starts. Expressions are the text of the table, and so
- * are the functions that they call: additions and products round as on the CPU. Steps in half are
- * rounded one by one, like stored values; steps in f32 are not, whatever operands are stored in. */
+ * All reads of a position precede its writes, and a DENSE input is read at this position only, so
+ * an output may share the address of such an input. Expressions, and the functions they call, are
+ * the text of the tables in core: additions and products round as on the CPU. Steps in half are
+ * rounded one by one, like stored values; steps in f32 are not, whatever the operands' types. */
 #include "device/cuda/codegen/source.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 typedef enum row_types { FLOATS, NUMBERS, ORDERED } row_types;
 
 typedef struct row_def {
-    int         nin;        /* -1: no row */
+    int         nin;        /* -1: not a row */
     row_types   types;
     const char *id, *text;
 } row_def;
@@ -27,9 +27,9 @@ static const row_def rows[WEIR_OP_COUNT] = {
 #undef ROW
 };
 
-#include "core/row.h"       /* after the table, as its macros would change the text */
+#include "core/row.h"       /* after the table, whose text its macros would change */
 
-/* Made from rtc_types.h and core's headers, and from rtc_kernel.h. */
+/* Built from rtc_types.h and core's headers, and from rtc_kernel.h. */
 static const char beginning[] = {
 #include <rtc_begin.inc>
     0};
@@ -67,10 +67,10 @@ static const row_def *row_of(const weir_ew_program *p, int64_t step)
     return &rows[p->step[step].op];
 }
 
-/* 16 bytes of the smallest elements. */
+/* Elements in 16 bytes of the smallest type. */
 int weir_source_width(const weir_source *s)
 {
-    int size = 4;                   /* a block of random words is 4 */
+    int size = 4;                   /* a block of random words has 4 */
 
     for (int i = 0; i < s->program->nin; i++)
         size = elements[s->in[i]].size < size ? elements[s->in[i]].size : size;
@@ -104,7 +104,7 @@ void weir_source_names(const weir_ew_program *p, weir_string *text)
         weir_string_add(text, "%s%s", j > 0 ? ", " : "", row_of(p, j)->id);
 }
 
-/* Is there the word in an expression? */
+/* True if the expression contains the word. */
 static bool says(const char *text, const char *word)
 {
     const char *const part = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -171,7 +171,7 @@ int weir_source_fields(const weir_source *s, weir_field field[WEIR_FIELDS])
     return n;
 }
 
-/* Floats as such, f64 too; integers in 64 bits. */
+/* Floats as f32 or f64 bits; integers as 64 bits. */
 uint64_t weir_source_attr(weir_dtype type, double v)
 {
     uint64_t word = 0;
@@ -216,7 +216,7 @@ static void add_field(const weir_source *s, const weir_field *f, weir_string *to
         weir_string_add(to, "    %s *out%d;\n", elements[s->out[f->index]].stored, f->index);
         break;
     case WEIR_FIELD_S:
-    case WEIR_FIELD_T:      /* of 8 bytes all the same */
+    case WEIR_FIELD_T:      /* all have 8 bytes */
         weir_string_add(to, "    %s %c%d%s;\n", attr, f->kind == WEIR_FIELD_S ? 's' : 't',
                         f->index, strcmp(attr, "float") == 0 ? "[2]" : "[1]");
         break;
@@ -248,7 +248,7 @@ static void add_types(const weir_source *s, const char *computed, weir_string *t
     weir_string_add(to, "#define WEIR_ROUND(x) ((T)%s(%s(x)))\n", e->load, e->store);
 }
 
-/* How the operands' types are read and written, each once. */
+/* Adds the functions that read and write each of the operands' types, once per type. */
 static void add_stored(const weir_source *s, weir_string *to)
 {
     const char *seen[WEIR_EW_MAX_IN + WEIR_EW_MAX_OUT];
@@ -277,7 +277,7 @@ static void add_parameters(const weir_source *s, weir_string *to)
     weir_string_add(to, "} weir_args;\n");
 }
 
-/* Element of input i at a position: the innermost axis first. */
+/* Adds the offset of input i's element at a position, innermost axis first. */
 static void add_place(int i, int axes, weir_string *to)
 {
     weir_string_add(to, "static inline int64_t weir_place%d(const weir_args k, weir_position p)\n"
@@ -319,7 +319,7 @@ static void add_draw(int j, const row_def *r, const char *suffix, weir_string *t
                         "&normal%d[i + 1]);\n", j, suffix, j, j, j, j);
 }
 
-/* v<j> = the row of its operands. */
+/* Adds v<j> = the row applied to its operands. */
 static void add_step(const weir_ew_program *p, int j, weir_string *to)
 {
     const row_def *const r = row_of(p, j);
@@ -352,7 +352,7 @@ static void add_inputs(const weir_source *s, weir_string *to)
                             elements[s->in[i]].load, i);
 }
 
-/* What does not change from position to position. */
+/* Adds what is the same for all positions. */
 static void add_constants(const weir_source *s, weir_string *to)
 {
     const weir_ew_program *const p = s->program;

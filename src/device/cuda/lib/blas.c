@@ -1,11 +1,11 @@
-/* blas.c - all that knows cuBLASLt: descriptors of a product and the algorithm that runs it.
+/* blas.c - the only file that calls cuBLASLt: descriptors of a product and the algorithm to run.
  *
- * The algorithm is the first that the library's heuristics name whose workspace is within the
- * limit and whose sums are made in one order: split sums are added up by a step of their own in the
- * type they are made in, never in place. It stays what it is for as long as the device is open.
- * Matrices are assumed to be aligned to what their rows are multiples of; who has others must ask
- * elsewhere (weir_lt_fits). A row that is added is the epilogue's, or, where the library has none
- * for the type, what the product is added to (weir_lt_adds_to_bias). */
+ * The algorithm is the first of the library's heuristics whose workspace is within the limit and
+ * whose sums have one order: split sums are combined in a separate step, in the type they were
+ * computed in, never in place. It is kept while the device is open. Matrices are assumed to be
+ * aligned to what their leading dimensions are multiples of; callers with others must not use the
+ * plan (weir_lt_fits). The bias is the epilogue's or, if the library has none for the type, the
+ * matrix that the product is added to (weir_lt_adds_to_bias). */
 #include "device/cuda/lib/blas.h"
 
 #include "core/mem.h"
@@ -13,9 +13,9 @@
 #include "device/cuda/runtime/libs.h"
 
 typedef struct weir_cuda_blas {
-    const weir_cuda_lib_blas *lib;      /* NULL: it was not found */
+    const weir_cuda_lib_blas *lib;      /* NULL: not found */
     cublasLtHandle_t          handle;
-    size_t                    limit;    /* bytes of a workspace */
+    size_t                    limit;    /* most bytes of a workspace */
 } weir_cuda_blas;
 
 enum { TRIED = 8 };
@@ -28,7 +28,7 @@ struct weir_lt {
     cublasLtMatmulAlgo_t   algo;
     size_t                 work;
     int64_t                align_a, align_b, align_c;
-    bool                   bias_in_c; /* the bias is in C before */
+    bool                   bias_in_c; /* the bias is written to C before the product */
     const char            *impl;
 };
 
@@ -56,7 +56,7 @@ static weir_status open_blas(weir_device *d, const weir_call *c, weir_cuda_blas 
     const weir_cuda_lib_blas *lib;
     if (weir_cuda_open_blas(&lib) != WEIR_OK) {
         if (before == WEIR_OK)
-            (void)weir_fail(WEIR_OK, "%s", "");     /* no mistake of anybody's */
+            (void)weir_fail(WEIR_OK, "%s", "");     /* a missing library is no failure */
         return WEIR_OK;
     }
     TRY(c, lib, cublasLtCreate, &b->handle);
@@ -132,7 +132,7 @@ static weir_status make_desc(weir_lt *lt, const weir_call *c, weir_dtype t, bool
     return WEIR_OK;
 }
 
-/* The heuristics look at how the address is aligned. */
+/* The heuristics take the alignment of this address into account. */
 static weir_status set_bias(const weir_lt *lt, const weir_call *c, const void *bias)
 {
     TRY(c, lt->blas->lib, cublasLtMatmulDescSetAttribute, lt->desc,
@@ -170,7 +170,7 @@ static weir_status set_preference(const weir_lt *lt, const weir_call *c,
     return WEIR_OK;
 }
 
-/* One whose sums have one order. */
+/* True if the algorithm's sums have one order and its workspace is within the limit. */
 static bool acceptable(const weir_lt *lt, const cublasLtMatmulHeuristicResult_t *r)
 {
     uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -183,7 +183,7 @@ static bool acceptable(const weir_lt *lt, const cublasLtMatmulHeuristicResult_t 
             scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
-/* Does the library have an algorithm? */
+/* Finds an acceptable algorithm; false if there is none. */
 static bool find(weir_lt *lt, cublasLtMatmulPreference_t pref)
 {
     cublasLtMatmulHeuristicResult_t found[TRIED];
@@ -308,13 +308,13 @@ bool weir_lt_fits(const weir_lt *lt, const weir_operands *o)
            (lt->bias_in_c || aligned(o->bias, WEIR_SEEN_ALIGN));
 }
 
-/* Where the matrices of a call are: `base` moved on by elements. */
+/* The address of a matrix of the batch: `base` plus elements. */
 static const void *moved(const void *base, const weir_product *p, int64_t elements)
 {
     return (const char *)base + elements * (int64_t)weir_dtype_size(p->dtype);
 }
 
-/* One of the calls that the axes of the batch but one are made of. */
+/* Runs one of the calls that cover the batch. */
 static weir_status call(const weir_kargs *k, const weir_lt *lt, const weir_product *p,
                         const weir_operands *o, int64_t a, int64_t b, int64_t c)
 {
@@ -334,7 +334,7 @@ static weir_status call(const weir_kargs *k, const weir_lt *lt, const weir_produ
 weir_status weir_lt_run(const weir_kargs *k, const weir_lt *lt, const weir_product *p,
                         const weir_operands *o)
 {
-    weir_product others = *p;       /* the axes that calls are repeated for */
+    weir_product others = *p;       /* the axes over which calls are repeated */
     others.axes = 0;
     for (int i = 0; i < p->axes; i++)
         if (i != lt->shape.along)

@@ -1,8 +1,8 @@
-/* dnn.c - all that knows cuDNN: descriptors, the choice among engines, and running a plan.
+/* dnn.c - the only file that calls cuDNN: descriptors, selection of an engine, running a plan.
  *
- * Where the library refuses anything while a plan is made (a shape, a type, an alignment), there is
- * no plan, and the caller has kernels of its own; only memory that ran out is a failure. An engine
- * says in notes what it does to numbers. For f32, the note about tensor cores means TF32. */
+ * If the library refuses anything while a plan is made (a shape, a type, an alignment), there is no
+ * plan, and the caller uses its own kernels; only lack of memory is a failure. Numerical notes say
+ * how an engine computes; for f32, the note about tensor cores means TF32. */
 #include "device/cuda/lib/dnn.h"
 
 #include "core/mem.h"
@@ -101,7 +101,7 @@ static weir_status open_dnn(const weir_cuda_context *u, const weir_call *c, weir
 
     if (weir_cuda_open_dnn(&lib) != WEIR_OK) {
         if (before == WEIR_OK)
-            (void)weir_fail(WEIR_OK, "%s", "");     /* no mistake of anybody's */
+            (void)weir_fail(WEIR_OK, "%s", "");     /* a missing library is no failure */
         return WEIR_OK;
     }
     WEIR_TRY(status_of(lib, lib->cudnnCreate(&n->handle), c, "cudnnCreate"));
@@ -140,7 +140,7 @@ void weir_cuda_dnn_close(weir_cuda_context *u)
 
 /* ---- descriptors ---- */
 
-/* Makes descriptors. The first failure stays, and nothing is done after it. */
+/* Creates descriptors. The first error is kept, and nothing is done after it. */
 typedef struct maker {
     const weir_cuda_lib_dnn *lib;
     cudnnStatus_t            status;
@@ -174,7 +174,7 @@ static void finalize(maker *m, cudnnBackendDescriptor_t d)
         m->status = m->lib->cudnnBackendFinalize(d);
 }
 
-/* As many values as there are, up to n; 0 after a failure. */
+/* Reads up to n values of an attribute; returns their number, 0 after an error. */
 static int64_t get(maker *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                    cudnnBackendAttributeType_t type, int64_t n, void *value)
 {
@@ -194,11 +194,10 @@ static void drop(const weir_cuda_lib_dnn *lib, cudnnBackendDescriptor_t *d)
 
 /* ---- the graph of a convolution ---- */
 
-/* SUM, where there is a bias: the convolution's result before the bias is added, a tensor that is
- * nowhere in memory. */
+/* SUM, if there is a bias: the convolution's result before the bias is added, a virtual tensor. */
 enum { X, W, Y, BIAS, SUM, CONVOLUTION, OPERATION, ADDITION, ADD, GRAPH, DESCS };
 
-/* Of the tensors, for the library to know them by; those in memory come first. */
+/* Identifiers of the tensors for the library; tensors in memory come first. */
 static const int64_t unique_id[] = {[X] = 'x', [W] = 'w', [Y] = 'y', [BIAS] = 'b', [SUM] = 's'};
 
 typedef struct graph {
@@ -219,13 +218,13 @@ static cudnnDataType_t type_of(weir_dtype t)
                             : CUDNN_DATA_FLOAT;
 }
 
-/* What sums are made in. */
+/* The type of accumulation. */
 static weir_dtype wide_of(weir_dtype t)
 {
     return t == WEIR_F64 ? WEIR_F64 : WEIR_F32;
 }
 
-/* (n,c,h,w) in memory as (n,h,w,c). */
+/* Describes (n,c,h,w) stored as (n,h,w,c). */
 static cudnnBackendDescriptor_t tensor(maker *m, int which, weir_dtype t, const int64_t dim[4])
 {
     const cudnnDataType_t type = type_of(t);
@@ -267,7 +266,7 @@ static cudnnBackendDescriptor_t convolution(maker *m, const weir_conv *g)
     return d;
 }
 
-/* What the three operations call their attributes. */
+/* Names of the attributes of the three convolution operations. */
 static const struct operation {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t  x, w, y, convolution, alpha, beta;
@@ -315,7 +314,7 @@ static cudnnBackendDescriptor_t operation(maker *m, const weir_conv *g,
     return d;
 }
 
-/* Y = SUM + BIAS. */
+/* Adds the operation Y = SUM + BIAS. */
 static void addition(maker *m, const weir_conv *g, graph *of)
 {
     const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
@@ -363,9 +362,9 @@ static void graph_make(maker *m, const weir_cuda_dnn *d, const weir_conv *g,
 
 /* ---- engines ---- */
 
-enum { CONFIGS = 64 };          /* looked at of what heuristics name */
+enum { CONFIGS = 64 };          /* most engine configurations requested from the heuristics */
 
-/* Makes the plan of a configuration if the rules allow its engine, and takes the configuration. */
+/* Makes a plan of the configuration, which it takes over, if the rules allow the engine. */
 static cudnnStatus_t consider(const weir_cuda_dnn *d, weir_dtype t,
                               cudnnBackendDescriptor_t *config, weir_dnn_plan *out)
 {
@@ -407,7 +406,7 @@ static bool no_memory(cudnnStatus_t s)
     return s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
-/* Adds plans that one mode of the heuristics finds. */
+/* Adds the plans that one mode of the heuristics finds. */
 static cudnnStatus_t ask(const weir_cuda_dnn *d, weir_dtype t, const graph *g,
                          cudnnBackendHeurMode_t mode, int most, weir_dnn_plan *plan, int *found)
 {

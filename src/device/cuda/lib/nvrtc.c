@@ -1,7 +1,7 @@
 /* nvrtc.c - runs NVRTC. See nvrtc.h.
  *
  * Options keep the CPU's arithmetic: no contraction, subnormals, correctly rounded division and
- * root. Functions and tables of core's headers become the device's. */
+ * square root. Functions and tables of core's headers are compiled for the device. */
 #include "device/cuda/lib/nvrtc.h"
 
 #include <stdio.h>
@@ -66,7 +66,7 @@ weir_status weir_nvrtc_about(const weir_nvrtc_begin *begin, const char *target, 
     return about->failed ? WEIR_ERR_NOMEM : WEIR_OK;
 }
 
-/* The failure, with the first lines of what the compiler said. */
+/* Fails with the first lines of the compiler's log. */
 static weir_status refused(const weir_cuda_lib_nvrtc *lib, nvrtcProgram program, nvrtcResult r,
                            const char *names)
 {
@@ -86,7 +86,7 @@ static weir_status refused(const weir_cuda_lib_nvrtc *lib, nvrtcProgram program,
     return s;
 }
 
-/* PTX is text and ends with 0, which is counted. */
+/* Gets the image. PTX is text whose size includes the terminator. */
 static weir_status image_of(const weir_cuda_lib_nvrtc *lib, nvrtcProgram program, bool ptx,
                             char **image, size_t *bytes)
 {

@@ -1,8 +1,8 @@
-/* product.h - what a matrix product is, and all that follows from its sizes alone: how batches
- * merge, what cuBLASLt is told, how our own kernel cuts it.
+/* product.h - a matrix product, and everything that follows from its sizes alone: merged batch
+ * axes, the call of cuBLASLt, the division of work in our own kernel.
  *
- * C = op(A) op(B), plus a row that is added to all rows, plus a matrix of C's size; a batch of
- * such. All matrices are row-major with a leading dimension; op(A) is m x k, op(B) is k x n. */
+ * C = op(A) op(B), plus a bias row, plus a matrix of C's size, for a batch of matrices. All are
+ * row-major with a leading dimension; op(A) is m x k, op(B) is k x n. */
 #ifndef WEIR_DEVICE_CUDA_LIB_PRODUCT_H
 #define WEIR_DEVICE_CUDA_LIB_PRODUCT_H
 
@@ -14,7 +14,7 @@
 #include "device/common/div.h"
 
 #ifdef __CUDACC__
-#define WEIR_PRODUCT_FN static inline __host__ __device__     /* kernels call it, too */
+#define WEIR_PRODUCT_FN static inline __host__ __device__     /* kernels call it as well */
 #else
 #define WEIR_PRODUCT_FN static inline
 #endif
@@ -22,20 +22,20 @@
 typedef struct weir_product {
     weir_dtype dtype;               /* of all matrices; halves are summed in f32 */
     bool       ta, tb;              /* A is stored k x m; B is stored n x k */
-    bool       bias, add;           /* there is a row of n; there is a matrix, stored like C */
+    bool       bias, add;           /* adds a row of n elements; adds a matrix stored like C */
     int64_t    m, n, k;
     int64_t    lda, ldb, ldc;       /* elements from row to row as stored */
-    /* The batch: axes, outermost first, with elements from one matrix to the next; 0 repeats. */
+    /* The batch: axes, outermost first, with strides in elements between matrices; 0 repeats. */
     int        axes;
     int64_t    dim[WEIR_MAX_DIMS];
     int64_t    step_a[WEIR_MAX_DIMS], step_b[WEIR_MAX_DIMS], step_c[WEIR_MAX_DIMS];
 } weir_product;
 
-/* Where the matrices of a product are; bias and add where the product has them. add may be to. */
+/* Addresses of the matrices; bias and add if the product has them. add may equal to. */
 typedef struct weir_operands {
     const void *a, *b, *bias, *add;
     void       *to;
-    void       *work;       /* of the plan's size */
+    void       *work;       /* workspace of the plan's size */
 } weir_operands;
 
 static inline int64_t weir_product_count(const weir_product *p)
@@ -46,7 +46,7 @@ static inline int64_t weir_product_count(const weir_product *p)
     return n;
 }
 
-/* Does axis `a` of all three go on where the axis behind it, `b`, ends? */
+/* True if axes a and b (the next inner one) of all three operands form one axis. */
 static inline bool weir_product_joined(const weir_product *p, int a, int b)
 {
     return p->step_a[a] == p->dim[b] * p->step_a[b] && p->step_b[a] == p->dim[b] * p->step_b[b] &&
@@ -61,7 +61,7 @@ static inline void weir_product_move(weir_product *p, int to, int from)
     p->step_c[to] = p->step_c[from];
 }
 
-/* Leaves out axes of one matrix and makes one of those that lie side by side. */
+/* Drops axes of size 1 and merges contiguous ones. */
 static inline void weir_product_merge(weir_product *p)
 {
     int n = 0;
@@ -79,7 +79,7 @@ static inline void weir_product_merge(weir_product *p)
     p->axes = n;
 }
 
-/* Elements from the first matrix of the batch to product i's. */
+/* Offsets in elements of product i's matrices. */
 WEIR_PRODUCT_FN void weir_product_at(const weir_product *p, int64_t i, int64_t *a, int64_t *b,
                                      int64_t *c)
 {
@@ -93,8 +93,8 @@ WEIR_PRODUCT_FN void weir_product_at(const weir_product *p, int64_t i, int64_t *
     }
 }
 
-/* Bytes, at most `most`, that a matrix's rows and steps are multiples of: what its address is a
- * multiple of, too, if it is a part of a tensor along its first axis. */
+/* The largest power of two up to `most` bytes that divides a matrix's leading dimension and
+ * strides; the address of a part of a tensor along its first axis is also a multiple of it. */
 static inline int64_t weir_product_align(const weir_product *p, int64_t ld, const int64_t *step,
                                          int64_t most)
 {
@@ -110,7 +110,7 @@ static inline int64_t weir_product_align(const weir_product *p, int64_t ld, cons
 
 /* ---- our own kernel: gemm.cu ---- */
 
-/* Rows, and columns, of the square that a block of threads makes. */
+/* Side of the square tile that a block computes. */
 typedef enum weir_gemm_tile {
     WEIR_GEMM_SMALL = 32,
     WEIR_GEMM_MEDIUM = 64,
@@ -118,8 +118,8 @@ typedef enum weir_gemm_tile {
 } weir_gemm_tile;
 
 enum {
-    WEIR_GEMM_FILLS = 128,          /* blocks that a card should have at least */
-    WEIR_GEMM_SLICE = 256,          /* terms that are worth blocks of their own */
+    WEIR_GEMM_FILLS = 128,          /* blocks needed to fill a card */
+    WEIR_GEMM_SLICE = 256,          /* terms that are worth a slice */
     WEIR_GEMM_SLICES = 64
 };
 
@@ -136,7 +136,7 @@ static inline weir_gemm_tile weir_gemm_tile_of(const weir_product *p)
     return min64(p->m, p->n) > WEIR_GEMM_SMALL ? WEIR_GEMM_MEDIUM : WEIR_GEMM_SMALL;
 }
 
-/* Slices that the terms of each sum are cut into; more than one are summed in the workspace. */
+/* Number of slices into which each sum is divided; more than one are combined in the workspace. */
 static inline int64_t weir_gemm_slices(const weir_product *p)
 {
     const int64_t tiles = weir_gemm_tiles(p, weir_gemm_tile_of(p));
@@ -146,14 +146,14 @@ static inline int64_t weir_gemm_slices(const weir_product *p)
     return max64(1, min64(most, WEIR_GEMM_FILLS / tiles));
 }
 
-/* Terms of a slice; the last one has the rest. */
+/* Terms of a slice; the last one may have fewer. */
 static inline int64_t weir_gemm_slice(const weir_product *p)
 {
     const int64_t slices = weir_gemm_slices(p), unit = 16;
     return max64(unit, ceil_div(ceil_div(p->k, slices), unit) * unit);
 }
 
-/* Partial sums are of the type that sums are made in. */
+/* Bytes of the workspace; partial sums have the type of accumulation. */
 static inline size_t weir_gemm_work(const weir_product *p)
 {
     const int64_t slices = weir_gemm_slices(p);
@@ -163,21 +163,20 @@ static inline size_t weir_gemm_work(const weir_product *p)
 
 /* ---- cuBLASLt: blas.c ----
  *
- * It is told of column-major matrices, which are the transposed ones of ours: C^T = op(B)^T
- * op(A)^T. Its operand A is our B, its m our n. The row that is added becomes its bias, one for
- * each of D's rows. */
+ * The library gets column-major matrices, the transposes of ours: C^T = op(B)^T op(A)^T. Its
+ * operand A is our B, its m our n. Our bias row becomes its bias, with one element per row of D. */
 
 typedef struct weir_lt_matrix {
     int64_t rows, cols, ld;         /* column-major */
-    int64_t step;                   /* elements from one matrix of the batch to the next */
+    int64_t step;                   /* elements between matrices of the batch */
 } weir_lt_matrix;
 
 typedef struct weir_lt_shape {
-    bool           ta, tb;          /* its own operands A and B are transposed */
+    bool           ta, tb;          /* the library's operands A and B are transposed */
     weir_lt_matrix a, b, c;
-    int64_t        batch;           /* products of a call */
-    int            along;           /* the axis of the batch that a call runs along, -1: none */
-    int64_t        calls;           /* for all of them */
+    int64_t        batch;           /* products per call */
+    int            along;           /* the batch axis of a call; -1: none */
+    int64_t        calls;           /* calls for the whole batch */
 } weir_lt_shape;
 
 static inline weir_lt_shape weir_product_lt(const weir_product *p)
@@ -201,8 +200,8 @@ static inline weir_lt_shape weir_product_lt(const weir_product *p)
     return s;
 }
 
-/* Bytes of a workspace at most: as asked for, else what the library's makers advise for the card's
- * major version. */
+/* Most bytes of a workspace: what is requested, else NVIDIA's recommendation for the card's major
+ * version. */
 static inline size_t weir_lt_limit(int major, const char *asked)
 {
     char *end = NULL;
@@ -212,9 +211,9 @@ static inline size_t weir_lt_limit(int major, const char *asked)
     return (size_t)(major >= 9 ? 32 : 4) << 20;
 }
 
-enum { WEIR_LT_CALLS = 16 };        /* more for one batch: our own kernel is quicker */
+enum { WEIR_LT_CALLS = 16 };        /* for batches of more calls our own kernel is faster */
 
-/* Sizes that fit its fields, and something to compute. */
+/* True if the sizes fit the library's types and there is something to compute. */
 static inline bool weir_lt_takes(const weir_lt_shape *s)
 {
     const int64_t most = INT32_MAX;

@@ -1,4 +1,4 @@
-/* context.c - the streams that work is put on, and statuses of what CUDA says. */
+/* context.c - the streams that work is queued on; CUDA errors as statuses. */
 #include "device/cuda/runtime/context.h"
 
 weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what)
@@ -14,8 +14,8 @@ weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what
                      cudaGetErrorName(e));
 }
 
-/* Work for the card comes from here on: it becomes the thread's current one, as programs may have
- * several. */
+/* Called before any work is queued: makes the card the thread's current one, since a program may
+ * use several, and launches waiting updates. */
 static void launch_waiting(weir_cuda_context *c)
 {
     (void)cudaSetDevice(c->gpu.ordinal);

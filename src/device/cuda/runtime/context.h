@@ -1,7 +1,7 @@
-/* context.h - a CUDA device: what all that runs on it shares, and no more than that.
+/* context.h - a CUDA device: the state that all its parts share, and nothing else.
  *
  * Kernels are launched, never waited for: a call returns when its work is queued on its stream.
- * What a launch or a library call says is made into a status that names op and shapes. */
+ * Errors of launches and library calls become statuses that name the op and its shapes. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_CONTEXT_H
 #define WEIR_DEVICE_CUDA_RUNTIME_CONTEXT_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define WEIR_CUDA_ALIGN ((size_t)256)       /* of every block and arena offset */
+#define WEIR_CUDA_ALIGN ((size_t)256)       /* bytes; of every block and arena offset */
 
 typedef struct weir_cuda_context {
     struct {                                /* constant once the device is open */
@@ -21,14 +21,14 @@ typedef struct weir_cuda_context {
         int  clock, memory_clock, bus;      /* kHz, kHz, bits; 0: unknown */
         char name[128];
     } gpu;
-    bool         tf32;      /* WEIR_TF32=1 when it was opened: f32 products by TF32 units */
+    bool         tf32;      /* WEIR_TF32=1 at open: f32 products may use TF32 units */
     cudaStream_t compute;                   /* stream 0 */
-    struct {                                /* launches that wait to become one (update.h) */
-        cudaError_t (*flush)(void *arg);    /* launches them; NULL: nothing ever waits */
+    struct {                                /* updates that wait for a common launch (update.h) */
+        cudaError_t (*flush)(void *arg);    /* launches them; NULL: no update so far */
         void         *arg;
-        cudaError_t   late;                 /* why a flush failed, until it is told */
+        cudaError_t   late;                 /* the error of a flush, until it is reported */
     } pending;
-    /* Owned, each by the file that defines it, which opens it when it is first needed (NULL until
+    /* Owned parts. The file that defines a part creates it when it is first needed (NULL until
      * then) and closes it. */
     struct weir_cuda_streams   *streams;
     struct weir_cuda_transfers *transfers;
@@ -45,17 +45,17 @@ static inline weir_cuda_context *weir_cuda_context_of(const weir_device *d)
     return (weir_cuda_context *)d->impl;
 }
 
-/* The stream of the run; the device's compute stream. Each launches what waits first;
- * if that fails, weir_cuda_late says so, once. */
+/* The run's stream; the device's compute stream. Each launches waiting updates first; if that
+ * fails, weir_cuda_late reports it, once. */
 cudaStream_t weir_cuda_stream(const weir_kargs *k);
 cudaStream_t weir_cuda_compute(const weir_device *d);
 weir_status  weir_cuda_late(const weir_device *d);
 
-/* WEIR_OK for cudaSuccess, else a status whose sentence names what failed; with the call its op and
- * shapes, too (c may be NULL). Memory that ran out is ERR_NOMEM, all else ERR_DEVICE. */
+/* WEIR_OK for cudaSuccess, else a failure whose sentence names `what` and, if c is not NULL, the op
+ * and its shapes. Out of memory is ERR_NOMEM, any other error ERR_DEVICE. */
 weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what);
 
-/* WEIR_CUDA_TRY(c, cudaFree(p)): returns from the caller unless it went well. */
+/* WEIR_CUDA_TRY(c, cudaFree(p)) returns the failure from the calling function. */
 #define WEIR_CUDA_TRY(c, expression) WEIR_TRY(weir_cuda_status((expression), (c), #expression))
 
 #ifdef __cplusplus

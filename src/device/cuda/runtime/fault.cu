@@ -1,4 +1,4 @@
-/* fault.cu - checks of indices on the card, and what is told of them. */
+/* fault.cu - checks indices on the card and reports wrong ones. */
 #define WEIR_CUDA_FAULTS
 #include "device/cuda/runtime/fault.h"
 

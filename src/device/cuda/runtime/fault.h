@@ -1,8 +1,8 @@
-/* fault.h - wrong indices that kernels meet: told when the device is next waited for.
+/* fault.h - wrong indices found by kernels, reported when the device is next waited for.
  *
- * A kernel never follows an index that is out of range. The first one since the last report is put
- * into memory of the host, which costs nothing while all indices are right; cuda_sync makes a
- * failure of it. */
+ * A kernel never follows an index that is out of range. The first one since the last report is
+ * written to pinned host memory, so that correct indices cost nothing; cuda_sync turns it into a
+ * failure. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_FAULT_H
 #define WEIR_DEVICE_CUDA_RUNTIME_FAULT_H
 
@@ -12,20 +12,20 @@
 extern "C" {
 #endif
 
-/* In pinned memory, which the card writes. */
+/* In pinned host memory, written by the card. */
 typedef struct weir_cuda_fault {
-    int     taken;              /* by one thread, which then fills in the rest */
+    int     taken;              /* set by one thread, which then fills in the rest */
     int     op;                 /* weir_op */
     int64_t index, limit;
 } weir_cuda_fault;
 
-/* The device's, made when first asked for: by a run that is not being captured. */
+/* The device's fault record, created at the first request, which must not be in a capture. */
 weir_status weir_cuda_fault_of(const weir_kargs *k, weir_cuda_fault **fault);
 
-/* Queues the check of the indices (n), i32 or i64, of an input: 0 .. limit - 1. */
+/* Queues a check that the indices (n) of an input, i32 or i64, are in 0 .. limit - 1. */
 weir_status weir_cuda_check_index(const weir_kargs *k, int input, int64_t limit);
 
-/* ERR_INDEX, once, for what was met since the last time; all work given before is done. */
+/* Fails with ERR_INDEX, once, if a wrong index was found; all earlier work must be done. */
 weir_status weir_cuda_fault_tell(weir_cuda_context *u);
 void        weir_cuda_fault_close(weir_cuda_context *u);
 
@@ -33,7 +33,7 @@ void        weir_cuda_fault_close(weir_cuda_context *u);
 }
 #endif
 
-#ifdef WEIR_CUDA_FAULTS         /* for the kernels themselves */
+#ifdef WEIR_CUDA_FAULTS         /* for kernel files */
 static __device__ inline void weir_fault_index(weir_cuda_fault *f, int op, int64_t index,
                                                int64_t limit)
 {

@@ -1,5 +1,5 @@
-/* geometry.h - how many blocks of how many threads: functions of sizes, so that results never
- * depend on the card. */
+/* geometry.h - launch geometry as a function of sizes alone, so that results never depend on the
+ * card. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_GEOMETRY_H
 #define WEIR_DEVICE_CUDA_RUNTIME_GEOMETRY_H
 
@@ -7,8 +7,8 @@
 
 enum { WEIR_CUDA_THREADS = 256, WEIR_CUDA_BLOCKS = 8192 };
 
-/* Blocks of WEIR_CUDA_THREADS for n elements, one thread each up to WEIR_CUDA_BLOCKS blocks; 0 for
- * none. */
+/* Blocks of WEIR_CUDA_THREADS for n elements, one thread each, up to WEIR_CUDA_BLOCKS blocks; 0 for
+ * no elements. */
 static inline unsigned weir_cuda_blocks(int64_t n)
 {
     const int64_t blocks = (n + WEIR_CUDA_THREADS - 1) / WEIR_CUDA_THREADS;

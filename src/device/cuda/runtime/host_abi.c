@@ -1,6 +1,6 @@
-/* host_abi.c - what the plugin takes from libweir instead of having its own: failures, host memory,
- * the clock, the table of the environment, kernel choices, spill stores. The functions have their
- * usual names here. */
+/* host_abi.c - the functions that the plugin calls in libweir instead of linking copies: failures,
+ * host memory, the clock, the table of the environment, kernel selection, spill files. They have
+ * their usual names here. */
 #include "device/cuda/runtime/host_abi.h"
 
 #include <stdarg.h>

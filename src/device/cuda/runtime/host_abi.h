@@ -4,7 +4,7 @@
 
 #include "device/plugin.h"
 
-/* Takes the table; false, with the failure remembered there, if the two do not fit together. */
+/* Stores the host table; false, with a failure remembered, if plugin and library do not match. */
 bool weir_cuda_bind_host(const weir_plugin_host *h);
 
 #endif

@@ -1,5 +1,5 @@
-/* internal.h - the headers of core and device for C and C++ files alike: none of them says itself
- * that its functions are C's. */
+/* internal.h - includes the headers of core and device in C and C++ files, declaring their
+ * functions extern "C", which the headers themselves do not. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_INTERNAL_H
 #define WEIR_DEVICE_CUDA_RUNTIME_INTERNAL_H
 

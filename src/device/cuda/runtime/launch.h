@@ -1,16 +1,16 @@
-/* launch.h - launching kernels from C++: geometry from sizes alone, and failures as statuses. */
+/* launch.h - launches kernels from C++ and turns launch errors into statuses. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_LAUNCH_H
 #define WEIR_DEVICE_CUDA_RUNTIME_LAUNCH_H
 
 #include "device/cuda/runtime/context.h"
 #include "device/cuda/runtime/geometry.h"
 
-#ifndef WEIR_EMULATED       /* else the tests' build has put its own before */
+#ifndef WEIR_EMULATED       /* the emulator's build defines its own before */
 #include <cuda_runtime.h>
 #endif
 
 /* Queues kernel<<<grid, block>>>(args...) on a stream; arguments are converted to the kernel's
- * types. */
+ * parameter types. */
 template <class... P, class... A>
 static inline cudaError_t weir_launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid,
                                          dim3 block, A... args)
@@ -26,7 +26,7 @@ static inline cudaError_t weir_launch_on(cudaStream_t stream, void (*kernel)(P..
 #endif
 }
 
-/* The same on the run's stream. No blocks: nothing to do. */
+/* The same on the run's stream; does nothing for 0 blocks. */
 template <class... P, class... A>
 static inline weir_status weir_launch(const weir_kargs *k, void (*kernel)(P...), dim3 grid,
                                       dim3 block, A... args)
@@ -39,7 +39,7 @@ static inline weir_status weir_launch(const weir_kargs *k, void (*kernel)(P...),
                             "kernel launch");
 }
 
-/* One thread per element, in loops of the whole grid where there are more:
+/* One thread per element, or a grid-stride loop if there are more elements than threads:
  *     WEIR_EACH(i, n) to[i] = from[i]; */
 #define WEIR_EACH(i, n)                                                                            \
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                      \

@@ -1,7 +1,7 @@
 /* libs.c - opens libraries at run time and finds their functions. See libs.h.
  *
- * One lock for all: who waits for it would wait for the library anyway. A table is complete before
- * anybody is given its address, and does not change from then on. */
+ * One lock guards all libraries, since a thread that waits for it needs the library anyway. A table
+ * is complete before its address is returned and never changes afterwards. */
 #include "device/cuda/runtime/libs.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 
 enum { PATH_BYTES = 4096, MOST_NAMES = 2 };
 
-/* What is opened: names in the order of preference, functions in the order of libs.def. */
+/* A library to open: file names in order of preference, functions in the order of libs.def. */
 typedef struct library {
     const char        *title, *name[MOST_NAMES];
     const char *const *function;
@@ -25,7 +25,7 @@ typedef struct library {
     bool               open;
 } library;
 
-/* A name is looked at after its macro, if it is one, has been expanded. */
+/* Expands a name that is a macro before it becomes text. */
 #define NAME_TEXT(name) #name
 #define NAME(name)      NAME_TEXT(name),
 
@@ -51,7 +51,7 @@ static const char *const dnn_names[] = {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where the search is; why: what the system said of a file that was there. */
+/* State of a search. why: dlerror's text for a file that exists. */
 typedef struct search {
     const library *lib;
     void          *found;
@@ -63,14 +63,14 @@ static void *try_file(search *s, const char *path)
     s->found = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!s->found) {
         const char *const said = dlerror();
-        /* A file that is not there is no news. */
+        /* A missing file is expected; any other error is kept. */
         if (said && (!s->why[0] || !strstr(said, "No such file")))
             snprintf(s->why, sizeof s->why, "%s", said);
     }
     return s->found;
 }
 
-/* In a folder of n characters; 0: where the system looks. */
+/* Tries a folder whose name has n characters; 0: the loader's search path. */
 static bool try_folder(search *s, const char *folder, size_t n)
 {
     char path[PATH_BYTES];
@@ -96,7 +96,7 @@ static bool try_list(search *s, const char *folders)
 }
 
 #ifdef WEIR_EMULATED
-/* The folder that this code was loaded from. */
+/* The folder that the plugin was loaded from. */
 static bool try_others(search *s)
 {
     Dl_info     info;
@@ -107,7 +107,7 @@ static bool try_others(search *s)
            try_folder(s, info.dli_fname, (size_t)(slash - info.dli_fname));
 }
 #else
-/* Wheels put libraries into nvidia/<package>/lib. */
+/* Python wheels place libraries in nvidia/<package>/lib. */
 static bool try_wheels(search *s)
 {
     const char *const python = getenv("VIRTUAL_ENV");
@@ -199,7 +199,7 @@ LIBRARY(nvrtc, "NVRTC", "libnvrtc.so.13", "libnvrtc.so.12")
 LIBRARY(blas, "cuBLASLt", "libcublasLt.so.13", "libcublasLt.so.12")
 LIBRARY(dnn, "cuDNN", "libcudnn.so.9")
 
-/* The file that a function came from. */
+/* Adds a line with the file that contains `function`. */
 static void say(weir_string *s, const char *title, weir_status opened, const void *function)
 {
     Dl_info info;

@@ -4,8 +4,8 @@
  *     WEIR_TRY(weir_cuda_open_blas(&blas));
  *     blas->cublasLtMatmul(...);
  *
- * Each is opened when it is first asked for, once per process, by whichever thread comes first, and
- * never closed. The functions are those of libs.def with the types of the real headers. */
+ * Each is opened at the first request, once per process, by any thread, and never closed. The
+ * functions are those of libs.def, with the types of the real headers. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_LIBS_H
 #define WEIR_DEVICE_CUDA_RUNTIME_LIBS_H
 
@@ -16,7 +16,7 @@
 
 #include "weir/base.h"
 
-/* A member has the name of a function, which C++ wants to be told apart. */
+/* Members have the names of functions, which C++ must be told to keep apart. */
 #ifdef __cplusplus
 extern "C" {
 #define WEIR_CUDA_POINTER(function) __typeof__(&::function) function;
@@ -44,16 +44,16 @@ typedef struct weir_cuda_lib_dnn {
 #include "device/cuda/runtime/libs.def"
 } weir_cuda_lib_dnn;
 
-/* Where it is looked for: the folders of $WEIR_CUDA_LIBS (set apart by ':'), where the system
- * looks, the toolkit that Weir was built with, the wheels of the Python in $VIRTUAL_ENV; emulated:
- * $WEIR_CUDA_LIBS and the plugin's own folder alone. ERR_DEVICE with a sentence that names what is
- * missing and where it was looked for; the next call looks again. */
+/* Open a library. It is looked for in the folders of $WEIR_CUDA_LIBS (separated by ':'), in the
+ * loader's search path, in the toolkit that Weir was built with, and in the wheels of the Python in
+ * $VIRTUAL_ENV; emulated: in $WEIR_CUDA_LIBS and the plugin's own folder only. Fail with ERR_DEVICE
+ * and a sentence that names the library and the places searched; the next call searches again. */
 weir_status weir_cuda_open_driver(const weir_cuda_lib_driver **lib);
 weir_status weir_cuda_open_nvrtc(const weir_cuda_lib_nvrtc **lib);
 weir_status weir_cuda_open_blas(const weir_cuda_lib_blas **lib);
 weir_status weir_cuda_open_dnn(const weir_cuda_lib_dnn **lib);
 
-/* A line for each that computes: the file it was opened from. */
+/* Adds a line for each compute library: the file it was opened from. */
 struct weir_string;
 void weir_cuda_libs_info(struct weir_string *s);
 

@@ -1,11 +1,10 @@
 /* offload.c - copies between a card and pinned memory, on a stream out and a stream in.
  *
- * Slots below `near` lie in one piece of pinned memory; copies are asynchronous there, and the
- * kernels' streams wait for them by events, as they wait for what the kernels were given before.
- * Slots above lie in the device's spill file: a chunk at a time goes through pinned staging, which
- * a function of the host's that the stream calls writes to the file or reads from it. Nothing here
- * waits on the host, so a run with copies can be recorded. How much is pinned: $WEIR_PINNED bytes,
- * else half of the machine's memory. */
+ * Slots below `near` lie in one block of pinned memory; their copies are asynchronous and ordered
+ * with the kernels' streams by events in both directions. Slots above lie in the device's spill
+ * file: chunks pass through pinned staging, and a host function that the stream calls writes them
+ * to the file or reads them from it. The host never waits here, so runs with copies can be
+ * captured. $WEIR_PINNED bytes are pinned, by default half of the machine's memory. */
 #include "device/cuda/runtime/offload.h"
 
 #include <pthread.h>
@@ -18,11 +17,11 @@ enum { OUT, IN, DIRECTIONS };
 typedef struct ticket {
     cudaEvent_t done;
     size_t      slot, bytes;
-    bool        in, used;               /* used: in the run that goes on */
+    bool        in, used;               /* used: by the current run */
 } ticket;
 
-/* A chunk between staging and file, for the function that a stream calls. They live as long as the
- * store: recorded runs refer to them. */
+/* A chunk between staging and file, as argument of the host function. Chunks live as long as the
+ * store, because captured runs refer to them. */
 typedef struct chunk {
     struct weir_cuda_offload *offload;
     size_t                    slot, bytes;
@@ -33,13 +32,13 @@ typedef struct chunk {
 struct weir_cuda_offload {
     weir_spill      *file; /* the device's */
     char            *pinned;
-    size_t           near, capacity;      /* bytes pinned; in all */
-    char            *staging[DIRECTIONS]; /* NULL until something goes to the file */
+    size_t           near, capacity;      /* bytes pinned; bytes in all */
+    char            *staging[DIRECTIONS]; /* NULL until a value goes to the file */
     cudaStream_t     stream[DIRECTIONS];
     cudaEvent_t      here, end[DIRECTIONS];
-    bool             used[DIRECTIONS]; /* by the run that goes on */
+    bool             used[DIRECTIONS]; /* by the current run */
     chunk           *chunks;
-    pthread_mutex_t  lock; /* of the file and of `late` */
+    pthread_mutex_t  lock; /* guards the file and `late` */
     weir_status      late;
     WEIR_VEC(ticket) tickets;
 };
@@ -103,7 +102,7 @@ void weir_cuda_offload_close(weir_cuda_context *u)
     u->offload = NULL;
 }
 
-/* ---- room ---- */
+/* ---- capacity ---- */
 
 static size_t pinned_limit(void)
 {
@@ -115,7 +114,7 @@ static size_t pinned_limit(void)
            WEIR_SPILL_ALIGN;
 }
 
-/* Pinned memory grows: what lies there moves. Where the system pins no more, the file takes it. */
+/* Grows pinned memory; the values in it move. If the system refuses, the file takes the rest. */
 static weir_status pin(weir_device *d, struct weir_cuda_offload *s, size_t bytes)
 {
     void *p = NULL;
@@ -132,7 +131,7 @@ static weir_status pin(weir_device *d, struct weir_cuda_offload *s, size_t bytes
     (void)cudaFreeHost(s->pinned);
     s->pinned = p;
     s->near = bytes;
-    d->moves++;                         /* recorded runs know the old address */
+    d->moves++;                         /* captured runs contain the old address */
     return WEIR_OK;
 }
 
@@ -148,8 +147,7 @@ static weir_status open_file(weir_device *d, struct weir_cuda_offload *s, size_t
     return weir_spill_reserve(d->spill, bytes);
 }
 
-/* Where a value lies must not change while it lies there: once something is in the file, no more
- * is pinned. */
+/* A stored value must keep its place, so once the file is in use, pinned memory no longer grows. */
 weir_status weir_cuda_swap_reserve(weir_device *d, size_t bytes, uint32_t tickets)
 {
     if (!offload_of(d))
@@ -176,7 +174,7 @@ weir_status weir_cuda_swap_reserve(weir_device *d, size_t bytes, uint32_t ticket
 
 /* ---- the file ---- */
 
-/* Called by a stream: no function of CUDA may be called here. */
+/* Host function called by a stream, in which no CUDA function may be called. */
 static void CUDART_CB pass(void *argument)
 {
     chunk *const                    c = argument;
@@ -253,7 +251,7 @@ static weir_status copy_now(weir_device *d, const weir_swap *w)
     return weir_cuda_offload_late(weir_cuda_context_of(d));
 }
 
-/* The stream waits for copies of this run the other way that touch the same bytes. */
+/* Makes the stream wait for copies of this run in the other direction that touch the same bytes. */
 static weir_status wait_for_slot(struct weir_cuda_offload *s, const weir_swap *w,
                                  cudaStream_t stream)
 {
@@ -341,7 +339,7 @@ weir_status weir_cuda_offload_late(weir_cuda_context *u)
 
 /* ---- speed ---- */
 
-/* Seconds of the fastest of some copies; 0 where the clock is too coarse to tell. */
+/* Least seconds of several copies; 0 if the clock is too coarse. */
 static weir_status time_copies(weir_device *d, void *to, const void *from, size_t n, double *best)
 {
     enum { RUNS = 4 };
@@ -357,8 +355,8 @@ static weir_status time_copies(weir_device *d, void *to, const void *from, size_
     return WEIR_OK;
 }
 
-/* Between pinned memory and a block of its own, for the length of the measurement. Without memory
- * for it, what such links do at least. */
+/* Measures with pinned memory and a block of device memory, freed afterwards. If there is no memory
+ * for them, returns what such links reach at least. */
 weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in)
 {
     const size_t     n = (size_t)32 << 20;

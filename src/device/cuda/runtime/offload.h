@@ -1,5 +1,5 @@
-/* offload.h - where values go that leave a card: pinned memory of the host, and the spill file
- * behind it. The functions are entries of the device's table. */
+/* offload.h - the offload store of a card: pinned host memory, and the spill file behind it. The
+ * functions are entries of the device's table. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_OFFLOAD_H
 #define WEIR_DEVICE_CUDA_RUNTIME_OFFLOAD_H
 
@@ -11,7 +11,7 @@ weir_status weir_cuda_swap_wait(weir_device *d, weir_stream *s, uint32_t ticket)
 weir_status weir_cuda_swap_settle(weir_device *d, weir_status so_far);
 weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in);
 
-/* The first failure of copies to or from the file that nobody was told of yet. */
+/* The first unreported failure of a copy to or from the file. */
 weir_status weir_cuda_offload_late(weir_cuda_context *c);
 
 void weir_cuda_offload_close(weir_cuda_context *c);

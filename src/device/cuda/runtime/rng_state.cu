@@ -1,5 +1,5 @@
-/* rng_state.cu - two words into the card's memory, by value: no host memory must outlive the
- * call. */
+/* rng_state.cu - writes two words to device memory, passed by value, so that no host memory has to
+ * outlive the call. */
 #include "device/cuda/runtime/rng_state.h"
 
 #include "device/cuda/runtime/launch.h"

@@ -1,4 +1,4 @@
-/* rng_state.h - the state of the random stream in a card's memory. */
+/* rng_state.h - the state of the random stream in device memory. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_RNG_STATE_H
 #define WEIR_DEVICE_CUDA_RUNTIME_RNG_STATE_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Queues the writing of two words. */
+/* Queues a write of two words to device memory. */
 weir_status weir_cuda_rng_state_set(weir_device *d, uint64_t *to, uint64_t first, uint64_t second);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
-/* stream.c - streams, events, and runs that are recorded once and launched as a graph.
+/* stream.c - streams, events, and runs that are captured once and replayed as a CUDA graph.
  *
- * Streams do not wait for the legacy default stream. A run on several begins and ends on the first:
- * events say so (graph/plan/streams.c), and a capture that began on it then holds all of them. */
+ * The streams do not synchronise with the legacy default stream. A run on several streams begins
+ * and ends on the first, by events (graph/plan/streams.c), so a capture that begins on it covers
+ * all. */
 #include "device/cuda/runtime/stream.h"
 
 #include "device/cuda/runtime/rng_state.h"
@@ -11,7 +12,7 @@ enum { MOST = 8 };
 struct weir_cuda_streams {
     cudaStream_t          stream[MOST];
     int                   n;
-    uint64_t             *rng_state; /* seed and position of a run, in device memory */
+    uint64_t             *rng_state; /* seed and position of a run; device memory */
     WEIR_VEC(cudaEvent_t) event;
 };
 
@@ -83,7 +84,7 @@ static weir_status events(weir_device *d, uint32_t n)
     return WEIR_OK;
 }
 
-/* The stream, after what waits to be launched on any. */
+/* The stream to use, after waiting updates have been launched. */
 static cudaStream_t flushed(weir_device *d, weir_stream *s)
 {
     const cudaStream_t first = weir_cuda_compute(d);
@@ -104,7 +105,7 @@ static weir_status await(weir_device *d, weir_stream *s, uint32_t event)
     return WEIR_OK;
 }
 
-/* What failed has been told; the sentence stays. */
+/* Errors were reported before; the remembered sentence stays. */
 static void drain(weir_device *d)
 {
     struct weir_cuda_streams *const q = weir_cuda_context_of(d)->streams;
@@ -123,7 +124,7 @@ static weir_status draws(weir_device *d, uint64_t base, const uint64_t **draw)
     return weir_cuda_rng_state_set(d, rng_state, d->seed, base);
 }
 
-/* ---- recorded runs ---- */
+/* ---- captured runs ---- */
 
 static weir_status record(weir_device *d)
 {
@@ -147,7 +148,7 @@ static weir_status instantiate(cudaGraph_t graph, weir_replay **r)
     return s;
 }
 
-/* The capture ends whatever happened in it. */
+/* Ends the capture, whatever happened in it. */
 static weir_status recorded(weir_device *d, weir_status so_far, weir_replay **r)
 {
     cudaGraph_t       graph = NULL;
@@ -173,7 +174,7 @@ static weir_status replay(weir_device *d, weir_replay *r)
     return WEIR_OK;
 }
 
-/* One that is still running is waited for. */
+/* Waits for a replay that is still running. */
 static void replay_free(weir_device *d, weir_replay *r)
 {
     if (!r)

@@ -1,7 +1,7 @@
 /* transfer.c - see transfer.h.
  *
- * Copies pass through two pinned buffers in turn, so that one is filled while the other is on its
- * way, whatever memory the caller's is, and so that an upload need not be waited for. */
+ * Copies pass through two pinned buffers in turn, so that one is filled while the other is copied,
+ * whatever memory the caller has, and so that an upload need not be waited for. */
 #include "device/cuda/runtime/transfer.h"
 
 enum { BUFFERS = 2, CANARY = 0xa5 };
@@ -11,7 +11,7 @@ enum { BUFFERS = 2, CANARY = 0xa5 };
 struct weir_cuda_transfers {
     struct {
         char       *at;
-        cudaEvent_t done;           /* of the copy that reads it last */
+        cudaEvent_t done;           /* the last copy that reads the buffer */
     } buffer[BUFFERS];
     int next;
 };
@@ -97,7 +97,7 @@ weir_status weir_cuda_paint(weir_device *d, void *p, size_t n)
     return weir_cuda_fill_bytes(d, p, CANARY, n);
 }
 
-/* From the end, a buffer at a time: most of an arena is used. */
+/* Searches from the end, a buffer at a time, because most of an arena is used. */
 weir_status weir_cuda_painted(weir_device *d, const void *p, size_t n, size_t *end)
 {
     unsigned char *const host = weir_mem_alloc(BUFFER_BYTES);

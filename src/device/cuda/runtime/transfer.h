@@ -1,4 +1,4 @@
-/* transfer.h - fills and copies between host and card, in the order of the first stream. */
+/* transfer.h - fills, and copies between host and card, in the order of the first stream. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_TRANSFER_H
 #define WEIR_DEVICE_CUDA_RUNTIME_TRANSFER_H
 
@@ -6,7 +6,7 @@
 
 weir_status weir_cuda_fill_bytes(weir_device *d, void *p, int byte, size_t n);
 
-/* The host's memory may be used again when they return; an upload may still be under way then. */
+/* The host memory may be reused on return; an upload may still be running then. */
 weir_status weir_cuda_upload(weir_device *d, void *to, const void *from, size_t n);
 weir_status weir_cuda_download(weir_device *d, void *to, const void *from, size_t n);
 
