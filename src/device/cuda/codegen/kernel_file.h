@@ -28,7 +28,7 @@ weir_status weir_kernel_file_read(const weir_kernel_key *k, char **image, size_t
 /* Writes a kernel to a temporary file and renames it, so that readers see whole files only. */
 weir_status weir_kernel_file_write(const weir_kernel_key *k, const char *image, size_t bytes);
 
-/* The folder, freed by the caller; NULL if there is none. */
+/* The folder, freed by the caller; NULL if the user has none. */
 char *weir_kernel_folder(void);
 
 /* Limits the folder to `most` bytes: if it holds more, removes the least recently used kernels

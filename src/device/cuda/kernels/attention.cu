@@ -1,27 +1,27 @@
-/* attention.cu - scaled dot-product attention and its gradient, block of scores by block of scores.
+/* attention.cu - scaled dot-product attention and its gradient, one block of scores at a time.
  *
- * Dao et al., "FlashAttention" (2022): a block of rows of q meets one block of k and v after the
- * other; scores are in registers and shared memory only. The softmax is taken block by block
- * (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). The gradient makes
- * the scores again: once for each of q, k and v, whose sums then have one owner and one order.
+ * Dao and others, "FlashAttention" (2022): a block of rows of q is combined with the blocks of k
+ * and v in turn; scores exist in registers and shared memory only. The softmax is computed block by
+ * block (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). The gradient
+ * recomputes the scores once for each of q, k and v, so that every sum has one owner and one order.
  *
- * In all four kernels a block of threads owns SIDE rows of one operand of a head and goes through
- * the other's; it makes WIDE columns of the result, a head of more columns has several blocks.
- * Heads have any number of columns. Halves are computed in f32; those that tensor cores take are
- * attention_half.cu's. */
+ * In all four kernels a thread block owns SIDE rows of one operand of a head and iterates over the
+ * other operand's; it computes WIDE columns of the result, so a head of more columns takes several
+ * blocks. Heads may have any number of columns. Halves are computed in f32; those that tensor cores
+ * support are in attention_half.cu. */
 #include "device/cuda/kernels/attention.cuh"
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/tile.h"
 
 enum { DEPTH = 16, EACH = 4 };
 
-/* Sides of a block of scores; threads make 4 x 4 of it each. */
+/* Sides of a block of scores; each thread computes 4 x 4 of it. */
 template <class T> struct attention_side {
     static constexpr int N = sizeof(real<T>) == 8 ? 32 : 64;
     static constexpr int THREADS = N / EACH * (N / EACH);
 };
 
-/* RESIDENT: blocks that registers are shared out for. */
+/* RESIDENT: blocks per multiprocessor that the registers are budgeted for. */
 template <class T, int TW> struct alignas(16) attention_shared {
     static constexpr int SIDE = attention_side<T>::N, WIDE = SIDE / EACH * TW;
     static constexpr int RESIDENT = TW == EACH && sizeof(real<T>) == 4 ? 2 : 1;
@@ -30,7 +30,7 @@ template <class T, int TW> struct alignas(16) attention_shared {
     real<T>                                rows[DEPTH][WIDE + WEIR_QUAD];
 };
 
-/* A head's rows, summed over its columns, or over its rows where `turned`. */
+/* Rows of a head, summed over its columns, or over its rows if `turned`. */
 template <class T>
 static __device__ inline weir_panel<T> attention_panel(const attention_sizes &of, const T *base,
                                                        int64_t head, int64_t rows, int64_t columns,
@@ -42,7 +42,7 @@ static __device__ inline weir_panel<T> attention_panel(const attention_sizes &of
     return {at, turned ? 1 : step, turned ? step : 1, quads};
 }
 
-/* s = owned rows by other rows, summed over a head's columns. */
+/* s = owned rows * (other rows)^T, summed over a head's columns. */
 template <class T, int TW>
 static __device__ inline void
 attention_scores(attention_shared<T, TW> &m, real<T> (&s)[EACH][EACH], const weir_panel<T> &owned,
@@ -57,10 +57,10 @@ attention_scores(attention_shared<T, TW> &m, real<T> (&s)[EACH][EACH], const wei
                                                                  j0, j1, 0, columns);
 }
 
-/* How a block of scores is cut by causal: owned row i and other row j do not see each other where
- * j > i + ahead or, the owned being of k and v, where j < i + ahead. */
+/* How the causal mask cuts a block of scores: owned row i does not attend to other row j if
+ * j > i + ahead or, if the owned rows are those of k and v, if j < i + ahead. */
 struct attention_mask {
-    bool some, keys;        /* are there such pairs? are k's rows the owned ones? */
+    bool some, keys;        /* the block has masked pairs; the owned rows are k's */
     int  ahead;
 };
 
@@ -74,7 +74,7 @@ static __device__ inline attention_mask attention_mask_of(const attention_sizes 
     return {some, keys, some ? (int)ahead : 0};
 }
 
-/* Does the thread hold something that is not finite? */
+/* True if the thread holds an element that is not finite. */
 template <class A, int WIDE, int DEPTH, int THREADS>
 static __device__ inline bool attention_wild(const weir_held<A, WIDE, DEPTH, THREADS> &held)
 {
@@ -87,8 +87,8 @@ static __device__ inline bool attention_wild(const weir_held<A, WIDE, DEPTH, THR
     return !(none == 0);
 }
 
-/* weir_tile_step that leaves out pairs that do not see each other: 0 times NaN is NaN. p0: the
- * step's first other row. */
+/* weir_tile_step without masked pairs, because 0 times NaN is NaN. p0: the first other row of the
+ * step. */
 template <class A, int SIDE, int WIDE, int TW>
 static __device__ inline void attention_step(A (&sum)[EACH][TW], const A (*a)[SIDE + WEIR_QUAD],
                                              const A (*b)[WIDE + WEIR_QUAD],
@@ -108,8 +108,8 @@ static __device__ inline void attention_step(A (&sum)[EACH][TW], const A (*a)[SI
         }
 }
 
-/* sum += scores (owned by other) times the other's rows from j0, `across` columns from c0. Scores
- * are 0 where rows do not see each other: those count as nothing, whatever the rows hold. */
+/* sum += scores (owned by other) * the other rows from j0, `across` columns from c0. Scores of
+ * masked pairs are 0 and add nothing, whatever the rows contain. */
 template <class T, int TW>
 static __device__ inline void attention_add(attention_shared<T, TW> &m, real<T> (&sum)[EACH][TW],
                                             const real<T> (&s)[EACH][EACH],
@@ -143,7 +143,7 @@ static __device__ inline void attention_add(attention_shared<T, TW> &m, real<T> 
     }
 }
 
-/* Writes the owned rows' columns from c0, times share[i] of each. */
+/* Writes the owned rows' columns from c0, row i scaled by share[i]. */
 template <class T, int TW>
 static __device__ inline void attention_write(const attention_sizes &of, T *base, int64_t head,
                                               int64_t rows, int64_t columns, int64_t i0, int64_t c0,
@@ -165,7 +165,7 @@ static __device__ inline void attention_write(const attention_sizes &of, T *base
 
 /* ---- forward ---- */
 
-/* The largest, the sum, of what the threads of a row have. */
+/* The maximum, and the sum, over the threads of a row. */
 template <class T> static __device__ inline real<T> attention_most(real<T> v)
 {
     constexpr int ACROSS = attention_side<T>::N / EACH;
@@ -183,8 +183,8 @@ template <class T> static __device__ inline real<T> attention_total(real<T> v)
     return v;
 }
 
-/* Row i of a block of scores becomes exp(scale * score - most); most and sum are brought up to
- * date. Returns what sums made with the old most are to be multiplied with. */
+/* Row i of a block of scores becomes exp(scale * score - most); most and sum are updated. Returns
+ * the factor for sums made with the old maximum. */
 template <class T>
 static __device__ inline real<T> attention_soften(const attention_args<T> &g, real<T> (&s)[EACH],
                                                   int64_t i, int64_t j0, real<T> *most,
@@ -240,7 +240,7 @@ static __device__ inline void attention_forward_block(attention_shared<T, TW> &m
             g.to_lse[head * g.of.t + i0 + y * EACH + i] = most[i] + weir_log(sum[i]);
 }
 
-/* Where causal, later rows see more: they begin first. */
+/* With a causal mask later rows attend to more, so they begin first. */
 template <class T, int TW>
 static __global__ void
 __launch_bounds__(attention_side<T>::THREADS, attention_shared<T, TW>::RESIDENT)
@@ -258,8 +258,8 @@ __launch_bounds__(attention_side<T>::THREADS, attention_shared<T, TW>::RESIDENT)
 
 enum attention_of { OF_Q, OF_K, OF_V };
 
-/* Scores of owned by other rows become what the gradient's sum is made with: probabilities for v,
- * for q and k their gradient before the softmax. i0, j0: this thread's first rows. */
+/* Turns scores of owned by other rows into the weights of the gradient's sum: probabilities for v,
+ * gradients before the softmax for q and k. i0, j0: first rows of this thread. */
 template <class T, attention_of OF>
 static __device__ inline void attention_back(const attention_args<T> &g, int64_t head,
                                              real<T> (&s)[EACH][EACH],
@@ -280,7 +280,7 @@ static __device__ inline void attention_back(const attention_args<T> &g, int64_t
         }
 }
 
-/* i0: the first row that is owned, of q or of k and v. */
+/* i0: the first owned row, of q or of k and v. */
 template <class T, int TW, attention_of OF>
 static __device__ inline void attention_back_block(attention_shared<T, TW> &m,
                                                    const attention_args<T> &g, int64_t head,
@@ -331,11 +331,11 @@ __launch_bounds__(attention_side<T>::THREADS, attention_shared<T, TW>::RESIDENT)
 
 /* ---- runs ---- */
 
-/* Blocks of twice the columns for wide heads; f64 has no registers for them. */
+/* Wide heads use blocks of twice the columns; f64 has no registers for that. */
 template <class T> static constexpr bool attention_wider = sizeof(T) < sizeof(double);
 
-/* Blocks for `rows` that are owned, of which `columns` are made; at least one part, as the rows'
- * sums are written, too. */
+/* Blocks for `rows` owned rows, of which `columns` columns are computed; at least one block of
+ * columns, since the rows' sums are also written. */
 template <class T, int TW>
 static int64_t attention_split(attention_args<T> *g, int64_t rows, int64_t columns)
 {
@@ -392,7 +392,7 @@ template <class T> static weir_status attention_grad_run(const weir_kargs *k)
     return attention_back_run<T, OF_V>(k, g, k->dst[2]);
 }
 
-/* ---- choose ---- */
+/* ---- selecting ---- */
 
 typedef weir_status (*attention_fn)(const weir_kargs *k);
 
@@ -408,7 +408,7 @@ static attention_fn attention_of_type(weir_dtype t, bool back)
            : t == WEIR_BF16 ? attention_either<weir_bf16>(back) : attention_either<float>(back);
 }
 
-/* The capability of what runs: the card's, or the highest that kernels were compiled for. */
+/* The compute capability to select for: the card's, or the highest that was compiled for. */
 static int attention_code(const weir_device *d)
 {
     const weir_cuda_context *const u = weir_cuda_context_of(d);
@@ -422,7 +422,7 @@ static int attention_code(const weir_device *d)
 #endif
 }
 
-/* Scratch: delta, of the type that is computed in. */
+/* The workspace is delta, in the type of computation. */
 static weir_status attention_choose(const weir_device *d, const weir_call *c, bool back,
                                     weir_kernel *out)
 {

@@ -1,15 +1,15 @@
-/* attention.cuh - what the kernels of attention share: sizes, arguments, the gradient's inputs;
- * private to attention.cu, attention_half.cu and attention_half_grad.cu. */
+/* attention.cuh - shared by the kernels of attention: sizes, arguments, the gradient's inputs.
+ * Private to attention.cu, attention_half.cu and attention_half_grad.cu. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_ATTENTION_CUH
 #define WEIR_DEVICE_CUDA_KERNELS_ATTENTION_CUH
 
 #include "device/cuda/kernels/attention_plan.h"
 #include "device/cuda/kernels/maths.h"
 
-/* What elements of type T are computed in. */
+/* The type in which elements of type T are computed. */
 template <class T> using real = typename weir_real<T>::type;
 
-/* b batches of h heads, t rows of q, s of k and v; a head has d columns of q and k, e of v. */
+/* b batches of h heads, t rows of q, s rows of k and v; a head has d columns of q and k, e of v. */
 struct attention_sizes {
     int64_t b, h, t, s, d, e;
     bool    causal;
@@ -22,16 +22,16 @@ template <class T> struct attention_args {
     const real<T>  *lse, *delta;
     T              *to;
     real<T>        *to_lse;
-    int64_t         blocks, column_blocks; /* of rows that are owned, of columns that are made */
+    int64_t         blocks, column_blocks; /* of owned rows; of computed columns */
 };
 
-/* Does row i of q see row j of k? */
+/* True if row i of q attends to row j of k. */
 static __device__ inline bool attention_sees(const attention_sizes &of, int64_t i, int64_t j)
 {
     return i < of.t && j < of.s && (!of.causal || j <= i);
 }
 
-/* delta = dy . y, a warp for each row of each head. */
+/* delta = dy . y, one warp per row of each head. */
 template <class T>
 static __global__ void attention_delta(const attention_args<T> g, real<T> *delta)
 {
@@ -53,7 +53,7 @@ static __global__ void attention_delta(const attention_args<T> g, real<T> *delta
 
 /* ---- runs ---- */
 
-enum { ATTENTION_BLOCKS = 1 << 20 };    /* of a launch; they take more in turn */
+enum { ATTENTION_BLOCKS = 1 << 20 };    /* most blocks of a launch; they loop over the rest */
 
 static inline unsigned attention_grid(int64_t blocks)
 {
@@ -71,7 +71,7 @@ template <class T> static inline attention_args<T> attention_args_of(const weir_
     return g;
 }
 
-/* Arguments of the gradient's kernels, for which delta is made first, into the workspace. */
+/* Queues the computation of delta in the workspace and returns the gradient kernels' arguments. */
 template <class T>
 static inline weir_status attention_grad_begin(const weir_kargs *k, attention_args<T> *g)
 {
@@ -85,7 +85,7 @@ static inline weir_status attention_grad_begin(const weir_kargs *k, attention_ar
                        (real<T> *)k->work);
 }
 
-/* attention_half.cu, attention_half_grad.cu: the same ops for what weir_attention_cores takes. */
+/* attention_half.cu, attention_half_grad.cu: the ops where weir_attention_cores is true. */
 weir_status weir_attention_half(const weir_kargs *k);
 weir_status weir_attention_half_grad(const weir_kargs *k);
 

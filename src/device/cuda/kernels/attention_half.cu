@@ -1,18 +1,18 @@
 /* attention_half.cu - attention in f16 and bf16 on tensor cores.
  *
- * The algorithm of attention.cu, cut as in Dao, "FlashAttention-2" (2023). Scores and sums are f32;
- * probabilities are rounded to the half type for the second product, what they are divided by is
- * the sum of those that are not. Each warp takes the softmax of its own rows. */
+ * The algorithm of attention.cu, divided among warps as in Dao, "FlashAttention-2" (2023). Scores
+ * and sums are f32; probabilities are rounded to the half type for the second product, but
+ * normalised by the sum of the unrounded ones. Each warp computes the softmax of its own rows. */
 #include "device/cuda/kernels/attention_half.cuh"
 
-/* A row's largest score times `scale`, and its sum of 2^(scale * score - most + LIFT): two lanes of
- * the row's warp have them. scale: that of the softmax, to the base 2. */
+/* A row's running maximum of scores times `scale`, and its sum of 2^(scale * score - most + LIFT);
+ * two lanes of the row's warp hold them. scale: the softmax's, to base 2. */
 struct half_row {
     float scale, most, sum;
 };
 
-/* A warp's scores become probabilities in its part of shared memory, of which each row has `seen`.
- * Returns what sums made with the old maximum are to be multiplied with. */
+/* Turns a warp's scores into probabilities in its part of shared memory; `seen` columns of each row
+ * are not masked. Returns the factor for sums made with the old maximum. */
 template <class C, int W>
 static __device__ inline float half_soften(half_shared<C, W> &m, const half_sum (&s)[TILES],
                                            int seen, float lift, half_row *r)
@@ -61,8 +61,8 @@ static __device__ inline float half_soften(half_shared<C, W> &m, const half_sum 
     return fix;
 }
 
-/* Sums of the block's values are brought to the new maximum, then made. ahead: as in half_add_wild,
- * of the first tile. */
+/* Rescales the sums of the block's values to the new maximum, then adds to them. ahead: as in
+ * half_add_wild, for the first tile. */
 template <class C, int W>
 static __device__ inline void half_gather(half_shared<C, W> &m, half_sum (&out)[W / TILE],
                                           float fix, int tiles, int columns, int ahead,
@@ -84,7 +84,7 @@ static __device__ inline void half_gather(half_shared<C, W> &m, half_sum (&out)[
             half_add<C, W>(out, &m.weights[warp][0][c * TILE], &m.two[c * TILE], columns);
 }
 
-/* Divides by sums, writes the rows, and lse where the row is one. */
+/* Normalises the sums, writes the rows, and the rows' lse. */
 template <class C, int W, class T>
 static __device__ inline void half_finish(half_shared<C, W> &m, const attention_args<T> &g,
                                           int64_t head, int64_t first, half_sum (&out)[W / TILE],
@@ -103,7 +103,7 @@ static __device__ inline void half_finish(half_shared<C, W> &m, const attention_
             (r.most - (float)half_type<T>::LIFT) * (float)LN_2 + weir_log(r.sum);
 }
 
-/* Rows of k and v come while the others are worked on. */
+/* Rows of k and v are loaded while others are processed. */
 template <class T, class C, int W>
 static __device__ inline void half_forward_block(half_shared<C, W> &m, const attention_args<T> &g,
                                                  const half_places &p, int64_t head, int64_t i0)
@@ -157,7 +157,7 @@ static __device__ inline void half_forward_block(half_shared<C, W> &m, const att
     __syncthreads();
 }
 
-/* Where causal, later rows see more: they begin first. */
+/* With a causal mask later rows attend to more, so they begin first. */
 template <class T, int W>
 static __global__ void __launch_bounds__(THREADS, half_resident(W))
     half_forward(const attention_args<T> g)

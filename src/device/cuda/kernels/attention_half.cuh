@@ -1,10 +1,10 @@
-/* attention_half.cuh - what attention's kernels for tensor cores share: matrices of halves in
+/* attention_half.cuh - shared by attention's kernels for tensor cores: matrices of halves in
  * registers and shared memory, and products of them.
  *
- * A block of threads owns SIDE rows of one operand of a head, each of its warps TILE of them, whose
- * elements stay in the warp's registers. The other operands' rows pass through shared memory, SIDE
- * at a time. Heads have up to W columns; those beyond a multiple of TILE are zeros. Which lane
- * holds which element of a matrix is the card's affair: lanes learn it from a matrix of places. */
+ * A thread block owns SIDE rows of one operand of a head, each warp TILE of them, whose elements
+ * stay in the warp's registers. The other operands' rows pass through shared memory, SIDE at a
+ * time. Heads have up to W columns, padded with zeros to a multiple of TILE. Which lane holds which
+ * element of a matrix depends on the card: lanes find out by loading a matrix of positions. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_ATTENTION_HALF_CUH
 #define WEIR_DEVICE_CUDA_KERNELS_ATTENTION_HALF_CUH
 
@@ -19,12 +19,12 @@ namespace wmma = nvcuda::wmma;
 enum {
     SIDE = 64, TILE = 16, TILES = SIDE / TILE, WARP = 32, THREADS = TILES * WARP,
     PAD = 8,            /* spreads rows over the banks */
-    EIGHT = 8,          /* elements that are moved at once */
-    SCORE_COLUMNS = 32,         /* columns of scores that a warp takes apart at a time */
+    EIGHT = 8,          /* elements moved at once */
+    SCORE_COLUMNS = 32,         /* columns of scores that a warp processes at a time */
     SCORE_STEP = SCORE_COLUMNS + 4
 };
 
-/* For loops whose bodies would take registers from the sums. */
+/* For loops whose unrolled bodies would take registers from the sums. */
 #ifdef __CUDACC__
 #define HALF_UNROLL(n) _Pragma(HALF_TEXT(unroll n))
 #define HALF_TEXT(text) #text
@@ -36,8 +36,8 @@ enum {
 #define LOG2_E    1.44269504088896341
 #define LN_2      0.693147180559945309
 
-/* C: what the card calls an element of type T. Probabilities are multiplied with 2^LIFT, as small
- * ones vanish in f16. HERE: the card that this is compiled for has products of them. */
+/* C: CUDA's type for elements of type T. Probabilities are multiplied by 2^LIFT, because small ones
+ * underflow in f16. HERE: the compiled architecture has tensor cores for the type. */
 template <class T> struct half_type;
 template <> struct half_type<weir_f16> {
     typedef __half        C;
@@ -58,13 +58,13 @@ template <class C> using half_left = wmma::fragment<wmma::matrix_a, TILE, TILE, 
                                                     wmma::row_major>;
 typedef wmma::fragment<wmma::accumulator, TILE, TILE, TILE, float> half_sum;
 
-/* Where this lane's elements of a sum lie: row * TILE + column. */
+/* Positions of this lane's elements of a sum: row * TILE + column. */
 struct half_places {
     int at[half_sum::num_elements];
 };
 
-/* Addresses made from places are made again where they are used: all of them at once would take
- * the registers. */
+/* Makes the compiler recompute addresses where they are used: keeping all of them would take the
+ * registers. */
 static __device__ inline void half_forget(half_places &p)
 {
 #ifdef __CUDACC__
@@ -79,7 +79,7 @@ template <class C> struct alignas(16) half_eight {
     C at[EIGHT];
 };
 
-/* one: rows of k or q; two: of v or dy. A warp's part of the union is its own. */
+/* one: rows of k or q; two: of v or dy. Each warp has its own part of the union. */
 template <class C, int W> struct alignas(32) half_shared {
     C one[SIDE][W + PAD];
     C two[SIDE][W + PAD];
@@ -90,7 +90,7 @@ template <class C, int W> struct alignas(32) half_shared {
     float low[SIDE], delta[SIDE];       /* of rows of q */
 };
 
-/* Rows of a head, up to `end`. eights: they may be moved eight elements at once. */
+/* Rows of a head, up to `end`. eights: eight elements may be moved at once. */
 template <class C> struct half_rows {
     C      *at;
     int64_t step, end;
@@ -121,7 +121,7 @@ static __device__ inline int64_t half_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Blocks that registers are shared out for. */
+/* Blocks per multiprocessor that the registers are budgeted for. */
 static constexpr int half_resident(int w)
 {
     return w == WEIR_ATTENTION_NARROW ? 3 : 2;
@@ -138,8 +138,8 @@ static __device__ inline half_rows<C> half_rows_of(const attention_sizes &of, T 
     return {at, step, end, (int)columns, (uintptr_t)base % 16 == 0 && columns % EIGHT == 0};
 }
 
-/* SIDE rows from `first` to shared memory, zeros around them: a group of copies that go on beside
- * the threads, where the card can. None where there are no such rows. */
+/* Copies SIDE rows from `first` to shared memory, padded with zeros: one group of asynchronous
+ * copies where the card supports them. Rows beyond the end are zeros. */
 template <class C, int W>
 static __device__ inline void half_fetch(C (*to)[W + PAD], const half_rows<C> &x, int64_t first)
 {
@@ -165,7 +165,7 @@ static __device__ inline void half_fetch(C (*to)[W + PAD], const half_rows<C> &x
     __pipeline_commit();
 }
 
-/* This warp's TILE rows of those in shared memory, into registers. */
+/* Loads this warp's TILE rows from shared memory into registers. */
 template <class C, int W>
 static __device__ inline void half_hold(half_left<C> (&a)[W / TILE], const C (*from)[W + PAD],
                                         int columns)
@@ -176,7 +176,7 @@ static __device__ inline void half_hold(half_left<C> (&a)[W / TILE], const C (*f
             wmma::load_matrix_sync(a[k], &from[threadIdx.x / WARP * TILE][k * TILE], W + PAD);
 }
 
-/* Sums to rows from `first`, by way of the warp's part of shared memory. */
+/* Writes sums to rows from `first`, through the warp's part of shared memory. */
 template <class C, int W>
 static __device__ inline void half_write(half_shared<C, W> &m, const half_rows<C> &to,
                                          int64_t first, const half_sum (&sum)[W / TILE],
@@ -226,7 +226,7 @@ static __device__ inline half_places half_places_of(half_shared<C, W> &m)
     return p;
 }
 
-/* sum = a times TILE rows of b, over their columns. */
+/* sum = a * (TILE rows of b)^T, over their columns. */
 template <class C, int W>
 static __device__ inline void half_scores(half_sum &sum, const half_left<C> (&a)[W / TILE],
                                           const C (*b)[W + PAD], int columns)
@@ -241,7 +241,7 @@ static __device__ inline void half_scores(half_sum &sum, const half_left<C> (&a)
         }
 }
 
-/* sum += weights, a matrix in the warp's part of shared memory, times TILE rows of b. */
+/* sum += weights, a matrix in the warp's part of shared memory, * TILE rows of b. */
 template <class C, int W>
 static __device__ inline void half_add(half_sum (&sum)[W / TILE], const C *weights,
                                        const C (*b)[W + PAD], int columns)
@@ -257,7 +257,7 @@ static __device__ inline void half_add(half_sum (&sum)[W / TILE], const C *weigh
         }
 }
 
-/* The matrix's elements that are not finite become 0. Were there any in the warp? */
+/* Sets the matrix's non-finite elements to 0. Returns true if the warp had any. */
 template <class F> static __device__ inline bool half_tame(F &x)
 {
     bool wild = false;
@@ -270,8 +270,9 @@ template <class F> static __device__ inline bool half_tame(F &x)
     return __any_sync(ALL_LANES, wild);
 }
 
-/* sum += weights times what is not finite in b, a matrix of columns, where rows see each other:
- * row j of k sees row i + ahead of q; the weights' rows are those of q if BY_ROWS, else of k. */
+/* sum += weights * the non-finite elements of b, a matrix of columns, for pairs that are not
+ * masked: row i of q attends to row j of k up to i + ahead. The weights' rows are q's if BY_ROWS,
+ * else k's. */
 template <bool BY_ROWS, class C, int W>
 static __device__ inline void half_add_wild(half_sum &sum, const C *weights, const C (*b)[W + PAD],
                                             int col, int ahead, const half_places &p)
@@ -287,8 +288,8 @@ static __device__ inline void half_add_wild(half_sum &sum, const C *weights, con
     }
 }
 
-/* half_add for a tile in which causal hides pairs, whose weights are 0: those count as nothing,
- * also where 0 times what b holds is NaN. */
+/* half_add for a tile with masked pairs, whose weights are 0: they add nothing, even where 0 times
+ * b's element is NaN. */
 template <bool BY_ROWS, class C, int W>
 static __device__ inline void half_add_seen(half_sum (&sum)[W / TILE], const C *weights,
                                             const C (*b)[W + PAD], int columns, int ahead,

@@ -1,20 +1,20 @@
 /* attention_half_grad.cu - the gradient of attention in f16 and bf16 on tensor cores.
  *
- * As in attention.cu scores are made again for each sum, so that it has one owner and one order: a
- * block of threads owns rows of q, or of k and v. Probabilities and gradients of scores are f32
- * until they are rounded to the half type for the product that sums them up. */
+ * As in attention.cu, scores are recomputed for each sum, so that it has one owner and one order: a
+ * thread block owns rows of q, or of k and v. Probabilities and gradients of scores are f32 until
+ * they are rounded to the half type for the product that sums them. */
 #include "device/cuda/kernels/attention_half.cuh"
 
-/* What a kernel makes: gradients of q, or of k and v, or of one of these. */
+/* What a kernel computes: the gradients of q, of k and v, or of one of these. */
 enum { HALF_Q = 1, HALF_K = 2, HALF_V = 4 };
 
-/* Gradients of scores are multiplied with `up`, a power of two, so that small ones do not vanish in
- * f16; those up to `bound` fit. */
+/* Gradients of scores are multiplied by `up`, a power of two, so that small ones do not underflow
+ * in f16; values up to `bound` do not overflow. */
 struct half_range {
     float up, bound;
 };
 
-/* The matrix has a value beyond the bound: lowers `up`, and what sums were made with it. */
+/* If the matrix has a value beyond the bound: lowers `up` and rescales the sums made with it. */
 template <int N>
 static __device__ inline void half_widen(half_range *r, const half_sum &x, half_sum (&sum)[N])
 {
@@ -28,14 +28,14 @@ static __device__ inline void half_widen(half_range *r, const half_sum &x, half_
         const float other = __shfl_xor_sync(ALL_LANES, top, by);
         top = other > top ? other : top;
     }
-    /* top is below 2^(1 - e), up = 2^(12 + e): there is room for four times as much. */
+    /* top < 2^(1 - e), up = 2^(12 + e): this leaves room for values four times as large. */
     const int   e = (int)half_least(100, 127 - (int64_t)(weir_bits_f32(top) >> 23));
     const float up = weir_from_bits_f32((uint32_t)(127 + 12 + e) << 23);
     half_times(sum, up / r->up);
     *r = {up, 0x1p15f / up};
 }
 
-/* A matrix to a column of the warp's part of shared memory. */
+/* Writes a matrix to a column of the warp's part of shared memory. */
 template <class C, int W>
 static __device__ inline C *half_weigh(half_shared<C, W> &m, const half_sum &x, float up, int col,
                                        const half_places &p)
@@ -47,7 +47,7 @@ static __device__ inline C *half_weigh(half_shared<C, W> &m, const half_sum &x, 
     return &area[0][col];
 }
 
-/* What the gradient needs of rows of q from `first`. */
+/* Loads the per-row values that the gradient needs for rows of q from `first`. */
 template <class C, int W, class T>
 static __device__ inline void half_load_stats(half_shared<C, W> &m, const attention_args<T> &g,
                                        int64_t head, int64_t first)
@@ -61,8 +61,8 @@ static __device__ inline void half_load_stats(half_shared<C, W> &m, const attent
     m.delta[i] = there ? g.delta[at] : 0;
 }
 
-/* Scores s of a tile become probabilities, dp = dy v^T their gradient. i0, j0: its first rows of q
- * and k; at: where its rows of q are in shared memory. */
+/* Turns scores s of a tile into probabilities, and dp = dy v^T into their gradients. i0, j0: its
+ * first rows of q and k; at: the tile's rows of q in shared memory. */
 template <bool BY_ROWS, class C, int W, class T>
 static __device__ inline void half_back(const half_shared<C, W> &m, const attention_args<T> &g,
                                         half_sum &s, half_sum &dp, int64_t i0, int64_t j0, int at,
@@ -83,7 +83,7 @@ static __device__ inline void half_back(const half_shared<C, W> &m, const attent
     }
 }
 
-/* Sums of a block of threads: those made with the gradients of scores, with probabilities. */
+/* A block's sums: those weighted by gradients of scores, and those weighted by probabilities. */
 template <int N> struct half_sums {
     half_sum   by_score[N], by_share[N];
     half_range range;
@@ -100,7 +100,7 @@ static __device__ inline void half_meet_add(half_sum (&sum)[W / TILE], const C *
         half_add<C, W>(sum, weights, b, columns);
 }
 
-/* The warp's TILE rows from `mine` meet tile c of the others' from `other`. */
+/* Combines the warp's TILE rows from `mine` with tile c of the other operand's from `other`. */
 template <int OF, class T, class C, int W>
 static __device__ inline void
 half_meet(half_shared<C, W> &m, const attention_args<T> &g, const half_left<C> (&a)[W / TILE],
@@ -137,7 +137,7 @@ half_meet(half_shared<C, W> &m, const attention_args<T> &g, const half_left<C> (
         half_meet_add<BY_ROWS, C, W>(sums.by_score, scores, &m.one[c * TILE], d, ahead, p);
 }
 
-/* to_v: where the sums made with probabilities go. */
+/* to_v: destination of the sums weighted by probabilities. */
 template <int OF, class T, class C, int W>
 static __device__ inline void half_back_block(half_shared<C, W> &m, const attention_args<T> &g,
                                               T *to_v, const half_places &p, int64_t head,
@@ -208,7 +208,7 @@ static __global__ void __launch_bounds__(THREADS, OF == HALF_Q ? half_resident(W
 
 /* ---- runs ---- */
 
-/* Gradients of k and v are made together where there are registers for both. */
+/* Gradients of k and v are computed together if there are registers for both. */
 template <class T, int W>
 static weir_status half_grad_launch(const weir_kargs *k, attention_args<T> &g)
 {

@@ -1,9 +1,9 @@
-/* callback.c - CALLBACK and CALLBACK_GRAD: the caller's functions on operands copied to the host.
+/* callback.c - CALLBACK and CALLBACK_GRAD: the user's functions on operands copied to the host.
  *
- * Pinned memory for all operands, row-major, belongs to the choice: a run allocates nothing. One
- * that is not row-major on the card is copied into the workspace there before it comes to the
- * host, or from there after it has gone to the card. These are the only runs that wait: for what
- * was queued before the function, and for its results, as the next run uses the same memory. */
+ * The kernel's state owns pinned memory for all operands, row-major, so a run allocates nothing. An
+ * operand that is not row-major on the card is reordered through the workspace before it is copied
+ * to the host, or after it was copied back. Only these runs wait: for work queued before the
+ * function, and for its results, because the next run reuses the memory. */
 #include "device/common/callback.h"
 
 #include "device/cuda/kernels/kernels.h"
@@ -13,7 +13,7 @@ enum { HOST_ALIGN = 64 };
 typedef struct operand {
     callback_operand lies;
     size_t           bytes;
-    size_t           host_at;       /* in the pinned memory */
+    size_t           host_at;       /* offset in the pinned memory */
 } operand;
 
 typedef struct callback {
@@ -76,7 +76,7 @@ static weir_status backward_run(const weir_kargs *k)
     return run(k, callback_backward);
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 static void destroy(void *state)
 {
@@ -87,7 +87,7 @@ static void destroy(void *state)
     weir_mem_free(s);
 }
 
-/* *at = the end of the bytes so far, to which `bytes` are added, aligned. */
+/* Appends `bytes` at an aligned offset *at; false on overflow. */
 static bool reserve(size_t *so_far, size_t bytes, size_t align, size_t *at)
 {
     *at = *so_far;

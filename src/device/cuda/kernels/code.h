@@ -4,7 +4,7 @@
 
 #include "device/cuda/runtime/launch.h"
 
-/* Code i; codes of 16 and 32 bits lie at multiples of their size. */
+/* Code i. Codes of 16 and 32 bits are aligned to their size. */
 static __device__ inline uint32_t weir_code_at(const uint8_t *from, int64_t i, int bits)
 {
     switch (bits) {

@@ -1,10 +1,10 @@
 /* compare.cu - comparisons, logic on bool, where: any strides in, a dense output.
  *
- * Axes are put into the output's physical order and merged where all operands go on. A thread makes
- * four neighbours in the output at a time, the last ones of a single axis alone; where an operand
- * has these side by side or all in one, they are read together. A bool is 0 or 1 when written,
- * anything but 0 is true when read. A result may start where an input of the same layout starts: an
- * element is read before it is written. */
+ * Axes are put into the output's physical order and merged where all operands are contiguous. A
+ * thread computes four adjacent outputs at a time, the remainder of a single axis one by one; where
+ * an operand's four elements are adjacent, or one element, they are read together. A bool is
+ * written as 0 or 1; when read, any nonzero byte is true. A result may share the memory of an input
+ * of the same layout: each element is read before it is written. */
 #include "device/cuda/kernels/convert.h"
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/index.h"
@@ -16,8 +16,8 @@ typedef enum relation { EQ, NE, LT, LE, GT, GE, AND, OR, NOT } relation;
 typedef struct compare {
     relation            is;
     weir_strided_index<OPERANDS> index;
-    /* Four neighbours lie side by side (1) or are one element (0) in each operand; together: in
-     * all of them one of the two. */
+    /* The four elements of each operand are adjacent (1) or the same element (0); together: that
+     * holds for all operands. */
     bool                together;
     int                 beside[OPERANDS];
     size_t              size[OPERANDS];
@@ -27,7 +27,7 @@ typedef struct compare {
 
 template <class T> using four = weir_lot<T, FOUR>;
 
-/* Four elements from `at` on: beside each other, or one and the same. */
+/* Four elements from `at`: adjacent ones, or one repeated. */
 template <class T> static __device__ inline four<T> four_of(const T *at, int beside)
 {
     four<T> v;
@@ -61,7 +61,7 @@ static __device__ inline uint8_t compare_two(relation is, const T &a, const T &b
     return related(is, weir_value(a), weir_value(b));
 }
 
-/* NOT: b is a. */
+/* NOT: b is a again. */
 template <class T>
 static __global__ void compare_each(uint8_t *to, const T *a, const T *b, relation is,
                                     weir_strided_index<OPERANDS> index)
@@ -92,7 +92,7 @@ static __global__ void compare_four(uint8_t *to, const T *a, const T *b, relatio
         to[i] = compare_two(is, a[i * beside_a], b[i * beside_b]);
 }
 
-/* The bits of a or b, whatever the type. */
+/* Selects the bits of a or b, whatever the type. */
 template <class T>
 static __global__ void where_each(T *to, const uint8_t *c, const T *a, const T *b,
                                   weir_strided_index<OPERANDS> index)
@@ -129,7 +129,7 @@ static __global__ void where_four(T *to, const uint8_t *c, const T *a, const T *
 
 /* ---- running ---- */
 
-/* Do addresses permit what layouts do? */
+/* True if the addresses are aligned for groups of four. */
 static bool fours(const weir_kargs *k, const compare *p, size_t out_size)
 {
     bool fit = p->together && (uintptr_t)k->dst[0] % (FOUR * out_size) == 0;
@@ -139,7 +139,7 @@ static bool fours(const weir_kargs *k, const compare *p, size_t out_size)
     return fit;
 }
 
-/* The same walk for groups of four, without the last ones that make none. */
+/* The index for groups of four; the remainder is left out. */
 static weir_strided_index<OPERANDS> by_four(const compare *p)
 {
     weir_strided_index<OPERANDS> w = {};
@@ -200,13 +200,13 @@ static weir_status where_run(const weir_kargs *k)
     }
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 typedef struct merged {
     int64_t dim, step[OPERANDS];
 } merged;
 
-/* Axes in the output's physical order, merged where all operands go on; returns how many. */
+/* Puts axes into the output's physical order and merges contiguous ones; returns their number. */
 static int merged_axes(const weir_call *c, merged axis[WEIR_MAX_DIMS])
 {
     weir_layout view[OPERANDS];

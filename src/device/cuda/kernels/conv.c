@@ -1,10 +1,10 @@
-/* conv.c - chooses who runs a convolution or one of its gradients: cuBLASLt what is a matrix
- * product as it stands, else cuDNN where it is there and has an engine that is allowed, else our
- * own kernels. WEIR_CONV = own or cudnn asks for one of them.
+/* conv.c - selects who computes a convolution or a gradient of one: cuBLASLt if it is a matrix
+ * product as it stands, else cuDNN if it is found and has an allowed engine, else our own kernels.
+ * WEIR_CONV = own or cudnn requests one of them.
  *
- * cuDNN's engine is the heuristics' first; with WEIR_AUTOTUNE=1 the quickest of the first few,
- * timed on memory of their own. Plans are made for aligned operands; others (a part of a tensor may
- * begin anywhere) go to our own kernels, without a workspace. */
+ * cuDNN's engine is the first of its heuristics or, with WEIR_AUTOTUNE=1, the fastest of the first
+ * few, timed on separate memory. Plans assume aligned operands; less aligned ones (a part of a
+ * tensor may begin anywhere) use our own kernels, without a workspace. */
 #include "core/attr.h"
 #include "core/mem.h"
 #include "core/status.h"
@@ -14,13 +14,13 @@
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/lib/dnn.h"
 
-/* State of a choice of cuDNN's. */
+/* State of a kernel of cuDNN's. */
 typedef struct plan {
     weir_conv      g;
     weir_conv_pass pass;
     weir_dnn_plan  dnn;
     weir_kernel    own;
-    size_t         bias_at; /* bytes: where the bias gradient's partial sums begin */
+    size_t         bias_at; /* byte offset of the bias gradient's partial sums */
 } plan;
 
 static void plan_free(void *state)
@@ -73,7 +73,7 @@ static weir_status run(const weir_kargs *k)
 
 enum { CANDIDATES = 8, RUNS = 3 };
 
-/* Memory and events for timing; all of it or nothing. */
+/* Memory and events for timing; all of them or none. */
 typedef struct bench {
     weir_dnn_operands at;
     cudaEvent_t       begin, end;
@@ -110,7 +110,7 @@ static bool bench_make(bench *b, const weir_conv *g, size_t work, cudaStream_t s
            cudaEventCreate(&b->begin) == cudaSuccess && cudaEventCreate(&b->end) == cudaSuccess;
 }
 
-/* Milliseconds of RUNS runs after a first one; negative: it failed. */
+/* Milliseconds of RUNS runs after a first one; negative if they failed. */
 static float time_of(const weir_dnn_plan *p, const weir_call *c, const bench *b, cudaStream_t s)
 {
     float ms = -1;
@@ -128,7 +128,7 @@ static float time_of(const weir_dnn_plan *p, const weir_call *c, const bench *b,
                : -1;
 }
 
-/* Which of n plans is the quickest; the first one where nothing can be timed. */
+/* Index of the fastest of n plans; 0 if nothing can be timed. */
 static int quickest(weir_device *d, const weir_call *c, const weir_conv *g,
                     const weir_dnn_plan *p, int n)
 {
@@ -154,7 +154,7 @@ static int quickest(weir_device *d, const weir_call *c, const weir_conv *g,
     return best;
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 static bool asked_for(const char *variable, const char *value)
 {
@@ -163,8 +163,8 @@ static bool asked_for(const char *variable, const char *value)
     return is && strcmp(is, value) == 0;
 }
 
-/* With the bias, if there is one and the library adds it in the same pass; *out is all zero where
- * it has no plan. */
+/* Plans with the bias, if there is one and the library adds it in the same pass; *out is all zero
+ * if the library has no plan. */
 static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_conv *g,
                                weir_conv_pass pass, weir_dnn_plan *out)
 {
@@ -186,7 +186,7 @@ static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_co
     return WEIR_OK;
 }
 
-/* The library's plan and what goes around it. */
+/* Selects the library's plan together with the bias kernels around it. */
 static weir_status choose_dnn(const weir_call *c, const weir_conv *g, weir_conv_pass pass,
                               weir_dnn_plan *dnn, weir_kernel *out)
 {

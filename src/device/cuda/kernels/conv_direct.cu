@@ -1,13 +1,13 @@
 /* conv_direct.cu - convolution and its gradients by our own kernels.
  *
- * Groups of many channels are matrix products whose operands are read where they lie, patch
- * matrices being indices only (implicit GEMM, after Chetlur et al., "cuDNN: efficient primitives
- * for deep learning", 2014):
+ * Groups of many channels are matrix products whose operands are read in place; patch matrices
+ * exist as indices only (implicit GEMM, after Chetlur and others, "cuDNN: efficient primitives for
+ * deep learning", 2014):
  *     FORWARD  y[pixel, o]     = sum over (tap, c) of x[tap of pixel, c] w[o, tap, c]
  *     GRAD_X   dx[place, c]    = sum over (tap, o) of dy[pixel with the tap there, o] w[o, tap, c]
  *     GRAD_W   dw[o, (tap, c)] = sum over pixels of dy[pixel, o] x[tap of pixel, c]
- * Groups of few channels, depthwise convolutions above all, have a thread for each result. Sums
- * over pixels are cut into slices by sizes alone; slices are added in order. */
+ * Groups of few channels, above all depthwise convolutions, use one thread per result. Sums over
+ * pixels are divided into slices by sizes alone; slices are added in order. */
 #include "device/cuda/kernels/conv_direct.h"
 #include "device/cuda/kernels/conv_suits.h"
 #include "device/cuda/runtime/launch.h"
@@ -15,37 +15,37 @@
 
 enum {
     TILE = 64,          /* rows and columns of a block's product */
-    DEPTH = 16,         /* of a step */
-    SIDE = 16,          /* threads along a tile; each has EACH x EACH results */
+    DEPTH = 16,         /* terms per step */
+    SIDE = 16,          /* threads along a tile; each computes EACH x EACH results */
     EACH = TILE / SIDE,
     LANES = 32,         /* channels, and */
     LINES = 8,          /* pixels that a block of a sum over pixels reads at once */
-    FEW = 8             /* channels of a group that do not fill a tile */
+    FEW = 8             /* groups of fewer channels do not fill a tile */
 };
 
 typedef enum weir_conv_pass pass;
 
-/* weir_conv in 32 bits, and how the work is cut. */
+/* weir_conv in 32 bits, and the division of the work. */
 typedef struct conv {
     int32_t n, c, h, w, o, kh, kw, oh, ow, stride[2], pad[2], dilation[2];
-    int32_t cg, og, groups, pixels, places, taps;       /* places: of x */
+    int32_t cg, og, groups, pixels, places, taps;       /* places: pixels of x */
     int32_t rows, columns;                              /* blocks of a group's product */
-    int32_t slices, slice;                              /* of pixels; pixels of each */
+    int32_t slices, slice;                              /* of pixels; pixels per slice */
 } conv;
 
 typedef struct plan {
     weir_conv g;
     conv           c;
     bool           slices;
-    size_t         bias_at;     /* bytes: where the bias gradient's partial sums begin */
+    size_t         bias_at;     /* byte offset of the bias gradient's partial sums */
 } plan;
 
-/* A pixel of an image; may lie outside. */
+/* A pixel of an image, possibly in the padding. */
 typedef struct spot {
     int32_t image, y, x;
 } spot;
 
-/* An element of a patch, or of what a gradient's place is made from. */
+/* A tap of a patch, or of the window that covers a place. */
 typedef struct tap {
     int32_t number, y, x, channel;
 } tap;
@@ -65,7 +65,7 @@ static __device__ spot spot_of(uint32_t i, uint32_t height, uint32_t width)
     return {(int32_t)image, (int32_t)(line - image * height), (int32_t)(i - line * width)};
 }
 
-/* The image's pixel under the first tap of output pixel i. */
+/* The pixel under the first tap of output pixel i. */
 static __device__ spot corner_of(const conv &g, uint32_t i)
 {
     const spot p = spot_of(i, (uint32_t)g.oh, (uint32_t)g.ow);
@@ -80,7 +80,7 @@ static __device__ tap tap_of(const conv &g, uint32_t i, uint32_t channels)
             (int32_t)(i - number * channels)};
 }
 
-/* x at a tap from a corner: 0 outside. */
+/* x at a tap relative to a corner; 0 in the padding. */
 template <class T>
 static __device__ typename weir_real<T>::type pixel_of(const conv &g, const T *x, const spot &p,
                                                        const tap &t, int32_t channel)
@@ -91,7 +91,7 @@ static __device__ typename weir_real<T>::type pixel_of(const conv &g, const T *x
     return weir_load(x + (((int64_t)p.image * g.h + i) * g.w + j) * g.c + channel);
 }
 
-/* dy where the tap lies on place p, which is padded: 0 where there is no such window. */
+/* dy of the window whose tap covers the padded place p; 0 without such a window. */
 template <class T>
 static __device__ typename weir_real<T>::type window_of(const conv &g, const T *dy, const spot &p,
                                                         const tap &t, int32_t channel)
@@ -110,7 +110,7 @@ static __device__ typename weir_real<T>::type window_of(const conv &g, const T *
     return weir_load(dy + (((int64_t)p.image * g.oh + i) * g.ow + j) * g.o + channel);
 }
 
-/* Place i of x, padding counted. */
+/* Place i of x in padded coordinates. */
 static __device__ spot padded_of(const conv &g, uint32_t i)
 {
     const spot p = spot_of(i, (uint32_t)g.h, (uint32_t)g.w);
@@ -119,7 +119,7 @@ static __device__ spot padded_of(const conv &g, uint32_t i)
 
 /* ---- products ---- */
 
-/* Which product a block makes a tile of, and where. */
+/* The tile that a block computes. */
 typedef struct tile {
     int32_t group, slice, row, column;
 } tile;
@@ -133,13 +133,13 @@ static __device__ tile tile_of(const conv &g)
             (int32_t)(b - column * rows) * TILE, (int32_t)(column - slice * columns) * TILE};
 }
 
-/* A step's operands: a[DEPTH][TILE] by rows of the result, b[DEPTH][TILE] by columns. One more per
- * line, so that writing down a column meets all banks. */
+/* A step's operands: a[DEPTH][TILE] by rows of the result, b[DEPTH][TILE] by columns. Lines are one
+ * element longer, so that writing a column uses all banks. */
 template <class R> struct panels {
     R a[DEPTH][TILE + 1], b[DEPTH][TILE + 1];
 };
 
-/* Rows are pixels (FORWARD) or places (GRAD_X): neighbouring threads read neighbouring channels. */
+/* FORWARD: rows are pixels; GRAD_X: places. Adjacent threads read adjacent channels. */
 template <class T, pass P, class R>
 static __device__ void load_image(const conv &g, const tile &at, const T *from, const spot *row,
                                   int32_t depth, int32_t step, R (&to)[DEPTH][TILE + 1])
@@ -183,7 +183,7 @@ static __device__ void load_weights(const conv &g, const tile &at, const T *w, i
     }
 }
 
-/* GRAD_W: rows are outputs of dy, columns the patch of x under pixels step.. */
+/* GRAD_W: rows are the outputs of dy, columns the patch of x, at pixels step.. */
 template <class T, class R>
 static __device__ void load_pixels(const conv &g, const tile &at, const T *x, const T *dy,
                                    const tap &t, int32_t end, int32_t step, panels<R> *to)
@@ -251,7 +251,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE)
         }
 }
 
-/* To: dw if there is one slice, else partial sums [slice][dw], in the type that kernels add in. */
+/* To: dw if there is one slice, else partial sums [slice][dw], in the type of accumulation. */
 template <class T, class To>
 static __global__ void __launch_bounds__(SIDE *SIDE)
     product_w(conv g, const T *x, const T *dy, To *to)
@@ -280,9 +280,9 @@ static __global__ void __launch_bounds__(SIDE *SIDE)
         }
 }
 
-/* ---- few channels in a group ---- */
+/* ---- groups of few channels ---- */
 
-/* What lies in padding is left out. */
+/* Padding is skipped. */
 template <class T>
 static __global__ void direct(conv g, const T *x, const T *w, const T *bias, T *y)
 {
@@ -307,7 +307,7 @@ static __global__ void direct(conv g, const T *x, const T *w, const T *bias, T *
     }
 }
 
-/* The windows that have a tap on place p, which is padded. */
+/* Gathers from the windows that have a tap on the padded place p. */
 template <class T> static __global__ void direct_x(conv g, const T *dy, const T *w, T *dx)
 {
     typedef typename weir_real<T>::type R;
@@ -334,7 +334,7 @@ template <class T> static __global__ void direct_x(conv g, const T *dy, const T 
     }
 }
 
-/* Adds what the LINES threads of a channel have, in their order; the first one gets the sum. */
+/* Adds the values of a channel's LINES threads in order; the first thread gets the sum. */
 template <class R> static __device__ R sum_lines(R mine)
 {
     __shared__ R lines[LINES][LANES];
@@ -346,7 +346,7 @@ template <class R> static __device__ R sum_lines(R mine)
     return sum;
 }
 
-/* Blocks: (32 of o * cg elements, taps, slices). */
+/* Grid: (32 of o * cg elements, taps, slices). */
 template <class T, class To>
 static __global__ void direct_w(conv g, const T *x, const T *dy, To *to)
 {
@@ -386,7 +386,7 @@ template <class T> static __global__ void add_bias(const T *bias, int32_t o, int
     WEIR_EACH(i, n) weir_cuda_offload(y + i, weir_load(y + i) + weir_load(bias + i % o));
 }
 
-/* Blocks: (32 channels, slices). */
+/* Grid: (32 channels, slices). */
 template <class T, class To>
 static __global__ void sum_pixels(const T *dy, int32_t o, int64_t pixels, int64_t each, To *to)
 {
@@ -429,7 +429,7 @@ template <class T> static weir_status bias_add(const weir_kargs *k, const weir_c
                        g->o, n, (T *)y);
 }
 
-/* Does each group fill tiles? */
+/* True if each group fills tiles. */
 static bool by_product(const conv *c)
 {
     return c->groups == 1 || (c->cg >= FEW && c->og >= FEW);
@@ -461,7 +461,7 @@ template <class T> static weir_status grad_x_run(const weir_kargs *k)
                        (T *)k->dst[0]);
 }
 
-/* What makes dw or its slices. */
+/* Queues the kernel that computes dw or its slices. */
 template <class T, class To>
 static weir_status slices_run(const weir_kargs *k, const conv &c, To *to)
 {
@@ -492,7 +492,7 @@ template <class T> static weir_status grad_w_run(const weir_kargs *k)
     return k->call->nout == 2 ? bias_grad<T>(k, &s->g, k->src[1], k->dst[1], work) : WEIR_OK;
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 static conv conv_of(const weir_conv *g, pass p, bool slices)
 {

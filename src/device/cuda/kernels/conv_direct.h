@@ -1,4 +1,4 @@
-/* conv_direct.h - convolutions and their biases by our own kernels. */
+/* conv_direct.h - convolutions, and their biases, by our own kernels. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_CONV_DIRECT_H
 #define WEIR_DEVICE_CUDA_KERNELS_CONV_DIRECT_H
 
@@ -8,14 +8,14 @@
 extern "C" {
 #endif
 
-/* Our own kernels; every convolution of floats whose coordinates fit into 30 bits. A bias, or the
- * wish for its gradient, is the call's. slices: sums over pixels may be cut, which needs a
- * workspace; without, none is needed. */
+/* Selects our own kernels: every convolution of floats whose coordinates fit 30 bits. The call says
+ * whether there is a bias, or whether its gradient is wanted. slices: sums over pixels may be
+ * divided, which needs a workspace; otherwise none is needed. */
 weir_status weir_cuda_conv_own(const weir_call *c, const weir_conv *g,
                                weir_conv_pass pass, bool slices, weir_kernel *out);
 
-/* Queue y += bias for every pixel, and dbias = sums of dy over all pixels; the latter uses
- * weir_cuda_conv_bias_work bytes at `work`, or is slower with NULL. */
+/* Queue y += bias for every pixel, and dbias = sums of dy over all pixels. The latter uses
+ * weir_cuda_conv_bias_work bytes at `work`; with NULL it is slower. */
 weir_status weir_cuda_conv_add_bias(const weir_kargs *k, const weir_conv *g, const void *bias,
                                     void *y);
 size_t      weir_cuda_conv_bias_work(const weir_conv *g);

@@ -1,9 +1,9 @@
-/* conv_product.c - convolutions whose windows are single pixels, side by side, as matrix products.
+/* conv_product.c - convolutions with 1 x 1 windows and stride 1 as matrix products.
  *
- * With a 1 x 1 kernel, stride 1 and no padding channels-last images are matrices of pixels x
- * channels as they are, weights one of outputs x channels:
+ * Without padding, channels-last images are already matrices of pixels x channels, and weights one
+ * of outputs x channels:
  *     FORWARD y = x w^T + bias    GRAD_X dx = dy w    GRAD_W dw = dy^T x
- * That spares the copies in another layout that most of cuDNN's engines for f32 make. */
+ * This avoids the copies to another layout that most of cuDNN's f32 engines make. */
 #include "device/cuda/kernels/conv_product.h"
 
 #include "core/mem.h"
@@ -15,7 +15,7 @@ typedef struct plan {
     weir_conv      g;
     weir_conv_pass pass;
     weir_multiply       product;
-    size_t              bias_at;    /* bytes: where the bias gradient's partial sums begin */
+    size_t              bias_at;    /* byte offset of the bias gradient's partial sums */
 } plan;
 
 static void plan_free(void *state)

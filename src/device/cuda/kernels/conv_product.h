@@ -4,7 +4,7 @@
 
 #include "device/cuda/runtime/context.h"
 
-/* A matrix product; library: by cuBLASLt, not by our own kernel. */
+/* Selects a matrix product; library: by cuBLASLt, else by our own kernel. */
 weir_status weir_cuda_conv_product(weir_device *d, const weir_call *c, const weir_conv *g,
                                    weir_conv_pass pass, bool *library, weir_kernel *out);
 

@@ -1,11 +1,11 @@
-/* conv_suits.h - who can run a convolution: functions of its geometry alone. */
+/* conv_suits.h - which implementations support a convolution, by its geometry alone. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_CONV_SUITS_H
 #define WEIR_DEVICE_CUDA_KERNELS_CONV_SUITS_H
 
 #include "device/common/conv_geometry.h"
 
-/* Is cuDNN asked? Not for nothing at all, nor for depthwise convolutions of f32 and f64, for which
- * it has its most general code alone. */
+/* True if cuDNN should be asked. Not for empty tensors, nor for depthwise convolutions of f32 and
+ * f64, for which it has only its most general code. */
 static inline bool weir_cuda_conv_suits_dnn(const weir_conv *g)
 {
     const bool depthwise = g->groups > 1 && g->c == g->groups;
@@ -14,7 +14,7 @@ static inline bool weir_cuda_conv_suits_dnn(const weir_conv *g)
            g->oh > 0 && g->ow > 0 && !(depthwise && wide);
 }
 
-/* Is it a matrix product as it stands? */
+/* True if the convolution is a matrix product as it stands. */
 static inline bool weir_cuda_conv_is_product(const weir_conv *g)
 {
     return g->kh == 1 && g->kw == 1 && g->groups == 1 && g->stride[0] == 1 && g->stride[1] == 1 &&
@@ -22,7 +22,8 @@ static inline bool weir_cuda_conv_is_product(const weir_conv *g)
            g->c > 0 && g->h > 0 && g->w > 0 && g->o > 0;
 }
 
-/* Can our own kernels count in 32 bits? Coordinates, taps that reach beyond them, and weights. */
+/* True if coordinates (including taps in the padding) and weights fit our kernels' 32-bit
+ * indices. */
 static inline bool weir_cuda_conv_fits(const weir_conv *g)
 {
     const int64_t most = INT64_C(1) << 30, c = g->c > g->o ? g->c : g->o;
@@ -39,8 +40,8 @@ static inline bool weir_cuda_conv_fits(const weir_conv *g)
     return true;
 }
 
-/* Into how many slices a sum over `depth` pixels is cut, where `blocks` blocks would each go
- * through all of them: enough to keep a card busy, but none without work worth a block. */
+/* Number of slices of a sum over `depth` pixels, if `blocks` blocks would each sum all of them:
+ * enough to keep a card busy, each with enough work for a block. */
 static inline int64_t weir_cuda_conv_slices(int64_t blocks, int64_t depth)
 {
     enum { BLOCKS = 512, LEAST = 128 };

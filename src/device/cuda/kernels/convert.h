@@ -1,8 +1,8 @@
-/* convert.h - elements of one type from elements of another, as the CPU's casts have it.
+/* convert.h - conversions between element types, equal to the CPU's casts.
  *
- * Integers wrap; floats truncate, and what does not fit (NaN too) is 0; halves are rounded once. A
- * bool is 0 or 1 when written, anything but 0 is true when read. A NaN keeps its sign and upper
- * bits, as on the CPU: cards would make all NaNs alike. */
+ * Integers wrap; floats truncate, and values that do not fit, NaN included, become 0; halves are
+ * rounded once. A bool is written as 0 or 1; when read, any nonzero byte is true. NaNs keep their
+ * sign and upper bits, as on the CPU, where cards would return one canonical NaN. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_CONVERT_H
 #define WEIR_DEVICE_CUDA_KERNELS_CONVERT_H
 
@@ -36,7 +36,7 @@ WEIR_HOST_DEVICE double weir_widen(float x)
     return y;
 }
 
-/* ---- what an element is computed in ---- */
+/* ---- the type in which an element is computed ---- */
 
 template <class T> WEIR_HOST_DEVICE T weir_value(T x)
 {
@@ -59,7 +59,7 @@ WEIR_HOST_DEVICE float weir_value(weir_bf16 x)
     return weir_from_bf16(x.bits);
 }
 
-/* ---- what it is stored as; V is float, double, int32_t or int64_t ---- */
+/* ---- the type in which it is stored; V is float, double, int32_t or int64_t ---- */
 
 template <class V> WEIR_HOST_DEVICE void weir_put(float *to, V v)
 {
@@ -149,7 +149,7 @@ WEIR_HOST_DEVICE void weir_put(weir_bf16 *to, float v)
     to->bits = weir_to_bf16(v);
 }
 
-/* The type of a dtype: F<T>(args...). */
+/* Calls F<T>(args...) for the type T of a dtype. */
 #define WEIR_BY_DTYPE(dtype, F, ...)                                                               \
     ((dtype) == WEIR_F32    ? F<float>(__VA_ARGS__)                                                \
      : (dtype) == WEIR_F64  ? F<double>(__VA_ARGS__)                                               \
@@ -169,7 +169,7 @@ template <class T> static inline int weir_encode_one(double value, char element[
     return 0;
 }
 
-/* `value` as an element of the type; the rest of the 8 bytes is 0. */
+/* Writes `value` as an element of the type; the rest of the 8 bytes is 0. */
 static inline void weir_encode(double value, weir_dtype type, char element[8])
 {
     memset(element, 0, 8);

@@ -1,9 +1,9 @@
-/* copy.h - how a copy between two layouts goes: a pure function of the two.
+/* copy.h - plans a copy between two layouts: a pure function of both.
  *
- * Axes are paired (copy_axes.h) and put in the output's order. One adjacent axis is plain bytes.
- * Where an axis other than the innermost one is adjacent in the input, tiles of both go through
- * shared memory: `row` is that axis. All else goes element by element, outputs in their order, in
- * units of up to 16 bytes where the innermost axis is adjacent on both sides. */
+ * Axes are paired (copy_axes.h) and put in the output's order. A single contiguous axis is a plain
+ * copy of bytes. If another axis than the innermost is contiguous in the input, `row`, tiles of
+ * both axes pass through shared memory. All else is copied element by element in the output's
+ * order, in units of up to 16 bytes if the innermost axis is contiguous on both sides. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_COPY_H
 #define WEIR_DEVICE_CUDA_KERNELS_COPY_H
 
@@ -15,25 +15,25 @@ typedef enum weir_copy_way {
     WEIR_COPY_BYTES,
     WEIR_COPY_EACH,
     WEIR_COPY_TILES,
-    WEIR_COPY_COUNT             /* sides without common factors count on their own */
+    WEIR_COPY_COUNT             /* no common factors: each side is indexed separately */
 } weir_copy_way;
 
 typedef struct weir_copy_plan {
     weir_copy_way way;
     int           n;
-    copy_axis     common[COPY_AXES_MAX]; /* the innermost one last */
-    int           row;                   /* TILES: which of them */
+    copy_axis     common[COPY_AXES_MAX]; /* innermost last */
+    int           row;                   /* TILES: index of the row axis */
     int64_t       rows, inners;          /* of a tile */
-    uint64_t      places;                /* EACH: steps in bytes, or-ed; see weir_unit */
+    uint64_t      places;                /* EACH: strides in bytes, or-ed; see weir_unit */
 } weir_copy_plan;
 
-/* Elements of a side of a square tile: lines of 64 bytes at least. */
+/* Side of a square tile in elements: lines have at least 64 bytes. */
 static inline int64_t weir_copy_side(size_t size)
 {
     return size <= 2 ? 64 : 32;
 }
 
-/* Tiles of fewer elements are not worth it: these are near each other anyhow. */
+/* Smaller tiles do not pay: their elements are close together anyway. */
 enum { WEIR_COPY_TILE_LEAST = 256 };
 
 static inline void weir_copy_tiles(weir_copy_plan *p, size_t size)
@@ -51,7 +51,7 @@ static inline void weir_copy_tiles(weir_copy_plan *p, size_t size)
         p->way = WEIR_COPY_TILES;
 }
 
-/* Elements are of `size` bytes on both sides. */
+/* Elements have `size` bytes on both sides. */
 static inline weir_copy_plan weir_copy_plan_of(const weir_layout *in, const weir_layout *out,
                                                size_t size)
 {

@@ -1,7 +1,8 @@
-/* divide.h - division of element numbers by sizes that a launch knows.
+/* divide.h - fast division of indices by sizes that are known at launch.
  *
- * Numbers below 2^31 are divided by a multiplication and a shift (Granlund and Montgomery,
- * "Division by invariant integers using multiplication", PLDI 1994), larger ones plainly. */
+ * Indices below 2^31 are divided by a multiplication and a shift (Granlund and Montgomery,
+ * "Division by invariant integers using multiplication", PLDI 1994), larger ones by the division
+ * operator. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_DIVIDE_H
 #define WEIR_DEVICE_CUDA_KERNELS_DIVIDE_H
 
@@ -15,7 +16,7 @@
 #define WEIR_DIVIDE static inline
 #endif
 
-#define WEIR_NARROW_END ((int64_t)1 << 31)      /* numbers below are divided quickly */
+#define WEIR_NARROW_END ((int64_t)1 << 31)      /* smaller indices are divided fast */
 
 typedef struct weir_divisor {
     int64_t  by;

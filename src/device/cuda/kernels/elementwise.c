@@ -1,8 +1,8 @@
 /* elementwise.c - runs rows of elementwise.def, alone or chained, as one generated kernel.
  *
- * The outputs are dense; positions 0..n-1 count in their physical order. Parameters that do not
- * change from run to run are written once; a run adds addresses, which of them allow wide reads and
- * writes, and its place in the random stream. */
+ * The outputs are dense; positions 0..n-1 are counted in their physical order. Parameters that are
+ * the same in every run are written once; a run adds addresses, which of them allow vector reads
+ * and writes, and its random position. */
 #include "device/cuda/kernels/elementwise.h"
 
 #include "device/common/operand.h"
@@ -18,7 +18,7 @@ typedef struct parameter {
 typedef struct rows {
     CUfunction f;
     unsigned   blocks;
-    uint64_t   may_be_wide;     /* like WEIR_FIELD_WIDE; side by side if addresses agree, too */
+    uint64_t   may_be_wide;     /* like WEIR_FIELD_WIDE, if the addresses are aligned too */
     int        n;
     parameter  at[];
 } rows;
@@ -70,10 +70,10 @@ static weir_status nothing_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
-/* Do `width` positions from any multiple of it on lie side by side, at a multiple of 16 bytes from
- * the operand's first element? */
+/* True if every aligned group of `width` positions is contiguous, at a multiple of 16 bytes from
+ * the operand's first element. */
 static bool adjacent(const operand_axes *o, int64_t width, int64_t size)
 {
     if (operand_is_dense(o))
@@ -84,13 +84,13 @@ static bool adjacent(const operand_axes *o, int64_t width, int64_t size)
     return good;
 }
 
-/* Are `width` positions from any multiple of it on one element? */
+/* True if every aligned group of `width` positions reads one element. */
 static bool same(const operand_axes *o, int64_t width)
 {
     return o->n > 0 && o->stride[o->n - 1] == 0 && o->dim[o->n - 1] % width == 0;
 }
 
-/* What a run does not change; of RNG the part that it adds to. */
+/* The value of a parameter that is the same in every run; of RNG the constant part. */
 static uint64_t word_fixed(const weir_field *f, const weir_source *s, int64_t n,
                            const operand_axes *in)
 {

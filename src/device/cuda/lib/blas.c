@@ -183,7 +183,7 @@ static bool acceptable(const weir_lt *lt, const cublasLtMatmulHeuristicResult_t 
             scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 }
 
-/* Finds an acceptable algorithm; false if there is none. */
+/* Finds an acceptable algorithm; false without one. */
 static bool find(weir_lt *lt, cublasLtMatmulPreference_t pref)
 {
     cublasLtMatmulHeuristicResult_t found[TRIED];
