@@ -116,7 +116,7 @@ class Replay:
                     [self.quiet[k] for k in changed])
         for k, version in self.wanted[op["id"]].items():
             assert self.version[k] == version, f"operation {op['id']} reads a wrong version of {k}"
-        if op["workspace_bytes"]:
+        if op.get("workspace_bytes", 0):
             begin = max(begin, self.space.take("ws", action["ws"], op["workspace_bytes"]))
         taken = {made: read for read, made in action.get("inplace", [])}
         scratch = action.get("scratch", {})
@@ -126,7 +126,7 @@ class Replay:
                 continue
             if k in taken:
                 read = taken[k]
-                assert [read, k] in op["inplace"], f"{read} may not become {k}"
+                assert [read, k] in op.get("inplace", []), f"{read} may not become {k}"
                 assert self.size(read) == self.size(k), "in place, of another size"
                 begin = max(begin, self.quiet.pop(read))
                 del self.ready[read]
