@@ -1,9 +1,9 @@
 /* gather.cu - GATHER, GATHER_GRAD, SCATTER_ADD, ONE_HOT: rows by index.
  *
- * A row gets its additions in the order of the indices, one after the other, as on the CPU: so bits
- * are the same in every run and on both devices. The first index of a row, in the order given or in
- * that of a stable sort, does all of its additions. Halves are summed in f32 and rounded once. An
- * index outside the table is never followed, and told later (fault.h). */
+ * A row receives its additions in the order of the indices, one after another, as on the CPU, so
+ * bits are the same in every run and on both devices. The thread of a row's first index, in the
+ * given order or in that of a stable sort, performs all its additions. Halves are summed in f32 and
+ * rounded once. An index outside the table is never followed, and reported later (fault.h). */
 #include "device/cuda/kernels/convert.h"
 #include "device/cuda/runtime/fault.h"
 #include "device/cuda/kernels/kernels.h"
@@ -14,20 +14,20 @@ typedef struct rows {
     weir_dtype        type;
     bool              wide;         /* indices are i64, else i32 */
     size_t            size;         /* bytes of an element */
-    int64_t           v, n, d;      /* table rows, indices, elements of a row */
-    int               index;        /* which input the indices are */
-    weir_splat        element;      /* gather: what stands for no row; one_hot: 1 */
+    int64_t           v, n, d;      /* rows of the table; indices; elements of a row */
+    int               index;        /* input number of the indices */
+    weir_splat        element;      /* gather: element of a missing row; one_hot: 1 */
     weir_scatter_plan plan;
 } rows;
 
-/* Indices as they are given. */
+/* The indices as the call has them. */
 typedef struct indices {
     const void *at;
     bool        wide;
     int64_t     v;
 } indices;
 
-/* Index i; v where it is outside the table. */
+/* Index i, or v if it is outside the table. */
 static __device__ inline int64_t row_of(const indices &x, int64_t i)
 {
     const int64_t r = x.wide ? ((const int64_t *)x.at)[i] : ((const int32_t *)x.at)[i];
@@ -54,7 +54,7 @@ static weir_status rows_choose(const rows *s, weir_status (*run)(const weir_karg
 
 /* ---- gather ---- */
 
-/* n units of T, `row` of them in a row. */
+/* n units of T, `row` of them per row. */
 template <class T>
 static __global__ void gather(T *to, const T *table, indices x, weir_divisor row, bool wide,
                               int64_t n, weir_splat missing)
@@ -106,15 +106,15 @@ weir_status weir_cuda_gather(weir_device *d, const weir_call *c, weir_kernel *ou
 
 /* ---- sorting ---- */
 
-/* Indices of a pass: those of the pass before, or as given (row NULL). */
+/* Indices of a pass: results of the previous pass, or the call's (row NULL). */
 typedef struct numbered {
     const uint32_t *row, *at;
     indices         given;
     int64_t         n;
-    int             shift;          /* bits below this pass's digit */
+    int             shift;          /* bits below the digit of this pass */
 } numbered;
 
-/* The row of index i. */
+/* The row number of index i. */
 static __device__ inline int64_t number_of(const numbered &x, int64_t i)
 {
     return x.row ? (int64_t)x.row[i] : row_of(x.given, i);
@@ -125,7 +125,7 @@ static __device__ inline int digit_of(int64_t row, int shift)
     return (int)(row >> shift & (WEIR_SCATTER_VALUES - 1));
 }
 
-/* count[digit][chunk] = how many the chunk has; a thread for each digit. */
+/* count[digit][chunk] = occurrences in the chunk; one thread per digit. */
 static __global__ void sort_count(uint32_t *count, numbered x)
 {
     __shared__ unsigned of_digit[WEIR_SCATTER_VALUES];
@@ -140,7 +140,7 @@ static __global__ void sort_count(uint32_t *count, numbered x)
     count[(int64_t)t * gridDim.x + blockIdx.x] = of_digit[t];
 }
 
-/* The sum over threads before this one; *all: over all threads. */
+/* Exclusive sum over the threads before this one; *all: over all threads. */
 static __device__ inline uint32_t before_me(uint32_t mine, uint32_t *sum, uint32_t *all)
 {
     const int t = (int)threadIdx.x;
@@ -159,7 +159,7 @@ static __device__ inline uint32_t before_me(uint32_t mine, uint32_t *sum, uint32
     return before;
 }
 
-/* Counts of a digit, a block's, become how many chunks before have; total[digit] of all. */
+/* Turns the counts of a block's digit into exclusive sums over chunks; total[digit]: of all. */
 static __global__ void sort_sum(uint32_t *count, uint32_t *total, int64_t chunks)
 {
     __shared__ uint32_t sum[WEIR_SCATTER_VALUES];
@@ -177,7 +177,7 @@ static __global__ void sort_sum(uint32_t *count, uint32_t *total, int64_t chunks
         total[blockIdx.x] = so_far;
 }
 
-/* Each thread moves those of its digit, in order, to where they belong. */
+/* Each thread moves the indices with its digit, in order, to their places. */
 static __global__ void sort_move(uint32_t *row, uint32_t *at, numbered x, const uint32_t *count,
                                  const uint32_t *total)
 {
@@ -202,7 +202,7 @@ static __global__ void sort_move(uint32_t *row, uint32_t *at, numbered x, const 
         }
 }
 
-/* Returns the sorted ones. */
+/* Sorts; returns the sorted indices in *x. */
 static weir_status sort(const weir_kargs *k, const rows *s, numbered *x)
 {
     const weir_scatter_plan *const p = &s->plan;
@@ -228,7 +228,7 @@ static weir_status sort(const weir_kargs *k, const rows *s, numbered *x)
 
 /* ---- additions ---- */
 
-/* Is i the first index of its row? Sorted ones are neighbours. */
+/* True if i is the first index of its row; sorted ones are adjacent. */
 static __device__ inline bool is_first(const numbered &x, int64_t i, int64_t row)
 {
     for (int64_t j = x.row && i > 0 ? i - 1 : 0; j < i; j++)
@@ -237,10 +237,10 @@ static __device__ inline bool is_first(const numbered &x, int64_t i, int64_t row
     return true;
 }
 
-enum { AHEAD = 8 };             /* updates that are read before the first of them is added */
+enum { AHEAD = 8 };             /* updates that are read before the first is added */
 
-/* Element `to` plus those of the updates of its row, from index i on; `update` is the element of
- * the first update. Integers wrap. */
+/* Element `to` plus the elements of its row's updates, from index i on; `update`: element of the
+ * first update. Integers wrap. */
 template <class T>
 static __device__ inline void add_up(T *to, const T *update, const numbered &x, int64_t d,
                                      int64_t row, int64_t i)
@@ -264,7 +264,7 @@ static __device__ inline void add_up(T *to, const T *update, const numbered &x, 
     weir_cuda_offload(to, sum);
 }
 
-/* `lanes` threads for each index, side by side in a row of d. */
+/* `lanes` threads per index, adjacent in a row of d elements. */
 template <class T>
 static __global__ void add_rows(T *to, const T *update, numbered x, int64_t d, int lanes)
 {
@@ -291,7 +291,7 @@ template <class T> static weir_status add_by(const weir_kargs *k, const rows *s,
                        (const T *)k->src[s->index + 1], *x, s->d, lanes);
 }
 
-/* The table before the additions: that of x, or zeros without x. */
+/* Writes the table before the additions: x, or zeros without x. */
 static weir_status begin(const weir_kargs *k, const rows *s)
 {
     const size_t bytes = (size_t)(s->v * s->d) * s->size;
@@ -327,7 +327,7 @@ static weir_status scatter_run(const weir_kargs *k)
     }
 }
 
-/* The inputs from `index` on are indices (n) and updates (n,d). */
+/* The inputs from `index` on are the indices (n) and the updates (n,d). */
 static weir_status scatter_choose(const weir_call *c, int index, weir_kernel *out)
 {
     const weir_desc *const to = &c->out[0].desc;
@@ -356,7 +356,7 @@ weir_status weir_cuda_scatter_add(weir_device *d, const weir_call *c, weir_kerne
 
 /* ---- one-hot rows ---- */
 
-/* Zeros are there already. */
+/* The output has been zeroed before. */
 template <class T>
 static __global__ void one_hot(T *to, indices x, int64_t n, weir_splat one)
 {

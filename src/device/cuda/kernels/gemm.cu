@@ -1,23 +1,23 @@
-/* gemm.cu - our own matrix product: for cards without cuBLASLt, and for what that refuses.
+/* gemm.cu - our own matrix product, for cards without cuBLASLt and for what it does not support.
  *
- * A block of threads makes a square tile of one matrix (tile.h). Where there are too few tiles to
- * fill a card and the sums are long, sums are cut into slices: each tile is made once for each
- * slice, into the workspace, and a second kernel adds the slices up in order. Sums are made in f32,
- * f64 for f64; the row and the matrix that are added come last. Cuts follow from sizes, so bits
- * do. */
+ * A thread block computes a square tile of one matrix (tile.h). If there are too few tiles to fill
+ * a card and the sums are long, sums are divided into slices: each tile is computed once per slice,
+ * into the workspace, and a second kernel adds the slices in order. Accumulation is in f32, for f64
+ * in f64; the bias and the added matrix come last. Sizes determine the division, and so the
+ * bits. */
 #include "device/cuda/kernels/gemm.h"
 #include "device/cuda/kernels/tile.h"
 
-enum { MOST_BLOCKS = 1 << 20 };     /* of a launch; they take more tiles in turn */
+enum { MOST_BLOCKS = 1 << 20 };     /* most blocks of a launch; they loop over the rest */
 
-/* One launch. T: elements; A: sums. */
+/* Arguments of a launch. T: elements; A: accumulators. */
 template <class T, class A> struct gemm_args {
     weir_panel<T> a, b;
-    const T      *bias, *add;       /* may be NULL */
+    const T      *bias, *add;       /* NULL: none */
     T            *to;
-    A            *partials;            /* [slice][product][m][n], NULL: there is one slice */
+    A            *partials;            /* [slice][product][m][n]; NULL: one slice */
     weir_product  p;
-    int64_t       across, down, count;      /* tiles of a matrix, matrices */
+    int64_t       across, down, count;      /* tiles of a matrix; matrices */
     int64_t       slices, slice;
 };
 
@@ -33,7 +33,7 @@ static __device__ inline void gemm_store(const gemm_args<T, A> &g, int64_t c, in
     weir_cuda_offload(g.to + at, sum);
 }
 
-/* Tile `tile` of slice after slice of matrix after matrix. */
+/* Computes tile `tile`, counted over slices, matrices, and tiles of a matrix. */
 template <class T, class A, int SIDE, int DEPTH, int EACH>
 static __device__ inline void gemm_one(weir_tiles<A, SIDE, SIDE, DEPTH> &tiles,
                                        const gemm_args<T, A> &g, int64_t tile)
@@ -110,7 +110,7 @@ static weir_status gemm_launch(const weir_kargs *k, gemm_args<T, A> &g)
                        WEIR_CUDA_THREADS, g);
 }
 
-/* Are all matrices of the batch where quads may be read, if the first one is? */
+/* True if quads may be read in every matrix of the batch, given that they may in the first. */
 static bool gemm_steps(const weir_product *p, const int64_t *step)
 {
     for (int i = 0; i < p->axes; i++)
@@ -119,7 +119,7 @@ static bool gemm_steps(const weir_product *p, const int64_t *step)
     return true;
 }
 
-/* The small tile has thin steps of more terms: its threads are few. */
+/* The small tile has longer steps, since it has few threads. */
 template <class T, class A>
 static weir_status gemm_typed(const weir_kargs *k, const weir_product *p, const weir_operands *o,
                               int64_t slices)
@@ -168,7 +168,7 @@ weir_status weir_gemm_run(const weir_kargs *k, const weir_product *p, const weir
     }
 }
 
-/* ---- rows ---- */
+/* ---- bias rows ---- */
 
 template <class T>
 static __global__ void gemm_rows(const T *bias, T *to, int64_t n, int64_t count)

@@ -1,4 +1,4 @@
-/* gemm.h - products of matrices by our own kernel. */
+/* gemm.h - matrix products by our own kernel. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_GEMM_H
 #define WEIR_DEVICE_CUDA_KERNELS_GEMM_H
 
@@ -9,11 +9,11 @@
 extern "C" {
 #endif
 
-/* slices: weir_gemm_slices, or 1 where there is no workspace. */
+/* Queues a product. slices: weir_gemm_slices, or 1 without a workspace. */
 weir_status weir_gemm_run(const weir_kargs *k, const weir_product *p, const weir_operands *o,
                           int64_t slices);
 
-/* Each row of the results becomes the row at `bias`. */
+/* Queues a fill of each row of the results with the row at `bias`. */
 weir_status weir_gemm_fill_bias(const weir_kargs *k, const weir_product *p, const void *bias,
                                 void *to);
 

@@ -1,5 +1,5 @@
-/* kernels.h - prototypes of the device's choose functions, one per op, made from the lists of
- * ops. */
+/* kernels.h - prototypes of the device's choose functions, one per op, generated from the op
+ * lists. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_KERNELS_H
 #define WEIR_DEVICE_CUDA_KERNELS_KERNELS_H
 
@@ -9,13 +9,13 @@
 extern "C" {
 #endif
 
-/* Ops that move elements without changing them are one kernel: a strided copy. */
+/* Ops that move elements without changing them share one kernel, a strided copy. */
 #define weir_cuda_reshape   weir_cuda_copy
 #define weir_cuda_transpose weir_cuda_copy
 #define weir_cuda_broadcast weir_cuda_copy
 #define weir_cuda_detach    weir_cuda_copy
 
-/* The transposed convolution is the gradient of a convolution by its input. */
+/* A transposed convolution is the gradient of a convolution by its input. */
 #define weir_cuda_conv_transpose2d weir_cuda_conv2d_grad_x
 
 #define weir_cuda_spill_out  weir_swap_choose

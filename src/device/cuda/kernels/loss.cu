@@ -1,9 +1,10 @@
 /* loss.cu - softmax cross-entropy and its gradient.
  *
- * The loss of a row is lse - logit of its class, lse = log sum exp of the row; with probabilities t
- * it is sum t * (lse - logit). Each row is a group of lanes' or a block's; losses of rows go to the
- * workspace as f64 and meet in one block. I is the type of class numbers, or T: probabilities. Rows
- * of the ignored class do not count; a class out of range is reported later (fault.h). */
+ * The loss of a row is lse - logit[class], with lse = log sum exp of the row; for probabilities t
+ * it is sum t * (lse - logit). A group of lanes or a block computes a row; the rows' losses go to
+ * the workspace as f64 and are summed by one block. I is the type of class numbers, or T for
+ * probabilities. Rows of the ignored class do not count; a class out of range is reported later
+ * (fault.h). */
 #include "device/cuda/kernels/reduce_block.cuh"
 #define WEIR_CUDA_FAULTS
 #include "device/cuda/runtime/fault.h"
@@ -20,7 +21,7 @@ static __device__ inline int64_t class_of(const I *target, int64_t row, int64_t 
     return t == ignored ? IGNORED : t >= 0 && t < n ? t : NONE;
 }
 
-/* One block: how many rows count. */
+/* Counts the rows that are not ignored; one block. */
 template <class I>
 static __global__ void count_rows(const I *target, int64_t rows, int64_t n, int64_t ignored,
                                   double *counted, int op, weir_cuda_fault *fault)
@@ -51,7 +52,7 @@ template <class T> static __device__ inline T lse_of(const T *x, int64_t n)
     return most + weir_log(weir_line_meet_all<weir_add>(mass, tx));
 }
 
-/* A row without a class has no loss: NaN. */
+/* A row whose class is out of range has the loss NaN. */
 template <class T, class I>
 static __global__ void loss_rows(const T *logits, const I *target, int64_t rows, int64_t n,
                                  int64_t ignored, T *lse, double *loss)
@@ -79,7 +80,7 @@ static __global__ void loss_rows(const T *logits, const I *target, int64_t rows,
     }
 }
 
-/* One block. The mean of nothing is NaN. counted: rows that count, NULL: all. */
+/* Sums the losses; one block. The mean of no rows is NaN. counted: rows that count; NULL: all. */
 template <class T>
 static __global__ void mean_of(const double *loss, int64_t rows, const double *counted, T *mean)
 {
@@ -92,7 +93,7 @@ static __global__ void mean_of(const double *loss, int64_t rows, const double *c
         *mean = rows > 0 ? (T)(sum / (counted ? *counted : (double)rows)) : (T)NAN;
 }
 
-/* dx may be where x is: each element is read by the thread that writes it. */
+/* dx may be x: each element is read by the thread that writes it. */
 template <class T, class I>
 static __global__ void grad_rows(const T *logits, const I *target, const T *lse, const T *dloss,
                                  int64_t rows, int64_t n, int64_t ignored, const double *counted,
@@ -125,9 +126,9 @@ static __global__ void grad_rows(const T *logits, const I *target, const T *lse,
     }
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
-/* Threads along x share a row of n elements. */
+/* Block dimensions: the threads along x share a row of n elements. */
 static dim3 block_of(int64_t n)
 {
     const int tx = n > 1024 ? WEIR_CUDA_THREADS : weir_cuda_power(ceil_div(n, 2), 32);
@@ -144,7 +145,7 @@ static int64_t ignored_of(const weir_kargs *k)
     return ((const weir_cross_entropy_attr *)k->call->attr)->ignored;
 }
 
-/* Queues the count into memory of the card; *counted is NULL for probabilities. */
+/* Queues the count into device memory; *counted is NULL for probabilities. */
 template <class T, class I>
 static weir_status count(const weir_kargs *k, double *scratch, const double **counted)
 {

@@ -1,9 +1,9 @@
 /* lstm.cu - a whole sequence of an LSTM, and its gradient.
  *
- * What the input adds to the gates is there already: a step is one product of the state with its
- * weights, added to that, and one kernel for all that is element-wise (Appleyard et al.,
- * "Optimizing performance of recurrent neural networks on GPUs", 2016). The gradient goes the same
- * way back: the product with the step after gives what comes in. */
+ * The gates already hold the input's part: a step adds to it one product of the state with the
+ * recurrent weights, and one kernel computes everything element-wise (Appleyard and others,
+ * "Optimizing performance of recurrent neural networks on GPUs", 2016). The gradient runs backwards
+ * in the same way: a product with the next step's gradient gives what flows in. */
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/maths.h"
 #include "device/cuda/kernels/multiply.h"
@@ -14,12 +14,12 @@ enum { GATES = 4 };
 struct lstm_plan {
     weir_multiply product;
     int64_t       t, n, w;
-    bool          backward, dc;         /* dc: there is a sixth input */
+    bool          backward, dc;         /* dc: the call has a sixth input */
 };
 
-/* ---- one step: gates i f g o of a unit lie w apart in a row of 4 w ---- */
+/* ---- one step; the gates i f g o of a unit are w apart in a row of 4 w ---- */
 
-/* Sums in the gates become i f g o; c and h follow from them and the cell before. */
+/* The summed gates become i f g o; c and h follow from them and the previous cell state. */
 template <class T>
 static __global__ void lstm_cell(T *gates, const T *before, T *c, T *h, int64_t n, int64_t w)
 {
@@ -38,9 +38,9 @@ static __global__ void lstm_cell(T *gates, const T *before, T *c, T *h, int64_t 
     }
 }
 
-/* Of one step; before: the cells it began with. dc, carry_h (what came from the step after) may be
- * NULL. carry_c is what came from there, too, unless it is the last one, and is left as that of the
- * cell before. gates and dgates may be the same memory. */
+/* Arguments of one step. before: its initial cell state. dc and carry_h, the gradient that flows in
+ * from the next step, may be NULL. carry_c also flows in, except into the last step, and becomes
+ * the gradient of the previous cell state. gates and dgates may share memory. */
 template <class T> struct lstm_back_args {
     const T *gates, *before, *c, *dh, *dc, *carry_h;
     T       *carry_c, *dgates;
@@ -76,7 +76,7 @@ static unsigned lstm_grid(const lstm_plan *p)
     return weir_cuda_blocks(p->n * p->w);
 }
 
-/* Step `step` of a tensor of rows of `units` times w elements. */
+/* Address of step `step` of a tensor whose rows have `units` times w elements. */
 template <class T>
 static T *lstm_at(const lstm_plan *p, void *base, int64_t step, int64_t units)
 {
@@ -107,7 +107,7 @@ template <class T> static weir_status lstm_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* What the state before a step gets from it: dh0 carries it on. */
+/* Queues the product that gives the gradient of the state before a step; dh0 holds it. */
 template <class T> static weir_status lstm_carry(const weir_kargs *k, int64_t step)
 {
     const lstm_plan *const p = (const lstm_plan *)k->state;
@@ -143,9 +143,9 @@ template <class T> static weir_status lstm_grad_run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-/* ---- choose ---- */
+/* ---- selecting ---- */
 
-/* A step's product: n x w by (4w x w)^T, or, for the gradient, n x 4w by 4w x w. */
+/* The product of a step: n x w by (4w x w)^T or, for the gradient, n x 4w by 4w x w. */
 static weir_product lstm_product(const lstm_plan *p, weir_dtype t, bool back)
 {
     const int64_t wide = GATES * p->w;

@@ -1,5 +1,5 @@
-/* maths.h - the CPU's arithmetic for kernels: the same polynomials, conversions and random words.
- * Kernels are compiled without contraction, so additions and products round as they do there. */
+/* maths.h - the CPU's arithmetic in kernels: the same polynomials, conversions and random words.
+ * Kernels are compiled without contraction, so additions and products round as on the CPU. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_MATHS_H
 #define WEIR_DEVICE_CUDA_KERNELS_MATHS_H
 
@@ -10,14 +10,14 @@
 
 #include "device/cuda/runtime/launch.h"
 
-/* The functions of these headers become the device's, too. */
+/* Compiles the functions of these headers for the device as well. */
 #define inline inline __host__ __device__
 #include "core/half.h"
 #include "core/maths.h"
 #include "core/rng.h"
 #undef inline
 
-/* An element type of the table, and the type that its kernels compute in. */
+/* An element type of the table, and the type in which kernels compute it. */
 struct weir_f16 {
     uint16_t bits;
 };

@@ -1,4 +1,4 @@
-/* matmul.c - the matrix product, alone and in batches, and the linear layer. */
+/* matmul.c - selects the matrix product, single and batched, and the linear layer. */
 #include "core/attr.h"
 #include "core/mem.h"
 #include "core/shape.h"
@@ -42,7 +42,7 @@ static weir_status choose(weir_device *d, const weir_call *c, const weir_product
     return WEIR_OK;
 }
 
-/* Sizes from the last two axes of both operands. */
+/* The product's sizes, from the last two axes of both operands. */
 static weir_product product_of(const weir_call *c)
 {
     const weir_matmul_attr *const t = c->attr;
@@ -80,7 +80,7 @@ weir_status weir_cuda_linear(weir_device *d, const weir_call *c, weir_kernel *ou
     return choose(d, c, &p, out);
 }
 
-/* Where an operand's matrices are, for the batches of the result. */
+/* Strides from matrix to matrix of an operand along the result's batch axes. */
 static void batch_steps(const weir_call *c, int operand, int64_t step[WEIR_MAX_DIMS])
 {
     const weir_desc *const in = &c->in[operand].desc;

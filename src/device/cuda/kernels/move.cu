@@ -1,6 +1,6 @@
-/* move.cu - COPY, RESHAPE and the rest of the moves, CAST, FILL, ARANGE.
+/* move.cu - COPY, RESHAPE and the other moves, CAST, FILL, ARANGE.
  *
- * Copies go as copy.h says and care for sizes of elements only. */
+ * copy.h plans the copies, which depend on element sizes only. */
 #include "device/cuda/kernels/convert.h"
 #include "device/cuda/kernels/copy.h"
 #include "device/cuda/kernels/kernels.h"
@@ -17,7 +17,7 @@ template <class To, class From> static __device__ inline void convert(To *to, Fr
     weir_put(to, weir_value(from));
 }
 
-/* walk: steps of the input, of the output. */
+/* walk: strides of the input and of the output. */
 template <class From, class To>
 static __global__ void move_each(To *to, const From *from, weir_strided_index<2> index)
 {
@@ -38,7 +38,7 @@ static __global__ void move_each(To *to, const From *from, weir_strided_index<2>
     }
 }
 
-/* In units of `unit` elements, which divide the innermost axis. */
+/* The index in units of `unit` elements, which divides the innermost axis. */
 static weir_strided_index<2> index_of(const weir_copy_plan *p, int64_t unit)
 {
     weir_strided_index<2> w = {};
@@ -63,7 +63,7 @@ template <class T> static weir_status each_by(const weir_kargs *k, const weir_st
 /* ---- tiles ---- */
 
 typedef struct tiles {
-    int64_t      row_in, row_out, inner_in;     /* steps; inner is adjacent in the output */
+    int64_t      row_in, row_out, inner_in;     /* strides; inner is contiguous in the output */
     int64_t      row_dim, inner_dim, count;
     weir_divisor rows, inners;                  /* of a tile */
     weir_divisor row_tiles, inner_tiles;
@@ -71,12 +71,12 @@ typedef struct tiles {
     bool         wide;
 } tiles;
 
-/* A tile: read along its rows' axis, written along the inner one. */
+/* A tile is read along the row axis and written along the inner axis. */
 template <class T, int MOST>
 static __global__ void __launch_bounds__(WEIR_CUDA_THREADS, 4)
 move_tiles(T *to, const T *from, tiles t)
 {
-    __shared__ T  tile[MOST + MOST / 2];        /* lines are of odd length */
+    __shared__ T  tile[MOST + MOST / 2];        /* odd line lengths avoid bank conflicts */
     const int     rows = (int)t.rows.by, inners = (int)t.inners.by, line = inners | 1;
     const int     all = rows * inners;
 
@@ -253,7 +253,7 @@ weir_status weir_cuda_copy(weir_device *d, const weir_call *c, weir_kernel *out)
 
 /* ---- casts ---- */
 
-/* N elements at a time of dense operands. */
+/* N elements at a time, of dense operands. */
 template <class From, class To, int N>
 static __global__ void cast_dense(To *to, const From *from, int64_t n)
 {
@@ -286,7 +286,7 @@ template <class From, class To> static weir_status cast_run(const weir_kargs *k)
 
 typedef weir_status (*run_fn)(const weir_kargs *k);
 
-/* In the order of weir_dtype. */
+/* Indexed in the order of weir_dtype. */
 #define CASTS_FROM(T)                                                                              \
     {cast_run<T, float>, cast_run<T, double>, cast_run<T, int32_t>, cast_run<T, int64_t>,          \
      cast_run<T, uint8_t>, cast_run<T, weir_b8>, cast_run<T, weir_f16>, cast_run<T, weir_bf16>}
@@ -315,7 +315,7 @@ typedef struct fill_state {
     weir_splat element;
     size_t     size;
     int64_t    n;
-    bool       same;            /* all bytes */
+    bool       same;            /* all bytes are equal */
 } fill_state;
 
 template <class T> static __global__ void fill(T *to, weir_splat element, int64_t n)

@@ -1,11 +1,11 @@
-/* multiply.c - who makes a product: cuBLASLt or our own kernel. */
+/* multiply.c - selects cuBLASLt or our own kernel for a product. */
 #include "device/cuda/kernels/multiply.h"
 
 #include "core/status.h"
 #include "device/cuda/kernels/gemm.h"
 #include "device/cuda/lib/blas.h"
 
-/* The CPU's wishes are none of ours. */
+/* Reads WEIR_GEMM; values that are meant for the CPU are ignored. */
 static weir_status read_wish(bool *own, bool *must)
 {
     static const char *const known[] = {"", "openblas", "onednn", "own", "cublaslt"};
@@ -39,7 +39,7 @@ void weir_multiply_drop(weir_multiply *m)
     weir_lt_free(m->lt);
     m->lt = NULL;
 }
-
+/* Our own kernel runs without slices here, since the library's workspace may be too small. */
 /* Our own kernel does without the library's workspace, which may be too small for slices. */
 weir_status weir_multiply_run(const weir_kargs *k, const weir_multiply *m, const weir_operands *o)
 {

@@ -1,7 +1,7 @@
-/* multiply.h - products of matrices inside kernels' run functions: planned once, then queued.
+/* multiply.h - matrix products inside the run functions of kernels: planned once, then queued.
  *
- * A plan is cuBLASLt's where that is there and takes the product, else our own kernel's. WEIR_GEMM
- * = own or cublaslt asks for one of them. */
+ * A plan uses cuBLASLt if it is found and supports the product, else our own kernel. WEIR_GEMM =
+ * own or cublaslt requests one of them. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_MULTIPLY_H
 #define WEIR_DEVICE_CUDA_KERNELS_MULTIPLY_H
 
@@ -19,7 +19,7 @@ typedef struct weir_multiply {
     const char        *impl;
 } weir_multiply;
 
-/* Plans p, whose axes need not be merged, for calls like c. */
+/* Plans product p, whose axes need not be merged, for calls like c. */
 weir_status weir_multiply_plan(weir_device *d, const weir_call *c, const weir_product *p,
                                weir_multiply *out);
 void        weir_multiply_drop(weir_multiply *m);

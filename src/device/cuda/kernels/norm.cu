@@ -1,12 +1,12 @@
 /* norm.cu - the reductions of batch normalisation: statistics of a batch, sums for the gradient,
  * and the running statistics.
  *
- * x, (n,c) or channels-last (n,c,h,w), is rows of c channels side by side. A thread reads 8 rows
- * into registers, takes their mean and what they deviate from it, and corrects both for the
- * rounding of that mean, so no difference of large sums is ever taken; memory is read once. Pieces
- * are joined in f64 about the mean of the first: as that is a mean of some of the numbers
- * themselves, what is lost by it is at most the number of pieces in units of f64. Threads are
- * joined as Chan, Golub and LeVeque (1979) do, chunks about the mean of the first. */
+ * x, (n,c) or channels-last (n,c,h,w), is a matrix of rows of c adjacent channels. A thread reads 8
+ * rows into registers, computes their mean and the deviations from it, and corrects both for the
+ * rounding of that mean, so no difference of large sums is taken; memory is read once. Pieces are
+ * combined in f64 about the mean of the first piece: as that is a mean of some of the numbers, the
+ * error is at most the number of pieces in units of f64. Threads are combined as by Chan, Golub and
+ * LeVeque (1979), chunks about the mean of the first chunk. */
 #include "device/cuda/kernels/norm_plan.h"
 #include "device/cuda/kernels/reduce_block.cuh"
 
@@ -19,7 +19,7 @@ typedef struct bn {
 
 /* ---- statistics ---- */
 
-/* Of n numbers: mean and sum of squared deviations. */
+/* Mean and sum of squared deviations of n numbers. */
 struct moments {
     double n, mean, m2;
 };
@@ -32,7 +32,7 @@ struct join {
     }
 };
 
-/* Sums about a shift that is the first mean that was added. */
+/* Sums about a shift: the first mean that was added. */
 struct shifted {
     double n, shift, sum, square;
 };
@@ -52,7 +52,7 @@ static __device__ inline moments moments_of(const shifted &s)
     return {s.n, s.shift + off, s.square - s.sum * off};
 }
 
-/* Adds x[0..have) of one channel. */
+/* Adds x[0..have) of a channel. */
 template <class T>
 static __device__ inline void add_rows(shifted *to, const T (&x)[ROWS], int have)
 {
@@ -76,7 +76,7 @@ static __device__ inline void add_rows(shifted *to, const T (&x)[ROWS], int have
     shifted_add(to, have, (double)mean + off, (double)q - (double)s * off);
 }
 
-/* Rows from row on, by steps, of V channels at x: x[v][i] is row i of channel v. */
+/* Adds the rows from `row` on, by steps, of V channels; x[v][i] is row i of channel v. */
 template <int V, class T>
 static __device__ inline int load_rows(const T *x, int64_t row, int64_t step, int64_t end,
                                         int64_t channels, bool wide, T (&to)[V][ROWS])
@@ -96,7 +96,7 @@ static __device__ inline int load_rows(const T *x, int64_t row, int64_t step, in
     return have;
 }
 
-/* part: [chunks][mean, m2][channels]. blockIdx.x: blocks of channels, y: chunks. */
+/* part: [chunks][mean, m2][channels]. blockIdx.x: block of channels; blockIdx.y: chunk. */
 template <class T, int V>
 static __global__ void stats(weir_cuda_norm p, const T *x, double *part, bool wide)
 {
@@ -218,9 +218,9 @@ static __global__ void grads_end(weir_cuda_norm p, const double *part, const T *
     dbias[channel] = (T)s[0].db;
 }
 
-/* ---- running them ---- */
+/* ---- combining the chunks ---- */
 
-/* Few channels to a block, so that many blocks read the chunks. */
+/* Few channels per block, so that many blocks read the chunks. */
 static dim3 end_block(const weir_cuda_norm *p)
 {
     const int tx = weir_cuda_power(p->channels, 8);
@@ -266,7 +266,7 @@ template <class T> static weir_status grads_run(const weir_kargs *k)
                        (const T *)k->src[3], (T *)k->dst[0], (T *)k->dst[1]);
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 static weir_status type_fails(const weir_call *c)
 {
@@ -325,7 +325,7 @@ static __global__ void update(T *running_mean, T *running_var, const T *mean, co
     }
 }
 
-/* With one element per channel there is no unbiased variance: the biased one is taken. */
+/* With one element per channel there is no unbiased variance, so the biased one is used. */
 template <class T> static weir_status update_run(const weir_kargs *k)
 {
     const weir_bn_update_attr *const a = (const weir_bn_update_attr *)k->call->attr;

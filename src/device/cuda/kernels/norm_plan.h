@@ -1,7 +1,7 @@
-/* norm_plan.h - how rows of channels are cut into blocks of threads: a pure function of sizes.
+/* norm_plan.h - divides rows of channels among thread blocks: a pure function of sizes.
  *
- * tx threads stand along the channels, each with vec of them; ty threads of a block share a chunk
- * of rows. */
+ * tx threads lie along the channels, each with vec of them; ty threads of a block share a chunk of
+ * rows. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_NORM_PLAN_H
 #define WEIR_DEVICE_CUDA_KERNELS_NORM_PLAN_H
 
@@ -15,7 +15,7 @@ typedef struct weir_cuda_norm {
     int     vec, tx, ty;
 } weir_cuda_norm;
 
-/* width: channels that are read at once where that is possible. */
+/* width: channels that are read at once if possible. */
 static inline weir_cuda_norm weir_cuda_norm_plan(int64_t rows, int64_t channels, int width)
 {
     weir_cuda_norm p = {rows, channels, 1, 1, channels % width == 0 ? width : 1, 1, 1};

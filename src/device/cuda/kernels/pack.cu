@@ -1,7 +1,7 @@
 /* pack.cu - PACK and UNPACK, SIGN_PACK and SIGN_RELU_GRAD: elements as codes of 1 to 32 bits.
  *
- * Codes become bits, lowest first. All conversions are exact, NaNs keep their bits, so that values
- * come back as they were and bytes are the CPU's. */
+ * Codes become bits, lowest first. All conversions are exact and NaNs keep their bits, so values
+ * are restored exactly, and the bytes equal the CPU's. */
 #include "device/cuda/kernels/code.h"
 #include "device/cuda/kernels/convert.h"
 #include "device/cuda/kernels/kernels.h"
@@ -10,7 +10,7 @@
 
 /* ---- elements to codes and back ---- */
 
-/* Whole numbers from base on. */
+/* Whole numbers from `base` on. */
 struct whole {
     template <class T> static __device__ inline uint32_t code(T x, int64_t base)
     {
@@ -27,7 +27,7 @@ struct whole {
 static __device__ inline float narrow_of(float x)  { return x; }
 static __device__ inline float narrow_of(double x) { return weir_narrow(x); }
 
-/* Floats that are bf16, f16, f32. */
+/* Floats that are exactly representable in bf16, f16 or f32. */
 struct as_bf16 {
     template <class T> static __device__ inline uint32_t code(T x, int64_t)
     {
@@ -61,16 +61,16 @@ struct as_f32 {
 
 /* ---- packing ---- */
 
-enum { TILE = 4 * WEIR_CUDA_THREADS };      /* elements whose codes a block puts together */
+enum { TILE = 4 * WEIR_CUDA_THREADS };      /* elements whose codes a block packs */
 
-/* Codes of whole bytes. */
+/* Codes of 8, 16 or 32 bits. */
 template <class K, class T, class Code>
 static __global__ void pack_bytes(Code *to, const T *from, int64_t n, int64_t base)
 {
     WEIR_EACH(i, n) to[i] = (Code)K::code(from[i], base);
 }
 
-/* Codes of 1, 2 or 4 bits, 8 / bits to a byte. */
+/* Codes of 1, 2 or 4 bits, 8 / bits per byte. */
 template <class K, class T>
 static __global__ void pack_bits(uint8_t *to, const T *from, int64_t n, int bits, int64_t base)
 {
@@ -129,11 +129,11 @@ template <class K, class T> static weir_status unpack_by(const weir_kargs *k)
                        a->base);
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 typedef weir_status (*run_fn)(const weir_kargs *k);
 
-/* As packed_kind has it, in the order of weir_dtype. */
+/* The kinds that packed_kind accepts, in the order of weir_dtype. */
 #define RUNS(by)                                                                                   \
     {                                                                                              \
         {by<whole, float>, by<whole, double>, by<whole, int32_t>, by<whole, int64_t>,              \
@@ -169,9 +169,9 @@ weir_status weir_cuda_unpack(weir_device *d, const weir_call *c, weir_kernel *ou
 
 /* ---- signs ---- */
 
-enum { ROUNDS = 8, SIGNS = ROUNDS * 32 };   /* elements of a warp: a byte for each lane */
+enum { ROUNDS = 8, SIGNS = ROUNDS * 32 };   /* SIGNS: elements per warp, a byte for each lane */
 
-/* Lane l writes byte l of its warp's: bit e % 8 of byte e / 8 is !(element e <= 0), set for NaN. */
+/* Lane l writes byte l of its warp: bit e % 8 of byte e / 8 is !(element e <= 0), so 1 for NaN. */
 template <class T> static __global__ void sign_pack(uint8_t *to, const T *y, int64_t n)
 {
     const int     lane = (int)threadIdx.x % 32;
@@ -200,7 +200,7 @@ static __global__ void sign_relu_grad(T *dx, const T *dy, const uint8_t *sign, i
     WEIR_EACH(i, n) dx[i] = (sign[i / 8] >> i % 8 & 1) != 0 ? dy[i] : 0;
 }
 
-/* Four at a time, the last ones alone. */
+/* Four at a time, the remainder one by one. */
 template <class T>
 static __global__ void sign_relu_grad_four(T *dx, const T *dy, const uint8_t *sign, int64_t n)
 {

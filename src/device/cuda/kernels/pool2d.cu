@@ -1,28 +1,28 @@
 /* pool2d.cu - maximum and average pooling of channels-last images, bilinear upsampling, and their
  * gradients.
  *
- * A thread makes 16 bytes of channels of one output cell, or one channel where they do not divide
- * or an operand is not aligned; neighbours take neighbouring channels. As on the CPU every cell, of
- * an image as of its gradient, is gathered from the cells that touch it, in the order of
- * the windows, and additions are grouped as there, so bits are the same. Cells of padding are never
- * read: they count as -inf for a maximum and as 0 for an average. */
+ * A thread computes 16 bytes of channels of one output cell, or one channel if 16 bytes do not
+ * divide them or an operand is not aligned; adjacent threads take adjacent channels. As on the CPU,
+ * every cell, of an image or of its gradient, gathers from the cells that contribute to it, in the
+ * order of the windows and with the same grouping of additions, so the bits are the same. Padding
+ * is never read: it counts as -inf for a maximum and as 0 for an average. */
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/maths.h"
 
-enum { WHOLE = 16 };        /* bytes a thread loads at once */
+enum { WHOLE = 16 };        /* bytes that a thread loads at once */
 
-/* The geometry for indices of type I: 32 bits where all numbers fit, as they divide faster. */
+/* The geometry with indices of type I: 32 bits if all numbers fit, since these divide faster. */
 template <class I> struct pool {
-    I       c, chunks;                      /* channels; threads that share them */
+    I       c, chunks;                      /* channels; threads per cell */
     I       image[2], pooled[2];
     I       kernel[2], stride[2], pad[2];
-    int64_t threads;                        /* cells of the output times chunks */
+    int64_t threads;                        /* output cells times chunks */
     bool    exclude_pad;
 };
 
 typedef struct plan {
     pool<int64_t> p;
-    bool          narrow;                   /* 32 bits do */
+    bool          narrow;                   /* 32-bit indices suffice */
     int64_t       cells;                    /* of the output */
 } plan;
 
@@ -31,10 +31,10 @@ template <class T, int V> struct alignas(sizeof(T) * V) chunk {
 };
 
 template <class I> struct span {
-    I first, last;                          /* last is one beyond */
+    I first, last;                          /* last is exclusive */
 };
 
-/* What a thread makes: V channels, from `channel` on, of a cell. */
+/* What a thread computes: V channels, from `channel` on, of a cell. */
 template <class I> struct place {
     I image, row, column, channel;
 };
@@ -46,7 +46,7 @@ static __device__ place<I> place_of(const pool<I> &p, const I size[2], I thread)
     return {image, line - image * size[0], cell - line * size[1], (thread - cell * p.chunks) * V};
 }
 
-/* The first of the thread's channels in the cell at (y, x). */
+/* Index of the thread's first channel in the cell at (y, x). */
 template <class I>
 static __device__ I element(const pool<I> &p, const I size[2], const place<I> &at, I y, I x)
 {
@@ -68,14 +68,14 @@ template <class I> static __device__ span<I> windows_of(const pool<I> &p, int k,
     return {first, beyond < p.pooled[k] ? beyond : p.pooled[k]};
 }
 
-/* The number of cell (i, j) in window (o, q). */
+/* The number within window (o, q) of cell (i, j). */
 template <class I> static __device__ I place_in(const pool<I> &p, I i, I o, I j, I q)
 {
     return (i + p.pad[0] - o * p.stride[0]) * p.kernel[1] + (j + p.pad[1] - q * p.stride[1]);
 }
 
-/* 1 / cells that the average of a window divides by. A quotient of floats is that of doubles,
- * rounded, as long as the numbers are floats. */
+/* 1 / number of cells that the average of a window divides by. The f32 quotient equals the rounded
+ * f64 quotient, as both numbers are exact in f32. */
 template <class R, class I>
 static __device__ R share_of(const pool<I> &p, const span<I> &high, const span<I> &wide)
 {
@@ -106,7 +106,7 @@ static __device__ void store(T *to, const R (&from)[V])
 
 /* ---- kernels ---- */
 
-/* The later cell wins only if it is larger, or NaN (as in PyTorch, the last of several). */
+/* A later cell wins only if it is larger, or NaN (of several NaNs the last, as in PyTorch). */
 template <class T, int V, class I>
 static __global__ void max_pool(pool<I> p, const T *x, T *y, uint8_t *winner)
 {
@@ -163,7 +163,7 @@ static __global__ void max_gradient(pool<I> p, const T *dy, const uint8_t *winne
     }
 }
 
-/* Cells are added up by fours, as on the CPU. */
+/* Cells are added in groups of four, as on the CPU. */
 template <class T, int V, class I>
 static __global__ void average(pool<I> p, const T *x, T *y)
 {
@@ -223,10 +223,10 @@ static __global__ void average_gradient(pool<I> p, const T *dy, T *dx)
     }
 }
 
-/* ---- bilinear upsampling: `pooled` is the larger image, the stride how much larger ---- */
+/* ---- bilinear upsampling: `pooled` is the larger image, `stride` the factor ---- */
 
-/* Between which cells of the image pixel o lies along axis k: first and the one after it, which has
- * the weight `next` (0 at the border). */
+/* The two cells between which pixel o lies along axis k: `first` and its successor, whose weight is
+ * `next` (0 at the border). */
 template <class I> struct between {
     I      first;
     double next;
@@ -267,8 +267,8 @@ static __global__ void bilinear(pool<I> p, const T *x, T *y)
     }
 }
 
-/* The pixels that cell i of the image may have a weight in along axis k: (o + 1/2) / f - 1/2 is
- * between i - 1 and i + 1, or beyond the outermost cells. */
+/* The pixels in which cell i may have a weight along axis k: those with (o + 1/2) / f - 1/2 between
+ * i - 1 and i + 1, or beyond the outermost cells. */
 template <class I> static __device__ span<I> pixels_of(const pool<I> &p, int k, I i)
 {
     const I f = p.stride[k], from = (2 * f * i - f) / 2, to = (2 * f * i + 3 * f + 1) / 2;
@@ -360,8 +360,8 @@ static bool aligned(const void *p, size_t bytes)
     return (uintptr_t)p % bytes == 0;
 }
 
-/* Whole chunks where the channels divide into them and all operands are aligned: winners are V
- * bytes, elements 16. */
+/* Uses whole chunks if they divide the channels and all operands are aligned: V bytes of winners,
+ * 16 of elements. */
 template <class T, kind K> static weir_status run(const weir_kargs *k)
 {
     const plan *const s = (const plan *)k->state;
@@ -374,7 +374,7 @@ template <class T, kind K> static weir_status run(const weir_kargs *k)
     return whole ? launch<T, V, int64_t, K>(k) : launch<T, 1, int64_t, K>(k);
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 static bool fits_32(const weir_pool2d_attr *a, const weir_desc *image, const weir_desc *pooled)
 {
@@ -386,7 +386,7 @@ static bool fits_32(const weir_pool2d_attr *a, const weir_desc *image, const wei
            a->kernel[0] * a->kernel[1] < most;
 }
 
-/* image and pooled: the descs of both. */
+/* image, pooled: the descriptions of both. */
 template <kind K>
 static weir_status choose(const weir_call *c, const weir_pool2d_attr *a, const weir_desc *image,
                           const weir_desc *pooled, weir_kernel *out)

@@ -1,8 +1,8 @@
 /* quantize.cu - QUANTIZE and DEQUANTIZE: f32 numbers as 2, 4, 8 or 16 bits within the range of
- * their group, as the CPU's quantize.c has it, bit for bit.
+ * their group, with the bits of the CPU's quantize.c.
  *
- * A block makes a group, a thread each of its numbers. Of equal least numbers (0 and -0) the first
- * is taken, as when going through them in order; a NaN is least only where it comes first. */
+ * A block handles a group, a thread one number. Of equal minima (0 and -0) the first is used, as in
+ * a sequential search; a NaN is the minimum only if it comes first. */
 #include "device/cuda/kernels/code.h"
 #include "device/cuda/kernels/convert.h"
 #include "device/cuda/kernels/kernels.h"
@@ -12,11 +12,11 @@ enum { GROUP = WEIR_QUANT_GROUP, WARPS = GROUP / 32 };
 
 static_assert((int)GROUP == (int)WEIR_CUDA_THREADS, "a thread for each number of a group");
 
-/* What some numbers of a group have in common. */
+/* Range of some numbers of a group. */
 typedef struct range {
     float lo, hi;
-    int   lo_at, hi_at;         /* GROUP: none yet */
-    int   bad;                  /* infinities and NaNs among them */
+    int   lo_at, hi_at;         /* positions; GROUP: none yet */
+    int   bad;                  /* number of infinities and NaNs */
 } range;
 
 static __device__ inline range joined(const range &a, const range &b)
@@ -29,7 +29,7 @@ static __device__ inline range joined(const range &a, const range &b)
                  hi ? a.hi_at : b.hi_at, a.bad | b.bad};
 }
 
-/* Of the numbers of all threads; NaNs count as bad only. */
+/* The range over all threads; NaNs count in `bad` only. */
 static __device__ inline range range_of(float x, bool there)
 {
     __shared__ range of_warp[WARPS];
@@ -61,7 +61,7 @@ typedef struct random_at {
     uint64_t        seed, rng;
 } random_at;
 
-/* Number i of all as a code of the group's range (least number, step). */
+/* The code of number i within the group's range (minimum, step). */
 static __device__ inline uint16_t quantized(float x, const float range[2], int bits,
                                             const random_at &random, int64_t i)
 {
@@ -78,7 +78,7 @@ static __device__ inline uint16_t quantized(float x, const float range[2], int b
     return (uint16_t)(v > 0 ? v < most ? v : most : 0);
 }
 
-/* Bytes of n codes. */
+/* Writes the bytes of n codes. */
 static __device__ inline void write_codes(uint8_t *to, const uint16_t *code, int n, int bits)
 {
     for (int b = (int)threadIdx.x; b < (n * bits + 7) / 8; b += GROUP) {
@@ -117,7 +117,7 @@ static __global__ void quantize(float *ranges, uint8_t *codes, const float *x, i
     }
 }
 
-/* A step that is NaN makes NaNs of its bits. */
+/* A NaN step turns every code into NaN. */
 static __global__ void dequantize(float *x, const float *ranges, const uint8_t *codes,
                                   int64_t count, int bits)
 {

@@ -1,11 +1,11 @@
-/* reduce_arg.cu - where a maximum or minimum is, the gradients of a maximum and of a product, and
- * counting right answers.
+/* reduce_arg.cu - positions of maxima and minima, the gradients of a maximum and of a product, and
+ * counts of correct answers.
  *
- * A place is the row-major index among the reduced axes. Of equal elements the first is taken; NaN
- * counts as the largest and the smallest, as in amax and amin. */
+ * A position is the row-major index among the reduced axes. Of equal elements the first counts; NaN
+ * counts as the largest and as the smallest, as in AMAX and AMIN. */
 #include "device/cuda/kernels/reducers.cuh"
 
-/* The strides of such places: 0 along kept axes. */
+/* Strides of such positions: 0 along kept axes. */
 static weir_layout places_of(const weir_layout *x, const weir_reduce_attr *attr)
 {
     weir_layout l = {.desc = x->desc};
@@ -99,14 +99,14 @@ weir_status weir_cuda_argmin(weir_device *, const weir_call *c, weir_kernel *out
     return arg_choose<false>(c, out);
 }
 
-/* ---- gradients: what is found of each result goes to the workspace, then dx is written ---- */
+/* ---- gradients: a first kernel reduces to the workspace, a second writes dx ---- */
 
-/* state.plan reduces x to a dense tensor like y and dy; results first, accumulators behind. */
+/* state.plan reduces x to a dense tensor like y and dy; results first, then accumulators. */
 typedef struct grad_state {
     weir_cuda_reduce plan;
-    axes             way;           /* amax: reduced axes as listed; prod: all, sorted */
+    axes             way;           /* amax: reduced axes in logical order; prod: all, sorted */
     int64_t          count;         /* elements of x */
-    size_t           accumulators;  /* where they begin in the workspace */
+    size_t           accumulators;  /* their byte offset in the workspace */
 } grad_state;
 
 template <class F>
@@ -139,7 +139,7 @@ static weir_status grad_type_fails(const weir_call *c)
                           weir_dtype_name(c->in[1].desc.dtype));
 }
 
-/* ---- amax_grad: dy, x, y -> dx; dy goes to the first element that equals y ---- */
+/* ---- amax_grad: dy, x, y -> dx; dy goes to the first element equal to y ---- */
 
 template <class E> struct equal_first {
     typedef E             T;
@@ -214,8 +214,8 @@ weir_status weir_cuda_amax_grad(weir_device *, const weir_call *c, weir_kernel *
 
 /* ---- prod_grad: dy, x -> dx, dy times the product of all others ---- */
 
-/* The product of the factors that are neither 0, infinite (of these the sign) nor NaN, and how many
- * are, each a number in `odd`, 2 for any above: one at least is left when one is taken away. */
+/* The product of the factors that are neither 0, infinite (only their sign counts) nor NaN, and the
+ * numbers of the others in `odd`, each capped at 2: when one is removed, at least one remains. */
 enum { ODD_ZERO = 1, ODD_INFINITE = 1 << 4, ODD_NAN = 1 << 8, ODD_MOST = 2 };
 
 struct factors {
@@ -234,7 +234,7 @@ static __device__ inline double plain_factor(double v)
     return odd == 0 ? v : odd == ODD_INFINITE ? copysign(1.0, v) : 1.0;
 }
 
-/* Each number of both: 0, 1 or 2. */
+/* Adds the capped numbers of both. */
 static __device__ inline int64_t odd_meet(int64_t a, int64_t b)
 {
     int64_t both = 0;
@@ -245,7 +245,7 @@ static __device__ inline int64_t odd_meet(int64_t a, int64_t b)
     return both;
 }
 
-/* The product of all factors but one, which is v. */
+/* The product of all factors except v. */
 static __device__ inline double factors_without(factors f, double v)
 {
     const double  rest = f.prod / plain_factor(v);
@@ -334,7 +334,7 @@ weir_status weir_cuda_prod_grad(weir_device *, const weir_call *c, weir_kernel *
     }
 }
 
-/* ---- rows whose first largest entry is where the target says ---- */
+/* ---- COUNT_CORRECT: rows whose first largest entry is at the target ---- */
 
 template <class E, class I>
 static __global__ void count_rows(const E *x, const I *target, int64_t rows, int64_t n,
@@ -361,7 +361,7 @@ static int row_threads(int64_t n)
     return n > 2048 ? WEIR_CUDA_THREADS : weir_cuda_power(ceil_div(n, 2), 32);
 }
 
-/* Counts are integers: they add up to the same in any order. */
+/* Counts are integers, so any order of additions gives the same sum. */
 template <class E, class I> static weir_status count_run(const weir_kargs *k)
 {
     const weir_desc *const x = &k->call->in[0].desc;

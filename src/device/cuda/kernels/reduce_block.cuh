@@ -1,18 +1,18 @@
-/* reduce_block.cuh - reductions of a block and of a warp by fixed trees, and the kernels of all
- * that reduces axes to one number each.
+/* reduce_block.cuh - reductions of a block and of a warp by fixed trees, and the kernels that
+ * reduce axes to one number each.
  *
- * What is reduced is a fold: a struct of types and functions without state.
- *     T, L, A         element, what a thread collects a few of in, what meets (L may be A)
- *     Y               a result
- *     width           elements that a thread takes side by side where it can: 1 or weir_width<T>
- *     two, side       value() is given an element of a second input, of one laid out as results
+ * A reduction is described by a fold, a stateless struct of types and functions:
+ *     T, L, A         element; lane, which collects a few elements; accumulator (L may be A)
+ *     Y               result
+ *     width           adjacent elements that a thread takes if possible: 1 or weir_width<T>
+ *     two, side       value() gets an element of a second input; of one laid out like the results
  *     first<X>()      the neutral element of L or A
- *     value(x, x2, place, side)   an element as an L; place: by the steps of the second layout
- *     meet(X, X)      of two L or A
- *     last(A, end)    a result
- * Each thread collects up to 64 elements in L before they meet in A, so f32 sums keep few rounding
- * errors and yet few additions are in f64. Elements belong to threads by their index alone: whether
- * they are loaded one by one or 16 bytes at once changes no bit. */
+ *     value(x, x2, place, side)   an element as an L; place: by the strides of the second layout
+ *     meet(X, X)      combines two L or two A
+ *     last(A, end)    the result
+ * Each thread collects up to 64 elements in L, which are then combined in A, so f32 sums have small
+ * rounding errors though few additions are in f64. An element's index alone determines its thread:
+ * whether elements are loaded one by one or 16 bytes at once changes no bit. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_REDUCE_BLOCK_CUH
 #define WEIR_DEVICE_CUDA_KERNELS_REDUCE_BLOCK_CUH
 
@@ -29,7 +29,7 @@ template <> struct weir_word<4>  { typedef uint32_t type; };
 template <> struct weir_word<2>  { typedef uint16_t type; };
 template <> struct weir_word<1>  { typedef uint8_t type; };
 
-/* V elements side by side; wide: their address is a multiple of their size. */
+/* V adjacent elements; wide: their address is a multiple of their size. */
 template <int V, class T>
 static __device__ inline void weir_load_run(const T *from, bool wide, T (&to)[V])
 {
@@ -59,25 +59,25 @@ static __device__ inline void weir_store_run(T *to, bool wide, const T (&from)[V
     }
 }
 
-/* Whether V elements at p can be moved at once. */
+/* True if V elements at p can be loaded at once. */
 template <class T> static inline bool weir_is_wide(const T *p, int v)
 {
     return (uintptr_t)p % (sizeof(T) * (size_t)v) == 0;
 }
 
-/* How many floats are moved at once: 16 bytes of them. */
+/* Number of floats in 16 bytes. */
 template <class T> static constexpr int weir_width()
 {
     return 16 / (int)sizeof(T);
 }
 
-/* The value of the lane `by` further on, in groups of `width`; structs have their own. */
+/* The value of the lane `by` places further, in groups of `width`; structs have overloads. */
 template <class A> static __device__ inline A weir_shuffle_down(A a, int by, int width)
 {
     return __shfl_down_sync(0xffffffffu, a, (unsigned)by, width);
 }
 
-/* Are both the same type? */
+/* True if both types are the same. */
 template <class A, class B> static constexpr bool weir_same = false;
 template <class A> static constexpr bool          weir_same<A, A> = true;
 
@@ -85,15 +85,15 @@ struct weir_add {
     template <class X> static __device__ X meet(X a, X b) { return a + b; }
 };
 
-/* The larger; NaN is passed over. */
+/* The larger value; NaN is ignored. */
 struct weir_top {
     template <class X> static __device__ X meet(X a, X b) { return b > a ? b : a; }
 };
 
-/* ---- reductions of threads; F::meet is not commuted: lower threads come first ---- */
+/* ---- reductions over threads; F::meet is not commuted: lower threads come first ---- */
 
-/* Of each group of `width` lanes, a power of two up to 32; the result is in its first. All lanes of
- * the warp call. */
+/* Over each group of `width` lanes, a power of two up to 32; the result is in the first lane. All
+ * lanes of the warp must call. */
 template <class F, class A> static __device__ inline A weir_warp_meet(A a, int width)
 {
     for (int by = width / 2; by > 0; by /= 2)
@@ -101,8 +101,8 @@ template <class F, class A> static __device__ inline A weir_warp_meet(A a, int w
     return a;
 }
 
-/* Of the block's first dimension of n threads, a power of two: up to 32 as above, else it is the
- * whole block, all of which calls. The result is in the first thread. */
+/* Over the block's first dimension of n threads, a power of two: up to 32 as above, else the whole
+ * block, all of whose threads must call. The result is in the first thread. */
 template <class F, class A> static __device__ inline A weir_line_meet(A a, int n)
 {
     __shared__ A warps[32];
@@ -119,7 +119,7 @@ template <class F, class A> static __device__ inline A weir_line_meet(A a, int n
     return a;
 }
 
-/* The same, and the result is everybody's. */
+/* The same, with the result in every thread. */
 template <class F, class A> static __device__ inline A weir_line_meet_all(A a, int n)
 {
     __shared__ A all;
@@ -134,8 +134,8 @@ template <class F, class A> static __device__ inline A weir_line_meet_all(A a, i
     return a;
 }
 
-/* Of the block's second dimension (a power of two), V values of each thread; the result is in the
- * threads of row 0. All threads call; blocks have at most WEIR_CUDA_THREADS threads. */
+/* Over the block's second dimension (a power of two), V values per thread; the result is in the
+ * threads of row 0. All threads must call; a block has at most WEIR_CUDA_THREADS threads. */
 template <class F, int V, class A> static __device__ inline void weir_rows_meet(A (&a)[V])
 {
     __shared__ A others[WEIR_CUDA_THREADS * V];
@@ -154,9 +154,9 @@ template <class F, int V, class A> static __device__ inline void weir_rows_meet(
     __syncthreads();
 }
 
-/* ---- places ---- */
+/* ---- offsets ---- */
 
-/* 64-bit divisions are slow on cards: indices below 2^32 do without. */
+/* 64-bit divisions are slow on cards; indices below 2^32 avoid them. */
 static __device__ inline int64_t weir_quotient(int64_t a, int64_t b)
 {
     if (((uint64_t)a | (uint64_t)b) >> 32 == 0)
@@ -178,10 +178,11 @@ static __device__ inline axes_place weir_place_at(const axes *a, int64_t i)
     return p;
 }
 
-/* A thread's way through what is reduced: a division only where a line of the inner axis ends. */
+/* A thread's position in the reduced elements; it divides only where a line of the inner axis
+ * ends. */
 typedef struct weir_reduce_index {
-    int64_t at, inner;      /* of `reduced`; of the line */
-    int64_t in, in2;        /* where the line begins */
+    int64_t at, inner;      /* position among the reduced elements; within the line */
+    int64_t in, in2;        /* offsets of the line */
 } weir_reduce_index;
 
 static __device__ inline weir_reduce_index weir_reduce_index_at(const weir_cuda_reduce *p,
@@ -205,7 +206,7 @@ static __device__ inline void weir_reduce_index_next(const weir_cuda_reduce *p,
 
 /* ---- the kernels ---- */
 
-/* What becomes of a sum: root of sum * scale, or that itself. */
+/* The end of a sum: sum * scale, or its square root. */
 typedef struct weir_reduce_end {
     double scale;
     bool   root;
@@ -220,15 +221,15 @@ template <class F> struct weir_reduce_args {
     weir_reduce_end        end;
 };
 
-/* Elements of both inputs that a thread takes at a time, V at most; place: of the first, by the
- * steps of the second layout. */
+/* The elements of both inputs that a thread takes at a time, at most V. place: position of the
+ * first, by the strides of the second layout. */
 template <class F, int V> struct weir_fold_taken {
     typename F::T x[V], x2[V];
     int64_t       place;
     int           have;
 };
 
-/* Reads t->have elements, `by` and `by2` apart; at: of the first in x. */
+/* Reads t->have elements, `by` and `by2` apart; at: offset of the first in x. */
 template <class F, int V>
 static __device__ inline void weir_fold_read(const weir_reduce_args<F> *f, const typename F::T *at,
                                              int64_t by, int64_t by2, weir_fold_taken<F, V> *t)
@@ -247,7 +248,7 @@ static __device__ inline void weir_fold_read(const weir_reduce_args<F> *f, const
         }
 }
 
-/* lane[v] meets element v. */
+/* Combines lane[v] with element v. */
 template <class F, int V>
 static __device__ inline void weir_fold_take(const weir_fold_taken<F, V> &t, int64_t by2,
                                              const typename F::T (&side)[V],
@@ -261,7 +262,7 @@ static __device__ inline void weir_fold_take(const weir_fold_taken<F, V> &t, int
 }
 
 /* Adds elements [from, end) by steps to a[v]: V elements along the inner axis, the last of which
- * may be missing, or of V columns. in, in2: where the results' elements begin. */
+ * may be missing, or elements of V columns. in, in2: offsets of the results' elements. */
 template <class F, int V, bool COLUMNS>
 static __device__ inline void weir_reduce_run(const weir_cuda_reduce    *p,
                                               const weir_reduce_args<F> *f, int64_t in, int64_t in2,
@@ -308,7 +309,7 @@ static __device__ inline void weir_reduce_store(const weir_reduce_args<F> *f, in
         weir_cuda_offload(f->y + out, F::last(a, f->end));
 }
 
-/* blockIdx.y: the chunk. */
+/* blockIdx.y: chunk. */
 template <class F, int V>
 static __global__ void weir_reduce_lines(const __grid_constant__ weir_cuda_reduce p,
                                        const __grid_constant__ weir_reduce_args<F> f)
@@ -373,7 +374,7 @@ static __global__ void weir_reduce_columns(const __grid_constant__ weir_cuda_red
                                at.out + v * p.col.out, a[v]);
 }
 
-/* The chunks of each result meet: threads of a row have results side by side. */
+/* Combines the chunks of each result: adjacent threads have adjacent results. */
 template <class F>
 static __global__ void weir_reduce_chunks(const __grid_constant__ weir_cuda_reduce p,
                                         const typename F::A *part, typename F::Y *y,
@@ -395,7 +396,7 @@ static __global__ void weir_reduce_chunks(const __grid_constant__ weir_cuda_redu
 
 /* ---- launching them ---- */
 
-/* Bytes of the accumulators of chunks. */
+/* Bytes of the chunks' accumulators. */
 template <class F> static inline size_t weir_reduce_work(const weir_cuda_reduce *p)
 {
     return p->chunks > 1 ? (size_t)(p->chunks * weir_cuda_reduce_results(p)) * sizeof(typename F::A)
@@ -413,7 +414,8 @@ static weir_status weir_reduce_launch_by(const weir_kargs *k, const weir_cuda_re
                       : weir_launch(k, weir_reduce_lines<F, V>, grid, block, *p, f);
 }
 
-/* Reduces x (and x2, side; may be NULL) to y. work: weir_reduce_work bytes. */
+/* Queues the reduction of x (with x2 and side, which may be NULL) to y. work: weir_reduce_work
+ * bytes. */
 template <class F>
 static weir_status weir_reduce_launch(const weir_kargs *k, const weir_cuda_reduce *p, const void *x,
                                     const void *x2, const void *side, void *work, void *y,

@@ -1,5 +1,5 @@
-/* reduce_pair.cu - sums over two inputs, and norms; all in f64, so that squares of f32 neither
- * overflow nor lose bits. */
+/* reduce_pair.cu - sums over two inputs, and norms; all in f64, so squares of f32 neither overflow
+ * nor lose bits. */
 #include "device/cuda/kernels/reducers.cuh"
 
 enum { DOT, DIST, ABS, SQUARE };

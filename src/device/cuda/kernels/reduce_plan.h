@@ -1,11 +1,12 @@
-/* reduce_plan.h - how a reduction is cut into blocks of threads: pure functions of layouts.
+/* reduce_plan.h - divides a reduction among thread blocks: pure functions of layouts.
  *
  * With axes sorted and merged (axes.h) a reduction has `outs` x `cols` results of `reduced`
- * elements each. If the innermost axis is kept (`columns`), tx threads stand along it, each with
- * vec columns side by side, and ty threads of a block share what is reduced. Else, and where
- * little is reduced, tx threads share one result (cols is 1) and a block makes ty of them. Where
- * results are few, what is reduced is cut into chunks of whole steps, a block each, whose
- * accumulators meet in a second launch. The card is never asked: results are the same on all. */
+ * elements each. If the innermost axis is kept (`columns`), tx threads lie along it, each with vec
+ * adjacent columns, and ty threads of a block share the reduced elements. Otherwise, and if few
+ * elements are reduced, tx threads share one result (cols is 1) and a block computes ty of them. If
+ * there are few results, the reduced elements are divided into chunks of whole steps, one block
+ * each, whose accumulators a second launch combines. The card is never asked, so all cards give the
+ * same bits. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_REDUCE_PLAN_H
 #define WEIR_DEVICE_CUDA_KERNELS_REDUCE_PLAN_H
 
@@ -18,23 +19,23 @@
 #include "device/cuda/runtime/geometry.h"
 
 enum {
-    WEIR_CUDA_REDUCE_BLOCKS = 1024,     /* that are wanted before more would not be quicker */
-    WEIR_CUDA_REDUCE_CHUNKS = 1024,     /* at most */
-    WEIR_CUDA_REDUCE_STEPS = 8,         /* of each thread in a chunk, at least */
-    WEIR_CUDA_REDUCE_FEW = 32,          /* elements that one thread may reduce by itself, */
-    WEIR_CUDA_REDUCE_MANY = 64 * 1024   /* where this many results keep a card busy */
+    WEIR_CUDA_REDUCE_BLOCKS = 1024,     /* blocks wanted; more would not be faster */
+    WEIR_CUDA_REDUCE_CHUNKS = 1024,     /* most chunks */
+    WEIR_CUDA_REDUCE_STEPS = 8,         /* least steps of each thread in a chunk */
+    WEIR_CUDA_REDUCE_FEW = 32,          /* elements that one thread may reduce alone, */
+    WEIR_CUDA_REDUCE_MANY = 64 * 1024   /* if this many results keep a card busy */
 };
 
 typedef struct weir_cuda_reduce {
-    axes    keep, over;                 /* results but for columns; lines of the inner axis */
-    axis    inner, col;                 /* what is reduced and kept innermost */
+    axes    keep, over;                 /* results except columns; lines of the inner axis */
+    axis    inner, col;                 /* innermost reduced axis; innermost kept axis */
     int64_t outs, cols, reduced;
-    int64_t chunk, chunks;              /* of `reduced` */
+    int64_t chunk, chunks;              /* of the reduced elements */
     int     vec, tx, ty;
     bool    columns;
 } weir_cuda_reduce;
 
-/* The least power of two from n on, at most `most` (a power of two). */
+/* The least power of two >= n, at most `most` (a power of two). */
 static inline int weir_cuda_power(int64_t n, int most)
 {
     int p = 1;
@@ -43,7 +44,7 @@ static inline int weir_cuda_power(int64_t n, int most)
     return p;
 }
 
-/* Blocks along the results. */
+/* Number of blocks along the results. */
 static inline int64_t weir_cuda_reduce_blocks(const weir_cuda_reduce *p)
 {
     return p->columns ? p->outs * ceil_div(p->cols, (int64_t)p->tx * p->vec)
@@ -55,7 +56,7 @@ static inline int64_t weir_cuda_reduce_results(const weir_cuda_reduce *p)
     return p->outs * p->cols;
 }
 
-/* Is it worth sharing what is reduced to one of these columns among threads? */
+/* True if it pays to share the elements reduced to one of these columns among threads. */
 static inline bool weir_cuda_reduce_shares(const weir_cuda_reduce *p, const axis *last)
 {
     if (last->reduced)
@@ -97,11 +98,11 @@ static inline bool weir_cuda_reduce_even(const axes *a, bool two, int width)
     return true;
 }
 
-/* How many elements a thread takes side by side, where all of them begin at multiples. */
+/* Adjacent elements per thread, if all of them begin at multiples of that. */
 static inline int weir_cuda_reduce_vec(const weir_cuda_reduce *p, bool two, int width)
 {
     const axis *const along = p->columns ? &p->col : &p->inner, *const across = &p->inner;
-    const bool        whole = p->columns || p->over.n > 0;  /* no step is cut short */
+    const bool        whole = p->columns || p->over.n > 0;  /* every step is complete */
 
     if (along->in != 1 || (two && along->in2 != 1) || along->size < width ||
         (whole && along->size % width != 0) || (p->columns && across->in % width != 0) ||
@@ -142,8 +143,8 @@ static inline void weir_cuda_reduce_chunks(weir_cuda_reduce *p)
     p->chunks = max64(1, ceil_div(p->reduced, p->chunk));
 }
 
-/* Of x (and x2, laid out over the same dims; may be NULL) to y. two: elements of x2 are read, too;
- * width: elements that are read at once where that is possible. */
+/* Plans the reduction of x (and x2, laid out over the same dims; may be NULL) to y. two: elements
+ * of x2 are read too; width: elements that are read at once if possible. */
 static inline weir_cuda_reduce weir_cuda_reduce_plan(const weir_layout *x, const weir_layout *x2,
                                                      const weir_layout *y,
                                                      const weir_reduce_attr *attr, bool two,
@@ -153,7 +154,7 @@ static inline weir_cuda_reduce weir_cuda_reduce_plan(const weir_layout *x, const
     axes             a = axes_of(x, x2, y, attr, true);
 
     axes_merge(&a);
-    if (axes_count(&a) == 0) {          /* nothing is read, every result is the neutral element */
+    if (axes_count(&a) == 0) {          /* reads nothing; every result is the neutral element */
         const axes none = {0};
         const axis all = {weir_shape_count(&y->desc), 0, 0, 1, false}, nothing = {0, 0, 0, 0, true};
         a = none;

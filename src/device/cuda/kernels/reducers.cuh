@@ -1,6 +1,6 @@
-/* reducers.cuh - what sums, products, maxima and minima of each element type collect in: f32
- * sums a few in f32 and those in f64, products and all sums of two inputs in f64, integers in 64
- * bits, maxima in the type itself. NaN counts as the largest and the smallest. */
+/* reducers.cuh - accumulators of sums, products, maxima and minima for each element type: f32 sums
+ * collect a few elements in f32 and those in f64; products, and sums over two inputs, use f64,
+ * integers 64 bits, maxima the type itself. NaN counts as the largest and as the smallest. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_REDUCERS_CUH
 #define WEIR_DEVICE_CUDA_KERNELS_REDUCERS_CUH
 
@@ -20,7 +20,7 @@ template <> struct weir_accumulators<double> {
 template <> struct weir_accumulators<weir_f16> : weir_accumulators<float> {};
 template <> struct weir_accumulators<weir_bf16> : weir_accumulators<float> {};
 template <> struct weir_accumulators<int64_t> {
-    typedef uint64_t sum, wide;         /* wraps around */
+    typedef uint64_t sum, wide;         /* wraps */
     typedef int64_t  same, result;
 };
 template <> struct weir_accumulators<int32_t> {
@@ -30,7 +30,7 @@ template <> struct weir_accumulators<int32_t> {
 };
 template <> struct weir_accumulators<uint8_t> : weir_accumulators<int32_t> {};
 
-/* Below and above all numbers of a type. */
+/* Values below and above all numbers of a type. */
 static __device__ inline float   weir_lowest(float)   { return -(float)INFINITY; }
 static __device__ inline double  weir_lowest(double)  { return -(double)INFINITY; }
 static __device__ inline int32_t weir_lowest(int32_t) { return INT32_MIN; }
@@ -40,7 +40,7 @@ static __device__ inline double  weir_highest(double)  { return (double)INFINITY
 static __device__ inline int32_t weir_highest(int32_t) { return INT32_MAX; }
 static __device__ inline int64_t weir_highest(int64_t) { return INT64_MAX; }
 
-/* The element as what kernels compute with. */
+/* The element in the type of computation. */
 template <class T> static __device__ inline auto weir_number(T v)
 {
     return weir_load(&v);
@@ -63,7 +63,7 @@ template <class E> struct weir_reducer_plain {
     static constexpr int  width = real ? weir_width<E>() : 1;
 };
 
-/* What a float sum is rounded to before it is stored, and what it is stored as. */
+/* The type to which a float sum is rounded, and the type in which it is stored. */
 template <class E> struct weir_sum_result {
     typedef E                           Y;
     typedef typename weir_real<E>::type real;
@@ -95,7 +95,7 @@ template <class E> struct weir_reducer<E, WEIR_REDUCER_SUM> : weir_reducer_plain
     }
 };
 
-/* A part may overflow where the whole does not: all in f64. */
+/* A partial product may overflow where the whole does not, so all are f64. */
 template <class E> struct weir_reducer<E, WEIR_REDUCER_PROD> : weir_reducer_plain<E> {
     typedef typename weir_accumulators<E>::wide    L, A;
     typedef typename weir_sum_result<E>::Y Y;
@@ -133,14 +133,14 @@ template <class E> struct weir_reducer<E, WEIR_REDUCER_MIN> : weir_reducer_plain
     }
 };
 
-/* ---- a call's state, for all that reduces axes of input x to output 0 ---- */
+/* ---- the state of calls that reduce axes of input x to output 0 ---- */
 
 typedef struct weir_reduce_state {
     weir_cuda_reduce plan;
     weir_reduce_end    end;
 } weir_reduce_state;
 
-/* Fills *out; state is a copy of s. */
+/* Fills *out with a kernel whose state is a copy of s. */
 static inline weir_status weir_reduce_choose(const weir_reduce_state &s, size_t work,
                                            weir_status (*run)(const weir_kargs *),
                                            weir_kernel *out)

@@ -1,25 +1,24 @@
-/* scan.cu - running sums and products along one axis, from its begin or its end; integers wrap
- * around.
+/* scan.cu - running sums and products along one axis, from its beginning or its end; integers wrap.
  *
- * x is dense: slices of n rows by `inner` columns; a line is one column of a slice. Long lines with
- * neighbours (inner 1) are a block's: tiles of 1024 elements, within which warps scan and carry.
- * Other lines are a thread's, side by side. Where lines are few they are cut into chunks: sums of
- * chunks first, then sums of what is before each, then the running sums. Floats are summed in f64
- * and rounded where they are stored. Products and their gradient take the simple way: a line is a
- * thread's, never cut. */
+ * x is dense: slices of n rows by `inner` columns; a line is one column of a slice. Long contiguous
+ * lines (inner 1) are scanned by a block: in tiles of 1024 elements, within which warps scan and
+ * pass on their sums. Other lines are scanned by one thread each, adjacent lines by adjacent
+ * threads. If there are few lines they are divided into chunks: first the sums of chunks, then the
+ * sums before each chunk, then the running sums. Floats are summed in f64 and rounded when stored.
+ * Products and their gradient use one thread per line and no chunks. */
 #include "device/cuda/kernels/reducers.cuh"
 
-static constexpr int RUN = 4, TILE = RUN * WEIR_CUDA_THREADS;   /* of a thread; of a block */
-static constexpr int MOST_CHUNKS = 256, SHORT = 32;             /* SHORT: lines without a block */
+static constexpr int RUN = 4, TILE = RUN * WEIR_CUDA_THREADS;   /* elements per thread; per block */
+static constexpr int MOST_CHUNKS = 256, SHORT = 32;             /* SHORT: too short for a block */
 
 typedef struct scan {
     int64_t n, inner, lines;
     int64_t chunk, chunks;
-    bool    blocks;             /* a block for each line and chunk */
+    bool    blocks;             /* one block per line and chunk */
     bool    reverse;
 } scan;
 
-/* Element r of a line counted in the order of summation. */
+/* Offset of element r of a line, counted in the order of summation. */
 static __device__ inline int64_t place_of(const scan &s, int64_t line, int64_t r)
 {
     const int64_t slice = weir_quotient(line, s.inner), row = s.reverse ? s.n - 1 - r : r;
@@ -36,10 +35,10 @@ template <class T, class A> static __device__ inline void store_sum(T *to, A sum
     weir_cuda_offload(to, (decltype(weir_load(to)))sum);
 }
 
-/* ---- a line to a thread ---- */
+/* ---- one thread per line ---- */
 
-/* SUMS: only the sum of each chunk, to part[chunk][line]; else part, if there is one, has the sums
- * before each chunk. x may be y. */
+/* SUMS: writes only the sum of each chunk, to part[chunk][line]; otherwise part, if not NULL, has
+ * the sums before each chunk. x may be y. */
 template <class T, bool SUMS>
 static __global__ void thread_lines(scan s, const T *x, T *y,
                                     typename weir_accumulators<T>::wide *partial)
@@ -62,9 +61,9 @@ static __global__ void thread_lines(scan s, const T *x, T *y,
         partial[blockIdx.y * s.lines + line] = sum;
 }
 
-/* ---- a line to a block; inner is 1 ---- */
+/* ---- one block per line; inner is 1 ---- */
 
-/* The sum of the values of all threads before this one; *total of all. */
+/* Exclusive sum over the threads before this one; *total: over all. */
 template <class A> static __device__ inline A sum_before(A v, A *total)
 {
     __shared__ A warps[WEIR_CUDA_THREADS / 32];
@@ -117,7 +116,7 @@ static __global__ void block_lines(scan s, const T *x, T *y,
         partial[blockIdx.y * s.lines + line] = carry;
 }
 
-/* Sums of chunks become sums of the chunks before. */
+/* Turns sums of chunks into sums of the chunks before each. */
 template <class A> static __global__ void chunk_sums(scan s, A *partial)
 {
     WEIR_EACH(line, s.lines) {
@@ -131,7 +130,7 @@ template <class A> static __global__ void chunk_sums(scan s, A *partial)
     }
 }
 
-/* ---- products: a line to a thread ---- */
+/* ---- products: one thread per line ---- */
 
 template <class T> static __global__ void product_lines(scan s, const T *x, T *y)
 {
@@ -146,7 +145,7 @@ template <class T> static __global__ void product_lines(scan s, const T *x, T *y
     }
 }
 
-/* As on the CPU (reduce_scan.c): from the last element to the first; dx may be dy, x or y. */
+/* As on the CPU (reduce_scan.c), from the last element to the first; dx may be dy, x or y. */
 template <class T>
 static __global__ void product_grad_lines(scan s, const T *dy, const T *x, const T *y, T *dx)
 {
@@ -181,7 +180,7 @@ template <class T> static weir_status product_grad_run(const weir_kargs *k)
                        (T *)k->dst[0]);
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 template <class T> static weir_status run(const weir_kargs *k)
 {
@@ -205,7 +204,7 @@ template <class T> static weir_status run(const weir_kargs *k)
                        WEIR_CUDA_THREADS, *s, x, y, partial);
 }
 
-/* Pure: from sizes alone. */
+/* A pure function of sizes. */
 static void plan_chunks(scan *s)
 {
     s->blocks = s->inner == 1 && s->n > SHORT;
@@ -259,7 +258,7 @@ static run_fn product_grad_run_of(weir_dtype t)
     }
 }
 
-/* The lines of x; a kernel that does not cut them. */
+/* Selects a kernel that does not divide the lines of x. */
 static weir_status choose(const weir_call *c, run_fn run, weir_kernel *out)
 {
     const weir_cumsum_attr *const a = (const weir_cumsum_attr *)c->attr;

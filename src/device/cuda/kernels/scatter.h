@@ -1,7 +1,8 @@
-/* scatter.h - how additions to rows go: pure functions of how many rows and indices there are.
+/* scatter.h - plans additions to rows: pure functions of the numbers of rows and indices.
  *
- * Few indices are looked through by each of them. More are sorted by row, 8 bits of its number at a
- * time from the lowest on, by a stable counting sort, so that equal ones keep their order. */
+ * Few indices are searched by each of them. More are sorted by row number, 8 bits at a time from
+ * the lowest on, by a stable counting sort, so that equal ones keep their order (LSD radix
+ * sort). */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_SCATTER_H
 #define WEIR_DEVICE_CUDA_KERNELS_SCATTER_H
 
@@ -12,18 +13,18 @@
 #include "device/common/div.h"
 
 enum {
-    WEIR_SCATTER_FEW   = 1024,      /* indices that need no sorting */
+    WEIR_SCATTER_FEW   = 1024,      /* up to this many indices are not sorted */
     WEIR_SCATTER_CHUNK = 1024,      /* indices that a block sorts */
-    WEIR_SCATTER_DIGIT = 8,         /* bits that a pass sorts by */
+    WEIR_SCATTER_DIGIT = 8,         /* bits per pass */
     WEIR_SCATTER_VALUES = 1 << WEIR_SCATTER_DIGIT
 };
 
 typedef struct weir_scatter_plan {
     bool    sorted;
-    int     passes;                 /* each of one digit */
+    int     passes;                 /* one per digit */
     int64_t chunks;
-    /* Places in the workspace: rows and positions of the indices, for odd passes and for even
-     * ones; how many of each digit each chunk has, and all of them. */
+    /* Byte offsets in the workspace: rows and positions of the indices, for odd and for even
+     * passes; counts of each digit in each chunk, and in all. */
     size_t  row[2], at[2], count, total;
     size_t  work;
 } weir_scatter_plan;
@@ -35,7 +36,7 @@ static inline size_t weir_scatter_reserve(weir_scatter_plan *p, int64_t numbers)
     return at;
 }
 
-/* n indices of v rows. Sorted are 32-bit numbers, v standing for no row. */
+/* Plans n indices of v rows. Sorted keys are 32-bit numbers, with v for an invalid row. */
 static inline weir_scatter_plan weir_scatter_plan_of(int64_t v, int64_t n)
 {
     weir_scatter_plan p = {0};
@@ -56,7 +57,7 @@ static inline weir_scatter_plan weir_scatter_plan_of(int64_t v, int64_t n)
     return p;
 }
 
-/* Threads side by side on the d elements of a row: a power of two up to 256. */
+/* Adjacent threads for the d elements of a row: a power of two up to 256. */
 static inline int weir_scatter_lanes(int64_t d)
 {
     int lanes = 1;

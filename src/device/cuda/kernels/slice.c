@@ -1,4 +1,4 @@
-/* slice.c - SLICE, CONCAT: parts made by this device's copies. */
+/* slice.c - SLICE, CONCAT: parts of tensors moved by this device's copy kernels. */
 #include "device/cuda/kernels/kernels.h"
 #include "device/common/slice_copy.h"
 

@@ -1,12 +1,13 @@
-/* slice_scatter.cu - PLACE: a tensor of one value with the input as a slice of it, in one pass.
+/* slice_scatter.cu - SLICE_SCATTER: a tensor of one value, with the input as a slice of it, in one
+ * pass.
  *
- * Each element of the output looks whether it is one of the slice. Axes are in the output's order;
- * one that the slice covers is merged with the one outside it. */
+ * Each output element tests whether it belongs to the slice. Axes are in the output's order; an
+ * axis that the slice covers is merged with the one outside it. */
 #include "device/cuda/kernels/convert.h"
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/index.h"
 
-/* Place i of the axis is element (i - begin) / step of n of the input's, or none of them. */
+/* Position i of the axis is element (i - begin) / step of the input's n, or none of them. */
 typedef struct scatter_axis {
     int64_t dim, begin, step, n, in;
 } scatter_axis;
@@ -16,11 +17,11 @@ typedef struct scatter {
     scatter_axis at[WEIR_MAX_DIMS];
     int64_t    count;
     size_t     size;
-    uint64_t   places;          /* in bytes, or-ed; see weir_unit */
+    uint64_t   places;          /* strides in bytes, or-ed; see weir_unit */
     weir_splat value;
 } scatter;
 
-/* The same with quick division, in units of one or more elements. */
+/* The same with fast division, in units of one or more elements. */
 typedef struct scatter_args {
     int     n;
     bool    wide;
@@ -31,7 +32,7 @@ typedef struct scatter_args {
     } at[WEIR_MAX_DIMS];
 } scatter_args;
 
-/* Where output element i lies in the input; -1: it is outside the slice. */
+/* Offset in the input of output element i; -1 if it is outside the slice. */
 static __device__ inline int64_t source_of(const scatter_args &p, int64_t i)
 {
     int64_t from = 0;
@@ -67,7 +68,7 @@ static __global__ void scatter_each(T *to, const T *from, scatter_args p, weir_s
     }
 }
 
-/* In units of `unit` elements, which divide all of the innermost axis. */
+/* Arguments in units of `unit` elements, which divides the innermost axis. */
 static scatter_args scatter_args_of(const scatter *p, int64_t unit)
 {
     scatter_args q = {};
@@ -103,7 +104,7 @@ static weir_status scatter_run(const weir_kargs *k)
     return WEIR_BY_UNIT(weir_unit(places, p->size), scatter_by, k, p);
 }
 
-/* The next axis inwards. */
+/* Appends an axis inside those so far. */
 static void add_axis(scatter *p, const scatter_axis *x)
 {
     scatter_axis *const outer = p->n > 0 ? &p->at[p->n - 1] : NULL;
@@ -139,7 +140,7 @@ static void plan(const weir_call *c, scatter *p)
         p->places |= (uint64_t)p->at[i].in * p->size;
 }
 
-/* With nothing to place, all of it is the value. */
+/* With an empty input, the whole output is the value. */
 static weir_status only_fill(weir_device *d, const weir_call *c, double value, weir_kernel *out)
 {
     const weir_fill_attr a = {value, {}};

@@ -1,28 +1,28 @@
 /* softmax.cu - softmax and its log along one axis, and the gradient of each.
  *
- * Operands are dense and equally laid out: slices of n rows by `inner` columns; channels-last
- * images have inner 1 along the channels. A line (inner 1) of up to 8192 elements is held in
- * registers by a group of lanes or a block, so memory is read once; longer ones are read three
- * times by a block. Else threads stand along the columns and share the rows of each. The largest
- * element is subtracted first, so no exponential overflows; NaN is passed over there and comes
- * back through the sum. */
+ * Operands are dense with equal layouts: slices of n rows by `inner` columns (inner is 1 for the
+ * channels of channels-last images). A line (inner 1) of up to 8192 elements is held in registers
+ * by a group of lanes or a block, so memory is read once; longer ones are read three times by a
+ * block. Otherwise threads lie along the columns and share the rows of each. The largest element is
+ * subtracted first, so no exponential overflows; NaN is ignored there and propagates through the
+ * sum. */
 #include "device/cuda/kernels/reduce_block.cuh"
 
 typedef struct softmax {
     int64_t n, inner, slices;
-    int     tx, ty, items;      /* threads of a line, lines of a block; registers, 0: a loop */
+    int     tx, ty, items;      /* threads per line; lines per block; registers, 0: a loop */
     bool    log;
 } softmax;
 
 template <class T> struct operands {
-    const T *x, *y;             /* of a gradient: dy, y; else y is not read */
+    const T *x, *y;             /* of a gradient: dy, y; otherwise y is not read */
     T       *to;
     bool     wide;
 };
 
-/* ---- what becomes of an element ---- */
+/* ---- the result of an element ---- */
 
-/* scale: 1 / mass, or of the log: log mass. */
+/* scale: 1 / (sum of exponentials); for the log of the softmax: the log of that sum. */
 template <class R> static __device__ inline R shrunk(R x, R top, R scale, bool log)
 {
     return log ? x - top - scale : weir_exp(x - top) * scale;
@@ -44,14 +44,14 @@ template <class R> static __device__ inline R grad_of(R dy, R y, R sum, bool log
     return log ? dy - weir_exp(y) * sum : y * (dy - sum);
 }
 
-/* ---- lines in registers: item i of a thread is element i % V of its run i / V ---- */
+/* ---- lines in registers: item i of a thread is element i % V of its group i / V ---- */
 
 template <int V> static __device__ inline int64_t item_at(int i)
 {
     return ((int64_t)(i / V) * blockDim.x + threadIdx.x) * V + i % V;
 }
 
-/* Those from n on stay as they are. */
+/* Elements from n on stay unchanged. */
 template <int ITEMS, int V, class T, class R>
 static __device__ inline void load_items(const T *from, int64_t n, bool wide, R (&to)[ITEMS])
 {
@@ -82,7 +82,7 @@ static __device__ inline void store_items(T *to, int64_t n, bool wide, const R (
     }
 }
 
-/* n: length of the line, 0 for a thread without one. All threads of the block call. */
+/* n: length of the line, 0 for a thread without a line. All threads of the block must call. */
 template <int ITEMS, int V, class R>
 static __device__ inline void shrink_items(R (&x)[ITEMS], int64_t n, bool log)
 {
@@ -141,7 +141,7 @@ static __global__ void short_lines(softmax s, operands<T> o)
     }
 }
 
-/* ---- lines that do not fit; the result may be where an input is ---- */
+/* ---- lines that do not fit in registers; the result may share an input's memory ---- */
 
 template <class T, bool GRAD> static __global__ void long_lines(softmax s, operands<T> o)
 {
@@ -173,9 +173,9 @@ template <class T, bool GRAD> static __global__ void long_lines(softmax s, opera
     }
 }
 
-/* ---- columns: tx of them side by side, ty threads share the rows of each ---- */
+/* ---- columns: tx adjacent ones; ty threads share the rows of each ---- */
 
-/* What row 0 has becomes that of all threads of the column. */
+/* Broadcasts the value of row 0 to all threads of the column. */
 template <class F, class R> static __device__ inline R column_meet_all(R value)
 {
     __shared__ R all[WEIR_CUDA_THREADS];
@@ -221,7 +221,7 @@ template <class T, bool GRAD> static __global__ void columns(softmax s, operands
     }
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 template <class T, int V, bool GRAD>
 static weir_status launch_lines(const weir_kargs *k, const softmax *s, const operands<T> &o)

@@ -1,9 +1,9 @@
-/* tile.h - a block of threads multiplies two panels: the heart of the products and of attention.
+/* tile.h - a thread block multiplies two panels: the core of matrix products and attention.
  *
- * A panel is a matrix whose indices i belong to the result and whose p is summed over, in steps of
- * DEPTH: while one step is multiplied out of shared memory, each thread holds its part of the next
- * in registers. A thread sums TM x TN elements, in groups of four rows and columns so that what it
- * reads from shared memory are vectors. Each sum is made in the order of p by fused multiply-adds,
+ * A panel is a matrix with indices i of the result and p of the sum, processed in steps of DEPTH:
+ * while one step is multiplied from shared memory, each thread holds its part of the next in
+ * registers. A thread computes TM x TN sums, in groups of four rows and columns, so that its reads
+ * of shared memory are vectors. Each sum is accumulated in the order of p by fused multiply-adds,
  * whatever the tile. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_TILE_H
 #define WEIR_DEVICE_CUDA_KERNELS_TILE_H
@@ -25,8 +25,8 @@ static __device__ inline double weir_fma(double a, double b, double c)
     return fma(a, b, c);
 }
 
-/* Element (i, p) is at[i * row + p * col]; one of the two steps is 1. quads: four elements along
- * that one may be loaded at once where i or p is a multiple of four. */
+/* Element (i, p) is at[i * row + p * col]; one of the two strides is 1. quads: four elements along
+ * that axis may be loaded at once where its index is a multiple of four. */
 template <class T> struct weir_panel {
     const T *at;
     int64_t  row, col;
@@ -40,26 +40,26 @@ struct alignas(sizeof(T) * WEIR_QUAD > 16 ? 16 : sizeof(T) * WEIR_QUAD) weir_qua
     T at[WEIR_QUAD];
 };
 
-/* May a matrix at p, stored with these steps, be read in quads? */
+/* True if a matrix at p with this leading dimension may be read in quads. */
 template <class T> static inline bool weir_quads(const void *p, int64_t ld)
 {
     return (uintptr_t)p % alignof(weir_quad<T>) == 0 && ld % WEIR_QUAD == 0;
 }
 
-/* Shared memory: steps of both panels, as [p][i]; rows of 4 more than needed spread the banks. It
- * is read in quads. */
+/* Steps of both panels in shared memory, as [p][i], read in quads; rows are 4 elements longer,
+ * which avoids bank conflicts. */
 template <class A, int BM, int BN, int DEPTH> struct alignas(16) weir_tiles {
     A a[2][DEPTH][BM + WEIR_QUAD];
     A b[2][DEPTH][BN + WEIR_QUAD];
 };
 
-/* What a thread holds of a step of a panel. */
+/* The part of a panel's step that a thread holds. */
 template <class A, int WIDE, int DEPTH, int THREADS> struct weir_held {
     enum { QUADS = WIDE * DEPTH / WEIR_QUAD / THREADS };
     weir_quad<A> at[QUADS];
 };
 
-/* Where quad q of a step lies. */
+/* Position of quad q within a step. */
 template <int WIDE, int DEPTH>
 static __device__ inline void weir_quad_at(bool along_p, int q, int *i, int *p)
 {
@@ -69,7 +69,7 @@ static __device__ inline void weir_quad_at(bool along_p, int q, int *i, int *p)
     *p = along_p ? first : second;
 }
 
-/* Loads the step at (i0, p0); zeros from i1 and p1 on. */
+/* Loads the step at (i0, p0); elements from i1 and p1 on are zeros. */
 template <class T, class A, int WIDE, int DEPTH, int THREADS>
 static __device__ inline void weir_fetch(weir_held<A, WIDE, DEPTH, THREADS> &h,
                                          const weir_panel<T> &x, int64_t i0, int64_t i1, int64_t p0,
@@ -113,13 +113,13 @@ static __device__ inline void weir_put(A (*tile)[WIDE + WEIR_QUAD],
     }
 }
 
-/* The row (column) in the tile of element i of a thread's: groups of four, far apart. */
+/* Row (or column) in the tile of a thread's element i: groups of four, spread over the tile. */
 template <int WIDE, int EACH> static __device__ inline int weir_tile_at(int thread, int i)
 {
     return i / WEIR_QUAD * (WIDE / (EACH / WEIR_QUAD)) + thread * WEIR_QUAD + i % WEIR_QUAD;
 }
 
-/* acc += one step of panels that lie in shared memory as [p][i]. */
+/* acc += one step of panels in shared memory, stored as [p][i]. */
 template <class A, int BM, int BN, int DEPTH, int TM, int TN>
 static __device__ inline void weir_tile_step(A (&acc)[TM][TN], const A (*a)[BM + WEIR_QUAD],
                                             const A (*b)[BN + WEIR_QUAD])
@@ -144,8 +144,8 @@ static __device__ inline void weir_tile_step(A (&acc)[TM][TN], const A (*a)[BM +
     }
 }
 
-/* acc += A B over p0 <= p < p1 for rows from i0 and columns from j0; beyond m and n nothing is
- * read. All threads of the block come here; they leave after a barrier. */
+/* acc += A B over p0 <= p < p1, for rows from i0 and columns from j0; nothing is read beyond m and
+ * n. All threads of the block must call; the function ends with a barrier. */
 template <class T, class A, int BM, int BN, int DEPTH, int TM, int TN>
 static __device__ inline void
 weir_tile_product(weir_tiles<A, BM, BN, DEPTH> &tiles, A (&acc)[TM][TN], const weir_panel<T> &a,

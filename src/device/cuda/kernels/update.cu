@@ -1,8 +1,9 @@
-/* update.cu - optimiser steps, learning rates, counters, sums: memory overwritten in one pass.
+/* update.cu - optimiser updates, learning rates, counters, accumulation: memory overwritten in one
+ * pass.
  *
- * Formulas, their order and the types they are computed in are those of
- * device/cpu/kernels/update_isa.c, so bits are, too. A block does WEIR_UPDATE_CHUNK elements of one
- * tensor of the list (update.h); its first thread computes this run's numbers for all. */
+ * Formulas, order of operations and types are those of device/cpu/kernels/update_isa.c, and so are
+ * the bits. A block processes WEIR_UPDATE_CHUNK elements of one tensor of the list (update.h); its
+ * first thread computes the scalars of the run. */
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/maths.h"
 #include "device/cuda/kernels/update.h"
@@ -19,7 +20,7 @@ enum {
     INCREMENT, ACCUMULATE, RESET, KINDS
 };
 
-/* Operands of a kind: the parameter, its gradient, states; all but the gradient are written. */
+/* Operands of a kind: parameter, gradient, states; all except the gradient are written. */
 static __host__ __device__ constexpr int operands_of(int kind)
 {
     constexpr int operands[KINDS] = {2, 3, 4, 3, 3, 4, 4, 5, 1, 2, 1};
@@ -28,8 +29,8 @@ static __host__ __device__ constexpr int operands_of(int kind)
 
 enum { GRAD = 1 };
 
-/* The numbers of one run in the type of the elements. keep and take: of the first mean, keep2 and
- * take2: of the squares; shrink: AdamW's factor of the parameter. */
+/* Scalars of one run in the type of the elements. keep, take: for the first moment; keep2, take2:
+ * for the squares; shrink: AdamW's factor of the parameter. */
 template <class T> struct scalars {
     T    lr, decay, keep, take, keep2, take2, momentum, eps, step, root, shrink, by;
     bool decays, flag, shrinks, skip;
@@ -127,7 +128,7 @@ template <class T, int KIND> static __device__ inline void rmsprop(const scalars
     x[0] -= s.lr * step;
 }
 
-/* One element: x[i] is that of operand i. */
+/* Updates one element; x[i] is that of operand i. */
 template <class T, int KIND> static __device__ inline void one(const scalars<T> &s, T *x)
 {
     if constexpr (KIND == RESET) {
@@ -158,7 +159,7 @@ template <class T, int V> struct alignas(sizeof(T) * V) aligned_vector {
     T at[V];
 };
 
-/* Elements begin, begin + V ... of this thread's; n is a multiple of V. */
+/* Updates this thread's elements from `begin`, V at a time; n is a multiple of V. */
 template <class T, int KIND, int V>
 static __device__ inline void many(const scalars<T> &s, T *const *p, int64_t begin, int64_t end)
 {
@@ -182,7 +183,7 @@ static __device__ inline void many(const scalars<T> &s, T *const *p, int64_t beg
     }
 }
 
-/* The tensor whose blocks block b is among. */
+/* Index of the tensor to which block b belongs. */
 static __device__ int tensor_of(const weir_update_batch &b, unsigned block)
 {
     int low = 0, high = (int)b.n;
@@ -223,7 +224,7 @@ static __global__ void __launch_bounds__(WEIR_CUDA_THREADS) update(const weir_up
     many<T, KIND, 1>(s, p, middle, end);
 }
 
-/* ---- waiting ---- */
+/* ---- the list of waiting updates ---- */
 
 typedef void (*update_kernel)(weir_update_batch);
 
@@ -239,7 +240,7 @@ static update_kernel kernel_of(const weir_update_args *a)
     return kernels[a->kind][a->type];
 }
 
-/* Launches what waits: the context's pending.flush. */
+/* Launches the list; the context's pending.flush. */
 static cudaError_t launch_waiting(void *arg)
 {
     weir_cuda_updates *const u = (weir_cuda_updates *)arg;
@@ -264,7 +265,7 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
            (const char *)b < (const char *)a + a_bytes;
 }
 
-/* Does one of the two tensors write what the other reads or writes? */
+/* True if one of the tensors writes what the other reads or writes. */
 static bool collide(const weir_update_tensor *a, const weir_update_tensor *b, int operands,
                     size_t size)
 {
@@ -281,7 +282,7 @@ static unsigned chunks(int64_t n)
     return (unsigned)ceil_div(n, WEIR_UPDATE_CHUNK);
 }
 
-/* May the update join those that wait? A call never writes its own rate and step, which are those
+/* True if the update may join the list. A call never writes its own rate and step, which are those
  * of the others. */
 static bool joins(const weir_cuda_updates *u, const weir_update_args *a,
                   const weir_update_tensor *t, cudaStream_t stream)
@@ -298,7 +299,7 @@ static bool joins(const weir_cuda_updates *u, const weir_update_args *a,
     return true;
 }
 
-/* Queues the update; what it cannot join is launched first. */
+/* Adds the update to the list; launches the list first if the update may not join it. */
 static weir_status wait_in_line(const weir_kargs *k, const weir_update_args *a,
                                 const weir_update_tensor *t)
 {
@@ -326,7 +327,7 @@ static weir_status wait_in_line(const weir_kargs *k, const weir_update_args *a,
 
 enum { NONE = -1 };
 
-/* A call: what it has in common with others, and which of its inputs are what. */
+/* State of a call: what it has in common with others, and the roles of its inputs. */
 typedef struct call_state {
     weir_update_args args;
     int              lr, step;
@@ -350,7 +351,7 @@ static weir_status update_run(const weir_kargs *k)
     return wait_in_line(k, &a, &t);
 }
 
-/* The list of the device, made for its first update. */
+/* Creates the device's list at its first update. */
 static weir_status open_list(weir_cuda_context *c)
 {
     if (c->updates)
@@ -370,7 +371,7 @@ void weir_cuda_updates_close(weir_cuda_context *c)
     c->pending.flush = NULL;
 }
 
-/* first_state: the input where states of the parameter begin, all that are left. */
+/* first_state: the first input that is a state of the parameter; all later ones are too. */
 static weir_status choose(weir_device *d, const weir_call *c, call_state from, int first_state,
                           weir_kernel *out)
 {
@@ -495,7 +496,7 @@ weir_status weir_cuda_lr_schedule(weir_device *d, const weir_call *c, weir_kerne
     return WEIR_OK;
 }
 
-/* ---- to, from: a copy or a conversion of input 1 into input 0 ---- */
+/* ---- to, from: copies or converts input 1 into input 0 ---- */
 
 typedef struct assign_state {
     weir_kernel inner;

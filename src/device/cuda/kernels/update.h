@@ -1,10 +1,9 @@
 /* update.h - updates that wait, so that those of many parameters become one launch.
  *
- * The run of an update joins a list of the device as long as what waits there is of the same kind,
- * type, numbers and stream, and neither touches what the other writes. Whatever else wants a stream
- * of the device launches the list first (weir_cuda_stream, weir_cuda_compute), so the order on the
- * stream is that of the calls. A list is a kernel parameter, by value: what is captured into a
- * graph can be played again. */
+ * An update joins the device's list if those in it have the same kind, type, scalars and stream,
+ * and none touches what another writes. Anything else that wants a stream of the device launches
+ * the list first (weir_cuda_stream, weir_cuda_compute), so the order on the stream is that of the
+ * calls. The list is a kernel parameter, passed by value, so a captured launch can be replayed. */
 #ifndef WEIR_DEVICE_CUDA_KERNELS_UPDATE_H
 #define WEIR_DEVICE_CUDA_KERNELS_UPDATE_H
 
@@ -15,19 +14,19 @@ extern "C" {
 #endif
 
 enum {
-    WEIR_UPDATE_OPERANDS = 5, /* operands of a kind, at most: parameter, gradient, states */
-    WEIR_UPDATE_TENSORS = 64, /* in one launch */
-    WEIR_UPDATE_CHUNK = 4096  /* elements of a block */
+    WEIR_UPDATE_OPERANDS = 5, /* most operands of a kind: parameter, gradient, states */
+    WEIR_UPDATE_TENSORS = 64, /* most tensors of a launch */
+    WEIR_UPDATE_CHUNK = 4096  /* elements per block */
 };
 
-/* What updates of one launch have in common; all fields 8 bytes wide, compared as bytes. */
+/* What the updates of a launch share; all fields have 8 bytes and are compared as bytes. */
 typedef struct weir_update_args {
     int64_t       kind;         /* update.cu */
-    int64_t       type;         /* of all operands but these two: 0: f32, 1: f64 */
+    int64_t       type;         /* of all operands but lr and step; 0: f32, 1: f64 */
     int64_t       lr_type;      /* of lr */
-    int64_t       numbers;      /* behind lr, in place of `number` */
+    int64_t       numbers;      /* option values follow lr in memory, instead of `number` */
     int64_t       flag;         /* nesterov; decoupled decay; eps under the root */
-    double        number[4];    /* of the options, in the order that they have behind lr */
+    double        number[4];    /* option values, in the order that they have after lr */
     const void   *lr;
     const double *step;
 } weir_update_args;
@@ -37,7 +36,7 @@ typedef struct weir_update_tensor {
     int64_t n;
 } weir_update_tensor;
 
-/* first[i]: number of the first block of tensor i. */
+/* first[i]: the first block of tensor i. */
 typedef struct weir_update_batch {
     weir_update_args   args;
     int64_t            n;
@@ -51,7 +50,7 @@ typedef struct weir_cuda_updates {
     cudaStream_t      stream;
 } weir_cuda_updates;
 
-/* Frees the list; what waits in it has been launched. */
+/* Frees the list, which must have been launched. */
 void weir_cuda_updates_close(weir_cuda_context *c);
 
 #ifdef __cplusplus
