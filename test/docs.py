@@ -104,11 +104,12 @@ def clone(work):
     return to
 
 
-def play_long(chosen, work):
-    """README as its reader would, then the pages with long blocks, in one fresh clone."""
+def play_long(chosen, work, interpreter):
+    """README as its reader would, then the pages with long blocks, in one fresh clone, with a new
+    Python environment made by the interpreter."""
     root = clone(work)
     subprocess.run(["git", "add", "-A"], cwd=root, check=False)
-    place = Place(root, os.path.join(root, "build"), work, True)
+    place = Place(root, os.path.join(root, "build"), work, interpreter)
     result = Result()
     if not any(page.path == "README.md" for page in chosen):
         print("docs-long: README is not run; building", flush=True)
@@ -120,6 +121,7 @@ def play_long(chosen, work):
             print(f"docs-long: {page.path}: {seconds:.0f} s", flush=True)
             result.add(played)
             place.needs.clear()
+            place.env["PYTHONPATH"] = os.path.join(place.build, "python")   # after README
             subprocess.run(["git", "clean", "-fdq"], cwd=root, check=False)
     return result
 
@@ -229,13 +231,14 @@ def main():
     build = os.path.abspath(options.build)
     chosen = pages(options.pages)
     with tempfile.TemporaryDirectory(prefix="weir-docs-") as work:
-        place = Place(ROOT, build, os.path.join(work, "quick"), False)
+        place = Place(ROOT, build, os.path.join(work, "quick"))
         if options.count:
             count(chosen, place)
             return 0
         result = self_test(place)
         if options.long:
-            result.add(play_long(chosen, os.path.join(work, "long")))
+            interpreter = place.cached("WEIR_PYTHON_EXECUTABLE") or sys.executable
+            result.add(play_long(chosen, os.path.join(work, "long"), interpreter))
         else:
             before = untracked()
             for page in chosen:

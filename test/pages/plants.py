@@ -76,6 +76,7 @@ PLANTS = [
      {7}),
     ("output-alone", "# A\n\n<!-- output -->\n```text\none\n```\n", {4}),
     ("elsewhere", "# A\n\n<!-- elsewhere: test/pages/page.py -->\n```sh\necho zzz\n```\n", {4}),
+    ("no-case", "# A\n\n```sh\necho 'test_op: 0 passed, 0 failed'\n```\n", {3}),
     ("directive", "# A\n\n<!-- long -->\nWords.\n", {4}),
 ]
 PYTHON_PLANTS = [
