@@ -334,6 +334,13 @@ def optimisers(page, build):
                  of_model(lambda name, prototype: prototype.startswith("weir_optim *")))
 
 
+@listed
+def statuses(page, build):
+    rows = macro_rows(read("include/weir/base.h"), "WEIR_STATUS_MAP")
+    return table(["status", "number", "meaning"], [
+        [code("WEIR_" + name), str(i), sentence(text)] for i, (name, text) in enumerate(rows)])
+
+
 # ---- files ----
 
 @listed

@@ -1,4 +1,4 @@
-# public_headers.py - reads the public headers as they are written: sections, comments, declarations.
+# public_headers.py - reads the public headers as they are written: sections, comments, items.
 """How a public header is written, and how it is read here:
 
 - The first comment of a file holds for all of it.

@@ -10,6 +10,8 @@ LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?[^)]*\)"
                   r"|^\[[^\]]+\]:\s*(\S+)", re.M)
 CODE = re.compile(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.S)
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*\s*$", re.M)
+ADDRESS = re.compile(r"https://[\w-]+(\.[\w-]+)+(:\d+)?(/[\w.~%!$&'*+,;=:@/-]*)?(\?[\w.%&=+-]+)?"
+                     r"(#[\w.%/-]+)?|mailto:[\w.+-]+@[\w-]+(\.[\w-]+)+")
 EXPLICIT = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"|\{#([\w-]+)\}")
 
 
@@ -48,6 +50,8 @@ def rule_links(tree):
             target = match.group(1) or match.group(2)
             line = text.count("\n", 0, match.start()) + 1
             if re.match(r"[a-z][a-z0-9+.-]*:", target):
+                if not ADDRESS.fullmatch(target):
+                    yield path, line, f"{target} is no address (expected https:// or mailto:)"
                 continue
             name, _, anchor = target.partition("#")
             to = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
@@ -68,5 +72,6 @@ PLANTS = [
                      "[w](#a-b-thing-twice) `[v](none.md)`\n```\n[u](none.md)\n```\n",
         "docs/a.md": "[x](../README.md#none)\n[y](b.md)\n\n[z]: ../LICENSE\n", "LICENSE": "",
         "docs/c.md": "[![x](../README.md)](c.md#n)\n# N\n",
-    }, {("docs/a.md", 1), ("docs/a.md", 2)}),
+        "docs/d.md": "[x](http://a.b)\n[y](https://a)\n[z](mailto:a@b.c) [](https://a.b/c?d=e#f)\n",
+    }, {("docs/a.md", 1), ("docs/a.md", 2), ("docs/d.md", 1), ("docs/d.md", 2)}),
 ]
