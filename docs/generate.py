@@ -111,13 +111,13 @@ def passes(page, build):
 
 @listed
 def policies(page, build):
-    folder, rows = "src/graph/memory/policies", []
-    for name, variants, slow, offloads in macro_rows(read(f"{folder}/policies.def"),
-                                                     "WEIR_POLICIES"):
-        notes = ["offloads"] * (offloads == "true") + ["slow"] * (slow == "true")
-        rows.append([code(name), " ".join(code(f":{v}") for v in variants.split()),
-                     ", ".join(notes), sentence(head(f"{folder}/{name}.c"))])
-    return table(["policy", "variants", "", "what it does"], rows)
+    rows = []
+    for name, variants, _, offloads, paper, *sentences in macro_rows(
+            read("src/graph/memory/policies/policies.def"), "WEIR_POLICIES"):
+        words = [code(name)] + [code(f":{v}") for v in variants.split()]
+        rows.append([" ".join(words), paper, "yes" if offloads == "true" else "",
+                     " ".join(" ".join(sentences).split())])
+    return table(["policy and variants", "source", "needs a link", "what it does"], rows)
 
 
 RANKS = {"lifetime": "the longest live range", "size": "the largest",

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "weir/plan.h"
 
-#define ROW(name, variants, slow, link) {#name, variants, weir_policy_##name, slow, link},
+#define ROW(name, variants, slow, link, ...) {#name, variants, weir_policy_##name, slow, link},
 static const weir_policy policies[] = {WEIR_POLICIES(ROW)};
 
 const weir_policy *weir_policies(size_t *n)
