@@ -43,13 +43,17 @@ def selects(path):
         and not path.startswith(MEASURED)
 
 
+GENERATED = re.compile(r"^<!-- generated: .*?^<!-- /generated -->$", re.M | re.S)
+
+
 def literal_text(tree, path):
-    """What may be a list of names: literals and comments of C, all of another file."""
+    """What may be a list of names: literals and comments of C; of another file everything but
+    the lists that docs/generate.py wrote into it."""
     text = tree.text[path]
     if path.endswith(".md"):            # what docs/generate.py writes comes from the source
         return GENERATED.sub(lambda m: "\n" * m.group(0).count("\n"), text)
     if not is_c(path):
-        return text
+        return GENERATED.sub("", text)
     out, at = [], 0
     for match in TOKENS.finditer(text):
         between = text[at:match.start()]

@@ -87,7 +87,8 @@ def is_source(path):
 
 def rule_listed(tree):
     for path in filter(is_source, tree.text):
-        if path not in listed(tree):
+        # test/docs.py compiles the programs of the documents
+        if path not in listed(tree) and not path.startswith("test/docs/"):
             yield path, 1, "no list of CMake builds it"
 
 
