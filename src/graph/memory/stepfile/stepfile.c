@@ -13,6 +13,8 @@
 /* most tensors or ops in a file; most entries of a list */
 enum { MOST = 1 << 24, MOST_LIST = 1 << 16 };
 
+enum { FORMAT = 1 }; /* of the file; taken for granted where it is missing */
+
 /* Most bytes of all tensors in a file, and most microseconds of an op: sums of sums, with repeated
  * runs, stay far from the limits of their types. */
 #define MOST_BYTES (INT64_C(1) << 53)
@@ -358,8 +360,12 @@ static weir_status read_op(weir_reader *r, uint32_t i)
 
 static weir_status read_all(weir_reader *r, const json_t *root)
 {
-    const char *name = json_string_value(json_object_get(root, "name"));
+    const char   *name = json_string_value(json_object_get(root, "name"));
+    const json_t *format = json_object_get(root, "format");
 
+    if (format && json_integer_value(format) != FORMAT)
+        return weir_fail(WEIR_ERR_IO, "%s: format must be %d, the only one that is known", r->path,
+                         FORMAT);
     r->tensors = json_object_get(root, "tensors");
     r->ops = json_object_get(root, "ops");
     const size_t nt = json_array_size(r->tensors), no = json_array_size(r->ops);

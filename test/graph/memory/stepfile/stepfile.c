@@ -112,6 +112,28 @@ CASE(fields_that_are_wrong)
     folder_remove(&f);
 }
 
+CASE(another_format_is_refused)
+{
+    static const struct { const char *format; bool read; } files[] = {
+        {"", true}, {"\"format\": 1, ", true}, {"\"format\": 2, ", false},
+        {"\"format\": \"1\", ", false}, {"\"format\": null, ", false}};
+    folder f;
+
+    CHECK_OR_RETURN(folder_make(&f));
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char text[300];
+        snprintf(text, sizeof text, "{%s\"tensors\": [{\"id\": 0, \"bytes\": 8, \"kind\": "
+                 "\"activation\"}], \"ops\": [{\"id\": 0, \"time_us\": 1, \"inputs\": [], "
+                 "\"outputs\": [0]}]}", files[i].format);
+        weir_stepfile *const o = weir_stepfile_read(file_text(&f, 0, text));
+        CHECK((o != NULL) == files[i].read);
+        if (!files[i].read)
+            CHECK_TEXT(weir_error(), "format must be 1");
+        weir_stepfile_free(o);
+    }
+    folder_remove(&f);
+}
+
 /* Op 0 makes tensor 1, a step output, and tensor 2, which is dropped and recomputed while 1 is
  * live. */
 CASE(an_output_is_made_twice_beside_itself)
