@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 
 from tree import (circles_units, documents, headers, history, lists, mirror,    # noqa: E402

@@ -5,7 +5,7 @@ import re
 from tree.source import Plant, Rule
 
 TOP = {".ci", ".clang-format", ".clang-tidy", ".editorconfig", ".git-blame-ignore-revs",
-       ".gitattributes", ".github", ".gitignore", "CHANGELOG.md", "CMakeLists.txt",
+       ".gitattributes", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CMakeLists.txt",
        "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "bench",
        "cmake", "docs", "examples", "include", "mkdocs.yml", "pyproject.toml", "python", "src",
        "test"}
