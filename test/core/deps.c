@@ -1,5 +1,5 @@
-/* deps.c - list scheduling takes, of the calls that are ready, the first that frees as much as it
- * allocates, or the first of all. */
+/* deps.c - tests of list scheduling: of the ready calls, the first that frees at least as much as
+ * it allocates is next, else the first of all. */
 #include "core/deps.h"
 
 #include <string.h>
@@ -8,14 +8,14 @@
 
 enum { CALLS = 40, STORES = 60, OPERANDS = 4 };
 
-/* What a call was told to read and make. */
+/* What a call reads and creates. */
 typedef struct call {
     uint32_t nread, nmade, read[OPERANDS], made[OPERANDS];
 } call;
 
 typedef struct step {
     call     at[CALLS];
-    uint32_t n, stores, kept;           /* storages below `kept` are needed behind the list */
+    uint32_t n, stores, kept;           /* storages below `kept` are needed after the list */
     size_t   bytes[STORES];
 } step;
 
@@ -27,7 +27,7 @@ static bool reads(const call *c, uint32_t store)
     return false;
 }
 
-/* Calls that read what earlier ones made. */
+/* Draws calls that read what earlier ones have created. */
 static void random_step(step *s)
 {
     *s = (step){.n = (uint32_t)check_int(1, CALLS), .stores = 1};
@@ -70,7 +70,7 @@ static bool done_before(const uint32_t *order, uint32_t done, uint32_t c)
     return false;
 }
 
-/* Is what call c reads there? */
+/* True if everything that call c reads exists. */
 static bool is_ready(const step *s, const uint32_t *order, uint32_t done, uint32_t c)
 {
     for (uint32_t p = 0; p < c; p++)
@@ -80,7 +80,7 @@ static bool is_ready(const step *s, const uint32_t *order, uint32_t done, uint32
     return !done_before(order, done, c);
 }
 
-/* Does it free at least what it allocates? A storage is freed by its last reader. */
+/* True if the call frees at least what it allocates. A storage is freed by its last reader. */
 static bool frees_enough(const step *s, const uint32_t *order, uint32_t done, uint32_t c)
 {
     size_t makes = 0, frees = 0;
@@ -98,7 +98,7 @@ static bool frees_enough(const step *s, const uint32_t *order, uint32_t done, ui
     return makes <= frees;
 }
 
-/* The call that comes next, by definition. */
+/* The next call, by definition. */
 static uint32_t next_of(const step *s, const uint32_t *order, uint32_t done)
 {
     uint32_t first = WEIR_NO_CALL;

@@ -1,5 +1,5 @@
-/* env.c - tests of the table that stands for the operating system: what the library takes from it
- * it takes from the table in use. */
+/* env.c - tests of the table of system functions: the library calls the system only through the
+ * table in use. */
 #include "core/env.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ CASE(memory_is_short)
     weir_env_set(NULL);
 }
 
-/* OpenMP starts its threads itself. */
+/* OpenMP starts its own threads, not through the table. */
 CASE(a_thread_cannot_start)
 {
     weir_env e = weir_env_system;

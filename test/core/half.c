@@ -36,7 +36,7 @@ CASE(every_pattern_there_and_back)
         }
 }
 
-/* A number and its neighbours in f32 and in f64. */
+/* Checks a number and its neighbours in f32 and in f64. */
 static void check_around(double middle, weir_dtype t)
 {
     const float f = (float)middle;
@@ -50,7 +50,7 @@ static void check_around(double middle, weir_dtype t)
     }
 }
 
-/* Between any two adjacent numbers, and between the largest and what would come next. */
+/* Between any two adjacent numbers, and between the largest and the first that overflows. */
 CASE(ties_go_to_even)
 {
     for (int k = 0; k < 2; k++) {
@@ -78,7 +78,8 @@ CASE(numbers_far_outside)
     }
 }
 
-/* (2 m + 1) 2^e lies between two bf16 numbers of 8 digits; one more or less decides. */
+/* (2 m + 1) 2^e is halfway between two bf16 numbers of 8 digits; adding or subtracting 1
+ * decides. */
 CASE(integers_are_rounded_once)
 {
     for (int e = 1; e <= 54; e++)

@@ -1,4 +1,4 @@
-/* mem.c - tests of host memory: counters, planted failures, pages, a program's own allocator. */
+/* mem.c - tests of host memory: counters, injected failures, pages, a program's own allocator. */
 #include "core/mem.h"
 
 #include <stdlib.h>

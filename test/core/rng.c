@@ -1,8 +1,7 @@
 /* rng.c - tests of the random stream against the published vectors of Philox4x32-10.
  *
- * The vectors use all 128 bits of the counter, ours only 64: so a plain form of the whole
- * function is checked against the vectors (Random123, kat_vectors), and ours against the plain
- * form. */
+ * The vectors use all 128 bits of the counter, ours only 64. So a plain form of the whole function
+ * is checked against the vectors (Random123, kat_vectors), and ours against the plain form. */
 #include "core/rng.h"
 #include "check.h"
 

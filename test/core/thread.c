@@ -1,4 +1,5 @@
-/* thread.c - tests of the parallel loop: each task once, workers numbered, failures clean. */
+/* thread.c - tests of the parallel loop: each task runs once, workers are numbered, failures are
+ * clean. */
 #include "core/thread.h"
 
 #include <stdatomic.h>
@@ -59,7 +60,7 @@ CASE(many_rounds)
     weir_threads_free(t);
 }
 
-/* What tasks wrote is seen after the loop, without atomics. */
+/* What tasks write is visible after the loop, without atomics. */
 static void write_task(void *ctx, int64_t task)
 {
     ((int64_t *)ctx)[task] = task * task;

@@ -1,4 +1,4 @@
-/* kernel.c - tests of the table of kernel choices, with kernels of the test's own. */
+/* kernel.c - tests of the table of selected kernels, with kernels defined here. */
 #include "device/kernel.h"
 #include "check.h"
 #include "core/mem.h"
@@ -24,7 +24,7 @@ static weir_status choose_relu(weir_device *d, const weir_call *c, weir_kernel *
     return WEIR_OK;
 }
 
-/* Made of another kernel, which it chooses first. */
+/* Composed of another kernel, which it selects first. */
 static weir_status choose_tanh(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     weir_call          inner = *c;

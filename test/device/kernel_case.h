@@ -1,4 +1,4 @@
-/* kernel_case.h - a kernel's call with operands between guard zones, and running it in all ways. */
+/* kernel_case.h - a kernel's call with operands between guard zones, run in every way. */
 #ifndef WEIR_TEST_DEVICE_KERNEL_CASE_H
 #define WEIR_TEST_DEVICE_KERNEL_CASE_H
 
@@ -11,7 +11,7 @@
 #include "half.h"
 #include "zone.h"
 
-/* A call with its operands. Memory is the kernel_case's own. */
+/* A call with its operands, whose memory it owns. */
 typedef struct kernel_case {
     weir_choose_fn choose;
     weir_op        op;
@@ -30,7 +30,7 @@ static inline weir_layout kernel_dense(weir_desc d)
     return l;
 }
 
-/* Bytes from the first element to the last one in memory. */
+/* Bytes from the first element to the last in memory. */
 static inline size_t kernel_extent(const weir_layout *l)
 {
     int64_t last = 0;
@@ -39,7 +39,7 @@ static inline size_t kernel_extent(const weir_layout *l)
     return ((size_t)last + 1) * weir_dtype_size(l->desc.dtype);
 }
 
-/* Zeroed memory that reaches as far as the layout does, between guard zones. */
+/* Zeroed memory for all elements of the layout, between guard zones. */
 static inline void *kernel_memory(const weir_layout *l)
 {
     return zone_new(kernel_extent(l));
@@ -104,18 +104,18 @@ static inline void kernel_set(const weir_layout *l, void *p, int64_t i, double v
     }
 }
 
-/* Fills input i from [lo, hi); integers too. */
+/* Fills input i with values from [lo, hi), integers too. */
 static inline void kernel_fill(kernel_case *k, int i, double lo, double hi)
 {
     for (int64_t j = 0; j < weir_shape_count(&k->in[i].desc); j++)
         kernel_set(&k->in[i], k->src[i], j, check_real(lo, hi));
 }
 
-/* Runs the case in all ways that the CPU has: every instruction set of this machine and 1, 2 and 3
- * threads must agree to the bit. Afterwards the operands hold its result. */
+/* Runs the case in every way the CPU has: all instruction sets of this machine and 1, 2 and 3
+ * threads must agree to the bit. Afterwards the operands hold the result. */
 void kernel_run(kernel_case *k);
 
-/* What test_cuda does with each result, too: a card must have the same bits. */
+/* What test_cuda also does with each result: a card must give the same bits. */
 #ifdef KERNEL_CHECK_GPU
 void kernel_check_gpu(const kernel_case *k, const weir_call *call);
 #endif

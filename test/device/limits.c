@@ -1,5 +1,5 @@
-/* limits.c - little address space: a device in a process of its own works or says why not; it never
- * hangs, never crashes, never exits.
+/* limits.c - tests with little address space: a device in a separate process works or says why not;
+ * it never hangs, crashes or exits.
  *
  * The process is this program again, with a limit (RLIMIT_AS) and one case to run. */
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 #define LIMIT "WEIR_TEST_LIMIT_MB"
 
-enum { SIDE = 160, CHANNELS = 24, PATIENCE = 60 };     /* seconds until a child has hung */
+enum { SIDE = 160, CHANNELS = 24, PATIENCE = 60 };     /* PATIENCE: seconds until a child hangs */
 
 /* ---- in the child ---- */
 
@@ -48,7 +48,7 @@ static weir_status compute(float *product, float *image)
     return status;
 }
 
-/* Nothing to do but in a child. */
+/* Does nothing except in a child. */
 CASE(in_a_process_with_little_room)
 {
     static float product[2][SIDE * SIDE], image[2][8 * 8 * 14];
@@ -87,7 +87,7 @@ static void become_child(int megabytes, const char *kernels)
     _exit(3);
 }
 
-/* Its status; -1: it hung, and is gone now. */
+/* The child's exit status; -1 if it hung and was killed. */
 static int await(pid_t child)
 {
     int status = 0;
@@ -107,7 +107,7 @@ CASE(little_address_space)
     static const char *const kernels[] = {NULL, "openblas", "onednn"};
 
 #ifdef WEIR_SANITIZED
-    return;                     /* sanitizers need terabytes of it */
+    return;                     /* sanitizers need terabytes of address space */
 #endif
     if (!check_on_cpu() || getenv(LIMIT))
         return;

@@ -21,14 +21,14 @@ static const geometry cases[] = {
 /* Large enough for several blocks of the patch matrix. */
 static const geometry blocks = {2, 40, 31, 33, 5, 5, 5, 1, 1, 2, 2, 1, 1, 1};
 
-/* Wide enough for the packed rows to make several chunks. */
+/* So wide that the packed rows form several chunks. */
 static const geometry chunks = {1, 16, 24, 1100, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1};
 
 /* Enough channels for the gradient by x to be computed as a convolution. */
 static const geometry turned[] = {{1, 130, 10, 11, 127, 3, 3, 1, 1, 1, 1, 1, 1, 1},
                                   {1, 128, 11, 10, 128, 3, 2, 1, 1, 0, 1, 2, 1, 1}};
 
-/* y without the bias is y minus b. */
+/* y without a bias is y minus b. */
 static void forward(drive *v, set *s, bool bias, double tol, const char *what)
 {
     const weir_conv2d_attr a = attr_of(&s->g);
@@ -80,7 +80,7 @@ static void one(drive *v, weir_dtype t, const geometry *g)
     set_free(&s);
 }
 
-/* True if the wish of the environment can be granted here. */
+/* True if the implementation that the environment requests exists here. */
 static bool granted(drive *v)
 {
     set                    s = set_of(WEIR_F32, cases[0]);

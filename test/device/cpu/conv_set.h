@@ -1,5 +1,5 @@
-/* conv_set.h - a convolution's operands for all three passes, and their values by plain loops in
- * double. */
+/* conv_set.h - a convolution's operands for all three passes, and their expected values by plain
+ * loops in double. */
 #ifndef WEIR_TEST_DEVICE_CPU_CONV_SET_H
 #define WEIR_TEST_DEVICE_CPU_CONV_SET_H
 

@@ -19,7 +19,7 @@ typedef struct drive {
     int         runs; /* how often a call is made */
 } drive;
 
-/* Sets the environment variable for choices to come, NULL removes it. */
+/* Sets the environment variable for later selections; NULL removes it. */
 static inline void drive_env(const char *name, const char *value)
 {
     if (value)
@@ -43,8 +43,8 @@ static inline void drive_close(drive *v)
     weir_threads_free(v->d.threads);
 }
 
-/* A dense operand with its elements as doubles, in memory order, and as the dtype has them, between
- * guard zones. */
+/* A dense operand: its elements as doubles, in memory order, and in their type, between guard
+ * zones. */
 typedef struct operand {
     weir_layout layout;
     int64_t     n;
@@ -91,7 +91,7 @@ static inline void operand_free(operand *o)
     zone_free(o->data);
 }
 
-/* Elements near the expected ones in value. */
+/* True if the elements are within tol of the expected ones. */
 static inline bool operand_check(const operand *o, double tol, const char *what)
 {
     int64_t bad = -1;
@@ -103,7 +103,7 @@ static inline bool operand_check(const operand *o, double tol, const char *what)
                       bad < 0 ? 0 : o->value[bad]);
 }
 
-/* A call made several times: the first results, the zones of everything it was given. */
+/* A call made several times: the first results, and the guard zones of all operands. */
 typedef struct drive_call {
     const weir_call   *call;
     const weir_kernel *kernel;
@@ -113,7 +113,7 @@ typedef struct drive_call {
     const char        *what;
 } drive_call;
 
-/* Nothing outside operands and scratch was written. */
+/* True if nothing outside operands and scratch was written. */
 static inline bool drive_zones(const drive_call *c)
 {
     char buffer[32];
@@ -126,7 +126,7 @@ static inline bool drive_zones(const drive_call *c)
     return good;
 }
 
-/* One run of several; false ends them. */
+/* One of several runs; returns false to end them. */
 static inline bool drive_once(const drive_call *c, const weir_kargs *k, int run)
 {
     for (int i = 0; i < c->call->nout; i++)
@@ -144,11 +144,11 @@ static inline bool drive_once(const drive_call *c, const weir_kargs *k, int run)
     return true;
 }
 
-/* The runs of a chosen call. Between them nothing is restored: inputs are read only. */
+/* Runs a selected call. Nothing is restored in between, as inputs are only read. */
 static inline void drive_runs(drive *v, drive_call *c, void **src, void **dst)
 {
     c->work = zone_new(c->kernel->work);
-    memset(c->work, 0x7f, c->kernel->work); /* huge numbers: reading them shows */
+    memset(c->work, 0x7f, c->kernel->work); /* huge numbers, so that reading them is noticed */
     const weir_kargs k = {.call = c->call,
                           .src = src,
                           .dst = dst,
@@ -164,9 +164,9 @@ static inline void drive_runs(drive *v, drive_call *c, void **src, void **dst)
     zone_free(c->work);
 }
 
-/* Chooses the call and runs it v->runs times on operands: the same bits each time, nothing written
- * beside operands and scratch. impl (may be NULL) receives the name of what ran; what (may be
- * NULL) names the call. */
+/* Selects a kernel and runs it v->runs times on the operands: each run must give the same bits and
+ * write nothing outside operands and scratch. impl (may be NULL) receives the implementation's
+ * name; what (may be NULL) names the call. */
 static inline weir_status drive_named(drive *v, weir_choose_fn choose, weir_op op, int nin,
                                       operand *in, int nout, operand *out, const void *attr,
                                       size_t attr_bytes, char impl[64], const char *what)

@@ -1,4 +1,4 @@
-/* drive_kernel.c - runs a case of one CPU kernel in all ways. */
+/* drive_kernel.c - runs a case of one CPU kernel in every way. */
 #include "device/cpu/isa.h"
 #include "device/kernel_case.h"
 
@@ -31,7 +31,7 @@ static void kernel_copy_free(kernel_copy *c)
         free(c->own[i]);
 }
 
-/* Nothing outside operands and scratch was written. */
+/* Checks that nothing outside operands and scratch was written. */
 static void kernel_zones(const kernel_case *k, void *work, const char *impl)
 {
     zone_check(work, impl, "work buffer");

@@ -10,17 +10,17 @@
 #include "core/rng.h"
 #include "device/cpu/kernels/elementwise.h"
 
-/* Random stream of every run. */
+/* The random stream of every run. */
 enum { SEED = 77, RNG = 1000 };
 
-/* Elements the memory behind a layout must have. */
+/* Elements that the memory of a layout must have. */
 static int64_t extent_of(const weir_layout *l)
 {
     return weir_shape_count(&l->desc) == 0
                ? 0 : (int64_t)(kernel_extent(l) / weir_dtype_size(l->desc.dtype));
 }
 
-/* Chooses for an instruction set, runs once, cleans up. */
+/* Selects for an instruction set, runs once, frees the kernel. */
 static weir_status run(weir_choose_fn choose, weir_isa isa, int threads, const weir_call *c,
                        void *const *src, void *const *dst)
 {
@@ -70,12 +70,12 @@ static weir_status run(weir_choose_fn choose, weir_isa isa, int threads, const w
 #define M_log1p log1p
 #define M_expm1 expm1
 #define M_pow   pow
-/* Of positive numbers. */
+/* For positive numbers. */
 #define M_remainder fmod
 #define M_div_floor(a, b) floor(((a) - fmod(a, b)) / (b) + K(0.5))
 #define M_div_trunc(a, b) trunc((a) / (b))
 
-/* One element by the naive meaning of a row, libm for the functions. */
+/* The reference for one element of a row, with libm's functions. */
 typedef struct draws {
     double uniform, normal;
 } draws;
@@ -165,7 +165,7 @@ static double naive(const weir_ew_step *s, weir_dtype type, const double *x, dra
     return (double)naive_f32(s->op, narrow, (float)s->s, (float)s->t, r);
 }
 
-/* Every value of a program for the element at row-major position i. */
+/* The reference values of all steps of a program for the element at row-major position i. */
 static void naive_program(const weir_ew_program *p, const weir_call *c, void *const *src, int64_t i,
                           double *value)
 {
@@ -270,7 +270,7 @@ CASE(integer_rows_wrap)
 
 /* ---- random programs over random operands ---- */
 
-/* Rows that libm has no part in: they must agree to the bit. */
+/* Rows that do not depend on libm must agree to the bit. */
 static const weir_op exact[] = {
     WEIR_OP_RELU, WEIR_OP_ADD,      WEIR_OP_SUB,     WEIR_OP_MUL,     WEIR_OP_DIV,
     WEIR_OP_MAX,  WEIR_OP_MIN_GRAD, WEIR_OP_AFFINE,  WEIR_OP_SQUARE,  WEIR_OP_RELU_GRAD,
@@ -322,11 +322,11 @@ typedef struct random_case {
     weir_layout     in[WEIR_EW_MAX_IN], out[WEIR_EW_MAX_OUT];
     weir_call       call;
     void           *src[WEIR_EW_MAX_IN], *dst[WEIR_EW_MAX_OUT], *want[WEIR_EW_MAX_OUT];
-    int             alias[WEIR_EW_MAX_OUT];     /* the input an output overwrites, or -1 */
+    int             alias[WEIR_EW_MAX_OUT];     /* the input that an output overwrites, or -1 */
     int64_t         n;
 } random_case;
 
-/* f64 throughout; f32; or f32 with operands in half among the others. */
+/* f64 throughout; f32; or f32 with some operands in half. */
 static weir_dtype random_case_type(weir_dtype type, bool mixed)
 {
     const weir_dtype stored[] = {type, WEIR_F16, WEIR_BF16};
@@ -405,7 +405,7 @@ static void random_case_want(random_case *t)
     }
 }
 
-/* Runs on copies of the inputs that are overwritten. */
+/* Runs on copies of those inputs that are overwritten. */
 static void random_case_run(random_case *t, weir_isa isa, int threads)
 {
     void *src[WEIR_EW_MAX_IN];
@@ -459,7 +459,7 @@ CASE(choice_short_of_memory)
 
 /* ---- accuracy of the functions ---- */
 
-/* Distance in units of the last place of f32 (f64) at the true value. */
+/* Distance in ulp of f32 (f64) at the true value. */
 static double ulps(double got, long double truth, weir_dtype type)
 {
     const int    digits = type == WEIR_F32 ? 24 : 53, least = type == WEIR_F32 ? -149 : -1074;
@@ -507,7 +507,7 @@ static void check_accuracy(weir_op op, long double (*truth)(long double), weir_d
     free(src[0]);
 }
 
-/* Largest error in f32 (mostly rounded once from f64) and in f64 (partly libm's). */
+/* Largest error in ulp, in f32 (mostly rounded once from f64) and in f64 (partly libm's). */
 static const struct {
     weir_op       op;
     long double (*truth)(long double);
@@ -530,7 +530,7 @@ static void check_functions(weir_dtype type, const void *x, int64_t n)
                        type == WEIR_F32 ? function[i].f32 : function[i].f64);
 }
 
-/* Specials, then a walk over all bit patterns of f32. */
+/* Special values, then a sweep over the bit patterns of f32. */
 CASE(functions_within_a_few_ulp_f32)
 {
     enum { N = 1 << 18 };

@@ -28,7 +28,7 @@ static double negative(double x)
     return -x;
 }
 
-/* Exact in f32 before the one rounding. */
+/* Exact in f32 until the only rounding. */
 static double squared(double x)
 {
     return x * x;

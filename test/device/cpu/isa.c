@@ -1,4 +1,4 @@
-/* isa.c - tests of the choice of an instruction set. */
+/* isa.c - tests of the selection of an instruction set. */
 #include "device/cpu/isa.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@ static double lse_of(const kernel_case *k, int64_t row, int64_t c)
     return top + log(sum);
 }
 
-/* Probability of class j in row i, as the target says. */
+/* Probability of class j in row i, according to the target. */
 static double target_of(const kernel_case *k, int64_t i, int64_t j, int64_t c)
 {
     if (k->in[1].desc.ndim == 2)
@@ -100,7 +100,7 @@ CASE(cross_entropy_grad)
     }
 }
 
-/* Large logits do not overflow; an ignored class does not count; a NaN shows. */
+/* Large logits do not overflow; ignored classes do not count; NaN propagates. */
 CASE(specials)
 {
     for (int what = 0; what < 3; what++) {

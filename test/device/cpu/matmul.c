@@ -32,7 +32,7 @@ static void expect(operand *c, const operand *a, bool ta, const operand *b, bool
         }
 }
 
-/* A wish for a library that is not there is refused, and that is all there is to check. */
+/* True if a requested library is missing: then the refusal is all there is to check. */
 static bool refused(weir_status s)
 {
     return s == WEIR_ERR_NOKERNEL && strstr(weir_error(), "WEIR_") != NULL;

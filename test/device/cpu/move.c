@@ -2,7 +2,7 @@
 #include "device/cpu/kernels.h"
 #include "device/kernel_case.h"
 
-/* Dims whose product stays below about 120000. */
+/* Dims whose product stays below about 120,000. */
 static weir_desc random_desc(weir_dtype type, int ndim)
 {
     weir_desc d = {.dtype = type, .ndim = ndim};
@@ -16,7 +16,7 @@ static weir_desc random_desc(weir_dtype type, int ndim)
     return d;
 }
 
-/* Strides of the axes in a random order, with a gap or without, some axes repeated. */
+/* Strides of the axes in random order, with or without gaps, some axes repeated. */
 static weir_layout random_layout(const weir_desc *d)
 {
     weir_layout l = kernel_dense(*d);
@@ -99,7 +99,7 @@ CASE(reshape_without_common_factors)
     check_reshape(WEIR_F32, DIMS(2, 6, 4, 1), DIMS(2, 4, 3, 2));
 }
 
-/* Images may change their memory order with the type: only floats are channels-last. */
+/* A cast may change the memory order of images, since only floats are channels-last. */
 CASE(casts_of_all_pairs)
 {
     for (int from = WEIR_F32; from <= WEIR_BF16; from++)

@@ -56,7 +56,7 @@ CASE(statistics)
         stats_case(shapes[i], 0.5, 2);
 }
 
-/* A mean far larger than the deviation: the difference of large sums would leave no digit. */
+/* A mean far larger than the deviation: a difference of large sums would lose every digit. */
 CASE(statistics_far_from_zero)
 {
     stats_case(weir_2d(WEIR_F32, 60000, 5), 4096, 1);

@@ -1,20 +1,20 @@
-/* onednn_overrun.c - looks for calls of oneDNN alone that touch memory they were not given.
+/* onednn_overrun.c - finds calls of oneDNN that access memory outside their operands.
  *
  *     cc -std=gnu11 -O1 -fopenmp test/device/cpu/onednn_overrun.c -ldnnl -lm -o onednn_overrun
  *     ./onednn_overrun case PASS N CI CO H K STRIDE THREADS   PASS: forward grad_x grad_w matmul
  *     ./onednn_overrun sweep [COUNT [SEED]]                   COUNT drawn shapes of each pass
  *
- * Nothing of Weir takes part. Operands (f32, channels-last, h x h pixels, padding k/2) lie between
- * pages that cannot be touched: each call is made in three child processes, with the data at the
- * end of its pages, with the data at their beginning (scratchpad of the user, of the size the
- * library names), and with the library's own scratchpad, whose allocation ends at such a page, too.
- * A run is bad if it faults (the region, read or write, and the distance are told), changes the
- * slack before the page, differs between repeats or is far from plain loops in double. For matmul
- * CI, CO and H stand for k, n and m.
+ * The program does not use Weir. Operands (f32, channels-last, h x h pixels, padding k/2) lie next
+ * to inaccessible pages. Each call is made in three child processes: with the data at the end of
+ * its pages; with the data at their beginning (both with a user scratchpad of the size that the
+ * library states); and with the library's own scratchpad, whose allocation also ends at such a
+ * page. A run is bad if it faults (the program prints the region, read or write, and the distance),
+ * changes the slack before the page, differs between repeats, or is far from plain loops in double.
+ * For matmul CI, CO and H stand for k, n and m.
  *
- * A sweep ends with a table by implementation: how many were bad, split by whether the shape is of
- * the kind that docs/internals/onednn-1x1-weights.md names. Builds against oneDNN 2.x and 3.x. */
-#define _GNU_SOURCE /* the kind of a fault */
+ * A sweep ends with a table by implementation: how many calls were bad, separately for shapes of
+ * the kind that docs/internals/onednn-1x1-weights.md describes. Builds with oneDNN 2.x and 3.x. */
+#define _GNU_SOURCE /* for the kind of a fault */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
@@ -40,21 +40,21 @@ static const char *const place_name[] = {"user scratchpad, data before a page",
 
 enum { PAGE = 4096, REPEATS = 12, REGIONS = 512, SLACK = 0x5a, SECONDS = 10 };
 
-/* ---- memory between pages that cannot be touched ---- */
+/* ---- memory next to inaccessible pages ---- */
 
 typedef struct region {
     const char    *name;
-    unsigned char *base, *data; /* base: the first page that can be touched */
+    unsigned char *base, *data; /* base: the first accessible page */
     size_t         capacity, bytes;
 } region;
 
 static region regions[REGIONS];
 static int    nregions;
-static bool   guarding; /* whether the library's allocations are guarded, too */
+static bool   guarding; /* the library's allocations are guarded as well */
 
 static region *guarded(const char *name, size_t bytes, place at)
 {
-    /* The library's threads allocate side by side. */
+    /* The library's threads allocate concurrently. */
     region *const r = &regions[__atomic_fetch_add(&nregions, 1, __ATOMIC_SEQ_CST)];
     r->name = name;
     r->bytes = bytes;
@@ -82,7 +82,7 @@ static bool slack_changed(const region *r)
     return false;
 }
 
-/* The library takes its own scratchpad from posix_memalign: these two stand before libc's. */
+/* The library allocates its own scratchpad with posix_memalign: these two override libc's. */
 extern void *__libc_memalign(size_t align, size_t bytes);
 extern void  __libc_free(void *p);
 
@@ -104,7 +104,7 @@ void free(void *p)
     __libc_free(p);
 }
 
-/* ---- what became of a call ---- */
+/* ---- the result of a call ---- */
 
 typedef enum fate { CLEAN, NOTHING, FAULT, SLACK_CHANGED, DIFFERS, WRONG, HANGS, DIED } fate;
 
@@ -116,7 +116,7 @@ typedef struct report {
     char impl[48], text[96];
 } report;
 
-static report current; /* of the child */
+static report current; /* the child's */
 static int    answer;  /* the child's pipe */
 
 static void finish(fate f)
@@ -148,7 +148,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 /* ---- one call, in the child ---- */
 
-/* Operands in the order of `ids`; out is the one that the call writes. */
+/* Operands in the order of `ids`; out: the one that the call writes. */
 typedef struct call {
     dnnl_primitive_desc_t pd;
     int                   ids[4], n, out;
@@ -252,7 +252,7 @@ static void expect(const shape *s, double *out)
             }
 }
 
-/* Weights in plain order to the library's, or back. */
+/* Reorders weights from plain order to the library's, or back. */
 static void reorder(seen from, void *a, seen to, void *b)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -312,7 +312,7 @@ static bool right(const shape *s, const call *c)
     return good;
 }
 
-/* The operands in guarded memory; regions are made before anything of the library runs. */
+/* Places the operands in guarded memory; regions are mapped before the library runs. */
 static void lay_out(call *c, const shape *s, place at)
 {
     static const char *const names[4] = {"source", "weights", "destination", "scratchpad"};
@@ -420,7 +420,7 @@ static report run(const shape *s, place at)
     return r;
 }
 
-/* The kind of call that is known to be bad, as docs/internals/onednn-1x1-weights.md tells. */
+/* True for the kind of call that docs/internals/onednn-1x1-weights.md names. */
 static bool known(const shape *s, const char *impl)
 {
     const int block = strstr(impl, "avx512") ? 16 : 8;
@@ -434,7 +434,8 @@ static void print_shape(const shape *s)
            s->co, s->h, s->k, s->stride, s->threads);
 }
 
-/* Makes the call at all places; true if one was bad. impl: what ran, "" if nothing did. */
+/* Makes the call with all three kinds of memory; true if one was bad. impl: the implementation that
+ * ran, "" if none did. */
 static bool examine(shape *s, bool all, char impl[48])
 {
     bool bad = false;

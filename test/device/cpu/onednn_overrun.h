@@ -1,4 +1,4 @@
-/* onednn_overrun.h - for onednn_overrun.c: a call's shape, and oneDNN's two C interfaces as one. */
+/* onednn_overrun.h - shapes of calls, and one interface to oneDNN 2 and 3, for onednn_overrun.c. */
 #ifndef WEIR_TEST_DEVICE_CPU_ONEDNN_OVERRUN_H
 #define WEIR_TEST_DEVICE_CPU_ONEDNN_OVERRUN_H
 

@@ -1,10 +1,9 @@
-/* overrun.c - convolutions and products of drawn shapes by each library and our own code: every run
- * of a call has the same bits, values are right, and nothing outside operands and scratch is
- * written.
+/* overrun.c - convolutions and products of random shapes by each library and our own code: every
+ * run of a call gives the same, correct bits, and nothing outside operands and scratch is written.
  *
- * Few channels, odd batches, strides, dilations, groups and odd sizes on 1 to 4 threads: where code
- * made for vectors and for even shares goes wrong. Shapes are drawn in a fixed order;
- * WEIR_TEST_SHAPES=2000 takes more of them, WEIR_TEST_FULL=1 many. */
+ * Few channels, odd batches, strides, dilations, groups and odd sizes on 1 to 4 threads are where
+ * code made for vectors and equal shares fails. Shapes are drawn in a fixed order;
+ * WEIR_TEST_SHAPES=2000 tries more of them, WEIR_TEST_FULL=1 many. */
 #include "conv_set.h"
 
 #include "device/cpu/gemm/onednn.h"
@@ -16,7 +15,8 @@ static const char *const wishes[] = {NULL, "own", "openblas", "onednn"};
 
 enum { WISHES = sizeof wishes / sizeof *wishes };
 
-/* A device for each number of threads and each wish, which primitives are prepared by. */
+/* A device for each number of threads and each requested implementation, which prepares
+ * primitives. */
 typedef struct devices {
     drive v[THREADS];
     bool  open[THREADS];
@@ -47,7 +47,7 @@ static void devices_close(devices *d)
             drive_close(&d->v[i]);
 }
 
-/* A wish for a library that is not there is refused: nothing to check. */
+/* False if a requested library is missing: there is nothing to check. */
 static bool ran(weir_status s)
 {
     return !(s == WEIR_ERR_NOKERNEL && strstr(weir_error(), "WEIR_")) && CHECK_OK(s);
@@ -64,7 +64,7 @@ static int64_t one_of(int n, const int64_t *from)
 
 /* ---- convolution ---- */
 
-/* `wish` of a set is made on v; all three passes. */
+/* All three passes of a set on v, by the requested implementation. */
 static void passes(drive *v, set *s, bool bias, const char *wish)
 {
     const geometry *const        g = &s->g;
@@ -117,7 +117,7 @@ static int64_t multiply_adds(const geometry *g)
     return g->n * g->o * (g->c / g->groups) * g->kh * g->kw * oh * ow;
 }
 
-/* Sizes are mostly multiples of the stride: there libraries have short cuts. */
+/* Sizes are mostly multiples of the stride, for which libraries have special cases. */
 static geometry draw(void)
 {
     geometry g = {.n = ONE_OF(1, 2, 3, 3, 5, 7, 9),
@@ -148,8 +148,8 @@ static geometry draw(void)
     return g;
 }
 
-/* oneDNN's own code overran its scratchpad in the weights' gradient of these on two threads, or,
- * the last, on one. */
+/* oneDNN's own code overran its scratchpad in the gradient of these weights on two threads or, in
+ * the last case, on one. */
 static const geometry bad[] = {
     {3, 3, 14, 14, 2, 1, 1, 2, 2, 0, 0, 1, 1, 1},  {7, 3, 16, 16, 16, 1, 1, 2, 2, 0, 0, 1, 1, 1},
     {5, 8, 28, 28, 16, 1, 1, 2, 2, 0, 0, 1, 1, 1}, {3, 15, 28, 28, 8, 1, 1, 2, 2, 0, 0, 1, 1, 1},
@@ -296,8 +296,8 @@ static weir_conv plain(int64_t c, int64_t h, int64_t k, int64_t stride)
                        .dilation = {1, 1}};
 }
 
-/* Only the broken copy is: strided 1 x 1 gradients by the weights with fewer channels than a vector
- * has. ResNet's own (64 channels and more) stay with the library. */
+/* Only calls with the broken copy are refused: strided 1 x 1 gradients by the weights with fewer
+ * channels than a vector. ResNet's (64 channels and more) stay with the library. */
 CASE(a_call_is_refused_where_the_library_is_wrong_and_nowhere_else)
 {
     static const char *const wide = "jit_1x1:avx512_core", *const narrow = "jit_1x1:avx2";
@@ -326,8 +326,8 @@ CASE(a_call_is_refused_where_the_library_is_wrong_and_nowhere_else)
             __FILE__, __LINE__, "call %zu should%s be refused", i, calls[i].refused ? "" : " not");
 }
 
-/* With a library that takes the broken shape by its broken code, another runs; the shape beside it
- * stays. */
+/* If the library would use its broken code for a shape, another implementation runs; similar shapes
+ * stay with the library. */
 CASE(other_calls_keep_the_library)
 {
     const geometry        kept = {3, 64, 16, 16, 32, 1, 1, 2, 2, 0, 0, 1, 1, 1};

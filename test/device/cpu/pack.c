@@ -1,4 +1,4 @@
-/* pack.c - tests of PACK and UNPACK: every code of every element type comes back to the bit. */
+/* pack.c - tests of PACK and UNPACK: every code of every element type is restored to the bit. */
 #include "core/half.h"
 #include "device/cpu/kernels.h"
 #include "device/kernel_case.h"
@@ -8,7 +8,7 @@ static size_t bytes_of(const weir_pack_attr *a)
     return weir_pack_bytes(a);
 }
 
-/* Packs what fill writes, unpacks it, compares; the packed bytes are as many as promised. */
+/* Packs the elements that fill writes, unpacks them and compares; checks the number of bytes. */
 static void round_trip(weir_pack_attr a, void (*fill)(const weir_pack_attr *a, void *to))
 {
     const weir_desc plain = weir_1d((weir_dtype)a.dtype, a.count);
@@ -32,7 +32,7 @@ static void round_trip(weir_pack_attr a, void (*fill)(const weir_pack_attr *a, v
     kernel_free(&unpack);
 }
 
-/* All codes in turn; of wide ones the first, the last and a spread between. */
+/* All codes in turn; of wide ones the first, the last and some in between. */
 static void fill_whole(const weir_pack_attr *a, void *to)
 {
     const weir_layout l = kernel_dense(weir_1d((weir_dtype)a->dtype, a->count));
@@ -74,7 +74,7 @@ CASE(far_from_zero)
                                 .bits = 16, .base = -(1 << 24)}, fill_whole);
 }
 
-/* What a cast makes of each of the 65536 bf16 and f16 numbers, infinities and NaNs included. */
+/* Casts of each of the 65,536 bf16 and f16 numbers, infinities and NaNs included. */
 static void fill_half(const weir_pack_attr *a, void *to)
 {
     for (int64_t i = 0; i < a->count; i++) {
@@ -107,7 +107,7 @@ CASE(singles)
                                 .bits = 32}, fill_single);
 }
 
-/* Calls that no planner makes are refused. */
+/* Calls that no planner makes fail. */
 CASE(wrong_attributes)
 {
     const weir_pack_attr wrong[] = {

@@ -40,8 +40,8 @@ static weir_desc winners_of(const weir_desc *y)
     return weir_2d(WEIR_U8, y->dim[0] * y->dim[2] * y->dim[3], y->dim[1]);
 }
 
-/* Logical indices of the window of element i of y: image[place], -1 outside; returns the cells
- * inside. */
+/* Logical indices of the window of element i of y: image[place], -1 in the padding; returns the
+ * number of cells inside the image. */
 static int64_t window(const pool_case *p, const weir_desc *y, int64_t i, int64_t *image)
 {
     const int64_t q = i % y->dim[3], o = i / y->dim[3] % y->dim[2], nc = i / y->dim[3] / y->dim[2];
@@ -62,7 +62,7 @@ static int64_t area(const pool_case *p)
     return p->a.kernel[0] * p->a.kernel[1];
 }
 
-/* Where element i of y has its winner: (n, oh, ow, c) in order. */
+/* Index of the winner of element i of y, in (n, oh, ow, c) order. */
 static int64_t winner_index(const weir_desc *y, int64_t i)
 {
     const int64_t spot = i % (y->dim[2] * y->dim[3]), nc = i / (y->dim[2] * y->dim[3]);
@@ -131,7 +131,7 @@ static void average_case(const pool_case *p, weir_dtype type)
     kernel_free(&k);
 }
 
-/* A window as large as the image and more cells than a list holds. */
+/* A window as large as the image, with more cells than a list holds. */
 static const pool_case wide = {1, 3, 31, 30, {{31, 30}, {1, 1}, {0, 0}, {0, 0}, 0}};
 static const pool_case dense = {1, 3, 40, 40, {{20, 20}, {1, 1}, {3, 3}, {3, 3}, 1}};
 
@@ -145,7 +145,7 @@ CASE(average)
     average_case(&dense, WEIR_F32);
 }
 
-/* Both gradients: dy, and for the maximum random winners inside the image, scattered in f64. */
+/* Both gradients of dy; for the maximum with random winners in the image, scattered in f64. */
 static void grad_case(const pool_case *p, weir_dtype type, bool max)
 {
     const weir_desc             x = image_of(p, type), y = pooled_of(p, type);

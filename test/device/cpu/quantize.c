@@ -1,4 +1,4 @@
-/* quantize.c - tests of QUANTIZE and DEQUANTIZE: error bounds, no bias, awkward numbers. */
+/* quantize.c - tests of QUANTIZE and DEQUANTIZE: error bounds, no bias, special numbers. */
 #include "device/cpu/kernels.h"
 #include "device/kernel_case.h"
 
@@ -9,7 +9,7 @@ static weir_pack_attr attr_of(int64_t n, int64_t bits)
     return (weir_pack_attr){.kind = WEIR_PACK_GROUPS, .dtype = WEIR_F32, .count = n, .bits = bits};
 }
 
-/* x there and back in all ways; the result is in y. */
+/* Quantises and restores x in every way; the result is in y. */
 static void round_trip(int64_t n, int64_t bits, const float *x, float *y)
 {
     const weir_pack_attr a = attr_of(n, bits);
@@ -31,7 +31,7 @@ static void round_trip(int64_t n, int64_t bits, const float *x, float *y)
     kernel_free(&from);
 }
 
-/* Nothing is further off than a step of its group. */
+/* No error exceeds the step of its group. */
 CASE(errors_are_below_a_step)
 {
     static float         x[70001], y[70001];
@@ -65,7 +65,7 @@ CASE(awkward_numbers)
     for (int i = 0; i < GROUP; i++)
         x[i] = 0.1f;                    /* all equal: exact */
     x[GROUP + 5] = (float)NAN;
-    x[2 * GROUP] = 3e38f;               /* the range is beyond the largest float */
+    x[2 * GROUP] = 3e38f;               /* the range overflows f32 */
     x[2 * GROUP + 1] = -3e38f;
     round_trip(3 * GROUP, 8, x, y);
     for (int i = 0; i < GROUP; i++)
@@ -76,7 +76,7 @@ CASE(awkward_numbers)
     CHECK(isnan(y[GROUP]));
 }
 
-/* The mean of many roundings is the number: within five standard errors of half a step. */
+/* The mean of many roundings is the number, within five standard errors of half a step. */
 CASE(rounding_is_right_on_average)
 {
     enum { DRAWS = 4000 };

@@ -11,7 +11,7 @@ static weir_desc reduced(const weir_desc *d, const weir_reduce_attr *a, weir_dty
     return out;
 }
 
-/* Logical index of the result that element i of d goes to. */
+/* Logical index of the result to which element i of d belongs. */
 static int64_t target_of(const weir_desc *d, uint64_t dims, int64_t i)
 {
     int64_t to = 0, unit = 1;
@@ -167,8 +167,8 @@ CASE(nan_is_the_largest)
         }
 }
 
-/* Millions of equal f32 values, all rounding alike: one long chain of sums would be off by a
- * percent. */
+/* Millions of equal f32 values, all rounded in the same direction: one long chain of additions
+ * would be off by one percent. */
 CASE(long_sums_stay_exact)
 {
     const weir_reduce_attr a = {.dims = 1, .scale = 1};
@@ -262,7 +262,7 @@ CASE(count_correct)
     count_case(WEIR_F32, WEIR_I64, 0, 10);
 }
 
-/* Every allocation that can fail leaves nothing behind. */
+/* A failure of any allocation leaves nothing allocated. */
 CASE(out_of_memory)
 {
     const weir_reduce_attr a = {.dims = 1, .scale = 1};

@@ -1,4 +1,4 @@
-/* sign.c - tests of packing signs to bits and of the gradient that reads them. */
+/* sign.c - tests of packing signs to bits, and of the gradient that reads them. */
 #include "device/cpu/kernels.h"
 #include "device/kernel_case.h"
 

@@ -7,7 +7,7 @@ static double tolerance(weir_dtype type)
     return type == WEIR_F32 ? 1e-6 : 1e-14;
 }
 
-/* All elements of inputs 0 .. count-1 as doubles, one array after the other. */
+/* All elements of inputs 0 .. count-1 as doubles, one array after another. */
 static double *saved(const kernel_case *k, int count, int64_t n)
 {
     double *const x = malloc((size_t)(count * n + 1) * sizeof *x);
@@ -61,7 +61,7 @@ CASE(sgd_formulas)
         }
 }
 
-/* Without weight decay a parameter that is not finite must not spread into the momentum. */
+/* Without weight decay a non-finite parameter must not reach the momentum. */
 CASE(sgd_without_decay_ignores_the_parameter)
 {
     const weir_sgd_attr a = {.momentum = 0.5};

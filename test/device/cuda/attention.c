@@ -12,7 +12,7 @@ static weir_desc rows(weir_dtype t, int64_t b, int64_t n, int64_t columns)
     return (weir_desc){.dtype = t, .ndim = 3, .dim = {b, n, columns}};
 }
 
-/* Errors may be those of the type's rounding of probabilities, too. */
+/* The allowed error includes the rounding of probabilities to the type. */
 static void near(const shape *x, weir_dtype t, const char *what, const direct_tensor *got,
                  const direct_tensor *want)
 {
@@ -24,7 +24,7 @@ static void near(const shape *x, weir_dtype t, const char *what, const direct_te
                error);
 }
 
-/* The gradient's inputs: those of the forward call, its results and dy. */
+/* The gradient's inputs: those of the forward call, its results, and dy. */
 static void gradient(weir_device *d, weir_device *cpu, const shape *x, weir_dtype t,
                      const weir_attention_attr *a, direct_tensor in[6])
 {
@@ -110,8 +110,8 @@ CASE(tensor_cores_take)
               wanted[i].cores);
 }
 
-/* The kernel that runs is the one that sizes and type ask for, wherever operands lie; what reads
- * and writes single elements makes the same bits. */
+/* Sizes and type select the kernel, wherever the operands lie; the path that reads and writes
+ * single elements gives the same bits. */
 static void places(weir_device *d, weir_dtype t, int64_t columns, bool cores)
 {
     const weir_attention_attr a = {.heads = 2, .causal = true};
@@ -145,8 +145,8 @@ CASE(places_of_operands)
     weir_device_close(d);
 }
 
-/* q, k and dy up to these: gradients of scores are far below or above what f16 holds, but those of
- * q are not. */
+/* q, k and dy have these magnitudes: gradients of scores then under- or overflow f16, but those of
+ * q do not. */
 static void gradients_of(weir_device *d, weir_device *cpu, double q, double k, double dy)
 {
     const weir_attention_attr a = {.heads = 1};
@@ -181,8 +181,8 @@ CASE(range_of_f16)
     weir_device_close(cpu);
 }
 
-/* Scores of some hundreds: without the running maximum exponentials overflow. What is off is the
- * rounding of scores, as exponents, and of halves. */
+/* Scores of several hundred: without the running maximum, exponentials would overflow. The error is
+ * the rounding of scores, as exponents, and of halves. */
 static void large(weir_device *d, weir_device *cpu, weir_dtype t, double most)
 {
     const weir_attention_attr a = {.heads = 1};

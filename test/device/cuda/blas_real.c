@@ -1,9 +1,9 @@
-/* blas_real.c - what blas.c tells cuBLASLt is what the installed one takes: descriptors, layouts
- * and preferences need no card. */
+/* blas_real.c - the installed cuBLASLt accepts what blas.c gives it: descriptors, layouts and
+ * preferences need no card. */
 #include "check.h"
 #include "device/cuda/runtime/libs.h"
 
-/* NULL, and says so, where the toolkit has none. */
+/* NULL, with a message, if the toolkit has no cuBLASLt. */
 static const weir_cuda_lib_blas *library(void)
 {
     const weir_cuda_lib_blas *lib;

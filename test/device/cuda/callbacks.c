@@ -1,11 +1,11 @@
-/* callbacks.c - tests of a program's own operations on a card: their functions get and give what
- * they would on the CPU, and failures on the way are statuses. */
+/* callbacks.c - tests of the user's own ops on a card: their functions receive and return what they
+ * would on the CPU, and every failure is a status. */
 #include "check.h"
 #include "device/cuda/card.h"
 
 enum { MOST = 3 * 4 * 5 * 2 };
 
-/* y = x k + position; row-major order shows. */
+/* y = x k + position, so that the order of elements matters. */
 static weir_status scaled(void *ctx, const weir_host_in *x, const weir_host_out *y)
 {
     const float *const v = x[0].data, *const k = x[1].data;
@@ -55,7 +55,7 @@ static weir_device *open(bool card)
     return card ? card_open() : weir_device_open("cpu", NULL);
 }
 
-/* Twice with other numbers each: the memory on the host is used again. */
+/* Two runs with different numbers reuse the host memory. */
 static void run(bool card, bool on, bool turn, answer out[2])
 {
     const weir_desc    image = weir_4d(WEIR_F32, 3, 4, 5, 2), one = weir_1d(WEIR_F32, 1);
@@ -109,7 +109,7 @@ CASE(as_on_the_cpu)
     }
 }
 
-/* A call on an open card whose function may fail. */
+/* A call on an open card, whose function fails if *fail is set. */
 static weir_status call(weir_tensor *x, weir_tensor *k, bool *fail, float *first)
 {
     weir_tensor    *y = NULL;

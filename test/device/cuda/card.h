@@ -1,4 +1,4 @@
-/* card.h - the emulated card for tests of the CUDA device alone. */
+/* card.h - the emulated card, for tests of the CUDA device alone. */
 #ifndef WEIR_TEST_DEVICE_CUDA_CARD_H
 #define WEIR_TEST_DEVICE_CUDA_CARD_H
 
@@ -14,14 +14,14 @@ static inline weir_device *card_open(void)
     return weir_device_open("cuda", NULL);
 }
 
-/* A function of the emulation's (inject.h); a card must be open. */
+/* A function that the emulator exports (inject.h); a card must be open. */
 static inline void *card_function(const char *name)
 {
     void *const lib = dlopen(WEIR_TEST_PLUGINS "/libweir_cuda.so", RTLD_NOW | RTLD_NOLOAD);
     return lib ? dlsym(lib, name) : NULL;
 }
 
-/* Calls of a function of the runtime so far. */
+/* Number of calls of a runtime function so far. */
 static inline long card_calls(const char *function)
 {
     long (*calls)(const char *);
@@ -29,7 +29,7 @@ static inline long card_calls(const char *function)
     return calls ? calls(function) : -1;
 }
 
-/* The nth call of the function from now on fails, once. */
+/* Makes the nth call of the function from now on fail, once. */
 static inline void card_fail(const char *function, long nth)
 {
     void (*fail)(const char *, long, int);

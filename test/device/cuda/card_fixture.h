@@ -1,5 +1,5 @@
-/* card_fixture.h - the card that the emulated plugin has: not the one that the test programs are
- * linked with. */
+/* card_fixture.h - the card of the emulated plugin, as opposed to the runtime that the test
+ * programs link. */
 #ifndef WEIR_TEST_DEVICE_CUDA_CARD_FIXTURE_H
 #define WEIR_TEST_DEVICE_CUDA_CARD_FIXTURE_H
 
@@ -27,7 +27,7 @@ static inline void *card_symbol(void *lib, const char *name)
     return p;
 }
 
-/* Opens the plugin, if it is not open, and finds what inject.h has in it. */
+/* Opens the plugin unless it is open, and finds the functions of inject.h in it. */
 static inline bool card_fixture_of(card_fixture *card)
 {
     setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);

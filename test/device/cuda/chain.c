@@ -5,7 +5,7 @@
 
 static const int64_t dim[] = {9, 5, 32};
 
-/* A program of random rows over inputs of all kinds; every step may read all before it. */
+/* Draws a program of random rows over inputs of all kinds; a step may read all earlier ones. */
 static void draw_program(weir_ew_program *p, int nin, int nstep, int nout)
 {
     int rows = 0;
@@ -23,7 +23,7 @@ static void draw_program(weir_ew_program *p, int nin, int nstep, int nout)
         p->out[o] = nstep - nout + o;
 }
 
-/* mixed: some operands are halves beside steps in f32, the first input and output alike. */
+/* mixed: some operands are halves while the steps are f32; the first input and output agree. */
 static void check_program(weir_device *cpu, weir_device *card, weir_dtype t, int nin, int nstep,
                           int nout, bool mixed)
 {

@@ -1,5 +1,5 @@
-/* conv.c - tests of who runs a convolution on cards: rules for engines of cuDNN, padding, slices;
- * what is taken of what the emulated cuDNN offers, and what becomes of its failures. */
+/* conv.c - tests of the selection of convolutions on cards: rules for cuDNN's engines, padding,
+ * slices; which engine of the emulated cuDNN is used, and how its failures are handled. */
 #include "device/cuda/kernels/conv_suits.h"
 
 #include <dlfcn.h>
@@ -73,13 +73,13 @@ CASE(rules_name_what_is_taken)
 
 CASE(padding_behind)
 {
-    /* As much as before, where that makes the same windows. */
+    /* Equal to the padding before, if that gives the same windows. */
     CHECK(weir_dnn_pad_end(5, 3, 1, 1, 5) == 1);
     CHECK(weir_dnn_pad_end(224, 7, 2, 3, 112) == 3);
     CHECK(weir_dnn_pad_end(8, 2, 2, 0, 4) == 0);
-    CHECK(weir_dnn_pad_end(7, 2, 2, 0, 3) == 0);        /* a rim is left */
+    CHECK(weir_dnn_pad_end(7, 2, 2, 0, 3) == 0);        /* the last cell is unused */
     CHECK(weir_dnn_pad_end(9, 3, 4, 1, 3) == 1);
-    /* Else as little as does. */
+    /* Else the least that works. */
     CHECK(weir_dnn_pad_end(8, 3, 2, 0, 4) == 1);
     CHECK(weir_dnn_pad_end(7, 3, 1, 2, 7) == 0);
     CHECK(weir_dnn_pad_end(6, 4, 1, 3, 6) == 0);
@@ -203,7 +203,7 @@ static void expect(values *v, bool asymmetric)
     weir_device_close(cpu);
 }
 
-/* Which engine runs with a variable set (NULL: none), and that it computes, to within `off`. */
+/* Checks which engine runs with a variable set (NULL: none), and its result, to within `off`. */
 static void check_engine(const char *name, const char *value, int engine, double off)
 {
     values v, want;
@@ -245,7 +245,7 @@ CASE(options_allow_engines)
     check_engine("WEIR_CONV", "cudnn", DNN_GOOD, 1e-5);
 }
 
-/* All that are allowed run a few times when the choice is made, and once more then. */
+/* Every allowed engine runs a few times during selection, and the chosen one once more. */
 CASE(autotuning_times_candidates)
 {
     values v, want;
@@ -270,7 +270,7 @@ CASE(autotuning_times_candidates)
     CHECK(live() == 0);
 }
 
-/* Padding that the library has nothing for: our own kernels, or a sentence. */
+/* Padding that the library does not support: our own kernels, or a sentence. */
 CASE(refused_by_the_library)
 {
     values v, want;
@@ -293,7 +293,7 @@ CASE(refused_by_the_library)
     weir_device_close(d);
 }
 
-/* Images that begin anywhere: a part of the batch whose images are no multiple of 16 bytes. */
+/* Images at any address: a part of a batch whose images are no multiple of 16 bytes. */
 CASE(operands_that_are_not_aligned)
 {
     enum { IMAGES = 3, EACH = 5 * 5, OUT = 3 * 3 };
@@ -324,7 +324,7 @@ CASE(operands_that_are_not_aligned)
     CHECK(live() == 0);
 }
 
-/* Memory that runs out in the library, at any call: a failure, or another plan; nothing is left. */
+/* The library runs out of memory at any call: a failure or another plan, and nothing leaks. */
 CASE(library_without_memory)
 {
     values v, want;
@@ -341,7 +341,7 @@ CASE(library_without_memory)
             CHECK_STATUS(s, WEIR_ERR_NOMEM);
             CHECK_TEXT(weir_error(), "conv2d: ");
             failures++;
-            s = convolve(d, &v, false);         /* the memory is there again */
+            s = convolve(d, &v, false);         /* memory is available again */
         }
         over = failures == n - 1;
         fail(0);
@@ -354,7 +354,7 @@ CASE(library_without_memory)
     CHECK(failures > 60 && n < 500);
 }
 
-/* The same with our own memory. */
+/* The same for our own memory. */
 CASE(without_memory)
 {
     values v, want;

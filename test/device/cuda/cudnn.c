@@ -1,12 +1,12 @@
-/* cudnn.c - the real cuDNN makes our plans without a card: descriptors, heuristics, engines and
- * workspaces for cards that are described to it. Where it is not installed nothing is compared. */
+/* cudnn.c - the installed cuDNN makes our plans without a card: descriptors, heuristics, engines
+ * and workspaces for cards described by text. Without cuDNN nothing is compared. */
 #include "device/cuda/lib/dnn.h"
 
 #include <unistd.h>
 
 #include "check.h"
 
-/* What cuDNN asks a driver for, of a card of the generation; public figures. */
+/* What cuDNN asks the driver about a card of this generation; published figures. */
 static const char card_text[] =
     "{\"cudaDeviceId\":0,\"deviceVer\":%d,\"driverVer\":13000,\"totalGlobalMem\":%lld,"
     "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
@@ -29,7 +29,7 @@ static const card cards[] = {
     {900, 85899345920, 132, 232448, 1980000, 2619000, 52428800, "NVIDIA H100 80GB HBM3"},
 };
 
-/* false: there is no cuDNN, or none that knows cards by description (from 9.8 on). */
+/* False without a cuDNN that accepts descriptions of cards (from 9.8 on). */
 static bool describe(weir_cuda_dnn *d, const card *c)
 {
     char text[1024];
@@ -64,7 +64,7 @@ static weir_conv conv(weir_dtype t, int64_t c, int64_t size, int64_t o, int64_t 
                             .dilation = {1, 1}};
 }
 
-/* All three passes have a plan, the first one with a bias, too; all plans have the name and a
+/* All three passes have a plan, the first also with a bias; every plan has the expected name and a
  * workspace within the limit. */
 static void check_plans(const weir_cuda_dnn *d, weir_conv g, const char *impl)
 {
@@ -116,7 +116,7 @@ CASE(plans_for_h100)
     check_card(&cards[1]);
 }
 
-/* A limit of nothing at all leaves engines that need nothing. */
+/* A limit of 0 bytes leaves the engines that need no workspace. */
 CASE(plans_without_workspace)
 {
     weir_cuda_dnn d = {.rules = weir_dnn_rules_of(false, NULL, NULL, "0")};
@@ -127,7 +127,7 @@ CASE(plans_without_workspace)
     d.lib->cudnnBackendDestroyDescriptor(d.card);
 }
 
-/* What no engine takes is no failure. */
+/* A convolution that no engine supports is no failure. */
 CASE(plans_for_nothing)
 {
     weir_cuda_dnn d = {.rules = weir_dnn_rules_of(false, NULL, NULL, NULL)};

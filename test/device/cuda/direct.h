@@ -1,5 +1,5 @@
-/* direct.h - calls a device's kernels by themselves: hand-made calls on numbers given as doubles,
- * with workspaces of exactly the size that was asked for. */
+/* direct.h - calls a device's kernels directly: hand-made calls on numbers given as doubles, with
+ * workspaces of exactly the requested size. */
 #ifndef WEIR_TEST_DEVICE_CUDA_DIRECT_H
 #define WEIR_TEST_DEVICE_CUDA_DIRECT_H
 
@@ -15,14 +15,14 @@
 #include "graph/ops/op.h"
 #include "weir.h"
 
-/* A dense tensor whose first element lies `shift` elements behind an aligned address. */
+/* A dense tensor whose first element lies `shift` elements after an aligned address. */
 typedef struct direct_tensor {
     weir_layout layout;
     double     *value;
     int64_t     n, shift;
 } direct_tensor;
 
-/* What ran: for checks of choices. */
+/* What ran, for checks of the selection. */
 typedef struct direct_ran {
     const char *impl;
     size_t      work;
@@ -66,7 +66,7 @@ static inline double direct_load(weir_dtype t, const void *p, int64_t i)
     return (double)(t == WEIR_F16 ? weir_from_f16(half) : weir_from_bf16(half));
 }
 
-/* Numbers that the type has. */
+/* Random numbers that the type represents exactly. */
 static inline direct_tensor direct_random(weir_desc desc, double lo, double hi)
 {
     direct_tensor t = direct_of(desc);
@@ -78,7 +78,7 @@ static inline direct_tensor direct_random(weir_desc desc, double lo, double hi)
     return t;
 }
 
-/* The same numbers as another type. */
+/* The same numbers in another type. */
 static inline direct_tensor direct_as(const direct_tensor *from, weir_dtype t)
 {
     weir_desc desc = from->layout.desc;
@@ -88,7 +88,7 @@ static inline direct_tensor direct_as(const direct_tensor *from, weir_dtype t)
     return to;
 }
 
-/* Memory of a device's. */
+/* Device memory. */
 typedef struct direct_block {
     void  *at;
     size_t bytes;
@@ -100,7 +100,7 @@ static inline bool direct_alloc(weir_device *d, direct_block *b, size_t bytes)
     return CHECK_OK(d->ops->alloc(d, bytes, false, &b->at));
 }
 
-/* The tensor in a block. Outputs are poisoned. */
+/* Copies the tensor to a block. Outputs are poisoned. */
 static inline bool direct_place(weir_device *d, const direct_tensor *t, bool output,
                                 direct_block *block, void **first)
 {
@@ -129,7 +129,7 @@ static inline bool direct_take(weir_device *d, direct_tensor *t, const void *fir
     return ok;
 }
 
-/* Runs the call: outputs' layouts are inferred, their values made. */
+/* Runs the call: infers the outputs' layouts, computes their values. */
 static inline weir_status direct_run(weir_device *d, weir_op op, int nin, const direct_tensor *in,
                                      int nout, direct_tensor *out, const void *attr,
                                      size_t attr_bytes, direct_ran *ran)
@@ -168,7 +168,7 @@ static inline weir_status direct_run(weir_device *d, weir_op op, int nin, const 
     return s;
 }
 
-/* Root mean square of the differences over that of what is wanted and `floor`; infinities must be
+/* Root mean square of the differences, relative to that of `want` and `floor`; infinities must be
  * equal. */
 static inline double direct_error(const direct_tensor *got, const direct_tensor *want, double floor)
 {
@@ -188,7 +188,7 @@ static inline double direct_epsilon(weir_dtype t)
     return t == WEIR_F32 ? 0x1p-23 : t == WEIR_F64 ? 0x1p-52 : t == WEIR_F16 ? 0x1p-10 : 0x1p-7;
 }
 
-/* The emulated card, with the environment of what is checked. */
+/* Opens the emulated card, with the environment of the check. */
 static inline weir_device *direct_open(void)
 {
     setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);

@@ -1,12 +1,13 @@
-/* each_call.c - each call of CUDA fails in its turn: there is a status with a sentence, nothing
- * is lost, and the next run works. Whatever order the card chooses, bits are the same. */
+/* each_call.c - every CUDA call fails in its turn: the result is a status with a sentence, nothing
+ * leaks, and the next run works. In whatever order the card runs its work, the bits are the
+ * same. */
 #include "device/cuda/card_fixture.h"
 
 enum { ROWS = 8, WIDTH = 24, CLASSES = 3, STEPS = 4 };
 
 static card_fixture card;
 
-/* What has been made so far goes, whatever happened. */
+/* Everything created so far; freed in every case. */
 typedef struct bench {
     weir_device *d;
     weir_model  *net;
@@ -15,7 +16,7 @@ typedef struct bench {
     weir_graph  *step;
 } bench;
 
-/* A way to use the card: losses, or a failure. */
+/* A use of the card: returns losses or a failure. */
 typedef weir_status (*work_fn)(bench *b, float out[STEPS]);
 
 static weir_status write_data(bench *b)
@@ -45,7 +46,7 @@ static weir_tensor *product_sum(const bench *b)
     return weir_sum(weir_matmul_t(b->x, b->x, false, true), 0, false);
 }
 
-/* The sum of all elements of a product: at once, and by a graph. */
+/* The sum of all elements of a product: with the graph off, and by a graph. */
 static weir_status products(bench *b, float out[STEPS])
 {
     WEIR_TRY(bench_open(b));
@@ -65,7 +66,7 @@ static weir_status products(bench *b, float out[STEPS])
     return WEIR_OK;
 }
 
-/* Steps of training, some values leaving the card in between. */
+/* Training steps in which some values are offloaded. */
 static weir_status train(bench *b, const weir_plan_options *options, float out[STEPS])
 {
     weir_layer *mlp;
@@ -112,7 +113,7 @@ static weir_status use_card(work_fn work, float out[STEPS])
 
 /* ---- failures ---- */
 
-/* Functions whose failure may go unseen: what they were to do is over, or there is another way. */
+/* Functions whose failure may be ignored: their work is over, or there is another way. */
 static bool may_be_silent(const char *function)
 {
     static const char *const known[] = {
@@ -126,13 +127,13 @@ static bool may_be_silent(const char *function)
     return false;
 }
 
-/* What was not given back because giving it back failed is no leak of ours. */
+/* A failing free leaves its object allocated, which is no leak of ours. */
 static bool may_leak(const char *function)
 {
     return strncmp(function, "cudaFree", 8) == 0 || strstr(function, "Destroy");
 }
 
-/* The nth call of the function fails. Was it seen? */
+/* The nth call of the function fails. Returns true if the failure was reported. */
 static bool fails_well(work_fn work, const char *function, long nth, cudaError_t error,
                        const float want[STEPS])
 {
@@ -173,7 +174,7 @@ static const char *const functions[] = {
     "cudaGraphLaunch", "cudaGraphDestroy", "cudaGraphExecDestroy",
 };
 
-/* About `most` calls of each function, evenly. */
+/* Fails about `most` calls of each function, evenly spread. */
 static void each_call_fails(work_fn work, long most)
 {
     float want[STEPS], out[STEPS];
@@ -222,7 +223,7 @@ CASE(of_swapping)
     each_call_fails(swapping, 4);
 }
 
-/* The next wait finds a kernel that failed while it ran; the card is then lost. */
+/* A kernel that fails while it runs is reported by the next wait; the card is then lost. */
 CASE(of_kernels)
 {
     float want[STEPS];
@@ -241,8 +242,8 @@ CASE(of_kernels)
 
 /* ---- orders ---- */
 
-/* Copies that wait for nobody, events forgotten, buffers used again too early: something of that
- * would differ in one of these. */
+/* A missing wait, a missing event or a buffer reused too early would change the bits in one of
+ * these orders. */
 CASE(every_order_has_the_same_bits)
 {
     static const char *const streams[] = {"1", "4", "8"};

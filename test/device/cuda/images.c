@@ -1,5 +1,5 @@
-/* images.c - our own kernels for images on cards against the CPU's: pooling to the bit, convolution
- * within rounding, with operands at any address and sizes that rows of the op table do not have. */
+/* images.c - our own image kernels on cards against the CPU's: pooling to the bit, convolution
+ * within rounding, with operands at any address and sizes that the op table does not have. */
 #include "device/cuda/direct.h"
 
 static const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_F16, WEIR_BF16};
@@ -31,7 +31,7 @@ typedef struct window {
     weir_pool2d_attr a;
 } window;
 
-/* A stride beyond 2^27 is computed with in 64 bits. */
+/* Strides beyond 2^27 need 64-bit arithmetic. */
 static const window windows[] = {
     {2, 16, 9, 7, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0}},
     {2, 8, 6, 9, {{2, 3}, {3, 1}, {1, 2}, {1, 2}, 1}},
@@ -42,7 +42,7 @@ static const window windows[] = {
     {3, 8, 5, 6, {{2, 5}, {1, 1 << 29}, {0, 2}, {0, 1}, 1}},
 };
 
-/* Every seventh number is none, some are infinite. */
+/* Every seventh number is NaN, some are infinite. */
 static void poison(direct_tensor *t)
 {
     for (int64_t i = 0; i < t->n; i += 7)
@@ -58,7 +58,7 @@ static bool same(const direct_tensor *a, const direct_tensor *b)
     return a->n == b->n;
 }
 
-/* The call on both devices has the same results; those of the CPU stay in `out`. */
+/* The call has the same results on both devices; the CPU's stay in `out`. */
 static void run_cpu_gpu(const pair *p, weir_op op, int nin, const direct_tensor *in, int nout,
                         direct_tensor *out, const void *attr, size_t bytes)
 {
@@ -142,11 +142,11 @@ typedef struct geometry {
 } geometry;
 
 static const geometry convolutions[] = {
-    {2, 70, 9, 8, 130, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},    /* several tiles each way */
+    {2, 70, 9, 8, 130, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},    /* several tiles in each direction */
     {2, 18, 9, 7, 24, 3, 3, {2, 1}, {1, 1}, {1, 2}, 2},     /* groups that fill tiles */
     {1, 160, 5, 5, 160, 1, 1, {1, 1}, {0, 0}, {1, 1}, 2},
     {2, 40, 8, 9, 40, 3, 3, {2, 2}, {1, 1}, {1, 1}, 40},    /* depthwise, more than 32 channels */
-    {2, 6, 8, 9, 12, 2, 3, {1, 1}, {0, 2}, {1, 1}, 3},      /* groups that do not */
+    {2, 6, 8, 9, 12, 2, 3, {1, 1}, {0, 2}, {1, 1}, 3},      /* groups that do not fill tiles */
     {3, 3, 40, 40, 5, 5, 5, {2, 2}, {2, 2}, {1, 1}, 1},     /* several slices */
     {9, 36, 12, 11, 36, 3, 2, {1, 1}, {1, 0}, {1, 1}, 36},
 };
@@ -158,7 +158,7 @@ static direct_tensor *as_f64(const direct_tensor *from, direct_tensor *to, int n
     return to;
 }
 
-/* The call on the card, WEIR_CONV=who, against the CPU's in f64. */
+/* The call on the card with WEIR_CONV=who, against the CPU's in f64. */
 static void check_call(const pair *p, weir_op op, int nin, const direct_tensor *in, int nout,
                        const void *attr, size_t bytes, const char *who, const char *impl)
 {
@@ -223,7 +223,7 @@ CASE(convolution_by_our_own_kernels)
     pair_close(&p);
 }
 
-/* What is a matrix product is made as one. */
+/* A convolution that is a matrix product runs as one. */
 CASE(convolution_as_a_product)
 {
     static const geometry g[] = {{2, 24, 7, 8, 40, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1},
@@ -245,7 +245,7 @@ CASE(convolution_as_a_product)
     direct_env("WEIR_GEMM", NULL);
 }
 
-/* The library's plan; where an operand is not aligned our own kernels, in the plan's workspace. */
+/* The library's plan; for unaligned operands our own kernels, in the plan's workspace. */
 CASE(convolution_by_cudnn)
 {
     pair p;

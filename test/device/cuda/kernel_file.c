@@ -1,4 +1,4 @@
-/* kernel_file.c - tests of compiled kernels on disk: found again, never believed, shared by
+/* kernel_file.c - tests of compiled kernels on disk: found again, never trusted, shared by
  * processes. */
 #include "device/cuda/codegen/kernel_file.h"
 
@@ -60,7 +60,7 @@ static void folder_free(void)
     unsetenv("WEIR_CACHE_DIR");
 }
 
-/* Is the image there, and is it this one? */
+/* True if the image is stored and is this one. */
 static bool reads(const weir_kernel_key *k, const char *image)
 {
     char  *got = NULL;
@@ -118,10 +118,10 @@ CASE(kernel_folder_is_kept_small)
     CHECK(notes != NULL && fputs("keep", notes) >= 0 && fclose(notes) == 0);
     const struct timespec before[2] = {{1, 0}, {1, 0}};
     CHECK(utimensat(AT_FDCWD, other, before, 0) == 0);
-    CHECK(is_there(&key[0]));                               /* used now */
+    CHECK(is_there(&key[0]));                               /* used just now */
     weir_kernel_folder_trim(folder, FILES * (BYTES + 200));
     CHECK(files() == FILES + 1);
-    weir_kernel_folder_trim(folder, FILES * BYTES);         /* over it: down to half */
+    weir_kernel_folder_trim(folder, FILES * BYTES);         /* above the limit: down to half */
     CHECK(files() == 1 + 3);
     CHECK(is_there(&key[0]) && is_there(&key[FILES - 1]) && is_there(&key[FILES - 2]));
     CHECK(!is_there(&key[1]) && access(other, F_OK) == 0);
@@ -129,7 +129,7 @@ CASE(kernel_folder_is_kept_small)
     folder_free();
 }
 
-/* Each byte changed, and each length: never an image, never a crash. */
+/* Each byte changed, and every length: never an image, never a crash. */
 CASE(kernel_file_is_not_believed)
 {
     const weir_kernel_key k = {"text", "about"};
@@ -156,7 +156,7 @@ CASE(kernel_file_is_not_believed)
         weir_mem_free(got);
     }
     remove(path);
-    CHECK(mkdir(path, 0700) == 0 && !reads(&k, "image"));   /* not a file at all */
+    CHECK(mkdir(path, 0700) == 0 && !reads(&k, "image"));   /* a directory */
     CHECK_OK(weir_kernel_file_write(&k, "image", 5));
     rmdir(path);
     folder_free();
@@ -169,7 +169,7 @@ static ssize_t full_disk(int fd, const void *from, size_t n)
     return -1;
 }
 
-/* Kernels are compiled again where they cannot be kept; nothing half-written stays. */
+/* Kernels that cannot be stored are compiled again; no partial file stays. */
 CASE(kernel_file_goes_without_room)
 {
     const weir_kernel_key k = {"text", "about"};
@@ -208,7 +208,7 @@ CASE(kernel_file_goes_without_a_folder)
     free(home);
 }
 
-/* Writers and readers of one key at once: a reader sees nothing or a whole image. */
+/* Writers and readers of one key at once: a reader gets a whole image or none. */
 CASE(kernel_file_is_shared_by_processes)
 {
     const weir_kernel_key k = {"text", "about"};
@@ -235,13 +235,13 @@ CASE(kernel_file_is_shared_by_processes)
         CHECK(waitpid(child[i], &status, 0) == child[i] && WIFEXITED(status) &&
               WEXITSTATUS(status) == 0);
     char path[512];
-    CHECK(file_at(0, path) && !file_at(1, path));       /* nothing is left beside it */
+    CHECK(file_at(0, path) && !file_at(1, path));       /* no other file is left */
     folder_free();
 }
 
 /* ---- through a device ---- */
 
-/* Runs relu and tanh on a new device and says how many kernels were compiled and found. */
+/* Runs relu and tanh on a new device and checks how many kernels were compiled and found. */
 static void run_two(const char *want)
 {
     weir_device *const d = weir_device_open("cuda", NULL);
@@ -262,7 +262,7 @@ static void run_two(const char *want)
     weir_device_close(d);
 }
 
-/* relu on a new device whose n-th allocation from then on fails. Was there one? */
+/* relu on a new device whose n-th allocation from then on fails. Returns true if it was reached. */
 static bool relu_short(int n)
 {
     weir_device *const d = weir_device_open("cuda", NULL);
@@ -287,8 +287,8 @@ static bool relu_short(int n)
     return failed;
 }
 
-/* Every allocation of choosing, compiling and keeping a kernel fails once: a status, or a kernel
- * that is not kept. */
+/* Every allocation of selecting, compiling and storing a kernel fails once: the result is a status,
+ * or a kernel that is not stored. */
 CASE(kernels_short_of_memory)
 {
     char path[512];
@@ -297,7 +297,7 @@ CASE(kernels_short_of_memory)
     setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);
     folder_new();
     while (n < 200 && relu_short(n)) {
-        if (n++ % 4 == 0 && file_at(0, path))       /* compiled, and found */
+        if (n++ % 4 == 0 && file_at(0, path))       /* both compiled and found kernels */
             remove(path);
     }
     CHECK(n > 10 && n < 200);

@@ -1,5 +1,5 @@
-/* libs.c - tests of the libraries that are opened at run time: each function that libs.def names
- * is in the library that it is listed for, wherever that is installed. */
+/* libs.c - tests of the libraries opened at run time: every function of libs.def is in the library
+ * that it is listed for, if that is installed. */
 #include "device/cuda/runtime/libs.h"
 
 #include <dlfcn.h>
@@ -27,7 +27,7 @@ static const char *const dnn[] = {
 #include "device/cuda/runtime/libs.def"
     NULL};
 
-/* The first one in the toolkit's folders. */
+/* The first such file in the toolkit's folders. */
 static bool find(const char *file, char path[4096])
 {
     for (const char *at = WEIR_CUDA_LIBRARY_FOLDERS; *at;) {
@@ -40,7 +40,7 @@ static bool find(const char *file, char path[4096])
     return false;
 }
 
-/* The toolkit's library; without it there is nothing to compare with. */
+/* Checks the toolkit's library; without it there is nothing to compare. */
 static void check_names(const char *file, const char *other, const char *const *name)
 {
     char path[4096];
@@ -64,8 +64,8 @@ CASE(libs_names_are_real)
     check_names("libcudnn.so.9", "libcudnn.so", dnn);
 }
 
-/* A new folder where libcuda.so.1 is a copy of the file. Not a link: the loader knows files that
- * are open, so a library that an earlier case has opened would keep its old name. */
+/* Creates a folder in which libcuda.so.1 is a copy of the file. A link would not do: the loader
+ * recognises open files, so a library opened by an earlier case would keep its old name. */
 static void copy_driver(char folder[24], const char *file)
 {
     char        path[64], block[4096];
@@ -94,7 +94,7 @@ static void remove_driver(const char *folder)
     rmdir(folder);
 }
 
-/* On a machine without a driver. */
+/* Behaviour without a driver. */
 static void check_absent(void)
 {
     const weir_cuda_lib_driver *lib = NULL;
@@ -124,12 +124,12 @@ CASE(libs_are_looked_for_in_order)
     if (weir_cuda_open_driver(&lib) != WEIR_OK)
         check_absent();
     unsetenv("WEIR_CUDA_LIBS");
-    CHECK_OK(weir_cuda_open_driver(&lib));      /* opened once and for all */
+    CHECK_OK(weir_cuda_open_driver(&lib));      /* opened once per process */
     CHECK_OK(weir_cuda_open_driver(&second));
     CHECK(second == lib && lib->cuModuleLoadData && lib->cuLaunchKernel);
 }
 
-/* Macros of the headers stand for names with a version. */
+/* Macros in the headers stand for versioned names. */
 CASE(libs_macros_are_expanded)
 {
 #define cuTested cuTested_v2

@@ -1,5 +1,5 @@
 /* lstm.c - whole sequences of an LSTM and their gradient on the emulated card against the CPU's in
- * f64, both directions, by both makers of products. */
+ * f64, in both directions, with both implementations of products. */
 #include "direct.h"
 
 typedef struct shape {

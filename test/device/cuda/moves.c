@@ -1,5 +1,5 @@
-/* moves.c - tests of a card's moves, parts, rows and comparisons beside the CPU's: the bits of
- * both are equal, whatever the elements are. */
+/* moves.c - tests of a card's moves, slices, gathers and comparisons against the CPU's: the bits
+ * are equal, whatever the elements are. */
 #include "core/dtype.h"
 #include "device/cuda/kernels/copy.h"
 #include "device/cuda/kernels/divide.h"
@@ -12,7 +12,7 @@ static const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_I32, WEIR_I64,
                                    WEIR_U8, WEIR_BOOL, WEIR_F16, WEIR_BF16};
 enum { TYPES = sizeof types / sizeof *types };
 
-/* Any bits at all: NaNs of all kinds, infinities, what does not fit. */
+/* Random bits: NaNs of all kinds, infinities, numbers that do not fit. */
 static void any_bits(void *to, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -122,7 +122,7 @@ CASE(awkward_strides)
         copy_of(strided(d, (int64_t[]){71, 1}));            /* parts of rows */
         copy_of(strided(d, (int64_t[]){72, 1}));
         copy_of(strided(d, (int64_t[]){144, 2}));
-        copy_of(strided(d, (int64_t[]){2, 66}));            /* a transposed, stepped one */
+        copy_of(strided(d, (int64_t[]){2, 66}));            /* transposed, with steps */
         copy_of(strided(weir_2d(types[t], 0, 7), (int64_t[]){7, 1}));
         copy_of(kernel_dense(weir_scalar(types[t])));
         copy_of(turned(desc_of(types[t], 8, many), (int[]){7, 2, 5, 0, 3, 6, 1, 4}));
@@ -155,7 +155,7 @@ CASE(casts_of_all_bits)
         }
 }
 
-/* Floats about the limits of integers and of halves, which any bits seldom are. */
+/* Floats near the limits of integers and of halves, which random bits rarely hit. */
 CASE(casts_at_limits)
 {
     static const double at[] = {0, 0.5, 1, 255, 256, 65504, 65519, 65520, 2147483647, 2147483648,
@@ -273,7 +273,7 @@ CASE(joins)
 
 /* ---- rows ---- */
 
-/* Indices of v rows; often the same few. */
+/* Indices of v rows, with many repetitions. */
 static void indices(kernel_case *k, weir_dtype type, int64_t n, int64_t v)
 {
     void *const p = kernel_in(k, kernel_dense(weir_1d(type, n)));
@@ -316,7 +316,7 @@ CASE(rows_by_index)
         }
 }
 
-/* The order of additions counts: floats of many sizes. */
+/* The order of additions matters: floats of very different sizes. */
 static void fill_uneven(kernel_case *k, int i)
 {
     const weir_layout *const l = &k->in[i];
@@ -381,7 +381,7 @@ CASE(bool_rows_are_not_added)
     weir_device_close(d);
 }
 
-/* Passes, chunks and places of a sort: rows of v bits, none overlapping, in the workspace. */
+/* Passes, chunks and offsets of a sort: disjoint and within the workspace. */
 CASE(plan_of_a_sort)
 {
     static const struct { int64_t v, n; bool sorted; int passes; } want[] = {
@@ -412,7 +412,7 @@ static void run_pair(weir_choose_fn choose, weir_op op, weir_layout a, weir_layo
 
     any_in(&k, a);
     any_in(&k, b);
-    /* Equal ones, too. */
+    /* Some elements are equal. */
     if (shared > 0 && shared == kernel_extent(&b))
         memcpy(k.src[1], k.src[0], shared / 2);
     to.dtype = WEIR_BOOL;
@@ -498,9 +498,9 @@ CASE(where_picks_bits)
     }
 }
 
-/* ---- how copies go ---- */
+/* ---- plans of copies ---- */
 
-/* About multiples, where a quotient that is off by one shows, and beyond 32 bits. */
+/* Near multiples, where a wrong quotient shows, and beyond 32 bits. */
 CASE(quick_division)
 {
     int64_t bad = 0;
@@ -546,7 +546,7 @@ CASE(ways_of_copies)
           WEIR_COPY_NOTHING);
 }
 
-/* Lines of a tile are of odd length: it fits into half as much again as its elements take. */
+/* Lines of a tile have odd length: it fits into 1.5 times the bytes of its elements. */
 CASE(tiles_fit)
 {
     for (int round = 0; round < 5000; round++) {

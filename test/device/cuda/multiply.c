@@ -8,7 +8,7 @@ typedef struct product {
     int64_t    m, n, k;
     bool       ta, tb, bias;
     weir_dtype type;
-    int64_t    shift;       /* of all operands */
+    int64_t    shift;       /* elements after an aligned address, of all operands */
 } product;
 
 static double at(const direct_tensor *t, bool turned, int64_t row, int64_t col)
@@ -103,7 +103,7 @@ CASE(long_sums_are_sliced)
     }
 }
 
-/* Operands that are parts of others may lie anywhere. */
+/* Operands that are parts of tensors may have any address. */
 CASE(operands_at_odd_addresses)
 {
     for (size_t w = 0; w < 2; w++)
@@ -111,7 +111,7 @@ CASE(operands_at_odd_addresses)
             try_all(wishes[w], 12, 16, 1032, shift);
 }
 
-/* One of 65 x 65 for each of 130, so that tiles are large; one operand repeats. */
+/* A batch of 130 products of 65 x 65, so that tiles are large; one operand repeats. */
 static void batch(const char *wish, weir_desc a, weir_desc b, const char *impl)
 {
     const weir_matmul_attr attr = {0, 1};
@@ -156,7 +156,7 @@ CASE(batches_repeat_either_operand)
     const weir_desc b = {.dtype = WEIR_F32, .ndim = 5, .dim = {1, 3, 20, 5, 8}};
     batch("own", a, b, "cuda");
     batch(NULL, a, b, "cublaslt");
-    /* 20 calls of 20 products would be needed. */
+    /* This would take 20 calls of 20 products. */
     const weir_desc c = {.dtype = WEIR_F64, .ndim = 5, .dim = {1, 20, 1, 4, 8}};
     const weir_desc e = {.dtype = WEIR_F64, .ndim = 5, .dim = {1, 1, 20, 5, 8}};
     batch(NULL, c, e, "cuda");
@@ -170,7 +170,7 @@ CASE(the_library_is_asked_for_one_order_of_sums)
     CHECK_OR_RETURN(d != NULL);
     CHECK(run(d, &p, &ran) <= 16);
     CHECK(strcmp(ran.impl, "cublaslt") == 0);
-    CHECK(ran.work == 4 * 64 * 64 * sizeof(float));     /* split, and summed in a step of its own */
+    CHECK(ran.work == 4 * 64 * 64 * sizeof(float));     /* split, and added in a separate step */
     weir_device_close(d);
 }
 
@@ -189,7 +189,7 @@ CASE(workspaces_have_a_limit)
     weir_device_close(d);
 }
 
-/* TF32 has ten bits of fraction. It is used for f32 alone, and only if that is wished. */
+/* TF32 has ten bits of fraction. It is used for f32 only, and only on request. */
 CASE(tf32_says_so)
 {
     const product f32 = {24, 24, 40, false, false, false, WEIR_F32, 0};
@@ -226,7 +226,7 @@ CASE(wishes_are_read)
     weir_device_close(d);
 }
 
-/* A plugin that lies alone in its folder finds no library. */
+/* A plugin alone in its folder finds no library. */
 static bool copy_plugin(const char *folder)
 {
     char  from[512], to[512], bytes[1 << 16];

@@ -1,5 +1,5 @@
-/* norm.c - tests of what works along axes without removing them, of losses, and of batch
- * normalisation: the emulated card against the CPU over awkward shapes. */
+/* norm.c - tests of ops along axes that stay, of losses, and of batch normalisation: the emulated
+ * card against the CPU over awkward shapes. */
 #include <stdlib.h>
 
 #include "device/cuda/cpu_vs_gpu.h"
@@ -21,7 +21,7 @@ static void try_along(const weir_desc *x)
         t.nin = 2;
         t.op = WEIR_OP_SOFTMAX_GRAD;
         t.what = "softmax_grad";
-        try_call_near(&t, 16);      /* f32 sums, for which the CPU has 16 lanes */
+        try_call_near(&t, 16);      /* f32 sums, for which the CPU uses 16 lanes */
         t.op = WEIR_OP_LOG_SOFTMAX_GRAD;
         try_call_near(&t, 16);
         free(v);
@@ -136,7 +136,7 @@ CASE(losses)
     close_cpu_gpu();
 }
 
-/* shift: a mean that is large against the deviations. */
+/* shift: a mean that is large relative to the deviations. */
 static void try_norm(const weir_desc *x, double shift)
 {
     const weir_desc           c = weir_1d(x->dtype, x->dim[1]);
@@ -194,7 +194,7 @@ CASE(batch_normalisation)
 }
 
 /* Deviations of 1 about a mean of 1000: f32 keeps 14 bits of them, and the variance must not lose
- * more. One far number must not spoil those after it. */
+ * more. One outlier must not affect the numbers after it. */
 CASE(variance_is_robust)
 {
     if (open_cpu_gpu()) {

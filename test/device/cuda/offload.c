@@ -1,5 +1,5 @@
-/* offload.c - values that leave the card: to pinned memory, to the file behind it, to both; the
- * same bits as without, planned peak and measured peak equal, run after recorded run. */
+/* offload.c - tests of values that leave the card, to pinned memory, to the file, or to both: the
+ * bits are those without offloading, planned peak = measured peak, in every captured run. */
 #include "core/mem.h"
 #include "device/cuda/card.h"
 #include "check.h"
@@ -8,11 +8,11 @@
 
 enum { ROWS = 32, WIDTH = 64, STEPS = 6 };
 
-static bool hasty;      /* nothing is read: the device closes while it works */
+static bool hasty;      /* nothing is read: the device is closed while it works */
 
 typedef struct outcome {
     float        loss[STEPS];
-    float        weights[WIDTH * WIDTH];    /* of the first layer, afterwards */
+    float        weights[WIDTH * WIDTH];    /* of the first layer, after training */
     uint32_t     swaps;
     size_t       planned, measured;
     long         replays;
@@ -39,7 +39,7 @@ static void write_data(weir_tensor *x, weir_tensor *y)
     CHECK_OK(weir_write(y, label, sizeof label));
 }
 
-/* Trains an MLP with the options; pinned: what WEIR_PINNED says, or NULL. */
+/* Trains an MLP with the options; pinned: value of WEIR_PINNED, or NULL. */
 static outcome train(const weir_plan_options *options, const char *pinned)
 {
     static const int64_t sizes[] = {WIDTH, WIDTH, WIDTH, WIDTH, WIDTH, 10};
@@ -116,7 +116,7 @@ CASE(pinned_memory_and_file)
     }
 }
 
-/* Parameters and momenta live outside, too, where the budget asks for it. */
+/* Parameters and momenta are offloaded too, if the budget requires it. */
 CASE(budgets_down_to_the_smallest)
 {
     const outcome plain = train(NULL, NULL);
@@ -130,7 +130,7 @@ CASE(budgets_down_to_the_smallest)
     }
 }
 
-/* What a run still copies to the file is waited for before the file goes. */
+/* Closing waits for copies to the file that are still running. */
 CASE(closed_while_copies_go_on)
 {
     static const weir_plan_options swapping = {.budget = "95%", .policy = "capuchin:passive"};

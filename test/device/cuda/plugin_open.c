@@ -5,7 +5,7 @@
 #include "check.h"
 #include "weir.h"
 
-/* The plugin is looked for in `folder` until the next call. */
+/* Makes `folder` the place of the plugin until the next call. */
 static void look_in(const char *folder)
 {
     setenv("WEIR_PLUGINS", folder, 1);
@@ -69,7 +69,7 @@ CASE(elements_there_and_back)
     CHECK_OK(weir_write(x, in, sizeof in));
     CHECK_OK(weir_read(x, out, sizeof out));
     CHECK_BITS(in, out, sizeof in);
-    CHECK(!weir_add(x, y));             /* values of two devices do not meet by themselves */
+    CHECK(!weir_add(x, y));             /* values of two devices cannot be combined */
     CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
     void   *at;
     int64_t stride[WEIR_MAX_DIMS];

@@ -1,9 +1,9 @@
-/* product.c - tests of what follows from the sizes of a product alone. */
+/* product.c - tests of what follows from the sizes of a product. */
 #include "device/cuda/lib/product.h"
 
 #include "check.h"
 
-/* (2,3,4) matrices of 5 x 6 by 6 x 7; b has one matrix for each of the last axis. */
+/* (2,3,4) matrices of 5 x 6 by 6 x 7; b has one matrix for each index of the last axis. */
 static weir_product batches(void)
 {
     return (weir_product){.dtype = WEIR_F32, .m = 5, .n = 7, .k = 6, .lda = 6, .ldb = 7, .ldc = 7,
@@ -58,7 +58,7 @@ CASE(addresses_are_as_even_as_rows_and_steps)
     CHECK(weir_product_align(&p, 4, p.step_b, 16) == 8);
 }
 
-/* Element (row, col) of a row-major matrix is element (col, row) of its column-major twin. */
+/* Element (row, col) of a row-major matrix is element (col, row) of the column-major one. */
 CASE(cublaslt_sees_transposed_matrices)
 {
     for (int turned = 0; turned < 4; turned++) {
@@ -137,7 +137,7 @@ CASE(tiles_grow_with_results)
     CHECK(weir_gemm_tile_of(&wide) == WEIR_GEMM_MEDIUM);
 }
 
-/* All terms are in a slice, none is empty, and the workspace holds what they sum to. */
+/* The slices cover all terms, none is empty, and the workspace holds their sums. */
 CASE(slices_cover_long_sums)
 {
     static const int64_t size[][3] = {{1, 1, 1 << 20}, {64, 64, 4096}, {20, 25, 3000}, {7, 9, 511},

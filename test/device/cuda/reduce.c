@@ -1,5 +1,5 @@
 /* reduce.c - tests of reductions and their gradients over awkward shapes: the emulated card against
- * the CPU, and how work is cut, which is a function of shapes. */
+ * the CPU, and the division of work, which is a function of shapes. */
 #include <stdlib.h>
 
 #include "device/cuda/cpu_vs_gpu.h"
@@ -33,7 +33,7 @@ static const family families[] = {
 
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* x is drawn once for all families that take the type; few: sums and places alone. */
+/* x is drawn once for all families that accept the type; few: only sums and positions. */
 static void try_reductions(const weir_desc *x, const int *order, uint64_t dims, bool few)
 {
     for (int f = 0; f < FAMILIES; f++) {
@@ -92,7 +92,7 @@ CASE(many_small_results)
     close_cpu_gpu();
 }
 
-/* Every order in memory of three axes, every set of them reduced. */
+/* Every memory order of three axes, every set of them reduced. */
 CASE(axes_in_every_order)
 {
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1},
@@ -132,7 +132,7 @@ CASE(element_types)
     close_cpu_gpu();
 }
 
-/* A sum of nothing is 0, a product 1; no results of something are none. */
+/* An empty sum is 0, an empty product 1; without results nothing is written. */
 CASE(empty)
 {
     if (open_cpu_gpu()) {
@@ -151,7 +151,7 @@ CASE(empty)
     close_cpu_gpu();
 }
 
-/* NaN is the largest and the smallest; of equal ones the first counts. */
+/* NaN is the largest and the smallest; of equal elements the first counts. */
 CASE(nan_and_ties)
 {
     if (open_cpu_gpu())
@@ -196,7 +196,7 @@ CASE(dot_and_dist)
     close_cpu_gpu();
 }
 
-/* The desc of x reduced over dims, kept. */
+/* The description of x reduced over dims, which stay. */
 static weir_desc kept(weir_desc x, uint64_t dims)
 {
     for (int i = 0; i < x.ndim; i++)
@@ -211,7 +211,7 @@ static void try_gradients(const weir_desc *x, uint64_t dims)
     weir_desc              desc[OUTPUTS];
     void                  *top[OUTPUTS] = {NULL}, *const v = drawn(x, -2, 2);
 
-    for (int64_t i = 0; i < count_of(x); i += 7)        /* zeros; and ties */
+    for (int64_t i = 0; i < count_of(x); i += 7)        /* zeros and ties */
         put(v, x->dtype, i, (int)get(v, x->dtype, i));
     op_case t = {WEIR_OP_AMAX, "amax", 1, 1, {*x}, {v}, NULL, &attr, sizeof attr};
     if (run_on(&t, CPU, desc, top)) {
@@ -250,7 +250,7 @@ CASE(gradients)
     close_cpu_gpu();
 }
 
-/* What begins off a multiple of 16 bytes is read one by one, in the same order. */
+/* Unaligned operands are read one element at a time, in the same order. */
 CASE(alignment_changes_no_bit)
 {
     enum { ROWS = 40, COLS = 1032 };
@@ -281,7 +281,7 @@ CASE(alignment_changes_no_bit)
     close_cpu_gpu();
 }
 
-/* Thousands of equal f32 added up one by one would stand still or drift. */
+/* Thousands of equal f32, added one by one, would stop growing or drift. */
 CASE(long_sums_keep_their_bits)
 {
     if (open_cpu_gpu()) {
@@ -300,7 +300,7 @@ CASE(long_sums_keep_their_bits)
     close_cpu_gpu();
 }
 
-/* ---- how work is cut ---- */
+/* ---- division of work ---- */
 
 static bool is_power(int n)
 {
@@ -342,7 +342,7 @@ CASE(cuts)
     }
 }
 
-/* The shapes that must be quick take 16 bytes at once and fill a card. */
+/* Shapes that must be fast read 16 bytes at once and fill a card. */
 CASE(cuts_of_large_tensors)
 {
     const weir_reduce_attr inner = {.dims = 2, .keep = 1}, outer = {.dims = 1, .keep = 1};

@@ -1,5 +1,5 @@
 /* rows.c - tests of generated kernels against the CPU's, bit for bit: every row, every type, every
- * way to read an input, awkward numbers. See rows.h. */
+ * way to read an input, special numbers. See rows.h. */
 #include "device/cuda/rows.h"
 
 #include "core/half.h"
@@ -34,7 +34,7 @@ weir_layout rows_strided(weir_dtype type, int ndim, const int64_t *dim, const in
     return l;
 }
 
-/* ---- awkward numbers ---- */
+/* ---- special numbers ---- */
 
 static double awkward(void)
 {
@@ -85,13 +85,13 @@ static int64_t extent_of(const weir_layout *l)
     return extent;
 }
 
-/* Bytes of memory that an operand is in, a few behind it included. */
+/* Bytes of an operand's memory, with a few after it. */
 static size_t bytes_of(const weir_layout *l, int64_t at)
 {
     return (size_t)(extent_of(l) + at + 32) * weir_dtype_size(l->desc.dtype);
 }
 
-/* Runs the call on a device with copies of the inputs; gives the memory of the outputs back. */
+/* Runs the call on a device with copies of the inputs; returns the memory of the outputs. */
 static weir_status run_on(weir_device *d, const rows_call *c, void *const *in, void *const *out)
 {
     const weir_call *const call = &c->call;
@@ -209,7 +209,7 @@ static rows_call call_of(const rows_row *r)
                                 .attr_bytes = sizeof attr, .alias = -1}};
 }
 
-/* Dense operands: aligned with a tail, in place, beginning anywhere. */
+/* Dense operands: aligned with a remainder, in place, at any address. */
 static void check_dense(weir_device *cpu, weir_device *card, const rows_row *r, weir_dtype t)
 {
     const int64_t dim[] = {1037};
@@ -241,7 +241,7 @@ CASE(rows_dense_are_the_cpu_s)
     weir_device_close(card);
 }
 
-/* Dense, repeated, one element, by columns, transposed, with gaps between rows, every other one. */
+/* Dense, repeated, scalar, by columns, transposed, with gaps between rows, every second element. */
 static weir_layout mixed(weir_dtype t, int way, int64_t n)
 {
     const int64_t dim[] = {6, 7, n}, stride[][3] = {
@@ -251,7 +251,7 @@ static weir_layout mixed(weir_dtype t, int way, int64_t n)
     return rows_strided(t, 3, dim, stride[way % 7]);
 }
 
-/* Rows of n: whether a thread's elements lie in one row. */
+/* Rows of n elements: a thread's elements lie in one row or not. */
 static void check_mixed(weir_device *cpu, weir_device *card, const rows_row *r, weir_dtype t,
                         int64_t n)
 {

@@ -1,4 +1,4 @@
-/* rows.h - element-wise calls given to the CPU and to the emulated card alike. */
+/* rows.h - the same element-wise calls on the CPU and on the emulated card. */
 #ifndef WEIR_TEST_DEVICE_CUDA_ROWS_H
 #define WEIR_TEST_DEVICE_CUDA_ROWS_H
 
@@ -23,20 +23,20 @@ bool rows_takes(const rows_row *r, weir_dtype t);
 typedef struct rows_call {
     weir_call   call;
     weir_layout in[WEIR_EW_MAX_IN], out[WEIR_EW_MAX_OUT];
-    int64_t     at_in[WEIR_EW_MAX_IN];  /* first element: not 0 for views that begin anywhere */
+    int64_t     at_in[WEIR_EW_MAX_IN];  /* first element: not 0 for views at any address */
     int64_t     at_out;
-    bool        in_place;               /* output 0 takes input 0's memory */
-    bool        drawn;                  /* seed and position are given in device memory */
+    bool        in_place;               /* output 0 takes over input 0's memory */
+    bool        drawn;                  /* seed and position are in device memory */
 } rows_call;
 
-/* A dense layout; one whose strides are given, in elements. */
+/* A dense layout; a layout with given strides, in elements. */
 weir_layout rows_dense(weir_dtype type, int ndim, const int64_t *dim);
 weir_layout rows_strided(weir_dtype type, int ndim, const int64_t *dim, const int64_t *stride);
 
-/* Runs it on both; every byte of the outputs' memory is the same, but for the bits of NaNs. */
+/* Runs on both; every byte of the outputs' memory must be equal, except for the bits of NaNs. */
 void rows_compare(weir_device *cpu, weir_device *card, rows_call *c, const char *what);
 
-/* The two devices of a case: false (and reported) where one cannot be opened. */
+/* Opens the two devices of a case; false (and reported) if one cannot be opened. */
 bool rows_open(weir_device **cpu, weir_device **card);
 
 #endif

@@ -1,7 +1,7 @@
-/* same_cases.c - runs cases of kernels on a card, too: results have the CPU's bits.
+/* same_cases.c - runs cases of kernels on a card as well: results must have the CPU's bits.
  *
  * The card is the emulated one unless WEIR_PLUGINS names a folder with another plugin. Operands
- * begin where blocks do, then an element further on. */
+ * begin at the beginning of a block, then one element later. */
 #include "device/device.h"
 #include "device/kernel.h"
 #include "device/kernel_case.h"
@@ -15,8 +15,8 @@ static weir_device *card(void)
 }
 
 typedef struct memory {
-    char  *block, *at;      /* what was allocated, where the operand begins in it */
-    size_t capacity, bytes; /* of the two */
+    char  *block, *at;      /* the allocation; the operand within it */
+    size_t capacity, bytes; /* sizes of the two */
 } memory;
 
 static bool memory_new(weir_device *d, const weir_layout *l, size_t skew, const void *from,
@@ -36,7 +36,7 @@ static bool memory_new(weir_device *d, const weir_layout *l, size_t skew, const 
     return true;
 }
 
-/* The operand has these bits, and what is around it was not touched. */
+/* Checks that the operand has these bits and that its surroundings are unchanged. */
 static bool memory_check(weir_device *d, const memory *m, const void *want)
 {
     unsigned char *const host = malloc(m->capacity);
@@ -52,8 +52,8 @@ static bool memory_check(weir_device *d, const memory *m, const void *want)
     return good;
 }
 
-/* What a recorded run draws with: seed 0 in the card's memory, and a position that, with that of
- * the call, is 0, too. */
+/* Allocates what a captured run draws with: seed 0 in device memory, and a position which, added to
+ * the call's, is also 0. */
 static bool draws_new(weir_device *d, memory *m)
 {
     const weir_layout l = kernel_dense(weir_1d(WEIR_I64, 2));

@@ -1,5 +1,5 @@
-/* source.c - tests of generated sources: their parameters, and that the real NVRTC, where it is
- * installed, compiles all of them. No card is needed. */
+/* source.c - tests of generated sources: their parameters, and that the installed NVRTC compiles
+ * all of them. No card is needed. */
 #include "device/cuda/codegen/source.h"
 
 #include "core/mem.h"
@@ -59,7 +59,7 @@ CASE(source_says_which_row_has_no_type)
     CHECK(!weir_source_has(&p, &op) && op == WEIR_OP_NEG);
 }
 
-/* 16 bytes of the smallest elements, 4 at least. */
+/* 16 bytes of the smallest elements, but at least 4 elements. */
 CASE(source_width_is_that_of_the_smallest_operand)
 {
     const weir_ew_program p = {.nin = 2, .nout = 1};
@@ -75,7 +75,7 @@ CASE(source_width_is_that_of_the_smallest_operand)
 
 /* ---- the real compiler ---- */
 
-/* Is NVRTC there? Its absence is told in full. */
+/* True if NVRTC is installed; otherwise prints why not. */
 static bool have_nvrtc(void)
 {
     char target[WEIR_NVRTC_TARGET];
@@ -88,7 +88,7 @@ static bool have_nvrtc(void)
     return false;
 }
 
-/* Many kernels in one text: each in a namespace of its own, its macros taken back at its end. */
+/* Puts many kernels into one text, each in a namespace, with its macros undefined at the end. */
 static void add_apart(weir_string *to, const weir_source *s, int number)
 {
     static const char *const macros[] = {"T", "SUFFIX", "WEIR_WIDTH", "WEIR_LARGE", "WEIR_ROUND",
@@ -102,7 +102,7 @@ static void add_apart(weir_string *to, const weir_source *s, int number)
         weir_string_add(to, "#undef %s\n", macros[i]);
 }
 
-/* Without optimisation, which takes most of the time. */
+/* Compiles without optimisation, which would take most of the time. */
 static void check_is_right(weir_string *text, const char *what)
 {
     static const char *const   options[] = {"--gpu-architecture=compute_75", "--device-debug",
@@ -146,7 +146,7 @@ static void check_compiles(weir_string *text, const char *names, const char *tar
     weir_mem_free(all);
 }
 
-/* All rows of a type in one program: input i is read in the way (i + row). */
+/* All rows of a type in one program: input i is read in way (i + row). */
 static void check_type(weir_dtype t)
 {
     weir_string text = {0};
@@ -179,8 +179,8 @@ CASE(source_compiles_by_nvrtc)
             check_type((weir_dtype)t);
 }
 
-/* Down to the code of cards, one kernel each, as it is done for them: steps in f32, in bf16, and in
- * f32 between halves. */
+/* Compiles single kernels to machine code, as for cards: steps in f32, in bf16, and in f32 between
+ * halves. */
 CASE(source_compiles_to_code)
 {
     static const char *const targets[] = {"sm_75", "sm_90"};
@@ -218,7 +218,7 @@ CASE(source_errors_are_told)
     char target[WEIR_NVRTC_TARGET];
     CHECK_OK(weir_nvrtc_target(90, target));
     CHECK(strcmp(target, "sm_90") == 0);
-    CHECK_OK(weir_nvrtc_target(999, target));       /* newer than any: the latest PTX */
+    CHECK_OK(weir_nvrtc_target(999, target));       /* newer than NVRTC: the latest PTX */
     CHECK(strncmp(target, "compute_", 8) == 0);
     CHECK_STATUS(weir_nvrtc_target(20, target), WEIR_ERR_DEVICE);
     CHECK_TEXT(weir_error(), "2.0");

@@ -1,11 +1,11 @@
-/* update.c - updates of many parameters are few launches, in the order of the calls, with the
- * CPU's bits. */
+/* update.c - tests that updates of many parameters are few launches, in the order of the calls,
+ * with the CPU's bits. */
 #include "check.h"
 #include "device/cuda/card.h"
 
 enum { MANY = 150, STEPS = 3, MOST = 9001 };
 
-/* Reading waits for all that was queued. */
+/* Reading waits for all queued work. */
 static weir_status sync(weir_tensor *t)
 {
     char element[8];
@@ -14,7 +14,7 @@ static weir_status sync(weir_tensor *t)
 
 typedef weir_status (*updater)(weir_tensor *const *x, int row);
 
-/* Elements of parameter i: with a tail, of a few chunks, none. */
+/* Elements of parameter i: with a remainder, several chunks, none. */
 static int64_t size_of(int i)
 {
     static const int64_t sizes[] = {1, 7, 64, 0, 1000, 4096, 4099, MOST};
@@ -32,7 +32,7 @@ static weir_tensor *tensor(weir_device *d, weir_dtype type, int64_t n, const dou
     return t;
 }
 
-/* ---- each kind: x is parameter, gradient, three states, rate, rate with numbers, step ---- */
+/* ---- each kind; x: parameter, gradient, three states, rate, rate with options, step ---- */
 
 enum { P, G, S0, S1, S2, LR, NUMBERS, STEP, TENSORS };
 
@@ -88,8 +88,8 @@ static const struct {
 
 static double rate = 0.05;
 
-/* STEPS updates of `count` parameters; afterwards all their elements are in `to`. Launches of the
- * last step, if `launches` counts them. */
+/* STEPS updates of `count` parameters; copies all their elements to `to`. Returns the launches of
+ * the last step if `launches` counts them. */
 static long train(weir_device *d, weir_dtype type, updater update, int row, int count,
                   bool launches, char *to)
 {
@@ -192,14 +192,14 @@ static float value_of(weir_tensor *t)
     return v;
 }
 
-/* Calls whose order matters, one element each: what the last one leaves is in x[P]. */
+/* Calls whose order matters, one element each; the last one's result is in x[P]. */
 static weir_status again(weir_tensor *const *x)
 {
     WEIR_TRY(weir_sgd_update(x[P], x[G], NULL, x[LR], NULL));
     return weir_sgd_update(x[P], x[G], NULL, x[LR], NULL);
 }
 
-/* The gradient of the second is the parameter of the first, and the other way round. */
+/* The second call's gradient is the first one's parameter, and vice versa. */
 static weir_status reads_written(weir_tensor *const *x)
 {
     WEIR_TRY(weir_accumulate(x[G], x[S0]));
@@ -214,7 +214,7 @@ static weir_status writes_read(weir_tensor *const *x)
     return weir_accumulate(x[S0], x[G]);
 }
 
-/* The second update's rate is what the first one wrote. */
+/* The second update's rate is written by the first. */
 static weir_status writes_rate(weir_tensor *const *x)
 {
     WEIR_TRY(weir_sgd_update(x[S1], x[S0], NULL, x[LR], NULL));
@@ -230,14 +230,14 @@ static weir_status resets_rate(weir_tensor *const *x)
     return weir_sgd_update(x[P], x[G], NULL, x[LR], NULL);
 }
 
-/* Two that read the same gradient, and one that reads what another reads: nothing to wait for. */
+/* Two calls share a gradient, and a third reads what another reads: no conflict. */
 static weir_status shares(weir_tensor *const *x)
 {
     WEIR_TRY(weir_accumulate(x[P], x[G]));
     return weir_accumulate(x[S0], x[G]);
 }
 
-/* Launches of the calls, if `launches` counts them. */
+/* Number of launches of the calls, if `launches` counts them. */
 static long order_on(weir_device *d, weir_status (*calls)(weir_tensor *const *x),
                      bool launches, float *to)
 {
@@ -256,7 +256,7 @@ static long order_on(weir_device *d, weir_status (*calls)(weir_tensor *const *x)
 
 CASE(updates_that_depend_on_another_keep_their_order)
 {
-    /* The emulation runs the blocks of a launch in order: the number of launches tells. */
+    /* The emulator runs the blocks of a launch in order, so only the count tells. */
     static const struct {
         weir_status (*calls)(weir_tensor *const *x);
         long launches;

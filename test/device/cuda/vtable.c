@@ -1,4 +1,4 @@
-/* vtable.c - the CUDA device's table of functions, over the emulated card. */
+/* vtable.c - tests of the CUDA device's table of functions, on the emulated card. */
 #include "device/cuda/card_fixture.h"
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ CASE(memory)
     d->ops->space(d, &less, &total);
     CHECK(unused - less == 1024);
     CHECK_OK(d->ops->upload(d, p, in, N));
-    memset(in, 0, 10);                                  /* free again when upload is back */
+    memset(in, 0, 10);                                  /* reusable when upload returns */
     CHECK_OK(d->ops->fill(d, (char *)p + 10, 0x3c, 20));
     CHECK_OK(d->ops->download(d, out, p, N));
     for (int i = 10; i < 30; i++)
@@ -90,8 +90,8 @@ CASE(no_card)
     card.recover();
 }
 
-/* The plugin for real cards, where it was built: a device, or a sentence that says what is missing.
- */
+/* The plugin for real cards, if it was built: opens a device, or fails with a sentence that says
+ * what is missing. */
 CASE(real_plugin)
 {
     const char *const folder = WEIR_TEST_PLUGINS "/..";

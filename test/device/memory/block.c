@@ -1,11 +1,11 @@
-/* block.c - tests of blocks: memory when touched, kinds, orphans, lives beyond the device's
- * close. */
+/* block.c - tests of blocks: allocation when touched, kinds, orphans, lifetimes beyond the closing
+ * of the device. */
 #include "device/memory/block.h"
 #include "check.h"
 #include "core/mem.h"
 #include "core/tensor.h"
 
-/* Bytes are counted here, so there are no guard zones. */
+/* Without guard zones, since bytes are counted here. */
 static weir_device *opened(void)
 {
     return weir_device_open("cpu", &(weir_device_options){.threads = 1, .guard = -1});
@@ -91,7 +91,7 @@ CASE(outlives_the_device)
     CHECK(weir_tensor_bytes(t) == 20000);
     weir_ref_drop(never);
     weir_release(t);
-    weir_release(u);    /* the last reference: the device goes with it */
+    weir_release(u);    /* the last reference: frees the device as well */
 }
 
 CASE(short_memory)

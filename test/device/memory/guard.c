@@ -1,4 +1,5 @@
-/* guard.c - tests of guard zones: who has them, what they take, what is found in them and said. */
+/* guard.c - tests of guard zones: which devices have them, their size, damage found and
+ * reported. */
 #include "device/memory/guard.h"
 #include "check.h"
 #include "device/memory/block.h"
@@ -9,7 +10,7 @@ static weir_device *opened(int guard)
     return weir_device_open("cpu", &(weir_device_options){.threads = 1, .guard = guard});
 }
 
-/* With WEIR_GUARD as `text` (NULL: not set), the zone of a device; -1 if it was refused. */
+/* Bytes of a device's zone with WEIR_GUARD set to `text` (NULL: unset); -1 if opening fails. */
 static long zone_by(const char *name, const char *text, int guard)
 {
     const char *const before = getenv("WEIR_GUARD");
@@ -71,7 +72,7 @@ CASE(what_allocations_take)
     weir_device_close(d);
 }
 
-/* Every byte of both zones is looked at, none between them is; the sentence says which. */
+/* Every byte of both zones is checked, no byte between them; the sentence names it. */
 CASE(each_byte_counts)
 {
     static const weir_layout vector = {.desc = {WEIR_U8, 1, {100}}, .stride = {1}};
@@ -98,14 +99,14 @@ CASE(each_byte_counts)
         CHECK_TEXT(weir_error(), where);
         CHECK_STATUS(weir_guard_verdict(&w, WEIR_ERR_IO), WEIR_ERR_IO);
         w = (weir_watch){.dev = d, .call = &c};
-        CHECK_OK(weir_guard_look_block(&w, 0, b));      /* mended */
+        CHECK_OK(weir_guard_look_block(&w, 0, b));      /* restored */
         CHECK_OK(weir_guard_verdict(&w, WEIR_OK));
     }
     weir_ref_drop(b);
     weir_device_close(d);
 }
 
-/* Blocks of any size, recycled, under a limit, taken over: the zones are whole and counted. */
+/* Blocks of any size, recycled, under a limit, made persistent: zones are intact and counted. */
 static bool whole(weir_device *d, void *p, size_t bytes)
 {
     static const weir_call c = {.op = WEIR_OP_FILL};

@@ -1,17 +1,17 @@
-/* pool.c - tests of recycling: classes, reuse, exact persistent sizes, trimming, short memory. */
+/* pool.c - tests of recycling: classes, reuse, exact persistent sizes, trimming, lack of memory. */
 #include "device/memory/pool.h"
 #include "check.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/device.h"
 
-/* Bytes are counted here, so there are no guard zones. */
+/* Without guard zones, since bytes are counted here. */
 static weir_device *opened(void)
 {
     return weir_device_open("cpu", &(weir_device_options){.threads = 1, .guard = -1});
 }
 
-/* Takes, checks, gives back; returns the class size. */
+/* Takes a block, checks it and gives it back; returns its class size. */
 static size_t class_size(weir_device *d, size_t bytes)
 {
     void  *p = NULL;
@@ -52,7 +52,7 @@ CASE(recycles)
     CHECK_OK(weir_pool_take(d, 10000, &q, &got_q));
     weir_pool_give(d, p, got_p);
     const uint64_t calls = weir_mem_calls();
-    CHECK_OK(weir_pool_take(d, 9700, &r, &got_r));      /* of a class up to a sixteenth larger */
+    CHECK_OK(weir_pool_take(d, 9700, &r, &got_r));      /* from a class up to 1/16 larger */
     CHECK(r == p && got_r == got_p && weir_mem_calls() == calls);
     weir_pool_give(d, r, got_r);
     CHECK_OK(weir_pool_take(d, 5000, &r, &got_r));      /* too small for it */
@@ -109,7 +109,7 @@ CASE(short_memory_trims_and_leaks_nothing)
             weir_pool_give(d, p, got);
     }
     CHECK(d->pool.held > 0);
-    weir_mem_fail_nth(1, false);    /* refused once: free blocks go back, then it works */
+    weir_mem_fail_nth(1, false);    /* fails once: free blocks are returned, then it works */
     CHECK_OK(weir_pool_take(d, 100000, &p, &got));
     CHECK(weir_mem_failed() && d->pool.held == got);
     weir_pool_give(d, p, got);
@@ -179,8 +179,8 @@ static bool nothing_goes(weir_device *d)
     return false;
 }
 
-/* Under a limit blocks are cut from one slab: none overlap, live bytes stay within it, and all goes
- * back to the system when the limit is lifted. */
+/* Under a limit blocks are cut from one heap: they do not overlap, live bytes stay within it, and
+ * all memory returns to the system when the limit is lifted. */
 CASE(within_a_limit)
 {
     enum { BLOCKS = 24, LIMIT = 40000 };

@@ -1,5 +1,6 @@
-/* spill.c - tests of the spill store: what goes out comes back, in order, whatever is in flight;
- * its file, its throttle, its size. Both ways of moving bytes, if the system has both. */
+/* spill.c - tests of the offload store: values return unchanged and in order, whatever is in
+ * flight; its file, bandwidth limit and size. With io_uring and with threads, if the system has
+ * both. */
 #include "device/offload/spill.h"
 
 #include <dirent.h>
@@ -25,7 +26,7 @@ static weir_status round_trip(weir_spill *s, size_t slot, const char *from, char
 {
     uint64_t out, in;
     WEIR_TRY(weir_spill_out(s, slot, from, n, &out));
-    WEIR_TRY(weir_spill_in(s, slot, to, n, &in));   /* waits for the other by itself */
+    WEIR_TRY(weir_spill_in(s, slot, to, n, &in));   /* waits for the write by itself */
     WEIR_TRY(weir_spill_wait(s, in));
     return weir_spill_wait(s, out);
 }
@@ -60,7 +61,7 @@ CASE(round_trips_of_many_sizes)
         sizes((weir_spill_options){.mover = movers[m]}, 256 << 10);
 }
 
-/* The system moves a limited number of bytes at a time. */
+/* The system transfers a limited number of bytes at a time. */
 CASE(short_transfers_go_on)
 {
     for (int m = 0; m < MOVERS; m++)
@@ -131,7 +132,8 @@ CASE(many_in_flight_in_random_order)
         in_flight(movers[m]);
 }
 
-/* More than the queues hold, nobody waiting; one slot, so every read sees the write before it. */
+/* More requests than the rings hold, without waiting; one slot, so every read sees the last
+ * write. */
 CASE(queues_longer_than_their_rings)
 {
     enum { MANY = 3000, N = 3000 };
@@ -152,14 +154,14 @@ CASE(queues_longer_than_their_rings)
     free(in);
 }
 
-/* ---- who waits for whom: the system's part is played here ---- */
+/* ---- dependencies between copies; the test provides read and write ---- */
 
-/* Writes wait at a gate until it is opened; what happens is written down in order. */
+/* Writes wait at a gate until it is opened; calls are logged in order. */
 typedef struct gate {
     pthread_mutex_t lock;
     pthread_cond_t  moved;
     int             open;           /* writes that may pass */
-    char            log[64];        /* 'w' and 'r' with the slot's number */
+    char            log[64];        /* 'w' or 'r' with the slot's number */
     double          clock, paused[64];
     int             pauses;
 } gate;
@@ -223,7 +225,8 @@ static void gate_pause(void *ctx, double seconds)
 
 #define GATE {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER}
 
-/* A read overtakes a write of another slot, never one of its own; nor does a write a read. */
+/* A read may overtake a write of another slot, but not of its own; nor may a write overtake a
+ * read. */
 CASE(copies_of_one_slot_keep_their_order)
 {
     gate                    g = GATE;
@@ -240,12 +243,12 @@ CASE(copies_of_one_slot_keep_their_order)
     let_pass(&g, 1);
     CHECK_OK(weir_spill_out(s, 0, a, sizeof a, &t[0]));
     CHECK_OK(weir_spill_wait(s, t[0]));
-    CHECK_OK(weir_spill_out(s, SLOT, b, sizeof b, &t[1]));      /* stands at the gate */
+    CHECK_OK(weir_spill_out(s, SLOT, b, sizeof b, &t[1]));      /* waits at the gate */
     CHECK_OK(weir_spill_in(s, 0, c, sizeof c, &t[2]));
     CHECK_OK(weir_spill_wait(s, t[2]));                         /* overtakes it */
     CHECK(weir_spill_finished(s, false) == 1 && weir_spill_finished(s, true) == 1);
-    CHECK_OK(weir_spill_in(s, SLOT, d, sizeof d, &t[3]));       /* needs what stands there */
-    CHECK_OK(weir_spill_out(s, SLOT, e, sizeof e, &t[4]));      /* after that read */
+    CHECK_OK(weir_spill_in(s, SLOT, d, sizeof d, &t[3]));       /* depends on that write */
+    CHECK_OK(weir_spill_out(s, SLOT, e, sizeof e, &t[4]));      /* depends on that read */
     CHECK_OK(weir_spill_in(s, SLOT, a, sizeof a, &t[5]));
     CHECK(weir_spill_finished(s, true) == 1);
     let_pass(&g, 2);
@@ -257,7 +260,7 @@ CASE(copies_of_one_slot_keep_their_order)
     weir_spill_free(s);
 }
 
-/* Freeing finishes what was asked for. */
+/* Freeing the store finishes all requests. */
 CASE(freeing_finishes_what_is_under_way)
 {
     gate                    g = GATE;
@@ -274,8 +277,8 @@ CASE(freeing_finishes_what_is_under_way)
     CHECK_BITS(a, b, sizeof a);
 }
 
-/* By a clock of our own: n bytes keep a link of `limit` busy for n / limit seconds; what it lost
- * while nothing was asked for is not made up for. */
+/* With the test's clock: n bytes keep a link of `limit` busy for n / limit seconds; idle time is
+ * not made up for. */
 CASE(a_limit_is_a_link)
 {
     gate                    g = GATE;
@@ -386,7 +389,7 @@ CASE(growing_keeps_what_is_there)
     weir_spill_free(s);
 }
 
-/* ---- nothing grows ---- */
+/* ---- memory does not grow ---- */
 
 static size_t resident_pages(void)
 {
@@ -399,7 +402,7 @@ static size_t resident_pages(void)
     return pages;
 }
 
-/* Of eight slots at once. */
+/* Writes and reads eight slots at once. */
 static bool round_trips(weir_spill *s, const char *a, char *b, size_t n)
 {
     uint64_t out, in = 0;
@@ -429,7 +432,7 @@ CASE(no_growth_over_100000_round_trips)
         good = CHECK(round_trips(s, a[0], b[0], N)) && CHECK_BITS(a, b, sizeof a);
     }
     CHECK(weir_mem_calls() == calls && files_open() == files && weir_spill_memory(s) == memory);
-#ifdef WEIR_SANITIZED                   /* sanitizers keep books of their own */
+#ifdef WEIR_SANITIZED                   /* sanitizers allocate memory themselves */
     (void)pages;
 #else
     CHECK(resident_pages() <= pages + 64);
@@ -437,7 +440,7 @@ CASE(no_growth_over_100000_round_trips)
     weir_spill_free(s);
 }
 
-/* What it says it holds is what it took from the memory room, and the ring's pages. */
+/* The stated bytes are those taken from weir_mem, plus the ring's pages. */
 CASE(memory_is_stated)
 {
     weir_spill *s = open_with((weir_spill_options){.bytes = SLOT, .mover = WEIR_SPILL_THREADS});
@@ -482,7 +485,7 @@ CASE(checksums_see_every_bit)
             p[bit / 8] ^= (unsigned char)(1 << bit % 8);
         }
     }
-    memset(p, 0, sizeof p);             /* zeros of different lengths differ */
+    memset(p, 0, sizeof p);             /* zeros of different lengths have different sums */
     for (size_t n = 0; n + 1 < sizeof p; n++)
         CHECK(weir_checksum(p, n) != weir_checksum(p, n + 1));
 }
@@ -497,7 +500,7 @@ CASE(lz4_when_it_pays)
     char *const a = malloc(N), *const b = malloc(N), *const file = malloc(N);
     s = open_with(o);
     for (int kind = 0; s && kind < 3; kind++) {
-        for (size_t i = 0; i < N; i++)  /* does not shrink; does; does but for some blocks */
+        for (size_t i = 0; i < N; i++)  /* incompressible; compressible; partly compressible */
             a[i] = (char)(kind == 0 || (kind == 2 && i < N / 3) ? check_u64() : i / 100);
         CHECK_OK(round_trip(s, 0, a, b, N));
         CHECK_BITS(a, b, N);
@@ -505,7 +508,7 @@ CASE(lz4_when_it_pays)
         CHECK((memcmp(a, file, N) == 0) == (kind == 0));
     }
     CHECK(s && weir_spill_staging(s) == 4 * MIB && weir_spill_memory(s) > 4 * MIB);
-    a[0] = (char)(a[0] + 1);            /* in the file now: another beginning */
+    a[0] = (char)(a[0] + 1);            /* the file now begins differently */
     CHECK(s && pwrite(weir_spill_file(s), a, 1, 0) == 1);
     uint64_t t;
     CHECK_OK(weir_spill_in(s, 0, b, N, &t));

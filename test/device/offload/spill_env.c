@@ -1,5 +1,5 @@
-/* spill_env.c - tests of the spill store on a system that fails: a full disk, writes that move a
- * part, a folder without files, threads that cannot start. */
+/* spill_env.c - tests of the offload store on a system that fails: a full disk, short writes, a
+ * folder without files, threads that cannot start. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "core/env.h"
 #include "stores.h"
 
-static atomic_int calls;        /* of what a case replaces */
+static atomic_int calls;        /* of the function that a case replaces */
 
 static int disk_is_full(int fd, off_t at, off_t n)
 {
@@ -30,7 +30,7 @@ static int no_named_file(char *path, int flags)
     return -1;
 }
 
-/* Thousand bytes at once at most, after an interrupted call. */
+/* Writes at most a thousand bytes, after an interrupted call. */
 static ssize_t write_a_part(int fd, const void *p, size_t n, off_t at)
 {
     if (atomic_fetch_add(&calls, 1) % 7 == 3) {

@@ -1,5 +1,5 @@
-/* spill_fault.c - tests of the spill store when something goes wrong: a block changed in the file,
- * no room, a system that interrupts, fails and is short of memory, slots that are none. */
+/* spill_fault.c - tests of failures of the offload store: a block changed in the file, no space, a
+ * system that interrupts, fails or lacks memory, invalid slots. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -92,7 +92,7 @@ CASE(slots_that_are_none)
     CHECK_STATUS(weir_spill_in(s, 2 * SLOT, a, 1, &t), WEIR_ERR_INVALID);
     CHECK_STATUS(weir_spill_out(s, SLOT, a, SLOT + 1, &t), WEIR_ERR_INVALID);
     CHECK_STATUS(weir_spill_out(s, (size_t)-SLOT, a, SLOT, &t), WEIR_ERR_INVALID);
-    CHECK_OK(put(s, 2 * SLOT, a, 0));               /* nothing is there in any place */
+    CHECK_OK(put(s, 2 * SLOT, a, 0));               /* 0 bytes store nothing */
     CHECK_STATUS(get(s, SLOT, a, 10), WEIR_ERR_IO);
     CHECK_TEXT(weir_error(), "never written");
     CHECK_OK(put(s, SLOT, a, 1000));
@@ -102,7 +102,7 @@ CASE(slots_that_are_none)
     weir_spill_free(s);
 }
 
-/* ---- no room ---- */
+/* ---- no space ---- */
 
 CASE(a_limit_on_file_sizes)
 {
@@ -112,7 +112,7 @@ CASE(a_limit_on_file_sizes)
 
     CHECK_OR_RETURN(s && a && getrlimit(RLIMIT_FSIZE, &old) == 0);
     low.rlim_max = old.rlim_max;
-    CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);      /* no signal comes: we would be dead */
+    CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);      /* a SIGXFSZ would end this process */
     CHECK_STATUS(weir_spill_reserve(s, 2 * MIB), WEIR_ERR_IO);
     CHECK_TEXT(weir_error(), "2097152 bytes wanted, this process may write files of 1048576");
     CHECK(weir_spill_bytes(s) == MIB / 2);
@@ -121,7 +121,7 @@ CASE(a_limit_on_file_sizes)
     weir_spill *t;
     CHECK_STATUS(weir_spill_new(&(weir_spill_options){.bytes = MIB + 1}, &t), WEIR_ERR_IO);
     CHECK(t == NULL);
-    low.rlim_cur = MIB / 4;                         /* now writing fails as well */
+    low.rlim_cur = MIB / 4;                         /* now writes fail as well */
     CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);
     for (int m = 0; m < 2; m++) {
         CHECK_STATUS(put(s, MIB / 2, a, MIB / 4), WEIR_ERR_IO);
@@ -136,7 +136,7 @@ CASE(a_limit_on_file_sizes)
     free(a);
 }
 
-/* More than the disk of the folder has; what it has taken goes back. */
+/* More than the folder's disk has; allocated blocks are freed again. */
 static void no_space_in(const char *dir)
 {
     struct statvfs before, after;
@@ -160,8 +160,8 @@ static void no_space_in(const char *dir)
     weir_spill_free(s);
 }
 
-/* More than any file may have. Really full only on a small file system of our own, where we may
- * mount one: a larger one would be filled for a moment. */
+/* More than any file may have. A disk is really filled only on a small file system that the test
+ * mounts, where that is permitted: filling a larger one would affect others. */
 CASE(a_full_disk)
 {
     char        here[] = "/tmp/weir-test-XXXXXX";
@@ -179,7 +179,7 @@ CASE(a_full_disk)
     CHECK(rmdir(here) == 0);
 }
 
-/* A device says so when it plans, and goes on without. */
+/* A device reports it when it plans, and continues to work without. */
 CASE(a_device_without_room)
 {
     weir_device *d = weir_device_open("cpu", &(weir_device_options){.spill_dir = "/no/folder"});
@@ -190,10 +190,10 @@ CASE(a_device_without_room)
     weir_device_close(d);
 }
 
-/* ---- a system that does not help ---- */
+/* ---- a system that fails ---- */
 
 typedef struct moods {
-    atomic_int calls, error;        /* of every third call: EINTR, EAGAIN; of later ones: error */
+    atomic_int calls, error;        /* every third call: EINTR or EAGAIN; later ones: error */
     int        from;
 } moods;
 
@@ -207,7 +207,7 @@ static bool mood(moods *m, size_t *n)
     errno = atomic_load(&m->error);
     if (errno && call >= m->from)
         return false;
-    *n = *n > 7 ? *n / 2 : *n;      /* and all are short */
+    *n = *n > 7 ? *n / 2 : *n;      /* all others are short */
     return true;
 }
 
@@ -254,7 +254,7 @@ CASE(input_output_errors)
         atomic_store(&m.error, EIO);
         CHECK_STATUS(put(s, 0, a, N), WEIR_ERR_IO);
         CHECK_TEXT(weir_error(), "writing 2097152 bytes at 0: Input/output error");
-        CHECK_STATUS(get(s, 0, a, N), WEIR_ERR_IO);     /* half of it would be old */
+        CHECK_STATUS(get(s, 0, a, N), WEIR_ERR_IO);     /* half of it would be the old value */
         CHECK_TEXT(weir_error(), "never written");
         CHECK_STATUS(get(s, N, a, SLOT), WEIR_ERR_IO);
         CHECK_TEXT(weir_error(), "reading 65536 bytes at 2097152: Input/output error");
@@ -267,7 +267,7 @@ CASE(input_output_errors)
     }
 }
 
-/* A failure nobody waits for is told by settle, or when its place in the queue is wanted. */
+/* A failure that no wait reports is reported by settle, or when its ring entry is needed. */
 CASE(failures_are_not_lost)
 {
     enum { MANY = 2000 };
@@ -278,7 +278,7 @@ CASE(failures_are_not_lost)
 
     CHECK_OR_RETURN(s != NULL);
     CHECK_OK(put(s, 0, a, sizeof a));
-    CHECK_OK(weir_spill_in(s, SLOT, a, sizeof a, &t));  /* there is nothing */
+    CHECK_OK(weir_spill_in(s, SLOT, a, sizeof a, &t));  /* never written */
     CHECK_STATUS(weir_spill_settle(s, WEIR_OK), WEIR_ERR_IO);
     CHECK_TEXT(weir_error(), "reading 100 bytes at 65536, which were never written there");
     CHECK_OK(weir_spill_settle(s, WEIR_OK));

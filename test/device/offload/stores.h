@@ -1,4 +1,4 @@
-/* stores.h - spill stores as their tests open them: by each way of moving bytes. */
+/* stores.h - opens offload stores for tests, one for each kind of transfer. */
 #ifndef WEIR_TEST_DEVICE_OFFLOAD_STORES_H
 #define WEIR_TEST_DEVICE_OFFLOAD_STORES_H
 

@@ -1,5 +1,5 @@
-/* sim.c - tests of the simulated device: what it takes, its clocks, its capacity, what it refuses,
- * and training steps of every network on it. */
+/* sim.c - tests of the simulated device: its numbers, clocks and capacity, what it refuses, and
+ * training steps of every network on it. */
 #include "device/sim/sim.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static weir_device *opened(const char *name)
     return d;
 }
 
-/* ---- what it is ---- */
+/* ---- the machine that a name describes ---- */
 
 CASE(presets_and_numbers)
 {
@@ -103,7 +103,7 @@ CASE(info)
 #define CALL       5e-6
 #define COPY       1e-5
 
-/* What the clock has moved on since *last. */
+/* Seconds that the clock has advanced since *last. */
 static double since(const weir_device *d, double *last)
 {
     const double now = weir_device_clock(d), gone = now - *last;
@@ -202,11 +202,11 @@ CASE(copies_beside_compute)
     weir_sim *const sim = weir_sim_of(d);
     const double    first = weir_sim_copy_out(d, 30, 0);
     CHECK(first == 5 && sim->compute == 0 && weir_device_clock(d) == 5);
-    CHECK(weir_sim_copy_out(d, 10, 0) == 8);            /* in its queue behind the first */
+    CHECK(weir_sim_copy_out(d, 10, 0) == 8);            /* queued after the first */
     const double back = weir_sim_copy_in(d, 30, first); /* beside the second, after the first */
     CHECK(back == 13 && sim->in == 13 && sim->out == 8);
     sim->compute = 10;
-    CHECK(weir_sim_copy_out(d, 10, 0) == 13);           /* what it copies was made by then */
+    CHECK(weir_sim_copy_out(d, 10, 0) == 13);           /* its source exists only then */
     weir_sim_wait(d, 9);
     CHECK(sim->compute == 10 && sim->stalled == 0);
     weir_sim_wait(d, back);
@@ -231,7 +231,7 @@ CASE(capacity)
     CHECK_STATUS(weir_write_fill(big, 0), WEIR_ERR_NOMEM);
     CHECK_TEXT(weir_error(), "device sim: 1000192 bytes wanted, but of the capacity of 1000000");
     CHECK_OK(weir_write_fill(third, 0));
-    for (int i = 0; i < 3; i++) {       /* two results fit beside it, again when they are gone */
+    for (int i = 0; i < 3; i++) {       /* two results fit beside it, and again once freed */
         CHECK_OK(weir_scope_begin(d));
         CHECK(weir_relu(third) != NULL);
         CHECK(weir_relu(third) != NULL);
@@ -278,7 +278,7 @@ CASE(addresses_are_used_up_late)
     CHECK_STATUS(s, WEIR_ERR_NOMEM);
     CHECK_TEXT(weir_error(), "address space is used up");
     d->ops->free(d, q, 100);
-    CHECK_OK(d->ops->alloc(d, most, false, &p));    /* nothing was alive: they begin again */
+    CHECK_OK(d->ops->alloc(d, most, false, &p));    /* nothing was live: addresses start over */
     d->ops->free(d, p, most);
     weir_device_close(d);
 }
@@ -410,7 +410,7 @@ static weir_status record(void *ctx)
     return weir_minimize(t->optim, t->loss);
 }
 
-/* `batch` times as many samples as in the table. */
+/* With `batch` times as many samples as in the table. */
 static bool begin(training *t, const network *net, const char *device, int64_t batch,
                   weir_step_options how)
 {
@@ -480,7 +480,7 @@ CASE(every_network)
     }
 }
 
-/* Twenty times what a card of 16 GB holds, and nothing of that size on this machine. */
+/* Twenty times what a card of 16 GB holds, without memory of that size on this machine. */
 CASE(larger_than_this_machine)
 {
     struct rusage    before, after;
@@ -533,7 +533,7 @@ CASE(within_a_budget)
     }
 }
 
-/* Graph, plan, search and clock: equal from device to device. */
+/* Graph, plan, search and clock are the same on every device. */
 CASE(deterministic)
 {
     char  *text[2] = {NULL};
@@ -555,7 +555,7 @@ CASE(deterministic)
     weir_text_free(text[1]);
 }
 
-/* Folding reads what a kernel made: nothing, here. */
+/* Folding would read what a kernel computed, which is nothing here. */
 CASE(constants_stay_calls)
 {
     weir_device *d = opened("sim");
