@@ -1,10 +1,9 @@
 /* blas.cpp - an emulated cuBLASLt: the functions that the plugin calls, on host memory, queued.
  *
- * It believes nothing: an argument that the real library refuses, or that it would read beyond,
- * ends the program with a sentence. Its heuristics answer, best first, with an algorithm that is
- * not supported, sums that are split (in place, then by a step of their own) and plain sums, each
- * if preferences allow. It has no bias for f64. What is described must be gone before the last
- * handle is. */
+ * It checks everything: an argument that the real library would refuse, or read beyond, ends the
+ * program with a sentence. Its heuristics return, best first, an unsupported algorithm, split sums
+ * (added in place, then in a separate step) and plain sums, each if the preferences allow it. It
+ * has no bias for f64. Every descriptor must be destroyed before the last handle. */
 #include <cublasLt.h>
 
 #include <math.h>
@@ -23,7 +22,7 @@
 
 namespace {
 
-/* What a struct is, as its first member says. */
+/* The kind of a struct, in its first member. */
 enum magic : uint64_t {
     HANDLE = 0x4841,
     DESC = 0x4445,
@@ -58,7 +57,7 @@ struct pref {
     uint32_t schemes, align[4];
 };
 
-/* Fits a cublasLtMatmulAlgo_t; sizes: those it was made for. */
+/* Fits a cublasLtMatmulAlgo_t; sizes: a number of the shapes it was made for. */
 struct algo {
     uint64_t is, work, sizes;
     uint32_t scheme, splits;
@@ -86,10 +85,10 @@ __attribute__((format(printf, 1, 2), noreturn)) void wrong(const char *format, .
     abort();
 }
 
-/* Handles, and what is described with them, that have not been destroyed. */
+/* Handles, and descriptors, that have not been destroyed. */
 std::atomic<int> handles, described;
 
-/* The struct behind a handle of the library's. */
+/* The struct behind a library handle. */
 template <class T> T *known(const void *p, uint64_t is, const char *what)
 {
     T *const t = (T *)p;
@@ -153,7 +152,7 @@ void store(void *p, int64_t i, cudaDataType_t t, double v)
 
 /* ---- computing ---- */
 
-/* What TF32 units see of an f32: 10 bits of fraction. */
+/* An f32 as TF32 units read it: 10 bits of fraction. */
 double seen(const problem *p, double v)
 {
     uint32_t bits;
@@ -203,7 +202,7 @@ void finish(const problem *p, int64_t of, int64_t i, int64_t j, double sum)
     store(p->at_to, of * p->to.step + j * p->to.ld + i, p->to.type, v);
 }
 
-/* The sum of one result. Split sums are laid into the workspace, then added up. */
+/* One result with split sums, which pass through the workspace and are then added. */
 double split_sum(const problem *p, int64_t of, int64_t i, int64_t j)
 {
     const int64_t k = depth(p), splits = p->how.splits, each = (k + splits - 1) / splits;
@@ -245,7 +244,7 @@ void check_layout(const layout *m, const char *what)
         wrong("a batch of %d for %s", m->batch, what);
 }
 
-/* Returns a number for all sizes. */
+/* Checks the shapes; returns a number that identifies all sizes. */
 uint64_t check_shapes(const desc *d, const layout *a, const layout *b, const layout *c,
                       const layout *to)
 {
@@ -288,7 +287,7 @@ uint32_t align_of(const void *p)
     return align;
 }
 
-/* What an address and a layout allow. */
+/* The alignment that an address and a layout permit. */
 uint32_t align_of(const layout *m, uint32_t at)
 {
     const int64_t size = (int64_t)size_of(m->type), ld = m->ld * size, step = m->step * size;

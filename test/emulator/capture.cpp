@@ -1,8 +1,8 @@
-/* capture.cpp - streams recorded into graphs, and graphs launched. See runtime.h.
+/* capture.cpp - streams captured into graphs, and graphs launched. See runtime.h.
  *
- * While a stream is captured its works become nodes that follow the nodes of its frontier. A stream
- * that waits for an event recorded in a capture joins it. A launch is one work of a stream; its
- * nodes run in any order that the edges allow. */
+ * While a stream is captured, its work items become nodes that follow the nodes of its frontier. A
+ * stream that waits for an event recorded in a capture joins it. A launch is one work item of a
+ * stream; its nodes run in any order that the edges allow. */
 #include "runtime.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ std::set<emulate_capture *>                   emulate_captures;
 
 namespace {
 
-thread_local cudaStreamCaptureMode manners = cudaStreamCaptureModeGlobal;   /* of the thread */
+thread_local cudaStreamCaptureMode manners = cudaStreamCaptureModeGlobal;   /* capture mode */
 
 enum { NODE_SHIFT = 24 };       /* node n of graph g: g << 24 | n + 1 */
 
@@ -53,7 +53,7 @@ void graph_free(uint64_t id)
     emulate_graphs.erase(id);
 }
 
-/* Everything captured comes before the end of the origin: no other stream has nodes left over. */
+/* True if all captured work precedes the end of the origin: other streams have no loose nodes. */
 bool is_joined(const emulate_capture *c, const emulate_stream *origin)
 {
     const std::vector<emulate_node> &nodes = c->graph->body->nodes;
@@ -103,7 +103,7 @@ cudaError_t capture_end(emulate_stream *s, cudaGraph_t *graph)
     return e;
 }
 
-/* The nodes of a launched graph become nodes of the one that is being captured. */
+/* Adds the nodes of a launched graph to the one that is being captured. */
 void splice(emulate_stream *s, const emulate_body *from)
 {
     std::vector<emulate_node> &to = s->capture->graph->body->nodes;
@@ -131,7 +131,7 @@ void splice(emulate_stream *s, const emulate_body *from)
         s->frontier = ends;
 }
 
-/* From a launch on the event means its node in that launch. */
+/* From a launch on, the event stands for its node in that launch. */
 uint64_t promise(uint64_t event)
 {
     emulate_event *const e = emulate_find(emulate_events, (void *)event);
@@ -173,7 +173,7 @@ cudaError_t instantiate(cudaGraphExec_t *exec, cudaGraph_t graph)
     if (!g || !exec)
         return cudaErrorInvalidValue;
     const uint64_t id = emulate_id();
-    /* A body of its own: the graph may grow afterwards. */
+    /* A copy of the body, since the graph may grow afterwards. */
     const std::shared_ptr<emulate_body> body = std::make_shared<emulate_body>(*g->body);
     for (const emulate_node &n : body->nodes)
         n.work->users++;
@@ -290,7 +290,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
     return cudaSuccess;
 }
 
-/* Whatever it says, the capture is over. */
+/* Ends the capture, whatever the result. */
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph)
 {
     static emulate_point  point = {__func__, 0, NULL};

@@ -1,5 +1,4 @@
-/* cards.cpp - the emulated cards: how many there are, what they say of themselves, the one at
- * hand. */
+/* cards.cpp - the emulated cards: their number, their properties, the thread's current one. */
 #include "runtime.h"
 
 #include <stdio.h>

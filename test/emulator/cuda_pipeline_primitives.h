@@ -1,8 +1,8 @@
-/* cuda_pipeline_primitives.h - the host's stand-in for CUDA's: copies to shared memory that the
- * thread does not wait for.
+/* cuda_pipeline_primitives.h - the host's stand-in for CUDA's: asynchronous copies to shared
+ * memory.
  *
- * They are made as late as they may be, when their thread waits for their group: what reads before
- * finds what was there. */
+ * Copies are made as late as possible, when their thread waits for their group: a kernel that reads
+ * earlier gets the old contents. */
 #ifndef WEIR_TEST_EMULATOR_CUDA_PIPELINE_PRIMITIVES_H
 #define WEIR_TEST_EMULATOR_CUDA_PIPELINE_PRIMITIVES_H
 
@@ -11,7 +11,7 @@
 
 enum { LATE_THREADS = 1024, LATE_COPIES = 64 };
 
-/* A thread's copies that were not waited for, and groups that it has closed. */
+/* A thread's copies that have not been waited for, and the groups that it has closed. */
 struct late_copies {
     struct {
         void       *to;

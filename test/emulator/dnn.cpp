@@ -1,10 +1,10 @@
 /* dnn.cpp - an emulated cuDNN: the functions that the plugin calls, on host memory, queued.
  *
- * It believes nothing: an attribute that a descriptor does not have, or of another type or count,
- * or missing when the descriptor is finished, a descriptor used before it is finished or after it
- * is gone ends the program with a sentence. Its heuristics name engines that differ in what they do
- * to numbers, and those that rules forbid do it: sums that change from run to run, operands rounded
- * to TF32. Unequal padding it does not support. */
+ * It checks everything: an attribute that a descriptor does not have, of a wrong type or count, or
+ * missing when the descriptor is finalised, and a descriptor used before that or after its
+ * destruction end the program with a sentence. Its heuristics return engines that differ in their
+ * numerics, and those that rules forbid really deviate: sums that change from run to run, operands
+ * rounded to TF32. It does not support unequal padding. */
 #include <cudnn_backend.h>
 
 #include <stdarg.h>
@@ -54,7 +54,7 @@ struct desc {
     int                          engine;    /* of ENGINE, ENGINECFG, EXECUTION_PLAN */
 };
 
-/* Handles are these: a copy of a descriptor lives as long as others refer to it. */
+/* The objects behind handles: a descriptor lives as long as another refers to it. */
 struct holder {
     std::shared_ptr<desc> d;
 };
@@ -75,14 +75,14 @@ std::shared_ptr<desc> known(cudnnBackendDescriptor_t p)
     return ((holder *)p)->d;
 }
 
-/* ---- what attributes there are; all of a descriptor must be set ---- */
+/* ---- the attributes; all of a descriptor must be set ---- */
 
 struct rule {
     int                         descriptor, name;
     cudnnBackendAttributeType_t type;
     int64_t                     count;
-    int                         of;         /* descriptors: what they must be */
-    int64_t                     more;       /* how many elements beyond count are allowed */
+    int                         of;         /* descriptors: their required kind */
+    int64_t                     more;       /* number of elements allowed beyond count */
     bool                        optional;
 };
 
@@ -167,7 +167,7 @@ bool is_convolution(int type)
            type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
 }
 
-/* Factors may be doubles; finishing an operation checks that they are where they must be. */
+/* Scaling factors may be doubles; finalising an operation checks where they are required. */
 void check_rule(const rule &r, cudnnBackendAttributeType_t type, int64_t count)
 {
     const bool factor = r.type == CUDNN_TYPE_FLOAT && type == CUDNN_TYPE_DOUBLE;
@@ -197,7 +197,7 @@ bool is_virtual(const desc &tensor)
 
 /* ---- the convolution of a graph ---- */
 
-/* What an operation calls its parts. */
+/* The attributes of an operation's operands. */
 struct names {
     int type, x, w, y, convolution, alpha;
 };
@@ -218,7 +218,7 @@ const names passes[] = {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA},
 };
 
-/* Sums that are added to are in the wider type. */
+/* Tensors that accumulate have the wider type. */
 void check_tensor(const desc &t, cudnnDataType_t type)
 {
     if (is_virtual(t) && type != CUDNN_DATA_DOUBLE)
@@ -233,7 +233,7 @@ void check_tensor(const desc &t, cudnnDataType_t type)
         wrong("an alignment of %lld", (long long)*at<int64_t>(t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT));
 }
 
-/* Places of a window along axis k. */
+/* Checks the number of windows along axis k. */
 void check_places(const dnn_geometry &g, int k, int64_t after)
 {
     const int64_t size = k ? g.w : g.h, kernel = k ? g.kw : g.kh, places = k ? g.ow : g.oh;
@@ -275,7 +275,7 @@ dnn_problem problem_of(const desc &op, int64_t after[2])
     return p;
 }
 
-/* A convolution, and the addition of a bias to its result if that is no tensor in memory. */
+/* A convolution, and the addition of a bias to its result if that is a virtual tensor. */
 dnn_problem problem_of_graph(const desc &graph, int64_t after[2])
 {
     const auto  &all = graph.has.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).descs;
@@ -305,7 +305,7 @@ dnn_problem problem_of_graph(const desc &graph, int64_t after[2])
     return p;
 }
 
-/* Rules between attributes; false: this library has nothing for it. */
+/* Checks relations between attributes; false: the library does not support them. */
 bool check_finished(const desc &d)
 {
     const bool graph = d.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR;
@@ -329,7 +329,7 @@ bool check_finished(const desc &d)
 
 /* ---- heuristics ---- */
 
-/* Mode A knows nothing for f64, mode B nothing at all, and none knows biases in f64. */
+/* Mode A supports no f64, mode B nothing, and no engine supports a bias in f64. */
 std::vector<int> engines_for(const desc &heuristics)
 {
     const desc &graph = part(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
@@ -349,7 +349,7 @@ std::vector<int> engines_for(const desc &heuristics)
 void get_results(const desc &heuristics, int64_t n, int64_t *count, void **config)
 {
     const std::vector<int> found = engines_for(heuristics);
-    /* As the real one it promises more than it gives. */
+    /* Like the real library it announces more engines than it returns. */
     *count = (int64_t)found.size() + (n == 0 && !found.empty());
     for (size_t i = 0; i < found.size() && (int64_t)i < n; i++) {
         desc &d = *known(config[i]);

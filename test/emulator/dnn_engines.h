@@ -2,8 +2,8 @@
 #ifndef WEIR_TEST_EMULATOR_DNN_ENGINES_H
 #define WEIR_TEST_EMULATOR_DNN_ENGINES_H
 
-/* In the order that heuristics name them: with sums that change, on tensor cores, with
- * a transform, a workspace that is too large, plans that cannot be made; and two good ones. */
+/* In the order of the heuristics: sums that change from run to run, tensor cores, a transform, a
+ * workspace that is too large, plans that cannot be made; and two good ones. */
 enum {
     DNN_UNSTEADY,
     DNN_CORE,

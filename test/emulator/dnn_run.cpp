@@ -59,7 +59,8 @@ void store(const dnn_problem &p, void *at, int64_t i, double v)
     }
 }
 
-/* The products of one cell of x, one tap of the window and one cell of y, in all channels. */
+/* Visits the products of one cell of x, one tap of the window and one cell of y, for all
+ * channels. */
 template <class F>
 void each_channel(const dnn_geometry &g, int64_t x, int64_t tap, int64_t y, F add)
 {
@@ -69,7 +70,8 @@ void each_channel(const dnn_geometry &g, int64_t x, int64_t tap, int64_t y, F ad
             add(x * g.c + o / og * g.cg + c, (o * g.kh * g.kw + tap) * g.cg + c, y * g.o + o);
 }
 
-/* Adds a product to each result: r numbers x, w, y by the pass, the last one is the result's. */
+/* Adds each product to its result: the roles of x, w and y depend on the pass; the last one is the
+ * result. */
 template <class F> void each_product(const dnn_geometry &g, F add)
 {
     for (int64_t at = 0; at < g.n * g.oh * g.ow; at++) {

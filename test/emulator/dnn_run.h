@@ -1,4 +1,4 @@
-/* dnn_run.h - the engines of the emulated cuDNN: what they say, and running one. */
+/* dnn_run.h - the engines of the emulated cuDNN: their notes, and running one. */
 #ifndef WEIR_TEST_EMULATOR_DNN_RUN_H
 #define WEIR_TEST_EMULATOR_DNN_RUN_H
 
@@ -12,7 +12,7 @@
 struct dnn_engine {
     int64_t notes;
     int     note[2];
-    bool    fails;              /* its plans cannot be made */
+    bool    fails;              /* making its plans fails */
     int64_t work;
 };
 

@@ -1,10 +1,10 @@
 /* emulate.h - CUDA C++ on the host, so that kernels run and are tested without a card.
  *
  * Kernel files are compiled by the host's compiler with this header instead of <cuda_runtime.h>.
- * Blocks run one after the other; the threads of a block are fibers that change at barriers and
- * warp operations only, in an order that differs from launch to launch. A barrier that some threads
- * never reach is reported and ends the program. Shared memory is static: what a block leaves there
- * the next one finds, as on a card, where it may not rely on it. */
+ * Blocks run one after another; the threads of a block are fibers that switch only at barriers and
+ * warp operations, in an order that differs from launch to launch. A barrier that some threads
+ * never reach ends the program with a message. Shared memory is static: a block finds what an
+ * earlier one left, as may happen on a card. */
 #ifndef WEIR_TEST_EMULATOR_EMULATE_H
 #define WEIR_TEST_EMULATOR_EMULATE_H
 
@@ -41,7 +41,7 @@ typedef struct emulate_place {
 
 #pragma GCC visibility push(hidden)
 
-extern emulate_place emulate_at;        /* of the fiber that runs */
+extern emulate_place emulate_at;        /* of the running fiber */
 
 #define threadIdx emulate_at.thread
 #define blockIdx  emulate_at.block
@@ -53,10 +53,10 @@ static const int warpSize = 32;
 cudaError_t emulate_queue_kernel(dim3 grid, dim3 block, cudaStream_t stream,
                                  void (*thread)(const void *), const void *arguments, size_t bytes);
 
-/* The sum of the predicates of all threads. */
+/* Block barrier; returns the sum of the predicates of all threads. */
 unsigned    emulate_block_barrier(unsigned predicate);
-/* When the lanes of the mask have come, each may take what each had given (8 bytes); 0 from those
- * that have ended. */
+/* Warp barrier: when the lanes of the mask have arrived, each may read the 8 bytes that another has
+ * provided; 0 from lanes that have ended. */
 void        emulate_warp_barrier(unsigned mask);
 char       *emulate_warp_given(void);
 const char *emulate_warp_taken(int lane);
@@ -64,7 +64,7 @@ int         emulate_lane(void);
 
 #pragma GCC visibility pop
 
-/* Queues the work of one launch on the stream. */
+/* Queues one launch on the stream. */
 template <class F> static inline cudaError_t emulate_launch(dim3 grid, dim3 block,
                                                             cudaStream_t stream, const F &thread)
 {
@@ -103,7 +103,7 @@ static inline void __threadfence(void)
 {
 }
 
-/* The value that lane `from` has; the lane's own where there is no such lane in its group. */
+/* The value of lane `from`; the lane's own value if its group has no such lane. */
 template <class T> static inline T emulate_shuffle(unsigned mask, T v, int from, int width)
 {
     const int lane = emulate_lane(), group = lane / width * width;

@@ -1,8 +1,8 @@
-/* failure.cpp - errors: names, the last one of each thread, lost contexts, and planted ones.
+/* failure.cpp - errors: names, each thread's last one, lost contexts, and injected ones.
  *
  * emulate_fail("cudaMalloc", 3, cudaErrorMemoryAllocation) or WEIR_EMULATED_FAIL=cudaMalloc:3:2
- * lets the third call from now on fail; "kernel" stands for the running of kernels, whose failures
- * are seen by what waits for them, as on a card. */
+ * makes the third call from now on fail. "kernel" stands for the execution of kernels, whose errors
+ * are reported by whatever waits for them, as on a card. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ namespace {
 
 struct injected {
     char        function[64];
-    long        nth;            /* calls from now on */
+    long        nth;            /* counted from now on */
     cudaError_t error;
 };
 
@@ -94,7 +94,7 @@ const struct {
 #undef ROW
 };
 
-/* Those after which a card's context can do nothing any more. */
+/* True for errors after which a card's context is unusable. */
 bool is_lasting(cudaError_t e)
 {
     return e == cudaErrorECCUncorrectable || e == cudaErrorIllegalAddress ||
@@ -109,7 +109,7 @@ void inject(const char *function, long nth, cudaError_t error)
     injections.push_back(p);
 }
 
-/* Once: $WEIR_EMULATED_FAIL, function:nth:error[,...]. */
+/* Reads $WEIR_EMULATED_FAIL once: function:nth:error[,...]. */
 void inject_from_env(void)
 {
     static bool       done;
@@ -128,7 +128,7 @@ void inject_from_env(void)
     }
 }
 
-/* Counts the call; the planted error if it is due. */
+/* Counts the call; returns the injected error if it is due. */
 cudaError_t count(emulate_point *p)
 {
     if (p->calls++ == 0) {

@@ -1,6 +1,6 @@
-/* fake_driver.cpp - the driver's functions for modules, over what fake_nvrtc.c compiles.
+/* fake_driver.cpp - the driver's functions for modules, on what fake_nvrtc.c compiles.
  *
- * A module is a shared object in memory. A launch is a work of the emulated stream. */
+ * A module is a shared object in memory. A launch is a work item of the emulated stream. */
 #include <cuda.h>
 
 #include <dlfcn.h>
@@ -15,10 +15,10 @@
 
 typedef void (*run_fn)(const void *params, unsigned blocks, unsigned threads);
 
-/* A module is its function, too: there is one in each. */
+/* A module is also its function, since each has exactly one. */
 struct CUmod_st {
     void         *lib;
-    int           fd;           /* open as long as lib, which is known by a name with this number */
+    int           fd;           /* kept open: it is part of the name by which lib was loaded */
     run_fn        run;
     const size_t *bytes;
 };
@@ -43,7 +43,7 @@ CUresult cuGetErrorString(CUresult e, const char **text)
     return CUDA_SUCCESS;
 }
 
-/* Sections are described at the end of a shared object. */
+/* The section table is at the end of a shared object. */
 static size_t image_bytes(const void *image)
 {
     Elf64_Ehdr h;

@@ -1,8 +1,8 @@
-/* fake_nvrtc.c - NVRTC's functions over the host's C compiler: a "cubin" is a shared object.
+/* fake_nvrtc.c - NVRTC's functions on the host's C compiler: a "cubin" is a shared object.
  *
- * Kernels that Weir generates are C but for what stands before and after them here. The object has
- * two symbols: the bytes of the kernel's parameters, and a function that runs a launch, thread by
- * thread (such kernels have no barriers). fake_driver.cpp loads it. */
+ * Kernels that Weir generates are C, except for the text put before and after them here. The object
+ * has two symbols: the number of bytes of the kernel's parameters, and a function that runs a
+ * launch, thread by thread (such kernels have no barriers). fake_driver.cpp loads it. */
 #include <nvrtc.h>
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 static const char before[] =
     "#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
     "#include <string.h>\n"
-    /* Aligned as on a card, so that reads of an address that is not fail here, too. */
+    /* Aligned as on a card, so that unaligned reads fail here as well. */
     "typedef struct __attribute__((aligned(16))) uint4 { uint32_t x, y, z, w; } uint4;\n"
     "static __thread struct { unsigned x, y, z; } threadIdx, blockIdx, blockDim, gridDim;\n"
     "#define WEIR_KERNEL static\n";
@@ -36,7 +36,7 @@ struct _nvrtcProgram {
     size_t image_bytes;
 };
 
-/* What is compiled depends on this file, too. */
+/* The version takes part in cache keys, so it changes with this file. */
 nvrtcResult nvrtcVersion(int *major, int *minor)
 {
     unsigned h = 2166136261u;

@@ -1,10 +1,10 @@
-/* fiber.cpp - runs the blocks of a kernel: threads are fibers, see emulate.h.
+/* fiber.cpp - runs the blocks of a kernel; threads are fibers, see emulate.h.
  *
- * A fiber runs threads one after the other. Where one has to wait, the next that may run goes on,
- * in the same fiber's successor or where it stopped: so threads that meet no barrier cost no
- * change of stacks, and fibers are made once. Threads go in the order of their numbers or against
- * it, from any of them, and blocks forwards or backwards, as `draw` says: what lacks a barrier is
- * wrong in one of these orders. */
+ * A fiber runs threads one after another. When a thread has to wait, the next runnable one
+ * continues on its own stack, or begins in a new fiber: threads that meet no barrier switch no
+ * stacks, and fibers are reused. `draw` determines the order: threads ascending or descending,
+ * beginning with any of them, blocks forwards or backwards. A missing barrier gives a wrong result
+ * in one of these orders. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@
 emulate_place emulate_at;
 
 #ifdef __x86_64__
-/* Saves the registers that a call keeps, changes stacks, and goes on where the other one did so. */
+/* Saves the callee-saved registers, switches stacks, and continues where the other one was
+ * saved. */
 extern "C" void emulate_switch(void **save, void *to);
 __asm__(".text\n"
         ".p2align 4\n"
@@ -53,16 +54,16 @@ enum { MAX_THREADS = 1024, WARP = 32, MAX_WARPS = MAX_THREADS / WARP };
 enum state : unsigned char { NEW, READY, AT_BLOCK, AT_WARP, DONE };
 
 struct warp {
-    unsigned alive, waiting;        /* bits of lanes */
-    unsigned mask[WARP];            /* what each waiting one waits for */
+    unsigned alive, waiting;        /* masks of lanes */
+    unsigned mask[WARP];            /* the lanes that each waiting lane waits for */
     char     given[WARP][8], taken[WARP][8];
 };
 
 state               is[MAX_THREADS];
-void               *stopped[MAX_THREADS];       /* where waiting threads go on */
+void               *stopped[MAX_THREADS];       /* saved stacks of waiting threads */
 warp                warps[MAX_WARPS];
 int                 running, count, alive, at_barrier, step_by;
-unsigned            predicates, holding;        /* of __syncthreads_count and so on */
+unsigned            predicates, holding;        /* of __syncthreads_count and similar */
 void               *outer;
 std::vector<void *> idle;                       /* fibers without a thread */
 const void         *arguments;
@@ -70,7 +71,7 @@ void (*body)(const void *);
 
 void next_thread(bool ended);
 
-/* A fiber: begins the thread that it was entered for, and goes on with new ones. */
+/* A fiber's main loop: runs the thread that it was entered for, then further ones. */
 void work(void)
 {
     for (;;) {
@@ -86,7 +87,7 @@ void *fiber_new(void)
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED || mprotect(stack, 4096, PROT_NONE) != 0)
         abort();
-    /* Tops at the same place of every page would share one set of the cache. */
+    /* Stacks whose tops have equal page offsets would share one set of the cache. */
     static size_t made;
     char *const   begin = stack + STACK_BYTES - made++ * 320 % SPREAD_BYTES;
     void **const  top = (void **)begin - 1;     /* 8 below a multiple of 16, as after a call */
@@ -133,7 +134,7 @@ void report(void)
     abort();
 }
 
-/* Lets everybody go on who waits at the block's barrier, if all do that are alive. */
+/* Releases the threads at the block's barrier if all threads alive have arrived. */
 void release_block(void)
 {
     if (at_barrier < alive || alive == 0)
@@ -144,7 +145,7 @@ void release_block(void)
     holding = predicates;
     predicates = 0;
 }
-
+/* The same for the lanes of the mask, which may then read what they have provided. */
 /* The same for the lanes that the mask names; what they gave is then theirs to take. */
 void release_warp(int w, unsigned mask)
 {
@@ -175,7 +176,7 @@ int follower(int t)
     return t == count ? 0 : t < 0 ? count - 1 : t;
 }
 
-/* Goes on with the next thread that may run; returns in the one that called it, or, in a fiber
+/* Continues with the next runnable thread. Returns in the thread that called it or, in a fiber
  * whose thread has ended, to begin a new one. */
 void next_thread(bool ended)
 {

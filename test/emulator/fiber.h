@@ -1,4 +1,4 @@
-/* fiber.h - runs a kernel at once. `draw` says in which order its threads begin. */
+/* fiber.h - runs a kernel at once. `draw` determines the order in which its threads begin. */
 #ifndef WEIR_TEST_EMULATOR_FIBER_H
 #define WEIR_TEST_EMULATOR_FIBER_H
 

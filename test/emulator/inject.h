@@ -1,6 +1,6 @@
-/* inject.h - all that tests may ask of the emulated card besides CUDA: failures, queues, engines.
+/* inject.h - what tests may ask of the emulated card besides CUDA: failures, queues, engines.
  *
- * The emulated plugin and libraries export these, so that they are found by dlsym. */
+ * The emulated plugin and libraries export these functions, which tests find by dlsym. */
 #ifndef WEIR_TEST_EMULATOR_INJECT_H
 #define WEIR_TEST_EMULATOR_INJECT_H
 
@@ -17,24 +17,24 @@ extern "C" {
 
 #define EMULATE_API __attribute__((visibility("default")))
 
-/* The nth call of the function from now on fails, once, with the error; nth 0: none will. "*" is
- * any function, "kernel" the running of one. */
+/* Makes the nth call of the function from now on fail, once, with the error; nth 0: none. "*" is
+ * any function, "kernel" the execution of one. */
 EMULATE_API void emulate_fail(const char *function, long nth, cudaError_t error);
 
-EMULATE_API long   emulate_failed(void);                    /* how many planted errors were met */
-EMULATE_API long   emulate_calls(const char *function);     /* how often it has been called */
-EMULATE_API size_t emulate_queued(void);                    /* works that have not run */
-EMULATE_API void   emulate_recover(void);                   /* nothing planted, no error left */
-EMULATE_API void   emulate_seed(uint64_t seed);             /* draws the same orders from here on */
+EMULATE_API long   emulate_failed(void);                    /* injected errors so far */
+EMULATE_API long   emulate_calls(const char *function);     /* calls of the function so far */
+EMULATE_API size_t emulate_queued(void);                    /* work items that have not run */
+EMULATE_API void   emulate_recover(void);                   /* removes injections and errors */
+EMULATE_API void   emulate_seed(uint64_t seed);             /* makes the orders reproducible */
 EMULATE_API size_t emulate_allocated(void);                 /* bytes of the cards' memory */
-/* Streams, events, graphs and pinned ranges that nobody has freed. */
+/* Streams, events, graphs and pinned ranges that have not been freed. */
 EMULATE_API size_t emulate_handles(void);
 
-/* Of the emulated cuDNN, which exports these itself. The nth call that may fail from now on has no
- * memory, once; 0: none will. */
+/* Functions of the emulated cuDNN, exported by it. The nth call that may fail, from now on, runs
+ * out of memory, once; 0: none. */
 EMULATE_API void emulate_dnn_fail(long nth);
 EMULATE_API long emulate_dnn_live(void);                    /* descriptors */
-EMULATE_API long emulate_dnn_ran(int i);                    /* how often engine i was executed */
+EMULATE_API long emulate_dnn_ran(int i);                    /* executions of engine i */
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,9 @@
 /* memory.cpp - the emulated card's memory, pinned host memory, copies and fills.
  *
- * New memory is full of 0xff, NaN in every float type; freed memory, too. Behind each allocation
- * there are bytes that must still be 0xff when it is freed. With WEIR_EMULATED_GUARD=1 each one
- * ends at a page that cannot be touched, and the host cannot touch any: then a stray access is a
- * crash where it happens. Ranges of copies and fills must lie inside one allocation. */
+ * New and freed memory is filled with 0xff, which is NaN in every float type. After each allocation
+ * there are bytes that must still be 0xff when it is freed. With WEIR_EMULATED_GUARD=1 each
+ * allocation ends at an inaccessible page, and the host cannot access any: a stray access then
+ * crashes where it happens. Ranges of copies and fills must lie inside one allocation. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,16 +21,16 @@ enum { ALIGN = 256, TAIL = 256 };
 
 struct block {
     int    card;
-    size_t bytes, charged; /* asked for; charged, a multiple of ALIGN */
-    char  *mapped;         /* guarded memory; NULL: of the heap */
+    size_t bytes, charged; /* requested; charged, a multiple of ALIGN */
+    char  *mapped;         /* guarded memory; NULL: from the heap */
     size_t mapped_bytes;
 };
 
 std::map<const char *, block>  blocks;
 std::map<const char *, size_t> pinned;      /* host ranges */
-std::map<const char *, size_t> registered;  /* those among them that are not ours to free */
+std::map<const char *, size_t> registered;  /* those that the program allocated */
 size_t                         used[EMULATE_MOST_CARDS];
-int                            opened;      /* emulate_access, nested */
+int                            opened;      /* depth of emulate_access */
 
 bool guarded(void)
 {
@@ -106,7 +106,7 @@ void block_free(char *p, const block *b)
     free(p);
 }
 
-/* The range that contains p, or the end. */
+/* The range that contains p, or end(). */
 template <class T>
 typename std::map<const char *, T>::iterator range_of(std::map<const char *, T> &in, const char *p)
 {
@@ -114,7 +114,7 @@ typename std::map<const char *, T>::iterator range_of(std::map<const char *, T> 
     return at == in.begin() ? in.end() : --at;
 }
 
-/* Bytes from the begin of the first row to the end of the last. */
+/* Bytes from the beginning of the first row to the end of the last. */
 size_t extent(size_t pitch, size_t width, size_t height)
 {
     return (height - 1) * pitch + width;
@@ -125,7 +125,7 @@ bool is_host(const void *p, size_t bytes)
     return !emulate_touches_card(p) && !emulate_touches_card((const char *)p + bytes - 1);
 }
 
-/* Which ends are the card's, and whether both lie where the kind says. */
+/* Determines which ends are on the card, and checks that this agrees with the kind. */
 cudaError_t place(emulate_copy *c, cudaMemcpyKind kind)
 {
     if (c->to_pitch < c->width || c->from_pitch < c->width)
@@ -147,7 +147,7 @@ cudaError_t place(emulate_copy *c, cudaMemcpyKind kind)
     return sound ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-/* A copy with the host's bytes in it, so that they may change from here on. */
+/* A copy that contains the host's bytes, which may change from now on. */
 emulate_work *staging_copy(const emulate_copy *c)
 {
     emulate_work *const w = emulate_work_new(COPY, c->width * c->height);
@@ -210,7 +210,7 @@ cudaError_t fill(void *to, size_t pitch, int byte, size_t width, size_t height, 
     return cudaSuccess;
 }
 
-/* One row, or several. */
+/* A copy of one row, or of several. */
 emulate_copy rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                   size_t height)
 {
@@ -289,7 +289,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     return entry.say(e != cudaSuccess ? e : block_new(p, bytes));
 }
 
-/* Waits for everything first, as cards do. */
+/* Waits for all work first, as on a card. */
 cudaError_t cudaFree(void *p)
 {
     EMULATE_ENTER;

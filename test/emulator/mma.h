@@ -1,9 +1,9 @@
 /* mma.h - the host's stand-in for CUDA's <mma.h>: products of 16 x 16 matrices of halves.
  *
- * A matrix is spread over the lanes of its warp as on a card, eight elements each, in an order of
- * this file's own for each kind of matrix: a kernel that relies on the order of a card, or that
- * lacks a barrier between what its lanes store and what they load, is wrong here, too. Sums are
- * made in f32 in the order of the terms. */
+ * As on a card, a matrix is distributed over the lanes of its warp, eight elements each; the order
+ * is this file's and differs for each kind of matrix. So a kernel that relies on a card's order, or
+ * that lacks a barrier between its lanes' stores and loads, gives wrong results here too. Sums are
+ * computed in f32 in the order of the terms. */
 #ifndef WEIR_TEST_EMULATOR_MMA_H
 #define WEIR_TEST_EMULATOR_MMA_H
 
@@ -45,7 +45,7 @@ enum layout_t { mem_row_major, mem_col_major };
 
 enum { SIDE = 16, ELEMENTS = SIDE * SIDE, EACH = ELEMENTS / 32, MAX_THREADS = 1024 };
 
-/* Element i of a lane lies in row place / 16, column place % 16. */
+/* Element i of a lane lies in row place / 16 and column place % 16. */
 template <class USE> static inline int place(int lane, int i);
 template <> inline int place<matrix_a>(int lane, int i)
 {
@@ -66,7 +66,7 @@ template <class USE, int M, int N, int K, class T, class LAYOUT = void> struct f
     T x[EACH];
 };
 
-/* What a card takes: places of 32 bytes, rows of 16. */
+/* Checks a card's requirements: addresses aligned to 32 bytes, rows to 16. */
 static inline void check(const void *at, size_t row_bytes)
 {
     if ((uintptr_t)at % 32 == 0 && row_bytes % 16 == 0)
@@ -116,8 +116,8 @@ template <class FRAGMENT, class T> static inline void fill_fragment(FRAGMENT &f,
         f.x[i] = value;
 }
 
-/* Lanes put what they have where all of the warp see it. Two such places, in turn: who comes first
- * to the next product leaves alone what others still read. */
+/* Memory in which lanes publish their elements to the warp. There are two, used in turn, so that
+ * the first lane to reach the next product does not overwrite what others still read. */
 struct exchange {
     float a[ELEMENTS], b[ELEMENTS];     /* b by columns */
 };

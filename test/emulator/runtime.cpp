@@ -11,9 +11,9 @@
 
 namespace {
 
-uint64_t         state;             /* of the generator; 0: not seeded */
+uint64_t         state;             /* of the random generator; 0: not seeded */
 
-/* The streams that are always there are those of the card at hand. */
+/* Creates the built-in streams of the current card. */
 void always(uint64_t id, unsigned flags)
 {
     emulate_stream *&s = emulate_streams[id];
@@ -59,7 +59,7 @@ cudaError_t record(emulate_event *e, uint64_t id, emulate_stream *s, unsigned fl
     return cudaSuccess;
 }
 
-/* Nobody can wait for such an event, and trying to spoils its capture. */
+/* Such an event cannot be waited for, and trying to invalidates its capture. */
 cudaError_t captured(const emulate_event *e)
 {
     emulate_capture *const c = emulate_capture_of(e->capture);
@@ -69,7 +69,7 @@ cudaError_t captured(const emulate_event *e)
     return cudaErrorCapturedEvent;
 }
 
-/* The stream joins the capture that the event was recorded in, or waits for more of it. */
+/* The stream joins the capture in which the event was recorded, or waits for more of it. */
 cudaError_t join(emulate_stream *s, const emulate_event *e)
 {
     emulate_capture *const c = emulate_capture_of(e->capture);
@@ -161,7 +161,7 @@ cudaError_t emulate_queue_kernel(dim3 grid, dim3 block, cudaStream_t stream,
     if (entry.error != cudaSuccess)
         return entry.say(entry.error);
     emulate_stream *const s = emulate_stream_of(stream);
-    if (!s || s->card != emulate_card())          /* the thread has another one at hand */
+    if (!s || s->card != emulate_card())          /* the thread's current card is another one */
         return entry.say(cudaErrorInvalidResourceHandle);
     if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffff || grid.y > 65535 ||
         grid.z > 65535 || block.x < 1 || block.y < 1 || block.z < 1 || block.x > 1024 ||

@@ -1,9 +1,9 @@
 /* runtime.h - what the files of the emulated CUDA runtime share.
  *
- * A stream is a queue of works. Nothing runs until the program waits; then works run one at a time,
- * in an order that a seeded generator draws among those that events allow. Handles are numbers that
- * are never reused, so the use of a freed one is detected. One lock guards all state; it is
- * released while a host function runs. */
+ * A stream is a queue of work items. Nothing runs until the program waits; then items run one at a
+ * time, in an order that a seeded generator draws among those that the events allow. Handles are
+ * numbers that are never reused, so the use of a freed one is detected. One lock guards all state;
+ * it is released while a host function runs. */
 #ifndef WEIR_TEST_EMULATOR_RUNTIME_H
 #define WEIR_TEST_EMULATOR_RUNTIME_H
 
@@ -19,10 +19,10 @@
 #include <unordered_map>
 #include <vector>
 
-/* ---- works ---- */
+/* ---- work items ---- */
 
-/* All work of a stream up to number `seq`; true of streams that are gone. Stream 0: the signal
- * `seq` has been given, by a node of a graph. */
+/* Stands for all work of a stream up to number `seq`; satisfied if the stream is gone. Stream 0:
+ * the signal `seq`, given by a node of a graph. */
 struct emulate_mark {
     uint64_t stream, seq;
 };
@@ -38,13 +38,13 @@ struct emulate_copy {
 
 struct emulate_work {
     emulate_kind kind;
-    uint32_t     users;         /* a queue, nodes of graphs */
+    uint32_t     users;         /* references: a queue, nodes of graphs */
     union {
         struct {
             uint3 grid, block;
             void (*thread)(const void *arguments);
         } kernel;
-        emulate_copy copy;      /* FILL has no `from` */
+        emulate_copy copy;      /* FILL: without `from` */
         struct {
             cudaHostFn_t call;
             void        *context;
@@ -54,10 +54,10 @@ struct emulate_work {
         struct emulate_run *run;        /* REPLAY */
     };
     int byte;                           /* FILL */
-    alignas(16) char more[];            /* arguments of a kernel; host bytes staged for a copy */
+    alignas(16) char more[];            /* a kernel's arguments; host bytes staged for a copy */
 };
 
-/* A work with one user and `bytes` of more. */
+/* Creates an item with one reference and `bytes` of more. */
 emulate_work *emulate_work_new(emulate_kind kind, size_t bytes);
 void          emulate_work_drop(emulate_work *w);
 
@@ -80,14 +80,14 @@ struct emulate_graph {
 
 struct emulate_exec {
     std::shared_ptr<emulate_body> body;
-    emulate_mark                  last;     /* its launches run one after the other */
+    emulate_mark                  last;     /* its launches run one after another */
 };
 
 /* One launch of a graph. */
 struct emulate_run {
     std::shared_ptr<emulate_body> body;
-    std::vector<int>              missing, ready;   /* nodes before each that have not run */
-    std::vector<uint64_t>         signals;          /* of each; 0: none */
+    std::vector<int>              missing, ready;   /* predecessors of each node yet to run */
+    std::vector<uint64_t>         signals;          /* of each node; 0: none */
     size_t                        left;
     ~emulate_run();
 };
@@ -109,10 +109,10 @@ struct emulate_stream {
     int                        priority, card;
     std::deque<emulate_work *> queue;
     uint64_t                   pushed, done;
-    bool                       busy;        /* a host function of it is running */
+    bool                       busy;        /* one of its host functions is running */
     bool                       dying;       /* destroyed with work left */
-    emulate_capture           *capture;     /* it is being captured */
-    std::vector<int>           frontier;    /* the nodes that what comes next follows */
+    emulate_capture           *capture;     /* the capture that it takes part in, or NULL */
+    std::vector<int>           frontier;    /* the nodes that its next node follows */
 };
 
 struct emulate_event {
@@ -121,7 +121,7 @@ struct emulate_event {
     bool             recorded, captured, ended;     /* ended: its last record has run */
     emulate_mark     at;
     double           time;
-    uint64_t         capture;               /* captured: in which, after which nodes */
+    uint64_t         capture;               /* if captured: the capture; its nodes */
     std::vector<int> frontier;
 };
 
@@ -131,12 +131,12 @@ extern std::unordered_map<uint64_t, emulate_graph *>  emulate_graphs;
 extern std::unordered_map<uint64_t, emulate_exec *>   emulate_execs;
 extern std::set<emulate_capture *>                    emulate_captures;
 
-enum { EMULATE_LEGACY = 1, EMULATE_PER_THREAD = 2 };    /* streams that are always there */
+enum { EMULATE_LEGACY = 1, EMULATE_PER_THREAD = 2 };    /* built-in streams */
 
-uint64_t emulate_id(void);                  /* new, a multiple of 16 */
-uint64_t emulate_draw(uint64_t below);      /* from the generator */
+uint64_t emulate_id(void);                  /* a new handle, a multiple of 16 */
+uint64_t emulate_draw(uint64_t below);      /* a random number below `below` */
 
-/* NULL for a handle that is no stream, or no longer. */
+/* NULL if the handle is not a stream, or no longer one. */
 emulate_stream *emulate_stream_of(cudaStream_t s);
 
 template <class T> static inline T *emulate_find(const std::unordered_map<uint64_t, T *> &in,
@@ -146,26 +146,28 @@ template <class T> static inline T *emulate_find(const std::unordered_map<uint64
     return at == in.end() ? NULL : at->second;
 }
 
-/* Appends the work to the stream's queue or, while it is captured, to the graph. Takes the work. */
+/* Appends the item to the stream's queue or, during a capture, to the graph. Takes the
+ * reference. */
 emulate_mark emulate_push(emulate_stream *s, emulate_work *w);
 
 bool        emulate_reached(emulate_mark m);
 uint64_t    emulate_signal_new(void);
 void        emulate_signal_give(uint64_t signal);
-cudaError_t emulate_wait(emulate_mark m);   /* runs works, the stream's and others', until it is */
+cudaError_t emulate_wait(emulate_mark m);   /* runs items of all streams until it is satisfied */
 cudaError_t emulate_wait_all(void);
-void        emulate_some(void);             /* runs a few works, perhaps none */
-size_t      emulate_unfinished(void);       /* works in queues */
-void        emulate_forget(void);           /* drops all queued works, as a lost context does */
+void        emulate_some(void);             /* runs a few items, perhaps none */
+size_t      emulate_unfinished(void);       /* number of queued items */
+void        emulate_forget(void);           /* drops all queued items, as a lost context does */
 
 /* ---- capture ---- */
 
 void             emulate_capture_add(emulate_stream *s, emulate_work *w);
 emulate_capture *emulate_capture_of(uint64_t id);
-/* For calls that captures forbid (by mode and thread): the error, and the captures are spoilt. */
+/* Called by functions that captures forbid (by mode and thread): returns the error and invalidates
+ * the captures. */
 cudaError_t emulate_unsafe(void);
-cudaError_t emulate_unsafe_on(emulate_stream *s);       /* and those that forbid it on the stream */
-cudaError_t emulate_implicit(emulate_stream *s);        /* work on a stream others are bound to */
+cudaError_t emulate_unsafe_on(emulate_stream *s);       /* also by captures of this stream */
+cudaError_t emulate_implicit(emulate_stream *s);        /* work on a stream that others wait for */
 
 /* ---- memory ---- */
 
@@ -173,7 +175,7 @@ bool emulate_on_card(const void *p, size_t bytes);      /* inside one allocation
 bool emulate_touches_card(const void *p);
 bool emulate_pinned(const void *p, size_t bytes);
 size_t emulate_pinned_ranges(void);
-void emulate_access(bool open);             /* guarded memory is for running works only */
+void        emulate_access(bool open);     /* guarded memory is accessible to running items */
 
 /* ---- failures ---- */
 
@@ -183,7 +185,7 @@ struct emulate_point {
     emulate_point *next;
 };
 
-/* The frame of an API function: takes the lock, counts the call, and knows why it fails at once. */
+/* Scope of an API function: takes the lock, counts the call, and knows if it must fail at once. */
 struct emulate_entry {
     cudaError_t error;
     emulate_entry(emulate_point *p, bool always = false);
@@ -197,18 +199,18 @@ struct emulate_entry {
     if (entry.error != cudaSuccess)                                                                \
         return entry.say(entry.error)
 
-/* The context is lost: every later call fails with `e`. */
+/* Loses the context: every later call fails with `e`. */
 void        emulate_lose(cudaError_t e);
 cudaError_t emulate_lost(void);
-/* A kernel that is due to fail (point "kernel"), else success. */
+/* The injected error of a kernel (point "kernel"), or success. */
 cudaError_t emulate_kernel_failure(void);
 void        emulate_unlock(void);
 void        emulate_lock(void);
 
 enum { EMULATE_MOST_CARDS = 16 };
-int    emulate_cards(void);                 /* $WEIR_EMULATED_CARDS, 1 */
-int    emulate_card(void);                  /* the thread's */
-int emulate_processors(void);               /* $WEIR_EMULATED_PROCESSORS, 4 */
-size_t emulate_bytes(void);                 /* $WEIR_EMULATED_BYTES, 2 GiB */
+int    emulate_cards(void);                 /* $WEIR_EMULATED_CARDS, default 1 */
+int    emulate_card(void);                  /* the thread's current card */
+int emulate_processors(void);               /* $WEIR_EMULATED_PROCESSORS, default 4 */
+size_t emulate_bytes(void);                 /* $WEIR_EMULATED_BYTES, default 2 GiB */
 
 #endif

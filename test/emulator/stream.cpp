@@ -1,7 +1,8 @@
-/* stream.cpp - streams as queues, and the order in which a wait runs their works. See runtime.h.
+/* stream.cpp - streams as queues, and the order in which a wait runs their work items. See
+ * runtime.h.
  *
- * Each wait draws one of three orders: only works of the awaited stream, as long as events allow
- * it; works of any stream, evenly; or those of the other streams first. */
+ * Each wait draws one of three orders: only items of the awaited stream, as long as events allow;
+ * items of any stream, evenly; or those of the other streams first. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +17,9 @@ std::unordered_map<uint64_t, emulate_event *>  emulate_events;
 
 namespace {
 
-std::vector<emulate_stream *> waiting;      /* those with queued works */
+std::vector<emulate_stream *> waiting;      /* streams with queued items */
 std::set<uint64_t>            signals;      /* not given yet */
-thread_local bool             inside;       /* a host function: may call nothing */
+thread_local bool             inside;       /* in a host function, which may call no function */
 
 enum style { ALONE, EVENLY, OTHERS_FIRST, STYLES };
 
@@ -29,7 +30,7 @@ double now(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* Copies may have lost their memory since they were queued. */
+/* False if the memory of a copy has been freed since it was queued. */
 bool copy_is_sound(const emulate_work *w)
 {
     const emulate_copy *const c = &w->copy;
@@ -113,7 +114,7 @@ bool blocked(const emulate_work *w)
     return e && e->recorded && !e->captured && !emulate_reached(e->at);
 }
 
-/* Runs one node of the graph at the head of the queue; false if none may run. */
+/* Runs one node of the graph at the head of the queue; false if none is runnable. */
 bool replay(emulate_stream *s, emulate_run *r)
 {
     const size_t n = r->ready.size(), first = n ? emulate_draw(n) : 0;
@@ -157,7 +158,7 @@ void pop(emulate_stream *s)
     }
 }
 
-/* Runs the work at the head of the queue, or a part of it; false if it may not run. */
+/* Runs the item at the head of the queue, or a part of it; false if it is not runnable. */
 bool step(emulate_stream *s)
 {
     if (s->busy || s->queue.empty() || blocked(s->queue.front()))
@@ -176,7 +177,7 @@ bool step(emulate_stream *s)
     return moved;
 }
 
-/* The stream that the head of s waits for, or that one's, and so on. */
+/* The stream that the head of s finally waits for. */
 emulate_stream *culprit(emulate_stream *s)
 {
     while (s && !s->queue.empty() && s->queue.front()->kind == WAIT && blocked(s->queue.front())) {
@@ -186,7 +187,7 @@ emulate_stream *culprit(emulate_stream *s)
     return s;
 }
 
-/* Runs one work of any stream, by choice not of `last`; false if none may run. */
+/* Runs one item of any stream, preferably not of `last`; false if none is runnable. */
 bool step_any(const emulate_stream *last)
 {
     const size_t n = waiting.size(), first = n ? emulate_draw(n) : 0;
@@ -202,7 +203,7 @@ bool step_any(const emulate_stream *last)
     return false;
 }
 
-/* Another thread runs a host function: it goes on soon. Else nothing ever will. */
+/* Lets another thread continue that runs a host function; without one, nothing will ever run. */
 void let_others(void)
 {
     bool busy = false;
@@ -291,7 +292,7 @@ void append_wait(emulate_stream *s, const emulate_stream *other)
 
 }
 
-/* The legacy stream waits for all blocking ones, and they for it. */
+/* The legacy stream and all blocking streams wait for each other. */
 emulate_mark emulate_push(emulate_stream *s, emulate_work *w)
 {
     if (s->capture) {
@@ -338,7 +339,7 @@ cudaError_t emulate_wait_all(void)
     return emulate_lost();
 }
 
-/* At least one work every other time, so that polling ends. */
+/* Runs at least one item every second time, so that polling ends. */
 void emulate_some(void)
 {
     emulate_access(true);

@@ -9,7 +9,7 @@
 
 typedef cudaError_t (*queue_fn)(cudaStream_t, void (*)(const void *), const void *, size_t);
 
-/* Among what is loaded: the plugin for real cards may be, too. */
+/* Searches the loaded objects, among which the plugin for real cards may be too. */
 static int find_queue(struct dl_phdr_info *info, size_t, void *queue)
 {
     const char *const slash = strrchr(info->dlpi_name, '/');

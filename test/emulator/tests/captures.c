@@ -17,7 +17,7 @@ static size_t nodes_of(cudaGraph_t g)
     return n;
 }
 
-/* b follows all that a was given so far. */
+/* Makes b follow all work of a so far. */
 static void order(cudaStream_t a, cudaStream_t b, cudaEvent_t e)
 {
     CHECK_CUDA(cudaEventRecord(e, a));
@@ -29,7 +29,7 @@ static void count_call(void *context)
     ++*(int *)context;
 }
 
-/* x = 2 x + 1 by copies, fills and kernels on two streams; a host function beside them. */
+/* x = 2 x + 1 by copies, fills and kernels on two streams, with a host function on one of them. */
 static cudaGraph_t capture_step(cudaStream_t a, cudaStream_t b, int *x, int *y, int *calls)
 {
     cudaEvent_t e = fixture_event(), f = fixture_event();
@@ -69,12 +69,12 @@ CASE(replay)
     CHECK_CUDA(cudaGraphDestroy(g));
     CHECK_CUDA(cudaGraphUpload(exec, a));
     for (int i = 0; i < 5; i++)
-        CHECK_CUDA(cudaGraphLaunch(exec, i % 2 ? a : b));       /* one after the other anyway */
+        CHECK_CUDA(cudaGraphLaunch(exec, i % 2 ? a : b));       /* launches run one after another */
     CHECK_CUDA(cudaDeviceSynchronize());
     CHECK(fixture_int(a, x) == (3 + 1) * 32 - 1);
     CHECK(calls == 5);
     CHECK_CUDA(cudaGraphLaunch(exec, a));
-    CHECK_CUDA(cudaGraphExecDestroy(exec));                     /* what is queued goes on */
+    CHECK_CUDA(cudaGraphExecDestroy(exec));                     /* queued launches still run */
     CHECK(fixture_int(a, x) == (3 + 1) * 64 - 1);
     CHECK_ERROR(cudaGraphLaunch(exec, a), cudaErrorInvalidValue);
     CHECK_CUDA(cudaFree(x));
@@ -84,8 +84,8 @@ CASE(replay)
     (void)cudaGetLastError();
 }
 
-/* Two branches that both write x, with or without an edge between them. How often the second one
- * is last. */
+/* Two branches that both write x, with or without an edge between them. Returns how often the
+ * second one is last. */
 static int branches(bool edge)
 {
     cudaStream_t    a = fixture_stream(), b = fixture_stream();
@@ -126,7 +126,7 @@ CASE(missing_edge_shows)
     CHECK(luck > ROUNDS / 10 && luck < ROUNDS - ROUNDS / 10);
 }
 
-/* Pinned or pageable, a captured copy reads the host's memory when it is played. */
+/* A captured copy, from pinned or pageable memory, reads it when the graph runs. */
 CASE(captured_copies_read_late)
 {
     cudaStream_t    s = fixture_stream();
@@ -150,7 +150,7 @@ CASE(captured_copies_read_late)
     CHECK_CUDA(cudaStreamDestroy(s));
 }
 
-/* What spoils a capture: calls that would wait or allocate. */
+/* Calls that invalidate a capture because they would wait or allocate. */
 static cudaError_t poison(cudaStream_t s, cudaStream_t other, int *x, int how)
 {
     void  *p;
@@ -191,7 +191,7 @@ CASE(calls_that_spoil_a_capture)
     (void)cudaGetLastError();
 }
 
-/* A relaxed capture minds only what is done to its own stream. */
+/* A relaxed capture forbids only calls on its own stream. */
 CASE(relaxed_captures)
 {
     cudaStream_t s = fixture_stream(), other = fixture_stream();
@@ -234,7 +234,7 @@ CASE(forks_must_join)
     (void)cudaGetLastError();
 }
 
-/* Events bind works inside a capture to each other alone. */
+/* Events inside a capture order only nodes of that capture. */
 CASE(events_across_the_border)
 {
     cudaStream_t a = fixture_stream(), b = fixture_stream();
@@ -265,7 +265,7 @@ CASE(events_across_the_border)
     (void)cudaGetLastError();
 }
 
-/* Recorded by each launch; waited for by it. */
+/* External events are recorded, and waited for, by each launch. */
 CASE(external_events)
 {
     cudaStream_t    a = fixture_stream(), b = fixture_stream();

@@ -1,4 +1,4 @@
-/* failures.c - errors of the emulated card: planted ones, lost contexts, no cards at all. */
+/* failures.c - errors of the emulated card: injected ones, lost contexts, no cards at all. */
 #include "emulator/tests/fixture.h"
 
 CASE(the_nth_call_fails)
@@ -21,7 +21,7 @@ CASE(the_nth_call_fails)
     emulate_recover();
 }
 
-/* A kernel fails when it runs; from then on everything does. */
+/* A kernel fails when it runs; from then on every call fails. */
 CASE(a_kernel_fails)
 {
     cudaStream_t s = fixture_stream(), t = NULL;
@@ -44,7 +44,7 @@ CASE(a_kernel_fails)
     CHECK_CUDA(cudaStreamDestroy(s));
 }
 
-/* A copy whose memory is gone when it runs. */
+/* A copy whose memory has been freed when it runs. */
 CASE(freed_below_a_graph)
 {
     cudaStream_t    s = fixture_stream();
@@ -87,7 +87,7 @@ CASE(no_card)
     (void)cudaGetLastError();
 }
 
-/* A kernel goes to a stream of the card at hand. */
+/* A kernel must be queued on a stream of the current card. */
 CASE(several_cards)
 {
     size_t       before, after, total;

@@ -1,4 +1,4 @@
-/* fixture.h - what cases of the emulated runtime share: ints on the card, checks of its answers. */
+/* fixture.h - shared by the cases of the emulated runtime: ints on the card, checks of results. */
 #ifndef WEIR_TEST_EMULATOR_TESTS_FIXTURE_H
 #define WEIR_TEST_EMULATOR_TESTS_FIXTURE_H
 
@@ -54,7 +54,7 @@ static inline void *fixture_pinned(size_t bytes)
     return p;
 }
 
-/* n ints on the card with the values 0, 1, ...; they are there when this returns, while copies
+/* n ints on the card with the values 0, 1, ...; they have arrived when this returns, whereas copies
  * from pageable memory may only have begun. */
 static inline int *fixture_numbers(int n)
 {
@@ -65,7 +65,7 @@ static inline int *fixture_numbers(int n)
     return p;
 }
 
-/* The int at p when all that was queued on the stream is done. */
+/* The int at p after all work queued on the stream. */
 static inline int fixture_int(cudaStream_t s, const int *p)
 {
     int v = -77777;
@@ -73,7 +73,7 @@ static inline int fixture_int(cudaStream_t s, const int *p)
     return v;
 }
 
-/* Whether a process that does this is ended by abort, its words unread. */
+/* True if a process that calls this ends by abort; its output is discarded. */
 static inline bool fixture_aborts(void (*body)(void))
 {
     int         how = 0;

@@ -129,7 +129,7 @@ CASE(a_write_behind_memory_is_reported)
     CHECK(fixture_aborts(overrun));
 }
 
-/* Runs this case in a process of its own, guarded; whether it crashed. */
+/* Runs this case in a separate process with guarded memory; true if it crashed. */
 static bool crashes_guarded(const char *how)
 {
     char command[600], self[400];
@@ -149,7 +149,7 @@ static void stray(const char *how)
     char *const p = fixture_alloc(8192);
 
     if (strcmp(how, "host") == 0)
-        p[0] = 1;                       /* the host cannot reach it */
+        p[0] = 1;                       /* inaccessible to the host */
     CHECK_CUDA(probe_poke(NULL, p, strcmp(how, "end") == 0 ? 8192 : 8191, 1));
     CHECK_CUDA(cudaDeviceSynchronize());
     if (strcmp(how, "freed") == 0) {

@@ -1,4 +1,4 @@
-/* streams.c - streams and events of the emulated card: lazy, in drawn orders, as events allow. */
+/* streams.c - streams and events of the emulated card: lazy, in random orders, as events allow. */
 #include "emulator/tests/fixture.h"
 
 enum { N = 64, ROUNDS = 60 };
@@ -22,7 +22,7 @@ CASE(nothing_runs_before_it_is_waited_for)
     CHECK_CUDA(cudaStreamDestroy(s));
 }
 
-/* x = 1 on one stream, x = 10 x on another: 10 if an event orders them. How often it is. */
+/* x = 1 on one stream, x = 10 x on another: 10 if an event orders them. Returns how often. */
 static int ordered(bool with_event)
 {
     cudaStream_t a = fixture_stream(), b = fixture_stream();
@@ -56,7 +56,7 @@ CASE(missing_event_shows)
     CHECK(luck > ROUNDS / 10 && luck < ROUNDS - ROUNDS / 10);
 }
 
-/* The event means what was queued when it was recorded last before the wait. */
+/* An event stands for its last record before the wait. */
 CASE(events_are_what_they_were_when_waited_for)
 {
     cudaStream_t a = fixture_stream(), b = fixture_stream();
@@ -80,7 +80,7 @@ CASE(events_are_what_they_were_when_waited_for)
     CHECK_CUDA(cudaStreamDestroy(b));
 }
 
-/* Pageable memory may change when the call is back, pinned memory when the copy is done. */
+/* Pageable memory may change once the call returns, pinned memory once the copy is done. */
 CASE(buffers_changed_early)
 {
     cudaStream_t s = fixture_stream();
@@ -128,7 +128,7 @@ CASE(host_functions_in_order)
     (void)cudaGetLastError();
 }
 
-/* Polling makes progress, and sometimes finds work unfinished. */
+/* Polling makes progress, and sometimes finds unfinished work. */
 CASE(queries)
 {
     cudaStream_t s = fixture_stream();
@@ -190,7 +190,7 @@ CASE(event_times)
     (void)cudaGetLastError();
 }
 
-/* The legacy stream and blocking ones wait for each other, non-blocking ones do not. */
+/* The legacy stream and blocking ones wait for each other; non-blocking ones do not. */
 CASE(legacy_stream)
 {
     cudaStream_t blocking, other = fixture_stream();

@@ -1,4 +1,4 @@
-/* threads.c - threads of emulated kernels: barriers, warps, places, and orders that differ. */
+/* threads.c - threads of emulated kernels: barriers, warps, indices, and varying orders. */
 #include "emulator/tests/fixture.h"
 
 enum { N = 256 };
@@ -23,7 +23,7 @@ CASE(barriers)
         sum_again();
 }
 
-/* With the barrier always right; without it wrong in some order. */
+/* Always right with the barrier; wrong in some order without it. */
 CASE(missing_barrier_shows)
 {
     cudaStream_t s = fixture_stream();
@@ -65,7 +65,7 @@ CASE(shuffles_in_groups)
     CHECK_CUDA(cudaStreamDestroy(s));
 }
 
-/* Two halves of a warp go different ways, each with its own mask. */
+/* The two halves of a warp diverge, each with its own mask. */
 CASE(shuffles_of_halves)
 {
     cudaStream_t   s = fixture_stream();
@@ -115,7 +115,7 @@ CASE(lanes)
     CHECK_CUDA(cudaStreamDestroy(s));
 }
 
-/* Threads that have ended are not waited for. */
+/* Barriers do not wait for threads that have ended. */
 CASE(barriers_without_the_dead)
 {
     cudaStream_t s = fixture_stream();
@@ -125,7 +125,7 @@ CASE(barriers_without_the_dead)
         CHECK_CUDA(probe_votes(s, y, x, N, stay));
         CHECK_CUDA(cudaMemcpyAsync(host, y, sizeof host, cudaMemcpyDeviceToHost, s));
         for (int t = 0; t < stay; t++)
-            CHECK(host[t] == stay - 1 + (stay > 1 ? 10000 : 0));        /* number 0 votes no */
+            CHECK(host[t] == stay - 1 + (stay > 1 ? 10000 : 0));        /* thread 0 votes no */
     }
     CHECK_CUDA(probe_votes(s, y, x + 1, N - 1, N - 1));
     CHECK(fixture_int(s, y) == N - 1 + 110000);
