@@ -30,12 +30,12 @@ def plan_options(level=0, disable=None, budget=None, policy=None, placement=None
 
     level: 0 or 1, every pass that keeps the bits; -1: none. disable: passes to leave out, names or
     a text with commas. budget: bytes that the whole step may take, a number or a text ("512MB",
-    "75%" of what it takes without). policy: how it is met ("auto", "dtr", ...; README has a table).
-    placement: how offsets are found ("auto", "tstack", "exact", ...). measure: kernels are timed
-    while planning, else times are estimated. cache: a folder that keeps plans; "": none; None:
-    $WEIR_PLAN_CACHE. guided: the number of steps to measure, after which the graph is planned again
-    if their times differ from the prediction. No option changes a bit of what is computed, except
-    policies that say so.
+    "75%" of what it takes without). policy: how it is met ("auto", "dtr", ...; the table is in
+    docs/user/policies.md). placement: how offsets are found ("auto", "tstack", "exact", ...).
+    measure: kernels are timed while planning, else times are estimated. cache: a folder that keeps
+    plans; "": none; None: $WEIR_PLAN_CACHE. guided: the number of steps to measure, after which the
+    graph is planned again if their times differ from the prediction. No option changes a bit of
+    what is computed, except policies that say so.
     """
     texts = {"disable": pass_names(disable), "budget": None if budget is None else str(budget),
              "policy": _text("policy", policy), "placement": _text("placement", placement),
