@@ -104,7 +104,7 @@ static double loss_of(const weir_beam *b, uint32_t section, int64_t end)
     return ((double)x->slack[section] + little) / ((double)(x->cap - end) + little);
 }
 
-static void judge_parent(weir_beam *b)
+static void rate_parent(weir_beam *b)
 {
     b->sum = 0;
     for (uint32_t s = b->lo; s < b->hi; s++) {
@@ -114,7 +114,7 @@ static void judge_parent(weir_beam *b)
 }
 
 /* Puts span i next on the piles of sections [from, to); `high` is the lowest place for it. */
-static void pile(weir_beam *b, uint32_t i, int64_t high, uint32_t from, uint32_t to)
+static void add_to_piles(weir_beam *b, uint32_t i, int64_t high, uint32_t from, uint32_t to)
 {
     const weir_place_span *v = &b->x->s.span[i];
     const uint32_t         z = v->b < to ? v->b : to;
@@ -125,13 +125,13 @@ static void pile(weir_beam *b, uint32_t i, int64_t high, uint32_t from, uint32_t
     }
 }
 
-static bool shares(const weir_place_span *v, const weir_place_span *w)
+static bool overlaps(const weir_place_span *v, const weir_place_span *w)
 {
     return v->a < w->b && w->a < v->b;
 }
 
 /* Returns the loss of the state with span i at the offset; a negative number: a dead end. */
-static double judge_child(weir_beam *b, uint32_t i, int64_t offset)
+static double rate_child(weir_beam *b, uint32_t i, int64_t offset)
 {
     const weir_exact_state *x = b->x;
     const weir_place_span  *v = &x->s.span[i];
@@ -141,20 +141,20 @@ static double judge_child(weir_beam *b, uint32_t i, int64_t offset)
 
     for (; below < x->orders && x->high[x->order[below]] <= top; below++) {
         const weir_place_span *w = &x->s.span[x->order[below]];
-        if (shares(v, w)) {
+        if (overlaps(v, w)) {
             from = w->a < from ? w->a : from;
             to = w->b > to ? w->b : to;
         }
     }
     memset(b->end + (from - b->lo), 0, (to - from) * sizeof *b->end);
     for (uint32_t k = 0; k < below; k++)
-        if (!shares(v, &x->s.span[x->order[k]]))
-            pile(b, x->order[k], x->high[x->order[k]], from, to);
+        if (!overlaps(v, &x->s.span[x->order[k]]))
+            add_to_piles(b, x->order[k], x->high[x->order[k]], from, to);
     for (uint32_t k = 0; k < below; k++)
-        if (x->order[k] != i && shares(v, &x->s.span[x->order[k]]))
-            pile(b, x->order[k], top, from, to);
+        if (x->order[k] != i && overlaps(v, &x->s.span[x->order[k]]))
+            add_to_piles(b, x->order[k], top, from, to);
     for (uint32_t k = below; k < x->orders; k++)
-        pile(b, x->order[k], x->high[x->order[k]], from, to);
+        add_to_piles(b, x->order[k], x->high[x->order[k]], from, to);
     for (uint32_t s = from; s < to; s++) {
         const int64_t end = b->end[s - b->lo];
         if (end > x->cap)
@@ -199,17 +199,17 @@ static void keep_best(weir_beam *b)
 }
 
 /* Rates the children at one section. */
-static void judge_cases(weir_beam *b, uint32_t parent, uint32_t rises, weir_branch_point f)
+static void rate_cases(weir_beam *b, uint32_t parent, uint32_t rises, weir_branch_point f)
 {
     weir_exact_state *x = b->x;
 
-    judge_parent(b);
+    rate_parent(b);
     for (uint32_t c = 0; c < x->cases.n; c++) {
         const uint32_t i = x->cases.at[c];
         if (i == WEIR_EXACT_NO_ITEM || x->nodes >= x->limit)
             return;
         x->nodes++;
-        const double loss = judge_child(b, i, f.floor);
+        const double loss = rate_child(b, i, f.floor);
         if (loss < 0)
             continue;
         if (b->children == x->width * CHILDREN)
@@ -234,7 +234,7 @@ static void expand(weir_beam *b, uint32_t parent)
         x->cases.n = 0;
         if (!weir_exact_cases(x, b->lo, f))
             return;
-        judge_cases(b, parent, rises, f);
+        rate_cases(b, parent, rises, f);
         const bool on = x->cases.n > 0 && x->cases.at[x->cases.n - 1] == WEIR_EXACT_NO_ITEM;
         if (!on || rises == RISES)
             return;

@@ -102,7 +102,7 @@ static weir_status place(weir_buffer *b, size_t n, size_t align, const weir_plac
     return WEIR_OK;
 }
 
-static weir_status judge(const weir_placement_result *r, size_t capacity)
+static weir_status check_height(const weir_placement_result *r, size_t capacity)
 {
     if (capacity == 0 || r->height <= capacity)
         return WEIR_OK;
@@ -136,5 +136,5 @@ weir_status weir_place_buffers(weir_buffer *buffers, size_t n, const weir_place_
         *stats = (weir_place_stats){.buffers = n, .live_bytes = placed.lower_bound,
                                     .height_bytes = placed.height, .strategy = placed.strategy,
                                     .nodes = placed.nodes, .lowest = placed.proven};
-    return judge(&placed, o->capacity);
+    return check_height(&placed, o->capacity);
 }

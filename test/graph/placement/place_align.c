@@ -53,7 +53,7 @@ CASE(random_items_by_every_placement)
     }
 }
 
-/* ---- what the judge refuses ---- */
+/* ---- what the checker refuses ---- */
 
 CASE(what_is_wrong_is_refused)
 {

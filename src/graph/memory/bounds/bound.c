@@ -13,7 +13,7 @@
 
 enum { MOST_GRID = 32, MOST_CHAIN = 32, LEAST_CHAIN = 10, CHAIN_WORK = 32000 };
 /* limit of: ops in a network, times cuts solved in bound_branch.h */
-enum { CLOSE_WORK = 50000 };
+enum { BRANCH_WORK = 50000 };
 
 typedef struct weir_bound_state {
     weir_mincut_bound cut;
@@ -22,7 +22,7 @@ typedef struct weir_bound_state {
     uint32_t          fewest_op; /* the op whose moment gave feasible_bytes */
 } weir_bound_state;
 
-static bool look(weir_bound_state *r, uint32_t op)
+static bool try_moment(weir_bound_state *r, uint32_t op)
 {
     weir_bound *const b = r->b;
 
@@ -48,20 +48,20 @@ static bool refine(weir_bound_state *r, uint32_t step, const uint32_t *best)
 {
     for (; step > 0; step /= 2) {
         const uint32_t at = *best;
-        if (at >= step && !look(r, at - step))
+        if (at >= step && !try_moment(r, at - step))
             return false;
-        if (at + step < r->cut.p->ops.n && !look(r, at + step))
+        if (at + step < r->cut.p->ops.n && !try_moment(r, at + step))
             return false;
     }
     return true;
 }
 
-static bool look_everywhere(weir_bound_state *r)
+static bool try_moments(weir_bound_state *r)
 {
     const uint32_t n = r->cut.p->ops.n, step = (n + MOST_GRID - 1) / MOST_GRID;
 
     for (uint32_t i = 0; i < n; i += step)
-        if (!look(r, i))
+        if (!try_moment(r, i))
             return false;
     return refine(r, step / 2, &r->b->op) && refine(r, step / 2, &r->fewest_op);
 }
@@ -95,7 +95,7 @@ typedef struct weir_chain {
 } weir_chain;
 
 /* Finds the best chain, from the last moment back to the first. */
-static bool look_at_chains(weir_bound_state *r, weir_chain *h)
+static bool find_best_chain(weir_bound_state *r, weir_chain *h)
 {
     h->count = chain_moments(r, h->at);
     h->at[h->count] = r->cut.p->ops.n;
@@ -121,7 +121,7 @@ static bool look_at_chains(weir_bound_state *r, weir_chain *h)
 }
 
 /* Tightens each link of the best chain by branch and bound, where tensors are kept whole. */
-static bool close_chain(weir_bound_state *r, const weir_chain *h)
+static bool tighten_chain(weir_bound_state *r, const weir_chain *h)
 {
     double whole = 0;
 
@@ -130,7 +130,7 @@ static bool close_chain(weir_bound_state *r, const weir_chain *h)
         if (h->to[i] == i)
             continue;
         if (!weir_mincut_bound_at(&r->cut, h->at[i], h->at[h->to[i]]) ||
-            !weir_bound_branch(&r->cut, r->budget, CLOSE_WORK / (r->cut.ops.n + 1), &extra))
+            !weir_bound_branch(&r->cut, r->budget, BRANCH_WORK / (r->cut.ops.n + 1), &extra))
             return false;
         whole += extra;
     }
@@ -171,9 +171,9 @@ static weir_status bound(const weir_mem_problem *p, size_t budget, const weir_le
     const bool       link = levers && levers->link > 0;
 
     *b = (weir_bound){.feasible_bytes = weir_bound_floor(p, levers)};
-    ok = ok && look_everywhere(&r);
+    ok = ok && try_moments(&r);
     if (ok && isfinite(b->extra_seconds) && !quick && !link)
-        ok = look_at_chains(&r, &chain) && close_chain(&r, &chain);
+        ok = find_best_chain(&r, &chain) && tighten_chain(&r, &chain);
     if (budget < b->feasible_bytes)
         b->extra_seconds = INFINITY;
     weir_mincut_bound_free(&r.cut);

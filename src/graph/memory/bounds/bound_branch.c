@@ -30,7 +30,7 @@ typedef struct weir_branch_state {
 
 /* Bounds the parent's subproblem with one more op fixed, and adds it if it may hold a better
  * choice. */
-static bool grow(weir_branch_state *b, uint32_t parent, uint32_t op, uint8_t fix)
+static bool bound_subproblem(weir_branch_state *b, uint32_t parent, uint32_t op, uint8_t fix)
 {
     weir_mincut_bound *const c = b->c;
     const bool               root = parent == WEIR_NO_OP;
@@ -75,14 +75,14 @@ bool weir_bound_branch(weir_mincut_bound *c, size_t budget, uint32_t most, doubl
 
     b.fate = weir_mem_zalloc(c->p->tensors.n + 1u, 1);
     b.recomputed = weir_mem_zalloc(c->p->ops.n + 1u, 1);
-    bool ok = b.fate && b.recomputed && grow(&b, WEIR_NO_OP, 0, WEIR_MINCUT_FREE);
+    bool ok = b.fate && b.recomputed && bound_subproblem(&b, WEIR_NO_OP, 0, WEIR_MINCUT_FREE);
     for (uint32_t n = 0; ok && (at = lowest(&b)) != WEIR_NO_OP; n += 2) {
         const weir_branch_node from = b.branches.at[at];
         if (n >= most || from.bound >= b.best)
             break;
         b.branches.at[at].done = true;
-        ok = grow(&b, at, from.open, WEIR_MINCUT_NEVER) &&
-             grow(&b, at, from.open, WEIR_MINCUT_ALWAYS);
+        ok = bound_subproblem(&b, at, from.open, WEIR_MINCUT_NEVER) &&
+             bound_subproblem(&b, at, from.open, WEIR_MINCUT_ALWAYS);
     }
     *extra = fmin(b.best, b.closed);
     if (ok && at != WEIR_NO_OP)

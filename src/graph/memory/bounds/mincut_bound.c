@@ -56,14 +56,14 @@ bool weir_mincut_bound_init(weir_mincut_bound *c, const weir_mem_problem *p,
     *c = (weir_mincut_bound){.p = p, .levers = levers ? *levers : (weir_levers){0}};
     c->scale = p->time > 0 ? SECONDS_SCALE / p->time : 0;
     c->fate = weir_mem_zalloc(tensors, sizeof *c->fate);
-    c->there = weir_mem_zalloc(tensors, sizeof *c->there);
+    c->in_memory = weir_mem_zalloc(tensors, sizeof *c->in_memory);
     c->recomputed = weir_mem_zalloc(ops, sizeof *c->recomputed);
     c->fixed = weir_mem_zalloc(ops, sizeof *c->fixed);
-    c->dear = weir_mem_zalloc(ops, sizeof *c->dear);
+    c->infeasible = weir_mem_zalloc(ops, sizeof *c->infeasible);
     c->tensor_node = weir_mem_zalloc(tensors, sizeof *c->tensor_node);
     c->op_node = weir_mem_zalloc(ops, sizeof *c->op_node);
-    return c->fate && c->there && c->recomputed && c->fixed && c->dear && c->tensor_node &&
-           c->op_node;
+    return c->fate && c->in_memory && c->recomputed && c->fixed && c->infeasible &&
+           c->tensor_node && c->op_node;
 }
 
 void weir_mincut_bound_free(weir_mincut_bound *c)
@@ -72,10 +72,10 @@ void weir_mincut_bound_free(weir_mincut_bound *c)
     weir_vec_free(&c->tensors);
     weir_vec_free(&c->ops);
     weir_mem_free(c->fate);
-    weir_mem_free(c->there);
+    weir_mem_free(c->in_memory);
     weir_mem_free(c->recomputed);
     weir_mem_free(c->fixed);
-    weir_mem_free(c->dear);
+    weir_mem_free(c->infeasible);
     weir_mem_free(c->tensor_node);
     weir_mem_free(c->op_node);
 }
@@ -116,8 +116,8 @@ static size_t taken_over(const weir_mem_problem *p, const weir_mem_op *t, bool *
     return in < out ? in : out;
 }
 
-static size_t must_of(const weir_mem_problem *p, const weir_levers *levers, uint32_t op,
-                      bool *whole)
+static size_t bytes_required(const weir_mem_problem *p, const weir_levers *levers, uint32_t op,
+                             bool *whole)
 {
     const weir_mem_op *t = &p->ops.at[op];
     size_t             bytes = t->work;
@@ -137,7 +137,7 @@ static size_t must_of(const weir_mem_problem *p, const weir_levers *levers, uint
 size_t weir_mincut_bound_required(const weir_mem_problem *p, const weir_levers *levers, uint32_t op)
 {
     bool whole;
-    return must_of(p, levers, op, &whole);
+    return bytes_required(p, levers, op, &whole);
 }
 
 /* ---- the network ---- */
@@ -168,22 +168,22 @@ static void mark_own(weir_mincut_bound *c)
     const uint32_t    *pair = weir_refs(c->p, t->pairs);
     bool               whole;
 
-    c->own = c->must = must_of(c->p, &c->levers, c->stage, &whole);
+    c->own = c->must = bytes_required(c->p, &c->levers, c->stage, &whole);
     for (uint32_t k = 0; k < t->in.n; k++)
-        c->there[weir_refs(c->p, t->in)[k]] = 1;
+        c->in_memory[weir_refs(c->p, t->in)[k]] = 1;
     for (uint32_t k = 0; k < t->out.n; k++)
-        c->there[weir_refs(c->p, t->out)[k]] = 1;
+        c->in_memory[weir_refs(c->p, t->out)[k]] = 1;
     for (uint32_t k = 0; k < c->p->tensors.n; k++)
         if (weir_mem_tensor_is_resident(c->p, k))
-            c->there[k] = 1;
+            c->in_memory[k] = 1;
     for (uint32_t i = 0; whole && !c->levers.pack && i + 1 < t->pairs.n; i += 2)
         if (pair_fits(c->p, pair, i))
-            c->there[pair[i]] = 0;
+            c->in_memory[pair[i]] = 0;
 }
 
 static bool add_tensor(weir_mincut_bound *c, uint32_t tensor)
 {
-    if (c->there[tensor] || c->tensor_node[tensor])
+    if (c->in_memory[tensor] || c->tensor_node[tensor])
         return true;
     c->tensor_node[tensor] = c->flow.first.n;
     return weir_flow_node(&c->flow) && weir_vec_push(&c->tensors, tensor);
@@ -196,12 +196,12 @@ static bool add_wanted(weir_mincut_bound *c)
 
     for (int round = 0; round < 2; round++)
         for (uint32_t k = 0; k < p->tensors.n; k++) {
-            if (p->tensors.at[k].producer >= c->stage || c->there[k] || !wanted_later(c, k))
+            if (p->tensors.at[k].producer >= c->stage || c->in_memory[k] || !wanted_later(c, k))
                 continue;
             const bool fixed = !may_rerun(c, p->tensors.at[k].producer);
             if (fixed)
                 c->must += c->levers.link > 0 ? 0 : bytes_of(c, k);
-            c->there[k] = fixed && !(c->levers.link > 0);
+            c->in_memory[k] = fixed && !(c->levers.link > 0);
             if (round == 1 && !add_tensor(c, k))
                 return false;
         }
@@ -327,7 +327,7 @@ bool weir_mincut_bound_at(weir_mincut_bound *c, uint32_t stage, uint32_t end)
     c->stage = stage;
     c->end = end;
     c->tensors.n = c->ops.n = 0;
-    memset(c->there, 0, c->p->tensors.n);
+    memset(c->in_memory, 0, c->p->tensors.n);
     memset(c->tensor_node, 0, c->p->tensors.n * sizeof *c->tensor_node);
     memset(c->op_node, 0, c->p->ops.n * sizeof *c->op_node);
     mark_own(c);
@@ -365,16 +365,16 @@ static weir_tangent tangent_of(const weir_mincut_bound *c, double limit)
     return (weir_tangent){seconds, bytes - limit - c->levers.link * seconds};
 }
 
-static void keep_dear(weir_mincut_bound *c)
+static void keep_infeasible(weir_mincut_bound *c)
 {
-    memset(c->dear, 0, c->p->ops.n);
+    memset(c->infeasible, 0, c->p->ops.n);
     for (uint32_t i = 0; i < c->ops.n; i++)
-        c->dear[c->ops.at[i]] = weir_flow_far(&c->flow, c->op_node[c->ops.at[i]]);
+        c->infeasible[c->ops.at[i]] = weir_flow_far(&c->flow, c->op_node[c->ops.at[i]]);
 }
 
 /* Evaluates the bound at lambda and raises `extra` to it; the choice there replaces the left or the
  * right line. */
-static bool look_at(weir_mincut_bound *c, weir_ascent *k, double lambda)
+static bool evaluate(weir_mincut_bound *c, weir_ascent *k, double lambda)
 {
     const double second = c->scale * fmax(0, 1 - lambda * c->levers.link);
     int64_t      value;
@@ -388,7 +388,7 @@ static bool look_at(weir_mincut_bound *c, weir_ascent *k, double lambda)
     k->value = now.seconds + lambda * now.slope;
     if (now.slope > 0) {
         k->left = now;
-        keep_dear(c);
+        keep_infeasible(c);
     } else {
         k->right = now;
         c->seconds = now.seconds;
@@ -404,7 +404,7 @@ static uint32_t open_op(const weir_mincut_bound *c)
 
     for (uint32_t i = 0; i < c->ops.n; i++) {
         const uint32_t o = c->ops.at[i];
-        if (c->recomputed[o] != c->dear[o] && c->fixed[o] == WEIR_MINCUT_FREE &&
+        if (c->recomputed[o] != c->infeasible[o] && c->fixed[o] == WEIR_MINCUT_FREE &&
             (open == WEIR_NO_OP || c->p->ops.at[o].time > c->p->ops.at[open].time))
             open = o;
     }
@@ -423,7 +423,7 @@ static bool ascend(weir_mincut_bound *c, weir_ascent *k, double known)
         const double    above = fmin(l.seconds + lambda * l.slope, r.seconds + lambda * r.slope);
         if (above <= known || above <= c->extra * (1 + 1e-9))
             break;
-        if (!look_at(c, k, lambda))
+        if (!evaluate(c, k, lambda))
             return false;
         if (k->value >= above * (1 - 1e-9) || (lambda == k->most && k->left.slope > 0))
             break;
@@ -454,7 +454,7 @@ bool weir_mincut_bound_solve(weir_mincut_bound *c, size_t budget, double known)
     if (isinf(c->extra) || c->scale == 0)
         return true;
     const double low = 1e-7 * c->p->time / (double)(c->all + 1);
-    if (!look_at(c, &k, fmin(low, k.most)) || !ascend(c, &k, known))
+    if (!evaluate(c, &k, fmin(low, k.most)) || !ascend(c, &k, known))
         return false;
     c->open = open_op(c);
     return true;

@@ -58,8 +58,8 @@ typedef struct weir_mincut_bound {
     weir_flow          flow;
     double             scale;                 /* capacity per second */
     uint32_t          *tensor_node, *op_node; /* node numbers; 0: no node */
-    uint8_t           *there;                 /* [tensors] 1: in memory without further cost */
-    uint8_t           *dear;    /* [ops] 1: runs again in the choice that does not fit */
+    uint8_t           *in_memory;             /* [tensors] 1: in memory without further cost */
+    uint8_t           *infeasible; /* [ops] 1: runs again in the choice that does not fit */
     WEIR_VEC(uint32_t) tensors; /* with a node, in the order of their edges */
     WEIR_VEC(uint32_t) ops;     /* the same; their edges follow */
     size_t             wanted;  /* tensors.at[0..wanted) are read later */

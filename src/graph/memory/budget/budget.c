@@ -152,7 +152,7 @@ static weir_status fit(weir_budget_context *f, const char *policy, bool *fits)
 }
 
 /* Reports a budget too small for a graph without nodes: no op can be named. */
-static weir_status too_small_for_nothing(const weir_budget_context *f, size_t budget)
+static weir_status fail_empty_step(const weir_budget_context *f, size_t budget)
 {
     return weir_fail(WEIR_ERR_BUDGET,
                      "budget of %zu bytes: the smallest that works is %zu (parameters, states, "
@@ -160,10 +160,10 @@ static weir_status too_small_for_nothing(const weir_budget_context *f, size_t bu
                      budget, f->resident);
 }
 
-static weir_status too_small(const weir_budget_context *f, size_t budget)
+static weir_status fail_too_small(const weir_budget_context *f, size_t budget)
 {
     if (f->g->nodes.n == 0)
-        return too_small_for_nothing(f, budget);
+        return fail_empty_step(f, budget);
     const weir_node  *n = &f->g->nodes.at[f->peak_op];
     const weir_levers levers = weir_levers_of(&f->problem);
     weir_bound        b;
@@ -349,7 +349,7 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
         status = attempt(&all, budget, options, false, &fits);
     }
     if (status == WEIR_OK && !fits)
-        status = too_small(needs(&all) < needs(&f) ? &all : &f, budget);
+        status = fail_too_small(needs(&all) < needs(&f) ? &all : &f, budget);
     weir_budget_context *const won = f.answers ? &f : &all;
     g->cache = all.cache.use != WEIR_CACHE_OFF ? all.cache.use : f.cache.use;
     if (status == WEIR_OK && options->profile_steps > 0 && f.decisions && all.movable == SIZE_MAX)

@@ -39,7 +39,7 @@ const weir_frontier_point *weir_frontier_best(const weir_frontier *l, size_t lim
     return NULL;
 }
 
-static bool beats(const weir_frontier_point *a, const weir_frontier_point *b)
+static bool dominates(const weir_frontier_point *a, const weir_frontier_point *b)
 {
     return a->height <= b->height && a->extra <= b->extra;
 }
@@ -50,7 +50,7 @@ bool weir_frontier_add(weir_frontier *l, const weir_frontier_point *r, const uin
     uint32_t n = 0, at = 0;
 
     for (uint32_t i = 0; i < l->points.n; i++)
-        if (beats(&l->points.at[i], r))
+        if (dominates(&l->points.at[i], r))
             return true;
     uint8_t *const decisions = weir_mem_alloc(intervals + 1u);
     if (!decisions || !weir_vec_reserve(&l->points, l->points.n + 1u)) {
@@ -59,7 +59,7 @@ bool weir_frontier_add(weir_frontier *l, const weir_frontier_point *r, const uin
     }
     memcpy(decisions, made, intervals);
     for (uint32_t i = 0; i < l->points.n; i++)
-        if (beats(r, &l->points.at[i]))
+        if (dominates(r, &l->points.at[i]))
             weir_mem_free(l->points.at[i].decisions);
         else
             l->points.at[n++] = l->points.at[i];

@@ -29,7 +29,7 @@ static bool is_wanted(const weir_capuchin_state *v, uint32_t tensor)
     return v->next[tensor] < k->uses.n || k->output || k->producer == WEIR_NO_OP;
 }
 
-static void go(weir_capuchin_state *v, uint32_t tensor)
+static void drop(weir_capuchin_state *v, uint32_t tensor)
 {
     weir_schedule_drop(v->s, tensor);
     v->live -= v->p->tensors.at[tensor].bytes;
@@ -51,7 +51,7 @@ static bool free_memory(weir_capuchin_state *v, uint32_t i, size_t bytes)
             return true;
         if (!weir_schedule_copy(v->s, oldest, WEIR_EVENT_OFFLOAD))
             return false;
-        go(v, oldest);
+        drop(v, oldest);
     }
     return true;
 }
@@ -87,12 +87,12 @@ static bool run(weir_capuchin_state *v, uint32_t i)
         v->used[in[k]] = i;
         v->next[in[k]]++;
         if (!is_wanted(v, in[k]))
-            go(v, in[k]);
+            drop(v, in[k]);
     }
     for (uint32_t k = 0; k < t->out.n; k++) {
         v->used[out[k]] = i;
         if (!is_wanted(v, out[k]))
-            go(v, out[k]);
+            drop(v, out[k]);
     }
     return true;
 }

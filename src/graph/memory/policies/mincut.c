@@ -19,7 +19,7 @@
 #include "graph/memory/search/search.h"
 
 /* limit of: ops in a network, times cuts solved in bound_branch.h */
-enum { CLOSE_WORK = 4000 };
+enum { BRANCH_WORK = 4000 };
 
 typedef struct weir_mincut_state {
     weir_lower_state *w;
@@ -201,7 +201,7 @@ static bool run_ratio(weir_mincut_state *m, double ratio)
     }
     if (ok) {
         const size_t idle = m->cut.all - m->cut.own;
-        ok = try_target(m, stage, m->cut.own + (size_t)(ratio * (double)idle), CLOSE_WORK);
+        ok = try_target(m, stage, m->cut.own + (size_t)(ratio * (double)idle), BRANCH_WORK);
     }
     m->cut.levers.banned = NULL;
     weir_mem_free(banned);
@@ -217,9 +217,9 @@ static bool run_budget(weir_mincut_state *m)
     size_t                  bytes;
 
     if (weir_bound_quick(p, m->budget, NULL, &b) != WEIR_OK || !fullest(p, &stage, &bytes) ||
-        !search_target(m, stage, 0) || !search_target(m, stage, CLOSE_WORK))
+        !search_target(m, stage, 0) || !search_target(m, stage, BRANCH_WORK))
         return false;
-    return b.op == stage || (search_target(m, b.op, 0) && search_target(m, b.op, CLOSE_WORK));
+    return b.op == stage || (search_target(m, b.op, 0) && search_target(m, b.op, BRANCH_WORK));
 }
 
 weir_status weir_mincut(weir_lower_state *w, size_t budget, double ratio, uint8_t *decisions)

@@ -106,7 +106,7 @@ static bool better(const weir_blocks *x, uint32_t i, uint32_t than)
 /* Lets the set after the pool, which has been tried, enter the pool; it replaces the worst set of a
  * full pool. A set with exactly the peak and time of another does not enter: the pool stays
  * diverse. */
-static void enter(weir_blocks *x)
+static void enter_pool(weir_blocks *x)
 {
     uint32_t to = x->pool;
 
@@ -155,7 +155,7 @@ static bool try_threshold(weir_blocks *x, double threshold)
     }
     if (!try_set(x, x->pool))
         return false;
-    enter(x);
+    enter_pool(x);
     return true;
 }
 
@@ -246,7 +246,7 @@ static bool breed(weir_blocks *x)
         mutate(x, child);
     if (!try_set(x, x->pool))
         return false;
-    enter(x);
+    enter_pool(x);
     return true;
 }
 

@@ -65,7 +65,7 @@ static bool run(weir_lower_state *w, uint32_t op, bool recomputed)
 
 /* Returns whether input `tensor` is on the device in a form that the op can read. For the last use
  * of a step output a mask is not enough: the plain form must exist at the end of the step. */
-static bool there(const weir_lower_state *w, const weir_mem_op *t, uint32_t tensor)
+static bool is_readable(const weir_lower_state *w, const weir_mem_op *t, uint32_t tensor)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
 
@@ -76,7 +76,7 @@ static bool there(const weir_lower_state *w, const weir_mem_op *t, uint32_t tens
 }
 
 /* Restores the tensor from its compressed or its host copy; sets *back if it has one. */
-static bool prefetch(weir_lower_state *w, uint32_t tensor, bool *back)
+static bool restore_copy(weir_lower_state *w, uint32_t tensor, bool *back)
 {
     const weir_event_kind kind = weir_schedule_has(&w->s, tensor, WEIR_FORM_COMPRESSED)
                                      ? WEIR_EVENT_DECOMPRESS
@@ -87,16 +87,16 @@ static bool prefetch(weir_lower_state *w, uint32_t tensor, bool *back)
 }
 
 /* Restores the inputs of the op from copies; pushes the producers of all others on the stack. */
-static bool ask(weir_lower_state *w, const weir_mem_op *t)
+static bool request_inputs(weir_lower_state *w, const weir_mem_op *t)
 {
     const weir_mem_problem *p = w->p;
     const uint32_t         *in = weir_refs(p, t->in);
     bool                    back;
 
     for (uint32_t i = 0; i < t->in.n; i++) {
-        if (there(w, t, in[i]))
+        if (is_readable(w, t, in[i]))
             continue;
-        if (!prefetch(w, in[i], &back))
+        if (!restore_copy(w, in[i], &back))
             return false;
         if (!back && weir_mem_tensor_is_resident(p, in[i]))
             w->valid = false;
@@ -121,7 +121,7 @@ static bool run_stack(weir_lower_state *w, uint32_t stage)
             w->valid = false;
             break;
         }
-        if (!ask(w, t))
+        if (!request_inputs(w, t))
             return false;
         if (w->stack.n > depth)
             continue;
@@ -135,13 +135,13 @@ static bool run_stack(weir_lower_state *w, uint32_t stage)
 }
 
 /* Restores the tensor on the device if it is not there. */
-static bool need(weir_lower_state *w, uint32_t tensor, uint32_t stage)
+static bool restore(weir_lower_state *w, uint32_t tensor, uint32_t stage)
 {
     bool back;
 
     if (weir_schedule_has(&w->s, tensor, WEIR_FORM_PLAIN))
         return true;
-    if (!prefetch(w, tensor, &back))
+    if (!restore_copy(w, tensor, &back))
         return false;
     if (back)
         return true;
@@ -154,13 +154,13 @@ static bool need(weir_lower_state *w, uint32_t tensor, uint32_t stage)
 }
 
 /* Restores the inputs of op i, one after another. */
-static bool need_inputs(weir_lower_state *w, uint32_t i)
+static bool restore_inputs(weir_lower_state *w, uint32_t i)
 {
     const weir_mem_op *t = &w->p->ops.at[i];
     const uint32_t    *in = weir_refs(w->p, t->in);
 
     for (uint32_t k = 0; k < t->in.n && w->valid; k++)
-        if (!there(w, t, in[k]) && !need(w, in[k], i))
+        if (!is_readable(w, t, in[k]) && !restore(w, in[k], i))
             return false;
     return true;
 }
@@ -228,7 +228,7 @@ static bool decide(weir_lower_state *w, const uint8_t *decisions, uint32_t tenso
 
 /* After the first run of an op: decides about all its inputs and outputs, and drops what had been
  * restored only for recomputation. */
-static bool settle(weir_lower_state *w, const uint8_t *decisions, const weir_mem_op *t)
+static bool end_first_run(weir_lower_state *w, const uint8_t *decisions, const weir_mem_op *t)
 {
     const uint32_t *in = weir_refs(w->p, t->in), *out = weir_refs(w->p, t->out);
 
@@ -248,10 +248,10 @@ static bool settle(weir_lower_state *w, const uint8_t *decisions, const weir_mem
 }
 
 /* Recomputes the tensors that are due before op i. */
-static bool make_early(weir_lower_state *w, uint32_t i)
+static bool recompute_early(weir_lower_state *w, uint32_t i)
 {
     for (uint32_t k = w->early[i]; k != WEIR_NO_TENSOR && w->valid; k = w->early_next[k])
-        if (!need(w, k, i))
+        if (!restore(w, k, i))
             return false;
     return true;
 }
@@ -277,14 +277,14 @@ bool weir_lower(weir_lower_state *w, const uint8_t *decisions)
     if (!begin(w, decisions))
         return false;
     for (uint32_t i = 0; i < p->ops.n && w->valid; i++) {
-        if (!make_early(w, i))
+        if (!recompute_early(w, i))
             return false;
-        if (w->valid && !need_inputs(w, i))
+        if (w->valid && !restore_inputs(w, i))
             return false;
         if (w->valid && !run(w, i, false))
             return false;
         w->valid = w->valid && w->s.valid;
-        if (w->valid && !settle(w, decisions, &p->ops.at[i]))
+        if (w->valid && !end_first_run(w, decisions, &p->ops.at[i]))
             return false;
     }
     w->s.valid = w->valid;

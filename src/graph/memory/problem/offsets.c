@@ -13,7 +13,7 @@ static bool add_item(weir_items *items, size_t bytes, size_t align, uint32_t fir
 }
 
 /* On the device from the first event to the last: needs no search. */
-static bool always_there(const weir_schedule *s, const weir_live_range *l)
+static bool always_on_device(const weir_schedule *s, const weir_live_range *l)
 {
     return l->before && l->form == WEIR_FORM_PLAIN && l->last + 1 >= s->events.n;
 }
@@ -29,7 +29,7 @@ static bool add_items(const weir_schedule *s, size_t align, weir_items *items, u
             continue;
         }
         item[i] = items->n;
-        if (v->form != WEIR_FORM_HOST && !always_there(s, v) &&
+        if (v->form != WEIR_FORM_HOST && !always_on_device(s, v) &&
             !add_item(items, weir_live_range_bytes(s->p, v), align, v->first, v->last))
             return false;
     }
@@ -49,7 +49,7 @@ static bool place_resident(const weir_schedule *s, size_t align, weir_offsets *l
 
     *bottom = 0;
     for (uint32_t i = 0; i < s->ranges.n; i++) {
-        if (!always_there(s, &s->ranges.at[i]))
+        if (!always_on_device(s, &s->ranges.at[i]))
             continue;
         if (!weir_size_align(weir_live_range_bytes(s->p, &s->ranges.at[i]), align, &bytes))
             return false;
@@ -67,7 +67,7 @@ static void take_offsets(const weir_schedule *s, const weir_items *items, const 
     for (uint32_t i = 0; i < s->ranges.n; i++)
         if (s->ranges.at[i].form == WEIR_FORM_HOST)
             l->offset[i] = 0;
-        else if (!always_there(s, &s->ranges.at[i]))
+        else if (!always_on_device(s, &s->ranges.at[i]))
             l->offset[i] = bottom + items->at[item[i]].offset;
     for (uint32_t e = s->events.n; e-- > 0;) {
         const weir_event *v = &s->events.at[e];

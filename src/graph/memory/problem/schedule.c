@@ -360,7 +360,7 @@ typedef struct weir_clocks {
 } weir_clocks;
 
 /* Retires the oldest offload before event e. Returns the time at which its copy is complete. */
-static double leave(weir_streamer *x, weir_clocks *c, uint32_t e)
+static double retire_offload(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
     const uint32_t         event = x->leaving[c->head++];
     const uint32_t        *range = x->s->refs.at + x->s->first.at[event];
@@ -381,14 +381,14 @@ static double free_memory(weir_streamer *x, weir_clocks *c, uint32_t e, double t
         const double done = x->ready[s->refs.at[s->first.at[x->leaving[c->head]] + 1]];
         if (done > time && fits(x, e, c->leaving))
             break;
-        time = fmax(time, leave(x, c, e));
+        time = fmax(time, retire_offload(x, c, e));
     }
     return time;
 }
 
 /* An event that makes a tensor again while its offload is under way waits for that copy, since a
  * tensor has one plain copy on the device. */
-static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
+static double wait_for_own_offload(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
     const weir_schedule *s = x->s;
     uint32_t             nin, nout, end = c->head;
@@ -399,12 +399,12 @@ static double wait_for_twin(weir_streamer *x, weir_clocks *c, uint32_t e, double
             if (s->ranges.at[range[i]].tensor == s->events.at[x->leaving[q]].what)
                 end = q + 1;
     while (c->head < end)
-        time = fmax(time, leave(x, c, e));
+        time = fmax(time, retire_offload(x, c, e));
     return time;
 }
 
 /* Moves to the queue the offloads whose tensor event e reads last: only the copy holds it now. */
-static void let_read_go(weir_streamer *x, weir_clocks *c, uint32_t e)
+static void queue_offloads(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
     uint32_t kept = 0;
 
@@ -438,7 +438,7 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
         c->due = fmax(c->out, c->in);
     }
     if ((v->recomputed || v->kind == WEIR_EVENT_DECOMPRESS) && c->head < c->tail)
-        begin = wait_for_twin(x, c, e, begin);
+        begin = wait_for_own_offload(x, c, e, begin);
     if (v->kind != WEIR_EVENT_OFFLOAD)
         begin = free_memory(x, c, e, begin);
     if (v->kind == WEIR_EVENT_PREFETCH) {
@@ -459,7 +459,7 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     s->live.at[e] += (int64_t)c->leaving;
     if (v->kind == WEIR_EVENT_OFFLOAD)
         x->number[c->read++] = e;
-    let_read_go(x, c, e);
+    queue_offloads(x, c, e);
 }
 
 /* Issues prefetches early, extends the live ranges of offloaded tensors to the end of their copies,
@@ -482,7 +482,7 @@ static bool run_streams(weir_schedule *s, size_t limit)
     for (uint32_t e = 0; e < s->events.n; e++)
         step(&x, &c, e);
     while (c.head < c.tail)
-        (void)leave(&x, &c, s->events.n);
+        (void)retire_offload(&x, &c, s->events.n);
     s->time = fmax(c.compute, fmax(c.out, c.in));
     return true;
 }
@@ -516,7 +516,7 @@ static void take_over(weir_schedule *s, uint32_t e)
 }
 
 /* Extends to the last event the live ranges of step outputs and resident tensors. */
-static void keep_to_the_end(weir_schedule *s)
+static void extend_kept(weir_schedule *s)
 {
     for (uint32_t k = 0; k < s->p->tensors.n; k++) {
         const uint32_t range = weir_schedule_range(s, k, WEIR_FORM_PLAIN);
@@ -529,7 +529,7 @@ static void keep_to_the_end(weir_schedule *s)
 }
 
 /* Computes the live bytes during every event: O(ranges + events). */
-static bool add_up(weir_schedule *s)
+static bool sum_live(weir_schedule *s)
 {
     const weir_mem_problem *p = s->p;
     int64_t                 live = 0;
@@ -581,15 +581,15 @@ bool weir_schedule_end(weir_schedule *s, size_t limit)
         s->peak = SIZE_MAX;
         return true;
     }
-    keep_to_the_end(s);
+    extend_kept(s);
     for (uint32_t e = 0; e < s->events.n; e++)
         if (s->events.at[e].kind == WEIR_EVENT_RUN && s->p->ops.at[s->events.at[e].what].pairs.n)
             take_over(s, e);
     s->recomputed = recompute_seconds(s);
     s->time = s->p->time + s->recomputed;
-    if (!add_up(s))
+    if (!sum_live(s))
         return false;
-    if ((s->copies || s->n_compressions) && (!run_streams(s, limit) || !add_up(s)))
+    if ((s->copies || s->n_compressions) && (!run_streams(s, limit) || !sum_live(s)))
         return false;
     find_peak(s);
     return true;

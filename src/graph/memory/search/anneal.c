@@ -31,7 +31,7 @@ static void undo_move(weir_search_state *a)
 }
 
 /* Draws another decision for interval j of the tensor, or WEIR_KEEP if no other is possible. */
-static uint8_t other(weir_search_state *a, uint32_t tensor, uint32_t j)
+static uint8_t draw_decision(weir_search_state *a, uint32_t tensor, uint32_t j)
 {
     const weir_mem_problem *p = a->s->p;
     const weir_mem_tensor  *k = &p->tensors.at[tensor];
@@ -68,7 +68,7 @@ static uint8_t other(weir_search_state *a, uint32_t tensor, uint32_t j)
 
 /* Changes the decision of one interval. A resident tensor may be offloaded only from interval 0 on,
  * so that interval changes with it. */
-static bool flip(weir_search_state *a, uint32_t interval)
+static bool change_interval(weir_search_state *a, uint32_t interval)
 {
     const uint32_t tensor = a->tensor_of[interval], first = a->s->lowered.first_interval[tensor];
     const weir_mem_tensor *k = &a->s->p->tensors.at[tensor];
@@ -77,7 +77,7 @@ static bool flip(weir_search_state *a, uint32_t interval)
     if (k->bytes == 0)
         return true;
     if (k->producer == WEIR_NO_OP) {
-        const uint8_t to = other(a, tensor, j == k->uses.n ? 0 : j);
+        const uint8_t to = draw_decision(a, tensor, j == k->uses.n ? 0 : j);
         return set(a, j == k->uses.n ? first : interval, to) &&
                (to != WEIR_OFFLOAD || set(a, first, WEIR_OFFLOAD));
     }
@@ -85,7 +85,7 @@ static bool flip(weir_search_state *a, uint32_t interval)
         return set(a, interval,
                    a->decisions[interval] == WEIR_KEEP_FOR_RECOMPUTE ? WEIR_KEEP
                                                                      : WEIR_KEEP_FOR_RECOMPUTE);
-    return set(a, interval, other(a, tensor, j));
+    return set(a, interval, draw_decision(a, tensor, j));
 }
 
 /* Returns the tensor's longest interval, usually the one between forward and backward pass. */
@@ -147,14 +147,14 @@ static bool move_intervals(weir_search_state *a)
             interval = weir_random_u64(a) & 3 ? longest_interval(w, tensor)
                                               : w->first_interval[tensor] + any;
         }
-        if (!flip(a, interval))
+        if (!change_interval(a, interval))
             return false;
     }
     return true;
 }
 
 /* Exchanges: keeps one evicted tensor and evicts a kept one. */
-static bool move_offload(weir_search_state *a)
+static bool move_exchange(weir_search_state *a)
 {
     const weir_lower_state *w = &a->s->lowered;
     uint32_t                back = WEIR_NO_TENSOR, go = WEIR_NO_TENSOR;
@@ -170,7 +170,7 @@ static bool move_offload(weir_search_state *a)
             back = interval;
     }
     return (back == WEIR_NO_TENSOR || set(a, back, WEIR_KEEP)) &&
-           (go == WEIR_NO_TENSOR || flip(a, go));
+           (go == WEIR_NO_TENSOR || change_interval(a, go));
 }
 
 bool weir_search_anneal(weir_search_state *a, uint64_t moves)
@@ -195,7 +195,7 @@ bool weir_search_anneal(weir_search_state *a, uint64_t moves)
         const double   temperature = warm * pow(cold / warm, (double)(m % round) / (double)round);
         const uint32_t kind = weir_random_below(a, 10);
         a->undo.n = 0;
-        if (!(kind < 2 ? move_window(a) : kind < 4 ? move_offload(a) : move_intervals(a)))
+        if (!(kind < 2 ? move_window(a) : kind < 4 ? move_exchange(a) : move_intervals(a)))
             return false;
         if (a->undo.n == 0)
             continue;

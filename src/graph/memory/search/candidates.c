@@ -66,7 +66,7 @@ double weir_recompute_cost(weir_search_state *a, uint32_t tensor, uint32_t use_n
     return closure_cost(a, tensor, weir_refs(p, uses)[use_number], 0);
 }
 
-static bool lever(const weir_search_state *a, weir_lever l)
+static bool allows(const weir_search_state *a, weir_lever l)
 {
     return a->levers & l;
 }
@@ -83,15 +83,16 @@ bool weir_candidate_possible(const weir_search_state *a, uint32_t tensor, uint32
         return false;
     switch (d) {
     case WEIR_OFFLOAD:
-        return lever(a, WEIR_LEVER_OFFLOAD) && p->link_out > 0 && p->link_in > 0 &&
+        return allows(a, WEIR_LEVER_OFFLOAD) && p->link_out > 0 && p->link_in > 0 &&
                (j < k->uses.n || k->producer == WEIR_NO_OP);
     case WEIR_COMPRESS:
-        return lever(a, WEIR_LEVER_COMPRESS) && p->pack_bandwidth > 0 && k->packed && j < k->uses.n;
+        return allows(a, WEIR_LEVER_COMPRESS) && p->pack_bandwidth > 0 && k->packed &&
+               j < k->uses.n;
     case WEIR_COMPRESS_MASK:
-        return lever(a, WEIR_LEVER_MASK) && p->pack_bandwidth > 0 && k->mask && j < k->uses.n &&
+        return allows(a, WEIR_LEVER_MASK) && p->pack_bandwidth > 0 && k->mask && j < k->uses.n &&
                weir_among(p, p->ops.at[weir_refs(p, k->uses)[j]].masked, tensor);
     default:
-        return lever(a, WEIR_LEVER_RECOMPUTE) && k->producer != WEIR_NO_OP;
+        return allows(a, WEIR_LEVER_RECOMPUTE) && k->producer != WEIR_NO_OP;
     }
 }
 

@@ -155,7 +155,7 @@ const weir_dtr_neighborhood *weir_dtr_sim_neighborhood(weir_dtr_sim *v, uint32_t
 }
 
 /* Invalidates the neighborhoods that contain the tensor, which was just restored or evicted. */
-static void touch(weir_dtr_sim *v, uint32_t tensor)
+static void invalidate_neighbors(weir_dtr_sim *v, uint32_t tensor)
 {
     begin_at(v, tensor);
     for (uint32_t i = 0; i < v->stack.n; i++) {
@@ -224,7 +224,7 @@ double weir_dtr_sim_class_cost(weir_dtr_sim *v, uint32_t tensor)
 }
 
 /* Merges the tensor, which was just evicted, and the classes that it touches into one class. */
-static bool join(weir_dtr_sim *v, uint32_t tensor)
+static bool merge_classes(weir_dtr_sim *v, uint32_t tensor)
 {
     const uint32_t own = v->class_nodes.n;
     const double   cost = v->p->ops.at[v->p->tensors.at[tensor].producer].time;
@@ -245,7 +245,7 @@ static bool join(weir_dtr_sim *v, uint32_t tensor)
 
 /* ---- tensors appear and disappear ---- */
 
-static void arrive(weir_dtr_sim *v, uint32_t tensor, bool first)
+static void note_made(weir_dtr_sim *v, uint32_t tensor, bool first)
 {
     const weir_mem_tensor *k = &v->p->tensors.at[tensor];
 
@@ -257,10 +257,10 @@ static void arrive(weir_dtr_sim *v, uint32_t tensor, bool first)
         v->class_nodes.at[root_of(v, v->class_of[tensor])].seconds -=
             v->p->ops.at[k->producer].time;
     if (!first)
-        touch(v, tensor);
+        invalidate_neighbors(v, tensor);
 }
 
-static bool go(weir_dtr_sim *v, uint32_t tensor)
+static bool evict_tensor(weir_dtr_sim *v, uint32_t tensor)
 {
     const uint32_t at = v->place[tensor], last = v->there.at[--v->there.n];
 
@@ -268,13 +268,13 @@ static bool go(weir_dtr_sim *v, uint32_t tensor)
     v->place[last] = at;
     v->live -= v->p->tensors.at[tensor].bytes;
     weir_schedule_drop(&v->s, tensor);
-    touch(v, tensor);
-    return !v->use_classes || join(v, tensor);
+    invalidate_neighbors(v, tensor);
+    return !v->use_classes || merge_classes(v, tensor);
 }
 
 /* May the tensor be evicted? It will be needed at its own next use and at those of its evicted
  * descendants; its producer, and those of its evicted ancestors, must be allowed to run then. */
-static bool may_go(weir_dtr_sim *v, uint32_t tensor)
+static bool may_evict(weir_dtr_sim *v, uint32_t tensor)
 {
     const weir_mem_problem *p = v->p;
     uint32_t                asked = 0;
@@ -297,11 +297,11 @@ static bool may_go(weir_dtr_sim *v, uint32_t tensor)
 }
 
 /* Evicts the tensor if no first run needs it, it is not pinned, and it may be evicted. */
-static bool bury(weir_dtr_sim *v, uint32_t tensor)
+static bool evict_if_dead(weir_dtr_sim *v, uint32_t tensor)
 {
     const bool goes =
-        is_dead(v, tensor) && v->locks[tensor] == 0 && is_there(v, tensor) && may_go(v, tensor);
-    return !goes || go(v, tensor);
+        is_dead(v, tensor) && v->locks[tensor] == 0 && is_there(v, tensor) && may_evict(v, tensor);
+    return !goes || evict_tensor(v, tensor);
 }
 
 static bool may_be_chosen(const weir_dtr_sim *v, uint32_t tensor, uint32_t round)
@@ -312,7 +312,7 @@ static bool may_be_chosen(const weir_dtr_sim *v, uint32_t tensor, uint32_t round
 }
 
 /* Evicts the tensor with the smallest score; sets *went if there was one. */
-static bool evict(weir_dtr_sim *v, uint32_t round, bool *went)
+static bool evict_smallest(weir_dtr_sim *v, uint32_t round, bool *went)
 {
     for (;;) {
         uint32_t best = WEIR_NO_TENSOR;
@@ -328,8 +328,8 @@ static bool evict(weir_dtr_sim *v, uint32_t round, bool *went)
             }
         }
         *went = best != WEIR_NO_TENSOR;
-        if (!*went || may_go(v, best))
-            return !*went || go(v, best);
+        if (!*went || may_evict(v, best))
+            return !*went || evict_tensor(v, best);
         v->barred[best] = round;
     }
 }
@@ -369,7 +369,7 @@ static bool free_memory(weir_dtr_sim *v, size_t bytes)
     bool           went = true, ok = true;
 
     while (ok && went && v->live + bytes > v->limit)
-        ok = evict(v, round, &went);
+        ok = evict_smallest(v, round, &went);
     return ok;
 }
 
@@ -390,7 +390,7 @@ static bool run(weir_dtr_sim *v, uint32_t op, bool recomputed)
     v->done += !recomputed;
     v->recomputed += recomputed;
     for (uint32_t i = 0; i < v->roots.n; i++)
-        arrive(v, v->roots.at[i], !recomputed);
+        note_made(v, v->roots.at[i], !recomputed);
     for (uint32_t i = 0; i < t->out.n; i++)
         v->used[out[i]] = v->clock;
     for (uint32_t i = 0; i < t->in.n; i++) {
@@ -399,14 +399,14 @@ static bool run(weir_dtr_sim *v, uint32_t op, bool recomputed)
         v->next[in[i]] += !recomputed;
     }
     for (uint32_t i = 0; i < t->in.n && ok; i++)
-        ok = bury(v, in[i]);
+        ok = evict_if_dead(v, in[i]);
     for (uint32_t i = 0; i < t->out.n && ok; i++)
-        ok = bury(v, out[i]);
+        ok = evict_if_dead(v, out[i]);
     return ok;
 }
 
 /* Requests a run of the op and pins its inputs. */
-static void want(weir_dtr_sim *v, uint32_t op)
+static void request_run(weir_dtr_sim *v, uint32_t op)
 {
     const weir_index_range in = v->p->ops.at[op].in;
 
@@ -415,7 +415,7 @@ static void want(weir_dtr_sim *v, uint32_t op)
     v->frames.at[v->frames.n++] = op;
 }
 
-static uint32_t missing(const weir_dtr_sim *v, uint32_t op)
+static uint32_t missing_input(const weir_dtr_sim *v, uint32_t op)
 {
     const weir_index_range in = v->p->ops.at[op].in;
 
@@ -428,13 +428,13 @@ static uint32_t missing(const weir_dtr_sim *v, uint32_t op)
 /* Runs op i for the first time, after the producers of the inputs that it lacks, depth first. */
 static bool run_first(weir_dtr_sim *v, uint32_t i)
 {
-    want(v, i);
+    request_run(v, i);
     while (v->frames.n > 0 && v->s.valid) {
-        const uint32_t op = v->frames.at[v->frames.n - 1], tensor = missing(v, op);
+        const uint32_t op = v->frames.at[v->frames.n - 1], tensor = missing_input(v, op);
         const uint32_t producer =
             tensor == WEIR_NO_TENSOR ? WEIR_NO_OP : v->p->tensors.at[tensor].producer;
         if (producer != WEIR_NO_OP && v->recomputed <= MAX_RECOMPUTES * v->p->ops.n) {
-            want(v, producer);
+            request_run(v, producer);
         } else if (tensor != WEIR_NO_TENSOR) {
             v->s.valid = false;
         } else {

@@ -7,34 +7,35 @@
 
 void weir_transfer_list_free(weir_transfer_list *t)
 {
-    weir_vec_free(&t->leave);
-    weir_vec_free(&t->come);
+    weir_vec_free(&t->by_ready);
+    weir_vec_free(&t->by_due);
 }
 
 bool weir_transfer_list_add(weir_transfer_list *t, const weir_transfer *transfer)
 {
-    if (!weir_vec_push(&t->leave, *transfer) || !weir_vec_push(&t->come, *transfer))
+    if (!weir_vec_push(&t->by_ready, *transfer) || !weir_vec_push(&t->by_due, *transfer))
         return false;
-    for (uint32_t i = t->leave.n - 1; i > 0 && t->leave.at[i - 1].ready > transfer->ready; i--) {
-        t->leave.at[i] = t->leave.at[i - 1];
-        t->leave.at[i - 1] = *transfer;
+    weir_transfer *const out = t->by_ready.at, *const in = t->by_due.at;
+    for (uint32_t i = t->by_ready.n - 1; i > 0 && out[i - 1].ready > transfer->ready; i--) {
+        out[i] = out[i - 1];
+        out[i - 1] = *transfer;
     }
-    for (uint32_t i = t->come.n - 1; i > 0 && t->come.at[i - 1].due > transfer->due; i--) {
-        t->come.at[i] = t->come.at[i - 1];
-        t->come.at[i - 1] = *transfer;
+    for (uint32_t i = t->by_due.n - 1; i > 0 && in[i - 1].due > transfer->due; i--) {
+        in[i] = in[i - 1];
+        in[i - 1] = *transfer;
     }
     return true;
 }
 
 /* Adds an offload to a link that is idle from *idle on. */
-static void leave(const weir_transfer *t, double *idle, double *late)
+static void add_offload(const weir_transfer *t, double *idle, double *late)
 {
     *idle = fmax(*idle, t->ready) + t->out;
     *late = fmax(*late, *idle - t->from);
 }
 
 /* Adds a prefetch to a link that is idle until *idle. */
-static void come(const weir_transfer *t, double *idle, double *late)
+static void add_prefetch(const weir_transfer *t, double *idle, double *late)
 {
     *idle = fmin(*idle, t->due) - t->in;
     *late = fmax(*late, t->to - *idle);
@@ -45,24 +46,24 @@ double weir_transfer_list_wait(const weir_transfer_list *t, const weir_transfer 
     double               out = 0, in = INFINITY, out_late = 0, in_late = 0;
     const weir_transfer *left = more;
 
-    for (uint32_t i = 0; i < t->leave.n; i++) {
-        if (left && left->ready < t->leave.at[i].ready) {
-            leave(left, &out, &out_late);
+    for (uint32_t i = 0; i < t->by_ready.n; i++) {
+        if (left && left->ready < t->by_ready.at[i].ready) {
+            add_offload(left, &out, &out_late);
             left = NULL;
         }
-        leave(&t->leave.at[i], &out, &out_late);
+        add_offload(&t->by_ready.at[i], &out, &out_late);
     }
     if (left)
-        leave(left, &out, &out_late);
+        add_offload(left, &out, &out_late);
     left = more;
-    for (uint32_t i = t->come.n; i-- > 0;) {
-        if (left && left->due >= t->come.at[i].due) {
-            come(left, &in, &in_late);
+    for (uint32_t i = t->by_due.n; i-- > 0;) {
+        if (left && left->due >= t->by_due.at[i].due) {
+            add_prefetch(left, &in, &in_late);
             left = NULL;
         }
-        come(&t->come.at[i], &in, &in_late);
+        add_prefetch(&t->by_due.at[i], &in, &in_late);
     }
     if (left)
-        come(left, &in, &in_late);
+        add_prefetch(left, &in, &in_late);
     return out_late + in_late;
 }

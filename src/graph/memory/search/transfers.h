@@ -13,7 +13,7 @@ typedef struct weir_transfer {
 } weir_transfer;
 
 typedef struct weir_transfer_list {
-    WEIR_VEC(weir_transfer) leave, come;    /* the same transfers, sorted by `ready` and by `due` */
+    WEIR_VEC(weir_transfer) by_ready, by_due; /* the same transfers in two orders */
 } weir_transfer_list;
 
 void weir_transfer_list_free(weir_transfer_list *t);

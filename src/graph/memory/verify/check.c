@@ -67,7 +67,7 @@ static weir_copy *copy_of(const weir_check_state *j, uint32_t tensor, uint8_t fo
 
 /* ---- bytes ---- */
 
-static weir_status met(const weir_check_state *j, size_t offset, size_t bytes)
+static weir_status fail_overlap(const weir_check_state *j, size_t offset, size_t bytes)
 {
     for (uint32_t k = 0; k < j->p->tensors.n; k++)
         for (uint8_t f = 0; f < WEIR_FORM_COUNT; f++) {
@@ -80,7 +80,7 @@ static weir_status met(const weir_check_state *j, size_t offset, size_t bytes)
     return wrong(j, "bytes %zu to %zu are already used by this operation", offset, offset + bytes);
 }
 
-static weir_status take(weir_check_state *j, size_t offset, size_t bytes)
+static weir_status acquire(weir_check_state *j, size_t offset, size_t bytes)
 {
     const weir_mem_plan *a = j->a;
 
@@ -95,13 +95,13 @@ static weir_status take(weir_check_state *j, size_t offset, size_t bytes)
     if (offset > a->limit || bytes > a->limit - offset)
         return wrong(j, "%zu bytes at %zu end beyond the %zu available", bytes, offset, a->limit);
     if (!isfinite(weir_intervals_acquire(&j->space, offset, bytes)))
-        return met(j, offset, bytes);
+        return fail_overlap(j, offset, bytes);
     if (offset + bytes > j->found.height)
         j->found.height = offset + bytes;
     return WEIR_OK;
 }
 
-static void give(weir_check_state *j, size_t offset, size_t bytes)
+static void release(weir_check_state *j, size_t offset, size_t bytes)
 {
     j->live -= bytes;
     if (j->a->addresses)
@@ -139,7 +139,7 @@ static weir_status check_input(const weir_check_state *j, const weir_mem_step *x
     return WEIR_OK;
 }
 
-static weir_status check_turn(const weir_check_state *j, const weir_mem_step *x, bool first)
+static weir_status check_order(const weir_check_state *j, const weir_mem_step *x, bool first)
 {
     const weir_mem_op *t = &j->p->ops.at[x->what];
 
@@ -199,7 +199,7 @@ static weir_status make_output(weir_check_state *j, const weir_mem_step *x, uint
         return wrong(j, "operation %lld produces tensor %lld, which is already in memory",
                      op_name(j, x->what), tensor_name(j, tensor));
     if (slot->scratch || slot->over == WEIR_NO_TENSOR)
-        WEIR_TRY(take(j, slot->offset, j->p->tensors.at[tensor].bytes));
+        WEIR_TRY(acquire(j, slot->offset, j->p->tensors.at[tensor].bytes));
     else
         WEIR_TRY(take_over(j, t, tensor, slot));
     if (!slot->scratch)
@@ -220,27 +220,27 @@ static void change(weir_check_state *j, const weir_mem_op *t)
     }
 }
 
-static weir_status run(weir_check_state *j, const weir_mem_step *x, size_t *live)
+static weir_status check_run(weir_check_state *j, const weir_mem_step *x, size_t *live)
 {
     const weir_mem_op *t = &j->p->ops.at[x->what];
     const bool         first = !j->ran[x->what];
 
-    WEIR_TRY(check_turn(j, x, first));
+    WEIR_TRY(check_order(j, x, first));
     for (uint32_t i = 0; i < t->in.n; i++)
         WEIR_TRY(check_input(j, x, i, first));
     if (t->work && !x->work)
         return wrong(j, "operation %lld has no memory for its workspace", op_name(j, x->what));
     if (t->work)
-        WEIR_TRY(take(j, x->offset, t->work));
+        WEIR_TRY(acquire(j, x->offset, t->work));
     for (uint32_t i = 0; i < t->out.n; i++)
         WEIR_TRY(make_output(j, x, i));
     *live = j->live;
     if (t->work)
-        give(j, x->offset, t->work);
+        release(j, x->offset, t->work);
     for (uint32_t i = 0; i < t->out.n; i++)
         if (j->a->slots.at[x->slots + i].scratch)
-            give(j, j->a->slots.at[x->slots + i].offset,
-                 j->p->tensors.at[weir_refs(j->p, t->out)[i]].bytes);
+            release(j, j->a->slots.at[x->slots + i].offset,
+                    j->p->tensors.at[weir_refs(j->p, t->out)[i]].bytes);
     if (first)
         change(j, t);
     j->first_runs += first;
@@ -251,7 +251,7 @@ static weir_status run(weir_check_state *j, const weir_mem_step *x, size_t *live
 
 /* ---- the other steps ---- */
 
-static weir_status must_be(const weir_check_state *j, bool there, const weir_mem_step *x,
+static weir_status require(const weir_check_state *j, bool there, const weir_mem_step *x,
                            uint8_t form, const char *where)
 {
     if (there)
@@ -260,37 +260,37 @@ static weir_status must_be(const weir_check_state *j, bool there, const weir_mem
 }
 
 /* Takes memory for the form of the tensor that the step makes on the device. */
-static weir_status appear(weir_check_state *j, const weir_mem_step *x)
+static weir_status make_form(weir_check_state *j, const weir_mem_step *x)
 {
     const uint8_t    form = weir_mem_step_writes(x);
     weir_copy *const c = copy_of(j, x->what, form);
 
     if (c->device)
         return wrong(j, "tensor %lld%s is already there", tensor_name(j, x->what), form_name[form]);
-    WEIR_TRY(take(j, x->offset, weir_form_bytes(j->p, x->what, form)));
+    WEIR_TRY(acquire(j, x->offset, weir_form_bytes(j->p, x->what, form)));
     *c = (weir_copy){.device = true, .host = c->host, .offset = x->offset};
     return WEIR_OK;
 }
 
-static weir_status copy(weir_check_state *j, const weir_mem_step *x)
+static weir_status check_copy(weir_check_state *j, const weir_mem_step *x)
 {
     weir_copy *const c = copy_of(j, x->what, x->form);
 
     if ((x->kind == WEIR_EVENT_OFFLOAD ? j->p->link_out : j->p->link_in) <= 0)
         return wrong(j, "copies tensor %lld, but there is no link", tensor_name(j, x->what));
     if (x->kind == WEIR_EVENT_OFFLOAD) {
-        WEIR_TRY(must_be(j, c->device, x, x->form, "on the device"));
-        WEIR_TRY(must_be(j, !c->stale, x, x->form, "up to date"));
+        WEIR_TRY(require(j, c->device, x, x->form, "on the device"));
+        WEIR_TRY(require(j, !c->stale, x, x->form, "up to date"));
         c->host = true;
         return WEIR_OK;
     }
-    WEIR_TRY(must_be(j, c->host, x, x->form, "on the host"));
-    WEIR_TRY(appear(j, x));
+    WEIR_TRY(require(j, c->host, x, x->form, "on the host"));
+    WEIR_TRY(make_form(j, x));
     c->host = !x->forget;
     return WEIR_OK;
 }
 
-static weir_status code(weir_check_state *j, const weir_mem_step *x)
+static weir_status check_compression(weir_check_state *j, const weir_mem_step *x)
 {
     const uint8_t    form = weir_mem_step_reads(x);
     const weir_copy *c = copy_of(j, x->what, form);
@@ -298,22 +298,22 @@ static weir_status code(weir_check_state *j, const weir_mem_step *x)
     if (j->p->pack_bandwidth <= 0 ||
         (x->kind != WEIR_EVENT_MASK && j->p->tensors.at[x->what].packed == 0))
         return wrong(j, "tensor %lld has no packed form", tensor_name(j, x->what));
-    WEIR_TRY(must_be(j, c->device, x, form, "on the device"));
-    WEIR_TRY(must_be(j, !c->stale, x, form, "up to date"));
-    return appear(j, x);
+    WEIR_TRY(require(j, c->device, x, form, "on the device"));
+    WEIR_TRY(require(j, !c->stale, x, form, "up to date"));
+    return make_form(j, x);
 }
 
-static weir_status end(weir_check_state *j, const weir_mem_step *x)
+static weir_status check_free(weir_check_state *j, const weir_mem_step *x)
 {
     weir_copy *const c = copy_of(j, x->what, x->form);
 
     if (x->kind == WEIR_EVENT_FREE_HOST) {
-        WEIR_TRY(must_be(j, c->host, x, x->form, "on the host"));
+        WEIR_TRY(require(j, c->host, x, x->form, "on the host"));
         c->host = false;
         return WEIR_OK;
     }
-    WEIR_TRY(must_be(j, c->device, x, x->form, "on the device"));
-    give(j, c->offset, weir_form_bytes(j->p, x->what, x->form));
+    WEIR_TRY(require(j, c->device, x, x->form, "on the device"));
+    release(j, c->offset, weir_form_bytes(j->p, x->what, x->form));
     c->device = false;
     return WEIR_OK;
 }
@@ -333,7 +333,7 @@ static weir_status begin(weir_check_state *j)
         if (c->device) {
             /* hidden while its own bytes are taken, for a correct message */
             c->device = false;
-            WEIR_TRY(take(j, c->offset, p->tensors.at[k].bytes));
+            WEIR_TRY(acquire(j, c->offset, p->tensors.at[k].bytes));
             c->device = true;
         }
     }
@@ -384,10 +384,11 @@ static weir_status replay(weir_check_state *j, size_t *live)
     for (j->at = 0; j->at < j->a->list.n && status == WEIR_OK; j->at++) {
         const weir_mem_step *x = &j->a->list.at[j->at];
         size_t               now = j->live;
-        status = x->kind == WEIR_EVENT_RUN                                         ? run(j, x, &now)
-                 : x->kind == WEIR_EVENT_OFFLOAD || x->kind == WEIR_EVENT_PREFETCH ? copy(j, x)
-                 : x->kind >= WEIR_EVENT_FREE                                      ? end(j, x)
-                                                                                   : code(j, x);
+        const bool copies = x->kind == WEIR_EVENT_OFFLOAD || x->kind == WEIR_EVENT_PREFETCH;
+        status = x->kind == WEIR_EVENT_RUN    ? check_run(j, x, &now)
+                 : copies                     ? check_copy(j, x)
+                 : x->kind >= WEIR_EVENT_FREE ? check_free(j, x)
+                                              : check_compression(j, x);
         if (live)
             live[j->at] = now > j->live ? now : j->live;
     }
@@ -418,7 +419,7 @@ weir_status weir_mem_plan_check(const weir_mem_plan *a, weir_check_result *found
 
 /* ---- schedules ---- */
 
-static weir_status untrue(const char *what, uint32_t number)
+static weir_status fail_claim(const char *what, uint32_t number)
 {
     return weir_fail(WEIR_ERR_STATE, "internal: the schedule: %s %u", what, number);
 }
@@ -434,12 +435,12 @@ static weir_status check_before(const weir_schedule *s)
         const weir_live_range *l = i < s->ranges.n ? &s->ranges.at[i] : NULL;
         if (!l || !l->before || l->tensor != k || l->first > 0 ||
             (l->form != WEIR_FORM_PLAIN && l->form != WEIR_FORM_HOST))
-            return untrue("no live range begins before the step for tensor", k);
+            return fail_claim("no live range begins before the step for tensor", k);
         i++;
     }
     for (; i < s->ranges.n; i++)
         if (s->ranges.at[i].before)
-            return untrue("does not begin before the step: live range", i);
+            return fail_claim("does not begin before the step: live range", i);
     return WEIR_OK;
 }
 
@@ -451,13 +452,13 @@ static weir_status check_ranges(const weir_schedule *s)
         const weir_live_range *l = &s->ranges.at[i];
         if (l->tensor >= s->p->tensors.n || l->form >= WEIR_FORM_COUNT || l->first > l->last ||
             (s->events.n && l->last >= s->events.n))
-            return untrue("malformed live range", i);
+            return fail_claim("malformed live range", i);
         if (l->over == WEIR_NO_RANGE)
             continue;
         const weir_live_range *x = l->over < i ? &s->ranges.at[l->over] : NULL;
         if (!x || x->last != l->first || x->first == l->first || x->form != WEIR_FORM_PLAIN ||
             l->form != WEIR_FORM_PLAIN || x->before)
-            return untrue("takes over memory that it may not: live range", i);
+            return fail_claim("takes over memory that it may not: live range", i);
     }
     return check_before(s);
 }
@@ -488,7 +489,7 @@ static weir_status check_refs(const weir_schedule *s)
         bool              good =
             v->what < (run ? s->p->ops.n : s->p->tensors.n) && v->kind <= WEIR_EVENT_DECOMPRESS;
         if (!good)
-            return untrue("malformed event", e);
+            return fail_claim("malformed event", e);
         uint32_t           nin, nout;
         const uint32_t    *range = weir_schedule_refs(s, e, &nin, &nout);
         const weir_mem_op *t = run ? &s->p->ops.at[v->what] : NULL;
@@ -500,7 +501,7 @@ static weir_status check_refs(const weir_schedule *s)
             good = run ? makes(s, e, range[nin + i], weir_refs(s->p, t->out)[i], WEIR_FORM_PLAIN)
                        : makes(s, e, range[nin + i], v->what, weir_event_writes[v->kind]);
         if (!good)
-            return untrue("reads or makes live ranges that do not exist: event", e);
+            return fail_claim("reads or makes live ranges that do not exist: event", e);
     }
     return WEIR_OK;
 }
@@ -535,7 +536,7 @@ weir_status weir_schedule_check(const weir_schedule *s, const weir_offsets *offs
     weir_status       status = WEIR_ERR_NOMEM;
 
     if (s->live.n != s->events.n || s->first.n != s->events.n)
-        return untrue("not ended, events", s->events.n);
+        return fail_claim("not ended, events", s->events.n);
     WEIR_TRY(check_ranges(s));
     WEIR_TRY(check_refs(s));
     if (weir_mem_plan_from_schedule(s, offsets, &a) &&

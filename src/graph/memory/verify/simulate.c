@@ -32,19 +32,19 @@ static weir_sim_held *held(const weir_streams *x, uint32_t tensor, uint8_t form)
     return &x->held[tensor * WEIR_FORM_COUNT + form];
 }
 
-static double take(weir_streams *x, size_t offset, size_t bytes)
+static double acquire(weir_streams *x, size_t offset, size_t bytes)
 {
     return x->a->addresses ? weir_intervals_acquire(&x->space, offset, bytes) : 0;
 }
 
-static void give(weir_streams *x, size_t offset, size_t bytes, double time)
+static void release(weir_streams *x, size_t offset, size_t bytes, double time)
 {
     if (x->a->addresses)
         weir_intervals_release(&x->space, offset, bytes, time);
 }
 
 /* The host holds the form from `time` on; a negative time means that it no longer does. */
-static void offloaded(weir_streams *x, uint32_t tensor, uint8_t form, double time)
+static void set_host_copy(weir_streams *x, uint32_t tensor, uint8_t form, double time)
 {
     weir_sim_held *const h = held(x, tensor, form);
     const size_t         bytes = weir_form_bytes(x->p, tensor, form);
@@ -96,14 +96,14 @@ static double inputs_ready(const weir_streams *x, const weir_mem_step *v)
 static double outputs_quiet(weir_streams *x, const weir_mem_step *v)
 {
     const weir_mem_op *t = &x->p->ops.at[v->what];
-    double             begin = take(x, v->offset, t->work);
+    double             begin = acquire(x, v->offset, t->work);
 
     for (uint32_t i = 0; i < t->out.n; i++) {
         const weir_output_slot *slot = &x->a->slots.at[v->slots + i];
         const size_t            bytes = x->p->tensors.at[weir_refs(x->p, t->out)[i]].bytes;
         begin = fmax(begin, slot->over != WEIR_NO_TENSOR && !slot->scratch
                                 ? held(x, slot->over, WEIR_FORM_PLAIN)->quiet
-                                : take(x, slot->offset, bytes));
+                                : acquire(x, slot->offset, bytes));
     }
     return begin;
 }
@@ -124,15 +124,15 @@ static void run(weir_streams *x, const weir_mem_step *v)
         const uint32_t tensor = weir_refs(x->p, t->changes)[i];
         held(x, tensor, WEIR_FORM_PLAIN)->ready = done;
         for (uint8_t f = 0; f < WEIR_FORM_COUNT; f++)
-            offloaded(x, tensor, f, -1);
+            set_host_copy(x, tensor, f, -1);
     }
-    give(x, v->offset, t->work, done);
+    release(x, v->offset, t->work, done);
     for (uint32_t i = 0; i < t->out.n; i++) {
         const weir_output_slot *slot = &x->a->slots.at[v->slots + i];
         const uint32_t          tensor = weir_refs(x->p, t->out)[i];
         weir_sim_held *const    h = held(x, tensor, WEIR_FORM_PLAIN);
         if (slot->scratch) {
-            give(x, slot->offset, x->p->tensors.at[tensor].bytes, done);
+            release(x, slot->offset, x->p->tensors.at[tensor].bytes, done);
             continue;
         }
         h->offset = slot->offset;
@@ -152,26 +152,26 @@ static void copy(weir_streams *x, const weir_mem_step *v)
         x->out = fmax(x->out, h->ready) + (double)bytes / x->p->link_out;
         x->clock->out += bytes;
         h->quiet = fmax(h->quiet, x->out);
-        offloaded(x, v->what, v->form, x->out);
+        set_host_copy(x, v->what, v->form, x->out);
         return;
     }
-    const double quiet = take(x, v->offset, bytes);
+    const double quiet = acquire(x, v->offset, bytes);
     x->in = fmax(fmax(x->in, h->offloaded), quiet) + (double)bytes / x->p->link_in;
     x->clock->in += bytes;
     h->offset = v->offset;
     h->ready = h->quiet = x->in;
     if (v->forget)
-        offloaded(x, v->what, v->form, -1);
+        set_host_copy(x, v->what, v->form, -1);
 }
 
-static void code(weir_streams *x, const weir_mem_step *v)
+static void compress(weir_streams *x, const weir_mem_step *v)
 {
     weir_sim_held *const from = held(x, v->what, weir_mem_step_reads(v));
     weir_sim_held *const to = held(x, v->what, weir_mem_step_writes(v));
     const uint8_t        form = v->kind == WEIR_EVENT_MASK ? WEIR_FORM_MASK : WEIR_FORM_COMPRESSED;
     const size_t     bytes = x->p->tensors.at[v->what].bytes + weir_form_bytes(x->p, v->what, form);
-    const double     quiet = take(x, v->offset,
-                                  weir_form_bytes(x->p, v->what, weir_mem_step_writes(v)));
+    const double     quiet = acquire(x, v->offset,
+                                     weir_form_bytes(x->p, v->what, weir_mem_step_writes(v)));
     const double     seconds = (double)bytes / x->p->pack_bandwidth;
 
     x->clock->compress += seconds;
@@ -181,14 +181,14 @@ static void code(weir_streams *x, const weir_mem_step *v)
     to->ready = to->quiet = done;
 }
 
-static void end(weir_streams *x, const weir_mem_step *v)
+static void free_form(weir_streams *x, const weir_mem_step *v)
 {
     const weir_sim_held *h = held(x, v->what, v->form);
 
     if (v->kind == WEIR_EVENT_FREE_HOST)
-        offloaded(x, v->what, v->form, -1);
+        set_host_copy(x, v->what, v->form, -1);
     else
-        give(x, h->offset, weir_form_bytes(x->p, v->what, v->form), fmax(h->ready, h->quiet));
+        release(x, h->offset, weir_form_bytes(x->p, v->what, v->form), fmax(h->ready, h->quiet));
 }
 
 static void begin(weir_streams *x)
@@ -198,13 +198,13 @@ static void begin(weir_streams *x)
             continue;
         held(x, k, WEIR_FORM_PLAIN)->offset = x->a->start[k];
         if (x->a->offloaded[k])
-            offloaded(x, k, WEIR_FORM_PLAIN, 0);
+            set_host_copy(x, k, WEIR_FORM_PLAIN, 0);
         else
-            (void)take(x, x->a->start[k], x->p->tensors.at[k].bytes);
+            (void)acquire(x, x->a->start[k], x->p->tensors.at[k].bytes);
     }
 }
 
-static void play(weir_streams *x)
+static void run_all(weir_streams *x)
 {
     begin(x);
     for (uint32_t i = 0; i < x->a->list.n; i++) {
@@ -214,9 +214,9 @@ static void play(weir_streams *x)
         else if (v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH)
             copy(x, v);
         else if (v->kind >= WEIR_EVENT_FREE)
-            end(x, v);
+            free_form(x, v);
         else
-            code(x, v);
+            compress(x, v);
     }
     x->clock->time = fmax(x->compute, fmax(x->out, x->in));
 }
@@ -230,7 +230,7 @@ bool weir_mem_plan_simulate(const weir_mem_plan *a, weir_sim_result *clock)
     x.ran = weir_mem_zalloc(a->p->ops.n + 1u, 1);
     const bool ok = x.held && x.ran && (!a->addresses || weir_intervals_init(&x.space, a));
     if (ok)
-        play(&x);
+        run_all(&x);
     weir_mem_free(x.held);
     weir_mem_free(x.ran);
     weir_intervals_free(&x.space);
