@@ -65,6 +65,8 @@ typedef struct weir_mincut_bound {
     size_t             wanted;  /* tensors.at[0..wanted) are read later */
 } weir_mincut_bound;
 
+/* Prepares bounds for the problem, which must outlive *c; `levers` may be NULL. Returns false if
+ * memory runs out; the caller calls weir_mincut_bound_free in either case. */
 bool weir_mincut_bound_init(weir_mincut_bound *c, const weir_mem_problem *p,
                             const weir_levers *levers);
 void weir_mincut_bound_free(weir_mincut_bound *c);

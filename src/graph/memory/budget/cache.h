@@ -42,6 +42,7 @@ weir_status weir_cache_fit(weir_cache *c, weir_frontier *l, weir_fit *f);
 /* Writes frontier and times if the frontier has grown. A failure only sets c->use. */
 void weir_cache_write(weir_cache *c, const weir_mem_problem *p, weir_frontier *l);
 
+/* Frees what the cache owns. The file stays. */
 void weir_cache_close(weir_cache *c);
 
 #endif

@@ -26,6 +26,7 @@ typedef struct weir_frontier {
     WEIR_VEC(weir_frontier_point) points; /* fastest first; each is lower than the one before */
 } weir_frontier;
 
+/* Frees the points and leaves *l {0}. */
 void weir_frontier_free(weir_frontier *l);
 
 /* True if a plan for a smaller budget may be reused for a larger one. Only `auto` allows it:

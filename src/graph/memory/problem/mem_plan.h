@@ -69,7 +69,7 @@ static inline size_t weir_form_bytes(const weir_mem_problem *p, uint32_t tensor,
                                         : k->bytes;
 }
 
-/* The form that a step other than RUN makes or frees; the next function: the form that it reads. */
+/* Returns the form that a step other than RUN makes or frees. */
 static inline uint8_t weir_mem_step_writes(const weir_mem_step *x)
 {
     return x->kind == WEIR_EVENT_COMPRESS     ? WEIR_FORM_COMPRESSED
@@ -78,6 +78,7 @@ static inline uint8_t weir_mem_step_writes(const weir_mem_step *x)
                                               : x->form;
 }
 
+/* Returns the form that a step other than RUN reads. */
 static inline uint8_t weir_mem_step_reads(const weir_mem_step *x)
 {
     return x->kind == WEIR_EVENT_DECOMPRESS                               ? WEIR_FORM_COMPRESSED

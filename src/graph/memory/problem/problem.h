@@ -96,11 +96,13 @@ static inline size_t weir_mask_bytes(size_t bytes)
 /* Returns the class of an op by its name ("conv...", "matmul", "linear", ...). */
 weir_op_class weir_op_class_of(const char *name);
 
+/* Returns the numbers of a range; valid until the problem changes. */
 static inline const uint32_t *weir_refs(const weir_mem_problem *p, weir_index_range r)
 {
     return p->refs.at + r.first;
 }
 
+/* Returns whether the tensor exists before the step. */
 static inline bool weir_mem_tensor_is_resident(const weir_mem_problem *p, uint32_t tensor)
 {
     return p->tensors.at[tensor].producer == WEIR_NO_OP;

@@ -463,7 +463,7 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 }
 
 /* Issues prefetches early, extends the live ranges of offloaded tensors to the end of their copies,
- * and sets s->time. Expects s->live without either effect; add_up must recompute it afterwards.
+ * and sets s->time. Expects s->live without either effect; sum_live must recompute it afterwards.
  * Returns false if memory runs out. */
 static bool run_streams(weir_schedule *s, size_t limit)
 {

@@ -83,11 +83,14 @@ void weir_schedule_free(weir_schedule *s);
  * memory runs out; other errors clear s->valid. */
 bool weir_schedule_begin(weir_schedule *s, const uint8_t *offloaded);
 
+/* While a schedule is built: returns the live range that holds the tensor in a form now;
+ * WEIR_NO_RANGE if none does. */
 static inline uint32_t weir_schedule_range(const weir_schedule *s, uint32_t tensor, weir_form form)
 {
     return s->now[tensor * WEIR_FORM_COUNT + form];
 }
 
+/* While a schedule is built: returns whether the tensor exists in a form now. */
 static inline bool weir_schedule_has(const weir_schedule *s, uint32_t tensor, weir_form form)
 {
     return weir_schedule_range(s, tensor, form) != WEIR_NO_RANGE;
@@ -119,6 +122,7 @@ bool weir_schedule_end(weir_schedule *s, size_t limit);
 const uint32_t *weir_schedule_refs(const weir_schedule *s, uint32_t e, uint32_t *nin,
                                    uint32_t *nout);
 
+/* Returns the device bytes of a live range; 0 on the host. */
 static inline size_t weir_live_range_bytes(const weir_mem_problem *p, const weir_live_range *l)
 {
     const weir_mem_tensor *k = &p->tensors.at[l->tensor];

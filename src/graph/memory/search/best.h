@@ -37,6 +37,7 @@ bool weir_best_try_decisions(weir_best *b);
 /* Tries the plan in b->drop; b->decisions holds its decisions afterwards. */
 bool weir_best_try_drop(weir_best *b);
 
+/* Returns whether the best plan so far is within the limit. */
 static inline bool weir_best_fits(const weir_best *b)
 {
     return b->peak <= b->job->limit;

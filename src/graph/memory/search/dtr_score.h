@@ -31,6 +31,7 @@ typedef struct weir_dtr_item {
 bool        weir_dtr_rule_named(const char *name, weir_dtr_rule *rule);
 const char *weir_dtr_rule_name(weir_dtr_rule rule);
 
+/* Return what a rule adds to a tensor's cost, and the score of a tensor by a rule. */
 weir_dtr_reach weir_dtr_reach_of(weir_dtr_rule rule);
 double         weir_dtr_score(weir_dtr_rule rule, const weir_dtr_item *i);
 

@@ -16,6 +16,7 @@ typedef struct weir_transfer_list {
     WEIR_VEC(weir_transfer) by_ready, by_due; /* the same transfers in two orders */
 } weir_transfer_list;
 
+/* Frees the transfers. A list begins as {0}. */
 void weir_transfer_list_free(weir_transfer_list *t);
 
 /* Adds a copy of the transfer. Returns false if memory runs out. */
