@@ -1,8 +1,8 @@
 # cuda.cmake - the plugin for NVIDIA cards, and its emulation on the host for the tests.
 #
 # cuda_find.cmake looks for nvcc, headers and the runtime, which is linked statically; libraries are
-# opened at run time. nvcc is run by commands of our own: CMake's CUDA language wants a toolkit whose
-# folders are those of the installer, and gives up the whole configuration where it is not.
+# opened at run time. nvcc is run by custom commands: CMake's CUDA language requires a toolkit laid
+# out as NVIDIA's installer does it, and stops the whole configuration where it finds another.
 
 set(WEIR_CUDA AUTO CACHE STRING "The plugin for NVIDIA cards: AUTO (when nvcc is found), ON, OFF")
 set(WEIR_CUDA_ARCH AUTO CACHE STRING
@@ -12,7 +12,7 @@ set(WEIR_CUDA_LIBRARY "" CACHE FILEPATH "A plugin built before, to be installed 
 set_property(CACHE WEIR_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(have_cuda OFF)
 
-# Beside libweir, where it is looked for; in a wheel beside the module.
+# Installed beside libweir, which looks for it there; in a wheel beside the module.
 if(SKBUILD)
     set(plugin_place weir COMPONENT python)
 else()
@@ -27,7 +27,7 @@ endif()
 if(NOT WEIR_CUDA)
     return()
 endif()
-if(NOT WEIR_SANITIZE STREQUAL none)     # fibers and nvcc's own code are strange to sanitizers
+if(NOT WEIR_SANITIZE STREQUAL none)     # sanitizers follow neither fibers nor nvcc's code
     if(NOT WEIR_CUDA STREQUAL AUTO)
         message(FATAL_ERROR "WEIR_CUDA=${WEIR_CUDA} cannot be combined with WEIR_SANITIZE")
     endif()
@@ -53,8 +53,8 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 enable_language(CXX)
 
-# weir_cuda_flags(<target>): what plugin and emulation have in common. Without contraction kernels
-# round as the CPU's do.
+# weir_cuda_flags: flags shared by plugin and emulation. Without contraction of products and sums
+# kernels round as the CPU's do.
 add_library(weir_cuda_flags INTERFACE)
 target_include_directories(weir_cuda_flags INTERFACE
     ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
@@ -148,7 +148,7 @@ if(TARGET weir_python)
     endif()
 endif()
 
-# weir_cuda_inside(<target> file...): files of the plugin that a program looks into.
+# weir_cuda_inside(<target> file...): files of the plugin that a test calls directly.
 function(weir_cuda_inside target)
     list(TRANSFORM ARGN PREPEND src/device/cuda/)
     target_sources(${target} PRIVATE ${ARGN})
@@ -159,7 +159,7 @@ function(weir_cuda_inside target)
         WEIR_CUDA_LIBRARY_FOLDERS="${WEIR_CUDA_LIBRARY_FOLDERS}")
 endfunction()
 
-# weir_cuda_also(<target> file...): cases of test/device/file, run on the emulated card, too.
+# weir_cuda_also(<target> file...): cases of test/device/file, run on the emulated card as well.
 function(weir_cuda_also target)
     list(TRANSFORM ARGN PREPEND test/device/)
     target_sources(${target} PRIVATE ${ARGN})
@@ -168,7 +168,7 @@ function(weir_cuda_also target)
     add_dependencies(${target} weir_cuda_emulated)
 endfunction()
 
-# ---- the emulation: the same files for the host's compiler, over a runtime of the tests' ----
+# ---- the emulation: the same files, compiled for the host over the tests' own runtime ----
 
 if(WEIR_TESTS)
     set(emulated)
@@ -216,8 +216,8 @@ if(WEIR_TESTS)
     weir_cuda_fake(libnvrtc .so.13 fake_nvrtc.c)
     weir_cuda_fake(libcuda .so.1 fake_driver.cpp work_find.cpp)
 
-    # weir_cuda_lab(<target>): a test that runs kernels of its own on the emulated card, and opens
-    # the emulated plugin.
+    # weir_cuda_lab(<target>): a test that runs its own kernels on the emulated card, and opens the
+    # emulated plugin.
     function(weir_cuda_lab target)
         add_library(${target}_probe OBJECT test/emulator/tests/probe.cpp)
         target_link_libraries(${target}_probe PRIVATE weir_cuda_flags)

@@ -3,11 +3,11 @@
 #
 # In this order: WEIR_CUDA_ROOT (a toolkit's folder, or one with Python wheels in it: site-packages
 # or its folder nvidia), $CUDA_HOME, nvcc's own toolkit, /usr/local/cuda, the wheels of the Python on
-# PATH, the system's folders. Wheels of CUDA 13 share nvidia/cu13/{bin,include,lib}, older ones and
-# cuDNN have nvidia/<part>/ each. Nothing here is an error: cuda_missing says what is not there, and
-# an nvcc that cannot compile a file of ten lines counts as missing.
+# PATH, the system's folders. Wheels of CUDA 13 share nvidia/cu13/{bin,include,lib}; older ones and
+# cuDNN have a folder nvidia/<part>/ each. Nothing here is an error: cuda_missing names the missing
+# parts, and an nvcc that cannot compile a file of ten lines counts as missing.
 #
-# Sets cuda_missing ("" if all is there), WEIR_NVCC, WEIR_CUDA_RUNTIME, cuda_includes, cuda_archs (the
+# Sets cuda_missing ("" if nothing is), WEIR_NVCC, WEIR_CUDA_RUNTIME, cuda_includes, cuda_archs (the
 # architectures to compile for), cuda_archs_from (where AUTO took them from), and
 # WEIR_CUDA_LIBRARY_FOLDERS, where libraries are opened at run time if the system has none.
 
@@ -16,14 +16,14 @@ set(WEIR_CUDA_ROOT "$ENV{WEIR_CUDA_ROOT}" CACHE PATH
 set(cuda_missing)
 set(nvcc_not)
 
-# What was found once may be gone.
+# Forget cached paths that no longer exist.
 foreach(part IN ITEMS NVCC CUDA_RUNTIME CUDA_INCLUDE CUBLAS_INCLUDE NVRTC_INCLUDE CUDNN_INCLUDE)
     if(WEIR_${part} AND NOT EXISTS "${WEIR_${part}}")
         unset(WEIR_${part} CACHE)
     endif()
 endforeach()
 
-# Every folder that may be a toolkit or a part of one, in the order of preference.
+# Every folder that may be a toolkit or a part of one, the preferred ones first.
 set(cuda_roots)
 foreach(root IN ITEMS ${WEIR_CUDA_ROOT} $ENV{CUDA_HOME} $ENV{CUDA_PATH})
     file(GLOB parts ${root}/nvidia/cu13 ${root}/nvidia/* ${root}/cu13 ${root}/cudnn
@@ -38,8 +38,8 @@ print(';'.join(sorted(p for s in sys.path if s for p in glob.glob(s + '/nvidia/c
         OUTPUT_VARIABLE wheel_roots OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 
-# The first nvcc that tells where its toolkit is: what lies in a folder of programs may be a script
-# that runs another, which may be gone.
+# The first nvcc that prints where its toolkit is: one found on PATH may be a script that starts
+# another nvcc, which may no longer exist.
 set(nvcc_top)
 set(usual_root /usr/local/cuda)
 foreach(roots IN ITEMS cuda_roots path usual_root wheel_roots)
@@ -61,7 +61,7 @@ foreach(roots IN ITEMS cuda_roots path usual_root wheel_roots)
 endforeach()
 list(APPEND cuda_roots ${nvcc_top} ${usual_root} ${wheel_roots})
 
-# The runtime's headers and nvcc's are those of one release, or nothing compiles.
+# Headers of the runtime must be of nvcc's release, or nothing compiles.
 find_path(WEIR_CUDA_INCLUDE cuda_runtime_api.h HINTS ${nvcc_top} ${cuda_roots}
     PATH_SUFFIXES include targets/${CMAKE_SYSTEM_PROCESSOR}-linux/include)
 find_path(WEIR_CUBLAS_INCLUDE cublasLt.h HINTS ${WEIR_CUDA_INCLUDE} ${cuda_roots}
@@ -142,8 +142,8 @@ if(NOT CMAKE_CXX_COMPILER)
     list(APPEND cuda_missing "a C++ compiler")
 endif()
 
-# The host's compiler may be too new for nvcc, a part of the toolkit may be gone: tried, once for
-# each set of parts.
+# The host's compiler may be too new for nvcc, or a part of the toolkit missing: compile and link a
+# small program, once for each combination of parts.
 set(cuda_includes ${WEIR_CUDA_INCLUDE})
 foreach(folder IN ITEMS ${WEIR_CUBLAS_INCLUDE} ${WEIR_NVRTC_INCLUDE} ${WEIR_CUDNN_INCLUDE})
     if(NOT folder STREQUAL WEIR_CUDA_INCLUDE AND NOT folder STREQUAL "/usr/include")

@@ -1,12 +1,14 @@
-# setup.sh - installs what is missing and builds into build/; sourced by the two run.sh.
+# setup.sh - installs missing packages and builds into build/; sourced by examples/run.sh and
+# test/run.sh.
 #
-# The caller sets `root` to the repository and calls weir_setup; with weir_want_python=1 the packages of
-# the Python module are installed, too (it is built when they are there), with weir_want_cuda=1 CUDA's
-# compiler and headers as Python wheels in build/cuda (1.1 GB, at most ten minutes), if the machine has
-# none. weir_targets: what to build, all if it is not set. POSIX sh. Environment:
-#   WEIR_NO_INSTALL=1      install nothing, say what is missing
-#   WEIR_PYTHON_EXECUTABLE the interpreter to build the Python module for, if it has NumPy and pytest
-#   WEIR_REQUIRE_CUDA=1    without the plugin for NVIDIA cards the build has failed
+# The caller sets `root` to the repository and calls weir_setup. weir_want_python=1 also installs
+# the packages that the Python module needs (it is built wherever they are found); weir_want_cuda=1
+# fetches CUDA's compiler and headers as Python wheels into build/cuda (1.1 GB, at most ten minutes)
+# if the machine has no CUDA. weir_targets names the targets to build; default: all. POSIX sh.
+# Environment:
+#   WEIR_NO_INSTALL=1      install nothing, name what is missing
+#   WEIR_PYTHON_EXECUTABLE the interpreter of the Python module, if it has NumPy and pytest
+#   WEIR_REQUIRE_CUDA=1    fail if the plugin for NVIDIA cards was not built
 #   WEIR_CMAKE_OPTIONS     more options for cmake, separated by spaces
 #   WEIR_BUILD             the folder to build in, if not build/
 # shellcheck shell=sh disable=SC2154
@@ -29,7 +31,7 @@ weir_has_openblas() {
     return 1
 }
 
-# Prints an interpreter that has what the Python module and its tests need.
+# Prints the first interpreter that has everything the Python module and its tests need.
 weir_python() {
     for weir_file in "${WEIR_PYTHON_EXECUTABLE:-python3}" /usr/bin/python3; do
         "$weir_file" - 2>/dev/null <<'EOF' && return 0
@@ -43,7 +45,7 @@ EOF
     return 1
 }
 
-# Packages without which nothing builds, and those that make it faster or test more.
+# Packages without which nothing builds, and packages for more speed or more tests.
 weir_missing_required() {
     weir_has_header stdio.h || echo gcc libc6-dev
     command -v cmake >/dev/null 2>&1 || echo cmake
@@ -64,7 +66,7 @@ weir_missing_optional() {
     fi
 }
 
-# Prints the prefix that makes a command run as root ("env" when we are root); fails if there is none.
+# Prints the prefix that runs a command as root ("env" for root itself); fails if root is out of reach.
 weir_as_root() {
     [ -z "${WEIR_NO_INSTALL:-}" ] && command -v apt-get >/dev/null 2>&1 || return 1
     if [ "$(id -u)" = 0 ]; then
@@ -93,8 +95,8 @@ weir_install() {
     return 1
 }
 
-# Leaves with 1 when something required stays missing; optional parts are installed one by one, so that
-# one that is not to be had does not take the others with it.
+# Exits with 1 if a required package stays missing. Optional ones are installed one by one, so that
+# one that is not available does not prevent the others.
 weir_packages() {
     weir_root=$(weir_as_root) || weir_root=
     weir_need=$(weir_missing_required | tr '\n' ' ')
@@ -111,12 +113,12 @@ weir_packages() {
         if [ -n "$weir_root" ] && weir_install "$weir_package"; then
             weir_installed=1
         else
-            weir_say "going on without $weir_package (apt-get install -y $weir_package)"
+            weir_say "building without $weir_package (apt-get install -y $weir_package)"
         fi
     done
 }
 
-# Runs a long command into the log; shows the end of it when the command fails, then leaves.
+# Runs a command with its output in the log; if it fails, shows the end of the log and exits.
 weir_quietly() {
     "$@" >>"$weir_log" 2>&1 && return 0
     tail -n 60 "$weir_log"
@@ -136,7 +138,7 @@ weir_cuda_lacks() {
     sed -n 's/^-- *NVIDIA plugin *no (\(missing: .*\))$/\1/p' "$weir_log" | tail -n 1
 }
 
-# Fetches the wheels of CUDA into a place of their own.
+# Fetches CUDA's wheels into a virtual environment, build/cuda.
 weir_cuda_wheels() {
     [ -z "${WEIR_NO_INSTALL:-}" ] && command -v timeout >/dev/null 2>&1 || return 1
     weir_say "fetching CUDA's compiler and headers (1.1 GB)"
@@ -148,7 +150,7 @@ weir_cuda_wheels() {
             "nvidia-cublas==13.0.*" "nvidia-cudnn-cu13==9.*" >>"$weir_log" 2>&1
 }
 
-# Where nothing was found: tries wheels, says what came of it.
+# If the machine has no CUDA: tries wheels and reports the result.
 weir_cuda() {
     weir_lacks=$(weir_cuda_lacks)
     [ -n "$weir_lacks" ] && [ -n "${weir_want_cuda:-}" ] || return 0
@@ -160,10 +162,10 @@ weir_cuda() {
         weir_lacks=$(weir_cuda_lacks)
     fi
     [ -n "$weir_lacks" ] || return 0
-    weir_say "going on without the plugin for NVIDIA cards; missing: ${weir_lacks#missing: }"
+    weir_say "building without the plugin for NVIDIA cards; missing: ${weir_lacks#missing: }"
 }
 
-# With WEIR_REQUIRE_CUDA=1 the plugin and its emulation must be there.
+# With WEIR_REQUIRE_CUDA=1 the plugin and its emulation must have been built.
 weir_cuda_required() {
     [ -n "${WEIR_REQUIRE_CUDA:-}" ] || return 0
     [ -f "$build/libweir_cuda.so" ] && [ -f "$build/emulated/libweir_cuda.so" ] && return 0
@@ -171,8 +173,8 @@ weir_cuda_required() {
     exit 1
 }
 
-# Configures when there is nothing yet, the folder was moved, the options changed or a package came;
-# cmake itself sees changed files.
+# Configures if the folder is new or was moved, if options changed or a package was installed; cmake
+# itself notices changed files.
 weir_build() {
     weir_stamp="$build/.configured"
     weir_interpreter=$(weir_python) || weir_interpreter=

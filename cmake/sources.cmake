@@ -1,6 +1,6 @@
 # sources.cmake - the files of the library and of the tool, folder by folder.
 #
-# Files are listed by name: a file that nobody lists is not built, a missing one is an error.
+# Files are listed by name: a file that is not listed is not built, a missing one is an error.
 
 # weir_sources(<list> <folder> name...) appends folder/name.c ... to <list>.
 function(weir_sources list folder)

@@ -61,12 +61,12 @@ weir_sources(test_graph test/graph/report dump)
 weir_sources(test_graph test/graph/runtime execute guard measure)
 weir_test(graph)
 if(have_onednn AND WEIR_X86_64 AND WEIR_SANITIZE STREQUAL none AND OpenMP_C_FOUND)
-    # Of the library alone, for people: docs/internals/onednn-1x1-weights.md.
+    # Uses oneDNN alone; run by hand: docs/internals/onednn-1x1-weights.md.
     add_executable(onednn_overrun EXCLUDE_FROM_ALL test/device/cpu/onednn_overrun.c)
     target_include_directories(onednn_overrun SYSTEM PRIVATE ${WEIR_DNNL_INCLUDE})
     target_link_libraries(onednn_overrun PRIVATE ${WEIR_DNNL_LIBRARY} OpenMP::OpenMP_C m)
 endif()
-# Random programs, through the public interface alone: programs of their own, run in children.
+# Random programs that use the public interface alone; each runs in a child process.
 weir_sources(programs test/programs dice main make modes ops_net ops_plain ops_shape ops_state
     ops_train play print shrink world)
 weir_program(test_programs weir_static ${programs})

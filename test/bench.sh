@@ -9,14 +9,14 @@ python=${PYTHON:-python3}
 . "$root/test/check.sh"
 export PYTHONDONTWRITEBYTECODE=1
 
-# bench WORD...: the program; its words go to $work/said and $work/err.
+# bench WORD...: runs the program; its output is in $work/said and $work/err.
 bench() {
     "$python" "$root/bench/graph_mode.py" --weir "$build/weir" "$@" \
         >"$work/said" 2>"$work/err"
     code=$?
 }
 
-# says FILE TEXT: $work/FILE holds the text.
+# says FILE TEXT: checks that $work/FILE contains the text.
 says() {
     grep -qF -- "$2" "$work/$1"
     check "$?" "$1 says '$2': $(cat "$work/$1")"
@@ -84,7 +84,7 @@ if "$python" -c 'import matplotlib' 2>/dev/null; then
     done
 fi
 
-# Without matplotlib: a sentence, and all the rest.
+# Without matplotlib: a sentence, and everything but pictures.
 mkdir "$work/without"
 echo 'raise ImportError("none here")' >"$work/without/matplotlib.py"
 PYTHONPATH=$work/without bench --models tiny --steps 2 --out "$work/plain"

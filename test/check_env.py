@@ -34,7 +34,7 @@ def blank(match):
 
 
 def calls(text):
-    """(line, name) of each banned call in C source; comments and strings say nothing."""
+    """(line, name) of each banned call in C source; comments and strings do not count."""
     for number, line in enumerate(TEXT.sub(blank, text).split("\n"), 1):
         for match in CALL.finditer(line):
             yield number, match.group(1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# check_link.py - the rules of the tree at link level: who calls whom, read from the objects.
+# check_link.py - the rules of the tree at link level: which object needs which.
 """Usage: check_link.py BUILD [ROOT]. Needs nm; without it, or without objects, nothing is checked.
 
 An object refers to symbols of its own folder and of those below it (tree/ranks.py), and no units

@@ -28,7 +28,7 @@ class Space:
         assert offset % self.alignment == 0, f"{owner} at {offset}: not aligned"
         for other, (begin, stop) in self.live.items():
             assert end <= begin or stop <= offset or size == 0 or begin == stop, \
-                f"{owner} lies over {other}"
+                f"{owner} overlaps {other}"
         self.live[owner] = (offset, end)
         self.bytes += size
         self.most = max(self.most, self.bytes)
@@ -44,7 +44,7 @@ class Space:
 
 class Replay:
     """A plan being run. Copies on the device by key (a tensor, or text such as "7#pack"): when they
-    are ready, when nobody touches them any more, which version they are of."""
+    are ready, when their last access ends, which version they hold."""
 
     def __init__(self, graph, plan, link):
         self.tensors = {t["id"]: t for t in graph["tensors"]}
@@ -79,8 +79,8 @@ class Replay:
         return self.version.get(int(str(key).split("#")[0]), 0)
 
     def make(self, key, offset, time):
-        """The key is there from now on; `time`: when it is ready, if it is known already."""
-        assert key not in self.ready, f"{key} is there already"
+        """Creates the key; `time`: when it is ready, if that is known already."""
+        assert key not in self.ready, f"{key} exists already"
         quiet = self.space.take(key, offset, self.size(key))
         self.ready[key] = self.quiet[key] = time
         self.of[key] = self.version_of(key)
@@ -95,7 +95,7 @@ class Replay:
         self.sum["host_peak_bytes"] = max(self.sum["host_peak_bytes"], held)
 
     def use(self, key):
-        assert key in self.ready, f"{key} is not there"
+        assert key in self.ready, f"{key} does not exist"
         assert self.of[key] == self.version_of(key), f"{key} is stale"
         return self.ready[key]
 
@@ -190,7 +190,7 @@ class Replay:
             assert op["id"] in self.seen or not (op.get("mutates") or any(
                 self.tensors[k].get("output") for k in op["outputs"])), f"{op['id']} never ran"
         for k, t in self.tensors.items():
-            assert not t.get("output") or k in self.ready or k in self.host, f"output {k} is gone"
+            assert not t.get("output") or k in self.ready or k in self.host, f"output {k} was freed"
         for k, version in self.version.items():
             place = self.plan["resident"].get(str(k))
             if place is None:
@@ -230,7 +230,7 @@ def main():
             told = json.load(file)
         for key, value in found.items():
             if abs(told[key] - value) > 1e-9 * max(1, abs(value)):
-                print(f"{key}: {told[key]} was told, {value} is right")
+                print(f"{key}: {told[key]} was reported, {value} is right")
                 sys.exit(1)
 
 

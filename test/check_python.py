@@ -186,7 +186,7 @@ EXPECTED = [["weir.core", "weir.graph", "weir.core"],
 
 
 def self_test():
-    """Texts about what was not found as it should be in the planted files."""
+    """Yields a text for each planted mistake that was not found, or found wrongly."""
     with tempfile.TemporaryDirectory() as root:
         for path, text in PLANTED.items():
             path = os.path.join(root, path)
@@ -227,7 +227,7 @@ def main():
         print("check_python: neither ruff nor pyflakes is installed, lint is left out")
     else:
         name, reports = linted
-        print("\n".join([*reports, f"check_python: {name} has {len(reports)} things to say"]))
+        print("\n".join([*reports, f"check_python: {name} reports {len(reports)} lines"]))
         failed += len(reports)
         passed += not reports
     print(f"check_python: {passed} passed, {failed} failed")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-# check_tree.py - the rules of the tree as a test: who includes whom, how long things may be, words.
+# check_tree.py - checks the rules of the tree: includes, sizes, words, documents, commits.
 """Usage: check_tree.py [ROOT] [--only RULE[,RULE]] [--count] [--list]
 
-Prints each violation as path:line: rule: sentence; one check per file and rule. The rules stand in
+Prints each violation as path:line: rule: sentence; one check per file and rule. The rules are in
 test/tree/, one group a module, each with planted violations, which are found first. Standard
 library only.
 """
@@ -52,7 +52,7 @@ def self_test(chosen):
             for path, line in sorted(missed, key=str):
                 print(f"self-test: {plant.rule}: missed {path}" + (f":{line}" if line else ""))
             for path in sorted(extra):
-                print(f"self-test: {plant.rule}: {path} reported, which is right")
+                print(f"self-test: {plant.rule}: {path} reported, but it keeps the rule")
             passed += len(expected) - len(missed)
             failed += len(missed) + len(extra)
     planted = {plant.rule for group in GROUPS for plant in group.PLANTS}
@@ -63,7 +63,7 @@ def self_test(chosen):
     return passed, failed
 
 
-# Rules that ask other programs or the history, which no planted text stands for.
+# Rules that run other programs, which planted texts cannot show.
 UNPLANTED = {"shellcheck"}
 
 

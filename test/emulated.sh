@@ -1,11 +1,11 @@
 #!/bin/sh
-# emulated.sh - the plugin for NVIDIA cards on a card that the host emulates (test/cuda): the op
-# table, graphs, budgets and models run there as on a real one.
+# emulated.sh - the plugin for NVIDIA cards on an emulated card (test/emulator): the op
+# table, graphs, budgets and models run on it as on a real one.
 #
 # Usage: emulated.sh [BUILD]. Ends with "emulated: N passed, N failed". The emulation is slow (each
 # generated kernel is compiled when it is first met), so this is a sample that takes some minutes;
 # test/gpu.sh runs everything. Environment:
-#   WEIR_EMULATED         what runs: "PROGRAM" or "PROGRAM/FILTER", set apart by blanks
+#   WEIR_EMULATED         what runs: "PROGRAM" or "PROGRAM/FILTER", separated by blanks
 #   WEIR_EMULATED_SHARE   n: every n-th case of them (default: 12; 1: all)
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1

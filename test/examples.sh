@@ -8,7 +8,7 @@ build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
 cd "$root" || exit 1
 . "$root/test/check.sh"
 
-# train EXAMPLE off|on STEPS OPTION...: one process; its dump and its words go to $work.
+# train EXAMPLE off|on STEPS OPTION...: one process; its dump and output are in $work.
 train() {
     program=$1 mode=$2 steps=$3
     shift 3
@@ -21,7 +21,7 @@ train() {
     check "$?" "$program --graph $mode dumps its parameters"
 }
 
-# Every "loss NUMBER" of an example's words, without the times beside it.
+# Every "loss NUMBER" that an example printed, without the times beside it.
 losses() {
     grep -oE 'loss[ =:]+[-+0-9.einfa]+' "$1"
 }
@@ -54,7 +54,7 @@ for mode in off on; do
     "$build/gan" --graph "$mode" --wrong >"$work/gan.txt" 2>&1
     code=$?
     [ "$code" -eq 1 ] && grep -q "which adam_update has changed since" "$work/gan.txt"
-    check "$?" "gan --graph $mode --wrong is told what it did (it ended with code $code)"
+    check "$?" "gan --graph $mode --wrong ends with an explanation (code $code)"
 done
 
 printf 'examples: %s passed, %s failed\n' "$passed" "$failed"

@@ -8,15 +8,15 @@
 #   --only PARTS     of: build op suites sanitizer bench; default: all
 # Environment:
 #   WEIR_CUDA_ROOT       a toolkit, or a folder with wheels of one (see cmake/cuda_find.cmake)
-#   WEIR_CUDA_LIBS       folders of NVRTC, cuBLASLt, cuDNN, set apart by ':'
+#   WEIR_CUDA_LIBS       folders of NVRTC, cuBLASLt, cuDNN, separated by ':'
 #   WEIR_GPU_PYTHON      interpreter that may have torch and jax (default: python3)
 #   WEIR_GPU_SECONDS     for all of it (default: 530)
 #   WEIR_PLUGINS         a folder with another libweir_cuda.so; that of the emulated card is one
 #   WEIR_GPU_QUICK=1     the smallest networks and few rounds, to try the script itself
 #
 # Needs neither OpenBLAS nor SWIG. Every part has a time limit and ends with "part: N passed, N
-# failed"; a part that breaks off or runs out of time is one failure more. A tool that is missing is
-# said and left out. The last line is "N passed, N failed".
+# failed"; a part that is cut short or runs out of time counts as one more failure. A missing tool
+# is named and left out. The last line is "N passed, N failed".
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 build="$root/build-gpu"
@@ -53,7 +53,7 @@ has_part() {
     return 1
 }
 
-# Seconds for a part that wants $1, with $2 kept for what comes after it; at least 1.
+# limit SECONDS [LATER]: the seconds of a part; less if only LATER seconds would be left; >= 1.
 limit() {
     left=$((total - ($(date +%s) - begin) - ${2:-0}))
     [ "$left" -lt "$1" ] || left=$1
@@ -104,7 +104,7 @@ tests() {
     count "$name" "$worst" "$out/$name".*.log
 }
 
-# table NAME SECONDS COMMAND...: one benchmark; its words go to NAME.log.
+# table NAME SECONDS COMMAND...: one benchmark, with its output in NAME.log.
 table() {
     name=$1 seconds=$2
     shift 2
@@ -119,7 +119,7 @@ table() {
     fi
 }
 
-# ---- the card and what serves it ----
+# ---- the card and its libraries ----
 
 if [ -z "${WEIR_CUDA_LIBS:-}${WEIR_PLUGINS:-}" ] && command -v "$python" >/dev/null 2>&1; then
     WEIR_CUDA_LIBS=$("$python" -c 'import glob, sys
@@ -129,7 +129,7 @@ fi
 if command -v nvidia-smi >/dev/null 2>&1; then
     nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv
 else
-    echo "there is no nvidia-smi"
+    echo "nvidia-smi was not found"
 fi
 
 # ---- build ----
@@ -152,7 +152,7 @@ if has_part build && [ -z "${WEIR_GPU_PREBUILT:-}" ] && command -v cmake >/dev/n
         failed=$((failed + 1))
     fi
 else
-    echo "nothing is built: what is in $build is used"
+    echo "nothing is built: using $build as it is"
 fi
 if [ ! -x "$build/weir" ]; then
     echo "FAILED: there is no $build/weir"

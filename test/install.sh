@@ -15,7 +15,7 @@ finish() {
     exit
 }
 
-# good TEXT COMMAND...: ends with code 0; its words are shown when it does not.
+# good TEXT COMMAND...: checks that it exits with 0; otherwise shows its output.
 good() {
     text=$1
     shift
@@ -36,7 +36,7 @@ fi
 cc=$(cached CMAKE_C_COMPILER)
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
 
-# Moved after the installation: nothing in it may know where it was.
+# The installation is moved: no path to the old place may be in it.
 good "cmake --install" cmake --install "$build" --prefix "$work/staged"
 mv "$work/staged" "$work/prefix"
 prefix="$work/prefix"
@@ -47,7 +47,7 @@ check "$?" "libweir.so and libweir.so.$version are there"
 ! grep -rqF -e "$build" -e "$work/staged" "$prefix"
 check "$?" "nothing installed names the build folder"
 
-# Headers: the same ones, each whole on its own, none of the inside.
+# Headers: exactly those of the tree, each compiles alone.
 good "headers are those of the tree" diff -r "$root/include" "$prefix/include"
 for header in "$prefix"/include/weir.h "$prefix"/include/weir/*.h; do
     good "$(basename -- "$header") compiles alone" "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror \
@@ -65,8 +65,8 @@ good "what is exported is what WEIR_API marks" diff "$work/declared" "$work/expo
     "$(wc -l <"$work/declared")" ]
 check "$?" "every WEIR_API line is one function"
 
-# Cards: libweir knows nothing of CUDA. The plugin beside it exports what it is asked for, nothing
-# else, and opens what it needs of CUDA when it is there: no library of CUDA has to be.
+# Cards: libweir does not depend on CUDA. The plugin beside it exports one symbol, and opens CUDA's
+# libraries at run time, so none has to be installed.
 knows_cuda() {
     nm -D "$1" | grep -Eq '[ _](cuda|cublas|cudnn|nvrtc)|[ _]cu[A-Z]'
 }
@@ -94,7 +94,7 @@ fi
 
 good "the installed tool runs" "$prefix/bin/weir" info
 
-# consumer NAME: the program of that name under $work runs and learns the factor 3.
+# consumer NAME: checks that the program under $work/NAME runs and learns the factor 3.
 consumer() {
     good "the consumer built with $1 runs" "$work/$1/consumer"
     grep -qxF "weir $version: weight 3.000 after 200 steps" "$work/out"
@@ -106,7 +106,7 @@ good "the consumer configures" cmake -S "$root/test/consumer" -B "$work/cmake" \
 good "the consumer builds" cmake --build "$work/cmake"
 consumer cmake
 
-# Until 1.0 another minor version is another library.
+# Until 1.0 minor versions are incompatible.
 for wanted in 0.0 0.2 1.0; do
     mkdir "$work/want$wanted"
     sed "s/find_package(weir 0.1/find_package(weir $wanted/" "$root/test/consumer/CMakeLists.txt" \

@@ -6,13 +6,13 @@
 # special optim; docs-long, which builds in a fresh clone, runs only where it is named. "graph/4" is
 # a quarter of the cases of test_graph, which one WEIR_SEED draws. Works from any folder and a clean
 # clone. Each part ends with a line "part: N passed, N failed"; a part that
-# crashes, hangs or leaves that line out counts as one failure more. Environment: WEIR_SEED, and
-# what cmake/setup.sh names.
+# crashes, hangs or omits that line counts as one more failure. Environment: WEIR_SEED, and
+# the variables of cmake/setup.sh.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 . "$root/cmake/setup.sh"
 
-# Until the build is done one failure stands; the sum is printed however this ends.
+# A build that fails counts as one failure; the sum is printed however the script ends.
 passed=0
 failed=1
 trap 'printf "%s passed, %s failed\n" "$passed" "$failed"' EXIT
@@ -39,7 +39,7 @@ part() {
     failed=$((failed + bad))
 }
 
-# cases FOLDER [N]: the test program of a folder, all of it or the drawn Nth of its cases.
+# cases FOLDER [N]: runs the test program of a folder: all cases, or every Nth, as drawn.
 cases() {
     [ -x "$build/test_$1" ] || return 0
     if [ -n "${2:-}" ]; then

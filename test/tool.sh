@@ -8,7 +8,7 @@ build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
 weir="$build/weir"
 . "$root/test/check.sh"
 
-# good NAME OPTION...: ends with code 0; its words go to $work/NAME.
+# good NAME OPTION...: checks that it exits with 0; its output is in $work/NAME.
 good() {
     name=$1
     shift
@@ -28,7 +28,7 @@ bad() {
     check "$?" "weir $*: code $want and '$text' (it was $code: $(head -n 1 "$work/bad.err"))"
 }
 
-# says NAME PATTERN: the words of an earlier good NAME hold a line like PATTERN.
+# says NAME PATTERN: checks that the output of an earlier good NAME has a line like PATTERN.
 says() {
     grep -qE -- "$2" "$work/$1"
     check "$?" "$1 says '$2'"
@@ -61,7 +61,7 @@ check "$?" "the row of graph on says that the bits are equal"
 grep '"case": "on"' "$rows" | grep -q '"core_allocations_after_step_2": 0,'
 check "$?" "with the graph on nothing is allocated after step 2"
 grep '"case": "on"' "$rows" | grep -qE '"library_malloc_bytes_per_step": (0|null),'
-check "$?" "with the graph on nobody asks malloc for anything in a step"
+check "$?" "with the graph on no step calls malloc"
 if command -v python3 >/dev/null 2>&1; then
     python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))) == 2' "$rows"
     check "$?" "the rows are JSON"
@@ -296,7 +296,7 @@ for way in auto exact tstack life; do
 done
 good place_again place "$work/placed.csv" --capacity 64KiB --out "$work/again.csv"
 [ "$(head -n 1 "$work/again.csv")" = "$(head -n 1 "$work/placed.csv")" ]
-check "$?" "an offset that is there is replaced"
+check "$?" "an existing offset is replaced"
 if command -v python3 >/dev/null 2>&1; then
     python3 test/check_place.py "$work/again.csv" 65536 >"$work/judged" 2>&1
     check "$?" "and the capacity is kept: $(head -n 1 "$work/judged")"

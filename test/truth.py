@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""truth - what is planned within a budget is what is measured, and every bit is kept.
+"""truth - planned peak = measured peak <= budget, and equal bits, on real models.
 
 Trains each model without a budget in a process of its own (`weir bench worker`), then once per
 budget and policy in another one, for as many steps. A case holds if
 
     measured peak = planned peak <= budget      (canaries and live blocks, not the planner's number)
-    libraries hold at most 1 KiB of their own in a step     (malloc and mmap, as seen from outside)
+    libraries hold at most 1 KiB of heap in a step          (malloc and mmap, counted)
     the process grows by at most budget + 8 MiB of its own, budget + 16 MiB with pages of files
                                                             (OWN, RESIDENT; the kernel's counts)
     parameters, running statistics, optimiser states and loss have the bits of the first process
@@ -69,7 +69,7 @@ def train(weir, options, steps):
 
 
 def mistakes(case, base, budget):
-    """What does not hold, in words."""
+    """Sentences about the promises that do not hold."""
     if "error" in case:
         return [case["error"]]
     wrong = []

@@ -2,7 +2,7 @@
 # wheel.sh - builds the wheel of the Python package as pip does, installs it, uses it.
 #
 # Usage: wheel.sh. Ends with "wheel: N passed, N failed". Left out, with a sentence, where there is
-# no Python 3.11 or later with venv, or no way to the build's requirements. Environment:
+# no Python 3.11 or later with venv, or the build's requirements are not available. Environment:
 #   WEIR_PYTHONS   interpreters to try the wheel on (default: those of python3.11 ... that run)
 # The wheel is built once, with the first of them, and tried on one of each version.
 set -u
@@ -16,7 +16,7 @@ finish() {
     exit
 }
 
-# good TEXT COMMAND...: ends with code 0; its words are shown when it does not.
+# good TEXT COMMAND...: checks that it exits with 0; otherwise shows its output.
 good() {
     text=$1
     shift
@@ -35,7 +35,7 @@ version() {
     "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
 }
 
-# One interpreter of each version; a version is seen with blanks around it.
+# One interpreter of each version; `seen` has a blank on either side of each.
 pythons=
 seen=' '
 for python in ${WEIR_PYTHONS:-/usr/bin/python3 python3.11 python3.12 python3.13 python3.14}; do
@@ -57,7 +57,7 @@ pip="-m pip --disable-pip-version-check --no-input --retries 1 --timeout 15"
 # shellcheck disable=SC2086
 if ! "$work/build/bin/python" $pip download -q --no-deps -d "$work/try" scikit-build-core \
     swig numpy >"$work/out" 2>&1; then
-    echo "wheel: left out, its requirements cannot be had"
+    echo "wheel: left out, its requirements are not available"
     finish
 fi
 # Without being asked pip builds no plugin for NVIDIA cards. Here the wheel gets the one that the
@@ -80,7 +80,7 @@ plugins=$("$builder" -m zipfile -l "$wheel" | grep -c 'weir/libweir_cuda.so')
 [ "$plugins" -eq "$([ -f "$plugin" ] && echo 1 || echo 0)" ]
 check "$?" "the wheel has the plugin if it was given one ($plugins)"
 
-# Beside libc nothing but what README names: no JSON reader, no LZ4, no BLAS, no libpython.
+# The module needs libc, libgomp and oneDNN at most: no JSON reader, no LZ4, BLAS or libpython.
 "$builder" -m zipfile -e "$wheel" "$work/flat"
 module=$(find "$work/flat/weir" -name '_capi*.so')
 for field in Summary Author Keywords License-Expression License-File Classifier Requires-Python \
@@ -92,19 +92,19 @@ if command -v readelf >/dev/null 2>&1; then
     others=$(readelf -d "$module" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
         grep -Ev '^(libc|libm|libdl|libpthread|libgomp|libdnnl|ld-linux-[^.]*)\.so')
     [ -n "$module" ] && [ -z "$others" ]
-    check "$?" "the module is linked to no more than it may: $others"
+    check "$?" "the module needs no other library: $others"
 fi
 ! LC_ALL=C ldd "$module" | grep 'not found'
-check "$?" "what the module is linked to is there"
+check "$?" "every library that the module needs is found"
 
 # shellcheck disable=SC2086
 if "$work/build/bin/python" $pip install -q abi3audit >"$work/out" 2>&1; then
     good "abi3audit --strict" "$work/build/bin/abi3audit" --strict "$wheel"
 else
-    echo "wheel: the stable ABI is not audited, abi3audit cannot be had"
+    echo "wheel: the stable ABI is not audited, abi3audit is not available"
 fi
 
-# try PYTHON NUMPY: a new environment with the wheel alone in it, and such a NumPy.
+# try PYTHON NUMPY: uses the wheel in a new environment with that NumPy and nothing else.
 try() {
     name="$1 with $2"
     rm -rf "$work/env"

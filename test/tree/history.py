@@ -1,5 +1,5 @@
 # history.py - subjects and bodies of the last commits, where their history is there.
-"""Commits from before this file do not count: what is history cannot be mended."""
+"""Commits older than this file do not count: history cannot be mended."""
 import re
 
 from tree.source import Plant, Rule, git
@@ -9,7 +9,7 @@ HERE = "test/tree/history.py"
 MAX_SUBJECT = 72
 MAX_CHANGED = 50        # lines, beyond which a body says why
 AREA = re.compile(r"(?:[a-z][\w.-]*(?:, )?)+: \S")
-# First words that tell what was done, or is done, in place of what to do.
+# First words in another form than the imperative: added, adding, adds.
 NO_IMPERATIVE = re.compile(r"(?:\w+ed|\w+ing|(?!(?:\w*(?:ss|us)|focus|bias|canvas)\b)\w+s)$")
 IMPERATIVE = {"bring", "string", "ring", "embed", "feed", "need", "shed", "speed", "seed", "spring"}
 

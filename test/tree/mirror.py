@@ -1,4 +1,4 @@
-# mirror.py - tests lie where what they test lies, and each is run: by ctest and by run.sh.
+# mirror.py - test/ mirrors src/, and every test is run by ctest and by run.sh.
 import os
 import re
 

@@ -16,7 +16,7 @@ PACKED = re.compile(r"\.(?:whl|zip|gz|xz|bz2|tar|so|a|o|pyc|exe|dll|dylib|jar|de
 def rule_top(tree):
     for path in tree.size:
         if path.split("/", 1)[0] not in TOP:
-            yield path, 1, "nothing of that name lies at the top; it belongs into a folder"
+            yield path, 1, "is not a known entry of the top folder; move it into a folder"
 
 
 def rule_large(tree):
