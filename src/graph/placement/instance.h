@@ -22,9 +22,9 @@ typedef struct weir_place_instance {
     uint32_t   n;               /* number of sections */
     uint32_t  *from;            /* [n + 1] first span with a >= section */
 } weir_place_instance;
+
 /* Makes the instance of the placer's items, which the caller frees. Returns WEIR_OK or
  * ERR_NOMEM. */
-
 weir_status weir_place_instance_of(const weir_placer *p, weir_place_instance *s);
 void        weir_place_instance_free(weir_place_instance *s);
 

@@ -16,8 +16,8 @@ typedef struct weir_placement_options {
     /* with nodes 0: limits for a minute instead of a fraction of a second */
     bool        thorough;
 } weir_placement_options;
-/* height, lower_bound: bytes. */
 
+/* height, lower_bound: bytes. */
 typedef struct weir_placement_result {
     size_t      height, lower_bound;
     const char *strategy;       /* name of the strategy that won, static; never "auto" */

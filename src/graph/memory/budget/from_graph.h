@@ -31,8 +31,10 @@ typedef struct weir_revert_record {
 weir_status weir_graph_apply(weir_graph *g, const weir_schedule *s, const uint32_t *tensor_of,
                              weir_revert_record *old);
 void        weir_graph_revert(weir_graph *g, weir_revert_record *old);
+
 /* Frees the attributes owned by nodes that weir_graph_apply added. */
 void        weir_applied_nodes_free(weir_node *nodes, uint32_t n);
+
 /* Frees the previous nodes, so that the schedule stays applied. */
 void        weir_revert_record_free(weir_revert_record *old);
 

@@ -14,6 +14,7 @@ typedef struct weir_portfolio {
 /* Runs the policies that only recompute. Returns WEIR_OK or the placer's error; the caller frees *r
  * in either case. */
 weir_status weir_portfolio_run(const weir_policy_job *job, weir_portfolio *r);
+
 /* Runs the policies that offload, too; the best of them replaces r->s if it is faster. The job's
  * problem must have a link. */
 weir_status weir_portfolio_run_offload(const weir_policy_job *job, weir_portfolio *r);

@@ -49,9 +49,9 @@ typedef struct weir_lower_state {
 
 /* Returns the number of decisions of a problem: uses + 1 for each tensor. */
 uint32_t weir_lower_intervals(const weir_mem_problem *p);
+
 /* Prepares *w for the problem, which must outlive it. Returns false if memory runs out; the caller
  * calls weir_lower_free in either case. */
-
 bool weir_lower_init(weir_lower_state *w, const weir_mem_problem *p);
 void weir_lower_free(weir_lower_state *w);
 

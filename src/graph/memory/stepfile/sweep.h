@@ -17,8 +17,8 @@ struct weir_sweep {
     double                    link_out, link_in; /* GB/s; 0: no link */
     WEIR_VEC(weir_sweep_line) lines;
 };
-/* Returns the extra time of a plan in percent of the step. */
 
+/* Returns the extra time of a plan in percent of the step. */
 static inline double weir_sweep_extra(const weir_stepfile_plan_stats *p)
 {
     return 100 * p->extra_ms / (p->step_ms > 0 ? p->step_ms : 1);
