@@ -51,7 +51,10 @@ def run(build, program, *args):
     path = os.path.join(build, program)
     if not os.access(path, os.X_OK):
         raise NotBuilt(program)
-    return subprocess.run([path, *args], check=True, capture_output=True, text=True).stdout
+    done = subprocess.run([path, *args], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise NotBuilt(f"{program} that knows '{' '.join(args)}'")
+    return done.stdout
 
 
 def macro_rows(text, name):
@@ -339,6 +342,21 @@ def statuses(page, build):
     rows = macro_rows(read("include/weir/base.h"), "WEIR_STATUS_MAP")
     return table(["status", "number", "meaning"], [
         [code("WEIR_" + name), str(i), sentence(text)] for i, (name, text) in enumerate(rows)])
+
+
+# ---- the command and its surroundings ----
+
+def help_of(topic):
+    """A list that weir help prints as Markdown."""
+    def print_topic(page, build):
+        return run(build, "weir", "help", topic, "--format", "markdown").strip()
+
+    print_topic.__name__ = topic
+    listed(print_topic)
+
+
+for name in ("commands", "exit-codes", "environment", "files"):
+    help_of(name)
 
 
 # ---- files ----

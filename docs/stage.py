@@ -5,7 +5,8 @@
 FOLDER is emptied and gets:
 
 - the pages under docs/, where they are: docs/user/budgets.md becomes user/budgets.md;
-- one page for each public header, reference/headers/NAME.rst, as public_headers.py reads it;
+- one page for each public header, reference/headers/NAME.rst, as public_headers.py reads it, and
+  for each module of the Python package, reference/python/NAME.rst, as python_pages.py does;
 - the documents beside docs/ that pages link to (project/, tables/), and the sources that they link
   to, as text (files/);
 - the table of contents: the lists of links in docs/index.md, a heading each;
@@ -21,6 +22,7 @@ import subprocess
 import sys
 
 import public_headers
+import python_pages
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 LINK = re.compile(r"(?P<before>\]\(\s*)(?P<target>[^)\s]+)(?P<after>[^)]*\))"
@@ -230,7 +232,7 @@ def members(item, indent):
 
 
 def sentence(text):
-    return text[:1].upper() + text[1:] if re.match(r"(a|[a-z][a-z-]+)[ ,]", text) else text
+    return text[:1].upper() + text[1:] if re.match(r"(a|[a-z][a-z-]+)(, | [a-z(])", text) else text
 
 
 def directive(items, text):
@@ -315,10 +317,16 @@ def main():
         if path in headers or path.startswith("docs/") and path.endswith(".md"):
             site.add(path)
     site.write_all()
+    for name, module, file in python_pages.MODULES:
+        write(folder, f"reference/python/{name}.rst",
+              python_pages.page(ROOT, module, file, paragraphs))
+    write(folder, "reference/python/index.rst", python_pages.contents())
     index = os.path.join(folder, "index.md")
     with open(index, encoding="utf-8") as f:
         text = f.read()
-    write(folder, "index.md", with_contents(text, "caption"))
+    write(folder, "index.md", with_contents(text, "caption").replace(
+        "C interface <reference/c-api.md>",
+        "C interface <reference/c-api.md>\nPython interface <reference/python/index.rst>"))
     page = "reference/c-api.md"
     with open(os.path.join(folder, page), encoding="utf-8") as f:
         text = f.read()
