@@ -44,7 +44,7 @@ grep -qE '^\| off \| [1-9][0-9]* \| 1\.00 \| 1?[0-9] \|' "$work/capacity.md" &&
 check "$?" "capacity.py finds batches: $(cat "$work/capacity.md")"
 "$python" "$root/bench/capacity.py" lenet --weir "$build/weir" --device sim:abacus \
     >"$work/said" 2>"$work/err"
-says err "there is no 'abacus'"
+says err "unknown preset or key 'abacus'"
 
 cat >"$work/look.py" <<'END'
 import csv, json, sys

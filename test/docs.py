@@ -12,6 +12,7 @@ import argparse
 import collections
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -113,7 +114,7 @@ def play_long(chosen, work, interpreter):
     result = Result()
     if not any(page.path == "README.md" for page in chosen):
         print("docs-long: README is not run; building", flush=True)
-        subprocess.run("cmake -S . -B build && cmake --build build --parallel 2", shell=True,
+        subprocess.run("cmake -S . -B build && cmake --build build -j2", shell=True,
                        cwd=root, check=True, stdout=subprocess.DEVNULL)
     for page in chosen:
         if page.path == "README.md" or any(block.has("long") for block in page.blocks):
@@ -228,6 +229,7 @@ def main():
     parser.add_argument("--count", action="store_true", help="numbers alone; nothing is run")
     options = parser.parse_args()
     os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     build = os.path.abspath(options.build)
     chosen = pages(options.pages)
     with tempfile.TemporaryDirectory(prefix="weir-docs-") as work:

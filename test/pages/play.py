@@ -177,6 +177,9 @@ class Player:
             self.kill(process)
             output, _ = process.communicate()
             output += "\n(stopped: it takes too long)\n"
+        except BaseException:       # the whole test is stopped
+            self.kill(process)
+            raise
         return process.returncode == 0, output
 
     def python(self, block):
