@@ -71,5 +71,6 @@ weir_sources(model src/model layer model normal optim recurrent scaler)
 weir_sources(model src/model/data csv data file image)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
-weir_sources(tool src/tool bench bench_case dump info interpose main options place plan process
+weir_sources(tool src/tool bench bench_case commands complete dump help info interpose json main
+    manual near options option_table place plan process
     worker)

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-# check_env.py - memory, files, clock and threads of the system are called in src/core/env.c alone.
+# check_env.py - the system is called in src/core/env.c alone; its variables stand in one table.
 """Usage: check_env.py [ROOT]. Prints each violation and "check_env: N passed, N failed", a check
 for each file; begins by testing itself on planted violations.
+
+Memory, files, clock and threads: see BANNED. Environment variables: each that src reads is a row of
+src/core/env.def, and each row is read. A variable is read by its name in a literal, by getenv
+or by a function that is given the name.
 
 violations(root) yields (path, line, what) for other scripts. Standard library only.
 """
@@ -53,13 +57,49 @@ def files(root):
 
 
 def violations(root):
+    rows, read = variables(root), set()
     for path in files(root):
         with open(os.path.join(root, path), encoding="utf-8") as file:
-            for line, call in calls(file.read()):
-                yield path, line, f"{call} is called past core/env.h"
+            text = file.read()
+        for line, call in calls(text):
+            yield path, line, f"{call} is called past core/env.h"
+        for line, name in names(text):
+            read.add(name)
+            if name not in rows:
+                yield path, line, f"{name} is no row of {TABLE}"
+    for name, line in rows.items():
+        if name not in read:
+            yield TABLE, line, f"nothing reads {name}"
+
+
+TABLE = "src/core/env.def"
+ROW = re.compile(r"^\s*X\((\w+), \"", re.M)
+NAME = re.compile(r'\bgetenv\s*\(\s*"(\w+)"|"(WEIR_[A-Z0-9_]+)"|#define \w+ "([A-Z]+_[A-Z_]+)"')
+
+
+def variables(root):
+    """{name: line} of the table of environment variables."""
+    try:
+        with open(os.path.join(root, TABLE), encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return {}
+    return {m.group(1): text.count("\n", 0, m.start(1)) + 1 for m in ROW.finditer(text)}
+
+
+def names(text):
+    """(line, name) of each environment variable that C source names."""
+    text = TEXT.sub(lambda m: blank(m) if m.group(0)[0] == "/" else m.group(0), text)
+    for match in NAME.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, next(filter(None, match.groups()))
 
 
 PLANTED = {
+    "src/core/env.def": ('#define WEIR_VARIABLES(X) \\\n    X(WEIR_ONE, "library", "") \\\n'
+                               '    X(WEIR_TWO, "library", "") \\\n    X(TMP, "library", "")\n',
+                               [3]),
+    "src/graph/reads.c": ('/* "WEIR_TWO" */\na = getenv("WEIR_ONE");\nb = getenv("TMP");\n'
+                          'c = asked("WEIR_THREE");\nd = getenv("HOME");\n', [4, 5]),
     "src/core/env.c": ("void *p = malloc(4);\n", []),
     "src/core/mem.c": ("/* malloc(1) */\nchar *s = \"free(p)\";\nvoid f(void)\n"
                        "{\n    free(s);\n}\n", [5]),

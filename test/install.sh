@@ -86,7 +86,7 @@ if [ -f "$plugin" ]; then
     ! needs_cuda "$plugin"
     check "$?" "libweir_cuda.so needs no library of CUDA"
     "$prefix/bin/weir" info --device cuda >"$work/out" 2>&1
-    ! grep -E 'did not open|another build' "$work/out" && grep -q 'device cuda' "$work/out"
+    ! grep -E 'could not be opened|another build' "$work/out" && grep -q 'device cuda' "$work/out"
     check "$?" "the installed tool opens libweir_cuda.so: $(cat "$work/out")"
 else
     echo "install: the part with the plugin for cards is left out, it was not built"

@@ -41,8 +41,115 @@ says info 'cards for --device cuda: '
 says info 'relu_sign_bits: '
 good help --help
 says help 'bench graph'
+says help '^  2 +invalid command line'
 good help_graph bench graph --help
 says help_graph '--json FILE'
+says help_graph '^usage: weir bench graph \[OPTIONS\]'
+good help_plan plan --help
+says help_plan '^usage: weir plan GRAPH.json \[OPTIONS\]'
+good version version
+says version '^weir [0-9]+\.[0-9]+\.[0-9]+$'
+for words in --version -V; do
+    good version_option "$words"
+    cmp -s "$work/version" "$work/version_option"
+    check "$?" "weir $words prints the version"
+done
+for words in help 'help commands' -h; do
+    # shellcheck disable=SC2086
+    good help_words $words
+    cmp -s "$work/help" "$work/help_words"
+    check "$?" "weir $words is weir --help"
+done
+good help_words help bench graph
+cmp -s "$work/help_graph" "$work/help_words"
+check "$?" "weir help bench graph is weir bench graph --help"
+for words in 'bench --help' 'help bench'; do
+    # shellcheck disable=SC2086
+    good bench_words $words
+    says bench_words '^  bench worker '
+done
+good help_environment help environment
+says help_environment '^  WEIR_THREADS +worker threads'
+good help_files help files
+says help_files 'GRAPH.json'
+good help_codes help exit-codes
+says help_codes '^  1 +failed'
+
+# json NAME OPTION...: as good, and its words are JSON.
+json() {
+    good "$@"
+    if command -v python3 >/dev/null 2>&1; then
+        python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/$1"
+        check "$?" "weir $* prints JSON"
+    fi
+}
+json version_json version --json -
+json info_json info --device sim:v100 --threads 2 --json -
+says info_json '"threads": 2,'
+json bench_json bench graph --model tiny --steps 2 --rounds 1 --json -
+json dump_json dump --model cnn --budget 75% --json -
+says dump_json '"budget_bytes": [1-9]'
+json place_json place test/data/tiles_a.csv --nodes 1000 --json -
+says place_json '"height_bytes": [1-9]'
+good worker_help bench worker --help
+
+# The manual and the completion scripts come from the same tables.
+good manual help --format man
+says manual '^\.SS weir bench graph$'
+if command -v mandoc >/dev/null 2>&1; then
+    mandoc -Tlint "$work/manual" | grep -v 'missing date' >"$work/lint"
+    [ ! -s "$work/lint" ]
+    check "$?" "mandoc finds nothing in the manual: $(head -n 1 "$work/lint")"
+fi
+for topic in commands environment exit-codes files; do
+    good markdown help "$topic" --format markdown
+    says markdown '^\|---'
+done
+for shell in bash zsh fish; do
+    good "complete_$shell" help --format "$shell"
+    if command -v "$shell" >/dev/null 2>&1; then
+        "$shell" -n "$work/complete_$shell"
+        check "$?" "$shell reads its completion script"
+    fi
+done
+# completes WANTED - WORD...: bash offers WANTED for the last of the words.
+completes() {
+    wanted=$1
+    shift
+    bash -c '. "$0"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); complete -p weir >/dev/null
+        _weir; echo "${COMPREPLY[*]}"' "$work/complete_bash" "$@" >"$work/offered" 2>&1
+    [ "$(cat "$work/offered")" = "$wanted" ]
+    check "$?" "bash completes $* to $wanted (it was $(cat "$work/offered"))"
+}
+if command -v bash >/dev/null 2>&1; then
+    completes 'plan place' - weir pl
+    completes 'graph worker' - weir bench ''
+    completes '--budget' - weir plan --bud
+    completes '--off-budget --off-policy' - weir bench graph --off
+    completes 'densenet121' - weir dump --model den
+    completes 'test/data/chain.json' - weir plan test/data/ch
+    completes 'environment' - weir help env
+    completes '' - weir bench worker --batch ''
+fi
+
+# Every option of every command is used in this file or in another test.
+good options help --format list
+# shellcheck disable=SC2013
+for option in $(sed 's/.* //' "$work/options" | sort -u); do
+    grep -q -e "${option}[ =\"]" "$0" "$root/test/bench.sh"
+    check "$?" "a test uses $option"
+done
+# The examples of all commands run as printed.
+mkdir "$work/examples"
+ln -s "$root/test" "$work/examples/test"
+"$weir" help --format man | sed -n 's/^\.nf$/&/; t next; b; :next; n; s/\\e/\\/g; s/\\-/-/g
+    s/\\(aq/'"'"'/g; p' >"$work/lines"
+[ "$(wc -l <"$work/lines")" -gt 12 ]
+check "$?" "the manual has examples"
+while IFS= read -r line; do
+    (cd "$work/examples" && PATH="$build:$PATH" sh -c "$line") >"$work/example" 2>&1 </dev/null
+    check "$?" "the example runs: $line ($(tail -n 1 "$work/example"))"
+done <"$work/lines"
 
 # A benchmark: the fields of both rows, and the promises that do not depend on the machine.
 rows="$work/rows.json"
@@ -121,17 +228,25 @@ says worker '^plan [0-9]+ 0 [0-9]+ 0 '
 bad 2 '--micro 3 does not divide the batch of 8' bench worker --model tiny --batch 8 --micro 3
 
 bad 2 'usage: weir'
-bad 2 "no command 'nonsense'" nonsense
-bad 2 "no command 'bench nonsense'" bench nonsense
-bad 2 "no option '--nonsense'; allowed are --model" bench graph --nonsense
+bad 2 "unknown command 'nonsense'; commands: info, bench graph," nonsense
+bad 2 "unknown command 'bench nonsense'" bench nonsense
+bad 2 "unknown command 'bnch' (did you mean bench?)" bnch
+bad 2 "unknown command '--verison' (did you mean --version?)" --verison
+bad 2 "needs a command: graph worker" bench
+bad 2 "unknown option '--nonsense'; options: --model" bench graph --nonsense
+bad 2 "unknown option '--budgt' (did you mean --budget?)" plan --budgt=75%
+bad 2 "did you mean graph?" dump --what gaph
+bad 2 "is one operand too many" plan a.json b.json
+bad 2 "unknown command 'nonsense'" help nonsense
+bad 2 "unknown command 'nonsense'" help nonsense --format markdown
 bad 2 '--batch needs a value' bench graph --batch
 bad 2 "--batch must be a whole number from 1 to 65536, not 'many'" bench graph --batch many
 bad 2 "--batch must be a whole number from 1 to 65536, not '0'" bench graph --batch 0
 bad 2 "--steps must be a whole number from 1 to 1000000, not '3x'" bench graph --steps 3x
-bad 2 "--model must be one of mlp, cnn," bench graph --model vgg
+bad 2 "unknown --model 'vgg' (expected mlp, cnn," bench graph --model vgg
 bad 2 "--image is for networks whose images scale; 'mlp'" bench graph --model mlp --image 32
-bad 2 "--what must be one of graph, plan," dump --what everything
-bad 2 "--case must be one of on, off, not 'maybe'" bench worker --case maybe
+bad 2 "unknown --what 'everything' (expected graph, plan," dump --what everything
+bad 2 "unknown --case 'maybe' (expected on or off)" bench worker --case maybe
 bad 2 "'stray' is not an option" info stray
 bad 1 'nosuchpass' dump --model tiny --disable nosuchpass
 bad 1 "cannot write" dump --model tiny --out "$work/no/such/folder"
@@ -179,8 +294,12 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
     good plan_chain plan test/data/chain.json --budget 75% --out "$work/plan.json"
     [ "$(grep -c '"a":"compute"' "$work/plan.json")" -gt 29 ]
     check "$?" "within 60 % some of the 29 operations run again"
-    good judged plan --check test/data/chain.json "$work/plan.json"
-    says judged '"ok": true, "time_us": [0-9.]+, .*"recomputed_ops": [1-9]'
+    good table plan --check test/data/chain.json "$work/plan.json"
+    says table 'the plan is valid'
+    says table 'compute .*[1-9] operations run again'
+    good judged plan --check test/data/chain.json "$work/plan.json" --json -
+    says judged '"ok": true,'
+    says judged '"recomputed_ops": [1-9]'
     if command -v python3 >/dev/null 2>&1; then
         python3 test/check_plan.py test/data/chain.json "$work/plan.json" 12 "$work/judged" \
             >"$work/replayed" 2>&1
@@ -191,7 +310,7 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
                 "$weir" plan test/data/levers.json --budget "$budget" --moves 1000 \
                     ${link:+--link "$link"} --out "$work/plan.json" 2>"$work/plan.err" || continue
                 good judged plan --check test/data/levers.json "$work/plan.json" \
-                    ${link:+--link "$link"}
+                    ${link:+--link "$link"} --json -
                 python3 test/check_plan.py test/data/levers.json "$work/plan.json" "${link:-12}" \
                     "$work/judged" >"$work/replayed" 2>&1
                 check "$?" "at $budget, link '$link': $(tail -n 1 "$work/replayed" | cut -c 1-99)"
@@ -220,6 +339,17 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
     check "$?" "plan --placement auto is what no --placement is"
     good policies plan --policy help
     says policies '^auto recompute swap'
+    good cached plan test/data/chain.json --budget 75% --cache "$work/plans" --out "$work/plan.json"
+    says cached.err '^  cache +new$'
+    good cached plan test/data/chain.json --budget 75% --cache "$work/plans" --json -
+    says cached '"cache": "used"'
+    json swept plan test/data/chain.json --curve "$work/curve" --moves 100 --json -
+    says swept '"budget_percent": 100'
+    good levers plan test/data/levers.json --memory 900 --out "$work/plan.json"
+    printf '%s' '{"tensors": [{"id": 0, "bytes": 4, "kind": "activation"}], "ops": [{"id": 0,
+        "time_us": 1, "inputs": [], "outputs": [0]}]}' >"$work/one.json"
+    good one plan "$work/one.json" --out "$work/plan.json"
+    says one.err '1 tensor, 1 operation,'
     good plan_levers plan test/data/levers.json --out "$work/plan.json"
     sed '/"op":103,/d' "$work/plan.json" >"$work/wrong.json"
     bad 1 'reads tensor' plan --check test/data/levers.json "$work/wrong.json"
@@ -240,8 +370,7 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
     bad 1 "a sweep chooses its own budgets" plan test/data/chain.json --curve "$work/curve" \
         --budget 50%
     # Every network is recorded, exported and planned; some are planned tightly, and judged.
-    for model in $("$weir" dump --help | sed -n 's/.*the network: \(.*\) (default.*/\1/p' |
-            tr -d ,); do
+    for model in $("$weir" dump --model help); do
         "$weir" dump --model "$model" --batch 2 --what outline --out "$work/$model.json" \
             2>"$work/dump.err" &&
             "$weir" plan "$work/$model.json" --moves 1 --out "$work/plan.json" 2>"$work/plan.err"
@@ -303,10 +432,10 @@ if command -v python3 >/dev/null 2>&1; then
 fi
 bad 1 'bytes are live at one time' place test/data/tiles_a.csv --capacity 65535
 bad 1 'cannot write' place test/data/tiles_a.csv --out "$work/no/such/folder"
-bad 1 'cannot be read' place "$work/nowhere.csv"
+bad 1 'cannot read' place "$work/nowhere.csv"
 bad 2 'needs a file' place
-bad 2 '--placement must be one of auto,' place test/data/tiles_a.csv --placement best
-bad 2 '--placement must be one of auto,' plan test/data/chain.json --placement best
+bad 2 "unknown --placement 'best' (expected auto," place test/data/tiles_a.csv --placement best
+bad 2 "unknown --placement 'best' (expected auto," plan test/data/chain.json --placement best
 for command in plan place dump 'bench graph'; do
     # shellcheck disable=SC2086
     good placements $command --placement help
@@ -316,12 +445,22 @@ bad 2 '--capacity must be more than 0' place test/data/tiles_a.csv --capacity 0
 bad 1 'must be a number of bytes' place test/data/tiles_a.csv --capacity much
 printf 'id,lower,upper,size\n0,0,4,x\n' >"$work/hostile.csv"
 bad 1 "line 2: size 'x' is not a whole number" place "$work/hostile.csv"
+good profiled bench graph --model cnn --batch 8 --steps 4 --budget 85% --profile-steps 2 \
+    --spill-dir "$work" --guard no --cache "$work/plans" --measure no
+says profiled 'bits identical: yes'
+good guarded bench graph --model tiny --steps 2 --guard yes
+good recorded bench graph --model tiny --steps 2 --level -1
+says recorded 'bits identical: yes'
+good sized bench graph --model tiny --steps 2
+says sized 'measured peak +[0-9.]+ +[0-9.]+  MB$'
 good placement bench graph --model tiny --steps 2 --placement tstack
 says placement 'bits identical: yes'
 good dump_exact dump --model cnn --what plan --placement exact
 says dump_exact '# placement: (exact|life)'
 bad 2 'needs a file' plan
-bad 1 'nowhere.json' plan nowhere.json
+bad 1 'unable to open nowhere.json: No such file' plan nowhere.json
+! grep -q 'line -1' "$work/bad.err"
+check "$?" "a file that is missing has no line number"
 
 printf 'tool: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -106,6 +106,10 @@ WEIR_API weir_status weir_poison(weir_status s);
 /* "0.1.0" of the library that is running, static (the macros above are those of the header). */
 WEIR_API const char *weir_version(void);
 
+/* The environment variables that Weir reads, a line each: name, reader ("library", or "cuda" for
+ * the plugin), values, default and meaning, separated by tabs. Static. */
+WEIR_API const char *weir_environment_text(void);
+
 /* Frees text that the library returned (weir_graph_text and its like). NULL is fine. */
 WEIR_API void weir_text_free(char *text);
 

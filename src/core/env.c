@@ -1,4 +1,4 @@
-/* env.c - the operating system's functions, and the table that is in use. */
+/* env.c - the operating system's functions, the table that is in use, the environment variables. */
 #include "core/env.h"
 
 #include <fcntl.h>
@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "core/env.def"
+#include "weir/base.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -67,4 +70,12 @@ const weir_env *weir_env_get(void)
 void weir_env_set(const weir_env *e)
 {
     atomic_store(&in_use, e ? e : &weir_env_system);
+}
+
+#define LINE(name, reader, values, fallback, meaning)                                              \
+    #name "\t" reader "\t" values "\t" fallback "\t" meaning "\n"
+
+const char *weir_environment_text(void)
+{
+    return WEIR_VARIABLES(LINE);
 }

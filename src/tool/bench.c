@@ -14,7 +14,6 @@
 #include "tool/tool.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -212,26 +211,23 @@ static void row_json(const bench *b, int k, FILE *to)
 
 static int write_json(const bench *b)
 {
-    FILE *const to = fopen(b->o->json, "w");
+    FILE *const to = tool_open(b->o, b->o->json);
     if (!to)
-        return tool_say(b->o, TOOL_FAILED, "--json: cannot write '%s'", b->o->json);
+        return TOOL_FAILED;
     fputs("[\n", to);
     for (int k = 0; k < CASES; k++) {
         row_json(b, k, to);
         fputs(k + 1 < CASES ? ",\n" : "\n", to);
     }
     fputs("]\n", to);
-    const bool bad = ferror(to) != 0;
-    if (fclose(to) != 0 || bad)
-        return tool_say(b->o, TOOL_FAILED, "--json: '%s' could not be written whole", b->o->json);
-    return TOOL_DONE;
+    return tool_close(b->o, b->o->json, to);
 }
 
 /* ---- the table ---- */
 
 static void line_bytes(const char *what, size_t off, size_t on)
 {
-    printf("  %-34s %14.3f %14.3f  MiB\n", what, (double)off / 0x1p20, (double)on / 0x1p20);
+    printf("  %-34s %14.3f %14.3f  MB\n", what, (double)off / 1e6, (double)on / 1e6);
 }
 
 static void line_ms(const char *what, double off, double on)
@@ -252,8 +248,10 @@ static void print_head(const bench *b)
         printf(", %lld px", (long long)t->image);
     if (tool_simulated(b->o))
         printf(", simulated on %s", b->o->device);
-    printf(", %d threads: %lld steps of each case in %lld rounds\n\n", weir_device_threads(t->dev),
-           (long long)b->o->steps, (long long)b->rounds);
+    printf(", %d thread%s: %lld step%s of each case in %lld round%s\n\n",
+           weir_device_threads(t->dev), tool_plural((size_t)weir_device_threads(t->dev)),
+           (long long)b->o->steps, tool_plural((size_t)b->o->steps), (long long)b->rounds,
+           tool_plural((size_t)b->rounds));
     printf("  %-34s %14s %14s\n", "graph", case_name[OFF], case_name[ON]);
 }
 
@@ -331,7 +329,8 @@ static void close_all(bench *b)
 /* Differing bits break a promise of the library: the command fails after it has said everything. */
 static int report(const bench *b)
 {
-    print_table(b);
+    if (!tool_quiet(b->o))
+        print_table(b);
     const int code = b->o->json ? write_json(b) : TOOL_DONE;
     if (code == TOOL_DONE && !b->identical)
         return tool_say(b->o, TOOL_FAILED, "graph off and graph on differ after %lld steps",

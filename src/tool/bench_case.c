@@ -6,7 +6,6 @@
  * are fixed by TOOL_SEED. */
 #include "tool/tool.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -176,11 +175,6 @@ const char *tool_model_names(void)
     return &(NETWORKS(NAME))[2];
 }
 
-bool tool_model_known(const char *name)
-{
-    return find(name) != NULL;
-}
-
 bool tool_model_scales(const char *name)
 {
     const network *const n = find(name);
@@ -310,6 +304,18 @@ static weir_dtype precision_of(const tool_options *o)
     return strcmp(p, "bf16") == 0 ? WEIR_BF16 : strcmp(p, "f16") == 0 ? WEIR_F16 : WEIR_F32;
 }
 
+weir_plan_options tool_plan_options(const tool_options *o)
+{
+    return (weir_plan_options){.level = o->level ? atoi(o->level) : 0,
+                               .disable = o->disable,
+                               .budget = o->budget,
+                               .policy = o->policy,
+                               .placement = o->placement,
+                               .measure = o->measure && *o->measure == 'y',
+                               .cache = o->cache,
+                               .profile_steps = (int)o->profile_steps};
+}
+
 /* What was made before a failure stays in t: tool_bench_case_close takes it apart. */
 static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
 {
@@ -322,8 +328,12 @@ static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
     t->image = n->form & SCALES ? px : 0;
     t->pixels = n->form & PIXELS;
 
-    t->dev = weir_device_open(o->device, &(weir_device_options){.threads = (int)o->threads,
-                                                              .seed = TOOL_SEED});
+    t->dev = weir_device_open(o->device,
+                              &(weir_device_options){.threads = (int)o->threads,
+                                                     .seed = TOOL_SEED,
+                                                     .spill_dir = o->spill_dir,
+                                                     .guard = !o->guard          ? 0
+                                                              : *o->guard == 'y' ? 1 : -1});
     t->model = t->dev ? weir_model_new(t->dev) : NULL;
     t->net = t->model ? n->make(t->model, n, px) : NULL;
     if (!t->net)
@@ -335,12 +345,7 @@ static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
                    ? weir_adam_new(t->dev, 0.0003, NULL)
                    : weir_sgd_new(t->dev, 0.01, &(weir_sgd_options){.momentum = 0.9});
     t->step = weir_step_new(t->dev, tool_bench_case_record, t,
-                            &(weir_step_options){graph,
-                                                 {.disable = o->disable,
-                                                  .budget = o->budget,
-                                                  .policy = o->policy,
-                                                  .placement = o->placement,
-                                                  .measure = o->measure && *o->measure == 'y'}});
+                            &(weir_step_options){graph, tool_plan_options(o)});
     if (t->parts > 1)
         t->apply = weir_step_new(t->dev, record_apply, t, &(weir_step_options){graph, {0}});
     if (!t->x || !t->y || !t->optim || !t->step || (t->parts > 1 && !t->apply))

@@ -1,7 +1,6 @@
 /* dump.c - weir dump: a model's training step as graph, plan, costs, pictures, profile or trace. */
 #include "tool/tool.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Profile and trace need runs; the first ones are not typical. */
@@ -76,6 +75,43 @@ static char *text_of(const tool_options *o, const tool_bench_case *t, weir_graph
     return NULL;
 }
 
+static int write_json(const tool_options *o, const tool_bench_case *t, const weir_graph *g)
+{
+    weir_graph_stats s;
+    tool_json        j;
+
+    if (weir_graph_stats_of(g, &s) != WEIR_OK)
+        return tool_failed(o);
+    if (!tool_json_begin(&j, o))
+        return TOOL_FAILED;
+    tool_json_text(&j, "model", o->model);
+    tool_json_count(&j, "batch", (uint64_t)t->batch);
+    tool_json_count(&j, "nodes", s.nodes);
+    tool_json_count(&j, "instructions", s.instructions);
+    tool_json_count(&j, "persistent_bytes", s.persistent_bytes);
+    tool_json_count(&j, "arena_bytes", s.arena_bytes);
+    tool_json_count(&j, "planned_peak_bytes", s.planned_peak_bytes);
+    tool_json_count(&j, "lower_bound_bytes", s.lower_bound_bytes);
+    tool_json_count(&j, "workspace_bytes", s.workspace_bytes);
+    tool_json_count(&j, "guard_bytes", s.guard_bytes);
+    tool_json_count(&j, "streams", s.streams);
+    tool_json_count(&j, "budget_bytes", s.budget_bytes);
+    tool_json_count(&j, "unbudgeted_peak_bytes", s.unbudgeted_peak_bytes);
+    tool_json_count(&j, "recomputed", s.recomputed);
+    tool_json_count(&j, "lossy", s.lossy);
+    tool_json_number(&j, "extra_ms", s.extra_ms);
+    tool_json_number(&j, "predicted_ms", s.predicted_ms);
+    tool_json_number(&j, "measured_ms", s.measured_ms);
+    tool_json_count(&j, "replanned", s.replanned);
+    tool_json_text(&j, "cache", tool_cache_text(s.cache));
+    tool_json_number(&j, "record_ms", s.record_ms);
+    tool_json_number(&j, "plan_ms", s.plan_ms);
+    tool_json_number(&j, "flops", s.flops);
+    tool_json_number(&j, "bytes", s.bytes);
+    tool_json_count(&j, "runs", s.runs);
+    return tool_json_end(&j);
+}
+
 /* The step is recorded and planned; it runs only where the text needs runs. */
 int tool_dump(const tool_options *o)
 {
@@ -85,12 +121,14 @@ int tool_dump(const tool_options *o)
 
     weir_graph *const g = weir_graph_begin(t.dev);
     char             *text = NULL;
-    const weir_plan_options how = {.disable = o->disable, .budget = o->budget, .policy = o->policy,
-                                   .placement = o->placement,
-                                   .measure = o->measure && *o->measure == 'y'};
+    const weir_plan_options how = tool_plan_options(o);
     if (g && tool_bench_case_record(&t) == WEIR_OK && weir_graph_end(g, &how) == WEIR_OK)
         text = text_of(o, &t, g);
-    const int code = text ? tool_write(o, o->out, text) : tool_failed(o);
+    int code = text ? TOOL_DONE : tool_failed(o);
+    if (text && (o->out || !tool_quiet(o)))
+        code = tool_write(o, o->out, text);
+    if (text && o->json && code == TOOL_DONE)
+        code = write_json(o, &t, g);
     weir_text_free(text);
     weir_graph_free(g);
     tool_bench_case_close(&t);

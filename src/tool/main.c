@@ -2,25 +2,7 @@
 #include "tool/tool.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-static const tool_command commands[] = {
-    {"info", TOOL_BIT_INFO, tool_info,
-     "version, kernels and core types chosen, threads, devices, parts"},
-    {"bench graph", TOOL_BIT_GRAPH, tool_bench_graph,
-     "train a model with the graph off and on, interleaved; time, memory, bits"},
-    {"bench worker", TOOL_BIT_WORKER, tool_bench_worker,
-     "train on command from stdin, for programs that compare (bench/compare.py)"},
-    {"dump", TOOL_BIT_DUMP, tool_dump,
-     "what a model's training step becomes: graph, plan, costs, pictures"},
-    {"plan", TOOL_BIT_PLAN, tool_plan,
-     "plan a step described in a JSON file within a byte budget: weir plan GRAPH.json"},
-    {"place", TOOL_BIT_PLACE, tool_place,
-     "offsets for the buffers of a CSV file (id,lower,upper,size): weir place BUFFERS.csv"},
-};
-
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 int tool_say(const tool_options *o, int code, const char *format, ...)
 {
@@ -41,68 +23,82 @@ int tool_failed(const tool_options *o)
 
 int tool_write(const tool_options *o, const char *path, const char *text)
 {
-    FILE *const to = path ? fopen(path, "w") : stdout;
+    FILE *const to = tool_open(o, path);
     if (!to)
-        return tool_say(o, TOOL_FAILED, "cannot write '%s'", path);
+        return TOOL_FAILED;
     fputs(text, to);
-    const bool bad = ferror(to) != 0;
-    if ((path ? fclose(to) : fflush(to)) != 0 || bad)
-        return tool_say(o, TOOL_FAILED, "'%s' could not be written whole", path ? path : "stdout");
-    return TOOL_DONE;
+    return tool_close(o, path, to);
 }
 
-static void print_help(FILE *to)
+int tool_unknown_command(const char *name)
 {
-    fprintf(to, "usage: weir COMMAND [OPTIONS]      (version %s)\n\n", weir_version());
-    for (int i = 0; i < COMMANDS; i++)
-        fprintf(to, "  weir %-13s %s\n", commands[i].name, commands[i].meaning);
-    fputs("\n  weir COMMAND --help   the options of a command\n"
-          "\nExit codes: 0 done, 1 failed, 2 the command line makes no sense.\n",
-          to);
-}
+    tool_near near = {.wanted = name};
+    char      first[32];
 
-/* The command that argv[1] (and argv[2], for one of two words) names; *used words of argv belong to
- * it. */
-static const tool_command *find(int argc, char **argv, int *used)
-{
-    for (int i = 0; i < COMMANDS; i++) {
-        const char *const name = commands[i].name, *const gap = strchr(name, ' ');
-        const size_t first = gap ? (size_t)(gap - name) : strlen(name);
-        if (strlen(argv[1]) != first || strncmp(argv[1], name, first) != 0)
-            continue;
-        if (gap && (argc < 3 || strcmp(argv[2], gap + 1) != 0))
-            continue;
-        *used = gap ? 2 : 1;
-        return &commands[i];
+    tool_near_add(&near, "--help");
+    tool_near_add(&near, "--version");
+    for (const tool_command *c = NULL; (c = tool_command_next(c));) {
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(c->name, " "), c->name);
+        tool_near_add(&near, first);
+        tool_near_add(&near, c->name);
     }
-    return NULL;
-}
-
-static int unknown(int argc, char **argv)
-{
-    const bool second = strcmp(argv[1], "bench") == 0 && argc > 2 && argv[2][0] != '-';
-    fprintf(stderr, "weir: no command '%s%s%s'; there are:", argv[1], second ? " " : "",
-            second ? argv[2] : "");
-    for (int i = 0; i < COMMANDS; i++)
-        fprintf(stderr, "%s %s", i ? "," : "", commands[i].name);
+    fprintf(stderr, "weir: unknown command '%s'", name);
+    if (*near.name)
+        fprintf(stderr, " (did you mean %s?)", near.name);
+    fputs("; commands:", stderr);
+    for (const tool_command *c = NULL; (c = tool_command_next(c));)
+        fprintf(stderr, "%s %s", c == tool_command_next(NULL) ? "" : ",", c->name);
     fputs(" (weir --help)\n", stderr);
     return TOOL_USAGE;
+}
+
+/* Is the word the first of a command of two? */
+static bool is_group(const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (const tool_command *c = NULL; (c = tool_command_next(c));)
+        if (strncmp(c->name, word, n) == 0 && c->name[n] == ' ')
+            return true;
+    return false;
+}
+
+/* "weir bench": the commands that begin so, as help if that was asked for. */
+static int group(int argc, char **argv)
+{
+    const bool asked = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);
+    char       name[128];
+
+    if (asked)
+        return tool_help(&(tool_options){.command = "help", .file = argv[1], .format = "text"});
+    if (argc == 2) {
+        fprintf(stderr, "weir %s: needs a command:", argv[1]);
+        for (const tool_command *c = NULL; (c = tool_command_next(c));)
+            if (strncmp(c->name, argv[1], strlen(argv[1])) == 0)
+                fprintf(stderr, " %s", strchr(c->name, ' ') + 1);
+        fprintf(stderr, " (weir %s --help)\n", argv[1]);
+        return TOOL_USAGE;
+    }
+    snprintf(name, sizeof name, "%s %s", argv[1], argv[2]);
+    return tool_unknown_command(name);
 }
 
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        print_help(stderr);
+        tool_help_all(stderr);
         return TOOL_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_help(stdout);
+        tool_help_all(stdout);
         return TOOL_DONE;
     }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        return tool_version(&(tool_options){.command = "version"});
     int                       used = 0;
-    const tool_command *const c = find(argc, argv, &used);
+    const tool_command *const c = tool_command_find(argv[1], argc > 2 ? argv[2] : NULL, &used);
     if (!c)
-        return unknown(argc, argv);
+        return is_group(argv[1]) ? group(argc, argv) : tool_unknown_command(argv[1]);
 
     tool_options o = {0};
     bool         help = false;

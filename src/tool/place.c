@@ -1,7 +1,6 @@
 /* place.c - weir place: offsets for the buffers of a CSV file. */
 #include "tool/tool.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* The whole file, ended by 0; NULL after a message. */
@@ -28,13 +27,13 @@ static char *read_file(const tool_options *o, size_t *bytes)
     if (whole)
         return text;
     free(text);
-    tool_say(o, TOOL_FAILED, "'%s' cannot be read", o->file);
+    tool_say(o, TOOL_FAILED, "cannot read '%s'", o->file);
     return NULL;
 }
 
 static void report(const tool_options *o, const weir_place_stats *s, double seconds)
 {
-    fprintf(stderr, "%s: %zu buffers\n", o->file, s->buffers);
+    fprintf(stderr, "%s: %zu buffer%s\n", o->file, s->buffers, tool_plural(s->buffers));
     fprintf(stderr, "  largest live sum %15zu bytes\n", s->live_bytes);
     fprintf(stderr, "  height           %15zu bytes (%.2f %% above%s)\n", s->height_bytes,
             100 * (double)(s->height_bytes - s->live_bytes) / ((double)s->live_bytes + 1e-9),
@@ -44,12 +43,29 @@ static void report(const tool_options *o, const weir_place_stats *s, double seco
     fprintf(stderr, "  placed in        %15.3f s\n", seconds);
 }
 
+static int write_json(const tool_options *o, const weir_place_stats *s, double seconds)
+{
+    tool_json j;
+
+    if (!tool_json_begin(&j, o))
+        return TOOL_FAILED;
+    tool_json_text(&j, "file", o->file);
+    tool_json_count(&j, "buffers", s->buffers);
+    tool_json_count(&j, "live_bytes", s->live_bytes);
+    tool_json_count(&j, "height_bytes", s->height_bytes);
+    tool_json_bool(&j, "lowest", s->lowest);
+    tool_json_text(&j, "strategy", s->strategy);
+    tool_json_count(&j, "nodes", s->nodes);
+    tool_json_number(&j, "seconds", seconds);
+    return tool_json_end(&j);
+}
+
 int tool_place(const tool_options *o)
 {
     size_t bytes, capacity = 0;
 
     if (!o->file)
-        return tool_say(o, TOOL_USAGE, "needs a file: weir place BUFFERS.csv --capacity 1048576");
+        return tool_say(o, TOOL_USAGE, "needs a file: weir place BUFFERS.csv --capacity 1MB");
     if (o->capacity && weir_bytes(o->capacity, &capacity) != WEIR_OK)
         return tool_failed(o);
     if (o->capacity && capacity == 0)
@@ -66,7 +82,9 @@ int tool_place(const tool_options *o)
     if (!placed)
         return tool_say(o, TOOL_FAILED, "%s: %s", o->file, weir_error());
     report(o, &stats, seconds);
-    const int code = tool_write(o, o->out, placed);
+    int code = o->out || !tool_quiet(o) ? tool_write(o, o->out, placed) : TOOL_DONE;
+    if (o->json && code == TOOL_DONE)
+        code = write_json(o, &stats, seconds);
     weir_text_free(placed);
     return code;
 }

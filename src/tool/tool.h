@@ -1,15 +1,18 @@
-/* tool.h - what the files of the command-line tool share: commands and options, a model in
- * training, heap counters.
- * Defined in bench.c, bench_case.c, dump.c, info.c, interpose.c, main.c, options.c, place.c,
- * plan.c, process.c and worker.c.
+/* tool.h - what the files of the command-line tool share: commands and options, help, JSON, a model
+ * in training, heap counters.
+ * Defined in bench.c, bench_case.c, commands.c, complete.c, dump.c, help.c, info.c, interpose.c,
+ * json.c, main.c, manual.c, near.c, options.c, option_table.c, place.c, plan.c, process.c and
+ * worker.c.
  *
- * The tool uses Weir as any program does: through weir.h alone. Exit codes: 0 done, 1 failed (with
- * a sentence on stderr), 2 invalid command line. */
+ * The tool uses Weir as any program does: through weir.h alone. */
 #ifndef WEIR_TOOL_TOOL_H
 #define WEIR_TOOL_TOOL_H
 
+#include <stdio.h>
+
 #include "weir.h"
 
+/* Exit codes; tool_exit_codes explains them. */
 enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 
 /* ---- commands and options ---- */
@@ -18,26 +21,83 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
-        *times, *placement, *capacity, *link, *curve, *check, *off_budget,
-        *off_policy, *explain, *picture, *precision;
-    const char *file; /* the positional argument, for commands that take one */
-    int64_t     batch, steps, rounds, threads, image, length, depth, align, moves,
-        nodes, micro;
+        *times, *placement, *capacity, *link, *curve, *check, *off_budget, *off_policy, *explain,
+        *picture, *precision, *cache, *spill_dir, *guard, *level, *format;
+    const char *file, *second; /* the operands, for commands that take some */
+    int64_t     batch, steps, rounds, threads, image, length, depth, align, moves, nodes, micro,
+        profile_steps, memory;
 } tool_options;
 
 typedef struct tool_command {
     const char *name; /* one or two words */
     unsigned    bit;  /* of the option table: which options it takes */
     int (*run)(const tool_options *o);
-    const char *meaning;
+    int         operands; /* the most it takes */
+    const char *usage[3]; /* what may follow the name */
+    const char *meaning;  /* without a period, like all meanings */
+    const char *examples[2];
 } tool_command;
 
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
-       TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32 };
+       TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32, TOOL_BIT_VERSION = 64, TOOL_BIT_HELP = 128 };
+
+/* An option of one or more commands. A number has a range; a text is one of some words, or any. */
+typedef struct tool_option {
+    const char *name, *value, *meaning;
+    unsigned    commands;
+    size_t      at;                 /* of the field in tool_options */
+    int64_t     min, max;           /* max 0: a text */
+    const char *words;              /* separated by ", "; NULL: any */
+    const char *(*ask)(void);       /* returns the words, if words is NULL */
+    char *(*list)(void);            /* for --NAME help: names and variants, a line each */
+    bool        open;               /* the words explain; the library checks the value */
+    bool        file;               /* the value is a path */
+    int64_t     number;             /* defaults; 0 and NULL: none */
+    const char *text;
+} tool_option;
+
+typedef struct tool_exit_code {
+    int         code;
+    const char *meaning;
+} tool_exit_code;
+
+typedef struct tool_file {
+    const char *name, *meaning;
+} tool_file;
+
+/* Both end with a row whose text is NULL. */
+extern const tool_exit_code tool_exit_codes[];
+extern const tool_file      tool_files[];
+
+/* The command behind `before` (NULL: the first); NULL behind the last. */
+const tool_command *tool_command_next(const tool_command *before);
+
+/* The command that the first, or the first and second word (may be NULL) name; *used words. NULL:
+ * none. */
+const tool_command *tool_command_find(const char *first, const char *second, int *used);
+
+/* The option of command c (NULL: of any) behind `before` (NULL: the first); NULL behind the last
+ * one. */
+const tool_option *tool_option_next(const tool_command *c, const tool_option *before);
+
+/* The words that the option allows or explains, separated by ", "; NULL: any text. */
+const char *tool_option_words(const tool_option *r);
 
 /* Reads the options of command c from argv[1..]. Returns TOOL_DONE, or TOOL_USAGE after a message.
  * *help: --help was given and its text printed, so the program ends. */
 int tool_options_read(tool_options *o, const tool_command *c, int argc, char **argv, bool *help);
+
+/* Finds the nearest of the names that are added one by one; name stays "" if none is near. */
+typedef struct tool_near {
+    const char *wanted;
+    char        name[64];
+    size_t      edits; /* from wanted to name */
+} tool_near;
+
+void tool_near_add(tool_near *n, const char *name);
+
+/* "weir: unknown command ..." with the nearest name and the list on stderr; TOOL_USAGE. */
+int tool_unknown_command(const char *name);
 
 /* "weir COMMAND: <the library's sentence>" on stderr; returns TOOL_FAILED. */
 int tool_failed(const tool_options *o);
@@ -46,8 +106,8 @@ int tool_failed(const tool_options *o);
 int tool_say(const tool_options *o, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The text to a file, or stdout where path is NULL; returns TOOL_DONE, or TOOL_FAILED after a
- * message. */
+/* The text to a file, or stdout where path is NULL or "-"; returns TOOL_DONE, or TOOL_FAILED after
+ * a message. */
 int tool_write(const tool_options *o, const char *path, const char *text);
 
 int tool_info(const tool_options *o);
@@ -56,6 +116,67 @@ int tool_bench_worker(const tool_options *o);
 int tool_dump(const tool_options *o);
 int tool_plan(const tool_options *o);
 int tool_place(const tool_options *o);
+int tool_version(const tool_options *o);
+int tool_help(const tool_options *o);
+
+/* ---- help and what is made from the same tables ---- */
+
+void tool_help_all(FILE *to);                               /* weir --help */
+void tool_help_command(FILE *to, const tool_command *c);    /* weir COMMAND --help */
+
+/* "1 operation", "2 operations": the s. */
+const char *tool_plural(size_t n);
+
+/* The default of an option as text, written into `buffer` if it is a number; NULL: none. */
+const char *tool_option_default(const tool_option *r, char *buffer, size_t bytes);
+
+/* One line of weir_environment_text, taken apart. */
+typedef struct tool_variable {
+    char name[32], reader[16], values[64], fallback[64], meaning[160];
+} tool_variable;
+
+/* Reads the next line; *at is NULL before the first. False at the end. */
+bool tool_variable_next(const char **at, tool_variable *v);
+
+void tool_manual(FILE *to);         /* weir.1 */
+
+/* Markdown for the reference: one of commands, environment, exit-codes, files; NULL: all. False:
+ * there is no such topic. */
+bool tool_markdown(FILE *to, const char *topic);
+
+void tool_complete_bash(FILE *to);
+void tool_complete_zsh(FILE *to);
+void tool_complete_fish(FILE *to);
+
+/* ---- files and JSON ---- */
+
+/* A file for writing, stdout for NULL and "-"; NULL after a message. */
+FILE *tool_open(const tool_options *o, const char *path);
+/* Closes what tool_open returned; TOOL_DONE, or TOOL_FAILED after a message. */
+int tool_close(const tool_options *o, const char *path, FILE *to);
+
+/* True with --json -: stdout holds JSON alone. */
+bool tool_quiet(const tool_options *o);
+
+/* How the cache of plans was used: "off", "new", "used" or "failed". */
+const char *tool_cache_text(weir_cache_use use);
+
+/* One JSON object, in the file of --json. name NULL: an element of an array. */
+typedef struct tool_json {
+    const tool_options *o;
+    FILE               *to;
+    bool                first;
+    int                 depth;
+} tool_json;
+
+bool tool_json_begin(tool_json *j, const tool_options *o);
+int  tool_json_end(tool_json *j);
+void tool_json_open(tool_json *j, const char *name, char bracket);
+void tool_json_close(tool_json *j, char bracket);
+void tool_json_text(tool_json *j, const char *name, const char *value);
+void tool_json_count(tool_json *j, const char *name, uint64_t value);
+void tool_json_number(tool_json *j, const char *name, double value);
+void tool_json_bool(tool_json *j, const char *name, bool value);
 
 /* ---- a model in training ---- */
 
@@ -63,7 +184,6 @@ int tool_place(const tool_options *o);
 
 /* Names of the models, separated by ", ". */
 const char *tool_model_names(void);
-bool        tool_model_known(const char *name);
 /* True if the model takes images of any size (--image). */
 bool tool_model_scales(const char *name);
 /* True if x is tokens (--length); if the model can have any depth (--depth). */
@@ -86,6 +206,9 @@ typedef struct tool_bench_case {
     int64_t      batch, image; /* as trained; image 0: the model takes no images of another size */
     bool         pixels;       /* a class for each pixel */
 } tool_bench_case;
+
+/* The plan options that the command line gives. */
+weir_plan_options tool_plan_options(const tool_options *o);
 
 /* Opens a case; on failure everything is closed again. No step has run when it returns. */
 weir_status tool_bench_case_open(tool_bench_case *t, const tool_options *o, bool graph);

@@ -4,11 +4,13 @@ import re
 
 from tree import elements
 from tree.sizes import is_c_code, is_code, parsed
-from tree.source import C_SUFFIXES, Plant, Rule
+from tree.source import C_SUFFIXES, Plant, Rule, line_of
 
 # Words that may not be called in the library, which returns text and statuses.
 LOUD = re.compile(r"\b(?:printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|perror|abort|_?exit|"
                   r"quick_exit)\s*\(")
+# Comments, and literals with those that follow them.
+LITERALS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*', re.S)
 LOUD_ROOMS = ("src/tool/", "examples/", "test/", "bench/")
 
 
@@ -44,6 +46,20 @@ def rule_quiet(tree):
         for number, line in enumerate(tree.code(path).split("\n"), 1):
             if LOUD.search(line):
                 yield path, number, "the library neither prints nor exits"
+
+
+def is_message(path):
+    return is_c_code(path) and path.startswith("src/") and not path.startswith("src/tool/")
+
+
+def rule_flags(tree):
+    """A literal that begins with an option is one that is passed on, as to a compiler."""
+    for path in filter(is_message, tree.text):
+        for match in LITERALS.finditer(tree.text[path]):
+            if match.group(0)[0] == '"' and \
+                    re.search(r"[^\s-]\W*--[a-z]", re.sub(r'"\s*"', "", match.group(0))[1:-1]):
+                yield path, line_of(tree.text[path], match.start()), \
+                    "a message names an option of a command line; the library knows none"
 
 
 def listed_in(cmake):
@@ -113,7 +129,8 @@ def rule_asserts(tree):
 
 
 RULES = [Rule("first-line", is_code, rule_first_line), Rule("tabs", is_code, rule_tabs),
-         Rule("quiet", is_quiet, rule_quiet), Rule("listed", is_source, rule_listed),
+         Rule("quiet", is_quiet, rule_quiet),
+         Rule("flags", is_message, rule_flags), Rule("listed", is_source, rule_listed),
          Rule("elements", in_package, rule_elements), Rule("asserts", in_package, rule_asserts)]
 
 CMAKE = """# weir_sources(a src/core commented)
@@ -144,6 +161,11 @@ PLANTS = [
         "src/core/comment.c": '/* printf(1) */\n// exit(1)\nchar *s = "printf(\\"{\\")";\n',
         "src/tool/main.c": "int f(void)\n{\n    return printf(0);\n}\n",
     }, {("src/core/loud.c", 3)}),
+    Plant("flags", {
+        "src/core/says.c": '/* "x --link" */\nf("needs a rate: "\n  "--link");\n',
+        "src/core/passes.c": 'a[] = {"--std=c++17", "--fmad=false"};\nf("a -- b");\n',
+        "src/tool/says.c": 'f("see --help");\n',
+    }, {("src/core/says.c", 2)}),
     Plant("listed", {
         "CMakeLists.txt": CMAKE, "src/core/up.c": "", "src/core/loud.c": "",
         "src/core/commented.c": "", "examples/net.c": "", "test/core/long.c": "",
