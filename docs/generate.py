@@ -375,6 +375,32 @@ def file_formats(page, build):
     ])
 
 
+# ---- the command weir ----
+
+def of_tool(build, topic):
+    return run(build, "weir", "help", topic, "--format", "markdown").strip()
+
+
+@listed
+def commands(page, build):
+    return of_tool(build, "commands")
+
+
+@listed
+def exit_codes(page, build):
+    return of_tool(build, "exit-codes")
+
+
+@listed
+def environment(page, build):
+    return of_tool(build, "environment")
+
+
+@listed
+def files(page, build):
+    return of_tool(build, "files")
+
+
 # ---- pages ----
 
 def pages():
