@@ -49,7 +49,7 @@ static bool set(const show_option *o, const char *text)
     return false;
 }
 
-/* For getopt_long, which answers 0 and the number of the option in the table, or 'h'. */
+/* For getopt_long, which returns 0 and the index of the option in the table, or 'h'. */
 static void list_names(struct option *to, const show_option *options, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -78,8 +78,7 @@ bool show_options(int argc, char **argv, const char *job, const show_option *opt
         }
         if (found != 0 || !set(&options[at], optarg)) {
             fprintf(stderr, "%s: %s %s; --help lists the options\n", argv[0], word,
-                    found == 0 || found == ':' ? "has no value, or one that makes no sense"
-                                               : "is no option");
+                    found == 0 || found == ':' ? "needs a valid value" : "is not an option");
             *status = 2;
             return false;
         }

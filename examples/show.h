@@ -14,27 +14,29 @@ typedef struct show_option {
     const char *meaning;
 } show_option;
 
-#define SHOW_OPTIONS 16     /* n at most */
+#define SHOW_OPTIONS 16     /* the largest n */
 
-/* Reads argv, by getopt_long. False when the program should end, with its exit status in *status: 0
- * after --help, 2 after a mistake, which is printed. */
+/* Reads argv with getopt_long. Returns false if the program should end, with exit code *status: 0
+ * after --help, 2 after an invalid option, which is named on stderr. */
 bool show_options(int argc, char **argv, const char *job, const show_option *options, size_t n,
                   int *status);
 
-/* Milliseconds of a clock that only goes forward. */
+/* Milliseconds of a steady clock. */
 double show_ms(void);
 
 /* The median; sorts `values`. 0 if n is 0. */
 double show_median(double *values, size_t n);
 
-/* Draws "LABEL [####....] 40/100 loss 0.1234" over itself on stderr if that is a terminal; done
- * == total ends the line. */
+/* Redraws "LABEL [####....] 40/100 loss 0.1234" on stderr if that is a terminal; done == total
+ * ends the line. */
 void show_progress(const char *label, int done, int total, double loss);
 
-/* Writes text to DIR/NAME, makes DIR if need be, and says so on stdout (a failure on stderr). */
+/* Writes text to DIR/NAME, creates DIR if it is missing, and names the file on stdout, or a failure
+ * on stderr. */
 void show_write(const char *dir, const char *name, const char *text);
 
-/* Prints rows x columns cells on stdout, row 0 the headings, columns aligned to the right. */
+/* Prints a table of rows x columns cells on stdout: row 0 has the headings, columns are aligned to
+ * the right. */
 #define SHOW_CELL 32
 void show_table(size_t rows, size_t columns, char (*cells)[SHOW_CELL]);
 

@@ -1,36 +1,36 @@
 /* bench.c - weir bench graph: a model trained graph off and on, interleaved in one process.
  *
- * Two trials of equal seeds on devices of their own take two steps to warm up (allocation,
- * planning, momentum), then timed steps in rounds - some with the graph off, some with it on, the
- * order turning from round to round - so that whatever else the machine does meets both alike. The
- * paired ratio is the median over the rounds of (time on / time off); minima are given beside it. A
- * last step measures memory:
+ * Two cases with equal seeds, each on its own device, take two warm-up steps (allocation, planning,
+ * momentum). Timed steps follow in rounds, some with the graph off and some with it on; the order
+ * alternates from round to round, so that other load on the machine affects both cases equally. The
+ * paired ratio is the median over the rounds of (time on / time off); the ratio of the minima is
+ * printed beside it. A last step measures memory:
  *
- *   on   live blocks outside the arena + highest arena byte whose canary changed
- *        + what anybody held through malloc or mmap above the level before a step (interpose.c)
+ *   on   live blocks outside the arena + the highest arena byte whose canary changed
+ *        + what the process held through malloc or mmap above its level before a step (interpose.c)
  *   off  the most bytes of live blocks during a step
  *
- * Both cases have then taken equally many steps and are compared bit for bit. */
+ * Both cases have then taken the same number of steps and are compared bit for bit. */
 #include "tool/tool.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* LIBRARY_HEAP: what libraries may hold of their own during a call (oneDNN's argument lists),
- * bytes. */
+/* LIBRARY_HEAP: bytes that libraries may allocate for themselves during a call (oneDNN's argument
+ * lists). */
 enum { OFF, ON, CASES, WARM_UP = 2, LIBRARY_HEAP = 1024 };
 
 static const char *const case_name[CASES] = {"off", "on"};
 
 typedef struct bench_case {
     tool_bench_case  training;
-    double          *step_ms, *round_ms; /* [steps], [rounds]: mean of the round's steps */
+    double          *step_ms, *round_ms; /* [steps]; [rounds]: mean of the round's steps */
     int64_t          done;               /* timed steps so far */
-    uint64_t         core_allocations;   /* all of these: sums over the timed steps */
+    uint64_t         core_allocations;   /* this and the next three: sums over the timed steps */
     uint64_t         heap_calls, heap_bytes, faults;
     int64_t          heap_over; /* most the heap held above its level before a step */
-    weir_graph_stats stats;     /* graph off: zeros, but for budget and what runs again */
+    weir_graph_stats stats;     /* graph off: only budget and recomputed are set */
     size_t           persistent, measured_peak, pool;
     double           median, min;
     float            loss;
@@ -58,7 +58,7 @@ static uint64_t core_allocations(const bench_case *c)
     return m.core_allocations;
 }
 
-/* The counters are read outside the timed stretch; they cost system calls. */
+/* The counters are read outside the timed interval, because reading them takes system calls. */
 static weir_status timed_step(bench_case *c)
 {
     tool_heap      before, after;
@@ -79,7 +79,7 @@ static weir_status timed_step(bench_case *c)
     return WEIR_OK;
 }
 
-/* Round r runs its share of the steps of one case. */
+/* Runs the steps of one case that belong to round r. */
 static weir_status run_round(const bench *b, bench_case *c, int64_t r)
 {
     const int64_t n = b->o->steps * (r + 1) / b->rounds - b->o->steps * r / b->rounds;
@@ -92,9 +92,9 @@ static weir_status run_round(const bench *b, bench_case *c, int64_t r)
     return WEIR_OK;
 }
 
-/* Allocation, planning and momentum buffers belong to the first step, not to a steady one. Graph
- * on first: then its planning time holds the building of every primitive, which the other case
- * finds in the library's cache. */
+/* The first steps allocate, plan and create momentum buffers, unlike later ones. The case with the
+ * graph on goes first, so that its planning time includes the creation of every library primitive;
+ * the other case finds them in the library's cache. */
 static weir_status warm_up(bench *b)
 {
     for (int i = 0; i < WARM_UP; i++)
@@ -103,7 +103,8 @@ static weir_status warm_up(bench *b)
     return WEIR_OK;
 }
 
-/* The budget of graph off, a share of what it is seen to take without; a step more of each case. */
+/* Sets the budget of graph off, a share of its measured peak without one. Each case takes one more
+ * step. */
 static weir_status limit_off(bench *b)
 {
     bench_case *const off = &b->of[OFF];
@@ -117,7 +118,7 @@ static weir_status limit_off(bench *b)
                                  &off->stats.budget_bytes);
 }
 
-/* One more step of either case, under observation. */
+/* Measures one more step of a case. */
 static weir_status measure(bench_case *c)
 {
     const weir_graph *const g = weir_step_graph(c->training.step);
@@ -150,7 +151,7 @@ static weir_status run_all(bench *b)
     return tool_bench_case_equal(&b->of[OFF].training, &b->of[ON].training, &b->identical);
 }
 
-/* Medians, minima and ratios; sorts the steps' times. */
+/* Computes medians, minima and ratios; sorts the times of the steps. */
 static weir_status summarise(bench *b)
 {
     double *const ratio = malloc((size_t)b->rounds * sizeof *ratio);
@@ -168,7 +169,7 @@ static weir_status summarise(bench *b)
     return WEIR_OK;
 }
 
-/* Per step, rounded up: 0 means none at all. */
+/* The mean of a step, rounded up, so that 0 means none at all. */
 static uint64_t per_step(const bench_case *c, uint64_t sum)
 {
     const uint64_t n = (uint64_t)c->done;
@@ -177,7 +178,7 @@ static uint64_t per_step(const bench_case *c, uint64_t sum)
 
 /* ---- the JSON rows ---- */
 
-/* One object on one line; the fields are explained in bench/README.md. */
+/* One object on one line; bench/README.md explains the fields. */
 static void row_json(const bench *b, int k, FILE *to)
 {
     const bench_case *const c = &b->of[k];
@@ -280,9 +281,9 @@ static void print_table(const bench *b)
     line_ms("planning", 0, on->stats.plan_ms);
     line_count("core allocations after step 2", off->core_allocations, on->core_allocations);
     if (tool_heap_counts()) {
-        line_count("bytes malloc'ed in the process a step", per_step(off, off->heap_bytes),
+        line_count("malloc in the process, bytes a step", per_step(off, off->heap_bytes),
                    per_step(on, on->heap_bytes));
-        line_count("... number of calls", per_step(off, off->heap_calls),
+        line_count("malloc in the process, calls a step", per_step(off, off->heap_calls),
                    per_step(on, on->heap_calls));
     }
     line_count("minor page faults a step", per_step(off, off->faults), per_step(on, on->faults));
@@ -302,7 +303,7 @@ static void print_table(const bench *b)
 
 /* ---- the command ---- */
 
-/* Everything the loop needs is allocated here: the tool's own requests must not be counted. */
+/* Allocates everything that the loop needs, so that the tool's own requests are not counted. */
 static weir_status open_all(bench *b)
 {
     const size_t steps = (size_t)b->o->steps, rounds = (size_t)b->rounds;
@@ -326,7 +327,7 @@ static void close_all(bench *b)
     }
 }
 
-/* Differing bits break a promise of the library: the command fails after it has said everything. */
+/* Different bits break a guarantee of the library: the command fails after its report. */
 static int report(const bench *b)
 {
     if (!tool_quiet(b->o))

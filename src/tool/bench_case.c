@@ -1,9 +1,8 @@
 /* bench_case.c - a model in training on a device of its own: networks, synthetic data, the step,
  * equality.
  *
- * Data are drawn from a generator of the tool's own (SplitMix64; Steele, Lea and Flood 2014), so
- * that they do not depend on the library under test; weights come from the device's stream. Both
- * are fixed by TOOL_SEED. */
+ * Data come from SplitMix64 (Steele, Lea and Flood 2014), weights from the device's random stream.
+ * TOOL_SEED fixes both. */
 #include "tool/tool.h"
 
 #include <stdlib.h>
@@ -28,7 +27,7 @@ enum {
     ADAM = 32       /* trained with Adam, not SGD */
 };
 
-/* Up to this size a resnet has the CIFAR stem and ten classes. */
+/* Up to this image size a resnet has the CIFAR stem and ten classes. */
 enum { SMALL_IMAGE = 64, SMALL_CLASSES = 10 };
 
 enum { TREE_VOCAB = 2000 };
@@ -49,7 +48,7 @@ static weir_layer *make_mlp(weir_model *m, const network *n, int64_t px)
     return weir_mlp_new(m, 4, (const int64_t[]){n->px, 1024, 1024, n->classes});
 }
 
-/* Six layers of width 8: next to no arithmetic, so a step's time is the engine's own cost. */
+/* Six layers of width 8: almost no arithmetic, so that a step's time is the overhead of Weir. */
 static weir_layer *make_tiny(weir_model *m, const network *n, int64_t px)
 {
     (void)n;
@@ -109,7 +108,7 @@ static weir_layer *make_lstm(weir_model *m, const network *n, int64_t px)
     return weir_char_lstm_new(m, n->classes, 128, 1);
 }
 
-/* GPT-2 small, with an output layer of its own. */
+/* GPT-2 small, with an output layer that does not share the embedding's weights. */
 static weir_layer *make_gpt2(weir_model *m, const network *n, int64_t px)
 {
     return weir_gpt_new(m, n->classes, px, 768, 12, 12);
@@ -121,7 +120,7 @@ static weir_layer *make_deep(weir_model *m, const network *n, int64_t px)
     return weir_resnet_cifar_new(m, n->depth, n->classes);
 }
 
-/* The sizes of Tai et al. 2015 for sentiment. */
+/* The sizes of Tai, Socher and Manning 2015 for sentiment. */
 static weir_layer *make_tree(weir_model *m, const network *n, int64_t px)
 {
     return weir_tree_lstm_new(m, TREE_VOCAB, 150, n->classes, px, WEIR_TREE_BALANCED);
@@ -193,8 +192,8 @@ bool tool_model_is_deep(const char *name)
     return n && n->form & DEEP;
 }
 
-/* Data for `parts` tensors like t, one after another: floats uniform in [-1, 1) with 24 bits, i32
- * uniform among the classes; the first is written. *data is the caller's. */
+/* Draws data for `parts` tensors like t, one after another: floats uniform in [-1, 1) with 24 bits,
+ * i32 uniform among the classes. Writes the first to t. The caller frees *data. */
 static weir_status write_random(weir_tensor *t, int64_t parts, int64_t classes, uint64_t *state,
                                 char **data)
 {
@@ -225,7 +224,7 @@ static void free_data(tool_bench_case *t)
     t->x_data = t->y_data = NULL;
 }
 
-/* A simulated batch may be larger than this machine's memory, and holds nothing. */
+/* A simulated batch may be larger than this machine's memory; it has no elements to write. */
 static weir_status write_data(tool_bench_case *t, const network *n, int64_t classes, bool simulated)
 {
     uint64_t state = TOOL_SEED;
@@ -242,7 +241,7 @@ static weir_status write_data(tool_bench_case *t, const network *n, int64_t clas
     return WEIR_OK;
 }
 
-/* Of x and of the labels. */
+/* The shape of x. */
 static weir_desc input_of(const network *n, int64_t batch, int64_t px)
 {
     if (n->form & (TEXT | TREE))
@@ -276,7 +275,7 @@ weir_status tool_bench_case_record(void *ctx)
     return weir_optim_accumulate(t->optim, weir_affine(loss, 1.0 / (double)t->parts, 0));
 }
 
-/* With micro-batches: the update by the sum of their gradients. */
+/* With micro-batches: updates by the sum of their gradients. */
 static weir_status record_apply(void *ctx)
 {
     const tool_bench_case *const t = ctx;
@@ -316,7 +315,7 @@ weir_plan_options tool_plan_options(const tool_options *o)
                                .profile_steps = (int)o->profile_steps};
 }
 
-/* What was made before a failure stays in t: tool_bench_case_close takes it apart. */
+/* On failure t keeps what was made before; tool_bench_case_close frees it. */
 static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
 {
     network net = *find(o->model);
@@ -412,7 +411,7 @@ weir_status tool_bench_case_measure(tool_bench_case *t, weir_memory *m, size_t *
     return WEIR_OK;
 }
 
-/* Clears *equal if the elements differ; leaves it alone otherwise. */
+/* Clears *equal if the elements differ. */
 static weir_status compare(const weir_tensor *a, const weir_tensor *b, bool *equal)
 {
     const size_t bytes = weir_tensor_bytes(a);
@@ -485,7 +484,7 @@ double tool_now_ms(void)
 
 double tool_clock_ms(weir_device *d)
 {
-    (void)weir_device_sync(d);          /* what fails there fails the next call */
+    (void)weir_device_sync(d);          /* a failure is reported by the next call */
     return weir_device_clock(d) * 1e3;
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Profile and trace need runs; the first ones are not typical. */
+/* Profile and trace need runs; the first ones, which are slower, are skipped. */
 enum { SKIPPED = 2, RUNS = 4 };
 
 static weir_status run(weir_graph *g, int times)
@@ -13,7 +13,7 @@ static weir_status run(weir_graph *g, int times)
     return WEIR_OK;
 }
 
-/* Per-operation times and bytes over RUNS runs; the device does the counting and the skipping. */
+/* Times and bytes of each operation over RUNS runs; the device skips and counts them. */
 static char *profile(weir_graph *g, weir_device *d)
 {
     weir_device_set_verbosity(d, 2);
@@ -30,7 +30,7 @@ static char *trace(weir_graph *g, weir_device *d)
     return weir_device_trace_stop(d);
 }
 
-/* For other planners; named after the model and its sizes. */
+/* The step file, named after the model and its sizes. */
 static char *stepfile(const tool_options *o, const tool_bench_case *t, const weir_graph *g)
 {
     const char size = o->length ? 't' : o->depth ? 'l' : o->image ? 'i' : '\0';
@@ -46,7 +46,7 @@ static char *stepfile(const tool_options *o, const tool_bench_case *t, const wei
                                                   : WEIR_TIMES_ROOFLINE);
 }
 
-/* NULL after a failure the library remembers. */
+/* NULL after a failure, whose sentence is weir_error. */
 static char *text_of(const tool_options *o, const tool_bench_case *t, weir_graph *g)
 {
     const char *const what = o->what;
@@ -112,7 +112,7 @@ static int write_json(const tool_options *o, const tool_bench_case *t, const wei
     return tool_json_end(&j);
 }
 
-/* The step is recorded and planned; it runs only where the text needs runs. */
+/* Records and plans the step; runs it only if the text needs runs. */
 int tool_dump(const tool_options *o)
 {
     tool_bench_case t;

@@ -1,15 +1,15 @@
-/* interpose.c - counts every malloc and mmap of the process, whichever library asks.
+/* interpose.c - counts every malloc and mmap of the process, its libraries included.
  *
- * An executable's definitions come before those of all shared libraries when the dynamic linker
- * resolves a name, so defining malloc and its like here routes everybody's requests through these
- * counters: oneDNN, OpenBLAS, the OpenMP runtime, libstdc++ and libc itself. The
- * linker exports such a name by itself when a shared library it links knows it, as libc does.
- * Requests go on to glibc's own entry points, so memory can be freed by either side.
+ * The dynamic linker prefers an executable's definitions to those of shared libraries, so malloc
+ * and its relatives defined here count the requests of oneDNN, OpenBLAS, the OpenMP runtime,
+ * libstdc++ and libc itself. The linker exports such a name by default if a shared library that it
+ * links defines it, as libc does. Requests are passed on to glibc's own entry points, so memory can
+ * be freed by either side.
  *
  * Invariants: nothing here allocates, locks or uses thread-local storage, so it is safe before
- * main, in any thread and in a forked child. Live bytes are usable sizes (what free can know
- * again); requested bytes are what callers named. glibc's own mappings behind a large malloc are
- * not counted twice: it does not call the public mmap. Sanitizers bring their own malloc: then
+ * main, in any thread and in a forked child. Live bytes are usable sizes, which free can look up;
+ * requested bytes are what callers asked for. glibc's mappings for a large malloc are not counted
+ * twice, because it does not call the public mmap. Sanitizers define malloc themselves: then
  * nothing is defined here. */
 #include "tool/tool.h"
 
@@ -35,7 +35,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The build hides symbols by default; these must be seen by the libraries. */
+/* The build hides symbols by default; libraries must see these. */
 #pragma GCC visibility push(default)
 
 static _Atomic uint64_t heap_calls, heap_bytes;
@@ -54,7 +54,7 @@ static void asked(size_t bytes)
     atomic_fetch_add_explicit(&heap_bytes, bytes, memory_order_relaxed);
 }
 
-/* Live bytes change by `change`; the peak follows upwards. */
+/* Adds `change` to the live bytes and raises the peak if it is exceeded. */
 static void moved(int64_t change)
 {
     const int64_t live =
@@ -87,7 +87,7 @@ void *calloc(size_t count, size_t size)
     return counted(__libc_calloc(count, size), count * size);
 }
 
-/* A failed realloc leaves p as it was; glibc's realloc to 0 bytes frees it and returns NULL. */
+/* A failed realloc leaves p unchanged; glibc's realloc to 0 bytes frees it and returns NULL. */
 void *realloc(void *p, size_t bytes)
 {
     const int64_t before = usable(p);
@@ -110,7 +110,7 @@ void *aligned_alloc(size_t align, size_t bytes)
     return counted(__libc_memalign(align, bytes), bytes);
 }
 
-/* Unlike memalign it reports through its result and leaves errno alone. */
+/* Unlike memalign it returns the error and leaves errno unchanged. */
 int posix_memalign(void **out, size_t align, size_t bytes)
 {
     if (align % sizeof(void *) != 0 || align == 0 || (align & (align - 1)) != 0)
@@ -131,7 +131,7 @@ void free(void *p)
     __libc_free(p);
 }
 
-/* Mappings of files count as well: address space is what a library asked for. */
+/* Mappings of files count too: they are requested address space. */
 static void *map(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
 {
     const long r = syscall(SYS_mmap, at, bytes, prot, flags, fd, offset);

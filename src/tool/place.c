@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* The whole file, ended by 0; NULL after a message. */
+/* The whole file and a final 0, which the caller frees; NULL after a message. */
 static char *read_file(const tool_options *o, size_t *bytes)
 {
     FILE *const from = fopen(o->file, "rb");

@@ -1,15 +1,14 @@
-/* process.c - what the process takes of the machine's memory, as the kernel counts it.
+/* process.c - the memory of the process, as the kernel counts it.
  *
- * Private are the pages that are no file's: heaps, mappings that were touched, stacks, code made at
- * run time, what programs and libraries have written of their own. Resident are these and the pages
- * of files, mostly the code of libraries, which the system may drop and read again; the kernel
- * remembers the most there were. */
+ * Private pages belong to no file: heaps, touched mappings, stacks, code generated at run time, and
+ * written data of programs and libraries. Resident pages are these and the pages of files, mostly
+ * code of libraries, which the system may drop and read again; the kernel keeps their maximum. */
 #include "tool/tool.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The number of kilobytes behind `name` in a file of /proc, in bytes; -1 if it is missing. */
+/* The field `name` of a file in /proc, which is in kilobytes, as bytes; -1 if it is missing. */
 static int64_t field(const char *path, const char *name)
 {
     FILE *const  f = fopen(path, "r");

@@ -1,20 +1,20 @@
 /* worker.c - weir bench worker: trains on command, so that a comparison can alternate between
- * programs that stay alive.
+ * running programs.
  *
- * Lines of text both ways; bench/pytorch.py answers the same:
+ * Commands on stdin, answers on stdout, a line each; bench/pytorch.py speaks the same:
  *   (start)   -> ready VERSION BATCH
  *   run K     -> ms T1 T2 ... TK          milliseconds of each of K steps
- *   memory    -> memory PERSISTENT STEP   bytes; STEP is the step peak beyond the persistent ones
+ *   memory    -> memory PERSISTENT STEP   bytes; STEP is the step peak without the persistent ones
  *   bits      -> bits HASH                of parameters, all states and the loss
  *   plan      -> plan PEAK BUDGET WHOLE AGAIN EXTRA PLANNING   graph on only: bytes, bytes, bytes
  *                                         without a budget, calls, ms more as planned, ms
- *   peak      -> peak MEASURED LIBRARIES  bytes of the step and what is persistent, as measured;
- *                                         the most that malloc held more during the last run
- *   growth    -> growth PRIVATE RESIDENT  bytes of the process (process.c) beyond those before the
- *                                         device was opened: private ones now, and the most
- *                                         resident ones since the first two steps, whose planning
- *                                         is over; - - where they are not known
- *   quit, or the end of stdin: leaves. Anything else -> error SENTENCE. */
+ *   peak      -> peak MEASURED LIBRARIES  measured bytes of the step and persistent ones; the
+ *                                         most that malloc held in addition during the last run
+ *   growth    -> growth PRIVATE RESIDENT  bytes of the process (process.c) since the device was
+ *                                         opened: private ones now, and the most resident ones
+ *                                         after the two warm-up steps, which plan; - - where
+ *                                         they are unknown
+ *   quit, or the end of stdin: ends. Anything else -> error SENTENCE. */
 #include "tool/tool.h"
 
 #include <stdio.h>
@@ -28,10 +28,10 @@ typedef struct worker {
     tool_bench_case     t;
     int64_t             heap_over; /* the most the heap held above its level before a step */
     tool_process        begin;     /* before the device was opened */
-    bool                marked;    /* the most resident bytes are those since the warm-up */
+    bool                marked;    /* the resident peak began after the warm-up */
 } worker;
 
-/* Answers only when all K steps are done: writing between them would be timed with the rest. */
+/* Answers after all K steps: output between them would be timed. */
 static int run(worker *w, long steps)
 {
     double *const ms = malloc((size_t)steps * sizeof *ms);
@@ -95,7 +95,7 @@ static int tell_bits(const worker *w)
     return TOOL_DONE;
 }
 
-/* With micro-batches there are two graphs in one arena. */
+/* With micro-batches two graphs share one arena: the higher peak counts. */
 static int tell_plan(const worker *w)
 {
     weir_graph_stats s, apply = {0};
@@ -110,7 +110,7 @@ static int tell_plan(const worker *w)
     return TOOL_DONE;
 }
 
-/* Answers line by line until stdin ends; a failed step ends it too. */
+/* Answers line by line until stdin ends or a step fails. */
 static int serve(worker *w)
 {
     char line[128];
