@@ -47,6 +47,14 @@ check "$?" "libweir.so and libweir.so.$version are there"
 ! grep -rqF -e "$build" -e "$work/staged" "$prefix"
 check "$?" "nothing installed names the build folder"
 
+# The manual page and the completion scripts, which the installed tool would write alike.
+for pair in man:man/man1/weir.1 bash:bash-completion/completions/weir \
+    zsh:zsh/site-functions/_weir fish:fish/vendor_completions.d/weir.fish; do
+    "$prefix/bin/weir" help --format "${pair%%:*}" >"$work/out" 2>&1 &&
+        cmp -s "$work/out" "$prefix/share/${pair#*:}"
+    check "$?" "share/${pair#*:} is installed"
+done
+
 # Headers: exactly those of the tree, each compiles alone.
 good "headers are those of the tree" diff -r "$root/include" "$prefix/include"
 for header in "$prefix"/include/weir.h "$prefix"/include/weir/*.h; do

@@ -94,10 +94,10 @@ says place_json '"height_bytes": [1-9]'
 good worker_help bench worker --help
 
 # The manual and the completion scripts come from the same tables.
-good manual help --format man
-says manual '^\.SS weir bench graph$'
+good weir.1 help --format man
+says weir.1 '^\.SS weir bench graph$'
 if command -v mandoc >/dev/null 2>&1; then
-    mandoc -Tlint "$work/manual" | grep -v 'missing date' >"$work/lint"
+    mandoc -Tlint "$work/weir.1" | grep -v 'missing date' >"$work/lint"
     [ ! -s "$work/lint" ]
     check "$?" "mandoc finds nothing in the manual: $(head -n 1 "$work/lint")"
 fi
